@@ -1,0 +1,86 @@
+//===- Graph.h - the planning problem ---------------------------*- C++ -*-===//
+//
+// The problem that every planner strategy solves: nodes with costs, values
+// with sizes, aliases, workspaces, in-place pairs and mutations. It is the
+// in-memory form of ckopt-graph/1 (`GraphJson.h` reads and writes the file
+// form) and knows nothing of any compiler IR.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_PLANNER_GRAPH_H
+#define CKOPT_PLANNER_GRAPH_H
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ckopt::planner {
+
+/// Index into Graph::values.
+using ValueId = int32_t;
+/// Index into Graph::nodes; the order of ids is the program order.
+using NodeId = int32_t;
+
+enum class ValueKind : uint8_t {
+  Temp,       ///< made by a node, resident from there to its last use
+  Input,      ///< there before the first step, resident until its last use
+  Persistent, ///< there before the first step, resident to the end
+  Output,     ///< made by a node, its last copy is resident to the end
+};
+
+/// One value; if `aliasOf` is not negative it is a view of that value, needs no
+/// bytes of its own, and keeps the other one resident while it is itself.
+struct Value {
+  int64_t bytes = 0;
+  ValueKind kind = ValueKind::Temp;
+  ValueId aliasOf = -1;
+  std::string name;
+};
+
+struct Node {
+  std::string name;
+  /// Any unit (the compiler uses seconds), additive, not negative.
+  double cost = 0;
+  std::vector<ValueId> inputs, outputs;
+  /// Bytes resident only while the node runs.
+  int64_t workspace = 0;
+  /// False: the node runs exactly once.
+  bool recompute = true;
+  /// Pairs (input, output): the output may take the input's bytes over, in
+  /// listed order, wherever the input is at its last use, is no view, has no
+  /// live view, is not of kind Input or Persistent, and is at least as large.
+  std::vector<std::pair<ValueId, ValueId>> reuse;
+  /// Values that the node overwrites. It runs once; nodes before it in program
+  /// order read the value before it runs, nodes after it after.
+  std::vector<ValueId> mutates;
+  /// Nodes that must have run before (smaller ids).
+  std::vector<NodeId> after;
+  /// Name of the repeated block that the node belongs to; may be empty.
+  std::string group;
+};
+
+struct Graph {
+  std::string name;
+  std::vector<Value> values;
+  std::vector<Node> nodes;
+  /// Every buffer starts at a multiple of it and is rounded up to it, in bytes.
+  int64_t alignment = 1;
+};
+
+/// Returns what is wrong with the graph (all problems, one a line, at most 20
+/// named), or an empty string. Every entry point of the planner calls it, so
+/// malformed graphs are diagnosed and never reach a solver.
+std::string validate(const Graph &graph);
+
+/// Sum of all nodes' costs: what a plan without recomputation costs.
+double baseCost(const Graph &graph);
+
+/// Rounds `bytes` up to a multiple of `alignment`.
+inline int64_t alignTo(int64_t bytes, int64_t alignment) {
+  return alignment <= 1 ? bytes
+                        : (bytes + alignment - 1) / alignment * alignment;
+}
+
+} // namespace ckopt::planner
+
+#endif // CKOPT_PLANNER_GRAPH_H

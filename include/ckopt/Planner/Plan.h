@@ -1,0 +1,46 @@
+//===- Plan.h - the solution of a planning problem --------------*- C++ -*-===//
+//
+// A plan says in which order nodes run, which run again, and where each copy of
+// each value lies. It is the in-memory form of ckopt-plan/1.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_PLANNER_PLAN_H
+#define CKOPT_PLANNER_PLAN_H
+
+#include "ckopt/Planner/Graph.h"
+
+namespace ckopt::planner {
+
+struct Plan {
+  /// Node ids in execution order; a node that appears again is recomputed. Each
+  /// use reads the latest copy.
+  std::vector<NodeId> steps;
+  /// Sum of the costs of all steps, in the graph's unit.
+  double cost = 0;
+  /// Load: the largest sum of resident bytes over all steps, before alignment.
+  int64_t peak = 0;
+  /// Size of the arena in bytes (the planned peak); 0 if the plan is not
+  /// packed.
+  int64_t arena = 0;
+  /// One list a step: an offset for each of the node's outputs, then one for
+  /// its workspace if it has any. Empty if the plan is not packed. A view has
+  /// the offset of its base.
+  std::vector<std::vector<int64_t>> offsets;
+  /// Offsets of inputs and persistent values that lie in the arena.
+  std::vector<std::pair<ValueId, int64_t>> initial;
+  /// Proven lower bound on the cost of any valid plan within the budget.
+  double lowerBound = 0;
+  /// The same over plans whose first runs follow the program order.
+  double orderLowerBound = 0;
+  /// "optimal", "order_optimal", "feasible" or "infeasible".
+  std::string status;
+  /// The smallest budget known to be feasible, and a proven bound below it
+  /// (bytes). Set for infeasible budgets and by minimize(); otherwise the
+  /// first may be 0 (not looked for).
+  int64_t minimumBudget = 0;
+  int64_t provenMinimum = 0;
+};
+
+} // namespace ckopt::planner
+
+#endif // CKOPT_PLANNER_PLAN_H

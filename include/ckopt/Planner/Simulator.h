@@ -1,0 +1,45 @@
+//===- Simulator.h - residency of a sequence of steps -----------*- C++ -*-===//
+//
+// Which copy of which value is resident when, by the rules of ckopt-plan/1.
+// Solvers and packing use it; the verifier does not.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_PLANNER_SIMULATOR_H
+#define CKOPT_PLANNER_SIMULATOR_H
+
+#include "ckopt/Planner/Solve.h"
+
+namespace ckopt::planner {
+
+/// One copy of a value. Resident over the steps [first, last]; a copy that
+/// takes its input's bytes over shares them during the step that makes it and
+/// is counted from the next one on.
+struct Copy {
+  ValueId value;
+  int32_t made;       ///< step that makes it, -1: there at the start
+  int32_t last;       ///< last step that needs it; number of steps: to the end
+  int32_t base = -1;  ///< view: the copy whose bytes it shares
+  int32_t taken = -1; ///< the copy whose bytes it takes over
+};
+
+struct Simulation {
+  std::vector<Copy> copies;   ///< ordered by `made`, initial copies first
+  std::vector<int64_t> usage; ///< resident bytes by step; last: at the end
+  int64_t peak = 0;
+  int32_t peakStep = 0;
+  double cost = 0;
+};
+
+/// Simulates valid steps (every read has a copy). `aligned` counts sizes
+/// rounded up to the graph's alignment. O(steps and their operands).
+Simulation simulate(const Graph &graph, const std::vector<NodeId> &steps,
+                    bool aligned = false);
+
+/// Values resident at the peak, largest first, then the workspace.
+std::vector<PeakEntry> aliveAt(const Graph &graph,
+                               const std::vector<NodeId> &steps,
+                               const Simulation &simulation, int32_t step);
+
+} // namespace ckopt::planner
+
+#endif // CKOPT_PLANNER_SIMULATOR_H

@@ -1,0 +1,103 @@
+//===- Solve.h - the planner's front door -----------------------*- C++ -*-===//
+//
+// solve() finds a plan of small cost within a budget, minimize() the smallest
+// budget it can find a plan for. Every plan that leaves here was checked by
+// verify(), which shares no code with the solvers. The same graph and options
+// give the same plan: all limits are counts scaled from the graph's size; the
+// time limit is only a safety net.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_PLANNER_SOLVE_H
+#define CKOPT_PLANNER_SOLVE_H
+
+#include "ckopt/Planner/Plan.h"
+
+#include <memory>
+
+namespace ckopt::planner {
+
+struct Options {
+  /// Bytes; 0: unconstrained (smallest cost, then smallest peak). With `pack`
+  /// the arena is held within it, otherwise the load.
+  int64_t budget = 0;
+  /// A name from strategyNames(); "auto" takes the best of all.
+  std::string strategy = "auto";
+  /// Safety net in seconds; 0: none. A plan may depend on it only where it
+  /// strikes.
+  double timeLimitSeconds = 60;
+  uint64_t seed = 1;
+  /// First runs keep the program order.
+  bool fixedOrder = false;
+  /// Give offsets, and hold arena (plus what lies outside it) <= budget.
+  bool pack = false;
+  /// Inputs and persistent values lie in the arena too (with `pack`).
+  bool arenaHoldsAll = true;
+  /// Work factor of the local search; 1 is the default effort, 0 none.
+  double effort = 1;
+};
+
+enum class Status : uint8_t {
+  Optimal,    ///< the plan's cost equals the proven lower bound
+  Feasible,   ///< a plan within the budget
+  Infeasible, ///< proven: no plan fits
+  Unknown,    ///< no plan found, none ruled out
+  Error,      ///< bad graph or options, or a defect; see message
+};
+
+/// One value that is resident at the peak.
+struct PeakEntry {
+  ValueId value = -1; ///< -1: the workspace of the node that runs there
+  int64_t bytes = 0;
+  std::string name;
+};
+
+struct Result {
+  Status status = Status::Error;
+  /// Valid if status is Optimal or Feasible. Otherwise `steps` is empty and
+  /// lowerBound, minimumBudget and provenMinimum still say what is known.
+  Plan plan;
+  /// Why there is no plan; empty otherwise.
+  std::string message;
+  /// True if status is Error through a defect of the planner.
+  bool internalError = false;
+  /// Bytes resident at the peak of the plan (or of the smallest plan found,
+  /// where the budget was too small), largest first.
+  std::vector<PeakEntry> aliveAtPeak;
+  /// Which strategy made the plan.
+  std::string strategy;
+
+  bool hasPlan() const {
+    return status == Status::Optimal || status == Status::Feasible;
+  }
+};
+
+Result solve(const Graph &graph, const Options &options);
+
+/// The smallest budget that a plan was found for; `plan.minimumBudget` is it,
+/// `plan.provenMinimum` a proven bound below it. options.budget is ignored.
+Result minimize(const Graph &graph, const Options &options);
+
+/// Plans one graph for several budgets and remembers every plan, so that a
+/// larger budget never gives a costlier plan than a smaller one asked for
+/// earlier. The graph must outlive it.
+class BudgetPlanner {
+public:
+  explicit BudgetPlanner(const Graph &graph);
+  ~BudgetPlanner();
+  BudgetPlanner(const BudgetPlanner &) = delete;
+  BudgetPlanner &operator=(const BudgetPlanner &) = delete;
+
+  Result solve(const Options &options);
+  Result minimize(const Options &options);
+
+private:
+  struct Impl;
+  std::unique_ptr<Impl> impl;
+};
+
+/// Names that Options::strategy takes, "auto" first.
+std::vector<std::string> strategyNames();
+
+} // namespace ckopt::planner
+
+#endif // CKOPT_PLANNER_SOLVE_H

@@ -1,0 +1,22 @@
+//===- Verifier.h - checks a plan against its graph -------------*- C++ -*-===//
+//
+// Shares no code with the solvers: it replays the steps from the rules of the
+// interchange format alone.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_PLANNER_VERIFIER_H
+#define CKOPT_PLANNER_VERIFIER_H
+
+#include "ckopt/Planner/Plan.h"
+
+namespace ckopt::planner {
+
+/// Returns the first rule that the plan breaks, or an empty string: order,
+/// `mutates` and `after`, what may run again, residency, peak and cost as the
+/// plan states them, in-place pairs, overlap of offsets, and load and arena
+/// within `budget` (0: none). O(steps log steps + overlap checks).
+std::string verify(const Graph &graph, const Plan &plan, int64_t budget);
+
+} // namespace ckopt::planner
+
+#endif // CKOPT_PLANNER_VERIFIER_H
