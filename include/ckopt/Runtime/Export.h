@@ -1,0 +1,9 @@
+//===- Export.h - what libckopt_runtime shows to others ---------*- C++ -*-===//
+#ifndef CKOPT_RUNTIME_EXPORT_H
+#define CKOPT_RUNTIME_EXPORT_H
+
+/* The library is built with hidden visibility: only what carries this mark is
+ * part of its interface. */
+#define CKRT_EXPORT __attribute__((visibility("default")))
+
+#endif // CKOPT_RUNTIME_EXPORT_H

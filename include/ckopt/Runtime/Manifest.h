@@ -1,0 +1,124 @@
+//===- Manifest.h - what an artifact says about itself ----------*- C++ -*-===//
+//
+// A compiled step is machine code plus this manifest: where each named tensor
+// lies in the arena, which library primitives the code calls, how many threads
+// and which CPU features it was compiled for. The compiler fills the structs
+// and serializes them; the runtime parses the blob and trusts nothing in it.
+//
+// The blob is a flat sequence of little-endian fields behind a magic, a version
+// and a checksum; no pointers, no padding. parse() checks every length, every
+// offset and every enumerator, so that garbage gives an error text, never a
+// crash. Time and space are linear in the blob.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_RUNTIME_MANIFEST_H
+#define CKOPT_RUNTIME_MANIFEST_H
+
+#include "ckopt/Runtime/Export.h"
+#include "ckopt/Runtime/Primitive.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ckopt::runtime {
+
+/// Version of the blob and of the calls between generated code and runtime.
+inline constexpr uint32_t kAbiVersion = 1;
+
+/// What a named tensor is to its user.
+enum class TensorRole : uint32_t {
+  Parameter = 0,  ///< trained
+  Frozen,         ///< a weight that no update touches
+  State,          ///< running statistics
+  OptimizerState, ///< momenta and the like
+  Input,
+  Target,
+  Constant, ///< large constants; their bytes are written by the loader
+  Seed,
+  Step, ///< number of the training step, counted from 1
+  LearningRate,
+  Loss,
+  Output,
+  Gradient,
+};
+inline constexpr uint32_t kNumTensorRoles = 13;
+
+/// "parameter", "optimizer_state", ... as in the IR's `ckopt.role`.
+CKRT_EXPORT std::string_view roleName(TensorRole role);
+/// Inverse of roleName; false if the name is unknown.
+CKRT_EXPORT bool parseRole(std::string_view name, TensorRole &role);
+
+/// A named tensor at a fixed place of the arena.
+struct TensorInfo {
+  std::string name;
+  TensorRole role = TensorRole::Input;
+  DType dtype = DType::F32;
+  std::vector<int64_t> shape;   ///< logical shape; empty for a scalar
+  std::vector<int64_t> strides; ///< in elements, one a logical dimension
+  int64_t offset = 0;           ///< bytes from the arena's start
+  int64_t bytes = 0;            ///< bytes that its elements span
+  std::string init; ///< "", "zeros", "ones", "kaiming", "xavier", "normal"
+  int64_t fanIn = 0;
+  int64_t fanOut = 0;
+};
+
+/// "step" or "eval": its entry point and the tensors that it reads and makes.
+struct FunctionInfo {
+  std::string name;             ///< "step", "eval"
+  std::string symbol;           ///< "ckopt_fn_step"
+  std::vector<int32_t> inputs;  ///< indices into Manifest::tensors
+  std::vector<int32_t> outputs; ///< the same
+};
+
+/// The bytes that one result of a kernel call occupies.
+struct CallResult {
+  DType dtype = DType::F32;
+  int64_t offset = 0; ///< bytes from the arena's start
+  int64_t bytes = 0;
+};
+
+/// One kernel call of a function, in order of execution. The table serves
+/// messages, profiles, --check-finite and --verify-remat; the code runs
+/// without it.
+struct CallInfo {
+  int32_t function = 0;      ///< index into Manifest::functions
+  std::string kernel;        ///< symbol of the kernel
+  std::string source;        ///< name of the ONNX node(s)
+  int32_t primitive = -1;    ///< index into Manifest::primitives, -1: generated
+  int32_t originalCall = -1; ///< for a recomputation: the call that it repeats
+  int64_t workspaceOffset = 0;
+  int64_t workspaceBytes = 0;
+  std::vector<CallResult> results;
+};
+
+struct Manifest {
+  uint32_t abiVersion = kAbiVersion;
+  std::vector<std::string> cpuFeatures; ///< as in /proc/cpuinfo: "avx512f", ...
+  int32_t threads = 1;                  ///< exactly so many run each step
+  bool keepDenormals = false;           ///< f64 steps keep them
+  int64_t arenaBytes = 0;               ///< the planned peak
+  int64_t alignment = 64;               ///< of the arena's start; 64
+  std::string producer;                 ///< compiler and version, for messages
+  std::vector<TensorInfo> tensors;
+  std::vector<FunctionInfo> functions;
+  std::vector<PrimitiveDesc> primitives;
+  std::vector<CallInfo> calls;
+};
+
+/// The manifest as a blob.
+CKRT_EXPORT std::vector<uint8_t> serialize(const Manifest &manifest);
+
+/// Parses and checks a blob. On failure returns false and says in \p error
+/// which field is wrong.
+CKRT_EXPORT bool parse(const void *data, size_t size, Manifest &manifest,
+                       std::string &error);
+
+/// Checks a manifest that did not come from a blob by the same rules.
+CKRT_EXPORT bool validate(const Manifest &manifest, std::string &error);
+
+} // namespace ckopt::runtime
+
+#endif // CKOPT_RUNTIME_MANIFEST_H

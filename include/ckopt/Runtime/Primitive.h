@@ -1,0 +1,123 @@
+//===- Primitive.h - contractions and convolutions by library ---*- C++ -*-===//
+//
+// What ckopt leaves to vendor libraries: matrix products and convolutions with
+// their two gradients. A descriptor is plain data; the compiler asks for its
+// workspace while planning, the runtime makes it into a primitive when a step
+// is loaded, generated code runs it by index.
+//
+// Guarantees: the workspace is exactly what execution touches; nothing of the
+// size of a tensor is allocated by an execution; for one descriptor, number of
+// threads and machine, the bits of the result are always the same.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_RUNTIME_PRIMITIVE_H
+#define CKOPT_RUNTIME_PRIMITIVE_H
+
+#include "ckopt/Runtime/Export.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace ckopt::runtime {
+
+enum class DType : uint32_t {
+  F64 = 0,
+  F32,
+  F16,
+  BF16,
+  I64,
+  I32,
+  I16,
+  I8,
+  U8,
+  Bool
+};
+inline constexpr uint32_t kNumDTypes = 10;
+
+/// Bytes of one element; Bool is one byte holding 0 or 1.
+CKRT_EXPORT int64_t dtypeBytes(DType dtype);
+/// "f32", "bf16", "i64", "u8", "bool", ...
+CKRT_EXPORT std::string_view dtypeName(DType dtype);
+
+enum class PrimitiveKind : uint32_t {
+  MatMul = 0,     ///< args: a, b, c
+  ConvForward,    ///< args: x, w, y
+  ConvInputGrad,  ///< args: dy, w, dx
+  ConvWeightGrad, ///< args: x, dy, dw
+};
+inline constexpr uint32_t kNumPrimitiveKinds = 4;
+
+/// c[i,j,:,:] = a[i,j,:,:] * b[i,j,:,:] over two batch dimensions (1 where
+/// absent; fill from the right: a single batch dimension is batch[1]). All
+/// strides are in elements; an operand's batch stride 0 broadcasts it. Two
+/// batch dimensions allow heads to stay where a [B,T,H,D] tensor has them.
+struct MatMulDesc {
+  int64_t batch[2] = {1, 1};
+  int64_t m = 0, n = 0, k = 0;
+  int64_t aBatch[2] = {0, 0}, aRow = 0, aCol = 0; ///< a is m x k
+  int64_t bBatch[2] = {0, 0}, bRow = 0, bCol = 0; ///< b is k x n
+  int64_t cBatch[2] = {0, 0}, cRow = 0, cCol = 0; ///< c is m x n
+  bool operator==(const MatMulDesc &) const = default;
+};
+
+/// A convolution of 1, 2 or 3 spatial dimensions (`rank`; entries beyond it are
+/// ignored). Weights are always [outChannels, inChannels/groups, kernel...]
+/// row-major; the library's own order lives in the workspace. `dilations` are
+/// as in ONNX: 1 is dense.
+struct ConvDesc {
+  int64_t rank = 2;
+  int64_t batch = 0, inChannels = 0, outChannels = 0, groups = 1;
+  int64_t in[3] = {1, 1, 1}, out[3] = {1, 1, 1}, kernel[3] = {1, 1, 1};
+  int64_t strides[3] = {1, 1, 1}, dilations[3] = {1, 1, 1};
+  int64_t padsLo[3] = {0, 0, 0}, padsHi[3] = {0, 0, 0};
+  /// Order of both activations: [N, spatial..., C] if set, else [N, C, ...].
+  bool channelsLast = false;
+  bool operator==(const ConvDesc &) const = default;
+};
+
+/// A library kernel on tensors of one type.
+struct PrimitiveDesc {
+  PrimitiveKind kind = PrimitiveKind::MatMul;
+  DType dtype = DType::F32; ///< f64, f32, bf16 (sums in f32)
+  MatMulDesc matmul;        ///< for MatMul
+  ConvDesc conv;            ///< for the three others
+  bool operator==(const PrimitiveDesc &) const = default;
+};
+
+/// "matmul f32 2x12x256x256x64", for messages and tables.
+CKRT_EXPORT std::string describe(const PrimitiveDesc &desc);
+
+/// Checks sizes against each other (a convolution's output extent, positive
+/// sizes, no overflow). Empty if the descriptor is sound, else what is wrong.
+CKRT_EXPORT std::string check(const PrimitiveDesc &desc);
+
+/// Bytes of workspace (64-byte aligned) that an execution by \p threads
+/// threads needs, or -1 with the reason in \p error. Deterministic on one
+/// machine. Call outside of parallel regions; results are cached.
+CKRT_EXPORT int64_t primitiveWorkspace(const PrimitiveDesc &desc,
+                                       int32_t threads, std::string &error);
+
+/// A primitive ready to run. Make it outside of parallel regions; run it from
+/// one thread at a time.
+class CKRT_EXPORT Primitive {
+public:
+  virtual ~Primitive();
+  /// Null with the reason in \p error if the library cannot do it.
+  static std::unique_ptr<Primitive> create(const PrimitiveDesc &desc,
+                                           int32_t threads, std::string &error);
+  /// Bytes that execute() needs at `workspace`; equal to primitiveWorkspace().
+  virtual int64_t workspaceBytes() const = 0;
+  /// Runs on `args` (operands, then the result; order in PrimitiveKind).
+  /// `workspace` is 64-byte aligned. False with a reason on failure.
+  virtual bool execute(void *const *args, void *workspace,
+                       std::string &error) = 0;
+  /// Which library and algorithm, for `inspect` and reports.
+  virtual std::string implementation() const = 0;
+};
+
+} // namespace ckopt::runtime
+
+#endif // CKOPT_RUNTIME_PRIMITIVE_H

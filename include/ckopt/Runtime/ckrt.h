@@ -1,0 +1,220 @@
+/*===- ckrt.h - the runtime's C interface
+----------------------------------===*\
+|* Loads a compiled training step, owns its arena, runs it. Everything a step *|
+|* needs besides this library is in the artifact. *|
+|* *|
+|* Ownership: whoever creates destroys; a program must outlive its sessions; *|
+|* pointers that getters return live as long as the object asked. Every call *|
+|* that can fail returns a ckrt_status; ckrt_last_error() is the text of the *|
+|* calling thread's last failure. A session is used by one thread at a time, *|
+|* outside of OpenMP parallel regions. All entries: since ABI version 1. *|
+\*===----------------------------------------------------------------------===*/
+#ifndef CKOPT_RUNTIME_CKRT_H
+#define CKOPT_RUNTIME_CKRT_H
+
+#include "ckopt/Runtime/Export.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define CKRT_ABI_VERSION 1
+
+typedef enum ckrt_status {
+  CKRT_OK = 0,
+  CKRT_INVALID_ARGUMENT = 1, /* wrong use of this interface */
+  CKRT_BAD_ARTIFACT = 2,     /* not an artifact, damaged, or another version */
+  CKRT_WRONG_MACHINE = 3,    /* a CPU feature or threads are missing */
+  CKRT_OUT_OF_MEMORY = 4,
+  CKRT_NOT_FOUND = 5,   /* no tensor or function of that name */
+  CKRT_MISMATCH = 6,    /* shape or type of host data does not fit */
+  CKRT_UNSUPPORTED = 7, /* the library cannot run a primitive */
+  CKRT_EXECUTION = 8,   /* a kernel failed */
+  CKRT_NON_FINITE = 9,  /* ckrt_set_check_finite found a value */
+  CKRT_VERIFY = 10,     /* a recomputed value differs from its first one */
+  CKRT_IO = 11
+} ckrt_status;
+
+/* The element types, numbered as ckopt::runtime::DType. */
+typedef enum ckrt_dtype {
+  CKRT_F64 = 0,
+  CKRT_F32,
+  CKRT_F16,
+  CKRT_BF16,
+  CKRT_I64,
+  CKRT_I32,
+  CKRT_I16,
+  CKRT_I8,
+  CKRT_U8,
+  CKRT_BOOL
+} ckrt_dtype;
+
+typedef struct ckrt_env ckrt_env;
+typedef struct ckrt_program ckrt_program;
+typedef struct ckrt_session ckrt_session;
+
+/* Text of this thread's last failed call; never NULL. */
+CKRT_EXPORT const char *ckrt_last_error(void);
+CKRT_EXPORT uint32_t ckrt_abi_version(void);
+
+/*--- What generated code calls ---------------------------------------------*/
+
+/* A step or eval function: straight-line code over the arena. 0 on success. */
+typedef int32_t (*ckrt_fn)(const ckrt_env *env, char *arena);
+/* A kernel (or one stage of it) on [begin, end) of its parallel dimension. */
+typedef void (*ckrt_kernel)(void *const *args, const int64_t *scalars,
+                            int64_t begin, int64_t end, void *scratch);
+
+/* Runs the kernel over [0, trip) in contiguous ranges whose bounds are
+ * multiples of `grain` (but for the last end), at most one a thread; inline
+ * where trip <= grain. Allocates nothing. */
+CKRT_EXPORT void ckrt_parallel_for(const ckrt_env *env, ckrt_kernel kernel,
+                                   void *const *args, const int64_t *scalars,
+                                   int64_t trip, int64_t grain, void *scratch);
+/* Runs primitive `index` of the manifest; nonzero on failure, which the step
+ * returns at once (the text is kept for ckrt_run's caller). */
+CKRT_EXPORT int32_t ckrt_execute(const ckrt_env *env, int64_t index,
+                                 void *const *args, void *workspace);
+/* Instrumented code calls this after kernel call `call` of Manifest::calls;
+ * nonzero: the step returns it at once. */
+CKRT_EXPORT int32_t ckrt_call_done(const ckrt_env *env, int64_t call,
+                                   char *arena);
+
+/* Portable scalar form of what generated dropout computes: Philox4x32-10 with
+ * key = seed (low, high word), counter = (element/4 low, element/4 high, step
+ * (low 32 bits), site (low 32 bits)), word element%4; (word >> 8) * 2^-24, in
+ * [0, 1). An element is kept iff the number is >= ratio. Elements are counted
+ * row-major in the logical shape. */
+CKRT_EXPORT float ckrt_dropout_uniform(uint64_t seed, uint64_t step,
+                                       uint64_t site, uint64_t element);
+CKRT_EXPORT void ckrt_philox4x32_10(const uint32_t counter[4],
+                                    const uint32_t key[2], uint32_t out[4]);
+
+/* An environment without a session, for tests of generated code and kernels.
+ * Primitives are ckopt::runtime::PrimitiveDesc (Primitive.h). */
+CKRT_EXPORT ckrt_env *ckrt_env_create(int32_t threads, int32_t keep_denormals);
+CKRT_EXPORT ckrt_status ckrt_env_add_primitive(ckrt_env *env, const void *desc,
+                                               int64_t *index);
+/* Runs fn with the environment's floating-point mode on all its threads. */
+CKRT_EXPORT int32_t ckrt_env_run(ckrt_env *env, ckrt_fn fn, char *arena);
+CKRT_EXPORT void ckrt_env_destroy(ckrt_env *env);
+
+/*--- Programs ---------------------------------------------------------------*/
+
+/* Loads a shared library made by `ckopt compile` (symbols ckopt_manifest,
+ * ckopt_manifest_size, and the functions that the manifest names). */
+CKRT_EXPORT ckrt_status ckrt_program_load_file(const char *path,
+                                               ckrt_program **program);
+/* The same from memory: functions[i] is the code of the manifest's function i.
+ * The code must outlive the program; the manifest is copied. */
+CKRT_EXPORT ckrt_status ckrt_program_load_memory(const void *manifest,
+                                                 size_t manifest_size,
+                                                 const ckrt_fn *functions,
+                                                 size_t num_functions,
+                                                 ckrt_program **program);
+CKRT_EXPORT void ckrt_program_destroy(ckrt_program *program);
+/* The parsed ckopt::runtime::Manifest, for C++ callers. */
+CKRT_EXPORT const void *ckrt_program_manifest(const ckrt_program *program);
+
+/*--- Sessions ---------------------------------------------------------------*/
+
+typedef struct ckrt_session_options {
+  size_t size;          /* sizeof(ckrt_session_options) */
+  int32_t pattern_fill; /* fill the arena with a pattern (ckrt_measured_peak) */
+  int32_t count_allocations; /* see ckrt_allocations */
+  uint64_t pattern_seed;
+} ckrt_session_options;
+
+/* Maps the arena, makes the primitives. options may be NULL. */
+CKRT_EXPORT ckrt_status ckrt_session_create(ckrt_program *program,
+                                            const ckrt_session_options *options,
+                                            ckrt_session **session);
+CKRT_EXPORT void ckrt_session_destroy(ckrt_session *session);
+
+/* Runs "step" or "eval". */
+CKRT_EXPORT ckrt_status ckrt_run(ckrt_session *session, const char *function);
+/* Values of all parameters with an init rule, element by element from
+ * (seed, name, row-major index); zeroes state and optimizer state that has no
+ * rule. Leaves tensors with other roles alone. */
+CKRT_EXPORT ckrt_status ckrt_init_parameters(ckrt_session *session,
+                                             uint64_t seed);
+
+CKRT_EXPORT char *ckrt_arena(ckrt_session *session);
+CKRT_EXPORT int64_t ckrt_arena_bytes(const ckrt_session *session);
+
+/*--- Tensors (by index in the manifest's order) -----------------------------*/
+
+CKRT_EXPORT int64_t ckrt_tensor_count(const ckrt_session *session);
+/* Index of the first tensor of that name, or -1. */
+CKRT_EXPORT int64_t ckrt_tensor_find(const ckrt_session *session,
+                                     const char *name);
+/* The same among the inputs and outputs of one function, or -1. */
+CKRT_EXPORT int64_t ckrt_tensor_find_in(const ckrt_session *session,
+                                        const char *function, const char *name);
+CKRT_EXPORT const char *ckrt_tensor_name(const ckrt_session *, int64_t tensor);
+CKRT_EXPORT const char *ckrt_tensor_role(const ckrt_session *, int64_t tensor);
+CKRT_EXPORT ckrt_dtype ckrt_tensor_dtype(const ckrt_session *, int64_t tensor);
+CKRT_EXPORT int64_t ckrt_tensor_rank(const ckrt_session *, int64_t tensor);
+CKRT_EXPORT const int64_t *ckrt_tensor_shape(const ckrt_session *,
+                                             int64_t tensor);
+CKRT_EXPORT int64_t ckrt_tensor_elements(const ckrt_session *, int64_t tensor);
+/* Copies host data (row-major, `elements` of type `dtype`) to the tensor's own
+ * order and type. Converts where every value has an exact or rounded
+ * counterpart: any to float types, integers to integers in range; floats to
+ * integers are a CKRT_MISMATCH. */
+CKRT_EXPORT ckrt_status ckrt_tensor_write(ckrt_session *session, int64_t tensor,
+                                          const void *data, ckrt_dtype dtype,
+                                          int64_t elements);
+/* The inverse, into a row-major host buffer of the tensor's own type unless
+ * dtype says another. */
+CKRT_EXPORT ckrt_status ckrt_tensor_read(ckrt_session *session, int64_t tensor,
+                                         void *data, ckrt_dtype dtype,
+                                         int64_t elements);
+/* Fills a scalar or a whole tensor with one value. */
+CKRT_EXPORT ckrt_status ckrt_tensor_fill(ckrt_session *session, int64_t tensor,
+                                         double value);
+
+/*--- Checking what a step really does ---------------------------------------*/
+
+/* Highest byte of the arena that any step (or this library) changed since the
+ * session's pattern fill, plus one. Needs pattern_fill. Finds it by looking. */
+CKRT_EXPORT ckrt_status ckrt_measured_peak(ckrt_session *session,
+                                           int64_t *bytes);
+/* Fills what holds no persistent tensor with another pattern, so that a byte
+ * which happened to equal the first one shows. The peak found so far stays. */
+CKRT_EXPORT ckrt_status ckrt_pattern_refill(ckrt_session *session,
+                                            uint64_t seed);
+
+typedef struct ckrt_allocation_stats {
+  size_t size;         /* sizeof(ckrt_allocation_stats) */
+  int64_t calls;       /* allocations during steps, of any size, by anyone */
+  int64_t large;       /* of these: 64 KiB or more */
+  int64_t largest;     /* bytes */
+  int64_t large_bytes; /* sum over the large ones */
+} ckrt_allocation_stats;
+/* Allocations (malloc family, operator new, mmap) made by any loaded object
+ * while a step ran. Needs count_allocations. */
+CKRT_EXPORT ckrt_status ckrt_allocations(ckrt_session *session,
+                                         ckrt_allocation_stats *stats);
+
+/* For code compiled with instrumentation (ckrt_call_done). check_finite: a
+ * floating-point result with a NaN or infinity ends the step with
+ * CKRT_NON_FINITE and the kernel's and source node's names. verify: results
+ * that are recomputed later are hashed (keep != 0: copied) and compared. */
+CKRT_EXPORT ckrt_status ckrt_set_check_finite(ckrt_session *session, int on);
+CKRT_EXPORT ckrt_status ckrt_set_verify_remat(ckrt_session *session, int on,
+                                              int keep);
+/* Called after every kernel call of instrumented code with the seconds it
+ * took; NULL turns it off. */
+typedef void (*ckrt_profile_hook)(void *user, int64_t call, double seconds);
+CKRT_EXPORT ckrt_status ckrt_set_profile(ckrt_session *session,
+                                         ckrt_profile_hook hook, void *user);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* CKOPT_RUNTIME_CKRT_H */
