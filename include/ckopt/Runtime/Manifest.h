@@ -63,6 +63,9 @@ struct TensorInfo {
   std::string init; ///< "", "zeros", "ones", "kaiming", "xavier", "normal"
   int64_t fanIn = 0;
   int64_t fanOut = 0;
+  /// Where its first bytes (`bytes` of them, in the tensor's own order) lie in
+  /// the artifact's data (symbol ckopt_data), -1: the user writes them.
+  int64_t dataOffset = -1;
 };
 
 /// "step" or "eval": its entry point and the tensors that it reads and makes.

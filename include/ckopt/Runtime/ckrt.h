@@ -105,16 +105,18 @@ CKRT_EXPORT void ckrt_env_destroy(ckrt_env *env);
 /*--- Programs ---------------------------------------------------------------*/
 
 /* Loads a shared library made by `ckopt compile` (symbols ckopt_manifest,
- * ckopt_manifest_size, and the functions that the manifest names). */
+ * ckopt_manifest_size (uint64_t), the functions that the manifest names, and
+ * where tensors have a dataOffset ckopt_data and ckopt_data_size (uint64_t)).
+ */
 CKRT_EXPORT ckrt_status ckrt_program_load_file(const char *path,
                                                ckrt_program **program);
 /* The same from memory: functions[i] is the code of the manifest's function i.
- * The code must outlive the program; the manifest is copied. */
-CKRT_EXPORT ckrt_status ckrt_program_load_memory(const void *manifest,
-                                                 size_t manifest_size,
-                                                 const ckrt_fn *functions,
-                                                 size_t num_functions,
-                                                 ckrt_program **program);
+ * `data` holds the first values of tensors with a dataOffset (NULL if none).
+ * Code and data must outlive the program; the manifest is copied. */
+CKRT_EXPORT ckrt_status ckrt_program_load_memory(
+    const void *manifest, size_t manifest_size, const ckrt_fn *functions,
+    size_t num_functions, const void *data, size_t data_size,
+    ckrt_program **program);
 CKRT_EXPORT void ckrt_program_destroy(ckrt_program *program);
 /* The parsed ckopt::runtime::Manifest, for C++ callers. */
 CKRT_EXPORT const void *ckrt_program_manifest(const ckrt_program *program);
