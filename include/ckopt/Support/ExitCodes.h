@@ -1,0 +1,25 @@
+//===- ExitCodes.h - one table of exit codes for all tools ------*- C++ -*-===//
+//
+// Scripts and tests rely on these numbers; README.md lists them for users.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_SUPPORT_EXITCODES_H
+#define CKOPT_SUPPORT_EXITCODES_H
+
+namespace ckopt {
+
+enum ExitCode : int {
+  ExitOk = 0,
+  ExitInputError = 1,   ///< bad file, shape, type or data
+  ExitInfeasible = 2,   ///< no plan fits the budget
+  ExitNoPlanFound = 3,  ///< none found within the time limit
+  ExitUnsupported = 4,  ///< operator or opset that ckopt does not know
+  ExitNonFinite = 5,    ///< a loss or value that is not finite
+  ExitUsage = 64,       ///< wrong command line
+  ExitInternal = 70,    ///< a defect of ckopt itself
+  ExitIoError = 74,     ///< cannot write (disk full, no permission)
+};
+
+} // namespace ckopt
+
+#endif // CKOPT_SUPPORT_EXITCODES_H

@@ -1,0 +1,76 @@
+//===- Npz.h - numpy's .npy and .npz files ----------------------*- C++ -*-===//
+//
+// Reads formats 1.0, 2.0 and 3.0, C and Fortran order (made row-major), little
+// and big endian (swapped), stored and deflated members, zip64; every checksum
+// is checked. bfloat16 is the two-byte void that ml_dtypes writes ("<V2").
+// Writes format 1.0 (2.0 where the header is long), atomically. Whatever the
+// bytes are, a file gives tensors or an error that names file and member.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_SUPPORT_NPZ_H
+#define CKOPT_SUPPORT_NPZ_H
+
+#include "ckopt/Support/HostTensor.h"
+#include "llvm/ADT/StringRef.h"
+#include <memory>
+
+namespace llvm {
+class MemoryBuffer;
+}
+
+namespace ckopt {
+
+/// An open .npz file: the directory is checked, arrays are read on demand, so
+/// that a member of a foreign type hurts only who asks for it.
+class NpzReader {
+public:
+  static llvm::Expected<NpzReader> open(llvm::StringRef path);
+  /// As `open` on bytes in memory; `what` names them in errors.
+  static llvm::Expected<NpzReader>
+  fromBuffer(std::unique_ptr<llvm::MemoryBuffer> buffer, llvm::StringRef what);
+
+  /// Names without ".npy", in the file's order.
+  std::vector<std::string> names() const;
+  bool contains(llvm::StringRef name) const;
+  /// An error that names the arrays which the file has, where there is none of
+  /// this name.
+  llvm::Expected<HostTensor> read(llvm::StringRef name) const;
+
+private:
+  struct Member {
+    std::string name;
+    unsigned method = 0; ///< 0 stored, 8 deflate
+    bool encrypted = false;
+    uint32_t crc = 0;
+    uint64_t compressedSize = 0, size = 0, headerOffset = 0;
+  };
+  llvm::Error readDirectory();
+  llvm::Error readDirectoryEntry(uint64_t &at, uint64_t end);
+  llvm::Expected<llvm::StringRef> compressedBytes(const Member &member) const;
+  llvm::Expected<HostTensor> readMember(const Member &member) const;
+
+  std::string path;
+  std::shared_ptr<llvm::MemoryBuffer> buffer;
+  std::vector<Member> members;
+};
+
+/// Every array of the file.
+llvm::Expected<TensorMap> readNpz(llvm::StringRef path);
+
+/// One .npy file.
+llvm::Expected<HostTensor> readNpy(llvm::StringRef path);
+/// The bytes of a .npy file; errors start with `what`.
+llvm::Expected<HostTensor> parseNpy(llvm::StringRef bytes,
+                                    llvm::StringRef what);
+
+/// Writes atomically: on an error a file that was there stays as it was.
+llvm::Error writeNpy(llvm::StringRef path, const HostTensor &tensor);
+llvm::Error writeNpz(llvm::StringRef path, const TensorMap &tensors,
+                     bool deflate = false);
+
+/// The bytes before the data in a .npy file.
+std::string npyHeader(DType dtype, llvm::ArrayRef<int64_t> shape);
+
+} // namespace ckopt
+
+#endif // CKOPT_SUPPORT_NPZ_H

@@ -1,0 +1,37 @@
+//===- Permutation.h - the order of samples ---------------------*- C++ -*-===//
+//
+// A permutation is a pure function of (count, seed, use, stream): Fisher and
+// Yates's shuffle driven by Philox, integers only, so that a run resumed on
+// another machine sees the same samples in the same order. O(count).
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_SUPPORT_PERMUTATION_H
+#define CKOPT_SUPPORT_PERMUTATION_H
+
+#include "ckopt/Support/Philox.h"
+#include <utility>
+#include <vector>
+
+namespace ckopt {
+
+/// 0 .. count-1 in random order.
+inline std::vector<int64_t> randomPermutation(int64_t count, uint64_t seed,
+                                              RandomUse use, uint32_t stream) {
+  std::vector<int64_t> order(size_t(count > 0 ? count : 0));
+  for (size_t i = 0; i < order.size(); ++i)
+    order[i] = int64_t(i);
+  PhiloxStream random(seed, use, stream);
+  for (size_t i = order.size(); i > 1; --i)
+    std::swap(order[i - 1], order[size_t(random.below(i))]);
+  return order;
+}
+
+/// The order of `count` samples in `epoch` (0-based).
+inline std::vector<int64_t> epochPermutation(int64_t count, uint64_t seed,
+                                             int64_t epoch) {
+  return randomPermutation(count, seed, RandomUse::EpochOrder, uint32_t(epoch));
+}
+
+} // namespace ckopt
+
+#endif // CKOPT_SUPPORT_PERMUTATION_H

@@ -1,0 +1,93 @@
+//===- Philox.h - counter-based random numbers ------------------*- C++ -*-===//
+//
+// Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy
+// as 1, 2, 3", SC 2011): four 32-bit words from a key of two and a counter of
+// four, a pure function, so that any element's number can be had again, in any
+// order, on any machine. Header only, no LLVM.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_SUPPORT_PHILOX_H
+#define CKOPT_SUPPORT_PHILOX_H
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+
+namespace ckopt {
+
+using PhiloxCounter = std::array<uint32_t, 4>;
+using PhiloxKey = std::array<uint32_t, 2>;
+
+/// Ten rounds.
+constexpr PhiloxCounter philox4x32(PhiloxCounter counter, PhiloxKey key) {
+  for (int round = 0; round < 10; ++round) {
+    const uint64_t product0 = uint64_t(0xD2511F53u) * counter[0];
+    const uint64_t product1 = uint64_t(0xCD9E8D57u) * counter[2];
+    counter = {
+        uint32_t(product1 >> 32) ^ counter[1] ^ key[0], uint32_t(product1),
+        uint32_t(product0 >> 32) ^ counter[3] ^ key[1], uint32_t(product0)};
+    key[0] += 0x9E3779B9u;
+    key[1] += 0xBB67AE85u;
+  }
+  return counter;
+}
+
+/// What a stream of random numbers is for: streams of one seed never meet.
+enum class RandomUse : uint32_t {
+  Dropout = 0, ///< generated code: site, step and element are in the counter
+  Initialization = 1,
+  EpochOrder = 2,
+  Holdout = 3,
+  Test = 4,
+};
+
+/// The numbers of (seed, use, stream), one after another. The counter is
+/// {block low, block high, stream, use}: 2^32 streams a use.
+class PhiloxStream {
+public:
+  constexpr PhiloxStream(uint64_t seed, RandomUse use, uint32_t stream)
+      : key{uint32_t(seed), uint32_t(seed >> 32)}, stream(stream),
+        use(uint32_t(use)) {}
+
+  constexpr uint32_t next32() {
+    if (used == 4) {
+      words = philox4x32({uint32_t(block), uint32_t(block >> 32), stream, use},
+                         key);
+      ++block;
+      used = 0;
+    }
+    return words[used++];
+  }
+  constexpr uint64_t next64() {
+    const uint64_t low = next32();
+    return low | (uint64_t(next32()) << 32);
+  }
+  /// Uniform in [0, 1), a multiple of 2^-53.
+  constexpr double uniform() { return double(next64() >> 11) * 0x1p-53; }
+  /// Uniform in [0, bound), without bias; bound > 0.
+  constexpr uint64_t below(uint64_t bound) {
+    // Values under (2^64 mod bound) would make the low results likelier.
+    const uint64_t reject = (0 - bound) % bound;
+    uint64_t value = next64();
+    while (value < reject)
+      value = next64();
+    return value % bound;
+  }
+  /// Standard normal by Box and Muller's transform; log and cos are libm's.
+  double normal() {
+    const double u = 1.0 - uniform(); // in (0, 1]
+    return std::sqrt(-2.0 * std::log(u)) *
+           std::cos(6.283185307179586477 * uniform());
+  }
+
+private:
+  PhiloxKey key;
+  uint32_t stream, use;
+  uint64_t block = 0;
+  PhiloxCounter words{};
+  unsigned used = 4;
+};
+
+} // namespace ckopt
+
+#endif // CKOPT_SUPPORT_PHILOX_H

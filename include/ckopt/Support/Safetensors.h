@@ -1,0 +1,42 @@
+//===- Safetensors.h - weights and checkpoints in safetensors ---*- C++ -*-===//
+//
+// Eight bytes of header length, a JSON header, the data. Reading maps the file
+// and gives views; the header is checked in full first: types, shapes, sizes,
+// bounds, overlaps, holes, duplicate names. Writing is atomic.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_SUPPORT_SAFETENSORS_H
+#define CKOPT_SUPPORT_SAFETENSORS_H
+
+#include "ckopt/Support/HostTensor.h"
+#include "llvm/ADT/StringRef.h"
+#include <map>
+#include <memory>
+
+namespace llvm {
+class MemoryBuffer;
+}
+
+namespace ckopt {
+
+using StringMetadata = std::map<std::string, std::string>;
+
+struct SafetensorsFile {
+  TensorMap tensors; ///< in the order of their data
+  StringMetadata metadata;
+};
+
+llvm::Expected<SafetensorsFile> readSafetensors(llvm::StringRef path);
+/// As above on bytes in memory; `what` names them in errors.
+llvm::Expected<SafetensorsFile>
+parseSafetensors(std::shared_ptr<llvm::MemoryBuffer> buffer,
+                 llvm::StringRef what);
+
+/// Tensors are stored widest element first (so that all are aligned), else in
+/// the map's order; equal contents give equal bytes.
+llvm::Error writeSafetensors(llvm::StringRef path, const TensorMap &tensors,
+                             const StringMetadata &metadata = {});
+
+} // namespace ckopt
+
+#endif // CKOPT_SUPPORT_SAFETENSORS_H
