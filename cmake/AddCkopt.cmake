@@ -1,0 +1,129 @@
+# Functions that say once how a library, tool, unit test or pass header of
+# ckopt is made.
+include_guard()
+
+# Drops sources that are not there yet. TEMPORARY, while the tree is young.
+function(ckopt_existing out)
+  set(found)
+  foreach(source ${ARGN})
+    if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${source} OR IS_ABSOLUTE ${source})
+      list(APPEND found ${source})
+    else()
+      message(WARNING "not there yet: ${CMAKE_CURRENT_SOURCE_DIR}/${source}")
+    endif()
+  endforeach()
+  if(NOT found)
+    list(APPEND found ${CKOPT_SOURCE_DIR}/cmake/Empty.cpp)
+  endif()
+  set(${out} ${found} PARENT_SCOPE)
+endfunction()
+
+# add_ckopt_library(NAME sources... [LINK_LIBS libs...] [DEPENDS targets...])
+# A static library without MLIR: Support, Planner.
+function(add_ckopt_library name)
+  cmake_parse_arguments(ARG "" "" "LINK_LIBS;DEPENDS" ${ARGN})
+  ckopt_existing(sources ${ARG_UNPARSED_ARGUMENTS})
+  add_library(${name} STATIC ${sources})
+  target_link_libraries(${name} PUBLIC ${ARG_LINK_LIBS})
+  if(ARG_DEPENDS)
+    add_dependencies(${name} ${ARG_DEPENDS})
+  endif()
+  install(TARGETS ${name} EXPORT CkoptTargets
+          ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  set_property(GLOBAL APPEND PROPERTY CKOPT_LIBS ${name})
+endfunction()
+
+# add_ckopt_mlir_library(NAME sources... [LINK_LIBS ...] [DEPENDS ...] [NO_PCH])
+# A static library over the MLIR dylib, with the shared precompiled header.
+function(add_ckopt_mlir_library name)
+  cmake_parse_arguments(ARG "NO_PCH" "" "LINK_LIBS;DEPENDS" ${ARGN})
+  add_ckopt_library(${name} ${ARG_UNPARSED_ARGUMENTS} LINK_LIBS ${ARG_LINK_LIBS} MLIR LLVM
+                    DEPENDS ${ARG_DEPENDS} ckopt-headers)
+  if(CKOPT_PCH AND NOT ARG_NO_PCH)
+    ckopt_use_pch(${name})
+  endif()
+endfunction()
+
+# One precompiled header for all: CMake reuses it across targets.
+function(ckopt_use_pch name)
+  # A precompiled header fits code of one kind only: executables, too, are
+  # compiled as -fPIC.
+  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  target_compile_options(${name} PRIVATE -fPIC)
+  if(NOT TARGET ckopt-pch)
+    file(WRITE ${CKOPT_BINARY_DIR}/ckopt-pch.cpp "// Carries the precompiled header.\n")
+    add_library(ckopt-pch OBJECT ${CKOPT_BINARY_DIR}/ckopt-pch.cpp)
+    set_target_properties(ckopt-pch PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+    target_compile_options(ckopt-pch PRIVATE -fPIC)
+    target_precompile_headers(ckopt-pch PRIVATE ${CKOPT_SOURCE_DIR}/cmake/Pch.h)
+    if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+      # Lets ccache keep objects that were built with the header.
+      target_compile_options(ckopt-pch PUBLIC -fpch-instantiate-templates)
+      target_compile_options(ckopt-pch PRIVATE "SHELL:-Xclang -fno-pch-timestamp")
+    endif()
+  endif()
+  target_precompile_headers(${name} REUSE_FROM ckopt-pch)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    target_compile_options(${name} PRIVATE -fpch-instantiate-templates "SHELL:-Xclang -fno-pch-timestamp")
+  endif()
+endfunction()
+
+# add_ckopt_tool(NAME sources... [LINK_LIBS ...] [NO_PCH] [PLAIN])
+# PLAIN: no MLIR.
+function(add_ckopt_tool name)
+  cmake_parse_arguments(ARG "NO_PCH;PLAIN" "" "LINK_LIBS" ${ARGN})
+  ckopt_existing(sources ${ARG_UNPARSED_ARGUMENTS})
+  add_executable(${name} ${sources})
+  target_link_libraries(${name} PRIVATE ${ARG_LINK_LIBS})
+  if(NOT ARG_PLAIN)
+    target_link_libraries(${name} PRIVATE MLIR LLVM)
+    add_dependencies(${name} ckopt-headers)
+    if(CKOPT_PCH AND NOT ARG_NO_PCH)
+      ckopt_use_pch(${name})
+    endif()
+  endif()
+  install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  set_property(GLOBAL APPEND PROPERTY CKOPT_TOOLS ${name})
+endfunction()
+
+# add_ckopt_unittest(NAME sources... [LINK_LIBS ...] [PLAIN]): a gtest program
+# that ctest runs. PLAIN: no MLIR.
+function(add_ckopt_unittest name)
+  cmake_parse_arguments(ARG "PLAIN" "" "LINK_LIBS" ${ARGN})
+  ckopt_existing(sources ${ARG_UNPARSED_ARGUMENTS})
+  add_executable(${name} ${sources})
+  target_link_libraries(${name} PRIVATE ${ARG_LINK_LIBS} GTest::gtest GTest::gtest_main)
+  target_compile_definitions(${name} PRIVATE
+    CKOPT_TEST_DATA="${CKOPT_SOURCE_DIR}/test/data"
+    CKOPT_SHARED_DIR="${CKOPT_SOURCE_DIR}/../shared")
+  if(NOT ARG_PLAIN)
+    target_link_libraries(${name} PRIVATE MLIR LLVM)
+    add_dependencies(${name} ckopt-headers)
+    if(CKOPT_PCH)
+      ckopt_use_pch(${name})
+    endif()
+  endif()
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CKOPT_BINARY_DIR}/unittests)
+  add_test(NAME unit.${name} COMMAND ${name})
+  set_property(GLOBAL APPEND PROPERTY CKOPT_UNITTESTS ${name})
+endfunction()
+
+# add_ckopt_passes(FOLDER): FOLDER/Passes.td -> FOLDER/Passes.h.inc
+function(add_ckopt_passes name)
+  set(LLVM_TARGET_DEFINITIONS Passes.td)
+  mlir_tablegen(Passes.h.inc -gen-pass-decls -name ${name})
+  add_public_tablegen_target(Ckopt${name}PassIncGen)
+  add_dependencies(ckopt-headers Ckopt${name}PassIncGen)
+endfunction()
+
+# Adds every folder below the current one that has a CMakeLists.txt.
+function(add_ckopt_subdirectories)
+  file(GLOB children RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} CONFIGURE_DEPENDS
+       ${CMAKE_CURRENT_SOURCE_DIR}/*/CMakeLists.txt)
+  foreach(child ${children})
+    get_filename_component(folder ${child} DIRECTORY)
+    if(NOT folder IN_LIST ARGN)
+      add_subdirectory(${folder})
+    endif()
+  endforeach()
+endfunction()

@@ -1,0 +1,42 @@
+# Compiler flags: warnings as errors, no exceptions (Frontend/Onnx turns them
+# on for itself), RTTI on as in Debian's MLIR, ccache and lld where present.
+
+find_program(CKOPT_CCACHE ccache)
+if(CKOPT_CCACHE AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_C_COMPILER_LAUNCHER ${CKOPT_CCACHE})
+  # A precompiled header makes ccache look at times unless told not to.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
+      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+      ${CKOPT_CCACHE})
+endif()
+
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  find_program(CKOPT_LLD NAMES ld.lld-22 ld.lld)
+  if(CKOPT_LLD)
+    add_link_options(--ld-path=${CKOPT_LLD})
+  endif()
+endif()
+
+add_compile_options(-Wall -Wextra -Wno-unused-parameter -fvisibility-inlines-hidden
+                    -ffp-contract=off)
+add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions>)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-unknown-warning-option>
+                      -Wcovered-switch-default)
+endif()
+if(CKOPT_WERROR)
+  add_compile_options(-Werror)
+endif()
+if(CKOPT_ASSERTIONS)
+  # NDEBUG stays undefined in our own code; the MLIR headers are built for both
+  # (LLVM_ENABLE_ABI_BREAKING_CHECKS lies in llvm-config.h, not in NDEBUG).
+  string(REPLACE "-DNDEBUG" "" CMAKE_CXX_FLAGS_RELEASE "${CMAKE_CXX_FLAGS_RELEASE}")
+  string(REPLACE "-DNDEBUG" "" CMAKE_CXX_FLAGS_RELWITHDEBINFO "${CMAKE_CXX_FLAGS_RELWITHDEBINFO}")
+  string(REPLACE "-DNDEBUG" "" CMAKE_C_FLAGS_RELEASE "${CMAKE_C_FLAGS_RELEASE}")
+endif()
+string(REPLACE "-O3" "-O2" CMAKE_CXX_FLAGS_RELEASE "${CMAKE_CXX_FLAGS_RELEASE}")
+
+if(CKOPT_SANITIZERS)
+  add_compile_options(-fsanitize=${CKOPT_SANITIZERS} -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${CKOPT_SANITIZERS})
+endif()

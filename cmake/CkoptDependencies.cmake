@@ -1,0 +1,49 @@
+# Every dependency comes from Debian packages; nothing is downloaded.
+
+# LLVMSupport serves Support (JSON, files, streams); MLIR the rest.
+find_package(MLIR 22.1 CONFIG QUIET HINTS /usr/lib/llvm-22/lib/cmake/mlir)
+if(NOT MLIR_FOUND)
+  message(FATAL_ERROR
+    "ckopt needs MLIR 22.1 (Debian 12, through its security suite: "
+    "apt-get install libmlir-22-dev mlir-22-tools llvm-22-dev llvm-22-tools). "
+    "If it lies elsewhere, set MLIR_DIR to its lib/cmake/mlir.")
+endif()
+# Debian builds MLIR as one shared library but does not say so to consumers:
+# two copies of MLIR in a process have two sets of TypeIDs.
+set(MLIR_LINK_MLIR_DYLIB ON)
+list(APPEND CMAKE_MODULE_PATH ${MLIR_CMAKE_DIR} ${LLVM_CMAKE_DIR})
+set(MLIR_BINARY_DIR ${CMAKE_BINARY_DIR})
+set(LLVM_RUNTIME_OUTPUT_INTDIR ${CMAKE_BINARY_DIR}/bin)
+set(LLVM_LIBRARY_OUTPUT_INTDIR ${CMAKE_BINARY_DIR}/lib)
+include(TableGen)
+include(AddLLVM)
+include(AddMLIR)
+include_directories(SYSTEM ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
+add_definitions(${LLVM_DEFINITIONS})
+
+# The runtime: oneDNN (f32 contractions and convolutions), OpenBLAS (f64), OpenMP.
+find_package(Threads REQUIRED)
+find_path(DNNL_INCLUDE_DIR dnnl.h)
+find_library(DNNL_LIBRARY dnnl)
+if(NOT DNNL_INCLUDE_DIR OR NOT DNNL_LIBRARY)
+  message(FATAL_ERROR "ckopt needs oneDNN 2.6 (apt-get install libdnnl-dev)")
+endif()
+find_library(OPENBLAS_LIBRARY NAMES openblas
+             PATH_SUFFIXES x86_64-linux-gnu/openblas-openmp openblas-openmp)
+if(NOT OPENBLAS_LIBRARY)
+  message(FATAL_ERROR "ckopt needs OpenBLAS, the OpenMP flavour "
+                      "(apt-get install libopenblas-openmp-dev)")
+endif()
+
+if(CKOPT_BUILD_COMPILER)
+  find_package(Protobuf REQUIRED)
+  find_path(ONNX_INCLUDE_DIR onnx/onnx_pb.h)
+  find_library(ONNX_PROTO_LIBRARY onnx_proto)
+  if(NOT ONNX_INCLUDE_DIR OR NOT ONNX_PROTO_LIBRARY)
+    message(FATAL_ERROR "ckopt needs the ONNX schema (apt-get install libonnx-dev)")
+  endif()
+endif()
+
+if(CKOPT_BUILD_TESTS)
+  find_package(GTest REQUIRED)
+endif()

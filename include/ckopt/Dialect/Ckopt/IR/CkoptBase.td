@@ -1,0 +1,75 @@
+//===- CkoptBase.td - the ckopt dialect ---------------------*- tablegen -*-===//
+#ifndef CKOPT_DIALECT_CKOPT_BASE
+#define CKOPT_DIALECT_CKOPT_BASE
+
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/TensorEncoding.td"
+include "mlir/IR/EnumAttr.td"
+include "mlir/IR/OpBase.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "ckopt/Interfaces/KernelInterface.td"
+
+def Ckopt_Dialect : Dialect {
+  let name = "ckopt";
+  let cppNamespace = "::ckopt";
+  let summary = "Training graphs on tensors, from ONNX to planned kernels";
+  let description = [{
+    Ops work on ranked, statically shaped tensors and are pure: state (running
+    statistics, parameters, optimizer state) enters as function arguments and
+    leaves as results that carry `ckopt.updates`; random numbers are functions
+    of (seed, step, site, element). Names follow ONNX and MLIR. Logical shapes
+    never change; the physical order of a tensor's dimensions is its encoding,
+    `#ckopt.layout<[...]>` (none: row-major).
+  }];
+  let useDefaultAttributePrinterParser = 1;
+  let hasConstantMaterializer = 1;
+  let hasOperationAttrVerify = 1;
+  let hasRegionArgAttrVerify = 1;
+}
+
+def Ckopt_LayoutAttr : AttrDef<Ckopt_Dialect, "Layout", [
+    DeclareAttrInterfaceMethods<VerifiableTensorEncoding>]> {
+  let mnemonic = "layout";
+  let summary = "Physical order of a tensor's logical dimensions, outermost first";
+  let description = [{
+    `#ckopt.layout<[0, 2, 3, 1]>` on a tensor of logical shape NxCxHxW: lies in
+    memory as NxHxWxC. The identity order is written as no encoding at all.
+  }];
+  let parameters = (ins ArrayRefParameter<"int64_t">:$order);
+  let assemblyFormat = "`<` `[` $order `]` `>`";
+  let genVerifyDecl = 1;
+}
+
+def Ckopt_Float : AnyTypeOf<[F64, F32, F16, BF16]>;
+def Ckopt_Int : AnyTypeOf<[I64, I32, I16, I8, UI64, UI32, UI16, UI8]>;
+def Ckopt_Element : AnyTypeOf<[F64, F32, F16, BF16, I64, I32, I16, I8, UI64, UI32, UI16, UI8, I1]>;
+def Ckopt_Tensor : StaticShapeTensorOf<[Ckopt_Element]>;
+def Ckopt_FloatTensor : StaticShapeTensorOf<[Ckopt_Float]>;
+def Ckopt_BoolTensor : StaticShapeTensorOf<[I1]>;
+def Ckopt_IndexTensor : StaticShapeTensorOf<[I64, I32]>;
+def Ckopt_NumTensor : StaticShapeTensorOf<[F64, F32, F16, BF16, I64, I32, I16, I8, UI64, UI32, UI16, UI8]>;
+
+// Every op: pure, with an answer to what kind of kernel it is part of.
+class Ckopt_Op<string mnemonic, string kind, list<Trait> traits = []>
+    : Op<Ckopt_Dialect, mnemonic, traits # [
+        Pure, KernelOpInterface]> {
+  string baseDecl = [{
+    ::ckopt::KernelKind getKernelKind() { return ::ckopt::KernelKind::}] # kind # [{; }
+  }];
+  let extraClassDeclaration = baseDecl;
+}
+
+// Result types that follow from operands and attributes; encodings (layouts)
+// are free to differ from the inferred ones.
+class Ckopt_InferOp<string mnemonic, string kind, list<Trait> traits = []>
+    : Ckopt_Op<mnemonic, kind, traits # [
+        DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
+  let extraClassDeclaration = baseDecl # [{
+    static bool isCompatibleReturnTypes(::mlir::TypeRange l, ::mlir::TypeRange r) {
+      return ::ckopt::detail::equalUpToLayout(l, r);
+    }
+  }];
+}
+
+#endif // CKOPT_DIALECT_CKOPT_BASE

@@ -1,0 +1,71 @@
+//===- CkoptDialect.h - the ckopt dialect, its attributes -------*- C++ -*-===//
+#ifndef CKOPT_DIALECT_CKOPT_IR_CKOPTDIALECT_H
+#define CKOPT_DIALECT_CKOPT_IR_CKOPTDIALECT_H
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/TensorEncoding.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+
+#include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h.inc"
+#include "ckopt/Dialect/Ckopt/IR/CkoptEnums.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "ckopt/Dialect/Ckopt/IR/CkoptAttributes.h.inc"
+
+namespace ckopt {
+
+/// Names of discardable attributes on function arguments, results and
+/// functions; docs/architecture.md says what they mean.
+namespace attrs {
+inline constexpr llvm::StringLiteral kName = "ckopt.name";
+inline constexpr llvm::StringLiteral kRole = "ckopt.role";
+inline constexpr llvm::StringLiteral kInit = "ckopt.init";
+inline constexpr llvm::StringLiteral kUpdates = "ckopt.updates";
+inline constexpr llvm::StringLiteral kOffset = "ckopt.offset";
+inline constexpr llvm::StringLiteral kArenaBytes = "ckopt.arena_bytes";
+inline constexpr llvm::StringLiteral kClone = "ckopt.clone";
+inline constexpr llvm::StringLiteral kKernel = "ckopt.kernel";
+} // namespace attrs
+
+/// Values of `ckopt.role`.
+namespace roles {
+inline constexpr llvm::StringLiteral kInput = "input";
+inline constexpr llvm::StringLiteral kTarget = "target";
+inline constexpr llvm::StringLiteral kParameter = "parameter";
+inline constexpr llvm::StringLiteral kFrozen = "frozen";
+inline constexpr llvm::StringLiteral kState = "state";
+inline constexpr llvm::StringLiteral kConstant = "constant";
+inline constexpr llvm::StringLiteral kSeed = "seed";
+inline constexpr llvm::StringLiteral kStep = "step";
+inline constexpr llvm::StringLiteral kLearningRate = "learning_rate";
+inline constexpr llvm::StringLiteral kOptimizerState = "optimizer_state";
+} // namespace roles
+
+/// The physical order of a tensor's dimensions, outermost first (identity for
+/// tensors without an encoding).
+llvm::SmallVector<int64_t> getPhysicalOrder(mlir::RankedTensorType type);
+/// Elements between neighbours along each logical dimension.
+llvm::SmallVector<int64_t> getElementStrides(mlir::RankedTensorType type);
+bool isRowMajor(mlir::RankedTensorType type);
+/// `type` with the given physical order; the identity becomes no encoding.
+mlir::RankedTensorType withOrder(mlir::RankedTensorType type,
+                                 llvm::ArrayRef<int64_t> order);
+/// Bytes of the tensor; i1 takes one byte an element.
+int64_t getByteSize(mlir::RankedTensorType type);
+
+/// The numpy broadcast of two shapes; nullopt if they do not broadcast.
+std::optional<llvm::SmallVector<int64_t>>
+broadcastShapes(llvm::ArrayRef<int64_t> a, llvm::ArrayRef<int64_t> b);
+
+namespace detail {
+/// Equal shapes and element types; layouts may differ.
+bool equalUpToLayout(mlir::TypeRange a, mlir::TypeRange b);
+} // namespace detail
+
+} // namespace ckopt
+
+#endif // CKOPT_DIALECT_CKOPT_IR_CKOPTDIALECT_H

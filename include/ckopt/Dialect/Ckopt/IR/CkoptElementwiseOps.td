@@ -1,0 +1,115 @@
+//===- CkoptElementwiseOps.td - elementwise ops -------------*- tablegen -*-===//
+#ifndef CKOPT_DIALECT_CKOPT_ELEMENTWISE
+#define CKOPT_DIALECT_CKOPT_ELEMENTWISE
+
+include "ckopt/Dialect/Ckopt/IR/CkoptEnums.td"
+
+//===----------------------------------------------------------------------===//
+// One operand: the result has its type.
+//===----------------------------------------------------------------------===//
+
+class Ckopt_UnaryOp<string mnemonic, string text, Type type = Ckopt_FloatTensor>
+    : Ckopt_InferOp<mnemonic, "Elementwise", [Elementwise, SameOperandsAndResultShape]> {
+  let summary = text;
+  let arguments = (ins type:$input);
+  let results = (outs type:$output);
+  let assemblyFormat = "$input attr-dict `:` functional-type(operands, results)";
+}
+
+def Ckopt_NegOp : Ckopt_UnaryOp<"neg", "-x", Ckopt_NumTensor> { let hasFolder = 1; }
+def Ckopt_AbsOp : Ckopt_UnaryOp<"abs", "|x|", Ckopt_NumTensor>;
+def Ckopt_SignOp : Ckopt_UnaryOp<"sign", "-1, 0 or 1", Ckopt_NumTensor>;
+def Ckopt_ExpOp : Ckopt_UnaryOp<"exp", "e^x">;
+def Ckopt_LogOp : Ckopt_UnaryOp<"log", "natural logarithm">;
+def Ckopt_SqrtOp : Ckopt_UnaryOp<"sqrt", "square root">;
+def Ckopt_RsqrtOp : Ckopt_UnaryOp<"rsqrt", "1 / sqrt(x), as a division and a square root (exactly rounded parts)">;
+def Ckopt_ReciprocalOp : Ckopt_UnaryOp<"reciprocal", "1 / x">;
+def Ckopt_TanhOp : Ckopt_UnaryOp<"tanh", "hyperbolic tangent">;
+def Ckopt_SigmoidOp : Ckopt_UnaryOp<"sigmoid", "1 / (1 + e^-x)">;
+def Ckopt_ErfOp : Ckopt_UnaryOp<"erf", "Gauss error function">;
+def Ckopt_SinOp : Ckopt_UnaryOp<"sin", "sine">;
+def Ckopt_CosOp : Ckopt_UnaryOp<"cos", "cosine">;
+def Ckopt_FloorOp : Ckopt_UnaryOp<"floor", "largest integer not above x">;
+def Ckopt_CeilOp : Ckopt_UnaryOp<"ceil", "smallest integer not below x">;
+def Ckopt_RoundOp : Ckopt_UnaryOp<"round", "nearest integer, halves to even">;
+def Ckopt_ReluOp : Ckopt_UnaryOp<"relu", "max(x, 0), NaN stays NaN", Ckopt_NumTensor>;
+def Ckopt_SoftplusOp : Ckopt_UnaryOp<"softplus", "log(1 + e^x), computed as max(x,0) + log1p(e^-|x|)">;
+def Ckopt_NotOp : Ckopt_UnaryOp<"not", "logical negation", Ckopt_BoolTensor>;
+
+def Ckopt_GeluOp : Ckopt_UnaryOp<"gelu", "x * Phi(x); `tanh`: the tanh approximation"> {
+  let arguments = (ins Ckopt_FloatTensor:$input, UnitAttr:$tanh);
+}
+
+def Ckopt_ClipOp : Ckopt_UnaryOp<"clip", "min(max(x, lo), hi); the gradient passes where lo <= x <= hi", Ckopt_NumTensor> {
+  let arguments = (ins Ckopt_NumTensor:$input, F64Attr:$min, F64Attr:$max);
+}
+
+def Ckopt_CastOp : Ckopt_Op<"cast", "Elementwise", [Elementwise, SameOperandsAndResultShape]> {
+  let summary = "Element type conversion as in ONNX: float to integer truncates, to bool compares with 0, float to float rounds to nearest even";
+  let arguments = (ins Ckopt_Tensor:$input);
+  let results = (outs Ckopt_Tensor:$output);
+  let assemblyFormat = "$input attr-dict `:` functional-type(operands, results)";
+  let hasFolder = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Two or three operands: numpy broadcasting, equal element types.
+//===----------------------------------------------------------------------===//
+
+class Ckopt_BinaryOp<string mnemonic, string text, Type type = Ckopt_NumTensor,
+                     list<Trait> traits = []>
+    : Ckopt_InferOp<mnemonic, "Elementwise", traits # [SameOperandsElementType, ResultsBroadcastableShape]> {
+  let summary = text # "; operands broadcast as in numpy";
+  let arguments = (ins type:$lhs, type:$rhs);
+  let results = (outs type:$output);
+  let assemblyFormat = "$lhs `,` $rhs attr-dict `:` functional-type(operands, results)";
+}
+
+def Ckopt_AddOp : Ckopt_BinaryOp<"add", "a + b", Ckopt_NumTensor, [Commutative]> { let hasFolder = 1; }
+def Ckopt_SubOp : Ckopt_BinaryOp<"sub", "a - b"> { let hasFolder = 1; }
+def Ckopt_MulOp : Ckopt_BinaryOp<"mul", "a * b", Ckopt_NumTensor, [Commutative]> { let hasFolder = 1; }
+def Ckopt_DivOp : Ckopt_BinaryOp<"div", "a / b; integers truncate toward zero, division by zero gives 0"> { let hasFolder = 1; }
+def Ckopt_ModOp : Ckopt_BinaryOp<"mod", "remainder with the sign of the divisor (ONNX Mod); `fmod`: of the dividend"> {
+  let arguments = (ins Ckopt_NumTensor:$lhs, Ckopt_NumTensor:$rhs, UnitAttr:$fmod);
+}
+def Ckopt_PowOp : Ckopt_BinaryOp<"pow", "a ^ b"> { let hasCanonicalizer = 1; }
+def Ckopt_MaximumOp : Ckopt_BinaryOp<"maximum", "the larger one, NaN if either is; a tie shares its gradient in halves", Ckopt_NumTensor, [Commutative]>;
+def Ckopt_MinimumOp : Ckopt_BinaryOp<"minimum", "the smaller one, NaN if either is; a tie shares its gradient in halves", Ckopt_NumTensor, [Commutative]>;
+def Ckopt_AndOp : Ckopt_BinaryOp<"and", "logical and", Ckopt_BoolTensor, [Commutative]>;
+def Ckopt_OrOp : Ckopt_BinaryOp<"or", "logical or", Ckopt_BoolTensor, [Commutative]>;
+def Ckopt_XorOp : Ckopt_BinaryOp<"xor", "exclusive or", Ckopt_BoolTensor, [Commutative]>;
+
+def Ckopt_CompareOp : Ckopt_InferOp<"compare", "Elementwise", [SameOperandsElementType, ResultsBroadcastableShape]> {
+  let summary = "Comparison (ordered; ne is unordered), numpy broadcasting";
+  let arguments = (ins Ckopt_CompareAttr:$predicate, Ckopt_Tensor:$lhs, Ckopt_Tensor:$rhs);
+  let results = (outs Ckopt_BoolTensor:$output);
+  let assemblyFormat = "$predicate $lhs `,` $rhs attr-dict `:` functional-type(operands, results)";
+}
+
+def Ckopt_SelectOp : Ckopt_InferOp<"select", "Elementwise", [ResultsBroadcastableShape,
+    TypesMatchWith<"branches have equal element types", "on_true", "on_false",
+      "$_self", "[](::mlir::Type a, ::mlir::Type b) { return ::mlir::getElementTypeOrSelf(a) == ::mlir::getElementTypeOrSelf(b); }">]> {
+  let summary = "Where: a where the condition holds, else b; numpy broadcasting";
+  let arguments = (ins Ckopt_BoolTensor:$condition, Ckopt_Tensor:$on_true, Ckopt_Tensor:$on_false);
+  let results = (outs Ckopt_Tensor:$output);
+  let assemblyFormat = "$condition `,` $on_true `,` $on_false attr-dict `:` functional-type(operands, results)";
+  let hasFolder = 1;
+}
+
+def Ckopt_DropoutOp : Ckopt_InferOp<"dropout", "Elementwise"> {
+  let summary = "Sets elements to zero with probability `ratio`, scales the rest by 1/(1-ratio)";
+  let description = [{
+    Keeps element e where u(seed, step, site, e) >= ratio; u is a uniform number
+    in [0,1) from Philox4x32-10 with key (seed), counter (e/4, step, site) and
+    word e mod 4, e the logical row-major index: a pure function, the same
+    however often and in whatever order it is computed. The op is its own
+    gradient with respect to the input (same seed, step and site).
+  }];
+  let arguments = (ins Ckopt_FloatTensor:$input, 0DTensorOf<[I64]>:$seed, 0DTensorOf<[I64]>:$step,
+                       F64Attr:$ratio, I64Attr:$site);
+  let results = (outs Ckopt_FloatTensor:$output);
+  let assemblyFormat = "$input `,` $seed `,` $step attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
+#endif // CKOPT_DIALECT_CKOPT_ELEMENTWISE

@@ -1,0 +1,25 @@
+//===- CkoptEnums.td - enums of the ckopt dialect -----------*- tablegen -*-===//
+#ifndef CKOPT_DIALECT_CKOPT_ENUMS
+#define CKOPT_DIALECT_CKOPT_ENUMS
+
+include "ckopt/Dialect/Ckopt/IR/CkoptBase.td"
+
+def Ckopt_Compare : I32EnumAttr<"ComparePredicate", "comparison", [
+    I32EnumAttrCase<"EQ", 0, "eq">, I32EnumAttrCase<"NE", 1, "ne">,
+    I32EnumAttrCase<"LT", 2, "lt">, I32EnumAttrCase<"LE", 3, "le">,
+    I32EnumAttrCase<"GT", 4, "gt">, I32EnumAttrCase<"GE", 5, "ge">]> {
+  let cppNamespace = "::ckopt";
+  let genSpecializedAttr = 0;
+}
+def Ckopt_CompareAttr : EnumAttr<Ckopt_Dialect, Ckopt_Compare, "compare_predicate">;
+
+def Ckopt_Reduce : I32EnumAttr<"ReduceKind", "reduction", [
+    I32EnumAttrCase<"Sum", 0, "sum">, I32EnumAttrCase<"Mean", 1, "mean">,
+    I32EnumAttrCase<"Max", 2, "max">, I32EnumAttrCase<"Min", 3, "min">,
+    I32EnumAttrCase<"Prod", 4, "prod">]> {
+  let cppNamespace = "::ckopt";
+  let genSpecializedAttr = 0;
+}
+def Ckopt_ReduceAttr : EnumAttr<Ckopt_Dialect, Ckopt_Reduce, "reduce_kind">;
+
+#endif // CKOPT_DIALECT_CKOPT_ENUMS

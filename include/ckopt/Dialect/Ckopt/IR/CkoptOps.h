@@ -1,0 +1,17 @@
+//===- CkoptOps.h - the ops of the ckopt dialect ----------------*- C++ -*-===//
+#ifndef CKOPT_DIALECT_CKOPT_IR_CKOPTOPS_H
+#define CKOPT_DIALECT_CKOPT_IR_CKOPTOPS_H
+
+#include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
+#include "ckopt/Interfaces/KernelInterface.h"
+#include "mlir/Dialect/Traits.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#define GET_OP_CLASSES
+#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h.inc"
+
+#endif // CKOPT_DIALECT_CKOPT_IR_CKOPTOPS_H

@@ -1,0 +1,12 @@
+//===- CkoptOps.td - all ops of the ckopt dialect -----------*- tablegen -*-===//
+#ifndef CKOPT_DIALECT_CKOPT_OPS
+#define CKOPT_DIALECT_CKOPT_OPS
+
+include "ckopt/Dialect/Ckopt/IR/CkoptElementwiseOps.td"
+include "ckopt/Dialect/Ckopt/IR/CkoptShapeOps.td"
+include "ckopt/Dialect/Ckopt/IR/CkoptReductionOps.td"
+include "ckopt/Dialect/Ckopt/IR/CkoptNNOps.td"
+include "ckopt/Dialect/Ckopt/IR/CkoptTrainingOps.td"
+include "ckopt/Dialect/Ckopt/IR/CkoptKernelOps.td"
+
+#endif // CKOPT_DIALECT_CKOPT_OPS

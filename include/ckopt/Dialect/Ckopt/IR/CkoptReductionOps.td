@@ -1,0 +1,69 @@
+//===- CkoptReductionOps.td - reductions and row ops --------*- tablegen -*-===//
+#ifndef CKOPT_DIALECT_CKOPT_REDUCTION
+#define CKOPT_DIALECT_CKOPT_REDUCTION
+
+include "ckopt/Dialect/Ckopt/IR/CkoptEnums.td"
+
+def Ckopt_ReduceOp : Ckopt_InferOp<"reduce", "Reduction"> {
+  let summary = "Reduces `axes`; `keepdims` leaves them with size 1";
+  let description = [{
+    Sums of f16 and bf16 accumulate in f32. max and min give NaN where one is.
+  }];
+  let arguments = (ins Ckopt_ReduceAttr:$kind, Ckopt_NumTensor:$input, DenseI64ArrayAttr:$axes, BoolAttr:$keepdims);
+  let results = (outs Ckopt_NumTensor:$output);
+  let assemblyFormat = "$kind $input attr-dict `:` functional-type(operands, results)";
+  let hasFolder = 1;
+}
+
+def Ckopt_MomentsOp : Ckopt_InferOp<"moments", "Reduction"> {
+  let summary = "Mean and population variance over `axes` (keepdims: false)";
+  let arguments = (ins Ckopt_FloatTensor:$input, DenseI64ArrayAttr:$axes);
+  let results = (outs Ckopt_FloatTensor:$mean, Ckopt_FloatTensor:$variance);
+  let assemblyFormat = "$input attr-dict `:` functional-type(operands, results)";
+}
+
+class Ckopt_SoftmaxLike<string mnemonic, string text> : Ckopt_InferOp<mnemonic, "RowWise"> {
+  let summary = text;
+  let arguments = (ins Ckopt_FloatTensor:$input, I64Attr:$axis);
+  let results = (outs Ckopt_FloatTensor:$output);
+  let assemblyFormat = "$input attr-dict `:` functional-type(operands, results)";
+}
+def Ckopt_SoftmaxOp : Ckopt_SoftmaxLike<"softmax", "e^(x - max) / sum, along `axis`">;
+def Ckopt_LogSoftmaxOp : Ckopt_SoftmaxLike<"log_softmax", "x - max - log(sum e^(x - max)), along `axis`">;
+
+class Ckopt_SoftmaxGradLike<string mnemonic, string text> : Ckopt_InferOp<mnemonic, "RowWise"> {
+  let summary = text;
+  let arguments = (ins Ckopt_FloatTensor:$grad, Ckopt_FloatTensor:$result, I64Attr:$axis);
+  let results = (outs Ckopt_FloatTensor:$output);
+  let assemblyFormat = "$grad `,` $result attr-dict `:` functional-type(operands, results)";
+}
+def Ckopt_SoftmaxGradOp : Ckopt_SoftmaxGradLike<"softmax_grad", "y * (dy - sum(dy * y)), y the result of softmax">;
+def Ckopt_LogSoftmaxGradOp : Ckopt_SoftmaxGradLike<"log_softmax_grad", "dy - e^y * sum(dy), y the result of log_softmax">;
+
+def Ckopt_LayerNormOp : Ckopt_InferOp<"layer_norm", "RowWise", [AttrSizedOperandSegments]> {
+  let summary = "(x - mean) * rstd * scale + bias over the dimensions from `axis` on";
+  let description = [{
+    mean and rstd = 1 / sqrt(variance + epsilon) have the shape of the
+    dimensions before `axis`. scale and bias, if there, have the shape of those
+    from `axis` on (or broadcast to it).
+  }];
+  let arguments = (ins Ckopt_FloatTensor:$input, Optional<Ckopt_FloatTensor>:$scale,
+                       Optional<Ckopt_FloatTensor>:$bias, I64Attr:$axis, F64Attr:$epsilon);
+  let results = (outs Ckopt_FloatTensor:$output, Ckopt_FloatTensor:$mean, Ckopt_FloatTensor:$rstd);
+  let assemblyFormat = "$input (`scale` $scale^)? (`bias` $bias^)? attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
+def Ckopt_LayerNormGradOp : Ckopt_InferOp<"layer_norm_grad", "RowWise"> {
+  let summary = "Gradient of layer_norm with respect to its input";
+  let description = [{
+    With g = dy * scale and h = (x - mean) * rstd:
+    dx = rstd * (g - mean(g) - h * mean(g * h)), means over a row.
+  }];
+  let arguments = (ins Ckopt_FloatTensor:$grad, Ckopt_FloatTensor:$input, Ckopt_FloatTensor:$mean,
+                       Ckopt_FloatTensor:$rstd, Optional<Ckopt_FloatTensor>:$scale, I64Attr:$axis);
+  let results = (outs Ckopt_FloatTensor:$output);
+  let assemblyFormat = "$grad `,` $input `,` $mean `,` $rstd (`scale` $scale^)? attr-dict `:` functional-type(operands, results)";
+}
+
+#endif // CKOPT_DIALECT_CKOPT_REDUCTION

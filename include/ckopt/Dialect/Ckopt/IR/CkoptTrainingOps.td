@@ -1,0 +1,105 @@
+//===- CkoptTrainingOps.td - losses and state updates -------*- tablegen -*-===//
+#ifndef CKOPT_DIALECT_CKOPT_TRAINING
+#define CKOPT_DIALECT_CKOPT_TRAINING
+
+include "ckopt/Dialect/Ckopt/IR/CkoptEnums.td"
+
+def Ckopt_CrossEntropyOp : Ckopt_InferOp<"cross_entropy", "RowWise"> {
+  let summary = "Per target: log(sum e^x) - x[target] over the classes along `axis`, and the log-sum-exp";
+  let description = [{
+    Both results have the shape of `targets`. Where the target is
+    `ignore_index` the loss is 0. The mean is taken outside of this op.
+  }];
+  let arguments = (ins Ckopt_FloatTensor:$logits, Ckopt_IndexTensor:$targets, I64Attr:$axis, DefaultValuedAttr<I64Attr, "-100">:$ignore_index);
+  let results = (outs Ckopt_FloatTensor:$loss, Ckopt_FloatTensor:$lse);
+  let assemblyFormat = "$logits `,` $targets attr-dict `:` functional-type(operands, results)";
+}
+def Ckopt_CrossEntropyGradOp : Ckopt_InferOp<"cross_entropy_grad", "RowWise"> {
+  let summary = "grad * (softmax(x) - onehot(target)), 0 where ignored";
+  let arguments = (ins Ckopt_FloatTensor:$grad, Ckopt_FloatTensor:$logits, Ckopt_IndexTensor:$targets, Ckopt_FloatTensor:$lse, I64Attr:$axis, DefaultValuedAttr<I64Attr, "-100">:$ignore_index);
+  let results = (outs Ckopt_FloatTensor:$output);
+  let assemblyFormat = "$grad `,` $logits `,` $targets `,` $lse attr-dict `:` functional-type(operands, results)";
+  let extraClassDeclaration = baseDecl # [{
+    static bool isCompatibleReturnTypes(::mlir::TypeRange l, ::mlir::TypeRange r) {
+      return ::ckopt::detail::equalUpToLayout(l, r);
+    }
+    ::llvm::SmallVector<std::pair<unsigned, unsigned>> getReusePairs() {
+      if (getLogits().getType() == getOutput().getType())
+        return {{1, 0}};
+      return {};
+    }
+  }];
+}
+
+// State updates: the first results are the new values of operands.
+def Ckopt_MovingAverageOp : Ckopt_InferOp<"moving_average", "Update"> {
+  let summary = "old * momentum + value * (1 - momentum)";
+  let arguments = (ins Ckopt_FloatTensor:$old, Ckopt_FloatTensor:$value, F64Attr:$momentum);
+  let results = (outs Ckopt_FloatTensor:$output);
+  let assemblyFormat = "$old `,` $value attr-dict `:` functional-type(operands, results)";
+  let extraClassDeclaration = baseDecl # [{
+    static bool isCompatibleReturnTypes(::mlir::TypeRange l, ::mlir::TypeRange r) {
+      return ::ckopt::detail::equalUpToLayout(l, r);
+    }
+    ::llvm::SmallVector<std::pair<unsigned, unsigned>> getUpdatePairs() { return {{0, 0}}; }
+  }];
+}
+
+def Ckopt_SgdOp : Ckopt_InferOp<"sgd", "Update"> {
+  let summary = "SGD with momentum, Nesterov momentum and weight decay, as torch.optim.SGD";
+  let description = [{
+    g += weight_decay * p; with momentum: v = momentum * v + (1 - dampening) * g (v = g in step 1);
+    g = nesterov ? g + momentum * v : v; p -= lr * g.
+  }];
+  let arguments = (ins Ckopt_FloatTensor:$param, Ckopt_FloatTensor:$grad, 0DTensorOf<[F32, F64]>:$learning_rate,
+                       0DTensorOf<[I64]>:$step, Optional<Ckopt_FloatTensor>:$velocity,
+                       F64Attr:$momentum, F64Attr:$dampening, F64Attr:$weight_decay, UnitAttr:$nesterov);
+  let results = (outs Ckopt_FloatTensor:$new_param, Optional<Ckopt_FloatTensor>:$new_velocity);
+  let assemblyFormat = "$param `,` $grad `,` $learning_rate `,` $step (`velocity` $velocity^)? attr-dict `:` functional-type(operands, results)";
+  let extraClassDeclaration = baseDecl # [{
+    static bool isCompatibleReturnTypes(::mlir::TypeRange l, ::mlir::TypeRange r) {
+      return ::ckopt::detail::equalUpToLayout(l, r);
+    }
+    ::llvm::SmallVector<std::pair<unsigned, unsigned>> getUpdatePairs() {
+      if (getVelocity())
+        return {{0, 0}, {4, 1}};
+      return {{0, 0}};
+    }
+  }];
+}
+
+def Ckopt_AdamOp : Ckopt_InferOp<"adam", "Update"> {
+  let summary = "Adam, or AdamW with `decoupled`, as torch.optim.Adam and AdamW";
+  let description = [{
+    decoupled: p *= 1 - lr * weight_decay, else g += weight_decay * p;
+    m = beta1 * m + (1 - beta1) * g; v = beta2 * v + (1 - beta2) * g * g;
+    p -= lr / (1 - beta1^step) * m / (sqrt(v) / sqrt(1 - beta2^step) + epsilon).
+    Scalars of the step are computed in double precision.
+  }];
+  let arguments = (ins Ckopt_FloatTensor:$param, Ckopt_FloatTensor:$grad, Ckopt_FloatTensor:$m, Ckopt_FloatTensor:$v,
+                       0DTensorOf<[F32, F64]>:$learning_rate, 0DTensorOf<[I64]>:$step,
+                       F64Attr:$beta1, F64Attr:$beta2, F64Attr:$epsilon, F64Attr:$weight_decay, UnitAttr:$decoupled);
+  let results = (outs Ckopt_FloatTensor:$new_param, Ckopt_FloatTensor:$new_m, Ckopt_FloatTensor:$new_v);
+  let assemblyFormat = "$param `,` $grad `,` $m `,` $v `,` $learning_rate `,` $step attr-dict `:` functional-type(operands, results)";
+  let extraClassDeclaration = baseDecl # [{
+    static bool isCompatibleReturnTypes(::mlir::TypeRange l, ::mlir::TypeRange r) {
+      return ::ckopt::detail::equalUpToLayout(l, r);
+    }
+    ::llvm::SmallVector<std::pair<unsigned, unsigned>> getUpdatePairs() { return {{0, 0}, {2, 1}, {3, 2}}; }
+  }];
+}
+
+def Ckopt_AccumulateOp : Ckopt_InferOp<"accumulate", "Update"> {
+  let summary = "sum + value: a gradient gathered over micro-batches";
+  let arguments = (ins Ckopt_FloatTensor:$sum, Ckopt_FloatTensor:$value);
+  let results = (outs Ckopt_FloatTensor:$output);
+  let assemblyFormat = "$sum `,` $value attr-dict `:` functional-type(operands, results)";
+  let extraClassDeclaration = baseDecl # [{
+    static bool isCompatibleReturnTypes(::mlir::TypeRange l, ::mlir::TypeRange r) {
+      return ::ckopt::detail::equalUpToLayout(l, r);
+    }
+    ::llvm::SmallVector<std::pair<unsigned, unsigned>> getUpdatePairs() { return {{0, 0}}; }
+  }];
+}
+
+#endif // CKOPT_DIALECT_CKOPT_TRAINING

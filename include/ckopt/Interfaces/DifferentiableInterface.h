@@ -1,0 +1,11 @@
+//===- DifferentiableInterface.h - reverse mode by op -----------*- C++ -*-===//
+#ifndef CKOPT_INTERFACES_DIFFERENTIABLEINTERFACE_H
+#define CKOPT_INTERFACES_DIFFERENTIABLEINTERFACE_H
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/OpDefinition.h"
+
+#include "ckopt/Interfaces/DifferentiableInterface.h.inc"
+
+#endif // CKOPT_INTERFACES_DIFFERENTIABLEINTERFACE_H

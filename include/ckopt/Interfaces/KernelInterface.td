@@ -1,0 +1,45 @@
+//===- KernelInterface.td - what fusion and planning ask ops -*- tablegen -*-===//
+#ifndef CKOPT_INTERFACES_KERNELINTERFACE
+#define CKOPT_INTERFACES_KERNELINTERFACE
+
+include "mlir/IR/OpBase.td"
+
+def KernelOpInterface : OpInterface<"KernelOpInterface"> {
+  let cppNamespace = "::ckopt";
+  let description = [{
+    What an op is to the phases between autodiff and lowering: which kind of
+    kernel it becomes part of, what it costs, which operands' bytes its results
+    may take over. Ops without the interface are kernels of their own with
+    conservative answers (cost by bytes moved, no reuse).
+  }];
+  let methods = [
+    InterfaceMethod<"How the op takes part in kernels.",
+      "::ckopt::KernelKind", "getKernelKind", (ins)>,
+    InterfaceMethod<[{
+        Floating-point operations of one execution (an addition is one, a
+        multiply-add two, an exp or tanh about twenty).
+      }],
+      "double", "getFlops", (ins), "",
+      /*defaultImplementation=*/[{
+        return ::ckopt::detail::defaultFlops($_op.getOperation());
+      }]>,
+    InterfaceMethod<[{
+        Pairs (operand, result): the result may take the operand's bytes over,
+        since each point of the operand is read before the same point of the
+        result is written and never read again. Conservative answer: none.
+      }],
+      "::llvm::SmallVector<std::pair<unsigned, unsigned>>", "getReusePairs",
+      (ins), "",
+      /*defaultImplementation=*/[{
+        return ::ckopt::detail::defaultReusePairs($_op.getOperation());
+      }]>,
+    InterfaceMethod<[{
+        Pairs (operand, result) of a state update: the result is the operand's
+        new value, the op runs exactly once and is never cloned.
+      }],
+      "::llvm::SmallVector<std::pair<unsigned, unsigned>>", "getUpdatePairs",
+      (ins), "", /*defaultImplementation=*/"return {};">,
+  ];
+}
+
+#endif // CKOPT_INTERFACES_KERNELINTERFACE

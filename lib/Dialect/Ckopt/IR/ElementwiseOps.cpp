@@ -1,0 +1,210 @@
+//===- ElementwiseOps.cpp - types, folds and verifiers of elementwise ops -===//
+//
+// Result types follow numpy broadcasting; the result takes the layout of an
+// operand of the result's own shape where one has a layout.
+//
+//===----------------------------------------------------------------------===//
+#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace ckopt;
+
+/// The layout of the first operand of this shape that has one.
+static Attribute commonLayout(ValueRange operands, ArrayRef<int64_t> shape) {
+  for (Value operand : operands) {
+    auto type = cast<RankedTensorType>(operand.getType());
+    if (type.getShape() == shape && type.getEncoding())
+      return type.getEncoding();
+  }
+  return {};
+}
+
+/// Result of elementwise ops: the broadcast shape of all operands.
+static LogicalResult inferBroadcast(std::optional<Location> loc,
+                                    ValueRange operands, Type element,
+                                    SmallVectorImpl<Type> &results) {
+  SmallVector<int64_t> shape;
+  for (Value operand : operands) {
+    auto type = dyn_cast<RankedTensorType>(operand.getType());
+    if (!type)
+      return emitOptionalError(loc, "operands must be ranked tensors");
+    auto merged = broadcastShapes(shape, type.getShape());
+    if (!merged)
+      return emitOptionalError(loc, "shapes do not broadcast: ",
+                               operands.front().getType(), " and ", type);
+    shape = *merged;
+  }
+  results.push_back(
+      RankedTensorType::get(shape, element, commonLayout(operands, shape)));
+  return success();
+}
+
+#define CKOPT_INFER_BROADCAST(OP)                                              \
+  LogicalResult OP::inferReturnTypes(                                          \
+      MLIRContext *, std::optional<Location> loc, ValueRange operands,         \
+      DictionaryAttr, OpaqueProperties, RegionRange,                           \
+      SmallVectorImpl<Type> &results) {                                        \
+    return inferBroadcast(loc, operands,                                       \
+                          getElementTypeOrSelf(operands.front()), results);    \
+  }
+
+CKOPT_INFER_BROADCAST(NegOp)
+CKOPT_INFER_BROADCAST(AbsOp)
+CKOPT_INFER_BROADCAST(SignOp)
+CKOPT_INFER_BROADCAST(ExpOp)
+CKOPT_INFER_BROADCAST(LogOp)
+CKOPT_INFER_BROADCAST(SqrtOp)
+CKOPT_INFER_BROADCAST(RsqrtOp)
+CKOPT_INFER_BROADCAST(ReciprocalOp)
+CKOPT_INFER_BROADCAST(TanhOp)
+CKOPT_INFER_BROADCAST(SigmoidOp)
+CKOPT_INFER_BROADCAST(ErfOp)
+CKOPT_INFER_BROADCAST(SinOp)
+CKOPT_INFER_BROADCAST(CosOp)
+CKOPT_INFER_BROADCAST(FloorOp)
+CKOPT_INFER_BROADCAST(CeilOp)
+CKOPT_INFER_BROADCAST(RoundOp)
+CKOPT_INFER_BROADCAST(ReluOp)
+CKOPT_INFER_BROADCAST(SoftplusOp)
+CKOPT_INFER_BROADCAST(NotOp)
+CKOPT_INFER_BROADCAST(GeluOp)
+CKOPT_INFER_BROADCAST(ClipOp)
+CKOPT_INFER_BROADCAST(TriluOp)
+CKOPT_INFER_BROADCAST(AddOp)
+CKOPT_INFER_BROADCAST(SubOp)
+CKOPT_INFER_BROADCAST(MulOp)
+CKOPT_INFER_BROADCAST(DivOp)
+CKOPT_INFER_BROADCAST(ModOp)
+CKOPT_INFER_BROADCAST(PowOp)
+CKOPT_INFER_BROADCAST(MaximumOp)
+CKOPT_INFER_BROADCAST(MinimumOp)
+CKOPT_INFER_BROADCAST(AndOp)
+CKOPT_INFER_BROADCAST(OrOp)
+CKOPT_INFER_BROADCAST(XorOp)
+#undef CKOPT_INFER_BROADCAST
+
+LogicalResult CompareOp::inferReturnTypes(
+    MLIRContext *context, std::optional<Location> loc, ValueRange operands,
+    DictionaryAttr, OpaqueProperties, RegionRange,
+    SmallVectorImpl<Type> &results) {
+  return inferBroadcast(loc, operands, IntegerType::get(context, 1), results);
+}
+
+LogicalResult SelectOp::inferReturnTypes(
+    MLIRContext *, std::optional<Location> loc, ValueRange operands,
+    DictionaryAttr, OpaqueProperties, RegionRange,
+    SmallVectorImpl<Type> &results) {
+  return inferBroadcast(loc, operands, getElementTypeOrSelf(operands[1]),
+                        results);
+}
+
+LogicalResult DropoutOp::inferReturnTypes(
+    MLIRContext *, std::optional<Location>, ValueRange operands,
+    DictionaryAttr, OpaqueProperties, RegionRange,
+    SmallVectorImpl<Type> &results) {
+  results.push_back(operands.front().getType());
+  return success();
+}
+
+LogicalResult DropoutOp::verify() {
+  double ratio = getRatio().convertToDouble();
+  if (!(ratio >= 0 && ratio < 1))
+    return emitOpError("ratio must lie in [0, 1), got ") << ratio;
+  return success();
+}
+
+/// Whether `value` is a splat of `number`.
+static bool isSplatOf(Value value, double number) {
+  DenseElementsAttr splat;
+  if (!matchPattern(value, m_Constant(&splat)) || !splat.isSplat())
+    return false;
+  if (isa<FloatType>(splat.getElementType()))
+    return splat.getSplatValue<APFloat>().convertToDouble() == number;
+  return splat.getElementType().isInteger() &&
+         !splat.getElementType().isInteger(1) &&
+         splat.getSplatValue<APInt>().getSExtValue() == int64_t(number);
+}
+
+// Identities that keep every bit (x + 0 does not for x = -0, but -0 + 0 = +0
+// differs only in the sign of zero; so for floats only x - 0, x * 1, x / 1).
+OpFoldResult AddOp::fold(FoldAdaptor) {
+  if (!isa<IntegerType>(getElementTypeOrSelf(getType())))
+    return {};
+  if (getLhs().getType() == getType() && isSplatOf(getRhs(), 0))
+    return getLhs();
+  return {};
+}
+
+OpFoldResult SubOp::fold(FoldAdaptor) {
+  if (getLhs().getType() == getType() && isSplatOf(getRhs(), 0))
+    return getLhs();
+  return {};
+}
+
+OpFoldResult MulOp::fold(FoldAdaptor) {
+  if (getLhs().getType() == getType() && isSplatOf(getRhs(), 1))
+    return getLhs();
+  if (getRhs().getType() == getType() && isSplatOf(getLhs(), 1))
+    return getRhs();
+  return {};
+}
+
+OpFoldResult DivOp::fold(FoldAdaptor) {
+  if (getLhs().getType() == getType() && isSplatOf(getRhs(), 1))
+    return getLhs();
+  return {};
+}
+
+OpFoldResult NegOp::fold(FoldAdaptor) {
+  if (auto inner = getInput().getDefiningOp<NegOp>())
+    return inner.getInput();
+  return {};
+}
+
+OpFoldResult CastOp::fold(FoldAdaptor) {
+  if (getInput().getType() == getType())
+    return getInput();
+  return {};
+}
+
+OpFoldResult SelectOp::fold(FoldAdaptor adaptor) {
+  auto condition =
+      dyn_cast_or_null<DenseElementsAttr>(adaptor.getCondition());
+  if (!condition || !condition.isSplat())
+    return {};
+  Value chosen = condition.getSplatValue<bool>() ? getOnTrue() : getOnFalse();
+  return chosen.getType() == getType() ? OpFoldResult(chosen) : OpFoldResult();
+}
+
+namespace {
+/// pow(x, 2) is x * x (exporters write squares so), pow(x, 1) is x,
+/// pow(x, 0.5) is sqrt(x): cheaper, and no less exact.
+struct SimplifyPow : OpRewritePattern<PowOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(PowOp op,
+                                PatternRewriter &rewriter) const override {
+    if (op.getLhs().getType() != op.getType())
+      return failure();
+    if (isSplatOf(op.getRhs(), 2)) {
+      rewriter.replaceOpWithNewOp<MulOp>(op, op.getLhs(), op.getLhs());
+      return success();
+    }
+    if (isSplatOf(op.getRhs(), 1)) {
+      rewriter.replaceOp(op, op.getLhs());
+      return success();
+    }
+    if (isa<FloatType>(getElementTypeOrSelf(op.getType())) &&
+        isSplatOf(op.getRhs(), 0.5)) {
+      rewriter.replaceOpWithNewOp<SqrtOp>(op, op.getLhs());
+      return success();
+    }
+    return failure();
+  }
+};
+} // namespace
+
+void PowOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
+                                        MLIRContext *context) {
+  patterns.add<SimplifyPow>(context);
+}

@@ -1,0 +1,272 @@
+//===- NNOps.cpp - types and verifiers of contractions and windows ------===//
+#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace ckopt;
+
+// The signature every inferReturnTypes shares.
+#define CKOPT_INFER(OP)                                                        \
+  LogicalResult OP::inferReturnTypes(                                          \
+      MLIRContext *context, std::optional<Location> loc, ValueRange operands,  \
+      DictionaryAttr attributes, OpaqueProperties properties,                  \
+      RegionRange regions, SmallVectorImpl<Type> &results)
+
+
+static RankedTensorType tensorType(Value value) {
+  return cast<RankedTensorType>(value.getType());
+}
+
+//===----------------------------------------------------------------------===//
+// Matrix products
+//===----------------------------------------------------------------------===//
+
+CKOPT_INFER(MatMulOp) {
+  MatMulOp::Adaptor adaptor(operands, attributes, properties, regions);
+  auto lhs = tensorType(adaptor.getLhs()), rhs = tensorType(adaptor.getRhs());
+  if (lhs.getRank() < 2 || rhs.getRank() < 2)
+    return emitOptionalError(loc, "matmul needs operands of rank 2 or more");
+  auto rows = lhs.getShape().take_back(2), cols = rhs.getShape().take_back(2);
+  int64_t m = rows[adaptor.getTransposeLhs()], k = rows[!adaptor.getTransposeLhs()];
+  int64_t n = cols[!adaptor.getTransposeRhs()], k2 = cols[adaptor.getTransposeRhs()];
+  if (k != k2)
+    return emitOptionalError(loc, "inner dimensions differ: ", k, " and ", k2,
+                             " of ", lhs, " and ", rhs);
+  auto shape = broadcastShapes(lhs.getShape().drop_back(2),
+                               rhs.getShape().drop_back(2));
+  if (!shape)
+    return emitOptionalError(loc, "batch dimensions do not broadcast: ", lhs,
+                             " and ", rhs);
+  shape->append({m, n});
+  results.push_back(RankedTensorType::get(*shape, lhs.getElementType()));
+  return success();
+}
+
+double MatMulOp::getFlops() {
+  auto lhs = tensorType(getLhs());
+  int64_t k = lhs.getShape().take_back(2)[!getTransposeLhs()];
+  return 2.0 * double(getType().getNumElements()) * double(k);
+}
+
+namespace {
+/// transpose of the last two dimensions of an operand is the op's own flag.
+struct AbsorbTranspose : OpRewritePattern<MatMulOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  /// The transposed value if `value` swaps exactly its last two dimensions.
+  static Value untransposed(Value value) {
+    auto transpose = value.getDefiningOp<TransposeOp>();
+    if (!transpose || !isRowMajor(tensorType(value)) ||
+        !isRowMajor(tensorType(transpose.getInput())))
+      return {};
+    SmallVector<int64_t> swapped(transpose.getPermutation());
+    if (swapped.size() < 2)
+      return {};
+    std::swap(swapped[swapped.size() - 1], swapped[swapped.size() - 2]);
+    return llvm::is_sorted(swapped) ? transpose.getInput() : Value();
+  }
+
+  LogicalResult matchAndRewrite(MatMulOp op,
+                                PatternRewriter &rewriter) const override {
+    Value lhs = untransposed(op.getLhs()), rhs = untransposed(op.getRhs());
+    if (!lhs && !rhs)
+      return failure();
+    rewriter.replaceOpWithNewOp<MatMulOp>(
+        op, op.getType(), lhs ? lhs : op.getLhs(), rhs ? rhs : op.getRhs(),
+        op.getTransposeLhs() != bool(lhs), op.getTransposeRhs() != bool(rhs));
+    return success();
+  }
+};
+} // namespace
+
+void MatMulOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
+                                           MLIRContext *context) {
+  patterns.add<AbsorbTranspose>(context);
+}
+
+//===----------------------------------------------------------------------===//
+// Convolutions
+//===----------------------------------------------------------------------===//
+
+/// Positions of a window of `kernel` points along a padded dimension.
+static int64_t windowPositions(int64_t size, int64_t kernel, int64_t stride,
+                               int64_t low, int64_t high, int64_t dilation) {
+  int64_t span = size + low + high - ((kernel - 1) * dilation + 1);
+  return span < 0 ? 0 : span / stride + 1;
+}
+
+CKOPT_INFER(ConvOp) {
+  ConvOp::Adaptor adaptor(operands, attributes, properties, regions);
+  auto input = tensorType(adaptor.getInput());
+  auto weight = tensorType(adaptor.getWeight());
+  size_t spatial = input.getRank() - 2;
+  if (input.getRank() < 3 || weight.getRank() != input.getRank() ||
+      adaptor.getStrides().size() != spatial ||
+      adaptor.getPadsLow().size() != spatial ||
+      adaptor.getPadsHigh().size() != spatial ||
+      adaptor.getDilations().size() != spatial)
+    return emitOptionalError(loc, "input ", input, ", weight ", weight,
+                             " and window attributes do not fit together");
+  SmallVector<int64_t> shape{input.getDimSize(0), weight.getDimSize(0)};
+  for (size_t d = 0; d < spatial; ++d)
+    shape.push_back(windowPositions(
+        input.getDimSize(d + 2), weight.getDimSize(d + 2),
+        adaptor.getStrides()[d], adaptor.getPadsLow()[d],
+        adaptor.getPadsHigh()[d], adaptor.getDilations()[d]));
+  results.push_back(RankedTensorType::get(shape, input.getElementType(),
+                                          input.getEncoding()));
+  return success();
+}
+
+/// Checks that input, weight and output belong to one convolution.
+template <typename Op>
+static LogicalResult verifyConv(Op op, RankedTensorType input,
+                                RankedTensorType weight,
+                                RankedTensorType output) {
+  int64_t rank = input.getRank(), groups = op.getGroups();
+  if (rank < 3 || rank > 5 || weight.getRank() != rank ||
+      output.getRank() != rank)
+    return op.emitOpError("needs tensors of equal rank 3 to 5");
+  size_t spatial = rank - 2;
+  if (op.getStrides().size() != spatial || op.getPadsLow().size() != spatial ||
+      op.getPadsHigh().size() != spatial ||
+      op.getDilations().size() != spatial)
+    return op.emitOpError("window attributes need ") << spatial << " entries";
+  if (groups < 1 || input.getDimSize(1) != weight.getDimSize(1) * groups ||
+      output.getDimSize(1) != weight.getDimSize(0) ||
+      weight.getDimSize(0) % groups ||
+      input.getDimSize(0) != output.getDimSize(0))
+    return op.emitOpError("channels do not fit: input ")
+           << input << ", weight " << weight << ", output " << output
+           << ", groups " << groups;
+  for (size_t d = 0; d < spatial; ++d) {
+    if (op.getStrides()[d] < 1 || op.getDilations()[d] < 1 ||
+        op.getPadsLow()[d] < 0 || op.getPadsHigh()[d] < 0)
+      return op.emitOpError("strides and dilations must be positive, pads not "
+                            "negative");
+    int64_t want = windowPositions(
+        input.getDimSize(d + 2), weight.getDimSize(d + 2), op.getStrides()[d],
+        op.getPadsLow()[d], op.getPadsHigh()[d], op.getDilations()[d]);
+    if (want != output.getDimSize(d + 2))
+      return op.emitOpError("spatial dimension ")
+             << d << ": the window has " << want << " positions, the output "
+             << output.getDimSize(d + 2);
+  }
+  return success();
+}
+
+/// Two operations for each of the kernel's points at each output.
+static double convFlops(RankedTensorType weight, RankedTensorType output) {
+  return 2.0 * double(output.getNumElements()) *
+         double(weight.getNumElements()) / double(weight.getDimSize(0));
+}
+
+LogicalResult ConvOp::verify() {
+  return verifyConv(*this, tensorType(getInput()), tensorType(getWeight()),
+                    getType());
+}
+LogicalResult ConvInputGradOp::verify() {
+  return verifyConv(*this, getType(), tensorType(getWeight()),
+                    tensorType(getGrad()));
+}
+LogicalResult ConvWeightGradOp::verify() {
+  return verifyConv(*this, tensorType(getInput()), getType(),
+                    tensorType(getGrad()));
+}
+double ConvOp::getFlops() { return convFlops(tensorType(getWeight()), getType()); }
+double ConvInputGradOp::getFlops() {
+  return convFlops(tensorType(getWeight()), tensorType(getGrad()));
+}
+double ConvWeightGradOp::getFlops() {
+  return convFlops(getType(), tensorType(getGrad()));
+}
+
+//===----------------------------------------------------------------------===//
+// Pooling
+//===----------------------------------------------------------------------===//
+
+template <typename Op>
+static LogicalResult verifyPool(Op op, RankedTensorType input,
+                                RankedTensorType output) {
+  int64_t rank = input.getRank();
+  if (rank < 3 || output.getRank() != rank ||
+      input.getDimSize(0) != output.getDimSize(0) ||
+      input.getDimSize(1) != output.getDimSize(1))
+    return op.emitOpError("input and output must agree in rank, batch and "
+                          "channels: ")
+           << input << " and " << output;
+  size_t spatial = rank - 2;
+  for (ArrayRef<int64_t> list :
+       {op.getKernel(), op.getStrides(), op.getPadsLow(), op.getPadsHigh(),
+        op.getDilations()})
+    if (list.size() != spatial)
+      return op.emitOpError("window attributes need ")
+             << spatial << " entries";
+  for (size_t d = 0; d < spatial; ++d) {
+    if (op.getKernel()[d] < 1 || op.getStrides()[d] < 1 ||
+        op.getDilations()[d] < 1 || op.getPadsLow()[d] < 0)
+      return op.emitOpError("kernel, strides and dilations must be positive");
+    int64_t want = windowPositions(input.getDimSize(d + 2), op.getKernel()[d],
+                                   op.getStrides()[d], op.getPadsLow()[d],
+                                   op.getPadsHigh()[d], op.getDilations()[d]);
+    if (want != output.getDimSize(d + 2))
+      return op.emitOpError("spatial dimension ")
+             << d << ": the window has " << want << " positions, the output "
+             << output.getDimSize(d + 2);
+  }
+  return success();
+}
+
+LogicalResult MaxPoolOp::verify() {
+  auto index = tensorType(getIndex());
+  if (index.getShape() != tensorType(getOutput()).getShape())
+    return emitOpError("index must have the output's shape");
+  return verifyPool(*this, tensorType(getInput()), tensorType(getOutput()));
+}
+LogicalResult MaxPoolGradOp::verify() {
+  return verifyPool(*this, getType(), tensorType(getGrad()));
+}
+LogicalResult AvgPoolOp::verify() {
+  return verifyPool(*this, tensorType(getInput()), getType());
+}
+LogicalResult AvgPoolGradOp::verify() {
+  return verifyPool(*this, getType(), tensorType(getGrad()));
+}
+
+//===----------------------------------------------------------------------===//
+// Batch normalization
+//===----------------------------------------------------------------------===//
+
+static LogicalResult checkChannels(std::optional<Location> loc,
+                                   ValueRange operands) {
+  auto input = tensorType(operands.front());
+  if (input.getRank() < 2)
+    return emitOptionalError(loc, "batch normalization needs rank 2 or more");
+  for (Value operand : operands.drop_front())
+    if (tensorType(operand).getShape() != input.getShape().slice(1, 1))
+      return emitOptionalError(loc, "per-channel operands must have shape [",
+                               input.getDimSize(1), "], got ",
+                               operand.getType());
+  return success();
+}
+
+CKOPT_INFER(BatchNormOp) {
+  if (failed(checkChannels(loc, operands)))
+    return failure();
+  results.push_back(operands[0].getType());
+  results.append(2, operands[1].getType());
+  return success();
+}
+CKOPT_INFER(BatchNormInferenceOp) {
+  if (failed(checkChannels(loc, operands)))
+    return failure();
+  results.push_back(operands[0].getType());
+  return success();
+}
+CKOPT_INFER(BatchNormGradOp) {
+  if (failed(checkChannels(loc, operands.drop_front())))
+    return failure();
+  results.push_back(operands[1].getType());
+  results.append(2, operands[2].getType());
+  return success();
+}

@@ -1,0 +1,179 @@
+//===- ReductionOps.cpp - types of reductions and row ops ---------------===//
+#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace ckopt;
+
+// The signature every inferReturnTypes shares.
+#define CKOPT_INFER(OP)                                                        \
+  LogicalResult OP::inferReturnTypes(                                          \
+      MLIRContext *context, std::optional<Location> loc, ValueRange operands,  \
+      DictionaryAttr attributes, OpaqueProperties properties,                  \
+      RegionRange regions, SmallVectorImpl<Type> &results)
+
+
+static RankedTensorType tensorType(Value value) {
+  return cast<RankedTensorType>(value.getType());
+}
+
+/// The type left after reducing `axes`, or null with an error.
+static RankedTensorType reducedType(std::optional<Location> loc,
+                                    RankedTensorType type,
+                                    ArrayRef<int64_t> axes, bool keepdims) {
+  SmallVector<bool> reduced(type.getRank());
+  for (int64_t axis : axes) {
+    if (axis < 0 || axis >= type.getRank() || reduced[axis]) {
+      (void)emitOptionalError(loc, "axes must be distinct and lie in 0..",
+                              type.getRank() - 1);
+      return {};
+    }
+    reduced[axis] = true;
+  }
+  SmallVector<int64_t> shape;
+  for (int64_t d = 0; d < type.getRank(); ++d) {
+    if (!reduced[d])
+      shape.push_back(type.getDimSize(d));
+    else if (keepdims)
+      shape.push_back(1);
+  }
+  return RankedTensorType::get(shape, type.getElementType());
+}
+
+CKOPT_INFER(ReduceOp) {
+  ReduceOp::Adaptor adaptor(operands, attributes, properties, regions);
+  auto type = reducedType(loc, tensorType(adaptor.getInput()),
+                          adaptor.getAxes(), adaptor.getKeepdims());
+  if (!type)
+    return failure();
+  results.push_back(type);
+  return success();
+}
+
+OpFoldResult ReduceOp::fold(FoldAdaptor) {
+  if (getInput().getType() == getType() && getAxes().empty())
+    return getInput();
+  return {};
+}
+
+CKOPT_INFER(MomentsOp) {
+  MomentsOp::Adaptor adaptor(operands, attributes, properties, regions);
+  auto type = reducedType(loc, tensorType(adaptor.getInput()),
+                          adaptor.getAxes(), /*keepdims=*/false);
+  if (!type)
+    return failure();
+  results.append(2, type);
+  return success();
+}
+
+#define CKOPT_INFER_SAME(OP)                                                   \
+  CKOPT_INFER(OP) {                                                            \
+    OP::Adaptor adaptor(operands, attributes, properties, regions);            \
+    auto type = tensorType(operands.front());                                  \
+    int64_t axis = adaptor.getAxis();                                          \
+    if (axis < 0 || axis >= type.getRank())                                    \
+      return emitOptionalError(loc, "axis ", axis, " is outside of rank ",     \
+                               type.getRank());                                \
+    results.push_back(type);                                                   \
+    return success();                                                          \
+  }
+
+CKOPT_INFER_SAME(SoftmaxOp)
+CKOPT_INFER_SAME(LogSoftmaxOp)
+CKOPT_INFER_SAME(SoftmaxGradOp)
+CKOPT_INFER_SAME(LogSoftmaxGradOp)
+CKOPT_INFER_SAME(LayerNormGradOp)
+
+CKOPT_INFER(LayerNormOp) {
+  LayerNormOp::Adaptor adaptor(operands, attributes, properties, regions);
+  auto type = tensorType(adaptor.getInput());
+  int64_t axis = adaptor.getAxis();
+  if (axis < 0 || axis >= type.getRank())
+    return emitOptionalError(loc, "axis ", axis, " is outside of rank ",
+                             type.getRank());
+  results.push_back(type);
+  results.append(2, RankedTensorType::get(type.getShape().take_front(axis),
+                                          type.getElementType()));
+  return success();
+}
+
+LogicalResult LayerNormOp::verify() {
+  ArrayRef<int64_t> row =
+      tensorType(getInput()).getShape().drop_front(getAxis());
+  for (Value operand : {getScale(), getBias()}) {
+    if (!operand)
+      continue;
+    auto merged = broadcastShapes(row, tensorType(operand).getShape());
+    if (!merged || ArrayRef<int64_t>(*merged) != row)
+      return emitOpError("scale and bias must broadcast to the dimensions "
+                         "from axis on, got ")
+             << operand.getType();
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Losses and updates
+//===----------------------------------------------------------------------===//
+
+/// The class axis must fit: logits without it have the shape of targets.
+static LogicalResult checkTargets(std::optional<Location> loc,
+                                  RankedTensorType logits,
+                                  RankedTensorType targets, int64_t axis) {
+  SmallVector<int64_t> shape(logits.getShape());
+  if (axis < 0 || axis >= logits.getRank())
+    return emitOptionalError(loc, "axis ", axis, " is outside of rank ",
+                             logits.getRank());
+  shape.erase(shape.begin() + axis);
+  if (ArrayRef<int64_t>(shape) != targets.getShape())
+    return emitOptionalError(loc, "targets ", targets, " do not fit logits ",
+                             logits, " with classes along dimension ", axis);
+  return success();
+}
+
+CKOPT_INFER(CrossEntropyOp) {
+  CrossEntropyOp::Adaptor adaptor(operands, attributes, properties, regions);
+  auto logits = tensorType(adaptor.getLogits());
+  auto targets = tensorType(adaptor.getTargets());
+  if (failed(checkTargets(loc, logits, targets, adaptor.getAxis())))
+    return failure();
+  results.append(2, RankedTensorType::get(targets.getShape(),
+                                          logits.getElementType()));
+  return success();
+}
+
+CKOPT_INFER(CrossEntropyGradOp) {
+  CrossEntropyGradOp::Adaptor adaptor(operands, attributes, properties,
+                                      regions);
+  auto logits = tensorType(adaptor.getLogits());
+  if (failed(checkTargets(loc, logits, tensorType(adaptor.getTargets()),
+                          adaptor.getAxis())))
+    return failure();
+  results.push_back(logits);
+  return success();
+}
+
+CKOPT_INFER(MovingAverageOp) {
+  results.push_back(operands.front().getType());
+  return success();
+}
+
+CKOPT_INFER(AccumulateOp) {
+  results.push_back(operands.front().getType());
+  return success();
+}
+
+CKOPT_INFER(SgdOp) {
+  SgdOp::Adaptor adaptor(operands, attributes, properties, regions);
+  results.push_back(adaptor.getParam().getType());
+  if (adaptor.getVelocity())
+    results.push_back(adaptor.getVelocity().getType());
+  return success();
+}
+
+CKOPT_INFER(AdamOp) {
+  AdamOp::Adaptor adaptor(operands, attributes, properties, regions);
+  for (Value value : {adaptor.getParam(), adaptor.getM(), adaptor.getV()})
+    results.push_back(value.getType());
+  return success();
+}

@@ -1,0 +1,346 @@
+//===- ShapeOps.cpp - constants, shapes and data movement ---------------===//
+#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace ckopt;
+
+// The signature every inferReturnTypes shares.
+#define CKOPT_INFER(OP)                                                        \
+  LogicalResult OP::inferReturnTypes(                                          \
+      MLIRContext *context, std::optional<Location> loc, ValueRange operands,  \
+      DictionaryAttr attributes, OpaqueProperties properties,                  \
+      RegionRange regions, SmallVectorImpl<Type> &results)
+
+
+static RankedTensorType tensorType(Value value) {
+  return cast<RankedTensorType>(value.getType());
+}
+
+//===----------------------------------------------------------------------===//
+// Constants
+//===----------------------------------------------------------------------===//
+
+CKOPT_INFER(ConstantOp) {
+  ConstantOp::Adaptor adaptor(operands, attributes, properties, regions);
+  results.push_back(adaptor.getValue().getType());
+  return success();
+}
+
+OpFoldResult ConstantOp::fold(FoldAdaptor) { return getValue(); }
+
+LogicalResult IotaOp::verify() {
+  int64_t rank = getType().getRank();
+  if (int64_t(getAxis()) < 0 || int64_t(getAxis()) >= rank)
+    return emitOpError("axis ") << getAxis() << " is outside of rank " << rank;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Reshape
+//===----------------------------------------------------------------------===//
+
+LogicalResult ReshapeOp::verify() {
+  if (tensorType(getInput()).getNumElements() != getType().getNumElements() ||
+      getElementTypeOrSelf(getInput()) != getElementTypeOrSelf(getType()))
+    return emitOpError("operand and result must have as many elements, of one "
+                       "type: ")
+           << getInput().getType() << " and " << getType();
+  return success();
+}
+
+OpFoldResult ReshapeOp::fold(FoldAdaptor adaptor) {
+  if (getInput().getType() == getType())
+    return getInput();
+  if (auto constant = dyn_cast_or_null<DenseElementsAttr>(adaptor.getInput()))
+    if (isRowMajor(getType()) && isRowMajor(tensorType(getInput())))
+      return constant.reshape(getType());
+  return {};
+}
+
+namespace {
+/// reshape(reshape(x)) is one reshape.
+struct MergeReshapes : OpRewritePattern<ReshapeOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(ReshapeOp op,
+                                PatternRewriter &rewriter) const override {
+    auto inner = op.getInput().getDefiningOp<ReshapeOp>();
+    if (!inner || !isRowMajor(tensorType(op.getInput())))
+      return failure();
+    rewriter.replaceOpWithNewOp<ReshapeOp>(op, op.getType(), inner.getInput());
+    return success();
+  }
+};
+} // namespace
+
+void ReshapeOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
+                                            MLIRContext *context) {
+  patterns.add<MergeReshapes>(context);
+}
+
+//===----------------------------------------------------------------------===//
+// Transpose
+//===----------------------------------------------------------------------===//
+
+CKOPT_INFER(TransposeOp) {
+  TransposeOp::Adaptor adaptor(operands, attributes, properties, regions);
+  auto type = tensorType(adaptor.getInput());
+  ArrayRef<int64_t> permutation = adaptor.getPermutation();
+  SmallVector<bool> seen(type.getRank());
+  SmallVector<int64_t> shape;
+  for (int64_t dim : permutation) {
+    if (dim < 0 || dim >= type.getRank() || seen[dim])
+      return emitOptionalError(loc, "permutation must be one of 0..",
+                               type.getRank() - 1);
+    seen[dim] = true;
+    shape.push_back(type.getDimSize(dim));
+  }
+  if (int64_t(permutation.size()) != type.getRank())
+    return emitOptionalError(loc, "permutation must have ", type.getRank(),
+                             " entries");
+  results.push_back(RankedTensorType::get(shape, type.getElementType()));
+  return success();
+}
+
+OpFoldResult TransposeOp::fold(FoldAdaptor) {
+  if (getInput().getType() == getType() && llvm::is_sorted(getPermutation()))
+    return getInput();
+  return {};
+}
+
+namespace {
+/// transpose(transpose(x)) is one transpose; one that moves only dimensions of
+/// size 1 is a reshape, which costs nothing.
+struct SimplifyTranspose : OpRewritePattern<TransposeOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(TransposeOp op,
+                                PatternRewriter &rewriter) const override {
+    auto type = tensorType(op.getInput());
+    if (!isRowMajor(type) || !isRowMajor(op.getType()))
+      return failure();
+    if (auto inner = op.getInput().getDefiningOp<TransposeOp>();
+        inner && isRowMajor(tensorType(inner.getInput()))) {
+      SmallVector<int64_t> merged;
+      for (int64_t dim : op.getPermutation())
+        merged.push_back(inner.getPermutation()[dim]);
+      rewriter.replaceOpWithNewOp<TransposeOp>(op, inner.getInput(), merged);
+      return success();
+    }
+    SmallVector<int64_t> moved;
+    for (int64_t dim : op.getPermutation())
+      if (type.getDimSize(dim) != 1)
+        moved.push_back(dim);
+    if (!llvm::is_sorted(moved))
+      return failure();
+    rewriter.replaceOpWithNewOp<ReshapeOp>(op, op.getType(), op.getInput());
+    return success();
+  }
+};
+} // namespace
+
+void TransposeOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
+                                              MLIRContext *context) {
+  patterns.add<SimplifyTranspose>(context);
+}
+
+//===----------------------------------------------------------------------===//
+// Slice, concat, pad, expand
+//===----------------------------------------------------------------------===//
+
+CKOPT_INFER(SliceOp) {
+  SliceOp::Adaptor adaptor(operands, attributes, properties, regions);
+  auto type = tensorType(adaptor.getInput());
+  if (int64_t(adaptor.getSizes().size()) != type.getRank())
+    return emitOptionalError(loc, "sizes must have ", type.getRank(),
+                             " entries");
+  results.push_back(
+      RankedTensorType::get(adaptor.getSizes(), type.getElementType()));
+  return success();
+}
+
+LogicalResult SliceOp::verify() {
+  auto type = tensorType(getInput());
+  size_t rank = type.getRank();
+  if (getStarts().size() != rank || getSizes().size() != rank ||
+      getSteps().size() != rank)
+    return emitOpError("starts, sizes and steps must have ") << rank
+                                                             << " entries";
+  for (size_t d = 0; d < rank; ++d) {
+    int64_t first = getStarts()[d], size = getSizes()[d], step = getSteps()[d];
+    int64_t last = first + (size - 1) * step;
+    if (step == 0 || size < 0)
+      return emitOpError("steps must not be 0, sizes not negative");
+    if (size > 0 && (first < 0 || first >= type.getDimSize(d) || last < 0 ||
+                     last >= type.getDimSize(d)))
+      return emitOpError("reads outside of dimension ")
+             << d << ": " << first << " to " << last << " of "
+             << type.getDimSize(d);
+  }
+  return success();
+}
+
+OpFoldResult SliceOp::fold(FoldAdaptor) {
+  if (getInput().getType() == getType() &&
+      llvm::all_of(getSteps(), [](int64_t step) { return step == 1; }))
+    return getInput();
+  return {};
+}
+
+namespace {
+/// A slice of one concat operand is a slice of that operand.
+struct SliceOfConcat : OpRewritePattern<SliceOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(SliceOp op,
+                                PatternRewriter &rewriter) const override {
+    auto concat = op.getInput().getDefiningOp<ConcatOp>();
+    if (!concat)
+      return failure();
+    int64_t axis = concat.getAxis();
+    int64_t first = op.getStarts()[axis];
+    int64_t last = first + (op.getSizes()[axis] - 1) * op.getSteps()[axis];
+    if (first > last)
+      std::swap(first, last);
+    int64_t begin = 0;
+    for (Value input : concat.getInputs()) {
+      int64_t end = begin + tensorType(input).getDimSize(axis);
+      if (first >= begin && last < end) {
+        SmallVector<int64_t> starts(op.getStarts());
+        starts[axis] -= begin;
+        rewriter.replaceOpWithNewOp<SliceOp>(op, op.getType(), input, starts,
+                                             op.getSizes(), op.getSteps());
+        return success();
+      }
+      begin = end;
+    }
+    return failure();
+  }
+};
+} // namespace
+
+void SliceOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
+                                          MLIRContext *context) {
+  patterns.add<SliceOfConcat>(context);
+}
+
+CKOPT_INFER(ConcatOp) {
+  ConcatOp::Adaptor adaptor(operands, attributes, properties, regions);
+  if (operands.empty())
+    return emitOptionalError(loc, "concat needs an operand");
+  auto type = tensorType(operands.front());
+  int64_t axis = adaptor.getAxis();
+  if (axis < 0 || axis >= type.getRank())
+    return emitOptionalError(loc, "axis ", axis, " is outside of rank ",
+                             type.getRank());
+  SmallVector<int64_t> shape(type.getShape());
+  for (Value operand : operands.drop_front()) {
+    auto other = tensorType(operand);
+    if (other.getRank() != type.getRank())
+      return emitOptionalError(loc, "operands must have equal ranks");
+    for (int64_t d = 0; d < type.getRank(); ++d) {
+      if (d == axis)
+        shape[d] += other.getDimSize(d);
+      else if (shape[d] != other.getDimSize(d))
+        return emitOptionalError(loc, "operands differ in dimension ", d,
+                                 ": ", type, " and ", other);
+    }
+  }
+  results.push_back(RankedTensorType::get(shape, type.getElementType(),
+                                          type.getEncoding()));
+  return success();
+}
+
+OpFoldResult ConcatOp::fold(FoldAdaptor) {
+  if (getInputs().size() == 1 && getInputs()[0].getType() == getType())
+    return getInputs()[0];
+  return {};
+}
+
+CKOPT_INFER(PadOp) {
+  PadOp::Adaptor adaptor(operands, attributes, properties, regions);
+  auto type = tensorType(adaptor.getInput());
+  size_t rank = type.getRank();
+  if (adaptor.getLow().size() != rank || adaptor.getHigh().size() != rank ||
+      adaptor.getInterior().size() != rank)
+    return emitOptionalError(loc, "low, high and interior must have ", rank,
+                             " entries");
+  SmallVector<int64_t> shape;
+  for (size_t d = 0; d < rank; ++d)
+    shape.push_back(adaptor.getLow()[d] + type.getDimSize(d) +
+                    std::max<int64_t>(type.getDimSize(d) - 1, 0) *
+                        adaptor.getInterior()[d] +
+                    adaptor.getHigh()[d]);
+  results.push_back(RankedTensorType::get(shape, type.getElementType(),
+                                          type.getEncoding()));
+  return success();
+}
+
+LogicalResult PadOp::verify() {
+  for (ArrayRef<int64_t> widths : {getLow(), getHigh(), getInterior()})
+    if (llvm::any_of(widths, [](int64_t width) { return width < 0; }))
+      return emitOpError("padding must not be negative (slice instead)");
+  return success();
+}
+
+static bool isZero(ArrayRef<int64_t> values) {
+  return llvm::all_of(values, [](int64_t value) { return value == 0; });
+}
+
+OpFoldResult PadOp::fold(FoldAdaptor) {
+  if (getInput().getType() == getType() && isZero(getLow()) &&
+      isZero(getHigh()) && isZero(getInterior()))
+    return getInput();
+  return {};
+}
+
+LogicalResult ExpandOp::verify() {
+  auto merged =
+      broadcastShapes(tensorType(getInput()).getShape(), getType().getShape());
+  if (!merged || *merged != getType().getShape())
+    return emitOpError() << getInput().getType() << " does not broadcast to "
+                         << getType();
+  if (getElementTypeOrSelf(getInput()) != getElementTypeOrSelf(getType()))
+    return emitOpError("operand and result must have one element type");
+  return success();
+}
+
+OpFoldResult ExpandOp::fold(FoldAdaptor adaptor) {
+  if (getInput().getType() == getType())
+    return getInput();
+  auto constant = dyn_cast_or_null<DenseElementsAttr>(adaptor.getInput());
+  if (constant && constant.isSplat())
+    return constant.resizeSplat(getType());
+  return {};
+}
+
+//===----------------------------------------------------------------------===//
+// Gather, scatter, relayout
+//===----------------------------------------------------------------------===//
+
+CKOPT_INFER(GatherOp) {
+  GatherOp::Adaptor adaptor(operands, attributes, properties, regions);
+  auto data = tensorType(adaptor.getData());
+  auto indices = tensorType(adaptor.getIndices());
+  int64_t axis = adaptor.getAxis();
+  if (axis < 0 || axis >= data.getRank())
+    return emitOptionalError(loc, "axis ", axis, " is outside of rank ",
+                             data.getRank());
+  SmallVector<int64_t> shape(data.getShape().take_front(axis));
+  llvm::append_range(shape, indices.getShape());
+  llvm::append_range(shape, data.getShape().drop_front(axis + 1));
+  results.push_back(RankedTensorType::get(shape, data.getElementType()));
+  return success();
+}
+
+CKOPT_INFER(ScatterAddOp) {
+  results.push_back(operands.front().getType());
+  return success();
+}
+
+OpFoldResult RelayoutOp::fold(FoldAdaptor) {
+  if (getInput().getType() == getType())
+    return getInput();
+  if (auto inner = getInput().getDefiningOp<RelayoutOp>())
+    if (inner.getInput().getType() == getType())
+      return inner.getInput();
+  return {};
+}

@@ -1,0 +1,15 @@
+//===- ckopt-opt.cpp - every pass on IR files, as mlir-opt ----------------===//
+#include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "mlir/Transforms/Passes.h"
+
+int main(int argc, char **argv) {
+  mlir::DialectRegistry registry;
+  registry.insert<ckopt::CkoptDialect, mlir::func::FuncDialect,
+                  mlir::arith::ArithDialect>();
+  mlir::registerTransformsPasses();
+  return mlir::asMainReturnCode(
+      mlir::MlirOptMain(argc, argv, "ckopt optimizer driver\n", registry));
+}
