@@ -1,0 +1,67 @@
+//===- Error.cpp - errors that know their exit code -----------------------===//
+//
+// See the header. O(length of the messages).
+//
+//===----------------------------------------------------------------------===//
+#include "ckopt/Support/Error.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace llvm;
+
+namespace ckopt {
+
+char CkoptError::ID = 0;
+
+std::error_code CkoptError::convertToErrorCode() const {
+  return inconvertibleErrorCode();
+}
+
+Error makeError(ExitCode code, const Twine &message) {
+  return make_error<CkoptError>(code, message.str());
+}
+Error inputError(const Twine &message) {
+  return makeError(ExitInputError, message);
+}
+Error ioError(const Twine &message) { return makeError(ExitIoError, message); }
+Error usageError(const Twine &message) { return makeError(ExitUsage, message); }
+
+Error withContext(Error error, const Twine &context) {
+  const std::string prefix = context.str() + ": ";
+  Error result = Error::success();
+  handleAllErrors(std::move(error), [&](const ErrorInfoBase &info) {
+    ExitCode code = ExitInputError;
+    if (info.isA<CkoptError>())
+      code = static_cast<const CkoptError &>(info).getCode();
+    result =
+        joinErrors(std::move(result), makeError(code, prefix + info.message()));
+  });
+  return result;
+}
+
+ErrorText takeErrorText(Error error) {
+  ErrorText result;
+  handleAllErrors(std::move(error), [&](const ErrorInfoBase &info) {
+    ExitCode code = ExitInputError;
+    if (info.isA<CkoptError>())
+      code = static_cast<const CkoptError &>(info).getCode();
+    if (result.code == ExitOk)
+      result.code = code;
+    else
+      result.text += '\n';
+    result.text += info.message();
+  });
+  return result;
+}
+
+ExitCode reportError(Error error, StringRef tool, raw_ostream &os) {
+  ErrorText text = takeErrorText(std::move(error));
+  if (text.code == ExitOk)
+    return ExitOk;
+  SmallVector<StringRef> lines;
+  StringRef(text.text).split(lines, '\n');
+  for (StringRef line : lines)
+    os << tool << ": error: " << line << '\n';
+  return text.code;
+}
+
+} // namespace ckopt

@@ -1,0 +1,161 @@
+//===- Metrics.cpp - loss and accuracy on the host ------------------------===//
+//
+// Cross-entropy is log(sum(exp(x - max))) + max - x[target] in double: no
+// overflow, and exact enough to judge f32 kernels by. O(elements).
+//
+//===----------------------------------------------------------------------===//
+#include "ckopt/Support/Metrics.h"
+#include "ckopt/Support/Error.h"
+#include <cmath>
+
+using namespace llvm;
+
+namespace ckopt {
+
+static SmallVector<int64_t> without(ArrayRef<int64_t> shape, size_t axis) {
+  SmallVector<int64_t> rest(shape);
+  rest.erase(rest.begin() + ptrdiff_t(axis));
+  return rest;
+}
+
+Expected<int64_t> resolveClassAxis(ArrayRef<int64_t> logits,
+                                   ArrayRef<int64_t> targets) {
+  if (logits.size() < 2)
+    return inputError("cross-entropy needs logits of rank 2 or more ([N, C], "
+                      "[N, C, H, W], [B, T, V]), not " +
+                      shapeString(logits));
+  const SmallVector<int64_t> last = without(logits, logits.size() - 1);
+  if (targets == ArrayRef<int64_t>(last))
+    return int64_t(logits.size()) - 1;
+  const SmallVector<int64_t> second = without(logits, 1);
+  if (targets == ArrayRef<int64_t>(second))
+    return 1;
+  std::string wanted = shapeString(last);
+  if (second != last)
+    wanted +=
+        " (classes last) or " + shapeString(second) + " (classes in axis 1)";
+  return inputError("targets of shape " + shapeString(targets) +
+                    " do not fit logits of shape " + shapeString(logits) +
+                    ": expected " + wanted);
+}
+
+int64_t defaultClassAxis(int64_t rank) { return rank == 3 ? 2 : 1; }
+
+static Error checkMask(ArrayRef<uint8_t> mask, ArrayRef<int64_t> shape) {
+  const int64_t samples = shape.empty() ? 1 : shape[0];
+  if (mask.empty() || int64_t(mask.size()) == samples)
+    return Error::success();
+  return inputError("a mask of " + Twine(mask.size()) + " entries for " +
+                    Twine(samples) + " samples");
+}
+
+namespace {
+/// Strides of the logits seen as [outer, classes, inner].
+struct ClassView {
+  int64_t outer = 1, classes = 1, inner = 1;
+
+  ClassView(ArrayRef<int64_t> shape, int64_t axis)
+      : classes(shape[size_t(axis)]) {
+    for (size_t d = 0; d < shape.size(); ++d) {
+      if (int64_t(d) < axis)
+        outer *= shape[d];
+      else if (int64_t(d) > axis)
+        inner *= shape[d];
+    }
+  }
+};
+} // namespace
+
+/// One position: adds its loss and whether its first largest logit is `label`.
+template <typename T>
+static void addPosition(MetricSums &sums, const T *logits, int64_t stride,
+                        int64_t classes, int64_t label) {
+  double largest = -INFINITY;
+  int64_t best = -1;
+  bool bad = false;
+  for (int64_t c = 0; c < classes; ++c) {
+    const double value = double(logits[c * stride]);
+    bad |= std::isnan(value);
+    if (best < 0 || value > largest) {
+      largest = value;
+      best = c;
+    }
+  }
+  double sum = 0;
+  for (int64_t c = 0; c < classes; ++c)
+    sum += std::exp(double(logits[c * stride]) - largest);
+  sums.loss += std::log(sum) + (largest - double(logits[label * stride]));
+  sums.correct += best == label && !bad;
+  ++sums.count;
+}
+
+Expected<MetricSums> crossEntropyMetrics(const HostTensor &logits,
+                                         const HostTensor &targets,
+                                         std::optional<int64_t> ignoreIndex,
+                                         ArrayRef<uint8_t> mask) {
+  if (!isFloat(logits.dtype()))
+    return inputError("cross-entropy needs logits of a float type, not " +
+                      logits.typeString());
+  if (!isInteger(targets.dtype()))
+    return inputError("cross-entropy needs integer targets, not " +
+                      targets.typeString());
+  Expected<int64_t> axis = resolveClassAxis(logits.shape(), targets.shape());
+  if (!axis)
+    return axis.takeError();
+  if (Error error = checkMask(mask, logits.shape()))
+    return std::move(error);
+  const ClassView view(logits.shape(), *axis);
+  const int64_t samples = logits.dim(0);
+  const int64_t perSample = samples ? targets.numElements() / samples : 0;
+  MetricSums sums;
+  Error error = Error::success();
+  dispatchDType(logits.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    if constexpr (!std::is_integral_v<T>) {
+      const T *values = logits.data<T>().data();
+      for (int64_t i = 0; i < targets.numElements(); ++i) {
+        if (!mask.empty() && !mask[size_t(i / perSample)])
+          continue;
+        const int64_t label = targets.getInt(i);
+        if (ignoreIndex && label == *ignoreIndex)
+          continue;
+        if (label < 0 || label >= view.classes) {
+          error = inputError("target " + indexString(i, targets.shape()) +
+                             " = " + Twine(label) + " is no class: there are " +
+                             Twine(view.classes));
+          return;
+        }
+        const int64_t outer = i / view.inner, inner = i % view.inner;
+        addPosition(sums, values + outer * view.classes * view.inner + inner,
+                    view.inner, view.classes, label);
+      }
+    }
+  });
+  if (error)
+    return std::move(error);
+  return sums;
+}
+
+Expected<MetricSums> squaredErrorMetrics(const HostTensor &predictions,
+                                         const HostTensor &targets,
+                                         ArrayRef<uint8_t> mask) {
+  if (predictions.shape() != targets.shape())
+    return inputError("targets of shape " + shapeString(targets.shape()) +
+                      " do not fit predictions of shape " +
+                      shapeString(predictions.shape()));
+  if (Error error = checkMask(mask, predictions.shape()))
+    return std::move(error);
+  const int64_t samples = predictions.rank() ? predictions.dim(0) : 1;
+  const int64_t perSample = samples ? predictions.numElements() / samples : 0;
+  MetricSums sums;
+  for (int64_t i = 0; i < predictions.numElements(); ++i) {
+    if (!mask.empty() && !mask[size_t(i / perSample)])
+      continue;
+    const double difference = predictions.getDouble(i) - targets.getDouble(i);
+    sums.loss += difference * difference;
+    ++sums.count;
+  }
+  return sums;
+}
+
+} // namespace ckopt

@@ -1,0 +1,282 @@
+//===- Npz.cpp - reading .npz archives ------------------------------------===//
+//
+// An .npz is a zip archive of .npy files. The directory at the end of the file
+// is the truth (local headers of streamed archives hold no sizes); each entry
+// must lie inside the file and agree with its local header, and the inflated
+// bytes with size and checksum. A member's memory is bounded before it is
+// taken: deflate cannot expand more than 1,032 times.
+//
+//===----------------------------------------------------------------------===//
+#include "ckopt/Support/Npz.h"
+#include "ckopt/Support/Error.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/Endian.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include <limits>
+#include <zlib.h>
+
+using namespace llvm;
+using support::endian::read16le;
+using support::endian::read32le;
+using support::endian::read64le;
+
+namespace ckopt {
+
+static constexpr uint64_t endRecordSize = 22, locatorSize = 20,
+                          endRecord64Size = 56, entrySize = 46, localSize = 30;
+
+static bool fits(uint64_t at, uint64_t size, uint64_t total) {
+  return at <= total && size <= total - at;
+}
+
+Expected<NpzReader> NpzReader::open(StringRef path) {
+  ErrorOr<std::unique_ptr<MemoryBuffer>> buffer = MemoryBuffer::getFile(
+      path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  if (!buffer)
+    return inputError("cannot read '" + path +
+                      "': " + buffer.getError().message());
+  return fromBuffer(std::move(*buffer), path);
+}
+
+Expected<NpzReader> NpzReader::fromBuffer(std::unique_ptr<MemoryBuffer> buffer,
+                                          StringRef what) {
+  NpzReader reader;
+  reader.path = what.str();
+  reader.buffer = std::move(buffer);
+  if (Error error = reader.readDirectory())
+    return std::move(error);
+  return reader;
+}
+
+/// Where the end record starts; it closes the file but for a comment.
+static uint64_t findEndRecord(StringRef bytes) {
+  if (bytes.size() < endRecordSize)
+    return StringRef::npos;
+  const uint64_t last = bytes.size() - endRecordSize;
+  const uint64_t first = last > 65535 ? last - 65535 : 0;
+  for (uint64_t at = last + 1; at-- > first;)
+    if (read32le(bytes.data() + at) == 0x06054b50 &&
+        read16le(bytes.data() + at + 20) == bytes.size() - at - endRecordSize)
+      return at;
+  return StringRef::npos;
+}
+
+Error NpzReader::readDirectory() {
+  const StringRef bytes = buffer->getBuffer();
+  const uint64_t end = findEndRecord(bytes);
+  if (end == StringRef::npos) {
+    if (bytes.starts_with("\x93NUMPY"))
+      return inputError(path + ": a single .npy array, not an .npz archive "
+                               "(numpy.savez writes those)");
+    if (bytes.starts_with("PK"))
+      return inputError(path + ": truncated .npz archive: its directory, at "
+                               "the end of the file, is missing");
+    return inputError(path + ": not an .npz archive");
+  }
+  uint64_t count = read16le(bytes.data() + end + 10);
+  uint64_t size = read32le(bytes.data() + end + 12);
+  uint64_t at = read32le(bytes.data() + end + 16);
+  uint64_t limit = end; // the directory ends before this
+  if (end >= locatorSize &&
+      read32le(bytes.data() + end - locatorSize) == 0x07064b50) {
+    const uint64_t record = read64le(bytes.data() + end - locatorSize + 8);
+    if (!fits(record, endRecord64Size, end - locatorSize) ||
+        read32le(bytes.data() + record) != 0x06064b50)
+      return inputError(path + ": damaged .npz archive: its zip64 end record "
+                               "is missing");
+    count = read64le(bytes.data() + record + 32);
+    size = read64le(bytes.data() + record + 40);
+    at = read64le(bytes.data() + record + 48);
+    limit = record;
+  }
+  if (!fits(at, size, limit) || count > size / entrySize)
+    return inputError(path + ": damaged .npz archive: its directory lies "
+                             "outside of the file");
+  const uint64_t directoryEnd = at + size;
+  for (uint64_t i = 0; i < count; ++i)
+    if (Error error = readDirectoryEntry(at, directoryEnd))
+      return error;
+  StringSet<> seen;
+  for (const Member &member : members)
+    if (!seen.insert(member.name).second)
+      return inputError(path + ": damaged .npz archive: two arrays named '" +
+                        member.name + "'");
+  return Error::success();
+}
+
+Error NpzReader::readDirectoryEntry(uint64_t &at, uint64_t end) {
+  const char *entry = buffer->getBufferStart() + at;
+  auto damaged = [&] {
+    return inputError(path + ": damaged .npz archive: entry " +
+                      Twine(members.size() + 1) +
+                      " of its directory is not valid");
+  };
+  if (!fits(at, entrySize, end) || read32le(entry) != 0x02014b50)
+    return damaged();
+  const uint64_t nameSize = read16le(entry + 28);
+  const uint64_t extraSize = read16le(entry + 30);
+  const uint64_t whole =
+      entrySize + nameSize + extraSize + read16le(entry + 32);
+  if (!fits(at, whole, end))
+    return damaged();
+  Member member;
+  member.encrypted = read16le(entry + 8) & 1;
+  member.method = read16le(entry + 10);
+  member.crc = read32le(entry + 16);
+  member.compressedSize = read32le(entry + 20);
+  member.size = read32le(entry + 24);
+  member.headerOffset = read32le(entry + 42);
+  member.name = std::string(entry + entrySize, nameSize);
+
+  // The zip64 field holds those of the three that are all ones, in this order.
+  StringRef extra(entry + entrySize + nameSize, extraSize);
+  while (extra.size() >= 4) {
+    const unsigned id = read16le(extra.data());
+    const size_t fieldSize = read16le(extra.data() + 2);
+    extra = extra.drop_front(4);
+    if (fieldSize > extra.size())
+      return damaged();
+    StringRef field = extra.take_front(fieldSize);
+    extra = extra.drop_front(fieldSize);
+    if (id != 1)
+      continue;
+    for (uint64_t *value :
+         {&member.size, &member.compressedSize, &member.headerOffset}) {
+      if (*value != 0xffffffff)
+        continue;
+      if (field.size() < 8)
+        return damaged();
+      *value = read64le(field.data());
+      field = field.drop_front(8);
+    }
+  }
+  at += whole;
+  StringRef name = member.name;
+  if (!name.consume_back(".npy"))
+    return Error::success(); // a folder, or a file that is no array
+  member.name = name.str();
+  members.push_back(std::move(member));
+  return Error::success();
+}
+
+std::vector<std::string> NpzReader::names() const {
+  std::vector<std::string> result;
+  for (const Member &member : members)
+    result.push_back(member.name);
+  return result;
+}
+
+bool NpzReader::contains(StringRef name) const {
+  return any_of(members, [&](const Member &m) { return m.name == name; });
+}
+
+Expected<HostTensor> NpzReader::read(StringRef name) const {
+  for (const Member &member : members)
+    if (member.name == name)
+      return readMember(member);
+  std::string have;
+  for (const Member &member : members)
+    have += (have.empty() ? "" : ", ") + member.name;
+  return inputError(path + ": no array '" + name + "'; the file has " +
+                    (have.empty() ? std::string("no arrays") : have));
+}
+
+Expected<StringRef> NpzReader::compressedBytes(const Member &member) const {
+  const StringRef bytes = buffer->getBuffer();
+  const std::string what = path + ": array '" + member.name + "'";
+  if (member.encrypted)
+    return inputError(what + " is encrypted");
+  if (!fits(member.headerOffset, localSize, bytes.size()) ||
+      read32le(bytes.data() + member.headerOffset) != 0x04034b50)
+    return inputError(what + ": damaged .npz archive: its header is missing");
+  const char *local = bytes.data() + member.headerOffset;
+  const uint64_t start = member.headerOffset + localSize +
+                         read16le(local + 26) + read16le(local + 28);
+  if (!fits(start, member.compressedSize, bytes.size()))
+    return inputError(what + ": truncated .npz archive: its data is cut off");
+  if (read16le(local + 8) != member.method)
+    return inputError(what + ": damaged .npz archive: its two headers name "
+                             "different compressions");
+  return bytes.substr(start, member.compressedSize);
+}
+
+/// Raw deflate of `input` into exactly `size` bytes.
+static bool inflateExactly(StringRef input, char *output, uint64_t size) {
+  z_stream stream = {};
+  if (inflateInit2(&stream, -MAX_WBITS) != Z_OK)
+    return false;
+  const uint64_t chunk = std::numeric_limits<uInt>::max();
+  uint64_t inputLeft = input.size(), outputLeft = size;
+  stream.next_in = reinterpret_cast<Bytef *>(const_cast<char *>(input.data()));
+  stream.next_out = reinterpret_cast<Bytef *>(output);
+  int status = Z_OK;
+  while (status == Z_OK) {
+    if (stream.avail_in == 0) {
+      stream.avail_in = uInt(std::min(inputLeft, chunk));
+      inputLeft -= stream.avail_in;
+    }
+    if (stream.avail_out == 0) {
+      stream.avail_out = uInt(std::min(outputLeft, chunk));
+      outputLeft -= stream.avail_out;
+    }
+    status = inflate(&stream, Z_NO_FLUSH);
+  }
+  const bool whole = status == Z_STREAM_END && inputLeft == 0 &&
+                     stream.avail_in == 0 && outputLeft == 0 &&
+                     stream.avail_out == 0;
+  inflateEnd(&stream);
+  return whole;
+}
+
+Expected<HostTensor> NpzReader::readMember(const Member &member) const {
+  const std::string what = path + ": array '" + member.name + "'";
+  Expected<StringRef> packed = compressedBytes(member);
+  if (!packed)
+    return packed.takeError();
+  std::unique_ptr<WritableMemoryBuffer> inflated;
+  StringRef bytes = *packed;
+  if (member.method == 8) {
+    if (member.size / 1100 > member.compressedSize)
+      return inputError(
+          what + ": damaged .npz archive: " + Twine(member.compressedSize) +
+          " bytes cannot inflate to " + Twine(member.size));
+    inflated = WritableMemoryBuffer::getNewUninitMemBuffer(member.size);
+    if (!inflated)
+      return inputError(what + ": not enough memory for its " +
+                        Twine(member.size) + " bytes");
+    if (!inflateExactly(*packed, inflated->getBufferStart(), member.size))
+      return inputError(what + ": damaged .npz archive: its compressed data "
+                               "is not valid");
+    bytes = StringRef(inflated->getBufferStart(), inflated->getBufferSize());
+  } else if (member.method != 0) {
+    return inputError(what + ": compression method " + Twine(member.method) +
+                      " is not supported (stored and deflate are)");
+  } else if (member.size != member.compressedSize) {
+    return inputError(what + ": damaged .npz archive: a stored member has two "
+                             "sizes");
+  }
+  const uLong crc =
+      crc32_z(crc32_z(0, nullptr, 0),
+              reinterpret_cast<const Bytef *>(bytes.data()), bytes.size());
+  if (uint32_t(crc) != member.crc)
+    return inputError(what + ": damaged .npz archive: the checksum of its "
+                             "data is wrong");
+  return parseNpy(bytes, what);
+}
+
+Expected<TensorMap> readNpz(StringRef path) {
+  Expected<NpzReader> reader = NpzReader::open(path);
+  if (!reader)
+    return reader.takeError();
+  TensorMap tensors;
+  for (const std::string &name : reader->names()) {
+    Expected<HostTensor> tensor = reader->read(name);
+    if (!tensor)
+      return tensor.takeError();
+    tensors.insert(name, std::move(*tensor));
+  }
+  return tensors;
+}
+
+} // namespace ckopt
