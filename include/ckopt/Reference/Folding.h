@@ -1,0 +1,31 @@
+//===- Folding.h - constant folding through the interpreter -----*- C++ -*-===//
+//
+// One fold hook for the whole dialect: an op whose operands are all constants
+// and whose results are small becomes constants. The values are those of the
+// reference interpreter with rounding, so folding an f32 op gives the
+// correctly rounded result. Shape arithmetic of exporters vanishes this way
+// while the importer builds (`builder.createOrFold`) and in canonicalize.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_REFERENCE_FOLDING_H
+#define CKOPT_REFERENCE_FOLDING_H
+
+#include <cstdint>
+
+namespace mlir {
+class DialectRegistry;
+}
+
+namespace ckopt {
+
+/// Largest results that fold, in bytes; splats of any size do.
+inline constexpr int64_t maxFoldedFloatBytes = 4 << 10;
+inline constexpr int64_t maxFoldedIntegerBytes = 64 << 10;
+
+/// Registers the hook, and the interpreter's models that it needs. Before the
+/// ckopt dialect is loaded, or through MLIRContext::appendDialectRegistry.
+void registerReferenceFolding(mlir::DialectRegistry &registry);
+
+} // namespace ckopt
+
+#endif // CKOPT_REFERENCE_FOLDING_H
