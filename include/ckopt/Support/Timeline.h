@@ -39,6 +39,7 @@ struct TimelineStep {
   std::string name;   ///< of the kernel or its source node
   double seconds = 0; ///< expected time; 0 throughout: equal widths
   bool recomputed = false;
+  std::string phase; ///< e.g. "forward", "backward", "update"; may be empty
   std::array<int64_t, numMemoryKinds> bytes{}; ///< live while it runs
 
   int64_t &operator[](MemoryKind kind) { return bytes[size_t(kind)]; }
