@@ -196,6 +196,7 @@ typedef struct ckrt_allocation_stats {
   int64_t large;       /* of these: 64 KiB or more */
   int64_t largest;     /* bytes */
   int64_t large_bytes; /* sum over the large ones */
+  char largest_by[64]; /* file name of the object that made the largest */
 } ckrt_allocation_stats;
 /* Allocations (malloc family, operator new, mmap) made by any loaded object
  * while a step ran. Needs count_allocations. */

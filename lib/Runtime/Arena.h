@@ -1,0 +1,58 @@
+//===- Arena.h - the one block that a step lives in -------------*- C++ -*-===//
+#ifndef CKOPT_LIB_RUNTIME_ARENA_H
+#define CKOPT_LIB_RUNTIME_ARENA_H
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace ckopt::runtime {
+
+/// Bytes [begin, end) of the arena.
+struct ArenaRange {
+  int64_t begin, end;
+};
+
+class Arena {
+public:
+  /// Maps `bytes` (rounded up to 64), which end at a guard page.
+  static std::unique_ptr<Arena> create(int64_t bytes, std::string &error);
+  ~Arena();
+  Arena(const Arena &) = delete;
+  Arena &operator=(const Arena &) = delete;
+
+  char *base() const { return start; }
+  int64_t bytes() const { return used; }
+
+  /// Fills everything with the pattern of `seed`.
+  void fillPattern(uint64_t seed);
+  /// Measures, then fills everything outside `keep` (sorted, disjoint) with
+  /// another pattern.
+  void refillPattern(const std::vector<ArenaRange> &keep, uint64_t seed);
+  /// The loader wrote up to `end`.
+  void noteWritten(int64_t end) { peak = end > peak ? end : peak; }
+  /// Highest changed byte so far, plus one.
+  int64_t measure();
+  bool hasPattern() const { return !segments.empty(); }
+  /// False if bytes in front of the arena were changed.
+  bool frontIntact() const;
+
+private:
+  Arena() = default;
+  struct Segment {
+    int64_t begin, end;
+    uint64_t seed;
+  };
+  void fill(const Segment &segment);
+
+  char *mapping = nullptr;
+  int64_t mapped = 0;
+  char *start = nullptr;
+  int64_t used = 0, front = 0, peak = 0;
+  std::vector<Segment> segments; ///< sorted; cover the arena once filled
+};
+
+} // namespace ckopt::runtime
+
+#endif // CKOPT_LIB_RUNTIME_ARENA_H

@@ -1,0 +1,140 @@
+//===- BlasMatMul.cpp - matrix products by OpenBLAS -----------------------===//
+//
+// f64 products (oneDNN 2.6 has no f64), and the f32 shapes where OpenBLAS won
+// (README.md). Batches are a loop over gemm. Matrices without a unit stride are
+// beyond BLAS: a plain loop computes those, slowly and right. No workspace:
+// OpenBLAS packs into buffers of its own that it keeps from its first use on.
+//
+//===----------------------------------------------------------------------===//
+#include "PrimitiveImpl.h"
+
+#include <algorithm>
+#include <cblas.h>
+
+using namespace ckopt::runtime;
+
+namespace {
+
+/// A rows x cols matrix as a row-major BLAS argument.
+struct BlasMatrix {
+  CBLAS_TRANSPOSE order = CblasNoTrans;
+  blasint lead = 1;
+};
+
+constexpr int64_t kMaxBlas = (int64_t(1) << 31) - 1;
+
+bool asBlas(int64_t rows, int64_t cols, int64_t row, int64_t col,
+            BlasMatrix &matrix) {
+  bool plain = (col == 1 || cols == 1) && (row >= cols || rows == 1);
+  bool transposed = (row == 1 || rows == 1) && (col >= rows || cols == 1);
+  if (!plain && !transposed)
+    return false;
+  int64_t lead = plain ? (rows == 1 ? cols : row) : (cols == 1 ? rows : col);
+  matrix.order = plain ? CblasNoTrans : CblasTrans;
+  lead = std::max<int64_t>(lead, plain ? cols : rows);
+  matrix.lead = static_cast<blasint>(lead);
+  return lead <= kMaxBlas && rows <= kMaxBlas && cols <= kMaxBlas;
+}
+
+MatMulDesc transposed(const MatMulDesc &m) {
+  MatMulDesc t = m;
+  std::swap(t.m, t.n);
+  std::copy(m.bBatch, m.bBatch + 2, t.aBatch);
+  std::copy(m.aBatch, m.aBatch + 2, t.bBatch);
+  t.aRow = m.bCol, t.aCol = m.bRow;
+  t.bRow = m.aCol, t.bCol = m.aRow;
+  t.cRow = m.cCol, t.cCol = m.cRow;
+  return t;
+}
+
+bool rowMajorResult(const MatMulDesc &m) {
+  BlasMatrix c;
+  return asBlas(m.m, m.n, m.cRow, m.cCol, c) && c.order == CblasNoTrans;
+}
+
+void gemm(const BlasMatrix &a, const BlasMatrix &b, const MatMulDesc &m,
+          const float *x, const float *y, float *z, blasint ldc) {
+  cblas_sgemm(CblasRowMajor, a.order, b.order, static_cast<blasint>(m.m),
+              static_cast<blasint>(m.n), static_cast<blasint>(m.k), 1.0f, x,
+              a.lead, y, b.lead, 0.0f, z, ldc);
+}
+
+void gemm(const BlasMatrix &a, const BlasMatrix &b, const MatMulDesc &m,
+          const double *x, const double *y, double *z, blasint ldc) {
+  cblas_dgemm(CblasRowMajor, a.order, b.order, static_cast<blasint>(m.m),
+              static_cast<blasint>(m.n), static_cast<blasint>(m.k), 1.0, x,
+              a.lead, y, b.lead, 0.0, z, ldc);
+}
+
+template <typename T>
+void plainProduct(const MatMulDesc &m, const T *a, const T *b, T *c) {
+  for (int64_t i = 0; i < m.m; ++i)
+    for (int64_t j = 0; j < m.n; ++j) {
+      T sum = 0;
+      for (int64_t k = 0; k < m.k; ++k)
+        sum += a[i * m.aRow + k * m.aCol] * b[k * m.bRow + j * m.bCol];
+      c[i * m.cRow + j * m.cCol] = sum;
+    }
+}
+
+template <typename T> class BlasMatMul final : public Primitive {
+public:
+  explicit BlasMatMul(const MatMulDesc &desc) : m(desc), swapped(false) {
+    if (!rowMajorResult(m) && rowMajorResult(transposed(m))) {
+      m = transposed(m);
+      swapped = true;
+    }
+    BlasMatrix c;
+    fits = asBlas(m.m, m.k, m.aRow, m.aCol, a) &&
+           asBlas(m.k, m.n, m.bRow, m.bCol, b) &&
+           asBlas(m.m, m.n, m.cRow, m.cCol, c) && c.order == CblasNoTrans;
+    ldc = c.lead;
+  }
+  int64_t workspaceBytes() const override { return 0; }
+  std::string implementation() const override {
+    return fits ? "OpenBLAS gemm" : "plain loop";
+  }
+  bool execute(void *const *args, void *, std::string &) override {
+    auto *x = static_cast<const T *>(args[swapped ? 1 : 0]);
+    auto *y = static_cast<const T *>(args[swapped ? 0 : 1]);
+    auto *z = static_cast<T *>(args[2]);
+    for (int64_t i = 0; i < m.batch[0]; ++i)
+      for (int64_t j = 0; j < m.batch[1]; ++j) {
+        const T *xi = x + i * m.aBatch[0] + j * m.aBatch[1];
+        const T *yi = y + i * m.bBatch[0] + j * m.bBatch[1];
+        T *zi = z + i * m.cBatch[0] + j * m.cBatch[1];
+        if (fits)
+          gemm(a, b, m, xi, yi, zi, ldc);
+        else
+          plainProduct(m, xi, yi, zi);
+      }
+    return true;
+  }
+
+private:
+  MatMulDesc m;
+  bool swapped, fits;
+  BlasMatrix a, b;
+  blasint ldc;
+};
+
+} // namespace
+
+bool ckopt::runtime::fitsBlas(const MatMulDesc &desc) {
+  MatMulDesc m = rowMajorResult(desc) ? desc : transposed(desc);
+  BlasMatrix unused;
+  return rowMajorResult(m) && asBlas(m.m, m.k, m.aRow, m.aCol, unused) &&
+         asBlas(m.k, m.n, m.bRow, m.bCol, unused);
+}
+
+bool ckopt::runtime::prefersBlas(const PrimitiveDesc &desc) {
+  (void)desc;
+  return false;
+}
+
+std::unique_ptr<Primitive>
+ckopt::runtime::createBlasMatMul(const PrimitiveDesc &desc) {
+  if (desc.dtype == DType::F64)
+    return std::make_unique<BlasMatMul<double>>(desc.matmul);
+  return std::make_unique<BlasMatMul<float>>(desc.matmul);
+}

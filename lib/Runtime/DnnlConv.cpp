@@ -1,0 +1,172 @@
+//===- DnnlConv.cpp - convolutions and their gradients by oneDNN ----------===//
+//
+// Activations keep the order that the plan gave them (their descriptors carry
+// plain strides); only the weights' order is the library's choice, and is made
+// in the workspace: a few percent of a convolution's time, where a forced plain
+// order of weights would cost half of it. The backward primitives take the
+// forward descriptor as oneDNN's hint.
+//
+//===----------------------------------------------------------------------===//
+#include "DnnlProgram.h"
+
+using namespace ckopt::runtime;
+
+namespace {
+
+/// ConvDesc in oneDNN's terms: logical [N, C, spatial...] and [(G,) O, I,
+/// k...].
+struct Geometry {
+  dnnl_memory_desc_t x, y, plainWeights, anyWeights;
+  dnnl_dims_t strides = {}, dilates = {}, padsLo = {}, padsHi = {};
+};
+
+bool activation(dnnl_memory_desc_t &md, const ConvDesc &c, int64_t channels,
+                const int64_t *spatial, dnnl_data_type_t type) {
+  dnnl_dims_t dims = {c.batch, channels}, strides = {};
+  int rank = static_cast<int>(c.rank) + 2;
+  for (int d = 2; d < rank; ++d)
+    dims[d] = spatial[d - 2];
+  int64_t step = 1;
+  if (c.channelsLast) {
+    strides[1] = 1;
+    step = channels;
+  }
+  for (int d = rank - 1; d >= 2; --d) {
+    strides[d] = step;
+    step *= dims[d];
+  }
+  if (!c.channelsLast) {
+    strides[1] = step;
+    step *= channels;
+  }
+  strides[0] = step;
+  return dnnl_memory_desc_init_by_strides(&md, rank, dims, type, strides) ==
+         dnnl_success;
+}
+
+bool describeGeometry(const PrimitiveDesc &desc, Geometry &g) {
+  const ConvDesc &c = desc.conv;
+  dnnl_data_type_t type = dnnlType(desc.dtype);
+  dnnl_dims_t weights = {};
+  int rank = 0;
+  if (c.groups > 1)
+    weights[rank++] = c.groups;
+  weights[rank++] = c.outChannels / c.groups;
+  weights[rank++] = c.inChannels / c.groups;
+  for (int d = 0; d < c.rank; ++d) {
+    weights[rank++] = c.kernel[d];
+    g.strides[d] = c.strides[d];
+    g.dilates[d] = c.dilations[d] - 1;
+    g.padsLo[d] = c.padsLo[d];
+    // What the strides leave over at the end is not padding to oneDNN.
+    g.padsHi[d] = (c.out[d] - 1) * c.strides[d] +
+                  (c.kernel[d] - 1) * c.dilations[d] + 1 - c.in[d] -
+                  c.padsLo[d];
+  }
+  dnnl_dims_t plain = {};
+  for (int d = rank - 1, first = 1; d >= 0; --d) {
+    plain[d] = first ? 1 : plain[d + 1] * weights[d + 1];
+    first = 0;
+  }
+  return activation(g.x, c, c.inChannels, c.in, type) &&
+         activation(g.y, c, c.outChannels, c.out, type) &&
+         dnnl_memory_desc_init_by_strides(&g.plainWeights, rank, weights, type,
+                                          plain) == dnnl_success &&
+         dnnl_memory_desc_init_by_tag(&g.anyWeights, rank, weights, type,
+                                      dnnl_format_tag_any) == dnnl_success;
+}
+
+dnnl_status_t forwardDesc(const Geometry &g, dnnl_primitive_desc_t &pd) {
+  DnnlAttributes attributes;
+  dnnl_convolution_desc_t op;
+  dnnl_status_t status = dnnl_dilated_convolution_forward_desc_init(
+      &op, dnnl_forward_training, dnnl_convolution_direct, &g.x, &g.anyWeights,
+      nullptr, &g.y, g.strides, g.dilates, g.padsLo, g.padsHi);
+  return status != dnnl_success
+             ? status
+             : dnnl_primitive_desc_create(&pd, &op, attributes.get(),
+                                          dnnlEngine(), nullptr);
+}
+
+dnnl_status_t backwardDesc(PrimitiveKind kind, const Geometry &g,
+                           dnnl_primitive_desc_t hint,
+                           dnnl_primitive_desc_t &pd) {
+  DnnlAttributes attributes;
+  dnnl_convolution_desc_t op;
+  dnnl_status_t status =
+      kind == PrimitiveKind::ConvInputGrad
+          ? dnnl_dilated_convolution_backward_data_desc_init(
+                &op, dnnl_convolution_direct, &g.x, &g.anyWeights, &g.y,
+                g.strides, g.dilates, g.padsLo, g.padsHi)
+          : dnnl_dilated_convolution_backward_weights_desc_init(
+                &op, dnnl_convolution_direct, &g.x, &g.anyWeights, nullptr,
+                &g.y, g.strides, g.dilates, g.padsLo, g.padsHi);
+  return status != dnnl_success
+             ? status
+             : dnnl_primitive_desc_create(&pd, &op, attributes.get(),
+                                          dnnlEngine(), hint);
+}
+
+/// Where a kind's operands stand among the arguments, and oneDNN's names.
+struct Roles {
+  int x, weights, y; ///< argument positions
+  int dnnlX, dnnlWeights, dnnlY;
+};
+
+Roles rolesOf(PrimitiveKind kind) {
+  if (kind == PrimitiveKind::ConvInputGrad)
+    return {2, 1, 0, DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_DST};
+  if (kind == PrimitiveKind::ConvWeightGrad)
+    return {0, 2, 1, DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_DST};
+  return {0, 1, 2, DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST};
+}
+
+/// Takes ownership of `pd`.
+bool assemble(const PrimitiveDesc &desc, const Geometry &g,
+              dnnl_primitive_desc_t pd, DnnlProgram &program,
+              std::string &error) {
+  bool makesWeights = desc.kind == PrimitiveKind::ConvWeightGrad;
+  Roles r = rolesOf(desc.kind);
+  const dnnl_memory_desc_t chosen = *dnnl_primitive_desc_query_md(
+      pd, makesWeights ? dnnl_query_diff_weights_md : dnnl_query_weights_md, 0);
+  bool reorders = !dnnl_memory_desc_equal(&chosen, &g.plainWeights);
+  dnnl_memory_t x = program.argument(g.x, r.x);
+  dnnl_memory_t y = program.argument(g.y, r.y);
+  dnnl_memory_t plain = program.argument(g.plainWeights, r.weights);
+  dnnl_memory_t weights = reorders ? program.scratch(chosen) : plain;
+  if (reorders && !makesWeights &&
+      !program.appendReorder(g.plainWeights, plain, chosen, weights, error)) {
+    dnnl_primitive_desc_destroy(pd);
+    return false;
+  }
+  if (!program.append(
+          pd, {{r.dnnlX, x}, {r.dnnlWeights, weights}, {r.dnnlY, y}}, error))
+    return false;
+  return !reorders || !makesWeights ||
+         program.appendReorder(chosen, weights, g.plainWeights, plain, error);
+}
+
+} // namespace
+
+std::unique_ptr<Primitive>
+ckopt::runtime::createDnnlConv(const PrimitiveDesc &desc, std::string &error) {
+  Geometry g;
+  if (!describeGeometry(desc, g)) {
+    error = dnnlStatusText(dnnl_invalid_arguments);
+    return nullptr;
+  }
+  dnnl_primitive_desc_t forward = nullptr, pd = nullptr;
+  dnnl_status_t status = forwardDesc(g, forward);
+  if (status == dnnl_success && desc.kind != PrimitiveKind::ConvForward) {
+    status = backwardDesc(desc.kind, g, forward, pd);
+    dnnl_primitive_desc_destroy(forward);
+  } else {
+    pd = forward;
+  }
+  if (status != dnnl_success) {
+    error = dnnlStatusText(status);
+    return nullptr;
+  }
+  auto program = std::make_unique<DnnlProgram>();
+  return assemble(desc, g, pd, *program, error) ? std::move(program) : nullptr;
+}

@@ -1,0 +1,197 @@
+//===- DnnlProgram.cpp - oneDNN primitives over planned memory ------------===//
+//
+// oneDNN allocates scratchpads, reorder buffers and memory objects on its own
+// unless told otherwise. Here it is told: scratchpad_mode is `user`, reorder
+// buffers are ours, memory objects are made with the program. What an execution
+// still allocates are the library's own argument maps, some hundred bytes.
+//
+//===----------------------------------------------------------------------===//
+#include "DnnlProgram.h"
+
+#include <algorithm>
+#include <cstring>
+
+using namespace ckopt::runtime;
+
+dnnl_engine_t ckopt::runtime::dnnlEngine() {
+  static dnnl_engine_t engine = [] {
+    dnnl_engine_t made = nullptr;
+    dnnl_engine_create(&made, dnnl_cpu, 0);
+    return made;
+  }();
+  return engine;
+}
+
+static dnnl_stream_t dnnlStream() {
+  static dnnl_stream_t stream = [] {
+    dnnl_stream_t made = nullptr;
+    dnnl_stream_create(&made, dnnlEngine(), dnnl_stream_in_order);
+    return made;
+  }();
+  return stream;
+}
+
+dnnl_data_type_t ckopt::runtime::dnnlType(DType dtype) {
+  switch (dtype) {
+  case DType::F32:
+    return dnnl_f32;
+  case DType::BF16:
+    return dnnl_bf16;
+  case DType::F16:
+    return dnnl_f16;
+  case DType::F64:
+  case DType::I64:
+  case DType::I32:
+  case DType::I16:
+  case DType::I8:
+  case DType::U8:
+  case DType::Bool:
+    break;
+  }
+  return dnnl_data_type_undef;
+}
+
+std::string ckopt::runtime::dnnlStatusText(dnnl_status_t status) {
+  const dnnl_version_t *v = dnnl_version();
+  std::string text = "oneDNN " + std::to_string(v->major) + "." +
+                     std::to_string(v->minor) + "." + std::to_string(v->patch);
+  switch (status) {
+  case dnnl_success:
+    return text + ": success";
+  case dnnl_out_of_memory:
+    return text + ": out of memory";
+  case dnnl_unimplemented:
+    return text + " has no implementation of this for this CPU";
+  case dnnl_invalid_arguments:
+    return text + " refuses these arguments";
+  case dnnl_iterator_ends:
+  case dnnl_runtime_error:
+  case dnnl_not_required:
+    break;
+  }
+  return text + ": status " + std::to_string(static_cast<int>(status));
+}
+
+DnnlAttributes::DnnlAttributes() {
+  if (dnnl_primitive_attr_create(&attr) == dnnl_success)
+    dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user);
+}
+
+DnnlAttributes::~DnnlAttributes() { dnnl_primitive_attr_destroy(attr); }
+
+void WorkspaceGuard::write(void *at) { std::memset(at, kValue, kBytes); }
+
+bool WorkspaceGuard::intact(const void *at) {
+  auto *bytes = static_cast<const unsigned char *>(at);
+  return std::all_of(bytes, bytes + kBytes,
+                     [](unsigned char byte) { return byte == kValue; });
+}
+
+DnnlProgram::~DnnlProgram() {
+  for (Stage &stage : stages)
+    dnnl_primitive_destroy(stage.primitive);
+  for (Binding &binding : bindings)
+    dnnl_memory_destroy(binding.memory);
+}
+
+int64_t DnnlProgram::workspaceBytes() const {
+  return workspace ? workspace + WorkspaceGuard::kBytes : 0;
+}
+
+dnnl_memory_t DnnlProgram::bind(const dnnl_memory_desc_t &desc, int arg,
+                                int64_t offset, int64_t outerBytes) {
+  dnnl_memory_t memory = nullptr;
+  if (dnnl_memory_create(&memory, &desc, dnnlEngine(), DNNL_MEMORY_NONE) !=
+      dnnl_success)
+    return nullptr;
+  bindings.push_back({memory, arg, offset, outerBytes});
+  return memory;
+}
+
+dnnl_memory_t DnnlProgram::argument(const dnnl_memory_desc_t &desc, int arg,
+                                    int64_t outerBytes) {
+  return bind(desc, arg, 0, outerBytes);
+}
+
+dnnl_memory_t DnnlProgram::scratch(const dnnl_memory_desc_t &desc) {
+  int64_t offset = workspace;
+  workspace += alignUp(static_cast<int64_t>(dnnl_memory_desc_get_size(&desc)));
+  return bind(desc, -1, offset, 0);
+}
+
+bool DnnlProgram::append(dnnl_primitive_desc_t desc,
+                         std::vector<dnnl_exec_arg_t> args,
+                         std::string &error) {
+  const dnnl_memory_desc_t *pad =
+      dnnl_primitive_desc_query_md(desc, dnnl_query_scratchpad_md, 0);
+  bool sound = true;
+  if (pad && dnnl_memory_desc_get_size(pad) > 0) {
+    dnnl_memory_t memory = scratch(*pad);
+    sound = memory != nullptr;
+    args.push_back({DNNL_ARG_SCRATCHPAD, memory});
+  }
+  for (const dnnl_exec_arg_t &arg : args)
+    sound &= arg.memory != nullptr;
+  const char *implementation = nullptr;
+  dnnl_primitive_desc_query(desc, dnnl_query_impl_info_str, 0, &implementation);
+  name += (name.empty() ? "oneDNN " : " + ") +
+          std::string(implementation ? implementation : "?");
+  dnnl_primitive_t primitive = nullptr;
+  dnnl_status_t status =
+      sound ? dnnl_primitive_create(&primitive, desc) : dnnl_out_of_memory;
+  dnnl_primitive_desc_destroy(desc);
+  if (status != dnnl_success) {
+    error = dnnlStatusText(status);
+    return false;
+  }
+  stages.push_back({primitive, std::move(args)});
+  return true;
+}
+
+bool DnnlProgram::appendReorder(const dnnl_memory_desc_t &fromDesc,
+                                dnnl_memory_t from,
+                                const dnnl_memory_desc_t &toDesc,
+                                dnnl_memory_t to, std::string &error) {
+  DnnlAttributes attributes;
+  dnnl_primitive_desc_t desc = nullptr;
+  dnnl_status_t status = dnnl_reorder_primitive_desc_create(
+      &desc, &fromDesc, dnnlEngine(), &toDesc, dnnlEngine(), attributes.get());
+  if (status != dnnl_success) {
+    error = "reorder of weights: " + dnnlStatusText(status);
+    return false;
+  }
+  return append(desc, {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}}, error);
+}
+
+bool DnnlProgram::execute(void *const *args, void *space, std::string &error) {
+  char *base = static_cast<char *>(space);
+  for (int64_t round = 0; round < rounds; ++round) {
+    for (const Binding &b : bindings) {
+      char *at = b.arg < 0
+                     ? base + b.offset
+                     : static_cast<char *>(args[b.arg]) + round * b.outerBytes;
+      dnnl_status_t status = dnnl_memory_set_data_handle(b.memory, at);
+      if (status != dnnl_success) {
+        error = name + ": " + dnnlStatusText(status);
+        return false;
+      }
+    }
+    if (workspace)
+      WorkspaceGuard::write(base + workspace);
+    for (const Stage &stage : stages) {
+      dnnl_status_t status = dnnl_primitive_execute(
+          stage.primitive, dnnlStream(), static_cast<int>(stage.args.size()),
+          stage.args.data());
+      if (status != dnnl_success) {
+        error = name + ": " + dnnlStatusText(status);
+        return false;
+      }
+    }
+  }
+  dnnl_stream_wait(dnnlStream());
+  if (workspace && !WorkspaceGuard::intact(base + workspace)) {
+    error = name + " wrote beyond the workspace that it asked for";
+    return false;
+  }
+  return true;
+}

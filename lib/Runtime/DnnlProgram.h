@@ -1,0 +1,85 @@
+//===- DnnlProgram.h - oneDNN primitives over planned memory ----*- C++ -*-===//
+//
+// A short fixed sequence of oneDNN primitives (reorder in, compute, reorder
+// out) whose every buffer is an argument or a place in the planned workspace.
+// Memory objects are made once and pointed at their bytes before each run.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_LIB_RUNTIME_DNNLPROGRAM_H
+#define CKOPT_LIB_RUNTIME_DNNLPROGRAM_H
+
+#include "PrimitiveImpl.h"
+
+#include <dnnl.h>
+#include <vector>
+
+namespace ckopt::runtime {
+
+/// The process-wide CPU engine.
+dnnl_engine_t dnnlEngine();
+
+/// oneDNN's type, or dnnl_data_type_undef.
+dnnl_data_type_t dnnlType(DType dtype);
+
+/// "unimplemented", "invalid arguments", ...
+std::string dnnlStatusText(dnnl_status_t status);
+
+class DnnlProgram final : public Primitive {
+public:
+  ~DnnlProgram() override;
+  int64_t workspaceBytes() const override;
+  bool execute(void *const *args, void *workspace, std::string &error) override;
+  std::string implementation() const override { return name; }
+
+  /// A memory object over argument `arg`; `outerBytes` is how far it moves for
+  /// each round of the outer loop (repeat()).
+  dnnl_memory_t argument(const dnnl_memory_desc_t &desc, int arg,
+                         int64_t outerBytes = 0);
+  /// A memory object over fresh workspace.
+  dnnl_memory_t scratch(const dnnl_memory_desc_t &desc);
+  /// Appends a computation on the given memories plus its own scratchpad;
+  /// takes ownership of `desc`. False with the reason in `error`.
+  bool append(dnnl_primitive_desc_t desc, std::vector<dnnl_exec_arg_t> args,
+              std::string &error);
+  /// Appends a copy from one order to another.
+  bool appendReorder(const dnnl_memory_desc_t &fromDesc, dnnl_memory_t from,
+                     const dnnl_memory_desc_t &toDesc, dnnl_memory_t to,
+                     std::string &error);
+  /// Runs the whole sequence `times` times over an outer batch.
+  void repeat(int64_t times) { rounds = times; }
+
+private:
+  struct Binding {
+    dnnl_memory_t memory;
+    int arg; ///< -1: workspace
+    int64_t offset, outerBytes;
+  };
+  struct Stage {
+    dnnl_primitive_t primitive;
+    std::vector<dnnl_exec_arg_t> args;
+  };
+  dnnl_memory_t bind(const dnnl_memory_desc_t &desc, int arg, int64_t offset,
+                     int64_t outerBytes);
+
+  std::vector<Binding> bindings;
+  std::vector<Stage> stages;
+  int64_t workspace = 0, rounds = 1;
+  std::string name;
+};
+
+/// Attributes of every primitive: the scratchpad is the caller's.
+class DnnlAttributes {
+public:
+  DnnlAttributes();
+  ~DnnlAttributes();
+  DnnlAttributes(const DnnlAttributes &) = delete;
+  DnnlAttributes &operator=(const DnnlAttributes &) = delete;
+  const_dnnl_primitive_attr_t get() const { return attr; }
+
+private:
+  dnnl_primitive_attr_t attr = nullptr;
+};
+
+} // namespace ckopt::runtime
+
+#endif // CKOPT_LIB_RUNTIME_DNNLPROGRAM_H

@@ -1,0 +1,63 @@
+//===- Env.h - what generated code's calls see ------------------*- C++ -*-===//
+#ifndef CKOPT_LIB_RUNTIME_ENV_H
+#define CKOPT_LIB_RUNTIME_ENV_H
+
+#include "ckopt/Runtime/Primitive.h"
+#include "ckopt/Runtime/ckrt.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace ckopt::runtime {
+
+/// Looks at each finished kernel call of instrumented code.
+class CallObserver {
+public:
+  virtual ~CallObserver() = default;
+  /// Nonzero ends the step; the observer keeps the reason.
+  virtual int32_t callDone(int64_t call, char *arena) = 0;
+};
+
+/// Keeps `text` for ckrt_last_error() and returns `status`.
+ckrt_status fail(ckrt_status status, std::string text);
+
+/// The control word of SSE arithmetic on the calling thread, with denormals
+/// flushed (results and operands) or kept.
+unsigned floatMode(bool keepDenormals);
+
+/// Puts the calling thread's team of `threads` in the given floating-point mode
+/// and tells OpenMP and OpenBLAS how many threads to use. Restores the calling
+/// thread on destruction. Returns in `delivered` how many threads OpenMP gave.
+class TeamScope {
+public:
+  TeamScope(int32_t threads, bool keepDenormals);
+  ~TeamScope();
+  TeamScope(const TeamScope &) = delete;
+  TeamScope &operator=(const TeamScope &) = delete;
+  int32_t delivered = 0;
+
+private:
+  unsigned savedMode;
+  int savedThreads, savedDynamic;
+};
+
+} // namespace ckopt::runtime
+
+struct ckrt_env {
+  int32_t threads = 1;
+  bool keepDenormals = false;
+  std::vector<std::unique_ptr<ckopt::runtime::Primitive>> owned;
+  std::vector<ckopt::runtime::PrimitiveDesc> ownedDescs;
+  /// By manifest index; equal descriptors share one primitive.
+  std::vector<ckopt::runtime::Primitive *> primitives;
+  ckopt::runtime::CallObserver *observer = nullptr;
+  /// Why a primitive failed, until ckrt_run returns it.
+  mutable std::string failure;
+
+  /// Makes (or shares) a primitive and appends it to `primitives`.
+  bool addPrimitive(const ckopt::runtime::PrimitiveDesc &desc,
+                    std::string &error);
+};
+
+#endif // CKOPT_LIB_RUNTIME_ENV_H

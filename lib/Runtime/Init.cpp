@@ -1,0 +1,118 @@
+//===- Init.cpp - first values of parameters ------------------------------===//
+//
+// Element i (row-major, logical) of tensor T gets a number that depends on
+// (seed, name of T, i) alone: the same in any layout, order, budget, and in
+// files that hold other tensors too. Philox4x32-10 with key = seed (low, high),
+// counter = (i/4 low, i/4 high, hash of the name low, high), word i%4; the hash
+// is FNV-1a 64. Rules, with u = (word + 1/2) / 2^32:
+//   kaiming  uniform in +-sqrt(6 / fanIn)           (He et al. 2015)
+//   xavier   uniform in +-sqrt(6 / (fanIn + fanOut)) (Glorot, Bengio 2010)
+//   normal   0.02 * Gauss, by Box and Muller from words 2j and 2j + 1
+//   zeros, ones
+//
+//===----------------------------------------------------------------------===//
+#include "Philox.h"
+#include "Session.h"
+
+#include <algorithm>
+#include <cmath>
+
+using namespace ckopt::runtime;
+
+namespace {
+
+class Generator {
+public:
+  Generator(const TensorInfo &t, uint64_t seed) : seed(seed) {
+    for (unsigned char c : t.name)
+      hash = (hash ^ c) * 1099511628211ull;
+  }
+
+  double uniform(int64_t element) {
+    return (words(element / 4).word[element % 4] + 0.5) * 0x1p-32;
+  }
+  double gauss(int64_t element) {
+    int64_t even = element & ~int64_t(1);
+    double radius = std::sqrt(-2.0 * std::log(uniform(even)));
+    double angle = 6.283185307179586 * uniform(even + 1);
+    return radius * (element == even ? std::cos(angle) : std::sin(angle));
+  }
+
+private:
+  PhiloxBlock words(int64_t block) {
+    if (block != lastBlock) {
+      last = philox4x32_10({{uint32_t(block), uint32_t(uint64_t(block) >> 32),
+                             uint32_t(hash), uint32_t(hash >> 32)}},
+                           uint32_t(seed), uint32_t(seed >> 32));
+      lastBlock = block;
+    }
+    return last;
+  }
+
+  uint64_t seed, hash = 14695981039346656037ull;
+  int64_t lastBlock = -1;
+  PhiloxBlock last{};
+};
+
+/// Fans where the manifest has none: of a [out, in, kernel...] weight, else of
+/// the element count.
+void fans(const TensorInfo &t, double &in, double &out) {
+  double points = 1;
+  for (size_t d = 2; d < t.shape.size(); ++d)
+    points *= static_cast<double>(t.shape[d]);
+  bool matrix = t.shape.size() >= 2;
+  double single = t.shape.empty() ? 1 : static_cast<double>(t.shape[0]);
+  in = t.fanIn ? static_cast<double>(t.fanIn)
+               : (matrix ? static_cast<double>(t.shape[1]) * points : single);
+  out = t.fanOut ? static_cast<double>(t.fanOut)
+                 : (matrix ? single * points : single);
+  in = std::max(in, 1.0);
+  out = std::max(out, 1.0);
+}
+
+void fillRandom(const TensorInfo &t, char *base, uint64_t seed) {
+  double in, out;
+  fans(t, in, out);
+  double bound =
+      t.init == "kaiming" ? std::sqrt(6.0 / in) : std::sqrt(6.0 / (in + out));
+  bool normal = t.init == "normal";
+  int64_t size = dtypeBytes(t.dtype);
+  Generator generator(t, seed);
+  forEachRun(t, [&](int64_t logical, int64_t offset, int64_t count,
+                    int64_t step) {
+    for (int64_t i = 0; i < count; ++i) {
+      double value = normal
+                         ? 0.02 * generator.gauss(logical + i)
+                         : (2.0 * generator.uniform(logical + i) - 1.0) * bound;
+      storeElement(t.dtype, base + (offset + i * step) * size, value);
+    }
+  });
+}
+
+} // namespace
+
+ckrt_status ckrt_init_parameters(ckrt_session *session, uint64_t seed) {
+  if (!session)
+    return fail(CKRT_INVALID_ARGUMENT, "ckrt_init_parameters: no session");
+  const auto &tensors = session->manifest().tensors;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const TensorInfo &t = tensors[i];
+    bool state =
+        t.role == TensorRole::State || t.role == TensorRole::OptimizerState;
+    bool weight =
+        t.role == TensorRole::Parameter || t.role == TensorRole::Frozen;
+    if (t.dataOffset >= 0 || !(state || (weight && !t.init.empty())))
+      continue;
+    auto index = static_cast<int64_t>(i);
+    if (t.init.empty() || t.init == "zeros" || t.init == "ones") {
+      ckrt_status status =
+          ckrt_tensor_fill(session, index, t.init == "ones" ? 1.0 : 0.0);
+      if (status != CKRT_OK)
+        return status;
+      continue;
+    }
+    fillRandom(t, session->arena->base() + t.offset, seed);
+    session->arena->noteWritten(t.offset + t.bytes);
+  }
+  return CKRT_OK;
+}

@@ -1,0 +1,38 @@
+//===- PrimitiveImpl.h - the libraries behind Primitive ---------*- C++ -*-===//
+#ifndef CKOPT_LIB_RUNTIME_PRIMITIVEIMPL_H
+#define CKOPT_LIB_RUNTIME_PRIMITIVEIMPL_H
+
+#include "ckopt/Runtime/Primitive.h"
+
+namespace ckopt::runtime {
+
+/// All of these expect a checked descriptor and a TeamScope of the planned
+/// size; those that can fail say why in `error`.
+std::unique_ptr<Primitive> createBlasMatMul(const PrimitiveDesc &desc);
+std::unique_ptr<Primitive> createF64Conv(const PrimitiveDesc &desc);
+std::unique_ptr<Primitive> createDnnlMatMul(const PrimitiveDesc &desc,
+                                            std::string &error);
+std::unique_ptr<Primitive> createDnnlConv(const PrimitiveDesc &desc,
+                                          std::string &error);
+
+/// The table: true where OpenBLAS, not oneDNN, runs an f32 product.
+bool prefersBlas(const PrimitiveDesc &desc);
+
+/// cblas can address it: one unit stride in each matrix.
+bool fitsBlas(const MatMulDesc &desc);
+
+inline int64_t alignUp(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+
+/// The last 64 bytes of a workspace: written before the library runs and looked
+/// at afterwards, so that a library that writes beyond the scratchpad that it
+/// asked for is caught at once.
+struct WorkspaceGuard {
+  static constexpr int64_t kBytes = 64;
+  static constexpr unsigned char kValue = 0xC3;
+  static void write(void *at);
+  static bool intact(const void *at);
+};
+
+} // namespace ckopt::runtime
+
+#endif // CKOPT_LIB_RUNTIME_PRIMITIVEIMPL_H

@@ -1,0 +1,127 @@
+//===- Program.cpp - loading a compiled step ------------------------------===//
+//
+// From a shared library or from memory; both meet in one check of the manifest,
+// the machine and the table of functions before anything runs.
+//
+//===----------------------------------------------------------------------===//
+#include "Session.h"
+
+#include <cstring>
+#include <dlfcn.h>
+
+using namespace ckopt::runtime;
+
+static ckrt_status checkMachine(const Manifest &manifest) {
+  std::vector<std::string> missing = missingCpuFeatures(manifest.cpuFeatures);
+  if (missing.empty())
+    return CKRT_OK;
+  std::string text = "this CPU lacks what the artifact was compiled for:";
+  for (const std::string &feature : missing)
+    text += " " + feature;
+  return fail(CKRT_WRONG_MACHINE,
+              text + "; compile it on (or for) this machine");
+}
+
+static ckrt_status checkData(const Manifest &manifest, uint64_t dataSize) {
+  for (const TensorInfo &t : manifest.tensors)
+    if (t.dataOffset >= 0 &&
+        (static_cast<uint64_t>(t.bytes) > dataSize ||
+         static_cast<uint64_t>(t.dataOffset) > dataSize - t.bytes))
+      return fail(CKRT_BAD_ARTIFACT,
+                  "artifact lacks the data of tensor '" + t.name + "'");
+  return CKRT_OK;
+}
+
+ckrt_status ckrt_program_load_memory(const void *manifest, size_t manifest_size,
+                                     const ckrt_fn *functions,
+                                     size_t num_functions, const void *data,
+                                     size_t data_size, ckrt_program **program) {
+  if (!program || (!functions && num_functions))
+    return fail(CKRT_INVALID_ARGUMENT,
+                "ckrt_program_load_memory: null argument");
+  auto made = std::make_unique<ckrt_program>();
+  std::string error;
+  if (!parse(manifest, manifest_size, made->manifest, error))
+    return fail(CKRT_BAD_ARTIFACT, error);
+  if (num_functions != made->manifest.functions.size())
+    return fail(
+        CKRT_BAD_ARTIFACT,
+        "manifest names " + std::to_string(made->manifest.functions.size()) +
+            " functions, " + std::to_string(num_functions) + " were given");
+  for (size_t i = 0; i < num_functions; ++i)
+    if (!functions[i])
+      return fail(CKRT_BAD_ARTIFACT,
+                  "no code for " + made->manifest.functions[i].name);
+  ckrt_status status = checkData(made->manifest, data ? data_size : 0);
+  if (status == CKRT_OK)
+    status = checkMachine(made->manifest);
+  if (status != CKRT_OK)
+    return status;
+  made->functions.assign(functions, functions + num_functions);
+  made->data = static_cast<const char *>(data);
+  *program = made.release();
+  return CKRT_OK;
+}
+
+/// Reads the symbols of an opened artifact.
+static ckrt_status loadSymbols(void *library, const char *path,
+                               ckrt_program **program) {
+  const void *blob = dlsym(library, "ckopt_manifest");
+  auto *size =
+      static_cast<const uint64_t *>(dlsym(library, "ckopt_manifest_size"));
+  if (!blob || !size)
+    return fail(CKRT_BAD_ARTIFACT, std::string(path) +
+                                       " is a shared library but not a ckopt "
+                                       "artifact (no symbol ckopt_manifest)");
+  Manifest manifest;
+  std::string error;
+  if (!parse(blob, *size, manifest, error))
+    return fail(CKRT_BAD_ARTIFACT, std::string(path) + ": " + error);
+  std::vector<ckrt_fn> functions;
+  for (const FunctionInfo &f : manifest.functions) {
+    void *code = dlsym(library, f.symbol.c_str());
+    if (!code)
+      return fail(CKRT_BAD_ARTIFACT, std::string(path) + ": no symbol " +
+                                         f.symbol + " for " + f.name);
+    functions.push_back(reinterpret_cast<ckrt_fn>(code));
+  }
+  auto *dataSize =
+      static_cast<const uint64_t *>(dlsym(library, "ckopt_data_size"));
+  return ckrt_program_load_memory(
+      blob, *size, functions.data(), functions.size(),
+      dataSize ? dlsym(library, "ckopt_data") : nullptr,
+      dataSize ? *dataSize : 0, program);
+}
+
+ckrt_status ckrt_program_load_file(const char *path, ckrt_program **program) {
+  if (!path || !program)
+    return fail(CKRT_INVALID_ARGUMENT, "ckrt_program_load_file: null argument");
+  // Without a slash dlopen would search the system's folders.
+  std::string file = path;
+  if (file.find('/') == std::string::npos)
+    file = "./" + file;
+  void *library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library) {
+    const char *reason = dlerror();
+    return fail(CKRT_BAD_ARTIFACT, std::string("cannot load ") + path + ": " +
+                                       (reason ? reason : "unknown reason"));
+  }
+  ckrt_status status = loadSymbols(library, path, program);
+  if (status != CKRT_OK)
+    dlclose(library);
+  else
+    (*program)->library = library;
+  return status;
+}
+
+void ckrt_program_destroy(ckrt_program *program) {
+  if (!program)
+    return;
+  if (program->library)
+    dlclose(program->library);
+  delete program;
+}
+
+const void *ckrt_program_manifest(const ckrt_program *program) {
+  return &program->manifest;
+}

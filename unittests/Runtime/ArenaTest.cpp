@@ -1,0 +1,167 @@
+//===- ArenaTest.cpp - guard page, pattern, allocation counters -----------===//
+#include "SessionFixture.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <sys/mman.h>
+#include <unistd.h>
+
+using namespace ckopt::runtime;
+using namespace ckopt::runtime::test;
+
+namespace {
+
+int64_t writeBegin, writeEnd;
+unsigned char writeValue;
+
+int32_t writeStep(const ckrt_env *, char *arena) {
+  std::memset(arena + writeBegin, writeValue,
+              static_cast<size_t>(writeEnd - writeBegin));
+  return 0;
+}
+
+int64_t allocationBytes;
+
+int32_t allocatingStep(const ckrt_env *, char *) {
+  for (int i = 0; i < 3; ++i) {
+    void *volatile block = std::malloc(static_cast<size_t>(allocationBytes));
+    std::free(block);
+  }
+  return 0;
+}
+
+int32_t mappingStep(const ckrt_env *, char *) {
+  auto size = static_cast<size_t>(allocationBytes);
+  void *at = mmap(nullptr, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  munmap(at, size);
+  return 0;
+}
+
+Manifest empty(int64_t bytes) { return manifestOf({}, bytes); }
+
+} // namespace
+
+TEST(Arena, EndsAtAGuardPage) {
+  for (int64_t bytes : {64, 4096, 4160, 100000}) {
+    Loaded run(empty(bytes), writeStep);
+    ASSERT_EQ(run.status, CKRT_OK) << ckrt_last_error();
+    char *arena = ckrt_arena(run.session);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(arena) % 64, 0u);
+    int64_t rounded = (bytes + 63) / 64 * 64;
+    auto end = reinterpret_cast<uintptr_t>(arena + rounded);
+    EXPECT_EQ(end % static_cast<uintptr_t>(sysconf(_SC_PAGESIZE)), 0u);
+    arena[rounded - 1] = 1;
+    EXPECT_DEATH(arena[rounded] = 1, "");
+  }
+}
+
+TEST(Arena, PatternShowsTheHighestByteThatAStepChanged) {
+  const int64_t size = 100032;
+  Loaded run(empty(size), writeStep, true);
+  ASSERT_EQ(run.status, CKRT_OK) << ckrt_last_error();
+  int64_t peak = -1;
+  ASSERT_EQ(ckrt_measured_peak(run.session, &peak), CKRT_OK);
+  EXPECT_EQ(peak, 0);
+  // Ends at every position within a word, with the values that numbers end in.
+  for (unsigned char value : {0x00, 0x01, 0x3F, 0xBF, 0x40, 0xFF, 0x7F})
+    for (int64_t end = 1001; end < 1018; ++end) {
+      Loaded one(empty(size), writeStep, true);
+      writeBegin = 900, writeEnd = end, writeValue = value;
+      ASSERT_EQ(ckrt_run(one.session, "step"), CKRT_OK);
+      ASSERT_EQ(ckrt_measured_peak(one.session, &peak), CKRT_OK);
+      EXPECT_EQ(peak, end) << int(value);
+    }
+  writeBegin = 0, writeEnd = size, writeValue = 0;
+  ASSERT_EQ(ckrt_run(run.session, "step"), CKRT_OK);
+  ASSERT_EQ(ckrt_measured_peak(run.session, &peak), CKRT_OK);
+  EXPECT_EQ(peak, size);
+}
+
+TEST(Arena, ASecondPatternShowsBytesThatCoincidedWithTheFirst) {
+  const int64_t size = 8192;
+  std::vector<TensorInfo> tensors = {
+      tensor("w", TensorRole::Parameter, DType::F32, {16}, 256)};
+  Loaded run(manifestOf(tensors, size), writeStep, true);
+  char *arena = ckrt_arena(run.session);
+  std::vector<float> w(16, 2.5f), back(16);
+  ASSERT_EQ(ckrt_tensor_write(run.session, 0, w.data(), CKRT_F32, 16), CKRT_OK);
+  // A step that writes the very byte that the pattern holds there.
+  writeBegin = 5000, writeEnd = 5001;
+  writeValue = static_cast<unsigned char>(arena[5000]);
+  ASSERT_EQ(ckrt_run(run.session, "step"), CKRT_OK);
+  int64_t peak = -1;
+  ASSERT_EQ(ckrt_measured_peak(run.session, &peak), CKRT_OK);
+  EXPECT_EQ(peak, 320);
+  int found = 0;
+  for (uint64_t seed = 1; seed <= 4; ++seed) {
+    ASSERT_EQ(ckrt_pattern_refill(run.session, seed), CKRT_OK);
+    ASSERT_EQ(ckrt_tensor_read(run.session, 0, back.data(), CKRT_F32, 16),
+              CKRT_OK);
+    EXPECT_EQ(back, w);
+    ASSERT_EQ(ckrt_run(run.session, "step"), CKRT_OK);
+    ASSERT_EQ(ckrt_measured_peak(run.session, &peak), CKRT_OK);
+    found += peak == 5001;
+  }
+  EXPECT_GE(found, 3);
+  EXPECT_EQ(peak, 5001);
+}
+
+TEST(Arena, LoaderWritesCount) {
+  std::vector<TensorInfo> tensors = {
+      tensor("w", TensorRole::Parameter, DType::F32, {8}, 0),
+      tensor("x", TensorRole::Input, DType::F32, {4}, 640)};
+  Loaded run(manifestOf(tensors, 1024), writeStep, true);
+  float x[4] = {};
+  ASSERT_EQ(ckrt_tensor_write(run.session, 1, x, CKRT_F32, 4), CKRT_OK);
+  int64_t peak = -1;
+  ASSERT_EQ(ckrt_measured_peak(run.session, &peak), CKRT_OK);
+  EXPECT_EQ(peak, 656);
+}
+
+TEST(Arena, WritesInFrontAreCaught) {
+  Loaded run(empty(128), writeStep, true);
+  writeBegin = -1, writeEnd = 0, writeValue = 1;
+  EXPECT_EQ(ckrt_run(run.session, "step"), CKRT_EXECUTION);
+  EXPECT_NE(std::string(ckrt_last_error()).find("in front"), std::string::npos);
+}
+
+TEST(Arena, NoPatternNoMeasurement) {
+  Loaded run(empty(128), writeStep);
+  int64_t peak;
+  EXPECT_EQ(ckrt_measured_peak(run.session, &peak), CKRT_INVALID_ARGUMENT);
+}
+
+TEST(Allocations, OnlyStepsCountAndLargeOnesAreNamed) {
+  Loaded run(empty(128), allocatingStep, false, true);
+  ASSERT_EQ(run.status, CKRT_OK) << ckrt_last_error();
+  ckrt_allocation_stats stats = {};
+  stats.size = sizeof(stats);
+  void *volatile outside = std::malloc(1 << 20);
+  std::free(outside);
+  ASSERT_EQ(ckrt_allocations(run.session, &stats), CKRT_OK);
+  EXPECT_EQ(stats.calls, 0);
+  allocationBytes = 100;
+  ASSERT_EQ(ckrt_run(run.session, "step"), CKRT_OK);
+  ASSERT_EQ(ckrt_allocations(run.session, &stats), CKRT_OK);
+  EXPECT_EQ(stats.calls, 3);
+  EXPECT_EQ(stats.large, 0);
+  allocationBytes = 70000;
+  ASSERT_EQ(ckrt_run(run.session, "step"), CKRT_OK);
+  ASSERT_EQ(ckrt_allocations(run.session, &stats), CKRT_OK);
+  EXPECT_EQ(stats.large, 3);
+  EXPECT_EQ(stats.largest, 70000);
+  EXPECT_EQ(stats.large_bytes, 210000);
+  EXPECT_NE(std::string(stats.largest_by).find("RuntimeTests"),
+            std::string::npos)
+      << stats.largest_by;
+}
+
+TEST(Allocations, MappingsCount) {
+  Loaded run(empty(128), mappingStep, false, true);
+  allocationBytes = 1 << 20;
+  ASSERT_EQ(ckrt_run(run.session, "step"), CKRT_OK);
+  ckrt_allocation_stats stats = {};
+  stats.size = sizeof(stats);
+  ASSERT_EQ(ckrt_allocations(run.session, &stats), CKRT_OK);
+  EXPECT_EQ(stats.largest, 1 << 20);
+}

@@ -1,0 +1,199 @@
+//===- ConvTest.cpp - convolutions and gradients against plain loops ------===//
+#include "PrimitiveFixture.h"
+
+using namespace ckopt::runtime;
+using namespace ckopt::runtime::test;
+
+namespace {
+
+/// Offset of (n, channel, point) in an activation.
+int64_t at(const ConvDesc &c, int64_t channels, const int64_t *extent,
+           int64_t n, int64_t channel, const int64_t *p) {
+  int64_t points = extent[0] * extent[1] * extent[2];
+  int64_t point = (p[0] * extent[1] + p[1]) * extent[2] + p[2];
+  return c.channelsLast ? (n * points + point) * channels + channel
+                        : (n * channels + channel) * points + point;
+}
+
+/// Calls fn(x offset, w offset, y offset) for every product of the convolution.
+template <typename Fn> void forEachProduct(const ConvDesc &c, Fn fn) {
+  int64_t filters = c.outChannels / c.groups;
+  int64_t channels = c.inChannels / c.groups;
+  for (int64_t n = 0; n < c.batch; ++n)
+    for (int64_t f = 0; f < c.outChannels; ++f)
+      for (int64_t o = 0; o < c.out[0] * c.out[1] * c.out[2]; ++o)
+        for (int64_t ch = 0; ch < channels; ++ch)
+          for (int64_t k = 0; k < c.kernel[0] * c.kernel[1] * c.kernel[2];
+               ++k) {
+            int64_t out[3] = {o / (c.out[1] * c.out[2]),
+                              o / c.out[2] % c.out[1], o % c.out[2]};
+            int64_t tap[3] = {k / (c.kernel[1] * c.kernel[2]),
+                              k / c.kernel[2] % c.kernel[1], k % c.kernel[2]};
+            int64_t in[3];
+            bool inside = true;
+            for (int d = 0; d < 3; ++d) {
+              in[d] =
+                  out[d] * c.strides[d] + tap[d] * c.dilations[d] - c.padsLo[d];
+              inside &= in[d] >= 0 && in[d] < c.in[d];
+            }
+            if (inside)
+              fn(at(c, c.inChannels, c.in, n, f / filters * channels + ch, in),
+                 (f * channels + ch) * c.kernel[0] * c.kernel[1] * c.kernel[2] +
+                     k,
+                 at(c, c.outChannels, c.out, n, f, out));
+          }
+}
+
+template <typename T> void check(ConvDesc c, double tolerance) {
+  int64_t x = c.batch * c.inChannels * c.in[0] * c.in[1] * c.in[2];
+  int64_t y = c.batch * c.outChannels * c.out[0] * c.out[1] * c.out[2];
+  int64_t w = c.outChannels * (c.inChannels / c.groups) * c.kernel[0] *
+              c.kernel[1] * c.kernel[2];
+  PrimitiveDesc desc;
+  desc.dtype = sizeof(T) == 8 ? DType::F64 : DType::F32;
+  desc.conv = c;
+  auto xs = values<T>(x, 1), ws = values<T>(w, 2), ys = values<T>(y, 3);
+
+  desc.kind = PrimitiveKind::ConvForward;
+  SCOPED_TRACE(describe(desc));
+  std::vector<double> expected(y, 0.0);
+  forEachProduct(c, [&](int64_t i, int64_t k, int64_t o) {
+    expected[o] += double(xs[i]) * double(ws[k]);
+  });
+  EXPECT_LT(worst(runPrimitive<T>(desc, xs, ws, y), expected), tolerance);
+
+  desc.kind = PrimitiveKind::ConvInputGrad;
+  expected.assign(x, 0.0);
+  forEachProduct(c, [&](int64_t i, int64_t k, int64_t o) {
+    expected[i] += double(ys[o]) * double(ws[k]);
+  });
+  EXPECT_LT(worst(runPrimitive<T>(desc, ys, ws, x), expected), tolerance)
+      << "input gradient";
+
+  desc.kind = PrimitiveKind::ConvWeightGrad;
+  expected.assign(w, 0.0);
+  forEachProduct(c, [&](int64_t i, int64_t k, int64_t o) {
+    expected[k] += double(xs[i]) * double(ys[o]);
+  });
+  EXPECT_LT(worst(runPrimitive<T>(desc, xs, ys, w), expected), tolerance)
+      << "weight gradient";
+}
+
+/// All kinds, both types, both orders.
+void all(ConvDesc c) {
+  for (int64_t d = 0; d < c.rank; ++d)
+    c.out[d] = (c.in[d] + c.padsLo[d] + c.padsHi[d] -
+                (c.kernel[d] - 1) * c.dilations[d] - 1) /
+                   c.strides[d] +
+               1;
+  for (bool last : {false, true}) {
+    c.channelsLast = last;
+    check<float>(c, 1e-5);
+    check<double>(c, 1e-13);
+  }
+}
+
+ConvDesc conv2d(int64_t batch, int64_t in, int64_t out, int64_t h, int64_t w,
+                int64_t kernel, int64_t stride = 1, int64_t pad = 0,
+                int64_t dilation = 1, int64_t groups = 1) {
+  ConvDesc c;
+  c.batch = batch, c.inChannels = in, c.outChannels = out, c.groups = groups;
+  c.in[0] = h, c.in[1] = w;
+  for (int d = 0; d < 2; ++d) {
+    c.kernel[d] = kernel, c.strides[d] = stride, c.dilations[d] = dilation;
+    c.padsLo[d] = c.padsHi[d] = pad;
+  }
+  return c;
+}
+
+} // namespace
+
+TEST(Conv, ThreeByThree) {
+  all(conv2d(2, 16, 32, 10, 12, 3, 1, 1));
+  all(conv2d(3, 5, 7, 9, 8, 3, 1, 1));
+  all(conv2d(1, 1, 6, 12, 12, 5));
+}
+
+TEST(Conv, OneByOne) {
+  all(conv2d(2, 64, 48, 7, 7, 1));
+  all(conv2d(2, 32, 64, 8, 8, 1, 2));
+  all(conv2d(2, 3, 5, 6, 5, 1));
+}
+
+TEST(Conv, Strides) {
+  all(conv2d(2, 16, 16, 11, 13, 3, 2, 1));
+  all(conv2d(1, 3, 16, 23, 23, 7, 2, 3));
+  // The stride leaves a column over.
+  all(conv2d(1, 8, 8, 10, 10, 3, 3, 0));
+}
+
+TEST(Conv, AsymmetricPadding) {
+  ConvDesc c = conv2d(2, 8, 8, 9, 9, 3, 2);
+  c.padsHi[0] = 1, c.padsHi[1] = 1;
+  all(c);
+  c = conv2d(1, 4, 6, 7, 8, 4);
+  c.padsLo[0] = 1, c.padsHi[0] = 2, c.padsLo[1] = 2, c.padsHi[1] = 1;
+  all(c);
+}
+
+TEST(Conv, Dilation) {
+  all(conv2d(1, 8, 8, 13, 13, 3, 1, 2, 2));
+  all(conv2d(2, 3, 4, 12, 12, 3, 2, 3, 3));
+}
+
+TEST(Conv, GroupsAndDepthwise) {
+  all(conv2d(2, 16, 16, 8, 8, 3, 1, 1, 1, 16));
+  all(conv2d(2, 16, 32, 9, 9, 3, 2, 1, 1, 16));
+  all(conv2d(2, 24, 16, 8, 8, 3, 1, 1, 1, 4));
+  all(conv2d(1, 6, 6, 7, 7, 3, 1, 1, 1, 6));
+  all(conv2d(1, 32, 64, 6, 6, 1, 1, 0, 1, 2));
+}
+
+TEST(Conv, OneAndThreeDimensions) {
+  ConvDesc c;
+  c.rank = 1;
+  c.batch = 2, c.inChannels = 6, c.outChannels = 8;
+  c.in[0] = 20, c.kernel[0] = 5, c.strides[0] = 2;
+  c.padsLo[0] = 2, c.padsHi[0] = 1;
+  all(c);
+  c = ConvDesc();
+  c.rank = 3;
+  c.batch = 2, c.inChannels = 4, c.outChannels = 6;
+  int64_t in[3] = {5, 6, 7}, kernel[3] = {3, 2, 3};
+  std::copy(in, in + 3, c.in);
+  std::copy(kernel, kernel + 3, c.kernel);
+  c.padsLo[0] = c.padsHi[0] = 1;
+  c.strides[2] = 2;
+  all(c);
+}
+
+TEST(Conv, OneThreadGivesItsOwnWorkspace) {
+  PrimitiveDesc desc;
+  desc.kind = PrimitiveKind::ConvWeightGrad;
+  desc.conv = conv2d(2, 16, 16, 10, 10, 3, 1, 1);
+  desc.conv.out[0] = desc.conv.out[1] = 10;
+  auto x = values<float>(2 * 16 * 100, 1), dy = values<float>(2 * 16 * 100, 2);
+  auto one = runPrimitive<float>(desc, x, dy, 16 * 16 * 9, 1);
+  auto two = runPrimitive<float>(desc, x, dy, 16 * 16 * 9, 2);
+  EXPECT_LT(worst(one, std::vector<double>(two.begin(), two.end())), 1e-5);
+}
+
+TEST(Conv, RefusesWrongGeometry) {
+  PrimitiveDesc desc;
+  desc.kind = PrimitiveKind::ConvForward;
+  desc.conv = conv2d(1, 4, 4, 8, 8, 3);
+  desc.conv.out[0] = 6, desc.conv.out[1] = 7;
+  std::string error;
+  EXPECT_EQ(primitiveWorkspace(desc, 2, error), -1);
+  EXPECT_NE(error.find("output extent 7 of dimension 1"), std::string::npos)
+      << error;
+  desc.conv.out[1] = 6;
+  desc.conv.groups = 3;
+  EXPECT_EQ(primitiveWorkspace(desc, 2, error), -1);
+  EXPECT_NE(error.find("groups"), std::string::npos) << error;
+  desc.conv.groups = 1;
+  desc.dtype = DType::F16;
+  if (Primitive::create(desc, 2, error) == nullptr) {
+    EXPECT_NE(error.find("f16"), std::string::npos) << error;
+  }
+}

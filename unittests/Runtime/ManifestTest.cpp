@@ -1,0 +1,182 @@
+//===- ManifestTest.cpp - the blob, whole and damaged ---------------------===//
+#include "ckopt/Runtime/Manifest.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <functional>
+#include <random>
+
+using namespace ckopt::runtime;
+
+namespace {
+
+Manifest sample() {
+  Manifest m;
+  m.cpuFeatures = {"sse2", "avx2"};
+  m.threads = 2;
+  m.arenaBytes = 4096;
+  m.producer = "ckopt test";
+  TensorInfo w;
+  w.name = "conv.weight";
+  w.role = TensorRole::Parameter;
+  w.shape = {4, 3, 2};
+  w.strides = {6, 2, 1};
+  w.offset = 64, w.bytes = 96;
+  w.init = "kaiming";
+  w.fanIn = 6, w.fanOut = 8;
+  m.tensors.push_back(w);
+  TensorInfo loss;
+  loss.name = "loss";
+  loss.role = TensorRole::Loss;
+  loss.offset = 256, loss.bytes = 4;
+  m.tensors.push_back(loss);
+  m.functions.push_back({"step", "ckopt_fn_step", {0}, {1}});
+  PrimitiveDesc conv;
+  conv.kind = PrimitiveKind::ConvForward;
+  conv.conv.batch = 1, conv.conv.inChannels = 3, conv.conv.outChannels = 4;
+  conv.conv.in[0] = conv.conv.in[1] = 5;
+  conv.conv.kernel[0] = conv.conv.kernel[1] = 3;
+  conv.conv.out[0] = conv.conv.out[1] = 3;
+  conv.conv.channelsLast = true;
+  m.primitives.push_back(conv);
+  CallInfo call;
+  call.kernel = "k0", call.source = "/conv/Conv", call.primitive = 0;
+  call.workspaceOffset = 1024, call.workspaceBytes = 512;
+  call.results.push_back({DType::F32, 512, 144});
+  m.calls.push_back(call);
+  call.originalCall = 0;
+  m.calls.push_back(call);
+  return m;
+}
+
+// The blob's header: magic 8, version 4, reserved 4, size 8, checksum 8.
+constexpr size_t kHeader = 32;
+
+/// Makes the checksum fit again, so that damage reaches the field checks.
+void restamp(std::vector<uint8_t> &blob) {
+  if (blob.size() < kHeader)
+    return;
+  uint64_t hash = 14695981039346656037ull, size = blob.size() - kHeader;
+  for (size_t i = kHeader; i < blob.size(); ++i)
+    hash = (hash ^ blob[i]) * 1099511628211ull;
+  std::memcpy(&blob[16], &size, 8);
+  std::memcpy(&blob[24], &hash, 8);
+}
+
+} // namespace
+
+TEST(Manifest, RoundTrip) {
+  Manifest m = sample(), back;
+  std::vector<uint8_t> blob = serialize(m);
+  std::string error;
+  ASSERT_TRUE(parse(blob.data(), blob.size(), back, error)) << error;
+  EXPECT_EQ(serialize(back), blob);
+  EXPECT_EQ(back.cpuFeatures, m.cpuFeatures);
+  EXPECT_EQ(back.tensors[0].strides, m.tensors[0].strides);
+  EXPECT_EQ(back.tensors[0].init, "kaiming");
+  EXPECT_EQ(back.functions[0].symbol, "ckopt_fn_step");
+  EXPECT_EQ(back.primitives[0], m.primitives[0]);
+  EXPECT_EQ(back.calls[1].originalCall, 0);
+  EXPECT_EQ(back.calls[0].results[0].bytes, 144);
+}
+
+TEST(Manifest, EveryTruncationIsAnError) {
+  std::vector<uint8_t> blob = serialize(sample());
+  for (size_t size = 0; size < blob.size(); ++size) {
+    Manifest m;
+    std::string error;
+    EXPECT_FALSE(parse(blob.data(), size, m, error)) << size;
+    EXPECT_FALSE(error.empty());
+    std::vector<uint8_t> cut(blob.begin(), blob.begin() + size);
+    restamp(cut);
+    EXPECT_FALSE(parse(cut.data(), cut.size(), m, error)) << size;
+  }
+}
+
+TEST(Manifest, EveryFlippedByteIsSeen) {
+  std::vector<uint8_t> blob = serialize(sample());
+  for (size_t i = 0; i < blob.size(); ++i) {
+    if (i >= 12 && i < 16)
+      continue; // reserved
+    std::vector<uint8_t> bad = blob;
+    bad[i] ^= 0x41;
+    Manifest m;
+    std::string error;
+    EXPECT_FALSE(parse(bad.data(), bad.size(), m, error)) << i;
+  }
+}
+
+TEST(Manifest, GarbageBehindAValidChecksumNeverCrashes) {
+  std::vector<uint8_t> blob = serialize(sample());
+  std::mt19937 random(7);
+  int accepted = 0;
+  for (int round = 0; round < 200000; ++round) {
+    std::vector<uint8_t> bad = blob;
+    int changes = 1 + random() % 4;
+    for (int i = 0; i < changes; ++i) {
+      size_t at = kHeader + random() % (bad.size() - kHeader);
+      bad[at] = random() % 3 ? random() : 0xFF;
+    }
+    if (random() % 8 == 0)
+      bad.resize(kHeader + random() % (bad.size() - kHeader));
+    restamp(bad);
+    Manifest m;
+    std::string error;
+    if (parse(bad.data(), bad.size(), m, error)) {
+      ++accepted;
+      // Whatever is accepted is sound: it survives a second trip.
+      std::vector<uint8_t> again = serialize(m);
+      Manifest twice;
+      EXPECT_TRUE(parse(again.data(), again.size(), twice, error)) << error;
+    } else {
+      EXPECT_FALSE(error.empty());
+    }
+  }
+  EXPECT_GT(accepted, 0);
+}
+
+TEST(Manifest, SaysWhatIsWrong) {
+  struct Case {
+    std::function<void(Manifest &)> damage;
+    const char *text;
+  };
+  const Case cases[] = {
+      {[](Manifest &m) { m.tensors[0].offset = 4096; }, "outside the arena"},
+      {[](Manifest &m) { m.tensors[0].offset = -64; }, "outside the arena"},
+      {[](Manifest &m) { m.tensors[0].offset = 66; }, "not aligned"},
+      {[](Manifest &m) { m.tensors[0].bytes = 92; }, "do not fit"},
+      {[](Manifest &m) { m.tensors[0].strides = {60, 2, 1}; }, "do not fit"},
+      {[](Manifest &m) { m.tensors[0].strides = {6, 1}; }, "rank"},
+      {[](Manifest &m) { m.tensors[0].strides[0] = 0; }, "stride 0"},
+      {[](Manifest &m) { m.tensors[0].shape[0] = INT64_MAX; }, "too many"},
+      {[](Manifest &m) { m.tensors[0].init = "magic"; }, "magic"},
+      {[](Manifest &m) { m.functions[0].inputs = {9}; }, "out of range"},
+      {[](Manifest &m) { m.primitives[0].conv.out[0] = 9; }, "output extent"},
+      {[](Manifest &m) { m.calls[0].primitive = 1; }, "primitive index"},
+      {[](Manifest &m) { m.calls[1].originalCall = 1; }, "before it"},
+      {[](Manifest &m) { m.calls[0].workspaceBytes = 4096; }, "workspace"},
+      {[](Manifest &m) { m.calls[1].results[0].bytes = 140; }, "differs"},
+      {[](Manifest &m) { m.threads = 0; }, "threads"},
+      {[](Manifest &m) { m.abiVersion = 99; }, "version 99"},
+  };
+  for (const Case &c : cases) {
+    Manifest m = sample(), back;
+    c.damage(m);
+    std::vector<uint8_t> blob = serialize(m);
+    std::string error;
+    EXPECT_FALSE(parse(blob.data(), blob.size(), back, error)) << c.text;
+    EXPECT_NE(error.find(c.text), std::string::npos) << error;
+  }
+}
+
+TEST(Manifest, RolesHaveTheNamesOfTheIR) {
+  for (uint32_t i = 0; i < kNumTensorRoles; ++i) {
+    TensorRole role;
+    ASSERT_TRUE(parseRole(roleName(static_cast<TensorRole>(i)), role));
+    EXPECT_EQ(static_cast<uint32_t>(role), i);
+  }
+  TensorRole role;
+  EXPECT_FALSE(parseRole("weights", role));
+  EXPECT_EQ(roleName(TensorRole::OptimizerState), "optimizer_state");
+}

@@ -1,0 +1,147 @@
+//===- MatMulTest.cpp - matrix products against three loops ---------------===//
+#include "PrimitiveFixture.h"
+
+using namespace ckopt::runtime;
+using namespace ckopt::runtime::test;
+
+namespace {
+
+/// Elements that an operand with these extents and strides spans.
+int64_t span(const int64_t *batch, const int64_t *batchStride, int64_t rows,
+             int64_t row, int64_t cols, int64_t col) {
+  return (batch[0] - 1) * batchStride[0] + (batch[1] - 1) * batchStride[1] +
+         (rows - 1) * row + (cols - 1) * col + 1;
+}
+
+template <typename T> void check(const MatMulDesc &m, double tolerance) {
+  PrimitiveDesc desc;
+  desc.kind = PrimitiveKind::MatMul;
+  desc.dtype = sizeof(T) == 8 ? DType::F64 : DType::F32;
+  desc.matmul = m;
+  SCOPED_TRACE(describe(desc));
+  auto a = values<T>(span(m.batch, m.aBatch, m.m, m.aRow, m.k, m.aCol), 1);
+  auto b = values<T>(span(m.batch, m.bBatch, m.k, m.bRow, m.n, m.bCol), 2);
+  int64_t size = span(m.batch, m.cBatch, m.m, m.cRow, m.n, m.cCol);
+  // What the product does not own keeps its 7s.
+  std::vector<double> expected(size, 7.0);
+  for (int64_t i = 0; i < m.batch[0]; ++i)
+    for (int64_t j = 0; j < m.batch[1]; ++j)
+      for (int64_t r = 0; r < m.m; ++r)
+        for (int64_t s = 0; s < m.n; ++s) {
+          double sum = 0;
+          for (int64_t k = 0; k < m.k; ++k)
+            sum += double(a[i * m.aBatch[0] + j * m.aBatch[1] + r * m.aRow +
+                            k * m.aCol]) *
+                   double(b[i * m.bBatch[0] + j * m.bBatch[1] + k * m.bRow +
+                            s * m.bCol]);
+          expected[i * m.cBatch[0] + j * m.cBatch[1] + r * m.cRow +
+                   s * m.cCol] = sum;
+        }
+  EXPECT_LT(worst(runPrimitive<T>(desc, a, b, size), expected), tolerance);
+}
+
+void both(const MatMulDesc &m) {
+  check<float>(m, 2e-6);
+  check<double>(m, 1e-14);
+}
+
+/// Dense row-major, either operand stored transposed, batches dense.
+MatMulDesc dense(int64_t batch, int64_t m, int64_t n, int64_t k, bool ta,
+                 bool tb, bool tc = false) {
+  MatMulDesc d;
+  d.batch[1] = batch;
+  d.m = m, d.n = n, d.k = k;
+  d.aRow = ta ? 1 : k, d.aCol = ta ? m : 1;
+  d.bRow = tb ? 1 : n, d.bCol = tb ? k : 1;
+  d.cRow = tc ? 1 : n, d.cCol = tc ? m : 1;
+  d.aBatch[1] = m * k, d.bBatch[1] = k * n, d.cBatch[1] = m * n;
+  return d;
+}
+
+} // namespace
+
+TEST(MatMul, EveryTransposeAndSize) {
+  for (bool ta : {false, true})
+    for (bool tb : {false, true})
+      for (bool tc : {false, true}) {
+        both(dense(1, 33, 17, 21, ta, tb, tc));
+        both(dense(1, 64, 128, 96, ta, tb, tc));
+        both(dense(5, 16, 9, 31, ta, tb, tc));
+      }
+}
+
+TEST(MatMul, SingleRowsColumnsAndDepth) {
+  for (bool ta : {false, true})
+    for (bool tb : {false, true}) {
+      both(dense(1, 1, 50, 30, ta, tb));
+      both(dense(1, 50, 1, 30, ta, tb));
+      both(dense(1, 50, 30, 1, ta, tb));
+      both(dense(1, 1, 1, 100, ta, tb));
+      both(dense(1, 1, 1, 1, ta, tb));
+      both(dense(3, 1, 20, 7, ta, tb));
+      both(dense(3, 20, 1, 7, ta, tb));
+      both(dense(3, 20, 7, 1, ta, tb));
+    }
+}
+
+TEST(MatMul, BroadcastBatches) {
+  MatMulDesc d = dense(4, 8, 12, 10, false, false);
+  d.bBatch[1] = 0;
+  both(d);
+  d = dense(4, 8, 12, 10, false, true);
+  d.aBatch[1] = 0;
+  both(d);
+}
+
+TEST(MatMul, HeadsStayWhereTheyAre) {
+  // [B,T,H,D] x [B,T,H,D]^T -> [B,H,T,T], then times [B,T,H,D] into [B,T,H,D].
+  const int64_t B = 2, T = 24, H = 3, D = 16;
+  MatMulDesc scores;
+  scores.batch[0] = B, scores.batch[1] = H;
+  scores.m = T, scores.n = T, scores.k = D;
+  scores.aBatch[0] = T * H * D, scores.aBatch[1] = D;
+  scores.aRow = H * D, scores.aCol = 1;
+  scores.bBatch[0] = T * H * D, scores.bBatch[1] = D;
+  scores.bRow = 1, scores.bCol = H * D;
+  scores.cBatch[0] = H * T * T, scores.cBatch[1] = T * T;
+  scores.cRow = T, scores.cCol = 1;
+  both(scores);
+  MatMulDesc mix;
+  mix.batch[0] = B, mix.batch[1] = H;
+  mix.m = T, mix.n = D, mix.k = T;
+  mix.aBatch[0] = H * T * T, mix.aBatch[1] = T * T;
+  mix.aRow = T, mix.aCol = 1;
+  mix.bBatch[0] = T * H * D, mix.bBatch[1] = D;
+  mix.bRow = H * D, mix.bCol = 1;
+  mix.cBatch[0] = T * H * D, mix.cBatch[1] = D;
+  mix.cRow = H * D, mix.cCol = 1;
+  both(mix);
+}
+
+TEST(MatMul, PaddedRows) {
+  MatMulDesc d = dense(1, 20, 30, 40, false, false);
+  d.aRow = 48, d.bRow = 33, d.cRow = 37;
+  both(d);
+}
+
+TEST(MatMul, NoUnitStride) {
+  MatMulDesc d = dense(1, 5, 6, 7, false, false);
+  d.aCol = 2, d.aRow = 14;
+  check<double>(d, 1e-14);
+}
+
+TEST(MatMul, RefusesWhatItCannotDo) {
+  std::string error;
+  PrimitiveDesc desc;
+  desc.matmul = dense(1, 4, 4, 4, false, false);
+  desc.dtype = DType::I32;
+  EXPECT_EQ(Primitive::create(desc, 2, error), nullptr);
+  EXPECT_NE(error.find("i32"), std::string::npos) << error;
+  desc.dtype = DType::F32;
+  desc.matmul.k = 0;
+  EXPECT_EQ(primitiveWorkspace(desc, 2, error), -1);
+  EXPECT_NE(error.find("positive"), std::string::npos) << error;
+  desc.matmul.k = 4;
+  desc.matmul.cRow = 0;
+  EXPECT_EQ(primitiveWorkspace(desc, 2, error), -1);
+}

@@ -1,0 +1,114 @@
+//===- PrimitiveFixture.h - running primitives under watch ------*- C++ -*-===//
+//
+// Runs a primitive on guarded buffers twice and hands back the result: no byte
+// outside of the result and of the reported workspace may change, and the
+// second run must give the same bits.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_UNITTESTS_RUNTIME_PRIMITIVEFIXTURE_H
+#define CKOPT_UNITTESTS_RUNTIME_PRIMITIVEFIXTURE_H
+
+#include "ckopt/Runtime/Primitive.h"
+#include "ckopt/Runtime/ckrt.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+namespace ckopt::runtime::test {
+
+/// Bytes between two guards of 4 KiB.
+class Guarded {
+public:
+  explicit Guarded(int64_t bytes)
+      : bytes(bytes), storage(bytes + 2 * kGuard + 64, kFill) {
+    auto address = reinterpret_cast<uintptr_t>(storage.data()) + kGuard;
+    at = reinterpret_cast<unsigned char *>((address + 63) / 64 * 64);
+  }
+  void *data() { return at; }
+  bool intact() const {
+    auto filled = [](unsigned char c) { return c == kFill; };
+    const unsigned char *begin = storage.data(), *inside = at;
+    return std::all_of(begin, inside, filled) &&
+           std::all_of(inside + bytes, begin + storage.size(), filled);
+  }
+
+private:
+  static constexpr int64_t kGuard = 4096;
+  static constexpr unsigned char kFill = 0xA7;
+  int64_t bytes;
+  std::vector<unsigned char> storage;
+  unsigned char *at;
+};
+
+/// Small pseudo-random values, all different from run to run of the generator.
+template <typename T> std::vector<T> values(int64_t count, uint32_t seed) {
+  std::vector<T> result(count);
+  uint32_t state = seed * 2654435761u + 12345u;
+  for (T &value : result) {
+    state = state * 1664525u + 1013904223u;
+    value = static_cast<T>(static_cast<int32_t>(state >> 8) % 2001 - 1000) /
+            T(1000);
+  }
+  return result;
+}
+
+/// Runs `desc` with `threads` threads on a and b; the result has `count`
+/// elements and starts as 7s.
+template <typename T>
+std::vector<T> runPrimitive(const PrimitiveDesc &desc, const std::vector<T> &a,
+                            const std::vector<T> &b, int64_t count,
+                            int32_t threads = 2) {
+  std::string error;
+  int64_t planned = primitiveWorkspace(desc, threads, error);
+  EXPECT_GE(planned, 0) << error;
+  auto primitive = Primitive::create(desc, threads, error);
+  EXPECT_TRUE(primitive) << error;
+  if (!primitive)
+    return {};
+  EXPECT_EQ(primitive->workspaceBytes(), planned);
+  EXPECT_EQ(planned % 64, 0);
+  ckrt_env *env = ckrt_env_create(threads, 0);
+  int64_t index = -1;
+  EXPECT_EQ(ckrt_env_add_primitive(env, &desc, &index), CKRT_OK);
+  std::vector<T> runs[2];
+  for (std::vector<T> &run : runs) {
+    Guarded workspace(planned), result(count * int64_t(sizeof(T)));
+    std::vector<T> first = a, second = b;
+    auto *out = static_cast<T *>(result.data());
+    std::fill(out, out + count, T(7));
+    void *args[] = {first.data(), second.data(), out};
+    EXPECT_EQ(ckrt_execute(env, index, args, workspace.data()), 0)
+        << ckrt_last_error();
+    EXPECT_TRUE(workspace.intact()) << "workspace exceeded";
+    EXPECT_TRUE(result.intact()) << "result exceeded";
+    EXPECT_EQ(first, a);
+    EXPECT_EQ(second, b);
+    run.assign(out, out + count);
+  }
+  EXPECT_EQ(std::memcmp(runs[0].data(), runs[1].data(), count * sizeof(T)), 0)
+      << "two runs differ in bits";
+  ckrt_env_destroy(env);
+  return runs[0];
+}
+
+/// Largest difference in units of `scale` (the largest expected value).
+template <typename T>
+double worst(const std::vector<T> &got, const std::vector<double> &expected) {
+  if (got.size() != expected.size())
+    return INFINITY;
+  double scale = 1, difference = 0;
+  for (size_t i = 0; i < got.size(); ++i) {
+    scale = std::max(scale, std::fabs(expected[i]));
+    double d = std::fabs(double(got[i]) - expected[i]);
+    difference = std::isnan(d) ? INFINITY : std::max(difference, d);
+  }
+  return difference / scale;
+}
+
+} // namespace ckopt::runtime::test
+
+#endif // CKOPT_UNITTESTS_RUNTIME_PRIMITIVEFIXTURE_H
