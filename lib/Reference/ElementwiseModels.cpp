@@ -1,0 +1,365 @@
+//===- ElementwiseModels.cpp - meaning of the elementwise ops -------------===//
+#include "Models.h"
+#include "ckopt/Support/Philox.h"
+#include <limits>
+
+using namespace mlir;
+using namespace ckopt;
+using namespace ckopt::reference;
+
+//===----------------------------------------------------------------------===//
+// One operand
+//===----------------------------------------------------------------------===//
+
+template <typename Op, double (*fn)(double)>
+static LogicalResult interpretUnary(Op, Operands in, Results out,
+                                    const Environment &) {
+  for (int64_t i = 0; i < out[0].size(); ++i)
+    out[0].real(i) = fn(in[0]->real(i));
+  return success();
+}
+template <typename Op, double (*fn)(double)>
+static void attachUnary(MLIRContext *context) {
+  attachModel<Op, interpretUnary<Op, fn>>(context);
+}
+
+/// For ops on floats and integers; wrapping to the type comes afterwards.
+template <typename Op, double (*fn)(double), int64_t (*intFn)(int64_t)>
+static LogicalResult interpretNumUnary(Op, Operands in, Results out,
+                                       const Environment &) {
+  for (int64_t i = 0; i < out[0].size(); ++i) {
+    if (out[0].isFloat())
+      out[0].real(i) = fn(in[0]->real(i));
+    else
+      out[0].integer(i) = intFn(in[0]->integer(i));
+  }
+  return success();
+}
+
+static int64_t wrapNeg(int64_t x) { return int64_t(0 - uint64_t(x)); }
+
+/// Unsigned operands are never below 0, and ui64 above 2^63 would look so.
+static LogicalResult interpretAbs(AbsOp, Operands in, Results out,
+                                  const Environment &) {
+  for (int64_t i = 0; i < out[0].size(); ++i) {
+    if (out[0].isFloat())
+      out[0].real(i) = std::abs(in[0]->real(i));
+    else {
+      int64_t x = in[0]->integer(i);
+      out[0].integer(i) = x < 0 && !in[0]->isUnsigned() ? wrapNeg(x) : x;
+    }
+  }
+  return success();
+}
+static LogicalResult interpretSign(SignOp, Operands in, Results out,
+                                   const Environment &) {
+  for (int64_t i = 0; i < out[0].size(); ++i) {
+    double x = in[0]->get(i);
+    out[0].set(i, double(x > 0) - double(x < 0));
+  }
+  return success();
+}
+static LogicalResult interpretRelu(ReluOp, Operands in, Results out,
+                                   const Environment &) {
+  for (int64_t i = 0; i < out[0].size(); ++i) {
+    if (in[0]->get(i) > 0 || std::isnan(in[0]->get(i)))
+      out[0].copy(i, *in[0], i);
+  }
+  return success();
+}
+
+static LogicalResult interpretClip(ClipOp op, Operands in, Results out,
+                                   const Environment &) {
+  double low = op.getMin().convertToDouble();
+  double high = op.getMax().convertToDouble();
+  for (int64_t i = 0; i < out[0].size(); ++i) {
+    // As min(max(x, low), high): high wins where low > high; NaN passes.
+    double x = in[0]->get(i);
+    out[0].copy(i, *in[0], i);
+    if (x < low)
+      out[0].set(i, low);
+    if (out[0].get(i) > high)
+      out[0].set(i, high);
+  }
+  return success();
+}
+
+static double gelu(double x) { return 0.5 * x * std::erfc(-x * M_SQRT1_2); }
+static double geluTanh(double x) {
+  double inner = std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x);
+  return 0.5 * x * (1 + std::tanh(inner));
+}
+static LogicalResult interpretGelu(GeluOp op, Operands in, Results out,
+                                   const Environment &) {
+  for (int64_t i = 0; i < out[0].size(); ++i)
+    out[0].real(i) =
+        op.getTanh() ? geluTanh(in[0]->real(i)) : gelu(in[0]->real(i));
+  return success();
+}
+
+static LogicalResult interpretNot(NotOp, Operands in, Results out,
+                                  const Environment &) {
+  for (int64_t i = 0; i < out[0].size(); ++i)
+    out[0].integer(i) = !in[0]->integer(i);
+  return success();
+}
+
+static LogicalResult interpretCast(CastOp, Operands in, Results out,
+                                   const Environment &environment) {
+  bool oneRounding = environment.options.roundToType && !in[0]->isFloat() &&
+                     out[0].getElementType().isF32();
+  bool toBool = out[0].getElementType().isInteger(1);
+  for (int64_t i = 0; i < out[0].size(); ++i) {
+    if (toBool)
+      out[0].integer(i) = in[0]->get(i) != 0;
+    else if (oneRounding) // not by way of double, which would round twice
+      out[0].real(i) = in[0]->isUnsigned()
+                           ? double(float(uint64_t(in[0]->integer(i))))
+                           : double(float(in[0]->integer(i)));
+    else if (!in[0]->isFloat() && !out[0].isFloat())
+      out[0].integer(i) = in[0]->integer(i);
+    else
+      out[0].set(i, in[0]->get(i));
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Two and three operands
+//===----------------------------------------------------------------------===//
+
+using RealFn = double (*)(double, double);
+/// The flag: whether the operands are unsigned.
+using IntFn = int64_t (*)(int64_t, int64_t, bool);
+
+static void zip(Operands in, Tensor &out, RealFn real, IntFn integer) {
+  Broadcast left(in[0]->getShape(), out.getRank());
+  Broadcast right(in[1]->getShape(), out.getRank());
+  bool isUnsigned = in[0]->isUnsigned();
+  forEachIndex(out.getShape(), [&](ArrayRef<int64_t> index, int64_t i) {
+    if (out.isFloat())
+      out.real(i) = real(in[0]->real(left(index)), in[1]->real(right(index)));
+    else
+      out.integer(i) = integer(in[0]->integer(left(index)),
+                               in[1]->integer(right(index)), isUnsigned);
+  });
+}
+
+template <typename Op, RealFn real, IntFn integer>
+static LogicalResult interpretBinary(Op, Operands in, Results out,
+                                     const Environment &) {
+  zip(in, out[0], real, integer);
+  return success();
+}
+template <typename Op, RealFn real, IntFn integer>
+static void attachBinary(MLIRContext *context) {
+  attachModel<Op, interpretBinary<Op, real, integer>>(context);
+}
+
+static int64_t divide(int64_t a, int64_t b, bool isUnsigned) {
+  if (b == 0)
+    return 0;
+  if (isUnsigned)
+    return int64_t(uint64_t(a) / uint64_t(b));
+  return b == -1 ? wrapNeg(a) : a / b; // the least integer / -1 overflows
+}
+static int64_t remainder(int64_t a, int64_t b, bool isUnsigned) {
+  if (b == 0 || (b == -1 && !isUnsigned))
+    return 0;
+  return isUnsigned ? int64_t(uint64_t(a) % uint64_t(b)) : a % b;
+}
+static int64_t floorMod(int64_t a, int64_t b, bool isUnsigned) {
+  int64_t rest = remainder(a, b, isUnsigned);
+  return !isUnsigned && rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+static double floorModReal(double a, double b) {
+  double rest = std::fmod(a, b);
+  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+static LogicalResult interpretMod(ModOp op, Operands in, Results out,
+                                  const Environment &) {
+  if (op.getFmod())
+    zip(
+        in, out[0], [](double a, double b) { return std::fmod(a, b); },
+        remainder);
+  else
+    zip(in, out[0], floorModReal, floorMod);
+  return success();
+}
+
+/// Integer power modulo 2^64; a negative exponent truncates the fraction.
+static int64_t power(int64_t base, int64_t exponent, bool isUnsigned) {
+  if (exponent < 0 && !isUnsigned)
+    return base == 1 ? 1 : base == -1 ? (exponent & 1 ? -1 : 1) : 0;
+  uint64_t result = 1, square = uint64_t(base);
+  for (uint64_t rest = uint64_t(exponent); rest; rest >>= 1, square *= square)
+    if (rest & 1)
+      result *= square;
+  return int64_t(result);
+}
+
+static bool less(int64_t a, int64_t b, bool isUnsigned) {
+  return isUnsigned ? uint64_t(a) < uint64_t(b) : a < b;
+}
+static double maximum(double a, double b) {
+  return std::isnan(a) || std::isnan(b) ? a + b : a < b ? b : a;
+}
+static double minimum(double a, double b) {
+  return std::isnan(a) || std::isnan(b) ? a + b : b < a ? b : a;
+}
+static double noReal(double, double) { return 0; } // ops on i1 alone
+
+template <typename T> static bool holds(ComparePredicate predicate, T a, T b) {
+  switch (predicate) {
+  case ComparePredicate::EQ:
+    return a == b;
+  case ComparePredicate::NE:
+    return a != b;
+  case ComparePredicate::LT:
+    return a < b;
+  case ComparePredicate::LE:
+    return a <= b;
+  case ComparePredicate::GT:
+    return a > b;
+  case ComparePredicate::GE:
+    return a >= b;
+  }
+  return false;
+}
+
+static LogicalResult interpretCompare(CompareOp op, Operands in, Results out,
+                                      const Environment &) {
+  Broadcast left(in[0]->getShape(), out[0].getRank());
+  Broadcast right(in[1]->getShape(), out[0].getRank());
+  ComparePredicate predicate = op.getPredicate();
+  forEachIndex(out[0].getShape(), [&](ArrayRef<int64_t> index, int64_t i) {
+    int64_t a = left(index), b = right(index);
+    if (in[0]->isFloat())
+      out[0].integer(i) = holds(predicate, in[0]->real(a), in[1]->real(b));
+    else if (in[0]->isUnsigned())
+      out[0].integer(i) = holds(predicate, uint64_t(in[0]->integer(a)),
+                                uint64_t(in[1]->integer(b)));
+    else
+      out[0].integer(i) =
+          holds(predicate, in[0]->integer(a), in[1]->integer(b));
+  });
+  return success();
+}
+
+static LogicalResult interpretSelect(SelectOp, Operands in, Results out,
+                                     const Environment &) {
+  int64_t rank = out[0].getRank();
+  Broadcast condition(in[0]->getShape(), rank);
+  Broadcast onTrue(in[1]->getShape(), rank), onFalse(in[2]->getShape(), rank);
+  forEachIndex(out[0].getShape(), [&](ArrayRef<int64_t> index, int64_t i) {
+    if (in[0]->integer(condition(index)))
+      out[0].copy(i, *in[1], onTrue(index));
+    else
+      out[0].copy(i, *in[2], onFalse(index));
+  });
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Dropout
+//===----------------------------------------------------------------------===//
+
+static LogicalResult interpretDropout(DropoutOp op, Operands in, Results out,
+                                      const Environment &environment) {
+  double ratio = op.getRatio().convertToDouble();
+  int64_t site = int64_t(op.getSite());
+  if (environment.scalars) {
+    if (site < 0 || site >= int64_t(environment.scalars->size()))
+      return op.emitOpError("site ")
+             << site << " is outside of the call's "
+             << environment.scalars->size() << " scalars";
+    site = (*environment.scalars)[size_t(site)];
+  }
+  uint64_t seed = uint64_t(in[1]->integer(0));
+  uint64_t step = uint64_t(in[2]->integer(0));
+  PhiloxKey key{uint32_t(seed), uint32_t(seed >> 32)};
+  for (int64_t i = 0; i < out[0].size(); ++i) {
+    uint64_t block = uint64_t(i) / 4;
+    PhiloxCounter words = philox4x32({uint32_t(block), uint32_t(block >> 32),
+                                      uint32_t(step), uint32_t(site)},
+                                     key);
+    double uniform = double(words[size_t(i) % 4] >> 8) * 0x1p-24;
+    if (uniform >= ratio)
+      out[0].real(i) = in[0]->real(i) * (1 / (1 - ratio));
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Registration
+//===----------------------------------------------------------------------===//
+
+static void attachUnaryModels(MLIRContext *context) {
+  attachModel<NegOp,
+              interpretNumUnary<NegOp, [](double x) { return -x; }, wrapNeg>>(
+      context);
+  attachModel<AbsOp, interpretAbs>(context);
+  attachModel<SignOp, interpretSign>(context);
+  attachModel<ReluOp, interpretRelu>(context);
+  attachModel<ClipOp, interpretClip>(context);
+  attachModel<GeluOp, interpretGelu>(context);
+  attachModel<NotOp, interpretNot>(context);
+  attachModel<CastOp, interpretCast>(context);
+  attachUnary<ExpOp, [](double x) { return std::exp(x); }>(context);
+  attachUnary<LogOp, [](double x) { return std::log(x); }>(context);
+  attachUnary<SqrtOp, [](double x) { return std::sqrt(x); }>(context);
+  attachUnary<RsqrtOp, [](double x) { return 1 / std::sqrt(x); }>(context);
+  attachUnary<ReciprocalOp, [](double x) { return 1 / x; }>(context);
+  attachUnary<TanhOp, [](double x) { return std::tanh(x); }>(context);
+  attachUnary<SigmoidOp, [](double x) { return 1 / (1 + std::exp(-x)); }>(
+      context);
+  attachUnary<ErfOp, [](double x) { return std::erf(x); }>(context);
+  attachUnary<SinOp, [](double x) { return std::sin(x); }>(context);
+  attachUnary<CosOp, [](double x) { return std::cos(x); }>(context);
+  attachUnary<FloorOp, [](double x) { return std::floor(x); }>(context);
+  attachUnary<CeilOp, [](double x) { return std::ceil(x); }>(context);
+  attachUnary<RoundOp, [](double x) { return std::nearbyint(x); }>(context);
+  attachUnary<SoftplusOp, [](double x) {
+    return (x < 0 ? 0 : x) + std::log1p(std::exp(-std::abs(x)));
+  }>(context);
+}
+
+static void attachBinaryModels(MLIRContext *context) {
+  attachBinary<AddOp, [](double a, double b) { return a + b; },
+               [](int64_t a, int64_t b, bool) {
+                 return int64_t(uint64_t(a) + uint64_t(b));
+               }>(context);
+  attachBinary<SubOp, [](double a, double b) { return a - b; },
+               [](int64_t a, int64_t b, bool) {
+                 return int64_t(uint64_t(a) - uint64_t(b));
+               }>(context);
+  attachBinary<MulOp, [](double a, double b) { return a * b; },
+               [](int64_t a, int64_t b, bool) {
+                 return int64_t(uint64_t(a) * uint64_t(b));
+               }>(context);
+  attachBinary<DivOp, [](double a, double b) { return a / b; }, divide>(
+      context);
+  attachBinary<PowOp, [](double a, double b) { return std::pow(a, b); }, power>(
+      context);
+  attachBinary<MaximumOp, maximum, [](int64_t a, int64_t b, bool isUnsigned) {
+    return less(a, b, isUnsigned) ? b : a;
+  }>(context);
+  attachBinary<MinimumOp, minimum, [](int64_t a, int64_t b, bool isUnsigned) {
+    return less(b, a, isUnsigned) ? b : a;
+  }>(context);
+  attachBinary<AndOp, noReal, [](int64_t a, int64_t b, bool) { return a & b; }>(
+      context);
+  attachBinary<OrOp, noReal, [](int64_t a, int64_t b, bool) { return a | b; }>(
+      context);
+  attachBinary<XorOp, noReal, [](int64_t a, int64_t b, bool) { return a ^ b; }>(
+      context);
+  attachModel<ModOp, interpretMod>(context);
+}
+
+void reference::attachElementwiseModels(MLIRContext *context) {
+  attachUnaryModels(context);
+  attachBinaryModels(context);
+  attachModel<CompareOp, interpretCompare>(context);
+  attachModel<SelectOp, interpretSelect>(context);
+  attachModel<DropoutOp, interpretDropout, /*foldable=*/false>(context);
+}

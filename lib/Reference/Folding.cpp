@@ -1,0 +1,110 @@
+//===- Folding.cpp - constant folding through the interpreter -------------===//
+//
+// The dialect's fallback fold: MLIR asks it where an op's own fold found
+// nothing. Splat results of any size fold where the op maps splats to splats
+// (elementwise ops: evaluated on one element), others up to a size.
+//
+//===----------------------------------------------------------------------===//
+#include "ckopt/Reference/Folding.h"
+#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "ckopt/Reference/Interpreter.h"
+#include "mlir/IR/DialectRegistry.h"
+#include "mlir/Interfaces/FoldInterfaces.h"
+
+using namespace mlir;
+using namespace ckopt;
+using namespace ckopt::reference;
+
+/// Whether results of this type may become constants of the IR.
+static bool isSmall(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (!tensor || !tensor.hasStaticShape())
+    return false;
+  // Masks count with the floats: they feed kernels, not shapes.
+  Type element = tensor.getElementType();
+  bool forShapes = isa<IntegerType>(element) && !element.isInteger(1);
+  return getByteSize(tensor) <=
+         (forShapes ? maxFoldedIntegerBytes : maxFoldedFloatBytes);
+}
+
+namespace {
+struct ReferenceFold : DialectFoldInterface {
+  using DialectFoldInterface::DialectFoldInterface;
+
+  LogicalResult fold(Operation *op, ArrayRef<Attribute> operands,
+                     SmallVectorImpl<OpFoldResult> &results) const override {
+    auto model = dyn_cast<ReferenceOpInterface>(op);
+    if (!model || !model.isFoldable() || op->getNumResults() == 0)
+      return failure();
+    // An iota costs a kernel nothing; only shape arithmetic gains by its
+    // values.
+    if (isa<IotaOp>(op) &&
+        isa<FloatType>(getElementTypeOrSelf(op->getResult(0))))
+      return failure();
+    // What is read must be small too, or folding a long reduction would cost
+    // more than running it.
+    if (!llvm::all_of(op->getResultTypes(), isSmall) ||
+        !llvm::all_of(op->getOperandTypes(), isSmall))
+      return foldSplat(op, operands, results);
+    SmallVector<Tensor> inputs;
+    for (Attribute operand : operands) {
+      auto elements = dyn_cast_or_null<ElementsAttr>(operand);
+      Tensor tensor = elements ? Tensor::fromAttr(elements) : Tensor();
+      if (!tensor)
+        return failure();
+      inputs.push_back(std::move(tensor));
+    }
+    SmallVector<const Tensor *> pointers;
+    for (const Tensor &input : inputs)
+      pointers.push_back(&input);
+    SmallVector<Tensor> values;
+    // An op that cannot be computed (an index out of range) stays as it is
+    // and fails where it runs.
+    ScopedDiagnosticHandler quiet(op->getContext(),
+                                  [](Diagnostic &) { return success(); });
+    if (failed(evaluateOp(op, pointers, values, Options())))
+      return failure();
+    for (const Tensor &value : values)
+      results.push_back(value.toAttr());
+    return success();
+  }
+
+  /// Elementwise ops and expansions of splats: computed on one element.
+  static LogicalResult foldSplat(Operation *op, ArrayRef<Attribute> operands,
+                                 SmallVectorImpl<OpFoldResult> &results) {
+    auto kernel = dyn_cast<KernelOpInterface>(op);
+    if (!kernel || kernel.getKernelKind() != KernelKind::Elementwise ||
+        op->getNumResults() != 1 || isa<BatchNormInferenceOp>(op))
+      return failure();
+    SmallVector<Tensor> inputs;
+    for (Attribute operand : operands) {
+      auto splat = dyn_cast_or_null<SplatElementsAttr>(operand);
+      if (!splat)
+        return failure();
+      auto type = cast<RankedTensorType>(splat.getType());
+      inputs.push_back(Tensor::fromAttr(
+          splat.resizeSplat(RankedTensorType::get({}, type.getElementType()))));
+    }
+    auto type = cast<RankedTensorType>(op->getResult(0).getType());
+    SmallVector<const Tensor *> pointers;
+    for (const Tensor &input : inputs)
+      pointers.push_back(&input);
+    SmallVector<Tensor, 1> value{
+        Tensor(RankedTensorType::get({}, type.getElementType()))};
+    Options options;
+    if (failed(cast<ReferenceOpInterface>(op).interpret(
+            pointers, value, Environment{options, std::nullopt})))
+      return failure();
+    value[0].roundToType();
+    results.push_back(value[0].toAttr().resizeSplat(type));
+    return success();
+  }
+};
+} // namespace
+
+void ckopt::registerReferenceFolding(DialectRegistry &registry) {
+  registerReferenceModels(registry);
+  registry.addExtension(+[](MLIRContext *, CkoptDialect *dialect) {
+    dialect->addInterfaces<ReferenceFold>();
+  });
+}

@@ -1,0 +1,204 @@
+//===- Interpreter.cpp - evaluates functions of ckopt ops -----------------===//
+//
+// Walks the function's block once, keeps a value until its last reader has run.
+//
+//===----------------------------------------------------------------------===//
+#include "ckopt/Reference/Interpreter.h"
+#include "Models.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/DialectRegistry.h"
+
+#include "ckopt/Reference/ReferenceInterface.cpp.inc"
+
+using namespace mlir;
+using namespace ckopt;
+using namespace ckopt::reference;
+
+LogicalResult reference::evaluateOp(Operation *op, Operands operands,
+                                    SmallVectorImpl<Tensor> &results,
+                                    const Environment &environment) {
+  auto model = dyn_cast<ReferenceOpInterface>(op);
+  if (!model)
+    return op->emitOpError("has no reference semantics; attach a "
+                           "ReferenceOpInterface model to interpret it");
+  results.clear();
+  for (Type type : op->getResultTypes()) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    if (!tensor || !tensor.hasStaticShape() ||
+        !tensor.getElementType().isIntOrFloat())
+      return op->emitOpError("cannot be interpreted: its result type ")
+             << type << " is not a statically shaped tensor of numbers";
+    results.emplace_back(tensor);
+  }
+  if (failed(model.interpret(operands, results, environment)))
+    return failure();
+  for (Tensor &result : results)
+    if (environment.options.roundToType || !result.isFloat())
+      result.roundToType();
+  if (environment.options.observer)
+    environment.options.observer(op, results);
+  return success();
+}
+
+LogicalResult reference::evaluateOp(Operation *op, Operands operands,
+                                    SmallVectorImpl<Tensor> &results,
+                                    const Options &options) {
+  return evaluateOp(op, operands, results, Environment{options, std::nullopt});
+}
+
+/// Arguments must have the shapes and the kind of elements of the function's.
+static LogicalResult checkArguments(FunctionOpInterface function,
+                                    ArrayRef<Tensor> args) {
+  if (function.isExternal() ||
+      !llvm::hasSingleElement(function.getFunctionBody()))
+    return function.emitError("needs a body of one block to be interpreted");
+  if (args.size() != function.getNumArguments())
+    return function.emitError("takes ")
+           << function.getNumArguments() << " arguments, got " << args.size();
+  for (auto [i, arg] : llvm::enumerate(args)) {
+    auto type = dyn_cast<RankedTensorType>(function.getArgumentTypes()[i]);
+    if (!type || !arg || arg.getShape() != type.getShape() ||
+        arg.isFloat() != isa<FloatType>(type.getElementType())) {
+      auto diagnostic = function.emitError("argument ")
+                        << i << " needs a " << function.getArgumentTypes()[i];
+      if (arg)
+        diagnostic << ", got a " << arg.getType();
+      return diagnostic;
+    }
+  }
+  return success();
+}
+
+namespace {
+/// The live values of a function, each held until its last reader has run.
+class Frame {
+public:
+  void define(Value value, Tensor tensor) {
+    int64_t uses = std::distance(value.use_begin(), value.use_end());
+    if (uses > 0)
+      values[value] = {std::move(tensor), uses};
+  }
+  const Tensor *lookup(Value value) {
+    return &values.find(value)->second.tensor;
+  }
+  void release(Value value) {
+    auto entry = values.find(value);
+    if (--entry->second.uses == 0)
+      values.erase(entry);
+  }
+
+private:
+  struct Held {
+    Tensor tensor;
+    int64_t uses;
+  };
+  // Looked up only, never iterated. std::map-like stability is needed:
+  // operands are pointers while results are defined.
+  llvm::DenseMap<Value, Held> values;
+};
+} // namespace
+
+static LogicalResult evaluateIn(FunctionOpInterface function,
+                                ArrayRef<Tensor> args,
+                                SmallVectorImpl<Tensor> &results,
+                                const Environment &environment) {
+  if (failed(checkArguments(function, args)))
+    return failure();
+  Frame frame;
+  Block &block = function.getFunctionBody().front();
+  for (auto [value, arg] : llvm::zip(block.getArguments(), args)) {
+    Tensor tensor = arg.withType(cast<RankedTensorType>(value.getType()));
+    if (environment.options.roundToType || !tensor.isFloat())
+      tensor.roundToType();
+    frame.define(value, std::move(tensor));
+  }
+  for (Operation &op : block) {
+    SmallVector<const Tensor *> operands;
+    for (Value operand : op.getOperands())
+      operands.push_back(frame.lookup(operand));
+    if (op.hasTrait<OpTrait::IsTerminator>()) {
+      results.clear();
+      for (const Tensor *operand : operands)
+        results.push_back(*operand);
+      return success();
+    }
+    SmallVector<Tensor> values;
+    if (failed(evaluateOp(&op, operands, values, environment)))
+      return failure();
+    for (Value operand : op.getOperands())
+      frame.release(operand);
+    for (auto [value, tensor] : llvm::zip(op.getResults(), values))
+      frame.define(value, std::move(tensor));
+  }
+  return function.emitError("has no terminator");
+}
+
+LogicalResult reference::evaluate(FunctionOpInterface function,
+                                  ArrayRef<Tensor> args,
+                                  SmallVectorImpl<Tensor> &results,
+                                  const Options &options) {
+  return evaluateIn(function, args, results,
+                    Environment{options, std::nullopt});
+}
+
+//===----------------------------------------------------------------------===//
+// Calls
+//===----------------------------------------------------------------------===//
+
+/// Runs the function `symbol` on copies of the operands.
+static LogicalResult call(Operation *op, FlatSymbolRefAttr symbol,
+                          Operands operands, Results results,
+                          const Environment &environment) {
+  auto callee =
+      SymbolTable::lookupNearestSymbolFrom<FunctionOpInterface>(op, symbol);
+  if (!callee)
+    return op->emitOpError("calls an unknown function ") << symbol;
+  SmallVector<Tensor> args, values;
+  for (const Tensor *operand : operands)
+    args.push_back(*operand);
+  if (failed(evaluateIn(callee, args, values, environment)))
+    return failure();
+  for (auto [result, value] : llvm::zip_equal(results, values))
+    result = value.withType(result.getType());
+  return success();
+}
+
+static LogicalResult interpretKernelCall(KernelCallOp op, Operands in,
+                                         Results out,
+                                         const Environment &environment) {
+  ArrayRef<int64_t> scalars = op.getScalars();
+  return call(op, op.getCalleeAttr(), in, out,
+              Environment{environment.options, scalars});
+}
+
+static LogicalResult interpretCall(func::CallOp op, Operands in, Results out,
+                                   const Environment &environment) {
+  return call(op, op.getCalleeAttr(), in, out, environment);
+}
+
+static LogicalResult interpretBarrier(BarrierOp, Operands in, Results out,
+                                      const Environment &) {
+  out[0] = *in[0];
+  return success();
+}
+
+void reference::attachKernelModels(MLIRContext *context) {
+  attachModel<KernelCallOp, interpretKernelCall, /*foldable=*/false>(context);
+  attachModel<BarrierOp, interpretBarrier, /*foldable=*/false>(context);
+}
+
+void reference::registerReferenceModels(DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *context, CkoptDialect *) {
+    attachElementwiseModels(context);
+    attachShapeModels(context);
+    attachReductionModels(context);
+    attachNNModels(context);
+    attachPoolModels(context);
+    attachNormModels(context);
+    attachTrainingModels(context);
+    attachKernelModels(context);
+  });
+  registry.addExtension(+[](MLIRContext *context, func::FuncDialect *) {
+    attachModel<func::CallOp, interpretCall, /*foldable=*/false>(context);
+  });
+}

@@ -1,0 +1,81 @@
+//===- Models.h - how ops are tied to their meaning -------------*- C++ -*-===//
+//
+// Private to lib/Reference. An op's meaning is one function from operands to
+// results; `attachModel` makes it the op's ReferenceOpInterface.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_LIB_REFERENCE_MODELS_H
+#define CKOPT_LIB_REFERENCE_MODELS_H
+
+#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "ckopt/Reference/Interpreter.h"
+
+namespace ckopt::reference {
+
+using Operands = llvm::ArrayRef<const Tensor *>;
+using Results = llvm::MutableArrayRef<Tensor>;
+
+template <typename Op, auto interpretOp, bool foldable>
+struct Model
+    : ReferenceOpInterface::ExternalModel<Model<Op, interpretOp, foldable>,
+                                          Op> {
+  llvm::LogicalResult interpret(mlir::Operation *op, Operands operands,
+                                Results results,
+                                const Environment &environment) const {
+    return interpretOp(llvm::cast<Op>(op), operands, results, environment);
+  }
+  bool isFoldable(mlir::Operation *) const { return foldable; }
+};
+
+template <typename Op, auto interpretOp, bool foldable = true>
+void attachModel(mlir::MLIRContext *context) {
+  Op::template attachInterface<Model<Op, interpretOp, foldable>>(*context);
+}
+
+void attachElementwiseModels(mlir::MLIRContext *context);
+void attachShapeModels(mlir::MLIRContext *context);
+void attachReductionModels(mlir::MLIRContext *context);
+void attachNNModels(mlir::MLIRContext *context);
+void attachPoolModels(mlir::MLIRContext *context);
+void attachNormModels(mlir::MLIRContext *context);
+void attachTrainingModels(mlir::MLIRContext *context);
+void attachKernelModels(mlir::MLIRContext *context);
+
+/// Where an operand of `shape` that broadcasts (as in numpy) to a result of
+/// `rank` dimensions has its element for an index of the result.
+class Broadcast {
+public:
+  Broadcast(llvm::ArrayRef<int64_t> shape, int64_t rank) : strides(rank, 0) {
+    llvm::SmallVector<int64_t> own = rowMajorStrides(shape);
+    size_t lead = size_t(rank) - shape.size();
+    for (size_t d = 0; d < shape.size(); ++d)
+      if (shape[d] != 1)
+        strides[lead + d] = own[d];
+  }
+  int64_t operator()(llvm::ArrayRef<int64_t> index) const {
+    int64_t offset = 0;
+    for (size_t d = 0; d < index.size(); ++d)
+      offset += index[d] * strides[d];
+    return offset;
+  }
+
+private:
+  llvm::SmallVector<int64_t> strides;
+};
+
+/// A shape seen as [outer, count, inner] around the dimensions
+/// [first, first + dims).
+struct AxisView {
+  int64_t outer = 1, count = 1, inner = 1;
+  AxisView(llvm::ArrayRef<int64_t> shape, int64_t first, int64_t dims = 1) {
+    for (int64_t d = 0; d < int64_t(shape.size()); ++d)
+      (d < first ? outer : d < first + dims ? count : inner) *= shape[d];
+  }
+  int64_t operator()(int64_t o, int64_t c, int64_t i) const {
+    return (o * count + c) * inner + i;
+  }
+};
+
+} // namespace ckopt::reference
+
+#endif // CKOPT_LIB_REFERENCE_MODELS_H

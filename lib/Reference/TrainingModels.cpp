@@ -1,0 +1,144 @@
+//===- TrainingModels.cpp - meaning of losses and state updates -----------===//
+#include "Models.h"
+#include <limits>
+
+using namespace mlir;
+using namespace ckopt;
+using namespace ckopt::reference;
+
+/// The class of row `r`, -1 where the row is ignored; an error for a label
+/// that is no class.
+template <typename Op>
+static FailureOr<int64_t> targetOf(Op op, const Tensor &targets, int64_t r,
+                                   int64_t classes) {
+  int64_t target = targets.integer(r);
+  if (target == int64_t(op.getIgnoreIndex()))
+    return -1;
+  if (target < 0 || target >= classes)
+    return op.emitOpError("target ")
+           << target << " (element " << r << ") is not one of the " << classes
+           << " classes";
+  return target;
+}
+
+static LogicalResult interpretCrossEntropy(CrossEntropyOp op, Operands in,
+                                           Results out, const Environment &) {
+  const Tensor &logits = *in[0], &targets = *in[1];
+  AxisView view(logits.getShape(), int64_t(op.getAxis()));
+  for (int64_t o = 0; o < view.outer; ++o)
+    for (int64_t i = 0; i < view.inner; ++i) {
+      int64_t r = o * view.inner + i;
+      FailureOr<int64_t> target = targetOf(op, targets, r, view.count);
+      if (failed(target))
+        return failure();
+      double max = -std::numeric_limits<double>::infinity(), sum = 0;
+      for (int64_t c = 0; c < view.count; ++c) {
+        double x = logits.real(view(o, c, i));
+        max = std::isnan(x) || x > max ? x : max;
+      }
+      for (int64_t c = 0; c < view.count; ++c)
+        sum += std::exp(logits.real(view(o, c, i)) - max);
+      double lse = max + std::log(sum);
+      out[1].real(r) = lse;
+      if (*target >= 0)
+        out[0].real(r) = lse - logits.real(view(o, *target, i));
+    }
+  return success();
+}
+
+static LogicalResult interpretCrossEntropyGrad(CrossEntropyGradOp op,
+                                               Operands in, Results out,
+                                               const Environment &) {
+  const Tensor &grad = *in[0], &logits = *in[1], &targets = *in[2];
+  const Tensor &lse = *in[3];
+  AxisView view(logits.getShape(), int64_t(op.getAxis()));
+  for (int64_t o = 0; o < view.outer; ++o)
+    for (int64_t i = 0; i < view.inner; ++i) {
+      int64_t r = o * view.inner + i;
+      FailureOr<int64_t> target = targetOf(op, targets, r, view.count);
+      if (failed(target))
+        return failure();
+      if (*target < 0)
+        continue;
+      for (int64_t c = 0; c < view.count; ++c)
+        out[0].real(view(o, c, i)) =
+            grad.real(r) * (std::exp(logits.real(view(o, c, i)) - lse.real(r)) -
+                            (c == *target ? 1 : 0));
+    }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// State updates
+//===----------------------------------------------------------------------===//
+
+static LogicalResult interpretMovingAverage(MovingAverageOp op, Operands in,
+                                            Results out, const Environment &) {
+  double momentum = op.getMomentum().convertToDouble();
+  for (int64_t i = 0; i < out[0].size(); ++i)
+    out[0].real(i) =
+        in[0]->real(i) * momentum + in[1]->real(i) * (1 - momentum);
+  return success();
+}
+
+static LogicalResult interpretAccumulate(AccumulateOp, Operands in, Results out,
+                                         const Environment &) {
+  for (int64_t i = 0; i < out[0].size(); ++i)
+    out[0].real(i) = in[0]->real(i) + in[1]->real(i);
+  return success();
+}
+
+static LogicalResult interpretSgd(SgdOp op, Operands in, Results out,
+                                  const Environment &) {
+  double rate = in[2]->real(0);
+  bool first = in[3]->integer(0) == 1;
+  double momentum = op.getMomentum().convertToDouble();
+  double dampening = op.getDampening().convertToDouble();
+  double decay = op.getWeightDecay().convertToDouble();
+  for (int64_t i = 0; i < out[0].size(); ++i) {
+    double param = in[0]->real(i);
+    double grad = in[1]->real(i) + decay * param;
+    if (op.getVelocity()) {
+      double velocity =
+          first ? grad : momentum * in[4]->real(i) + (1 - dampening) * grad;
+      out[1].real(i) = velocity;
+      grad = op.getNesterov() ? grad + momentum * velocity : velocity;
+    }
+    out[0].real(i) = param - rate * grad;
+  }
+  return success();
+}
+
+static LogicalResult interpretAdam(AdamOp op, Operands in, Results out,
+                                   const Environment &) {
+  double rate = in[4]->real(0), step = double(in[5]->integer(0));
+  double beta1 = op.getBeta1().convertToDouble();
+  double beta2 = op.getBeta2().convertToDouble();
+  double epsilon = op.getEpsilon().convertToDouble();
+  double decay = op.getWeightDecay().convertToDouble();
+  double correction1 = 1 - std::pow(beta1, step);
+  double correction2 = std::sqrt(1 - std::pow(beta2, step));
+  for (int64_t i = 0; i < out[0].size(); ++i) {
+    double param = in[0]->real(i), grad = in[1]->real(i);
+    if (op.getDecoupled())
+      param *= 1 - rate * decay;
+    else
+      grad += decay * param;
+    double m = beta1 * in[2]->real(i) + (1 - beta1) * grad;
+    double v = beta2 * in[3]->real(i) + (1 - beta2) * grad * grad;
+    out[0].real(i) =
+        param - rate / correction1 * m / (std::sqrt(v) / correction2 + epsilon);
+    out[1].real(i) = m;
+    out[2].real(i) = v;
+  }
+  return success();
+}
+
+void reference::attachTrainingModels(MLIRContext *context) {
+  attachModel<CrossEntropyOp, interpretCrossEntropy>(context);
+  attachModel<CrossEntropyGradOp, interpretCrossEntropyGrad>(context);
+  attachModel<MovingAverageOp, interpretMovingAverage, false>(context);
+  attachModel<AccumulateOp, interpretAccumulate, false>(context);
+  attachModel<SgdOp, interpretSgd, false>(context);
+  attachModel<AdamOp, interpretAdam, false>(context);
+}
