@@ -1,0 +1,382 @@
+//===- Executor.cpp - runs an order, recomputing what is gone -------------===//
+//
+// Problem: turn an order of first runs into a sequence that stays within a
+// budget. Method: dynamic tensor rematerialization (Kirisame et al., ICLR 2021)
+// run offline: since the future is known, the staleness of DTR's score becomes
+// the distance to the next use, as in Belady's rule; a value that is missing
+// when a step needs it is made again from the nearest values that are there,
+// and what a replay makes on its way stays for its own next use, so that
+// neighbouring replays are shared. Values can also be let go of by plan
+// (`drop`) and be kept as starting points of replays (`hold`), which is how
+// segment plans are built. Guarantee: the steps are valid. O(steps * residents)
+// at worst, when every step evicts.
+//
+//===----------------------------------------------------------------------===//
+#include "Executor.h"
+
+#include <algorithm>
+#include <cmath>
+
+using namespace ckopt::planner;
+
+namespace {
+
+constexpr int32_t never = 0x7fffffff;
+
+class Executor {
+public:
+  Executor(const Problem &problem, const std::vector<NodeId> &order,
+           const ExecutorOptions &options);
+  std::optional<std::vector<NodeId>> run();
+  /// What stopped the last run from making a value again.
+  ValueId blockedValue = -1;
+  /// By storage: never let go of it.
+  std::vector<char> keep;
+
+private:
+  void reset();
+  int32_t nextUse(ValueId storage) const;
+  bool materialize(ValueId value);
+  bool mayRun(NodeId node) const;
+  void emit(NodeId node, bool first);
+  void makeRoom(int64_t bytes);
+  bool evictable(ValueId storage) const;
+  double score(ValueId storage);
+  double chainCost(ValueId storage);
+  void setResident(ValueId storage);
+  void release(ValueId storage);
+  void releaseIfDone(ValueId storage);
+  void dropIfPlanned(ValueId storage);
+  void pinReads(NodeId node, int32_t by);
+  int64_t takenOver(NodeId node) const;
+
+  const Problem &problem;
+  const std::vector<NodeId> &order;
+  const ExecutorOptions &options;
+  Csr uses; ///< storage -> positions in the order
+  std::vector<int32_t> place;
+
+  int32_t now = 0;
+  std::vector<NodeId> steps;
+  std::vector<char> valid, resident, ran;
+  std::vector<int32_t> pins, pointer, slot;
+  std::vector<ValueId> residents; ///< storages, in no order that matters
+  int64_t load = 0;
+  std::vector<int32_t> mark;
+  int32_t stamp = 0;
+};
+
+Executor::Executor(const Problem &problem, const std::vector<NodeId> &order,
+                   const ExecutorOptions &options)
+    : keep(problem.numValues, 0), problem(problem), order(order),
+      options(options), place(problem.numNodes), mark(problem.numValues, 0) {
+  std::vector<std::vector<int32_t>> lists(problem.numValues);
+  for (int32_t p = 0; p < problem.numNodes; ++p) {
+    place[order[p]] = p;
+    for (ValueId v : problem.reads[order[p]]) {
+      std::vector<int32_t> &list = lists[problem.root[v]];
+      if (list.empty() || list.back() != p)
+        list.push_back(p);
+    }
+  }
+  uses = Csr::from(lists);
+}
+
+void Executor::reset() {
+  now = 0;
+  steps.clear();
+  valid.assign(problem.numValues, 0);
+  resident.assign(problem.numValues, 0);
+  ran.assign(problem.numNodes, 0);
+  pins.assign(problem.numValues, 0);
+  pointer.assign(problem.numValues, 0);
+  slot.assign(problem.numValues, -1);
+  residents.clear();
+  load = 0;
+  for (ValueId v = 0; v < problem.numValues; ++v) {
+    if (!problem.initial[v])
+      continue;
+    valid[v] = 1;
+    if (problem.endLive[v] || !uses[v].empty())
+      setResident(v);
+  }
+}
+
+/// The next position at which the order itself reads the storage; the current
+/// step's own read counts until the step has run.
+int32_t Executor::nextUse(ValueId storage) const {
+  auto list = uses[storage];
+  int32_t i = pointer[storage];
+  return i < int32_t(list.size()) ? list[i] : never;
+}
+
+void Executor::setResident(ValueId storage) {
+  if (resident[storage])
+    return;
+  resident[storage] = 1;
+  slot[storage] = int32_t(residents.size());
+  residents.push_back(storage);
+  load += problem.bytes[storage];
+}
+
+void Executor::release(ValueId storage) {
+  if (!resident[storage])
+    return;
+  resident[storage] = 0;
+  residents[slot[storage]] = residents.back();
+  slot[residents.back()] = slot[storage];
+  residents.pop_back();
+  load -= problem.bytes[storage];
+  if (problem.initial[storage])
+    return; // Still there for replays; counting it longer is the simulator's.
+  std::vector<ValueId> stack{storage};
+  while (!stack.empty()) {
+    ValueId v = stack.back();
+    stack.pop_back();
+    valid[v] = 0;
+    for (ValueId view : problem.views[v])
+      stack.push_back(view);
+  }
+}
+
+void Executor::releaseIfDone(ValueId storage) {
+  if (pins[storage] || problem.endLive[storage] || nextUse(storage) != never)
+    return;
+  if (!options.hold.empty() && options.hold[storage])
+    return;
+  release(storage);
+}
+
+void Executor::dropIfPlanned(ValueId storage) {
+  if (options.drop.empty() || !options.drop[storage] || !resident[storage])
+    return;
+  int32_t next = nextUse(storage);
+  if (next == never || next - now <= options.near || !evictable(storage))
+    return;
+  release(storage);
+}
+
+void Executor::pinReads(NodeId node, int32_t by) {
+  for (ValueId v : problem.reads[node])
+    pins[problem.root[v]] += by;
+}
+
+bool Executor::mayRun(NodeId node) const {
+  if (ran[node] && !problem.recompute[node])
+    return false;
+  for (NodeId blocker : problem.blockers[node])
+    if (ran[blocker])
+      return false;
+  return true;
+}
+
+/// Makes a value again, and first what that needs, without recursion: replays
+/// can be as long as the graph is deep.
+bool Executor::materialize(ValueId value) {
+  struct Frame {
+    NodeId node;
+    size_t next;
+  };
+  std::vector<Frame> frames;
+  auto open = [&](ValueId v) {
+    NodeId node = problem.producer[v];
+    if (node < 0 || !ran[node] || !mayRun(node)) {
+      blockedValue = v;
+      return false;
+    }
+    frames.push_back({node, 0});
+    return true;
+  };
+  if (!open(value))
+    return false;
+  while (!frames.empty()) {
+    Frame &frame = frames.back();
+    auto reads = problem.reads[frame.node];
+    if (frame.next < reads.size()) {
+      ValueId v = reads[frame.next];
+      if (valid[v]) {
+        ++pins[problem.root[v]];
+        ++frame.next;
+      } else if (frames.size() > size_t(problem.numNodes) || !open(v)) {
+        return false;
+      }
+      continue;
+    }
+    NodeId node = frame.node;
+    frames.pop_back();
+    for (ValueId v : problem.outputs[node])
+      ++pins[problem.root[v]];
+    emit(node, false);
+    pinReads(node, -1);
+    for (ValueId v : problem.reads[node])
+      releaseIfDone(problem.root[v]);
+    // The value itself is pinned by whoever asked for it, at once.
+    for (ValueId v : problem.outputs[node])
+      --pins[problem.root[v]];
+  }
+  return true;
+}
+
+int64_t Executor::takenOver(NodeId node) const {
+  int64_t sum = 0;
+  for (auto [i, o] : problem.pairs[node]) {
+    bool ends =
+        pins[i] <= 1 && nextUse(i) <= now &&
+        (pointer[i] + 1 >= int32_t(uses[i].size()) || nextUse(i) == never) &&
+        resident[i];
+    if (ends)
+      return problem.bytes[o];
+  }
+  return sum;
+}
+
+void Executor::emit(NodeId node, bool first) {
+  int64_t need = problem.workspace[node];
+  for (ValueId v : problem.outputs[node])
+    if (problem.base[v] < 0 && !resident[v])
+      need += problem.bytes[v];
+  makeRoom(need - (first ? takenOver(node) : 0));
+  steps.push_back(node);
+  ran[node] = 1;
+  for (ValueId v : problem.outputs[node]) {
+    valid[v] = 1;
+    if (problem.base[v] < 0)
+      setResident(v);
+  }
+}
+
+bool Executor::evictable(ValueId storage) const {
+  if (pins[storage] || keep[storage] || problem.initial[storage] ||
+      problem.endLive[storage] || problem.bytes[storage] == 0)
+    return false;
+  NodeId node = problem.producer[storage];
+  if (!problem.recompute[node])
+    return false;
+  int32_t next = nextUse(storage);
+  if (next == never)
+    return true;
+  for (NodeId blocker : problem.blockers[node])
+    if (place[blocker] < next || ran[blocker])
+      return false;
+  std::vector<ValueId> stack{storage};
+  while (!stack.empty()) {
+    ValueId v = stack.back();
+    stack.pop_back();
+    for (ValueId view : problem.views[v]) {
+      NodeId maker = problem.producer[view];
+      if (!valid[view])
+        continue;
+      if (problem.endLive[view])
+        return false;
+      if (!problem.recompute[maker])
+        return false;
+      for (NodeId blocker : problem.blockers[maker])
+        if (place[blocker] < next || ran[blocker])
+          return false;
+      stack.push_back(view);
+    }
+  }
+  return true;
+}
+
+/// Cost of making the storage again from what is there, looked at over a
+/// bounded number of nodes.
+double Executor::chainCost(ValueId storage) {
+  double sum = 0;
+  int budget = 32;
+  ++stamp;
+  std::vector<ValueId> stack{storage};
+  mark[storage] = stamp;
+  while (!stack.empty() && budget-- > 0) {
+    ValueId v = stack.back();
+    stack.pop_back();
+    NodeId node = problem.producer[v];
+    if (node < 0)
+      continue;
+    sum += problem.cost[node];
+    for (ValueId r : problem.reads[node])
+      if (!valid[r] && mark[r] != stamp) {
+        mark[r] = stamp;
+        stack.push_back(r);
+      }
+  }
+  return sum;
+}
+
+double Executor::score(ValueId storage) {
+  int32_t next = nextUse(storage);
+  double distance =
+      next == never ? 4.0 * problem.numNodes : std::max(1, next - now);
+  return std::pow(chainCost(storage) + 1e-12, options.costPower) /
+         (std::pow(double(problem.bytes[storage]), options.bytesPower) *
+          std::pow(distance, options.distancePower));
+}
+
+void Executor::makeRoom(int64_t bytes) {
+  if (load + bytes <= options.budget)
+    return;
+  // One ranking serves all evictions of this call.
+  std::vector<std::pair<double, ValueId>> candidates;
+  for (ValueId r : residents)
+    if (evictable(r))
+      candidates.push_back({score(r), r});
+  std::sort(candidates.begin(), candidates.end());
+  for (auto [key, r] : candidates) {
+    if (load + bytes <= options.budget)
+      return;
+    release(r);
+  }
+}
+
+std::optional<std::vector<NodeId>> Executor::run() {
+  reset();
+  for (now = 0; now < problem.numNodes; ++now) {
+    NodeId node = order[now];
+    for (ValueId v : problem.reads[node]) {
+      if (!valid[v] && !materialize(v))
+        return std::nullopt;
+      ++pins[problem.root[v]];
+    }
+    if (!mayRun(node))
+      return std::nullopt;
+    emit(node, true);
+    if (steps.size() > size_t(problem.numNodes) * 12 + 1000)
+      return std::nullopt; // Thrashes: the budget is hopeless for this rule.
+    for (ValueId v : problem.reads[node]) {
+      ValueId r = problem.root[v];
+      --pins[r];
+      if (nextUse(r) == now)
+        ++pointer[r];
+    }
+    for (ValueId v : problem.reads[node]) {
+      releaseIfDone(problem.root[v]);
+      dropIfPlanned(problem.root[v]);
+    }
+    for (ValueId v : problem.outputs[node]) {
+      releaseIfDone(problem.root[v]);
+      dropIfPlanned(problem.root[v]);
+    }
+  }
+  return steps;
+}
+
+} // namespace
+
+std::optional<std::vector<NodeId>>
+ckopt::planner::execute(const Problem &problem,
+                        const std::vector<NodeId> &order,
+                        const ExecutorOptions &options) {
+  Executor executor(problem, order, options);
+  // A value that cannot be made again when it is needed must be kept.
+  for (int attempt = 0; attempt < 64; ++attempt) {
+    std::optional<std::vector<NodeId>> steps = executor.run();
+    if (steps || executor.blockedValue < 0)
+      return steps;
+    ValueId storage = problem.root[executor.blockedValue];
+    if (executor.keep[storage])
+      return std::nullopt;
+    executor.keep[storage] = 1;
+    executor.blockedValue = -1;
+  }
+  return std::nullopt;
+}

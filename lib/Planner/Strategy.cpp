@@ -1,0 +1,29 @@
+//===- Strategy.cpp - the table of strategies -----------------------------===//
+#include "Strategy.h"
+
+using namespace ckopt::planner;
+
+namespace {
+/// Orders alone, no recomputation.
+void runNone(StrategyContext &context) {
+  for (const std::vector<NodeId> &order : context.orders)
+    context.report(order);
+}
+} // namespace
+
+const std::vector<Strategy> &ckopt::planner::strategies() {
+  static const std::vector<Strategy> table = {
+      {"none", runNone, true},
+      {"greedy", runGreedy, true},
+      {"segments", runSegments, true},
+      {"local-search", runLocalSearch, true},
+  };
+  return table;
+}
+
+std::vector<std::string> ckopt::planner::strategyNames() {
+  std::vector<std::string> names{"auto"};
+  for (const Strategy &strategy : strategies())
+    names.push_back(strategy.name);
+  return names;
+}
