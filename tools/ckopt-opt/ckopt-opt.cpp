@@ -1,5 +1,7 @@
 //===- ckopt-opt.cpp - every pass on IR files, as mlir-opt ----------------===//
+#include "TestPasses.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
+#include "ckopt/Reference/Folding.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
@@ -9,7 +11,9 @@ int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   registry.insert<ckopt::CkoptDialect, mlir::func::FuncDialect,
                   mlir::arith::ArithDialect>();
+  ckopt::registerReferenceFolding(registry);
   mlir::registerTransformsPasses();
+  ckopt::registerTestPasses();
   return mlir::asMainReturnCode(
       mlir::MlirOptMain(argc, argv, "ckopt optimizer driver\n", registry));
 }
