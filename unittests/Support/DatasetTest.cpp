@@ -1,0 +1,247 @@
+//===- DatasetTest.cpp - data, right and wrong, and the order of it -------===//
+#include "ckopt/Support/Dataset.h"
+#include "TestFiles.h"
+#include "ckopt/Support/Npz.h"
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+using namespace ckopt;
+
+static FieldSpec imageSpec() {
+  FieldSpec spec;
+  spec.name = "x";
+  spec.array = "images";
+  spec.shape = std::vector<int64_t>{1, 8, 8};
+  return spec;
+}
+static FieldSpec labelSpec(int64_t classes = 10) {
+  FieldSpec spec;
+  spec.name = "target";
+  spec.array = "labels";
+  spec.dtype = DType::I64;
+  spec.shape = std::vector<int64_t>{};
+  spec.classes = classes;
+  return spec;
+}
+static std::string digits() {
+  return std::string(CKOPT_TEST_DATA) + "/digits.npz";
+}
+
+/// Two images of two pixels with labels 0 and 2.
+static TensorMap tiny() {
+  TensorMap map;
+  map.insert("images", HostTensor::of<float>({3, 2}, {1, 2, 3, 4, 5, 6}));
+  map.insert("labels", HostTensor::of<int32_t>({3}, {0, 2, 1}));
+  return map;
+}
+static std::vector<FieldSpec> tinySpecs() {
+  std::vector<FieldSpec> specs = {imageSpec(), labelSpec(3)};
+  specs[0].shape = std::vector<int64_t>{2};
+  return specs;
+}
+static std::string errorOf(const TensorMap &map) {
+  return textOf(Dataset::fromTensors(map, tinySpecs(), "d.npz"));
+}
+
+TEST(Dataset, Mappings) {
+  auto two = valueOf(parseArrayMappings("x=images, mask = m", "--inputs"));
+  ASSERT_EQ(two.size(), 2u);
+  EXPECT_EQ(two[0].name, "x");
+  EXPECT_EQ(two[0].array, "images");
+  EXPECT_EQ(two[1].name, "mask");
+  EXPECT_EQ(two[1].array, "m");
+  EXPECT_EQ(valueOf(parseArrayMappings("labels", "--targets"))[0].array,
+            "labels");
+  for (const char *text : {"", "=a", "a=", "a,,b", ","})
+    expectContains(textOf(parseArrayMappings(text, "--inputs")),
+                   "--inputs: '" + std::string(text) + "' is not a list");
+  expectContains(textOf(parseArrayMappings("x=a,x=b", "--inputs")),
+                 "'x' is given twice");
+}
+
+TEST(Dataset, LoadsTheDigits) {
+  Dataset data = valueOf(Dataset::load(digits(), {imageSpec(), labelSpec()}));
+  EXPECT_EQ(data.numSamples(), 1797);
+  EXPECT_EQ(data.sampleElements(0), 64);
+  EXPECT_EQ(data.tensor(0).dtype(), DType::U8) << "kept small in memory";
+  HostTensor batch = data.batch(0, {5, 0, 1796});
+  EXPECT_EQ(batch.typeString(), "f32 [3, 1, 8, 8]");
+  for (int64_t i = 0; i < 64; ++i) {
+    EXPECT_EQ(batch.getDouble(i), data.tensor(0).getDouble(5 * 64 + i));
+    EXPECT_EQ(batch.getDouble(128 + i),
+              data.tensor(0).getDouble(1796 * 64 + i));
+  }
+  EXPECT_EQ(data.batch(1, {7}).getInt(0), data.tensor(1).getInt(7));
+}
+
+TEST(Dataset, ReportsAllThatIsWrongAtOnce) {
+  FieldSpec image = imageSpec();
+  image.shape = std::vector<int64_t>{3, 32, 32};
+  FieldSpec missing = labelSpec();
+  missing.array = "target";
+  const std::string text =
+      textOf(Dataset::load(digits(), {image, missing, labelSpec(5)}));
+  expectContains(text, "no array 'target'; the file has images, labels");
+  expectContains(text, "holds samples of shape [1, 8, 8], but 'x' takes "
+                       "[3, 32, 32]");
+  expectContains(text, "has the label 5, but the model has 5 classes (0 to 4)");
+}
+
+TEST(Dataset, CountsMustAgree) {
+  TensorMap map = tiny();
+  map.set("labels", HostTensor::of<int32_t>({2}, {0, 1}));
+  expectContains(errorOf(map), "d.npz: array 'labels' holds 2 samples, array "
+                               "'images' holds 3");
+  map.set("labels", HostTensor::scalar(int32_t(1)));
+  expectContains(errorOf(map), "is a single number");
+}
+
+TEST(Dataset, EmptyDataIsAnError) {
+  TensorMap map = tiny();
+  map.set("images", HostTensor(DType::F32, {0, 2}));
+  map.set("labels", HostTensor(DType::I32, {0}));
+  expectContains(errorOf(map), "array 'images' is empty: it holds no samples");
+}
+
+TEST(Dataset, ValuesThatAreNotFinite) {
+  TensorMap map = tiny();
+  map.find("images")->setDouble(3, NAN);
+  expectContains(errorOf(map), "array 'images': sample 1, element [1] is not a "
+                               "number (NaN)");
+  map.find("images")->setDouble(3, -INFINITY);
+  expectContains(errorOf(map), "sample 1, element [1] is infinite");
+}
+
+TEST(Dataset, LabelsOutOfRange) {
+  TensorMap map = tiny();
+  map.find("labels")->setDouble(2, -1);
+  expectContains(errorOf(map), "array 'labels': sample 2 has the label -1");
+  expectContains(errorOf(map), "use an ignore index");
+  std::vector<FieldSpec> specs = tinySpecs();
+  specs[1].ignoreIndex = -1;
+  EXPECT_EQ(textOf(Dataset::fromTensors(map, specs, "d")), "");
+  map.find("labels")->setDouble(2, 3);
+  expectContains(textOf(Dataset::fromTensors(map, specs, "d")),
+                 "; ignored is -1");
+  map.set("labels", HostTensor(DType::F32, {3}));
+  expectContains(errorOf(map), "labels of classes must be integers");
+}
+
+TEST(Dataset, TypesThatDoNotConvert) {
+  TensorMap map = tiny();
+  std::vector<FieldSpec> specs = tinySpecs();
+  specs[0].dtype = DType::I64;
+  expectContains(textOf(Dataset::fromTensors(map, specs, "d")),
+                 "d: array 'images' for 'x': cannot convert f32 to i64");
+  specs[0].dtype = DType::F32;
+  map.set("images", HostTensor::of<double>({3, 2}, {1, 2, 3, 1e300, 5, 6}));
+  expectContains(textOf(Dataset::fromTensors(map, specs, "d")),
+                 "element [1, 1]");
+}
+
+TEST(Dataset, ConstantsHaveNoBatch) {
+  TensorMap map = tiny();
+  map.insert("mask", HostTensor::of<uint8_t>({2, 2}, {1, 0, 1, 1}));
+  std::vector<FieldSpec> specs = tinySpecs();
+  FieldSpec mask;
+  mask.name = mask.array = "mask";
+  mask.batched = false;
+  mask.shape = std::vector<int64_t>{2, 2};
+  specs.push_back(mask);
+  Dataset data = valueOf(Dataset::fromTensors(map, specs, "d"));
+  EXPECT_EQ(data.numSamples(), 3);
+  HostTensor batch = data.batch(2, {0, 1, 2});
+  EXPECT_EQ(batch.typeString(), "f32 [2, 2]");
+  EXPECT_EQ(batch.getDouble(3), 1);
+}
+
+TEST(Dataset, Holdout) {
+  DataSplit split = valueOf(splitHoldout(1797, 0.2, 1));
+  EXPECT_EQ(split.holdout.size(), 359u);
+  EXPECT_EQ(split.train.size(), 1438u);
+  std::set<int64_t> all(split.train.begin(), split.train.end());
+  all.insert(split.holdout.begin(), split.holdout.end());
+  EXPECT_EQ(all.size(), 1797u);
+  EXPECT_TRUE(std::is_sorted(split.train.begin(), split.train.end()));
+  EXPECT_EQ(valueOf(splitHoldout(1797, 0.2, 1)).holdout, split.holdout);
+  EXPECT_NE(valueOf(splitHoldout(1797, 0.2, 2)).holdout, split.holdout);
+  EXPECT_EQ(valueOf(splitHoldout(10, 0.3, 1)).holdout.size(), 3u);
+  EXPECT_EQ(valueOf(splitHoldout(10, 0, 1)).train.size(), 10u);
+  for (double fraction : {-0.1, 1.0, 2.0, double(NAN)})
+    EXPECT_EQ(codeOf(splitHoldout(10, fraction, 1)), ExitUsage);
+  expectContains(textOf(splitHoldout(3, 0.1, 1)), "one part empty");
+}
+
+static std::vector<int64_t> someSamples(int64_t count) {
+  std::vector<int64_t> samples;
+  for (int64_t i = 0; i < count; ++i)
+    samples.push_back(100 + i);
+  return samples;
+}
+
+TEST(Batches, EpochsArePermutationsWithoutTheRest) {
+  BatchIterator batches = valueOf(BatchIterator::create(someSamples(10), 3, 5));
+  EXPECT_EQ(batches.batchesPerEpoch(), 3);
+  EXPECT_EQ(batches.droppedPerEpoch(), 1);
+  std::vector<std::vector<int64_t>> epochs;
+  for (int64_t epoch = 0; epoch < 3; ++epoch) {
+    std::vector<int64_t> seen;
+    for (int64_t b = 0; b < 3; ++b) {
+      EXPECT_EQ(batches.position(), (DataPosition{epoch, 3 * b}));
+      auto batch = batches.next();
+      EXPECT_EQ(batch.size(), 3u);
+      seen.insert(seen.end(), batch.begin(), batch.end());
+    }
+    std::set<int64_t> distinct(seen.begin(), seen.end());
+    EXPECT_EQ(distinct.size(), 9u);
+    EXPECT_GE(*distinct.begin(), 100);
+    EXPECT_LT(*distinct.rbegin(), 110);
+    epochs.push_back(seen);
+  }
+  EXPECT_NE(epochs[0], epochs[1]);
+  EXPECT_NE(epochs[1], epochs[2]);
+}
+
+TEST(Batches, AResumedRunSeesTheSameBatches) {
+  for (int64_t batchSize : {1, 3, 5, 10}) {
+    std::vector<std::vector<int64_t>> whole;
+    std::vector<DataPosition> places;
+    BatchIterator batches =
+        valueOf(BatchIterator::create(someSamples(10), batchSize, 5));
+    for (int i = 0; i < 25; ++i) {
+      places.push_back(batches.position());
+      whole.push_back(batches.next().vec());
+    }
+    for (size_t from = 0; from < whole.size(); ++from) {
+      BatchIterator resumed = valueOf(
+          BatchIterator::create(someSamples(10), batchSize, 5, places[from]));
+      for (size_t i = from; i < whole.size(); ++i)
+        ASSERT_EQ(resumed.next().vec(), whole[i]) << from << ' ' << i;
+    }
+  }
+}
+
+TEST(Batches, BadStarts) {
+  expectContains(textOf(BatchIterator::create(someSamples(3), 4, 1)),
+                 "3 training samples do not fill one batch of 4");
+  EXPECT_EQ(codeOf(BatchIterator::create(someSamples(3), 0, 1)), ExitUsage);
+  for (DataPosition start : {DataPosition{-1, 0}, DataPosition{0, -3},
+                             DataPosition{0, 2}, DataPosition{0, 12}})
+    expectContains(textOf(BatchIterator::create(someSamples(10), 3, 1, start)),
+                   "no batch begins at");
+  EXPECT_EQ(
+      valueOf(BatchIterator::create(someSamples(10), 3, 1, {0, 9})).position(),
+      (DataPosition{1, 0}));
+}
+
+TEST(Batches, EvaluationPadsAndMasks) {
+  std::vector<EvalBatch> batches = evaluationBatches({4, 5, 6, 7, 8}, 3);
+  ASSERT_EQ(batches.size(), 2u);
+  EXPECT_EQ(batches[0].indices, (std::vector<int64_t>{4, 5, 6}));
+  EXPECT_EQ(batches[0].mask, (std::vector<uint8_t>{1, 1, 1}));
+  EXPECT_EQ(batches[1].indices, (std::vector<int64_t>{7, 8, 7}));
+  EXPECT_EQ(batches[1].mask, (std::vector<uint8_t>{1, 1, 0}));
+  EXPECT_EQ(batches[1].valid, 2);
+  EXPECT_TRUE(evaluationBatches({}, 3).empty());
+}
