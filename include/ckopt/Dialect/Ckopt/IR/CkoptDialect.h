@@ -24,10 +24,15 @@ namespace attrs {
 inline constexpr llvm::StringLiteral kName = "ckopt.name";
 inline constexpr llvm::StringLiteral kRole = "ckopt.role";
 inline constexpr llvm::StringLiteral kInit = "ckopt.init";
+inline constexpr llvm::StringLiteral kFanIn = "ckopt.fan_in";
+inline constexpr llvm::StringLiteral kFanOut = "ckopt.fan_out";
 inline constexpr llvm::StringLiteral kUpdates = "ckopt.updates";
 inline constexpr llvm::StringLiteral kOffset = "ckopt.offset";
 inline constexpr llvm::StringLiteral kArenaBytes = "ckopt.arena_bytes";
 inline constexpr llvm::StringLiteral kClone = "ckopt.clone";
+/// On kernel calls: number of the node in the step before remat; a recomputed
+/// clone has its original's.
+inline constexpr llvm::StringLiteral kNode = "ckopt.node";
 inline constexpr llvm::StringLiteral kKernel = "ckopt.kernel";
 } // namespace attrs
 

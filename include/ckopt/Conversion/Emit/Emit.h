@@ -1,0 +1,66 @@
+//===- Emit.h - from the LLVM dialect to running code -----------*- C++ -*-===//
+//
+// One way to machine code for the JIT and for files: LLVM IR, optimized for one
+// CPU, to an object in memory. The JIT links that object into this process; a
+// shared library is the same object linked by lld. So both run the same bytes.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_CONVERSION_EMIT_EMIT_H
+#define CKOPT_CONVERSION_EMIT_EMIT_H
+
+#include "ckopt/Conversion/StepToLLVM/StepToLLVM.h"
+#include "ckopt/Runtime/ckrt.h"
+#include "llvm/Support/Error.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace ckopt {
+
+/// What the code is compiled for.
+struct TargetOptions {
+  std::string cpu = "native"; ///< an LLVM CPU name, or "native"
+  unsigned optLevel = 2;      ///< 0 to 3
+};
+
+/// CPU features of this machine that generated code will use, by their names in
+/// /proc/cpuinfo, and the widest vectors that it should use.
+struct HostFeatures {
+  std::vector<std::string> features;
+  unsigned vectorBits = 128;
+};
+HostFeatures hostFeatures();
+
+/// First bytes of tensors that the artifact carries (Manifest's dataOffset).
+using ArtifactData = std::vector<char>;
+
+/// Compiles to an object file in memory with the symbols that ckrt loads:
+/// the functions, ckopt_manifest, ckopt_manifest_size, ckopt_data,
+/// ckopt_data_size. Consumes `lowered.module`.
+llvm::Expected<std::vector<char>> emitObject(LoweredStep &lowered,
+                                             const ArtifactData &data,
+                                             const TargetOptions &target);
+
+/// Links the object to a shared library at `path` (temporary name, renamed).
+llvm::Error linkSharedLibrary(const std::vector<char> &object,
+                              const std::string &path);
+
+/// An object linked into this process, loaded as a program of the runtime.
+class JitProgram {
+public:
+  static llvm::Expected<std::unique_ptr<JitProgram>>
+  create(const std::vector<char> &object);
+  ~JitProgram();
+  ckrt_program *program() const { return loaded; }
+
+private:
+  struct Impl;
+  JitProgram();
+  std::unique_ptr<Impl> impl;
+  ckrt_program *loaded = nullptr;
+};
+
+} // namespace ckopt
+
+#endif // CKOPT_CONVERSION_EMIT_EMIT_H

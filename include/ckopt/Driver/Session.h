@@ -1,0 +1,72 @@
+//===- Session.h - a loaded step, from the host's side ----------*- C++ -*-===//
+//
+// Owns a runtime session and moves host tensors in and out of its arena by name
+// and role; errors are llvm::Error with exit codes.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_DRIVER_SESSION_H
+#define CKOPT_DRIVER_SESSION_H
+
+#include "ckopt/Runtime/Manifest.h"
+#include "ckopt/Runtime/ckrt.h"
+#include "ckopt/Support/HostTensor.h"
+#include "llvm/Support/Error.h"
+
+#include <memory>
+#include <vector>
+
+namespace ckopt {
+
+/// Host and runtime element types name the same things.
+DType hostType(runtime::DType type);
+ckrt_dtype runtimeCode(DType type);
+
+struct SessionOptions {
+  bool measurePeak = true; ///< fill the arena with a pattern first
+  bool countAllocations = false;
+  bool checkFinite = false; ///< needs an instrumented step
+  bool verifyRemat = false; ///< the same
+  bool keepValues = false;  ///< verifyRemat with copies
+};
+
+class Session {
+public:
+  static llvm::Expected<std::unique_ptr<Session>>
+  create(ckrt_program *program, const SessionOptions &options = {});
+  ~Session();
+  Session(const Session &) = delete;
+
+  const runtime::Manifest &manifest() const { return *info; }
+  ckrt_session *handle() const { return session; }
+
+  /// Indices of all tensors with the role, in the manifest's order.
+  std::vector<int64_t> tensors(runtime::TensorRole role) const;
+  /// Index of the tensor, or an error that says which there are.
+  llvm::Expected<int64_t> find(llvm::StringRef name) const;
+  const runtime::TensorInfo &info_of(int64_t index) const {
+    return info->tensors[size_t(index)];
+  }
+
+  llvm::Error write(int64_t index, const HostTensor &value);
+  llvm::Expected<HostTensor> read(int64_t index) const;
+  /// Sets every tensor of a role (seed, step, learning rate) to one value.
+  llvm::Error fill(runtime::TensorRole role, double value);
+
+  /// Weights from `values`; the rest by the init rules of the manifest from
+  /// `seed`. Optimizer state starts at zero.
+  llvm::Error initialize(const TensorMap &values, uint64_t seed);
+  /// Parameters, state and (if asked) optimizer state.
+  llvm::Expected<TensorMap> weights(bool optimizerState) const;
+
+  llvm::Error run(const char *function);
+  llvm::Expected<int64_t> measuredPeak() const;
+
+private:
+  Session() = default;
+  ckrt_session *session = nullptr;
+  const runtime::Manifest *info = nullptr;
+};
+
+} // namespace ckopt
+
+#endif // CKOPT_DRIVER_SESSION_H

@@ -1,0 +1,82 @@
+//===- Training.h - the loop around a compiled step -------------*- C++ -*-===//
+//
+// Feeds batches, runs steps, evaluates, writes checkpoints. The order of
+// samples is a function of (seed, epoch), dropout of (seed, step, site,
+// element), the learning rate of the step: a resumed run continues with the
+// bits of an unbroken one.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_DRIVER_TRAINING_H
+#define CKOPT_DRIVER_TRAINING_H
+
+#include "ckopt/Driver/Session.h"
+#include "ckopt/Support/Checkpoint.h"
+#include "ckopt/Support/Dataset.h"
+#include "ckopt/Support/Metrics.h"
+#include "ckopt/Support/Schedule.h"
+
+#include <functional>
+#include <string>
+
+namespace ckopt {
+
+struct DataOptions {
+  std::string path;    ///< .npz
+  std::string inputs;  ///< "x=images,mask=m": model input = array
+  std::string targets; ///< array
+  std::string loss;    ///< "cross_entropy", "mse" or "" (model ends in a loss)
+  int64_t ignoreIndex = -100;
+};
+
+struct TrainOptions {
+  int64_t epochs = 1;
+  int64_t maxSteps = 0; ///< 0: as many as the epochs have
+  uint64_t seed = 0;
+  double holdout = 0; ///< fraction kept for evaluation
+  LearningRateSchedule schedule;
+  std::string checkpoint;      ///< written at the end of each epoch; "": none
+  int64_t checkpointEvery = 0; ///< steps; 0: each epoch
+  std::string resume;
+  StringMetadata identity; ///< options that a resumed run must share
+  bool progress = true;
+};
+
+struct TrainResult {
+  int64_t steps = 0;
+  double firstLoss = 0, finalLoss = 0; ///< of the step's own precision
+  std::vector<double> losses;          ///< one a step
+  MetricSums evaluation;               ///< on the held-out samples
+  int64_t evaluated = 0;
+  double stepSeconds = 0;   ///< median, without feeding
+  int64_t measuredPeak = 0; ///< bytes
+  int64_t droppedPerEpoch = 0;
+};
+
+/// The batch size that the step was compiled for.
+int64_t batchSize(const runtime::Manifest &manifest);
+
+/// Loads the arrays that the step's inputs and targets want. With `classes`
+/// labels are checked against it.
+llvm::Expected<Dataset> loadDataset(const Session &session,
+                                    const DataOptions &options);
+
+/// Trains; the session holds the initial weights.
+llvm::Expected<TrainResult> train(Session &session, const Dataset &data,
+                                  const DataOptions &dataOptions,
+                                  const TrainOptions &options);
+
+/// Metrics of the "eval" function on samples, the last batch padded and masked.
+llvm::Expected<MetricSums> evaluate(Session &session, const Dataset &data,
+                                    const DataOptions &dataOptions,
+                                    llvm::ArrayRef<int64_t> samples);
+
+/// Writes one batch of samples to the step's inputs and targets.
+llvm::Error feed(Session &session, const Dataset &data,
+                 llvm::ArrayRef<int64_t> samples);
+
+/// The loss of the step that ran last.
+llvm::Expected<double> readLoss(const Session &session);
+
+} // namespace ckopt
+
+#endif // CKOPT_DRIVER_TRAINING_H

@@ -1,0 +1,77 @@
+//===- Pipelines.h - the named phases of a compilation ----------*- C++ -*-===//
+//
+// A compilation is a list of phases; each is a textual pass pipeline that
+// ckopt-opt runs just as well, so what the driver does can be repeated, stopped
+// and looked at anywhere. docs/architecture.md describes what holds after each.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_PIPELINES_PIPELINES_H
+#define CKOPT_PIPELINES_PIPELINES_H
+
+#include "ckopt/Support/ByteSize.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/Support/Error.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ckopt {
+
+/// How parameters change; names and defaults as in PyTorch.
+struct OptimizerOptions {
+  std::string kind =
+      "sgd"; ///< "sgd", "adam", "adamw"; "": gradients are results
+  double momentum = 0, dampening = 0;
+  bool nesterov = false;
+  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
+  double weightDecay = 0;
+  double clipNorm = 0; ///< 0: none
+  int64_t accumulate = 1;
+};
+
+/// All that decides what is computed, and under which budget it is planned.
+struct StepOptions {
+  std::string loss; ///< "cross_entropy", "mse"; "": the model ends in one
+  int64_t ignoreIndex = -100;
+  int64_t classAxis = -1; ///< -1: by the rule in docs/architecture.md
+  OptimizerOptions optimizer;
+  bool evaluation = true;   ///< also make @eval
+  bool forwardOnly = false; ///< @eval alone, no training step
+  std::string layout = "channels-last";
+  int32_t threads = 1;
+  unsigned vectorBits = 512;
+  MemoryBudget budget;
+  std::string strategy = "auto";
+  double timeLimit = 60; ///< seconds, for the planner
+};
+
+struct Phase {
+  std::string name;     ///< "autodiff"
+  std::string pipeline; ///< "builtin.module(...)"
+  std::string summary;
+};
+
+/// The phases after import and before lowering, in order.
+std::vector<Phase> buildPhases(const StepOptions &options);
+
+struct PhaseControl {
+  std::string from, to; ///< phase names; empty: all
+  std::string dumpDirectory;
+  bool verbose = false; ///< a line a phase on stderr
+};
+
+/// Runs the phases on the module. Failure: diagnostics have been emitted; the
+/// returned error says in which phase.
+llvm::Error runPhases(mlir::ModuleOp module, const std::vector<Phase> &phases,
+                      const PhaseControl &control);
+
+/// Registers all passes and pipelines of ckopt, and upstream ones that the
+/// phases use, for textual pipelines.
+void registerAllPasses();
+/// Adds the dialects and external models that the phases need.
+void registerAllDialects(mlir::DialectRegistry &registry);
+
+} // namespace ckopt
+
+#endif // CKOPT_PIPELINES_PIPELINES_H

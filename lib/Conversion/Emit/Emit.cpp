@@ -1,0 +1,179 @@
+//===- Emit.cpp - from the LLVM dialect to an object ----------------------===//
+//
+// Translates to LLVM IR, adds the manifest and the data as constant arrays,
+// runs LLVM's standard pipeline for the target CPU and emits a position
+// independent object. Nothing in the pipeline may change rounding: no fast-math
+// flags are set anywhere, and FP contraction is off.
+//
+//===----------------------------------------------------------------------===//
+#include "ckopt/Conversion/Emit/Emit.h"
+#include "ckopt/Support/Error.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/Analysis/CGSCCPassManager.h"
+#include "llvm/Analysis/LoopAnalysisManager.h"
+#include "llvm/Analysis/TargetTransformInfo.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/IR/Verifier.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/Target/TargetOptions.h"
+#include "llvm/TargetParser/Host.h"
+
+using namespace ckopt;
+
+/// LLVM's names of features that generated code can use, with the names that
+/// /proc/cpuinfo gives them.
+static constexpr std::pair<llvm::StringLiteral, llvm::StringLiteral>
+    knownFeatures[] = {{"avx", "avx"},           {"avx2", "avx2"},
+                       {"fma", "fma"},           {"f16c", "f16c"},
+                       {"bmi2", "bmi2"},         {"avx512f", "avx512f"},
+                       {"avx512bw", "avx512bw"}, {"avx512dq", "avx512dq"},
+                       {"avx512vl", "avx512vl"}, {"avx512cd", "avx512cd"}};
+
+HostFeatures ckopt::hostFeatures() {
+  HostFeatures result;
+  llvm::StringMap<bool> host = llvm::sys::getHostCPUFeatures();
+  for (auto [name, shown] : knownFeatures)
+    if (host.lookup(name))
+      result.features.push_back(shown.str());
+  if (host.lookup("avx512f"))
+    result.vectorBits = 512;
+  else if (host.lookup("avx"))
+    result.vectorBits = 256;
+  return result;
+}
+
+static llvm::Expected<std::unique_ptr<llvm::TargetMachine>>
+makeTargetMachine(const TargetOptions &options) {
+  llvm::InitializeNativeTarget();
+  llvm::InitializeNativeTargetAsmPrinter();
+  llvm::Triple triple(llvm::sys::getProcessTriple());
+  std::string error, features;
+  const llvm::Target *target =
+      llvm::TargetRegistry::lookupTarget(triple, error);
+  if (!target)
+    return makeError(ExitInternal,
+                     "no code generator for this machine: " + error);
+  std::string cpu = options.cpu;
+  if (cpu == "native") {
+    // The CPU's name tunes; the features say what may be used, since a virtual
+    // machine may hide some of what the name implies.
+    cpu = llvm::sys::getHostCPUName().str();
+    std::vector<std::string> list;
+    for (const auto &feature : llvm::sys::getHostCPUFeatures())
+      list.push_back((feature.second ? "+" : "-") + feature.first().str());
+    llvm::sort(list);
+    features = llvm::join(list, ",");
+  }
+  llvm::TargetOptions targetOptions;
+  targetOptions.AllowFPOpFusion = llvm::FPOpFusion::Strict;
+  std::unique_ptr<llvm::TargetMachine> machine(target->createTargetMachine(
+      triple, cpu, features, targetOptions, llvm::Reloc::PIC_, std::nullopt,
+      options.optLevel >= 3 ? llvm::CodeGenOptLevel::Aggressive
+                            : llvm::CodeGenOptLevel::Default));
+  if (!machine)
+    return makeError(ExitInternal,
+                     "cannot generate code for CPU '" + cpu + "'");
+  return machine;
+}
+
+/// Adds a constant array of bytes and its size as `name` and `name`_size.
+static void addBlob(llvm::Module &module, llvm::StringRef name,
+                    llvm::ArrayRef<char> bytes) {
+  llvm::LLVMContext &context = module.getContext();
+  auto *data = llvm::ConstantDataArray::getString(
+      context, llvm::StringRef(bytes.data(), bytes.size()), false);
+  auto *blob =
+      new llvm::GlobalVariable(module, data->getType(), true,
+                               llvm::GlobalValue::ExternalLinkage, data, name);
+  blob->setAlignment(llvm::Align(64));
+  auto *size =
+      llvm::ConstantInt::get(llvm::Type::getInt64Ty(context), bytes.size());
+  new llvm::GlobalVariable(module, size->getType(), true,
+                           llvm::GlobalValue::ExternalLinkage, size,
+                           name + "_size");
+}
+
+static void optimize(llvm::Module &module, llvm::TargetMachine &machine,
+                     unsigned level) {
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager sccs;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PipelineTuningOptions tuning;
+  // Kernels are vectorized when they are written; LLVM's own vectorizers would
+  // only spend time, and could not be told to keep the bits.
+  tuning.LoopVectorization = false;
+  tuning.SLPVectorization = false;
+  llvm::PassBuilder builder(&machine, tuning);
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(sccs);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, sccs, modules);
+  auto manager = builder.buildPerModuleDefaultPipeline(
+      level == 0   ? llvm::OptimizationLevel::O0
+      : level == 1 ? llvm::OptimizationLevel::O1
+      : level == 2 ? llvm::OptimizationLevel::O2
+                   : llvm::OptimizationLevel::O3);
+  manager.run(module, modules);
+}
+
+/// Everything but the entry points is private to the object.
+static void setLinkage(llvm::Module &module,
+                       const runtime::Manifest &manifest) {
+  for (llvm::Function &function : module) {
+    if (function.isDeclaration())
+      continue;
+    bool entry = llvm::any_of(manifest.functions, [&](const auto &info) {
+      return function.getName() == info.symbol;
+    });
+    if (!entry)
+      function.setLinkage(llvm::GlobalValue::InternalLinkage);
+    function.addFnAttr("prefer-vector-width", "512");
+  }
+}
+
+llvm::Expected<std::vector<char>>
+ckopt::emitObject(LoweredStep &lowered, const ArtifactData &data,
+                  const TargetOptions &target) {
+  auto machine = makeTargetMachine(target);
+  if (!machine)
+    return machine.takeError();
+  mlir::MLIRContext *context = lowered.module->getContext();
+  mlir::DialectRegistry registry;
+  mlir::registerBuiltinDialectTranslation(registry);
+  mlir::registerLLVMDialectTranslation(registry);
+  context->appendDialectRegistry(registry);
+  llvm::LLVMContext llvmContext;
+  std::unique_ptr<llvm::Module> module =
+      mlir::translateModuleToLLVMIR(*lowered.module, llvmContext, "ckopt_step");
+  if (!module)
+    return makeError(ExitInternal, "translation to LLVM IR failed");
+  lowered.module = nullptr; // the largest part of the memory
+  module->setTargetTriple((*machine)->getTargetTriple());
+  module->setDataLayout((*machine)->createDataLayout());
+  setLinkage(*module, lowered.manifest);
+  std::vector<uint8_t> manifest = runtime::serialize(lowered.manifest);
+  addBlob(*module, "ckopt_manifest",
+          {reinterpret_cast<const char *>(manifest.data()), manifest.size()});
+  addBlob(*module, "ckopt_data", data);
+  std::string problem;
+  llvm::raw_string_ostream problems(problem);
+  if (llvm::verifyModule(*module, &problems))
+    return makeError(ExitInternal, "generated LLVM IR is invalid: " + problem);
+  optimize(*module, **machine, target.optLevel);
+  llvm::SmallVector<char, 0> buffer;
+  llvm::raw_svector_ostream stream(buffer);
+  llvm::legacy::PassManager codegen;
+  if ((*machine)->addPassesToEmitFile(codegen, stream, nullptr,
+                                      llvm::CodeGenFileType::ObjectFile))
+    return makeError(ExitInternal, "this target cannot emit object files");
+  codegen.run(*module);
+  return std::vector<char>(buffer.begin(), buffer.end());
+}

@@ -1,0 +1,74 @@
+//===- Jit.cpp - an object linked into this process -----------------------===//
+#include "ckopt/Conversion/Emit/Emit.h"
+#include "ckopt/Support/Error.h"
+#include "llvm/ExecutionEngine/Orc/ExecutionUtils.h"
+#include "llvm/ExecutionEngine/Orc/LLJIT.h"
+#include "llvm/Support/TargetSelect.h"
+
+using namespace ckopt;
+
+struct JitProgram::Impl {
+  std::unique_ptr<llvm::orc::LLJIT> jit;
+};
+
+JitProgram::JitProgram() : impl(std::make_unique<Impl>()) {}
+
+JitProgram::~JitProgram() {
+  if (loaded)
+    ckrt_program_destroy(loaded);
+}
+
+/// Address of a symbol of the linked object.
+template <typename T>
+static llvm::Expected<T> lookup(llvm::orc::LLJIT &jit, llvm::StringRef name) {
+  auto address = jit.lookup(name);
+  if (!address)
+    return address.takeError();
+  return address->toPtr<T>();
+}
+
+llvm::Expected<std::unique_ptr<JitProgram>>
+JitProgram::create(const std::vector<char> &object) {
+  llvm::InitializeNativeTarget();
+  llvm::InitializeNativeTargetAsmPrinter();
+  std::unique_ptr<JitProgram> result(new JitProgram);
+  auto jit = llvm::orc::LLJITBuilder().create();
+  if (!jit)
+    return jit.takeError();
+  result->impl->jit = std::move(*jit);
+  llvm::orc::LLJIT &lljit = *result->impl->jit;
+  auto process = llvm::orc::DynamicLibrarySearchGenerator::GetForCurrentProcess(
+      lljit.getDataLayout().getGlobalPrefix());
+  if (!process)
+    return process.takeError();
+  lljit.getMainJITDylib().addGenerator(std::move(*process));
+  if (llvm::Error error =
+          lljit.addObjectFile(llvm::MemoryBuffer::getMemBufferCopy(
+              llvm::StringRef(object.data(), object.size()), "ckopt_step")))
+    return std::move(error);
+
+  auto manifest = lookup<const char *>(lljit, "ckopt_manifest");
+  auto manifestSize = lookup<const uint64_t *>(lljit, "ckopt_manifest_size");
+  auto data = lookup<const char *>(lljit, "ckopt_data");
+  auto dataSize = lookup<const uint64_t *>(lljit, "ckopt_data_size");
+  if (!manifest || !manifestSize || !data || !dataSize)
+    return llvm::joinErrors(
+        llvm::joinErrors(manifest.takeError(), manifestSize.takeError()),
+        llvm::joinErrors(data.takeError(), dataSize.takeError()));
+  runtime::Manifest parsed;
+  std::string problem;
+  if (!runtime::parse(*manifest, **manifestSize, parsed, problem))
+    return makeError(ExitInternal, "own manifest does not parse: " + problem);
+  std::vector<ckrt_fn> functions;
+  for (const runtime::FunctionInfo &info : parsed.functions) {
+    auto function = lookup<ckrt_fn>(lljit, info.symbol);
+    if (!function)
+      return function.takeError();
+    functions.push_back(*function);
+  }
+  if (ckrt_program_load_memory(*manifest, **manifestSize, functions.data(),
+                               functions.size(), *data, **dataSize,
+                               &result->loaded) != CKRT_OK)
+    return makeError(ExitInternal, ckrt_last_error());
+  return result;
+}

@@ -1,0 +1,184 @@
+//===- ManifestBuilder.cpp - tensors and calls of a planned module --------===//
+//
+// Turns argument and result attributes into the tables that the runtime reads.
+// Linear in the number of ops and arguments.
+//
+//===----------------------------------------------------------------------===//
+#include "ManifestBuilder.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringSwitch.h"
+
+using namespace mlir;
+using namespace ckopt;
+
+FailureOr<ValueOffsets> ValueOffsets::read(func::FuncOp function) {
+  ValueOffsets result;
+  for (auto [i, argument] : llvm::enumerate(function.getArguments())) {
+    auto offset = function.getArgAttrOfType<IntegerAttr>(i, attrs::kOffset);
+    if (!offset)
+      return function.emitError()
+             << "argument " << i << " has no " << attrs::kOffset
+             << "; run plan-memory first";
+    result.offsets[argument] = offset.getInt();
+  }
+  for (Operation &op : function.getBody().front().without_terminator()) {
+    if (auto view = dyn_cast<ReshapeOp>(op)) {
+      result.offsets[view.getOutput()] = result.lookup(view.getInput());
+      continue;
+    }
+    auto call = dyn_cast<KernelCallOp>(op);
+    if (!call)
+      return op.emitError("only kernel calls and reshapes can be lowered; run "
+                          "fuse first"),
+             failure();
+    if (!call.getOffsets())
+      return call.emitError("kernel call without offsets; run plan-memory "
+                            "first"),
+             failure();
+    for (auto [out, offset] : llvm::zip(call.getOuts(), *call.getOffsets()))
+      result.offsets[out] = offset;
+  }
+  return result;
+}
+
+FailureOr<runtime::DType> ckopt::runtimeType(Type element) {
+  using runtime::DType;
+  if (element.isF64())
+    return DType::F64;
+  if (element.isF32())
+    return DType::F32;
+  if (element.isF16())
+    return DType::F16;
+  if (element.isBF16())
+    return DType::BF16;
+  if (auto integer = dyn_cast<IntegerType>(element)) {
+    switch (integer.getWidth()) {
+    case 64:
+      return DType::I64;
+    case 32:
+      return DType::I32;
+    case 16:
+      return DType::I16;
+    case 8:
+      return integer.isUnsigned() ? DType::U8 : DType::I8;
+    case 1:
+      return DType::Bool;
+    }
+  }
+  return failure();
+}
+
+/// Collects NameLoc names, outermost only (the type of the op is its child).
+static void collectNames(Location location,
+                         llvm::SmallSetVector<StringRef, 4> &names) {
+  if (auto name = dyn_cast<NameLoc>(location)) {
+    names.insert(name.getName());
+  } else if (auto fused = dyn_cast<FusedLoc>(location)) {
+    for (Location part : fused.getLocations())
+      collectNames(part, names);
+  } else if (auto call = dyn_cast<CallSiteLoc>(location)) {
+    collectNames(call.getCallee(), names);
+  }
+}
+
+std::string ckopt::sourceName(Location location) {
+  llvm::SmallSetVector<StringRef, 4> names;
+  collectNames(location, names);
+  return llvm::join(names, ", ");
+}
+
+/// Fans of a weight: [out, in/groups, kernel...] for convolutions, [in, out]
+/// or [out, in] for matrices (the sum is what both rules use there).
+static void setFans(runtime::TensorInfo &tensor) {
+  int64_t receptive = 1;
+  for (size_t d = 2; d < tensor.shape.size(); ++d)
+    receptive *= tensor.shape[d];
+  size_t rank = tensor.shape.size();
+  tensor.fanIn =
+      rank > 1 ? tensor.shape[1] * receptive : (rank ? tensor.shape[0] : 1);
+  tensor.fanOut = rank ? tensor.shape[0] * receptive : 1;
+}
+
+static FailureOr<runtime::TensorInfo>
+describeTensor(func::FuncOp function, RankedTensorType type, StringRef name,
+               runtime::TensorRole role, int64_t offset) {
+  runtime::TensorInfo tensor;
+  auto dtype = runtimeType(type.getElementType());
+  if (failed(dtype))
+    return function.emitError()
+           << "'" << name << "': no runtime type for " << type.getElementType();
+  tensor.name = name.str();
+  tensor.role = role;
+  tensor.dtype = *dtype;
+  tensor.shape.assign(type.getShape().begin(), type.getShape().end());
+  auto strides = getElementStrides(type);
+  tensor.strides.assign(strides.begin(), strides.end());
+  tensor.offset = offset;
+  tensor.bytes = getByteSize(type);
+  return tensor;
+}
+
+/// Index of an equal tensor, adding it if there is none.
+static int32_t intern(runtime::TensorInfo tensor, runtime::Manifest &manifest) {
+  for (auto [i, other] : llvm::enumerate(manifest.tensors))
+    if (other.name == tensor.name && other.offset == tensor.offset &&
+        other.shape == tensor.shape && other.role == tensor.role)
+      return int32_t(i);
+  manifest.tensors.push_back(std::move(tensor));
+  return int32_t(manifest.tensors.size()) - 1;
+}
+
+static runtime::TensorRole resultRole(StringRef name) {
+  using runtime::TensorRole;
+  return llvm::StringSwitch<TensorRole>(name)
+      .Case("loss", TensorRole::Loss)
+      .StartsWith("grad/", TensorRole::Gradient)
+      .Default(TensorRole::Output);
+}
+
+LogicalResult ckopt::addFunction(func::FuncOp function,
+                                 const ValueOffsets &offsets,
+                                 runtime::Manifest &manifest) {
+  runtime::FunctionInfo info;
+  info.name = function.getName().str();
+  info.symbol = "ckopt_fn_" + info.name;
+  auto text = [](Attribute attr) {
+    auto string = dyn_cast_or_null<StringAttr>(attr);
+    return string ? string.getValue() : StringRef();
+  };
+  for (auto [i, argument] : llvm::enumerate(function.getArguments())) {
+    StringRef name = text(function.getArgAttr(i, attrs::kName));
+    StringRef roleText = text(function.getArgAttr(i, attrs::kRole));
+    runtime::TensorRole role = runtime::TensorRole::Input;
+    if (!roleText.empty() && !runtime::parseRole(roleText.str(), role))
+      return function.emitError() << "unknown role '" << roleText << "'";
+    auto tensor =
+        describeTensor(function, cast<RankedTensorType>(argument.getType()),
+                       name.empty() ? ("arg" + Twine(i)).str() : name.str(),
+                       role, offsets.lookup(argument));
+    if (failed(tensor))
+      return failure();
+    tensor->init = text(function.getArgAttr(i, attrs::kInit)).str();
+    setFans(*tensor);
+    if (auto fan = function.getArgAttrOfType<IntegerAttr>(i, attrs::kFanIn))
+      tensor->fanIn = fan.getInt();
+    if (auto fan = function.getArgAttrOfType<IntegerAttr>(i, attrs::kFanOut))
+      tensor->fanOut = fan.getInt();
+    info.inputs.push_back(intern(std::move(*tensor), manifest));
+  }
+  Operation *terminator = function.getBody().front().getTerminator();
+  for (auto [i, value] : llvm::enumerate(terminator->getOperands())) {
+    if (function.getResultAttr(i, attrs::kUpdates))
+      continue; // the new value of an argument lies in the argument's bytes
+    StringRef name = text(function.getResultAttr(i, attrs::kName));
+    std::string shown = name.empty() ? ("result" + Twine(i)).str() : name.str();
+    auto tensor =
+        describeTensor(function, cast<RankedTensorType>(value.getType()), shown,
+                       resultRole(shown), offsets.lookup(value));
+    if (failed(tensor))
+      return failure();
+    info.outputs.push_back(intern(std::move(*tensor), manifest));
+  }
+  manifest.functions.push_back(std::move(info));
+  return success();
+}

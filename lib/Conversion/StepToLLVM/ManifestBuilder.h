@@ -1,0 +1,38 @@
+//===- ManifestBuilder.h - tensors and calls of a planned module -*- C++ -*-==//
+#ifndef CKOPT_LIB_CONVERSION_STEPTOLLVM_MANIFESTBUILDER_H
+#define CKOPT_LIB_CONVERSION_STEPTOLLVM_MANIFESTBUILDER_H
+
+#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "ckopt/Runtime/Manifest.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/DenseMap.h"
+
+namespace ckopt {
+
+/// Offsets in the arena of every value of a planned function.
+class ValueOffsets {
+public:
+  /// Reads the attributes that plan-memory wrote. Failure: one is missing; an
+  /// error names the op.
+  static mlir::FailureOr<ValueOffsets> read(mlir::func::FuncOp function);
+  int64_t lookup(mlir::Value value) const { return offsets.at(value); }
+
+private:
+  llvm::DenseMap<mlir::Value, int64_t> offsets;
+};
+
+/// The runtime's element type.
+mlir::FailureOr<runtime::DType> runtimeType(mlir::Type element);
+
+/// The names of the source nodes in a location, joined by ", ".
+std::string sourceName(mlir::Location location);
+
+/// Adds the function's arguments and results to the manifest; arguments that
+/// another function already added (same name and offset) are shared.
+mlir::LogicalResult addFunction(mlir::func::FuncOp function,
+                                const ValueOffsets &offsets,
+                                runtime::Manifest &manifest);
+
+} // namespace ckopt
+
+#endif // CKOPT_LIB_CONVERSION_STEPTOLLVM_MANIFESTBUILDER_H

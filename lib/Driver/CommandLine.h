@@ -1,0 +1,57 @@
+//===- CommandLine.h - flags of the ckopt tool ------------------*- C++ -*-===//
+//
+// All flags of all subcommands fill one struct; the commands read it and know
+// nothing of parsing.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_LIB_DRIVER_COMMANDLINE_H
+#define CKOPT_LIB_DRIVER_COMMANDLINE_H
+
+#include "ckopt/Driver/Compile.h"
+#include "ckopt/Driver/Training.h"
+
+#include <string>
+#include <vector>
+
+namespace ckopt {
+
+enum class Command {
+  Import,
+  Plan,
+  Compile,
+  Train,
+  Run,
+  Grad,
+  Bench,
+  Inspect,
+  Compare
+};
+
+struct DriverOptions {
+  Command command = Command::Train;
+  CompileOptions compile;
+  DataOptions data;
+  TrainOptions train;
+  std::string output;                ///< -o
+  std::string checkpoint;            ///< --checkpoint
+  std::string weights;               ///< --weights: initial values, safetensors
+  std::string report;                ///< --report: JSON
+  std::string timeline;              ///< --timeline: SVG, or JSON for Perfetto
+  std::vector<MemoryBudget> budgets; ///< compare
+  uint64_t seed = 0;
+  int64_t steps = 0;  ///< bench, run
+  int64_t warmup = 2; ///< bench
+  int64_t accumulate = 1;
+  bool checkFinite = false;
+  bool verifyRemat = false, keepValues = false;
+  bool quiet = false;
+  bool listOps = false;
+};
+
+/// Parses; prints help and version itself. Returns false where the program
+/// should exit with `code` now.
+bool parseCommandLine(int argc, char **argv, DriverOptions &options, int &code);
+
+} // namespace ckopt
+
+#endif // CKOPT_LIB_DRIVER_COMMANDLINE_H

@@ -1,0 +1,265 @@
+//===- Commands.cpp - what the subcommands share, and the short ones ------===//
+#include "Commands.h"
+#include "ckopt/Support/AtomicFile.h"
+#include "ckopt/Support/Error.h"
+#include "ckopt/Support/Npz.h"
+#include "ckopt/Support/Report.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace ckopt;
+using runtime::TensorRole;
+
+//===----------------------------------------------------------------------===//
+// Shared beginnings
+//===----------------------------------------------------------------------===//
+
+llvm::Expected<std::unique_ptr<Compilation>>
+ckopt::planModel(const DriverOptions &options) {
+  CompileOptions compile = options.compile;
+  compile.instrument |= options.checkFinite || options.verifyRemat;
+  auto compilation = std::make_unique<Compilation>(std::move(compile));
+  if (llvm::Error error = compilation->import())
+    return std::move(error);
+  if (!options.quiet)
+    for (const std::string &remark : compilation->model().remarks)
+      llvm::errs() << "remark: " << remark << "\n";
+  if (compilation->model().endsInLoss)
+    compilation->options().step.loss.clear();
+  else if (compilation->options().step.loss.empty() &&
+           compilation->options().phases.from.empty() &&
+           options.command != Command::Run)
+    return usageError("the model does not end in a loss; give "
+                      "--loss=cross_entropy or --loss=mse");
+  if (llvm::Error error = compilation->plan())
+    return std::move(error);
+  return std::move(compilation);
+}
+
+llvm::Expected<LoadedStep> ckopt::loadStep(Compilation &compilation,
+                                           const DriverOptions &options) {
+  if (llvm::Error error = compilation.emit())
+    return std::move(error);
+  LoadedStep loaded;
+  auto program = JitProgram::create(compilation.object());
+  if (!program)
+    return program.takeError();
+  loaded.program = std::move(*program);
+  SessionOptions sessionOptions;
+  sessionOptions.checkFinite = options.checkFinite;
+  sessionOptions.verifyRemat = options.verifyRemat;
+  sessionOptions.keepValues = options.keepValues;
+  auto session = Session::create(loaded.program->program(), sessionOptions);
+  if (!session)
+    return session.takeError();
+  loaded.session = std::move(*session);
+  TensorMap weights = compilation.weights();
+  if (!options.weights.empty()) {
+    auto file = readSafetensors(options.weights);
+    if (!file)
+      return file.takeError();
+    for (auto &[name, value] : file->tensors)
+      weights.set(name, value);
+  }
+  if (llvm::Error error = loaded.session->initialize(weights, options.seed))
+    return std::move(error);
+  return std::move(loaded);
+}
+
+//===----------------------------------------------------------------------===//
+// import, plan, compile
+//===----------------------------------------------------------------------===//
+
+static llvm::Error writeModule(const Compilation &compilation,
+                               const std::string &path) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  mlir::OpPrintingFlags flags;
+  flags.enableDebugInfo(/*enable=*/true, /*prettyForm=*/false);
+  compilation.module().print(stream, flags);
+  if (path.empty() || path == "-") {
+    llvm::outs() << text;
+    return llvm::Error::success();
+  }
+  return writeFileAtomically(path, text);
+}
+
+llvm::Error ckopt::runImport(DriverOptions &options) {
+  if (options.listOps) {
+    onnx_frontend::printSupportedOps(llvm::outs());
+    return llvm::Error::success();
+  }
+  Compilation compilation(options.compile);
+  if (llvm::Error error = compilation.import())
+    return error;
+  if (!options.quiet)
+    for (const std::string &remark : compilation.model().remarks)
+      llvm::errs() << "remark: " << remark << "\n";
+  const std::string &to = options.compile.phases.to;
+  if (!to.empty() && to != "import")
+    if (llvm::Error error = compilation.plan())
+      return error;
+  return writeModule(compilation, options.output);
+}
+
+llvm::Error ckopt::runPlan(DriverOptions &options) {
+  auto compilation = planModel(options);
+  if (!compilation)
+    return compilation.takeError();
+  if (!options.compile.phases.to.empty())
+    return writeModule(**compilation, options.output);
+  printPlan(**compilation, llvm::outs());
+  if (!options.output.empty())
+    if (llvm::Error error = writeModule(**compilation, options.output))
+      return error;
+  return writeReports(options, **compilation, nullptr);
+}
+
+llvm::Error ckopt::runCompile(DriverOptions &options) {
+  options.compile.embedWeights = true;
+  auto compilation = planModel(options);
+  if (!compilation)
+    return compilation.takeError();
+  if (!options.compile.phases.to.empty())
+    return writeModule(**compilation, options.output);
+  if (options.output.empty())
+    return usageError("compile needs -o FILE.so");
+  if (llvm::Error error = (*compilation)->emit())
+    return error;
+  if (llvm::Error error =
+          linkSharedLibrary((*compilation)->object(), options.output))
+    return error;
+  printPlan(**compilation, llvm::outs());
+  return writeReports(options, **compilation, nullptr);
+}
+
+//===----------------------------------------------------------------------===//
+// run, grad
+//===----------------------------------------------------------------------===//
+
+/// The indices 0 to the batch size; fewer samples are an error.
+static llvm::Expected<std::vector<int64_t>> firstBatch(const Session &session,
+                                                       const Dataset &data) {
+  int64_t batch = batchSize(session.manifest());
+  if (data.numSamples() < batch)
+    return inputError(
+        "the model's batch is " + llvm::Twine(batch) + ", the data has " +
+        llvm::Twine(data.numSamples()) +
+        " samples; give --batch=" + llvm::Twine(data.numSamples()));
+  std::vector<int64_t> samples;
+  for (int64_t i = 0; i < batch; ++i)
+    samples.push_back(i);
+  return samples;
+}
+
+static llvm::Error needData(const DriverOptions &options) {
+  if (options.data.path.empty())
+    return usageError("give --data=FILE.npz");
+  return llvm::Error::success();
+}
+
+llvm::Error ckopt::runForward(DriverOptions &options) {
+  if (llvm::Error error = needData(options))
+    return error;
+  options.compile.import.trainMode = true;
+  options.compile.step.loss.clear();
+  options.compile.step.forwardOnly = true;
+  auto compilation = planModel(options);
+  if (!compilation)
+    return compilation.takeError();
+  auto loaded = loadStep(**compilation, options);
+  if (!loaded)
+    return loaded.takeError();
+  Session &session = *loaded->session;
+  auto data = loadDataset(session, options.data);
+  if (!data)
+    return data.takeError();
+  int64_t batch = batchSize(session.manifest());
+  std::vector<int64_t> all(size_t(data->numSamples()));
+  for (size_t i = 0; i < all.size(); ++i)
+    all[i] = int64_t(i);
+  // Outputs of all batches, one after another along the first dimension.
+  std::vector<std::vector<HostTensor>> outputs;
+  std::vector<int64_t> valid;
+  const runtime::FunctionInfo &eval = session.manifest().functions.front();
+  for (const EvalBatch &part : evaluationBatches(all, batch)) {
+    if (llvm::Error error = feed(session, *data, part.indices))
+      return error;
+    if (llvm::Error error = session.run("eval"))
+      return error;
+    outputs.emplace_back();
+    valid.push_back(part.valid);
+    for (int32_t index : eval.outputs) {
+      auto value = session.read(index);
+      if (!value)
+        return value.takeError();
+      outputs.back().push_back(std::move(*value));
+    }
+  }
+  TensorMap result;
+  for (size_t k = 0; k < eval.outputs.size(); ++k) {
+    const runtime::TensorInfo &info = session.info_of(eval.outputs[k]);
+    bool batched = !info.shape.empty() && info.shape[0] == batch;
+    if (!batched) {
+      result.set(info.name, outputs.front()[k]);
+      continue;
+    }
+    std::vector<int64_t> shape = info.shape;
+    shape[0] = data->numSamples();
+    HostTensor whole(hostType(info.dtype), shape);
+    char *to = static_cast<char *>(whole.mutableRawData());
+    for (size_t b = 0; b < outputs.size(); ++b) {
+      size_t bytes = size_t(outputs[b][k].sizeInBytes() / batch * valid[b]);
+      std::memcpy(to, outputs[b][k].rawData(), bytes);
+      to += bytes;
+    }
+    result.set(info.name, std::move(whole));
+  }
+  if (options.output.empty()) {
+    for (auto &[name, value] : result)
+      llvm::outs() << name << ": " << value.typeString() << "\n";
+    return llvm::Error::success();
+  }
+  return writeNpz(options.output, result);
+}
+
+llvm::Error ckopt::runGrad(DriverOptions &options) {
+  if (llvm::Error error = needData(options))
+    return error;
+  if (options.output.empty())
+    return usageError("grad needs -o FILE.npz");
+  options.compile.step.optimizer.kind.clear();
+  options.compile.step.evaluation = false;
+  auto compilation = planModel(options);
+  if (!compilation)
+    return compilation.takeError();
+  auto loaded = loadStep(**compilation, options);
+  if (!loaded)
+    return loaded.takeError();
+  Session &session = *loaded->session;
+  auto data = loadDataset(session, options.data);
+  if (!data)
+    return data.takeError();
+  auto samples = firstBatch(session, *data);
+  if (!samples)
+    return samples.takeError();
+  if (llvm::Error error = feed(session, *data, *samples))
+    return error;
+  for (int64_t index : session.tensors(TensorRole::Seed))
+    if (llvm::Error error = session.write(
+            index, HostTensor::scalar<int64_t>(int64_t(options.seed))))
+      return error;
+  if (llvm::Error error = session.fill(TensorRole::Step, 1))
+    return error;
+  if (llvm::Error error = session.run("step"))
+    return error;
+  TensorMap result;
+  for (TensorRole role : {TensorRole::Loss, TensorRole::Gradient})
+    for (int64_t index : session.tensors(role)) {
+      auto value = session.read(index);
+      if (!value)
+        return value.takeError();
+      result.set(session.info_of(index).name, std::move(*value));
+    }
+  return writeNpz(options.output, result);
+}

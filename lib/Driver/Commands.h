@@ -1,0 +1,38 @@
+//===- Commands.h - one function a subcommand -------------------*- C++ -*-===//
+#ifndef CKOPT_LIB_DRIVER_COMMANDS_H
+#define CKOPT_LIB_DRIVER_COMMANDS_H
+
+#include "CommandLine.h"
+
+namespace ckopt {
+
+llvm::Error runImport(DriverOptions &options);
+llvm::Error runPlan(DriverOptions &options);
+llvm::Error runCompile(DriverOptions &options);
+llvm::Error runTrain(DriverOptions &options);
+llvm::Error runCompare(DriverOptions &options);
+llvm::Error runForward(DriverOptions &options);
+llvm::Error runGrad(DriverOptions &options);
+llvm::Error runBench(DriverOptions &options);
+llvm::Error runInspect(DriverOptions &options);
+
+/// Imports, plans and prints remarks; the start of most commands.
+llvm::Expected<std::unique_ptr<Compilation>>
+planModel(const DriverOptions &options);
+/// Emits and loads the planned step with the weights that the flags ask for.
+struct LoadedStep {
+  std::unique_ptr<JitProgram> program;
+  std::unique_ptr<Session> session;
+};
+llvm::Expected<LoadedStep> loadStep(Compilation &compilation,
+                                    const DriverOptions &options);
+/// The table that `plan` prints: arena by kind, budget, costs, bounds.
+void printPlan(const Compilation &compilation, llvm::raw_ostream &os);
+/// --report and --timeline.
+llvm::Error writeReports(const DriverOptions &options,
+                         const Compilation &compilation,
+                         const TrainResult *result);
+
+} // namespace ckopt
+
+#endif // CKOPT_LIB_DRIVER_COMMANDS_H

@@ -1,0 +1,149 @@
+//===- Compile.cpp - from a model file to a loaded step -------------------===//
+#include "ckopt/Driver/Compile.h"
+#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "ckopt/Driver/Session.h"
+#include "ckopt/Support/Error.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/ADT/StringSet.h"
+
+#include <chrono>
+
+using namespace mlir;
+using namespace ckopt;
+
+Compilation::Compilation(CompileOptions options) : opts(std::move(options)) {
+  DialectRegistry registry;
+  registerAllDialects(registry);
+  context =
+      std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
+  context->loadAllAvailableDialects();
+}
+
+Compilation::~Compilation() = default;
+
+llvm::Error Compilation::import() {
+  if (!opts.phases.from.empty()) {
+    imported.module = parseSourceFile<ModuleOp>(opts.model, context.get());
+    if (!imported.module)
+      return inputError("cannot read IR from '" + opts.model + "'");
+    return llvm::Error::success();
+  }
+  auto model = onnx_frontend::importModel(opts.model, opts.import, *context);
+  if (!model)
+    return model.takeError();
+  imported = std::move(*model);
+  return llvm::Error::success();
+}
+
+TensorMap Compilation::weights() const {
+  TensorMap result;
+  for (const auto &[name, value] : imported.weights)
+    result.set(name, value);
+  return result;
+}
+
+/// Sums argument bytes by role; gradients are what the updates read.
+static void summarizeArguments(func::FuncOp step, PlanSummary &summary) {
+  for (auto [i, argument] : llvm::enumerate(step.getArguments())) {
+    auto role = step.getArgAttrOfType<StringAttr>(i, attrs::kRole);
+    int64_t bytes = getByteSize(cast<RankedTensorType>(argument.getType()));
+    StringRef text = role ? role.getValue() : StringRef();
+    if (text == roles::kParameter || text == roles::kFrozen)
+      summary.parameterBytes += bytes;
+    else if (text == roles::kOptimizerState)
+      summary.optimizerBytes += bytes;
+    else if (text == roles::kState || text == roles::kConstant)
+      summary.stateBytes += bytes;
+    else
+      summary.dataBytes += bytes;
+  }
+}
+
+/// Reads a number from the dictionary that remat leaves on the function.
+static double planNumber(DictionaryAttr plan, StringRef name) {
+  Attribute value = plan ? plan.get(name) : Attribute();
+  if (auto number = dyn_cast_or_null<FloatAttr>(value))
+    return number.getValueAsDouble();
+  if (auto number = dyn_cast_or_null<IntegerAttr>(value))
+    return double(number.getInt());
+  return 0;
+}
+
+llvm::Error Compilation::plan() {
+  auto start = std::chrono::steady_clock::now();
+  if (llvm::Error error =
+          runPhases(module(), buildPhases(opts.step), opts.phases))
+    return error;
+  planSummary.planSeconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+          .count();
+  auto step = module().lookupSymbol<func::FuncOp>("step");
+  if (!step)
+    step = module().lookupSymbol<func::FuncOp>("eval");
+  if (!step)
+    return llvm::Error::success();
+  summarizeArguments(step, planSummary);
+  if (auto bytes = step->getAttrOfType<IntegerAttr>(attrs::kArenaBytes))
+    planSummary.plannedPeak = bytes.getInt();
+  llvm::StringSet<> kernels;
+  step.walk([&](KernelCallOp call) {
+    ++planSummary.calls;
+    planSummary.recomputed += call.getClone().has_value();
+    kernels.insert(call.getCallee());
+  });
+  planSummary.kernels = int64_t(kernels.size());
+  auto attr = step->getAttrOfType<DictionaryAttr>("ckopt.plan");
+  planSummary.cost = planNumber(attr, "cost");
+  planSummary.unconstrainedCost = planNumber(attr, "unconstrained_cost");
+  planSummary.lowerBound = planNumber(attr, "lower_bound");
+  planSummary.memoryBound = int64_t(planNumber(attr, "memory_bound"));
+  planSummary.budget = int64_t(planNumber(attr, "budget"));
+  planSummary.load = int64_t(planNumber(attr, "load"));
+  if (attr)
+    if (auto status = dyn_cast_or_null<StringAttr>(attr.get("status")))
+      planSummary.status = status.str();
+  return llvm::Error::success();
+}
+
+/// Appends the known values of tensors, so that the artifact carries them.
+llvm::Error Compilation::embedWeights(ArtifactData &data) {
+  for (runtime::TensorInfo &tensor : lowered.manifest.tensors) {
+    auto found = imported.weights.find(tensor.name);
+    if (found == imported.weights.end())
+      continue;
+    auto value = found->second.convertTo(hostType(tensor.dtype));
+    if (!value)
+      return value.takeError();
+    // Arguments are row-major: logical and physical order agree.
+    tensor.dataOffset = int64_t(data.size());
+    const char *bytes = static_cast<const char *>(value->rawData());
+    data.insert(data.end(), bytes, bytes + value->sizeInBytes());
+    data.resize((data.size() + 63) / 64 * 64);
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error Compilation::emit() {
+  LowerStepOptions options;
+  HostFeatures host = hostFeatures();
+  options.threads = opts.step.threads;
+  options.vectorBits = opts.step.vectorBits;
+  options.instrument = opts.instrument;
+  options.keepDenormals = opts.keepDenormals;
+  options.cpuFeatures = host.features;
+  options.producer = std::string("ckopt ") + CKOPT_VERSION;
+  auto result = lowerStep(module(), options);
+  if (failed(result))
+    return makeError(ExitInternal, "lowering failed");
+  lowered = std::move(*result);
+  ArtifactData data;
+  if (opts.embedWeights)
+    if (llvm::Error error = embedWeights(data))
+      return error;
+  auto object = emitObject(lowered, data, opts.target);
+  if (!object)
+    return object.takeError();
+  objectBytes = std::move(*object);
+  return llvm::Error::success();
+}

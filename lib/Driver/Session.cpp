@@ -1,0 +1,202 @@
+//===- Session.cpp - a loaded step, from the host's side ------------------===//
+#include "ckopt/Driver/Session.h"
+#include "ckopt/Support/Error.h"
+
+using namespace ckopt;
+using runtime::TensorRole;
+
+static_assert(sizeof(bool) == 1, "bool tensors are one byte an element");
+
+DType ckopt::hostType(runtime::DType type) {
+  switch (type) {
+  case runtime::DType::F64:
+    return DType::F64;
+  case runtime::DType::F32:
+    return DType::F32;
+  case runtime::DType::F16:
+    return DType::F16;
+  case runtime::DType::BF16:
+    return DType::BF16;
+  case runtime::DType::I64:
+    return DType::I64;
+  case runtime::DType::I32:
+    return DType::I32;
+  case runtime::DType::I16:
+    return DType::I16;
+  case runtime::DType::I8:
+    return DType::I8;
+  case runtime::DType::U8:
+    return DType::U8;
+  case runtime::DType::Bool:
+    return DType::Bool;
+  }
+  llvm_unreachable("all types are listed");
+}
+
+ckrt_dtype ckopt::runtimeCode(DType type) {
+  switch (type) {
+  case DType::F64:
+    return CKRT_F64;
+  case DType::F32:
+    return CKRT_F32;
+  case DType::F16:
+    return CKRT_F16;
+  case DType::BF16:
+    return CKRT_BF16;
+  case DType::I64:
+    return CKRT_I64;
+  case DType::I32:
+    return CKRT_I32;
+  case DType::I16:
+    return CKRT_I16;
+  case DType::I8:
+    return CKRT_I8;
+  case DType::U8:
+    return CKRT_U8;
+  case DType::Bool:
+    return CKRT_BOOL;
+  default: // wider unsigned integers are converted before they come here
+    return CKRT_I64;
+  }
+}
+
+/// The runtime's last error, with the exit code that belongs to its status.
+static llvm::Error runtimeError(ckrt_status status) {
+  ExitCode code = ExitInputError;
+  if (status == CKRT_NON_FINITE)
+    code = ExitNonFinite;
+  else if (status == CKRT_VERIFY || status == CKRT_INVALID_ARGUMENT)
+    code = ExitInternal;
+  else if (status == CKRT_IO)
+    code = ExitIoError;
+  return makeError(code, ckrt_last_error());
+}
+
+llvm::Expected<std::unique_ptr<Session>>
+Session::create(ckrt_program *program, const SessionOptions &options) {
+  std::unique_ptr<Session> result(new Session);
+  ckrt_session_options raw = {};
+  raw.size = sizeof(raw);
+  raw.pattern_fill = options.measurePeak;
+  raw.count_allocations = options.countAllocations;
+  raw.pattern_seed = 1;
+  if (auto status = ckrt_session_create(program, &raw, &result->session))
+    return runtimeError(status);
+  result->info =
+      static_cast<const runtime::Manifest *>(ckrt_program_manifest(program));
+  if (options.checkFinite)
+    if (auto status = ckrt_set_check_finite(result->session, 1))
+      return runtimeError(status);
+  if (options.verifyRemat)
+    if (auto status =
+            ckrt_set_verify_remat(result->session, 1, options.keepValues))
+      return runtimeError(status);
+  return result;
+}
+
+Session::~Session() {
+  if (session)
+    ckrt_session_destroy(session);
+}
+
+std::vector<int64_t> Session::tensors(TensorRole role) const {
+  std::vector<int64_t> result;
+  for (size_t i = 0; i < info->tensors.size(); ++i)
+    if (info->tensors[i].role == role)
+      result.push_back(int64_t(i));
+  return result;
+}
+
+llvm::Expected<int64_t> Session::find(llvm::StringRef name) const {
+  int64_t index = ckrt_tensor_find(session, name.str().c_str());
+  if (index < 0)
+    return inputError("the step has no tensor '" + name + "'");
+  return index;
+}
+
+llvm::Error Session::write(int64_t index, const HostTensor &value) {
+  const runtime::TensorInfo &tensor = info_of(index);
+  // Scalars and [1] are one; everything else has to agree.
+  bool same = value.shape() == llvm::ArrayRef<int64_t>(tensor.shape);
+  int64_t count = ckrt_tensor_elements(session, index);
+  if (!same && !(count == 1 && value.numElements() == 1))
+    return inputError("'" + tensor.name + "' has shape " +
+                      shapeString(tensor.shape) + ", the value " +
+                      shapeString(value.shape()));
+  HostTensor converted = value;
+  if (value.dtype() != hostType(tensor.dtype)) {
+    auto result = value.convertTo(hostType(tensor.dtype));
+    if (!result)
+      return withContext(result.takeError(), "'" + tensor.name + "'");
+    converted = *result;
+  }
+  if (auto status = ckrt_tensor_write(session, index, converted.rawData(),
+                                      runtimeCode(converted.dtype()),
+                                      converted.numElements()))
+    return runtimeError(status);
+  return llvm::Error::success();
+}
+
+llvm::Expected<HostTensor> Session::read(int64_t index) const {
+  const runtime::TensorInfo &tensor = info_of(index);
+  HostTensor result(hostType(tensor.dtype), tensor.shape);
+  if (auto status =
+          ckrt_tensor_read(session, index, result.mutableRawData(),
+                           runtimeCode(result.dtype()), result.numElements()))
+    return runtimeError(status);
+  return result;
+}
+
+llvm::Error Session::fill(TensorRole role, double value) {
+  for (int64_t index : tensors(role))
+    if (auto status = ckrt_tensor_fill(session, index, value))
+      return runtimeError(status);
+  return llvm::Error::success();
+}
+
+llvm::Error Session::initialize(const TensorMap &values, uint64_t seed) {
+  if (auto status = ckrt_init_parameters(session, seed))
+    return runtimeError(status);
+  for (TensorRole role :
+       {TensorRole::Parameter, TensorRole::Frozen, TensorRole::State,
+        TensorRole::Constant, TensorRole::OptimizerState})
+    for (int64_t index : tensors(role))
+      if (const HostTensor *value = values.find(info_of(index).name)) {
+        if (llvm::Error error = write(index, *value))
+          return error;
+      } else if (info_of(index).init.empty() && info_of(index).dataOffset < 0 &&
+                 role != TensorRole::OptimizerState) {
+        return makeError(ExitInternal, "no value and no initialization for '" +
+                                           info_of(index).name + "'");
+      }
+  return llvm::Error::success();
+}
+
+llvm::Expected<TensorMap> Session::weights(bool optimizerState) const {
+  TensorMap result;
+  std::vector<TensorRole> roles = {TensorRole::Parameter, TensorRole::Frozen,
+                                   TensorRole::State};
+  if (optimizerState)
+    roles.push_back(TensorRole::OptimizerState);
+  for (TensorRole role : roles)
+    for (int64_t index : tensors(role)) {
+      auto value = read(index);
+      if (!value)
+        return value.takeError();
+      result.set(info_of(index).name, std::move(*value));
+    }
+  return result;
+}
+
+llvm::Error Session::run(const char *function) {
+  if (auto status = ckrt_run(session, function))
+    return runtimeError(status);
+  return llvm::Error::success();
+}
+
+llvm::Expected<int64_t> Session::measuredPeak() const {
+  int64_t bytes = 0;
+  if (auto status = ckrt_measured_peak(session, &bytes))
+    return runtimeError(status);
+  return bytes;
+}

@@ -1,0 +1,298 @@
+//===- TrainCommands.cpp - train, compare, bench --------------------------===//
+#include "Commands.h"
+#include "ckopt/Support/Error.h"
+#include "ckopt/Support/Report.h"
+#include "ckopt/Support/Safetensors.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <algorithm>
+#include <chrono>
+
+using namespace ckopt;
+using runtime::TensorRole;
+
+/// Options that the bits of a run depend on; a resumed run must share them.
+static StringMetadata identity(const DriverOptions &options) {
+  const StepOptions &step = options.compile.step;
+  const OptimizerOptions &opt = step.optimizer;
+  const LearningRateSchedule &schedule = options.train.schedule;
+  StringMetadata result;
+  auto set = [&](const char *key, double value) {
+    std::string text;
+    llvm::raw_string_ostream(text) << llvm::format("%.17g", value);
+    result[key] = text;
+  };
+  result["loss"] = step.loss;
+  result["optimizer"] = opt.kind;
+  result["schedule"] = scheduleName(schedule.kind);
+  result["compute-type"] = options.compile.import.computeType;
+  result["freeze"] = options.compile.import.freezeRegex;
+  set("batch", double(options.compile.import.batch.value_or(0)));
+  set("lr", schedule.base);
+  set("warmup-steps", double(schedule.warmupSteps));
+  set("momentum", opt.momentum);
+  set("beta1", opt.beta1);
+  set("beta2", opt.beta2);
+  set("epsilon", opt.epsilon);
+  set("weight-decay", opt.weightDecay);
+  set("clip-norm", opt.clipNorm);
+  set("holdout", options.train.holdout);
+  set("seed", double(options.seed));
+  set("threads", step.threads);
+  return result;
+}
+
+static llvm::Error checkTrainFlags(const DriverOptions &options) {
+  if (options.data.path.empty())
+    return usageError("give --data=FILE.npz");
+  if (!(options.train.holdout >= 0 && options.train.holdout < 1))
+    return usageError("--holdout must lie in [0, 1)");
+  const std::string &out = options.output;
+  if (!out.empty() && !llvm::StringRef(out).ends_with(".onnx") &&
+      !llvm::StringRef(out).ends_with(".safetensors"))
+    return usageError("-o must end in .onnx or .safetensors, got '" + out +
+                      "'");
+  return llvm::Error::success();
+}
+
+/// Fills in what a schedule needs to know about the run's length.
+static void completeSchedule(TrainOptions &train, const Dataset &data,
+                             int64_t batch) {
+  if (train.schedule.totalSteps)
+    return;
+  int64_t trained = int64_t(double(data.numSamples()) * (1 - train.holdout));
+  int64_t steps = train.epochs * (trained / std::max<int64_t>(batch, 1));
+  train.schedule.totalSteps =
+      train.maxSteps ? std::min(train.maxSteps, steps) : steps;
+  if (train.schedule.totalSteps < 1)
+    train.schedule.totalSteps = 1;
+}
+
+/// Trained weights as an ONNX file or as safetensors.
+static llvm::Error writeWeights(const DriverOptions &options,
+                                const Session &session) {
+  if (options.output.empty())
+    return llvm::Error::success();
+  auto weights = session.weights(/*optimizerState=*/false);
+  if (!weights)
+    return weights.takeError();
+  if (llvm::StringRef(options.output).ends_with(".safetensors"))
+    return writeSafetensors(options.output, *weights);
+  std::map<std::string, HostTensor> byName;
+  for (auto &[name, value] : *weights)
+    byName[name] = value;
+  return onnx_frontend::exportModel(options.compile.model, options.output,
+                                    byName);
+}
+
+/// One training run, from model file to result.
+struct Run {
+  std::unique_ptr<Compilation> compilation;
+  TrainResult result;
+};
+
+static llvm::Expected<Run> trainOnce(DriverOptions &options, bool writeOutput) {
+  Run run;
+  auto compilation = planModel(options);
+  if (!compilation)
+    return compilation.takeError();
+  run.compilation = std::move(*compilation);
+  auto loaded = loadStep(*run.compilation, options);
+  if (!loaded)
+    return loaded.takeError();
+  Session &session = *loaded->session;
+  options.data.loss = run.compilation->options().step.loss;
+  auto data = loadDataset(session, options.data);
+  if (!data)
+    return data.takeError();
+  TrainOptions train = options.train;
+  completeSchedule(train, *data, batchSize(session.manifest()));
+  train.identity = identity(options);
+  auto result = ckopt::train(session, *data, options.data, train);
+  if (!result)
+    return result.takeError();
+  run.result = std::move(*result);
+  if (writeOutput)
+    if (llvm::Error error = writeWeights(options, session))
+      return std::move(error);
+  return std::move(run);
+}
+
+llvm::Error ckopt::runTrain(DriverOptions &options) {
+  if (llvm::Error error = checkTrainFlags(options))
+    return error;
+  auto run = trainOnce(options, /*writeOutput=*/true);
+  if (!run)
+    return run.takeError();
+  const TrainResult &result = run->result;
+  printPlan(*run->compilation, llvm::outs());
+  llvm::outs() << "\nsteps " << result.steps << ", loss "
+               << formatNumber(result.firstLoss, 6) << " -> "
+               << formatNumber(result.finalLoss, 6) << ", "
+               << formatSeconds(result.stepSeconds) << " a step (median)\n";
+  if (result.droppedPerEpoch)
+    llvm::outs() << result.droppedPerEpoch
+                 << " samples of each epoch's last, partial batch were not "
+                    "used\n";
+  if (result.evaluated)
+    llvm::outs() << "held-out samples " << result.evaluated << ", loss "
+                 << formatNumber(result.evaluation.meanLoss(), 6)
+                 << (run->compilation->options().step.loss == "mse"
+                         ? std::string()
+                         : ", accuracy " +
+                               formatPercent(result.evaluation.accuracy(), 2))
+                 << "\n";
+  llvm::outs() << "measured peak " << formatBytesExact(result.measuredPeak)
+               << "\n";
+  if (!options.output.empty())
+    llvm::outs() << "wrote " << options.output << "\n";
+  return writeReports(options, *run->compilation, &result);
+}
+
+//===----------------------------------------------------------------------===//
+// compare
+//===----------------------------------------------------------------------===//
+
+/// All losses of a run, bit for bit.
+static bool sameLosses(const TrainResult &a, const TrainResult &b) {
+  return a.losses.size() == b.losses.size() &&
+         std::equal(a.losses.begin(), a.losses.end(), b.losses.begin(),
+                    [](double x, double y) {
+                      return std::bit_cast<uint64_t>(x) ==
+                             std::bit_cast<uint64_t>(y);
+                    });
+}
+
+llvm::Error ckopt::runCompare(DriverOptions &options) {
+  if (llvm::Error error = checkTrainFlags(options))
+    return error;
+  std::vector<MemoryBudget> budgets = options.budgets;
+  if (budgets.empty()) {
+    budgets.resize(3);
+    budgets[1].kind = MemoryBudget::Kind::Ratio;
+    budgets[1].ratio = 0.6;
+    budgets[2].kind = MemoryBudget::Kind::Minimum;
+  }
+  std::vector<Run> runs;
+  for (const MemoryBudget &budget : budgets) {
+    options.compile.step.budget = budget;
+    if (!options.quiet)
+      llvm::errs() << "budget: " << budget.describe() << "\n";
+    auto run = trainOnce(options, runs.empty());
+    if (!run)
+      return run.takeError();
+    options.quiet |= false;
+    runs.push_back(std::move(*run));
+  }
+  TextTable table;
+  for (const char *header :
+       {"budget", "bytes", "planned peak", "measured peak", "recomputed",
+        "overhead (predicted)", "overhead (measured)", "bound", "final loss",
+        "accuracy", "losses"})
+    table.addColumn(header, TextTable::Right);
+  const TrainResult &base = runs.front().result;
+  const PlanSummary &basePlan = runs.front().compilation->summary();
+  bool equal = true;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const PlanSummary &plan = runs[i].compilation->summary();
+    const TrainResult &result = runs[i].result;
+    bool same = sameLosses(result, base);
+    equal &= same;
+    table.addRow(
+        {budgets[i].describe(), plan.budget ? groupDigits(plan.budget) : "none",
+         groupDigits(plan.plannedPeak), groupDigits(result.measuredPeak),
+         std::to_string(plan.recomputed) + " of " + std::to_string(plan.calls),
+         formatPercent(basePlan.cost > 0 ? plan.cost / basePlan.cost - 1 : 0),
+         formatPercent(result.stepSeconds / base.stepSeconds - 1),
+         formatPercent(plan.lowerBound > 0 ? plan.cost / plan.lowerBound - 1
+                                           : 0),
+         formatNumber(result.finalLoss, 9),
+         formatPercent(result.evaluation.accuracy(), 2),
+         i == 0 ? ""
+         : same ? "same bits"
+                : "DIFFER"});
+  }
+  llvm::outs() << "\n";
+  table.print(llvm::outs());
+  llvm::outs()
+      << "bound: the plan's predicted time is at most so far above the "
+         "fastest possible one for its budget (proven)\n";
+  if (!options.timeline.empty()) {
+    Timeline timeline;
+    timeline.title = options.compile.model;
+    timeline.panels.push_back(
+        runs.front().compilation->timeline("without recomputation"));
+    if (runs.size() > 1)
+      timeline.panels.push_back(runs.back().compilation->timeline(
+          "budget: " + budgets.back().describe()));
+    if (llvm::Error error = llvm::StringRef(options.timeline).ends_with(".json")
+                                ? writeMemoryTrace(options.timeline, timeline)
+                                : writeTimelineSvg(options.timeline, timeline))
+      return error;
+    llvm::outs() << "wrote " << options.timeline << "\n";
+  }
+  if (!equal)
+    return makeError(ExitInternal, "losses differ between budgets: this must "
+                                   "never happen; please report it");
+  return llvm::Error::success();
+}
+
+//===----------------------------------------------------------------------===//
+// bench
+//===----------------------------------------------------------------------===//
+
+llvm::Error ckopt::runBench(DriverOptions &options) {
+  auto compilation = planModel(options);
+  if (!compilation)
+    return compilation.takeError();
+  auto loaded = loadStep(**compilation, options);
+  if (!loaded)
+    return loaded.takeError();
+  Session &session = *loaded->session;
+  // Without data: small deterministic numbers, labels within the classes.
+  for (TensorRole role : {TensorRole::Input, TensorRole::Target})
+    for (int64_t index : session.tensors(role)) {
+      const runtime::TensorInfo &info = session.info_of(index);
+      HostTensor value(hostType(info.dtype), info.shape);
+      for (int64_t i = 0; i < value.numElements(); ++i)
+        value.setDouble(i, isFloat(value.dtype())
+                               ? double((i * 37 + 11) % 101) / 50.0 - 1.0
+                               : double(i % 2));
+      if (llvm::Error error = session.write(index, value))
+        return error;
+    }
+  if (llvm::Error error =
+          session.fill(TensorRole::LearningRate, options.train.schedule.base))
+    return error;
+  std::vector<double> seconds;
+  int64_t steps = options.steps ? options.steps : 10;
+  for (int64_t i = 0; i < options.warmup + steps; ++i) {
+    if (llvm::Error error = session.fill(TensorRole::Step, double(i + 1)))
+      return error;
+    auto start = std::chrono::steady_clock::now();
+    if (llvm::Error error = session.run("step"))
+      return error;
+    if (i >= options.warmup)
+      seconds.push_back(std::chrono::duration<double>(
+                            std::chrono::steady_clock::now() - start)
+                            .count());
+  }
+  std::sort(seconds.begin(), seconds.end());
+  auto loss = readLoss(session);
+  if (!loss)
+    return loss.takeError();
+  auto peak = session.measuredPeak();
+  if (!peak)
+    return peak.takeError();
+  printPlan(**compilation, llvm::outs());
+  llvm::outs() << "\nstep: best " << formatSeconds(seconds.front())
+               << ", median " << formatSeconds(seconds[seconds.size() / 2])
+               << ", worst " << formatSeconds(seconds.back()) << " of " << steps
+               << " (predicted "
+               << formatSeconds((*compilation)->summary().cost) << "), loss "
+               << formatNumber(*loss, 6) << ", measured peak "
+               << formatBytesExact(*peak) << "\n";
+  return writeReports(options, **compilation, nullptr);
+}

@@ -1,0 +1,370 @@
+//===- Training.cpp - the loop around a compiled step ---------------------===//
+#include "ckopt/Driver/Training.h"
+#include "ckopt/Support/Error.h"
+#include "ckopt/Support/Report.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/Process.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <chrono>
+#include <cmath>
+
+using namespace ckopt;
+using runtime::TensorRole;
+
+using Clock = std::chrono::steady_clock;
+
+static double secondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+//===----------------------------------------------------------------------===//
+// Data
+//===----------------------------------------------------------------------===//
+
+int64_t ckopt::batchSize(const runtime::Manifest &manifest) {
+  for (const runtime::TensorInfo &tensor : manifest.tensors)
+    if (tensor.role == TensorRole::Input && !tensor.shape.empty())
+      return tensor.shape.front();
+  return 1;
+}
+
+/// The number of classes: the extent of the outputs' class dimension.
+static std::optional<int64_t> classCount(const Session &session,
+                                         const runtime::TensorInfo &target) {
+  if (hostType(target.dtype) == DType::F32 ||
+      hostType(target.dtype) == DType::F64)
+    return std::nullopt;
+  for (int64_t index : session.tensors(TensorRole::Output)) {
+    const auto &shape = session.info_of(index).shape;
+    auto axis = resolveClassAxis(shape, target.shape);
+    if (axis)
+      return shape[size_t(*axis)];
+    llvm::consumeError(axis.takeError());
+  }
+  return std::nullopt;
+}
+
+static FieldSpec describeField(const runtime::TensorInfo &tensor,
+                               std::string array, int64_t batch) {
+  FieldSpec field;
+  field.name = tensor.name;
+  field.array = std::move(array);
+  field.dtype = hostType(tensor.dtype);
+  std::vector<int64_t> shape = tensor.shape;
+  field.batched = !shape.empty() && shape.front() == batch;
+  if (field.batched)
+    shape.erase(shape.begin());
+  field.shape = std::move(shape);
+  return field;
+}
+
+llvm::Expected<Dataset> ckopt::loadDataset(const Session &session,
+                                           const DataOptions &options) {
+  auto mappings = parseArrayMappings(options.inputs, "--inputs");
+  if (!mappings)
+    return mappings.takeError();
+  int64_t batch = batchSize(session.manifest());
+  std::vector<FieldSpec> fields;
+  for (int64_t index : session.tensors(TensorRole::Input)) {
+    const runtime::TensorInfo &tensor = session.info_of(index);
+    std::string array = tensor.name;
+    for (const ArrayMapping &mapping : *mappings)
+      if (mapping.name == tensor.name)
+        array = mapping.array;
+    fields.push_back(describeField(tensor, array, batch));
+  }
+  for (int64_t index : session.tensors(TensorRole::Target)) {
+    const runtime::TensorInfo &tensor = session.info_of(index);
+    FieldSpec field = describeField(
+        tensor, options.targets.empty() ? "y" : options.targets, batch);
+    field.classes = classCount(session, tensor);
+    field.ignoreIndex = options.ignoreIndex;
+    fields.push_back(std::move(field));
+  }
+  return Dataset::load(options.path, fields);
+}
+
+llvm::Error ckopt::feed(Session &session, const Dataset &data,
+                        llvm::ArrayRef<int64_t> samples) {
+  for (size_t field = 0; field < data.numFields(); ++field) {
+    auto index = session.find(data.spec(field).name);
+    if (!index)
+      return index.takeError();
+    if (llvm::Error error = session.write(*index, data.batch(field, samples)))
+      return error;
+  }
+  return llvm::Error::success();
+}
+
+llvm::Expected<double> ckopt::readLoss(const Session &session) {
+  auto losses = session.tensors(TensorRole::Loss);
+  if (losses.empty())
+    return inputError("the step computes no loss");
+  auto value = session.read(losses.front());
+  if (!value)
+    return value.takeError();
+  return value->getDouble(0);
+}
+
+//===----------------------------------------------------------------------===//
+// Evaluation
+//===----------------------------------------------------------------------===//
+
+llvm::Expected<MetricSums> ckopt::evaluate(Session &session,
+                                           const Dataset &data,
+                                           const DataOptions &dataOptions,
+                                           llvm::ArrayRef<int64_t> samples) {
+  MetricSums sums;
+  const runtime::FunctionInfo *eval = nullptr;
+  for (const runtime::FunctionInfo &function : session.manifest().functions)
+    if (function.name == "eval")
+      eval = &function;
+  if (!eval || eval->outputs.empty())
+    return sums;
+  size_t targetField = data.numFields();
+  for (size_t field = 0; field < data.numFields(); ++field) {
+    auto index = session.find(data.spec(field).name);
+    if (!index)
+      return index.takeError();
+    if (session.info_of(*index).role == TensorRole::Target)
+      targetField = field;
+  }
+  if (targetField == data.numFields())
+    return sums;
+  for (const EvalBatch &batch :
+       evaluationBatches(samples, batchSize(session.manifest()))) {
+    if (llvm::Error error = feed(session, data, batch.indices))
+      return std::move(error);
+    if (llvm::Error error = session.run("eval"))
+      return std::move(error);
+    auto output = session.read(eval->outputs.front());
+    if (!output)
+      return output.takeError();
+    HostTensor target = data.batch(targetField, batch.indices);
+    auto metrics =
+        dataOptions.loss == "mse"
+            ? squaredErrorMetrics(*output, target, batch.mask)
+            : crossEntropyMetrics(*output, target, dataOptions.ignoreIndex,
+                                  batch.mask);
+    if (!metrics)
+      return metrics.takeError();
+    sums += *metrics;
+  }
+  return sums;
+}
+
+//===----------------------------------------------------------------------===//
+// Training
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// One line that is written over on a terminal, and a line an epoch elsewhere.
+class ProgressLine {
+public:
+  ProgressLine(bool on, int64_t epochs, int64_t stepsPerEpoch)
+      : on(on), live(llvm::sys::Process::StandardErrIsDisplayed()),
+        epochs(epochs), stepsPerEpoch(stepsPerEpoch), start(Clock::now()) {}
+
+  void step(int64_t epoch, int64_t inEpoch, double loss, double seconds) {
+    bool last = inEpoch == stepsPerEpoch;
+    if (!on || (!live && !last) || (live && !last && secondsSince(shown) < 0.1))
+      return;
+    shown = Clock::now();
+    llvm::errs() << (live ? "\r" : "")
+                 << llvm::format("epoch %lld/%lld  step %lld/%lld  loss %.6f  "
+                                 "%.2f ms/step  %.1f s",
+                                 (long long)epoch + 1, (long long)epochs,
+                                 (long long)inEpoch, (long long)stepsPerEpoch,
+                                 loss, seconds * 1e3, secondsSince(start))
+                 << (live ? "   " : "\n");
+    dirty = live;
+  }
+  void finish() {
+    if (dirty)
+      llvm::errs() << "\n";
+    dirty = false;
+  }
+
+private:
+  bool on, live, dirty = false;
+  int64_t epochs, stepsPerEpoch;
+  Clock::time_point start, shown;
+};
+
+/// The state of one training run.
+class Trainer {
+public:
+  Trainer(Session &session, const Dataset &data, const DataOptions &dataOptions,
+          const TrainOptions &options)
+      : session(session), data(data), dataOptions(dataOptions),
+        options(options) {}
+
+  llvm::Expected<TrainResult> run();
+
+private:
+  llvm::Error resume(DataPosition &position);
+  llvm::Error runStep(llvm::ArrayRef<int64_t> samples);
+  llvm::Error save(DataPosition position);
+  llvm::Error finish(llvm::ArrayRef<int64_t> holdout);
+
+  Session &session;
+  const Dataset &data;
+  const DataOptions &dataOptions;
+  const TrainOptions &options;
+  TrainResult result;
+  int64_t stepNumber = 0;
+  std::vector<double> seconds;
+};
+
+} // namespace
+
+llvm::Error Trainer::resume(DataPosition &position) {
+  if (options.resume.empty())
+    return llvm::Error::success();
+  auto checkpoint = readCheckpoint(options.resume);
+  if (!checkpoint)
+    return checkpoint.takeError();
+  std::vector<TensorSpec> expected;
+  for (TensorRole role : {TensorRole::Parameter, TensorRole::Frozen,
+                          TensorRole::State, TensorRole::OptimizerState})
+    for (int64_t index : session.tensors(role)) {
+      const runtime::TensorInfo &tensor = session.info_of(index);
+      expected.push_back({tensor.name, hostType(tensor.dtype), tensor.shape});
+    }
+  if (llvm::Error error =
+          checkTensors(checkpoint->tensors, expected, options.resume))
+    return error;
+  if (llvm::Error error = checkOptions(checkpoint->state.options,
+                                       options.identity, options.resume))
+    return error;
+  for (const TensorSpec &spec : expected) {
+    auto index = session.find(spec.name);
+    if (!index)
+      return index.takeError();
+    if (llvm::Error error =
+            session.write(*index, *checkpoint->tensors.find(spec.name)))
+      return error;
+  }
+  stepNumber = checkpoint->state.step;
+  position = checkpoint->state.data;
+  return llvm::Error::success();
+}
+
+llvm::Error Trainer::save(DataPosition position) {
+  if (options.checkpoint.empty())
+    return llvm::Error::success();
+  Checkpoint checkpoint;
+  auto tensors = session.weights(/*optimizerState=*/true);
+  if (!tensors)
+    return tensors.takeError();
+  checkpoint.tensors = std::move(*tensors);
+  checkpoint.state.step = stepNumber;
+  checkpoint.state.data = position;
+  checkpoint.state.seed = options.seed;
+  checkpoint.state.options = options.identity;
+  return writeCheckpoint(options.checkpoint, checkpoint);
+}
+
+llvm::Error Trainer::runStep(llvm::ArrayRef<int64_t> samples) {
+  ++stepNumber;
+  if (llvm::Error error = feed(session, data, samples))
+    return error;
+  if (llvm::Error error = session.fill(TensorRole::Step, double(stepNumber)))
+    return error;
+  if (llvm::Error error = session.fill(TensorRole::LearningRate,
+                                       options.schedule.at(stepNumber)))
+    return error;
+  auto start = Clock::now();
+  if (llvm::Error error = session.run("step"))
+    return withContext(std::move(error), "step " + llvm::Twine(stepNumber));
+  seconds.push_back(secondsSince(start));
+  auto loss = readLoss(session);
+  if (!loss)
+    return loss.takeError();
+  result.losses.push_back(*loss);
+  if (!std::isfinite(*loss))
+    return makeError(ExitNonFinite,
+                     "the loss of step " + llvm::Twine(stepNumber) + " is " +
+                         formatNumber(*loss) +
+                         "; --check-finite finds the first op that made a "
+                         "value that is not finite");
+  return llvm::Error::success();
+}
+
+llvm::Error Trainer::finish(llvm::ArrayRef<int64_t> holdout) {
+  result.steps = stepNumber;
+  if (!result.losses.empty()) {
+    result.firstLoss = result.losses.front();
+    result.finalLoss = result.losses.back();
+  }
+  if (!seconds.empty()) {
+    std::nth_element(seconds.begin(), seconds.begin() + seconds.size() / 2,
+                     seconds.end());
+    result.stepSeconds = seconds[seconds.size() / 2];
+  }
+  if (!holdout.empty()) {
+    auto metrics = evaluate(session, data, dataOptions, holdout);
+    if (!metrics)
+      return metrics.takeError();
+    result.evaluation = *metrics;
+    result.evaluated = int64_t(holdout.size());
+  }
+  auto peak = session.measuredPeak();
+  if (!peak)
+    return peak.takeError();
+  result.measuredPeak = *peak;
+  return llvm::Error::success();
+}
+
+llvm::Expected<TrainResult> Trainer::run() {
+  if (llvm::Error error = options.schedule.verify())
+    return std::move(error);
+  auto split = splitHoldout(data.numSamples(), options.holdout, options.seed);
+  if (!split)
+    return split.takeError();
+  DataPosition position;
+  if (llvm::Error error = resume(position))
+    return std::move(error);
+  auto batches = BatchIterator::create(
+      split->train, batchSize(session.manifest()), options.seed, position);
+  if (!batches)
+    return batches.takeError();
+  result.droppedPerEpoch = batches->droppedPerEpoch();
+  for (int64_t index : session.tensors(TensorRole::Seed))
+    if (llvm::Error error = session.write(
+            index, HostTensor::scalar<int64_t>(int64_t(options.seed))))
+      return std::move(error);
+  ProgressLine progress(options.progress, options.epochs,
+                        batches->batchesPerEpoch());
+  while (batches->position().epoch < options.epochs &&
+         (!options.maxSteps || stepNumber < options.maxSteps)) {
+    DataPosition at = batches->position();
+    if (llvm::Error error = runStep(batches->next())) {
+      progress.finish();
+      return std::move(error);
+    }
+    progress.step(at.epoch, at.position / batchSize(session.manifest()) + 1,
+                  result.losses.back(), seconds.back());
+    bool epochEnds = batches->position().epoch != at.epoch;
+    bool due = options.checkpointEvery
+                   ? stepNumber % options.checkpointEvery == 0
+                   : epochEnds;
+    if (due)
+      if (llvm::Error error = save(batches->position()))
+        return std::move(error);
+  }
+  progress.finish();
+  if (llvm::Error error = save(batches->position()))
+    return std::move(error);
+  if (llvm::Error error = finish(split->holdout))
+    return std::move(error);
+  return std::move(result);
+}
+
+llvm::Expected<TrainResult> ckopt::train(Session &session, const Dataset &data,
+                                         const DataOptions &dataOptions,
+                                         const TrainOptions &options) {
+  return Trainer(session, data, dataOptions, options).run();
+}
