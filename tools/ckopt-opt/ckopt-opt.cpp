@@ -1,6 +1,7 @@
 //===- ckopt-opt.cpp - every pass on IR files, as mlir-opt ----------------===//
 #include "TestPasses.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
+#include "ckopt/Fuse/Passes.h"
 #include "ckopt/Reference/Folding.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -14,6 +15,7 @@ int main(int argc, char **argv) {
   ckopt::registerReferenceFolding(registry);
   mlir::registerTransformsPasses();
   ckopt::registerTestPasses();
+  ckopt::registerFusePasses();
   return mlir::asMainReturnCode(
       mlir::MlirOptMain(argc, argv, "ckopt optimizer driver\n", registry));
 }

@@ -1,0 +1,407 @@
+//===- Grouping.cpp - which op becomes part of which kernel ---------------===//
+//
+// Problem: choose which values are stored between kernels. Each stored value
+// costs bandwidth and memory; each value that is not stored is computed again
+// inside every kernel that reads it.
+//
+// Method: walk the program backward, so that all readers of a value are known
+// as units when the value is decided. A value with one reading unit is computed
+// inside of it. A value with several is computed inside each of them where that
+// is cheap and keeps no more bytes alive: the values it is computed from are
+// small but for one (a batch norm's result from its input: what the backward
+// pass needs of it is read from the input that is kept anyway), or but for two
+// and its readers stand close together. Everything else is stored and becomes
+// the root of a unit.
+//
+// Guarantees: what is stored depends on the program alone, never on a memory
+// budget. Every unit's inputs are made by units of lower places. Bodies have at
+// most maxOps ops and maxPointers operands and results, but for single ops that
+// alone have more.
+//
+// Complexity: O(ops and operands); the look upward from a value is bounded.
+//
+//===----------------------------------------------------------------------===//
+#include "Grouping.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace ckopt;
+using namespace ckopt::fuse;
+
+/// How far worthComputingAgain looks up, in ops.
+static constexpr unsigned maxLook = 32;
+/// Operations an element that are worth a store and a load.
+static constexpr double cheapFlops = 24;
+/// Operations an element that a row kernel, which reads its input in several
+/// passes, may compute in each pass.
+static constexpr double cheapRowFlops = 12;
+/// A value with so many times fewer elements than the kernel that reads it
+/// computes is small: it is stored rather than computed for each element, and
+/// keeping it costs nothing.
+static constexpr int64_t smallFactor = 8;
+
+static RankedTensorType tensorType(Value value) {
+  return cast<RankedTensorType>(value.getType());
+}
+
+static KernelKind kindOf(Operation *op) {
+  return cast<KernelOpInterface>(op).getKernelKind();
+}
+
+/// The dimensions that are not 1.
+static SmallVector<int64_t> realDims(RankedTensorType type) {
+  SmallVector<int64_t> dims;
+  for (int64_t size : type.getShape())
+    if (size != 1)
+      dims.push_back(size);
+  return dims;
+}
+
+/// A reshape that only adds or drops dimensions of size 1.
+static bool isUnitReshape(Operation *op) {
+  auto reshape = dyn_cast<ReshapeOp>(op);
+  return reshape && isRowMajor(tensorType(reshape.getInput())) &&
+         isRowMajor(reshape.getType()) &&
+         realDims(tensorType(reshape.getInput())) ==
+             realDims(reshape.getType());
+}
+
+/// Ops that cost nothing to compute wherever they are read.
+static bool isTrivial(Operation *op) {
+  return kindOf(op) == KernelKind::Constant || isa<ExpandOp>(op) ||
+         isUnitReshape(op);
+}
+
+/// Whether the op reads one element of each operand for an element of its
+/// result, and neighbours along the innermost dimension from neighbours, so
+/// that it can be computed inside a vectorized loop.
+static bool isPointwise(Operation *op) {
+  if (kindOf(op) == KernelKind::Elementwise || isTrivial(op) ||
+      isa<TriluOp>(op))
+    return true;
+  if (auto slice = dyn_cast<SliceOp>(op))
+    return slice.getSteps().empty() || slice.getSteps().back() == 1;
+  if (auto gather = dyn_cast<GatherOp>(op))
+    return int64_t(gather.getAxis()) + 1 <
+           tensorType(gather.getData()).getRank();
+  if (auto transpose = dyn_cast<TransposeOp>(op)) {
+    ArrayRef<int64_t> permutation = transpose.getPermutation();
+    return !permutation.empty() &&
+           permutation.back() == int64_t(permutation.size()) - 1 &&
+           isRowMajor(transpose.getType()) &&
+           isRowMajor(tensorType(transpose.getInput()));
+  }
+  return false;
+}
+
+static double flopsPerElement(Operation *op) {
+  int64_t elements = 1;
+  for (Value result : op->getResults())
+    elements = std::max(elements, tensorType(result).getNumElements());
+  return cast<KernelOpInterface>(op).getFlops() / double(elements);
+}
+
+/// Operand `index` must lie in memory: the op reads it several times, or a
+/// library reads it.
+static bool needsStoredOperand(Operation *op, unsigned index) {
+  switch (kindOf(op)) {
+  case KernelKind::Library:
+    return true;
+  case KernelKind::Structured:
+    return index != 0 || !matchPattern(op->getOperand(0), m_Constant());
+  case KernelKind::View:
+    return !isUnitReshape(op);
+  case KernelKind::Indexed:
+    if (isa<GatherOp>(op))
+      return index == 0;
+    return !isPointwise(op);
+  case KernelKind::Constant:
+  case KernelKind::Elementwise:
+  case KernelKind::Reduction:
+  case KernelKind::RowWise:
+  case KernelKind::Update:
+    return false;
+  }
+  llvm_unreachable("all kinds are handled");
+}
+
+/// A scatter's initial value may be a constant of the kernel, nothing else.
+static bool isInitOnly(Operation *constant, Operation *scatter) {
+  for (OpOperand &operand : scatter->getOpOperands())
+    if (operand.get().getDefiningOp() == constant &&
+        operand.getOperandNumber() != 0)
+      return false;
+  return true;
+}
+
+StringRef fuse::kindName(UnitKind kind) {
+  switch (kind) {
+  case UnitKind::Elementwise:
+  case UnitKind::Update:
+    return "elementwise";
+  case UnitKind::Reduction:
+    return "reduction";
+  case UnitKind::Row:
+    return "row";
+  case UnitKind::Structured:
+    return "structured";
+  case UnitKind::Library:
+    return "library";
+  }
+  llvm_unreachable("all kinds are handled");
+}
+
+Value Grouping::base(Value value) {
+  while (auto view = value.getDefiningOp<ReshapeOp>())
+    value = view.getInput();
+  return value;
+}
+
+bool Grouping::isStored(Value value) const {
+  Operation *op = value.getDefiningOp();
+  return !op || maker.contains(value) || forced.contains(value);
+}
+
+bool Grouping::libraryBetween(int64_t first, int64_t last) const {
+  if (first > last)
+    std::swap(first, last);
+  first = std::max<int64_t>(first, 0);
+  last = std::min<int64_t>(last, int64_t(libraryOps.size()) - 1);
+  return last > first && libraryOps[last] != libraryOps[first];
+}
+
+unsigned Grouping::find(unsigned unit) const {
+  while (parent[unit] != unit)
+    unit = parent[unit] = parent[parent[unit]];
+  return unit;
+}
+
+void Grouping::createUnit(Operation *op, UnitKind kind) {
+  Unit unit;
+  unit.kind = kind;
+  unit.roots.push_back(op);
+  unit.place = place.lookup(op);
+  unit.inputs.insert(op->operand_begin(), op->operand_end());
+  unit.domain = tensorType(op->getResult(0));
+  if (kind == UnitKind::Reduction) {
+    unit.domain = tensorType(op->getOperand(0));
+    unit.axes = isa<ReduceOp>(op) ? cast<ReduceOp>(op).getAxes()
+                                  : cast<MomentsOp>(op).getAxes();
+  } else if (kind == UnitKind::Row) {
+    for (Value operand : op->getOperands())
+      if (tensorType(operand).getNumElements() > unit.domain.getNumElements())
+        unit.domain = tensorType(operand);
+  }
+  unit.alone = kind == UnitKind::Library || kind == UnitKind::Structured ||
+               (kind == UnitKind::Elementwise &&
+                kindOf(op) == KernelKind::Indexed && !isPointwise(op));
+  unsigned id = units.size();
+  for (Value input : unit.inputs)
+    readers[input].push_back(id);
+  for (Value result : op->getResults())
+    maker[result] = id;
+  units.push_back(std::move(unit));
+  parent.push_back(id);
+}
+
+bool Grouping::canAbsorb(const Unit &unit, Operation *op) const {
+  if (kindOf(op) == KernelKind::Constant)
+    return unit.kind == UnitKind::Structured
+               ? isInitOnly(op, unit.roots.front())
+               : unit.kind != UnitKind::Library;
+  if (unit.kind == UnitKind::Library || unit.kind == UnitKind::Structured ||
+      unit.alone || !isPointwise(op) || op->getNumResults() != 1)
+    return false;
+  Value result = op->getResult(0);
+  if (unit.ops + 1 > options.maxOps ||
+      unit.inputs.size() + op->getNumOperands() + unit.roots.size() >
+          options.maxPointers)
+    return false;
+  if (isTrivial(op))
+    return true;
+  if (unit.domain.getNumElements() >
+      smallFactor * tensorType(result).getNumElements())
+    return false;
+  // The only values that an update computes itself are those of its own size
+  // (a scaled gradient).
+  if (unit.kind == UnitKind::Update)
+    return kindOf(op) == KernelKind::Elementwise &&
+           tensorType(result).getShape() == unit.domain.getShape();
+  if (unit.kind == UnitKind::Row)
+    return flopsPerElement(op) <= cheapRowFlops && !isa<TransposeOp>(op);
+  // Another layout than the loop's would break the vectors.
+  if (unit.kind == UnitKind::Elementwise || unit.kind == UnitKind::Reduction)
+    return tensorType(result).getEncoding() == unit.domain.getEncoding() ||
+           tensorType(result).getShape() != unit.domain.getShape();
+  return true;
+}
+
+void Grouping::absorb(unsigned id, Operation *op) {
+  Unit &unit = units[id];
+  for (Value result : op->getResults()) {
+    unit.inputs.remove(result);
+    llvm::erase(readers[result], id);
+  }
+  for (Value operand : op->getOperands())
+    if (unit.inputs.insert(operand))
+      readers[operand].push_back(id);
+  ++unit.ops;
+}
+
+bool Grouping::worthComputingAgain(Operation *op,
+                                   ArrayRef<unsigned> needers) const {
+  // What the value would be read from, if everything cheap above it is computed
+  // again too.
+  int64_t elements = tensorType(op->getResult(0)).getNumElements();
+  SmallVector<Value> work(op->getOperands());
+  llvm::SmallDenseSet<Value> seen;
+  double flops = flopsPerElement(op);
+  unsigned looked = 0, large = 0;
+  while (!work.empty()) {
+    Value value = work.pop_back_val();
+    if (!seen.insert(value).second)
+      continue;
+    Operation *maker = value.getDefiningOp();
+    bool small = tensorType(value).getNumElements() * smallFactor <= elements;
+    if (!isStored(value) && !needed.contains(value) && isPointwise(maker) &&
+        (isTrivial(maker) || !small)) {
+      if (++looked > maxLook)
+        return false;
+      if (!isTrivial(maker))
+        flops += flopsPerElement(maker);
+      llvm::append_range(work, maker->getOperands());
+    } else if (!small) {
+      ++large;
+    }
+  }
+  if (flops > cheapFlops)
+    return false;
+  if (large <= 1)
+    return true;
+  if (large > 2 || needers.size() > 2)
+    return false;
+  int64_t first = units[needers[0]].place, last = units[needers[1]].place;
+  return !libraryBetween(first, last);
+}
+
+/// A reshape of unit dimensions is part of the units that can compute it; for
+/// everyone else it is a view that the step makes.
+void Grouping::decideReshape(ReshapeOp op) {
+  Value result = op.getResult();
+  SmallVector<unsigned, 4> needers = readers.lookup(result);
+  bool isView = needed.contains(result);
+  for (unsigned id : needers)
+    if (isUnitReshape(op) && canAbsorb(units[id], op))
+      absorb(id, op);
+    else
+      isView = true;
+  if (isView) {
+    needed.insert(op.getInput());
+    views[base(result)].push_back(result);
+  }
+}
+
+void Grouping::decideOp(Operation *op) {
+  SmallVector<unsigned, 4> needers;
+  bool isNeeded = false;
+  for (Value result : op->getResults()) {
+    isNeeded |= needed.contains(result);
+    for (unsigned id : readers.lookup(result))
+      if (!llvm::is_contained(needers, id))
+        needers.push_back(id);
+  }
+  if (needers.empty() && !isNeeded)
+    return;
+  switch (kindOf(op)) {
+  case KernelKind::View:
+    return decideReshape(cast<ReshapeOp>(op));
+  case KernelKind::Reduction:
+    return createUnit(op, UnitKind::Reduction);
+  case KernelKind::RowWise:
+    return createUnit(op, UnitKind::Row);
+  case KernelKind::Structured:
+    return createUnit(op, UnitKind::Structured);
+  case KernelKind::Library:
+    return createUnit(op, UnitKind::Library);
+  case KernelKind::Update:
+    return createUnit(op, UnitKind::Update);
+  case KernelKind::Constant:
+  case KernelKind::Elementwise:
+  case KernelKind::Indexed:
+    break;
+  }
+  bool trivial = isTrivial(op);
+  bool store = isNeeded;
+  for (unsigned id : needers)
+    store |= !canAbsorb(units[id], op);
+  if (!store && !trivial)
+    store = !options.group ||
+            (needers.size() > 1 && !worthComputingAgain(op, needers));
+  if (!store || trivial)
+    for (unsigned id : needers)
+      if (canAbsorb(units[id], op))
+        absorb(id, op);
+  if (store)
+    createUnit(op, UnitKind::Elementwise);
+}
+
+void Grouping::decide() {
+  for (Operation &op : function.front().without_terminator()) {
+    place[&op] = ops.size();
+    ops.push_back(&op);
+    libraryOps.push_back((libraryOps.empty() ? 0 : libraryOps.back()) +
+                         (kindOf(&op) == KernelKind::Library));
+    bool isRoot = kindOf(&op) != KernelKind::View && !isPointwise(&op);
+    for (Value result : op.getResults()) {
+      if (isRoot)
+        forced.insert(result);
+      for (OpOperand &use : result.getUses())
+        if (use.getOwner()->hasTrait<OpTrait::IsTerminator>() ||
+            needsStoredOperand(use.getOwner(), use.getOperandNumber()))
+          forced.insert(result);
+    }
+  }
+  for (Value result : function.front().getTerminator()->getOperands()) {
+    needed.insert(result);
+  }
+  for (Operation *op : llvm::reverse(ops))
+    decideOp(op);
+}
+
+SmallVector<Operation *> Grouping::body(const Unit &unit) const {
+  SmallVector<Operation *> work(unit.roots.begin(), unit.roots.end()), found;
+  llvm::SmallDenseSet<Operation *> seen(work.begin(), work.end());
+  while (!work.empty()) {
+    Operation *op = work.pop_back_val();
+    found.push_back(op);
+    for (Value operand : op->getOperands())
+      if (!unit.inputs.contains(operand) &&
+          seen.insert(operand.getDefiningOp()).second)
+        work.push_back(operand.getDefiningOp());
+  }
+  llvm::sort(found, [&](Operation *a, Operation *b) {
+    return place.lookup(a) < place.lookup(b);
+  });
+  return found;
+}
+
+SmallVector<Value> Grouping::outputs(const Unit &unit) const {
+  SmallVector<Value> result;
+  for (Operation *root : unit.roots)
+    for (Value value : root->getResults()) {
+      auto found = readers.find(value);
+      if (needed.contains(value) ||
+          (found != readers.end() && !found->second.empty()))
+        result.push_back(value);
+    }
+  return result;
+}
+
+SmallVector<Unit *> Grouping::schedule() {
+  SmallVector<Unit *> order;
+  for (Unit &unit : units)
+    if (!unit.merged)
+      order.push_back(&unit);
+  llvm::sort(order, [](Unit *a, Unit *b) { return a->place < b->place; });
+  return order;
+}

@@ -1,0 +1,247 @@
+//===- Merging.cpp - kernels over one domain become one -------------------===//
+//
+// Problem: two kernels over one domain that read or hand over the same values
+// cost a load or a store that one kernel with several results does not.
+//
+// Method: units stand in a valid order. Two may become one at the place of the
+// first if everything the second reads is made before it, or at the place of
+// the second if nobody reads the first's results before it: both tests look at
+// direct neighbours only and keep the order valid, so no cycle can arise.
+// Units far apart (a library call between them) stay apart: merging them would
+// stretch lifetimes.
+//
+// Complexity: O(units times operands); of a value's readers only the nearest
+// are tried.
+//
+//===----------------------------------------------------------------------===//
+#include "Grouping.h"
+
+using namespace mlir;
+using namespace ckopt;
+using namespace ckopt::fuse;
+
+/// Readers of a value that are tried as siblings.
+static constexpr unsigned maxSiblings = 4;
+
+namespace ckopt::fuse {
+class Merger {
+public:
+  explicit Merger(Grouping &grouping) : g(grouping) {}
+  void run();
+
+private:
+  bool compatible(const Unit &a, const Unit &b) const;
+  bool fits(const Unit &a, const Unit &b) const;
+  bool canHoist(unsigned first, unsigned second) const;
+  bool canDelay(unsigned first, unsigned second) const;
+  bool tryMerge(unsigned a, unsigned b);
+  void join(unsigned first, unsigned second, int64_t place);
+  /// Units that read the value or a view of it.
+  template <typename Fn> void forEachReader(Value value, Fn fn) const;
+  void mergeInto(unsigned unit);
+  bool isLarge(Value value, const Unit &unit) const;
+
+  Grouping &g;
+};
+} // namespace ckopt::fuse
+
+/// Whether one loop nest can compute both.
+bool Merger::compatible(const Unit &a, const Unit &b) const {
+  if (a.kind != b.kind || a.alone || b.alone || a.domain != b.domain)
+    return false;
+  if (a.kind == UnitKind::Elementwise)
+    return true;
+  return a.kind == UnitKind::Reduction && a.axes == b.axes;
+}
+
+bool Merger::fits(const Unit &a, const Unit &b) const {
+  if (a.ops + b.ops > g.options.maxOps)
+    return false;
+  size_t pointers = a.inputs.size() + a.roots.size() + b.roots.size();
+  for (Value input : b.inputs)
+    pointers += !a.inputs.contains(input);
+  return pointers <= g.options.maxPointers;
+}
+
+template <typename Fn> void Merger::forEachReader(Value value, Fn fn) const {
+  auto visit = [&](Value read) {
+    auto found = g.readers.find(read);
+    if (found != g.readers.end())
+      for (unsigned id : found->second)
+        fn(g.find(id));
+  };
+  visit(value);
+  auto found = g.views.find(value);
+  if (found != g.views.end())
+    for (Value view : found->second)
+      visit(view);
+}
+
+/// Everything the second reads, but for the first's results, is made before the
+/// first.
+bool Merger::canHoist(unsigned first, unsigned second) const {
+  for (Value input : g.units[second].inputs) {
+    auto maker = g.maker.find(Grouping::base(input));
+    if (maker == g.maker.end())
+      continue;
+    unsigned id = g.find(maker->second);
+    if (id == first ? Grouping::base(input) != input
+                    : g.units[id].place > g.units[first].place)
+      return false;
+  }
+  return true;
+}
+
+/// Nobody but the second reads the first's results before the second.
+bool Merger::canDelay(unsigned first, unsigned second) const {
+  bool can = true;
+  for (Operation *root : g.units[first].roots)
+    for (Value result : root->getResults())
+      forEachReader(result, [&](unsigned reader) {
+        can &= reader == first || reader == second ||
+               g.units[reader].place > g.units[second].place;
+      });
+  // The second must not read a view of the first's results.
+  for (Value input : g.units[second].inputs) {
+    auto maker = g.maker.find(Grouping::base(input));
+    if (maker != g.maker.end() && g.find(maker->second) == first)
+      can &= Grouping::base(input) == input;
+  }
+  return can;
+}
+
+void Merger::join(unsigned first, unsigned second, int64_t place) {
+  Unit &a = g.units[first], &b = g.units[second];
+  a.place = place;
+  a.ops += b.ops;
+  for (Value input : b.inputs) {
+    llvm::erase(g.readers[input], second);
+    if (a.inputs.insert(input))
+      g.readers[input].push_back(first);
+  }
+  llvm::append_range(a.roots, b.roots);
+  llvm::sort(a.roots, [&](Operation *x, Operation *y) {
+    return g.place.lookup(x) < g.place.lookup(y);
+  });
+  // What one made for the other stays inside.
+  for (Operation *root : a.roots)
+    for (Value result : root->getResults())
+      if (a.inputs.remove(result))
+        llvm::erase(g.readers[result], first);
+  b.merged = true;
+  g.parent[second] = first;
+}
+
+bool Merger::tryMerge(unsigned a, unsigned b) {
+  a = g.find(a), b = g.find(b);
+  if (a == b)
+    return false;
+  if (g.units[a].place > g.units[b].place)
+    std::swap(a, b);
+  int64_t first = g.units[a].place, second = g.units[b].place;
+  if (!compatible(g.units[a], g.units[b]) || !fits(g.units[a], g.units[b]) ||
+      g.libraryBetween(first, second))
+    return false;
+  if (canHoist(a, b))
+    join(a, b, first);
+  else if (canDelay(a, b))
+    join(a, b, second);
+  else
+    return false;
+  return true;
+}
+
+/// A value worth reading once instead of twice.
+bool Merger::isLarge(Value value, const Unit &unit) const {
+  return cast<RankedTensorType>(value.getType()).getNumElements() * 2 >=
+         unit.domain.getNumElements();
+}
+
+/// Tries the makers and the other nearest readers of what `unit` reads.
+void Merger::mergeInto(unsigned unit) {
+  bool changed = true;
+  while (changed) {
+    changed = false;
+    unit = g.find(unit);
+    if (g.units[unit].alone)
+      return;
+    SmallVector<Value> inputs(g.units[unit].inputs.getArrayRef());
+    for (Value input : inputs) {
+      if (!isLarge(input, g.units[unit]))
+        continue;
+      if (auto maker = g.maker.find(input); maker != g.maker.end())
+        changed |= tryMerge(maker->second, unit);
+      unit = g.find(unit);
+      SmallVector<unsigned> siblings;
+      for (unsigned reader : g.readers.lookup(input))
+        if (g.units[reader].place < g.units[unit].place)
+          siblings.push_back(reader);
+      llvm::sort(siblings, [&](unsigned x, unsigned y) {
+        return g.units[x].place > g.units[y].place;
+      });
+      if (siblings.size() > maxSiblings)
+        siblings.resize(maxSiblings);
+      for (unsigned sibling : siblings)
+        changed |= tryMerge(sibling, unit);
+      if (changed)
+        break;
+    }
+  }
+}
+
+void Merger::run() {
+  SmallVector<unsigned> order;
+  for (unsigned id = 0; id < g.units.size(); ++id)
+    order.push_back(id);
+  llvm::sort(order, [&](unsigned a, unsigned b) {
+    return g.units[a].place < g.units[b].place;
+  });
+  for (unsigned id : order)
+    if (UnitKind kind = g.units[id].kind;
+        kind == UnitKind::Elementwise || kind == UnitKind::Reduction)
+      mergeInto(id);
+}
+
+void Grouping::merge() { Merger(*this).run(); }
+
+LogicalResult Grouping::orderUpdates() {
+  // Places are doubled so that updates fit between them.
+  for (Unit &unit : units)
+    unit.place *= 2;
+  LogicalResult result = success();
+  for (unsigned id = 0; id < units.size(); ++id) {
+    Unit &unit = units[id];
+    if (unit.merged || unit.kind != UnitKind::Update)
+      continue;
+    for (Operation *root : unit.roots)
+      for (auto [operand, r] : cast<KernelOpInterface>(root).getUpdatePairs()) {
+        Value old = base(root->getOperand(operand));
+        if (!isa<BlockArgument>(old)) {
+          result = root->emitError()
+                   << "updates a value that is no argument; only arguments "
+                      "hold state";
+          continue;
+        }
+        auto visit = [&](Value value) {
+          for (unsigned reader : readers.lookup(value))
+            if (find(reader) != id)
+              unit.place = std::max(unit.place, units[find(reader)].place + 1);
+        };
+        visit(old);
+        for (Value view : views.lookup(old))
+          visit(view);
+      }
+  }
+  for (Unit &unit : units) {
+    if (unit.merged || unit.kind != UnitKind::Update)
+      continue;
+    for (Operation *root : unit.roots)
+      for (Value value : root->getResults())
+        for (unsigned reader : readers.lookup(value))
+          if (units[find(reader)].place <= unit.place)
+            result = root->emitError()
+                     << "the old value of this state is read after a use of "
+                        "the new one; in-place update is impossible";
+  }
+  return result;
+}
