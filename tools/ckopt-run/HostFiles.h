@@ -1,0 +1,48 @@
+//===- HostFiles.h - arrays in files, without any library -------*- C++ -*-===//
+#ifndef CKOPT_TOOLS_CKOPT_RUN_HOSTFILES_H
+#define CKOPT_TOOLS_CKOPT_RUN_HOSTFILES_H
+
+#include "ckopt/Runtime/Primitive.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ckopt::run {
+
+/// A row-major array of one element type.
+struct HostArray {
+  runtime::DType dtype = runtime::DType::F32;
+  std::vector<int64_t> shape;
+  std::vector<char> data;
+
+  int64_t elements() const;
+};
+
+/// "2x3x4", "scalar".
+std::string shapeText(const int64_t *shape, int64_t rank);
+
+/// Whole file into `bytes`; false with the reason in `error`.
+bool readFile(const std::string &path, std::vector<char> &bytes,
+              std::string &error);
+/// Writes a file beside `path` and renames it: `path` is whole or untouched.
+bool writeFile(const std::string &path, const std::vector<char> &bytes,
+               std::string &error);
+
+/// numpy's .npy, versions 1 to 3, little-endian, C order.
+bool parseNpy(const std::vector<char> &bytes, HostArray &array,
+              std::string &error);
+/// bf16, which numpy lacks, must have been converted before.
+std::vector<char> formatNpy(const HostArray &array);
+
+/// Tensors of a .safetensors file, in the order of the file.
+struct NamedArray {
+  std::string name;
+  HostArray array;
+};
+bool parseSafetensors(const std::vector<char> &bytes,
+                      std::vector<NamedArray> &arrays, std::string &error);
+
+} // namespace ckopt::run
+
+#endif // CKOPT_TOOLS_CKOPT_RUN_HOSTFILES_H
