@@ -1,0 +1,15 @@
+# The installed package: headers, libraries, tools, find_package(Ckopt).
+include(CMakePackageConfigHelpers)
+set(CKOPT_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/Ckopt)
+install(DIRECTORY ${CKOPT_SOURCE_DIR}/include/ckopt ${CKOPT_BINARY_DIR}/include/ckopt
+        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+        FILES_MATCHING PATTERN "*.h" PATTERN "*.inc" PATTERN "*.td"
+        PATTERN "CMakeFiles" EXCLUDE)
+install(EXPORT CkoptTargets DESTINATION ${CKOPT_CMAKE_DIR})
+configure_package_config_file(${CKOPT_SOURCE_DIR}/cmake/CkoptConfig.cmake.in
+  ${CKOPT_BINARY_DIR}/CkoptConfig.cmake INSTALL_DESTINATION ${CKOPT_CMAKE_DIR})
+write_basic_package_version_file(${CKOPT_BINARY_DIR}/CkoptConfigVersion.cmake
+  COMPATIBILITY SameMinorVersion)
+install(FILES ${CKOPT_BINARY_DIR}/CkoptConfig.cmake
+              ${CKOPT_BINARY_DIR}/CkoptConfigVersion.cmake
+        DESTINATION ${CKOPT_CMAKE_DIR})
