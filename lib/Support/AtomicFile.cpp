@@ -66,10 +66,10 @@ Expected<AtomicFile> AtomicFile::create(StringRef givenPath) {
   static std::atomic<unsigned> counter{0};
   const mode_t mode = exists ? (info.st_mode & 0777) : 0666;
   for (unsigned attempt = 0; attempt < 100 && file.fd < 0; ++attempt) {
-    file.temporary =
-        (folderOf(file.path) + "/." + sys::path::filename(file.path) + ".tmp-" +
-         Twine(int64_t(getpid())) + "-" + Twine(counter++))
-            .str();
+    file.temporary = (folderOf(file.path) + "/." +
+                      sys::path::filename(file.path).take_front(200) + ".tmp-" +
+                      Twine(int64_t(getpid())) + "-" + Twine(counter++))
+                         .str();
     file.fd = open(file.temporary.c_str(),
                    O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     if (file.fd < 0 && errno != EEXIST)

@@ -144,6 +144,11 @@ TEST_F(Atomic, PathsThatCannotBeWritten) {
                  "Not a directory");
 }
 
+TEST_F(Atomic, TheLongestNameLeavesRoomForTheTemporary) {
+  EXPECT_EQ(textOf(writeFileAtomically(file(std::string(255, 'n')), "x")), "");
+  EXPECT_EQ(fileCount(), 1u);
+}
+
 TEST_F(Atomic, NoPermissionIsAnError) {
   if (geteuid() == 0)
     GTEST_SKIP() << "root may write anywhere";

@@ -45,13 +45,17 @@ TEST(Npz, ReadsEveryTypeThatNumpyWrites) {
             3);
 }
 
-TEST(Npz, ReadsDeflatedAndStreamedArchives) {
+TEST(Npz, ReadsDeflatedStreamedAndZip64Archives) {
   TensorMap map = valueOf(readNpz(data("npz/deflated.npz")));
   EXPECT_EQ(map.find("zeros")->numElements(), 10000);
   EXPECT_EQ(map.find("ramp")->getInt(999), 999);
   NpzReader streamed = valueOf(NpzReader::open(data("npz/streamed.npz")));
   EXPECT_EQ(streamed.names(), std::vector<std::string>{"a"});
   EXPECT_EQ(valueOf(streamed.read("a")).getInt(4), 4);
+  // As large archives are, with 64-bit fields everywhere.
+  TensorMap wide = valueOf(readNpz(data("npz/zip64.npz")));
+  EXPECT_EQ(wide.find("a0")->getInt(4), 4);
+  EXPECT_EQ(wide.find("a1")->getInt(4), 5);
 }
 
 TEST(Npz, ReadsOrdersAndFormats) {
