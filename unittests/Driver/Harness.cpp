@@ -1,0 +1,65 @@
+//===- Harness.cpp - models from the test data, compiled and loaded -------===//
+#include "Harness.h"
+#include "ckopt/Pipelines/Pipelines.h"
+
+using namespace ckopt;
+using namespace ckopt::test;
+
+const std::vector<GoldenModel> &ckopt::test::goldenModels() {
+  static const std::vector<GoldenModel> models = {{"mlp", "mse"},
+                                                  {"lenet", "cross_entropy"},
+                                                  {"resnet", "cross_entropy"},
+                                                  {"unet", "cross_entropy"},
+                                                  {"gpt", "cross_entropy"},
+                                                  {"vit", "cross_entropy"},
+                                                  {"mobile", "cross_entropy"},
+                                                  {"lstm", "cross_entropy"}};
+  return models;
+}
+
+std::string ckopt::test::dataPath(const std::string &file) {
+  return std::string(CKOPT_TEST_DATA) + "/" + file;
+}
+
+std::string ckopt::test::goldenPath(const std::string &name,
+                                    const std::string &file) {
+  return dataPath("golden/" + name + "/" + file);
+}
+
+CompileOptions ckopt::test::trainingOptions(const std::string &model,
+                                            const std::string &loss,
+                                            const MemoryBudget &budget) {
+  CompileOptions options;
+  options.model = model;
+  options.step.loss = loss;
+  options.step.optimizer.kind = "adamw";
+  options.step.budget = budget;
+  options.step.threads = 2;
+  return options;
+}
+
+llvm::Expected<Loaded> ckopt::test::load(CompileOptions options,
+                                         const SessionOptions &session) {
+  static bool once = (registerAllPasses(), true);
+  (void)once;
+  Loaded loaded;
+  loaded.compilation = std::make_unique<Compilation>(std::move(options));
+  if (llvm::Error error = loaded.compilation->import())
+    return std::move(error);
+  if (llvm::Error error = loaded.compilation->plan())
+    return std::move(error);
+  if (llvm::Error error = loaded.compilation->emit())
+    return std::move(error);
+  auto program = JitProgram::create(loaded.compilation->object());
+  if (!program)
+    return program.takeError();
+  loaded.program = std::move(*program);
+  auto created = Session::create(loaded.program->program(), session);
+  if (!created)
+    return created.takeError();
+  loaded.session = std::move(*created);
+  if (llvm::Error error =
+          loaded.session->initialize(loaded.compilation->weights(), 1))
+    return std::move(error);
+  return std::move(loaded);
+}

@@ -1,0 +1,55 @@
+//===- Harness.h - models from the test data, compiled and loaded -*- C++ -*-=//
+#ifndef CKOPT_UNITTESTS_DRIVER_HARNESS_H
+#define CKOPT_UNITTESTS_DRIVER_HARNESS_H
+
+#include "ckopt/Driver/Compile.h"
+#include "ckopt/Driver/Session.h"
+#include "ckopt/Driver/Training.h"
+
+#include "gtest/gtest.h"
+
+#include <memory>
+#include <string>
+
+namespace ckopt::test {
+
+/// A compiled step in a session. Keeps everything that it needs alive.
+struct Loaded {
+  std::unique_ptr<Compilation> compilation;
+  std::unique_ptr<JitProgram> program;
+  std::unique_ptr<Session> session;
+};
+
+/// test/data/golden/NAME, and what to train it with.
+struct GoldenModel {
+  std::string name;
+  std::string loss;
+};
+const std::vector<GoldenModel> &goldenModels();
+std::string goldenPath(const std::string &name, const std::string &file);
+std::string dataPath(const std::string &file);
+
+/// Options for training a model with AdamW at the budget.
+CompileOptions trainingOptions(const std::string &model,
+                               const std::string &loss,
+                               const MemoryBudget &budget = {});
+
+/// Compiles and loads; weights by the file, else seeded.
+llvm::Expected<Loaded> load(CompileOptions options,
+                            const SessionOptions &session = {});
+
+/// Unwraps, or fails the test with the error's text and returns an empty value.
+template <typename T> T get(llvm::Expected<T> value) {
+  if (value)
+    return std::move(*value);
+  ADD_FAILURE() << llvm::toString(value.takeError());
+  return T();
+}
+inline void check(llvm::Error error) {
+  if (error)
+    ADD_FAILURE() << llvm::toString(std::move(error));
+}
+
+} // namespace ckopt::test
+
+#endif // CKOPT_UNITTESTS_DRIVER_HARNESS_H

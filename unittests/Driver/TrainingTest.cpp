@@ -1,0 +1,141 @@
+//===- TrainingTest.cpp - training on real data ---------------------------===//
+//
+// The digits network on the handwritten digits: it learns, a resumed run is an
+// unbroken run, budgets change no loss, the trained file loads again.
+//
+//===----------------------------------------------------------------------===//
+#include "Harness.h"
+#include "ckopt/Support/Safetensors.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+
+using namespace ckopt;
+using namespace ckopt::test;
+using runtime::TensorRole;
+
+namespace {
+
+DataOptions digits() {
+  DataOptions data;
+  data.path = dataPath("digits.npz");
+  data.inputs = "x=images";
+  data.targets = "labels";
+  data.loss = "cross_entropy";
+  return data;
+}
+
+TrainOptions quietly(int64_t epochs) {
+  TrainOptions options;
+  options.epochs = epochs;
+  options.seed = 3;
+  options.holdout = 0.2;
+  options.schedule.base = 2e-3;
+  options.progress = false;
+  return options;
+}
+
+/// A freshly initialized digits network with batch 64.
+Loaded digitsNetwork(const MemoryBudget &budget = {}) {
+  CompileOptions options = trainingOptions(dataPath("models/digits_cnn.onnx"),
+                                           "cross_entropy", budget);
+  options.import.batch = 64;
+  return get(load(options));
+}
+
+class Training : public testing::Test {
+protected:
+  void SetUp() override {
+    ASSERT_FALSE(llvm::sys::fs::createUniqueDirectory("ckopt-train", folder));
+  }
+  void TearDown() override { llvm::sys::fs::remove_directories(folder); }
+  std::string path(llvm::StringRef name) const {
+    llvm::SmallString<128> result(folder);
+    llvm::sys::path::append(result, name);
+    return result.str().str();
+  }
+  llvm::SmallString<128> folder;
+};
+
+void expectSameWeights(Session &a, Session &b) {
+  TensorMap left = get(a.weights(true)), right = get(b.weights(true));
+  ASSERT_EQ(left.size(), right.size());
+  for (const auto &[name, value] : left) {
+    ASSERT_TRUE(right.find(name)) << name;
+    EXPECT_TRUE(value.bitEqual(*right.find(name))) << name;
+  }
+}
+
+TEST_F(Training, LearnsTheDigits) {
+  Loaded loaded = digitsNetwork();
+  ASSERT_TRUE(loaded.session);
+  Dataset data = get(loadDataset(*loaded.session, digits()));
+  TrainResult result = get(train(*loaded.session, data, digits(), quietly(10)));
+  EXPECT_GE(result.evaluation.accuracy(), 0.97);
+  EXPECT_EQ(result.evaluated, 359);
+  EXPECT_EQ(result.steps, 10 * (1438 / 64));
+  EXPECT_EQ(result.droppedPerEpoch, 1438 % 64);
+}
+
+TEST_F(Training, AResumedRunIsAnUnbrokenRun) {
+  Loaded whole = digitsNetwork();
+  ASSERT_TRUE(whole.session);
+  Dataset data = get(loadDataset(*whole.session, digits()));
+  TrainResult all = get(train(*whole.session, data, digits(), quietly(2)));
+
+  // Stops in the middle of the second epoch.
+  Loaded first = digitsNetwork();
+  TrainOptions options = quietly(2);
+  options.maxSteps = 30;
+  options.checkpoint = path("c.safetensors");
+  get(train(*first.session, data, digits(), options));
+
+  Loaded second = digitsNetwork();
+  options = quietly(2);
+  options.resume = path("c.safetensors");
+  TrainResult rest = get(train(*second.session, data, digits(), options));
+  EXPECT_EQ(rest.steps, all.steps);
+  EXPECT_EQ(rest.finalLoss, all.finalLoss);
+  expectSameWeights(*whole.session, *second.session);
+}
+
+TEST_F(Training, ACheckpointOfAnotherRunIsRefused) {
+  Loaded first = digitsNetwork();
+  ASSERT_TRUE(first.session);
+  Dataset data = get(loadDataset(*first.session, digits()));
+  TrainOptions options = quietly(1);
+  options.maxSteps = 1;
+  options.checkpoint = path("c.safetensors");
+  options.identity["lr"] = "1";
+  get(train(*first.session, data, digits(), options));
+  Loaded second = digitsNetwork();
+  options.resume = path("c.safetensors");
+  options.identity["lr"] = "2";
+  auto result = train(*second.session, data, digits(), options);
+  ASSERT_FALSE(bool(result));
+  std::string text = llvm::toString(result.takeError());
+  EXPECT_NE(text.find("lr"), std::string::npos) << text;
+}
+
+TEST_F(Training, TheTrainedFileLoadsAgain) {
+  Loaded loaded = digitsNetwork();
+  ASSERT_TRUE(loaded.session);
+  Dataset data = get(loadDataset(*loaded.session, digits()));
+  get(train(*loaded.session, data, digits(), quietly(1)));
+  TensorMap weights = get(loaded.session->weights(false));
+  std::map<std::string, HostTensor> byName;
+  for (const auto &[name, value] : weights)
+    byName[name] = value;
+  check(onnx_frontend::exportModel(dataPath("models/digits_cnn.onnx"),
+                                   path("trained.onnx"), byName));
+  CompileOptions options =
+      trainingOptions(path("trained.onnx"), "cross_entropy");
+  options.import.batch = 64;
+  Loaded again = get(load(options));
+  ASSERT_TRUE(again.session);
+  TensorMap back = get(again.session->weights(false));
+  ASSERT_EQ(back.size(), weights.size());
+  for (const auto &[name, value] : weights)
+    EXPECT_TRUE(value.bitEqual(*back.find(name))) << name;
+}
+
+} // namespace
