@@ -46,7 +46,8 @@ private:
   void axes(double top);
   void areas(ArrayRef<TimelineBar> bars, double top);
   void hovers(ArrayRef<TimelineBar> bars, double top);
-  void strips(ArrayRef<TimelineBar> bars, double top);
+  void phases(ArrayRef<TimelineBar> bars, double top);
+  void recomputed(ArrayRef<TimelineBar> bars, double top);
   void levels(const TimelinePanel &panel, double top);
   void peak(ArrayRef<TimelineBar> bars, double top);
 
@@ -221,29 +222,51 @@ void SvgWriter::hovers(ArrayRef<TimelineBar> bars, double top) {
   os << "</g>\n";
 }
 
-/// Under the axis: phases, and marks where something is computed again.
-void SvgWriter::strips(ArrayRef<TimelineBar> bars, double top) {
+/// Under the axis: phases. One whose parts are all too narrow for its name is
+/// explained beside the axis's title.
+void SvgWriter::phases(ArrayRef<TimelineBar> bars, double top) {
   static const char *const shades[] = {"#cfd8e3", "#aab8c9", "#8797ab"};
-  std::vector<StringRef> phases;
+  struct Phase {
+    StringRef name;
+    bool labelled;
+  };
+  std::vector<Phase> known;
   const double at = top + plotHeight + 5;
   for (size_t i = 0; i < bars.size();) {
-    const StringRef phase = bars[i].step->phase;
+    const StringRef name = bars[i].step->phase;
     size_t end = i;
-    while (end < bars.size() && bars[end].step->phase == phase)
+    while (end < bars.size() && bars[end].step->phase == name)
       ++end;
     const double left = x(bars[i].from), right = x(bars[end - 1].to);
     i = end;
-    if (phase.empty())
+    if (name.empty())
       continue;
-    size_t known = size_t(find(phases, phase) - phases.begin());
-    if (known == phases.size())
-      phases.push_back(phase);
+    auto it = find_if(known, [&](const Phase &p) { return p.name == name; });
+    if (it == known.end())
+      it = known.insert(it, Phase{name, false});
     rect(left, at, right - left, 14,
-         Twine("fill=\"") + shades[known % std::size(shades)] + "\"/>\n");
-    if (right - left > 7.0 * double(phase.size()) + 8)
-      text((left + right) / 2, at + 11, escape(phase),
-           "text-anchor=\"middle\" font-size=\"11\"");
+         Twine("fill=\"") + shades[size_t(it - known.begin()) % 3] + "\"/>\n");
+    if (right - left <= 7.0 * double(name.size()) + 8)
+      continue;
+    it->labelled = true;
+    text((left + right) / 2, at + 11, escape(name),
+         "text-anchor=\"middle\" font-size=\"11\"");
   }
+  double right = plotLeft + plotWidth;
+  for (size_t i = known.size(); i-- > 0;) {
+    if (known[i].labelled)
+      continue;
+    text(right, top + plotHeight + 53, escape(known[i].name),
+         "text-anchor=\"end\" font-size=\"11\"");
+    right -= 6.6 * double(known[i].name.size()) + 18;
+    rect(right, top + plotHeight + 43, 12, 12,
+         Twine("fill=\"") + shades[i % 3] + "\"/>\n");
+    right -= 14;
+  }
+}
+
+/// On the axis: marks where something is computed again.
+void SvgWriter::recomputed(ArrayRef<TimelineBar> bars, double top) {
   if (none_of(bars, [](const TimelineBar &bar) { return bar.recomputed; }))
     return;
   os << "<g fill=\"" << recomputeInk << "\">\n";
@@ -313,7 +336,8 @@ void SvgWriter::panel(const TimelinePanel &panel, size_t number, double top) {
   const std::vector<TimelineBar> bars = makeBars(panel, scales, plotWidth);
   if (!bars.empty()) {
     areas(bars, top);
-    strips(bars, top);
+    phases(bars, top);
+    recomputed(bars, top);
   }
   line(plotLeft, top + plotHeight, plotLeft + plotWidth, top + plotHeight,
        (Twine("stroke=\"") + faint + "\"").str());

@@ -69,6 +69,19 @@ TEST(Timeline, ManyCallsAreMergedAndKeepThePeak) {
   expectContains(svg, "kernel call");
 }
 
+TEST(Timeline, PhasesTooNarrowForTheirNameAreExplainedOnce) {
+  Timeline timeline;
+  timeline.panels.resize(1);
+  for (int i = 0; i < 200; ++i) {
+    TimelineStep step;
+    step.phase = i < 100 ? "forward" : i % 2 ? "backward" : "update";
+    timeline.panels[0].steps.push_back(step);
+  }
+  const std::string svg = timelineSvg(timeline);
+  for (const char *name : {">forward<", ">backward<", ">update<"})
+    EXPECT_EQ(count(svg, name), 1u) << name;
+}
+
 TEST(Timeline, NothingToDrawIsNoError) {
   expectContains(timelineSvg(Timeline()), "</svg>");
   Timeline empty;
