@@ -70,7 +70,6 @@ CKOPT_INFER_BROADCAST(SoftplusOp)
 CKOPT_INFER_BROADCAST(NotOp)
 CKOPT_INFER_BROADCAST(GeluOp)
 CKOPT_INFER_BROADCAST(ClipOp)
-CKOPT_INFER_BROADCAST(TriluOp)
 CKOPT_INFER_BROADCAST(AddOp)
 CKOPT_INFER_BROADCAST(SubOp)
 CKOPT_INFER_BROADCAST(MulOp)
@@ -83,6 +82,17 @@ CKOPT_INFER_BROADCAST(AndOp)
 CKOPT_INFER_BROADCAST(OrOp)
 CKOPT_INFER_BROADCAST(XorOp)
 #undef CKOPT_INFER_BROADCAST
+
+LogicalResult TriluOp::inferReturnTypes(
+    MLIRContext *, std::optional<Location> loc, ValueRange operands,
+    DictionaryAttr, OpaqueProperties, RegionRange,
+    SmallVectorImpl<Type> &results) {
+  auto type = cast<RankedTensorType>(operands.front().getType());
+  if (type.getRank() < 2)
+    return emitOptionalError(loc, "trilu needs a tensor of rank 2 or more");
+  results.push_back(type);
+  return success();
+}
 
 LogicalResult CompareOp::inferReturnTypes(
     MLIRContext *context, std::optional<Location> loc, ValueRange operands,
@@ -162,10 +172,49 @@ OpFoldResult NegOp::fold(FoldAdaptor) {
   return {};
 }
 
+/// Whether every value of `from` has a value of `to`.
+static bool holdsAll(Type from, Type to) {
+  auto isBool = [](Type type) { return type.isInteger(1); };
+  if (isBool(from))
+    return true;
+  if (isBool(to))
+    return false;
+  auto fromFloat = dyn_cast<FloatType>(from), toFloat = dyn_cast<FloatType>(to);
+  if (fromFloat && toFloat)
+    return llvm::APFloat::isRepresentableBy(fromFloat.getFloatSemantics(),
+                                            toFloat.getFloatSemantics());
+  if (fromFloat)
+    return false;
+  unsigned bits = from.getIntOrFloatBitWidth();
+  if (toFloat)
+    return bits <= toFloat.getFPMantissaWidth();
+  if (from.isUnsignedInteger() == to.isUnsignedInteger())
+    return bits <= to.getIntOrFloatBitWidth();
+  return from.isUnsignedInteger() && bits < to.getIntOrFloatBitWidth();
+}
+
 OpFoldResult CastOp::fold(FoldAdaptor) {
   if (getInput().getType() == getType())
     return getInput();
-  return {};
+  // A cast there and back that loses nothing on the way is no cast; a wider
+  // stop between two types of one kind is not needed.
+  auto inner = getInput().getDefiningOp<CastOp>();
+  if (!inner)
+    return {};
+  Type from = getElementTypeOrSelf(inner.getInput());
+  Type over = getElementTypeOrSelf(getInput());
+  Type to = getElementTypeOrSelf(getType());
+  if (!holdsAll(from, over))
+    return {};
+  if (inner.getInput().getType() == getType())
+    return inner.getInput();
+  bool oneKind = isa<FloatType>(from) == isa<FloatType>(over) &&
+                 isa<FloatType>(over) == isa<FloatType>(to) &&
+                 !to.isInteger(1);
+  if (!oneKind)
+    return {};
+  getInputMutable().assign(inner.getInput());
+  return getResult();
 }
 
 OpFoldResult SelectOp::fold(FoldAdaptor adaptor) {

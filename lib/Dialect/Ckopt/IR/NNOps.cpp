@@ -107,6 +107,14 @@ CKOPT_INFER(ConvOp) {
       adaptor.getDilations().size() != spatial)
     return emitOptionalError(loc, "input ", input, ", weight ", weight,
                              " and window attributes do not fit together");
+  auto positive = [](int64_t value) { return value > 0; };
+  auto notNegative = [](int64_t value) { return value >= 0; };
+  if (!llvm::all_of(adaptor.getStrides(), positive) ||
+      !llvm::all_of(adaptor.getDilations(), positive) ||
+      !llvm::all_of(adaptor.getPadsLow(), notNegative) ||
+      !llvm::all_of(adaptor.getPadsHigh(), notNegative))
+    return emitOptionalError(loc, "strides and dilations must be positive, "
+                             "pads not negative");
   SmallVector<int64_t> shape{input.getDimSize(0), weight.getDimSize(0)};
   for (size_t d = 0; d < spatial; ++d)
     shape.push_back(windowPositions(
@@ -127,6 +135,9 @@ static LogicalResult verifyConv(Op op, RankedTensorType input,
   if (rank < 3 || rank > 5 || weight.getRank() != rank ||
       output.getRank() != rank)
     return op.emitOpError("needs tensors of equal rank 3 to 5");
+  if (input.getElementType() != output.getElementType() ||
+      input.getElementType() != weight.getElementType())
+    return op.emitOpError("operands and result must have one element type");
   size_t spatial = rank - 2;
   if (op.getStrides().size() != spatial || op.getPadsLow().size() != spatial ||
       op.getPadsHigh().size() != spatial ||
@@ -191,9 +202,10 @@ static LogicalResult verifyPool(Op op, RankedTensorType input,
   int64_t rank = input.getRank();
   if (rank < 3 || output.getRank() != rank ||
       input.getDimSize(0) != output.getDimSize(0) ||
-      input.getDimSize(1) != output.getDimSize(1))
-    return op.emitOpError("input and output must agree in rank, batch and "
-                          "channels: ")
+      input.getDimSize(1) != output.getDimSize(1) ||
+      input.getElementType() != output.getElementType())
+    return op.emitOpError("input and output must agree in rank, batch, "
+                          "channels and element type: ")
            << input << " and " << output;
   size_t spatial = rank - 2;
   for (ArrayRef<int64_t> list :
@@ -217,13 +229,30 @@ static LogicalResult verifyPool(Op op, RankedTensorType input,
   return success();
 }
 
+/// An i8 holds the positions of windows of up to 127 points.
+template <typename Op>
+static LogicalResult verifyIndex(Op op, RankedTensorType index,
+                                 RankedTensorType output) {
+  if (index.getShape() != output.getShape())
+    return op.emitOpError("index must have the output's shape");
+  int64_t points = 1;
+  for (int64_t size : op.getKernel())
+    points *= size;
+  if (index.getElementType().isInteger(8) && points > 127)
+    return op.emitOpError("a window of ")
+           << points << " points needs an i32 index";
+  return success();
+}
+
 LogicalResult MaxPoolOp::verify() {
-  auto index = tensorType(getIndex());
-  if (index.getShape() != tensorType(getOutput()).getShape())
-    return emitOpError("index must have the output's shape");
+  if (failed(verifyIndex(*this, tensorType(getIndex()),
+                         tensorType(getOutput()))))
+    return failure();
   return verifyPool(*this, tensorType(getInput()), tensorType(getOutput()));
 }
 LogicalResult MaxPoolGradOp::verify() {
+  if (failed(verifyIndex(*this, tensorType(getIndex()), tensorType(getGrad()))))
+    return failure();
   return verifyPool(*this, getType(), tensorType(getGrad()));
 }
 LogicalResult AvgPoolOp::verify() {
@@ -264,6 +293,10 @@ CKOPT_INFER(BatchNormInferenceOp) {
   return success();
 }
 CKOPT_INFER(BatchNormGradOp) {
+  if (tensorType(operands[0]).getShape() != tensorType(operands[1]).getShape())
+    return emitOptionalError(loc, "grad and input must have one shape, got ",
+                             operands[0].getType(), " and ",
+                             operands[1].getType());
   if (failed(checkChannels(loc, operands.drop_front())))
     return failure();
   results.push_back(operands[1].getType());

@@ -74,6 +74,10 @@ CKOPT_INFER(MomentsOp) {
     if (axis < 0 || axis >= type.getRank())                                    \
       return emitOptionalError(loc, "axis ", axis, " is outside of rank ",     \
                                type.getRank());                                \
+    if (!llvm::all_equal(llvm::map_range(operands, [](Value operand) {         \
+          return withOrder(tensorType(operand), {});                           \
+        })))                                                                   \
+      return emitOptionalError(loc, "operands must have one type");            \
     results.push_back(type);                                                   \
     return success();                                                          \
   }
@@ -82,7 +86,34 @@ CKOPT_INFER_SAME(SoftmaxOp)
 CKOPT_INFER_SAME(LogSoftmaxOp)
 CKOPT_INFER_SAME(SoftmaxGradOp)
 CKOPT_INFER_SAME(LogSoftmaxGradOp)
-CKOPT_INFER_SAME(LayerNormGradOp)
+
+/// Scale and bias of a layer norm broadcast to a row.
+static bool fitsRow(RankedTensorType operand, ArrayRef<int64_t> row) {
+  auto merged = broadcastShapes(row, operand.getShape());
+  return merged && ArrayRef<int64_t>(*merged) == row;
+}
+
+CKOPT_INFER(LayerNormGradOp) {
+  LayerNormGradOp::Adaptor adaptor(operands, attributes, properties, regions);
+  auto type = tensorType(adaptor.getInput());
+  int64_t axis = adaptor.getAxis();
+  if (axis < 0 || axis >= type.getRank())
+    return emitOptionalError(loc, "axis ", axis, " is outside of rank ",
+                             type.getRank());
+  if (tensorType(adaptor.getGrad()).getShape() != type.getShape())
+    return emitOptionalError(loc, "grad and input must have one shape, got ",
+                             adaptor.getGrad().getType(), " and ", type);
+  for (Value statistic : {adaptor.getMean(), adaptor.getRstd()})
+    if (tensorType(statistic).getShape() != type.getShape().take_front(axis))
+      return emitOptionalError(loc, "mean and rstd must have the dimensions "
+                               "before axis, got ", statistic.getType());
+  if (adaptor.getScale() && !fitsRow(tensorType(adaptor.getScale()),
+                                     type.getShape().drop_front(axis)))
+    return emitOptionalError(loc, "scale must broadcast to the dimensions from "
+                             "axis on, got ", adaptor.getScale().getType());
+  results.push_back(type);
+  return success();
+}
 
 CKOPT_INFER(LayerNormOp) {
   LayerNormOp::Adaptor adaptor(operands, attributes, properties, regions);
@@ -101,10 +132,7 @@ LogicalResult LayerNormOp::verify() {
   ArrayRef<int64_t> row =
       tensorType(getInput()).getShape().drop_front(getAxis());
   for (Value operand : {getScale(), getBias()}) {
-    if (!operand)
-      continue;
-    auto merged = broadcastShapes(row, tensorType(operand).getShape());
-    if (!merged || ArrayRef<int64_t>(*merged) != row)
+    if (operand && !fitsRow(tensorType(operand), row))
       return emitOpError("scale and bias must broadcast to the dimensions "
                          "from axis on, got ")
              << operand.getType();
@@ -149,22 +177,48 @@ CKOPT_INFER(CrossEntropyGradOp) {
   if (failed(checkTargets(loc, logits, tensorType(adaptor.getTargets()),
                           adaptor.getAxis())))
     return failure();
+  for (Value row : {adaptor.getGrad(), adaptor.getLse()})
+    if (tensorType(row).getShape() !=
+        tensorType(adaptor.getTargets()).getShape())
+      return emitOptionalError(loc, "grad and lse must have the shape of the "
+                               "targets, got ", row.getType());
   results.push_back(logits);
   return success();
 }
 
+/// The operands of an update are of the shape of the first.
+static LogicalResult checkUpdate(std::optional<Location> loc,
+                                 ValueRange operands) {
+  for (Value operand : operands)
+    if (operand && tensorType(operand).getShape() !=
+                       tensorType(operands.front()).getShape())
+      return emitOptionalError(loc, "operands must have one shape, got ",
+                               operands.front().getType(), " and ",
+                               operand.getType());
+  return success();
+}
+
 CKOPT_INFER(MovingAverageOp) {
+  if (failed(checkUpdate(loc, operands)))
+    return failure();
   results.push_back(operands.front().getType());
   return success();
 }
 
 CKOPT_INFER(AccumulateOp) {
+  if (failed(checkUpdate(loc, operands)))
+    return failure();
   results.push_back(operands.front().getType());
   return success();
 }
 
 CKOPT_INFER(SgdOp) {
   SgdOp::Adaptor adaptor(operands, attributes, properties, regions);
+  SmallVector<Value> states{adaptor.getParam(), adaptor.getGrad()};
+  if (adaptor.getVelocity())
+    states.push_back(adaptor.getVelocity());
+  if (failed(checkUpdate(loc, states)))
+    return failure();
   results.push_back(adaptor.getParam().getType());
   if (adaptor.getVelocity())
     results.push_back(adaptor.getVelocity().getType());
@@ -173,6 +227,8 @@ CKOPT_INFER(SgdOp) {
 
 CKOPT_INFER(AdamOp) {
   AdamOp::Adaptor adaptor(operands, attributes, properties, regions);
+  if (failed(checkUpdate(loc, operands.take_front(4))))
+    return failure();
   for (Value value : {adaptor.getParam(), adaptor.getM(), adaptor.getV()})
     results.push_back(value.getType());
   return success();

@@ -1,6 +1,7 @@
 //===- ShapeOps.cpp - constants, shapes and data movement ---------------===//
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "mlir/IR/Matchers.h"
+#include <cmath>
 
 using namespace mlir;
 using namespace ckopt;
@@ -153,6 +154,8 @@ CKOPT_INFER(SliceOp) {
   if (int64_t(adaptor.getSizes().size()) != type.getRank())
     return emitOptionalError(loc, "sizes must have ", type.getRank(),
                              " entries");
+  if (llvm::any_of(adaptor.getSizes(), [](int64_t size) { return size < 0; }))
+    return emitOptionalError(loc, "sizes must not be negative");
   results.push_back(
       RankedTensorType::get(adaptor.getSizes(), type.getElementType()));
   return success();
@@ -168,8 +171,8 @@ LogicalResult SliceOp::verify() {
   for (size_t d = 0; d < rank; ++d) {
     int64_t first = getStarts()[d], size = getSizes()[d], step = getSteps()[d];
     int64_t last = first + (size - 1) * step;
-    if (step == 0 || size < 0)
-      return emitOpError("steps must not be 0, sizes not negative");
+    if (step == 0)
+      return emitOpError("steps must not be 0");
     if (size > 0 && (first < 0 || first >= type.getDimSize(d) || last < 0 ||
                      last >= type.getDimSize(d)))
       return emitOpError("reads outside of dimension ")
@@ -263,6 +266,11 @@ CKOPT_INFER(PadOp) {
       adaptor.getInterior().size() != rank)
     return emitOptionalError(loc, "low, high and interior must have ", rank,
                              " entries");
+  for (ArrayRef<int64_t> widths :
+       {adaptor.getLow(), adaptor.getHigh(), adaptor.getInterior()})
+    if (llvm::any_of(widths, [](int64_t width) { return width < 0; }))
+      return emitOptionalError(
+          loc, "padding must not be negative (slice instead)");
   SmallVector<int64_t> shape;
   for (size_t d = 0; d < rank; ++d)
     shape.push_back(adaptor.getLow()[d] + type.getDimSize(d) +
@@ -275,9 +283,10 @@ CKOPT_INFER(PadOp) {
 }
 
 LogicalResult PadOp::verify() {
-  for (ArrayRef<int64_t> widths : {getLow(), getHigh(), getInterior()})
-    if (llvm::any_of(widths, [](int64_t width) { return width < 0; }))
-      return emitOpError("padding must not be negative (slice instead)");
+  Type element = getElementTypeOrSelf(getType());
+  double value = getValue().convertToDouble();
+  if (!isa<FloatType>(element) && value != std::trunc(value))
+    return emitOpError("value ") << value << " is no " << element;
   return success();
 }
 
@@ -332,6 +341,21 @@ CKOPT_INFER(GatherOp) {
 }
 
 CKOPT_INFER(ScatterAddOp) {
+  ScatterAddOp::Adaptor adaptor(operands, attributes, properties, regions);
+  auto init = tensorType(adaptor.getInit());
+  auto updates = tensorType(adaptor.getUpdates());
+  int64_t axis = adaptor.getAxis();
+  if (axis < 0 || axis >= init.getRank())
+    return emitOptionalError(loc, "axis ", axis, " is outside of rank ",
+                             init.getRank());
+  SmallVector<int64_t> shape(init.getShape().take_front(axis));
+  llvm::append_range(shape, tensorType(adaptor.getIndices()).getShape());
+  llvm::append_range(shape, init.getShape().drop_front(axis + 1));
+  if (ArrayRef<int64_t>(shape) != updates.getShape() ||
+      init.getElementType() != updates.getElementType())
+    return emitOptionalError(
+        loc, "updates must have the type of a gather from init, ",
+        RankedTensorType::get(shape, init.getElementType()), ", got ", updates);
   results.push_back(operands.front().getType());
   return success();
 }
