@@ -1,9 +1,10 @@
 //===- BlasMatMul.cpp - matrix products by OpenBLAS -----------------------===//
 //
-// f64 products (oneDNN 2.6 has no f64), and the f32 shapes where OpenBLAS won
-// (README.md). Batches are a loop over gemm. Matrices without a unit stride are
-// beyond BLAS: a plain loop computes those, slowly and right. No workspace:
-// OpenBLAS packs into buffers of its own that it keeps from its first use on.
+// f64 products (oneDNN 2.6 has no f64), and f32 products that oneDNN refuses;
+// it won no f32 shape that both can do (README.md). Batches are a loop over
+// gemm. Matrices without a unit stride are beyond BLAS: a plain loop computes
+// those, slowly and right. No workspace: OpenBLAS packs into buffers of its own
+// that it keeps from its first use on.
 //
 //===----------------------------------------------------------------------===//
 #include "PrimitiveImpl.h"
@@ -119,18 +120,6 @@ private:
 };
 
 } // namespace
-
-bool ckopt::runtime::fitsBlas(const MatMulDesc &desc) {
-  MatMulDesc m = rowMajorResult(desc) ? desc : transposed(desc);
-  BlasMatrix unused;
-  return rowMajorResult(m) && asBlas(m.m, m.k, m.aRow, m.aCol, unused) &&
-         asBlas(m.k, m.n, m.bRow, m.bCol, unused);
-}
-
-bool ckopt::runtime::prefersBlas(const PrimitiveDesc &desc) {
-  (void)desc;
-  return false;
-}
 
 std::unique_ptr<Primitive>
 ckopt::runtime::createBlasMatMul(const PrimitiveDesc &desc) {

@@ -1,14 +1,16 @@
 //===- DnnlMatMul.cpp - matrix products by oneDNN -------------------------===//
 //
 // oneDNN wants the result row-major in its last two dimensions; a result whose
-// rows are contiguous the other way is the product of the transposes. Batch
-// dimensions of extent 1 are dropped; two real ones run as rounds over the
-// outer, since 2.6 takes a slow path for batches whose strides do not nest.
+// rows are contiguous the other way is the product of the transposes. Batches
+// that nest are one dense batch dimension. Others (heads that stay where a
+// [B,T,H,D] tensor has them) go in as two: 2.6 recognizes these orders in four
+// dimensions and keeps its fast kernels, in three it does not.
 //
 //===----------------------------------------------------------------------===//
 #include "DnnlProgram.h"
 
 #include <algorithm>
+#include <initializer_list>
 
 using namespace ckopt::runtime;
 
@@ -19,31 +21,50 @@ struct Operand {
   int64_t batch[2], row, col;
 };
 
-/// A [batch,] rows x cols view of an operand; broadcast batches have extent 1.
-bool view(dnnl_memory_desc_t &md, const Operand &o, int64_t batch, int64_t rows,
-          int64_t cols, dnnl_data_type_t type) {
-  // Strides of single rows or columns are free: give them what a dense matrix
-  // would have, since the library looks at them.
-  int64_t row = o.row, col = o.col;
+/// Single rows and columns have no stride of their own: they get what a dense
+/// matrix would have, since the library looks at it.
+void normalizeUnit(Operand &o, int64_t rows, int64_t cols) {
   if (cols == 1 && rows == 1)
-    row = col = 1;
+    o.row = o.col = 1;
   else if (cols == 1)
-    col = row == 1 ? rows : 1;
+    o.col = o.row == 1 ? rows : 1;
   else if (rows == 1)
-    row = col == 1 ? cols : 1;
-  dnnl_dims_t dims = {rows, cols}, strides = {row, col};
-  int rank = 2;
-  if (batch > 1) {
-    rank = 3;
-    bool broadcast = o.batch[1] == 0;
-    int64_t dense = std::max(rows * row, cols * col);
-    dnnl_dims_t batched = {broadcast ? 1 : batch, rows, cols};
-    dnnl_dims_t batchedStrides = {broadcast ? dense : o.batch[1], row, col};
-    std::copy(batched, batched + 3, dims);
-    std::copy(batchedStrides, batchedStrides + 3, strides);
+    o.row = o.col == 1 ? cols : 1;
+}
+
+/// The last `rank` of [batch 0, batch 1, rows, cols]; a broadcast batch has
+/// extent 1.
+bool view(dnnl_memory_desc_t &md, const Operand &o, int rank,
+          const int64_t *batch, int64_t rows, int64_t cols,
+          dnnl_data_type_t type) {
+  int64_t dense = std::max(rows * o.row, cols * o.col);
+  int64_t dims[4] = {batch[0], batch[1], rows, cols};
+  int64_t strides[4] = {o.batch[0], o.batch[1], o.row, o.col};
+  for (int d = 1; d >= 0; --d) {
+    if (strides[d] == 0)
+      dims[d] = 1;
+    // The stride of a single batch is free too.
+    if (dims[d] == 1)
+      strides[d] = std::max(dense, d == 0 ? dims[1] * strides[1] : dense);
   }
-  return dnnl_memory_desc_init_by_strides(&md, rank, dims, type, strides) ==
-         dnnl_success;
+  return dnnl_memory_desc_init_by_strides(&md, rank, dims + 4 - rank, type,
+                                          strides + 4 - rank) == dnnl_success;
+}
+
+/// Two batch dimensions as one, where all operands allow it.
+void mergeBatches(int64_t *batch, std::initializer_list<Operand *> operands) {
+  if (batch[1] == 1) {
+    std::swap(batch[0], batch[1]);
+    for (Operand *o : operands)
+      std::swap(o->batch[0], o->batch[1]);
+  }
+  bool nests = batch[0] > 1;
+  for (Operand *o : operands)
+    nests = nests && o->batch[0] == batch[1] * o->batch[1];
+  if (nests) {
+    batch[1] *= batch[0];
+    batch[0] = 1;
+  }
 }
 
 } // namespace
@@ -61,29 +82,24 @@ ckopt::runtime::createDnnlMatMul(const PrimitiveDesc &desc,
     for (Operand *o : {&a, &b, &c})
       std::swap(o->row, o->col);
   }
-  // The larger batch dimension inside, as one library call; rounds outside.
-  int64_t outer = m.batch[0], inner = m.batch[1];
-  if (inner == 1 && outer > 1) {
-    std::swap(outer, inner);
-    for (Operand *o : {&a, &b, &c})
-      std::swap(o->batch[0], o->batch[1]);
-  }
-  // Batches that nest are one batch.
-  auto nests = [&](const Operand &o) {
-    return o.batch[0] == inner * o.batch[1];
+  mergeBatches(m.batch, {&a, &b, &c});
+  normalizeUnit(a, m.m, m.k);
+  normalizeUnit(b, m.k, m.n);
+  normalizeUnit(c, m.m, m.n);
+  auto dense = [](const Operand &o, int64_t rows, int64_t cols) {
+    return o.batch[1] == 0 || o.batch[1] == rows * cols;
   };
-  if (outer > 1 && inner > 1 && nests(a) && nests(b) && nests(c)) {
-    inner *= outer;
-    outer = 1;
-  }
+  bool allDense =
+      dense(a, m.m, m.k) && dense(b, m.k, m.n) && dense(c, m.m, m.n);
+  int rank = m.batch[0] > 1 ? 4 : m.batch[1] == 1 ? 2 : allDense ? 3 : 4;
   dnnl_data_type_t type = dnnlType(desc.dtype);
   dnnl_memory_desc_t aDesc, bDesc, cDesc;
   dnnl_matmul_desc_t op;
   dnnl_primitive_desc_t pd = nullptr;
   DnnlAttributes attributes;
-  bool sound = view(aDesc, a, inner, m.m, m.k, type) &&
-               view(bDesc, b, inner, m.k, m.n, type) &&
-               view(cDesc, c, inner, m.m, m.n, type);
+  bool sound = view(aDesc, a, rank, m.batch, m.m, m.k, type) &&
+               view(bDesc, b, rank, m.batch, m.k, m.n, type) &&
+               view(cDesc, c, rank, m.batch, m.m, m.n, type);
   dnnl_status_t status =
       sound ? dnnl_matmul_desc_init(&op, &aDesc, &bDesc, nullptr, &cDesc)
             : dnnl_invalid_arguments;
@@ -95,11 +111,9 @@ ckopt::runtime::createDnnlMatMul(const PrimitiveDesc &desc,
     return nullptr;
   }
   auto program = std::make_unique<DnnlProgram>();
-  int64_t size = dtypeBytes(desc.dtype);
-  dnnl_memory_t aMem = program->argument(aDesc, a.arg, a.batch[0] * size);
-  dnnl_memory_t bMem = program->argument(bDesc, b.arg, b.batch[0] * size);
-  dnnl_memory_t cMem = program->argument(cDesc, c.arg, c.batch[0] * size);
-  program->repeat(outer);
+  dnnl_memory_t aMem = program->argument(aDesc, a.arg);
+  dnnl_memory_t bMem = program->argument(bDesc, b.arg);
+  dnnl_memory_t cMem = program->argument(cDesc, c.arg);
   if (!program->append(pd,
                        {{DNNL_ARG_SRC, aMem},
                         {DNNL_ARG_WEIGHTS, bMem},

@@ -99,24 +99,23 @@ int64_t DnnlProgram::workspaceBytes() const {
 }
 
 dnnl_memory_t DnnlProgram::bind(const dnnl_memory_desc_t &desc, int arg,
-                                int64_t offset, int64_t outerBytes) {
+                                int64_t offset) {
   dnnl_memory_t memory = nullptr;
   if (dnnl_memory_create(&memory, &desc, dnnlEngine(), DNNL_MEMORY_NONE) !=
       dnnl_success)
     return nullptr;
-  bindings.push_back({memory, arg, offset, outerBytes});
+  bindings.push_back({memory, arg, offset});
   return memory;
 }
 
-dnnl_memory_t DnnlProgram::argument(const dnnl_memory_desc_t &desc, int arg,
-                                    int64_t outerBytes) {
-  return bind(desc, arg, 0, outerBytes);
+dnnl_memory_t DnnlProgram::argument(const dnnl_memory_desc_t &desc, int arg) {
+  return bind(desc, arg, 0);
 }
 
 dnnl_memory_t DnnlProgram::scratch(const dnnl_memory_desc_t &desc) {
   int64_t offset = workspace;
   workspace += alignUp(static_cast<int64_t>(dnnl_memory_desc_get_size(&desc)));
-  return bind(desc, -1, offset, 0);
+  return bind(desc, -1, offset);
 }
 
 bool DnnlProgram::append(dnnl_primitive_desc_t desc,
@@ -165,28 +164,24 @@ bool DnnlProgram::appendReorder(const dnnl_memory_desc_t &fromDesc,
 
 bool DnnlProgram::execute(void *const *args, void *space, std::string &error) {
   char *base = static_cast<char *>(space);
-  for (int64_t round = 0; round < rounds; ++round) {
-    for (const Binding &b : bindings) {
-      char *at = b.arg < 0
-                     ? base + b.offset
-                     : static_cast<char *>(args[b.arg]) + round * b.outerBytes;
-      dnnl_status_t status = dnnl_memory_set_data_handle(b.memory, at);
-      if (status != dnnl_success) {
-        error = name + ": " + dnnlStatusText(status);
-        return false;
-      }
-    }
-    if (workspace)
-      WorkspaceGuard::write(base + workspace);
-    for (const Stage &stage : stages) {
-      dnnl_status_t status = dnnl_primitive_execute(
-          stage.primitive, dnnlStream(), static_cast<int>(stage.args.size()),
-          stage.args.data());
-      if (status != dnnl_success) {
-        error = name + ": " + dnnlStatusText(status);
-        return false;
-      }
-    }
+  auto refuse = [&](dnnl_status_t status) {
+    error = name + ": " + dnnlStatusText(status);
+    return false;
+  };
+  for (const Binding &b : bindings) {
+    void *at = b.arg < 0 ? base + b.offset : args[b.arg];
+    dnnl_status_t status = dnnl_memory_set_data_handle(b.memory, at);
+    if (status != dnnl_success)
+      return refuse(status);
+  }
+  if (workspace)
+    WorkspaceGuard::write(base + workspace);
+  for (const Stage &stage : stages) {
+    dnnl_status_t status = dnnl_primitive_execute(
+        stage.primitive, dnnlStream(), static_cast<int>(stage.args.size()),
+        stage.args.data());
+    if (status != dnnl_success)
+      return refuse(status);
   }
   dnnl_stream_wait(dnnlStream());
   if (workspace && !WorkspaceGuard::intact(base + workspace)) {

@@ -31,10 +31,8 @@ public:
   bool execute(void *const *args, void *workspace, std::string &error) override;
   std::string implementation() const override { return name; }
 
-  /// A memory object over argument `arg`; `outerBytes` is how far it moves for
-  /// each round of the outer loop (repeat()).
-  dnnl_memory_t argument(const dnnl_memory_desc_t &desc, int arg,
-                         int64_t outerBytes = 0);
+  /// A memory object over argument `arg`.
+  dnnl_memory_t argument(const dnnl_memory_desc_t &desc, int arg);
   /// A memory object over fresh workspace.
   dnnl_memory_t scratch(const dnnl_memory_desc_t &desc);
   /// Appends a computation on the given memories plus its own scratchpad;
@@ -45,25 +43,22 @@ public:
   bool appendReorder(const dnnl_memory_desc_t &fromDesc, dnnl_memory_t from,
                      const dnnl_memory_desc_t &toDesc, dnnl_memory_t to,
                      std::string &error);
-  /// Runs the whole sequence `times` times over an outer batch.
-  void repeat(int64_t times) { rounds = times; }
 
 private:
   struct Binding {
     dnnl_memory_t memory;
     int arg; ///< -1: workspace
-    int64_t offset, outerBytes;
+    int64_t offset;
   };
   struct Stage {
     dnnl_primitive_t primitive;
     std::vector<dnnl_exec_arg_t> args;
   };
-  dnnl_memory_t bind(const dnnl_memory_desc_t &desc, int arg, int64_t offset,
-                     int64_t outerBytes);
+  dnnl_memory_t bind(const dnnl_memory_desc_t &desc, int arg, int64_t offset);
 
   std::vector<Binding> bindings;
   std::vector<Stage> stages;
-  int64_t workspace = 0, rounds = 1;
+  int64_t workspace = 0;
   std::string name;
 };
 

@@ -144,9 +144,13 @@ std::unique_ptr<Primitive> createChecked(const PrimitiveDesc &desc,
             std::string(dtypeName(desc.dtype));
     return nullptr;
   }
-  if (isMatMul && prefersBlas(desc))
+  if (!isMatMul)
+    return createDnnlConv(desc, error);
+  auto product = createDnnlMatMul(desc, error);
+  // OpenBLAS takes some strides that oneDNN refuses.
+  if (!product && desc.dtype == DType::F32)
     return createBlasMatMul(desc);
-  return isMatMul ? createDnnlMatMul(desc, error) : createDnnlConv(desc, error);
+  return product;
 }
 
 } // namespace

@@ -15,12 +15,6 @@ std::unique_ptr<Primitive> createDnnlMatMul(const PrimitiveDesc &desc,
 std::unique_ptr<Primitive> createDnnlConv(const PrimitiveDesc &desc,
                                           std::string &error);
 
-/// The table: true where OpenBLAS, not oneDNN, runs an f32 product.
-bool prefersBlas(const PrimitiveDesc &desc);
-
-/// cblas can address it: one unit stride in each matrix.
-bool fitsBlas(const MatMulDesc &desc);
-
 inline int64_t alignUp(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
 /// The last 64 bytes of a workspace: written before the library runs and looked

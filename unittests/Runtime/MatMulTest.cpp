@@ -106,6 +106,10 @@ TEST(MatMul, HeadsStayWhereTheyAre) {
   scores.cBatch[0] = H * T * T, scores.cBatch[1] = T * T;
   scores.cRow = T, scores.cCol = 1;
   both(scores);
+  scores.batch[0] = 1;
+  both(scores);
+  scores.bBatch[1] = 0;
+  both(scores);
   MatMulDesc mix;
   mix.batch[0] = B, mix.batch[1] = H;
   mix.m = T, mix.n = D, mix.k = T;
@@ -115,6 +119,14 @@ TEST(MatMul, HeadsStayWhereTheyAre) {
   mix.bRow = H * D, mix.bCol = 1;
   mix.cBatch[0] = T * H * D, mix.cBatch[1] = D;
   mix.cRow = H * D, mix.cCol = 1;
+  both(mix);
+  // The gradient of the second operand: the first one transposed.
+  std::swap(mix.aRow, mix.aCol);
+  both(mix);
+  // Both batch dimensions, one operand shared along either.
+  mix.bBatch[0] = 0;
+  both(mix);
+  mix.bBatch[0] = T * H * D, mix.bBatch[1] = 0;
   both(mix);
 }
 
@@ -127,7 +139,10 @@ TEST(MatMul, PaddedRows) {
 TEST(MatMul, NoUnitStride) {
   MatMulDesc d = dense(1, 5, 6, 7, false, false);
   d.aCol = 2, d.aRow = 14;
-  check<double>(d, 1e-14);
+  both(d);
+  d = dense(3, 5, 6, 7, false, true);
+  d.bCol = 3, d.bRow = 100, d.bBatch[1] = 1000;
+  both(d);
 }
 
 TEST(MatMul, RefusesWhatItCannotDo) {
