@@ -1,0 +1,81 @@
+// Contractions, windows, normalizations and reductions survive printing, the
+// generic form and bytecode.
+// RUN: ckopt-opt %s | ckopt-opt | FileCheck %s
+// RUN: ckopt-opt %s --mlir-print-op-generic | ckopt-opt | FileCheck %s
+// RUN: ckopt-opt %s --emit-bytecode | ckopt-opt | FileCheck %s
+
+// CHECK-LABEL: func @matmul
+func.func @matmul(%a: tensor<5x1x2x3xf32>, %b: tensor<4x7x3xf32>) -> tensor<5x4x2x7xf32> {
+  // CHECK: ckopt.matmul %{{.*}}, %{{.*}} {transpose_rhs} : (tensor<5x1x2x3xf32>, tensor<4x7x3xf32>) -> tensor<5x4x2x7xf32>
+  %0 = ckopt.matmul %a, %b {transpose_rhs} : (tensor<5x1x2x3xf32>, tensor<4x7x3xf32>) -> tensor<5x4x2x7xf32>
+  return %0 : tensor<5x4x2x7xf32>
+}
+
+// CHECK-LABEL: func @conv
+func.func @conv(%x: tensor<2x4x9xf32>, %w: tensor<6x2x3xf32>) {
+  // CHECK: ckopt.conv %{{.*}}, %{{.*}} {dilations = array<i64: 2>, groups = 2 : i64, pads_high = array<i64: 0>, pads_low = array<i64: 1>, strides = array<i64: 2>} : (tensor<2x4x9xf32>, tensor<6x2x3xf32>) -> tensor<2x6x3xf32>
+  %y = ckopt.conv %x, %w {strides = array<i64: 2>, pads_low = array<i64: 1>, pads_high = array<i64: 0>, dilations = array<i64: 2>, groups = 2 : i64} : (tensor<2x4x9xf32>, tensor<6x2x3xf32>) -> tensor<2x6x3xf32>
+  // CHECK: ckopt.conv_input_grad %{{.*}} : (tensor<2x6x3xf32>, tensor<6x2x3xf32>) -> tensor<2x4x9xf32>
+  %0 = ckopt.conv_input_grad %y, %w {strides = array<i64: 2>, pads_low = array<i64: 1>, pads_high = array<i64: 0>, dilations = array<i64: 2>, groups = 2 : i64} : (tensor<2x6x3xf32>, tensor<6x2x3xf32>) -> tensor<2x4x9xf32>
+  // CHECK: ckopt.conv_weight_grad %{{.*}} : (tensor<2x6x3xf32>, tensor<2x4x9xf32>) -> tensor<6x2x3xf32>
+  %1 = ckopt.conv_weight_grad %y, %x {strides = array<i64: 2>, pads_low = array<i64: 1>, pads_high = array<i64: 0>, dilations = array<i64: 2>, groups = 2 : i64} : (tensor<2x6x3xf32>, tensor<2x4x9xf32>) -> tensor<6x2x3xf32>
+  return
+}
+
+// CHECK-LABEL: func @pool
+func.func @pool(%x: tensor<1x2x4x4xf32>) {
+  // CHECK: %[[MAX:.*]], %[[INDEX:.*]] = ckopt.max_pool %{{.*}} {{{.*}}} : (tensor<1x2x4x4xf32>) -> (tensor<1x2x2x2xf32>, tensor<1x2x2x2xi8>)
+  %y, %i = ckopt.max_pool %x {kernel = array<i64: 2, 2>, strides = array<i64: 2, 2>, pads_low = array<i64: 0, 0>, pads_high = array<i64: 0, 0>, dilations = array<i64: 1, 1>} : (tensor<1x2x4x4xf32>) -> (tensor<1x2x2x2xf32>, tensor<1x2x2x2xi8>)
+  // CHECK: ckopt.max_pool_grad %[[MAX]], %[[INDEX]]
+  %0 = ckopt.max_pool_grad %y, %i {kernel = array<i64: 2, 2>, strides = array<i64: 2, 2>, pads_low = array<i64: 0, 0>, pads_high = array<i64: 0, 0>, dilations = array<i64: 1, 1>} : (tensor<1x2x2x2xf32>, tensor<1x2x2x2xi8>) -> tensor<1x2x4x4xf32>
+  // CHECK: ckopt.avg_pool %{{.*}} {count_include_pad, {{.*}}} : (tensor<1x2x4x4xf32>) -> tensor<1x2x2x2xf32>
+  %1 = ckopt.avg_pool %x {count_include_pad, kernel = array<i64: 3, 3>, strides = array<i64: 2, 2>, pads_low = array<i64: 1, 1>, pads_high = array<i64: 0, 0>, dilations = array<i64: 1, 1>} : (tensor<1x2x4x4xf32>) -> tensor<1x2x2x2xf32>
+  // CHECK: ckopt.avg_pool_grad %{{.*}} {{{.*}}} : (tensor<1x2x2x2xf32>) -> tensor<1x2x4x4xf32>
+  %2 = ckopt.avg_pool_grad %1 {kernel = array<i64: 3, 3>, strides = array<i64: 2, 2>, pads_low = array<i64: 1, 1>, pads_high = array<i64: 0, 0>, dilations = array<i64: 1, 1>} : (tensor<1x2x2x2xf32>) -> tensor<1x2x4x4xf32>
+  return
+}
+
+// CHECK-LABEL: func @batch_norm
+func.func @batch_norm(%x: tensor<2x3x4xf32>, %c: tensor<3xf32>) {
+  // CHECK: ckopt.batch_norm %{{.*}} {epsilon = 1.000000e-05 : f64} : (tensor<2x3x4xf32>, tensor<3xf32>, tensor<3xf32>) -> (tensor<2x3x4xf32>, tensor<3xf32>, tensor<3xf32>)
+  %y, %m, %v = ckopt.batch_norm %x, %c, %c {epsilon = 1.0e-5 : f64} : (tensor<2x3x4xf32>, tensor<3xf32>, tensor<3xf32>) -> (tensor<2x3x4xf32>, tensor<3xf32>, tensor<3xf32>)
+  // CHECK: ckopt.batch_norm_grad
+  %0:3 = ckopt.batch_norm_grad %y, %x, %c, %m, %v {epsilon = 1.0e-5 : f64} : (tensor<2x3x4xf32>, tensor<2x3x4xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) -> (tensor<2x3x4xf32>, tensor<3xf32>, tensor<3xf32>)
+  // CHECK: ckopt.batch_norm_inference
+  %1 = ckopt.batch_norm_inference %x, %c, %c, %m, %v {epsilon = 1.0e-5 : f64} : (tensor<2x3x4xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) -> tensor<2x3x4xf32>
+  return
+}
+
+// CHECK-LABEL: func @reductions
+func.func @reductions(%x: tensor<2x3x4xf32>) {
+  // CHECK: ckopt.reduce mean %{{.*}} {axes = array<i64: 0, 2>, keepdims = true} : (tensor<2x3x4xf32>) -> tensor<1x3x1xf32>
+  %0 = ckopt.reduce mean %x {axes = array<i64: 0, 2>, keepdims = true} : (tensor<2x3x4xf32>) -> tensor<1x3x1xf32>
+  // CHECK: ckopt.reduce max %{{.*}} {axes = array<i64: 1>, keepdims = false} : (tensor<2x3x4xf32>) -> tensor<2x4xf32>
+  %1 = ckopt.reduce max %x {axes = array<i64: 1>, keepdims = false} : (tensor<2x3x4xf32>) -> tensor<2x4xf32>
+  // CHECK: ckopt.moments %{{.*}} {axes = array<i64: 0, 2>} : (tensor<2x3x4xf32>) -> (tensor<3xf32>, tensor<3xf32>)
+  %m, %v = ckopt.moments %x {axes = array<i64: 0, 2>} : (tensor<2x3x4xf32>) -> (tensor<3xf32>, tensor<3xf32>)
+  return
+}
+
+// CHECK-LABEL: func @rows
+func.func @rows(%x: tensor<2x3x4xf32>, %s: tensor<4xf32>) {
+  // CHECK: ckopt.softmax %{{.*}} {axis = 1 : i64}
+  %0 = ckopt.softmax %x {axis = 1 : i64} : (tensor<2x3x4xf32>) -> tensor<2x3x4xf32>
+  // CHECK: ckopt.log_softmax
+  %1 = ckopt.log_softmax %x {axis = 2 : i64} : (tensor<2x3x4xf32>) -> tensor<2x3x4xf32>
+  // CHECK: ckopt.softmax_grad
+  %2 = ckopt.softmax_grad %x, %0 {axis = 1 : i64} : (tensor<2x3x4xf32>, tensor<2x3x4xf32>) -> tensor<2x3x4xf32>
+  // CHECK: ckopt.log_softmax_grad
+  %3 = ckopt.log_softmax_grad %x, %1 {axis = 2 : i64} : (tensor<2x3x4xf32>, tensor<2x3x4xf32>) -> tensor<2x3x4xf32>
+  // CHECK: ckopt.layer_norm %{{[a-z0-9]*}} scale %{{.*}} bias %{{[a-z0-9]*}} {{{.*}}} : (tensor<2x3x4xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<2x3x4xf32>, tensor<2x3xf32>, tensor<2x3xf32>)
+  %y, %m, %r = ckopt.layer_norm %x scale %s bias %s {axis = 2 : i64, epsilon = 1.0e-5 : f64} : (tensor<2x3x4xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<2x3x4xf32>, tensor<2x3xf32>, tensor<2x3xf32>)
+  // CHECK: ckopt.layer_norm %{{[a-z0-9]*}} bias %{{[a-z0-9]*}} {{{.*}}} : (tensor<2x3x4xf32>, tensor<4xf32>)
+  %4:3 = ckopt.layer_norm %x bias %s {axis = 2 : i64, epsilon = 1.0e-5 : f64} : (tensor<2x3x4xf32>, tensor<4xf32>) -> (tensor<2x3x4xf32>, tensor<2x3xf32>, tensor<2x3xf32>)
+  // CHECK: ckopt.layer_norm %{{[a-z0-9]*}} {axis = 1 : i64
+  %5:3 = ckopt.layer_norm %x {axis = 1 : i64, epsilon = 1.0e-5 : f64} : (tensor<2x3x4xf32>) -> (tensor<2x3x4xf32>, tensor<2xf32>, tensor<2xf32>)
+  // CHECK: ckopt.layer_norm_grad %{{.*}}, %{{.*}}, %{{.*}}, %{{[a-z0-9#]*}} scale %{{.*}} {axis = 2 : i64}
+  %6 = ckopt.layer_norm_grad %x, %x, %m, %r scale %s {axis = 2 : i64} : (tensor<2x3x4xf32>, tensor<2x3x4xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<4xf32>) -> tensor<2x3x4xf32>
+  // CHECK: ckopt.layer_norm_grad %{{.*}}, %{{.*}}, %{{.*}}, %{{[a-z0-9#]*}} {axis = 2 : i64}
+  %7 = ckopt.layer_norm_grad %x, %x, %m, %r {axis = 2 : i64} : (tensor<2x3x4xf32>, tensor<2x3x4xf32>, tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3x4xf32>
+  return
+}

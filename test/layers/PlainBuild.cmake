@@ -1,0 +1,33 @@
+# Builds what must not need MLIR (Support, Planner, Runtime) as a project
+# without the compiler, and checks that no library of it refers to MLIR's, nor
+# the runtime's to LLVM's. Variables: SOURCE, BUILD, GENERATOR, CXX, CC.
+
+function(run)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE status OUTPUT_VARIABLE output
+                  ERROR_VARIABLE output)
+  if(status)
+    list(JOIN ARGN " " line)
+    message(FATAL_ERROR "${line}\n${output}")
+  endif()
+endfunction()
+
+run(${CMAKE_COMMAND} -S ${SOURCE} -B ${BUILD} -G ${GENERATOR}
+    -DCKOPT_BUILD_COMPILER=OFF -DCKOPT_BUILD_TESTS=OFF -DCMAKE_BUILD_TYPE=Debug
+    -DCMAKE_CXX_FLAGS_DEBUG=-O0 -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_C_COMPILER=${CC})
+run(${CMAKE_COMMAND} --build ${BUILD} --parallel 2)
+
+file(GLOB libraries ${BUILD}/lib/*.a ${BUILD}/lib/*.so)
+list(LENGTH libraries count)
+if(count LESS 3)
+  message(FATAL_ERROR "expected Support, Planner and Runtime, got: ${libraries}")
+endif()
+find_program(NM NAMES nm llvm-nm-22 REQUIRED)
+foreach(library ${libraries})
+  execute_process(COMMAND ${NM} -u -C ${library} OUTPUT_VARIABLE symbols ERROR_QUIET)
+  if(symbols MATCHES "( mlir::[^\n]*)")
+    message(FATAL_ERROR "${library} refers to MLIR:${CMAKE_MATCH_1}")
+  endif()
+  if(library MATCHES "Runtime|ckrt" AND symbols MATCHES "( llvm::[^\n]*)")
+    message(FATAL_ERROR "${library} refers to LLVM:${CMAKE_MATCH_1}")
+  endif()
+endforeach()

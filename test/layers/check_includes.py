@@ -1,0 +1,200 @@
+#!/usr/bin/env python3
+"""The include rule of the layers: a layer includes only what its row allows.
+
+check_includes.py ROOT        checks include/ckopt and lib under ROOT
+check_includes.py --self-test shows that each kind of violation is found
+
+Checked, on every header and source of a layer:
+  - ckopt headers of layers that are not in its row of LAYERS;
+  - no MLIR in Support, Planner and Runtime, no LLVM in Runtime, no protobuf or
+    ONNX schema outside of Frontend: neither directly nor through headers of
+    ckopt that it includes;
+  - every layer that lib/CMakeLists.txt names has a row, in the same order.
+"""
+
+import os
+import re
+import sys
+import tempfile
+
+COMMON = ["Support", "Interfaces", "Dialect", "Reference", "Analysis"]
+PASSES = ["Normalize", "Autodiff", "Layout", "Fuse", "Remat", "MemoryPlan", "Conversion"]
+EVERYTHING = COMMON + ["Planner", "Runtime", "Frontend", "Pipelines"] + PASSES
+
+# Layer: the layers that it may include besides itself, lowest layer first.
+LAYERS = {
+    "Support": [],
+    "Planner": ["Support"],
+    "Runtime": ["Support"],
+    "Interfaces": ["Support"],
+    "Dialect": ["Support", "Interfaces"],
+    "Reference": ["Support", "Interfaces", "Dialect"],
+    "Analysis": ["Support", "Planner", "Runtime", "Interfaces", "Dialect", "Reference"],
+    "Normalize": COMMON,
+    "Autodiff": COMMON,
+    "Layout": COMMON + ["Runtime"],
+    "Fuse": COMMON + ["Runtime"],
+    "Remat": COMMON + ["Planner"],
+    "MemoryPlan": COMMON + ["Planner"],
+    "Conversion": COMMON + ["Planner", "Runtime"],
+    "Frontend": COMMON,
+    "Pipelines": COMMON + ["Planner", "Runtime"] + PASSES,
+    "Driver": EVERYTHING,
+    "CAPI": EVERYTHING + ["Driver"],
+    "Plugin": EVERYTHING,
+}
+
+# What begins an include, and the layers that may not reach it.
+FOREIGN = {
+    "mlir/": ["Support", "Planner", "Runtime"],
+    "llvm/": ["Runtime"],
+    "mlir-c/": ["Support", "Planner", "Runtime"],
+    "onnx/": [layer for layer in LAYERS if layer != "Frontend"],
+    "google/protobuf": [layer for layer in LAYERS if layer != "Frontend"],
+}
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.MULTILINE)
+SOURCES = (".h", ".cpp", ".c", ".inc", ".def")
+
+
+def read_includes(path):
+    with open(path, encoding="utf-8") as file:
+        return INCLUDE.findall(file.read())
+
+
+def layer_of(header):
+    """The layer of an include such as ckopt/Planner/Graph.h, else None."""
+    match = re.match(r"ckopt/([^/]+)/", header)
+    return match.group(1) if match else None
+
+
+def files_of(root, layer):
+    for base in ("include/ckopt", "lib"):
+        for folder, _, names in sorted(os.walk(os.path.join(root, base, layer))):
+            for name in sorted(names):
+                if name.endswith(SOURCES):
+                    yield os.path.join(folder, name)
+
+
+def reached(root, path, seen):
+    """(include, chain) of everything that `path` includes, through ckopt's own
+    headers; `seen` keeps headers from being followed twice."""
+    for include in read_includes(path):
+        yield include, [include]
+        header = os.path.join(root, "include", include)
+        if include in seen or not os.path.isfile(header):
+            continue
+        seen.add(include)
+        for deeper, chain in reached(root, header, seen):
+            yield deeper, [include] + chain
+
+
+def check_file(root, layer, path):
+    errors = []
+    where = os.path.relpath(path, root)
+    for include in read_includes(path):
+        target = layer_of(include)
+        if target is None or target == layer:
+            continue
+        if target not in LAYERS:
+            errors.append(f"{where}: includes {include} of unknown layer {target}")
+        elif target not in LAYERS[layer]:
+            errors.append(f"{where}: layer {layer} must not include {include}")
+    for include, chain in reached(root, path, set()):
+        for prefix, barred in FOREIGN.items():
+            if include.startswith(prefix) and layer in barred:
+                errors.append(f"{where}: layer {layer} reaches {' -> '.join(chain)}")
+    return errors
+
+
+def check_table(root):
+    """lib/CMakeLists.txt and LAYERS must name the same layers."""
+    with open(os.path.join(root, "lib", "CMakeLists.txt"), encoding="utf-8") as file:
+        text = file.read()
+    named = []
+    for variable in ("CKOPT_PLAIN_LAYERS", "CKOPT_COMPILER_LAYERS"):
+        match = re.search(rf"set\({variable}\s+([^)]*)\)", text)
+        if not match:
+            return [f"lib/CMakeLists.txt: no list {variable}"]
+        named += match.group(1).split()
+    errors = []
+    if named != list(LAYERS):
+        errors.append(
+            "lib/CMakeLists.txt and test/layers/check_includes.py name other layers: "
+            f"{named} and {list(LAYERS)}"
+        )
+    for folder in sorted(os.listdir(os.path.join(root, "lib"))):
+        if os.path.isdir(os.path.join(root, "lib", folder)) and folder not in LAYERS:
+            errors.append(f"lib/{folder}: no row in test/layers/check_includes.py")
+    for layer, allowed in LAYERS.items():
+        order = list(LAYERS)
+        for target in allowed:
+            if order.index(target) > order.index(layer):
+                errors.append(f"{layer} may include {target}, which is higher")
+    return errors
+
+
+def check(root):
+    errors = check_table(root)
+    files = 0
+    for layer in LAYERS:
+        for path in files_of(root, layer):
+            files += 1
+            errors += check_file(root, layer, path)
+    if files == 0:
+        errors.append(f"no sources under {root}")
+    return errors, files
+
+
+def self_test():
+    """Each violation must be found, and a clean tree pass."""
+    cmake = (
+        "set(CKOPT_PLAIN_LAYERS Support Planner Runtime)\nset(CKOPT_COMPILER_LAYERS "
+        + " ".join(list(LAYERS)[3:])
+        + ")\n"
+    )
+    clean = {
+        "lib/CMakeLists.txt": cmake,
+        "include/ckopt/Support/A.h": '#include "llvm/ADT/ArrayRef.h"\n',
+        "lib/Planner/P.cpp": '#include "ckopt/Support/A.h"\n',
+        "lib/Remat/R.cpp": '#include "ckopt/Planner/P.h"\n#include "mlir/IR/Builders.h"\n',
+    }
+    bad = {
+        "higher layer": {"lib/Dialect/D.cpp": '#include "ckopt/Autodiff/Passes.h"\n'},
+        "MLIR in the planner": {"lib/Planner/Q.cpp": "#include <mlir/IR/Value.h>\n"},
+        "LLVM in the runtime": {"lib/Runtime/r.cpp": '#  include "llvm/ADT/APInt.h"\n'},
+        "LLVM reached": {"lib/Runtime/r.cpp": '#include "ckopt/Support/A.h"\n'},
+        "protobuf": {"lib/Driver/d.cpp": "#include <onnx/onnx_pb.h>\n"},
+        "unknown layer": {"lib/Driver/d.cpp": '#include "ckopt/Magic/M.h"\n'},
+        "folder without a row": {"lib/Magic/M.cpp": "\n"},
+        "missing layer": {"lib/CMakeLists.txt": cmake.replace("Reference ", "")},
+    }
+    failures = []
+    for name, files in [("clean", {})] + list(bad.items()):
+        with tempfile.TemporaryDirectory() as root:
+            for path, text in {**clean, **files}.items():
+                full = os.path.join(root, path)
+                os.makedirs(os.path.dirname(full), exist_ok=True)
+                with open(full, "w", encoding="utf-8") as file:
+                    file.write(text)
+            errors, _ = check(root)
+            if bool(errors) == (name == "clean"):
+                failures.append(f"{name}: {errors or 'not found'}")
+    return failures
+
+
+def main():
+    if len(sys.argv) != 2:
+        print(__doc__)
+        return 64
+    if sys.argv[1] == "--self-test":
+        errors, done = self_test(), "every kind of violation is found"
+    else:
+        errors, files = check(sys.argv[1])
+        done = f"{files} files keep the include rule"
+    print("\n".join(errors) if errors else done)
+    return 1 if errors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

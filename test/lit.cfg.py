@@ -1,0 +1,42 @@
+# The lit suites: each folder of this one mirrors a part of lib/ or a tool.
+#
+# Substitutions: %data (test/data), %shared (the optional folder of large test
+# data beside the source), %python. Tools are on the PATH.
+# Feature `shared-data`: that folder is there.
+# CKOPT_VERIFY_ROUNDTRIP=1 in the environment makes every ckopt-opt of every
+# test also check that its IR survives printing and parsing.
+
+import os
+
+import lit.formats
+
+config.name = "ckopt"
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.suffixes = [".mlir", ".test"]
+config.excludes = ["data", "layers", "Inputs"]
+config.test_source_root = os.path.dirname(__file__)
+config.test_exec_root = os.path.join(config.ckopt_binary_dir, "test")
+
+config.environment["PATH"] = os.path.pathsep.join(
+    [config.ckopt_tools_dir, config.lit_tools_dir, config.environment["PATH"]]
+)
+for name in ["HOME", "TMPDIR", "OMP_NUM_THREADS", "LD_LIBRARY_PATH"]:
+    if name in os.environ:
+        config.environment[name] = os.environ[name]
+if "address" in config.sanitizers:
+    # LLVM's headers poison arena memory that the uninstrumented MLIR uses again.
+    config.environment["ASAN_OPTIONS"] = "allow_user_poisoning=0"
+
+shared = os.path.join(config.ckopt_source_dir, os.pardir, "shared")
+if os.path.isdir(shared):
+    config.available_features.add("shared-data")
+if config.sanitizers:
+    config.available_features.add("sanitizers")
+
+config.substitutions.append(("%data", os.path.join(config.test_source_root, "data")))
+config.substitutions.append(("%shared", shared))
+config.substitutions.append(("%python", config.python))
+if os.environ.get("CKOPT_VERIFY_ROUNDTRIP", "0") not in ("", "0"):
+    config.substitutions.append(
+        (r"(?<![\w./-])ckopt-opt(?![\w./-])", "ckopt-opt --verify-roundtrip")
+    )
