@@ -83,10 +83,11 @@ CKOPT_INFER_BROADCAST(OrOp)
 CKOPT_INFER_BROADCAST(XorOp)
 #undef CKOPT_INFER_BROADCAST
 
-LogicalResult TriluOp::inferReturnTypes(
-    MLIRContext *, std::optional<Location> loc, ValueRange operands,
-    DictionaryAttr, OpaqueProperties, RegionRange,
-    SmallVectorImpl<Type> &results) {
+LogicalResult TriluOp::inferReturnTypes(MLIRContext *,
+                                        std::optional<Location> loc,
+                                        ValueRange operands, DictionaryAttr,
+                                        OpaqueProperties, RegionRange,
+                                        SmallVectorImpl<Type> &results) {
   auto type = cast<RankedTensorType>(operands.front().getType());
   if (type.getRank() < 2)
     return emitOptionalError(loc, "trilu needs a tensor of rank 2 or more");
@@ -209,8 +210,7 @@ OpFoldResult CastOp::fold(FoldAdaptor) {
   if (inner.getInput().getType() == getType())
     return inner.getInput();
   bool oneKind = isa<FloatType>(from) == isa<FloatType>(over) &&
-                 isa<FloatType>(over) == isa<FloatType>(to) &&
-                 !to.isInteger(1);
+                 isa<FloatType>(over) == isa<FloatType>(to) && !to.isInteger(1);
   if (!oneKind)
     return {};
   getInputMutable().assign(inner.getInput());

@@ -114,7 +114,7 @@ CKOPT_INFER(ConvOp) {
       !llvm::all_of(adaptor.getPadsLow(), notNegative) ||
       !llvm::all_of(adaptor.getPadsHigh(), notNegative))
     return emitOptionalError(loc, "strides and dilations must be positive, "
-                             "pads not negative");
+                                  "pads not negative");
   SmallVector<int64_t> shape{input.getDimSize(0), weight.getDimSize(0)};
   for (size_t d = 0; d < spatial; ++d)
     shape.push_back(windowPositions(
@@ -245,8 +245,8 @@ static LogicalResult verifyIndex(Op op, RankedTensorType index,
 }
 
 LogicalResult MaxPoolOp::verify() {
-  if (failed(verifyIndex(*this, tensorType(getIndex()),
-                         tensorType(getOutput()))))
+  if (failed(
+          verifyIndex(*this, tensorType(getIndex()), tensorType(getOutput()))))
     return failure();
   return verifyPool(*this, tensorType(getInput()), tensorType(getOutput()));
 }

@@ -105,12 +105,16 @@ CKOPT_INFER(LayerNormGradOp) {
                              adaptor.getGrad().getType(), " and ", type);
   for (Value statistic : {adaptor.getMean(), adaptor.getRstd()})
     if (tensorType(statistic).getShape() != type.getShape().take_front(axis))
-      return emitOptionalError(loc, "mean and rstd must have the dimensions "
-                               "before axis, got ", statistic.getType());
+      return emitOptionalError(loc,
+                               "mean and rstd must have the dimensions "
+                               "before axis, got ",
+                               statistic.getType());
   if (adaptor.getScale() && !fitsRow(tensorType(adaptor.getScale()),
                                      type.getShape().drop_front(axis)))
-    return emitOptionalError(loc, "scale must broadcast to the dimensions from "
-                             "axis on, got ", adaptor.getScale().getType());
+    return emitOptionalError(loc,
+                             "scale must broadcast to the dimensions from "
+                             "axis on, got ",
+                             adaptor.getScale().getType());
   results.push_back(type);
   return success();
 }
@@ -180,8 +184,10 @@ CKOPT_INFER(CrossEntropyGradOp) {
   for (Value row : {adaptor.getGrad(), adaptor.getLse()})
     if (tensorType(row).getShape() !=
         tensorType(adaptor.getTargets()).getShape())
-      return emitOptionalError(loc, "grad and lse must have the shape of the "
-                               "targets, got ", row.getType());
+      return emitOptionalError(loc,
+                               "grad and lse must have the shape of the "
+                               "targets, got ",
+                               row.getType());
   results.push_back(logits);
   return success();
 }

@@ -269,8 +269,8 @@ CKOPT_INFER(PadOp) {
   for (ArrayRef<int64_t> widths :
        {adaptor.getLow(), adaptor.getHigh(), adaptor.getInterior()})
     if (llvm::any_of(widths, [](int64_t width) { return width < 0; }))
-      return emitOptionalError(
-          loc, "padding must not be negative (slice instead)");
+      return emitOptionalError(loc,
+                               "padding must not be negative (slice instead)");
   SmallVector<int64_t> shape;
   for (size_t d = 0; d < rank; ++d)
     shape.push_back(adaptor.getLow()[d] + type.getDimSize(d) +
