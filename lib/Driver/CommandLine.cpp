@@ -199,7 +199,7 @@ void FlagTable::addModelFlags() {
 
 void FlagTable::addArithmeticFlags() {
   StepOptions &step = o.compile.step;
-  OptimizerOptions &opt = step.optimizer;
+  OptimizerSettings &opt = step.optimizer;
   unsigned updating = Stepping;
   add("loss", "KIND", Stepping | Grad | Run,
       "cross_entropy or mse; without it the model must end in a loss",

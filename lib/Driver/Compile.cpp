@@ -1,5 +1,6 @@
 //===- Compile.cpp - from a model file to a loaded step -------------------===//
 #include "ckopt/Driver/Compile.h"
+#include "ckopt/Analysis/MemoryTimeline.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/Driver/Session.h"
 #include "ckopt/Support/Error.h"
@@ -146,4 +147,12 @@ llvm::Error Compilation::emit() {
     return object.takeError();
   objectBytes = std::move(*object);
   return llvm::Error::success();
+}
+
+TimelinePanel Compilation::timeline(llvm::StringRef title) const {
+  auto step = module().lookupSymbol<func::FuncOp>("step");
+  if (!step)
+    return TimelinePanel();
+  CostModel costs;
+  return buildTimeline(step, title, planSummary.budget, costs);
 }

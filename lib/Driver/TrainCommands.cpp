@@ -16,7 +16,7 @@ using runtime::TensorRole;
 /// Options that the bits of a run depend on; a resumed run must share them.
 static StringMetadata identity(const DriverOptions &options) {
   const StepOptions &step = options.compile.step;
-  const OptimizerOptions &opt = step.optimizer;
+  const OptimizerSettings &opt = step.optimizer;
   const LearningRateSchedule &schedule = options.train.schedule;
   StringMetadata result;
   auto set = [&](const char *key, double value) {

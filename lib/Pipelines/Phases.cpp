@@ -22,7 +22,7 @@ static std::string exact(double value) {
 }
 
 /// Options of the `optimizer` pass.
-static std::string optimizerPipeline(const OptimizerOptions &o) {
+static std::string optimizerPipeline(const OptimizerSettings &o) {
   if (o.kind.empty())
     return "";
   std::string text = "optimizer{type=" + o.kind;
@@ -39,7 +39,8 @@ static std::string optimizerPipeline(const OptimizerOptions &o) {
     set("beta2", o.beta2);
     set("epsilon", o.epsilon);
   }
-  set("weight-decay", o.weightDecay);
+  if (o.weightDecay >= 0)
+    set("weight-decay", o.weightDecay);
   if (o.clipNorm > 0)
     set("clip-norm", o.clipNorm);
   if (o.accumulate > 1)
@@ -84,19 +85,19 @@ std::vector<Phase> ckopt::buildPhases(const StepOptions &options) {
     return "builtin.module(" + passes + ")";
   };
   std::vector<Phase> phases;
-  phases.push_back({"normalize", module("canonicalize,cse"),
+  phases.push_back({"normalize", module("canonicalize,cse,func.func(normalize),canonicalize,cse"),
                     "fold and deduplicate what the exporter wrote"});
   phases.push_back(
       {"autodiff",
        module((options.evaluation ? std::string("make-eval,") : "") +
-              lossPipeline(options) + "autodiff,symbol-dce"),
+              lossPipeline(options) + "autodiff,canonicalize,cse"),
        "loss and backward graph"});
   if (!options.optimizer.kind.empty())
     phases.push_back({"optimizer", module(optimizerPipeline(options.optimizer)),
                       "parameter updates"});
   phases.push_back(
       {"fuse",
-       module("decompose,canonicalize,cse,layout{layout=" + options.layout +
+       module("func.func(decompose),canonicalize,cse,layout{layout=" + options.layout +
               "},canonicalize,cse,fuse,annotate-kernels{threads=" +
               std::to_string(options.threads) +
               " vector-bits=" + std::to_string(options.vectorBits) + "}"),

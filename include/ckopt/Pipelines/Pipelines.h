@@ -19,13 +19,13 @@
 namespace ckopt {
 
 /// How parameters change; names and defaults as in PyTorch.
-struct OptimizerOptions {
+struct OptimizerSettings {
   std::string kind =
       "sgd"; ///< "sgd", "adam", "adamw"; "": gradients are results
   double momentum = 0, dampening = 0;
   bool nesterov = false;
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
-  double weightDecay = 0;
+  double weightDecay = -1; ///< negative: PyTorch's default for the optimizer
   double clipNorm = 0; ///< 0: none
   int64_t accumulate = 1;
 };
@@ -35,7 +35,7 @@ struct StepOptions {
   std::string loss; ///< "cross_entropy", "mse"; "": the model ends in one
   int64_t ignoreIndex = -100;
   int64_t classAxis = -1; ///< -1: by the rule in docs/architecture.md
-  OptimizerOptions optimizer;
+  OptimizerSettings optimizer;
   bool evaluation = true;   ///< also make @eval
   bool forwardOnly = false; ///< @eval alone, no training step
   std::string layout = "channels-last";

@@ -1,0 +1,37 @@
+//===- Registration.cpp - all passes and dialects that the phases use -----===//
+#include "ckopt/Autodiff/Autodiff.h"
+#include "ckopt/Autodiff/Passes.h"
+#include "ckopt/Conversion/KernelToLLVM/KernelToLLVM.h"
+#include "ckopt/Conversion/KernelToLLVM/Passes.h"
+#include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
+#include "ckopt/Fuse/Passes.h"
+#include "ckopt/Layout/Passes.h"
+#include "ckopt/MemoryPlan/Passes.h"
+#include "ckopt/Normalize/Passes.h"
+#include "ckopt/Pipelines/Pipelines.h"
+#include "ckopt/Reference/Folding.h"
+#include "ckopt/Remat/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace ckopt;
+
+void ckopt::registerAllPasses() {
+  mlir::registerTransformsPasses();
+  registerNormalizePasses();
+  registerAutodiffPasses();
+  registerLayoutPasses();
+  registerFusePasses();
+  registerKernelToLLVMPasses();
+  registerRematPasses();
+  registerMemoryPlanPasses();
+}
+
+void ckopt::registerAllDialects(mlir::DialectRegistry &registry) {
+  registry.insert<CkoptDialect, mlir::func::FuncDialect,
+                  mlir::LLVM::LLVMDialect>();
+  registerReferenceFolding(registry);
+  registerAutodiffRules(registry);
+  registerKernelToLLVMDialects(registry);
+}
