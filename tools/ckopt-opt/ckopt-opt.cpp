@@ -1,7 +1,10 @@
 //===- ckopt-opt.cpp - every pass on IR files, as mlir-opt ----------------===//
 #include "TestPasses.h"
+#include "ckopt/Autodiff/Autodiff.h"
+#include "ckopt/Autodiff/Passes.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
 #include "ckopt/Fuse/Passes.h"
+#include "ckopt/Normalize/Passes.h"
 #include "ckopt/Reference/Folding.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -13,8 +16,11 @@ int main(int argc, char **argv) {
   registry.insert<ckopt::CkoptDialect, mlir::func::FuncDialect,
                   mlir::arith::ArithDialect>();
   ckopt::registerReferenceFolding(registry);
+  ckopt::registerAutodiffRules(registry);
   mlir::registerTransformsPasses();
   ckopt::registerTestPasses();
+  ckopt::registerNormalizePasses();
+  ckopt::registerAutodiffPasses();
   ckopt::registerFusePasses();
   return mlir::asMainReturnCode(
       mlir::MlirOptMain(argc, argv, "ckopt optimizer driver\n", registry));

@@ -1,0 +1,77 @@
+//===- Autodiff.h - from a forward function to a training step --*- C++ -*-===//
+//
+// The C++ face of the passes attach-loss, autodiff and optimizer: each
+// transforms one function in place, reports what is wrong as diagnostics that
+// name the argument, option or source node, and then returns failure.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_AUTODIFF_AUTODIFF_H
+#define CKOPT_AUTODIFF_AUTODIFF_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace mlir {
+class DialectRegistry;
+}
+
+namespace ckopt {
+
+/// On a result: index of the argument that it is the gradient of.
+inline constexpr llvm::StringLiteral kGradientAttr = "ckopt.gradient";
+/// On an argument: differentiate by it, whatever its role.
+inline constexpr llvm::StringLiteral kGradAttr = "ckopt.grad";
+
+/// Attaches the gradient rules to the ckopt ops of contexts made from
+/// `registry`.
+void registerAutodiffRules(mlir::DialectRegistry &registry);
+
+namespace autodiff {
+
+struct LossOptions {
+  std::string kind = "cross_entropy"; ///< or "mse"
+  std::string output;                 ///< result name; empty: the first
+  std::string target = "target";      ///< name of the new argument
+  std::optional<int64_t> classAxis;   ///< default: 1, in rank 3 the last
+  int64_t ignoreIndex = -100;
+};
+
+/// Makes a scalar loss result 0 and appends a target argument. A function with
+/// a result of role or name "loss" is an error (it ends in a loss already).
+llvm::LogicalResult attachLoss(mlir::func::FuncOp function,
+                               const LossOptions &options);
+
+/// Index of the result that is the loss: role "loss", else name "loss".
+std::optional<unsigned> findLoss(mlir::func::FuncOp function);
+
+struct AutodiffOptions {
+  std::vector<std::string> wrt; ///< argument names; empty: all parameters
+  std::string result = "step";  ///< the function's name afterwards
+};
+
+/// Appends the backward pass to `function`; see the pass `autodiff`.
+llvm::LogicalResult differentiate(mlir::func::FuncOp function,
+                                  const AutodiffOptions &options);
+
+struct OptimizerOptions {
+  enum class Kind { Sgd, Adam, AdamW };
+  Kind kind = Kind::AdamW;
+  double momentum = 0, dampening = 0;
+  bool nesterov = false;
+  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
+  std::optional<double> weightDecay; ///< default: 0.01 for AdamW, else 0
+  double clipNorm = 0;               ///< 0: no clipping
+  int64_t accumulate = 1;            ///< micro-batches in a step
+};
+
+/// Replaces gradient results by updates; see the pass `optimizer`. With
+/// accumulate > 1 a function `accumulate` joins the module.
+llvm::LogicalResult addOptimizer(mlir::func::FuncOp function,
+                                 const OptimizerOptions &options);
+
+} // namespace autodiff
+} // namespace ckopt
+
+#endif // CKOPT_AUTODIFF_AUTODIFF_H

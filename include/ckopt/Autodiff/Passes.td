@@ -1,0 +1,90 @@
+//===- Passes.td - reverse mode, losses, optimizers --------*- tablegen -*-===//
+#ifndef CKOPT_AUTODIFF_PASSES
+#define CKOPT_AUTODIFF_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def AttachLossPass : Pass<"attach-loss", "::mlir::ModuleOp"> {
+  let summary = "Adds a loss and its target argument to a function";
+  let description = [{
+    Makes the loss result 0 (`ckopt.name = "loss"`), a scalar; the other results
+    follow it. Appends an argument with role `target`.
+
+    cross_entropy: logits [N, C], [N, C, ...] or [B, T, V] (classes along
+    dimension 1, in rank 3 the last; or `class-axis`), i64 targets of that shape
+    without the classes; the mean over targets that are not `ignore-index`.
+    mse: the mean of the squared differences; targets like the output.
+  }];
+  let options = [
+    Option<"function", "function", "std::string", "\"forward\"", "The function">,
+    Option<"loss", "loss", "std::string", "\"cross_entropy\"", "cross_entropy or mse">,
+    Option<"output", "output", "std::string", "\"\"", "Name of the result to take the loss of (default: the first)">,
+    Option<"target", "target", "std::string", "\"target\"", "Name of the new argument">,
+    Option<"classAxis", "class-axis", "int64_t", "-1", "Dimension of the classes (-1: by the rule above)">,
+    Option<"ignoreIndex", "ignore-index", "int64_t", "-100", "Targets that do not count">,
+  ];
+  let dependentDialects = ["::ckopt::CkoptDialect"];
+}
+
+def AutodiffPass : Pass<"autodiff", "::mlir::ModuleOp"> {
+  let summary = "Reverse-mode differentiation: forward function to forward and backward";
+  let description = [{
+    Differentiates the loss (the result with role or name `loss`, else result 0; a
+    floating-point scalar) with respect to the arguments named in `wrt`, by
+    default those with role `parameter` or a `ckopt.grad` attribute. The function is
+    renamed to `result`; its results are the loss, one gradient for each argument
+    that the loss depends on (`ckopt.name = "grad/<name>"`, `ckopt.gradient = <argument
+    index>`), and the forward's own `ckopt.updates` results. Other results go.
+
+    Only ops on a path from such an argument to the loss get gradients. Several
+    uses of a value add up in reverse program order. Rules come from
+    DifferentiableOpInterface; ops without one are reported all at once.
+
+    ```mlir
+    func.func @forward(%x: ..., %w: ... {ckopt.name = "w", ckopt.role = "parameter"})
+        -> (tensor<f32> {ckopt.name = "loss"})
+    // becomes
+    func.func @step(%x: ..., %w: ...)
+        -> (tensor<f32> {ckopt.name = "loss"},
+            tensor<4x8xf32> {ckopt.name = "grad/w", ckopt.gradient = 1 : i64})
+    ```
+  }];
+  let options = [
+    Option<"function", "function", "std::string", "\"forward\"", "The function to differentiate">,
+    Option<"result", "result", "std::string", "\"step\"", "Its name afterwards">,
+    ListOption<"wrt", "wrt", "std::string", "Names of the arguments to differentiate by (default: all parameters)">,
+  ];
+  let dependentDialects = ["::ckopt::CkoptDialect"];
+}
+
+def OptimizerPass : Pass<"optimizer", "::mlir::ModuleOp"> {
+  let summary = "Replaces the gradients of a step by parameter updates";
+  let description = [{
+    Each gradient result becomes the new value of its parameter (`ckopt.updates`).
+    Appends arguments: the optimizer's state (role `optimizer_state`, named
+    `<parameter>/velocity` or `/m` and `/v`, zero at first), `learning_rate` and
+    `step` (shared with dropout's where there is one). Formulas are those of
+    torch.optim.SGD, Adam and AdamW. `clip-norm` scales all gradients as
+    torch.nn.utils.clip_grad_norm_; the norm is summed in argument order.
+
+    `accumulate=K`: a second function, `accumulate`, adds its gradients divided by
+    K to the states `<parameter>/grad_sum`; call it K - 1 times, then the step, which adds its own,
+    updates and clears the sums. Both functions have the same arguments.
+  }];
+  let options = [
+    Option<"function", "function", "std::string", "\"step\"", "The differentiated function">,
+    Option<"type", "type", "std::string", "\"adamw\"", "sgd, adam or adamw">,
+    Option<"momentum", "momentum", "double", "0.0", "sgd: momentum">,
+    Option<"dampening", "dampening", "double", "0.0", "sgd: dampening">,
+    Option<"nesterov", "nesterov", "bool", "false", "sgd: Nesterov momentum">,
+    Option<"beta1", "beta1", "double", "0.9", "adam: decay of the first moment">,
+    Option<"beta2", "beta2", "double", "0.999", "adam: decay of the second moment">,
+    Option<"epsilon", "epsilon", "double", "1e-8", "adam: added to the denominator">,
+    Option<"weightDecay", "weight-decay", "double", "-1.0", "Weight decay (negative: PyTorch's default, 0.01 for adamw, else 0)">,
+    Option<"clipNorm", "clip-norm", "double", "0.0", "Largest global norm of the gradients (0: no clipping)">,
+    Option<"accumulate", "accumulate", "int64_t", "1", "Micro-batches in a step">,
+  ];
+  let dependentDialects = ["::ckopt::CkoptDialect"];
+}
+
+#endif // CKOPT_AUTODIFF_PASSES

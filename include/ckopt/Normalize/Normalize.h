@@ -1,0 +1,27 @@
+//===- Normalize.h - forms of a function that later phases want -*- C++ -*-===//
+//
+// The C++ face of the passes make-eval, normalize and decompose; diagnostics
+// name the source node.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_NORMALIZE_NORMALIZE_H
+#define CKOPT_NORMALIZE_NORMALIZE_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace ckopt {
+
+/// Adds the evaluation form of `function` to its module, under `name`; see the
+/// pass make-eval. Fails where the name is taken.
+llvm::FailureOr<mlir::func::FuncOp> makeEval(mlir::func::FuncOp function,
+                                             llvm::StringRef name);
+
+/// Before autodiff: one form of matrix products; canonical.
+llvm::LogicalResult normalize(mlir::func::FuncOp function);
+
+/// Composite ops to reductions and elementwise ops.
+void decompose(mlir::func::FuncOp function);
+
+} // namespace ckopt
+
+#endif // CKOPT_NORMALIZE_NORMALIZE_H

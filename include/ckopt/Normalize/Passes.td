@@ -1,0 +1,54 @@
+//===- Passes.td - evaluation form, decomposition ----------*- tablegen -*-===//
+#ifndef CKOPT_NORMALIZE_PASSES
+#define CKOPT_NORMALIZE_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def MakeEvalPass : Pass<"make-eval", "::mlir::ModuleOp"> {
+  let summary = "Derives the evaluation function from the training function";
+  let description = [{
+    Clones `function` and puts the clone into evaluation form: dropout is the identity,
+    batch normalization reads the running statistics (the arguments that the
+    training function's `ckopt.moving_average` ops update), and results with
+    `ckopt.updates` are gone. The argument list stays the same, names, roles and
+    order included, so that both functions share one set of tensors; an argument
+    may be unused. A batch normalization whose statistics no argument tracks
+    keeps using those of the batch, as PyTorch does; a remark names it.
+
+    ```mlir
+    %y, %m, %v = ckopt.batch_norm %x, %s, %b {epsilon = 1.0e-5} : ...
+    %new = ckopt.moving_average %running_mean, %m {momentum = 0.9} : ...
+    // becomes
+    %y = ckopt.batch_norm_inference %x, %s, %b, %running_mean, %running_var ...
+    ```
+  }];
+  let options = [
+    Option<"function", "function", "std::string", "\"forward\"", "The training function">,
+    Option<"result", "result", "std::string", "\"eval\"", "Name of the new function">,
+  ];
+  let dependentDialects = ["::ckopt::CkoptDialect"];
+}
+
+def NormalizePass : Pass<"normalize", "::mlir::func::FuncOp"> {
+  let summary = "Brings forward graphs of exporters to one form, before autodiff";
+  let description = [{
+    Products of a batch of matrices with one matrix, [B, T, K] x [K, N], become
+    2-D products of [B * T, K] (reshapes are free): the fast form for every
+    library, and its weight gradient is one product, too. Canonicalizes.
+  }];
+  let dependentDialects = ["::ckopt::CkoptDialect"];
+}
+
+def DecomposePass : Pass<"decompose", "::mlir::func::FuncOp"> {
+  let summary = "Turns composite ops into reductions and elementwise ops";
+  let description = [{
+    `batch_norm` becomes `moments` and elementwise ops, `batch_norm_grad` two sums
+    over the same domain (one fused kernel) and elementwise ops,
+    `batch_norm_inference` elementwise ops. What depends on the channel alone is
+    computed on [C], once: the reciprocal standard deviation is shared between
+    forward and backward.
+  }];
+  let dependentDialects = ["::ckopt::CkoptDialect"];
+}
+
+#endif // CKOPT_NORMALIZE_PASSES

@@ -1,0 +1,272 @@
+//===- Autodiff.cpp - reverse-mode differentiation of a function ----------===//
+//
+// The problem: the gradient of a scalar loss with respect to some arguments of
+// a straight-line function of tensor ops.
+// The method: one sweep over the block from the loss up. Each op on a path from
+// such an argument to the loss hands the gradients of its results to its rule
+// (DifferentiableOpInterface), which builds those of its operands. Several
+// gradients of one value add up in reverse program order, a fixed order: equal
+// input gives equal code and equal bits. A scatter_add into zeros (the gradient
+// of a gather) adds into the sum so far instead: the gradient of a tied
+// embedding costs no second table. The guarantee: either every needed gradient
+// is built, or the module is unchanged but for diagnostics that name every op
+// without a rule. The function stays pure: the rules read forward values, they
+// change none. Complexity: linear in ops and operands; at most a small constant
+// of new ops an operand.
+//
+//===----------------------------------------------------------------------===//
+#include "ckopt/Autodiff/Autodiff.h"
+#include "Activity.h"
+#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
+#include "ckopt/Interfaces/DifferentiableInterface.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/IR/SymbolTable.h"
+
+using namespace mlir;
+using namespace ckopt;
+using namespace ckopt::autodiff;
+
+namespace {
+class Differentiator {
+public:
+  Differentiator(func::FuncOp function, const AutodiffOptions &options)
+      : function(function), options(options), block(function.getBody().front()),
+        builder(block.getTerminator()) {}
+
+  LogicalResult run();
+
+private:
+  LogicalResult chooseLoss();
+  LogicalResult chooseArguments();
+  LogicalResult checkRules(const Activity &activity);
+  LogicalResult sweep(const Activity &activity);
+  LogicalResult differentiateOp(Operation &op, const Activity &activity);
+  void accumulate(Value value, Value gradient);
+  void finish();
+
+  func::FuncOp function;
+  const AutodiffOptions &options;
+  Block &block;
+  OpBuilder builder;
+  unsigned lossIndex = 0;
+  Value loss;
+  SmallVector<unsigned> wrt;
+  DenseMap<Value, Value> gradients;
+};
+} // namespace
+
+std::optional<unsigned> autodiff::findLoss(func::FuncOp function) {
+  for (StringRef attr : {attrs::kRole, attrs::kName})
+    for (unsigned i = 0; i < function.getNumResults(); ++i)
+      if (auto text = function.getResultAttrOfType<StringAttr>(i, attr);
+          text && text == "loss")
+        return i;
+  return std::nullopt;
+}
+
+/// Updates are no outputs: they never stand for the loss.
+LogicalResult Differentiator::chooseLoss() {
+  if (function.getNumResults() == 0)
+    return function.emitError("cannot differentiate '")
+           << function.getSymName() << "': it has no results";
+  lossIndex = findLoss(function).value_or(0);
+  loss = block.getTerminator()->getOperand(lossIndex);
+  auto type = dyn_cast<RankedTensorType>(loss.getType());
+  if (type && isa<FloatType>(type.getElementType()) &&
+      type.getNumElements() == 1 &&
+      !function.getResultAttr(lossIndex, attrs::kUpdates))
+    return success();
+  return function.emitError("cannot differentiate '")
+         << function.getSymName() << "': the loss must be a floating-point "
+         << "scalar, but result '" << resultName(function, lossIndex) << "' is "
+         << loss.getType()
+         << "; attach a loss (--loss=cross_entropy or --loss=mse)";
+}
+
+LogicalResult Differentiator::chooseArguments() {
+  unsigned count = function.getNumArguments();
+  SmallVector<std::string> unknown;
+  SmallVector<bool> chosen(count);
+  for (const std::string &name : options.wrt) {
+    if (auto index = findArgument(function, name))
+      chosen[*index] = true;
+    else
+      unknown.push_back(name);
+  }
+  if (!unknown.empty())
+    return function.emitError("no argument is named ")
+           << llvm::join(unknown, ", ");
+  for (unsigned i = 0; i < count; ++i) {
+    bool isParameter = argumentRole(function, i) == roles::kParameter;
+    if (options.wrt.empty())
+      chosen[i] = isParameter || function.getArgAttr(i, kGradAttr);
+    if (!chosen[i])
+      continue;
+    auto type = dyn_cast<RankedTensorType>(function.getArgumentTypes()[i]);
+    if (!type || !isa<FloatType>(type.getElementType()))
+      return function.emitError("cannot differentiate by argument '")
+             << argumentName(function, i) << "' of type "
+             << function.getArgumentTypes()[i]
+             << ": it must be a floating-point tensor";
+    wrt.push_back(i);
+  }
+  if (wrt.empty())
+    return function.emitError("nothing to differentiate by: no argument of '")
+           << function.getSymName()
+           << "' has the role parameter (all are frozen or inputs)";
+  return success();
+}
+
+/// All ops without a rule in one diagnostic, with what needs them.
+LogicalResult Differentiator::checkRules(const Activity &activity) {
+  ArrayRef<Operation *> missing = activity.getMissing();
+  if (missing.empty())
+    return success();
+  InFlightDiagnostic error = function.emitError()
+                             << missing.size()
+                             << " operation(s) cannot be differentiated";
+  for (Operation *op : missing) {
+    Diagnostic &note = error.attachNote(op->getLoc());
+    note << "'" << op->getName() << "' has no gradient rule";
+    if (StringRef node = nodeName(op->getLoc()); !node.empty())
+      note << " (node '" << node << "')";
+    SmallVector<unsigned> needing = activity.dependencies(op);
+    note << "; needed for the gradient of ";
+    for (auto [i, index] : llvm::enumerate(ArrayRef(needing).take_front(3)))
+      note << (i ? ", '" : "'") << argumentName(function, index) << "'";
+    if (needing.size() > 3)
+      note << " and " << needing.size() - 3 << " more";
+  }
+  return error;
+}
+
+/// The scatter_add if `value` is one into zeros that nothing else reads.
+static ScatterAddOp freshScatter(Value value) {
+  auto scatter = value.getDefiningOp<ScatterAddOp>();
+  if (!scatter || !value.use_empty() ||
+      !matchPattern(scatter.getInit(), m_AnyZeroFloat()))
+    return {};
+  return scatter;
+}
+
+void Differentiator::accumulate(Value value, Value gradient) {
+  Value &sum = gradients[value];
+  if (!sum) {
+    sum = gradient;
+    return;
+  }
+  if (ScatterAddOp scatter = freshScatter(gradient)) {
+    scatter.getInitMutable().assign(sum);
+    sum = gradient;
+  } else if (ScatterAddOp scatter = freshScatter(sum)) {
+    // Moved below the gradient that it now adds to.
+    sum = ScatterAddOp::create(builder, scatter.getLoc(), gradient,
+                               scatter.getIndices(), scatter.getUpdates(),
+                               scatter.getAxis());
+    scatter.erase();
+  } else {
+    sum = AddOp::create(builder, gradient.getLoc(), sum, gradient);
+  }
+}
+
+LogicalResult Differentiator::differentiateOp(Operation &op,
+                                              const Activity &activity) {
+  SmallVector<Value> outputGrads, operandGrads(op.getNumOperands());
+  SmallVector<bool> needed;
+  for (Value result : op.getResults())
+    outputGrads.push_back(gradients.lookup(result));
+  for (OpOperand &operand : op.getOpOperands())
+    needed.push_back(activity.isNeeded(operand));
+  if (llvm::none_of(outputGrads, [](Value grad) { return bool(grad); }) ||
+      !llvm::is_contained(needed, true))
+    return success();
+  auto rule = cast<DifferentiableOpInterface>(op);
+  if (failed(rule.buildGradient(builder, outputGrads, needed, operandGrads)))
+    return failure();
+  for (auto [operand, gradient, wanted] :
+       llvm::zip(op.getOperands(), operandGrads, needed)) {
+    if (!gradient || !wanted)
+      continue;
+    if (gradient.getType() != operand.getType())
+      return op.emitError("internal error: the gradient rule made ")
+             << gradient.getType() << " for an operand of type "
+             << operand.getType();
+    accumulate(operand, gradient);
+  }
+  return success();
+}
+
+LogicalResult Differentiator::sweep(const Activity &activity) {
+  SmallVector<Operation *> ops;
+  for (Operation &op : block.without_terminator())
+    ops.push_back(&op);
+  auto type = cast<RankedTensorType>(loss.getType());
+  Attribute one = builder.getFloatAttr(type.getElementType(), 1.0);
+  gradients[loss] =
+      ConstantOp::create(builder, loss.getLoc(),
+                         cast<ElementsAttr>(DenseElementsAttr::get(type, one)));
+  for (Operation *op : llvm::reverse(ops))
+    if (failed(differentiateOp(*op, activity)))
+      return failure();
+  return success();
+}
+
+/// Results: loss, gradients in argument order, the forward's updates.
+void Differentiator::finish() {
+  SmallVector<Result> results, old = takeResults(function);
+  results.push_back(old[lossIndex]);
+  results.back().set(builder, attrs::kName, builder.getStringAttr("loss"));
+  SmallVector<std::string> without;
+  for (unsigned index : wrt) {
+    Value gradient = gradients.lookup(function.getArgument(index));
+    if (!gradient) {
+      without.push_back("'" + argumentName(function, index) + "'");
+      continue;
+    }
+    Result &result = results.emplace_back();
+    result.value = gradient;
+    result.set(builder, attrs::kName,
+               builder.getStringAttr("grad/" + argumentName(function, index)));
+    result.set(builder, kGradientAttr, builder.getI64IntegerAttr(index));
+  }
+  for (Result &result : old)
+    if (result.get(attrs::kUpdates))
+      results.push_back(result);
+  setResults(function, results);
+  eraseDeadOps(function);
+  if (!without.empty())
+    function.emitWarning("the loss does not depend on ")
+        << llvm::join(without, ", ") << ": no gradient, and never updated";
+  function.setSymName(options.result);
+}
+
+LogicalResult Differentiator::run() {
+  if (failed(chooseLoss()) || failed(chooseArguments()))
+    return failure();
+  for (Operation &op : block)
+    for (Value result : op.getResults())
+      if (auto type = dyn_cast<RankedTensorType>(result.getType());
+          type && type.getEncoding())
+        return op.emitError("differentiate before layouts are chosen: ")
+               << type;
+  Operation *clash = SymbolTable::lookupNearestSymbolFrom(
+      function, builder.getStringAttr(options.result));
+  if (clash && clash != function)
+    return function.emitError("the module has a '")
+           << options.result << "' already";
+  Activity activity(function, loss, wrt);
+  if (failed(checkRules(activity)))
+    return failure();
+  if (failed(sweep(activity)))
+    return failure();
+  finish();
+  return success();
+}
+
+LogicalResult autodiff::differentiate(func::FuncOp function,
+                                      const AutodiffOptions &options) {
+  if (failed(checkStraightLine(function)))
+    return failure();
+  return Differentiator(function, options).run();
+}

@@ -1,0 +1,39 @@
+//===- LossRules.cpp - gradients of losses and running averages -----------===//
+#include "RuleBuilder.h"
+
+using namespace mlir;
+using namespace ckopt;
+using namespace ckopt::autodiff;
+
+static void crossEntropyRule(CrossEntropyOp op, RuleBuilder &b) {
+  Value x = op.getLogits();
+  if (Value g = b.grad(0))
+    b.set(0, b.make<CrossEntropyGradOp>(g, x, op.getTargets(), op.getLse(),
+                                        op.getAxisAttr(),
+                                        op.getIgnoreIndexAttr()));
+  if (Value g = b.grad(1)) { // the log-sum-exp: its slope is the softmax
+    SmallVector<int64_t> axis{int64_t(op.getAxis())};
+    ArrayRef<int64_t> shape = tensorType(x).getShape();
+    Value softmax =
+        b.make<ExpOp>(b.sub(x, b.keepDims(op.getLse(), axis, shape)));
+    b.set(0, b.mul(softmax, b.keepDims(g, axis, shape)));
+  }
+}
+
+void autodiff::addLossRules(MLIRContext *context) {
+  addRule<CrossEntropyOp>(context, [](CrossEntropyOp op, RuleBuilder &b) {
+    crossEntropyRule(op, b);
+  });
+  addRule<MovingAverageOp>(context, [](MovingAverageOp op, RuleBuilder &b) {
+    double momentum = op.getMomentum().convertToDouble();
+    if (b.needs(0))
+      b.set(0, b.mul(b.grad(), momentum));
+    if (b.needs(1))
+      b.set(1, b.mul(b.grad(), 1 - momentum));
+  });
+  addRule<AccumulateOp>(context, [](AccumulateOp, RuleBuilder &b) {
+    for (unsigned i : {0u, 1u})
+      if (b.needs(i))
+        b.set(i, b.grad());
+  });
+}

@@ -1,0 +1,147 @@
+//===- NormalizationRules.cpp - gradients of layer and batch norm ---------===//
+//
+// The gradient with respect to the input is one op each (a row kernel, or what
+// decompose makes of it); those of scale and bias are plain sums, which fuse
+// with each other. Statistics that are themselves used get the gradients of
+// their formulas.
+//
+//===----------------------------------------------------------------------===//
+#include "RuleBuilder.h"
+
+using namespace mlir;
+using namespace ckopt;
+using namespace ckopt::autodiff;
+
+//===----------------------------------------------------------------------===//
+// Layer normalization
+//===----------------------------------------------------------------------===//
+
+/// Statistics of shape [rows...] as [rows..., 1, ...].
+static Value besideRows(RuleBuilder &b, Value statistic, RankedTensorType type,
+                        int64_t axis) {
+  SmallVector<int64_t> axes =
+      llvm::to_vector(llvm::seq<int64_t>(axis, type.getRank()));
+  return b.keepDims(statistic, axes, type.getShape());
+}
+
+/// mean: g / n; rstd: -g * rstd^3 * (x - mean) / n.
+static void layerNormStatistics(LayerNormOp op, RuleBuilder &b) {
+  RankedTensorType type = tensorType(op.getInput());
+  int64_t axis = op.getAxis();
+  double n = 1;
+  for (int64_t size : type.getShape().drop_front(axis))
+    n *= double(size);
+  if (Value g = b.grad(1))
+    b.set(0, b.expand(besideRows(b, b.mul(g, 1 / n), type, axis),
+                      type.getShape()));
+  if (Value g = b.grad(2)) {
+    Value r = op.getRstd();
+    Value factor = b.mul(b.mul(g, -1 / n), b.mul(r, b.mul(r, r)));
+    Value centered =
+        b.sub(op.getInput(), besideRows(b, op.getMean(), type, axis));
+    b.set(0, b.mul(centered, besideRows(b, factor, type, axis)));
+  }
+}
+
+static void layerNormRule(LayerNormOp op, RuleBuilder &b) {
+  RankedTensorType type = tensorType(op.getInput());
+  int64_t axis = op.getAxis();
+  Value g = b.grad(0), scale = op.getScale();
+  if (g && b.needs(0))
+    b.set(0, b.make<LayerNormGradOp>(type, g, op.getInput(), op.getMean(),
+                                     op.getRstd(), scale, op.getAxisAttr()));
+  if (b.needs(0))
+    layerNormStatistics(op, b);
+  if (!g)
+    return;
+  unsigned next = 1;
+  if (scale && b.needs(next++)) {
+    Value centered =
+        b.sub(op.getInput(), besideRows(b, op.getMean(), type, axis));
+    Value normalized = b.mul(centered, besideRows(b, op.getRstd(), type, axis));
+    b.set(1, b.mul(g, normalized));
+  }
+  if (op.getBias() && b.needs(next))
+    b.set(next, g);
+}
+
+//===----------------------------------------------------------------------===//
+// Batch normalization
+//===----------------------------------------------------------------------===//
+
+/// Per-channel values as [1, C, 1, ...].
+static Value besideChannels(RuleBuilder &b, Value channels,
+                            RankedTensorType type) {
+  SmallVector<int64_t> shape(type.getRank(), 1);
+  shape[1] = type.getDimSize(1);
+  return b.reshape(channels, shape);
+}
+
+static SmallVector<int64_t> allButChannels(RankedTensorType type) {
+  SmallVector<int64_t> axes{0};
+  for (int64_t d = 2; d < type.getRank(); ++d)
+    axes.push_back(d);
+  return axes;
+}
+
+static void batchNormRule(BatchNormOp op, RuleBuilder &b) {
+  RankedTensorType type = tensorType(op.getInput());
+  if (Value g = b.grad(0)) {
+    auto grads = BatchNormGradOp::create(b.builder, b.loc, g, op.getInput(),
+                                         op.getScale(), op.getMean(),
+                                         op.getVariance(), op.getEpsilonAttr());
+    for (unsigned i = 0; i < 3; ++i)
+      if (b.needs(i))
+        b.set(i, grads->getResult(i));
+  }
+  if (!b.needs(0))
+    return;
+  double n = double(type.getNumElements()) / double(type.getDimSize(1));
+  if (Value g = b.grad(1))
+    b.set(0,
+          b.expand(besideChannels(b, b.mul(g, 1 / n), type), type.getShape()));
+  if (Value g = b.grad(2)) {
+    Value centered =
+        b.sub(op.getInput(), besideChannels(b, op.getMean(), type));
+    b.set(0, b.mul(centered, besideChannels(b, b.mul(g, 2 / n), type)));
+  }
+}
+
+/// y = (x - mean) * rstd * scale + bias, all statistics given.
+static void batchNormInferenceRule(BatchNormInferenceOp op, RuleBuilder &b) {
+  RankedTensorType type = tensorType(op.getInput());
+  SmallVector<int64_t> axes = allButChannels(type);
+  Value g = b.grad();
+  Value rstd = b.make<RsqrtOp>(
+      b.add(op.getVariance(), op.getEpsilon().convertToDouble()));
+  Value slope = b.mul(op.getScale(), rstd);
+  if (b.needs(0))
+    b.set(0, b.mul(g, besideChannels(b, slope, type)));
+  if (b.needs(1) || b.needs(4)) {
+    Value centered =
+        b.sub(op.getInput(), besideChannels(b, op.getMean(), type));
+    Value moment = b.sum(b.mul(g, centered), axes);
+    if (b.needs(1))
+      b.set(1, b.mul(moment, rstd));
+    if (b.needs(4))
+      b.set(4, b.mul(b.mul(moment, slope), b.mul(b.mul(rstd, rstd), -0.5)));
+  }
+  if (b.needs(2) || b.needs(3)) {
+    Value total = b.sum(g, axes);
+    if (b.needs(2))
+      b.set(2, total);
+    if (b.needs(3))
+      b.set(3, b.neg(b.mul(total, slope)));
+  }
+}
+
+void autodiff::addNormalizationRules(MLIRContext *context) {
+  addRule<LayerNormOp>(
+      context, [](LayerNormOp op, RuleBuilder &b) { layerNormRule(op, b); });
+  addRule<BatchNormOp>(
+      context, [](BatchNormOp op, RuleBuilder &b) { batchNormRule(op, b); });
+  addRule<BatchNormInferenceOp>(context,
+                                [](BatchNormInferenceOp op, RuleBuilder &b) {
+                                  batchNormInferenceRule(op, b);
+                                });
+}

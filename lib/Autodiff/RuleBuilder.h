@@ -1,0 +1,77 @@
+//===- RuleBuilder.h - what gradient rules are written with -----*- C++ -*-===//
+//
+// A rule is a function of an op and a RuleBuilder: it reads the incoming
+// gradients, builds ops, and sets the gradients of the operands that are
+// needed. `set` sums over broadcast dimensions, so that rules of elementwise
+// ops read like their formulas. Ops fold while they are built.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_LIB_AUTODIFF_RULEBUILDER_H
+#define CKOPT_LIB_AUTODIFF_RULEBUILDER_H
+
+#include "ckopt/Dialect/Ckopt/Utils/TensorBuilder.h"
+#include "ckopt/Interfaces/DifferentiableInterface.h"
+
+namespace ckopt::autodiff {
+
+/// A TensorBuilder with the gradients of one op.
+class RuleBuilder : public TensorBuilder {
+public:
+  RuleBuilder(mlir::OpBuilder &builder, mlir::Operation *op,
+              llvm::ArrayRef<mlir::Value> outputGrads,
+              llvm::ArrayRef<bool> needed,
+              llvm::MutableArrayRef<mlir::Value> operandGrads);
+
+  /// The gradient of a result; null where it is zero (never for the only
+  /// result).
+  mlir::Value grad(unsigned result = 0) const { return outputGrads[result]; }
+  bool needs(unsigned operand) const { return needed[operand]; }
+  /// The operand's gradient, summed to the operand's shape; adds to one that
+  /// was set before.
+  void set(unsigned operand, mlir::Value gradient);
+
+private:
+  mlir::Operation *op;
+  llvm::ArrayRef<mlir::Value> outputGrads;
+  llvm::ArrayRef<bool> needed;
+  llvm::MutableArrayRef<mlir::Value> operandGrads;
+};
+
+/// The external model that a stateless lambda `void(OpT, RuleBuilder &)` is.
+template <typename OpT, typename Fn>
+struct RuleModel
+    : DifferentiableOpInterface::ExternalModel<RuleModel<OpT, Fn>, OpT> {
+  llvm::LogicalResult
+  buildGradient(mlir::Operation *op, mlir::OpBuilder &builder,
+                llvm::ArrayRef<mlir::Value> outputGrads,
+                llvm::ArrayRef<bool> needed,
+                llvm::MutableArrayRef<mlir::Value> operandGrads) const {
+    RuleBuilder rule(builder, op, outputGrads, needed, operandGrads);
+    Fn{}(llvm::cast<OpT>(op), rule);
+    return llvm::success();
+  }
+};
+
+/// Attaches a rule; `rule` sets the gradients of needed operands only.
+template <typename OpT, typename Fn>
+void addRule(mlir::MLIRContext *context, Fn) {
+  OpT::template attachInterface<RuleModel<OpT, Fn>>(*context);
+}
+
+/// For ops whose derivative is zero wherever it exists.
+template <typename... OpT> void addZeroRules(mlir::MLIRContext *context) {
+  (addRule<OpT>(context, [](OpT, RuleBuilder &) {}), ...);
+}
+
+// The rules by category; each in the file of its name.
+void addElementwiseRules(mlir::MLIRContext *context);
+void addBinaryRules(mlir::MLIRContext *context);
+void addShapeRules(mlir::MLIRContext *context);
+void addReductionRules(mlir::MLIRContext *context);
+void addNNRules(mlir::MLIRContext *context);
+void addNormalizationRules(mlir::MLIRContext *context);
+void addLossRules(mlir::MLIRContext *context);
+
+} // namespace ckopt::autodiff
+
+#endif // CKOPT_LIB_AUTODIFF_RULEBUILDER_H

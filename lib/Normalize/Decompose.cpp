@@ -1,0 +1,147 @@
+//===- Decompose.cpp - batch normalization as reductions and formulas -----===//
+//
+// With n elements a channel, k = scale * rstd, c = x - mean (all but x, y and
+// their gradients of shape [C]):
+//   forward   y  = c * k + bias
+//   backward  s1 = sum(dy), s2 = sum(dy * c)       one fused reduction
+//             dbias = s1, dscale = s2 * rstd
+//             dx = k * (dy - s1 / n - c * (s2 * rstd^2 / n))
+// Everything per channel is computed once on [C]; the big tensors see one
+// elementwise kernel each way. rstd is made once for forward and backward.
+//
+//===----------------------------------------------------------------------===//
+#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "ckopt/Dialect/Ckopt/Utils/TensorBuilder.h"
+#include "ckopt/Normalize/Normalize.h"
+#include "ckopt/Normalize/Passes.h"
+
+namespace ckopt {
+#define GEN_PASS_DEF_DECOMPOSEPASS
+#include "ckopt/Normalize/Passes.h.inc"
+} // namespace ckopt
+
+using namespace mlir;
+using namespace ckopt;
+
+namespace {
+class Decomposer {
+public:
+  void run(func::FuncOp function);
+
+private:
+  void forward(BatchNormOp op);
+  void backward(BatchNormGradOp op);
+  void inference(BatchNormInferenceOp op);
+  Value reciprocalDeviation(TensorBuilder &b, Value variance, APFloat epsilon);
+
+  /// (variance, epsilon) -> rstd; the bits of epsilon, since it only has to be
+  /// told apart. Looked up, never iterated.
+  DenseMap<std::pair<Value, uint64_t>, Value> deviations;
+};
+} // namespace
+
+/// Per-channel values as [1, C, 1, ...].
+static Value besideChannels(TensorBuilder &b, Value channels,
+                            RankedTensorType type) {
+  SmallVector<int64_t> shape(type.getRank(), 1);
+  shape[1] = type.getDimSize(1);
+  return b.reshape(channels, shape);
+}
+
+static SmallVector<int64_t> allButChannels(RankedTensorType type) {
+  SmallVector<int64_t> axes{0};
+  for (int64_t d = 2; d < type.getRank(); ++d)
+    axes.push_back(d);
+  return axes;
+}
+
+Value Decomposer::reciprocalDeviation(TensorBuilder &b, Value variance,
+                                      APFloat epsilon) {
+  Value &rstd = deviations[{variance, epsilon.bitcastToAPInt().getZExtValue()}];
+  if (!rstd)
+    rstd = b.make<RsqrtOp>(b.add(variance, epsilon.convertToDouble()));
+  return rstd;
+}
+
+void Decomposer::forward(BatchNormOp op) {
+  OpBuilder builder(op);
+  TensorBuilder b(builder, op.getLoc());
+  RankedTensorType type = tensorType(op.getInput());
+  auto moments = MomentsOp::create(builder, op.getLoc(), op.getInput(),
+                                   b.ints(allButChannels(type)));
+  Value slope =
+      b.mul(op.getScale(),
+            reciprocalDeviation(b, moments.getVariance(), op.getEpsilon()));
+  Value centered =
+      b.sub(op.getInput(), besideChannels(b, moments.getMean(), type));
+  Value output = b.add(b.mul(centered, besideChannels(b, slope, type)),
+                       besideChannels(b, op.getBias(), type));
+  op.getOutput().replaceAllUsesWith(output);
+  op.getMean().replaceAllUsesWith(moments.getMean());
+  op.getVariance().replaceAllUsesWith(moments.getVariance());
+  op.erase();
+}
+
+void Decomposer::backward(BatchNormGradOp op) {
+  OpBuilder builder(op);
+  TensorBuilder b(builder, op.getLoc());
+  RankedTensorType type = tensorType(op.getInput());
+  SmallVector<int64_t> axes = allButChannels(type);
+  double n = double(type.getNumElements()) / double(type.getDimSize(1));
+  Value dy = op.getGrad();
+  Value rstd = reciprocalDeviation(b, op.getVariance(), op.getEpsilon());
+  Value centered = b.sub(op.getInput(), besideChannels(b, op.getMean(), type));
+  Value total = b.sum(dy, axes);
+  Value moment = b.sum(b.mul(dy, centered), axes);
+  Value scaleGrad = b.mul(moment, rstd);
+  op.getBiasGrad().replaceAllUsesWith(total);
+  op.getScaleGrad().replaceAllUsesWith(scaleGrad);
+  if (!op.getInputGrad().use_empty()) {
+    Value slope = b.mul(op.getScale(), rstd);
+    Value shift = b.mul(total, 1 / n);
+    Value tilt = b.mul(b.mul(scaleGrad, rstd), 1 / n);
+    Value flat = b.sub(dy, besideChannels(b, shift, type));
+    Value level = b.sub(flat, b.mul(centered, besideChannels(b, tilt, type)));
+    op.getInputGrad().replaceAllUsesWith(
+        b.mul(level, besideChannels(b, slope, type)));
+  }
+  op.erase();
+}
+
+void Decomposer::inference(BatchNormInferenceOp op) {
+  OpBuilder builder(op);
+  TensorBuilder b(builder, op.getLoc());
+  RankedTensorType type = tensorType(op.getInput());
+  Value slope = b.mul(
+      op.getScale(), reciprocalDeviation(b, op.getVariance(), op.getEpsilon()));
+  Value centered = b.sub(op.getInput(), besideChannels(b, op.getMean(), type));
+  op.getOutput().replaceAllUsesWith(
+      b.add(b.mul(centered, besideChannels(b, slope, type)),
+            besideChannels(b, op.getBias(), type)));
+  op.erase();
+}
+
+void Decomposer::run(func::FuncOp function) {
+  SmallVector<Operation *> composites;
+  function.walk([&](Operation *op) {
+    if (isa<BatchNormOp, BatchNormGradOp, BatchNormInferenceOp>(op))
+      composites.push_back(op);
+  });
+  for (Operation *op : composites) {
+    if (auto norm = dyn_cast<BatchNormOp>(op))
+      forward(norm);
+    else if (auto grad = dyn_cast<BatchNormGradOp>(op))
+      backward(grad);
+    else
+      inference(cast<BatchNormInferenceOp>(op));
+  }
+}
+
+void ckopt::decompose(func::FuncOp function) { Decomposer().run(function); }
+
+namespace {
+struct Decompose : ckopt::impl::DecomposePassBase<Decompose> {
+  using DecomposePassBase::DecomposePassBase;
+  void runOnOperation() override { decompose(getOperation()); }
+};
+} // namespace

@@ -1,0 +1,66 @@
+//===- Normalize.cpp - one form of forward graphs, before autodiff --------===//
+//
+// Exporters write a linear layer on [B, T, K] as a batch of products with one
+// weight. As one product of [B * T, K] it is what libraries are fastest at, and
+// its weight gradient is one product, too, instead of B products and a sum.
+// The value of each element is the same sum of products.
+//
+//===----------------------------------------------------------------------===//
+#include "ckopt/Normalize/Normalize.h"
+#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "ckopt/Dialect/Ckopt/Utils/TensorBuilder.h"
+#include "ckopt/Normalize/Passes.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+namespace ckopt {
+#define GEN_PASS_DEF_NORMALIZEPASS
+#include "ckopt/Normalize/Passes.h.inc"
+} // namespace ckopt
+
+using namespace mlir;
+using namespace ckopt;
+
+namespace {
+struct FlattenProduct : OpRewritePattern<MatMulOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(MatMulOp op,
+                                PatternRewriter &rewriter) const override {
+    RankedTensorType left = tensorType(op.getLhs());
+    RankedTensorType right = tensorType(op.getRhs());
+    bool oneMatrix = llvm::all_of(right.getShape().drop_back(2),
+                                  [](int64_t size) { return size == 1; });
+    if (op.getType().getRank() < 3 || !oneMatrix || op.getTransposeLhs() ||
+        left.getEncoding() || right.getEncoding() || op.getType().getEncoding())
+      return failure();
+    TensorBuilder b(rewriter, op.getLoc());
+    int64_t rows = 1, depth = left.getShape().back();
+    for (int64_t size : left.getShape().drop_back())
+      rows *= size;
+    Value lhs = b.reshape(op.getLhs(), {rows, depth});
+    Value rhs = b.reshape(op.getRhs(), right.getShape().take_back(2));
+    Value product = b.make<MatMulOp>(lhs, rhs, false, op.getTransposeRhs());
+    rewriter.replaceOp(op, b.reshape(product, op.getType().getShape()));
+    return success();
+  }
+};
+} // namespace
+
+LogicalResult ckopt::normalize(func::FuncOp function) {
+  MLIRContext *context = function.getContext();
+  RewritePatternSet patterns(context);
+  patterns.add<FlattenProduct>(context);
+  for (RegisteredOperationName op : context->getRegisteredOperations())
+    op.getCanonicalizationPatterns(patterns, context);
+  return applyPatternsGreedily(function, std::move(patterns));
+}
+
+namespace {
+struct Normalize : ckopt::impl::NormalizePassBase<Normalize> {
+  using NormalizePassBase::NormalizePassBase;
+  void runOnOperation() override {
+    if (failed(normalize(getOperation())))
+      signalPassFailure();
+  }
+};
+} // namespace
