@@ -270,7 +270,7 @@ bool Grouping::worthComputingAgain(Operation *op,
       if (!isTrivial(maker))
         flops += flopsPerElement(maker);
       llvm::append_range(work, maker->getOperands());
-    } else if (!small) {
+    } else if (2 * tensorType(value).getNumElements() > elements) {
       ++large;
     }
   }

@@ -1,0 +1,19 @@
+//===- MemoryTimeline.h - live bytes by step and kind -----------*- C++ -*-===//
+#ifndef CKOPT_ANALYSIS_MEMORYTIMELINE_H
+#define CKOPT_ANALYSIS_MEMORYTIMELINE_H
+
+#include "ckopt/Analysis/CostModel.h"
+#include "ckopt/Support/Timeline.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace ckopt {
+
+/// The live bytes of a function in its present order, by kind: one entry a
+/// kernel call. Works before and after `remat` and `plan-memory`; after it,
+/// `plannedPeak` is the arena's size. `budget` 0: none.
+TimelinePanel buildTimeline(mlir::func::FuncOp function, llvm::StringRef title,
+                            int64_t budget, CostModel &costs);
+
+} // namespace ckopt
+
+#endif // CKOPT_ANALYSIS_MEMORYTIMELINE_H

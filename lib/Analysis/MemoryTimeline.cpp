@@ -1,0 +1,156 @@
+//===- MemoryTimeline.cpp - live bytes by step and kind -------------------===//
+//
+// Method: a difference array of bytes for each kind over the steps, from each
+// storage's first to its last step; results that take an operand's bytes over
+// at equal offsets count from the next step on. O(steps + values).
+//
+//===----------------------------------------------------------------------===//
+#include "ckopt/Analysis/MemoryTimeline.h"
+#include "ckopt/Analysis/PlanningProblem.h"
+#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "llvm/ADT/StringSwitch.h"
+
+using namespace mlir;
+using namespace ckopt;
+
+static MemoryKind kindOfRole(StringRef role) {
+  return llvm::StringSwitch<MemoryKind>(role)
+      .Cases({roles::kParameter, roles::kFrozen, roles::kState},
+             MemoryKind::Parameters)
+      .Case(roles::kOptimizerState, MemoryKind::OptimizerState)
+      .Cases({roles::kInput, roles::kTarget}, MemoryKind::Data)
+      .Default(MemoryKind::Other);
+}
+
+/// A value that an update reads beside its state: the parameter's gradient.
+static bool isGradient(Value value) {
+  for (OpOperand &use : value.getUses()) {
+    Operation *user = use.getOwner();
+    if (isView(user)) {
+      if (isGradient(user->getResult(0)))
+        return true;
+      continue;
+    }
+    auto updates = getUpdatePairs(user);
+    if (!updates.empty() && llvm::none_of(updates, [&](auto pair) {
+          return pair.first == use.getOperandNumber();
+        }))
+      return true;
+  }
+  return false;
+}
+
+static MemoryKind kindOfResult(Value value) {
+  Operation *op = value.getDefiningOp();
+  auto call = dyn_cast<KernelCallOp>(op);
+  if ((call && call.getClone()) || op->hasAttr(attrs::kClone))
+    return MemoryKind::Recomputed;
+  return isGradient(value) ? MemoryKind::Gradients : MemoryKind::Activations;
+}
+
+namespace {
+/// Bytes of one kind that come at a step and go after another.
+struct LiveBytes {
+  explicit LiveBytes(size_t steps) : change(steps + 1) {}
+  void add(int64_t first, int64_t last, MemoryKind kind, int64_t bytes) {
+    int64_t end = change.size() - 1;
+    if (bytes == 0 || first > last || first >= end)
+      return;
+    change[first][size_t(kind)] += bytes;
+    change[std::min(last + 1, end)][size_t(kind)] -= bytes;
+  }
+  std::vector<std::array<int64_t, numMemoryKinds>> change;
+};
+} // namespace
+
+/// The last step that reads `value` or a view of it; `end` if it is returned.
+static int64_t lastUse(Value value, const DenseMap<Operation *, int64_t> &step,
+                       int64_t from, int64_t end) {
+  int64_t last = from;
+  for (Operation *user : value.getUsers()) {
+    if (user->hasTrait<OpTrait::IsTerminator>())
+      return end;
+    Operation *top = value.getParentBlock()->findAncestorOpInBlock(*user);
+    if (isView(top))
+      last = std::max(last, lastUse(top->getResult(0), step, from, end));
+    else
+      last = std::max(last, step.lookup(top));
+  }
+  return last;
+}
+
+/// The operand whose bytes a result took over, by equal offsets.
+static Value takenOver(KernelCallOp call, unsigned result) {
+  if (!call.getOffsets())
+    return {};
+  for (auto [operand, r] : getReusePairs(call)) {
+    if (r != result)
+      continue;
+    Value base = getViewBase(call.getArgs()[operand]);
+    auto maker = base.getDefiningOp<KernelCallOp>();
+    if (maker && maker.getOffsets() &&
+        (*maker.getOffsets())[cast<OpResult>(base).getResultNumber()] ==
+            (*call.getOffsets())[result])
+      return base;
+  }
+  return {};
+}
+
+TimelinePanel ckopt::buildTimeline(func::FuncOp function, StringRef title,
+                                   int64_t budget, CostModel &costs) {
+  TimelinePanel panel;
+  panel.title = title.str();
+  panel.budget = budget;
+  if (auto bytes = function->getAttrOfType<IntegerAttr>(attrs::kArenaBytes))
+    panel.plannedPeak = bytes.getInt();
+  DenseMap<Operation *, int64_t> step;
+  SmallVector<Operation *> ops;
+  for (Operation &op : function.front().without_terminator())
+    if (!isView(&op) && !isFree(&op)) {
+      step[&op] = ops.size();
+      ops.push_back(&op);
+    }
+  int64_t end = ops.size();
+  LiveBytes live(end);
+  auto aligned = [](Type type) {
+    return planner::alignTo(getStorageBytes(type), kArenaAlignment);
+  };
+  for (BlockArgument argument : function.getArguments()) {
+    auto role = function.getArgAttrOfType<StringAttr>(argument.getArgNumber(),
+                                                      attrs::kRole);
+    live.add(0, end, role ? kindOfRole(role) : MemoryKind::Other,
+             aligned(argument.getType()));
+  }
+  llvm::SmallDenseSet<Value> inPlace;
+  for (StateUpdate update : getStateUpdates(function))
+    inPlace.insert(function.front().getTerminator()->getOperand(update.result));
+  for (auto [i, op] : llvm::enumerate(ops)) {
+    TimelineStep entry;
+    entry.name = getSourceName(op->getLoc());
+    auto call = dyn_cast<KernelCallOp>(op);
+    if (entry.name.empty())
+      entry.name =
+          call ? call.getCallee().str() : op->getName().getStringRef().str();
+    entry.seconds = costs.seconds(op);
+    entry.recomputed = (call && call.getClone()) || op->hasAttr(attrs::kClone);
+    panel.steps.push_back(std::move(entry));
+    for (auto [operand, result] : getUpdatePairs(op))
+      inPlace.insert(op->getResult(result));
+    for (OpResult result : op->getResults()) {
+      if (inPlace.contains(result))
+        continue;
+      bool took = call && takenOver(call, result.getResultNumber());
+      live.add(i + took, lastUse(result, step, i, end), kindOfResult(result),
+               aligned(result.getType()));
+    }
+    if (call)
+      live.add(i, i, MemoryKind::Workspace, call.getWorkspace());
+  }
+  std::array<int64_t, numMemoryKinds> now{};
+  for (int64_t i = 0; i < end; ++i) {
+    for (size_t kind = 0; kind < numMemoryKinds; ++kind)
+      now[kind] += live.change[i][kind];
+    panel.steps[i].bytes = now;
+  }
+  return panel;
+}

@@ -1,0 +1,288 @@
+//===- PlanningProblem.cpp - a function as a planning problem -------------===//
+//
+// Problem: state a function's ops and tensors in the planner's terms.
+// Method: one storage a tensor; views share their base's. Arguments are
+// persistent (the arena holds them all the time), results are outputs, except
+// that a result which replaces an argument is written to the argument's bytes:
+// its maker mutates them. Nodes stand in program order, but for makers of new
+// states, which stand after the last reader of the old one. Ops with side
+// effects, and ops that cannot be trusted to be pure, run once, in order.
+// Guarantee: the graph is valid for the planner; node order is deterministic.
+// Complexity: O(ops and operands).
+//
+//===----------------------------------------------------------------------===//
+#include "ckopt/Analysis/PlanningProblem.h"
+#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/MapVector.h"
+
+using namespace mlir;
+using namespace ckopt;
+
+namespace {
+
+class ProblemBuilder {
+public:
+  ProblemBuilder(func::FuncOp function, CostModel &costs)
+      : function(function), costs(costs) {}
+  FailureOr<PlanningProblem> run();
+
+private:
+  LogicalResult collect();
+  LogicalResult findUpdates();
+  LogicalResult order();
+  void addArguments();
+  void addNode(Operation *op, planner::NodeId &lastEffect);
+  void addOutputs();
+  planner::ValueId addValue(Value value, planner::ValueKind kind);
+  /// The number of the argument that a value replaces, or -1.
+  int64_t replaces(Value value) const {
+    auto found = newStates.find(value);
+    return found == newStates.end() ? -1 : found->second;
+  }
+
+  func::FuncOp function;
+  CostModel &costs;
+  PlanningProblem problem;
+  /// Nodes in program order, before makers of states are moved.
+  SmallVector<Operation *> program;
+  DenseMap<Operation *, int64_t> place;
+  /// Values that replace an argument's bytes.
+  llvm::MapVector<Value, int64_t> newStates;
+};
+
+} // namespace
+
+/// Values of enclosing scopes that the op or its regions read.
+static SmallVector<Value> readsOf(Operation *op) {
+  llvm::SmallSetVector<Value, 8> reads;
+  for (Value operand : op->getOperands())
+    reads.insert(operand);
+  if (op->getNumRegions())
+    op->walk([&](Operation *inner) {
+      for (Value operand : inner->getOperands()) {
+        Block *block = operand.getParentBlock();
+        if (block == op->getBlock())
+          reads.insert(operand);
+      }
+    });
+  return reads.takeVector();
+}
+
+LogicalResult ProblemBuilder::collect() {
+  if (!function.getBody().hasOneBlock())
+    return function.emitError(
+        "planning needs a function of one block; inline or outline its "
+        "control flow first");
+  LogicalResult result = success();
+  auto checkType = [&](Type type, Location loc) {
+    auto shaped = dyn_cast<TensorType>(type);
+    if (shaped && !shaped.hasStaticShape())
+      result = emitError(loc) << "planning needs static shapes; the size of "
+                              << type << " is unknown";
+  };
+  for (BlockArgument argument : function.getArguments())
+    checkType(argument.getType(), argument.getLoc());
+  for (Operation &op : function.front().without_terminator()) {
+    for (Type type : op.getResultTypes())
+      checkType(type, op.getLoc());
+    if (isView(&op) || isFree(&op))
+      continue;
+    place[&op] = program.size();
+    program.push_back(&op);
+  }
+  return result;
+}
+
+LogicalResult ProblemBuilder::findUpdates() {
+  // What updates itself says first: calls with update pairs.
+  for (Operation *op : program)
+    for (auto [operand, result] : getUpdatePairs(op)) {
+      auto argument =
+          dyn_cast<BlockArgument>(getViewBase(op->getOperand(operand)));
+      if (!argument)
+        return op->emitError("updates a value that is no argument; only "
+                             "arguments hold state");
+      newStates[op->getResult(result)] = argument.getArgNumber();
+    }
+  LogicalResult status = success();
+  Operation *terminator = function.front().getTerminator();
+  for (StateUpdate update : getStateUpdates(function)) {
+    Value value = terminator->getOperand(update.result);
+    if (update.argument >= function.getNumArguments())
+      return function.emitError()
+             << "result " << update.result << " updates argument "
+             << update.argument << ", which does not exist";
+    BlockArgument argument = function.getArgument(update.argument);
+    if (value == argument || replaces(value) == int64_t(update.argument))
+      continue;
+    Operation *maker = value.getDefiningOp();
+    bool readsOld = maker && llvm::any_of(readsOf(maker), [&](Value read) {
+                      return getViewBase(read) == argument;
+                    });
+    if (!maker || isView(maker) || isFree(maker) || readsOld ||
+        replaces(value) >= 0) {
+      status = emitError(maker ? maker->getLoc() : function.getLoc())
+               << "result " << update.result << " cannot be written to the "
+               << "bytes of argument " << update.argument << " ("
+               << getValueName(argument)
+               << ") that it updates; it needs a kernel of its own that does "
+                  "not read it, or an update op";
+      continue;
+    }
+    newStates[value] = update.argument;
+  }
+  return status;
+}
+
+/// Puts makers of new states after the last reader of the old one.
+LogicalResult ProblemBuilder::order() {
+  // Room for makers that wait for makers that wait.
+  constexpr int64_t room = 1024;
+  DenseMap<Operation *, int64_t> key;
+  for (Operation *op : program)
+    key[op] = room * place.lookup(op);
+  for (bool changed = true; changed;) {
+    changed = false;
+    // The last reader of each argument's old value.
+    DenseMap<int64_t, int64_t> lastRead;
+    for (Operation *op : program)
+      for (Value read : readsOf(op))
+        if (auto argument = dyn_cast<BlockArgument>(getViewBase(read))) {
+          int64_t &last = lastRead[argument.getArgNumber()];
+          last = std::max(last, key.lookup(op));
+        }
+    for (Operation *op : program)
+      for (Value result : op->getResults())
+        if (int64_t argument = replaces(result);
+            argument >= 0 && lastRead.lookup(argument) > key.lookup(op)) {
+          key[op] = lastRead.lookup(argument) + 1;
+          if (key[op] % room == 0)
+            return op->emitError("states are read and updated in a circle; "
+                                 "the updates cannot be done in place");
+          changed = true;
+        }
+  }
+  problem.ops.assign(program.begin(), program.end());
+  llvm::sort(problem.ops, [&](Operation *a, Operation *b) {
+    return std::pair(key.lookup(a), place.lookup(a)) <
+           std::pair(key.lookup(b), place.lookup(b));
+  });
+  LogicalResult status = success();
+  for (Operation *op : program)
+    for (Value read : readsOf(op)) {
+      Operation *maker = getViewBase(read).getDefiningOp();
+      if (maker && key.contains(maker) && key.lookup(maker) >= key.lookup(op))
+        status = op->emitError()
+                 << "reads a new state whose old value is read later; the "
+                    "update cannot be done in place";
+    }
+  return status;
+}
+
+planner::ValueId ProblemBuilder::addValue(Value value,
+                                          planner::ValueKind kind) {
+  planner::Value entry;
+  entry.bytes = getStorageBytes(value.getType());
+  entry.kind = kind;
+  entry.name = getValueName(value);
+  planner::ValueId id = problem.graph.values.size();
+  problem.graph.values.push_back(std::move(entry));
+  problem.storage[value] = id;
+  return id;
+}
+
+void ProblemBuilder::addArguments() {
+  for (BlockArgument argument : function.getArguments()) {
+    if (!isa<TensorType>(argument.getType())) {
+      problem.arguments.push_back(-1);
+      continue;
+    }
+    problem.arguments.push_back(
+        addValue(argument, planner::ValueKind::Persistent));
+    problem.argumentBytes +=
+        planner::alignTo(getStorageBytes(argument.getType()), kArenaAlignment);
+  }
+}
+
+void ProblemBuilder::addNode(Operation *op, planner::NodeId &lastEffect) {
+  planner::Node node;
+  node.name = getSourceName(op->getLoc());
+  auto call = dyn_cast<KernelCallOp>(op);
+  if (node.name.empty())
+    node.name =
+        call ? call.getCallee().str() : op->getName().getStringRef().str();
+  node.cost = costs.seconds(op);
+  node.workspace = call ? int64_t(call.getWorkspace()) : 0;
+  planner::NodeId id = problem.graph.nodes.size();
+  auto addInput = [&](Value value) {
+    auto found = problem.storage.find(getViewBase(value));
+    if (found != problem.storage.end() &&
+        !llvm::is_contained(node.inputs, found->second))
+      node.inputs.push_back(found->second);
+  };
+  for (Value read : readsOf(op))
+    addInput(read);
+  for (Value result : op->getResults()) {
+    if (int64_t argument = replaces(result); argument >= 0) {
+      planner::ValueId state = problem.arguments[argument];
+      problem.storage[result] = state;
+      node.mutates.push_back(state);
+      continue;
+    }
+    node.outputs.push_back(addValue(result, planner::ValueKind::Temp));
+  }
+  for (auto [operand, result] : getReusePairs(op)) {
+    auto from = problem.storage.find(getViewBase(op->getOperand(operand)));
+    if (from != problem.storage.end() && replaces(op->getResult(result)) < 0)
+      node.reuse.emplace_back(from->second,
+                              problem.storage.lookup(op->getResult(result)));
+  }
+  if (!node.mutates.empty() || !getUpdatePairs(op).empty())
+    node.recompute = false;
+  if (!isMemoryEffectFree(op)) {
+    node.recompute = false;
+    if (lastEffect >= 0)
+      node.after.push_back(lastEffect);
+    lastEffect = id;
+  }
+  // Results that are no tensors (indices, memory references) are cheap or not
+  // ours to copy.
+  for (Type type : op->getResultTypes())
+    if (!isa<TensorType>(type) && !type.isIntOrIndexOrFloat())
+      node.recompute = false;
+  problem.graph.nodes.push_back(std::move(node));
+}
+
+void ProblemBuilder::addOutputs() {
+  for (Value result : function.front().getTerminator()->getOperands()) {
+    auto found = problem.storage.find(getViewBase(result));
+    if (found == problem.storage.end())
+      continue;
+    planner::Value &value = problem.graph.values[found->second];
+    if (value.kind == planner::ValueKind::Temp)
+      value.kind = planner::ValueKind::Output;
+  }
+}
+
+FailureOr<PlanningProblem> ProblemBuilder::run() {
+  if (failed(collect()) || failed(findUpdates()) || failed(order()))
+    return failure();
+  problem.graph.name = function.getSymName().str();
+  problem.graph.alignment = kArenaAlignment;
+  addArguments();
+  planner::NodeId lastEffect = -1;
+  for (Operation *op : problem.ops)
+    addNode(op, lastEffect);
+  addOutputs();
+  if (std::string wrong = planner::validate(problem.graph); !wrong.empty())
+    return function.emitError("internal error: the planning problem is not "
+                              "valid: ")
+           << wrong;
+  return std::move(problem);
+}
+
+FailureOr<PlanningProblem> ckopt::buildProblem(func::FuncOp function,
+                                               CostModel &costs) {
+  return ProblemBuilder(function, costs).run();
+}
