@@ -32,12 +32,17 @@ public:
   ValueId blockedValue = -1;
   /// By storage: never let go of it.
   std::vector<char> keep;
+  ExecutorReport seen;
 
 private:
   void reset();
   int32_t nextUse(ValueId storage) const;
   bool materialize(ValueId value);
   bool mayRun(NodeId node) const;
+  int32_t nextReplayUse(ValueId storage) const;
+  double priceUntil(ValueId storage, int32_t until) const;
+  bool worthKeeping(ValueId storage, int32_t until);
+  void expire();
   void emit(NodeId node, bool first);
   void makeRoom(int64_t bytes);
   bool evictable(ValueId storage) const;
@@ -62,6 +67,10 @@ private:
   std::vector<int32_t> pins, pointer, slot;
   std::vector<ValueId> residents; ///< storages, in no order that matters
   int64_t load = 0;
+  double spent = 0;
+  bool hopeless = false; ///< too many steps, or too costly
+  int64_t highest = 0;   ///< load since the last step of the order
+  std::vector<std::vector<ValueId>> expiring; ///< by position
   std::vector<int32_t> mark;
   int32_t stamp = 0;
 };
@@ -93,6 +102,12 @@ void Executor::reset() {
   slot.assign(problem.numValues, -1);
   residents.clear();
   load = 0;
+  spent = 0;
+  hopeless = false;
+  highest = 0;
+  seen.load.assign(problem.numNodes, 0);
+  seen.replayUses.assign(problem.numValues, {});
+  expiring.assign(problem.numNodes + 1, {});
   for (ValueId v = 0; v < problem.numValues; ++v) {
     if (!problem.initial[v])
       continue;
@@ -144,10 +159,77 @@ void Executor::releaseIfDone(ValueId storage) {
     return;
   if (!options.hold.empty() && options.hold[storage])
     return;
+  int32_t again = nextReplayUse(storage);
+  if (again != never && worthKeeping(storage, again)) {
+    expiring[again].push_back(storage);
+    return;
+  }
   release(storage);
 }
 
+int32_t Executor::nextReplayUse(ValueId storage) const {
+  if (options.replayUses.empty())
+    return never;
+  const std::vector<int32_t> &list = options.replayUses[storage];
+  auto it = std::upper_bound(list.begin(), list.end(), now);
+  return it == list.end() ? never : *it;
+}
+
+double Executor::priceUntil(ValueId storage, int32_t until) const {
+  return double(problem.bytes[storage]) *
+         (options.priceSums[until] -
+          options.priceSums[std::min(now + 1, until)]);
+}
+
+/// Compares the price of the bytes up to position `until` with what it costs
+/// to make the storage again there. Inputs that the order itself needs later
+/// are there or made again anyway; the others count with what is cheaper,
+/// keeping or making them.
+bool Executor::worthKeeping(ValueId storage, int32_t until) {
+  if (options.priceSums.empty())
+    return true;
+  double price = priceUntil(storage, until), sum = 0;
+  int budget = 24;
+  ++stamp;
+  std::vector<ValueId> stack{storage};
+  mark[storage] = stamp;
+  while (!stack.empty() && sum < price && budget-- > 0) {
+    ValueId v = stack.back();
+    stack.pop_back();
+    NodeId node = problem.producer[v];
+    if (node < 0)
+      continue;
+    sum += problem.cost[node];
+    for (ValueId read : problem.reads[node]) {
+      ValueId r = problem.root[read];
+      if (problem.initial[r] || mark[r] == stamp || nextUse(r) != never)
+        continue;
+      mark[r] = stamp;
+      double kept = valid[r] ? priceUntil(r, until) : 1e300;
+      if (kept < problem.cost[problem.producer[r]])
+        sum += kept;
+      else
+        stack.push_back(r);
+    }
+  }
+  return sum >= price;
+}
+
+/// Lets go of what was kept for replays that did not come.
+void Executor::expire() {
+  for (ValueId r : expiring[now])
+    if (resident[r] && nextUse(r) == never && nextReplayUse(r) == never)
+      releaseIfDone(r);
+}
+
 void Executor::dropIfPlanned(ValueId storage) {
+  if (!options.priceSums.empty() && resident[storage]) {
+    int32_t next = nextUse(storage);
+    if (next != never && next > now + 1 && evictable(storage) &&
+        !worthKeeping(storage, next))
+      release(storage);
+    return;
+  }
   if (options.drop.empty() || !options.drop[storage] || !resident[storage])
     return;
   int32_t next = nextUse(storage);
@@ -207,9 +289,17 @@ bool Executor::materialize(ValueId value) {
     for (ValueId v : problem.outputs[node])
       ++pins[problem.root[v]];
     emit(node, false);
+    if (hopeless)
+      return false;
     pinReads(node, -1);
-    for (ValueId v : problem.reads[node])
-      releaseIfDone(problem.root[v]);
+    for (ValueId v : problem.reads[node]) {
+      ValueId r = problem.root[v];
+      std::vector<int32_t> &list = seen.replayUses[r];
+      if (list.empty() || list.back() != now)
+        list.push_back(now);
+      releaseIfDone(r);
+      dropIfPlanned(r);
+    }
     // The value itself is pinned by whoever asked for it, at once.
     for (ValueId v : problem.outputs[node])
       --pins[problem.root[v]];
@@ -237,12 +327,17 @@ void Executor::emit(NodeId node, bool first) {
       need += problem.bytes[v];
   makeRoom(need - (first ? takenOver(node) : 0));
   steps.push_back(node);
+  spent += problem.cost[node];
+  hopeless = hopeless || steps.size() > size_t(problem.numNodes) * 5 + 200 ||
+             (options.costLimit > 0 && spent > options.costLimit);
   ran[node] = 1;
   for (ValueId v : problem.outputs[node]) {
     valid[v] = 1;
     if (problem.base[v] < 0)
       setResident(v);
   }
+  highest = std::max(highest, load + problem.workspace[node] -
+                                  (first ? takenOver(node) : 0));
 }
 
 bool Executor::evictable(ValueId storage) const {
@@ -340,14 +435,16 @@ std::optional<std::vector<NodeId>> Executor::run() {
     if (!mayRun(node))
       return std::nullopt;
     emit(node, true);
-    if (steps.size() > size_t(problem.numNodes) * 12 + 1000)
-      return std::nullopt; // Thrashes: the budget is hopeless for this rule.
+    if (hopeless)
+      return std::nullopt;
     for (ValueId v : problem.reads[node]) {
       ValueId r = problem.root[v];
       --pins[r];
       if (nextUse(r) == now)
         ++pointer[r];
     }
+    seen.load[now] = highest;
+    highest = 0;
     for (ValueId v : problem.reads[node]) {
       releaseIfDone(problem.root[v]);
       dropIfPlanned(problem.root[v]);
@@ -356,22 +453,25 @@ std::optional<std::vector<NodeId>> Executor::run() {
       releaseIfDone(problem.root[v]);
       dropIfPlanned(problem.root[v]);
     }
+    expire();
   }
   return steps;
 }
 
 } // namespace
 
-std::optional<std::vector<NodeId>>
-ckopt::planner::execute(const Problem &problem,
-                        const std::vector<NodeId> &order,
-                        const ExecutorOptions &options) {
+std::optional<std::vector<NodeId>> ckopt::planner::execute(
+    const Problem &problem, const std::vector<NodeId> &order,
+    const ExecutorOptions &options, ExecutorReport *report) {
   Executor executor(problem, order, options);
   // A value that cannot be made again when it is needed must be kept.
   for (int attempt = 0; attempt < 64; ++attempt) {
     std::optional<std::vector<NodeId>> steps = executor.run();
-    if (steps || executor.blockedValue < 0)
+    if (steps || executor.blockedValue < 0) {
+      if (report)
+        *report = std::move(executor.seen);
       return steps;
+    }
     ValueId storage = problem.root[executor.blockedValue];
     if (executor.keep[storage])
       return std::nullopt;

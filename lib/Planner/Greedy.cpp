@@ -21,9 +21,12 @@ void ckopt::planner::runGreedy(StrategyContext &context) {
   static const Setting settings[] = {{1, 1, 1}, {1, 1, 0.5},   {0.5, 1, 1},
                                      {1, 1, 0}, {0.5, 1, 0.5}, {1, 0.5, 1},
                                      {0, 1, 1}, {0, 0, 1}};
+  const Problem &problem = context.problem;
+  bool quick = context.effort < 0.5;
   size_t orders = std::min<size_t>(context.orders.size(),
-                                   context.problem.numNodes > 4000 ? 2 : 4);
-  size_t used = context.problem.numNodes > 4000 ? 4 : std::size(settings);
+                                   problem.numNodes > 4000 || quick ? 2 : 4);
+  size_t used = quick ? 3 : problem.numNodes > 4000 ? 4 : std::size(settings);
+  double limit = 4 * problem.baseCost;
   for (size_t k = 0; k < orders; ++k)
     for (size_t s = 0; s < used; ++s)
       for (double slack : {1.0, 0.97, 0.9}) {
@@ -31,10 +34,17 @@ void ckopt::planner::runGreedy(StrategyContext &context) {
           return;
         ExecutorOptions options;
         options.budget = int64_t(double(context.budget) * slack);
+        options.costLimit = limit;
         options.costPower = settings[s].cost;
         options.bytesPower = settings[s].bytes;
         options.distancePower = settings[s].distance;
-        if (auto steps = execute(context.problem, context.orders[k], options))
-          context.report(std::move(*steps));
+        auto steps = execute(problem, context.orders[k], options);
+        if (!steps)
+          break; // A smaller target is harder still.
+        double cost = 0;
+        for (NodeId n : *steps)
+          cost += problem.cost[n];
+        if (context.report(std::move(*steps)))
+          limit = std::min(limit, cost);
       }
 }

@@ -15,6 +15,7 @@ const std::vector<Strategy> &ckopt::planner::strategies() {
   static const std::vector<Strategy> table = {
       {"none", runNone, true},
       {"greedy", runGreedy, true},
+      {"prices", runPrices, true},
       {"segments", runSegments, true},
       {"local-search", runLocalSearch, true},
   };

@@ -67,6 +67,7 @@ struct Strategy {
 const std::vector<Strategy> &strategies();
 
 void runGreedy(StrategyContext &context);
+void runPrices(StrategyContext &context);
 void runSegments(StrategyContext &context);
 void runLocalSearch(StrategyContext &context);
 

@@ -1,0 +1,102 @@
+//===- Sequence.h - a sequence of steps that can be edited ------*- C++ -*-===//
+//
+// Private to lib/Planner. Keeps cost and load of a sequence up to date while
+// steps are put in and taken out, each edit in time logarithmic in the number
+// of slots. Steps lie in slots with empty ones between them; when a place runs
+// out of empty slots, the steps are spread anew.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_LIB_PLANNER_SEQUENCE_H
+#define CKOPT_LIB_PLANNER_SEQUENCE_H
+
+#include "Problem.h"
+
+namespace ckopt::planner {
+
+/// Range add and global maximum, bottom up.
+class LoadTree {
+public:
+  void build(std::vector<int64_t> leaves);
+  void add(int32_t first, int32_t last, int64_t delta);
+  int64_t max() const { return top[1]; }
+  /// A slot where the maximum is reached, the first one.
+  int32_t argmax() const;
+
+private:
+  void pull(int32_t p);
+  int32_t size = 1;
+  std::vector<int64_t> top, lazy;
+};
+
+class Sequence {
+public:
+  Sequence(const Problem &problem, const std::vector<NodeId> &steps);
+
+  double cost() const { return totalCost; }
+  int64_t peak() const { return tree.max() + always; }
+  int32_t numSteps() const { return stepCount; }
+  int32_t numSlots() const { return slots; }
+  NodeId at(int32_t slot) const { return node[slot]; }
+  int32_t peakSlot() const { return tree.argmax(); }
+  std::vector<NodeId> steps() const;
+
+  /// Slots of a node's runs, ascending.
+  const std::vector<int32_t> &runs(NodeId n) const { return runsOf[n]; }
+  /// Slots of the steps that read a value, ascending.
+  const std::vector<int32_t> &uses(ValueId v) const { return usesOf[v]; }
+  /// Slots at which a value is made, ascending; -1: there at the start.
+  const std::vector<int32_t> &makes(ValueId v) const { return madeAt[v]; }
+  /// Index of the copy that a read in `slot` sees; -1: none.
+  int32_t copyAt(ValueId v, int32_t slot) const;
+  /// Last slot that needs the copy.
+  int32_t lastOf(ValueId v, int32_t copy) const { return lastOfCopy[v][copy]; }
+
+  /// The nearest step before or after a slot; -1: none.
+  int32_t previousStep(int32_t slot) const;
+  int32_t nextStep(int32_t slot) const;
+  /// An empty slot between the step before `slot` and `slot`; -1: none.
+  int32_t emptyBefore(int32_t slot) const;
+
+  /// True if a run of the node may stand in the (empty) slot: all it reads is
+  /// there, what it must follow ran, and nothing overwrote what it reads.
+  bool mayInsert(NodeId n, int32_t slot) const;
+  /// True if the run in the slot may go: every read of what it makes has an
+  /// earlier copy, and another run keeps what must follow the node after it.
+  bool mayRemove(int32_t slot) const;
+  void insert(NodeId n, int32_t slot);
+  void remove(int32_t slot);
+  /// Spreads the steps evenly; all slots change.
+  void respread();
+
+private:
+  void rebuild(const std::vector<NodeId> &steps);
+  int32_t computeLast(ValueId v, int32_t copy) const;
+  void refresh(ValueId v, int32_t copy);
+  void changeLoad(ValueId v, int32_t made, int32_t oldLast, int32_t newLast);
+  void addCopy(ValueId v, int32_t slot);
+  void dropCopy(ValueId v, int32_t slot);
+  int64_t computeCredit(int32_t slot) const;
+  void settle();
+  void touchCredit(int32_t slot) {
+    if (slot >= 0 && slot < slots && node[slot] >= 0 &&
+        !problem.pairs[node[slot]].empty())
+      dirty.push_back(slot);
+  }
+
+  const Problem &problem;
+  int32_t slots = 0, stepCount = 0;
+  double totalCost = 0;
+  int64_t always = 0; ///< persistent bytes, not in the tree
+  std::vector<NodeId> node;
+  std::vector<uint64_t> filled;
+  std::vector<int64_t> credit; ///< by slot: bytes taken over there
+  std::vector<std::vector<int32_t>> runsOf, usesOf, madeAt, lastOfCopy;
+  std::vector<int32_t> dirty;
+  LoadTree tree;
+  bool building = false;
+  std::vector<int64_t> difference; ///< of loads, while building
+};
+
+} // namespace ckopt::planner
+
+#endif // CKOPT_LIB_PLANNER_SEQUENCE_H
