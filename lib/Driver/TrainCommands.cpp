@@ -41,6 +41,7 @@ static StringMetadata identity(const DriverOptions &options) {
   set("holdout", options.train.holdout);
   set("seed", double(options.seed));
   set("threads", step.threads);
+  set("accumulate", double(opt.accumulate));
   return result;
 }
 
@@ -63,7 +64,8 @@ static void completeSchedule(TrainOptions &train, const Dataset &data,
   if (train.schedule.totalSteps)
     return;
   int64_t trained = int64_t(double(data.numSamples()) * (1 - train.holdout));
-  int64_t steps = train.epochs * (trained / std::max<int64_t>(batch, 1));
+  int64_t steps = train.epochs * (trained / std::max<int64_t>(batch, 1)) /
+                  std::max<int64_t>(train.accumulate, 1);
   train.schedule.totalSteps =
       train.maxSteps ? std::min(train.maxSteps, steps) : steps;
   if (train.schedule.totalSteps < 1)
@@ -108,6 +110,7 @@ static llvm::Expected<Run> trainOnce(DriverOptions &options, bool writeOutput) {
   if (!data)
     return data.takeError();
   TrainOptions train = options.train;
+  train.accumulate = options.compile.step.optimizer.accumulate;
   completeSchedule(train, *data, batchSize(session.manifest()));
   train.identity = identity(options);
   auto result = ckopt::train(session, *data, options.data, train);

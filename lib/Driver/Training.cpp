@@ -205,7 +205,9 @@ public:
 
 private:
   llvm::Error resume(DataPosition &position);
-  llvm::Error runStep(llvm::ArrayRef<int64_t> samples);
+  llvm::Error setSeed(uint64_t seed);
+  llvm::Error runOnce(const char *function, double &time, double &loss);
+  llvm::Error runStep(BatchIterator &batches);
   llvm::Error save(DataPosition position);
   llvm::Error finish(llvm::ArrayRef<int64_t> holdout);
 
@@ -267,27 +269,54 @@ llvm::Error Trainer::save(DataPosition position) {
   return writeCheckpoint(options.checkpoint, checkpoint);
 }
 
-llvm::Error Trainer::runStep(llvm::ArrayRef<int64_t> samples) {
+llvm::Error Trainer::setSeed(uint64_t seed) {
+  for (int64_t index : session.tensors(TensorRole::Seed))
+    if (llvm::Error error =
+            session.write(index, HostTensor::scalar<int64_t>(int64_t(seed))))
+      return error;
+  return llvm::Error::success();
+}
+
+/// Runs one function on one batch and adds its time and loss.
+llvm::Error Trainer::runOnce(const char *function, double &time, double &loss) {
+  auto start = Clock::now();
+  if (llvm::Error error = session.run(function))
+    return withContext(std::move(error), "step " + llvm::Twine(stepNumber));
+  time += secondsSince(start);
+  auto value = readLoss(session);
+  if (!value)
+    return value.takeError();
+  loss += *value;
+  return llvm::Error::success();
+}
+
+/// One update: all but the last micro-batch only add to the gradients' sums.
+llvm::Error Trainer::runStep(BatchIterator &batches) {
   ++stepNumber;
-  if (llvm::Error error = feed(session, data, samples))
-    return error;
   if (llvm::Error error = session.fill(TensorRole::Step, double(stepNumber)))
     return error;
   if (llvm::Error error = session.fill(TensorRole::LearningRate,
                                        options.schedule.at(stepNumber)))
     return error;
-  auto start = Clock::now();
-  if (llvm::Error error = session.run("step"))
-    return withContext(std::move(error), "step " + llvm::Twine(stepNumber));
-  seconds.push_back(secondsSince(start));
-  auto loss = readLoss(session);
-  if (!loss)
-    return loss.takeError();
-  result.losses.push_back(*loss);
-  if (!std::isfinite(*loss))
+  double time = 0, loss = 0;
+  for (int64_t micro = options.accumulate - 1; micro >= 0; --micro) {
+    if (llvm::Error error = feed(session, data, batches.next()))
+      return error;
+    // Micro-batches of one step draw different dropout masks.
+    if (options.accumulate > 1)
+      if (llvm::Error error =
+              setSeed(options.seed + uint64_t(micro) * 0x9E3779B97F4A7C15u))
+        return error;
+    if (llvm::Error error = runOnce(micro ? "accumulate" : "step", time, loss))
+      return error;
+  }
+  seconds.push_back(time);
+  loss /= double(options.accumulate);
+  result.losses.push_back(loss);
+  if (!std::isfinite(loss))
     return makeError(ExitNonFinite,
                      "the loss of step " + llvm::Twine(stepNumber) + " is " +
-                         formatNumber(*loss) +
+                         formatNumber(loss) +
                          "; --check-finite finds the first op that made a "
                          "value that is not finite");
   return llvm::Error::success();
@@ -332,16 +361,14 @@ llvm::Expected<TrainResult> Trainer::run() {
   if (!batches)
     return batches.takeError();
   result.droppedPerEpoch = batches->droppedPerEpoch();
-  for (int64_t index : session.tensors(TensorRole::Seed))
-    if (llvm::Error error = session.write(
-            index, HostTensor::scalar<int64_t>(int64_t(options.seed))))
-      return std::move(error);
+  if (llvm::Error error = setSeed(options.seed))
+    return std::move(error);
   ProgressLine progress(options.progress, options.epochs,
                         batches->batchesPerEpoch());
   while (batches->position().epoch < options.epochs &&
          (!options.maxSteps || stepNumber < options.maxSteps)) {
     DataPosition at = batches->position();
-    if (llvm::Error error = runStep(batches->next())) {
+    if (llvm::Error error = runStep(*batches)) {
       progress.finish();
       return std::move(error);
     }

@@ -34,7 +34,7 @@ struct LowerStepOptions {
   std::vector<std::string> cpuFeatures;
   std::string producer;
   /// Functions to lower, in the order of Manifest::functions.
-  std::vector<std::string> functions = {"step", "eval"};
+  std::vector<std::string> functions = {"step", "eval", "accumulate"};
 };
 
 /// LLVM-dialect module and the manifest that describes it.
