@@ -1,0 +1,23 @@
+//===- Export.h - trained weights back into an ONNX file --------*- C++ -*-===//
+#ifndef CKOPT_FRONTEND_ONNX_EXPORT_H
+#define CKOPT_FRONTEND_ONNX_EXPORT_H
+
+#include "ckopt/Support/HostTensor.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+#include <map>
+#include <string>
+
+namespace ckopt::onnx_frontend {
+
+/// Writes a copy of the ONNX file `originalPath` to `outPath`, atomically, in
+/// which each named weight has the given value: initializers are replaced
+/// (external ones become internal), graph inputs become initializers. Values
+/// are converted to the file's element type. All else stays as it was, unknown
+/// fields too. An error where a name is none of the file's weights.
+llvm::Error exportModel(llvm::StringRef originalPath, llvm::StringRef outPath,
+                        const std::map<std::string, HostTensor> &weights);
+
+} // namespace ckopt::onnx_frontend
+
+#endif // CKOPT_FRONTEND_ONNX_EXPORT_H

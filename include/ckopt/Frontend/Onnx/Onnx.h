@@ -1,0 +1,83 @@
+//===- Onnx.h - ONNX files in and out ---------------------------*- C++ -*-===//
+//
+// Import gives a `func.func @forward` of ckopt ops on statically shaped
+// tensors: batch fixed, shape arithmetic folded, batch norms and dropouts in
+// training form. Weights stay out of the IR: they lie in a table by name.
+// Export.h puts trained weights into a copy of the original file. Whatever the
+// bytes of a file are, both end in a result or in an error that names file,
+// node and remedy; no protobuf type and no exception leaves this library.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_FRONTEND_ONNX_ONNX_H
+#define CKOPT_FRONTEND_ONNX_ONNX_H
+
+#include "ckopt/Frontend/Onnx/Export.h"
+#include "ckopt/Support/Error.h"
+#include "ckopt/Support/HostTensor.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ckopt::onnx_frontend {
+
+struct ImportOptions {
+  /// The size of the data inputs' first dimension. Needed where the file has a
+  /// symbol there; where it has a number, the graph's shape constants follow as
+  /// far as it is proven which of them hold the batch (an error names the
+  /// others).
+  std::optional<int64_t> batch;
+  /// Values of other symbolic dimensions by name.
+  std::map<std::string, int64_t> dims;
+  /// The graph inputs that are data. Empty: the first graph input where the
+  /// graph has no initializers, else every input that is no initializer.
+  std::vector<std::string> inputs;
+  /// Float weights whose whole name matches (POSIX extended) are not trained.
+  std::string freezeRegex;
+  /// Batch norms use the batch's statistics and update the running ones,
+  /// dropouts drop, also where the file was exported for inference.
+  bool trainMode = true;
+  /// "" or "f64": every float32 becomes float64.
+  std::string computeType;
+};
+
+struct ImportedModel {
+  /// Holds @forward; docs/architecture.md describes arguments and results.
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  /// Values of arguments by `ckopt.name`. Arguments without a value carry
+  /// `ckopt.init` ("kaiming", "xavier", "normal", "zeros", "ones"), and, where
+  /// it has a meaning, `ckopt.fan_in` and `ckopt.fan_out`.
+  std::map<std::string, HostTensor> weights;
+  /// What was taken for what, for the user.
+  std::vector<std::string> remarks;
+  /// The batch size that was fixed, 0 where no data input has dimensions.
+  int64_t batch = 0;
+  /// The graph ends in a loss of its own: the result that carries
+  /// `ckopt.role = "loss"`.
+  bool endsInLoss = false;
+};
+
+/// Reads the file and imports it. Errors carry ExitInputError (file, shapes,
+/// types) or ExitUnsupported (operators, opsets: all of them at once).
+llvm::Expected<ImportedModel> importModel(llvm::StringRef path,
+                                          const ImportOptions &options,
+                                          mlir::MLIRContext &context);
+
+/// An operator and the opset versions from which its handled forms hold.
+struct SupportedOp {
+  std::string domain, name;
+  std::vector<int64_t> opsets;
+};
+/// All operators that import knows, by name.
+std::vector<SupportedOp> listSupportedOps();
+/// The same as a Markdown table.
+void printSupportedOps(llvm::raw_ostream &os);
+
+/// The opsets that import accepts.
+constexpr int64_t firstOpset = 7, lastOpset = 23;
+
+} // namespace ckopt::onnx_frontend
+
+#endif // CKOPT_FRONTEND_ONNX_ONNX_H

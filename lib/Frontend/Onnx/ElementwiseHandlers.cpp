@@ -1,0 +1,195 @@
+//===- ElementwiseHandlers.cpp - arithmetic, comparison, logic ------------===//
+#include "NodeImporter.h"
+
+using namespace mlir;
+using namespace ckopt;
+using namespace ckopt::onnx_frontend;
+
+template <typename Op> static LogicalResult unary(NodeImporter &n) {
+  n.set(0, n.make<Op>({n.in(0)}));
+  return success();
+}
+
+template <typename Op> static LogicalResult binary(NodeImporter &n) {
+  n.set(0, n.broadcast<Op>({n.in(0), n.in(1)}));
+  return success();
+}
+
+template <ComparePredicate predicate>
+static LogicalResult comparison(NodeImporter &n) {
+  n.set(0, n.compare(predicate, n.in(0), n.in(1)));
+  return success();
+}
+
+/// Sum, Min, Max of any number of operands.
+template <typename Op> static LogicalResult variadic(NodeImporter &n) {
+  Value result = n.in(0);
+  for (size_t i = 1; i < n.numInputs(); ++i)
+    result = n.broadcast<Op>({result, n.in(i)});
+  n.set(0, result);
+  return success();
+}
+
+static LogicalResult mean(NodeImporter &n) {
+  Value result = n.in(0);
+  for (size_t i = 1; i < n.numInputs(); ++i)
+    result = n.add(result, n.in(i));
+  n.set(0, n.div(result, n.scalar(double(n.numInputs()), result)));
+  return success();
+}
+
+static LogicalResult power(NodeImporter &n) {
+  Value base = n.in(0), exponent = n.in(1);
+  if (!base || !exponent)
+    return failure();
+  // The exponent may have a type of its own; the result has the base's.
+  if (n.element(exponent) != n.element(base)) {
+    if (n.isFloat(exponent) && !n.isFloat(base)) {
+      n.unsupported() << "an integer to the power of a float";
+      return failure();
+    }
+    exponent = n.cast(exponent, n.element(base));
+  }
+  n.set(0, n.broadcast<PowOp>({base, exponent}));
+  return success();
+}
+
+static LogicalResult mod(NodeImporter &n) {
+  SmallVector<NamedAttribute> attributes;
+  if (n.attrInt("fmod", 0))
+    attributes.push_back(n.flag("fmod"));
+  Value x = n.in(0);
+  if (x && n.isFloat(x) && attributes.empty())
+    n.error() << "needs fmod = 1 for floats";
+  n.set(0, n.broadcast<ModOp>({x, n.in(1)}, attributes));
+  return success();
+}
+
+static LogicalResult where(NodeImporter &n) {
+  n.set(0, n.select(n.in(0), n.in(1), n.in(2)));
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Clip
+//===----------------------------------------------------------------------===//
+
+/// The bound that does not bound a type.
+static double unbounded(Type element, bool upper) {
+  auto integer = dyn_cast<IntegerType>(element);
+  if (!integer)
+    return upper ? INFINITY : -INFINITY;
+  unsigned bits = integer.getWidth();
+  if (integer.isUnsigned())
+    return upper ? std::ldexp(1.0, int(bits)) - 1 : 0;
+  double top = std::ldexp(1.0, int(bits) - 1);
+  return upper ? top - 1 : -top;
+}
+
+static LogicalResult clipByAttribute(NodeImporter &n) {
+  n.set(0, n.clip(n.in(0), n.attrFloat("min", -INFINITY),
+                  n.attrFloat("max", INFINITY)));
+  return success();
+}
+
+static LogicalResult clipByOperand(NodeImporter &n) {
+  Value x = n.in(0), lo = n.optional(1), hi = n.optional(2);
+  if (!x)
+    return failure();
+  auto low = lo ? n.scalarOf(lo) : unbounded(n.element(x), false);
+  auto high = hi ? n.scalarOf(hi) : unbounded(n.element(x), true);
+  if (low && high) {
+    n.set(0, n.clip(x, *low, *high));
+    return success();
+  }
+  if (lo)
+    x = n.broadcast<MaximumOp>({x, lo});
+  if (hi)
+    x = n.broadcast<MinimumOp>({x, hi});
+  n.set(0, x);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Types
+//===----------------------------------------------------------------------===//
+
+/// The DType with a number of TensorProto.DataType.
+static std::optional<DType> typeNumber(int64_t number) {
+  constexpr std::optional<DType> none;
+  const std::optional<DType> table[] = {
+      none,       DType::F32, DType::U8, DType::I8,   DType::U16, DType::I16,
+      DType::I32, DType::I64, none,      DType::Bool, DType::F16, DType::F64,
+      DType::U32, DType::U64, none,      none,        DType::BF16};
+  return number >= 0 && number < int64_t(std::size(table)) ? table[number]
+                                                           : none;
+}
+
+static LogicalResult castTo(NodeImporter &n) {
+  int64_t number = n.attrInt("to", 0);
+  auto type = typeNumber(number);
+  if (!type) {
+    n.unsupported() << "a cast to element type " << number;
+    return failure();
+  }
+  n.set(0, n.cast(n.in(0), n.graph.elementType(*type)));
+  return success();
+}
+
+static LogicalResult castLike(NodeImporter &n) {
+  Value like = n.in(1);
+  if (!like)
+    return failure();
+  n.set(0, n.cast(n.in(0), n.element(like)));
+  return success();
+}
+
+static LogicalResult identity(NodeImporter &n) {
+  n.set(0, n.in(0));
+  return success();
+}
+
+llvm::ArrayRef<HandlerEntry> onnx_frontend::elementwiseHandlers() {
+  using P = ComparePredicate;
+  static const HandlerEntry entries[] = {
+      {"Abs", 6, unary<AbsOp>},
+      {"Add", 7, binary<AddOp>},
+      {"And", 7, binary<AndOp>},
+      {"Cast", 6, castTo},
+      {"CastLike", 15, castLike},
+      {"Ceil", 6, unary<CeilOp>},
+      {"Clip", 6, clipByAttribute},
+      {"Clip", 11, clipByOperand},
+      {"Cos", 7, unary<CosOp>},
+      {"Div", 7, binary<DivOp>},
+      {"Equal", 7, comparison<P::EQ>},
+      {"Erf", 9, unary<ErfOp>},
+      {"Exp", 6, unary<ExpOp>},
+      {"Floor", 6, unary<FloorOp>},
+      {"Greater", 7, comparison<P::GT>},
+      {"GreaterOrEqual", 12, comparison<P::GE>},
+      {"Identity", 1, identity},
+      {"Less", 7, comparison<P::LT>},
+      {"LessOrEqual", 12, comparison<P::LE>},
+      {"Log", 6, unary<LogOp>},
+      {"Max", 6, variadic<MaximumOp>},
+      {"Mean", 6, mean},
+      {"Min", 6, variadic<MinimumOp>},
+      {"Mod", 10, mod},
+      {"Mul", 7, binary<MulOp>},
+      {"Neg", 6, unary<NegOp>},
+      {"Not", 1, unary<NotOp>},
+      {"Or", 7, binary<OrOp>},
+      {"Pow", 7, power},
+      {"Reciprocal", 6, unary<ReciprocalOp>},
+      {"Round", 11, unary<RoundOp>},
+      {"Sign", 9, unary<SignOp>},
+      {"Sin", 7, unary<SinOp>},
+      {"Sqrt", 6, unary<SqrtOp>},
+      {"Sub", 7, binary<SubOp>},
+      {"Sum", 6, variadic<AddOp>},
+      {"Where", 9, where},
+      {"Xor", 7, binary<XorOp>},
+  };
+  return entries;
+}

@@ -1,0 +1,336 @@
+//===- GraphImporter.cpp - one pass from an ONNX graph to IR --------------===//
+//
+// The graph is a list in dependency order; each node is built by its handler
+// at once on static shapes, so shape arithmetic folds while it is made and
+// later nodes find constants. Linear in the graph. A node whose operand failed
+// is skipped silently: one report for each cause.
+//
+//===----------------------------------------------------------------------===//
+#include "GraphImporter.h"
+#include "NodeImporter.h"
+#include "mlir/IR/BuiltinAttributes.h"
+
+using namespace mlir;
+using namespace ckopt;
+using namespace ckopt::onnx_frontend;
+
+GraphImporter::GraphImporter(const Model &model, const ImportPlan &plan,
+                             MLIRContext &context, ImportedModel &result,
+                             BatchScaling *scaling)
+    : model(model), plan(plan), result(result), scaling(scaling),
+      builder(&context) {
+  for (const Tensor &tensor : model.graph.initializers)
+    initializers[tensor.name] = &tensor.value;
+  for (const Node &node : model.graph.nodes)
+    for (const std::string &input : node.inputs)
+      used.insert(input);
+  for (const ValueInfo &output : model.graph.outputs)
+    used.insert(output.name);
+  used.erase("");
+}
+
+int64_t GraphImporter::opsetOf(StringRef domain) const {
+  auto found = model.opsets.find(domain.str());
+  return found == model.opsets.end() ? 1 : found->second;
+}
+
+//===----------------------------------------------------------------------===//
+// Values
+//===----------------------------------------------------------------------===//
+
+Type GraphImporter::elementType(DType dtype) {
+  switch (dtype) {
+  case DType::F64:
+    return builder.getF64Type();
+  case DType::F32:
+    return plan.f64 ? Type(builder.getF64Type()) : builder.getF32Type();
+  case DType::F16:
+    return builder.getF16Type();
+  case DType::BF16:
+    return builder.getBF16Type();
+  case DType::I64:
+    return builder.getI64Type();
+  case DType::I32:
+    return builder.getI32Type();
+  case DType::I16:
+    return builder.getIntegerType(16);
+  case DType::I8:
+    return builder.getIntegerType(8);
+  case DType::U64:
+    return builder.getIntegerType(64, /*isSigned=*/false);
+  case DType::U32:
+    return builder.getIntegerType(32, /*isSigned=*/false);
+  case DType::U16:
+    return builder.getIntegerType(16, /*isSigned=*/false);
+  case DType::U8:
+    return builder.getIntegerType(8, /*isSigned=*/false);
+  case DType::Bool:
+    return builder.getI1Type();
+  }
+  llvm_unreachable("all types are listed");
+}
+
+bool GraphImporter::isDefined(StringRef name) const {
+  return values.contains(name) || initializers.contains(name);
+}
+
+Value GraphImporter::lookup(StringRef name) {
+  auto found = values.find(name);
+  if (found != values.end())
+    return found->second;
+  auto initializer = initializers.find(name);
+  if (initializer == initializers.end())
+    return {};
+  Location loc = NameLoc::get(builder.getStringAttr(name));
+  Value value = constant(loc, *initializer->second, name);
+  values[name] = value;
+  return value;
+}
+
+void GraphImporter::bind(StringRef name, Value value) {
+  if (!name.empty())
+    values[name] = value;
+}
+
+/// Whether all elements are the same bytes.
+static bool isSplat(const HostTensor &value) {
+  int64_t size = dtypeSize(value.dtype());
+  const char *bytes = static_cast<const char *>(value.rawData());
+  for (int64_t i = 1; i < value.numElements(); ++i)
+    if (std::memcmp(bytes, bytes + i * size, size_t(size)))
+      return false;
+  return value.numElements() > 0;
+}
+
+static DenseElementsAttr denseAttr(RankedTensorType type,
+                                   const HostTensor &value, bool splat) {
+  int64_t count = splat ? 1 : value.numElements();
+  if (value.dtype() == DType::Bool) {
+    SmallVector<bool> bits;
+    for (int64_t i = 0; i < count; ++i)
+      bits.push_back(value.getInt(i) != 0);
+    return DenseElementsAttr::get(type, ArrayRef<bool>(bits));
+  }
+  if (count == 0)
+    return DenseElementsAttr::get(type, ArrayRef<Attribute>());
+  return DenseElementsAttr::getFromRawBuffer(
+      type, ArrayRef<char>(static_cast<const char *>(value.rawData()),
+                           size_t(count * dtypeSize(value.dtype()))));
+}
+
+Value GraphImporter::constant(Location loc, const HostTensor &given,
+                              StringRef name) {
+  HostTensor value = given;
+  if (plan.f64 && value.dtype() == DType::F32)
+    value = llvm::cantFail(value.convertTo(DType::F64)); // widening always fits
+  auto type = RankedTensorType::get(value.shape(), elementType(value.dtype()));
+  bool splat = isSplat(value);
+  // Integers stay where folding sees them, up to the folder's own limit.
+  constexpr int64_t floatLimit = 4 << 10, integerLimit = 64 << 10;
+  int64_t limit = ckopt::isFloat(value.dtype()) ? floatLimit : integerLimit;
+  if (!splat && value.sizeInBytes() > limit) {
+    result.weights[name.str()] = value;
+    return addArgument(type, name, roles::kConstant);
+  }
+  return ConstantOp::create(builder, loc, denseAttr(type, value, splat));
+}
+
+//===----------------------------------------------------------------------===//
+// Arguments
+//===----------------------------------------------------------------------===//
+
+Value GraphImporter::addArgument(RankedTensorType type, StringRef name,
+                                 StringRef role, StringRef init) {
+  Argument argument;
+  argument.name = name.str();
+  argument.removable = role != roles::kInput;
+  auto note = [&](StringRef key, StringRef text) {
+    argument.attrs.push_back(
+        builder.getNamedAttr(key, builder.getStringAttr(text)));
+  };
+  note(attrs::kName, name);
+  note(attrs::kRole, role);
+  if (!init.empty())
+    note(attrs::kInit, init);
+  arguments.push_back(std::move(argument));
+  return body->addArgument(type, NameLoc::get(builder.getStringAttr(name)));
+}
+
+StringRef GraphImporter::argumentName(Value value) const {
+  auto argument = dyn_cast<BlockArgument>(value);
+  return argument ? StringRef(arguments[argument.getArgNumber()].name)
+                  : StringRef();
+}
+
+void GraphImporter::setArgumentRole(Value value, StringRef role) {
+  auto argument = dyn_cast<BlockArgument>(value);
+  if (!argument)
+    return;
+  for (NamedAttribute &attr : arguments[argument.getArgNumber()].attrs)
+    if (attr.getName() == attrs::kRole)
+      attr = builder.getNamedAttr(attrs::kRole, builder.getStringAttr(role));
+}
+
+Value GraphImporter::seed() {
+  if (!seedArgument)
+    seedArgument = addArgument(RankedTensorType::get({}, builder.getI64Type()),
+                               "seed", roles::kSeed);
+  return seedArgument;
+}
+
+Value GraphImporter::step() {
+  if (!stepArgument)
+    stepArgument = addArgument(RankedTensorType::get({}, builder.getI64Type()),
+                               "step", roles::kStep);
+  return stepArgument;
+}
+
+void GraphImporter::updateState(Value argument, Value value) {
+  updates[argument] = value;
+}
+
+Value GraphImporter::currentState(Value argument) {
+  auto found = updates.find(argument);
+  return found == updates.end() ? argument : found->second;
+}
+
+void GraphImporter::createArguments() {
+  for (const DataInput &input : plan.inputs)
+    bind(input.name, addArgument(RankedTensorType::get(
+                                     input.shape, elementType(input.dtype)),
+                                 input.name, roles::kInput));
+  for (const std::string &name : plan.weightOrder) {
+    const WeightRole &role = plan.weights.find(name)->second;
+    if (role.role.empty())
+      continue;
+    auto found = initializers.find(name);
+    bool hasValue = found != initializers.end();
+    auto type = RankedTensorType::get(role.shape, elementType(role.dtype));
+    Value argument =
+        addArgument(type, name, role.role, hasValue ? "" : role.init);
+    bind(name, argument);
+    if (hasValue) {
+      HostTensor value = *found->second;
+      if (plan.f64 && value.dtype() == DType::F32)
+        value = llvm::cantFail(value.convertTo(DType::F64));
+      result.weights[name] = std::move(value);
+      continue;
+    }
+    auto note = [&](StringRef key, int64_t number) {
+      if (number)
+        arguments.back().attrs.push_back(
+            builder.getNamedAttr(key, builder.getI64IntegerAttr(number)));
+    };
+    note("ckopt.fan_in", role.fanIn);
+    note("ckopt.fan_out", role.fanOut);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Nodes
+//===----------------------------------------------------------------------===//
+
+static Location nodeLocation(const Node &node, MLIRContext *context) {
+  return NameLoc::get(StringAttr::get(context, node.name),
+                      NameLoc::get(StringAttr::get(context, node.op)));
+}
+
+void GraphImporter::importNodes() {
+  for (const Node &node : model.graph.nodes) {
+    NodeImporter importer(*this, node,
+                          nodeLocation(node, builder.getContext()));
+    bool ready = true;
+    for (const std::string &input : node.inputs) {
+      if (input.empty())
+        continue;
+      if (!isDefined(input)) {
+        importer.error() << "reads '" << input
+                         << "', which no earlier node, input or initializer "
+                            "defines";
+        ready = false;
+      } else if (!lookup(input)) {
+        ready = false; // reported where it failed
+      }
+    }
+    for (const std::string &output : node.outputs)
+      if (!output.empty() && isDefined(output)) {
+        importer.error() << "defines '" << output << "' a second time";
+        ready = false;
+      }
+    Handler handler = findHandler(node.domain, node.op, opsetOf(node.domain));
+    assert(handler && "unknown operators are reported before");
+    bool ok = ready && succeeded(handler(importer)) && !importer.hasFailed();
+    for (auto [i, output] : llvm::enumerate(node.outputs)) {
+      Value value = ok ? importer.result(i) : Value();
+      if (ok && !value && importer.wants(i)) {
+        importer.unsupported() << "result " << int64_t(i) << " ('" << output
+                               << "') is not computed by ckopt";
+        ok = false;
+      }
+      if (!output.empty())
+        values[output] = value;
+    }
+    if (ok && scaling)
+      scaling->record(importer);
+    failed |= !ok;
+  }
+}
+
+LogicalResult GraphImporter::collectResults() {
+  llvm::SmallPtrSet<Value, 8> updated;
+  for (auto &[argument, value] : updates)
+    updated.insert(value);
+  for (const ValueInfo &output : model.graph.outputs) {
+    if (!isDefined(output.name)) {
+      emitError(builder.getUnknownLoc())
+          << "graph output '" << output.name << "' is not defined";
+      return failure();
+    }
+    Value value = lookup(output.name);
+    if (!value)
+      return failure();
+    if (!updated.contains(value)) // comes as an update below
+      results.emplace_back(output.name, value);
+  }
+  if (results.empty()) {
+    emitError(builder.getUnknownLoc()) << "the graph has no outputs";
+    return failure();
+  }
+  return success();
+}
+
+LogicalResult GraphImporter::run() {
+  MLIRContext *context = builder.getContext();
+  Location loc = UnknownLoc::get(context);
+  result.module = ModuleOp::create(loc);
+  builder.setInsertionPointToEnd(result.module->getBody());
+  func = func::FuncOp::create(builder, loc, "forward",
+                              builder.getFunctionType({}, {}));
+  body = func.addEntryBlock();
+  builder.setInsertionPointToEnd(body);
+  createArguments();
+  importNodes();
+  if (failed || mlir::failed(collectResults()))
+    return failure();
+  SmallVector<Value> returned;
+  for (auto &[name, value] : results)
+    returned.push_back(value);
+  for (auto &[argument, value] : updates)
+    returned.push_back(value);
+  func::ReturnOp::create(builder, loc, returned);
+  fuseGelu(func);
+  removeDeadOps();
+  outlineLargeConstants();
+  removeUnusedArguments();
+  setDictionaries();
+  return success();
+}
+
+llvm::StringMap<SmallVector<int64_t>> GraphImporter::shapes() const {
+  llvm::StringMap<SmallVector<int64_t>> all;
+  for (const auto &entry : values)
+    if (entry.second)
+      all[entry.first()] = SmallVector<int64_t>(
+          cast<RankedTensorType>(entry.second.getType()).getShape());
+  return all;
+}

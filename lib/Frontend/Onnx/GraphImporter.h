@@ -1,0 +1,126 @@
+//===- GraphImporter.h - one pass from an ONNX graph to IR ------*- C++ -*-===//
+#ifndef CKOPT_LIB_FRONTEND_ONNX_GRAPHIMPORTER_H
+#define CKOPT_LIB_FRONTEND_ONNX_GRAPHIMPORTER_H
+
+#include "BatchScaling.h"
+#include "OnnxModel.h"
+#include "WeightRoles.h"
+#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "ckopt/Frontend/Onnx/Onnx.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
+
+namespace ckopt::onnx_frontend {
+
+/// A data input with its shape fixed.
+struct DataInput {
+  std::string name;
+  DType dtype;
+  std::vector<int64_t> shape;
+};
+
+/// Everything decided before the graph is walked.
+struct ImportPlan {
+  std::vector<DataInput> inputs;
+  llvm::StringMap<WeightRole> weights; ///< by name, for those not data
+  std::vector<std::string> weightOrder;
+  bool trainMode = true;
+  bool f64 = false;
+};
+
+/// Builds @forward from one graph. Diagnostics go to the context's handler,
+/// located at the node; a node that fails does not stop the others, so that a
+/// user sees all errors at once.
+class GraphImporter {
+public:
+  GraphImporter(const Model &model, const ImportPlan &plan,
+                mlir::MLIRContext &context, ImportedModel &result,
+                BatchScaling *scaling = nullptr);
+
+  mlir::LogicalResult run();
+
+  /// Shapes of all values by ONNX name, after `run`.
+  llvm::StringMap<llvm::SmallVector<int64_t>> shapes() const;
+  /// Some node needs what ckopt does not have (rather than being wrong).
+  bool sawUnsupported = false;
+
+  //===--------------------------------------------------------------------===//
+  // For nodes
+  //===--------------------------------------------------------------------===//
+
+  mlir::OpBuilder &getBuilder() { return builder; }
+  BatchScaling *getScaling() { return scaling; }
+  bool trainMode() const { return plan.trainMode; }
+  int64_t opsetOf(llvm::StringRef domain) const;
+  bool isUsed(llvm::StringRef name) const { return used.contains(name); }
+  /// The value of that name; null where there is none or its node failed.
+  mlir::Value lookup(llvm::StringRef name);
+  bool isDefined(llvm::StringRef name) const;
+  void bind(llvm::StringRef name, mlir::Value value);
+
+  mlir::Type elementType(DType dtype);
+  /// A constant op, or an argument of role "constant" where it is large.
+  mlir::Value constant(mlir::Location loc, const HostTensor &value,
+                       llvm::StringRef name);
+  /// A new argument at the end.
+  mlir::Value addArgument(mlir::RankedTensorType type, llvm::StringRef name,
+                          llvm::StringRef role, llvm::StringRef init = "");
+  /// The scalars that random numbers are made from, added on first use.
+  mlir::Value seed();
+  mlir::Value step();
+  int64_t nextDropoutSite() { return dropoutSites++; }
+  /// Notes that `argument`, a state, has a new value at the end of the step.
+  void updateState(mlir::Value argument, mlir::Value value);
+  /// The newest value of a state (itself before any update).
+  mlir::Value currentState(mlir::Value argument);
+  /// Notes that `value` is the loss.
+  void markLoss(mlir::Value value) { losses.insert(value); }
+  /// The name under which `value`, an argument, is known; "" for others.
+  llvm::StringRef argumentName(mlir::Value value) const;
+  void setArgumentRole(mlir::Value argument, llvm::StringRef role);
+
+private:
+  struct Argument {
+    std::string name;
+    llvm::SmallVector<mlir::NamedAttribute> attrs;
+    bool removable = false;
+  };
+
+  void createArguments();
+  void importNodes();
+  mlir::LogicalResult collectResults();
+  void setDictionaries();
+  /// Finish.cpp: dead code, large constants, unused weights.
+  void removeDeadOps();
+  void outlineLargeConstants();
+  void removeUnusedArguments();
+
+  const Model &model;
+  const ImportPlan &plan;
+  ImportedModel &result;
+  BatchScaling *scaling;
+  mlir::OpBuilder builder;
+  mlir::func::FuncOp func;
+  mlir::Block *body = nullptr;
+  std::vector<Argument> arguments;
+  llvm::StringMap<mlir::Value> values;
+  llvm::StringMap<const HostTensor *> initializers;
+  llvm::StringSet<> used;
+  llvm::MapVector<mlir::Value, mlir::Value> updates;
+  llvm::SmallPtrSet<mlir::Value, 2> losses; ///< membership only
+  mlir::Value seedArgument, stepArgument;
+  int64_t dropoutSites = 0;
+  llvm::SmallVector<std::pair<std::string, mlir::Value>> results;
+  bool failed = false;
+};
+
+/// x * 0.5 * (1 + erf(x / sqrt 2)) and its tanh approximation, however they
+/// are spelled, become ckopt.gelu. FuseGelu.cpp.
+void fuseGelu(mlir::func::FuncOp func);
+
+} // namespace ckopt::onnx_frontend
+
+#endif // CKOPT_LIB_FRONTEND_ONNX_GRAPHIMPORTER_H

@@ -1,0 +1,360 @@
+//===- Import.cpp - from a file to a verified module ----------------------===//
+//
+// Decides, before the graph is walked, what the graph's inputs and weights are
+// and what their shapes are; then imports once, or, to change a batch size
+// that is baked in, once at the file's own and once at the wanted one.
+//
+//===----------------------------------------------------------------------===//
+#include "GraphImporter.h"
+#include "NodeImporter.h"
+#include "ckopt/Reference/Folding.h"
+#include "mlir/IR/Verifier.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Regex.h"
+
+using namespace mlir;
+using namespace ckopt;
+using namespace ckopt::onnx_frontend;
+
+namespace {
+class ModelImporter {
+public:
+  ModelImporter(StringRef path, const ImportOptions &options,
+                MLIRContext &context)
+      : path(path), options(options), context(context) {}
+
+  llvm::Expected<ImportedModel> run();
+
+private:
+  llvm::Error checkOpsets() const;
+  llvm::Error findInputs(std::vector<const ValueInfo *> &data,
+                         std::vector<const ValueInfo *> &others) const;
+  llvm::Error fixShapes(ArrayRef<const ValueInfo *> data);
+  llvm::Error findWeights(ArrayRef<const ValueInfo *> others);
+  llvm::Expected<ImportedModel> import(BatchScaling *scaling,
+                                       BatchScaling::Shapes *shapes);
+  void addRemarks(ImportedModel &result) const;
+  llvm::Error fail(const Twine &message) const {
+    return inputError("'" + path + "': " + message);
+  }
+
+  StringRef path;
+  const ImportOptions &options;
+  MLIRContext &context;
+  Model model;
+  ImportPlan plan;
+  std::vector<std::vector<int64_t>> bakedShapes; ///< of the data inputs
+  int64_t bakedBatch = 0; ///< to be changed; 0: nothing to change
+  int64_t batch = 0;
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Operators
+//===----------------------------------------------------------------------===//
+
+llvm::Error ModelImporter::checkOpsets() const {
+  llvm::Error errors = llvm::Error::success();
+  auto add = [&](const Twine &message) {
+    errors = llvm::joinErrors(
+        std::move(errors),
+        makeError(ExitUnsupported, "'" + path + "': " + message));
+  };
+  auto found = model.opsets.find("");
+  int64_t opset = found == model.opsets.end() ? 1 : found->second;
+  bool usesOnnx = llvm::any_of(
+      model.graph.nodes, [](const Node &node) { return node.domain.empty(); });
+  if (usesOnnx && (opset < firstOpset || opset > lastOpset))
+    add("opset " + Twine(opset) + " is not supported; ckopt reads opsets " +
+        Twine(firstOpset) + " to " + Twine(lastOpset));
+  for (const Node &node : model.graph.nodes) {
+    auto version = model.opsets.find(node.domain);
+    int64_t number = version == model.opsets.end() ? 1 : version->second;
+    if (findHandler(node.domain, node.op, number))
+      continue;
+    bool known = isKnownOperator(node.domain, node.op);
+    add("unsupported operator " + node.op + " (domain '" +
+        (node.domain.empty() ? "ai.onnx" : node.domain) + "', opset " +
+        Twine(number) + ") at node '" + node.name + "'" +
+        (known ? ": ckopt knows it from a later opset on" : ""));
+  }
+  return errors;
+}
+
+//===----------------------------------------------------------------------===//
+// Inputs
+//===----------------------------------------------------------------------===//
+
+llvm::Error
+ModelImporter::findInputs(std::vector<const ValueInfo *> &data,
+                          std::vector<const ValueInfo *> &others) const {
+  llvm::StringSet<> initializers, named;
+  for (const Tensor &tensor : model.graph.initializers)
+    initializers.insert(tensor.name);
+  for (const std::string &name : options.inputs)
+    named.insert(name);
+  std::string all;
+  llvm::StringSet<> seen;
+  for (const ValueInfo &input : model.graph.inputs) {
+    if (input.name.empty() || !seen.insert(input.name).second)
+      return fail("graph input '" + input.name +
+                  "' has no name or is there twice");
+    if (initializers.contains(input.name))
+      continue;
+    bool isData = !options.inputs.empty() ? named.contains(input.name)
+                  : initializers.empty()  ? data.empty()
+                                          : true;
+    (isData ? data : others).push_back(&input);
+    if (seen.size() < 20)
+      all += (all.empty() ? "'" : ", '") + input.name + "'";
+  }
+  for (const std::string &name : options.inputs)
+    if (llvm::none_of(data, [&](auto *input) { return input->name == name; }))
+      return fail("there is no graph input '" + name + "'; there are " +
+                  (all.empty() ? "none" : all));
+  if (data.empty())
+    return fail("the graph has no data input");
+  return llvm::Error::success();
+}
+
+llvm::Error ModelImporter::fixShapes(ArrayRef<const ValueInfo *> data) {
+  std::string batchSymbol, open;
+  bool batchFound = false, batchMissing = false;
+  for (const ValueInfo *input : data) {
+    if (!input->dtype)
+      return fail("input '" + input->name + "' is of type " + input->typeText +
+                  ", which ckopt does not handle");
+    if (!input->shape)
+      return fail("input '" + input->name + "' has no shape");
+    std::vector<int64_t> shape;
+    for (auto [i, dim] : llvm::enumerate(*input->shape)) {
+      int64_t size = dim.size;
+      auto given = options.dims.find(dim.symbol);
+      bool symbolic = size < 0;
+      if (symbolic && !dim.symbol.empty() && given != options.dims.end())
+        size = given->second;
+      bool isBatch = i == 0 && !batchFound;
+      if (symbolic && size < 0 &&
+          (i == 0 || (!dim.symbol.empty() && dim.symbol == batchSymbol))) {
+        // Inputs without a number in front all hold the batch.
+        size = options.batch.value_or(-1);
+        batchMissing |= !options.batch;
+      }
+      if (isBatch) {
+        batchFound = true;
+        batchSymbol = symbolic ? dim.symbol : "";
+        batch = size;
+        if (!symbolic && options.batch && *options.batch != size)
+          bakedBatch = size;
+      }
+      if (size < 0) {
+        if (i)
+          open += (open.empty() ? "'" : ", '") +
+                  (dim.symbol.empty() ? "(unnamed)" : dim.symbol) + "' of '" +
+                  input->name + "'";
+        size = 1; // reported below
+      }
+      if (size == 0)
+        return fail("input '" + input->name + "' has a dimension of size 0");
+      shape.push_back(size);
+    }
+    bakedShapes.push_back(shape);
+    plan.inputs.push_back({input->name, *input->dtype, shape});
+  }
+  if (batchMissing)
+    return fail("the model has a symbolic batch dimension '" + batchSymbol +
+                "'; give its size (--batch=N)");
+  if (!open.empty())
+    return fail("the model has symbolic dimensions " + open +
+                "; give their sizes (--dim=NAME=N)");
+  if (options.batch && *options.batch < 1)
+    return usageError("the batch size must be positive, not " +
+                      Twine(*options.batch));
+  for (DataInput &input : plan.inputs) {
+    auto count = checkedNumElements(input.shape, 8);
+    if (!count)
+      return fail("input '" + input.name +
+                  "': " + llvm::toString(count.takeError()));
+    if (bakedBatch && !input.shape.empty() && input.shape[0] == bakedBatch)
+      input.shape[0] = *options.batch;
+  }
+  if (bakedBatch)
+    batch = *options.batch;
+  return llvm::Error::success();
+}
+
+llvm::Error ModelImporter::findWeights(ArrayRef<const ValueInfo *> others) {
+  std::vector<WeightSource> sources;
+  for (const Tensor &tensor : model.graph.initializers)
+    sources.push_back(
+        {tensor.name, tensor.value.dtype(), tensor.value.shape().vec(), true});
+  for (const ValueInfo *input : others) {
+    if (!input->dtype || !isFloat(*input->dtype))
+      return fail("input '" + input->name + "' is of type " + input->typeText +
+                  " and not named as data; name all data inputs (--inputs=)");
+    WeightSource source{input->name, *input->dtype, {}, false};
+    bool known = input->shape.has_value();
+    for (size_t i = 0; known && i < input->shape->size(); ++i) {
+      known &= (*input->shape)[i].size > 0;
+      source.shape.push_back((*input->shape)[i].size);
+    }
+    auto count = checkedNumElements(source.shape, 8);
+    if (!known || !count) {
+      if (!count)
+        llvm::consumeError(count.takeError());
+      return fail("input '" + input->name +
+                  "' is taken for a parameter, but its shape is not fixed; if "
+                  "it is data, name all data inputs (--inputs=)");
+    }
+    sources.push_back(std::move(source));
+  }
+  std::optional<llvm::Regex> freeze;
+  if (!options.freezeRegex.empty()) {
+    freeze.emplace("^(" + options.freezeRegex + ")$");
+    std::string error;
+    if (!freeze->isValid(error))
+      return usageError("malformed regular expression '" +
+                        Twine(options.freezeRegex) + "': " + error);
+  }
+  plan.weights =
+      findWeightRoles(model.graph, sources, freeze ? &*freeze : nullptr);
+  for (const WeightSource &source : sources)
+    plan.weightOrder.push_back(source.name);
+  return llvm::Error::success();
+}
+
+//===----------------------------------------------------------------------===//
+// The import
+//===----------------------------------------------------------------------===//
+
+/// "node 'n' (Conv): " for locations of nodes.
+static std::string locationText(Location loc) {
+  auto name = dyn_cast<NameLoc>(loc);
+  if (!name)
+    return "";
+  auto op = dyn_cast<NameLoc>(name.getChildLoc());
+  std::string text = (op ? "node '" : "'") + name.getName().str() + "'";
+  return text + (op ? " (" + op.getName().str() + "): " : ": ");
+}
+
+llvm::Expected<ImportedModel>
+ModelImporter::import(BatchScaling *scaling, BatchScaling::Shapes *shapes) {
+  ImportedModel result;
+  std::vector<std::string> messages;
+  LogicalResult done = failure();
+  bool unsupported = false;
+  {
+    ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+      if (diagnostic.getSeverity() == DiagnosticSeverity::Error)
+        messages.push_back(locationText(diagnostic.getLocation()) +
+                           diagnostic.str());
+      return success();
+    });
+    GraphImporter importer(model, plan, context, result, scaling);
+    done = importer.run();
+    unsupported = importer.sawUnsupported;
+    if (succeeded(done) && shapes)
+      *shapes = importer.shapes();
+    if (succeeded(done))
+      done = verify(*result.module);
+  }
+  if (succeeded(done))
+    return std::move(result);
+  constexpr size_t shown = 20;
+  if (messages.size() > shown) {
+    size_t more = messages.size() - shown;
+    messages.resize(shown);
+    messages.push_back("and " + std::to_string(more) + " errors more");
+  }
+  if (messages.empty())
+    messages.push_back("cannot be imported");
+  llvm::Error errors = llvm::Error::success();
+  for (const std::string &message : messages)
+    errors = llvm::joinErrors(
+        std::move(errors),
+        makeError(unsupported ? ExitUnsupported : ExitInputError,
+                  "'" + path + "': " + message));
+  return std::move(errors);
+}
+
+void ModelImporter::addRemarks(ImportedModel &result) const {
+  std::vector<std::string> remarks;
+  for (const DataInput &input : plan.inputs)
+    remarks.push_back("data input: '" + input.name + "' " +
+                      dtypeName(input.dtype) + " " + shapeString(input.shape));
+  llvm::MapVector<StringRef, std::pair<int64_t, std::string>> byRole;
+  for (StringRef role : {"parameter", "frozen", "state"})
+    byRole[role];
+  for (const std::string &name : plan.weightOrder) {
+    const WeightRole &role = plan.weights.find(name)->second;
+    auto &[count, names] =
+        byRole[role.role.empty() ? StringRef("constant") : role.role];
+    ++count;
+    names += (names.empty() ? "'" : ", '") + name + "'";
+  }
+  for (auto &[role, entry] : byRole)
+    if (entry.first)
+      remarks.push_back(role.str() + " (" + std::to_string(entry.first) +
+                        "): " + entry.second);
+  if (bakedBatch)
+    remarks.push_back("batch changed from " + std::to_string(bakedBatch) +
+                      " to " + std::to_string(batch));
+  llvm::append_range(remarks, result.remarks);
+  result.remarks = std::move(remarks);
+}
+
+llvm::Expected<ImportedModel> ModelImporter::run() {
+  if (options.computeType != "" && options.computeType != "f64" &&
+      options.computeType != "f32")
+    return usageError("unknown compute type '" + Twine(options.computeType) +
+                      "'; expected f32 or f64");
+  auto read = readModel(path);
+  if (!read)
+    return read.takeError();
+  model = std::move(*read);
+  if (llvm::Error error = checkOpsets())
+    return std::move(error);
+  std::vector<const ValueInfo *> data, others;
+  if (llvm::Error error = findInputs(data, others))
+    return std::move(error);
+  if (llvm::Error error = fixShapes(data))
+    return std::move(error);
+  if (llvm::Error error = findWeights(others))
+    return std::move(error);
+  plan.trainMode = options.trainMode;
+  plan.f64 = options.computeType == "f64";
+
+  std::optional<BatchScaling> scaling;
+  if (bakedBatch) {
+    std::vector<DataInput> wanted = plan.inputs;
+    for (size_t i = 0; i < plan.inputs.size(); ++i)
+      plan.inputs[i].shape = bakedShapes[i];
+    BatchScaling::Shapes shapes;
+    auto base = import(nullptr, &shapes);
+    if (!base)
+      return base.takeError();
+    plan.inputs = std::move(wanted);
+    scaling.emplace(bakedBatch, *options.batch, std::move(shapes));
+    for (size_t i = 0; i < plan.inputs.size(); ++i)
+      if (ArrayRef<int64_t>(plan.inputs[i].shape) !=
+          ArrayRef<int64_t>(bakedShapes[i]))
+        scaling->recordInput(plan.inputs[i].name);
+  }
+  auto result = import(scaling ? &*scaling : nullptr, nullptr);
+  if (!result)
+    return result;
+  result->batch = batch;
+  addRemarks(*result);
+  return result;
+}
+
+llvm::Expected<ImportedModel>
+onnx_frontend::importModel(StringRef path, const ImportOptions &options,
+                           MLIRContext &context) {
+  DialectRegistry registry;
+  registry.insert<CkoptDialect, func::FuncDialect>();
+  registerReferenceFolding(registry);
+  context.appendDialectRegistry(registry);
+  context.loadDialect<CkoptDialect, func::FuncDialect>();
+  return ModelImporter(path, options, context).run();
+}

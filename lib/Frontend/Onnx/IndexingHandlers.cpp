@@ -1,0 +1,334 @@
+//===- IndexingHandlers.cpp - slices, splits, gathers, pads ---------------===//
+#include "NodeImporter.h"
+
+using namespace mlir;
+using namespace ckopt;
+using namespace ckopt::onnx_frontend;
+
+/// An error where a node cuts the dimension that holds a scaled batch.
+static bool cutsBatch(NodeImporter &n, int64_t axis) {
+  BatchScaling *scaling = n.graph.getScaling();
+  if (!scaling || !scaling->isBatch(n, 0, axis))
+    return false;
+  n.unsupported() << "takes a part of dimension " << axis
+                  << ", which holds the batch: the batch size of this model "
+                     "cannot be changed from "
+                  << scaling->getBase();
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Slice
+//===----------------------------------------------------------------------===//
+
+/// One axis of a slice as first entry and number of entries.
+static void sliceRange(int64_t size, int64_t start, int64_t end, int64_t step,
+                       int64_t &first, int64_t &count) {
+  auto from = [&](int64_t at) { return at < 0 ? at + size : at; };
+  if (start < -size)
+    start = -size - 1; // keeps at + size from wrapping
+  if (end < -size)
+    end = -size - 1;
+  if (step > 0) {
+    first = std::clamp<int64_t>(from(start), 0, size);
+    int64_t last = std::clamp<int64_t>(from(end), 0, size);
+    count = last > first ? (last - first - 1) / step + 1 : 0;
+    return;
+  }
+  first = std::clamp<int64_t>(from(start), -1, size - 1);
+  int64_t last = std::clamp<int64_t>(from(end), -1, size - 1);
+  count = first > last ? (first - last - 1) / -step + 1 : 0;
+}
+
+static LogicalResult sliceBy(NodeImporter &n, ArrayRef<int64_t> starts,
+                             ArrayRef<int64_t> ends, ArrayRef<int64_t> axes,
+                             ArrayRef<int64_t> steps) {
+  Value x = n.in(0);
+  if (!x)
+    return failure();
+  Shape first(size_t(n.rank(x)), 0), sizes(n.shape(x)),
+      stride(size_t(n.rank(x)), 1);
+  Shape every = llvm::to_vector(llvm::seq<int64_t>(0, int64_t(starts.size())));
+  Shape ones(starts.size(), 1);
+  axes = axes.empty() ? ArrayRef<int64_t>(every) : axes;
+  steps = steps.empty() ? ArrayRef<int64_t>(ones) : steps;
+  if (ends.size() != starts.size() || axes.size() != starts.size() ||
+      steps.size() != starts.size()) {
+    n.error() << "starts, ends, axes and steps must have equal lengths";
+    return failure();
+  }
+  for (size_t i = 0; i < starts.size(); ++i) {
+    auto axis = n.normalAxis(axes[i], n.rank(x));
+    if (!axis)
+      return failure();
+    int64_t size = n.shape(x)[*axis], step = steps[i];
+    if (step == 0) {
+      n.error() << "a step must not be 0";
+      return failure();
+    }
+    step = std::clamp<int64_t>(step, -size - 1, size + 1);
+    auto d = size_t(*axis);
+    sliceRange(size, starts[i], ends[i], step, first[d], sizes[d]);
+    stride[d] = step;
+    // A bound that was the whole batch in the file is so in any other.
+    BatchScaling *scaling = n.graph.getScaling();
+    if (scaling && scaling->isBatch(n, 0, *axis) &&
+        scaling->isWhole(n, *axis, starts[i], ends[i], step)) {
+      first[d] = step > 0 ? 0 : size - 1;
+      sizes[d] = size;
+    }
+    if (sizes[d] != size && cutsBatch(n, *axis))
+      return failure();
+    if (sizes[d] == 0)
+      first[d] = 0;
+  }
+  n.set(0, n.slice(x, first, sizes, stride));
+  return success();
+}
+
+static LogicalResult sliceByAttribute(NodeImporter &n) {
+  return sliceBy(n, n.attrInts("starts"), n.attrInts("ends"),
+                 n.attrInts("axes"), {});
+}
+
+static LogicalResult sliceByOperand(NodeImporter &n) {
+  auto starts = n.constInts(1), ends = n.constInts(2);
+  std::optional<Shape> axes = Shape(), steps = Shape();
+  if (n.has(3))
+    axes = n.constInts(3);
+  if (n.has(4))
+    steps = n.constInts(4);
+  if (!starts || !ends || !axes || !steps)
+    return failure();
+  return sliceBy(n, *starts, *ends, *axes, *steps);
+}
+
+//===----------------------------------------------------------------------===//
+// Split
+//===----------------------------------------------------------------------===//
+
+static LogicalResult splitInto(NodeImporter &n, Shape sizes) {
+  Value x = n.in(0);
+  if (!x)
+    return failure();
+  auto axis = n.normalAxis(n.attrInt("axis", 0), n.rank(x));
+  if (!axis)
+    return failure();
+  int64_t size = n.shape(x)[*axis], parts = int64_t(n.numOutputs());
+  if (sizes.empty() && parts > 0) {
+    int64_t part = (size + parts - 1) / parts; // the last may be smaller
+    for (int64_t at = 0; int64_t(sizes.size()) < parts; at += part)
+      sizes.push_back(std::clamp<int64_t>(size - at, 0, part));
+  }
+  int64_t sum = 0;
+  for (int64_t part : sizes)
+    sum = part < 0 || part > size - sum ? size + 1 : sum + part;
+  if (sum != size || int64_t(sizes.size()) != parts) {
+    n.error() << "parts " << shapeString(sizes) << " do not make up dimension "
+              << *axis << " of " << x.getType() << " in " << parts
+              << " results";
+    return failure();
+  }
+  if (parts > 1 && cutsBatch(n, *axis))
+    return failure();
+  int64_t at = 0;
+  for (auto [i, part] : llvm::enumerate(sizes)) {
+    n.set(i, n.sliceAxis(x, *axis, at, part));
+    at += part;
+  }
+  return success();
+}
+
+static LogicalResult splitByAttribute(NodeImporter &n) {
+  return splitInto(n, n.attrInts("split"));
+}
+
+static LogicalResult splitByOperand(NodeImporter &n) {
+  if (!n.has(1))
+    return splitInto(n, {});
+  auto sizes = n.constInts(1);
+  if (!sizes)
+    return failure();
+  return splitInto(n, *sizes);
+}
+
+//===----------------------------------------------------------------------===//
+// Gather, OneHot, Trilu
+//===----------------------------------------------------------------------===//
+
+static LogicalResult gather(NodeImporter &n) {
+  Value x = n.in(0), indices = n.in(1);
+  if (!x || !indices)
+    return failure();
+  auto axis = n.normalAxis(n.attrInt("axis", 0), n.rank(x));
+  if (!axis)
+    return failure();
+  if (cutsBatch(n, *axis))
+    return failure();
+  int64_t size = n.shape(x)[*axis];
+  if (n.isConstant(indices)) {
+    auto given = n.intsOf(indices, "the index");
+    if (!given)
+      return failure();
+    for (int64_t index : *given)
+      if (index < -size || index >= size) {
+        n.error() << "index " << index << " is outside of dimension " << *axis
+                  << " of " << x.getType();
+        return failure();
+      }
+    // One index, or neighbours: a slice moves no data through indices.
+    if (given->size() == 1) {
+      int64_t index = given->front();
+      Value part = n.sliceAxis(x, *axis, index < 0 ? index + size : index, 1);
+      Shape shape(n.shape(x).take_front(*axis));
+      llvm::append_range(shape, n.shape(indices));
+      llvm::append_range(shape, n.shape(x).drop_front(*axis + 1));
+      n.set(0, n.reshape(part, shape));
+      return success();
+    }
+  }
+  if (!n.element(indices).isInteger(64) && !n.element(indices).isInteger(32))
+    indices = n.cast(indices, n.b.getI64Type());
+  n.set(0, n.make<GatherOp>({x, indices}, {n.named("axis", *axis)}));
+  return success();
+}
+
+/// [.., depth, ..] of off, with on where the index equals the place.
+static LogicalResult oneHot(NodeImporter &n) {
+  Value indices = n.in(0), values = n.in(2);
+  auto depth = n.constScalar(1);
+  if (!indices || !values || !depth)
+    return failure();
+  if (!(*depth >= 1 && *depth < 1e9) || n.type(values).getNumElements() != 2) {
+    n.error() << "needs a positive depth and two values";
+    return failure();
+  }
+  auto axis = n.normalAxis(n.attrInt("axis", -1), n.rank(indices) + 1);
+  if (!axis)
+    return failure();
+  auto size = int64_t(*depth);
+  indices = n.cast(indices, n.b.getI64Type());
+  indices =
+      n.select(n.compare(ComparePredicate::LT, indices, n.scalar(0, indices)),
+               n.add(indices, n.scalar(double(size), indices)), indices);
+  if (!indices)
+    return failure();
+  Shape shape(n.shape(indices));
+  shape.insert(shape.begin() + *axis, 1);
+  Shape places(shape.size(), 1);
+  places[size_t(*axis)] = size;
+  Value hit = n.compare(ComparePredicate::EQ, n.reshape(indices, shape),
+                        n.iota(places, n.b.getI64Type(), *axis));
+  Value flat = n.reshape(values, {2});
+  Value off = n.reshape(n.sliceAxis(flat, 0, 0, 1), {});
+  Value on = n.reshape(n.sliceAxis(flat, 0, 1, 1), {});
+  n.set(0, n.select(hit, on, off));
+  return success();
+}
+
+static LogicalResult trilu(NodeImporter &n) {
+  Value x = n.in(0);
+  int64_t k = 0;
+  if (n.has(1)) {
+    auto given = n.constInts(1);
+    if (!given || given->size() != 1) {
+      if (given)
+        n.error() << "operand 1 must be one number";
+      return failure();
+    }
+    k = given->front();
+  }
+  if (!x)
+    return failure();
+  if (n.rank(x) < 2) {
+    n.error() << "needs matrices, got " << x.getType();
+    return failure();
+  }
+  n.set(0, n.make<TriluOp>(
+               {x}, {n.named("upper", n.b.getBoolAttr(n.attrInt("upper", 1))),
+                     n.named("k", k)}));
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Pad
+//===----------------------------------------------------------------------===//
+
+static LogicalResult padBy(NodeImporter &n, ArrayRef<int64_t> pads,
+                           std::optional<Shape> axes, double value) {
+  Value x = n.in(0);
+  if (!x)
+    return failure();
+  std::string mode = n.attrString("mode", "constant");
+  if (mode != "constant") {
+    n.unsupported() << "mode '" << mode << "'; ckopt pads with constants only";
+    return failure();
+  }
+  auto rank = size_t(n.rank(x));
+  if (!axes)
+    axes = llvm::to_vector(llvm::seq<int64_t>(0, int64_t(rank)));
+  if (pads.size() != 2 * axes->size()) {
+    n.error() << "needs " << int64_t(2 * axes->size()) << " pads, got "
+              << int64_t(pads.size());
+    return failure();
+  }
+  Shape low(rank, 0), high(rank, 0), none(rank, 0);
+  Shape first(rank, 0), sizes(n.shape(x));
+  for (auto [i, axis] : llvm::enumerate(*axes)) {
+    auto normal = n.normalAxis(axis, int64_t(rank));
+    if (!normal)
+      return failure();
+    auto d = size_t(*normal);
+    int64_t before = pads[i], after = pads[i + axes->size()];
+    int64_t limit = int64_t(1) << 40;
+    if (before > limit || after > limit || before < -sizes[d] ||
+        after < -sizes[d] - std::min<int64_t>(before, 0)) {
+      n.error() << "pads of " << before << " and " << after
+                << " do not fit dimension " << *normal << " of " << x.getType();
+      return failure();
+    }
+    if ((before || after) && cutsBatch(n, *normal))
+      return failure();
+    low[d] = std::max<int64_t>(before, 0);
+    high[d] = std::max<int64_t>(after, 0);
+    first[d] = std::max<int64_t>(-before, 0);
+    sizes[d] -= first[d] + std::max<int64_t>(-after, 0);
+  }
+  if (ArrayRef<int64_t>(sizes) != n.shape(x)) // negative pads crop
+    x = n.slice(x, first, sizes);
+  n.set(0, n.make<PadOp>({x}, {n.named("low", low), n.named("high", high),
+                               n.named("interior", none),
+                               n.namedF("value", value)}));
+  return success();
+}
+
+static LogicalResult padByAttribute(NodeImporter &n) {
+  return padBy(n, n.attrInts("pads"), std::nullopt, n.attrFloat("value", 0));
+}
+
+static LogicalResult padByOperand(NodeImporter &n) {
+  auto pads = n.constInts(1);
+  std::optional<double> value = 0;
+  if (n.has(2))
+    value = n.constScalar(2);
+  std::optional<Shape> axes;
+  if (n.has(3)) {
+    axes = n.constInts(3);
+    if (!axes)
+      return failure();
+  }
+  if (!pads || !value)
+    return failure();
+  return padBy(n, *pads, axes, *value);
+}
+
+llvm::ArrayRef<HandlerEntry> onnx_frontend::indexingHandlers() {
+  static const HandlerEntry entries[] = {
+      {"Gather", 1, gather},          {"OneHot", 9, oneHot},
+      {"Pad", 2, padByAttribute},     {"Pad", 11, padByOperand},
+      {"Slice", 1, sliceByAttribute}, {"Slice", 10, sliceByOperand},
+      {"Split", 2, splitByAttribute}, {"Split", 13, splitByOperand},
+      {"Trilu", 14, trilu},
+  };
+  return entries;
+}

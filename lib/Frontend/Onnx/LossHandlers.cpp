@@ -1,0 +1,130 @@
+//===- LossHandlers.cpp - losses that a graph ends in ---------------------===//
+//
+// The reduction is outside of cross_entropy: `mean` divides by the sum of the
+// weights of the targets that count, which without weights is their number.
+//
+//===----------------------------------------------------------------------===//
+#include "NodeImporter.h"
+
+using namespace mlir;
+using namespace ckopt;
+using namespace ckopt::onnx_frontend;
+
+namespace {
+struct LossOperands {
+  Value scores, targets, weight;
+  std::optional<int64_t> ignored;
+  std::string reduction;
+};
+} // namespace
+
+static bool readLoss(NodeImporter &n, LossOperands &loss) {
+  loss.scores = n.in(0);
+  loss.targets = n.in(1);
+  loss.weight = n.optional(2);
+  loss.reduction = n.attrString("reduction", "mean");
+  if (n.hasAttr("ignore_index"))
+    loss.ignored = n.attrInt("ignore_index", 0);
+  if (!loss.scores || !loss.targets)
+    return false;
+  if (loss.reduction != "mean" && loss.reduction != "sum" &&
+      loss.reduction != "none") {
+    n.error() << "unknown reduction '" << loss.reduction << "'";
+    return false;
+  }
+  Shape want(n.shape(loss.scores));
+  if (want.size() >= 2)
+    want.erase(want.begin() + 1);
+  if (n.rank(loss.scores) < 2 ||
+      n.shape(loss.targets) != ArrayRef<int64_t>(want)) {
+    n.error() << "targets of type " << loss.targets.getType()
+              << " do not fit scores of type " << loss.scores.getType();
+    return false;
+  }
+  if (loss.weight &&
+      n.shape(loss.weight) != ArrayRef<int64_t>({n.shape(loss.scores)[1]})) {
+    n.error() << "the weight must have one number for each class";
+    return false;
+  }
+  n.graph.setArgumentRole(loss.targets, roles::kTarget);
+  if (!n.element(loss.targets).isInteger(64))
+    loss.targets = n.cast(loss.targets, n.b.getI64Type());
+  return loss.targets != nullptr;
+}
+
+/// sum over classes of `values` (broadcast along them) where the class is the
+/// target.
+static Value pick(NodeImporter &n, const LossOperands &loss, Value values) {
+  Shape wide(n.shape(loss.targets));
+  wide.insert(wide.begin() + 1, 1);
+  Shape classes(wide.size(), 1);
+  classes[1] = n.shape(loss.scores)[1];
+  Value hit = n.compare(ComparePredicate::EQ, n.reshape(loss.targets, wide),
+                        n.iota(classes, n.b.getI64Type(), 1));
+  return n.reduce(ReduceKind::Sum, n.select(hit, values, n.scalar(0, values)),
+                  {1}, /*keepdims=*/false);
+}
+
+/// Weighs and reduces the loss of each target.
+static void reduceLoss(NodeImporter &n, const LossOperands &loss, Value each) {
+  Value counted; // weight of each target, null: all 1
+  if (loss.weight) {
+    Shape wide(size_t(n.rank(loss.scores)), 1);
+    wide[1] = n.shape(loss.scores)[1];
+    counted = pick(n, loss, n.reshape(loss.weight, wide));
+  }
+  if (loss.ignored) {
+    Value valid = n.compare(ComparePredicate::NE, loss.targets,
+                            n.scalar(double(*loss.ignored), loss.targets));
+    Value ones = n.scalar(1, loss.scores), zeros = n.scalar(0, loss.scores);
+    counted = n.select(valid, counted ? counted : ones, zeros);
+    each = n.select(valid, each, zeros);
+  }
+  if (loss.weight)
+    each = n.mul(each, counted);
+  if (!each)
+    return;
+  auto axes = llvm::to_vector(llvm::seq<int64_t>(0, n.rank(each)));
+  Value result = each;
+  if (loss.reduction == "sum")
+    result = n.reduce(ReduceKind::Sum, each, axes, false);
+  else if (loss.reduction == "mean" && !counted)
+    result = n.reduce(ReduceKind::Mean, each, axes, false);
+  else if (loss.reduction == "mean")
+    result = n.div(n.reduce(ReduceKind::Sum, each, axes, false),
+                   n.reduce(ReduceKind::Sum, counted, axes, false));
+  n.set(0, result);
+  if (result && loss.reduction != "none")
+    n.graph.markLoss(result);
+}
+
+static LogicalResult crossEntropy(NodeImporter &n) {
+  LossOperands loss;
+  if (!readLoss(n, loss))
+    return failure();
+  SmallVector<NamedAttribute> attributes{n.named("axis", int64_t(1))};
+  if (loss.ignored)
+    attributes.push_back(n.named("ignore_index", *loss.ignored));
+  reduceLoss(n, loss,
+             n.make<CrossEntropyOp>({loss.scores, loss.targets}, attributes));
+  if (n.wants(1))
+    n.set(1,
+          n.make<LogSoftmaxOp>({loss.scores}, {n.named("axis", int64_t(1))}));
+  return success();
+}
+
+static LogicalResult negativeLogLikelihood(NodeImporter &n) {
+  LossOperands loss;
+  if (!readLoss(n, loss))
+    return failure();
+  reduceLoss(n, loss, n.make<NegOp>({pick(n, loss, loss.scores)}));
+  return success();
+}
+
+llvm::ArrayRef<HandlerEntry> onnx_frontend::lossHandlers() {
+  static const HandlerEntry entries[] = {
+      {"NegativeLogLikelihoodLoss", 12, negativeLogLikelihood},
+      {"SoftmaxCrossEntropyLoss", 12, crossEntropy},
+  };
+  return entries;
+}

@@ -1,0 +1,41 @@
+//===- ModelFile.h - protobuf side of reading and writing -------*- C++ -*-===//
+//
+// Shared by the reader and the writer only: the one header that shows
+// protobuf.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_LIB_FRONTEND_ONNX_MODELFILE_H
+#define CKOPT_LIB_FRONTEND_ONNX_MODELFILE_H
+
+#include "ckopt/Support/HostTensor.h"
+#include "llvm/ADT/Twine.h"
+#include <memory>
+#include <onnx/onnx_pb.h>
+#include <optional>
+
+namespace ckopt::onnx_frontend {
+
+/// Parses the file; errors name it.
+llvm::Expected<std::shared_ptr<onnx::ModelProto>>
+parseModelFile(llvm::StringRef path);
+
+/// Our name of TensorProto.DataType `type`.
+std::optional<DType> dtypeFromOnnx(int32_t type);
+int32_t dtypeToOnnx(DType type);
+/// "float16", "string", "type 23".
+std::string onnxTypeName(int32_t type);
+
+/// The value of `tensor`; external data is looked for beside `modelPath` and
+/// never outside of its folder. `what` names the tensor in errors; `keeper`
+/// keeps `tensor` alive, so that its bytes need not be copied.
+llvm::Expected<HostTensor> readTensor(const onnx::TensorProto &tensor,
+                                      llvm::StringRef modelPath,
+                                      const llvm::Twine &what,
+                                      std::shared_ptr<const void> keeper);
+
+/// Makes `tensor` hold `value` in its own bytes, under its old name.
+void storeTensor(onnx::TensorProto &tensor, const HostTensor &value);
+
+} // namespace ckopt::onnx_frontend
+
+#endif // CKOPT_LIB_FRONTEND_ONNX_MODELFILE_H

@@ -1,0 +1,203 @@
+//===- NodeImporter.h - what a handler works with ---------------*- C++ -*-===//
+//
+// One node: its operands, attributes and constants, and ways to build ops that
+// never abort: each op's types are inferred and verified first, and a failure
+// becomes a diagnostic at the node and a null value. Null values pass through
+// all helpers, so a handler need not check each step; only one that looks at a
+// type must.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_LIB_FRONTEND_ONNX_NODEIMPORTER_H
+#define CKOPT_LIB_FRONTEND_ONNX_NODEIMPORTER_H
+
+#include "GraphImporter.h"
+
+namespace ckopt::onnx_frontend {
+
+using Shape = llvm::SmallVector<int64_t>;
+using NamedAttrs = llvm::ArrayRef<mlir::NamedAttribute>;
+
+class NodeImporter {
+public:
+  NodeImporter(GraphImporter &graph, const Node &node, mlir::Location loc);
+
+  GraphImporter &graph;
+  const Node &node;
+  const mlir::Location loc;
+  const int64_t opset;
+  mlir::OpBuilder &b;
+
+  /// A diagnostic about this node: the node is wrong.
+  mlir::InFlightDiagnostic error();
+  /// The node asks for what ckopt does not do.
+  mlir::InFlightDiagnostic unsupported();
+  bool hasFailed() const { return failed; }
+
+  //===--------------------------------------------------------------------===//
+  // Operands and results
+  //===--------------------------------------------------------------------===//
+
+  size_t numInputs() const { return node.inputs.size(); }
+  size_t numOutputs() const { return node.outputs.size(); }
+  bool has(size_t i) const;
+  /// Operand `i`; an error where it is missing.
+  mlir::Value in(size_t i);
+  /// Operand `i` or null, without an error.
+  mlir::Value optional(size_t i);
+  /// All operands from `first` on.
+  llvm::SmallVector<mlir::Value> inputsFrom(size_t first);
+  bool wants(size_t i) const; ///< result `i` is named and used
+  void set(size_t i, mlir::Value value);
+  mlir::Value result(size_t i) const { return results[i]; }
+
+  //===--------------------------------------------------------------------===//
+  // Attributes: the default where absent, an error where of another kind
+  //===--------------------------------------------------------------------===//
+
+  bool hasAttr(llvm::StringRef name) const { return find(name); }
+  int64_t attrInt(llvm::StringRef name, int64_t missing);
+  double attrFloat(llvm::StringRef name, double missing);
+  std::string attrString(llvm::StringRef name, llvm::StringRef missing);
+  Shape attrInts(llvm::StringRef name, llvm::ArrayRef<int64_t> missing = {});
+  std::vector<double> attrFloats(llvm::StringRef name);
+  std::vector<std::string> attrStrings(llvm::StringRef name);
+  const NodeAttribute *find(llvm::StringRef name) const;
+
+  //===--------------------------------------------------------------------===//
+  // Constants
+  //===--------------------------------------------------------------------===//
+
+  /// Whether `value` folded to a constant.
+  static bool isConstant(mlir::Value value);
+  /// The elements of operand `i`, an integer constant; an error otherwise.
+  std::optional<Shape> constInts(size_t i);
+  std::optional<Shape> intsOf(mlir::Value value, llvm::StringRef what);
+  /// The one element of a constant; nothing (and no error) for others.
+  static std::optional<double> scalarOf(mlir::Value value);
+  /// Operand `i` as one number; an error where it is none.
+  std::optional<double> constScalar(size_t i);
+  /// Axes from the attribute or, where there is none, from operand `i`;
+  /// normalized to 0..rank-1, sorted. Nothing: neither is given.
+  std::optional<Shape> axes(size_t i, int64_t rank);
+  /// `axis` within -rank..rank-1 as 0..rank-1; an error outside.
+  std::optional<int64_t> normalAxis(int64_t axis, int64_t rank);
+
+  //===--------------------------------------------------------------------===//
+  // Types
+  //===--------------------------------------------------------------------===//
+
+  static mlir::RankedTensorType type(mlir::Value value);
+  static llvm::ArrayRef<int64_t> shape(mlir::Value value);
+  static int64_t rank(mlir::Value value) { return type(value).getRank(); }
+  static mlir::Type element(mlir::Value value);
+  static bool isFloat(mlir::Value value);
+  mlir::RankedTensorType tensor(llvm::ArrayRef<int64_t> shape, mlir::Type t);
+
+  //===--------------------------------------------------------------------===//
+  // Ops
+  //===--------------------------------------------------------------------===//
+
+  mlir::NamedAttribute named(llvm::StringRef name, mlir::Attribute value);
+  mlir::NamedAttribute named(llvm::StringRef name, int64_t value);
+  mlir::NamedAttribute named(llvm::StringRef name,
+                             llvm::ArrayRef<int64_t> value);
+  mlir::NamedAttribute namedF(llvm::StringRef name, double value);
+  mlir::NamedAttribute flag(llvm::StringRef name);
+
+  /// Creates the op, or what it folds to; empty after an error. `types`: for
+  /// ops that do not infer theirs.
+  llvm::SmallVector<mlir::Value> build(llvm::StringRef name,
+                                       mlir::ValueRange operands,
+                                       NamedAttrs attrs, mlir::TypeRange types);
+  template <typename Op>
+  llvm::SmallVector<mlir::Value> makeAll(mlir::ValueRange operands,
+                                         NamedAttrs attrs = {},
+                                         mlir::TypeRange types = {}) {
+    return build(Op::getOperationName(), operands, attrs, types);
+  }
+  template <typename Op>
+  mlir::Value make(mlir::ValueRange operands, NamedAttrs attrs = {},
+                   mlir::TypeRange types = {}) {
+    auto all = makeAll<Op>(operands, attrs, types);
+    return all.empty() ? mlir::Value() : all.front();
+  }
+
+  /// Numpy broadcasting happens in the ops; these bring operands whose batch
+  /// is still that of the file to the wanted batch first.
+  mlir::Value add(mlir::Value x, mlir::Value y);
+  mlir::Value sub(mlir::Value x, mlir::Value y);
+  mlir::Value mul(mlir::Value x, mlir::Value y);
+  mlir::Value div(mlir::Value x, mlir::Value y);
+  mlir::Value compare(ComparePredicate predicate, mlir::Value x, mlir::Value y);
+  mlir::Value select(mlir::Value condition, mlir::Value x, mlir::Value y);
+  template <typename Op>
+  mlir::Value broadcast(llvm::SmallVector<mlir::Value> operands,
+                        NamedAttrs attrs = {}) {
+    if (!alignBatch(operands))
+      return {};
+    return make<Op>(operands, attrs);
+  }
+  /// See BatchScaling::align.
+  bool alignBatch(llvm::MutableArrayRef<mlir::Value> operands);
+
+  /// A rank-0 constant of the element type of `like`.
+  mlir::Value scalar(double value, mlir::Value like);
+  mlir::Value scalarOfType(double value, mlir::Type element);
+  mlir::Value splat(double value, mlir::RankedTensorType type);
+  mlir::Value intConstant(llvm::ArrayRef<int64_t> values);
+  mlir::Value reshape(mlir::Value x, llvm::ArrayRef<int64_t> shape);
+  mlir::Value transpose(mlir::Value x, llvm::ArrayRef<int64_t> permutation);
+  mlir::Value slice(mlir::Value x, llvm::ArrayRef<int64_t> starts,
+                    llvm::ArrayRef<int64_t> sizes,
+                    llvm::ArrayRef<int64_t> steps = {});
+  /// `size` entries from `start` on along `axis`.
+  mlir::Value sliceAxis(mlir::Value x, int64_t axis, int64_t start,
+                        int64_t size);
+  mlir::Value concat(llvm::SmallVector<mlir::Value> inputs, int64_t axis);
+  mlir::Value expand(mlir::Value x, llvm::ArrayRef<int64_t> shape);
+  mlir::Value cast(mlir::Value x, mlir::Type element);
+  mlir::Value reduce(ReduceKind kind, mlir::Value x,
+                     llvm::ArrayRef<int64_t> axes, bool keepdims);
+  mlir::Value matmul(mlir::Value x, mlir::Value y, bool transposeX = false,
+                     bool transposeY = false);
+  mlir::Value clip(mlir::Value x, double lo, double hi);
+  mlir::Value iota(llvm::ArrayRef<int64_t> shape, mlir::Type element,
+                   int64_t axis, double start = 0, double delta = 1);
+  /// Adds [C] to the channels (dimension 1) of `x`; nothing where null.
+  mlir::Value addChannelBias(mlir::Value x, mlir::Value bias);
+
+private:
+  bool failed = false;
+  llvm::SmallVector<mlir::Value> results;
+};
+
+/// An operator's handler from opset `since` on.
+using Handler = mlir::LogicalResult (*)(NodeImporter &);
+struct HandlerEntry {
+  const char *op;
+  int64_t since;
+  Handler handler;
+  const char *domain = "";
+};
+
+/// The handlers of each category; Registry.cpp joins them.
+llvm::ArrayRef<HandlerEntry> elementwiseHandlers();
+llvm::ArrayRef<HandlerEntry> activationHandlers();
+llvm::ArrayRef<HandlerEntry> shapeHandlers();
+llvm::ArrayRef<HandlerEntry> indexingHandlers();
+llvm::ArrayRef<HandlerEntry> constantHandlers();
+llvm::ArrayRef<HandlerEntry> reductionHandlers();
+llvm::ArrayRef<HandlerEntry> matmulHandlers();
+llvm::ArrayRef<HandlerEntry> windowHandlers();
+llvm::ArrayRef<HandlerEntry> normalizationHandlers();
+llvm::ArrayRef<HandlerEntry> recurrentHandlers();
+llvm::ArrayRef<HandlerEntry> lossHandlers();
+
+/// The handler for an operator in an opset, or null.
+Handler findHandler(llvm::StringRef domain, llvm::StringRef op, int64_t opset);
+/// Whether any opset has the operator.
+bool isKnownOperator(llvm::StringRef domain, llvm::StringRef op);
+
+} // namespace ckopt::onnx_frontend
+
+#endif // CKOPT_LIB_FRONTEND_ONNX_NODEIMPORTER_H

@@ -1,0 +1,181 @@
+//===- NormalizationHandlers.cpp - batch, layer, instance, group norms ----===//
+#include "NodeImporter.h"
+
+using namespace mlir;
+using namespace ckopt;
+using namespace ckopt::onnx_frontend;
+
+//===----------------------------------------------------------------------===//
+// Batch normalization
+//===----------------------------------------------------------------------===//
+
+/// The channels' statistics over the batch, and the running ones as state.
+static void trainBatchNorm(NodeImporter &n, double epsilon, double momentum) {
+  Value mean = n.in(3), variance = n.in(4);
+  auto all = n.makeAll<BatchNormOp>({n.in(0), n.in(1), n.in(2)},
+                                    {n.namedF("epsilon", epsilon)});
+  if (all.size() != 3 || !mean || !variance)
+    return;
+  n.set(0, all[0]);
+  Value running[] = {mean, variance};
+  for (int i = 0; i < 2; ++i) {
+    // A layer that runs twice in a step updates its state twice.
+    Value old = n.graph.currentState(running[i]);
+    Value updated = n.make<MovingAverageOp>({old, all[i + 1]},
+                                            {n.namedF("momentum", momentum)});
+    n.set(size_t(i) + 1, updated);
+    if (updated && !n.graph.argumentName(running[i]).empty())
+      n.graph.updateState(running[i], updated);
+  }
+}
+
+static LogicalResult batchNorm(NodeImporter &n) {
+  double epsilon = n.attrFloat("epsilon", 1e-5f);
+  double momentum = n.attrFloat("momentum", 0.9f);
+  if (n.opset < 9 && n.attrInt("spatial", 1) == 0) {
+    n.unsupported() << "spatial = 0 (statistics for each element)";
+    return failure();
+  }
+  // Exporters write inference form; in training, the batch's own statistics
+  // count, as the framework would use them.
+  if (n.graph.trainMode()) {
+    trainBatchNorm(n, epsilon, momentum);
+    return success();
+  }
+  n.set(0, n.make<BatchNormInferenceOp>(
+               {n.in(0), n.in(1), n.in(2), n.in(3), n.in(4)},
+               {n.namedF("epsilon", epsilon)}));
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Norms of each sample
+//===----------------------------------------------------------------------===//
+
+/// layer_norm's three results; empty after an error.
+static SmallVector<Value> layerNormOf(NodeImporter &n, Value x, Value scale,
+                                      Value bias, int64_t axis,
+                                      double epsilon) {
+  SmallVector<Value> operands{x};
+  for (Value operand : {scale, bias})
+    if (operand)
+      operands.push_back(operand);
+  int32_t segments[] = {1, scale ? 1 : 0, bias ? 1 : 0};
+  return n.makeAll<LayerNormOp>(
+      operands,
+      {n.named("axis", axis), n.namedF("epsilon", epsilon),
+       n.named("operandSegmentSizes", n.b.getDenseI32ArrayAttr(segments))});
+}
+
+static LogicalResult layerNorm(NodeImporter &n) {
+  Value x = n.in(0), scale = n.in(1), bias = n.optional(2);
+  if (!x || !scale)
+    return failure();
+  auto axis = n.normalAxis(n.attrInt("axis", -1), n.rank(x));
+  if (!axis)
+    return failure();
+  auto all =
+      layerNormOf(n, x, scale, bias, *axis, n.attrFloat("epsilon", 1e-5f));
+  if (all.size() != 3)
+    return failure();
+  n.set(0, all[0]);
+  Shape kept(n.shape(x));
+  std::fill(kept.begin() + *axis, kept.end(), 1);
+  for (size_t i = 1; i < 3; ++i)
+    if (n.wants(i))
+      n.set(i, n.reshape(all[i], kept));
+  return success();
+}
+
+/// y * scale + bias, both [C], along dimension 1.
+static Value scaleChannels(NodeImporter &n, Value y, Value scale, Value bias) {
+  if (!y || !scale || !bias)
+    return {};
+  int64_t channels = n.shape(y)[1];
+  if (n.type(scale).getNumElements() != channels ||
+      n.type(bias).getNumElements() != channels) {
+    n.error() << "scale and bias must have shape [" << channels << "], got "
+              << scale.getType() << " and " << bias.getType();
+    return {};
+  }
+  Shape wide(size_t(n.rank(y) - 1), 1);
+  wide[0] = channels;
+  return n.add(n.mul(y, n.reshape(scale, wide)), n.reshape(bias, wide));
+}
+
+/// Normalizes groups of channels: [N, C, ...] as [N, groups, rest].
+static Value normalizeGroups(NodeImporter &n, Value x, int64_t groups,
+                             double epsilon) {
+  int64_t rest = n.shape(x)[1] / groups;
+  for (int64_t size : n.shape(x).drop_front(2))
+    rest *= size;
+  Value flat = n.reshape(x, {n.shape(x)[0], groups, rest});
+  auto all = layerNormOf(n, flat, {}, {}, 2, epsilon);
+  return all.empty() ? Value() : n.reshape(all[0], n.shape(x));
+}
+
+static LogicalResult instanceNorm(NodeImporter &n) {
+  Value x = n.in(0), scale = n.in(1), bias = n.in(2);
+  if (!x || !scale || !bias)
+    return failure();
+  if (n.rank(x) < 3) {
+    n.error() << "needs an input of rank 3 or more, got " << x.getType();
+    return failure();
+  }
+  Value y = normalizeGroups(n, x, n.shape(x)[1], n.attrFloat("epsilon", 1e-5f));
+  n.set(0, scaleChannels(n, y, scale, bias));
+  return success();
+}
+
+/// Opset 18 has one scale for each group, 21 one for each channel.
+static LogicalResult groupNorm(NodeImporter &n) {
+  Value x = n.in(0), scale = n.in(1), bias = n.in(2);
+  if (!x || !scale || !bias)
+    return failure();
+  int64_t groups = n.attrInt("num_groups", 0);
+  if (n.rank(x) < 3 || groups < 1 || n.shape(x)[1] % groups) {
+    n.error() << "cannot divide the channels of " << x.getType() << " into "
+              << groups << " groups";
+    return failure();
+  }
+  int64_t each = n.shape(x)[1] / groups;
+  auto perChannel = [&](Value v) -> Value {
+    if (n.opset >= 21 || n.type(v).getNumElements() != groups)
+      return v;
+    return n.reshape(n.expand(n.reshape(v, {groups, 1}), {groups, each}),
+                     {groups * each});
+  };
+  Value y = normalizeGroups(n, x, groups, n.attrFloat("epsilon", 1e-5f));
+  n.set(0, scaleChannels(n, y, perChannel(scale), perChannel(bias)));
+  return success();
+}
+
+/// x / sqrt(mean(x^2) + epsilon) * scale
+static LogicalResult rmsNorm(NodeImporter &n) {
+  Value x = n.in(0);
+  if (!x)
+    return failure();
+  auto axis = n.normalAxis(n.attrInt("axis", -1), n.rank(x));
+  if (!axis)
+    return failure();
+  auto axes = llvm::to_vector(llvm::seq<int64_t>(*axis, n.rank(x)));
+  Value mean = n.reduce(ReduceKind::Mean, n.mul(x, x), axes, true);
+  Value rstd = n.make<RsqrtOp>(
+      {n.add(mean, n.scalar(n.attrFloat("epsilon", 1e-5f), x))});
+  n.set(0, n.mul(n.mul(x, rstd), n.in(1)));
+  return success();
+}
+
+llvm::ArrayRef<HandlerEntry> onnx_frontend::normalizationHandlers() {
+  static const HandlerEntry entries[] = {
+      {"BatchNormalization", 7, batchNorm},
+      {"BatchNormalization", 9, batchNorm},
+      {"BatchNormalization", 14, batchNorm},
+      {"GroupNormalization", 18, groupNorm},
+      {"GroupNormalization", 21, groupNorm},
+      {"InstanceNormalization", 6, instanceNorm},
+      {"LayerNormalization", 17, layerNorm},
+      {"RMSNormalization", 23, rmsNorm},
+  };
+  return entries;
+}

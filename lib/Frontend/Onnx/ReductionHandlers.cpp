@@ -1,0 +1,118 @@
+//===- ReductionHandlers.cpp - reductions ---------------------------------===//
+#include "NodeImporter.h"
+
+using namespace mlir;
+using namespace ckopt;
+using namespace ckopt::onnx_frontend;
+
+namespace {
+struct Reduction {
+  Value x;
+  Shape axes;
+  bool keepdims;
+};
+} // namespace
+
+/// Operand, axes and keepdims; nothing with result 0 set where nothing is
+/// reduced.
+static std::optional<Reduction> prepare(NodeImporter &n) {
+  Value x = n.in(0);
+  if (!x)
+    return std::nullopt;
+  bool keepdims = n.attrInt("keepdims", 1) != 0;
+  auto axes = n.axes(1, n.rank(x));
+  if (n.hasFailed())
+    return std::nullopt;
+  bool none = !axes || axes->empty();
+  if (none && n.attrInt("noop_with_empty_axes", 0)) {
+    n.set(0, x);
+    return std::nullopt;
+  }
+  if (none)
+    axes = llvm::to_vector(llvm::seq<int64_t>(0, n.rank(x)));
+  return Reduction{x, *axes, keepdims};
+}
+
+template <ReduceKind kind> static LogicalResult plain(NodeImporter &n) {
+  auto r = prepare(n);
+  if (r)
+    n.set(0, n.reduce(kind, r->x, r->axes, r->keepdims));
+  return success();
+}
+
+static Value sumOf(NodeImporter &n, const Reduction &r, Value x) {
+  return n.reduce(ReduceKind::Sum, x, r.axes, r.keepdims);
+}
+
+static LogicalResult l1(NodeImporter &n) {
+  if (auto r = prepare(n))
+    n.set(0, sumOf(n, *r, n.make<AbsOp>({r->x})));
+  return success();
+}
+
+static LogicalResult l2(NodeImporter &n) {
+  if (auto r = prepare(n))
+    n.set(0, n.make<SqrtOp>({sumOf(n, *r, n.mul(r->x, r->x))}));
+  return success();
+}
+
+static LogicalResult sumSquare(NodeImporter &n) {
+  if (auto r = prepare(n))
+    n.set(0, sumOf(n, *r, n.mul(r->x, r->x)));
+  return success();
+}
+
+static LogicalResult logSum(NodeImporter &n) {
+  if (auto r = prepare(n))
+    n.set(0, n.make<LogOp>({sumOf(n, *r, r->x)}));
+  return success();
+}
+
+/// max + log(sum(e^(x - max))): finite wherever x is.
+static LogicalResult logSumExp(NodeImporter &n) {
+  auto r = prepare(n);
+  if (!r)
+    return success();
+  Value top = n.reduce(ReduceKind::Max, r->x, r->axes, /*keepdims=*/true);
+  Value sum = n.reduce(ReduceKind::Sum, n.make<ExpOp>({n.sub(r->x, top)}),
+                       r->axes, /*keepdims=*/true);
+  Value result = n.add(top, n.make<LogOp>({sum}));
+  if (!r->keepdims && result) {
+    Shape shape;
+    for (auto [d, size] : llvm::enumerate(n.shape(r->x)))
+      if (!llvm::is_contained(r->axes, int64_t(d)))
+        shape.push_back(size);
+    result = n.reshape(result, shape);
+  }
+  n.set(0, result);
+  return success();
+}
+
+// Axes are an attribute up to opset 17 (ReduceSum: 12), an operand from then
+// on; `prepare` takes whichever is there.
+llvm::ArrayRef<HandlerEntry> onnx_frontend::reductionHandlers() {
+  using K = ReduceKind;
+  static const HandlerEntry entries[] = {
+      {"ReduceL1", 1, l1},
+      {"ReduceL1", 18, l1},
+      {"ReduceL2", 1, l2},
+      {"ReduceL2", 18, l2},
+      {"ReduceLogSum", 1, logSum},
+      {"ReduceLogSum", 18, logSum},
+      {"ReduceLogSumExp", 1, logSumExp},
+      {"ReduceLogSumExp", 18, logSumExp},
+      {"ReduceMax", 1, plain<K::Max>},
+      {"ReduceMax", 18, plain<K::Max>},
+      {"ReduceMean", 1, plain<K::Mean>},
+      {"ReduceMean", 18, plain<K::Mean>},
+      {"ReduceMin", 1, plain<K::Min>},
+      {"ReduceMin", 18, plain<K::Min>},
+      {"ReduceProd", 1, plain<K::Prod>},
+      {"ReduceProd", 18, plain<K::Prod>},
+      {"ReduceSum", 1, plain<K::Sum>},
+      {"ReduceSum", 13, plain<K::Sum>},
+      {"ReduceSumSquare", 1, sumSquare},
+      {"ReduceSumSquare", 18, sumSquare},
+  };
+  return entries;
+}

@@ -1,0 +1,222 @@
+//===- WeightRoles.cpp - what the weights of a graph are for --------------===//
+//
+// A file says which tensors it holds, not what they are: whether one is
+// trained, is state or a mere constant, and how it is initialized where it has
+// no value, follows from its readers. One walk in graph order carries, with
+// each value, the weights that it only views; each reader adds a use.
+// O(nodes + uses).
+//
+//===----------------------------------------------------------------------===//
+#include "WeightRoles.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/Regex.h"
+
+using namespace ckopt;
+using namespace ckopt::onnx_frontend;
+
+namespace {
+enum Use : unsigned {
+  Contraction = 1,
+  Bias = 2,
+  Scale = 4,
+  Embedding = 8,
+  RunningMean = 16,
+  RunningVariance = 32,
+  Elementwise = 64,
+  Setting = 128, ///< a number that an op must know, such as Clip's bounds
+  OtherUse = 256,
+};
+
+/// A weight behind a value; `swapped` where a transpose of two dimensions lies
+/// between.
+struct View {
+  size_t weight;
+  bool swapped;
+};
+
+struct Uses {
+  unsigned bits = 0;
+  int64_t fanIn = 0, fanOut = 0;
+};
+
+class RoleFinder {
+public:
+  RoleFinder(const Graph &graph, llvm::ArrayRef<WeightSource> weights)
+      : graph(graph), weights(weights), uses(weights.size()) {}
+  void run();
+  const Uses &usesOf(size_t weight) const { return uses[weight]; }
+
+private:
+  void visit(const Node &node);
+  unsigned useOf(const Node &node, size_t operand, size_t weight) const;
+  void noteFan(const Node &node, size_t operand, const View &view);
+
+  const Graph &graph;
+  llvm::ArrayRef<WeightSource> weights;
+  std::vector<Uses> uses;
+  llvm::StringMap<llvm::SmallVector<View, 1>> views;
+};
+} // namespace
+
+static int64_t intAttribute(const Node &node, llvm::StringRef name) {
+  for (const NodeAttribute &attribute : node.attributes)
+    if (attribute.name == name)
+      return attribute.i;
+  return 0;
+}
+
+/// Ops whose result holds their operand's elements and nothing else.
+static bool isView(const Node &node, size_t operand) {
+  if (node.op == "Concat")
+    return true;
+  return operand == 0 &&
+         llvm::StringSwitch<bool>(node.op)
+             .Cases({"Identity", "Transpose", "Reshape", "Unsqueeze", "Squeeze",
+                     "Slice", "Cast", "Flatten", "Split", "Expand"},
+                    true)
+             .Default(false);
+}
+
+unsigned RoleFinder::useOf(const Node &node, size_t operand,
+                           size_t weight) const {
+  llvm::StringRef op = node.op;
+  if (op == "BatchNormalization") {
+    constexpr unsigned roles[] = {Elementwise, Scale, Bias, RunningMean,
+                                  RunningVariance};
+    return operand < 5 ? roles[operand] : unsigned(OtherUse);
+  }
+  if (op.ends_with("Normalization"))
+    return operand == 1 ? Scale : operand == 2 ? Bias : Elementwise;
+  if (op == "Conv" || op == "ConvTranspose" || op == "Gemm")
+    return operand == 2 ? Bias : Contraction;
+  if (op == "MatMul")
+    return Contraction;
+  if (op == "LSTM" || op == "GRU" || op == "RNN")
+    return operand == 1 || operand == 2 ? Contraction
+           : operand == 3               ? Bias
+                                        : OtherUse;
+  if (op == "Gather")
+    return operand == 0 ? Embedding : OtherUse;
+  bool setting = llvm::StringSwitch<bool>(op)
+                     .Cases({"Clip", "Dropout", "OneHot", "Pow"}, operand >= 1)
+                     .Case("Pad", operand == 2)
+                     .Cases({"Range", "Resize", "Upsample"}, true)
+                     .Default(false);
+  if (setting)
+    return Setting;
+  bool vector = weights[weight].shape.size() == 1;
+  if (op == "Add" || op == "Sub")
+    return vector ? Bias : Elementwise;
+  if (op == "Mul" || op == "Div")
+    return vector ? Scale : Elementwise;
+  return Elementwise;
+}
+
+/// How many inputs each output of a contraction sums, as PyTorch counts.
+void RoleFinder::noteFan(const Node &node, size_t operand, const View &view) {
+  const auto &shape = weights[view.weight].shape;
+  Uses &use = uses[view.weight];
+  if (use.fanIn || shape.size() < 2)
+    return;
+  int64_t window = 1;
+  for (size_t d = 2; d < shape.size(); ++d)
+    window *= shape[d];
+  bool isMatrix = node.op == "Gemm" || node.op == "MatMul";
+  bool outputsFirst = true; // [outputs, inputs, window...]
+  if (isMatrix) {
+    bool flipped = view.swapped;
+    if (node.op == "Gemm" && intAttribute(node, operand ? "transB" : "transA"))
+      flipped = !flipped;
+    outputsFirst = (operand == 1) == flipped;
+    use.fanIn = shape[shape.size() - (outputsFirst ? 1 : 2)];
+    use.fanOut = shape[shape.size() - (outputsFirst ? 2 : 1)];
+    return;
+  }
+  if (node.op == "Conv" || node.op == "ConvTranspose") {
+    use.fanIn = shape[1] * window;
+    use.fanOut = shape[0] * window;
+    return;
+  }
+  use.fanIn = shape.back();
+  use.fanOut = shape[shape.size() - 2];
+}
+
+void RoleFinder::visit(const Node &node) {
+  for (auto [i, input] : llvm::enumerate(node.inputs)) {
+    auto found = views.find(input);
+    if (input.empty() || found == views.end())
+      continue;
+    llvm::SmallVector<View, 1> carried = found->second;
+    if (isView(node, i)) {
+      for (View &view : carried)
+        if (node.op == "Transpose")
+          view.swapped = !view.swapped;
+      for (const std::string &output : node.outputs)
+        if (!output.empty())
+          llvm::append_range(views[output], carried);
+      continue;
+    }
+    for (const View &view : carried) {
+      unsigned use = useOf(node, i, view.weight);
+      uses[view.weight].bits |= use;
+      if (use == Contraction)
+        noteFan(node, i, view);
+    }
+  }
+}
+
+void RoleFinder::run() {
+  for (auto [i, weight] : llvm::enumerate(weights))
+    views[weight.name].push_back({i, false});
+  for (const Node &node : graph.nodes)
+    visit(node);
+}
+
+static llvm::StringRef initFor(unsigned bits, llvm::StringRef name) {
+  if (bits & Embedding)
+    return "normal";
+  if (bits & Contraction)
+    return "kaiming";
+  if (bits & RunningVariance)
+    return "ones";
+  if (bits & RunningMean)
+    return "zeros";
+  if (bits & Scale)
+    return "ones";
+  if ((bits & Bias) || name.ends_with("bias"))
+    return "zeros";
+  return "normal";
+}
+
+llvm::StringMap<WeightRole>
+onnx_frontend::findWeightRoles(const Graph &graph,
+                               llvm::ArrayRef<WeightSource> weights,
+                               llvm::Regex *freeze) {
+  RoleFinder finder(graph, weights);
+  finder.run();
+  llvm::StringMap<WeightRole> roles;
+  for (auto [i, weight] : llvm::enumerate(weights)) {
+    const Uses &uses = finder.usesOf(i);
+    WeightRole role;
+    role.dtype = weight.dtype;
+    role.shape = weight.shape;
+    role.init = initFor(uses.bits, weight.name);
+    role.fanIn = uses.fanIn;
+    role.fanOut = uses.fanOut;
+    bool isNumber =
+        weight.shape.empty() && !(uses.bits & ~(Elementwise | Setting));
+    if (!isFloat(weight.dtype))
+      role.role = "";
+    else if (uses.bits & (RunningMean | RunningVariance))
+      role.role = "state";
+    else if (weight.hasValue && (uses.bits == Setting || isNumber))
+      role.role = "";
+    else if (freeze && freeze->match(weight.name))
+      role.role = "frozen";
+    else
+      role.role = "parameter";
+    roles[weight.name] = std::move(role);
+  }
+  return roles;
+}
