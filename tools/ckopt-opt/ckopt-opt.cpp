@@ -4,6 +4,8 @@
 #include "ckopt/Autodiff/Passes.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
 #include "ckopt/Fuse/Passes.h"
+#include "ckopt/MemoryPlan/Passes.h"
+#include "ckopt/Remat/Passes.h"
 #include "ckopt/Normalize/Passes.h"
 #include "ckopt/Reference/Folding.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -22,6 +24,8 @@ int main(int argc, char **argv) {
   ckopt::registerNormalizePasses();
   ckopt::registerAutodiffPasses();
   ckopt::registerFusePasses();
+  ckopt::registerMemoryPlanPasses();
+  ckopt::registerRematPasses();
   return mlir::asMainReturnCode(
       mlir::MlirOptMain(argc, argv, "ckopt optimizer driver\n", registry));
 }

@@ -1,0 +1,48 @@
+//===- MemoryPlan.h - one planned arena -------------------------*- C++ -*-===//
+//
+// Places every tensor of the step functions of a module in one arena, and
+// checks such a placement from the IR alone.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_MEMORYPLAN_MEMORYPLAN_H
+#define CKOPT_MEMORYPLAN_MEMORYPLAN_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace ckopt {
+
+/// On a function between `remat` and `plan-memory`: the kernel calls' offsets
+/// count from the first byte above the arguments, and this many bytes hold all
+/// results and workspaces.
+inline constexpr llvm::StringLiteral kPackedBytes = "ckopt.packed_bytes";
+
+/// Where the arguments of several functions lie.
+struct ArgumentRegion {
+  /// Offset of each function's arguments, in bytes from the arena's start; -1
+  /// for arguments that are no tensors.
+  llvm::SmallVector<llvm::SmallVector<int64_t>> offsets;
+  int64_t bytes = 0;
+};
+
+/// Arguments of one name are one tensor. Fails with an error where such
+/// arguments differ in type.
+mlir::FailureOr<ArgumentRegion>
+placeArguments(llvm::ArrayRef<mlir::func::FuncOp> functions);
+
+/// Places all functions in one arena and verifies the result. Offsets that
+/// `remat` left are kept; where there are none the results are packed now. May
+/// move makers of new states behind the last readers of the old ones.
+mlir::LogicalResult planMemory(llvm::ArrayRef<mlir::func::FuncOp> functions);
+
+/// Checks the offsets of a function from its IR alone; emits an error at the
+/// first call that breaks a rule.
+mlir::LogicalResult verifyArena(mlir::func::FuncOp function);
+
+/// Byte offset in the arena of a value of a placed function: an argument, a
+/// kernel call's result or a view of one.
+int64_t getArenaOffset(mlir::Value value);
+
+} // namespace ckopt
+
+#endif // CKOPT_MEMORYPLAN_MEMORYPLAN_H

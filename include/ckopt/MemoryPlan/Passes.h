@@ -1,0 +1,15 @@
+//===- Passes.h - passes of MemoryPlan ----------------------*- C++ -*-===//
+#ifndef CKOPT_MEMORYPLAN_PASSES_H
+#define CKOPT_MEMORYPLAN_PASSES_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+
+namespace ckopt {
+#define GEN_PASS_DECL
+#define GEN_PASS_REGISTRATION
+#include "ckopt/MemoryPlan/Passes.h.inc"
+} // namespace ckopt
+
+#endif // CKOPT_MEMORYPLAN_PASSES_H

@@ -1,0 +1,92 @@
+//===- Remat.h - order and recomputation under a budget ---------*- C++ -*-===//
+//
+// Planning a function and applying the plan are apart: `ckopt plan` stops after
+// the first. All decisions are the planner's.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_REMAT_REMAT_H
+#define CKOPT_REMAT_REMAT_H
+
+#include "ckopt/Analysis/PlanningProblem.h"
+#include "ckopt/Planner/Solve.h"
+#include "ckopt/Support/ByteSize.h"
+#include "ckopt/Support/ExitCodes.h"
+#include "llvm/Support/JSON.h"
+
+namespace ckopt {
+
+struct RematOptions {
+  MemoryBudget budget;
+  std::string strategy = "auto";
+  double timeLimitSeconds = 60;
+  double effort = 1;
+  /// Bytes of the arena that other functions' arguments take.
+  int64_t reservedBytes = 0;
+};
+
+/// A plan of one function and what is known around it. All byte counts are of
+/// the whole arena: arguments, reserved bytes, results and workspaces.
+struct RematPlan {
+  PlanningProblem problem;
+  planner::Result result;
+  /// Arena without recomputation and without a budget.
+  int64_t fullArena = 0;
+  /// Part of it that no plan can reduce: arguments and reserved bytes.
+  int64_t fixedBytes = 0;
+  /// The budget in bytes; INT64_MAX: none.
+  int64_t budgetBytes = 0;
+  /// Seconds of the function without recomputation.
+  double baseCost = 0;
+  /// Arena and load of the plan.
+  int64_t arena = 0, load = 0;
+
+  /// Steps that run an op again.
+  int64_t recomputedSteps() const {
+    return int64_t(result.plan.steps.size()) -
+           int64_t(problem.graph.nodes.size());
+  }
+  /// Expected time over that without recomputation, less one.
+  double overhead() const {
+    return baseCost > 0 ? result.plan.cost / baseCost - 1 : 0;
+  }
+};
+
+/// Plans a function; the IR stays as it is. Failure: the function cannot be
+/// planned at all or the planner has a defect (errors were emitted). A budget
+/// that is too small is no failure: `result.hasPlan()` is false then.
+mlir::FailureOr<RematPlan> planRemat(mlir::func::FuncOp function,
+                                     const RematOptions &options,
+                                     CostModel &costs);
+
+/// Emits the error for a budget that no plan was found for. Returns the exit
+/// code that fits (infeasible, or no plan found in time).
+ExitCode emitNoPlan(mlir::func::FuncOp function, const RematPlan &plan);
+
+/// The same as text for tools: one paragraph, no trailing line end.
+std::string describeNoPlan(llvm::StringRef function, const RematPlan &plan);
+
+/// Rewrites the function to the plan's steps; records it in `ckopt.plan`.
+/// `remarks`: emits one for each op that runs again.
+void applyRemat(mlir::func::FuncOp function, const RematPlan &plan,
+                bool remarks = false);
+
+/// The figures of a plan as members of the current JSON object.
+void writePlanFigures(llvm::json::OStream &json, const RematPlan &plan);
+
+/// Bytes of arguments that other functions of the same arena take and
+/// `function` does not.
+mlir::FailureOr<int64_t>
+getReservedBytes(mlir::func::FuncOp function,
+                 llvm::ArrayRef<mlir::func::FuncOp> functions);
+
+/// Plans and applies all functions under one budget: the first (@step if there
+/// is one) resolves it, the others get the same bytes. Emits errors. `plans`
+/// receives one plan a function, in the order of `functions`. Returns ExitOk,
+/// or the exit code of the first failure.
+ExitCode runRemat(llvm::ArrayRef<mlir::func::FuncOp> functions,
+                  const RematOptions &options, bool remarks,
+                  std::vector<RematPlan> &plans);
+
+} // namespace ckopt
+
+#endif // CKOPT_REMAT_REMAT_H

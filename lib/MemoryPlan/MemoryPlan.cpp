@@ -1,0 +1,273 @@
+//===- MemoryPlan.cpp - one planned arena ---------------------------------===//
+//
+// Problem: give each tensor of one or several functions an offset in one arena
+// as small as possible.
+// Method: what the functions share (arguments, all alive all the time) lies at
+// the bottom, sorted by role, so the functions see the same parameters; above
+// it, each function's results and workspaces are packed by the planner, or keep
+// the places that `remat` found when it held the arena within the budget.
+// Guarantee: verifyArena holds, or an error is emitted. Deterministic.
+// Complexity: that of packing; the rest is linear.
+//
+//===----------------------------------------------------------------------===//
+#include "ckopt/MemoryPlan/MemoryPlan.h"
+#include "ckopt/Analysis/PlanningProblem.h"
+#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "ckopt/Planner/Packing.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringSwitch.h"
+
+using namespace mlir;
+using namespace ckopt;
+
+/// What is kept between steps comes first, then what is fed.
+static int roleRank(StringRef role) {
+  return llvm::StringSwitch<int>(role)
+      .Case(roles::kParameter, 0)
+      .Case(roles::kFrozen, 1)
+      .Case(roles::kState, 2)
+      .Case(roles::kOptimizerState, 3)
+      .Case(roles::kConstant, 4)
+      .Case(roles::kSeed, 5)
+      .Case(roles::kStep, 6)
+      .Case(roles::kLearningRate, 7)
+      .Case(roles::kInput, 8)
+      .Case(roles::kTarget, 9)
+      .Default(10);
+}
+
+namespace {
+/// One tensor that one or several functions take.
+struct SharedArgument {
+  int rank = 0;
+  Type type;
+  int64_t bytes = 0;
+  int64_t offset = -1;
+};
+} // namespace
+
+/// Arguments without a name are their function's own.
+static std::string argumentKey(func::FuncOp function, unsigned index) {
+  if (auto name = function.getArgAttrOfType<StringAttr>(index, attrs::kName))
+    return "name:" + name.str();
+  return ("own:" + function.getSymName() + ":" + Twine(index)).str();
+}
+
+FailureOr<ArgumentRegion>
+ckopt::placeArguments(ArrayRef<func::FuncOp> functions) {
+  llvm::MapVector<std::string, SharedArgument, llvm::StringMap<unsigned>>
+      shared;
+  for (func::FuncOp function : functions)
+    for (auto [i, type] : llvm::enumerate(function.getArgumentTypes())) {
+      if (!isa<TensorType>(type))
+        continue;
+      SharedArgument &entry = shared[argumentKey(function, i)];
+      auto role = function.getArgAttrOfType<StringAttr>(i, attrs::kRole);
+      if (!entry.type) {
+        entry.type = type;
+        entry.rank = roleRank(role ? role.getValue() : "");
+        entry.bytes = getStorageBytes(type);
+      } else if (entry.type != type) {
+        return function.emitError()
+               << "argument " << i << " ("
+               << getValueName(function.getArgument(i)) << ") has type " << type
+               << " here and " << entry.type << " in another function of the "
+               << "same arena; they must agree";
+      }
+    }
+  ArgumentRegion region;
+  SmallVector<SharedArgument *> order;
+  for (auto &[key, entry] : shared)
+    order.push_back(&entry);
+  auto ranked = llvm::to_vector(llvm::seq<size_t>(0, order.size()));
+  llvm::sort(ranked, [&](size_t a, size_t b) {
+    return std::pair(order[a]->rank, a) < std::pair(order[b]->rank, b);
+  });
+  for (size_t i : ranked) {
+    order[i]->offset = region.bytes;
+    region.bytes += planner::alignTo(order[i]->bytes, kArenaAlignment);
+  }
+  for (func::FuncOp function : functions) {
+    auto &offsets = region.offsets.emplace_back();
+    for (auto [i, type] : llvm::enumerate(function.getArgumentTypes()))
+      offsets.push_back(
+          isa<TensorType>(type) ? shared[argumentKey(function, i)].offset : -1);
+  }
+  return region;
+}
+
+namespace {
+
+/// Places one function above the arguments.
+class FunctionPlacer {
+public:
+  FunctionPlacer(func::FuncOp function, ArrayRef<int64_t> argumentOffsets,
+                 int64_t argumentBytes)
+      : function(function), argumentOffsets(argumentOffsets),
+        argumentBytes(argumentBytes) {}
+  /// Bytes above the arguments.
+  FailureOr<int64_t> run();
+
+private:
+  LogicalResult check();
+  int64_t pack();
+  void setOffsets();
+
+  func::FuncOp function;
+  ArrayRef<int64_t> argumentOffsets;
+  int64_t argumentBytes;
+  PlanningProblem problem;
+  /// For each storage: bytes from the first byte above the arguments.
+  SmallVector<int64_t> offset;
+  SmallVector<int64_t> workspaceOffset;
+};
+
+} // namespace
+
+/// Names every op that has no place in a planned step.
+LogicalResult FunctionPlacer::check() {
+  LogicalResult result = success();
+  for (Operation &op : function.front().without_terminator()) {
+    if (isa<KernelCallOp, ReshapeOp>(op))
+      continue;
+    result = op.emitError() << "has no kernel; plan-memory places kernel "
+                               "calls and views only (run fuse first)";
+  }
+  return result;
+}
+
+/// Finds offset and workspaceOffset; returns the bytes that they need.
+int64_t FunctionPlacer::pack() {
+  size_t numNodes = problem.ops.size();
+  offset.assign(problem.graph.values.size(), 0);
+  workspaceOffset.assign(numNodes, 0);
+  auto packed = function->getAttrOfType<IntegerAttr>(kPackedBytes);
+  bool kept = packed && llvm::all_of(problem.ops, [](Operation *op) {
+                return bool(cast<KernelCallOp>(op).getOffsets());
+              });
+  if (kept) {
+    for (auto [i, op] : llvm::enumerate(problem.ops)) {
+      auto call = cast<KernelCallOp>(op);
+      for (auto [r, result] : llvm::enumerate(call.getOuts()))
+        offset[problem.storage.lookup(result)] = (*call.getOffsets())[r];
+      workspaceOffset[i] = call.getWorkspaceOffset().value_or(0);
+    }
+    return packed.getInt();
+  }
+  planner::Plan plan;
+  for (size_t i = 0; i < numNodes; ++i)
+    plan.steps.push_back(planner::NodeId(i));
+  planner::packPlan(problem.graph, plan, /*holdsAll=*/false);
+  for (size_t i = 0; i < numNodes; ++i) {
+    const planner::Node &node = problem.graph.nodes[i];
+    for (auto [k, value] : llvm::enumerate(node.outputs))
+      offset[value] = plan.offsets[i][k];
+    if (node.workspace)
+      workspaceOffset[i] = plan.offsets[i].back();
+  }
+  return plan.arena;
+}
+
+void FunctionPlacer::setOffsets() {
+  Builder builder(function.getContext());
+  for (auto [i, at] : llvm::enumerate(argumentOffsets))
+    if (at >= 0)
+      function.setArgAttr(i, attrs::kOffset, builder.getI64IntegerAttr(at));
+  // Storage of arguments, by number.
+  DenseMap<planner::ValueId, int64_t> argumentAt;
+  for (auto [i, storage] : llvm::enumerate(problem.arguments))
+    if (storage >= 0)
+      argumentAt[storage] = argumentOffsets[i];
+  for (auto [i, op] : llvm::enumerate(problem.ops)) {
+    auto call = cast<KernelCallOp>(op);
+    SmallVector<int64_t> offsets;
+    for (Value result : call.getOuts()) {
+      planner::ValueId storage = problem.storage.lookup(result);
+      auto argument = argumentAt.find(storage);
+      offsets.push_back(argument != argumentAt.end()
+                            ? argument->second
+                            : argumentBytes + offset[storage]);
+    }
+    call.setOffsets(offsets);
+    if (call.getWorkspace())
+      call.setWorkspaceOffset(argumentBytes + workspaceOffset[i]);
+    else
+      call.removeWorkspaceOffsetAttr();
+  }
+  function->removeAttr(kPackedBytes);
+}
+
+/// Puts the kernel calls in the given order, each view before its first reader.
+static void reorder(func::FuncOp function, ArrayRef<Operation *> order) {
+  Block &block = function.front();
+  Operation *terminator = block.getTerminator();
+  llvm::SmallDenseSet<Operation *> placed;
+  auto placeViews = [&](auto &&self, Operation *op) -> void {
+    for (Value operand : op->getOperands())
+      if (Operation *view = operand.getDefiningOp();
+          view && isView(view) && placed.insert(view).second) {
+        self(self, view);
+        view->moveBefore(terminator);
+      }
+  };
+  for (Operation *op : order) {
+    placeViews(placeViews, op);
+    op->moveBefore(terminator);
+  }
+  placeViews(placeViews, terminator);
+  // Views that nobody reads are left in front.
+  for (Operation &op : llvm::make_early_inc_range(block))
+    if (isView(&op) && op.use_empty())
+      op.erase();
+}
+
+FailureOr<int64_t> FunctionPlacer::run() {
+  if (failed(check()))
+    return failure();
+  CostModel costs;
+  FailureOr<PlanningProblem> built = buildProblem(function, costs);
+  if (failed(built))
+    return failure();
+  problem = std::move(*built);
+  reorder(function, problem.ops);
+  int64_t bytes = pack();
+  setOffsets();
+  return bytes;
+}
+
+LogicalResult ckopt::planMemory(ArrayRef<func::FuncOp> functions) {
+  FailureOr<ArgumentRegion> region = placeArguments(functions);
+  if (failed(region))
+    return failure();
+  int64_t above = 0;
+  for (auto [function, offsets] : llvm::zip(functions, region->offsets)) {
+    FailureOr<int64_t> bytes =
+        FunctionPlacer(function, offsets, region->bytes).run();
+    if (failed(bytes))
+      return failure();
+    above = std::max(above, *bytes);
+  }
+  int64_t arena = planner::alignTo(region->bytes + above, kArenaAlignment);
+  for (func::FuncOp function : functions) {
+    function->setAttr(
+        attrs::kArenaBytes,
+        IntegerAttr::get(IntegerType::get(function.getContext(), 64), arena));
+    if (failed(verifyArena(function)))
+      return failure();
+  }
+  return success();
+}
+
+int64_t ckopt::getArenaOffset(Value value) {
+  value = getViewBase(value);
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    auto function = cast<func::FuncOp>(argument.getOwner()->getParentOp());
+    auto offset = function.getArgAttrOfType<IntegerAttr>(
+        argument.getArgNumber(), attrs::kOffset);
+    assert(offset && "function is not placed");
+    return offset.getInt();
+  }
+  auto call = cast<KernelCallOp>(value.getDefiningOp());
+  assert(call.getOffsets() && "function is not placed");
+  return (*call.getOffsets())[cast<OpResult>(value).getResultNumber()];
+}

@@ -1,0 +1,207 @@
+//===- Apply.cpp - a function rewritten to a plan -------------------------===//
+//
+// Problem: make the IR follow a sequence of (re)executions.
+// Method: walk the plan's steps; an op's first run moves it, every further run
+// clones it; operands are those copies that were made last; views are made
+// again for each copy that is read through them. Clones of our kernel calls
+// differ in `clone`. Clones of other ops read one operand through a barrier: no
+// pattern looks through it, so that neither CSE nor canonicalization can take
+// the clone for its original.
+// Guarantee: every op reads what it read before, in bits, since clones are the
+// same op on the same values. Complexity: O(steps and their operands).
+//
+//===----------------------------------------------------------------------===//
+#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "ckopt/MemoryPlan/MemoryPlan.h"
+#include "ckopt/Remat/Remat.h"
+
+#include <limits>
+
+using namespace mlir;
+using namespace ckopt;
+
+namespace {
+
+class PlanApplier {
+public:
+  PlanApplier(func::FuncOp function, const RematPlan &plan)
+      : function(function), plan(plan), block(&function.front()),
+        builder(block->getTerminator()) {}
+  void run(bool remarks);
+
+private:
+  /// The copy of `value` (an original) that was made last.
+  Value latest(Value value);
+  /// What `value` is a copy of.
+  Value original(Value value) const {
+    auto found = originals.find(value);
+    return found == originals.end() ? value : found->second;
+  }
+  void setOperands(Operation *op);
+  Operation *addClone(Operation *op);
+  void setOffsets(KernelCallOp call, size_t step);
+  void moveFreeOpsUp();
+  void record();
+
+  func::FuncOp function;
+  const RematPlan &plan;
+  Block *block;
+  OpBuilder builder;
+  DenseMap<Value, Value> copies;    ///< original -> latest copy
+  DenseMap<Value, Value> originals; ///< copy -> original
+  /// For a view: the copy of its operand that it was last made for.
+  DenseMap<Value, Value> viewedCopy;
+  int64_t clones = 0;
+};
+
+} // namespace
+
+Value PlanApplier::latest(Value value) {
+  value = original(value);
+  Operation *op = value.getDefiningOp();
+  if (!op || op->getBlock() != block || isFree(op))
+    return value;
+  if (isView(op)) {
+    Value input = latest(op->getOperand(0));
+    Value &made = copies[value];
+    if (!made || viewedCopy.lookup(value) != input) {
+      Operation *view = builder.clone(*op);
+      view->setOperand(0, input);
+      made = view->getResult(0);
+      originals[made] = value;
+      viewedCopy[value] = input;
+    }
+    return made;
+  }
+  Value copy = copies.lookup(value);
+  return copy ? copy : value;
+}
+
+/// Points the operands (and those of nested ops) at the latest copies.
+void PlanApplier::setOperands(Operation *op) {
+  op->walk([&](Operation *inner) {
+    for (OpOperand &operand : inner->getOpOperands())
+      if (operand.get().getParentBlock() == block)
+        operand.set(latest(operand.get()));
+  });
+}
+
+Operation *PlanApplier::addClone(Operation *op) {
+  int64_t number = ++clones;
+  Operation *clone = op->clone();
+  setOperands(clone);
+  if (auto call = dyn_cast<KernelCallOp>(clone)) {
+    call.setClone(number);
+  } else {
+    clone->setAttr(attrs::kClone, builder.getI64IntegerAttr(number));
+    if (clone->getNumOperands()) {
+      Value operand = clone->getOperand(0);
+      auto barrier =
+          BarrierOp::create(builder, clone->getLoc(), operand.getType(),
+                            operand, builder.getI64IntegerAttr(number));
+      clone->setOperand(0, barrier.getOutput());
+      // A later clone of this op reads the operand, not the barrier.
+      originals[barrier.getOutput()] = original(operand);
+    }
+  }
+  builder.insert(clone);
+  for (auto [copy, value] : llvm::zip(clone->getResults(), op->getResults())) {
+    copies[value] = copy;
+    originals[copy] = value;
+  }
+  return clone;
+}
+
+/// Offsets as the planner packed them, from the first byte above the arguments.
+void PlanApplier::setOffsets(KernelCallOp call, size_t step) {
+  const planner::Plan &found = plan.result.plan;
+  const planner::Node &node = plan.problem.graph.nodes[found.steps[step]];
+  ArrayRef<int64_t> packed = found.offsets[step];
+  Operation *source = plan.problem.ops[found.steps[step]];
+  SmallVector<int64_t> offsets;
+  for (Value result : source->getResults()) {
+    // New states lie in their argument's bytes; plan-memory fills them in.
+    planner::ValueId storage = plan.problem.storage.lookup(result);
+    const auto *output = llvm::find(ArrayRef(node.outputs), storage);
+    size_t index = output - ArrayRef(node.outputs).begin();
+    offsets.push_back(index < node.outputs.size() ? packed[index] : 0);
+  }
+  call.setOffsets(offsets);
+  if (node.workspace)
+    call.setWorkspaceOffset(packed.back());
+}
+
+/// Constants come first, in their order; they take no part in the plan.
+void PlanApplier::moveFreeOpsUp() {
+  Operation *last = nullptr;
+  for (Operation &op : llvm::make_early_inc_range(block->without_terminator()))
+    if (isFree(&op)) {
+      if (last)
+        op.moveAfter(last);
+      else
+        op.moveBefore(block, block->begin());
+      last = &op;
+    }
+}
+
+void PlanApplier::record() {
+  const planner::Plan &found = plan.result.plan;
+  NamedAttrList list;
+  if (plan.budgetBytes != std::numeric_limits<int64_t>::max())
+    list.set("budget", builder.getI64IntegerAttr(plan.budgetBytes));
+  list.set("arena", builder.getI64IntegerAttr(plan.arena));
+  list.set("full_arena", builder.getI64IntegerAttr(plan.fullArena));
+  list.set("load", builder.getI64IntegerAttr(plan.load));
+  list.set("seconds", builder.getF64FloatAttr(found.cost));
+  list.set("base_seconds", builder.getF64FloatAttr(plan.baseCost));
+  list.set("lower_bound", builder.getF64FloatAttr(found.lowerBound));
+  list.set("recomputed", builder.getI64IntegerAttr(plan.recomputedSteps()));
+  list.set("status", builder.getStringAttr(found.status));
+  function->setAttr("ckopt.plan", list.getDictionary(builder.getContext()));
+}
+
+void PlanApplier::run(bool remarks) {
+  const planner::Plan &found = plan.result.plan;
+  moveFreeOpsUp();
+  SmallVector<Operation *> oldViews;
+  for (Operation &op : *block)
+    if (isView(&op))
+      oldViews.push_back(&op);
+  bool allCalls = llvm::all_of(
+      plan.problem.ops, [](Operation *op) { return isa<KernelCallOp>(op); });
+  bool packed = allCalls && found.offsets.size() == found.steps.size();
+  SmallVector<bool> ran(plan.problem.ops.size());
+  SmallVector<unsigned> again(plan.problem.ops.size());
+  for (auto [step, node] : llvm::enumerate(found.steps)) {
+    Operation *op = plan.problem.ops[node];
+    if (!ran[node]) {
+      ran[node] = true;
+      setOperands(op);
+      op->moveBefore(block->getTerminator());
+    } else {
+      ++again[node];
+      op = addClone(op);
+    }
+    if (packed)
+      setOffsets(cast<KernelCallOp>(op), step);
+  }
+  setOperands(block->getTerminator());
+  for (Operation *view : llvm::reverse(oldViews))
+    if (view->use_empty())
+      view->erase();
+  if (packed)
+    function->setAttr(kPackedBytes, builder.getI64IntegerAttr(found.arena));
+  record();
+  if (!remarks)
+    return;
+  for (auto [node, count] : llvm::enumerate(again))
+    if (count)
+      plan.problem.ops[node]->emitRemark()
+          << "computed " << count + 1
+          << " times: " << plan.problem.graph.nodes[node].name;
+}
+
+void ckopt::applyRemat(func::FuncOp function, const RematPlan &plan,
+                       bool remarks) {
+  PlanApplier(function, plan).run(remarks);
+}

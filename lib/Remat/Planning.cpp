@@ -1,0 +1,204 @@
+//===- Planning.cpp - from a budget to a plan -----------------------------===//
+//
+// Problem: turn a budget as people write it into one for the planner, and the
+// planner's answer into one for people.
+// Method: the arguments lie outside of what is packed (plan-memory puts them at
+// the arena's start) and count in full; a relative budget is resolved against
+// the arena of the plan without a budget.
+// Guarantee: a plan that is returned was verified and fits the budget.
+//
+//===----------------------------------------------------------------------===//
+#include "ckopt/MemoryPlan/MemoryPlan.h"
+#include "ckopt/Planner/Verifier.h"
+#include "ckopt/Remat/Remat.h"
+
+#include <limits>
+
+using namespace mlir;
+using namespace ckopt;
+
+/// Tensors named in an error.
+static constexpr size_t maxNamed = 8;
+static constexpr int64_t unlimited = std::numeric_limits<int64_t>::max();
+
+/// The planner's options without a budget.
+static planner::Options plannerOptions(const RematOptions &options) {
+  planner::Options result;
+  result.strategy = options.strategy;
+  result.timeLimitSeconds = options.timeLimitSeconds;
+  result.effort = options.effort;
+  result.pack = true;
+  result.arenaHoldsAll = false;
+  return result;
+}
+
+/// A defect of the planner or an option that it does not know.
+static LogicalResult checkResult(func::FuncOp function,
+                                 const planner::Result &result) {
+  if (result.status != planner::Status::Error)
+    return success();
+  return function.emitError()
+         << (result.internalError ? "internal error: " : "")
+         << "planning failed: " << result.message;
+}
+
+FailureOr<RematPlan> ckopt::planRemat(func::FuncOp function,
+                                      const RematOptions &options,
+                                      CostModel &costs) {
+  FailureOr<PlanningProblem> problem = buildProblem(function, costs);
+  if (failed(problem))
+    return failure();
+  RematPlan plan;
+  plan.problem = std::move(*problem);
+  planner::Graph &graph = plan.problem.graph;
+  // Arguments lie at aligned places: count what they take.
+  for (planner::Value &value : graph.values)
+    if (value.kind == planner::ValueKind::Persistent)
+      value.bytes = planner::alignTo(value.bytes, kArenaAlignment);
+  plan.fixedBytes = plan.problem.argumentBytes + options.reservedBytes;
+  plan.baseCost = planner::baseCost(graph);
+
+  planner::BudgetPlanner solver(graph);
+  planner::Options request = plannerOptions(options);
+  auto total = [&](const planner::Plan &found) {
+    return plan.fixedBytes + found.arena;
+  };
+  plan.result = solver.solve(request);
+  if (failed(checkResult(function, plan.result)))
+    return failure();
+  plan.fullArena = total(plan.result.plan);
+  plan.budgetBytes = unlimited;
+  using Kind = MemoryBudget::Kind;
+  if (options.budget.kind == Kind::Minimum) {
+    plan.result = solver.minimize(request);
+    plan.budgetBytes = plan.result.plan.minimumBudget + options.reservedBytes;
+  } else if (options.budget.kind != Kind::Unlimited) {
+    plan.budgetBytes = options.budget.resolve(plan.fullArena, plan.fixedBytes);
+    // A plan without recomputation that fits is the cheapest there is.
+    if (plan.budgetBytes < plan.fullArena) {
+      request.budget =
+          std::max<int64_t>(plan.budgetBytes - options.reservedBytes, 1);
+      plan.result = solver.solve(request);
+    }
+  }
+  if (failed(checkResult(function, plan.result)))
+    return failure();
+  if (!plan.result.hasPlan())
+    return plan;
+  const planner::Plan &found = plan.result.plan;
+  int64_t limit = plan.budgetBytes == unlimited
+                      ? 0
+                      : plan.budgetBytes - options.reservedBytes;
+  if (std::string wrong = planner::verify(graph, found, limit);
+      !wrong.empty()) {
+    function.emitError() << "internal error: the plan is not valid: " << wrong;
+    return failure();
+  }
+  plan.arena = total(found);
+  plan.load = found.peak + options.reservedBytes;
+  return plan;
+}
+
+std::string ckopt::describeNoPlan(StringRef name, const RematPlan &plan) {
+  const planner::Result &result = plan.result;
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  int64_t reserved = plan.fixedBytes - plan.problem.argumentBytes;
+  os << "no plan of @" << name << " fits the budget of "
+     << formatBytesExact(plan.budgetBytes);
+  if (result.status == planner::Status::Unknown)
+    os << " (none was found; it is not proven that there is none)";
+  if (result.plan.minimumBudget > 0)
+    os << "; the smallest budget found feasible is "
+       << formatBytesExact(result.plan.minimumBudget + reserved);
+  os << "; no plan needs less than "
+     << formatBytesExact(result.plan.provenMinimum + reserved) << " (proven)";
+  os << "; arguments alone take " << formatBytesExact(plan.fixedBytes);
+  if (!result.aliveAtPeak.empty()) {
+    os << "; alive at the peak:";
+    size_t named = 0;
+    for (const planner::PeakEntry &entry : result.aliveAtPeak) {
+      if (++named > maxNamed) {
+        os << " and " << result.aliveAtPeak.size() - maxNamed << " more";
+        break;
+      }
+      os << (named == 1 ? " " : ", ")
+         << (entry.value < 0 ? "workspace of " : "") << entry.name << " ("
+         << formatBytes(entry.bytes) << ")";
+    }
+  }
+  return text;
+}
+
+ExitCode ckopt::emitNoPlan(func::FuncOp function, const RematPlan &plan) {
+  function.emitError() << describeNoPlan(function.getSymName(), plan);
+  return plan.result.status == planner::Status::Infeasible ||
+                 plan.result.plan.minimumBudget > 0
+             ? ExitInfeasible
+             : ExitNoPlanFound;
+}
+
+void ckopt::writePlanFigures(llvm::json::OStream &json, const RematPlan &plan) {
+  const planner::Plan &found = plan.result.plan;
+  if (plan.budgetBytes != unlimited)
+    json.attribute("budget_bytes", plan.budgetBytes);
+  json.attribute("full_arena_bytes", plan.fullArena);
+  json.attribute("argument_bytes", plan.fixedBytes);
+  json.attribute("planned_peak_bytes", plan.arena);
+  json.attribute("load_bytes", plan.load);
+  json.attribute("steps", int64_t(found.steps.size()));
+  json.attribute("recomputed_steps", plan.recomputedSteps());
+  json.attribute("base_seconds", plan.baseCost);
+  json.attribute("seconds", found.cost);
+  json.attribute("lower_bound_seconds", found.lowerBound);
+  json.attribute("status", found.status);
+  json.attribute("strategy", plan.result.strategy);
+}
+
+FailureOr<int64_t> ckopt::getReservedBytes(func::FuncOp function,
+                                           ArrayRef<func::FuncOp> functions) {
+  FailureOr<ArgumentRegion> all = placeArguments(functions);
+  FailureOr<ArgumentRegion> own = placeArguments(function);
+  if (failed(all) || failed(own))
+    return failure();
+  return all->bytes - own->bytes;
+}
+
+ExitCode ckopt::runRemat(ArrayRef<func::FuncOp> functions,
+                         const RematOptions &options, bool remarks,
+                         std::vector<RematPlan> &plans) {
+  if (functions.empty())
+    return ExitOk;
+  size_t first = 0;
+  for (auto [i, function] : llvm::enumerate(functions))
+    if (func::FuncOp(function).getSymName() == "step")
+      first = i;
+  SmallVector<size_t> order{first};
+  for (size_t i = 0; i < functions.size(); ++i)
+    if (i != first)
+      order.push_back(i);
+  plans.clear();
+  plans.resize(functions.size());
+  CostModel costs;
+  RematOptions current = options;
+  for (size_t i : order) {
+    func::FuncOp function = functions[i];
+    FailureOr<int64_t> reserved = getReservedBytes(function, functions);
+    if (failed(reserved))
+      return ExitInputError;
+    current.reservedBytes = *reserved;
+    FailureOr<RematPlan> plan = planRemat(function, current, costs);
+    if (failed(plan))
+      return ExitInputError;
+    plans[i] = std::move(*plan);
+    if (!plans[i].result.hasPlan())
+      return emitNoPlan(function, plans[i]);
+    if (i == first && plans[i].budgetBytes != unlimited) {
+      current.budget.kind = MemoryBudget::Kind::Bytes;
+      current.budget.bytes = std::max(plans[i].budgetBytes, plans[i].arena);
+    }
+  }
+  for (auto [function, plan] : llvm::zip(functions, plans))
+    applyRemat(function, plan, remarks);
+  return ExitOk;
+}
