@@ -312,6 +312,7 @@ LogicalResult GraphImporter::run() {
   importNodes();
   if (failed || mlir::failed(collectResults()))
     return failure();
+  recordShapes(); // before dead values go
   SmallVector<Value> returned;
   for (auto &[name, value] : results)
     returned.push_back(value);
@@ -326,11 +327,9 @@ LogicalResult GraphImporter::run() {
   return success();
 }
 
-llvm::StringMap<SmallVector<int64_t>> GraphImporter::shapes() const {
-  llvm::StringMap<SmallVector<int64_t>> all;
+void GraphImporter::recordShapes() {
   for (const auto &entry : values)
     if (entry.second)
-      all[entry.first()] = SmallVector<int64_t>(
+      shapes[entry.first()] = SmallVector<int64_t>(
           cast<RankedTensorType>(entry.second.getType()).getShape());
-  return all;
 }

@@ -43,7 +43,7 @@ public:
   mlir::LogicalResult run();
 
   /// Shapes of all values by ONNX name, after `run`.
-  llvm::StringMap<llvm::SmallVector<int64_t>> shapes() const;
+  llvm::StringMap<llvm::SmallVector<int64_t>> shapes;
   /// Some node needs what ckopt does not have (rather than being wrong).
   bool sawUnsupported = false;
 
@@ -91,6 +91,7 @@ private:
 
   void createArguments();
   void importNodes();
+  void recordShapes();
   mlir::LogicalResult collectResults();
   void setDictionaries();
   /// Finish.cpp: dead code, large constants, unused weights.

@@ -254,7 +254,7 @@ ModelImporter::import(BatchScaling *scaling, BatchScaling::Shapes *shapes) {
     done = importer.run();
     unsupported = importer.sawUnsupported;
     if (succeeded(done) && shapes)
-      *shapes = importer.shapes();
+      *shapes = std::move(importer.shapes);
     if (succeeded(done))
       done = verify(*result.module);
   }
