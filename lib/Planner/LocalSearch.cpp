@@ -156,7 +156,9 @@ void Annealer::removeDead(NodeId of, int32_t slot, int depth) {
       continue;
     int32_t made = sequence.makes(v)[copy];
     if (made < 0 || sequence.runs(problem.producer[v]).size() < 2 ||
-        !isDeadRun(made) || !sequence.mayRemove(made))
+        !isDeadRun(made) || !sequence.mayRemove(made) ||
+        (context.fixedOrder &&
+         made == sequence.runs(problem.producer[v]).front()))
       continue;
     NodeId maker = sequence.at(made);
     remove(made);
@@ -170,7 +172,7 @@ bool Annealer::proposeRemove() {
   NodeId n = multi[random.below(int32_t(multi.size()))];
   const std::vector<int32_t> &runs = sequence.runs(n);
   int32_t slot = runs[random.below(int32_t(runs.size()))];
-  if (!sequence.mayRemove(slot))
+  if (!sequence.mayRemove(slot) || (context.fixedOrder && slot == runs.front()))
     return false;
   remove(slot);
   removeDead(n, slot, 0);
@@ -308,8 +310,11 @@ bool Annealer::proposeMove() {
       low = std::max({low, sequence.makes(v)[copy], sequence.lastOf(v, copy)});
   }
   if (first) {
+    // What overwrites a value follows all runs that read it.
+    bool writes = !problem.graph.nodes[n].mutates.empty();
     for (NodeId p : problem.preds[n])
-      low = std::max(low, sequence.runs(p).front());
+      low = std::max(low, writes ? sequence.runs(p).back()
+                                 : sequence.runs(p).front());
     for (NodeId s : problem.succs[n])
       high = std::min(high, sequence.runs(s).front());
   }

@@ -280,8 +280,11 @@ Result BudgetPlanner::Impl::failure(Archive &store, const Options &options,
     small.strategy = "auto";
     minimize(small);
   }
-  Result result;
   const Entry *least = smallest(store);
+  bool automatic = options.strategy == "auto";
+  if (automatic && least->size <= options.budget)
+    return answer(*bestWithin(store, options.budget), options, options.budget);
+  Result result;
   Plan &plan = result.plan;
   plan.provenMinimum = proven;
   plan.minimumBudget = least->size;
@@ -289,12 +292,21 @@ Result BudgetPlanner::Impl::failure(Archive &store, const Options &options,
   bool infeasible = proven > options.budget;
   result.status = infeasible ? Status::Infeasible : Status::Unknown;
   plan.status = infeasible ? "infeasible" : "unknown";
-  result.message =
-      (infeasible ? "no plan fits a budget of "
-                  : "no plan found for a budget of ") +
-      std::to_string(options.budget) + " bytes; the smallest budget found is " +
-      std::to_string(least->size) + " bytes, and no plan needs less than " +
-      std::to_string(proven);
+  std::string smallestFound = std::to_string(least->size) +
+                              " bytes, and no plan needs less than " +
+                              std::to_string(proven);
+  std::string asked =
+      " for a budget of " + std::to_string(options.budget) + " bytes";
+  if (infeasible)
+    result.message = "no plan exists" + asked;
+  else if (automatic)
+    result.message = "no plan found" + asked;
+  else
+    result.message =
+        "strategy '" + options.strategy + "' found no plan" + asked;
+  result.message += "; the smallest budget found" +
+                    std::string(automatic ? "" : " by all strategies") +
+                    " is " + smallestFound;
   Simulation simulation = simulate(*problem, least->plan.steps, false);
   result.aliveAtPeak =
       aliveAt(graph, least->plan.steps, simulation, simulation.peakStep);

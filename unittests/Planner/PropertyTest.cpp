@@ -1,0 +1,212 @@
+//===- PropertyTest.cpp - what holds for every plan -----------------------===//
+#include "TestGraphs.h"
+#include "ckopt/Planner/Bounds.h"
+#include "ckopt/Planner/GraphJson.h"
+#include "ckopt/Planner/Simulator.h"
+#include "ckopt/Planner/Verifier.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <numeric>
+#include <sstream>
+
+using namespace ckopt::planner;
+using namespace ckopt::planner::test;
+
+namespace {
+
+Options optionsFor(int64_t budget, bool pack = true) {
+  Options options;
+  options.budget = budget;
+  options.pack = pack;
+  options.effort = 0.02;
+  return options;
+}
+
+int64_t programPeak(const Graph &graph) {
+  std::vector<NodeId> order(graph.nodes.size());
+  std::iota(order.begin(), order.end(), 0);
+  return simulate(graph, order).peak;
+}
+
+/// Every strategy's plan on graphs with everything that the format has is
+/// verified, within the budget, and not better than the bounds.
+TEST(Planner, EveryStrategyGivesValidPlans) {
+  int plans = 0;
+  for (uint64_t seed = 0; seed < 24; ++seed) {
+    Graph graph = randomGraph(seed, 10 + int(seed) * 3, seed % 3 == 0);
+    ASSERT_EQ(validate(graph), "");
+    int64_t full = programPeak(graph), bound = memoryBound(graph);
+    EXPECT_LE(bound, solve(graph, optionsFor(0)).plan.arena);
+    for (const std::string &strategy : strategyNames())
+      for (double ratio : {0.95, 0.75})
+        for (bool pack : {false, true}) {
+          Options options = optionsFor(int64_t(double(full) * ratio), pack);
+          options.strategy = strategy;
+          options.fixedOrder = seed % 4 == 1;
+          Result result = solve(graph, options);
+          ASSERT_NE(result.status, Status::Error)
+              << result.message << " seed " << seed << " " << strategy;
+          if (!result.hasPlan()) {
+            EXPECT_TRUE(result.plan.steps.empty());
+            EXPECT_FALSE(result.message.empty());
+            if (strategy == "auto")
+              EXPECT_GT(result.plan.minimumBudget, options.budget);
+            EXPECT_LE(result.plan.provenMinimum, result.plan.minimumBudget);
+            continue;
+          }
+          ++plans;
+          const Plan &plan = result.plan;
+          EXPECT_EQ(verify(graph, plan, options.budget), "")
+              << "seed " << seed << " " << strategy;
+          EXPECT_LE(plan.lowerBound, plan.cost * (1 + 1e-9));
+          EXPECT_EQ(plan.offsets.empty(), !pack || plan.steps.empty());
+          EXPECT_FALSE(result.aliveAtPeak.empty());
+          if (options.fixedOrder) {
+            std::vector<char> seen(graph.nodes.size(), 0);
+            NodeId next = 0;
+            for (NodeId n : plan.steps)
+              if (!seen[n]++)
+                EXPECT_EQ(n, next++);
+            EXPECT_LE(plan.orderLowerBound, plan.cost * (1 + 1e-9));
+          }
+        }
+  }
+  EXPECT_GT(plans, 150);
+}
+
+TEST(Planner, SameQuestionSameAnswer) {
+  for (uint64_t seed = 0; seed < 6; ++seed) {
+    Graph graph = randomGraph(seed + 100, 60);
+    Options options = optionsFor(int64_t(double(programPeak(graph)) * 0.85));
+    Result first = solve(graph, options), second = solve(graph, options);
+    EXPECT_EQ(first.plan.steps, second.plan.steps);
+    EXPECT_EQ(first.plan.offsets, second.plan.offsets);
+    EXPECT_EQ(first.message, second.message);
+  }
+}
+
+TEST(Planner, MoreBytesNeverCostMore) {
+  Graph graph = chain(40);
+  BudgetPlanner planner(graph);
+  double last = 0;
+  for (int64_t budget : {700, 900, 1200, 1600, 2400, 3600, 5000}) {
+    Result result = planner.solve(optionsFor(budget));
+    ASSERT_TRUE(result.hasPlan()) << result.message;
+    if (last > 0)
+      EXPECT_LE(result.plan.cost, last) << "budget " << budget;
+    last = result.plan.cost;
+  }
+  EXPECT_EQ(last, baseCost(graph));
+}
+
+TEST(Planner, UnconstrainedRecomputesNothing) {
+  Graph graph = chain(20);
+  Result result = solve(graph, optionsFor(0));
+  EXPECT_EQ(result.status, Status::Optimal);
+  EXPECT_EQ(result.plan.steps.size(), graph.nodes.size());
+  Result same = solve(graph, optionsFor(result.plan.arena));
+  EXPECT_EQ(same.plan.steps, result.plan.steps);
+}
+
+/// A chain of equal layers needs about the square root of its length with
+/// one extra forward pass (Chen et al., 2016), and less with more passes.
+TEST(Planner, ChainsShrinkToTheirRoot) {
+  Graph graph = chain(100);
+  Options options = optionsFor(0);
+  options.effort = 1;
+  Result least = minimize(graph, options);
+  ASSERT_TRUE(least.hasPlan());
+  EXPECT_LE(least.plan.minimumBudget, 100 * 20);
+  EXPECT_EQ(least.plan.minimumBudget, least.plan.arena);
+  options.budget = 100 * 25;
+  Result root = solve(graph, options);
+  ASSERT_TRUE(root.hasPlan()) << root.message;
+  EXPECT_LE(root.plan.cost, baseCost(graph) * 1.34);
+}
+
+TEST(Planner, SaysWhatIsTheSmallest) {
+  Graph graph = chain(10);
+  Result result = solve(graph, optionsFor(150));
+  EXPECT_EQ(result.status, Status::Infeasible);
+  EXPECT_GT(result.plan.provenMinimum, 150);
+  EXPECT_GE(result.plan.minimumBudget, result.plan.provenMinimum);
+  EXPECT_NE(result.message.find(std::to_string(result.plan.minimumBudget)),
+            std::string::npos);
+  EXPECT_FALSE(result.aliveAtPeak.empty());
+  Result at = solve(graph, optionsFor(result.plan.minimumBudget));
+  EXPECT_TRUE(at.hasPlan()) << at.message;
+}
+
+TEST(Planner, RefusesBadQuestions) {
+  Graph graph = chain(3);
+  Options options = optionsFor(100);
+  options.strategy = "magic";
+  EXPECT_EQ(solve(graph, options).status, Status::Error);
+  EXPECT_NE(solve(graph, options).message.find("unknown strategy 'magic'"),
+            std::string::npos);
+  EXPECT_EQ(solve(graph, optionsFor(-5)).status, Status::Error);
+  graph.nodes[0].inputs = {99};
+  EXPECT_EQ(solve(graph, optionsFor(0)).status, Status::Error);
+  EXPECT_EQ(solve(Graph(), optionsFor(0)).status, Status::Optimal);
+}
+
+/// Updates free gradients early, but never before the last reader.
+TEST(Planner, UpdatesRunAsSoonAsTheyMay) {
+  Graph graph;
+  ValueId x = addValue(graph, 10, ValueKind::Input);
+  std::vector<ValueId> params, grads;
+  for (int i = 0; i < 8; ++i)
+    params.push_back(addValue(graph, 100, ValueKind::Persistent));
+  ValueId last = x;
+  for (int i = 0; i < 8; ++i) {
+    ValueId v = addValue(graph, 10);
+    addNode(graph, 1, {last, params[i]}, {v});
+    last = v;
+  }
+  for (int i = 7; i >= 0; --i) {
+    grads.push_back(addValue(graph, 100));
+    addNode(graph, 1, {last}, {grads.back()});
+  }
+  for (int i = 7; i >= 0; --i) {
+    NodeId n = addNode(graph, 1, {grads[7 - i]}, {});
+    graph.nodes[n].mutates = {params[i]};
+    graph.nodes[n].recompute = false;
+  }
+  Result result = solve(graph, optionsFor(0));
+  ASSERT_TRUE(result.hasPlan());
+  EXPECT_LE(result.plan.peak, 800 + 10 + 100 + 20);
+  EXPECT_GE(programPeak(graph), 1600);
+}
+
+TEST(Planner, PublishedGraphs) {
+  std::filesystem::path folder =
+      std::filesystem::path(CKOPT_SHARED_DIR) / "planbench" / "graphs";
+  if (!std::filesystem::exists(folder))
+    GTEST_SKIP() << "no " << folder << ": the published graphs are not here";
+  struct Case {
+    const char *name;
+    double ratio, overhead; ///< of the program order's peak; at most, percent
+  };
+  for (Case c :
+       {Case{"ResNet50_train", 0.7, 0.664}, Case{"ResNet50_train", 0.5, 1.664},
+        Case{"VGG16_train", 0.9, 1.968}, Case{"dtr_resnet_32_56", 0.5, 10.5}}) {
+    std::ifstream file(folder / (std::string(c.name) + ".json"));
+    std::stringstream text;
+    text << file.rdbuf();
+    std::string error;
+    std::optional<Graph> graph = parseGraph(text.str(), error);
+    ASSERT_TRUE(graph) << c.name << ": " << error;
+    Options options;
+    options.budget = int64_t(double(programPeak(*graph)) * c.ratio);
+    Result result = solve(*graph, options);
+    ASSERT_TRUE(result.hasPlan()) << c.name << ": " << result.message;
+    EXPECT_LE(100 * (result.plan.cost / baseCost(*graph) - 1),
+              c.overhead + 0.001)
+        << c.name << " at " << c.ratio;
+  }
+}
+
+} // namespace
