@@ -85,8 +85,8 @@ struct VectorReport {
   unsigned libmCalls = 0;  ///< functions computed lane by lane
 };
 /// Emits the kernel into a throw-away module and counts.
-llvm::FailureOr<VectorReport> reportVectorization(mlir::func::FuncOp kernel,
-                                                  const CodegenOptions &options);
+llvm::FailureOr<VectorReport>
+reportVectorization(mlir::func::FuncOp kernel, const CodegenOptions &options);
 
 } // namespace ckopt
 

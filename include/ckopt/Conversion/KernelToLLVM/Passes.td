@@ -1,0 +1,39 @@
+//===- Passes.td - code for kernels -------------------------*- tablegen -*-===//
+#ifndef CKOPT_CONVERSION_KERNELTOLLVM_PASSES
+#define CKOPT_CONVERSION_KERNELTOLLVM_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def AnnotateKernelsPass : Pass<"annotate-kernels", "mlir::ModuleOp"> {
+  let summary = "Sets workspace and reuse of every kernel call from what its code will need";
+  let description = [{
+    Plans each kernel once (no code is made) and writes to its calls: `workspace`,
+    the bytes of scratch of the generated stages or of the library primitive,
+    and `reuse`, the pairs of operands and results that may share bytes. Reports
+    every kernel that has no code, not only the first.
+  }];
+  let options = [
+    Option<"threads", "threads", "unsigned", "1",
+           "Threads that will run the step (library workspaces depend on it)">,
+    Option<"vectorBits", "vector-bits", "unsigned", "512", "Bits of a vector">,
+  ];
+}
+
+def LowerKernelsPass : Pass<"lower-kernels", "mlir::ModuleOp"> {
+  let summary = "Adds the stage functions of all generated kernels, for tests";
+  let options = [
+    Option<"threads", "threads", "unsigned", "1", "Threads of library kernels">,
+    Option<"vectorBits", "vector-bits", "unsigned", "512", "Bits of a vector">,
+    Option<"toLLVM", "to-llvm", "bool", "false",
+           "Erase everything else and lower the stages to the LLVM dialect">,
+    Option<"report", "report", "bool", "false",
+           "Only remark, on each kernel, how it runs and vectorizes">,
+  ];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::cf::ControlFlowDialect",
+    "::mlir::func::FuncDialect", "::mlir::LLVM::LLVMDialect",
+    "::mlir::math::MathDialect", "::mlir::scf::SCFDialect",
+    "::mlir::vector::VectorDialect"];
+}
+
+#endif // CKOPT_CONVERSION_KERNELTOLLVM_PASSES

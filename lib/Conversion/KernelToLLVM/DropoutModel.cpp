@@ -1,0 +1,197 @@
+//===- DropoutModel.cpp - dropout by counter-based random numbers ---------===//
+//
+// Philox4x32-10 as in ckopt/Support/Philox.h: key = seed, counter = (e/4, step,
+// site), word e mod 4 for element e in logical row-major order. One block
+// serves four elements: where the lanes are consecutive elements from a
+// multiple of four on, W/4 blocks make W words; else each lane makes its own.
+//
+//===----------------------------------------------------------------------===//
+#include "ElementModel.h"
+#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+
+using namespace mlir;
+using namespace ckopt;
+using namespace ckopt::codegen;
+using codegen::Index;
+
+namespace {
+
+/// Arithmetic on i32, scalars or vectors of any length.
+class Philox {
+public:
+  explicit Philox(Emitter &e) : e(e), b(e.b) {}
+
+  SmallVector<Value> rounds(SmallVector<Value> counter, Value key0,
+                            Value key1) {
+    for (int round = 0; round < 10; ++round) {
+      auto [high0, low0] = multiply(counter[0], 0xD2511F53u);
+      auto [high1, low1] = multiply(counter[2], 0xCD9E8D57u);
+      counter = {xorOf(xorOf(high1, counter[1]), like(counter[0], key0)), low1,
+                 xorOf(xorOf(high0, counter[3]), like(counter[0], key1)), low0};
+      key0 = e.add(key0, e.constant(key0.getType(), int64_t(0x9E3779B9u)));
+      key1 = e.add(key1, e.constant(key1.getType(), int64_t(0xBB67AE85u)));
+    }
+    return counter;
+  }
+  /// A scalar as a value of x's type.
+  Value like(Value x, Value scalar) {
+    if (!isa<VectorType>(x.getType()))
+      return scalar;
+    return vector::BroadcastOp::create(b, x.getType(), scalar);
+  }
+
+private:
+  std::pair<Value, Value> multiply(Value x, uint32_t factor) {
+    Type wide = b.getI64Type();
+    if (auto type = dyn_cast<VectorType>(x.getType()))
+      wide = VectorType::get(type.getShape(), wide);
+    auto scalar = [&](int64_t value) {
+      return like(x64(x, wide), e.constant(b.getI64Type(), value));
+    };
+    Value product =
+        arith::MulIOp::create(b, x64(x, wide), scalar(int64_t(factor)));
+    Value high = arith::ShRUIOp::create(b, product, scalar(32));
+    return {arith::TruncIOp::create(b, x.getType(), high),
+            arith::TruncIOp::create(b, x.getType(), product)};
+  }
+  Value x64(Value x, Type wide) { return arith::ExtUIOp::create(b, wide, x); }
+  Value xorOf(Value x, Value y) { return arith::XOrIOp::create(b, x, y); }
+
+  Emitter &e;
+  ImplicitLocOpBuilder &b;
+};
+
+struct DropoutModel : ElementModel {
+  static AffineExpr element(Operation *op, Index index) {
+    auto type = cast<RankedTensorType>(op->getResult(0).getType());
+    AffineExpr number = getAffineConstantExpr(0, op->getContext());
+    for (auto [size, i] : llvm::zip_equal(type.getShape(), index))
+      number = number * size + (size == 1 ? i * 0 : i);
+    return Emitter::simplify(number);
+  }
+  SmallVector<AffineExpr> indexUses(Operation *op, Index index) const override {
+    return {element(op, index)};
+  }
+  std::optional<SmallVector<AffineExpr>>
+  operandIndex(Operation *op, unsigned number, Index index) const override {
+    if (number == 0)
+      return SmallVector<AffineExpr>(index);
+    return SmallVector<AffineExpr>();
+  }
+
+  Value emit(Operation *op, unsigned, Index index, Emitter &e) const override {
+    auto dropout = cast<DropoutOp>(op);
+    Value x = operand(op, 0, index, e);
+    double ratio = dropout.getRatio().convertToDouble();
+    if (ratio <= 0)
+      return x;
+    Value word = words(dropout, element(op, index), e);
+    // u = (word >> 8) * 2^-24 >= ratio, exactly.
+    int64_t threshold = int64_t(std::ceil(std::ldexp(ratio, 24)));
+    Value keep = e.cmpi(arith::CmpIPredicate::uge, e.shr(word, 8),
+                        e.like(word, double(threshold)));
+    double scale = ratio < 1 ? 1 / (1 - ratio) : 0;
+    if (!Emitter::elementType(x).isF64())
+      scale = 1.0f / (1.0f - float(ratio));
+    return e.select(keep, e.mul(x, e.like(x, ratio < 1 ? scale : 0)),
+                    e.like(x, 0));
+  }
+
+private:
+  static Value low32(Emitter &e, Value x) {
+    return arith::TruncIOp::create(e.b, e.b.getI32Type(), x);
+  }
+
+  /// Whether e is a multiple of 4 (lane dimensions start at multiples of W).
+  static bool multipleOf4(AffineExpr x, Emitter &e) {
+    if (auto constant = dyn_cast<AffineConstantExpr>(x))
+      return constant.getValue() % 4 == 0;
+    if (isa<AffineDimExpr>(x))
+      return e.dependsOnLane(x);
+    auto binary = dyn_cast<AffineBinaryOpExpr>(x);
+    if (!binary)
+      return false;
+    bool left = multipleOf4(binary.getLHS(), e),
+         right = multipleOf4(binary.getRHS(), e);
+    if (x.getKind() == AffineExprKind::Add)
+      return left && right;
+    return x.getKind() == AffineExprKind::Mul && (left || right);
+  }
+
+  static Value words(DropoutOp op, AffineExpr element, Emitter &e) {
+    Operation *key = op;
+    auto seedWord = [&](int64_t shift) {
+      return e.once(key, unsigned(shift), [&] {
+        Value seed = e.emit(op.getSeed(), {});
+        return low32(e, shift ? e.shr(seed, shift) : seed);
+      });
+    };
+    Value key0 = seedWord(0), key1 = seedWord(32);
+    Value step =
+        e.once(key, 1, [&] { return low32(e, e.emit(op.getStep(), {})); });
+    Value site = e.once(
+        key, 2, [&] { return low32(e, e.callScalar(int64_t(op.getSite()))); });
+    Philox philox(e);
+    if (e.laneStride(element) == 1 && e.lanes % 4 == 0 &&
+        multipleOf4(element, e))
+      return blocks(philox, element, key0, key1, step, site, e);
+    // Each lane (or the scalar) makes its own block.
+    Value number = e.materialize(element);
+    Value block = e.shr(number, 2), high;
+    Type i32 = e.typeLike(e.b.getI32Type(), number);
+    if (Emitter::elementType(number).isInteger(64)) {
+      high = arith::TruncIOp::create(e.b, i32, e.shr(block, 32));
+      block = arith::TruncIOp::create(e.b, i32, block);
+      number = arith::TruncIOp::create(e.b, i32, number);
+    } else {
+      high = e.like(block, 0);
+    }
+    SmallVector<Value> out = philox.rounds(
+        {block, high, philox.like(block, step), philox.like(block, site)}, key0,
+        key1);
+    Value which = e.andi(number, e.like(number, 3)), result = out[3];
+    for (int word = 2; word >= 0; --word)
+      result =
+          e.select(e.cmpi(arith::CmpIPredicate::eq, which, e.like(which, word)),
+                   out[word], result);
+    return result;
+  }
+
+  /// lanes/4 blocks for consecutive elements.
+  static Value blocks(Philox &philox, AffineExpr element, Value key0,
+                      Value key1, Value step, Value site, Emitter &e) {
+    int64_t count = e.lanes / 4;
+    Type i32 = e.b.getI32Type();
+    Value first = e.shr(e.scalar(element), 2);
+    Value high = low32(e, e.shr(first, 32));
+    auto type = VectorType::get({count}, i32);
+    SmallVector<Attribute> steps;
+    for (int64_t i = 0; i < count; ++i)
+      steps.push_back(e.b.getI32IntegerAttr(i));
+    Value block =
+        arith::ConstantOp::create(e.b, DenseElementsAttr::get(type, steps));
+    // Consecutive blocks share the high word: first is a multiple of count.
+    block =
+        arith::AddIOp::create(e.b, block, philox.like(block, low32(e, first)));
+    SmallVector<Value> out =
+        philox.rounds({block, philox.like(block, high),
+                       philox.like(block, step), philox.like(block, site)},
+                      key0, key1);
+    // Word k of block i is element 4i + k.
+    SmallVector<int64_t> join, weave;
+    for (int64_t i = 0; i < 2 * count; ++i)
+      join.push_back(i);
+    for (int64_t i = 0; i < count; ++i)
+      for (int64_t k = 0; k < 4; ++k)
+        weave.push_back(k * count + i);
+    Value low = vector::ShuffleOp::create(e.b, out[0], out[1], join);
+    Value top = vector::ShuffleOp::create(e.b, out[2], out[3], join);
+    return vector::ShuffleOp::create(e.b, low, top, weave);
+  }
+};
+
+} // namespace
+
+void codegen::addDropoutModel(ElementModels &models) {
+  models.add<DropoutOp, DropoutModel>();
+}

@@ -1,0 +1,107 @@
+//===- ElementwiseKernel.cpp - fused pointwise and indexed kernels --------===//
+//
+// One loop nest over the results' points. Neighbouring dimensions merge where
+// every access allows (Domain); the innermost loop runs on lanes, in blocks of
+// at most kBlock, and blocks and outer loops together are the parallel
+// dimension. All results of a point are computed before any is stored: stores
+// may go where operands lie (reuse).
+//
+//===----------------------------------------------------------------------===//
+#include "GeneratedKernel.h"
+#include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
+
+using namespace mlir;
+using namespace ckopt;
+using namespace ckopt::codegen;
+
+/// Elements of the innermost loop in one step of the parallel dimension.
+static constexpr int64_t kBlock = 4096;
+
+namespace {
+
+class ElementwiseKernel : public GeneratedKernel {
+public:
+  using GeneratedKernel::GeneratedKernel;
+
+  LogicalResult plan() override {
+    auto results = terminator.getOperands();
+    if (results.empty())
+      return kernel.emitError("kernel has no results");
+    auto type = cast<RankedTensorType>(results.front().getType());
+    Accesses accesses;
+    SmallVector<AffineExpr> point = identityIndex(type.getRank(), ctx);
+    for (Value result : results) {
+      auto other = cast<RankedTensorType>(result.getType());
+      if (other.getShape() != type.getShape())
+        return kernel.emitError("results of an elementwise kernel must have "
+                                "one shape: ")
+               << type << " and " << other;
+      accesses.addUse(other, point);
+      accesses.add(result, point);
+    }
+    if (accesses.unsupported)
+      return accesses.unsupported->emitError(
+          "cannot be part of an elementwise kernel");
+    findReuse(accesses, point);
+    SmallVector<int> classes(type.getRank(), 0);
+    domain.emplace(type.getShape(), getPhysicalOrder(type), classes, accesses,
+                   ctx);
+    inner = domain->loops.back().size;
+    block = std::min(inner, kBlock);
+    for (const Domain::Loop &loop : ArrayRef(domain->loops).drop_back())
+      trips.push_back(loop.size);
+    trips.push_back(llvm::divideCeil(inner, block));
+    int64_t trip = 1;
+    for (int64_t size : trips)
+      trip *= size;
+    addStage(type.getNumElements() == 0 ? 0 : trip, kRangeElements / block);
+    return success();
+  }
+
+  LogicalResult emit(ModuleOp into) override {
+    return emitStage(into, 0, [&](Emitter &e) {
+      e.forLoop(e.begin, e.end, 1, {}, [&](Value t, ValueRange) {
+        emitBlock(e, t);
+        return SmallVector<Value>();
+      });
+    });
+  }
+
+private:
+  void emitBlock(Emitter &e, Value t) {
+    SmallVector<Value> outer = split(e, t, trips);
+    SmallVector<AffineExpr> at;
+    for (Value iv : ArrayRef(outer).drop_back())
+      at.push_back(e.addDim(iv));
+    Value low = e.index(0), high = e.index(inner);
+    std::optional<int64_t> count = inner;
+    if (block != inner) {
+      low = e.mul(outer.back(), e.index(block));
+      high = e.minimum(e.add(low, e.index(block)), high);
+      count = inner % block == 0 ? std::optional(block) : std::nullopt;
+    }
+    vectorLoop(e, low, high, count, [&](AffineExpr lane) {
+      SmallVector<AffineExpr> positions = at;
+      positions.push_back(lane);
+      SmallVector<AffineExpr> index = domain->index(positions);
+      SmallVector<Value> elements;
+      for (Value result : terminator.getOperands())
+        elements.push_back(e.emit(result, index));
+      for (auto [r, element] : llvm::enumerate(elements))
+        e.store(r, cast<RankedTensorType>(terminator.getOperand(r).getType()),
+                index, element);
+    });
+  }
+
+  std::optional<Domain> domain;
+  SmallVector<int64_t> trips;
+  int64_t inner = 1, block = 1;
+};
+
+} // namespace
+
+std::unique_ptr<GeneratedKernel>
+codegen::makeElementwiseKernel(func::FuncOp kernel,
+                               const CodegenOptions &options) {
+  return std::make_unique<ElementwiseKernel>(kernel, options);
+}

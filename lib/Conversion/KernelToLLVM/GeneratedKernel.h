@@ -1,0 +1,67 @@
+//===- GeneratedKernel.h - kinds of generated kernels -----------*- C++ -*-===//
+#ifndef CKOPT_LIB_CONVERSION_KERNELTOLLVM_GENERATEDKERNEL_H
+#define CKOPT_LIB_CONVERSION_KERNELTOLLVM_GENERATEDKERNEL_H
+
+#include "Domain.h"
+#include "Emitter.h"
+#include "ckopt/Conversion/KernelToLLVM/KernelToLLVM.h"
+#include <memory>
+
+namespace ckopt::codegen {
+
+/// Elements of work that are worth a parallel range of their own.
+inline constexpr int64_t kRangeElements = 16384;
+
+/// A kernel looked at: `code` is its plan, emit() makes the stages.
+class GeneratedKernel {
+public:
+  GeneratedKernel(mlir::func::FuncOp kernel, const CodegenOptions &options);
+  virtual ~GeneratedKernel();
+  virtual mlir::LogicalResult plan() = 0;
+  virtual mlir::LogicalResult emit(mlir::ModuleOp into) = 0;
+
+  KernelCode code;
+  VectorReport report; ///< after emit()
+
+protected:
+  /// A new stage of the plan.
+  void addStage(int64_t trip, int64_t grain);
+  /// Emits stage `number`: its function, then the body by `fn`.
+  mlir::LogicalResult emitStage(mlir::ModuleOp into, unsigned number,
+                                llvm::function_ref<void(Emitter &)> fn);
+  /// reuse: arguments of a result's own type that are read at the result's
+  /// point only. `accesses` of all results, over one identity index.
+  void findReuse(const Accesses &accesses, llvm::ArrayRef<AffineExpr> point);
+
+  mlir::func::FuncOp kernel;
+  mlir::func::ReturnOp terminator;
+  CodegenOptions options;
+  mlir::MLIRContext *ctx;
+  unsigned lanes;
+};
+
+std::unique_ptr<GeneratedKernel>
+makeElementwiseKernel(mlir::func::FuncOp kernel, const CodegenOptions &options);
+std::unique_ptr<GeneratedKernel>
+makeReductionKernel(mlir::func::FuncOp kernel, const CodegenOptions &options);
+std::unique_ptr<GeneratedKernel> makeRowKernel(mlir::func::FuncOp kernel,
+                                               const CodegenOptions &options);
+std::unique_ptr<GeneratedKernel>
+makeScatterKernel(mlir::func::FuncOp kernel, const CodegenOptions &options);
+std::unique_ptr<GeneratedKernel>
+makeLibraryKernel(mlir::func::FuncOp kernel, const CodegenOptions &options);
+
+/// The coordinates of number `t` in a row-major box (divisions; for few t).
+SmallVector<Value> split(Emitter &e, Value t, ArrayRef<int64_t> sizes);
+
+/// Calls `body` with an index expression of a lane dimension for all of
+/// [low, high): full vectors, then the rest under a mask. `count`: high - low
+/// where known.
+void vectorLoop(Emitter &e, Value low, Value high, std::optional<int64_t> count,
+                llvm::function_ref<void(AffineExpr)> body);
+/// lane l is on iff at + l < high.
+Value maskBelow(Emitter &e, Value at, Value high);
+
+} // namespace ckopt::codegen
+
+#endif // CKOPT_LIB_CONVERSION_KERNELTOLLVM_GENERATEDKERNEL_H

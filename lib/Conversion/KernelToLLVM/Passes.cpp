@@ -1,0 +1,111 @@
+//===- Passes.cpp - annotate-kernels, lower-kernels -----------------------===//
+#include "ckopt/Conversion/KernelToLLVM/Passes.h"
+#include "ckopt/Conversion/KernelToLLVM/KernelToLLVM.h"
+#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace ckopt {
+#define GEN_PASS_DEF_ANNOTATEKERNELSPASS
+#define GEN_PASS_DEF_LOWERKERNELSPASS
+#include "ckopt/Conversion/KernelToLLVM/Passes.h.inc"
+} // namespace ckopt
+
+using namespace mlir;
+using namespace ckopt;
+
+namespace {
+
+struct AnnotateKernels : impl::AnnotateKernelsPassBase<AnnotateKernels> {
+  using AnnotateKernelsPassBase::AnnotateKernelsPassBase;
+
+  void runOnOperation() override {
+    SymbolTable symbols(getOperation());
+    CodegenOptions options{threads, vectorBits};
+    llvm::MapVector<Operation *, KernelCode> codes;
+    bool failedAny = false;
+    for (auto kernel : getOperation().getOps<func::FuncOp>()) {
+      if (!kernel->hasAttr(attrs::kKernel))
+        continue;
+      FailureOr<KernelCode> code = planKernel(kernel, options);
+      if (failed(code))
+        failedAny = true;
+      else
+        codes[kernel] = *code;
+    }
+    if (failedAny)
+      return signalPassFailure();
+    getOperation().walk([&](KernelCallOp call) {
+      auto it = codes.find(symbols.lookup(call.getCallee()));
+      if (it == codes.end()) {
+        call.emitError("calls @") << call.getCallee() << ", which is no kernel";
+        failedAny = true;
+        return;
+      }
+      call.setWorkspace(it->second.workspaceBytes);
+      SmallVector<int64_t> reuse;
+      for (auto [operand, result] : it->second.reuse)
+        reuse.append({int64_t(operand), int64_t(result)});
+      call.setReuse(reuse);
+    });
+    if (failedAny)
+      signalPassFailure();
+  }
+};
+
+struct LowerKernels : impl::LowerKernelsPassBase<LowerKernels> {
+  using LowerKernelsPassBase::LowerKernelsPassBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    CodegenOptions options{threads, vectorBits};
+    SmallVector<func::FuncOp> kernels;
+    for (auto kernel : module.getOps<func::FuncOp>())
+      if (kernel->hasAttr(attrs::kKernel))
+        kernels.push_back(kernel);
+    bool failedAny = false;
+    for (func::FuncOp kernel : kernels)
+      failedAny |= failed(report ? remark(kernel, options)
+                                 : emitKernel(kernel, options, module));
+    if (failedAny)
+      return signalPassFailure();
+    if (!toLLVM || report)
+      return;
+    for (Operation &op : llvm::make_early_inc_range(*module.getBody())) {
+      auto function = dyn_cast<func::FuncOp>(op);
+      if (function && !function->hasAttr("passthrough"))
+        op.erase();
+    }
+    OpPassManager pipeline(ModuleOp::getOperationName());
+    buildKernelLoweringPipeline(pipeline);
+    if (failed(runPipeline(pipeline, module)))
+      signalPassFailure();
+  }
+
+private:
+  static LogicalResult remark(func::FuncOp kernel,
+                              const CodegenOptions &options) {
+    FailureOr<KernelCode> code = planKernel(kernel, options);
+    if (failed(code))
+      return failure();
+    auto text = kernel.emitRemark();
+    if (code->library) {
+      text << "library: " << runtime::describe(code->primitive);
+    } else {
+      FailureOr<VectorReport> vector = reportVectorization(kernel, options);
+      if (failed(vector))
+        return failure();
+      text << "lanes " << vector->lanes << ", unit loads " << vector->unitLoads
+           << ", broadcasts " << vector->broadcasts << ", gathers "
+           << vector->gathers << ", libm " << vector->libmCalls << "; stages";
+      for (const KernelStage &stage : code->stages)
+        text << " " << stage.trip << "/" << stage.grain;
+    }
+    text << "; workspace " << code->workspaceBytes << "; reuse";
+    for (auto [operand, result] : code->reuse)
+      text << " " << operand << "->" << result;
+    return success();
+  }
+};
+
+} // namespace
