@@ -71,7 +71,8 @@ static SmallVector<Value> readsOf(Operation *op) {
 
 LogicalResult ProblemBuilder::collect() {
   if (!function.getBody().hasOneBlock())
-    return function.emitError(
+    return emitError(
+        function.getLoc(),
         "planning needs a function of one block; inline or outline its "
         "control flow first");
   LogicalResult result = success();
@@ -110,7 +111,7 @@ LogicalResult ProblemBuilder::findUpdates() {
   for (StateUpdate update : getStateUpdates(function)) {
     Value value = terminator->getOperand(update.result);
     if (update.argument >= function.getNumArguments())
-      return function.emitError()
+      return emitError(function.getLoc())
              << "result " << update.result << " updates argument "
              << update.argument << ", which does not exist";
     BlockArgument argument = function.getArgument(update.argument);
@@ -276,8 +277,9 @@ FailureOr<PlanningProblem> ProblemBuilder::run() {
     addNode(op, lastEffect);
   addOutputs();
   if (std::string wrong = planner::validate(problem.graph); !wrong.empty())
-    return function.emitError("internal error: the planning problem is not "
-                              "valid: ")
+    return emitError(function.getLoc(),
+                     "internal error: the planning problem is not "
+                     "valid: ")
            << wrong;
   return std::move(problem);
 }

@@ -33,7 +33,7 @@ struct FusePass : ckopt::impl::FusePassBase<FusePass> {
   /// Names every op that is no ckopt op.
   LogicalResult check(func::FuncOp function) {
     if (!function.getBody().hasOneBlock())
-      return function.emitError("fuse needs a function of one block");
+      return emitError(function.getLoc(), "fuse needs a function of one block");
     LogicalResult result = success();
     for (Operation &op : function.front().without_terminator()) {
       if (isa<KernelCallOp>(op)) {

@@ -68,7 +68,7 @@ ckopt::placeArguments(ArrayRef<func::FuncOp> functions) {
         entry.rank = roleRank(role ? role.getValue() : "");
         entry.bytes = getStorageBytes(type);
       } else if (entry.type != type) {
-        return function.emitError()
+        return emitError(function.getLoc())
                << "argument " << i << " ("
                << getValueName(function.getArgument(i)) << ") has type " << type
                << " here and " << entry.type << " in another function of the "

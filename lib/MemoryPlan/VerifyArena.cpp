@@ -103,8 +103,9 @@ LogicalResult ArenaVerifier::addArguments() {
     auto offset = function.getArgAttrOfType<IntegerAttr>(
         argument.getArgNumber(), attrs::kOffset);
     if (!offset)
-      return function.emitError() << "argument " << argument.getArgNumber()
-                                  << " has no " << attrs::kOffset;
+      return emitError(function.getLoc())
+             << "argument " << argument.getArgNumber() << " has no "
+             << attrs::kOffset;
     int64_t begin = offset.getInt();
     offsetOf[argument] = begin;
     Range range{begin + getStorageBytes(argument.getType()), argument, end};
@@ -191,7 +192,7 @@ LogicalResult ArenaVerifier::checkReturn() {
 LogicalResult ArenaVerifier::run() {
   auto bytes = function->getAttrOfType<IntegerAttr>(attrs::kArenaBytes);
   if (!bytes)
-    return function.emitError() << "has no " << attrs::kArenaBytes;
+    return emitError(function.getLoc()) << "has no " << attrs::kArenaBytes;
   arena = bytes.getInt();
   for (Operation &op : function.front())
     if (!isView(&op))

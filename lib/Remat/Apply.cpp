@@ -154,6 +154,9 @@ void PlanApplier::record() {
   list.set("load", builder.getI64IntegerAttr(plan.load));
   list.set("seconds", builder.getF64FloatAttr(found.cost));
   list.set("base_seconds", builder.getF64FloatAttr(plan.baseCost));
+  list.set("memory_bound",
+           builder.getI64IntegerAttr(found.provenMinimum + plan.fixedBytes -
+                                     plan.problem.argumentBytes));
   list.set("lower_bound", builder.getF64FloatAttr(found.lowerBound));
   list.set("recomputed", builder.getI64IntegerAttr(plan.recomputedSteps()));
   list.set("status", builder.getStringAttr(found.status));
@@ -180,6 +183,8 @@ void PlanApplier::run(bool remarks) {
       op->moveBefore(block->getTerminator());
     } else {
       ++again[node];
+      // Marks the original and its clones as one, for --verify-remat.
+      op->setAttr(attrs::kNode, builder.getI64IntegerAttr(node));
       op = addClone(op);
     }
     if (packed)

@@ -74,19 +74,20 @@ struct RematPass : ckopt::impl::RematPassBase<RematPass> {
       });
     });
     if (error)
-      return getOperation().emitError() << takeErrorText(std::move(error)).text;
+      return emitError(getOperation().getLoc())
+             << takeErrorText(std::move(error)).text;
     return success();
   }
 
   void runOnOperation() override {
     llvm::Expected<MemoryBudget> parsed = parseBudget();
     if (!parsed) {
-      getOperation().emitError()
+      emitError(getOperation().getLoc())
           << "remat: " << takeErrorText(parsed.takeError()).text;
       return signalPassFailure();
     }
     if (!llvm::is_contained(planner::strategyNames(), strategy)) {
-      getOperation().emitError()
+      emitError(getOperation().getLoc())
           << "remat: unknown strategy '" << strategy << "'; known are "
           << llvm::join(planner::strategyNames(), ", ");
       return signalPassFailure();
@@ -106,8 +107,13 @@ struct RematPass : ckopt::impl::RematPassBase<RematPass> {
     options.timeLimitSeconds = timeLimit;
     options.effort = effort;
     std::vector<RematPlan> plans;
-    if (runRemat(wanted, options, remarks, plans) != ExitOk ||
-        failed(writeReport(wanted, plans)))
+    ExitCode code = runRemat(wanted, options, remarks, plans);
+    // Drivers tell an infeasible budget from bad input by this.
+    if (code != ExitOk)
+      getOperation()->setAttr(
+          "ckopt.exit_code",
+          IntegerAttr::get(IntegerType::get(&getContext(), 64), code));
+    if (code != ExitOk || failed(writeReport(wanted, plans)))
       signalPassFailure();
   }
 };

@@ -37,7 +37,7 @@ static LogicalResult checkResult(func::FuncOp function,
                                  const planner::Result &result) {
   if (result.status != planner::Status::Error)
     return success();
-  return function.emitError()
+  return emitError(function.getLoc())
          << (result.internalError ? "internal error: " : "")
          << "planning failed: " << result.message;
 }
@@ -91,7 +91,8 @@ FailureOr<RematPlan> ckopt::planRemat(func::FuncOp function,
                       : plan.budgetBytes - options.reservedBytes;
   if (std::string wrong = planner::verify(graph, found, limit);
       !wrong.empty()) {
-    function.emitError() << "internal error: the plan is not valid: " << wrong;
+    emitError(function.getLoc())
+        << "internal error: the plan is not valid: " << wrong;
     return failure();
   }
   plan.arena = total(found);
@@ -114,24 +115,28 @@ std::string ckopt::describeNoPlan(StringRef name, const RematPlan &plan) {
   os << "; no plan needs less than "
      << formatBytesExact(result.plan.provenMinimum + reserved) << " (proven)";
   os << "; arguments alone take " << formatBytesExact(plan.fixedBytes);
-  if (!result.aliveAtPeak.empty()) {
-    os << "; alive at the peak:";
-    size_t named = 0;
-    for (const planner::PeakEntry &entry : result.aliveAtPeak) {
-      if (++named > maxNamed) {
-        os << " and " << result.aliveAtPeak.size() - maxNamed << " more";
-        break;
-      }
-      os << (named == 1 ? " " : ", ")
-         << (entry.value < 0 ? "workspace of " : "") << entry.name << " ("
-         << formatBytes(entry.bytes) << ")";
+  // Arguments are there in every plan; name what a plan could move.
+  SmallVector<planner::PeakEntry> alive;
+  for (const planner::PeakEntry &entry : result.aliveAtPeak)
+    if (entry.value < 0 || plan.problem.graph.values[entry.value].kind !=
+                               planner::ValueKind::Persistent)
+      alive.push_back(entry);
+  if (alive.empty())
+    return text;
+  os << "; alive beside them at the peak:";
+  for (auto [i, entry] : llvm::enumerate(alive)) {
+    if (i == maxNamed) {
+      os << " and " << alive.size() - maxNamed << " more";
+      break;
     }
+    os << (i ? ", " : " ") << (entry.value < 0 ? "workspace of " : "")
+       << entry.name << " (" << formatBytes(entry.bytes) << ")";
   }
   return text;
 }
 
 ExitCode ckopt::emitNoPlan(func::FuncOp function, const RematPlan &plan) {
-  function.emitError() << describeNoPlan(function.getSymName(), plan);
+  emitError(function.getLoc()) << describeNoPlan(function.getSymName(), plan);
   return plan.result.status == planner::Status::Infeasible ||
                  plan.result.plan.minimumBudget > 0
              ? ExitInfeasible

@@ -4,6 +4,7 @@
 #include "ckopt/Autodiff/Passes.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
 #include "ckopt/Fuse/Passes.h"
+#include "ckopt/Layout/Passes.h"
 #include "ckopt/MemoryPlan/Passes.h"
 #include "ckopt/Remat/Passes.h"
 #include "ckopt/Normalize/Passes.h"
@@ -24,6 +25,7 @@ int main(int argc, char **argv) {
   ckopt::registerNormalizePasses();
   ckopt::registerAutodiffPasses();
   ckopt::registerFusePasses();
+  ckopt::registerLayoutPasses();
   ckopt::registerMemoryPlanPasses();
   ckopt::registerRematPasses();
   return mlir::asMainReturnCode(

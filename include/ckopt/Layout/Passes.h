@@ -1,0 +1,15 @@
+//===- Passes.h - passes of Layout ----------------------*- C++ -*-===//
+#ifndef CKOPT_LAYOUT_PASSES_H
+#define CKOPT_LAYOUT_PASSES_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+
+namespace ckopt {
+#define GEN_PASS_DECL
+#define GEN_PASS_REGISTRATION
+#include "ckopt/Layout/Passes.h.inc"
+} // namespace ckopt
+
+#endif // CKOPT_LAYOUT_PASSES_H

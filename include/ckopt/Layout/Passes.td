@@ -1,0 +1,32 @@
+//===- Passes.td - physical orders of dimensions ------------*- tablegen -*-===//
+#ifndef CKOPT_LAYOUT_PASSES
+#define CKOPT_LAYOUT_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def LayoutPass : Pass<"layout", "mlir::ModuleOp"> {
+  let summary = "Makes what convolutions touch channels-last";
+  let description = [{
+    Activations of convolutions, and all values that are connected to them
+    through ops that work in any layout, lie channels-last:
+
+    ```mlir
+    %1 = ckopt.conv %0, %w ... -> tensor<8x64x56x56xf32, #ckopt.layout<[0, 2, 3, 1]>>
+    ```
+
+    Weights, arguments and results of functions stay row-major, and so does what
+    reshapes, matrix products and row ops read. `ckopt.relayout` copies where the
+    two meet. A tensor whose bytes lie the same way in both orders (channels or
+    all spatial dimensions of size 1) is always written row-major, so it needs no
+    copy. Logical shapes never change.
+  }];
+  let options = [
+    Option<"mode", "mode", "std::string", "\"channels-last\"",
+           "channels-last, or none: everything stays row-major">,
+    ListOption<"functions", "functions", "std::string",
+               "Names of the functions to work on (default: all but kernels)">,
+  ];
+  let dependentDialects = ["::ckopt::CkoptDialect"];
+}
+
+#endif // CKOPT_LAYOUT_PASSES
