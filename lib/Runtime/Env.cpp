@@ -18,8 +18,6 @@
 #include <atomic>
 #include <xmmintrin.h>
 
-extern "C" void openblas_set_num_threads(int threads);
-
 using namespace ckopt::runtime;
 
 namespace {
@@ -88,8 +86,7 @@ TeamScope::TeamScope(int32_t threads, bool keepDenormals)
     : savedMode(_mm_getcsr()), savedThreads(omp_get_max_threads()),
       savedDynamic(omp_get_dynamic()) {
   omp_set_dynamic(0);
-  omp_set_num_threads(threads);
-  openblas_set_num_threads(threads);
+  omp_set_num_threads(threads); // OpenBLAS asks OpenMP at every call
   // The workers keep their mode between regions, so the libraries' regions run
   // in it too.
   Team team{floatMode(keepDenormals)};

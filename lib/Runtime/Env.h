@@ -27,7 +27,7 @@ ckrt_status fail(ckrt_status status, std::string text);
 unsigned floatMode(bool keepDenormals);
 
 /// Puts the calling thread's team of `threads` in the given floating-point mode
-/// and tells OpenMP and OpenBLAS how many threads to use. Restores the calling
+/// and tells OpenMP (and so the libraries) how many threads to use. Restores the calling
 /// thread on destruction. Returns in `delivered` how many threads OpenMP gave.
 class TeamScope {
 public:

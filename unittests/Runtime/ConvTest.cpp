@@ -118,6 +118,8 @@ TEST(Conv, OneByOne) {
   all(conv2d(2, 64, 48, 7, 7, 1));
   all(conv2d(2, 32, 64, 8, 8, 1, 2));
   all(conv2d(2, 3, 5, 6, 5, 1));
+  // Many weights: run as products where channels are last.
+  all(conv2d(2, 512, 520, 3, 2, 1));
 }
 
 TEST(Conv, Strides) {
