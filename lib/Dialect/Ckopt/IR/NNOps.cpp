@@ -231,9 +231,9 @@ static LogicalResult verifyPool(Op op, RankedTensorType input,
 
 /// An i8 holds the positions of windows of up to 127 points.
 template <typename Op>
-static LogicalResult verifyIndex(Op op, RankedTensorType index,
-                                 RankedTensorType output) {
-  if (index.getShape() != output.getShape())
+static LogicalResult verifyIndex(Op op, RankedTensorType output) {
+  auto index = dyn_cast<RankedTensorType>(op.getIndex().getType());
+  if (!index || index.getShape() != output.getShape())
     return op.emitOpError("index must have the output's shape");
   int64_t points = 1;
   for (int64_t size : op.getKernel())
@@ -245,13 +245,12 @@ static LogicalResult verifyIndex(Op op, RankedTensorType index,
 }
 
 LogicalResult MaxPoolOp::verify() {
-  if (failed(
-          verifyIndex(*this, tensorType(getIndex()), tensorType(getOutput()))))
+  if (failed(verifyIndex(*this, tensorType(getOutput()))))
     return failure();
   return verifyPool(*this, tensorType(getInput()), tensorType(getOutput()));
 }
 LogicalResult MaxPoolGradOp::verify() {
-  if (failed(verifyIndex(*this, tensorType(getIndex()), tensorType(getGrad()))))
+  if (failed(verifyIndex(*this, tensorType(getGrad()))))
     return failure();
   return verifyPool(*this, getType(), tensorType(getGrad()));
 }

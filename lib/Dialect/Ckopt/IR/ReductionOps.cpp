@@ -133,6 +133,10 @@ CKOPT_INFER(LayerNormOp) {
 }
 
 LogicalResult LayerNormOp::verify() {
+  // Runs before the types are inferred, which reports a wrong axis.
+  int64_t axis = getAxis();
+  if (axis < 0 || axis >= tensorType(getInput()).getRank())
+    return success();
   ArrayRef<int64_t> row =
       tensorType(getInput()).getShape().drop_front(getAxis());
   for (Value operand : {getScale(), getBias()}) {

@@ -1,0 +1,122 @@
+//===- InterpreterTest.cpp - running functions ----------------------------===//
+#include "ReferenceFixture.h"
+
+using namespace mlir;
+using namespace ckopt;
+using namespace ckopt::reference;
+
+namespace {
+class InterpreterTest : public test::ReferenceFixture {};
+} // namespace
+
+/// 1/3 is rounded to f32 only where asked; in double it stays exact enough
+/// that three of them make 1 - 2^-54.
+TEST_F(InterpreterTest, RoundsWhereAsked) {
+  auto function = parse(R"(
+    func.func @main(%x: tensor<1xf32>) -> tensor<1xf32> {
+      %0 = ckopt.reciprocal %x : (tensor<1xf32>) -> tensor<1xf32>
+      return %0 : tensor<1xf32>
+    })");
+  Tensor three = Tensor::splat(f32({1}), 3);
+  EXPECT_EQ(run(function, {three})[0].real(0), double(1.0f / 3.0f));
+  Options wide;
+  wide.roundToType = false;
+  EXPECT_EQ(run(function, {three}, wide)[0].real(0), 1.0 / 3.0);
+}
+
+/// A value lives until its last reader, also where an op reads it twice or the
+/// function returns it twice.
+TEST_F(InterpreterTest, ValuesWithSeveralReaders) {
+  auto function = parse(R"(
+    func.func @main(%x: tensor<2xf32>, %unused: tensor<f32>) -> (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>) {
+      %0 = ckopt.add %x, %x : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+      %1 = ckopt.mul %0, %x : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+      %dead = ckopt.exp %0 : (tensor<2xf32>) -> tensor<2xf32>
+      return %1, %0, %1 : tensor<2xf32>, tensor<2xf32>, tensor<2xf32>
+    })");
+  Tensor x(f32({2}), std::vector<double>{2, 3});
+  SmallVector<Tensor> results = run(function, {x, Tensor(f32({}))});
+  EXPECT_EQ(results[0].getReals(), ArrayRef<double>({8, 18}));
+  EXPECT_EQ(results[1].getReals(), ArrayRef<double>({4, 6}));
+  EXPECT_EQ(results[2].getReals(), ArrayRef<double>({8, 18}));
+}
+
+TEST_F(InterpreterTest, CallsAndTheObserver) {
+  auto function = parse(R"(
+    func.func private @inner(%x: tensor<1xf32>) -> tensor<1xf32> {
+      %0 = ckopt.neg %x : (tensor<1xf32>) -> tensor<1xf32>
+      return %0 : tensor<1xf32>
+    }
+    func.func @main(%x: tensor<1xf32>) -> tensor<1xf32> {
+      %0 = func.call @inner(%x) : (tensor<1xf32>) -> tensor<1xf32>
+      %1 = ckopt.kernel_call @inner(%0) : (tensor<1xf32>) -> tensor<1xf32>
+      return %1 : tensor<1xf32>
+    })");
+  std::vector<std::string> seen;
+  Options options;
+  options.observer = [&](Operation *op, ArrayRef<Tensor> results) {
+    seen.push_back(op->getName().getStringRef().str() + " " +
+                   std::to_string(int(results[0].real(0))));
+  };
+  EXPECT_EQ(run(function, {Tensor::splat(f32({1}), 5)}, options)[0].real(0), 5);
+  EXPECT_EQ(seen,
+            std::vector<std::string>({"ckopt.neg -5", "func.call -5",
+                                      "ckopt.neg 5", "ckopt.kernel_call 5"}));
+}
+
+TEST_F(InterpreterTest, WrongArgumentsAreErrors) {
+  auto function = parse(R"(
+    func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+      return %x : tensor<2xf32>
+    })");
+  EXPECT_EQ(errorOf(function, {}), "takes 1 arguments, got 0");
+  EXPECT_EQ(errorOf(function, {Tensor(f32({3}))}),
+            "argument 0 needs a 'tensor<2xf32>', got a 'tensor<3xf32>'");
+  EXPECT_EQ(errorOf(function, {Tensor(i64({2}))}),
+            "argument 0 needs a 'tensor<2xf32>', got a 'tensor<2xi64>'");
+  EXPECT_EQ(errorOf(function, {Tensor()}),
+            "argument 0 needs a 'tensor<2xf32>'");
+}
+
+/// A double argument of an f32 function: rounded on entry unless the run is
+/// in double.
+TEST_F(InterpreterTest, ArgumentsAreRoundedToo) {
+  auto function = parse(R"(
+    func.func @main(%x: tensor<1xf32>) -> tensor<1xf32> {
+      return %x : tensor<1xf32>
+    })");
+  Tensor tenth = Tensor::splat(f32({1}), 0.1);
+  EXPECT_EQ(run(function, {tenth})[0].real(0), double(0.1f));
+  Options wide;
+  wide.roundToType = false;
+  EXPECT_EQ(run(function, {tenth}, wide)[0].real(0), 0.1);
+}
+
+/// About half of the elements of a large tensor survive a ratio of 0.5; every
+/// step and every site drops others; the op is its own gradient.
+TEST_F(InterpreterTest, DropoutStatistics) {
+  auto function = parse(R"(
+    func.func @main(%x: tensor<10000xf32>, %seed: tensor<i64>, %step: tensor<i64>) -> (tensor<10000xf32>, tensor<10000xf32>) {
+      %0 = ckopt.dropout %x, %seed, %step {ratio = 0.5 : f64, site = 0 : i64} : (tensor<10000xf32>, tensor<i64>, tensor<i64>) -> tensor<10000xf32>
+      %1 = ckopt.dropout %x, %seed, %step {ratio = 0.5 : f64, site = 1 : i64} : (tensor<10000xf32>, tensor<i64>, tensor<i64>) -> tensor<10000xf32>
+      return %0, %1 : tensor<10000xf32>, tensor<10000xf32>
+    })");
+  auto at = [&](int64_t step) {
+    return run(function,
+               {Tensor::splat(f32({10000}), 1), Tensor::splat(i64({}), 42),
+                Tensor::splat(i64({}), double(step))});
+  };
+  SmallVector<Tensor> first = at(1), second = at(2);
+  int64_t kept = llvm::count(first[0].getReals(), 2.0);
+  EXPECT_EQ(kept + llvm::count(first[0].getReals(), 0.0), 10000);
+  EXPECT_NEAR(double(kept), 5000, 250); // five standard deviations
+  auto agreement = [](const Tensor &a, const Tensor &b) {
+    int64_t same = 0;
+    for (int64_t i = 0; i < a.size(); ++i)
+      same += a.real(i) == b.real(i);
+    return double(same);
+  };
+  EXPECT_NEAR(agreement(first[0], first[1]), 5000, 250);
+  EXPECT_NEAR(agreement(first[0], second[0]), 5000, 250);
+  EXPECT_EQ(agreement(first[0], at(1)[0]), 10000);
+}
