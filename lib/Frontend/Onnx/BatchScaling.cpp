@@ -233,7 +233,11 @@ Value BatchScaling::resize(NodeImporter &node, Value value, int64_t dim,
   }
   Shape wanted(node.shape(value));
   wanted[size_t(dim)] = size;
-  if (node.shape(value)[dim] != 1)
+  auto broadcast = value.getDefiningOp<ExpandOp>();
+  if (broadcast && node.rank(broadcast.getInput()) == node.rank(value) &&
+      node.shape(broadcast.getInput())[dim] == 1)
+    value = broadcast.getInput();
+  else if (node.shape(value)[dim] != 1)
     value = node.sliceAxis(value, dim, 0, 1);
   return node.expand(value, wanted);
 }

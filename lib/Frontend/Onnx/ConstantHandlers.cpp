@@ -109,11 +109,9 @@ static LogicalResult eyeLike(NodeImporter &n) {
     n.error() << "needs a matrix";
     return failure();
   }
-  Type element = n.element(x);
-  if (n.hasAttr("dtype")) {
-    n.unsupported() << "attribute 'dtype'";
+  Type element = n.hasAttr("dtype") ? n.attrType("dtype") : n.element(x);
+  if (!element)
     return failure();
-  }
   Type index = n.b.getI64Type();
   Value row = n.iota({n.shape(x)[0], 1}, index, 0, double(n.attrInt("k", 0)));
   Value column = n.iota({1, n.shape(x)[1]}, index, 1);

@@ -114,25 +114,11 @@ static LogicalResult clipByOperand(NodeImporter &n) {
 // Types
 //===----------------------------------------------------------------------===//
 
-/// The DType with a number of TensorProto.DataType.
-static std::optional<DType> typeNumber(int64_t number) {
-  constexpr std::optional<DType> none;
-  const std::optional<DType> table[] = {
-      none,       DType::F32, DType::U8, DType::I8,   DType::U16, DType::I16,
-      DType::I32, DType::I64, none,      DType::Bool, DType::F16, DType::F64,
-      DType::U32, DType::U64, none,      none,        DType::BF16};
-  return number >= 0 && number < int64_t(std::size(table)) ? table[number]
-                                                           : none;
-}
-
 static LogicalResult castTo(NodeImporter &n) {
-  int64_t number = n.attrInt("to", 0);
-  auto type = typeNumber(number);
-  if (!type) {
-    n.unsupported() << "a cast to element type " << number;
+  Type type = n.attrType("to");
+  if (!type)
     return failure();
-  }
-  n.set(0, n.cast(n.in(0), n.graph.elementType(*type)));
+  n.set(0, n.cast(n.in(0), type));
   return success();
 }
 

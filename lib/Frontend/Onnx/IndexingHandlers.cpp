@@ -176,10 +176,15 @@ static LogicalResult gather(NodeImporter &n) {
                   << " of " << x.getType();
         return failure();
       }
-    // One index, or neighbours: a slice moves no data through indices.
-    if (given->size() == 1) {
-      int64_t index = given->front();
-      Value part = n.sliceAxis(x, *axis, index < 0 ? index + size : index, 1);
+    // One index, or neighbours (positions 0, 1, 2, ...): a slice needs no
+    // indices, and its gradient no scatter.
+    int64_t first = given->empty() ? 0 : given->front();
+    first += first < 0 ? size : 0;
+    bool neighbours = !given->empty();
+    for (auto [i, index] : llvm::enumerate(*given))
+      neighbours &= (index < 0 ? index + size : index) == first + int64_t(i);
+    if (neighbours) {
+      Value part = n.sliceAxis(x, *axis, first, int64_t(given->size()));
       Shape shape(n.shape(x).take_front(*axis));
       llvm::append_range(shape, n.shape(indices));
       llvm::append_range(shape, n.shape(x).drop_front(*axis + 1));

@@ -113,6 +113,21 @@ std::vector<std::string> NodeImporter::attrStrings(StringRef name) {
 }
 #undef CKOPT_FIND_ATTRIBUTE
 
+Type NodeImporter::attrType(StringRef name) {
+  constexpr std::optional<DType> none;
+  const std::optional<DType> table[] = {
+      none,       DType::F32, DType::U8, DType::I8,   DType::U16, DType::I16,
+      DType::I32, DType::I64, none,      DType::Bool, DType::F16, DType::F64,
+      DType::U32, DType::U64, none,      none,        DType::BF16};
+  int64_t number = attrInt(name, 0);
+  if (number < 0 || number >= int64_t(std::size(table)) || !table[number]) {
+    unsupported() << "element type " << number << " (attribute '" << name
+                  << "') is not one of ckopt's";
+    return {};
+  }
+  return graph.elementType(*table[number]);
+}
+
 //===----------------------------------------------------------------------===//
 // Constants
 //===----------------------------------------------------------------------===//

@@ -61,6 +61,9 @@ public:
   Shape attrInts(llvm::StringRef name, llvm::ArrayRef<int64_t> missing = {});
   std::vector<double> attrFloats(llvm::StringRef name);
   std::vector<std::string> attrStrings(llvm::StringRef name);
+  /// The element type that a number of TensorProto.DataType names; null after
+  /// an error.
+  mlir::Type attrType(llvm::StringRef name);
   const NodeAttribute *find(llvm::StringRef name) const;
 
   //===--------------------------------------------------------------------===//

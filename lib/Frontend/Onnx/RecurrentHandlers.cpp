@@ -162,12 +162,12 @@ static Value stepGates(NodeImporter &n, const Recurrence &r,
                    {r.batch, r.gates * r.hidden});
 }
 
+/// Null: zeros, so that the first step leaves out what they multiply.
 static Value initialState(NodeImporter &n, const Recurrence &r, Value state,
                           int64_t d) {
-  Shape shape{r.batch, r.hidden};
-  if (state)
-    return n.reshape(n.sliceAxis(state, 0, d, 1), shape);
-  return n.splat(0, n.tensor(shape, n.element(r.x)));
+  if (!state || NodeImporter::scalarOf(state) == 0.0)
+    return {};
+  return n.reshape(n.sliceAxis(state, 0, d, 1), {r.batch, r.hidden});
 }
 
 /// Joins what each step and direction gave: Y [T, D, B, H] and the last
@@ -217,14 +217,15 @@ static LogicalResult lstm(NodeImporter &n) {
     SmallVector<Value> steps(static_cast<size_t>(r.steps));
     for (int64_t k = 0; k < r.steps && !n.hasFailed(); ++k) {
       int64_t t = direction.backward ? r.steps - 1 - k : k;
-      Value gates = n.add(stepGates(n, r, direction, t),
-                          n.matmul(h, direction.recurrent, false, true));
+      Value gates = stepGates(n, r, direction, t);
+      if (h)
+        gates = n.add(gates, n.matmul(h, direction.recurrent, false, true));
       auto gate = [&](int64_t g) {
         return n.sliceAxis(gates, 1, g * r.hidden, r.hidden);
       };
       Value i = n.make<SigmoidOp>({gate(0)}), o = n.make<SigmoidOp>({gate(1)});
       Value f = n.make<SigmoidOp>({gate(2)}), g = n.make<TanhOp>({gate(3)});
-      c = n.add(n.mul(f, c), n.mul(i, g));
+      c = c ? n.add(n.mul(f, c), n.mul(i, g)) : n.mul(i, g);
       h = n.mul(o, n.make<TanhOp>({c}));
       steps[size_t(t)] = h;
     }
@@ -248,6 +249,8 @@ static LogicalResult gru(NodeImporter &n) {
   for (int64_t d = 0; d < r.directions; ++d) {
     Direction direction = prepareDirection(n, r, d, /*addBoth=*/false);
     Value h = initialState(n, r, r.hidden0, d);
+    if (!h)
+      h = n.splat(0, n.tensor({r.batch, r.hidden}, n.element(r.x)));
     SmallVector<Value> steps(static_cast<size_t>(r.steps));
     // The product of a state with gates [from, from + count), with bias.
     auto product = [&](Value state, int64_t from, int64_t count) -> Value {
@@ -290,9 +293,10 @@ static LogicalResult rnn(NodeImporter &n) {
     SmallVector<Value> steps(static_cast<size_t>(r.steps));
     for (int64_t k = 0; k < r.steps && !n.hasFailed(); ++k) {
       int64_t t = direction.backward ? r.steps - 1 - k : k;
-      h = n.make<TanhOp>(
-          {n.add(stepGates(n, r, direction, t),
-                 n.matmul(h, direction.recurrent, false, true))});
+      Value gates = stepGates(n, r, direction, t);
+      if (h)
+        gates = n.add(gates, n.matmul(h, direction.recurrent, false, true));
+      h = n.make<TanhOp>({gates});
       steps[size_t(t)] = h;
     }
     outputs.push_back(std::move(steps));

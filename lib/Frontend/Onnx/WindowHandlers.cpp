@@ -14,6 +14,7 @@ namespace {
 /// The attributes that all windows share.
 struct Window {
   Shape kernel, strides, low, high, dilations;
+  Shape padding; ///< `high` before ceil_mode changes it
   std::string autoPad;
 
   int64_t extent(size_t d) const { return (kernel[d] - 1) * dilations[d] + 1; }
@@ -183,6 +184,7 @@ static bool preparePool(NodeImporter &n, Value x, Window &w, Shape &shape) {
     return false;
   bool ceil = n.attrInt("ceil_mode", 0) != 0;
   resolveSame(w, n.shape(x).drop_front(2));
+  w.padding = w.high;
   shape.assign(n.shape(x).begin(), n.shape(x).begin() + 2);
   for (size_t d = 0; d < spatial; ++d) {
     int64_t size = n.shape(x)[d + 2], stride = w.strides[d];
@@ -237,24 +239,21 @@ static LogicalResult averagePool(NodeImporter &n) {
   Value x = n.in(0);
   Window w;
   Shape shape;
-  if (!x)
-    return failure();
-  Shape asked = n.attrInts("pads"); // before ceil_mode changes them
-  if (!preparePool(n, x, w, shape))
+  if (!x || !preparePool(n, x, w, shape))
     return failure();
   auto attributes = poolAttributes(n, w);
   size_t spatial = w.kernel.size();
   bool countPads = n.attrInt("count_include_pad", 0) != 0;
   bool beyond = false; // windows that reach out of the padded input
-  for (size_t d = 0; d < spatial && asked.size() == 2 * spatial; ++d)
-    beyond |= w.high[d] > asked[spatial + d];
+  for (size_t d = 0; d < spatial; ++d)
+    beyond |= w.high[d] > w.padding[d];
   if (countPads && beyond) {
     // What lies beyond does not count, the padding does: pad for real.
     Shape low(2, 0), high(2, 0), none(spatial + 2, 0);
     low.append(w.low);
     for (size_t d = 0; d < spatial; ++d) {
-      high.push_back(asked[spatial + d]);
-      w.high[d] -= asked[spatial + d];
+      high.push_back(w.padding[d]);
+      w.high[d] -= w.padding[d];
       w.low[d] = 0;
     }
     x = n.make<PadOp>({x}, {n.named("low", low), n.named("high", high),
