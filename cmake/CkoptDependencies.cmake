@@ -1,23 +1,30 @@
 # Every dependency comes from Debian packages; nothing is downloaded.
 
 # LLVMSupport serves Support (JSON, files, streams); MLIR the rest.
-find_package(MLIR 22.1 CONFIG QUIET HINTS /usr/lib/llvm-22/lib/cmake/mlir)
-if(NOT MLIR_FOUND)
-  message(FATAL_ERROR
-    "ckopt needs MLIR 22.1 (Debian 12, through its security suite: "
-    "apt-get install libmlir-22-dev mlir-22-tools llvm-22-dev llvm-22-tools). "
-    "If it lies elsewhere, set MLIR_DIR to its lib/cmake/mlir.")
+if(CKOPT_BUILD_COMPILER)
+  find_package(MLIR 22.1 CONFIG QUIET HINTS /usr/lib/llvm-22/lib/cmake/mlir)
+  if(NOT MLIR_FOUND)
+    message(FATAL_ERROR
+      "ckopt needs MLIR 22.1 (Debian 12, through its security suite: "
+      "apt-get install libmlir-22-dev mlir-22-tools llvm-22-dev llvm-22-tools). "
+      "If it lies elsewhere, set MLIR_DIR to its lib/cmake/mlir.")
+  endif()
+  # Debian builds MLIR as one shared library but does not say so to consumers:
+  # two copies of MLIR in a process have two sets of TypeIDs.
+  set(MLIR_LINK_MLIR_DYLIB ON)
+  list(APPEND CMAKE_MODULE_PATH ${MLIR_CMAKE_DIR} ${LLVM_CMAKE_DIR})
+  set(MLIR_BINARY_DIR ${CMAKE_BINARY_DIR})
+  set(LLVM_RUNTIME_OUTPUT_INTDIR ${CMAKE_BINARY_DIR}/bin)
+  set(LLVM_LIBRARY_OUTPUT_INTDIR ${CMAKE_BINARY_DIR}/lib)
+  include(TableGen)
+  include(AddLLVM)
+  include(AddMLIR)
+else()
+  find_package(LLVM 22.1 CONFIG QUIET HINTS /usr/lib/llvm-22/lib/cmake/llvm)
+  if(NOT LLVM_FOUND)
+    message(FATAL_ERROR "Support and Planner need LLVM 22.1 (apt-get install llvm-22-dev)")
+  endif()
 endif()
-# Debian builds MLIR as one shared library but does not say so to consumers:
-# two copies of MLIR in a process have two sets of TypeIDs.
-set(MLIR_LINK_MLIR_DYLIB ON)
-list(APPEND CMAKE_MODULE_PATH ${MLIR_CMAKE_DIR} ${LLVM_CMAKE_DIR})
-set(MLIR_BINARY_DIR ${CMAKE_BINARY_DIR})
-set(LLVM_RUNTIME_OUTPUT_INTDIR ${CMAKE_BINARY_DIR}/bin)
-set(LLVM_LIBRARY_OUTPUT_INTDIR ${CMAKE_BINARY_DIR}/lib)
-include(TableGen)
-include(AddLLVM)
-include(AddMLIR)
 include_directories(SYSTEM ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
 add_definitions(${LLVM_DEFINITIONS})
 

@@ -13,6 +13,7 @@ endfunction()
 
 run(${CMAKE_COMMAND} -S ${SOURCE} -B ${BUILD} -G ${GENERATOR}
     -DCKOPT_BUILD_COMPILER=OFF -DCKOPT_BUILD_TESTS=OFF -DCMAKE_BUILD_TYPE=Debug
+    -DCMAKE_DISABLE_FIND_PACKAGE_MLIR=ON
     -DCMAKE_CXX_FLAGS_DEBUG=-O0 -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_C_COMPILER=${CC})
 run(${CMAKE_COMMAND} --build ${BUILD} --parallel 2)
 
@@ -23,11 +24,16 @@ if(count LESS 3)
 endif()
 find_program(NM NAMES nm llvm-nm-22 REQUIRED)
 foreach(library ${libraries})
-  execute_process(COMMAND ${NM} -u -C ${library} OUTPUT_VARIABLE symbols ERROR_QUIET)
+  set(dynamic)
+  if(library MATCHES "\\.so$")
+    set(dynamic -D)
+  endif()
+  execute_process(COMMAND ${NM} -u -C ${dynamic} ${library} OUTPUT_VARIABLE symbols
+                  ERROR_QUIET COMMAND_ERROR_IS_FATAL ANY)
   if(symbols MATCHES "( mlir::[^\n]*)")
     message(FATAL_ERROR "${library} refers to MLIR:${CMAKE_MATCH_1}")
   endif()
-  if(library MATCHES "Runtime|ckrt" AND symbols MATCHES "( llvm::[^\n]*)")
+  if(library MATCHES "runtime" AND symbols MATCHES "( llvm::[^\n]*)")
     message(FATAL_ERROR "${library} refers to LLVM:${CMAKE_MATCH_1}")
   endif()
 endforeach()

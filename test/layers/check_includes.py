@@ -18,7 +18,7 @@ import sys
 import tempfile
 
 COMMON = ["Support", "Interfaces", "Dialect", "Reference", "Analysis"]
-PASSES = ["Normalize", "Autodiff", "Layout", "Fuse", "Remat", "MemoryPlan", "Conversion"]
+PASSES = ["Normalize", "Autodiff", "Layout", "Fuse", "MemoryPlan", "Remat", "Conversion"]
 EVERYTHING = COMMON + ["Planner", "Runtime", "Frontend", "Pipelines"] + PASSES
 
 # Layer: the layers that it may include besides itself, lowest layer first.
@@ -34,8 +34,8 @@ LAYERS = {
     "Autodiff": COMMON,
     "Layout": COMMON + ["Runtime"],
     "Fuse": COMMON + ["Runtime"],
-    "Remat": COMMON + ["Planner"],
     "MemoryPlan": COMMON + ["Planner"],
+    "Remat": COMMON + ["Planner", "MemoryPlan"],
     "Conversion": COMMON + ["Planner", "Runtime"],
     "Frontend": COMMON,
     "Pipelines": COMMON + ["Planner", "Runtime"] + PASSES,
