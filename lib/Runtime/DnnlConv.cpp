@@ -59,7 +59,8 @@ bool describeGeometry(const PrimitiveDesc &desc, Geometry &g) {
   for (int d = 0; d < c.rank; ++d) {
     weights[rank++] = c.kernel[d];
     g.strides[d] = c.strides[d];
-    g.dilates[d] = c.dilations[d] - 1;
+    // A single tap has no dilation; naming one costs the fast kernels.
+    g.dilates[d] = c.kernel[d] == 1 ? 0 : c.dilations[d] - 1;
     g.padsLo[d] = c.padsLo[d];
     // What the strides leave over at the end is not padding to oneDNN.
     g.padsHi[d] = (c.out[d] - 1) * c.strides[d] +

@@ -27,7 +27,7 @@ void normalizeUnit(Operand &o, int64_t rows, int64_t cols) {
   if (cols == 1 && rows == 1)
     o.row = o.col = 1;
   else if (cols == 1)
-    o.col = o.row == 1 ? rows : 1;
+    o.col = 1;
   else if (rows == 1)
     o.row = o.col == 1 ? cols : 1;
 }

@@ -95,6 +95,9 @@ TeamScope::TeamScope(int32_t threads, bool keepDenormals)
 }
 
 TeamScope::~TeamScope() {
+  // Whoever shares these threads finds them as the caller's own.
+  Team team{savedMode};
+  GOMP_parallel(joinTeam, &team, static_cast<unsigned>(delivered), 0);
   _mm_setcsr(savedMode);
   omp_set_num_threads(savedThreads);
   omp_set_dynamic(savedDynamic);

@@ -27,8 +27,9 @@ ckrt_status fail(ckrt_status status, std::string text);
 unsigned floatMode(bool keepDenormals);
 
 /// Puts the calling thread's team of `threads` in the given floating-point mode
-/// and tells OpenMP (and so the libraries) how many threads to use. Restores the calling
-/// thread on destruction. Returns in `delivered` how many threads OpenMP gave.
+/// and tells OpenMP (and so the libraries) how many threads to use. Restores
+/// the caller's mode on all of them at the end. Returns in `delivered` how many
+/// threads OpenMP gave.
 class TeamScope {
 public:
   TeamScope(int32_t threads, bool keepDenormals);

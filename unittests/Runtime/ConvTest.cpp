@@ -141,6 +141,8 @@ TEST(Conv, AsymmetricPadding) {
 TEST(Conv, Dilation) {
   all(conv2d(1, 8, 8, 13, 13, 3, 1, 2, 2));
   all(conv2d(2, 3, 4, 12, 12, 3, 2, 3, 3));
+  all(conv2d(2, 8, 8, 6, 6, 1, 2, 0, 3));
+  all(conv2d(2, 8, 8, 13, 13, 3, 2, 2, 2, 8));
 }
 
 TEST(Conv, GroupsAndDepthwise) {
