@@ -95,8 +95,8 @@ llvm::Error Compilation::plan() {
   });
   planSummary.kernels = int64_t(kernels.size());
   auto attr = step->getAttrOfType<DictionaryAttr>("ckopt.plan");
-  planSummary.cost = planNumber(attr, "cost");
-  planSummary.unconstrainedCost = planNumber(attr, "unconstrained_cost");
+  planSummary.cost = planNumber(attr, "seconds");
+  planSummary.unconstrainedCost = planNumber(attr, "base_seconds");
   planSummary.lowerBound = planNumber(attr, "lower_bound");
   planSummary.memoryBound = int64_t(planNumber(attr, "memory_bound"));
   planSummary.budget = int64_t(planNumber(attr, "budget"));

@@ -151,6 +151,7 @@ void PlanApplier::record() {
     list.set("budget", builder.getI64IntegerAttr(plan.budgetBytes));
   list.set("arena", builder.getI64IntegerAttr(plan.arena));
   list.set("full_arena", builder.getI64IntegerAttr(plan.fullArena));
+  list.set("memory_bound", builder.getI64IntegerAttr(plan.memoryBound));
   list.set("load", builder.getI64IntegerAttr(plan.load));
   list.set("seconds", builder.getF64FloatAttr(found.cost));
   list.set("base_seconds", builder.getF64FloatAttr(plan.baseCost));

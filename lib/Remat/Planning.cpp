@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/MemoryPlan/MemoryPlan.h"
+#include "ckopt/Planner/Bounds.h"
 #include "ckopt/Planner/Verifier.h"
 #include "ckopt/Remat/Remat.h"
 
@@ -57,6 +58,7 @@ FailureOr<RematPlan> ckopt::planRemat(func::FuncOp function,
       value.bytes = planner::alignTo(value.bytes, kArenaAlignment);
   plan.fixedBytes = plan.problem.argumentBytes + options.reservedBytes;
   plan.baseCost = planner::baseCost(graph);
+  plan.memoryBound = planner::memoryBound(graph) + options.reservedBytes;
 
   planner::BudgetPlanner solver(graph);
   planner::Options request = plannerOptions(options);
@@ -151,6 +153,7 @@ void ckopt::writePlanFigures(llvm::json::OStream &json, const RematPlan &plan) {
   json.attribute("argument_bytes", plan.fixedBytes);
   json.attribute("planned_peak_bytes", plan.arena);
   json.attribute("load_bytes", plan.load);
+  json.attribute("memory_bound_bytes", plan.memoryBound);
   json.attribute("steps", int64_t(found.steps.size()));
   json.attribute("recomputed_steps", plan.recomputedSteps());
   json.attribute("base_seconds", plan.baseCost);
@@ -188,6 +191,7 @@ ExitCode ckopt::runRemat(ArrayRef<func::FuncOp> functions,
   RematOptions current = options;
   for (size_t i : order) {
     func::FuncOp function = functions[i];
+    annotateCosts(function, costs);
     FailureOr<int64_t> reserved = getReservedBytes(function, functions);
     if (failed(reserved))
       return ExitInputError;

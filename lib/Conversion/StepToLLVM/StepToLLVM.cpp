@@ -278,12 +278,11 @@ FailureOr<LoweredStep> StepLowering::run() {
   manifest.keepDenormals = options.keepDenormals;
   manifest.cpuFeatures = options.cpuFeatures;
   manifest.producer = options.producer;
-  declareRuntime();
-  int32_t index = 0;
-  for (const std::string &name : options.functions) {
-    auto function = planned.lookupSymbol<func::FuncOp>(name);
-    if (!function)
-      continue;
+  SmallVector<func::FuncOp> functions;
+  for (const std::string &name : options.functions)
+    if (auto function = planned.lookupSymbol<func::FuncOp>(name))
+      functions.push_back(function);
+  for (func::FuncOp function : functions) {
     auto bytes = function->getAttrOfType<IntegerAttr>(attrs::kArenaBytes);
     if (!bytes)
       return function.emitError()
@@ -291,14 +290,17 @@ FailureOr<LoweredStep> StepLowering::run() {
     manifest.arenaBytes = std::max(manifest.arenaBytes, bytes.getInt());
     if (failed(lowerKernels(function)))
       return failure();
-    builder.setInsertionPointToEnd(lowered.module->getBody());
-    if (failed(lowerFunction(function, index++)))
-      return failure();
   }
+  // Kernels become LLVM functions before anything takes their address.
   PassManager manager(context);
   buildKernelLoweringPipeline(manager);
   if (failed(manager.run(*lowered.module)))
     return failure();
+  builder.setInsertionPointToEnd(lowered.module->getBody());
+  declareRuntime();
+  for (auto [index, function] : llvm::enumerate(functions))
+    if (failed(lowerFunction(function, int32_t(index))))
+      return failure();
   return std::move(lowered);
 }
 

@@ -113,8 +113,12 @@ LogicalResult ckopt::checkStraightLine(func::FuncOp function) {
 
 void ckopt::eraseDeadOps(func::FuncOp function) {
   Block &block = function.getBody().front();
-  for (Operation &op :
-       llvm::make_early_inc_range(llvm::reverse(block.without_terminator())))
-    if (isOpTriviallyDead(&op))
-      op.erase();
+  // Collected first: a reversed range stands one op behind what it shows, and
+  // would be left on an erased one.
+  SmallVector<Operation *> ops;
+  for (Operation &op : block.without_terminator())
+    ops.push_back(&op);
+  for (Operation *op : llvm::reverse(ops))
+    if (isOpTriviallyDead(op))
+      op->erase();
 }
