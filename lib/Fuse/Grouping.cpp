@@ -278,10 +278,22 @@ bool Grouping::worthComputingAgain(Operation *op,
     return false;
   if (large <= 1)
     return true;
-  if (large > 2 || needers.size() > 2)
+  if (large > 2)
     return false;
-  int64_t first = units[needers[0]].place, last = units[needers[1]].place;
-  return !libraryBetween(first, last);
+  // Reductions over one domain will be one kernel.
+  SmallVector<unsigned> kernels;
+  int64_t first = units[needers[0]].place, last = first;
+  for (unsigned id : needers) {
+    first = std::min(first, units[id].place);
+    last = std::max(last, units[id].place);
+    if (llvm::none_of(kernels, [&](unsigned other) {
+          const Unit &a = units[id], &b = units[other];
+          return a.kind == UnitKind::Reduction && b.kind == a.kind &&
+                 a.domain == b.domain && a.axes == b.axes;
+        }))
+      kernels.push_back(id);
+  }
+  return kernels.size() <= 2 && !libraryBetween(first, last);
 }
 
 /// A reshape of unit dimensions is part of the units that can compute it; for

@@ -22,6 +22,8 @@ using namespace ckopt::fuse;
 
 /// Readers of a value that are tried as siblings.
 static constexpr unsigned maxSiblings = 4;
+/// Elements of a domain whose kernels are merged though they share no value.
+static constexpr int64_t tinyElements = 4096;
 
 namespace ckopt::fuse {
 class Merger {
@@ -45,12 +47,20 @@ private:
 };
 } // namespace ckopt::fuse
 
+/// So small that starting a kernel costs more than running it.
+static bool isTiny(const Unit &unit) {
+  return unit.domain.getNumElements() <= tinyElements;
+}
+
 /// Whether one loop nest can compute both.
 bool Merger::compatible(const Unit &a, const Unit &b) const {
   if (a.kind != b.kind || a.alone || b.alone || a.domain != b.domain)
     return false;
   if (a.kind == UnitKind::Elementwise)
     return true;
+  if (a.kind == UnitKind::Update)
+    return isTiny(a) &&
+           a.roots.front()->getName() == b.roots.front()->getName();
   return a.kind == UnitKind::Reduction && a.axes == b.axes;
 }
 
@@ -200,6 +210,19 @@ void Merger::run() {
     if (UnitKind kind = g.units[id].kind;
         kind == UnitKind::Elementwise || kind == UnitKind::Reduction)
       mergeInto(id);
+  // The last tiny unit over each domain.
+  DenseMap<std::pair<Type, unsigned>, unsigned> last;
+  for (unsigned id : order) {
+    id = g.find(id);
+    const Unit &unit = g.units[id];
+    if ((unit.kind != UnitKind::Elementwise && unit.kind != UnitKind::Update) ||
+        unit.alone || !isTiny(unit))
+      continue;
+    auto [entry, isNew] =
+        last.try_emplace({unit.domain, unsigned(unit.kind)}, id);
+    if (!isNew && !tryMerge(entry->second, id))
+      entry->second = id;
+  }
 }
 
 void Grouping::merge() { Merger(*this).run(); }

@@ -253,13 +253,13 @@ struct LayoutPass : ckopt::impl::LayoutPassBase<LayoutPass> {
   }
 
   void runOnOperation() override {
-    if (mode != "channels-last" && mode != "none") {
+    if (layout != "channels-last" && layout != "none") {
       emitError(getOperation().getLoc())
-          << "layout: unknown mode '" << mode
+          << "layout: unknown layout '" << layout
           << "'; known are channels-last and none";
       return signalPassFailure();
     }
-    if (mode == "none")
+    if (layout == "none")
       return;
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       if (function.isDeclaration() || function->hasAttr(attrs::kKernel) ||

@@ -21,7 +21,7 @@ def LayoutPass : Pass<"layout", "mlir::ModuleOp"> {
     copy. Logical shapes never change.
   }];
   let options = [
-    Option<"mode", "mode", "std::string", "\"channels-last\"",
+    Option<"layout", "layout", "std::string", "\"channels-last\"",
            "channels-last, or none: everything stays row-major">,
     ListOption<"functions", "functions", "std::string",
                "Names of the functions to work on (default: all but kernels)">,

@@ -37,6 +37,8 @@ struct RematPlan {
   int64_t budgetBytes = 0;
   /// Seconds of the function without recomputation.
   double baseCost = 0;
+  /// Proven: no plan in any order needs less.
+  int64_t memoryBound = 0;
   /// Arena and load of the plan.
   int64_t arena = 0, load = 0;
 
