@@ -45,10 +45,11 @@ static void useRunningStatistics(BatchNormOp op) {
   BlockArgument variance = trackedBy(op.getVariance());
   if (!mean || !variance || mean.getType() != op.getMean().getType() ||
       variance.getType() != op.getVariance().getType()) {
-    op.emitRemark("evaluation normalizes '")
-        << nodeName(op.getLoc())
-        << "' with the statistics of the batch: no argument tracks running "
-           "ones";
+    InFlightDiagnostic remark =
+        op.emitRemark("evaluation normalizes with the statistics of the batch: "
+                      "no argument tracks running ones");
+    if (StringRef node = nodeName(op.getLoc()); !node.empty())
+      remark << " (node '" << node << "')";
     return;
   }
   OpBuilder builder(op);

@@ -1,0 +1,29 @@
+// A linear layer on [B, T, K] is one 2-D product; a true batch of products and
+// one with a transposed left side stay.
+// RUN: ckopt-opt %s --normalize | FileCheck %s
+
+// CHECK-LABEL: func.func @linear(
+// CHECK-SAME:    %[[X:[^:]*]]: tensor<2x3x4xf32>, %[[W:[^:]*]]: tensor<5x4xf32>
+// CHECK:         %[[FLAT:.*]] = ckopt.reshape %[[X]] : (tensor<2x3x4xf32>) -> tensor<6x4xf32>
+// CHECK:         %[[P:.*]] = ckopt.matmul %[[FLAT]], %[[W]] {transpose_rhs} : (tensor<6x4xf32>, tensor<5x4xf32>) -> tensor<6x5xf32>
+// CHECK:         ckopt.reshape %[[P]] : (tensor<6x5xf32>) -> tensor<2x3x5xf32>
+func.func @linear(%x: tensor<2x3x4xf32>, %w: tensor<5x4xf32>) -> tensor<2x3x5xf32> {
+  %y = ckopt.matmul %x, %w {transpose_rhs} : (tensor<2x3x4xf32>, tensor<5x4xf32>) -> tensor<2x3x5xf32>
+  return %y : tensor<2x3x5xf32>
+}
+
+// CHECK-LABEL: func.func @batch(
+// CHECK-NEXT:    ckopt.matmul
+// CHECK-NEXT:    return
+func.func @batch(%x: tensor<2x3x4xf32>, %y: tensor<2x4x5xf32>) -> tensor<2x3x5xf32> {
+  %z = ckopt.matmul %x, %y : (tensor<2x3x4xf32>, tensor<2x4x5xf32>) -> tensor<2x3x5xf32>
+  return %z : tensor<2x3x5xf32>
+}
+
+// CHECK-LABEL: func.func @left_transposed(
+// CHECK-NEXT:    ckopt.matmul
+// CHECK-NEXT:    return
+func.func @left_transposed(%x: tensor<2x4x3xf32>, %y: tensor<4x5xf32>) -> tensor<2x3x5xf32> {
+  %z = ckopt.matmul %x, %y {transpose_lhs} : (tensor<2x4x3xf32>, tensor<4x5xf32>) -> tensor<2x3x5xf32>
+  return %z : tensor<2x3x5xf32>
+}

@@ -1,0 +1,129 @@
+//===- ShapeGradientTest.cpp - shapes, data movement, gather --------------===//
+#include "GradientCheck.h"
+
+using namespace mlir;
+using namespace ckopt;
+using namespace ckopt::test;
+
+namespace {
+class ShapeGradient : public testing::TestWithParam<GradientCase> {};
+TEST_P(ShapeGradient, MatchesDifferences) { checkGradients(GetParam()); }
+} // namespace
+
+using Ints = std::vector<int64_t>;
+
+static GradientCase slice(std::string name, Ints shape, Ints starts, Ints sizes,
+                          Ints steps) {
+  return {std::move(name),
+          {real(shape)},
+          [=](TensorBuilder &b, ValueRange args) -> SmallVector<Value> {
+            return {b.make<SliceOp>(args[0], b.ints(starts), b.ints(sizes),
+                                    b.ints(steps))};
+          }};
+}
+
+static GradientCase pad(std::string name, Ints shape, Ints low, Ints high,
+                        Ints interior, double value) {
+  return {std::move(name),
+          {real(shape)},
+          [=](TensorBuilder &b, ValueRange args) -> SmallVector<Value> {
+            return {b.make<PadOp>(args[0], b.ints(low), b.ints(high),
+                                  b.ints(interior),
+                                  b.builder.getF64FloatAttr(value))};
+          }};
+}
+
+static GradientCase transpose(std::string name, Ints shape, Ints permutation) {
+  return {std::move(name),
+          {real(shape)},
+          [=](TensorBuilder &b, ValueRange args) -> SmallVector<Value> {
+            return {b.transpose(args[0], permutation)};
+          }};
+}
+
+static GradientCase expand(std::string name, Ints from, Ints to) {
+  return {std::move(name),
+          {real(from)},
+          [=](TensorBuilder &b, ValueRange args) -> SmallVector<Value> {
+            return {b.expand(args[0], to)};
+          }};
+}
+
+static GradientCase gather(std::string name, Ints data, Arg indices,
+                           int64_t axis) {
+  return {std::move(name),
+          {real(data), std::move(indices)},
+          [=](TensorBuilder &b, ValueRange args) -> SmallVector<Value> {
+            return {b.make<GatherOp>(args[0], args[1],
+                                     b.builder.getI64IntegerAttr(axis))};
+          }};
+}
+
+static SmallVector<Value> buildConcat(TensorBuilder &b, ValueRange args) {
+  return {b.make<ConcatOp>(args, b.builder.getI64IntegerAttr(1))};
+}
+
+/// An embedding table that is the last layer's weight, too.
+static SmallVector<Value> buildTied(TensorBuilder &b, ValueRange args) {
+  Value rows =
+      b.make<GatherOp>(args[0], args[1], b.builder.getI64IntegerAttr(0));
+  Value hidden = b.make<TanhOp>(rows);
+  return {b.make<MatMulOp>(hidden, args[0], false, true)};
+}
+
+/// Two lookups in one table: both scatter into one gradient.
+static SmallVector<Value> buildTwoLookups(TensorBuilder &b, ValueRange args) {
+  auto axis = b.builder.getI64IntegerAttr(0);
+  return {b.make<GatherOp>(args[0], args[1], axis),
+          b.make<TanhOp>(b.make<GatherOp>(args[0], args[2], axis))};
+}
+
+static std::vector<GradientCase> shapeCases() {
+  return {
+      {"reshape",
+       {real({2, 6})},
+       [](TensorBuilder &b, ValueRange args) -> SmallVector<Value> {
+         return {b.reshape(args[0], {3, 1, 4})};
+       }},
+      transpose("transpose_2d", {2, 3}, {1, 0}),
+      transpose("transpose_4d", {2, 3, 4, 2}, {2, 0, 3, 1}),
+      slice("slice_middle", {4, 5}, {1, 2}, {2, 3}, {1, 1}),
+      slice("slice_step", {4, 7}, {0, 1}, {2, 3}, {3, 2}),
+      slice("slice_reverse", {3, 6}, {2, 5}, {3, 3}, {-1, -2}),
+      slice("slice_reverse_inner", {6}, {4}, {2}, {-3}),
+      slice("slice_one", {4, 5}, {3, 2}, {1, 1}, {-1, 5}),
+      slice("slice_nothing", {4}, {0}, {0}, {1}),
+      pad("pad_edges", {2, 3}, {1, 0}, {0, 2}, {0, 0}, 0.5),
+      pad("pad_interior", {3, 2}, {0, 1}, {1, 0}, {1, 2}, 0),
+      pad("pad_one", {1, 1}, {2, 0}, {0, 1}, {3, 3}, -1),
+      expand("expand_lead", {3}, {2, 3}),
+      expand("expand_inner", {2, 1, 3}, {2, 4, 3}),
+      expand("expand_scalar", {}, {2, 2}),
+      expand("expand_both", {3, 1}, {2, 3, 4}),
+      {"concat", {real({2, 1}), real({2, 3}), real({2, 2})}, buildConcat},
+      {"concat_same_twice",
+       {real({2, 2})},
+       [](TensorBuilder &b, ValueRange args) -> SmallVector<Value> {
+         return buildConcat(b, {args[0], args[0]});
+       }},
+      gather("gather_rows", {5, 3}, intValues({4}, {0, 3, 3, -1}), 0),
+      gather("gather_columns", {2, 4, 3}, intValues({2, 2}, {1, 3, 1, 0}), 1),
+      gather("gather_scalar", {4, 3}, intValues({}, {2}), 0),
+      gather("gather_last", {2, 5}, ints({3}, 0, 5), 1),
+      {"scatter_add",
+       {real({5, 2}), intValues({3}, {1, 4, 1}), real({3, 2})},
+       [](TensorBuilder &b, ValueRange args) -> SmallVector<Value> {
+         return {b.make<ScatterAddOp>(args[0], args[1], args[2],
+                                      b.builder.getI64IntegerAttr(0))};
+       }},
+      {"tied_embedding",
+       {real({5, 3}), intValues({4}, {0, 2, 2, 4})},
+       buildTied},
+      {"two_lookups",
+       {real({5, 3}), intValues({2}, {0, 2}), intValues({3}, {2, 2, 4})},
+       buildTwoLookups},
+  };
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ShapeGradient, testing::ValuesIn(shapeCases()),
+                         caseName);
