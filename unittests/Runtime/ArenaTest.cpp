@@ -51,6 +51,7 @@ Manifest empty(int64_t bytes) { return manifestOf({}, bytes); }
 } // namespace
 
 TEST(Arena, EndsAtAGuardPage) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
   for (int64_t bytes : {64, 4096, 4160, 100000}) {
     Loaded run(empty(bytes), writeStep);
     ASSERT_EQ(run.status, CKRT_OK) << ckrt_last_error();
