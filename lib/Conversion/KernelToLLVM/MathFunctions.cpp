@@ -9,6 +9,7 @@
 #include "MathFunctions.h"
 
 using namespace mlir;
+using namespace ckopt;
 using namespace ckopt::codegen;
 
 static bool isDouble(Value x) { return ValueBuilder::elementType(x).isF64(); }

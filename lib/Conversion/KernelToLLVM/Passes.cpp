@@ -16,7 +16,7 @@ using namespace ckopt;
 
 namespace {
 
-struct AnnotateKernels : impl::AnnotateKernelsPassBase<AnnotateKernels> {
+struct AnnotateKernels : ckopt::impl::AnnotateKernelsPassBase<AnnotateKernels> {
   using AnnotateKernelsPassBase::AnnotateKernelsPassBase;
 
   void runOnOperation() override {
@@ -53,7 +53,7 @@ struct AnnotateKernels : impl::AnnotateKernelsPassBase<AnnotateKernels> {
   }
 };
 
-struct LowerKernels : impl::LowerKernelsPassBase<LowerKernels> {
+struct LowerKernels : ckopt::impl::LowerKernelsPassBase<LowerKernels> {
   using LowerKernelsPassBase::LowerKernelsPassBase;
 
   void runOnOperation() override {

@@ -1,0 +1,65 @@
+//===- KernelJit.h - runs one kernel against the interpreter ----*- C++ -*-===//
+//
+// A kernel given as text is planned, emitted, compiled by LLVM's JIT and run on
+// random operands, each in a buffer of its own that ends at an inaccessible
+// page. Checked: results against the reference interpreter; the same bits
+// however the stages' ranges are cut and ordered; the same bits with every
+// pair of `reuse` sharing bytes; no write to operands or outside of results.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_UNITTESTS_CONVERSION_KERNELJIT_H
+#define CKOPT_UNITTESTS_CONVERSION_KERNELJIT_H
+
+#include "ckopt/Conversion/KernelToLLVM/KernelToLLVM.h"
+#include "ckopt/Reference/Tensor.h"
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace ckopt::test {
+
+struct KernelOptions {
+  double absolute = 1e-6, relative = 2e-6; ///< allowed difference, f32
+  double low = -1, high = 1;               ///< range of random floats
+  double intLow = 0, intHigh = 4;          ///< range of random integers
+  std::vector<int64_t> scalars;            ///< of the call
+  uint64_t seed = 1;
+  unsigned vectorBits = 512;
+  /// Operands with given values instead of random ones.
+  std::vector<std::pair<unsigned, reference::Tensor>> given;
+};
+
+/// A compiled kernel.
+class KernelJit {
+public:
+  /// `text`: a module with one kernel @k. Fails the test on any error.
+  explicit KernelJit(const std::string &text, unsigned vectorBits = 512);
+  ~KernelJit();
+  bool ok() const;
+  const KernelCode &code() const;
+  mlir::func::FuncOp kernel() const;
+  mlir::MLIRContext &context() const;
+  VectorReport report() const;
+  /// Runs all stages on argument pointers (operands, results), each stage as
+  /// one range.
+  void run(void *const *args, const int64_t *scalars, void *scratch) const;
+  using Fn = void (*)(void *const *, const int64_t *, int64_t, int64_t, void *);
+  Fn stage(size_t number) const;
+
+private:
+  struct Impl;
+  std::unique_ptr<Impl> impl;
+};
+
+/// All the checks above; returns the results.
+std::vector<reference::Tensor> checkKernel(const std::string &text,
+                                           const KernelOptions &options = {});
+
+/// "func.func private @k(" + signature + ") -> (...) attributes {...} {" ...:
+/// `args` like "%x: tensor<4xf32>", results like "tensor<4xf32>".
+std::string kernelText(const std::string &kind, const std::string &args,
+                       const std::string &results, const std::string &body);
+
+} // namespace ckopt::test
+
+#endif // CKOPT_UNITTESTS_CONVERSION_KERNELJIT_H
