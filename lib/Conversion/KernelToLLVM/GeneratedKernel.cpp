@@ -144,6 +144,10 @@ void codegen::vectorLoop(Emitter &e, Value low, Value high,
     });
   if (count && *count % lanes == 0)
     return;
+  // One element left: a scalar. (LLVM 22 also miscompiles narrowing stores
+  // under a constant mask of one lane: it stores the wide element.)
+  if (count && *count % lanes == 1)
+    return body(e.addDim(middle));
   auto rest = [&] {
     AffineExpr at = e.addDim(middle, /*lane=*/true);
     e.withMask(maskBelow(e, middle, high), [&] {

@@ -107,7 +107,7 @@ Value codegen::emitTanh(ValueBuilder &v, Value x) {
 Value codegen::emitErf(ValueBuilder &v, Value x) {
   if (isDouble(x))
     return math::ErfOp::create(v.b, x);
-  // erf(3.7439...) rounds to 1.
+  // Beyond, the function is within one unit of 1, from 3.8325 on it is 1.
   double limit = 3.7439211627767994;
   Value c = v.select(v.cmpf(arith::CmpFPredicate::OGT, x, v.like(x, limit)),
                      v.like(x, limit), x);
@@ -122,7 +122,11 @@ Value codegen::emitErf(ValueBuilder &v, Value x) {
                        {-1.1791602954361697e-7, 0.000023547966471313185,
                         0.0010179625278914885, 0.014070470171167667,
                         0.11098505178285362, 0.49746925110067538, 1.0});
-  return v.div(v.mul(c, p), q);
+  Value result = v.div(v.mul(c, p), q);
+  Value one = math::CopySignOp::create(v.b, v.like(x, 1), x);
+  return v.select(
+      v.cmpf(arith::CmpFPredicate::OGT, v.abs(x), v.like(x, 3.8325068)), one,
+      result);
 }
 
 Value codegen::emitSigmoid(ValueBuilder &v, Value x) {
