@@ -2,6 +2,7 @@
 #include "TestPasses.h"
 #include "ckopt/Autodiff/Autodiff.h"
 #include "ckopt/Autodiff/Passes.h"
+#include "ckopt/Conversion/KernelToLLVM/Passes.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
 #include "ckopt/Fuse/Passes.h"
 #include "ckopt/Layout/Passes.h"
@@ -25,6 +26,7 @@ int main(int argc, char **argv) {
   ckopt::registerNormalizePasses();
   ckopt::registerAutodiffPasses();
   ckopt::registerFusePasses();
+  ckopt::registerKernelToLLVMPasses();
   ckopt::registerLayoutPasses();
   ckopt::registerMemoryPlanPasses();
   ckopt::registerRematPasses();
