@@ -7,9 +7,10 @@
 // slots (found through the dynamic section's relocations) point at counters
 // that pass the call on. Sees: malloc, calloc, realloc, memalign and its kin,
 // mmap, as called by any object loaded before the hook, operator new included
-// (libstdc++ calls malloc through its slot). Does not see: libc's calls to
-// itself, which make no tensors. Cost: one pass over all relocations; when off,
-// nothing.
+// (libstdc++ calls malloc through its slot). What is made executable afterwards
+// is code, which libraries generate when a kernel first runs: counted apart.
+// Does not see: libc's calls to itself, which make no tensors. Cost: one pass
+// over all relocations; when off, nothing.
 //
 //===----------------------------------------------------------------------===//
 #include "AllocationHook.h"
@@ -32,24 +33,47 @@ namespace {
 
 constexpr int64_t kLarge = 64 * 1024;
 
-std::atomic<bool> counting{false};
-std::atomic<int64_t> calls{0}, large{0}, largest{0}, largeBytes{0};
-std::atomic<const void *> largestCaller{nullptr};
+/// One large allocation; `code` once its memory was made executable.
+struct Block {
+  std::atomic<uintptr_t> at{0};
+  std::atomic<int64_t> bytes{0};
+  std::atomic<const void *> caller{nullptr};
+  std::atomic<bool> code{false};
+};
+// The first ones are kept one by one; sums go on beyond.
+constexpr int64_t kBlocks = 1024;
+Block blocks[kBlocks];
 
-void count(size_t size, const void *caller) {
+std::atomic<bool> counting{false};
+std::atomic<int64_t> calls{0}, large{0}, largeBytes{0}, codeBytes{0};
+
+void count(size_t size, const void *result, const void *caller) {
   if (!counting.load(std::memory_order_relaxed))
     return;
   auto bytes = static_cast<int64_t>(size);
   calls.fetch_add(1, std::memory_order_relaxed);
   if (bytes < kLarge)
     return;
-  large.fetch_add(1, std::memory_order_relaxed);
+  int64_t index = large.fetch_add(1, std::memory_order_relaxed);
   largeBytes.fetch_add(bytes, std::memory_order_relaxed);
-  int64_t seen = largest.load();
-  while (bytes > seen && !largest.compare_exchange_weak(seen, bytes))
-    ;
-  if (bytes > seen)
-    largestCaller.store(caller);
+  if (index >= kBlocks)
+    return;
+  blocks[index].caller = caller;
+  blocks[index].bytes = bytes;
+  blocks[index].at = reinterpret_cast<uintptr_t>(result);
+}
+
+/// The newest block that overlaps [at, at + size) turned out to be code.
+void markCode(const void *at, size_t size) {
+  auto begin = reinterpret_cast<uintptr_t>(at);
+  for (int64_t i = std::min(large.load(), kBlocks); i-- > 0;) {
+    Block &block = blocks[i];
+    if (block.at < begin + size && begin < block.at + block.bytes) {
+      if (!block.code.exchange(true))
+        codeBytes.fetch_add(block.bytes);
+      return;
+    }
+  }
 }
 
 // The real functions; set before any slot is changed.
@@ -60,35 +84,48 @@ int (*realPosixMemalign)(void **, size_t, size_t);
 void *(*realAlignedAlloc)(size_t, size_t);
 void *(*realMemalign)(size_t, size_t);
 void *(*realMmap)(void *, size_t, int, int, int, off_t);
+int (*realMprotect)(void *, size_t, int);
 
 void *hookMalloc(size_t size) {
-  count(size, __builtin_return_address(0));
-  return realMalloc(size);
+  void *result = realMalloc(size);
+  count(size, result, __builtin_return_address(0));
+  return result;
 }
 void *hookCalloc(size_t n, size_t size) {
-  count(n * size, __builtin_return_address(0));
-  return realCalloc(n, size);
+  void *result = realCalloc(n, size);
+  count(n * size, result, __builtin_return_address(0));
+  return result;
 }
 void *hookRealloc(void *old, size_t size) {
-  count(size, __builtin_return_address(0));
-  return realRealloc(old, size);
+  void *result = realRealloc(old, size);
+  count(size, result, __builtin_return_address(0));
+  return result;
 }
 int hookPosixMemalign(void **out, size_t alignment, size_t size) {
-  count(size, __builtin_return_address(0));
-  return realPosixMemalign(out, alignment, size);
+  int status = realPosixMemalign(out, alignment, size);
+  count(size, status == 0 ? *out : nullptr, __builtin_return_address(0));
+  return status;
 }
 void *hookAlignedAlloc(size_t alignment, size_t size) {
-  count(size, __builtin_return_address(0));
-  return realAlignedAlloc(alignment, size);
+  void *result = realAlignedAlloc(alignment, size);
+  count(size, result, __builtin_return_address(0));
+  return result;
 }
 void *hookMemalign(size_t alignment, size_t size) {
-  count(size, __builtin_return_address(0));
-  return realMemalign(alignment, size);
+  void *result = realMemalign(alignment, size);
+  count(size, result, __builtin_return_address(0));
+  return result;
 }
 void *hookMmap(void *at, size_t size, int protection, int flags, int fd,
                off_t offset) {
-  count(size, __builtin_return_address(0));
-  return realMmap(at, size, protection, flags, fd, offset);
+  void *result = realMmap(at, size, protection, flags, fd, offset);
+  count(size, result, __builtin_return_address(0));
+  return result;
+}
+int hookMprotect(void *at, size_t size, int protection) {
+  if ((protection & PROT_EXEC) && counting.load(std::memory_order_relaxed))
+    markCode(at, size);
+  return realMprotect(at, size, protection);
 }
 
 template <typename Fn> bool resolve(Fn *&real, const char *name) {
@@ -110,6 +147,7 @@ const Hook kHooks[] = {
     {"memalign", reinterpret_cast<void *>(hookMemalign)},
     {"mmap", reinterpret_cast<void *>(hookMmap)},
     {"mmap64", reinterpret_cast<void *>(hookMmap)},
+    {"mprotect", reinterpret_cast<void *>(hookMprotect)},
 };
 
 struct Slot {
@@ -225,13 +263,18 @@ AllocationHook::AllocationHook() {
   std::lock_guard<std::mutex> lock(hooksMutex);
   if (hooksAlive++ > 0)
     return;
-  calls = large = largest = largeBytes = 0;
-  largestCaller = nullptr;
+  calls = large = largeBytes = codeBytes = 0;
+  for (Block &block : blocks) {
+    block.at = 0;
+    block.bytes = 0;
+    block.code = false;
+  }
   if (resolve(realMalloc, "malloc") && resolve(realCalloc, "calloc") &&
       resolve(realRealloc, "realloc") &&
       resolve(realPosixMemalign, "posix_memalign") &&
       resolve(realAlignedAlloc, "aligned_alloc") &&
-      resolve(realMemalign, "memalign") && resolve(realMmap, "mmap")) {
+      resolve(realMemalign, "memalign") && resolve(realMmap, "mmap") &&
+      resolve(realMprotect, "mprotect")) {
     slots.reserve(4096); // nothing may allocate while slots change
     dl_iterate_phdr(patchObject, nullptr);
   }
@@ -250,11 +293,20 @@ void AllocationHook::end() { counting = false; }
 void AllocationHook::read(ckrt_allocation_stats &stats) const {
   stats.calls = calls;
   stats.large = large;
-  stats.largest = largest;
-  stats.large_bytes = largeBytes;
+  stats.large_bytes = largeBytes - codeBytes;
+  stats.code_bytes = codeBytes;
+  stats.largest = 0;
   stats.largest_by[0] = '\0';
+  const void *caller = nullptr;
+  for (const Block &block : blocks) {
+    if (block.code) {
+      --stats.large;
+    } else if (block.bytes > stats.largest) {
+      stats.largest = block.bytes;
+      caller = block.caller;
+    }
+  }
   Dl_info info;
-  const void *caller = largestCaller;
   if (caller && dladdr(caller, &info) && info.dli_fname) {
     const char *name = std::strrchr(info.dli_fname, '/');
     name = name ? name + 1 : info.dli_fname;

@@ -46,6 +46,17 @@ constexpr bool kSanitized = __has_feature(address_sanitizer);
 constexpr bool kSanitized = false;
 #endif
 
+int32_t generatingStep(const ckrt_env *, char *) {
+  auto size = static_cast<size_t>(allocationBytes);
+  void *at = nullptr;
+  if (posix_memalign(&at, 4096, size) != 0)
+    return 1;
+  mprotect(at, size, PROT_READ | PROT_EXEC);
+  mprotect(at, size, PROT_READ | PROT_WRITE);
+  std::free(at);
+  return 0;
+}
+
 Manifest empty(int64_t bytes) { return manifestOf({}, bytes); }
 
 } // namespace
@@ -178,4 +189,20 @@ TEST(Allocations, MappingsCount) {
   stats.size = sizeof(stats);
   ASSERT_EQ(ckrt_allocations(run.session, &stats), CKRT_OK);
   EXPECT_EQ(stats.largest, 1 << 20);
+}
+
+TEST(Allocations, GeneratedCodeIsCountedApart) {
+  if (kSanitized)
+    GTEST_SKIP();
+  Loaded run(empty(128), generatingStep, false, true);
+  allocationBytes = 262144;
+  ASSERT_EQ(ckrt_run(run.session, "step"), CKRT_OK);
+  ckrt_allocation_stats stats = {};
+  stats.size = sizeof(stats);
+  ASSERT_EQ(ckrt_allocations(run.session, &stats), CKRT_OK);
+  EXPECT_EQ(stats.calls, 1);
+  EXPECT_EQ(stats.large, 0);
+  EXPECT_EQ(stats.largest, 0);
+  EXPECT_EQ(stats.large_bytes, 0);
+  EXPECT_EQ(stats.code_bytes, 262144);
 }

@@ -197,6 +197,9 @@ typedef struct ckrt_allocation_stats {
   int64_t largest;     /* bytes */
   int64_t large_bytes; /* sum over the large ones */
   char largest_by[64]; /* file name of the object that made the largest */
+  int64_t code_bytes; /* large ones that were then made executable: kernels that
+                         a library generates at its first call; not counted
+                         above but in `calls` */
 } ckrt_allocation_stats;
 /* Allocations (malloc family, operator new, mmap) made by any loaded object
  * while a step ran. Needs count_allocations. */
