@@ -114,6 +114,24 @@ static LogicalResult clipByOperand(NodeImporter &n) {
 // Types
 //===----------------------------------------------------------------------===//
 
+/// Only NaN differs from itself.
+static LogicalResult isNaN(NodeImporter &n) {
+  Value x = n.in(0);
+  n.set(0, n.compare(ComparePredicate::NE, x, x));
+  return success();
+}
+
+static LogicalResult isInf(NodeImporter &n) {
+  Value x = n.in(0);
+  bool negative = n.attrInt("detect_negative", 1) != 0;
+  bool positive = n.attrInt("detect_positive", 1) != 0;
+  if (negative && positive)
+    x = n.make<AbsOp>({x});
+  double wanted = positive ? INFINITY : negative ? -INFINITY : NAN;
+  n.set(0, n.compare(ComparePredicate::EQ, x, n.scalar(wanted, x)));
+  return success();
+}
+
 static LogicalResult castTo(NodeImporter &n) {
   Type type = n.attrType("to");
   if (!type)
@@ -155,6 +173,8 @@ llvm::ArrayRef<HandlerEntry> onnx_frontend::elementwiseHandlers() {
       {"Greater", 7, comparison<P::GT>},
       {"GreaterOrEqual", 12, comparison<P::GE>},
       {"Identity", 1, identity},
+      {"IsInf", 10, isInf},
+      {"IsNaN", 9, isNaN},
       {"Less", 7, comparison<P::LT>},
       {"LessOrEqual", 12, comparison<P::LE>},
       {"Log", 6, unary<LogOp>},

@@ -166,6 +166,36 @@ static LogicalResult rmsNorm(NodeImporter &n) {
   return success();
 }
 
+/// x / (bias + alpha / size * sum of x^2 over `size` channels around)^beta
+static LogicalResult localResponseNorm(NodeImporter &n) {
+  Value x = n.in(0);
+  if (!x)
+    return failure();
+  int64_t size = n.attrInt("size", 0);
+  if (n.rank(x) < 3 || size < 1 || size > 1024) {
+    n.error() << "needs an input of rank 3 or more and a size of 1 to 1024";
+    return failure();
+  }
+  double alpha = n.attrFloat("alpha", 1e-4f), beta = n.attrFloat("beta", 0.75);
+  double bias = n.attrFloat("bias", 1);
+  auto rank = size_t(n.rank(x));
+  Shape low(rank, 0), high(rank, 0), none(rank, 0);
+  low[1] = (size - 1) / 2;
+  high[1] = size - 1 - low[1];
+  Value squares =
+      n.make<PadOp>({n.mul(x, x)}, {n.named("low", low), n.named("high", high),
+                                    n.named("interior", none)});
+  Value sum;
+  for (int64_t k = 0; k < size; ++k) {
+    Value part = n.sliceAxis(squares, 1, k, n.shape(x)[1]);
+    sum = sum ? n.add(sum, part) : part;
+  }
+  Value base =
+      n.add(n.mul(sum, n.scalar(alpha / double(size), x)), n.scalar(bias, x));
+  n.set(0, n.div(x, n.broadcast<PowOp>({base, n.scalar(beta, x)})));
+  return success();
+}
+
 llvm::ArrayRef<HandlerEntry> onnx_frontend::normalizationHandlers() {
   static const HandlerEntry entries[] = {
       {"BatchNormalization", 7, batchNorm},
@@ -174,6 +204,7 @@ llvm::ArrayRef<HandlerEntry> onnx_frontend::normalizationHandlers() {
       {"GroupNormalization", 18, groupNorm},
       {"GroupNormalization", 21, groupNorm},
       {"InstanceNormalization", 6, instanceNorm},
+      {"LRN", 1, localResponseNorm},
       {"LayerNormalization", 17, layerNorm},
       {"RMSNormalization", 23, rmsNorm},
   };

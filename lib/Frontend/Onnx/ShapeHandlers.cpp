@@ -139,17 +139,20 @@ static LogicalResult concat(NodeImporter &n) {
   if (BatchScaling *scaling = n.graph.getScaling()) {
     // All other dimensions must agree: a value that is the same for every
     // sample follows.
-    for (int64_t d = 0; d < n.rank(inputs[0]); ++d)
+    int64_t base = scaling->getBase(), target = scaling->getTarget();
+    for (int64_t d = 0; d < n.rank(inputs[0]); ++d) {
+      bool anyScaled = llvm::any_of(inputs, [&](Value other) {
+        return n.rank(other) > d && n.shape(other)[d] == target;
+      });
       for (Value &input : inputs) {
-        if (d == *axis || n.rank(input) <= d)
+        if (d == *axis || !anyScaled || n.rank(input) <= d ||
+            n.shape(input)[d] != base)
           continue;
-        for (Value other : inputs)
-          if (n.rank(other) > d && n.shape(other)[d] == scaling->getTarget() &&
-              n.shape(input)[d] == scaling->getBase())
-            input = scaling->resize(n, input, d, scaling->getTarget());
+        input = scaling->resize(n, input, d, target);
         if (!input)
           return failure();
       }
+    }
   }
   // Exporters concatenate empty tensors, too.
   llvm::erase_if(inputs, [&](Value input) {
