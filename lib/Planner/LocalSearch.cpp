@@ -416,15 +416,30 @@ void ckopt::planner::runLocalSearch(StrategyContext &context) {
             });
   if (starts.empty())
     return;
-  std::vector<NodeId> start = starts.front()->steps;
-  if (starts.front()->peak <= context.budget &&
-      starts.front()->cost <= problem.baseCost)
+  bool fits = starts.front()->peak <= context.budget;
+  if (fits && starts.front()->cost <= problem.baseCost)
     return;
-  int64_t moves = int64_t(context.effort * (200000 + 100.0 * problem.numNodes));
+  // The best one cool and hot (structured graphs want the one, irregular ones
+  // the other), then one with a little less load or more cost: another basin.
+  double costly =
+      problem.baseCost + (starts.front()->cost - problem.baseCost) * 1.3;
+  std::vector<NodeId> first = starts.front()->steps, second = first;
+  for (size_t i = starts.size() - 1; i > 0; --i)
+    if (!fits ||
+        (starts[i]->peak <= context.budget && starts[i]->cost <= costly))
+      second = starts[i]->steps;
+  struct Chain {
+    const std::vector<NodeId> &start;
+    double hot; ///< in mean costs of a node
+  };
+  int64_t moves =
+      int64_t(context.effort * (std::min(250000.0, 700.0 * problem.numNodes) +
+                                100.0 * problem.numNodes));
   double mean = problem.baseCost / problem.numNodes;
-  Annealer annealer(context, start, context.seed * 7919 + 17);
-  double H = getenv("HOT") ? atof(getenv("HOT")) : 0.5,
-         C = getenv("COLD") ? atof(getenv("COLD")) : 0.001;
-  annealer.run(moves, mean * H, mean * C);
-  context.report(annealer.result());
+  uint64_t salt = 17;
+  for (Chain chain : {Chain{first, 0.15}, Chain{first, 2}, Chain{second, 1}}) {
+    Annealer annealer(context, chain.start, context.seed * 7919 + salt++);
+    annealer.run(moves, mean * chain.hot, mean * 0.0005);
+    context.report(annealer.result());
+  }
 }

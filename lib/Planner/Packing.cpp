@@ -4,8 +4,9 @@
 // free offsets in an arena as small as possible (NP-hard). Method: greedy best
 // fit over boxes in several orders (by size as in Pisarchyk and Lee, 2020, by
 // area, by lifetime, by time), in-place chains of about equal size placed as
-// one box; then, while the arena is above the load, the boxes on top are moved
-// to the front of the order and all is placed again. Guarantee: no overlap but
+// one box; then, while the arena is above the load, hill climbing on the order:
+// a box at the top, or one that it meets, goes to an earlier place, and what
+// comes after that place is placed again. Guarantee: no overlap but
 // for in-place pairs that start at one offset. Each placement of n boxes is a
 // scan of those placed, O(n^2) simple steps in all; the number of tries falls
 // with n so that 30,000 boxes take about two seconds.
@@ -38,12 +39,12 @@ public:
 private:
   void makeUnits(const std::vector<Box> &boxes, int64_t alignment);
   void computeLoad(const std::vector<Box> &boxes, int64_t alignment);
-  int64_t place(const std::vector<int32_t> &order, bool lowest);
+  bool place(const std::vector<int32_t> &order, size_t from, bool lowest);
   int64_t choose(const Unit &unit, int32_t id, bool lowest) const;
   bool fits(int64_t offset, int32_t id, int32_t except) const;
   void insert(int32_t id, int64_t offset);
   std::vector<int32_t> sorted(int rule) const;
-  void improve();
+  void improve(int64_t limit);
 
   std::vector<Unit> units;
   std::vector<int32_t> unitOf; ///< by box
@@ -57,7 +58,8 @@ private:
 
   int64_t best = -1;
   std::vector<int64_t> bestOffset;
-  std::vector<int32_t> bestOrder;
+  std::vector<int32_t> bestOrder, bestByOffset;
+  int64_t work = 0; ///< simple steps spent
   bool bestLowest = false;
 };
 
@@ -161,7 +163,10 @@ void Packer::insert(int32_t id, int64_t low) {
   offset[id] = low;
 }
 
-int64_t Packer::place(const std::vector<int32_t> &order, bool lowest) {
+/// Places the units of an order; those before `from` stand as in the best
+/// placement so far, whose order they share. True if it is no worse than that.
+bool Packer::place(const std::vector<int32_t> &order, size_t from,
+                   bool lowest) {
   placedLow.clear();
   placedHigh.clear();
   placedFirst.clear();
@@ -169,22 +174,39 @@ int64_t Packer::place(const std::vector<int32_t> &order, bool lowest) {
   placedId.clear();
   offset.assign(units.size(), nowhere);
   int64_t arena = 0;
-  for (int32_t id : order) {
+  if (from > 0) {
+    for (size_t i = 0; i < from; ++i)
+      offset[order[i]] = bestOffset[order[i]];
+    for (int32_t id : bestByOffset) {
+      if (offset[id] == nowhere || units[id].bytes == 0)
+        continue;
+      placedLow.push_back(offset[id]);
+      placedHigh.push_back(offset[id] + units[id].bytes);
+      placedFirst.push_back(units[id].first);
+      placedLast.push_back(units[id].last);
+      placedId.push_back(id);
+      arena = std::max(arena, placedHigh.back());
+    }
+  }
+  for (size_t i = from; i < order.size(); ++i) {
+    int32_t id = order[i];
     if (units[id].bytes == 0) {
       offset[id] = 0;
       continue;
     }
+    work += int64_t(placedLow.size());
     int64_t low = choose(units[id], id, lowest);
     insert(id, low);
     arena = std::max(arena, low + units[id].bytes);
-    if (best >= 0 && arena >= best)
-      return arena; // No better than what is there.
+    if (best >= 0 && arena > best)
+      return false;
   }
   best = arena;
   bestOffset = offset;
   bestOrder = order;
   bestLowest = lowest;
-  return arena;
+  bestByOffset = placedId;
+  return true;
 }
 
 std::vector<int32_t> Packer::sorted(int rule) const {
@@ -221,41 +243,50 @@ std::vector<int32_t> Packer::sorted(int rule) const {
   return order;
 }
 
-void Packer::improve() {
-  double work = std::max(1.0, double(units.size()) * double(units.size()) / 4);
-  int64_t tries = int64_t(std::min(600.0, 1.5e8 / work));
-  int stale = 0;
-  std::vector<int32_t> order = bestOrder;
-  std::vector<int64_t> at = bestOffset;
-  for (int64_t k = 0; k < tries && best > load && stale < 60; ++k) {
-    // Those that reach the top go first; later tries also lift what they
-    // collide with.
-    std::vector<char> lift(units.size(), 0);
-    int64_t top = 0;
-    for (size_t u = 0; u < units.size(); ++u)
-      top = std::max(top, at[u] + units[u].bytes);
-    for (size_t u = 0; u < units.size(); ++u)
-      lift[u] = at[u] + units[u].bytes == top;
-    std::vector<int32_t> next;
-    size_t step = 1 + size_t(k % 7) * order.size() / 14;
-    for (size_t i = 0; i < order.size(); ++i) {
-      if (!lift[order[i]]) {
-        next.push_back(order[i]);
-        continue;
-      }
-      size_t to = k % 7 == 0 || next.size() < step ? 0 : next.size() - step;
-      next.insert(next.begin() + to, order[i]);
+/// Hill climbing that walks along plateaus: a unit that reaches the top, or
+/// one that it meets in time, goes to an earlier place of the order.
+void Packer::improve(int64_t limit) {
+  uint64_t state = 12345;
+  auto below = [&](size_t n) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return size_t((state >> 33) % n);
+  };
+  size_t n = units.size();
+  std::vector<size_t> index(n);
+  std::vector<int32_t> top, meets;
+  work = 0;
+  for (int tries = 0; tries < 30000 && best > load && work < limit; ++tries) {
+    work += int64_t(n);
+    top.clear();
+    for (size_t i = 0; i < n; ++i)
+      index[bestOrder[i]] = i;
+    for (size_t u = 0; u < n; ++u)
+      if (bestOffset[u] + units[u].bytes == best && units[u].bytes > 0)
+        top.push_back(int32_t(u));
+    int32_t moved = top[below(top.size())];
+    // Units placed before it, or anything, that it meets in time.
+    meets.clear();
+    for (size_t i = 0; i < index[moved]; ++i) {
+      const Unit &a = units[bestOrder[i]], &b = units[moved];
+      if (a.first <= b.last && b.first <= a.last)
+        meets.push_back(bestOrder[i]);
     }
-    int64_t before = best;
-    place(next, k % 2 ? bestLowest : !bestLowest);
-    stale = best < before ? 0 : stale + 1;
-    // Unfinished placements teach nothing: go on from the best, or from here.
-    bool whole =
-        std::find(offset.begin(), offset.end(), nowhere) == offset.end();
-    order = whole || best < before ? next : bestOrder;
-    at = whole || best < before ? offset : bestOffset;
-    if (stale && order == bestOrder && k % 7 == 6)
-      std::reverse(order.begin() + order.size() / 2, order.end());
+    if (meets.empty())
+      return; // It alone is the arena.
+    if (below(3) == 0)
+      moved = meets[below(meets.size())];
+    size_t from = index[moved], to;
+    if (from == 0)
+      continue;
+    if (below(2))
+      to = std::min(from - 1, index[meets[below(meets.size())]]);
+    else
+      to = from - 1 - below(std::min<size_t>(from, 1 + below(from)));
+    std::vector<int32_t> order = bestOrder;
+    std::rotate(order.begin() + to, order.begin() + from,
+                order.begin() + from + 1);
+    bool lowest = below(16) ? bestLowest : !bestLowest;
+    place(order, lowest == bestLowest ? to : 0, lowest);
   }
 }
 
@@ -263,12 +294,12 @@ int64_t Packer::run(std::vector<int64_t> &offsets) {
   int rules = units.size() > 12000 ? 3 : 6;
   for (int rule = 0; rule < rules && (best < 0 || best > load); ++rule) {
     std::vector<int32_t> order = sorted(rule);
-    place(order, true);
+    place(order, 0, true);
     if (best > load && units.size() <= 12000)
-      place(order, false);
+      place(order, 0, false);
   }
   if (best > load)
-    improve();
+    improve(std::min<int64_t>(int64_t(6e8), 300000 * int64_t(units.size())));
   offsets.resize(unitOf.size());
   for (size_t i = 0; i < unitOf.size(); ++i)
     offsets[i] = bestOffset[unitOf[i]];

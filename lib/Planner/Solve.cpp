@@ -61,6 +61,8 @@ private:
   Result answer(const Entry &entry, const Options &options, int64_t budget);
   Result failure(Archive &store, const Options &options,
                  const Deadline &deadline);
+  void fit(Archive &store, const Options &options, int64_t budget,
+           const Deadline &deadline);
   void shrink(Archive &store, const Options &options, const Deadline &deadline);
   int64_t lowest(const Options &options) const;
 
@@ -261,15 +263,23 @@ Result BudgetPlanner::Impl::answer(const Entry &entry, const Options &options,
   return result;
 }
 
-/// Packs what could be smaller than anything packed so far.
+/// Packs the candidates of the least load, as long as one could be smaller
+/// than the smallest so far.
 void BudgetPlanner::Impl::shrink(Archive &store, const Options &options,
                                  const Deadline &deadline) {
-  const Candidate *least = nullptr;
+  std::vector<const Candidate *> byPeak;
   for (const Candidate &candidate : store.candidates)
-    if (!least || candidate.peak < least->peak)
-      least = &candidate;
-  if (least)
-    realize(store, *least, options, origin[least->steps]);
+    byPeak.push_back(&candidate);
+  std::sort(byPeak.begin(), byPeak.end(),
+            [](const Candidate *a, const Candidate *b) {
+              return a->peak != b->peak ? a->peak < b->peak : a->cost < b->cost;
+            });
+  size_t tries = options.pack ? 6 : 1;
+  for (size_t i = 0; i < byPeak.size() && i < tries; ++i) {
+    if (deadline.passed() || byPeak[i]->peak >= smallest(store)->size)
+      return;
+    realize(store, *byPeak[i], options, origin[byPeak[i]->steps]);
+  }
 }
 
 Result BudgetPlanner::Impl::failure(Archive &store, const Options &options,
@@ -313,6 +323,33 @@ Result BudgetPlanner::Impl::failure(Archive &store, const Options &options,
   return result;
 }
 
+/// Searches for the cheapest plan whose size is within the budget.
+void BudgetPlanner::Impl::fit(Archive &store, const Options &options,
+                              int64_t budget, const Deadline &deadline) {
+  int64_t load = budget;
+  for (int attempt = 0; attempt < 6 && load > 0; ++attempt) {
+    Options again = options;
+    if (attempt > 0)
+      again.effort *= 0.3; // Starts from plans that nearly fit.
+    search(store, again, load, deadline);
+    const Candidate *chosen = nullptr;
+    for (const Candidate &candidate : store.candidates)
+      if (candidate.peak <= load && (!chosen || candidate.cost < chosen->cost))
+        chosen = &candidate;
+    if (!chosen)
+      break;
+    realize(store, *chosen, options, origin[chosen->steps]);
+    int64_t size = 0;
+    for (size_t i = 0; i < store.entries.size(); ++i)
+      if (store.entries[i].plan.steps == chosen->steps)
+        size = store.entries[i].size;
+    if (size <= budget || deadline.passed())
+      break;
+    // Packing needs more than the load: leave that much room.
+    load = std::min(load, chosen->peak) - std::max<int64_t>(size - budget, 1);
+  }
+}
+
 Result BudgetPlanner::Impl::solve(const Options &options) {
   Result result;
   if (!prepare(options, result))
@@ -326,27 +363,7 @@ Result BudgetPlanner::Impl::solve(const Options &options) {
     return answer(*best, options, budget);
   if (lowest(options) > budget)
     return failure(store, options, deadline);
-  int64_t load = budget;
-  for (int attempt = 0; attempt < 6 && load > 0; ++attempt) {
-    search(store, options, load, deadline);
-    const Candidate *chosen = nullptr;
-    for (const Candidate &candidate : store.candidates)
-      if (candidate.peak <= load && (!chosen || candidate.cost < chosen->cost))
-        chosen = &candidate;
-    if (!chosen)
-      break;
-    size_t before = store.entries.size();
-    realize(store, *chosen, options, origin[chosen->steps]);
-    int64_t size = 0;
-    for (size_t i = 0; i < store.entries.size(); ++i)
-      if (store.entries[i].plan.steps == chosen->steps)
-        size = store.entries[i].size;
-    if (size <= budget || deadline.passed())
-      break;
-    // A cheaper known one may pack better; only then search for less.
-    load = std::min(load, chosen->peak) - std::max<int64_t>(size - budget, 1);
-    (void)before;
-  }
+  fit(store, options, budget, deadline);
   best = bestWithin(store, budget);
   if (!best)
     return failure(store, options, deadline);
@@ -373,16 +390,18 @@ Result BudgetPlanner::Impl::minimize(const Options &options) {
       break;
     int64_t target = failed + (high - failed) / 2;
     Options quick = options;
-    quick.effort = options.effort * 0.25;
+    quick.effort = options.effort * 0.1;
     search(store, quick, target, deadline);
     if (least() > target)
       failed = target;
   }
   shrink(store, options, deadline);
   store.minimized = true;
-  const Entry *entry = smallest(store);
-  result = answer(*entry, options, entry->size);
-  result.plan.minimumBudget = entry->size;
+  // The smallest budget is known; now the cheapest plan within it.
+  int64_t size = smallest(store)->size;
+  fit(store, options, size, deadline);
+  result = answer(*bestWithin(store, size), options, size);
+  result.plan.minimumBudget = size;
   return result;
 }
 
