@@ -34,7 +34,7 @@ struct Unit {
 class Packer {
 public:
   Packer(const std::vector<Box> &boxes, int64_t alignment);
-  int64_t run(std::vector<int64_t> &offsets);
+  int64_t run(std::vector<int64_t> &offsets, double effort);
 
 private:
   void makeUnits(const std::vector<Box> &boxes, int64_t alignment);
@@ -290,7 +290,7 @@ void Packer::improve(int64_t limit) {
   }
 }
 
-int64_t Packer::run(std::vector<int64_t> &offsets) {
+int64_t Packer::run(std::vector<int64_t> &offsets, double effort) {
   int rules = units.size() > 12000 ? 3 : 6;
   for (int rule = 0; rule < rules && (best < 0 || best > load); ++rule) {
     std::vector<int32_t> order = sorted(rule);
@@ -299,7 +299,7 @@ int64_t Packer::run(std::vector<int64_t> &offsets) {
       place(order, 0, false);
   }
   if (best > load)
-    improve(std::min<int64_t>(int64_t(6e8), 300000 * int64_t(units.size())));
+    improve(int64_t(effort * std::min(6e8, 3e5 * double(units.size()))));
   offsets.resize(unitOf.size());
   for (size_t i = 0; i < unitOf.size(); ++i)
     offsets[i] = bestOffset[unitOf[i]];
@@ -310,11 +310,13 @@ int64_t Packer::run(std::vector<int64_t> &offsets) {
 
 int64_t ckopt::planner::packBoxes(const std::vector<Box> &boxes,
                                   int64_t alignment,
-                                  std::vector<int64_t> &offsets) {
-  return Packer(boxes, alignment).run(offsets);
+                                  std::vector<int64_t> &offsets,
+                                  double effort) {
+  return Packer(boxes, alignment).run(offsets, effort);
 }
 
-void ckopt::planner::packPlan(const Graph &graph, Plan &plan, bool holdsAll) {
+void ckopt::planner::packPlan(const Graph &graph, Plan &plan, bool holdsAll,
+                              double effort) {
   Simulation simulation = simulate(graph, plan.steps, true);
   std::vector<Box> boxes;
   std::vector<int32_t> boxOf(simulation.copies.size(), -1);
@@ -338,7 +340,7 @@ void ckopt::planner::packPlan(const Graph &graph, Plan &plan, bool holdsAll) {
     boxes.push_back({int32_t(t), int32_t(t), bytes, -1});
   }
   std::vector<int64_t> offsets;
-  plan.arena = packBoxes(boxes, graph.alignment, offsets);
+  plan.arena = packBoxes(boxes, graph.alignment, offsets, effort);
   plan.initial.clear();
   plan.offsets.assign(plan.steps.size(), {});
   for (size_t c = 0; c < simulation.copies.size(); ++c) {

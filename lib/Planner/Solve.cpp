@@ -173,7 +173,8 @@ void BudgetPlanner::Impl::realize(Archive &store, const Candidate &candidate,
   entry.plan.peak = simulation.peak;
   entry.size = options.pack ? 0 : candidate.peak;
   if (options.pack) {
-    packPlan(graph, entry.plan, options.arenaHoldsAll);
+    packPlan(graph, entry.plan, options.arenaHoldsAll,
+             std::min(1.0, options.effort));
     entry.size = entry.plan.arena;
     if (!options.arenaHoldsAll)
       for (const Copy &copy : simulation.copies)

@@ -16,13 +16,14 @@ struct Box {
 };
 
 /// Offsets of the boxes, multiples of `alignment`; returns the arena's size.
-/// Best of several orders of best fit, then local search while above the load.
+/// Best of several orders of best fit, then local search while above the load,
+/// for about `effort` seconds at most (counted in steps, not by the clock).
 int64_t packBoxes(const std::vector<Box> &boxes, int64_t alignment,
-                  std::vector<int64_t> &offsets);
+                  std::vector<int64_t> &offsets, double effort = 1);
 
 /// Fills offsets, initial and arena of a plan from its steps. Inputs and
 /// persistent values lie in the arena if `holdsAll`.
-void packPlan(const Graph &graph, Plan &plan, bool holdsAll);
+void packPlan(const Graph &graph, Plan &plan, bool holdsAll, double effort = 1);
 
 } // namespace ckopt::planner
 
