@@ -2,25 +2,27 @@
 //
 // The problem: the gradient of a scalar loss with respect to some arguments of
 // a straight-line function of tensor ops.
+//
 // The method: one sweep over the block from the loss up. Each op on a path from
 // such an argument to the loss hands the gradients of its results to its rule
 // (DifferentiableOpInterface), which builds those of its operands. Several
-// gradients of one value add up in reverse program order, a fixed order: equal
-// input gives equal code and equal bits. A scatter_add into zeros (the gradient
-// of a gather) adds into the sum so far instead: the gradient of a tied
-// embedding costs no second table. The guarantee: either every needed gradient
-// is built, or the module is unchanged but for diagnostics that name every op
-// without a rule. The function stays pure: the rules read forward values, they
-// change none. Complexity: linear in ops and operands; at most a small constant
-// of new ops an operand.
+// gradients of one value add up in reverse program order (GradientSums.h), a
+// fixed order: equal input gives equal code and equal bits.
+//
+// The guarantee: either every needed gradient is built, or the module is
+// unchanged but for diagnostics that name every op without a rule. The function
+// stays pure: the rules read forward values, they change none.
+//
+// Complexity: linear in ops and operands; at most a small constant of new ops
+// an operand.
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Autodiff/Autodiff.h"
 #include "Activity.h"
+#include "GradientSums.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
 #include "ckopt/Interfaces/DifferentiableInterface.h"
-#include "mlir/IR/Matchers.h"
 #include "mlir/IR/SymbolTable.h"
 
 using namespace mlir;
@@ -32,7 +34,7 @@ class Differentiator {
 public:
   Differentiator(func::FuncOp function, const AutodiffOptions &options)
       : function(function), options(options), block(function.getBody().front()),
-        builder(block.getTerminator()) {}
+        builder(block.getTerminator()), gradients(builder) {}
 
   LogicalResult run();
 
@@ -42,7 +44,6 @@ private:
   LogicalResult checkRules(const Activity &activity);
   LogicalResult sweep(const Activity &activity);
   LogicalResult differentiateOp(Operation &op, const Activity &activity);
-  void accumulate(Value value, Value gradient);
   void finish();
 
   func::FuncOp function;
@@ -52,7 +53,7 @@ private:
   unsigned lossIndex = 0;
   Value loss;
   SmallVector<unsigned> wrt;
-  DenseMap<Value, Value> gradients;
+  GradientSums gradients;
 };
 } // namespace
 
@@ -141,41 +142,12 @@ LogicalResult Differentiator::checkRules(const Activity &activity) {
   return error;
 }
 
-/// The scatter_add if `value` is one into zeros that nothing else reads.
-static ScatterAddOp freshScatter(Value value) {
-  auto scatter = value.getDefiningOp<ScatterAddOp>();
-  if (!scatter || !value.use_empty() ||
-      !matchPattern(scatter.getInit(), m_AnyZeroFloat()))
-    return {};
-  return scatter;
-}
-
-void Differentiator::accumulate(Value value, Value gradient) {
-  Value &sum = gradients[value];
-  if (!sum) {
-    sum = gradient;
-    return;
-  }
-  if (ScatterAddOp scatter = freshScatter(gradient)) {
-    scatter.getInitMutable().assign(sum);
-    sum = gradient;
-  } else if (ScatterAddOp scatter = freshScatter(sum)) {
-    // Moved below the gradient that it now adds to.
-    sum = ScatterAddOp::create(builder, scatter.getLoc(), gradient,
-                               scatter.getIndices(), scatter.getUpdates(),
-                               scatter.getAxis());
-    scatter.erase();
-  } else {
-    sum = AddOp::create(builder, gradient.getLoc(), sum, gradient);
-  }
-}
-
 LogicalResult Differentiator::differentiateOp(Operation &op,
                                               const Activity &activity) {
   SmallVector<Value> outputGrads, operandGrads(op.getNumOperands());
   SmallVector<bool> needed;
   for (Value result : op.getResults())
-    outputGrads.push_back(gradients.lookup(result));
+    outputGrads.push_back(gradients.get(result));
   for (OpOperand &operand : op.getOpOperands())
     needed.push_back(activity.isNeeded(operand));
   if (llvm::none_of(outputGrads, [](Value grad) { return bool(grad); }) ||
@@ -192,7 +164,7 @@ LogicalResult Differentiator::differentiateOp(Operation &op,
       return op.emitError("internal error: the gradient rule made ")
              << gradient.getType() << " for an operand of type "
              << operand.getType();
-    accumulate(operand, gradient);
+    gradients.add(operand, gradient);
   }
   return success();
 }
@@ -203,9 +175,10 @@ LogicalResult Differentiator::sweep(const Activity &activity) {
     ops.push_back(&op);
   auto type = cast<RankedTensorType>(loss.getType());
   Attribute one = builder.getFloatAttr(type.getElementType(), 1.0);
-  gradients[loss] =
-      ConstantOp::create(builder, loss.getLoc(),
-                         cast<ElementsAttr>(DenseElementsAttr::get(type, one)));
+  gradients.add(loss,
+                ConstantOp::create(
+                    builder, loss.getLoc(),
+                    cast<ElementsAttr>(DenseElementsAttr::get(type, one))));
   for (Operation *op : llvm::reverse(ops))
     if (failed(differentiateOp(*op, activity)))
       return failure();
@@ -219,7 +192,7 @@ void Differentiator::finish() {
   results.back().set(builder, attrs::kName, builder.getStringAttr("loss"));
   SmallVector<std::string> without;
   for (unsigned index : wrt) {
-    Value gradient = gradients.lookup(function.getArgument(index));
+    Value gradient = gradients.get(function.getArgument(index));
     if (!gradient) {
       without.push_back("'" + argumentName(function, index) + "'");
       continue;

@@ -5,6 +5,10 @@
 // its weight gradient is one product, too, instead of B products and a sum.
 // The value of each element is the same sum of products.
 //
+// Attention transposes its keys so that the product can read them plainly;
+// libraries read transposed operands just as fast, and a transpose that leaves
+// the innermost dimension in place is many times cheaper.
+//
 //===----------------------------------------------------------------------===//
 #include "ckopt/Normalize/Normalize.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
@@ -44,12 +48,47 @@ struct FlattenProduct : OpRewritePattern<MatMulOp> {
     return success();
   }
 };
+
+/// matmul(x, transpose k to [.., D, T]), k = [B, T, H, D]: the transpose keeps
+/// D innermost and the product reads it transposed. Rows move as wholes, both
+/// here and in the gradient.
+struct KeepRowsWhole : OpRewritePattern<MatMulOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  /// The value with its last two dimensions swapped, if that is the cheaper
+  /// transpose.
+  static Value wholeRows(PatternRewriter &rewriter, Value value) {
+    auto transpose = value.getDefiningOp<TransposeOp>();
+    if (!transpose || tensorType(value).getEncoding() ||
+        tensorType(transpose.getInput()).getEncoding())
+      return {};
+    SmallVector<int64_t> permutation(transpose.getPermutation());
+    size_t rank = permutation.size();
+    if (rank < 3 || permutation[rank - 2] != int64_t(rank) - 1)
+      return {};
+    std::swap(permutation[rank - 2], permutation[rank - 1]);
+    return TransposeOp::create(rewriter, transpose.getLoc(),
+                               transpose.getInput(), permutation);
+  }
+
+  LogicalResult matchAndRewrite(MatMulOp op,
+                                PatternRewriter &rewriter) const override {
+    Value lhs = wholeRows(rewriter, op.getLhs());
+    Value rhs = wholeRows(rewriter, op.getRhs());
+    if (!lhs && !rhs)
+      return failure();
+    rewriter.replaceOpWithNewOp<MatMulOp>(
+        op, op.getType(), lhs ? lhs : op.getLhs(), rhs ? rhs : op.getRhs(),
+        op.getTransposeLhs() != bool(lhs), op.getTransposeRhs() != bool(rhs));
+    return success();
+  }
+};
 } // namespace
 
 LogicalResult ckopt::normalize(func::FuncOp function) {
   MLIRContext *context = function.getContext();
   RewritePatternSet patterns(context);
-  patterns.add<FlattenProduct>(context);
+  patterns.add<FlattenProduct, KeepRowsWhole>(context);
   for (RegisteredOperationName op : context->getRegisteredOperations())
     op.getCanonicalizationPatterns(patterns, context);
   return applyPatternsGreedily(function, std::move(patterns));

@@ -78,6 +78,27 @@ static SmallVector<Value> buildTwoLookups(TensorBuilder &b, ValueRange args) {
           b.make<TanhOp>(b.make<GatherOp>(args[0], args[2], axis))};
 }
 
+/// Slices [begin, end) of dimension 1, each through its own function; `whole`
+/// reads the tensor itself, too.
+static GradientCase split(std::string name,
+                          std::vector<std::pair<int64_t, int64_t>> ranges,
+                          bool whole = false) {
+  return {std::move(name),
+          {real({2, 6})},
+          [=](TensorBuilder &b, ValueRange args) -> SmallVector<Value> {
+            SmallVector<Value> results;
+            for (auto [begin, end] : ranges) {
+              Value part =
+                  b.make<SliceOp>(args[0], b.ints({0, begin}),
+                                  b.ints({2, end - begin}), b.ints({1, 1}));
+              results.push_back(b.mul(b.make<TanhOp>(part), part));
+            }
+            if (whole)
+              results.push_back(b.make<ExpOp>(args[0]));
+            return results;
+          }};
+}
+
 static std::vector<GradientCase> shapeCases() {
   return {
       {"reshape",
@@ -116,6 +137,12 @@ static std::vector<GradientCase> shapeCases() {
          return {b.make<ScatterAddOp>(args[0], args[1], args[2],
                                       b.builder.getI64IntegerAttr(0))};
        }},
+      split("split_three", {{0, 2}, {2, 3}, {3, 6}}),
+      split("split_unordered", {{3, 6}, {0, 3}}),
+      split("split_gaps", {{1, 2}, {4, 5}}),
+      split("split_overlap", {{0, 3}, {2, 6}, {4, 5}}),
+      split("split_and_whole", {{0, 2}, {4, 6}}, true),
+      split("split_one", {{2, 5}}),
       {"tied_embedding",
        {real({5, 3}), intValues({4}, {0, 2, 2, 4})},
        buildTied},

@@ -34,7 +34,9 @@ def NormalizePass : Pass<"normalize", "::mlir::func::FuncOp"> {
   let description = [{
     Products of a batch of matrices with one matrix, [B, T, K] x [K, N], become
     2-D products of [B * T, K] (reshapes are free): the fast form for every
-    library, and its weight gradient is one product, too. Canonicalizes.
+    library, and its weight gradient is one product, too. A product's operand that
+    is transposed in its innermost dimension is transposed without it, and read
+    transposed. Canonicalizes.
   }];
   let dependentDialects = ["::ckopt::CkoptDialect"];
 }

@@ -1,5 +1,5 @@
 // A linear layer on [B, T, K] is one 2-D product; a true batch of products and
-// one with a transposed left side stay.
+// one with a transposed left side stay; rows are moved as wholes.
 // RUN: ckopt-opt %s --normalize | FileCheck %s
 
 // CHECK-LABEL: func.func @linear(
@@ -26,4 +26,15 @@ func.func @batch(%x: tensor<2x3x4xf32>, %y: tensor<2x4x5xf32>) -> tensor<2x3x5xf
 func.func @left_transposed(%x: tensor<2x4x3xf32>, %y: tensor<4x5xf32>) -> tensor<2x3x5xf32> {
   %z = ckopt.matmul %x, %y {transpose_lhs} : (tensor<2x4x3xf32>, tensor<4x5xf32>) -> tensor<2x3x5xf32>
   return %z : tensor<2x3x5xf32>
+}
+
+// Keys of attention: the transpose keeps the innermost dimension, the product
+// reads it transposed.
+// CHECK-LABEL: func.func @keys(
+// CHECK:         %[[K:.*]] = ckopt.transpose %{{.*}} {permutation = array<i64: 0, 2, 1, 3>} : (tensor<2x8x3x4xf32>) -> tensor<2x3x8x4xf32>
+// CHECK:         ckopt.matmul %{{.*}}, %[[K]] {transpose_rhs} : (tensor<2x3x8x4xf32>, tensor<2x3x8x4xf32>) -> tensor<2x3x8x8xf32>
+func.func @keys(%q: tensor<2x3x8x4xf32>, %k: tensor<2x8x3x4xf32>) -> tensor<2x3x8x8xf32> {
+  %t = ckopt.transpose %k {permutation = array<i64: 0, 2, 3, 1>} : (tensor<2x8x3x4xf32>) -> tensor<2x3x4x8xf32>
+  %s = ckopt.matmul %q, %t : (tensor<2x3x8x4xf32>, tensor<2x3x4x8xf32>) -> tensor<2x3x8x8xf32>
+  return %s : tensor<2x3x8x8xf32>
 }

@@ -1,0 +1,130 @@
+//===- GradientSums.cpp - adds up the gradients of values -----------------===//
+#include "GradientSums.h"
+#include "ckopt/Dialect/Ckopt/Utils/TensorBuilder.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace ckopt;
+using namespace ckopt::autodiff;
+
+/// The scatter_add if `value` is one into zeros that nothing else reads.
+static ScatterAddOp freshScatter(Value value) {
+  auto scatter = value.getDefiningOp<ScatterAddOp>();
+  if (!scatter || !value.use_empty() ||
+      !matchPattern(scatter.getInit(), m_AnyZeroFloat()))
+    return {};
+  return scatter;
+}
+
+/// The dimension along which a pad puts its operand between zeros, if it is
+/// only one and nothing else reads the result.
+static std::optional<int64_t> slabAxis(PadOp pad) {
+  if (!pad || !pad.getOutput().use_empty() || !pad.getValue().isZero() ||
+      llvm::any_of(pad.getInterior(), [](int64_t width) { return width != 0; }))
+    return std::nullopt;
+  std::optional<int64_t> axis;
+  for (auto [d, low, high] : llvm::enumerate(pad.getLow(), pad.getHigh())) {
+    if (low == 0 && high == 0)
+      continue;
+    if (axis)
+      return std::nullopt;
+    axis = int64_t(d);
+  }
+  return axis;
+}
+
+/// First and one past the last index of a slab.
+static std::pair<int64_t, int64_t> slabRange(PadOp pad, int64_t axis) {
+  int64_t begin = pad.getLow()[axis];
+  return {begin, begin + tensorType(pad.getInput()).getDimSize(axis)};
+}
+
+/// Keeps the gradient as a slab where it does not overlap the others.
+bool GradientSums::addSlab(Sum &sum, Value gradient) {
+  auto pad = gradient.getDefiningOp<PadOp>();
+  std::optional<int64_t> axis = slabAxis(pad);
+  if (!axis)
+    return false;
+  auto [begin, end] = slabRange(pad, *axis);
+  for (PadOp other : sum.slabs) {
+    if (slabAxis(other) != axis)
+      return false;
+    auto [otherBegin, otherEnd] = slabRange(other, *axis);
+    if (begin < otherEnd && otherBegin < end)
+      return false;
+  }
+  sum.slabs.push_back(pad);
+  return true;
+}
+
+/// Slabs side by side, zeros between them.
+Value GradientSums::joinSlabs(ArrayRef<PadOp> slabs) {
+  PadOp first = slabs.front();
+  if (slabs.size() == 1)
+    return first.getOutput();
+  RankedTensorType type = first.getOutput().getType();
+  int64_t axis = *slabAxis(first);
+  SmallVector<PadOp> sorted(slabs);
+  llvm::sort(sorted, [&](PadOp a, PadOp b) {
+    return slabRange(a, axis) < slabRange(b, axis);
+  });
+  TensorBuilder b(builder, first.getLoc());
+  SmallVector<Value> parts;
+  int64_t at = 0;
+  auto fillTo = [&](int64_t begin) {
+    if (at == begin)
+      return;
+    SmallVector<int64_t> shape(type.getShape());
+    shape[axis] = begin - at;
+    parts.push_back(
+        b.splat(RankedTensorType::get(shape, type.getElementType()), 0));
+  };
+  for (PadOp slab : sorted) {
+    fillTo(slabRange(slab, axis).first);
+    parts.push_back(slab.getInput());
+    at = slabRange(slab, axis).second;
+  }
+  fillTo(type.getDimSize(axis));
+  Value joined = b.make<ConcatOp>(parts, builder.getI64IntegerAttr(axis));
+  for (PadOp slab : sorted)
+    slab.erase();
+  return joined;
+}
+
+/// The gradient of a value once all of its readers have been seen; null for
+/// zero.
+Value GradientSums::get(Value value) {
+  auto found = sums.find(value);
+  if (found == sums.end())
+    return {};
+  Sum &sum = found->second;
+  if (!sum.slabs.empty()) {
+    Value joined = joinSlabs(sum.slabs);
+    sum.slabs.clear();
+    sum.dense = sum.dense
+                    ? AddOp::create(builder, joined.getLoc(), sum.dense, joined)
+                    : joined;
+  }
+  return sum.dense;
+}
+
+void GradientSums::add(Value value, Value gradient) {
+  Sum &entry = sums[value];
+  if (addSlab(entry, gradient))
+    return;
+  Value &sum = entry.dense;
+  if (!sum) {
+    sum = gradient;
+  } else if (ScatterAddOp scatter = freshScatter(gradient)) {
+    scatter.getInitMutable().assign(sum);
+    sum = gradient;
+  } else if (ScatterAddOp scatter = freshScatter(sum)) {
+    // Moved below the gradient that it now adds to.
+    sum = ScatterAddOp::create(builder, scatter.getLoc(), gradient,
+                               scatter.getIndices(), scatter.getUpdates(),
+                               scatter.getAxis());
+    scatter.erase();
+  } else {
+    sum = AddOp::create(builder, gradient.getLoc(), sum, gradient);
+  }
+}

@@ -1,0 +1,43 @@
+//===- GradientSums.h - adds up the gradients of values ---------*- C++ -*-===//
+//
+// A value with several readers has several gradients; their sum is built in the
+// order in which they are added. Two kinds cost no pass over the whole value:
+// - a scatter_add into zeros (the gradient of a gather) adds into the sum so
+//   far instead: the gradient of a tied embedding needs no second table;
+// - slabs, zero but for a range of one dimension (the gradients of slices), are
+//   joined by one concat if they do not overlap: splitting a projection into
+//   heads or gates costs no sum in full size. (x + 0 is x: no value changes.)
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_LIB_AUTODIFF_GRADIENTSUMS_H
+#define CKOPT_LIB_AUTODIFF_GRADIENTSUMS_H
+
+#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+
+namespace ckopt::autodiff {
+
+class GradientSums {
+public:
+  /// Sums are built at the builder's insertion point.
+  explicit GradientSums(mlir::OpBuilder &builder) : builder(builder) {}
+
+  /// Adds a gradient of `value`; one that nothing reads yet may be replaced.
+  void add(mlir::Value value, mlir::Value gradient);
+  /// The sum, null for zero; once all gradients have been added.
+  mlir::Value get(mlir::Value value);
+
+private:
+  struct Sum {
+    mlir::Value dense;
+    llvm::SmallVector<PadOp> slabs;
+  };
+  bool addSlab(Sum &sum, mlir::Value gradient);
+  mlir::Value joinSlabs(llvm::ArrayRef<PadOp> slabs);
+
+  mlir::OpBuilder &builder;
+  llvm::DenseMap<mlir::Value, Sum> sums; ///< looked up, never iterated
+};
+
+} // namespace ckopt::autodiff
+
+#endif // CKOPT_LIB_AUTODIFF_GRADIENTSUMS_H
