@@ -15,16 +15,23 @@ using namespace mlir;
 using namespace ckopt;
 using namespace ckopt::reference;
 
-/// Whether results of this type may become constants of the IR.
+/// Whether results of this type may become constants of the IR. (No product of
+/// the shape: it may overflow.)
 static bool isSmall(Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
-  if (!tensor || !tensor.hasStaticShape())
+  if (!tensor || !tensor.hasStaticShape() ||
+      !tensor.getElementType().isIntOrFloat())
     return false;
   // Masks count with the floats: they feed kernels, not shapes.
   Type element = tensor.getElementType();
   bool forShapes = isa<IntegerType>(element) && !element.isInteger(1);
-  return getByteSize(tensor) <=
-         (forShapes ? maxFoldedIntegerBytes : maxFoldedFloatBytes);
+  int64_t limit = forShapes ? maxFoldedIntegerBytes : maxFoldedFloatBytes;
+  int64_t room = limit / ((element.getIntOrFloatBitWidth() + 7) / 8);
+  if (llvm::is_contained(tensor.getShape(), 0))
+    return true;
+  for (int64_t size : tensor.getShape())
+    room /= size;
+  return room > 0;
 }
 
 namespace {

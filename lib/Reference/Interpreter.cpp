@@ -14,6 +14,18 @@ using namespace mlir;
 using namespace ckopt;
 using namespace ckopt::reference;
 
+/// Numbers of a static shape, and not more of them than memory may hold.
+static bool canHold(RankedTensorType type) {
+  if (!type.hasStaticShape() || !type.getElementType().isIntOrFloat())
+    return false;
+  if (llvm::is_contained(type.getShape(), 0))
+    return true;
+  int64_t room = int64_t(1) << 31;
+  for (int64_t size : type.getShape())
+    room /= size;
+  return room > 0;
+}
+
 LogicalResult reference::evaluateOp(Operation *op, Operands operands,
                                     SmallVectorImpl<Tensor> &results,
                                     const Environment &environment) {
@@ -24,10 +36,11 @@ LogicalResult reference::evaluateOp(Operation *op, Operands operands,
   results.clear();
   for (Type type : op->getResultTypes()) {
     auto tensor = dyn_cast<RankedTensorType>(type);
-    if (!tensor || !tensor.hasStaticShape() ||
-        !tensor.getElementType().isIntOrFloat())
+    if (!tensor || !canHold(tensor))
       return op->emitOpError("cannot be interpreted: its result type ")
-             << type << " is not a statically shaped tensor of numbers";
+             << type
+             << " is not a statically shaped tensor of numbers with less than "
+                "2^31 elements";
     results.emplace_back(tensor);
   }
   if (failed(model.interpret(operands, results, environment)))
@@ -57,7 +70,7 @@ static LogicalResult checkArguments(FunctionOpInterface function,
            << function.getNumArguments() << " arguments, got " << args.size();
   for (auto [i, arg] : llvm::enumerate(args)) {
     auto type = dyn_cast<RankedTensorType>(function.getArgumentTypes()[i]);
-    if (!type || !arg || arg.getShape() != type.getShape() ||
+    if (!type || !canHold(type) || !arg || arg.getShape() != type.getShape() ||
         arg.isFloat() != isa<FloatType>(type.getElementType())) {
       auto diagnostic = function.emitError("argument ")
                         << i << " needs a " << function.getArgumentTypes()[i];

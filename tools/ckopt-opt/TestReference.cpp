@@ -40,11 +40,16 @@ struct TestReferencePass
       getOperation().emitError("has no function @") << function;
       return signalPassFailure();
     }
+    const int64_t maxElements = int64_t(1) << 20;
     SmallVector<reference::Tensor> args, results;
     for (auto [i, type] : llvm::enumerate(callee.getArgumentTypes())) {
       auto tensor = dyn_cast<RankedTensorType>(type);
-      if (!tensor || !tensor.hasStaticShape()) {
-        callee.emitError("argument ") << i << " is not a static tensor";
+      if (!tensor || !tensor.hasStaticShape() ||
+          !tensor.getElementType().isIntOrFloat() ||
+          tensor.getNumElements() > maxElements ||
+          tensor.getNumElements() < 0) {
+        callee.emitError("argument ")
+            << i << " is not a static tensor of up to 2^20 numbers";
         return signalPassFailure();
       }
       auto value = callee.getArgAttrOfType<ElementsAttr>(i, "test.value");

@@ -123,3 +123,14 @@ func.func @relayouts(%x: tensor<2x3xf32>) -> (tensor<2x3xf32>, tensor<2x3xf32>) 
   // CHECK: return %[[X]], %[[CLONE]]
   return %1, %2 : tensor<2x3xf32>, tensor<2x3xf32>
 }
+
+// CHECK-LABEL: func @slices
+// CHECK-SAME: %[[X:.*]]: tensor<10x8xf32>
+func.func @slices(%x: tensor<10x8xf32>) -> tensor<2x1xf32> {
+  // Rows 9, 6, 3, 0, of them the last and the one before; column 5.
+  // CHECK-NEXT: %[[S:.*]] = ckopt.slice %[[X]] {sizes = array<i64: 2, 1>, starts = array<i64: 0, 5>, steps = array<i64: 3, 1>} : (tensor<10x8xf32>) -> tensor<2x1xf32>
+  // CHECK-NEXT: return %[[S]]
+  %0 = ckopt.slice %x {starts = array<i64: 9, 1>, sizes = array<i64: 4, 4>, steps = array<i64: -3, 2>} : (tensor<10x8xf32>) -> tensor<4x4xf32>
+  %1 = ckopt.slice %0 {starts = array<i64: 3, 2>, sizes = array<i64: 2, 1>, steps = array<i64: -1, 7>} : (tensor<4x4xf32>) -> tensor<2x1xf32>
+  return %1 : tensor<2x1xf32>
+}

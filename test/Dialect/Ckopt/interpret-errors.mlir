@@ -72,3 +72,11 @@ func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
   %0 = ckopt.kernel_call @k(%x) : (tensor<2xf32>) -> tensor<2xf32>
   return %0 : tensor<2xf32>
 }
+
+// -----
+
+func.func @main() -> tensor<4611686018427387904x4xf32> {
+  // expected-error @+1 {{cannot be interpreted: its result type 'tensor<4611686018427387904x4xf32>' is not a statically shaped tensor of numbers with less than 2^31 elements}}
+  %0 = ckopt.iota {axis = 0 : i64} : tensor<4611686018427387904x4xf32>
+  return %0 : tensor<4611686018427387904x4xf32>
+}

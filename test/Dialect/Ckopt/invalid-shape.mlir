@@ -77,7 +77,7 @@ func.func @slice_step(%a: tensor<4xf32>) {
 // -----
 
 func.func @slice_outside(%a: tensor<4xf32>) {
-  // expected-error @+1 {{'ckopt.slice' op reads outside of dimension 0: 2 to 4 of 4}}
+  // expected-error @+1 {{'ckopt.slice' op reads outside of dimension 0: 3 elements from 2 by steps of 1, of 4}}
   %0 = ckopt.slice %a {starts = array<i64: 2>, sizes = array<i64: 3>, steps = array<i64: 1>} : (tensor<4xf32>) -> tensor<3xf32>
   return
 }
@@ -216,5 +216,32 @@ func.func @scatter_updates(%a: tensor<3x4xf32>, %i: tensor<2xi64>, %u: tensor<2x
 func.func @relayout_keeps_shape(%a: tensor<2x3xf32>) {
   // expected-error @+1 {{requires the same shape for all operands and results}}
   %0 = ckopt.relayout %a : (tensor<2x3xf32>) -> tensor<3x2xf32, #ckopt.layout<[1, 0]>>
+  return
+}
+
+// -----
+
+// (3 - 1) * step wraps to 0 in 64 bits.
+func.func @slice_overflow(%a: tensor<4xf32>) {
+  // expected-error @+1 {{'ckopt.slice' op reads outside of dimension 0}}
+  %0 = ckopt.slice %a {starts = array<i64: 0>, sizes = array<i64: 3>, steps = array<i64: -9223372036854775808>} : (tensor<4xf32>) -> tensor<3xf32>
+  return
+}
+
+// -----
+
+func.func @pad_overflow(%a: tensor<2xf32>) {
+  // expected-error @+2 {{padding of dimension 0 overflows}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %0 = ckopt.pad %a {low = array<i64: 9223372036854775807>, high = array<i64: 0>, interior = array<i64: 0>} : (tensor<2xf32>) -> tensor<1xf32>
+  return
+}
+
+// -----
+
+func.func @concat_overflow(%a: tensor<4611686018427387904xf32>) {
+  // expected-error @+2 {{dimension 0 overflows}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %0 = ckopt.concat %a, %a {axis = 0 : i64} : (tensor<4611686018427387904xf32>, tensor<4611686018427387904xf32>) -> tensor<1xf32>
   return
 }

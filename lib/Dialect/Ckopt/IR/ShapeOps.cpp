@@ -1,6 +1,7 @@
 //===- ShapeOps.cpp - constants, shapes and data movement ---------------===//
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/Support/MathExtras.h"
 #include <cmath>
 
 using namespace mlir;
@@ -103,6 +104,15 @@ CKOPT_INFER(TransposeOp) {
   return success();
 }
 
+KernelKind TransposeOp::getKernelKind() {
+  SmallVector<int64_t> from = getElementStrides(tensorType(getInput()));
+  SmallVector<int64_t> to = getElementStrides(getType());
+  for (auto [i, dim] : llvm::enumerate(getPermutation()))
+    if (getType().getDimSize(i) != 1 && to[i] != from[dim])
+      return KernelKind::Indexed;
+  return KernelKind::View;
+}
+
 OpFoldResult TransposeOp::fold(FoldAdaptor) {
   if (getInput().getType() == getType() && llvm::is_sorted(getPermutation()))
     return getInput();
@@ -170,14 +180,19 @@ LogicalResult SliceOp::verify() {
                                                              << " entries";
   for (size_t d = 0; d < rank; ++d) {
     int64_t first = getStarts()[d], size = getSizes()[d], step = getSteps()[d];
-    int64_t last = first + (size - 1) * step;
     if (step == 0)
       return emitOpError("steps must not be 0");
-    if (size > 0 && (first < 0 || first >= type.getDimSize(d) || last < 0 ||
-                     last >= type.getDimSize(d)))
+    // Sizes and steps beyond the dimension come first: the product below must
+    // not overflow.
+    int64_t count = type.getDimSize(d);
+    bool tooFar =
+        size > count || (size > 1 && (step >= count || step <= -count));
+    int64_t last = tooFar ? first : first + (size - 1) * step;
+    if (size > 0 &&
+        (tooFar || first < 0 || first >= count || last < 0 || last >= count))
       return emitOpError("reads outside of dimension ")
-             << d << ": " << first << " to " << last << " of "
-             << type.getDimSize(d);
+             << d << ": " << size << " elements from " << first
+             << " by steps of " << step << ", of " << count;
   }
   return success();
 }
@@ -220,9 +235,36 @@ struct SliceOfConcat : OpRewritePattern<SliceOp> {
 };
 } // namespace
 
+namespace {
+/// A slice of a slice is one slice.
+struct MergeSlices : OpRewritePattern<SliceOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(SliceOp op,
+                                PatternRewriter &rewriter) const override {
+    auto inner = op.getInput().getDefiningOp<SliceOp>();
+    if (!inner || op.getType().getNumElements() == 0)
+      return failure();
+    SmallVector<int64_t> starts, steps;
+    for (auto [first, step, innerFirst, innerStep] :
+         llvm::zip(op.getStarts(), op.getSteps(), inner.getStarts(),
+                   inner.getSteps())) {
+      starts.push_back(innerFirst + first * innerStep);
+      steps.push_back(step * innerStep);
+    }
+    // A step along one element says nothing, and might overflow.
+    for (auto [size, step] : llvm::zip(op.getSizes(), steps))
+      if (size == 1)
+        step = 1;
+    rewriter.replaceOpWithNewOp<SliceOp>(op, op.getType(), inner.getInput(),
+                                         starts, op.getSizes(), steps);
+    return success();
+  }
+};
+} // namespace
+
 void SliceOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
                                           MLIRContext *context) {
-  patterns.add<SliceOfConcat>(context);
+  patterns.add<SliceOfConcat, MergeSlices>(context);
 }
 
 CKOPT_INFER(ConcatOp) {
@@ -240,9 +282,10 @@ CKOPT_INFER(ConcatOp) {
     if (other.getRank() != type.getRank())
       return emitOptionalError(loc, "operands must have equal ranks");
     for (int64_t d = 0; d < type.getRank(); ++d) {
-      if (d == axis)
-        shape[d] += other.getDimSize(d);
-      else if (shape[d] != other.getDimSize(d))
+      if (d == axis) {
+        if (llvm::AddOverflow(shape[d], other.getDimSize(d), shape[d]))
+          return emitOptionalError(loc, "dimension ", d, " overflows");
+      } else if (shape[d] != other.getDimSize(d))
         return emitOptionalError(loc, "operands differ in dimension ", d,
                                  ": ", type, " and ", other);
     }
@@ -272,11 +315,15 @@ CKOPT_INFER(PadOp) {
       return emitOptionalError(loc,
                                "padding must not be negative (slice instead)");
   SmallVector<int64_t> shape;
-  for (size_t d = 0; d < rank; ++d)
-    shape.push_back(adaptor.getLow()[d] + type.getDimSize(d) +
-                    std::max<int64_t>(type.getDimSize(d) - 1, 0) *
-                        adaptor.getInterior()[d] +
-                    adaptor.getHigh()[d]);
+  for (size_t d = 0; d < rank; ++d) {
+    int64_t size = type.getDimSize(d), gaps = std::max<int64_t>(size - 1, 0);
+    if (llvm::MulOverflow(gaps, adaptor.getInterior()[d], gaps) ||
+        llvm::AddOverflow(size, gaps, size) ||
+        llvm::AddOverflow(size, adaptor.getLow()[d], size) ||
+        llvm::AddOverflow(size, adaptor.getHigh()[d], size))
+      return emitOptionalError(loc, "padding of dimension ", d, " overflows");
+    shape.push_back(size);
+  }
   results.push_back(RankedTensorType::get(shape, type.getElementType(),
                                           type.getEncoding()));
   return success();
