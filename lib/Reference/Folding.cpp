@@ -81,7 +81,8 @@ struct ReferenceFold : DialectFoldInterface {
                                  SmallVectorImpl<OpFoldResult> &results) {
     auto kernel = dyn_cast<KernelOpInterface>(op);
     if (!kernel || kernel.getKernelKind() != KernelKind::Elementwise ||
-        op->getNumResults() != 1 || isa<BatchNormInferenceOp>(op))
+        op->getNumResults() != 1 ||
+        isa<BatchNormInferenceOp, TriluOp, DropoutOp>(op)) // look at indices
       return failure();
     SmallVector<Tensor> inputs;
     for (Attribute operand : operands) {
