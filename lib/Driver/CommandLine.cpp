@@ -334,6 +334,8 @@ void FlagTable::addDataFlags() {
       });
   add("steps", "N", Bench, "steps to time (default 10)",
       number<int64_t>(o.steps, 1, "steps"));
+  add("profile", "", Bench, "time each kernel; print the table by time",
+      turnOn(o.profile));
   add("warmup", "N", Bench, "steps before timing (default 2)",
       number<int64_t>(o.warmup, 0, "warmup"));
 }

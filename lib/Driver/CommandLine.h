@@ -44,6 +44,7 @@ struct DriverOptions {
   int64_t accumulate = 1;
   bool checkFinite = false;
   bool verifyRemat = false, keepValues = false;
+  bool profile = false; ///< bench: a table of kernels by time
   bool quiet = false;
   bool listOps = false;
 };

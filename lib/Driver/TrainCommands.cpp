@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 
 using namespace ckopt;
 using runtime::TensorRole;
@@ -246,6 +247,63 @@ llvm::Error ckopt::runCompare(DriverOptions &options) {
 // bench
 //===----------------------------------------------------------------------===//
 
+namespace {
+/// Seconds of each kernel call, summed over the steps that were timed.
+struct Profile {
+  std::vector<double> seconds;
+  bool on = false;
+
+  static void add(void *self, int64_t call, double time) {
+    auto *profile = static_cast<Profile *>(self);
+    if (!profile->on)
+      return;
+    profile->seconds.resize(
+        std::max(profile->seconds.size(), size_t(call) + 1));
+    profile->seconds[size_t(call)] += time;
+  }
+  void print(const runtime::Manifest &manifest, int64_t steps) const;
+};
+} // namespace
+
+/// One line a kernel symbol, slowest first.
+void Profile::print(const runtime::Manifest &manifest, int64_t steps) const {
+  struct Line {
+    double seconds = 0;
+    int64_t calls = 0;
+    std::string what, source;
+  };
+  std::map<std::string, Line> lines;
+  double total = 0;
+  for (size_t i = 0; i < seconds.size(); ++i) {
+    const runtime::CallInfo &call = manifest.calls[i];
+    Line &line = lines[call.kernel];
+    line.seconds += seconds[i];
+    total += seconds[i];
+    line.calls += seconds[i] > 0;
+    if (line.source.empty())
+      line.source = call.source.substr(0, 60);
+    if (call.primitive >= 0)
+      line.what =
+          runtime::describe(manifest.primitives[size_t(call.primitive)]);
+  }
+  std::vector<std::pair<std::string, Line>> sorted(lines.begin(), lines.end());
+  std::sort(sorted.begin(), sorted.end(), [](const auto &a, const auto &b) {
+    return std::pair(-a.second.seconds, a.first) <
+           std::pair(-b.second.seconds, b.first);
+  });
+  TextTable table;
+  for (const char *header : {"time a step", "share", "calls"})
+    table.addColumn(header, TextTable::Right);
+  for (const char *header : {"kernel", "primitive", "first source node"})
+    table.addColumn(header);
+  for (auto &[kernel, line] : sorted)
+    table.addRow({formatSeconds(line.seconds / double(steps)),
+                  formatPercent(line.seconds / total),
+                  std::to_string(line.calls), kernel, line.what, line.source});
+  llvm::outs() << "\n";
+  table.print(llvm::outs());
+}
+
 llvm::Error ckopt::runBench(DriverOptions &options) {
   auto compilation = planModel(options);
   if (!compilation)
@@ -269,11 +327,18 @@ llvm::Error ckopt::runBench(DriverOptions &options) {
   if (llvm::Error error =
           session.fill(TensorRole::LearningRate, options.train.schedule.base))
     return error;
+  Profile profile;
+  if (options.profile)
+    if (auto status =
+            ckrt_set_profile(session.handle(), Profile::add, &profile))
+      return makeError(ExitInternal, ckrt_last_error() +
+                                         (" (" + std::to_string(status) + ")"));
   std::vector<double> seconds;
   int64_t steps = options.steps ? options.steps : 10;
   for (int64_t i = 0; i < options.warmup + steps; ++i) {
     if (llvm::Error error = session.fill(TensorRole::Step, double(i + 1)))
       return error;
+    profile.on = i >= options.warmup;
     auto start = std::chrono::steady_clock::now();
     if (llvm::Error error = session.run("step"))
       return error;
@@ -297,5 +362,7 @@ llvm::Error ckopt::runBench(DriverOptions &options) {
                << formatSeconds((*compilation)->summary().cost) << "), loss "
                << formatNumber(*loss, 6) << ", measured peak "
                << formatBytesExact(*peak) << "\n";
+  if (options.profile)
+    profile.print(session.manifest(), steps);
   return writeReports(options, **compilation, nullptr);
 }
