@@ -260,6 +260,8 @@ void GraphImporter::importNodes() {
     Handler handler = findHandler(node.domain, node.op, opsetOf(node.domain));
     assert(handler && "unknown operators are reported before");
     bool ok = ready && succeeded(handler(importer)) && !importer.hasFailed();
+    if (ready && !ok && !importer.hasFailed())
+      importer.error() << "cannot be imported"; // no failure without a word
     for (auto [i, output] : llvm::enumerate(node.outputs)) {
       Value value = ok ? importer.result(i) : Value();
       if (ok && !value && importer.wants(i)) {

@@ -173,8 +173,15 @@ static LogicalResult expand(NodeImporter &n) {
   BatchScaling *scaling = n.graph.getScaling();
   for (size_t d = 0; scaling && d < wanted->size(); ++d) {
     int64_t from = int64_t(d) + n.rank(x) - int64_t(wanted->size());
-    if (from >= 0 && scaling->isBatch(n, 0, from))
+    if (from < 0)
+      continue;
+    if (scaling->isBatch(n, 0, from))
       (*wanted)[d] = n.shape(x)[from];
+    else if (n.shape(x)[from] == scaling->getBase() &&
+             (*wanted)[d] == scaling->getTarget())
+      x = scaling->resize(n, x, from, scaling->getTarget());
+    if (!x)
+      return failure();
   }
   auto count = checkedNumElements(*wanted, 8);
   auto shape = broadcastShapes(n.shape(x), *wanted);
