@@ -1,0 +1,161 @@
+//===- PhaseEquivalenceTest.cpp - no phase changes what a step computes ---===//
+//
+// The training step of each network, interpreted after the phases: decomposing,
+// layouts and fusion keep its numbers up to the rounding of double arithmetic;
+// recomputation under the smallest budget and memory planning keep every bit.
+// Dropout is on, running statistics and optimizer state are results. What this
+// shows holds before any code is generated.
+//
+//===----------------------------------------------------------------------===//
+#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
+#include "ckopt/Frontend/Onnx/Onnx.h"
+#include "ckopt/Pipelines/Pipelines.h"
+#include "ckopt/Reference/Interpreter.h"
+#include <gtest/gtest.h>
+
+using namespace mlir;
+using namespace ckopt;
+using reference::Tensor;
+
+namespace {
+struct Network {
+  std::string name, path, loss;
+  std::vector<std::string> inputs = {"x"};
+  std::optional<int64_t> batch = std::nullopt;
+  bool recomputes = true; ///< under the smallest budget
+};
+[[maybe_unused]] void PrintTo(const Network &network, std::ostream *os) {
+  *os << network.name;
+}
+class PhaseEquivalence : public testing::TestWithParam<Network> {
+protected:
+  PhaseEquivalence() {
+    registerAllPasses();
+    DialectRegistry registry;
+    registerAllDialects(registry);
+    context.appendDialectRegistry(registry);
+    context.loadAllAvailableDialects();
+  }
+  MLIRContext context{MLIRContext::Threading::DISABLED};
+};
+} // namespace
+
+/// Weights from the file, numbers in range for everything else.
+static SmallVector<Tensor>
+makeArguments(func::FuncOp function,
+              const std::map<std::string, HostTensor> &weights) {
+  SmallVector<Tensor> args;
+  for (auto [i, argType] : llvm::enumerate(function.getArgumentTypes())) {
+    auto type = cast<RankedTensorType>(argType);
+    StringRef role = argumentRole(function, unsigned(i));
+    auto weight = weights.find(argumentName(function, unsigned(i)));
+    if (weight != weights.end())
+      args.push_back(Tensor::fromHost(weight->second, type));
+    else if (role == roles::kStep)
+      args.push_back(Tensor::splat(type, 3));
+    else if (role == roles::kLearningRate)
+      args.push_back(Tensor::splat(type, 1e-3));
+    else if (role == roles::kState || role == roles::kOptimizerState)
+      args.push_back(Tensor::random(type, i, 0.5, 1.5));
+    else if (isa<FloatType>(type.getElementType()))
+      args.push_back(Tensor::random(type, i));
+    else // token numbers and labels: every network has at least 3
+      args.push_back(Tensor::random(type, i, 0, 3));
+  }
+  return args;
+}
+
+/// Runs it in double, so that only its dataflow decides the numbers.
+static SmallVector<Tensor> run(func::FuncOp function, ArrayRef<Tensor> args) {
+  reference::Options options;
+  options.roundToType = false;
+  SmallVector<Tensor> results;
+  EXPECT_TRUE(succeeded(reference::evaluate(function, args, results, options)));
+  return results;
+}
+
+static void expectClose(ArrayRef<Tensor> got, ArrayRef<Tensor> wanted,
+                        double tolerance, func::FuncOp function) {
+  ASSERT_EQ(got.size(), wanted.size());
+  for (auto [i, a, b] : llvm::enumerate(got, wanted)) {
+    reference::Comparison found = reference::compare(a, b);
+    EXPECT_TRUE(found.sameShape && found.normRel <= tolerance)
+        << resultName(function, unsigned(i)) << ": " << found.str();
+  }
+}
+
+TEST_P(PhaseEquivalence, KeepsTheNumbers) {
+  onnx_frontend::ImportOptions import;
+  import.inputs = GetParam().inputs;
+  import.batch = GetParam().batch;
+  auto model = onnx_frontend::importModel(GetParam().path, import, context);
+  if (!model)
+    FAIL() << llvm::toString(model.takeError());
+  ModuleOp module = model->module.get();
+
+  StepOptions options;
+  options.loss = GetParam().loss;
+  options.optimizer.kind = "adamw";
+  options.budget.kind = MemoryBudget::Kind::Minimum;
+  options.timeLimit = 5;
+  std::map<std::string, SmallVector<Tensor>> args, before, fused;
+  for (const Phase &phase : buildPhases(options)) {
+    if (llvm::Error error = runPhases(module, {phase}, PhaseControl()))
+      FAIL() << llvm::toString(std::move(error));
+    for (std::string name : {"step", "eval"}) {
+      auto function = module.lookupSymbol<func::FuncOp>(name);
+      SCOPED_TRACE("@" + name + " after " + phase.name);
+      if (phase.name == "optimizer") {
+        args[name] = makeArguments(function, model->weights);
+        before[name] = run(function, args[name]);
+        ASSERT_FALSE(before[name].empty());
+        // NaN equals NaN below: it must not be there.
+        for (const Tensor &result : before[name])
+          for (int64_t i = 0; i < result.size(); ++i)
+            ASSERT_TRUE(std::isfinite(result.get(i)));
+      } else if (phase.name == "fuse") {
+        fused[name] = run(function, args[name]);
+        expectClose(fused[name], before[name], 1e-9, function);
+      } else if (phase.name == "remat" || phase.name == "plan-memory") {
+        expectClose(run(function, args[name]), fused[name], 0, function);
+      }
+    }
+  }
+  ASSERT_EQ(fused.size(), 2u);
+  int64_t clones = 0;
+  module.lookupSymbol<func::FuncOp>("step").walk(
+      [&](KernelCallOp call) { clones += bool(call.getClone()); });
+  if (GetParam().recomputes)
+    EXPECT_GT(clones, 0) << "the smallest budget needs no recomputation: the "
+                            "test shows nothing about it";
+  RecordProperty("clones", int(clones));
+}
+
+static Network golden(std::string name, std::string loss,
+                      bool recomputes = true) {
+  return {name,         CKOPT_TEST_DATA "/golden/" + name + "/model.onnx",
+          loss,         {"x"},
+          std::nullopt, recomputes};
+}
+static Network model(std::string name, int64_t batch) {
+  return {name,
+          CKOPT_TEST_DATA "/models/" + name + ".onnx",
+          "cross_entropy",
+          {},
+          batch,
+          true};
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, PhaseEquivalence,
+    testing::Values(
+        golden("mlp", "mse", /*recomputes=*/false),
+        golden("lenet", "cross_entropy"), golden("resnet", "cross_entropy"),
+        golden("lstm", "cross_entropy", /*recomputes=*/false),
+        golden("unet", "cross_entropy"), golden("mobile", "cross_entropy"),
+        golden("vit", "cross_entropy"), golden("gpt", "cross_entropy"),
+        model("digits_cnn", 16), model("byte_gpt", 1)),
+    [](const testing::TestParamInfo<Network> &info) {
+      return info.param.name;
+    });
