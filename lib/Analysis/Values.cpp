@@ -8,8 +8,10 @@ using namespace mlir;
 using namespace ckopt;
 
 bool ckopt::isView(Operation *op) {
-  return op && isa<ReshapeOp, BarrierOp, tensor::ExpandShapeOp,
-                   tensor::CollapseShapeOp, tensor::CastOp>(op);
+  if (auto kernel = dyn_cast_or_null<KernelOpInterface>(op))
+    return kernel.getKernelKind() == KernelKind::View;
+  return op && isa<BarrierOp, tensor::ExpandShapeOp, tensor::CollapseShapeOp,
+                   tensor::CastOp>(op);
 }
 
 Value ckopt::getViewBase(Value value) {

@@ -28,6 +28,8 @@ using namespace mlir;
 using namespace ckopt;
 using namespace ckopt::fuse;
 
+/// Operands of a concat that is computed inside its reader.
+static constexpr unsigned maxJoined = 8;
 /// How far worthComputingAgain looks up, in ops.
 static constexpr unsigned maxLook = 32;
 /// Operations an element that are worth a store and a load.
@@ -84,9 +86,14 @@ static bool isPointwise(Operation *op) {
   if (auto gather = dyn_cast<GatherOp>(op))
     return int64_t(gather.getAxis()) + 1 <
            tensorType(gather.getData()).getRank();
+  // Padding and joining choose an operand by the index.
+  if (auto pad = dyn_cast<PadOp>(op))
+    return llvm::all_of(pad.getInterior(), [](int64_t n) { return n == 0; });
+  if (isa<ConcatOp>(op))
+    return op->getNumOperands() <= maxJoined;
   if (auto transpose = dyn_cast<TransposeOp>(op)) {
     ArrayRef<int64_t> permutation = transpose.getPermutation();
-    return !permutation.empty() &&
+    return kindOf(op) != KernelKind::View && !permutation.empty() &&
            permutation.back() == int64_t(permutation.size()) - 1 &&
            isRowMajor(transpose.getType()) &&
            isRowMajor(tensorType(transpose.getInput()));
@@ -152,8 +159,11 @@ StringRef fuse::kindName(UnitKind kind) {
 }
 
 Value Grouping::base(Value value) {
-  while (auto view = value.getDefiningOp<ReshapeOp>())
-    value = view.getInput();
+  while (Operation *op = value.getDefiningOp()) {
+    if (kindOf(op) != KernelKind::View)
+      break;
+    value = op->getOperand(0);
+  }
   return value;
 }
 
@@ -297,9 +307,9 @@ bool Grouping::worthComputingAgain(Operation *op,
 }
 
 /// A reshape of unit dimensions is part of the units that can compute it; for
-/// everyone else it is a view that the step makes.
-void Grouping::decideReshape(ReshapeOp op) {
-  Value result = op.getResult();
+/// everyone else, and with all other views, it is the step that makes it.
+void Grouping::decideView(Operation *op) {
+  Value result = op->getResult(0);
   SmallVector<unsigned, 4> needers = readers.lookup(result);
   bool isView = needed.contains(result);
   for (unsigned id : needers)
@@ -308,7 +318,7 @@ void Grouping::decideReshape(ReshapeOp op) {
     else
       isView = true;
   if (isView) {
-    needed.insert(op.getInput());
+    needed.insert(op->getOperand(0));
     views[base(result)].push_back(result);
   }
 }
@@ -326,7 +336,7 @@ void Grouping::decideOp(Operation *op) {
     return;
   switch (kindOf(op)) {
   case KernelKind::View:
-    return decideReshape(cast<ReshapeOp>(op));
+    return decideView(op);
   case KernelKind::Reduction:
     return createUnit(op, UnitKind::Reduction);
   case KernelKind::RowWise:

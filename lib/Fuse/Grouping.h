@@ -84,7 +84,7 @@ private:
   bool worthComputingAgain(mlir::Operation *op,
                            llvm::ArrayRef<unsigned> needers) const;
   void decideOp(mlir::Operation *op);
-  void decideReshape(ReshapeOp op);
+  void decideView(mlir::Operation *op);
   /// Whether a library op lies between two places.
   bool libraryBetween(int64_t first, int64_t last) const;
   unsigned find(unsigned unit) const;

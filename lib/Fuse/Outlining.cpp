@@ -157,12 +157,9 @@ void Outliner::run(func::FuncOp function, Grouping &grouping) {
       return value;
     if (Value mapped = mapping.lookupOrNull(value))
       return mapped;
-    auto view = cast<ReshapeOp>(value.getDefiningOp());
-    Value input = self(self, view.getInput());
-    Value made =
-        ReshapeOp::create(builder, view.getLoc(), view.getType(), input);
-    mapping.map(value, made);
-    return made;
+    Operation *view = value.getDefiningOp();
+    self(self, view->getOperand(0));
+    return builder.clone(*view, mapping)->getResult(0);
   };
   for (Unit *unit : grouping.schedule()) {
     SmallVector<Operation *> body = grouping.body(*unit);

@@ -8,6 +8,8 @@
 // with an activation of a convolution becomes channels-last as a whole. Then
 // one pass over the ops sets result types and puts a copy where an op needs
 // another order than its operand has; each copy is made once.
+// Transposes of products' operands and results become views: a product reads
+// and writes any strides.
 // Guarantee: logical shapes and values stay; signatures stay row-major. The
 // decision looks at the program alone.
 // Complexity: near linear.
@@ -46,6 +48,7 @@ private:
   void rewrite(Operation *op);
   Value inOrderOf(Value value, RankedTensorType type, Operation *user);
   RankedTensorType wanted(Value value) const;
+  void placeTransposes();
 
   func::FuncOp function;
   llvm::EquivalenceClasses<Value> classes;
@@ -217,6 +220,43 @@ void LayoutAssigner::rewrite(Operation *op) {
   }
 }
 
+/// Whether a product can read or write the tensor where it lies: at most two
+/// batch dimensions, and rows or columns without gaps.
+static bool suitsProduct(RankedTensorType type) {
+  SmallVector<int64_t> strides = getElementStrides(type);
+  return type.getRank() >= 2 && type.getRank() <= 4 &&
+         (strides[strides.size() - 1] == 1 || strides[strides.size() - 2] == 1);
+}
+
+/// A transpose between a product and the rest costs nothing where the product
+/// reads (or writes) its operand (or result) at the other side's places: heads
+/// of attention stay where they are.
+static void placeTranspose(TransposeOp op) {
+  auto type = op.getType(), input = tensorType(op.getInput());
+  if (!isRowMajor(type) || !isRowMajor(input))
+    return;
+  ArrayRef<int64_t> permutation = op.getPermutation();
+  SmallVector<int64_t> inverse(permutation.size());
+  for (auto [i, dim] : llvm::enumerate(permutation))
+    inverse[dim] = i;
+  auto product = op.getInput().getDefiningOp<MatMulOp>();
+  RankedTensorType written = withOrder(input, permutation);
+  if (product && product->hasOneUse() && suitsProduct(written)) {
+    product.getOutput().setType(written);
+    return;
+  }
+  RankedTensorType read = withOrder(type, inverse);
+  if (!op->use_empty() && suitsProduct(read) &&
+      llvm::all_of(op->getUsers(),
+                   [](Operation *user) { return isa<MatMulOp>(user); }))
+    op.getOutput().setType(read);
+}
+
+void LayoutAssigner::placeTransposes() {
+  for (auto op : function.getOps<TransposeOp>())
+    placeTranspose(op);
+}
+
 void LayoutAssigner::run() {
   Block &block = function.front();
   SmallVector<Operation *> ops;
@@ -224,8 +264,10 @@ void LayoutAssigner::run() {
     ops.push_back(&op);
   for (Operation *op : ops)
     connect(op);
-  if (activations.empty())
+  if (activations.empty()) {
+    placeTransposes();
     return;
+  }
   for (Value value : activations)
     lastLeaders.insert(classes.getLeaderValue(value));
   for (Operation *op : ops)
@@ -234,6 +276,7 @@ void LayoutAssigner::run() {
   for (OpOperand &operand : terminator->getOpOperands())
     operand.set(inOrderOf(operand.get(), rowMajor(tensorType(operand.get())),
                           terminator));
+  placeTransposes();
 }
 
 namespace {

@@ -85,6 +85,7 @@ ckopt::placeArguments(ArrayRef<func::FuncOp> functions) {
   });
   for (size_t i : ranked) {
     order[i]->offset = region.bytes;
+    region.end = region.bytes + order[i]->bytes;
     region.bytes += planner::alignTo(order[i]->bytes, kArenaAlignment);
   }
   for (func::FuncOp function : functions) {
@@ -105,13 +106,13 @@ public:
                  int64_t argumentBytes)
       : function(function), argumentOffsets(argumentOffsets),
         argumentBytes(argumentBytes) {}
-  /// Bytes above the arguments.
+  /// The first byte that no tensor and no workspace needs.
   FailureOr<int64_t> run();
 
 private:
   LogicalResult check();
-  int64_t pack();
-  void setOffsets();
+  void pack();
+  int64_t setOffsets();
 
   func::FuncOp function;
   ArrayRef<int64_t> argumentOffsets;
@@ -128,7 +129,7 @@ private:
 LogicalResult FunctionPlacer::check() {
   LogicalResult result = success();
   for (Operation &op : function.front().without_terminator()) {
-    if (isa<KernelCallOp, ReshapeOp>(op))
+    if (isa<KernelCallOp>(op) || (isView(&op) && !isa<BarrierOp>(op)))
       continue;
     result = op.emitError() << "has no kernel; plan-memory places kernel "
                                "calls and views only (run fuse first)";
@@ -136,8 +137,8 @@ LogicalResult FunctionPlacer::check() {
   return result;
 }
 
-/// Finds offset and workspaceOffset; returns the bytes that they need.
-int64_t FunctionPlacer::pack() {
+/// Finds offset and workspaceOffset.
+void FunctionPlacer::pack() {
   size_t numNodes = problem.ops.size();
   offset.assign(problem.graph.values.size(), 0);
   workspaceOffset.assign(numNodes, 0);
@@ -152,7 +153,7 @@ int64_t FunctionPlacer::pack() {
         offset[problem.storage.lookup(result)] = (*call.getOffsets())[r];
       workspaceOffset[i] = call.getWorkspaceOffset().value_or(0);
     }
-    return packed.getInt();
+    return;
   }
   planner::Plan plan;
   for (size_t i = 0; i < numNodes; ++i)
@@ -165,10 +166,14 @@ int64_t FunctionPlacer::pack() {
     if (node.workspace)
       workspaceOffset[i] = plan.offsets[i].back();
   }
-  return plan.arena;
 }
 
-void FunctionPlacer::setOffsets() {
+/// Writes the offsets to the IR; returns the first byte above all of them.
+int64_t FunctionPlacer::setOffsets() {
+  int64_t end = 0;
+  auto extend = [&](int64_t offset, int64_t bytes) {
+    end = std::max(end, offset + bytes);
+  };
   Builder builder(function.getContext());
   for (auto [i, at] : llvm::enumerate(argumentOffsets))
     if (at >= 0)
@@ -187,14 +192,18 @@ void FunctionPlacer::setOffsets() {
       offsets.push_back(argument != argumentAt.end()
                             ? argument->second
                             : argumentBytes + offset[storage]);
+      extend(offsets.back(), getStorageBytes(result.getType()));
     }
     call.setOffsets(offsets);
     if (call.getWorkspace())
       call.setWorkspaceOffset(argumentBytes + workspaceOffset[i]);
     else
       call.removeWorkspaceOffsetAttr();
+    if (call.getWorkspace())
+      extend(argumentBytes + workspaceOffset[i], call.getWorkspace());
   }
   function->removeAttr(kPackedBytes);
+  return end;
 }
 
 /// Puts the kernel calls in the given order, each view before its first reader.
@@ -230,24 +239,23 @@ FailureOr<int64_t> FunctionPlacer::run() {
     return failure();
   problem = std::move(*built);
   reorder(function, problem.ops);
-  int64_t bytes = pack();
-  setOffsets();
-  return bytes;
+  pack();
+  return setOffsets();
 }
 
 LogicalResult ckopt::planMemory(ArrayRef<func::FuncOp> functions) {
   FailureOr<ArgumentRegion> region = placeArguments(functions);
   if (failed(region))
     return failure();
-  int64_t above = 0;
+  // Not rounded up: the last byte is one that is used.
+  int64_t arena = region->end;
   for (auto [function, offsets] : llvm::zip(functions, region->offsets)) {
-    FailureOr<int64_t> bytes =
+    FailureOr<int64_t> end =
         FunctionPlacer(function, offsets, region->bytes).run();
-    if (failed(bytes))
+    if (failed(end))
       return failure();
-    above = std::max(above, *bytes);
+    arena = std::max(arena, *end);
   }
-  int64_t arena = planner::alignTo(region->bytes + above, kArenaAlignment);
   for (func::FuncOp function : functions) {
     function->setAttr(
         attrs::kArenaBytes,

@@ -22,7 +22,8 @@ struct ArgumentRegion {
   /// Offset of each function's arguments, in bytes from the arena's start; -1
   /// for arguments that are no tensors.
   llvm::SmallVector<llvm::SmallVector<int64_t>> offsets;
-  int64_t bytes = 0;
+  /// Where what follows may start, and where the last argument ends.
+  int64_t bytes = 0, end = 0;
 };
 
 /// Arguments of one name are one tensor. Fails with an error where such

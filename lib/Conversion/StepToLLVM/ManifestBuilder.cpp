@@ -22,8 +22,9 @@ FailureOr<ValueOffsets> ValueOffsets::read(func::FuncOp function) {
     result.offsets[argument] = offset.getInt();
   }
   for (Operation &op : function.getBody().front().without_terminator()) {
-    if (auto view = dyn_cast<ReshapeOp>(op)) {
-      result.offsets[view.getOutput()] = result.lookup(view.getInput());
+    if (auto kernel = dyn_cast<KernelOpInterface>(op);
+        kernel && kernel.getKernelKind() == KernelKind::View) {
+      result.offsets[op.getResult(0)] = result.lookup(op.getOperand(0));
       continue;
     }
     auto call = dyn_cast<KernelCallOp>(op);

@@ -32,6 +32,16 @@ def Ckopt_ReshapeOp : Ckopt_Op<"reshape", "View"> {
 
 def Ckopt_TransposeOp : Ckopt_InferOp<"transpose", "Indexed"> {
   let summary = "Result dimension i is operand dimension permutation[i]";
+  let description = [{
+    A view, without any code, where the layouts of operand and result make the
+    bytes of both the same.
+  }];
+  let extraClassDeclaration = [{
+    ::ckopt::KernelKind getKernelKind();
+    static bool isCompatibleReturnTypes(::mlir::TypeRange l, ::mlir::TypeRange r) {
+      return ::ckopt::detail::equalUpToLayout(l, r);
+    }
+  }];
   let arguments = (ins Ckopt_Tensor:$input, DenseI64ArrayAttr:$permutation);
   let results = (outs Ckopt_Tensor:$output);
   let assemblyFormat = "$input attr-dict `:` functional-type(operands, results)";
