@@ -1,6 +1,7 @@
 //===- Activity.cpp - which values need a gradient ------------------------===//
 #include "Activity.h"
 #include "ckopt/Interfaces/DifferentiableInterface.h"
+#include "mlir/Transforms/RegionUtils.h"
 
 using namespace mlir;
 using namespace ckopt;
@@ -18,15 +19,28 @@ static bool flowsInto(OpOperand &operand) {
   return isFloatTensor(operand.get());
 }
 
+/// Values from outside that an op with regions reads inside of them: no rule
+/// sees those.
+static SmallVector<Value> capturedValues(Operation &op) {
+  if (op.getNumRegions() == 0)
+    return {};
+  SetVector<Value> captured;
+  getUsedValuesDefinedAbove(op.getRegions(), captured);
+  return captured.takeVector();
+}
+
 Activity::Activity(func::FuncOp function, Value loss, ArrayRef<unsigned> wrt)
     : function(function), wrt(wrt) {
   Block &block = function.getBody().front();
   for (unsigned index : wrt)
     active.insert(block.getArgument(index));
+  auto isActive = [&](Value value) { return active.contains(value); };
   for (Operation &op : block.without_terminator()) {
-    if (llvm::none_of(op.getOpOperands(), [&](OpOperand &operand) {
-          return active.contains(operand.get()) && flowsInto(operand);
-        }))
+    if (llvm::none_of(op.getOpOperands(),
+                      [&](OpOperand &operand) {
+                        return isActive(operand.get()) && flowsInto(operand);
+                      }) &&
+        llvm::none_of(capturedValues(op), isActive))
       continue;
     for (Value result : op.getResults())
       if (isFloatTensor(result))
@@ -44,7 +58,13 @@ Activity::Activity(func::FuncOp function, Value loss, ArrayRef<unsigned> wrt)
         useful.insert(operand.get());
         flows = true;
       }
-    if (flows && !isa<DifferentiableOpInterface>(op))
+    bool captures = false;
+    for (Value value : capturedValues(op))
+      if (isActive(value)) {
+        useful.insert(value);
+        captures = true;
+      }
+    if (captures || (flows && !isa<DifferentiableOpInterface>(op)))
       missing.push_back(&op);
   }
   std::reverse(missing.begin(), missing.end());
@@ -57,12 +77,15 @@ bool Activity::isNeeded(OpOperand &operand) const {
 SmallVector<unsigned> Activity::dependencies(Operation *op) const {
   DenseSet<Value> seen;
   SmallVector<Value> work(op->getOperands());
+  llvm::append_range(work, capturedValues(*op));
   while (!work.empty()) {
     Value value = work.pop_back_val();
     if (!active.contains(value) || !seen.insert(value).second)
       continue;
-    if (Operation *producer = value.getDefiningOp())
+    if (Operation *producer = value.getDefiningOp()) {
       llvm::append_range(work, producer->getOperands());
+      llvm::append_range(work, capturedValues(*producer));
+    }
   }
   SmallVector<unsigned> found;
   for (unsigned index : wrt)
