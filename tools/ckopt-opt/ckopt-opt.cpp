@@ -11,7 +11,14 @@
 #include "ckopt/Normalize/Passes.h"
 #include "ckopt/Reference/Folding.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Tosa/IR/TosaOps.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
 
@@ -19,6 +26,11 @@ int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   registry.insert<ckopt::CkoptDialect, mlir::func::FuncDialect,
                   mlir::arith::ArithDialect>();
+  // remat works on other people's functions, too.
+  registry.insert<mlir::cf::ControlFlowDialect, mlir::linalg::LinalgDialect,
+                  mlir::math::MathDialect, mlir::memref::MemRefDialect,
+                  mlir::scf::SCFDialect, mlir::tensor::TensorDialect,
+                  mlir::tosa::TosaDialect>();
   ckopt::registerReferenceFolding(registry);
   ckopt::registerAutodiffRules(registry);
   mlir::registerTransformsPasses();

@@ -1,0 +1,57 @@
+// Budgets that no plan fits, and functions that cannot be planned.
+// RUN: split-file %s %t
+// RUN: not ckopt-opt %t/small.mlir --remat=budget=4KiB 2>&1 | FileCheck %s --check-prefix=SMALL
+// RUN: not ckopt-opt %t/small.mlir --remat=budget=1kb5 2>&1 | FileCheck %s --check-prefix=MALFORMED
+// RUN: not ckopt-opt %t/small.mlir --remat="budget=1MiB budget-ratio=0.5" 2>&1 | FileCheck %s --check-prefix=TWO
+// RUN: not ckopt-opt %t/small.mlir --remat=strategy=magic 2>&1 | FileCheck %s --check-prefix=STRATEGY
+// RUN: not ckopt-opt %t/small.mlir --remat="report=%t/no/such/folder/r.json" 2>&1 | FileCheck %s --check-prefix=REPORT
+// RUN: ckopt-opt %t/functions.mlir --remat --split-input-file --verify-diagnostics
+
+// An infeasible budget: what would do, what is proven, and what is in the way.
+// SMALL: error: no plan of @step fits the budget of 4.00 KiB (4,096 B)
+// SMALL-SAME: the smallest budget found feasible is 12.0 KiB (12,288 B)
+// SMALL-SAME: no plan needs less than 12.0 KiB (12,288 B) (proven)
+// SMALL-SAME: arguments alone take 4.00 KiB (4,096 B)
+// SMALL-SAME: alive beside them at the peak: exp (4.00 KiB)
+
+// MALFORMED: error: remat: {{.*}}1kb5
+// TWO: error: remat: give one of budget, budget-ratio and activation-ratio
+// STRATEGY: error: remat: unknown strategy 'magic'; known are auto
+// REPORT: error: {{.*}}r.json
+
+//--- small.mlir
+func.func @step(%x: tensor<1024xf32>) -> tensor<1024xf32> {
+  %0 = ckopt.exp %x : (tensor<1024xf32>) -> tensor<1024xf32> loc("exp")
+  %1 = ckopt.softmax %0 {axis = 0} : (tensor<1024xf32>) -> tensor<1024xf32> loc("softmax")
+  return %1 : tensor<1024xf32>
+}
+
+//--- functions.mlir
+// Shapes must be known.
+// expected-error @+1 {{planning needs static shapes; the size of 'tensor<?xf32>' is unknown}}
+func.func @dynamic(%x: tensor<?xf32>) -> tensor<?xf32> {
+  // expected-error @+1 {{planning needs static shapes; the size of 'tensor<?xf32>' is unknown}}
+  %0 = math.exp %x : tensor<?xf32>
+  return %0 : tensor<?xf32>
+}
+
+// -----
+
+// expected-error @+1 {{planning needs a function of one block}}
+func.func @blocks(%x: tensor<4xf32>, %c: i1) -> tensor<4xf32> {
+  cf.cond_br %c, ^bb1, ^bb2
+^bb1:
+  return %x : tensor<4xf32>
+^bb2:
+  %0 = math.exp %x : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+// A result that claims to update an argument which is not there.
+// expected-error @+1 {{result 0 updates argument 3, which does not exist}}
+func.func @missing(%x: tensor<4xf32>) -> (tensor<4xf32> {ckopt.updates = 3 : i64}) {
+  %0 = math.exp %x : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
