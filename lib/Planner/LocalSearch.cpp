@@ -432,9 +432,9 @@ void ckopt::planner::runLocalSearch(StrategyContext &context) {
     const std::vector<NodeId> &start;
     double hot; ///< in mean costs of a node
   };
-  int64_t moves =
-      int64_t(context.effort * (std::min(250000.0, 700.0 * problem.numNodes) +
-                                100.0 * problem.numNodes));
+  double size = problem.numNodes;
+  int64_t moves = int64_t(
+      context.effort * (std::min(250000.0, 80000 + 1500 * size) + 100 * size));
   double mean = problem.baseCost / problem.numNodes;
   uint64_t salt = 17;
   for (Chain chain : {Chain{first, 0.15}, Chain{first, 2}, Chain{second, 1}}) {
