@@ -61,15 +61,19 @@ static FieldSpec describeField(const runtime::TensorInfo &tensor,
 
 llvm::Expected<Dataset> ckopt::loadDataset(const Session &session,
                                            const DataOptions &options) {
-  auto mappings = parseArrayMappings(options.inputs, "--inputs");
-  if (!mappings)
-    return mappings.takeError();
+  std::vector<ArrayMapping> mappings;
+  if (!options.inputs.empty()) {
+    auto parsed = parseArrayMappings(options.inputs, "--inputs");
+    if (!parsed)
+      return parsed.takeError();
+    mappings = std::move(*parsed);
+  }
   int64_t batch = batchSize(session.manifest());
   std::vector<FieldSpec> fields;
   for (int64_t index : session.tensors(TensorRole::Input)) {
     const runtime::TensorInfo &tensor = session.info_of(index);
     std::string array = tensor.name;
-    for (const ArrayMapping &mapping : *mappings)
+    for (const ArrayMapping &mapping : mappings)
       if (mapping.name == tensor.name)
         array = mapping.array;
     fields.push_back(describeField(tensor, array, batch));

@@ -119,7 +119,7 @@ TEST_F(BadInput, BudgetsThatDoNotParseOrDoNotFit) {
                "-1");
   // What fits is named, with a proven bound.
   EXPECT_FAILS(ckopt(digits({digitsData(), "--memory-budget=64KiB"})),
-               ExitInfeasible, "smallest", "bound");
+               ExitInfeasible, "smallest", "proven");
 }
 
 TEST_F(BadInput, DataFilesWithoutWhatTheModelNeeds) {

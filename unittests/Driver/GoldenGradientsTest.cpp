@@ -20,6 +20,7 @@ struct Case {
   GoldenModel model;
   bool f64;
 };
+void PrintTo(const Case &param, std::ostream *os) { *os << param.model.name; }
 
 double norm(const HostTensor &a) {
   double sum = 0;

@@ -18,6 +18,7 @@ struct Case {
   std::string name, path, loss;
   int64_t batch;
 };
+void PrintTo(const Case &param, std::ostream *os) { *os << param.name; }
 
 class Invariance : public testing::TestWithParam<Case> {};
 
