@@ -105,8 +105,8 @@ private:
     Tensor tensor;
     int64_t uses;
   };
-  // Looked up only, never iterated. std::map-like stability is needed:
-  // operands are pointers while results are defined.
+  // Looked up only, never iterated. Pointers into it hold until the next
+  // define or release.
   llvm::DenseMap<Value, Held> values;
 };
 } // namespace
