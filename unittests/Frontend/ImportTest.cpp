@@ -175,3 +175,62 @@ TEST(Import, LossInTheGraph) {
   EXPECT_TRUE(model.endsInLoss);
   EXPECT_EQ(argumentText(forward(model), 1, "ckopt.role"), "target");
 }
+
+/// y = d / sqrt(mean(d * d) + epsilon) * s + o, d = x - mean(x), over the last
+/// dimension, in opset 13.
+static std::string layerNormGraph(const char *square, const char *quotient) {
+  auto axes = "attribute { name: 'axes' type: INTS ints: -1 } ";
+  return std::string("node { op_type: 'ReduceMean' input: 'x' output: 'm' ") +
+         axes + "} node { op_type: 'Sub' input: 'x' input: 'm' output: 'd' } " +
+         square + " node { op_type: 'ReduceMean' input: 'q' output: 'v' " +
+         axes + "} node { op_type: 'Add' input: 'v' input: 'e' output: 'a' } " +
+         "node { op_type: 'Sqrt' input: 'a' output: 'r' } " + quotient +
+         " node { op_type: 'Mul' input: 'n' input: 's' output: 't' } "
+         "node { op_type: 'Add' input: 't' input: 'o' output: 'y' } "
+         "initializer { name: 'e' data_type: 1 float_data: 0.001 } "
+         "initializer { name: 'two' data_type: 1 float_data: 2 } "
+         "initializer { name: 's' data_type: 1 dims: 3 float_data: 1 "
+         "float_data: 2 float_data: 3 } initializer { name: 'o' data_type: 1 "
+         "dims: 3 float_data: 0.5 float_data: 0 float_data: -1 } input { " +
+         info("x", 1, {"2", "3"}) + " } output { " + info("y", 1, {"2", "3"}) +
+         " }";
+}
+
+// Layer normalization in the spellings of exporters before opset 17 is one op,
+// with the same result; one that is not quite it stays as it is.
+TEST(Import, LayerNormSpelledOut) {
+  const char *power =
+      "node { op_type: 'Pow' input: 'd' input: 'two' output: 'q' }";
+  const char *product =
+      "node { op_type: 'Mul' input: 'd' input: 'd' output: 'q' }";
+  const char *cross =
+      "node { op_type: 'Mul' input: 'd' input: 'x' output: 'q' }";
+  const char *division =
+      "node { op_type: 'Div' input: 'd' input: 'r' output: 'n' }";
+  const char *reciprocal =
+      "node { op_type: 'Reciprocal' input: 'r' output: 'i' } "
+      "node { op_type: 'Mul' input: 'i' input: 'd' output: 'n' }";
+  float values[] = {1, 2, 4, -3, 0.5f, 0.25f};
+  auto x = HostTensor::of<float>({2, 3}, values);
+  std::vector<double> first;
+  for (auto [square, quotient, fused] :
+       {std::tuple(cross, division, false), std::tuple(power, division, true),
+        std::tuple(product, reciprocal, true)}) {
+    mlir::MLIRContext context;
+    ImportedModel model = load(
+        modelFile("norm.onnx", layerNormGraph(square, quotient), 13), context);
+    ASSERT_TRUE(model.module);
+    std::string text = print(model);
+    EXPECT_EQ(text.find("ckopt.layer_norm") != std::string::npos, fused)
+        << text;
+    EXPECT_EQ(text.find("ckopt.reduce") == std::string::npos, fused) << text;
+    // mean(d * x) = mean(d * d), since the mean of d is 0: one result.
+    auto results = evaluate(model, {{"x", x}});
+    ASSERT_EQ(results.size(), 1u);
+    llvm::ArrayRef<double> got = results[0].getReals();
+    if (first.empty())
+      first = got.vec();
+    for (int64_t i = 0; i < 6; ++i)
+      EXPECT_NEAR(got[size_t(i)], first[size_t(i)], 1e-5);
+  }
+}

@@ -322,6 +322,7 @@ LogicalResult GraphImporter::run() {
     returned.push_back(value);
   func::ReturnOp::create(builder, loc, returned);
   fuseGelu(func);
+  fuseLayerNorm(func);
   removeDeadOps();
   outlineLargeConstants();
   removeUnusedArguments();

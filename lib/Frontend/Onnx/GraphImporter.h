@@ -121,6 +121,9 @@ private:
 /// x * 0.5 * (1 + erf(x / sqrt 2)) and its tanh approximation, however they
 /// are spelled, become ckopt.gelu. FuseGelu.cpp.
 void fuseGelu(mlir::func::FuncOp func);
+/// (x - mean) / sqrt(variance + epsilon), scaled and shifted, becomes
+/// ckopt.layer_norm. FuseLayerNorm.cpp.
+void fuseLayerNorm(mlir::func::FuncOp func);
 
 } // namespace ckopt::onnx_frontend
 
