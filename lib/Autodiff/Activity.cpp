@@ -46,6 +46,7 @@ Activity::Activity(func::FuncOp function, Value loss, ArrayRef<unsigned> wrt)
       if (isFloatTensor(result))
         active.insert(result);
   }
+  DenseSet<Value> useful;
   useful.insert(loss);
   for (Operation &op : llvm::reverse(block.without_terminator())) {
     if (llvm::none_of(op.getResults(), [&](Value result) {

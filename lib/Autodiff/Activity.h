@@ -21,8 +21,6 @@ public:
 
   /// Whether the operand's gradient is wanted.
   bool isNeeded(mlir::OpOperand &operand) const;
-  /// Whether the loss depends on this argument.
-  bool reachesLoss(mlir::Value value) const { return useful.contains(value); }
   /// Ops that a gradient must flow through but that have no rule, in program
   /// order.
   llvm::ArrayRef<mlir::Operation *> getMissing() const { return missing; }
@@ -32,7 +30,7 @@ public:
 private:
   mutable mlir::func::FuncOp function; // a handle; its accessors are not const
   llvm::SmallVector<unsigned> wrt;
-  llvm::DenseSet<mlir::Value> active, useful;
+  llvm::DenseSet<mlir::Value> active;
   llvm::SmallVector<mlir::Operation *> missing;
 };
 

@@ -95,6 +95,8 @@ void autodiff::addShapeRules(MLIRContext *context) {
     if (b.needs(2))
       b.set(2, b.make<GatherOp>(b.grad(), op.getIndices(), op.getAxisAttr()));
   });
+  addRule<BarrierOp>(context,
+                     [](BarrierOp, RuleBuilder &b) { b.set(0, b.grad()); });
   addRule<RelayoutOp>(context, [](RelayoutOp op, RuleBuilder &b) {
     b.set(0, b.make<RelayoutOp>(op.getInput().getType(), b.grad()));
   });

@@ -137,6 +137,12 @@ static std::vector<GradientCase> shapeCases() {
          return {b.make<ScatterAddOp>(args[0], args[1], args[2],
                                       b.builder.getI64IntegerAttr(0))};
        }},
+      {"barrier",
+       {real({3})},
+       [](TensorBuilder &b, ValueRange args) -> SmallVector<Value> {
+         return {BarrierOp::create(b.builder, b.loc, args[0].getType(), args[0],
+                                   IntegerAttr())};
+       }},
       split("split_three", {{0, 2}, {2, 3}, {3, 6}}),
       split("split_unordered", {{3, 6}, {0, 3}}),
       split("split_gaps", {{1, 2}, {4, 5}}),

@@ -1,0 +1,30 @@
+//===- RuleCoverageTest.cpp - which ops have a gradient rule --------------===//
+//
+// A new op gets a rule, or a place in this list: with the reason.
+//
+//===----------------------------------------------------------------------===//
+#include "GradientCheck.h"
+#include "ckopt/Interfaces/DifferentiableInterface.h"
+#include <set>
+
+using namespace mlir;
+using namespace ckopt;
+using namespace ckopt::test;
+
+TEST(RuleCoverage, EveryFloatOpHasARule) {
+  const std::set<std::string> without{
+      // No operands, or none that a gradient could flow through.
+      "ckopt.constant", "ckopt.iota", "ckopt.not", "ckopt.and", "ckopt.or",
+      "ckopt.xor", "ckopt.compare",
+      // Gradients of gradients: not asked for by any first-order training.
+      "ckopt.max_pool_grad", "ckopt.layer_norm_grad", "ckopt.batch_norm_grad",
+      "ckopt.cross_entropy_grad",
+      // Comes after autodiff.
+      "ckopt.sgd", "ckopt.adam", "ckopt.kernel_call"};
+  std::set<std::string> found;
+  for (RegisteredOperationName op : testContext().getRegisteredOperations())
+    if (op.getDialectNamespace() == "ckopt" &&
+        !op.hasInterface<DifferentiableOpInterface>())
+      found.insert(op.getStringRef().str());
+  EXPECT_EQ(found, without);
+}
