@@ -7,6 +7,7 @@
 // may go where operands lie (reuse).
 //
 //===----------------------------------------------------------------------===//
+#include "ColumnCache.h"
 #include "GeneratedKernel.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
 
@@ -47,6 +48,7 @@ public:
     domain.emplace(type.getShape(), getPhysicalOrder(type), classes, accesses,
                    ctx);
     inner = domain->loops.back().size;
+    cache.plan(*domain, SmallVector<Value>(results));
     block = std::min(inner, kBlock);
     for (const Domain::Loop &loop : ArrayRef(domain->loops).drop_back())
       trips.push_back(loop.size);
@@ -60,6 +62,7 @@ public:
 
   LogicalResult emit(ModuleOp into) override {
     return emitStage(into, 0, [&](Emitter &e) {
+      cache.emit(e);
       e.forLoop(e.begin, e.end, 1, {}, [&](Value t, ValueRange) {
         emitBlock(e, t);
         return SmallVector<Value>();
@@ -94,6 +97,7 @@ private:
   }
 
   std::optional<Domain> domain;
+  ColumnCache cache;
   SmallVector<int64_t> trips;
   int64_t inner = 1, block = 1;
 };

@@ -220,10 +220,24 @@ void Emitter::remember(Value tensor, Index given, Value element) {
                                       levels.back().id};
 }
 
+void Emitter::cache(Value tensor, Index pattern, unsigned component,
+                    Value buffer) {
+  caches.push_back(
+      {tensor, SmallVector<AffineExpr>(pattern), component, buffer});
+}
+
 Value Emitter::emitAt(Value tensor, Index index) {
   if (auto arg = dyn_cast<BlockArgument>(tensor))
     return load(argPtrs[arg.getArgNumber()],
                 cast<RankedTensorType>(tensor.getType()), index);
+  for (const Cached &cached : caches) {
+    bool fits = cached.tensor == tensor;
+    for (size_t d = 0; fits && d < index.size(); ++d)
+      fits &= d == cached.component || index[d] == cached.pattern[d];
+    if (fits)
+      return loadFrom(cached.buffer, computeType(getElementTypeOrSelf(tensor)),
+                      index[cached.component]);
+  }
   Operation *op = tensor.getDefiningOp();
   const ElementModel *model = ElementModels::get().lookup(op);
   if (!model) {

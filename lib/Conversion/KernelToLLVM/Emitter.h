@@ -81,6 +81,10 @@ public:
   Value emit(Value tensor, Index index);
   /// Keeps the element of another result of an op whose model computes several.
   void remember(Value tensor, Index index, Value element);
+  /// From now on takes elements of `tensor` from `buffer` (of its compute type)
+  /// where the index is `pattern` but for its component `component`, which is
+  /// the place in the buffer.
+  void cache(Value tensor, Index pattern, unsigned component, Value buffer);
   /// Stores to the kernel's result `result` of logical type `type`.
   void store(unsigned result, mlir::RankedTensorType type, Index index,
              Value element);
@@ -171,6 +175,13 @@ private:
   void enter(mlir::Operation *child);
   void leave();
 
+  struct Cached {
+    Value tensor;
+    SmallVector<AffineExpr> pattern;
+    unsigned component;
+    Value buffer;
+  };
+  SmallVector<Cached> caches;
   Value scalarsPtr;
   SmallVector<Value> argPtrs;
   SmallVector<Dim> dims;

@@ -13,6 +13,7 @@
 // Time: the data once from memory. Scratch: chunks * kept points * states.
 //
 //===----------------------------------------------------------------------===//
+#include "ColumnCache.h"
 #include "GeneratedKernel.h"
 #include "Nest.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
@@ -26,6 +27,11 @@ using codegen::Index;
 static constexpr int64_t kChunkElements = 65536;
 /// Vectors of columns that one parallel step reduces together.
 static constexpr int64_t kColumnVectors = 4;
+
+/// Most columns whose sums lie in a buffer on the stack.
+static constexpr int64_t kWideColumns = 4096;
+/// Rows that one pass over the columns adds up.
+static constexpr int64_t kTileRows = 8;
 
 namespace {
 
@@ -49,6 +55,14 @@ private:
   LogicalResult collect();
   void planChunks();
   void emitPartial(Emitter &e, Value t);
+  void emitWidePartial(Emitter &e, Value t);
+  /// Adds element(column) of all rows to `sums`, tile by tile of rows.
+  void wideFold(
+      Emitter &e, ArrayRef<AffineExpr> at, Value low, Value high,
+      ArrayRef<const Item *> folded, ArrayRef<Value> sums,
+      function_ref<Value(const Item &, size_t, Index, AffineExpr)> element);
+  void writeStates(Emitter &e, const Item &item, ArrayRef<Value> states,
+                   Value chunk, ArrayRef<AffineExpr> at);
   void emitCombine(Emitter &e, Value t);
   /// Stores an item's final values at the kept point.
   void finish(Emitter &e, const Item &item, ArrayRef<Value> states,
@@ -64,6 +78,11 @@ private:
   SmallVector<unsigned> reduced, kept;
   SmallVector<int64_t> trips; ///< kept loops (the last in blocks), then chunks
   bool rows = false;
+  /// Columns beyond a few vectors: all of them in one pass over a tile of rows,
+  /// sums in a buffer, so that memory is read in order.
+  bool wide = false;
+  ColumnCache cache;
+  SmallVector<Value> buffers;        ///< two an item
   int64_t keptPoints = 1, count = 1; ///< of the whole reduction
   int64_t chunkLength = 1, chunks = 1, vectors = 1;
 };
@@ -161,6 +180,9 @@ void ReductionKernel::planChunks() {
     vectors = std::clamp<int64_t>(llvm::divideCeil(columns, lanes), 1,
                                   kColumnVectors);
     width = vectors * lanes;
+    wide = columns > width && columns <= kWideColumns && reduced.size() == 1;
+    if (wide)
+      width = columns;
     trips.back() = llvm::divideCeil(columns, width);
     keptSteps = keptPoints / std::max<int64_t>(columns, 1) * trips.back();
   }
@@ -171,6 +193,12 @@ void ReductionKernel::planChunks() {
     chunkLength = llvm::alignTo(chunkLength, lanes * 4);
   else
     chunkLength = std::max<int64_t>(chunkLength, 8);
+  if (wide) {
+    SmallVector<Value> inputs;
+    for (const Item &item : items)
+      inputs.push_back(item.input);
+    cache.plan(*domain, inputs);
+  }
   bool enough = rows ? keptSteps >= 64 : keptSteps >= 64 && count < 4096;
   if (enough || count * width < 2 * kRangeElements)
     chunkLength = std::max<int64_t>(outermost, 1);
@@ -203,7 +231,16 @@ LogicalResult ReductionKernel::emit(ModuleOp into) {
     });
   };
   if (failed(emitStage(into, 0, [&](Emitter &e) {
-        loopOver(e, [&](Value t) { emitPartial(e, t); });
+        if (wide) {
+          cache.emit(e);
+          for (const Item &item : items)
+            for (int i = 0; i < 2; ++i)
+              buffers.push_back(
+                  stackBuffer(e, item.reducer.type, domain->loops.back().size));
+        }
+        loopOver(e, [&](Value t) {
+          wide ? emitWidePartial(e, t) : emitPartial(e, t);
+        });
       })))
     return failure();
   if (chunks == 1)
@@ -323,14 +360,7 @@ void ReductionKernel::emitPartial(Emitter &e, Value t) {
         SmallVector<Value> states{sums[u * n + i]};
         if (item.moments)
           states.push_back(squares[u * m + nextMoment++]);
-        if (chunks == 1) {
-          finish(e, item, states, domain->index(place));
-          continue;
-        }
-        AffineExpr offset = e.addDim(chunk) * keptPoints + keptNumber(place);
-        for (auto [s, state] : llvm::enumerate(states))
-          e.storeTo(addressAt(e, item.scratch[s]), item.reducer.type, offset,
-                    state);
+        writeStates(e, item, states, chunk, place);
       }
       return Value();
     };
@@ -339,6 +369,117 @@ void ReductionKernel::emitPartial(Emitter &e, Value t) {
     else
       write();
   }
+}
+
+void ReductionKernel::writeStates(Emitter &e, const Item &item,
+                                  ArrayRef<Value> states, Value chunk,
+                                  ArrayRef<AffineExpr> at) {
+  if (chunks == 1)
+    return finish(e, item, states, domain->index(at));
+  AffineExpr offset = e.addDim(chunk) * keptPoints + keptNumber(at);
+  for (auto [s, state] : llvm::enumerate(states))
+    e.storeTo(addressAt(e, item.scratch[s]), item.reducer.type, offset, state);
+}
+
+void ReductionKernel::wideFold(
+    Emitter &e, ArrayRef<AffineExpr> at, Value low, Value high,
+    ArrayRef<const Item *> folded, ArrayRef<Value> sums,
+    function_ref<Value(const Item &, size_t, Index, AffineExpr)> element) {
+  int64_t columns = domain->loops.back().size;
+  auto overColumns = [&](function_ref<void(AffineExpr)> body) {
+    vectorLoop(e, e.index(0), e.index(columns), columns, body);
+  };
+  auto rowsFrom = [&](AffineExpr row, int64_t count) {
+    overColumns([&](AffineExpr lane) {
+      SmallVector<AffineExpr> point(at);
+      point.back() = lane;
+      SmallVector<Value> running;
+      for (auto [i, item] : llvm::enumerate(folded))
+        running.push_back(e.loadFrom(sums[i], item->reducer.type, lane));
+      for (int64_t k = 0; k < count; ++k) {
+        point[reduced[0]] = row + k;
+        SmallVector<AffineExpr> index = domain->index(point);
+        for (auto [i, item] : llvm::enumerate(folded))
+          running[i] = item->reducer.combine(e, running[i],
+                                             element(*item, i, index, lane));
+      }
+      for (auto [i, item] : llvm::enumerate(folded))
+        e.storeTo(sums[i], item->reducer.type, lane, running[i]);
+    });
+  };
+  for (auto [i, item] : llvm::enumerate(folded))
+    overColumns([&](AffineExpr lane) {
+      e.storeTo(sums[i], item->reducer.type, lane, item->reducer.identity(e));
+    });
+  Value tiles = e.sub(high, low), tile = e.index(kTileRows);
+  tiles = e.add(low, e.mul(arith::DivUIOp::create(e.b, tiles, tile), tile));
+  auto loop = [&](Value from, Value to, int64_t step) {
+    e.forLoop(from, to, step, {}, [&](Value row, ValueRange) {
+      rowsFrom(e.addDim(row), step);
+      return SmallVector<Value>();
+    });
+  };
+  loop(low, tiles, kTileRows);
+  loop(tiles, high, 1);
+}
+
+void ReductionKernel::emitWidePartial(Emitter &e, Value t) {
+  SmallVector<int64_t> sizes(trips);
+  sizes.back() = chunks; // the column blocks' place: there is one
+  SmallVector<Value> parts = split(e, t, sizes);
+  Value chunk = parts.back(), low = e.index(0),
+        high = e.index(domain->loops[reduced[0]].size);
+  SmallVector<AffineExpr> at(domain->loops.size(), e.c(0));
+  for (auto [i, l] : llvm::enumerate(ArrayRef(kept).drop_back()))
+    at[l] = e.addDim(parts[i]);
+  if (chunks > 1)
+    chunkRange(e, chunk, low, high);
+
+  SmallVector<const Item *> all, withMoments;
+  SmallVector<Value> sums, squares, means;
+  for (auto [i, item] : llvm::enumerate(items)) {
+    all.push_back(&item);
+    sums.push_back(buffers[2 * i]);
+    if (!item.moments)
+      continue;
+    withMoments.push_back(&item);
+    means.push_back(buffers[2 * i]);
+    squares.push_back(buffers[2 * i + 1]);
+  }
+  wideFold(e, at, low, high, all, sums,
+           [&](const Item &item, size_t, Index index, AffineExpr) {
+             return e.emit(item.input, index);
+           });
+  int64_t columns = domain->loops.back().size;
+  auto overColumns = [&](function_ref<void(AffineExpr)> body) {
+    vectorLoop(e, e.index(0), e.index(columns), columns, body);
+  };
+  for (auto [i, item] : llvm::enumerate(withMoments)) {
+    Type type = item->reducer.type;
+    Value count = chunkCount(e, chunk, type);
+    overColumns([&](AffineExpr lane) {
+      e.storeTo(means[i], type, lane,
+                e.div(e.loadFrom(means[i], type, lane), count));
+    });
+  }
+  if (!withMoments.empty())
+    wideFold(e, at, low, high, withMoments, squares,
+             [&](const Item &item, size_t i, Index index, AffineExpr lane) {
+               Value mean = e.loadFrom(means[i], item.reducer.type, lane);
+               Value d = e.sub(e.emit(item.input, index), mean);
+               return e.mul(d, d);
+             });
+  overColumns([&](AffineExpr lane) {
+    SmallVector<AffineExpr> place = at;
+    place.back() = lane;
+    for (auto [i, item] : llvm::enumerate(items)) {
+      SmallVector<Value> states;
+      for (int s = 0; s < (item.moments ? 2 : 1); ++s)
+        states.push_back(
+            e.loadFrom(buffers[2 * i + s], item.reducer.type, lane));
+      writeStates(e, item, states, chunk, place);
+    }
+  });
 }
 
 void ReductionKernel::emitCombine(Emitter &e, Value t) {

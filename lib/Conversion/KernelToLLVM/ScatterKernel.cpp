@@ -13,7 +13,7 @@ using namespace ckopt;
 using namespace ckopt::codegen;
 
 /// Columns of one block.
-static constexpr int64_t kColumns = 128;
+static constexpr int64_t kColumns = 384;
 
 namespace {
 
