@@ -21,7 +21,7 @@ Options optionsFor(int64_t budget, bool pack = true) {
   Options options;
   options.budget = budget;
   options.pack = pack;
-  options.effort = 0.02;
+  options.effort = 0.01;
   return options;
 }
 
@@ -35,8 +35,8 @@ int64_t programPeak(const Graph &graph) {
 /// verified, within the budget, and not better than the bounds.
 TEST(Planner, EveryStrategyGivesValidPlans) {
   int plans = 0;
-  for (uint64_t seed = 0; seed < 24; ++seed) {
-    Graph graph = randomGraph(seed, 10 + int(seed) * 3, seed % 3 == 0);
+  for (uint64_t seed = 0; seed < 14; ++seed) {
+    Graph graph = randomGraph(seed, 10 + int(seed) * 4, seed % 3 == 0);
     ASSERT_EQ(validate(graph), "");
     int64_t full = programPeak(graph), bound = memoryBound(graph);
     EXPECT_LE(bound, solve(graph, optionsFor(0)).plan.arena);
@@ -74,7 +74,7 @@ TEST(Planner, EveryStrategyGivesValidPlans) {
           }
         }
   }
-  EXPECT_GT(plans, 150);
+  EXPECT_GT(plans, 80);
 }
 
 TEST(Planner, SameQuestionSameAnswer) {
@@ -116,7 +116,7 @@ TEST(Planner, UnconstrainedRecomputesNothing) {
 TEST(Planner, ChainsShrinkToTheirRoot) {
   Graph graph = chain(100);
   Options options = optionsFor(0);
-  options.effort = 1;
+  options.effort = 0.2;
   Result least = minimize(graph, options);
   ASSERT_TRUE(least.hasPlan());
   EXPECT_LE(least.plan.minimumBudget, 100 * 20);
