@@ -29,6 +29,8 @@ private:
   llvm::Error checkOpsets() const;
   llvm::Error findInputs(std::vector<const ValueInfo *> &data,
                          std::vector<const ValueInfo *> &others) const;
+  int64_t sizeOf(const Dim &dim, bool leading) const;
+  llvm::Error fixShape(const ValueInfo &input, std::string &open);
   llvm::Error fixShapes(ArrayRef<const ValueInfo *> data);
   llvm::Error findWeights(ArrayRef<const ValueInfo *> others);
   llvm::Expected<ImportedModel> import(BatchScaling *scaling,
@@ -44,7 +46,8 @@ private:
   Model model;
   ImportPlan plan;
   std::vector<std::vector<int64_t>> bakedShapes; ///< of the data inputs
-  int64_t bakedBatch = 0; ///< to be changed; 0: nothing to change
+  std::string batchSymbol; ///< of the first data input's first dimension
+  int64_t bakedBatch = 0;  ///< to be changed; 0: nothing to change
   int64_t batch = 0;
 };
 } // namespace
@@ -117,69 +120,78 @@ ModelImporter::findInputs(std::vector<const ValueInfo *> &data,
   return llvm::Error::success();
 }
 
-llvm::Error ModelImporter::fixShapes(ArrayRef<const ValueInfo *> data) {
-  std::string batchSymbol, open;
-  bool batchFound = false, batchMissing = false;
-  for (const ValueInfo *input : data) {
-    if (!input->dtype)
-      return fail("input '" + input->name + "' is of type " + input->typeText +
-                  ", which ckopt does not handle");
-    if (!input->shape)
-      return fail("input '" + input->name + "' has no shape");
-    std::vector<int64_t> shape;
-    for (auto [i, dim] : llvm::enumerate(*input->shape)) {
-      int64_t size = dim.size;
-      auto given = options.dims.find(dim.symbol);
-      bool symbolic = size < 0;
-      if (symbolic && !dim.symbol.empty() && given != options.dims.end())
-        size = given->second;
-      bool isBatch = i == 0 && !batchFound;
-      if (symbolic && size < 0 &&
-          (i == 0 || (!dim.symbol.empty() && dim.symbol == batchSymbol))) {
-        // Inputs without a number in front all hold the batch.
-        size = options.batch.value_or(-1);
-        batchMissing |= !options.batch;
-      }
-      if (isBatch) {
-        batchFound = true;
-        batchSymbol = symbolic ? dim.symbol : "";
-        batch = size;
-        if (!symbolic && options.batch && *options.batch != size)
-          bakedBatch = size;
-      }
-      if (size < 0) {
-        if (i)
-          open += (open.empty() ? "'" : ", '") +
-                  (dim.symbol.empty() ? "(unnamed)" : dim.symbol) + "' of '" +
-                  input->name + "'";
-        size = 1; // reported below
-      }
-      if (size == 0)
-        return fail("input '" + input->name + "' has a dimension of size 0");
-      shape.push_back(size);
+/// The size of one dimension, -1 where nothing gives it.
+int64_t ModelImporter::sizeOf(const Dim &dim, bool leading) const {
+  if (dim.size >= 0)
+    return dim.size;
+  auto given = options.dims.find(dim.symbol);
+  if (!dim.symbol.empty() && given != options.dims.end())
+    return given->second;
+  // A leading dimension without a number holds the batch.
+  bool isBatch = leading || (!dim.symbol.empty() && dim.symbol == batchSymbol);
+  return isBatch ? options.batch.value_or(-1) : -1;
+}
+
+/// The shape of a data input; symbols without a size are noted in `open`.
+llvm::Error ModelImporter::fixShape(const ValueInfo &input, std::string &open) {
+  if (!input.dtype)
+    return fail("input '" + input.name + "' is of type " + input.typeText +
+                ", which ckopt does not handle");
+  if (!input.shape)
+    return fail("input '" + input.name + "' has no shape");
+  std::vector<int64_t> shape;
+  for (auto [i, dim] : llvm::enumerate(*input.shape)) {
+    bool isFirst = i == 0 && plan.inputs.empty();
+    if (isFirst && dim.size < 0)
+      batchSymbol = dim.symbol;
+    int64_t size = sizeOf(dim, i == 0);
+    if (isFirst) {
+      batch = size;
+      if (dim.size >= 0 && options.batch && *options.batch != size)
+        bakedBatch = size;
     }
-    bakedShapes.push_back(shape);
-    plan.inputs.push_back({input->name, *input->dtype, shape});
+    if (size < 0 && i == 0)
+      return fail("the model has a symbolic batch dimension '" + dim.symbol +
+                  "'; give its size (--batch=N)");
+    if (size < 0)
+      open += (open.empty() ? "'" : ", '") +
+              (dim.symbol.empty() ? "(unnamed)" : dim.symbol) + "' of '" +
+              input.name + "'";
+    if (size == 0)
+      return fail("input '" + input.name + "' has a dimension of size 0");
+    shape.push_back(std::max<int64_t>(size, 1)); // open ones fail in the end
   }
-  if (batchMissing)
-    return fail("the model has a symbolic batch dimension '" + batchSymbol +
-                "'; give its size (--batch=N)");
-  if (!open.empty())
-    return fail("the model has symbolic dimensions " + open +
-                "; give their sizes (--dim=NAME=N)");
+  auto count = checkedNumElements(shape, 8);
+  if (!count)
+    return withContext(count.takeError(),
+                       "'" + path + "': input '" + input.name + "'");
+  bakedShapes.push_back(shape);
+  plan.inputs.push_back({input.name, *input.dtype, shape});
+  return llvm::Error::success();
+}
+
+llvm::Error ModelImporter::fixShapes(ArrayRef<const ValueInfo *> data) {
   if (options.batch && *options.batch < 1)
     return usageError("the batch size must be positive, not " +
                       Twine(*options.batch));
+  std::string open;
+  for (const ValueInfo *input : data)
+    if (llvm::Error error = fixShape(*input, open))
+      return error;
+  if (!open.empty())
+    return fail("the model has symbolic dimensions " + open +
+                "; give their sizes (--dim=NAME=N)");
+  if (!bakedBatch)
+    return llvm::Error::success();
+  batch = *options.batch;
   for (DataInput &input : plan.inputs) {
+    if (!input.shape.empty() && input.shape[0] == bakedBatch)
+      input.shape[0] = batch;
     auto count = checkedNumElements(input.shape, 8);
     if (!count)
-      return fail("input '" + input.name +
-                  "': " + llvm::toString(count.takeError()));
-    if (bakedBatch && !input.shape.empty() && input.shape[0] == bakedBatch)
-      input.shape[0] = *options.batch;
+      return withContext(count.takeError(),
+                         "'" + path + "': input '" + input.name + "'");
   }
-  if (bakedBatch)
-    batch = *options.batch;
   return llvm::Error::success();
 }
 

@@ -131,7 +131,7 @@ static LogicalResult transpose(NodeImporter &n) {
 
 static LogicalResult concat(NodeImporter &n) {
   SmallVector<Value> inputs = n.inputsFrom(0);
-  if (inputs.empty() || llvm::is_contained(inputs, Value()))
+  if (!n.in(0) || llvm::is_contained(inputs, Value()))
     return failure();
   auto axis = n.normalAxis(n.attrInt("axis", 1), n.rank(inputs[0]));
   if (!axis)
