@@ -93,9 +93,6 @@ LogicalResult autodiff::attachLoss(func::FuncOp function,
   if (options.kind != "cross_entropy" && options.kind != "mse")
     return function.emitError("unknown loss '")
            << options.kind << "'; expected cross_entropy or mse";
-  if (findArgument(function, options.target))
-    return function.emitError("an argument is named '")
-           << options.target << "' already; choose another name for the target";
   FailureOr<unsigned> index = chooseOutput(function, options.output);
   if (failed(index))
     return failure();

@@ -1,6 +1,7 @@
 // cross_entropy divides the sum by the number of targets that count; other
 // results follow the loss.
 // RUN: ckopt-opt %s --attach-loss="ignore-index=0 target=labels" | FileCheck %s
+// RUN: ckopt-opt %s --attach-loss="target=x" | FileCheck %s --check-prefix=TAKEN
 // RUN: ckopt-opt %s --attach-loss="loss=mse output=features" | FileCheck %s --check-prefix=MSE
 
 // CHECK-LABEL: func.func @forward(
@@ -14,6 +15,9 @@
 // CHECK:         %[[S:.*]] = ckopt.reduce{{ *}} sum %[[LOSSES]]
 // CHECK:         %[[L:.*]] = ckopt.div %[[S]], %[[N]]
 // CHECK:         return %[[L]], %[[X]],
+
+// A name that is taken gets a number.
+// TAKEN: {ckopt.name = "x.2", ckopt.role = "target"}
 
 // MSE-LABEL: func.func @forward(
 // MSE-SAME:    %[[T:[^:]*]]: tensor<2xf32> {ckopt.name = "target", ckopt.role = "target"}

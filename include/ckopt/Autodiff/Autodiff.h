@@ -33,8 +33,9 @@ namespace autodiff {
 struct LossOptions {
   std::string kind = "cross_entropy"; ///< or "mse"
   std::string output;                 ///< result name; empty: the first
-  std::string target = "target";      ///< name of the new argument
-  std::optional<int64_t> classAxis;   ///< default: 1, in rank 3 the last
+  std::string target =
+      "target"; ///< name of the new argument; a number follows if it is taken
+  std::optional<int64_t> classAxis; ///< default: 1, in rank 3 the last
   int64_t ignoreIndex = -100;
 };
 

@@ -91,9 +91,12 @@ BlockArgument ckopt::addArgument(func::FuncOp function, Type type,
                                  StringRef name, StringRef role) {
   Builder builder(function.getContext());
   unsigned index = function.getNumArguments();
+  std::string unique = name.str();
+  for (unsigned i = 2; findArgument(function, unique); ++i)
+    unique = (name + "." + Twine(i)).str();
   SmallVector<NamedAttribute> attributes;
   attributes.push_back(
-      builder.getNamedAttr(attrs::kName, builder.getStringAttr(name)));
+      builder.getNamedAttr(attrs::kName, builder.getStringAttr(unique)));
   attributes.push_back(
       builder.getNamedAttr(attrs::kRole, builder.getStringAttr(role)));
   (void)function.insertArgument(

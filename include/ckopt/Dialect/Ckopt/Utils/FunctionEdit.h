@@ -34,7 +34,8 @@ struct Result {
 llvm::SmallVector<Result> takeResults(mlir::func::FuncOp function);
 /// Makes these the function's results; its type follows.
 void setResults(mlir::func::FuncOp function, llvm::ArrayRef<Result> results);
-/// Appends an argument with a name and a role.
+/// Appends an argument with a name and a role. Names stay unique: one that is
+/// taken (by a model's own input) gets a number.
 mlir::BlockArgument addArgument(mlir::func::FuncOp function, mlir::Type type,
                                 llvm::StringRef name, llvm::StringRef role);
 /// Checks that the function has one block that ends in func.return.
