@@ -43,6 +43,25 @@ static LogicalResult checkResult(func::FuncOp function,
          << "planning failed: " << result.message;
 }
 
+/// The last byte of a packed plan that something lies in, plus one: the arena
+/// without the padding behind its topmost buffer.
+static int64_t lastByte(const planner::Graph &graph,
+                        const planner::Plan &found) {
+  int64_t end = 0;
+  for (size_t step = 0; step < found.offsets.size(); ++step) {
+    const planner::Node &node = graph.nodes[size_t(found.steps[step])];
+    ArrayRef<int64_t> offsets = found.offsets[step];
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      const planner::Value &value = graph.values[size_t(node.outputs[i])];
+      if (value.aliasOf < 0)
+        end = std::max(end, offsets[i] + value.bytes);
+    }
+    if (node.workspace)
+      end = std::max(end, offsets.back() + node.workspace);
+  }
+  return found.offsets.empty() ? found.arena : end;
+}
+
 FailureOr<RematPlan> ckopt::planRemat(func::FuncOp function,
                                       const RematOptions &options,
                                       CostModel &costs) {
@@ -63,7 +82,7 @@ FailureOr<RematPlan> ckopt::planRemat(func::FuncOp function,
   planner::BudgetPlanner solver(graph);
   planner::Options request = plannerOptions(options);
   auto total = [&](const planner::Plan &found) {
-    return plan.fixedBytes + found.arena;
+    return plan.fixedBytes + lastByte(graph, found);
   };
   plan.result = solver.solve(request);
   if (failed(checkResult(function, plan.result)))
@@ -78,9 +97,16 @@ FailureOr<RematPlan> ckopt::planRemat(func::FuncOp function,
     plan.budgetBytes = options.budget.resolve(plan.fullArena, plan.fixedBytes);
     // A plan without recomputation that fits is the cheapest there is.
     if (plan.budgetBytes < plan.fullArena) {
-      request.budget =
+      // The planner counts whole units of alignment, but the arena ends with
+      // its last used byte: first allow the unit that the budget ends in.
+      int64_t bytes =
           std::max<int64_t>(plan.budgetBytes - options.reservedBytes, 1);
+      request.budget = planner::alignTo(bytes, kArenaAlignment);
       plan.result = solver.solve(request);
+      if (plan.result.hasPlan() && total(plan.result.plan) > plan.budgetBytes) {
+        request.budget = bytes;
+        plan.result = solver.solve(request);
+      }
     }
   }
   if (failed(checkResult(function, plan.result)))
@@ -88,11 +114,16 @@ FailureOr<RematPlan> ckopt::planRemat(func::FuncOp function,
   if (!plan.result.hasPlan())
     return plan;
   const planner::Plan &found = plan.result.plan;
-  int64_t limit = plan.budgetBytes == unlimited
-                      ? 0
-                      : plan.budgetBytes - options.reservedBytes;
-  if (std::string wrong = planner::verify(graph, found, limit);
-      !wrong.empty()) {
+  if (plan.budgetBytes != unlimited && options.budget.kind == Kind::Minimum)
+    plan.budgetBytes = total(found); // it is what this very plan takes
+  if (std::string wrong = planner::verify(graph, found, request.budget);
+      wrong.empty() && plan.budgetBytes != unlimited &&
+      total(found) > plan.budgetBytes) {
+    emitError(function.getLoc())
+        << "internal error: the plan takes " << total(found) << " bytes, "
+        << plan.budgetBytes << " are allowed";
+    return failure();
+  } else if (!wrong.empty()) {
     emitError(function.getLoc())
         << "internal error: the plan is not valid: " << wrong;
     return failure();
@@ -200,8 +231,16 @@ ExitCode ckopt::runRemat(ArrayRef<func::FuncOp> functions,
     if (failed(plan))
       return ExitInputError;
     plans[i] = std::move(*plan);
-    if (!plans[i].result.hasPlan())
+    if (!plans[i].result.hasPlan()) {
+      // The least that all functions need may be another's than the first's.
+      int64_t least = plans[i].result.plan.minimumBudget;
+      if (i != first && least > 0 &&
+          options.budget.kind == MemoryBudget::Kind::Minimum) {
+        current.budget.bytes = least + *reserved;
+        return runRemat(functions, current, remarks, plans);
+      }
       return emitNoPlan(function, plans[i]);
+    }
     if (i == first && plans[i].budgetBytes != unlimited) {
       current.budget.kind = MemoryBudget::Kind::Bytes;
       current.budget.bytes = std::max(plans[i].budgetBytes, plans[i].arena);
