@@ -3,7 +3,8 @@
 // Philox4x32-10 as in ckopt/Support/Philox.h: key = seed, counter = (e/4, step,
 // site), word e mod 4 for element e in logical row-major order. One block
 // serves four elements: where the lanes are consecutive elements from a
-// multiple of four on, W/4 blocks make W words; else each lane makes its own.
+// multiple of four on, W blocks make the words of four vectors (Emitter::Group)
+// or W/4 those of one; else each lane makes its own.
 //
 //===----------------------------------------------------------------------===//
 #include "ElementModel.h"
@@ -41,18 +42,44 @@ public:
   }
 
 private:
+  /// High and low words of x * factor.
   std::pair<Value, Value> multiply(Value x, uint32_t factor) {
-    Type wide = b.getI64Type();
-    if (auto type = dyn_cast<VectorType>(x.getType()))
-      wide = VectorType::get(type.getShape(), wide);
-    auto scalar = [&](int64_t value) {
-      return like(x64(x, wide), e.constant(b.getI64Type(), value));
-    };
+    Type i64 = b.getI64Type();
+    auto type = dyn_cast<VectorType>(x.getType());
+    if (type && type.getNumElements() % 2 == 0)
+      return multiplyPairs(x, type, factor);
+    Type wide = type ? Type(VectorType::get(type.getShape(), i64)) : i64;
     Value product =
-        arith::MulIOp::create(b, x64(x, wide), scalar(int64_t(factor)));
-    Value high = arith::ShRUIOp::create(b, product, scalar(32));
+        arith::MulIOp::create(b, x64(x, wide), number(x64(x, wide), factor));
+    Value high = arith::ShRUIOp::create(b, product, number(product, 32));
     return {arith::TruncIOp::create(b, x.getType(), high),
             arith::TruncIOp::create(b, x.getType(), product)};
+  }
+  /// The same on pairs of lanes in 64 bits: even and odd ones are what the
+  /// machine's widening multiplication takes, without moves between lanes.
+  std::pair<Value, Value> multiplyPairs(Value x, VectorType type,
+                                        uint32_t factor) {
+    auto wide = VectorType::get({type.getNumElements() / 2}, b.getI64Type());
+    Value pairs = vector::BitCastOp::create(b, wide, x);
+    Value c = number(pairs, factor), bits = number(pairs, 32),
+          lowHalf = number(pairs, 0xffffffff),
+          highHalf = number(pairs, int64_t(0xffffffff00000000));
+    Value even = arith::MulIOp::create(
+        b, arith::AndIOp::create(b, pairs, lowHalf).getResult(), c);
+    Value odd = arith::MulIOp::create(
+        b, arith::ShRUIOp::create(b, pairs, bits).getResult(), c);
+    Value high = arith::OrIOp::create(
+        b, arith::ShRUIOp::create(b, even, bits).getResult(),
+        arith::AndIOp::create(b, odd, highHalf).getResult());
+    Value low = arith::OrIOp::create(
+        b, arith::AndIOp::create(b, even, lowHalf).getResult(),
+        arith::ShLIOp::create(b, odd, bits).getResult());
+    return {vector::BitCastOp::create(b, type, high),
+            vector::BitCastOp::create(b, type, low)};
+  }
+  /// A 64-bit number of x's type.
+  Value number(Value x, int64_t value) {
+    return like(x, e.constant(b.getI64Type(), value));
   }
   Value x64(Value x, Type wide) { return arith::ExtUIOp::create(b, wide, x); }
   Value xorOf(Value x, Value y) { return arith::XOrIOp::create(b, x, y); }
@@ -134,7 +161,7 @@ private:
     Philox philox(e);
     if (e.laneStride(element) == 1 && e.lanes % 4 == 0 &&
         multipleOf4(element, e))
-      return blocks(philox, element, key0, key1, step, site, e);
+      return blocks(op, philox, element, key0, key1, step, site, e);
     // Each lane (or the scalar) makes its own block.
     Value number = e.materialize(element);
     Value block = e.shr(number, 2), high;
@@ -157,33 +184,45 @@ private:
     return result;
   }
 
-  /// lanes/4 blocks for consecutive elements.
-  static Value blocks(Philox &philox, AffineExpr element, Value key0,
-                      Value key1, Value step, Value site, Emitter &e) {
-    int64_t count = e.lanes / 4;
-    Type i32 = e.b.getI32Type();
-    Value first = e.shr(e.scalar(element), 2);
-    Value high = low32(e, e.shr(first, 32));
-    auto type = VectorType::get({count}, i32);
-    SmallVector<Attribute> steps;
-    for (int64_t i = 0; i < count; ++i)
-      steps.push_back(e.b.getI32IntegerAttr(i));
-    Value block =
-        arith::ConstantOp::create(e.b, DenseElementsAttr::get(type, steps));
-    // Consecutive blocks share the high word: first is a multiple of count.
-    block =
-        arith::AddIOp::create(e.b, block, philox.like(block, low32(e, first)));
-    SmallVector<Value> out =
-        philox.rounds({block, philox.like(block, high),
-                       philox.like(block, step), philox.like(block, site)},
-                      key0, key1);
+  /// The words of consecutive elements: the blocks of a whole group of vectors
+  /// at once.
+  static Value blocks(DropoutOp op, Philox &philox, AffineExpr element,
+                      Value key0, Value key1, Value step, Value site,
+                      Emitter &e) {
+    int64_t share = e.lanes / 4, count = share * e.group.count;
+    AffineExpr start =
+        Emitter::simplify(element - int64_t(e.group.vector) * e.lanes);
+    SmallVector<Value> out = e.sharedBy(op, start, 4, [&] {
+      Type i32 = e.b.getI32Type();
+      Value first = e.shr(e.scalar(start), 2);
+      auto type = VectorType::get({count}, i32);
+      SmallVector<Attribute> steps;
+      for (int64_t i = 0; i < count; ++i)
+        steps.push_back(e.b.getI32IntegerAttr(i));
+      // As i64: a group may cross a multiple of 2^32 blocks.
+      auto wide = VectorType::get({count}, e.b.getI64Type());
+      Value block =
+          arith::ConstantOp::create(e.b, DenseElementsAttr::get(type, steps));
+      block = arith::ExtUIOp::create(e.b, wide, block);
+      block = arith::AddIOp::create(e.b, block, philox.like(block, first));
+      Value high = arith::TruncIOp::create(
+          e.b, type,
+          arith::ShRUIOp::create(e.b, block, philox.like(block, e.index(32)))
+              .getResult());
+      block = arith::TruncIOp::create(e.b, type, block);
+      return philox.rounds(
+          {block, high, philox.like(block, step), philox.like(block, site)},
+          key0, key1);
+    });
     // Word k of block i is element 4i + k.
+    int64_t from = share * e.group.vector;
     SmallVector<int64_t> join, weave;
-    for (int64_t i = 0; i < 2 * count; ++i)
-      join.push_back(i);
-    for (int64_t i = 0; i < count; ++i)
+    for (int64_t half : {int64_t(0), count})
+      for (int64_t i = 0; i < share; ++i)
+        join.push_back(half + from + i);
+    for (int64_t i = 0; i < share; ++i)
       for (int64_t k = 0; k < 4; ++k)
-        weave.push_back(k * count + i);
+        weave.push_back(k * share + i);
     Value low = vector::ShuffleOp::create(e.b, out[0], out[1], join);
     Value top = vector::ShuffleOp::create(e.b, out[2], out[3], join);
     return vector::ShuffleOp::create(e.b, low, top, weave);

@@ -9,7 +9,7 @@
 //===----------------------------------------------------------------------===//
 #include "ColumnCache.h"
 #include "GeneratedKernel.h"
-#include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
+#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 
 using namespace mlir;
 using namespace ckopt;
@@ -17,6 +17,9 @@ using namespace ckopt::codegen;
 
 /// Elements of the innermost loop in one step of the parallel dimension.
 static constexpr int64_t kBlock = 4096;
+
+/// Vectors of one iteration where random numbers are made.
+static constexpr unsigned kGroup = 4;
 
 namespace {
 
@@ -48,6 +51,7 @@ public:
     domain.emplace(type.getShape(), getPhysicalOrder(type), classes, accesses,
                    ctx);
     inner = domain->loops.back().size;
+    kernel.walk([&](DropoutOp) { random = true; });
     cache.plan(*domain, SmallVector<Value>(results));
     block = std::min(inner, kBlock);
     for (const Domain::Loop &loop : ArrayRef(domain->loops).drop_back())
@@ -83,7 +87,7 @@ private:
       high = e.minimum(e.add(low, e.index(block)), high);
       count = inner % block == 0 ? std::optional(block) : std::nullopt;
     }
-    vectorLoop(e, low, high, count, [&](AffineExpr lane) {
+    auto point = [&](AffineExpr lane) {
       SmallVector<AffineExpr> positions = at;
       positions.push_back(lane);
       SmallVector<AffineExpr> index = domain->index(positions);
@@ -93,13 +97,34 @@ private:
       for (auto [r, element] : llvm::enumerate(elements))
         e.store(r, cast<RankedTensorType>(terminator.getOperand(r).getType()),
                 index, element);
-    });
+    };
+    if (random) {
+      // Random numbers are made for several vectors at once.
+      int64_t width = kGroup * int64_t(lanes);
+      Value groups = e.sub(high, low), by = e.index(width);
+      groups = e.add(low, e.mul(arith::DivUIOp::create(e.b, groups, by), by));
+      e.forLoop(low, groups, width, {}, [&](Value iv, ValueRange) {
+        AffineExpr lane = e.addDim(iv, /*lane=*/true);
+        for (unsigned u = 0; u < kGroup; ++u) {
+          e.group = {u, kGroup};
+          point(lane + int64_t(u) * int64_t(lanes));
+        }
+        e.group = {};
+        return SmallVector<Value>();
+      });
+      low = groups;
+      if (count)
+        count = *count % width;
+    }
+    if (!count || *count)
+      vectorLoop(e, low, high, count, point);
   }
 
   std::optional<Domain> domain;
   ColumnCache cache;
   SmallVector<int64_t> trips;
   int64_t inner = 1, block = 1;
+  bool random = false; ///< there is a dropout
 };
 
 } // namespace

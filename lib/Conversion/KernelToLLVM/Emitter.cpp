@@ -374,6 +374,25 @@ Value Emitter::once(Operation *op, unsigned slot, function_ref<Value()> fn) {
   return result;
 }
 
+SmallVector<Value> Emitter::sharedBy(Operation *op, AffineExpr at,
+                                     unsigned count,
+                                     function_ref<SmallVector<Value>()> fn) {
+  auto keyOfSlot = [&](unsigned slot) {
+    return Key{op, at.getAsOpaquePointer(),
+               reinterpret_cast<void *>(uintptr_t(slot))};
+  };
+  SmallVector<Value> values;
+  for (unsigned slot = 0; slot < count; ++slot)
+    if (auto known = recall(keyOfSlot(slot)))
+      values.push_back(*known);
+  if (values.size() == count)
+    return values;
+  values = fn();
+  for (auto [slot, value] : llvm::enumerate(values))
+    memo[keyOfSlot(slot)] = {value, currentLevel(), levels.back().id};
+  return values;
+}
+
 Value Emitter::callScalar(int64_t position) {
   AtLevel at(*this, 0);
   return LLVM::LoadOp::create(

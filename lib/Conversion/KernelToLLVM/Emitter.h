@@ -97,6 +97,16 @@ public:
   /// the outermost level. `slot` tells several of one op apart.
   Value once(mlir::Operation *op, unsigned slot,
              llvm::function_ref<Value()> fn);
+  /// Values that several vectors of one group share, computed for `at` once in
+  /// the current level.
+  SmallVector<Value> sharedBy(mlir::Operation *op, AffineExpr at,
+                              unsigned count,
+                              llvm::function_ref<SmallVector<Value>()> fn);
+  /// Which of how many neighbouring vectors of a loop iteration is being
+  /// emitted.
+  struct Group {
+    unsigned vector = 0, count = 1;
+  } group;
   /// The scalar `position` of the call's list of scalars, i64.
   Value callScalar(int64_t position);
   /// Address of a constant table.
