@@ -164,7 +164,11 @@ LogicalResult Differentiator::differentiateOp(Operation &op,
       return op.emitError("internal error: the gradient rule made ")
              << gradient.getType() << " for an operand of type "
              << operand.getType();
-    gradients.add(operand, gradient);
+    // A gradient that is passed on, or given to several operands, is not theirs
+    // to change.
+    bool owned = !llvm::is_contained(outputGrads, gradient) &&
+                 llvm::count(operandGrads, gradient) == 1;
+    gradients.add(operand, gradient, owned);
   }
   return success();
 }
@@ -175,10 +179,11 @@ LogicalResult Differentiator::sweep(const Activity &activity) {
     ops.push_back(&op);
   auto type = cast<RankedTensorType>(loss.getType());
   Attribute one = builder.getFloatAttr(type.getElementType(), 1.0);
-  gradients.add(loss,
-                ConstantOp::create(
-                    builder, loss.getLoc(),
-                    cast<ElementsAttr>(DenseElementsAttr::get(type, one))));
+  gradients.add(
+      loss,
+      ConstantOp::create(builder, loss.getLoc(),
+                         cast<ElementsAttr>(DenseElementsAttr::get(type, one))),
+      /*owned=*/true);
   for (Operation *op : llvm::reverse(ops))
     if (failed(differentiateOp(*op, activity)))
       return failure();

@@ -108,23 +108,27 @@ Value GradientSums::get(Value value) {
   return sum.dense;
 }
 
-void GradientSums::add(Value value, Value gradient) {
-  Sum &entry = sums[value];
-  if (addSlab(entry, gradient))
+void GradientSums::add(Value value, Value gradient, bool owned) {
+  Sum &sum = sums[value];
+  if (owned && addSlab(sum, gradient))
     return;
-  Value &sum = entry.dense;
-  if (!sum) {
-    sum = gradient;
-  } else if (ScatterAddOp scatter = freshScatter(gradient)) {
-    scatter.getInitMutable().assign(sum);
-    sum = gradient;
-  } else if (ScatterAddOp scatter = freshScatter(sum)) {
+  ScatterAddOp scatter;
+  if (!sum.dense) {
+    sum.dense = gradient;
+    sum.owned = owned;
+    return;
+  }
+  if (owned && (scatter = freshScatter(gradient))) {
+    scatter.getInitMutable().assign(sum.dense);
+    sum.dense = gradient;
+  } else if (sum.owned && (scatter = freshScatter(sum.dense))) {
     // Moved below the gradient that it now adds to.
-    sum = ScatterAddOp::create(builder, scatter.getLoc(), gradient,
-                               scatter.getIndices(), scatter.getUpdates(),
-                               scatter.getAxis());
+    sum.dense = ScatterAddOp::create(builder, scatter.getLoc(), gradient,
+                                     scatter.getIndices(), scatter.getUpdates(),
+                                     scatter.getAxis());
     scatter.erase();
   } else {
-    sum = AddOp::create(builder, gradient.getLoc(), sum, gradient);
+    sum.dense = AddOp::create(builder, gradient.getLoc(), sum.dense, gradient);
   }
+  sum.owned = true;
 }

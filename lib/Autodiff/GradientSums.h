@@ -21,14 +21,16 @@ public:
   /// Sums are built at the builder's insertion point.
   explicit GradientSums(mlir::OpBuilder &builder) : builder(builder) {}
 
-  /// Adds a gradient of `value`; one that nothing reads yet may be replaced.
-  void add(mlir::Value value, mlir::Value gradient);
+  /// Adds a gradient of `value`. `owned`: it was made for this value alone, so
+  /// that its op may be changed; a gradient that several values share must not.
+  void add(mlir::Value value, mlir::Value gradient, bool owned);
   /// The sum, null for zero; once all gradients have been added.
   mlir::Value get(mlir::Value value);
 
 private:
   struct Sum {
     mlir::Value dense;
+    bool owned = false; ///< no other value has `dense` for its gradient
     llvm::SmallVector<PadOp> slabs;
   };
   bool addSlab(Sum &sum, mlir::Value gradient);

@@ -47,6 +47,10 @@ struct GradientCase {
   double tolerance = 1e-6;
 };
 
+/// What gtest prints of a case.
+inline void PrintTo(const GradientCase &test, std::ostream *os) {
+  *os << test.name;
+}
 /// gtest's name of a case.
 inline std::string caseName(const testing::TestParamInfo<GradientCase> &info) {
   return info.param.name;

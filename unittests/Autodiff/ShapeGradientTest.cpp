@@ -78,6 +78,26 @@ static SmallVector<Value> buildTwoLookups(TensorBuilder &b, ValueRange args) {
           b.make<TanhOp>(b.make<GatherOp>(args[0], args[2], axis))};
 }
 
+/// Two values share one gradient, a scatter into zeros; each also has another,
+/// added before or after. None may leak into the other's.
+static SmallVector<Value> buildSharedScatter(TensorBuilder &b,
+                                             ValueRange args) {
+  auto axis = b.builder.getI64IntegerAttr(0);
+  Value early = b.make<TanhOp>(args[1]);
+  Value rows = b.make<GatherOp>(b.add(args[0], args[1]), args[2], axis);
+  return {early, rows, b.make<ExpOp>(args[0])};
+}
+
+/// The same with the gradients of slices.
+static SmallVector<Value> buildSharedSlabs(TensorBuilder &b, ValueRange args) {
+  auto slice = [&](Value value, int64_t begin) {
+    return b.make<SliceOp>(value, b.ints({begin}), b.ints({2}), b.ints({1}));
+  };
+  Value sum = b.add(args[0], args[1]);
+  return {slice(args[0], 2), slice(args[1], 4), slice(sum, 0),
+          slice(args[0], 4)};
+}
+
 /// Slices [begin, end) of dimension 1, each through its own function; `whole`
 /// reads the tensor itself, too.
 static GradientCase split(std::string name,
@@ -142,6 +162,18 @@ static std::vector<GradientCase> shapeCases() {
        [](TensorBuilder &b, ValueRange args) -> SmallVector<Value> {
          return {BarrierOp::create(b.builder, b.loc, args[0].getType(), args[0],
                                    IntegerAttr())};
+       }},
+      {"shared_scatter",
+       {real({5, 3}), real({5, 3}), intValues({4}, {0, 3, 3, 1})},
+       buildSharedScatter},
+      {"shared_slabs", {real({6}), real({6})}, buildSharedSlabs},
+      {"passed_on_to_one_value_twice",
+       {real({6})},
+       [](TensorBuilder &b, ValueRange args) -> SmallVector<Value> {
+         Value sum = b.add(args[0], args[0]);
+         return {
+             b.make<SliceOp>(sum, b.ints({1}), b.ints({2}), b.ints({1})),
+             b.make<SliceOp>(args[0], b.ints({4}), b.ints({2}), b.ints({1}))};
        }},
       split("split_three", {{0, 2}, {2, 3}, {3, 6}}),
       split("split_unordered", {{3, 6}, {0, 3}}),
