@@ -22,14 +22,12 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Grouping.h"
-#include "mlir/IR/Matchers.h"
+#include "OpKinds.h"
 
 using namespace mlir;
 using namespace ckopt;
 using namespace ckopt::fuse;
 
-/// Operands of a concat that is computed inside its reader.
-static constexpr unsigned maxJoined = 8;
 /// How far worthComputingAgain looks up, in ops.
 static constexpr unsigned maxLook = 32;
 /// Operations an element that are worth a store and a load.
@@ -42,96 +40,6 @@ static constexpr double cheapRowFlops = 12;
 /// keeping it costs nothing.
 static constexpr int64_t smallFactor = 8;
 
-static RankedTensorType tensorType(Value value) {
-  return cast<RankedTensorType>(value.getType());
-}
-
-static KernelKind kindOf(Operation *op) {
-  return cast<KernelOpInterface>(op).getKernelKind();
-}
-
-/// The dimensions that are not 1.
-static SmallVector<int64_t> realDims(RankedTensorType type) {
-  SmallVector<int64_t> dims;
-  for (int64_t size : type.getShape())
-    if (size != 1)
-      dims.push_back(size);
-  return dims;
-}
-
-/// A reshape that only adds or drops dimensions of size 1.
-static bool isUnitReshape(Operation *op) {
-  auto reshape = dyn_cast<ReshapeOp>(op);
-  return reshape && isRowMajor(tensorType(reshape.getInput())) &&
-         isRowMajor(reshape.getType()) &&
-         realDims(tensorType(reshape.getInput())) ==
-             realDims(reshape.getType());
-}
-
-/// Ops that cost nothing to compute wherever they are read.
-static bool isTrivial(Operation *op) {
-  return kindOf(op) == KernelKind::Constant || isa<ExpandOp>(op) ||
-         isUnitReshape(op);
-}
-
-/// Whether the op reads one element of each operand for an element of its
-/// result, and neighbours along the innermost dimension from neighbours, so
-/// that it can be computed inside a vectorized loop.
-static bool isPointwise(Operation *op) {
-  if (kindOf(op) == KernelKind::Elementwise || isTrivial(op) ||
-      isa<TriluOp>(op))
-    return true;
-  if (auto slice = dyn_cast<SliceOp>(op))
-    return slice.getSteps().empty() || slice.getSteps().back() == 1;
-  if (auto gather = dyn_cast<GatherOp>(op))
-    return int64_t(gather.getAxis()) + 1 <
-           tensorType(gather.getData()).getRank();
-  // Padding and joining choose an operand by the index.
-  if (auto pad = dyn_cast<PadOp>(op))
-    return llvm::all_of(pad.getInterior(), [](int64_t n) { return n == 0; });
-  if (isa<ConcatOp>(op))
-    return op->getNumOperands() <= maxJoined;
-  if (auto transpose = dyn_cast<TransposeOp>(op)) {
-    ArrayRef<int64_t> permutation = transpose.getPermutation();
-    return kindOf(op) != KernelKind::View && !permutation.empty() &&
-           permutation.back() == int64_t(permutation.size()) - 1 &&
-           isRowMajor(transpose.getType()) &&
-           isRowMajor(tensorType(transpose.getInput()));
-  }
-  return false;
-}
-
-static double flopsPerElement(Operation *op) {
-  int64_t elements = 1;
-  for (Value result : op->getResults())
-    elements = std::max(elements, tensorType(result).getNumElements());
-  return cast<KernelOpInterface>(op).getFlops() / double(elements);
-}
-
-/// Operand `index` must lie in memory: the op reads it several times, or a
-/// library reads it.
-static bool needsStoredOperand(Operation *op, unsigned index) {
-  switch (kindOf(op)) {
-  case KernelKind::Library:
-    return true;
-  case KernelKind::Structured:
-    return index != 0 || !matchPattern(op->getOperand(0), m_Constant());
-  case KernelKind::View:
-    return !isUnitReshape(op);
-  case KernelKind::Indexed:
-    if (isa<GatherOp>(op))
-      return index == 0;
-    return !isPointwise(op);
-  case KernelKind::Constant:
-  case KernelKind::Elementwise:
-  case KernelKind::Reduction:
-  case KernelKind::RowWise:
-  case KernelKind::Update:
-    return false;
-  }
-  llvm_unreachable("all kinds are handled");
-}
-
 /// A scatter's initial value may be a constant of the kernel, nothing else.
 static bool isInitOnly(Operation *constant, Operation *scatter) {
   for (OpOperand &operand : scatter->getOpOperands())
@@ -139,23 +47,6 @@ static bool isInitOnly(Operation *constant, Operation *scatter) {
         operand.getOperandNumber() != 0)
       return false;
   return true;
-}
-
-StringRef fuse::kindName(UnitKind kind) {
-  switch (kind) {
-  case UnitKind::Elementwise:
-  case UnitKind::Update:
-    return "elementwise";
-  case UnitKind::Reduction:
-    return "reduction";
-  case UnitKind::Row:
-    return "row";
-  case UnitKind::Structured:
-    return "structured";
-  case UnitKind::Library:
-    return "library";
-  }
-  llvm_unreachable("all kinds are handled");
 }
 
 Value Grouping::base(Value value) {

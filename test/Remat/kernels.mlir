@@ -4,6 +4,7 @@
 // RUN: ckopt-opt %s --remat=budget=min --cse --canonicalize --cse | FileCheck %s --check-prefix=MIN
 // RUN: ckopt-opt %s --remat="budget=min report=%t.json" --plan-memory | FileCheck %s --check-prefix=PLACED
 // RUN: FileCheck %s --check-prefix=REPORT < %t.json
+// RUN: ckopt-opt %s --remat="budget=min remarks" 2>&1 >/dev/null | FileCheck %s --check-prefix=REMARK
 
 func.func private @f(%x: tensor<256xf32>) -> tensor<256xf32> attributes {ckopt.kernel = "elementwise"} {
   %0 = ckopt.exp %x : (tensor<256xf32>) -> tensor<256xf32>
@@ -24,6 +25,9 @@ func.func private @g(%x: tensor<256xf32>, %y: tensor<256xf32>) -> tensor<256xf32
 // MIN-LABEL: func.func @step
 // MIN: ckopt.kernel_call @f(%arg0)
 // MIN: ckopt.kernel_call @f({{.*}}clone = 1 : i64
+
+// What runs again is told on request, by the name of its source.
+// REMARK: kernels.mlir:{{.*}}: remark: computed 2 times: f
 
 // The offsets of the plan survive, and the arena is within the budget.
 // PLACED-LABEL: func.func @step

@@ -1,0 +1,37 @@
+//===- OpKinds.h - what fuse asks of single ops -----------------*- C++ -*-===//
+//
+// Answers about one op that grouping is built on: is it free, can it be
+// computed inside a loop over its readers, must its operands be stored.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_LIB_FUSE_OPKINDS_H
+#define CKOPT_LIB_FUSE_OPKINDS_H
+
+#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+
+namespace ckopt::fuse {
+
+mlir::RankedTensorType tensorType(mlir::Value value);
+KernelKind kindOf(mlir::Operation *op);
+
+/// A reshape that only adds or drops dimensions of size 1.
+bool isUnitReshape(mlir::Operation *op);
+
+/// Ops that cost nothing to compute wherever they are read.
+bool isTrivial(mlir::Operation *op);
+
+/// Whether the op reads one element of each operand for an element of its
+/// result, and neighbours along the innermost dimension from neighbours, so
+/// that it can be computed inside a vectorized loop.
+bool isPointwise(mlir::Operation *op);
+
+/// Floating-point operations for one element of the largest result.
+double flopsPerElement(mlir::Operation *op);
+
+/// Operand `index` must lie in memory: the op reads it several times, or a
+/// library reads it.
+bool needsStoredOperand(mlir::Operation *op, unsigned index);
+
+} // namespace ckopt::fuse
+
+#endif // CKOPT_LIB_FUSE_OPKINDS_H
