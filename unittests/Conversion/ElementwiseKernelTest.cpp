@@ -245,6 +245,8 @@ TEST(IndexedKernel, Concat) {
                               std::string, std::string>>{
            {"2x5xf32", "2x20xf32", "2x3xf32", "2x28xf32", "1"},
            {"2x25xf32", "1x25xf32", "4x25xf32", "7x25xf32", "0"},
+           {"2x16xf32", "2x48xf32", "2x3xf32", "2x67xf32", "1"},
+           {"3x64xf64", "3x16xf64", "3x100xf64", "3x180xf64", "1"},
            {"2x3x4xf32", "2x1x4xf32", "2x2x4xf32", "2x6x4xf32", "1"}}) {
     std::string types = "(tensor<" + a + ">, tensor<" + b + ">, tensor<" + c +
                         ">) -> tensor<" + d + ">";

@@ -12,7 +12,7 @@ using namespace ckopt;
 using namespace ckopt::test;
 
 static std::vector<float> lanesOf(const std::string &op,
-                                const std::vector<float> &x) {
+                                  const std::vector<float> &x) {
   std::string t = "tensor<" + std::to_string(x.size()) + "xf32>";
   KernelJit jit(kernelText("elementwise", "%x: " + t, t,
                            "%0 = ckopt." + op + " %x : (" + t + ") -> " + t +

@@ -114,3 +114,43 @@ TEST(ReductionKernel, SharedLoopsAndPrologue) {
               x + ") -> " + y + "\n return %2, %3 : " + y + ", " + y + "\n"),
       options);
 }
+
+// DenseNet: the statistics of a concatenation of channels.
+TEST(ReductionKernel, Concatenation) {
+  std::string l = ", #ckopt.layout<[0, 2, 3, 1]>>";
+  std::string a = "tensor<2x64x5x5xf32" + l, b = "tensor<2x32x5x5xf32" + l,
+              c = "tensor<2x20x5x5xf32" + l, x = "tensor<2x116x5x5xf32" + l,
+              y = "tensor<116xf32>";
+  KernelOptions options;
+  options.absolute = 1e-5;
+  checkKernel(kernelText("reduction", "%a: " + a + ", %b: " + b + ", %c: " + c,
+                         y + ", " + y,
+                         "%0 = ckopt.concat %a, %b, %c {axis = 1 : i64} : (" +
+                             a + ", " + b + ", " + c + ") -> " + x +
+                             "\n%1:2 = ckopt.moments %0 {axes = array<i64: 0, "
+                             "2, 3>} : (" +
+                             x + ") -> (" + y + ", " + y +
+                             ")\n return %1#0, %1#1 : " + y + ", " + y + "\n"),
+              options);
+}
+
+// What depends on the channel alone is computed once a range.
+TEST(ReductionKernel, ColumnCache) {
+  std::string x = "tensor<2x100x5x5xf32, #ckopt.layout<[0, 2, 3, 1]>>",
+              c = "tensor<100x1x1xf32>", y = "tensor<100xf32>";
+  KernelOptions options;
+  options.low = 0.1;
+  options.relative = 1e-5;
+  std::string body = "%0 = ckopt.rsqrt %m : (" + c + ") -> " + c +
+                     "\n%1 = ckopt.mul %x, %0 : (" + x + ", " + c + ") -> " +
+                     x + "\n";
+  checkKernel(kernelText("reduction", "%x: " + x + ", %m: " + c, y,
+                         body +
+                             "%2 = ckopt.reduce sum %1 {axes = array<i64: "
+                             "0, 2, 3>, keepdims = false} : (" +
+                             x + ") -> " + y + "\n return %2 : " + y + "\n"),
+              options);
+  checkKernel(kernelText("elementwise", "%x: " + x + ", %m: " + c, x,
+                         body + " return %1 : " + x + "\n"),
+              options);
+}

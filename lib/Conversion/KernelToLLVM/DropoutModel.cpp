@@ -129,22 +129,6 @@ private:
     return arith::TruncIOp::create(e.b, e.b.getI32Type(), x);
   }
 
-  /// Whether e is a multiple of 4 (lane dimensions start at multiples of W).
-  static bool multipleOf4(AffineExpr x, Emitter &e) {
-    if (auto constant = dyn_cast<AffineConstantExpr>(x))
-      return constant.getValue() % 4 == 0;
-    if (isa<AffineDimExpr>(x))
-      return e.dependsOnLane(x);
-    auto binary = dyn_cast<AffineBinaryOpExpr>(x);
-    if (!binary)
-      return false;
-    bool left = multipleOf4(binary.getLHS(), e),
-         right = multipleOf4(binary.getRHS(), e);
-    if (x.getKind() == AffineExprKind::Add)
-      return left && right;
-    return x.getKind() == AffineExprKind::Mul && (left || right);
-  }
-
   static Value words(DropoutOp op, AffineExpr element, Emitter &e) {
     Operation *key = op;
     auto seedWord = [&](int64_t shift) {
@@ -160,7 +144,7 @@ private:
         key, 2, [&] { return low32(e, e.callScalar(int64_t(op.getSite()))); });
     Philox philox(e);
     if (e.laneStride(element) == 1 && e.lanes % 4 == 0 &&
-        multipleOf4(element, e))
+        e.isMultipleOf(element, 4))
       return blocks(op, philox, element, key0, key1, step, site, e);
     // Each lane (or the scalar) makes its own block.
     Value number = e.materialize(element);

@@ -59,6 +59,9 @@ public:
   /// The constant difference between lanes, if there is one.
   std::optional<int64_t> laneStride(AffineExpr e) const;
   bool isNonNegative(AffineExpr e) const;
+  /// Whether lane 0 of e is known to be a multiple of n, which divides or is a
+  /// multiple of the number of lanes: lane dimensions start at multiples of it.
+  bool isMultipleOf(AffineExpr e, int64_t n) const;
   /// e as i64; its value in lane 0 where it depends on the lane.
   Value scalar(AffineExpr e);
   /// e as a vector of laneIndexType().

@@ -82,6 +82,21 @@ bool Emitter::isNonNegative(AffineExpr e) const {
   return isNonNegative(binary.getLHS()) && isNonNegative(binary.getRHS());
 }
 
+bool Emitter::isMultipleOf(AffineExpr e, int64_t n) const {
+  if (auto constant = dyn_cast<AffineConstantExpr>(e))
+    return constant.getValue() % n == 0;
+  if (isa<AffineDimExpr>(e))
+    return dependsOnLane(e) && int64_t(lanes) % n == 0;
+  auto binary = dyn_cast<AffineBinaryOpExpr>(e);
+  if (!binary)
+    return false;
+  bool left = isMultipleOf(binary.getLHS(), n),
+       right = isMultipleOf(binary.getRHS(), n);
+  if (e.getKind() == AffineExprKind::Add)
+    return left && right;
+  return e.getKind() == AffineExprKind::Mul && (left || right);
+}
+
 AffineExpr Emitter::simplify(AffineExpr e) {
   unsigned numDims = 0, numSymbols = 0;
   bool divides = false;

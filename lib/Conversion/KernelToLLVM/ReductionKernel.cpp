@@ -411,7 +411,13 @@ void ReductionKernel::wideFold(
     overColumns([&](AffineExpr lane) {
       e.storeTo(sums[i], item->reducer.type, lane, item->reducer.identity(e));
     });
-  Value tiles = e.sub(high, low), tile = e.index(kTileRows);
+  // Many concatenated operands are much code for one row already.
+  int64_t tileRows = kTileRows;
+  kernel.walk([&](ConcatOp op) {
+    if (op.getInputs().size() > 2)
+      tileRows = 1;
+  });
+  Value tiles = e.sub(high, low), tile = e.index(tileRows);
   tiles = e.add(low, e.mul(arith::DivUIOp::create(e.b, tiles, tile), tile));
   auto loop = [&](Value from, Value to, int64_t step) {
     e.forLoop(from, to, step, {}, [&](Value row, ValueRange) {
@@ -419,8 +425,9 @@ void ReductionKernel::wideFold(
       return SmallVector<Value>();
     });
   };
-  loop(low, tiles, kTileRows);
-  loop(tiles, high, 1);
+  loop(low, tiles, tileRows);
+  if (tileRows > 1)
+    loop(tiles, high, 1);
 }
 
 void ReductionKernel::emitWidePartial(Emitter &e, Value t) {

@@ -176,7 +176,12 @@ private:
       return e.emit(op.getInputs()[first], inside);
     }
     unsigned middle = (first + last) / 2;
-    Value position = e.materialize(index[axis]);
+    // A boundary between vectors: all lanes lie on one side of it.
+    bool together = e.laneStride(index[axis]) == 1 &&
+                    begins[middle] % int64_t(e.lanes) == 0 &&
+                    e.isMultipleOf(index[axis], e.lanes);
+    Value position =
+        together ? e.scalar(index[axis]) : e.materialize(index[axis]);
     Value left = e.cmpi(arith::CmpIPredicate::slt, position,
                         e.like(position, double(begins[middle])));
     auto low = [&] { return pick(op, first, middle, begins, index, e); };
