@@ -2,28 +2,11 @@
 # ckopt is made.
 include_guard()
 
-# Drops sources that are not there yet. TEMPORARY, while the tree is young.
-function(ckopt_existing out)
-  set(found)
-  foreach(source ${ARGN})
-    if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${source} OR IS_ABSOLUTE ${source})
-      list(APPEND found ${source})
-    else()
-      message(WARNING "not there yet: ${CMAKE_CURRENT_SOURCE_DIR}/${source}")
-    endif()
-  endforeach()
-  if(NOT found)
-    list(APPEND found ${CKOPT_SOURCE_DIR}/cmake/Empty.cpp)
-  endif()
-  set(${out} ${found} PARENT_SCOPE)
-endfunction()
-
 # add_ckopt_library(NAME sources... [LINK_LIBS libs...] [DEPENDS targets...])
 # A static library without MLIR: Support, Planner.
 function(add_ckopt_library name)
   cmake_parse_arguments(ARG "" "" "LINK_LIBS;DEPENDS" ${ARGN})
-  ckopt_existing(sources ${ARG_UNPARSED_ARGUMENTS})
-  add_library(${name} STATIC ${sources})
+  add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PUBLIC ${ARG_LINK_LIBS})
   if(ARG_DEPENDS)
     add_dependencies(${name} ${ARG_DEPENDS})
@@ -72,8 +55,7 @@ endfunction()
 # PLAIN: no MLIR.
 function(add_ckopt_tool name)
   cmake_parse_arguments(ARG "NO_PCH;PLAIN" "" "LINK_LIBS" ${ARGN})
-  ckopt_existing(sources ${ARG_UNPARSED_ARGUMENTS})
-  add_executable(${name} ${sources})
+  add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE ${ARG_LINK_LIBS})
   if(NOT ARG_PLAIN)
     target_link_libraries(${name} PRIVATE MLIR LLVM)
@@ -90,8 +72,7 @@ endfunction()
 # that ctest runs. PLAIN: no MLIR.
 function(add_ckopt_unittest name)
   cmake_parse_arguments(ARG "PLAIN" "" "LINK_LIBS" ${ARGN})
-  ckopt_existing(sources ${ARG_UNPARSED_ARGUMENTS})
-  add_executable(${name} ${sources})
+  add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE ${ARG_LINK_LIBS} GTest::gtest GTest::gtest_main)
   target_compile_definitions(${name} PRIVATE
     CKOPT_TEST_DATA="${CKOPT_SOURCE_DIR}/test/data"

@@ -22,7 +22,7 @@ ckopt::planModel(const DriverOptions &options) {
   auto compilation = std::make_unique<Compilation>(std::move(compile));
   if (llvm::Error error = compilation->import())
     return std::move(error);
-  if (!options.quiet)
+  if (!options.quiet && options.remarks)
     for (const std::string &remark : compilation->model().remarks)
       llvm::errs() << "remark: " << remark << "\n";
   if (compilation->model().endsInLoss)

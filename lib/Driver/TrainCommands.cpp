@@ -187,8 +187,8 @@ llvm::Error ckopt::runCompare(DriverOptions &options) {
     auto run = trainOnce(options, runs.empty());
     if (!run)
       return run.takeError();
-    options.quiet |= false;
     runs.push_back(std::move(*run));
+    options.remarks = false; // they are the same for every budget
   }
   TextTable table;
   for (const char *header :

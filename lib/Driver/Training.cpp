@@ -101,14 +101,21 @@ llvm::Error ckopt::feed(Session &session, const Dataset &data,
   return llvm::Error::success();
 }
 
-llvm::Expected<double> ckopt::readLoss(const Session &session) {
-  auto losses = session.tensors(TensorRole::Loss);
-  if (losses.empty())
-    return inputError("the step computes no loss");
-  auto value = session.read(losses.front());
-  if (!value)
-    return value.takeError();
-  return value->getDouble(0);
+llvm::Expected<double> ckopt::readLoss(const Session &session,
+                                       llvm::StringRef function) {
+  // Each function has its loss at a place of its own.
+  for (const runtime::FunctionInfo &info : session.manifest().functions) {
+    if (info.name != function)
+      continue;
+    for (int32_t index : info.outputs)
+      if (session.info_of(index).role == TensorRole::Loss) {
+        auto value = session.read(index);
+        if (!value)
+          return value.takeError();
+        return value->getDouble(0);
+      }
+  }
+  return inputError("'" + function + "' computes no loss");
 }
 
 //===----------------------------------------------------------------------===//
@@ -287,7 +294,7 @@ llvm::Error Trainer::runOnce(const char *function, double &time, double &loss) {
   if (llvm::Error error = session.run(function))
     return withContext(std::move(error), "step " + llvm::Twine(stepNumber));
   time += secondsSince(start);
-  auto value = readLoss(session);
+  auto value = readLoss(session, function);
   if (!value)
     return value.takeError();
   loss += *value;

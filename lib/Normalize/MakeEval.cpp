@@ -101,7 +101,9 @@ struct MakeEval : ckopt::impl::MakeEvalPassBase<MakeEval> {
       return signalPassFailure();
     }
     if (failed(makeEval(found, result)))
-      signalPassFailure();
+      return signalPassFailure();
+    if (replace)
+      found.erase();
   }
 };
 } // namespace

@@ -87,12 +87,16 @@ std::vector<Phase> ckopt::buildPhases(const StepOptions &options) {
   std::vector<Phase> phases;
   phases.push_back({"normalize", module("canonicalize,cse,func.func(normalize),canonicalize,cse"),
                     "fold and deduplicate what the exporter wrote"});
-  phases.push_back(
-      {"autodiff",
-       module((options.evaluation ? std::string("make-eval,") : "") +
-              lossPipeline(options) + "autodiff,canonicalize,cse"),
-       "loss and backward graph"});
-  if (!options.optimizer.kind.empty())
+  if (options.forwardOnly)
+    phases.push_back({"autodiff", module("make-eval{replace=true}"),
+                      "evaluation form alone: no gradients"});
+  else
+    phases.push_back(
+        {"autodiff",
+         module((options.evaluation ? std::string("make-eval,") : "") +
+                lossPipeline(options) + "autodiff,canonicalize,cse"),
+         "loss and backward graph"});
+  if (!options.optimizer.kind.empty() && !options.forwardOnly)
     phases.push_back({"optimizer", module(optimizerPipeline(options.optimizer)),
                       "parameter updates"});
   phases.push_back(

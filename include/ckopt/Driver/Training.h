@@ -75,8 +75,9 @@ llvm::Expected<MetricSums> evaluate(Session &session, const Dataset &data,
 llvm::Error feed(Session &session, const Dataset &data,
                  llvm::ArrayRef<int64_t> samples);
 
-/// The loss of the step that ran last.
-llvm::Expected<double> readLoss(const Session &session);
+/// The loss of the function ("step", "accumulate") that ran last.
+llvm::Expected<double> readLoss(const Session &session,
+                                llvm::StringRef function = "step");
 
 } // namespace ckopt
 

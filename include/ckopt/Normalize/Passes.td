@@ -25,6 +25,7 @@ def MakeEvalPass : Pass<"make-eval", "::mlir::ModuleOp"> {
   let options = [
     Option<"function", "function", "std::string", "\"forward\"", "The training function">,
     Option<"result", "result", "std::string", "\"eval\"", "Name of the new function">,
+    Option<"replace", "replace", "bool", "false", "Remove the training function">,
   ];
   let dependentDialects = ["::ckopt::CkoptDialect"];
 }
