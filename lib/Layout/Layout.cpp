@@ -274,8 +274,8 @@ void LayoutAssigner::run() {
     rewrite(op);
   Operation *terminator = block.getTerminator();
   for (OpOperand &operand : terminator->getOpOperands())
-    operand.set(inOrderOf(operand.get(), rowMajor(tensorType(operand.get())),
-                          terminator));
+    if (auto type = dyn_cast<RankedTensorType>(operand.get().getType()))
+      operand.set(inOrderOf(operand.get(), rowMajor(type), terminator));
   placeTransposes();
 }
 

@@ -69,3 +69,14 @@ func.func @heads(%v: tensor<2x8x4x16xf32>, %p: tensor<2x4x8x8xf32>) -> tensor<16
   %3 = ckopt.reshape %2 : (tensor<2x8x4x16xf32>) -> tensor<16x64xf32>
   return %3 : tensor<16x64xf32>
 }
+
+// -----
+
+// What is no tensor passes through.
+// CHECK-LABEL: func.func @index
+// CHECK: ckopt.relayout
+// CHECK: return %{{.*}}, %arg2 : tensor<2x4x6x6xf32>, index
+func.func @index(%x: tensor<2x1x8x8xf32>, %w: tensor<4x1x3x3xf32>, %i: index) -> (tensor<2x4x6x6xf32>, index) {
+  %0 = ckopt.conv %x, %w {strides = array<i64: 1, 1>, pads_low = array<i64: 0, 0>, pads_high = array<i64: 0, 0>, dilations = array<i64: 1, 1>, groups = 1} : (tensor<2x1x8x8xf32>, tensor<4x1x3x3xf32>) -> tensor<2x4x6x6xf32>
+  return %0, %i : tensor<2x4x6x6xf32>, index
+}
