@@ -319,3 +319,18 @@ TEST(ElementwiseKernel, Vectorizes) {
                       "transpose %x {permutation = array<i64: 0, 2, 1, 3>}"));
   EXPECT_EQ(heads.report().gathers, 0u);
 }
+
+// Nothing to do is done, without a trap.
+TEST(ElementwiseKernel, Empty) {
+  checkKernel(unary("exp", "0xf32"));
+  checkKernel(unary("exp", "3x0xf32"));
+  checkKernel(binary("add", "0x4xf32", "4xf32", "0x4xf32"));
+}
+
+// Halves are read and written as such and computed in f32.
+TEST(ElementwiseKernel, HalfTypes) {
+  for (const char *type : {"3x37xf16", "3x37xbf16"}) {
+    checkKernel(unary("gelu", type));
+    checkKernel(binary("mul", type, type, type));
+  }
+}

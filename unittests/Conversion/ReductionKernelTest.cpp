@@ -1,5 +1,6 @@
 //===- ReductionKernelTest.cpp - sums, means, moments ---------------------===//
 #include "KernelJit.h"
+#include <cmath>
 #include <gtest/gtest.h>
 
 using namespace ckopt;
@@ -153,4 +154,35 @@ TEST(ReductionKernel, ColumnCache) {
   checkKernel(kernelText("elementwise", "%x: " + x + ", %m: " + c, x,
                          body + " return %1 : " + x + "\n"),
               options);
+}
+
+TEST(ReductionKernel, EmptyAndDegenerate) {
+  checkKernel(reduce("sum", "0x4xf32", "0", "4xf32"));
+  checkKernel(reduce("sum", "4x0xf32", "1", "4xf32"));
+  checkKernel(reduce("prod", "0xf32", "0", "f32"));
+  checkKernel(reduce("sum", "4x0xf32", "0", "0xf32"));
+  checkKernel(reduce("sum", "1x1xf32", "0,1", "f32"));
+  checkKernel(reduce("sum", "1x7xf32", "0", "7xf32"));
+  checkKernel(reduce("mean", "5x1xf32", "1", "5x1xf32", true));
+}
+
+TEST(ReductionKernel, HalfTypes) {
+  KernelOptions options;
+  checkKernel(reduce("sum", "5x100xf16", "1", "5xf16"), options);
+  checkKernel(reduce("mean", "50x100xbf16", "0", "100xbf16"), options);
+}
+
+// max and min give NaN where one is, in every lane and accumulator.
+TEST(ReductionKernel, NaNs) {
+  for (int at : {0, 15, 16, 63, 64, 90, 99}) {
+    for (const char *kind : {"max", "min"}) {
+      KernelJit jit(reduce(kind, "1x100xf32", "1", "1xf32"));
+      ASSERT_TRUE(jit.ok());
+      std::vector<float> x(100, 1.0f), y(1);
+      x[at] = NAN;
+      void *args[] = {x.data(), y.data()};
+      jit.run(args, nullptr, nullptr);
+      EXPECT_TRUE(std::isnan(y[0])) << kind << " with NaN at " << at;
+    }
+  }
 }

@@ -53,7 +53,7 @@ public:
     inner = domain->loops.back().size;
     kernel.walk([&](DropoutOp) { random = true; });
     cache.plan(*domain, SmallVector<Value>(results));
-    block = std::min(inner, kBlock);
+    block = std::clamp<int64_t>(inner, 1, kBlock);
     for (const Domain::Loop &loop : ArrayRef(domain->loops).drop_back())
       trips.push_back(loop.size);
     trips.push_back(llvm::divideCeil(inner, block));

@@ -188,7 +188,8 @@ void ReductionKernel::planChunks() {
   }
   // A chunk of all columns stays in cache while block after block reads it.
   int64_t side = rows ? 1 : domain->loops.back().size;
-  chunkLength = std::max<int64_t>(kChunkElements / (inside * side), 1);
+  chunkLength = std::max<int64_t>(
+      kChunkElements / std::max<int64_t>(inside * side, 1), 1);
   if (rows && reduced.size() == 1)
     chunkLength = llvm::alignTo(chunkLength, lanes * 4);
   else
