@@ -12,10 +12,10 @@ int main() {
   const int layers = 4;
   // Activations 0..3, then gradients 4..7; gradient i reads activation i.
   for (int i = 0; i < 2 * layers; ++i)
-    graph.values.push_back({/*bytes=*/1 << 20,
-                            i == 2 * layers - 1 ? ValueKind::Output
-                                                : ValueKind::Temp,
-                            -1, "v" + std::to_string(i)});
+    graph.values.push_back(
+        {/*bytes=*/1 << 20,
+         i == 2 * layers - 1 ? ValueKind::Output : ValueKind::Temp, -1,
+         "v" + std::to_string(i)});
   for (int i = 0; i < layers; ++i) {
     Node node;
     node.name = "forward" + std::to_string(i);

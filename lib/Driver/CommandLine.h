@@ -45,7 +45,7 @@ struct DriverOptions {
   bool checkFinite = false;
   bool verifyRemat = false, keepValues = false;
   bool profile = false; ///< bench: a table of kernels by time
-  bool remarks = true; ///< print what import took for what
+  bool remarks = true;  ///< print what import took for what
   bool quiet = false;
   bool listOps = false;
 };

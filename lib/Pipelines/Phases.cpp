@@ -85,8 +85,10 @@ std::vector<Phase> ckopt::buildPhases(const StepOptions &options) {
     return "builtin.module(" + passes + ")";
   };
   std::vector<Phase> phases;
-  phases.push_back({"normalize", module("canonicalize,cse,func.func(normalize),canonicalize,cse"),
-                    "fold and deduplicate what the exporter wrote"});
+  phases.push_back(
+      {"normalize",
+       module("canonicalize,cse,func.func(normalize),canonicalize,cse"),
+       "fold and deduplicate what the exporter wrote"});
   if (options.forwardOnly)
     phases.push_back({"autodiff", module("make-eval{replace=true}"),
                       "evaluation form alone: no gradients"});
@@ -101,7 +103,8 @@ std::vector<Phase> ckopt::buildPhases(const StepOptions &options) {
                       "parameter updates"});
   phases.push_back(
       {"fuse",
-       module("func.func(decompose),canonicalize,cse,layout{layout=" + options.layout +
+       module("func.func(decompose),canonicalize,cse,layout{layout=" +
+              options.layout +
               "},canonicalize,cse,fuse,annotate-kernels{threads=" +
               std::to_string(options.threads) +
               " vector-bits=" + std::to_string(options.vectorBits) + "}"),

@@ -29,8 +29,8 @@ void ckopt::registerAllPasses() {
 }
 
 void ckopt::registerAllDialects(mlir::DialectRegistry &registry) {
-  registry.insert<CkoptDialect, mlir::func::FuncDialect,
-                  mlir::LLVM::LLVMDialect>();
+  registry
+      .insert<CkoptDialect, mlir::func::FuncDialect, mlir::LLVM::LLVMDialect>();
   registerReferenceFolding(registry);
   registerAutodiffRules(registry);
   registerKernelToLLVMDialects(registry);

@@ -33,7 +33,7 @@ struct TrainOptions {
   int64_t maxSteps = 0; ///< 0: as many as the epochs have
   uint64_t seed = 0;
   int64_t accumulate = 1; ///< micro-batches whose gradients make one update
-  double holdout = 0; ///< fraction kept for evaluation
+  double holdout = 0;     ///< fraction kept for evaluation
   LearningRateSchedule schedule;
   std::string checkpoint;      ///< written at the end of each epoch; "": none
   int64_t checkpointEvery = 0; ///< steps; 0: each epoch

@@ -10,7 +10,8 @@ namespace ckopt {
 enum class KernelKind {
   View,        ///< no code: the result is the operand's bytes (reshape)
   Constant,    ///< no inputs; made again inside each kernel that reads it
-  Elementwise, ///< point i of the result from points i (or broadcast) of operands
+  Elementwise, ///< point i of the result from points i (or broadcast) of
+               ///< operands
   Indexed,     ///< point i from operand points at other indices (transpose,
                ///< slice, concat, pad, gather, pooling); any point on its own
   Reduction,   ///< reduces some dimensions of a domain

@@ -26,7 +26,7 @@ struct OptimizerSettings {
   bool nesterov = false;
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
   double weightDecay = -1; ///< negative: PyTorch's default for the optimizer
-  double clipNorm = 0; ///< 0: none
+  double clipNorm = 0;     ///< 0: none
   int64_t accumulate = 1;
 };
 

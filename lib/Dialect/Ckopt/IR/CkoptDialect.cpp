@@ -41,7 +41,8 @@ Operation *CkoptDialect::materializeConstant(OpBuilder &builder,
 
 LogicalResult CkoptDialect::verifyOperationAttribute(Operation *op,
                                                      NamedAttribute attr) {
-  if (attr.getName() == attrs::kArenaBytes && !isa<IntegerAttr>(attr.getValue()))
+  if (attr.getName() == attrs::kArenaBytes &&
+      !isa<IntegerAttr>(attr.getValue()))
     return op->emitError() << attr.getName() << " must be an integer (bytes)";
   return success();
 }
@@ -89,9 +90,9 @@ LogicalResult LayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
-LogicalResult LayoutAttr::verifyEncoding(
-    ArrayRef<int64_t> shape, Type,
-    function_ref<InFlightDiagnostic()> emitError) const {
+LogicalResult
+LayoutAttr::verifyEncoding(ArrayRef<int64_t> shape, Type,
+                           function_ref<InFlightDiagnostic()> emitError) const {
   if (shape.size() != getOrder().size())
     return emitError() << "layout of rank " << getOrder().size()
                        << " on a tensor of rank " << shape.size();

@@ -95,25 +95,28 @@ LogicalResult TriluOp::inferReturnTypes(MLIRContext *,
   return success();
 }
 
-LogicalResult CompareOp::inferReturnTypes(
-    MLIRContext *context, std::optional<Location> loc, ValueRange operands,
-    DictionaryAttr, OpaqueProperties, RegionRange,
-    SmallVectorImpl<Type> &results) {
+LogicalResult CompareOp::inferReturnTypes(MLIRContext *context,
+                                          std::optional<Location> loc,
+                                          ValueRange operands, DictionaryAttr,
+                                          OpaqueProperties, RegionRange,
+                                          SmallVectorImpl<Type> &results) {
   return inferBroadcast(loc, operands, IntegerType::get(context, 1), results);
 }
 
-LogicalResult SelectOp::inferReturnTypes(
-    MLIRContext *, std::optional<Location> loc, ValueRange operands,
-    DictionaryAttr, OpaqueProperties, RegionRange,
-    SmallVectorImpl<Type> &results) {
+LogicalResult SelectOp::inferReturnTypes(MLIRContext *,
+                                         std::optional<Location> loc,
+                                         ValueRange operands, DictionaryAttr,
+                                         OpaqueProperties, RegionRange,
+                                         SmallVectorImpl<Type> &results) {
   return inferBroadcast(loc, operands, getElementTypeOrSelf(operands[1]),
                         results);
 }
 
-LogicalResult DropoutOp::inferReturnTypes(
-    MLIRContext *, std::optional<Location>, ValueRange operands,
-    DictionaryAttr, OpaqueProperties, RegionRange,
-    SmallVectorImpl<Type> &results) {
+LogicalResult DropoutOp::inferReturnTypes(MLIRContext *,
+                                          std::optional<Location>,
+                                          ValueRange operands, DictionaryAttr,
+                                          OpaqueProperties, RegionRange,
+                                          SmallVectorImpl<Type> &results) {
   results.push_back(operands.front().getType());
   return success();
 }
@@ -218,8 +221,7 @@ OpFoldResult CastOp::fold(FoldAdaptor) {
 }
 
 OpFoldResult SelectOp::fold(FoldAdaptor adaptor) {
-  auto condition =
-      dyn_cast_or_null<DenseElementsAttr>(adaptor.getCondition());
+  auto condition = dyn_cast_or_null<DenseElementsAttr>(adaptor.getCondition());
   if (!condition || !condition.isSplat())
     return {};
   Value chosen = condition.getSplatValue<bool>() ? getOnTrue() : getOnFalse();

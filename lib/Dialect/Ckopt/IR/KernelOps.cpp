@@ -1,4 +1,5 @@
-//===- KernelOps.cpp - kernel calls ----------------------------------------===//
+//===- KernelOps.cpp - kernel calls
+//----------------------------------------===//
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
@@ -14,14 +15,16 @@ LogicalResult KernelCallOp::verifySymbolUses(SymbolTableCollection &tables) {
       !llvm::equal(callee.getResultTypes(), getOuts().getTypes()))
     return emitOpError("operand and result types differ from those of kernel ")
            << getCalleeAttr();
-  auto checkPairs = [&](ArrayRef<int64_t> pairs, StringRef what) -> LogicalResult {
+  auto checkPairs = [&](ArrayRef<int64_t> pairs,
+                        StringRef what) -> LogicalResult {
     if (pairs.size() % 2)
       return emitOpError() << what << " must hold pairs (operand, result)";
     for (size_t i = 0; i < pairs.size(); i += 2)
       if (pairs[i] < 0 || pairs[i] >= int64_t(getArgs().size()) ||
           pairs[i + 1] < 0 || pairs[i + 1] >= int64_t(getOuts().size()))
-        return emitOpError() << what << " names an operand or result that "
-                                        "does not exist";
+        return emitOpError() << what
+                             << " names an operand or result that "
+                                "does not exist";
     return success();
   };
   if (failed(checkPairs(getReuse(), "reuse")) ||

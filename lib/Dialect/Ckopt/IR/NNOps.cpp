@@ -12,7 +12,6 @@ using namespace ckopt;
       DictionaryAttr attributes, OpaqueProperties properties,                  \
       RegionRange regions, SmallVectorImpl<Type> &results)
 
-
 static RankedTensorType tensorType(Value value) {
   return cast<RankedTensorType>(value.getType());
 }
@@ -27,13 +26,15 @@ CKOPT_INFER(MatMulOp) {
   if (lhs.getRank() < 2 || rhs.getRank() < 2)
     return emitOptionalError(loc, "matmul needs operands of rank 2 or more");
   auto rows = lhs.getShape().take_back(2), cols = rhs.getShape().take_back(2);
-  int64_t m = rows[adaptor.getTransposeLhs()], k = rows[!adaptor.getTransposeLhs()];
-  int64_t n = cols[!adaptor.getTransposeRhs()], k2 = cols[adaptor.getTransposeRhs()];
+  int64_t m = rows[adaptor.getTransposeLhs()],
+          k = rows[!adaptor.getTransposeLhs()];
+  int64_t n = cols[!adaptor.getTransposeRhs()],
+          k2 = cols[adaptor.getTransposeRhs()];
   if (k != k2)
     return emitOptionalError(loc, "inner dimensions differ: ", k, " and ", k2,
                              " of ", lhs, " and ", rhs);
-  auto shape = broadcastShapes(lhs.getShape().drop_back(2),
-                               rhs.getShape().drop_back(2));
+  auto shape =
+      broadcastShapes(lhs.getShape().drop_back(2), rhs.getShape().drop_back(2));
   if (!shape)
     return emitOptionalError(loc, "batch dimensions do not broadcast: ", lhs,
                              " and ", rhs);
@@ -117,10 +118,10 @@ CKOPT_INFER(ConvOp) {
                                   "pads not negative");
   SmallVector<int64_t> shape{input.getDimSize(0), weight.getDimSize(0)};
   for (size_t d = 0; d < spatial; ++d)
-    shape.push_back(windowPositions(
-        input.getDimSize(d + 2), weight.getDimSize(d + 2),
-        adaptor.getStrides()[d], adaptor.getPadsLow()[d],
-        adaptor.getPadsHigh()[d], adaptor.getDilations()[d]));
+    shape.push_back(
+        windowPositions(input.getDimSize(d + 2), weight.getDimSize(d + 2),
+                        adaptor.getStrides()[d], adaptor.getPadsLow()[d],
+                        adaptor.getPadsHigh()[d], adaptor.getDilations()[d]));
   results.push_back(RankedTensorType::get(shape, input.getElementType(),
                                           input.getEncoding()));
   return success();
@@ -140,8 +141,7 @@ static LogicalResult verifyConv(Op op, RankedTensorType input,
     return op.emitOpError("operands and result must have one element type");
   size_t spatial = rank - 2;
   if (op.getStrides().size() != spatial || op.getPadsLow().size() != spatial ||
-      op.getPadsHigh().size() != spatial ||
-      op.getDilations().size() != spatial)
+      op.getPadsHigh().size() != spatial || op.getDilations().size() != spatial)
     return op.emitOpError("window attributes need ") << spatial << " entries";
   if (groups < 1 || input.getDimSize(1) != weight.getDimSize(1) * groups ||
       output.getDimSize(1) != weight.getDimSize(0) ||
@@ -184,7 +184,9 @@ LogicalResult ConvWeightGradOp::verify() {
   return verifyConv(*this, tensorType(getInput()), getType(),
                     tensorType(getGrad()));
 }
-double ConvOp::getFlops() { return convFlops(tensorType(getWeight()), getType()); }
+double ConvOp::getFlops() {
+  return convFlops(tensorType(getWeight()), getType());
+}
 double ConvInputGradOp::getFlops() {
   return convFlops(tensorType(getWeight()), tensorType(getGrad()));
 }
@@ -212,8 +214,7 @@ static LogicalResult verifyPool(Op op, RankedTensorType input,
        {op.getKernel(), op.getStrides(), op.getPadsLow(), op.getPadsHigh(),
         op.getDilations()})
     if (list.size() != spatial)
-      return op.emitOpError("window attributes need ")
-             << spatial << " entries";
+      return op.emitOpError("window attributes need ") << spatial << " entries";
   for (size_t d = 0; d < spatial; ++d) {
     if (op.getKernel()[d] < 1 || op.getStrides()[d] < 1 ||
         op.getDilations()[d] < 1 || op.getPadsLow()[d] < 0)

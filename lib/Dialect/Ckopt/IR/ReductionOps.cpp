@@ -12,7 +12,6 @@ using namespace ckopt;
       DictionaryAttr attributes, OpaqueProperties properties,                  \
       RegionRange regions, SmallVectorImpl<Type> &results)
 
-
 static RankedTensorType tensorType(Value value) {
   return cast<RankedTensorType>(value.getType());
 }
@@ -173,8 +172,8 @@ CKOPT_INFER(CrossEntropyOp) {
   auto targets = tensorType(adaptor.getTargets());
   if (failed(checkTargets(loc, logits, targets, adaptor.getAxis())))
     return failure();
-  results.append(2, RankedTensorType::get(targets.getShape(),
-                                          logits.getElementType()));
+  results.append(
+      2, RankedTensorType::get(targets.getShape(), logits.getElementType()));
   return success();
 }
 

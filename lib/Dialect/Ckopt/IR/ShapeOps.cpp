@@ -14,7 +14,6 @@ using namespace ckopt;
       DictionaryAttr attributes, OpaqueProperties properties,                  \
       RegionRange regions, SmallVectorImpl<Type> &results)
 
-
 static RankedTensorType tensorType(Value value) {
   return cast<RankedTensorType>(value.getType());
 }
@@ -176,8 +175,8 @@ LogicalResult SliceOp::verify() {
   size_t rank = type.getRank();
   if (getStarts().size() != rank || getSizes().size() != rank ||
       getSteps().size() != rank)
-    return emitOpError("starts, sizes and steps must have ") << rank
-                                                             << " entries";
+    return emitOpError("starts, sizes and steps must have ")
+           << rank << " entries";
   for (size_t d = 0; d < rank; ++d) {
     int64_t first = getStarts()[d], size = getSizes()[d], step = getSteps()[d];
     if (step == 0)
@@ -286,12 +285,12 @@ CKOPT_INFER(ConcatOp) {
         if (llvm::AddOverflow(shape[d], other.getDimSize(d), shape[d]))
           return emitOptionalError(loc, "dimension ", d, " overflows");
       } else if (shape[d] != other.getDimSize(d))
-        return emitOptionalError(loc, "operands differ in dimension ", d,
-                                 ": ", type, " and ", other);
+        return emitOptionalError(loc, "operands differ in dimension ", d, ": ",
+                                 type, " and ", other);
     }
   }
-  results.push_back(RankedTensorType::get(shape, type.getElementType(),
-                                          type.getEncoding()));
+  results.push_back(
+      RankedTensorType::get(shape, type.getElementType(), type.getEncoding()));
   return success();
 }
 
@@ -324,8 +323,8 @@ CKOPT_INFER(PadOp) {
       return emitOptionalError(loc, "padding of dimension ", d, " overflows");
     shape.push_back(size);
   }
-  results.push_back(RankedTensorType::get(shape, type.getElementType(),
-                                          type.getEncoding()));
+  results.push_back(
+      RankedTensorType::get(shape, type.getElementType(), type.getEncoding()));
   return success();
 }
 

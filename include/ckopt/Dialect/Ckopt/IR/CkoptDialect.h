@@ -6,9 +6,9 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Dialect.h"
-#include "mlir/IR/TensorEncoding.h"
 #include "mlir/IR/OpDefinition.h"
 #include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/TensorEncoding.h"
 
 #include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h.inc"
 #include "ckopt/Dialect/Ckopt/IR/CkoptEnums.h.inc"
