@@ -1,0 +1,70 @@
+//===- ReductionKernel.h - sums, means, moments of a shape ------*- C++ -*-===//
+#ifndef CKOPT_LIB_CONVERSION_KERNELTOLLVM_REDUCTIONKERNEL_H
+#define CKOPT_LIB_CONVERSION_KERNELTOLLVM_REDUCTIONKERNEL_H
+
+#include "ColumnCache.h"
+#include "GeneratedKernel.h"
+#include "Nest.h"
+
+namespace ckopt::codegen {
+
+/// One op of the kernel: its input, its reducer, its results.
+struct Item {
+  mlir::Operation *op;
+  Value input;
+  Reducer reducer;
+  bool moments;
+  bool mean;
+  SmallVector<int64_t> scratch; ///< byte offsets of its partial states
+};
+
+class ReductionKernel : public GeneratedKernel {
+public:
+  using GeneratedKernel::GeneratedKernel;
+  mlir::LogicalResult plan() override;
+  mlir::LogicalResult emit(mlir::ModuleOp into) override;
+
+private:
+  mlir::LogicalResult collect();
+  void planChunks();
+  void emitPartial(Emitter &e, Value t);
+  void emitWidePartial(Emitter &e, Value t);
+  /// Adds element(column) of all rows to `sums`, tile by tile of rows.
+  void
+  wideFold(Emitter &e, ArrayRef<AffineExpr> at, Value low, Value high,
+           ArrayRef<const Item *> folded, ArrayRef<Value> sums,
+           llvm::function_ref<Value(const Item &, size_t, Index, AffineExpr)>
+               element);
+  void writeStates(Emitter &e, const Item &item, ArrayRef<Value> states,
+                   Value chunk, ArrayRef<AffineExpr> at);
+  void emitCombine(Emitter &e, Value t);
+  /// Stores an item's final values at the kept point.
+  void finish(Emitter &e, const Item &item, ArrayRef<Value> states,
+              Index point);
+  /// Elements of a chunk's share of one kept point, as a number.
+  Value chunkCount(Emitter &e, Value chunk, Type type);
+  void chunkRange(Emitter &e, Value chunk, Value &low, Value &high);
+  AffineExpr keptNumber(ArrayRef<AffineExpr> at);
+  /// Writes what emitPartial reduced, vector of columns by vector.
+  void writePartials(Emitter &e, ArrayRef<Value> sums, ArrayRef<Value> squares,
+                     Value chunk, ArrayRef<AffineExpr> at, AffineExpr lane,
+                     ArrayRef<Value> masks);
+
+  SmallVector<Item> items;
+  SmallVector<int64_t> axes;
+  std::optional<Domain> domain;
+  SmallVector<unsigned> reduced, kept;
+  SmallVector<int64_t> trips; ///< kept loops (the last in blocks), then chunks
+  bool rows = false;
+  /// Columns beyond a few vectors: all of them in one pass over a tile of rows,
+  /// sums in a buffer, so that memory is read in order.
+  bool wide = false;
+  ColumnCache cache;
+  SmallVector<Value> buffers;        ///< two an item
+  int64_t keptPoints = 1, count = 1; ///< of the whole reduction
+  int64_t chunkLength = 1, chunks = 1, vectors = 1;
+};
+
+} // namespace ckopt::codegen
+
+#endif // CKOPT_LIB_CONVERSION_KERNELTOLLVM_REDUCTIONKERNEL_H
