@@ -122,39 +122,70 @@ llvm::Expected<double> ckopt::readLoss(const Session &session,
 // Evaluation
 //===----------------------------------------------------------------------===//
 
-llvm::Expected<MetricSums> ckopt::evaluate(Session &session,
-                                           const Dataset &data,
-                                           const DataOptions &dataOptions,
-                                           llvm::ArrayRef<int64_t> samples) {
-  MetricSums sums;
-  const runtime::FunctionInfo *eval = nullptr;
+/// The evaluation function, or null.
+static const runtime::FunctionInfo *findEval(const Session &session) {
   for (const runtime::FunctionInfo &function : session.manifest().functions)
     if (function.name == "eval")
-      eval = &function;
-  if (!eval || eval->outputs.empty())
-    return sums;
-  size_t targetField = data.numFields();
+      return &function;
+  return nullptr;
+}
+
+/// Which of the dataset's fields is the target; none: numFields().
+static llvm::Expected<size_t> findTarget(const Session &session,
+                                         const Dataset &data) {
   for (size_t field = 0; field < data.numFields(); ++field) {
     auto index = session.find(data.spec(field).name);
     if (!index)
       return index.takeError();
     if (session.info_of(*index).role == TensorRole::Target)
-      targetField = field;
+      return field;
   }
-  if (targetField == data.numFields())
+  return data.numFields();
+}
+
+/// The output that metrics are computed from: the first that is no loss; a
+/// model that ends in its loss and shows nothing else has none (-1).
+static int32_t findScores(const Session &session,
+                          const runtime::FunctionInfo &eval) {
+  for (int32_t index : eval.outputs)
+    if (session.info_of(index).role == TensorRole::Output)
+      return index;
+  return -1;
+}
+
+llvm::Expected<MetricSums> ckopt::evaluate(Session &session,
+                                           const Dataset &data,
+                                           const DataOptions &dataOptions,
+                                           llvm::ArrayRef<int64_t> samples) {
+  MetricSums sums;
+  const runtime::FunctionInfo *eval = findEval(session);
+  auto targetField = findTarget(session, data);
+  if (!targetField)
+    return targetField.takeError();
+  if (!eval || eval->outputs.empty() || *targetField == data.numFields())
     return sums;
+  int32_t scores = findScores(session, *eval);
   for (const EvalBatch &batch :
        evaluationBatches(samples, batchSize(session.manifest()))) {
+    // A loss that the model computes cannot leave padded samples out.
+    if (scores < 0 && batch.valid != int64_t(batch.indices.size()))
+      continue;
     if (llvm::Error error = feed(session, data, batch.indices))
       return std::move(error);
     if (llvm::Error error = session.run("eval"))
       return std::move(error);
-    auto output = session.read(eval->outputs.front());
+    auto output = session.read(scores < 0 ? eval->outputs.front() : scores);
     if (!output)
       return output.takeError();
-    HostTensor target = data.batch(targetField, batch.indices);
+    if (scores < 0) {
+      sums.loss += output->getDouble(0) * double(batch.valid);
+      sums.count += batch.valid;
+      continue;
+    }
+    HostTensor target = data.batch(*targetField, batch.indices);
+    bool classes = isInteger(target.dtype());
     auto metrics =
-        dataOptions.loss == "mse"
+        dataOptions.loss == "mse" || !classes
             ? squaredErrorMetrics(*output, target, batch.mask)
             : crossEntropyMetrics(*output, target, dataOptions.ignoreIndex,
                                   batch.mask);

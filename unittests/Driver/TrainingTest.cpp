@@ -98,6 +98,27 @@ TEST_F(Training, AResumedRunIsAnUnbrokenRun) {
   expectSameWeights(*whole.session, *second.session);
 }
 
+TEST_F(Training, VerifyRematComparesEveryRecomputedCall) {
+  CompileOptions options =
+      trainingOptions(dataPath("models/digits_cnn.onnx"), "cross_entropy");
+  options.import.batch = 64;
+  options.step.budget.kind = MemoryBudget::Kind::Minimum;
+  options.instrument = true;
+  SessionOptions checks;
+  checks.verifyRemat = checks.keepValues = checks.checkFinite = true;
+  Loaded loaded = get(load(options, checks));
+  ASSERT_TRUE(loaded.session);
+  int64_t compared = 0;
+  for (const runtime::CallInfo &call : loaded.session->manifest().calls)
+    compared += call.function == 0 && call.originalCall >= 0;
+  EXPECT_GT(compared, 0);
+  EXPECT_EQ(compared, loaded.compilation->summary().recomputed);
+  Dataset data = get(loadDataset(*loaded.session, digits()));
+  TrainOptions train = quietly(1);
+  train.maxSteps = 3;
+  EXPECT_EQ(get(ckopt::train(*loaded.session, data, digits(), train)).steps, 3);
+}
+
 TEST_F(Training, ACheckpointOfAnotherRunIsRefused) {
   Loaded first = digitsNetwork();
   ASSERT_TRUE(first.session);

@@ -129,8 +129,10 @@ static int32_t intern(runtime::TensorInfo tensor, runtime::Manifest &manifest) {
   return int32_t(manifest.tensors.size()) - 1;
 }
 
-static runtime::TensorRole resultRole(StringRef name) {
+static runtime::TensorRole resultRole(StringRef name, StringRef role) {
   using runtime::TensorRole;
+  if (role == "loss")
+    return TensorRole::Loss;
   return llvm::StringSwitch<TensorRole>(name)
       .Case("loss", TensorRole::Loss)
       .StartsWith("grad/", TensorRole::Gradient)
@@ -175,7 +177,7 @@ LogicalResult ckopt::addFunction(func::FuncOp function,
     std::string shown = name.empty() ? ("result" + Twine(i)).str() : name.str();
     auto tensor =
         describeTensor(function, cast<RankedTensorType>(value.getType()), shown,
-                       resultRole(shown), offsets.lookup(value));
+                       resultRole(shown, text(function.getResultAttr(i, attrs::kRole))), offsets.lookup(value));
     if (failed(tensor))
       return failure();
     info.outputs.push_back(intern(std::move(*tensor), manifest));

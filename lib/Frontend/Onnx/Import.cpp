@@ -29,6 +29,7 @@ private:
   llvm::Error checkOpsets() const;
   llvm::Error findInputs(std::vector<const ValueInfo *> &data,
                          std::vector<const ValueInfo *> &others) const;
+  bool feedsLoss(StringRef name) const;
   int64_t sizeOf(const Dim &dim, bool leading) const;
   llvm::Error fixShape(const ValueInfo &input, std::string &open);
   llvm::Error fixShapes(ArrayRef<const ValueInfo *> data);
@@ -88,6 +89,15 @@ llvm::Error ModelImporter::checkOpsets() const {
 // Inputs
 //===----------------------------------------------------------------------===//
 
+/// Whether the graph input holds the labels of a loss node.
+bool ModelImporter::feedsLoss(StringRef name) const {
+  return llvm::any_of(model.graph.nodes, [&](const Node &node) {
+    return (node.op == "SoftmaxCrossEntropyLoss" ||
+            node.op == "NegativeLogLikelihoodLoss") &&
+           node.inputs.size() > 1 && node.inputs[1] == name;
+  });
+}
+
 llvm::Error
 ModelImporter::findInputs(std::vector<const ValueInfo *> &data,
                           std::vector<const ValueInfo *> &others) const {
@@ -107,6 +117,7 @@ ModelImporter::findInputs(std::vector<const ValueInfo *> &data,
     bool isData = !options.inputs.empty() ? named.contains(input.name)
                   : initializers.empty()  ? data.empty()
                                           : true;
+    isData |= feedsLoss(input.name); // labels need not be named
     (isData ? data : others).push_back(&input);
     if (seen.size() < 20)
       all += (all.empty() ? "'" : ", '") + input.name + "'";
