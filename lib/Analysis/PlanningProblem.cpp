@@ -133,6 +133,18 @@ LogicalResult ProblemBuilder::findUpdates() {
     }
     newStates[value] = update.argument;
   }
+  // The old bytes are gone when the function returns.
+  llvm::SmallDenseSet<int64_t> updated;
+  for (auto [value, argument] : newStates)
+    updated.insert(argument);
+  for (OpOperand &result : terminator->getOpOperands()) {
+    auto argument = dyn_cast<BlockArgument>(getViewBase(result.get()));
+    if (argument && updated.contains(argument.getArgNumber()))
+      status = emitError(terminator->getLoc())
+               << "result " << result.getOperandNumber()
+               << " returns the old value of " << getValueName(argument)
+               << ", which is updated in place; return its new value or a copy";
+  }
   return status;
 }
 

@@ -49,3 +49,18 @@ func.func @both(%w: tensor<4xf32> {ckopt.name = "w"}, %g: tensor<4xf32>) -> (ten
   %1 = ckopt.kernel_call @u(%0, %w) {updates = array<i64>} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
   return %0, %1 : tensor<4xf32>, tensor<4xf32>
 }
+
+// -----
+
+func.func private @u(%p: tensor<4xf32>, %g: tensor<4xf32>) -> tensor<4xf32> attributes {ckopt.kernel = "elementwise"} {
+  %0 = ckopt.accumulate %p, %g : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// An old state that is a result itself.
+func.func @old(%w: tensor<4xf32> {ckopt.name = "w"}, %g: tensor<4xf32>) -> (tensor<4xf32> {ckopt.updates = 0 : i64}, tensor<2x2xf32>) {
+  %0 = ckopt.kernel_call @u(%w, %g) {updates = array<i64: 0, 0>} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %1 = ckopt.reshape %w : (tensor<4xf32>) -> tensor<2x2xf32>
+  // expected-error @+1 {{result 1 returns the old value of w, which is updated in place; return its new value or a copy}}
+  return %0, %1 : tensor<4xf32>, tensor<2x2xf32>
+}

@@ -108,7 +108,8 @@ class Program:
             f"%nw = ckopt.sgd %w, {self.tensor()}, %lr, %st {{momentum = 0.0, dampening = 0.0, weight_decay = 0.01}} : ({T}, {T}, tensor<f32>, tensor<i64>) -> {T}",
             f"%nb = ckopt.moving_average %b, {self.vector()} {{momentum = 0.9}} : ({V}, {V}) -> {V}",
         ]
-        extra = [self.tensor() for _ in range(self.random.randint(0, 2))]
+        # Old states cannot be results: their bytes are overwritten.
+        extra = [t for t in (self.tensor(), self.tensor()) if t not in ("%x", "%w")]
         types = "".join(f", {T}" for _ in extra)
         values = "".join(f", {value}" for value in extra)
         body = "\n  ".join(self.lines)
