@@ -86,6 +86,8 @@ function(add_ckopt_unittest name)
   endif()
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CKOPT_BINARY_DIR}/unittests)
   add_test(NAME unit.${name} COMMAND ${name})
+  # Tests share the cores: threads that wait sleep soon.
+  set_tests_properties(unit.${name} PROPERTIES ENVIRONMENT "GOMP_SPINCOUNT=2000")
   set_property(GLOBAL APPEND PROPERTY CKOPT_UNITTESTS ${name})
 endfunction()
 

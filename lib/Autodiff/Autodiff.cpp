@@ -61,7 +61,11 @@ std::optional<unsigned> autodiff::findLoss(func::FuncOp function) {
   for (StringRef attr : {attrs::kRole, attrs::kName})
     for (unsigned i = 0; i < function.getNumResults(); ++i)
       if (auto text = function.getResultAttrOfType<StringAttr>(i, attr);
-          text && text == "loss")
+          text && text == "loss" &&
+          // Networks may call anything so; a loss is one number.
+          (attr == attrs::kRole ||
+           cast<ShapedType>(function.getResultTypes()[i]).getNumElements() ==
+               1))
         return i;
   return std::nullopt;
 }

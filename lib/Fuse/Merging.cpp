@@ -36,6 +36,7 @@ private:
   bool fits(const Unit &a, const Unit &b) const;
   bool canHoist(unsigned first, unsigned second) const;
   bool canDelay(unsigned first, unsigned second) const;
+  bool reads(unsigned first, unsigned second) const;
   bool tryMerge(unsigned a, unsigned b);
   void join(unsigned first, unsigned second, int64_t place);
   /// Units that read the value or a view of it.
@@ -142,6 +143,14 @@ void Merger::join(unsigned first, unsigned second, int64_t place) {
   g.parent[second] = first;
 }
 
+/// Whether the second reads a result of the first.
+bool Merger::reads(unsigned first, unsigned second) const {
+  return llvm::any_of(g.units[second].inputs, [&](Value input) {
+    auto maker = g.maker.find(Grouping::base(input));
+    return maker != g.maker.end() && g.find(maker->second) == first;
+  });
+}
+
 bool Merger::tryMerge(unsigned a, unsigned b) {
   a = g.find(a), b = g.find(b);
   if (a == b)
@@ -151,6 +160,10 @@ bool Merger::tryMerge(unsigned a, unsigned b) {
   int64_t first = g.units[a].place, second = g.units[b].place;
   if (!compatible(g.units[a], g.units[b]) || !fits(g.units[a], g.units[b]) ||
       g.libraryBetween(first, second))
+    return false;
+  // A reduction is known at the end of the loops: none of the same loops can
+  // read it (a sum of e^(x - max), say).
+  if (g.units[a].kind == UnitKind::Reduction && reads(a, b))
     return false;
   if (canHoist(a, b))
     join(a, b, first);

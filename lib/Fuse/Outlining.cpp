@@ -117,12 +117,18 @@ func::FuncOp Outliner::getKernel(const Unit &unit, ArrayRef<Operation *> body,
   return kernel;
 }
 
-/// The locations of what the kernel stores.
-static Location callLocation(const Unit &unit) {
+/// The locations of what the kernel stores, then of what is fused into it: an
+/// error in the kernel may come from any of them.
+static Location callLocation(const Unit &unit, ArrayRef<Operation *> body) {
   SmallVector<Location> locations;
-  for (Operation *root : unit.roots)
-    if (!llvm::is_contained(locations, root->getLoc()))
-      locations.push_back(root->getLoc());
+  auto add = [&](Operation *op) {
+    if (!llvm::is_contained(locations, op->getLoc()))
+      locations.push_back(op->getLoc());
+  };
+  llvm::for_each(unit.roots, add);
+  for (Operation *op : body)
+    if (!op->hasTrait<OpTrait::ConstantLike>())
+      add(op);
   return FusedLoc::get(unit.roots.front()->getContext(), locations);
 }
 
@@ -172,7 +178,7 @@ void Outliner::run(func::FuncOp function, Grouping &grouping) {
     for (Value input : inputs)
       operands.push_back(lookup(lookup, input));
     auto call = KernelCallOp::create(
-        builder, callLocation(*unit), kernel.getResultTypes(), operands,
+        builder, callLocation(*unit, body), kernel.getResultTypes(), operands,
         builder.getNamedAttr("callee",
                              FlatSymbolRefAttr::get(kernel.getSymNameAttr())));
     call.setScalars(sitesOf(body));

@@ -102,3 +102,19 @@ func.func @update(%w: tensor<8x8xf32>, %x: tensor<8x8xf32>, %lr: tensor<f32>, %s
   %p = ckopt.matmul %x, %w : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
   return %p, %n : tensor<8x8xf32>, tensor<8x8xf32>
 }
+
+// -----
+
+// A sum that needs the maximum of the same rows is a kernel of its own, also
+// where a third reduction of the rows could stand with either.
+// CHECK-LABEL: func.func @log_sum_exp
+// CHECK: ckopt.kernel_call @k_reduction
+// CHECK: ckopt.kernel_call @k_reduction
+func.func @log_sum_exp(%x: tensor<8x4xf32>) -> (tensor<8x1xf32>, tensor<8xf32>) {
+  %0 = ckopt.reduce max %x {axes = array<i64: 1>, keepdims = true} : (tensor<8x4xf32>) -> tensor<8x1xf32>
+  %1 = ckopt.reduce mean %x {axes = array<i64: 1>, keepdims = false} : (tensor<8x4xf32>) -> tensor<8xf32>
+  %2 = ckopt.sub %x, %0 : (tensor<8x4xf32>, tensor<8x1xf32>) -> tensor<8x4xf32>
+  %3 = ckopt.exp %2 : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  %4 = ckopt.reduce sum %3 {axes = array<i64: 1>, keepdims = true} : (tensor<8x4xf32>) -> tensor<8x1xf32>
+  return %4, %1 : tensor<8x1xf32>, tensor<8xf32>
+}

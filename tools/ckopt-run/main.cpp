@@ -427,6 +427,10 @@ int runArtifact(const Options &options) {
 } // namespace
 
 int main(int argc, char **argv) {
+  // As in tools/ckopt: idle threads sleep soon, unless the user says otherwise.
+  if (!std::getenv("GOMP_SPINCOUNT") && !std::getenv("OMP_WAIT_POLICY") &&
+      setenv("GOMP_SPINCOUNT", "20000", 1) == 0)
+    execv("/proc/self/exe", argv);
   Options options;
   for (int i = 1; i < argc; ++i) {
     std::string argument = argv[i];

@@ -1,4 +1,20 @@
 //===- ckopt.cpp - compiles, trains and runs ONNX models ------------------===//
+//
+// libgomp reads when its threads stop spinning and go to sleep before main,
+// from the environment. Its default, milliseconds, is fine for a machine of
+// one's own; on a shared one, a thread that spins while its partner waits for a
+// core makes small steps tens of times slower. So the tool starts itself once
+// more with a limit of some tens of microseconds, unless the user chose one.
+//
+//===----------------------------------------------------------------------===//
 #include "ckopt/Driver/Driver.h"
 
-int main(int argc, char **argv) { return ckopt::driverMain(argc, argv); }
+#include <cstdlib>
+#include <unistd.h>
+
+int main(int argc, char **argv) {
+  if (!std::getenv("GOMP_SPINCOUNT") && !std::getenv("OMP_WAIT_POLICY") &&
+      setenv("GOMP_SPINCOUNT", "20000", 1) == 0)
+    execv("/proc/self/exe", argv); // returns where it cannot: then without
+  return ckopt::driverMain(argc, argv);
+}

@@ -22,6 +22,9 @@ static bool readLoss(NodeImporter &n, LossOperands &loss) {
   loss.scores = n.in(0);
   loss.targets = n.in(1);
   loss.weight = n.optional(2);
+  // Weights of classes say what is wanted; the loss must not train them.
+  if (loss.weight)
+    n.graph.setArgumentRole(loss.weight, roles::kFrozen);
   loss.reduction = n.attrString("reduction", "mean");
   if (n.hasAttr("ignore_index"))
     loss.ignored = n.attrInt("ignore_index", 0);

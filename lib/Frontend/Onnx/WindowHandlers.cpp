@@ -115,6 +115,13 @@ static LogicalResult conv(NodeImporter &n) {
   if (!readWindow(n, size_t(n.rank(x) - 2), n.shape(weight).drop_front(2), w))
     return failure();
   resolveSame(w, n.shape(x).drop_front(2));
+  for (size_t d = 0; d < w.strides.size(); ++d)
+    if (n.shape(x)[d + 2] + w.low[d] + w.high[d] < w.extent(d)) {
+      n.error() << "the kernel is larger than the padded input along spatial "
+                   "dimension "
+                << int64_t(d);
+      return failure();
+    }
   int64_t groups = n.attrInt("group", 1);
   Value y = n.make<ConvOp>({x, weight}, convAttributes(n, w, groups));
   n.set(0, n.addChannelBias(y, n.optional(2)));
