@@ -7,6 +7,9 @@ using namespace ckopt;
 using namespace ckopt::codegen;
 using codegen::Index;
 
+/// Points whose sum is one term of the next sum.
+static constexpr int64_t kBlock = 32;
+
 /// Accumulators of a row: enough to hide the latency of an addition.
 static constexpr int64_t kAccumulators = 4;
 
@@ -114,10 +117,30 @@ SmallVector<Value> Nest::loop(unsigned level, ArrayRef<Value> carried,
   Value low, high;
   std::optional<int64_t> count;
   bounds(level, low, high, count);
-  return e.forLoop(low, high, 1, carried, [&](Value iv, ValueRange inner) {
-    at[reduced[level]] = e.addDim(iv);
-    return loop(level + 1, SmallVector<Value>(inner), reducers, body);
-  });
+  auto points = [&](Value from, Value to, ArrayRef<Value> start) {
+    return e.forLoop(from, to, 1, start, [&](Value iv, ValueRange inner) {
+      at[reduced[level]] = e.addDim(iv);
+      return loop(level + 1, SmallVector<Value>(inner), reducers, body);
+    });
+  };
+  bool innermost = level + 1 == reduced.size();
+  if (!innermost || (level == 0 && count && *count <= kBlock))
+    return points(low, high, carried);
+  // Sums of blocks, then the sum of those: the rounding error grows with the
+  // length of one chain of additions, not with the number of points.
+  SmallVector<Value> identities;
+  for (size_t i = 0; i < carried.size(); ++i)
+    identities.push_back(e.splat(reducers[i % reducers.size()].identity(e)));
+  return e.forLoop(
+      low, high, kBlock, carried, [&](Value from, ValueRange outer) {
+        Value to = e.minimum(e.add(from, e.index(kBlock)), high);
+        SmallVector<Value> block = points(from, to, identities);
+        SmallVector<Value> next;
+        for (size_t i = 0; i < block.size(); ++i)
+          next.push_back(
+              reducers[i % reducers.size()].combine(e, outer[i], block[i]));
+        return next;
+      });
 }
 
 SmallVector<Value> Nest::columnPoint(ArrayRef<Value> carried,

@@ -167,18 +167,21 @@ void ReductionKernel::wideFold(
     overColumns([&](AffineExpr lane) {
       SmallVector<AffineExpr> point(at);
       point.back() = lane;
-      SmallVector<Value> running;
-      for (auto [i, item] : llvm::enumerate(folded))
-        running.push_back(e.loadFrom(sums[i], item->reducer.type, lane));
+      // The tile's own sum first: shorter chains of additions round less.
+      SmallVector<Value> tile(folded.size());
       for (int64_t k = 0; k < count; ++k) {
         point[reduced[0]] = row + k;
         SmallVector<AffineExpr> index = domain->index(point);
-        for (auto [i, item] : llvm::enumerate(folded))
-          running[i] = item->reducer.combine(e, running[i],
-                                             element(*item, i, index, lane));
+        for (auto [i, item] : llvm::enumerate(folded)) {
+          Value next = element(*item, i, index, lane);
+          tile[i] = tile[i] ? item->reducer.combine(e, tile[i], next) : next;
+        }
       }
-      for (auto [i, item] : llvm::enumerate(folded))
-        e.storeTo(sums[i], item->reducer.type, lane, running[i]);
+      for (auto [i, item] : llvm::enumerate(folded)) {
+        Type type = item->reducer.type;
+        Value sum = e.loadFrom(sums[i], type, lane);
+        e.storeTo(sums[i], type, lane, item->reducer.combine(e, sum, tile[i]));
+      }
     });
   };
   for (auto [i, item] : llvm::enumerate(folded))
