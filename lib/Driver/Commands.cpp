@@ -7,6 +7,8 @@
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <cmath>
+
 using namespace ckopt;
 using runtime::TensorRole;
 
@@ -172,6 +174,7 @@ llvm::Error ckopt::runForward(DriverOptions &options) {
   if (!loaded)
     return loaded.takeError();
   Session &session = *loaded->session;
+  options.data.labels = (*compilation)->labels();
   auto data = loadDataset(session, options.data);
   if (!data)
     return data.takeError();
@@ -238,6 +241,7 @@ llvm::Error ckopt::runGrad(DriverOptions &options) {
   if (!loaded)
     return loaded.takeError();
   Session &session = *loaded->session;
+  options.data.labels = (*compilation)->labels();
   auto data = loadDataset(session, options.data);
   if (!data)
     return data.takeError();
@@ -255,12 +259,22 @@ llvm::Error ckopt::runGrad(DriverOptions &options) {
   if (llvm::Error error = session.run("step"))
     return error;
   TensorMap result;
+  std::string notFinite; // the first one's name
   for (TensorRole role : {TensorRole::Loss, TensorRole::Gradient})
     for (int64_t index : session.tensors(role)) {
       auto value = session.read(index);
       if (!value)
         return value.takeError();
+      for (int64_t i = 0; notFinite.empty() && i < value->numElements(); ++i)
+        if (!std::isfinite(value->getDouble(i)))
+          notFinite = session.info_of(index).name;
       result.set(session.info_of(index).name, std::move(*value));
     }
-  return writeNpz(options.output, result);
+  if (llvm::Error error = writeNpz(options.output, result))
+    return error;
+  if (!notFinite.empty())
+    return makeError(ExitNonFinite,
+                     "'" + notFinite + "' is not finite; the numbers are in '" +
+                         options.output + "' as they are");
+  return llvm::Error::success();
 }

@@ -5,6 +5,7 @@
 #include "ckopt/Driver/Session.h"
 #include "ckopt/Support/Error.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -23,6 +24,54 @@ Compilation::Compilation(CompileOptions options) : opts(std::move(options)) {
 
 Compilation::~Compilation() = default;
 
+/// What the losses of the model's own do with the labels `target`. Kernels read
+/// the row at the label, so data must be checked against it before a step.
+static std::optional<LabelRange> findLabelRange(BlockArgument target) {
+  LabelRange range;
+  auto narrow = [&](int64_t classes) {
+    range.classes = range.classes ? std::min(range.classes, classes) : classes;
+  };
+  SmallVector<Value> forms{target}; // casts and reshapes keep the labels
+  while (!forms.empty()) {
+    Value value = forms.pop_back_val();
+    for (OpOperand &use : value.getUses()) {
+      Operation *user = use.getOwner();
+      if (isa<CastOp, ReshapeOp>(user))
+        forms.push_back(user->getResult(0));
+      if (auto loss = dyn_cast<CrossEntropyOp>(user))
+        narrow(cast<RankedTensorType>(loss.getLogits().getType())
+                   .getDimSize(loss.getAxis()));
+      auto compare = dyn_cast<CompareOp>(user);
+      if (!compare)
+        continue;
+      Value other = compare->getOperand(1 - use.getOperandNumber());
+      DenseIntElementsAttr number;
+      // One-hot: every class is compared with. Ignored: one number is.
+      if (compare.getPredicate() == ComparePredicate::EQ)
+        narrow(cast<RankedTensorType>(other.getType()).getNumElements());
+      else if (compare.getPredicate() == ComparePredicate::NE &&
+               matchPattern(other, m_Constant(&number)) && number.isSplat())
+        range.ignored = number.getSplatValue<APInt>().getSExtValue();
+    }
+  }
+  return range.classes ? std::optional(range) : std::nullopt;
+}
+
+/// Ranges of all targets of @forward, by name.
+static std::map<std::string, LabelRange> findLabelRanges(ModuleOp module) {
+  std::map<std::string, LabelRange> result;
+  auto forward = module.lookupSymbol<func::FuncOp>("forward");
+  for (unsigned i = 0; forward && i < forward.getNumArguments(); ++i) {
+    auto role = forward.getArgAttrOfType<StringAttr>(i, attrs::kRole);
+    auto name = forward.getArgAttrOfType<StringAttr>(i, attrs::kName);
+    if (!role || !name || role.getValue() != roles::kTarget)
+      continue;
+    if (auto range = findLabelRange(forward.getArgument(i)))
+      result[name.str()] = *range;
+  }
+  return result;
+}
+
 llvm::Error Compilation::import() {
   if (!opts.phases.from.empty()) {
     imported.module = parseSourceFile<ModuleOp>(opts.model, context.get());
@@ -34,6 +83,7 @@ llvm::Error Compilation::import() {
   if (!model)
     return model.takeError();
   imported = std::move(*model);
+  labelRanges = findLabelRanges(module());
   return llvm::Error::success();
 }
 

@@ -1,13 +1,39 @@
 //===- Driver.cpp - the ckopt tool ----------------------------------------===//
 #include "ckopt/Driver/Driver.h"
 #include "Commands.h"
+#include "ckopt/Support/AtomicFile.h"
 #include "ckopt/Support/Error.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace ckopt;
 
+/// Finds out before any work is done whether its results can be written.
+static llvm::Error checkOutputs(const DriverOptions &options) {
+  llvm::StringRef timeline = options.timeline;
+  if (!timeline.empty() && !timeline.ends_with(".svg") &&
+      !timeline.ends_with(".json"))
+    return usageError("--timeline must end in .svg or .json, got '" + timeline +
+                      "'");
+  llvm::Error errors = llvm::Error::success();
+  for (const std::string &path : {options.output, options.train.checkpoint,
+                                  options.report, options.timeline}) {
+    // Opening a pipe or a device can have effects of its own.
+    if (path.empty() || path == "-" ||
+        (llvm::sys::fs::exists(path) && !llvm::sys::fs::is_regular_file(path) &&
+         !llvm::sys::fs::is_directory(path)))
+      continue;
+    auto file = AtomicFile::create(path); // removes its temporary
+    if (!file)
+      errors = llvm::joinErrors(std::move(errors), file.takeError());
+  }
+  return errors;
+}
+
 static llvm::Error dispatch(DriverOptions &options) {
+  if (llvm::Error error = checkOutputs(options))
+    return error;
   switch (options.command) {
   case Command::Import:
     return runImport(options);

@@ -107,6 +107,7 @@ static llvm::Expected<Run> trainOnce(DriverOptions &options, bool writeOutput) {
     return loaded.takeError();
   Session &session = *loaded->session;
   options.data.loss = run.compilation->options().step.loss;
+  options.data.labels = run.compilation->labels();
   auto data = loadDataset(session, options.data);
   if (!data)
     return data.takeError();
@@ -114,13 +115,12 @@ static llvm::Expected<Run> trainOnce(DriverOptions &options, bool writeOutput) {
   train.accumulate = options.compile.step.optimizer.accumulate;
   completeSchedule(train, *data, batchSize(session.manifest()));
   train.identity = identity(options);
+  if (writeOutput)
+    train.trained = [&] { return writeWeights(options, session); };
   auto result = ckopt::train(session, *data, options.data, train);
   if (!result)
     return result.takeError();
   run.result = std::move(*result);
-  if (writeOutput)
-    if (llvm::Error error = writeWeights(options, session))
-      return std::move(error);
   return std::move(run);
 }
 
@@ -132,10 +132,15 @@ llvm::Error ckopt::runTrain(DriverOptions &options) {
     return run.takeError();
   const TrainResult &result = run->result;
   printPlan(*run->compilation, llvm::outs());
-  llvm::outs() << "\nsteps " << result.steps << ", loss "
-               << formatNumber(result.firstLoss, 6) << " -> "
-               << formatNumber(result.finalLoss, 6) << ", "
-               << formatSeconds(result.stepSeconds) << " a step (median)\n";
+  if (result.nothingToDo)
+    llvm::outs() << "\nnothing to do: the run is at epoch "
+                 << result.position.epoch << " of " << options.train.epochs
+                 << ", step " << result.steps << "\n";
+  else
+    llvm::outs() << "\nsteps " << result.steps << ", loss "
+                 << formatNumber(result.firstLoss, 6) << " -> "
+                 << formatNumber(result.finalLoss, 6) << ", "
+                 << formatSeconds(result.stepSeconds) << " a step (median)\n";
   if (result.droppedPerEpoch)
     llvm::outs() << result.droppedPerEpoch
                  << " samples of each epoch's last, partial batch were not "
@@ -143,13 +148,14 @@ llvm::Error ckopt::runTrain(DriverOptions &options) {
   if (result.evaluated)
     llvm::outs() << "held-out samples " << result.evaluated << ", loss "
                  << formatNumber(result.evaluation.meanLoss(), 6)
-                 << (run->compilation->options().step.loss == "mse"
-                         ? std::string()
-                         : ", accuracy " +
-                               formatPercent(result.evaluation.accuracy(), 2))
+                 << (result.classified
+                         ? ", accuracy " +
+                               formatPercent(result.evaluation.accuracy(), 2)
+                         : std::string())
                  << "\n";
-  llvm::outs() << "measured peak " << formatBytesExact(result.measuredPeak)
-               << "\n";
+  if (!result.nothingToDo)
+    llvm::outs() << "measured peak " << formatBytesExact(result.measuredPeak)
+                 << "\n";
   if (!options.output.empty())
     llvm::outs() << "wrote " << options.output << "\n";
   return writeReports(options, *run->compilation, &result);

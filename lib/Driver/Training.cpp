@@ -59,6 +59,23 @@ static FieldSpec describeField(const runtime::TensorInfo &tensor,
   return field;
 }
 
+/// The array of a target: what --inputs maps it to, else --targets; a target
+/// that the model itself names is read from the array of that name.
+static std::string targetArray(const runtime::TensorInfo &tensor,
+                               llvm::ArrayRef<ArrayMapping> mappings,
+                               const DataOptions &options) {
+  bool named = false;
+  for (const ArrayMapping &mapping : mappings)
+    if (mapping.name == tensor.name) {
+      if (mapping.array != mapping.name)
+        return mapping.array;
+      named = true;
+    }
+  if (!options.targets.empty())
+    return options.targets;
+  return named ? tensor.name : "y";
+}
+
 llvm::Expected<Dataset> ckopt::loadDataset(const Session &session,
                                            const DataOptions &options) {
   std::vector<ArrayMapping> mappings;
@@ -80,10 +97,16 @@ llvm::Expected<Dataset> ckopt::loadDataset(const Session &session,
   }
   for (int64_t index : session.tensors(TensorRole::Target)) {
     const runtime::TensorInfo &tensor = session.info_of(index);
-    FieldSpec field = describeField(
-        tensor, options.targets.empty() ? "y" : options.targets, batch);
-    field.classes = classCount(session, tensor);
-    field.ignoreIndex = options.ignoreIndex;
+    FieldSpec field =
+        describeField(tensor, targetArray(tensor, mappings, options), batch);
+    auto own = options.labels.find(tensor.name);
+    if (own != options.labels.end()) {
+      field.classes = own->second.classes;
+      field.ignoreIndex = own->second.ignored;
+    } else {
+      field.classes = classCount(session, tensor);
+      field.ignoreIndex = options.ignoreIndex;
+    }
     fields.push_back(std::move(field));
   }
   return Dataset::load(options.path, fields);
@@ -184,11 +207,11 @@ llvm::Expected<MetricSums> ckopt::evaluate(Session &session,
     }
     HostTensor target = data.batch(*targetField, batch.indices);
     bool classes = isInteger(target.dtype());
-    auto metrics =
-        dataOptions.loss == "mse" || !classes
-            ? squaredErrorMetrics(*output, target, batch.mask)
-            : crossEntropyMetrics(*output, target, dataOptions.ignoreIndex,
-                                  batch.mask);
+    auto metrics = dataOptions.loss == "mse" || !classes
+                       ? squaredErrorMetrics(*output, target, batch.mask)
+                       : crossEntropyMetrics(
+                             *output, target,
+                             data.spec(*targetField).ignoreIndex, batch.mask);
     if (!metrics)
       return metrics.takeError();
     sums += *metrics;
@@ -358,7 +381,7 @@ llvm::Error Trainer::runStep(BatchIterator &batches) {
   if (!std::isfinite(loss))
     return makeError(ExitNonFinite,
                      "the loss of step " + llvm::Twine(stepNumber) + " is " +
-                         formatNumber(loss) +
+                         (std::isnan(loss) ? "NaN" : formatNumber(loss)) +
                          "; --check-finite finds the first op that made a "
                          "value that is not finite");
   return llvm::Error::success();
@@ -380,7 +403,11 @@ llvm::Error Trainer::finish(llvm::ArrayRef<int64_t> holdout) {
     if (!metrics)
       return metrics.takeError();
     result.evaluation = *metrics;
-    result.evaluated = int64_t(holdout.size());
+    // Without scores only whole batches count.
+    const runtime::FunctionInfo *eval = findEval(session);
+    bool scores = eval && findScores(session, *eval) >= 0;
+    result.evaluated = scores ? int64_t(holdout.size()) : metrics->count;
+    result.classified = scores && dataOptions.loss != "mse";
   }
   auto peak = session.measuredPeak();
   if (!peak)
@@ -425,8 +452,13 @@ llvm::Expected<TrainResult> Trainer::run() {
         return std::move(error);
   }
   progress.finish();
+  result.nothingToDo = result.losses.empty();
+  result.position = batches->position();
   if (llvm::Error error = save(batches->position()))
     return std::move(error);
+  if (options.trained)
+    if (llvm::Error error = options.trained())
+      return std::move(error);
   if (llvm::Error error = finish(split->holdout))
     return std::move(error);
   return std::move(result);

@@ -3,6 +3,7 @@
 #define CKOPT_DRIVER_COMPILE_H
 
 #include "ckopt/Conversion/Emit/Emit.h"
+#include "ckopt/Driver/Training.h"
 #include "ckopt/Frontend/Onnx/Onnx.h"
 #include "ckopt/Pipelines/Pipelines.h"
 #include "ckopt/Support/Timeline.h"
@@ -62,6 +63,10 @@ public:
   const runtime::Manifest &manifest() const { return lowered.manifest; }
   const std::vector<char> &object() const { return objectBytes; }
   TensorMap weights() const;
+  /// Labels that the model's own losses take, by the name of their target.
+  const std::map<std::string, LabelRange> &labels() const {
+    return labelRanges;
+  }
   /// Live bytes by kind over the planned step.
   TimelinePanel timeline(llvm::StringRef title) const;
 
@@ -71,6 +76,7 @@ private:
   CompileOptions opts;
   std::unique_ptr<mlir::MLIRContext> context;
   onnx_frontend::ImportedModel imported;
+  std::map<std::string, LabelRange> labelRanges;
   PlanSummary planSummary;
   LoweredStep lowered;
   std::vector<char> objectBytes;

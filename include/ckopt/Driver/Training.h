@@ -16,9 +16,17 @@
 #include "ckopt/Support/Schedule.h"
 
 #include <functional>
+#include <map>
+#include <optional>
 #include <string>
 
 namespace ckopt {
+
+/// Which labels a loss takes.
+struct LabelRange {
+  int64_t classes = 0;
+  std::optional<int64_t> ignored; ///< a label outside of them that is no error
+};
 
 struct DataOptions {
   std::string path;    ///< .npz
@@ -26,6 +34,8 @@ struct DataOptions {
   std::string targets; ///< array
   std::string loss;    ///< "cross_entropy", "mse" or "" (model ends in a loss)
   int64_t ignoreIndex = -100;
+  /// Of targets whose loss the model holds itself: its own ranges, by name.
+  std::map<std::string, LabelRange> labels;
 };
 
 struct TrainOptions {
@@ -40,6 +50,9 @@ struct TrainOptions {
   std::string resume;
   StringMetadata identity; ///< options that a resumed run must share
   bool progress = true;
+  /// Called after the last step, before held-out samples are evaluated: what is
+  /// trained is safe whatever happens then.
+  std::function<llvm::Error()> trained;
 };
 
 struct TrainResult {
@@ -47,9 +60,12 @@ struct TrainResult {
   double firstLoss = 0, finalLoss = 0; ///< of the step's own precision
   std::vector<double> losses;          ///< one a step
   MetricSums evaluation;               ///< on the held-out samples
-  int64_t evaluated = 0;
-  double stepSeconds = 0;   ///< median, without feeding
-  int64_t measuredPeak = 0; ///< bytes
+  int64_t evaluated = 0;               ///< samples that the evaluation counts
+  bool classified = false;             ///< the evaluation has an accuracy
+  bool nothingToDo = false;            ///< the run was at its end already
+  DataPosition position;               ///< where the run stands now
+  double stepSeconds = 0;              ///< median, without feeding
+  int64_t measuredPeak = 0;            ///< bytes
   int64_t droppedPerEpoch = 0;
 };
 
