@@ -171,14 +171,21 @@ std::vector<PeakEntry> ckopt::planner::aliveAt(const Graph &graph,
     int32_t from = copy.taken >= 0 ? copy.made + 1 : std::max(copy.made, 0);
     const Value &value = graph.values[copy.value];
     if (from <= step && copy.last >= step && copy.base < 0 && value.bytes > 0)
-      entries.push_back({copy.value, value.bytes, value.name});
+      entries.push_back({copy.value, alignTo(value.bytes, graph.alignment),
+                         value.name.empty()
+                             ? "value " + std::to_string(copy.value)
+                             : value.name});
   }
   std::sort(entries.begin(), entries.end(),
             [](const PeakEntry &a, const PeakEntry &b) {
               return a.bytes != b.bytes ? a.bytes > b.bytes : a.value < b.value;
             });
-  if (step < int32_t(steps.size()) && graph.nodes[steps[step]].workspace > 0)
-    entries.push_back({-1, graph.nodes[steps[step]].workspace,
-                       "workspace of " + graph.nodes[steps[step]].name});
+  if (step < int32_t(steps.size()) && graph.nodes[steps[step]].workspace > 0) {
+    const Node &node = graph.nodes[steps[step]];
+    std::string name =
+        node.name.empty() ? "node " + std::to_string(steps[step]) : node.name;
+    entries.push_back(
+        {-1, alignTo(node.workspace, graph.alignment), "workspace of " + name});
+  }
   return entries;
 }

@@ -4,32 +4,46 @@
 // budget; NP-hard. Method: a portfolio (Strategy.cpp) proposes sequences; each
 // is simulated exactly; the cheapest that fits is packed; where packing needs
 // more than the load, the search is repeated for a load smaller by what was
-// missing. Everything found is kept, so that answers are monotone in the
-// budget. Guarantee: a plan that leaves here passed verify(); the same graph,
-// options and earlier questions give the same plan unless the time limit
-// struck.
+// missing. The search for the smallest budget (LeastSearch) is a fixed sequence
+// of steps that depends on no budget; solve() takes as many of them as show
+// that its budget is large enough, or all. Guarantee: solve() succeeds for
+// exactly the budgets that are not smaller than minimize()'s result, which is
+// also the one that errors name; a plan that leaves here passed verify(); the
+// same graph, options and earlier questions give the same plan. All of it but
+// verify() holds where the time limit did not strike; where it did, the result
+// says so.
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Planner/Solve.h"
+#include "Archive.h"
 #include "Order.h"
-#include "Strategy.h"
 #include "ckopt/Planner/Bounds.h"
-#include "ckopt/Planner/Packing.h"
 #include "ckopt/Planner/Verifier.h"
 
 #include <algorithm>
-#include <map>
 
 using namespace ckopt::planner;
 
 namespace {
 
-/// A plan with the size that counts against the budget.
-struct Entry {
-  Plan plan;
-  int64_t size = 0;
-  std::string strategy;
+/// The search for the smallest budget and how far it got.
+struct LeastSearch {
+  LeastSearch(const Archive &start) : archive(start) {}
+  enum Phase { Bisect, Pack, Tighten, Settle, Done };
+
+  Archive archive; ///< its own: no other question changes its course
+  Phase phase = Bisect;
+  int round = 0;       ///< of the phase
+  int64_t failed = -1; ///< largest load that a search missed
+  int64_t step = 0;    ///< of Tighten, bytes
 };
+
+/// Budgets within this factor of the smallest one are searched with all that
+/// is known about small plans.
+constexpr double comfortable = 1.03;
+/// Share of the time limit for searching; the rest is for packing, bounds and
+/// the check.
+constexpr double searchShare = 0.92;
 
 } // namespace
 
@@ -40,39 +54,36 @@ struct BudgetPlanner::Impl {
   Result minimize(const Options &options);
 
 private:
-  /// What answers may differ in; each has its own archive.
-  struct Archive {
-    std::vector<std::vector<NodeId>> orders;
-    std::vector<Candidate> candidates; ///< Pareto: cost against peak
-    std::vector<Entry> entries;
-    bool minimized = false;
-  };
-  using Key = std::tuple<bool, bool, bool>;
+  using Key = std::tuple<Mode, std::string, uint64_t, double>;
 
   bool prepare(const Options &options, Result &result);
   Archive &archive(const Options &options);
-  bool report(Archive &store, std::vector<NodeId> steps, int64_t budget);
+  LeastSearch &leastSearch(const Options &options);
   void search(Archive &store, const Options &options, int64_t load,
               const Deadline &deadline);
-  const Entry *bestWithin(const Archive &store, int64_t budget) const;
-  const Entry *smallest(const Archive &store) const;
-  void realize(Archive &store, const Candidate &candidate,
-               const Options &options, const std::string &strategy);
-  Result answer(const Entry &entry, const Options &options, int64_t budget);
-  Result failure(Archive &store, const Options &options,
-                 const Deadline &deadline);
   void fit(Archive &store, const Options &options, int64_t budget,
            const Deadline &deadline);
-  void shrink(Archive &store, const Options &options, const Deadline &deadline);
-  int64_t lowest(const Options &options) const;
+  void advance(LeastSearch &least, const Options &options,
+               const Deadline &deadline);
+  void bisect(LeastSearch &least, const Options &options,
+              const Deadline &deadline);
+  void tighten(LeastSearch &least, const Options &options,
+               const Deadline &deadline);
+  int64_t runLeast(const Options &options, int64_t budget,
+                   const Deadline &deadline);
+  Result answer(const Entry &entry, const Options &options, int64_t budget);
+  Result failure(const Options &options, const Deadline &deadline);
+  void sayCut(Result &result, const Options &options,
+              const Deadline &deadline) const;
+  void nameAlive(Result &result, const std::vector<NodeId> &steps) const;
 
   const Graph &graph;
   std::string error;
   std::unique_ptr<Problem> problem;
-  std::map<Key, Archive> archives;
+  int64_t lowest = 0; ///< a proven bound below every feasible budget
+  std::map<Mode, Archive> archives;
+  std::map<Key, LeastSearch> leastSearches;
   std::map<int64_t, double> orderBounds;
-  std::string current; ///< name of the strategy that runs
-  std::map<std::vector<NodeId>, std::string> origin;
 };
 
 bool BudgetPlanner::Impl::prepare(const Options &options, Result &result) {
@@ -91,49 +102,27 @@ bool BudgetPlanner::Impl::prepare(const Options &options, Result &result) {
     result.message = "the budget is negative";
     return false;
   }
-  if (!problem)
+  if (!problem) {
     problem = std::make_unique<Problem>(graph);
+    lowest = memoryBound(graph);
+  }
   return true;
 }
 
-BudgetPlanner::Impl::Archive &
-BudgetPlanner::Impl::archive(const Options &options) {
-  Archive &store = archives[{options.fixedOrder, options.pack,
-                             options.pack && options.arenaHoldsAll}];
-  if (!store.orders.empty())
-    return store;
-  if (options.fixedOrder)
-    store.orders = {programOrder(*problem)};
-  else
-    store.orders = candidateOrders(*problem);
-  for (const std::vector<NodeId> &order : store.orders) {
-    current = "none";
-    report(store, order, 0);
-  }
-  size_t packed = std::min<size_t>(store.orders.size(), 3);
-  for (size_t i = 0; i < packed; ++i) {
-    Simulation simulation = simulate(*problem, store.orders[i], true);
-    realize(store, {store.orders[i], simulation.cost, simulation.peak}, options,
-            "none");
-  }
-  return store;
+Archive &BudgetPlanner::Impl::archive(const Options &options) {
+  Mode mode{options.fixedOrder, options.pack,
+            options.pack && options.arenaHoldsAll};
+  return archives.try_emplace(mode, *problem, mode).first->second;
 }
 
-/// Keeps a sequence if none known is as cheap and as small.
-bool BudgetPlanner::Impl::report(Archive &store, std::vector<NodeId> steps,
-                                 int64_t budget) {
-  Simulation simulation = simulate(*problem, steps, true);
-  Candidate candidate{std::move(steps), simulation.cost, simulation.peak};
-  bool fits = candidate.peak <= budget;
-  for (const Candidate &other : store.candidates)
-    if (other.cost <= candidate.cost && other.peak <= candidate.peak)
-      return fits;
-  std::erase_if(store.candidates, [&](const Candidate &other) {
-    return other.cost >= candidate.cost && other.peak >= candidate.peak;
-  });
-  origin[candidate.steps] = current;
-  store.candidates.push_back(std::move(candidate));
-  return fits;
+LeastSearch &BudgetPlanner::Impl::leastSearch(const Options &options) {
+  Archive &store = archive(options);
+  Key key{store.mode, options.strategy, options.seed, options.effort};
+  auto it = leastSearches.find(key);
+  if (it == leastSearches.end())
+    it = leastSearches.emplace(key, LeastSearch(Archive(*problem, store.mode)))
+             .first;
+  return it->second;
 }
 
 void BudgetPlanner::Impl::search(Archive &store, const Options &options,
@@ -144,7 +133,6 @@ void BudgetPlanner::Impl::search(Archive &store, const Options &options,
       continue;
     if (deadline.passed())
       return;
-    current = strategy.name;
     StrategyContext context{*problem,
                             store.orders,
                             load,
@@ -154,60 +142,44 @@ void BudgetPlanner::Impl::search(Archive &store, const Options &options,
                             deadline,
                             store.candidates,
                             [&](std::vector<NodeId> steps) {
-                              return report(store, std::move(steps), load);
+                              return store.report(std::move(steps), load,
+                                                  strategy.name);
                             }};
     strategy.run(context);
   }
 }
 
-void BudgetPlanner::Impl::realize(Archive &store, const Candidate &candidate,
-                                  const Options &options,
-                                  const std::string &strategy) {
-  for (const Entry &entry : store.entries)
-    if (entry.plan.steps == candidate.steps)
-      return;
-  Entry entry;
-  entry.plan.steps = candidate.steps;
-  Simulation simulation = simulate(*problem, candidate.steps, false);
-  entry.plan.cost = simulation.cost;
-  entry.plan.peak = simulation.peak;
-  entry.size = options.pack ? 0 : candidate.peak;
-  if (options.pack) {
-    packPlan(graph, entry.plan, options.arenaHoldsAll,
-             std::min(1.0, options.effort));
-    entry.size = entry.plan.arena;
-    if (!options.arenaHoldsAll)
-      for (const Copy &copy : simulation.copies)
-        if (copy.made < 0 && copy.last >= 0)
-          entry.size += graph.values[copy.value].bytes;
+/// Searches for the cheapest plan whose size is within the budget.
+void BudgetPlanner::Impl::fit(Archive &store, const Options &options,
+                              int64_t budget, const Deadline &deadline) {
+  double packEffort = std::min(1.0, options.effort);
+  int64_t load = budget;
+  for (int attempt = 0; attempt < 6 && load > 0; ++attempt) {
+    Options again = options;
+    if (attempt > 0)
+      again.effort *= 0.3; // Starts from plans that nearly fit.
+    search(store, again, load, deadline);
+    std::vector<Candidate> fitting = store.byCost(load);
+    if (fitting.empty())
+      break;
+    int64_t size = store.realize(fitting.front(), packEffort);
+    if (size <= budget || deadline.passed())
+      break;
+    // Packing needs more than the load: leave that much room.
+    load = std::min(load, fitting.front().peak) -
+           std::max<int64_t>(size - budget, 1);
   }
-  entry.strategy = strategy;
-  store.entries.push_back(std::move(entry));
-}
-
-const Entry *BudgetPlanner::Impl::bestWithin(const Archive &store,
-                                             int64_t budget) const {
-  const Entry *best = nullptr;
-  for (const Entry &entry : store.entries)
-    if ((budget == 0 || entry.size <= budget) &&
-        (!best || entry.plan.cost < best->plan.cost ||
-         (entry.plan.cost == best->plan.cost && entry.size < best->size)))
-      best = &entry;
-  return best;
-}
-
-const Entry *BudgetPlanner::Impl::smallest(const Archive &store) const {
-  const Entry *best = nullptr;
-  for (const Entry &entry : store.entries)
-    if (!best || entry.size < best->size ||
-        (entry.size == best->size && entry.plan.cost < best->plan.cost))
-      best = &entry;
-  return best;
-}
-
-/// A proven bound below every feasible budget.
-int64_t BudgetPlanner::Impl::lowest(const Options &options) const {
-  return memoryBound(graph);
+  if (!options.pack)
+    return;
+  // Cheaper ones of more load may pack as well.
+  int tries = problem->numNodes > 4000 ? 2 : 8;
+  for (const Candidate &candidate : store.byCost(budget)) {
+    const Entry *best = store.bestWithin(budget);
+    if (tries-- == 0 || deadline.passed() ||
+        (best && best->plan.cost <= candidate.cost))
+      return;
+    store.realize(candidate, packEffort);
+  }
 }
 
 Result BudgetPlanner::Impl::answer(const Entry &entry, const Options &options,
@@ -248,7 +220,7 @@ Result BudgetPlanner::Impl::answer(const Entry &entry, const Options &options,
   }
   if (plan.lowerBound > plan.cost)
     plan.lowerBound = plan.cost; // Sums in another order.
-  plan.provenMinimum = lowest(options);
+  plan.provenMinimum = lowest;
   std::string wrong = verify(graph, plan, budget);
   if (!wrong.empty()) {
     Result broken;
@@ -258,54 +230,143 @@ Result BudgetPlanner::Impl::answer(const Entry &entry, const Options &options,
                      "' failed verification: " + wrong;
     return broken;
   }
-  Simulation simulation = simulate(*problem, plan.steps, false);
-  result.aliveAtPeak =
-      aliveAt(graph, plan.steps, simulation, simulation.peakStep);
+  nameAlive(result, plan.steps);
   return result;
 }
 
-/// Packs the candidates of the least load, as long as one could be smaller
-/// than the smallest so far.
-void BudgetPlanner::Impl::shrink(Archive &store, const Options &options,
+void BudgetPlanner::Impl::nameAlive(Result &result,
+                                    const std::vector<NodeId> &steps) const {
+  Simulation simulation = simulate(*problem, steps, true);
+  result.aliveAtPeak = aliveAt(graph, steps, simulation, simulation.peakStep);
+}
+
+/// Bisects the load with quick searches.
+void BudgetPlanner::Impl::bisect(LeastSearch &least, const Options &options,
                                  const Deadline &deadline) {
-  std::vector<const Candidate *> byPeak;
-  for (const Candidate &candidate : store.candidates)
-    byPeak.push_back(&candidate);
-  std::sort(byPeak.begin(), byPeak.end(),
-            [](const Candidate *a, const Candidate *b) {
-              return a->peak != b->peak ? a->peak < b->peak : a->cost < b->cost;
-            });
-  size_t tries = options.pack ? 6 : 1;
-  for (size_t i = 0; i < byPeak.size() && i < tries; ++i) {
-    if (deadline.passed() || byPeak[i]->peak >= smallest(store)->size)
-      return;
-    realize(store, *byPeak[i], options, origin[byPeak[i]->steps]);
+  Archive &store = least.archive;
+  least.failed = std::max(least.failed, lowest - 1);
+  int64_t high = store.leastLoad().peak;
+  if (least.round++ >= 14 || high <= lowest ||
+      high - least.failed <= std::max<int64_t>(1, high / 400)) {
+    least.phase = LeastSearch::Pack;
+    return;
+  }
+  int64_t target = least.failed + (high - least.failed) / 2;
+  Options quick = options;
+  quick.effort = options.effort * 0.1;
+  search(store, quick, target, deadline);
+  Candidate found = store.leastLoad();
+  if (found.peak > target)
+    least.failed = target;
+  // The best so far must be a plan at any time.
+  if (found.peak < store.smallest()->size)
+    store.realize(found, std::min(0.05, options.effort));
+}
+
+/// Asks for less than the smallest size so far, in steps that become finer.
+void BudgetPlanner::Impl::tighten(LeastSearch &least, const Options &options,
+                                  const Deadline &deadline) {
+  Archive &store = least.archive;
+  int64_t size = store.smallest()->size;
+  int32_t nodes = problem->numNodes;
+  int rounds = nodes <= 500 ? 12 : nodes <= 2000 ? 6 : nodes <= 8000 ? 3 : 1;
+  if (least.round++ == 0)
+    least.step = size / 64;
+  if (least.round > rounds || least.step < std::max<int64_t>(1, size / 2000) ||
+      size <= lowest) {
+    least.phase = LeastSearch::Settle;
+    least.round = 0;
+    return;
+  }
+  int64_t target = std::max(lowest, size - least.step);
+  Options quick = options;
+  quick.effort = options.effort * 0.5;
+  fit(store, quick, target, deadline);
+  if (store.smallest()->size > target)
+    least.step /= 4;
+}
+
+/// One step of the search for the smallest budget.
+void BudgetPlanner::Impl::advance(LeastSearch &least, const Options &options,
+                                  const Deadline &deadline) {
+  Archive &store = least.archive;
+  int64_t size = store.smallest()->size;
+  switch (least.phase) {
+  case LeastSearch::Bisect:
+    return bisect(least, options, deadline);
+  case LeastSearch::Pack: {
+    int tries = options.pack ? 6 : 1;
+    for (const Candidate &candidate : store.byLoad(size)) {
+      if (tries-- == 0 || deadline.passed() ||
+          candidate.peak >= store.smallest()->size)
+        break;
+      store.realize(candidate, std::min(1.0, options.effort));
+    }
+    least.phase = LeastSearch::Tighten;
+    least.round = 0;
+    return;
+  }
+  case LeastSearch::Tighten:
+    return tighten(least, options, deadline);
+  case LeastSearch::Settle:
+    // The cheapest plan of that size; it may turn out smaller still.
+    fit(store, options, size, deadline);
+    if (store.smallest()->size == size || ++least.round >= 4)
+      least.phase = LeastSearch::Done;
+    return;
+  case LeastSearch::Done:
+    return;
   }
 }
 
-Result BudgetPlanner::Impl::failure(Archive &store, const Options &options,
-                                    const Deadline &deadline) {
-  int64_t proven = lowest(options);
-  if (!deadline.passed() && !store.minimized) {
-    Options small = options;
-    small.strategy = "auto";
-    minimize(small);
+/// Searches for the smallest budget until one well below `budget` is known, or
+/// to the end. Returns the smallest found.
+int64_t BudgetPlanner::Impl::runLeast(const Options &options, int64_t budget,
+                                      const Deadline &deadline) {
+  LeastSearch &least = leastSearch(options);
+  Archive &store = archive(options);
+  while (least.phase != LeastSearch::Done && !deadline.passed() &&
+         double(least.archive.smallest()->size) * comfortable > double(budget))
+    advance(least, options, deadline);
+  if (deadline.passed() && options.pack) {
+    Candidate found = least.archive.leastLoad();
+    if (found.peak < least.archive.smallest()->size)
+      least.archive.realize(found, std::min(0.02, options.effort));
   }
-  const Entry *least = smallest(store);
+  store.merge(least.archive);
+  return least.archive.smallest()->size;
+}
+
+void BudgetPlanner::Impl::sayCut(Result &result, const Options &options,
+                                 const Deadline &deadline) const {
+  if (!deadline.passed() || result.status == Status::Error)
+    return;
+  result.cut = true;
+  std::string limit = std::to_string(options.timeLimitSeconds);
+  limit.erase(limit.find_last_not_of('0') + 1);
+  if (limit.back() == '.')
+    limit.pop_back();
+  result.message += std::string(result.message.empty() ? "" : "; ") +
+                    "the time limit of " + limit +
+                    " s cut the search off: more time may find better";
+}
+
+Result BudgetPlanner::Impl::failure(const Options &options,
+                                    const Deadline &deadline) {
+  Options all = options;
+  all.strategy = "auto";
+  runLeast(all, 0, deadline);
+  const Archive &store = archive(options);
   bool automatic = options.strategy == "auto";
-  if (automatic && least->size <= options.budget)
-    return answer(*bestWithin(store, options.budget), options, options.budget);
+  const Entry *least = store.smallest();
   Result result;
   Plan &plan = result.plan;
-  plan.provenMinimum = proven;
+  plan.provenMinimum = lowest;
   plan.minimumBudget = least->size;
   plan.lowerBound = costBound(graph, options.budget);
-  bool infeasible = proven > options.budget;
+  bool infeasible = lowest > options.budget;
   result.status = infeasible ? Status::Infeasible : Status::Unknown;
   plan.status = infeasible ? "infeasible" : "unknown";
-  std::string smallestFound = std::to_string(least->size) +
-                              " bytes, and no plan needs less than " +
-                              std::to_string(proven);
   std::string asked =
       " for a budget of " + std::to_string(options.budget) + " bytes";
   if (infeasible)
@@ -317,92 +378,54 @@ Result BudgetPlanner::Impl::failure(Archive &store, const Options &options,
         "strategy '" + options.strategy + "' found no plan" + asked;
   result.message += "; the smallest budget found" +
                     std::string(automatic ? "" : " by all strategies") +
-                    " is " + smallestFound;
-  Simulation simulation = simulate(*problem, least->plan.steps, false);
-  result.aliveAtPeak =
-      aliveAt(graph, least->plan.steps, simulation, simulation.peakStep);
+                    " is " + std::to_string(least->size) +
+                    " bytes, and no plan needs less than " +
+                    std::to_string(lowest);
+  nameAlive(result, least->plan.steps);
+  sayCut(result, options, deadline);
   return result;
-}
-
-/// Searches for the cheapest plan whose size is within the budget.
-void BudgetPlanner::Impl::fit(Archive &store, const Options &options,
-                              int64_t budget, const Deadline &deadline) {
-  int64_t load = budget;
-  for (int attempt = 0; attempt < 6 && load > 0; ++attempt) {
-    Options again = options;
-    if (attempt > 0)
-      again.effort *= 0.3; // Starts from plans that nearly fit.
-    search(store, again, load, deadline);
-    const Candidate *chosen = nullptr;
-    for (const Candidate &candidate : store.candidates)
-      if (candidate.peak <= load && (!chosen || candidate.cost < chosen->cost))
-        chosen = &candidate;
-    if (!chosen)
-      break;
-    realize(store, *chosen, options, origin[chosen->steps]);
-    int64_t size = 0;
-    for (size_t i = 0; i < store.entries.size(); ++i)
-      if (store.entries[i].plan.steps == chosen->steps)
-        size = store.entries[i].size;
-    if (size <= budget || deadline.passed())
-      break;
-    // Packing needs more than the load: leave that much room.
-    load = std::min(load, chosen->peak) - std::max<int64_t>(size - budget, 1);
-  }
 }
 
 Result BudgetPlanner::Impl::solve(const Options &options) {
   Result result;
   if (!prepare(options, result))
     return result;
-  Deadline deadline(options.timeLimitSeconds);
+  Deadline deadline(options.timeLimitSeconds * searchShare);
   Archive &store = archive(options);
   int64_t budget = options.budget;
-  const Entry *best = bestWithin(store, budget);
+  const Entry *best = store.bestWithin(budget);
   // Without recomputation nothing costs less.
   if (best && (budget == 0 || best->plan.cost <= problem->baseCost))
     return answer(*best, options, budget);
-  if (lowest(options) > budget)
-    return failure(store, options, deadline);
-  fit(store, options, budget, deadline);
-  best = bestWithin(store, budget);
+  if (lowest > budget)
+    return failure(options, deadline);
+  int64_t least = runLeast(options, budget, deadline);
+  bool finished = leastSearch(options).phase == LeastSearch::Done;
+  best = store.bestWithin(budget);
+  if (!best && (finished || deadline.passed()))
+    return failure(options, deadline);
+  // At the smallest budget itself the search ended with this very question.
+  if (!finished || budget != least)
+    fit(store, options, budget, deadline);
+  best = store.bestWithin(budget);
   if (!best)
-    return failure(store, options, deadline);
-  return answer(*best, options, budget);
+    return failure(options, deadline);
+  result = answer(*best, options, budget);
+  sayCut(result, options, deadline);
+  return result;
 }
 
 Result BudgetPlanner::Impl::minimize(const Options &options) {
   Result result;
   if (!prepare(options, result))
     return result;
-  Deadline deadline(options.timeLimitSeconds);
-  Archive &store = archive(options);
-  int64_t low = lowest(options);
-  auto least = [&] {
-    int64_t peak = store.candidates.front().peak;
-    for (const Candidate &candidate : store.candidates)
-      peak = std::min(peak, candidate.peak);
-    return peak;
-  };
-  int64_t failed = low - 1;
-  for (int round = 0; round < 14 && !deadline.passed(); ++round) {
-    int64_t high = least();
-    if (high <= low || high - failed <= std::max<int64_t>(1, high / 400))
-      break;
-    int64_t target = failed + (high - failed) / 2;
-    Options quick = options;
-    quick.effort = options.effort * 0.1;
-    search(store, quick, target, deadline);
-    if (least() > target)
-      failed = target;
-  }
-  shrink(store, options, deadline);
-  store.minimized = true;
-  // The smallest budget is known; now the cheapest plan within it.
-  int64_t size = smallest(store)->size;
-  fit(store, options, size, deadline);
-  result = answer(*bestWithin(store, size), options, size);
+  Deadline deadline(options.timeLimitSeconds * searchShare);
+  runLeast(options, 0, deadline);
+  const Archive &store = archive(options);
+  int64_t size = store.smallest()->size;
+  result = answer(*store.bestWithin(size), options, size);
   result.plan.minimumBudget = size;
+  sayCut(result, options, deadline);
   return result;
 }
 

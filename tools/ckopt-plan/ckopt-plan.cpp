@@ -48,6 +48,8 @@ struct CommandLine {
   std::string graph, output;
   Options options;
   MemoryBudget budget;
+  /// The flags that say how many bytes, in the order given.
+  std::vector<std::string> askedFor;
   bool minimum = false;
   bool help = false;
 };
@@ -64,17 +66,34 @@ llvm::Error number(StringRef flag, StringRef text, T low, T &result) {
   return llvm::Error::success();
 }
 
+/// A byte size, "min" or an error that names this tool's flag.
+llvm::Error parseBudget(StringRef text, MemoryBudget &budget) {
+  if (text.trim() == "min") {
+    budget.kind = MemoryBudget::Kind::Minimum;
+    return llvm::Error::success();
+  }
+  llvm::Expected<int64_t> bytes = parseByteSize(text);
+  if (!bytes)
+    return usageError("--budget: " + takeErrorText(bytes.takeError()).text +
+                      ", or 'min' for the smallest possible");
+  if (*bytes == 0)
+    return usageError("--budget must be positive");
+  budget.kind = MemoryBudget::Kind::Bytes;
+  budget.bytes = *bytes;
+  return llvm::Error::success();
+}
+
 llvm::Error parseFlag(StringRef flag, StringRef value, CommandLine &line) {
   if (flag == "--budget") {
-    auto budget = parseMemoryBudget(value);
-    if (!budget)
-      return budget.takeError();
-    line.budget = *budget;
+    if (llvm::Error error = parseBudget(value, line.budget))
+      return error;
+    line.askedFor.push_back("--budget");
   } else if (flag == "--budget-ratio") {
     auto budget = parseBudgetRatio(value, MemoryBudget::Kind::Ratio, flag);
     if (!budget)
       return budget.takeError();
     line.budget = *budget;
+    line.askedFor.push_back("--budget-ratio");
   } else if (flag == "--time-limit") {
     return number(flag, value, 0.0, line.options.timeLimitSeconds);
   } else if (flag == "--effort") {
@@ -103,6 +122,7 @@ llvm::Expected<CommandLine> parseArguments(int argc, char **argv) {
       line.help = true;
     } else if (argument == "--minimum") {
       line.minimum = true;
+      line.askedFor.push_back("--minimum");
     } else if (argument == "--fixed-order") {
       line.options.fixedOrder = true;
     } else if (argument == "--pack") {
@@ -125,6 +145,11 @@ llvm::Expected<CommandLine> parseArguments(int argc, char **argv) {
                         argument);
     }
   }
+  for (const std::string &flag : line.askedFor)
+    if (flag != line.askedFor.front())
+      return usageError(line.askedFor.front() + " and " + flag +
+                        " exclude each other: give one of --budget, "
+                        "--budget-ratio and --minimum");
   if (line.budget.kind == MemoryBudget::Kind::Minimum)
     line.minimum = true;
   if (line.graph.empty() && !line.help)
@@ -144,11 +169,7 @@ void printAlive(const Result &result) {
       continue;
     }
     llvm::outs() << "  " << llvm::right_justify(formatBytes(entry.bytes), 10)
-                 << "  ";
-    if (!entry.name.empty())
-      llvm::outs() << entry.name << "\n";
-    else
-      llvm::outs() << "value " << entry.value << "\n";
+                 << "  " << entry.name << "\n";
   }
   if (rest > 0)
     llvm::outs() << "  " << llvm::right_justify(formatBytes(rest), 10) << "  "
@@ -165,7 +186,9 @@ void printSummary(const Graph &graph, const Result &result, int64_t budget,
   if (budget > 0)
     llvm::outs() << "budget          " << formatBytesExact(budget) << "\n";
   if (result.hasPlan()) {
-    llvm::outs() << "peak            " << formatBytesExact(plan.peak) << "\n";
+    llvm::outs() << "peak            "
+                 << formatBytesExact(simulate(graph, plan.steps, true).peak)
+                 << "\n";
     if (!plan.offsets.empty())
       llvm::outs() << "arena           " << formatBytesExact(plan.arena)
                    << "\n";
@@ -210,12 +233,10 @@ llvm::Expected<int> run(int argc, char **argv) {
   std::vector<NodeId> program;
   for (size_t i = 0; i < graph->nodes.size(); ++i)
     program.push_back(NodeId(i));
-  int64_t baseline = simulate(*graph, program).peak;
+  int64_t baseline = simulate(*graph, program, true).peak;
   int64_t budget = 0;
   if (!line->minimum && line->budget.kind != MemoryBudget::Kind::Unlimited)
-    budget = line->budget.resolve(baseline, 0);
-  if (budget <= 0 && line->budget.kind == MemoryBudget::Kind::Bytes)
-    return usageError("--budget must be positive");
+    budget = std::max<int64_t>(1, line->budget.resolve(baseline, 0));
   line->options.budget = budget;
   auto start = std::chrono::steady_clock::now();
   Result result = line->minimum ? minimize(*graph, line->options)
@@ -226,6 +247,8 @@ llvm::Expected<int> run(int argc, char **argv) {
     return makeError(result.internalError ? ExitInternal : ExitInputError,
                      result.message);
   printSummary(*graph, result, budget, baseline, seconds.count());
+  if (result.hasPlan() && result.cut)
+    llvm::outs() << "note            " << result.message << "\n";
   if (!result.hasPlan())
     printAlive(result);
   bool statement = result.hasPlan() || result.status == Status::Infeasible;

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <numeric>
@@ -138,6 +139,76 @@ TEST(Planner, SaysWhatIsTheSmallest) {
   EXPECT_FALSE(result.aliveAtPeak.empty());
   Result at = solve(graph, optionsFor(result.plan.minimumBudget));
   EXPECT_TRUE(at.hasPlan()) << at.message;
+}
+
+/// solve() succeeds from minimize()'s result on and fails below it, and its
+/// errors name that result, each time asked afresh.
+TEST(Planner, TheMinimumIsWherePlansBegin) {
+  int tight = 0;
+  for (uint64_t seed = 0; seed < 12; ++seed) {
+    bool aligned = seed % 3 == 0, pack = seed % 4 != 3;
+    Graph graph = randomGraph(seed + 300, 16 + int(seed) * 4, aligned);
+    Options options = optionsFor(0, pack);
+    options.fixedOrder = seed % 5 == 4;
+    options.arenaHoldsAll = seed % 2 == 0;
+    Result least = minimize(graph, options);
+    ASSERT_TRUE(least.hasPlan()) << "seed " << seed << ": " << least.message;
+    int64_t minimum = least.plan.minimumBudget;
+    EXPECT_GE(minimum, least.plan.provenMinimum);
+    tight += minimum > least.plan.provenMinimum;
+    options.budget = minimum;
+    Result at = solve(graph, options);
+    ASSERT_TRUE(at.hasPlan()) << "seed " << seed << ": " << at.message;
+    EXPECT_EQ(at.plan.arena, least.plan.arena) << "seed " << seed;
+    EXPECT_EQ(at.plan.cost, least.plan.cost) << "seed " << seed;
+    for (int64_t more : {graph.alignment, minimum / 50, minimum / 5}) {
+      options.budget = minimum + more;
+      EXPECT_TRUE(solve(graph, options).hasPlan())
+          << "seed " << seed << ", " << more << " more";
+    }
+    for (int64_t less : {int64_t(1), graph.alignment, minimum / 50}) {
+      options.budget = minimum - less;
+      Result below = solve(graph, options);
+      EXPECT_FALSE(below.hasPlan()) << "seed " << seed << ", " << less;
+      EXPECT_EQ(below.plan.minimumBudget, minimum)
+          << "seed " << seed << ", " << less << " less";
+    }
+  }
+  EXPECT_GT(tight, 2); // Elsewhere the proven bound says no at once.
+}
+
+/// One planner that was asked other things first keeps to it too.
+TEST(Planner, TheMinimumStandsAfterOtherQuestions) {
+  Graph graph = randomGraph(77, 60);
+  BudgetPlanner planner(graph);
+  int64_t full = programPeak(graph);
+  planner.solve(optionsFor(full * 9 / 10));
+  Result failed = planner.solve(optionsFor(full / 8));
+  ASSERT_FALSE(failed.hasPlan());
+  Result least = planner.minimize(optionsFor(0));
+  EXPECT_EQ(failed.plan.minimumBudget, least.plan.minimumBudget);
+  EXPECT_TRUE(planner.solve(optionsFor(least.plan.minimumBudget)).hasPlan());
+  EXPECT_FALSE(
+      planner.solve(optionsFor(least.plan.minimumBudget - 1)).hasPlan());
+}
+
+/// A limit that strikes is kept to, gives the best so far, and is admitted.
+TEST(Planner, SaysThatTheTimeLimitStruck) {
+  Graph graph = chain(1500);
+  Options options;
+  options.pack = true;
+  options.timeLimitSeconds = 0.5;
+  auto start = std::chrono::steady_clock::now();
+  Result result = minimize(graph, options);
+  std::chrono::duration<double> seconds =
+      std::chrono::steady_clock::now() - start;
+  ASSERT_TRUE(result.hasPlan()) << result.message;
+  EXPECT_TRUE(result.cut);
+  EXPECT_NE(result.message.find("the time limit of 0.5 s"), std::string::npos)
+      << result.message;
+  EXPECT_LT(result.plan.arena, programPeak(graph));
+  EXPECT_LT(seconds.count(), 5); // Machines that run tests may be loaded.
+  EXPECT_FALSE(solve(chain(10), optionsFor(600)).cut);
 }
 
 TEST(Planner, RefusesBadQuestions) {

@@ -56,8 +56,11 @@ struct Result {
   /// Valid if status is Optimal or Feasible. Otherwise `steps` is empty and
   /// lowerBound, minimumBudget and provenMinimum still say what is known.
   Plan plan;
-  /// Why there is no plan; empty otherwise.
+  /// Why there is no plan, and that the time limit cut the search off; empty
+  /// otherwise.
   std::string message;
+  /// True if the time limit cut the search off: the plan is the best so far.
+  bool cut = false;
   /// True if status is Error through a defect of the planner.
   bool internalError = false;
   /// Bytes resident at the peak of the plan (or of the smallest plan found,
@@ -75,6 +78,8 @@ Result solve(const Graph &graph, const Options &options);
 
 /// The smallest budget that a plan was found for; `plan.minimumBudget` is it,
 /// `plan.provenMinimum` a proven bound below it. options.budget is ignored.
+/// solve() succeeds for every budget from there on and for none below (unless
+/// the time limit struck).
 Result minimize(const Graph &graph, const Options &options);
 
 /// Plans one graph for several budgets and remembers every plan, so that a

@@ -1,0 +1,150 @@
+//===- Archive.cpp - every plan that was found ----------------------------===//
+//
+// Linear scans over a few hundred sequences: cheap beside finding one.
+//
+//===----------------------------------------------------------------------===//
+#include "Archive.h"
+#include "Order.h"
+#include "ckopt/Planner/Packing.h"
+
+#include <algorithm>
+
+using namespace ckopt::planner;
+
+Archive::Archive(const Problem &problem, Mode mode)
+    : problem(problem), mode(mode) {
+  if (mode.fixedOrder)
+    orders = {programOrder(problem)};
+  else
+    orders = candidateOrders(problem);
+  for (const std::vector<NodeId> &order : orders)
+    report(order, 0, "none");
+  size_t packed = std::min<size_t>(orders.size(), 3);
+  for (size_t i = 0; i < packed; ++i) {
+    Simulation simulation = simulate(problem, orders[i], true);
+    origin.insert({orders[i], "none"});
+    realize({orders[i], simulation.cost, simulation.peak}, 1);
+  }
+}
+
+bool Archive::report(std::vector<NodeId> steps, int64_t budget,
+                     const std::string &strategy) {
+  Simulation simulation = simulate(problem, steps, true);
+  Candidate candidate{std::move(steps), simulation.cost, simulation.peak};
+  bool fits = candidate.peak <= budget;
+  for (const Candidate &other : candidates)
+    if (other.cost <= candidate.cost && other.peak <= candidate.peak)
+      return fits;
+  std::erase_if(candidates, [&](const Candidate &other) {
+    return other.cost >= candidate.cost && other.peak >= candidate.peak;
+  });
+  origin[candidate.steps] = strategy;
+  candidates.push_back(std::move(candidate));
+  return fits;
+}
+
+void Archive::measure(Entry &entry, double packEffort) const {
+  const Graph &graph = problem.graph;
+  Simulation simulation = simulate(problem, entry.plan.steps, false);
+  entry.plan.cost = simulation.cost;
+  entry.plan.peak = simulation.peak;
+  entry.packEffort = packEffort;
+  entry.size = entry.load;
+  if (!mode.pack)
+    return;
+  packPlan(graph, entry.plan, mode.holdsAll, packEffort);
+  entry.size = entry.plan.arena;
+  if (!mode.holdsAll)
+    for (const Copy &copy : simulation.copies)
+      if (copy.made < 0 && copy.last >= 0)
+        entry.size += graph.values[copy.value].bytes;
+}
+
+int64_t Archive::realize(const Candidate &candidate, double packEffort) {
+  Entry entry;
+  entry.plan.steps = candidate.steps;
+  entry.load = candidate.peak;
+  for (Entry &known : entries)
+    if (known.plan.steps == candidate.steps) {
+      if (!mode.pack || known.packEffort >= packEffort ||
+          known.size <= known.load)
+        return known.size;
+      entry.strategy = known.strategy;
+      measure(entry, packEffort);
+      known.packEffort = packEffort;
+      if (entry.size < known.size)
+        known = std::move(entry);
+      return known.size;
+    }
+  entry.strategy = origin[candidate.steps];
+  measure(entry, packEffort);
+  entries.push_back(std::move(entry));
+  return entries.back().size;
+}
+
+void Archive::merge(const Archive &other) {
+  for (const Candidate &candidate : other.candidates) {
+    auto it = other.origin.find(candidate.steps);
+    report(candidate.steps, 0, it == other.origin.end() ? "" : it->second);
+  }
+  for (const Entry &entry : other.entries) {
+    bool known = false;
+    for (Entry &mine : entries)
+      if (mine.plan.steps == entry.plan.steps) {
+        known = true;
+        if (entry.size < mine.size)
+          mine = entry;
+      }
+    if (!known)
+      entries.push_back(entry);
+  }
+}
+
+const Entry *Archive::bestWithin(int64_t budget) const {
+  const Entry *best = nullptr;
+  for (const Entry &entry : entries)
+    if ((budget == 0 || entry.size <= budget) &&
+        (!best || entry.plan.cost < best->plan.cost ||
+         (entry.plan.cost == best->plan.cost && entry.size < best->size)))
+      best = &entry;
+  return best;
+}
+
+const Entry *Archive::smallest() const {
+  const Entry *best = nullptr;
+  for (const Entry &entry : entries)
+    if (!best || entry.size < best->size ||
+        (entry.size == best->size && entry.plan.cost < best->plan.cost))
+      best = &entry;
+  return best;
+}
+
+const Candidate &Archive::leastLoad() const {
+  return *std::min_element(
+      candidates.begin(), candidates.end(),
+      [](const Candidate &a, const Candidate &b) { return a.peak < b.peak; });
+}
+
+std::vector<Candidate> Archive::byLoad(int64_t below) const {
+  std::vector<Candidate> list;
+  for (const Candidate &candidate : candidates)
+    if (candidate.peak < below)
+      list.push_back(candidate);
+  std::sort(list.begin(), list.end(),
+            [](const Candidate &a, const Candidate &b) {
+              return a.peak != b.peak ? a.peak < b.peak : a.cost < b.cost;
+            });
+  return list;
+}
+
+std::vector<Candidate> Archive::byCost(int64_t budget) const {
+  std::vector<Candidate> list;
+  for (const Candidate &candidate : candidates)
+    if (candidate.peak <= budget)
+      list.push_back(candidate);
+  std::sort(list.begin(), list.end(),
+            [](const Candidate &a, const Candidate &b) {
+              return a.cost != b.cost ? a.cost < b.cost : a.peak < b.peak;
+            });
+  return list;
+}

@@ -1,0 +1,72 @@
+//===- Archive.h - every plan that was found --------------------*- C++ -*-===//
+//
+// Private to lib/Planner. Sequences that were simulated (Pareto: cost against
+// load) and plans that were realized, that is packed where arenas count. What
+// was found once is never lost: answers come from here, so they are monotone in
+// the budget.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_LIB_PLANNER_ARCHIVE_H
+#define CKOPT_LIB_PLANNER_ARCHIVE_H
+
+#include "Strategy.h"
+#include "ckopt/Planner/Plan.h"
+
+#include <map>
+
+namespace ckopt::planner {
+
+/// A plan with the size that counts against the budget.
+struct Entry {
+  Plan plan;
+  int64_t size = 0;
+  int64_t load = 0; ///< aligned: no packing is smaller
+  double packEffort = 0;
+  std::string strategy;
+};
+
+/// What answers may differ in.
+struct Mode {
+  bool fixedOrder = false, pack = false, holdsAll = false;
+  auto operator<=>(const Mode &) const = default;
+};
+
+class Archive {
+public:
+  Archive(const Problem &problem, Mode mode);
+
+  /// Keeps a sequence if none known is as cheap and as small; true if its load
+  /// is within the budget.
+  bool report(std::vector<NodeId> steps, int64_t budget,
+              const std::string &strategy);
+  /// Makes a plan of a candidate and returns its size. `packEffort` as in
+  /// packPlan(); a plan that is there already is packed anew only with more.
+  int64_t realize(const Candidate &candidate, double packEffort);
+  /// Takes over all that the other one has.
+  void merge(const Archive &other);
+
+  /// The cheapest plan within the budget (0: any); null if there is none.
+  const Entry *bestWithin(int64_t budget) const;
+  /// The plan of the least size, never null.
+  const Entry *smallest() const;
+  /// The candidate of the least load, and those of a load below `below` by
+  /// rising load.
+  const Candidate &leastLoad() const;
+  std::vector<Candidate> byLoad(int64_t below) const;
+  /// Candidates of a load within the budget by rising cost.
+  std::vector<Candidate> byCost(int64_t budget) const;
+
+  const Problem &problem;
+  const Mode mode;
+  std::vector<std::vector<NodeId>> orders;
+  std::vector<Candidate> candidates;
+
+private:
+  void measure(Entry &entry, double packEffort) const;
+  std::vector<Entry> entries;
+  std::map<std::vector<NodeId>, std::string> origin;
+};
+
+} // namespace ckopt::planner
+
+#endif // CKOPT_LIB_PLANNER_ARCHIVE_H
