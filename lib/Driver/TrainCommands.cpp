@@ -6,6 +6,7 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
+#include "llvm/Support/xxhash.h"
 
 #include <algorithm>
 #include <chrono>
@@ -25,22 +26,32 @@ static StringMetadata identity(const DriverOptions &options) {
     llvm::raw_string_ostream(text) << llvm::format("%.17g", value);
     result[key] = text;
   };
+  std::string dims;
+  for (const auto &[name, size] : options.compile.import.dims)
+    dims += name + "=" + std::to_string(size) + " ";
   result["loss"] = step.loss;
+  result["dims"] = dims;
+  result["layout"] = step.layout;
+  result["cpu"] = options.compile.target.cpu + " -O" +
+                  std::to_string(options.compile.target.optLevel);
+  result["ignore-index"] = std::to_string(step.ignoreIndex);
+  result["nesterov"] = opt.nesterov ? "yes" : "no";
+  result["seed"] = std::to_string(options.seed);
   result["optimizer"] = opt.kind;
   result["schedule"] = scheduleName(schedule.kind);
   result["compute-type"] = options.compile.import.computeType;
   result["freeze"] = options.compile.import.freezeRegex;
-  set("batch", double(options.compile.import.batch.value_or(0)));
   set("lr", schedule.base);
+  set("min-lr-ratio", schedule.minRatio);
   set("warmup-steps", double(schedule.warmupSteps));
   set("momentum", opt.momentum);
+  set("dampening", opt.dampening);
   set("beta1", opt.beta1);
   set("beta2", opt.beta2);
   set("epsilon", opt.epsilon);
   set("weight-decay", opt.weightDecay);
   set("clip-norm", opt.clipNorm);
   set("holdout", options.train.holdout);
-  set("seed", double(options.seed));
   set("threads", step.threads);
   set("accumulate", double(opt.accumulate));
   return result;
@@ -59,18 +70,19 @@ static llvm::Error checkTrainFlags(const DriverOptions &options) {
   return llvm::Error::success();
 }
 
-/// Fills in what a schedule needs to know about the run's length.
-static void completeSchedule(TrainOptions &train, const Dataset &data,
-                             int64_t batch) {
-  if (train.schedule.totalSteps)
-    return;
-  int64_t trained = int64_t(double(data.numSamples()) * (1 - train.holdout));
-  int64_t steps = train.epochs * (trained / std::max<int64_t>(batch, 1)) /
-                  std::max<int64_t>(train.accumulate, 1);
-  train.schedule.totalSteps =
-      train.maxSteps ? std::min(train.maxSteps, steps) : steps;
-  if (train.schedule.totalSteps < 1)
-    train.schedule.totalSteps = 1;
+/// The samples by what they hold, whatever file and arrays they came from.
+static std::string fingerprint(const Dataset &data) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << data.numSamples() << " samples";
+  for (size_t i = 0; i < data.numFields(); ++i) {
+    const HostTensor &array = data.tensor(i);
+    llvm::ArrayRef<uint8_t> bytes(static_cast<const uint8_t *>(array.rawData()),
+                                  size_t(array.sizeInBytes()));
+    os << ", " << data.spec(i).name << " " << array.typeString() << " "
+       << llvm::format_hex_no_prefix(llvm::xxh3_64bits(bytes), 16);
+  }
+  return text;
 }
 
 /// Trained weights as an ONNX file or as safetensors.
@@ -113,8 +125,9 @@ static llvm::Expected<Run> trainOnce(DriverOptions &options, bool writeOutput) {
     return data.takeError();
   TrainOptions train = options.train;
   train.accumulate = options.compile.step.optimizer.accumulate;
-  completeSchedule(train, *data, batchSize(session.manifest()));
   train.identity = identity(options);
+  train.identity["batch"] = std::to_string(batchSize(session.manifest()));
+  train.identity["data"] = fingerprint(*data);
   if (writeOutput)
     train.trained = [&] { return writeWeights(options, session); };
   auto result = ckopt::train(session, *data, options.data, train);
@@ -145,6 +158,10 @@ llvm::Error ckopt::runTrain(DriverOptions &options) {
     llvm::outs() << result.droppedPerEpoch
                  << " samples of each epoch's last, partial batch were not "
                     "used\n";
+  if (result.droppedBatches)
+    llvm::outs() << result.droppedBatches
+                 << " batches at the end were too few for an update and were "
+                    "not used\n";
   if (result.evaluated)
     llvm::outs() << "held-out samples " << result.evaluated << ", loss "
                  << formatNumber(result.evaluation.meanLoss(), 6)

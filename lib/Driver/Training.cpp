@@ -270,6 +270,8 @@ public:
 
 private:
   llvm::Error resume(DataPosition &position);
+  llvm::Error planUpdates(int64_t trainedSamples);
+  llvm::Error checkHorizon(const StringMetadata &saved) const;
   llvm::Error setSeed(uint64_t seed);
   llvm::Error runOnce(const char *function, double &time, double &loss);
   llvm::Error runStep(BatchIterator &batches);
@@ -281,11 +283,50 @@ private:
   const DataOptions &dataOptions;
   const TrainOptions &options;
   TrainResult result;
+  LearningRateSchedule schedule;
+  StringMetadata identity;
+  int64_t updates = 0; ///< of the whole run, whatever --max-steps says
   int64_t stepNumber = 0;
   std::vector<double> seconds;
 };
 
 } // namespace
+
+constexpr const char *horizonKey = "schedule-steps";
+
+/// Whole updates that the epochs have; a schedule ends with the last of them,
+/// so that a run which stops earlier can go on as if it never had.
+llvm::Error Trainer::planUpdates(int64_t trainedSamples) {
+  int64_t batch = batchSize(session.manifest());
+  int64_t batches = options.epochs * (trainedSamples / batch);
+  updates = batches / options.accumulate;
+  result.droppedBatches = batches % options.accumulate;
+  if (batches > 0 && updates == 0)
+    return inputError("one update takes " + llvm::Twine(options.accumulate) +
+                      " batches of " + llvm::Twine(batch) +
+                      " samples, but the run has " + llvm::Twine(batches) +
+                      " in all; give a smaller --accumulate or more --epochs");
+  schedule = options.schedule;
+  if (!schedule.totalSteps)
+    schedule.totalSteps = updates;
+  identity = options.identity;
+  if (schedule.kind == ScheduleKind::Constant)
+    return schedule.verify();
+  identity[horizonKey] = std::to_string(schedule.totalSteps);
+  return updates ? schedule.verify() : llvm::Error::success();
+}
+
+/// A schedule that ends at another step has other rates at all of them.
+llvm::Error Trainer::checkHorizon(const StringMetadata &saved) const {
+  auto was = saved.find(horizonKey), is = identity.find(horizonKey);
+  if (was == saved.end() || is == identity.end() || was->second == is->second)
+    return llvm::Error::success();
+  return inputError(options.resume +
+                    ": its learning-rate schedule ends at step " + was->second +
+                    ", this run's at step " + is->second +
+                    "; give the --epochs that it was started with (and "
+                    "--max-steps to stop earlier)");
+}
 
 llvm::Error Trainer::resume(DataPosition &position) {
   if (options.resume.empty())
@@ -303,8 +344,10 @@ llvm::Error Trainer::resume(DataPosition &position) {
   if (llvm::Error error =
           checkTensors(checkpoint->tensors, expected, options.resume))
     return error;
-  if (llvm::Error error = checkOptions(checkpoint->state.options,
-                                       options.identity, options.resume))
+  if (llvm::Error error = checkHorizon(checkpoint->state.options))
+    return error;
+  if (llvm::Error error =
+          checkOptions(checkpoint->state.options, identity, options.resume))
     return error;
   for (const TensorSpec &spec : expected) {
     auto index = session.find(spec.name);
@@ -330,7 +373,7 @@ llvm::Error Trainer::save(DataPosition position) {
   checkpoint.state.step = stepNumber;
   checkpoint.state.data = position;
   checkpoint.state.seed = options.seed;
-  checkpoint.state.options = options.identity;
+  checkpoint.state.options = identity;
   return writeCheckpoint(options.checkpoint, checkpoint);
 }
 
@@ -360,8 +403,8 @@ llvm::Error Trainer::runStep(BatchIterator &batches) {
   ++stepNumber;
   if (llvm::Error error = session.fill(TensorRole::Step, double(stepNumber)))
     return error;
-  if (llvm::Error error = session.fill(TensorRole::LearningRate,
-                                       options.schedule.at(stepNumber)))
+  if (llvm::Error error =
+          session.fill(TensorRole::LearningRate, schedule.at(stepNumber)))
     return error;
   double time = 0, loss = 0;
   for (int64_t micro = options.accumulate - 1; micro >= 0; --micro) {
@@ -417,11 +460,11 @@ llvm::Error Trainer::finish(llvm::ArrayRef<int64_t> holdout) {
 }
 
 llvm::Expected<TrainResult> Trainer::run() {
-  if (llvm::Error error = options.schedule.verify())
-    return std::move(error);
   auto split = splitHoldout(data.numSamples(), options.holdout, options.seed);
   if (!split)
     return split.takeError();
+  if (llvm::Error error = planUpdates(int64_t(split->train.size())))
+    return std::move(error);
   DataPosition position;
   if (llvm::Error error = resume(position))
     return std::move(error);
@@ -434,8 +477,9 @@ llvm::Expected<TrainResult> Trainer::run() {
     return std::move(error);
   ProgressLine progress(options.progress, options.epochs,
                         batches->batchesPerEpoch());
-  while (batches->position().epoch < options.epochs &&
-         (!options.maxSteps || stepNumber < options.maxSteps)) {
+  int64_t end =
+      options.maxSteps ? std::min(options.maxSteps, updates) : updates;
+  while (stepNumber < end) {
     DataPosition at = batches->position();
     if (llvm::Error error = runStep(*batches)) {
       progress.finish();
@@ -453,6 +497,8 @@ llvm::Expected<TrainResult> Trainer::run() {
   }
   progress.finish();
   result.nothingToDo = result.losses.empty();
+  if (stepNumber != updates)
+    result.droppedBatches = 0; // stopped before its end
   result.position = batches->position();
   if (llvm::Error error = save(batches->position()))
     return std::move(error);

@@ -67,6 +67,7 @@ struct TrainResult {
   double stepSeconds = 0;              ///< median, without feeding
   int64_t measuredPeak = 0;            ///< bytes
   int64_t droppedPerEpoch = 0;
+  int64_t droppedBatches = 0; ///< at the run's end: too few for an update
 };
 
 /// The batch size that the step was compiled for.
