@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "CommandLine.h"
+#include "ckopt/Planner/Solve.h"
 #include "ckopt/Support/Error.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Config/llvm-config.h"
@@ -84,8 +85,26 @@ std::function<llvm::Error(StringRef)> number(T &slot, T least, StringRef flag) {
   };
 }
 
+/// The same for a slot whose value must also not be above `most`, or, if
+/// `open`, must lie below it.
+template <typename T>
+std::function<llvm::Error(StringRef)> limited(T &slot, T least, T most,
+                                              bool open, StringRef flag) {
+  return [&slot, least, most, open, flag](StringRef text) -> llvm::Error {
+    if (llvm::Error error = number<T>(slot, least, flag)(text))
+      return error;
+    if (slot > most || (open && slot == most))
+      return usageError("--" + flag + ": '" + text + "' is not " +
+                        (open ? "below " : "at most ") +
+                        llvm::Twine(int64_t(most)));
+    return llvm::Error::success();
+  };
+}
+
 std::function<llvm::Error(StringRef)> text(std::string &slot) {
   return [&slot](StringRef value) -> llvm::Error {
+    if (value.empty())
+      return usageError("a flag has an empty value; leave it out instead");
     slot = value.str();
     return llvm::Error::success();
   };
@@ -179,6 +198,10 @@ void FlagTable::addModelFlags() {
       });
   add("freeze", "REGEX", Models & ~Run, "weights that are not trained",
       text(import.freezeRegex));
+  add("init", "RULE", Models,
+      "weights without values: auto (default, by role), kaiming, xavier, "
+      "normal",
+      oneOf(o.compile.init, "init", {"auto", "kaiming", "xavier", "normal"}));
   add("compute-type", "TYPE", Models,
       "f32 (default) or f64 (slow, for checking)",
       [this, &import](StringRef value) -> llvm::Error {
@@ -230,9 +253,9 @@ void FlagTable::addArithmeticFlags() {
       number<double>(opt.dampening, 0, "dampening"));
   add("nesterov", "", updating, "sgd", turnOn(opt.nesterov));
   add("beta1", "X", updating, "adam (default 0.9)",
-      number<double>(opt.beta1, 0, "beta1"));
+      limited<double>(opt.beta1, 0, 1, /*open=*/true, "beta1"));
   add("beta2", "X", updating, "adam (default 0.999)",
-      number<double>(opt.beta2, 0, "beta2"));
+      limited<double>(opt.beta2, 0, 1, /*open=*/true, "beta2"));
   add("epsilon", "X", updating, "adam (default 1e-8)",
       number<double>(opt.epsilon, 0, "epsilon"));
   add("weight-decay", "X", updating, "as in PyTorch (adamw: decoupled)",
@@ -245,6 +268,8 @@ void FlagTable::addArithmeticFlags() {
 }
 
 void FlagTable::addBudgetFlags() {
+  static const std::vector<std::string> names = planner::strategyNames();
+  std::vector<StringRef> strategies(names.begin(), names.end());
   StepOptions &step = o.compile.step;
   unsigned one = Stepping & ~Compare;
   add("memory-budget", "BYTES", one,
@@ -296,7 +321,7 @@ void FlagTable::addBudgetFlags() {
         return llvm::Error::success();
       });
   add("remat-strategy", "NAME", Stepping, "planner strategy (default auto)",
-      text(step.strategy));
+      oneOf(step.strategy, "remat-strategy", strategies));
   add("remat-time-limit", "S", Stepping,
       "seconds the planner may take (default 60)",
       number<double>(step.timeLimit, 0, "remat-time-limit"));
@@ -350,7 +375,7 @@ void FlagTable::addCompilerFlags() {
   add("cpu", "NAME", all, "CPU to compile for (default native)",
       text(o.compile.target.cpu));
   add("O", "LEVEL", all, "LLVM's optimization, 0 to 3 (default 2)",
-      number<unsigned>(o.compile.target.optLevel, 0, "O"));
+      limited<unsigned>(o.compile.target.optLevel, 0, 3, /*open=*/false, "O"));
   add("compile-from", "PHASE", Plan | Compile | Import,
       "the input is IR dumped before this phase", text(o.compile.phases.from));
   add("compile-to", "PHASE", Plan | Compile | Import,
@@ -453,6 +478,21 @@ static llvm::Error parseFlags(llvm::ArrayRef<char *> arguments,
   return llvm::Error::success();
 }
 
+/// Flags that do not fit together.
+static llvm::Error checkFlags(const DriverOptions &options) {
+  const OptimizerSettings &opt = options.compile.step.optimizer;
+  if (opt.nesterov && (opt.momentum <= 0 || opt.dampening != 0))
+    return usageError("--nesterov needs --momentum above 0 and no --dampening");
+  // A step that is compiled for another machine may have any number.
+  int64_t most = 4 * int64_t(std::max(1u, std::thread::hardware_concurrency()));
+  if (options.command != Command::Compile && options.command != Command::Plan &&
+      options.compile.step.threads > most)
+    return usageError("--threads=" + llvm::Twine(options.compile.step.threads) +
+                      " is more than four for each of this machine's cores (" +
+                      llvm::Twine(most / 4) + ")");
+  return llvm::Error::success();
+}
+
 bool ckopt::parseCommandLine(int argc, char **argv, DriverOptions &options,
                              int &code) {
   code = ExitUsage;
@@ -491,6 +531,8 @@ bool ckopt::parseCommandLine(int argc, char **argv, DriverOptions &options,
   if (!error && options.compile.model.empty() && !options.listOps)
     error = usageError("no model given; usage: ckopt " + name +
                        " MODEL.onnx [flags]");
+  if (!error)
+    error = checkFlags(options);
   if (error) {
     code = reportError(std::move(error), "ckopt", llvm::errs());
     return false;

@@ -8,6 +8,7 @@
 #include "mlir/IR/Matchers.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Support/Regex.h"
 
 #include <chrono>
 
@@ -72,6 +73,45 @@ static std::map<std::string, LabelRange> findLabelRanges(ModuleOp module) {
   return result;
 }
 
+/// A pattern that is a typing error would train everything without a word.
+llvm::Error Compilation::checkFreeze() const {
+  if (opts.import.freezeRegex.empty())
+    return llvm::Error::success();
+  llvm::Regex regex("^(" + opts.import.freezeRegex + ")$");
+  auto forward = module().lookupSymbol<func::FuncOp>("forward");
+  for (unsigned i = 0; forward && i < forward.getNumArguments(); ++i) {
+    auto role = forward.getArgAttrOfType<StringAttr>(i, attrs::kRole);
+    auto name = forward.getArgAttrOfType<StringAttr>(i, attrs::kName);
+    if (role && name && role.getValue() == roles::kFrozen &&
+        regex.match(name.getValue()))
+      return llvm::Error::success();
+  }
+  return inputError("--freeze='" + opts.import.freezeRegex +
+                    "' matches no weight of '" + opts.model +
+                    "' (the whole name has to match, as in '.*weight')");
+}
+
+/// Replaces the random rules; zeros and ones are what biases and scales need.
+void Compilation::applyInit() {
+  if (opts.init == "auto")
+    return;
+  auto forward = module().lookupSymbol<func::FuncOp>("forward");
+  int64_t changed = 0;
+  for (unsigned i = 0; forward && i < forward.getNumArguments(); ++i) {
+    auto init = forward.getArgAttrOfType<StringAttr>(i, attrs::kInit);
+    if (!init || init.getValue() == "zeros" || init.getValue() == "ones")
+      continue;
+    forward.setArgAttr(i, attrs::kInit,
+                       StringAttr::get(context.get(), opts.init));
+    ++changed;
+  }
+  imported.remarks.push_back(
+      changed ? "init: " + opts.init + " for " + std::to_string(changed) +
+                    " weights without values"
+              : "init: the model has values for all weights that would start "
+                "with random numbers; --init changes nothing");
+}
+
 llvm::Error Compilation::import() {
   if (!opts.phases.from.empty()) {
     imported.module = parseSourceFile<ModuleOp>(opts.model, context.get());
@@ -84,7 +124,8 @@ llvm::Error Compilation::import() {
     return model.takeError();
   imported = std::move(*model);
   labelRanges = findLabelRanges(module());
-  return llvm::Error::success();
+  applyInit();
+  return checkFreeze();
 }
 
 TensorMap Compilation::weights() const {

@@ -17,6 +17,9 @@ namespace ckopt {
 struct CompileOptions {
   std::string model; ///< .onnx
   onnx_frontend::ImportOptions import;
+  /// How weights without values start, where their role asks for random
+  /// numbers: "kaiming", "xavier", "normal"; "auto": by the role.
+  std::string init = "auto";
   StepOptions step;
   PhaseControl phases;
   TargetOptions target;
@@ -71,6 +74,8 @@ public:
   TimelinePanel timeline(llvm::StringRef title) const;
 
 private:
+  llvm::Error checkFreeze() const;
+  void applyInit();
   llvm::Error embedWeights(ArtifactData &data);
 
   CompileOptions opts;

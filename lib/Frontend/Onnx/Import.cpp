@@ -11,6 +11,7 @@
 #include "mlir/IR/Verifier.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Regex.h"
+#include <set>
 
 using namespace mlir;
 using namespace ckopt;
@@ -32,6 +33,7 @@ private:
   bool feedsLoss(StringRef name) const;
   int64_t sizeOf(const Dim &dim, bool leading) const;
   llvm::Error fixShape(const ValueInfo &input, std::string &open);
+  llvm::Error checkDims(ArrayRef<const ValueInfo *> data) const;
   llvm::Error fixShapes(ArrayRef<const ValueInfo *> data);
   llvm::Error findWeights(ArrayRef<const ValueInfo *> others);
   llvm::Expected<ImportedModel> import(BatchScaling *scaling,
@@ -181,10 +183,36 @@ llvm::Error ModelImporter::fixShape(const ValueInfo &input, std::string &open) {
   return llvm::Error::success();
 }
 
+/// Sizes that are given belong to symbols that there are, and agree.
+llvm::Error ModelImporter::checkDims(ArrayRef<const ValueInfo *> data) const {
+  std::set<std::string> symbols;
+  for (const ValueInfo *input : data)
+    for (const Dim &dim : input->shape.value_or(std::vector<Dim>()))
+      if (dim.size < 0 && !dim.symbol.empty())
+        symbols.insert(dim.symbol);
+  for (const auto &[name, size] : options.dims)
+    if (!symbols.count(name))
+      return fail("the data inputs have no dimension '" + name + "' (--dim); " +
+                  (symbols.empty()
+                       ? "all of theirs are numbers"
+                       : "theirs are '" + llvm::join(symbols, "', '") + "'"));
+  if (data.empty() || !data[0]->shape || data[0]->shape->empty())
+    return llvm::Error::success();
+  auto given = options.dims.find(data[0]->shape->front().symbol);
+  if (data[0]->shape->front().size < 0 && given != options.dims.end() &&
+      options.batch && *options.batch != given->second)
+    return fail("--batch=" + Twine(*options.batch) +
+                " and --dim=" + given->first + "=" + Twine(given->second) +
+                " give the batch two sizes");
+  return llvm::Error::success();
+}
+
 llvm::Error ModelImporter::fixShapes(ArrayRef<const ValueInfo *> data) {
   if (options.batch && *options.batch < 1)
     return usageError("the batch size must be positive, not " +
                       Twine(*options.batch));
+  if (llvm::Error error = checkDims(data))
+    return error;
   std::string open;
   for (const ValueInfo *input : data)
     if (llvm::Error error = fixShape(*input, open))
