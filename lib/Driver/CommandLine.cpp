@@ -229,7 +229,11 @@ void FlagTable::addArithmeticFlags() {
       oneOf(step.loss, "loss", {"cross_entropy", "mse"}));
   add("ignore-index", "N", Stepping | Grad,
       "target that does not count (default -100)",
-      number<int64_t>(step.ignoreIndex, INT64_MIN, "ignore-index"));
+      [this, &step](StringRef text) -> llvm::Error {
+        o.ignoreIndexGiven = true;
+        return number<int64_t>(step.ignoreIndex, INT64_MIN,
+                               "ignore-index")(text);
+      });
   add("optimizer", "KIND", updating, "sgd (default), adam or adamw",
       oneOf(opt.kind, "optimizer", {"sgd", "adam", "adamw"}));
   add("lr", "RATE", updating, "learning rate (default 1e-3)",

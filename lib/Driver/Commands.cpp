@@ -27,6 +27,10 @@ ckopt::planModel(const DriverOptions &options) {
   if (!options.quiet && options.remarks)
     for (const std::string &remark : compilation->model().remarks)
       llvm::errs() << "remark: " << remark << "\n";
+  // The model's own loss decides; a flag must not seem to.
+  if (compilation->model().endsInLoss && options.ignoreIndexGiven)
+    return usageError("the model ends in a loss of its own, with its own "
+                      "ignore_index: leave out --ignore-index");
   if (compilation->model().endsInLoss)
     compilation->options().step.loss.clear();
   else if (compilation->options().step.loss.empty() &&
@@ -175,6 +179,7 @@ llvm::Error ckopt::runForward(DriverOptions &options) {
     return loaded.takeError();
   Session &session = *loaded->session;
   options.data.labels = (*compilation)->labels();
+  options.data.tableRows = (*compilation)->tableRows();
   auto data = loadDataset(session, options.data);
   if (!data)
     return data.takeError();
@@ -242,6 +247,7 @@ llvm::Error ckopt::runGrad(DriverOptions &options) {
     return loaded.takeError();
   Session &session = *loaded->session;
   options.data.labels = (*compilation)->labels();
+  options.data.tableRows = (*compilation)->tableRows();
   auto data = loadDataset(session, options.data);
   if (!data)
     return data.takeError();

@@ -73,6 +73,34 @@ static std::map<std::string, LabelRange> findLabelRanges(ModuleOp module) {
   return result;
 }
 
+/// Rows of the tables that each data input indexes; of several the smallest.
+static std::map<std::string, int64_t> findTableRows(ModuleOp module) {
+  std::map<std::string, int64_t> result;
+  auto forward = module.lookupSymbol<func::FuncOp>("forward");
+  for (unsigned i = 0; forward && i < forward.getNumArguments(); ++i) {
+    auto role = forward.getArgAttrOfType<StringAttr>(i, attrs::kRole);
+    auto name = forward.getArgAttrOfType<StringAttr>(i, attrs::kName);
+    if (!role || !name || role.getValue() != roles::kInput)
+      continue;
+    SmallVector<Value> forms{forward.getArgument(i)};
+    while (!forms.empty()) {
+      Value value = forms.pop_back_val();
+      for (Operation *user : value.getUsers()) {
+        if (isa<CastOp, ReshapeOp>(user))
+          forms.push_back(user->getResult(0));
+        auto gather = dyn_cast<GatherOp>(user);
+        if (!gather || gather.getIndices() != value)
+          continue;
+        auto table = cast<RankedTensorType>(gather.getData().getType());
+        int64_t size = table.getDimSize(gather.getAxis());
+        auto [known, isNew] = result.try_emplace(name.str(), size);
+        known->second = std::min(known->second, size);
+      }
+    }
+  }
+  return result;
+}
+
 /// A pattern that is a typing error would train everything without a word.
 llvm::Error Compilation::checkFreeze() const {
   if (opts.import.freezeRegex.empty())
@@ -124,6 +152,7 @@ llvm::Error Compilation::import() {
     return model.takeError();
   imported = std::move(*model);
   labelRanges = findLabelRanges(module());
+  rows = findTableRows(module());
   applyInit();
   return checkFreeze();
 }

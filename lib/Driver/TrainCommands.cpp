@@ -120,6 +120,7 @@ static llvm::Expected<Run> trainOnce(DriverOptions &options, bool writeOutput) {
   Session &session = *loaded->session;
   options.data.loss = run.compilation->options().step.loss;
   options.data.labels = run.compilation->labels();
+  options.data.tableRows = run.compilation->tableRows();
   auto data = loadDataset(session, options.data);
   if (!data)
     return data.takeError();

@@ -59,6 +59,27 @@ static FieldSpec describeField(const runtime::TensorInfo &tensor,
   return field;
 }
 
+/// Indices beyond a table pick no row of it; negative ones count from its end.
+static llvm::Error checkIndices(const Dataset &data,
+                                const DataOptions &options) {
+  for (size_t field = 0; field < data.numFields(); ++field) {
+    auto found = options.tableRows.find(data.spec(field).name);
+    if (found == options.tableRows.end())
+      continue;
+    const HostTensor &array = data.tensor(field);
+    double rows = double(found->second);
+    for (int64_t i = 0; i < array.numElements(); ++i)
+      if (double index = array.getDouble(i); index < -rows || index >= rows)
+        return inputError(
+            options.path + ": array '" + data.spec(field).array + "': sample " +
+            llvm::Twine(i / std::max<int64_t>(data.sampleElements(field), 1)) +
+            " holds the index " + formatNumber(index) +
+            ", but the table that '" + data.spec(field).name +
+            "' indexes has " + llvm::Twine(found->second) + " rows");
+  }
+  return llvm::Error::success();
+}
+
 /// The array of a target: what --inputs maps it to, else --targets; a target
 /// that the model itself names is read from the array of that name.
 static std::string targetArray(const runtime::TensorInfo &tensor,
@@ -109,7 +130,11 @@ llvm::Expected<Dataset> ckopt::loadDataset(const Session &session,
     }
     fields.push_back(std::move(field));
   }
-  return Dataset::load(options.path, fields);
+  auto data = Dataset::load(options.path, fields);
+  if (data)
+    if (llvm::Error error = checkIndices(*data, options))
+      return std::move(error);
+  return data;
 }
 
 llvm::Error ckopt::feed(Session &session, const Dataset &data,

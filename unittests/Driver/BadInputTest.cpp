@@ -148,6 +148,19 @@ TEST_F(BadInput, LabelsOutOfRangeAndNaNs) {
                "images", "5");
 }
 
+TEST_F(BadInput, TokensBeyondTheTable) {
+  TensorMap arrays;
+  HostTensor tokens(DType::I64, {4, 128});
+  tokens.setDouble(3 * 128 + 5, 1000);
+  arrays.set("x", tokens);
+  arrays.set("y", HostTensor(DType::I64, {4, 128}));
+  check(writeNpz(path("tokens.npz"), arrays));
+  EXPECT_FAILS(ckopt({"train", dataPath("models/byte_gpt.onnx"), "--batch=2",
+                      "--data=" + path("tokens.npz"), "--loss=cross_entropy",
+                      "--quiet"}),
+               ExitInputError, "'x'", "sample 3", "1000", "rows");
+}
+
 TEST_F(BadInput, WithoutBatchTheSymbolIsNamed) {
   EXPECT_FAILS(ckopt({"plan", dataPath("models/digits_cnn.onnx"),
                       "--loss=cross_entropy"}),

@@ -73,6 +73,9 @@ public:
   /// Live bytes by kind over the planned step.
   TimelinePanel timeline(llvm::StringRef title) const;
 
+  /// Rows of the tables that inputs index, by the input's name.
+  const std::map<std::string, int64_t> &tableRows() const { return rows; }
+
 private:
   llvm::Error checkFreeze() const;
   void applyInit();
@@ -82,6 +85,7 @@ private:
   std::unique_ptr<mlir::MLIRContext> context;
   onnx_frontend::ImportedModel imported;
   std::map<std::string, LabelRange> labelRanges;
+  std::map<std::string, int64_t> rows;
   PlanSummary planSummary;
   LoweredStep lowered;
   std::vector<char> objectBytes;

@@ -36,6 +36,8 @@ struct DataOptions {
   int64_t ignoreIndex = -100;
   /// Of targets whose loss the model holds itself: its own ranges, by name.
   std::map<std::string, LabelRange> labels;
+  /// Of inputs that pick rows of a table (tokens): its number of rows, by name.
+  std::map<std::string, int64_t> tableRows;
 };
 
 struct TrainOptions {
