@@ -81,6 +81,7 @@ private:
   std::string error;
   std::unique_ptr<Problem> problem;
   int64_t lowest = 0; ///< a proven bound below every feasible budget
+  std::map<Mode, Archive> starts; ///< orders without recomputation only
   std::map<Mode, Archive> archives;
   std::map<Key, LeastSearch> leastSearches;
   std::map<int64_t, double> orderBounds;
@@ -112,7 +113,13 @@ bool BudgetPlanner::Impl::prepare(const Options &options, Result &result) {
 Archive &BudgetPlanner::Impl::archive(const Options &options) {
   Mode mode{options.fixedOrder, options.pack,
             options.pack && options.arenaHoldsAll};
-  return archives.try_emplace(mode, *problem, mode).first->second;
+  auto it = archives.find(mode);
+  if (it == archives.end()) {
+    const Archive &start =
+        starts.try_emplace(mode, *problem, mode).first->second;
+    it = archives.emplace(mode, start).first;
+  }
+  return it->second;
 }
 
 LeastSearch &BudgetPlanner::Impl::leastSearch(const Options &options) {
@@ -120,8 +127,7 @@ LeastSearch &BudgetPlanner::Impl::leastSearch(const Options &options) {
   Key key{store.mode, options.strategy, options.seed, options.effort};
   auto it = leastSearches.find(key);
   if (it == leastSearches.end())
-    it = leastSearches.emplace(key, LeastSearch(Archive(*problem, store.mode)))
-             .first;
+    it = leastSearches.emplace(key, LeastSearch(starts.at(store.mode))).first;
   return it->second;
 }
 
