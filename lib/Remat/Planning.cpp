@@ -113,6 +113,9 @@ FailureOr<RematPlan> ckopt::planRemat(func::FuncOp function,
     return failure();
   if (!plan.result.hasPlan())
     return plan;
+  if (plan.result.cut)
+    emitWarning(function.getLoc())
+        << "plan of @" << function.getSymName() << ": " << plan.result.message;
   const planner::Plan &found = plan.result.plan;
   if (plan.budgetBytes != unlimited && options.budget.kind == Kind::Minimum)
     plan.budgetBytes = total(found); // it is what this very plan takes
