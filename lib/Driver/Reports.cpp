@@ -109,9 +109,11 @@ llvm::Error ckopt::writeReports(const DriverOptions &options,
         json.attribute("step_seconds", jsonNumber(result->stepSeconds));
         json.attribute("measured_peak", result->measuredPeak);
         json.attribute("evaluated", result->evaluated);
-        json.attribute("accuracy", jsonNumber(result->evaluation.accuracy()));
-        json.attribute("evaluation_loss",
-                       jsonNumber(result->evaluation.meanLoss()));
+        if (result->classified)
+          json.attribute("accuracy", jsonNumber(result->evaluation.accuracy()));
+        if (result->evaluated)
+          json.attribute("evaluation_loss",
+                         jsonNumber(result->evaluation.meanLoss()));
         json.attributeArray("losses", [&] {
           for (double loss : result->losses)
             json.value(jsonNumber(loss));

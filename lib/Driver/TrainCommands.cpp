@@ -171,6 +171,9 @@ llvm::Error ckopt::runTrain(DriverOptions &options) {
                                formatPercent(result.evaluation.accuracy(), 2)
                          : std::string())
                  << "\n";
+  else if (options.train.holdout > 0)
+    llvm::outs() << "held-out samples: not evaluated, fewer than a batch of "
+                    "the loss that the model computes\n";
   if (!result.nothingToDo)
     llvm::outs() << "measured peak " << formatBytesExact(result.measuredPeak)
                  << "\n";
@@ -237,7 +240,8 @@ llvm::Error ckopt::runCompare(DriverOptions &options) {
          formatPercent(plan.lowerBound > 0 ? plan.cost / plan.lowerBound - 1
                                            : 0),
          formatNumber(result.finalLoss, 9),
-         formatPercent(result.evaluation.accuracy(), 2),
+         result.classified ? formatPercent(result.evaluation.accuracy(), 2)
+                           : "",
          i == 0 ? ""
          : same ? "same bits"
                 : "DIFFER"});
