@@ -6,8 +6,11 @@
 //===----------------------------------------------------------------------===//
 #include "Session.h"
 
+#include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <dlfcn.h>
+#include <elf.h>
 
 using namespace ckopt::runtime;
 
@@ -93,6 +96,32 @@ static ckrt_status loadSymbols(void *library, const char *path,
       dataSize ? *dataSize : 0, program);
 }
 
+/// What keeps the file from being mapped whole: dlopen takes a truncated
+/// library and faults at its first missing page. Empty if nothing does.
+static std::string checkElf(const std::string &path) {
+  FILE *file = std::fopen(path.c_str(), "rb");
+  if (!file)
+    return std::strerror(errno);
+  Elf64_Ehdr header;
+  std::string problem;
+  bool read = std::fread(&header, sizeof(header), 1, file) == 1;
+  std::fseek(file, 0, SEEK_END);
+  uint64_t size = uint64_t(std::ftell(file));
+  if (!read || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
+      header.e_phentsize != sizeof(Elf64_Phdr))
+    problem = "not a shared library";
+  for (unsigned i = 0; problem.empty() && i < header.e_phnum; ++i) {
+    Elf64_Phdr segment;
+    if (std::fseek(file, long(header.e_phoff + i * sizeof(segment)),
+                   SEEK_SET) != 0 ||
+        std::fread(&segment, sizeof(segment), 1, file) != 1 ||
+        segment.p_offset > size || segment.p_filesz > size - segment.p_offset)
+      problem = "the file is truncated";
+  }
+  std::fclose(file);
+  return problem;
+}
+
 ckrt_status ckrt_program_load_file(const char *path, ckrt_program **program) {
   if (!path || !program)
     return fail(CKRT_INVALID_ARGUMENT, "ckrt_program_load_file: null argument");
@@ -100,6 +129,9 @@ ckrt_status ckrt_program_load_file(const char *path, ckrt_program **program) {
   std::string file = path;
   if (file.find('/') == std::string::npos)
     file = "./" + file;
+  if (std::string problem = checkElf(file); !problem.empty())
+    return fail(CKRT_BAD_ARTIFACT,
+                std::string("cannot load ") + path + ": " + problem);
   void *library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) {
     const char *reason = dlerror();

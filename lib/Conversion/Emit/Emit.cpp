@@ -17,6 +17,7 @@
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/IR/Verifier.h"
+#include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/TargetSelect.h"
@@ -79,6 +80,11 @@ makeTargetMachine(const TargetOptions &options) {
   if (!machine)
     return makeError(ExitInternal,
                      "cannot generate code for CPU '" + cpu + "'");
+  const llvm::MCSubtargetInfo &info = *machine->getMCSubtargetInfo();
+  if (!info.isCPUStringValid(cpu) ||
+      (triple.isX86() && !info.checkFeatures("+64bit")))
+    return usageError("--cpu: '" + cpu + "' is no " + triple.getArchName() +
+                      " processor that LLVM knows");
   return machine;
 }
 
