@@ -1,6 +1,7 @@
 //===- Compile.cpp - from a model file to a loaded step -------------------===//
 #include "ckopt/Driver/Compile.h"
 #include "ckopt/Analysis/MemoryTimeline.h"
+#include "ckopt/Analysis/PlanningProblem.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/Driver/Session.h"
 #include "ckopt/Support/Error.h"
@@ -15,12 +16,42 @@
 using namespace mlir;
 using namespace ckopt;
 
+/// Prints a diagnostic as the tool's own messages look: what, at which node,
+/// warnings too (MLIR's default shows errors alone).
+static LogicalResult printDiagnostic(Diagnostic &diagnostic) {
+  switch (diagnostic.getSeverity()) {
+  case DiagnosticSeverity::Error:
+    llvm::errs() << "error: ";
+    break;
+  case DiagnosticSeverity::Warning:
+    llvm::errs() << "warning: ";
+    break;
+  case DiagnosticSeverity::Remark:
+    llvm::errs() << "remark: ";
+    break;
+  case DiagnosticSeverity::Note:
+    llvm::errs() << "note: ";
+    break;
+  }
+  Location location = diagnostic.getLocation();
+  if (std::string node = getSourceName(location); !node.empty())
+    llvm::errs() << "node '" << node << "': ";
+  else if (auto file = dyn_cast<FileLineColLoc>(location))
+    llvm::errs() << file.getFilename().getValue() << ":" << file.getLine()
+                 << ":" << file.getColumn() << ": ";
+  llvm::errs() << diagnostic.str() << "\n";
+  for (Diagnostic &note : diagnostic.getNotes())
+    (void)printDiagnostic(note);
+  return success();
+}
+
 Compilation::Compilation(CompileOptions options) : opts(std::move(options)) {
   DialectRegistry registry;
   registerAllDialects(registry);
   context =
       std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
   context->loadAllAvailableDialects();
+  context->getDiagEngine().registerHandler(printDiagnostic);
 }
 
 Compilation::~Compilation() = default;
