@@ -165,26 +165,48 @@ static llvm::Error needData(const DriverOptions &options) {
   return llvm::Error::success();
 }
 
+namespace {
+/// A loaded step and the data that it will be fed.
+struct FedStep {
+  std::unique_ptr<Compilation> compilation;
+  LoadedStep step;
+  Dataset data;
+};
+} // namespace
+
+/// Plans, loads and reads the data, checked against the model's labels.
+static llvm::Expected<FedStep> prepareWithData(DriverOptions &options) {
+  FedStep fed;
+  auto compilation = planModel(options);
+  if (!compilation)
+    return compilation.takeError();
+  fed.compilation = std::move(*compilation);
+  auto loaded = loadStep(*fed.compilation, options);
+  if (!loaded)
+    return loaded.takeError();
+  fed.step = std::move(*loaded);
+  options.data.labels = fed.compilation->labels();
+  options.data.tableRows = fed.compilation->tableRows();
+  auto data = loadDataset(*fed.step.session, options.data);
+  if (!data)
+    return data.takeError();
+  fed.data = std::move(*data);
+  return std::move(fed);
+}
+
 llvm::Error ckopt::runForward(DriverOptions &options) {
   if (llvm::Error error = needData(options))
     return error;
   options.compile.import.trainMode = true;
   options.compile.step.loss.clear();
   options.compile.step.forwardOnly = true;
-  auto compilation = planModel(options);
-  if (!compilation)
-    return compilation.takeError();
-  auto loaded = loadStep(**compilation, options);
-  if (!loaded)
-    return loaded.takeError();
-  Session &session = *loaded->session;
-  options.data.labels = (*compilation)->labels();
-  options.data.tableRows = (*compilation)->tableRows();
-  auto data = loadDataset(session, options.data);
-  if (!data)
-    return data.takeError();
+  auto fed = prepareWithData(options);
+  if (!fed)
+    return fed.takeError();
+  Session &session = *fed->step.session;
+  const Dataset &data = fed->data;
   int64_t batch = batchSize(session.manifest());
-  std::vector<int64_t> all(size_t(data->numSamples()));
+  std::vector<int64_t> all(size_t(data.numSamples()));
   for (size_t i = 0; i < all.size(); ++i)
     all[i] = int64_t(i);
   // Outputs of all batches, one after another along the first dimension.
@@ -192,7 +214,7 @@ llvm::Error ckopt::runForward(DriverOptions &options) {
   std::vector<int64_t> valid;
   const runtime::FunctionInfo &eval = session.manifest().functions.front();
   for (const EvalBatch &part : evaluationBatches(all, batch)) {
-    if (llvm::Error error = feed(session, *data, part.indices))
+    if (llvm::Error error = feed(session, data, part.indices))
       return error;
     if (llvm::Error error = session.run("eval"))
       return error;
@@ -214,7 +236,7 @@ llvm::Error ckopt::runForward(DriverOptions &options) {
       continue;
     }
     std::vector<int64_t> shape = info.shape;
-    shape[0] = data->numSamples();
+    shape[0] = data.numSamples();
     HostTensor whole(hostType(info.dtype), shape);
     char *to = static_cast<char *>(whole.mutableRawData());
     for (size_t b = 0; b < outputs.size(); ++b) {
@@ -239,22 +261,15 @@ llvm::Error ckopt::runGrad(DriverOptions &options) {
     return usageError("grad needs -o FILE.npz");
   options.compile.step.optimizer.kind.clear();
   options.compile.step.evaluation = false;
-  auto compilation = planModel(options);
-  if (!compilation)
-    return compilation.takeError();
-  auto loaded = loadStep(**compilation, options);
-  if (!loaded)
-    return loaded.takeError();
-  Session &session = *loaded->session;
-  options.data.labels = (*compilation)->labels();
-  options.data.tableRows = (*compilation)->tableRows();
-  auto data = loadDataset(session, options.data);
-  if (!data)
-    return data.takeError();
-  auto samples = firstBatch(session, *data);
+  auto fed = prepareWithData(options);
+  if (!fed)
+    return fed.takeError();
+  Session &session = *fed->step.session;
+  const Dataset &data = fed->data;
+  auto samples = firstBatch(session, data);
   if (!samples)
     return samples.takeError();
-  if (llvm::Error error = feed(session, *data, *samples))
+  if (llvm::Error error = feed(session, data, *samples))
     return error;
   for (int64_t index : session.tensors(TensorRole::Seed))
     if (llvm::Error error = session.write(

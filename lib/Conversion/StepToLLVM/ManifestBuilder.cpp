@@ -175,9 +175,10 @@ LogicalResult ckopt::addFunction(func::FuncOp function,
       continue; // the new value of an argument lies in the argument's bytes
     StringRef name = text(function.getResultAttr(i, attrs::kName));
     std::string shown = name.empty() ? ("result" + Twine(i)).str() : name.str();
-    auto tensor =
-        describeTensor(function, cast<RankedTensorType>(value.getType()), shown,
-                       resultRole(shown, text(function.getResultAttr(i, attrs::kRole))), offsets.lookup(value));
+    auto tensor = describeTensor(
+        function, cast<RankedTensorType>(value.getType()), shown,
+        resultRole(shown, text(function.getResultAttr(i, attrs::kRole))),
+        offsets.lookup(value));
     if (failed(tensor))
       return failure();
     info.outputs.push_back(intern(std::move(*tensor), manifest));

@@ -1,20 +1,9 @@
 //===- NNOps.cpp - types and verifiers of contractions and windows ------===//
-#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "InferTypes.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace ckopt;
-
-// The signature every inferReturnTypes shares.
-#define CKOPT_INFER(OP)                                                        \
-  LogicalResult OP::inferReturnTypes(                                          \
-      MLIRContext *context, std::optional<Location> loc, ValueRange operands,  \
-      DictionaryAttr attributes, OpaqueProperties properties,                  \
-      RegionRange regions, SmallVectorImpl<Type> &results)
-
-static RankedTensorType tensorType(Value value) {
-  return cast<RankedTensorType>(value.getType());
-}
 
 //===----------------------------------------------------------------------===//
 // Matrix products

@@ -1,20 +1,9 @@
 //===- ReductionOps.cpp - types of reductions and row ops ---------------===//
-#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "InferTypes.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace ckopt;
-
-// The signature every inferReturnTypes shares.
-#define CKOPT_INFER(OP)                                                        \
-  LogicalResult OP::inferReturnTypes(                                          \
-      MLIRContext *context, std::optional<Location> loc, ValueRange operands,  \
-      DictionaryAttr attributes, OpaqueProperties properties,                  \
-      RegionRange regions, SmallVectorImpl<Type> &results)
-
-static RankedTensorType tensorType(Value value) {
-  return cast<RankedTensorType>(value.getType());
-}
 
 /// The type left after reducing `axes`, or null with an error.
 static RankedTensorType reducedType(std::optional<Location> loc,

@@ -1,22 +1,11 @@
 //===- ShapeOps.cpp - constants, shapes and data movement ---------------===//
-#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "InferTypes.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/Support/MathExtras.h"
 #include <cmath>
 
 using namespace mlir;
 using namespace ckopt;
-
-// The signature every inferReturnTypes shares.
-#define CKOPT_INFER(OP)                                                        \
-  LogicalResult OP::inferReturnTypes(                                          \
-      MLIRContext *context, std::optional<Location> loc, ValueRange operands,  \
-      DictionaryAttr attributes, OpaqueProperties properties,                  \
-      RegionRange regions, SmallVectorImpl<Type> &results)
-
-static RankedTensorType tensorType(Value value) {
-  return cast<RankedTensorType>(value.getType());
-}
 
 //===----------------------------------------------------------------------===//
 // Constants

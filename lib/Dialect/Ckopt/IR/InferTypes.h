@@ -1,0 +1,23 @@
+//===- InferTypes.h - what all result type rules share ----------*- C++ -*-===//
+#ifndef CKOPT_LIB_DIALECT_CKOPT_IR_INFERTYPES_H
+#define CKOPT_LIB_DIALECT_CKOPT_IR_INFERTYPES_H
+
+#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+
+// The signature every inferReturnTypes shares.
+#define CKOPT_INFER(OP)                                                        \
+  LogicalResult OP::inferReturnTypes(                                          \
+      MLIRContext *context, std::optional<Location> loc, ValueRange operands,  \
+      DictionaryAttr attributes, OpaqueProperties properties,                  \
+      RegionRange regions, SmallVectorImpl<Type> &results)
+
+namespace ckopt {
+
+/// The type of a value that the op's constraints make a ranked tensor.
+static inline mlir::RankedTensorType tensorType(mlir::Value value) {
+  return mlir::cast<mlir::RankedTensorType>(value.getType());
+}
+
+} // namespace ckopt
+
+#endif // CKOPT_LIB_DIALECT_CKOPT_IR_INFERTYPES_H
