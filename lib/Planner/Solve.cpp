@@ -60,21 +60,16 @@ private:
   Archive &archive(const Options &options);
   LeastSearch &leastSearch(const Options &options);
   void search(Archive &store, const Options &options, int64_t load,
-              const Deadline &deadline);
+              Deadline &deadline);
   void fit(Archive &store, const Options &options, int64_t budget,
-           const Deadline &deadline);
-  void advance(LeastSearch &least, const Options &options,
-               const Deadline &deadline);
-  void bisect(LeastSearch &least, const Options &options,
-              const Deadline &deadline);
-  void tighten(LeastSearch &least, const Options &options,
-               const Deadline &deadline);
-  int64_t runLeast(const Options &options, int64_t budget,
-                   const Deadline &deadline);
+           Deadline &deadline);
+  void advance(LeastSearch &least, const Options &options, Deadline &deadline);
+  void bisect(LeastSearch &least, const Options &options, Deadline &deadline);
+  void tighten(LeastSearch &least, const Options &options, Deadline &deadline);
+  int64_t runLeast(const Options &options, int64_t budget, Deadline &deadline);
   Result answer(const Entry &entry, const Options &options, int64_t budget);
-  Result failure(const Options &options, const Deadline &deadline);
-  void sayCut(Result &result, const Options &options,
-              const Deadline &deadline) const;
+  Result failure(const Options &options, Deadline &deadline);
+  void sayCut(Result &result, const Options &options, Deadline &deadline) const;
   void nameAlive(Result &result, const std::vector<NodeId> &steps) const;
 
   const Graph &graph;
@@ -132,7 +127,7 @@ LeastSearch &BudgetPlanner::Impl::leastSearch(const Options &options) {
 }
 
 void BudgetPlanner::Impl::search(Archive &store, const Options &options,
-                                 int64_t load, const Deadline &deadline) {
+                                 int64_t load, Deadline &deadline) {
   for (const Strategy &strategy : strategies()) {
     if (options.strategy == "auto" ? !strategy.automatic
                                    : options.strategy != strategy.name)
@@ -157,7 +152,7 @@ void BudgetPlanner::Impl::search(Archive &store, const Options &options,
 
 /// Searches for the cheapest plan whose size is within the budget.
 void BudgetPlanner::Impl::fit(Archive &store, const Options &options,
-                              int64_t budget, const Deadline &deadline) {
+                              int64_t budget, Deadline &deadline) {
   double packEffort = std::min(1.0, options.effort);
   int64_t load = budget;
   for (int attempt = 0; attempt < 6 && load > 0; ++attempt) {
@@ -248,7 +243,7 @@ void BudgetPlanner::Impl::nameAlive(Result &result,
 
 /// Bisects the load with quick searches.
 void BudgetPlanner::Impl::bisect(LeastSearch &least, const Options &options,
-                                 const Deadline &deadline) {
+                                 Deadline &deadline) {
   Archive &store = least.archive;
   least.failed = std::max(least.failed, lowest - 1);
   int64_t high = store.leastLoad().peak;
@@ -271,7 +266,7 @@ void BudgetPlanner::Impl::bisect(LeastSearch &least, const Options &options,
 
 /// Asks for less than the smallest size so far, in steps that become finer.
 void BudgetPlanner::Impl::tighten(LeastSearch &least, const Options &options,
-                                  const Deadline &deadline) {
+                                  Deadline &deadline) {
   Archive &store = least.archive;
   int64_t size = store.smallest()->size;
   int32_t nodes = problem->numNodes;
@@ -294,7 +289,7 @@ void BudgetPlanner::Impl::tighten(LeastSearch &least, const Options &options,
 
 /// One step of the search for the smallest budget.
 void BudgetPlanner::Impl::advance(LeastSearch &least, const Options &options,
-                                  const Deadline &deadline) {
+                                  Deadline &deadline) {
   Archive &store = least.archive;
   int64_t size = store.smallest()->size;
   switch (least.phase) {
@@ -328,7 +323,7 @@ void BudgetPlanner::Impl::advance(LeastSearch &least, const Options &options,
 /// Searches for the smallest budget until one well below `budget` is known, or
 /// to the end. Returns the smallest found.
 int64_t BudgetPlanner::Impl::runLeast(const Options &options, int64_t budget,
-                                      const Deadline &deadline) {
+                                      Deadline &deadline) {
   LeastSearch &least = leastSearch(options);
   Archive &store = archive(options);
   while (least.phase != LeastSearch::Done && !deadline.passed() &&
@@ -344,7 +339,7 @@ int64_t BudgetPlanner::Impl::runLeast(const Options &options, int64_t budget,
 }
 
 void BudgetPlanner::Impl::sayCut(Result &result, const Options &options,
-                                 const Deadline &deadline) const {
+                                 Deadline &deadline) const {
   if (!deadline.passed() || result.status == Status::Error)
     return;
   result.cut = true;
@@ -358,7 +353,7 @@ void BudgetPlanner::Impl::sayCut(Result &result, const Options &options,
 }
 
 Result BudgetPlanner::Impl::failure(const Options &options,
-                                    const Deadline &deadline) {
+                                    Deadline &deadline) {
   Options all = options;
   all.strategy = "auto";
   runLeast(all, 0, deadline);

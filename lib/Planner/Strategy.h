@@ -22,21 +22,49 @@ struct Candidate {
   int64_t peak = 0;
 };
 
-/// Wall clock as a safety net only.
+/// When a search must end: a number of work units, which makes results
+/// reproducible, and a wall clock, which is for people. A unit is an elementary
+/// step of about 50 ns (a touched operand, a proposed move counts its
+/// operands); strategies report what they do with spend(), at least every
+/// millisecond.
 class Deadline {
 public:
-  explicit Deadline(double seconds)
-      : limited(seconds > 0),
+  explicit Deadline(double seconds, int64_t workUnits = 0)
+      : limited(seconds > 0), workLimit(workUnits),
         end(std::chrono::steady_clock::now() +
             std::chrono::duration_cast<std::chrono::steady_clock::duration>(
                 std::chrono::duration<double>(
                     seconds > 0 ? std::min(seconds, 1e7) : 0))) {}
-  bool passed() const {
+
+  /// Counts work; false once the search must end.
+  bool spend(int64_t units) {
+    work += units;
+    return !passed();
+  }
+  bool passed() const { return workPassed() || timePassed(); }
+  bool workPassed() const { return workLimit > 0 && work >= workLimit; }
+  bool timePassed() const {
     return limited && std::chrono::steady_clock::now() >= end;
+  }
+  int64_t spent() const { return work; }
+  /// For a part of the search, or a task on another thread: the same clock, at
+  /// most `units` (0: no limit of its own) and at most what is left here. Who
+  /// asked for it spends its work here when it is done; tasks that run side by
+  /// side get their parts before any of them starts, so that the outcome does
+  /// not depend on which is faster.
+  Deadline part(int64_t units) const {
+    Deadline result = *this;
+    result.work = 0;
+    int64_t left = std::max<int64_t>(1, workLimit - work);
+    result.workLimit = workLimit == 0 ? units
+                       : units == 0   ? left
+                                      : std::min(units, left);
+    return result;
   }
 
 private:
   bool limited;
+  int64_t workLimit, work = 0;
   std::chrono::steady_clock::time_point end;
 };
 
@@ -49,11 +77,17 @@ struct StrategyContext {
   bool fixedOrder;
   uint64_t seed;
   double effort;
-  const Deadline &deadline;
+  Deadline &deadline;
   /// Everything found so far that may serve as a start.
   const std::vector<Candidate> &known;
   /// Reports a sequence; returns true if it is within the budget.
   std::function<bool(std::vector<NodeId>)> report;
+  /// Threads that the strategy may use (1 or more); the outcome must not depend
+  /// on it.
+  int threads = 1;
+  /// Prices of a byte by position of the program order: the best dual solution
+  /// of the gap relaxation for this budget; empty if it was not computed.
+  const std::vector<double> *prices = nullptr;
 };
 
 struct Strategy {

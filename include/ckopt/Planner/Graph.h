@@ -37,6 +37,12 @@ struct Value {
   std::string name;
 };
 
+/// One of several ways to compute the same bits.
+struct Alternative {
+  std::vector<ValueId> inputs;
+  double cost = 0;
+};
+
 struct Node {
   std::string name;
   /// Any unit (the compiler uses seconds), additive, not negative.
@@ -55,6 +61,10 @@ struct Node {
   std::vector<ValueId> mutates;
   /// Nodes that must have run before (smaller ids).
   std::vector<NodeId> after;
+  /// If not empty, one of them is chosen for all runs of the node, and its
+  /// inputs and cost stand in for `inputs` and `cost`, which then hold those of
+  /// the first one.
+  std::vector<Alternative> alternatives;
   /// Name of the repeated block that the node belongs to; may be empty.
   std::string group;
 };

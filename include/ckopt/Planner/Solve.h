@@ -26,6 +26,16 @@ struct Options {
   /// strikes.
   double timeLimitSeconds = 60;
   uint64_t seed = 1;
+  /// Work units (about 50 ns each) after which the best plan so far is taken;
+  /// 0: a limit scaled from the graph's size. Reproducible, unlike time.
+  int64_t workLimit = 0;
+  /// Threads to use; the answer does not depend on it.
+  int threads = 1;
+  /// No recomputation: only the order is searched.
+  bool orderOnly = false;
+  /// A known plan to start from (only `steps` and `choices` are read); the
+  /// answer is never worse than it where it is valid and fits.
+  const Plan *hint = nullptr;
   /// First runs keep the program order.
   bool fixedOrder = false;
   /// Give offsets, and hold arena (plus what lies outside it) <= budget.
