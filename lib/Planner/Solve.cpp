@@ -129,7 +129,7 @@ LeastSearch &BudgetPlanner::Impl::leastSearch(const Options &options) {
 void BudgetPlanner::Impl::search(Archive &store, const Options &options,
                                  int64_t load, Deadline &deadline) {
   for (const Strategy &strategy : strategies()) {
-    if (options.strategy == "auto" ? !strategy.automatic
+    if (options.strategy == "auto" ? strategy.tier == Tier::Named
                                    : options.strategy != strategy.name)
       continue;
     if (deadline.passed())

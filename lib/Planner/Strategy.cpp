@@ -13,11 +13,11 @@ void runNone(StrategyContext &context) {
 
 const std::vector<Strategy> &ckopt::planner::strategies() {
   static const std::vector<Strategy> table = {
-      {"none", runNone, true},
-      {"greedy", runGreedy, true},
-      {"prices", runPrices, true},
-      {"segments", runSegments, true},
-      {"local-search", runLocalSearch, true},
+      {"none", runNone, Tier::Construct},
+      {"greedy", runGreedy, Tier::Construct},
+      {"prices", runPrices, Tier::Construct},
+      {"segments", runSegments, Tier::Construct},
+      {"local-search", runLocalSearch, Tier::Improve},
   };
   return table;
 }

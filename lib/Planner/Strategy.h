@@ -90,11 +90,19 @@ struct StrategyContext {
   const std::vector<double> *prices = nullptr;
 };
 
+/// When "auto" runs a strategy. Tiers run in this order, the strategies of one
+/// in the table's; improvement runs in rounds with rising effort.
+enum class Tier : uint8_t {
+  Construct, ///< gives first plans, fast
+  Exact,     ///< may prove that a plan is the best
+  Improve,   ///< starts from what is known
+  Named,     ///< not part of "auto"
+};
+
 struct Strategy {
   const char *name;
   void (*run)(StrategyContext &context);
-  /// Part of "auto", in the table's order.
-  bool automatic;
+  Tier tier;
 };
 
 /// The table of strategies.
