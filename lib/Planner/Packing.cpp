@@ -35,6 +35,7 @@ class Packer {
 public:
   Packer(const std::vector<Box> &boxes, int64_t alignment);
   int64_t run(std::vector<int64_t> &offsets, double effort);
+  int64_t load = 0;
 
 private:
   void makeUnits(const std::vector<Box> &boxes, int64_t alignment);
@@ -49,7 +50,6 @@ private:
   std::vector<Unit> units;
   std::vector<int32_t> unitOf; ///< by box
   std::vector<std::vector<int32_t>> followers;
-  int64_t load = 0;
 
   // What is placed, by offset; columns for speed.
   std::vector<int32_t> placedFirst, placedLast, placedId;
@@ -310,13 +310,17 @@ int64_t Packer::run(std::vector<int64_t> &offsets, double effort) {
 
 int64_t ckopt::planner::packBoxes(const std::vector<Box> &boxes,
                                   int64_t alignment,
-                                  std::vector<int64_t> &offsets,
-                                  double effort) {
-  return Packer(boxes, alignment).run(offsets, effort);
+                                  std::vector<int64_t> &offsets, double effort,
+                                  PackProof *proof) {
+  Packer packer(boxes, alignment);
+  int64_t arena = packer.run(offsets, effort);
+  if (proof)
+    *proof = arena <= packer.load ? PackProof::Load : PackProof::None;
+  return arena;
 }
 
-void ckopt::planner::packPlan(const Graph &graph, Plan &plan, bool holdsAll,
-                              double effort) {
+PackProof ckopt::planner::packPlan(const Graph &graph, Plan &plan,
+                                   bool holdsAll, double effort) {
   Simulation simulation = simulate(graph, plan.steps, true);
   std::vector<Box> boxes;
   std::vector<int32_t> boxOf(simulation.copies.size(), -1);
@@ -340,7 +344,8 @@ void ckopt::planner::packPlan(const Graph &graph, Plan &plan, bool holdsAll,
     boxes.push_back({int32_t(t), int32_t(t), bytes, -1});
   }
   std::vector<int64_t> offsets;
-  plan.arena = packBoxes(boxes, graph.alignment, offsets, effort);
+  PackProof proof = PackProof::None;
+  plan.arena = packBoxes(boxes, graph.alignment, offsets, effort, &proof);
   plan.initial.clear();
   plan.offsets.assign(plan.steps.size(), {});
   for (size_t c = 0; c < simulation.copies.size(); ++c) {
@@ -357,4 +362,5 @@ void ckopt::planner::packPlan(const Graph &graph, Plan &plan, bool holdsAll,
   for (size_t t = 0; t < plan.steps.size(); ++t)
     if (scratchBox[t] >= 0)
       plan.offsets[t].push_back(offsets[scratchBox[t]]);
+  return proof;
 }

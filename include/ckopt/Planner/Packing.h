@@ -4,6 +4,9 @@
 
 #include "ckopt/Planner/Plan.h"
 
+#include <optional>
+#include <string_view>
+
 namespace ckopt::planner {
 
 /// A box to place: `bytes` over the steps [first, last]. Where `inPlaceOf` is
@@ -15,15 +18,89 @@ struct Box {
   int32_t inPlaceOf = -1;
 };
 
+/// Why no packing is smaller.
+enum class PackProof : uint8_t {
+  None,   ///< a smaller one may exist
+  Load,   ///< the arena is as large as the largest sum of live bytes
+  Search, ///< an exhaustive search found none
+};
+
 /// Offsets of the boxes, multiples of `alignment`; returns the arena's size.
-/// Best of several orders of best fit, then local search while above the load,
-/// for about `effort` seconds at most (counted in steps, not by the clock).
+/// For about `effort` seconds at most (counted in steps, not by the clock).
+/// `proof` (optional) receives what is known about smaller arenas.
 int64_t packBoxes(const std::vector<Box> &boxes, int64_t alignment,
-                  std::vector<int64_t> &offsets, double effort = 1);
+                  std::vector<int64_t> &offsets, double effort = 1,
+                  PackProof *proof = nullptr);
 
 /// Fills offsets, initial and arena of a plan from its steps. Inputs and
-/// persistent values lie in the arena if `holdsAll`.
-void packPlan(const Graph &graph, Plan &plan, bool holdsAll, double effort = 1);
+/// persistent values lie in the arena if `holdsAll`. Returns whether these
+/// steps are proven to have no smaller arena.
+PackProof packPlan(const Graph &graph, Plan &plan, bool holdsAll,
+                   double effort = 1);
+
+/// A buffer of a packing problem: `size` bytes over the times [lower, upper).
+struct PackItem {
+  int64_t lower, upper, size;
+};
+
+struct PackOptions {
+  /// Bytes to fit into, and then the search ends; 0: as few as can be found.
+  int64_t capacity = 0;
+  /// Offsets are multiples of it, sizes are rounded up to it; bytes.
+  int64_t alignment = 1;
+  /// Work units (about 50 ns each); 0: a limit scaled from the problem's size.
+  int64_t workLimit = 0;
+  /// Safety net in seconds; 0: none. An answer may depend on it only where it
+  /// strikes.
+  double timeLimitSeconds = 0;
+  /// Threads to use; the answer does not depend on it.
+  int threads = 1;
+  uint64_t seed = 1;
+};
+
+enum class PackStatus : uint8_t {
+  Fits,    ///< offsets within the capacity (or, without one, the best found)
+  TooMuch, ///< proven: nothing fits the capacity
+  Unknown, ///< none found within the capacity, none ruled out
+  Error,   ///< bad items or options; see message
+};
+
+struct PackResult {
+  PackStatus status = PackStatus::Error;
+  /// By item; the best packing found also where it is above the capacity, but
+  /// empty on Error.
+  std::vector<int64_t> offsets;
+  /// Size of the arena for `offsets`, bytes.
+  int64_t height = 0;
+  /// No arena is smaller, bytes: the load, or what a search proved.
+  int64_t lowerBound = 0;
+  /// How the height (or, where nothing fits, the status) is proven least.
+  PackProof proof = PackProof::None;
+  std::string message;
+};
+
+/// Packs items, offline dynamic storage allocation.
+PackResult packProblem(const std::vector<PackItem> &items,
+                       const PackOptions &options);
+
+/// A packing problem as a CSV file: a header that names the columns `lower`,
+/// `upper` (exclusive) and `size` in any order, and one line an item. Other
+/// columns (`id` and what else there is) are kept as they are.
+struct PackingCsv {
+  std::string header;
+  std::vector<std::string> rows;
+  std::vector<PackItem> items;
+};
+
+/// Reads a problem. On failure returns nothing and `error` says the line and
+/// what is wrong with it.
+std::optional<PackingCsv> parsePackingCsv(std::string_view text,
+                                          std::string &error);
+
+/// Writes the same file with a column `offset` at the end of each line; one
+/// that the file had before is left out.
+std::string printPackingCsv(const PackingCsv &csv,
+                            const std::vector<int64_t> &offsets);
 
 } // namespace ckopt::planner
 
