@@ -15,7 +15,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Planner/Bounds.h"
-#include "Problem.h"
+#include "GapProblem.h"
 
 #include <algorithm>
 
@@ -23,117 +23,23 @@ using namespace ckopt::planner;
 
 namespace {
 
-struct Gap {
-  int32_t from, to; ///< open interval of positions
-  double bytes;
-  double cost;
-};
-
 class GapRelaxation {
 public:
-  GapRelaxation(const Problem &problem, const std::vector<NodeId> &order,
-                int64_t budget);
+  GapRelaxation(const GapProblem &gaps, int64_t budget)
+      : n(gaps.numPositions - 1), gaps(gaps.gaps) {
+    for (int64_t bytes : gaps.need(budget))
+      need.push_back(double(bytes));
+  }
   double solve(std::vector<double> *prices);
 
 private:
-  void addFixed(int32_t from, int32_t to, int64_t bytes) {
-    if (from <= to) {
-      fixed[from] += bytes;
-      fixed[to + 1] -= bytes;
-    }
-  }
-  void addStorage(ValueId storage);
   double evaluate(const std::vector<double> &price,
                   std::vector<double> *subgradient) const;
 
-  const Problem &problem;
   int32_t n;
-  std::vector<int32_t> place;
-  std::vector<std::vector<int32_t>> accesses;
-  std::vector<int64_t> fixed; ///< differences; later sums
-  std::vector<Gap> gaps;
+  const std::vector<Gap> &gaps;
   std::vector<double> need; ///< by position
 };
-
-GapRelaxation::GapRelaxation(const Problem &problem,
-                             const std::vector<NodeId> &order, int64_t budget)
-    : problem(problem), n(problem.numNodes), place(n),
-      accesses(problem.numValues), fixed(n + 2, 0), need(n + 1, 0) {
-  for (int32_t p = 0; p < n; ++p) {
-    place[order[p]] = p;
-    for (ValueId v : problem.reads[order[p]])
-      accesses[problem.root[v]].push_back(p);
-    for (ValueId v : problem.outputs[order[p]])
-      accesses[problem.root[v]].push_back(p);
-    // Bytes taken over count once; which pair is taken is left open.
-    int64_t taken = 0;
-    std::vector<ValueId> seen;
-    for (auto [i, o] : problem.pairs[order[p]])
-      if (std::find(seen.begin(), seen.end(), o) == seen.end()) {
-        seen.push_back(o);
-        taken += problem.bytes[o];
-      }
-    addFixed(p, p, problem.workspace[order[p]] - taken);
-  }
-  for (ValueId v = 0; v < problem.numValues; ++v)
-    if (problem.root[v] == v)
-      addStorage(v);
-  std::vector<double> covered(n + 2, 0);
-  for (const Gap &gap : gaps) {
-    covered[gap.from + 1] += gap.bytes;
-    covered[gap.to] -= gap.bytes;
-  }
-  int64_t base = 0;
-  double sum = 0;
-  for (int32_t p = 0; p <= n; ++p) {
-    base += fixed[p];
-    sum += covered[p];
-    need[p] = double(base) + sum - double(budget);
-  }
-}
-
-void GapRelaxation::addStorage(ValueId storage) {
-  std::vector<int32_t> &list = accesses[storage];
-  std::sort(list.begin(), list.end());
-  list.erase(std::unique(list.begin(), list.end()), list.end());
-  int64_t bytes = problem.bytes[storage];
-  if (bytes == 0)
-    return;
-  if (problem.initial[storage]) {
-    bool toEnd = problem.endLive[storage];
-    if (toEnd || !list.empty())
-      addFixed(0, toEnd ? n : list.back(), bytes);
-    return;
-  }
-  NodeId node = problem.producer[storage];
-  if (node < 0)
-    return;
-  // A node with several results makes all of them at once: its cost is shared
-  // among them by size.
-  double total = 0;
-  for (ValueId v : problem.outputs[node])
-    total += double(problem.bytes[v]);
-  double cost = problem.cost[node] * double(bytes) / total;
-  // Of an output only the last copy must be there at the end; a view may be
-  // one too, and then the storage is.
-  for (int32_t p : list)
-    addFixed(p, p, bytes);
-  bool canRerun = problem.recompute[node];
-  auto gap = [&](int32_t from, int32_t to) {
-    if (to - from <= 1)
-      return;
-    if (canRerun)
-      gaps.push_back({from, to, double(bytes), cost});
-    else
-      addFixed(from + 1, to - 1, bytes);
-  };
-  for (size_t i = 0; i + 1 < list.size(); ++i)
-    gap(list[i], list[i + 1]);
-  if (problem.endLive[storage]) {
-    gap(list.back(), n);
-    addFixed(n, n, bytes);
-  }
-}
 
 double GapRelaxation::evaluate(const std::vector<double> &price,
                                std::vector<double> *subgradient) const {
@@ -145,11 +51,12 @@ double GapRelaxation::evaluate(const std::vector<double> &price,
   }
   std::vector<double> freed(n + 2, 0);
   for (const Gap &gap : gaps) {
-    double saving = gap.bytes * (prefix[gap.to] - prefix[gap.from + 1]);
+    double saving =
+        double(gap.bytes) * (prefix[gap.last + 1] - prefix[gap.first]);
     if (saving > gap.cost) {
       value -= saving - gap.cost;
-      freed[gap.from + 1] += gap.bytes;
-      freed[gap.to] -= gap.bytes;
+      freed[gap.first] += double(gap.bytes);
+      freed[gap.last + 1] -= double(gap.bytes);
     }
   }
   if (subgradient) {
@@ -172,8 +79,8 @@ double GapRelaxation::solve(std::vector<double> *prices) {
     // knapsack over the gaps that cover it.
     std::vector<double> ratios;
     for (const Gap &gap : gaps)
-      if (gap.from < worst && worst < gap.to)
-        ratios.push_back(gap.cost / gap.bytes);
+      if (gap.first <= worst && worst <= gap.last)
+        ratios.push_back(gap.cost / double(gap.bytes));
     std::sort(ratios.begin(), ratios.end());
     size_t low = 0, high = ratios.size();
     auto at = [&](size_t k) {
@@ -345,7 +252,8 @@ double ckopt::planner::orderBound(const Graph &graph,
                                   const std::vector<NodeId> &order,
                                   int64_t budget, std::vector<double> *prices) {
   Problem problem(graph);
-  double extra = GapRelaxation(problem, order, budget).solve(prices);
+  GapProblem gaps(problem, order);
+  double extra = GapRelaxation(gaps, budget).solve(prices);
   // Rounding of the sums above never turns the bound into a lie.
   return problem.baseCost + std::max(0.0, extra * (1 - 1e-9));
 }
