@@ -1,0 +1,80 @@
+//===- Policy.h - what a user wants kept or computed again ------*- C++ -*-===//
+//
+// A policy is turned into a larger graph whose every plan obeys it: what the
+// backward pass must not find resident is made by a node of its own there. So
+// every strategy, every bound and every budget works under a policy without
+// knowing of it, and a plan of the larger graph is one of the given graph.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_PLANNER_POLICY_H
+#define CKOPT_PLANNER_POLICY_H
+
+#include "ckopt/Planner/Plan.h"
+
+namespace ckopt::planner {
+
+/// Wishes by node; every list has one entry a node of the graph.
+struct Policy {
+  /// Runs in the backward pass. Successors of such nodes count as such too.
+  std::vector<char> backward;
+  /// Regions that hold the node, outermost first; a region has one parent. A
+  /// region keeps only what it reads of the outside: its values are computed
+  /// again when the backward pass needs them, and what an inner region holds
+  /// once more inside of that. For a node of the backward pass: those of the
+  /// node whose gradient it computes.
+  std::vector<std::vector<int32_t>> regions;
+  /// For nodes of the backward pass: `regions` is known. The others find no
+  /// value of any region resident.
+  std::vector<char> regionsKnown;
+  /// The node runs once and its results stay until they were last read.
+  std::vector<char> save;
+  /// The node's results are let go of after the forward pass and computed
+  /// again for all that follows. Regions decide for the nodes in them.
+  std::vector<char> recompute;
+
+  explicit Policy(size_t nodes = 0)
+      : backward(nodes), regions(nodes), regionsKnown(nodes), save(nodes),
+        recompute(nodes) {}
+};
+
+/// A graph whose plans obey a policy.
+struct PolicyGraph {
+  Graph graph;
+  /// By node of `graph`: the node of the given graph that it runs; -1: a mark
+  /// without work.
+  std::vector<NodeId> origin;
+  /// Nodes of the given graph that the policy computes again, ascending.
+  std::vector<NodeId> recomputed;
+  /// Nodes that should be computed again and cannot: they run once, or what
+  /// they read is overwritten in the forward pass. Ascending.
+  std::vector<NodeId> unable;
+};
+
+/// The larger graph. Of a node with alternatives the first one is taken.
+/// O(nodes and operands, times the depth of nested regions).
+PolicyGraph applyPolicy(const Graph &graph, const Policy &policy);
+
+/// A plan of `constrained.graph` as one of `graph`, with cost, peak and arena
+/// as they are there. Offsets are kept where they are valid, and made anew
+/// where they are not (`holdsAll` as in packPlan()).
+Plan restorePlan(const Graph &graph, const PolicyGraph &constrained,
+                 const Plan &plan, bool holdsAll);
+
+/// A stretch of labels that consists of equal pieces.
+struct Repeat {
+  int32_t first = 0, period = 0, count = 0;
+};
+
+/// Finds repeated blocks in a sequence of labels: the stretch of the largest
+/// weight, then what lies left and right of it; periods of at least
+/// `leastPeriod` labels, at least two of them. `cuts[i]`: bytes that live
+/// across the place before label i; blocks begin where that is least.
+/// Ascending, disjoint. O(labels * longest period) a stretch.
+std::vector<Repeat> findRepeats(const std::vector<int32_t> &labels,
+                                const std::vector<double> &weights,
+                                const std::vector<int64_t> &cuts,
+                                int32_t leastPeriod = 2);
+
+} // namespace ckopt::planner
+
+#endif // CKOPT_PLANNER_POLICY_H
