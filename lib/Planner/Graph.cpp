@@ -14,8 +14,10 @@ using namespace ckopt::planner;
 
 namespace {
 
-/// Sums of sizes stay far from overflow.
+/// Sums of sizes stay far from overflow, and those of costs, times any number
+/// of steps, too.
 constexpr int64_t maxTotalBytes = int64_t(1) << 60;
+constexpr double maxTotalCost = 1e100;
 
 class Validator {
 public:
@@ -28,15 +30,25 @@ private:
     return value >= 0 && value < int32_t(graph.values.size());
   }
   std::string node(NodeId id) const {
-    std::string text = "node " + std::to_string(id);
+    std::string text = "node " + std::to_string(graph.nodeFileId(id));
     if (!graph.nodes[id].name.empty())
       text += " (" + graph.nodes[id].name + ")";
     return text;
   }
+  std::string value(ValueId id) const {
+    return "value " + std::to_string(graph.valueFileId(id));
+  }
+  bool isInitial(ValueId id) const {
+    ValueKind kind = graph.values[id].kind;
+    return kind == ValueKind::Input || kind == ValueKind::Persistent;
+  }
   void checkValues();
   void checkAliasCycles();
+  void checkTotals();
+  void findProducers();
   void checkNode(NodeId id);
-  void checkReads(NodeId id);
+  void checkReads(NodeId id, const std::vector<ValueId> &inputs);
+  void checkViews(NodeId id);
   void checkMutates(NodeId id);
 
   const Graph &graph;
@@ -54,26 +66,53 @@ void Validator::fail(const std::string &message) {
 }
 
 void Validator::checkValues() {
-  int64_t total = 0;
   for (size_t i = 0; i < graph.values.size(); ++i) {
-    const Value &value = graph.values[i];
-    std::string what = "value " + std::to_string(i);
-    if (value.bytes < 0)
-      fail(what + ": negative size " + std::to_string(value.bytes));
-    else if (value.bytes > maxTotalBytes - total)
-      fail(what + ": the sizes of all values add up to more than 2^60 bytes");
-    else
-      total += value.bytes;
-    if (value.aliasOf < 0)
+    const Value &v = graph.values[i];
+    std::string what = value(ValueId(i));
+    if (v.bytes < 0)
+      fail(what + ": negative size " + std::to_string(v.bytes));
+    if (v.aliasOf < 0)
       continue;
-    if (!knownValue(value.aliasOf))
-      fail(what + ": is a view of unknown value " +
-           std::to_string(value.aliasOf));
-    else if (value.kind == ValueKind::Input ||
-             value.kind == ValueKind::Persistent)
+    if (!knownValue(v.aliasOf))
+      fail(what + ": is a view of unknown value " + std::to_string(v.aliasOf));
+    else if (isInitial(ValueId(i)))
       fail(what + ": a view must be made by a node, so it cannot be of kind "
                   "input or persistent");
   }
+}
+
+/// Every view can hold one more copy of the value below it, so the load stays
+/// below the sum of all sizes times one more than their views.
+void Validator::checkTotals() {
+  std::vector<int64_t> copies(graph.values.size(), 1);
+  for (size_t i = 0; i < graph.values.size(); ++i) {
+    // Chains of views are short, but a file may say otherwise.
+    ValueId root = ValueId(i);
+    for (int depth = 0; depth < 64 && graph.values[root].aliasOf >= 0; ++depth)
+      root = graph.values[root].aliasOf;
+    if (graph.values[root].aliasOf >= 0)
+      return fail(value(ValueId(i)) + ": a view of views, more than 64 deep");
+    copies[root] += root != ValueId(i);
+  }
+  int64_t total = 0;
+  for (size_t i = 0; i < graph.values.size(); ++i) {
+    // One too many, aligned, does not overflow.
+    int64_t bytes = alignTo(std::min(graph.values[i].bytes, maxTotalBytes + 1),
+                            graph.alignment);
+    if (bytes > (maxTotalBytes - total) / copies[i])
+      return fail(value(ValueId(i)) +
+                  ": the sizes of all values add up to more than 2^60 bytes");
+    total += bytes * copies[i];
+  }
+  double cost = 0;
+  for (const Node &n : graph.nodes) {
+    double most = n.cost;
+    for (const Alternative &alternative : n.alternatives)
+      most = std::max(most, alternative.cost);
+    cost += most;
+  }
+  if (cost > maxTotalCost)
+    fail("the costs of all nodes add up to more than 1e100");
 }
 
 void Validator::checkAliasCycles() {
@@ -91,73 +130,113 @@ void Validator::checkAliasCycles() {
       v = graph.values[v].aliasOf;
     }
     if (graph.values[v].aliasOf >= 0 && state[v] == 1)
-      fail("value " + std::to_string(v) + ": alias_of goes in a circle");
+      fail(value(v) + ": alias_of goes in a circle");
     for (ValueId seen : chain)
       state[seen] = 2;
   }
 }
 
-void Validator::checkReads(NodeId id) {
-  for (ValueId v : graph.nodes[id].inputs) {
+void Validator::checkReads(NodeId id, const std::vector<ValueId> &inputs) {
+  for (ValueId v : inputs) {
     if (!knownValue(v)) {
       fail(node(id) + ": reads unknown value " + std::to_string(v));
       continue;
     }
-    ValueKind kind = graph.values[v].kind;
-    if (kind == ValueKind::Input || kind == ValueKind::Persistent)
+    if (isInitial(v))
       continue;
     if (producer[v] < 0)
-      fail(node(id) + ": reads value " + std::to_string(v) +
-           ", which no node makes");
+      fail(node(id) + ": reads " + value(v) + ", which no node makes");
     else if (producer[v] >= id)
       fail(
-          node(id) + ": reads value " + std::to_string(v) + ", which " +
-          node(producer[v]) +
+          node(id) + ": reads " + value(v) + ", which " + node(producer[v]) +
           " makes: ids must be a topological order (or the graph has a cycle)");
   }
 }
 
 void Validator::checkMutates(NodeId id) {
   const Node &n = graph.nodes[id];
+  auto reads = [](const std::vector<ValueId> &inputs, ValueId v) {
+    return std::find(inputs.begin(), inputs.end(), v) != inputs.end();
+  };
   for (ValueId v : n.mutates) {
-    if (!knownValue(v))
+    if (!knownValue(v)) {
       fail(node(id) + ": mutates unknown value " + std::to_string(v));
-    else if (graph.values[v].kind != ValueKind::Persistent &&
-             std::find(n.inputs.begin(), n.inputs.end(), v) == n.inputs.end())
-      fail(node(id) + ": mutates value " + std::to_string(v) +
+      continue;
+    }
+    bool read = reads(n.inputs, v);
+    for (const Alternative &alternative : n.alternatives)
+      read &= reads(alternative.inputs, v);
+    if (graph.values[v].kind != ValueKind::Persistent && !read)
+      fail(node(id) + ": mutates " + value(v) +
            ", which is neither persistent nor one of its inputs");
+  }
+}
+
+/// The value below a view is made before it.
+void Validator::checkViews(NodeId id) {
+  const Node &n = graph.nodes[id];
+  for (size_t k = 0; k < n.outputs.size(); ++k) {
+    ValueId v = n.outputs[k];
+    if (!knownValue(v) || !knownValue(graph.values[v].aliasOf))
+      continue;
+    ValueId base = graph.values[v].aliasOf;
+    if (isInitial(base))
+      continue;
+    auto end = n.outputs.begin() + k;
+    bool here = std::find(n.outputs.begin(), end, base) != end;
+    if (!here && (producer[base] < 0 || producer[base] >= id))
+      fail(node(id) + ": makes " + value(v) + ", a view of " +
+           std::to_string(graph.valueFileId(base)) +
+           ", which is not made before it");
   }
 }
 
 void Validator::checkNode(NodeId id) {
   const Node &n = graph.nodes[id];
-  if (!std::isfinite(n.cost) || n.cost < 0)
+  auto bad = [](double cost) { return !std::isfinite(cost) || cost < 0; };
+  if (bad(n.cost))
     fail(node(id) + ": the cost must be a finite number, not negative");
   if (n.workspace < 0 || n.workspace > maxTotalBytes)
     fail(node(id) + ": workspace out of range");
-  checkReads(id);
+  checkReads(id, n.inputs);
+  // The first one is the node's own.
+  for (size_t i = 1; i < n.alternatives.size(); ++i) {
+    checkReads(id, n.alternatives[i].inputs);
+    if (bad(n.alternatives[i].cost))
+      fail(node(id) + ": the cost of alternative " + std::to_string(i) +
+           " must be a finite number, not negative");
+  }
+  if (!n.alternatives.empty() && (n.inputs != n.alternatives[0].inputs ||
+                                  n.cost != n.alternatives[0].cost))
+    fail(node(id) + ": inputs and cost are not those of alternative 0");
   for (auto [i, o] : n.reuse)
     if (!knownValue(i) || !knownValue(o))
       fail(node(id) + ": reuse names an unknown value");
   checkMutates(id);
   for (NodeId p : n.after)
     if (p < 0 || p >= id)
-      fail(node(id) + ": 'after' names node " + std::to_string(p) +
+      fail(node(id) + ": 'after' names node " +
+           std::to_string(p < 0 ? p : graph.nodeFileId(p)) +
            ", which does not come before it");
-  for (size_t k = 0; k < n.outputs.size(); ++k) {
-    ValueId v = n.outputs[k];
-    if (!knownValue(v) || !knownValue(graph.values[v].aliasOf))
-      continue;
-    ValueId base = graph.values[v].aliasOf;
-    ValueKind kind = graph.values[base].kind;
-    if (kind == ValueKind::Input || kind == ValueKind::Persistent)
-      continue;
-    auto end = n.outputs.begin() + k;
-    bool here = std::find(n.outputs.begin(), end, base) != end;
-    if (!here && (producer[base] < 0 || producer[base] >= id))
-      fail(node(id) + ": makes value " + std::to_string(v) + ", a view of " +
-           std::to_string(base) + ", which is not made before it");
-  }
+  checkViews(id);
+}
+
+void Validator::findProducers() {
+  producer.assign(graph.values.size(), -1);
+  for (size_t i = 0; i < graph.nodes.size(); ++i)
+    for (ValueId v : graph.nodes[i].outputs) {
+      if (!knownValue(v)) {
+        fail(node(NodeId(i)) + ": makes unknown value " + std::to_string(v));
+        continue;
+      }
+      if (isInitial(v))
+        fail(node(NodeId(i)) + ": makes " + value(v) +
+             ", which is there before the first step (input or persistent)");
+      if (producer[v] >= 0)
+        fail(value(v) + " is made twice, by " + node(producer[v]) + " and by " +
+             node(NodeId(i)));
+      producer[v] = NodeId(i);
+    }
 }
 
 std::string Validator::run() {
@@ -170,28 +249,15 @@ std::string Validator::run() {
   if (count)
     return errors; // Ids below could be out of range.
   checkAliasCycles();
-  producer.assign(graph.values.size(), -1);
-  for (size_t i = 0; i < graph.nodes.size(); ++i)
-    for (ValueId v : graph.nodes[i].outputs) {
-      if (!knownValue(v)) {
-        fail(node(NodeId(i)) + ": makes unknown value " + std::to_string(v));
-        continue;
-      }
-      ValueKind kind = graph.values[v].kind;
-      if (kind == ValueKind::Input || kind == ValueKind::Persistent)
-        fail(node(NodeId(i)) + ": makes value " + std::to_string(v) +
-             ", which is there before the first step (input or persistent)");
-      if (producer[v] >= 0)
-        fail("value " + std::to_string(v) + " is made twice, by " +
-             node(producer[v]) + " and by " + node(NodeId(i)));
-      producer[v] = NodeId(i);
-    }
+  if (count)
+    return errors;
+  checkTotals();
+  findProducers();
   for (size_t i = 0; i < graph.nodes.size(); ++i)
     checkNode(NodeId(i));
   for (size_t i = 0; i < graph.values.size(); ++i)
     if (graph.values[i].kind == ValueKind::Output && producer[i] < 0)
-      fail("value " + std::to_string(i) +
-           " is an output, but no node makes it");
+      fail(value(ValueId(i)) + " is an output, but no node makes it");
   return errors;
 }
 

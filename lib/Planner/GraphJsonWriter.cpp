@@ -1,6 +1,7 @@
 //===- GraphJsonWriter.cpp - writes ckopt-graph/1 and ckopt-plan/1 --------===//
 //
-// What GraphJson.cpp reads. The same graph or plan gives the same bytes.
+// What GraphJson.cpp and PlanJson.cpp read. The same graph or plan gives the
+// same bytes.
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Planner/GraphJson.h"
@@ -32,42 +33,65 @@ std::string text(const std::string &name) {
   return json::isUTF8(name) ? name : json::fixUTF8(name);
 }
 
-void writeList(json::OStream &out, llvm::StringRef key,
-               const std::vector<int32_t> &list) {
+/// Ids in a file are those of the file that the graph came from.
+void writeValues(json::OStream &out, llvm::StringRef key, const Graph &graph,
+                 const std::vector<ValueId> &list) {
   out.attributeArray(key, [&] {
-    for (int32_t item : list)
-      out.value(item);
+    for (ValueId item : list)
+      out.value(graph.valueFileId(item));
   });
 }
 
-void writeNode(json::OStream &out, const Node &node, size_t id) {
+void writeNodes(json::OStream &out, llvm::StringRef key, const Graph &graph,
+                const std::vector<NodeId> &list) {
+  out.attributeArray(key, [&] {
+    for (NodeId item : list)
+      out.value(graph.nodeFileId(item));
+  });
+}
+
+void writeNode(json::OStream &out, const Graph &graph, NodeId id) {
+  const Node &node = graph.nodes[id];
   out.object([&] {
-    out.attribute("id", int64_t(id));
+    out.attribute("id", graph.nodeFileId(id));
     out.attribute("name", text(node.name));
     out.attribute("cost", node.cost);
-    writeList(out, "inputs", node.inputs);
-    writeList(out, "outputs", node.outputs);
+    writeValues(out, "inputs", graph, node.inputs);
+    writeValues(out, "outputs", graph, node.outputs);
     out.attribute("workspace", node.workspace);
     out.attribute("recompute", node.recompute);
     if (!node.reuse.empty())
       out.attributeArray("reuse", [&] {
         for (auto [i, o] : node.reuse)
           out.array([&] {
-            out.value(i);
-            out.value(o);
+            out.value(graph.valueFileId(i));
+            out.value(graph.valueFileId(o));
           });
       });
     if (!node.mutates.empty())
-      writeList(out, "mutates", node.mutates);
+      writeValues(out, "mutates", graph, node.mutates);
     if (!node.after.empty())
-      writeList(out, "after", node.after);
+      writeNodes(out, "after", graph, node.after);
+    if (!node.alternatives.empty())
+      out.attributeArray("alternatives", [&] {
+        for (const Alternative &alternative : node.alternatives)
+          out.object([&] {
+            writeValues(out, "inputs", graph, alternative.inputs);
+            out.attribute("cost", alternative.cost);
+          });
+      });
     if (!node.group.empty())
       out.attribute("group", text(node.group));
   });
 }
 
-void writeSteps(json::OStream &out, const Plan &plan) {
-  writeList(out, "steps", plan.steps);
+void writeSteps(json::OStream &out, const Graph &graph, const Plan &plan) {
+  writeNodes(out, "steps", graph, plan.steps);
+  if (!plan.choices.empty())
+    out.attributeObject("choices", [&] {
+      for (auto [node, choice] : plan.choices)
+        out.attribute(std::to_string(graph.nodeFileId(node)), choice);
+    });
   out.attribute("cost", plan.cost);
   out.attribute("peak", plan.peak);
   out.attribute("lower_bound", plan.lowerBound);
@@ -87,7 +111,7 @@ void writeSteps(json::OStream &out, const Plan &plan) {
     out.attributeArray("initial", [&] {
       for (auto [v, offset] : plan.initial)
         out.array([&] {
-          out.value(v);
+          out.value(graph.valueFileId(v));
           out.value(offset);
         });
     });
@@ -103,15 +127,17 @@ std::string ckopt::planner::printGraph(const Graph &graph) {
     out.attribute("format", "ckopt-graph/1");
     out.attribute("name", text(graph.name));
     out.attribute("alignment", graph.alignment);
+    if (!graph.costModel.empty())
+      out.attribute("cost_model", text(graph.costModel));
     out.attributeArray("values", [&] {
       for (size_t i = 0; i < graph.values.size(); ++i) {
         const Value &value = graph.values[i];
         out.object([&] {
-          out.attribute("id", int64_t(i));
+          out.attribute("id", graph.valueFileId(ValueId(i)));
           out.attribute("bytes", value.bytes);
           out.attribute("kind", kindName(value.kind));
           if (value.aliasOf >= 0)
-            out.attribute("alias_of", value.aliasOf);
+            out.attribute("alias_of", graph.valueFileId(value.aliasOf));
           if (!value.name.empty())
             out.attribute("name", text(value.name));
         });
@@ -119,7 +145,7 @@ std::string ckopt::planner::printGraph(const Graph &graph) {
     });
     out.attributeArray("nodes", [&] {
       for (size_t i = 0; i < graph.nodes.size(); ++i)
-        writeNode(out, graph.nodes[i], i);
+        writeNode(out, graph, NodeId(i));
     });
   });
   return result;
@@ -136,10 +162,12 @@ std::string ckopt::planner::printPlan(const Graph &graph, const Result &result,
     if (budget > 0)
       out.attribute("budget", budget);
     if (result.hasPlan())
-      writeSteps(out, result.plan);
+      writeSteps(out, graph, result.plan);
     out.attribute("status", result.plan.status);
     if (!result.strategy.empty())
       out.attribute("strategy", result.strategy);
+    if (!graph.costModel.empty())
+      out.attribute("cost_model", text(graph.costModel));
     if (result.plan.minimumBudget > 0)
       out.attribute("minimum_budget", result.plan.minimumBudget);
     if (result.plan.provenMinimum > 0)

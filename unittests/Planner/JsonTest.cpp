@@ -76,12 +76,115 @@ TEST(GraphJson, NamesEachError) {
                         {"id": 0, "cost": 1, "inputs": [5], "outputs": []}]})"),
                   "node 0: \"inputs\": unknown value 5"));
   EXPECT_TRUE(has(error(head + R"("values": [], "nodes": [
-                        {"id": 0, "cost": 1, "inputs": [], "outputs": [],
-                         "alternatives": []}]})"),
-                  "not supported"));
+                        {"id": 0, "outputs": [], "alternatives": [
+                         {"inputs": [], "cost": 1}, {"inputs": [4]}]}]})"),
+                  "node 0: alternatives[1]: \"inputs\": unknown value 4\n"
+                  "node 0: alternatives[1]: \"cost\" is missing"));
+  EXPECT_TRUE(
+      has(error(head + R"("values": [{"id": 1e30, "bytes": 1, "kind": "temp"}],
+                        "nodes": []})"),
+          "values[0]: \"id\" must be an integer of 64 bits"));
   EXPECT_TRUE(has(error(head + R"("values": [], "nodes": [
-                        {"id": 1, "cost": 1, "inputs": [], "outputs": []}]})"),
-                  "0 is missing"));
+                        {"id": 0, "cost": 1e999, "inputs": [], "outputs": []}
+                        ]})"),
+                  "node 0: \"cost\" must be a finite number"));
+}
+
+/// One reading names the problems of all values and nodes, up to twenty.
+TEST(GraphJson, ListsAllProblems) {
+  std::string error, many;
+  EXPECT_FALSE(parseGraph(R"({"format": "ckopt-graph/1", "values": [
+      {"id": 0, "bytes": -1, "kind": "temp"}, {"id": 1, "bytes": 1}],
+      "nodes": [{"id": 0, "cost": 1, "inputs": [9], "outputs": [0]},
+                {"id": 0, "inputs": [], "outputs": []}]})",
+                          error));
+  EXPECT_EQ(error, "value 0: negative size -1\n"
+                   "value 1: \"kind\" is missing or no string\n"
+                   "node 0: \"inputs\": unknown value 9\n"
+                   "node 0: \"cost\" is missing\n"
+                   "node 0 is listed twice");
+  for (int i = 0; i < 50; ++i)
+    many += std::string(i ? "," : "") + "{}";
+  EXPECT_FALSE(parseGraph(
+      R"({"format": "ckopt-graph/1", "nodes": [], "values": [)" + many + "]}",
+      error));
+  EXPECT_EQ(std::count(error.begin(), error.end(), '\n'), 19);
+  EXPECT_TRUE(error.ends_with("... and more"));
+}
+
+/// Sums that 64 bits do not hold are found before anything is added up.
+TEST(GraphJson, RefusesSumsThatOverflow) {
+  auto load = [](int64_t bytes, int views) {
+    Graph graph;
+    ValueId base = addValue(graph, bytes);
+    addNode(graph, 1, {}, {base});
+    for (int i = 0; i < views; ++i)
+      addNode(graph, 1, {base},
+              {addValue(graph, bytes, ValueKind::Temp, base)});
+    return validate(graph);
+  };
+  EXPECT_EQ(load(int64_t(1) << 57, 0), "");
+  EXPECT_NE(load(int64_t(1) << 61, 0), "");
+  EXPECT_NE(load(INT64_MAX, 0), "");
+  // Eight views can hold eight copies beside the current one.
+  EXPECT_NE(load(int64_t(1) << 57, 8), "");
+  Graph costly = chain(3);
+  for (Node &node : costly.nodes)
+    node.cost = 1e308;
+  EXPECT_NE(validate(costly).find("costs of all nodes"), std::string::npos);
+}
+
+/// Ids in files may have gaps and come in any order; program order is theirs.
+TEST(GraphJson, KeepsTheIdsOfTheFile) {
+  std::string error;
+  auto graph = parseGraph(R"({"format": "ckopt-graph/1", "values": [
+      {"id": 70, "bytes": 3, "kind": "output"},
+      {"id": -5, "bytes": 2, "kind": "input"},
+      {"id": 8, "bytes": 2, "kind": "temp"}],
+      "nodes": [{"id": 900, "cost": 1, "inputs": [8], "outputs": [70],
+                 "after": [20], "mutates": [8]},
+                {"id": 20, "cost": 1, "inputs": [-5], "outputs": [8]}]})",
+                          error);
+  ASSERT_TRUE(graph) << error;
+  EXPECT_EQ(graph->nodes[1].after, std::vector<NodeId>{0});
+  EXPECT_EQ(graph->nodes[0].inputs, std::vector<ValueId>{0});
+  auto again = parseGraph(printGraph(*graph), error);
+  ASSERT_TRUE(again) << error;
+  EXPECT_EQ(printGraph(*again), printGraph(*graph));
+  Result result = solve(*graph, {});
+  ASSERT_TRUE(result.hasPlan()) << result.message;
+  std::string text = printPlan(*graph, result, 0);
+  EXPECT_NE(text.find("\"steps\":[20,900]"), std::string::npos) << text;
+  auto plan = parsePlan(text, *graph, error);
+  ASSERT_TRUE(plan) << error;
+  EXPECT_EQ(plan->plan.steps, result.plan.steps);
+  EXPECT_FALSE(parsePlan(R"({"format": "ckopt-plan/1", "cost": 2,
+      "steps": [20, 1], "choices": {"20": 4}})",
+                         *graph, error));
+  EXPECT_EQ(error, "steps: unknown node 1\n"
+                   "choices: node 20 has no alternative 4");
+}
+
+/// Alternatives and what was chosen survive writing and reading.
+TEST(GraphJson, ReadsAlternatives) {
+  Graph graph = chain(2);
+  graph.nodes[4].alternatives = {{graph.nodes[4].inputs, graph.nodes[4].cost},
+                                 {{3, 2}, 5}};
+  graph.costModel = "measured";
+  std::string error, text = printGraph(graph);
+  auto again = parseGraph(text, error);
+  ASSERT_TRUE(again) << error;
+  EXPECT_EQ(printGraph(*again), text);
+  EXPECT_EQ(again->costModel, "measured");
+  ASSERT_EQ(again->nodes[4].alternatives.size(), 2u);
+  EXPECT_EQ(again->nodes[4].alternatives[1].cost, 5);
+  Result result;
+  result.status = Status::Feasible;
+  result.plan.steps = {0, 1, 2, 3, 4};
+  result.plan.choices = {{4, 1}};
+  auto plan = parsePlan(printPlan(graph, result, 0), graph, error);
+  ASSERT_TRUE(plan) << error;
+  EXPECT_EQ(plan->plan.choices, result.plan.choices);
 }
 
 /// Whatever the bytes are, the reader says no and does not crash.

@@ -75,6 +75,19 @@ struct Graph {
   std::vector<Node> nodes;
   /// Every buffer starts at a multiple of it and is rounded up to it, in bytes.
   int64_t alignment = 1;
+  /// Where the costs come from ("analytic", a profile's name, ...); may be
+  /// empty. Plans and reports repeat it.
+  std::string costModel;
+  /// Ids that values and nodes have in the file that the graph was read from,
+  /// ascending; empty: the same as in memory. Files and messages use them.
+  std::vector<int64_t> valueIds, nodeIds;
+
+  int64_t valueFileId(ValueId v) const {
+    return size_t(v) < valueIds.size() ? valueIds[v] : v;
+  }
+  int64_t nodeFileId(NodeId n) const {
+    return size_t(n) < nodeIds.size() ? nodeIds[n] : n;
+  }
 };
 
 /// Returns what is wrong with the graph (all problems, one a line, at most 20

@@ -9,14 +9,28 @@
 
 namespace ckopt::planner {
 
-/// Reads ckopt-graph/1. On failure returns nothing and `error` names the place
-/// and what is wrong; no input crashes it. The result is validated.
+/// Reads ckopt-graph/1. On failure returns nothing and `error` says what is
+/// wrong and where, one problem a line, at most 20; no input crashes it. The
+/// result is validated.
 std::optional<Graph> parseGraph(std::string_view text, std::string &error);
 
 /// Writes ckopt-graph/1.
 std::string printGraph(const Graph &graph);
 
-/// Reads ckopt-plan/1; checks form, not validity (see verify()).
+/// A ckopt-plan/1 file: the plan and what else the file states.
+struct PlanFile {
+  Plan plan;
+  std::string graph;       ///< name of the graph it is for; may be empty
+  int64_t budget = 0;      ///< bytes; 0: none stated
+  bool statesPeak = false; ///< otherwise plan.peak is not to be compared
+};
+
+/// Reads ckopt-plan/1 for a graph; checks form and ids, not validity (see
+/// verify()). Errors as above.
+std::optional<PlanFile> parsePlan(std::string_view text, const Graph &graph,
+                                  std::string &error);
+
+/// The same without a graph: ids stay as they are in the file.
 std::optional<Plan> parsePlan(std::string_view text, std::string &error);
 
 /// Writes ckopt-plan/1 for a plan (or, where the result has none, the statement

@@ -1,0 +1,189 @@
+//===- PlanJson.cpp - reads ckopt-plan/1 ----------------------------------===//
+//
+// Plans may be written by hand or by other programs: form and ids are checked
+// here (JsonReader.h), whether the plan holds is the verifier's question.
+// Linear in the text, but for looking up ids that are not dense.
+//
+//===----------------------------------------------------------------------===//
+#include "ckopt/Planner/GraphJson.h"
+
+#include "JsonReader.h"
+
+#include <algorithm>
+
+using namespace ckopt::planner;
+namespace json = llvm::json;
+
+namespace {
+
+class PlanReader : JsonReader {
+public:
+  PlanReader(JsonErrors &errors, const Graph *graph)
+      : JsonReader(errors), graph(graph) {}
+  std::optional<PlanFile> read(const json::Value &file);
+
+private:
+  int32_t index(const std::vector<int64_t> *ids, size_t count, int64_t id,
+                const char *what, const char *where);
+  int32_t node(int64_t id, const char *where) {
+    return index(graph ? &graph->nodeIds : nullptr,
+                 graph ? graph->nodes.size() : 0, id, "node", where);
+  }
+  int32_t value(int64_t id, const char *where) {
+    return index(graph ? &graph->valueIds : nullptr,
+                 graph ? graph->values.size() : 0, id, "value", where);
+  }
+  void readSteps(const json::Object &object, Plan &plan);
+  void readChoices(const json::Object &object, Plan &plan);
+  void readOffsets(const json::Object &object, Plan &plan);
+  void readInitial(const json::Object &object, Plan &plan);
+
+  const Graph *graph;
+};
+
+/// The index of a file's id; -1 and a problem if the graph has none such.
+int32_t PlanReader::index(const std::vector<int64_t> *ids, size_t count,
+                          int64_t id, const char *what, const char *where) {
+  int64_t found = id;
+  if (ids && !ids->empty()) {
+    auto it = std::lower_bound(ids->begin(), ids->end(), id);
+    found = it != ids->end() && *it == id ? it - ids->begin() : -1;
+  }
+  if (found >= 0 && found <= INT32_MAX && (!graph || found < int64_t(count)))
+    return int32_t(found);
+  fail(std::string(where) + ": unknown " + what + " " + str(id));
+  return -1;
+}
+
+void PlanReader::readSteps(const json::Object &object, Plan &plan) {
+  bool stated = plan.status == "infeasible" || plan.status == "unknown";
+  const json::Array *entries = list(object, "steps", "plan", !stated);
+  std::vector<int64_t> steps;
+  if (!entries || !integers(*entries, "steps", steps))
+    return;
+  for (int64_t step : steps)
+    plan.steps.push_back(node(step, "steps"));
+}
+
+void PlanReader::readChoices(const json::Object &object, Plan &plan) {
+  const json::Value *value = object.get("choices");
+  if (!value)
+    return;
+  const json::Object *choices = value->getAsObject();
+  if (!choices) {
+    fail("\"choices\" must be an object {\"node\": index}");
+    return;
+  }
+  for (const auto &[key, chosen] : *choices) {
+    llvm::StringRef name = key;
+    int64_t id = 0, choice = 0;
+    if (name.getAsInteger(10, id)) {
+      fail("choices: '" + name.str() + "' is no node id");
+      continue;
+    }
+    if (!integer(chosen, "choices: node " + str(id), choice))
+      continue;
+    int32_t n = node(id, "choices");
+    if (n < 0)
+      continue;
+    if (choice < 0 || choice > INT32_MAX ||
+        (graph && choice >= int64_t(std::max<size_t>(
+                                1, graph->nodes[n].alternatives.size()))))
+      fail("choices: node " + str(id) + " has no alternative " + str(choice));
+    else
+      plan.choices.push_back({n, int32_t(choice)});
+  }
+  std::sort(plan.choices.begin(), plan.choices.end());
+}
+
+void PlanReader::readOffsets(const json::Object &object, Plan &plan) {
+  const json::Array *rows = list(object, "offsets", "plan", false);
+  if (!rows)
+    return;
+  for (size_t i = 0; i < rows->size(); ++i) {
+    std::string where = "offsets[" + str(i) + "]";
+    const json::Array *row = (*rows)[i].getAsArray();
+    plan.offsets.emplace_back();
+    if (!row)
+      fail(where + " must be a list");
+    else
+      integers(*row, where, plan.offsets.back());
+  }
+}
+
+void PlanReader::readInitial(const json::Object &object, Plan &plan) {
+  const json::Array *rows = list(object, "initial", "plan", false);
+  if (!rows)
+    return;
+  for (const json::Value &entry : *rows) {
+    const json::Array *row = entry.getAsArray();
+    std::vector<int64_t> pair;
+    if (!row || row->size() != 2)
+      fail("initial must hold pairs [value, offset]");
+    else if (integers(*row, "initial", pair))
+      plan.initial.push_back({value(pair[0], "initial"), pair[1]});
+  }
+}
+
+std::optional<PlanFile> PlanReader::read(const json::Value &file) {
+  const json::Object *object = file.getAsObject();
+  if (!object) {
+    fail("the file is not a JSON object");
+    return std::nullopt;
+  }
+  if (!format(*object, "ckopt-plan/1"))
+    return std::nullopt;
+  PlanFile result;
+  Plan &plan = result.plan;
+  plan.status = text(*object, "status");
+  result.graph = text(*object, "graph");
+  readSteps(*object, plan);
+  readChoices(*object, plan);
+  bool hasSteps = object->get("steps") != nullptr;
+  number(*object, "cost", "plan", plan.cost, hasSteps);
+  number(*object, "lower_bound", "plan", plan.lowerBound, false);
+  number(*object, "order_lower_bound", "plan", plan.orderLowerBound, false);
+  result.statesPeak = object->get("peak") && !object->get("peak")->getAsNull();
+  integer(*object, "peak", "plan", plan.peak, false);
+  integer(*object, "budget", "plan", result.budget, false);
+  integer(*object, "arena", "plan", plan.arena, false);
+  integer(*object, "minimum_budget", "plan", plan.minimumBudget, false);
+  integer(*object, "proven_minimum", "plan", plan.provenMinimum, false);
+  readOffsets(*object, plan);
+  readInitial(*object, plan);
+  if (errors.any())
+    return std::nullopt;
+  return result;
+}
+
+std::optional<PlanFile> parse(std::string_view text, const Graph *graph,
+                              std::string &error) {
+  error = checkJsonText(text);
+  if (!error.empty())
+    return std::nullopt;
+  llvm::Expected<json::Value> file = json::parse(llvm::StringRef(text));
+  if (!file) {
+    error = "not JSON: " + llvm::toString(file.takeError());
+    return std::nullopt;
+  }
+  JsonErrors errors;
+  std::optional<PlanFile> plan = PlanReader(errors, graph).read(*file);
+  error = errors.text();
+  return plan;
+}
+
+} // namespace
+
+std::optional<Plan> ckopt::planner::parsePlan(std::string_view text,
+                                              std::string &error) {
+  std::optional<PlanFile> file = parse(text, nullptr, error);
+  if (!file)
+    return std::nullopt;
+  return std::move(file->plan);
+}
+
+std::optional<PlanFile> ckopt::planner::parsePlan(std::string_view text,
+                                                  const Graph &graph,
+                                                  std::string &error) {
+  return parse(text, &graph, error);
+}
