@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Executor.h"
+#include "ReplayFill.h"
 #include "Strategy.h"
 
 #include <algorithm>
@@ -27,6 +28,7 @@ void ckopt::planner::runGreedy(StrategyContext &context) {
                                    problem.numNodes > 4000 || quick ? 2 : 4);
   size_t used = quick ? 3 : problem.numNodes > 4000 ? 4 : std::size(settings);
   double limit = 4 * problem.baseCost;
+  std::vector<double> price = pricesByNode(context);
   for (size_t k = 0; k < orders; ++k)
     for (size_t s = 0; s < used; ++s)
       for (double slack : {1.0, 0.97, 0.9}) {
@@ -44,7 +46,7 @@ void ckopt::planner::runGreedy(StrategyContext &context) {
         double cost = 0;
         for (NodeId n : *steps)
           cost += problem.cost[n];
-        if (context.report(std::move(*steps)))
+        if (reportFilled(context, std::move(*steps), price))
           limit = std::min(limit, cost);
       }
 }

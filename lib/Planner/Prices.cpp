@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Executor.h"
+#include "ReplayFill.h"
 #include "Strategy.h"
 #include "ckopt/Planner/Bounds.h"
 
@@ -37,7 +38,8 @@ private:
   const Problem &problem;
   const std::vector<NodeId> &order;
   std::vector<double> price;
-  double limit = 0; ///< cost of the best plan found here
+  std::vector<double> byNode; ///< the relaxation's prices
+  double limit = 0;           ///< cost of the best plan found here
 };
 
 void PriceSearch::setSums(ExecutorOptions &options, double scale) const {
@@ -74,7 +76,8 @@ bool PriceSearch::tryPrices(ExecutorOptions &options, double scale,
     return false;
   options.replayUses = seen.replayUses;
   int64_t highest = *std::max_element(seen.load.begin(), seen.load.end());
-  if (context.report(std::move(*steps)) || highest > context.budget * 3)
+  if (reportFilled(context, std::move(*steps), byNode) ||
+      highest > context.budget * 3)
     return true;
   options.budget = context.budget;
   options.costLimit = limit;
@@ -82,7 +85,7 @@ bool PriceSearch::tryPrices(ExecutorOptions &options, double scale,
     double cost = 0;
     for (NodeId n : *fitted)
       cost += problem.cost[n];
-    if (context.report(std::move(*fitted)))
+    if (reportFilled(context, std::move(*fitted), byNode))
       limit = std::min(limit, cost * 1.02);
   }
   return true;
@@ -98,6 +101,9 @@ void PriceSearch::run(int rounds) {
   if (!(sum > 0))
     return;
   std::vector<double> start = price;
+  byNode.resize(problem.numNodes);
+  for (int32_t p = 0; p < problem.numNodes; ++p)
+    byNode[order[p]] = price[p];
   for (double scale : {1.0, 1.5, 2.5, 5.0}) {
     price = start;
     ExecutorOptions options;

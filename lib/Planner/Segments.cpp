@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Executor.h"
+#include "ReplayFill.h"
 #include "Strategy.h"
 
 #include <algorithm>
@@ -23,7 +24,8 @@ namespace {
 class Segmenter {
 public:
   Segmenter(StrategyContext &context, const std::vector<NodeId> &order)
-      : context(context), problem(context.problem), order(order) {
+      : context(context), problem(context.problem), order(order),
+        price(pricesByNode(context)) {
     survey();
   }
   void run();
@@ -41,6 +43,7 @@ private:
   StrategyContext &context;
   const Problem &problem;
   const std::vector<NodeId> &order;
+  std::vector<double> price;       ///< by node, of a byte
   int32_t turn = 0;                ///< position of the peak
   std::vector<Span> spans;         ///< by storage
   std::vector<int64_t> cutBytes;   ///< live behind a position, before the turn
@@ -126,7 +129,7 @@ void Segmenter::attempt(const std::vector<int32_t> &cuts) {
     options.budget =
         evict ? context.budget : std::numeric_limits<int64_t>::max() / 4;
     if (auto steps = execute(problem, order, options))
-      if (context.report(std::move(*steps)))
+      if (reportFilled(context, std::move(*steps), price))
         return;
   }
 }
