@@ -136,11 +136,16 @@ void Problem::buildOrder() {
       sinceWriter[r].clear();
       lastWriter[r] = n;
     }
-    // What a copy made afresh would lack: the change.
-    for (ValueId v : outputs[n])
-      if (mutated[v])
-        recompute[n] = 0;
   }
+  // What a copy made afresh would lack: the change. With views, a copy made
+  // before the change could still leave an older one to be read.
+  for (ValueId v = 0; v < numValues; ++v)
+    if (mutated[v] && producer[v] >= 0 && !views[v].empty())
+      recompute[producer[v]] = 0;
+  for (NodeId n = 0; n < numNodes; ++n)
+    for (ValueId v : graph.nodes[n].mutates)
+      if (producer[root[v]] >= 0)
+        addOnce(blockerLists[producer[root[v]]], n);
   for (NodeId n = 0; n < numNodes; ++n)
     for (NodeId p : predLists[n])
       succLists[p].push_back(n);

@@ -121,16 +121,27 @@ bool Checker::checkCounts() {
     for (ValueId v : node.mutates)
       writers[storage(v)].push_back(NodeId(n));
   }
-  for (auto &[v, list] : writers)
-    for (size_t n = 0; n < graph.nodes.size(); ++n)
-      if (runs[n] > 1 && has(graph.nodes[n].outputs, v))
-        return fail("node " + std::to_string(n) +
-                    " may run only once: its result is overwritten");
+  // A copy made again while views of an older one can still be read would let
+  // those miss the change.
+  for (const Value &value : graph.values)
+    if (value.aliasOf >= 0 && writers.count(value.aliasOf))
+      for (size_t n = 0; n < graph.nodes.size(); ++n)
+        if (runs[n] > 1 && has(graph.nodes[n].outputs, value.aliasOf))
+          return fail("node " + std::to_string(n) +
+                      " may run only once: its result has views and is "
+                      "overwritten");
   return true;
 }
 
 bool Checker::checkOverwrites(int32_t t) {
   NodeId n = plan.steps[t];
+  for (ValueId v : graph.nodes[n].outputs)
+    if (auto it = writers.find(v); it != writers.end())
+      for (NodeId w : it->second)
+        if (done.count(w))
+          return fail(at(t) + " makes value " + std::to_string(v) +
+                      " again after node " + std::to_string(w) +
+                      " overwrites it: the change would be lost");
   std::set<ValueId> touched;
   for (ValueId v : graph.nodes[n].inputs)
     touched.insert(storage(v));
