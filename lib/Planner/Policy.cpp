@@ -250,6 +250,7 @@ NodeId Expander::addNode(NodeId original, int32_t level) {
   for (ValueId &v : node.outputs) {
     if (level > 0) {
       Value copy = graph.values[v];
+      out.valueOrigin.push_back(v);
       copy.kind = ValueKind::Temp;
       if (copy.aliasOf >= 0)
         copy.aliasOf = seen(copy.aliasOf);
@@ -370,6 +371,8 @@ PolicyGraph Expander::run() {
   out.graph.name = graph.name;
   out.graph.alignment = graph.alignment;
   out.graph.values = graph.values;
+  for (ValueId v = 0; v < ValueId(graph.values.size()); ++v)
+    out.valueOrigin.push_back(v);
   emitted.assign(size_t(numNodes) * size_t(maxDepth + 1), -1);
   // The mark needs the forward pass in front of the first copy.
   bool copies = !out.recomputed.empty();

@@ -34,15 +34,17 @@ public:
         end(int32_t(plan.steps.size())) {}
 
   std::string run() {
-    bool ok = checkCounts() && replay() && checkEnd();
+    bool ok = replaySteps();
     if (ok) {
       findTakenOver();
       ok = checkFigures() && checkArena();
     }
     return ok ? std::string() : error;
   }
+  std::string runSteps() { return replaySteps() ? std::string() : error; }
 
 private:
+  bool replaySteps() { return checkCounts() && replay() && checkEnd(); }
   bool fail(const std::string &message) {
     error = message;
     return false;
@@ -400,4 +402,11 @@ std::string ckopt::planner::verify(const Graph &graph, const Plan &plan,
   if (!error.empty())
     return "the graph is malformed: " + error;
   return Checker(graph, plan, budget).run();
+}
+
+std::string ckopt::planner::verifySteps(const Graph &graph, const Plan &plan) {
+  std::string error = validate(graph);
+  if (!error.empty())
+    return "the graph is malformed: " + error;
+  return Checker(graph, plan, 0).runSteps();
 }

@@ -43,6 +43,8 @@ struct PolicyGraph {
   /// By node of `graph`: the node of the given graph that it runs; -1: a mark
   /// without work.
   std::vector<NodeId> origin;
+  /// By value of `graph`: the value of the given graph that it is a copy of.
+  std::vector<ValueId> valueOrigin;
   /// Nodes of the given graph that the policy computes again, ascending.
   std::vector<NodeId> recomputed;
   /// Nodes that should be computed again and cannot: they run once, or what

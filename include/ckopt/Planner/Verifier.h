@@ -17,6 +17,11 @@ namespace ckopt::planner {
 /// within `budget` (0: none). O(steps log steps + overlap checks).
 std::string verify(const Graph &graph, const Plan &plan, int64_t budget);
 
+/// The same for `steps` and `choices` alone: of what the plan says of itself
+/// (cost, peak, offsets, status) nothing is looked at. Steps that people edited
+/// come through here first.
+std::string verifySteps(const Graph &graph, const Plan &plan);
+
 } // namespace ckopt::planner
 
 #endif // CKOPT_PLANNER_VERIFIER_H
