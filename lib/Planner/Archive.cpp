@@ -22,15 +22,15 @@ Archive::Archive(const Problem &problem, Mode mode)
   size_t packed = std::min<size_t>(orders.size(), 3);
   for (size_t i = 0; i < packed; ++i) {
     Simulation simulation = simulate(problem, orders[i], true);
-    origin.insert({orders[i], "none"});
-    realize({orders[i], simulation.cost, simulation.peak}, 1);
+    realize({orders[i], simulation.cost, simulation.peak, "none"}, 1);
   }
 }
 
 bool Archive::report(std::vector<NodeId> steps, int64_t budget,
                      const std::string &strategy) {
   Simulation simulation = simulate(problem, steps, true);
-  Candidate candidate{std::move(steps), simulation.cost, simulation.peak};
+  Candidate candidate{std::move(steps), simulation.cost, simulation.peak,
+                      strategy};
   bool fits = candidate.peak <= budget;
   for (const Candidate &other : candidates)
     if (other.cost <= candidate.cost && other.peak <= candidate.peak)
@@ -38,7 +38,6 @@ bool Archive::report(std::vector<NodeId> steps, int64_t budget,
   std::erase_if(candidates, [&](const Candidate &other) {
     return other.cost >= candidate.cost && other.peak >= candidate.peak;
   });
-  origin[candidate.steps] = strategy;
   candidates.push_back(std::move(candidate));
   return fits;
 }
@@ -53,11 +52,40 @@ void Archive::measure(Entry &entry, double packEffort) const {
   if (!mode.pack)
     return;
   packPlan(graph, entry.plan, mode.holdsAll, packEffort);
-  entry.size = entry.plan.arena;
-  if (!mode.holdsAll)
-    for (const Copy &copy : simulation.copies)
-      if (copy.made < 0 && copy.last >= 0)
-        entry.size += graph.values[copy.value].bytes;
+  entry.size = sizeOf(entry.plan, entry.load);
+}
+
+int64_t Archive::sizeOf(const Plan &plan, int64_t load) const {
+  if (!mode.pack)
+    return load;
+  int64_t size = plan.arena;
+  std::vector<char> inside(problem.numValues, 0);
+  for (auto [value, offset] : plan.initial)
+    inside[value] = 1;
+  for (const Copy &copy : simulate(problem, plan.steps, false).copies)
+    if (copy.made < 0 && copy.last >= 0 && !inside[copy.value])
+      size += problem.graph.values[copy.value].bytes;
+  return size;
+}
+
+void Archive::add(const Plan &plan, const std::string &strategy) {
+  report(plan.steps, 0, strategy);
+  Entry entry;
+  entry.plan = plan;
+  entry.strategy = strategy;
+  Simulation simulation = simulate(problem, plan.steps, false);
+  entry.plan.cost = simulation.cost;
+  entry.plan.peak = simulation.peak;
+  entry.load = simulate(problem, plan.steps, true).peak;
+  if (!mode.pack) {
+    entry.plan.arena = 0;
+    entry.plan.offsets.clear();
+    entry.plan.initial.clear();
+  } else if (plan.offsets.empty()) {
+    measure(entry, 1);
+  }
+  entry.size = sizeOf(entry.plan, entry.load);
+  entries.push_back(std::move(entry));
 }
 
 int64_t Archive::realize(const Candidate &candidate, double packEffort) {
@@ -76,17 +104,15 @@ int64_t Archive::realize(const Candidate &candidate, double packEffort) {
         known = std::move(entry);
       return known.size;
     }
-  entry.strategy = origin[candidate.steps];
+  entry.strategy = candidate.strategy;
   measure(entry, packEffort);
   entries.push_back(std::move(entry));
   return entries.back().size;
 }
 
 void Archive::merge(const Archive &other) {
-  for (const Candidate &candidate : other.candidates) {
-    auto it = other.origin.find(candidate.steps);
-    report(candidate.steps, 0, it == other.origin.end() ? "" : it->second);
-  }
+  for (const Candidate &candidate : other.candidates)
+    report(candidate.steps, 0, candidate.strategy);
   for (const Entry &entry : other.entries) {
     bool known = false;
     for (Entry &mine : entries)

@@ -12,7 +12,7 @@
 #include "Strategy.h"
 #include "ckopt/Planner/Plan.h"
 
-#include <map>
+#include <compare>
 
 namespace ckopt::planner {
 
@@ -42,6 +42,8 @@ public:
   /// Makes a plan of a candidate and returns its size. `packEffort` as in
   /// packPlan(); a plan that is there already is packed anew only with more.
   int64_t realize(const Candidate &candidate, double packEffort);
+  /// Takes a plan over as it is, offsets included; it must be valid.
+  void add(const Plan &plan, const std::string &strategy);
   /// Takes over all that the other one has.
   void merge(const Archive &other);
 
@@ -63,8 +65,8 @@ public:
 
 private:
   void measure(Entry &entry, double packEffort) const;
+  int64_t sizeOf(const Plan &plan, int64_t load) const;
   std::vector<Entry> entries;
-  std::map<std::vector<NodeId>, std::string> origin;
 };
 
 } // namespace ckopt::planner

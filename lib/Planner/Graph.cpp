@@ -269,7 +269,11 @@ std::string ckopt::planner::validate(const Graph &graph) {
 
 double ckopt::planner::baseCost(const Graph &graph) {
   double cost = 0;
-  for (const Node &node : graph.nodes)
-    cost += node.cost;
+  for (const Node &node : graph.nodes) {
+    double least = node.cost;
+    for (const Alternative &alternative : node.alternatives)
+      least = std::min(least, alternative.cost);
+    cost += least;
+  }
   return cost;
 }

@@ -20,6 +20,7 @@ struct Candidate {
   std::vector<NodeId> steps;
   double cost = 0;
   int64_t peak = 0;
+  std::string strategy; ///< who found them
 };
 
 /// When a search must end: a number of work units, which makes results
@@ -47,15 +48,27 @@ public:
     return limited && std::chrono::steady_clock::now() >= end;
   }
   int64_t spent() const { return work; }
-  /// For a part of the search, or a task on another thread: the same clock, at
-  /// most `units` (0: no limit of its own) and at most what is left here. Who
-  /// asked for it spends its work here when it is done; tasks that run side by
-  /// side get their parts before any of them starts, so that the outcome does
-  /// not depend on which is faster.
-  Deadline part(int64_t units) const {
+  int64_t unitsLeft() const {
+    return workLimit == 0 ? 0 : std::max<int64_t>(1, workLimit - work);
+  }
+  bool hasWorkLimit() const { return workLimit > 0; }
+  /// For a part of the search, or a task on another thread: at most that share
+  /// of the time left, at most `units` (0: no limit of its own) and at most
+  /// what is left here. Who asked for it spends its work here when it is done;
+  /// tasks that run side by side get their parts before any of them starts, so
+  /// that the outcome does not depend on which is faster.
+  Deadline part(int64_t units, double timeShare = 1) const {
     Deadline result = *this;
     result.work = 0;
     int64_t left = std::max<int64_t>(1, workLimit - work);
+    if (timeShare < 1 && limited) {
+      auto now = std::chrono::steady_clock::now();
+      if (now < end)
+        result.end =
+            now +
+            std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                (end - now) * timeShare);
+    }
     result.workLimit = workLimit == 0 ? units
                        : units == 0   ? left
                                       : std::min(units, left);

@@ -95,7 +95,8 @@ struct Graph {
 /// malformed graphs are diagnosed and never reach a solver.
 std::string validate(const Graph &graph);
 
-/// Sum of all nodes' costs: what a plan without recomputation costs.
+/// Sum of all nodes' costs (of each one's cheapest alternative): what a plan
+/// without recomputation costs.
 double baseCost(const Graph &graph);
 
 /// Rounds `bytes` up to a multiple of `alignment`.

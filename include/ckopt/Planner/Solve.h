@@ -29,8 +29,12 @@ struct Options {
   /// Work units (about 50 ns each) after which the best plan so far is taken;
   /// 0: a limit scaled from the graph's size. Reproducible, unlike time.
   int64_t workLimit = 0;
-  /// Threads to use; the answer does not depend on it.
-  int threads = 1;
+  /// Improve until a limit strikes or nothing better can exist, instead of
+  /// for a fixed effort.
+  bool searchToLimit = false;
+  /// Threads to use, 0: as many as the machine has. The answer does not depend
+  /// on it.
+  int threads = 0;
   /// No recomputation: only the order is searched.
   bool orderOnly = false;
   /// A known plan to start from (only `steps` and `choices` are read); the
@@ -78,6 +82,11 @@ struct Result {
   std::vector<PeakEntry> aliveAtPeak;
   /// Which strategy made the plan.
   std::string strategy;
+  /// Of a curve: the budget that this point answers, bytes.
+  int64_t budget = 0;
+  /// Bytes of inputs and persistent values that lie outside of the arena and
+  /// count beside it.
+  int64_t outside = 0;
 
   bool hasPlan() const {
     return status == Status::Optimal || status == Status::Feasible;
@@ -92,6 +101,10 @@ Result solve(const Graph &graph, const Options &options);
 /// the time limit struck).
 Result minimize(const Graph &graph, const Options &options);
 
+/// BudgetPlanner::pareto for one graph.
+std::vector<Result> pareto(const Graph &graph, const Options &options,
+                           int points);
+
 /// Plans one graph for several budgets and remembers every plan, so that a
 /// larger budget never gives a costlier plan than a smaller one asked for
 /// earlier. The graph must outlive it.
@@ -104,6 +117,10 @@ public:
 
   Result solve(const Options &options);
   Result minimize(const Options &options);
+  /// The curve of cost against budget: at most `points` budgets from the
+  /// smallest found to what no recomputation needs, rising; cost never rises
+  /// along it. One result without a plan where there is none.
+  std::vector<Result> pareto(const Options &options, int points);
 
 private:
   struct Impl;

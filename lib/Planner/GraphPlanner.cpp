@@ -1,0 +1,246 @@
+//===- GraphPlanner.cpp - plans one graph ---------------------------------===//
+//
+// Asks for a budget directly first: that is fast where the budget is not tight.
+// Where nothing is found, the search for the smallest budget (LeastSearch) runs
+// until it shows that this budget is large enough, or to its end. Guarantee:
+// solve() succeeds for every budget from minimize()'s result on, also in
+// another process; what was found once is never lost, so cost never rises with
+// the budget within one planner; a plan that leaves here passed verify(). All
+// of it but verify() holds where no limit struck; where one did, the result
+// says so.
+//
+//===----------------------------------------------------------------------===//
+#include "GraphPlanner.h"
+#include "Order.h"
+#include "ckopt/Planner/Bounds.h"
+#include "ckopt/Planner/Verifier.h"
+
+#include <algorithm>
+
+using namespace ckopt::planner;
+
+namespace {
+/// Budgets within this factor of the smallest one are searched with all that
+/// is known about small plans.
+constexpr double comfortable = 1.03;
+/// Sums in another order differ by this much at most.
+constexpr double rounding = 1 + 1e-9;
+} // namespace
+
+GraphPlanner::GraphPlanner(const Graph &graph)
+    : graph(graph), problem(graph), search(problem),
+      lowest(memoryBound(graph)) {}
+
+Archive &GraphPlanner::archive(const Options &options) {
+  Mode mode{options.fixedOrder, options.pack,
+            options.pack && options.arenaHoldsAll};
+  auto it = archives.find(mode);
+  if (it == archives.end()) {
+    const Archive &start =
+        starts.try_emplace(mode, problem, mode).first->second;
+    it = archives.emplace(mode, start).first;
+  }
+  if (options.hint)
+    takeHint(it->second, options);
+  return it->second;
+}
+
+void GraphPlanner::takeHint(Archive &store, const Options &options) {
+  const Plan &hint = *options.hint;
+  if (!isValidSequence(problem, hint.steps) ||
+      (options.fixedOrder && !isProgramOrder(problem, hint.steps)))
+    return;
+  Plan plan;
+  plan.steps = hint.steps;
+  Simulation simulation = simulate(problem, plan.steps, false);
+  plan.cost = simulation.cost;
+  plan.peak = simulation.peak;
+  if (options.pack && !hint.offsets.empty()) {
+    Plan placed = plan;
+    placed.arena = hint.arena;
+    placed.offsets = hint.offsets;
+    placed.initial = hint.initial;
+    if (verify(graph, placed, 0).empty())
+      plan = std::move(placed);
+  }
+  store.add(plan, "hint");
+}
+
+LeastSearch &GraphPlanner::leastSearch(const Options &options) {
+  Archive &store = archive(options);
+  Key key{store.mode, options.strategy, options.seed, options.effort};
+  auto it = leastSearches.find(key);
+  if (it == leastSearches.end())
+    it = leastSearches.emplace(key, LeastSearch(starts.at(store.mode), lowest))
+             .first;
+  return it->second;
+}
+
+/// Searches for the smallest budget until one well below `budget` is known, or
+/// to the end. Returns the smallest found.
+int64_t GraphPlanner::runLeast(const Options &options, int64_t budget,
+                               Deadline &deadline) {
+  LeastSearch &least = leastSearch(options);
+  Archive &store = archive(options);
+  while (!least.done() && !deadline.passed() &&
+         double(least.smallest()) * comfortable > double(budget))
+    least.advance(search, options, deadline);
+  if (deadline.passed() && options.pack) {
+    Candidate found = least.archive.leastLoad();
+    if (found.peak < least.smallest())
+      least.archive.realize(found, std::min(0.02, options.effort));
+  }
+  store.merge(least.archive);
+  return store.smallest()->size;
+}
+
+Result GraphPlanner::answer(const Entry &entry, const Options &options,
+                            int64_t budget) {
+  Result result;
+  result.plan = entry.plan;
+  result.strategy = entry.strategy;
+  Plan &plan = result.plan;
+  plan.lowerBound = costBound(graph, budget);
+  plan.orderLowerBound = plan.lowerBound;
+  if (budget > 0)
+    plan.orderLowerBound =
+        std::max(plan.lowerBound, search.orderBound(budget).cost);
+  result.status = Status::Feasible;
+  plan.status = "feasible";
+  if (plan.cost <= plan.lowerBound * rounding) {
+    result.status = Status::Optimal;
+    plan.status = "optimal";
+  } else if (isProgramOrder(problem, plan.steps) &&
+             plan.cost <= plan.orderLowerBound * rounding) {
+    plan.status = "order_optimal";
+  }
+  if (plan.lowerBound > plan.cost)
+    plan.lowerBound = plan.cost; // Sums in another order.
+  plan.provenMinimum = lowest;
+  result.outside = options.pack ? entry.size - plan.arena : 0;
+  std::string wrong = verify(graph, plan, budget);
+  if (!wrong.empty()) {
+    Result broken;
+    broken.status = Status::Error;
+    broken.internalError = true;
+    broken.message = "internal error: the plan of strategy '" + entry.strategy +
+                     "' failed verification: " + wrong;
+    return broken;
+  }
+  nameAlive(result, plan.steps);
+  return result;
+}
+
+void GraphPlanner::nameAlive(Result &result,
+                             const std::vector<NodeId> &steps) const {
+  Simulation simulation = simulate(problem, steps, true);
+  result.aliveAtPeak = aliveAt(graph, steps, simulation, simulation.peakStep);
+}
+
+void GraphPlanner::sayCut(Result &result, const Options &options,
+                          const Deadline &deadline) const {
+  if (!deadline.passed() || result.status != Status::Feasible) {
+    if (!deadline.passed() || result.status != Status::Unknown)
+      return;
+  }
+  result.cut = true;
+  std::string limit = std::to_string(options.timeLimitSeconds);
+  limit.erase(limit.find_last_not_of('0') + 1);
+  if (limit.back() == '.')
+    limit.pop_back();
+  limit = deadline.workPassed()
+              ? "work limit of " + std::to_string(options.workLimit) + " units"
+              : "time limit of " + limit + " s";
+  result.message += std::string(result.message.empty() ? "" : "; ") + "the " +
+                    limit + " cut the search off: more may find better";
+}
+
+Result GraphPlanner::failure(const Options &options, Deadline &deadline) {
+  Options all = options;
+  all.strategy = "auto";
+  runLeast(all, 0, deadline);
+  const Archive &store = archive(options);
+  bool automatic = options.strategy == "auto";
+  const Entry *least = store.smallest();
+  Result result;
+  Plan &plan = result.plan;
+  plan.provenMinimum = lowest;
+  plan.minimumBudget = least->size;
+  plan.lowerBound = costBound(graph, options.budget);
+  bool infeasible = lowest > options.budget;
+  result.status = infeasible ? Status::Infeasible : Status::Unknown;
+  plan.status = infeasible ? "infeasible" : "unknown";
+  std::string asked =
+      " for a budget of " + std::to_string(options.budget) + " bytes";
+  if (infeasible)
+    result.message = "no plan exists" + asked;
+  else if (automatic)
+    result.message = "no plan found" + asked;
+  else
+    result.message =
+        "strategy '" + options.strategy + "' found no plan" + asked;
+  result.message += "; the smallest budget found" +
+                    std::string(automatic ? "" : " by all strategies") +
+                    " is " + std::to_string(least->size) +
+                    " bytes, and no plan needs less than " +
+                    std::to_string(lowest);
+  nameAlive(result, least->plan.steps);
+  sayCut(result, options, deadline);
+  return result;
+}
+
+Result GraphPlanner::recall(const Options &options) {
+  const Entry *best = archive(options).bestWithin(options.budget);
+  return best ? answer(*best, options, options.budget) : Result();
+}
+
+Result GraphPlanner::solve(const Options &options, Deadline &deadline) {
+  if (options.orderOnly)
+    return solveOrder(options, deadline);
+  Archive &store = archive(options);
+  int64_t budget = options.budget;
+  const Entry *best = store.bestWithin(budget);
+  // Without recomputation nothing costs less.
+  if (best && (budget == 0 || best->plan.cost <= problem.baseCost))
+    return answer(*best, options, budget);
+  if (lowest > budget)
+    return failure(options, deadline);
+  search.fit(store, options, budget, deadline);
+  if (!store.bestWithin(budget) && !deadline.passed()) {
+    int64_t least = runLeast(options, budget, deadline);
+    if (least <= budget && !deadline.passed() &&
+        !(leastSearch(options).done() && least == budget))
+      search.fit(store, options, budget, deadline);
+  }
+  best = store.bestWithin(budget);
+  if (!best)
+    return failure(options, deadline);
+  Result result = answer(*best, options, budget);
+  sayCut(result, options, deadline);
+  return result;
+}
+
+Result GraphPlanner::solveOrder(const Options &options, Deadline &deadline) {
+  Options none = options;
+  none.strategy = "none";
+  none.orderOnly = false;
+  Archive &store = archive(none);
+  const Entry *best = nullptr;
+  for (int64_t budget : {options.budget, int64_t(0)})
+    if (!best)
+      best = store.bestWithin(budget);
+  if (options.budget > 0 && best->size > options.budget) {
+    Result result = failure(none, deadline);
+    result.plan.minimumBudget = best->size;
+    return result;
+  }
+  return answer(*best, none, options.budget);
+}
+
+Result GraphPlanner::minimize(const Options &options, Deadline &deadline) {
+  int64_t size = runLeast(options, 0, deadline);
+  Result result = answer(*archive(options).bestWithin(size), options, size);
+  result.plan.minimumBudget = size;
+  sayCut(result, options, deadline);
+  return result;
+}

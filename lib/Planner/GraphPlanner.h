@@ -1,0 +1,55 @@
+//===- GraphPlanner.h - plans one graph -------------------------*- C++ -*-===//
+//
+// Private to lib/Planner: the planner for a graph whose alternatives are chosen
+// and that is known to be well formed (Solve.cpp sees to both).
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_LIB_PLANNER_GRAPHPLANNER_H
+#define CKOPT_LIB_PLANNER_GRAPHPLANNER_H
+
+#include "LeastSearch.h"
+
+namespace ckopt::planner {
+
+class GraphPlanner {
+public:
+  explicit GraphPlanner(const Graph &graph);
+
+  Result solve(const Options &options, Deadline &deadline);
+  Result minimize(const Options &options, Deadline &deadline);
+  /// The best plan known for a budget without any search; Unknown if none is.
+  Result recall(const Options &options);
+
+private:
+  using Key = std::tuple<Mode, std::string, uint64_t, double>;
+
+  Archive &archive(const Options &options);
+  LeastSearch &leastSearch(const Options &options);
+  void takeHint(Archive &store, const Options &options);
+  int64_t runLeast(const Options &options, int64_t budget, Deadline &deadline);
+  Result solveOrder(const Options &options, Deadline &deadline);
+  Result answer(const Entry &entry, const Options &options, int64_t budget);
+  Result failure(const Options &options, Deadline &deadline);
+  void sayCut(Result &result, const Options &options,
+              const Deadline &deadline) const;
+  void nameAlive(Result &result, const std::vector<NodeId> &steps) const;
+
+  const Graph &graph;
+  Problem problem;
+  Search search;
+  int64_t lowest; ///< a proven bound below every feasible budget
+  std::map<Mode, Archive> starts; ///< orders without recomputation only
+  std::map<Mode, Archive> archives;
+  std::map<Key, LeastSearch> leastSearches;
+};
+
+/// True if every node runs, each read has a copy, and what must run once or in
+/// order does: what simulate() takes for granted.
+bool isValidSequence(const Problem &problem, const std::vector<NodeId> &steps);
+
+/// True if first runs follow the ids.
+bool isProgramOrder(const Problem &problem, const std::vector<NodeId> &steps);
+
+} // namespace ckopt::planner
+
+#endif // CKOPT_LIB_PLANNER_GRAPHPLANNER_H

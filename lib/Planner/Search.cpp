@@ -1,0 +1,149 @@
+//===- Search.cpp - the portfolio for one question ------------------------===//
+//
+// Problem: the cheapest sequence of (re)executions whose packed arena fits a
+// budget; NP-hard. Method: a portfolio. Constructive strategies give first
+// plans, exact ones may prove the best, improving ones work on what is known,
+// in rounds of rising effort while limits allow; each sequence is simulated
+// exactly and all that are not beaten are kept. Where packing needs more than
+// the load, the search is repeated for a load smaller by what was missing.
+// Guarantee: all steps are valid; the same question gives the same answer
+// unless the clock strikes; more is never worse.
+//
+//===----------------------------------------------------------------------===//
+#include "Search.h"
+#include "Order.h"
+#include "ckopt/Planner/Bounds.h"
+
+#include <algorithm>
+#include <thread>
+
+using namespace ckopt::planner;
+
+/// Rounds of improvement at most, should a strategy not count its work.
+static constexpr int maxRounds = 64;
+
+const PricedBound &Search::orderBound(int64_t budget) {
+  auto [it, fresh] = bounds.try_emplace(budget);
+  if (fresh)
+    it->second.cost = ckopt::planner::orderBound(
+        problem.graph, programOrder(problem), budget, &it->second.prices);
+  return it->second;
+}
+
+void Search::runStrategy(const Strategy &strategy, Archive &store,
+                         const Options &options, int64_t load,
+                         Deadline &deadline) {
+  int threads = options.threads > 0
+                    ? options.threads
+                    : int(std::max(1u, std::thread::hardware_concurrency()));
+  StrategyContext context{problem,
+                          store.orders,
+                          load,
+                          options.fixedOrder,
+                          options.seed,
+                          options.effort,
+                          deadline,
+                          store.candidates,
+                          [&](std::vector<NodeId> steps) {
+                            deadline.spend(int64_t(steps.size()) * 4);
+                            return store.report(std::move(steps), load,
+                                                strategy.name);
+                          },
+                          threads,
+                          &orderBound(load).prices};
+  strategy.run(context);
+}
+
+void Search::runTier(Tier tier, Archive &store, const Options &options,
+                     int64_t load, Deadline &deadline) {
+  for (const Strategy &strategy : strategies())
+    if (strategy.tier == tier) {
+      if (deadline.passed() || closed(store, options, load))
+        return;
+      runStrategy(strategy, store, options, load, deadline);
+    }
+}
+
+/// True if nothing better can be found.
+bool Search::closed(const Archive &store, const Options &options,
+                    int64_t load) {
+  double best = std::numeric_limits<double>::infinity();
+  for (const Candidate &candidate : store.candidates)
+    if (candidate.peak <= load)
+      best = std::min(best, candidate.cost);
+  double bound = problem.baseCost;
+  if (options.fixedOrder)
+    bound = std::max(bound, orderBound(load).cost);
+  return best <= bound * (1 + 1e-12);
+}
+
+void Search::improve(Archive &store, const Options &options, int64_t load,
+                     Deadline &deadline) {
+  Options round = options;
+  for (int i = 0; i < maxRounds; ++i) {
+    runTier(Tier::Improve, store, round, load, deadline);
+    if (!options.searchToLimit || deadline.passed() ||
+        closed(store, options, load))
+      return;
+    round.seed = options.seed + uint64_t(i + 1) * 1000003;
+    round.effort = options.effort * std::min(8.0, 1 + 0.5 * (i + 1));
+  }
+}
+
+void Search::run(Archive &store, const Options &options, int64_t load,
+                 Deadline &deadline) {
+  if (options.strategy != "auto") {
+    for (const Strategy &strategy : strategies())
+      if (options.strategy == strategy.name && !deadline.passed())
+        runStrategy(strategy, store, options, load, deadline);
+    return;
+  }
+  runTier(Tier::Construct, store, options, load, deadline);
+  if (options.effort >= 0.5)
+    runTier(Tier::Exact, store, options, load, deadline);
+  improve(store, options, load, deadline);
+}
+
+void Search::fit(Archive &store, const Options &options, int64_t budget,
+                 Deadline &deadline) {
+  if (!options.pack) {
+    run(store, options, budget, deadline);
+    std::vector<Candidate> fitting = store.byCost(budget);
+    if (!fitting.empty())
+      store.realize(fitting.front(), 1);
+    return;
+  }
+  double packEffort = std::min(1.0, options.effort);
+  int64_t load = budget;
+  Options again = options;
+  for (int attempt = 0; attempt < 6 && load > 0; ++attempt) {
+    if (attempt > 0) // Starts from plans that nearly fit.
+      again.effort = options.effort * 0.3;
+    Deadline part = deadline.part(deadline.unitsLeft() / 2, 0.5);
+    run(store, again, load, part);
+    deadline.spend(part.spent());
+    std::vector<Candidate> fitting = store.byCost(load);
+    if (fitting.empty())
+      break;
+    int64_t size = store.realize(fitting.front(), packEffort);
+    if (size <= budget || deadline.passed())
+      break;
+    // Packing needs more than the load: leave that much room.
+    load = std::min(load, fitting.front().peak) -
+           std::max<int64_t>(size - budget, 1);
+  }
+  packMore(store, options, budget, deadline);
+}
+
+/// Cheaper sequences of more load may pack as well.
+void Search::packMore(Archive &store, const Options &options, int64_t budget,
+                      Deadline &deadline) {
+  int tries = problem.numNodes > 4000 ? 2 : 8;
+  for (const Candidate &candidate : store.byCost(budget)) {
+    const Entry *best = store.bestWithin(budget);
+    if (tries-- == 0 || deadline.passed() ||
+        (best && best->plan.cost <= candidate.cost))
+      return;
+    store.realize(candidate, std::min(1.0, options.effort));
+  }
+}

@@ -1,0 +1,56 @@
+//===- Search.h - the portfolio for one question ----------------*- C++ -*-===//
+//
+// Private to lib/Planner. Runs the table of strategies for one load, tier by
+// tier, and packs what they find where arenas count.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_LIB_PLANNER_SEARCH_H
+#define CKOPT_LIB_PLANNER_SEARCH_H
+
+#include "Archive.h"
+
+#include <map>
+
+namespace ckopt::planner {
+
+/// A bound for the program order and the prices of bytes that show it.
+struct PricedBound {
+  double cost = 0;
+  std::vector<double> prices;
+};
+
+class Search {
+public:
+  explicit Search(const Problem &problem) : problem(problem) {}
+
+  /// Proposes sequences for a load within `load` (bytes, aligned). An effort
+  /// below 0.5 asks for quick answers: no exact tier. With
+  /// Options::searchToLimit improvement goes on until the deadline or until
+  /// nothing better can exist.
+  void run(Archive &store, const Options &options, int64_t load,
+           Deadline &deadline);
+  /// Searches for the cheapest plan whose size (arena where those count) is
+  /// within the budget.
+  void fit(Archive &store, const Options &options, int64_t budget,
+           Deadline &deadline);
+  /// Cached by budget.
+  const PricedBound &orderBound(int64_t budget);
+
+private:
+  void runTier(Tier tier, Archive &store, const Options &options, int64_t load,
+               Deadline &deadline);
+  void improve(Archive &store, const Options &options, int64_t load,
+               Deadline &deadline);
+  void runStrategy(const Strategy &strategy, Archive &store,
+                   const Options &options, int64_t load, Deadline &deadline);
+  bool closed(const Archive &store, const Options &options, int64_t load);
+  void packMore(Archive &store, const Options &options, int64_t budget,
+                Deadline &deadline);
+
+  const Problem &problem;
+  std::map<int64_t, PricedBound> bounds;
+};
+
+} // namespace ckopt::planner
+
+#endif // CKOPT_LIB_PLANNER_SEARCH_H

@@ -1,0 +1,97 @@
+//===- FrontDoorTest.cpp - hints, curves, limits --------------------------===//
+#include "TestGraphs.h"
+#include "ckopt/Planner/Bounds.h"
+#include "ckopt/Planner/Simulator.h"
+#include "ckopt/Planner/Verifier.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+using namespace ckopt::planner;
+using namespace ckopt::planner::test;
+
+namespace {
+
+Options quick(int64_t budget, double effort = 0.02) {
+  Options options;
+  options.budget = budget;
+  options.effort = effort;
+  return options;
+}
+
+int64_t programPeak(const Graph &graph) {
+  std::vector<NodeId> order(graph.nodes.size());
+  std::iota(order.begin(), order.end(), 0);
+  return simulate(graph, order, true).peak;
+}
+
+/// Along a curve budgets rise, cost and bounds never do, every point verifies,
+/// and its ends are the smallest budget and no recomputation.
+TEST(FrontDoor, CurvesAreMonotone) {
+  for (uint64_t seed = 0; seed < 8; ++seed) {
+    Graph graph = seed == 0 ? chain(60) : randomGraph(seed + 40, 30);
+    Options options = quick(0);
+    options.pack = seed % 2;
+    std::vector<Result> curve = pareto(graph, options, 9);
+    ASSERT_GE(curve.size(), 1u);
+    for (size_t i = 0; i < curve.size(); ++i) {
+      ASSERT_TRUE(curve[i].hasPlan()) << curve[i].message;
+      EXPECT_EQ(verify(graph, curve[i].plan, curve[i].budget), "");
+      EXPECT_LE(curve[i].plan.lowerBound, curve[i].plan.cost);
+      if (i == 0)
+        continue;
+      EXPECT_GT(curve[i].budget, curve[i - 1].budget);
+      EXPECT_LE(curve[i].plan.cost, curve[i - 1].plan.cost);
+      EXPECT_LE(curve[i].plan.orderLowerBound,
+                curve[i - 1].plan.orderLowerBound);
+    }
+    EXPECT_EQ(curve.back().plan.cost, baseCost(graph));
+    EXPECT_EQ(curve.front().budget, curve.front().plan.minimumBudget);
+  }
+}
+
+/// With a known plan as a hint the answer is never worse, however little is
+/// searched; a hint that is no plan for the graph is left aside.
+TEST(FrontDoor, HintsAreNeverLost) {
+  int useful = 0;
+  for (uint64_t seed = 0; seed < 6; ++seed)
+    for (bool pack : {false, true}) {
+      Graph graph = randomGraph(seed + 500, 24);
+      int64_t budget = programPeak(graph) * 17 / 20;
+      Options options = quick(budget, 0.05);
+      options.pack = pack;
+      Result good = solve(graph, options);
+      if (!good.hasPlan())
+        continue;
+      options.strategy = "none"; // Finds nothing by itself.
+      Result bare = solve(graph, options);
+      options.hint = &good.plan;
+      Result hinted = solve(graph, options);
+      ASSERT_TRUE(hinted.hasPlan()) << hinted.message;
+      EXPECT_LE(hinted.plan.cost, good.plan.cost);
+      EXPECT_EQ(verify(graph, hinted.plan, budget), "");
+      useful += !bare.hasPlan();
+      Plan broken = good.plan;
+      broken.steps.pop_back();
+      options.hint = &broken;
+      Result same = solve(graph, options);
+      EXPECT_EQ(same.hasPlan(), bare.hasPlan());
+    }
+  EXPECT_GT(useful, 1);
+}
+
+/// With order alone nothing runs twice.
+TEST(FrontDoor, OrderOnlyRecomputesNothing) {
+  Graph graph = randomGraph(21, 60);
+  Options options = quick(0);
+  options.orderOnly = true;
+  Result result = solve(graph, options);
+  ASSERT_TRUE(result.hasPlan()) << result.message;
+  EXPECT_EQ(result.plan.steps.size(), graph.nodes.size());
+  EXPECT_LE(simulate(graph, result.plan.steps, true).peak, programPeak(graph));
+  options.budget = memoryBound(graph) - 1;
+  EXPECT_EQ(solve(graph, options).status, Status::Infeasible);
+}
+
+} // namespace
