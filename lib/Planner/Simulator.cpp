@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Problem.h"
+#include "ckopt/Planner/Report.h"
 
 #include <algorithm>
 
@@ -167,14 +168,16 @@ std::vector<PeakEntry> ckopt::planner::aliveAt(const Graph &graph,
                                                const Simulation &simulation,
                                                int32_t step) {
   std::vector<PeakEntry> entries;
+  std::vector<NodeId> producer(graph.values.size(), -1);
+  for (size_t n = 0; n < graph.nodes.size(); ++n)
+    for (ValueId v : graph.nodes[n].outputs)
+      producer[v] = NodeId(n);
   for (const Copy &copy : simulation.copies) {
     int32_t from = copy.taken >= 0 ? copy.made + 1 : std::max(copy.made, 0);
     const Value &value = graph.values[copy.value];
     if (from <= step && copy.last >= step && copy.base < 0 && value.bytes > 0)
       entries.push_back({copy.value, alignTo(value.bytes, graph.alignment),
-                         value.name.empty()
-                             ? "value " + std::to_string(copy.value)
-                             : value.name});
+                         valueLabel(graph, copy.value, producer[copy.value])});
   }
   std::sort(entries.begin(), entries.end(),
             [](const PeakEntry &a, const PeakEntry &b) {
@@ -182,10 +185,8 @@ std::vector<PeakEntry> ckopt::planner::aliveAt(const Graph &graph,
             });
   if (step < int32_t(steps.size()) && graph.nodes[steps[step]].workspace > 0) {
     const Node &node = graph.nodes[steps[step]];
-    std::string name =
-        node.name.empty() ? "node " + std::to_string(steps[step]) : node.name;
-    entries.push_back(
-        {-1, alignTo(node.workspace, graph.alignment), "workspace of " + name});
+    entries.push_back({-1, alignTo(node.workspace, graph.alignment),
+                       "workspace of " + nodeLabel(graph, steps[step])});
   }
   return entries;
 }

@@ -49,9 +49,15 @@ private:
     error = message;
     return false;
   }
+  /// Ids as in the files.
+  std::string idOf(NodeId n) const {
+    return std::to_string(graph.nodeFileId(n));
+  }
+  std::string valueOf(ValueId v) const {
+    return std::to_string(graph.valueFileId(v));
+  }
   std::string at(int32_t t) const {
-    return "step " + std::to_string(t) + " (node " +
-           std::to_string(plan.steps[t]) + " " +
+    return "step " + std::to_string(t) + " (node " + idOf(plan.steps[t]) + " " +
            graph.nodes[plan.steps[t]].name + ")";
   }
   ValueId storage(ValueId v) const {
@@ -115,10 +121,9 @@ bool Checker::checkCounts() {
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     const Node &node = graph.nodes[n];
     if (runs[n] == 0)
-      return fail("node " + std::to_string(n) + " " + node.name +
-                  " never runs");
+      return fail("node " + idOf(NodeId(n)) + " " + node.name + " never runs");
     if (runs[n] > 1 && (!node.recompute || !node.mutates.empty()))
-      return fail("node " + std::to_string(n) + " " + node.name +
+      return fail("node " + idOf(NodeId(n)) + " " + node.name +
                   " may run only once");
     for (ValueId v : node.mutates)
       writers[storage(v)].push_back(NodeId(n));
@@ -129,7 +134,7 @@ bool Checker::checkCounts() {
     if (value.aliasOf >= 0 && writers.count(value.aliasOf))
       for (size_t n = 0; n < graph.nodes.size(); ++n)
         if (runs[n] > 1 && has(graph.nodes[n].outputs, value.aliasOf))
-          return fail("node " + std::to_string(n) +
+          return fail("node " + idOf(NodeId(n)) +
                       " may run only once: its result has views and is "
                       "overwritten");
   return true;
@@ -141,8 +146,8 @@ bool Checker::checkOverwrites(int32_t t) {
     if (auto it = writers.find(v); it != writers.end())
       for (NodeId w : it->second)
         if (done.count(w))
-          return fail(at(t) + " makes value " + std::to_string(v) +
-                      " again after node " + std::to_string(w) +
+          return fail(at(t) + " makes value " + valueOf(ValueId(v)) +
+                      " again after node " + idOf(w) +
                       " overwrites it: the change would be lost");
   std::set<ValueId> touched;
   for (ValueId v : graph.nodes[n].inputs)
@@ -155,11 +160,11 @@ bool Checker::checkOverwrites(int32_t t) {
       continue;
     for (NodeId w : it->second) {
       if (w < n && !done.count(w))
-        return fail(at(t) + " reads value " + std::to_string(v) +
-                    " before node " + std::to_string(w) + " overwrites it");
+        return fail(at(t) + " reads value " + valueOf(ValueId(v)) +
+                    " before node " + idOf(w) + " overwrites it");
       if (w >= n && done.count(w))
-        return fail(at(t) + " reads value " + std::to_string(v) +
-                    " after node " + std::to_string(w) + " overwrites it");
+        return fail(at(t) + " reads value " + valueOf(ValueId(v)) +
+                    " after node " + idOf(w) + " overwrites it");
     }
   }
   return true;
@@ -177,11 +182,11 @@ bool Checker::replay() {
     const Node &node = graph.nodes[plan.steps[t]];
     for (NodeId p : node.after)
       if (!done.count(p))
-        return fail(at(t) + " runs before node " + std::to_string(p));
+        return fail(at(t) + " runs before node " + idOf(p));
     for (ValueId v : node.inputs) {
       auto it = latest.find(v);
       if (it == latest.end())
-        return fail(at(t) + " reads value " + std::to_string(v) +
+        return fail(at(t) + " reads value " + valueOf(ValueId(v)) +
                     " that was never made");
       need(it->second, t);
     }
@@ -197,7 +202,7 @@ bool Checker::replay() {
       if (base >= 0) {
         auto it = latest.find(base);
         if (it == latest.end())
-          return fail(at(t) + " makes a view of value " + std::to_string(base) +
+          return fail(at(t) + " makes a view of value " + valueOf(base) +
                       " that was never made");
         copy.viewOf = it->second;
         viewsOf[it->second].push_back(int32_t(copies.size()));
@@ -219,7 +224,7 @@ bool Checker::checkEnd() {
       continue;
     auto it = latest.find(ValueId(v));
     if (it == latest.end())
-      return fail("output " + std::to_string(v) + " is never made");
+      return fail("output " + valueOf(ValueId(v)) + " is never made");
     need(it->second, end);
   }
   return true;
@@ -307,13 +312,15 @@ bool Checker::placeInitial() {
       if (copies[c].value == v)
         copy = int32_t(c);
     if (copy < 0)
-      return fail("initial: places value " + std::to_string(v) +
+      return fail("initial: places value " + valueOf(ValueId(v)) +
                   ", which is not there at the start");
+    if (offset < 0 || offset > plan.arena)
+      return fail("initial: value " + valueOf(v) + " lies outside the arena");
     if (!where.insert({copy, offset}).second)
-      return fail("initial: places value " + std::to_string(v) + " twice");
+      return fail("initial: places value " + valueOf(ValueId(v)) + " twice");
     if (bytes(copy) > 0 && copies[copy].lastNeed >= 0)
       placed.push_back({0, copies[copy].lastNeed, offset, offset + bytes(copy),
-                        "value " + std::to_string(v)});
+                        "value " + valueOf(ValueId(v))});
   }
   return true;
 }
@@ -331,10 +338,13 @@ bool Checker::placeSteps() {
       int32_t c = madeAt[t][k];
       const Resident &r = copies[c];
       if (given[k] < 0 || given[k] % graph.alignment)
-        return fail("offset of value " + std::to_string(r.value) + " at " +
-                    at(t) + " is negative or not aligned");
+        return fail("offset of value " + valueOf(r.value) + " at " + at(t) +
+                    " is negative or not aligned");
       if (bytes(c) == 0)
         continue;
+      if (given[k] > plan.arena)
+        return fail("value " + valueOf(r.value) + " of " + at(t) +
+                    " lies outside the arena");
       where[c] = given[k];
       auto source = where.find(r.takes);
       bool inPlace =
@@ -342,8 +352,10 @@ bool Checker::placeSteps() {
       int32_t from = inPlace ? t + 1 : t;
       if (from <= r.lastNeed)
         placed.push_back({from, r.lastNeed, given[k], given[k] + bytes(c),
-                          "value " + std::to_string(r.value) + " of " + at(t)});
+                          "value " + valueOf(r.value) + " of " + at(t)});
     }
+    if (node.workspace > 0 && (given.back() < 0 || given.back() > plan.arena))
+      return fail("workspace of " + at(t) + " lies outside the arena");
     if (node.workspace > 0)
       placed.push_back({t, t, given.back(), given.back() + node.workspace,
                         "workspace of " + at(t)});
@@ -381,6 +393,9 @@ bool Checker::sweep() {
 bool Checker::checkArena() {
   if (plan.offsets.empty() && plan.arena == 0)
     return true;
+  // Far above all sums of sizes: nothing below overflows.
+  if (plan.arena < 0 || plan.arena > (int64_t(1) << 61))
+    return fail("arena out of range");
   if (!placeInitial() || !placeSteps() || !sweep())
     return false;
   int64_t outside = 0;

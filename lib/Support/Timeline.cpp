@@ -125,7 +125,10 @@ void SvgWriter::panelTitle(const TimelinePanel &panel, size_t number,
              formatPercent(double(peakOf(panel)) / double(peakOf(first))) +
              " of the first)";
   if (scales.timed) {
-    facts += "   ·   expected time " + formatSeconds(secondsOf(panel));
+    facts += timeline.costUnit.empty()
+                 ? "   ·   expected time " + formatSeconds(secondsOf(panel))
+                 : "   ·   " + timeline.costUnit + " " +
+                       formatNumber(secondsOf(panel));
     const double base = secondsOf(first);
     if (number && base > 0) {
       const double more = secondsOf(panel) / base - 1;
@@ -159,7 +162,7 @@ void SvgWriter::axes(double top) {
   double factor = 1;
   const char *unit = "s";
   for (const char *name : {"ms", "us", "ns"})
-    if (scales.timed && scales.xMax * factor < 1) {
+    if (scales.timed && timeline.costUnit.empty() && scales.xMax * factor < 1) {
       factor *= 1000;
       unit = name;
     }
@@ -173,8 +176,10 @@ void SvgWriter::axes(double top) {
          label + "middle\"");
   }
   text(plotLeft + plotWidth / 2, bottom + 53,
-       scales.timed ? Twine("expected time within the step (") + unit + ")"
-                    : Twine("kernel call"),
+       !scales.timed ? Twine("kernel call")
+       : !timeline.costUnit.empty()
+           ? Twine(timeline.costUnit)
+           : Twine("expected time within the step (") + unit + ")",
        label + "middle\"");
 }
 

@@ -2,7 +2,8 @@
 //
 // One process a panel: complete events for the kernel calls, a counter with a
 // series a kind of memory, at the start of each call. Times are the expected
-// ones in microseconds; where there are none, each call counts one. O(steps).
+// ones in microseconds (a cost that is no time counts as one); where there are
+// none, each call counts one. O(steps).
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Support/AtomicFile.h"
@@ -44,7 +45,7 @@ static void counterEvent(json::OStream &out, int64_t process, double at,
 }
 
 static void panelEvents(json::OStream &out, int64_t process,
-                        const TimelinePanel &panel) {
+                        const TimelinePanel &panel, double unit) {
   out.object([&] {
     out.attribute("name", "process_name");
     out.attribute("ph", "M");
@@ -56,7 +57,7 @@ static void panelEvents(json::OStream &out, int64_t process,
       panel.steps, [](const TimelineStep &step) { return step.seconds > 0; });
   double at = 0;
   for (const TimelineStep &step : panel.steps) {
-    const double duration = timed ? step.seconds * 1e6 : 1;
+    const double duration = timed ? step.seconds * unit : 1;
     out.object([&] {
       out.attribute("name", jsonString(step.name));
       out.attribute("cat", step.recomputed      ? json::Value("recomputed")
@@ -85,7 +86,8 @@ std::string memoryTrace(const Timeline &timeline) {
       out.attributeArray("traceEvents", [&] {
         int64_t process = 0;
         for (const TimelinePanel &panel : timeline.panels)
-          panelEvents(out, ++process, panel);
+          panelEvents(out, ++process, panel,
+                      timeline.costUnit.empty() ? 1e6 : 1);
       });
     });
   });

@@ -36,7 +36,8 @@ Simulation simulate(const Graph &graph, const std::vector<NodeId> &steps,
                     bool aligned = false);
 
 /// Values resident at a step by falling size (aligned), then the workspace.
-/// What has no name is called "value 3" or "node 12".
+/// What has no name is called "value 3 of conv1" (by what makes it), "value 3"
+/// or "node 12".
 std::vector<PeakEntry> aliveAt(const Graph &graph,
                                const std::vector<NodeId> &steps,
                                const Simulation &simulation, int32_t step);

@@ -2,8 +2,9 @@
 //
 // A step's memory as stacked areas by kind, one panel a plan, with the budget
 // as a line and the peak marked: an SVG that opens anywhere, with no script
-// and no fonts of its own; and the same numbers as a Chrome trace
-// (chrome://tracing, Perfetto) of counters. Plain numbers in, text out.
+// and no fonts of its own; the same numbers as a Chrome trace
+// (chrome://tracing, Perfetto) of counters; and a chart of characters for the
+// terminal. Plain numbers in, text out.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_SUPPORT_TIMELINE_H
@@ -58,6 +59,8 @@ struct Timeline {
   std::string title;    ///< e.g. the model's name
   std::string subtitle; ///< batch, optimizer, precision, ...
   std::vector<TimelinePanel> panels;
+  /// What TimelineStep::seconds counts where it is not seconds, e.g. "cost".
+  std::string costUnit;
 };
 
 /// Panels stand one below the other on common scales (bytes up, seconds or
@@ -69,6 +72,15 @@ std::string timelineSvg(const Timeline &timeline);
 /// of live bytes by kind. Written atomically.
 llvm::Error writeMemoryTrace(llvm::StringRef path, const Timeline &timeline);
 std::string memoryTrace(const Timeline &timeline);
+
+/// Columns of block characters over the step, 40 to 400 characters wide;
+/// `height` rows a panel. Without `unicode`, ASCII alone.
+struct ChartOptions {
+  unsigned width = 80, height = 8;
+  bool unicode = true;
+};
+std::string timelineChart(const Timeline &timeline,
+                          const ChartOptions &options);
 
 } // namespace ckopt
 

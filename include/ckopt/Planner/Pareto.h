@@ -1,0 +1,40 @@
+//===- Pareto.h - time against memory ---------------------------*- C++ -*-===//
+#ifndef CKOPT_PLANNER_PARETO_H
+#define CKOPT_PLANNER_PARETO_H
+
+#include "ckopt/Planner/Solve.h"
+#include "ckopt/Support/Curve.h"
+
+namespace ckopt::planner {
+
+struct ParetoPoint {
+  int64_t budget = 0; ///< bytes
+  Result result;      ///< always has a plan
+};
+
+/// The smallest budget found first, then rising ones. Cost never rises with the
+/// budget.
+struct ParetoCurve {
+  int64_t programPeak = 0; ///< load of the program order, aligned bytes
+  double baseCost = 0;     ///< without recomputation
+  int64_t provenMinimum = 0;
+  std::vector<ParetoPoint> points;
+  /// Set, and no points, if the graph or the options are bad.
+  Result error;
+};
+
+/// Plans `points` budgets (2 or more) from the smallest that can be found to
+/// what the program order needs, evenly spaced. Each larger one starts from all
+/// plans of the smaller ones. The limits of `options` hold for all together;
+/// its budget is ignored.
+ParetoCurve paretoCurve(const Graph &graph, const Options &options, int points);
+
+/// ckopt-pareto/1 (docs/planner.md): every point with its whole plan.
+std::string printPareto(const Graph &graph, const ParetoCurve &curve);
+
+/// For curveSvg().
+TradeoffCurve tradeoffCurve(const Graph &graph, const ParetoCurve &curve);
+
+} // namespace ckopt::planner
+
+#endif // CKOPT_PLANNER_PARETO_H

@@ -1,0 +1,50 @@
+//===- CommandLine.h - flags of ckopt-plan ----------------------*- C++ -*-===//
+#ifndef CKOPT_TOOLS_CKOPT_PLAN_COMMANDLINE_H
+#define CKOPT_TOOLS_CKOPT_PLAN_COMMANDLINE_H
+
+#include "ckopt/Planner/Solve.h"
+#include "ckopt/Support/ByteSize.h"
+
+#include "llvm/Support/raw_ostream.h"
+
+#include <string>
+
+namespace ckopt {
+
+/// What the tool was asked for.
+enum class Mode {
+  Plan,     ///< a plan for a budget
+  Minimum,  ///< the smallest budget
+  Pareto,   ///< plans for several budgets
+  PackOnly, ///< a packing problem
+  Check,    ///< a plan that is given
+  Help,
+  Version,
+};
+
+struct CommandLine {
+  Mode mode = Mode::Plan;
+  std::string input; ///< the graph, or the packing problem
+  planner::Options options;
+  MemoryBudget budget;
+  int paretoPoints = 11;
+  int64_t capacity = 0;   ///< bytes; 0: none
+  std::string output;     ///< -o
+  std::string check;      ///< the plan to check
+  std::string hint;       ///< the plan to start from
+  std::string report;     ///< JSON
+  std::string trace, svg; ///< memory over the step; the curve
+  /// Characters; 0: none; -2: as wide as the terminal; -1: the same, but only
+  /// where output is a terminal.
+  int chartWidth = -1;
+  bool asciiChart = false;
+};
+
+/// Problems are usage errors.
+llvm::Expected<CommandLine> parseArguments(int argc, char **argv);
+
+void printHelp(llvm::raw_ostream &os);
+
+} // namespace ckopt
+
+#endif // CKOPT_TOOLS_CKOPT_PLAN_COMMANDLINE_H

@@ -1,0 +1,158 @@
+//===- Output.cpp - what ckopt-plan prints and writes ---------------------===//
+#include "Output.h"
+
+#include "ckopt/Planner/Simulator.h"
+#include "ckopt/Support/AtomicFile.h"
+#include "ckopt/Support/Error.h"
+#include "ckopt/Support/Report.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/Process.h"
+
+using namespace ckopt;
+using namespace ckopt::planner;
+using llvm::StringRef;
+
+llvm::Error ckopt::writeOutput(StringRef path, StringRef text) {
+  if (path != "-")
+    return writeFileAtomically(path, text);
+  llvm::outs() << text;
+  llvm::outs().flush();
+  if (!llvm::outs().has_error())
+    return llvm::Error::success();
+  std::string why = llvm::outs().error().message();
+  llvm::outs().clear_error();
+  return ioError("cannot write to standard output: " + why);
+}
+
+void ckopt::printAlive(llvm::raw_ostream &os, const Result &result) {
+  if (result.aliveAtPeak.empty())
+    return;
+  os << "alive at the peak:\n";
+  size_t shown = 0;
+  int64_t rest = 0;
+  for (const PeakEntry &entry : result.aliveAtPeak) {
+    if (shown++ >= 12) {
+      rest += entry.bytes;
+      continue;
+    }
+    os << "  " << llvm::right_justify(formatBytes(entry.bytes), 10) << "  "
+       << entry.name << "\n";
+  }
+  if (rest > 0)
+    os << "  " << llvm::right_justify(formatBytes(rest), 10) << "  "
+       << shown - 12 << " more\n";
+}
+
+/// What a plan is, beside its name and budget.
+static void printPlanLines(llvm::raw_ostream &os, const Graph &graph,
+                           const Result &result) {
+  const Plan &plan = result.plan;
+  double base = baseCost(graph);
+  auto percent = [&](double cost) {
+    return llvm::format("%.3f %%", base > 0 ? 100 * (cost / base - 1) : 0);
+  };
+  os << "peak            "
+     << formatBytesExact(simulate(graph, plan.steps, true).peak) << "\n";
+  if (!plan.offsets.empty())
+    os << "arena           " << formatBytesExact(plan.arena) << "\n";
+  os << "recomputed      " << plan.steps.size() - graph.nodes.size()
+     << " steps, " << percent(plan.cost) << " more cost (proven: at least "
+     << percent(plan.lowerBound) << "; in program order "
+     << percent(plan.orderLowerBound) << ")\n"
+     << "strategy        " << result.strategy << ", " << plan.status << "\n";
+}
+
+void ckopt::printSummary(llvm::raw_ostream &os, const Graph &graph,
+                         const Result &result, const ReportOptions &options,
+                         int64_t baseline) {
+  const Plan &plan = result.plan;
+  os << "graph           " << graph.name << ", " << graph.nodes.size()
+     << " nodes, " << graph.values.size() << " values\n";
+  if (!graph.costModel.empty())
+    os << "costs           " << graph.costModel << "\n";
+  os << "program order   " << formatBytesExact(baseline) << "\n";
+  if (options.budget > 0)
+    os << "budget          " << formatBytesExact(options.budget) << "\n";
+  if (result.hasPlan())
+    printPlanLines(os, graph, result);
+  if (plan.minimumBudget > 0)
+    os << "smallest found  " << formatBytesExact(plan.minimumBudget) << "\n";
+  os << "proven minimum  " << formatBytesExact(plan.provenMinimum) << "\n";
+  if (options.planSeconds >= 0)
+    os << "seconds         " << llvm::format("%.2f", options.planSeconds)
+       << "\n";
+  if (result.hasPlan() && result.cut)
+    os << "note            " << result.message << "\n";
+}
+
+void ckopt::printCurve(llvm::raw_ostream &os, const Graph &graph,
+                       const ParetoCurve &curve) {
+  TextTable table;
+  table.addColumn("budget", TextTable::Right);
+  table.addColumn("ratio", TextTable::Right);
+  table.addColumn("more cost", TextTable::Right);
+  table.addColumn("proven, program order", TextTable::Right);
+  table.addColumn("proven, any order", TextTable::Right);
+  table.addColumn("recomputed", TextTable::Right);
+  table.addColumn("status");
+  double base = curve.baseCost > 0 ? curve.baseCost : 1;
+  auto percent = [&](double cost) {
+    return formatPercent(std::max(0.0, cost / base - 1), 3);
+  };
+  for (const ParetoPoint &point : curve.points) {
+    const Plan &plan = point.result.plan;
+    table.addRow(
+        {groupDigits(point.budget),
+         formatPercent(double(point.budget) /
+                       double(std::max<int64_t>(1, curve.programPeak))),
+         percent(plan.cost), percent(plan.orderLowerBound),
+         percent(plan.lowerBound),
+         groupDigits(int64_t(plan.steps.size() - graph.nodes.size())),
+         plan.status});
+  }
+  table.print(os);
+  os << "proven minimum  " << formatBytesExact(curve.provenMinimum) << "\n";
+}
+
+/// 0: no chart.
+static unsigned chartWidth(const CommandLine &line) {
+  if (line.chartWidth >= 0)
+    return unsigned(line.chartWidth);
+  bool terminal = llvm::sys::Process::StandardOutIsDisplayed();
+  if (!terminal)
+    return line.chartWidth == -1 ? 0 : 80;
+  unsigned columns = llvm::sys::Process::StandardOutColumns();
+  return columns ? columns : 80;
+}
+
+llvm::Error ckopt::writeReports(const CommandLine &line, const Graph &graph,
+                                const Result &result,
+                                const ReportOptions &options) {
+  if (!line.report.empty()) {
+    // The same question gives the same bytes.
+    ReportOptions stated = options;
+    stated.planSeconds = -1;
+    if (llvm::Error error =
+            writeOutput(line.report, printReport(graph, result, stated)))
+      return error;
+  }
+  unsigned width = chartWidth(line);
+  if (line.trace.empty() && line.svg.empty() && width == 0)
+    return llvm::Error::success();
+  Timeline timeline = planTimeline(graph, result, options);
+  if (!line.trace.empty())
+    if (llvm::Error error = writeOutput(line.trace, memoryTrace(timeline)))
+      return error;
+  if (!line.svg.empty())
+    if (llvm::Error error = writeOutput(line.svg, timelineSvg(timeline)))
+      return error;
+  if (width > 0) {
+    ChartOptions chart;
+    chart.width = width;
+    chart.unicode = !line.asciiChart;
+    llvm::outs() << timelineChart(timeline, chart);
+  }
+  return llvm::Error::success();
+}

@@ -1,0 +1,34 @@
+//===- Output.h - what ckopt-plan prints and writes -------------*- C++ -*-===//
+#ifndef CKOPT_TOOLS_CKOPT_PLAN_OUTPUT_H
+#define CKOPT_TOOLS_CKOPT_PLAN_OUTPUT_H
+
+#include "CommandLine.h"
+
+#include "ckopt/Planner/Pareto.h"
+#include "ckopt/Planner/Report.h"
+
+namespace ckopt {
+
+/// Figures of a result as lines of "name  value".
+void printSummary(llvm::raw_ostream &os, const planner::Graph &graph,
+                  const planner::Result &result,
+                  const planner::ReportOptions &options, int64_t baseline);
+
+/// What lies in memory at the peak, largest first.
+void printAlive(llvm::raw_ostream &os, const planner::Result &result);
+
+/// A table, one line a budget.
+void printCurve(llvm::raw_ostream &os, const planner::Graph &graph,
+                const planner::ParetoCurve &curve);
+
+/// Report, trace, picture and chart, as the flags ask for.
+llvm::Error writeReports(const CommandLine &line, const planner::Graph &graph,
+                         const planner::Result &result,
+                         const planner::ReportOptions &options);
+
+/// Writes a file, or standard output for "-".
+llvm::Error writeOutput(llvm::StringRef path, llvm::StringRef text);
+
+} // namespace ckopt
+
+#endif // CKOPT_TOOLS_CKOPT_PLAN_OUTPUT_H
