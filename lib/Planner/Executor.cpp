@@ -35,6 +35,7 @@ public:
   ExecutorReport seen;
 
 private:
+  void findUntil();
   void reset();
   int32_t nextUse(ValueId storage) const;
   bool materialize(ValueId value);
@@ -59,6 +60,9 @@ private:
   const std::vector<NodeId> &order;
   const ExecutorOptions &options;
   Csr uses; ///< storage -> positions in the order
+  /// By value: the last position at which it can surely be made again, from
+  /// whatever is left.
+  std::vector<int32_t> until;
   std::vector<int32_t> place;
 
   int32_t now = 0;
@@ -89,6 +93,28 @@ Executor::Executor(const Problem &problem, const std::vector<NodeId> &order,
     }
   }
   uses = Csr::from(lists);
+  findUntil();
+}
+
+/// A value can be made again until something overwrote what its maker reads,
+/// and as long as that holds for all that the maker reads; what runs once only
+/// is there until its last use.
+void Executor::findUntil() {
+  until.assign(problem.numValues, never);
+  for (NodeId node : order) {
+    int32_t limit = never;
+    for (NodeId blocker : problem.blockers[node])
+      limit = std::min(limit, place[blocker]);
+    for (ValueId v : problem.reads[node])
+      limit = std::min(limit, until[v]);
+    for (ValueId v : problem.outputs[node]) {
+      auto list = uses[problem.root[v]];
+      int32_t last = list.empty() ? place[node] : list.back();
+      if (problem.endLive[problem.root[v]])
+        last = never;
+      until[v] = problem.recompute[node] ? limit : last;
+    }
+  }
 }
 
 void Executor::reset() {
@@ -157,8 +183,11 @@ void Executor::release(ValueId storage) {
 void Executor::releaseIfDone(ValueId storage) {
   if (pins[storage] || problem.endLive[storage] || nextUse(storage) != never)
     return;
-  if (!options.hold.empty() && options.hold[storage])
+  if (!options.keepFrom.empty() && now >= options.keepFrom[storage] &&
+      now < options.anchor[storage]) {
+    expiring[options.anchor[storage]].push_back(storage);
     return;
+  }
   int32_t again = nextReplayUse(storage);
   if (again != never && worthKeeping(storage, again)) {
     expiring[again].push_back(storage);
@@ -230,10 +259,11 @@ void Executor::dropIfPlanned(ValueId storage) {
       release(storage);
     return;
   }
-  if (options.drop.empty() || !options.drop[storage] || !resident[storage])
+  if (options.keepFrom.empty() || !resident[storage])
     return;
   int32_t next = nextUse(storage);
-  if (next == never || next - now <= options.near || !evictable(storage))
+  if (next == never || next <= options.turn || next <= now + 1 ||
+      now >= options.keepFrom[storage] || !evictable(storage))
     return;
   release(storage);
 }
@@ -350,9 +380,8 @@ bool Executor::evictable(ValueId storage) const {
   int32_t next = nextUse(storage);
   if (next == never)
     return true;
-  for (NodeId blocker : problem.blockers[node])
-    if (place[blocker] < next || ran[blocker])
-      return false;
+  if (until[storage] < next)
+    return false;
   std::vector<ValueId> stack{storage};
   while (!stack.empty()) {
     ValueId v = stack.back();
@@ -361,13 +390,9 @@ bool Executor::evictable(ValueId storage) const {
       NodeId maker = problem.producer[view];
       if (!valid[view])
         continue;
-      if (problem.endLive[view])
+      if (problem.endLive[view] || !problem.recompute[maker] ||
+          until[view] < next)
         return false;
-      if (!problem.recompute[maker])
-        return false;
-      for (NodeId blocker : problem.blockers[maker])
-        if (place[blocker] < next || ran[blocker])
-          return false;
       stack.push_back(view);
     }
   }

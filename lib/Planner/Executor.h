@@ -24,13 +24,13 @@ struct ExecutorOptions {
   /// By storage: positions at which replays read it in an earlier run, beside
   /// the order's own uses. Empty: none.
   std::vector<std::vector<int32_t>> replayUses;
-  /// By value (storage): let go of it after each use that is further than
-  /// `near` steps from the next one. Empty: none.
-  std::vector<char> drop;
-  int32_t near = 0;
-  /// By value: keep it even when no step of the order needs it any more, since
-  /// replays start from it. Empty: none.
-  std::vector<char> hold;
+  /// Checkpoints in levels: a storage whose next use lies behind `turn` stays
+  /// from position `keepFrom` on, and is let go of after each use before; what
+  /// no step of the order needs any more stays, likewise, up to position
+  /// `anchor`, since replays start from it (-1: they do not). By storage.
+  /// Empty: no such plan.
+  std::vector<int32_t> keepFrom, anchor;
+  int32_t turn = 0;
 };
 
 /// What a run observed, for the next one.

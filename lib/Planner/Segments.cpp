@@ -1,18 +1,21 @@
 //===- Segments.cpp - checkpoints at narrow cuts --------------------------===//
 //
-// Sublinear-memory training (Chen et al., 2016) on any graph: the run up to the
-// peak is cut into segments of about equal saved bytes, at places where few
-// bytes are live; what is live at a cut is kept (a checkpoint), all else that
-// waits for a use beyond the peak is let go of, and the backward part replays a
-// segment when it first needs something of it, keeping what it replays for its
-// own uses. Many segment sizes are tried, plain and with eviction on top
-// (checkpoints of checkpoints, as revolve's, come out of the eviction).
-// O(n log n) per segment size.
+// Sublinear-memory training (Chen et al., 2016) on any graph, in levels as in
+// treeverse (Griewank, 1992): the run up to the peak is cut into segments of
+// about equal saved bytes, at places where few bytes are live. What is live at
+// a cut is a checkpoint, all else that waits for a use beyond the peak is let
+// go of; the backward part replays a segment when it first needs something of
+// it and keeps what it replays for its own uses. With branching b, every b-th
+// cut is of a higher level, and a cut's checkpoint is kept only once the
+// backward part has come to the last but one higher cut, so that the bytes of
+// checkpoints grow with the logarithm of the graph and the replays with the
+// levels. Many segment sizes and a few branchings are tried, and eviction on
+// top where they do not fit; memory that is left is then filled (ReplayFill).
+// O(n log n) for each size and branching.
 //
 //===----------------------------------------------------------------------===//
 #include "Executor.h"
 #include "ReplayFill.h"
-#include "Strategy.h"
 
 #include <algorithm>
 #include <limits>
@@ -34,11 +37,15 @@ private:
   struct Span {
     int32_t made;       ///< position
     int32_t lastBefore; ///< last use up to the turn
+    int32_t firstAfter; ///< first use beyond the turn; -1: none
     int32_t lastUse;
   };
   void survey();
   std::vector<int32_t> chooseCuts(int64_t segmentBytes) const;
-  void attempt(const std::vector<int32_t> &cuts);
+  std::vector<int32_t> middles(const std::vector<int32_t> &cuts) const;
+  ExecutorOptions plan(const std::vector<int32_t> &cuts,
+                       const std::vector<int32_t> &middle, int branching) const;
+  bool attempt(ExecutorOptions options);
 
   StrategyContext &context;
   const Problem &problem;
@@ -53,16 +60,18 @@ private:
 void Segmenter::survey() {
   turn =
       std::min(simulate(problem, order, true).peakStep, problem.numNodes - 1);
-  spans.assign(problem.numValues, {-1, -1, -1});
+  spans.assign(problem.numValues, {-1, -1, -1, -1});
   for (int32_t p = 0; p < problem.numNodes; ++p) {
     for (ValueId v : problem.outputs[order[p]])
       if (problem.root[v] == v)
-        spans[v] = {p, p <= turn ? p : -1, p};
+        spans[v] = {p, p <= turn ? p : -1, -1, p};
     for (ValueId v : problem.reads[order[p]]) {
       Span &span = spans[problem.root[v]];
       span.lastUse = p;
       if (p <= turn)
         span.lastBefore = p;
+      else if (span.firstAfter < 0)
+        span.firstAfter = p;
     }
   }
   cutBytes.assign(turn + 2, 0);
@@ -75,7 +84,7 @@ void Segmenter::survey() {
       cutBytes[span.made] += problem.bytes[v];
       cutBytes[span.lastBefore] -= problem.bytes[v];
     }
-    if (span.lastUse > turn)
+    if (span.firstAfter >= 0)
       savedBytes[span.made] += problem.bytes[v];
   }
   for (int32_t p = 1; p <= turn; ++p) {
@@ -106,32 +115,93 @@ std::vector<int32_t> Segmenter::chooseCuts(int64_t segmentBytes) const {
   return cuts;
 }
 
-void Segmenter::attempt(const std::vector<int32_t> &cuts) {
+/// For each segment the position around which the backward part needs it: the
+/// median by bytes of first uses beyond the turn. Falls along the segments.
+std::vector<int32_t>
+Segmenter::middles(const std::vector<int32_t> &cuts) const {
+  std::vector<std::vector<std::pair<int32_t, int64_t>>> uses(cuts.size() + 1);
+  for (ValueId v = 0; v < problem.numValues; ++v) {
+    const Span &span = spans[v];
+    if (span.made < 0 || span.made > turn || span.firstAfter < 0)
+      continue;
+    size_t segment =
+        std::lower_bound(cuts.begin(), cuts.end(), span.made) - cuts.begin();
+    uses[segment].push_back({span.firstAfter, problem.bytes[v]});
+  }
+  std::vector<int32_t> middle(cuts.size() + 1, turn);
+  for (size_t i = uses.size(); i-- > 0;) {
+    std::sort(uses[i].begin(), uses[i].end());
+    int64_t sum = 0, half = 0;
+    for (auto [position, bytes] : uses[i])
+      sum += bytes;
+    middle[i] = i + 1 < uses.size() ? middle[i + 1] : turn;
+    for (auto [position, bytes] : uses[i])
+      if ((half += bytes) * 2 >= sum) {
+        middle[i] = std::max(middle[i], position);
+        break;
+      }
+  }
+  return middle;
+}
+
+/// `branching` 0: one level.
+ExecutorOptions Segmenter::plan(const std::vector<int32_t> &cuts,
+                                const std::vector<int32_t> &middle,
+                                int branching) const {
+  int32_t count = int32_t(cuts.size());
+  // The backward part comes to segment i, behind which cut i lies.
+  auto comesTo = [&](int32_t i) {
+    return i >= count ? 0 : (middle[i] + middle[i + 1]) / 2;
+  };
+  // A cut's checkpoint is kept from where the next higher cut is done with.
+  std::vector<int32_t> from(count, 0), coarseness(count, 0);
+  if (branching > 0)
+    for (int32_t j = 0; j < count; ++j) {
+      int32_t stride = branching;
+      while ((j + 1) % stride == 0 && stride <= count)
+        stride *= branching;
+      int32_t parent = (j + 1 + stride - 1) / stride * stride - 1;
+      coarseness[j] = stride;
+      from[j] = comesTo(parent);
+    }
   ExecutorOptions options;
-  options.drop.assign(problem.numValues, 0);
-  options.hold.assign(problem.numValues, 0);
+  options.turn = turn;
+  options.keepFrom.assign(problem.numValues, 0);
+  options.anchor.assign(problem.numValues, -1);
   for (ValueId v = 0; v < problem.numValues; ++v) {
     const Span &span = spans[v];
     if (span.made < 0 || span.made > turn)
       continue;
-    auto cut = std::lower_bound(cuts.begin(), cuts.end(), span.made);
-    bool checkpoint = cut != cuts.end() && *cut < span.lastBefore;
-    options.hold[v] = checkpoint;
-    options.drop[v] = !checkpoint;
+    int32_t i = int32_t(std::lower_bound(cuts.begin(), cuts.end(), span.made) -
+                        cuts.begin());
+    options.keepFrom[v] = comesTo(i);
+    int32_t first = -1;
+    for (int32_t j = i; j < count && cuts[j] < span.lastBefore; ++j) {
+      options.keepFrom[v] = std::min(options.keepFrom[v], from[j]);
+      options.anchor[v] = std::max(options.anchor[v], middle[i]);
+      first = first < 0 ? j : first;
+      if (j > i + 64)
+        break;
+    }
+    if (first >= 0)
+      options.anchor[v] =
+          first > 0 ? (middle[first] + middle[first - 1]) / 2 : middle[first];
+    if (span.firstAfter >= 0)
+      options.keepFrom[v] = std::min(options.keepFrom[v], span.firstAfter);
   }
-  // What is needed again within a segment's length stays.
-  int32_t longest = cuts.front();
-  for (size_t i = 0; i + 1 < cuts.size(); ++i)
-    longest = std::max(longest, cuts[i + 1] - cuts[i]);
-  options.near = longest;
-  options.costLimit = 4 * problem.baseCost;
+  return options;
+}
+
+bool Segmenter::attempt(ExecutorOptions options) {
+  options.costLimit = 6 * problem.baseCost;
   for (bool evict : {false, true}) {
     options.budget =
         evict ? context.budget : std::numeric_limits<int64_t>::max() / 4;
     if (auto steps = execute(problem, order, options))
       if (reportFilled(context, std::move(*steps), price))
-        return;
+        return true;
   }
+  return false;
 }
 
 void Segmenter::run() {
@@ -140,14 +210,19 @@ void Segmenter::run() {
   std::vector<int32_t> last;
   double tries = problem.numNodes > 4000 ? 1.6 : 1.25;
   for (double parts = 1.5; parts < 200; parts *= tries) {
-    if (context.deadline.passed())
-      return;
     std::vector<int32_t> cuts =
         chooseCuts(int64_t(double(savedBytes[turn]) / parts));
     if (cuts.empty() || cuts == last)
       continue;
     last = cuts;
-    attempt(cuts);
+    std::vector<int32_t> middle = middles(cuts);
+    for (int branching : {0, 2, 3, 5}) {
+      if (context.deadline.passed())
+        return;
+      if (branching > int(cuts.size()) / 2)
+        break;
+      attempt(plan(cuts, middle, branching));
+    }
   }
 }
 
