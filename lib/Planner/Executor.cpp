@@ -38,7 +38,8 @@ private:
   void findUntil();
   void reset();
   int32_t nextUse(ValueId storage) const;
-  bool materialize(ValueId value);
+  bool collect(NodeId reader);
+  bool materialize(NodeId reader);
   bool mayRun(NodeId node) const;
   int32_t nextReplayUse(ValueId storage) const;
   double priceUntil(ValueId storage, int32_t until) const;
@@ -75,14 +76,16 @@ private:
   bool hopeless = false; ///< too many steps, or too costly
   int64_t highest = 0;   ///< load since the last step of the order
   std::vector<std::vector<ValueId>> expiring; ///< by position
-  std::vector<int32_t> mark;
+  std::vector<int32_t> mark, nodeMark;
+  std::vector<NodeId> replay;
   int32_t stamp = 0;
 };
 
 Executor::Executor(const Problem &problem, const std::vector<NodeId> &order,
                    const ExecutorOptions &options)
     : keep(problem.numValues, 0), problem(problem), order(order),
-      options(options), place(problem.numNodes), mark(problem.numValues, 0) {
+      options(options), place(problem.numNodes), mark(problem.numValues, 0),
+      nodeMark(problem.numNodes, 0) {
   std::vector<std::vector<int32_t>> lists(problem.numValues);
   for (int32_t p = 0; p < problem.numNodes; ++p) {
     place[order[p]] = p;
@@ -262,7 +265,7 @@ void Executor::dropIfPlanned(ValueId storage) {
   if (options.keepFrom.empty() || !resident[storage])
     return;
   int32_t next = nextUse(storage);
-  if (next == never || next <= options.turn || next <= now + 1 ||
+  if (next == never || next <= options.turn || next <= now + options.near ||
       now >= options.keepFrom[storage] || !evictable(storage))
     return;
   release(storage);
@@ -282,42 +285,44 @@ bool Executor::mayRun(NodeId node) const {
   return true;
 }
 
-/// Makes a value again, and first what that needs, without recursion: replays
-/// can be as long as the graph is deep.
-bool Executor::materialize(ValueId value) {
-  struct Frame {
-    NodeId node;
-    size_t next;
-  };
-  std::vector<Frame> frames;
-  auto open = [&](ValueId v) {
-    NodeId node = problem.producer[v];
-    if (node < 0 || !ran[node] || !mayRun(node)) {
-      blockedValue = v;
-      return false;
-    }
-    frames.push_back({node, 0});
-    return true;
-  };
-  if (!open(value))
-    return false;
-  while (!frames.empty()) {
-    Frame &frame = frames.back();
-    auto reads = problem.reads[frame.node];
-    if (frame.next < reads.size()) {
-      ValueId v = reads[frame.next];
-      if (valid[v]) {
-        ++pins[problem.root[v]];
-        ++frame.next;
-      } else if (frames.size() > size_t(problem.numNodes) || !open(v)) {
+/// Lists in `replay` the runs that make what the node reads and is missing, in
+/// the order of first runs, each once: what several of them read is made once
+/// for all of them, however deep they nest.
+bool Executor::collect(NodeId reader) {
+  replay.clear();
+  ++stamp;
+  auto addMissing = [&](NodeId node) {
+    for (ValueId v : problem.reads[node]) {
+      NodeId maker = problem.producer[v];
+      if (valid[v] || (maker >= 0 && nodeMark[maker] == stamp))
+        continue;
+      if (maker < 0 || !ran[maker] || !mayRun(maker)) {
+        blockedValue = v;
         return false;
       }
-      continue;
+      nodeMark[maker] = stamp;
+      replay.push_back(maker);
     }
-    NodeId node = frame.node;
-    frames.pop_back();
-    for (ValueId v : problem.outputs[node])
-      ++pins[problem.root[v]];
+    return true;
+  };
+  if (!addMissing(reader))
+    return false;
+  for (size_t i = 0; i < replay.size(); ++i)
+    if (!addMissing(replay[i]))
+      return false;
+  std::sort(replay.begin(), replay.end(),
+            [&](NodeId a, NodeId b) { return place[a] < place[b]; });
+  return true;
+}
+
+/// Makes again what the node reads and is missing, and pins all that it reads.
+bool Executor::materialize(NodeId reader) {
+  pinReads(reader, 1);
+  if (!collect(reader))
+    return false;
+  for (NodeId node : replay)
+    pinReads(node, 1);
+  for (NodeId node : replay) {
     emit(node, false);
     if (hopeless)
       return false;
@@ -330,9 +335,8 @@ bool Executor::materialize(ValueId value) {
       releaseIfDone(r);
       dropIfPlanned(r);
     }
-    // The value itself is pinned by whoever asked for it, at once.
     for (ValueId v : problem.outputs[node])
-      --pins[problem.root[v]];
+      releaseIfDone(problem.root[v]);
   }
   return true;
 }
@@ -452,12 +456,7 @@ std::optional<std::vector<NodeId>> Executor::run() {
   reset();
   for (now = 0; now < problem.numNodes; ++now) {
     NodeId node = order[now];
-    for (ValueId v : problem.reads[node]) {
-      if (!valid[v] && !materialize(v))
-        return std::nullopt;
-      ++pins[problem.root[v]];
-    }
-    if (!mayRun(node))
+    if (!materialize(node) || !mayRun(node))
       return std::nullopt;
     emit(node, true);
     if (hopeless)

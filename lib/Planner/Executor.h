@@ -31,6 +31,8 @@ struct ExecutorOptions {
   /// Empty: no such plan.
   std::vector<int32_t> keepFrom, anchor;
   int32_t turn = 0;
+  /// What its order needs again within so many positions always stays.
+  int32_t near = 1;
 };
 
 /// What a run observed, for the next one.

@@ -31,7 +31,8 @@ public:
         price(pricesByNode(context)) {
     survey();
   }
-  void run();
+  void run(bool lean);
+  bool found = false; ///< a plan within the budget
 
 private:
   struct Span {
@@ -42,9 +43,10 @@ private:
   };
   void survey();
   std::vector<int32_t> chooseCuts(int64_t segmentBytes) const;
-  std::vector<int32_t> middles(const std::vector<int32_t> &cuts) const;
+  std::vector<int32_t> starts(const std::vector<int32_t> &cuts) const;
   ExecutorOptions plan(const std::vector<int32_t> &cuts,
-                       const std::vector<int32_t> &middle, int branching) const;
+                       const std::vector<int32_t> &start, int branching,
+                       bool lean) const;
   bool attempt(ExecutorOptions options);
 
   StrategyContext &context;
@@ -115,10 +117,10 @@ std::vector<int32_t> Segmenter::chooseCuts(int64_t segmentBytes) const {
   return cuts;
 }
 
-/// For each segment the position around which the backward part needs it: the
-/// median by bytes of first uses beyond the turn. Falls along the segments.
-std::vector<int32_t>
-Segmenter::middles(const std::vector<int32_t> &cuts) const {
+/// For each segment the position at which the backward part comes to it: where
+/// a twentieth of the bytes that it saves has been used, since a few may be
+/// used early. Falls along the segments; the last one is there from the start.
+std::vector<int32_t> Segmenter::starts(const std::vector<int32_t> &cuts) const {
   std::vector<std::vector<std::pair<int32_t, int64_t>>> uses(cuts.size() + 1);
   for (ValueId v = 0; v < problem.numValues; ++v) {
     const Span &span = spans[v];
@@ -128,44 +130,41 @@ Segmenter::middles(const std::vector<int32_t> &cuts) const {
         std::lower_bound(cuts.begin(), cuts.end(), span.made) - cuts.begin();
     uses[segment].push_back({span.firstAfter, problem.bytes[v]});
   }
-  std::vector<int32_t> middle(cuts.size() + 1, turn);
-  for (size_t i = uses.size(); i-- > 0;) {
+  std::vector<int32_t> start(cuts.size() + 1, 0);
+  int32_t latest = turn;
+  for (size_t i = cuts.size(); i-- > 0;) {
     std::sort(uses[i].begin(), uses[i].end());
-    int64_t sum = 0, half = 0;
+    double sum = 0, seen = 0;
     for (auto [position, bytes] : uses[i])
-      sum += bytes;
-    middle[i] = i + 1 < uses.size() ? middle[i + 1] : turn;
+      sum += double(bytes);
     for (auto [position, bytes] : uses[i])
-      if ((half += bytes) * 2 >= sum) {
-        middle[i] = std::max(middle[i], position);
+      if ((seen += double(bytes)) * 20 >= sum) {
+        latest = std::max(latest, position);
         break;
       }
+    start[i] = latest;
   }
-  return middle;
+  return start;
 }
 
-/// `branching` 0: one level.
+/// `branching` 0: one level. `lean`: only checkpoints stay, what a replay makes
+/// for later uses does not.
 ExecutorOptions Segmenter::plan(const std::vector<int32_t> &cuts,
-                                const std::vector<int32_t> &middle,
-                                int branching) const {
+                                const std::vector<int32_t> &start,
+                                int branching, bool lean) const {
   int32_t count = int32_t(cuts.size());
-  // The backward part comes to segment i, behind which cut i lies.
-  auto comesTo = [&](int32_t i) {
-    return i >= count ? 0 : (middle[i] + middle[i + 1]) / 2;
-  };
-  // A cut's checkpoint is kept from where the next higher cut is done with.
-  std::vector<int32_t> from(count, 0), coarseness(count, 0);
-  if (branching > 0)
-    for (int32_t j = 0; j < count; ++j) {
-      int32_t stride = branching;
-      while ((j + 1) % stride == 0 && stride <= count)
-        stride *= branching;
-      int32_t parent = (j + 1 + stride - 1) / stride * stride - 1;
-      coarseness[j] = stride;
-      from[j] = comesTo(parent);
-    }
+  // Cut i lies between the segments i and i + 1; its checkpoint is kept from
+  // where the backward part comes to the next higher cut, or from the first.
+  std::vector<int32_t> from(count, 0);
+  for (int32_t j = 0; branching > 0 && j < count; ++j) {
+    int64_t stride = branching;
+    while ((j + 1) % stride == 0 && stride <= count)
+      stride *= branching;
+    from[j] = start[std::min<int64_t>(count, (j / stride + 1) * stride - 1)];
+  }
   ExecutorOptions options;
   options.turn = turn;
+  options.near = lean ? 2 : 1;
   options.keepFrom.assign(problem.numValues, 0);
   options.anchor.assign(problem.numValues, -1);
   for (ValueId v = 0; v < problem.numValues; ++v) {
@@ -174,20 +173,14 @@ ExecutorOptions Segmenter::plan(const std::vector<int32_t> &cuts,
       continue;
     int32_t i = int32_t(std::lower_bound(cuts.begin(), cuts.end(), span.made) -
                         cuts.begin());
-    options.keepFrom[v] = comesTo(i);
-    int32_t first = -1;
-    for (int32_t j = i; j < count && cuts[j] < span.lastBefore; ++j) {
-      options.keepFrom[v] = std::min(options.keepFrom[v], from[j]);
-      options.anchor[v] = std::max(options.anchor[v], middle[i]);
-      first = first < 0 ? j : first;
-      if (j > i + 64)
-        break;
-    }
-    if (first >= 0)
-      options.anchor[v] =
-          first > 0 ? (middle[first] + middle[first - 1]) / 2 : middle[first];
-    if (span.firstAfter >= 0)
-      options.keepFrom[v] = std::min(options.keepFrom[v], span.firstAfter);
+    int32_t &keep = options.keepFrom[v];
+    keep = lean                   ? problem.numNodes
+           : span.firstAfter >= 0 ? std::min(start[i], span.firstAfter)
+                                  : start[i];
+    if (i < count && cuts[i] < span.lastBefore)
+      options.anchor[v] = start[std::max(i - 1, 0)];
+    for (int32_t j = i; j < count && cuts[j] < span.lastBefore; ++j)
+      keep = std::min(keep, from[j]);
   }
   return options;
 }
@@ -204,7 +197,7 @@ bool Segmenter::attempt(ExecutorOptions options) {
   return false;
 }
 
-void Segmenter::run() {
+void Segmenter::run(bool lean) {
   if (turn < 2 || savedBytes[turn] == 0)
     return;
   std::vector<int32_t> last;
@@ -215,13 +208,13 @@ void Segmenter::run() {
     if (cuts.empty() || cuts == last)
       continue;
     last = cuts;
-    std::vector<int32_t> middle = middles(cuts);
+    std::vector<int32_t> start = starts(cuts);
     for (int branching : {0, 2, 3, 5}) {
       if (context.deadline.passed())
         return;
       if (branching > int(cuts.size()) / 2)
         break;
-      attempt(plan(cuts, middle, branching));
+      found |= attempt(plan(cuts, start, branching, lean));
     }
   }
 }
@@ -232,6 +225,10 @@ void ckopt::planner::runSegments(StrategyContext &context) {
   if (context.problem.numNodes == 0)
     return;
   size_t orders = std::min<size_t>(context.orders.size(), 2);
-  for (size_t k = 0; k < orders; ++k)
-    Segmenter(context, context.orders[k]).run();
+  for (size_t k = 0; k < orders; ++k) {
+    Segmenter segmenter(context, context.orders[k]);
+    segmenter.run(false);
+    if (!segmenter.found)
+      segmenter.run(true);
+  }
 }
