@@ -6,7 +6,7 @@
 // O(n log n) beside it.
 //
 //===----------------------------------------------------------------------===//
-#include "ckopt/Planner/Packing.h"
+#include "PackSolve.h"
 
 #include <algorithm>
 #include <limits>
@@ -14,6 +14,9 @@
 using namespace ckopt::planner;
 
 namespace {
+
+/// About ten seconds.
+constexpr int64_t defaultWork = 200'000'000;
 
 /// Boxes over ranks of times; the first and the last rank that it covers.
 std::vector<Box> rankTimes(const std::vector<PackItem> &items) {
@@ -30,21 +33,6 @@ std::vector<Box> rankTimes(const std::vector<PackItem> &items) {
   for (const PackItem &item : items)
     boxes.push_back({rank(item.lower), rank(item.upper) - 1, item.size, -1});
   return boxes;
-}
-
-int64_t loadOf(const std::vector<Box> &boxes, int64_t alignment) {
-  int32_t end = 0;
-  for (const Box &box : boxes)
-    end = std::max(end, box.last);
-  std::vector<int64_t> delta(end + 2, 0);
-  for (const Box &box : boxes) {
-    delta[box.first] += alignTo(box.bytes, alignment);
-    delta[box.last + 1] -= alignTo(box.bytes, alignment);
-  }
-  int64_t sum = 0, load = 0;
-  for (int64_t d : delta)
-    load = std::max(load, sum += d);
-  return load;
 }
 
 /// What is wrong with the question, or an empty string.
@@ -77,19 +65,24 @@ PackResult ckopt::planner::packProblem(const std::vector<PackItem> &items,
   result.message = check(items, options);
   if (!result.message.empty())
     return result;
-  std::vector<Box> boxes = rankTimes(items);
-  result.lowerBound = loadOf(boxes, options.alignment);
-  result.height =
-      packBoxes(boxes, options.alignment, result.offsets, 1, &result.proof);
-  if (result.proof != PackProof::None)
-    result.lowerBound = result.height;
+  PackModel model(rankTimes(items), options.alignment);
+  int64_t units = options.workLimit > 0 ? options.workLimit : defaultWork;
+  Deadline deadline(options.timeLimitSeconds, units);
+  PackAnswer answer =
+      packModel(model, options.capacity, options.seed, deadline);
+  result.height = answer.arena;
+  result.lowerBound = answer.lowerBound;
+  result.proof = answer.proof;
+  for (int32_t unit : model.unitOf)
+    result.offsets.push_back(answer.offsets[unit]);
   if (options.capacity == 0 || result.height <= options.capacity)
     result.status = PackStatus::Fits;
   else if (result.lowerBound > options.capacity)
     result.status = PackStatus::TooMuch;
   else
     result.status = PackStatus::Unknown;
-  if (result.status == PackStatus::TooMuch && result.proof == PackProof::None)
-    result.proof = PackProof::Load;
+  if (result.status == PackStatus::TooMuch)
+    result.proof =
+        model.load > options.capacity ? PackProof::Load : PackProof::Search;
   return result;
 }
