@@ -1,8 +1,8 @@
 //===- CostModel.cpp - seconds of a kernel --------------------------------===//
 //
-// Problem: give each kernel a cost in seconds before anything was run.
-// Method: a roofline: max(arithmetic, bytes / bandwidth) + start. Rates by
-// kind:
+// Problem: give each op a cost in seconds before anything was run.
+// Method: what the user or a profile says; else a roofline: max(arithmetic,
+// bytes / bandwidth) + start. Rates by kind:
 //
 //   kind                               rate of two AVX-512 cores
 //   matmul, 512 to 2048 square         270 to 310 GFLOP/s
@@ -10,67 +10,21 @@
 //   depthwise conv                     memory bound, about 40 GFLOP/s
 //   vector code, one operation         60 GFLOP/s; memory 14 GB/s
 //
-// Small contractions reach less: the rate falls with the smallest dimension.
-// Guarantee: positive and finite, a function of the kernel's text alone.
-// Complexity: O(ops of the kernel), once a symbol.
+// Guarantee: positive and finite, a function of the op's text, the options and
+// the callee alone. Complexity: O(ops inside), once a kernel symbol.
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Analysis/CostModel.h"
 #include "ckopt/Analysis/PlanningProblem.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
-#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "ckopt/Support/Error.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 
 using namespace mlir;
 using namespace ckopt;
 
-/// How much of the peak rate a contraction with this smallest dimension gets.
-static double sizeEfficiency(int64_t smallest) {
-  if (smallest >= 64)
-    return 1;
-  return smallest >= 16 ? 0.6 : 0.25;
-}
-
-static int64_t groupsOf(Operation *op) {
-  auto groups = op->getAttrOfType<IntegerAttr>("groups");
-  return groups ? groups.getInt() : 0;
-}
-
-/// Seconds of the arithmetic of one op, on all threads.
-double CostModel::flopSeconds(Operation *op) {
-  if (auto linalg = dyn_cast<linalg::LinalgOp>(op)) {
-    double points = 1;
-    for (int64_t size : linalg.getStaticLoopRanges())
-      points *= ShapedType::isDynamic(size) ? 1 : double(size);
-    bool contraction =
-        linalg.getNumReductionLoops() > 0 && linalg.getNumDpsInputs() > 1;
-    size_t ops = op->getNumRegions()
-                     ? op->getRegion(0).front().getOperations().size()
-                     : 2;
-    return points * double(std::max<size_t>(ops, 2) - 1) /
-           (contraction ? rates.matmul : rates.vector);
-  }
-  auto kernel = dyn_cast<KernelOpInterface>(op);
-  if (!kernel)
-    return 0;
-  double flops = kernel.getFlops();
-  if (kernel.getKernelKind() != KernelKind::Library)
-    return flops / rates.vector;
-  int64_t smallest = std::numeric_limits<int64_t>::max();
-  if (auto matmul = dyn_cast<MatMulOp>(op)) {
-    for (Value operand : matmul->getOperands())
-      for (int64_t size :
-           cast<RankedTensorType>(operand.getType()).getShape().take_back(2))
-        smallest = std::min(smallest, size);
-    return flops / (rates.matmul * sizeEfficiency(smallest));
-  }
-  int64_t groups = groupsOf(op);
-  for (Value operand : op->getOperands())
-    smallest = std::min(
-        smallest, cast<RankedTensorType>(operand.getType()).getDimSize(1));
-  if (groups > 1)
-    return flops / rates.depthwiseConv;
-  return flops / (rates.conv * sizeEfficiency(smallest));
-}
+/// Seconds of an op that touches no tensor.
+static constexpr double scalarSeconds = 1e-9;
 
 static double bytesOf(ValueRange values) {
   double bytes = 0;
@@ -87,14 +41,14 @@ double CostModel::kernelSeconds(Operation *callee) {
   auto function = cast<func::FuncOp>(callee);
   Block &block = function.front();
   for (Operation &op : block.without_terminator())
-    arithmetic += flopSeconds(&op);
+    arithmetic += arithmeticSeconds(&op, rates);
   double bytes = bytesOf(block.getArguments()) +
                  bytesOf(block.getTerminator()->getOperands());
   return entry->second =
              std::max(arithmetic, bytes / rates.bandwidth) + rates.overhead;
 }
 
-double CostModel::seconds(Operation *op) {
+double CostModel::estimate(Operation *op) {
   if (auto call = dyn_cast<KernelCallOp>(op)) {
     if (double cost = call.getCost().convertToDouble(); cost > 0)
       return cost;
@@ -103,13 +57,76 @@ double CostModel::seconds(Operation *op) {
     if (callee && !callee.isDeclaration())
       return kernelSeconds(callee);
   }
-  double bytes = bytesOf(op->getOperands()) + bytesOf(op->getResults());
-  return std::max(flopSeconds(op), bytes / rates.bandwidth) + rates.overhead;
+  double bytes = bytesOf(op->getResults());
+  for (Value read : getReads(op))
+    if (!isEmptyTensor(read))
+      bytes += double(getStorageBytes(read.getType()));
+  double arithmetic = arithmeticSeconds(op, rates);
+  // Arithmetic on scalars between the ops on tensors: no kernel of its own.
+  if (bytes == 0 && op->getNumRegions() == 0)
+    return scalarSeconds;
+  return std::max(arithmetic, bytes / rates.bandwidth) + rates.overhead;
+}
+
+double CostModel::seconds(Operation *op, CostSource *source) {
+  CostSource ignored;
+  CostSource &from = source ? *source : ignored;
+  if (std::optional<double> cost = getCostAttribute(op)) {
+    from = CostSource::Attribute;
+    return *cost;
+  }
+  if (options.profile)
+    if (std::optional<double> cost = options.profile->lookup(op)) {
+      from = CostSource::Profile;
+      return *cost;
+    }
+  from = CostSource::Analytic;
+  return estimate(op);
+}
+
+CostModel::CostModel(CostOptions chosen) : options(std::move(chosen)) {
+  if (options.profile)
+    rates = options.profile->getRates();
+}
+
+llvm::Expected<CostOptions> ckopt::parseCostModel(StringRef text) {
+  CostOptions options;
+  if (text == "analytic")
+    return options;
+  if (text == "attribute") {
+    options.attributesOnly = true;
+    return options;
+  }
+  if (!text.consume_front("profile=") || text.empty())
+    return usageError("unknown cost model '" + text +
+                      "'; known are analytic, attribute and profile=FILE");
+  auto profile = CostProfile::read(text);
+  if (!profile)
+    return profile.takeError();
+  options.profile = std::make_shared<const CostProfile>(std::move(*profile));
+  return options;
+}
+
+std::string CostUse::describe() const {
+  std::string text;
+  auto add = [&](StringRef name, int64_t count) {
+    if (count)
+      text += (text.empty() ? "" : ", ") + name.str() + ": " +
+              std::to_string(count) + (count == 1 ? " op" : " ops");
+  };
+  if (!attribute && !profile)
+    return "analytic";
+  add("attribute", attribute);
+  add("profile", profile);
+  add("analytic", analytic);
+  return text;
 }
 
 void ckopt::annotateCosts(Operation *function, CostModel &model) {
   function->walk([&](KernelCallOp call) {
-    if (call.getCost().isZero())
-      call.setCost(APFloat(model.seconds(call)));
+    CostSource source;
+    double cost = model.seconds(call, &source);
+    if (source != CostSource::Analytic || call.getCost().isZero())
+      call.setCost(APFloat(cost));
   });
 }

@@ -32,7 +32,9 @@ private:
   LogicalResult findUpdates();
   LogicalResult order();
   void addArguments();
-  void addNode(Operation *op, planner::NodeId &lastEffect);
+  void addNode(Operation *op);
+  void restrict(Operation *op, planner::Node &node, planner::NodeId id);
+  LogicalResult checkCosts();
   void addOutputs();
   planner::ValueId addValue(Value value, planner::ValueKind kind);
   /// The number of the argument that a value replaces, or -1.
@@ -49,50 +51,48 @@ private:
   DenseMap<Operation *, int64_t> place;
   /// Values that replace an argument's bytes.
   llvm::MapVector<Value, int64_t> newStates;
+  /// The last node with side effects so far.
+  planner::NodeId lastEffect = -1;
 };
 
 } // namespace
 
-/// Values of enclosing scopes that the op or its regions read.
-static SmallVector<Value> readsOf(Operation *op) {
-  llvm::SmallSetVector<Value, 8> reads;
-  for (Value operand : op->getOperands())
-    reads.insert(operand);
-  if (op->getNumRegions())
-    op->walk([&](Operation *inner) {
-      for (Value operand : inner->getOperands()) {
-        Block *block = operand.getParentBlock();
-        if (block == op->getBlock())
-          reads.insert(operand);
-      }
-    });
-  return reads.takeVector();
+std::string ckopt::findUnsupported(func::FuncOp function, Location *where) {
+  auto report = [&](Location loc, std::string what) {
+    if (where)
+      *where = loc;
+    return what;
+  };
+  if (!function.getBody().hasOneBlock())
+    return report(function.getLoc(),
+                  "planning needs a function of one block; inline or outline "
+                  "its control flow first (for example with "
+                  "--lift-cf-to-scf)");
+  for (BlockArgument argument : function.getArguments())
+    if (std::string what = describeUnsized(argument.getType()); !what.empty())
+      return report(argument.getLoc(), what);
+  for (Operation &op : function.front().without_terminator())
+    for (Type type : op.getResultTypes())
+      if (std::string what = describeUnsized(type); !what.empty())
+        return report(op.getLoc(), what);
+  return "";
 }
 
 LogicalResult ProblemBuilder::collect() {
-  if (!function.getBody().hasOneBlock())
-    return emitError(
-        function.getLoc(),
-        "planning needs a function of one block; inline or outline its "
-        "control flow first");
-  LogicalResult result = success();
-  auto checkType = [&](Type type, Location loc) {
-    auto shaped = dyn_cast<TensorType>(type);
-    if (shaped && !shaped.hasStaticShape())
-      result = emitError(loc) << "planning needs static shapes; the size of "
-                              << type << " is unknown";
-  };
-  for (BlockArgument argument : function.getArguments())
-    checkType(argument.getType(), argument.getLoc());
+  Location where = function.getLoc();
+  if (std::string what = findUnsupported(function, &where); !what.empty())
+    return emitError(where) << what;
   for (Operation &op : function.front().without_terminator()) {
-    for (Type type : op.getResultTypes())
-      checkType(type, op.getLoc());
+    if (op.hasAttr(kCostAttr) && !getCostAttribute(&op))
+      return op.emitError() << kCostAttr
+                            << " must be a finite number of seconds, not "
+                               "negative";
     if (isView(&op) || isFree(&op))
       continue;
     place[&op] = program.size();
     program.push_back(&op);
   }
-  return result;
+  return success();
 }
 
 LogicalResult ProblemBuilder::findUpdates() {
@@ -118,7 +118,7 @@ LogicalResult ProblemBuilder::findUpdates() {
     if (value == argument || replaces(value) == int64_t(update.argument))
       continue;
     Operation *maker = value.getDefiningOp();
-    bool readsOld = maker && llvm::any_of(readsOf(maker), [&](Value read) {
+    bool readsOld = maker && llvm::any_of(getReads(maker), [&](Value read) {
                       return getViewBase(read) == argument;
                     });
     if (!maker || isView(maker) || isFree(maker) || readsOld ||
@@ -160,7 +160,7 @@ LogicalResult ProblemBuilder::order() {
     // The last reader of each argument's old value.
     DenseMap<int64_t, int64_t> lastRead;
     for (Operation *op : program)
-      for (Value read : readsOf(op))
+      for (Value read : getReads(op))
         if (auto argument = dyn_cast<BlockArgument>(getViewBase(read))) {
           int64_t &last = lastRead[argument.getArgNumber()];
           last = std::max(last, key.lookup(op));
@@ -183,7 +183,7 @@ LogicalResult ProblemBuilder::order() {
   });
   LogicalResult status = success();
   for (Operation *op : program)
-    for (Value read : readsOf(op)) {
+    for (Value read : getReads(op)) {
       Operation *maker = getViewBase(read).getDefiningOp();
       if (maker && key.contains(maker) && key.lookup(maker) >= key.lookup(op))
         status = op->emitError()
@@ -218,24 +218,46 @@ void ProblemBuilder::addArguments() {
   }
 }
 
-void ProblemBuilder::addNode(Operation *op, planner::NodeId &lastEffect) {
+/// What the op's own rules say of order and repetition.
+void ProblemBuilder::restrict(Operation *op, planner::Node &node,
+                              planner::NodeId id) {
+  if (!node.mutates.empty() || !getUpdatePairs(op).empty())
+    node.recompute = false;
+  bool effects = !isMemoryEffectFree(op);
+  // What may be undefined behaviour stays behind the effects that guard it.
+  if ((effects || !isSpeculatable(op)) && lastEffect >= 0)
+    node.after.push_back(lastEffect);
+  if (effects) {
+    node.recompute = false;
+    lastEffect = id;
+  }
+  // Results that are no tensors and no numbers (memory references, tokens) are
+  // not ours to copy.
+  for (Type type : op->getResultTypes())
+    if (!isa<TensorType, VectorType, ComplexType>(type) &&
+        !type.isIntOrIndexOrFloat())
+      node.recompute = false;
+}
+
+void ProblemBuilder::addNode(Operation *op) {
   planner::Node node;
   node.name = getSourceName(op->getLoc());
+  node.group = getRepeatedBlock(node.name);
   auto call = dyn_cast<KernelCallOp>(op);
   if (node.name.empty())
     node.name =
         call ? call.getCallee().str() : op->getName().getStringRef().str();
-  node.cost = costs.seconds(op);
+  CostSource source;
+  node.cost = costs.seconds(op, &source);
+  problem.costs.add(source);
   node.workspace = call ? int64_t(call.getWorkspace()) : 0;
   planner::NodeId id = problem.graph.nodes.size();
-  auto addInput = [&](Value value) {
-    auto found = problem.storage.find(getViewBase(value));
+  for (Value read : getReads(op)) {
+    auto found = problem.storage.find(getViewBase(read));
     if (found != problem.storage.end() &&
         !llvm::is_contained(node.inputs, found->second))
       node.inputs.push_back(found->second);
-  };
-  for (Value read : readsOf(op))
-    addInput(read);
+  }
   for (Value result : op->getResults()) {
     if (int64_t argument = replaces(result); argument >= 0) {
       planner::ValueId state = problem.arguments[argument];
@@ -251,20 +273,23 @@ void ProblemBuilder::addNode(Operation *op, planner::NodeId &lastEffect) {
       node.reuse.emplace_back(from->second,
                               problem.storage.lookup(op->getResult(result)));
   }
-  if (!node.mutates.empty() || !getUpdatePairs(op).empty())
-    node.recompute = false;
-  if (!isMemoryEffectFree(op)) {
-    node.recompute = false;
-    if (lastEffect >= 0)
-      node.after.push_back(lastEffect);
-    lastEffect = id;
-  }
-  // Results that are no tensors (indices, memory references) are cheap or not
-  // ours to copy.
-  for (Type type : op->getResultTypes())
-    if (!isa<TensorType>(type) && !type.isIntOrIndexOrFloat())
-      node.recompute = false;
+  restrict(op, node, id);
   problem.graph.nodes.push_back(std::move(node));
+}
+
+/// With costs from attributes alone every op must have one.
+LogicalResult ProblemBuilder::checkCosts() {
+  if (!costs.getOptions().attributesOnly ||
+      problem.costs.attribute == int64_t(problem.ops.size()))
+    return success();
+  for (Operation *op : problem.ops)
+    if (!getCostAttribute(op))
+      return op->emitError()
+             << "has no " << kCostAttr << "; with cost-model=attribute every "
+             << "op needs one ("
+             << int64_t(problem.ops.size()) - problem.costs.attribute << " of "
+             << problem.ops.size() << " have none)";
+  return success();
 }
 
 void ProblemBuilder::addOutputs() {
@@ -284,10 +309,11 @@ FailureOr<PlanningProblem> ProblemBuilder::run() {
   problem.graph.name = function.getSymName().str();
   problem.graph.alignment = kArenaAlignment;
   addArguments();
-  planner::NodeId lastEffect = -1;
   for (Operation *op : problem.ops)
-    addNode(op, lastEffect);
+    addNode(op);
   addOutputs();
+  if (failed(checkCosts()))
+    return failure();
   if (std::string wrong = planner::validate(problem.graph); !wrong.empty())
     return emitError(function.getLoc(),
                      "internal error: the planning problem is not "

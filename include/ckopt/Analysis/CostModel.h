@@ -1,51 +1,80 @@
-//===- CostModel.h - seconds of a kernel ------------------------*- C++ -*-===//
+//===- CostModel.h - seconds of an op ---------------------------*- C++ -*-===//
 //
-// What a kernel is expected to take: the larger of its arithmetic at the rate
-// of its kind and its bytes at the machine's bandwidth, plus a start. The plan
-// only needs the proportions; a profile of the machine replaces the table.
+// What an op is expected to take. Three sources, the first that knows the op:
+// its attribute `ckopt.cost`; an entry of a profile file; an estimate (the
+// larger of its arithmetic at the rate of its kind and its bytes at the
+// machine's bandwidth, plus a start). A plan only needs the proportions.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_ANALYSIS_COSTMODEL_H
 #define CKOPT_ANALYSIS_COSTMODEL_H
 
+#include "ckopt/Analysis/CostProfile.h"
 #include "mlir/IR/Operation.h"
 #include "mlir/IR/SymbolTable.h"
 #include "llvm/ADT/DenseMap.h"
+#include <memory>
 
 namespace ckopt {
 
-/// Rates of a machine. The defaults were measured on two AVX-512 cores (see
-/// the table in CostModel.cpp).
-struct MachineRates {
-  double bandwidth = 14e9;     ///< bytes a second, from and to memory
-  double matmul = 280e9;       ///< flops a second, large f32 products
-  double conv = 230e9;         ///< channels-last f32, dense
-  double depthwiseConv = 40e9; ///< groups = channels
-  double vector = 60e9;        ///< simple vector operations
-  double overhead = 2e-6;      ///< seconds to start a kernel
+/// Where an op's cost comes from.
+enum class CostSource { Attribute, Profile, Analytic };
+
+/// How many ops of a plan have their cost from where.
+struct CostUse {
+  int64_t attribute = 0, profile = 0, analytic = 0;
+
+  void add(CostSource source) {
+    ++(source == CostSource::Attribute ? attribute
+       : source == CostSource::Profile ? profile
+                                       : analytic);
+  }
+  /// "analytic", "profile: 12 ops, analytic: 3 ops".
+  std::string describe() const;
 };
+
+/// Which sources to use.
+struct CostOptions {
+  /// Every op must have `ckopt.cost`; buildProblem emits an error otherwise.
+  bool attributesOnly = false;
+  std::shared_ptr<const CostProfile> profile;
+};
+
+/// "analytic", "attribute" or "profile=FILE"; the file is read.
+llvm::Expected<CostOptions> parseCostModel(llvm::StringRef text);
 
 /// Costs of ops; remembers each kernel symbol's. Not thread safe.
 class CostModel {
 public:
   explicit CostModel(const MachineRates &rates = {}) : rates(rates) {}
+  explicit CostModel(CostOptions options);
 
-  /// Seconds of one execution. Kernel calls: their `cost` if it is set, else an
-  /// estimate of the callee. Other ops: an estimate from their interfaces, or
-  /// from the bytes of their operands and results.
-  double seconds(mlir::Operation *op);
+  /// Seconds of one execution, finite and not negative. Kernel calls without
+  /// attribute and profile: their `cost` if it is set, else an estimate of the
+  /// callee.
+  double seconds(mlir::Operation *op, CostSource *source = nullptr);
+
+  const CostOptions &getOptions() const { return options; }
 
 private:
   double kernelSeconds(mlir::Operation *callee);
-  double flopSeconds(mlir::Operation *op);
+  double estimate(mlir::Operation *op);
 
+  CostOptions options;
   MachineRates rates;
   llvm::DenseMap<mlir::Operation *, double> kernels;
   mlir::SymbolTableCollection symbols;
 };
 
-/// Sets `cost` on every kernel call of the function that has none.
+/// Sets `cost` on every kernel call of the function that has none, or whose
+/// cost an attribute or profile gives.
 void annotateCosts(mlir::Operation *function, CostModel &model);
+
+/// Seconds of the arithmetic of one op, regions included, at these rates. Ops
+/// that implement none of our interfaces: linalg by its loops; loops by their
+/// trip counts; others by shapes and by what their names say (matmul, conv,
+/// exp, ...).
+double arithmeticSeconds(mlir::Operation *op, const MachineRates &rates);
 
 } // namespace ckopt
 

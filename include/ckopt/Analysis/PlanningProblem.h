@@ -32,15 +32,24 @@ struct PlanningProblem {
   llvm::SmallVector<planner::ValueId> arguments;
   /// Bytes of all arguments, each rounded up to the alignment.
   int64_t argumentBytes = 0;
+  /// Where the nodes' costs come from.
+  CostUse costs;
 };
 
 /// Builds the problem of a function. Failure: errors were emitted that name
 /// everything that cannot be planned (several blocks, dynamic shapes, a state
-/// read after its update).
+/// read after its update, a cost that is no number).
 mlir::FailureOr<PlanningProblem> buildProblem(mlir::func::FuncOp function,
                                               CostModel &costs);
 
-/// Whether the op is a view: no code, its result shows its operand's bytes.
+/// Why functions like this one cannot be planned at all: several blocks,
+/// tensors whose size is unknown. Empty: none of that. `where` (optional)
+/// receives the place.
+std::string findUnsupported(mlir::func::FuncOp function,
+                            mlir::Location *where = nullptr);
+
+/// Whether the op is a view: no code, its result shows the bytes of its first
+/// operand; other operands are constants.
 bool isView(mlir::Operation *op);
 /// The value whose bytes `value` shows (itself if it is no view).
 mlir::Value getViewBase(mlir::Value value);
@@ -66,8 +75,28 @@ llvm::SmallVector<StateUpdate> getStateUpdates(mlir::func::FuncOp function);
 std::string getSourceName(mlir::Location loc);
 std::string getValueName(mlir::Value value);
 
-/// Bytes of a tensor type; 0 for everything else.
+/// Bytes of a tensor type (sub-byte elements take a byte each); 0 for
+/// everything else and for what describeUnsized() complains about.
 int64_t getStorageBytes(mlir::Type type);
+/// Why the bytes of a tensor type are not known when compiling: no rank, a
+/// dynamic shape, a sparse encoding, an element type of unknown size. Empty for
+/// tensors of known size and for types that are no tensors.
+std::string describeUnsized(mlir::Type type);
+
+/// Values of the op's block that it or its regions read, each once.
+llvm::SmallVector<mlir::Value> getReads(mlir::Operation *op);
+/// Whether the value is a tensor.empty: a destination without contents.
+bool isEmptyTensor(mlir::Value value);
+
+/// The attribute `ckopt.cost` of an op (seconds): a number, finite and not
+/// negative.
+inline constexpr llvm::StringLiteral kCostAttr = "ckopt.cost";
+std::optional<double> getCostAttribute(mlir::Operation *op);
+
+/// The repeated block that a source name belongs to: its path up to the last
+/// component that ends in a number ("/encoder/layers.3/attn/MatMul" gives
+/// "/encoder/layers.3"); empty if there is none.
+std::string getRepeatedBlock(llvm::StringRef sourceName);
 
 /// Functions of a module that hold a step, not a kernel.
 bool isStepFunction(mlir::func::FuncOp function);

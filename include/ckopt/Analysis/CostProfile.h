@@ -1,0 +1,69 @@
+//===- CostProfile.h - measured costs from a file ---------------*- C++ -*-===//
+//
+// ckopt-profile/1, JSON:
+//
+//   { "format": "ckopt-profile/1",
+//     "rates": { "bandwidth": 14e9, "matmul": 280e9, "conv": 230e9,
+//                "depthwise_conv": 40e9, "vector": 60e9, "overhead": 2e-6 },
+//     "ops": [ { "op": "linalg.matmul", "seconds": 1.2e-3,
+//                "type": "(tensor<64x64xf32>, ...) -> tensor<64x64xf32>" },
+//              { "name": "layer1/conv", "seconds": 3.4e-3 } ] }
+//
+// An entry gives the seconds of one execution of each op that agrees with all
+// of `op` (name of the op, or symbol of a kernel), `type` (operands and results
+// as a function type) and `name` (source name, from the location) that it has;
+// `op` or `name` is needed. Of several the most specific counts: name before
+// type before op. `rates` (all optional) replace the measured rates of the
+// analytic model, which serves all other ops.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_ANALYSIS_COSTPROFILE_H
+#define CKOPT_ANALYSIS_COSTPROFILE_H
+
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Support/Error.h"
+#include "llvm/Support/JSON.h"
+#include <optional>
+#include <string>
+
+namespace mlir {
+class Operation;
+} // namespace mlir
+
+namespace ckopt {
+
+/// Rates of a machine. The defaults were measured on two AVX-512 cores (see
+/// the table in CostModel.cpp).
+struct MachineRates {
+  double bandwidth = 14e9;     ///< bytes a second, from and to memory
+  double matmul = 280e9;       ///< flops a second, large f32 products
+  double conv = 230e9;         ///< channels-last f32, dense
+  double depthwiseConv = 40e9; ///< groups = channels
+  double vector = 60e9;        ///< simple vector operations
+  double overhead = 2e-6;      ///< seconds to start a kernel
+};
+
+class CostProfile {
+public:
+  /// Errors name the entry and what is wrong with it.
+  static llvm::Expected<CostProfile> parse(llvm::StringRef text);
+  static llvm::Expected<CostProfile> read(llvm::StringRef path);
+
+  /// The seconds of the most specific entry that the op agrees with.
+  std::optional<double> lookup(mlir::Operation *op) const;
+
+  const MachineRates &getRates() const { return rates; }
+
+private:
+  llvm::Error addEntry(const llvm::json::Object &entry, size_t index);
+
+  MachineRates rates;
+  /// Seconds by "name\nop\ntype".
+  llvm::StringMap<double> entries;
+  /// Which parts entries have: bit 2 name, bit 1 type, bit 0 op.
+  unsigned shapesOfEntries = 0;
+};
+
+} // namespace ckopt
+
+#endif // CKOPT_ANALYSIS_COSTPROFILE_H

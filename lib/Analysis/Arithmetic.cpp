@@ -1,0 +1,168 @@
+//===- Arithmetic.cpp - seconds of an op's arithmetic ---------------------===//
+//
+// Problem: how much an op of any dialect computes.
+// Method: our kernels say it; linalg ops have loop ranges and a body; loops
+// have trip counts; what is left is judged by its shapes and its name: products
+// (matmul, dot), convolutions, else one operation an element, weighted where
+// the name is that of a transcendental function. Small contractions reach less
+// than their rate, which falls with the smallest dimension.
+// Guarantee: finite, not negative. Complexity: O(ops inside).
+//
+//===----------------------------------------------------------------------===//
+#include "ckopt/Analysis/CostModel.h"
+#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Interfaces/ControlFlowInterfaces.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
+#include "llvm/ADT/StringSwitch.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace ckopt;
+
+/// Operations on one scalar, one at a time.
+static constexpr double scalarRate = 1e9;
+
+/// How much of the peak rate a contraction with this smallest dimension gets.
+static double sizeEfficiency(int64_t smallest) {
+  if (smallest >= 64)
+    return 1;
+  return smallest >= 16 ? 0.6 : 0.25;
+}
+
+static int64_t groupsOf(Operation *op) {
+  auto groups = op->getAttrOfType<IntegerAttr>("groups");
+  return groups ? groups.getInt() : 0;
+}
+
+/// One of our own ops, on all threads.
+static double kernelOpSeconds(KernelOpInterface kernel,
+                              const MachineRates &rates) {
+  Operation *op = kernel;
+  double flops = kernel.getFlops();
+  if (kernel.getKernelKind() != KernelKind::Library)
+    return flops / rates.vector;
+  int64_t smallest = std::numeric_limits<int64_t>::max();
+  if (auto matmul = dyn_cast<MatMulOp>(op)) {
+    for (Value operand : matmul->getOperands())
+      for (int64_t size :
+           cast<RankedTensorType>(operand.getType()).getShape().take_back(2))
+        smallest = std::min(smallest, size);
+    return flops / (rates.matmul * sizeEfficiency(smallest));
+  }
+  int64_t groups = groupsOf(op);
+  for (Value operand : op->getOperands())
+    smallest = std::min(
+        smallest, cast<RankedTensorType>(operand.getType()).getDimSize(1));
+  if (groups > 1)
+    return flops / rates.depthwiseConv;
+  return flops / (rates.conv * sizeEfficiency(smallest));
+}
+
+/// Simple operations that the op named so takes for one element.
+static double weightOf(StringRef name) {
+  name = name.rsplit('.').second;
+  return llvm::StringSwitch<double>(name)
+      .Cases({"constant", "const", "yield", "return"}, 0)
+      .Cases({"exp", "exp2", "expm1", "exponential", "log", "log2", "log10",
+              "log1p", "sin", "cos", "tan", "sine", "cosine"},
+             10)
+      .Cases({"tanh", "erf", "sigmoid", "logistic", "powf", "pow", "power",
+              "atan", "atan2", "sinh", "cosh"},
+             15)
+      .Cases({"divf", "divsi", "divui", "div", "divide", "remf", "remsi",
+              "sqrt", "rsqrt", "reciprocal", "cbrt"},
+             4)
+      .Default(1);
+}
+
+static double elementsOf(Value value) {
+  auto tensor = dyn_cast<RankedTensorType>(value.getType());
+  double elements = tensor ? 1 : 0;
+  if (tensor)
+    for (int64_t size : tensor.getShape())
+      elements *= ShapedType::isDynamic(size) ? 1 : double(size);
+  return elements;
+}
+
+static double linalgSeconds(linalg::LinalgOp op, const MachineRates &rates) {
+  double points = 1;
+  for (int64_t size : op.getStaticLoopRanges())
+    points *= ShapedType::isDynamic(size) ? 1 : double(size);
+  bool contraction = op.getNumReductionLoops() > 0 && op.getNumDpsInputs() > 1;
+  double weight = 0;
+  if (op->getNumRegions() && !op->getRegion(0).empty())
+    for (Operation &inner : op->getRegion(0).front())
+      weight += weightOf(inner.getName().getStringRef());
+  return points * std::max(weight, 1.0) /
+         (contraction ? rates.matmul : rates.vector);
+}
+
+/// What one run of all regions takes, times how often they run.
+static double regionSeconds(Operation *op, const MachineRates &rates) {
+  double body = 0;
+  for (Region &region : op->getRegions())
+    for (Block &block : region)
+      for (Operation &inner : block)
+        body += arithmeticSeconds(&inner, rates);
+  if (auto loop = dyn_cast<LoopLikeOpInterface>(op)) {
+    std::optional<APInt> count = loop.getStaticTripCount();
+    return body * (count ? double(count->getLimitedValue()) : 1);
+  }
+  if (isa<RegionBranchOpInterface>(op))
+    return body;
+  // tensor.generate, reductions with a body: once an element of the largest
+  // tensor, by vector code.
+  double elements = 1;
+  for (Value value : op->getResults())
+    elements = std::max(elements, elementsOf(value));
+  for (Value value : op->getOperands())
+    elements = std::max(elements, elementsOf(value));
+  return elements > 1 ? body * elements * scalarRate / rates.vector : body;
+}
+
+/// An op that is known by its name and shapes alone.
+static double namedSeconds(Operation *op, const MachineRates &rates) {
+  StringRef name = op->getName().getStringRef();
+  double result = 0, operand = 0;
+  for (Value value : op->getResults())
+    result = std::max(result, elementsOf(value));
+  for (Value value : op->getOperands())
+    operand = std::max(operand, elementsOf(value));
+  bool two = op->getNumOperands() >= 2 && op->getNumResults() >= 1;
+  auto type = two ? dyn_cast<RankedTensorType>(op->getOperand(1).getType())
+                  : RankedTensorType();
+  if (two && type && (name.contains("matmul") || name.contains(".dot"))) {
+    // |A| |B| |C| = (M N K)^2 B^3 for B batches.
+    auto product = dyn_cast<RankedTensorType>(op->getResult(0).getType());
+    double batches =
+        product && product.getRank() > 2 ? double(product.getDimSize(0)) : 1;
+    double volume = elementsOf(op->getOperand(0)) *
+                    elementsOf(op->getOperand(1)) * result /
+                    std::max(batches, 1.0);
+    return 2 * std::sqrt(volume) / rates.matmul;
+  }
+  if (two && type && name.contains("conv") && type.getRank() > 2) {
+    double weights = elementsOf(op->getOperand(1));
+    if (name.contains("depthwise"))
+      return 2 * result * double(type.getDimSize(0) * type.getDimSize(1)) /
+             rates.depthwiseConv;
+    return 2 * result * weights /
+           double(std::max<int64_t>(type.getDimSize(0), 1)) / rates.conv;
+  }
+  double weight = weightOf(name);
+  if (result == 0 && operand == 0)
+    return weight / scalarRate;
+  return std::max(result, operand) * weight / rates.vector;
+}
+
+double ckopt::arithmeticSeconds(Operation *op, const MachineRates &rates) {
+  if (auto linalg = dyn_cast<linalg::LinalgOp>(op))
+    return linalgSeconds(linalg, rates);
+  if (auto kernel = dyn_cast<KernelOpInterface>(op))
+    return kernelOpSeconds(kernel, rates);
+  if (op->getNumRegions())
+    return regionSeconds(op, rates);
+  return namedSeconds(op, rates);
+}

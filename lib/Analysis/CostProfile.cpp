@@ -1,0 +1,141 @@
+//===- CostProfile.cpp - measured costs from a file -----------------------===//
+#include "ckopt/Analysis/CostProfile.h"
+#include "ckopt/Analysis/PlanningProblem.h"
+#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "ckopt/Support/Error.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace ckopt;
+
+static constexpr StringLiteral kFormat = "ckopt-profile/1";
+
+static std::string keyOf(StringRef name, StringRef op, StringRef type) {
+  return (name + "\n" + op + "\n" + type).str();
+}
+
+/// Operands and results as MLIR prints a function type, without blanks that
+/// people may set otherwise.
+static std::string withoutBlanks(StringRef text) {
+  std::string result;
+  llvm::copy_if(text, std::back_inserter(result),
+                [](char c) { return !llvm::isSpace(c); });
+  return result;
+}
+
+llvm::Error CostProfile::addEntry(const llvm::json::Object &entry,
+                                  size_t index) {
+  auto fail = [&](const Twine &what) {
+    return inputError("ops[" + Twine(index) + "]: " + what);
+  };
+  for (const auto &member : entry)
+    if (!llvm::is_contained({"op", "type", "name", "seconds"},
+                            StringRef(member.first)))
+      return fail("unknown member '" + StringRef(member.first) + "'");
+  std::optional<double> seconds = entry.getNumber("seconds");
+  if (!seconds || !std::isfinite(*seconds) || *seconds < 0)
+    return fail("needs 'seconds', a number that is not negative");
+  StringRef parts[3];
+  unsigned shape = 0;
+  static constexpr const char *keys[] = {"op", "type", "name"};
+  for (auto [i, key] : llvm::enumerate(keys))
+    if (const llvm::json::Value *value = entry.get(key)) {
+      std::optional<llvm::StringRef> text = value->getAsString();
+      if (!text || text->empty())
+        return fail("'" + Twine(key) + "' must be a string that is not empty");
+      parts[i] = *text;
+      shape |= 1u << i;
+    }
+  if (!(shape & 5))
+    return fail("needs 'op' or 'name'");
+  std::string type = withoutBlanks(parts[1]);
+  if (!entries.try_emplace(keyOf(parts[2], parts[0], type), *seconds).second)
+    return fail("an entry for the same ops stands before it");
+  shapesOfEntries |= 1u << shape;
+  return llvm::Error::success();
+}
+
+llvm::Expected<CostProfile> CostProfile::parse(StringRef text) {
+  auto json = llvm::json::parse(text);
+  if (!json)
+    return inputError(llvm::toString(json.takeError()));
+  const llvm::json::Object *root = json->getAsObject();
+  if (!root || root->getString("format") != llvm::StringRef(kFormat))
+    return inputError("needs \"format\": \"" + kFormat + "\"");
+  CostProfile profile;
+  if (const llvm::json::Value *value = root->get("rates")) {
+    const llvm::json::Object *rates = value->getAsObject();
+    if (!rates)
+      return inputError("'rates' must be an object");
+    std::pair<StringRef, double *> known[] = {
+        {"bandwidth", &profile.rates.bandwidth},
+        {"matmul", &profile.rates.matmul},
+        {"conv", &profile.rates.conv},
+        {"depthwise_conv", &profile.rates.depthwiseConv},
+        {"vector", &profile.rates.vector},
+        {"overhead", &profile.rates.overhead}};
+    for (const auto &member : *rates) {
+      StringRef name = member.first;
+      const auto *rate = llvm::find_if(
+          known, [&](const auto &entry) { return entry.first == name; });
+      std::optional<double> number = member.second.getAsNumber();
+      if (rate == std::end(known))
+        return inputError("rates: unknown rate '" + name + "'");
+      if (!number || !std::isfinite(*number) || *number < 0 ||
+          (*number == 0 && name != "overhead"))
+        return inputError("rates: '" + name + "' must be a positive number");
+      *rate->second = *number;
+    }
+  }
+  if (const llvm::json::Value *value = root->get("ops")) {
+    const llvm::json::Array *ops = value->getAsArray();
+    if (!ops)
+      return inputError("'ops' must be a list");
+    for (auto [i, op] : llvm::enumerate(*ops)) {
+      const llvm::json::Object *entry = op.getAsObject();
+      if (!entry)
+        return inputError("ops[" + Twine(i) + "] must be an object");
+      if (llvm::Error error = profile.addEntry(*entry, i))
+        return std::move(error);
+    }
+  }
+  return profile;
+}
+
+llvm::Expected<CostProfile> CostProfile::read(StringRef path) {
+  auto file = llvm::MemoryBuffer::getFile(path);
+  if (!file)
+    return inputError("cannot read the profile " + path + ": " +
+                      file.getError().message());
+  auto profile = parse((*file)->getBuffer());
+  if (!profile)
+    return withContext(profile.takeError(), path);
+  return profile;
+}
+
+std::optional<double> CostProfile::lookup(Operation *op) const {
+  std::string type;
+  for (unsigned shape = 7; shape >= 1; --shape) {
+    if (!(shapesOfEntries >> shape & 1))
+      continue;
+    std::string name, kind;
+    if (shape & 4)
+      name = getSourceName(op->getLoc());
+    if (shape & 1) {
+      auto call = dyn_cast<KernelCallOp>(op);
+      kind = call ? call.getCallee().str() : op->getName().getStringRef().str();
+    }
+    if (shape & 2 && type.empty()) {
+      llvm::raw_string_ostream os(type);
+      os << FunctionType::get(op->getContext(), op->getOperandTypes(),
+                              op->getResultTypes());
+      type = withoutBlanks(type);
+    }
+    auto found = entries.find(keyOf(name, kind, shape & 2 ? type : ""));
+    if (found != entries.end())
+      return found->second;
+  }
+  return std::nullopt;
+}
