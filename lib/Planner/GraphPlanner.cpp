@@ -11,11 +11,13 @@
 //
 //===----------------------------------------------------------------------===//
 #include "GraphPlanner.h"
+#include "ExactSearch.h"
 #include "Order.h"
 #include "ckopt/Planner/Bounds.h"
 #include "ckopt/Planner/Verifier.h"
 
 #include <algorithm>
+#include <cmath>
 
 using namespace ckopt::planner;
 
@@ -28,8 +30,35 @@ constexpr double rounding = 1 + 1e-9;
 } // namespace
 
 GraphPlanner::GraphPlanner(const Graph &graph)
-    : graph(graph), problem(graph), search(problem),
-      lowest(memoryBound(graph)) {}
+    : graph(graph), problem(graph), search(problem) {
+  least[0] = least[1] = memoryBound(graph);
+}
+
+int64_t GraphPlanner::lowest(const Options &options) {
+  return options.fixedOrder ? std::max(least[0], least[1]) : least[0];
+}
+
+/// The least load of small graphs is searched for with proof.
+void GraphPlanner::proveLeast(const Options &options, Deadline &deadline) {
+  if (problem.numNodes > 24 || leastSteps[options.fixedOrder])
+    return;
+  Deadline part =
+      deadline.part(search.small() ? 0 : 20000000); // about a second
+  ExactResult found =
+      exactLeastPeak(problem, options.fixedOrder, lowest(options),
+                     starts.at(archive(options).mode).leastLoad().steps, part,
+                     search.small() ? 4000000 : 400000);
+  deadline.spend(part.spent());
+  int64_t &bound = least[options.fixedOrder];
+  bound = std::max(bound, found.leastPeak);
+  leastSteps[options.fixedOrder] = std::move(found.steps);
+}
+
+/// True if it is proven that nothing fits the budget.
+bool GraphPlanner::infeasible(const Options &options) {
+  return lowest(options) > options.budget ||
+         std::isinf(search.proven(options.budget, options.fixedOrder));
+}
 
 Archive &GraphPlanner::archive(const Options &options) {
   Mode mode{options.fixedOrder, options.pack,
@@ -71,7 +100,8 @@ LeastSearch &GraphPlanner::leastSearch(const Options &options) {
   Key key{store.mode, options.strategy, options.seed, options.effort};
   auto it = leastSearches.find(key);
   if (it == leastSearches.end())
-    it = leastSearches.emplace(key, LeastSearch(starts.at(store.mode), lowest))
+    it = leastSearches
+             .emplace(key, LeastSearch(starts.at(store.mode), lowest(options)))
              .first;
   return it->second;
 }
@@ -80,8 +110,14 @@ LeastSearch &GraphPlanner::leastSearch(const Options &options) {
 /// to the end. Returns the smallest found.
 int64_t GraphPlanner::runLeast(const Options &options, int64_t budget,
                                Deadline &deadline) {
+  proveLeast(options, deadline);
   LeastSearch &least = leastSearch(options);
   Archive &store = archive(options);
+  if (const auto &steps = leastSteps[options.fixedOrder]; steps) {
+    least.archive.report(*steps, 0, "exact");
+    const Candidate &smallest = least.archive.leastLoad();
+    least.archive.realize(smallest, 1);
+  }
   while (!least.done() && !deadline.passed() &&
          double(least.smallest()) * comfortable > double(budget))
     least.advance(search, options, deadline);
@@ -105,18 +141,26 @@ Result GraphPlanner::answer(const Entry &entry, const Options &options,
   if (budget > 0)
     plan.orderLowerBound =
         std::max(plan.lowerBound, search.orderBound(budget).cost);
+  bool bySearch[] = {search.proven(budget, false) > plan.lowerBound,
+                     search.proven(budget, true) > plan.orderLowerBound};
+  if (bySearch[0])
+    plan.lowerBound = search.proven(budget, false);
+  if (bySearch[1])
+    plan.orderLowerBound = search.proven(budget, true);
   result.status = Status::Feasible;
   plan.status = "feasible";
   if (plan.cost <= plan.lowerBound * rounding) {
     result.status = Status::Optimal;
     plan.status = "optimal";
+    plan.proof = bySearch[0] ? "search" : "";
   } else if (isProgramOrder(problem, plan.steps) &&
              plan.cost <= plan.orderLowerBound * rounding) {
     plan.status = "order_optimal";
+    plan.proof = bySearch[1] ? "search" : "";
   }
   if (plan.lowerBound > plan.cost)
     plan.lowerBound = plan.cost; // Sums in another order.
-  plan.provenMinimum = lowest;
+  plan.provenMinimum = lowest(options);
   result.outside = options.pack ? entry.size - plan.arena : 0;
   std::string wrong = verify(graph, plan, budget);
   if (!wrong.empty()) {
@@ -164,15 +208,19 @@ Result GraphPlanner::failure(const Options &options, Deadline &deadline) {
   const Entry *least = store.smallest();
   Result result;
   Plan &plan = result.plan;
-  plan.provenMinimum = lowest;
+  plan.provenMinimum = lowest(options);
   plan.minimumBudget = least->size;
   plan.lowerBound = costBound(graph, options.budget);
-  bool infeasible = lowest > options.budget;
-  result.status = infeasible ? Status::Infeasible : Status::Unknown;
-  plan.status = infeasible ? "infeasible" : "unknown";
+  bool impossible = infeasible(options);
+  if (impossible && plan.provenMinimum <= options.budget) {
+    plan.provenMinimum = options.budget + 1;
+    plan.proof = "search";
+  }
+  result.status = impossible ? Status::Infeasible : Status::Unknown;
+  plan.status = impossible ? "infeasible" : "unknown";
   std::string asked =
       " for a budget of " + std::to_string(options.budget) + " bytes";
-  if (infeasible)
+  if (impossible)
     result.message = "no plan exists" + asked;
   else if (automatic)
     result.message = "no plan found" + asked;
@@ -183,7 +231,7 @@ Result GraphPlanner::failure(const Options &options, Deadline &deadline) {
                     std::string(automatic ? "" : " by all strategies") +
                     " is " + std::to_string(least->size) +
                     " bytes, and no plan needs less than " +
-                    std::to_string(lowest);
+                    std::to_string(plan.provenMinimum);
   nameAlive(result, least->plan.steps);
   sayCut(result, options, deadline);
   return result;
@@ -203,10 +251,10 @@ Result GraphPlanner::solve(const Options &options, Deadline &deadline) {
   // Without recomputation nothing costs less.
   if (best && (budget == 0 || best->plan.cost <= problem.baseCost))
     return answer(*best, options, budget);
-  if (lowest > budget)
+  if (infeasible(options))
     return failure(options, deadline);
   search.fit(store, options, budget, deadline);
-  if (!store.bestWithin(budget) && !deadline.passed()) {
+  if (!store.bestWithin(budget) && !infeasible(options) && !deadline.passed()) {
     int64_t least = runLeast(options, budget, deadline);
     if (least <= budget && !deadline.passed() &&
         !(leastSearch(options).done() && least == budget))

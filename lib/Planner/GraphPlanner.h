@@ -9,6 +9,8 @@
 
 #include "LeastSearch.h"
 
+#include <optional>
+
 namespace ckopt::planner {
 
 class GraphPlanner {
@@ -27,6 +29,9 @@ private:
   LeastSearch &leastSearch(const Options &options);
   void takeHint(Archive &store, const Options &options);
   int64_t runLeast(const Options &options, int64_t budget, Deadline &deadline);
+  int64_t lowest(const Options &options);
+  void proveLeast(const Options &options, Deadline &deadline);
+  bool infeasible(const Options &options);
   Result solveOrder(const Options &options, Deadline &deadline);
   Result answer(const Entry &entry, const Options &options, int64_t budget);
   Result failure(const Options &options, Deadline &deadline);
@@ -37,7 +42,11 @@ private:
   const Graph &graph;
   Problem problem;
   Search search;
-  int64_t lowest; ///< a proven bound below every feasible budget
+  /// Proven bounds below every feasible budget: in any order, and in the
+  /// program order.
+  int64_t least[2];
+  /// The smallest load of all and steps that need no more, once it is proven.
+  std::optional<std::vector<NodeId>> leastSteps[2];
   std::map<Mode, Archive> starts; ///< orders without recomputation only
   std::map<Mode, Archive> archives;
   std::map<Key, LeastSearch> leastSearches;

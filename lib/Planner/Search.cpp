@@ -15,6 +15,7 @@
 #include "ckopt/Planner/Bounds.h"
 
 #include <algorithm>
+#include <cmath>
 #include <thread>
 
 using namespace ckopt::planner;
@@ -28,6 +29,14 @@ const PricedBound &Search::orderBound(int64_t budget) {
     it->second.cost = ckopt::planner::orderBound(
         problem.graph, programOrder(problem), budget, &it->second.prices);
   return it->second;
+}
+
+double Search::proven(int64_t budget, bool programOrder) const {
+  double best = 0;
+  for (const Proof &proof : proofs)
+    if (proof.budget >= budget && (programOrder || !proof.programOrder))
+      best = std::max(best, proof.cost);
+  return best;
 }
 
 void Search::runStrategy(const Strategy &strategy, Archive &store,
@@ -48,6 +57,9 @@ void Search::runStrategy(const Strategy &strategy, Archive &store,
                             deadline.spend(int64_t(steps.size()) * 4);
                             return store.report(std::move(steps), load,
                                                 strategy.name);
+                          },
+                          [&](double cost, bool programOrder) {
+                            proofs.push_back({load, programOrder, cost});
                           },
                           threads,
                           &orderBound(load).prices};
@@ -71,7 +83,9 @@ bool Search::closed(const Archive &store, const Options &options,
   for (const Candidate &candidate : store.candidates)
     if (candidate.peak <= load)
       best = std::min(best, candidate.cost);
-  double bound = problem.baseCost;
+  double bound = std::max(problem.baseCost, proven(load, options.fixedOrder));
+  if (std::isinf(bound))
+    return true;
   if (options.fixedOrder)
     bound = std::max(bound, orderBound(load).cost);
   return best <= bound * (1 + 1e-12);
@@ -98,8 +112,10 @@ void Search::run(Archive &store, const Options &options, int64_t load,
         runStrategy(strategy, store, options, load, deadline);
     return;
   }
+  if (small())
+    runTier(Tier::Exact, store, options, load, deadline);
   runTier(Tier::Construct, store, options, load, deadline);
-  if (options.effort >= 0.5)
+  if (!small() && options.effort >= 0.5)
     runTier(Tier::Exact, store, options, load, deadline);
   improve(store, options, load, deadline);
 }

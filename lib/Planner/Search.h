@@ -19,9 +19,24 @@ struct PricedBound {
   std::vector<double> prices;
 };
 
+/// What a search proved: no plan within the budget costs less (infinity: there
+/// is none), in any order or in the program order.
+struct Proof {
+  int64_t budget;
+  bool programOrder;
+  double cost;
+};
+
 class Search {
 public:
   explicit Search(const Problem &problem) : problem(problem) {}
+
+  /// The best bound that searches proved for this budget, 0 if none did. What
+  /// holds for more bytes holds for fewer, and what holds in any order holds in
+  /// the program order.
+  double proven(int64_t budget, bool programOrder) const;
+  /// Small enough for the exact search to come first and go to its end.
+  bool small() const { return problem.numNodes <= 12; }
 
   /// Proposes sequences for a load within `load` (bytes, aligned). An effort
   /// below 0.5 asks for quick answers: no exact tier. With
@@ -49,6 +64,7 @@ private:
 
   const Problem &problem;
   std::map<int64_t, PricedBound> bounds;
+  std::vector<Proof> proofs;
 };
 
 } // namespace ckopt::planner

@@ -14,6 +14,7 @@ void runNone(StrategyContext &context) {
 const std::vector<Strategy> &ckopt::planner::strategies() {
   static const std::vector<Strategy> table = {
       {"none", runNone, Tier::Construct},
+      {"exact", runExact, Tier::Exact},
       {"greedy", runGreedy, Tier::Construct},
       {"prices", runPrices, Tier::Construct},
       {"segments", runSegments, Tier::Construct},

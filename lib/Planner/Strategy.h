@@ -95,6 +95,10 @@ struct StrategyContext {
   const std::vector<Candidate> &known;
   /// Reports a sequence; returns true if it is within the budget.
   std::function<bool(std::vector<NodeId>)> report;
+  /// States what was proven: no plan within the budget costs less than `cost`
+  /// (infinity: there is none), in any order or, if `programOrder`, among those
+  /// whose first runs follow the program order.
+  std::function<void(double cost, bool programOrder)> prove;
   /// Threads that the strategy may use (1 or more); the outcome must not depend
   /// on it.
   int threads = 1;
@@ -121,6 +125,7 @@ struct Strategy {
 /// The table of strategies.
 const std::vector<Strategy> &strategies();
 
+void runExact(StrategyContext &context);
 void runGreedy(StrategyContext &context);
 void runPrices(StrategyContext &context);
 void runSegments(StrategyContext &context);

@@ -37,6 +37,9 @@ struct Plan {
   double orderLowerBound = 0;
   /// "optimal", "order_optimal", "feasible" or "infeasible".
   std::string status;
+  /// How the bound that decides the status was shown: "search" if by
+  /// exhaustion; empty if by a bound that anyone can compute again.
+  std::string proof;
   /// The smallest budget known to be feasible, and a proven bound below it
   /// (bytes). Set for infeasible budgets and by minimize(); otherwise the
   /// first may be 0 (not looked for).
