@@ -17,48 +17,10 @@
 
 using namespace ckopt::planner;
 
-void LoadTree::build(std::vector<int64_t> leaves) {
-  size = int32_t(std::bit_ceil(std::max<size_t>(leaves.size(), 1)));
-  top.assign(2 * size, 0);
-  lazy.assign(size, 0);
-  std::copy(leaves.begin(), leaves.end(), top.begin() + size);
-  for (int32_t p = size - 1; p >= 1; --p)
-    top[p] = std::max(top[2 * p], top[2 * p + 1]);
-}
-
-void LoadTree::pull(int32_t p) {
-  for (p >>= 1; p >= 1; p >>= 1)
-    top[p] = std::max(top[2 * p], top[2 * p + 1]) + lazy[p];
-}
-
-void LoadTree::add(int32_t first, int32_t last, int64_t delta) {
-  if (first > last || delta == 0)
-    return;
-  int32_t l = first + size, r = last + size + 1, l0 = l, r0 = r - 1;
-  auto apply = [&](int32_t p) {
-    top[p] += delta;
-    if (p < size)
-      lazy[p] += delta;
-  };
-  for (; l < r; l >>= 1, r >>= 1) {
-    if (l & 1)
-      apply(l++);
-    if (r & 1)
-      apply(--r);
-  }
-  pull(l0);
-  pull(r0);
-}
-
-int32_t LoadTree::argmax() const {
-  int32_t p = 1;
-  while (p < size)
-    p = top[2 * p] >= top[2 * p + 1] ? 2 * p : 2 * p + 1;
-  return p - size;
-}
-
 Sequence::Sequence(const Problem &problem, const std::vector<NodeId> &steps)
     : problem(problem), always(problem.persistentBytes) {
+  for (NodeId n = 0; n < problem.numNodes; ++n)
+    anyPairs |= !problem.pairs[n].empty();
   rebuild(steps);
 }
 
@@ -75,7 +37,7 @@ void Sequence::respread() { rebuild(steps()); }
 
 void Sequence::rebuild(const std::vector<NodeId> &steps) {
   building = true;
-  slots = int32_t(std::bit_ceil(steps.size() * 6 + 64));
+  slots = int32_t(std::bit_ceil(steps.size() * 2 + 64));
   node.assign(slots, -1);
   filled.assign((slots + 63) / 64, 0);
   credit.assign(slots, 0);
@@ -133,7 +95,7 @@ void Sequence::rebuild(const std::vector<NodeId> &steps) {
   int64_t load = 0;
   for (int32_t slot = 0; slot < slots; ++slot)
     leaves[slot] = load += difference[slot];
-  tree.build(std::move(leaves));
+  tree.build(leaves);
   dirty.clear();
   building = false;
 }
@@ -190,8 +152,8 @@ void Sequence::changeLoad(ValueId v, int32_t made, int32_t oldLast,
   }
 }
 
-void Sequence::refresh(ValueId v, int32_t copy) {
-  int32_t last = computeLast(v, copy), before = lastOfCopy[v][copy];
+void Sequence::setLast(ValueId v, int32_t copy, int32_t last) {
+  int32_t before = lastOfCopy[v][copy];
   if (last == before)
     return;
   lastOfCopy[v][copy] = last;
@@ -206,12 +168,39 @@ void Sequence::refresh(ValueId v, int32_t copy) {
   }
 }
 
+void Sequence::addUse(ValueId v, int32_t slot) {
+  std::vector<int32_t> &uses = usesOf[v];
+  uses.insert(std::lower_bound(uses.begin(), uses.end(), slot), slot);
+  int32_t copy = copyAt(v, slot);
+  if (copy >= 0 && lastOfCopy[v][copy] < slot)
+    setLast(v, copy, slot);
+}
+
+void Sequence::dropUse(ValueId v, int32_t slot) {
+  std::vector<int32_t> &uses = usesOf[v];
+  uses.erase(std::lower_bound(uses.begin(), uses.end(), slot));
+  int32_t copy = copyAt(v, slot);
+  if (copy >= 0 && lastOfCopy[v][copy] == slot)
+    refresh(v, copy);
+}
+
+/// A copy that is made within the life of the one before splits it in two: the
+/// bytes between are one range.
 void Sequence::addCopy(ValueId v, int32_t slot) {
   std::vector<int32_t> &made = madeAt[v];
   auto it = std::lower_bound(made.begin(), made.end(), slot);
   int32_t k = int32_t(it - made.begin());
   made.insert(it, slot);
   lastOfCopy[v].insert(lastOfCopy[v].begin() + k, -2);
+  if (k > 0 && isPlain(v) && lastOfCopy[v][k - 1] > slot) {
+    int32_t whole = lastOfCopy[v][k - 1];
+    lastOfCopy[v][k] = whole;
+    lastOfCopy[v][k - 1] = computeLast(v, k - 1);
+    touchCredit(lastOfCopy[v][k - 1]);
+    tree.add(std::max(lastOfCopy[v][k - 1], 0) + 1, slot - 1,
+             -problem.bytes[v]);
+    return;
+  }
   if (k > 0)
     refresh(v, k - 1);
   refresh(v, k);
@@ -222,6 +211,15 @@ void Sequence::dropCopy(ValueId v, int32_t slot) {
   int32_t k =
       int32_t(std::lower_bound(made.begin(), made.end(), slot) - made.begin());
   int32_t last = lastOfCopy[v][k];
+  if (k > 0 && isPlain(v) && last > slot) {
+    int32_t before = lastOfCopy[v][k - 1];
+    made.erase(made.begin() + k);
+    lastOfCopy[v].erase(lastOfCopy[v].begin() + k);
+    lastOfCopy[v][k - 1] = last;
+    touchCredit(before);
+    tree.add(std::max(before, 0) + 1, slot - 1, problem.bytes[v]);
+    return;
+  }
   changeLoad(v, slot, last, -2);
   touchCredit(last);
   made.erase(made.begin() + k);
@@ -273,12 +271,8 @@ void Sequence::insert(NodeId n, int32_t slot) {
     list.insert(std::lower_bound(list.begin(), list.end(), slot), slot);
   };
   put(runsOf[n]);
-  for (ValueId v : problem.reads[n]) {
-    put(usesOf[v]);
-    int32_t copy = copyAt(v, slot);
-    if (copy >= 0)
-      refresh(v, copy);
-  }
+  for (ValueId v : problem.reads[n])
+    addUse(v, slot);
   for (ValueId v : problem.outputs[n])
     addCopy(v, slot);
   tree.add(slot, slot, problem.workspace[n]);
@@ -299,14 +293,66 @@ void Sequence::remove(int32_t slot) {
   auto outputs = problem.outputs[n];
   for (auto it = outputs.rbegin(); it != outputs.rend(); ++it)
     dropCopy(*it, slot);
-  for (ValueId v : problem.reads[n]) {
-    take(usesOf[v]);
-    int32_t copy = copyAt(v, slot);
-    if (copy >= 0)
-      refresh(v, copy);
-  }
+  for (ValueId v : problem.reads[n])
+    dropUse(v, slot);
   tree.add(slot, slot, credit[slot] - problem.workspace[n]);
   credit[slot] = 0;
+  settle();
+}
+
+/// Puts a number at its place in a sorted list that another one leaves.
+static void replaceSorted(std::vector<int32_t> &list, int32_t old,
+                          int32_t now) {
+  auto it = std::lower_bound(list.begin(), list.end(), old);
+  for (; it != list.begin() && *(it - 1) > now; --it)
+    *it = *(it - 1);
+  for (; it + 1 != list.end() && *(it + 1) < now; ++it)
+    *it = *(it + 1);
+  *it = now;
+}
+
+void Sequence::move(int32_t from, int32_t to) {
+  NodeId n = node[from];
+  bool plain = problem.pairs[n].empty();
+  for (ValueId v : problem.outputs[n])
+    plain &= isPlain(v);
+  if (!plain) {
+    remove(from);
+    insert(n, to);
+    return;
+  }
+  node[from] = -1;
+  node[to] = n;
+  filled[from / 64] &= ~(uint64_t(1) << (from % 64));
+  filled[to / 64] |= uint64_t(1) << (to % 64);
+  replaceSorted(runsOf[n], from, to);
+  for (ValueId v : problem.reads[n]) {
+    replaceSorted(usesOf[v], from, to);
+    int32_t copy = copyAt(v, to);
+    if (lastOfCopy[v][copy] < to)
+      setLast(v, copy, to);
+    else if (lastOfCopy[v][copy] == from)
+      refresh(v, copy);
+  }
+  for (ValueId v : problem.outputs[n]) {
+    int32_t copy = copyAt(v, from + 1);
+    madeAt[v][copy] = to;
+    int32_t &last = lastOfCopy[v][copy];
+    int64_t bytes = problem.bytes[v];
+    if (last == from) { // Never read.
+      last = to;
+      tree.add(from, from, -bytes);
+      tree.add(to, to, bytes);
+    } else if (to < from) {
+      tree.add(to, from - 1, bytes);
+    } else {
+      tree.add(from, to - 1, -bytes);
+    }
+  }
+  if (int64_t bytes = problem.workspace[n]) {
+    tree.add(from, from, -bytes);
+    tree.add(to, to, bytes);
+  }
   settle();
 }
 

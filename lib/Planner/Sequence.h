@@ -10,23 +10,9 @@
 #define CKOPT_LIB_PLANNER_SEQUENCE_H
 
 #include "Problem.h"
+#include "SequenceTree.h"
 
 namespace ckopt::planner {
-
-/// Range add and global maximum, bottom up.
-class LoadTree {
-public:
-  void build(std::vector<int64_t> leaves);
-  void add(int32_t first, int32_t last, int64_t delta);
-  int64_t max() const { return top[1]; }
-  /// A slot where the maximum is reached, the first one.
-  int32_t argmax() const;
-
-private:
-  void pull(int32_t p);
-  int32_t size = 1;
-  std::vector<int64_t> top, lazy;
-};
 
 class Sequence {
 public:
@@ -34,6 +20,10 @@ public:
 
   double cost() const { return totalCost; }
   int64_t peak() const { return tree.max() + always; }
+  /// The largest load over the slots [first, last]; 0 if there are none.
+  int64_t peakIn(int32_t first, int32_t last) const {
+    return first > last ? 0 : tree.maxIn(first, last) + always;
+  }
   int32_t numSteps() const { return stepCount; }
   int32_t numSlots() const { return slots; }
   NodeId at(int32_t slot) const { return node[slot]; }
@@ -65,20 +55,34 @@ public:
   bool mayRemove(int32_t slot) const;
   void insert(NodeId n, int32_t slot);
   void remove(int32_t slot);
+  /// Moves a run to an empty slot. Each of its reads must find the same copy
+  /// there, and each reader the same run's.
+  void move(int32_t from, int32_t to);
   /// Spreads the steps evenly; all slots change.
   void respread();
+  /// Starts anew with other steps.
+  void assign(const std::vector<NodeId> &steps) { rebuild(steps); }
 
 private:
   void rebuild(const std::vector<NodeId> &steps);
   int32_t computeLast(ValueId v, int32_t copy) const;
-  void refresh(ValueId v, int32_t copy);
+  void setLast(ValueId v, int32_t copy, int32_t last);
+  void refresh(ValueId v, int32_t copy) {
+    setLast(v, copy, computeLast(v, copy));
+  }
   void changeLoad(ValueId v, int32_t made, int32_t oldLast, int32_t newLast);
+  void addUse(ValueId v, int32_t slot);
+  void dropUse(ValueId v, int32_t slot);
   void addCopy(ValueId v, int32_t slot);
   void dropCopy(ValueId v, int32_t slot);
+  /// True if no view shares the bytes of the value.
+  bool isPlain(ValueId v) const {
+    return problem.base[v] < 0 && problem.views[v].empty();
+  }
   int64_t computeCredit(int32_t slot) const;
   void settle();
   void touchCredit(int32_t slot) {
-    if (slot >= 0 && slot < slots && node[slot] >= 0 &&
+    if (anyPairs && slot >= 0 && slot < slots && node[slot] >= 0 &&
         !problem.pairs[node[slot]].empty())
       dirty.push_back(slot);
   }
@@ -93,7 +97,7 @@ private:
   std::vector<std::vector<int32_t>> runsOf, usesOf, madeAt, lastOfCopy;
   std::vector<int32_t> dirty;
   LoadTree tree;
-  bool building = false;
+  bool building = false, anyPairs = false;
   std::vector<int64_t> difference; ///< of loads, while building
 };
 
