@@ -1,69 +1,143 @@
 //===- LocalSearch.cpp - simulated annealing on the sequence --------------===//
 //
-// Improves what the constructive strategies found. Method: simulated annealing
-// on the sequence of steps as in FastSA (Imanishi et al., NeurIPS 2023): put a
-// run in, take one out, move one; here seeded with a good plan instead of the
-// program order, with moves that take whole replays (a run together with the
-// runs that it alone needs) and with a penalty for bytes over the budget
-// instead of a product of peak and cost. Guarantee: reports valid sequences
-// only. The number of moves depends on the graph's size and the effort alone,
-// so the result is reproducible; a move costs O(log n) for each operand.
+// Improves what the constructive strategies found, and finds what they cannot:
+// order and recomputation are searched together. Method: simulated annealing on
+// the sequence of steps as in FastSA (Imanishi et al., NeurIPS 2023): put a run
+// in, take one out, move one; with moves that take whole replays, with
+// exchanges, and with a penalty for bytes over the budget instead of a product
+// of peak and cost. Several chains run side by side: hot ones from an order
+// without recomputation, which find the basin, and a cool one from the best
+// plan known; then cooler ones polish the best. Guarantee: reports valid
+// sequences only. The number of moves depends on the graph's size and the
+// effort alone, each chain has its own random numbers and its own share of the
+// work, and results are taken in the chains' order: the outcome is the same on
+// one thread or several. A move costs O(log n) for each operand.
 //
 //===----------------------------------------------------------------------===//
 #include "LocalSearchAnnealer.h"
 
 #include <algorithm>
-#include <cmath>
+#include <thread>
 
 using namespace ckopt::planner;
 
-void ckopt::planner::runLocalSearch(StrategyContext &context) {
-  const Problem &problem = context.problem;
-  if (context.effort <= 0 || problem.numNodes == 0)
-    return;
-  // Starts: the cheapest within the budget, else those nearest to it.
-  std::vector<const Candidate *> starts;
-  for (const Candidate &candidate : context.known)
-    starts.push_back(&candidate);
-  auto rank = [&](const Candidate *c) {
-    bool fits = c->peak <= context.budget;
-    return std::make_pair(fits ? 0 : 1, fits ? c->cost : double(c->peak));
-  };
-  std::sort(starts.begin(), starts.end(),
-            [&](const Candidate *a, const Candidate *b) {
-              return rank(a) < rank(b);
-            });
-  if (starts.empty())
-    return;
-  bool fits = starts.front()->peak <= context.budget;
-  if (fits && starts.front()->cost <= problem.baseCost)
-    return;
-  // The best one cool and hot (structured graphs want the one, irregular ones
-  // the other), then one with a little less load or more cost: another basin.
-  double costly =
-      problem.baseCost + (starts.front()->cost - problem.baseCost) * 1.3;
-  std::vector<NodeId> first = starts.front()->steps, second = first;
-  for (size_t i = starts.size() - 1; i > 0; --i)
-    if (!fits ||
-        (starts[i]->peak <= context.budget && starts[i]->cost <= costly))
-      second = starts[i]->steps;
-  struct Chain {
-    const std::vector<NodeId> &start;
-    double hot; ///< in mean costs of a node
-  };
-  double size = problem.numNodes;
-  int64_t moves = int64_t(
-      context.effort * (std::min(250000.0, 80000 + 1500 * size) + 100 * size));
-  double mean = problem.baseCost / problem.numNodes;
-  uint64_t salt = 17;
-  AnnealingTables tables(problem);
-  AnnealingGoal goal{context.budget, context.fixedOrder, false,
-                     4 * problem.baseCost /
-                         std::max<double>(1, double(context.budget))};
-  for (Chain chain : {Chain{first, 0.15}, Chain{first, 2}, Chain{second, 1}}) {
-    Annealer annealer(problem, tables, goal, chain.start,
-                      context.seed * 7919 + salt++);
-    annealer.run(moves, mean * chain.hot, mean * 0.0005, context.deadline);
-    context.report(annealer.best());
+namespace {
+
+/// One chain of annealing to run.
+struct Chain {
+  const std::vector<NodeId> *start;
+  int64_t moves;
+  double hot, cold; ///< in mean costs of a node
+};
+
+struct Outcome {
+  std::vector<NodeId> steps;
+  double cost = 0;
+  int64_t peak = 0;
+};
+
+class LocalSearch {
+public:
+  explicit LocalSearch(StrategyContext &context)
+      : context(context), problem(context.problem), tables(problem),
+        goal{context.budget, context.fixedOrder, false,
+             4 * std::max(problem.baseCost, 1e-300) /
+                 std::max<double>(1, double(context.budget))},
+        mean(std::max(problem.baseCost, 1e-300) / problem.numNodes) {}
+  void run();
+
+private:
+  /// Runs chains side by side, reports and keeps their outcomes.
+  void runStage(const std::vector<Chain> &chains);
+  bool better(const Outcome &a, const Outcome &b) const {
+    bool fitsA = a.peak <= goal.budget, fitsB = b.peak <= goal.budget;
+    if (fitsA != fitsB)
+      return fitsA;
+    return fitsA && a.cost != b.cost ? a.cost < b.cost : a.peak < b.peak;
   }
+  /// True if nothing is left to gain.
+  bool finished() const {
+    return best.peak <= goal.budget && best.cost <= problem.baseCost;
+  }
+
+  StrategyContext &context;
+  const Problem &problem;
+  AnnealingTables tables;
+  AnnealingGoal goal;
+  double mean;
+  Outcome best;
+  uint64_t salt = 0;
+};
+
+void LocalSearch::runStage(const std::vector<Chain> &chains) {
+  std::vector<Outcome> outcomes(chains.size());
+  std::vector<Deadline> parts;
+  for (size_t i = 0; i < chains.size(); ++i)
+    parts.push_back(context.deadline.part(0));
+  auto runChain = [&](size_t i) {
+    const Chain &chain = chains[i];
+    Annealer annealer(problem, tables, goal, *chain.start,
+                      context.seed * 7919 + salt + i);
+    annealer.run(chain.moves, mean * chain.hot, mean * chain.cold, parts[i]);
+    outcomes[i] = {annealer.best(), annealer.bestCost(), annealer.bestPeak()};
+  };
+  // Chains are dealt out in turn, so that threads do about the same work.
+  size_t threads =
+      std::min<size_t>(std::max(context.threads, 1), chains.size());
+  std::vector<std::thread> workers;
+  for (size_t t = 1; t < threads; ++t)
+    workers.emplace_back([&, t] {
+      for (size_t i = t; i < chains.size(); i += threads)
+        runChain(i);
+    });
+  for (size_t i = 0; i < chains.size(); i += threads)
+    runChain(i);
+  for (std::thread &worker : workers)
+    worker.join();
+  salt += chains.size();
+  for (size_t i = 0; i < chains.size(); ++i) {
+    context.deadline.spend(parts[i].spent());
+    context.report(outcomes[i].steps);
+    if (best.steps.empty() || better(outcomes[i], best))
+      best = std::move(outcomes[i]);
+  }
+}
+
+void LocalSearch::run() {
+  // The cheapest within the budget, else the one nearest to it.
+  for (const Candidate &candidate : context.known) {
+    Outcome known{candidate.steps, candidate.cost, candidate.peak};
+    if (best.steps.empty() || better(known, best))
+      best = std::move(known);
+  }
+  if (best.steps.empty() || finished())
+    return;
+  const std::vector<NodeId> known = best.steps;
+  const std::vector<NodeId> &order =
+      context.orders.empty() ? known : context.orders.front();
+  double size = problem.numNodes;
+  int64_t moves =
+      int64_t(context.effort * std::min(2.0e6, 300000 + 1800 * size));
+  // Below that many moves a node, hot chains do not settle.
+  bool hot = double(moves) >= 40 * size;
+  std::vector<Chain> first{{&known, moves, 0.3, 0.002}};
+  for (int i = 0; hot && i < 3; ++i)
+    first.push_back({&order, moves, i == 1 ? 8.0 : 15.0, 0.005});
+  if (!hot)
+    first.push_back({&known, moves, 0.05, 0.001});
+  runStage(first);
+  for (int round = 0; round < 2 && hot && !finished(); ++round) {
+    if (context.deadline.passed())
+      return;
+    const std::vector<NodeId> start = best.steps;
+    runStage({{&start, moves / 2, round ? 0.5 : 2.0, 0.005},
+              {&start, moves / 2, round ? 1.0 : 4.0, 0.005}});
+  }
+}
+
+} // namespace
+
+void ckopt::planner::runLocalSearch(StrategyContext &context) {
+  if (context.effort > 0 && context.problem.numNodes > 0)
+    LocalSearch(context).run();
 }
