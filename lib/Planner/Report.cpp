@@ -14,7 +14,7 @@
 //===----------------------------------------------------------------------===//
 #include "ckopt/Planner/Report.h"
 
-#include "Problem.h"
+#include "Alternatives.h"
 #include "ckopt/Support/ByteSize.h"
 #include "ckopt/Support/Report.h"
 
@@ -329,6 +329,12 @@ PlanFigures figures(const Graph &graph, const std::vector<NodeId> &steps) {
 
 } // namespace
 
+int64_t planner::planPeak(const Graph &graph, const Plan &plan, bool aligned) {
+  if (plan.choices.empty())
+    return simulate(graph, plan.steps, aligned).peak;
+  return simulate(choose(graph, plan.choices), plan.steps, aligned).peak;
+}
+
 Report planner::makeReport(const Graph &graph, const Result &result,
                            const ReportOptions &options) {
   Report report;
@@ -338,7 +344,8 @@ Report planner::makeReport(const Graph &graph, const Result &result,
   report.before = figures(graph, program);
   if (!result.hasPlan())
     return report;
-  report.after = figures(graph, result.plan.steps);
-  Reporter(graph, result, options).fill(report);
+  const Graph chosen = choose(graph, result.plan.choices);
+  report.after = figures(chosen, result.plan.steps);
+  Reporter(chosen, result, options).fill(report);
   return report;
 }

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "ckopt/Planner/Report.h"
 
-#include "Problem.h"
+#include "Alternatives.h"
 #include "ckopt/Support/Report.h"
 
 #include <algorithm>
@@ -212,7 +212,6 @@ std::string planner::printReport(const Graph &graph, const Result &result,
 
 Timeline planner::planTimeline(const Graph &graph, const Result &result,
                                const ReportOptions &options) {
-  Problem problem(graph);
   Timeline timeline;
   timeline.title = graph.name.empty() ? "graph" : graph.name;
   timeline.subtitle =
@@ -228,12 +227,13 @@ Timeline planner::planTimeline(const Graph &graph, const Result &result,
   std::vector<NodeId> program(graph.nodes.size());
   for (size_t i = 0; i < program.size(); ++i)
     program[i] = NodeId(i);
-  timeline.panels.push_back(panel(problem, program, scale));
+  timeline.panels.push_back(panel(Problem(graph), program, scale));
   timeline.panels.back().title = "before: program order, nothing recomputed";
   timeline.panels.back().budget = options.budget;
   if (!result.hasPlan())
     return timeline;
-  timeline.panels.push_back(panel(problem, result.plan.steps, scale));
+  const Graph chosen = choose(graph, result.plan.choices);
+  timeline.panels.push_back(panel(Problem(chosen), result.plan.steps, scale));
   timeline.panels.back().title = "after: the plan";
   timeline.panels.back().budget = options.budget;
   if (!result.plan.offsets.empty())

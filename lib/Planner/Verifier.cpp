@@ -424,11 +424,12 @@ static std::string resolveChoices(Graph &graph, const Plan &plan) {
     auto it = chosen.find(NodeId(n));
     if (it == chosen.end())
       return "the plan does not choose an alternative of node " +
-             std::to_string(n) + " " + node.name;
+             std::to_string(graph.nodeFileId(NodeId(n))) + " " + node.name;
     if (it->second < 0 || size_t(it->second) >= node.alternatives.size())
       return "the plan chooses alternative " + std::to_string(it->second) +
-             " of node " + std::to_string(n) + " " + node.name +
-             ", which has " + std::to_string(node.alternatives.size());
+             " of node " + std::to_string(graph.nodeFileId(NodeId(n))) + " " +
+             node.name + ", which has " +
+             std::to_string(node.alternatives.size());
     node.inputs = node.alternatives[it->second].inputs;
     node.cost = node.alternatives[it->second].cost;
     std::vector<std::pair<ValueId, ValueId>> pairs;
@@ -440,9 +441,26 @@ static std::string resolveChoices(Graph &graph, const Plan &plan) {
   }
   if (!chosen.empty())
     return "the plan chooses for node " +
-           std::to_string(chosen.begin()->first) +
+           std::to_string(graph.nodeFileId(chosen.begin()->first)) +
            ", which has no alternatives";
   return std::string();
+}
+
+/// Checks a plan of a well-formed graph with the alternatives that it chooses.
+static std::string check(const Graph &graph, const Plan &plan, int64_t budget,
+                         bool stepsOnly) {
+  auto run = [&](const Graph &resolved) {
+    Checker checker(resolved, plan, budget);
+    return stepsOnly ? checker.runSteps() : checker.run();
+  };
+  bool choices = !plan.choices.empty();
+  for (const Node &node : graph.nodes)
+    choices |= !node.alternatives.empty();
+  if (!choices)
+    return run(graph);
+  Graph resolved = graph;
+  std::string error = resolveChoices(resolved, plan);
+  return error.empty() ? run(resolved) : error;
 }
 
 std::string ckopt::planner::verify(const Graph &graph, const Plan &plan,
@@ -450,19 +468,12 @@ std::string ckopt::planner::verify(const Graph &graph, const Plan &plan,
   std::string error = validate(graph);
   if (!error.empty())
     return "the graph is malformed: " + error;
-  bool choices = !plan.choices.empty();
-  for (const Node &node : graph.nodes)
-    choices |= !node.alternatives.empty();
-  if (!choices)
-    return Checker(graph, plan, budget).run();
-  Graph resolved = graph;
-  error = resolveChoices(resolved, plan);
-  return error.empty() ? Checker(resolved, plan, budget).run() : error;
+  return check(graph, plan, budget, /*stepsOnly=*/false);
 }
 
 std::string ckopt::planner::verifySteps(const Graph &graph, const Plan &plan) {
   std::string error = validate(graph);
   if (!error.empty())
     return "the graph is malformed: " + error;
-  return Checker(graph, plan, 0).runSteps();
+  return check(graph, plan, 0, /*stepsOnly=*/true);
 }

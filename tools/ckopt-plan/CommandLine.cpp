@@ -122,7 +122,7 @@ private:
   llvm::Error setMode(Mode mode, StringRef flag);
   llvm::Error setInput(StringRef path);
   llvm::Error unknown(StringRef name) const;
-  llvm::Error checkTogether() const;
+  llvm::Error checkTogether();
 
   CommandLine &line;
   std::vector<Flag> flags;
@@ -230,10 +230,11 @@ void FlagTable::addSearch() {
       "start from this plan; the answer is never worse",
       file(line.hint, "--plan-hint"));
   add("--time-limit", "S", planning | bit(Mode::PackOnly),
-      "seconds, then the best so far is taken (default 60; 0: none)",
+      "search for S seconds, unless nothing better can exist (without it: as "
+      "long as seems worth while, at most 60 s; 0: no limit)",
       number<double>(o.timeLimitSeconds, 0, 1e7, "--time-limit"));
   add("--work-limit", "N", planning | bit(Mode::PackOnly),
-      "the same in units of work (about 50 ns), reproducible",
+      "the same in units of work (about 50 ns): the same plan anywhere",
       number<int64_t>(o.workLimit, 1, INT64_MAX, "--work-limit"));
   add("--effort", "X", planning, "work factor of the search (default 1)",
       number<double>(o.effort, 0, 1e6, "--effort"));
@@ -241,7 +242,7 @@ void FlagTable::addSearch() {
       "seed of the search (default 1)",
       number<uint64_t>(o.seed, 0, UINT64_MAX, "--seed"));
   add("--threads", "N", planning | bit(Mode::PackOnly),
-      "threads to use; the answer does not depend on it (default 1)",
+      "threads to use; the answer does not depend on it (default: all cores)",
       number<int>(o.threads, 1, 256, "--threads"));
 }
 
@@ -327,7 +328,7 @@ llvm::Error FlagTable::parse(int argc, char **argv) {
   return checkTogether();
 }
 
-llvm::Error FlagTable::checkTogether() const {
+llvm::Error FlagTable::checkTogether() {
   auto ofCheck = [&](const std::string &flag) {
     return line.mode == Mode::Check &&
            (flag == "--budget" || flag == "--budget-ratio");
@@ -349,6 +350,10 @@ llvm::Error FlagTable::checkTogether() const {
           StringRef(first).starts_with(flag->name.str() + "=min")))
       return usageError(flag->name + " does not go with " +
                         modeName(line.mode));
+  // Who sets a limit wants the best that there is time for.
+  for (const Flag *flag : given)
+    line.options.searchToLimit |=
+        flag->name == "--time-limit" || flag->name == "--work-limit";
   if (line.options.orderOnly && line.options.fixedOrder)
     return usageError("--order-only and --fixed-order leave nothing to search");
   if (line.input.empty())

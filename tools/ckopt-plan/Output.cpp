@@ -1,7 +1,6 @@
 //===- Output.cpp - what ckopt-plan prints and writes ---------------------===//
 #include "Output.h"
 
-#include "ckopt/Planner/Simulator.h"
 #include "ckopt/Support/AtomicFile.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/Report.h"
@@ -54,7 +53,7 @@ static void printPlanLines(llvm::raw_ostream &os, const Graph &graph,
     return llvm::format("%.3f %%", base > 0 ? 100 * (cost / base - 1) : 0);
   };
   os << "peak            "
-     << formatBytesExact(simulate(graph, plan.steps, true).peak) << "\n";
+     << formatBytesExact(planPeak(graph, plan, /*aligned=*/true)) << "\n";
   if (!plan.offsets.empty())
     os << "arena           " << formatBytesExact(plan.arena) << "\n";
   os << "recomputed      " << plan.steps.size() - graph.nodes.size()

@@ -20,6 +20,7 @@
 #include <chrono>
 #include <cmath>
 #include <numeric>
+#include <thread>
 
 using namespace ckopt;
 using namespace ckopt::planner;
@@ -99,7 +100,10 @@ int runPackOnly(const CommandLine &line, llvm::Error &failure) {
   options.capacity = line.capacity;
   options.workLimit = line.options.workLimit;
   options.timeLimitSeconds = line.options.timeLimitSeconds;
-  options.threads = line.options.threads;
+  options.threads =
+      line.options.threads
+          ? line.options.threads
+          : int(std::max(1u, std::thread::hardware_concurrency()));
   options.seed = line.options.seed;
   auto start = std::chrono::steady_clock::now();
   PackResult result = packProblem(problem->items, options);
@@ -154,7 +158,7 @@ std::string checkPlan(const Graph &graph, PlanFile &file, int64_t budget) {
     // Steps must make sense before they are simulated.
     if (std::string wrong = verifySteps(graph, plan); !wrong.empty())
       return wrong;
-    plan.peak = simulate(graph, plan.steps).peak;
+    plan.peak = planPeak(graph, plan, /*aligned=*/false);
   }
   return verify(graph, plan, budget);
 }

@@ -19,14 +19,11 @@ struct ParetoCurve {
   double baseCost = 0;     ///< without recomputation
   int64_t provenMinimum = 0;
   std::vector<ParetoPoint> points;
-  /// Set, and no points, if the graph or the options are bad.
+  /// Where there are no points: why.
   Result error;
 };
 
-/// Plans `points` budgets (2 or more) from the smallest that can be found to
-/// what the program order needs, evenly spaced. Each larger one starts from all
-/// plans of the smaller ones. The limits of `options` hold for all together;
-/// its budget is ignored.
+/// pareto() with what a reader of the curve wants to know beside it.
 ParetoCurve paretoCurve(const Graph &graph, const Options &options, int points);
 
 /// ckopt-pareto/1 (docs/planner.md): every point with its whole plan.

@@ -78,6 +78,10 @@ struct Report {
 Report makeReport(const Graph &graph, const Result &result,
                   const ReportOptions &options);
 
+/// Load of a plan in bytes, of sizes as they are or rounded up to the
+/// alignment.
+int64_t planPeak(const Graph &graph, const Plan &plan, bool aligned);
+
 /// Writes the members of ckopt-report/1 (docs/planner.md) that speak of the
 /// plan into an object that the caller has begun.
 void writeReport(llvm::json::OStream &out, const Graph &graph,
