@@ -9,6 +9,7 @@
 import os
 
 import lit.formats
+import lit.util
 
 config.name = "ckopt"
 config.test_format = lit.formats.ShTest(execute_external=False)
@@ -32,6 +33,38 @@ if os.path.isdir(shared):
     config.available_features.add("shared-data")
 if config.sanitizers:
     config.available_features.add("sanitizers")
+
+# Stock MLIR tools beside the plugin: what the tests of test/Plugin need.
+plugin = os.path.join(config.ckopt_binary_dir, "lib", "CkoptRematPlugin.so")
+llvm_lib = os.path.join(os.path.dirname(config.lit_tools_dir), "lib")
+stock = [
+    lit.util.which(tool, config.environment["PATH"]) for tool in ["mlir-opt", "mlir-runner"]
+]
+if all(stock) and os.path.exists(plugin):
+    config.available_features.add("mlir-tools")
+else:
+    lit_config.warning(
+        "the plugin is NOT tested: needs mlir-opt and mlir-runner (mlir-22-tools) and " + plugin
+    )
+config.substitutions.append(("%plugin", plugin))
+config.substitutions.append(("%load_remat", "--load-pass-plugin=" + plugin))
+config.substitutions.append(
+    (
+        "%to_llvm",
+        "one-shot-bufferize{bufferize-function-boundaries},buffer-deallocation-pipeline,"
+        "convert-linalg-to-loops,convert-scf-to-cf,expand-strided-metadata,lower-affine,"
+        "convert-math-to-libm,convert-to-llvm,reconcile-unrealized-casts",
+    )
+)
+config.substitutions.append(
+    (
+        "%runner_libs",
+        ",".join(
+            os.path.join(llvm_lib, name)
+            for name in ["libmlir_c_runner_utils.so", "libmlir_runner_utils.so"]
+        ),
+    )
+)
 
 config.substitutions.append(("%data", os.path.join(config.test_source_root, "data")))
 config.substitutions.append(("%shared", shared))

@@ -232,12 +232,14 @@ bool ckopt::isStepFunction(func::FuncOp function) {
 }
 
 std::string ckopt::getRepeatedBlock(StringRef name) {
-  StringRef block;
-  for (size_t i = 0; i < name.size(); ++i) {
+  size_t end = 0;
+  for (size_t i = 2; i < name.size(); ++i) {
     // A component ends here; the last one names the op, not a block.
-    if (name[i] != '/' || i == 0 || !llvm::isDigit(name[i - 1]))
+    if (name[i] != '/')
       continue;
-    block = name.take_front(i);
+    StringRef stem = name.take_front(i).rtrim("0123456789");
+    if (stem.size() < i && (stem.ends_with(".") || stem.ends_with("_")))
+      end = i;
   }
-  return block.str();
+  return name.take_front(end).str();
 }

@@ -6,7 +6,9 @@
 // again for each copy that is read through them. Clones of our kernel calls
 // differ in `clone`. Clones of other ops read one operand through a barrier: no
 // pattern looks through it, so that neither CSE nor canonicalization can take
-// the clone for its original.
+// the clone for its original. Destinations without contents (tensor.empty) are
+// made just before each op that writes to them, so that no later allocation
+// pass makes room for them earlier than the plan does.
 // Guarantee: every op reads what it read before, in bits, since clones are the
 // same op on the same values. Complexity: O(steps and their operands).
 //
@@ -14,6 +16,7 @@
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/MemoryPlan/MemoryPlan.h"
 #include "ckopt/Remat/Remat.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 #include <limits>
 
@@ -27,7 +30,7 @@ public:
   PlanApplier(func::FuncOp function, const RematPlan &plan)
       : function(function), plan(plan), block(&function.front()),
         builder(block->getTerminator()) {}
-  void run(bool remarks);
+  void run();
 
 private:
   /// The copy of `value` (an original) that was made last.
@@ -80,10 +83,31 @@ Value PlanApplier::latest(Value value) {
 /// Points the operands (and those of nested ops) at the latest copies.
 void PlanApplier::setOperands(Operation *op) {
   op->walk([&](Operation *inner) {
-    for (OpOperand &operand : inner->getOpOperands())
-      if (operand.get().getParentBlock() == block)
+    for (OpOperand &operand : inner->getOpOperands()) {
+      if (operand.get().getParentBlock() != block)
+        continue;
+      if (isEmptyTensor(operand.get()))
+        operand.set(
+            builder.clone(*operand.get().getDefiningOp())->getResult(0));
+      else
         operand.set(latest(operand.get()));
+    }
   });
+}
+
+/// The operand that a clone reads through a barrier: a tensor that is made or
+/// given rather than a constant, which patterns may match, or a scalar.
+static OpOperand &barrierOperand(Operation *clone) {
+  auto rank = [](OpOperand &operand) {
+    Operation *maker = operand.get().getDefiningOp();
+    return (isa<TensorType>(operand.get().getType()) ? 2 : 0) +
+           (maker && isFree(maker) ? 0 : 1);
+  };
+  OpOperand *best = &clone->getOpOperand(0);
+  for (OpOperand &operand : clone->getOpOperands())
+    if (rank(operand) > rank(*best))
+      best = &operand;
+  return *best;
 }
 
 Operation *PlanApplier::addClone(Operation *op) {
@@ -95,13 +119,14 @@ Operation *PlanApplier::addClone(Operation *op) {
   } else {
     clone->setAttr(attrs::kClone, builder.getI64IntegerAttr(number));
     if (clone->getNumOperands()) {
-      Value operand = clone->getOperand(0);
+      OpOperand &operand = barrierOperand(clone);
+      Value value = operand.get();
       auto barrier =
-          BarrierOp::create(builder, clone->getLoc(), operand.getType(),
-                            operand, builder.getI64IntegerAttr(number));
-      clone->setOperand(0, barrier.getOutput());
+          BarrierOp::create(builder, clone->getLoc(), value.getType(), value,
+                            builder.getI64IntegerAttr(number));
+      operand.set(barrier.getOutput());
       // A later clone of this op reads the operand, not the barrier.
-      originals[barrier.getOutput()] = original(operand);
+      originals[barrier.getOutput()] = original(value);
     }
   }
   builder.insert(clone);
@@ -151,7 +176,6 @@ void PlanApplier::record() {
     list.set("budget", builder.getI64IntegerAttr(plan.budgetBytes));
   list.set("arena", builder.getI64IntegerAttr(plan.arena));
   list.set("full_arena", builder.getI64IntegerAttr(plan.fullArena));
-  list.set("memory_bound", builder.getI64IntegerAttr(plan.memoryBound));
   list.set("load", builder.getI64IntegerAttr(plan.load));
   list.set("seconds", builder.getF64FloatAttr(found.cost));
   list.set("base_seconds", builder.getF64FloatAttr(plan.baseCost));
@@ -161,10 +185,19 @@ void PlanApplier::record() {
   list.set("lower_bound", builder.getF64FloatAttr(found.lowerBound));
   list.set("recomputed", builder.getI64IntegerAttr(plan.recomputedSteps()));
   list.set("status", builder.getStringAttr(found.status));
+  list.set("cost_model", builder.getStringAttr(plan.problem.costs.describe()));
+  if (plan.policy.compared) {
+    list.set("regions",
+             builder.getI64IntegerAttr(int64_t(plan.policy.regions.size())));
+    if (plan.policy.autoFits) {
+      list.set("auto_arena", builder.getI64IntegerAttr(plan.policy.autoArena));
+      list.set("auto_seconds", builder.getF64FloatAttr(plan.policy.autoCost));
+    }
+  }
   function->setAttr("ckopt.plan", list.getDictionary(builder.getContext()));
 }
 
-void PlanApplier::run(bool remarks) {
+void PlanApplier::run() {
   const planner::Plan &found = plan.result.plan;
   moveFreeOpsUp();
   SmallVector<Operation *> oldViews;
@@ -195,19 +228,14 @@ void PlanApplier::run(bool remarks) {
   for (Operation *view : llvm::reverse(oldViews))
     if (view->use_empty())
       view->erase();
+  for (Operation &op : llvm::make_early_inc_range(*block))
+    if (isa<tensor::EmptyOp>(op) && op.use_empty())
+      op.erase();
   if (packed)
     function->setAttr(kPackedBytes, builder.getI64IntegerAttr(found.arena));
   record();
-  if (!remarks)
-    return;
-  for (auto [node, count] : llvm::enumerate(again))
-    if (count)
-      plan.problem.ops[node]->emitRemark()
-          << "computed " << count + 1
-          << " times: " << plan.problem.graph.nodes[node].name;
 }
 
-void ckopt::applyRemat(func::FuncOp function, const RematPlan &plan,
-                       bool remarks) {
-  PlanApplier(function, plan).run(remarks);
+void ckopt::applyRemat(func::FuncOp function, const RematPlan &plan) {
+  PlanApplier(function, plan).run();
 }

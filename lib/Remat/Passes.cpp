@@ -7,6 +7,9 @@
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
 
+#include <map>
+#include <mutex>
+
 using namespace mlir;
 using namespace ckopt;
 
@@ -18,8 +21,51 @@ namespace ckopt {
 
 namespace {
 
+/// The plans' figures of all functions that the copies of one pass planned.
+/// Functions may be planned in parallel, in any order; the file lists them by
+/// name and is complete when the last one is done.
+class ReportBook {
+public:
+  llvm::Error add(StringRef path, ArrayRef<func::FuncOp> functions,
+                  ArrayRef<RematPlan> plans) {
+    std::lock_guard<std::mutex> lock(mutex);
+    for (auto [function, plan] : llvm::zip(functions, plans))
+      pages[func::FuncOp(function).getSymName().str()] =
+          jsonText([&, &plan = plan](llvm::json::OStream &json) {
+            json.object([&] { writePlanFigures(json, plan); });
+          });
+    return writeJsonFile(path, [&](llvm::json::OStream &json) {
+      json.object([&] {
+        json.attribute("format", "ckopt-remat-report/1");
+        json.attributeArray("functions", [&] {
+          for (const auto &[name, page] : pages)
+            json.rawValue(page);
+        });
+      });
+    });
+  }
+  void clear() {
+    std::lock_guard<std::mutex> lock(mutex);
+    pages.clear();
+  }
+
+private:
+  std::mutex mutex;
+  std::map<std::string, std::string> pages;
+};
+
 struct RematPass : ckopt::impl::RematPassBase<RematPass> {
   using RematPassBase::RematPassBase;
+
+  bool canScheduleOn(RegisteredOperationName name) const override {
+    return name.getStringRef() == ModuleOp::getOperationName() ||
+           name.getStringRef() == func::FuncOp::getOperationName();
+  }
+
+  void getDependentDialects(DialectRegistry &registry) const override {
+    RematPassBase::getDependentDialects(registry);
+    registerBarrierBufferization(registry);
+  }
 
   /// The budget that the options ask for.
   llvm::Expected<MemoryBudget> parseBudget() {
@@ -28,6 +74,8 @@ struct RematPass : ckopt::impl::RematPassBase<RematPass> {
     if (given > 1)
       return usageError("give one of budget, budget-ratio and "
                         "activation-ratio");
+    if (StringRef text = budget; text.consume_back_insensitive("x"))
+      return parseBudgetRatio(text, MemoryBudget::Kind::Ratio, "budget");
     if (!budget.empty())
       return parseMemoryBudget(budget);
     if (!budgetRatio.empty())
@@ -40,6 +88,65 @@ struct RematPass : ckopt::impl::RematPassBase<RematPass> {
     return MemoryBudget();
   }
 
+  /// The policy of the options, on top of the one that the driver left on the
+  /// module.
+  llvm::Error parsePolicy(RematOptions &options) {
+    Operation *module = getOperation();
+    if (!isa<ModuleOp>(module))
+      module = module->getParentOp();
+    if (auto left = module ? module->getAttrOfType<DictionaryAttr>(kPolicyAttr)
+                           : DictionaryAttr())
+      options.policy = policyFromAttribute(left);
+    auto add = [](StringRef rules, std::vector<std::string> &texts) {
+      SmallVector<StringRef> parts;
+      rules.split(parts, ';', -1, /*KeepEmpty=*/false);
+      for (StringRef part : parts)
+        texts.push_back(part.str());
+    };
+    add(save, options.policy.save);
+    add(recompute, options.policy.recompute);
+    add(automatic, options.policy.automatic);
+    add(checkpoint, options.policy.checkpoint);
+    options.planFile = planFile;
+    options.planOut = planOut;
+    if (policy != "auto")
+      if (llvm::Error error = parseRematMode(policy, options.policy))
+        return error;
+    return checkPolicyForm(options.policy);
+  }
+
+  llvm::Expected<RematOptions> parseOptions() {
+    RematOptions options;
+    if (llvm::Error error = parsePolicy(options))
+      return error;
+    llvm::Expected<MemoryBudget> parsed = parseBudget();
+    if (!parsed)
+      return parsed.takeError();
+    options.budget = *parsed;
+    if (!llvm::is_contained(planner::strategyNames(), strategy))
+      return usageError("unknown strategy '" + strategy + "'; known are " +
+                        llvm::join(planner::strategyNames(), ", "));
+    options.strategy = strategy;
+    if (!(timeLimit >= 0) || !(effort >= 0) || workLimit < 0)
+      return usageError("time-limit, work-limit and effort must not be "
+                        "negative");
+    options.timeLimitSeconds = timeLimit;
+    options.workLimit = workLimit;
+    options.effort = effort;
+    options.seed = seed;
+    options.fixedOrder = fixedOrder;
+    llvm::Expected<CostOptions> costs = parseCostModel(costModel);
+    if (!costs)
+      return costs.takeError();
+    options.costs = std::move(*costs);
+    return options;
+  }
+
+  LogicalResult initialize(MLIRContext *) override {
+    book->clear();
+    return success();
+  }
+
   /// Brings a function with ops of other dialects to the form that later
   /// canonicalization keeps.
   LogicalResult canonicalize(func::FuncOp function) {
@@ -47,7 +154,7 @@ struct RematPass : ckopt::impl::RematPassBase<RematPass> {
         llvm::any_of(function.front().without_terminator(), [](Operation &op) {
           return !isa<KernelCallOp, ReshapeOp>(op);
         });
-    if (!foreign)
+    if (!foreign || !canonicalizeFirst)
       return success();
     OpPassManager pipeline(func::FuncOp::getOperationName());
     pipeline.addPass(createCSEPass());
@@ -57,65 +164,63 @@ struct RematPass : ckopt::impl::RematPassBase<RematPass> {
     return runPipeline(pipeline, function);
   }
 
-  LogicalResult writeReport(ArrayRef<func::FuncOp> wanted,
-                            ArrayRef<RematPlan> plans) {
-    if (report.empty())
-      return success();
-    llvm::Error error = writeJsonFile(report, [&](llvm::json::OStream &json) {
-      json.object([&] {
-        json.attribute("format", "ckopt-remat-report/1");
-        json.attributeArray("functions", [&] {
-          for (auto [function, plan] : llvm::zip(wanted, plans))
-            json.object([&, &function = function, &plan = plan] {
-              json.attribute("name", func::FuncOp(function).getSymName());
-              writePlanFigures(json, plan);
-            });
-        });
-      });
-    });
-    if (error)
-      return emitError(getOperation().getLoc())
-             << takeErrorText(std::move(error)).text;
-    return success();
+  /// The functions to plan: this one, or those of this module.
+  SmallVector<func::FuncOp> findFunctions() {
+    SmallVector<func::FuncOp> wanted;
+    auto consider = [&](func::FuncOp function) {
+      if (!isStepFunction(function) ||
+          (!functions.empty() &&
+           !llvm::is_contained(functions, function.getSymName().str())))
+        return;
+      if (skipUnsupported) {
+        Location where = function.getLoc();
+        if (std::string what = findUnsupported(function, &where);
+            !what.empty()) {
+          emitRemark(where)
+              << "@" << function.getSymName() << " is left as it is: " << what;
+          return;
+        }
+      }
+      wanted.push_back(function);
+    };
+    if (auto function = dyn_cast<func::FuncOp>(getOperation()))
+      consider(function);
+    else
+      for (auto function :
+           cast<ModuleOp>(getOperation()).getOps<func::FuncOp>())
+        consider(function);
+    return wanted;
   }
 
   void runOnOperation() override {
-    llvm::Expected<MemoryBudget> parsed = parseBudget();
-    if (!parsed) {
-      emitError(getOperation().getLoc())
-          << "remat: " << takeErrorText(parsed.takeError()).text;
-      return signalPassFailure();
-    }
-    if (!llvm::is_contained(planner::strategyNames(), strategy)) {
-      emitError(getOperation().getLoc())
-          << "remat: unknown strategy '" << strategy << "'; known are "
-          << llvm::join(planner::strategyNames(), ", ");
-      return signalPassFailure();
-    }
-    SmallVector<func::FuncOp> wanted;
-    for (auto function : getOperation().getOps<func::FuncOp>())
-      if (isStepFunction(function) &&
-          (functions.empty() ||
-           llvm::is_contained(functions, function.getSymName().str())))
-        wanted.push_back(function);
+    auto fail = [&](const std::string &text) {
+      emitError(getOperation()->getLoc()) << text;
+      signalPassFailure();
+    };
+    llvm::Expected<RematOptions> options = parseOptions();
+    if (!options)
+      return fail("remat: " + takeErrorText(options.takeError()).text);
+    SmallVector<func::FuncOp> wanted = findFunctions();
     for (func::FuncOp function : wanted)
       if (failed(canonicalize(function)))
         return signalPassFailure();
-    RematOptions options;
-    options.budget = *parsed;
-    options.strategy = strategy;
-    options.timeLimitSeconds = timeLimit;
-    options.effort = effort;
     std::vector<RematPlan> plans;
-    ExitCode code = runRemat(wanted, options, remarks, plans);
+    ExitCode code = runRemat(wanted, *options, remarks, plans);
     // Drivers tell an infeasible budget from bad input by this.
-    if (code != ExitOk)
+    if (code != ExitOk && isa<ModuleOp>(getOperation()))
       getOperation()->setAttr(
           "ckopt.exit_code",
           IntegerAttr::get(IntegerType::get(&getContext(), 64), code));
-    if (code != ExitOk || failed(writeReport(wanted, plans)))
-      signalPassFailure();
+    if (code != ExitOk)
+      return signalPassFailure();
+    if (!report.empty() && !wanted.empty())
+      if (llvm::Error error = book->add(report, wanted, plans))
+        fail(takeErrorText(std::move(error)).text);
   }
+
+private:
+  /// Copies of the pass that run in parallel share it.
+  std::shared_ptr<ReportBook> book = std::make_shared<ReportBook>();
 };
 
 struct StripBarriersPass

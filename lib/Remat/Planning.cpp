@@ -8,10 +8,12 @@
 // Guarantee: a plan that is returned was verified and fits the budget.
 //
 //===----------------------------------------------------------------------===//
+#include "Planning.h"
 #include "ckopt/MemoryPlan/MemoryPlan.h"
 #include "ckopt/Planner/Bounds.h"
 #include "ckopt/Planner/Verifier.h"
-#include "ckopt/Remat/Remat.h"
+#include "ckopt/Support/Error.h"
+#include "ckopt/Support/Report.h"
 
 #include <limits>
 
@@ -22,19 +24,20 @@ using namespace ckopt;
 static constexpr size_t maxNamed = 8;
 static constexpr int64_t unlimited = std::numeric_limits<int64_t>::max();
 
-/// The planner's options without a budget.
-static planner::Options plannerOptions(const RematOptions &options) {
+planner::Options ckopt::plannerOptions(const RematOptions &options) {
   planner::Options result;
   result.strategy = options.strategy;
   result.timeLimitSeconds = options.timeLimitSeconds;
+  result.workLimit = options.workLimit;
   result.effort = options.effort;
+  result.seed = options.seed;
+  result.fixedOrder = options.fixedOrder;
   result.pack = true;
   result.arenaHoldsAll = false;
   return result;
 }
 
-/// A defect of the planner or an option that it does not know.
-static LogicalResult checkResult(func::FuncOp function,
+LogicalResult ckopt::checkResult(func::FuncOp function,
                                  const planner::Result &result) {
   if (result.status != planner::Status::Error)
     return success();
@@ -43,9 +46,7 @@ static LogicalResult checkResult(func::FuncOp function,
          << "planning failed: " << result.message;
 }
 
-/// The last byte of a packed plan that something lies in, plus one: the arena
-/// without the padding behind its topmost buffer.
-static int64_t lastByte(const planner::Graph &graph,
+int64_t ckopt::lastByte(const planner::Graph &graph,
                         const planner::Plan &found) {
   int64_t end = 0;
   for (size_t step = 0; step < found.offsets.size(); ++step) {
@@ -65,6 +66,15 @@ static int64_t lastByte(const planner::Graph &graph,
 FailureOr<RematPlan> ckopt::planRemat(func::FuncOp function,
                                       const RematOptions &options,
                                       CostModel &costs) {
+  if (!options.planFile.empty()) {
+    FailureOr<bool> given = isPlanFor(function, options);
+    if (failed(given))
+      return failure();
+    if (*given)
+      return planFromFile(function, options, costs);
+  }
+  if (hasPolicy(function, options))
+    return planUnderPolicy(function, options, costs);
   FailureOr<PlanningProblem> problem = buildProblem(function, costs);
   if (failed(problem))
     return failure();
@@ -151,6 +161,9 @@ std::string ckopt::describeNoPlan(StringRef name, const RematPlan &plan) {
   os << "; no plan needs less than "
      << formatBytesExact(result.plan.provenMinimum + reserved) << " (proven)";
   os << "; arguments alone take " << formatBytesExact(plan.fixedBytes);
+  if (plan.policy.compared && plan.policy.autoFits)
+    os << "; it is the policy that does not fit: without it a plan of "
+       << formatBytesExact(plan.policy.autoArena) << " was found";
   // Arguments are there in every plan; name what a plan could move.
   SmallVector<planner::PeakEntry> alive;
   for (const planner::PeakEntry &entry : result.aliveAtPeak)
@@ -181,6 +194,7 @@ ExitCode ckopt::emitNoPlan(func::FuncOp function, const RematPlan &plan) {
 
 void ckopt::writePlanFigures(llvm::json::OStream &json, const RematPlan &plan) {
   const planner::Plan &found = plan.result.plan;
+  json.attribute("name", jsonString(plan.problem.graph.name));
   if (plan.budgetBytes != unlimited)
     json.attribute("budget_bytes", plan.budgetBytes);
   json.attribute("full_arena_bytes", plan.fullArena);
@@ -195,6 +209,15 @@ void ckopt::writePlanFigures(llvm::json::OStream &json, const RematPlan &plan) {
   json.attribute("lower_bound_seconds", found.lowerBound);
   json.attribute("status", found.status);
   json.attribute("strategy", plan.result.strategy);
+  json.attributeObject("cost_sources", [&] {
+    json.attribute("attribute", plan.problem.costs.attribute);
+    json.attribute("profile", plan.problem.costs.profile);
+    json.attribute("analytic", plan.problem.costs.analytic);
+  });
+  if (plan.policy.compared)
+    json.attributeObject("policy", [&] {
+      writePolicyFigures(json, plan.policy, found.cost, plan.arena);
+    });
 }
 
 FailureOr<int64_t> ckopt::getReservedBytes(func::FuncOp function,
@@ -211,6 +234,9 @@ ExitCode ckopt::runRemat(ArrayRef<func::FuncOp> functions,
                          std::vector<RematPlan> &plans) {
   if (functions.empty())
     return ExitOk;
+  if (failed(checkPolicyMatches(functions, options.policy)) ||
+      failed(checkPlanFile(functions, options)))
+    return ExitInputError;
   size_t first = 0;
   for (auto [i, function] : llvm::enumerate(functions))
     if (func::FuncOp(function).getSymName() == "step")
@@ -221,7 +247,7 @@ ExitCode ckopt::runRemat(ArrayRef<func::FuncOp> functions,
       order.push_back(i);
   plans.clear();
   plans.resize(functions.size());
-  CostModel costs;
+  CostModel costs(options.costs);
   RematOptions current = options;
   for (size_t i : order) {
     func::FuncOp function = functions[i];
@@ -249,7 +275,15 @@ ExitCode ckopt::runRemat(ArrayRef<func::FuncOp> functions,
       current.budget.bytes = std::max(plans[i].budgetBytes, plans[i].arena);
     }
   }
-  for (auto [function, plan] : llvm::zip(functions, plans))
-    applyRemat(function, plan, remarks);
+  if (!options.planOut.empty())
+    if (llvm::Error error = writePlanFile(options.planOut, plans[first])) {
+      ErrorText text = takeErrorText(std::move(error));
+      emitError(func::FuncOp(functions[first]).getLoc()) << text.text;
+      return text.code;
+    }
+  for (auto [function, plan] : llvm::zip(functions, plans)) {
+    emitPlanRemarks(function, plan, remarks);
+    applyRemat(function, plan);
+  }
   return ExitOk;
 }

@@ -27,28 +27,6 @@ func.func @step(%x: tensor<1024xf32>) -> tensor<1024xf32> {
 }
 
 //--- functions.mlir
-// Shapes must be known.
-// expected-error @+1 {{planning needs static shapes; the size of 'tensor<?xf32>' is unknown}}
-func.func @dynamic(%x: tensor<?xf32>) -> tensor<?xf32> {
-  // expected-error @+1 {{planning needs static shapes; the size of 'tensor<?xf32>' is unknown}}
-  %0 = math.exp %x : tensor<?xf32>
-  return %0 : tensor<?xf32>
-}
-
-// -----
-
-// expected-error @+1 {{planning needs a function of one block}}
-func.func @blocks(%x: tensor<4xf32>, %c: i1) -> tensor<4xf32> {
-  cf.cond_br %c, ^bb1, ^bb2
-^bb1:
-  return %x : tensor<4xf32>
-^bb2:
-  %0 = math.exp %x : tensor<4xf32>
-  return %0 : tensor<4xf32>
-}
-
-// -----
-
 // A result that claims to update an argument which is not there.
 // expected-error @+1 {{result 0 updates argument 3, which does not exist}}
 func.func @missing(%x: tensor<4xf32>) -> (tensor<4xf32> {ckopt.updates = 3 : i64}) {

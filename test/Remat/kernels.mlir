@@ -26,8 +26,9 @@ func.func private @g(%x: tensor<256xf32>, %y: tensor<256xf32>) -> tensor<256xf32
 // MIN: ckopt.kernel_call @f(%arg0)
 // MIN: ckopt.kernel_call @f({{.*}}clone = 1 : i64
 
-// What runs again is told on request, by the name of its source.
-// REMARK: kernels.mlir:{{.*}}: remark: computed 2 times: f
+// What runs again and what is kept is told on request, by the name of its source.
+// REMARK: kernels.mlir:{{.*}}: remark: recomputed: f, 1.00 KiB made at steps 0, {{[0-9]+}} for {{.*}} each: held over steps {{[0-9]+}} to {{[0-9]+}} it would need {{.*}} KiB there
+// REMARK: remark: kept: f, 1.00 KiB from step {{[0-9]+}} to step {{[0-9]+}}: computing it again would cost
 
 // The offsets of the plan survive, and the arena is within the budget.
 // PLACED-LABEL: func.func @step

@@ -4,6 +4,14 @@ function(run)
   if(NOT code EQUAL 0)
     message(FATAL_ERROR "${ARGN}\nfailed with ${code}\n${out}\n${err}")
   endif()
+  set(output "${out}" PARENT_SCOPE)
+endfunction()
+
+# The last run's output.
+function(expect pattern)
+  if(NOT output MATCHES "${pattern}")
+    message(FATAL_ERROR "no '${pattern}' in\n${output}")
+  endif()
 endfunction()
 
 file(REMOVE_RECURSE ${WORK})
@@ -14,6 +22,22 @@ run(${CMAKE_COMMAND} -S ${SOURCE}/examples/planner-client -B ${WORK}/client -G N
     -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_PREFIX_PATH=${WORK}/moved)
 run(${CMAKE_COMMAND} --build ${WORK}/client)
 run(${WORK}/client/planner-client)
+# A tool of its own pass manager, over the installed MLIR libraries.
+run(${CMAKE_COMMAND} -S ${SOURCE}/examples/remat-client -B ${WORK}/remat -G Ninja
+    -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_PREFIX_PATH=${WORK}/moved)
+run(${CMAKE_COMMAND} --build ${WORK}/remat)
+run(${WORK}/remat/remat-client ${SOURCE}/test/Plugin/Inputs/chain.mlir 0.8x)
+expect("chain: 2[0-9]+ bytes instead of 28672, [1-9][0-9]* ops computed again")
+# The installed plugin in stock mlir-opt.
+find_program(MLIR_OPT NAMES mlir-opt-22 mlir-opt HINTS /usr/lib/llvm-22/bin)
+if(MLIR_OPT)
+  run(${MLIR_OPT} --load-pass-plugin=${WORK}/moved/lib/CkoptRematPlugin.so
+      --pass-pipeline=builtin.module\(func.func\(remat{budget=min}\)\)
+      ${SOURCE}/test/Plugin/Inputs/chain.mlir)
+  expect("ckopt.barrier")
+else()
+  message(WARNING "mlir-opt is not there: the installed plugin is NOT tested")
+endif()
 run(${WORK}/moved/bin/ckopt --version)
 run(${WORK}/moved/bin/ckopt-opt --version)
 file(REMOVE_RECURSE ${WORK})

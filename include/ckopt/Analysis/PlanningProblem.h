@@ -94,7 +94,7 @@ inline constexpr llvm::StringLiteral kCostAttr = "ckopt.cost";
 std::optional<double> getCostAttribute(mlir::Operation *op);
 
 /// The repeated block that a source name belongs to: its path up to the last
-/// component that ends in a number ("/encoder/layers.3/attn/MatMul" gives
+/// component that ends in `.N` or `_N` ("/encoder/layers.3/attn/MatMul" gives
 /// "/encoder/layers.3"); empty if there is none.
 std::string getRepeatedBlock(llvm::StringRef sourceName);
 

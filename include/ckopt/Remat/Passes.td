@@ -4,46 +4,99 @@
 
 include "mlir/Pass/PassBase.td"
 
-def RematPass : Pass<"remat", "mlir::ModuleOp"> {
+def RematPass : Pass<"remat"> {
   let summary = "Reorders ops and computes values again to fit a memory budget";
   let description = [{
-    Works on any function of one block of pure ops on statically shaped tensors.
-    The result computes the same values from the same ops:
+    Works on any function of one block of ops on ranked, statically shaped
+    tensors, of any dialect. The result computes the same values from the same
+    ops:
 
     ```mlir
-    %a = ckopt.kernel_call @f(%x) : ...                  // big, read far below
+    %a = linalg.generic ins(%x) ...                        // big, read far below
     ...
-    %0 = ckopt.kernel_call @f(%x) {clone = 1} : ...      // made again
-    %b = ckopt.kernel_call @g(%0) : ...
+    %0 = ckopt.barrier %x {clone = 1}
+    %1 = linalg.generic ins(%0) ... {ckopt.clone = 1}      // made again
+    %b = linalg.matmul ins(%1, ...) ...
     ```
+
+    Runs on a module (`builtin.module(remat{...})`: all functions share one
+    budget; the first, or @step, resolves a relative one) or on each function
+    (`builtin.module(func.func(remat{...}))`: each has the budget for itself).
+
+    What is one op: an op with its regions; values that a region captures count
+    as read by it. Ops that may have side effects (calls, memory references,
+    unregistered ops) keep their order and run once; only pure ops run again.
+    What has bytes: results of the function's ops, arguments (always there) and
+    the function's results; scalars and constants have none; expand_shape,
+    collapse_shape, casts and slices at constant offsets are views. Ops in
+    destination-passing style may write to a destination that is not read again;
+    `tensor.empty` costs nothing and stands before each op that writes to it.
 
     Functions with ops of other dialects are first canonicalized to a fixed
     point; their clones carry `ckopt.clone` and read one operand through
     `ckopt.barrier`, so that CSE and canonicalization keep them apart until
-    `strip-barriers`. Ops with side effects keep their order and run once.
+    `strip-barriers`. One-shot bufferization treats a barrier as a view.
 
-    The first function (@step if there is one) resolves a relative budget; the
-    others get the same bytes. Every plan is verified before it is applied. If
-    none fits: an error with the smallest budget found, a proven bound below it,
-    and the largest tensors alive at the peak.
+    Every plan is verified before it is applied. If none fits: an error with the
+    smallest budget found, a proven bound below it, and the largest tensors
+    alive at the peak. What the plan is like stands in the function's attribute
+    `ckopt.plan`, in `report`, and in remarks (`remarks`, or the optimization
+    remarks of category `remat`: `--remarks-filter=remat`).
   }];
   let options = [
     Option<"budget", "budget", "std::string", "\"\"",
-           "Bytes (`512MiB`, `2GB`, `4096`) or `min`; default: no limit">,
+           "Bytes (`512MiB`, `2GB`, `4096`), a share of the peak without "
+           "recomputation (`0.6x`) or `min`; default: no limit">,
     Option<"budgetRatio", "budget-ratio", "std::string", "\"\"",
-           "Share of the arena without recomputation">,
+           "Share of the peak without recomputation (`0.6`)">,
     Option<"activationRatio", "activation-ratio", "std::string", "\"\"",
-           "Share of the reducible part of the arena; the rest stays">,
+           "Share of the reducible part of the peak; the rest stays">,
     Option<"strategy", "strategy", "std::string", "\"auto\"",
-           "Planner strategy">,
+           "Planner strategy; an unknown one lists all">,
     Option<"timeLimit", "time-limit", "double", "60",
-           "Seconds for one function (a safety net)">,
+           "Seconds for one function (a safety net); 0: none">,
+    Option<"workLimit", "work-limit", "int64_t", "0",
+           "Work units (about 50 ns each) for one function, which make the "
+           "same plan on every machine; 0: scaled from the function's size">,
     Option<"effort", "effort", "double", "1",
            "Work factor of the local search; 0: none">,
+    Option<"seed", "seed", "uint64_t", "1", "Seed of the local search">,
+    Option<"fixedOrder", "fixed-order", "bool", "false",
+           "Keep the program's order; only add recomputation">,
+    Option<"costModel", "cost-model", "std::string", "\"analytic\"",
+           "`analytic` (work, bytes, measured rates), `profile=FILE` "
+           "(ckopt-profile/1) or `attribute` (`ckopt.cost` on every op); the "
+           "first two, too, prefer `ckopt.cost` where an op has it">,
+    Option<"policy", "policy", "std::string", "\"auto\"",
+           "`auto`, `per-block`, `sequential:K`, a policy as JAX names it "
+           "(`nothing_saveable`, `dots_saveable`, ...), or regions and policy "
+           "joined by `+`; docs/checkpointing.md">,
+    Option<"save", "save", "std::string", "\"\"",
+           "Rules, separated by `;`: values that run once and stay. A rule is "
+           "a regular expression on whole node names, or `op:`, `scope:`, "
+           "`class:` and one on kinds, modules, classes">,
+    Option<"recompute", "recompute", "std::string", "\"\"",
+           "Rules: values that are dropped after the forward pass and computed "
+           "again for the backward pass">,
+    Option<"automatic", "auto", "std::string", "\"\"",
+           "Rules: values that the planner decides about, whatever regions and "
+           "attributes say">,
+    Option<"checkpoint", "checkpoint", "std::string", "\"\"",
+           "Rules on modules (name or class): each module that matches is a "
+           "region that keeps only its inputs">,
+    Option<"planFile", "plan", "std::string", "\"\"",
+           "Take the plan from this file (ckopt-plan/1) instead of searching">,
+    Option<"planOut", "plan-out", "std::string", "\"\"",
+           "Write the plan of the first function (@step if there is one)">,
     Option<"report", "report", "std::string", "\"\"",
            "Write the plans' figures to this JSON file (`-`: standard output)">,
     Option<"remarks", "remarks", "bool", "false",
-           "Emit a remark for each value that is computed again">,
+           "Emit a remark for each value that is kept or computed again">,
+    Option<"skipUnsupported", "skip-unsupported", "bool", "false",
+           "Leave functions that cannot be planned as they are, with a remark, "
+           "instead of an error">,
+    Option<"canonicalizeFirst", "canonicalize", "bool", "true",
+           "Canonicalize functions with ops of other dialects first">,
     ListOption<"functions", "functions", "std::string",
                "Names of the functions to plan (default: all but kernels)">,
   ];

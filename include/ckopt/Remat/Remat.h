@@ -9,6 +9,7 @@
 
 #include "ckopt/Analysis/PlanningProblem.h"
 #include "ckopt/Planner/Solve.h"
+#include "ckopt/Remat/Policy.h"
 #include "ckopt/Support/ByteSize.h"
 #include "ckopt/Support/ExitCodes.h"
 #include "llvm/Support/JSON.h"
@@ -19,9 +20,21 @@ struct RematOptions {
   MemoryBudget budget;
   std::string strategy = "auto";
   double timeLimitSeconds = 60;
+  int64_t workLimit = 0;
   double effort = 1;
+  uint64_t seed = 1;
+  bool fixedOrder = false;
+  CostOptions costs;
   /// Bytes of the arena that other functions' arguments take.
   int64_t reservedBytes = 0;
+  /// What to keep and what to compute again; attributes of the ops beside it.
+  RematPolicy policy;
+  /// Plan as if neither `policy` nor attributes asked for anything.
+  bool ignorePolicy = false;
+  /// Read the plan of the function that the file names, instead of searching.
+  std::string planFile;
+  /// Write the plan of the first function (@step if there is one).
+  std::string planOut;
 };
 
 /// A plan of one function and what is known around it. All byte counts are of
@@ -41,6 +54,8 @@ struct RematPlan {
   int64_t memoryBound = 0;
   /// Arena and load of the plan.
   int64_t arena = 0, load = 0;
+  /// What became of the policy.
+  PolicyOutcome policy;
 
   /// Steps that run an op again.
   int64_t recomputedSteps() const {
@@ -68,9 +83,17 @@ ExitCode emitNoPlan(mlir::func::FuncOp function, const RematPlan &plan);
 std::string describeNoPlan(llvm::StringRef function, const RematPlan &plan);
 
 /// Rewrites the function to the plan's steps; records it in `ckopt.plan`.
-/// `remarks`: emits one for each op that runs again.
-void applyRemat(mlir::func::FuncOp function, const RematPlan &plan,
-                bool remarks = false);
+void applyRemat(mlir::func::FuncOp function, const RematPlan &plan);
+
+/// Tells what the plan does with each value that outlives the next step: bytes,
+/// steps, cost, reason. To the context's remark engine if it has one (category
+/// `remat`, names `Kept` and `Recomputed`); with `asDiagnostics` as remarks of
+/// the diagnostic engine, too. Call it before applyRemat.
+void emitPlanRemarks(mlir::func::FuncOp function, const RematPlan &plan,
+                     bool asDiagnostics);
+
+/// Lets one-shot bufferization see through `ckopt.barrier`.
+void registerBarrierBufferization(mlir::DialectRegistry &registry);
 
 /// The figures of a plan as members of the current JSON object.
 void writePlanFigures(llvm::json::OStream &json, const RematPlan &plan);

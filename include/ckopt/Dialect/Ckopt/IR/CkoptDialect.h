@@ -34,6 +34,11 @@ inline constexpr llvm::StringLiteral kClone = "ckopt.clone";
 /// clone has its original's.
 inline constexpr llvm::StringLiteral kNode = "ckopt.node";
 inline constexpr llvm::StringLiteral kKernel = "ckopt.kernel";
+/// On any op: "save", "recompute" or "auto", for its results.
+inline constexpr llvm::StringLiteral kRemat = "ckopt.remat";
+/// On any op: the checkpointed regions that hold it, outermost first:
+/// "encoder/layer0".
+inline constexpr llvm::StringLiteral kCheckpoint = "ckopt.checkpoint";
 } // namespace attrs
 
 /// Values of `ckopt.role`.

@@ -1,0 +1,89 @@
+//===- Policy.h - what users ask to keep or compute again -------*- C++ -*-===//
+//
+// Rules on names and kinds, checkpointed regions, policies as JAX names them.
+// docs/checkpointing.md is the manual. A policy holds first; the budget must
+// hold beside it.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_REMAT_POLICY_H
+#define CKOPT_REMAT_POLICY_H
+
+#include "ckopt/Analysis/PlanningProblem.h"
+#include "ckopt/Planner/Policy.h"
+#include "llvm/Support/Error.h"
+#include "llvm/Support/JSON.h"
+
+#include <optional>
+
+namespace ckopt {
+
+/// What to keep and what to compute again, as written by the user. A rule is a
+/// regular expression that a whole name has to match: the name of a node, or
+/// with a prefix `op:` the kind of an op, `scope:` the name of a module,
+/// `class:` its class.
+struct RematPolicy {
+  std::vector<std::string> save, recompute, automatic;
+  /// Each module that one of them matches (name or class) is a region.
+  std::vector<std::string> checkpoint;
+  /// "per-block", "sequential:4", or empty.
+  std::string regions;
+  /// What regions may keep: "nothing_saveable", "everything_saveable",
+  /// "dots_saveable", "dots_with_no_batch_dims_saveable",
+  /// "save_only_these_names=RULE", "save_anything_except_these_names=RULE";
+  /// empty: nothing.
+  std::string saveable;
+
+  bool empty() const;
+};
+
+/// Reads the value of `--remat`: "auto", "per-block", "sequential:K", a JAX
+/// policy, or regions and policy joined by "+". Usage errors say what is known.
+llvm::Error parseRematMode(llvm::StringRef text, RematPolicy &policy);
+/// Checks the form of every rule.
+llvm::Error checkPolicyForm(const RematPolicy &policy);
+
+/// The policy as an attribute of a module, where the driver leaves it for the
+/// pass, and back. `kPolicyAttr` is its name.
+inline constexpr llvm::StringLiteral kPolicyAttr = "ckopt.remat_policy";
+mlir::DictionaryAttr toAttribute(const RematPolicy &policy,
+                                 mlir::MLIRContext *context);
+RematPolicy policyFromAttribute(mlir::DictionaryAttr attr);
+
+/// What became of a policy in one function.
+struct PolicyOutcome {
+  struct Rule {
+    std::string text; ///< "save 'conv.*'"
+    int64_t nodes = 0;
+    int64_t bytes = 0; ///< of the nodes' results
+  };
+  std::vector<Rule> rules;
+  /// Regions, as they are called ("net.h.0", "block 3"), in program order.
+  std::vector<std::string> regions;
+  /// Nodes that the policy computes again, and those that it cannot.
+  int64_t recomputed = 0, unable = 0;
+  /// The plan for the same budget without the policy.
+  bool compared = false, autoFits = false;
+  double autoCost = 0;
+  int64_t autoArena = 0;
+};
+
+/// The planner's form of the policy for one function. Nothing: the function has
+/// no backward pass or the policy asks nothing of it. Failure: rules disagree
+/// or no blocks were found (errors were emitted).
+mlir::FailureOr<std::optional<planner::Policy>>
+resolvePolicy(mlir::func::FuncOp function, const PlanningProblem &problem,
+              const RematPolicy &policy, PolicyOutcome &outcome);
+
+/// Emits an error for each rule that matches nothing in any of the functions,
+/// with what comes near.
+mlir::LogicalResult
+checkPolicyMatches(llvm::ArrayRef<mlir::func::FuncOp> functions,
+                   const RematPolicy &policy);
+
+/// Members of the current JSON object.
+void writePolicyFigures(llvm::json::OStream &json, const PolicyOutcome &outcome,
+                        double cost, int64_t arena);
+
+} // namespace ckopt
+
+#endif // CKOPT_REMAT_POLICY_H

@@ -1,0 +1,53 @@
+//===- Bufferize.cpp - ckopt.barrier in one-shot bufferization ------------===//
+//
+// A barrier is its operand: after bufferization, where a clone writes to its
+// own buffer and cannot be merged with its original any more, nothing of it is
+// left.
+//
+//===----------------------------------------------------------------------===//
+#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "ckopt/Remat/Remat.h"
+#include "mlir/Dialect/Bufferization/IR/BufferizableOpInterface.h"
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+
+using namespace mlir;
+using namespace mlir::bufferization;
+
+namespace {
+struct BarrierModel
+    : BufferizableOpInterface::ExternalModel<BarrierModel, ckopt::BarrierOp> {
+  bool bufferizesToMemoryRead(Operation *, OpOperand &,
+                              const AnalysisState &) const {
+    return false;
+  }
+  bool bufferizesToMemoryWrite(Operation *, OpOperand &,
+                               const AnalysisState &) const {
+    return false;
+  }
+  AliasingValueList getAliasingValues(Operation *op, OpOperand &,
+                                      const AnalysisState &) const {
+    return {{op->getResult(0), BufferRelation::Equivalent}};
+  }
+  LogicalResult bufferize(Operation *op, RewriterBase &rewriter,
+                          const BufferizationOptions &options,
+                          BufferizationState &state) const {
+    Value input = op->getOperand(0);
+    if (!isa<TensorType>(input.getType())) {
+      rewriter.replaceOp(op, input);
+      return success();
+    }
+    FailureOr<Value> buffer = getBuffer(rewriter, input, options, state);
+    if (failed(buffer))
+      return failure();
+    replaceOpWithBufferizedValues(rewriter, op, *buffer);
+    return success();
+  }
+};
+} // namespace
+
+void ckopt::registerBarrierBufferization(DialectRegistry &registry) {
+  registry.addExtension(
+      +[](MLIRContext *context, ckopt::CkoptDialect *dialect) {
+        BarrierOp::attachInterface<BarrierModel>(*context);
+      });
+}

@@ -1,0 +1,218 @@
+//===- PlanFile.cpp - plans that are written, edited and fed back ---------===//
+//
+// Problem: let people look at a plan, change it and use it again, without ever
+// running one that is wrong or was made for another step.
+// Method: the file is ckopt-plan/1 with two members more: a hash of the
+// planning problem (sizes, operands and order edges, not costs) and the names
+// of the nodes that the steps number. Only steps are taken from a file: they
+// are replayed by the verifier's rules, then cost, load and offsets are worked
+// out anew (offsets are taken over where they are still valid).
+// Guarantee: a plan that is used was verified against the function and fits the
+// budget. Complexity: O(steps and operands), and packing.
+//
+//===----------------------------------------------------------------------===//
+#include "Planning.h"
+#include "ckopt/Planner/Bounds.h"
+#include "ckopt/Planner/GraphJson.h"
+#include "ckopt/Planner/Packing.h"
+#include "ckopt/Planner/Simulator.h"
+#include "ckopt/Planner/Verifier.h"
+#include "ckopt/Support/AtomicFile.h"
+#include "ckopt/Support/Error.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/xxhash.h"
+
+#include <limits>
+
+using namespace mlir;
+using namespace ckopt;
+
+static constexpr int64_t unlimited = std::numeric_limits<int64_t>::max();
+
+/// Stands for the problem: two problems of one hash take the same plans.
+static std::string graphHash(const planner::Graph &graph) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  auto list = [&](const auto &items) {
+    for (auto item : items)
+      os << ' ' << item;
+    os << ';';
+  };
+  os << graph.alignment;
+  for (const planner::Value &value : graph.values)
+    os << 'v' << value.bytes << ' ' << int(value.kind) << ' ' << value.aliasOf;
+  for (const planner::Node &node : graph.nodes) {
+    os << 'n' << node.workspace << ' ' << node.recompute;
+    list(node.inputs);
+    list(node.outputs);
+    list(node.mutates);
+    list(node.after);
+    for (auto [input, output] : node.reuse)
+      os << ' ' << input << ':' << output;
+  }
+  return llvm::utohexstr(llvm::xxh3_64bits(text), /*LowerCase=*/true);
+}
+
+llvm::Error ckopt::writePlanFile(StringRef path, const RematPlan &plan) {
+  const planner::Graph &graph = plan.problem.graph;
+  int64_t budget = plan.budgetBytes == unlimited ? 0 : plan.budgetBytes;
+  // The planner's own text, with members put in.
+  llvm::Expected<llvm::json::Value> file =
+      llvm::json::parse(planner::printPlan(graph, plan.result, budget));
+  if (!file)
+    return file.takeError();
+  llvm::json::Array names;
+  for (const planner::Node &node : graph.nodes)
+    names.push_back(llvm::json::fixUTF8(node.name));
+  llvm::json::Object &object = *file->getAsObject();
+  object["graph_hash"] = graphHash(graph);
+  object["nodes"] = std::move(names);
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  llvm::json::OStream(os).value(*file);
+  os << "\n";
+  return writeFileAtomically(path, text);
+}
+
+namespace {
+struct PlanFile {
+  planner::Plan plan;
+  std::string function, hash;
+  int64_t nodes = -1;
+};
+} // namespace
+
+static FailureOr<PlanFile> readPlanFile(func::FuncOp function, StringRef path) {
+  auto wrong = [&](const Twine &what) {
+    return emitError(function.getLoc())
+           << "plan file '" << path << "': " << what.str();
+  };
+  auto buffer = llvm::MemoryBuffer::getFile(path);
+  if (!buffer)
+    return wrong(buffer.getError().message());
+  std::string error;
+  std::optional<planner::Plan> plan =
+      planner::parsePlan((*buffer)->getBuffer(), error);
+  if (!plan)
+    return wrong(error);
+  if (plan->steps.empty())
+    return wrong("it holds no steps");
+  PlanFile result;
+  result.plan = std::move(*plan);
+  llvm::Expected<llvm::json::Value> file =
+      llvm::json::parse((*buffer)->getBuffer());
+  if (!file)
+    return wrong(llvm::toString(file.takeError()));
+  const llvm::json::Object *object = file->getAsObject();
+  result.function = object->getString("graph").value_or("").str();
+  result.hash = object->getString("graph_hash").value_or("").str();
+  if (const llvm::json::Array *names = object->getArray("nodes"))
+    result.nodes = int64_t(names->size());
+  return result;
+}
+
+FailureOr<bool> ckopt::isPlanFor(func::FuncOp function,
+                                 const RematOptions &options) {
+  FailureOr<PlanFile> file = readPlanFile(function, options.planFile);
+  if (failed(file))
+    return failure();
+  return file->function == function.getSymName();
+}
+
+LogicalResult ckopt::checkPlanFile(ArrayRef<func::FuncOp> functions,
+                                   const RematOptions &options) {
+  if (options.planFile.empty() || functions.empty())
+    return success();
+  func::FuncOp first = functions.front();
+  FailureOr<PlanFile> file = readPlanFile(first, options.planFile);
+  if (failed(file))
+    return failure();
+  if (llvm::any_of(functions, [&](func::FuncOp function) {
+        return function.getSymName() == file->function;
+      }))
+    return success();
+  return emitError(first.getLoc())
+         << "plan file '" << options.planFile << "': it is for '"
+         << file->function << "', which is no function here";
+}
+
+/// Cost, load, offsets of the file's steps in this function.
+static LogicalResult takeSteps(func::FuncOp function, PlanFile file,
+                               const RematOptions &options, RematPlan &plan) {
+  const planner::Graph &graph = plan.problem.graph;
+  auto wrong = [&]() {
+    return emitError(function.getLoc())
+           << "plan file '" << options.planFile << "': ";
+  };
+  std::string hash = graphHash(graph);
+  if (!file.hash.empty() && file.hash != hash) {
+    InFlightDiagnostic error = wrong();
+    error << "it is for another @" << function.getSymName() << " (problem "
+          << file.hash << ", this one is " << hash;
+    if (file.nodes >= 0 && file.nodes != int64_t(graph.nodes.size()))
+      error << "; it has " << file.nodes << " nodes, this one "
+            << graph.nodes.size();
+    return error << "): the model, its batch, the optimizer or ckopt "
+                    "changed since it was written; write it anew";
+  }
+  planner::Plan &found = plan.result.plan;
+  found.steps = std::move(file.plan.steps);
+  found.choices = std::move(file.plan.choices);
+  if (std::string error = planner::verifySteps(graph, found); !error.empty())
+    return wrong() << "it is no valid plan: " << error;
+  planner::Simulation simulation = planner::simulate(graph, found.steps);
+  found.cost = simulation.cost;
+  found.peak = simulation.peak;
+  found.status = "feasible";
+  found.lowerBound = planner::costBound(graph, 0);
+  found.provenMinimum = planner::memoryBound(graph);
+  found.arena = file.plan.arena;
+  found.offsets = std::move(file.plan.offsets);
+  found.initial = std::move(file.plan.initial);
+  if (found.offsets.empty() || !planner::verify(graph, found, 0).empty()) {
+    found.offsets.clear();
+    found.initial.clear();
+    planner::packPlan(graph, found, /*holdsAll=*/false);
+  }
+  if (std::string error = planner::verify(graph, found, 0); !error.empty())
+    return wrong() << "internal error: " << error;
+  plan.result.status = planner::Status::Feasible;
+  plan.result.strategy = "file";
+  return success();
+}
+
+FailureOr<RematPlan> ckopt::planFromFile(func::FuncOp function,
+                                         const RematOptions &options,
+                                         CostModel &costs) {
+  FailureOr<PlanFile> file = readPlanFile(function, options.planFile);
+  if (failed(file))
+    return failure();
+  RematOptions base = options;
+  base.planFile.clear();
+  base.ignorePolicy = true;
+  base.budget = MemoryBudget();
+  FailureOr<RematPlan> plan = planRemat(function, base, costs);
+  if (failed(plan) ||
+      failed(takeSteps(function, std::move(*file), options, *plan)))
+    return failure();
+  plan->arena =
+      plan->fixedBytes + lastByte(plan->problem.graph, plan->result.plan);
+  plan->load = plan->result.plan.peak + options.reservedBytes;
+  using Kind = MemoryBudget::Kind;
+  if (options.budget.kind == Kind::Minimum)
+    return emitError(function.getLoc())
+           << "plan file '" << options.planFile
+           << "': a plan that is given leaves no smallest budget to find; "
+              "leave 'min' out";
+  if (options.budget.kind != Kind::Unlimited) {
+    plan->budgetBytes =
+        options.budget.resolve(plan->fullArena, plan->fixedBytes);
+    if (plan->arena > plan->budgetBytes)
+      return emitError(function.getLoc())
+             << "plan file '" << options.planFile << "': it takes "
+             << formatBytesExact(plan->arena) << "; the budget is "
+             << formatBytesExact(plan->budgetBytes);
+  }
+  return plan;
+}

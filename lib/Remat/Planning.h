@@ -1,0 +1,51 @@
+//===- Planning.h - shared by ways to plan a function -----------*- C++ -*-===//
+#ifndef CKOPT_LIB_REMAT_PLANNING_H
+#define CKOPT_LIB_REMAT_PLANNING_H
+
+#include "ckopt/Remat/Remat.h"
+
+namespace ckopt {
+
+/// The planner's options without a budget.
+planner::Options plannerOptions(const RematOptions &options);
+
+/// A defect of the planner or an option that it does not know: an error was
+/// emitted.
+mlir::LogicalResult checkResult(mlir::func::FuncOp function,
+                                const planner::Result &result);
+
+/// The last byte of a packed plan that something lies in, plus one: the arena
+/// without the padding behind its topmost buffer.
+int64_t lastByte(const planner::Graph &graph, const planner::Plan &found);
+
+/// Whether the options or attributes of the function ask to keep or compute
+/// again what the planner would decide otherwise.
+bool hasPolicy(mlir::func::FuncOp function, const RematOptions &options);
+
+/// planRemat() under a policy; the plan for the same budget without it is made,
+/// too, to tell what the policy costs. PolicyPlanning.cpp.
+mlir::FailureOr<RematPlan> planUnderPolicy(mlir::func::FuncOp function,
+                                           const RematOptions &options,
+                                           CostModel &costs);
+
+/// planRemat() for a plan that is read from `options.planFile`: its steps are
+/// verified, everything else is worked out anew. PlanFile.cpp.
+mlir::FailureOr<RematPlan> planFromFile(mlir::func::FuncOp function,
+                                        const RematOptions &options,
+                                        CostModel &costs);
+
+/// Whether the plan file is one for this function. Failure: it cannot be read
+/// (an error was emitted).
+mlir::FailureOr<bool> isPlanFor(mlir::func::FuncOp function,
+                                const RematOptions &options);
+
+/// Emits an error for a plan file that is for none of the functions.
+mlir::LogicalResult checkPlanFile(llvm::ArrayRef<mlir::func::FuncOp> functions,
+                                  const RematOptions &options);
+
+/// Writes the plan with the graph's hash and the nodes' names.
+llvm::Error writePlanFile(llvm::StringRef path, const RematPlan &plan);
+
+} // namespace ckopt
+
+#endif // CKOPT_LIB_REMAT_PLANNING_H

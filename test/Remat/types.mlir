@@ -1,0 +1,58 @@
+// What remat cannot plan is diagnosed at its place, or left alone on request; what it can has bytes.
+// RUN: ckopt-opt %s --remat --split-input-file --verify-diagnostics
+// RUN: ckopt-opt %s --remat="budget=min skip-unsupported" --split-input-file 2>&1 | FileCheck %s --check-prefix=SKIP
+
+// SKIP: remark: @dynamic is left as it is: planning needs static shapes
+// expected-error @+1 {{planning needs static shapes; the size of 'tensor<?xf32>' is unknown}}
+func.func @dynamic(%x: tensor<?xf32>) -> tensor<?xf32> {
+  %0 = math.exp %x : tensor<?xf32>
+  return %0 : tensor<?xf32>
+}
+
+// -----
+
+func.func @inner(%x: tensor<4xf32>) -> tensor<*xf32> {
+  // SKIP: remark: @inner is left as it is
+  // expected-error @+1 {{planning needs ranked tensors; the size of 'tensor<*xf32>' is unknown}}
+  %0 = tensor.cast %x : tensor<4xf32> to tensor<*xf32>
+  return %0 : tensor<*xf32>
+}
+
+// -----
+
+// expected-error @+1 {{planning needs elements of known size; that of 'none'}}
+func.func @elements(%x: tensor<4xnone>) -> tensor<4xnone> {
+  return %x : tensor<4xnone>
+}
+
+// -----
+
+// expected-error @+1 {{is larger than any memory}}
+func.func @absurd(%x: tensor<4611686018427387904x4xf32>) {
+  return
+}
+
+// -----
+
+// SKIP: remark: @blocks is left as it is: planning needs a function of one block
+// SKIP-LABEL: func.func @blocks
+// SKIP: cf.cond_br
+// expected-error @+1 {{planning needs a function of one block; inline or outline its control flow first}}
+func.func @blocks(%x: tensor<4xf32>, %c: i1) -> tensor<4xf32> {
+  cf.cond_br %c, ^bb1, ^bb2
+^bb1:
+  return %x : tensor<4xf32>
+^bb2:
+  %0 = math.exp %x : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+// Every element type of known size counts: 64 bytes each here but the vectors' 256. Scalars have none.
+// SKIP-LABEL: func.func @sizes
+// SKIP-SAME: full_arena = 640 : i64
+func.func @sizes(%a: tensor<32xf16>, %b: tensor<64xi4>, %c: tensor<8xindex>,
+    %d: tensor<8xcomplex<f32>>, %e: tensor<16xvector<4xf32>>, %f: tensor<64xi1>, %g: tensor<1xf32>, %h: index) {
+  return
+}
