@@ -1,16 +1,19 @@
-//===- GapProblem.h - what a fixed order must keep or make again -*- C++ -*-==//
+//===- GapProblem.h - what must be kept or made again -----------*- C++ -*-===//
 //
-// Private to lib/Planner. Between two neighbouring accesses of a storage by
-// first runs (a gap), a copy of it is either resident throughout or made again
-// in between, and different gaps need different runs. The builder lists all
-// gaps of an order and the load at each position if all of them are kept; the
-// bounds, the exact tier and the constructive tier share it.
+// Private to lib/Planner. Rows are nodes whose first runs follow each other in
+// this order in every plan that is considered: all nodes, where the order of
+// first runs is given, or a chain of the dependence graph, where it is free. A
+// last row stands for the end. Between two neighbouring accesses of a storage
+// by first runs (a gap), a copy of it is either resident throughout or made
+// again in between, and different gaps need different runs. The builder lists
+// the gaps and the load at each row if all of them are kept; the bounds, the
+// exact tier and the constructive tier share it.
 //
 // A run of a storage's maker in a gap needs the maker's inputs. Where such an
 // input has no first-run access any more, nothing else charges for it: it is
 // kept from its last access on or made again, too. So that it is charged once,
 // each storage is claimed by one storage at most (`claimedBy`) whose maker
-// reads it. `Claims` lists them the other way round.
+// reads it. `claims` lists them the other way round.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_PLANNER_GAPPROBLEM_H
@@ -20,15 +23,24 @@
 
 namespace ckopt::planner {
 
-/// One gap of a storage: accessed at `from` and `to` and nowhere in between.
+/// A graph without alternatives whose plans cost and take no more: of each
+/// node's alternatives, what all of them read, at the least cost.
+Graph leastDemands(const Graph &graph);
+
+/// One gap of a storage: accessed at `from` and `to` and, by those accesses
+/// whose place among the rows is known, nowhere in between.
 struct Gap {
   ValueId storage;
-  NodeId node;      ///< makes it (again)
-  int32_t from, to; ///< positions; `to` is the number of nodes for the end
-  /// Positions where the bytes count only if the gap is kept: from + 1, or
-  /// `from` itself where the node there could otherwise write its result over
-  /// them, to to - 1. Never empty.
+  NodeId node; ///< makes it (again)
+  /// Rows; `to` is the number of rows but one for the end. With a chain: the
+  /// last row that is not after the first access, and the first row that is not
+  /// before the second.
+  int32_t from, to;
+  /// Rows where the bytes count only if the gap is kept: those strictly
+  /// between the accesses, and `from` itself where the node there could
+  /// otherwise write its result over them. Never empty.
   int32_t first, last;
+  int32_t after; ///< first row strictly after the first access
   int64_t bytes; ///< aligned
   /// What making it again costs, the node's cost shared among its results by
   /// size.
@@ -39,39 +51,55 @@ struct GapProblem {
   /// `order`: all nodes, a valid order of first runs. O(graph).
   GapProblem(const Problem &problem, const std::vector<NodeId> &order);
 
+  /// Any order: the rows are a longest chain of the dependence graph. O(graph).
+  static GapProblem anyOrder(const Problem &problem);
+
   const Problem &problem;
-  const std::vector<NodeId> order;
-  /// Nodes and the end: position p < numNodes is the first run of order[p].
+  /// Row r < order.size() is the first run of order[r].
+  std::vector<NodeId> order;
+  /// Rows and the end: order.size() + 1.
   int32_t numPositions;
+  /// By node: the last row not after its first run, the first one not before
+  /// it; its own row, where it has one.
+  std::vector<int32_t> low, high;
   /// By storage, and by position of their start within one storage.
   std::vector<Gap> gaps;
   /// By position: load (aligned bytes) with all gaps kept, and with none.
   std::vector<int64_t> kept, dropped;
-  /// By storage: position of its last first-run access; numNodes for what must
-  /// be there at the end, -1 if there is none.
+  /// By storage: last row up to which it is read for sure; order.size() for
+  /// what must be there at the end, -1 if there is none.
   std::vector<int32_t> lastAccess;
   /// By storage: share of its maker's cost (by size among all results).
   std::vector<double> share;
   /// By storage: the storage whose replay pays for this one after its last
   /// access, or -1.
   std::vector<ValueId> claimedBy;
+  /// By storage: the claim holds in gaps with `from` not before this row.
+  std::vector<int32_t> claimFrom;
   Csr claims; ///< storage -> what it claims
 
   /// By position: bytes that must be saved there, negative where there is room.
   std::vector<int64_t> need(int64_t budget) const;
 
 private:
+  explicit GapProblem(const Problem &problem);
+  void build();
   void collectAccesses();
   void addStorage(ValueId storage);
-  void addGap(ValueId storage, int32_t from, int32_t to);
-  void addTakenOver(int32_t position);
-  bool readLater(ValueId storage, int32_t position) const;
+  void addGap(ValueId storage, NodeId from, NodeId to);
+  void addTakenOver(int32_t row);
   void chooseClaims();
   void addFixed(int32_t from, int32_t to, int64_t bytes);
+  bool isRow(NodeId node) const { return low[node] == high[node]; }
+  int32_t rowBefore(NodeId node) const { return low[node] - isRow(node); }
+  int32_t rowAfter(NodeId node) const { return high[node] + isRow(node); }
+  int32_t numRows() const { return int32_t(order.size()); }
 
-  std::vector<std::vector<int32_t>> accesses;
-  /// (storage, position) where a kept gap keeps the node's result from taking
-  /// the storage's bytes over; sorted.
+  std::vector<std::vector<NodeId>> accesses;
+  /// By storage: last row strictly before one of its readers.
+  std::vector<int32_t> readAfter;
+  /// (storage, row) where a kept gap keeps the node's result from taking the
+  /// storage's bytes over; sorted.
   std::vector<std::pair<ValueId, int32_t>> heads;
 };
 

@@ -1,22 +1,32 @@
 //===- Bounds.h - proven lower bounds ---------------------------*- C++ -*-===//
+//
+// What no plan can do better than. Bounds on cost come with a certificate from
+// which an independent checker derives the very same figure. Where a node has
+// alternatives, bounds take of them what all read, at the least cost.
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_PLANNER_BOUNDS_H
 #define CKOPT_PLANNER_BOUNDS_H
 
-#include "ckopt/Planner/Graph.h"
+#include "ckopt/Planner/Certificate.h"
 
 namespace ckopt::planner {
 
 /// No plan in any order has a smaller load (bytes).
 int64_t memoryBound(const Graph &graph);
 
-/// No plan within the budget in any order costs less.
-double costBound(const Graph &graph, int64_t budget);
+/// No plan within the budget (bytes) in any order costs less; the certificate
+/// (optional) proves it.
+double costBound(const Graph &graph, int64_t budget,
+                 Certificate *certificate = nullptr);
 
-/// No plan within the budget whose first runs follow `order` costs less: the
-/// Lagrangian of the gap relaxation at the best prices found. Any prices give a
-/// valid bound. `prices` (optional) receives the price of a byte by step.
+/// No plan within the budget whose first runs follow `order` (all nodes) costs
+/// less. `prices` (optional) receives the price of a byte at each position, the
+/// end included, in the graph's unit of cost; all 0 where nothing has to be
+/// saved.
 double orderBound(const Graph &graph, const std::vector<NodeId> &order,
-                  int64_t budget, std::vector<double> *prices = nullptr);
+                  int64_t budget, std::vector<double> *prices = nullptr,
+                  Certificate *certificate = nullptr);
 
 } // namespace ckopt::planner
 
