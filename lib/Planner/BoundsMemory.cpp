@@ -6,7 +6,7 @@
 // waits for something after it.
 //
 //===----------------------------------------------------------------------===//
-#include "Problem.h"
+#include "GapProblem.h"
 #include "ckopt/Planner/Bounds.h"
 
 #include <algorithm>
@@ -92,6 +92,20 @@ std::vector<int64_t> Waiting::run() {
 
 } // namespace
 
+/// Bytes while the node runs beside what it reads: its results, less all that
+/// could at best be written over inputs, and scratch.
+static int64_t leastOwnBytes(const Problem &problem, NodeId node) {
+  int64_t sum = problem.workspace[node];
+  const auto pairs = sharingPairs(problem, node);
+  for (ValueId v : problem.outputs[node]) {
+    bool mayShare = false;
+    for (auto [i, o] : pairs)
+      mayShare |= o == v;
+    sum += mayShare ? 0 : problem.bytes[v];
+  }
+  return sum;
+}
+
 int64_t ckopt::planner::memoryBound(const Graph &graph) {
   Problem problem(graph);
   int64_t always = problem.persistentBytes, atStart = 0, atEnd = 0;
@@ -108,7 +122,7 @@ int64_t ckopt::planner::memoryBound(const Graph &graph) {
   std::vector<int64_t> waiting = Waiting(problem).run();
   std::vector<ValueId> roots;
   for (NodeId node = 0; node < problem.numNodes; ++node) {
-    int64_t sum = always + problem.ownBytes(node) + waiting[node];
+    int64_t sum = always + leastOwnBytes(problem, node) + waiting[node];
     roots.clear();
     for (ValueId v : problem.reads[node])
       roots.push_back(problem.root[v]);

@@ -118,7 +118,10 @@ void Derivation::readGraph() {
   touches.resize(nodes);
   reads.resize(nodes);
   inputs.resize(nodes);
+  std::vector<char> viewed(values, 0);
   for (ValueId v = 0; v < values; ++v) {
+    if (graph.values[v].aliasOf >= 0)
+      viewed[graph.values[v].aliasOf] = 1;
     for (root[v] = v; graph.values[root[v]].aliasOf >= 0;)
       root[v] = graph.values[root[v]].aliasOf;
     if (root[v] == v)
@@ -141,7 +144,7 @@ void Derivation::readGraph() {
       inputs[n].push_back(root[v]);
     reads[n] = inputs[n];
     for (ValueId v : node.outputs) {
-      once[n] |= root[v] == v && overwritten[v];
+      once[n] |= overwritten[v] && viewed[v];
       touches[n].push_back(root[v]);
       if (maker[root[v]] != n)
         reads[n].push_back(root[v]);
@@ -332,7 +335,8 @@ usablePairs(const Graph &graph, const Node &node,
   };
   for (auto [i, o] : node.reuse) {
     bool usable = has(node.inputs, i) && has(node.outputs, o) && root[i] == i &&
-                  root[o] == o && graph.values[i].kind == ValueKind::Temp &&
+                  root[o] == o && graph.values[i].kind != ValueKind::Input &&
+                  graph.values[i].kind != ValueKind::Persistent &&
                   graph.values[o].bytes <= graph.values[i].bytes;
     for (ValueId v : node.inputs)
       usable &= v == i || root[v] != i;

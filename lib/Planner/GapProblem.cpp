@@ -39,6 +39,27 @@ Graph ckopt::planner::leastDemands(const Graph &graph) {
   return least;
 }
 
+std::vector<std::pair<ValueId, ValueId>>
+ckopt::planner::sharingPairs(const Problem &problem, NodeId node) {
+  const Graph &graph = problem.graph;
+  std::vector<std::pair<ValueId, ValueId>> pairs;
+  for (auto [i, o] : graph.nodes[node].reuse) {
+    const std::vector<ValueId> &inputs = graph.nodes[node].inputs;
+    bool possible = std::find(inputs.begin(), inputs.end(), i) != inputs.end();
+    possible &= problem.producer[o] == node && problem.base[i] < 0 &&
+                problem.base[o] < 0 && !problem.initial[i] &&
+                graph.values[o].bytes <= graph.values[i].bytes;
+    for (ValueId v : inputs)
+      possible &= v == i || problem.root[v] != i;
+    for (ValueId v : problem.outputs[node])
+      possible &= problem.root[v] != i;
+    if (possible &&
+        (problem.recompute[problem.producer[i]] || !problem.endLive[i]))
+      pairs.push_back({i, o});
+  }
+  return pairs;
+}
+
 GapProblem::GapProblem(const Problem &problem)
     : problem(problem), low(problem.numNodes, -1), high(problem.numNodes, 0),
       lastAccess(problem.numValues, -1), share(problem.numValues, 0),
@@ -175,7 +196,7 @@ void GapProblem::collectAccesses() {
 }
 
 void GapProblem::addTakenOver(int32_t row) {
-  const auto &pairs = problem.pairs[order[row]];
+  const auto pairs = sharingPairs(problem, order[row]);
   for (size_t k = 0; k < pairs.size(); ++k) {
     ValueId result = pairs[k].second;
     int candidates = 0;

@@ -27,6 +27,12 @@ namespace ckopt::planner {
 /// node's alternatives, what all of them read, at the least cost.
 Graph leastDemands(const Graph &graph);
 
+/// Pairs (input, result) of a node that share bytes in some plan. Unlike
+/// Problem::pairs they include inputs that must be there at the end: a copy
+/// that is made again later is not the last one.
+std::vector<std::pair<ValueId, ValueId>> sharingPairs(const Problem &problem,
+                                                      NodeId node);
+
 /// One gap of a storage: accessed at `from` and `to` and, by those accesses
 /// whose place among the rows is known, nowhere in between.
 struct Gap {

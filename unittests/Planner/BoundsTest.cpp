@@ -1,0 +1,152 @@
+//===- BoundsTest.cpp - bounds against the true optimum -------------------===//
+//
+// Random small graphs of two families: with everything the format has, and
+// training steps (forward chains with cheap private links, skips, in-place
+// pairs, then backward). The exact search says what the optimum is; no bound
+// may pass it, and on training steps bounds must be near it.
+//
+//===----------------------------------------------------------------------===//
+#include "ckopt/Planner/Bounds.h"
+#include "../../lib/Planner/ExactSearch.h"
+#include "TestGraphs.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <numeric>
+
+using namespace ckopt::planner;
+using namespace ckopt::planner::test;
+
+namespace {
+
+/// Forward values, some never read in the backward part, then gradients.
+Graph trainingStep(uint64_t seed, int forward) {
+  std::mt19937_64 rng(seed);
+  auto below = [&](uint64_t n) { return int64_t(rng() % n); };
+  Graph graph;
+  ValueId x = addValue(graph, 1 + below(4), ValueKind::Input);
+  ValueId param = addValue(graph, 1 + below(2), ValueKind::Persistent);
+  struct Layer {
+    std::vector<ValueId> saved;
+  };
+  std::vector<Layer> layers;
+  std::vector<ValueId> chain{x};
+  for (int i = 0; i < forward; ++i) {
+    std::vector<ValueId> inputs{chain.back()};
+    ValueId skip = chain[below(chain.size())];
+    if (below(4) == 0 && skip != inputs[0])
+      inputs.push_back(skip);
+    if (below(3) == 0)
+      inputs.push_back(param);
+    ValueId v = addValue(graph, 1 + below(6));
+    NodeId n = addNode(graph, 1 + below(6), inputs, {v});
+    if (below(3) == 0)
+      graph.nodes[n].reuse = {{inputs[0], v}};
+    graph.nodes[n].recompute = below(9) != 0;
+    Layer layer;
+    int64_t kind = below(3);
+    if (kind == 0)
+      layer.saved = {inputs[0]};
+    if (kind == 1)
+      layer.saved = {v};
+    layers.push_back(layer);
+    chain.push_back(v);
+  }
+  ValueId grad = addValue(graph, 1 + below(4));
+  addNode(graph, 1, {chain.back()}, {grad});
+  for (int i = forward - 1; i >= 0; --i) {
+    std::vector<ValueId> inputs = layers[i].saved;
+    inputs.push_back(grad);
+    ValueId next = addValue(graph, 1 + below(4),
+                            i == 0 ? ValueKind::Output : ValueKind::Temp);
+    NodeId n = addNode(graph, 1 + below(6), inputs, {next});
+    if (below(2))
+      graph.nodes[n].reuse = {{grad, next}};
+    grad = next;
+  }
+  return graph;
+}
+
+struct Seen {
+  int cases = 0, costly = 0, closeInOrder = 0, closeAny = 0, memoryExact = 0;
+};
+
+void checkCase(const Graph &graph, int64_t step, Seen &seen,
+               const std::string &where) {
+  ASSERT_EQ(validate(graph), "") << where;
+  Problem problem(graph);
+  std::vector<NodeId> program(problem.numNodes);
+  std::iota(program.begin(), program.end(), 0);
+  int64_t peak = simulate(problem, program, true).peak;
+  int64_t low = memoryBound(graph);
+  for (bool fixed : {true, false}) {
+    Deadline deadline(0);
+    ExactResult least =
+        exactLeastPeak(problem, fixed, 0, program, deadline, 200000);
+    if (least.kind != ExactResult::Optimal)
+      return;
+    EXPECT_LE(low, least.leastPeak) << where;
+    seen.memoryExact += !fixed && low == least.leastPeak;
+    int64_t budget = least.leastPeak + (peak - least.leastPeak) * step / 4;
+    ExactResult truth = exactSearch(problem, budget, fixed, deadline, 200000);
+    if (truth.kind != ExactResult::Optimal)
+      return;
+    ++seen.cases;
+    double any = costBound(graph, budget);
+    EXPECT_LE(any, truth.cost * (1 + 1e-12)) << where << " budget " << budget;
+    seen.costly += truth.cost > problem.baseCost;
+    seen.closeAny +=
+        !fixed && truth.cost > problem.baseCost && any > problem.baseCost;
+    if (!fixed)
+      continue;
+    Certificate certificate;
+    double bound = orderBound(graph, program, budget, nullptr, &certificate);
+    EXPECT_LE(bound, truth.cost * (1 + 1e-12)) << where << " budget " << budget;
+    std::string error;
+    EXPECT_EQ(checkCertificate(graph, certificate, error), bound) << error;
+    seen.closeInOrder +=
+        truth.cost > problem.baseCost && bound > problem.baseCost;
+  }
+}
+
+uint64_t cases(uint64_t usual) {
+  const char *asked = std::getenv("CKOPT_BRUTE_FORCE_CASES");
+  return asked ? std::strtoull(asked, nullptr, 10) : usual;
+}
+
+TEST(Bounds, NeverPassTheOptimumOfTrainingSteps) {
+  Seen seen;
+  for (uint64_t seed = 0; seed < cases(300); ++seed) {
+    checkCase(trainingStep(seed, 4 + int(seed % 3)), int64_t(seed % 4), seen,
+              "training step, seed " + std::to_string(seed));
+    if (HasFailure())
+      return;
+  }
+  // Cases that say something, and bounds that do.
+  EXPECT_GE(seen.costly * 4, seen.cases) << seen.costly;
+  EXPECT_GE(seen.closeInOrder * 10, seen.costly * 3) << seen.closeInOrder;
+  EXPECT_GE(seen.closeAny * 10, seen.costly * 2) << seen.closeAny;
+  if (std::getenv("CKOPT_BRUTE_FORCE_CASES"))
+    printf("cases %d costly %d in order %d any %d memory exact %d\n",
+           seen.cases, seen.costly, seen.closeInOrder, seen.closeAny,
+           seen.memoryExact);
+}
+
+TEST(Bounds, NeverPassTheOptimumOfRandomGraphs) {
+  Seen seen;
+  for (uint64_t seed = 0; seed < cases(300); ++seed) {
+    checkCase(randomGraph(seed, 5 + int(seed % 4), seed % 5 == 0),
+              int64_t(seed % 4), seen,
+              "random graph, seed " + std::to_string(seed));
+    if (HasFailure())
+      return;
+  }
+  EXPECT_GE(seen.costly * 50, seen.cases) << seen.costly;
+  if (std::getenv("CKOPT_BRUTE_FORCE_CASES"))
+    printf("cases %d costly %d in order %d any %d memory exact %d\n",
+           seen.cases, seen.costly, seen.closeInOrder, seen.closeAny,
+           seen.memoryExact);
+}
+
+} // namespace
