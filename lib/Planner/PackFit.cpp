@@ -27,7 +27,13 @@ constexpr int numRules = 10;
 constexpr int64_t stepsPerUnit = 32;
 } // namespace
 
-PackFit::PackFit(const PackModel &model) : model(model), units(model.units) {}
+PackFit::PackFit(const PackModel &model, uint64_t seed)
+    : model(model), units(model.units), state(seed * 7919 + 12345) {}
+
+double PackFit::random() {
+  state = state * 6364136223846793005u + 1442695040888963407u;
+  return double(state >> 33) / double(1u << 31);
+}
 
 void PackFit::clear() {
   placedLow.clear();
@@ -169,6 +175,38 @@ std::vector<int32_t> PackFit::sorted(int rule) const {
   return order;
 }
 
+/// By tension, in classes of a random width, then by lifetime, jittered.
+std::vector<int32_t> PackFit::sampled() {
+  double peak = std::max<double>(1, double(model.load));
+  double width = 0.004 * std::pow(80.0, random()), phase = random();
+  double jitter = random() < 0.3 ? 0 : 0.5 * random();
+  double power = random() < 0.5 ? 0 : 0.4 * random();
+  std::vector<std::pair<std::array<double, 3>, int32_t>> keyed;
+  for (int32_t id = 0; id < int32_t(units.size()); ++id) {
+    const PackUnit &u = units[id];
+    double life = double(u.last) - u.first + 1, size = double(u.bytes);
+    keyed.push_back(
+        {{-std::floor(double(model.tension[id]) / peak / width + phase),
+          -life * std::pow(size, power) * (1 + jitter * (random() - 0.5)),
+          -size},
+         id});
+  }
+  std::sort(keyed.begin(), keyed.end());
+  std::vector<int32_t> order;
+  for (auto &entry : keyed)
+    order.push_back(entry.second);
+  return order;
+}
+
+void PackFit::sample(int64_t target, Deadline &deadline) {
+  while (best > target && !deadline.passed()) {
+    std::vector<int32_t> order = sampled();
+    work = 16 * int64_t(units.size());
+    place(order, 0, random() < 0.25);
+    deadline.spend(1 + work / stepsPerUnit);
+  }
+}
+
 void PackFit::tryOrders(int64_t target, Deadline &deadline) {
   for (int rule = 0; rule < numRules; ++rule) {
     std::vector<int32_t> order = sorted(rule);
@@ -185,11 +223,7 @@ void PackFit::tryOrders(int64_t target, Deadline &deadline) {
 /// Hill climbing that walks along plateaus: a unit that reaches the top, or
 /// one that it meets in time, goes to an earlier place of the order.
 void PackFit::improve(int64_t target, Deadline &deadline) {
-  uint64_t state = 12345;
-  auto below = [&](size_t n) {
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    return size_t((state >> 33) % n);
-  };
+  auto below = [&](size_t n) { return size_t(random() * double(n)); };
   size_t n = units.size();
   std::vector<size_t> index(n);
   std::vector<int32_t> top, meets;

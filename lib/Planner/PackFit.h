@@ -10,10 +10,12 @@ namespace ckopt::planner {
 /// Places units one by one; the best placement stays.
 class PackFit {
 public:
-  explicit PackFit(const PackModel &model);
+  PackFit(const PackModel &model, uint64_t seed);
 
   /// Several orders, until one reaches `target` (bytes).
   void tryOrders(int64_t target, Deadline &deadline);
+  /// Orders by tension and lifetime with random weights.
+  void sample(int64_t target, Deadline &deadline);
   /// Hill climbing on the best order.
   void improve(int64_t target, Deadline &deadline);
   /// Puts the units of `fixed` (with offsets) first, the others by best fit.
@@ -32,6 +34,8 @@ private:
   void insert(int32_t id, int64_t offset);
   void clear();
   std::vector<int32_t> sorted(int rule) const;
+  std::vector<int32_t> sampled();
+  double random();
 
   const PackModel &model;
   const std::vector<PackUnit> &units;
@@ -45,6 +49,7 @@ private:
   std::vector<int32_t> bestOrder, bestByOffset;
   int64_t work = 0; ///< simple steps spent
   bool bestLowest = false;
+  uint64_t state; ///< of the random numbers
 };
 
 } // namespace ckopt::planner

@@ -96,7 +96,7 @@ private:
   std::vector<uint64_t> group; ///< by section: its bit in conflicts
   std::vector<double> key;     ///< by box: tried first where it is large
   std::vector<State> states;   ///< by depth
-  std::vector<int32_t> offset, scratch;
+  std::vector<int32_t> offset, scratch, runEnd;
   std::unordered_map<uint64_t, uint64_t> failed; ///< to their conflicts
   uint64_t conflict = 0; ///< groups that the last failure rests on
   int64_t nodes = 0, nodeLimit = 0, nodeWork = 1;
@@ -114,6 +114,7 @@ void Search::survey() {
     numSections = std::max(numSections, shape.back().last + 1);
   offset.assign(shapes.size(), 0);
   scratch.assign(numSections, 0);
+  runEnd.assign(numSections, 0);
   for (int32_t s = 0; s < numSections; ++s)
     group.push_back(uint64_t(1) << (int64_t(s) * 64 / numSections));
   std::vector<int32_t> load(numSections, 0);
@@ -139,8 +140,8 @@ void Search::survey() {
   for (Box &box : boxes)
     for (int32_t s = box.first; s <= box.last; ++s)
       box.tension = std::max(box.tension, double(load[s]) / peak);
-  // About 6 ns a box and 2 ns a covered section.
-  nodeWork = 1 + (6 * int64_t(boxes.size()) + 2 * covered) / 50;
+  // About 12 ns a box and 1 ns a covered section.
+  nodeWork = 1 + (12 * int64_t(boxes.size()) + covered) / 50;
 }
 
 Search::State Search::rootState() const {
@@ -285,15 +286,19 @@ Search::Choice Search::choose(const State &state) {
   std::vector<int32_t> &candidates = scratch;
   std::fill(candidates.begin() + state.from, candidates.begin() + state.to + 1,
             0);
+  runEnd[state.to] = state.to;
+  for (int32_t s = state.to - 1; s >= state.from; --s)
+    runEnd[s] = state.floor[s] == state.floor[s + 1] ? runEnd[s + 1] : s;
   for (int32_t id : state.left)
-    for (int32_t s = boxes[id].first; s <= boxes[id].last; ++s)
-      candidates[s] += state.floor[s] == state.least[id];
+    if (state.least[id] == state.floor[boxes[id].first] &&
+        runEnd[boxes[id].first] >= boxes[id].last)
+      for (int32_t s = boxes[id].first; s <= boxes[id].last; ++s)
+        ++candidates[s];
   Choice best;
   std::pair<int32_t, int32_t> bestScore{never, never};
   for (int32_t from = state.from, to; from <= state.to; from = to + 1) {
     int32_t ground = state.floor[from];
-    for (to = from; to < state.to && state.floor[to + 1] == ground;)
-      ++to;
+    to = runEnd[from];
     if (ground == never ||
         (from > state.from && state.floor[from - 1] < ground) ||
         (to < state.to && state.floor[to + 1] < ground))
@@ -511,7 +516,7 @@ SearchOutcome Search::run(std::vector<int32_t> &offsets) {
   State root = rootState();
   if (!boundHolds(root, 0, numSections - 1))
     return SearchOutcome::Exhausted;
-  nodeLimit = 1000;
+  nodeLimit = std::max<int64_t>(1000, 4 * int64_t(boxes.size()));
   for (int round = 0;; ++round) {
     states.resize(2);
     states[0] = root;

@@ -29,7 +29,7 @@ public:
   Solver(const PackModel &model, int64_t target, uint64_t seed,
          Deadline &deadline)
       : model(model), target(target), seed(seed), deadline(deadline),
-        fit(model), lowerBound(model.load) {}
+        fit(model, seed), lowerBound(model.load) {}
   PackAnswer run();
 
 private:
@@ -41,6 +41,11 @@ private:
   bool searchAt(int64_t capacity, int64_t units);
   /// What was asked for is ruled out.
   bool hopeless() const { return target > 0 && lowerBound > target; }
+  template <typename Body> void inPart(int64_t units, Body body) {
+    Deadline part = deadline.part(units);
+    body(part);
+    deadline.spend(part.spent());
+  }
   int64_t limit() const { return std::max(target, lowerBound); }
 
   const PackModel &model;
@@ -167,17 +172,13 @@ PackAnswer Solver::run() {
   int64_t share = 400000;
   for (int round = 0;
        fit.arena() > limit() && !hopeless() && !deadline.passed(); ++round) {
+    inPart(share, [&](Deadline &part) { fit.sample(limit(), part); });
     int64_t low = limit(), high = fit.arena();
-    // At the target, then half way between it and what is known.
-    bool better = searchAt(round % 2 == 0 ? low : low + (high - low) / 2,
-                           round % 2 == 0 ? share : share / 4);
-    if (fit.arena() > limit()) {
-      Deadline part = deadline.part(share / 4);
-      fit.improve(limit(), part);
-      deadline.spend(part.spent());
-    }
-    if (!better)
-      share *= 2;
+    if (high > low) // At the target, or half way to what is known.
+      searchAt(round % 2 == 0 ? low : low + (high - low) / 2,
+               round % 2 == 0 ? 2 * share : share);
+    inPart(share / 2, [&](Deadline &part) { fit.improve(limit(), part); });
+    share *= 2;
     ++seed;
   }
   PackAnswer answer;
