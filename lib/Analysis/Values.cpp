@@ -82,6 +82,15 @@ pairsOf(ArrayRef<int64_t> flat) {
   return pairs;
 }
 
+/// Whether the operand shows all bytes of its storage: a result may lie over
+/// them, element by element. Over a part of them it could run into what is
+/// still to be read.
+static bool showsWholeStorage(Value operand) {
+  return isa<RankedTensorType>(operand.getType()) &&
+         getStorageBytes(operand.getType()) ==
+             getStorageBytes(getViewBase(operand).getType());
+}
+
 /// What bufferization does with ops of other dialects: results take the bytes
 /// of the destinations that they are tied to; elementwise ops on tensors become
 /// such ops, with the first operand of the result's type as destination.
@@ -90,7 +99,7 @@ foreignReusePairs(Operation *op) {
   SmallVector<std::pair<unsigned, unsigned>> pairs;
   if (auto style = dyn_cast<DestinationStyleOpInterface>(op)) {
     for (OpOperand &init : style.getDpsInitsMutable())
-      if (isa<RankedTensorType>(init.get().getType()))
+      if (showsWholeStorage(init.get()))
         pairs.emplace_back(init.getOperandNumber(),
                            style.getTiedOpResult(&init).getResultNumber());
     return pairs;
@@ -98,8 +107,8 @@ foreignReusePairs(Operation *op) {
   if (op->getNumResults() != 1 || !OpTrait::hasElementwiseMappableTraits(op))
     return pairs;
   for (OpOperand &operand : op->getOpOperands())
-    if (isa<RankedTensorType>(operand.get().getType()) &&
-        operand.get().getType() == op->getResult(0).getType()) {
+    if (operand.get().getType() == op->getResult(0).getType() &&
+        showsWholeStorage(operand.get())) {
       pairs.emplace_back(operand.getOperandNumber(), 0);
       break;
     }
@@ -211,19 +220,20 @@ std::string ckopt::describeUnsized(Type type) {
   llvm::raw_string_ostream os(text);
   auto tensor = dyn_cast<RankedTensorType>(type);
   if (!tensor)
-    os << "planning needs ranked tensors; the size of " << type
-       << " is unknown";
+    os << "planning needs ranked tensors; the size of '" << type
+       << "' is unknown";
   else if (!tensor.hasStaticShape())
-    os << "planning needs static shapes; the size of " << type << " is unknown";
+    os << "planning needs static shapes; the size of '" << type
+       << "' is unknown";
   else if (tensor.getEncoding() &&
            tensor.getEncoding().getDialect().getNamespace() == "sparse_tensor")
-    os << "planning needs dense tensors; the size of " << type
-       << " depends on its contents";
+    os << "planning needs dense tensors; the size of '" << type
+       << "' depends on its contents";
   else if (getElementBytes(tensor.getElementType()) <= 0)
-    os << "planning needs elements of known size; that of "
-       << tensor.getElementType() << " in " << type << " is unknown";
+    os << "planning needs elements of known size; that of '"
+       << tensor.getElementType() << "' in '" << type << "' is unknown";
   else if (tensorBytes(tensor) < 0)
-    os << "a tensor of type " << type << " is larger than any memory";
+    os << "a tensor of type '" << type << "' is larger than any memory";
   return text;
 }
 

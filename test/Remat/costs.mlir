@@ -23,7 +23,7 @@
 
 // ALL: ckopt.plan = {{.*}}base_seconds = 3.0{{.*}}cost_model = "attribute: 2 ops"
 
-// MISSING: f.mlir:3:{{.*}} error: {{.*}}has no ckopt.cost; with cost-model=attribute every op needs one (2 of 3 have none)
+// MISSING: error: {{.*}}"middle"{{.*}}has no ckopt.cost; with cost-model=attribute every op needs one (2 of 3 have none)
 // MODEL: error: remat: unknown cost model 'magic'; known are analytic, attribute and profile=FILE
 // NOFILE: error: remat: cannot read the profile {{.*}}none.json
 // BAD: error: remat: {{.*}}bad.json: ops[1]: needs 'seconds', a number that is not negative

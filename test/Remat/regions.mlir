@@ -18,7 +18,7 @@ func.func @loop(%x: tensor<1024xf32>, %n: index) -> tensor<1024xf32> {
     %t = arith.mulf %a, %0 : tensor<1024xf32>
     scf.yield %t : tensor<1024xf32>
   }
-  %2 = math.exp %1 : tensor<1024xf32>
+  %2 = math.exp %1 {ckopt.cost = 1.0 : f64} : tensor<1024xf32>
   %3 = math.exp %2 : tensor<1024xf32>
   %4 = math.exp %3 : tensor<1024xf32>
   %5 = arith.mulf %4, %3 : tensor<1024xf32>
