@@ -156,6 +156,7 @@ private:
   void addModelFlags();
   void addArithmeticFlags();
   void addBudgetFlags();
+  void addPolicyFlags();
   void addDataFlags();
   void addCompilerFlags();
   void addToolFlags();
@@ -324,11 +325,44 @@ void FlagTable::addBudgetFlags() {
         }
         return llvm::Error::success();
       });
+  addPolicyFlags();
   add("remat-strategy", "NAME", Stepping, "planner strategy (default auto)",
       oneOf(step.strategy, "remat-strategy", strategies));
   add("remat-time-limit", "S", Stepping,
       "seconds the planner may take (default 60)",
       number<double>(step.timeLimit, 0, "remat-time-limit"));
+}
+
+void FlagTable::addPolicyFlags() {
+  StepOptions &step = o.compile.step;
+  unsigned one = Stepping & ~Compare;
+  auto rules = [](std::vector<std::string> &list) {
+    return [&list](StringRef text) -> llvm::Error {
+      list.push_back(text.str());
+      return llvm::Error::success();
+    };
+  };
+  add("remat", "POLICY", Stepping,
+      "auto (default), per-block, sequential:K, nothing_saveable, "
+      "dots_saveable, ... (docs/checkpointing.md)",
+      [&step](StringRef text) { return parseRematMode(text, step.policy); });
+  add("save", "RULE", Stepping,
+      "values that stay: a regular expression on node names, or op:, scope:, "
+      "class: and one (repeatable)",
+      rules(step.policy.save));
+  add("recompute", "RULE", Stepping,
+      "values to compute again for the backward pass (repeatable)",
+      rules(step.policy.recompute));
+  add("auto", "RULE", Stepping,
+      "values that the planner decides about (repeatable)",
+      rules(step.policy.automatic));
+  add("checkpoint-region", "RULE", Stepping,
+      "modules, by name or class, that keep only their inputs (repeatable)",
+      rules(step.policy.checkpoint));
+  add("plan", "FILE", one, "take the plan from a file of --plan-out",
+      text(step.planFile));
+  add("plan-out", "FILE", one, "write the plan; it may be edited",
+      text(step.planOut));
 }
 
 void FlagTable::addDataFlags() {
@@ -487,6 +521,8 @@ static llvm::Error checkFlags(const DriverOptions &options) {
   const OptimizerSettings &opt = options.compile.step.optimizer;
   if (opt.nesterov && (opt.momentum <= 0 || opt.dampening != 0))
     return usageError("--nesterov needs --momentum above 0 and no --dampening");
+  if (llvm::Error error = checkPolicyForm(options.compile.step.policy))
+    return error;
   // A step that is compiled for another machine may have any number.
   int64_t most = 4 * int64_t(std::max(1u, std::thread::hardware_concurrency()));
   if (options.command != Command::Compile && options.command != Command::Plan &&

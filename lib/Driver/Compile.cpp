@@ -224,6 +224,10 @@ static double planNumber(DictionaryAttr plan, StringRef name) {
 
 llvm::Error Compilation::plan() {
   auto start = std::chrono::steady_clock::now();
+  // Rules hold any text: an attribute takes them to the pass unharmed.
+  if (!opts.step.policy.empty())
+    module()->setAttr(kPolicyAttr,
+                      toAttribute(opts.step.policy, context.get()));
   if (llvm::Error error =
           runPhases(module(), buildPhases(opts.step), opts.phases))
     return error;
@@ -252,6 +256,9 @@ llvm::Error Compilation::plan() {
   planSummary.memoryBound = int64_t(planNumber(attr, "memory_bound"));
   planSummary.budget = int64_t(planNumber(attr, "budget"));
   planSummary.load = int64_t(planNumber(attr, "load"));
+  planSummary.autoCost = planNumber(attr, "auto_seconds");
+  planSummary.autoArena = int64_t(planNumber(attr, "auto_arena"));
+  planSummary.regions = int64_t(planNumber(attr, "regions"));
   if (attr)
     if (auto status = dyn_cast_or_null<StringAttr>(attr.get("status")))
       planSummary.status = status.str();

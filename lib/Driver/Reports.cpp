@@ -5,6 +5,8 @@
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <cmath>
+
 using namespace ckopt;
 
 /// "how far above the fastest possible plan": at most this share.
@@ -55,6 +57,19 @@ void ckopt::printPlan(const Compilation &compilation, llvm::raw_ostream &os) {
       {"at most above the fastest possible plan (proven)", gapText(plan)});
   if (!plan.status.empty())
     time.addRow({"plan", plan.status});
+  if (plan.autoArena) {
+    auto more = [](double part, double whole) {
+      return (part < 0 ? "-" : "+") +
+             formatPercent(whole > 0 ? std::abs(part) / whole : 0, 2);
+    };
+    int64_t bytes = plan.plannedPeak - plan.autoArena;
+    if (plan.regions)
+      time.addRow({"checkpointed regions", std::to_string(plan.regions)});
+    time.addRow({"the policy against auto, time",
+                 more(plan.cost - plan.autoCost, plan.autoCost)});
+    time.addRow({"the policy against auto, bytes",
+                 (bytes > 0 ? "+" : "") + groupDigits(bytes)});
+  }
   time.addRow({"time to plan", formatSeconds(plan.planSeconds)});
   time.print(os);
 }
@@ -76,6 +91,12 @@ static void writePlanJson(llvm::json::OStream &json, const PlanSummary &plan) {
                  jsonNumber(plan.unconstrainedCost));
   json.attribute("cost_lower_bound_seconds", jsonNumber(plan.lowerBound));
   json.attribute("status", jsonString(plan.status));
+  if (plan.autoArena)
+    json.attributeObject("policy", [&] {
+      json.attribute("regions", plan.regions);
+      json.attribute("auto_cost_seconds", jsonNumber(plan.autoCost));
+      json.attribute("auto_planned_peak", plan.autoArena);
+    });
   json.attribute("plan_seconds", jsonNumber(plan.planSeconds));
 }
 

@@ -36,13 +36,16 @@ static SmallVector<Value> orderedInputs(const Unit &unit,
   return inputs.takeVector();
 }
 
-/// The op's attributes, with the site replaced by its index.
+/// What users ask of a value is no part of how it is computed.
+static constexpr StringLiteral wishes[] = {attrs::kRemat, attrs::kCheckpoint};
+
+/// The op's attributes without wishes, with the site replaced by its index.
 static DictionaryAttr structuralAttrs(Operation *op, int64_t site) {
-  DictionaryAttr attrs = op->getAttrDictionary();
-  if (!isa<DropoutOp>(op))
-    return attrs;
-  NamedAttrList list(attrs);
-  list.set(siteName, Builder(op).getI64IntegerAttr(site));
+  NamedAttrList list(op->getAttrDictionary());
+  for (StringRef wish : wishes)
+    list.erase(wish);
+  if (isa<DropoutOp>(op))
+    list.set(siteName, Builder(op).getI64IntegerAttr(site));
   return list.getDictionary(op->getContext());
 }
 
@@ -106,6 +109,8 @@ func::FuncOp Outliner::getKernel(const Unit &unit, ArrayRef<Operation *> body,
   int64_t site = 0;
   for (Operation *op : body) {
     Operation *clone = builder.clone(*op, mapping);
+    for (StringRef wish : wishes)
+      clone->removeAttr(wish);
     if (auto dropout = dyn_cast<DropoutOp>(clone))
       dropout.setSite(site++);
   }
@@ -130,6 +135,20 @@ static Location callLocation(const Unit &unit, ArrayRef<Operation *> body) {
     if (!op->hasTrait<OpTrait::ConstantLike>())
       add(op);
   return FusedLoc::get(unit.roots.front()->getContext(), locations);
+}
+
+/// Hands on what users ask of the stored values: what is said of the first one
+/// holds, else of an op that is fused into it.
+static void setWishes(KernelCallOp call, const Unit &unit,
+                      ArrayRef<Operation *> body) {
+  SmallVector<Operation *> sources(unit.roots.begin(), unit.roots.end());
+  llvm::append_range(sources, llvm::reverse(body));
+  for (StringRef wish : wishes)
+    for (Operation *op : sources)
+      if (Attribute value = op->getAttr(wish)) {
+        call->setAttr(wish, value);
+        break;
+      }
 }
 
 /// Pairs (operand, result) of the call for the updates inside.
@@ -183,6 +202,7 @@ void Outliner::run(func::FuncOp function, Grouping &grouping) {
                              FlatSymbolRefAttr::get(kernel.getSymNameAttr())));
     call.setScalars(sitesOf(body));
     call.setUpdates(updatePairs(*unit, inputs, outputs));
+    setWishes(call, *unit, body);
     for (auto [output, result] : llvm::zip(outputs, call.getOuts()))
       mapping.map(output, result);
   }

@@ -77,6 +77,10 @@ static std::string rematPipeline(const StepOptions &options) {
     text += " budget=min";
     break;
   }
+  if (!options.planFile.empty())
+    text += " plan=\"" + options.planFile + "\"";
+  if (!options.planOut.empty())
+    text += " plan-out=\"" + options.planOut + "\"";
   return text + "}";
 }
 

@@ -42,6 +42,11 @@ struct PlanSummary {
   double lowerBound = 0;   ///< proven, on the cost of any plan
   int64_t memoryBound = 0; ///< proven, on the arena of any plan
   std::string status;      ///< "optimal", "feasible"
+  /// The plan for the same budget without the policy that was given; 0: there
+  /// was no policy, or no such plan.
+  double autoCost = 0;
+  int64_t autoArena = 0;
+  int64_t regions = 0; ///< checkpointed ones
   double planSeconds = 0;
 };
 

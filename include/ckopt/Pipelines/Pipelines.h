@@ -8,6 +8,7 @@
 #ifndef CKOPT_PIPELINES_PIPELINES_H
 #define CKOPT_PIPELINES_PIPELINES_H
 
+#include "ckopt/Remat/Policy.h"
 #include "ckopt/Support/ByteSize.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/Error.h"
@@ -44,6 +45,9 @@ struct StepOptions {
   MemoryBudget budget;
   std::string strategy = "auto";
   double timeLimit = 60; ///< seconds, for the planner
+  RematPolicy policy;    ///< what to keep and what to compute again
+  std::string planFile;  ///< take the plan from here instead of searching
+  std::string planOut;   ///< write the plan here
 };
 
 struct Phase {

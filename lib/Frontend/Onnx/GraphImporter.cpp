@@ -230,9 +230,22 @@ void GraphImporter::createArguments() {
 // Nodes
 //===----------------------------------------------------------------------===//
 
+/// The node's name, then its operator, then the modules that hold it.
 static Location nodeLocation(const Node &node, MLIRContext *context) {
-  return NameLoc::get(StringAttr::get(context, node.name),
-                      NameLoc::get(StringAttr::get(context, node.op)));
+  Builder builder(context);
+  Location modules = builder.getUnknownLoc();
+  if (!node.scopes.empty()) {
+    auto strings = [&](const std::vector<std::string> &list) {
+      SmallVector<StringRef> refs(list.begin(), list.end());
+      return builder.getStrArrayAttr(refs);
+    };
+    NamedAttribute entries[] = {
+        builder.getNamedAttr("classes", strings(node.classes)),
+        builder.getNamedAttr("scopes", strings(node.scopes))};
+    modules = FusedLoc::get(context, {}, builder.getDictionaryAttr(entries));
+  }
+  return NameLoc::get(builder.getStringAttr(node.name),
+                      NameLoc::get(builder.getStringAttr(node.op), modules));
 }
 
 void GraphImporter::importNodes() {

@@ -100,6 +100,49 @@ Reader::readAttribute(const onnx::AttributeProto &from, const Node &node) {
   return to;
 }
 
+/// The strings of a list as Python prints it: "['', 'net']".
+static std::vector<std::string> readPythonList(llvm::StringRef text) {
+  std::vector<std::string> items;
+  if (!text.consume_front("[") || !text.consume_back("]"))
+    return items;
+  while (!text.empty()) {
+    char quote = text.front();
+    size_t end = quote == '\'' || quote == '"' ? text.find(quote, 1)
+                                               : llvm::StringRef::npos;
+    if (end == llvm::StringRef::npos)
+      return {};
+    items.push_back(text.slice(1, end).str());
+    text = text.drop_front(end + 1).ltrim(", ");
+  }
+  return items;
+}
+
+/// Reads `metadata_props` (field 9, newer than the schema that is compiled in).
+static void readMetadata(const onnx::NodeProto &from, Node &node) {
+  constexpr int metadataField = 9;
+  const auto &unknown = from.unknown_fields();
+  for (int i = 0; i < unknown.field_count(); ++i) {
+    const auto &field = unknown.field(i);
+    onnx::StringStringEntryProto entry;
+    if (field.number() != metadataField ||
+        field.type() != google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED ||
+        !entry.ParseFromString(field.length_delimited()))
+      continue;
+    if (entry.key() == "pkg.torch.onnx.name_scopes")
+      node.scopes = readPythonList(entry.value());
+    else if (entry.key() == "pkg.torch.onnx.class_hierarchy")
+      node.classes = readPythonList(entry.value());
+  }
+  // The last pair is the node of the exported program, no module.
+  if (node.scopes.size() != node.classes.size() || node.scopes.empty()) {
+    node.scopes.clear();
+    node.classes.clear();
+    return;
+  }
+  node.scopes.pop_back();
+  node.classes.pop_back();
+}
+
 llvm::Error Reader::readNode(const onnx::NodeProto &from) {
   Node node;
   node.op = from.op_type();
@@ -117,6 +160,7 @@ llvm::Error Reader::readNode(const onnx::NodeProto &from) {
       return read.takeError();
     node.attributes.push_back(std::move(*read));
   }
+  readMetadata(from, node);
   model.graph.nodes.push_back(std::move(node));
   return llvm::Error::success();
 }

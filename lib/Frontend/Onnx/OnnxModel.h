@@ -48,6 +48,9 @@ struct Node {
   std::string name, op, domain;
   std::vector<std::string> inputs, outputs; ///< "": not given
   std::vector<NodeAttribute> attributes;
+  /// Modules that hold the node, outermost first, as PyTorch's exporter names
+  /// them ("net.h.0"), and their classes ("package.GPT2Block"); may be empty.
+  std::vector<std::string> scopes, classes;
   /// "node 'n' (Conv)", for messages.
   std::string describe() const;
 };
