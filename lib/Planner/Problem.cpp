@@ -81,12 +81,13 @@ void Problem::buildOperands() {
     for (auto [i, o] : node.reuse) {
       bool possible = std::binary_search(list.begin(), list.end(), i) &&
                       producer[o] == n && base[i] < 0 && base[o] < 0 &&
-                      !initial[i] && !endLive[i] &&
+                      !initial[i] && (!endLive[i] || recompute[producer[i]]) &&
                       graph.values[o].bytes <= graph.values[i].bytes;
-      for (ValueId v : list)
-        possible &= v == i || root[v] != i;
+      // A direct view that this very node reads or makes is in the way.
+      for (ValueId v : node.inputs)
+        possible &= base[v] != i;
       for (ValueId v : node.outputs)
-        possible &= root[v] != i;
+        possible &= base[v] != i;
       if (possible)
         pairs[n].push_back({i, o});
     }

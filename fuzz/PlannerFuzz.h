@@ -1,0 +1,30 @@
+//===- PlannerFuzz.h - what random bytes must not break ---------*- C++ -*-===//
+#ifndef CKOPT_FUZZ_PLANNERFUZZ_H
+#define CKOPT_FUZZ_PLANNERFUZZ_H
+
+#include "ckopt/Planner/Graph.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace ckopt::planner {
+
+/// Reads the bytes as a graph, a plan and a packing problem. Returns what went
+/// wrong, or an empty string: a failure without a message, a graph that is not
+/// well formed or does not survive writing and reading, a plan that crashes the
+/// verifier.
+std::string fuzzJson(const uint8_t *data, size_t size);
+
+/// Decodes a graph of at most 7 nodes, a budget and options from the bytes,
+/// plans it with little work and compares with exhaustive search: every plan
+/// is verified and costs no less than the optimum, bounds are below it, and
+/// nothing feasible is called infeasible.
+std::string fuzzPlanner(const uint8_t *data, size_t size);
+
+/// The graph that fuzzPlanner() makes of the bytes; always well formed.
+Graph decodeGraph(const uint8_t *data, size_t size);
+
+} // namespace ckopt::planner
+
+#endif // CKOPT_FUZZ_PLANNERFUZZ_H
