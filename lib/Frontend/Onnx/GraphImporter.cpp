@@ -242,7 +242,8 @@ static Location nodeLocation(const Node &node, MLIRContext *context) {
     NamedAttribute entries[] = {
         builder.getNamedAttr("classes", strings(node.classes)),
         builder.getNamedAttr("scopes", strings(node.scopes))};
-    modules = FusedLoc::get(context, {}, builder.getDictionaryAttr(entries));
+    modules =
+        FusedLoc::get({modules}, builder.getDictionaryAttr(entries), context);
   }
   return NameLoc::get(builder.getStringAttr(node.name),
                       NameLoc::get(builder.getStringAttr(node.op), modules));
