@@ -314,6 +314,7 @@ FailureOr<PlanningProblem> ProblemBuilder::run() {
   addOutputs();
   if (failed(checkCosts()))
     return failure();
+  problem.graph.costModel = problem.costs.describe();
   if (std::string wrong = planner::validate(problem.graph); !wrong.empty())
     return emitError(function.getLoc(),
                      "internal error: the planning problem is not "

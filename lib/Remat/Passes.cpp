@@ -29,11 +29,19 @@ public:
   llvm::Error add(StringRef path, ArrayRef<func::FuncOp> functions,
                   ArrayRef<RematPlan> plans) {
     std::lock_guard<std::mutex> lock(mutex);
-    for (auto [function, plan] : llvm::zip(functions, plans))
-      pages[func::FuncOp(function).getSymName().str()] =
-          jsonText([&, &plan = plan](llvm::json::OStream &json) {
-            json.object([&] { writePlanFigures(json, plan); });
-          });
+    for (auto [function, plan] : llvm::zip(functions, plans)) {
+      std::string page = jsonText([&, &plan = plan](llvm::json::OStream &json) {
+        json.object([&] { writePlanFigures(json, plan); });
+      });
+      // It stands two levels deep in the file.
+      std::string indented;
+      for (char c : StringRef(page).rtrim()) {
+        indented += c;
+        if (c == '\n')
+          indented += "    ";
+      }
+      pages[func::FuncOp(function).getSymName().str()] = std::move(indented);
+    }
     return writeJsonFile(path, [&](llvm::json::OStream &json) {
       json.object([&] {
         json.attribute("format", "ckopt-remat-report/1");
@@ -228,9 +236,14 @@ struct StripBarriersPass
   using StripBarriersPassBase::StripBarriersPassBase;
 
   void runOnOperation() override {
-    getOperation()->walk([](BarrierOp op) {
-      op.getOutput().replaceAllUsesWith(op.getInput());
-      op.erase();
+    getOperation()->walk([](Operation *op) {
+      if (auto barrier = dyn_cast<BarrierOp>(op)) {
+        barrier.getOutput().replaceAllUsesWith(barrier.getInput());
+        barrier.erase();
+      } else if (!isa<KernelCallOp>(op)) {
+        op->removeDiscardableAttr(attrs::kClone);
+        op->removeDiscardableAttr(attrs::kNode);
+      }
     });
   }
 };

@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Planning.h"
+#include "Reporting.h"
 #include "ckopt/MemoryPlan/MemoryPlan.h"
 #include "ckopt/Planner/Bounds.h"
 #include "ckopt/Planner/Verifier.h"
@@ -213,6 +214,14 @@ void ckopt::writePlanFigures(llvm::json::OStream &json, const RematPlan &plan) {
     json.attribute("attribute", plan.problem.costs.attribute);
     json.attribute("profile", plan.problem.costs.profile);
     json.attribute("analytic", plan.problem.costs.analytic);
+  });
+  if (!plan.result.hasPlan())
+    return;
+  planner::ReportOptions options = reportOptions(plan);
+  json.attributeObject("plan", [&] {
+    planner::writeReport(
+        json, plan.problem.graph, plan.result,
+        planner::makeReport(plan.problem.graph, plan.result, options), options);
   });
   if (plan.policy.compared)
     json.attributeObject("policy", [&] {

@@ -30,8 +30,12 @@ func.func @shared(%x: tensor<64x64xf32>, %w: tensor<64x64xf32>) -> tensor<64x64x
   %e = tensor.empty() : tensor<64x64xf32>
   %z = linalg.fill ins(%c : f32) outs(%e : tensor<64x64xf32>) -> tensor<64x64xf32>
   %0 = linalg.matmul ins(%x, %w : tensor<64x64xf32>, tensor<64x64xf32>) outs(%z : tensor<64x64xf32>) -> tensor<64x64xf32>
-  %1 = linalg.matmul ins(%0, %w : tensor<64x64xf32>, tensor<64x64xf32>) outs(%z : tensor<64x64xf32>) -> tensor<64x64xf32>
-  return %1 : tensor<64x64xf32>
+  %1 = math.exp %0 : tensor<64x64xf32>
+  %2 = math.exp %1 : tensor<64x64xf32>
+  %3 = arith.mulf %2, %1 : tensor<64x64xf32>
+  %4 = arith.mulf %3, %0 : tensor<64x64xf32>
+  %5 = linalg.matmul ins(%4, %w : tensor<64x64xf32>, tensor<64x64xf32>) outs(%z : tensor<64x64xf32>) -> tensor<64x64xf32>
+  return %5 : tensor<64x64xf32>
 }
 
 // -----

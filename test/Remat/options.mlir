@@ -25,6 +25,9 @@
 
 // REPORT: "format": "ckopt-remat-report/1"
 // REPORT: "name": "chain"
+// REPORT: "cost_sources": {
+// REPORT: "plan": {
+// REPORT: "values": [
 // REPORT: "name": "other"
 
 // ZERO: error: remat: {{.*}}budget

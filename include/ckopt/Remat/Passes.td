@@ -105,6 +105,11 @@ def RematPass : Pass<"remat"> {
 
 def StripBarriersPass : Pass<"strip-barriers"> {
   let summary = "Removes ckopt.barrier ops after everything was scheduled";
+  let description = [{
+    Also removes `ckopt.clone` and `ckopt.node` from ops of other dialects, so
+    that tools without ckopt read the IR. From here on CSE merges clones with
+    their originals: lower to buffers first, or run it no more.
+  }];
 }
 
 #endif // CKOPT_REMAT_PASSES

@@ -85,8 +85,8 @@ std::string describeNoPlan(llvm::StringRef function, const RematPlan &plan);
 /// Rewrites the function to the plan's steps; records it in `ckopt.plan`.
 void applyRemat(mlir::func::FuncOp function, const RematPlan &plan);
 
-/// Tells what the plan does with each value that outlives the next step: bytes,
-/// steps, cost, reason. To the context's remark engine if it has one (category
+/// Tells what the plan does with each value that is kept for a later reader or
+/// computed again: bytes, steps, cost, reason. To the context's remark engine if it has one (category
 /// `remat`, names `Kept` and `Recomputed`); with `asDiagnostics` as remarks of
 /// the diagnostic engine, too. Call it before applyRemat.
 void emitPlanRemarks(mlir::func::FuncOp function, const RematPlan &plan,
@@ -95,7 +95,8 @@ void emitPlanRemarks(mlir::func::FuncOp function, const RematPlan &plan,
 /// Lets one-shot bufferization see through `ckopt.barrier`.
 void registerBarrierBufferization(mlir::DialectRegistry &registry);
 
-/// The figures of a plan as members of the current JSON object.
+/// The figures of a plan as members of the current JSON object: those of the
+/// whole arena, then, as `plan`, those of the planner (ckopt-report/1).
 void writePlanFigures(llvm::json::OStream &json, const RematPlan &plan);
 
 /// Bytes of arguments that other functions of the same arena take and

@@ -1,0 +1,15 @@
+//===- Reporting.h - the planner's report of a plan -------------*- C++ -*-===//
+#ifndef CKOPT_LIB_REMAT_REPORTING_H
+#define CKOPT_LIB_REMAT_REPORTING_H
+
+#include "ckopt/Planner/Report.h"
+#include "ckopt/Remat/Remat.h"
+
+namespace ckopt {
+
+/// The budget that the planner had, and costs as seconds.
+planner::ReportOptions reportOptions(const RematPlan &plan);
+
+} // namespace ckopt
+
+#endif // CKOPT_LIB_REMAT_REPORTING_H
