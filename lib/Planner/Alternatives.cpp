@@ -210,9 +210,11 @@ Result AlternativesPlanner::best(std::vector<Result> results, bool complete,
     if (result.hasPlan() && (!winner || result.plan.cost < winner->plan.cost))
       winner = &result;
   }
-  double relaxedBound = costBound(relaxed, budget);
+  Certificate certificate;
+  double relaxedBound = costBound(relaxed, budget, &certificate);
   Result answer = std::move(winner ? *winner : results.front());
   Plan &plan = answer.plan;
+  plan.certificates.assign(1, std::move(certificate));
   plan.lowerBound = complete ? std::max(bound, relaxedBound) : relaxedBound;
   plan.orderLowerBound = std::max(plan.lowerBound, complete ? orderly : 0);
   plan.provenMinimum =

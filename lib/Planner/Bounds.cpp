@@ -14,6 +14,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Planner/Bounds.h"
+#include "Alternatives.h"
 #include "GapLp.h"
 #include "GapProblem.h"
 
@@ -67,7 +68,7 @@ double derive(const Problem &problem, Certificate &certificate) {
 
 double ckopt::planner::costBound(const Graph &graph, int64_t budget,
                                  Certificate *certificate) {
-  Graph least = leastDemands(graph);
+  Graph least = relaxAlternatives(graph);
   Problem problem(least);
   GapProblem gaps = GapProblem::anyOrder(problem);
   std::vector<double> prices;
@@ -86,7 +87,7 @@ double ckopt::planner::orderBound(const Graph &graph,
                                   const std::vector<NodeId> &order,
                                   int64_t budget, std::vector<double> *prices,
                                   Certificate *certificate) {
-  Graph least = leastDemands(graph);
+  Graph least = relaxAlternatives(graph);
   Problem problem(least);
   GapProblem gaps(problem, order);
   std::vector<double> best;

@@ -24,21 +24,6 @@
 
 using namespace ckopt::planner;
 
-Graph ckopt::planner::leastDemands(const Graph &graph) {
-  Graph least = graph;
-  for (Node &node : least.nodes) {
-    for (const Alternative &way : node.alternatives) {
-      node.cost = std::min(node.cost, way.cost);
-      std::erase_if(node.inputs, [&](ValueId v) {
-        return std::find(way.inputs.begin(), way.inputs.end(), v) ==
-               way.inputs.end();
-      });
-    }
-    node.alternatives.clear();
-  }
-  return least;
-}
-
 std::vector<std::pair<ValueId, ValueId>>
 ckopt::planner::sharingPairs(const Problem &problem, NodeId node) {
   const Graph &graph = problem.graph;

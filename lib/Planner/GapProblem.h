@@ -23,10 +23,6 @@
 
 namespace ckopt::planner {
 
-/// A graph without alternatives whose plans cost and take no more: of each
-/// node's alternatives, what all of them read, at the least cost.
-Graph leastDemands(const Graph &graph);
-
 /// Pairs (input, result) of a node that share bytes in some plan. Unlike
 /// Problem::pairs they include inputs that must be there at the end: a copy
 /// that is made again later is not the last one.

@@ -85,6 +85,36 @@ void writeNode(json::OStream &out, const Graph &graph, NodeId id) {
   });
 }
 
+/// A list of certificates: the keys are the fields of Certificate.
+void writeCertificates(json::OStream &out, const Graph &graph,
+                       const std::vector<Certificate> &list) {
+  auto pairs = [&](llvm::StringRef key, const auto &entries, auto first,
+                   auto second) {
+    out.attributeArray(key, [&] {
+      for (auto [a, b] : entries)
+        out.array([&] {
+          out.value(first(a));
+          out.value(second(b));
+        });
+    });
+  };
+  auto same = [](int64_t number) { return number; };
+  auto value = [&](ValueId v) { return int64_t(graph.valueFileId(v)); };
+  out.attributeArray("certificate", [&] {
+    for (const Certificate &certificate : list)
+      out.object([&] {
+        out.attribute("bounds", certificate.anyOrder ? "lower_bound"
+                                                     : "order_lower_bound");
+        out.attribute("budget", certificate.budget);
+        out.attribute("scale_bits", certificate.scaleBits);
+        if (!certificate.rows.empty())
+          writeNodes(out, "rows", graph, certificate.rows);
+        pairs("prices", certificate.prices, same, same);
+        pairs("claims", certificate.claims, value, value);
+      });
+  });
+}
+
 void writeSteps(json::OStream &out, const Graph &graph, const Plan &plan) {
   writeNodes(out, "steps", graph, plan.steps);
   if (!plan.choices.empty())
@@ -164,6 +194,8 @@ std::string ckopt::planner::printPlan(const Graph &graph, const Result &result,
     if (result.hasPlan())
       writeSteps(out, graph, result.plan);
     out.attribute("status", result.plan.status);
+    if (!result.plan.proof.empty())
+      out.attribute("proof", result.plan.proof);
     if (!result.strategy.empty())
       out.attribute("strategy", result.strategy);
     if (!graph.costModel.empty())
@@ -172,6 +204,8 @@ std::string ckopt::planner::printPlan(const Graph &graph, const Result &result,
       out.attribute("minimum_budget", result.plan.minimumBudget);
     if (result.plan.provenMinimum > 0)
       out.attribute("proven_minimum", result.plan.provenMinimum);
+    if (result.hasPlan() && !result.plan.certificates.empty())
+      writeCertificates(out, graph, result.plan.certificates);
   });
   return written;
 }

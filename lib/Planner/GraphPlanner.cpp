@@ -136,11 +136,14 @@ Result GraphPlanner::answer(const Entry &entry, const Options &options,
   result.plan = entry.plan;
   result.strategy = entry.strategy;
   Plan &plan = result.plan;
-  plan.lowerBound = costBound(graph, budget);
+  plan.certificates.assign(1, {});
+  plan.lowerBound = costBound(graph, budget, &plan.certificates[0]);
   plan.orderLowerBound = plan.lowerBound;
-  if (budget > 0)
-    plan.orderLowerBound =
-        std::max(plan.lowerBound, search.orderBound(budget).cost);
+  if (budget > 0) {
+    const PricedBound &bound = search.orderBound(budget);
+    plan.orderLowerBound = std::max(plan.lowerBound, bound.cost);
+    plan.certificates.push_back(bound.certificate);
+  }
   bool bySearch[] = {search.proven(budget, false) > plan.lowerBound,
                      search.proven(budget, true) > plan.orderLowerBound};
   if (bySearch[0])

@@ -26,8 +26,9 @@ static constexpr int maxRounds = 64;
 const PricedBound &Search::orderBound(int64_t budget) {
   auto [it, fresh] = bounds.try_emplace(budget);
   if (fresh)
-    it->second.cost = ckopt::planner::orderBound(
-        problem.graph, programOrder(problem), budget, &it->second.prices);
+    it->second.cost =
+        ckopt::planner::orderBound(problem.graph, programOrder(problem), budget,
+                                   &it->second.prices, &it->second.certificate);
   return it->second;
 }
 

@@ -17,6 +17,7 @@ namespace ckopt::planner {
 struct PricedBound {
   double cost = 0;
   std::vector<double> prices;
+  Certificate certificate;
 };
 
 /// What a search proved: no plan within the budget costs less (infinity: there

@@ -7,7 +7,7 @@
 #ifndef CKOPT_PLANNER_PLAN_H
 #define CKOPT_PLANNER_PLAN_H
 
-#include "ckopt/Planner/Graph.h"
+#include "ckopt/Planner/Certificate.h"
 
 namespace ckopt::planner {
 
@@ -35,6 +35,9 @@ struct Plan {
   double lowerBound = 0;
   /// The same over plans whose first runs follow the program order.
   double orderLowerBound = 0;
+  /// What proves lowerBound and orderLowerBound, but for a bound that was shown
+  /// by search; checkCertificate() derives the same figures.
+  std::vector<Certificate> certificates;
   /// "optimal", "order_optimal", "feasible" or "infeasible".
   std::string status;
   /// How the bound that decides the status was shown: "search" if by
