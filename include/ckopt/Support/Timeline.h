@@ -60,7 +60,7 @@ struct Timeline {
   std::string subtitle; ///< batch, optimizer, precision, ...
   std::vector<TimelinePanel> panels;
   /// What TimelineStep::seconds counts where it is not seconds, e.g. "cost".
-  std::string costUnit;
+  std::string costUnit = {};
 };
 
 /// Panels stand one below the other on common scales (bytes up, seconds or
