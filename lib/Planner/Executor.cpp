@@ -33,6 +33,7 @@ public:
   /// By storage: never let go of it.
   std::vector<char> keep;
   ExecutorReport seen;
+  bool reporting = false; ///< `seen` is wanted
 
 private:
   void findUntil();
@@ -45,8 +46,10 @@ private:
   double priceUntil(ValueId storage, int32_t until) const;
   bool worthKeeping(ValueId storage, int32_t until);
   void expire();
+  void expireAt(ValueId storage, int32_t position);
   void emit(NodeId node, bool first);
   void makeRoom(int64_t bytes);
+  void rank();
   bool evictable(ValueId storage) const;
   double score(ValueId storage);
   double chainCost(ValueId storage);
@@ -75,7 +78,14 @@ private:
   double spent = 0;
   bool hopeless = false; ///< too many steps, or too costly
   int64_t highest = 0;   ///< load since the last step of the order
-  std::vector<std::vector<ValueId>> expiring; ///< by position
+  int64_t work = 0;
+  /// Storages that may go, the best first, and the first one not looked at.
+  std::vector<std::pair<double, ValueId>> ranking;
+  size_t nextRanked = 0, rankedAt = 0;
+  /// Storages to look at again when the order comes to a position: a list by
+  /// position, as (storage, next entry).
+  std::vector<int32_t> expiring;
+  std::vector<std::pair<ValueId, int32_t>> expiries;
   std::vector<int32_t> mark, nodeMark;
   std::vector<NodeId> replay;
   int32_t stamp = 0;
@@ -135,8 +145,13 @@ void Executor::reset() {
   hopeless = false;
   highest = 0;
   seen.load.assign(problem.numNodes, 0);
-  seen.replayUses.assign(problem.numValues, {});
-  expiring.assign(problem.numNodes + 1, {});
+  if (reporting)
+    seen.replayUses.assign(problem.numValues, {});
+  expiring.assign(problem.numNodes + 1, -1);
+  expiries.clear();
+  ranking.clear();
+  nextRanked = rankedAt = 0;
+  work = 0;
   for (ValueId v = 0; v < problem.numValues; ++v) {
     if (!problem.initial[v])
       continue;
@@ -188,12 +203,12 @@ void Executor::releaseIfDone(ValueId storage) {
     return;
   if (!options.keepFrom.empty() && now >= options.keepFrom[storage] &&
       now < options.anchor[storage]) {
-    expiring[options.anchor[storage]].push_back(storage);
+    expireAt(storage, options.anchor[storage]);
     return;
   }
   int32_t again = nextReplayUse(storage);
   if (again != never && worthKeeping(storage, again)) {
-    expiring[again].push_back(storage);
+    expireAt(storage, again);
     return;
   }
   release(storage);
@@ -249,9 +264,16 @@ bool Executor::worthKeeping(ValueId storage, int32_t until) {
 
 /// Lets go of what was kept for replays that did not come.
 void Executor::expire() {
-  for (ValueId r : expiring[now])
+  for (int32_t i = expiring[now]; i >= 0; i = expiries[i].second) {
+    ValueId r = expiries[i].first;
     if (resident[r] && nextUse(r) == never && nextReplayUse(r) == never)
       releaseIfDone(r);
+  }
+}
+
+void Executor::expireAt(ValueId storage, int32_t position) {
+  expiries.push_back({storage, expiring[position]});
+  expiring[position] = int32_t(expiries.size()) - 1;
 }
 
 void Executor::dropIfPlanned(ValueId storage) {
@@ -329,9 +351,11 @@ bool Executor::materialize(NodeId reader) {
     pinReads(node, -1);
     for (ValueId v : problem.reads[node]) {
       ValueId r = problem.root[v];
-      std::vector<int32_t> &list = seen.replayUses[r];
-      if (list.empty() || list.back() != now)
-        list.push_back(now);
+      if (reporting) {
+        std::vector<int32_t> &list = seen.replayUses[r];
+        if (list.empty() || list.back() != now)
+          list.push_back(now);
+      }
       releaseIfDone(r);
       dropIfPlanned(r);
     }
@@ -427,28 +451,55 @@ double Executor::chainCost(ValueId storage) {
   return sum;
 }
 
+/// std::pow for the powers in use.
+double power(double x, double exponent) {
+  return exponent == 1     ? x
+         : exponent == 0   ? 1
+         : exponent == 0.5 ? std::sqrt(x)
+                           : std::pow(x, exponent);
+}
+
 double Executor::score(ValueId storage) {
   int32_t next = nextUse(storage);
   double distance =
       next == never ? 4.0 * problem.numNodes : std::max(1, next - now);
-  return std::pow(chainCost(storage) + 1e-12, options.costPower) /
-         (std::pow(double(problem.bytes[storage]), options.bytesPower) *
-          std::pow(distance, options.distancePower));
+  return power(chainCost(storage) + 1e-12, options.costPower) /
+         (power(double(problem.bytes[storage]), options.bytesPower) *
+          power(distance, options.distancePower));
 }
 
+void Executor::rank() {
+  ranking.clear();
+  rankedAt = steps.size();
+  nextRanked = 0;
+  for (ValueId r : residents)
+    if (evictable(r))
+      ranking.push_back({score(r), r});
+  std::sort(ranking.begin(), ranking.end());
+  work += int64_t(8 * residents.size());
+}
+
+/// Evicts by rank. Scores change slowly, so a ranking serves for a number of
+/// steps in proportion to its length, which makes evictions cost a constant
+/// each.
 void Executor::makeRoom(int64_t bytes) {
   if (load + bytes <= options.budget)
     return;
-  // One ranking serves all evictions of this call.
-  std::vector<std::pair<double, ValueId>> candidates;
-  for (ValueId r : residents)
-    if (evictable(r))
-      candidates.push_back({score(r), r});
-  std::sort(candidates.begin(), candidates.end());
-  for (auto [key, r] : candidates) {
-    if (load + bytes <= options.budget)
+  bool fresh = steps.size() - rankedAt >= residents.size() / 64;
+  if (fresh)
+    rank();
+  for (;;) {
+    for (; nextRanked < ranking.size(); ++nextRanked) {
+      if (load + bytes <= options.budget)
+        return;
+      ValueId r = ranking[nextRanked].second;
+      if (resident[r] && evictable(r))
+        release(r);
+    }
+    if (fresh || load + bytes <= options.budget)
       return;
-    release(r);
+    fresh = true;
+    rank();
   }
 }
 
@@ -466,6 +517,12 @@ std::optional<std::vector<NodeId>> Executor::run() {
       --pins[r];
       if (nextUse(r) == now)
         ++pointer[r];
+    }
+    work += 4 + int64_t(problem.reads[node].size() + replay.size() * 4);
+    if (options.deadline && work > 20000) {
+      if (!options.deadline->spend(work))
+        return std::nullopt;
+      work = 0;
     }
     seen.load[now] = highest;
     highest = 0;
@@ -488,6 +545,7 @@ std::optional<std::vector<NodeId>> ckopt::planner::execute(
     const Problem &problem, const std::vector<NodeId> &order,
     const ExecutorOptions &options, ExecutorReport *report) {
   Executor executor(problem, order, options);
+  executor.reporting = report != nullptr;
   // A value that cannot be made again when it is needed must be kept.
   for (int attempt = 0; attempt < 64; ++attempt) {
     std::optional<std::vector<NodeId>> steps = executor.run();

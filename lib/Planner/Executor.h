@@ -2,7 +2,7 @@
 #ifndef CKOPT_LIB_PLANNER_EXECUTOR_H
 #define CKOPT_LIB_PLANNER_EXECUTOR_H
 
-#include "Problem.h"
+#include "Strategy.h"
 
 #include <optional>
 
@@ -10,6 +10,8 @@ namespace ckopt::planner {
 
 /// How the executor chooses what to let go of.
 struct ExecutorOptions {
+  /// Counts the work, and ends the run where it has passed. May be null.
+  Deadline *deadline = nullptr;
   /// Evict while the load would pass it (bytes).
   int64_t budget = 0;
   /// Give up once the steps cost more than this (0: no limit).

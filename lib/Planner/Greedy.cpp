@@ -26,15 +26,21 @@ void ckopt::planner::runGreedy(StrategyContext &context) {
   bool quick = context.effort < 0.5;
   size_t orders = std::min<size_t>(context.orders.size(),
                                    problem.numNodes > 4000 || quick ? 2 : 4);
-  size_t used = quick ? 3 : problem.numNodes > 4000 ? 4 : std::size(settings);
+  bool large = problem.numNodes > 40000;
+  size_t used = large                     ? 2
+                : quick                   ? 3
+                : problem.numNodes > 4000 ? 4
+                                          : std::size(settings);
   double limit = 4 * problem.baseCost;
   std::vector<double> price = pricesByNode(context);
   for (size_t k = 0; k < orders; ++k)
     for (size_t s = 0; s < used; ++s)
       for (double slack : {1.0, 0.97, 0.9}) {
-        if (context.deadline.passed())
+        if (context.deadline.passed() ||
+            (large && limit < 4 * problem.baseCost))
           return;
         ExecutorOptions options;
+        options.deadline = &context.deadline;
         options.budget = int64_t(double(context.budget) * slack);
         options.costLimit = limit;
         options.costPower = settings[s].cost;

@@ -107,6 +107,7 @@ void PriceSearch::run(int rounds) {
   for (double scale : {1.0, 1.5, 2.5, 5.0}) {
     price = start;
     ExecutorOptions options;
+    options.deadline = &context.deadline;
     ExecutorReport seen;
     for (int round = 0; round < rounds; ++round) {
       if (context.deadline.passed() || !tryPrices(options, scale, seen))
@@ -123,9 +124,10 @@ void ckopt::planner::runPrices(StrategyContext &context) {
     return;
   size_t orders = std::min<size_t>(context.orders.size(),
                                    context.problem.numNodes > 4000 ? 1 : 3);
-  int rounds = context.effort < 0.5              ? 4
-               : context.problem.numNodes > 4000 ? 10
-                                                 : 24;
+  int rounds = context.effort < 0.5               ? 4
+               : context.problem.numNodes > 40000 ? 6
+               : context.problem.numNodes > 4000  ? 10
+                                                  : 24;
   for (size_t k = 0; k < orders; ++k)
     PriceSearch(context, context.orders[k]).run(rounds);
 }

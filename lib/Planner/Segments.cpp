@@ -163,6 +163,7 @@ ExecutorOptions Segmenter::plan(const std::vector<int32_t> &cuts,
     from[j] = start[std::min<int64_t>(count, (j / stride + 1) * stride - 1)];
   }
   ExecutorOptions options;
+  options.deadline = &context.deadline;
   options.turn = turn;
   options.near = lean ? 2 : 1;
   options.keepFrom.assign(problem.numValues, 0);
@@ -201,7 +202,9 @@ void Segmenter::run(bool lean) {
   if (turn < 2 || savedBytes[turn] == 0)
     return;
   std::vector<int32_t> last;
-  double tries = problem.numNodes > 4000 ? 1.6 : 1.25;
+  double tries = problem.numNodes > 40000  ? 2.5
+                 : problem.numNodes > 4000 ? 1.6
+                                           : 1.25;
   for (double parts = 1.5; parts < 200; parts *= tries) {
     std::vector<int32_t> cuts =
         chooseCuts(int64_t(double(savedBytes[turn]) / parts));
@@ -214,7 +217,11 @@ void Segmenter::run(bool lean) {
         return;
       if (branching > int(cuts.size()) / 2)
         break;
-      found |= attempt(plan(cuts, start, branching, lean));
+      bool fits = attempt(plan(cuts, start, branching, lean));
+      found |= fits;
+      // More levels cost more where one is enough.
+      if (fits && problem.numNodes > 4000)
+        break;
     }
   }
 }
@@ -230,5 +237,7 @@ void ckopt::planner::runSegments(StrategyContext &context) {
     segmenter.run(false);
     if (!segmenter.found)
       segmenter.run(true);
+    if (segmenter.found && context.problem.numNodes > 4000)
+      return;
   }
 }
