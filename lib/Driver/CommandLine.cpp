@@ -331,6 +331,10 @@ void FlagTable::addBudgetFlags() {
   add("remat-time-limit", "S", Stepping,
       "seconds the planner may take (default 60)",
       number<double>(step.timeLimit, 0, "remat-time-limit"));
+  add("cost-model", "MODEL", Stepping,
+      "times of kernels: analytic (default) or profile=FILE, as bench "
+      "--profile-out writes it",
+      text(step.costModel));
 }
 
 void FlagTable::addPolicyFlags() {
@@ -399,6 +403,9 @@ void FlagTable::addDataFlags() {
       number<int64_t>(o.steps, 1, "steps"));
   add("profile", "", Bench, "time each kernel; print the table by time",
       turnOn(o.profile));
+  add("profile-out", "FILE", Bench,
+      "time each kernel; write the times for --cost-model=profile=FILE",
+      text(o.profileOut));
   add("warmup", "N", Bench, "steps before timing (default 2)",
       number<int64_t>(o.warmup, 0, "warmup"));
 }

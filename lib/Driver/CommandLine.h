@@ -45,8 +45,9 @@ struct DriverOptions {
   bool ignoreIndexGiven = false;
   bool checkFinite = false;
   bool verifyRemat = false, keepValues = false;
-  bool profile = false; ///< bench: a table of kernels by time
-  bool remarks = true;  ///< print what import took for what
+  bool profile = false;   ///< bench: a table of kernels by time
+  std::string profileOut; ///< bench: file for the kernels' times
+  bool remarks = true;    ///< print what import took for what
   bool quiet = false;
   bool listOps = false;
 };

@@ -19,8 +19,8 @@ using runtime::TensorRole;
 llvm::Expected<std::unique_ptr<Compilation>>
 ckopt::planModel(const DriverOptions &options) {
   CompileOptions compile = options.compile;
-  compile.instrument |=
-      options.checkFinite || options.verifyRemat || options.profile;
+  compile.instrument |= options.checkFinite || options.verifyRemat ||
+                        options.profile || !options.profileOut.empty();
   auto compilation = std::make_unique<Compilation>(std::move(compile));
   if (llvm::Error error = compilation->import())
     return std::move(error);

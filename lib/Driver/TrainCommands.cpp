@@ -290,6 +290,8 @@ struct Profile {
     profile->seconds[size_t(call)] += time;
   }
   void print(const runtime::Manifest &manifest, int64_t steps) const;
+  llvm::Error write(llvm::StringRef path, const runtime::Manifest &manifest,
+                    int64_t steps) const;
 };
 } // namespace
 
@@ -332,6 +334,34 @@ void Profile::print(const runtime::Manifest &manifest, int64_t steps) const {
   table.print(llvm::outs());
 }
 
+/// A ckopt-profile/1 file (CostProfile.h): the mean time of one call of each
+/// kernel. Symbols do not depend on the budget, so it serves every plan.
+llvm::Error Profile::write(llvm::StringRef path,
+                           const runtime::Manifest &manifest,
+                           int64_t steps) const {
+  std::map<std::string, std::pair<double, int64_t>> kernels;
+  for (size_t i = 0; i < seconds.size(); ++i) {
+    auto &[sum, calls] = kernels[manifest.calls[i].kernel];
+    sum += seconds[i];
+    calls += seconds[i] > 0;
+  }
+  return writeJsonFile(path, [&](llvm::json::OStream &json) {
+    json.object([&] {
+      json.attribute("format", "ckopt-profile/1");
+      json.attributeArray("ops", [&] {
+        for (const auto &[kernel, timed] : kernels)
+          if (timed.second)
+            json.object([&, &kernel = kernel, &timed = timed] {
+              json.attribute("op", kernel);
+              json.attribute("seconds",
+                             jsonNumber(timed.first / double(timed.second) /
+                                        double(steps)));
+            });
+      });
+    });
+  });
+}
+
 llvm::Error ckopt::runBench(DriverOptions &options) {
   auto compilation = planModel(options);
   if (!compilation)
@@ -356,7 +386,7 @@ llvm::Error ckopt::runBench(DriverOptions &options) {
           session.fill(TensorRole::LearningRate, options.train.schedule.base))
     return error;
   Profile profile;
-  if (options.profile)
+  if (options.profile || !options.profileOut.empty())
     if (auto status =
             ckrt_set_profile(session.handle(), Profile::add, &profile))
       return makeError(ExitInternal, ckrt_last_error() +
@@ -392,5 +422,9 @@ llvm::Error ckopt::runBench(DriverOptions &options) {
                << formatBytesExact(*peak) << "\n";
   if (options.profile)
     profile.print(session.manifest(), steps);
+  if (!options.profileOut.empty())
+    if (llvm::Error error =
+            profile.write(options.profileOut, session.manifest(), steps))
+      return error;
   return writeReports(options, **compilation, nullptr);
 }

@@ -77,6 +77,8 @@ static std::string rematPipeline(const StepOptions &options) {
     text += " budget=min";
     break;
   }
+  if (options.costModel != "analytic")
+    text += " cost-model=\"" + options.costModel + "\"";
   if (!options.planFile.empty())
     text += " plan=\"" + options.planFile + "\"";
   if (!options.planOut.empty())

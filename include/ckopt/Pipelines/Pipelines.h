@@ -45,6 +45,8 @@ struct StepOptions {
   MemoryBudget budget;
   std::string strategy = "auto";
   double timeLimit = 60; ///< seconds, for the planner
+  /// As the pass option `cost-model`: analytic, profile=FILE, attribute.
+  std::string costModel = "analytic";
   RematPolicy policy;    ///< what to keep and what to compute again
   std::string planFile;  ///< take the plan from here instead of searching
   std::string planOut;   ///< write the plan here
