@@ -326,6 +326,27 @@ void FlagTable::addBudgetFlags() {
         return llvm::Error::success();
       });
   addPolicyFlags();
+  add("pareto", "[=N]", Plan,
+      "plan N budgets (default 11) from the smallest to no recomputation; -o "
+      "writes the curve (ckopt-pareto/1)",
+      [this](StringRef text) -> llvm::Error {
+        o.paretoPoints = 11;
+        return text.empty() ? llvm::Error::success()
+                            : limited<int>(o.paretoPoints, 2, 1000,
+                                           /*open=*/false, "pareto")(text);
+      });
+  add("svg", "FILE", Plan, "with --pareto: time against memory, as a picture",
+      text(o.svg));
+  add("graph-out", "FILE", Plan,
+      "write the planning graph (ckopt-graph/1) for ckopt-plan",
+      text(o.graphOut));
+  add("chart", "[=WIDTH]", Plan, "memory over the step as text, before, after",
+      [this](StringRef text) -> llvm::Error {
+        o.chart = true;
+        return text.empty() ? llvm::Error::success()
+                            : limited<unsigned>(o.chartWidth, 40, 400,
+                                                /*open=*/false, "chart")(text);
+      });
   add("remat-strategy", "NAME", Stepping, "planner strategy (default auto)",
       oneOf(step.strategy, "remat-strategy", strategies));
   add("remat-time-limit", "S", Stepping,
@@ -530,6 +551,11 @@ static llvm::Error checkFlags(const DriverOptions &options) {
     return usageError("--nesterov needs --momentum above 0 and no --dampening");
   if (llvm::Error error = checkPolicyForm(options.compile.step.policy))
     return error;
+  if (!options.svg.empty() && options.paretoPoints == 0)
+    return usageError("--svg goes with --pareto (--timeline draws one plan)");
+  if (options.paretoPoints > 0 &&
+      options.compile.step.budget.kind != MemoryBudget::Kind::Unlimited)
+    return usageError("--pareto plans many budgets: leave out the one given");
   // A step that is compiled for another machine may have any number.
   int64_t most = 4 * int64_t(std::max(1u, std::thread::hardware_concurrency()));
   if (options.command != Command::Compile && options.command != Command::Plan &&

@@ -110,12 +110,17 @@ llvm::Error ckopt::runImport(DriverOptions &options) {
 }
 
 llvm::Error ckopt::runPlan(DriverOptions &options) {
+  if (options.paretoPoints > 0) // Many budgets: no single plan to speak of.
+    return runPlanModes(options, nullptr);
   auto compilation = planModel(options);
   if (!compilation)
     return compilation.takeError();
   if (!options.compile.phases.to.empty())
     return writeModule(**compilation, options.output);
   printPlan(**compilation, llvm::outs());
+  if (wantsPlanningGraph(options))
+    if (llvm::Error error = runPlanModes(options, compilation->get()))
+      return error;
   if (!options.output.empty())
     if (llvm::Error error = writeModule(**compilation, options.output))
       return error;

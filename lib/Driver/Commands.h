@@ -26,6 +26,11 @@ struct LoadedStep {
 };
 llvm::Expected<LoadedStep> loadStep(Compilation &compilation,
                                     const DriverOptions &options);
+/// Whether flags ask for the planning graph, and what they ask of it: the graph
+/// as a file, a curve, a chart (which needs the planned step, `compilation`).
+bool wantsPlanningGraph(const DriverOptions &options);
+llvm::Error runPlanModes(const DriverOptions &options,
+                         const Compilation *compilation);
 /// The table that `plan` prints: arena by kind, budget, costs, bounds.
 void printPlan(const Compilation &compilation, llvm::raw_ostream &os);
 /// --report and --timeline.

@@ -86,35 +86,6 @@ void ckopt::printSummary(llvm::raw_ostream &os, const Graph &graph,
     os << "note            " << result.message << "\n";
 }
 
-void ckopt::printCurve(llvm::raw_ostream &os, const Graph &graph,
-                       const ParetoCurve &curve) {
-  TextTable table;
-  table.addColumn("budget", TextTable::Right);
-  table.addColumn("ratio", TextTable::Right);
-  table.addColumn("more cost", TextTable::Right);
-  table.addColumn("proven, program order", TextTable::Right);
-  table.addColumn("proven, any order", TextTable::Right);
-  table.addColumn("recomputed", TextTable::Right);
-  table.addColumn("status");
-  double base = curve.baseCost > 0 ? curve.baseCost : 1;
-  auto percent = [&](double cost) {
-    return formatPercent(std::max(0.0, cost / base - 1), 3);
-  };
-  for (const ParetoPoint &point : curve.points) {
-    const Plan &plan = point.result.plan;
-    table.addRow(
-        {groupDigits(point.budget),
-         formatPercent(double(point.budget) /
-                       double(std::max<int64_t>(1, curve.programPeak))),
-         percent(plan.cost), percent(plan.orderLowerBound),
-         percent(plan.lowerBound),
-         groupDigits(int64_t(plan.steps.size() - graph.nodes.size())),
-         plan.status});
-  }
-  table.print(os);
-  os << "proven minimum  " << formatBytesExact(curve.provenMinimum) << "\n";
-}
-
 /// 0: no chart.
 static unsigned chartWidth(const CommandLine &line) {
   if (line.chartWidth >= 0)

@@ -17,10 +17,6 @@ void printSummary(llvm::raw_ostream &os, const planner::Graph &graph,
 /// What lies in memory at the peak, largest first.
 void printAlive(llvm::raw_ostream &os, const planner::Result &result);
 
-/// A table, one line a budget.
-void printCurve(llvm::raw_ostream &os, const planner::Graph &graph,
-                const planner::ParetoCurve &curve);
-
 /// Report, trace, picture and chart, as the flags ask for.
 llvm::Error writeReports(const CommandLine &line, const planner::Graph &graph,
                          const planner::Result &result,

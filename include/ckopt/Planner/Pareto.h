@@ -5,6 +5,10 @@
 #include "ckopt/Planner/Solve.h"
 #include "ckopt/Support/Curve.h"
 
+namespace llvm {
+class raw_ostream;
+}
+
 namespace ckopt::planner {
 
 struct ParetoPoint {
@@ -25,6 +29,10 @@ struct ParetoCurve {
 
 /// pareto() with what a reader of the curve wants to know beside it.
 ParetoCurve paretoCurve(const Graph &graph, const Options &options, int points);
+
+/// A table for people, one line a budget.
+void printCurve(llvm::raw_ostream &os, const Graph &graph,
+                const ParetoCurve &curve);
 
 /// ckopt-pareto/1 (docs/planner.md): every point with its whole plan.
 std::string printPareto(const Graph &graph, const ParetoCurve &curve);

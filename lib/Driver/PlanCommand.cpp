@@ -1,0 +1,109 @@
+//===- PlanCommand.cpp - the planner's modes on a model -------------------===//
+//
+// What ckopt-plan does with a graph file, from ONNX: the planning graph as a
+// file, the curve of time against memory, memory before and after as text. The
+// graph is that of the step as it is before anything is recomputed; arguments
+// count as the remat pass counts them.
+//
+//===----------------------------------------------------------------------===//
+#include "Commands.h"
+#include "ckopt/Analysis/PlanningProblem.h"
+#include "ckopt/Planner/GraphJson.h"
+#include "ckopt/Planner/Pareto.h"
+#include "ckopt/Planner/Report.h"
+#include "ckopt/Support/AtomicFile.h"
+#include "ckopt/Support/Error.h"
+#include "ckopt/Support/Report.h"
+#include "llvm/Support/Process.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace ckopt;
+
+/// The graph that the remat pass plans.
+static llvm::Expected<planner::Graph>
+planningGraph(const DriverOptions &options) {
+  DriverOptions before = options;
+  before.compile.phases.to = "fuse";
+  before.compile.phases.dumpDirectory.clear();
+  before.remarks = false;
+  auto compilation = planModel(before);
+  if (!compilation)
+    return compilation.takeError();
+  auto step = (*compilation)->module().lookupSymbol<mlir::func::FuncOp>("step");
+  if (!step)
+    return inputError("the model has no training step to plan");
+  CostModel costs;
+  mlir::FailureOr<PlanningProblem> problem = buildProblem(step, costs);
+  if (mlir::failed(problem))
+    return inputError("the step cannot be planned (see above)");
+  planner::Graph graph = std::move(problem->graph);
+  graph.name = options.compile.model;
+  for (planner::Value &value : graph.values)
+    if (value.kind == planner::ValueKind::Persistent)
+      value.bytes = planner::alignTo(value.bytes, kArenaAlignment);
+  return graph;
+}
+
+static llvm::Error writeCurve(const DriverOptions &options,
+                              const planner::Graph &graph) {
+  planner::Options request;
+  request.strategy = options.compile.step.strategy;
+  request.timeLimitSeconds = options.compile.step.timeLimit;
+  request.pack = true;
+  request.arenaHoldsAll = false;
+  planner::ParetoCurve curve =
+      planner::paretoCurve(graph, request, options.paretoPoints);
+  if (curve.points.empty())
+    return makeError(curve.error.internalError ? ExitInternal : ExitNoPlanFound,
+                     curve.error.message);
+  planner::printCurve(options.output == "-" ? llvm::errs() : llvm::outs(),
+                      graph, curve);
+  if (!options.output.empty()) {
+    std::string text = planner::printPareto(graph, curve);
+    if (options.output == "-")
+      llvm::outs() << text;
+    else if (llvm::Error error = writeFileAtomically(options.output, text))
+      return error;
+  }
+  if (options.svg.empty())
+    return llvm::Error::success();
+  return writeFileAtomically(options.svg,
+                             curveSvg(planner::tradeoffCurve(graph, curve)));
+}
+
+/// Memory before (program order) and after, as text.
+static void printChart(const DriverOptions &options,
+                       const planner::Graph &graph,
+                       const Compilation &compilation) {
+  planner::ReportOptions costs;
+  costs.secondsPerCost = 1;
+  Timeline timeline = planner::planTimeline(graph, planner::Result(), costs);
+  timeline.panels.push_back(compilation.timeline("after: the planned step"));
+  timeline.panels.front().budget = timeline.panels.back().budget;
+  ChartOptions chart;
+  unsigned columns = llvm::sys::Process::StandardOutColumns();
+  chart.width = options.chartWidth ? options.chartWidth
+                : columns          ? columns
+                                   : 80;
+  llvm::outs() << "\n" << timelineChart(timeline, chart);
+}
+
+bool ckopt::wantsPlanningGraph(const DriverOptions &options) {
+  return !options.graphOut.empty() || options.paretoPoints > 0 || options.chart;
+}
+
+llvm::Error ckopt::runPlanModes(const DriverOptions &options,
+                                const Compilation *compilation) {
+  auto graph = planningGraph(options);
+  if (!graph)
+    return graph.takeError();
+  if (!options.graphOut.empty())
+    if (llvm::Error error = writeFileAtomically(
+            options.graphOut, planner::printGraph(*graph) + "\n"))
+      return error;
+  if (options.paretoPoints > 0)
+    return writeCurve(options, *graph);
+  if (options.chart && compilation)
+    printChart(options, *graph, *compilation);
+  return llvm::Error::success();
+}
