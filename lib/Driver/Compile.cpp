@@ -257,6 +257,7 @@ llvm::Error Compilation::plan() {
   planSummary.budget = int64_t(planNumber(attr, "budget"));
   planSummary.load = int64_t(planNumber(attr, "load"));
   planSummary.autoCost = planNumber(attr, "auto_seconds");
+  planSummary.autoCostInArena = planNumber(attr, "auto_seconds_in_arena");
   planSummary.autoArena = int64_t(planNumber(attr, "auto_arena"));
   planSummary.regions = int64_t(planNumber(attr, "regions"));
   if (attr)

@@ -53,8 +53,11 @@ void ckopt::printPlan(const Compilation &compilation, llvm::raw_ostream &os) {
   if (plan.unconstrainedCost > 0)
     time.addRow({"predicted overhead of recomputation",
                  formatPercent(plan.cost / plan.unconstrainedCost - 1, 2)});
-  time.addRow(
-      {"at most above the fastest possible plan (proven)", gapText(plan)});
+  time.addRow({plan.autoArena
+                   ? "at most above the fastest plan that follows the policy "
+                     "(proven)"
+                   : "at most above the fastest possible plan (proven)",
+               gapText(plan)});
   if (!plan.status.empty())
     time.addRow({"plan", plan.status});
   if (plan.autoArena) {
@@ -69,6 +72,10 @@ void ckopt::printPlan(const Compilation &compilation, llvm::raw_ostream &os) {
                  more(plan.cost - plan.autoCost, plan.autoCost)});
     time.addRow({"the policy against auto, bytes",
                  (bytes > 0 ? "+" : "") + groupDigits(bytes)});
+    if (plan.autoCostInArena > 0)
+      time.addRow(
+          {"the policy against auto in as many bytes, time",
+           more(plan.cost - plan.autoCostInArena, plan.autoCostInArena)});
   }
   time.addRow({"time to plan", formatSeconds(plan.planSeconds)});
   time.print(os);
@@ -96,6 +103,9 @@ static void writePlanJson(llvm::json::OStream &json, const PlanSummary &plan) {
       json.attribute("regions", plan.regions);
       json.attribute("auto_cost_seconds", jsonNumber(plan.autoCost));
       json.attribute("auto_planned_peak", plan.autoArena);
+      if (plan.autoCostInArena > 0)
+        json.attribute("auto_cost_seconds_in_planned_peak",
+                       jsonNumber(plan.autoCostInArena));
     });
   json.attribute("plan_seconds", jsonNumber(plan.planSeconds));
 }

@@ -13,15 +13,12 @@
 // the number of order edges stays linear.
 // Guarantee: at each step of a plan of the larger graph the version that is
 // read is the one made last, but where the planner recomputes on top of it;
-// restorePlan() therefore simulates anew.
+// restorePlan() (PolicyPlan.cpp) therefore simulates anew.
 // Complexity: O((nodes + operands) * depth) per round; a round lowers the depth
 // at which some value is read, in practice two rounds.
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Planner/Policy.h"
-#include "ckopt/Planner/Packing.h"
-#include "ckopt/Planner/Simulator.h"
-#include "ckopt/Planner/Verifier.h"
 
 #include <algorithm>
 #include <map>
@@ -48,6 +45,7 @@ private:
   int32_t sharedDepth(NodeId a, NodeId b) const;
   int32_t versionFor(NodeId reader, int32_t level, ValueId value) const;
   bool collectDemand();
+  void findDeferred();
   void demand(NodeId node, int32_t level);
   bool readAll(NodeId reader, int32_t level);
 
@@ -73,6 +71,8 @@ private:
   /// By value: late readers read no deeper version.
   std::vector<int32_t> deepest;
   std::vector<char> demanded; ///< by slot()
+  /// By node: only late readers; its one run is that of the copy.
+  std::vector<char> deferred;
   std::vector<std::pair<NodeId, int32_t>> worklist;
 
   PolicyGraph out;
@@ -232,6 +232,25 @@ bool Expander::collectDemand() {
   return changed;
 }
 
+/// Nodes that nothing in the forward pass reads would run there in vain.
+void Expander::findDeferred() {
+  deferred.assign(size_t(numNodes), 0);
+  std::vector<char> followed(size_t(numNodes), 0);
+  for (const Node &node : graph.nodes)
+    for (NodeId before : node.after)
+      followed[before] = 1;
+  for (NodeId n = numNodes; n-- > 0;) {
+    if (depthOf(n) != 1 || !demanded[slot(n, 1)] || followed[n])
+      continue;
+    deferred[n] = 1;
+    for (ValueId v : graph.nodes[n].outputs)
+      deferred[n] &= root[v] == v && deepest[v] == 1 &&
+                     graph.values[v].kind == ValueKind::Temp &&
+                     std::all_of(readers[v].begin(), readers[v].end(),
+                                 [&](NodeId r) { return deferred[r] != 0; });
+  }
+}
+
 ValueId Expander::valueAt(ValueId value, int32_t version) const {
   auto found = versions.find({value, version});
   return found == versions.end() ? value : found->second;
@@ -248,7 +267,7 @@ NodeId Expander::addNode(NodeId original, int32_t level) {
   for (ValueId &v : node.inputs)
     v = seen(v);
   for (ValueId &v : node.outputs) {
-    if (level > 0) {
+    if (level > 0 && !deferred[original]) {
       Value copy = graph.values[v];
       out.valueOrigin.push_back(v);
       copy.kind = ValueKind::Temp;
@@ -281,7 +300,7 @@ NodeId Expander::mark(int32_t region) {
   if (region == forwardPass) {
     node.name = "end of the forward pass";
     for (NodeId n = 0; n < numNodes; ++n)
-      if (!backward[n])
+      if (!backward[n] && !deferred[n])
         node.after.push_back(emitted[slot(n, 0)]);
   } else {
     node.name = "end of a region's recomputation";
@@ -358,11 +377,14 @@ PolicyGraph Expander::run() {
       deepest[v] = depthOf(n);
   while (collectDemand())
     ;
+  findDeferred();
+  bool copies = false;
   for (NodeId n = 0; n < numNodes; ++n) {
     bool again = false;
     for (int32_t level = 1; level <= depthOf(n); ++level)
       again |= demanded[slot(n, level)] != 0;
-    if (again)
+    copies |= again;
+    if (again && !deferred[n])
       out.recomputed.push_back(n);
     if (depthOf(n) > 0)
       for (int32_t region : policy.regions[n])
@@ -375,10 +397,9 @@ PolicyGraph Expander::run() {
     out.valueOrigin.push_back(v);
   emitted.assign(size_t(numNodes) * size_t(maxDepth + 1), -1);
   // The mark needs the forward pass in front of the first copy.
-  bool copies = !out.recomputed.empty();
   if (copies)
     for (NodeId n = 0; n < numNodes; ++n)
-      if (!backward[n])
+      if (!backward[n] && !deferred[n])
         emitOriginal(n);
   for (NodeId n = 0; n < numNodes; ++n)
     if (!copies || backward[n])
@@ -391,31 +412,4 @@ PolicyGraph Expander::run() {
 PolicyGraph ckopt::planner::applyPolicy(const Graph &graph,
                                         const Policy &policy) {
   return Expander(graph, policy).run();
-}
-
-Plan ckopt::planner::restorePlan(const Graph &graph,
-                                 const PolicyGraph &constrained,
-                                 const Plan &plan, bool holdsAll) {
-  Plan result = plan;
-  result.steps.clear();
-  result.offsets.clear();
-  result.choices.clear();
-  for (size_t i = 0; i < plan.steps.size(); ++i) {
-    NodeId node = constrained.origin[size_t(plan.steps[i])];
-    if (node < 0)
-      continue;
-    result.steps.push_back(node);
-    if (!plan.offsets.empty())
-      result.offsets.push_back(plan.offsets[i]);
-  }
-  for (size_t n = 0; n < graph.nodes.size(); ++n)
-    if (!graph.nodes[n].alternatives.empty())
-      result.choices.push_back({NodeId(n), 0});
-  Simulation simulation = simulate(graph, result.steps);
-  result.cost = simulation.cost;
-  result.peak = simulation.peak;
-  // Another copy than meant may be read where the planner recomputed more.
-  if (!result.offsets.empty() && !verify(graph, result, 0).empty())
-    packPlan(graph, result, holdsAll);
-  return result;
 }

@@ -192,6 +192,9 @@ void PlanApplier::record() {
     if (plan.policy.autoFits) {
       list.set("auto_arena", builder.getI64IntegerAttr(plan.policy.autoArena));
       list.set("auto_seconds", builder.getF64FloatAttr(plan.policy.autoCost));
+      if (plan.policy.sameBytesCost > 0)
+        list.set("auto_seconds_in_arena",
+                 builder.getF64FloatAttr(plan.policy.sameBytesCost));
     }
   }
   function->setAttr("ckopt.plan", list.getDictionary(builder.getContext()));

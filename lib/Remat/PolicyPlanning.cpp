@@ -7,7 +7,7 @@
 // policy, a plan may take other bytes once it is read back: then the budget of
 // the search is tightened by the difference.
 // Guarantee: the plan was verified on the function's own graph and fits the
-// budget. Complexity: that of planning twice.
+// budget. Complexity: that of planning two or three times.
 //
 //===----------------------------------------------------------------------===//
 #include "Planning.h"
@@ -169,7 +169,21 @@ FailureOr<RematPlan> ckopt::planUnderPolicy(func::FuncOp function,
       planner::applyPolicy(plain->problem.graph, **policy);
   warnUnable(plain->problem, **policy, searched);
   plain->policy = std::move(outcome);
-  return PolicyPlanner(function, options, std::move(*plain),
-                       std::move(searched))
-      .run();
+  FailureOr<RematPlan> plan =
+      PolicyPlanner(function, options, std::move(*plain), std::move(searched))
+          .run();
+  if (failed(plan) || !plan->result.hasPlan() ||
+      options.budget.kind != MemoryBudget::Kind::Unlimited ||
+      plan->arena >= plan->policy.autoArena)
+    return plan;
+  // What the planner would have done with the bytes that the policy takes: it
+  // starts from the policy's plan, so it is never worse.
+  int64_t reserved = plan->fixedBytes - plan->problem.argumentBytes;
+  planner::Options request = plannerOptions(options);
+  request.budget = planner::alignTo(plan->arena - reserved, kArenaAlignment);
+  request.hint = &plan->result.plan;
+  planner::Result same = planner::solve(plan->problem.graph, request);
+  if (same.hasPlan())
+    plan->policy.sameBytesCost = same.plan.cost;
+  return plan;
 }

@@ -3,12 +3,12 @@
 // Problem: which nodes belong to which checkpointed region, nested or not.
 // Method: a node's modules that a --checkpoint rule matches, or that are of the
 // block class, are its regions; where nothing names modules, blocks are found
-// as repeated runs of equal kernels. Regions of attributes lie inside of those.
-// The block class of `per-block` is the deepest one that has several instances,
-// holds modules of its own and covers nearly as many bytes of results as the
-// class that covers most: GPT2Block rather than GPT2Attention (covers less) or
-// a stage of a convolutional network (less deep). Gradients lie in the regions
-// of the nodes whose gradients they are.
+// as repeated runs of equal kernels, or of kernels of equal kinds. Regions of
+// attributes lie inside of those. The block class of `per-block` is the deepest
+// one that has several instances, holds modules of its own and covers nearly as
+// many bytes of results as the class that covers most: GPT2Block rather than
+// GPT2Attention (covers less) or a stage of a convolutional network (less
+// deep). Gradients lie in the regions of the nodes whose gradients they are.
 // Complexity: O(nodes * modules), plus findRepeats().
 //
 //===----------------------------------------------------------------------===//
@@ -40,7 +40,7 @@ public:
 private:
   LogicalResult findBlocks();
   void findBlocksByClass();
-  void findBlocksByStructure();
+  void findBlocksByStructure(bool withShapes);
   std::vector<int64_t> cutBytes() const;
   LogicalResult makeSegments(int64_t count);
   LogicalResult splitNodes(int64_t count);
@@ -160,12 +160,19 @@ static Attribute structureOf(Operation *op) {
   return builder.getArrayAttr(parts);
 }
 
-void RegionBuilder::findBlocksByStructure() {
+/// The same without shapes: blocks of a network whose widths change.
+static Attribute kindsOf(const NodeNames &node, MLIRContext *context) {
+  return Builder(context).getStrArrayAttr(node.kinds);
+}
+
+void RegionBuilder::findBlocksByStructure(bool withShapes) {
   DenseMap<Attribute, int32_t> known;
   std::vector<int32_t> labels;
   std::vector<double> weights;
   for (planner::NodeId n : nodes.forward) {
-    Attribute key = structureOf(nodes.problem.ops[size_t(n)]);
+    Attribute key =
+        withShapes ? structureOf(nodes.problem.ops[size_t(n)])
+                   : kindsOf(nodes.nodes[size_t(n)], function.getContext());
     labels.push_back(
         known.try_emplace(key, int32_t(known.size())).first->second);
     weights.push_back(double(nodes.bytes[size_t(n)]));
@@ -184,7 +191,9 @@ void RegionBuilder::findBlocksByStructure() {
 LogicalResult RegionBuilder::findBlocks() {
   findBlocksByClass();
   if (blockNames.empty())
-    findBlocksByStructure();
+    findBlocksByStructure(/*withShapes=*/true);
+  if (blockNames.empty())
+    findBlocksByStructure(/*withShapes=*/false);
   return success(!blockNames.empty());
 }
 

@@ -18,12 +18,13 @@
 // AUTO-LABEL: func.func @step
 // AUTO-SAME: recomputed = 0 : i64
 // SAVE: recomputed: softmax2
-func.func @step(%x: tensor<64x256xf32>) -> tensor<64x256xf32> {
+func.func @step(%x: tensor<64x256xf32>) -> (tensor<64x256xf32>, tensor<64x256xf32>) {
   %0 = ckopt.softmax %x {axis = 1 : i64, ckopt.remat = "save"} : (tensor<64x256xf32>) -> tensor<64x256xf32> loc("softmax1")
   %1 = ckopt.softmax %0 {axis = 1 : i64, ckopt.remat = "recompute"} : (tensor<64x256xf32>) -> tensor<64x256xf32> loc("softmax2")
   %2 = ckopt.softmax %1 {axis = 1 : i64, ckopt.checkpoint = "tail"} : (tensor<64x256xf32>) -> tensor<64x256xf32> loc("softmax3")
+  %loss = ckopt.softmax %2 {axis = 0 : i64} : (tensor<64x256xf32>) -> tensor<64x256xf32> loc("loss")
   %3 = ckopt.softmax_grad %2, %2 {axis = 1 : i64} : (tensor<64x256xf32>, tensor<64x256xf32>) -> tensor<64x256xf32> loc("grad/softmax3")
   %4 = ckopt.softmax_grad %1, %3 {axis = 1 : i64} : (tensor<64x256xf32>, tensor<64x256xf32>) -> tensor<64x256xf32> loc("grad/softmax2")
   %5 = ckopt.softmax_grad %0, %4 {axis = 1 : i64} : (tensor<64x256xf32>, tensor<64x256xf32>) -> tensor<64x256xf32> loc("grad/softmax1")
-  return %5 : tensor<64x256xf32>
+  return %loss, %5 : tensor<64x256xf32>, tensor<64x256xf32>
 }

@@ -39,18 +39,19 @@ func.func private @g(%x: tensor<256xf32>, %y: tensor<256xf32>) -> tensor<256xf32
 
 // ONLY-LABEL: func.func @step
 // ONLY-SAME: recomputed = 3 : i64
-func.func @step(%x: tensor<256xf32>) -> tensor<256xf32> {
+func.func @step(%x: tensor<256xf32>) -> (tensor<256xf32>, tensor<256xf32>) {
   %a1 = ckopt.kernel_call @f(%x) : (tensor<256xf32>) -> tensor<256xf32> loc("a1")
   %b1 = ckopt.kernel_call @h(%a1) : (tensor<256xf32>) -> tensor<256xf32> loc("b1")
   %a2 = ckopt.kernel_call @f(%b1) : (tensor<256xf32>) -> tensor<256xf32> loc("a2")
   %b2 = ckopt.kernel_call @h(%a2) : (tensor<256xf32>) -> tensor<256xf32> loc("b2")
   %a3 = ckopt.kernel_call @f(%b2) : (tensor<256xf32>) -> tensor<256xf32> loc("a3")
   %b3 = ckopt.kernel_call @h(%a3) : (tensor<256xf32>) -> tensor<256xf32> loc("b3")
+  %loss = ckopt.kernel_call @g(%b3, %b3) : (tensor<256xf32>, tensor<256xf32>) -> tensor<256xf32> loc("loss")
   %gb3 = ckopt.kernel_call @g(%b3, %a3) : (tensor<256xf32>, tensor<256xf32>) -> tensor<256xf32> loc("grad/b3")
   %ga3 = ckopt.kernel_call @g(%gb3, %a3) : (tensor<256xf32>, tensor<256xf32>) -> tensor<256xf32> loc("grad/a3")
   %gb2 = ckopt.kernel_call @g(%ga3, %b2) : (tensor<256xf32>, tensor<256xf32>) -> tensor<256xf32> loc("grad/b2")
   %ga2 = ckopt.kernel_call @g(%gb2, %a2) : (tensor<256xf32>, tensor<256xf32>) -> tensor<256xf32> loc("grad/a2")
   %gb1 = ckopt.kernel_call @g(%ga2, %b1) : (tensor<256xf32>, tensor<256xf32>) -> tensor<256xf32> loc("grad/b1")
   %ga1 = ckopt.kernel_call @g(%gb1, %a1) : (tensor<256xf32>, tensor<256xf32>) -> tensor<256xf32> loc("grad/a1")
-  return %ga1 : tensor<256xf32>
+  return %loss, %ga1 : tensor<256xf32>, tensor<256xf32>
 }

@@ -69,15 +69,16 @@ TEST(Policy, RegionsKeepTheirInputsOnly) {
     layers.setRegions(i, {i / 3});
   PolicyGraph constrained = applyPolicy(layers.graph, layers.policy);
   EXPECT_EQ(validate(constrained.graph), "");
-  // The second region's input is kept: layer 2 does not run again, nor does
-  // the last layer's result cross the boundary.
-  EXPECT_EQ(constrained.recomputed, (std::vector<NodeId>{0, 1, 3, 4, 5}));
+  // The second region's input is kept: layer 2 does not run again. Nothing
+  // reads what the second region makes in the forward pass (there is no loss):
+  // it runs once, behind it.
+  EXPECT_EQ(constrained.recomputed, (std::vector<NodeId>{0, 1}));
   EXPECT_TRUE(constrained.unable.empty());
   Result result = planWithout(constrained.graph);
   ASSERT_TRUE(result.hasPlan()) << result.message;
   Plan plan = restorePlan(layers.graph, constrained, result.plan, false);
   EXPECT_EQ(verify(layers.graph, plan, 0), "");
-  EXPECT_EQ(plan.cost, 6 + 12 + 5);
+  EXPECT_EQ(plan.cost, 6 + 12 + 2);
   EXPECT_LT(plan.peak, planWithout(layers.graph).plan.peak);
 }
 
@@ -117,13 +118,41 @@ TEST(Policy, RecomputeRuleLetsGoOfOneValue) {
       EXPECT_FALSE(copy.made < last && copy.last >= last);
 }
 
+TEST(Policy, WhatOnlyTheBackwardPassReadsRunsOnlyThere) {
+  Layers layers(3);
+  // A node beside the layers, read by two gradients alone.
+  Graph &graph = layers.graph;
+  ValueId aside = addValue(graph, 100);
+  Node node;
+  node.cost = 1;
+  node.inputs = {layers.activations[1]};
+  node.outputs = {aside};
+  graph.nodes.insert(graph.nodes.begin() + 3, node);
+  for (NodeId n : {5, 6})
+    graph.nodes[n].inputs.push_back(aside);
+  layers.policy = Policy(graph.nodes.size());
+  for (NodeId n = 4; n < 7; ++n)
+    layers.policy.backward[n] = 1;
+  layers.policy.recompute[3] = 1;
+  PolicyGraph constrained = applyPolicy(graph, layers.policy);
+  EXPECT_EQ(validate(constrained.graph), "");
+  EXPECT_TRUE(constrained.recomputed.empty());
+  Result result = planWithout(constrained.graph);
+  ASSERT_TRUE(result.hasPlan()) << result.message;
+  Plan plan = restorePlan(graph, constrained, result.plan, false);
+  EXPECT_EQ(verify(graph, plan, 0), "");
+  EXPECT_EQ(plan.steps.size(), graph.nodes.size());
+  EXPECT_GT(std::find(plan.steps.begin(), plan.steps.end(), 3),
+            std::find(plan.steps.begin(), plan.steps.end(), 2));
+}
+
 TEST(Policy, SavedNodesRunOnceInsideOfRegions) {
   Layers layers(4);
   for (int32_t i = 0; i < 4; ++i)
     layers.setRegions(i, {0});
   layers.policy.save[1] = 1;
   PolicyGraph constrained = applyPolicy(layers.graph, layers.policy);
-  EXPECT_EQ(constrained.recomputed, (std::vector<NodeId>{0, 2, 3}));
+  EXPECT_EQ(constrained.recomputed, std::vector<NodeId>{0});
   EXPECT_FALSE(constrained.graph.nodes[1].recompute);
 }
 
@@ -163,7 +192,7 @@ TEST(Policy, CopiesComeBeforeUpdatesOfWhatTheyRead) {
 TEST(Policy, RandomPoliciesGiveValidPlansWithinTheBudget) {
   std::mt19937 random(7);
   int fitted = 0;
-  for (int round = 0; round < 30; ++round) {
+  for (int round = 0; round < 12; ++round) {
     int32_t count = 3 + int32_t(random() % 9);
     Layers layers(count, 64 + int64_t(random() % 200));
     Graph &graph = layers.graph;
@@ -189,7 +218,7 @@ TEST(Policy, RandomPoliciesGiveValidPlansWithinTheBudget) {
     PolicyGraph constrained = applyPolicy(graph, layers.policy);
     ASSERT_EQ(validate(constrained.graph), "");
     Options options;
-    options.effort = 0.2;
+    options.effort = 0.1;
     options.pack = true;
     options.arenaHoldsAll = false;
     Result result = solve(constrained.graph, options);
@@ -210,7 +239,7 @@ TEST(Policy, RandomPoliciesGiveValidPlansWithinTheBudget) {
         break;
     }
   }
-  EXPECT_GT(fitted, 5);
+  EXPECT_GT(fitted, 2);
 }
 
 TEST(Policy, RepeatsAreFoundWithTheirNarrowestCuts) {

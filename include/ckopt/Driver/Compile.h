@@ -46,7 +46,8 @@ struct PlanSummary {
   /// was no policy, or no such plan.
   double autoCost = 0;
   int64_t autoArena = 0;
-  int64_t regions = 0; ///< checkpointed ones
+  double autoCostInArena = 0; ///< of one within the bytes of this plan; 0: -
+  int64_t regions = 0;        ///< checkpointed ones
   double planSeconds = 0;
 };
 

@@ -65,6 +65,9 @@ struct PolicyOutcome {
   bool compared = false, autoFits = false;
   double autoCost = 0;
   int64_t autoArena = 0;
+  /// Where no budget was given: what a plan without the policy costs in as many
+  /// bytes as the policy's plan takes; 0: not looked for, or none was found.
+  double sameBytesCost = 0;
 };
 
 /// The planner's form of the policy for one function. Nothing: the function has

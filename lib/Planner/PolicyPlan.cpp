@@ -1,0 +1,41 @@
+//===- PolicyPlan.cpp - plans of the larger graph, read back --------------===//
+//
+// Problem: a plan of the graph that applyPolicy() made, as one of the graph
+// that it was made from. Method: its steps without marks, each node by its
+// origin; cost and load by simulation. Guarantee: offsets that are kept were
+// verified. Complexity: that of simulating, verifying and, rarely, packing.
+//
+//===----------------------------------------------------------------------===//
+#include "ckopt/Planner/Packing.h"
+#include "ckopt/Planner/Policy.h"
+#include "ckopt/Planner/Simulator.h"
+#include "ckopt/Planner/Verifier.h"
+
+using namespace ckopt::planner;
+
+Plan ckopt::planner::restorePlan(const Graph &graph,
+                                 const PolicyGraph &constrained,
+                                 const Plan &plan, bool holdsAll) {
+  Plan result = plan;
+  result.steps.clear();
+  result.offsets.clear();
+  result.choices.clear();
+  for (size_t i = 0; i < plan.steps.size(); ++i) {
+    NodeId node = constrained.origin[size_t(plan.steps[i])];
+    if (node < 0)
+      continue;
+    result.steps.push_back(node);
+    if (!plan.offsets.empty())
+      result.offsets.push_back(plan.offsets[i]);
+  }
+  for (size_t n = 0; n < graph.nodes.size(); ++n)
+    if (!graph.nodes[n].alternatives.empty())
+      result.choices.push_back({NodeId(n), 0});
+  Simulation simulation = simulate(graph, result.steps);
+  result.cost = simulation.cost;
+  result.peak = simulation.peak;
+  // Another copy than meant may be read where the planner recomputed more.
+  if (!result.offsets.empty() && !verify(graph, result, 0).empty())
+    packPlan(graph, result, holdsAll);
+  return result;
+}
