@@ -88,6 +88,8 @@ void checkCase(const Graph &graph, int64_t step, Seen &seen,
       return;
     EXPECT_LE(low, least.leastPeak) << where;
     seen.memoryExact += !fixed && low == least.leastPeak;
+    if (fixed)
+      EXPECT_LE(memoryBoundInOrder(graph, program), least.leastPeak) << where;
     int64_t budget = least.leastPeak + (peak - least.leastPeak) * step / 4;
     ExactResult truth = exactSearch(problem, budget, fixed, deadline, 200000);
     if (truth.kind != ExactResult::Optimal)
@@ -108,6 +110,43 @@ void checkCase(const Graph &graph, int64_t step, Seen &seen,
     seen.closeInOrder +=
         truth.cost > problem.baseCost && bound > problem.baseCost;
   }
+}
+
+/// Work limits change what is proven, never whether it is true.
+TEST(Bounds, MemoryNeverPassesTheLeastPeak) {
+  int exact = 0, all = 0, exactOnce = 0;
+  for (uint64_t seed = 1000; seed < 1200; ++seed) {
+    Graph graph = randomGraph(seed, 5 + int(seed % 5), seed % 5 == 0);
+    Problem problem(graph);
+    std::vector<NodeId> program(problem.numNodes);
+    std::iota(program.begin(), program.end(), 0);
+    Deadline deadline(0);
+    ExactResult least =
+        exactLeastPeak(problem, false, 0, program, deadline, 100000);
+    if (least.kind != ExactResult::Optimal)
+      continue;
+    ++all;
+    int64_t before = 0;
+    for (int64_t units : {0, 500, 20000, 4000000}) {
+      int64_t bound = memoryBound(graph, units);
+      EXPECT_LE(bound, least.leastPeak) << "seed " << seed;
+      EXPECT_EQ(bound, memoryBound(graph, units));
+      before = std::max(before, bound);
+    }
+    exact += before == least.leastPeak;
+    Graph once = graph;
+    for (Node &node : once.nodes)
+      node.recompute = false;
+    Problem onceProblem(once);
+    ExactResult order =
+        exactLeastPeak(onceProblem, false, 0, program, deadline, 100000);
+    ASSERT_EQ(order.kind, ExactResult::Optimal);
+    EXPECT_LE(orderOnlyBound(graph), order.leastPeak) << "seed " << seed;
+    exactOnce += orderOnlyBound(graph) == order.leastPeak;
+  }
+  EXPECT_GE(all, 150);
+  EXPECT_GE(exact * 10, all * 6) << exact << " of " << all;
+  EXPECT_GE(exactOnce * 10, all * 6) << exactOnce << " of " << all;
 }
 
 uint64_t cases(uint64_t usual) {

@@ -12,8 +12,17 @@
 
 namespace ckopt::planner {
 
-/// No plan in any order has a smaller load (bytes).
-int64_t memoryBound(const Graph &graph);
+/// No plan in any order has a smaller load (bytes). Searches for `workUnits`
+/// of about 50 ns; more may prove more, and the same number proves the same.
+int64_t memoryBound(const Graph &graph, int64_t workUnits = 4000000);
+
+/// No plan whose first runs follow `order` (all nodes) has a smaller load.
+/// Linear time; not always above memoryBound().
+int64_t memoryBoundInOrder(const Graph &graph,
+                           const std::vector<NodeId> &order);
+
+/// No order has a smaller load where every node runs once.
+int64_t orderOnlyBound(const Graph &graph, int64_t workUnits = 4000000);
 
 /// No plan within the budget (bytes) in any order costs less; the certificate
 /// (optional) proves it.
