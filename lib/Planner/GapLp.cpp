@@ -8,8 +8,8 @@
 // Rows that others imply are left out first: a row t is implied by t' if what
 // is resident at t' with everything dropped is at least that at t plus all
 // arcs that cover t but not t', because even with the latter all saved, t'
-// asks for no less of the common arcs. That leaves little more than one row for
-// each local maximum.
+// asks for no less of the common arcs. Of the rest, rows come into the model
+// where a solution misses them; mostly a few dozen do, and fewer have prices.
 //
 //===----------------------------------------------------------------------===//
 #include "GapLp.h"
@@ -20,6 +20,9 @@
 
 using namespace ckopt::planner;
 
+/// Few rows bind: a handful of rounds finds them.
+static constexpr int maxRounds = 40;
+
 namespace {
 
 class PathFlow {
@@ -28,19 +31,23 @@ public:
   std::vector<double> run();
 
 private:
-  void chooseRows();
+  void chooseCandidates();
   void buildColumns();
   std::vector<double> solve();
+  bool addViolated();
 
   const SavingProblem &problem;
-  std::vector<int32_t> rows; ///< positions that are kept, ascending
-  std::vector<CoinBigIndex> starts{0};
+  std::vector<int32_t> candidates; ///< positions that may matter, ascending
+  std::vector<int32_t> rows;       ///< those in the model, ascending
+  std::vector<CoinBigIndex> starts;
   std::vector<int> indices;
   std::vector<double> elements, upper, cost;
+  std::vector<int32_t> arcOf; ///< column -> arc, from rows.size() on
+  std::vector<double> saved;  ///< by arc: bytes in the last solution
   double byteUnit = 1, costUnit = 1;
 };
 
-void PathFlow::chooseRows() {
+void PathFlow::chooseCandidates() {
   int32_t n = int32_t(problem.need.size());
   // Sums of arcs by their first and last position.
   std::vector<double> opened(n + 2, 0), closed(n + 2, 0), cover(n + 2, 0);
@@ -60,17 +67,17 @@ void PathFlow::chooseRows() {
     if (problem.need[p] <= 0)
       continue;
     bool implied = false;
-    while (!rows.empty()) {
-      int32_t q = rows.back();
+    while (!candidates.empty()) {
+      int32_t q = candidates.back();
       if (rest[p] >= rest[q] + (closed[p] - closed[q])) {
-        rows.pop_back();
+        candidates.pop_back();
         continue;
       }
       implied = rest[q] >= rest[p] + (opened[p + 1] - opened[q + 1]);
       break;
     }
     if (!implied)
-      rows.push_back(p);
+      candidates.push_back(p);
   }
 }
 
@@ -84,6 +91,12 @@ void PathFlow::buildColumns() {
   }
   byteUnit = most;
   costUnit = dearest > 0 ? dearest : 1;
+  starts.assign(1, 0);
+  indices.clear();
+  elements.clear();
+  upper.clear();
+  cost.clear();
+  arcOf.clear();
   auto close = [&] { starts.push_back(CoinBigIndex(indices.size())); };
   auto entry = [&](int32_t row, double value) {
     if (row >= count)
@@ -98,13 +111,15 @@ void PathFlow::buildColumns() {
     upper.push_back(1e30);
     cost.push_back(0);
   }
-  for (const SavingArc &arc : problem.arcs) {
+  for (size_t a = 0; a < problem.arcs.size(); ++a) {
+    const SavingArc &arc = problem.arcs[a];
     int32_t low = int32_t(
         std::lower_bound(rows.begin(), rows.end(), arc.first) - rows.begin());
     int32_t high = int32_t(
         std::upper_bound(rows.begin(), rows.end(), arc.last) - rows.begin());
     if (low >= high)
       continue;
+    arcOf.push_back(int32_t(a));
     entry(low, 1);
     entry(high, -1);
     close();
@@ -132,16 +147,67 @@ std::vector<double> PathFlow::solve() {
     price[rows[r]] =
         std::max(0.0, dual[r] - (r + 1 < count ? dual[r + 1] : 0)) * costUnit /
         byteUnit;
+  const double *flow = Clp_primalColumnSolution(model);
+  saved.assign(problem.arcs.size(), 0);
+  for (size_t k = 0; k < arcOf.size(); ++k)
+    saved[arcOf[k]] = std::max(0.0, flow[rows.size() + k]) * byteUnit;
   Clp_deleteModel(model);
   return price;
 }
 
+/// Takes into the model, between any two rows, the candidate that the last
+/// solution misses most. False if none is missed.
+bool PathFlow::addViolated() {
+  std::vector<double> change(problem.need.size() + 1, 0);
+  for (size_t a = 0; a < saved.size(); ++a) {
+    change[problem.arcs[a].first] += saved[a];
+    change[problem.arcs[a].last + 1] -= saved[a];
+  }
+  double sum = 0, worst = 0;
+  int32_t position = 0, found = -1;
+  std::vector<int32_t> added;
+  size_t next = 0;
+  for (int32_t candidate : candidates) {
+    for (; position <= candidate; ++position)
+      sum += change[position];
+    double missing = double(problem.need[candidate]) - sum;
+    if (next < rows.size() && rows[next] <= candidate) {
+      if (found >= 0)
+        added.push_back(found);
+      worst = 0;
+      found = -1;
+      next += rows[next] == candidate;
+      continue;
+    }
+    if (missing > std::max(worst, 1e-7 * byteUnit)) {
+      worst = missing;
+      found = candidate;
+    }
+  }
+  if (found >= 0)
+    added.push_back(found);
+  rows.insert(rows.end(), added.begin(), added.end());
+  std::sort(rows.begin(), rows.end());
+  return !added.empty();
+}
+
 std::vector<double> PathFlow::run() {
-  chooseRows();
-  if (rows.empty())
+  chooseCandidates();
+  if (candidates.empty())
     return {};
-  buildColumns();
-  return solve();
+  int32_t highest = candidates.front();
+  for (int32_t p : candidates)
+    if (problem.need[p] > problem.need[highest])
+      highest = p;
+  rows = {highest};
+  std::vector<double> prices;
+  for (int round = 0; round < maxRounds; ++round) {
+    buildColumns();
+    prices = solve();
+    if (!addViolated())
+      break;
+  }
+  return prices;
 }
 
 } // namespace
