@@ -22,7 +22,7 @@
 // their common divisor where none lost anything.
 //
 //===----------------------------------------------------------------------===//
-#include "ckopt/Planner/Certificate.h"
+#include "CertificateRows.h"
 
 #include <algorithm>
 #include <cmath>
@@ -39,51 +39,31 @@ constexpr int64_t most = int64_t(1) << 62;
 /// Sums stop here: two of it do not overflow, and no budget needs more.
 constexpr Wide enough = Wide(1) << 124;
 
-class Derivation {
+class Derivation : CertificateRows {
 public:
-  Derivation(Graph least, const Certificate &given)
-      : graph(std::move(least)), given(given),
-        nodes(int32_t(graph.nodes.size())),
-        values(int32_t(graph.values.size())) {}
+  Derivation(const Graph &graph, const Certificate &given)
+      : CertificateRows(graph), given(given) {}
   std::optional<double> run(std::string &error);
 
 private:
   std::string scaleCosts();
-  void readGraph();
-  std::string placeRows();
   std::string readPrices();
   std::string readClaims();
-  void spread();
   void sortAccesses();
   Wide loadOfRows() const;
   Wide takenOver(NodeId node) const;
   Wide loadOfStorage(ValueId v) const;
   Wide gap(ValueId v, NodeId from, int32_t last) const;
   Wide dropping(ValueId v, Wide length, int32_t from, int depth) const;
-  bool isRow(NodeId n) const { return low[n] == high[n]; }
   int64_t sum(int32_t first, int32_t last) const {
     return first <= last ? prefix[last + 1] - prefix[first] : 0;
   }
   int64_t at(NodeId n) const { return sum(low[n], low[n]); }
-  bool there(ValueId v) const {
-    return graph.values[v].kind == ValueKind::Input ||
-           graph.values[v].kind == ValueKind::Persistent;
-  }
 
-  const Graph graph;
   const Certificate &given;
-  int32_t nodes, values, rows = 0;
-  std::vector<int64_t> cost, bytes, prefix;
+  std::vector<int64_t> cost, prefix;
   int64_t base = 0, divisor = 0;
-  std::vector<ValueId> root;
-  std::vector<NodeId> maker;
-  std::vector<char> once, atEnd, overwritten;
-  std::vector<std::vector<ValueId>> touches; ///< node -> storages, makes too
-  std::vector<std::vector<ValueId>> reads;   ///< node -> storages
-  std::vector<std::vector<ValueId>> inputs;  ///< the same, given ones only
   std::vector<std::vector<NodeId>> accesses; ///< storage -> nodes by high
-  std::vector<NodeId> order;
-  std::vector<int32_t> low, high;
   std::vector<int32_t> lastRead;  ///< storage -> largest low, rows: the end
   std::vector<int32_t> readAfter; ///< storage -> last row before a reader
   std::vector<std::vector<ValueId>> claims;
@@ -105,161 +85,6 @@ std::string Derivation::scaleCosts() {
   }
   if (!exact || divisor == 0)
     divisor = 1;
-  return "";
-}
-
-void Derivation::readGraph() {
-  root.resize(values);
-  bytes.assign(values, 0);
-  atEnd.assign(values, 0);
-  overwritten.assign(values, 0);
-  maker.assign(values, -1);
-  once.assign(nodes, 0);
-  touches.resize(nodes);
-  reads.resize(nodes);
-  inputs.resize(nodes);
-  std::vector<char> viewed(values, 0);
-  for (ValueId v = 0; v < values; ++v) {
-    if (graph.values[v].aliasOf >= 0)
-      viewed[graph.values[v].aliasOf] = 1;
-    for (root[v] = v; graph.values[root[v]].aliasOf >= 0;)
-      root[v] = graph.values[root[v]].aliasOf;
-    if (root[v] == v)
-      bytes[v] = alignTo(graph.values[v].bytes, graph.alignment);
-    if (graph.values[v].kind == ValueKind::Output ||
-        graph.values[v].kind == ValueKind::Persistent)
-      atEnd[root[v]] = 1;
-  }
-  for (NodeId n = 0; n < nodes; ++n) {
-    const Node &node = graph.nodes[n];
-    for (ValueId v : node.outputs)
-      maker[v] = n;
-    for (ValueId v : node.mutates)
-      overwritten[root[v]] = 1;
-    once[n] = !node.recompute || !node.mutates.empty();
-  }
-  for (NodeId n = 0; n < nodes; ++n) {
-    const Node &node = graph.nodes[n];
-    for (ValueId v : node.inputs)
-      inputs[n].push_back(root[v]);
-    reads[n] = inputs[n];
-    for (ValueId v : node.outputs) {
-      once[n] |= overwritten[v] && viewed[v];
-      touches[n].push_back(root[v]);
-      if (maker[root[v]] != n)
-        reads[n].push_back(root[v]);
-    }
-    touches[n].insert(touches[n].end(), reads[n].begin(), reads[n].end());
-    for (std::vector<ValueId> *list : {&touches[n], &reads[n], &inputs[n]}) {
-      std::sort(list->begin(), list->end());
-      list->erase(std::unique(list->begin(), list->end()), list->end());
-    }
-  }
-}
-
-/// The furthest row known before each node, along dependences, and back. A
-/// node that overwrites a storage comes after all that touch it before, in
-/// program order, and before all that touch it after.
-void Derivation::spread() {
-  std::vector<int32_t> own = low;
-  std::vector<int32_t> touched(values, -1), written(values, -1);
-  for (NodeId n = 0; n < nodes; ++n) {
-    const Node &node = graph.nodes[n];
-    int32_t &here = low[n];
-    auto follow = [&](ValueId v) {
-      if (maker[v] >= 0 && maker[v] != n)
-        here = std::max(here, low[maker[v]]);
-    };
-    for (ValueId v : node.inputs)
-      follow(v);
-    for (ValueId v : node.outputs)
-      if (graph.values[v].aliasOf >= 0)
-        follow(graph.values[v].aliasOf);
-    for (NodeId p : node.after)
-      here = std::max(here, low[p]);
-    for (ValueId v : inputs[n])
-      here = std::max(here, written[v]);
-    for (ValueId v : node.mutates)
-      here = std::max({here, written[root[v]], touched[root[v]]});
-    for (ValueId v : inputs[n])
-      touched[v] = std::max(touched[v], here);
-    for (ValueId v : node.mutates)
-      written[root[v]] = std::max(written[root[v]], here);
-  }
-  std::fill(touched.begin(), touched.end(), rows);
-  std::fill(written.begin(), written.end(), rows);
-  for (NodeId n = nodes - 1; n >= 0; --n) {
-    const Node &node = graph.nodes[n];
-    int32_t here = own[n] >= 0 ? own[n] : high[n];
-    for (ValueId v : inputs[n])
-      here = std::min(here, written[v]);
-    for (ValueId v : node.mutates)
-      here = std::min({here, written[root[v]], touched[root[v]]});
-    high[n] = here;
-    auto follow = [&](ValueId v) {
-      if (maker[v] >= 0 && maker[v] != n)
-        high[maker[v]] = std::min(high[maker[v]], here);
-    };
-    for (ValueId v : node.inputs)
-      follow(v);
-    for (ValueId v : node.outputs)
-      if (graph.values[v].aliasOf >= 0)
-        follow(graph.values[v].aliasOf);
-    for (NodeId p : node.after)
-      high[p] = std::min(high[p], here);
-    for (ValueId v : inputs[n])
-      touched[v] = std::min(touched[v], here);
-    for (ValueId v : node.mutates)
-      written[root[v]] = std::min(written[root[v]], here);
-  }
-}
-
-std::string Derivation::placeRows() {
-  order = given.rows;
-  if (order.empty() && !given.anyOrder)
-    for (NodeId n = 0; n < nodes; ++n)
-      order.push_back(n);
-  rows = int32_t(order.size());
-  low.assign(nodes, -1);
-  high.assign(nodes, rows);
-  for (int32_t r = 0; r < rows; ++r) {
-    NodeId n = order[r];
-    if (n < 0 || n >= nodes || low[n] >= 0)
-      return "rows name an unknown node, or one twice";
-    low[n] = high[n] = r;
-  }
-  if (!given.anyOrder)
-    return rows == nodes ? "" : "rows do not name all nodes";
-  std::vector<int32_t> own = low;
-  spread();
-  for (NodeId n = 0; n < nodes; ++n)
-    if (own[n] >= 0 && (low[n] != own[n] || high[n] != own[n]))
-      return "rows are not a path of the dependence graph";
-  // Each row's node must come after the one before it: with its own row not
-  // counted, it must be past that one.
-  for (int32_t r = 1; r < rows; ++r) {
-    NodeId n = order[r], p = order[r - 1];
-    const Node &node = graph.nodes[n];
-    bool linked =
-        std::find(node.after.begin(), node.after.end(), p) != node.after.end();
-    for (ValueId v : node.inputs)
-      linked |= maker[v] == p;
-    for (ValueId v : node.outputs)
-      linked |=
-          graph.values[v].aliasOf >= 0 && maker[graph.values[v].aliasOf] == p;
-    auto inOrder = [&](NodeId writer, NodeId other) {
-      for (ValueId v : graph.nodes[writer].mutates) {
-        linked |= std::binary_search(inputs[other].begin(), inputs[other].end(),
-                                     root[v]);
-        for (ValueId w : graph.nodes[other].mutates)
-          linked |= root[v] == root[w];
-      }
-    };
-    inOrder(p, n);
-    inOrder(n, p);
-    if (!linked || p >= n)
-      return "rows are not a path of the dependence graph";
-  }
   return "";
 }
 
@@ -439,11 +264,12 @@ Wide Derivation::loadOfStorage(ValueId v) const {
 
 std::optional<double> Derivation::run(std::string &error) {
   error = scaleCosts();
-  readGraph();
-  for (auto step : {&Derivation::placeRows, &Derivation::readPrices,
-                    &Derivation::readClaims})
-    if (error.empty())
-      error = (this->*step)();
+  if (error.empty())
+    error = place(given);
+  if (error.empty())
+    error = readPrices();
+  if (error.empty())
+    error = readClaims();
   if (!error.empty())
     return std::nullopt;
   sortAccesses();
@@ -461,21 +287,6 @@ std::optional<double> Derivation::run(std::string &error) {
   return std::ldexp(result, -given.scaleBits);
 }
 
-/// Of a node's alternatives: what all of them read, at the least cost.
-Graph leastDemands(Graph graph) {
-  for (Node &node : graph.nodes) {
-    for (const Alternative &way : node.alternatives) {
-      node.cost = std::min(node.cost, way.cost);
-      std::erase_if(node.inputs, [&](ValueId v) {
-        return std::find(way.inputs.begin(), way.inputs.end(), v) ==
-               way.inputs.end();
-      });
-    }
-    node.alternatives.clear();
-  }
-  return graph;
-}
-
 } // namespace
 
 std::optional<double> ckopt::planner::checkCertificate(
@@ -485,5 +296,5 @@ std::optional<double> ckopt::planner::checkCertificate(
     error = "negative budget";
   if (!error.empty())
     return std::nullopt;
-  return Derivation(leastDemands(graph), certificate).run(error);
+  return Derivation(graph, certificate).run(error);
 }
