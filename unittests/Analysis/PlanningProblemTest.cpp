@@ -127,3 +127,95 @@ func.func @step(%x: tensor<64x64xf32>, %y: tensor<1024x1024xf32>) -> (tensor<64x
   EXPECT_EQ(seconds[0], seconds[1]);
   EXPECT_GT(seconds[2], 20 * seconds[0]);
 }
+
+// The block is the path up to the last numbered component; names of ops and of
+// submodules that merely end in a digit are none.
+TEST(Values, RepeatedBlock) {
+  EXPECT_EQ(getRepeatedBlock("/encoder/layers.3/attn/MatMul"),
+            "/encoder/layers.3");
+  EXPECT_EQ(getRepeatedBlock("/layers.1/blocks.0/mlp/fc1/Gemm"),
+            "/layers.1/blocks.0");
+  EXPECT_EQ(getRepeatedBlock("/layer1/layer1.0/conv1/Conv"),
+            "/layer1/layer1.0");
+  EXPECT_EQ(getRepeatedBlock("/conv1/Conv"), "");
+  EXPECT_EQ(getRepeatedBlock("MatMul_12"), "");
+  EXPECT_EQ(getRepeatedBlock(""), "");
+}
+
+// Ops of other dialects: what can be written in place, what runs once, in which
+// order, at what cost.
+TEST(PlanningProblem, RulesOfForeignOps) {
+  TestModule test(R"(
+func.func @f(%x: tensor<16xf32>, %y: tensor<16xi32>) -> tensor<16xi32> {
+  %0 = arith.addf %x, %x {ckopt.cost = 3.0 : f64} : tensor<16xf32>
+  %1 = tensor.extract_slice %0[0] [4] [1] : tensor<16xf32> to tensor<4xf32>
+  %2 = arith.mulf %1, %1 : tensor<4xf32>
+  %3 = "test.effect"(%2) : (tensor<4xf32>) -> tensor<16xi32>
+  %4 = arith.divsi %y, %3 : tensor<16xi32>
+  %5 = arith.addi %4, %3 : tensor<16xi32>
+  return %5 : tensor<16xi32>
+})");
+  CostModel costs;
+  auto problem = buildProblem(test.function("f"), costs);
+  ASSERT_TRUE(succeeded(problem));
+  const auto &nodes = problem->graph.nodes;
+  ASSERT_EQ(nodes.size(), 5u);
+  EXPECT_EQ(nodes[0].cost, 3.0);
+  EXPECT_EQ(problem->costs.attribute, 1);
+  EXPECT_EQ(problem->costs.analytic, 4);
+  // A slice shows a part of its storage: nothing is written over it.
+  EXPECT_TRUE(nodes[1].reuse.empty());
+  EXPECT_EQ(nodes[1].inputs, nodes[0].outputs);
+  EXPECT_FALSE(nodes[2].recompute);
+  // The division may be undefined: it stays behind the effect.
+  EXPECT_EQ(nodes[3].after, std::vector<planner::NodeId>{2});
+  EXPECT_TRUE(nodes[3].recompute);
+  EXPECT_TRUE(nodes[4].after.empty());
+}
+
+// The most specific entry of a profile counts; rates replace the defaults.
+TEST(CostProfile, MostSpecificEntry) {
+  auto profile = CostProfile::parse(R"({"format": "ckopt-profile/1",
+    "rates": {"overhead": 0, "bandwidth": 1},
+    "ops": [{"op": "math.exp", "seconds": 1},
+            {"op": "math.exp", "type": "(tensor<4xf32>)->tensor<4xf32>", "seconds": 2},
+            {"name": "n", "seconds": 3}]})");
+  ASSERT_TRUE(bool(profile));
+  CostOptions options;
+  options.profile = std::make_shared<const CostProfile>(std::move(*profile));
+  TestModule test(R"(
+func.func @f(%x: tensor<8xf32>, %y: tensor<4xf32>) {
+  %0 = math.exp %x : tensor<8xf32>
+  %1 = math.exp %y : tensor<4xf32>
+  %2 = math.exp %y : tensor<4xf32> loc("n")
+  %3 = math.tanh %y : tensor<4xf32>
+  return
+})");
+  CostModel costs(options);
+  SmallVector<double> seconds;
+  for (Operation &op : test.function("f").front().without_terminator())
+    seconds.push_back(costs.seconds(&op));
+  // 32 bytes at one byte a second for what the profile does not name.
+  EXPECT_EQ(seconds, (SmallVector<double>{1, 2, 3, 32}));
+}
+
+TEST(CostProfile, Errors) {
+  auto errorOf = [](StringRef text) {
+    auto profile = CostProfile::parse(text);
+    return profile ? std::string() : llvm::toString(profile.takeError());
+  };
+  EXPECT_NE(errorOf("{"), "");
+  EXPECT_NE(errorOf(R"({"format": "ckopt-profile/2"})").find("format"),
+            std::string::npos);
+  EXPECT_NE(errorOf(R"({"format": "ckopt-profile/1", "rates": {"vector": 0}})")
+                .find("'vector' must be a positive number"),
+            std::string::npos);
+  EXPECT_NE(
+      errorOf(
+          R"({"format": "ckopt-profile/1", "ops": [{"op": "a", "seconds": 1}, {"op": "a", "seconds": 2}]})")
+          .find("ops[1]: an entry for the same ops stands before it"),
+      std::string::npos);
+  EXPECT_NE(errorOf(R"({"format": "ckopt-profile/1", "ops": [{"seconds": 1}]})")
+                .find("ops[0]: needs 'op' or 'name'"),
+            std::string::npos);
+}
