@@ -369,7 +369,7 @@ int64_t Executor::takenOver(NodeId node) const {
   int64_t sum = 0;
   for (auto [i, o] : problem.pairs[node]) {
     bool ends =
-        pins[i] <= 1 && nextUse(i) <= now &&
+        !problem.endLive[i] && pins[i] <= 1 && nextUse(i) <= now &&
         (pointer[i] + 1 >= int32_t(uses[i].size()) || nextUse(i) == never) &&
         resident[i];
     if (ends)

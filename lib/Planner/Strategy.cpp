@@ -15,6 +15,7 @@ const std::vector<Strategy> &ckopt::planner::strategies() {
   static const std::vector<Strategy> table = {
       {"none", runNone, Tier::Construct},
       {"exact", runExact, Tier::Exact},
+      {"exact-order", runExactOrder, Tier::Exact},
       {"greedy", runGreedy, Tier::Construct},
       {"prices", runPrices, Tier::Construct},
       {"segments", runSegments, Tier::Construct},

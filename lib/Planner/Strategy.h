@@ -126,6 +126,7 @@ struct Strategy {
 const std::vector<Strategy> &strategies();
 
 void runExact(StrategyContext &context);
+void runExactOrder(StrategyContext &context);
 void runGreedy(StrategyContext &context);
 void runPrices(StrategyContext &context);
 void runSegments(StrategyContext &context);

@@ -1,0 +1,383 @@
+//===- GapMilp.cpp - which gaps of an order to drop, exactly --------------===//
+//
+// Problem: the least extra cost of a plan whose first runs follow a given
+// order. Method: a mixed integer program over retention gaps. x_g = 1: gap g is
+// dropped, its storage is made again inside it. At each position the bytes of
+// dropped gaps must make up for the load over the budget. A run of g's maker
+// needs the maker's inputs. An input that has its last access by a first run at
+// or before g starts is charged by nothing else: it is kept beyond that access
+// (k: costs bytes up to the start of g) or made again after it (z: costs a
+// run, which needs inputs in turn). Inputs with later accesses cost nothing
+// beyond their own gaps in this model.
+// After each solution, runs that it leaves no moment for are asked about at one
+// more position (logic-based Benders). Guarantee: every plan of the order
+// satisfies all rows (with x, k and z read
+// off it), so the optimum is a bound for all of them. O(gaps * inputs) columns.
+//
+//===----------------------------------------------------------------------===//
+#include "GapMilp.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+using namespace ckopt::planner;
+
+namespace {
+
+class Model {
+public:
+  Model(const GapProblem &gaps, int64_t budget)
+      : gaps(gaps), problem(gaps.problem), budget(budget) {}
+  GapDecision solve(const GapMilpOptions &options, Deadline &deadline);
+
+private:
+  /// The run in a gap reads an input whose own gap `outer` (-1: its time after
+  /// the last access) holds that gap.
+  struct Conflict {
+    size_t gap;
+    int64_t outer;
+    ValueId input;
+    int32_t early, again; ///< columns that settle it
+  };
+  void build();
+  bool refine(const std::vector<char> &x);
+  double stepOfCosts() const;
+  double roundBound(double bound) const;
+  /// The storage stays beyond its last access, up to a position.
+  int32_t stay(ValueId storage, int32_t until);
+  int32_t again(ValueId storage);
+  /// Part of a dropped gap in which its storage is there after all: `position`
+  /// says up to where, or from where on.
+  struct Part {
+    size_t gap;
+    bool suffix;
+    int32_t position;
+    auto operator<=>(const Part &) const = default;
+  };
+  int32_t part(Part key);
+  int32_t twice(size_t gap);
+  void requireInputs(int32_t column, NodeId node, int32_t from, int64_t gap);
+  void shareInputs(size_t g);
+  void chainParts();
+  void chainStays();
+  void addLoadRows();
+
+  const GapProblem &gaps;
+  const Problem &problem;
+  int64_t budget;
+  Milp milp;
+  std::vector<int32_t> gapColumn;
+  std::map<std::pair<ValueId, int32_t>, int32_t> stays;
+  std::map<ValueId, int32_t> agains;
+  std::map<Part, int32_t> parts;
+  std::map<size_t, int32_t> twices;
+  std::vector<Conflict> conflicts;
+  /// By gap: positions at which to ask whether its run comes before (the
+  /// storage is there from then on) or after (what it reads was there until
+  /// then).
+  std::vector<std::set<int32_t>> splits;
+  /// By storage: its gaps, ascending.
+  std::vector<std::vector<size_t>> gapsOf;
+  std::vector<std::pair<ValueId, int32_t>> open; ///< agains to be expanded
+};
+
+int32_t Model::stay(ValueId storage, int32_t until) {
+  auto [it, fresh] = stays.insert({{storage, until}, 0});
+  if (fresh)
+    it->second = milp.addColumn(0);
+  return it->second;
+}
+
+int32_t Model::again(ValueId storage) {
+  NodeId node = problem.producer[storage];
+  if (node < 0 || !problem.recompute[node])
+    return -1;
+  auto [it, fresh] = agains.insert({storage, 0});
+  if (fresh) {
+    it->second = milp.addColumn(problem.cost[node] * gaps.share[storage]);
+    open.push_back({storage, it->second});
+  }
+  return it->second;
+}
+
+/// If the column is 1, `node` runs again after position `from`, in the gap
+/// (-1: sometime).
+void Model::requireInputs(int32_t column, NodeId node, int32_t from,
+                          int64_t gap) {
+  std::vector<ValueId> seen;
+  for (ValueId v : problem.reads[node]) {
+    ValueId input = problem.root[v];
+    int32_t last = gaps.lastAccess[input];
+    if (problem.bytes[input] == 0 || last > from || last < 0 ||
+        std::find(seen.begin(), seen.end(), input) != seen.end())
+      continue;
+    seen.push_back(input);
+    int32_t make = again(input);
+    if (last == from && make >= 0)
+      continue; // It is there just then; nothing to charge.
+    Milp::Row row;
+    row.terms.push_back({column, -1});
+    if (last < from)
+      row.terms.push_back({stay(input, from), 1});
+    else
+      continue;
+    if (make >= 0)
+      row.terms.push_back({make, 1});
+    milp.rows.push_back(row);
+    if (gap < 0)
+      continue;
+    conflicts.push_back({size_t(gap), -1, input, -1, make});
+    for (int32_t q : splits[gap]) {
+      row.terms[1] = {stay(input, q), 1};
+      milp.rows.push_back(row);
+      milp.rows.back().terms.push_back({part({size_t(gap), true, q}), 1});
+      milp.rows.back().terms.push_back({twice(gap), 1});
+    }
+  }
+}
+
+int32_t Model::part(Part key) {
+  auto [it, fresh] = parts.insert({key, 0});
+  if (fresh) {
+    it->second = milp.addColumn(0);
+    milp.rows.push_back({{{gapColumn[key.gap], 1}, {it->second, -1}}, 0});
+  }
+  return it->second;
+}
+
+int32_t Model::twice(size_t gap) {
+  auto [it, fresh] = twices.insert({gap, 0});
+  if (fresh) {
+    it->second = milp.addColumn(gaps.gaps[gap].cost);
+    milp.rows.push_back({{{gapColumn[gap], 1}, {it->second, -1}}, 0});
+  }
+  return it->second;
+}
+
+/// Inputs of a run in gap g whose own gap holds g.
+void Model::shareInputs(size_t g) {
+  const Gap &gap = gaps.gaps[g];
+  for (ValueId v : problem.reads[gap.node])
+    for (ValueId root = problem.root[v]; size_t h : gapsOf[root]) {
+      const Gap &outer = gaps.gaps[h];
+      if (outer.from >= gap.from || outer.to <= gap.to)
+        continue;
+      Milp::Row row{{{gapColumn[g], -1},
+                     {gapColumn[h], -1},
+                     {part({h, true, gap.to}), 1},
+                     {twice(h), 1}},
+                    -1};
+      milp.rows.push_back(row);
+      milp.rows.back().terms.push_back({part({h, false, gap.from}), 1});
+      conflicts.push_back(
+          {g, int64_t(h), root, row.terms[2].first, row.terms[3].first});
+      for (int32_t q : splits[g]) {
+        milp.rows.push_back(row);
+        milp.rows.back().terms.push_back({part({h, false, q}), 1});
+        milp.rows.back().terms.push_back({part({g, true, q}), 1});
+        milp.rows.back().terms.push_back({twice(g), 1});
+      }
+    }
+}
+
+/// Who is there up to a later position is there up to an earlier one; who is
+/// there from an earlier one on is there from a later one on.
+void Model::chainParts() {
+  for (auto it = parts.begin(); it != parts.end(); ++it) {
+    auto next = std::next(it);
+    if (next == parts.end() || next->first.gap != it->first.gap ||
+        next->first.suffix != it->first.suffix)
+      continue;
+    if (it->first.suffix)
+      milp.rows.push_back({{{next->second, 1}, {it->second, -1}}, 0});
+    else
+      milp.rows.push_back({{{it->second, 1}, {next->second, -1}}, 0});
+  }
+}
+
+/// Who stays to a later position stays to the earlier ones.
+void Model::chainStays() {
+  for (auto it = stays.begin(); it != stays.end(); ++it) {
+    auto next = std::next(it);
+    if (next != stays.end() && next->first.first == it->first.first)
+      milp.rows.push_back({{{it->second, 1}, {next->second, -1}}, 0});
+  }
+}
+
+void Model::addLoadRows() {
+  int32_t n = gaps.numPositions;
+  std::vector<std::vector<std::pair<int32_t, double>>> terms(n);
+  for (size_t g = 0; g < gaps.gaps.size(); ++g)
+    for (int32_t p = gaps.gaps[g].first; p <= gaps.gaps[g].last; ++p)
+      terms[p].push_back({gapColumn[g], double(gaps.gaps[g].bytes)});
+  ValueId storage = -1;
+  int32_t from = 0;
+  for (auto [key, column] : stays) {
+    if (key.first != storage)
+      from = gaps.lastAccess[storage = key.first];
+    for (int32_t p = from + 1; p <= std::min(key.second, n - 1); ++p)
+      terms[p].push_back({column, -double(problem.bytes[storage])});
+    from = key.second;
+  }
+  for (auto it = parts.begin(); it != parts.end(); ++it) {
+    const Gap &gap = gaps.gaps[it->first.gap];
+    auto same = [&](auto other) {
+      return other->first.gap == it->first.gap &&
+             other->first.suffix == it->first.suffix;
+    };
+    int32_t first = gap.first, last = it->first.position;
+    if (it->first.suffix) {
+      first = it->first.position;
+      auto next = std::next(it);
+      last = next != parts.end() && same(next) ? next->first.position - 1
+                                               : gap.last;
+    } else if (it != parts.begin() && same(std::prev(it))) {
+      first = std::prev(it)->first.position + 1;
+    }
+    for (int32_t p = first; p <= last; ++p)
+      terms[p].push_back({it->second, -double(gap.bytes)});
+  }
+  std::vector<int64_t> need = gaps.need(budget);
+  for (int32_t p = 0; p < n; ++p) {
+    double most = double(need[p]);
+    for (auto [column, bytes] : terms[p])
+      most += std::max(0.0, -bytes);
+    if (most <= 0)
+      continue;
+    // In units of the largest size, to be kind to the solver.
+    double unit = 1;
+    for (auto [column, bytes] : terms[p])
+      unit = std::max(unit, std::abs(bytes));
+    Milp::Row row{std::move(terms[p]), double(need[p]) / unit};
+    for (auto &[column, bytes] : row.terms)
+      bytes /= unit;
+    milp.rows.push_back(std::move(row));
+  }
+}
+
+void Model::build() {
+  milp = {};
+  gapColumn.clear();
+  stays.clear();
+  agains.clear();
+  parts.clear();
+  twices.clear();
+  conflicts.clear();
+  for (const Gap &gap : gaps.gaps)
+    gapColumn.push_back(milp.addColumn(gap.cost));
+  for (size_t g = 0; g < gaps.gaps.size(); ++g)
+    requireInputs(gapColumn[g], gaps.gaps[g].node, gaps.gaps[g].from,
+                  int64_t(g));
+  for (size_t g = 0; g < gaps.gaps.size(); ++g)
+    shareInputs(g);
+  while (!open.empty()) {
+    auto [storage, column] = open.back();
+    open.pop_back();
+    requireInputs(column, problem.producer[storage], gaps.lastAccess[storage],
+                  -1);
+  }
+  chainStays();
+  chainParts();
+  addLoadRows();
+}
+
+/// Where the solution leaves no moment for a run: up to `known` its input is
+/// there, from `made` on its result, and between the two neither is asked for.
+/// Asks where the load is highest. True if anything was added.
+bool Model::refine(const std::vector<char> &x) {
+  std::vector<int64_t> load = gaps.kept;
+  for (size_t g = 0; g < gaps.gaps.size(); ++g)
+    if (x[gapColumn[g]])
+      for (int32_t p = gaps.gaps[g].first; p <= gaps.gaps[g].last; ++p)
+        load[p] -= gaps.gaps[g].bytes;
+  auto on = [&](int32_t column) { return column >= 0 && x[column]; };
+  bool added = false;
+  for (const Conflict &conflict : conflicts) {
+    const Gap &gap = gaps.gaps[conflict.gap];
+    auto again = twices.find(conflict.gap);
+    if (!on(gapColumn[conflict.gap]) || on(conflict.early) ||
+        on(conflict.again) || (again != twices.end() && on(again->second)) ||
+        (conflict.outer >= 0 && !on(gapColumn[conflict.outer])))
+      continue;
+    int32_t known = gap.from, made = gap.to;
+    auto isThere = [&](const auto &columns, const auto &key) {
+      auto it = columns.find(key); // Not there: asked for in this very round.
+      return it != columns.end() && on(it->second);
+    };
+    for (int32_t q : splits[conflict.gap]) {
+      if (conflict.outer >= 0
+              ? isThere(parts, Part{size_t(conflict.outer), false, q})
+              : isThere(stays, std::pair(conflict.input, q)))
+        known = std::max(known, q);
+      if (isThere(parts, Part{conflict.gap, true, q}))
+        made = std::min(made, q);
+    }
+    int32_t worst = -1;
+    for (int32_t p = known + 1; p < made; ++p)
+      if (load[p] + std::min(gap.bytes, problem.bytes[conflict.input]) >
+              budget &&
+          (worst < 0 || load[p] > load[worst]))
+        worst = p;
+    if (worst >= 0)
+      added |= splits[conflict.gap].insert(worst).second;
+  }
+  return added;
+}
+
+/// What solutions of the program differ by at least; 0: unknown.
+double Model::stepOfCosts() const {
+  for (double cost : milp.cost)
+    if (cost != std::floor(cost) || cost > 1e9)
+      return 0;
+  return 1;
+}
+
+/// Sums of whole costs are whole.
+double Model::roundBound(double bound) const {
+  for (double cost : problem.cost)
+    if (cost != std::floor(cost) || cost > 1e9)
+      return bound;
+  double slack = 1e-6 + bound * 1e-9;
+  return std::max(bound, std::ceil(bound - slack));
+}
+
+GapDecision Model::solve(const GapMilpOptions &options, Deadline &deadline) {
+  gapsOf.resize(problem.numValues);
+  for (size_t g = 0; g < gaps.gaps.size(); ++g)
+    gapsOf[gaps.gaps[g].storage].push_back(g);
+  splits.resize(gaps.gaps.size());
+  GapDecision decision;
+  MilpOptions milpOptions;
+  milpOptions.treeNodes = options.treeNodes;
+  milpOptions.cutoff = options.known;
+  for (int round = 0; round < options.rounds; ++round) {
+    build();
+    milpOptions.step = stepOfCosts();
+    MilpResult found = solveMilp(milp, milpOptions, deadline);
+    decision.bound = std::max(decision.bound, roundBound(found.bound));
+    decision.kind = found.kind;
+    if (found.x.empty())
+      break;
+    decision.value = found.value;
+    decision.dropped.clear();
+    for (int32_t column : gapColumn)
+      decision.dropped.push_back(found.x[column]);
+    if (options.proposed)
+      milpOptions.cutoff =
+          std::min(milpOptions.cutoff, options.proposed(decision));
+    if (found.kind != MilpResult::Optimal ||
+        decision.bound >= milpOptions.cutoff * (1 - 1e-9) || !refine(found.x))
+      break;
+  }
+  return decision;
+}
+
+} // namespace
+
+GapDecision ckopt::planner::decideGaps(const GapProblem &gaps, int64_t budget,
+                                       const GapMilpOptions &options,
+                                       Deadline &deadline) {
+  return Model(gaps, budget).solve(options, deadline);
+}
