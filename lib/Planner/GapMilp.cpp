@@ -352,14 +352,21 @@ GapDecision Model::solve(const GapMilpOptions &options, Deadline &deadline) {
   MilpOptions milpOptions;
   milpOptions.treeNodes = options.treeNodes;
   milpOptions.cutoff = options.known;
-  for (int round = 0; round < options.rounds; ++round) {
+  // Rough answers show what to ask for; when nothing is left to ask, exact ones
+  // are worth their time.
+  milpOptions.gap = options.roughGap;
+  for (int round = 0; round < options.rounds && !deadline.passed(); ++round) {
     build();
     milpOptions.step = stepOfCosts();
     MilpResult found = solveMilp(milp, milpOptions, deadline);
     decision.bound = std::max(decision.bound, roundBound(found.bound));
     decision.kind = found.kind;
-    if (found.x.empty())
-      break;
+    if (found.x.empty()) {
+      if (milpOptions.gap == 0 || found.kind != MilpResult::CutOff)
+        break;
+      milpOptions.gap = 0;
+      continue;
+    }
     decision.value = found.value;
     decision.dropped.clear();
     for (int32_t column : gapColumn)
@@ -367,9 +374,13 @@ GapDecision Model::solve(const GapMilpOptions &options, Deadline &deadline) {
     if (options.proposed)
       milpOptions.cutoff =
           std::min(milpOptions.cutoff, options.proposed(decision));
-    if (found.kind != MilpResult::Optimal ||
-        decision.bound >= milpOptions.cutoff * (1 - 1e-9) || !refine(found.x))
+    if (decision.bound >= milpOptions.cutoff * (1 - 1e-9))
       break;
+    if (!refine(found.x)) {
+      if (milpOptions.gap == 0)
+        break;
+      milpOptions.gap = 0;
+    }
   }
   return decision;
 }

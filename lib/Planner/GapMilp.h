@@ -29,7 +29,9 @@ struct GapMilpOptions {
   double known = 1e300;
   /// Programs to solve at most: each one asks for what the solution before left
   /// open.
-  int rounds = 12;
+  int rounds = 24;
+  /// Programs are solved to this share at first, exactly in the end.
+  double roughGap = 0.003;
   /// Called with each solution; returns the extra cost of the best plan known
   /// by then.
   std::function<double(const GapDecision &)> proposed;

@@ -55,7 +55,8 @@ private:
   /// Nothing of at least this bound is of interest.
   double limit() const {
     double best = std::min(options.cutoff, result.value);
-    return best - std::max(options.step * (1 - 1e-6), best * 1e-10);
+    return best - std::max(options.step * (1 - 1e-6),
+                           best * std::max(options.gap, 1e-10));
   }
   LinearProgram::Outcome solve(int32_t pivots) {
     LinearProgram::Outcome outcome = lp.solve(pivots);

@@ -47,6 +47,8 @@ struct MilpOptions {
   double cutoff = 1e300;
   /// Solutions that are better by less do not matter.
   double step = 0;
+  /// Nor do those that are better by less than this share.
+  double gap = 0;
   /// A known solution; may be empty.
   std::vector<char> start;
 };
