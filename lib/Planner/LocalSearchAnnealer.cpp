@@ -178,7 +178,7 @@ void Annealer::run(int64_t moves, double hot, double cold, Deadline &deadline) {
       else
         undo();
     }
-    if (crowded && quiet > problem.numNodes / 4) {
+    if (crowded && quiet > problem.numNodes) {
       sequence.respread();
       work += sequence.numSlots() / 2;
       quiet = 0;

@@ -21,6 +21,15 @@ Sequence::Sequence(const Problem &problem, const std::vector<NodeId> &steps)
     : problem(problem), always(problem.persistentBytes) {
   for (NodeId n = 0; n < problem.numNodes; ++n)
     anyPairs |= !problem.pairs[n].empty();
+  std::vector<int32_t> depth(problem.numValues, 0);
+  for (ValueId v = 0; v < problem.numValues; ++v) {
+    for (ValueId b = problem.base[v]; b >= 0; b = problem.base[b])
+      ++depth[v];
+    viewsFirst.push_back(v);
+  }
+  std::sort(viewsFirst.begin(), viewsFirst.end(), [&](ValueId a, ValueId b) {
+    return depth[a] != depth[b] ? depth[a] > depth[b] : a < b;
+  });
   rebuild(steps);
 }
 
@@ -42,10 +51,15 @@ void Sequence::rebuild(const std::vector<NodeId> &steps) {
   filled.assign((slots + 63) / 64, 0);
   credit.assign(slots, 0);
   difference.assign(slots + 1, 0);
-  runsOf.assign(problem.numNodes, {});
-  usesOf.assign(problem.numValues, {});
-  madeAt.assign(problem.numValues, {});
-  lastOfCopy.assign(problem.numValues, {});
+  // Lists keep their memory.
+  auto empty = [](std::vector<std::vector<int32_t>> &lists, int32_t count) {
+    lists.resize(count);
+    for (std::vector<int32_t> &list : lists)
+      list.clear();
+  };
+  empty(runsOf, problem.numNodes);
+  empty(usesOf, problem.numValues);
+  empty(madeAt, problem.numValues);
   totalCost = 0;
   stepCount = int32_t(steps.size());
   for (ValueId v = 0; v < problem.numValues; ++v)
@@ -66,26 +80,16 @@ void Sequence::rebuild(const std::vector<NodeId> &steps) {
     difference[slot] += problem.workspace[n];
     difference[slot + 1] -= problem.workspace[n];
   }
+  lastOfCopy.resize(problem.numValues);
   for (ValueId v = 0; v < problem.numValues; ++v)
     lastOfCopy[v].assign(madeAt[v].size(), -2);
-  // Views first: their bases look at them.
-  std::vector<ValueId> order;
-  std::vector<int32_t> depth(problem.numValues, 0);
-  for (ValueId v = 0; v < problem.numValues; ++v) {
-    for (ValueId b = problem.base[v]; b >= 0; b = problem.base[b])
-      ++depth[v];
-    order.push_back(v);
-  }
-  std::sort(order.begin(), order.end(), [&](ValueId a, ValueId b) {
-    return depth[a] != depth[b] ? depth[a] > depth[b] : a < b;
-  });
-  for (ValueId v : order)
+  for (ValueId v : viewsFirst)
     for (int32_t k = 0; k < int32_t(madeAt[v].size()); ++k) {
       int32_t last = computeLast(v, k);
       lastOfCopy[v][k] = last;
       changeLoad(v, madeAt[v][k], -2, last);
     }
-  for (int32_t slot = 0; slot < slots; ++slot)
+  for (int32_t slot = 0; anyPairs && slot < slots; ++slot)
     if (node[slot] >= 0) {
       credit[slot] = computeCredit(slot);
       difference[slot] -= credit[slot];

@@ -95,6 +95,7 @@ private:
   std::vector<uint64_t> filled;
   std::vector<int64_t> credit; ///< by slot: bytes taken over there
   std::vector<std::vector<int32_t>> runsOf, usesOf, madeAt, lastOfCopy;
+  std::vector<ValueId> viewsFirst; ///< all values, views before their bases
   std::vector<int32_t> dirty;
   LoadTree tree;
   bool building = false, anyPairs = false;
