@@ -13,6 +13,7 @@
 #include "GraphPlanner.h"
 #include "ExactSearch.h"
 #include "Order.h"
+#include "OrderSearch.h"
 #include "ckopt/Planner/Bounds.h"
 #include "ckopt/Planner/Verifier.h"
 
@@ -276,6 +277,10 @@ Result GraphPlanner::solveOrder(const Options &options, Deadline &deadline) {
   none.strategy = "none";
   none.orderOnly = false;
   Archive &store = archive(none);
+  OrderResult found = searchOrder(problem, deadline, options.seed,
+                                  options.effort, options.threads);
+  store.report(found.order, options.budget, "none");
+  store.realize({found.order, problem.baseCost, found.peak, "none"}, 1);
   const Entry *best = nullptr;
   for (int64_t budget : {options.budget, int64_t(0)})
     if (!best)

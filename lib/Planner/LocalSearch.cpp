@@ -47,8 +47,9 @@ public:
   void run();
 
 private:
-  /// Runs chains side by side, reports and keeps their outcomes.
-  void runStage(const std::vector<Chain> &chains);
+  /// Runs chains side by side, reports and keeps their outcomes. Where there is
+  /// a clock, takes that share of the time left at most.
+  void runStage(const std::vector<Chain> &chains, double timeShare);
   bool better(const Outcome &a, const Outcome &b) const {
     bool fitsA = a.peak <= goal.budget, fitsB = b.peak <= goal.budget;
     if (fitsA != fitsB)
@@ -69,21 +70,31 @@ private:
   uint64_t salt = 0;
 };
 
-void LocalSearch::runStage(const std::vector<Chain> &chains) {
+void LocalSearch::runStage(const std::vector<Chain> &chains, double timeShare) {
+  size_t threads =
+      std::min<size_t>(std::max(context.threads, 1), chains.size());
   std::vector<Outcome> outcomes(chains.size());
-  std::vector<Deadline> parts;
-  for (size_t i = 0; i < chains.size(); ++i)
-    parts.push_back(context.deadline.part(0));
+  int64_t units = context.deadline.unitsLeft() / int64_t(chains.size());
+  double turns = double((chains.size() + threads - 1) / threads);
+  std::vector<Deadline> parts, rests;
+  for (size_t i = 0; i < chains.size(); ++i) {
+    double turn = double(i / threads + 1) / turns;
+    parts.push_back(context.deadline.part(units, timeShare * 0.85 * turn));
+    rests.push_back(context.deadline.part(units, timeShare * turn));
+  }
   auto runChain = [&](size_t i) {
     const Chain &chain = chains[i];
     Annealer annealer(problem, tables, goal, *chain.start,
                       context.seed * 7919 + salt + i);
-    annealer.run(chain.moves, mean * chain.hot, mean * chain.cold, parts[i]);
+    double cold = mean * chain.cold;
+    annealer.run(chain.moves, mean * chain.hot, cold, parts[i]);
+    // The clock struck while it was hot: what is left cools it down.
+    if (parts[i].timePassed() && !rests[i].timePassed())
+      annealer.run(chain.moves / 8, mean * std::min(chain.hot, 0.5), cold,
+                   rests[i]);
     outcomes[i] = {annealer.best(), annealer.bestCost(), annealer.bestPeak()};
   };
   // Chains are dealt out in turn, so that threads do about the same work.
-  size_t threads =
-      std::min<size_t>(std::max(context.threads, 1), chains.size());
   std::vector<std::thread> workers;
   for (size_t t = 1; t < threads; ++t)
     workers.emplace_back([&, t] {
@@ -96,7 +107,7 @@ void LocalSearch::runStage(const std::vector<Chain> &chains) {
     worker.join();
   salt += chains.size();
   for (size_t i = 0; i < chains.size(); ++i) {
-    context.deadline.spend(parts[i].spent());
+    context.deadline.spend(parts[i].spent() + rests[i].spent());
     context.report(outcomes[i].steps);
     if (best.steps.empty() || better(outcomes[i], best))
       best = std::move(outcomes[i]);
@@ -116,22 +127,34 @@ void LocalSearch::run() {
   const std::vector<NodeId> &order =
       context.orders.empty() ? known : context.orders.front();
   double size = problem.numNodes;
-  int64_t moves =
-      int64_t(context.effort * std::min(2.0e6, 300000 + 1800 * size));
+  double moves = context.effort * std::min(2.2e6, 500000 + 1700 * size);
+  // A move takes about that many units; all stages make eight times as many.
+  if (context.deadline.hasWorkLimit())
+    moves = std::min(moves, double(context.deadline.unitsLeft()) / (8 * 25));
+  auto part = [&](double share) { return std::max<int64_t>(1, moves * share); };
   // Below that many moves a node, hot chains do not settle.
-  bool hot = double(moves) >= 40 * size;
-  std::vector<Chain> first{{&known, moves, 0.3, 0.002}};
-  for (int i = 0; hot && i < 3; ++i)
-    first.push_back({&order, moves, i == 1 ? 8.0 : 15.0, 0.005});
-  if (!hot)
-    first.push_back({&known, moves, 0.05, 0.001});
-  runStage(first);
+  bool hot = moves >= 40 * size;
+  // A quick look, for whoever has little time.
+  std::vector<Chain> chains{{&known, part(0.15), 0.3, 0.002}};
+  chains.push_back({hot ? &order : &known, part(0.15), hot ? 8 : 0.05, 0.002});
+  runStage(chains, 0.3);
+  const std::vector<NodeId> quick = best.steps;
+  chains = {{&quick, part(1), 0.3, 0.002}};
+  if (hot) {
+    for (double heat : {15.0, 8.0, 15.0})
+      chains.push_back({&order, part(1), heat, 0.005});
+  } else {
+    chains.push_back({&quick, part(1), 0.05, 0.001});
+  }
+  if (!finished())
+    runStage(chains, hot ? 0.6 : 0.9);
   for (int round = 0; round < 2 && hot && !finished(); ++round) {
     if (context.deadline.passed())
       return;
     const std::vector<NodeId> start = best.steps;
-    runStage({{&start, moves / 2, round ? 0.5 : 2.0, 0.005},
-              {&start, moves / 2, round ? 1.0 : 4.0, 0.005}});
+    runStage({{&start, part(0.6), round ? 0.5 : 2.0, 0.005},
+              {&start, part(0.6), round ? 1.0 : 4.0, 0.005}},
+             round ? 0.9 : 0.5);
   }
 }
 

@@ -1,13 +1,13 @@
 //===- OrderSearch.cpp - orders of least peak -----------------------------===//
 //
 // Problem: run each node once, in the order that needs the fewest bytes;
-// NP-hard (register sufficiency). Method: list schedules for a start; best-first
-// search over all sets of nodes that may have run, which proves the optimum of
-// small graphs; otherwise simulated annealing on the order, in several chains
-// of their own, and then exact search in windows around the peak. Guarantee:
-// valid orders, never worse than the list schedules; `optimal` is a proof.
-// Complexity: O(n log n) for each of a number of moves that grows with n up to
-// a limit, so that large graphs take near-linear time.
+// NP-hard (register sufficiency). Method: list schedules for a start;
+// best-first search over all sets of nodes that may have run, which proves the
+// optimum of small graphs; otherwise simulated annealing on the order, in
+// several chains of their own, and then exact search in windows around the
+// peak. Guarantee: valid orders, never worse than the list schedules; `optimal`
+// is a proof. Complexity: O(n log n) for each of a number of moves that grows
+// with n up to a limit, so that large graphs take near-linear time.
 //
 //===----------------------------------------------------------------------===//
 #include "OrderSearch.h"
@@ -58,8 +58,8 @@ bool OrderSearch::searchAll() {
   std::vector<NodeId> all = programOrder(problem);
   bool proved;
   int64_t states = int64_t(effort * 400000) / std::max(1, problem.numNodes);
-  std::vector<NodeId> order = searchWindow(problem, state, all, states,
-                                           best.peak, deadline, proved);
+  std::vector<NodeId> order =
+      searchWindow(problem, state, all, states, best.peak, deadline, proved);
   if (!order.empty())
     take(order);
   return proved;
@@ -114,9 +114,9 @@ bool OrderSearch::improveWindows(int32_t length) {
     std::vector<NodeId> window(best.order.begin() + first,
                                best.order.begin() + last);
     bool proved;
-    std::vector<NodeId> better = searchWindow(
-        problem, state, window, int64_t(effort * 2000), best.peak, deadline,
-        proved);
+    std::vector<NodeId> better =
+        searchWindow(problem, state, window, int64_t(effort * 2000), best.peak,
+                     deadline, proved);
     if (better.empty())
       continue;
     std::vector<NodeId> order = best.order;

@@ -46,8 +46,8 @@ private:
   }
 
   const Problem &problem;
-  Csr storages;     ///< node -> storages it reads
-  Csr makes;        ///< node -> storages it makes
+  Csr storages; ///< node -> storages it reads
+  Csr makes;    ///< node -> storages it makes
   std::vector<char> ran, made, toEnd;
   std::vector<int32_t> waiting, readersLeft;
   int64_t bytes = 0;

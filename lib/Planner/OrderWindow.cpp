@@ -13,6 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "OrderSearch.h"
+#include "Sequence.h"
 
 #include <algorithm>
 #include <map>
@@ -57,15 +58,9 @@ int64_t OrderState::loadOf(NodeId n) const {
   int64_t load = bytes + problem.workspace[n];
   for (ValueId v : makes[n])
     load += problem.bytes[v];
-  const auto &pairs = problem.pairs[n];
-  for (size_t k = 0; k < pairs.size(); ++k) {
-    auto [i, o] = pairs[k];
-    bool free = made[i] && readersLeft[i] == 1;
-    for (size_t j = 0; j < k; ++j)
-      free &= pairs[j].first != i && pairs[j].second != o;
-    if (free)
-      load -= problem.bytes[o];
-  }
+  load -= takenOver(problem.pairs[n], problem.bytes, [&](ValueId v) {
+    return made[v] && readersLeft[v] == 1 && !toEnd[v];
+  });
   return load;
 }
 
@@ -178,8 +173,7 @@ void WindowSearch::push(int32_t from, int64_t peak, Set set,
   if (!fresh && it->second <= peak)
     return;
   it->second = peak;
-  int32_t count =
-      (from < 0 ? 0 : reached[from].count) + int32_t(runs.size());
+  int32_t count = (from < 0 ? 0 : reached[from].count) + int32_t(runs.size());
   reached.push_back({peak, from, count, std::move(runs), &it->first});
   queue.push(int32_t(reached.size()) - 1);
 }
@@ -246,10 +240,10 @@ std::vector<NodeId> WindowSearch::run(int64_t states, Deadline &deadline,
 
 } // namespace
 
-std::vector<NodeId> ckopt::planner::searchWindow(
-    const Problem &problem, OrderState &state,
-    const std::vector<NodeId> &window, int64_t states, int64_t below,
-    Deadline &deadline, bool &proved) {
+std::vector<NodeId>
+ckopt::planner::searchWindow(const Problem &problem, OrderState &state,
+                             const std::vector<NodeId> &window, int64_t states,
+                             int64_t below, Deadline &deadline, bool &proved) {
   return WindowSearch(problem, state, window, below)
       .run(states, deadline, proved);
 }

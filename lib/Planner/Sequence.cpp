@@ -238,20 +238,10 @@ void Sequence::dropCopy(ValueId v, int32_t slot) {
 }
 
 int64_t Sequence::computeCredit(int32_t slot) const {
-  const auto &pairs = problem.pairs[node[slot]];
-  int64_t sum = 0;
-  for (size_t k = 0; k < pairs.size(); ++k) {
-    auto [i, o] = pairs[k];
-    int32_t copy = copyAt(i, slot);
-    bool free =
-        copy >= 0 && madeAt[i][copy] >= 0 && lastOfCopy[i][copy] == slot;
-    // An earlier pair may have taken either; assume it did.
-    for (size_t j = 0; j < k; ++j)
-      free &= pairs[j].first != i && pairs[j].second != o;
-    if (free)
-      sum += problem.bytes[o];
-  }
-  return sum;
+  return takenOver(problem.pairs[node[slot]], problem.bytes, [&](ValueId v) {
+    int32_t copy = copyAt(v, slot);
+    return copy >= 0 && madeAt[v][copy] >= 0 && lastOfCopy[v][copy] == slot;
+  });
 }
 
 void Sequence::settle() {

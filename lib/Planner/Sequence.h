@@ -14,6 +14,27 @@
 
 namespace ckopt::planner {
 
+/// Bytes that outputs take over from inputs: each pair in turn whose input
+/// `isLast` calls free and of which neither was taken before.
+template <typename IsLast>
+int64_t takenOver(const std::vector<std::pair<ValueId, ValueId>> &pairs,
+                  const std::vector<int64_t> &bytes, IsLast isLast) {
+  int64_t sum = 0;
+  uint64_t taken = 0; // Pairs beyond the 64th are left out.
+  for (size_t k = 0; k < pairs.size() && k < 64; ++k) {
+    auto [i, o] = pairs[k];
+    bool open = isLast(i);
+    for (size_t j = 0; open && j < k; ++j)
+      if (taken >> j & 1)
+        open = pairs[j].first != i && pairs[j].second != o;
+    if (!open)
+      continue;
+    taken |= uint64_t(1) << k;
+    sum += bytes[o];
+  }
+  return sum;
+}
+
 class Sequence {
 public:
   Sequence(const Problem &problem, const std::vector<NodeId> &steps);
