@@ -34,6 +34,7 @@ struct Outcome {
   std::vector<NodeId> steps;
   double cost = 0;
   int64_t peak = 0;
+  bool cut = false; ///< the clock struck
 };
 
 class LocalSearch {
@@ -68,6 +69,7 @@ private:
   double mean;
   Outcome best;
   uint64_t salt = 0;
+  bool cut = false; ///< a stage was ended by the clock
 };
 
 void LocalSearch::runStage(const std::vector<Chain> &chains, double timeShare) {
@@ -87,12 +89,16 @@ void LocalSearch::runStage(const std::vector<Chain> &chains, double timeShare) {
     Annealer annealer(problem, tables, goal, *chain.start,
                       context.seed * 7919 + salt + i);
     double cold = mean * chain.cold;
-    annealer.run(chain.moves, mean * chain.hot, cold, parts[i]);
-    // The clock struck while it was hot: what is left cools it down.
-    if (parts[i].timePassed() && !rests[i].timePassed())
-      annealer.run(chain.moves / 8, mean * std::min(chain.hot, 0.5), cold,
+    if (!annealer.run(chain.moves, mean * chain.hot, cold, parts[i]) &&
+        !parts[i].workPassed()) {
+      // The clock struck while it was hot: what is left cools it down.
+      outcomes[i].cut = true;
+      annealer.run(chain.moves / 8 + 1, mean * std::min(chain.hot, 0.5), cold,
                    rests[i]);
-    outcomes[i] = {annealer.best(), annealer.bestCost(), annealer.bestPeak()};
+    }
+    outcomes[i].steps = annealer.best();
+    outcomes[i].cost = annealer.bestCost();
+    outcomes[i].peak = annealer.bestPeak();
   };
   // Chains are dealt out in turn, so that threads do about the same work.
   std::vector<std::thread> workers;
@@ -109,6 +115,7 @@ void LocalSearch::runStage(const std::vector<Chain> &chains, double timeShare) {
   for (size_t i = 0; i < chains.size(); ++i) {
     context.deadline.spend(parts[i].spent() + rests[i].spent());
     context.report(outcomes[i].steps);
+    cut |= outcomes[i].cut;
     if (best.steps.empty() || better(outcomes[i], best))
       best = std::move(outcomes[i]);
   }
@@ -117,7 +124,7 @@ void LocalSearch::runStage(const std::vector<Chain> &chains, double timeShare) {
 void LocalSearch::run() {
   // The cheapest within the budget, else the one nearest to it.
   for (const Candidate &candidate : context.known) {
-    Outcome known{candidate.steps, candidate.cost, candidate.peak};
+    Outcome known{candidate.steps, candidate.cost, candidate.peak, false};
     if (best.steps.empty() || better(known, best))
       best = std::move(known);
   }
@@ -148,13 +155,15 @@ void LocalSearch::run() {
   }
   if (!finished())
     runStage(chains, hot ? 0.6 : 0.9);
-  for (int round = 0; round < 2 && hot && !finished(); ++round) {
+  // Where the clock decides, all of the time is used.
+  for (int round = 0; (cut || (hot && round < 2)) && !finished(); ++round) {
     if (context.deadline.passed())
       return;
     const std::vector<NodeId> start = best.steps;
-    runStage({{&start, part(0.6), round ? 0.5 : 2.0, 0.005},
-              {&start, part(0.6), round ? 1.0 : 4.0, 0.005}},
-             round ? 0.9 : 0.5);
+    bool cool = !hot || round % 2;
+    runStage({{&start, part(0.6), cool ? 0.5 : 2.0, 0.005},
+              {&start, part(0.6), cool ? 1.0 : 4.0, 0.005}},
+             hot && round == 0 ? 0.5 : 1);
   }
 }
 

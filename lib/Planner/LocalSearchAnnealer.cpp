@@ -151,17 +151,18 @@ bool Annealer::propose() {
   return proposeMove();
 }
 
-void Annealer::run(int64_t moves, double hot, double cold, Deadline &deadline) {
+bool Annealer::run(int64_t moves, double hot, double cold, Deadline &deadline) {
   const int64_t block = 256;
   double temperature = hot;
   double cooling = std::pow(cold / hot, double(block) / double(moves));
   int64_t snapshot = std::max<int64_t>(problem.numNodes / 2, 64), since = 0;
   double current = energy();
   int64_t quiet = 0; // Moves since the last spread.
+  bool more = true;
   for (int64_t m = 0; m < moves; ++m) {
     if (m % block == 0) {
       temperature *= cooling;
-      bool more = deadline.spend(work + block);
+      more = deadline.spend(work + block);
       work = 0;
       if (!more)
         break;
@@ -193,4 +194,5 @@ void Annealer::run(int64_t moves, double hot, double cold, Deadline &deadline) {
   deadline.spend(work);
   work = 0;
   keepBest();
+  return more;
 }

@@ -60,8 +60,8 @@ public:
            AnnealingGoal goal, const std::vector<NodeId> &start, uint64_t seed);
 
   /// Makes `moves` proposals while the temperature falls from `hot` to `cold`
-  /// (in units of cost). Ends early with the deadline.
-  void run(int64_t moves, double hot, double cold, Deadline &deadline);
+  /// (in units of cost). Ends early with the deadline, and returns false then.
+  bool run(int64_t moves, double hot, double cold, Deadline &deadline);
   /// Goes on from the best sequence found.
   void restart();
   void setBudget(int64_t budget);
