@@ -148,8 +148,10 @@ void LocalSearch::run() {
   const std::vector<NodeId> quick = best.steps;
   chains = {{&quick, part(1), 0.3, 0.002}};
   if (hot) {
-    for (double heat : {15.0, 8.0, 15.0})
-      chains.push_back({&order, part(1), heat, 0.005});
+    // Small graphs have few basins and are quick: more chains find them all.
+    int count = int(std::clamp(2400 / size, 3.0, 11.0)) | 1;
+    for (int i = 0; i < count; ++i)
+      chains.push_back({&order, part(1), i % 3 == 1 ? 8.0 : 15.0, 0.005});
   } else {
     chains.push_back({&quick, part(1), 0.05, 0.001});
   }
