@@ -388,6 +388,9 @@ void FlagTable::addPolicyFlags() {
       text(step.planFile));
   add("plan-out", "FILE", one, "write the plan; it may be edited",
       text(step.planOut));
+  add("plan-report", "FILE", one,
+      "each value that is kept or computed again, and why (JSON)",
+      text(step.planReport));
 }
 
 void FlagTable::addDataFlags() {

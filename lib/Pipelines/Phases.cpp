@@ -83,6 +83,8 @@ static std::string rematPipeline(const StepOptions &options) {
     text += " plan=\"" + options.planFile + "\"";
   if (!options.planOut.empty())
     text += " plan-out=\"" + options.planOut + "\"";
+  if (!options.planReport.empty())
+    text += " report=\"" + options.planReport + "\"";
   return text + "}";
 }
 

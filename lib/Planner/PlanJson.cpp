@@ -37,6 +37,12 @@ private:
   void readChoices(const json::Object &object, Plan &plan);
   void readOffsets(const json::Object &object, Plan &plan);
   void readInitial(const json::Object &object, Plan &plan);
+  void readCertificates(const json::Object &object, Plan &plan);
+  bool readCertificate(const json::Object &object, const std::string &where,
+                       Certificate &result);
+  using Pair = std::pair<int64_t, int64_t>;
+  bool readPairs(const json::Object &object, llvm::StringRef key,
+                 const std::string &where, std::vector<Pair> &result);
 
   const Graph *graph;
 };
@@ -125,6 +131,71 @@ void PlanReader::readInitial(const json::Object &object, Plan &plan) {
   }
 }
 
+bool PlanReader::readPairs(const json::Object &object, llvm::StringRef key,
+                           const std::string &where,
+                           std::vector<Pair> &result) {
+  const json::Array *rows = list(object, key, where, true);
+  if (!rows)
+    return false;
+  for (const json::Value &entry : *rows) {
+    const json::Array *row = entry.getAsArray();
+    std::vector<int64_t> pair;
+    if (!row || row->size() != 2)
+      return fail(where + ": \"" + key.str() + "\" must hold pairs");
+    if (!integers(*row, where + ": \"" + key.str() + "\"", pair))
+      return false;
+    result.push_back({pair[0], pair[1]});
+  }
+  return true;
+}
+
+bool PlanReader::readCertificate(const json::Object &object,
+                                 const std::string &where,
+                                 Certificate &result) {
+  std::string bounds = text(object, "bounds");
+  if (bounds != "lower_bound" && bounds != "order_lower_bound")
+    return fail(where + ": \"bounds\" must be \"lower_bound\" or "
+                        "\"order_lower_bound\"");
+  result.anyOrder = bounds == "lower_bound";
+  int64_t bits = 0;
+  std::vector<int64_t> rows;
+  std::vector<Pair> prices, claims;
+  const json::Array *given = list(object, "rows", where, false);
+  if (!integer(object, "budget", where, result.budget, true) ||
+      !integer(object, "scale_bits", where, bits, true) ||
+      (given && !integers(*given, where + ": \"rows\"", rows)) ||
+      !readPairs(object, "prices", where, prices) ||
+      !readPairs(object, "claims", where, claims))
+    return false;
+  if (bits < INT32_MIN || bits > INT32_MAX)
+    return fail(where + ": \"scale_bits\" out of range");
+  result.scaleBits = int32_t(bits);
+  for (int64_t id : rows)
+    result.rows.push_back(node(id, "certificate: rows"));
+  for (auto [row, price] : prices) {
+    if (row < 0 || row > INT32_MAX)
+      return fail(where + ": \"prices\" names row " + str(row));
+    result.prices.push_back({int32_t(row), price});
+  }
+  for (auto [storage, payer] : claims)
+    result.claims.push_back({value(storage, "certificate: claims"),
+                             value(payer, "certificate: claims")});
+  return true;
+}
+
+void PlanReader::readCertificates(const json::Object &object, Plan &plan) {
+  const json::Array *entries = list(object, "certificate", "plan", false);
+  if (!entries)
+    return;
+  for (size_t i = 0; i < entries->size(); ++i) {
+    std::string where = "certificate[" + str(int64_t(i)) + "]";
+    if (const json::Object *entry = (*entries)[i].getAsObject())
+      readCertificate(*entry, where, plan.certificates.emplace_back());
+    else
+      fail(where + " must be an object");
+  }
+}
+
 std::optional<PlanFile> PlanReader::read(const json::Value &file) {
   const json::Object *object = file.getAsObject();
   if (!object) {
@@ -151,6 +222,8 @@ std::optional<PlanFile> PlanReader::read(const json::Value &file) {
   integer(*object, "proven_minimum", "plan", plan.provenMinimum, false);
   readOffsets(*object, plan);
   readInitial(*object, plan);
+  plan.proof = text(*object, "proof");
+  readCertificates(*object, plan);
   if (errors.any())
     return std::nullopt;
   return result;

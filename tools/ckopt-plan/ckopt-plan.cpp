@@ -8,6 +8,7 @@
 #include "Output.h"
 
 #include "ckopt/Planner/Bounds.h"
+#include "ckopt/Planner/Certificate.h"
 #include "ckopt/Planner/GraphJson.h"
 #include "ckopt/Planner/Packing.h"
 #include "ckopt/Planner/Simulator.h"
@@ -136,6 +137,42 @@ int runPackOnly(const CommandLine &line, llvm::Error &failure) {
   return ExitInternal; // The error says better.
 }
 
+/// Whether the bounds that a plan states follow from its certificates, unless a
+/// search showed them. `derived` receives how.
+std::string checkBounds(const Graph &graph, const PlanFile &file,
+                        std::string &derived) {
+  const Plan &plan = file.plan;
+  double any = 0, order = 0;
+  for (const Certificate &certificate : plan.certificates) {
+    if (certificate.budget < file.budget)
+      return "a certificate for " + std::to_string(certificate.budget) +
+             " bytes says nothing about " + std::to_string(file.budget);
+    std::string error;
+    auto bound = checkCertificate(graph, certificate, error);
+    if (!bound)
+      return "a certificate is malformed: " + error;
+    double &best = certificate.anyOrder ? any : order;
+    best = std::max(best, *bound);
+  }
+  order = std::max(any, order);
+  bool searched = plan.proof == "search";
+  if (plan.certificates.empty() || searched) {
+    derived = searched ? "shown by search" : "stated, without certificates";
+    return "";
+  }
+  auto follows = [](double stated, double shown) {
+    return stated <= shown * (1 + 1e-9);
+  };
+  if (!follows(plan.lowerBound, any))
+    return "lower_bound " + std::to_string(plan.lowerBound) +
+           " does not follow: the certificates show " + std::to_string(any);
+  if (!follows(plan.orderLowerBound, order))
+    return "order_lower_bound " + std::to_string(plan.orderLowerBound) +
+           " does not follow: the certificates show " + std::to_string(order);
+  derived = "derived again from the certificates";
+  return "";
+}
+
 /// What a file states of a plan must hold, and so must the plan.
 std::string checkPlan(const Graph &graph, PlanFile &file, int64_t budget) {
   Plan &plan = file.plan;
@@ -170,7 +207,9 @@ llvm::Expected<int> runCheck(const CommandLine &line, const Graph &graph,
     return file.takeError();
   int64_t asked = resolveBudget(line.budget, baseline);
   int64_t budget = asked > 0 ? asked : file->budget;
-  std::string wrong = checkPlan(graph, *file, budget);
+  std::string derived, wrong = checkPlan(graph, *file, budget);
+  if (wrong.empty())
+    wrong = checkBounds(graph, *file, derived);
   if (!wrong.empty())
     return inputError(line.check + ": not a valid plan: " + wrong);
   Result result;
@@ -181,7 +220,7 @@ llvm::Expected<int> runCheck(const CommandLine &line, const Graph &graph,
   ReportOptions options;
   options.budget = budget;
   printSummary(llvm::outs(), graph, result, options, baseline);
-  llvm::outs() << "valid\n";
+  llvm::outs() << "bounds          " << derived << "\nvalid\n";
   if (llvm::Error error = writeReports(line, graph, result, options))
     return std::move(error);
   return ExitOk;

@@ -47,9 +47,10 @@ struct StepOptions {
   double timeLimit = 60; ///< seconds, for the planner
   /// As the pass option `cost-model`: analytic, profile=FILE, attribute.
   std::string costModel = "analytic";
-  RematPolicy policy;    ///< what to keep and what to compute again
-  std::string planFile;  ///< take the plan from here instead of searching
-  std::string planOut;   ///< write the plan here
+  RematPolicy policy;     ///< what to keep and what to compute again
+  std::string planFile;   ///< take the plan from here instead of searching
+  std::string planOut;    ///< write the plan here
+  std::string planReport; ///< what is kept and made again, and why: a file
 };
 
 struct Phase {
