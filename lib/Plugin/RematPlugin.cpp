@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 #include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
 #include "ckopt/Remat/Passes.h"
+#include "ckopt/Remat/Remat.h"
 #include "mlir/Tools/Plugins/DialectPlugin.h"
 #include "mlir/Tools/Plugins/PassPlugin.h"
 #include "llvm/Support/Compiler.h"
@@ -30,5 +31,6 @@ mlirGetDialectPluginInfo() {
   return {MLIR_PLUGIN_API_VERSION, kName, CKOPT_VERSION,
           [](mlir::DialectRegistry *registry) {
             registry->insert<ckopt::CkoptDialect>();
+            ckopt::registerBarrierBufferization(*registry);
           }};
 }
