@@ -34,6 +34,18 @@ static FailureOr<Wish> attributeWish(Operation *op) {
                          << "; it must be \"save\", \"recompute\" or \"auto\"";
 }
 
+/// `ckopt.checkpoint` must name at least one region.
+static LogicalResult checkRegionAttribute(Operation *op) {
+  Attribute attr = op->getAttr(attrs::kCheckpoint);
+  auto text = dyn_cast_or_null<StringAttr>(attr);
+  if (!attr ||
+      (text && text.getValue().find_first_not_of('/') != StringRef::npos))
+    return success();
+  return emitError(op->getLoc())
+         << attrs::kCheckpoint << " is " << attr
+         << "; it must name regions, outermost first: \"outer/inner\"";
+}
+
 /// What rules, else the attribute, ask of a node.
 static FailureOr<Wish> decide(Operation *op, const NodeNames &node,
                               int64_t bytes, MutableArrayRef<WishRule> rules) {
@@ -85,7 +97,7 @@ ckopt::resolvePolicy(func::FuncOp function, const PlanningProblem &problem,
   for (size_t n = 0; n < nodes.nodes.size(); ++n) {
     FailureOr<Wish> wish =
         decide(problem.ops[n], nodes.nodes[n], nodes.bytes[n], rules);
-    if (failed(wish))
+    if (failed(wish) || failed(checkRegionAttribute(problem.ops[n])))
       return failure();
     bool inRegion = !nodes.backward[n] && !result.regions[n].empty();
     switch (*wish) {

@@ -14,6 +14,8 @@
 // RUN: not ckopt-opt %s --remat="policy=per-block" 2>&1 | FileCheck %s --check-prefix=BLOCKS
 // RUN: sed -e 's/wish = "keep"/ckopt.remat = "keep"/' %s > %t.mlir
 // RUN: not ckopt-opt %t.mlir --remat 2>&1 | FileCheck %s --check-prefix=WISH
+// RUN: sed -e 's/wish = "keep"/ckopt.checkpoint = 3/' %s > %t.region.mlir
+// RUN: not ckopt-opt %t.region.mlir --remat 2>&1 | FileCheck %s --check-prefix=REGION
 
 // NOTHING: error: remat: save 'blok1' matches nothing; near it: 'block1', 'block2' (the whole name has to match)
 // PART: error: remat: recompute 'block' matches nothing; near it: 'block1', 'block2'
@@ -28,6 +30,7 @@
 // SEGMENTS: error: remat: 'sequential:9' needs as many ops; @step has 2 in its forward pass
 // BLOCKS: error: remat: 'per-block' finds no repeated blocks in @step: {{.*}}name the regions by 'checkpoint'
 // WISH: error: {{.*}}ckopt.remat is "keep"; it must be "save", "recompute" or "auto"
+// REGION: error: {{.*}}ckopt.checkpoint is 3 : i64; it must name regions, outermost first: "outer/inner"
 
 func.func private @f(%x: tensor<256xf32>) -> tensor<256xf32> attributes {ckopt.kernel = "elementwise"} {
   %0 = ckopt.exp %x : (tensor<256xf32>) -> tensor<256xf32>
