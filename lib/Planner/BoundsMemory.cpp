@@ -4,7 +4,8 @@
 // it reads, makes and needs for scratch is resident; so is every persistent
 // value, every input that it or a node after it reads, and every result that
 // cannot be made again, was made before it and is needed after it. All of these
-// had to come to be resident at once, which may take more (BoundsResidency.h).
+// had to come to be resident at once, which may take more (BoundsResidency.h),
+// and more must be there so that the rest can run at all (BoundsCut.h).
 // That is searched for each node's first run, in program order, where what is
 // proven for a node holds for all sets with its results, and for the end; the
 // largest bound holds. Searches get equal shares
@@ -18,6 +19,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Alternatives.h"
+#include "BoundsCut.h"
 #include "BoundsResidency.h"
 #include "ckopt/Planner/Bounds.h"
 
@@ -77,6 +79,7 @@ private:
     int64_t bound = 0;
   };
   std::vector<ValueId> waitingAt(NodeId node) const;
+  int64_t cutAll(int64_t units, int64_t &work);
   int64_t settle(Goal &goal, int64_t units, int64_t &work);
   void spread(std::vector<NodeId> stack, const Csr &edges, char bit);
   void addWaitingBytes(ValueId storage);
@@ -84,10 +87,11 @@ private:
   const Problem &problem;
   ResidencySearch search;
   std::vector<ValueId> once;
-  std::vector<std::vector<NodeId>> readers; ///< by storage
-  std::vector<char> atEnd;                  ///< by storage
-  std::unique_ptr<Ancestors> ancestors;     ///< small graphs only
-  std::vector<int64_t> waitingBytes;        ///< by node; large graphs only
+  std::vector<std::vector<NodeId>> readers;  ///< by storage
+  std::vector<char> atEnd;                   ///< by storage
+  std::unique_ptr<Ancestors> ancestors;      ///< small graphs only
+  std::vector<std::vector<ValueId>> waiting; ///< by node; small graphs only
+  std::vector<int64_t> waitingBytes;         ///< by node; large graphs only
   std::vector<char>
       mark; ///< 1: before a reader; 2: after the maker; 4: touches
 };
@@ -107,6 +111,11 @@ LeastPeak::LeastPeak(const Problem &problem)
       atEnd[problem.root[v]] = 1;
   if (problem.numNodes <= closureLimit) {
     ancestors = std::make_unique<Ancestors>(problem);
+    for (NodeId n = 0; n < problem.numNodes; ++n)
+      waiting.push_back(waitingAt(n));
+    search.setOrder(
+        [this](NodeId a, NodeId b) { return ancestors->before(a, b); },
+        waiting);
     return;
   }
   std::sort(once.begin(), once.end(), [&](ValueId a, ValueId b) {
@@ -177,7 +186,7 @@ int64_t LeastPeak::settle(Goal &goal, int64_t units, int64_t &work) {
         set.push_back(v);
   } else {
     if (ancestors)
-      set = waitingAt(goal.node);
+      set = waiting[goal.node];
     atLeast = search.loadAt(goal.node, set);
     if (!ancestors)
       atLeast += waitingBytes[goal.node];
@@ -196,6 +205,30 @@ int64_t LeastPeak::settle(Goal &goal, int64_t units, int64_t &work) {
   return goal.bound;
 }
 
+/// What must be there for the rest to run, by minimum cuts, the nodes of the
+/// highest load first.
+int64_t LeastPeak::cutAll(int64_t units, int64_t &work) {
+  std::vector<std::pair<int64_t, NodeId>> nodes;
+  std::vector<std::vector<ValueId>> kept(problem.numNodes);
+  for (NodeId n = 0; n < problem.numNodes; ++n) {
+    const std::vector<ValueId> &reads = search.needs(n);
+    std::set_intersection(waiting[n].begin(), waiting[n].end(), reads.begin(),
+                          reads.end(), std::back_inserter(kept[n]));
+    nodes.push_back({-search.loadAt(n, kept[n]), n});
+  }
+  std::sort(nodes.begin(), nodes.end());
+  int64_t bound = 0;
+  auto before = [&](NodeId a, NodeId b) { return ancestors->before(a, b); };
+  for (auto [load, n] : nodes) {
+    if (work >= units)
+      break;
+    int64_t here = leastWaitingBytes(problem, n, before, work) - load;
+    search.learn(n, here);
+    bound = std::max(bound, here);
+  }
+  return bound;
+}
+
 int64_t LeastPeak::run(int64_t units) {
   std::vector<Goal> goals;
   for (NodeId n = 0; n < problem.numNodes; ++n)
@@ -207,7 +240,9 @@ int64_t LeastPeak::run(int64_t units) {
         (!readers[v].empty() || atEnd[v]))
       atStart += problem.bytes[v];
   int64_t bound = atStart, work = 0;
-  int64_t share = units / 2 / int64_t(goals.size());
+  if (ancestors)
+    bound = std::max(bound, cutAll(units / 3, work));
+  int64_t share = units / 3 / int64_t(goals.size());
   for (Goal &goal : goals)
     bound = std::max(bound, settle(goal, share, work));
   // The rest to the highest; each step doubles what one goal may take.

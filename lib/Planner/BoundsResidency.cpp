@@ -7,7 +7,9 @@
 //   T(S) >= min over x in S of max(load while n runs, T(S')),
 // and T(S) >= T(S') for S' within S. Storages that are there at the start are
 // never made, and stay in the set: they have been resident from the start. The
-// minimum over all ways back is a bottleneck shortest path to a set that
+// Where n runs only once, it has not run before: nothing in S' may come after
+// n, and all that waits at n's first run is in S'. The minimum over all ways
+// back is a bottleneck shortest path to a set that
 // nothing has to be made for, found best first; where the work limit ends it,
 // the least key on the frontier is still a bound. Two shortcuts keep it short:
 // keys start at what is known for each member alone, and where x can be taken
@@ -84,15 +86,29 @@ bool ResidencySearch::expand(const State &state, int64_t &work,
                              std::vector<State> &children) const {
   children.clear();
   NodeId previous = -1;
+  bool anyMade = false;
   for (ValueId x : state.set) {
     NodeId node = problem.producer[x];
     if (node < 0 || node == previous)
       continue;
     previous = node;
+    anyMade = true;
+    bool once = before && !problem.recompute[node];
+    if (once && std::any_of(state.set.begin(), state.set.end(), [&](ValueId v) {
+          return problem.producer[v] >= 0 && before(node, problem.producer[v]);
+        }))
+      continue;
     State child;
     for (ValueId v : state.set)
       if (!has(makes[node], v))
         child.set.push_back(v);
+    if (once) {
+      child.set.insert(child.set.end(), waiting[node].begin(),
+                       waiting[node].end());
+      std::sort(child.set.begin(), child.set.end());
+      child.set.erase(std::unique(child.set.begin(), child.set.end()),
+                      child.set.end());
+    }
     child.key = std::max(state.key, loadAt(node, child.set));
     size_t kept = child.set.size();
     for (ValueId v : reads[node])
@@ -101,7 +117,10 @@ bool ResidencySearch::expand(const State &state, int64_t &work,
         child.key = std::max(child.key, single[v]);
       }
     work += int64_t(state.set.size() + reads[node].size()) * 2;
-    if (child.set.size() == kept && child.key == state.key) {
+    if (child.set.size() == kept && child.key == state.key &&
+        child.set.size() < state.set.size() &&
+        std::includes(state.set.begin(), state.set.end(), child.set.begin(),
+                      child.set.end())) {
       children.assign(1, std::move(child));
       return true;
     }
@@ -109,7 +128,7 @@ bool ResidencySearch::expand(const State &state, int64_t &work,
     child.key = std::max(child.key, bytesOf(child.set));
     children.push_back(std::move(child));
   }
-  return !children.empty();
+  return anyMade;
 }
 
 int64_t ResidencySearch::leastPeak(const std::vector<ValueId> &set,
@@ -137,6 +156,7 @@ int64_t ResidencySearch::leastPeak(const std::vector<ValueId> &set,
       work += spent;
       return state.key;
     }
+    int64_t reached = state.key;
     for (State &child : children) {
       spent += int64_t(child.set.size());
       auto [it, fresh] = seen.try_emplace(child.set, child.key);
@@ -144,6 +164,10 @@ int64_t ResidencySearch::leastPeak(const std::vector<ValueId> &set,
         continue;
       it->second = child.key;
       queue.push(std::move(child));
+    }
+    if (queue.empty()) { // Cannot be; still a bound.
+      work += spent;
+      return reached;
     }
   }
 }

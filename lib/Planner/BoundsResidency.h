@@ -8,6 +8,8 @@
 
 #include "GapProblem.h"
 
+#include <functional>
+
 namespace ckopt::planner {
 
 /// Proves how high the load must have risen, in any plan, by the time a set of
@@ -28,6 +30,13 @@ public:
                     int64_t enough, int64_t units, int64_t &work);
   /// What the node reads, persistent values left out; ascending.
   const std::vector<ValueId> &needs(NodeId node) const { return reads[node]; }
+  /// Says which nodes come before which in every order, and, by node, what is
+  /// resident while it first runs because it is not made again (ascending).
+  void setOrder(std::function<bool(NodeId, NodeId)> isBefore,
+                std::vector<std::vector<ValueId>> waitingAt) {
+    before = std::move(isBefore);
+    waiting = std::move(waitingAt);
+  }
   /// States a proven bound on the load by the time the node's results exist.
   void learn(NodeId node, int64_t bound);
 
@@ -43,6 +52,8 @@ private:
   const Problem &problem;
   std::vector<std::vector<ValueId>> reads, makes;
   std::vector<std::vector<std::pair<ValueId, ValueId>>> pairs;
+  std::function<bool(NodeId, NodeId)> before;
+  std::vector<std::vector<ValueId>> waiting;
   std::vector<int64_t> single; ///< by storage: bound for it alone
 };
 
