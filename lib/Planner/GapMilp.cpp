@@ -47,7 +47,7 @@ private:
   double roundBound(double bound) const;
   /// The storage stays beyond its last access, up to a position.
   int32_t stay(ValueId storage, int32_t until);
-  int32_t again(ValueId storage);
+  int32_t again(ValueId storage, int32_t to);
   /// Part of a dropped gap in which its storage is there after all: `position`
   /// says up to where, or from where on.
   struct Part {
@@ -58,8 +58,17 @@ private:
   };
   int32_t part(Part key);
   int32_t twice(size_t gap);
-  void requireInputs(int32_t column, NodeId node, int32_t from, int64_t gap);
-  void shareInputs(size_t g);
+  void requireTails(int32_t column, NodeId node, int32_t from, int32_t to,
+                    int64_t gap);
+  void requireShared(int32_t column, NodeId node, int32_t from, int32_t to,
+                     int64_t gap);
+  /// Adds a row with further columns that help it. (They are made before the
+  /// row is: making one may add rows.)
+  void addRow(Milp::Row row, std::initializer_list<int32_t> helping) {
+    for (int32_t column : helping)
+      row.terms.push_back({column, 1});
+    milp.rows.push_back(std::move(row));
+  }
   void chainParts();
   void chainStays();
   void addLoadRows();
@@ -70,7 +79,8 @@ private:
   Milp milp;
   std::vector<int32_t> gapColumn;
   std::map<std::pair<ValueId, int32_t>, int32_t> stays;
-  std::map<ValueId, int32_t> agains;
+  /// (storage, before which position); -1: at all, which is what costs.
+  std::map<std::pair<ValueId, int32_t>, int32_t> agains;
   std::map<Part, int32_t> parts;
   std::map<size_t, int32_t> twices;
   std::vector<Conflict> conflicts;
@@ -80,7 +90,11 @@ private:
   std::vector<std::set<int32_t>> splits;
   /// By storage: its gaps, ascending.
   std::vector<std::vector<size_t>> gapsOf;
-  std::vector<std::pair<ValueId, int32_t>> open; ///< agains to be expanded
+  struct Again {
+    ValueId storage;
+    int32_t to, column;
+  };
+  std::vector<Again> open; ///< whose inputs are to be asked for
 };
 
 int32_t Model::stay(ValueId storage, int32_t until) {
@@ -90,50 +104,53 @@ int32_t Model::stay(ValueId storage, int32_t until) {
   return it->second;
 }
 
-int32_t Model::again(ValueId storage) {
+/// The storage is made again after its last access and before `to`.
+int32_t Model::again(ValueId storage, int32_t to) {
   NodeId node = problem.producer[storage];
   if (node < 0 || !problem.recompute[node])
     return -1;
-  auto [it, fresh] = agains.insert({storage, 0});
+  auto [it, fresh] = agains.insert({{storage, to}, 0});
   if (fresh) {
-    it->second = milp.addColumn(problem.cost[node] * gaps.share[storage]);
-    open.push_back({storage, it->second});
+    // All of them may be one run.
+    auto [once, first] = agains.insert({{storage, -1}, 0});
+    if (first)
+      once->second = milp.addColumn(problem.cost[node] * gaps.share[storage]);
+    it->second = milp.addColumn(0);
+    milp.rows.push_back({{{once->second, 1}, {it->second, -1}}, 0});
+    open.push_back({storage, to, it->second});
   }
   return it->second;
 }
 
-/// If the column is 1, `node` runs again after position `from`, in the gap
-/// (-1: sometime).
-void Model::requireInputs(int32_t column, NodeId node, int32_t from,
-                          int64_t gap) {
+/// If the column is 1, the node runs again in a gap, or (gap < 0) between two
+/// positions. Inputs that have their last access before that.
+void Model::requireTails(int32_t column, NodeId node, int32_t from, int32_t to,
+                         int64_t gap) {
   std::vector<ValueId> seen;
   for (ValueId v : problem.reads[node]) {
     ValueId input = problem.root[v];
     int32_t last = gaps.lastAccess[input];
-    if (problem.bytes[input] == 0 || last > from || last < 0 ||
+    if (problem.bytes[input] == 0 || last >= to || last < 0 ||
         std::find(seen.begin(), seen.end(), input) != seen.end())
       continue;
     seen.push_back(input);
-    int32_t make = again(input);
-    if (last == from && make >= 0)
-      continue; // It is there just then; nothing to charge.
-    Milp::Row row;
-    row.terms.push_back({column, -1});
-    if (last < from)
-      row.terms.push_back({stay(input, from), 1});
-    else
+    // At its last access it is there: a run right then has nothing to charge.
+    if (last >= from && gap < 0)
       continue;
+    int32_t make = again(input, to);
+    Milp::Row row{{{column, -1}}, 0};
     if (make >= 0)
       row.terms.push_back({make, 1});
-    milp.rows.push_back(row);
+    if (last < from) {
+      addRow(row, {stay(input, from)});
+    }
     if (gap < 0)
       continue;
     conflicts.push_back({size_t(gap), -1, input, -1, make});
     for (int32_t q : splits[gap]) {
-      row.terms[1] = {stay(input, q), 1};
-      milp.rows.push_back(row);
-      milp.rows.back().terms.push_back({part({size_t(gap), true, q}), 1});
-      milp.rows.back().terms.push_back({twice(gap), 1});
+      if (q <= last)
+        continue;
+      addRow(row, {stay(input, q), part({size_t(gap), true, q}), twice(gap)});
     }
   }
 }
@@ -156,28 +173,32 @@ int32_t Model::twice(size_t gap) {
   return it->second;
 }
 
-/// Inputs of a run in gap g whose own gap holds g.
-void Model::shareInputs(size_t g) {
-  const Gap &gap = gaps.gaps[g];
-  for (ValueId v : problem.reads[gap.node])
+/// The same for inputs whose own gap reaches beyond the run.
+void Model::requireShared(int32_t column, NodeId node, int32_t from, int32_t to,
+                          int64_t gap) {
+  for (ValueId v : problem.reads[node])
     for (ValueId root = problem.root[v]; size_t h : gapsOf[root]) {
       const Gap &outer = gaps.gaps[h];
-      if (outer.from >= gap.from || outer.to <= gap.to)
+      if (outer.to <= to || outer.from >= to - 1 ||
+          (gap < 0 && outer.from >= from))
         continue;
-      Milp::Row row{{{gapColumn[g], -1},
+      Milp::Row row{{{column, -1},
                      {gapColumn[h], -1},
-                     {part({h, true, gap.to}), 1},
+                     {part({h, true, to}), 1},
                      {twice(h), 1}},
                     -1};
-      milp.rows.push_back(row);
-      milp.rows.back().terms.push_back({part({h, false, gap.from}), 1});
-      conflicts.push_back(
-          {g, int64_t(h), root, row.terms[2].first, row.terms[3].first});
-      for (int32_t q : splits[g]) {
-        milp.rows.push_back(row);
-        milp.rows.back().terms.push_back({part({h, false, q}), 1});
-        milp.rows.back().terms.push_back({part({g, true, q}), 1});
-        milp.rows.back().terms.push_back({twice(g), 1});
+      if (outer.from < from) {
+        addRow(row, {part({h, false, from})});
+      }
+      if (gap < 0)
+        continue;
+      conflicts.push_back({size_t(gap), int64_t(h), root, row.terms[2].first,
+                           row.terms[3].first});
+      for (int32_t q : splits[gap]) {
+        if (q <= outer.from)
+          continue;
+        addRow(row,
+               {part({h, false, q}), part({size_t(gap), true, q}), twice(gap)});
       }
     }
 }
@@ -267,16 +288,18 @@ void Model::build() {
   conflicts.clear();
   for (const Gap &gap : gaps.gaps)
     gapColumn.push_back(milp.addColumn(gap.cost));
-  for (size_t g = 0; g < gaps.gaps.size(); ++g)
-    requireInputs(gapColumn[g], gaps.gaps[g].node, gaps.gaps[g].from,
-                  int64_t(g));
-  for (size_t g = 0; g < gaps.gaps.size(); ++g)
-    shareInputs(g);
+  for (size_t g = 0; g < gaps.gaps.size(); ++g) {
+    const Gap &gap = gaps.gaps[g];
+    requireTails(gapColumn[g], gap.node, gap.from, gap.to, int64_t(g));
+    requireShared(gapColumn[g], gap.node, gap.from, gap.to, int64_t(g));
+  }
   while (!open.empty()) {
-    auto [storage, column] = open.back();
+    Again run = open.back();
     open.pop_back();
-    requireInputs(column, problem.producer[storage], gaps.lastAccess[storage],
-                  -1);
+    NodeId node = problem.producer[run.storage];
+    int32_t from = gaps.lastAccess[run.storage];
+    requireTails(run.column, node, from, run.to, -1);
+    requireShared(run.column, node, from, run.to, -1);
   }
   chainStays();
   chainParts();
@@ -301,7 +324,9 @@ bool Model::refine(const std::vector<char> &x) {
         on(conflict.again) || (again != twices.end() && on(again->second)) ||
         (conflict.outer >= 0 && !on(gapColumn[conflict.outer])))
       continue;
-    int32_t known = gap.from, made = gap.to;
+    int32_t start = conflict.outer >= 0 ? gaps.gaps[conflict.outer].from
+                                        : gaps.lastAccess[conflict.input];
+    int32_t known = std::max(gap.from, start), made = gap.to;
     auto isThere = [&](const auto &columns, const auto &key) {
       auto it = columns.find(key); // Not there: asked for in this very round.
       return it != columns.end() && on(it->second);

@@ -82,8 +82,10 @@ double LinearProgram::evaluate(const double *price, double sign,
       continue;
     sum += p * allRows[r].least;
     size += std::abs(p * allRows[r].least);
-    for (auto [c, a] : allRows[r].terms)
+    for (auto [c, a] : allRows[r].terms) {
       reduced[c] -= p * a;
+      size += std::abs(p * a);
+    }
   }
   for (size_t c = 0; c < cost.size(); ++c) {
     double least =
@@ -91,7 +93,9 @@ double LinearProgram::evaluate(const double *price, double sign,
     sum += least;
     size += std::abs(least);
   }
-  return sum - size * 1e-11;
+  // A ray has no scale of its own, so what is left of it must be well above
+  // the rounding.
+  return sum - size * (withCost ? 1e-12 : 1e-8);
 }
 
 auto LinearProgram::solve(int32_t maxPivots) -> Outcome {
