@@ -5,7 +5,7 @@
 // of the work; then hill climbing and the search in turns with growing shares.
 // Where the search runs out of packings, the bound rises and it asks for half
 // of the way to what is known. Problems too large for the search give it their
-// core, the units that meet the highest loads, and best fit completes what it
+// core, the largest units, and best fit completes what it
 // finds. The core of a problem is a problem of its own, so what is exhausted
 // for it is ruled out for the whole.
 //   Guarantee: no overlap; a bound that is a load or an exhausted search.
@@ -23,6 +23,23 @@ namespace {
 
 /// What a search of this many shapes may cost in memory: a state a depth.
 constexpr size_t mostShapes = 1200;
+
+/// Their load, in the units of their sizes.
+int32_t loadOf(const std::vector<SearchShape> &shapes) {
+  int32_t sections = 0;
+  for (const SearchShape &shape : shapes)
+    sections = std::max(sections, shape.back().last + 1);
+  std::vector<int32_t> sums(size_t(sections) + 1, 0);
+  for (const SearchShape &shape : shapes)
+    for (const SearchPiece &piece : shape) {
+      sums[piece.first] += piece.size;
+      sums[piece.last + 1] -= piece.size;
+    }
+  int32_t sum = 0, most = 0;
+  for (int32_t change : sums)
+    most = std::max(most, sum += change);
+  return most;
+}
 
 class Solver {
 public:
@@ -55,9 +72,10 @@ private:
   PackFit fit;
   int64_t lowerBound;
   bool bySearch = false;
+  size_t coreSize = 300; ///< chains searched where there are too many
 };
 
-/// All chains, or those of the highest tension.
+/// All chains, or the largest ones.
 std::vector<Solver::Chain> Solver::coreChains() const {
   std::vector<Chain> chains;
   std::vector<int32_t> chainOf(model.units.size(), -1);
@@ -76,18 +94,13 @@ std::vector<Solver::Chain> Solver::coreChains() const {
   }
   if (chains.size() <= mostShapes)
     return chains;
-  auto tension = [&](const Chain &chain) {
-    int64_t most = 0;
-    for (int32_t u : chain)
-      most = std::max(most, model.tension[u]);
-    return most;
-  };
+  // The small ones find room between the others.
   std::vector<std::pair<int64_t, int32_t>> ranked;
   for (size_t c = 0; c < chains.size(); ++c)
-    ranked.push_back({-tension(chains[c]), int32_t(c)});
+    ranked.push_back({-model.units[chains[c][0]].bytes, int32_t(c)});
   std::sort(ranked.begin(), ranked.end());
   std::vector<Chain> core;
-  for (size_t k = 0; k < mostShapes; ++k)
+  for (size_t k = 0; k < coreSize; ++k)
     core.push_back(chains[ranked[k].second]);
   return core;
 }
@@ -138,14 +151,16 @@ bool Solver::searchAt(int64_t capacity, int64_t units) {
     for (int32_t u : chain)
       scale = std::gcd(scale, model.units[u].bytes);
   }
-  bool exact = capacity / scale < (1 << 29);
+  bool exact = capacity / scale < (1 << 30);
   if (!exact) // Coarser sizes, rounded up: sound for what is found.
-    scale = capacity / (1 << 28);
+    scale = capacity / (1 << 29) + 1;
   std::vector<SearchShape> shapes = shapesOf(chains, scale);
   std::vector<int32_t> found;
   Deadline part = deadline.part(units);
-  SearchOutcome outcome =
-      searchPacking(shapes, int32_t(capacity / scale), seed, part, found);
+  int32_t room = int32_t(capacity / scale);
+  if (!exact) // What rounding adds is far below a percent: let it in.
+    room = std::max(room, loadOf(shapes));
+  SearchOutcome outcome = searchPacking(shapes, room, seed, part, found);
   deadline.spend(part.spent());
   if (outcome == SearchOutcome::Exhausted && exact && !linked) {
     lowerBound = std::max(lowerBound, (capacity / scale + 1) * scale);
@@ -174,12 +189,13 @@ PackAnswer Solver::run() {
        fit.arena() > limit() && !hopeless() && !deadline.passed(); ++round) {
     inPart(share, [&](Deadline &part) { fit.sample(limit(), part); });
     int64_t low = limit(), high = fit.arena();
-    if (high > low) // At the target, or half way to what is known.
+    if (fit.arena() > limit()) // At the target, or half way to what is known.
       searchAt(round % 2 == 0 ? low : low + (high - low) / 2,
                round % 2 == 0 ? 2 * share : share);
     inPart(share / 2, [&](Deadline &part) { fit.improve(limit(), part); });
     share *= 2;
     ++seed;
+    coreSize = std::min(2 * coreSize, mostShapes);
   }
   PackAnswer answer;
   answer.arena = std::max<int64_t>(fit.arena(), 0);
