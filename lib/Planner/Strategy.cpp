@@ -1,5 +1,6 @@
 //===- Strategy.cpp - the table of strategies -----------------------------===//
 #include "Strategy.h"
+#include "Classic.h"
 
 using namespace ckopt::planner;
 
@@ -16,10 +17,17 @@ const std::vector<Strategy> &ckopt::planner::strategies() {
       {"none", runNone, Tier::Construct},
       {"exact", runExact, Tier::Exact},
       {"exact-order", runExactOrder, Tier::Exact},
-      {"greedy", runGreedy, Tier::Construct},
+      {"dtr", runGreedy, Tier::Construct},
       {"prices", runPrices, Tier::Construct},
+      {"rotor", runRotor, Tier::Construct},
       {"segments", runSegments, Tier::Construct},
       {"local-search", runLocalSearch, Tier::Improve},
+      {"all", runAll, Tier::Named},
+      {"greedy", runByBytes, Tier::Named},
+      {"sqrt", runSqrt, Tier::Named},
+      {"revolve", runRevolve, Tier::Named},
+      {"mincut", runMinCut, Tier::Named},
+      {"lowerset", runLowerSet, Tier::Named},
   };
   return table;
 }
