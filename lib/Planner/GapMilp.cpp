@@ -94,6 +94,7 @@ private:
     ValueId storage;
     int32_t to, column;
   };
+  bool deep = false;       ///< ask for what replays of inputs need, too
   std::vector<Again> open; ///< whose inputs are to be asked for
 };
 
@@ -293,6 +294,8 @@ void Model::build() {
     requireTails(gapColumn[g], gap.node, gap.from, gap.to, int64_t(g));
     requireShared(gapColumn[g], gap.node, gap.from, gap.to, int64_t(g));
   }
+  if (!deep)
+    open.clear();
   while (!open.empty()) {
     Again run = open.back();
     open.pop_back();
@@ -402,8 +405,9 @@ GapDecision Model::solve(const GapMilpOptions &options, Deadline &deadline) {
     if (decision.bound >= milpOptions.cutoff * (1 - 1e-9))
       break;
     if (!refine(found.x)) {
-      if (milpOptions.gap == 0)
+      if (milpOptions.gap == 0 && deep)
         break;
+      deep |= milpOptions.gap == 0;
       milpOptions.gap = 0;
     }
   }
