@@ -37,6 +37,13 @@ struct Outcome {
   bool cut = false; ///< the clock struck
 };
 
+/// How much to search.
+struct Amount {
+  double moves = 0;     ///< of a chain that starts from a good plan
+  int64_t hotMoves = 0; ///< of one that starts from an order
+  int hotChains = 0;
+};
+
 class LocalSearch {
 public:
   explicit LocalSearch(StrategyContext &context)
@@ -48,6 +55,7 @@ public:
   void run();
 
 private:
+  Amount amount() const;
   /// Runs chains side by side, reports and keeps their outcomes. Where there is
   /// a clock, takes that share of the time left at most.
   void runStage(const std::vector<Chain> &chains, double timeShare);
@@ -121,6 +129,29 @@ void LocalSearch::runStage(const std::vector<Chain> &chains, double timeShare) {
   }
 }
 
+/// Hot chains need thousands of moves a node before they are better than the
+/// constructions, and the more the longer they are; graphs of a few hundred
+/// nodes have several basins, and short chains to find them all.
+Amount LocalSearch::amount() const {
+  double size = problem.numNodes;
+  Amount much;
+  much.moves = std::min(2.2e6, 500000 + 1700 * size);
+  double hot = std::min({8000 * size, 7.0e6, 7.0e9 / size});
+  if (hot >= 400 * size)
+    much.hotChains = int(std::clamp(1200 / size, 2.0, 12.0)) & ~1;
+  // A move takes about 25 units; the stages other than the hot one make two and
+  // a half times `moves`.
+  double units = 25 * (much.moves * 2.5 + hot * much.hotChains);
+  double factor = context.effort;
+  if (context.deadline.hasWorkLimit())
+    factor = std::min(factor, double(context.deadline.unitsLeft()) / units);
+  much.moves *= factor;
+  much.hotMoves = std::max<int64_t>(1, int64_t(hot * factor));
+  if (double(much.hotMoves) < 40 * size)
+    much.hotChains = 0;
+  return much;
+}
+
 void LocalSearch::run() {
   // The cheapest within the budget, else the one nearest to it.
   for (const Candidate &candidate : context.known) {
@@ -133,39 +164,34 @@ void LocalSearch::run() {
   const std::vector<NodeId> known = best.steps;
   const std::vector<NodeId> &order =
       context.orders.empty() ? known : context.orders.front();
-  double size = problem.numNodes;
-  double moves = context.effort * std::min(2.2e6, 500000 + 1700 * size);
-  // A move takes about that many units; all stages make eight times as many.
-  if (context.deadline.hasWorkLimit())
-    moves = std::min(moves, double(context.deadline.unitsLeft()) / (8 * 25));
-  auto part = [&](double share) { return std::max<int64_t>(1, moves * share); };
-  // Below that many moves a node, hot chains do not settle.
-  bool hot = moves >= 40 * size;
+  Amount much = amount();
+  auto part = [&](double share) {
+    return std::max<int64_t>(1, int64_t(much.moves * share));
+  };
+  bool hot = much.hotChains > 0;
   // A quick look, for whoever has little time.
-  std::vector<Chain> chains{{&known, part(0.15), 0.3, 0.002}};
-  chains.push_back({hot ? &order : &known, part(0.15), hot ? 8 : 0.05, 0.002});
-  runStage(chains, 0.3);
+  runStage({{&known, part(0.15), 0.3, 0.002},
+            {hot ? &order : &known, part(0.15), hot ? 8 : 0.05, 0.002}},
+           0.3);
   const std::vector<NodeId> quick = best.steps;
-  chains = {{&quick, part(1), 0.3, 0.002}};
-  if (hot) {
-    // Small graphs have few basins and are quick: more chains find them all.
-    int count = int(std::clamp(2400 / size, 3.0, 11.0)) | 1;
-    for (int i = 0; i < count; ++i)
-      chains.push_back({&order, part(1), i % 3 == 1 ? 8.0 : 15.0, 0.005});
-  } else {
-    chains.push_back({&quick, part(1), 0.05, 0.001});
-  }
-  if (!finished())
-    runStage(chains, hot ? 0.6 : 0.9);
+  std::vector<Chain> chains;
+  for (int i = 0; i < much.hotChains; ++i)
+    chains.push_back({&order, much.hotMoves, i % 3 == 2 ? 15.0 : 8.0, 0.005});
+  if (hot && !finished())
+    runStage(chains, 0.6);
   // Where the clock decides, all of the time is used.
-  for (int round = 0; (cut || (hot && round < 2)) && !finished(); ++round) {
+  for (int round = 0; (cut || round < (hot ? 2 : 1)) && !finished(); ++round) {
     if (context.deadline.passed())
       return;
     const std::vector<NodeId> start = best.steps;
-    bool cool = !hot || round % 2;
-    runStage({{&start, part(0.6), cool ? 0.5 : 2.0, 0.005},
-              {&start, part(0.6), cool ? 1.0 : 4.0, 0.005}},
-             hot && round == 0 ? 0.5 : 1);
+    if (round == 0)
+      runStage({{&quick, part(1), 0.3, 0.002},
+                {&start, part(hot ? 0.6 : 1), hot ? 3 : 0.05, 0.002}},
+               hot ? 0.5 : 1);
+    else
+      runStage({{&start, part(0.3), 0.5, 0.005},
+                {&start, part(0.3), hot ? 1.5 : 0.2, 0.005}},
+               1);
   }
 }
 
