@@ -386,7 +386,7 @@ void Executor::emit(NodeId node, bool first) {
   makeRoom(need - (first ? takenOver(node) : 0));
   steps.push_back(node);
   spent += problem.cost[node];
-  hopeless = hopeless || steps.size() > size_t(problem.numNodes) * 5 + 200 ||
+  hopeless = hopeless || steps.size() > size_t(problem.numNodes) * 8 + 200 ||
              (options.costLimit > 0 && spent > options.costLimit);
   ran[node] = 1;
   for (ValueId v : problem.outputs[node]) {

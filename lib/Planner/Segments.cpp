@@ -9,11 +9,13 @@
 // cut is of a higher level, and a cut's checkpoint is kept only once the
 // backward part has come to the last but one higher cut, so that the bytes of
 // checkpoints grow with the logarithm of the graph and the replays with the
-// levels. Many segment sizes and a few branchings are tried, and eviction on
+// levels. Many segment sizes, cuts between the network's blocks where it
+// repeats one (Blocks), and a few branchings are tried, and eviction on
 // top where they do not fit; memory that is left is then filled (ReplayFill).
 // O(n log n) for each size and branching.
 //
 //===----------------------------------------------------------------------===//
+#include "Blocks.h"
 #include "Executor.h"
 #include "ReplayFill.h"
 
@@ -48,6 +50,8 @@ private:
                        const std::vector<int32_t> &start, int branching,
                        bool lean) const;
   bool attempt(ExecutorOptions options);
+  void attemptCuts(const std::vector<int32_t> &cuts, bool lean);
+  std::vector<std::vector<int32_t>> blockCuts() const;
 
   StrategyContext &context;
   const Problem &problem;
@@ -187,7 +191,7 @@ ExecutorOptions Segmenter::plan(const std::vector<int32_t> &cuts,
 }
 
 bool Segmenter::attempt(ExecutorOptions options) {
-  options.costLimit = 6 * problem.baseCost;
+  options.costLimit = (options.near > 1 ? 12 : 6) * problem.baseCost;
   for (bool evict : {false, true}) {
     options.budget =
         evict ? context.budget : std::numeric_limits<int64_t>::max() / 4;
@@ -196,6 +200,40 @@ bool Segmenter::attempt(ExecutorOptions options) {
         return true;
   }
   return false;
+}
+
+/// Cuts where every block, every second one, every fourth one and so on begins,
+/// of the blocks that repeat.
+std::vector<std::vector<int32_t>> Segmenter::blockCuts() const {
+  std::vector<int32_t> place(problem.numNodes), begins;
+  for (int32_t p = 0; p < problem.numNodes; ++p)
+    place[order[p]] = p;
+  for (const BlockGroup &group : findRepeatedBlocks(problem, order, turn))
+    for (const BlockGroup::Block &block : group.blocks)
+      if (int32_t p = place[block.forward.front()]; p > 0)
+        begins.push_back(p - 1);
+  std::sort(begins.begin(), begins.end());
+  std::vector<std::vector<int32_t>> result;
+  for (size_t stride = 1; stride * 2 <= begins.size(); stride *= 2) {
+    std::vector<int32_t> cuts;
+    for (size_t i = stride - 1; i < begins.size(); i += stride)
+      cuts.push_back(begins[i]);
+    result.push_back(std::move(cuts));
+  }
+  return result;
+}
+
+void Segmenter::attemptCuts(const std::vector<int32_t> &cuts, bool lean) {
+  std::vector<int32_t> start = starts(cuts);
+  for (int branching : {0, 2, 3, 5}) {
+    if (context.deadline.passed() || branching > int(cuts.size()) / 2)
+      return;
+    bool fits = attempt(plan(cuts, start, branching, lean));
+    found |= fits;
+    // More levels cost more where one is enough.
+    if (fits && problem.numNodes > 4000)
+      return;
+  }
 }
 
 void Segmenter::run(bool lean) {
@@ -211,19 +249,11 @@ void Segmenter::run(bool lean) {
     if (cuts.empty() || cuts == last)
       continue;
     last = cuts;
-    std::vector<int32_t> start = starts(cuts);
-    for (int branching : {0, 2, 3, 5}) {
-      if (context.deadline.passed())
-        return;
-      if (branching > int(cuts.size()) / 2)
-        break;
-      bool fits = attempt(plan(cuts, start, branching, lean));
-      found |= fits;
-      // More levels cost more where one is enough.
-      if (fits && problem.numNodes > 4000)
-        break;
-    }
+    attemptCuts(cuts, lean);
   }
+  if (problem.numNodes <= 40000)
+    for (const std::vector<int32_t> &cuts : blockCuts())
+      attemptCuts(cuts, lean);
 }
 
 } // namespace
@@ -237,7 +267,7 @@ void ckopt::planner::runSegments(StrategyContext &context) {
     segmenter.run(false);
     if (!segmenter.found)
       segmenter.run(true);
-    if (segmenter.found && context.problem.numNodes > 4000)
+    if (segmenter.found && context.problem.numNodes > 40000)
       return;
   }
 }

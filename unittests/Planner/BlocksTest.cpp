@@ -1,0 +1,118 @@
+//===- BlocksTest.cpp - repeated blocks of training graphs ----------------===//
+#include "../../lib/Planner/Blocks.h"
+#include "../../lib/Planner/Order.h"
+#include "gtest/gtest.h"
+
+using namespace ckopt::planner;
+
+namespace {
+
+struct Network {
+  Graph graph;
+  int32_t turn = 0;
+
+  ValueId value(int64_t bytes) {
+    graph.values.push_back({bytes, ValueKind::Temp, -1, ""});
+    return ValueId(graph.values.size()) - 1;
+  }
+  ValueId node(double cost, std::vector<ValueId> inputs, int64_t bytes,
+               std::string group = "") {
+    Node node;
+    node.cost = cost;
+    node.inputs = std::move(inputs);
+    node.outputs = {value(bytes)};
+    node.group = std::move(group);
+    graph.nodes.push_back(node);
+    return node.outputs[0];
+  }
+};
+
+/// `depth` blocks of three forward nodes (wide, narrow, sum with the input) and
+/// as many backward nodes each, behind a stem.
+Network residual(int depth, bool named, double jitter = 0) {
+  Network net;
+  ValueId x = net.node(1, {}, 100);
+  std::vector<std::vector<ValueId>> saved;
+  for (int b = 0; b < depth; ++b) {
+    std::string name = named ? "layer" + std::to_string(b) : "";
+    ValueId wide = net.node(5 + b * jitter, {x}, 400, name);
+    ValueId narrow = net.node(3, {wide}, 100, name);
+    ValueId sum = net.node(1, {x, narrow}, 100, name);
+    saved.push_back({x, wide, narrow});
+    x = sum;
+  }
+  ValueId g = net.node(1, {x}, 100);
+  net.turn = int32_t(net.graph.nodes.size()) - 2;
+  for (int b = depth; b-- > 0;) {
+    ValueId a = net.node(2, {g, saved[b][2]}, 100);
+    ValueId w = net.node(5, {a, saved[b][1]}, 400);
+    g = net.node(5, {w, saved[b][0]}, 100);
+  }
+  return net;
+}
+
+std::vector<BlockGroup> find(const Network &net) {
+  Problem problem(net.graph);
+  return findRepeatedBlocks(problem, programOrder(problem), net.turn);
+}
+
+TEST(Blocks, FindsLayersByStructure) {
+  Network net = residual(6, false);
+  std::vector<BlockGroup> groups = find(net);
+  ASSERT_EQ(groups.size(), 1u);
+  // The first one reads the stem, so it may look different.
+  ASSERT_GE(groups[0].blocks.size(), 5u);
+  Problem problem(net.graph);
+  std::vector<int32_t> labels = structuralLabels(problem);
+  const BlockGroup::Block &first = groups[0].blocks[0];
+  EXPECT_EQ(first.forward.size(), 3u);
+  for (const BlockGroup::Block &block : groups[0].blocks) {
+    ASSERT_EQ(block.forward.size(), first.forward.size());
+    for (size_t i = 0; i < block.forward.size(); ++i)
+      EXPECT_EQ(labels[block.forward[i]], labels[first.forward[i]]);
+  }
+  // Nothing but a block's input lives across the place where it begins.
+  EXPECT_EQ(problem.outputs[first.forward[0] - 1].size(), 1u);
+  EXPECT_EQ(problem.bytes[problem.outputs[first.forward[0] - 1][0]], 100);
+}
+
+TEST(Blocks, GivesEachBlockItsBackwardPart) {
+  Network net = residual(6, false);
+  std::vector<BlockGroup> groups = find(net);
+  ASSERT_EQ(groups.size(), 1u);
+  const auto &blocks = groups[0].blocks;
+  std::vector<int> seen(net.graph.nodes.size(), 0);
+  for (size_t b = 0; b + 1 < blocks.size(); ++b) {
+    EXPECT_FALSE(blocks[b].backward.empty());
+    // Backward parts come in the opposite order.
+    EXPECT_GT(blocks[b].backward.front(), blocks[b + 1].backward.back());
+    for (NodeId n : blocks[b].backward)
+      EXPECT_EQ(seen[n]++, 0);
+  }
+}
+
+TEST(Blocks, MeasuredCostsMayDiffer) {
+  EXPECT_EQ(find(residual(6, false, 0.37)).size(), 1u);
+  EXPECT_EQ(find(residual(6, false, 0.37))[0].blocks.size(),
+            find(residual(6, false))[0].blocks.size());
+}
+
+TEST(Blocks, NamesDecide) {
+  std::vector<BlockGroup> groups = find(residual(4, true));
+  ASSERT_EQ(groups.size(), 1u);
+  ASSERT_EQ(groups[0].blocks.size(), 4u);
+  EXPECT_EQ(groups[0].blocks[0].forward, (std::vector<NodeId>{1, 2, 3}));
+  EXPECT_EQ(groups[0].blocks[3].forward, (std::vector<NodeId>{10, 11, 12}));
+}
+
+TEST(Blocks, NothingRepeats) {
+  Network net;
+  ValueId x = net.node(1, {}, 8);
+  for (int i = 1; i < 10; ++i)
+    x = net.node(1, {x}, 8 << i);
+  net.turn = 9;
+  EXPECT_TRUE(find(net).empty());
+  EXPECT_TRUE(find(Network{}).empty());
+}
+
+} // namespace
