@@ -128,8 +128,10 @@ TEST(Alternatives, ReadsWhatIsKeptAnyway) {
   ASSERT_TRUE(result.hasPlan()) << result.message;
   EXPECT_EQ(result.plan.cost, baseCost(graph));
   EXPECT_EQ(verify(graph, result.plan, budget), "");
+  // Where the backward part begins both are there anyway.
   for (auto [n, index] : result.plan.choices)
-    EXPECT_EQ(index, 1) << "node " << n;
+    if (n > 2 * layers + 1)
+      EXPECT_EQ(index, 1) << "node " << n;
 }
 
 TEST(Alternatives, ChoicesAreChecked) {
