@@ -15,11 +15,8 @@ using namespace ckopt::planner;
 
 namespace {
 
-/// About fifteen seconds where the search sees the whole problem, half of that
-/// where only best fit does.
-int64_t defaultWork(size_t items) {
-  return items <= 2000 ? 400'000'000 : 200'000'000;
-}
+/// Ten to fifteen seconds.
+constexpr int64_t defaultWork = 200'000'000;
 
 /// Boxes over ranks of times; the first and the last rank that it covers.
 std::vector<Box> rankTimes(const std::vector<PackItem> &items) {
@@ -69,8 +66,7 @@ PackResult ckopt::planner::packProblem(const std::vector<PackItem> &items,
   if (!result.message.empty())
     return result;
   PackModel model(rankTimes(items), options.alignment);
-  int64_t units =
-      options.workLimit > 0 ? options.workLimit : defaultWork(items.size());
+  int64_t units = options.workLimit > 0 ? options.workLimit : defaultWork;
   Deadline deadline(options.timeLimitSeconds, units);
   PackAnswer answer =
       packModel(model, options.capacity, options.seed, deadline);
