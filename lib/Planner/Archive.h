@@ -49,6 +49,7 @@ public:
 
   /// The cheapest plan within the budget (0: any); null if there is none.
   const Entry *bestWithin(int64_t budget) const;
+  const std::vector<Entry> &all() const { return entries; }
   /// The plan of the least size, never null.
   const Entry *smallest() const;
   /// The candidate of the least load, and those of a load below `below` by

@@ -32,7 +32,8 @@ constexpr double rounding = 1 + 1e-9;
 
 GraphPlanner::GraphPlanner(const Graph &graph)
     : graph(graph), problem(graph), search(problem) {
-  least[0] = least[1] = memoryBound(graph);
+  least[0] = memoryBound(graph);
+  least[1] = memoryBoundInOrder(graph, programOrder(problem));
 }
 
 int64_t GraphPlanner::lowest(const Options &options) {
@@ -272,25 +273,45 @@ Result GraphPlanner::solve(const Options &options, Deadline &deadline) {
   return result;
 }
 
+/// What the order alone can do: the smallest load (arena) without any
+/// recomputation, and how small it may get.
 Result GraphPlanner::solveOrder(const Options &options, Deadline &deadline) {
   Options none = options;
   none.strategy = "none";
   none.orderOnly = false;
   Archive &store = archive(none);
-  OrderResult found = searchOrder(problem, deadline, options.seed,
-                                  options.effort, options.threads);
-  store.report(found.order, options.budget, "none");
-  store.realize({found.order, problem.baseCost, found.peak, "none"}, 1);
-  const Entry *best = nullptr;
-  for (int64_t budget : {options.budget, int64_t(0)})
-    if (!best)
-      best = store.bestWithin(budget);
-  if (options.budget > 0 && best->size > options.budget) {
-    Result result = failure(none, deadline);
-    result.plan.minimumBudget = best->size;
-    return result;
+  if (!options.fixedOrder) {
+    OrderResult found = searchOrder(problem, deadline, options.seed,
+                                    options.effort, options.threads);
+    store.report(found.order, options.budget, "none");
+    store.realize({found.order, problem.baseCost, found.peak, "none"}, 1);
   }
-  return answer(*best, none, options.budget);
+  const Entry *best = nullptr; // A hint may recompute.
+  for (const Entry &entry : store.all())
+    if (entry.plan.steps.size() == size_t(problem.numNodes) &&
+        (!best || entry.size < best->size))
+      best = &entry;
+  int64_t bound = std::max(lowest(options), orderOnlyBound(graph));
+  Result result;
+  if (options.budget == 0 || best->size <= options.budget) {
+    result = answer(*best, none, options.budget);
+  } else {
+    bool impossible = bound > options.budget;
+    result.status = impossible ? Status::Infeasible : Status::Unknown;
+    result.plan.status = impossible ? "infeasible" : "unknown";
+    result.plan.lowerBound = result.plan.orderLowerBound = problem.baseCost;
+    result.message =
+        std::string("no order without recomputation ") +
+        (impossible ? "fits" : "was found for") + " a budget of " +
+        std::to_string(options.budget) + " bytes; the smallest found needs " +
+        std::to_string(best->size) + " bytes, and none needs less than " +
+        std::to_string(bound);
+    nameAlive(result, best->plan.steps);
+  }
+  result.plan.minimumBudget = best->size;
+  result.plan.provenMinimum = std::min(bound, best->size);
+  sayCut(result, options, deadline);
+  return result;
 }
 
 Result GraphPlanner::minimize(const Options &options, Deadline &deadline) {
