@@ -187,11 +187,10 @@ void GraphPlanner::nameAlive(Result &result,
 }
 
 void GraphPlanner::sayCut(Result &result, const Options &options,
-                          const Deadline &deadline) const {
-  if (!deadline.passed() || result.status != Status::Feasible) {
-    if (!deadline.passed() || result.status != Status::Unknown)
-      return;
-  }
+                          const Deadline &deadline, bool open) const {
+  if (!deadline.passed() || (!open && result.status != Status::Feasible &&
+                             result.status != Status::Unknown))
+    return;
   result.cut = true;
   std::string limit = std::to_string(options.timeLimitSeconds);
   limit.erase(limit.find_last_not_of('0') + 1);
@@ -205,11 +204,11 @@ void GraphPlanner::sayCut(Result &result, const Options &options,
 }
 
 Result GraphPlanner::failure(const Options &options, Deadline &deadline) {
-  Options all = options;
-  all.strategy = "auto";
-  runLeast(all, 0, deadline);
-  const Archive &store = archive(options);
+  // How much is needed is worth a search only of all strategies.
   bool automatic = options.strategy == "auto";
+  if (automatic)
+    runLeast(options, 0, deadline);
+  const Archive &store = archive(options);
   const Entry *least = store.smallest();
   Result result;
   Plan &plan = result.plan;
@@ -233,8 +232,8 @@ Result GraphPlanner::failure(const Options &options, Deadline &deadline) {
     result.message =
         "strategy '" + options.strategy + "' found no plan" + asked;
   result.message += "; the smallest budget found" +
-                    std::string(automatic ? "" : " by all strategies") +
-                    " is " + std::to_string(least->size) +
+                    std::string(automatic ? "" : " on the way") + " is " +
+                    std::to_string(least->size) +
                     " bytes, and no plan needs less than " +
                     std::to_string(plan.provenMinimum);
   nameAlive(result, least->plan.steps);
@@ -318,6 +317,7 @@ Result GraphPlanner::minimize(const Options &options, Deadline &deadline) {
   int64_t size = runLeast(options, 0, deadline);
   Result result = answer(*archive(options).bestWithin(size), options, size);
   result.plan.minimumBudget = size;
-  sayCut(result, options, deadline);
+  // The cheapest plan of that size, but perhaps not the smallest size.
+  sayCut(result, options, deadline, size > lowest(options));
   return result;
 }

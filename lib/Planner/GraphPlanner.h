@@ -35,8 +35,10 @@ private:
   Result solveOrder(const Options &options, Deadline &deadline);
   Result answer(const Entry &entry, const Options &options, int64_t budget);
   Result failure(const Options &options, Deadline &deadline);
-  void sayCut(Result &result, const Options &options,
-              const Deadline &deadline) const;
+  /// Says that a limit struck, if more could have been found (`open`: even if
+  /// the status says optimal).
+  void sayCut(Result &result, const Options &options, const Deadline &deadline,
+              bool open = false) const;
   void nameAlive(Result &result, const std::vector<NodeId> &steps) const;
 
   const Graph &graph;

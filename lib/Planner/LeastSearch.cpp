@@ -23,7 +23,7 @@ void LeastSearch::bisect(Search &search, const Options &options,
   }
   int64_t target = failed + (high - failed) / 2;
   Options quick = options;
-  quick.effort = options.effort * 0.1;
+  quick.effort = options.effort * 0.03;
   search.run(archive, quick, target, deadline);
   Candidate found = archive.leastLoad();
   if (found.peak > target)
@@ -59,7 +59,7 @@ void LeastSearch::tighten(Search &search, const Options &options,
   }
   int64_t target = std::max(lowest, size - step);
   Options quick = options;
-  quick.effort = options.effort * 0.5;
+  quick.effort = options.effort * 0.15;
   search.fit(archive, quick, target, deadline);
   if (smallest() > target)
     step /= 4;
