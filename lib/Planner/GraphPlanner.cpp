@@ -157,12 +157,15 @@ Result GraphPlanner::answer(const Entry &entry, const Options &options,
   if (plan.cost <= plan.lowerBound * rounding) {
     result.status = Status::Optimal;
     plan.status = "optimal";
-    plan.proof = bySearch[0] ? "search" : "";
-  } else if (isProgramOrder(problem, plan.steps) &&
-             plan.cost <= plan.orderLowerBound * rounding) {
-    plan.status = "order_optimal";
-    plan.proof = bySearch[1] ? "search" : "";
+  } else if (plan.cost <= plan.orderLowerBound * rounding &&
+             plan.cost * rounding >= plan.orderLowerBound) {
+    plan.status =
+        "order_optimal"; // Another order may do better, and then does.
+    if (bySearch[1])
+      plan.orderLowerBound = plan.cost;
   }
+  if (bySearch[0] || bySearch[1])
+    plan.proof = "search";
   if (plan.lowerBound > plan.cost)
     plan.lowerBound = plan.cost; // Sums in another order.
   plan.provenMinimum = lowest(options);

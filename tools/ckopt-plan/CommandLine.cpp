@@ -260,7 +260,7 @@ void FlagTable::addOutputs() {
   add("--svg", "FILE", planning | bit(Mode::Check),
       "a picture of memory over the step, or of the curve",
       file(line.svg, "--svg"));
-  add("--chart", "[=WIDTH]", reporting,
+  add("--chart", "[=WIDTH]", reporting | bit(Mode::Pareto),
       "memory as text, before and after (default where output is a "
       "terminal); 0: none",
       [this](StringRef text) -> llvm::Error {
@@ -269,8 +269,8 @@ void FlagTable::addOutputs() {
                    ? llvm::Error::success()
                    : number<int>(line.chartWidth, 0, 400, "--chart")(text);
       });
-  add("--ascii", "", reporting, "no block characters in the chart",
-      turnOn(line.asciiChart));
+  add("--ascii", "", reporting | bit(Mode::Pareto),
+      "no block characters in the chart", turnOn(line.asciiChart));
   add("--help", "", any, "this text", [this](StringRef) -> llvm::Error {
     line.mode = Mode::Help;
     return llvm::Error::success();
