@@ -35,8 +35,8 @@ llvm::Error CostProfile::addEntry(const llvm::json::Object &entry,
                             StringRef(member.first)))
       return fail("unknown member '" + StringRef(member.first) + "'");
   std::optional<double> seconds = entry.getNumber("seconds");
-  if (!seconds || !std::isfinite(*seconds) || *seconds < 0)
-    return fail("needs 'seconds', a number that is not negative");
+  if (!seconds || !(*seconds >= 0 && *seconds <= kMaxSeconds))
+    return fail("needs 'seconds', a number that is not negative, up to 1e9");
   StringRef parts[3];
   unsigned shape = 0;
   static constexpr const char *keys[] = {"op", "type", "name"};

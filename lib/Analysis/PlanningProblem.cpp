@@ -6,12 +6,15 @@
 // that a result which replaces an argument is written to the argument's bytes:
 // its maker mutates them. Nodes stand in program order, but for makers of new
 // states, which stand after the last reader of the old one. Ops with side
-// effects, and ops that cannot be trusted to be pure, run once, in order.
+// effects, and ops that cannot be trusted to be pure, run once, in order. What
+// reads memory through a tensor (MemoryReads.h) stays between the effects that
+// it stands between, and runs again only where none follows.
 // Guarantee: the graph is valid for the planner; node order is deterministic.
 // Complexity: O(ops and operands).
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Analysis/PlanningProblem.h"
+#include "MemoryReads.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/MapVector.h"
@@ -53,6 +56,9 @@ private:
   llvm::MapVector<Value, int64_t> newStates;
   /// The last node with side effects so far.
   planner::NodeId lastEffect = -1;
+  /// Nodes after it that read memory through tensors.
+  std::vector<planner::NodeId> memoryReaders;
+  MemoryReads memory;
 };
 
 } // namespace
@@ -86,7 +92,7 @@ LogicalResult ProblemBuilder::collect() {
     if (op.hasAttr(kCostAttr) && !getCostAttribute(&op))
       return op.emitError() << kCostAttr
                             << " must be a finite number of seconds, not "
-                               "negative";
+                               "negative, up to 1e9";
     if (isView(&op) || isFree(&op))
       continue;
     place[&op] = program.size();
@@ -207,7 +213,8 @@ planner::ValueId ProblemBuilder::addValue(Value value,
 
 void ProblemBuilder::addArguments() {
   for (BlockArgument argument : function.getArguments()) {
-    if (!isa<TensorType>(argument.getType())) {
+    if (!isa<TensorType>(argument.getType()) &&
+        getStorageBytes(argument.getType()) == 0) {
       problem.arguments.push_back(-1);
       continue;
     }
@@ -223,19 +230,26 @@ void ProblemBuilder::restrict(Operation *op, planner::Node &node,
                               planner::NodeId id) {
   if (!node.mutates.empty() || !getUpdatePairs(op).empty())
     node.recompute = false;
-  bool effects = !isMemoryEffectFree(op);
+  MemoryReads::Access access = memory.visit(op);
+  bool effects = !isMemoryEffectFree(op) || access.writes;
   // What may be undefined behaviour stays behind the effects that guard it.
-  if ((effects || !isSpeculatable(op)) && lastEffect >= 0)
+  if ((effects || access.reads || !isSpeculatable(op)) && lastEffect >= 0)
     node.after.push_back(lastEffect);
   if (effects) {
     node.recompute = false;
     lastEffect = id;
+    for (planner::NodeId reader : memoryReaders) {
+      problem.graph.nodes[reader].recompute = false;
+      node.after.push_back(reader);
+    }
+    memoryReaders.clear();
+  } else if (access.reads) {
+    memoryReaders.push_back(id);
   }
   // Results that are no tensors and no numbers (memory references, tokens) are
   // not ours to copy.
   for (Type type : op->getResultTypes())
-    if (!isa<TensorType, VectorType, ComplexType>(type) &&
-        !type.isIntOrIndexOrFloat())
+    if (isMemoryType(type))
       node.recompute = false;
 }
 

@@ -8,8 +8,6 @@
 #include "mlir/Interfaces/DestinationStyleOpInterface.h"
 #include "llvm/Support/MathExtras.h"
 
-#include <cmath>
-
 using namespace mlir;
 using namespace ckopt;
 
@@ -69,7 +67,7 @@ std::optional<double> ckopt::getCostAttribute(Operation *op) {
     cost = whole.getValue().roundToDouble(/*isSigned=*/true);
   else
     return std::nullopt;
-  if (!std::isfinite(cost) || cost < 0)
+  if (!(cost >= 0 && cost <= kMaxSeconds))
     return std::nullopt;
   return cost;
 }
@@ -207,6 +205,17 @@ static int64_t tensorBytes(RankedTensorType tensor) {
 }
 
 int64_t ckopt::getStorageBytes(Type type) {
+  if (auto tuple = dyn_cast<TupleType>(type)) {
+    int64_t bytes = 0;
+    for (Type part : tuple.getTypes())
+      bytes = std::min(bytes + getStorageBytes(part), maxBytes);
+    return bytes;
+  }
+  if (auto vector = dyn_cast<VectorType>(type)) {
+    if (vector.isScalable())
+      return 0;
+    type = RankedTensorType::get(vector.getShape(), vector.getElementType());
+  }
   auto tensor = dyn_cast<RankedTensorType>(type);
   if (!tensor || !tensor.hasStaticShape())
     return 0;
@@ -214,10 +223,25 @@ int64_t ckopt::getStorageBytes(Type type) {
 }
 
 std::string ckopt::describeUnsized(Type type) {
-  if (!isa<TensorType>(type))
-    return "";
   std::string text;
   llvm::raw_string_ostream os(text);
+  if (auto tuple = dyn_cast<TupleType>(type)) {
+    for (Type part : tuple.getTypes())
+      if (text = describeUnsized(part); !text.empty())
+        break;
+    return text;
+  }
+  if (auto vector = dyn_cast<VectorType>(type)) {
+    if (vector.isScalable())
+      os << "planning needs sizes that are known when compiling; that of '"
+         << type << "' is not";
+    else if (tensorBytes(RankedTensorType::get(vector.getShape(),
+                                               vector.getElementType())) < 0)
+      os << "a vector of type '" << type << "' is larger than any memory";
+    return text;
+  }
+  if (!isa<TensorType>(type))
+    return "";
   auto tensor = dyn_cast<RankedTensorType>(type);
   if (!tensor)
     os << "planning needs ranked tensors; the size of '" << type

@@ -161,7 +161,11 @@ private:
   void addCompilerFlags();
   void addToolFlags();
 
+  /// Takes a budget from one flag; a second kind beside it is an error.
+  llvm::Error setBudget(StringRef flag, const MemoryBudget &budget);
+
   DriverOptions &o;
+  std::string budgetFlag;
   std::vector<Flag> flags;
 };
 
@@ -272,6 +276,14 @@ void FlagTable::addArithmeticFlags() {
       number<int64_t>(opt.accumulate, 1, "accumulate"));
 }
 
+llvm::Error FlagTable::setBudget(StringRef flag, const MemoryBudget &budget) {
+  if (!budgetFlag.empty() && budgetFlag != flag)
+    return usageError("give one of " + budgetFlag + " and " + flag.str());
+  budgetFlag = flag.str();
+  o.compile.step.budget = budget;
+  return llvm::Error::success();
+}
+
 void FlagTable::addBudgetFlags() {
   static const std::vector<std::string> names = planner::strategyNames();
   std::vector<StringRef> strategies(names.begin(), names.end());
@@ -279,20 +291,18 @@ void FlagTable::addBudgetFlags() {
   unsigned one = Stepping & ~Compare;
   add("memory-budget", "BYTES", one,
       "real peak: 512MiB, 2GB, plain bytes, or min",
-      [&step](StringRef text) -> llvm::Error {
+      [this](StringRef text) -> llvm::Error {
         auto budget = parseMemoryBudget(text);
         if (!budget)
           return budget.takeError();
-        step.budget = *budget;
-        return llvm::Error::success();
+        return setBudget("--memory-budget", *budget);
       });
   auto ratio = [this](StringRef flag, MemoryBudget::Kind kind) {
     return [this, flag, kind](StringRef text) -> llvm::Error {
       auto budget = parseBudgetRatio(text, kind, flag);
       if (!budget)
         return budget.takeError();
-      o.compile.step.budget = *budget;
-      return llvm::Error::success();
+      return setBudget(flag, *budget);
     };
   };
   add("budget-ratio", "R", one, "R times the arena without recomputation",

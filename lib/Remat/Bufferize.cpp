@@ -16,6 +16,8 @@ using namespace mlir::bufferization;
 namespace {
 struct BarrierModel
     : BufferizableOpInterface::ExternalModel<BarrierModel, ckopt::BarrierOp> {
+  /// Barriers on scalars are removed, too.
+  bool hasTensorSemantics(Operation *) const { return true; }
   bool bufferizesToMemoryRead(Operation *, OpOperand &,
                               const AnalysisState &) const {
     return false;

@@ -85,7 +85,7 @@ struct RematPass : ckopt::impl::RematPassBase<RematPass> {
     if (StringRef text = budget; text.consume_back_insensitive("x"))
       return parseBudgetRatio(text, MemoryBudget::Kind::Ratio, "budget");
     if (!budget.empty())
-      return parseMemoryBudget(budget);
+      return parseBytes();
     if (!budgetRatio.empty())
       return parseBudgetRatio(budgetRatio, MemoryBudget::Kind::Ratio,
                               "budget-ratio");
@@ -96,25 +96,49 @@ struct RematPass : ckopt::impl::RematPassBase<RematPass> {
     return MemoryBudget();
   }
 
+  /// `budget` as bytes, or `min`.
+  llvm::Expected<MemoryBudget> parseBytes() {
+    MemoryBudget result;
+    result.kind = MemoryBudget::Kind::Minimum;
+    if (StringRef(budget).trim() == "min")
+      return result;
+    llvm::Expected<int64_t> bytes = parseByteSize(budget);
+    if (!bytes)
+      return usageError("budget: " + takeErrorText(bytes.takeError()).text +
+                        ", '0.6x' for a share of the peak without "
+                        "recomputation, or 'min' for the smallest possible");
+    result.kind = MemoryBudget::Kind::Bytes;
+    result.bytes = *bytes;
+    return result;
+  }
+
   /// The policy of the options, on top of the one that the driver left on the
   /// module.
-  llvm::Error parsePolicy(RematOptions &options) {
-    Operation *module = getOperation();
-    if (!isa<ModuleOp>(module))
+  llvm::Error parsePolicy(Operation *module, RematOptions &options) {
+    if (module && !isa<ModuleOp>(module))
       module = module->getParentOp();
     if (auto left = module ? module->getAttrOfType<DictionaryAttr>(kPolicyAttr)
                            : DictionaryAttr())
       options.policy = policyFromAttribute(left);
-    auto add = [](StringRef rules, std::vector<std::string> &texts) {
+    auto add = [](const Option<std::string> &rules,
+                  std::vector<std::string> &texts) -> llvm::Error {
       SmallVector<StringRef> parts;
-      rules.split(parts, ';', -1, /*KeepEmpty=*/false);
+      StringRef(rules).split(parts, ';', -1, /*KeepEmpty=*/false);
       for (StringRef part : parts)
         texts.push_back(part.str());
+      if (parts.empty() && rules.getNumOccurrences() > 0)
+        return usageError(rules.ArgStr + ": there is no rule in '" +
+                          std::string(rules) + "'");
+      return llvm::Error::success();
     };
-    add(save, options.policy.save);
-    add(recompute, options.policy.recompute);
-    add(automatic, options.policy.automatic);
-    add(checkpoint, options.policy.checkpoint);
+    if (llvm::Error error = add(save, options.policy.save))
+      return error;
+    if (llvm::Error error = add(recompute, options.policy.recompute))
+      return error;
+    if (llvm::Error error = add(automatic, options.policy.automatic))
+      return error;
+    if (llvm::Error error = add(checkpoint, options.policy.checkpoint))
+      return error;
     options.planFile = planFile;
     options.planOut = planOut;
     if (policy != "auto")
@@ -123,9 +147,11 @@ struct RematPass : ckopt::impl::RematPassBase<RematPass> {
     return checkPolicyForm(options.policy);
   }
 
-  llvm::Expected<RematOptions> parseOptions() {
+  /// What the options ask for; `module` (or a function in it, or null) may hold
+  /// a policy beside them.
+  llvm::Expected<RematOptions> parseOptions(Operation *module) {
     RematOptions options;
-    if (llvm::Error error = parsePolicy(options))
+    if (llvm::Error error = parsePolicy(module, options))
       return error;
     llvm::Expected<MemoryBudget> parsed = parseBudget();
     if (!parsed)
@@ -150,9 +176,18 @@ struct RematPass : ckopt::impl::RematPassBase<RematPass> {
     return options;
   }
 
-  LogicalResult initialize(MLIRContext *) override {
+  /// Mistakes in the options are told once, not for each function.
+  LogicalResult initialize(MLIRContext *context) override {
     book->clear();
-    return success();
+    llvm::Expected<RematOptions> options = parseOptions(/*module=*/nullptr);
+    if (options)
+      return success();
+    return emitError(UnknownLoc::get(context)) << describe(options.takeError());
+  }
+
+  static std::string describe(llvm::Error error) {
+    std::string text = takeErrorText(std::move(error)).text;
+    return StringRef(text).starts_with("remat: ") ? text : "remat: " + text;
   }
 
   /// Brings a function with ops of other dialects to the form that later
@@ -205,9 +240,9 @@ struct RematPass : ckopt::impl::RematPassBase<RematPass> {
       emitError(getOperation()->getLoc()) << text;
       signalPassFailure();
     };
-    llvm::Expected<RematOptions> options = parseOptions();
+    llvm::Expected<RematOptions> options = parseOptions(getOperation());
     if (!options)
-      return fail("remat: " + takeErrorText(options.takeError()).text);
+      return fail(describe(options.takeError()));
     SmallVector<func::FuncOp> wanted = findFunctions();
     for (func::FuncOp function : wanted)
       if (failed(canonicalize(function)))

@@ -80,6 +80,7 @@ struct PlanFile {
   planner::Plan plan;
   std::string function, hash;
   int64_t nodes = -1;
+  int64_t budget = 0; ///< that the file states; 0: none
 };
 } // namespace
 
@@ -107,6 +108,7 @@ static FailureOr<PlanFile> readPlanFile(func::FuncOp function, StringRef path) {
   const llvm::json::Object *object = file->getAsObject();
   result.function = object->getString("graph").value_or("").str();
   result.hash = object->getString("graph_hash").value_or("").str();
+  result.budget = object->getInteger("budget").value_or(0);
   if (const llvm::json::Array *names = object->getArray("nodes"))
     result.nodes = int64_t(names->size());
   return result;
@@ -125,6 +127,11 @@ LogicalResult ckopt::checkPlanFile(ArrayRef<func::FuncOp> functions,
   if (options.planFile.empty() || functions.empty())
     return success();
   func::FuncOp first = functions.front();
+  if (!options.policy.empty())
+    return emitError(first.getLoc())
+           << "plan file '" << options.planFile
+           << "': a plan that is given leaves nothing for rules and policies "
+              "to decide; give one or the other";
   FailureOr<PlanFile> file = readPlanFile(first, options.planFile);
   if (failed(file))
     return failure();
@@ -192,6 +199,7 @@ FailureOr<RematPlan> ckopt::planFromFile(func::FuncOp function,
   base.planFile.clear();
   base.ignorePolicy = true;
   base.budget = MemoryBudget();
+  int64_t stated = file->budget;
   FailureOr<RematPlan> plan = planRemat(function, base, costs);
   if (failed(plan) ||
       failed(takeSteps(function, std::move(*file), options, *plan)))
@@ -199,20 +207,25 @@ FailureOr<RematPlan> ckopt::planFromFile(func::FuncOp function,
   plan->arena =
       plan->fixedBytes + lastByte(plan->problem.graph, plan->result.plan);
   plan->load = plan->result.plan.peak + options.reservedBytes;
+  plan->memoryBound = plan->result.plan.provenMinimum + options.reservedBytes;
+  boundArena(*plan);
   using Kind = MemoryBudget::Kind;
   if (options.budget.kind == Kind::Minimum)
     return emitError(function.getLoc())
            << "plan file '" << options.planFile
            << "': a plan that is given leaves no smallest budget to find; "
               "leave 'min' out";
-  if (options.budget.kind != Kind::Unlimited) {
+  bool asked = options.budget.kind != Kind::Unlimited;
+  if (asked)
     plan->budgetBytes =
         options.budget.resolve(plan->fullArena, plan->fixedBytes);
-    if (plan->arena > plan->budgetBytes)
-      return emitError(function.getLoc())
-             << "plan file '" << options.planFile << "': it takes "
-             << formatBytesExact(plan->arena) << "; the budget is "
-             << formatBytesExact(plan->budgetBytes);
-  }
+  else if (stated > 0)
+    plan->budgetBytes = stated;
+  if (plan->arena > plan->budgetBytes)
+    return emitError(function.getLoc())
+           << "plan file '" << options.planFile << "': it takes "
+           << formatBytesExact(plan->arena) << "; the budget "
+           << (asked ? "is " : "that it states is ")
+           << formatBytesExact(plan->budgetBytes);
   return plan;
 }

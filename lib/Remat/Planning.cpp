@@ -64,6 +64,27 @@ int64_t ckopt::lastByte(const planner::Graph &graph,
   return found.offsets.empty() ? found.arena : end;
 }
 
+void ckopt::boundArena(RematPlan &plan) {
+  const planner::Graph &graph = plan.problem.graph;
+  auto padding = [](int64_t bytes) {
+    return planner::alignTo(bytes, kArenaAlignment) - bytes;
+  };
+  // Whichever buffer lies on top: it has no more padding than this.
+  int64_t most = 0;
+  for (const planner::Value &value : graph.values)
+    if (value.kind != planner::ValueKind::Persistent && value.aliasOf < 0)
+      most = std::max(most, padding(value.bytes));
+  for (const planner::Node &node : graph.nodes)
+    most = std::max(most, padding(node.workspace));
+  auto lower = [&](int64_t &bound, int64_t fixed) {
+    // No load lies between two units.
+    int64_t units = planner::alignTo(bound, kArenaAlignment);
+    bound = std::max(std::min(units, fixed), units - most);
+  };
+  lower(plan.memoryBound, plan.fixedBytes);
+  lower(plan.result.plan.provenMinimum, plan.problem.argumentBytes);
+}
+
 FailureOr<RematPlan> ckopt::planRemat(func::FuncOp function,
                                       const RematOptions &options,
                                       CostModel &costs) {
@@ -122,6 +143,7 @@ FailureOr<RematPlan> ckopt::planRemat(func::FuncOp function,
   }
   if (failed(checkResult(function, plan.result)))
     return failure();
+  boundArena(plan);
   if (!plan.result.hasPlan())
     return plan;
   if (plan.result.cut)
@@ -147,6 +169,13 @@ FailureOr<RematPlan> ckopt::planRemat(func::FuncOp function,
   return plan;
 }
 
+/// Whether it is proven that no plan fits the budget.
+static bool isProven(const RematPlan &plan) {
+  int64_t reserved = plan.fixedBytes - plan.problem.argumentBytes;
+  return plan.result.status == planner::Status::Infeasible &&
+         plan.result.plan.provenMinimum + reserved > plan.budgetBytes;
+}
+
 std::string ckopt::describeNoPlan(StringRef name, const RematPlan &plan) {
   const planner::Result &result = plan.result;
   std::string text;
@@ -154,7 +183,7 @@ std::string ckopt::describeNoPlan(StringRef name, const RematPlan &plan) {
   int64_t reserved = plan.fixedBytes - plan.problem.argumentBytes;
   os << "no plan of @" << name << " fits the budget of "
      << formatBytesExact(plan.budgetBytes);
-  if (result.status == planner::Status::Unknown)
+  if (!isProven(plan))
     os << " (none was found; it is not proven that there is none)";
   if (result.plan.minimumBudget > 0)
     os << "; the smallest budget found feasible is "
@@ -187,10 +216,7 @@ std::string ckopt::describeNoPlan(StringRef name, const RematPlan &plan) {
 
 ExitCode ckopt::emitNoPlan(func::FuncOp function, const RematPlan &plan) {
   emitError(function.getLoc()) << describeNoPlan(function.getSymName(), plan);
-  return plan.result.status == planner::Status::Infeasible ||
-                 plan.result.plan.minimumBudget > 0
-             ? ExitInfeasible
-             : ExitNoPlanFound;
+  return isProven(plan) ? ExitInfeasible : ExitNoPlanFound;
 }
 
 void ckopt::writePlanFigures(llvm::json::OStream &json, const RematPlan &plan) {
@@ -236,63 +262,4 @@ FailureOr<int64_t> ckopt::getReservedBytes(func::FuncOp function,
   if (failed(all) || failed(own))
     return failure();
   return all->bytes - own->bytes;
-}
-
-ExitCode ckopt::runRemat(ArrayRef<func::FuncOp> functions,
-                         const RematOptions &options, bool remarks,
-                         std::vector<RematPlan> &plans) {
-  if (functions.empty())
-    return ExitOk;
-  if (failed(checkPolicyMatches(functions, options.policy)) ||
-      failed(checkPlanFile(functions, options)))
-    return ExitInputError;
-  size_t first = 0;
-  for (auto [i, function] : llvm::enumerate(functions))
-    if (func::FuncOp(function).getSymName() == "step")
-      first = i;
-  SmallVector<size_t> order{first};
-  for (size_t i = 0; i < functions.size(); ++i)
-    if (i != first)
-      order.push_back(i);
-  plans.clear();
-  plans.resize(functions.size());
-  CostModel costs(options.costs);
-  RematOptions current = options;
-  for (size_t i : order) {
-    func::FuncOp function = functions[i];
-    annotateCosts(function, costs);
-    FailureOr<int64_t> reserved = getReservedBytes(function, functions);
-    if (failed(reserved))
-      return ExitInputError;
-    current.reservedBytes = *reserved;
-    FailureOr<RematPlan> plan = planRemat(function, current, costs);
-    if (failed(plan))
-      return ExitInputError;
-    plans[i] = std::move(*plan);
-    if (!plans[i].result.hasPlan()) {
-      // The least that all functions need may be another's than the first's.
-      int64_t least = plans[i].result.plan.minimumBudget;
-      if (i != first && least > 0 &&
-          options.budget.kind == MemoryBudget::Kind::Minimum) {
-        current.budget.bytes = least + *reserved;
-        return runRemat(functions, current, remarks, plans);
-      }
-      return emitNoPlan(function, plans[i]);
-    }
-    if (i == first && plans[i].budgetBytes != unlimited) {
-      current.budget.kind = MemoryBudget::Kind::Bytes;
-      current.budget.bytes = std::max(plans[i].budgetBytes, plans[i].arena);
-    }
-  }
-  if (!options.planOut.empty())
-    if (llvm::Error error = writePlanFile(options.planOut, plans[first])) {
-      ErrorText text = takeErrorText(std::move(error));
-      emitError(func::FuncOp(functions[first]).getLoc()) << text.text;
-      return text.code;
-    }
-  for (auto [function, plan] : llvm::zip(functions, plans)) {
-    emitPlanRemarks(function, plan, remarks);
-    applyRemat(function, plan);
-  }
-  return ExitOk;
 }

@@ -18,6 +18,10 @@ mlir::LogicalResult checkResult(mlir::func::FuncOp function,
 /// without the padding behind its topmost buffer.
 int64_t lastByte(const planner::Graph &graph, const planner::Plan &found);
 
+/// Makes the proven bounds hold for the arena, which ends with its last used
+/// byte, where the planner counts whole units of alignment.
+void boundArena(RematPlan &plan);
+
 /// Whether the options or attributes of the function ask to keep or compute
 /// again what the planner would decide otherwise.
 bool hasPolicy(mlir::func::FuncOp function, const RematOptions &options);

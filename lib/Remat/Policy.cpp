@@ -180,7 +180,7 @@ LogicalResult ckopt::checkPolicyMatches(ArrayRef<func::FuncOp> functions,
         nodes.push_back(getNodeNames(op));
     });
   LogicalResult result = success();
-  auto check = [&](StringRef what, const NodeRule &rule) {
+  auto check = [&](const Twine &what, const NodeRule &rule) {
     if (llvm::any_of(nodes,
                      [&](const NodeNames &node) { return rule.matches(node); }))
       return;
@@ -197,7 +197,8 @@ LogicalResult ckopt::checkPolicyMatches(ArrayRef<func::FuncOp> functions,
     check("checkpoint", NodeRule(text, NodeRule::Module));
   Saveable saveable(policy.saveable);
   if (saveable.named())
-    check("policy", *saveable.named());
+    check("policy " + policy.saveable.substr(0, policy.saveable.find('=')),
+          *saveable.named());
   return result;
 }
 

@@ -169,14 +169,15 @@ NodeRule::NodeRule(StringRef text, Target plain)
       regex("^(" + body + ")$") {}
 
 /// "GPT2Block" of "transformers.models.gpt2.modeling_gpt2.GPT2Block"; the
-/// module's own name of a path.
+/// module's own name of a path ("attn" of "net.transformer.h.0.attn").
 static StringRef lastPart(StringRef text, char separator) {
   return text.substr(text.rfind(separator) + 1);
 }
 
 bool NodeRule::matches(const ModuleScope &module) const {
-  bool scope =
-      regex.match(module.name) || regex.match(lastPart(module.name, '/'));
+  StringRef own = lastPart(module.name, '/');
+  bool scope = regex.match(module.name) || regex.match(own) ||
+               regex.match(lastPart(own, '.'));
   bool kind = regex.match(module.className) ||
               regex.match(lastPart(module.className, '.'));
   return (target != Class && scope) || (target != Scope && kind);

@@ -133,6 +133,7 @@ FailureOr<RematPlan> PolicyPlanner::run() {
   search();
   if (failed(check()))
     return failure();
+  boundArena(plan);
   return std::move(plan);
 }
 
@@ -172,9 +173,13 @@ FailureOr<RematPlan> ckopt::planUnderPolicy(func::FuncOp function,
   FailureOr<RematPlan> plan =
       PolicyPlanner(function, options, std::move(*plain), std::move(searched))
           .run();
-  if (failed(plan) || !plan->result.hasPlan() ||
-      options.budget.kind != MemoryBudget::Kind::Unlimited ||
-      plan->arena >= plan->policy.autoArena)
+  if (failed(plan) || !plan->result.hasPlan())
+    return plan;
+  // With a budget in bytes both had the same; where the policy takes more than
+  // all that recomputation could save, there is nothing to plan.
+  bool least = options.budget.kind == MemoryBudget::Kind::Minimum;
+  if (!least && (options.budget.kind != MemoryBudget::Kind::Unlimited ||
+                 plan->arena >= plan->policy.autoArena))
     return plan;
   // What the planner would have done with the bytes that the policy takes: it
   // starts from the policy's plan, so it is never worse.

@@ -21,7 +21,7 @@
 // PART: error: remat: recompute 'block' matches nothing; near it: 'block1', 'block2'
 // KIND: error: remat: save 'op:conv' matches nothing; near it: 'ckopt.
 // CLASS: error: remat: checkpoint 'class:Layer' matches nothing; nothing here has such a name
-// ONLY: error: remat: policy 'q' matches nothing
+// ONLY: error: remat: policy save_only_these_names 'q' matches nothing
 // DISAGREE: error: {{.*}}remat: save 'block1' and recompute 'block.' disagree about 'block1'; make one of them narrower
 // REGEX: error: remat: save: 'blo(ck' is no regular expression: parentheses not balanced
 // NOREGEX: error: remat: save: the rule 'op:' has no regular expression

@@ -56,3 +56,47 @@ func.func @sizes(%a: tensor<32xf16>, %b: tensor<64xi4>, %c: tensor<8xindex>,
     %d: tensor<8xcomplex<f32>>, %e: tensor<16xvector<4xf32>>, %f: tensor<64xi1>, %g: tensor<1xf32>, %h: index) {
   return
 }
+
+// -----
+
+// Vectors count as tensors do, and so do tuples.
+// SKIP-LABEL: func.func @vectors
+// SKIP-SAME: full_arena = 4512 : i64
+func.func @vectors(%a: vector<1000xf32>, %b: tuple<vector<4xf32>, tensor<100xf32>>) {
+  return
+}
+
+// -----
+
+// SKIP: remark: @scalable is left as it is
+// expected-error @+1 {{planning needs sizes that are known when compiling; that of 'vector<[4]xf32>' is not}}
+func.func @scalable(%a: vector<[4]xf32>) {
+  return
+}
+
+// -----
+
+// What the function allocates itself is outside of the plan, which is said.
+func.func @allocates(%x: tensor<16xf32>) -> tensor<16xf32> {
+  // expected-remark @+1 {{the plan of @allocates does not count the bytes of what is allocated here}}
+  %m = memref.alloc() : memref<1000xf32>
+  func.call @fill(%m) : (memref<1000xf32>) -> ()
+  memref.dealloc %m : memref<1000xf32>
+  %0 = math.exp %x : tensor<16xf32>
+  return %0 : tensor<16xf32>
+}
+func.func private @fill(memref<1000xf32>)
+
+// -----
+
+// Of a buffer that ends in the middle of a unit, the rest is no part of a bound.
+// SKIP-LABEL: func.func @bound
+// SKIP-SAME: arena = 196 : i64
+// SKIP-SAME: memory_bound = 196 : i64
+func.func @bound(%x: tensor<f32>) -> tensor<f32> {
+  %0 = math.exp %x : tensor<f32>
+  %1 = call @opaque(%0, %x) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+  %2 = call @opaque(%1, %0) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+  return %2 : tensor<f32>
+}
+func.func private @opaque(tensor<f32>, tensor<f32>) -> tensor<f32>

@@ -43,6 +43,9 @@ struct MachineRates {
   double overhead = 2e-6;      ///< seconds to start a kernel
 };
 
+/// More seconds for one op are taken for a mistake (30 years).
+inline constexpr double kMaxSeconds = 1e9;
+
 class CostProfile {
 public:
   /// Errors name the entry and what is wrong with it.
@@ -51,6 +54,9 @@ public:
 
   /// The seconds of the most specific entry that the op agrees with.
   std::optional<double> lookup(mlir::Operation *op) const;
+
+  /// Whether it says anything of ops, rather than of rates alone.
+  bool hasEntries() const { return shapesOfEntries != 0; }
 
   const MachineRates &getRates() const { return rates; }
 

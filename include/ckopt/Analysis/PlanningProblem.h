@@ -75,12 +75,13 @@ llvm::SmallVector<StateUpdate> getStateUpdates(mlir::func::FuncOp function);
 std::string getSourceName(mlir::Location loc);
 std::string getValueName(mlir::Value value);
 
-/// Bytes of a tensor type (sub-byte elements take a byte each); 0 for
-/// everything else and for what describeUnsized() complains about.
+/// Bytes of a tensor, a vector, or a tuple of them (sub-byte elements take a
+/// byte each); 0 for everything else and for what describeUnsized() complains
+/// about.
 int64_t getStorageBytes(mlir::Type type);
-/// Why the bytes of a tensor type are not known when compiling: no rank, a
-/// dynamic shape, a sparse encoding, an element type of unknown size. Empty for
-/// tensors of known size and for types that are no tensors.
+/// Why the bytes of a type are not known when compiling: no rank, a dynamic
+/// shape, a scalable vector, a sparse encoding, an element type of unknown size. Empty for
+/// types of known size and for those that have none.
 std::string describeUnsized(mlir::Type type);
 
 /// Values of the op's block that it or its regions read, each once.
@@ -88,8 +89,7 @@ llvm::SmallVector<mlir::Value> getReads(mlir::Operation *op);
 /// Whether the value is a tensor.empty: a destination without contents.
 bool isEmptyTensor(mlir::Value value);
 
-/// The attribute `ckopt.cost` of an op (seconds): a number, finite and not
-/// negative.
+/// The attribute `ckopt.cost` of an op (seconds): a number from 0 to 1e9.
 inline constexpr llvm::StringLiteral kCostAttr = "ckopt.cost";
 std::optional<double> getCostAttribute(mlir::Operation *op);
 

@@ -20,7 +20,8 @@ def RematPass : Pass<"remat"> {
     ```
 
     Runs on a module (`builtin.module(remat{...})`: all functions share one
-    budget; the first, or @step, resolves a relative one) or on each function
+    arena and one budget, the arguments of all count; a ratio is one of the
+    largest peak, `min` the least that all functions fit) or on each function
     (`builtin.module(func.func(remat{...}))`: each has the budget for itself).
 
     What is one op: an op with its regions; values that a region captures count

@@ -105,8 +105,9 @@ mlir::FailureOr<int64_t>
 getReservedBytes(mlir::func::FuncOp function,
                  llvm::ArrayRef<mlir::func::FuncOp> functions);
 
-/// Plans and applies all functions under one budget: the first (@step if there
-/// is one) resolves it, the others get the same bytes. Emits errors. `plans`
+/// Plans and applies all functions under one budget: a ratio is one of the
+/// largest arena without recomputation, `min` the least that all fit; all
+/// functions' arguments count for each. Emits errors. `plans`
 /// receives one plan a function, in the order of `functions`. Returns ExitOk,
 /// or the exit code of the first failure.
 ExitCode runRemat(llvm::ArrayRef<mlir::func::FuncOp> functions,

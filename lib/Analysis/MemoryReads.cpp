@@ -1,0 +1,72 @@
+//===- MemoryReads.cpp - tensors whose bytes are still in memory ----------===//
+//
+// Problem: `bufferization.to_tensor %m` gives a tensor, but nothing is read
+// then: the ops that read the tensor read %m when they run, although they look
+// pure. Moved or cloned past a store to %m they see other bytes.
+// Method: every tensor that an op gives from a memory reference (or from a
+// value of unknown type) is taken for that buffer; ops whose results may be the
+// same buffer pass it on: all but those that write their results to
+// destinations, and elementwise ones, which bufferize to such. These write in
+// place only where the buffer is writable. Guarantee: errs on the side of
+// memory. Complexity: O(ops and reads).
+//
+//===----------------------------------------------------------------------===//
+#include "MemoryReads.h"
+#include "ckopt/Analysis/PlanningProblem.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "mlir/Dialect/Tosa/IR/TosaOps.h"
+#include "mlir/Interfaces/DestinationStyleOpInterface.h"
+
+using namespace mlir;
+using namespace ckopt;
+
+bool ckopt::isMemoryType(Type type) {
+  return !isa<TensorType, VectorType, ComplexType, NoneType, TupleType,
+              tosa::shapeType>(type) &&
+         !type.isIntOrIndexOrFloat();
+}
+
+namespace {
+/// What bufferization may make of an op's result, given a tensor that it reads.
+enum class Result { Fresh, Overwrites, Same };
+} // namespace
+
+static Result resultOf(Operation *op, Value read) {
+  if (auto style = dyn_cast<DestinationStyleOpInterface>(op))
+    return llvm::is_contained(style.getDpsInits(), read) ? Result::Overwrites
+                                                         : Result::Fresh;
+  if (op->getNumResults() == 1 && !isa<arith::SelectOp>(op) &&
+      OpTrait::hasElementwiseMappableTraits(op))
+    return read.getType() == op->getResult(0).getType() ? Result::Overwrites
+                                                        : Result::Fresh;
+  return Result::Same;
+}
+
+MemoryReads::Access MemoryReads::visit(Operation *op) {
+  Access access;
+  Buffer made = Buffer::None;
+  auto view = dyn_cast<bufferization::ToTensorOp>(op);
+  for (Value read : getReads(op)) {
+    Buffer buffer = buffers.lookup(getViewBase(read));
+    if (isMemoryType(read.getType()))
+      buffer =
+          view && !view.getWritable() ? Buffer::ReadOnly : Buffer::Writable;
+    if (buffer == Buffer::None)
+      continue;
+    access.reads = true;
+    Result result = resultOf(op, read);
+    bool inPlace = result == Result::Overwrites || op->getNumRegions() > 0;
+    if (inPlace && buffer == Buffer::Writable)
+      access.writes = true;
+    // A destination that must not be written to is copied first.
+    if (result == Result::Same ||
+        (result == Result::Overwrites && buffer == Buffer::Writable))
+      made = std::max(made, buffer);
+  }
+  if (made != Buffer::None)
+    for (Value result : op->getResults())
+      if (isa<TensorType>(result.getType()))
+        buffers[result] = made;
+  return access;
+}

@@ -1,0 +1,36 @@
+//===- MemoryReads.h - tensors whose bytes are still in memory --*- C++ -*-===//
+#ifndef CKOPT_LIB_ANALYSIS_MEMORYREADS_H
+#define CKOPT_LIB_ANALYSIS_MEMORYREADS_H
+
+#include "mlir/IR/Operation.h"
+#include "mlir/IR/Value.h"
+#include "llvm/ADT/DenseMap.h"
+
+namespace ckopt {
+
+/// Follows tensors that are, once bufferized, a buffer that somebody else can
+/// write to, and tells which ops read or write such a buffer.
+class MemoryReads {
+public:
+  struct Access {
+    bool reads = false, writes = false;
+  };
+
+  /// What the op does to buffers through its tensors. Ops come after the makers
+  /// of what they read.
+  Access visit(mlir::Operation *op);
+
+private:
+  /// Whether ops may write to the buffer in place.
+  enum class Buffer : char { None, ReadOnly, Writable };
+
+  llvm::DenseMap<mlir::Value, Buffer> buffers;
+};
+
+/// Whether values of the type stand for memory or for something unknown, rather
+/// than for a number, a vector or a tensor.
+bool isMemoryType(mlir::Type type);
+
+} // namespace ckopt
+
+#endif // CKOPT_LIB_ANALYSIS_MEMORYREADS_H
