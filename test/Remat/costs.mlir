@@ -8,6 +8,9 @@
 // RUN: not ckopt-opt %t/f.mlir --remat="cost-model=profile=%t/none.json" 2>&1 | FileCheck %s --check-prefix=NOFILE
 // RUN: not ckopt-opt %t/f.mlir --remat="cost-model=profile=%t/bad.json" 2>&1 | FileCheck %s --check-prefix=BAD
 // RUN: not ckopt-opt %t/negative.mlir --remat 2>&1 | FileCheck %s --check-prefix=NEGATIVE
+// RUN: ckopt-opt %t/f.mlir --remat="cost-model=profile=%t/other.json" -o /dev/null 2>&1 | FileCheck %s --check-prefix=OTHER
+
+// OTHER: warning: no entry of the profile agrees with any op of @f
 
 // The attribute is preferred to the estimate.
 // MIXED: "cost_sources": {
@@ -58,3 +61,6 @@ func.func @f(%x: tensor<16xf32>) -> tensor<16xf32> {
 
 //--- bad.json
 {"format": "ckopt-profile/1", "ops": [{"op": "math.exp", "seconds": 1}, {"op": "math.tanh", "seconds": -1}]}
+
+//--- other.json
+{"format": "ckopt-profile/1", "ops": [{"op": "math.none", "seconds": 1.0}]}

@@ -11,6 +11,12 @@
 // RUN: not ckopt-opt %s --remat=budget=1.5x 2>&1 | FileCheck %s --check-prefix=MORE
 // RUN: not ckopt-opt %s --remat=work-limit=-1 2>&1 | FileCheck %s --check-prefix=NEGATIVE
 // RUN: not ckopt-opt %s --pass-pipeline="builtin.module(func.func(remat{strategy=x}))" 2>&1 | FileCheck %s --check-prefix=STRATEGY
+// RUN: not ckopt-opt %s --pass-pipeline="builtin.module(func.func(remat{save=;}))" 2>&1 | FileCheck %s --check-prefix=EMPTY
+// RUN: not ckopt-opt %s --remat=policy=x 2>&1 | FileCheck %s --check-prefix=POLICY
+
+// EMPTY: error: remat: save: there is no rule in ';'
+// EMPTY-NOT: error
+// POLICY: error: remat: 'x' is none of auto
 
 // RATIO-LABEL: func.func @chain
 // RATIO-SAME: budget = 18432 : i64

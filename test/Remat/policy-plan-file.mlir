@@ -15,6 +15,10 @@
 // RUN: sed 's/"step"/"train"/' %t.edited.json > %t.name.json
 // RUN: not ckopt-opt %s --remat="plan=%t.name.json" 2>&1 | FileCheck %s --check-prefix=NAME
 // RUN: not ckopt-opt %s --remat="plan=%t.missing.json" 2>&1 | FileCheck %s --check-prefix=MISSING
+// A budget that the file states holds, too; and rules beside a plan would be without effect.
+// RUN: sed 's/"cost": 0/"budget": 4000, "cost": 0/' %t.edited.json > %t.stated.json
+// RUN: not ckopt-opt %s --remat="plan=%t.stated.json" 2>&1 | FileCheck %s --check-prefix=STATED
+// RUN: not ckopt-opt %s --remat="plan=%t.json save=f1" 2>&1 | FileCheck %s --check-prefix=RULES
 
 // MIN-LABEL: func.func @step
 // MIN-SAME: recomputed = [[N:[1-9]]] : i64
@@ -27,6 +31,8 @@
 // WRONG: error: plan file '{{.*}}wrong.json': it is no valid plan:
 // STALE: error: plan file '{{.*}}': it is for another @step (problem {{[0-9a-f]+}}, this one is {{[0-9a-f]+}}): the model, its batch, the optimizer or ckopt changed since it was written; write it anew
 // BUDGET: error: plan file '{{.*}}': it takes {{.*}}; the budget is {{.*}}4,000
+// STATED: error: plan file '{{.*}}': it takes {{.*}}; the budget that it states is {{.*}}4,000
+// RULES: error: plan file '{{.*}}': a plan that is given leaves nothing for rules and policies to decide
 // NAME: error: plan file '{{.*}}': it is for 'train', which is no function here
 // MISSING: error: plan file '{{.*}}missing.json': No such file or directory
 
