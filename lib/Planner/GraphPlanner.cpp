@@ -211,7 +211,11 @@ Result GraphPlanner::failure(const Options &options, Deadline &deadline) {
   bool automatic = options.strategy == "auto";
   if (automatic)
     runLeast(options, 0, deadline);
-  const Archive &store = archive(options);
+  Archive &store = archive(options);
+  // What was found on the way says more than an order without recomputation.
+  Candidate found = store.leastLoad();
+  if (found.peak < store.smallest()->size)
+    store.realize(found, std::min(0.02, options.effort));
   const Entry *least = store.smallest();
   Result result;
   Plan &plan = result.plan;
@@ -260,8 +264,15 @@ Result GraphPlanner::solve(const Options &options, Deadline &deadline) {
     return answer(*best, options, budget);
   if (infeasible(options))
     return failure(options, deadline);
-  search.fit(store, options, budget, deadline);
-  if (!store.bestWithin(budget) && !infeasible(options) && !deadline.passed()) {
+  // Half of what there is, so that the smallest budget can be looked for where
+  // nothing is found.
+  Deadline direct = deadline.part(deadline.unitsLeft() / 2, 0.5);
+  search.fit(store, options, budget, direct);
+  deadline.spend(direct.spent());
+  if (store.bestWithin(budget)) {
+    if (options.searchToLimit && !deadline.passed())
+      search.fit(store, options, budget, deadline);
+  } else if (!infeasible(options) && !deadline.passed()) {
     int64_t least = runLeast(options, budget, deadline);
     if (least <= budget && !deadline.passed() &&
         !(leastSearch(options).done() && least == budget))
@@ -282,18 +293,20 @@ Result GraphPlanner::solveOrder(const Options &options, Deadline &deadline) {
   none.strategy = "none";
   none.orderOnly = false;
   Archive &store = archive(none);
+  int64_t bound = std::max(lowest(options), orderOnlyBound(graph));
   if (!options.fixedOrder) {
     OrderResult found = searchOrder(problem, deadline, options.seed,
                                     options.effort, options.threads);
     store.report(found.order, options.budget, "none");
     store.realize({found.order, problem.baseCost, found.peak, "none"}, 1);
+    if (found.optimal)
+      bound = std::max(bound, found.peak);
   }
   const Entry *best = nullptr; // A hint may recompute.
   for (const Entry &entry : store.all())
     if (entry.plan.steps.size() == size_t(problem.numNodes) &&
         (!best || entry.size < best->size))
       best = &entry;
-  int64_t bound = std::max(lowest(options), orderOnlyBound(graph));
   Result result;
   if (options.budget == 0 || best->size <= options.budget) {
     result = answer(*best, none, options.budget);

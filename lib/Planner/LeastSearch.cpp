@@ -59,7 +59,7 @@ void LeastSearch::tighten(Search &search, const Options &options,
   }
   int64_t target = std::max(lowest, size - step);
   Options quick = options;
-  quick.effort = options.effort * 0.15;
+  quick.effort = options.effort * 0.08;
   search.fit(archive, quick, target, deadline);
   if (smallest() > target)
     step /= 4;
@@ -80,7 +80,7 @@ void LeastSearch::advance(Search &search, const Options &options,
     // The cheapest plan of that size; it may turn out smaller still.
     int64_t size = smallest();
     search.fit(archive, own, size, deadline);
-    if (smallest() == size || ++round >= 4)
+    if (smallest() == size || ++round >= 2)
       phase = Done;
     return;
   }

@@ -135,7 +135,7 @@ void Search::fit(Archive &store, const Options &options, int64_t budget,
   Options again = options;
   for (int attempt = 0; attempt < 6 && load > 0; ++attempt) {
     if (attempt > 0) // Starts from plans that nearly fit.
-      again.effort = options.effort * 0.3;
+      again.effort = options.effort * 0.15;
     Deadline part = deadline.part(deadline.unitsLeft() / 2, 0.5);
     run(store, again, load, part);
     deadline.spend(part.spent());
