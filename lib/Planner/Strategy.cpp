@@ -1,6 +1,7 @@
 //===- Strategy.cpp - the table of strategies -----------------------------===//
 #include "Strategy.h"
 #include "Classic.h"
+#include "Windows.h"
 
 using namespace ckopt::planner;
 
@@ -22,6 +23,7 @@ const std::vector<Strategy> &ckopt::planner::strategies() {
       {"rotor", runRotor, Tier::Construct},
       {"segments", runSegments, Tier::Construct},
       {"local-search", runLocalSearch, Tier::Improve},
+      {"windows", runWindows, Tier::Improve},
       {"all", runAll, Tier::Named},
       {"greedy", runByBytes, Tier::Named},
       {"sqrt", runSqrt, Tier::Named},
