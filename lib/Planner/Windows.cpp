@@ -146,11 +146,14 @@ Polisher::Outcome Polisher::runBatch(const Outcome &from, bool trades,
 void Polisher::run(const Candidate &start) {
   best = {start.steps, start.cost, true};
   // About three seconds on one core at an effort of one.
-  int64_t moves =
-      std::clamp<int64_t>(170 * int64_t(problem.numNodes), 20000, 300000);
+  int64_t size = problem.numNodes;
+  int64_t moves = std::clamp<int64_t>(170 * size, 2000, 300000);
+  // Small graphs are asked about by the thousand, and soon have nothing to
+  // gain.
+  int64_t total = std::min<int64_t>(9000000, 75 * size * size);
   int64_t batches =
       int64_t(context.effort *
-              double(std::clamp<int64_t>(9000000 / moves / batchSize, 2, 24)));
+              double(std::clamp<int64_t>(total / moves / batchSize, 2, 24)));
   Outcome current = best;
   int stale = 0;
   for (int64_t b = 0; b <= batches && !context.deadline.passed(); ++b) {
