@@ -183,7 +183,8 @@ void ckopt::planner::runWindows(StrategyContext &context) {
     if (candidate.peak <= context.budget &&
         (!start || candidate.cost < start->cost))
       start = &candidate;
-  if (!start || context.effort <= 0 || context.problem.numNodes > mostNodes ||
+  if (!start || context.effort < 0.05 || context.problem.numNodes < 20 ||
+      context.problem.numNodes > mostNodes ||
       start->cost <= context.problem.baseCost)
     return;
   // Reporting may move what is known.
