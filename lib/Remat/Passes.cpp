@@ -235,7 +235,45 @@ struct RematPass : ckopt::impl::RematPassBase<RematPass> {
     return wanted;
   }
 
+  /// Functions that may be planned, with those that other runs of this pass
+  /// have. What those change of their functions must not be read here.
+  SmallVector<func::FuncOp> findNamed() {
+    Operation *module = getOperation();
+    if (!isa<ModuleOp>(module))
+      module = module->getParentOp();
+    SmallVector<func::FuncOp> found;
+    for (Operation &op : module->getRegion(0).front())
+      if (auto function = dyn_cast<func::FuncOp>(op);
+          function && !function.isDeclaration() &&
+          (functions.empty() ||
+           llvm::is_contained(functions, function.getSymName().str())))
+        found.push_back(function);
+    return found;
+  }
+
+  /// A warning for each name in `functions` that no function has: with several
+  /// modules, others may have it.
+  void checkNames(ArrayRef<func::FuncOp> named) {
+    // Told once, where functions are planned one by one.
+    if (auto function = dyn_cast<func::FuncOp>(getOperation()))
+      for (Operation &op : *function->getBlock())
+        if (isa<func::FuncOp>(op)) {
+          if (&op != function)
+            return;
+          break;
+        }
+    for (const std::string &name : functions)
+      if (llvm::none_of(named, [&](func::FuncOp function) {
+            return function.getSymName() == name;
+          }))
+        emitWarning(getOperation()->getLoc())
+            << "remat: functions: there is no function '" << name
+            << "' with a body here";
+  }
+
   void runOnOperation() override {
+    SmallVector<func::FuncOp> named = findNamed();
+    checkNames(named);
     auto fail = [&](const std::string &text) {
       emitError(getOperation()->getLoc()) << text;
       signalPassFailure();
@@ -243,6 +281,15 @@ struct RematPass : ckopt::impl::RematPassBase<RematPass> {
     llvm::Expected<RematOptions> options = parseOptions(getOperation());
     if (!options)
       return fail(describe(options.takeError()));
+    // Of functions that are planned one by one, too, one plan is written.
+    const auto *step = llvm::find_if(named, [](func::FuncOp function) {
+      return function.getSymName() == "step";
+    });
+    if (step == named.end())
+      step = named.begin();
+    if (isa<func::FuncOp>(getOperation()) &&
+        (named.empty() || *step != getOperation()))
+      options->planOut.clear();
     SmallVector<func::FuncOp> wanted = findFunctions();
     for (func::FuncOp function : wanted)
       if (failed(canonicalize(function)))

@@ -135,9 +135,13 @@ LogicalResult ckopt::checkPlanFile(ArrayRef<func::FuncOp> functions,
   FailureOr<PlanFile> file = readPlanFile(first, options.planFile);
   if (failed(file))
     return failure();
-  if (llvm::any_of(functions, [&](func::FuncOp function) {
-        return function.getSymName() == file->function;
-      }))
+  auto isMeant = [&](func::FuncOp function) {
+    return function.getSymName() == file->function;
+  };
+  // Where functions are planned one by one, it may be for another one.
+  auto module = first->getParentOfType<ModuleOp>();
+  if (llvm::any_of(functions, isMeant) ||
+      (module && llvm::any_of(module.getOps<func::FuncOp>(), isMeant)))
     return success();
   return emitError(first.getLoc())
          << "plan file '" << options.planFile << "': it is for '"

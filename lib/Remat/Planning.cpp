@@ -144,8 +144,16 @@ FailureOr<RematPlan> ckopt::planRemat(func::FuncOp function,
   if (failed(checkResult(function, plan.result)))
     return failure();
   boundArena(plan);
-  if (!plan.result.hasPlan())
+  if (!plan.result.hasPlan()) {
+    // The smallest budget, too, as what its plan takes of the arena.
+    int64_t &least = plan.result.plan.minimumBudget;
+    request.budget = least;
+    if (least > 0)
+      if (planner::Result smallest = solver.solve(request); smallest.hasPlan())
+        least = std::min(least, plan.problem.argumentBytes +
+                                    lastByte(graph, smallest.plan));
     return plan;
+  }
   if (plan.result.cut)
     emitWarning(function.getLoc())
         << "plan of @" << function.getSymName() << ": " << plan.result.message;
@@ -245,9 +253,8 @@ void ckopt::writePlanFigures(llvm::json::OStream &json, const RematPlan &plan) {
     return;
   planner::ReportOptions options = reportOptions(plan);
   json.attributeObject("plan", [&] {
-    planner::writeReport(
-        json, plan.problem.graph, plan.result,
-        planner::makeReport(plan.problem.graph, plan.result, options), options);
+    planner::writeReport(json, plan.problem.graph, plan.result,
+                         planReport(plan), options);
   });
   if (plan.policy.compared)
     json.attributeObject("policy", [&] {

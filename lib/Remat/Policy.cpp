@@ -46,9 +46,10 @@ static LogicalResult checkRegionAttribute(Operation *op) {
          << "; it must name regions, outermost first: \"outer/inner\"";
 }
 
-/// What rules, else the attribute, ask of a node.
+/// What rules, else the attribute, ask of a node; `asker` receives which it is.
 static FailureOr<Wish> decide(Operation *op, const NodeNames &node,
-                              int64_t bytes, MutableArrayRef<WishRule> rules) {
+                              int64_t bytes, MutableArrayRef<WishRule> rules,
+                              std::string &asker) {
   const WishRule *winner = nullptr;
   auto isKind = [](const WishRule &rule) {
     return rule.rule.target == NodeRule::Kind;
@@ -68,6 +69,7 @@ static FailureOr<Wish> decide(Operation *op, const NodeNames &node,
     if (!winner || (isKind(*winner) && !isKind(rule)))
       winner = &rule;
   }
+  asker = winner ? winner->describe() : attrs::kRemat.str();
   if (winner)
     return winner->wish;
   return attributeWish(op);
@@ -94,21 +96,34 @@ ckopt::resolvePolicy(func::FuncOp function, const PlanningProblem &problem,
     return failure();
   std::vector<WishRule> rules = rulesOf(policy);
   Saveable saveable(policy.saveable);
+  bool wrong = false;
+  outcome.whyKept.resize(nodes.nodes.size());
+  outcome.whyAgain.resize(nodes.nodes.size());
   for (size_t n = 0; n < nodes.nodes.size(); ++n) {
+    std::string asker;
     FailureOr<Wish> wish =
-        decide(problem.ops[n], nodes.nodes[n], nodes.bytes[n], rules);
-    if (failed(wish) || failed(checkRegionAttribute(problem.ops[n])))
-      return failure();
+        decide(problem.ops[n], nodes.nodes[n], nodes.bytes[n], rules, asker);
+    if (failed(wish) || failed(checkRegionAttribute(problem.ops[n]))) {
+      wrong = true;
+      continue;
+    }
     bool inRegion = !nodes.backward[n] && !result.regions[n].empty();
     switch (*wish) {
     case Wish::None:
       result.save[n] = inRegion && saveable.keeps(nodes.nodes[n]);
+      if (result.save[n])
+        outcome.whyKept[n] = policy.saveable + " lets regions keep it";
+      else if (inRegion)
+        outcome.whyAgain[n] = "its region keeps only its inputs";
       break;
     case Wish::Save:
       result.save[n] = true;
+      outcome.whyKept[n] = asker + " asks for it";
       break;
     case Wish::Recompute:
       result.recompute[n] = !nodes.backward[n];
+      if (result.recompute[n])
+        outcome.whyAgain[n] = asker + " asks for it";
       break;
     case Wish::Auto:
       if (!nodes.backward[n])
@@ -116,6 +131,8 @@ ckopt::resolvePolicy(func::FuncOp function, const PlanningProblem &problem,
       break;
     }
   }
+  if (wrong)
+    return failure();
   for (const WishRule &rule : rules)
     outcome.rules.push_back({rule.describe(), rule.nodes, rule.bytes});
   return Nothing(std::move(result));

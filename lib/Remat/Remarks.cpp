@@ -26,6 +26,34 @@ planner::ReportOptions ckopt::reportOptions(const RematPlan &plan) {
   return options;
 }
 
+planner::Report ckopt::planReport(const RematPlan &plan) {
+  const planner::Graph &graph = plan.problem.graph;
+  planner::Report report =
+      planner::makeReport(graph, plan.result, reportOptions(plan));
+  const PolicyOutcome &policy = plan.policy;
+  if (policy.whyKept.size() != graph.nodes.size())
+    return report;
+  std::vector<size_t> maker(graph.values.size(), graph.nodes.size());
+  for (auto [n, node] : llvm::enumerate(graph.nodes))
+    for (planner::ValueId value : node.outputs)
+      maker[size_t(value)] = n;
+  auto explain = [&](std::string &reason, size_t node, bool again) {
+    if (node >= graph.nodes.size())
+      return;
+    const std::string &why = (again ? policy.whyAgain : policy.whyKept)[node];
+    if (!why.empty())
+      reason = why;
+  };
+  for (planner::ValueReport &value : report.values)
+    if (value.fate == planner::Fate::Again || value.fate == planner::Fate::Kept)
+      explain(value.reason, maker[size_t(value.value)],
+              value.fate == planner::Fate::Again);
+  for (planner::NodeReport &node : report.nodes)
+    if (node.runs > 1)
+      explain(node.reason, size_t(node.node), /*again=*/true);
+  return report;
+}
+
 /// One remark for the diagnostic engine.
 static void emitDiagnostic(Location loc, const planner::ValueReport &value) {
   bool again = value.fate == planner::Fate::Again;
@@ -69,8 +97,7 @@ void ckopt::emitPlanRemarks(func::FuncOp function, const RematPlan &plan,
   bool asRemarks = function.getContext()->getRemarkEngine() != nullptr;
   if (!asDiagnostics && !asRemarks)
     return;
-  planner::Report report =
-      planner::makeReport(plan.problem.graph, plan.result, reportOptions(plan));
+  planner::Report report = planReport(plan);
   std::vector<const planner::ValueReport *> byValue(
       plan.problem.graph.values.size());
   for (const planner::ValueReport &value : report.values)

@@ -10,6 +10,10 @@ namespace ckopt {
 /// The budget that the planner had, and costs as seconds.
 planner::ReportOptions reportOptions(const RematPlan &plan);
 
+/// The planner's report; where a policy asks for what became of a value, that
+/// is the reason.
+planner::Report planReport(const RematPlan &plan);
+
 } // namespace ckopt
 
 #endif // CKOPT_LIB_REMAT_REPORTING_H

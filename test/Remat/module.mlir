@@ -5,6 +5,17 @@
 // RUN: ckopt-opt %t/two.mlir --remat=budget=min | FileCheck %s --check-prefix=MIN
 // RUN: ckopt-opt %t/bad.mlir --remat=budget=1MiB --verify-diagnostics
 // RUN: not ckopt-opt %t/two.mlir --pass-pipeline="builtin.module(func.func(remat{budget=0.6}))" 2>&1 | FileCheck %s --check-prefix=OPTION
+// RUN: ckopt-opt %t/two.mlir --pass-pipeline="builtin.module(func.func(remat{budget=min functions=small,none plan-out=%t/plan.json}))" -o /dev/null 2>&1 | FileCheck %s --check-prefix=NAMES
+// RUN: ckopt-opt %t/two.mlir --pass-pipeline="builtin.module(func.func(remat{budget=min plan-out=%t/plan.json}))" -o /dev/null
+// RUN: ckopt-opt %t/two.mlir --pass-pipeline="builtin.module(func.func(remat{plan=%t/plan.json}))" | FileCheck %s --check-prefix=BACK
+
+// Functions that are planned one by one: one plan is written, that of the first, and read back for it.
+// NAMES: warning: remat: functions: there is no function 'none'
+// NAMES-NOT: warning
+// BACK-LABEL: func.func @small
+// BACK-SAME: budget = 8192 : i64
+// BACK-LABEL: func.func @large
+// BACK-NOT: budget =
 
 // Nothing has to be computed again within the largest peak.
 // RATIO-LABEL: func.func @small

@@ -26,7 +26,7 @@
 // REGEX: error: remat: save: 'blo(ck' is no regular expression: parentheses not balanced
 // NOREGEX: error: remat: save: the rule 'op:' has no regular expression
 // MODULES: error: remat: checkpoint: 'op:exp' must name modules
-// MODE: error: remat: remat: '{{.*}}' is none of auto, per-block, sequential:K
+// MODE: error: remat: '{{.*}}' is none of auto, per-block, sequential:K
 // SEGMENTS: error: remat: 'sequential:9' needs as many ops; @step has 2 in its forward pass
 // BLOCKS: error: remat: 'per-block' finds no repeated blocks in @step: {{.*}}name the regions by 'checkpoint'
 // WISH: error: {{.*}}ckopt.remat is "keep"; it must be "save", "recompute" or "auto"

@@ -1,6 +1,7 @@
 // On functions of other dialects what runs behind the peak counts as backward pass; attributes and rules work there, too.
 // RUN: ckopt-opt %s --remat --cse --canonicalize --cse | FileCheck %s
 // RUN: ckopt-opt %s --remat="recompute=op:exp" | FileCheck %s --check-prefix=RULE
+// RUN: ckopt-opt %s --remat="recompute=op:exp remarks functions=products" 2>&1 | FileCheck %s --check-prefix=REASON
 // RUN: ckopt-opt %s --remat="policy=dots_saveable" | FileCheck %s --check-prefix=DOTS
 // RUN: not ckopt-opt %s --remat="recompute=exp" 2>&1 | FileCheck %s --check-prefix=NAMES
 
@@ -18,6 +19,9 @@ func.func @marked(%x: tensor<256xf32>) -> tensor<256xf32> {
   %4 = arith.mulf %3, %0 : tensor<256xf32>
   return %4 : tensor<256xf32>
 }
+
+// A remark names the rule that asked.
+// REASON: remark: recomputed: math.exp{{.*}}: recompute 'op:exp' asks for it
 
 // RULE-LABEL: func.func @products
 // RULE-SAME: recomputed = 1 : i64

@@ -88,7 +88,7 @@ def RematPass : Pass<"remat"> {
     Option<"planFile", "plan", "std::string", "\"\"",
            "Take the plan from this file (ckopt-plan/1) instead of searching">,
     Option<"planOut", "plan-out", "std::string", "\"\"",
-           "Write the plan of the first function (@step if there is one)">,
+           "Write the plan of one function: @step, else the first that is planned">,
     Option<"report", "report", "std::string", "\"\"",
            "Write the plans' figures to this JSON file (`-`: standard output)">,
     Option<"remarks", "remarks", "bool", "false",

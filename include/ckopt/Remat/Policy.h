@@ -59,6 +59,9 @@ struct PolicyOutcome {
   std::vector<Rule> rules;
   /// Regions, as they are called ("net.h.0", "block 3"), in program order.
   std::vector<std::string> regions;
+  /// By node: what asks to keep its results, to compute them again; for people.
+  /// Empty: nothing does.
+  std::vector<std::string> whyKept, whyAgain;
   /// Nodes that the policy computes again, and those that it cannot.
   int64_t recomputed = 0, unable = 0;
   /// The plan for the same budget without the policy.
