@@ -6,6 +6,10 @@
 // RUN: not ckopt-opt %t/small.mlir --remat=strategy=magic 2>&1 | FileCheck %s --check-prefix=STRATEGY
 // RUN: not ckopt-opt %t/small.mlir --remat="report=%t/no/such/folder/r.json" 2>&1 | FileCheck %s --check-prefix=REPORT
 // RUN: ckopt-opt %t/functions.mlir --remat --split-input-file --verify-diagnostics
+// RUN: not ckopt-opt %t/odd.mlir --remat=budget=195 2>&1 | FileCheck %s --check-prefix=ODD
+
+// An arena ends with its last used byte; what is said of it does, too.
+// ODD: error: no plan of @odd fits the budget of 195 B; the smallest budget found feasible is 196 B; no plan needs less than 196 B (proven)
 
 // An infeasible budget: what would do, what is proven, and what is in the way.
 // SMALL: error: no plan of @step fits the budget of 4.00 KiB (4,096 B)
@@ -32,4 +36,13 @@ func.func @step(%x: tensor<1024xf32>) -> tensor<1024xf32> {
 func.func @missing(%x: tensor<4xf32>) -> (tensor<4xf32> {ckopt.updates = 3 : i64}) {
   %0 = math.exp %x : tensor<4xf32>
   return %0 : tensor<4xf32>
+}
+
+//--- odd.mlir
+func.func private @opaque(tensor<f32>, tensor<f32>) -> tensor<f32>
+func.func @odd(%x: tensor<f32>) -> tensor<f32> {
+  %0 = call @opaque(%x, %x) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+  %1 = call @opaque(%0, %x) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+  %2 = call @opaque(%1, %0) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+  return %2 : tensor<f32>
 }
