@@ -63,6 +63,9 @@ public:
   const Mode mode;
   std::vector<std::vector<NodeId>> orders;
   std::vector<Candidate> candidates;
+  /// Loads that the constructive strategies were asked for with full effort:
+  /// they would only say the same again.
+  std::vector<int64_t> constructed;
 
 private:
   void measure(Entry &entry, double packEffort) const;

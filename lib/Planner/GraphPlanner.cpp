@@ -264,9 +264,8 @@ Result GraphPlanner::solve(const Options &options, Deadline &deadline) {
     return answer(*best, options, budget);
   if (infeasible(options))
     return failure(options, deadline);
-  // Half of what there is, so that the smallest budget can be looked for where
-  // nothing is found.
-  Deadline direct = deadline.part(deadline.unitsLeft() / 2, 0.5);
+  // Some is left for the smallest budget, where nothing is found.
+  Deadline direct = deadline.part(deadline.unitsLeft() / 4 * 3, 0.75);
   search.fit(store, options, budget, direct);
   deadline.spend(direct.spent());
   if (store.bestWithin(budget)) {

@@ -69,11 +69,19 @@ void Search::runStrategy(const Strategy &strategy, Archive &store,
 
 void Search::runTier(Tier tier, Archive &store, const Options &options,
                      int64_t load, Deadline &deadline) {
+  int left = 0;
+  for (const Strategy &strategy : strategies())
+    left += strategy.tier == tier;
   for (const Strategy &strategy : strategies())
     if (strategy.tier == tier) {
       if (deadline.passed() || closed(store, options, load))
         return;
-      runStrategy(strategy, store, options, load, deadline);
+      // The first ones may take twice their share, the last one all the rest.
+      double share = std::min(1.0, 2.0 / left--);
+      Deadline part =
+          deadline.part(int64_t(double(deadline.unitsLeft()) * share), share);
+      runStrategy(strategy, store, options, load, part);
+      deadline.spend(part.spent());
     }
 }
 
@@ -115,9 +123,23 @@ void Search::run(Archive &store, const Options &options, int64_t load,
   }
   if (small())
     runTier(Tier::Exact, store, options, load, deadline);
-  runTier(Tier::Construct, store, options, load, deadline);
-  if (!small() && options.effort >= 0.5)
-    runTier(Tier::Exact, store, options, load, deadline);
+  if (std::find(store.constructed.begin(), store.constructed.end(), load) ==
+      store.constructed.end()) {
+    // Most of the limits are for improving: irregular graphs need it most.
+    int64_t units = std::max<int64_t>(80000000, problem.numNodes * 5000LL);
+    if (deadline.hasWorkLimit())
+      units = std::min(units, deadline.unitsLeft() / 3);
+    Deadline part = deadline.part(units, 0.3);
+    runTier(Tier::Construct, store, options, load, part);
+    deadline.spend(part.spent());
+    if (!small() && options.effort >= 0.5) {
+      part = deadline.part(deadline.unitsLeft() / 3, 0.4);
+      runTier(Tier::Exact, store, options, load, part);
+      deadline.spend(part.spent());
+    }
+    if (options.effort >= 0.5)
+      store.constructed.push_back(load);
+  }
   improve(store, options, load, deadline);
 }
 
