@@ -157,7 +157,8 @@ static llvm::Error runPhase(ModuleOp module, const Phase &phase) {
   ExitCode code = ExitInputError;
   if (auto attr = module->getAttrOfType<IntegerAttr>("ckopt.exit_code"))
     code = ExitCode(attr.getInt());
-  return makeError(code, "phase " + phase.name + " failed");
+  return makeError(code, "stopped in phase '" + phase.name +
+                             "' by what is said above");
 }
 
 llvm::Error ckopt::runPhases(ModuleOp module, const std::vector<Phase> &phases,

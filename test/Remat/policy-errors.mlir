@@ -12,7 +12,7 @@
 // RUN: not ckopt-opt %s --remat="policy=sequential:1" 2>&1 | FileCheck %s --check-prefix=MODE
 // RUN: not ckopt-opt %s --remat="policy=sequential:9" 2>&1 | FileCheck %s --check-prefix=SEGMENTS
 // RUN: not ckopt-opt %s --remat="policy=per-block" 2>&1 | FileCheck %s --check-prefix=BLOCKS
-// RUN: sed -e 's/wish = "keep"/ckopt.remat = "keep"/' %s > %t.mlir
+// RUN: sed -e 's/wish =/ckopt.remat =/' %s > %t.mlir
 // RUN: not ckopt-opt %t.mlir --remat 2>&1 | FileCheck %s --check-prefix=WISH
 // RUN: sed -e 's/wish = "keep"/ckopt.checkpoint = 3/' %s > %t.region.mlir
 // RUN: not ckopt-opt %t.region.mlir --remat 2>&1 | FileCheck %s --check-prefix=REGION
@@ -30,6 +30,7 @@
 // SEGMENTS: error: remat: 'sequential:9' needs as many ops; @step has 2 in its forward pass
 // BLOCKS: error: remat: 'per-block' finds no repeated blocks in @step: {{.*}}name the regions by 'checkpoint'
 // WISH: error: {{.*}}ckopt.remat is "keep"; it must be "save", "recompute" or "auto"
+// WISH: error: {{.*}}ckopt.remat is 4 : i64; it must be
 // REGION: error: {{.*}}ckopt.checkpoint is 3 : i64; it must name regions, outermost first: "outer/inner"
 
 func.func private @f(%x: tensor<256xf32>) -> tensor<256xf32> attributes {ckopt.kernel = "elementwise"} {
@@ -46,7 +47,7 @@ func.func private @g(%x: tensor<256xf32>, %y: tensor<256xf32>) -> tensor<256xf32
 }
 func.func @step(%x: tensor<256xf32>) -> tensor<256xf32> {
   %a = ckopt.kernel_call @f(%x) {wish = "keep"} : (tensor<256xf32>) -> tensor<256xf32> loc("block1")
-  %b = ckopt.kernel_call @h(%a) : (tensor<256xf32>) -> tensor<256xf32> loc("block2")
+  %b = ckopt.kernel_call @h(%a) {wish = 4} : (tensor<256xf32>) -> tensor<256xf32> loc("block2")
   %0 = ckopt.kernel_call @g(%b, %a) : (tensor<256xf32>, tensor<256xf32>) -> tensor<256xf32> loc("grad/block2")
   %1 = ckopt.kernel_call @g(%0, %a) : (tensor<256xf32>, tensor<256xf32>) -> tensor<256xf32> loc("grad/block1")
   return %1 : tensor<256xf32>

@@ -2,6 +2,7 @@
 // RUN: ckopt-opt %s --remat --cse --canonicalize --cse | FileCheck %s
 // RUN: ckopt-opt %s --remat="recompute=op:exp" | FileCheck %s --check-prefix=RULE
 // RUN: ckopt-opt %s --remat="recompute=op:exp remarks functions=products" 2>&1 | FileCheck %s --check-prefix=REASON
+// RUN: ckopt-opt %s --remat="budget=min save=op:exp functions=marked" | FileCheck %s --check-prefix=LEAST
 // RUN: ckopt-opt %s --remat="policy=dots_saveable" | FileCheck %s --check-prefix=DOTS
 // RUN: not ckopt-opt %s --remat="recompute=exp" 2>&1 | FileCheck %s --check-prefix=NAMES
 
@@ -19,6 +20,12 @@ func.func @marked(%x: tensor<256xf32>) -> tensor<256xf32> {
   %4 = arith.mulf %3, %0 : tensor<256xf32>
   return %4 : tensor<256xf32>
 }
+
+// What fits in less without the rule is compared in the bytes of the rule's plan, too.
+// LEAST-LABEL: func.func @marked
+// LEAST-SAME: arena = 4096 : i64, auto_arena = 3072 : i64
+// LEAST-SAME: auto_seconds_in_arena = [[SECONDS:[0-9.E-]+]] : f64
+// LEAST-SAME: seconds = [[SECONDS]] : f64, status
 
 // A remark names the rule that asked.
 // REASON: remark: recomputed: math.exp{{.*}}: recompute 'op:exp' asks for it
