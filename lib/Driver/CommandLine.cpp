@@ -526,12 +526,16 @@ static void printUsage(llvm::raw_ostream &os) {
 static llvm::Error parseFlags(llvm::ArrayRef<char *> arguments,
                               const FlagTable &table, DriverOptions &options) {
   unsigned command = 1u << unsigned(options.command);
+  llvm::Error errors = llvm::Error::success();
+  auto wrong = [&](llvm::Error error) {
+    errors = joinErrors(std::move(errors), std::move(error));
+  };
   for (size_t i = 0; i < arguments.size(); ++i) {
     StringRef argument = arguments[i];
     if (!argument.starts_with("-") || argument == "-") {
       if (!options.compile.model.empty())
-        return usageError("two models: '" + options.compile.model + "' and '" +
-                          argument + "'");
+        wrong(usageError("two models: '" + options.compile.model + "' and '" +
+                         argument + "'"));
       options.compile.model = argument.str();
       continue;
     }
@@ -539,22 +543,26 @@ static llvm::Error parseFlags(llvm::ArrayRef<char *> arguments,
     const Flag *flag = table.find(name, command);
     if (!flag) {
       StringRef near = table.nearest(name, command);
-      return usageError(
+      wrong(usageError(
           "unknown flag '" + argument + "'" +
-          (near.empty() ? llvm::Twine("") : "; did you mean --" + near + "?"));
+          (near.empty() ? llvm::Twine("") : "; did you mean --" + near + "?")));
+      continue;
     }
     bool hasValue = argument.contains('=');
-    if (flag->value.empty() && hasValue)
-      return usageError("--" + name + " takes no value");
+    if (flag->value.empty() && hasValue) {
+      wrong(usageError("--" + name + " takes no value"));
+      continue;
+    }
     if (!flag->value.empty() && !flag->value.starts_with("[") && !hasValue) {
-      if (i + 1 == arguments.size())
-        return usageError("--" + name + " needs a value (" + flag->value + ")");
+      if (i + 1 == arguments.size()) {
+        wrong(usageError("--" + name + " needs a value (" + flag->value + ")"));
+        break;
+      }
       value = arguments[++i];
     }
-    if (llvm::Error error = flag->store(value))
-      return error;
+    wrong(flag->store(value));
   }
-  return llvm::Error::success();
+  return errors;
 }
 
 /// Flags that do not fit together.
