@@ -97,7 +97,7 @@ bool Search::closed(const Archive &store, const Options &options,
     return true;
   if (options.fixedOrder)
     bound = std::max(bound, orderBound(load).cost);
-  return best <= bound * (1 + 1e-12);
+  return best <= bound * (1 + 1e-9); // Sums in another order.
 }
 
 void Search::improve(Archive &store, const Options &options, int64_t load,
@@ -125,11 +125,13 @@ void Search::run(Archive &store, const Options &options, int64_t load,
     runTier(Tier::Exact, store, options, load, deadline);
   if (std::find(store.constructed.begin(), store.constructed.end(), load) ==
       store.constructed.end()) {
-    // Most of the limits are for improving: irregular graphs need it most.
-    int64_t units = std::max<int64_t>(80000000, problem.numNodes * 5000LL);
+    // Most of the limits are for improving, which irregular graphs need most;
+    // large graphs gain more from construction.
+    bool large = problem.numNodes > 2000;
+    int64_t units = large ? problem.numNodes * 40000LL : 80000000;
     if (deadline.hasWorkLimit())
       units = std::min(units, deadline.unitsLeft() / 3);
-    Deadline part = deadline.part(units, 0.3);
+    Deadline part = deadline.part(units, large ? 0.65 : 0.3);
     runTier(Tier::Construct, store, options, load, part);
     deadline.spend(part.spent());
     if (!small() && options.effort >= 0.5) {
