@@ -80,8 +80,8 @@ std::string getValueName(mlir::Value value);
 /// about.
 int64_t getStorageBytes(mlir::Type type);
 /// Why the bytes of a type are not known when compiling: no rank, a dynamic
-/// shape, a scalable vector, a sparse encoding, an element type of unknown size. Empty for
-/// types of known size and for those that have none.
+/// shape, a scalable vector, a sparse encoding, an element type of unknown
+/// size. Empty for types of known size and for those that have none.
 std::string describeUnsized(mlir::Type type);
 
 /// Values of the op's block that it or its regions read, each once.

@@ -86,9 +86,10 @@ std::string describeNoPlan(llvm::StringRef function, const RematPlan &plan);
 void applyRemat(mlir::func::FuncOp function, const RematPlan &plan);
 
 /// Tells what the plan does with each value that is kept for a later reader or
-/// computed again: bytes, steps, cost, reason. To the context's remark engine if it has one (category
-/// `remat`, names `Kept` and `Recomputed`); with `asDiagnostics` as remarks of
-/// the diagnostic engine, too. Call it before applyRemat.
+/// computed again: bytes, steps, cost, reason. To the context's remark engine
+/// if it has one (category `remat`, names `Kept` and `Recomputed`); with
+/// `asDiagnostics` as remarks of the diagnostic engine, too. Call it before
+/// applyRemat.
 void emitPlanRemarks(mlir::func::FuncOp function, const RematPlan &plan,
                      bool asDiagnostics);
 
