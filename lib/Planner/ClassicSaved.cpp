@@ -20,6 +20,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Classic.h"
+#include "MaximumFlow.h"
 
 #include <algorithm>
 #include <limits>
@@ -29,86 +30,10 @@ using namespace ckopt::planner;
 
 namespace {
 
-constexpr int64_t endless = std::numeric_limits<int64_t>::max() / 4;
+constexpr int64_t endless = MaximumFlow::unlimited;
 
 size_t ordersOf(const StrategyContext &context) {
   return std::min<size_t>(context.orders.size(), 2);
-}
-
-/// Maximum flow (Dinic, 1970) on a graph that is built edge by edge.
-class Flow {
-public:
-  explicit Flow(int32_t nodes) : first(nodes, -1) {}
-  void edge(int32_t from, int32_t to, int64_t capacity) {
-    edges.push_back({to, first[from], capacity});
-    first[from] = int32_t(edges.size()) - 1;
-    edges.push_back({from, first[to], 0});
-    first[to] = int32_t(edges.size()) - 1;
-  }
-  void run(int32_t source, int32_t sink);
-  /// After run(): reachable from the source.
-  bool reached(int32_t node) const { return level[node] >= 0; }
-
-private:
-  struct Edge {
-    int32_t to, next;
-    int64_t room;
-  };
-  bool levels(int32_t source, int32_t sink);
-  bool augment(int32_t source, int32_t sink);
-  std::vector<Edge> edges;
-  std::vector<int32_t> first, level, at;
-};
-
-bool Flow::levels(int32_t source, int32_t sink) {
-  level.assign(first.size(), -1);
-  level[source] = 0;
-  std::vector<int32_t> queue{source};
-  for (size_t k = 0; k < queue.size(); ++k)
-    for (int32_t e = first[queue[k]]; e >= 0; e = edges[e].next)
-      if (edges[e].room > 0 && level[edges[e].to] < 0) {
-        level[edges[e].to] = level[queue[k]] + 1;
-        queue.push_back(edges[e].to);
-      }
-  return level[sink] >= 0;
-}
-
-/// One more path, along edges that lead a level on.
-bool Flow::augment(int32_t source, int32_t sink) {
-  std::vector<int32_t> path;
-  int32_t node = source;
-  while (node != sink) {
-    int32_t &e = at[node];
-    while (e >= 0 &&
-           (edges[e].room == 0 || level[edges[e].to] != level[node] + 1))
-      e = edges[e].next;
-    if (e >= 0) {
-      path.push_back(e);
-      node = edges[e].to;
-      continue;
-    }
-    if (path.empty())
-      return false;
-    node = edges[path.back() ^ 1].to;
-    at[node] = edges[at[node]].next;
-    path.pop_back();
-  }
-  int64_t least = endless;
-  for (int32_t e : path)
-    least = std::min(least, edges[e].room);
-  for (int32_t e : path) {
-    edges[e].room -= least;
-    edges[e ^ 1].room += least;
-  }
-  return true;
-}
-
-void Flow::run(int32_t source, int32_t sink) {
-  while (levels(source, sink)) {
-    at = first;
-    while (augment(source, sink)) {
-    }
-  }
 }
 
 /// The saved set of the fewest bytes if the `banned` nodes run only once.
@@ -118,28 +43,29 @@ std::vector<char> cheapestCut(const ForwardPart &forward,
   int32_t values = problem.numValues, nodes = problem.numNodes;
   int32_t source = 2 * values + nodes, sink = source + 1;
   // A storage is an edge of its bytes; a node takes it on to what it makes.
-  Flow flow(sink + 1);
+  MaximumFlow flow(sink + 1);
   for (int32_t p = 0; p <= forward.turn; ++p) {
     NodeId node = forward.order[p];
     int32_t middle = 2 * values + node;
     if (banned[node])
-      flow.edge(source, middle, endless);
+      flow.connect(source, middle, endless);
     for (ValueId v : problem.reads[node]) {
       ValueId r = problem.root[v];
       if (forward.made[r] >= 0 && problem.producer[r] != node)
-        flow.edge(2 * r + 1, middle, endless);
+        flow.connect(2 * r + 1, middle, endless);
     }
     for (ValueId v : problem.outputs[node])
-      flow.edge(middle, 2 * problem.root[v], endless);
+      flow.connect(middle, 2 * problem.root[v], endless);
   }
   for (ValueId v = 0; v < values; ++v) {
     if (forward.made[v] < 0)
       continue;
-    flow.edge(2 * v, 2 * v + 1, problem.bytes[v]);
+    flow.connect(2 * v, 2 * v + 1, problem.bytes[v]);
     if (forward.wanted(v))
-      flow.edge(2 * v + 1, sink, endless);
+      flow.connect(2 * v + 1, sink, endless);
   }
-  flow.run(source, sink);
+  int64_t work = 0;
+  flow.run(source, sink, work);
   std::vector<char> saved(values, 0);
   for (ValueId v = 0; v < values; ++v)
     saved[v] =

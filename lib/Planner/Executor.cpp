@@ -188,14 +188,7 @@ void Executor::release(ValueId storage) {
   load -= problem.bytes[storage];
   if (problem.initial[storage])
     return; // Still there for replays; counting it longer is the simulator's.
-  std::vector<ValueId> stack{storage};
-  while (!stack.empty()) {
-    ValueId v = stack.back();
-    stack.pop_back();
-    valid[v] = 0;
-    for (ValueId view : problem.views[v])
-      stack.push_back(view);
-  }
+  problem.forget(storage, valid);
 }
 
 void Executor::releaseIfDone(ValueId storage) {

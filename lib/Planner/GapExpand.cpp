@@ -58,14 +58,7 @@ private:
 void Expander::release(ValueId storage) {
   if (problem.initial[storage])
     return;
-  std::vector<ValueId> stack{storage};
-  while (!stack.empty()) {
-    ValueId v = stack.back();
-    stack.pop_back();
-    valid[v] = 0;
-    for (ValueId view : problem.views[v])
-      stack.push_back(view);
-  }
+  problem.forget(storage, valid);
 }
 
 /// The next position before which a replay reads the storage.

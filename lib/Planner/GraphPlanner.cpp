@@ -78,11 +78,11 @@ Archive &GraphPlanner::archive(const Options &options) {
 
 void GraphPlanner::takeHint(Archive &store, const Options &options) {
   const Plan &hint = *options.hint;
-  if (!isValidSequence(problem, hint.steps) ||
-      (options.fixedOrder && !isProgramOrder(problem, hint.steps)))
-    return;
   Plan plan;
   plan.steps = hint.steps;
+  if (!verifySteps(graph, plan).empty() ||
+      (options.fixedOrder && !isProgramOrder(problem, plan.steps)))
+    return;
   Simulation simulation = simulate(problem, plan.steps, false);
   plan.cost = simulation.cost;
   plan.peak = simulation.peak;

@@ -54,13 +54,6 @@ private:
   std::map<Key, LeastSearch> leastSearches;
 };
 
-/// True if every node runs, each read has a copy, and what must run once or in
-/// order does: what simulate() takes for granted.
-bool isValidSequence(const Problem &problem, const std::vector<NodeId> &steps);
-
-/// True if first runs follow the ids.
-bool isProgramOrder(const Problem &problem, const std::vector<NodeId> &steps);
-
 } // namespace ckopt::planner
 
 #endif // CKOPT_LIB_PLANNER_GRAPHPLANNER_H

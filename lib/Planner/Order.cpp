@@ -214,3 +214,17 @@ ckopt::planner::candidateOrders(const Problem &problem) {
     sorted.push_back(std::move(orders[i]));
   return sorted;
 }
+
+bool ckopt::planner::isProgramOrder(const Problem &problem,
+                                    const std::vector<NodeId> &steps) {
+  std::vector<char> seen(problem.numNodes, 0);
+  NodeId next = 0;
+  for (NodeId n : steps)
+    if (!seen[n]) {
+      if (n != next)
+        return false;
+      seen[n] = 1;
+      ++next;
+    }
+  return next == problem.numNodes;
+}

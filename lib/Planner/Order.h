@@ -16,6 +16,9 @@ std::vector<std::vector<NodeId>> candidateOrders(const Problem &problem);
 /// True if each node is there once, after all it must follow.
 bool isValidOrder(const Problem &problem, const std::vector<NodeId> &order);
 
+/// True if first runs follow the ids.
+bool isProgramOrder(const Problem &problem, const std::vector<NodeId> &steps);
+
 } // namespace ckopt::planner
 
 #endif // CKOPT_LIB_PLANNER_ORDER_H

@@ -168,3 +168,14 @@ int64_t Problem::ownBytes(NodeId node) const {
   }
   return sum;
 }
+
+void Problem::forget(ValueId storage, std::vector<char> &valid) const {
+  std::vector<ValueId> stack{storage};
+  while (!stack.empty()) {
+    ValueId v = stack.back();
+    stack.pop_back();
+    valid[v] = 0;
+    for (ValueId view : views[v])
+      stack.push_back(view);
+  }
+}

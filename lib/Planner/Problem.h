@@ -56,6 +56,9 @@ struct Problem {
   /// Resident bytes while the node runs, beside what it does not touch.
   int64_t ownBytes(NodeId node) const;
 
+  /// Marks a storage and all its views as gone.
+  void forget(ValueId storage, std::vector<char> &valid) const;
+
 private:
   void buildOperands();
   void buildOrder();
