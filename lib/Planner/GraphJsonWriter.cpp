@@ -5,10 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Planner/GraphJson.h"
+#include "ckopt/Support/Report.h"
 
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
 
+using namespace ckopt;
 using namespace ckopt::planner;
 namespace json = llvm::json;
 
@@ -26,11 +28,6 @@ const char *kindName(ValueKind kind) {
     return "output";
   }
   return "temp";
-}
-
-/// Names may hold any bytes.
-std::string text(const std::string &name) {
-  return json::isUTF8(name) ? name : json::fixUTF8(name);
 }
 
 /// Ids in a file are those of the file that the graph came from.
@@ -54,7 +51,7 @@ void writeNode(json::OStream &out, const Graph &graph, NodeId id) {
   const Node &node = graph.nodes[id];
   out.object([&] {
     out.attribute("id", graph.nodeFileId(id));
-    out.attribute("name", text(node.name));
+    out.attribute("name", jsonString(node.name));
     out.attribute("cost", node.cost);
     writeValues(out, "inputs", graph, node.inputs);
     writeValues(out, "outputs", graph, node.outputs);
@@ -81,7 +78,7 @@ void writeNode(json::OStream &out, const Graph &graph, NodeId id) {
           });
       });
     if (!node.group.empty())
-      out.attribute("group", text(node.group));
+      out.attribute("group", jsonString(node.group));
   });
 }
 
@@ -155,10 +152,10 @@ std::string ckopt::planner::printGraph(const Graph &graph) {
   json::OStream out(stream);
   out.object([&] {
     out.attribute("format", "ckopt-graph/1");
-    out.attribute("name", text(graph.name));
+    out.attribute("name", jsonString(graph.name));
     out.attribute("alignment", graph.alignment);
     if (!graph.costModel.empty())
-      out.attribute("cost_model", text(graph.costModel));
+      out.attribute("cost_model", jsonString(graph.costModel));
     out.attributeArray("values", [&] {
       for (size_t i = 0; i < graph.values.size(); ++i) {
         const Value &value = graph.values[i];
@@ -169,7 +166,7 @@ std::string ckopt::planner::printGraph(const Graph &graph) {
           if (value.aliasOf >= 0)
             out.attribute("alias_of", graph.valueFileId(value.aliasOf));
           if (!value.name.empty())
-            out.attribute("name", text(value.name));
+            out.attribute("name", jsonString(value.name));
         });
       }
     });
@@ -188,7 +185,7 @@ std::string ckopt::planner::printPlan(const Graph &graph, const Result &result,
   json::OStream out(stream);
   out.object([&] {
     out.attribute("format", "ckopt-plan/1");
-    out.attribute("graph", text(graph.name));
+    out.attribute("graph", jsonString(graph.name));
     if (budget > 0)
       out.attribute("budget", budget);
     if (result.hasPlan())
@@ -199,7 +196,7 @@ std::string ckopt::planner::printPlan(const Graph &graph, const Result &result,
     if (!result.strategy.empty())
       out.attribute("strategy", result.strategy);
     if (!graph.costModel.empty())
-      out.attribute("cost_model", text(graph.costModel));
+      out.attribute("cost_model", jsonString(graph.costModel));
     if (result.plan.minimumBudget > 0)
       out.attribute("minimum_budget", result.plan.minimumBudget);
     if (result.plan.provenMinimum > 0)

@@ -103,6 +103,7 @@ private:
   int32_t targetIn(Window window, int32_t slot);
 
   bool propose();
+  bool mayDrop(int32_t slot) const;
   bool proposeRemove();
   bool proposeExchange();
   bool proposeInsert();

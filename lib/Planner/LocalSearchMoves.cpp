@@ -83,15 +83,19 @@ bool Annealer::removalFits(int32_t slot) const {
   return sequence.peakIn(from + 1, slot - 1) + delta <= most;
 }
 
+/// True if the run is not needed for what is read, nor for the order.
+bool Annealer::mayDrop(int32_t slot) const {
+  return sequence.mayRemove(slot) &&
+         !(goal.fixedOrder && slot == sequence.runs(sequence.at(slot)).front());
+}
+
 bool Annealer::proposeRemove() {
   if (multi.empty())
     return false;
   int32_t slot = randomRun();
   NodeId n = sequence.at(slot);
   work += 2;
-  if (!sequence.mayRemove(slot) ||
-      (goal.fixedOrder && slot == sequence.runs(n).front()) ||
-      !removalFits(slot))
+  if (!mayDrop(slot) || !removalFits(slot))
     return false;
   remove(slot);
   removeDead(n, slot, 0);
@@ -105,8 +109,7 @@ bool Annealer::proposeExchange() {
   int32_t slot = randomRun();
   NodeId n = sequence.at(slot);
   work += 2;
-  if (!sequence.mayRemove(slot) ||
-      (goal.fixedOrder && slot == sequence.runs(n).front()))
+  if (!mayDrop(slot))
     return false;
   remove(slot);
   removeDead(n, slot, 0);
