@@ -78,15 +78,21 @@ BudgetPlanner::~BudgetPlanner() = default;
 Result BudgetPlanner::solve(const Options &options) {
   Result result;
   Deadline deadline(options.timeLimitSeconds * searchShare, options.workLimit);
-  return impl->prepare(options, result) ? impl->solve(options, deadline)
-                                        : result;
+  if (!impl->prepare(options, result))
+    return result;
+  result = impl->solve(options, deadline);
+  result.work = deadline.spent();
+  return result;
 }
 
 Result BudgetPlanner::minimize(const Options &options) {
   Result result;
   Deadline deadline(options.timeLimitSeconds * searchShare, options.workLimit);
-  return impl->prepare(options, result) ? impl->minimize(options, deadline)
-                                        : result;
+  if (!impl->prepare(options, result))
+    return result;
+  result = impl->minimize(options, deadline);
+  result.work = deadline.spent();
+  return result;
 }
 
 std::vector<Result> BudgetPlanner::pareto(const Options &options, int points) {

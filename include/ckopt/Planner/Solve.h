@@ -87,6 +87,8 @@ struct Result {
   /// Bytes of inputs and persistent values that lie outside of the arena and
   /// count beside it.
   int64_t outside = 0;
+  /// Work units that the search spent.
+  int64_t work = 0;
 
   bool hasPlan() const {
     return status == Status::Optimal || status == Status::Feasible;

@@ -1,0 +1,22 @@
+//===- SearchFlags.h - how to search, as flags of tools ---------*- C++ -*-===//
+#ifndef CKOPT_PLANNER_SEARCHFLAGS_H
+#define CKOPT_PLANNER_SEARCHFLAGS_H
+
+#include "ckopt/Planner/Solve.h"
+#include "ckopt/Support/FlagTable.h"
+
+namespace ckopt::planner {
+
+/// Adds --strategy, --fixed-order, --order-only, --time-limit, --work-limit,
+/// --effort, and, with `prefix` before the name, --seed and --threads.
+/// `planning` take all of them, `packing` those that also speak of packing
+/// alone. Who sets a limit asks for a search up to it.
+void addSearchFlags(FlagTable &table, Options &options, unsigned planning,
+                    unsigned packing = 0, llvm::StringRef prefix = "");
+
+/// A usage error if the options leave nothing to search.
+llvm::Error checkSearch(const Options &options);
+
+} // namespace ckopt::planner
+
+#endif // CKOPT_PLANNER_SEARCHFLAGS_H

@@ -1,0 +1,110 @@
+//===- FlagTable.h - command lines of the tools -----------------*- C++ -*-===//
+//
+// A table of flags: name, who takes it, what it means, and a function that
+// stores its value. LLVM's own command line library would bring the fifteen
+// hundred options of the back ends along, and exits with codes of its own.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_SUPPORT_FLAGTABLE_H
+#define CKOPT_SUPPORT_FLAGTABLE_H
+
+#include "ckopt/Support/Error.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <functional>
+#include <limits>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace ckopt {
+
+struct Flag {
+  /// Stores the value; a usage error that names the flag if it makes no sense.
+  using Store = std::function<llvm::Error(llvm::StringRef)>;
+
+  std::string name;  ///< without dashes
+  std::string value; ///< "BYTES"; "[=N]" may be left out; empty: a switch
+  unsigned groups;   ///< who takes it (commands, modes): a bit each
+  std::string help;
+  Store store;
+};
+
+class FlagTable {
+public:
+  void add(llvm::StringRef name, llvm::StringRef value, unsigned groups,
+           llvm::StringRef help, Flag::Store store);
+  /// Another name of a flag, which help does not list.
+  void addAlias(llvm::StringRef name, llvm::StringRef of);
+
+  /// The flag of that name (or alias) for one of the groups; null: there is
+  /// none.
+  const Flag *find(llvm::StringRef name, unsigned groups) const;
+
+  /// Stores what the arguments say. `positional` takes what is no flag (`-`
+  /// too). Usage errors tell of all mistakes at once. `given` (optional)
+  /// receives the flags in their order.
+  llvm::Error parse(llvm::ArrayRef<char *> arguments, unsigned groups,
+                    llvm::function_ref<llvm::Error(llvm::StringRef)> positional,
+                    std::vector<const Flag *> *given = nullptr) const;
+
+  /// One entry a flag, in lines of 79 characters.
+  void printHelp(llvm::raw_ostream &os, unsigned groups) const;
+
+private:
+  const Flag *nearest(llvm::StringRef name, unsigned groups) const;
+
+  std::vector<Flag> flags;
+  std::vector<std::pair<std::string, std::string>> aliases;
+};
+
+/// Functions that store values; `name` is the flag's, for messages.
+namespace flag {
+
+/// "is no number from 0 to 1".
+llvm::Error notInRange(llvm::StringRef name, llvm::StringRef text, bool integer,
+                       const std::string &low, const std::string &high,
+                       bool open);
+/// Digits, a point and an exponent; no "nan", "inf" or hexadecimal.
+bool parseReal(llvm::StringRef text, double &value);
+
+/// A number from `low` to `high`, or, if `open`, to below it.
+template <typename T>
+Flag::Store number(llvm::StringRef name, T &slot,
+                   T low = std::numeric_limits<T>::lowest(),
+                   T high = std::numeric_limits<T>::max(), bool open = false) {
+  return [name = name.str(), &slot, low, high,
+          open](llvm::StringRef text) -> llvm::Error {
+    T value{};
+    bool bad;
+    if constexpr (std::is_floating_point_v<T>)
+      bad = !parseReal(text, value);
+    else
+      bad = text.getAsInteger(10, value);
+    if (bad || value < low || value > high || (open && value == high)) {
+      using Limits = std::numeric_limits<T>;
+      return notInRange(
+          name, text, std::is_integral_v<T>,
+          low == Limits::lowest() && low != 0 ? "" : std::to_string(low),
+          high == Limits::max() ? "" : std::to_string(high), open);
+    }
+    slot = value;
+    return llvm::Error::success();
+  };
+}
+
+/// Any text but none.
+Flag::Store text(llvm::StringRef name, std::string &slot);
+Flag::Store turnOn(bool &slot);
+Flag::Store oneOf(llvm::StringRef name, std::string &slot,
+                  std::vector<std::string> values);
+/// "on" or "off".
+Flag::Store onOff(llvm::StringRef name, bool &slot);
+
+} // namespace flag
+
+} // namespace ckopt
+
+#endif // CKOPT_SUPPORT_FLAGTABLE_H

@@ -1,0 +1,177 @@
+//===- FlagTable.cpp - command lines of the tools -------------------------===//
+#include "ckopt/Support/FlagTable.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace ckopt;
+using llvm::StringRef;
+
+/// Columns of help: where texts start, and how long a line may be.
+static constexpr size_t helpColumn = 26, helpWidth = 53;
+
+void FlagTable::add(StringRef name, StringRef value, unsigned groups,
+                    StringRef help, Flag::Store store) {
+  flags.push_back(
+      {name.str(), value.str(), groups, help.str(), std::move(store)});
+}
+
+void FlagTable::addAlias(StringRef name, StringRef of) {
+  aliases.push_back({name.str(), of.str()});
+}
+
+const Flag *FlagTable::find(StringRef name, unsigned groups) const {
+  for (const auto &[alias, of] : aliases)
+    if (name == alias)
+      name = of;
+  for (const Flag &flag : flags)
+    if (flag.name == name && (flag.groups & groups))
+      return &flag;
+  return nullptr;
+}
+
+const Flag *FlagTable::nearest(StringRef name, unsigned groups) const {
+  const Flag *best = nullptr;
+  unsigned distance = 4;
+  for (const Flag &flag : flags)
+    if (flag.groups & groups)
+      if (unsigned d = name.edit_distance(flag.name, true, distance);
+          d < distance) {
+        distance = d;
+        best = &flag;
+      }
+  return best;
+}
+
+/// As it is written on a command line: "-o", "--seed".
+static std::string dashed(StringRef name) {
+  return (name.size() == 1 ? "-" : "--") + name.str();
+}
+
+llvm::Error
+FlagTable::parse(llvm::ArrayRef<char *> arguments, unsigned groups,
+                 llvm::function_ref<llvm::Error(StringRef)> positional,
+                 std::vector<const Flag *> *given) const {
+  llvm::Error errors = llvm::Error::success();
+  auto take = [&](llvm::Error error) {
+    errors = llvm::joinErrors(std::move(errors), std::move(error));
+  };
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    StringRef argument = arguments[i];
+    if (argument == "-" || !argument.starts_with("-")) {
+      take(positional(argument));
+      continue;
+    }
+    auto [written, value] = argument.split('=');
+    StringRef name = written.ltrim('-');
+    bool hasValue = argument.contains('=');
+    const Flag *flag = find(name, groups);
+    if (!flag) {
+      const Flag *near = nearest(name, groups);
+      take(usageError("unknown flag " + written +
+                      (near ? "; did you mean " + dashed(near->name) + "?"
+                            : " (see --help)")));
+      continue;
+    }
+    if (flag->value.empty() && hasValue) {
+      take(usageError(dashed(name) + " takes no value"));
+      continue;
+    }
+    bool optional = StringRef(flag->value).starts_with("[");
+    if (!flag->value.empty() && !optional && !hasValue) {
+      if (i + 1 == arguments.size()) {
+        take(usageError(dashed(name) + " needs a value (" + flag->value + ")"));
+        break;
+      }
+      value = arguments[++i];
+    }
+    if (given)
+      given->push_back(flag);
+    take(flag->store(value));
+  }
+  return errors;
+}
+
+void FlagTable::printHelp(llvm::raw_ostream &os, unsigned groups) const {
+  for (const Flag &flag : flags) {
+    if (!(flag.groups & groups))
+      continue;
+    std::string head = dashed(flag.name);
+    if (StringRef(flag.value).starts_with("["))
+      head += flag.value;
+    else if (!flag.value.empty())
+      head += (flag.name.size() == 1 ? " " : "=") + flag.value;
+    os << "  " << llvm::left_justify(head, helpColumn - 3);
+    if (head.size() > helpColumn - 3)
+      os << "\n" << std::string(helpColumn - 1, ' ');
+    os << ' ';
+    StringRef rest = flag.help;
+    while (rest.size() > helpWidth) {
+      size_t at = rest.rfind(' ', helpWidth + 1);
+      if (at == StringRef::npos)
+        break;
+      os << rest.take_front(at) << '\n' << std::string(helpColumn, ' ');
+      rest = rest.drop_front(at + 1);
+    }
+    os << rest << '\n';
+  }
+}
+
+llvm::Error flag::notInRange(StringRef name, StringRef text, bool integer,
+                             const std::string &low, const std::string &high,
+                             bool open) {
+  std::string range;
+  if (!low.empty() && !high.empty())
+    range = " from " + low + (open ? " to below " : " to ") + high;
+  else if (!low.empty())
+    range = " of at least " + low;
+  else if (!high.empty())
+    range = (open ? " below " : " of at most ") + high;
+  return usageError("--" + name + ": '" + text + "' is no " +
+                    (integer ? "integer" : "number") + range);
+}
+
+bool flag::parseReal(StringRef text, double &value) {
+  return !text.empty() &&
+         text.find_first_not_of("0123456789.eE-+") == StringRef::npos &&
+         !text.getAsDouble(value);
+}
+
+Flag::Store flag::text(StringRef name, std::string &slot) {
+  return [name = name.str(), &slot](StringRef value) -> llvm::Error {
+    if (value.empty())
+      return usageError("--" + name +
+                        " has an empty value; leave it out "
+                        "instead");
+    slot = value.str();
+    return llvm::Error::success();
+  };
+}
+
+Flag::Store flag::turnOn(bool &slot) {
+  return [&slot](StringRef) -> llvm::Error {
+    slot = true;
+    return llvm::Error::success();
+  };
+}
+
+Flag::Store flag::oneOf(StringRef name, std::string &slot,
+                        std::vector<std::string> values) {
+  return [name = name.str(), &slot,
+          values = std::move(values)](StringRef value) -> llvm::Error {
+    if (!llvm::is_contained(values, value))
+      return usageError("--" + name + ": '" + value + "' is not one of " +
+                        llvm::join(values, ", "));
+    slot = value.str();
+    return llvm::Error::success();
+  };
+}
+
+Flag::Store flag::onOff(StringRef name, bool &slot) {
+  return [name = name.str(), &slot](StringRef value) -> llvm::Error {
+    if (value != "on" && value != "off")
+      return usageError("--" + name + ": '" + value +
+                        "' is not one of on, off");
+    slot = value == "on";
+    return llvm::Error::success();
+  };
+}
