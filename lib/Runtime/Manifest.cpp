@@ -165,10 +165,25 @@ template <typename IO, typename T> void callFields(IO &io, T &c) {
   io.list(c.results, 20, [&](auto &r) {
     io.field(r.dtype), io.field(r.offset), io.field(r.bytes);
   });
+  io.list(c.launches, 24, [&](auto &l) {
+    io.field(l.kernel), io.field(l.primitive);
+    io.list(l.pointers, 16,
+            [&](auto &p) { io.field(p.offset), io.field(p.bytes); });
+    numbers(io, l.scalars);
+    io.field(l.scratchOffset);
+  });
+}
+
+template <typename IO, typename T> void kernelFields(IO &io, T &k) {
+  io.field(k.symbol), io.field(k.grid), io.field(k.block);
+  io.field(k.sharedBytes), io.field(k.pointers), io.field(k.scalars);
+  io.list(k.sources, 4, [&](auto &s) { io.field(s); });
 }
 
 template <typename IO, typename M> void manifestFields(IO &io, M &m) {
-  io.field(m.abiVersion);
+  io.field(m.abiVersion), io.field(m.target);
+  io.field(m.device.sm), io.field(m.device.ptxIsa);
+  io.field(m.device.minDriver);
   io.list(m.cpuFeatures, 4, [&](auto &s) { io.field(s); });
   io.field(m.threads), io.field(m.keepDenormals);
   io.field(m.arenaBytes), io.field(m.alignment), io.field(m.producer);
@@ -183,7 +198,8 @@ template <typename IO, typename M> void manifestFields(IO &io, M &m) {
     matmulFields(io, p.matmul);
     convFields(io, p.conv);
   });
-  io.list(m.calls, 40, [&](auto &c) { callFields(io, c); });
+  io.list(m.calls, 44, [&](auto &c) { callFields(io, c); });
+  io.list(m.kernels, 40, [&](auto &k) { kernelFields(io, k); });
 }
 
 } // namespace

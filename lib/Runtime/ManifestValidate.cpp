@@ -141,7 +141,102 @@ bool validateCalls(const Manifest &m, std::string &error) {
   return true;
 }
 
+//===----------------------------------------------------------------------===//
+// Devices
+//===----------------------------------------------------------------------===//
+
+// Of every architecture from sm_50 on, and of PTX.
+constexpr int64_t kMaxGrid = 0x7FFFFFFF, kMaxBlock = 1024;
+constexpr int64_t kMaxStaticShared = 48 * 1024;
+constexpr int64_t kMaxParameterBytes = 4096;
+
+bool isIdentifier(std::string_view text) {
+  auto letter = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+  };
+  for (char c : text)
+    if (!letter(c) && !(c >= '0' && c <= '9'))
+      return false;
+  return !text.empty() && letter(text[0]);
+}
+
+bool validateKernels(const Manifest &m, std::string &error) {
+  std::set<std::string_view> symbols;
+  for (const KernelInfo &k : m.kernels) {
+    auto bad = [&](const std::string &what) {
+      return fail(error, "kernel '" + k.symbol + "': " + what);
+    };
+    if (!isIdentifier(k.symbol) || !symbols.insert(k.symbol).second)
+      return bad("its symbol is no identifier, or there twice");
+    if (k.grid < 1 || k.grid > kMaxGrid || k.block < 1 || k.block > kMaxBlock)
+      return bad(std::to_string(k.grid) + " blocks of " +
+                 std::to_string(k.block) + " threads");
+    if (k.sharedBytes < 0 || k.sharedBytes > kMaxStaticShared)
+      return bad(std::to_string(k.sharedBytes) + " bytes of shared memory");
+    if (k.pointers < 0 || k.scalars < 0 ||
+        (int64_t(k.pointers) + k.scalars + 1) * 8 > kMaxParameterBytes)
+      return bad("more parameters than a launch can pass");
+  }
+  return true;
+}
+
+/// Empty, or what is wrong.
+std::string checkLaunch(const Manifest &m, const LaunchInfo &l) {
+  auto known = [](int32_t index, size_t count) {
+    return index >= 0 && static_cast<size_t>(index) < count;
+  };
+  if ((l.kernel == -1) == (l.primitive == -1))
+    return "a launch needs a kernel or a primitive";
+  if (l.kernel == -1 ? !known(l.primitive, m.primitives.size())
+                     : !known(l.kernel, m.kernels.size()))
+    return "a launch's kernel or primitive is out of range";
+  size_t pointers = 3, scalars = 0;
+  if (l.kernel >= 0) {
+    pointers = static_cast<size_t>(m.kernels[l.kernel].pointers);
+    scalars = static_cast<size_t>(m.kernels[l.kernel].scalars);
+  }
+  if (l.pointers.size() != pointers || l.scalars.size() != scalars)
+    return "a launch's parameters are not its kernel's";
+  for (const LaunchPointer &p : l.pointers)
+    if (!inArena(m, p.offset, p.bytes) || p.offset % 64 != 0)
+      return "a parameter lies outside the arena or is not aligned to 64 bytes";
+  if (!inArena(m, l.scratchOffset, 0) || l.scratchOffset % 64 != 0)
+    return "scratch outside the arena or not aligned to 64 bytes";
+  return "";
+}
+
+bool validateDevice(const Manifest &m, std::string &error) {
+  const DeviceInfo &d = m.device;
+  if (m.target == Target::Cpu) {
+    bool launches = false;
+    for (const CallInfo &c : m.calls)
+      launches |= !c.launches.empty();
+    if (launches || !m.kernels.empty() || d.sm || d.ptxIsa || d.minDriver)
+      return fail(error, "made for the CPU, but with device code");
+    return true;
+  }
+  if (d.sm < 50 || d.sm > 999 || d.ptxIsa < 10 || d.ptxIsa > 999 ||
+      d.minDriver < 1000 || d.minDriver > 999999)
+    return fail(error, "no architecture, PTX version or driver version");
+  if (m.threads != 1 || !m.cpuFeatures.empty())
+    return fail(error, "made for a device, but with CPU features or threads");
+  if (!validateKernels(m, error))
+    return false;
+  for (size_t i = 0; i < m.calls.size(); ++i)
+    for (const LaunchInfo &l : m.calls[i].launches)
+      if (std::string what = checkLaunch(m, l); !what.empty())
+        return fail(error, "call " + std::to_string(i) + " (" +
+                               m.calls[i].source + "): " + what);
+  return true;
+}
+
 } // namespace
+
+std::string_view ckopt::runtime::targetName(Target target) {
+  return target == Target::Cpu    ? "cpu"
+         : target == Target::Cuda ? "cuda"
+                                  : "unknown";
+}
 
 std::string_view ckopt::runtime::roleName(TensorRole role) {
   auto index = static_cast<uint32_t>(role);
@@ -161,13 +256,17 @@ bool ckopt::runtime::validate(const Manifest &m, std::string &error) {
   if (m.abiVersion != kAbiVersion)
     return fail(error,
                 "made for interface version " + std::to_string(m.abiVersion));
+  if (static_cast<uint32_t>(m.target) >= kNumTargets)
+    return fail(error, "unknown target");
   if (m.threads < 1 || m.threads > 4096)
     return fail(error, std::to_string(m.threads) + " threads");
   if (m.arenaBytes < 0 || m.arenaBytes > kMaxBytes)
     return fail(error, "arena of " + std::to_string(m.arenaBytes) + " bytes");
-  if (m.alignment < 1 || m.alignment > 64 ||
+  int64_t most = m.target == Target::Cuda ? kDeviceAlignment : 64;
+  if (m.alignment < 1 || m.alignment > most ||
       (m.alignment & (m.alignment - 1)) != 0)
-    return fail(error, "alignment is not a power of two up to 64");
+    return fail(error, "alignment is not a power of two up to " +
+                           std::to_string(most));
   for (const TensorInfo &t : m.tensors)
     if (!validateTensor(m, t, error))
       return false;
@@ -178,5 +277,5 @@ bool ckopt::runtime::validate(const Manifest &m, std::string &error) {
     if (!wrong.empty())
       return fail(error, "primitive " + std::to_string(i) + ": " + wrong);
   }
-  return validateCalls(m, error);
+  return validateCalls(m, error) && validateDevice(m, error);
 }

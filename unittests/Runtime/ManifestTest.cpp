@@ -50,6 +50,32 @@ Manifest sample() {
   return m;
 }
 
+/// A device's: one call of two launches, of one kernel.
+Manifest deviceSample() {
+  Manifest m;
+  m.target = Target::Cuda;
+  m.device = {80, 70, 11000};
+  m.alignment = kDeviceAlignment;
+  m.arenaBytes = 4096;
+  m.functions.push_back({"step", "ckopt_fn_step", {}, {}});
+  KernelInfo kernel;
+  kernel.symbol = "k0_s0";
+  kernel.grid = 1 << 20, kernel.block = 256, kernel.sharedBytes = 1024;
+  kernel.pointers = 2, kernel.scalars = 1;
+  kernel.sources = {"/a/Relu", "/b/Relu"};
+  m.kernels.push_back(kernel);
+  CallInfo call;
+  call.kernel = "k0", call.source = "/a/Relu";
+  LaunchInfo launch;
+  launch.kernel = 0;
+  launch.pointers = {{64, 128}, {4032, 64}};
+  launch.scalars = {-7};
+  launch.scratchOffset = 4096;
+  call.launches = {launch, launch};
+  m.calls.push_back(call);
+  return m;
+}
+
 // The blob's header: magic 8, version 4, reserved 4, size 8, checksum 8.
 constexpr size_t kHeader = 32;
 
@@ -79,6 +105,63 @@ TEST(Manifest, RoundTrip) {
   EXPECT_EQ(back.primitives[0], m.primitives[0]);
   EXPECT_EQ(back.calls[1].originalCall, 0);
   EXPECT_EQ(back.calls[0].results[0].bytes, 144);
+}
+
+TEST(Manifest, DeviceTableRoundTrip) {
+  Manifest m = deviceSample(), back;
+  std::vector<uint8_t> blob = serialize(m);
+  std::string error;
+  ASSERT_TRUE(parse(blob.data(), blob.size(), back, error)) << error;
+  EXPECT_EQ(serialize(back), blob);
+  EXPECT_EQ(back.target, Target::Cuda);
+  EXPECT_EQ(back.device.minDriver, 11000);
+  EXPECT_EQ(back.kernels[0].sources, m.kernels[0].sources);
+  EXPECT_EQ(back.kernels[0].grid, 1 << 20);
+  ASSERT_EQ(back.calls[0].launches.size(), 2u);
+  const LaunchInfo &launch = back.calls[0].launches[1];
+  EXPECT_EQ(launch.pointers[1].offset, 4032);
+  EXPECT_EQ(launch.scalars[0], -7);
+  EXPECT_EQ(launch.scratchOffset, 4096);
+}
+
+TEST(Manifest, SaysWhatIsWrongWithADeviceTable) {
+  struct Case {
+    std::function<void(Manifest &)> damage;
+    const char *text;
+  };
+  const Case cases[] = {
+      {[](Manifest &m) { m.target = static_cast<Target>(2); }, "target"},
+      {[](Manifest &m) { m.target = Target::Cpu, m.alignment = 64; },
+       "with device code"},
+      {[](Manifest &m) { m.device.sm = 0; }, "architecture"},
+      {[](Manifest &m) { m.threads = 2; }, "threads"},
+      {[](Manifest &m) { m.alignment = 512; }, "up to 256"},
+      {[](Manifest &m) { m.kernels.push_back(m.kernels[0]); }, "there twice"},
+      {[](Manifest &m) { m.kernels[0].symbol = "k 0"; }, "no identifier"},
+      {[](Manifest &m) { m.kernels[0].grid = int64_t(1) << 31; },
+       "2147483648 blocks"},
+      {[](Manifest &m) { m.kernels[0].block = 1025; }, "1025 threads"},
+      {[](Manifest &m) { m.kernels[0].sharedBytes = 49153; }, "shared memory"},
+      {[](Manifest &m) { m.kernels[0].pointers = 600; }, "more parameters"},
+      {[](Manifest &m) { m.calls[0].launches[0].kernel = 1; }, "out of range"},
+      {[](Manifest &m) { m.calls[0].launches[0].primitive = 0; }, "needs a"},
+      {[](Manifest &m) { m.calls[0].launches[1].scalars.clear(); },
+       "not its kernel's"},
+      {[](Manifest &m) { m.calls[0].launches[1].pointers[1].bytes = 65; },
+       "outside the arena"},
+      {[](Manifest &m) { m.calls[0].launches[1].pointers[0].offset = 32; },
+       "not aligned"},
+      {[](Manifest &m) { m.calls[0].launches[0].scratchOffset = 4160; },
+       "scratch outside"},
+  };
+  for (const Case &c : cases) {
+    Manifest m = deviceSample(), back;
+    c.damage(m);
+    std::vector<uint8_t> blob = serialize(m);
+    std::string error;
+    EXPECT_FALSE(parse(blob.data(), blob.size(), back, error)) << c.text;
+    EXPECT_NE(error.find(c.text), std::string::npos) << error;
+  }
 }
 
 TEST(Manifest, EveryTruncationIsAnError) {

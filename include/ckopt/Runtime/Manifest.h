@@ -2,8 +2,10 @@
 //
 // A compiled step is machine code plus this manifest: where each named tensor
 // lies in the arena, which library primitives the code calls, how many threads
-// and which CPU features it was compiled for. The compiler fills the structs
-// and serializes them; the runtime parses the blob and trusts nothing in it.
+// and which CPU features it was compiled for. For a device the code is kernels
+// alone, and the manifest is the step: each call lists its launches with their
+// places in the arena. The compiler fills the structs and serializes them; the
+// runtime parses the blob and trusts nothing in it.
 //
 // The blob is a flat sequence of little-endian fields behind a magic, a version
 // and a checksum; no pointers, no padding. parse() checks every length, every
@@ -26,7 +28,16 @@
 namespace ckopt::runtime {
 
 /// Version of the blob and of the calls between generated code and runtime.
-inline constexpr uint32_t kAbiVersion = 1;
+inline constexpr uint32_t kAbiVersion = 2;
+
+/// Where the code runs.
+enum class Target : uint32_t { Cpu = 0, Cuda };
+inline constexpr uint32_t kNumTargets = 2;
+/// "cpu", "cuda".
+CKRT_EXPORT std::string_view targetName(Target target);
+
+/// Of a device's arena and so of its start; the CPU's is 64.
+inline constexpr int64_t kDeviceAlignment = 256;
 
 /// What a named tensor is to its user.
 enum class TensorRole : uint32_t {
@@ -83,9 +94,49 @@ struct CallResult {
   int64_t bytes = 0;
 };
 
-/// One kernel call of a function, in order of execution. The table serves
-/// messages, profiles, --check-finite and --verify-remat; the code runs
-/// without it.
+/// What a device artifact needs of its machine; all zero for the CPU.
+struct DeviceInfo {
+  int32_t sm = 0;        ///< least compute capability: 80, 90
+  int32_t ptxIsa = 0;    ///< version of the PTX: 70 for 7.0, 78 for 7.8
+  int32_t minDriver = 0; ///< least cuDriverGetVersion: 11000, 11080
+};
+
+/// An entry point of the device code. It is launched on `grid` blocks of
+/// `block` threads (one dimension) with the parameters, in this order:
+/// `pointers` device pointers, `scalars` i64 values, one scratch pointer.
+struct KernelInfo {
+  std::string symbol;      ///< [A-Za-z_][A-Za-z0-9_]*
+  int64_t grid = 1;        ///< 1 .. 2^31 - 1
+  int64_t block = 1;       ///< 1 .. 1024
+  int64_t sharedBytes = 0; ///< static shared memory, at most 48 KiB
+  int32_t pointers = 0;
+  int32_t scalars = 0;
+  std::vector<std::string> sources; ///< names of ONNX nodes, for messages
+};
+
+/// The bytes of the arena behind a pointer parameter: what the kernel may read
+/// or write through it.
+struct LaunchPointer {
+  int64_t offset = 0; ///< bytes from the arena's start; a multiple of 64
+  int64_t bytes = 0;
+};
+
+/// One launch on the device: of a kernel, or of a library's primitive.
+struct LaunchInfo {
+  int32_t kernel = -1;    ///< index into Manifest::kernels, or -1
+  int32_t primitive = -1; ///< else index into Manifest::primitives
+  /// A kernel's in the order of its parameters (operands, then results), a
+  /// primitive's in the order of PrimitiveKind.
+  std::vector<LaunchPointer> pointers;
+  std::vector<int64_t> scalars;
+  /// Where the scratch pointer points (its bytes: the call's workspace); any
+  /// multiple of 64 inside the arena where none is needed.
+  int64_t scratchOffset = 0;
+};
+
+/// One kernel call of a function, in order of execution. On the CPU the table
+/// serves messages, profiles, --check-finite and --verify-remat, and the code
+/// runs without it; on a device a function is its calls' launches in order.
 struct CallInfo {
   int32_t function = 0;      ///< index into Manifest::functions
   std::string kernel;        ///< symbol of the kernel
@@ -95,20 +146,24 @@ struct CallInfo {
   int64_t workspaceOffset = 0;
   int64_t workspaceBytes = 0;
   std::vector<CallResult> results;
+  std::vector<LaunchInfo> launches; ///< on a device, in order; else empty
 };
 
 struct Manifest {
   uint32_t abiVersion = kAbiVersion;
+  Target target = Target::Cpu;
+  DeviceInfo device;                    ///< of target Cuda
   std::vector<std::string> cpuFeatures; ///< as in /proc/cpuinfo: "avx512f", ...
-  int32_t threads = 1;                  ///< exactly so many run each step
-  bool keepDenormals = false;           ///< f64 steps keep them
-  int64_t arenaBytes = 0;               ///< the planned peak
-  int64_t alignment = 64;               ///< of the arena's start; 64
-  std::string producer;                 ///< compiler and version, for messages
+  int32_t threads = 1;        ///< exactly so many run each step; 1 for a device
+  bool keepDenormals = false; ///< f64 steps keep them
+  int64_t arenaBytes = 0;     ///< the planned peak
+  int64_t alignment = 64;     ///< of the arena's start; kDeviceAlignment on one
+  std::string producer;       ///< compiler and version, for messages
   std::vector<TensorInfo> tensors;
   std::vector<FunctionInfo> functions;
   std::vector<PrimitiveDesc> primitives;
   std::vector<CallInfo> calls;
+  std::vector<KernelInfo> kernels; ///< of target Cuda
 };
 
 /// The manifest as a blob.

@@ -7,7 +7,8 @@
 |* pointers that getters return live as long as the object asked. Every call *|
 |* that can fail returns a ckrt_status; ckrt_last_error() is the text of the *|
 |* calling thread's last failure. A session is used by one thread at a time, *|
-|* outside of OpenMP parallel regions. All entries: since ABI version 1. *|
+|* outside of OpenMP parallel regions. All entries: since ABI version 1 unless *|
+|* said otherwise. *|
 \*===----------------------------------------------------------------------===*/
 #ifndef CKOPT_RUNTIME_CKRT_H
 #define CKOPT_RUNTIME_CKRT_H
@@ -21,7 +22,7 @@
 extern "C" {
 #endif
 
-#define CKRT_ABI_VERSION 1
+#define CKRT_ABI_VERSION 2
 
 typedef enum ckrt_status {
   CKRT_OK = 0,
