@@ -81,8 +81,11 @@ void Archive::add(const Plan &plan, const std::string &strategy) {
     entry.plan.arena = 0;
     entry.plan.offsets.clear();
     entry.plan.initial.clear();
+    entry.plan.packing = {};
   } else if (plan.offsets.empty()) {
     measure(entry, 1);
+  } else if (plan.packing.lowerBound == 0) {
+    entry.plan.packing = packingFacts(problem.graph, plan);
   }
   entry.size = sizeOf(entry.plan, entry.load);
   entries.push_back(std::move(entry));
@@ -102,6 +105,8 @@ int64_t Archive::realize(const Candidate &candidate, double packEffort) {
       known.packEffort = packEffort;
       if (entry.size < known.size)
         known = std::move(entry);
+      else if (entry.plan.packing.lowerBound > known.plan.packing.lowerBound)
+        known.plan.packing = entry.plan.packing;
       return known.size;
     }
   entry.strategy = candidate.strategy;

@@ -127,6 +127,12 @@ void writeSteps(json::OStream &out, const Graph &graph, const Plan &plan) {
   if (plan.offsets.empty())
     return;
   out.attribute("arena", plan.arena);
+  if (plan.packing.lowerBound > 0)
+    out.attributeObject("packing", [&] {
+      out.attribute("load", plan.packing.load);
+      out.attribute("lower_bound", plan.packing.lowerBound);
+      out.attribute("proof", plan.packing.searched ? "search" : "load");
+    });
   out.attributeArray("offsets", [&] {
     for (const std::vector<int64_t> &row : plan.offsets)
       out.array([&] {

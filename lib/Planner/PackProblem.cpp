@@ -72,7 +72,8 @@ PackResult ckopt::planner::packProblem(const std::vector<PackItem> &items,
       packModel(model, options.capacity, options.seed, deadline);
   result.height = answer.arena;
   result.lowerBound = answer.lowerBound;
-  result.proof = answer.proof;
+  if (answer.arena <= answer.lowerBound)
+    result.proof = answer.searched ? PackProof::Search : PackProof::Load;
   for (int32_t unit : model.unitOf)
     result.offsets.push_back(answer.offsets[unit]);
   if (options.capacity == 0 || result.height <= options.capacity)

@@ -201,8 +201,7 @@ PackAnswer Solver::run() {
   answer.arena = std::max<int64_t>(fit.arena(), 0);
   answer.offsets = fit.offsets();
   answer.lowerBound = lowerBound;
-  if (answer.arena <= lowerBound)
-    answer.proof = bySearch ? PackProof::Search : PackProof::Load;
+  answer.searched = bySearch;
   return answer;
 }
 

@@ -10,7 +10,7 @@ struct PackAnswer {
   std::vector<int64_t> offsets; ///< by unit
   int64_t arena = 0;
   int64_t lowerBound = 0; ///< no arena is smaller
-  PackProof proof = PackProof::None;
+  bool searched = false;  ///< lowerBound is above the load: shown by search
 };
 
 /// Packs the units of a model until the arena is within `target` bytes (0: as

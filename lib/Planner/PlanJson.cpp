@@ -37,6 +37,7 @@ private:
   void readChoices(const json::Object &object, Plan &plan);
   void readOffsets(const json::Object &object, Plan &plan);
   void readInitial(const json::Object &object, Plan &plan);
+  void readPacking(const json::Object &object, Plan &plan);
   void readCertificates(const json::Object &object, Plan &plan);
   bool readCertificate(const json::Object &object, const std::string &where,
                        Certificate &result);
@@ -131,6 +132,24 @@ void PlanReader::readInitial(const json::Object &object, Plan &plan) {
   }
 }
 
+void PlanReader::readPacking(const json::Object &object, Plan &plan) {
+  const json::Value *value = object.get("packing");
+  if (!value)
+    return;
+  const json::Object *packing = value->getAsObject();
+  if (!packing) {
+    fail("\"packing\" must be an object");
+    return;
+  }
+  PackingFacts &facts = plan.packing;
+  std::string proof = text(*packing, "proof");
+  facts.searched = proof == "search";
+  if (integer(*packing, "load", "packing", facts.load, true) &&
+      integer(*packing, "lower_bound", "packing", facts.lowerBound, true) &&
+      !facts.searched && proof != "load")
+    fail("packing: \"proof\" must be \"load\" or \"search\"");
+}
+
 bool PlanReader::readPairs(const json::Object &object, llvm::StringRef key,
                            const std::string &where,
                            std::vector<Pair> &result) {
@@ -222,6 +241,7 @@ std::optional<PlanFile> PlanReader::read(const json::Value &file) {
   integer(*object, "proven_minimum", "plan", plan.provenMinimum, false);
   readOffsets(*object, plan);
   readInitial(*object, plan);
+  readPacking(*object, plan);
   plan.proof = text(*object, "proof");
   readCertificates(*object, plan);
   if (errors.any())

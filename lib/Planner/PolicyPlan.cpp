@@ -20,6 +20,7 @@ Plan ckopt::planner::restorePlan(const Graph &graph,
   result.steps.clear();
   result.offsets.clear();
   result.choices.clear();
+  result.packing = {};
   for (size_t i = 0; i < plan.steps.size(); ++i) {
     NodeId node = constrained.origin[size_t(plan.steps[i])];
     if (node < 0)
@@ -37,5 +38,7 @@ Plan ckopt::planner::restorePlan(const Graph &graph,
   // Another copy than meant may be read where the planner recomputed more.
   if (!result.offsets.empty() && !verify(graph, result, 0).empty())
     packPlan(graph, result, holdsAll);
+  else if (!result.offsets.empty()) // Marks may have held some.
+    result.packing = packingFacts(graph, result);
   return result;
 }

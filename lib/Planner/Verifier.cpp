@@ -88,6 +88,7 @@ private:
   bool placeInitial();
   bool placeSteps();
   bool sweep();
+  bool checkPacking();
 
   const Graph &graph;
   const Plan &plan;
@@ -390,6 +391,39 @@ bool Checker::sweep() {
   return true;
 }
 
+/// What the plan says of other arenas for its steps. A bound that a search
+/// showed cannot be derived here, only held against the arena.
+bool Checker::checkPacking() {
+  const PackingFacts &stated = plan.packing;
+  if (stated.lowerBound == 0)
+    return true;
+  std::vector<int64_t> change(end + 2, 0);
+  for (int32_t c = 0; c < int32_t(copies.size()); ++c) {
+    const Resident &r = copies[c];
+    if (r.lastNeed < 0 || (r.born < 0 && !where.count(c)))
+      continue;
+    int64_t size = alignTo(bytes(c), graph.alignment);
+    change[r.takes >= 0 ? r.born + 1 : std::max(r.born, 0)] += size;
+    change[r.lastNeed + 1] -= size;
+  }
+  int64_t sum = 0, load = 0;
+  for (int32_t t = 0; t <= end; ++t) {
+    sum += change[t];
+    int64_t scratch = t < end ? graph.nodes[plan.steps[t]].workspace : 0;
+    load = std::max(load, sum + alignTo(scratch, graph.alignment));
+  }
+  if (stated.load != load)
+    return fail("packing: the plan says load " + std::to_string(stated.load) +
+                ", it is " + std::to_string(load));
+  if (!stated.searched && stated.lowerBound > load)
+    return fail("packing: lower bound " + std::to_string(stated.lowerBound) +
+                " above the load " + std::to_string(load));
+  if (stated.lowerBound > plan.arena)
+    return fail("packing: lower bound " + std::to_string(stated.lowerBound) +
+                " above the arena " + std::to_string(plan.arena));
+  return true;
+}
+
 bool Checker::checkArena() {
   if (plan.offsets.empty() && plan.arena == 0)
     return true;
@@ -406,7 +440,7 @@ bool Checker::checkArena() {
     return fail("arena " + std::to_string(plan.arena) +
                 " plus what lies outside it, " + std::to_string(outside) +
                 ", over budget " + std::to_string(budget));
-  return true;
+  return checkPacking();
 }
 
 } // namespace

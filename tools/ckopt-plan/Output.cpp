@@ -44,6 +44,22 @@ void ckopt::printAlive(llvm::raw_ostream &os, const Result &result) {
        << shown - 12 << " more\n";
 }
 
+/// How far from the least arena for its steps it is.
+static std::string describeProof(const Plan &plan) {
+  switch (plan.packing.proof(plan.arena)) {
+  case PackProof::Load:
+    return " (no less for these steps)";
+  case PackProof::Search:
+    return " (no less for these steps, by search)";
+  case PackProof::None:
+    break;
+  }
+  return plan.packing.lowerBound == 0
+             ? ""
+             : " (these steps need at least " +
+                   formatBytes(plan.packing.lowerBound) + ")";
+}
+
 /// What a plan is, beside its name and budget.
 static void printPlanLines(llvm::raw_ostream &os, const Graph &graph,
                            const Result &result) {
@@ -55,7 +71,8 @@ static void printPlanLines(llvm::raw_ostream &os, const Graph &graph,
   os << "peak            "
      << formatBytesExact(planPeak(graph, plan, /*aligned=*/true)) << "\n";
   if (!plan.offsets.empty())
-    os << "arena           " << formatBytesExact(plan.arena) << "\n";
+    os << "arena           " << formatBytesExact(plan.arena)
+       << describeProof(plan) << "\n";
   os << "recomputed      " << plan.steps.size() - graph.nodes.size()
      << " steps, " << percent(plan.cost) << " more cost (proven: at least "
      << percent(plan.lowerBound) << "; in program order "

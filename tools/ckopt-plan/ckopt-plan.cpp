@@ -173,6 +173,32 @@ std::string checkBounds(const Graph &graph, const PlanFile &file,
   return "";
 }
 
+/// Whether offsets for the plan's steps need as much as it states.
+/// `derived` receives how that is known. Searches again where one showed it;
+/// the load was checked by verify().
+std::string checkPacking(const Graph &graph, const Plan &plan,
+                         std::string &derived) {
+  const PackingFacts &stated = plan.packing;
+  derived.clear();
+  if (plan.offsets.empty() || stated.lowerBound == 0)
+    return "";
+  derived = plan.arena > stated.lowerBound ? "perhaps less: " : "no less: ";
+  if (!stated.searched) {
+    derived += "at least the load, " + std::to_string(stated.load) + " bytes";
+    return "";
+  }
+  int64_t arena = -1;
+  PackingFacts found = packingFacts(graph, plan, /*effort=*/1, &arena);
+  if (arena < stated.lowerBound)
+    return "packing: lower bound " + std::to_string(stated.lowerBound) +
+           " is wrong: an arena of " + std::to_string(arena) + " bytes holds " +
+           "these steps";
+  bool again = found.lowerBound >= stated.lowerBound;
+  derived += "at least " + std::to_string(stated.lowerBound) + " bytes, " +
+             (again ? "found again by search" : "stated, shown by search");
+  return "";
+}
+
 /// What a file states of a plan must hold, and so must the plan.
 std::string checkPlan(const Graph &graph, PlanFile &file, int64_t budget) {
   Plan &plan = file.plan;
@@ -207,9 +233,11 @@ llvm::Expected<int> runCheck(const CommandLine &line, const Graph &graph,
     return file.takeError();
   int64_t asked = resolveBudget(line.budget, baseline);
   int64_t budget = asked > 0 ? asked : file->budget;
-  std::string derived, wrong = checkPlan(graph, *file, budget);
+  std::string derived, packed, wrong = checkPlan(graph, *file, budget);
   if (wrong.empty())
     wrong = checkBounds(graph, *file, derived);
+  if (wrong.empty())
+    wrong = checkPacking(graph, file->plan, packed);
   if (!wrong.empty())
     return inputError(line.check + ": not a valid plan: " + wrong);
   Result result;
@@ -220,7 +248,10 @@ llvm::Expected<int> runCheck(const CommandLine &line, const Graph &graph,
   ReportOptions options;
   options.budget = budget;
   printSummary(llvm::outs(), graph, result, options, baseline);
-  llvm::outs() << "bounds          " << derived << "\nvalid\n";
+  llvm::outs() << "bounds          " << derived << "\n";
+  if (!packed.empty())
+    llvm::outs() << "arena needs     " << packed << "\n";
+  llvm::outs() << "valid\n";
   if (llvm::Error error = writeReports(line, graph, result, options))
     return std::move(error);
   return ExitOk;

@@ -55,6 +55,19 @@ TEST(Verifier, AcceptsTrueplans) {
   EXPECT_EQ(verify(f.graph, planOf(f.graph, {0, 1, 0, 2, 3}), 1000), "");
 }
 
+TEST(Verifier, RefusesFalsePacking) {
+  Fixture f;
+  Plan plan = planOf(f.graph, {0, 1, 2, 3});
+  EXPECT_EQ(plan.packing.proof(plan.arena), PackProof::Load);
+  plan.packing.load += 1;
+  EXPECT_TRUE(refuses(f.graph, plan, "packing: the plan says load"));
+  plan.packing.load -= 1;
+  plan.packing.lowerBound += 1;
+  EXPECT_TRUE(refuses(f.graph, plan, "above the load"));
+  plan.packing.searched = true;
+  EXPECT_TRUE(refuses(f.graph, plan, "above the arena"));
+}
+
 TEST(Verifier, RefusesBrokenOrder) {
   Fixture f;
   Plan plan = planOf(f.graph, {0, 1, 2, 3});

@@ -18,25 +18,25 @@ struct Box {
   int32_t inPlaceOf = -1;
 };
 
-/// Why no packing is smaller.
-enum class PackProof : uint8_t {
-  None,   ///< a smaller one may exist
-  Load,   ///< the arena is as large as the largest sum of live bytes
-  Search, ///< an exhaustive search found none
-};
-
 /// Offsets of the boxes, multiples of `alignment`; returns the arena's size.
 /// For about `effort` seconds at most (counted in steps, not by the clock).
-/// `proof` (optional) receives what is known about smaller arenas.
+/// `facts` (optional) receives what is known about smaller arenas.
 int64_t packBoxes(const std::vector<Box> &boxes, int64_t alignment,
                   std::vector<int64_t> &offsets, double effort = 1,
-                  PackProof *proof = nullptr);
+                  PackingFacts *facts = nullptr);
 
-/// Fills offsets, initial and arena of a plan from its steps. Inputs and
-/// persistent values lie in the arena if `holdsAll`. Returns whether these
+/// Fills offsets, initial, arena and packing of a plan from its steps. Inputs
+/// and persistent values lie in the arena if `holdsAll`. Returns whether these
 /// steps are proven to have no smaller arena.
 PackProof packPlan(const Graph &graph, Plan &plan, bool holdsAll,
                    double effort = 1);
+
+/// What a packing of the plan's steps is known to need, with those inputs and
+/// persistent values in the arena that `initial` names. `effort` as above, 0:
+/// the load alone. `arena` (optional) receives the smallest one found, -1 where
+/// none was looked for.
+PackingFacts packingFacts(const Graph &graph, const Plan &plan,
+                          double effort = 0, int64_t *arena = nullptr);
 
 /// A buffer of a packing problem: `size` bytes over the times [lower, upper).
 struct PackItem {

@@ -11,6 +11,27 @@
 
 namespace ckopt::planner {
 
+/// Why no packing is smaller.
+enum class PackProof : uint8_t {
+  None,   ///< a smaller one may exist
+  Load,   ///< the arena is as large as the largest sum of live bytes
+  Search, ///< an exhaustive search found none
+};
+
+/// What is known about arenas for given steps, bytes. All of it is about
+/// packings that take bytes over wherever the steps allow it.
+struct PackingFacts {
+  int64_t load = 0;       ///< largest sum of what lies in the arena, aligned
+  int64_t lowerBound = 0; ///< no arena is smaller; 0: nothing is known
+  bool searched = false;  ///< lowerBound is above the load: shown by search
+
+  PackProof proof(int64_t arena) const {
+    if (lowerBound == 0 || arena > lowerBound)
+      return PackProof::None;
+    return searched ? PackProof::Search : PackProof::Load;
+  }
+};
+
 struct Plan {
   /// Node ids in execution order; a node that appears again is recomputed. Each
   /// use reads the latest copy.
@@ -31,6 +52,8 @@ struct Plan {
   std::vector<std::vector<int64_t>> offsets;
   /// Offsets of inputs and persistent values that lie in the arena.
   std::vector<std::pair<ValueId, int64_t>> initial;
+  /// What is known about other offsets for these steps.
+  PackingFacts packing;
   /// Proven lower bound on the cost of any valid plan within the budget.
   double lowerBound = 0;
   /// The same over plans whose first runs follow the program order.
