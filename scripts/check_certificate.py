@@ -22,9 +22,8 @@ def derive(g, c):
         return v
     root = {v: storage(v) for v in V}; size = {v: up(d['bytes']) if base[v] is None else 0 for v, d in V.items()}
     initial = {v for v, d in V.items() if d['kind'] in ('input', 'persistent')}; end = {root[v] for v, d in V.items() if d['kind'] in ('output', 'persistent')}
-    maker = {v: i for i, n in enumerate(N) for v in n['outputs']}; viewed = {b for b in base.values() if b is not None}
-    changed = {root[v] for n in N for v in n.get('mutates', [])}
-    once = [not n.get('recompute', True) or bool(n.get('mutates')) or any(v in changed and v in viewed for v in n['outputs']) for n in N]
+    maker = {v: i for i, n in enumerate(N) for v in n['outputs']}
+    once = [not n.get('recompute', True) or bool(n.get('mutates')) for n in N]
     inputs = [{root[v] for v in n['inputs']} for n in N]; writes = [{root[v] for v in n.get('mutates', [])} for n in N]
     reads = [inputs[i] | {root[v] for v in n['outputs'] if maker.get(root[v]) != i} for i, n in enumerate(N)]
     touches = [reads[i] | {root[v] for v in n['outputs']} for i, n in enumerate(N)]
@@ -75,7 +74,8 @@ def derive(g, c):
         if u in start or root.get(u) != u or root.get(v) != v or u == v or v not in maker or u not in reads[maker[v]]: raise Bad(f'bad claim of {u} by {v}')
         claims.setdefault(v, []).append(u); start[u] = max([high[n] for n in access[u] if n != maker.get(u) and n != maker[v]], default=-1)
     def sharing(n):
-        out = set(N[n]['outputs']); alone = lambda i: all(v == i or root[v] != i for v in N[n]['inputs']) and all(root[v] != i for v in out)
+        out = set(N[n]['outputs'])                                       # a view of the only copy is in the way, and one that it makes
+        alone = lambda i: all(base[v] != i or not once[maker[i]] for v in N[n]['inputs']) and all(base[v] != i for v in out)
         return [(i, o) for i, o in N[n].get('reuse', []) if i in N[n]['inputs'] and o in out and base[i] is None and base[o] is None and i not in initial
                 and V[o]['bytes'] <= V[i]['bytes'] and alone(i) and not (once[maker[i]] and after[i] >= low[n])]
     def dropping(v, length, a, depth):                                   # what not keeping v costs at least

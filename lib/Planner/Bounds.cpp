@@ -69,7 +69,7 @@ double derive(const Problem &problem, Certificate &certificate) {
 double ckopt::planner::costBound(const Graph &graph, int64_t budget,
                                  Certificate *certificate) {
   Graph least = relaxAlternatives(graph);
-  Problem problem(least);
+  Problem problem(least, Rules::Format);
   GapProblem gaps = GapProblem::anyOrder(problem);
   std::vector<double> prices;
   if (budget > 0)
@@ -88,7 +88,7 @@ double ckopt::planner::orderBound(const Graph &graph,
                                   int64_t budget, std::vector<double> *prices,
                                   Certificate *certificate) {
   Graph least = relaxAlternatives(graph);
-  Problem problem(least);
+  Problem problem(least, Rules::Format);
   GapProblem gaps(problem, order);
   std::vector<double> best;
   if (budget > 0)

@@ -259,7 +259,7 @@ int64_t LeastPeak::run(int64_t units) {
 
 int64_t ckopt::planner::memoryBound(const Graph &graph, int64_t workUnits) {
   Graph relaxed = relaxAlternatives(graph);
-  Problem problem(relaxed);
+  Problem problem(relaxed, Rules::Format);
   return LeastPeak(problem).run(workUnits);
 }
 
@@ -267,14 +267,14 @@ int64_t ckopt::planner::orderOnlyBound(const Graph &graph, int64_t workUnits) {
   Graph once = relaxAlternatives(graph);
   for (Node &node : once.nodes)
     node.recompute = false;
-  Problem problem(once);
+  Problem problem(once, Rules::Format);
   return LeastPeak(problem).run(workUnits);
 }
 
 int64_t ckopt::planner::memoryBoundInOrder(const Graph &graph,
                                            const std::vector<NodeId> &order) {
   Graph relaxed = relaxAlternatives(graph);
-  Problem problem(relaxed);
+  Problem problem(relaxed, Rules::Format);
   GapProblem gaps(problem, order);
   return *std::max_element(gaps.dropped.begin(), gaps.dropped.end());
 }

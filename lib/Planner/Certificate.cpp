@@ -51,6 +51,7 @@ private:
   std::string readClaims();
   void sortAccesses();
   Wide loadOfRows() const;
+  std::vector<std::pair<ValueId, ValueId>> usablePairs(NodeId node) const;
   Wide takenOver(NodeId node) const;
   Wide loadOfStorage(ValueId v) const;
   Wide gap(ValueId v, NodeId from, int32_t last) const;
@@ -150,10 +151,11 @@ void Derivation::sortAccesses() {
         claimFrom[input] = std::max(claimFrom[input], high[n]);
 }
 
-/// The pairs (input, result) that may ever share bytes.
-static std::vector<std::pair<ValueId, ValueId>>
-usablePairs(const Graph &graph, const Node &node,
-            const std::vector<ValueId> &root) {
+/// The pairs (input, result) that may ever share bytes. A view of the input
+/// that the node makes, or reads of the only copy there is, forbids it.
+std::vector<std::pair<ValueId, ValueId>>
+Derivation::usablePairs(NodeId n) const {
+  const Node &node = graph.nodes[n];
   std::vector<std::pair<ValueId, ValueId>> pairs;
   auto has = [](const std::vector<ValueId> &list, ValueId v) {
     return std::find(list.begin(), list.end(), v) != list.end();
@@ -163,10 +165,12 @@ usablePairs(const Graph &graph, const Node &node,
                   root[o] == o && graph.values[i].kind != ValueKind::Input &&
                   graph.values[i].kind != ValueKind::Persistent &&
                   graph.values[o].bytes <= graph.values[i].bytes;
+    if (!usable)
+      continue;
     for (ValueId v : node.inputs)
-      usable &= v == i || root[v] != i;
+      usable &= graph.values[v].aliasOf != i || !once[maker[i]];
     for (ValueId v : node.outputs)
-      usable &= root[v] != i;
+      usable &= graph.values[v].aliasOf != i;
     if (usable)
       pairs.push_back({i, o});
   }
@@ -176,7 +180,7 @@ usablePairs(const Graph &graph, const Node &node,
 /// Price of what a row's node may write over its inputs, where keeping a gap
 /// open does not forbid it.
 Wide Derivation::takenOver(NodeId node) const {
-  auto pairs = usablePairs(graph, graph.nodes[node], root);
+  auto pairs = usablePairs(node);
   std::map<ValueId, std::set<ValueId>> sources;
   for (auto [i, o] : pairs)
     if (!(once[maker[i]] && readAfter[i] >= low[node]))
@@ -226,7 +230,7 @@ Wide Derivation::gap(ValueId v, NodeId from, int32_t last) const {
     return 0;
   // A result written over v at the row itself, if v is not kept.
   if (isRow(from) && at(from) > 0) {
-    auto pairs = usablePairs(graph, graph.nodes[from], root);
+    auto pairs = usablePairs(from);
     std::set<ValueId> results, sources;
     for (auto [i, o] : pairs)
       if (i == v)

@@ -24,7 +24,6 @@ static Graph leastDemands(Graph graph) {
 CertificateRows::CertificateRows(const Graph &given)
     : graph(leastDemands(given)), nodes(int32_t(given.nodes.size())),
       values(int32_t(given.values.size())) {
-  std::vector<char> overwritten(values, 0);
   root.resize(values);
   bytes.assign(values, 0);
   atEnd.assign(values, 0);
@@ -33,10 +32,7 @@ CertificateRows::CertificateRows(const Graph &given)
   touches.resize(nodes);
   reads.resize(nodes);
   inputs.resize(nodes);
-  std::vector<char> viewed(values, 0);
   for (ValueId v = 0; v < values; ++v) {
-    if (graph.values[v].aliasOf >= 0)
-      viewed[graph.values[v].aliasOf] = 1;
     for (root[v] = v; graph.values[root[v]].aliasOf >= 0;)
       root[v] = graph.values[root[v]].aliasOf;
     if (root[v] == v)
@@ -49,8 +45,6 @@ CertificateRows::CertificateRows(const Graph &given)
     const Node &node = graph.nodes[n];
     for (ValueId v : node.outputs)
       maker[v] = n;
-    for (ValueId v : node.mutates)
-      overwritten[root[v]] = 1;
     once[n] = !node.recompute || !node.mutates.empty();
   }
   for (NodeId n = 0; n < nodes; ++n) {
@@ -59,7 +53,6 @@ CertificateRows::CertificateRows(const Graph &given)
       inputs[n].push_back(root[v]);
     reads[n] = inputs[n];
     for (ValueId v : node.outputs) {
-      once[n] |= overwritten[v] && viewed[v];
       touches[n].push_back(root[v]);
       if (maker[root[v]] != n)
         reads[n].push_back(root[v]);

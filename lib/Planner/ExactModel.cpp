@@ -38,9 +38,12 @@ void ExactModel::buildItems(const Problem &problem) {
     if (problem.root[v] != v)
       plain[v] = plain[problem.root[v]] = 0;
   }
-  for (const Node &node : problem.graph.nodes)
+  for (const Node &node : problem.graph.nodes) {
     for (auto [i, o] : node.reuse)
       plain[i] = plain[o] = 0;
+    for (ValueId v : node.mutates)
+      plain[v] = 0;
+  }
   std::map<std::tuple<NodeId, bool, std::vector<NodeId>>, int32_t> same;
   for (ValueId v = 0; v < problem.numValues; ++v) {
     if (!needed[v])
@@ -76,6 +79,10 @@ void ExactModel::buildItems(const Problem &problem) {
         items[itemOf[v]].base = itemOf[b];
         break;
       }
+    auto writers = problem.writers[root];
+    if (items[itemOf[v]].root >= 0 &&
+        problem.producer[v] == problem.producer[root])
+      items[itemOf[v]].spoilers.assign(writers.begin(), writers.end());
   }
 }
 
@@ -95,6 +102,9 @@ void ExactModel::buildNode(const Problem &problem, NodeId n) {
     addOnce(node.makes, itemOf[v]);
     node.bytes += problem.bytes[v];
   }
+  for (ValueId v : source.mutates)
+    if (itemOf[v] >= 0 && items[itemOf[v]].root >= 0)
+      addOnce(node.writes, itemOf[v]);
   auto preds = problem.preds[n], blockers = problem.blockers[n];
   node.preds.assign(preds.begin(), preds.end());
   node.blockers.assign(blockers.begin(), blockers.end());
@@ -106,12 +116,15 @@ void ExactModel::buildNode(const Problem &problem, NodeId n) {
         problem.base[o] < 0 && !problem.initial[i] &&
         problem.graph.values[o].bytes <= problem.graph.values[i].bytes;
     // A direct view that this very node reads or makes is in the way.
-    for (ValueId view : problem.views[i])
-      possible &= problem.producer[view] != n &&
-                  std::find(source.inputs.begin(), source.inputs.end(), view) ==
-                      source.inputs.end();
+    std::vector<int32_t> read;
+    for (ValueId view : problem.views[i]) {
+      possible &= problem.producer[view] != n;
+      if (std::find(source.inputs.begin(), source.inputs.end(), view) !=
+          source.inputs.end())
+        read.push_back(itemOf[view]);
+    }
     if (possible)
-      node.pairs.push_back({itemOf[i], o, problem.bytes[o]});
+      node.pairs.push_back({itemOf[i], o, problem.bytes[o], std::move(read)});
   }
 }
 

@@ -21,6 +21,9 @@ struct ExactItem {
   NodeId producer = -1; ///< -1: there at the start
   bool endLive = false;
   std::vector<NodeId> readers;
+  /// Nodes after which making it again lacks a change; empty where its storage
+  /// is made by another node, or is not told apart (root < 0).
+  std::vector<NodeId> spoilers;
 };
 
 struct ExactNode {
@@ -28,11 +31,15 @@ struct ExactNode {
   bool rerun = false;
   int64_t bytes = 0; ///< workspace, and everything that it makes
   std::vector<int32_t> reads, makes; ///< items; makes in output order
+  std::vector<int32_t> writes;       ///< items that it overwrites
   std::vector<NodeId> preds, blockers;
   struct Pair {
     int32_t input;  ///< item
     ValueId output; ///< value, to tell outputs apart
     int64_t bytes;  ///< of the output
+    /// Items that it reads and that are direct views of the input: in the way
+    /// where they hang on the same copy.
+    std::vector<int32_t> views;
   };
   std::vector<Pair> pairs; ///< reuse in listed order, where it can ever happen
 };

@@ -26,7 +26,8 @@ static constexpr size_t mostGaps = 1500;
 
 void ckopt::planner::runExactOrder(StrategyContext &context) {
   const Problem &problem = context.problem;
-  GapProblem gaps(problem, programOrder(problem));
+  Problem format(problem.graph, Rules::Format); // What is proven is of all.
+  GapProblem gaps(format, programOrder(problem));
   if (gaps.gaps.size() > mostGaps)
     return;
   int64_t budget = context.budget;

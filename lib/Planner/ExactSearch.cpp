@@ -9,13 +9,15 @@
 // more cost. Only in-place pairs ask for letting go at the very step; which
 // inputs do is branched on. A recomputation under a view that is still needed
 // leaves two copies of one storage: the older one is remembered as the set of
-// views that hang on it. The estimate is the cost of the nodes that did not
-// run, and of those that must run again because what they made is needed and
-// gone: consistent, so the first complete state is the optimum. The least load
-// is found by bisection with the same search at cost nought.
-// Guarantee: Optimal and Infeasible are proofs for the rules of the format;
-// where the limits strike, the smallest estimate that is left bounds the cost.
-// Complexity: exponential; states * nodes * maximal sets.
+// views that hang on it. What overwrites a storage does so in one copy; all
+// others are of no use from then on, nor is what its maker makes again. The
+// estimate is the cost of the nodes that did not run, and of those that must
+// run again because what they made is needed and gone: consistent, so the first
+// complete state is the optimum. The least load is found by bisection with the
+// same search at cost nought. Guarantee: Optimal and Infeasible are proofs for
+// the rules of the format; where the limits strike, the smallest estimate that
+// is left bounds the cost. Complexity: exponential; states * nodes * maximal
+// sets.
 //
 //===----------------------------------------------------------------------===//
 #include "ExactSearch.h"
@@ -107,8 +109,8 @@ public:
               bool countCost, Deadline &deadline, size_t stateLimit)
       : model(model), budget(budget), fixedOrder(fixedOrder),
         countCost(countCost), deadline(deadline), stateLimit(stateLimit),
-        reads(model.nodes.size()), makes(reads), preds(reads), blockers(reads) {
-  }
+        reads(model.nodes.size()), makes(reads), preds(reads), blockers(reads),
+        spoilers(model.items.size()) {}
   ExactResult run();
 
 private:
@@ -117,6 +119,8 @@ private:
     Set items; ///< values that are read from it
     int64_t bytes;
     bool stale; ///< a newer copy of the storage has been made
+    int32_t root;
+    bool doomed = false; ///< lacks a change: no use after the step
   };
   struct State {
     Set ran, kept;
@@ -146,6 +150,15 @@ private:
   double estimate(const Set &ran, const Set &kept);
   std::vector<Class> classesOf(const State &state) const;
   bool mayRun(const State &state, const Set &useful, NodeId n) const;
+  /// What running n again would bring back.
+  Set bringsBack(NodeId n, const Set &ran) const {
+    return makes[n].without(spoilt(ran));
+  }
+  bool mayRunAgain(NodeId n, const Set &ran) const {
+    return model.nodes[n].rerun && !blockers[n].meets(ran);
+  }
+  Set spoilt(const Set &ran) const;
+  bool markDoomed(std::vector<Class> &classes, NodeId n) const;
   void expand(int32_t index);
   void expandNode(const State &state, int32_t index, NodeId n);
   void keepMaximal(size_t k, int64_t room, int64_t rest);
@@ -159,7 +172,9 @@ private:
   bool fixedOrder, countCost;
   Deadline &deadline;
   size_t stateLimit;
-  std::vector<Set> reads, makes, preds, blockers;
+  std::vector<Set> reads, makes, preds, blockers; ///< by node
+  std::vector<Set> spoilers;                      ///< by item
+  bool anySpoilers = false;
   Set all, atEnd;
 
   std::vector<State> states;
@@ -213,9 +228,13 @@ template <int Words> void StateSearch<Words>::encode() {
       blockers[n].add(p);
     all.add(int32_t(n));
   }
-  for (size_t i = 0; i < model.items.size(); ++i)
+  for (size_t i = 0; i < model.items.size(); ++i) {
     if (model.items[i].endLive)
       atEnd.add(int32_t(i));
+    for (NodeId n : model.items[i].spoilers)
+      spoilers[i].add(n);
+    anySpoilers |= !spoilers[i].empty();
+  }
   staleId({});
 }
 
@@ -241,13 +260,13 @@ auto StateSearch<Words>::futureOf(const Set &ran) -> const Future & {
   for (NodeId n = NodeId(model.nodes.size()) - 1; n >= 0; --n) {
     if (!ran.has(n))
       future.essential = future.essential | reads[n];
-    if (!ran.has(n) || (model.nodes[n].rerun && !blockers[n].meets(ran) &&
-                        makes[n].meets(future.useful)))
+    if (!ran.has(n) ||
+        (mayRunAgain(n, ran) && bringsBack(n, ran).meets(future.useful)))
       future.useful = future.useful | reads[n];
   }
   for (NodeId n = 0; n < NodeId(model.nodes.size()); ++n)
-    if (!ran.has(n) || (model.nodes[n].rerun && !blockers[n].meets(ran)))
-      future.essential = future.essential.without(makes[n]);
+    if (!ran.has(n) || mayRunAgain(n, ran))
+      future.essential = future.essential.without(bringsBack(n, ran));
   return future;
 }
 
@@ -275,10 +294,12 @@ double StateSearch<Words>::estimate(const Set &ran, const Set &kept) {
         NodeId maker = model.items[i].producer;
         if (maker < 0)
           return infinite;
-        if (!ran.has(maker) || again.has(maker))
+        if (!ran.has(maker))
           continue;
-        if (!model.nodes[maker].rerun || blockers[maker].meets(ran))
+        if (!mayRunAgain(maker, ran) || spoilers[i].meets(ran))
           return infinite;
+        if (again.has(maker))
+          continue;
         again.add(maker);
         sum += model.nodes[maker].cost;
         needed = needed | reads[maker];
@@ -296,7 +317,8 @@ auto StateSearch<Words>::classesOf(const State &state) const
     stale = stale | set;
     for (int32_t i = 0; i < int32_t(model.items.size()); ++i)
       if (set.has(i)) {
-        classes.push_back({set, model.items[model.items[i].root].bytes, true});
+        int32_t root = model.items[i].root;
+        classes.push_back({set, model.items[root].bytes, true, root});
         break;
       }
   }
@@ -307,7 +329,7 @@ auto StateSearch<Words>::classesOf(const State &state) const
       continue;
     if (at[root] < 0) {
       at[root] = int32_t(classes.size());
-      classes.push_back({{}, model.items[root].bytes, false});
+      classes.push_back({{}, model.items[root].bytes, false, root});
     }
     classes[at[root]].items.add(i);
   }
@@ -320,10 +342,37 @@ bool StateSearch<Words>::mayRun(const State &state, const Set &useful,
   if (!state.kept.includes(reads[n]) || blockers[n].meets(state.ran))
     return false;
   if (state.ran.has(n)) // Again: to bring back what is useful and gone.
-    return model.nodes[n].rerun && !state.kept.includes(makes[n] & useful);
+    return model.nodes[n].rerun &&
+           !state.kept.includes(bringsBack(n, state.ran) & useful);
   if (fixedOrder && n > 0 && !state.ran.has(n - 1))
     return false;
   return state.ran.includes(preds[n]);
+}
+
+/// Items that lack a change if they are made again.
+template <int Words>
+auto StateSearch<Words>::spoilt(const Set &ran) const -> Set {
+  Set result;
+  for (size_t i = 0; anySpoilers && i < spoilers.size(); ++i)
+    if (spoilers[i].meets(ran))
+      result.add(int32_t(i));
+  return result;
+}
+
+/// Marks the copies that lack what node n changes. False if what it changes
+/// lies in two copies of one storage.
+template <int Words>
+bool StateSearch<Words>::markDoomed(std::vector<Class> &classes,
+                                    NodeId n) const {
+  for (int32_t item : model.nodes[n].writes)
+    for (Class &copy : classes)
+      if (copy.root == model.items[item].root && !copy.items.has(item))
+        copy.doomed = true;
+  for (const Class &copy : classes)
+    for (int32_t item : model.nodes[n].writes)
+      if (copy.doomed && copy.items.has(item))
+        return false;
+  return true;
 }
 
 template <int Words> void StateSearch<Words>::expand(int32_t index) {
@@ -349,7 +398,10 @@ void StateSearch<Words>::expandNode(const State &state, int32_t index,
   const Future &future = futureOf(step.ran);
   std::vector<Class> required, optional, made;
   int64_t usage = model.always + node.bytes;
-  for (const Class &copy : classesOf(state)) {
+  std::vector<Class> classes = classesOf(state);
+  if (!markDoomed(classes, n))
+    return;
+  for (const Class &copy : classes) {
     Class left = copy;
     bool replaced = false;
     for (int32_t i : node.makes)
@@ -357,10 +409,11 @@ void StateSearch<Words>::expandNode(const State &state, int32_t index,
         replaced = true;
     left.items = copy.items.without(makes[n]);
     left.stale |= replaced;
-    if (copy.items.meets(reads[n]) || left.items.meets(future.essential)) {
+    if (copy.items.meets(reads[n]) ||
+        (!copy.doomed && left.items.meets(future.essential))) {
       usage += copy.bytes;
       required.push_back(left);
-    } else if (left.items.meets(future.useful)) {
+    } else if (!copy.doomed && left.items.meets(future.useful)) {
       optional.push_back(left);
     }
   }
@@ -373,7 +426,7 @@ void StateSearch<Words>::expandNode(const State &state, int32_t index,
       continue;
     }
     if (item.root == i) {
-      made.push_back({{}, item.bytes, false});
+      made.push_back({{}, item.bytes, false, i, spoilers[i].meets(state.ran)});
       made.back().items.add(i);
       continue;
     }
@@ -398,6 +451,13 @@ void StateSearch<Words>::expandNode(const State &state, int32_t index,
   for (const ExactNode::Pair &pair : node.pairs)
     if (std::find(ending.begin(), ending.end(), pair.input) == ending.end())
       ending.push_back(pair.input);
+  auto inTheWay = [&](const ExactNode::Pair &pair) {
+    for (const Class &copy : classes)
+      for (int32_t view : pair.views)
+        if (!copy.stale && copy.items.has(pair.input) && copy.items.has(view))
+          return true;
+    return false;
+  };
   std::sort(optional.begin(), optional.end(),
             [](const Class &a, const Class &b) {
               return a.bytes != b.bytes ? a.bytes > b.bytes : a.items < b.items;
@@ -415,7 +475,7 @@ void StateSearch<Words>::expandNode(const State &state, int32_t index,
     for (const ExactNode::Pair &pair : node.pairs) {
       size_t k =
           std::find(ending.begin(), ending.end(), pair.input) - ending.begin();
-      if (!(ends >> k & 1) || (taken >> k & 1) ||
+      if (!(ends >> k & 1) || (taken >> k & 1) || inTheWay(pair) ||
           std::find(given.begin(), given.end(), pair.output) != given.end())
         continue;
       taken |= 1u << k;
@@ -473,7 +533,7 @@ template <int Words> void StateSearch<Words>::emit() {
   Set kept = step.made;
   std::vector<Set> stale;
   auto add = [&](const Class &copy) {
-    if (!copy.items.meets(step.useful))
+    if (copy.doomed || !copy.items.meets(step.useful))
       return;
     kept = kept | copy.items;
     if (copy.stale)
@@ -589,7 +649,7 @@ ExactResult searchStates(const ExactModel &model, int64_t budget,
 ExactResult ckopt::planner::exactSearch(const Problem &problem, int64_t budget,
                                         bool fixedOrder, Deadline &deadline,
                                         size_t stateLimit) {
-  ExactModel model(problem);
+  ExactModel model(Problem(problem.graph, Rules::Format));
   ExactResult result =
       searchStates(model, budget, fixedOrder, true, deadline, stateLimit);
   if (result.kind != ExactResult::Optimal)
@@ -607,7 +667,7 @@ ExactResult ckopt::planner::exactLeastPeak(const Problem &problem,
                                            const std::vector<NodeId> &known,
                                            Deadline &deadline,
                                            size_t stateLimit) {
-  ExactModel model(problem);
+  ExactModel model(Problem(problem.graph, Rules::Format));
   ExactResult result;
   result.steps = known;
   Simulation simulation = simulate(problem, known, true);

@@ -34,12 +34,16 @@ ckopt::planner::sharingPairs(const Problem &problem, NodeId node) {
     possible &= problem.producer[o] == node && problem.base[i] < 0 &&
                 problem.base[o] < 0 && !problem.initial[i] &&
                 graph.values[o].bytes <= graph.values[i].bytes;
+    if (!possible)
+      continue;
+    // A direct view of the same copy is in the way; where the input can be made
+    // again, the view may hang on an older one.
+    bool again = problem.recompute[problem.producer[i]];
     for (ValueId v : inputs)
-      possible &= v == i || problem.root[v] != i;
+      possible &= again || problem.base[v] != i;
     for (ValueId v : problem.outputs[node])
-      possible &= problem.root[v] != i;
-    if (possible &&
-        (problem.recompute[problem.producer[i]] || !problem.endLive[i]))
+      possible &= problem.base[v] != i;
+    if (possible && (again || !problem.endLive[i]))
       pairs.push_back({i, o});
   }
   return pairs;

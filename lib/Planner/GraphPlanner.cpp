@@ -298,7 +298,7 @@ Result GraphPlanner::solveOrder(const Options &options, Deadline &deadline) {
                                     options.effort, options.threads);
     store.report(found.order, options.budget, "none");
     store.realize({found.order, problem.baseCost, found.peak, "none"}, 1);
-    if (found.optimal)
+    if (found.optimal && !problem.simplified)
       bound = std::max(bound, found.peak);
   }
   const Entry *best = nullptr; // A hint may recompute.

@@ -28,7 +28,7 @@ void addOnce(std::vector<int32_t> &list, int32_t item) {
 }
 } // namespace
 
-Problem::Problem(const Graph &graph)
+Problem::Problem(const Graph &graph, Rules rules)
     : graph(graph), numNodes(int32_t(graph.nodes.size())),
       numValues(int32_t(graph.values.size())), bytes(numValues),
       workspace(numNodes), cost(numNodes), producer(numValues, -1),
@@ -60,7 +60,7 @@ Problem::Problem(const Graph &graph)
       producer[v] = n;
   }
   buildOperands();
-  buildOrder();
+  buildOrder(rules);
 }
 
 void Problem::buildOperands() {
@@ -101,7 +101,7 @@ void Problem::buildOperands() {
   views = Csr::from(viewLists);
 }
 
-void Problem::buildOrder() {
+void Problem::buildOrder(Rules rules) {
   std::vector<std::vector<int32_t>> predLists(numNodes), succLists(numNodes),
       blockerLists(numNodes);
   auto edge = [&](NodeId from, NodeId to) {
@@ -109,17 +109,27 @@ void Problem::buildOrder() {
       addOnce(predLists[to], from);
   };
   // Accesses of overwritten storages, in program order.
-  std::vector<char> mutated(numValues, 0);
-  for (const Node &node : graph.nodes)
-    for (ValueId v : node.mutates)
-      mutated[root[v]] = 1;
+  std::vector<std::vector<int32_t>> writerLists(numValues);
+  for (NodeId n = 0; n < numNodes; ++n)
+    for (ValueId v : graph.nodes[n].mutates)
+      addOnce(writerLists[root[v]], n);
+  writers = Csr::from(writerLists);
+  for (ValueId v = 0; v < numValues; ++v)
+    simplified |=
+        !writers[root[v]].empty() && (producer[v] >= 0 || root[v] != v);
+  auto accesses = [&](NodeId n) {
+    return rules == Rules::Simple
+               ? reads[n]
+               : std::span<const int32_t>(graph.nodes[n].inputs);
+  };
   std::vector<NodeId> lastWriter(numValues, -1);
   std::vector<std::vector<NodeId>> sinceWriter(numValues);
   for (NodeId n = 0; n < numNodes; ++n) {
     const Node &node = graph.nodes[n];
-    for (ValueId v : reads[n]) {
+    for (ValueId v : reads[n])
       edge(producer[v], n);
-      if (!mutated[root[v]])
+    for (ValueId v : accesses(n)) {
+      if (writers[root[v]].empty())
         continue;
       edge(lastWriter[root[v]], n);
       sinceWriter[root[v]].push_back(n);
@@ -140,13 +150,14 @@ void Problem::buildOrder() {
   }
   // What a copy made afresh would lack: the change. With views, a copy made
   // before the change could still leave an older one to be read.
-  for (ValueId v = 0; v < numValues; ++v)
-    if (mutated[v] && producer[v] >= 0 && !views[v].empty())
+  for (ValueId v = 0; v < numValues && rules == Rules::Simple; ++v) {
+    if (writers[v].empty() || producer[v] < 0)
+      continue;
+    if (!views[v].empty())
       recompute[producer[v]] = 0;
-  for (NodeId n = 0; n < numNodes; ++n)
-    for (ValueId v : graph.nodes[n].mutates)
-      if (producer[root[v]] >= 0)
-        addOnce(blockerLists[producer[root[v]]], n);
+    for (NodeId n : writers[v])
+      addOnce(blockerLists[producer[v]], n);
+  }
   for (NodeId n = 0; n < numNodes; ++n)
     for (NodeId p : predLists[n])
       succLists[p].push_back(n);
@@ -178,4 +189,21 @@ void Problem::forget(ValueId storage, std::vector<char> &valid) const {
     for (ValueId view : views[v])
       stack.push_back(view);
   }
+}
+
+bool ckopt::planner::keepsSimpleRules(const Problem &problem,
+                                      std::span<const NodeId> steps) {
+  std::vector<char> ran(problem.numNodes, 0);
+  for (NodeId n : steps) {
+    if (ran[n] && !problem.recompute[n])
+      return false;
+    for (NodeId p : problem.preds[n])
+      if (!ran[p])
+        return false;
+    for (NodeId b : problem.blockers[n])
+      if (ran[b])
+        return false;
+    ran[n] = 1;
+  }
+  return true;
 }

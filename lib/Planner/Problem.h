@@ -23,8 +23,19 @@ struct Csr {
   static Csr from(const std::vector<std::vector<int32_t>> &lists);
 };
 
+/// What results that nodes overwrite ask of a plan.
+enum class Rules : uint8_t {
+  /// In a form that every strategy can keep: such a result is made once if it
+  /// has views, and is never made again after a change; making a view of it
+  /// counts as reading it.
+  Simple,
+  /// As the format says: only what is read must have seen all changes. Bounds
+  /// and proofs use it; each plan within the simple rules is one within these.
+  Format,
+};
+
 struct Problem {
-  explicit Problem(const Graph &graph);
+  explicit Problem(const Graph &graph, Rules rules = Rules::Simple);
 
   const Graph &graph;
   int32_t numNodes, numValues;
@@ -46,6 +57,10 @@ struct Problem {
   Csr preds, succs; ///< order of first runs: data, after, mutates
   /// node -> nodes that must not have run yet (they overwrite what it reads)
   Csr blockers;
+  /// storage -> nodes that overwrite it, ascending
+  Csr writers;
+  /// The two rules differ for this graph.
+  bool simplified = false;
   /// node -> reuse pairs, those that can never be taken left out
   std::vector<std::vector<std::pair<ValueId, ValueId>>> pairs;
 
@@ -61,8 +76,11 @@ struct Problem {
 
 private:
   void buildOperands();
-  void buildOrder();
+  void buildOrder(Rules rules);
 };
+
+/// True if valid steps keep the problem's rules on runs and order as well.
+bool keepsSimpleRules(const Problem &problem, std::span<const NodeId> steps);
 
 /// The exact simulation, on compiled arrays.
 Simulation simulate(const Problem &problem, std::span<const NodeId> steps,

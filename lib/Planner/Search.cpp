@@ -13,6 +13,7 @@
 #include "Search.h"
 #include "Order.h"
 #include "ckopt/Planner/Bounds.h"
+#include "ckopt/Planner/Verifier.h"
 
 #include <algorithm>
 #include <cmath>
@@ -40,12 +41,36 @@ double Search::proven(int64_t budget, bool programOrder) const {
   return best;
 }
 
+bool Search::isValid(const std::vector<NodeId> &steps) const {
+  Plan plan;
+  plan.steps = steps;
+  return verifySteps(problem.graph, plan).empty();
+}
+
+/// What strategies may start from: they keep the simple rules, which hints and
+/// what a proof found need not. Never empty.
+std::vector<Candidate> Search::simpleCandidates(const Archive &store) const {
+  std::vector<Candidate> list;
+  for (const Candidate &candidate : store.candidates)
+    if (keepsSimpleRules(problem, candidate.steps))
+      list.push_back(candidate);
+  if (list.empty()) {
+    const std::vector<NodeId> &order = store.orders.front();
+    Simulation simulation = simulate(problem, order, true);
+    list.push_back({order, simulation.cost, simulation.peak, "none"});
+  }
+  return list;
+}
+
 void Search::runStrategy(const Strategy &strategy, Archive &store,
                          const Options &options, int64_t load,
                          Deadline &deadline) {
   int threads = options.threads > 0
                     ? options.threads
                     : int(std::max(1u, std::thread::hardware_concurrency()));
+  std::vector<Candidate> simple;
+  if (problem.simplified)
+    simple = simpleCandidates(store);
   StrategyContext context{problem,
                           store.orders,
                           load,
@@ -53,8 +78,11 @@ void Search::runStrategy(const Strategy &strategy, Archive &store,
                           options.seed,
                           options.effort,
                           deadline,
-                          store.candidates,
+                          problem.simplified ? simple : store.candidates,
                           [&](std::vector<NodeId> steps) {
+                            // Proofs may look beyond the simple rules.
+                            if (problem.simplified && !isValid(steps))
+                              return false;
                             deadline.spend(int64_t(steps.size()) * 4);
                             return store.report(std::move(steps), load,
                                                 strategy.name);

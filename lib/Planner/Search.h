@@ -59,6 +59,8 @@ private:
                Deadline &deadline);
   void runStrategy(const Strategy &strategy, Archive &store,
                    const Options &options, int64_t load, Deadline &deadline);
+  bool isValid(const std::vector<NodeId> &steps) const;
+  std::vector<Candidate> simpleCandidates(const Archive &store) const;
   bool closed(const Archive &store, const Options &options, int64_t load);
   void packMore(Archive &store, const Options &options, int64_t budget,
                 Deadline &deadline);

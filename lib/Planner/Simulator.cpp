@@ -47,6 +47,8 @@ private:
   std::vector<int32_t> current;
   std::vector<int32_t> firstMade;          ///< by step: its first copy
   std::vector<std::vector<int32_t>> offer; ///< by step: copies pairs may take
+  /// By step with pairs: the copies that views among its inputs hang on.
+  std::vector<std::vector<int32_t>> viewed;
 };
 
 void Replay::liveness() {
@@ -56,12 +58,16 @@ void Replay::liveness() {
       newCopy(v, -1);
   firstMade.resize(end + 1);
   offer.resize(end);
+  viewed.resize(end);
   for (int32_t t = 0; t < end; ++t) {
     const Node &node = graph.nodes[steps[t]];
     for (ValueId v : node.inputs)
       touch(current[v], t);
     for (auto [i, o] : node.reuse)
       offer[t].push_back(current[i]);
+    for (ValueId v : node.inputs)
+      if (!node.reuse.empty() && problem.base[v] >= 0 && current[v] >= 0)
+        viewed[t].push_back(result.copies[current[v]].base);
     firstMade[t] = int32_t(result.copies.size());
     for (ValueId v : node.outputs) {
       int32_t base = problem.base[v] >= 0 ? current[problem.base[v]] : -1;
@@ -79,16 +85,11 @@ void Replay::liveness() {
 bool Replay::blockedByView(int32_t source, int32_t step) const {
   // The source is at its last need, so no view of it lives on; one that is
   // read or made by this very step is in the way too.
-  const Node &node = graph.nodes[steps[step]];
-  for (ValueId view : problem.views[result.copies[source].value]) {
-    for (int32_t c = firstMade[step]; c < firstMade[step + 1]; ++c)
-      if (result.copies[c].value == view && result.copies[c].base == source)
-        return true;
-    if (std::find(node.inputs.begin(), node.inputs.end(), view) !=
-        node.inputs.end())
+  for (int32_t c = firstMade[step]; c < firstMade[step + 1]; ++c)
+    if (result.copies[c].base == source)
       return true;
-  }
-  return false;
+  return std::find(viewed[step].begin(), viewed[step].end(), source) !=
+         viewed[step].end();
 }
 
 void Replay::takeOver(int32_t t) {

@@ -24,7 +24,8 @@ struct Resident {
   int32_t born;     ///< step, -1: there at the start
   int32_t lastNeed; ///< -1: never needed
   int32_t viewOf = -1;
-  int32_t takes = -1; ///< whose bytes it takes over
+  int32_t takes = -1;  ///< whose bytes it takes over
+  int32_t changes = 0; ///< how often its bytes were overwritten (no views)
 };
 
 class Checker {
@@ -80,6 +81,8 @@ private:
   bool checkCounts();
   bool replay();
   bool checkOverwrites(int32_t t);
+  bool seesChanges(int32_t c, const std::string &where);
+  bool overwrite(int32_t t);
   bool checkEnd();
   void findTakenOver();
   bool viewInTheWay(int32_t source, int32_t t) const;
@@ -99,6 +102,8 @@ private:
   std::map<ValueId, int32_t> latest;
   std::set<NodeId> done;
   std::map<ValueId, std::vector<NodeId>> writers;
+  /// storage -> nodes that overwrote it so far.
+  std::map<ValueId, int32_t> changes;
   std::map<int32_t, std::vector<int32_t>> madeAt, offeredAt;
   /// copy -> its views.
   std::map<int32_t, std::vector<int32_t>> viewsOf;
@@ -129,27 +134,11 @@ bool Checker::checkCounts() {
     for (ValueId v : node.mutates)
       writers[storage(v)].push_back(NodeId(n));
   }
-  // A copy made again while views of an older one can still be read would let
-  // those miss the change.
-  for (const Value &value : graph.values)
-    if (value.aliasOf >= 0 && writers.count(value.aliasOf))
-      for (size_t n = 0; n < graph.nodes.size(); ++n)
-        if (runs[n] > 1 && has(graph.nodes[n].outputs, value.aliasOf))
-          return fail("node " + idOf(NodeId(n)) +
-                      " may run only once: its result has views and is "
-                      "overwritten");
   return true;
 }
 
 bool Checker::checkOverwrites(int32_t t) {
   NodeId n = plan.steps[t];
-  for (ValueId v : graph.nodes[n].outputs)
-    if (auto it = writers.find(v); it != writers.end())
-      for (NodeId w : it->second)
-        if (done.count(w))
-          return fail(at(t) + " makes value " + valueOf(ValueId(v)) +
-                      " again after node " + idOf(w) +
-                      " overwrites it: the change would be lost");
   std::set<ValueId> touched;
   for (ValueId v : graph.nodes[n].inputs)
     touched.insert(storage(v));
@@ -168,6 +157,40 @@ bool Checker::checkOverwrites(int32_t t) {
                     " after node " + idOf(w) + " overwrites it");
     }
   }
+  return true;
+}
+
+/// A copy that is used must be the one that all changes so far were made to
+/// (without bytes there is nothing to change).
+bool Checker::seesChanges(int32_t c, const std::string &where) {
+  ValueId value = copies[c].value;
+  while (copies[c].viewOf >= 0)
+    c = copies[c].viewOf;
+  auto it = changes.find(copies[c].value);
+  if (it == changes.end() || copies[c].changes == it->second || bytes(c) == 0)
+    return true;
+  return fail(where + " value " + valueOf(value) +
+              " of a copy that is not the one that node " +
+              idOf(writers[copies[c].value][it->second - 1]) +
+              " overwrites: the change would be lost");
+}
+
+/// Makes the changes of a step.
+bool Checker::overwrite(int32_t t) {
+  std::map<ValueId, int32_t> targets; // storage -> copy
+  for (ValueId v : graph.nodes[plan.steps[t]].mutates) {
+    int32_t c = latest.at(v);
+    if (!seesChanges(c, at(t) + " overwrites"))
+      return false;
+    while (copies[c].viewOf >= 0)
+      c = copies[c].viewOf;
+    auto [it, fresh] = targets.insert({storage(v), c});
+    if (!fresh && it->second != c && bytes(c) > 0)
+      return fail(at(t) + " overwrites two copies of value " +
+                  valueOf(storage(v)) + ", one of which others would miss");
+  }
+  for (auto [value, c] : targets)
+    copies[c].changes = ++changes[value];
   return true;
 }
 
@@ -190,8 +213,10 @@ bool Checker::replay() {
         return fail(at(t) + " reads value " + valueOf(ValueId(v)) +
                     " that was never made");
       need(it->second, t);
+      if (!seesChanges(it->second, at(t) + " reads"))
+        return false;
     }
-    if (!checkOverwrites(t))
+    if (!checkOverwrites(t) || !overwrite(t))
       return false;
     for (auto [i, o] : node.reuse) {
       auto it = latest.find(i);
@@ -226,6 +251,8 @@ bool Checker::checkEnd() {
     auto it = latest.find(ValueId(v));
     if (it == latest.end())
       return fail("output " + valueOf(ValueId(v)) + " is never made");
+    if (!seesChanges(it->second, "the end finds"))
+      return false;
     need(it->second, end);
   }
   return true;

@@ -1,0 +1,33 @@
+//===- PlanReference.h - exhaustive search over small graphs ----*- C++ -*-===//
+//
+// The truth that planner tests compare with: the least cost within a budget,
+// by the words of ckopt-graph/1, and so what is feasible at all. Shares nothing
+// with lib/Planner but the graph.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_UNITTESTS_PLANNER_PLANREFERENCE_H
+#define CKOPT_UNITTESTS_PLANNER_PLANREFERENCE_H
+
+#include "ckopt/Planner/Graph.h"
+
+#include <vector>
+
+namespace ckopt::planner::test {
+
+class PlanReference {
+public:
+  /// At most 16 values and 16 nodes; `programOrder`: first runs follow it.
+  PlanReference(const Graph &graph, bool programOrder);
+
+  /// Least cost within the budget, over all choices of alternatives; negative:
+  /// infeasible. The load counts sizes rounded up to the alignment.
+  double leastCost(int64_t budget) const;
+
+private:
+  std::vector<Graph> chosen; ///< one for each choice of alternatives
+  bool programOrder;
+};
+
+} // namespace ckopt::planner::test
+
+#endif // CKOPT_UNITTESTS_PLANNER_PLANREFERENCE_H
