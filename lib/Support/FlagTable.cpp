@@ -15,14 +15,14 @@ void FlagTable::add(StringRef name, StringRef value, unsigned groups,
       {name.str(), value.str(), groups, help.str(), std::move(store)});
 }
 
-void FlagTable::addAlias(StringRef name, StringRef of) {
-  aliases.push_back({name.str(), of.str()});
+void FlagTable::addAlias(StringRef name, StringRef of, unsigned groups) {
+  aliases.push_back({name.str(), of.str(), groups});
 }
 
 const Flag *FlagTable::find(StringRef name, unsigned groups) const {
-  for (const auto &[alias, of] : aliases)
-    if (name == alias)
-      name = of;
+  for (const Alias &alias : aliases)
+    if (name == alias.name && (alias.groups & groups))
+      name = alias.of;
   for (const Flag &flag : flags)
     if (flag.name == name && (flag.groups & groups))
       return &flag;
@@ -96,6 +96,9 @@ void FlagTable::printHelp(llvm::raw_ostream &os, unsigned groups) const {
     if (!(flag.groups & groups))
       continue;
     std::string head = dashed(flag.name);
+    for (const Alias &alias : aliases)
+      if (alias.of == flag.name && (alias.groups & groups))
+        head = dashed(alias.name) + ", " + head;
     if (StringRef(flag.value).starts_with("["))
       head += flag.value;
     else if (!flag.value.empty())

@@ -56,7 +56,7 @@ public:
     addModes();
     addSearch();
     addOutputs();
-    table.addAlias("output", "o");
+    table.addAlias("output", "o", any);
   }
   llvm::Error parse(int argc, char **argv);
   void printHelp(llvm::raw_ostream &os) const;

@@ -8,7 +8,7 @@
 namespace ckopt::planner {
 
 /// Adds --strategy, --fixed-order, --order-only, --time-limit, --work-limit,
-/// --effort, and, with `prefix` before the name, --seed and --threads.
+/// --effort, --seed and --threads, each with `prefix` before the name.
 /// `planning` take all of them, `packing` those that also speak of packing
 /// alone. Who sets a limit asks for a search up to it.
 void addSearchFlags(FlagTable &table, Options &options, unsigned planning,

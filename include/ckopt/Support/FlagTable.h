@@ -36,8 +36,8 @@ class FlagTable {
 public:
   void add(llvm::StringRef name, llvm::StringRef value, unsigned groups,
            llvm::StringRef help, Flag::Store store);
-  /// Another name of a flag, which help does not list.
-  void addAlias(llvm::StringRef name, llvm::StringRef of);
+  /// Another name of a flag for some of those that take it.
+  void addAlias(llvm::StringRef name, llvm::StringRef of, unsigned groups);
 
   /// The flag of that name (or alias) for one of the groups; null: there is
   /// none.
@@ -57,7 +57,11 @@ private:
   const Flag *nearest(llvm::StringRef name, unsigned groups) const;
 
   std::vector<Flag> flags;
-  std::vector<std::pair<std::string, std::string>> aliases;
+  struct Alias {
+    std::string name, of;
+    unsigned groups;
+  };
+  std::vector<Alias> aliases;
 };
 
 /// Functions that store values; `name` is the flag's, for messages.
