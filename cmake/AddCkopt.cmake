@@ -99,6 +99,15 @@ function(add_ckopt_passes name)
   add_dependencies(ckopt-headers Ckopt${name}PassIncGen)
 endfunction()
 
+# The C++ library inside of the target: it runs where another version of it, or
+# none, is installed. Sanitizers want the shared one.
+function(ckopt_link_statically name)
+  if(NOT CKOPT_SANITIZERS)
+    target_link_options(${name} PRIVATE -static-libstdc++ -static-libgcc
+                        LINKER:--exclude-libs,ALL)
+  endif()
+endfunction()
+
 # Adds every folder below the current one that has a CMakeLists.txt.
 function(add_ckopt_subdirectories)
   file(GLOB children RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} CONFIGURE_DEPENDS

@@ -2,17 +2,14 @@
 #ifndef CKOPT_LIB_RUNTIME_ARENA_H
 #define CKOPT_LIB_RUNTIME_ARENA_H
 
+#include "Pattern.h"
+
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
 namespace ckopt::runtime {
-
-/// Bytes [begin, end) of the arena.
-struct ArenaRange {
-  int64_t begin, end;
-};
 
 class Arena {
 public:
@@ -40,17 +37,11 @@ public:
 
 private:
   Arena() = default;
-  struct Segment {
-    int64_t begin, end;
-    uint64_t seed;
-  };
-  void fill(const Segment &segment);
-
   char *mapping = nullptr;
   int64_t mapped = 0;
   char *start = nullptr;
   int64_t used = 0, front = 0, peak = 0;
-  std::vector<Segment> segments; ///< sorted; cover the arena once filled
+  std::vector<PatternSegment> segments; ///< sorted; cover the arena once filled
 };
 
 } // namespace ckopt::runtime

@@ -8,6 +8,8 @@
 // Linear in the bytes looked at.
 //
 //===----------------------------------------------------------------------===//
+#include "CallChecker.h"
+
 #include "Session.h"
 
 #include <cmath>

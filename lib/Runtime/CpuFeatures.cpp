@@ -6,7 +6,7 @@
 // in punctuation and in a few names. An unreadable list counts as all missing.
 //
 //===----------------------------------------------------------------------===//
-#include "Session.h"
+#include "CpuFeatures.h"
 
 #include <fstream>
 #include <map>

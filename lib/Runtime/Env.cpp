@@ -68,14 +68,7 @@ void joinTeam(void *data) {
   team->count.fetch_add(1, std::memory_order_relaxed);
 }
 
-thread_local std::string lastError;
-
 } // namespace
-
-ckrt_status ckopt::runtime::fail(ckrt_status status, std::string text) {
-  lastError = std::move(text);
-  return status;
-}
 
 unsigned ckopt::runtime::floatMode(bool keepDenormals) {
   unsigned mode = _mm_getcsr() & ~(kFlushToZero | kDenormalsAreZero);
@@ -121,10 +114,6 @@ bool ckrt_env::addPrimitive(const PrimitiveDesc &desc, std::string &error) {
 //===----------------------------------------------------------------------===//
 // C interface
 //===----------------------------------------------------------------------===//
-
-const char *ckrt_last_error(void) { return lastError.c_str(); }
-
-uint32_t ckrt_abi_version(void) { return CKRT_ABI_VERSION; }
 
 void ckrt_parallel_for(const ckrt_env *env, ckrt_kernel kernel,
                        void *const *args, const int64_t *scalars, int64_t trip,

@@ -2,25 +2,16 @@
 #ifndef CKOPT_LIB_RUNTIME_ENV_H
 #define CKOPT_LIB_RUNTIME_ENV_H
 
+#include "CallChecker.h"
+#include "Status.h"
+
 #include "ckopt/Runtime/Primitive.h"
-#include "ckopt/Runtime/ckrt.h"
 
 #include <memory>
 #include <string>
 #include <vector>
 
 namespace ckopt::runtime {
-
-/// Looks at each finished kernel call of instrumented code.
-class CallObserver {
-public:
-  virtual ~CallObserver() = default;
-  /// Nonzero ends the step; the observer keeps the reason.
-  virtual int32_t callDone(int64_t call, char *arena) = 0;
-};
-
-/// Keeps `text` for ckrt_last_error() and returns `status`.
-ckrt_status fail(ckrt_status status, std::string text);
 
 /// The control word of SSE arithmetic on the calling thread, with denormals
 /// flushed (results and operands) or kept.

@@ -111,8 +111,12 @@ ckrt_status ckrt_init_parameters(ckrt_session *session, uint64_t seed) {
         return status;
       continue;
     }
-    fillRandom(t, session->arena->base() + t.offset, seed);
-    session->arena->noteWritten(t.offset + t.bytes);
+    OpenTensor open(*session, t, accessToWrite(t));
+    if (open.status != CKRT_OK)
+      return open.status;
+    fillRandom(t, open.bytes, seed);
+    if (ckrt_status status = open.close())
+      return status;
   }
   return CKRT_OK;
 }

@@ -184,6 +184,8 @@ template <typename IO, typename M> void manifestFields(IO &io, M &m) {
   io.field(m.abiVersion), io.field(m.target);
   io.field(m.device.sm), io.field(m.device.ptxIsa);
   io.field(m.device.minDriver);
+  io.field(m.device.codeBytes), io.field(m.device.dataBytes);
+  io.field(m.device.codeHash), io.field(m.device.dataHash);
   io.list(m.cpuFeatures, 4, [&](auto &s) { io.field(s); });
   io.field(m.threads), io.field(m.keepDenormals);
   io.field(m.arenaBytes), io.field(m.alignment), io.field(m.producer);

@@ -218,6 +218,9 @@ bool validateDevice(const Manifest &m, std::string &error) {
   if (d.sm < 50 || d.sm > 999 || d.ptxIsa < 10 || d.ptxIsa > 999 ||
       d.minDriver < 1000 || d.minDriver > 999999)
     return fail(error, "no architecture, PTX version or driver version");
+  if (d.codeBytes < 0 || d.codeBytes > kMaxBytes || d.dataBytes < 0 ||
+      d.dataBytes > kMaxBytes)
+    return fail(error, "negative or wild size of code or data");
   if (m.threads != 1 || !m.cpuFeatures.empty())
     return fail(error, "made for a device, but with CPU features or threads");
   if (!validateKernels(m, error))

@@ -1,4 +1,5 @@
-//===- Primitive.cpp - descriptors, and who runs them ---------------------===//
+//===- Primitive.cpp - who runs a descriptor
+//-------------------------------===//
 //
 // Which library runs a descriptor is a pure function of the descriptor (the
 // table and its measurements are in README.md beside this file), never of a
@@ -10,7 +11,6 @@
 #include "Env.h"
 #include "OpenMP.h"
 
-#include <array>
 #include <map>
 #include <mutex>
 #include <vector>
@@ -19,119 +19,7 @@ using namespace ckopt::runtime;
 
 Primitive::~Primitive() = default;
 
-int64_t ckopt::runtime::dtypeBytes(DType dtype) {
-  static constexpr std::array<int64_t, kNumDTypes> kBytes = {8, 4, 2, 2, 8,
-                                                             4, 2, 1, 1, 1};
-  auto index = static_cast<uint32_t>(dtype);
-  return index < kNumDTypes ? kBytes[index] : 1;
-}
-
-std::string_view ckopt::runtime::dtypeName(DType dtype) {
-  static constexpr std::array<std::string_view, kNumDTypes> kNames = {
-      "f64", "f32", "f16", "bf16", "i64", "i32", "i16", "i8", "u8", "bool"};
-  auto index = static_cast<uint32_t>(dtype);
-  return index < kNumDTypes ? kNames[index] : "unknown";
-}
-
-static std::string product(const int64_t *values, int64_t count) {
-  std::string text;
-  for (int64_t i = 0; i < count; ++i)
-    text += (i ? "x" : "") + std::to_string(values[i]);
-  return text;
-}
-
-std::string ckopt::runtime::describe(const PrimitiveDesc &desc) {
-  std::string type(dtypeName(desc.dtype));
-  if (desc.kind == PrimitiveKind::MatMul) {
-    const MatMulDesc &m = desc.matmul;
-    std::string text = "matmul " + type + " ";
-    if (m.batch[0] != 1 || m.batch[1] != 1)
-      text += product(m.batch, 2) + ": ";
-    return text + std::to_string(m.m) + "x" + std::to_string(m.n) + "x" +
-           std::to_string(m.k);
-  }
-  const ConvDesc &c = desc.conv;
-  static constexpr std::array<const char *, 4> kNames = {
-      "", "convolution ", "convolution input gradient ",
-      "convolution weight gradient "};
-  auto kind = static_cast<uint32_t>(desc.kind);
-  int64_t rank = c.rank < 1 || c.rank > 3 ? 0 : c.rank;
-  return (kind < 4 ? kNames[kind] : "unknown kind ") + type + " " +
-         std::to_string(c.batch) + "x" + std::to_string(c.inChannels) + "x" +
-         product(c.in, rank) + " to " + std::to_string(c.outChannels) + "x" +
-         product(c.out, rank) + ", kernel " + product(c.kernel, rank) +
-         ", strides " + product(c.strides, rank) + ", groups " +
-         std::to_string(c.groups) +
-         (c.channelsLast ? ", channels last" : ", channels first");
-}
-
 namespace {
-
-// Products of two such numbers and of an element's size stay in int64.
-constexpr int64_t kMaxExtent = int64_t(1) << 40;
-
-bool multiply(int64_t &total, int64_t factor) {
-  return !__builtin_mul_overflow(total, factor, &total) && total <= kMaxExtent;
-}
-
-std::string checkMatMul(const MatMulDesc &m) {
-  for (int64_t extent : {m.batch[0], m.batch[1], m.m, m.n, m.k})
-    if (extent < 1 || extent > kMaxExtent)
-      return "extents must be positive";
-  for (int64_t stride :
-       {m.aBatch[0], m.aBatch[1], m.aRow, m.aCol, m.bBatch[0], m.bBatch[1],
-        m.bRow, m.bCol, m.cBatch[0], m.cBatch[1], m.cRow, m.cCol})
-    if (stride < 0 || stride > kMaxExtent)
-      return "strides must not be negative";
-  int64_t elements[3] = {m.m, m.k, m.m};
-  if (!multiply(elements[0], m.k) || !multiply(elements[1], m.n) ||
-      !multiply(elements[2], m.n))
-    return "too large";
-  for (int i = 0; i < 2; ++i)
-    if (m.batch[i] > 1 && m.cBatch[i] == 0)
-      return "the result's batch stride is 0";
-  auto needsStride = [](int64_t extent, int64_t stride) {
-    return extent > 1 && stride == 0;
-  };
-  if (needsStride(m.m, m.cRow) || needsStride(m.n, m.cCol))
-    return "the result has a stride 0";
-  return "";
-}
-
-std::string checkConv(const ConvDesc &c) {
-  if (c.rank < 1 || c.rank > 3)
-    return "convolutions have 1 to 3 spatial dimensions, not " +
-           std::to_string(c.rank);
-  if (c.batch < 1 || c.inChannels < 1 || c.outChannels < 1 || c.groups < 1)
-    return "extents must be positive";
-  if (c.inChannels % c.groups || c.outChannels % c.groups)
-    return "channels are not a multiple of groups";
-  int64_t inputs = c.batch, outputs = c.batch, weights = c.outChannels;
-  bool fits = multiply(inputs, c.inChannels) &&
-              multiply(outputs, c.outChannels) &&
-              multiply(weights, c.inChannels / c.groups);
-  for (int64_t d = 0; fits && d < c.rank; ++d) {
-    for (int64_t extent :
-         {c.in[d], c.out[d], c.kernel[d], c.strides[d], c.dilations[d]})
-      if (extent < 1 || extent > kMaxExtent)
-        return "extents, strides and dilations must be positive";
-    for (int64_t pad : {c.padsLo[d], c.padsHi[d]})
-      if (pad < 0 || pad > kMaxExtent)
-        return "padding must not be negative";
-    int64_t reach;
-    if (__builtin_mul_overflow(c.kernel[d] - 1, c.dilations[d], &reach) ||
-        reach > kMaxExtent)
-      return "kernel too large";
-    int64_t room = c.in[d] + c.padsLo[d] + c.padsHi[d] - reach - 1;
-    if (room < 0 || room / c.strides[d] + 1 != c.out[d])
-      return "output extent " + std::to_string(c.out[d]) + " of dimension " +
-             std::to_string(d) + " does not follow from input " +
-             std::to_string(c.in[d]) + ", kernel, strides and padding";
-    fits = multiply(inputs, c.in[d]) && multiply(outputs, c.out[d]) &&
-           multiply(weights, c.kernel[d]);
-  }
-  return fits ? "" : "too large";
-}
 
 std::unique_ptr<Primitive> createChecked(const PrimitiveDesc &desc,
                                          int32_t threads, std::string &error) {
@@ -154,17 +42,6 @@ std::unique_ptr<Primitive> createChecked(const PrimitiveDesc &desc,
 }
 
 } // namespace
-
-std::string ckopt::runtime::check(const PrimitiveDesc &desc) {
-  if (static_cast<uint32_t>(desc.kind) >= kNumPrimitiveKinds)
-    return "unknown kind of primitive";
-  if (static_cast<uint32_t>(desc.dtype) >= kNumDTypes)
-    return "unknown element type";
-  std::string wrong = desc.kind == PrimitiveKind::MatMul
-                          ? checkMatMul(desc.matmul)
-                          : checkConv(desc.conv);
-  return wrong.empty() ? wrong : describe(desc) + ": " + wrong;
-}
 
 std::unique_ptr<Primitive> Primitive::create(const PrimitiveDesc &desc,
                                              int32_t threads,

@@ -1,8 +1,8 @@
-//===- Session.cpp - an arena, its primitives, and steps on them ----------===//
+//===- Session.cpp - programs' sessions behind the C interface ------------===//
 //
-// Creation does all that a step must not: map the arena, make every library
-// primitive with the planned number of threads, check that each needs the
-// workspace that was planned for it. Running a step is then one call.
+// Chooses the backend that the manifest names, gives tensors with data their
+// bytes, and hands every call on. What memory is and how a step runs is the
+// backend's.
 //
 //===----------------------------------------------------------------------===//
 #include "Session.h"
@@ -12,49 +12,19 @@
 
 using namespace ckopt::runtime;
 
-static ckrt_status checkTeam(int32_t threads) {
-  TeamScope team(threads, false);
-  if (team.delivered == threads)
-    return CKRT_OK;
-  return fail(CKRT_WRONG_MACHINE,
-              "the step was planned for " + std::to_string(threads) +
-                  " threads (results depend on it), OpenMP gives " +
-                  std::to_string(team.delivered) +
-                  ": raise OMP_THREAD_LIMIT, or compile with --threads=" +
-                  std::to_string(team.delivered));
-}
-
-static ckrt_status makePrimitives(ckrt_session &session) {
-  const Manifest &m = session.manifest();
-  for (const PrimitiveDesc &desc : m.primitives) {
-    std::string error;
-    if (!session.env.addPrimitive(desc, error))
-      return fail(CKRT_UNSUPPORTED, error);
-  }
-  // Another oneDNN or CPU may want another workspace than was planned.
-  for (const CallInfo &call : m.calls) {
-    if (call.primitive < 0)
+static ckrt_status copyConstants(ckrt_session &session) {
+  for (const TensorInfo &t : session.manifest().tensors) {
+    if (t.dataOffset < 0 || t.bytes == 0)
       continue;
-    int64_t needed = session.env.primitives[call.primitive]->workspaceBytes();
-    if (needed > call.workspaceBytes)
-      return fail(CKRT_WRONG_MACHINE,
-                  call.source + " (" + describe(m.primitives[call.primitive]) +
-                      ") needs " + std::to_string(needed) +
-                      " bytes of workspace here, " +
-                      std::to_string(call.workspaceBytes) +
-                      " were planned: compile it on this machine");
+    OpenTensor open(session, t, Access::Write);
+    if (open.status != CKRT_OK)
+      return open.status;
+    std::memcpy(open.bytes, session.program.data + t.dataOffset,
+                static_cast<size_t>(t.bytes));
+    if (ckrt_status status = open.close())
+      return status;
   }
   return CKRT_OK;
-}
-
-static void copyConstants(ckrt_session &session) {
-  for (const TensorInfo &t : session.manifest().tensors)
-    if (t.dataOffset >= 0) {
-      std::memcpy(session.arena->base() + t.offset,
-                  session.program.data + t.dataOffset,
-                  static_cast<size_t>(t.bytes));
-      session.arena->noteWritten(t.offset + t.bytes);
-    }
 }
 
 ckrt_status ckrt_session_create(ckrt_program *program,
@@ -62,44 +32,24 @@ ckrt_status ckrt_session_create(ckrt_program *program,
                                 ckrt_session **session) {
   if (!program || !session)
     return fail(CKRT_INVALID_ARGUMENT, "ckrt_session_create: null argument");
-  ckrt_session_options chosen = {sizeof(ckrt_session_options), 0, 0, 0};
+  ckrt_session_options chosen = {};
   if (options)
     std::memcpy(&chosen, options, std::min(options->size, sizeof(chosen)));
+  chosen.size = sizeof(chosen);
   auto made = std::make_unique<ckrt_session>(*program);
-  made->env.threads = program->manifest.threads;
-  made->env.keepDenormals = program->manifest.keepDenormals;
-  ckrt_status status = checkTeam(made->env.threads);
-  if (status == CKRT_OK)
-    status = makePrimitives(*made);
+  ckrt_status status = CKRT_OK;
+  made->backend = program->manifest.target == Target::Cuda
+                      ? makeCudaBackend(*program, chosen, status)
+                      : makeCpuBackend(*program, chosen, status);
+  if (made->backend)
+    status = copyConstants(*made);
   if (status != CKRT_OK)
     return status;
-  std::string error;
-  made->arena = Arena::create(program->manifest.arenaBytes, error);
-  if (!made->arena)
-    return fail(CKRT_OUT_OF_MEMORY, error);
-  if (chosen.pattern_fill)
-    made->arena->fillPattern(chosen.pattern_seed);
-  copyConstants(*made);
-  if (chosen.count_allocations)
-    made->allocations.emplace();
   *session = made.release();
   return CKRT_OK;
 }
 
 void ckrt_session_destroy(ckrt_session *session) { delete session; }
-
-static ckrt_status finish(ckrt_session &session, const std::string &function,
-                          int32_t code) {
-  if (code == 0)
-    return CKRT_OK;
-  if (code == CKRT_NON_FINITE || code == CKRT_VERIFY)
-    return fail(static_cast<ckrt_status>(code), session.checker.failure);
-  return fail(CKRT_EXECUTION,
-              function + ": " +
-                  (session.env.failure.empty()
-                       ? "the compiled code returned " + std::to_string(code)
-                       : session.env.failure));
-}
 
 ckrt_status ckrt_run(ckrt_session *session, const char *function) {
   if (!session || !function)
@@ -111,30 +61,17 @@ ckrt_status ckrt_run(ckrt_session *session, const char *function) {
   if (found == functions.end())
     return fail(CKRT_NOT_FOUND,
                 std::string("the artifact has no function ") + function);
-  ckrt_fn code = session->program.functions[found - functions.begin()];
-  TeamScope team(session->env.threads, session->env.keepDenormals);
-  if (team.delivered != session->env.threads)
-    return fail(CKRT_WRONG_MACHINE,
-                "OpenMP gives " + std::to_string(team.delivered) +
-                    " threads where the step needs " +
-                    std::to_string(session->env.threads) +
-                    " (run steps outside of parallel regions)");
-  session->env.failure.clear();
-  session->env.observer =
-      session->checker.active() ? &session->checker : nullptr;
-  session->checker.startStep();
-  if (session->allocations)
-    session->allocations->begin();
-  int32_t result = code(&session->env, session->arena->base());
-  if (session->allocations)
-    session->allocations->end();
-  if (result == 0 && !session->arena->frontIntact())
-    return fail(CKRT_EXECUTION,
-                std::string(function) + ": wrote in front of the arena");
-  return finish(*session, function, result);
+  return session->backend->run(static_cast<size_t>(found - functions.begin()),
+                               session->checker);
 }
 
-char *ckrt_arena(ckrt_session *session) { return session->arena->base(); }
+ckrt_status ckrt_synchronize(ckrt_session *session) {
+  if (!session)
+    return fail(CKRT_INVALID_ARGUMENT, "ckrt_synchronize: no session");
+  return session->backend->synchronize();
+}
+
+char *ckrt_arena(ckrt_session *session) { return session->backend->arena(); }
 
 int64_t ckrt_arena_bytes(const ckrt_session *session) {
   return session->manifest().arenaBytes;
@@ -143,12 +80,11 @@ int64_t ckrt_arena_bytes(const ckrt_session *session) {
 ckrt_status ckrt_measured_peak(ckrt_session *session, int64_t *bytes) {
   if (!session || !bytes)
     return fail(CKRT_INVALID_ARGUMENT, "ckrt_measured_peak: null argument");
-  if (!session->arena->hasPattern())
+  if (!session->backend->hasPattern())
     return fail(
         CKRT_INVALID_ARGUMENT,
         "ckrt_measured_peak: the session was made without pattern_fill");
-  *bytes = session->arena->measure();
-  return CKRT_OK;
+  return session->backend->measure(*bytes);
 }
 
 /// What lives from step to step, as sorted disjoint ranges.
@@ -174,25 +110,34 @@ static std::vector<ArenaRange> persistentRanges(const Manifest &manifest) {
 ckrt_status ckrt_pattern_refill(ckrt_session *session, uint64_t seed) {
   if (!session)
     return fail(CKRT_INVALID_ARGUMENT, "ckrt_pattern_refill: null argument");
-  if (!session->arena->hasPattern())
+  if (!session->backend->hasPattern())
     return fail(CKRT_INVALID_ARGUMENT, "ckrt_pattern_refill: the session was "
                                        "made without pattern_fill");
-  session->arena->refillPattern(persistentRanges(session->manifest()), seed);
-  return CKRT_OK;
+  return session->backend->refill(persistentRanges(session->manifest()), seed);
 }
 
 ckrt_status ckrt_allocations(ckrt_session *session,
                              ckrt_allocation_stats *stats) {
   if (!session || !stats)
     return fail(CKRT_INVALID_ARGUMENT, "ckrt_allocations: null argument");
-  if (!session->allocations)
-    return fail(CKRT_INVALID_ARGUMENT, "ckrt_allocations: the session was made "
-                                       "without count_allocations");
   ckrt_allocation_stats full = {};
-  session->allocations->read(full);
+  if (ckrt_status status = session->backend->allocations(full))
+    return status;
   size_t size = std::min(stats->size, sizeof(full));
   full.size = size;
   std::memcpy(stats, &full, size);
+  return CKRT_OK;
+}
+
+ckrt_status ckrt_device(ckrt_session *session, ckrt_device_report *report) {
+  if (!session || !report)
+    return fail(CKRT_INVALID_ARGUMENT, "ckrt_device: null argument");
+  ckrt_device_report full = {};
+  if (ckrt_status status = session->backend->deviceReport(full))
+    return status;
+  size_t size = std::min(report->size, sizeof(full));
+  full.size = size;
+  std::memcpy(report, &full, size);
   return CKRT_OK;
 }
 

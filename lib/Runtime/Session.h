@@ -2,66 +2,28 @@
 #ifndef CKOPT_LIB_RUNTIME_SESSION_H
 #define CKOPT_LIB_RUNTIME_SESSION_H
 
-#include "AllocationHook.h"
-#include "Arena.h"
-#include "Env.h"
+#include "Backend.h"
 
 #include "ckopt/Runtime/Manifest.h"
 
-#include <chrono>
-#include <optional>
-
 struct ckrt_program {
   ckopt::runtime::Manifest manifest;
-  std::vector<ckrt_fn> functions; ///< as in the manifest
+  /// The manifest's functions, for the CPU; none for a device.
+  std::vector<ckrt_fn> functions;
+  std::string deviceCode; ///< PTX text
   const char *data = nullptr;
   void *library = nullptr; ///< dlopen's handle, or null
+  /// The file that `data` lies in, mapped; or null.
+  void *mapping = nullptr;
+  size_t mapped = 0;
 };
-
-namespace ckopt::runtime {
-
-/// What instrumented code reports to: finite values, recomputed values, times.
-class CallChecker final : public CallObserver {
-public:
-  explicit CallChecker(const Manifest &manifest) : manifest(manifest) {}
-  int32_t callDone(int64_t call, char *arena) override;
-  void startStep();
-  /// True while anything is to be looked at.
-  bool active() const { return checkFinite || verify || hook; }
-
-  bool checkFinite = false, verify = false, keep = false;
-  ckrt_profile_hook hook = nullptr;
-  void *user = nullptr;
-  std::string failure;
-
-private:
-  struct Hash {
-    uint64_t a = 0, b = 0;
-    bool operator==(const Hash &) const = default;
-  };
-  static Hash hashOf(const char *data, int64_t bytes);
-  int32_t checkValues(const CallInfo &call, const char *arena);
-  int32_t verifyCall(int64_t index, const char *arena);
-  void record(int64_t index, const char *arena);
-  void prepareVerify();
-
-  const Manifest &manifest;
-  std::vector<char> repeated; ///< calls that some later call repeats
-  std::vector<std::vector<Hash>> hashes;
-  std::vector<std::vector<std::string>> kept;
-  std::chrono::steady_clock::time_point last;
-};
-
-} // namespace ckopt::runtime
 
 struct ckrt_session {
   explicit ckrt_session(ckrt_program &program)
       : program(program), checker(program.manifest) {}
   ckrt_program &program;
-  ckrt_env env;
-  std::unique_ptr<ckopt::runtime::Arena> arena;
+  std::unique_ptr<ckopt::runtime::Backend> backend;
   ckopt::runtime::CallChecker checker;
-  std::optional<ckopt::runtime::AllocationHook> allocations;
 
   const ckopt::runtime::Manifest &manifest() const { return program.manifest; }
   bool valid(int64_t tensor) const {
@@ -72,9 +34,42 @@ struct ckrt_session {
 
 namespace ckopt::runtime {
 
-/// Every CPU feature of the list that this machine or its kernel lacks.
-std::vector<std::string>
-missingCpuFeatures(const std::vector<std::string> &features);
+/// Parses the manifest and checks it against what comes with it.
+ckrt_status makeProgram(const void *manifest, size_t manifestSize,
+                        Target target, uint64_t dataSize,
+                        std::unique_ptr<ckrt_program> &program);
+
+/// A tensor of the session opened for the host; closed by close(), or, where
+/// something failed in between, by the end of its life.
+class OpenTensor {
+public:
+  OpenTensor(const ckrt_session &session, const TensorInfo &tensor,
+             Access access)
+      : backend(*session.backend), tensor(tensor), access(access) {
+    status = backend.open(tensor, access, bytes);
+    isOpen = status == CKRT_OK;
+  }
+  ~OpenTensor() {
+    if (isOpen)
+      (void)backend.close(tensor, access);
+  }
+  OpenTensor(const OpenTensor &) = delete;
+  OpenTensor &operator=(const OpenTensor &) = delete;
+
+  ckrt_status close() {
+    isOpen = false;
+    return backend.close(tensor, access);
+  }
+
+  ckrt_status status; ///< of opening
+  char *bytes = nullptr;
+
+private:
+  Backend &backend;
+  const TensorInfo &tensor;
+  Access access;
+  bool isOpen = false;
+};
 
 /// Calls fn(logical index, byte offset within the tensor) for runs: `count`
 /// elements whose physical step is `step` elements.
@@ -106,6 +101,13 @@ inline int64_t elementCount(const TensorInfo &t) {
   for (int64_t extent : t.shape)
     total *= extent;
   return total;
+}
+
+/// How to open a tensor whose elements are all written: bytes between them
+/// belong to others.
+inline Access accessToWrite(const TensorInfo &t) {
+  return elementCount(t) * dtypeBytes(t.dtype) == t.bytes ? Access::Write
+                                                          : Access::Update;
 }
 
 /// Writes `value` as an element of type `dtype`.

@@ -249,7 +249,10 @@ ckrt_status ckrt_tensor_write(ckrt_session *session, int64_t tensor,
   status = refuseConversion(t, from, t.dtype);
   if (status != CKRT_OK)
     return status;
-  char *base = session->arena->base() + t.offset;
+  OpenTensor open(*session, t, accessToWrite(t));
+  if (open.status != CKRT_OK)
+    return open.status;
+  char *base = open.bytes;
   auto *host = static_cast<const char *>(data);
   int64_t size = dtypeBytes(t.dtype), hostSize = dtypeBytes(from);
   int64_t wrong = -1;
@@ -264,7 +267,8 @@ ckrt_status ckrt_tensor_write(ckrt_session *session, int64_t tensor,
           wrong < 0)
         wrong = logical + i;
   });
-  session->arena->noteWritten(t.offset + t.bytes);
+  if (ckrt_status closed = open.close())
+    return closed;
   if (wrong >= 0)
     return fail(CKRT_MISMATCH,
                 "tensor '" + t.name + "': element " + std::to_string(wrong) +
@@ -285,7 +289,10 @@ ckrt_status ckrt_tensor_read(ckrt_session *session, int64_t tensor, void *data,
   status = refuseConversion(t, t.dtype, to);
   if (status != CKRT_OK)
     return status;
-  const char *base = session->arena->base() + t.offset;
+  OpenTensor open(*session, t, Access::Read);
+  if (open.status != CKRT_OK)
+    return open.status;
+  const char *base = open.bytes;
   auto *host = static_cast<char *>(data);
   int64_t size = dtypeBytes(t.dtype), hostSize = dtypeBytes(to);
   bool fits = true;
@@ -316,13 +323,15 @@ ckrt_status ckrt_tensor_fill(ckrt_session *session, int64_t tensor,
     return fail(CKRT_MISMATCH,
                 "tensor '" + t.name + "': " + std::to_string(value) +
                     " is no value of " + std::string(dtypeName(t.dtype)));
-  char *base = session->arena->base() + t.offset;
+  OpenTensor open(*session, t, accessToWrite(t));
+  if (open.status != CKRT_OK)
+    return open.status;
+  char *base = open.bytes;
   int64_t size = dtypeBytes(t.dtype);
   forEachRun(t, [&](int64_t, int64_t offset, int64_t count, int64_t step) {
     copySame(size, base + offset * size, step, element, 0, count);
   });
-  session->arena->noteWritten(t.offset + t.bytes);
-  return CKRT_OK;
+  return open.close();
 }
 
 //===----------------------------------------------------------------------===//

@@ -1,11 +1,13 @@
 //===- main.cpp - ckopt-run: steps of a compiled artifact -----------------===//
 //
-// Loads step.so, gives it inputs and weights, runs steps, prints the loss and
-// writes what it made. It is both a tool and the shortest example of the C
-// interface (Runtime/ckrt.h); it links nothing but the runtime.
+// Loads step.so (or a folder: a step for a device), gives it inputs and
+// weights, runs steps, prints the loss and writes what it made. It is both a
+// tool and the shortest example of the C interface (Runtime/ckrt.h); it needs
+// nothing but the runtime that the artifact needs.
 //
 //===----------------------------------------------------------------------===//
 #include "HostFiles.h"
+#include "RuntimeLibrary.h"
 
 #include "ckopt/Runtime/Manifest.h"
 #include "ckopt/Runtime/ckrt.h"
@@ -29,7 +31,7 @@ using runtime::TensorRole;
 namespace {
 
 const char kUsage[] =
-    "usage: ckopt-run STEP.so [options]\n"
+    "usage: ckopt-run STEP.so|FOLDER [options]\n"
     "  --function=NAME        function to run: step (default) or eval\n"
     "  --steps=N              how many times (default 1)\n"
     "  --input=NAME=FILE.npy  data for an input or target (repeat)\n"
@@ -39,8 +41,16 @@ const char kUsage[] =
     "  --print-loss           print the loss after every step\n"
     "  --time                 print the best step's time\n"
     "  --measure              print planned and measured peak of memory\n"
+    "  --check-arena          two runs over different patterns: fails unless "
+    "they write\n"
+    "                         exactly the planned bytes\n"
     "  --outputs=DIR          write outputs and gradients as .npy\n"
-    "  --list                 list the artifact's tensors and functions\n";
+    "  --list                 list the artifact's tensors and functions\n"
+    "for a step compiled for a device:\n"
+    "  --device=cuda:N        which device (default cuda:0)\n"
+    "  --one-by-one           wait for each kernel: names the one that fails\n"
+    "  --inspect              load it and print what the device and its driver "
+    "take\n";
 
 struct Options {
   std::string artifact, function = "step", weights, outputs;
@@ -49,6 +59,9 @@ struct Options {
   uint64_t seed = 0;
   double learningRate = 1e-3;
   bool printLoss = false, time = false, measure = false, list = false;
+  bool checkArena = false, oneByOne = false, inspect = false;
+  bool deviceGiven = false;
+  int32_t device = 0;
 };
 
 int complain(int code, const std::string &text) {
@@ -71,6 +84,18 @@ int exitCode(ckrt_status status) {
     return ExitNonFinite;
   case CKRT_IO:
     return ExitIoError;
+  case CKRT_NO_DEVICE:
+    return ExitNoDevice;
+  case CKRT_DEVICE_TOO_OLD:
+    return ExitDeviceTooOld;
+  case CKRT_DEVICE_MEMORY:
+    return ExitDeviceMemory;
+  case CKRT_DEVICE_CODE:
+    return ExitDeviceCode;
+  case CKRT_DEVICE_LOST:
+    return ExitDeviceLost;
+  case CKRT_KERNEL:
+    return ExitKernelFailed;
   case CKRT_INVALID_ARGUMENT:
   case CKRT_EXECUTION:
   case CKRT_VERIFY:
@@ -113,6 +138,16 @@ bool parseInput(const std::string &text, Options &options) {
   return true;
 }
 
+/// "cuda:0" or "cuda".
+bool parseDevice(const std::string &text, Options &options) {
+  const std::string prefix = "cuda";
+  options.deviceGiven = true;
+  if (text == prefix)
+    return true;
+  return text.compare(0, 5, prefix + ":") == 0 && text.size() <= 9 &&
+         parseInteger(text.substr(5), options.device);
+}
+
 /// Empty, or what is wrong with `argument`.
 std::string parseOption(const std::string &argument, Options &options) {
   size_t equals = argument.find('=');
@@ -142,6 +177,14 @@ std::string parseOption(const std::string &argument, Options &options) {
     options.measure = true;
   else if (argument == "--list")
     options.list = true;
+  else if (argument == "--check-arena")
+    options.checkArena = true;
+  else if (argument == "--one-by-one")
+    options.oneByOne = true;
+  else if (argument == "--inspect")
+    options.inspect = true;
+  else if (key == "--device")
+    sound = parseDevice(value, options);
   else
     return "unknown option " + argument;
   return sound ? "" : "cannot read " + argument;
@@ -303,6 +346,8 @@ int runSteps(Loaded &loaded, const Options &options) {
       return code;
     auto start = std::chrono::steady_clock::now();
     ckrt_status status = ckrt_run(loaded.session, options.function.c_str());
+    if (status == CKRT_OK)
+      status = ckrt_synchronize(loaded.session);
     std::chrono::duration<double> took =
         std::chrono::steady_clock::now() - start;
     best = std::min(best, took.count());
@@ -359,8 +404,15 @@ int writeOutputs(Loaded &loaded, const Options &options) {
 }
 
 void list(const Manifest &m) {
-  std::printf("made by %s\nthreads %d\narena %lld bytes\n", m.producer.c_str(),
-              m.threads, static_cast<long long>(m.arenaBytes));
+  std::printf("made by %s\n", m.producer.c_str());
+  if (m.target == runtime::Target::Cuda)
+    std::printf("for CUDA devices of compute capability %d.%d or higher, with "
+                "a driver for CUDA %d.%d or later\n%zu kernels\n",
+                m.device.sm / 10, m.device.sm % 10, m.device.minDriver / 1000,
+                m.device.minDriver % 1000 / 10, m.kernels.size());
+  else
+    std::printf("threads %d\n", m.threads);
+  std::printf("arena %lld bytes\n", static_cast<long long>(m.arenaBytes));
   for (const TensorInfo &t : m.tensors)
     std::printf(
         "%-15s %-5s %-16s %s\n", std::string(roleName(t.role)).c_str(),
@@ -374,17 +426,20 @@ void list(const Manifest &m) {
 
 int printMeasurement(Loaded &loaded) {
   int64_t peak = 0;
-  ckrt_allocation_stats stats = {};
-  stats.size = sizeof(stats);
   ckrt_status status = ckrt_measured_peak(loaded.session, &peak);
-  if (status == CKRT_OK)
-    status = ckrt_allocations(loaded.session, &stats);
   if (status != CKRT_OK)
     return complain(status);
-  std::printf("planned peak %lld bytes\nmeasured peak %lld bytes\n"
-              "allocations of 64 KiB or more during steps: %lld",
+  std::printf("planned peak %lld bytes\nmeasured peak %lld bytes\n",
               static_cast<long long>(ckrt_arena_bytes(loaded.session)),
-              static_cast<long long>(peak),
+              static_cast<long long>(peak));
+  if (loaded.manifest().target == runtime::Target::Cuda)
+    return ExitOk; // the device's allocations are known: --inspect
+  ckrt_allocation_stats stats = {};
+  stats.size = sizeof(stats);
+  status = ckrt_allocations(loaded.session, &stats);
+  if (status != CKRT_OK)
+    return complain(status);
+  std::printf("allocations of 64 KiB or more during steps: %lld",
               static_cast<long long>(stats.large));
   if (stats.large)
     std::printf(" (largest %lld bytes, by %s)",
@@ -393,21 +448,81 @@ int printMeasurement(Loaded &loaded) {
   return ExitOk;
 }
 
+/// The steps ran over one pattern; runs once more over another, so that a byte
+/// which happened to equal the first one shows.
+int checkArena(Loaded &loaded, const Options &options) {
+  int64_t peak = 0, planned = ckrt_arena_bytes(loaded.session);
+  ckrt_status status = ckrt_pattern_refill(loaded.session, 2);
+  if (status == CKRT_OK)
+    status = ckrt_run(loaded.session, options.function.c_str());
+  if (status == CKRT_OK)
+    status = ckrt_measured_peak(loaded.session, &peak);
+  if (status != CKRT_OK)
+    return complain(status);
+  std::printf("planned peak %lld bytes\nhighest byte written plus one %lld\n",
+              static_cast<long long>(planned), static_cast<long long>(peak));
+  if (peak == planned)
+    return ExitOk;
+  return complain(ExitInternal, "the step does not use exactly the bytes that "
+                                "were planned");
+}
+
+int inspect(Loaded &loaded) {
+  ckrt_device_report r = {};
+  r.size = sizeof(r);
+  if (ckrt_status status = ckrt_device(loaded.session, &r))
+    return complain(status);
+  auto line = [](const char *what, int64_t bytes) {
+    std::printf("%-42s %14lld bytes\n", what, static_cast<long long>(bytes));
+  };
+  std::printf("cuda:%d %s, compute capability %d.%d, %d multiprocessors\n"
+              "driver for CUDA %d.%d\n",
+              r.ordinal, r.name, r.compute_capability / 10,
+              r.compute_capability % 10, r.multiprocessors,
+              r.driver_version / 1000, r.driver_version % 1000 / 10);
+  line("memory of the device", r.total_bytes);
+  line("in use before loading (context, others)", r.context_bytes);
+  line("taken by the code", r.code_bytes);
+  line("planned arena", ckrt_arena_bytes(loaded.session));
+  line("taken by the arena", r.arena_bytes);
+  line("taken by the graphs", r.graph_bytes);
+  line("pinned host memory", r.pinned_bytes);
+  line("most local memory of a thread", r.local_bytes);
+  std::printf("%d kernels, at most %d registers a thread\n", r.kernels,
+              r.registers);
+  return ExitOk;
+}
+
 int runArtifact(const Options &options) {
   Loaded loaded;
+  std::string error;
+  if (!openRuntime(options.artifact, error))
+    return complain(ExitInputError, error);
   ckrt_status status =
       ckrt_program_load_file(options.artifact.c_str(), &loaded.program);
   if (status != CKRT_OK)
     return complain(status);
+  if (loaded.manifest().target == runtime::Target::Cpu &&
+      (options.deviceGiven || options.oneByOne || options.inspect))
+    return complain(ExitInputError, options.artifact +
+                                        " is compiled for the CPU: it runs on "
+                                        "no device");
   if (options.list) {
     list(loaded.manifest());
     return ExitOk;
   }
-  ckrt_session_options session = {sizeof(session), options.measure,
-                                  options.measure, 1};
+  ckrt_session_options session = {};
+  session.size = sizeof(session);
+  session.pattern_fill = options.measure || options.checkArena;
+  session.count_allocations = options.measure;
+  session.pattern_seed = 1;
+  session.device = options.device;
+  session.one_by_one = options.oneByOne;
   status = ckrt_session_create(loaded.program, &session, &loaded.session);
   if (status != CKRT_OK)
     return complain(status);
+  if (options.inspect)
+    return inspect(loaded);
   int code = loadWeights(loaded, options);
   if (!code)
     code = loadInputs(loaded, options);
@@ -419,6 +534,8 @@ int runArtifact(const Options &options) {
     code = runSteps(loaded, options);
   if (!code && options.measure)
     code = printMeasurement(loaded);
+  if (!code && options.checkArena)
+    code = checkArena(loaded, options);
   if (!code && !options.outputs.empty())
     code = writeOutputs(loaded, options);
   return code;

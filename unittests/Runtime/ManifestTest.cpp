@@ -54,7 +54,8 @@ Manifest sample() {
 Manifest deviceSample() {
   Manifest m;
   m.target = Target::Cuda;
-  m.device = {80, 70, 11000};
+  m.device.sm = 80, m.device.ptxIsa = 70, m.device.minDriver = 11000;
+  m.device.dataHash = ~uint64_t(0);
   m.alignment = kDeviceAlignment;
   m.arenaBytes = 4096;
   m.functions.push_back({"step", "ckopt_fn_step", {}, {}});
@@ -115,6 +116,7 @@ TEST(Manifest, DeviceTableRoundTrip) {
   EXPECT_EQ(serialize(back), blob);
   EXPECT_EQ(back.target, Target::Cuda);
   EXPECT_EQ(back.device.minDriver, 11000);
+  EXPECT_EQ(back.device.dataHash, ~uint64_t(0));
   EXPECT_EQ(back.kernels[0].sources, m.kernels[0].sources);
   EXPECT_EQ(back.kernels[0].grid, 1 << 20);
   ASSERT_EQ(back.calls[0].launches.size(), 2u);

@@ -52,7 +52,10 @@ public:
                                       fns.size(), data, dataSize, &program);
     if (status != CKRT_OK)
       return;
-    ckrt_session_options options = {sizeof(options), pattern, allocations, 99};
+    ckrt_session_options options = {};
+    options.size = sizeof(options);
+    options.pattern_fill = pattern, options.pattern_seed = 99;
+    options.count_allocations = allocations;
     status = ckrt_session_create(program, &options, &session);
   }
   ~Loaded() {

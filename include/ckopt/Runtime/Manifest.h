@@ -99,6 +99,9 @@ struct DeviceInfo {
   int32_t sm = 0;        ///< least compute capability: 80, 90
   int32_t ptxIsa = 0;    ///< version of the PTX: 70 for 7.0, 78 for 7.8
   int32_t minDriver = 0; ///< least cuDriverGetVersion: 11000, 11080
+  /// Of the files beside the manifest; writeDeviceArtifact fills these in.
+  int64_t codeBytes = 0, dataBytes = 0;
+  uint64_t codeHash = 0, dataHash = 0;
 };
 
 /// An entry point of the device code. It is launched on `grid` blocks of

@@ -7,7 +7,8 @@
 |* pointers that getters return live as long as the object asked. Every call *|
 |* that can fail returns a ckrt_status; ckrt_last_error() is the text of the *|
 |* calling thread's last failure. A session is used by one thread at a time, *|
-|* outside of OpenMP parallel regions. All entries: since ABI version 1 unless *|
+|* outside of OpenMP parallel regions. All entries: since ABI version 1 unless
+*|
 |* said otherwise. *|
 \*===----------------------------------------------------------------------===*/
 #ifndef CKOPT_RUNTIME_CKRT_H
@@ -36,7 +37,14 @@ typedef enum ckrt_status {
   CKRT_EXECUTION = 8,   /* a kernel failed */
   CKRT_NON_FINITE = 9,  /* ckrt_set_check_finite found a value */
   CKRT_VERIFY = 10,     /* a recomputed value differs from its first one */
-  CKRT_IO = 11
+  CKRT_IO = 11,
+  /* Devices; since ABI version 2. */
+  CKRT_NO_DEVICE = 12,      /* no driver library, or no such device */
+  CKRT_DEVICE_TOO_OLD = 13, /* the device or its driver */
+  CKRT_DEVICE_MEMORY = 14,  /* the arena does not fit in what is free */
+  CKRT_DEVICE_CODE = 15,    /* the driver refuses the code, or a kernel of it */
+  CKRT_DEVICE_LOST = 16,    /* the device does not answer any more */
+  CKRT_KERNEL = 17          /* a kernel failed on the device */
 } ckrt_status;
 
 /* The element types, numbered as ckopt::runtime::DType. */
@@ -111,6 +119,7 @@ CKRT_EXPORT void ckrt_env_destroy(ckrt_env *env);
  */
 CKRT_EXPORT ckrt_status ckrt_program_load_file(const char *path,
                                                ckrt_program **program);
+/* ... or a folder: an artifact for a device (docs/cuda.md; since 2). */
 /* The same from memory: functions[i] is the code of the manifest's function i.
  * `data` holds the first values of tensors with a dataOffset (NULL if none).
  * Code and data must outlive the program; the manifest is copied. */
@@ -118,6 +127,12 @@ CKRT_EXPORT ckrt_status ckrt_program_load_memory(
     const void *manifest, size_t manifest_size, const ckrt_fn *functions,
     size_t num_functions, const void *data, size_t data_size,
     ckrt_program **program);
+/* A device's program from memory: `code` is PTX text; everything is copied but
+ * `data`, which must outlive the program. Needs no device. Since 2. */
+CKRT_EXPORT ckrt_status
+ckrt_program_load_device(const void *manifest, size_t manifest_size,
+                         const char *code, size_t code_size, const void *data,
+                         size_t data_size, ckrt_program **program);
 CKRT_EXPORT void ckrt_program_destroy(ckrt_program *program);
 /* The parsed ckopt::runtime::Manifest, for C++ callers. */
 CKRT_EXPORT const void *ckrt_program_manifest(const ckrt_program *program);
@@ -129,22 +144,36 @@ typedef struct ckrt_session_options {
   int32_t pattern_fill; /* fill the arena with a pattern (ckrt_measured_peak) */
   int32_t count_allocations; /* see ckrt_allocations */
   uint64_t pattern_seed;
+  /* Since 2, for devices: which one (0 is the first); launch and wait for one
+   * kernel at a time instead of replaying a graph, which names the kernel that
+   * fails for certain. */
+  int32_t device;
+  int32_t one_by_one;
 } ckrt_session_options;
 
-/* Maps the arena, makes the primitives. options may be NULL. */
+/* Maps the arena, makes the primitives. On a device: opens it, compiles the
+ * code, allocates the arena, captures each function as a graph. options may be
+ * NULL. */
 CKRT_EXPORT ckrt_status ckrt_session_create(ckrt_program *program,
                                             const ckrt_session_options *options,
                                             ckrt_session **session);
 CKRT_EXPORT void ckrt_session_destroy(ckrt_session *session);
 
-/* Runs "step" or "eval". */
+/* Runs "step" or "eval". A device may still be at work when this returns: what
+ * failed there is told by the next call that waits (ckrt_tensor_read,
+ * ckrt_synchronize). Tensors written after it are those of the next run. */
 CKRT_EXPORT ckrt_status ckrt_run(ckrt_session *session, const char *function);
+/* Waits until all runs and copies are done. Nothing to do on the CPU. Since 2.
+ */
+CKRT_EXPORT ckrt_status ckrt_synchronize(ckrt_session *session);
 /* Values of all parameters with an init rule, element by element from
  * (seed, name, row-major index); zeroes state and optimizer state that has no
  * rule. Leaves tensors with other roles alone. */
 CKRT_EXPORT ckrt_status ckrt_init_parameters(ckrt_session *session,
                                              uint64_t seed);
 
+/* The arena's first byte; NULL for a device, whose memory the host cannot
+ * reach. */
 CKRT_EXPORT char *ckrt_arena(ckrt_session *session);
 CKRT_EXPORT int64_t ckrt_arena_bytes(const ckrt_session *session);
 
@@ -207,10 +236,38 @@ typedef struct ckrt_allocation_stats {
 CKRT_EXPORT ckrt_status ckrt_allocations(ckrt_session *session,
                                          ckrt_allocation_stats *stats);
 
+/* What a session's device is, and what the driver took of it beside the arena,
+ * measured while the session was made. Other processes that allocate at the
+ * same time disturb the figures. */
+typedef struct ckrt_device_report {
+  size_t size; /* sizeof(ckrt_device_report) */
+  char name[128];
+  int32_t ordinal;
+  int32_t compute_capability; /* 90 for 9.0 */
+  int32_t driver_version;     /* as cuDriverGetVersion: 12040 */
+  int32_t multiprocessors;
+  int64_t total_bytes;   /* the device's memory */
+  int64_t context_bytes; /* in use before anything was loaded: the driver's
+                            context and other processes */
+  int64_t code_bytes;    /* taken by loading the code */
+  int64_t arena_bytes;   /* taken by the arena (planned peak, rounded up) */
+  int64_t graph_bytes;   /* taken by the graphs of the functions */
+  int64_t pinned_bytes;  /* host memory for copies */
+  int64_t local_bytes;   /* most local memory that a thread of a kernel uses;
+                            the driver keeps it outside of the arena */
+  int32_t registers;     /* most registers of a kernel's thread */
+  int32_t kernels;
+} ckrt_device_report;
+/* CKRT_INVALID_ARGUMENT on the CPU. Since 2. */
+CKRT_EXPORT ckrt_status ckrt_device(ckrt_session *session,
+                                    ckrt_device_report *report);
+
 /* For code compiled with instrumentation (ckrt_call_done). check_finite: a
  * floating-point result with a NaN or infinity ends the step with
  * CKRT_NON_FINITE and the kernel's and source node's names. verify: results
- * that are recomputed later are hashed (keep != 0: copied) and compared. */
+ * that are recomputed later are hashed (keep != 0: copied) and compared. On a
+ * device no instrumentation is needed: kernels then run one by one and their
+ * results are copied to the host. */
 CKRT_EXPORT ckrt_status ckrt_set_check_finite(ckrt_session *session, int on);
 CKRT_EXPORT ckrt_status ckrt_set_verify_remat(ckrt_session *session, int on,
                                               int keep);

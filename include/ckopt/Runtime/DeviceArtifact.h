@@ -1,0 +1,56 @@
+//===- DeviceArtifact.h - a compiled step for a device, on disk -*- C++ -*-===//
+//
+// A folder:
+//   manifest.bin  the manifest as a blob (Manifest.h)
+//   kernels.ptx   the code, text
+//   data.bin      first values of tensors with a dataOffset; may be empty
+//   step.json     what people and scripts want to know of it
+//   README.txt    what it is and how to run it
+// The runtime reads the first three and checks sizes and hashes; the others it
+// does not look at. The same input gives the same bytes in every file.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_RUNTIME_DEVICEARTIFACT_H
+#define CKOPT_RUNTIME_DEVICEARTIFACT_H
+
+#include "ckopt/Runtime/Manifest.h"
+
+namespace ckopt::runtime {
+
+namespace artifact {
+inline constexpr const char *kManifest = "manifest.bin";
+inline constexpr const char *kCode = "kernels.ptx";
+inline constexpr const char *kData = "data.bin";
+inline constexpr const char *kSummary = "step.json";
+inline constexpr const char *kReadme = "README.txt";
+} // namespace artifact
+
+/// Bytes of data that come in pieces, so that large weights need not lie in
+/// memory together: fills `to` with bytes [offset, offset + size) of the data.
+struct DataSource {
+  virtual ~DataSource() = default;
+  virtual int64_t bytes() const = 0;
+  virtual bool read(int64_t offset, void *to, size_t size,
+                    std::string &error) = 0;
+};
+
+/// Writes the artifact as folder \p folder, which then holds nothing else; it
+/// appears whole or not at all. An older artifact of that name is replaced; any
+/// other folder that is not empty is left alone, which is an error. \p data may
+/// be null. False with the reason in \p error.
+CKRT_EXPORT bool writeDeviceArtifact(const std::string &folder,
+                                     const Manifest &manifest,
+                                     std::string_view code, DataSource *data,
+                                     std::string &error);
+/// The same with data in memory.
+CKRT_EXPORT bool writeDeviceArtifact(const std::string &folder,
+                                     const Manifest &manifest,
+                                     std::string_view code, const void *data,
+                                     size_t dataBytes, std::string &error);
+
+/// step.json's text.
+CKRT_EXPORT std::string deviceSummary(const Manifest &manifest);
+
+} // namespace ckopt::runtime
+
+#endif // CKOPT_RUNTIME_DEVICEARTIFACT_H

@@ -1,0 +1,56 @@
+//===- CallChecker.h - looking at values between kernels --------*- C++ -*-===//
+#ifndef CKOPT_LIB_RUNTIME_CALLCHECKER_H
+#define CKOPT_LIB_RUNTIME_CALLCHECKER_H
+
+#include "ckopt/Runtime/Manifest.h"
+#include "ckopt/Runtime/ckrt.h"
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+namespace ckopt::runtime {
+
+/// Looks at each finished kernel call of instrumented code.
+class CallObserver {
+public:
+  virtual ~CallObserver() = default;
+  /// Nonzero ends the step; the observer keeps the reason.
+  virtual int32_t callDone(int64_t call, char *arena) = 0;
+};
+
+/// What instrumented code reports to: finite values, recomputed values, times.
+class CallChecker final : public CallObserver {
+public:
+  explicit CallChecker(const Manifest &manifest) : manifest(manifest) {}
+  int32_t callDone(int64_t call, char *arena) override;
+  void startStep();
+  /// True while anything is to be looked at.
+  bool active() const { return checkFinite || verify || hook; }
+
+  bool checkFinite = false, verify = false, keep = false;
+  ckrt_profile_hook hook = nullptr;
+  void *user = nullptr;
+  std::string failure;
+
+private:
+  struct Hash {
+    uint64_t a = 0, b = 0;
+    bool operator==(const Hash &) const = default;
+  };
+  static Hash hashOf(const char *data, int64_t bytes);
+  int32_t checkValues(const CallInfo &call, const char *arena);
+  int32_t verifyCall(int64_t index, const char *arena);
+  void record(int64_t index, const char *arena);
+  void prepareVerify();
+
+  const Manifest &manifest;
+  std::vector<char> repeated; ///< calls that some later call repeats
+  std::vector<std::vector<Hash>> hashes;
+  std::vector<std::vector<std::string>> kept;
+  std::chrono::steady_clock::time_point last;
+};
+
+} // namespace ckopt::runtime
+
+#endif // CKOPT_LIB_RUNTIME_CALLCHECKER_H

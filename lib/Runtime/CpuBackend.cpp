@@ -1,0 +1,160 @@
+//===- CpuBackend.cpp - an arena in host memory, and steps on it ----------===//
+//
+// Creation does all that a step must not: map the arena, make every library
+// primitive with the planned number of threads, check that each needs the
+// workspace that was planned for it. Running a step is then one call.
+//
+//===----------------------------------------------------------------------===//
+#include "AllocationHook.h"
+#include "Arena.h"
+#include "Env.h"
+#include "Session.h"
+
+#include <optional>
+
+using namespace ckopt::runtime;
+
+static ckrt_status checkTeam(int32_t threads) {
+  TeamScope team(threads, false);
+  if (team.delivered == threads)
+    return CKRT_OK;
+  return fail(CKRT_WRONG_MACHINE,
+              "the step was planned for " + std::to_string(threads) +
+                  " threads (results depend on it), OpenMP gives " +
+                  std::to_string(team.delivered) +
+                  ": raise OMP_THREAD_LIMIT, or compile with --threads=" +
+                  std::to_string(team.delivered));
+}
+
+static ckrt_status makePrimitives(const Manifest &m, ckrt_env &env) {
+  for (const PrimitiveDesc &desc : m.primitives) {
+    std::string error;
+    if (!env.addPrimitive(desc, error))
+      return fail(CKRT_UNSUPPORTED, error);
+  }
+  // Another oneDNN or CPU may want another workspace than was planned.
+  for (const CallInfo &call : m.calls) {
+    if (call.primitive < 0)
+      continue;
+    int64_t needed = env.primitives[call.primitive]->workspaceBytes();
+    if (needed > call.workspaceBytes)
+      return fail(CKRT_WRONG_MACHINE,
+                  call.source + " (" + describe(m.primitives[call.primitive]) +
+                      ") needs " + std::to_string(needed) +
+                      " bytes of workspace here, " +
+                      std::to_string(call.workspaceBytes) +
+                      " were planned: compile it on this machine");
+  }
+  return CKRT_OK;
+}
+
+namespace {
+
+class CpuBackend final : public Backend {
+public:
+  explicit CpuBackend(ckrt_program &program) : program(program) {}
+  ckrt_status create(const ckrt_session_options &options);
+
+  ckrt_status open(const TensorInfo &tensor, Access, char *&bytes) override {
+    bytes = memory->base() + tensor.offset;
+    return CKRT_OK;
+  }
+  ckrt_status close(const TensorInfo &tensor, Access access) override {
+    if (access != Access::Read)
+      memory->noteWritten(tensor.offset + tensor.bytes);
+    return CKRT_OK;
+  }
+  ckrt_status run(size_t function, CallChecker &checker) override;
+  ckrt_status synchronize() override { return CKRT_OK; }
+  char *arena() override { return memory->base(); }
+  bool hasPattern() const override { return memory->hasPattern(); }
+  ckrt_status measure(int64_t &bytes) override {
+    bytes = memory->measure();
+    return CKRT_OK;
+  }
+  ckrt_status refill(const std::vector<ArenaRange> &keep,
+                     uint64_t seed) override {
+    memory->refillPattern(keep, seed);
+    return CKRT_OK;
+  }
+  ckrt_status allocations(ckrt_allocation_stats &stats) override;
+  ckrt_status deviceReport(ckrt_device_report &) override {
+    return fail(CKRT_INVALID_ARGUMENT,
+                "ckrt_device: the step runs on the CPU, on no device");
+  }
+
+private:
+  ckrt_program &program;
+  ckrt_env env;
+  std::unique_ptr<Arena> memory;
+  std::optional<AllocationHook> hook;
+};
+
+} // namespace
+
+ckrt_status CpuBackend::create(const ckrt_session_options &options) {
+  const Manifest &m = program.manifest;
+  env.threads = m.threads;
+  env.keepDenormals = m.keepDenormals;
+  ckrt_status status = checkTeam(env.threads);
+  if (status == CKRT_OK)
+    status = makePrimitives(m, env);
+  if (status != CKRT_OK)
+    return status;
+  std::string error;
+  memory = Arena::create(m.arenaBytes, error);
+  if (!memory)
+    return fail(CKRT_OUT_OF_MEMORY, error);
+  if (options.pattern_fill)
+    memory->fillPattern(options.pattern_seed);
+  if (options.count_allocations)
+    hook.emplace();
+  return CKRT_OK;
+}
+
+ckrt_status CpuBackend::run(size_t function, CallChecker &checker) {
+  const std::string &name = program.manifest.functions[function].name;
+  TeamScope team(env.threads, env.keepDenormals);
+  if (team.delivered != env.threads)
+    return fail(CKRT_WRONG_MACHINE,
+                "OpenMP gives " + std::to_string(team.delivered) +
+                    " threads where the step needs " +
+                    std::to_string(env.threads) +
+                    " (run steps outside of parallel regions)");
+  env.failure.clear();
+  env.observer = checker.active() ? &checker : nullptr;
+  checker.startStep();
+  if (hook)
+    hook->begin();
+  int32_t code = program.functions[function](&env, memory->base());
+  if (hook)
+    hook->end();
+  if (code == CKRT_NON_FINITE || code == CKRT_VERIFY)
+    return fail(static_cast<ckrt_status>(code), checker.failure);
+  if (code != 0)
+    return fail(CKRT_EXECUTION,
+                name + ": " +
+                    (env.failure.empty()
+                         ? "the compiled code returned " + std::to_string(code)
+                         : env.failure));
+  if (!memory->frontIntact())
+    return fail(CKRT_EXECUTION, name + ": wrote in front of the arena");
+  return CKRT_OK;
+}
+
+ckrt_status CpuBackend::allocations(ckrt_allocation_stats &stats) {
+  if (!hook)
+    return fail(CKRT_INVALID_ARGUMENT, "ckrt_allocations: the session was made "
+                                       "without count_allocations");
+  hook->read(stats);
+  return CKRT_OK;
+}
+
+std::unique_ptr<Backend>
+ckopt::runtime::makeCpuBackend(ckrt_program &program,
+                               const ckrt_session_options &options,
+                               ckrt_status &status) {
+  auto backend = std::make_unique<CpuBackend>(program);
+  status = backend->create(options);
+  return status == CKRT_OK ? std::move(backend) : nullptr;
+}

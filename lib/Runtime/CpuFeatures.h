@@ -1,0 +1,16 @@
+//===- CpuFeatures.h - what this CPU can do ---------------------*- C++ -*-===//
+#ifndef CKOPT_LIB_RUNTIME_CPUFEATURES_H
+#define CKOPT_LIB_RUNTIME_CPUFEATURES_H
+
+#include <string>
+#include <vector>
+
+namespace ckopt::runtime {
+
+/// Every CPU feature of the list that this machine or its kernel lacks.
+std::vector<std::string>
+missingCpuFeatures(const std::vector<std::string> &features);
+
+} // namespace ckopt::runtime
+
+#endif // CKOPT_LIB_RUNTIME_CPUFEATURES_H

@@ -1,0 +1,281 @@
+//===- CudaBackend.cpp - memory of a session on a CUDA device -------------===//
+//
+// Making and releasing, copies between host and arena, and the pattern that
+// shows what a step wrote. Copies of n bytes take O(n); checks read the arena
+// in blocks of 8 MiB.
+//
+//===----------------------------------------------------------------------===//
+#include "CudaBackend.h"
+
+#include <algorithm>
+
+using namespace ckopt::runtime;
+using namespace ckopt::runtime::cuda;
+
+// Behind the arena where a pattern is asked for.
+static constexpr int64_t kTailBytes = 64 << 10;
+static constexpr int64_t kBlockBytes = 8 << 20;
+
+ckrt_status CudaBackend::create() {
+  if (ckrt_status status = checkLaunches())
+    return status;
+  ckrt_status status = CKRT_OK;
+  engine = Engine::create(program, options.device,
+                          hasPattern() ? kTailBytes : 0, status);
+  if (!engine)
+    return status;
+  Current current(engine->driver(), engine->context());
+  status = makeStreams();
+  if (status == CKRT_OK && !options.one_by_one)
+    status = captureAll();
+  if (status == CKRT_OK && hasPattern()) {
+    segments = {{0, engine->allBytes(), options.pattern_seed}};
+    status = fillSegment(segments.front());
+  }
+  return status;
+}
+
+ckrt_status CudaBackend::makeStreams() {
+  const Driver &cuda = engine->driver();
+  Result result = cuda.streamCreate(&stepStream, kStreamNonBlocking);
+  if (result == kSuccess)
+    result = cuda.streamCreate(&copyStream, kStreamNonBlocking);
+  if (result == kSuccess)
+    result = cuda.eventCreate(&stepDone, kEventDisableTiming);
+  if (result == kSuccess)
+    result = cuda.eventCreate(&copyDone, kEventDisableTiming);
+  if (result != kSuccess)
+    return engine->failed("cannot make streams and events", result);
+  staging = std::make_unique<Staging>(cuda, program.manifest);
+  result = staging->create();
+  engine->report.pinned_bytes = staging->bytes();
+  if (result != kSuccess)
+    return engine->failed("cannot allocate " +
+                              std::to_string(staging->bytes()) +
+                              " bytes of pinned host memory for batches",
+                          result);
+  return CKRT_OK;
+}
+
+CudaBackend::~CudaBackend() { release(); }
+
+void CudaBackend::release() {
+  if (!engine)
+    return;
+  const Driver &cuda = engine->driver();
+  {
+    // Nothing may be under way when its memory goes; failures have been told,
+    // or nobody waits for them.
+    Current current(cuda, engine->context());
+    for (Stream stream : {copyStream, stepStream})
+      if (stream)
+        (void)cuda.streamSynchronize(stream);
+    for (GraphExec graph : graphs)
+      if (graph)
+        (void)cuda.graphExecDestroy(graph);
+    staging.reset();
+    for (Event event : {stepDone, copyDone})
+      if (event)
+        (void)cuda.eventDestroy(event);
+    for (Stream stream : {stepStream, copyStream})
+      if (stream)
+        (void)cuda.streamDestroy(stream);
+  }
+  graphs.clear();
+  stepDone = copyDone = nullptr;
+  stepStream = copyStream = nullptr;
+  engine.reset();
+}
+
+ckrt_status CudaBackend::broken(const std::string &what, Result result) {
+  ckrt_status status = engine->failed(what, result);
+  brokenStatus = status;
+  brokenText = ckrt_last_error();
+  if (status == CKRT_KERNEL && lastFunction >= 0)
+    brokenText += "; " + findFailingKernel();
+  release();
+  return repeatFailure();
+}
+
+//===----------------------------------------------------------------------===//
+// Copies
+//===----------------------------------------------------------------------===//
+
+ckrt_status CudaBackend::download(char *to, int64_t offset, int64_t bytes) {
+  const Driver &cuda = engine->driver();
+  Result result = cuda.streamWaitEvent(copyStream, stepDone, 0);
+  if (result == kSuccess && bytes > 0)
+    result = cuda.memcpyDtoHAsync(to, engine->at(offset),
+                                  static_cast<size_t>(bytes), copyStream);
+  if (result == kSuccess)
+    result = cuda.streamSynchronize(copyStream);
+  return result == kSuccess ? CKRT_OK
+                            : broken("cannot read " + std::to_string(bytes) +
+                                         " bytes of the arena",
+                                     result);
+}
+
+/// Returns when `from` may be used again.
+ckrt_status CudaBackend::upload(int64_t offset, const char *from,
+                                int64_t bytes) {
+  const Driver &cuda = engine->driver();
+  Result result = cuda.streamWaitEvent(copyStream, stepDone, 0);
+  if (result == kSuccess && bytes > 0)
+    result = cuda.memcpyHtoDAsync(engine->at(offset), from,
+                                  static_cast<size_t>(bytes), copyStream);
+  if (result == kSuccess)
+    result = cuda.streamSynchronize(copyStream);
+  return result == kSuccess ? CKRT_OK
+                            : broken("cannot write " + std::to_string(bytes) +
+                                         " bytes of the arena",
+                                     result);
+}
+
+ckrt_status CudaBackend::open(const TensorInfo &tensor, Access access,
+                              char *&bytes) {
+  if (!engine)
+    return repeatFailure();
+  Current current(engine->driver(), engine->context());
+  Staging::Slot *slot = staging->find(tensor);
+  if (slot) {
+    bytes = slot->bytes;
+    // An earlier copy may still read the slot.
+    Result result = engine->driver().eventSynchronize(slot->copied);
+    if (result != kSuccess)
+      return broken("cannot wait for the copy of '" + tensor.name + "'",
+                    result);
+  } else {
+    bounce.resize(static_cast<size_t>(tensor.bytes));
+    bytes = bounce.data();
+  }
+  return access == Access::Write ? CKRT_OK
+                                 : download(bytes, tensor.offset, tensor.bytes);
+}
+
+ckrt_status CudaBackend::close(const TensorInfo &tensor, Access access) {
+  if (!engine)
+    return repeatFailure();
+  if (access == Access::Read)
+    return CKRT_OK;
+  peak = std::max(peak, tensor.offset + tensor.bytes);
+  const Driver &cuda = engine->driver();
+  Current current(cuda, engine->context());
+  Staging::Slot *slot = staging->find(tensor);
+  if (!slot)
+    return upload(tensor.offset, bounce.data(), tensor.bytes);
+  Result result = cuda.streamWaitEvent(copyStream, stepDone, 0);
+  if (result == kSuccess)
+    result =
+        cuda.memcpyHtoDAsync(engine->at(tensor.offset), slot->bytes,
+                             static_cast<size_t>(tensor.bytes), copyStream);
+  if (result == kSuccess)
+    result = cuda.eventRecord(slot->copied, copyStream);
+  if (result == kSuccess)
+    result = cuda.eventRecord(copyDone, copyStream);
+  return result == kSuccess
+             ? CKRT_OK
+             : broken("cannot copy '" + tensor.name + "'", result);
+}
+
+ckrt_status CudaBackend::synchronize() {
+  if (!engine)
+    return repeatFailure();
+  const Driver &cuda = engine->driver();
+  Current current(cuda, engine->context());
+  Result result = cuda.streamSynchronize(stepStream);
+  if (result == kSuccess)
+    result = cuda.streamSynchronize(copyStream);
+  return result == kSuccess ? CKRT_OK : broken("the step failed", result);
+}
+
+//===----------------------------------------------------------------------===//
+// Pattern
+//===----------------------------------------------------------------------===//
+
+ckrt_status CudaBackend::fillSegment(const PatternSegment &segment) {
+  std::vector<char> block(
+      static_cast<size_t>(std::min(kBlockBytes, segment.end - segment.begin)));
+  for (int64_t at = segment.begin; at < segment.end; at += kBlockBytes) {
+    int64_t end = std::min(at + kBlockBytes, segment.end);
+    writePattern(block.data(), at, end, segment.seed);
+    if (ckrt_status status = upload(at, block.data(), end - at))
+      return status;
+  }
+  return CKRT_OK;
+}
+
+ckrt_status CudaBackend::checkTail(const std::string &after) {
+  const PatternSegment &last = segments.back();
+  std::vector<char> bytes(static_cast<size_t>(kTailBytes));
+  int64_t begin = engine->arenaBytes();
+  if (ckrt_status status = download(bytes.data(), begin, kTailBytes))
+    return status;
+  int64_t high =
+      highestChange(bytes.data(), begin, begin + kTailBytes, last.seed);
+  return high == begin
+             ? CKRT_OK
+             : fail(CKRT_EXECUTION, engine->name() + ": " + after +
+                                        " wrote behind the arena, up to " +
+                                        std::to_string(high - begin) +
+                                        " bytes beyond its end");
+}
+
+ckrt_status CudaBackend::measure(int64_t &bytes) {
+  if (!engine)
+    return repeatFailure();
+  Current current(engine->driver(), engine->context());
+  std::vector<char> block(static_cast<size_t>(kBlockBytes));
+  for (auto it = segments.rbegin(); it != segments.rend(); ++it) {
+    int64_t low = std::max(it->begin, peak);
+    int64_t top = std::min(it->end, engine->arenaBytes());
+    while (top > low) {
+      int64_t begin = std::max(low, top - kBlockBytes);
+      if (ckrt_status status = download(block.data(), begin, top - begin))
+        return status;
+      int64_t high = highestChange(block.data(), begin, top, it->seed);
+      if (high > begin) {
+        bytes = peak = high;
+        return CKRT_OK;
+      }
+      top = begin;
+    }
+  }
+  bytes = peak;
+  return CKRT_OK;
+}
+
+ckrt_status CudaBackend::refill(const std::vector<ArenaRange> &keep,
+                                uint64_t seed) {
+  int64_t before;
+  if (ckrt_status status = measure(before))
+    return status;
+  Current current(engine->driver(), engine->context());
+  segments = cutAround(keep, engine->allBytes(), segments.front().seed, seed);
+  for (const PatternSegment &segment : segments)
+    if (!isKept(segment, keep))
+      if (ckrt_status status = fillSegment(segment))
+        return status;
+  return CKRT_OK;
+}
+
+ckrt_status CudaBackend::allocations(ckrt_allocation_stats &) {
+  return fail(CKRT_UNSUPPORTED,
+              "ckrt_allocations: allocations are counted on the CPU alone; "
+              "ckrt_device says what the driver took");
+}
+
+ckrt_status CudaBackend::deviceReport(ckrt_device_report &report) {
+  if (!engine)
+    return repeatFailure();
+  report = engine->report;
+  return CKRT_OK;
+}
+
+std::unique_ptr<Backend>
+ckopt::runtime::makeCudaBackend(ckrt_program &program,
+                                const ckrt_session_options &options,
+                                ckrt_status &status) {
+  auto backend = std::make_unique<CudaBackend>(program, options);
+  status = backend->create();
+  return status == CKRT_OK ? std::move(backend) : nullptr;
+}

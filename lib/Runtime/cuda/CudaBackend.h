@@ -1,0 +1,80 @@
+//===- CudaBackend.h - steps on a CUDA device -------------------*- C++ -*-===//
+//
+// Two streams. The step's replays one graph a function; the copy stream moves
+// tensors. An event after each run keeps copies behind it, an event after each
+// copy keeps the next run behind that: the host may prepare the next batch
+// while a step runs, and nothing is read before it is there.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_LIB_RUNTIME_CUDA_CUDABACKEND_H
+#define CKOPT_LIB_RUNTIME_CUDA_CUDABACKEND_H
+
+#include "Staging.h"
+
+namespace ckopt::runtime::cuda {
+
+class CudaBackend final : public Backend {
+public:
+  CudaBackend(ckrt_program &program, const ckrt_session_options &options)
+      : program(program), options(options) {}
+  ~CudaBackend() override;
+  ckrt_status create();
+
+  ckrt_status open(const TensorInfo &tensor, Access access,
+                   char *&bytes) override;
+  ckrt_status close(const TensorInfo &tensor, Access access) override;
+  ckrt_status run(size_t function, CallChecker &checker) override;
+  ckrt_status synchronize() override;
+  char *arena() override { return nullptr; }
+  bool hasPattern() const override { return options.pattern_fill != 0; }
+  ckrt_status measure(int64_t &bytes) override;
+  ckrt_status refill(const std::vector<ArenaRange> &keep,
+                     uint64_t seed) override;
+  ckrt_status allocations(ckrt_allocation_stats &stats) override;
+  ckrt_status deviceReport(ckrt_device_report &report) override;
+
+private:
+  // CudaBackend.cpp: making, copies, checks.
+  ckrt_status makeStreams();
+  ckrt_status download(char *to, int64_t offset, int64_t bytes);
+  ckrt_status upload(int64_t offset, const char *from, int64_t bytes);
+  ckrt_status fillSegment(const PatternSegment &segment);
+  ckrt_status checkTail(const std::string &after);
+  bool waitForCopies();
+  /// A driver's failure at `what`, kept for every later call. Where work had
+  /// been given to the device, the failing kernel is looked for.
+  ckrt_status broken(const std::string &what, Result result);
+  /// The failure that broke the session, again.
+  ckrt_status repeatFailure() const { return fail(brokenStatus, brokenText); }
+  void release();
+
+  // CudaSteps.cpp: graphs, single calls, failing kernels.
+  ckrt_status checkLaunches() const;
+  ckrt_status captureAll();
+  Result capture(size_t function, Graph &graph, std::string &what);
+  ckrt_status replay(size_t function);
+  ckrt_status runOneByOne(size_t function, CallChecker &checker);
+  ckrt_status lookAtResults(size_t call, CallChecker &checker);
+  std::string findFailingKernel();
+  std::string describe(const LaunchInfo &launch, const CallInfo &call) const;
+
+  ckrt_program &program;
+  ckrt_session_options options;
+  std::unique_ptr<Engine> engine; ///< null once the session is broken
+  std::unique_ptr<Staging> staging;
+  Stream stepStream = nullptr, copyStream = nullptr;
+  Event stepDone = nullptr, copyDone = nullptr;
+  std::vector<GraphExec> graphs; ///< by function; null: nothing to launch
+  std::vector<char> bounce;      ///< pageable copy of the open tensor
+  std::vector<char> shadow;      ///< results that a checker looks at
+  std::vector<PatternSegment> segments;
+  int64_t peak = 0;
+  /// The function that the device was given last, for messages; -1: none.
+  int64_t lastFunction = -1;
+  ckrt_status brokenStatus = CKRT_OK;
+  std::string brokenText;
+};
+
+} // namespace ckopt::runtime::cuda
+
+#endif // CKOPT_LIB_RUNTIME_CUDA_CUDABACKEND_H

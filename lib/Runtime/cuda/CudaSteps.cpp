@@ -1,0 +1,246 @@
+//===- CudaSteps.cpp - running functions on a CUDA device -----------------===//
+//
+// A function is its calls' launches in order, over fixed addresses. It is
+// captured once as a graph and replayed; values that change lie in the arena.
+// One by one, each launch is waited for: slower, but what fails is known, and
+// results can be looked at between calls.
+//
+// A kernel that fails in a graph leaves its context useless and the arena lost.
+// It is looked for in a new context: over an arena of zeros, with constants and
+// the last batch, since addresses do not depend on values (but for gathers).
+// Some failures cost the process the whole device; then one_by_one, from the
+// start, is what tells.
+//
+//===----------------------------------------------------------------------===//
+#include "CudaBackend.h"
+
+#include <algorithm>
+#include <cstring>
+
+using namespace ckopt::runtime;
+using namespace ckopt::runtime::cuda;
+
+/// Calls fn(call index, launch) for each launch of a function, in order, until
+/// it returns false.
+template <typename Fn>
+static void forEachLaunch(const Manifest &m, size_t function, Fn fn) {
+  for (size_t c = 0; c < m.calls.size(); ++c)
+    if (static_cast<size_t>(m.calls[c].function) == function)
+      for (const LaunchInfo &launch : m.calls[c].launches)
+        if (!fn(c, launch))
+          return;
+}
+
+ckrt_status CudaBackend::checkLaunches() const {
+  for (const CallInfo &call : program.manifest.calls)
+    for (const LaunchInfo &launch : call.launches)
+      if (launch.kernel < 0)
+        return fail(CKRT_UNSUPPORTED,
+                    call.source + ": the artifact calls a CUDA library, which "
+                                  "this runtime cannot: compile with "
+                                  "--cuda-libs=none");
+  return CKRT_OK;
+}
+
+std::string CudaBackend::describe(const LaunchInfo &launch,
+                                  const CallInfo &call) const {
+  const std::string &symbol = program.manifest.kernels[launch.kernel].symbol;
+  return "kernel " + symbol +
+         (call.source.empty() ? "" : " (from " + call.source + ")");
+}
+
+//===----------------------------------------------------------------------===//
+// Graphs
+//===----------------------------------------------------------------------===//
+
+Result CudaBackend::capture(size_t function, Graph &graph, std::string &what) {
+  const Driver &cuda = engine->driver();
+  Result result = cuda.streamBeginCapture(stepStream, kCaptureModeThreadLocal);
+  if (result != kSuccess)
+    return result;
+  forEachLaunch(
+      program.manifest, function, [&](size_t c, const LaunchInfo &launch) {
+        result = engine->launch(launch, stepStream);
+        if (result != kSuccess)
+          what = "cannot launch " + describe(launch, program.manifest.calls[c]);
+        return result == kSuccess;
+      });
+  // The stream leaves capture also where a launch was refused.
+  Result ended = cuda.streamEndCapture(stepStream, &graph);
+  return result == kSuccess ? ended : result;
+}
+
+ckrt_status CudaBackend::captureAll() {
+  const Driver &cuda = engine->driver();
+  const Manifest &m = program.manifest;
+  int64_t before = engine->freeBytes();
+  graphs.assign(m.functions.size(), nullptr);
+  for (size_t f = 0; f < m.functions.size(); ++f) {
+    bool empty = true;
+    forEachLaunch(m, f,
+                  [&](size_t, const LaunchInfo &) { return empty = false; });
+    if (empty)
+      continue;
+    Graph graph = nullptr;
+    std::string what = "cannot make a graph of function " + m.functions[f].name;
+    Result result = capture(f, graph, what);
+    if (result == kSuccess)
+      result = cuda.graphInstantiate(&graphs[f], graph, nullptr, nullptr, 0);
+    if (graph)
+      (void)cuda.graphDestroy(graph);
+    if (result != kSuccess)
+      return engine->failed(
+          "cannot make a graph of function " + m.functions[f].name, result);
+  }
+  engine->report.graph_bytes = before - engine->freeBytes();
+  return CKRT_OK;
+}
+
+ckrt_status CudaBackend::replay(size_t function) {
+  const Driver &cuda = engine->driver();
+  Result result = cuda.streamWaitEvent(stepStream, copyDone, 0);
+  if (result == kSuccess && graphs[function])
+    result = cuda.graphLaunch(graphs[function], stepStream);
+  if (result == kSuccess)
+    result = cuda.eventRecord(stepDone, stepStream);
+  return result == kSuccess
+             ? CKRT_OK
+             : broken("cannot start " +
+                          program.manifest.functions[function].name,
+                      result);
+}
+
+ckrt_status CudaBackend::run(size_t function, CallChecker &checker) {
+  if (!engine)
+    return repeatFailure();
+  Current current(engine->driver(), engine->context());
+  lastFunction = static_cast<int64_t>(function);
+  ckrt_status status = options.one_by_one || checker.active()
+                           ? runOneByOne(function, checker)
+                           : replay(function);
+  if (status == CKRT_OK && hasPattern())
+    status = checkTail(program.manifest.functions[function].name);
+  return status;
+}
+
+//===----------------------------------------------------------------------===//
+// One by one
+//===----------------------------------------------------------------------===//
+
+ckrt_status CudaBackend::lookAtResults(size_t call, CallChecker &checker) {
+  const CallInfo &info = program.manifest.calls[call];
+  shadow.resize(static_cast<size_t>(program.manifest.arenaBytes));
+  for (const CallResult &result : info.results)
+    if (ckrt_status status = download(shadow.data() + result.offset,
+                                      result.offset, result.bytes))
+      return status;
+  int32_t code = checker.callDone(static_cast<int64_t>(call), shadow.data());
+  return code == 0 ? CKRT_OK
+                   : fail(static_cast<ckrt_status>(code), checker.failure);
+}
+
+ckrt_status CudaBackend::runOneByOne(size_t function, CallChecker &checker) {
+  const Driver &cuda = engine->driver();
+  const Manifest &m = program.manifest;
+  checker.startStep();
+  Result result = cuda.streamWaitEvent(stepStream, copyDone, 0);
+  ckrt_status status = CKRT_OK;
+  for (size_t c = 0; c < m.calls.size() && result == kSuccess; ++c) {
+    const CallInfo &call = m.calls[c];
+    if (static_cast<size_t>(call.function) != function)
+      continue;
+    for (const LaunchInfo &launch : call.launches) {
+      result = engine->launch(launch, stepStream);
+      if (result == kSuccess)
+        result = cuda.streamSynchronize(stepStream);
+      if (result != kSuccess) {
+        lastFunction = -1; // found
+        return broken(describe(launch, call), result);
+      }
+    }
+    result = cuda.eventRecord(stepDone, stepStream);
+    if (result == kSuccess && hasPattern())
+      status =
+          checkTail("kernel " + call.kernel + " (from " + call.source + ")");
+    if (status == CKRT_OK && checker.active())
+      status = lookAtResults(c, checker);
+    if (status != CKRT_OK)
+      return status;
+  }
+  return result == kSuccess
+             ? CKRT_OK
+             : broken("cannot run " + m.functions[function].name, result);
+}
+
+//===----------------------------------------------------------------------===//
+// Failing kernels
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// A tensor's bytes, kept while its session is torn down.
+struct Kept {
+  int64_t offset;
+  std::string bytes;
+};
+
+/// Zeros, then what was kept. False if the device refuses.
+bool fillForSearch(const Engine &engine, const std::vector<Kept> &kept,
+                   Stream stream) {
+  const Driver &cuda = engine.driver();
+  std::string zeros(static_cast<size_t>(8 << 20), '\0');
+  auto copy = [&](int64_t offset, const char *from, int64_t bytes) {
+    return cuda.memcpyHtoDAsync(engine.at(offset), from,
+                                static_cast<size_t>(bytes),
+                                stream) == kSuccess &&
+           cuda.streamSynchronize(stream) == kSuccess;
+  };
+  bool sound = true;
+  auto step = static_cast<int64_t>(zeros.size());
+  for (int64_t at = 0; sound && at < engine.arenaBytes(); at += step)
+    sound = copy(at, zeros.data(), std::min(step, engine.arenaBytes() - at));
+  for (const Kept &tensor : kept)
+    sound = sound && copy(tensor.offset, tensor.bytes.data(),
+                          static_cast<int64_t>(tensor.bytes.size()));
+  return sound;
+}
+
+} // namespace
+
+std::string CudaBackend::findFailingKernel() {
+  const Manifest &m = program.manifest;
+  std::vector<Kept> kept;
+  for (const TensorInfo &t : m.tensors) {
+    Staging::Slot *slot = staging->find(t);
+    if (t.bytes > 0 && (slot || t.dataOffset >= 0))
+      kept.push_back({t.offset, std::string(slot ? slot->bytes
+                                                 : program.data + t.dataOffset,
+                                            static_cast<size_t>(t.bytes))});
+  }
+  release(); // two arenas may be too much
+  const std::string advice =
+      "run it with --one-by-one to see which kernel it was";
+  ckrt_status status = CKRT_OK;
+  auto searcher = Engine::create(program, options.device, 0, status);
+  if (!searcher)
+    return advice;
+  const Driver &cuda = searcher->driver();
+  Current current(cuda, searcher->context());
+  Stream stream = nullptr;
+  if (cuda.streamCreate(&stream, kStreamNonBlocking) != kSuccess)
+    return advice;
+  std::string found;
+  if (fillForSearch(*searcher, kept, stream))
+    forEachLaunch(m, static_cast<size_t>(lastFunction),
+                  [&](size_t c, const LaunchInfo &launch) {
+                    Result result = searcher->launch(launch, stream);
+                    if (result == kSuccess)
+                      result = cuda.streamSynchronize(stream);
+                    if (result != kSuccess)
+                      found = describe(launch, m.calls[c]) +
+                              " fails when it runs alone: " + cuda.text(result);
+                    return result == kSuccess;
+                  });
+  (void)cuda.streamDestroy(stream);
+  return found.empty() ? "no kernel fails when run alone; " + advice : found;
+}

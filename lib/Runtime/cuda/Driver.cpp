@@ -1,0 +1,87 @@
+//===- Driver.cpp - the CUDA driver, opened at run time -------------------===//
+#include "Driver.h"
+
+#include <cstdlib>
+#include <dlfcn.h>
+#include <memory>
+#include <mutex>
+
+using namespace ckopt::runtime::cuda;
+
+namespace {
+
+/// Opens the driver's library, or says why there is none to open.
+void *openLibrary(std::string &error) {
+  const char *chosen = std::getenv("CKOPT_CUDA_DRIVER");
+  const char *name = chosen && *chosen ? chosen : "libcuda.so.1";
+  if (void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL))
+    return library;
+  const char *reason = dlerror();
+  error = std::string("no CUDA driver: cannot load ") + name + " (" +
+          (reason ? reason : "unknown reason") +
+          "); install NVIDIA's driver, or compile with --target=cpu";
+  return nullptr;
+}
+
+bool lookUp(void *library, Driver &driver, std::string &error) {
+#define CKOPT_ENTRY(member, symbol, parameters)                                \
+  driver.member =                                                              \
+      reinterpret_cast<Result(*) parameters>(dlsym(library, #symbol));          \
+  if (!driver.member) {                                                        \
+    error = "the CUDA driver is too old or damaged: libcuda.so.1 has no "      \
+            "entry " #symbol " (ckopt needs one for CUDA 11.0 or later)";       \
+    return false;                                                              \
+  }
+#include "DriverEntries.def"
+#undef CKOPT_ENTRY
+  return true;
+}
+
+std::unique_ptr<Driver> openDriver(std::string &error) {
+  void *library = openLibrary(error);
+  if (!library)
+    return nullptr;
+  auto driver = std::make_unique<Driver>();
+  Result result = kSuccess;
+  if (!lookUp(library, *driver, error)) {
+    dlclose(library);
+    return nullptr;
+  }
+  result = driver->init(0);
+  if (result == kSuccess)
+    result = driver->driverGetVersion(&driver->version);
+  if (result == kSuccess)
+    return driver;
+  error = result == kNoDevice
+              ? "the CUDA driver finds no device"
+              : "the CUDA driver does not start: " + driver->text(result);
+  if (result == kSystemDriverMismatch)
+    error += "; after an update of the driver the machine needs a restart";
+  // Threads of a driver that started halfway may still run: it stays mapped.
+  return nullptr;
+}
+
+} // namespace
+
+const Driver *Driver::open(std::string &error) {
+  static std::mutex mutex;
+  static Driver *opened = nullptr; // never destroyed: sessions may outlive main
+  std::lock_guard<std::mutex> lock(mutex);
+  if (!opened)
+    opened = openDriver(error).release();
+  return opened;
+}
+
+std::string Driver::text(Result result) const {
+  const char *name = nullptr, *what = nullptr;
+  if (getErrorName(result, &name) != kSuccess || !name)
+    return "error " + std::to_string(result);
+  if (getErrorString(result, &what) != kSuccess || !what)
+    return name;
+  return std::string(what) + " (" + name + ")";
+}
+
+std::string ckopt::runtime::cuda::versionText(int version) {
+  return std::to_string(version / 1000) + "." +
+         std::to_string(version % 1000 / 10);
+}

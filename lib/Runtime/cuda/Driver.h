@@ -1,0 +1,95 @@
+//===- Driver.h - the CUDA driver, opened at run time -----------*- C++ -*-===//
+//
+// Problem: neither building nor installing ckopt may need anything of CUDA's.
+// Method: the few calls that a step needs are declared here, by the driver's
+// stable interface of version 11.0 (names with their version suffix, which
+// every later driver keeps), and looked up in libcuda.so.1 when the first
+// session is made. A test compares the declarations with cuda.h where that is
+// installed.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_LIB_RUNTIME_CUDA_DRIVER_H
+#define CKOPT_LIB_RUNTIME_CUDA_DRIVER_H
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace ckopt::runtime::cuda {
+
+using Result = int;
+using Device = int;
+using DevicePointer = unsigned long long;
+using Context = struct ContextOpaque *;
+using Module = struct ModuleOpaque *;
+using Function = struct FunctionOpaque *;
+using Stream = struct StreamOpaque *;
+using Event = struct EventOpaque *;
+using Graph = struct GraphOpaque *;
+using GraphExec = struct GraphExecOpaque *;
+
+/// Those results that the runtime tells apart.
+enum : Result {
+  kSuccess = 0,
+  kOutOfMemory = 2,
+  kDeinitialized = 4,
+  kStubLibrary = 34,
+  kDeviceUnavailable = 46,
+  kNoDevice = 100,
+  kInvalidDevice = 101,
+  kInvalidImage = 200,
+  kNoBinaryForGpu = 209,
+  kEccUncorrectable = 214,
+  kInvalidPtx = 218,
+  kNvlinkUncorrectable = 220,
+  kUnsupportedPtxVersion = 222,
+  kNotFound = 500,
+  kIllegalAddress = 700,
+  kLaunchOutOfResources = 701,
+  kLaunchTimeout = 702,
+  kContextIsDestroyed = 709,
+  kAssert = 710,
+  kHardwareStackError = 714,
+  kLaunchFailed = 719,
+  kSystemNotReady = 802,
+  kSystemDriverMismatch = 803,
+  kUnknown = 999,
+};
+
+enum DeviceAttribute : int {
+  kMultiprocessorCount = 16,
+  kComputeCapabilityMajor = 75,
+  kComputeCapabilityMinor = 76,
+};
+enum FunctionAttribute : int {
+  kMaxThreadsPerBlock = 0,
+  kSharedSizeBytes = 1,
+  kLocalSizeBytes = 3,
+  kNumRegs = 4,
+};
+enum JitOption : int { kErrorLogBuffer = 5, kErrorLogBufferSizeBytes = 6 };
+enum : unsigned { kEventDisableTiming = 2, kStreamNonBlocking = 1 };
+enum CaptureMode : int { kCaptureModeThreadLocal = 1 };
+
+/// The driver's entries. One a process: the library stays open.
+struct Driver {
+#define CKOPT_ENTRY(member, symbol, parameters) Result(*member) parameters;
+#include "DriverEntries.def"
+#undef CKOPT_ENTRY
+  int version = 0; ///< cuDriverGetVersion, once initialized
+
+  /// Opens the library (CKOPT_CUDA_DRIVER names another one), looks every entry
+  /// up and initializes it. Null with the reason in `error`; tried again at the
+  /// next call.
+  static const Driver *open(std::string &error);
+
+  /// "an illegal memory access was encountered (CUDA_ERROR_ILLEGAL_ADDRESS)".
+  std::string text(Result result) const;
+};
+
+/// "12.4" for 12040.
+std::string versionText(int version);
+
+} // namespace ckopt::runtime::cuda
+
+#endif // CKOPT_LIB_RUNTIME_CUDA_DRIVER_H

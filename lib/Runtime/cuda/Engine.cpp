@@ -1,0 +1,270 @@
+//===- Engine.cpp - a device with code and an arena on it -----------------===//
+//
+// The order is that of what can be told without cost: driver, device, versions,
+// then a context, the code (which the driver compiles), the arena. Free memory
+// is read between these steps; the differences are what each took beside the
+// planned bytes.
+//
+//===----------------------------------------------------------------------===//
+#include "Engine.h"
+
+#include <algorithm>
+#include <cstring>
+
+using namespace ckopt::runtime;
+using namespace ckopt::runtime::cuda;
+
+ckrt_status ckopt::runtime::cuda::statusOf(Result result) {
+  switch (result) {
+  case kSuccess:
+    return CKRT_OK;
+  case kOutOfMemory:
+    return CKRT_DEVICE_MEMORY;
+  case kNoDevice:
+  case kInvalidDevice:
+  case kStubLibrary:
+  case kSystemNotReady:
+    return CKRT_NO_DEVICE;
+  case kInvalidImage:
+  case kNoBinaryForGpu:
+  case kInvalidPtx:
+  case kUnsupportedPtxVersion:
+  case kNotFound:
+    return CKRT_DEVICE_CODE;
+  case kDeinitialized:
+  case kDeviceUnavailable:
+  case kEccUncorrectable:
+  case kNvlinkUncorrectable:
+  case kContextIsDestroyed:
+  case kUnknown:
+    return CKRT_DEVICE_LOST;
+  case kIllegalAddress:
+  case kLaunchOutOfResources:
+  case kLaunchTimeout:
+  case kAssert:
+    return CKRT_KERNEL;
+  default:
+    return result >= kHardwareStackError && result <= kLaunchFailed
+               ? CKRT_KERNEL
+               : CKRT_EXECUTION;
+  }
+}
+
+std::string Engine::name() const {
+  return "cuda:" + std::to_string(report.ordinal) +
+         (report.name[0] ? std::string(" (") + report.name + ")" : "");
+}
+
+ckrt_status Engine::failed(const std::string &what, Result result) const {
+  return fail(statusOf(result),
+              name() + ": " + what + ": " + cuda.text(result));
+}
+
+ckrt_status Engine::openDevice(int ordinal) {
+  report.ordinal = ordinal;
+  int count = 0;
+  Result result = cuda.deviceGetCount(&count);
+  if (result != kSuccess)
+    return failed("cannot count the devices", result);
+  if (count == 0)
+    return fail(CKRT_NO_DEVICE, "the CUDA driver finds no device");
+  if (ordinal < 0 || ordinal >= count)
+    return fail(
+        CKRT_NO_DEVICE,
+        "no device cuda:" + std::to_string(ordinal) +
+            ": this machine has cuda:0" +
+            (count > 1 ? " to cuda:" + std::to_string(count - 1) : " alone"));
+  result = cuda.deviceGet(&device, ordinal);
+  if (result != kSuccess)
+    return failed("cannot open the device", result);
+  result = cuda.deviceGetName(report.name, sizeof(report.name), device);
+  report.name[sizeof(report.name) - 1] = '\0';
+  int major = 0, minor = 0, processors = 0;
+  for (auto [attribute, value] : {std::pair(kComputeCapabilityMajor, &major),
+                                  std::pair(kComputeCapabilityMinor, &minor),
+                                  std::pair(kMultiprocessorCount, &processors)})
+    if (result == kSuccess)
+      result = cuda.deviceGetAttribute(value, attribute, device);
+  if (result != kSuccess)
+    return failed("cannot ask the device what it is", result);
+  report.compute_capability = major * 10 + minor;
+  report.multiprocessors = processors;
+  report.driver_version = cuda.version;
+  return CKRT_OK;
+}
+
+ckrt_status Engine::checkDevice() {
+  const DeviceInfo &needs = manifest.device;
+  auto capability = [](int sm) {
+    return std::to_string(sm / 10) + "." + std::to_string(sm % 10);
+  };
+  if (report.compute_capability < needs.sm)
+    return fail(
+        CKRT_DEVICE_TOO_OLD,
+        name() + " has compute capability " +
+            capability(report.compute_capability) + ", the artifact needs " +
+            capability(needs.sm) + " or higher: compile with --sm=" +
+            std::to_string(report.compute_capability) + " if ckopt offers it");
+  if (cuda.version < needs.minDriver)
+    return fail(CKRT_DEVICE_TOO_OLD,
+                "the CUDA driver supports CUDA " + versionText(cuda.version) +
+                    ", the artifact (PTX " + capability(needs.ptxIsa) +
+                    ") needs one for CUDA " + versionText(needs.minDriver) +
+                    " or later: update NVIDIA's driver");
+  return CKRT_OK;
+}
+
+ckrt_status Engine::findKernel(const KernelInfo &kernel) {
+  Function function = nullptr;
+  Result result =
+      cuda.moduleGetFunction(&function, module, kernel.symbol.c_str());
+  int threads = 0, local = 0, registers = 0;
+  for (auto [attribute, value] :
+       {std::pair(kMaxThreadsPerBlock, &threads),
+        std::pair(kLocalSizeBytes, &local), std::pair(kNumRegs, &registers)})
+    if (result == kSuccess)
+      result = cuda.funcGetAttribute(value, attribute, function);
+  if (result != kSuccess)
+    return failed("the compiled code has no usable kernel " + kernel.symbol,
+                  result);
+  if (threads < kernel.block)
+    return fail(CKRT_DEVICE_CODE,
+                name() + ": kernel " + kernel.symbol + " runs with at most " +
+                    std::to_string(threads) + " threads a block here (" +
+                    std::to_string(registers) + " registers each), not " +
+                    std::to_string(kernel.block));
+  functions.push_back(function);
+  report.local_bytes = std::max<int64_t>(report.local_bytes, local);
+  report.registers = std::max(report.registers, registers);
+  return CKRT_OK;
+}
+
+ckrt_status Engine::loadCode(const std::string &code) {
+  report.kernels = static_cast<int32_t>(manifest.kernels.size());
+  if (manifest.kernels.empty())
+    return CKRT_OK;
+  char log[4096] = {};
+  JitOption options[] = {kErrorLogBuffer, kErrorLogBufferSizeBytes};
+  // The driver takes sizes as values in a table of pointers.
+  void *values[] = {log, reinterpret_cast<void *>(sizeof(log) - 1)};
+  int64_t before = freeBytes();
+  Result result =
+      cuda.moduleLoadDataEx(&module, code.c_str(), 2, options, values);
+  if (result != kSuccess) {
+    module = nullptr;
+    ckrt_status status = result == kOutOfMemory ? CKRT_DEVICE_MEMORY
+                         : statusOf(result) == CKRT_DEVICE_LOST
+                             ? CKRT_DEVICE_LOST
+                             : CKRT_DEVICE_CODE;
+    std::string text =
+        name() + ": the driver cannot compile the code: " + cuda.text(result);
+    return fail(status, log[0] ? text + "\n" + log : text);
+  }
+  for (const KernelInfo &kernel : manifest.kernels)
+    if (ckrt_status status = findKernel(kernel))
+      return status;
+  report.code_bytes = before - freeBytes();
+  return CKRT_OK;
+}
+
+ckrt_status Engine::allocate() {
+  used = (std::max<int64_t>(manifest.arenaBytes, 1) + 63) / 64 * 64;
+  int64_t before = freeBytes();
+  Result result = cuda.memAlloc(&arena, static_cast<size_t>(allBytes()));
+  if (result == kOutOfMemory)
+    return fail(CKRT_DEVICE_MEMORY,
+                name() + ": the arena needs " + std::to_string(allBytes()) +
+                    " bytes, " + std::to_string(before) + " of " +
+                    std::to_string(report.total_bytes) +
+                    " are free: compile with a smaller --memory-budget or "
+                    "batch, or free memory that others hold");
+  if (result != kSuccess)
+    return failed("cannot allocate the arena of " + std::to_string(allBytes()) +
+                      " bytes",
+                  result);
+  if (arena % kDeviceAlignment != 0)
+    return fail(CKRT_DEVICE_MEMORY,
+                name() + ": the driver's memory is not aligned to " +
+                    std::to_string(kDeviceAlignment) + " bytes");
+  report.arena_bytes = before - freeBytes();
+  return CKRT_OK;
+}
+
+int64_t Engine::freeBytes() const {
+  size_t available = 0, total = 0;
+  return cuda.memGetInfo(&available, &total) == kSuccess
+             ? static_cast<int64_t>(available)
+             : -1;
+}
+
+std::unique_ptr<Engine> Engine::create(const ckrt_program &program, int ordinal,
+                                       int64_t tail, ckrt_status &status) {
+  std::string error;
+  const Driver *driver = Driver::open(error);
+  if (!driver) {
+    status = fail(CKRT_NO_DEVICE, error);
+    return nullptr;
+  }
+  std::unique_ptr<Engine> engine(new Engine(*driver, program.manifest));
+  engine->tail = tail;
+  status = engine->openDevice(ordinal);
+  if (status == CKRT_OK)
+    status = engine->checkDevice();
+  if (status != CKRT_OK)
+    return nullptr;
+  Context made = nullptr, popped = nullptr;
+  Result result = driver->ctxCreate(&made, 0, engine->device);
+  if (result != kSuccess) {
+    status = engine->failed("cannot make a context", result);
+    return nullptr;
+  }
+  engine->ownContext = made;
+  (void)driver->ctxPopCurrent(&popped); // creation made it current
+  Current current(*driver, made);
+  size_t available = 0, total = 0;
+  result = current.result;
+  if (result == kSuccess)
+    result = driver->memGetInfo(&available, &total);
+  if (result != kSuccess) {
+    status = engine->failed("cannot use the context", result);
+    return nullptr;
+  }
+  engine->report.total_bytes = static_cast<int64_t>(total);
+  engine->report.context_bytes = static_cast<int64_t>(total - available);
+  status = engine->loadCode(program.deviceCode);
+  if (status == CKRT_OK)
+    status = engine->allocate();
+  return status == CKRT_OK ? std::move(engine) : nullptr;
+}
+
+Engine::~Engine() {
+  if (!ownContext)
+    return;
+  {
+    // Failures here have nobody to tell: a lost device frees nothing.
+    Current current(cuda, ownContext);
+    if (arena)
+      (void)cuda.memFree(arena);
+    if (module)
+      (void)cuda.moduleUnload(module);
+  }
+  (void)cuda.ctxDestroy(ownContext);
+}
+
+Result Engine::launch(const LaunchInfo &launch, Stream stream) const {
+  const KernelInfo &kernel = manifest.kernels[launch.kernel];
+  std::vector<uint64_t> values;
+  values.reserve(launch.pointers.size() + launch.scalars.size() + 1);
+  for (const LaunchPointer &pointer : launch.pointers)
+    values.push_back(at(pointer.offset));
+  for (int64_t scalar : launch.scalars)
+    values.push_back(static_cast<uint64_t>(scalar));
+  values.push_back(at(launch.scratchOffset));
+  std::vector<void *> parameters;
+  for (uint64_t &value : values)
+    parameters.push_back(&value);
+  return cuda.launchKernel(functions[launch.kernel],
+                           static_cast<unsigned>(kernel.grid), 1, 1,
+                           static_cast<unsigned>(kernel.block), 1, 1, 0, stream,
+                           parameters.data(), nullptr);
+}

@@ -1,0 +1,49 @@
+//===- Staging.h - host memory between user and arena -----------*- C++ -*-===//
+//
+// What changes from step to step (batches, seed, step, learning rate) and what
+// is read every step (the loss) has a place of its own in pinned memory, so
+// that a copy is on its way while the host goes on. Everything else is copied
+// through pageable memory, and the host waits.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_LIB_RUNTIME_CUDA_STAGING_H
+#define CKOPT_LIB_RUNTIME_CUDA_STAGING_H
+
+#include "Engine.h"
+
+#include <map>
+
+namespace ckopt::runtime::cuda {
+
+/// One allocation of pinned memory, cut into slots. Its context must be current
+/// at every call and at its end.
+class Staging {
+public:
+  /// A tensor's place, and the event after its last copy to the device.
+  struct Slot {
+    char *bytes = nullptr;
+    Event copied = nullptr;
+  };
+
+  Staging(const Driver &driver, const Manifest &manifest)
+      : driver(driver), manifest(manifest) {}
+  ~Staging();
+  Staging(const Staging &) = delete;
+  Staging &operator=(const Staging &) = delete;
+
+  Result create();
+  /// Null: the tensor has no slot.
+  Slot *find(const TensorInfo &tensor);
+  int64_t bytes() const { return size; }
+
+private:
+  const Driver &driver;
+  const Manifest &manifest;
+  char *memory = nullptr;
+  int64_t size = 0;
+  std::map<size_t, Slot> slots; ///< by index of the tensor
+};
+
+} // namespace ckopt::runtime::cuda
+
+#endif // CKOPT_LIB_RUNTIME_CUDA_STAGING_H

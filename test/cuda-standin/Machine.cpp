@@ -1,0 +1,270 @@
+//===- Machine.cpp - the device that the stand-in driver plays ------------===//
+#include "Machine.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
+#include <xmmintrin.h>
+
+using namespace standin;
+
+// The driver's unit of allocation.
+static constexpr int64_t kUnitBytes = 2 << 20;
+
+static int64_t number(const char *name, int64_t otherwise) {
+  const char *text = std::getenv(name);
+  return text && *text ? std::atoll(text) : otherwise;
+}
+
+Machine &Machine::get() {
+  static Machine machine;
+  return machine;
+}
+
+Machine::Machine()
+    : devices(static_cast<int>(number("CKOPT_STANDIN_DEVICES", 1))),
+      capability(static_cast<int>(number("CKOPT_STANDIN_SM", 90))),
+      version(static_cast<int>(number("CKOPT_STANDIN_DRIVER", 12040))),
+      totalBytes(number("CKOPT_STANDIN_MEMORY", int64_t(8) << 30)) {
+  if (const char *path = std::getenv("CKOPT_STANDIN_LOG"); path && *path)
+    file = std::fopen(path, "w");
+  if (const char *path = std::getenv("CKOPT_STANDIN_KERNELS"); path && *path) {
+    kernelLibrary = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!kernelLibrary) {
+      std::fprintf(stderr, "stand-in driver: %s\n", dlerror());
+      std::abort();
+    }
+  }
+  if (const char *text = std::getenv("CKOPT_STANDIN_FAIL"); text && *text) {
+    std::string all = text;
+    size_t first = all.find(':');
+    failing = all.substr(0, first);
+    failAt = first == std::string::npos ? 1 : std::atoi(&all[first + 1]);
+    size_t second =
+        first == std::string::npos ? first : all.find(':', first + 1);
+    size_t plus = first == std::string::npos ? first : all.find('+', first);
+    failAlways = plus != std::string::npos && plus < second;
+    if (second != std::string::npos)
+      failCode = std::atoi(&all[second + 1]);
+  }
+  const char *sticky = std::getenv("CKOPT_STANDIN_STICKY");
+  stickyProcess = sticky && std::strcmp(sticky, "process") == 0;
+}
+
+Machine::~Machine() {
+  auto report = [&](const char *what, size_t count) {
+    if (count)
+      log("LEAK " + std::to_string(count) + " " + what);
+  };
+  report("contexts", contexts.size());
+  report("modules", modules.size());
+  report("streams", streams.size());
+  report("events", events.size());
+  report("graphs", graphs.size());
+  report("executable graphs", executables.size());
+  report("device allocations", deviceBlocks.size());
+  report("host allocations", hostBlocks.size());
+  log("end");
+  if (file)
+    std::fclose(file);
+}
+
+void Machine::log(const std::string &line) {
+  if (!file)
+    return;
+  std::fprintf(file, "%s\n", line.c_str());
+  std::fflush(file);
+}
+
+Result Machine::violation(const std::string &text) {
+  log("VIOLATION " + text);
+  return 1; // CUDA_ERROR_INVALID_VALUE
+}
+
+Result Machine::injected(const std::string &what) {
+  if (failing != what)
+    return kSuccess;
+  ++failCount;
+  return failCount == failAt || (failAlways && failCount > failAt) ? failCode
+                                                                   : kSuccess;
+}
+
+Result Machine::enter(const std::string &call, const std::string &arguments,
+                      bool needsContext) {
+  log(call + (arguments.empty() ? "" : " " + arguments));
+  Result result = injected(call);
+  if (result == kSuccess && !initialized && call != "cuInit" &&
+      call != "cuDriverGetVersion" && call.rfind("cuGetError", 0) != 0)
+    result = 3; // CUDA_ERROR_NOT_INITIALIZED
+  if (result == kSuccess && needsContext) {
+    if (!current())
+      result = 201; // CUDA_ERROR_INVALID_CONTEXT
+    else if (current()->failure != kSuccess)
+      result = current()->failure;
+    else if (processFailure != kSuccess)
+      result = processFailure;
+  } else if (result == kSuccess && processFailure != kSuccess &&
+             call == "cuCtxCreate") {
+    result = processFailure;
+  }
+  if (result != kSuccess)
+    log("  fails with " + std::to_string(result));
+  return result;
+}
+
+std::vector<Context> &Machine::stack() const {
+  static thread_local std::vector<Context> contexts;
+  return contexts;
+}
+
+Context Machine::current() const {
+  return stack().empty() ? nullptr : stack().back();
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+static bool holds(const Block &block, uint64_t address, size_t bytes) {
+  auto begin = reinterpret_cast<uint64_t>(block.memory);
+  return address >= begin && bytes <= block.bytes &&
+         address - begin <= block.bytes - bytes;
+}
+
+const Block *Machine::deviceBlock(uint64_t address, size_t bytes) const {
+  for (const Block &block : deviceBlocks)
+    if (holds(block, address, bytes))
+      return &block;
+  return nullptr;
+}
+
+const Block *Machine::hostBlock(const void *address, size_t bytes) const {
+  for (const Block &block : hostBlocks)
+    if (holds(block, reinterpret_cast<uint64_t>(address), bytes))
+      return &block;
+  return nullptr;
+}
+
+std::string Machine::place(uint64_t address) const {
+  for (const auto *blocks : {&deviceBlocks, &hostBlocks})
+    for (const Block &block : *blocks)
+      if (holds(block, address, 0))
+        return block.name + "+" +
+               std::to_string(address -
+                              reinterpret_cast<uint64_t>(block.memory));
+  return "?";
+}
+
+static int64_t roundUp(int64_t bytes) {
+  return (bytes + kUnitBytes - 1) / kUnitBytes * kUnitBytes;
+}
+
+int64_t Machine::usedBytes() const {
+  int64_t used = static_cast<int64_t>(contexts.size()) * kContextBytes;
+  for (const Block &block : deviceBlocks)
+    used += roundUp(static_cast<int64_t>(block.bytes));
+  for (const auto &module : modules)
+    used += roundUp(module->bytes);
+  return used;
+}
+
+Result Machine::allocate(std::list<Block> &blocks, const char *letter,
+                         size_t bytes, char *&memory) {
+  if (bytes == 0)
+    return violation("an allocation of 0 bytes");
+  if (&blocks == &deviceBlocks &&
+      roundUp(static_cast<int64_t>(bytes)) > totalBytes - usedBytes())
+    return kOutOfMemory;
+  memory =
+      static_cast<char *>(std::aligned_alloc(256, (bytes + 255) / 256 * 256));
+  if (!memory)
+    return kOutOfMemory;
+  // Neither zeros nor numbers: what nobody wrote must not look like a value.
+  std::memset(memory, 0xFB, bytes);
+  blocks.push_back(
+      {letter + std::to_string(blocks.size() + 1), memory, bytes, current()});
+  return kSuccess;
+}
+
+Result Machine::release(std::list<Block> &blocks, const void *memory) {
+  for (auto it = blocks.begin(); it != blocks.end(); ++it)
+    if (it->memory == memory) {
+      std::free(it->memory);
+      blocks.erase(it);
+      return kSuccess;
+    }
+  return violation("free of what is not allocated");
+}
+
+//===----------------------------------------------------------------------===//
+// Work
+//===----------------------------------------------------------------------===//
+
+void Machine::push(Stream stream, std::function<Result()> work) {
+  stream->work.push_back(std::move(work));
+  ++stream->queued;
+}
+
+Result Machine::drain(Stream stream, uint64_t position) {
+  while (stream->done < position) {
+    auto work = std::move(stream->work.front());
+    stream->work.pop_front();
+    Result result = stream->context->failure;
+    if (result == kSuccess)
+      result = work();
+    ++stream->done;
+    if (result != kSuccess) {
+      stream->context->failure = result;
+      if (stickyProcess)
+        processFailure = result;
+    }
+  }
+  return stream->context->failure;
+}
+
+Result Machine::check(const Launch &launch) {
+  const FunctionOpaque &function = *launch.function;
+  const Entry &entry = *function.entry;
+  if (launch.block > static_cast<unsigned>(entry.maxThreads) ||
+      launch.grid == 0 || launch.block == 0 || launch.grid > 0x7FFFFFFFu)
+    return violation(function.symbol + ": " + std::to_string(launch.grid) +
+                     " blocks of " + std::to_string(launch.block) + " threads");
+  for (size_t i = 0; i < entry.parameters.size(); ++i) {
+    const Parameter &parameter = entry.parameters[i];
+    if (!parameter.pointer)
+      continue;
+    uint64_t value = launch.values[i];
+    if (!deviceBlock(value, 0) ||
+        value % static_cast<uint64_t>(parameter.align) != 0)
+      return violation(function.symbol + ": parameter " + std::to_string(i) +
+                       " points outside of live memory, or is not aligned");
+  }
+  return kSuccess;
+}
+
+Result Machine::execute(const Launch &launch) {
+  const FunctionOpaque &function = *launch.function;
+  std::string text = "execute " + function.symbol;
+  for (size_t i = 0; i < launch.values.size(); ++i)
+    text += " " + (function.entry->parameters[i].pointer
+                       ? place(launch.values[i])
+                       : std::to_string(int64_t(launch.values[i])));
+  log(text);
+  if (Result result = injected("kernel=" + function.symbol))
+    return result;
+  if (Result result = check(launch))
+    return result;
+  if (!function.code)
+    return kSuccess;
+  std::vector<uint64_t> values = launch.values;
+  std::vector<void *> parameters;
+  for (uint64_t &value : values)
+    parameters.push_back(&value);
+  unsigned saved = _mm_getcsr();
+  if (function.entry->flushes)
+    _mm_setcsr(saved | 0x8040);
+  function.code(parameters.data());
+  _mm_setcsr(saved);
+  return kSuccess;
+}

@@ -1,0 +1,359 @@
+//===- CudaSessionTest.cpp - steps on the stand-in driver -----------------===//
+#include "CudaFixture.h"
+
+using namespace ckopt::runtime;
+using namespace ckopt::runtime::test;
+
+namespace {
+
+class CudaSession : public Cuda {};
+
+std::string lastError() { return ckrt_last_error(); }
+
+bool contains(const std::string &text, const std::string &part) {
+  return text.find(part) != std::string::npos;
+}
+
+} // namespace
+
+TEST_F(CudaSession, TrainsAndReadsBack) {
+  inChild({}, [] {
+    OnDevice on(deviceManifest());
+    ASSERT_EQ(on.status, CKRT_OK) << lastError();
+    EXPECT_EQ(ckrt_arena(on.session), nullptr);
+    ASSERT_EQ(ckrt_init_parameters(on.session, 0), CKRT_OK);
+    // w = 1: sum of (x + c).
+    ASSERT_EQ(on.step(1, 0.5f), CKRT_OK) << lastError();
+    EXPECT_EQ(on.loss(), 110.0f);
+    // w = 1 - x / 2 = .5, 0, -.5, -1.
+    ASSERT_EQ(on.step(2, 0), CKRT_OK);
+    EXPECT_EQ(on.loss(), 100 + 2 * .5f - 4 * .5f - 5);
+    ASSERT_EQ(ckrt_run(on.session, "eval"), CKRT_OK);
+    float y[4], w[4];
+    ASSERT_EQ(ckrt_tensor_read(on.session, 3, y, CKRT_F32, 4), CKRT_OK);
+    ASSERT_EQ(ckrt_tensor_read(on.session, 0, w, CKRT_F32, 4), CKRT_OK);
+    EXPECT_EQ(y[0], 11.0f);
+    EXPECT_EQ(y[3], 35.0f);
+    EXPECT_EQ(w[3], -1.0f);
+  });
+  expectClean();
+  // One arena, one piece of pinned memory; a graph a function, replayed.
+  EXPECT_EQ(count("cuMemAlloc "), 1);
+  EXPECT_EQ(count("cuMemHostAlloc "), 1);
+  EXPECT_EQ(count("cuGraphInstantiate"), 2);
+  EXPECT_EQ(count("cuGraphLaunch"), 3);
+  EXPECT_EQ(count("cuLaunchKernel"), 5);
+}
+
+// The stand-in does work as late as events allow: only these put copies before
+// the step that reads them, and behind the step that still does.
+TEST_F(CudaSession, EventsOrderCopiesAndSteps) {
+  inChild({}, [] {
+    OnDevice on(deviceManifest());
+    ASSERT_EQ(on.status, CKRT_OK) << lastError();
+    ASSERT_EQ(ckrt_init_parameters(on.session, 0), CKRT_OK);
+    // No wait between them: the second batch must not overtake the first step.
+    ASSERT_EQ(on.step(1, 1), CKRT_OK);
+    ASSERT_EQ(on.step(100, 0), CKRT_OK);
+    float w[4];
+    ASSERT_EQ(ckrt_tensor_read(on.session, 0, w, CKRT_F32, 4), CKRT_OK);
+    EXPECT_EQ(w[0], 0.0f);
+    EXPECT_EQ(w[3], -3.0f);
+    EXPECT_EQ(on.loss(), 100 + 0 - 101 - 2 * 102 - 3 * 103);
+  });
+  expectClean();
+}
+
+TEST_F(CudaSession, LaunchesGetWhatTheTableSays) {
+  inChild({}, [] {
+    OnDevice on(deviceManifest());
+    ASSERT_EQ(ckrt_run(on.session, "step"), CKRT_OK);
+    ASSERT_EQ(ckrt_synchronize(on.session), CKRT_OK);
+  });
+  expectClean();
+  std::string text = log();
+  size_t axpy =
+      text.find("execute k_axpy D1+0 D1+128 D1+256 D1+384 4 D1+704\n");
+  size_t sum = text.find("execute k_sum D1+384 D1+512 4 D1+704\n");
+  size_t update =
+      text.find("execute k_update D1+0 D1+128 D1+576 D1+0 D1+704\n");
+  ASSERT_NE(update, std::string::npos) << text;
+  EXPECT_LT(axpy, sum);
+  EXPECT_LT(sum, update);
+}
+
+TEST_F(CudaSession, OneByOneGivesTheSameBits) {
+  inChild({}, [] {
+    float losses[2];
+    for (bool oneByOne : {false, true}) {
+      OnDevice on(deviceManifest(), false, oneByOne);
+      ASSERT_EQ(ckrt_init_parameters(on.session, 0), CKRT_OK);
+      ASSERT_EQ(on.step(0.1f, 0.01f), CKRT_OK);
+      ASSERT_EQ(on.step(0.7f, 0.01f), CKRT_OK);
+      losses[oneByOne] = on.loss();
+    }
+    EXPECT_EQ(losses[0], losses[1]);
+  });
+  expectClean();
+}
+
+TEST_F(CudaSession, FindsTheHighestByteThatAStepWrites) {
+  inChild({}, [] {
+    OnDevice on(deviceManifest(), /*pattern=*/true);
+    ASSERT_EQ(on.status, CKRT_OK) << lastError();
+    int64_t peak = 0;
+    ASSERT_EQ(ckrt_measured_peak(on.session, &peak), CKRT_OK);
+    EXPECT_EQ(peak, 272); // the constant
+    ASSERT_EQ(ckrt_init_parameters(on.session, 0), CKRT_OK);
+    ASSERT_EQ(on.step(1, 0.5f), CKRT_OK) << lastError();
+    ASSERT_EQ(ckrt_measured_peak(on.session, &peak), CKRT_OK);
+    EXPECT_EQ(peak, 708);
+    ASSERT_EQ(ckrt_pattern_refill(on.session, 6), CKRT_OK);
+    ASSERT_EQ(on.step(1, 0.5f), CKRT_OK);
+    EXPECT_EQ(on.loss(), 95.0f) << "refilling must leave weights alone";
+    ASSERT_EQ(ckrt_measured_peak(on.session, &peak), CKRT_OK);
+    EXPECT_EQ(peak, 708);
+  });
+  expectClean();
+}
+
+TEST_F(CudaSession, AWriteBehindTheArenaIsNamed) {
+  inChild({}, [] {
+    Manifest m = deviceManifest();
+    m.kernels.push_back(kernelOf("k_spill", 0, 0));
+    CallInfo call = callOf(3, "k_spill", {}, {}, {DType::F32, 0, 0});
+    m.arenaBytes = 768;
+    call.launches[0].scratchOffset = 768;
+    m.calls.insert(m.calls.begin() + 3, call);
+    {
+      OnDevice on(m, /*pattern=*/true);
+      ASSERT_EQ(on.status, CKRT_OK) << lastError();
+      EXPECT_EQ(on.step(1, 1), CKRT_EXECUTION);
+      EXPECT_TRUE(contains(lastError(), "step wrote behind the arena, up to 4 "
+                                        "bytes beyond its end"))
+          << lastError();
+    }
+    OnDevice on(m, /*pattern=*/true, /*oneByOne=*/true);
+    EXPECT_EQ(on.step(1, 1), CKRT_EXECUTION);
+    EXPECT_TRUE(contains(lastError(), "k_spill (from /node/k_spill) wrote"))
+        << lastError();
+  });
+  expectClean();
+}
+
+TEST_F(CudaSession, ChecksValuesBetweenCalls) {
+  inChild({}, [] {
+    OnDevice on(deviceManifest());
+    ASSERT_EQ(ckrt_set_check_finite(on.session, 1), CKRT_OK);
+    ASSERT_EQ(ckrt_init_parameters(on.session, 0), CKRT_OK);
+    EXPECT_EQ(on.step(1, 0), CKRT_OK) << lastError();
+    EXPECT_EQ(on.step(__builtin_inff(), 1), CKRT_NON_FINITE);
+    EXPECT_TRUE(contains(lastError(), "k_axpy")) << lastError();
+    EXPECT_TRUE(contains(lastError(), "infinite")) << lastError();
+  });
+  expectClean();
+}
+
+TEST_F(CudaSession, ReportsTheDevice) {
+  inChild({{"CKOPT_STANDIN_DEVICES", "2"}}, [] {
+    OnDevice on(deviceManifest(), false, false, 1);
+    ASSERT_EQ(on.status, CKRT_OK) << lastError();
+    ckrt_device_report report = {};
+    report.size = sizeof(report);
+    ASSERT_EQ(ckrt_device(on.session, &report), CKRT_OK);
+    EXPECT_STREQ(report.name, "Stand-in 1");
+    EXPECT_EQ(report.ordinal, 1);
+    EXPECT_EQ(report.compute_capability, 90);
+    EXPECT_EQ(report.driver_version, 12040);
+    EXPECT_EQ(report.total_bytes, int64_t(8) << 30);
+    EXPECT_EQ(report.arena_bytes, 2 << 20); // the driver's unit
+    EXPECT_EQ(report.context_bytes, 256 << 20);
+    EXPECT_EQ(report.kernels, 3);
+    EXPECT_GT(report.pinned_bytes, 0);
+  });
+  expectClean();
+}
+
+TEST_F(CudaSession, DevicesAndDriversThatDoNotDo) {
+  struct Case {
+    Environment environment;
+    int device;
+    ckrt_status status;
+    const char *text;
+  };
+  const Case cases[] = {
+      {{{"CKOPT_CUDA_DRIVER", "/nowhere/libcuda.so.1"}},
+       0,
+       CKRT_NO_DEVICE,
+       "cannot load /nowhere/libcuda.so.1"},
+      {{{"CKOPT_CUDA_DRIVER", "libm.so.6"}},
+       0,
+       CKRT_NO_DEVICE,
+       "no entry cuInit"},
+      {{{"CKOPT_STANDIN_DEVICES", "0"}}, 0, CKRT_NO_DEVICE, "finds no device"},
+      {{}, 1, CKRT_NO_DEVICE, "no device cuda:1: this machine has cuda:0"},
+      {{{"CKOPT_STANDIN_SM", "75"}},
+       0,
+       CKRT_DEVICE_TOO_OLD,
+       "compute capability 7.5, the artifact needs 8.0"},
+      {{{"CKOPT_STANDIN_DRIVER", "10020"}},
+       0,
+       CKRT_DEVICE_TOO_OLD,
+       "supports CUDA 10.2, the artifact (PTX 7.0) needs one for CUDA 11.0"},
+      {{{"CKOPT_STANDIN_MEMORY", "271000000"}},
+       0,
+       CKRT_DEVICE_MEMORY,
+       "the arena needs 768 bytes, 467392 of 271000000 are free"},
+      {{{"CKOPT_STANDIN_FAIL", "cuInit:1:803"}},
+       0,
+       CKRT_NO_DEVICE,
+       "needs a restart"},
+  };
+  for (const Case &c : cases) {
+    inChild(c.environment, [&] {
+      OnDevice on(deviceManifest(), false, false, c.device);
+      EXPECT_EQ(on.status, c.status) << lastError();
+      EXPECT_TRUE(contains(lastError(), c.text)) << lastError();
+    });
+    if (count("end"))
+      expectClean();
+  }
+}
+
+TEST_F(CudaSession, CodeThatTheDriverRefuses) {
+  inChild({}, [] {
+    std::string ptx = kPtx;
+    OnDevice cut(deviceManifest(), false, false, 0,
+                 ptx.substr(0, ptx.size() - 3));
+    EXPECT_EQ(cut.status, CKRT_DEVICE_CODE);
+    EXPECT_TRUE(contains(lastError(), "cannot compile the code"))
+        << lastError();
+    EXPECT_TRUE(contains(lastError(), "entry k_spill does not end"))
+        << "the driver's own words: " << lastError();
+    Manifest m = deviceManifest();
+    m.kernels[1].symbol = "k_none";
+    OnDevice none(m);
+    EXPECT_EQ(none.status, CKRT_DEVICE_CODE);
+    EXPECT_TRUE(contains(lastError(), "no usable kernel k_none"));
+    m = deviceManifest();
+    m.kernels[0].block = 64;
+    OnDevice wide(m);
+    EXPECT_EQ(wide.status, CKRT_DEVICE_CODE);
+    EXPECT_TRUE(contains(lastError(), "at most 32 threads")) << lastError();
+    m = deviceManifest();
+    m.calls[0].launches[0].kernel = -1;
+    m.calls[0].launches[0].scalars.clear();
+    m.calls[0].launches[0].pointers.pop_back();
+    m.calls[0].launches[0].primitive = 0;
+    m.primitives.resize(1);
+    m.primitives[0].matmul.m = m.primitives[0].matmul.n = 1;
+    m.primitives[0].matmul.k = 1;
+    OnDevice library(m);
+    EXPECT_EQ(library.status, CKRT_UNSUPPORTED) << lastError();
+  });
+  expectClean();
+}
+
+// A kernel that fails while a graph runs is named with its source node.
+TEST_F(CudaSession, NamesTheKernelThatFails) {
+  // The first of two runs in the graph is sound, the search sees it alone.
+  inChild({{"CKOPT_STANDIN_FAIL", "kernel=k_sum:1:700"}}, [] {
+    OnDevice on(deviceManifest());
+    ASSERT_EQ(on.step(1, 1), CKRT_OK) << "a replay does not wait";
+    EXPECT_EQ(ckrt_synchronize(on.session), CKRT_KERNEL);
+    EXPECT_TRUE(contains(lastError(), "CUDA_ERROR_ILLEGAL_ADDRESS"));
+    // It failed once only: the search cannot see it again, and says so.
+    EXPECT_TRUE(contains(lastError(), "no kernel fails when run alone"))
+        << lastError();
+    EXPECT_EQ(on.step(1, 1), CKRT_KERNEL) << "a broken session stays broken";
+    on.loss();
+    EXPECT_EQ(on.status, CKRT_KERNEL);
+  });
+  expectClean();
+  inChild({{"CKOPT_STANDIN_FAIL", "kernel=k_sum:1+:700"}}, [] {
+    OnDevice on(deviceManifest());
+    ASSERT_EQ(on.step(1, 1), CKRT_OK);
+    on.loss();
+    EXPECT_EQ(on.status, CKRT_KERNEL);
+    EXPECT_TRUE(contains(lastError(),
+                         "kernel k_sum (from /node/k_sum) fails when it runs "
+                         "alone"))
+        << lastError();
+  });
+  expectClean();
+  inChild({{"CKOPT_STANDIN_FAIL", "kernel=k_sum:1:700"},
+           {"CKOPT_STANDIN_STICKY", "process"}},
+          [] {
+            OnDevice on(deviceManifest());
+            ASSERT_EQ(on.step(1, 1), CKRT_OK);
+            EXPECT_EQ(ckrt_synchronize(on.session), CKRT_KERNEL);
+            EXPECT_TRUE(contains(lastError(), "run it with --one-by-one"))
+                << lastError();
+          });
+  expectClean();
+  inChild({{"CKOPT_STANDIN_FAIL", "kernel=k_sum:1:719"}}, [] {
+    OnDevice on(deviceManifest(), false, /*oneByOne=*/true);
+    EXPECT_EQ(on.step(1, 1), CKRT_KERNEL);
+    EXPECT_TRUE(contains(lastError(), "kernel k_sum (from /node/k_sum): "))
+        << lastError();
+  });
+  expectClean();
+  inChild({{"CKOPT_STANDIN_FAIL", "cuStreamSynchronize:5:999"}}, [] {
+    OnDevice on(deviceManifest());
+    ckrt_status status = on.status;
+    for (int i = 0; i < 10 && status == CKRT_OK; ++i) {
+      status = on.step(1, 1);
+      if (status == CKRT_OK)
+        status = ckrt_synchronize(on.session);
+    }
+    EXPECT_EQ(status, CKRT_DEVICE_LOST) << lastError();
+  });
+  expectClean();
+}
+
+// Whatever call fails, whenever: a status and a text, no crash, no hang, and
+// nothing stays behind.
+TEST_F(CudaSession, EveryCallFailsOnce) {
+  inChild({}, [] {
+    OnDevice on(deviceManifest(), true);
+    ASSERT_EQ(ckrt_init_parameters(on.session, 0), CKRT_OK);
+    ASSERT_EQ(on.step(1, 1), CKRT_OK);
+    on.loss();
+  });
+  std::map<std::string, int> calls;
+  std::istringstream in(log());
+  for (std::string line; std::getline(in, line);)
+    if (line.rfind("cu", 0) == 0)
+      ++calls[line.substr(0, line.find(' '))];
+  EXPECT_GT(calls.size(), 25u);
+  for (const auto &[name, times] : calls) {
+    // Releasing never fails in the stand-in: nobody could do anything.
+    if (name.find("Destroy") != std::string::npos ||
+        name.find("Free") != std::string::npos || name == "cuModuleUnload")
+      continue;
+    // The last two waits belong to the end of the session.
+    int last = name == "cuStreamSynchronize" ? times - 2 : times;
+    for (int nth : {1, last}) {
+      inChild(
+          {{"CKOPT_STANDIN_FAIL", name + ":" + std::to_string(nth) + ":999"}},
+          [&] {
+            OnDevice on(deviceManifest(), true);
+            ckrt_status status = on.status;
+            if (status == CKRT_OK)
+              status = ckrt_init_parameters(on.session, 0);
+            if (status == CKRT_OK)
+              status = on.step(1, 1);
+            if (status == CKRT_OK) {
+              on.loss();
+              status = on.status;
+            }
+            // The report does without free bytes; all else matters.
+            if (name != "cuMemGetInfo" || nth == 1)
+              EXPECT_NE(status, CKRT_OK) << name << " " << nth;
+            if (status != CKRT_OK)
+              EXPECT_NE(lastError(), "");
+          });
+      expectClean();
+    }
+  }
+}
