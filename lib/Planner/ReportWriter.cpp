@@ -8,6 +8,7 @@
 #include "ckopt/Planner/Report.h"
 
 #include "Alternatives.h"
+#include "ckopt/Planner/MemoryNeed.h"
 #include "ckopt/Support/Report.h"
 
 #include <algorithm>
@@ -69,6 +70,31 @@ void writeBounds(json::OStream &out, const Result &result,
   out.attribute("gap", gap(plan.cost, plan.lowerBound));
   if (plan.orderLowerBound > 0)
     out.attribute("gap_in_program_order", gap(plan.cost, plan.orderLowerBound));
+}
+
+void writeEntries(json::OStream &out, const char *key,
+                  const std::vector<PeakEntry> &entries) {
+  out.attributeArray(key, [&] {
+    for (const PeakEntry &entry : entries)
+      out.object([&] {
+        out.attribute("name", jsonString(entry.name));
+        out.attribute("bytes", entry.bytes);
+      });
+  });
+}
+
+/// What makes small budgets impossible.
+void writeNeed(json::OStream &out, const Graph &graph) {
+  MemoryNeed need = memoryNeed(graph);
+  if (need.node < 0)
+    return;
+  out.attributeObject("needed_at_once", [&] {
+    out.attribute("node", graph.nodeFileId(need.node));
+    out.attribute("name", jsonString(nodeLabel(graph, need.node)));
+    out.attribute("bytes", need.bytes);
+    out.attribute("persistent_bytes", need.persistentBytes);
+    writeEntries(out, "values", need.values);
+  });
 }
 
 void writeValue(json::OStream &out, const Graph &graph,
@@ -173,13 +199,8 @@ void planner::writeReport(json::OStream &out, const Graph &graph,
   writeFigures(out, graph, "before", report.before, nullptr, nullptr);
   if (!result.hasPlan()) {
     // What lies at the peak of the smallest plan found.
-    out.attributeArray("alive_at_peak_of_smallest", [&] {
-      for (const PeakEntry &entry : result.aliveAtPeak)
-        out.object([&] {
-          out.attribute("name", jsonString(entry.name));
-          out.attribute("bytes", entry.bytes);
-        });
-    });
+    writeEntries(out, "alive_at_peak_of_smallest", result.aliveAtPeak);
+    writeNeed(out, graph);
     return;
   }
   writeFigures(out, graph, "after", report.after, &plan, &plan.steps);

@@ -1,5 +1,6 @@
 //===- FlagTable.cpp - command lines of the tools -------------------------===//
 #include "ckopt/Support/FlagTable.h"
+#include "ckopt/Support/Report.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -118,6 +119,8 @@ void FlagTable::printHelp(llvm::raw_ostream &os, unsigned groups) const {
     os << rest << '\n';
   }
 }
+
+std::string flag::limitText(double limit) { return formatNumber(limit); }
 
 llvm::Error flag::notInRange(StringRef name, StringRef text, bool integer,
                              const std::string &low, const std::string &high,

@@ -67,6 +67,9 @@ private:
 /// Functions that store values; `name` is the flag's, for messages.
 namespace flag {
 
+/// A limit as people write it: "1", "0.5".
+std::string limitText(double limit);
+inline std::string limitText(int64_t limit) { return std::to_string(limit); }
 /// "is no number from 0 to 1".
 llvm::Error notInRange(llvm::StringRef name, llvm::StringRef text, bool integer,
                        const std::string &low, const std::string &high,
@@ -89,10 +92,11 @@ Flag::Store number(llvm::StringRef name, T &slot,
       bad = text.getAsInteger(10, value);
     if (bad || value < low || value > high || (open && value == high)) {
       using Limits = std::numeric_limits<T>;
+      using Wide = std::conditional_t<std::is_integral_v<T>, int64_t, double>;
+      bool anyLow = low == Limits::lowest() && low != 0;
       return notInRange(
-          name, text, std::is_integral_v<T>,
-          low == Limits::lowest() && low != 0 ? "" : std::to_string(low),
-          high == Limits::max() ? "" : std::to_string(high), open);
+          name, text, std::is_integral_v<T>, anyLow ? "" : limitText(Wide(low)),
+          high == Limits::max() ? "" : limitText(Wide(high)), open);
     }
     slot = value;
     return llvm::Error::success();
