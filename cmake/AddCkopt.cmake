@@ -100,11 +100,13 @@ function(add_ckopt_passes name)
 endfunction()
 
 # The C++ library inside of the target: it runs where another version of it, or
-# none, is installed. Sanitizers want the shared one.
+# none, is installed. What is not used goes, since it asks for a newer C library;
+# libgcc stays shared, since a static one does so, too. Sanitizers want shared
+# libraries.
 function(ckopt_link_statically name)
   if(NOT CKOPT_SANITIZERS)
-    target_link_options(${name} PRIVATE -static-libstdc++ -static-libgcc
-                        LINKER:--exclude-libs,ALL)
+    target_link_options(${name} PRIVATE -static-libstdc++
+                        LINKER:--exclude-libs,ALL LINKER:--gc-sections)
   endif()
 endfunction()
 

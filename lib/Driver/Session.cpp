@@ -60,16 +60,35 @@ ckrt_dtype ckopt::runtimeCode(DType type) {
   }
 }
 
+static ExitCode exitCodeOf(ckrt_status status) {
+  switch (status) {
+  case CKRT_NON_FINITE:
+    return ExitNonFinite;
+  case CKRT_VERIFY:
+  case CKRT_INVALID_ARGUMENT:
+    return ExitInternal;
+  case CKRT_IO:
+    return ExitIoError;
+  case CKRT_NO_DEVICE:
+    return ExitNoDevice;
+  case CKRT_DEVICE_TOO_OLD:
+    return ExitDeviceTooOld;
+  case CKRT_DEVICE_MEMORY:
+    return ExitDeviceMemory;
+  case CKRT_DEVICE_CODE:
+    return ExitDeviceCode;
+  case CKRT_DEVICE_LOST:
+    return ExitDeviceLost;
+  case CKRT_KERNEL:
+    return ExitKernelFailed;
+  default:
+    return ExitInputError;
+  }
+}
+
 /// The runtime's last error, with the exit code that belongs to its status.
 static llvm::Error runtimeError(ckrt_status status) {
-  ExitCode code = ExitInputError;
-  if (status == CKRT_NON_FINITE)
-    code = ExitNonFinite;
-  else if (status == CKRT_VERIFY || status == CKRT_INVALID_ARGUMENT)
-    code = ExitInternal;
-  else if (status == CKRT_IO)
-    code = ExitIoError;
-  return makeError(code, ckrt_last_error());
+  return makeError(exitCodeOf(status), ckrt_last_error());
 }
 
 llvm::Expected<std::unique_ptr<Session>>

@@ -97,6 +97,8 @@ ckrt_status ckopt::runtime::loadDeviceFolder(const std::string &path,
   Manifest checked;
   if (!parse(manifest.data(), manifest.size, checked, error))
     return fail(CKRT_BAD_ARTIFACT, in + artifact::kManifest + ": " + error);
+  if (ckrt_status status = checkTarget(checked, Target::Cuda))
+    return fail(status, path + ": " + ckrt_last_error());
   for (auto [file, name, most] :
        {std::tuple(&code, artifact::kCode, kMaxSmallFile),
         std::tuple(&data, artifact::kData, INT64_MAX)})

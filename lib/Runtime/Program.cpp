@@ -22,6 +22,17 @@ static ckrt_status checkData(const Manifest &manifest, uint64_t dataSize) {
   return CKRT_OK;
 }
 
+ckrt_status ckopt::runtime::checkTarget(const Manifest &manifest,
+                                        Target target) {
+  if (manifest.target != target)
+    return fail(CKRT_BAD_ARTIFACT,
+                "the manifest is made for target " +
+                    std::string(targetName(manifest.target)) +
+                    ", the code beside it for " +
+                    std::string(targetName(target)));
+  return CKRT_OK;
+}
+
 ckrt_status
 ckopt::runtime::makeProgram(const void *manifest, size_t manifestSize,
                             Target target, uint64_t dataSize,
@@ -30,12 +41,8 @@ ckopt::runtime::makeProgram(const void *manifest, size_t manifestSize,
   std::string error;
   if (!parse(manifest, manifestSize, made->manifest, error))
     return fail(CKRT_BAD_ARTIFACT, error);
-  if (made->manifest.target != target)
-    return fail(CKRT_BAD_ARTIFACT,
-                "the manifest is made for target " +
-                    std::string(targetName(made->manifest.target)) +
-                    ", the code beside it for " +
-                    std::string(targetName(target)));
+  if (ckrt_status status = checkTarget(made->manifest, target))
+    return status;
   if (ckrt_status status = checkData(made->manifest, dataSize))
     return status;
   program = std::move(made);

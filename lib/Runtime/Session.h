@@ -34,6 +34,8 @@ struct ckrt_session {
 
 namespace ckopt::runtime {
 
+/// Fails where the manifest is for another target than the code beside it.
+ckrt_status checkTarget(const Manifest &manifest, Target target);
 /// Parses the manifest and checks it against what comes with it.
 ckrt_status makeProgram(const void *manifest, size_t manifestSize,
                         Target target, uint64_t dataSize,
