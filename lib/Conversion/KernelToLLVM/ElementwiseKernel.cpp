@@ -4,7 +4,8 @@
 // every access allows (Domain); the innermost loop runs on lanes, in blocks of
 // at most kBlock, and blocks and outer loops together are the parallel
 // dimension. All results of a point are computed before any is stored: stores
-// may go where operands lie (reuse).
+// may go where operands lie (reuse). On a GPU a thread does one vector of the
+// innermost loop, or one element where vectors would be unaligned or gathered.
 //
 //===----------------------------------------------------------------------===//
 #include "ColumnCache.h"
@@ -51,6 +52,8 @@ public:
     domain.emplace(type.getShape(), getPhysicalOrder(type), classes, accesses,
                    ctx);
     inner = domain->loops.back().size;
+    if (onDevice())
+      return planLaunch(type.getNumElements() == 0);
     kernel.walk([&](DropoutOp) { random = true; });
     cache.plan(*domain, SmallVector<Value>(results));
     block = std::clamp<int64_t>(inner, 1, kBlock);
@@ -65,6 +68,9 @@ public:
   }
 
   LogicalResult emit(ModuleOp into) override {
+    if (onDevice())
+      return emitThreads(into, 0, items,
+                         [&](Emitter &e, Value t) { emitItem(e, t); });
     return emitStage(into, 0, [&](Emitter &e) {
       cache.emit(e);
       e.forLoop(e.begin, e.end, 1, {}, [&](Value t, ValueRange) {
@@ -75,6 +81,84 @@ public:
   }
 
 private:
+  /// One vector a thread where that is one access of 16 bytes.
+  LogicalResult planLaunch(bool empty) {
+    std::string reason;
+    width = lanes;
+    if (domain->loops.size() > 1 && inner % lanes) {
+      reason = "rows of " + std::to_string(inner) + " elements are unaligned";
+    } else if (inner < int64_t(lanes)) {
+      reason = "only " + std::to_string(inner) + " elements in a row";
+    } else {
+      planItems(empty);
+      OwningOpRef<ModuleOp> probe = ModuleOp::create(kernel.getLoc());
+      if (failed(emit(*probe)))
+        return failure();
+      if (report.gathers)
+        reason = "neighbours lie apart in an operand or a result";
+      report = {};
+      code.stages.clear();
+    }
+    if (!reason.empty())
+      width = 1;
+    planItems(empty, reason);
+    return success();
+  }
+
+  void planItems(bool empty, llvm::StringRef reason = {}) {
+    trips.clear();
+    for (const Domain::Loop &loop : ArrayRef(domain->loops).drop_back())
+      trips.push_back(loop.size);
+    trips.push_back(llvm::divideCeil(inner, width));
+    items = 1;
+    for (int64_t size : trips)
+      items *= size;
+    if (empty)
+      items = 0;
+    addLaunch(items, kBlockThreads, /*together=*/false, reason);
+  }
+
+  /// The logical index of the loops' positions `outer` and `last`; computes and
+  /// stores all results there.
+  void emitPoint(Emitter &e, ArrayRef<AffineExpr> outer, AffineExpr last) {
+    SmallVector<AffineExpr> positions(outer);
+    positions.push_back(last);
+    SmallVector<AffineExpr> index = domain->index(positions);
+    SmallVector<Value> elements;
+    for (Value result : terminator.getOperands())
+      elements.push_back(e.emit(result, index));
+    for (auto [r, element] : llvm::enumerate(elements))
+      e.store(r, cast<RankedTensorType>(terminator.getOperand(r).getType()),
+              index, element);
+  }
+
+  /// What one thread does.
+  void emitItem(Emitter &e, Value t) {
+    SmallVector<Value> parts = split(e, t, trips);
+    SmallVector<AffineExpr> outer;
+    for (Value iv : ArrayRef(parts).drop_back())
+      outer.push_back(e.addDim(iv));
+    if (width == 1)
+      return emitPoint(e, outer, e.addDim(parts.back()));
+    Value low = e.mul(parts.back(), e.index(width));
+    auto vector = [&] {
+      emitPoint(e, outer, e.addDim(low, /*lane=*/true));
+      return SmallVector<Value>();
+    };
+    if (inner % width == 0) {
+      vector();
+      return;
+    }
+    Value end = e.add(low, e.index(width)), high = e.index(inner);
+    e.ifThen(e.cmpi(arith::CmpIPredicate::sle, end, high), vector, [&] {
+      e.forLoop(low, high, 1, {}, [&](Value iv, ValueRange) {
+        emitPoint(e, outer, e.addDim(iv));
+        return SmallVector<Value>();
+      });
+      return SmallVector<Value>();
+    });
+  }
+
   void emitBlock(Emitter &e, Value t) {
     SmallVector<Value> outer = split(e, t, trips);
     SmallVector<AffineExpr> at;
@@ -87,17 +171,7 @@ private:
       high = e.minimum(e.add(low, e.index(block)), high);
       count = inner % block == 0 ? std::optional(block) : std::nullopt;
     }
-    auto point = [&](AffineExpr lane) {
-      SmallVector<AffineExpr> positions = at;
-      positions.push_back(lane);
-      SmallVector<AffineExpr> index = domain->index(positions);
-      SmallVector<Value> elements;
-      for (Value result : terminator.getOperands())
-        elements.push_back(e.emit(result, index));
-      for (auto [r, element] : llvm::enumerate(elements))
-        e.store(r, cast<RankedTensorType>(terminator.getOperand(r).getType()),
-                index, element);
-    };
+    auto point = [&](AffineExpr lane) { emitPoint(e, at, lane); };
     if (random) {
       // Random numbers are made for several vectors at once.
       int64_t width = kGroup * int64_t(lanes);
@@ -124,7 +198,8 @@ private:
   ColumnCache cache;
   SmallVector<int64_t> trips;
   int64_t inner = 1, block = 1;
-  bool random = false; ///< there is a dropout
+  int64_t items = 0, width = 1; ///< of a launch: a thread's elements
+  bool random = false;          ///< there is a dropout
 };
 
 } // namespace

@@ -282,6 +282,13 @@ SmallVector<Value> Emitter::sharedBy(Operation *op, AffineExpr at,
 }
 
 Value Emitter::callScalar(int64_t position) {
+  if (!scalarsPtr) {
+    unsigned first = argPtrs.size();
+    for (; launchScalars <= position; ++launchScalars)
+      (void)stage.insertArgument(first + launchScalars, b.getI64Type(), {},
+                                 b.getLoc());
+    return stage.getArgument(first + position);
+  }
   AtLevel at(*this, 0);
   return LLVM::LoadOp::create(
       b, b.getI64Type(), pointer(scalarsPtr, b.getI64Type(), index(position)),

@@ -45,6 +45,11 @@ public:
   /// Emits into `stage` (ABI signature, empty entry block).
   Emitter(mlir::func::FuncOp kernel, mlir::func::FuncOp stage,
           mlir::OpBuilder &builder, unsigned lanes);
+  /// Emits at the builder's place in a launch, whose arguments are the kernel's
+  /// operands and results, then one i64 a scalar of the call (added when it is
+  /// asked for), then the scratch.
+  static Emitter forLaunch(mlir::func::FuncOp kernel, mlir::func::FuncOp launch,
+                           mlir::OpBuilder &builder, unsigned lanes);
 
   //===--- Dimensions and expressions -------------------------------------===//
   AffineExpr c(int64_t value) {
@@ -112,6 +117,8 @@ public:
   } group;
   /// The scalar `position` of the call's list of scalars, i64.
   Value callScalar(int64_t position);
+  /// Where the kernel's argument (operands, then results) lies.
+  Value argument(unsigned number) const { return argPtrs[number]; }
   /// Address of a constant table.
   Value constantTable(mlir::DenseElementsAttr values);
 
@@ -144,6 +151,15 @@ public:
                             llvm::function_ref<SmallVector<Value>()> then,
                             llvm::function_ref<SmallVector<Value>()> otherwise);
 
+  /// A loop over threads of a block: one barrier interval. `attributes` go to
+  /// the loop.
+  void forThreads(int64_t count, llvm::function_ref<void(Value thread)> body,
+                  ArrayRef<mlir::NamedAttribute> attributes = {});
+  /// A buffer of `count` elements that the threads of a block share.
+  Value sharedBuffer(Type element, int64_t count);
+  /// `count` numbers of each of `threads` threads, kept between intervals.
+  Value privateBuffer(Type element, int64_t threads, int64_t count);
+
   Value begin, end, scratch; ///< the stage's arguments
   mlir::func::FuncOp kernel, stage;
   mlir::MLIRContext *ctx;
@@ -156,6 +172,9 @@ public:
   unsigned currentLevel() const { return unsigned(levels.size()) - 1; }
 
 private:
+  struct Launch {};
+  Emitter(Launch, mlir::func::FuncOp kernel, mlir::func::FuncOp launch,
+          mlir::OpBuilder &builder, unsigned lanes);
   struct Dim {
     Value iv;
     bool lane;
@@ -195,8 +214,9 @@ private:
     Value buffer;
   };
   SmallVector<Cached> caches;
-  Value scalarsPtr;
+  Value scalarsPtr; ///< null in a launch
   SmallVector<Value> argPtrs;
+  int64_t launchScalars = 0;
   SmallVector<Dim> dims;
   SmallVector<Symbol> symbols;
   SmallVector<Level> levels;

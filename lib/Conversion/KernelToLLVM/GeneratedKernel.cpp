@@ -41,7 +41,20 @@ GeneratedKernel::~GeneratedKernel() = default;
 void GeneratedKernel::addStage(int64_t trip, int64_t grain) {
   std::string symbol =
       (kernel.getSymName() + ".s" + Twine(code.stages.size())).str();
-  code.stages.push_back({symbol, trip, std::max<int64_t>(grain, 1)});
+  code.stages.push_back(
+      {symbol, trip, std::max<int64_t>(grain, 1), /*block=*/0, {}});
+}
+
+bool GeneratedKernel::hasHugeTensors() {
+  bool huge = false;
+  auto look = [&](Type type) {
+    if (auto tensor = dyn_cast<RankedTensorType>(type))
+      huge |= tensor.getNumElements() > std::numeric_limits<int32_t>::max();
+  };
+  llvm::for_each(kernel.getArgumentTypes(), look);
+  kernel.walk(
+      [&](Operation *op) { llvm::for_each(op->getResultTypes(), look); });
+  return huge;
 }
 
 LogicalResult GeneratedKernel::emitStage(ModuleOp into, unsigned number,
@@ -59,15 +72,7 @@ LogicalResult GeneratedKernel::emitStage(ModuleOp into, unsigned number,
           {"prefer-vector-width", std::to_string(options.vectorBits)})}));
   stage.addEntryBlock();
   Emitter e(kernel, stage, builder, lanes);
-  bool huge = false;
-  auto look = [&](Type type) {
-    if (auto tensor = dyn_cast<RankedTensorType>(type))
-      huge |= tensor.getNumElements() > std::numeric_limits<int32_t>::max();
-  };
-  llvm::for_each(kernel.getArgumentTypes(), look);
-  kernel.walk(
-      [&](Operation *op) { llvm::for_each(op->getResultTypes(), look); });
-  if (huge)
+  if (hasHugeTensors())
     e.useWideLaneIndices();
   fn(e);
   e.b.setInsertionPointToEnd(&stage.front());

@@ -11,6 +11,8 @@ namespace ckopt::codegen {
 
 /// Elements of work that are worth a parallel range of their own.
 inline constexpr int64_t kRangeElements = 16384;
+/// Threads of a block that do an item each.
+inline constexpr int64_t kBlockThreads = 256;
 
 /// A kernel looked at: `code` is its plan, emit() makes the stages.
 class GeneratedKernel {
@@ -29,6 +31,21 @@ protected:
   /// Emits stage `number`: its function, then the body by `fn`.
   mlir::LogicalResult emitStage(mlir::ModuleOp into, unsigned number,
                                 llvm::function_ref<void(Emitter &)> fn);
+  /// A new launch: `items` done by a thread each, or by a block each.
+  void addLaunch(int64_t items, int64_t block, bool together,
+                 llvm::StringRef scalarReason = {});
+  /// Emits launch `number` of one item a block.
+  mlir::LogicalResult
+  emitLaunch(mlir::ModuleOp into, unsigned number,
+             llvm::function_ref<void(Emitter &, Value block)> body);
+  /// Emits launch `number` of one item a thread; `items` of them.
+  mlir::LogicalResult
+  emitThreads(mlir::ModuleOp into, unsigned number, int64_t items,
+              llvm::function_ref<void(Emitter &, Value item)> fn);
+  bool onDevice() const { return options.onDevice(); }
+  /// Whether lane indices need 64 bits.
+  bool hasHugeTensors();
+
   /// reuse: arguments of a result's own type that are read at the result's
   /// point only. `accesses` of all results, over one identity index.
   void findReuse(const Accesses &accesses, llvm::ArrayRef<AffineExpr> point);
@@ -50,6 +67,14 @@ std::unique_ptr<GeneratedKernel>
 makeScatterKernel(mlir::func::FuncOp kernel, const CodegenOptions &options);
 std::unique_ptr<GeneratedKernel>
 makeLibraryKernel(mlir::func::FuncOp kernel, const CodegenOptions &options);
+
+/// The same op by our own code, for GPUs.
+std::unique_ptr<GeneratedKernel>
+makeDeviceContraction(mlir::func::FuncOp kernel, const CodegenOptions &options);
+
+/// Sets code.primitive and code.primitiveArgs from a library kernel's one op.
+mlir::LogicalResult describePrimitive(mlir::func::FuncOp kernel,
+                                      KernelCode &code);
 
 /// The coordinates of number `t` in a row-major box (divisions; for few t).
 SmallVector<Value> split(Emitter &e, Value t, ArrayRef<int64_t> sizes);

@@ -3,6 +3,8 @@
 #include "GeneratedKernel.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Verifier.h"
 #include "llvm/ADT/StringSwitch.h"
 
@@ -66,7 +68,8 @@ ckopt::reportVectorization(func::FuncOp kernel, const CodegenOptions &options) {
 }
 
 void ckopt::registerKernelToLLVMDialects(DialectRegistry &registry) {
-  registry.insert<arith::ArithDialect, cf::ControlFlowDialect,
-                  func::FuncDialect, LLVM::LLVMDialect, math::MathDialect,
-                  scf::SCFDialect, vector::VectorDialect>();
+  registry
+      .insert<arith::ArithDialect, cf::ControlFlowDialect, func::FuncDialect,
+              gpu::GPUDialect, LLVM::LLVMDialect, math::MathDialect,
+              memref::MemRefDialect, scf::SCFDialect, vector::VectorDialect>();
 }

@@ -155,6 +155,67 @@ static LogicalResult describeConv(Op op, RankedTensorType input,
   return success();
 }
 
+static LogicalResult
+describeOp(Operation *op, runtime::PrimitiveDesc &desc,
+           function_ref<LogicalResult(ArrayRef<Value>)> setArgs) {
+  if (auto matmul = dyn_cast<MatMulOp>(op)) {
+    desc.kind = PrimitiveKind::MatMul;
+    return success(succeeded(setArgs({matmul.getLhs(), matmul.getRhs()})) &&
+                   succeeded(describeMatMul(matmul, desc.matmul)));
+  }
+  if (auto conv = dyn_cast<ConvOp>(op)) {
+    desc.kind = PrimitiveKind::ConvForward;
+    return success(succeeded(setArgs({conv.getInput(), conv.getWeight()})) &&
+                   succeeded(describeConv(
+                       conv, typeOf(conv.getInput()), typeOf(conv.getWeight()),
+                       typeOf(conv.getOutput()), desc.conv)));
+  }
+  if (auto conv = dyn_cast<ConvInputGradOp>(op)) {
+    desc.kind = PrimitiveKind::ConvInputGrad;
+    return success(succeeded(setArgs({conv.getGrad(), conv.getWeight()})) &&
+                   succeeded(describeConv(conv, typeOf(conv.getOutput()),
+                                          typeOf(conv.getWeight()),
+                                          typeOf(conv.getGrad()), desc.conv)));
+  }
+  if (auto conv = dyn_cast<ConvWeightGradOp>(op)) {
+    desc.kind = PrimitiveKind::ConvWeightGrad;
+    return success(succeeded(setArgs({conv.getInput(), conv.getGrad()})) &&
+                   succeeded(describeConv(conv, typeOf(conv.getInput()),
+                                          typeOf(conv.getOutput()),
+                                          typeOf(conv.getGrad()), desc.conv)));
+  }
+  return op->emitError("is not a library op");
+}
+
+LogicalResult codegen::describePrimitive(func::FuncOp kernel,
+                                         KernelCode &code) {
+  Operation *op = &kernel.front().front();
+  auto results = kernel.front().getTerminator()->getNumOperands();
+  if (kernel.front().getOperations().size() != 2 || results != 1)
+    return kernel.emitError("a library kernel must hold exactly one op");
+  auto setArgs = [&](ArrayRef<Value> operands) {
+    for (Value operand : operands) {
+      auto arg = dyn_cast<BlockArgument>(operand);
+      if (!arg)
+        return failure();
+      code.primitiveArgs.push_back(arg.getArgNumber());
+    }
+    code.primitiveArgs.push_back(kernel.getNumArguments());
+    return success();
+  };
+  if (failed(describeOp(op, code.primitive, setArgs)))
+    return failure();
+  auto dtype = dtypeOf(op->getResult(0));
+  if (!dtype)
+    return op->emitError("element type has no library primitive: ")
+           << op->getResult(0).getType();
+  code.primitive.dtype = *dtype;
+  std::string error = runtime::check(code.primitive);
+  if (!error.empty())
+    return op->emitError("no library primitive: ") << error;
+  return success();
+}
+
 namespace {
 
 class LibraryKernel : public GeneratedKernel {
@@ -162,78 +223,26 @@ public:
   using GeneratedKernel::GeneratedKernel;
 
   LogicalResult plan() override {
-    Operation *op = &kernel.front().front();
-    if (kernel.front().getOperations().size() != 2 ||
-        terminator.getNumOperands() != 1)
-      return kernel.emitError("a library kernel must hold exactly one op");
-    code.library = true;
-    if (failed(describe(op)))
+    if (failed(describePrimitive(kernel, code)))
       return failure();
-    auto dtype = dtypeOf(op->getResult(0));
-    if (!dtype)
-      return op->emitError("element type has no library primitive: ")
-             << op->getResult(0).getType();
-    code.primitive.dtype = *dtype;
-    std::string error = runtime::check(code.primitive);
-    if (error.empty())
-      code.workspaceBytes = runtime::primitiveWorkspace(
-          code.primitive, int32_t(options.threads), error);
+    code.library = true;
+    std::string error;
+    code.workspaceBytes = runtime::primitiveWorkspace(
+        code.primitive, int32_t(options.threads), error);
     if (!error.empty() || code.workspaceBytes < 0)
-      return op->emitError("no library primitive: ") << error;
+      return kernel.front().front().emitError("no library primitive: ")
+             << error;
     return success();
   }
 
   LogicalResult emit(ModuleOp) override { return success(); }
-
-private:
-  LogicalResult describe(Operation *op) {
-    auto setArgs = [&](ArrayRef<Value> operands) {
-      for (Value operand : operands) {
-        auto arg = dyn_cast<BlockArgument>(operand);
-        if (!arg)
-          return failure();
-        code.primitiveArgs.push_back(arg.getArgNumber());
-      }
-      code.primitiveArgs.push_back(kernel.getNumArguments());
-      return success();
-    };
-    runtime::PrimitiveDesc &desc = code.primitive;
-    if (auto matmul = dyn_cast<MatMulOp>(op)) {
-      desc.kind = PrimitiveKind::MatMul;
-      return success(succeeded(setArgs({matmul.getLhs(), matmul.getRhs()})) &&
-                     succeeded(describeMatMul(matmul, desc.matmul)));
-    }
-    if (auto conv = dyn_cast<ConvOp>(op)) {
-      desc.kind = PrimitiveKind::ConvForward;
-      return success(
-          succeeded(setArgs({conv.getInput(), conv.getWeight()})) &&
-          succeeded(describeConv(conv, typeOf(conv.getInput()),
-                                 typeOf(conv.getWeight()),
-                                 typeOf(conv.getOutput()), desc.conv)));
-    }
-    if (auto conv = dyn_cast<ConvInputGradOp>(op)) {
-      desc.kind = PrimitiveKind::ConvInputGrad;
-      return success(
-          succeeded(setArgs({conv.getGrad(), conv.getWeight()})) &&
-          succeeded(describeConv(conv, typeOf(conv.getOutput()),
-                                 typeOf(conv.getWeight()),
-                                 typeOf(conv.getGrad()), desc.conv)));
-    }
-    if (auto conv = dyn_cast<ConvWeightGradOp>(op)) {
-      desc.kind = PrimitiveKind::ConvWeightGrad;
-      return success(
-          succeeded(setArgs({conv.getInput(), conv.getGrad()})) &&
-          succeeded(describeConv(conv, typeOf(conv.getInput()),
-                                 typeOf(conv.getOutput()),
-                                 typeOf(conv.getGrad()), desc.conv)));
-    }
-    return op->emitError("is not a library op");
-  }
 };
 
 } // namespace
 
 std::unique_ptr<GeneratedKernel>
 codegen::makeLibraryKernel(func::FuncOp kernel, const CodegenOptions &options) {
+  if (options.onDevice())
+    return makeDeviceContraction(kernel, options);
   return std::make_unique<LibraryKernel>(kernel, options);
 }

@@ -74,7 +74,7 @@ SmallVector<Value> Nest::reduce(ArrayRef<Reducer> reducers, Body body) {
   int64_t copies = laneReduced ? kAccumulators : vectors();
   for (int64_t i = 0; i < copies; ++i)
     for (const Reducer &reducer : reducers)
-      inits.push_back(e.splat(reducer.identity(e)));
+      inits.push_back(widened(reducer.identity(e)));
   SmallVector<Value> sums = loop(0, inits, reducers, body);
   if (!laneReduced)
     return sums;
@@ -130,7 +130,7 @@ SmallVector<Value> Nest::loop(unsigned level, ArrayRef<Value> carried,
   // length of one chain of additions, not with the number of points.
   SmallVector<Value> identities;
   for (size_t i = 0; i < carried.size(); ++i)
-    identities.push_back(e.splat(reducers[i % reducers.size()].identity(e)));
+    identities.push_back(widened(reducers[i % reducers.size()].identity(e)));
   return e.forLoop(
       low, high, kBlock, carried, [&](Value from, ValueRange outer) {
         Value to = e.minimum(e.add(from, e.index(kBlock)), high);
@@ -152,7 +152,7 @@ SmallVector<Value> Nest::columnPoint(ArrayRef<Value> carried,
         at[columnLoop] = columnLane + int64_t(u) * int64_t(e.lanes);
       SmallVector<Value> elements = body(domain.index(at), u);
       for (auto [r, reducer] : llvm::enumerate(reducers))
-        result.push_back(e.splat(
+        result.push_back(widened(
             reducer.combine(e, carried[u * reducers.size() + r], elements[r])));
       return Value();
     };

@@ -27,7 +27,24 @@ struct Reducer {
   Value combine(Emitter &e, Value x, Value y) const;
 };
 
-class Nest {
+/// How the reduced loops run: in one thread (Nest), by a block (BlockNest).
+class PointNest {
+public:
+  /// Elements at a logical index, one for each reducer; `vector` counts the
+  /// vectors of columns.
+  using Body = llvm::function_ref<SmallVector<Value>(Index, unsigned vector)>;
+  virtual ~PointNest() = default;
+  /// One value for each reducer (Nest with columns: for each vector of them).
+  virtual SmallVector<Value> reduce(ArrayRef<Reducer> reducers, Body body) = 0;
+  /// Calls body at every point, in the same loops.
+  virtual void
+  forEach(llvm::function_ref<void(Index, unsigned vector)> body) = 0;
+  /// Restricts the outermost reduced loop to [low, high).
+  virtual void setRange(Value low, Value high,
+                        std::optional<int64_t> count) = 0;
+};
+
+class Nest : public PointNest {
 public:
   /// `at`: positions of all loops; those of `reduced` are set while looping.
   /// `laneReduced`: rows. For columns, one of `at` is a lane dimension.
@@ -36,8 +53,7 @@ public:
       : e(e), domain(domain), reduced(reduced), laneReduced(laneReduced),
         at(at) {}
 
-  /// Restricts the outermost reduced loop to [low, high).
-  void setRange(Value low, Value high, std::optional<int64_t> count) {
+  void setRange(Value low, Value high, std::optional<int64_t> count) override {
     rangeLow = low;
     rangeHigh = high;
     rangeCount = count;
@@ -52,14 +68,13 @@ public:
     maskLevel = level;
   }
 
-  /// Elements at a logical index, one for each reducer; `vector` counts the
-  /// vectors of columns.
-  using Body = llvm::function_ref<SmallVector<Value>(Index, unsigned vector)>;
+  /// No lanes at all: every value is a scalar (a thread of a GPU).
+  void setScalar() { scalars = true; }
+
   /// Rows: one scalar for each reducer. Columns: a vector for each (vector of
   /// columns, reducer), reducers fastest.
-  SmallVector<Value> reduce(ArrayRef<Reducer> reducers, Body body);
-  /// Calls body at every point, in the same loops.
-  void forEach(llvm::function_ref<void(Index, unsigned vector)> body);
+  SmallVector<Value> reduce(ArrayRef<Reducer> reducers, Body body) override;
+  void forEach(llvm::function_ref<void(Index, unsigned vector)> body) override;
 
   unsigned vectors() const { return std::max<size_t>(masks.size(), 1); }
 
@@ -73,11 +88,12 @@ private:
   void bounds(unsigned level, Value &low, Value &high,
               std::optional<int64_t> &count);
   Value tree(const Reducer &reducer, SmallVector<Value> accumulators);
+  Value widened(Value v) { return scalars ? v : e.splat(v); }
 
   Emitter &e;
   const Domain &domain;
   SmallVector<unsigned> reduced;
-  bool laneReduced;
+  bool laneReduced, scalars = false;
   SmallVector<AffineExpr> at;
   Value rangeLow, rangeHigh;
   std::optional<int64_t> rangeCount;

@@ -16,18 +16,32 @@ using namespace ckopt;
 
 namespace {
 
+/// The options that a pass was given; fails with a diagnostic.
+FailureOr<CodegenOptions> codegenOptions(ModuleOp module, StringRef target,
+                                         unsigned threads,
+                                         unsigned vectorBits) {
+  if (target == "cpu")
+    return CodegenOptions{threads, vectorBits};
+  if (target == "cuda")
+    return CodegenOptions::cuda();
+  return module.emitError("no target '") << target << "'; there are cpu, cuda";
+}
+
 struct AnnotateKernels : ckopt::impl::AnnotateKernelsPassBase<AnnotateKernels> {
   using AnnotateKernelsPassBase::AnnotateKernelsPassBase;
 
   void runOnOperation() override {
     SymbolTable symbols(getOperation());
-    CodegenOptions options{threads, vectorBits};
+    FailureOr<CodegenOptions> options =
+        codegenOptions(getOperation(), target, threads, vectorBits);
+    if (failed(options))
+      return signalPassFailure();
     llvm::MapVector<Operation *, KernelCode> codes;
     bool failedAny = false;
     for (auto kernel : getOperation().getOps<func::FuncOp>()) {
       if (!kernel->hasAttr(attrs::kKernel))
         continue;
-      FailureOr<KernelCode> code = planKernel(kernel, options);
+      FailureOr<KernelCode> code = planKernel(kernel, *options);
       if (failed(code))
         failedAny = true;
       else
@@ -58,15 +72,18 @@ struct LowerKernels : ckopt::impl::LowerKernelsPassBase<LowerKernels> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    CodegenOptions options{threads, vectorBits};
+    FailureOr<CodegenOptions> options =
+        codegenOptions(module, target, threads, vectorBits);
+    if (failed(options))
+      return signalPassFailure();
     SmallVector<func::FuncOp> kernels;
     for (auto kernel : module.getOps<func::FuncOp>())
       if (kernel->hasAttr(attrs::kKernel))
         kernels.push_back(kernel);
     bool failedAny = false;
     for (func::FuncOp kernel : kernels)
-      failedAny |= failed(report ? remark(kernel, options)
-                                 : emitKernel(kernel, options, module));
+      failedAny |= failed(report ? remark(kernel, *options)
+                                 : emitKernel(kernel, *options, module));
     if (failedAny)
       return signalPassFailure();
     if (!toLLVM || report)

@@ -10,10 +10,14 @@
 // from cache), combined by Chan, Golub and LeVeque's formula: no cancellation
 // whatever the mean.
 //
+// On a GPU a chunk is a block's (rows) or a thread's (columns), and a thread
+// combines the chunks of a kept point.
+//
 // Time: the data once from memory. Scratch: chunks * kept points * states.
 //
 //===----------------------------------------------------------------------===//
 #include "ReductionKernel.h"
+#include "BlockNest.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
 
 using namespace mlir;
@@ -24,6 +28,11 @@ using namespace ckopt::codegen;
 static constexpr int64_t kChunkElements = 65536;
 /// Vectors of columns that one parallel step reduces together.
 static constexpr int64_t kColumnVectors = 4;
+/// On a GPU: blocks or threads that fill it, points worth one of them, and the
+/// longest row that one thread does alone.
+static constexpr int64_t kFullBlocks = 512, kFullThreads = 65536;
+static constexpr int64_t kLeastBlockPoints = 4096, kLeastThreadPoints = 32;
+static constexpr int64_t kThreadRow = 16;
 /// Most columns whose sums lie in a buffer on the stack.
 static constexpr int64_t kWideColumns = 4096;
 
@@ -104,7 +113,7 @@ LogicalResult ReductionKernel::plan() {
     keptPoints *= loop.size;
   }
   rows = !reduced.empty() && reduced.back() + 1 == domain->loops.size();
-  planChunks();
+  onDevice() ? planLaunches() : planChunks();
   return success();
 }
 
@@ -150,6 +159,11 @@ void ReductionKernel::planChunks() {
   addStage(trip, kRangeElements / work);
   if (chunks == 1)
     return;
+  planScratch();
+  addStage(llvm::divideCeil(keptPoints, lanes), 16);
+}
+
+void ReductionKernel::planScratch() {
   int64_t bytes = 0;
   for (Item &item : items)
     for (int state = 0; state < (item.moments ? 2 : 1); ++state) {
@@ -159,10 +173,67 @@ void ReductionKernel::planChunks() {
           64);
     }
   code.workspaceBytes = bytes;
-  addStage(llvm::divideCeil(keptPoints, lanes), 16);
+}
+
+void ReductionKernel::planLaunches() {
+  int64_t outermost = reduced.empty() ? 1 : domain->loops[reduced[0]].size;
+  together = rows && count > kThreadRow;
+  // Chunks enough to fill a GPU, none of them too short to be worth it.
+  int64_t wanted = together ? kFullBlocks : kFullThreads;
+  int64_t least = together ? kLeastBlockPoints : kLeastThreadPoints;
+  int64_t parts = std::min<int64_t>(
+      llvm::divideCeil(wanted, std::max<int64_t>(keptPoints, 1)),
+      std::max<int64_t>(count / least, 1));
+  chunkLength = std::max<int64_t>(llvm::divideCeil(outermost, parts), 1);
+  int64_t inner = domain->loops.back().size;
+  laneRows = together && inner % int64_t(lanes) == 0;
+  if (laneRows && reduced.size() == 1)
+    chunkLength = llvm::alignTo(chunkLength, lanes);
+  chunks = std::max<int64_t>(llvm::divideCeil(outermost, chunkLength), 1);
+  work = chunks;
+  for (int64_t size : trips)
+    work *= size;
+  std::string reason;
+  if (!together)
+    reason =
+        rows ? "a thread does a whole short row" : "a thread does a column";
+  else if (!laneRows)
+    reason = "rows of " + std::to_string(inner) + " elements are unaligned";
+  if (together)
+    threads = BlockNest::threadsFor(
+        reduced.size() == 1 ? std::min(chunkLength, inner) : inner,
+        laneRows ? lanes : 1);
+  addLaunch(work, together ? threads : kBlockThreads, together, reason);
+  if (chunks == 1)
+    return;
+  planScratch();
+  addLaunch(keptPoints, kBlockThreads, /*together=*/false,
+            "a thread combines the chunks of a point");
+}
+
+std::unique_ptr<PointNest> ReductionKernel::makeNest(Emitter &e,
+                                                     ArrayRef<AffineExpr> at) {
+  if (together)
+    return std::make_unique<BlockNest>(e, *domain, reduced, at, threads,
+                                       laneRows);
+  auto nest =
+      std::make_unique<Nest>(e, *domain, reduced, rows && !onDevice(), at);
+  if (onDevice())
+    nest->setScalar();
+  return nest;
 }
 
 LogicalResult ReductionKernel::emit(ModuleOp into) {
+  if (onDevice()) {
+    auto partial = [&](Emitter &e, Value t) { emitPartial(e, t); };
+    if (failed(together ? emitLaunch(into, 0, partial)
+                        : emitThreads(into, 0, work, partial)))
+      return failure();
+    if (chunks == 1)
+      return success();
+    return emitThreads(into, 1, keptPoints,
+                       [&](Emitter &e, Value t) { emitCombine(e, t); });
+  }
   auto loopOver = [](Emitter &e, function_ref<void(Value)> body) {
     e.forLoop(e.begin, e.end, 1, {}, [&](Value t, ValueRange) {
       body(t);

@@ -27,6 +27,9 @@ public:
 private:
   mlir::LogicalResult collect();
   void planChunks();
+  void planScratch();
+  void planLaunches();
+  std::unique_ptr<PointNest> makeNest(Emitter &e, ArrayRef<AffineExpr> at);
   void emitPartial(Emitter &e, Value t);
   void emitWidePartial(Emitter &e, Value t);
   /// Adds element(column) of all rows to `sums`, tile by tile of rows.
@@ -63,6 +66,10 @@ private:
   SmallVector<Value> buffers;        ///< two an item
   int64_t keptPoints = 1, count = 1; ///< of the whole reduction
   int64_t chunkLength = 1, chunks = 1, vectors = 1;
+  // Of launches.
+  int64_t work = 1, threads = 32;
+  bool together = false; ///< a block does a row's chunk
+  bool laneRows = false; ///< its threads load vectors
 };
 
 } // namespace ckopt::codegen

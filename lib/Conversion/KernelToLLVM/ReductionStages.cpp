@@ -57,7 +57,7 @@ void ReductionKernel::emitPartial(Emitter &e, Value t) {
   AffineExpr lane;
   SmallVector<Value> masks(vectors);
   for (auto [i, l] : llvm::enumerate(kept)) {
-    if (rows || l + 1 != domain->loops.size()) {
+    if (rows || onDevice() || l + 1 != domain->loops.size()) {
       at[l] = e.addDim(parts[i]);
       continue;
     }
@@ -69,9 +69,11 @@ void ReductionKernel::emitPartial(Emitter &e, Value t) {
         masks[u] =
             maskBelow(e, e.add(column, e.index(u * lanes)), e.index(columns));
   }
-  Nest nest(e, *domain, reduced, rows, at);
-  if (!rows)
-    nest.setColumns(domain->loops.size() - 1, lane, masks, e.currentLevel());
+  std::unique_ptr<PointNest> made = makeNest(e, at);
+  PointNest &nest = *made;
+  if (lane)
+    static_cast<Nest &>(nest).setColumns(domain->loops.size() - 1, lane, masks,
+                                         e.currentLevel());
   if (chunks > 1) {
     Value low, high;
     chunkRange(e, chunk, low, high);
@@ -97,7 +99,7 @@ void ReductionKernel::emitPartial(Emitter &e, Value t) {
       elements.push_back(e.emit(item.input, i));
     return elements;
   });
-  unsigned groups = rows ? 1 : nest.vectors();
+  unsigned groups = lane ? masks.size() : 1;
   size_t n = items.size(), m = momentItems.size();
   for (unsigned u = 0; u < groups; ++u)
     for (unsigned i : momentItems) {
@@ -267,8 +269,9 @@ void ReductionKernel::emitWidePartial(Emitter &e, Value t) {
 }
 
 void ReductionKernel::emitCombine(Emitter &e, Value t) {
-  Value start = e.mul(t, e.index(lanes));
-  AffineExpr number = e.addDim(start, /*lane=*/true);
+  Value start = onDevice() ? t : e.mul(t, e.index(lanes));
+  AffineExpr number = e.addDim(start, /*lane=*/!onDevice());
+  auto widened = [&](Value v) { return onDevice() ? v : e.splat(v); };
   auto loadState = [&](const Item &item, unsigned state, AffineExpr chunk) {
     return e.loadFrom(addressAt(e, item.scratch[state]), item.reducer.type,
                       chunk * keptPoints + number);
@@ -276,13 +279,13 @@ void ReductionKernel::emitCombine(Emitter &e, Value t) {
   // Folds `element` of all chunks.
   auto fold = [&](const Reducer &reducer,
                   function_ref<Value(Value, AffineExpr)> element) {
-    Value init = e.splat(reducer.identity(e));
+    Value init = widened(reducer.identity(e));
     return e
         .forLoop(e.index(0), e.index(chunks), 1, init,
                  [&](Value iv, ValueRange sum) {
                    AffineExpr chunk = e.addDim(iv);
                    return SmallVector<Value>{
-                       e.splat(reducer.combine(e, sum[0], element(iv, chunk)))};
+                       widened(reducer.combine(e, sum[0], element(iv, chunk)))};
                  })
         .front();
   };
@@ -317,7 +320,7 @@ void ReductionKernel::emitCombine(Emitter &e, Value t) {
     }
     return Value();
   };
-  if (keptPoints % lanes)
+  if (!onDevice() && keptPoints % lanes)
     e.withMask(maskBelow(e, start, e.index(keptPoints)), all);
   else
     all();

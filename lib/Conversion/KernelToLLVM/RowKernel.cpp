@@ -1,10 +1,12 @@
 //===- RowKernel.cpp - one row op with fused operands ---------------------===//
 //
 // The parallel dimension counts rows; where the row's dimensions do not lie
-// innermost, it counts vectors of neighbouring columns.
+// innermost, it counts vectors of neighbouring columns. On a GPU a block does a
+// row, or a thread does a short row or a column.
 //
 //===----------------------------------------------------------------------===//
 #include "RowKernel.h"
+#include "BlockNest.h"
 #include "GeneratedKernel.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
 
@@ -51,6 +53,9 @@ Value RowContext::stored(unsigned result, Index index) {
       return e.reload(r, cast<RankedTensorType>(value.getType()), index);
   llvm_unreachable("asked by isUsed() before");
 }
+
+/// Longest row that one thread does alone.
+static constexpr int64_t kThreadRow = 16;
 
 namespace {
 
@@ -100,6 +105,10 @@ public:
       trips.push_back(loop.size);
     }
     rows = !reduced.empty() && reduced.back() + 1 == domain->loops.size();
+    if (onDevice()) {
+      planLaunch();
+      return success();
+    }
     int64_t work = std::max<int64_t>(length, 1);
     if (!rows) {
       trips.back() = llvm::divideCeil(trips.back(), lanes);
@@ -112,6 +121,10 @@ public:
   }
 
   LogicalResult emit(ModuleOp into) override {
+    auto item = [&](Emitter &e, Value t) { emitItem(e, t); };
+    if (onDevice())
+      return together ? emitLaunch(into, 0, item)
+                      : emitThreads(into, 0, items, item);
     return emitStage(into, 0, [&](Emitter &e) {
       e.forLoop(e.begin, e.end, 1, {}, [&](Value t, ValueRange) {
         emitRow(e, t);
@@ -121,6 +134,37 @@ public:
   }
 
 private:
+  void planLaunch() {
+    for (int64_t size : trips)
+      items *= size;
+    together = rows && length > kThreadRow;
+    if (!together)
+      return addLaunch(items, kBlockThreads, false,
+                       rows ? "a thread does a whole short row"
+                            : "a thread does a column");
+    int64_t inner = domain->loops.back().size;
+    vectors = inner % int64_t(lanes) == 0;
+    threads = BlockNest::threadsFor(inner, vectors ? lanes : 1);
+    std::string reason;
+    if (!vectors)
+      reason = "rows of " + std::to_string(inner) + " elements are unaligned";
+    addLaunch(items, threads, true, reason);
+  }
+
+  /// A row or column, by a thread or by a block.
+  void emitItem(Emitter &e, Value t) {
+    SmallVector<Value> outer = split(e, t, trips);
+    SmallVector<AffineExpr> at(domain->loops.size(), e.c(0));
+    for (auto [i, l] : llvm::enumerate(kept))
+      at[l] = e.addDim(outer[i]);
+    BlockNest block(e, *domain, reduced, at, threads, vectors);
+    Nest thread(e, *domain, reduced, /*laneReduced=*/false, at);
+    thread.setScalar();
+    PointNest &nest = together ? static_cast<PointNest &>(block) : thread;
+    RowContext context(e, nest, terminator, op, domain->index(at), length);
+    model.emit(context);
+  }
+
   void emitRow(Emitter &e, Value t) {
     SmallVector<Value> outer = split(e, t, trips);
     SmallVector<AffineExpr> at(domain->loops.size(), e.c(0));
@@ -154,6 +198,10 @@ private:
   SmallVector<int64_t> trips;
   int64_t length = 1;
   bool rows = false;
+  // Of a launch.
+  int64_t items = 1, threads = 32;
+  bool together = false; ///< a block does a row
+  bool vectors = false;
 };
 
 } // namespace

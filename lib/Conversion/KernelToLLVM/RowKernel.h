@@ -10,14 +10,14 @@ namespace ckopt::codegen {
 /// What a row op computes for one row (or a vector of columns).
 class RowContext {
 public:
-  RowContext(Emitter &e, Nest &nest, mlir::func::ReturnOp terminator,
+  RowContext(Emitter &e, PointNest &nest, mlir::func::ReturnOp terminator,
              mlir::Operation *op, SmallVector<AffineExpr> keptIndex,
              int64_t length)
       : e(e), nest(nest), terminator(terminator), op(op), kept(keptIndex),
         length(length) {}
 
   Emitter &e;
-  Nest &nest;
+  PointNest &nest;
   mlir::func::ReturnOp terminator;
   mlir::Operation *op;
   /// Logical index of the row in the domain; reduced dimensions are 0.

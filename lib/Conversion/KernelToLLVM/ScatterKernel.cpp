@@ -2,7 +2,8 @@
 //
 // Parallel over what no two updates share: the dimensions before the axis and
 // blocks of columns behind it. Each block starts from init, then adds its
-// updates in their order: deterministic, no atomics.
+// updates in their order: deterministic, no atomics. On a GPU one launch copies
+// init, a second adds: a thread a column.
 //
 //===----------------------------------------------------------------------===//
 #include "GeneratedKernel.h"
@@ -39,20 +40,30 @@ public:
     if (init && init.getType() == type && !readBesidesInit(init))
       code.reuse.emplace_back(init.getArgNumber(), 0);
     int64_t rank = type.getRank(), trip = 1;
+    int64_t columnBlock = onDevice() ? 1 : kColumns;
     for (int64_t d = 0; d < rank; ++d) {
       if (d == int64_t(op.getAxis()))
         continue;
       bool columns = d == rank - 1;
       int64_t size = type.getDimSize(d);
       dims.push_back(d);
-      trips.push_back(columns ? llvm::divideCeil(size, kColumns) : size);
+      trips.push_back(columns ? llvm::divideCeil(size, columnBlock) : size);
       trip *= trips.back();
     }
-    addStage(trip, 1);
+    if (!onDevice()) {
+      addStage(trip, 1);
+      return success();
+    }
+    items = trip;
+    constexpr llvm::StringLiteral reason = "a thread does a column";
+    addLaunch(type.getNumElements(), kBlockThreads, false, reason);
+    addLaunch(items, kBlockThreads, false, reason);
     return success();
   }
 
   LogicalResult emit(ModuleOp into) override {
+    if (onDevice())
+      return success(succeeded(emitCopy(into)) && succeeded(emitAdd(into)));
     return emitStage(into, 0, [&](Emitter &e) {
       e.forLoop(e.begin, e.end, 1, {}, [&](Value t, ValueRange) {
         emitBlock(e, t);
@@ -62,6 +73,35 @@ public:
   }
 
 private:
+  LogicalResult emitCopy(ModuleOp into) {
+    auto type = cast<RankedTensorType>(op.getOutput().getType());
+    return emitThreads(into, 0, type.getNumElements(),
+                       [&](Emitter &e, Value t) {
+                         SmallVector<AffineExpr> index;
+                         for (Value part : split(e, t, type.getShape()))
+                           index.push_back(e.addDim(part));
+                         e.store(0, type, index, e.emit(op.getInit(), index));
+                       });
+  }
+
+  LogicalResult emitAdd(ModuleOp into) {
+    auto type = cast<RankedTensorType>(op.getOutput().getType());
+    auto indices = cast<RankedTensorType>(op.getIndices().getType());
+    return emitThreads(into, 1, items, [&](Emitter &e, Value t) {
+      SmallVector<AffineExpr> point(type.getRank(), e.c(0));
+      for (auto [part, d] : llvm::zip_equal(split(e, t, trips), dims))
+        point[d] = e.addDim(part);
+      e.forLoop(e.index(0), e.index(indices.getNumElements()), 1, {},
+                [&](Value number, ValueRange) {
+                  emitUpdate(e, number, indices, type,
+                             [&](function_ref<void(ArrayRef<AffineExpr>)> fn) {
+                               fn(point);
+                             });
+                  return SmallVector<Value>();
+                });
+    });
+  }
+
   bool readBesidesInit(BlockArgument init) {
     Accesses others;
     others.addElsewhere(op.getIndices());
@@ -140,6 +180,7 @@ private:
 
   ScatterAddOp op;
   SmallVector<int64_t> dims, trips;
+  int64_t items = 0; ///< of the second launch
 };
 
 } // namespace

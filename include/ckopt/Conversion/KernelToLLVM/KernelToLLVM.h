@@ -10,6 +10,10 @@
 // after another over the same args and scratch, each over its own trip count:
 // [0, trip) cut anywhere at multiples of `grain` gives the same bits.
 //
+// For CUDA the same bodies become launches in block form: one function a stage,
+// parameters one by one, scf.forall over blocks around scf.foralls over threads
+// (see lib/Conversion/README.md).
+//
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_CONVERSION_KERNELTOLLVM_KERNELTOLLVM_H
 #define CKOPT_CONVERSION_KERNELTOLLVM_KERNELTOLLVM_H
@@ -24,12 +28,19 @@
 
 namespace ckopt {
 
+/// Where kernels run.
+enum class KernelTarget { CPU, CUDA };
+
 /// One parallel loop: ckrt_parallel_for(symbol, args, scalars, trip, grain,
-/// scratch).
+/// scratch) on the CPU; a launch of `trip` blocks on CUDA.
 struct KernelStage {
   std::string symbol;
   int64_t trip = 0;
   int64_t grain = 1;
+  int64_t block = 0; ///< threads of a block; 0: runs on the CPU
+  /// CUDA: why its accesses are of one element each; empty: they are of 16
+  /// bytes where shapes allow.
+  std::string scalarReason;
 };
 
 /// What runs when a kernel is called.
@@ -51,6 +62,10 @@ struct KernelCode {
 struct CodegenOptions {
   unsigned threads = 1;
   unsigned vectorBits = 512;
+  KernelTarget target = KernelTarget::CPU;
+
+  static CodegenOptions cuda() { return {1, 128, KernelTarget::CUDA}; }
+  bool onDevice() const { return target == KernelTarget::CUDA; }
 };
 
 /// How the kernel will run. Makes no code; deterministic; cheap. Fails with a
@@ -62,7 +77,7 @@ llvm::FailureOr<KernelCode> planKernel(mlir::func::FuncOp kernel,
 /// llvm pointers, with the symbols that planKernel says; nothing for library
 /// kernels. Dialects used: func, scf, arith, math, vector, llvm. `kernel` may
 /// lie in `into`, too, and stays as it is: symbols of stages are
-/// "<kernel>.s<n>".
+/// "<kernel>.s<n>", for CUDA "<kernel>_s<n>".
 mlir::LogicalResult emitKernel(mlir::func::FuncOp kernel,
                                const CodegenOptions &options,
                                mlir::ModuleOp into);

@@ -16,6 +16,8 @@ def AnnotateKernelsPass : Pass<"annotate-kernels", "mlir::ModuleOp"> {
     Option<"threads", "threads", "unsigned", "1",
            "Threads that will run the step (library workspaces depend on it)">,
     Option<"vectorBits", "vector-bits", "unsigned", "512", "Bits of a vector">,
+    Option<"target", "target", "std::string", "\"cpu\"",
+           "Where the kernels will run: cpu or cuda">,
   ];
 }
 
@@ -24,6 +26,8 @@ def LowerKernelsPass : Pass<"lower-kernels", "mlir::ModuleOp"> {
   let options = [
     Option<"threads", "threads", "unsigned", "1", "Threads of library kernels">,
     Option<"vectorBits", "vector-bits", "unsigned", "512", "Bits of a vector">,
+    Option<"target", "target", "std::string", "\"cpu\"",
+           "cpu: functions of ranges; cuda: launches in block form">,
     Option<"toLLVM", "to-llvm", "bool", "false",
            "Erase everything else and lower the stages to the LLVM dialect">,
     Option<"report", "report", "bool", "false",
@@ -31,8 +35,9 @@ def LowerKernelsPass : Pass<"lower-kernels", "mlir::ModuleOp"> {
   ];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::cf::ControlFlowDialect",
-    "::mlir::func::FuncDialect", "::mlir::LLVM::LLVMDialect",
-    "::mlir::math::MathDialect", "::mlir::scf::SCFDialect",
+    "::mlir::func::FuncDialect", "::mlir::gpu::GPUDialect",
+    "::mlir::LLVM::LLVMDialect", "::mlir::math::MathDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
     "::mlir::vector::VectorDialect"];
 }
 
