@@ -18,6 +18,7 @@ const std::vector<Strategy> &ckopt::planner::strategies() {
       {"none", runNone, Tier::Construct},
       {"exact", runExact, Tier::Exact},
       {"exact-order", runExactOrder, Tier::Exact},
+      {"blocks", runBlocks, Tier::Construct},
       {"dtr", runGreedy, Tier::Construct},
       {"segments", runSegments, Tier::Construct},
       {"prices", runPrices, Tier::Construct},

@@ -130,6 +130,7 @@ void runExactOrder(StrategyContext &context);
 void runGreedy(StrategyContext &context);
 void runPrices(StrategyContext &context);
 void runSegments(StrategyContext &context);
+void runBlocks(StrategyContext &context);
 void runLocalSearch(StrategyContext &context);
 
 } // namespace ckopt::planner
