@@ -21,10 +21,11 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ExactSearch.h"
+#include "ExactBits.h"
 #include "ExactModel.h"
+#include "LoadSearch.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <limits>
 #include <map>
@@ -34,68 +35,6 @@
 using namespace ckopt::planner;
 
 namespace {
-
-/// A set of numbers below 64 * Words.
-template <int Words> struct Bits {
-  std::array<uint64_t, Words> word{};
-
-  bool has(int32_t i) const { return word[i >> 6] >> (i & 63) & 1; }
-  void add(int32_t i) { word[i >> 6] |= uint64_t(1) << (i & 63); }
-  bool empty() const {
-    for (uint64_t w : word)
-      if (w)
-        return false;
-    return true;
-  }
-  bool meets(const Bits &other) const {
-    for (int k = 0; k < Words; ++k)
-      if (word[k] & other.word[k])
-        return true;
-    return false;
-  }
-  bool includes(const Bits &other) const {
-    for (int k = 0; k < Words; ++k)
-      if (other.word[k] & ~word[k])
-        return false;
-    return true;
-  }
-  Bits operator|(const Bits &other) const {
-    Bits result;
-    for (int k = 0; k < Words; ++k)
-      result.word[k] = word[k] | other.word[k];
-    return result;
-  }
-  Bits operator&(const Bits &other) const {
-    Bits result;
-    for (int k = 0; k < Words; ++k)
-      result.word[k] = word[k] & other.word[k];
-    return result;
-  }
-  Bits without(const Bits &other) const {
-    Bits result;
-    for (int k = 0; k < Words; ++k)
-      result.word[k] = word[k] & ~other.word[k];
-    return result;
-  }
-  int count() const {
-    int sum = 0;
-    for (uint64_t w : word)
-      sum += std::popcount(w);
-    return sum;
-  }
-  auto operator<=>(const Bits &) const = default;
-};
-
-template <int Words> struct HashBits {
-  size_t operator()(const Bits<Words> &bits) const {
-    uint64_t h = 0x9e3779b97f4a7c15;
-    for (uint64_t w : bits.word) {
-      h = (h ^ w) * 0xbf58476d1ce4e5b9;
-      h ^= h >> 31;
-    }
-    return h;
-  }
-};
 
 constexpr double infinite = std::numeric_limits<double>::infinity();
 /// Inputs of one node that its in-place pairs may end, at most.
@@ -676,29 +615,55 @@ ExactResult ckopt::planner::exactLeastPeak(const Problem &problem,
   auto roundUp = [&](int64_t bytes) {
     return alignTo(std::max<int64_t>(bytes, 0), model.granule);
   };
+  /// Takes steps over; false if they need more than `within`.
+  auto take = [&](std::vector<NodeId> steps, int64_t within) {
+    Simulation found = simulate(problem, steps, true);
+    if (found.peak > within)
+      return false;
+    high = found.peak;
+    result.steps = std::move(steps);
+    result.cost = found.cost;
+    return true;
+  };
   low = std::min(roundUp(low), high);
-  while (low < high) {
+  // Below `open` nothing was found; where that is above `low`, searches were
+  // cut off.
+  int64_t open = low;
+  bool first = true;
+  while (open < high && !deadline.passed()) {
     // The bound is often met: ask there first.
-    int64_t middle = low + (high - low) / 2 / model.granule * model.granule;
-    if (result.leastPeak == 0)
-      middle = low;
-    result.leastPeak = std::max<int64_t>(low, 1);
-    ExactResult found =
-        searchStates(model, middle, fixedOrder, false, deadline, stateLimit);
-    if (found.kind == ExactResult::GaveUp)
-      break;
-    if (found.kind == ExactResult::Infeasible) {
-      low = middle + model.granule;
-      continue;
+    int64_t middle = open + (high - open) / 2 / model.granule * model.granule;
+    if (first)
+      middle = open;
+    first = false;
+    Deadline part = deadline.part(deadline.unitsLeft() / 4);
+    ExactResult::Kind kind = ExactResult::GaveUp;
+    if (!fixedOrder) {
+      LoadResult found = searchWithin(model, middle, part, stateLimit);
+      if (found.kind == LoadResult::NoPlan)
+        kind = ExactResult::Infeasible;
+      else if (found.kind == LoadResult::Found &&
+               take(std::move(found.steps), middle))
+        kind = ExactResult::Optimal;
     }
-    simulation = simulate(problem, found.steps, true);
-    if (simulation.peak > middle)
-      break;
-    high = simulation.peak;
-    result.steps = std::move(found.steps);
-    result.cost = simulation.cost;
+    // Copies of one storage side by side ask for the whole model.
+    if (kind == ExactResult::GaveUp && !part.passed()) {
+      ExactResult found =
+          searchStates(model, middle, fixedOrder, false, part, stateLimit);
+      if (found.kind == ExactResult::Infeasible ||
+          (found.kind == ExactResult::Optimal &&
+           take(std::move(found.steps), middle)))
+        kind = found.kind;
+    }
+    deadline.spend(part.spent());
+    if (kind == ExactResult::Optimal)
+      continue;
+    open = middle + model.granule;
+    if (kind == ExactResult::Infeasible)
+      low = open;
   }
-  result.leastPeak = low;
+  low = std::min(low, high);
+  result.leastPeak = std::max<int64_t>(low, 1);
   if (low >= high) {
     result.kind = ExactResult::Optimal;
     result.leastPeak = high;

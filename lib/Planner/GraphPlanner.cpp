@@ -42,10 +42,13 @@ int64_t GraphPlanner::lowest(const Options &options) {
 
 /// The least load of small graphs is searched for with proof.
 void GraphPlanner::proveLeast(const Options &options, Deadline &deadline) {
-  if (problem.numNodes > 24 || leastSteps[options.fixedOrder])
+  if (problem.numNodes > (options.fixedOrder ? 24 : 384) ||
+      leastSteps[options.fixedOrder])
     return;
-  Deadline part =
-      deadline.part(search.small() ? 0 : 20000000); // about a second
+  // About a second.
+  Deadline part = deadline.part(
+      search.small() ? 0
+                     : int64_t(2e7 * std::clamp(options.effort, 0.02, 1.0)));
   ExactResult found =
       exactLeastPeak(problem, options.fixedOrder, lowest(options),
                      starts.at(archive(options).mode).leastLoad().steps, part,
@@ -115,7 +118,8 @@ int64_t GraphPlanner::runLeast(const Options &options, int64_t budget,
   proveLeast(options, deadline);
   LeastSearch &least = leastSearch(options);
   Archive &store = archive(options);
-  if (const auto &steps = leastSteps[options.fixedOrder]; steps) {
+  const auto &steps = leastSteps[options.fixedOrder];
+  if (steps && options.strategy == "auto") {
     least.archive.report(*steps, 0, "exact");
     const Candidate &smallest = least.archive.leastLoad();
     least.archive.realize(smallest, 1);
