@@ -630,16 +630,10 @@ ExactResult ckopt::planner::exactLeastPeak(const Problem &problem,
   // cut off.
   int64_t open = low;
   bool first = true;
-  while (open < high && !deadline.passed()) {
-    // The bound is often met: ask there first.
-    int64_t middle = open + (high - open) / 2 / model.granule * model.granule;
-    if (first)
-      middle = open;
-    first = false;
-    Deadline part = deadline.part(deadline.unitsLeft() / 4);
+  auto ask = [&](int64_t middle, int32_t width, Deadline &part) {
     ExactResult::Kind kind = ExactResult::GaveUp;
     if (!fixedOrder) {
-      LoadResult found = searchWithin(model, middle, part, stateLimit);
+      LoadResult found = searchWithin(model, middle, part, stateLimit, width);
       if (found.kind == LoadResult::NoPlan)
         kind = ExactResult::Infeasible;
       else if (found.kind == LoadResult::Found &&
@@ -647,7 +641,7 @@ ExactResult ckopt::planner::exactLeastPeak(const Problem &problem,
         kind = ExactResult::Optimal;
     }
     // Copies of one storage side by side ask for the whole model.
-    if (kind == ExactResult::GaveUp && !part.passed()) {
+    if (kind == ExactResult::GaveUp && !part.passed() && width == 0) {
       ExactResult found =
           searchStates(model, middle, fixedOrder, false, part, stateLimit);
       if (found.kind == ExactResult::Infeasible ||
@@ -655,13 +649,36 @@ ExactResult ckopt::planner::exactLeastPeak(const Problem &problem,
            take(std::move(found.steps), middle)))
         kind = found.kind;
     }
-    deadline.spend(part.spent());
-    if (kind == ExactResult::Optimal)
-      continue;
-    open = middle + model.granule;
-    if (kind == ExactResult::Infeasible)
-      low = open;
-  }
+    return kind;
+  };
+  auto bisect = [&](int32_t width, Deadline &limit, int share) {
+    while (open < high && !limit.passed()) {
+      // The bound is often met: ask there first.
+      int64_t middle = open + (high - open) / 2 / model.granule * model.granule;
+      if (first)
+        middle = open;
+      first = false;
+      Deadline part = limit.part(limit.unitsLeft() / share);
+      ExactResult::Kind kind = ask(middle, width, part);
+      limit.spend(part.spent());
+      if (kind == ExactResult::Optimal)
+        continue;
+      open = middle + model.granule;
+      if (kind == ExactResult::Infeasible)
+        low = open;
+    }
+  };
+  // Narrow beams find small plans, which leaves less to prove.
+  if (!fixedOrder && deadline.hasWorkLimit())
+    for (int32_t width : {8, 64}) {
+      Deadline part = deadline.part(deadline.unitsLeft() / 4);
+      open = low;
+      bisect(width, part, 6);
+      deadline.spend(part.spent());
+    }
+  open = low;
+  first = true;
+  bisect(0, deadline, 3);
   low = std::min(low, high);
   result.leastPeak = std::max<int64_t>(low, 1);
   if (low >= high) {

@@ -36,6 +36,8 @@ namespace {
 
 /// Inputs of one node that its in-place pairs may end, at most.
 constexpr size_t maxEnding = 10;
+/// Sets of values to keep that a beam tries for one step.
+constexpr int32_t beamSets = 4;
 
 /// Sets that can be asked for one that includes another: for each number, which
 /// sets have it, as bits.
@@ -84,11 +86,12 @@ public:
   using Set = Bits<Words>;
 
   LoadSearch(const ExactModel &model, int64_t budget, Deadline &deadline,
-             size_t stateLimit)
+             size_t stateLimit, int32_t width)
       : model(model), budget(budget), deadline(deadline),
-        stateLimit(stateLimit), numNodes(int32_t(model.nodes.size())),
-        reads(model.nodes.size()), makes(reads), preds(reads), blockers(reads),
-        later(reads), madeBefore(reads) {}
+        stateLimit(stateLimit), width(width),
+        numNodes(int32_t(model.nodes.size())), reads(model.nodes.size()),
+        makes(reads), preds(reads), blockers(reads), later(reads),
+        madeBefore(reads) {}
   LoadResult run();
 
 private:
@@ -128,6 +131,8 @@ private:
   void expandNode(const State &state, int32_t index, NodeId n);
   void keepMaximal(size_t k, int64_t room, int64_t rest);
   void emit();
+  void sortChoice(const Set &lost);
+  bool runBeam();
   void push(Set ran, Set kept, int32_t parent, NodeId node);
   int64_t savedBy(NodeId n, const Set &ending) const;
 
@@ -135,6 +140,7 @@ private:
   int64_t budget;
   Deadline &deadline;
   size_t stateLimit;
+  int32_t width; ///< of the beam; 0: none
   int32_t numNodes;
   std::vector<Set> reads, makes, preds, blockers;
   std::vector<Set> later;      ///< by node: items read by nodes after it
@@ -158,6 +164,7 @@ private:
     std::vector<std::pair<int64_t, int32_t>> choice; ///< bytes, root
     std::vector<char> stays;
     Set kept;
+    int32_t sets; ///< reported so far
   } step;
 };
 
@@ -463,7 +470,7 @@ void LoadSearch<Words>::expandNode(const State &state, int32_t index,
     step.choice.push_back({model.items[r].bytes, r});
     rest += model.items[r].bytes;
   });
-  std::sort(step.choice.begin(), step.choice.end(), std::greater<>());
+  sortChoice(future.lost);
   std::vector<int32_t> ending;
   for (const ExactNode::Pair &pair : node.pairs)
     if (std::find(ending.begin(), ending.end(), pair.input) == ending.end() &&
@@ -484,6 +491,7 @@ void LoadSearch<Words>::expandNode(const State &state, int32_t index,
       continue;
     step.certain = ends.without(makes[n]);
     step.stays.assign(step.choice.size(), 0);
+    step.sets = 0;
     keepMaximal(0, budget - (usage - saved), rest);
   }
 }
@@ -492,7 +500,8 @@ void LoadSearch<Words>::expandNode(const State &state, int32_t index,
 /// left. Every set that is reported is maximal.
 template <int Words>
 void LoadSearch<Words>::keepMaximal(size_t k, int64_t room, int64_t rest) {
-  if (goal >= 0 || states.size() > stateLimit || deadline.workPassed())
+  if (goal >= 0 || states.size() > stateLimit || deadline.workPassed() ||
+      (width > 0 && step.sets >= beamSets))
     return;
   if (rest <= room) {
     for (size_t i = k; i < step.choice.size(); ++i)
@@ -517,7 +526,30 @@ void LoadSearch<Words>::keepMaximal(size_t k, int64_t room, int64_t rest) {
   keepMaximal(k + 1, room, rest - bytes);
 }
 
+/// Largest first; in a beam, those first that take the most runs a byte to make
+/// again.
+template <int Words> void LoadSearch<Words>::sortChoice(const Set &lost) {
+  if (width == 0) {
+    std::sort(step.choice.begin(), step.choice.end(), std::greater<>());
+    return;
+  }
+  std::vector<std::pair<double, std::pair<int64_t, int32_t>>> rated;
+  for (auto [bytes, root] : step.choice) {
+    int32_t left =
+        runsLeft(step.ran, step.kept.without(sharing[root]), lost, nullptr);
+    double value = left < 0 ? 1e9 : left;
+    rated.push_back({value / double(bytes + 1), {bytes, root}});
+  }
+  int32_t base = runsLeft(step.ran, step.kept, lost, nullptr);
+  for (auto &[rate, choice] : rated)
+    rate -= double(base) / double(choice.first + 1);
+  std::sort(rated.begin(), rated.end(), std::greater<>());
+  for (size_t k = 0; k < rated.size(); ++k)
+    step.choice[k] = rated[k].second;
+}
+
 template <int Words> void LoadSearch<Words>::emit() {
+  ++step.sets;
   Set gone = step.certain;
   for (size_t i = 0; i < step.choice.size(); ++i)
     if (!step.stays[i])
@@ -550,6 +582,26 @@ void LoadSearch<Words>::push(Set ran, Set kept, int32_t parent, NodeId node) {
     goal = index;
 }
 
+/// Level by level, the most advanced states of each; true if the end was
+/// reached.
+template <int Words> bool LoadSearch<Words>::runBeam() {
+  std::vector<int32_t> level;
+  for (int32_t depth = 0; depth < 8 * numNodes + 100; ++depth) {
+    level.clear();
+    for (; !open.empty() && int32_t(level.size()) < width; open.pop())
+      level.push_back(open.top().state);
+    open = {};
+    for (int32_t index : level) {
+      expand(index);
+      if (goal >= 0)
+        return true;
+      if (deadline.passed() || states.size() > stateLimit)
+        return false;
+    }
+  }
+  return false;
+}
+
 template <int Words> LoadResult LoadSearch<Words>::run() {
   LoadResult result;
   if (!encode())
@@ -563,6 +615,8 @@ template <int Words> LoadResult LoadSearch<Words>::run() {
     return result;
   }
   push({}, kept, -1, -1);
+  if (width > 0 && goal < 0 && !runBeam())
+    return result;
   while (!open.empty() && goal < 0) {
     if (deadline.passed() || states.size() > stateLimit)
       return result;
@@ -596,8 +650,8 @@ LoadResult ckopt::planner::searchWithin(const ExactModel &model, int64_t budget,
                                         int32_t width) {
   size_t size = std::max(model.nodes.size(), model.items.size());
   if (size <= 64)
-    return LoadSearch<1>(model, budget, deadline, stateLimit).run();
+    return LoadSearch<1>(model, budget, deadline, stateLimit, width).run();
   if (size <= 128)
-    return LoadSearch<2>(model, budget, deadline, stateLimit).run();
-  return LoadSearch<6>(model, budget, deadline, stateLimit).run();
+    return LoadSearch<2>(model, budget, deadline, stateLimit, width).run();
+  return LoadSearch<6>(model, budget, deadline, stateLimit, width).run();
 }
