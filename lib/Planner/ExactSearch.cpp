@@ -24,6 +24,7 @@
 #include "ExactBits.h"
 #include "ExactModel.h"
 #include "LoadSearch.h"
+#include "ckopt/Planner/Verifier.h"
 
 #include <algorithm>
 #include <bit>
@@ -615,8 +616,12 @@ ExactResult ckopt::planner::exactLeastPeak(const Problem &problem,
   auto roundUp = [&](int64_t bytes) {
     return alignTo(std::max<int64_t>(bytes, 0), model.granule);
   };
-  /// Takes steps over; false if they need more than `within`.
+  /// Takes steps over; false if they are not valid within `within`.
   auto take = [&](std::vector<NodeId> steps, int64_t within) {
+    Plan plan;
+    plan.steps = steps;
+    if (!verifySteps(problem.graph, plan).empty())
+      return false;
     Simulation found = simulate(problem, steps, true);
     if (found.peak > within)
       return false;

@@ -91,7 +91,7 @@ public:
         stateLimit(stateLimit), width(width),
         numNodes(int32_t(model.nodes.size())), reads(model.nodes.size()),
         makes(reads), preds(reads), blockers(reads), later(reads),
-        madeBefore(reads) {}
+        madeBefore(reads), spoils(reads) {}
   LoadResult run();
 
 private:
@@ -112,6 +112,7 @@ private:
   struct Future {
     Set useful; ///< items that may still be read
     Set lost;   ///< items that nothing can make any more
+    Set spoilt; ///< items that would lack a change if they were made
     bool dead;  ///< some node cannot run any more
   };
 
@@ -123,7 +124,7 @@ private:
   int64_t bytesOf(const Set &roots) const;
   int32_t runsLeft(const Set &ran, const Set &kept, const Set &lost,
                    Set *essential) const;
-  bool mayRun(const Set &ran, const Set &kept, const Set &useful,
+  bool mayRun(const Set &ran, const Set &kept, const Future &future,
               NodeId n) const;
   bool runFree(Set &ran, Set &kept, NodeId n);
   bool close(Set &ran, Set &kept, std::vector<NodeId> &path);
@@ -145,6 +146,7 @@ private:
   std::vector<Set> reads, makes, preds, blockers;
   std::vector<Set> later;      ///< by node: items read by nodes after it
   std::vector<Set> madeBefore; ///< by node: items of nodes before it, made once
+  std::vector<Set> spoils;     ///< by node: items not to be made again after it
   std::vector<Set> sharing;    ///< by item: what shares its bytes
   Set remembered, atEnd, weightless, rooted;
   bool plain = true; ///< no item shares another one's bytes
@@ -189,6 +191,8 @@ template <int Words> bool LoadSearch<Words>::encode() {
       atEnd.add(int32_t(i));
     if (item.producer >= 0 && !item.readers.empty())
       isRead[item.producer] = 1;
+    for (NodeId n : item.spoilers)
+      spoils[n].add(int32_t(i));
   }
   for (NodeId n = 0; n < numNodes; ++n) {
     const ExactNode &node = model.nodes[n];
@@ -307,13 +311,15 @@ auto LoadSearch<Words>::futureOf(const Set &ran) -> const Future & {
   if (!fresh)
     return future;
   future.useful = atEnd;
+  ran.each([&](NodeId n) { future.spoilt = future.spoilt | spoils[n]; });
   Set makeable;
   for (NodeId n = numNodes - 1; n >= 0; --n) {
     bool open = remembered.has(n) && !ran.has(n);
     bool again = model.nodes[n].rerun && !blockers[n].meets(ran);
+    Set made = makes[n].without(future.spoilt);
     if (open || again)
-      makeable = makeable | makes[n];
-    if (open || (again && makes[n].meets(future.useful)))
+      makeable = makeable | made;
+    if (open || (again && made.meets(future.useful)))
       future.useful = future.useful | reads[n];
   }
   for (size_t i = 0; i < model.items.size(); ++i)
@@ -358,11 +364,12 @@ int32_t LoadSearch<Words>::runsLeft(const Set &ran, const Set &kept,
 
 template <int Words>
 bool LoadSearch<Words>::mayRun(const Set &ran, const Set &kept,
-                               const Set &useful, NodeId n) const {
+                               const Future &future, NodeId n) const {
   if (!kept.includes(reads[n]) || blockers[n].meets(ran))
     return false;
   if (ran.has(n) || !remembered.has(n)) // To bring back what is useful.
-    return model.nodes[n].rerun && !kept.includes(makes[n] & useful) &&
+    return model.nodes[n].rerun &&
+           !kept.includes((makes[n] & future.useful).without(future.spoilt)) &&
            ran.includes(preds[n]);
   return ran.includes(preds[n]);
 }
@@ -375,6 +382,7 @@ bool LoadSearch<Words>::runFree(Set &ran, Set &kept, NodeId n) {
   if (remembered.has(n))
     after.add(n);
   const Future &future = futureOf(after);
+  const Future &now = futureOf(ran);
   if (future.dead)
     return false;
   // A second copy of a storage is another matter.
@@ -388,7 +396,7 @@ bool LoadSearch<Words>::runFree(Set &ran, Set &kept, NodeId n) {
   Set ends; // Nothing of these is read afterwards.
   reads[n].each([&](int32_t i) {
     int32_t root = model.items[i].root;
-    if (root >= 0 && !(kept & sharing[root]).meets(future.useful))
+    if (root >= 0 && !((kept | makes[n]) & sharing[root]).meets(future.useful))
       ends.add(i);
   });
   int64_t usage =
@@ -396,18 +404,19 @@ bool LoadSearch<Words>::runFree(Set &ran, Set &kept, NodeId n) {
   if (usage > budget)
     return false;
   if (!node.rerun) {
-    const Future &now = futureOf(ran);
+    if (!now.lost.includes(spoils[n] & now.useful))
+      return false;
     for (NodeId m = 0; m < numNodes; ++m)
       if (blockers[m].has(n) && !now.lost.includes(makes[m] & now.useful))
         return false;
-    int64_t grows =
-        bytesOf(classes(makes[n] & future.useful).without(classes(kept))) -
-        bytesOf(classes(ends & now.lost));
+    // A view of what is there holds on to it.
+    int64_t grows = bytesOf(classes(makes[n] & future.useful)) -
+                    bytesOf(classes(ends & now.lost));
     if (grows > 0)
       return false;
   }
   ran = after;
-  kept = (kept | makes[n]) & (future.useful | weightless);
+  kept = (kept | makes[n].without(now.spoilt)) & (future.useful | weightless);
   return true;
 }
 
@@ -421,7 +430,7 @@ bool LoadSearch<Words>::close(Set &ran, Set &kept, std::vector<NodeId> &path) {
       const Future &future = futureOf(ran);
       if (future.dead)
         return false;
-      if (mayRun(ran, kept, future.useful, n) && runFree(ran, kept, n)) {
+      if (mayRun(ran, kept, future, n) && runFree(ran, kept, n)) {
         path.push_back(n);
         changed = true;
       }
@@ -433,9 +442,9 @@ bool LoadSearch<Words>::close(Set &ran, Set &kept, std::vector<NodeId> &path) {
 
 template <int Words> void LoadSearch<Words>::expand(int32_t index) {
   State state = states[index];
-  Set useful = futureOf(state.ran).useful;
+  const Future &future = futureOf(state.ran);
   for (NodeId n = 0; n < numNodes && goal < 0; ++n) {
-    if (mayRun(state.ran, state.kept, useful, n))
+    if (mayRun(state.ran, state.kept, future, n))
       expandNode(state, index, n);
     if (deadline.passed() || states.size() > stateLimit)
       return;
@@ -456,7 +465,7 @@ void LoadSearch<Words>::expandNode(const State &state, int32_t index,
   if (future.dead)
     return;
   Set essential;
-  Set all = state.kept | makes[n];
+  Set all = state.kept | makes[n].without(futureOf(state.ran).spoilt);
   if (runsLeft(step.ran, all, future.lost, &essential) < 0)
     return;
   Set present = classes(state.kept);
@@ -474,7 +483,7 @@ void LoadSearch<Words>::expandNode(const State &state, int32_t index,
   std::vector<int32_t> ending;
   for (const ExactNode::Pair &pair : node.pairs)
     if (std::find(ending.begin(), ending.end(), pair.input) == ending.end() &&
-        state.kept.has(pair.input) &&
+        state.kept.has(pair.input) && model.items[pair.input].root >= 0 &&
         !(essential & sharing[model.items[pair.input].root])
              .meets(essential.without(makes[n])))
       ending.push_back(pair.input);
