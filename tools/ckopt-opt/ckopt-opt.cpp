@@ -2,6 +2,7 @@
 #include "TestPasses.h"
 #include "ckopt/Autodiff/Autodiff.h"
 #include "ckopt/Autodiff/Passes.h"
+#include "ckopt/Conversion/BlockToPTX/Passes.h"
 #include "ckopt/Conversion/KernelToLLVM/Passes.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
 #include "ckopt/Fuse/Passes.h"
@@ -13,12 +14,15 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Tosa/IR/TosaOps.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
 
@@ -31,6 +35,9 @@ int main(int argc, char **argv) {
                   mlir::math::MathDialect, mlir::memref::MemRefDialect,
                   mlir::scf::SCFDialect, mlir::tensor::TensorDialect,
                   mlir::tosa::TosaDialect>();
+  // Kernels in block form.
+  registry.insert<mlir::gpu::GPUDialect, mlir::LLVM::LLVMDialect,
+                  mlir::vector::VectorDialect>();
   ckopt::registerReferenceFolding(registry);
   ckopt::registerAutodiffRules(registry);
   mlir::registerTransformsPasses();
@@ -38,6 +45,7 @@ int main(int argc, char **argv) {
   ckopt::registerNormalizePasses();
   ckopt::registerAutodiffPasses();
   ckopt::registerFusePasses();
+  ckopt::registerBlockToPTXPasses();
   ckopt::registerKernelToLLVMPasses();
   ckopt::registerLayoutPasses();
   ckopt::registerMemoryPlanPasses();

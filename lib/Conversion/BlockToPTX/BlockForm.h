@@ -1,0 +1,63 @@
+//===- BlockForm.h - a kernel in block form, checked ------------*- C++ -*-===//
+//
+// What both lowerings need to know of a function in block form, found once and
+// checked whole: after `analyze` succeeds, neither meets a case that it does
+// not know.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_LIB_CONVERSION_BLOCKTOPTX_BLOCKFORM_H
+#define CKOPT_LIB_CONVERSION_BLOCKTOPTX_BLOCKFORM_H
+
+#include "ckopt/Conversion/BlockToPTX/BlockToPTX.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+namespace ckopt::blockform {
+
+/// One launch.
+struct Kernel {
+  mlir::func::FuncOp function;
+  mlir::scf::ForallOp blocks;
+  int64_t grid = 1, block = 1;
+  /// Pointers, scalars, scratch: the first arguments.
+  unsigned launchParameters = 0;
+  llvm::SmallVector<mlir::BlockArgument> sharedBuffers, privateBuffers;
+  int64_t sharedBytes = 0;
+};
+
+/// Limits of every GPU from sm_80 on.
+inline constexpr int64_t kMaxGrid = (int64_t(1) << 31) - 1;
+inline constexpr int64_t kMaxBlock = 1024;
+inline constexpr int64_t kMaxSharedBytes = 48 * 1024;
+/// Alignment of every shared buffer.
+inline constexpr int64_t kSharedAlign = 16;
+
+/// Functions of the module that are launches.
+llvm::SmallVector<mlir::func::FuncOp> kernelsOf(mlir::ModuleOp module);
+
+/// Checks the whole function; one diagnostic for each mistake.
+mlir::FailureOr<Kernel> analyze(mlir::func::FuncOp function);
+
+/// Whether this forall maps its iterations to the threads of a block.
+bool isThreadForall(mlir::Operation *op);
+
+/// A thread forall's iterations.
+int64_t threadsOf(mlir::scf::ForallOp forall);
+
+/// The memref that a load or store of memref or vector accesses; null for
+/// other operations.
+mlir::Value bufferOf(mlir::Operation *op);
+/// The indices of such an access.
+mlir::OperandRange indicesOf(mlir::Operation *op);
+/// Whether `op` writes to memory.
+bool isStore(mlir::Operation *op);
+
+/// Puts the operations of `forall`'s body, but for its terminator, before
+/// `point`, its iteration number being `number`. The forall stays, empty.
+void inlineBody(mlir::scf::ForallOp forall, mlir::Operation *point,
+                mlir::Value number);
+
+} // namespace ckopt::blockform
+
+#endif // CKOPT_LIB_CONVERSION_BLOCKTOPTX_BLOCKFORM_H

@@ -1,0 +1,42 @@
+//===- BlockToGPU.h - steps from block form to the GPU dialect --*- C++ -*-===//
+#ifndef CKOPT_LIB_CONVERSION_BLOCKTOPTX_BLOCKTOGPU_H
+#define CKOPT_LIB_CONVERSION_BLOCKTOPTX_BLOCKTOGPU_H
+
+#include "BlockForm.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+
+namespace ckopt::blockform {
+
+/// Name of the gpu.module that holds all kernels.
+inline constexpr llvm::StringLiteral kModuleName = "ckopt_kernels";
+
+/// Diagnoses every operation of the kernel for which LLVM's NVPTX target has no
+/// code of its own.
+mlir::LogicalResult checkSelectable(const Kernel &kernel);
+
+/// Whether the kernel loads or stores f64.
+bool usesF64(const Kernel &kernel);
+
+/// Runs of lane steps that became shuffles; those that stay as they are.
+struct TreeCount {
+  int64_t shuffled = 0, plain = 0;
+};
+/// Merges each run of five lane steps into one interval of 32 threads.
+TreeCount mergeLaneSteps(const Kernel &kernel);
+
+/// Erases barriers between whose sides no accesses of shared or global memory
+/// conflict.
+void removeNeedlessBarriers(mlir::gpu::GPUFuncOp function);
+
+/// Writes to every access of the function how well it is known to be aligned.
+void deriveAlignment(mlir::gpu::GPUFuncOp function);
+
+/// Moves all kernels of the module into one gpu.module. What is known of each
+/// goes to `infos`, unless null, in the order of the module.
+mlir::LogicalResult
+lowerToGPU(mlir::ModuleOp module,
+           llvm::SmallVectorImpl<PtxKernel> *infos = nullptr);
+
+} // namespace ckopt::blockform
+
+#endif // CKOPT_LIB_CONVERSION_BLOCKTOPTX_BLOCKTOGPU_H

@@ -1,0 +1,157 @@
+//===- BlockToLoops.cpp - block form to loops on the CPU ------------------===//
+//
+// Blocks one after another, in each the intervals one after another, in each
+// the threads one after another. Threads of one interval are independent unless
+// they race, so their order must not show: it can be reversed, and buffers can
+// start with other bytes.
+//
+//===----------------------------------------------------------------------===//
+#include "BlockForm.h"
+#include "ckopt/Conversion/BlockToPTX/Passes.h"
+#include "ckopt/Conversion/KernelToLLVM/KernelToLLVM.h"
+#include "mlir/Conversion/MemRefToLLVM/MemRefToLLVM.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "mlir/Pass/PassManager.h"
+
+namespace ckopt {
+#define GEN_PASS_DEF_BLOCKTOLOOPSPASS
+#include "ckopt/Conversion/BlockToPTX/Passes.h.inc"
+} // namespace ckopt
+
+using namespace mlir;
+using namespace ckopt;
+using namespace ckopt::blockform;
+
+std::string ckopt::emulationSymbol(StringRef kernel) {
+  return (kernel + "__emul").str();
+}
+
+/// Replaces `forall` by a loop.
+static scf::ForOp toLoop(scf::ForallOp forall, bool descending) {
+  ImplicitLocOpBuilder b(forall.getLoc(), forall);
+  int64_t count = threadsOf(forall);
+  Value zero = arith::ConstantIndexOp::create(b, 0),
+        one = arith::ConstantIndexOp::create(b, 1),
+        high = arith::ConstantIndexOp::create(b, count);
+  auto loop = scf::ForOp::create(b, zero, high, one);
+  Operation *end = loop.getBody()->getTerminator();
+  Value number = loop.getInductionVar();
+  if (descending) {
+    b.setInsertionPoint(end);
+    Value last = arith::ConstantIndexOp::create(b, count - 1);
+    number = arith::SubIOp::create(b, last, number);
+  }
+  inlineBody(forall, end, number);
+  forall.erase();
+  return loop;
+}
+
+/// A number all of whose bytes are 0x00 or 0xFF.
+static Value fillOf(ImplicitLocOpBuilder &b, Type type, bool ones) {
+  unsigned bits = type.getIntOrFloatBitWidth();
+  APInt pattern = ones ? APInt::getAllOnes(bits) : APInt::getZero(bits);
+  if (auto real = dyn_cast<FloatType>(type))
+    return arith::ConstantOp::create(
+        b, b.getFloatAttr(real, APFloat(real.getFloatSemantics(), pattern)));
+  return arith::ConstantOp::create(b, b.getIntegerAttr(type, pattern));
+}
+
+/// Stores `number` to every element, at the builder's place.
+static void fill(ImplicitLocOpBuilder &b, Value buffer, Value number) {
+  OpBuilder::InsertionGuard guard(b);
+  SmallVector<Value> indices;
+  for (int64_t size : cast<MemRefType>(buffer.getType()).getShape()) {
+    Value zero = arith::ConstantIndexOp::create(b, 0),
+          one = arith::ConstantIndexOp::create(b, 1),
+          high = arith::ConstantIndexOp::create(b, size);
+    auto loop = scf::ForOp::create(b, zero, high, one);
+    indices.push_back(loop.getInductionVar());
+    b.setInsertionPointToStart(loop.getBody());
+  }
+  memref::StoreOp::create(b, number, buffer, indices);
+}
+
+/// Shared and private buffers become local ones of the function.
+static void makeBuffersLocal(Kernel &kernel, scf::ForOp blocks,
+                             bool descending) {
+  func::FuncOp function = kernel.function;
+  for (const auto &list : {kernel.sharedBuffers, kernel.privateBuffers}) {
+    for (BlockArgument buffer : list) {
+      auto type = cast<MemRefType>(buffer.getType());
+      ImplicitLocOpBuilder b(function.getLoc(), function.getBody());
+      Value local = memref::AllocaOp::create(
+          b, MemRefType::get(type.getShape(), type.getElementType()),
+          b.getI64IntegerAttr(64));
+      buffer.replaceAllUsesWith(local);
+      b.setInsertionPointToStart(blocks.getBody());
+      fill(b, local, fillOf(b, type.getElementType(), descending));
+    }
+  }
+  BitVector gone(function.getNumArguments());
+  gone.set(kernel.launchParameters, function.getNumArguments());
+  (void)function.eraseArguments(gone);
+}
+
+/// void SYMBOL__emul(void *const *params)
+static void addWrapper(func::FuncOp function) {
+  MLIRContext *ctx = function.getContext();
+  ImplicitLocOpBuilder b(function.getLoc(), ctx);
+  b.setInsertionPointAfter(function);
+  Type ptr = LLVM::LLVMPointerType::get(ctx);
+  auto wrapper = func::FuncOp::create(b, emulationSymbol(function.getSymName()),
+                                      b.getFunctionType({ptr}, {}));
+  b.setInsertionPointToStart(wrapper.addEntryBlock());
+  SmallVector<Value> values;
+  for (auto [i, type] : llvm::enumerate(function.getArgumentTypes())) {
+    Value slot = LLVM::GEPOp::create(b, ptr, ptr, wrapper.getArgument(0),
+                                     ArrayRef<LLVM::GEPArg>{int32_t(i)});
+    Value place = LLVM::LoadOp::create(b, ptr, slot);
+    values.push_back(LLVM::LoadOp::create(b, type, place));
+  }
+  func::CallOp::create(b, function, values);
+  func::ReturnOp::create(b);
+}
+
+namespace {
+struct BlockToLoops : ckopt::impl::BlockToLoopsPassBase<BlockToLoops> {
+  using BlockToLoopsPassBase::BlockToLoopsPassBase;
+
+  void runOnOperation() override {
+    SmallVector<Kernel> kernels;
+    bool failedAny = false;
+    for (func::FuncOp function : kernelsOf(getOperation())) {
+      FailureOr<Kernel> kernel = analyze(function);
+      if (succeeded(kernel))
+        kernels.push_back(*kernel);
+      failedAny |= failed(kernel);
+    }
+    if (failedAny)
+      return signalPassFailure();
+    for (Kernel &kernel : kernels)
+      lower(kernel);
+  }
+
+  void lower(Kernel &kernel) {
+    SmallVector<scf::ForallOp> threads;
+    kernel.blocks->walk([&](scf::ForallOp forall) {
+      if (forall != kernel.blocks)
+        threads.push_back(forall);
+    });
+    for (scf::ForallOp forall : threads)
+      toLoop(forall, descending);
+    makeBuffersLocal(kernel, toLoop(kernel.blocks, descending), descending);
+    kernel.function->removeAttr(kGrid);
+    kernel.function->removeAttr(kBlock);
+    addWrapper(kernel.function);
+  }
+};
+} // namespace
+
+void ckopt::buildBlockToLoopsPipeline(OpPassManager &pm,
+                                      const BlockToLoopsOptions &options) {
+  BlockToLoopsPassOptions loops;
+  loops.descending = options.descending;
+  pm.addPass(createBlockToLoopsPass(loops));
+  pm.addPass(createFinalizeMemRefToLLVMConversionPass());
+  buildKernelLoweringPipeline(pm);
+}

@@ -1,0 +1,170 @@
+//===- ScanPtx.cpp - what PTX must not contain ----------------------------===//
+//
+// The last check before code leaves the compiler, on the text itself, so that
+// it holds whatever LLVM did: each finding stands for a way in which code was
+// seen to be accepted by the assembler and yet to be wrong, slow or different
+// from machine to machine. One pass over the lines; an instruction is looked at
+// by its dotted parts.
+//
+//===----------------------------------------------------------------------===//
+#include "PtxText.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSwitch.h"
+
+using namespace ckopt;
+using namespace ckopt::blockform;
+using llvm::ArrayRef;
+using llvm::SmallVector;
+using llvm::StringRef;
+
+/// Bits of a float type's name; 0 for other parts of an instruction's name.
+static unsigned floatBits(StringRef part) {
+  return llvm::StringSwitch<unsigned>(part)
+      .Cases({"f16", "f16x2", "bf16", "bf16x2"}, 16)
+      .Cases({"f32", "f32x2", "tf32"}, 32)
+      .Case("f64", 64)
+      .Default(0);
+}
+
+static bool isRounding(StringRef part) {
+  return llvm::is_contained(
+      {"rn", "rz", "rm", "rp", "rna", "rni", "rzi", "rmi", "rpi"}, part);
+}
+
+namespace {
+/// Goes through the text line by line.
+class Scanner {
+public:
+  Scanner(StringRef text, ArrayRef<std::string> f64Kernels)
+      : text(text), f64Kernels(f64Kernels) {}
+  std::vector<PtxViolation> run();
+
+private:
+  void scanLine(StringRef line);
+  void scanInstruction(StringRef name);
+  void found(const char *reason) {
+    violations.push_back({kernel.str(), number, line.str(), reason});
+  }
+
+  StringRef text, line, kernel;
+  ArrayRef<std::string> f64Kernels;
+  unsigned number = 0;
+  std::vector<PtxViolation> violations;
+};
+} // namespace
+
+/// The name of the kernel that begins in this line, or nothing.
+static StringRef entryOf(StringRef line) {
+  size_t at = line.find(".entry ");
+  if (at == StringRef::npos)
+    return {};
+  return line.substr(at + 7).ltrim().take_until(
+      [](char c) { return c == '(' || llvm::isSpace(c); });
+}
+
+/// The instruction's name without predicate and operands.
+static StringRef instructionOf(StringRef line) {
+  if (line.consume_front("@"))
+    line = line.drop_until(llvm::isSpace).ltrim();
+  return line.take_until([](char c) { return llvm::isSpace(c) || c == ';'; });
+}
+
+void Scanner::scanInstruction(StringRef name) {
+  SmallVector<StringRef> parts;
+  name.split(parts, '.');
+  StringRef op = parts.front();
+  bool rounded = llvm::any_of(parts, isRounding);
+  SmallVector<unsigned> floats;
+  unsigned types = 0;
+  for (StringRef part : llvm::drop_begin(parts)) {
+    unsigned bits = floatBits(part);
+    if (bits)
+      floats.push_back(bits);
+    // b32, s64, u16, pred, ...
+    types += bits || (part.size() > 1 && llvm::is_contained("bsu", part[0]) &&
+                      llvm::all_of(part.drop_front(), llvm::isDigit));
+  }
+  if (llvm::is_contained(parts, "approx") || llvm::is_contained(parts, "full"))
+    found("approximate function");
+  if (llvm::is_contained(parts, "local"))
+    found("memory of each thread in place of registers");
+  if (floats.empty())
+    return;
+  static constexpr StringRef arithmetic[] = {"add", "sub", "mul",  "mad",
+                                             "fma", "div", "sqrt", "rcp"};
+  if (llvm::is_contained(arithmetic, op) && !llvm::is_contained(parts, "rn"))
+    found("float arithmetic that does not say to round to nearest");
+  // Only from a narrower float to a wider one is there nothing to round.
+  bool widens = floats.size() == 2 && types == 2 && floats[0] > floats[1];
+  if (op == "cvt" && !rounded && !widens)
+    found("conversion of a float that does not say how to round");
+  if (op == "atom" || op == "red")
+    found("atomic operation on floats");
+  if (llvm::is_contained(floats, 64u) &&
+      !llvm::is_contained(f64Kernels, kernel))
+    found("f64 in a kernel without f64 operands");
+}
+
+void Scanner::scanLine(StringRef full) {
+  line = full.take_front(full.find("//")).trim();
+  if (line.empty())
+    return;
+  if (StringRef name = entryOf(line); !name.empty())
+    kernel = name;
+  if (line.contains(".extern") && line.contains(".func"))
+    found("function that nobody links");
+  if (line.contains("__dynamic_shmem__") ||
+      (line.contains(".extern") && line.contains(".shared")))
+    found("dynamic shared memory");
+  if (line.contains("malloc"))
+    found("memory taken while running");
+  if (line.starts_with(".")) {
+    if (line.starts_with(".local"))
+      found("memory of each thread in place of registers");
+  } else if (llvm::isAlpha(line.front()) || line.front() == '@') {
+    scanInstruction(instructionOf(line));
+  }
+  if (full.starts_with("}"))
+    kernel = {};
+}
+
+std::vector<PtxViolation> Scanner::run() {
+  while (!text.empty()) {
+    auto [first, rest] = text.split('\n');
+    text = rest;
+    ++number;
+    scanLine(first);
+  }
+  return std::move(violations);
+}
+
+std::vector<PtxViolation> ckopt::scanPtx(StringRef text,
+                                         ArrayRef<std::string> f64Kernels) {
+  return Scanner(text, f64Kernels).run();
+}
+
+void blockform::countAccesses(StringRef text, PtxKernel &kernel) {
+  StringRef inside;
+  while (!text.empty()) {
+    auto [line, rest] = text.split('\n');
+    text = rest;
+    if (StringRef name = entryOf(line); !name.empty())
+      inside = name;
+    if (inside != kernel.symbol)
+      continue;
+    SmallVector<StringRef> parts;
+    instructionOf(line.trim()).split(parts, '.');
+    if ((parts[0] != "ld" && parts[0] != "st") ||
+        !llvm::is_contained(parts, "global"))
+      continue;
+    unsigned bits = 0, lanes = 1;
+    for (StringRef part : llvm::drop_begin(parts)) {
+      if (part.consume_front("v"))
+        (void)part.getAsInteger(10, lanes);
+      else if (!part.empty() && llvm::is_contained("bfsu", part[0]))
+        (void)part.drop_front().getAsInteger(10, bits);
+    }
+    ++(bits * lanes >= 128 ? kernel.wideAccesses : kernel.narrowAccesses);
+  }
+}

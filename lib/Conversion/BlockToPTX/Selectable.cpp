@@ -1,0 +1,118 @@
+//===- Selectable.cpp - what has code on a GPU ----------------------------===//
+//
+// LLVM's NVPTX target ends the process where an operation has no code, or calls
+// a function that nobody links. So everything is looked up here first, in the
+// list of what it selects by itself, without approximations; the rest is
+// refused by name and place.
+//
+//===----------------------------------------------------------------------===//
+#include "BlockToGPU.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/UB/IR/UBOps.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+using namespace ckopt;
+using namespace ckopt::blockform;
+
+/// Operations of the math, vector and LLVM dialects that have code. Of
+/// arithmetic, everything has but the remainder of floats.
+static const llvm::StringSet<> &selectable() {
+  static const llvm::StringSet<> names = {
+      "math.absf", "math.absi", "math.ceil", "math.copysign", "math.ctlz",
+      "math.ctpop", "math.cttz", "math.floor", "math.fma", "math.roundeven",
+      "math.sqrt", "math.trunc",
+      // Lanes.
+      "vector.bitcast", "vector.broadcast", "vector.constant_mask",
+      "vector.create_mask", "vector.extract", "vector.extract_strided_slice",
+      "vector.fma", "vector.from_elements", "vector.insert",
+      "vector.insert_strided_slice", "vector.load", "vector.shape_cast",
+      "vector.shuffle", "vector.store", "vector.to_elements",
+      // Memory.
+      "llvm.getelementptr", "llvm.intr.masked.gather", "llvm.intr.masked.load",
+      "llvm.intr.masked.scatter", "llvm.intr.masked.store", "llvm.load",
+      "llvm.mlir.addressof", "llvm.mlir.constant", "llvm.mlir.poison",
+      "llvm.mlir.undef", "llvm.mlir.zero", "llvm.store", "memref.load",
+      "memref.store"};
+  return names;
+}
+
+static bool isSelectable(Operation *op) {
+  if (isa<arith::ArithDialect>(op->getDialect()))
+    return !isa<arith::RemFOp>(op);
+  if (isa<func::FuncOp, func::ReturnOp, scf::ForallOp, scf::ForOp, scf::IfOp,
+          scf::InParallelOp, scf::WhileOp, scf::ConditionOp, scf::YieldOp,
+          ub::PoisonOp>(op))
+    return true;
+  return selectable().contains(op->getName().getStringRef());
+}
+
+/// Numbers that threads compute with; null for others (pointers, buffers).
+static Type unsupportedType(Operation *op) {
+  auto fits = [](Type type) {
+    if (auto vector = dyn_cast<VectorType>(type)) {
+      if (vector.isScalable())
+        return false;
+      type = vector.getElementType();
+    }
+    if (isa<LLVM::LLVMPointerType, MemRefType, IndexType>(type))
+      return true;
+    if (auto integer = dyn_cast<IntegerType>(type))
+      return integer.getWidth() <= 64;
+    return type.isF16() || type.isBF16() || type.isF32() || type.isF64();
+  };
+  for (Type type : op->getResultTypes())
+    if (!fits(type))
+      return type;
+  return {};
+}
+
+LogicalResult blockform::checkSelectable(const Kernel &kernel) {
+  bool failedAny = false;
+  func::FuncOp function = kernel.function;
+  StringRef name = function.getSymName();
+  function->walk([&](Operation *op) {
+    if (!isSelectable(op)) {
+      failedAny = true;
+      bool wide = llvm::any_of(op->getOperandTypes(), [](Type t) {
+        return getElementTypeOrSelf(t).isF64();
+      });
+      auto text = op->emitError("kernel @")
+                  << name << ": '" << op->getName() << "' has no code on a GPU";
+      if (wide && isa<math::MathDialect>(op->getDialect()))
+        text << " in f64; compute it in f32, or run this model on the CPU";
+    } else if (Type type = unsupportedType(op)) {
+      failedAny = true;
+      op->emitError("kernel @")
+          << name << ": a GPU does not compute with " << type;
+    }
+  });
+  return failure(failedAny);
+}
+
+bool blockform::usesF64(const Kernel &kernel) {
+  func::FuncOp function = kernel.function;
+  return function
+      ->walk([](Operation *op) {
+        Type type;
+        if (auto load = dyn_cast<LLVM::LoadOp>(op))
+          type = load.getType();
+        else if (auto store = dyn_cast<LLVM::StoreOp>(op))
+          type = store.getValue().getType();
+        else if (auto load = dyn_cast<LLVM::MaskedLoadOp>(op))
+          type = load.getType();
+        else if (auto load = dyn_cast<LLVM::masked_gather>(op))
+          type = load.getType();
+        else if (auto store = dyn_cast<LLVM::MaskedStoreOp>(op))
+          type = store.getValue().getType();
+        else if (auto store = dyn_cast<LLVM::masked_scatter>(op))
+          type = store.getValue().getType();
+        return type && getElementTypeOrSelf(type).isF64()
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
