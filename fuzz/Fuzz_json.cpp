@@ -1,5 +1,4 @@
-//===- Fuzz_json.cpp - libFuzzer entry
-//---------------------------------------===//
+//===- Fuzz_json.cpp - libFuzzer entry ----------------------------------===//
 #include "PlannerFuzz.h"
 
 #include <cstdio>

@@ -1,5 +1,4 @@
-//===- Fuzz_planner.cpp - libFuzzer entry
-//---------------------------------------===//
+//===- Fuzz_planner.cpp - libFuzzer entry -------------------------------===//
 #include "PlannerFuzz.h"
 
 #include <cstdio>

@@ -1,12 +1,14 @@
 //===- PlannerFuzz.cpp - what random bytes must not break -----------------===//
 #include "PlannerFuzz.h"
 
-#include "PebbleGame.h"
+#include "PlanReference.h"
 #include "ckopt/Planner/Bounds.h"
 #include "ckopt/Planner/GraphJson.h"
 #include "ckopt/Planner/Packing.h"
 #include "ckopt/Planner/Report.h"
 #include "ckopt/Planner/Verifier.h"
+
+#include <algorithm>
 
 using namespace ckopt::planner;
 
@@ -62,57 +64,108 @@ private:
   size_t size, at = 0;
 };
 
-Graph decode(Bytes &bytes) {
-  Graph graph;
-  auto add = [&](int64_t size, ValueKind kind) {
-    graph.values.push_back({size, kind, -1, ""});
+/// At most this many nodes and values: what the reference can take.
+constexpr int64_t maxNodes = 8, maxValues = 16;
+
+class Decoder {
+public:
+  explicit Decoder(Bytes &bytes) : bytes(bytes) {}
+  Graph run();
+
+private:
+  ValueId add(int64_t size, ValueKind kind, ValueId base = -1) {
+    graph.values.push_back({size, kind, base, ""});
     return ValueId(graph.values.size()) - 1;
-  };
-  std::vector<ValueId> values{add(bytes.below(4), ValueKind::Input)};
-  ValueId state = add(1 + bytes.below(3), ValueKind::Persistent);
-  int64_t nodes = 2 + bytes.below(6);
-  for (int64_t i = 0; i < nodes; ++i) {
+  }
+  bool full() const { return int64_t(graph.values.size()) >= maxValues; }
+  std::vector<ValueId> readList();
+  void addOutput(Node &node, const std::vector<ValueId> &bases);
+  void addFlags(Node &node);
+
+  Bytes &bytes;
+  Graph graph;
+  std::vector<ValueId> values; ///< that the next node can read
+  ValueId state = -1;
+};
+
+std::vector<ValueId> Decoder::readList() {
+  std::vector<ValueId> list;
+  for (int64_t k = bytes.below(4); k > 0; --k) {
+    ValueId v = values[bytes.below(int64_t(values.size()))];
+    if (std::find(list.begin(), list.end(), v) == list.end())
+      list.push_back(v);
+  }
+  return list;
+}
+
+/// One more result, a view of one of `bases` or none.
+void Decoder::addOutput(Node &node, const std::vector<ValueId> &bases) {
+  int64_t what = bytes.below(12);
+  ValueKind kind = what % 6 == 5 ? ValueKind::Output : ValueKind::Temp;
+  ValueId base = what < 4 && !bases.empty()
+                     ? bases[bytes.below(int64_t(bases.size()))]
+                     : -1;
+  node.outputs.push_back(add(bytes.below(7), kind, base));
+}
+
+void Decoder::addFlags(Node &node) {
+  NodeId n = NodeId(graph.nodes.size());
+  int64_t flags = bytes.below(256);
+  if (flags & 1)
+    node.recompute = false;
+  if (flags & 2)
+    node.workspace = bytes.below(5);
+  if ((flags & 12) == 12 && n > 0)
+    node.after = {NodeId(bytes.below(n))};
+  if ((flags & 48) == 48)
+    node.mutates = {
+        node.inputs.empty()
+            ? state
+            : node.inputs[bytes.below(int64_t(node.inputs.size()))]};
+  if (flags & 64)
+    for (ValueId o : node.outputs)
+      for (ValueId i : node.inputs)
+        node.reuse.push_back({i, o});
+  if ((flags & 130) == 130) {
+    std::vector<ValueId> other = readList();
+    for (ValueId v : node.mutates)
+      if (std::find(other.begin(), other.end(), v) == other.end())
+        other.push_back(v);
+    node.alternatives = {{node.inputs, node.cost},
+                         {other, double(bytes.below(6))}};
+  }
+}
+
+Graph Decoder::run() {
+  graph.alignment = bytes.below(4) == 3 ? 4 : 1;
+  values = {add(bytes.below(4), ValueKind::Input)};
+  state = add(1 + bytes.below(3), ValueKind::Persistent);
+  values.push_back(state);
+  for (int64_t i = 1 + bytes.below(maxNodes); i > 0; --i) {
     Node node;
     node.cost = double(bytes.below(6));
-    node.workspace = bytes.below(8) == 0 ? bytes.below(5) : 0;
-    node.recompute = bytes.below(6) != 0;
-    for (int64_t k = bytes.below(3); k >= 0; --k) {
-      ValueId v = values[bytes.below(int64_t(values.size()))];
-      if (std::find(node.inputs.begin(), node.inputs.end(), v) ==
-          node.inputs.end())
-        node.inputs.push_back(v);
-    }
-    int64_t flags = bytes.below(16);
-    if (flags & 1)
-      node.inputs.push_back(state);
-    if (i > 0 && (flags & 6) == 6)
-      node.after = {NodeId(bytes.below(i))};
-    if ((flags & 12) == 12) {
-      node.mutates = {state};
-    } else {
-      ValueId v = add(1 + bytes.below(6),
-                      bytes.below(7) ? ValueKind::Temp : ValueKind::Output);
-      node.outputs = {v};
-      values.push_back(v);
-      if (flags & 8)
-        for (ValueId input : node.inputs)
-          node.reuse.push_back({input, v});
-    }
+    node.inputs = readList();
+    if (!full())
+      addOutput(node, values);
+    if (!full() && bytes.below(3) == 2)
+      addOutput(node, node.outputs);
+    addFlags(node);
+    values.insert(values.end(), node.outputs.begin(), node.outputs.end());
     graph.nodes.push_back(std::move(node));
   }
-  return graph;
+  return std::move(graph);
 }
 
 } // namespace
 
 Graph ckopt::planner::decodeGraph(const uint8_t *data, size_t size) {
   Bytes bytes(data, size);
-  return decode(bytes);
+  return Decoder(bytes).run();
 }
 
 std::string ckopt::planner::fuzzPlanner(const uint8_t *data, size_t size) {
   Bytes bytes(data, size);
-  Graph graph = decode(bytes);
+  Graph graph = Decoder(bytes).run();
   if (std::string wrong = validate(graph); !wrong.empty())
     return "the decoder made a bad graph: " + wrong;
   Options options;
@@ -132,7 +185,7 @@ std::string ckopt::planner::fuzzPlanner(const uint8_t *data, size_t size) {
     return "the proven minimum is above a budget that was found feasible";
   // A packed arena may need more than the load that the game knows.
   double best =
-      test::PebbleGame(graph, options.fixedOrder).solve(options.budget);
+      test::PlanReference(graph, options.fixedOrder).leastCost(options.budget);
   if (result.hasPlan()) {
     std::string wrong = verify(graph, result.plan, options.budget);
     if (!wrong.empty())
@@ -141,9 +194,10 @@ std::string ckopt::planner::fuzzPlanner(const uint8_t *data, size_t size) {
       return "a plan for a budget that exhaustive search calls infeasible";
     if (result.plan.cost < best - 1e-9)
       return "a plan is cheaper than the optimum";
-    double any = options.fixedOrder
-                     ? test::PebbleGame(graph, false).solve(options.budget)
-                     : best;
+    double any =
+        options.fixedOrder
+            ? test::PlanReference(graph, false).leastCost(options.budget)
+            : best;
     if (result.plan.lowerBound > any + 1e-9)
       return "the bound on cost is above the optimum";
     if (printReport(graph, result, {}).empty())

@@ -16,7 +16,7 @@ namespace ckopt::planner {
 /// verifier.
 std::string fuzzJson(const uint8_t *data, size_t size);
 
-/// Decodes a graph of at most 7 nodes, a budget and options from the bytes,
+/// Decodes a graph of at most 8 nodes, a budget and options from the bytes,
 /// plans it with little work and compares with exhaustive search: every plan
 /// is verified and costs no less than the optimum, bounds are below it, and
 /// nothing feasible is called infeasible.

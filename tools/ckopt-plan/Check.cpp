@@ -1,0 +1,330 @@
+//===- Check.cpp - what a plan file states of itself ----------------------===//
+//
+// A claim is derived again, contradicted or listed as not checked. Steps,
+// figures and offsets are replayed by the verifier. Bounds on cost follow from
+// the sum of all costs, from certificates or, on graphs small enough for
+// searches to end at once, from a search of our own; least budgets from bounds
+// on memory or such a search. What the file says a search showed is not checked
+// beyond that: the certificates show less, and a search leaves no other trace.
+//
+//===----------------------------------------------------------------------===//
+#include "Check.h"
+
+#include "ckopt/Planner/Bounds.h"
+#include "ckopt/Planner/Certificate.h"
+#include "ckopt/Planner/Packing.h"
+#include "ckopt/Planner/Report.h"
+#include "ckopt/Planner/Verifier.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+using namespace ckopt;
+using namespace ckopt::planner;
+
+namespace {
+
+/// The exact tier ends at once up to this size.
+constexpr size_t smallGraph = 12;
+constexpr double rounding = 1 + 1e-9;
+
+class Checker {
+public:
+  Checker(const Graph &graph, PlanFile &file, int64_t budget)
+      : graph(graph), file(file), plan(file.plan), budget(budget) {}
+  CheckedClaims run();
+
+private:
+  bool fail(const std::string &why) {
+    claims.wrong = why;
+    return false;
+  }
+  void skip(const std::string &claim, const std::string &why) {
+    claims.notChecked.push_back(claim + ": " + why);
+  }
+  bool small() const { return graph.nodes.size() <= smallGraph; }
+  Result ask(bool fixedOrder, bool orderOnly) const;
+  bool checkNames();
+  bool checkSteps();
+  bool checkNothing();
+  bool readCertificates(double &any, double &order);
+  bool checkBound(const char *key, double stated, double shown,
+                  bool fixedOrder);
+  bool checkBounds();
+  bool checkProvenMinimum();
+  bool checkMinimumBudget();
+  bool checkPacking();
+
+  const Graph &graph;
+  PlanFile &file;
+  Plan &plan;
+  int64_t budget;
+  CheckedClaims claims;
+};
+
+std::string text(double number) {
+  std::string digits = std::to_string(number);
+  digits.erase(digits.find_last_not_of('0') + 1);
+  if (digits.back() == '.')
+    digits.pop_back();
+  return digits;
+}
+
+/// What the planner says about the file's budget.
+Result Checker::ask(bool fixedOrder, bool orderOnly) const {
+  Options options;
+  options.budget = file.budget;
+  options.fixedOrder = fixedOrder;
+  options.orderOnly = orderOnly;
+  options.timeLimitSeconds = 0;
+  return solve(graph, options);
+}
+
+bool Checker::checkNames() {
+  if (!file.graph.empty() && !graph.name.empty() && file.graph != graph.name)
+    return fail("it is for graph '" + file.graph + "', and this one is '" +
+                graph.name + "'");
+  static const char *const known[] = {"",         "optimal",    "order_optimal",
+                                      "feasible", "infeasible", "unknown"};
+  if (std::find(std::begin(known), std::end(known), plan.status) ==
+      std::end(known))
+    return fail("unknown status '" + plan.status + "'");
+  if (!plan.proof.empty() && plan.proof != "search")
+    return fail("unknown proof '" + plan.proof + "'");
+  return true;
+}
+
+/// The plan itself, and what its status says of the bounds.
+bool Checker::checkSteps() {
+  if (plan.status == "infeasible" || plan.status == "unknown")
+    return fail("called " + plan.status + ", and yet it has steps");
+  if (!file.statesPeak) {
+    // Steps must make sense before they are simulated.
+    if (std::string wrong = verifySteps(graph, plan); !wrong.empty())
+      return fail(wrong);
+    plan.peak = planPeak(graph, plan, /*aligned=*/false);
+  }
+  if (std::string wrong = verify(graph, plan, budget); !wrong.empty())
+    return fail(wrong);
+  claims.derived.push_back(plan.offsets.empty() ? "steps, cost, peak"
+                                                : "steps, cost, peak, offsets");
+  if (plan.status == "order_optimal" &&
+      plan.orderLowerBound < plan.cost * (1 - 1e-6))
+    return fail("called optimal for the program order, but no bound says so");
+  std::vector<NodeId> first;
+  std::vector<char> ran(graph.nodes.size(), 0);
+  for (NodeId n : plan.steps)
+    if (!std::exchange(ran[n], 1))
+      first.push_back(n);
+  if (plan.orderLowerBound > plan.cost * rounding &&
+      std::is_sorted(first.begin(), first.end()))
+    return fail("order_lower_bound " + text(plan.orderLowerBound) +
+                " above the cost " + text(plan.cost) +
+                " of a plan in program order");
+  return true;
+}
+
+/// A file that says that there is no plan.
+bool Checker::checkNothing() {
+  if (plan.status != "infeasible" && plan.status != "unknown")
+    return fail("it has no steps, and does not say that there are none");
+  if (plan.status == "unknown")
+    return true;
+  if (file.budget <= 0)
+    return fail("called infeasible, but no budget is stated");
+  if (plan.provenMinimum <= file.budget)
+    return fail("called infeasible at " + std::to_string(file.budget) +
+                ", but the proven minimum it states is " +
+                std::to_string(plan.provenMinimum));
+  return true;
+}
+
+bool Checker::readCertificates(double &any, double &order) {
+  any = order = baseCost(graph);
+  for (const Certificate &certificate : plan.certificates) {
+    bool prices = !certificate.prices.empty();
+    if (certificate.budget < file.budget)
+      return fail("a certificate for " + std::to_string(certificate.budget) +
+                  " bytes says nothing about " + std::to_string(file.budget));
+    if (file.budget <= 0 && prices)
+      return fail("a certificate for " + std::to_string(certificate.budget) +
+                  " bytes says nothing about plans without a budget");
+    std::string error;
+    auto bound = checkCertificate(graph, certificate, error);
+    if (!bound)
+      return fail("a certificate is malformed: " + error);
+    double &best = certificate.anyOrder ? any : order;
+    best = std::max(best, *bound);
+  }
+  order = std::max(any, order);
+  return true;
+}
+
+bool Checker::checkBound(const char *key, double stated, double shown,
+                         bool fixedOrder) {
+  std::string claim = std::string(key) + " " + text(stated);
+  if (stated <= shown * rounding) {
+    if (stated > 0)
+      claims.derived.push_back(claim);
+    return true;
+  }
+  bool searched = plan.proof == "search";
+  if (!searched && !plan.certificates.empty())
+    return fail(claim + " does not follow: the certificates show " +
+                text(shown));
+  bool decides = plan.status == (fixedOrder ? "order_optimal" : "optimal");
+  if (!searched && decides)
+    return fail("called " + plan.status + ", but nothing shows its " + claim);
+  if (small() && file.budget > 0) {
+    Result truth = ask(fixedOrder, false);
+    if (truth.hasPlan() && stated > truth.plan.cost * rounding)
+      return fail(claim + " is wrong: a plan within the budget costs " +
+                  text(truth.plan.cost));
+    double again =
+        fixedOrder ? truth.plan.orderLowerBound : truth.plan.lowerBound;
+    if (!truth.hasPlan() || stated <= again * rounding) {
+      claims.derived.push_back(claim + " (searched again)");
+      return true;
+    }
+  }
+  skip(claim,
+       searched
+           ? "rests on a search; without it " + text(shown) + " is certain"
+           : "stated without a certificate; " + text(shown) + " is certain");
+  return true;
+}
+
+bool Checker::checkBounds() {
+  double any = 0, order = 0;
+  if (!readCertificates(any, order))
+    return false;
+  return checkBound("lower_bound", plan.lowerBound, any, false) &&
+         checkBound("order_lower_bound", plan.orderLowerBound,
+                    std::max(order, std::min(plan.lowerBound, plan.cost)),
+                    true);
+}
+
+bool Checker::checkProvenMinimum() {
+  int64_t stated = plan.provenMinimum;
+  if (stated <= 0)
+    return true;
+  std::string claim = "proven_minimum " + std::to_string(stated);
+  int64_t known = -1; // A load that a plan is known to have.
+  if (!plan.steps.empty())
+    known = planPeak(graph, plan, /*aligned=*/true);
+  Plan program;
+  program.steps.resize(graph.nodes.size());
+  std::iota(program.steps.begin(), program.steps.end(), 0);
+  for (size_t n = 0; n < graph.nodes.size(); ++n)
+    if (!graph.nodes[n].alternatives.empty())
+      program.choices.push_back({NodeId(n), 0});
+  int64_t load = planPeak(graph, program, /*aligned=*/true);
+  known = known < 0 ? load : std::min(known, load);
+  if (stated > known)
+    return fail(claim + " is wrong: " + std::to_string(known) +
+                " bytes are enough");
+  struct Kind {
+    int64_t bound;
+    bool fixedOrder, orderOnly;
+    const char *name;
+  } kinds[] = {
+      {memoryBound(graph), false, false, ""},
+      {memoryBoundInOrder(graph, program.steps), true, false,
+       " (only for the program order)"},
+      {orderOnlyBound(graph), false, true, " (only without recomputation)"},
+  };
+  for (const Kind &kind : kinds)
+    if (stated <= kind.bound) {
+      claims.derived.push_back(claim + kind.name);
+      return true;
+    }
+  if (small() && file.budget > 0 && plan.status == "infeasible") {
+    for (const Kind &kind : kinds) {
+      Result truth = ask(kind.fixedOrder, kind.orderOnly);
+      if (truth.hasPlan() || truth.plan.provenMinimum < stated)
+        continue;
+      claims.derived.push_back(claim + kind.name + " (searched again)");
+      return true;
+    }
+    return fail(claim + " is wrong: a search finds no such proof");
+  }
+  skip(claim, "rests on a search; without it " +
+                  std::to_string(kinds[0].bound) + " is certain");
+  return true;
+}
+
+bool Checker::checkMinimumBudget() {
+  int64_t stated = plan.minimumBudget;
+  if (stated <= 0)
+    return true;
+  std::string claim = "minimum_budget " + std::to_string(stated);
+  int64_t least = std::max(plan.provenMinimum, memoryBound(graph));
+  if (stated < least)
+    return fail(claim + " is wrong: no plan needs less than " +
+                std::to_string(least));
+  if (!plan.steps.empty()) {
+    // What lies outside of an arena counts beside it.
+    int64_t size = plan.arena;
+    for (size_t v = 0; v < graph.values.size(); ++v) {
+      ValueKind kind = graph.values[v].kind;
+      bool placed = std::any_of(
+          plan.initial.begin(), plan.initial.end(),
+          [&](const auto &entry) { return entry.first == ValueId(v); });
+      if ((kind == ValueKind::Input || kind == ValueKind::Persistent) &&
+          !placed)
+        size += alignTo(graph.values[v].bytes, graph.alignment);
+    }
+    if (plan.offsets.empty())
+      size = planPeak(graph, plan, /*aligned=*/true);
+    if (size <= stated) {
+      claims.derived.push_back(claim);
+      return true;
+    }
+  }
+  skip(claim, "no plan for it is here");
+  return true;
+}
+
+/// Whether offsets for the steps need as much as is stated. Searches again
+/// where a search showed it; the load was checked by verify().
+bool Checker::checkPacking() {
+  const PackingFacts &stated = plan.packing;
+  if (plan.offsets.empty() || stated.lowerBound == 0)
+    return true;
+  std::string claim =
+      "packing: lower bound " + std::to_string(stated.lowerBound) +
+      (plan.arena > stated.lowerBound ? ", perhaps less than the arena"
+                                      : ", no arena is smaller");
+  if (!stated.searched) {
+    claims.derived.push_back(claim);
+    return true;
+  }
+  int64_t arena = -1;
+  PackingFacts found = packingFacts(graph, plan, /*effort=*/1, &arena);
+  if (arena < stated.lowerBound)
+    return fail("packing: lower bound " + std::to_string(stated.lowerBound) +
+                " is wrong: an arena of " + std::to_string(arena) +
+                " bytes holds these steps");
+  if (found.lowerBound >= stated.lowerBound)
+    claims.derived.push_back(claim + " (searched again)");
+  else
+    skip(claim, "rests on a search; without it " + std::to_string(stated.load) +
+                    " is certain");
+  return true;
+}
+
+CheckedClaims Checker::run() {
+  bool steps = !plan.steps.empty() || graph.nodes.empty();
+  if (checkNames() && (steps ? checkSteps() : checkNothing()) &&
+      (!steps || checkBounds()) && checkProvenMinimum() && checkMinimumBudget())
+    checkPacking();
+  return std::move(claims);
+}
+
+} // namespace
+
+CheckedClaims ckopt::planner::checkPlanFile(const Graph &graph, PlanFile &file,
+                                            int64_t budget) {
+  return Checker(graph, file, budget).run();
+}
