@@ -11,9 +11,9 @@
 
 using namespace ckopt::planner;
 
-Archive::Archive(const Problem &problem, Mode mode)
+Archive::Archive(const Problem &problem, Mode mode, bool programOrderOnly)
     : problem(problem), mode(mode) {
-  if (mode.fixedOrder)
+  if (mode.fixedOrder || programOrderOnly)
     orders = {programOrder(problem)};
   else
     orders = candidateOrders(problem);

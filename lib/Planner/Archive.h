@@ -33,7 +33,8 @@ struct Mode {
 
 class Archive {
 public:
-  Archive(const Problem &problem, Mode mode);
+  /// `programOrderOnly`: no other orders are looked for.
+  Archive(const Problem &problem, Mode mode, bool programOrderOnly = false);
 
   /// Keeps a sequence if none known is as cheap and as small; true if its load
   /// is within the budget.

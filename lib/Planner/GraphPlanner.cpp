@@ -31,7 +31,13 @@ constexpr double rounding = 1 + 1e-9;
 } // namespace
 
 GraphPlanner::GraphPlanner(const Graph &graph)
-    : graph(graph), problem(graph), search(problem) {
+    : graph(graph), problem(graph), search(problem),
+      least{problem.persistentBytes, problem.persistentBytes} {}
+
+void GraphPlanner::boundMemory(const Options &options) {
+  if (bounded || search.hurried(options))
+    return;
+  bounded = true;
   least[0] = memoryBound(graph);
   least[1] = memoryBoundInOrder(graph, programOrder(problem));
 }
@@ -71,7 +77,8 @@ Archive &GraphPlanner::archive(const Options &options) {
   auto it = archives.find(mode);
   if (it == archives.end()) {
     const Archive &start =
-        starts.try_emplace(mode, problem, mode).first->second;
+        starts.try_emplace(mode, problem, mode, search.hurried(options))
+            .first->second;
     it = archives.emplace(mode, start).first;
   }
   if (options.hint)
@@ -143,9 +150,13 @@ Result GraphPlanner::answer(const Entry &entry, const Options &options,
   result.strategy = entry.strategy;
   Plan &plan = result.plan;
   plan.certificates.assign(1, {});
-  plan.lowerBound = costBound(graph, budget, &plan.certificates[0]);
+  bool hurried = search.hurried(options);
+  plan.lowerBound = hurried ? problem.baseCost
+                            : costBound(graph, budget, &plan.certificates[0]);
+  if (hurried)
+    plan.certificates.clear();
   plan.orderLowerBound = plan.lowerBound;
-  if (budget > 0) {
+  if (budget > 0 && !hurried) {
     const PricedBound &bound = search.orderBound(budget);
     plan.orderLowerBound = std::max(plan.lowerBound, bound.cost);
     plan.certificates.push_back(bound.certificate);
@@ -225,7 +236,8 @@ Result GraphPlanner::failure(const Options &options, Deadline &deadline) {
   Plan &plan = result.plan;
   plan.provenMinimum = lowest(options);
   plan.minimumBudget = least->size;
-  plan.lowerBound = costBound(graph, options.budget);
+  plan.lowerBound = search.hurried(options) ? problem.baseCost
+                                            : costBound(graph, options.budget);
   bool impossible = infeasible(options);
   if (impossible && plan.provenMinimum <= options.budget) {
     plan.provenMinimum = options.budget + 1;
@@ -258,6 +270,7 @@ Result GraphPlanner::recall(const Options &options) {
 }
 
 Result GraphPlanner::solve(const Options &options, Deadline &deadline) {
+  boundMemory(options);
   if (options.orderOnly)
     return solveOrder(options, deadline);
   Archive &store = archive(options);
@@ -296,7 +309,9 @@ Result GraphPlanner::solveOrder(const Options &options, Deadline &deadline) {
   none.strategy = "none";
   none.orderOnly = false;
   Archive &store = archive(none);
-  int64_t bound = std::max(lowest(options), orderOnlyBound(graph));
+  int64_t bound = lowest(options);
+  if (!search.hurried(options))
+    bound = std::max(bound, orderOnlyBound(graph));
   if (!options.fixedOrder) {
     OrderResult found = searchOrder(problem, deadline, options.seed,
                                     options.effort, options.threads);
@@ -333,6 +348,7 @@ Result GraphPlanner::solveOrder(const Options &options, Deadline &deadline) {
 }
 
 Result GraphPlanner::minimize(const Options &options, Deadline &deadline) {
+  boundMemory(options);
   int64_t size = runLeast(options, 0, deadline);
   Result result = answer(*archive(options).bestWithin(size), options, size);
   result.plan.minimumBudget = size;

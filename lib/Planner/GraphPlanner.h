@@ -29,6 +29,7 @@ private:
   LeastSearch &leastSearch(const Options &options);
   void takeHint(Archive &store, const Options &options);
   int64_t runLeast(const Options &options, int64_t budget, Deadline &deadline);
+  void boundMemory(const Options &options);
   int64_t lowest(const Options &options);
   void proveLeast(const Options &options, Deadline &deadline);
   bool infeasible(const Options &options);
@@ -47,6 +48,7 @@ private:
   /// Proven bounds below every feasible budget: in any order, and in the
   /// program order.
   int64_t least[2];
+  bool bounded = false; ///< `least` says what can be said
   /// The smallest load of all and steps that need no more, once it is proven.
   std::optional<std::vector<NodeId>> leastSteps[2];
   std::map<Mode, Archive> starts; ///< orders without recomputation only

@@ -135,14 +135,14 @@ MemoryNeed NeedFinder::run() const {
   }
   if (need.node < 0)
     return need;
-  const Graph &graph = problem.graph;
+  Labels labels(problem.graph);
   for (ValueId v : most)
     if (problem.bytes[v] > 0)
       need.values.push_back(
-          {v, problem.bytes[v], valueLabel(graph, v, problem.producer[v])});
+          {v, problem.bytes[v], labels.value(v, problem.producer[v])});
   if (problem.workspace[need.node] > 0)
     need.values.push_back({-1, problem.workspace[need.node],
-                           "workspace of " + nodeLabel(graph, need.node)});
+                           "workspace of " + labels.node(need.node)});
   std::sort(need.values.begin(), need.values.end(),
             [](const PeakEntry &a, const PeakEntry &b) {
               return a.bytes != b.bytes ? a.bytes > b.bytes : a.value < b.value;

@@ -38,19 +38,42 @@ const char *planner::fateName(Fate fate) {
   return "";
 }
 
-std::string planner::valueLabel(const Graph &graph, ValueId value,
-                                NodeId producer) {
-  if (!graph.values[value].name.empty())
-    return graph.values[value].name;
-  std::string text = "value " + std::to_string(graph.valueFileId(value));
+/// The names that occur more than once.
+template <typename List>
+static std::set<std::string_view> sharedNames(const List &list) {
+  std::vector<std::string_view> names;
+  for (const auto &entry : list)
+    if (!entry.name.empty())
+      names.push_back(entry.name);
+  std::sort(names.begin(), names.end());
+  std::set<std::string_view> shared;
+  for (size_t i = 1; i < names.size(); ++i)
+    if (names[i] == names[i - 1])
+      shared.insert(names[i]);
+  return shared;
+}
+
+Labels::Labels(const Graph &graph)
+    : graph(graph), sharedNodes(sharedNames(graph.nodes)),
+      sharedValues(sharedNames(graph.values)) {}
+
+std::string Labels::value(ValueId value, NodeId producer) const {
+  const std::string &name = graph.values[value].name;
+  std::string id = std::to_string(graph.valueFileId(value));
+  if (!name.empty())
+    return sharedValues.count(name) ? name + " #" + id : name;
+  std::string text = "value " + id;
   if (producer >= 0 && !graph.nodes[producer].name.empty())
     text += " of " + graph.nodes[producer].name;
   return text;
 }
 
-std::string planner::nodeLabel(const Graph &graph, NodeId node) {
+std::string Labels::node(NodeId node) const {
   const std::string &name = graph.nodes[node].name;
-  return name.empty() ? "node " + std::to_string(graph.nodeFileId(node)) : name;
+  std::string id = std::to_string(graph.nodeFileId(node));
+  if (name.empty())
+    return "node " + id;
+  return sharedNodes.count(name) ? name + " #" + id : name;
 }
 
 namespace {
@@ -104,7 +127,7 @@ public:
   Reporter(const Graph &graph, const Result &result,
            const ReportOptions &options)
       : graph(graph), plan(result.plan), options(options), problem(graph),
-        simulation(simulate(problem, plan.steps, true)),
+        labels(graph), simulation(simulate(problem, plan.steps, true)),
         load(simulation.usage) {}
   void fill(Report &report);
 
@@ -124,6 +147,7 @@ private:
   const Plan &plan;
   const ReportOptions &options;
   const Problem problem;
+  const Labels labels;
   const Simulation simulation;
   const RangeMaximum load;
   std::vector<int32_t> runs;         ///< by node
@@ -231,7 +255,7 @@ std::string Reporter::whyKept(const ValueReport &entry, const Trace &t) const {
 
 std::string Reporter::whyAgain(const ValueReport &entry, const Trace &t) const {
   if (t.forAgain && t.reader >= 0)
-    return "the recomputation of " + nodeLabel(graph, t.reader) + " reads it";
+    return "the recomputation of " + labels.node(t.reader) + " reads it";
   int64_t most = load(t.gap.first, t.gap.last);
   if (t.gap.steps() == 0)
     return "made along with another result of its node";
@@ -249,7 +273,7 @@ ValueReport Reporter::describe(ValueId v) {
   ValueReport entry;
   const Trace &t = traces[v];
   entry.value = v;
-  entry.name = valueLabel(graph, v, problem.producer[v]);
+  entry.name = labels.value(v, problem.producer[v]);
   entry.bytes = problem.bytes[v];
   entry.made = made[v];
   entry.firstStep = residency[v].first;
@@ -291,7 +315,7 @@ NodeReport Reporter::describeNode(NodeId n) const {
     if (traces[v].rereads) {
       bytes += problem.bytes[v];
       if (named++ < 3)
-        values += (values.empty() ? "" : ", ") + valueLabel(graph, v, n);
+        values += (values.empty() ? "" : ", ") + labels.value(v, n);
     }
   entry.reason = values.empty()
                      ? "nothing reads what it makes again"

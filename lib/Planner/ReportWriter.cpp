@@ -32,7 +32,7 @@ void writeFigures(json::OStream &out, const Graph &graph, const char *key,
     if (figures.peakStep < figures.steps) {
       NodeId node = steps ? (*steps)[figures.peakStep] : figures.peakStep;
       out.attribute("peak_node", graph.nodeFileId(node));
-      out.attribute("peak_node_name", jsonString(nodeLabel(graph, node)));
+      out.attribute("peak_node_name", jsonString(Labels(graph).node(node)));
     }
     out.attributeArray("alive_at_peak", [&] {
       for (const PeakEntry &entry : figures.aliveAtPeak)
@@ -72,11 +72,13 @@ void writeBounds(json::OStream &out, const Result &result,
     out.attribute("gap_in_program_order", gap(plan.cost, plan.orderLowerBound));
 }
 
-void writeEntries(json::OStream &out, const char *key,
+void writeEntries(json::OStream &out, const Graph &graph, const char *key,
                   const std::vector<PeakEntry> &entries) {
   out.attributeArray(key, [&] {
     for (const PeakEntry &entry : entries)
       out.object([&] {
+        if (entry.value >= 0)
+          out.attribute("value", graph.valueFileId(entry.value));
         out.attribute("name", jsonString(entry.name));
         out.attribute("bytes", entry.bytes);
       });
@@ -90,10 +92,10 @@ void writeNeed(json::OStream &out, const Graph &graph) {
     return;
   out.attributeObject("needed_at_once", [&] {
     out.attribute("node", graph.nodeFileId(need.node));
-    out.attribute("name", jsonString(nodeLabel(graph, need.node)));
+    out.attribute("name", jsonString(Labels(graph).node(need.node)));
     out.attribute("bytes", need.bytes);
     out.attribute("persistent_bytes", need.persistentBytes);
-    writeEntries(out, "values", need.values);
+    writeEntries(out, graph, "values", need.values);
   });
 }
 
@@ -144,9 +146,10 @@ TimelinePanel panel(const Problem &problem, const std::vector<NodeId> &steps,
   Simulation simulation = simulate(problem, steps, true);
   TimelinePanel result;
   std::vector<char> ran(graph.nodes.size(), 0);
+  Labels labels(graph);
   for (NodeId n : steps) {
     TimelineStep &step = result.steps.emplace_back();
-    step.name = nodeLabel(graph, n);
+    step.name = labels.node(n);
     step.seconds = graph.nodes[n].cost * secondsPerCost;
     step.recomputed = ran[n];
     step.phase = graph.nodes[n].group;
@@ -199,7 +202,7 @@ void planner::writeReport(json::OStream &out, const Graph &graph,
   writeFigures(out, graph, "before", report.before, nullptr, nullptr);
   if (!result.hasPlan()) {
     // What lies at the peak of the smallest plan found.
-    writeEntries(out, "alive_at_peak_of_smallest", result.aliveAtPeak);
+    writeEntries(out, graph, "alive_at_peak_of_smallest", result.aliveAtPeak);
     writeNeed(out, graph);
     return;
   }
@@ -208,11 +211,12 @@ void planner::writeReport(json::OStream &out, const Graph &graph,
     for (const ValueReport &entry : report.values)
       writeValue(out, graph, entry);
   });
+  Labels labels(graph);
   out.attributeArray("recomputed", [&] {
     for (const NodeReport &entry : report.nodes)
       out.object([&] {
         out.attribute("node", graph.nodeFileId(entry.node));
-        out.attribute("name", jsonString(nodeLabel(graph, entry.node)));
+        out.attribute("name", jsonString(labels.node(entry.node)));
         out.attribute("runs", entry.runs);
         out.attribute("extra_cost", jsonNumber(entry.extraCost));
         out.attribute("reason", jsonString(entry.reason));

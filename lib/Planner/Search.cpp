@@ -71,27 +71,27 @@ void Search::runStrategy(const Strategy &strategy, Archive &store,
   std::vector<Candidate> simple;
   if (problem.simplified)
     simple = simpleCandidates(store);
-  StrategyContext context{problem,
-                          store.orders,
-                          load,
-                          options.fixedOrder,
-                          options.seed,
-                          options.effort,
-                          deadline,
-                          problem.simplified ? simple : store.candidates,
-                          [&](std::vector<NodeId> steps) {
-                            // Proofs may look beyond the simple rules.
-                            if (problem.simplified && !isValid(steps))
-                              return false;
-                            deadline.spend(int64_t(steps.size()) * 4);
-                            return store.report(std::move(steps), load,
-                                                strategy.name);
-                          },
-                          [&](double cost, bool programOrder) {
-                            proofs.push_back({load, programOrder, cost});
-                          },
-                          threads,
-                          &orderBound(load).prices};
+  StrategyContext context{
+      problem,
+      store.orders,
+      load,
+      options.fixedOrder,
+      options.seed,
+      options.effort,
+      deadline,
+      problem.simplified ? simple : store.candidates,
+      [&](std::vector<NodeId> steps) {
+        // Proofs may look beyond the simple rules.
+        if (problem.simplified && !isValid(steps))
+          return false;
+        deadline.spend(int64_t(steps.size()) * 4);
+        return store.report(std::move(steps), load, strategy.name);
+      },
+      [&](double cost, bool programOrder) {
+        proofs.push_back({load, programOrder, cost});
+      },
+      threads,
+      hurried(options) ? nullptr : &orderBound(load).prices};
   strategy.run(context);
 }
 
@@ -123,7 +123,7 @@ bool Search::closed(const Archive &store, const Options &options,
   double bound = std::max(problem.baseCost, proven(load, options.fixedOrder));
   if (std::isinf(bound))
     return true;
-  if (options.fixedOrder)
+  if (options.fixedOrder && !hurried(options))
     bound = std::max(bound, orderBound(load).cost);
   return best <= bound * (1 + 1e-9); // Sums in another order.
 }

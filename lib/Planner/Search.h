@@ -49,6 +49,12 @@ public:
   /// within the budget.
   void fit(Archive &store, const Options &options, int64_t budget,
            Deadline &deadline);
+  /// True where the clock would strike before bounds and orders are computed:
+  /// they are left out then, so that the answer comes in time.
+  bool hurried(const Options &options) const {
+    return options.timeLimitSeconds > 0 &&
+           options.timeLimitSeconds < 2e-5 * double(problem.numNodes);
+  }
   /// Cached by budget.
   const PricedBound &orderBound(int64_t budget);
 

@@ -173,12 +173,13 @@ std::vector<PeakEntry> ckopt::planner::aliveAt(const Graph &graph,
   for (size_t n = 0; n < graph.nodes.size(); ++n)
     for (ValueId v : graph.nodes[n].outputs)
       producer[v] = NodeId(n);
+  Labels labels(graph);
   for (const Copy &copy : simulation.copies) {
     int32_t from = copy.taken >= 0 ? copy.made + 1 : std::max(copy.made, 0);
     const Value &value = graph.values[copy.value];
     if (from <= step && copy.last >= step && copy.base < 0 && value.bytes > 0)
       entries.push_back({copy.value, alignTo(value.bytes, graph.alignment),
-                         valueLabel(graph, copy.value, producer[copy.value])});
+                         labels.value(copy.value, producer[copy.value])});
   }
   std::sort(entries.begin(), entries.end(),
             [](const PeakEntry &a, const PeakEntry &b) {
@@ -187,7 +188,7 @@ std::vector<PeakEntry> ckopt::planner::aliveAt(const Graph &graph,
   if (step < int32_t(steps.size()) && graph.nodes[steps[step]].workspace > 0) {
     const Node &node = graph.nodes[steps[step]];
     entries.push_back({-1, alignTo(node.workspace, graph.alignment),
-                       "workspace of " + nodeLabel(graph, steps[step])});
+                       "workspace of " + labels.node(steps[step])});
   }
   return entries;
 }

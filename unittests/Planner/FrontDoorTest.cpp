@@ -26,6 +26,30 @@ int64_t programPeak(const Graph &graph) {
   return simulate(graph, order, true).peak;
 }
 
+/// Where the time limit is shorter than what bounds take on a graph of the size,
+/// they are left out, and the answer is still one: what it says holds.
+TEST(FrontDoor, AnswersInLittleTime) {
+  Graph graph = chain(1500);
+  for (bool pack : {false, true}) {
+    Options options;
+    options.pack = pack;
+    options.timeLimitSeconds = 0.01;
+    Result result = solve(graph, options);
+    ASSERT_TRUE(result.hasPlan()) << result.message;
+    EXPECT_EQ(verify(graph, result.plan, 0), "");
+    EXPECT_TRUE(result.plan.certificates.empty());
+    options.budget = programPeak(graph) / 2;
+    result = solve(graph, options);
+    ASSERT_NE(result.status, Status::Error) << result.message;
+    ASSERT_NE(result.status, Status::Infeasible) << result.message;
+    EXPECT_LE(result.plan.provenMinimum, options.budget);
+    EXPECT_LE(result.plan.lowerBound, baseCost(graph));
+    options.budget = 1; // Less than any node needs, but nothing was proven.
+    result = solve(graph, options);
+    EXPECT_EQ(result.status, Status::Unknown);
+  }
+}
+
 /// Along a curve budgets rise, cost and bounds never do, every point verifies,
 /// and its ends are the smallest budget and no recomputation.
 TEST(FrontDoor, CurvesAreMonotone) {

@@ -157,6 +157,29 @@ TEST(Report, ChartsFitTheTerminal) {
   }
 }
 
+TEST(Report, NamesThatAreSharedGetTheirIds) {
+  Graph graph = chain(3);
+  graph.valueIds.clear();
+  for (size_t v = 0; v < graph.values.size(); ++v) {
+    graph.values[v].name = v % 2 ? "act" : "v" + std::to_string(v);
+    graph.valueIds.push_back(int64_t(100 + v));
+  }
+  graph.nodes[0].name = graph.nodes[1].name = "conv";
+  Labels labels(graph);
+  EXPECT_EQ(labels.value(0, -1), "v0");
+  EXPECT_EQ(labels.value(1, 0), "act #101");
+  EXPECT_EQ(labels.value(3, 2), "act #103");
+  EXPECT_EQ(labels.node(0), "conv #0");
+  EXPECT_EQ(labels.node(2), "n2");
+  graph.values[2].name.clear();
+  EXPECT_EQ(Labels(graph).value(2, 1), "value 102 of conv");
+  // Reports use them.
+  Result result = solve(graph, {.budget = 0});
+  std::set<std::string> names;
+  for (const ValueReport &entry : makeReport(graph, result, {}).values)
+    EXPECT_TRUE(names.insert(entry.name).second) << entry.name;
+}
+
 TEST(Report, CurvesFallWithTheBudget) {
   Graph graph = chain(8);
   ParetoCurve curve = paretoCurve(

@@ -11,6 +11,9 @@
 #include "ckopt/Planner/Solve.h"
 #include "ckopt/Support/Timeline.h"
 
+#include <set>
+#include <string_view>
+
 namespace llvm::json {
 class OStream;
 }
@@ -97,11 +100,21 @@ std::string printReport(const Graph &graph, const Result &result,
 Timeline planTimeline(const Graph &graph, const Result &result,
                       const ReportOptions &options);
 
-/// The name, or "node 12".
-std::string nodeLabel(const Graph &graph, NodeId node);
-/// The name, or "value 3 of conv1" where `producer` (-1: none) has a name, or
-/// "value 3".
-std::string valueLabel(const Graph &graph, ValueId value, NodeId producer);
+/// Names for people. Where several nodes or values have the same name, each has
+/// its id behind it: "conv #12".
+class Labels {
+public:
+  explicit Labels(const Graph &graph);
+  /// The name, or "node 12".
+  std::string node(NodeId node) const;
+  /// The name, or "value 3 of conv1" where `producer` (-1: none) has a name, or
+  /// "value 3".
+  std::string value(ValueId value, NodeId producer) const;
+
+private:
+  const Graph &graph;
+  std::set<std::string_view> sharedNodes, sharedValues;
+};
 
 } // namespace ckopt::planner
 
