@@ -1,4 +1,4 @@
-//===- PackSearch.h - exact packing of few boxes ----------------*- C++ -*-===//
+//===- PackSearch.h - packing of few boxes ----------------------*- C++ -*-===//
 #ifndef CKOPT_LIB_PLANNER_PACKSEARCH_H
 #define CKOPT_LIB_PLANNER_PACKSEARCH_H
 

@@ -1,20 +1,20 @@
 //===- PackSolve.cpp - a packing problem from model to offsets ------------===//
 //
 // Best fit in several orders first, since it mostly ends within a percent of
-// the load, in no time; then the exact search at the target, with a small share
-// of the work; then hill climbing and the search in turns with growing shares.
-// Where the search runs out of packings, the bound rises and it asks for half
-// of the way to what is known. Problems too large for the search give it their
-// core, the largest units, and best fit completes what it
-// finds. The core of a problem is a problem of its own, so what is exhausted
-// for it is ruled out for the whole.
+// the load, in no time; then beam search at the target, the exact search and
+// hill climbing in turns with growing shares. Where the exact search runs out
+// of packings, the bound rises and it asks for half of the way to what is
+// known. Problems too large for the search give it their core, the largest
+// units, and best fit completes what it finds. The core of a problem is a
+// problem of its own, so what is exhausted for it is ruled out for the whole.
 //   Guarantee: no overlap; a bound that is a load or an exhausted search.
 //
 //===----------------------------------------------------------------------===//
 #include "PackSolve.h"
-#include "PackSearch.h"
+#include "PackBeam.h"
 
 #include <algorithm>
+#include <memory>
 #include <numeric>
 
 using namespace ckopt::planner;
@@ -55,7 +55,19 @@ private:
   std::vector<Chain> coreChains() const;
   std::vector<SearchShape> shapesOf(const std::vector<Chain> &chains,
                                     int64_t scale) const;
-  bool searchAt(int64_t capacity, int64_t units);
+  /// What the searches are asked.
+  struct Question {
+    std::vector<Chain> chains;
+    std::vector<SearchShape> shapes;
+    int64_t scale = 0;   ///< bytes of a unit of their sizes
+    int32_t room = 0;    ///< the capacity in such units
+    bool proves = false; ///< nothing found is nothing there
+  };
+  Question ask(int64_t capacity) const;
+  void take(SearchOutcome outcome, const Question &question, int64_t capacity,
+            const std::vector<int32_t> &found);
+  void searchAt(int64_t capacity, int64_t units);
+  void beamAt(int64_t capacity, int64_t units);
   /// What was asked for is ruled out.
   bool hopeless() const { return target > 0 && lowerBound > target; }
   template <typename Body> void inPart(int64_t units, Body body) {
@@ -73,6 +85,10 @@ private:
   int64_t lowerBound;
   bool bySearch = false;
   size_t coreSize = 300; ///< chains searched where there are too many
+  /// The beam search at beamCapacity for beamCore chains at most.
+  std::unique_ptr<PackBeam> beam;
+  int64_t beamCapacity = -1;
+  size_t beamCore = 0;
 };
 
 /// All chains, or the largest ones.
@@ -138,47 +154,76 @@ std::vector<SearchShape> Solver::shapesOf(const std::vector<Chain> &chains,
   return shapes;
 }
 
-/// Searches for a packing within the capacity; true if something is known
-/// afterwards that was not known before.
-bool Solver::searchAt(int64_t capacity, int64_t units) {
-  std::vector<Chain> chains = coreChains();
-  if (chains.empty())
-    return false;
-  int64_t scale = 0;
+Solver::Question Solver::ask(int64_t capacity) const {
+  Question question;
+  question.chains = coreChains();
+  if (question.chains.empty())
+    return question;
   bool linked = false;
-  for (const Chain &chain : chains) {
+  for (const Chain &chain : question.chains) {
     linked |= chain.size() > 1 || model.units[chain[0]].before >= 0;
     for (int32_t u : chain)
-      scale = std::gcd(scale, model.units[u].bytes);
+      question.scale = std::gcd(question.scale, model.units[u].bytes);
   }
-  bool exact = capacity / scale < (1 << 30);
+  bool exact = capacity / question.scale < (1 << 30);
   if (!exact) // Coarser sizes, rounded up: sound for what is found.
-    scale = capacity / (1 << 29) + 1;
-  std::vector<SearchShape> shapes = shapesOf(chains, scale);
-  std::vector<int32_t> found;
-  Deadline part = deadline.part(units);
-  int32_t room = int32_t(capacity / scale);
+    question.scale = capacity / (1 << 29) + 1;
+  question.shapes = shapesOf(question.chains, question.scale);
+  question.room = int32_t(capacity / question.scale);
   if (!exact) // What rounding adds is far below a percent: let it in.
-    room = std::max(room, loadOf(shapes));
-  SearchOutcome outcome = searchPacking(shapes, room, seed, part, found);
-  deadline.spend(part.spent());
-  if (outcome == SearchOutcome::Exhausted && exact && !linked) {
-    lowerBound = std::max(lowerBound, (capacity / scale + 1) * scale);
+    question.room = std::max(question.room, loadOf(question.shapes));
+  question.proves = exact && !linked;
+  return question;
+}
+
+/// Makes use of what a search for a packing within the capacity came to.
+void Solver::take(SearchOutcome outcome, const Question &question,
+                  int64_t capacity, const std::vector<int32_t> &found) {
+  if (outcome == SearchOutcome::Exhausted && question.proves) {
+    lowerBound =
+        std::max(lowerBound, (capacity / question.scale + 1) * question.scale);
     bySearch = true;
-    return true;
   }
   if (outcome != SearchOutcome::Found)
-    return false;
+    return;
   std::vector<int32_t> fixed;
   std::vector<int64_t> at;
-  for (size_t c = 0; c < chains.size(); ++c)
-    for (int32_t u : chains[c]) {
+  for (size_t c = 0; c < question.chains.size(); ++c)
+    for (int32_t u : question.chains[c]) {
       fixed.push_back(u);
-      at.push_back(int64_t(found[c]) * scale);
+      at.push_back(int64_t(found[c]) * question.scale);
     }
-  int64_t before = fit.arena();
   fit.complete(fixed, at, deadline);
-  return fit.arena() < before;
+}
+
+void Solver::searchAt(int64_t capacity, int64_t units) {
+  Question question = ask(capacity);
+  if (question.chains.empty())
+    return;
+  std::vector<int32_t> found;
+  SearchOutcome outcome = SearchOutcome::Limit;
+  inPart(units, [&](Deadline &part) {
+    outcome = searchPacking(question.shapes, question.room, seed, part, found);
+  });
+  take(outcome, question, capacity, found);
+}
+
+void Solver::beamAt(int64_t capacity, int64_t units) {
+  Question question = ask(capacity);
+  if (question.chains.empty())
+    return;
+  if (!beam || beamCapacity != capacity ||
+      (beamCore != coreSize && question.chains.size() == coreSize)) {
+    beam = std::make_unique<PackBeam>(question.shapes, question.room, seed);
+    beamCapacity = capacity;
+    beamCore = coreSize;
+  }
+  std::vector<int32_t> found;
+  SearchOutcome outcome = SearchOutcome::Limit;
+  inPart(units, [&](Deadline &part) { outcome = beam->run(part, found); });
+  take(outcome, question, capacity, found);
+  if (outcome != SearchOutcome::Limit)
+    beam.reset();
 }
 
 PackAnswer Solver::run() {
@@ -187,9 +232,14 @@ PackAnswer Solver::run() {
   int64_t share = 400000;
   for (int round = 0;
        fit.arena() > limit() && !hopeless() && !deadline.passed(); ++round) {
-    inPart(share, [&](Deadline &part) { fit.sample(limit(), part); });
-    int64_t low = limit(), high = fit.arena();
-    if (fit.arena() > limit()) // At the target, or half way to what is known.
+    // Where all of it can be searched, sampling seldom helps.
+    bool whole = model.units.size() <= mostShapes;
+    inPart(whole ? share / 4 : share,
+           [&](Deadline &part) { fit.sample(limit(), part); });
+    if (fit.arena() > limit())
+      beamAt(limit(), 4 * share);
+    // At the target, or half way to what is known.
+    if (int64_t low = limit(), high = fit.arena(); high > low && !hopeless())
       searchAt(round % 2 == 0 ? low : low + (high - low) / 2,
                round % 2 == 0 ? 2 * share : share);
     inPart(share / 2, [&](Deadline &part) { fit.improve(limit(), part); });
