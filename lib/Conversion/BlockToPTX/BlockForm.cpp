@@ -1,5 +1,6 @@
 //===- BlockForm.cpp - a kernel in block form, checked --------------------===//
 #include "BlockForm.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -57,6 +58,15 @@ OperandRange blockform::indicesOf(Operation *op) {
   if (auto load = dyn_cast<vector::LoadOp>(op))
     return load.getIndices();
   return cast<vector::StoreOp>(op).getIndices();
+}
+
+Value blockform::withoutCasts(Value v) {
+  while (Operation *cast = v.getDefiningOp()) {
+    if (!isa<arith::IndexCastOp, arith::IndexCastUIOp>(cast))
+      break;
+    v = cast->getOperand(0);
+  }
+  return v;
 }
 
 bool blockform::isStore(Operation *op) {
@@ -262,7 +272,8 @@ void Checker::checkPrivateAccess(Operation *user, BlockArgument buffer) {
   while (op && !isThreadForall(op))
     op = op->getParentOp();
   auto forall = dyn_cast_or_null<scf::ForallOp>(op);
-  if (!forall || indicesOf(user)[0] != forall.getBody()->getArgument(0))
+  if (!forall ||
+      withoutCasts(indicesOf(user)[0]) != forall.getBody()->getArgument(0))
     fail(user) << "a private buffer's first index must be the thread's number";
 }
 

@@ -50,6 +50,8 @@ int64_t threadsOf(mlir::scf::ForallOp forall);
 mlir::Value bufferOf(mlir::Operation *op);
 /// The indices of such an access.
 mlir::OperandRange indicesOf(mlir::Operation *op);
+/// v before casts between index and integers: thread numbers fit in all.
+mlir::Value withoutCasts(mlir::Value v);
 /// Whether `op` writes to memory.
 bool isStore(mlir::Operation *op);
 

@@ -43,15 +43,12 @@ struct Step {
 
 /// The constant c where v is t + c.
 static std::optional<int64_t> offsetFrom(Value t, Value v) {
+  v = withoutCasts(v);
   if (v == t)
     return 0;
   Operation *op = v.getDefiningOp();
-  if (!op)
-    return std::nullopt;
-  if (isa<arith::IndexCastOp, arith::IndexCastUIOp>(op))
-    return offsetFrom(t, op->getOperand(0));
   APInt constant;
-  if (!isa<arith::AddIOp>(op))
+  if (!op || !isa<arith::AddIOp>(op))
     return std::nullopt;
   for (unsigned side : {0u, 1u})
     if (matchPattern(op->getOperand(side), m_ConstantInt(&constant)))
@@ -95,8 +92,9 @@ static bool readAccesses(Step &step, Value t, int64_t s) {
       step.combined.push_back(store.getValue());
       continue;
     }
-    // A load after a store would have to see what was stored.
-    if (!step.buffers.empty() || (offset != 0 && offset != s))
+    // A load after the store would have to see what was stored.
+    if (llvm::is_contained(step.buffers, buffer) ||
+        (offset != 0 && offset != s))
       return false;
     auto &loads = offset == 0 ? own : other;
     if (!loads.try_emplace(buffer, load.getResult()).second)

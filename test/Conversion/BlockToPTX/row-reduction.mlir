@@ -157,3 +157,219 @@ func.func @row_sum(%x: !llvm.ptr {llvm.align = 64 : i64}, %y: !llvm.ptr {llvm.al
   } {mapping = [#gpu.block<x>]}
   return
 }
+
+// Two buffers in one run, indices cast from i64, a load after the other buffer's
+// store: still one interval, whose values travel together.
+// MERGE: func.func @two
+// MERGE: gpu.shuffle
+// MERGE: %[[A:.*]] = arith.select {{.*}} : f32
+// MERGE: %[[N:.*]] = arith.select {{.*}} : i8
+// MERGE: gpu.shuffle down %[[A]],
+// MERGE: %[[W:.*]] = arith.extui %[[N]] : i8 to i32
+// MERGE: gpu.shuffle down %[[W]],
+// MERGE-COUNT-2: memref.store
+// MERGE-NOT: scf.forall
+// MERGE: return
+// REPORT: two(p): {{.*}} trees 1+0
+func.func @two(%scratch: !llvm.ptr {llvm.align = 64 : i64}, %sh: memref<32xf32, #gpu.address_space<workgroup>>, %n: memref<32xi8, #gpu.address_space<workgroup>>)
+    attributes {ckopt.gpu.grid = 1 : i64, ckopt.gpu.block = 32 : i64} {
+  scf.forall (%b) in (1) {
+    scf.forall (%t) in (32) {
+      %s = arith.constant 16 : i64
+      %ti = arith.index_cast %t : index to i64
+      %below = arith.cmpi ult, %ti, %s : i64
+      scf.if %below {
+        %o = arith.index_cast %ti : i64 to index
+        %ui = arith.addi %ti, %s : i64
+        %u = arith.index_cast %ui : i64 to index
+        %a = memref.load %sh[%o] : memref<32xf32, #gpu.address_space<workgroup>>
+        %c = memref.load %sh[%u] : memref<32xf32, #gpu.address_space<workgroup>>
+        %d = arith.maximumf %a, %c : f32
+        memref.store %d, %sh[%o] : memref<32xf32, #gpu.address_space<workgroup>>
+        %x = memref.load %n[%o] : memref<32xi8, #gpu.address_space<workgroup>>
+        %y = memref.load %n[%u] : memref<32xi8, #gpu.address_space<workgroup>>
+        %z = arith.addi %x, %y : i8
+        memref.store %z, %n[%o] : memref<32xi8, #gpu.address_space<workgroup>>
+      }
+    } {mapping = [#gpu.thread<x>], ckopt.gpu.lane_step = 16 : i64}
+    scf.forall (%t) in (32) {
+      %s = arith.constant 8 : i64
+      %ti = arith.index_cast %t : index to i64
+      %below = arith.cmpi ult, %ti, %s : i64
+      scf.if %below {
+        %o = arith.index_cast %ti : i64 to index
+        %ui = arith.addi %ti, %s : i64
+        %u = arith.index_cast %ui : i64 to index
+        %a = memref.load %sh[%o] : memref<32xf32, #gpu.address_space<workgroup>>
+        %c = memref.load %sh[%u] : memref<32xf32, #gpu.address_space<workgroup>>
+        %d = arith.maximumf %a, %c : f32
+        memref.store %d, %sh[%o] : memref<32xf32, #gpu.address_space<workgroup>>
+        %x = memref.load %n[%o] : memref<32xi8, #gpu.address_space<workgroup>>
+        %y = memref.load %n[%u] : memref<32xi8, #gpu.address_space<workgroup>>
+        %z = arith.addi %x, %y : i8
+        memref.store %z, %n[%o] : memref<32xi8, #gpu.address_space<workgroup>>
+      }
+    } {mapping = [#gpu.thread<x>], ckopt.gpu.lane_step = 8 : i64}
+    scf.forall (%t) in (32) {
+      %s = arith.constant 4 : i64
+      %ti = arith.index_cast %t : index to i64
+      %below = arith.cmpi ult, %ti, %s : i64
+      scf.if %below {
+        %o = arith.index_cast %ti : i64 to index
+        %ui = arith.addi %ti, %s : i64
+        %u = arith.index_cast %ui : i64 to index
+        %a = memref.load %sh[%o] : memref<32xf32, #gpu.address_space<workgroup>>
+        %c = memref.load %sh[%u] : memref<32xf32, #gpu.address_space<workgroup>>
+        %d = arith.maximumf %a, %c : f32
+        memref.store %d, %sh[%o] : memref<32xf32, #gpu.address_space<workgroup>>
+        %x = memref.load %n[%o] : memref<32xi8, #gpu.address_space<workgroup>>
+        %y = memref.load %n[%u] : memref<32xi8, #gpu.address_space<workgroup>>
+        %z = arith.addi %x, %y : i8
+        memref.store %z, %n[%o] : memref<32xi8, #gpu.address_space<workgroup>>
+      }
+    } {mapping = [#gpu.thread<x>], ckopt.gpu.lane_step = 4 : i64}
+    scf.forall (%t) in (32) {
+      %s = arith.constant 2 : i64
+      %ti = arith.index_cast %t : index to i64
+      %below = arith.cmpi ult, %ti, %s : i64
+      scf.if %below {
+        %o = arith.index_cast %ti : i64 to index
+        %ui = arith.addi %ti, %s : i64
+        %u = arith.index_cast %ui : i64 to index
+        %a = memref.load %sh[%o] : memref<32xf32, #gpu.address_space<workgroup>>
+        %c = memref.load %sh[%u] : memref<32xf32, #gpu.address_space<workgroup>>
+        %d = arith.maximumf %a, %c : f32
+        memref.store %d, %sh[%o] : memref<32xf32, #gpu.address_space<workgroup>>
+        %x = memref.load %n[%o] : memref<32xi8, #gpu.address_space<workgroup>>
+        %y = memref.load %n[%u] : memref<32xi8, #gpu.address_space<workgroup>>
+        %z = arith.addi %x, %y : i8
+        memref.store %z, %n[%o] : memref<32xi8, #gpu.address_space<workgroup>>
+      }
+    } {mapping = [#gpu.thread<x>], ckopt.gpu.lane_step = 2 : i64}
+    scf.forall (%t) in (32) {
+      %s = arith.constant 1 : i64
+      %ti = arith.index_cast %t : index to i64
+      %below = arith.cmpi ult, %ti, %s : i64
+      scf.if %below {
+        %o = arith.index_cast %ti : i64 to index
+        %ui = arith.addi %ti, %s : i64
+        %u = arith.index_cast %ui : i64 to index
+        %a = memref.load %sh[%o] : memref<32xf32, #gpu.address_space<workgroup>>
+        %c = memref.load %sh[%u] : memref<32xf32, #gpu.address_space<workgroup>>
+        %d = arith.maximumf %a, %c : f32
+        memref.store %d, %sh[%o] : memref<32xf32, #gpu.address_space<workgroup>>
+        %x = memref.load %n[%o] : memref<32xi8, #gpu.address_space<workgroup>>
+        %y = memref.load %n[%u] : memref<32xi8, #gpu.address_space<workgroup>>
+        %z = arith.addi %x, %y : i8
+        memref.store %z, %n[%o] : memref<32xi8, #gpu.address_space<workgroup>>
+      }
+    } {mapping = [#gpu.thread<x>], ckopt.gpu.lane_step = 1 : i64}
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// A step that is not of that form (lane t + 1 rather than t + s) stays as it is.
+// MERGE: func.func @other
+// MERGE-COUNT-5: ckopt.gpu.lane_step
+// REPORT: other(p): {{.*}} trees 0+1
+func.func @other(%scratch: !llvm.ptr {llvm.align = 64 : i64}, %sh: memref<32xf32, #gpu.address_space<workgroup>>, %n: memref<32xi8, #gpu.address_space<workgroup>>)
+    attributes {ckopt.gpu.grid = 1 : i64, ckopt.gpu.block = 32 : i64} {
+  scf.forall (%b) in (1) {
+    scf.forall (%t) in (32) {
+      %s = arith.constant 16 : i64
+      %ti = arith.index_cast %t : index to i64
+      %below = arith.cmpi ult, %ti, %s : i64
+      scf.if %below {
+        %o = arith.index_cast %ti : i64 to index
+        %one = arith.constant 1 : i64
+        %ui = arith.addi %ti, %one : i64
+        %u = arith.index_cast %ui : i64 to index
+        %a = memref.load %sh[%o] : memref<32xf32, #gpu.address_space<workgroup>>
+        %c = memref.load %sh[%u] : memref<32xf32, #gpu.address_space<workgroup>>
+        %d = arith.maximumf %a, %c : f32
+        memref.store %d, %sh[%o] : memref<32xf32, #gpu.address_space<workgroup>>
+        %x = memref.load %n[%o] : memref<32xi8, #gpu.address_space<workgroup>>
+        %y = memref.load %n[%u] : memref<32xi8, #gpu.address_space<workgroup>>
+        %z = arith.addi %x, %y : i8
+        memref.store %z, %n[%o] : memref<32xi8, #gpu.address_space<workgroup>>
+      }
+    } {mapping = [#gpu.thread<x>], ckopt.gpu.lane_step = 16 : i64}
+    scf.forall (%t) in (32) {
+      %s = arith.constant 8 : i64
+      %ti = arith.index_cast %t : index to i64
+      %below = arith.cmpi ult, %ti, %s : i64
+      scf.if %below {
+        %o = arith.index_cast %ti : i64 to index
+        %one = arith.constant 1 : i64
+        %ui = arith.addi %ti, %one : i64
+        %u = arith.index_cast %ui : i64 to index
+        %a = memref.load %sh[%o] : memref<32xf32, #gpu.address_space<workgroup>>
+        %c = memref.load %sh[%u] : memref<32xf32, #gpu.address_space<workgroup>>
+        %d = arith.maximumf %a, %c : f32
+        memref.store %d, %sh[%o] : memref<32xf32, #gpu.address_space<workgroup>>
+        %x = memref.load %n[%o] : memref<32xi8, #gpu.address_space<workgroup>>
+        %y = memref.load %n[%u] : memref<32xi8, #gpu.address_space<workgroup>>
+        %z = arith.addi %x, %y : i8
+        memref.store %z, %n[%o] : memref<32xi8, #gpu.address_space<workgroup>>
+      }
+    } {mapping = [#gpu.thread<x>], ckopt.gpu.lane_step = 8 : i64}
+    scf.forall (%t) in (32) {
+      %s = arith.constant 4 : i64
+      %ti = arith.index_cast %t : index to i64
+      %below = arith.cmpi ult, %ti, %s : i64
+      scf.if %below {
+        %o = arith.index_cast %ti : i64 to index
+        %one = arith.constant 1 : i64
+        %ui = arith.addi %ti, %one : i64
+        %u = arith.index_cast %ui : i64 to index
+        %a = memref.load %sh[%o] : memref<32xf32, #gpu.address_space<workgroup>>
+        %c = memref.load %sh[%u] : memref<32xf32, #gpu.address_space<workgroup>>
+        %d = arith.maximumf %a, %c : f32
+        memref.store %d, %sh[%o] : memref<32xf32, #gpu.address_space<workgroup>>
+        %x = memref.load %n[%o] : memref<32xi8, #gpu.address_space<workgroup>>
+        %y = memref.load %n[%u] : memref<32xi8, #gpu.address_space<workgroup>>
+        %z = arith.addi %x, %y : i8
+        memref.store %z, %n[%o] : memref<32xi8, #gpu.address_space<workgroup>>
+      }
+    } {mapping = [#gpu.thread<x>], ckopt.gpu.lane_step = 4 : i64}
+    scf.forall (%t) in (32) {
+      %s = arith.constant 2 : i64
+      %ti = arith.index_cast %t : index to i64
+      %below = arith.cmpi ult, %ti, %s : i64
+      scf.if %below {
+        %o = arith.index_cast %ti : i64 to index
+        %one = arith.constant 1 : i64
+        %ui = arith.addi %ti, %one : i64
+        %u = arith.index_cast %ui : i64 to index
+        %a = memref.load %sh[%o] : memref<32xf32, #gpu.address_space<workgroup>>
+        %c = memref.load %sh[%u] : memref<32xf32, #gpu.address_space<workgroup>>
+        %d = arith.maximumf %a, %c : f32
+        memref.store %d, %sh[%o] : memref<32xf32, #gpu.address_space<workgroup>>
+        %x = memref.load %n[%o] : memref<32xi8, #gpu.address_space<workgroup>>
+        %y = memref.load %n[%u] : memref<32xi8, #gpu.address_space<workgroup>>
+        %z = arith.addi %x, %y : i8
+        memref.store %z, %n[%o] : memref<32xi8, #gpu.address_space<workgroup>>
+      }
+    } {mapping = [#gpu.thread<x>], ckopt.gpu.lane_step = 2 : i64}
+    scf.forall (%t) in (32) {
+      %s = arith.constant 1 : i64
+      %ti = arith.index_cast %t : index to i64
+      %below = arith.cmpi ult, %ti, %s : i64
+      scf.if %below {
+        %o = arith.index_cast %ti : i64 to index
+        %one = arith.constant 1 : i64
+        %ui = arith.addi %ti, %one : i64
+        %u = arith.index_cast %ui : i64 to index
+        %a = memref.load %sh[%o] : memref<32xf32, #gpu.address_space<workgroup>>
+        %c = memref.load %sh[%u] : memref<32xf32, #gpu.address_space<workgroup>>
+        %d = arith.maximumf %a, %c : f32
+        memref.store %d, %sh[%o] : memref<32xf32, #gpu.address_space<workgroup>>
+        %x = memref.load %n[%o] : memref<32xi8, #gpu.address_space<workgroup>>
+        %y = memref.load %n[%u] : memref<32xi8, #gpu.address_space<workgroup>>
+        %z = arith.addi %x, %y : i8
+        memref.store %z, %n[%o] : memref<32xi8, #gpu.address_space<workgroup>>
+      }
+    } {mapping = [#gpu.thread<x>], ckopt.gpu.lane_step = 1 : i64}
+  } {mapping = [#gpu.block<x>]}
+  return
+}
