@@ -32,16 +32,18 @@ struct DriverOptions {
   CompileOptions compile;
   DataOptions data;
   TrainOptions train;
-  std::string output;                ///< -o
-  std::string checkpoint;            ///< --checkpoint
-  std::string weights;               ///< --weights: initial values, safetensors
-  std::string report;                ///< --report: JSON
-  std::string timeline;              ///< --timeline: SVG, or JSON for Perfetto
-  std::string graphOut;              ///< plan: ckopt-graph/1
-  std::string svg;                   ///< plan: picture of the curve
-  int paretoPoints = 0;              ///< plan: budgets of the curve; 0: none
-  bool chart = false;                ///< plan: memory as text
-  unsigned chartWidth = 0;           ///< characters; 0: the terminal's
+  std::string output;      ///< -o
+  std::string checkpoint;  ///< --checkpoint
+  std::string weights;     ///< --weights: initial values, safetensors
+  std::string report;      ///< --report: JSON
+  std::string timeline;    ///< --timeline: SVG, or JSON for Perfetto
+  std::string trace;       ///< --trace: JSON for Perfetto
+  std::string graphOut;    ///< plan: ckopt-graph/1
+  std::string svg;         ///< plan: picture of memory, or of the curve
+  int paretoPoints = 0;    ///< plan: budgets of the curve; 0: none
+  bool chart = false;      ///< plan: memory as text
+  unsigned chartWidth = 0; ///< characters; 0: the terminal's
+  bool asciiChart = false; ///< no block characters
   std::vector<MemoryBudget> budgets; ///< compare
   uint64_t seed = 0;
   int64_t steps = 0;  ///< bench, run

@@ -38,9 +38,14 @@ ckopt::planModel(const DriverOptions &options) {
            options.command != Command::Run)
     return usageError("the model does not end in a loss; give "
                       "--loss=cross_entropy or --loss=mse");
-  if (llvm::Error error = compilation->plan())
-    return std::move(error);
-  return std::move(compilation);
+  llvm::Error error = compilation->plan();
+  if (!error)
+    return std::move(compilation);
+  // What is known of a budget that nothing fits is worth a report.
+  if (!compilation->summary().figures.hasPlan())
+    error = joinErrors(std::move(error),
+                       writeReports(options, *compilation, nullptr));
+  return std::move(error);
 }
 
 llvm::Expected<LoadedStep> ckopt::loadStep(Compilation &compilation,
@@ -111,15 +116,17 @@ llvm::Error ckopt::runImport(DriverOptions &options) {
 
 llvm::Error ckopt::runPlan(DriverOptions &options) {
   if (options.paretoPoints > 0) // Many budgets: no single plan to speak of.
-    return runPlanModes(options, nullptr);
+    return runPlanModes(options);
   auto compilation = planModel(options);
   if (!compilation)
     return compilation.takeError();
   if (!options.compile.phases.to.empty())
     return writeModule(**compilation, options.output);
   printPlan(**compilation, llvm::outs());
+  if (options.chart)
+    printChart(options, **compilation);
   if (wantsPlanningGraph(options))
-    if (llvm::Error error = runPlanModes(options, compilation->get()))
+    if (llvm::Error error = runPlanModes(options))
       return error;
   if (!options.output.empty())
     if (llvm::Error error = writeModule(**compilation, options.output))

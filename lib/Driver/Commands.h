@@ -27,13 +27,19 @@ struct LoadedStep {
 llvm::Expected<LoadedStep> loadStep(Compilation &compilation,
                                     const DriverOptions &options);
 /// Whether flags ask for the planning graph, and what they ask of it: the graph
-/// as a file, a curve, a chart (which needs the planned step, `compilation`).
+/// as a file, a curve.
 bool wantsPlanningGraph(const DriverOptions &options);
-llvm::Error runPlanModes(const DriverOptions &options,
-                         const Compilation *compilation);
+llvm::Error runPlanModes(const DriverOptions &options);
+/// Memory before and after as text.
+void printChart(const DriverOptions &options, const Compilation &compilation);
 /// The table that `plan` prints: arena by kind, budget, costs, bounds.
 void printPlan(const Compilation &compilation, llvm::raw_ostream &os);
-/// --report and --timeline.
+/// Memory over the step before and (where there is a plan) after.
+Timeline memoryTimeline(const DriverOptions &options,
+                        const Compilation &compilation);
+/// As .json a trace, otherwise a picture.
+llvm::Error writeTimeline(llvm::StringRef path, const Timeline &timeline);
+/// --report, --timeline, --trace and --svg; also of a budget that nothing fits.
 llvm::Error writeReports(const DriverOptions &options,
                          const Compilation &compilation,
                          const TrainResult *result);

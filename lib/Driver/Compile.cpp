@@ -212,14 +212,37 @@ static void summarizeArguments(func::FuncOp step, PlanSummary &summary) {
   }
 }
 
-/// Reads a number from the dictionary that remat leaves on the function.
-static double planNumber(DictionaryAttr plan, StringRef name) {
-  Attribute value = plan ? plan.get(name) : Attribute();
-  if (auto number = dyn_cast_or_null<FloatAttr>(value))
-    return number.getValueAsDouble();
-  if (auto number = dyn_cast_or_null<IntegerAttr>(value))
-    return double(number.getInt());
-  return 0;
+/// The function that planning was about: one that nothing fits, else the step.
+static func::FuncOp plannedFunction(ModuleOp module) {
+  for (auto function : module.getOps<func::FuncOp>())
+    if (auto attr = function->getAttrOfType<DictionaryAttr>(kPlanAttr))
+      if (!figuresFromAttribute(attr).hasPlan())
+        return function;
+  auto step = module.lookupSymbol<func::FuncOp>("step");
+  return step ? step : module.lookupSymbol<func::FuncOp>("eval");
+}
+
+void Compilation::summarize() {
+  func::FuncOp step = plannedFunction(module());
+  if (!step)
+    return;
+  summarizeArguments(step, planSummary);
+  RematFigures &figures = planSummary.figures;
+  if (auto attr = step->getAttrOfType<DictionaryAttr>(kPlanAttr))
+    figures = figuresFromAttribute(attr);
+  figures.function = step.getSymName().str();
+  if (!figures.hasPlan())
+    return;
+  if (auto bytes = step->getAttrOfType<IntegerAttr>(attrs::kArenaBytes))
+    figures.arena = bytes.getInt();
+  llvm::StringSet<> kernels;
+  figures.recomputed = 0;
+  step.walk([&](KernelCallOp call) {
+    ++planSummary.calls;
+    figures.recomputed += call.getClone().has_value();
+    kernels.insert(call.getCallee());
+  });
+  planSummary.kernels = int64_t(kernels.size());
 }
 
 llvm::Error Compilation::plan() {
@@ -228,42 +251,21 @@ llvm::Error Compilation::plan() {
   if (!opts.step.policy.empty())
     module()->setAttr(kPolicyAttr,
                       toAttribute(opts.step.policy, context.get()));
-  if (llvm::Error error =
-          runPhases(module(), buildPhases(opts.step), opts.phases))
-    return error;
+  PhaseControl control = opts.phases;
+  control.finished = [this](StringRef phase) {
+    auto step = module().lookupSymbol<func::FuncOp>("step");
+    CostModel costs;
+    if (phase == "fuse" && step)
+      before = buildTimeline(step, "before: program order, nothing recomputed",
+                             /*budget=*/0, costs);
+  };
+  llvm::Error error = runPhases(module(), buildPhases(opts.step), control);
   planSummary.planSeconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
           .count();
-  auto step = module().lookupSymbol<func::FuncOp>("step");
-  if (!step)
-    step = module().lookupSymbol<func::FuncOp>("eval");
-  if (!step)
-    return llvm::Error::success();
-  summarizeArguments(step, planSummary);
-  if (auto bytes = step->getAttrOfType<IntegerAttr>(attrs::kArenaBytes))
-    planSummary.plannedPeak = bytes.getInt();
-  llvm::StringSet<> kernels;
-  step.walk([&](KernelCallOp call) {
-    ++planSummary.calls;
-    planSummary.recomputed += call.getClone().has_value();
-    kernels.insert(call.getCallee());
-  });
-  planSummary.kernels = int64_t(kernels.size());
-  auto attr = step->getAttrOfType<DictionaryAttr>("ckopt.plan");
-  planSummary.cost = planNumber(attr, "seconds");
-  planSummary.unconstrainedCost = planNumber(attr, "base_seconds");
-  planSummary.lowerBound = planNumber(attr, "lower_bound");
-  planSummary.memoryBound = int64_t(planNumber(attr, "memory_bound"));
-  planSummary.budget = int64_t(planNumber(attr, "budget"));
-  planSummary.load = int64_t(planNumber(attr, "load"));
-  planSummary.autoCost = planNumber(attr, "auto_seconds");
-  planSummary.autoCostInArena = planNumber(attr, "auto_seconds_in_arena");
-  planSummary.autoArena = int64_t(planNumber(attr, "auto_arena"));
-  planSummary.regions = int64_t(planNumber(attr, "regions"));
-  if (attr)
-    if (auto status = dyn_cast_or_null<StringAttr>(attr.get("status")))
-      planSummary.status = status.str();
-  return llvm::Error::success();
+  summarize();
+  before.budget = planSummary.figures.budget;
+  return error;
 }
 
 /// Appends the known values of tensors, so that the artifact carries them.
@@ -313,5 +315,5 @@ TimelinePanel Compilation::timeline(llvm::StringRef title) const {
   if (!step)
     return TimelinePanel();
   CostModel costs;
-  return buildTimeline(step, title, planSummary.budget, costs);
+  return buildTimeline(step, title, planSummary.figures.budget, costs);
 }

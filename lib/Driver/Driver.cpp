@@ -17,8 +17,10 @@ static llvm::Error checkOutputs(const DriverOptions &options) {
     return usageError("--timeline must end in .svg or .json, got '" + timeline +
                       "'");
   llvm::Error errors = llvm::Error::success();
-  for (const std::string &path : {options.output, options.train.checkpoint,
-                                  options.report, options.timeline}) {
+  for (const std::string &path :
+       {options.output, options.train.checkpoint, options.report,
+        options.timeline, options.trace, options.svg, options.graphOut,
+        options.compile.step.planOut, options.compile.step.planReport}) {
     // Opening a pipe or a device can have effects of its own.
     if (path.empty() || path == "-" ||
         (llvm::sys::fs::exists(path) && !llvm::sys::fs::is_regular_file(path) &&

@@ -10,7 +10,6 @@
 #include "ckopt/Analysis/PlanningProblem.h"
 #include "ckopt/Planner/GraphJson.h"
 #include "ckopt/Planner/Pareto.h"
-#include "ckopt/Planner/Report.h"
 #include "ckopt/Support/AtomicFile.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/Report.h"
@@ -46,9 +45,7 @@ planningGraph(const DriverOptions &options) {
 
 static llvm::Error writeCurve(const DriverOptions &options,
                               const planner::Graph &graph) {
-  planner::Options request;
-  request.strategy = options.compile.step.strategy;
-  request.timeLimitSeconds = options.compile.step.timeLimit;
+  planner::Options request = options.compile.step.search;
   request.pack = true;
   request.arenaHoldsAll = false;
   planner::ParetoCurve curve =
@@ -71,29 +68,23 @@ static llvm::Error writeCurve(const DriverOptions &options,
                              curveSvg(planner::tradeoffCurve(graph, curve)));
 }
 
-/// Memory before (program order) and after, as text.
-static void printChart(const DriverOptions &options,
-                       const planner::Graph &graph,
+void ckopt::printChart(const DriverOptions &options,
                        const Compilation &compilation) {
-  planner::ReportOptions costs;
-  costs.secondsPerCost = 1;
-  Timeline timeline = planner::planTimeline(graph, planner::Result(), costs);
-  timeline.panels.push_back(compilation.timeline("after: the planned step"));
-  timeline.panels.front().budget = timeline.panels.back().budget;
   ChartOptions chart;
   unsigned columns = llvm::sys::Process::StandardOutColumns();
   chart.width = options.chartWidth ? options.chartWidth
                 : columns          ? columns
                                    : 80;
-  llvm::outs() << "\n" << timelineChart(timeline, chart);
+  chart.unicode = !options.asciiChart;
+  llvm::outs() << "\n"
+               << timelineChart(memoryTimeline(options, compilation), chart);
 }
 
 bool ckopt::wantsPlanningGraph(const DriverOptions &options) {
-  return !options.graphOut.empty() || options.paretoPoints > 0 || options.chart;
+  return !options.graphOut.empty() || options.paretoPoints > 0;
 }
 
-llvm::Error ckopt::runPlanModes(const DriverOptions &options,
-                                const Compilation *compilation) {
+llvm::Error ckopt::runPlanModes(const DriverOptions &options) {
   auto graph = planningGraph(options);
   if (!graph)
     return graph.takeError();
@@ -103,7 +94,5 @@ llvm::Error ckopt::runPlanModes(const DriverOptions &options,
       return error;
   if (options.paretoPoints > 0)
     return writeCurve(options, *graph);
-  if (options.chart && compilation)
-    printChart(options, *graph, *compilation);
   return llvm::Error::success();
 }

@@ -10,14 +10,15 @@
 using namespace ckopt;
 
 /// "how far above the fastest possible plan": at most this share.
-static std::string gapText(const PlanSummary &plan) {
+static std::string gapText(const RematFigures &plan) {
   if (plan.lowerBound <= 0)
     return "unknown";
-  return formatPercent(plan.cost / plan.lowerBound - 1, 2);
+  return formatPercent(std::max(0.0, plan.seconds / plan.lowerBound - 1), 2);
 }
 
 void ckopt::printPlan(const Compilation &compilation, llvm::raw_ostream &os) {
-  const PlanSummary &plan = compilation.summary();
+  const PlanSummary &summary = compilation.summary();
+  const RematFigures &plan = summary.figures;
   TextTable memory;
   memory.addColumn("memory");
   memory.addColumn("bytes", TextTable::Right);
@@ -25,17 +26,17 @@ void ckopt::printPlan(const Compilation &compilation, llvm::raw_ostream &os) {
   auto row = [&](const char *name, int64_t bytes) {
     memory.addRow({name, groupDigits(bytes), formatBytes(bytes)});
   };
-  row("parameters", plan.parameterBytes);
-  row("optimizer state", plan.optimizerBytes);
-  row("running statistics, constants", plan.stateBytes);
-  row("data and scalars", plan.dataBytes);
+  row("parameters", summary.parameterBytes);
+  row("optimizer state", summary.optimizerBytes);
+  row("running statistics, constants", summary.stateBytes);
+  row("data and scalars", summary.dataBytes);
   row("gradients, activations, workspace (arena less the above)",
-      plan.plannedPeak - plan.parameterBytes - plan.optimizerBytes -
-          plan.stateBytes - plan.dataBytes);
+      plan.arena - summary.parameterBytes - summary.optimizerBytes -
+          summary.stateBytes - summary.dataBytes);
   memory.addRule();
   if (plan.load)
     row("load (largest sum of live bytes)", plan.load);
-  row("planned peak (arena)", plan.plannedPeak);
+  row("planned peak (arena)", plan.arena);
   if (plan.budget)
     row("budget", plan.budget);
   if (plan.memoryBound)
@@ -47,87 +48,107 @@ void ckopt::printPlan(const Compilation &compilation, llvm::raw_ostream &os) {
   time.addColumn("", TextTable::Right);
   time.addRow(
       {"kernel calls, of them recomputed",
-       std::to_string(plan.calls) + ", " + std::to_string(plan.recomputed)});
-  time.addRow({"distinct kernels", std::to_string(plan.kernels)});
-  time.addRow({"predicted step", formatSeconds(plan.cost)});
-  if (plan.unconstrainedCost > 0)
-    time.addRow({"predicted overhead of recomputation",
-                 formatPercent(plan.cost / plan.unconstrainedCost - 1, 2)});
-  time.addRow({plan.autoArena
+       std::to_string(summary.calls) + ", " + std::to_string(plan.recomputed)});
+  time.addRow({"distinct kernels", std::to_string(summary.kernels)});
+  time.addRow({"predicted step", formatSeconds(plan.seconds)});
+  if (plan.baseSeconds > 0)
+    time.addRow(
+        {"predicted overhead of recomputation",
+         formatPercent(std::max(0.0, plan.seconds / plan.baseSeconds - 1), 2)});
+  time.addRow({plan.policy
                    ? "at most above the fastest plan that follows the policy "
                      "(proven)"
                    : "at most above the fastest possible plan (proven)",
                gapText(plan)});
   if (!plan.status.empty())
     time.addRow({"plan", plan.status});
+  if (plan.regions)
+    time.addRow({"checkpointed regions", std::to_string(plan.regions)});
   if (plan.autoArena) {
     auto more = [](double part, double whole) {
       return (part < 0 ? "-" : "+") +
              formatPercent(whole > 0 ? std::abs(part) / whole : 0, 2);
     };
-    int64_t bytes = plan.plannedPeak - plan.autoArena;
-    if (plan.regions)
-      time.addRow({"checkpointed regions", std::to_string(plan.regions)});
+    int64_t bytes = plan.arena - plan.autoArena;
     time.addRow({"the policy against auto, time",
-                 more(plan.cost - plan.autoCost, plan.autoCost)});
+                 more(plan.seconds - plan.autoSeconds, plan.autoSeconds)});
     time.addRow({"the policy against auto, bytes",
                  (bytes > 0 ? "+" : "") + groupDigits(bytes)});
-    if (plan.autoCostInArena > 0)
-      time.addRow(
-          {"the policy against auto in as many bytes, time",
-           more(plan.cost - plan.autoCostInArena, plan.autoCostInArena)});
+    if (plan.autoSecondsInArena > 0)
+      time.addRow({"the policy against auto in as many bytes, time",
+                   more(plan.seconds - plan.autoSecondsInArena,
+                        plan.autoSecondsInArena)});
   }
-  time.addRow({"time to plan", formatSeconds(plan.planSeconds)});
+  time.addRow({"time to plan", formatSeconds(summary.planSeconds)});
   time.print(os);
 }
 
-static void writePlanJson(llvm::json::OStream &json, const PlanSummary &plan) {
-  json.attribute("planned_peak", plan.plannedPeak);
-  json.attribute("load", plan.load);
-  json.attribute("budget", plan.budget);
-  json.attribute("memory_bound", plan.memoryBound);
-  json.attribute("parameter_bytes", plan.parameterBytes);
-  json.attribute("optimizer_bytes", plan.optimizerBytes);
-  json.attribute("state_bytes", plan.stateBytes);
-  json.attribute("data_bytes", plan.dataBytes);
-  json.attribute("calls", plan.calls);
-  json.attribute("recomputed", plan.recomputed);
-  json.attribute("kernels", plan.kernels);
-  json.attribute("cost_seconds", jsonNumber(plan.cost));
-  json.attribute("unconstrained_cost_seconds",
-                 jsonNumber(plan.unconstrainedCost));
-  json.attribute("cost_lower_bound_seconds", jsonNumber(plan.lowerBound));
-  json.attribute("status", jsonString(plan.status));
-  if (plan.autoArena)
+static void writePlanJson(llvm::json::OStream &json,
+                          const PlanSummary &summary) {
+  const RematFigures &plan = summary.figures;
+  writeFigures(json, plan);
+  json.attribute("parameter_bytes", summary.parameterBytes);
+  json.attribute("optimizer_bytes", summary.optimizerBytes);
+  json.attribute("state_bytes", summary.stateBytes);
+  json.attribute("data_bytes", summary.dataBytes);
+  if (plan.hasPlan()) {
+    json.attribute("calls", summary.calls);
+    json.attribute("kernels", summary.kernels);
+  }
+  if (plan.policy)
     json.attributeObject("policy", [&] {
       json.attribute("regions", plan.regions);
-      json.attribute("auto_cost_seconds", jsonNumber(plan.autoCost));
-      json.attribute("auto_planned_peak", plan.autoArena);
-      if (plan.autoCostInArena > 0)
-        json.attribute("auto_cost_seconds_in_planned_peak",
-                       jsonNumber(plan.autoCostInArena));
+      if (!plan.autoArena)
+        return;
+      json.attribute("auto_seconds", jsonNumber(plan.autoSeconds));
+      json.attribute("auto_planned_peak_bytes", plan.autoArena);
+      if (plan.autoSecondsInArena > 0)
+        json.attribute("auto_seconds_in_planned_peak",
+                       jsonNumber(plan.autoSecondsInArena));
     });
-  json.attribute("plan_seconds", jsonNumber(plan.planSeconds));
+  json.attribute("plan_seconds", jsonNumber(summary.planSeconds));
+}
+
+llvm::Error ckopt::writeTimeline(llvm::StringRef path,
+                                 const Timeline &timeline) {
+  return path.ends_with(".json") ? writeMemoryTrace(path, timeline)
+                                 : writeTimelineSvg(path, timeline);
+}
+
+Timeline ckopt::memoryTimeline(const DriverOptions &options,
+                               const Compilation &compilation) {
+  Timeline timeline;
+  timeline.title = options.compile.model;
+  timeline.subtitle = "budget: " + options.compile.step.budget.describe();
+  if (!compilation.timelineBefore().steps.empty())
+    timeline.panels.push_back(compilation.timelineBefore());
+  if (compilation.summary().figures.hasPlan())
+    timeline.panels.push_back(compilation.timeline("after: the planned step"));
+  return timeline;
 }
 
 llvm::Error ckopt::writeReports(const DriverOptions &options,
                                 const Compilation &compilation,
                                 const TrainResult *result) {
-  if (!options.timeline.empty()) {
-    Timeline timeline;
-    timeline.title = options.compile.model;
-    timeline.subtitle = "budget: " + options.compile.step.budget.describe();
-    timeline.panels.push_back(compilation.timeline("planned step"));
-    bool json = llvm::StringRef(options.timeline).ends_with(".json");
-    if (llvm::Error error = json ? writeMemoryTrace(options.timeline, timeline)
-                                 : writeTimelineSvg(options.timeline, timeline))
-      return error;
+  bool curve = options.paretoPoints > 0;
+  if (!options.timeline.empty() || !options.trace.empty() ||
+      (!options.svg.empty() && !curve)) {
+    Timeline timeline = memoryTimeline(options, compilation);
+    if (!options.timeline.empty())
+      if (llvm::Error error = writeTimeline(options.timeline, timeline))
+        return error;
+    if (!options.trace.empty())
+      if (llvm::Error error = writeMemoryTrace(options.trace, timeline))
+        return error;
+    if (!options.svg.empty() && !curve)
+      if (llvm::Error error = writeTimelineSvg(options.svg, timeline))
+        return error;
   }
   if (options.report.empty())
     return llvm::Error::success();
   return writeJsonFile(options.report, [&](llvm::json::OStream &json) {
     json.object([&] {
-      json.attribute("format", "ckopt-report/1");
+      json.attribute("format", "ckopt-step-report/1");
       json.attribute("model", jsonString(options.compile.model));
       json.attributeObject("plan",
                            [&] { writePlanJson(json, compilation.summary()); });

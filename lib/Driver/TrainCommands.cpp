@@ -224,20 +224,23 @@ llvm::Error ckopt::runCompare(DriverOptions &options) {
         "accuracy", "losses"})
     table.addColumn(header, TextTable::Right);
   const TrainResult &base = runs.front().result;
-  const PlanSummary &basePlan = runs.front().compilation->summary();
+  const RematFigures &basePlan = runs.front().compilation->summary().figures;
   bool equal = true;
   for (size_t i = 0; i < runs.size(); ++i) {
-    const PlanSummary &plan = runs[i].compilation->summary();
+    const PlanSummary &summary = runs[i].compilation->summary();
+    const RematFigures &plan = summary.figures;
     const TrainResult &result = runs[i].result;
     bool same = sameLosses(result, base);
     equal &= same;
     table.addRow(
         {budgets[i].describe(), plan.budget ? groupDigits(plan.budget) : "none",
-         groupDigits(plan.plannedPeak), groupDigits(result.measuredPeak),
-         std::to_string(plan.recomputed) + " of " + std::to_string(plan.calls),
-         formatPercent(basePlan.cost > 0 ? plan.cost / basePlan.cost - 1 : 0),
+         groupDigits(plan.arena), groupDigits(result.measuredPeak),
+         std::to_string(plan.recomputed) + " of " +
+             std::to_string(summary.calls),
+         formatPercent(
+             basePlan.seconds > 0 ? plan.seconds / basePlan.seconds - 1 : 0),
          formatPercent(result.stepSeconds / base.stepSeconds - 1),
-         formatPercent(plan.lowerBound > 0 ? plan.cost / plan.lowerBound - 1
+         formatPercent(plan.lowerBound > 0 ? plan.seconds / plan.lowerBound - 1
                                            : 0),
          formatNumber(result.finalLoss, 9),
          result.classified ? formatPercent(result.evaluation.accuracy(), 2)
@@ -259,9 +262,7 @@ llvm::Error ckopt::runCompare(DriverOptions &options) {
     if (runs.size() > 1)
       timeline.panels.push_back(runs.back().compilation->timeline(
           "budget: " + budgets.back().describe()));
-    if (llvm::Error error = llvm::StringRef(options.timeline).ends_with(".json")
-                                ? writeMemoryTrace(options.timeline, timeline)
-                                : writeTimelineSvg(options.timeline, timeline))
+    if (llvm::Error error = writeTimeline(options.timeline, timeline))
       return error;
     llvm::outs() << "wrote " << options.timeline << "\n";
   }
@@ -417,8 +418,8 @@ llvm::Error ckopt::runBench(DriverOptions &options) {
                << ", median " << formatSeconds(seconds[seconds.size() / 2])
                << ", worst " << formatSeconds(seconds.back()) << " of " << steps
                << " (predicted "
-               << formatSeconds((*compilation)->summary().cost) << "), loss "
-               << formatNumber(*loss, 6) << ", measured peak "
+               << formatSeconds((*compilation)->summary().figures.seconds)
+               << "), loss " << formatNumber(*loss, 6) << ", measured peak "
                << formatBytesExact(*peak) << "\n";
   if (options.profile)
     profile.print(session.manifest(), steps);

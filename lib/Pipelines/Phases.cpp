@@ -59,8 +59,21 @@ static std::string lossPipeline(const StepOptions &options) {
 }
 
 static std::string rematPipeline(const StepOptions &options) {
-  std::string text = "remat{strategy=" + options.strategy +
-                     " time-limit=" + exact(options.timeLimit);
+  const planner::Options &search = options.search;
+  std::string text = "remat{strategy=" + search.strategy +
+                     " time-limit=" + exact(search.timeLimitSeconds) +
+                     " effort=" + exact(search.effort) +
+                     " seed=" + std::to_string(search.seed) +
+                     " threads=" + std::to_string(search.threads) +
+                     " compare=" + options.compare;
+  if (search.workLimit > 0)
+    text += " work-limit=" + std::to_string(search.workLimit);
+  if (search.searchToLimit)
+    text += " search-to-limit=true";
+  if (search.fixedOrder)
+    text += " fixed-order=true";
+  if (search.orderOnly)
+    text += " order-only=true";
   switch (options.budget.kind) {
   case MemoryBudget::Kind::Unlimited:
     break;
@@ -81,6 +94,8 @@ static std::string rematPipeline(const StepOptions &options) {
     text += " cost-model=\"" + options.costModel + "\"";
   if (!options.planFile.empty())
     text += " plan=\"" + options.planFile + "\"";
+  if (!options.planHint.empty())
+    text += " plan-hint=\"" + options.planHint + "\"";
   if (!options.planOut.empty())
     text += " plan-out=\"" + options.planOut + "\"";
   if (!options.planReport.empty())
@@ -191,6 +206,8 @@ llvm::Error ckopt::runPhases(ModuleOp module, const std::vector<Phase> &phases,
                                    phases.size(), phase.name.c_str(),
                                    seconds.count())
                    << phase.summary << "\n";
+    if (control.finished)
+      control.finished(phase.name);
     if (!control.dumpDirectory.empty())
       if (llvm::Error error =
               dump(module, control.dumpDirectory, i + 1, phase.name))

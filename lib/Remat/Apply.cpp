@@ -15,10 +15,9 @@
 //===----------------------------------------------------------------------===//
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/MemoryPlan/MemoryPlan.h"
+#include "ckopt/Remat/Figures.h"
 #include "ckopt/Remat/Remat.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-
-#include <limits>
 
 using namespace mlir;
 using namespace ckopt;
@@ -44,7 +43,6 @@ private:
   Operation *addClone(Operation *op);
   void setOffsets(KernelCallOp call, size_t step);
   void moveFreeOpsUp();
-  void record();
 
   func::FuncOp function;
   const RematPlan &plan;
@@ -169,37 +167,6 @@ void PlanApplier::moveFreeOpsUp() {
     }
 }
 
-void PlanApplier::record() {
-  const planner::Plan &found = plan.result.plan;
-  NamedAttrList list;
-  if (plan.budgetBytes != std::numeric_limits<int64_t>::max())
-    list.set("budget", builder.getI64IntegerAttr(plan.budgetBytes));
-  list.set("arena", builder.getI64IntegerAttr(plan.arena));
-  list.set("full_arena", builder.getI64IntegerAttr(plan.fullArena));
-  list.set("load", builder.getI64IntegerAttr(plan.load));
-  list.set("seconds", builder.getF64FloatAttr(found.cost));
-  list.set("base_seconds", builder.getF64FloatAttr(plan.baseCost));
-  list.set("memory_bound",
-           builder.getI64IntegerAttr(found.provenMinimum + plan.fixedBytes -
-                                     plan.problem.argumentBytes));
-  list.set("lower_bound", builder.getF64FloatAttr(found.lowerBound));
-  list.set("recomputed", builder.getI64IntegerAttr(plan.recomputedSteps()));
-  list.set("status", builder.getStringAttr(found.status));
-  list.set("cost_model", builder.getStringAttr(plan.problem.costs.describe()));
-  if (plan.policy.compared) {
-    list.set("regions",
-             builder.getI64IntegerAttr(int64_t(plan.policy.regions.size())));
-    if (plan.policy.autoFits) {
-      list.set("auto_arena", builder.getI64IntegerAttr(plan.policy.autoArena));
-      list.set("auto_seconds", builder.getF64FloatAttr(plan.policy.autoCost));
-      if (plan.policy.sameBytesCost > 0)
-        list.set("auto_seconds_in_arena",
-                 builder.getF64FloatAttr(plan.policy.sameBytesCost));
-    }
-  }
-  function->setAttr("ckopt.plan", list.getDictionary(builder.getContext()));
-}
-
 void PlanApplier::run() {
   const planner::Plan &found = plan.result.plan;
   moveFreeOpsUp();
@@ -236,7 +203,8 @@ void PlanApplier::run() {
       op.erase();
   if (packed)
     function->setAttr(kPackedBytes, builder.getI64IntegerAttr(found.arena));
-  record();
+  function->setAttr(kPlanAttr,
+                    toAttribute(getFigures(plan), builder.getContext()));
 }
 
 void ckopt::applyRemat(func::FuncOp function, const RematPlan &plan) {

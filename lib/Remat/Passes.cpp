@@ -6,6 +6,7 @@
 #include "ckopt/Support/Report.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
+#include "llvm/ADT/StringSwitch.h"
 
 #include <map>
 #include <mutex>
@@ -30,6 +31,8 @@ public:
                   ArrayRef<RematPlan> plans) {
     std::lock_guard<std::mutex> lock(mutex);
     for (auto [function, plan] : llvm::zip(functions, plans)) {
+      if (!plan.wasPlanned())
+        continue;
       std::string page = jsonText([&, &plan = plan](llvm::json::OStream &json) {
         json.object([&] { writePlanFigures(json, plan); });
       });
@@ -107,6 +110,9 @@ struct RematPass : ckopt::impl::RematPassBase<RematPass> {
       return usageError("budget: " + takeErrorText(bytes.takeError()).text +
                         ", '0.6x' for a share of the peak without "
                         "recomputation, or 'min' for the smallest possible");
+    if (*bytes == 0)
+      return usageError("budget: 0 bytes hold nothing; 'min' asks for the "
+                        "smallest possible");
     result.kind = MemoryBudget::Kind::Bytes;
     result.bytes = *bytes;
     return result;
@@ -140,6 +146,7 @@ struct RematPass : ckopt::impl::RematPassBase<RematPass> {
     if (llvm::Error error = add(checkpoint, options.policy.checkpoint))
       return error;
     options.planFile = planFile;
+    options.planHint = planHint;
     options.planOut = planOut;
     if (policy != "auto")
       if (llvm::Error error = parseRematMode(policy, options.policy))
@@ -160,15 +167,29 @@ struct RematPass : ckopt::impl::RematPassBase<RematPass> {
     if (!llvm::is_contained(planner::strategyNames(), strategy))
       return usageError("unknown strategy '" + strategy + "'; known are " +
                         llvm::join(planner::strategyNames(), ", "));
-    options.strategy = strategy;
-    if (!(timeLimit >= 0) || !(effort >= 0) || workLimit < 0)
-      return usageError("time-limit, work-limit and effort must not be "
-                        "negative");
-    options.timeLimitSeconds = timeLimit;
-    options.workLimit = workLimit;
-    options.effort = effort;
-    options.seed = seed;
-    options.fixedOrder = fixedOrder;
+    if (!(timeLimit >= 0) || !(effort >= 0) || workLimit < 0 || threads < 0)
+      return usageError("time-limit, work-limit, effort and threads must not "
+                        "be negative");
+    options.search.strategy = strategy;
+    options.search.timeLimitSeconds = timeLimit;
+    options.search.workLimit = workLimit;
+    options.search.effort = effort;
+    options.search.seed = seed;
+    options.search.threads = std::min<int>(threads, 256);
+    options.search.searchToLimit = searchToLimit;
+    options.search.fixedOrder = fixedOrder;
+    options.search.orderOnly = orderOnly;
+    if (orderOnly && fixedOrder)
+      return usageError("order-only and fixed-order leave nothing to search");
+    auto known = llvm::StringSwitch<std::optional<Comparison>>(compare)
+                     .Case("quick", Comparison::Quick)
+                     .Case("on", Comparison::On)
+                     .Case("off", Comparison::Off)
+                     .Default(std::nullopt);
+    if (!known)
+      return usageError("compare: '" + compare +
+                        "' is not one of quick, on, off");
+    options.compare = *known;
     llvm::Expected<CostOptions> costs = parseCostModel(costModel);
     if (!costs)
       return costs.takeError();
@@ -301,11 +322,14 @@ struct RematPass : ckopt::impl::RematPassBase<RematPass> {
       getOperation()->setAttr(
           "ckopt.exit_code",
           IntegerAttr::get(IntegerType::get(&getContext(), 64), code));
-    if (code != ExitOk)
-      return signalPassFailure();
-    if (!report.empty() && !wanted.empty())
+    // Where nothing fits, the report says what is known.
+    bool reported =
+        code == ExitOk || code == ExitInfeasible || code == ExitNoPlanFound;
+    if (!report.empty() && !wanted.empty() && reported)
       if (llvm::Error error = book->add(report, wanted, plans))
         fail(takeErrorText(std::move(error)).text);
+    if (code != ExitOk)
+      return signalPassFailure();
   }
 
 private:

@@ -114,6 +114,40 @@ static FailureOr<PlanFile> readPlanFile(func::FuncOp function, StringRef path) {
   return result;
 }
 
+/// Whether the file was written for another problem than `graph`: what to say.
+static std::string differs(const PlanFile &file, const planner::Graph &graph) {
+  std::string hash = graphHash(graph);
+  if (file.hash.empty() || file.hash == hash)
+    return "";
+  std::string text = "it is for another @" + file.function + " (problem " +
+                     file.hash + ", this one is " + hash;
+  if (file.nodes >= 0 && file.nodes != int64_t(graph.nodes.size()))
+    text += "; it has " + std::to_string(file.nodes) + " nodes, this one " +
+            std::to_string(graph.nodes.size());
+  return text + "): the model, its batch, the optimizer or ckopt changed since "
+                "it was written; write it anew";
+}
+
+FailureOr<std::optional<planner::Plan>>
+ckopt::readPlanHint(func::FuncOp function, const RematPlan &plan,
+                    const RematOptions &options) {
+  if (options.planHint.empty())
+    return std::optional<planner::Plan>();
+  FailureOr<PlanFile> file = readPlanFile(function, options.planHint);
+  if (failed(file))
+    return failure();
+  if (file->function != function.getSymName())
+    return std::optional<planner::Plan>();
+  const planner::Graph &graph = plan.problem.graph;
+  std::string wrong = differs(*file, graph);
+  if (wrong.empty())
+    wrong = planner::verifySteps(graph, file->plan);
+  if (!wrong.empty())
+    return emitError(function.getLoc())
+           << "plan file '" << options.planHint << "': " << wrong;
+  return std::optional(std::move(file->plan));
+}
+
 FailureOr<bool> ckopt::isPlanFor(func::FuncOp function,
                                  const RematOptions &options) {
   FailureOr<PlanFile> file = readPlanFile(function, options.planFile);
@@ -124,15 +158,27 @@ FailureOr<bool> ckopt::isPlanFor(func::FuncOp function,
 
 LogicalResult ckopt::checkPlanFile(ArrayRef<func::FuncOp> functions,
                                    const RematOptions &options) {
-  if (options.planFile.empty() || functions.empty())
+  const std::string &path =
+      options.planFile.empty() ? options.planHint : options.planFile;
+  if (path.empty() || functions.empty())
     return success();
   func::FuncOp first = functions.front();
-  if (!options.policy.empty())
+  if (!options.planFile.empty() && !options.planHint.empty())
     return emitError(first.getLoc())
-           << "plan file '" << options.planFile
-           << "': a plan that is given leaves nothing for rules and policies "
-              "to decide; give one or the other";
-  FailureOr<PlanFile> file = readPlanFile(first, options.planFile);
+           << "plan file '" << path
+           << "': a plan that is given leaves nothing to search from a hint; "
+              "give one or the other";
+  if (llvm::any_of(functions, [&](func::FuncOp function) {
+        return hasPolicy(function, options);
+      }))
+    return emitError(first.getLoc())
+           << "plan file '" << path << "': "
+           << (options.planFile.empty()
+                   ? "a plan to start from may break rules and policies"
+                   : "a plan that is given leaves nothing for rules and "
+                     "policies to decide")
+           << "; give one or the other";
+  FailureOr<PlanFile> file = readPlanFile(first, path);
   if (failed(file))
     return failure();
   auto isMeant = [&](func::FuncOp function) {
@@ -144,8 +190,8 @@ LogicalResult ckopt::checkPlanFile(ArrayRef<func::FuncOp> functions,
       (module && llvm::any_of(module.getOps<func::FuncOp>(), isMeant)))
     return success();
   return emitError(first.getLoc())
-         << "plan file '" << options.planFile << "': it is for '"
-         << file->function << "', which is no function here";
+         << "plan file '" << path << "': it is for '" << file->function
+         << "', which is no function here";
 }
 
 /// Cost, load, offsets of the file's steps in this function.
@@ -156,17 +202,8 @@ static LogicalResult takeSteps(func::FuncOp function, PlanFile file,
     return emitError(function.getLoc())
            << "plan file '" << options.planFile << "': ";
   };
-  std::string hash = graphHash(graph);
-  if (!file.hash.empty() && file.hash != hash) {
-    InFlightDiagnostic error = wrong();
-    error << "it is for another @" << function.getSymName() << " (problem "
-          << file.hash << ", this one is " << hash;
-    if (file.nodes >= 0 && file.nodes != int64_t(graph.nodes.size()))
-      error << "; it has " << file.nodes << " nodes, this one "
-            << graph.nodes.size();
-    return error << "): the model, its batch, the optimizer or ckopt "
-                    "changed since it was written; write it anew";
-  }
+  if (std::string other = differs(file, graph); !other.empty())
+    return wrong() << other;
   planner::Plan &found = plan.result.plan;
   found.steps = std::move(file.plan.steps);
   found.choices = std::move(file.plan.choices);
@@ -199,12 +236,8 @@ FailureOr<RematPlan> ckopt::planFromFile(func::FuncOp function,
   FailureOr<PlanFile> file = readPlanFile(function, options.planFile);
   if (failed(file))
     return failure();
-  RematOptions base = options;
-  base.planFile.clear();
-  base.ignorePolicy = true;
-  base.budget = MemoryBudget();
   int64_t stated = file->budget;
-  FailureOr<RematPlan> plan = planRemat(function, base, costs);
+  FailureOr<RematPlan> plan = planBaseline(function, options, costs);
   if (failed(plan) ||
       failed(takeSteps(function, std::move(*file), options, *plan)))
     return failure();

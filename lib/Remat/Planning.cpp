@@ -13,6 +13,7 @@
 #include "ckopt/MemoryPlan/MemoryPlan.h"
 #include "ckopt/Planner/Bounds.h"
 #include "ckopt/Planner/Verifier.h"
+#include "ckopt/Remat/Figures.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/Report.h"
 
@@ -26,13 +27,9 @@ static constexpr size_t maxNamed = 8;
 static constexpr int64_t unlimited = std::numeric_limits<int64_t>::max();
 
 planner::Options ckopt::plannerOptions(const RematOptions &options) {
-  planner::Options result;
-  result.strategy = options.strategy;
-  result.timeLimitSeconds = options.timeLimitSeconds;
-  result.workLimit = options.workLimit;
-  result.effort = options.effort;
-  result.seed = options.seed;
-  result.fixedOrder = options.fixedOrder;
+  planner::Options result = options.search;
+  result.budget = 0;
+  result.hint = nullptr;
   result.pack = true;
   result.arenaHoldsAll = false;
   return result;
@@ -97,6 +94,32 @@ FailureOr<RematPlan> ckopt::planRemat(func::FuncOp function,
   }
   if (hasPolicy(function, options))
     return planUnderPolicy(function, options, costs);
+  FailureOr<RematPlan> baseline = planBaseline(function, options, costs);
+  if (failed(baseline))
+    return failure();
+  RematPlan plan = std::move(*baseline);
+  planner::Options request = plannerOptions(options);
+  FailureOr<std::optional<planner::Plan>> hint =
+      readPlanHint(function, plan, options);
+  if (failed(hint))
+    return failure();
+  if (*hint)
+    request.hint = &**hint;
+  if (failed(planWithin(function, options.budget, request, plan)))
+    return failure();
+  warnIfCut(function, plan);
+  return plan;
+}
+
+void ckopt::warnIfCut(func::FuncOp function, const RematPlan &plan) {
+  if (plan.result.hasPlan() && plan.result.cut)
+    emitWarning(function.getLoc())
+        << "plan of @" << function.getSymName() << ": " << plan.result.message;
+}
+
+FailureOr<RematPlan> ckopt::planBaseline(func::FuncOp function,
+                                         const RematOptions &options,
+                                         CostModel &costs) {
   FailureOr<PlanningProblem> problem = buildProblem(function, costs);
   if (failed(problem))
     return failure();
@@ -111,28 +134,39 @@ FailureOr<RematPlan> ckopt::planRemat(func::FuncOp function,
   plan.baseCost = planner::baseCost(graph);
   plan.memoryBound = planner::memoryBound(graph) + options.reservedBytes;
 
-  planner::BudgetPlanner solver(graph);
   planner::Options request = plannerOptions(options);
+  // There is little to search for: limits are for what comes after it.
+  request.searchToLimit = false;
+  plan.result = planner::solve(graph, request);
+  if (failed(checkResult(function, plan.result)))
+    return failure();
+  plan.fullArena = plan.fixedBytes + lastByte(graph, plan.result.plan);
+  plan.budgetBytes = unlimited;
+  plan.arena = plan.fullArena;
+  plan.load = plan.result.plan.peak + options.reservedBytes;
+  return plan;
+}
+
+LogicalResult ckopt::planWithin(func::FuncOp function,
+                                const MemoryBudget &budget,
+                                planner::Options request, RematPlan &plan) {
+  const planner::Graph &graph = plan.problem.graph;
+  int64_t reserved = plan.fixedBytes - plan.problem.argumentBytes;
   auto total = [&](const planner::Plan &found) {
     return plan.fixedBytes + lastByte(graph, found);
   };
-  plan.result = solver.solve(request);
-  if (failed(checkResult(function, plan.result)))
-    return failure();
-  plan.fullArena = total(plan.result.plan);
-  plan.budgetBytes = unlimited;
+  planner::BudgetPlanner solver(graph);
   using Kind = MemoryBudget::Kind;
-  if (options.budget.kind == Kind::Minimum) {
+  if (budget.kind == Kind::Minimum) {
     plan.result = solver.minimize(request);
-    plan.budgetBytes = plan.result.plan.minimumBudget + options.reservedBytes;
-  } else if (options.budget.kind != Kind::Unlimited) {
-    plan.budgetBytes = options.budget.resolve(plan.fullArena, plan.fixedBytes);
+    plan.budgetBytes = plan.result.plan.minimumBudget + reserved;
+  } else if (budget.kind != Kind::Unlimited) {
+    plan.budgetBytes = budget.resolve(plan.fullArena, plan.fixedBytes);
     // A plan without recomputation that fits is the cheapest there is.
     if (plan.budgetBytes < plan.fullArena) {
       // The planner counts whole units of alignment, but the arena ends with
       // its last used byte: first allow the unit that the budget ends in.
-      int64_t bytes =
-          std::max<int64_t>(plan.budgetBytes - options.reservedBytes, 1);
+      int64_t bytes = std::max<int64_t>(plan.budgetBytes - reserved, 1);
       request.budget = planner::alignTo(bytes, kArenaAlignment);
       plan.result = solver.solve(request);
       if (plan.result.hasPlan() && total(plan.result.plan) > plan.budgetBytes) {
@@ -140,6 +174,21 @@ FailureOr<RematPlan> ckopt::planRemat(func::FuncOp function,
         plan.result = solver.solve(request);
       }
     }
+  } else if (request.hint || request.searchToLimit) {
+    plan.result = solver.solve(request);
+  }
+  // Others' arguments alone may take more, whatever this function does.
+  if (plan.result.hasPlan() && plan.budgetBytes <= reserved &&
+      total(plan.result.plan) > plan.budgetBytes) {
+    planner::Plan &found = plan.result.plan;
+    plan.result.status = planner::Status::Infeasible;
+    found.status = "infeasible";
+    found.minimumBudget = total(found) - reserved;
+    found.provenMinimum =
+        std::max(found.provenMinimum, plan.problem.argumentBytes);
+    found.steps.clear();
+    boundArena(plan);
+    return success();
   }
   if (failed(checkResult(function, plan.result)))
     return failure();
@@ -152,13 +201,10 @@ FailureOr<RematPlan> ckopt::planRemat(func::FuncOp function,
       if (planner::Result smallest = solver.solve(request); smallest.hasPlan())
         least = std::min(least, plan.problem.argumentBytes +
                                     lastByte(graph, smallest.plan));
-    return plan;
+    return success();
   }
-  if (plan.result.cut)
-    emitWarning(function.getLoc())
-        << "plan of @" << function.getSymName() << ": " << plan.result.message;
   const planner::Plan &found = plan.result.plan;
-  if (plan.budgetBytes != unlimited && options.budget.kind == Kind::Minimum)
+  if (plan.budgetBytes != unlimited && budget.kind == Kind::Minimum)
     plan.budgetBytes = total(found); // it is what this very plan takes
   if (std::string wrong = planner::verify(graph, found, request.budget);
       wrong.empty() && plan.budgetBytes != unlimited &&
@@ -173,12 +219,11 @@ FailureOr<RematPlan> ckopt::planRemat(func::FuncOp function,
     return failure();
   }
   plan.arena = total(found);
-  plan.load = found.peak + options.reservedBytes;
-  return plan;
+  plan.load = found.peak + reserved;
+  return success();
 }
 
-/// Whether it is proven that no plan fits the budget.
-static bool isProven(const RematPlan &plan) {
+bool ckopt::isProvenInfeasible(const RematPlan &plan) {
   int64_t reserved = plan.fixedBytes - plan.problem.argumentBytes;
   return plan.result.status == planner::Status::Infeasible &&
          plan.result.plan.provenMinimum + reserved > plan.budgetBytes;
@@ -191,7 +236,7 @@ std::string ckopt::describeNoPlan(StringRef name, const RematPlan &plan) {
   int64_t reserved = plan.fixedBytes - plan.problem.argumentBytes;
   os << "no plan of @" << name << " fits the budget of "
      << formatBytesExact(plan.budgetBytes);
-  if (!isProven(plan))
+  if (!isProvenInfeasible(plan))
     os << " (none was found; it is not proven that there is none)";
   if (result.plan.minimumBudget > 0)
     os << "; the smallest budget found feasible is "
@@ -216,49 +261,32 @@ std::string ckopt::describeNoPlan(StringRef name, const RematPlan &plan) {
       os << " and " << alive.size() - maxNamed << " more";
       break;
     }
-    os << (i ? ", " : " ") << (entry.value < 0 ? "workspace of " : "")
-       << entry.name << " (" << formatBytes(entry.bytes) << ")";
+    os << (i ? ", " : " ") << entry.name << " (" << formatBytes(entry.bytes)
+       << ")";
   }
   return text;
 }
 
 ExitCode ckopt::emitNoPlan(func::FuncOp function, const RematPlan &plan) {
   emitError(function.getLoc()) << describeNoPlan(function.getSymName(), plan);
-  return isProven(plan) ? ExitInfeasible : ExitNoPlanFound;
+  return isProvenInfeasible(plan) ? ExitInfeasible : ExitNoPlanFound;
 }
 
 void ckopt::writePlanFigures(llvm::json::OStream &json, const RematPlan &plan) {
-  const planner::Plan &found = plan.result.plan;
-  json.attribute("name", jsonString(plan.problem.graph.name));
-  if (plan.budgetBytes != unlimited)
-    json.attribute("budget_bytes", plan.budgetBytes);
-  json.attribute("full_arena_bytes", plan.fullArena);
-  json.attribute("argument_bytes", plan.fixedBytes);
-  json.attribute("planned_peak_bytes", plan.arena);
-  json.attribute("load_bytes", plan.load);
-  json.attribute("memory_bound_bytes", plan.memoryBound);
-  json.attribute("steps", int64_t(found.steps.size()));
-  json.attribute("recomputed_steps", plan.recomputedSteps());
-  json.attribute("base_seconds", plan.baseCost);
-  json.attribute("seconds", found.cost);
-  json.attribute("lower_bound_seconds", found.lowerBound);
-  json.attribute("status", found.status);
-  json.attribute("strategy", plan.result.strategy);
+  writeFigures(json, getFigures(plan));
   json.attributeObject("cost_sources", [&] {
     json.attribute("attribute", plan.problem.costs.attribute);
     json.attribute("profile", plan.problem.costs.profile);
     json.attribute("analytic", plan.problem.costs.analytic);
   });
-  if (!plan.result.hasPlan())
-    return;
   planner::ReportOptions options = reportOptions(plan);
   json.attributeObject("plan", [&] {
     planner::writeReport(json, plan.problem.graph, plan.result,
                          planReport(plan), options);
   });
-  if (plan.policy.compared)
+  if (plan.policy.given)
     json.attributeObject("policy", [&] {
-      writePolicyFigures(json, plan.policy, found.cost, plan.arena);
+      writePolicyFigures(json, plan.policy, plan.result.plan.cost, plan.arena);
     });
 }
 

@@ -14,6 +14,12 @@ planner::Options plannerOptions(const RematOptions &options);
 mlir::LogicalResult checkResult(mlir::func::FuncOp function,
                                 const planner::Result &result);
 
+/// Warns where a limit cut the search for the plan off.
+void warnIfCut(mlir::func::FuncOp function, const RematPlan &plan);
+
+/// Whether it is proven that no plan fits the budget.
+bool isProvenInfeasible(const RematPlan &plan);
+
 /// The last byte of a packed plan that something lies in, plus one: the arena
 /// without the padding behind its topmost buffer.
 int64_t lastByte(const planner::Graph &graph, const planner::Plan &found);
@@ -26,8 +32,26 @@ void boundArena(RematPlan &plan);
 /// again what the planner would decide otherwise.
 bool hasPolicy(mlir::func::FuncOp function, const RematOptions &options);
 
-/// planRemat() under a policy; the plan for the same budget without it is made,
-/// too, to tell what the policy costs. PolicyPlanning.cpp.
+/// The function without recomputation and without a budget: what relative
+/// budgets are relative to, and a plan to start from.
+mlir::FailureOr<RematPlan> planBaseline(mlir::func::FuncOp function,
+                                        const RematOptions &options,
+                                        CostModel &costs);
+
+/// Plans a function that planBaseline() has read for a budget, searching as
+/// `request` says. Failure: a defect, or options that make no sense.
+mlir::LogicalResult planWithin(mlir::func::FuncOp function,
+                               const MemoryBudget &budget,
+                               planner::Options request, RematPlan &plan);
+
+/// The plan of `options.planHint`, if it is one for this function. Failure: it
+/// cannot be read or is for another state of the function.
+mlir::FailureOr<std::optional<planner::Plan>>
+readPlanHint(mlir::func::FuncOp function, const RematPlan &plan,
+             const RematOptions &options);
+
+/// planRemat() under a policy; with `options.compare`, the same budget is
+/// planned without it, too, to tell what the policy costs. PolicyPlanning.cpp.
 mlir::FailureOr<RematPlan> planUnderPolicy(mlir::func::FuncOp function,
                                            const RematOptions &options,
                                            CostModel &costs);

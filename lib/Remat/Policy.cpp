@@ -175,7 +175,10 @@ static std::string nearMatches(const NodeRule &rule,
     }
   }
   if (candidates.empty())
-    return "; nothing here has such a name";
+    return rule.target == NodeRule::Name
+               ? "; no op here has a name (a location with a name): rules on "
+                 "kinds start with 'op:'"
+               : "; nothing here has such a name";
   SmallVector<std::tuple<unsigned, size_t, StringRef>> ranked;
   for (auto [text, distance] : candidates)
     ranked.push_back({distance, ranked.size(), text});
@@ -244,8 +247,10 @@ void ckopt::writePolicyFigures(llvm::json::OStream &json,
       return;
     json.attribute("seconds", outcome.autoCost);
     json.attribute("planned_peak_bytes", outcome.autoArena);
-    json.attribute("policy_costs_seconds", cost - outcome.autoCost);
-    json.attribute("policy_costs_bytes", arena - outcome.autoArena);
+    if (arena > 0) {
+      json.attribute("policy_costs_seconds", cost - outcome.autoCost);
+      json.attribute("policy_costs_bytes", arena - outcome.autoArena);
+    }
     if (outcome.sameBytesCost > 0)
       json.attribute("seconds_in_the_policys_bytes", outcome.sameBytesCost);
   });

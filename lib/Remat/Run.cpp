@@ -12,6 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Planning.h"
+#include "ckopt/Remat/Figures.h"
 #include "ckopt/Support/Error.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
@@ -36,6 +37,7 @@ private:
   LogicalResult resolveRatio();
   ExitCode findMinimum(ArrayRef<size_t> order);
   ExitCode planAll(ArrayRef<size_t> order);
+  ExitCode fail(size_t i);
 
   ArrayRef<func::FuncOp> functions;
   RematOptions options;
@@ -61,8 +63,10 @@ LogicalResult SharedBudget::plan(size_t i, MemoryBudget budget,
   request.budget = budget;
   request.reservedBytes = *reserved;
   request.ignorePolicy |= ignorePolicy;
-  if (ignorePolicy)
+  if (ignorePolicy) {
     request.planFile.clear();
+    request.planHint.clear();
+  }
   FailureOr<RematPlan> plan = planRemat(functions[i], request, costs);
   if (failed(plan))
     return failure();
@@ -96,7 +100,7 @@ ExitCode SharedBudget::findMinimum(ArrayRef<size_t> order) {
     if (failed(plan(i, options.budget)))
       return ExitInputError;
     if (!plans[i].result.hasPlan())
-      return emitNoPlan(functions[i], plans[i]);
+      return fail(i);
     bytes = std::max(bytes, plans[i].arena);
   }
   // Others may use what one of them needs.
@@ -119,9 +123,17 @@ ExitCode SharedBudget::planAll(ArrayRef<size_t> order) {
     if (failed(plan(i, options.budget)))
       return ExitInputError;
     if (!plans[i].result.hasPlan())
-      return emitNoPlan(functions[i], plans[i]);
+      return fail(i);
   }
   return ExitOk;
+}
+
+/// Says that nothing fits, and leaves what is known on the function.
+ExitCode SharedBudget::fail(size_t i) {
+  func::FuncOp function = functions[i];
+  function->setAttr(kPlanAttr,
+                    toAttribute(getFigures(plans[i]), function.getContext()));
+  return emitNoPlan(function, plans[i]);
 }
 
 ExitCode SharedBudget::run(size_t first) {
@@ -203,15 +215,18 @@ ExitCode ckopt::runRemat(ArrayRef<func::FuncOp> functions,
   for (auto [i, function] : llvm::enumerate(functions))
     if (func::FuncOp(function).getSymName() == "step")
       first = i;
-  if (ExitCode code = SharedBudget(functions, options, plans).run(first);
-      code != ExitOk)
-    return code;
-  if (!options.planOut.empty())
+  ExitCode code = SharedBudget(functions, options, plans).run(first);
+  // A file of the function that nothing fits says what is known.
+  bool planned = code == ExitOk ||
+                 (plans[first].wasPlanned() && !plans[first].result.hasPlan());
+  if (!options.planOut.empty() && planned)
     if (llvm::Error error = writePlanFile(options.planOut, plans[first])) {
       ErrorText text = takeErrorText(std::move(error));
       emitError(func::FuncOp(functions[first]).getLoc()) << text.text;
-      return text.code;
+      return code == ExitOk ? text.code : code;
     }
+  if (code != ExitOk)
+    return code;
   checkProfile(functions, options, plans);
   for (auto [function, plan] : llvm::zip(functions, plans)) {
     remarkAllocations(function);

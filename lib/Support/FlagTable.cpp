@@ -1,8 +1,8 @@
 //===- FlagTable.cpp - command lines of the tools -------------------------===//
 #include "ckopt/Support/FlagTable.h"
-#include "ckopt/Support/Report.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
 
 using namespace ckopt;
 using llvm::StringRef;
@@ -32,7 +32,8 @@ const Flag *FlagTable::find(StringRef name, unsigned groups) const {
 
 const Flag *FlagTable::nearest(StringRef name, unsigned groups) const {
   const Flag *best = nullptr;
-  unsigned distance = 4;
+  // A name that shares less than half with another is no slip of it.
+  unsigned distance = std::min<unsigned>(4, unsigned(name.size() + 1) / 2);
   for (const Flag &flag : flags)
     if (flag.groups & groups)
       if (unsigned d = name.edit_distance(flag.name, true, distance);
@@ -120,7 +121,11 @@ void FlagTable::printHelp(llvm::raw_ostream &os, unsigned groups) const {
   }
 }
 
-std::string flag::limitText(double limit) { return formatNumber(limit); }
+std::string flag::limitText(double limit) {
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::format("%g", limit);
+  return text;
+}
 
 llvm::Error flag::notInRange(StringRef name, StringRef text, bool integer,
                              const std::string &low, const std::string &high,

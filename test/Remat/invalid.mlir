@@ -8,6 +8,11 @@
 // RUN: ckopt-opt %t/functions.mlir --remat --split-input-file --verify-diagnostics
 // RUN: not ckopt-opt %t/odd.mlir --remat=budget=195 2>&1 | FileCheck %s --check-prefix=ODD
 
+// RUN: not ckopt-opt %t/others.mlir --remat=budget=4000 2>&1 | FileCheck %s --check-prefix=OTHERS
+// RUN: not ckopt-opt %t/others.mlir --remat=budget=0 2>&1 | FileCheck %s --check-prefix=ZERO
+// OTHERS: error: no plan of @empty fits the budget of 3.91 KiB (4,000 B); no plan needs less than 4.00 KiB
+// ZERO: error: remat: budget: 0 bytes hold nothing
+
 // An arena ends with its last used byte; what is said of it does, too.
 // ODD: error: no plan of @odd fits the budget of 195 B; the smallest budget found feasible is 196 B; no plan needs less than 196 B (proven)
 
@@ -45,4 +50,14 @@ func.func @odd(%x: tensor<f32>) -> tensor<f32> {
   %1 = call @opaque(%0, %x) : (tensor<f32>, tensor<f32>) -> tensor<f32>
   %2 = call @opaque(%1, %0) : (tensor<f32>, tensor<f32>) -> tensor<f32>
   return %2 : tensor<f32>
+}
+
+//--- others.mlir
+// Arguments of other functions alone may be more than the budget.
+func.func @empty() {
+  return
+}
+func.func @other(%x: tensor<1024xf32>) -> tensor<1024xf32> {
+  %0 = math.exp %x : tensor<1024xf32>
+  return %0 : tensor<1024xf32>
 }

@@ -38,7 +38,7 @@
 
 // ZERO: error: remat: {{.*}}budget
 // MORE: error: remat: {{.*}}budget
-// NEGATIVE: error: remat: time-limit, work-limit and effort must not be negative
+// NEGATIVE: error: remat: time-limit, work-limit, effort and threads must not be negative
 // STRATEGY: error: remat: unknown strategy 'x'; known are auto
 func.func @chain(%x: tensor<1024xf32>) -> tensor<1024xf32> {
   %0 = math.exp %x : tensor<1024xf32>

@@ -93,7 +93,7 @@ TEST_P(GoldenGradients, MatchPyTorch) {
     EXPECT_LT(error, tolerance) << name;
   }
   EXPECT_EQ(get(session.measuredPeak()),
-            loaded.compilation->summary().plannedPeak);
+            loaded.compilation->summary().figures.arena);
 }
 
 std::vector<Case> cases() {

@@ -67,8 +67,8 @@ Outcome run(const Case &param, const MemoryBudget &budget, int64_t steps = 5) {
     outcome.losses.push_back(get(readLoss(session)));
   }
   outcome.weights = get(session.weights(/*optimizerState=*/true));
-  outcome.planned = loaded.compilation->summary().plannedPeak;
-  outcome.recomputed = loaded.compilation->summary().recomputed;
+  outcome.planned = loaded.compilation->summary().figures.arena;
+  outcome.recomputed = loaded.compilation->summary().figures.recomputed;
   outcome.measured = get(session.measuredPeak());
   ckrt_allocation_stats stats = {};
   stats.size = sizeof(stats);

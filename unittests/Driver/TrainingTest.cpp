@@ -112,7 +112,7 @@ TEST_F(Training, VerifyRematComparesEveryRecomputedCall) {
   for (const runtime::CallInfo &call : loaded.session->manifest().calls)
     compared += call.function == 0 && call.originalCall >= 0;
   EXPECT_GT(compared, 0);
-  EXPECT_EQ(compared, loaded.compilation->summary().recomputed);
+  EXPECT_EQ(compared, loaded.compilation->summary().figures.recomputed);
   Dataset data = get(loadDataset(*loaded.session, digits()));
   TrainOptions train = quietly(1);
   train.maxSteps = 3;

@@ -6,6 +6,7 @@
 #include "ckopt/Driver/Training.h"
 #include "ckopt/Frontend/Onnx/Onnx.h"
 #include "ckopt/Pipelines/Pipelines.h"
+#include "ckopt/Remat/Figures.h"
 #include "ckopt/Support/Timeline.h"
 #include "mlir/IR/MLIRContext.h"
 
@@ -30,24 +31,11 @@ struct CompileOptions {
 
 /// What planning decided, for tables and reports.
 struct PlanSummary {
-  int64_t plannedPeak = 0; ///< bytes of the arena
-  int64_t budget = 0;      ///< bytes, 0 if unlimited
-  int64_t load = 0;        ///< largest sum of live bytes
-  int64_t parameterBytes = 0, gradientBytes = 0, optimizerBytes = 0,
-          dataBytes = 0, stateBytes = 0;
-  int64_t calls = 0, recomputed = 0; ///< kernel calls of a step, clones
-  int64_t kernels = 0;               ///< distinct ones
-  double cost = 0;                   ///< seconds, predicted
-  double unconstrainedCost = 0;
-  double lowerBound = 0;   ///< proven, on the cost of any plan
-  int64_t memoryBound = 0; ///< proven, on the arena of any plan
-  std::string status;      ///< "optimal", "feasible"
-  /// The plan for the same budget without the policy that was given; 0: there
-  /// was no policy, or no such plan.
-  double autoCost = 0;
-  int64_t autoArena = 0;
-  double autoCostInArena = 0; ///< of one within the bytes of this plan; 0: -
-  int64_t regions = 0;        ///< checkpointed ones
+  /// Of the planned step, or of the function that nothing fits.
+  RematFigures figures;
+  int64_t parameterBytes = 0, optimizerBytes = 0, dataBytes = 0, stateBytes = 0;
+  int64_t calls = 0;   ///< kernel calls of a step, clones included
+  int64_t kernels = 0; ///< distinct ones
   double planSeconds = 0;
 };
 
@@ -59,7 +47,8 @@ public:
 
   /// Imports; prints remarks when asked to.
   llvm::Error import();
-  /// Runs the phases up to the planned step.
+  /// Runs the phases up to the planned step. Where no plan fits the budget,
+  /// summary() still says what is known.
   llvm::Error plan();
   /// Lowers and emits the object.
   llvm::Error emit();
@@ -78,11 +67,15 @@ public:
   }
   /// Live bytes by kind over the planned step.
   TimelinePanel timeline(llvm::StringRef title) const;
+  /// The same before anything was moved or recomputed; no steps if planning did
+  /// not get there.
+  const TimelinePanel &timelineBefore() const { return before; }
 
   /// Rows of the tables that inputs index, by the input's name.
   const std::map<std::string, int64_t> &tableRows() const { return rows; }
 
 private:
+  void summarize();
   llvm::Error checkFreeze() const;
   void applyInit();
   llvm::Error embedWeights(ArtifactData &data);
@@ -93,6 +86,7 @@ private:
   std::map<std::string, LabelRange> labelRanges;
   std::map<std::string, int64_t> rows;
   PlanSummary planSummary;
+  TimelinePanel before;
   LoweredStep lowered;
   std::vector<char> objectBytes;
 };

@@ -8,12 +8,14 @@
 #ifndef CKOPT_PIPELINES_PIPELINES_H
 #define CKOPT_PIPELINES_PIPELINES_H
 
+#include "ckopt/Planner/Solve.h"
 #include "ckopt/Remat/Policy.h"
 #include "ckopt/Support/ByteSize.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/Error.h"
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -43,8 +45,10 @@ struct StepOptions {
   int32_t threads = 1;
   unsigned vectorBits = 512;
   MemoryBudget budget;
-  std::string strategy = "auto";
-  double timeLimit = 60; ///< seconds, for the planner
+  planner::Options search; ///< how to plan; its budget is not read
+  std::string planHint;    ///< a plan to start from (a file)
+  /// As the pass option `compare`: quick, on, off.
+  std::string compare = "quick";
   /// As the pass option `cost-model`: analytic, profile=FILE, attribute.
   std::string costModel = "analytic";
   RematPolicy policy;     ///< what to keep and what to compute again
@@ -66,6 +70,8 @@ struct PhaseControl {
   std::string from, to; ///< phase names; empty: all
   std::string dumpDirectory;
   bool verbose = false; ///< a line a phase on stderr
+  /// Called after each phase that ran, with its name.
+  std::function<void(llvm::StringRef)> finished;
 };
 
 /// Runs the phases on the module. Failure: diagnostics have been emitted; the

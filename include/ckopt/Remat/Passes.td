@@ -62,8 +62,16 @@ def RematPass : Pass<"remat"> {
     Option<"effort", "effort", "double", "1",
            "Work factor of the local search; 0: none">,
     Option<"seed", "seed", "uint64_t", "1", "Seed of the local search">,
+    Option<"threads", "threads", "int", "0",
+           "Threads of the search; 0: all cores. The plan does not depend on "
+           "it">,
+    Option<"searchToLimit", "search-to-limit", "bool", "false",
+           "Search until a limit strikes or nothing better can exist, instead "
+           "of as long as seems worth while">,
     Option<"fixedOrder", "fixed-order", "bool", "false",
            "Keep the program's order; only add recomputation">,
+    Option<"orderOnly", "order-only", "bool", "false",
+           "Recompute nothing: search the order alone">,
     Option<"costModel", "cost-model", "std::string", "\"analytic\"",
            "`analytic` (work, bytes, measured rates), `profile=FILE` "
            "(ckopt-profile/1) or `attribute` (`ckopt.cost` on every op); the "
@@ -87,6 +95,13 @@ def RematPass : Pass<"remat"> {
            "region that keeps only its inputs">,
     Option<"planFile", "plan", "std::string", "\"\"",
            "Take the plan from this file (ckopt-plan/1) instead of searching">,
+    Option<"planHint", "plan-hint", "std::string", "\"\"",
+           "Start from the plan of this file; the answer is never worse where "
+           "it is valid and fits">,
+    Option<"compare", "compare", "std::string", "\"quick\"",
+           "What a policy costs against a plan without it: `quick` (with at "
+           "most a quarter more work), `on` (with a search as long as the "
+           "policy's), `off`">,
     Option<"planOut", "plan-out", "std::string", "\"\"",
            "Write the plan of one function: @step, else the first that is planned">,
     Option<"report", "report", "std::string", "\"\"",

@@ -64,7 +64,9 @@ struct PolicyOutcome {
   std::vector<std::string> whyKept, whyAgain;
   /// Nodes that the policy computes again, and those that it cannot.
   int64_t recomputed = 0, unable = 0;
-  /// The plan for the same budget without the policy.
+  /// A policy held.
+  bool given = false;
+  /// The plan for the same budget without the policy, if it was looked for.
   bool compared = false, autoFits = false;
   double autoCost = 0;
   int64_t autoArena = 0;
@@ -86,7 +88,7 @@ mlir::LogicalResult
 checkPolicyMatches(llvm::ArrayRef<mlir::func::FuncOp> functions,
                    const RematPolicy &policy);
 
-/// Members of the current JSON object.
+/// Members of the current JSON object; `arena` 0: there is no plan.
 void writePolicyFigures(llvm::json::OStream &json, const PolicyOutcome &outcome,
                         double cost, int64_t arena);
 

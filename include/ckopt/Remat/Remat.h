@@ -16,14 +16,18 @@
 
 namespace ckopt {
 
+/// Whether a plan under a policy is compared with one without it.
+enum class Comparison {
+  Quick, ///< with at most a quarter of the policy's own work
+  On,    ///< with a search as long as the policy's own
+  Off,
+};
+
 struct RematOptions {
   MemoryBudget budget;
-  std::string strategy = "auto";
-  double timeLimitSeconds = 60;
-  int64_t workLimit = 0;
-  double effort = 1;
-  uint64_t seed = 1;
-  bool fixedOrder = false;
+  /// How to search; budget, hint and packing are set here. Limits hold for one
+  /// search.
+  planner::Options search;
   CostOptions costs;
   /// Bytes of the arena that other functions' arguments take.
   int64_t reservedBytes = 0;
@@ -31,9 +35,15 @@ struct RematOptions {
   RematPolicy policy;
   /// Plan as if neither `policy` nor attributes asked for anything.
   bool ignorePolicy = false;
+  /// What a policy costs: whether to find out.
+  Comparison compare = Comparison::Quick;
+  /// A plan to start from, for the function that the file names: the answer is
+  /// never worse.
+  std::string planHint;
   /// Read the plan of the function that the file names, instead of searching.
   std::string planFile;
-  /// Write the plan of the first function (@step if there is one).
+  /// Write the plan of the first function (@step if there is one); where
+  /// nothing fits, what is known.
   std::string planOut;
 };
 
@@ -57,6 +67,8 @@ struct RematPlan {
   /// What became of the policy.
   PolicyOutcome policy;
 
+  /// Whether planning got to the function.
+  bool wasPlanned() const { return !problem.graph.name.empty(); }
   /// Steps that run an op again.
   int64_t recomputedSteps() const {
     return int64_t(result.plan.steps.size()) -

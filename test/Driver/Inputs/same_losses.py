@@ -13,4 +13,4 @@ assert len(expected) >= 2 and expected[0] != expected[-1], expected
 for path, report in zip(sys.argv[2:], reports[1:]):
     losses = report["training"]["losses"]
     assert losses == expected, f"{path}: {losses} instead of {expected}"
-    assert report["plan"]["recomputed"] > 0, f"{path}: nothing runs again"
+    assert report["plan"]["recomputed_steps"] > 0, f"{path}: nothing runs again"

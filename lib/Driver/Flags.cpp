@@ -1,0 +1,371 @@
+//===- Flags.cpp - the flags of the ckopt tool ----------------------------===//
+//
+// Which subcommands take which flag, what it means and where it goes.
+//
+//===----------------------------------------------------------------------===//
+#include "Flags.h"
+#include "ckopt/Planner/SearchFlags.h"
+
+using namespace ckopt;
+using llvm::StringRef;
+
+namespace {
+enum Commands : unsigned {
+  Import = 1u << unsigned(Command::Import),
+  Plan = 1u << unsigned(Command::Plan),
+  Compile = 1u << unsigned(Command::Compile),
+  Train = 1u << unsigned(Command::Train),
+  Run = 1u << unsigned(Command::Run),
+  Grad = 1u << unsigned(Command::Grad),
+  Bench = 1u << unsigned(Command::Bench),
+  Inspect = 1u << unsigned(Command::Inspect),
+  Compare = 1u << unsigned(Command::Compare),
+  Stepping = Plan | Compile | Train | Bench | Inspect | Compare,
+  Models = Import | Stepping | Run | Grad,
+};
+} // namespace
+
+DriverFlags::DriverFlags(DriverOptions &options) : o(options) {
+  addModelFlags();
+  addArithmeticFlags();
+  addBudgetFlags();
+  addDataFlags();
+  addCompilerFlags();
+  addToolFlags();
+}
+
+void DriverFlags::addModelFlags() {
+  auto &import = o.compile.import;
+  add("batch", "N", Models,
+      "batch size (fixes a symbolic one, changes a baked-in one)",
+      [&import](StringRef text) -> llvm::Error {
+        int64_t value = 0;
+        if (llvm::Error error = flag::number<int64_t>("batch", value, 1)(text))
+          return error;
+        import.batch = value;
+        return llvm::Error::success();
+      });
+  add("dim", "NAME=N", Models,
+      "value of another symbolic dimension (repeatable)",
+      [&import](StringRef text) -> llvm::Error {
+        auto [name, value] = text.split('=');
+        int64_t size = 0;
+        if (llvm::Error error = flag::number<int64_t>("dim", size, 1)(value))
+          return error;
+        import.dims[name.str()] = size;
+        return llvm::Error::success();
+      });
+  add("inputs", "A=ARRAY,...", Models,
+      "data inputs, and the arrays they are read from",
+      [this, &import](StringRef text) -> llvm::Error {
+        auto mappings = parseArrayMappings(text, "--inputs");
+        if (!mappings)
+          return mappings.takeError();
+        o.data.inputs = text.str();
+        for (const ArrayMapping &mapping : *mappings)
+          import.inputs.push_back(mapping.name);
+        return llvm::Error::success();
+      });
+  add("freeze", "REGEX", Models & ~Run, "weights that are not trained",
+      flag::text("freeze", import.freezeRegex));
+  add("init", "RULE", Models,
+      "weights without values: auto (default, by role), kaiming, xavier, "
+      "normal",
+      flag::oneOf("init", o.compile.init,
+                  {"auto", "kaiming", "xavier", "normal"}));
+  add("compute-type", "TYPE", Models,
+      "f32 (default) or f64 (slow, for checking)",
+      [this, &import](StringRef value) -> llvm::Error {
+        if (value != "f32" && value != "f64")
+          return usageError("--compute-type: '" + value +
+                            "' is not one of f32, f64");
+        import.computeType = value == "f64" ? "f64" : "";
+        o.compile.keepDenormals = value == "f64";
+        return llvm::Error::success();
+      });
+  add("weights", "FILE", Models & ~(Import | Plan),
+      "initial weights (.safetensors), in place of the model's own",
+      flag::text("weights", o.weights));
+  add("seed", "N", Models & ~Import,
+      "seed of initialization, sample order and dropout (default 0)",
+      flag::number<uint64_t>("seed", o.seed, 0));
+}
+
+void DriverFlags::addArithmeticFlags() {
+  StepOptions &step = o.compile.step;
+  OptimizerSettings &opt = step.optimizer;
+  unsigned updating = Stepping;
+  add("loss", "KIND", Stepping | Grad | Run,
+      "cross_entropy or mse; without it the model must end in a loss",
+      flag::oneOf("loss", step.loss, {"cross_entropy", "mse"}));
+  add("ignore-index", "N", Stepping | Grad,
+      "target that does not count (default -100)",
+      [this, &step](StringRef text) -> llvm::Error {
+        o.ignoreIndexGiven = true;
+        return flag::number<int64_t>("ignore-index", step.ignoreIndex,
+                                     INT64_MIN)(text);
+      });
+  add("optimizer", "KIND", updating, "sgd (default), adam or adamw",
+      flag::oneOf("optimizer", opt.kind, {"sgd", "adam", "adamw"}));
+  add("lr", "RATE", updating, "learning rate (default 1e-3)",
+      flag::number<double>("lr", o.train.schedule.base, 0));
+  add("lr-schedule", "KIND", updating, "constant (default), linear or cosine",
+      [this](StringRef text) -> llvm::Error {
+        auto kind = parseScheduleKind(text);
+        if (!kind)
+          return kind.takeError();
+        o.train.schedule.kind = *kind;
+        return llvm::Error::success();
+      });
+  add("warmup-steps", "N", updating, "steps of linear warm-up",
+      flag::number<int64_t>("warmup-steps", o.train.schedule.warmupSteps, 0));
+  add("min-lr-ratio", "R", updating,
+      "where a schedule ends, as a share of --lr",
+      flag::number<double>("min-lr-ratio", o.train.schedule.minRatio, 0));
+  add("momentum", "X", updating, "sgd",
+      flag::number<double>("momentum", opt.momentum, 0));
+  add("dampening", "X", updating, "sgd",
+      flag::number<double>("dampening", opt.dampening, 0));
+  add("nesterov", "", updating, "sgd", flag::turnOn(opt.nesterov));
+  add("beta1", "X", updating, "adam (default 0.9)",
+      flag::number<double>("beta1", opt.beta1, 0, 1, /*open=*/true));
+  add("beta2", "X", updating, "adam (default 0.999)",
+      flag::number<double>("beta2", opt.beta2, 0, 1, /*open=*/true));
+  add("epsilon", "X", updating, "adam (default 1e-8)",
+      flag::number<double>("epsilon", opt.epsilon, 0));
+  add("weight-decay", "X", updating, "as in PyTorch (adamw: decoupled)",
+      flag::number<double>("weight-decay", opt.weightDecay, 0));
+  add("clip-norm", "X", updating, "clip gradients by their global norm",
+      flag::number<double>("clip-norm", opt.clipNorm, 0));
+  add("accumulate", "K", updating,
+      "micro-batches whose gradients make one update",
+      flag::number<int64_t>("accumulate", opt.accumulate, 1));
+}
+
+llvm::Error DriverFlags::setBudget(StringRef flag, const MemoryBudget &budget) {
+  if (!budgetFlag.empty() && budgetFlag != flag)
+    return usageError("give one of " + budgetFlag + " and " + flag.str());
+  budgetFlag = flag.str();
+  o.compile.step.budget = budget;
+  return llvm::Error::success();
+}
+
+void DriverFlags::addBudgetFlags() {
+  StepOptions &step = o.compile.step;
+  unsigned one = Stepping & ~Compare;
+  add("memory-budget", "BYTES", one,
+      "real peak: 512MiB, 2GB, plain bytes, or min",
+      [this](StringRef text) -> llvm::Error {
+        auto budget = parseMemoryBudget(text);
+        if (!budget)
+          return budget.takeError();
+        if (budget->kind == MemoryBudget::Kind::Bytes && budget->bytes == 0)
+          return usageError("--memory-budget: 0 bytes hold nothing; 'min' asks "
+                            "for the smallest possible");
+        return setBudget("--memory-budget", *budget);
+      });
+  auto ratio = [this](StringRef flag, MemoryBudget::Kind kind) {
+    return [this, flag, kind](StringRef text) -> llvm::Error {
+      auto budget = parseBudgetRatio(text, kind, flag);
+      if (!budget)
+        return budget.takeError();
+      return setBudget(flag, *budget);
+    };
+  };
+  add("budget-ratio", "R", one, "R times the arena without recomputation",
+      ratio("--budget-ratio", MemoryBudget::Kind::Ratio));
+  add("activation-ratio", "R", one,
+      "R applied to the part that recomputation can reduce",
+      ratio("--activation-ratio", MemoryBudget::Kind::ActivationRatio));
+  add("minimum", "", one, "the smallest budget that can be found",
+      [this](StringRef) {
+        MemoryBudget budget;
+        budget.kind = MemoryBudget::Kind::Minimum;
+        return setBudget("--minimum", budget);
+      });
+  table.addAlias("budget", "memory-budget", Plan);
+  add("budgets", "LIST", Compare,
+      "budgets, ratios (0.6) or min, separated by commas (default "
+      "none,0.6,min)",
+      [this](StringRef text) -> llvm::Error {
+        llvm::SmallVector<StringRef> parts;
+        text.split(parts, ',');
+        for (StringRef part : parts) {
+          double ratioValue;
+          if (part == "none") {
+            o.budgets.push_back({});
+          } else if (part.contains('.') && !part.getAsDouble(ratioValue)) {
+            auto budget =
+                parseBudgetRatio(part, MemoryBudget::Kind::Ratio, "--budgets");
+            if (!budget)
+              return budget.takeError();
+            o.budgets.push_back(*budget);
+          } else {
+            auto budget = parseMemoryBudget(part);
+            if (!budget)
+              return budget.takeError();
+            o.budgets.push_back(*budget);
+          }
+        }
+        return llvm::Error::success();
+      });
+  addPolicyFlags();
+  add("pareto", "[=N]", Plan,
+      "plan N budgets (default 11) from the smallest to no recomputation; -o "
+      "writes the curve (ckopt-pareto/1)",
+      [this](StringRef text) -> llvm::Error {
+        o.paretoPoints = 11;
+        return text.empty()
+                   ? llvm::Error::success()
+                   : flag::number<int>("pareto", o.paretoPoints, 2, 1000)(text);
+      });
+  add("svg", "FILE", Plan,
+      "a picture of memory over the step, or, with --pareto, of the curve",
+      flag::text("svg", o.svg));
+  add("graph-out", "FILE", Plan,
+      "write the planning graph (ckopt-graph/1) for ckopt-plan",
+      flag::text("graph-out", o.graphOut));
+  add("chart", "[=WIDTH]", Plan, "memory over the step as text, before, after",
+      [this](StringRef text) -> llvm::Error {
+        o.chart = true;
+        return text.empty() ? llvm::Error::success()
+                            : flag::number<unsigned>("chart", o.chartWidth, 40,
+                                                     400)(text);
+      });
+  add("ascii", "", Plan, "no block characters in the chart",
+      flag::turnOn(o.asciiChart));
+  // `plan` takes them by the names that they have in ckopt-plan, too.
+  planner::addSearchFlags(table, step.search, Stepping, 0, "remat-");
+  for (StringRef name : {"strategy", "fixed-order", "order-only", "time-limit",
+                         "work-limit", "effort"})
+    table.addAlias(name, ("remat-" + name).str(), Plan);
+  add("cost-model", "MODEL", Stepping,
+      "times of kernels: analytic (default) or profile=FILE, as bench "
+      "--profile-out writes it",
+      flag::text("cost-model", step.costModel));
+}
+
+void DriverFlags::addPolicyFlags() {
+  StepOptions &step = o.compile.step;
+  unsigned one = Stepping & ~Compare;
+  auto rules = [](std::vector<std::string> &list) {
+    return [&list](StringRef text) -> llvm::Error {
+      list.push_back(text.str());
+      return llvm::Error::success();
+    };
+  };
+  add("remat", "POLICY", Stepping,
+      "auto (default), per-block, sequential:K, nothing_saveable, "
+      "dots_saveable, ... (docs/checkpointing.md)",
+      [&step](StringRef text) { return parseRematMode(text, step.policy); });
+  add("save", "RULE", Stepping,
+      "values that stay: a regular expression on node names, or op:, scope:, "
+      "class: and one (repeatable)",
+      rules(step.policy.save));
+  add("recompute", "RULE", Stepping,
+      "values to compute again for the backward pass (repeatable)",
+      rules(step.policy.recompute));
+  add("auto", "RULE", Stepping,
+      "values that the planner decides about (repeatable)",
+      rules(step.policy.automatic));
+  add("checkpoint-region", "RULE", Stepping,
+      "modules, by name or class, that keep only their inputs (repeatable)",
+      rules(step.policy.checkpoint));
+  add("plan", "FILE", one, "take the plan from a file of --plan-out",
+      flag::text("plan", step.planFile));
+  add("plan-hint", "FILE", one,
+      "start from a plan of --plan-out; the answer is never worse",
+      flag::text("plan-hint", step.planHint));
+  add("remat-compare", "HOW", Stepping,
+      "what a policy costs against a plan without it: quick (default: with at "
+      "most a quarter more work), on (as long as for the policy), off",
+      flag::oneOf("remat-compare", step.compare, {"quick", "on", "off"}));
+  add("plan-out", "FILE", one, "write the plan; it may be edited",
+      flag::text("plan-out", step.planOut));
+  add("plan-report", "FILE", one,
+      "each value that is kept or computed again, and why (JSON)",
+      flag::text("plan-report", step.planReport));
+}
+
+void DriverFlags::addDataFlags() {
+  unsigned data = Train | Compare | Grad | Run;
+  add("data", "FILE", data, "arrays of samples, .npz",
+      flag::text("data", o.data.path));
+  add("targets", "ARRAY", data, "array of targets (default y)",
+      flag::text("targets", o.data.targets));
+  add("epochs", "N", Train | Compare, "passes over the data (default 1)",
+      flag::number<int64_t>("epochs", o.train.epochs, 0));
+  add("max-steps", "N", Train | Compare, "stop after so many steps",
+      flag::number<int64_t>("max-steps", o.train.maxSteps, 0));
+  add("holdout", "F", Train | Compare,
+      "share of the samples kept for evaluation (seeded)",
+      flag::number<double>("holdout", o.train.holdout, 0));
+  add("checkpoint", "FILE", Train,
+      "write a checkpoint (.safetensors) after each epoch",
+      flag::text("checkpoint", o.train.checkpoint));
+  add("checkpoint-every", "N", Train, "steps between checkpoints",
+      flag::number<int64_t>("checkpoint-every", o.train.checkpointEvery, 1));
+  add("resume", "FILE", Train, "go on from a checkpoint, with the same bits",
+      flag::text("resume", o.train.resume));
+  add("check-finite", "", Train | Compare | Bench,
+      "name the first op that makes a NaN or infinity",
+      flag::turnOn(o.checkFinite));
+  add("verify-remat", "[=keep]", Train | Compare,
+      "compare each recomputed value with the first one",
+      [this](StringRef value) -> llvm::Error {
+        if (!value.empty() && value != "keep")
+          return usageError("--verify-remat takes no value or 'keep'");
+        o.verifyRemat = true;
+        o.keepValues = value == "keep";
+        return llvm::Error::success();
+      });
+  add("steps", "N", Bench, "steps to time (default 10)",
+      flag::number<int64_t>("steps", o.steps, 1));
+  add("profile", "", Bench, "time each kernel; print the table by time",
+      flag::turnOn(o.profile));
+  add("profile-out", "FILE", Bench,
+      "time each kernel; write the times for --cost-model=profile=FILE",
+      flag::text("profile-out", o.profileOut));
+  add("warmup", "N", Bench, "steps before timing (default 2)",
+      flag::number<int64_t>("warmup", o.warmup, 0));
+}
+
+void DriverFlags::addCompilerFlags() {
+  StepOptions &step = o.compile.step;
+  unsigned all = Stepping | Grad | Run;
+  add("threads", "N", all, "threads of the step (default: the cores)",
+      flag::number<int32_t>("threads", step.threads, 1));
+  add("layout", "NAME", all, "channels-last (default) or none",
+      flag::oneOf("layout", step.layout, {"channels-last", "none"}));
+  add("cpu", "NAME", all, "CPU to compile for (default native)",
+      flag::text("cpu", o.compile.target.cpu));
+  add("O", "LEVEL", all, "LLVM's optimization, 0 to 3 (default 2)",
+      flag::number<unsigned>("O", o.compile.target.optLevel, 0, 3));
+  add("compile-from", "PHASE", Plan | Compile | Import,
+      "the input is IR dumped before this phase",
+      flag::text("compile-from", o.compile.phases.from));
+  add("compile-to", "PHASE", Plan | Compile | Import,
+      "stop after this phase and write IR to -o",
+      flag::text("compile-to", o.compile.phases.to));
+  add("dump-phases", "DIR", Models, "write the IR after each phase",
+      flag::text("dump-phases", o.compile.phases.dumpDirectory));
+}
+
+void DriverFlags::addToolFlags() {
+  add("o", "FILE", Models & ~(Bench | Inspect), "output",
+      flag::text("o", o.output));
+  add("report", "FILE", Stepping,
+      "everything that was printed, and more, as JSON",
+      flag::text("report", o.report));
+  add("timeline", "FILE", Stepping,
+      "memory over the step, .svg or .json (Perfetto)",
+      flag::text("timeline", o.timeline));
+  add("trace", "FILE", Stepping & ~Compare,
+      "the same as a Chrome trace, for ui.perfetto.dev",
+      flag::text("trace", o.trace));
+  add("list-ops", "", Import, "the operators that import knows",
+      flag::turnOn(o.listOps));
+  add("quiet", "", Models, "no progress, no remarks", flag::turnOn(o.quiet));
+  add("verbose", "", Models, "a line for each phase",
+      flag::turnOn(o.compile.phases.verbose));
+}

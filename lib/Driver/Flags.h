@@ -1,0 +1,42 @@
+//===- Flags.h - the flags of the ckopt tool --------------------*- C++ -*-===//
+#ifndef CKOPT_LIB_DRIVER_FLAGS_H
+#define CKOPT_LIB_DRIVER_FLAGS_H
+
+#include "CommandLine.h"
+
+#include "ckopt/Support/FlagTable.h"
+
+namespace ckopt {
+
+/// Fills a table with all flags of all subcommands, which store into `options`.
+class DriverFlags {
+public:
+  explicit DriverFlags(DriverOptions &options);
+  DriverFlags(const DriverFlags &) = delete;
+
+  FlagTable table;
+
+private:
+  void add(llvm::StringRef name, llvm::StringRef value, unsigned commands,
+           llvm::StringRef help, Flag::Store store) {
+    table.add(name, value, commands, help, std::move(store));
+  }
+  void addModelFlags();
+  void addArithmeticFlags();
+  void addBudgetFlags();
+  void addPlanFlags();
+  void addPolicyFlags();
+  void addDataFlags();
+  void addCompilerFlags();
+  void addToolFlags();
+
+  /// Takes a budget from one flag; a second kind beside it is an error.
+  llvm::Error setBudget(llvm::StringRef flag, const MemoryBudget &budget);
+
+  DriverOptions &o;
+  std::string budgetFlag;
+};
+
+} // namespace ckopt
+
+#endif // CKOPT_LIB_DRIVER_FLAGS_H

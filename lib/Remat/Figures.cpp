@@ -1,0 +1,233 @@
+//===- Figures.cpp - the figures of a function's plan ---------------------===//
+//
+// One list of fields serves the attribute and back. Complexity: O(fields), and
+// the planner's need of memory (linear) where there is no plan.
+//
+//===----------------------------------------------------------------------===//
+#include "ckopt/Remat/Figures.h"
+#include "Planning.h"
+#include "ckopt/Planner/MemoryNeed.h"
+#include "ckopt/Planner/Report.h"
+#include "ckopt/Support/Report.h"
+#include "mlir/IR/Builders.h"
+
+#include <limits>
+
+using namespace mlir;
+using namespace ckopt;
+
+/// Tensors named in attributes.
+static constexpr size_t maxNamed = 64;
+
+/// Calls `visit(name, field)` for every field that has one value.
+template <typename Figures, typename Visit>
+static void forEachField(Figures &f, Visit &&visit) {
+  visit("status", f.status);
+  visit("strategy", f.strategy);
+  visit("cost_model", f.costModel);
+  visit("message", f.message);
+  visit("budget", f.budget);
+  visit("arena", f.arena);
+  visit("full_arena", f.fullArena);
+  visit("argument_bytes", f.argumentBytes);
+  visit("load", f.load);
+  visit("memory_bound", f.memoryBound);
+  visit("smallest_found", f.smallestFound);
+  visit("seconds", f.seconds);
+  visit("base_seconds", f.baseSeconds);
+  visit("lower_bound", f.lowerBound);
+  visit("steps", f.steps);
+  visit("recomputed", f.recomputed);
+  visit("policy", f.policy);
+  visit("regions", f.regions);
+  visit("auto_arena", f.autoArena);
+  visit("auto_seconds", f.autoSeconds);
+  visit("auto_seconds_in_arena", f.autoSecondsInArena);
+  visit("need_node", f.needNode);
+  visit("need_bytes", f.needBytes);
+}
+
+namespace {
+/// Puts fields into a list; what says nothing is left out.
+struct FieldWriter {
+  Builder builder;
+  NamedAttrList list;
+  void operator()(StringRef name, const std::string &text) {
+    if (!text.empty())
+      list.set(name, builder.getStringAttr(text));
+  }
+  void operator()(StringRef name, int64_t number) {
+    // These say something even if it is nothing.
+    if (number || name == "recomputed" || name == "load" ||
+        (name == "regions" && list.get("policy")))
+      list.set(name, builder.getI64IntegerAttr(number));
+  }
+  void operator()(StringRef name, double number) {
+    if (number != 0 || !name.starts_with("auto"))
+      list.set(name, builder.getF64FloatAttr(number));
+  }
+  void operator()(StringRef name, bool flag) {
+    if (flag)
+      list.set(name, builder.getUnitAttr());
+  }
+};
+
+struct FieldReader {
+  DictionaryAttr attr;
+  void operator()(StringRef name, std::string &text) const {
+    if (auto found = attr.getAs<StringAttr>(name))
+      text = found.str();
+  }
+  void operator()(StringRef name, int64_t &number) const {
+    if (auto found = attr.getAs<IntegerAttr>(name))
+      number = found.getInt();
+  }
+  void operator()(StringRef name, double &number) const {
+    if (auto found = attr.getAs<FloatAttr>(name))
+      number = found.getValueAsDouble();
+  }
+  void operator()(StringRef name, bool &flag) const {
+    flag = attr.contains(name);
+  }
+};
+} // namespace
+
+DictionaryAttr ckopt::toAttribute(const RematFigures &figures,
+                                  MLIRContext *context) {
+  FieldWriter writer{Builder(context), {}};
+  forEachField(figures, writer);
+  auto add = [&](StringRef name,
+                 const std::vector<RematFigures::Named> &values) {
+    SmallVector<Attribute> items;
+    for (const RematFigures::Named &value :
+         ArrayRef(values).take_front(maxNamed))
+      items.push_back(writer.builder.getDictionaryAttr(
+          {writer.builder.getNamedAttr(
+               "name", writer.builder.getStringAttr(value.name)),
+           writer.builder.getNamedAttr(
+               "bytes", writer.builder.getI64IntegerAttr(value.bytes))}));
+    if (!items.empty())
+      writer.list.set(name, writer.builder.getArrayAttr(items));
+  };
+  add("alive", figures.alive);
+  add("need", figures.need);
+  return writer.list.getDictionary(context);
+}
+
+RematFigures ckopt::figuresFromAttribute(DictionaryAttr attr) {
+  RematFigures figures;
+  forEachField(figures, FieldReader{attr});
+  auto read = [&](StringRef name, std::vector<RematFigures::Named> &values) {
+    if (auto array = attr.getAs<ArrayAttr>(name))
+      for (auto item : array.getAsRange<DictionaryAttr>()) {
+        auto text = item.getAs<StringAttr>("name");
+        auto bytes = item.getAs<IntegerAttr>("bytes");
+        if (text && bytes)
+          values.push_back({text.str(), bytes.getInt()});
+      }
+  };
+  read("alive", figures.alive);
+  read("need", figures.need);
+  return figures;
+}
+
+/// What stands in the way of a plan.
+static void explainFailure(const RematPlan &plan, RematFigures &figures) {
+  const planner::Graph &graph = plan.problem.graph;
+  const planner::Result &result = plan.result;
+  int64_t reserved = plan.fixedBytes - plan.problem.argumentBytes;
+  figures.status = isProvenInfeasible(plan) ? "infeasible" : "unknown";
+  figures.message = describeNoPlan(graph.name, plan);
+  if (result.plan.minimumBudget > 0)
+    figures.smallestFound = result.plan.minimumBudget + reserved;
+  figures.memoryBound = result.plan.provenMinimum + reserved;
+  for (const planner::PeakEntry &entry : result.aliveAtPeak)
+    if (entry.value < 0 || graph.values[size_t(entry.value)].kind !=
+                               planner::ValueKind::Persistent)
+      figures.alive.push_back({entry.name, entry.bytes});
+  planner::MemoryNeed need = planner::memoryNeed(graph);
+  if (need.node < 0)
+    return;
+  figures.needNode = planner::Labels(graph).node(need.node);
+  figures.needBytes = need.bytes + reserved;
+  for (const planner::PeakEntry &entry : need.values)
+    figures.need.push_back({entry.name, entry.bytes});
+}
+
+RematFigures ckopt::getFigures(const RematPlan &plan) {
+  const planner::Plan &found = plan.result.plan;
+  RematFigures figures;
+  figures.function = plan.problem.graph.name;
+  figures.status = found.status;
+  figures.strategy = plan.result.strategy;
+  figures.costModel = plan.problem.costs.describe();
+  if (plan.budgetBytes != std::numeric_limits<int64_t>::max())
+    figures.budget = plan.budgetBytes;
+  figures.fullArena = plan.fullArena;
+  figures.argumentBytes = plan.fixedBytes;
+  figures.baseSeconds = plan.baseCost;
+  figures.lowerBound = found.lowerBound;
+  const PolicyOutcome &policy = plan.policy;
+  figures.policy = policy.given;
+  figures.regions = int64_t(policy.regions.size());
+  if (policy.compared && policy.autoFits) {
+    figures.autoArena = policy.autoArena;
+    figures.autoSeconds = policy.autoCost;
+    figures.autoSecondsInArena = policy.sameBytesCost;
+  }
+  if (!plan.result.hasPlan()) {
+    explainFailure(plan, figures);
+    return figures;
+  }
+  figures.memoryBound =
+      found.provenMinimum + plan.fixedBytes - plan.problem.argumentBytes;
+  figures.arena = plan.arena;
+  figures.load = plan.load;
+  figures.seconds = found.cost;
+  figures.steps = int64_t(found.steps.size());
+  figures.recomputed = plan.recomputedSteps();
+  return figures;
+}
+
+void ckopt::writeFigures(llvm::json::OStream &json, const RematFigures &f) {
+  auto named = [&](StringRef name,
+                   const std::vector<RematFigures::Named> &values) {
+    json.attributeArray(name, [&] {
+      for (const RematFigures::Named &value : values)
+        json.object([&] {
+          json.attribute("name", jsonString(value.name));
+          json.attribute("bytes", value.bytes);
+        });
+    });
+  };
+  json.attribute("name", jsonString(f.function));
+  json.attribute("status", jsonString(f.status));
+  json.attribute("budget_bytes", f.budget > 0 ? llvm::json::Value(f.budget)
+                                              : llvm::json::Value(nullptr));
+  json.attribute("full_arena_bytes", f.fullArena);
+  json.attribute("argument_bytes", f.argumentBytes);
+  json.attribute("memory_bound_bytes", f.memoryBound);
+  json.attribute("base_seconds", jsonNumber(f.baseSeconds));
+  json.attribute("cost_model", jsonString(f.costModel));
+  if (!f.hasPlan()) {
+    json.attribute("message", jsonString(f.message));
+    json.attribute("smallest_found_bytes",
+                   f.smallestFound > 0 ? llvm::json::Value(f.smallestFound)
+                                       : llvm::json::Value(nullptr));
+    named("alive_at_peak_of_smallest", f.alive);
+    json.attributeObject("needed_at_once", [&] {
+      json.attribute("node", jsonString(f.needNode));
+      json.attribute("bytes", f.needBytes);
+      json.attribute("proves_the_bound", f.needBytes >= f.memoryBound);
+      named("values", f.need);
+    });
+    return;
+  }
+  json.attribute("planned_peak_bytes", f.arena);
+  json.attribute("load_bytes", f.load);
+  json.attribute("steps", f.steps);
+  json.attribute("recomputed_steps", f.recomputed);
+  json.attribute("seconds", jsonNumber(f.seconds));
+  json.attribute("lower_bound_seconds", jsonNumber(f.lowerBound));
+  json.attribute("strategy", jsonString(f.strategy));
+}
