@@ -12,6 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "PackFit.h"
+#include "PackSweep.h"
 
 #include <algorithm>
 #include <array>
@@ -23,6 +24,8 @@ using namespace ckopt::planner;
 namespace {
 constexpr int64_t nowhere = -1;
 constexpr int numRules = 10;
+/// From here on a placement in a given order takes a second and more.
+constexpr size_t manyUnits = 20000;
 /// Simple steps (a compared box) that make a work unit.
 constexpr int64_t stepsPerUnit = 32;
 } // namespace
@@ -91,8 +94,8 @@ void PackFit::insert(int32_t id, int64_t low) {
 
 /// Places the units of an order; those before `from` stand as in the best
 /// placement so far, whose order they share. True if it is no worse than that.
-bool PackFit::place(const std::vector<int32_t> &order, size_t from,
-                    bool lowest) {
+bool PackFit::place(const std::vector<int32_t> &order, size_t from, bool lowest,
+                    Deadline &deadline) {
   clear();
   int64_t arena = 0;
   if (from > 0) {
@@ -116,6 +119,12 @@ bool PackFit::place(const std::vector<int32_t> &order, size_t from,
       continue;
     }
     work += int64_t(placedLow.size());
+    if (best >= 0 && (i & 1023) == 0) { // Large ones take seconds.
+      deadline.spend(work / stepsPerUnit);
+      work %= stepsPerUnit;
+      if (deadline.passed())
+        return false;
+    }
     int64_t low = choose(units[id], id, lowest);
     insert(id, low);
     arena = std::max(arena, low + units[id].bytes);
@@ -202,19 +211,24 @@ void PackFit::sample(int64_t target, Deadline &deadline) {
   while (best > target && !deadline.passed()) {
     std::vector<int32_t> order = sampled();
     work = 16 * int64_t(units.size());
-    place(order, 0, random() < 0.25);
+    place(order, 0, random() < 0.25, deadline);
     deadline.spend(1 + work / stepsPerUnit);
   }
 }
 
 void PackFit::tryOrders(int64_t target, Deadline &deadline) {
+  if (units.size() > manyUnits) { // Something first, in no time.
+    for (bool backwards : {false, true})
+      offer(sweepUnits(model, backwards));
+    deadline.spend(int64_t(units.size()) * 40);
+  }
   for (int rule = 0; rule < numRules; ++rule) {
     std::vector<int32_t> order = sorted(rule);
     for (bool lowest : {false, true}) {
       if (best >= 0 && (best <= target || deadline.passed()))
         return;
       work = 0;
-      place(order, 0, lowest);
+      place(order, 0, lowest, deadline);
       deadline.spend(1 + work / stepsPerUnit);
     }
   }
@@ -260,7 +274,7 @@ void PackFit::improve(int64_t target, Deadline &deadline) {
     std::rotate(order.begin() + to, order.begin() + from,
                 order.begin() + from + 1);
     bool lowest = below(16) ? bestLowest : !bestLowest;
-    place(order, lowest == bestLowest ? to : 0, lowest);
+    place(order, lowest == bestLowest ? to : 0, lowest, deadline);
     deadline.spend(1 + work / stepsPerUnit);
   }
 }
@@ -271,6 +285,7 @@ void PackFit::complete(const std::vector<int32_t> &fixed,
     clear();
     std::vector<int32_t> order = sorted(rule), whole = fixed;
     int64_t arena = 0;
+    size_t insertions = 0;
     work = 0;
     for (size_t i = 0; i < fixed.size(); ++i) {
       insert(fixed[i], at[i]);
@@ -286,6 +301,12 @@ void PackFit::complete(const std::vector<int32_t> &fixed,
         continue;
       }
       work += int64_t(placedLow.size());
+      if (best >= 0 && (insertions++ & 1023) == 0) {
+        deadline.spend(work / stepsPerUnit);
+        work %= stepsPerUnit;
+        if (deadline.passed())
+          return;
+      }
       insert(id, low);
       arena = std::max(arena, low + units[id].bytes);
     }

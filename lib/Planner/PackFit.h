@@ -28,7 +28,8 @@ public:
   const std::vector<int64_t> &offsets() const { return bestOffset; }
 
 private:
-  bool place(const std::vector<int32_t> &order, size_t from, bool lowest);
+  bool place(const std::vector<int32_t> &order, size_t from, bool lowest,
+             Deadline &deadline);
   int64_t choose(const PackUnit &unit, int32_t id, bool lowest) const;
   bool fits(int64_t offset, int32_t id, int32_t except) const;
   void insert(int32_t id, int64_t offset);

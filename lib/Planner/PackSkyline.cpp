@@ -22,7 +22,6 @@
 
 using namespace ckopt::planner;
 
-
 Skyline::Skyline(const std::vector<SearchShape> &shapes, int32_t capacity,
                  uint64_t seed)
     : shapes(shapes), capacity(capacity), random{seed * 7919 + 12345} {

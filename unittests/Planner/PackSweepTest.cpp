@@ -1,0 +1,67 @@
+//===- PackSweepTest.cpp - placement of very many boxes -------------------===//
+#include "../../lib/Planner/PackSweep.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+
+using namespace ckopt::planner;
+
+namespace {
+
+TEST(PackSweep, PlacesManyWithoutOverlap) {
+  // Buffers and, for every tenth, one that takes its bytes over.
+  std::mt19937 rng(3);
+  std::vector<Box> boxes;
+  for (int32_t i = 0; i < 20000; ++i) {
+    Box box{i, i + 1 + int32_t(rng() % 200), int64_t(64 + rng() % 5000), -1};
+    boxes.push_back(box);
+  }
+  for (int32_t i = 0; i < 20000; i += 10)
+    boxes.push_back({boxes[i].last, boxes[i].last + int32_t(rng() % 100),
+                     boxes[i].bytes / int64_t(1 + rng() % 3), i});
+  PackModel model(boxes, 64);
+  for (bool backwards : {false, true}) {
+    std::vector<int64_t> offsets = sweepUnits(model, backwards);
+    ASSERT_EQ(offsets.size(), model.units.size());
+    // By time: what is live is disjoint, but for what is handed over.
+    std::vector<size_t> order(offsets.size());
+    for (size_t u = 0; u < order.size(); ++u)
+      order[u] = u;
+    auto start = [&](size_t u) {
+      const PackUnit &unit = model.units[u];
+      bool taken =
+          unit.before >= 0 && offsets[size_t(unit.before)] == offsets[u];
+      return unit.first + (taken ? 1 : 0);
+    };
+    std::sort(order.begin(), order.end(),
+              [&](size_t a, size_t b) { return start(a) < start(b); });
+    std::map<int64_t, size_t> live;
+    std::multimap<int32_t, size_t> ends;
+    int64_t height = 0;
+    for (size_t u : order) {
+      const PackUnit &unit = model.units[u];
+      if (start(u) > unit.last)
+        continue;
+      while (!ends.empty() && ends.begin()->first < start(u)) {
+        live.erase(offsets[ends.begin()->second]);
+        ends.erase(ends.begin());
+      }
+      auto next = live.lower_bound(offsets[u]);
+      if (next != live.end())
+        ASSERT_GE(next->first, offsets[u] + unit.bytes);
+      if (next != live.begin()) {
+        auto below = std::prev(next);
+        ASSERT_LE(below->first + model.units[below->second].bytes, offsets[u]);
+      }
+      live[offsets[u]] = u;
+      ends.insert({unit.last, u});
+      height = std::max(height, offsets[u] + unit.bytes);
+    }
+    EXPECT_LE(double(height), 1.3 * double(model.load));
+  }
+}
+
+} // namespace
