@@ -1,126 +1,114 @@
 #!/usr/bin/env python3
-"""Derive the bounds on cost of a ckopt-plan/1 file from its certificates, in integers and linear time.
-Usage: check_certificate.py GRAPH PLAN   Exit 0 and a JSON line if each bound that the plan states follows from a certificate
-(or the plan says that it was proved by search), 1 with the reason otherwise. Standard library only.
+"""check_certificate.py GRAPH PLAN: derives the bounds on cost of a ckopt-plan/1 file again, in integers and linear time.
+Exit 0 and a JSON line if each bound that the plan states follows (or rests on a search that left no certificate), else 1.
 
-Rows are first runs that follow each other in every plan in question: all nodes, or a path of the dependence graph (bounds for any order).
-Between two accesses of a storage that follow each other, it is resident at the rows in between or its maker runs again. With a price
-a byte and row, every plan costs at least: all costs + price of the load with everything kept - price of the budget - what dropping saves."""
-import json, sys
+Rows are first runs that follow each other in every plan in question: all nodes, or a path of the dependence graph; then the end.
+low, high: the last row not after a node's first run, the first one not before it. As loads are within the budget, each plan costs
+at least  costs of all nodes + costs of what runs again + sum over rows of price * (load - budget).  Of that:
+own   At a row, what its node touches and needs for scratch is there, less results that may be written over an input.
+gap   Between two accesses of a storage that follow each other in every plan it stays, at all rows between (and at the first one,
+      where taking its bytes over would end it), or its maker runs again, at a share of its cost by size. Gaps have different runs.
+claim That run reads inputs. One whose other accesses are all over before the gap, and that no other storage claims, stays or is
+      made again, too. (In two parts of the gap, perhaps: the least of that is concave in where they meet, so one part is all.)
+tree  Plans keep a gap or drop it: "gap" splits them, those that keep it first; each leaf has prices of its own."""
+import json, math, sys
+from collections import defaultdict
 from fractions import Fraction
-from math import gcd, floor
-class Bad(Exception): pass
 
-def derive(g, c):
-    align = g.get('alignment', 1); up = lambda b: -(-b // align) * align
-    V = {v['id']: v for v in g['values']}; N = sorted(g['nodes'], key=lambda n: n['id'])
-    for n in N:                                                          # of alternatives: what all read, at the least cost
-        for a in n.get('alternatives', []): n['cost'] = min(n['cost'], a['cost']); n['inputs'] = [v for v in n['inputs'] if v in a['inputs']]
-    index = {n['id']: i for i, n in enumerate(N)}; base = {v: d.get('alias_of') for v, d in V.items()}; root = {}
-    def storage(v):
-        while base[v] is not None: v = base[v]
-        return v
-    root = {v: storage(v) for v in V}; size = {v: up(d['bytes']) if base[v] is None else 0 for v, d in V.items()}
-    initial = {v for v, d in V.items() if d['kind'] in ('input', 'persistent')}; end = {root[v] for v, d in V.items() if d['kind'] in ('output', 'persistent')}
-    maker = {v: i for i, n in enumerate(N) for v in n['outputs']}
-    once = [not n.get('recompute', True) or bool(n.get('mutates')) for n in N]
-    inputs = [{root[v] for v in n['inputs']} for n in N]; writes = [{root[v] for v in n.get('mutates', [])} for n in N]
-    reads = [inputs[i] | {root[v] for v in n['outputs'] if maker.get(root[v]) != i} for i, n in enumerate(N)]
-    touches = [reads[i] | {root[v] for v in n['outputs']} for i, n in enumerate(N)]
-    before = [{maker[v] for v in n['inputs'] + [base[o] for o in n['outputs'] if base[o] is not None] if v in maker and maker[v] != i} |
-              {index[p] for p in n.get('after', [])} for i, n in enumerate(N)]
-    # costs in units
-    exact = [Fraction(float(n['cost'])) * Fraction(2) ** c['scale_bits'] for n in N]; cost = [floor(x) for x in exact]
-    unit = gcd(*cost) if all(x == y for x, y in zip(exact, cost)) and any(cost) else 1
-    # rows
-    free = c['bounds'] == 'lower_bound'; order = [index[i] for i in c['rows']] if 'rows' in c or free else list(range(len(N))); R = len(order)
-    if len(set(order)) != R or not free and R != len(N): raise Bad('rows do not name each node once')
-    row = {n: r for r, n in enumerate(order)}; low = [row.get(i, -1) for i in range(len(N))]; high = [row.get(i, R) for i in range(len(N))]
-    if free:
-        touched, written = {}, {}
-        for i in range(len(N)):
-            low[i] = max([low[i]] + [low[p] for p in before[i]] + [written.get(v, -1) for v in inputs[i] | writes[i]] + [touched.get(v, -1) for v in writes[i]])
-            for v in inputs[i]: touched[v] = max(touched.get(v, -1), low[i])
-            for v in writes[i]: written[v] = max(written.get(v, -1), low[i])
-        touched, written = {}, {}
-        for i in reversed(range(len(N))):
-            if i not in row: high[i] = min([high[i]] + [written.get(v, R) for v in inputs[i] | writes[i]] + [touched.get(v, R) for v in writes[i]])
-            for p in before[i]: high[p] = min(high[p], high[i])
-            for v in inputs[i]: touched[v] = min(touched.get(v, R), high[i])
-            for v in writes[i]: written[v] = min(written.get(v, R), high[i])
-        for p, n in zip(order, order[1:]):
-            if p >= n or not (p in before[n] or writes[p] & (inputs[n] | writes[n]) or writes[n] & inputs[p]): raise Bad('rows are not a path')
-        if any(low[n] != r for n, r in row.items()): raise Bad('rows are not a path')
-        for n, r in row.items(): high[n] = r
-    isrow = lambda n: n in row
-    price = [0] * (R + 1); last = -1
-    for r, p in c['prices']:
-        if not last < r <= R or p < 0: raise Bad('prices must name ascending rows and not be negative')
-        price[r] = p; last = r
-    pre = [0]
-    for p in price: pre.append(pre[-1] + p)
-    total = lambda a, b: pre[b + 1] - pre[a] if a <= b else 0
-    # accesses
-    access = {v: [] for v in V}
-    for i in range(len(N)):
-        for v in touches[i]: access[v].append(i)
-    read, after = {}, {}
-    for v in V:
-        access[v].sort(key=lambda n: (high[n], low[n], n))
-        read[v] = R if v in end else max([low[n] for n in access[v]], default=-1)
-        after[v] = R - 1 if v in end else max([low[n] - isrow(n) for n in access[v]], default=-1)
-    claims, start = {}, {}
-    for u, v in c['claims']:
-        if u in start or root.get(u) != u or root.get(v) != v or u == v or v not in maker or u not in reads[maker[v]]: raise Bad(f'bad claim of {u} by {v}')
-        claims.setdefault(v, []).append(u); start[u] = max([high[n] for n in access[u] if n != maker.get(u) and n != maker[v]], default=-1)
-    def sharing(n):
-        out = set(N[n]['outputs'])                                       # a view of the only copy is in the way, and one that it makes
-        alone = lambda i: all(base[v] != i or not once[maker[i]] for v in N[n]['inputs']) and all(base[v] != i for v in out)
-        return [(i, o) for i, o in N[n].get('reuse', []) if i in N[n]['inputs'] and o in out and base[i] is None and base[o] is None and i not in initial
-                and V[o]['bytes'] <= V[i]['bytes'] and alone(i) and not (once[maker[i]] and after[i] >= low[n])]
-    def dropping(v, length, a, depth):                                   # what not keeping v costs at least
-        keep = length * size[v]
-        if v not in maker or once[maker[v]]: return keep
-        drop = cost[maker[v]] * size[v] // max(1, sum(size[o] for o in N[maker[v]]['outputs']))
-        if depth < 32:
-            for u in claims.get(v, []):
-                if u not in end and start[u] <= a: drop += dropping(u, length, a, depth + 1)
-        return drop if depth == 0 else min(keep, drop)
-    def gap(v, n, b):
-        length = total(high[n] + isrow(n), b); keep = length * size[v]
-        if isrow(n) and price[row[n]]:
-            pairs = sharing(n); results = {o for i, o in pairs if i == v}
-            if len(results) == 1 and {i for i, o in pairs if o in results} == {v} and size[min(results)] == size[v]: keep += price[row[n]] * size[v]
-        return min(keep, dropping(v, length, low[n], 0)) if keep else 0
-    load = 0
-    for r, n in enumerate(order):
-        if price[r]: load += price[r] * (up(N[n].get('workspace', 0)) - sum(size[o] for o in {o for i, o in sharing(n)}))
-    for v in V:
-        if root[v] != v or not size[v]: continue
-        if v not in maker or once[maker[v]]: load += total(high[maker[v]] if v in maker else 0, read[v]) * size[v]; continue
-        n = maker[v]; load += price[row[n]] * size[v] if isrow(n) else 0
-        for m in access[v]:
-            if m == maker[v] or low[m] < high[n]: continue
-            load += gap(v, n, low[m] - isrow(m)) + (price[row[m]] * size[v] if isrow(m) else 0); n = m
-        if v in end: load += gap(v, n, R - 1) + price[R] * size[v]
-    extra = max(0, load - pre[-1] * c['budget'])
-    return Fraction(sum(cost) + -(-extra // unit) * unit) / Fraction(2) ** c['scale_bits']
+class Refused(Exception): pass
+def need(holds, why):
+    if not holds: raise Refused(why)
+
+def read(g):
+    """Nodes in program order, the end as one more; sizes, makers and the set of storages that no run makes again."""
+    up = lambda b: -(-b // g.get('alignment', 1)) * g.get('alignment', 1)
+    base = {v['id']: v.get('alias_of') for v in g['values']}; root = lambda v: v if base[v] is None else root(base[v])
+    size = {v['id']: up(v['bytes']) if base[v['id']] is None else 0 for v in g['values']}
+    nodes = sorted(g['nodes'], key=lambda n: n['id']); index = {n['id']: i for i, n in enumerate(nodes)}
+    maker = {v: i for i, n in enumerate(nodes) for v in n['outputs']}; stays = set(base) - set(maker)
+    writer, users = {}, defaultdict(set)
+    for i, n in enumerate(nodes):
+        ways = n.get('alternatives') or [n]; n['cost'] = Fraction(min(float(w['cost']) for w in ways))
+        given = set.intersection(*(set(w['inputs']) for w in ways)); made = set(n['outputs'])
+        needs = given | {base[v] for v in made} - made - {None}; writes = {root(v) for v in n.get('mutates', [])}
+        n['before'] = {maker[v] for v in needs if v in maker} | {index[p] for p in n.get('after', [])}
+        n['before'] |= {writer[root(v)] for v in given | writes if root(v) in writer}
+        for v in given: users[root(v)].add(i)
+        for v in writes: n['before'] |= users.pop(v, set()) - {i}; writer[v] = i
+        n['reads'] = {root(v) for v in needs}; n['touches'] = n['reads'] | {v for v in made if base[v] is None}
+        if not n.get('recompute', True) or writes: stays |= made
+        n['pairs'] = [(v, o) for v, o in n.get('reuse', []) if v in given and v in maker and o in made and size[o] <= size[v]
+                      and base[v] is base[o] is None and all(base[w] != v for w in made | (given if v in stays else set()))]
+        n['bytes'] = sum(size[v] for v in made); n['scratch'] = up(n.get('workspace', 0))
+    end = {root(v['id']) for v in g['values'] if v['kind'] in ('output', 'persistent')}
+    return nodes + [dict(id=None, cost=0, touches=end, before=set(), pairs=[], scratch=0)], size, maker, stays
+
+def derive(nodes, size, maker, stays, cert):
+    """The bound that a certificate proves, in the graph's unit of cost."""
+    N = len(nodes); index = {n['id']: i for i, n in enumerate(nodes)}; free = cert['bounds'] == 'lower_bound'
+    rows = ([index[i] for i in cert['rows']] if free else list(range(N - 1))) + [N - 1]; row = {n: r for r, n in enumerate(rows)}
+    need(not free or all(a in nodes[b]['before'] for a, b in zip(rows, rows[1:-1])), 'rows are not a path')
+    low, high = [], [row.get(i, len(rows) - 1) for i in range(N)]
+    for i, n in enumerate(nodes): low.append(row[i] if i in row else max((low[p] for p in n['before']), default=-1))
+    for i in reversed(range(N)):
+        for p in nodes[i]['before']: high[p] = min(high[p], high[i])
+    exact = [n['cost'] * Fraction(2) ** cert['scale_bits'] for n in nodes]; cost = [math.floor(c) for c in exact]
+    unit = math.gcd(*cost) if cost == exact and any(cost) else 1                # extra costs are multiples of it
+    accesses, claims, over = defaultdict(list), defaultdict(list), {}
+    for i in sorted(range(N), key=lambda n: (high[n], low[n], n)):
+        for v in nodes[i]['touches']: accesses[v].append(i)
+    last = {v: max(low[n] for n in accesses[v]) for v in accesses}
+    later = {v: max(low[n] - (n in row) for n in accesses[v]) for v in accesses}
+    for u, v in cert['claims']:
+        need(u not in over and u != v and v in maker and u in nodes[maker[v]]['reads'], f'bad claim of {u} by {v}')
+        over[u] = max((high[n] for n in accesses[u] if n not in (maker.get(u), maker[v])), default=-1); claims[v].append(u)
+    own, first = [], set()
+    for r, n in enumerate(rows):
+        pairs = nodes[n]['pairs']; free = {o: [v for v, w in pairs if w == o and not (v in stays and later[v] >= r)] for _, o in pairs}
+        own.append(nodes[n]['scratch'] + sum(size[v] for v in nodes[n]['touches'] - stays) - sum(size[o] for o in free if free[o]))
+        first |= {(v, n) for v, o in pairs if free[o] == [v] and size[v] == size[o] and [w for w, _ in pairs].count(v) == 1}
+
+    def leaf(prices, decided):
+        price, sums = [0] * len(rows), [0]
+        for r, p in prices: need(0 <= r < len(rows) and p >= 0, 'prices must not be negative'); price[r] += p
+        for p in price: sums.append(sums[-1] + p)
+        total = lambda a, b: max(0, sums[max(a, b + 1)] - sums[a])
+        def drop(v, length, start, depth=32):
+            return math.inf if v in stays else cost[maker[v]] * size[v] // max(1, nodes[maker[v]]['bytes']) + sum(
+                min(length * size[u], drop(u, length, start, depth - 1)) for u in claims[v] if depth and over[u] <= start)
+        load = sum(p * b for p, b in zip(price, own))
+        for v in accesses:
+            if v in stays: load += total(high[maker[v]] if v in maker else 0, last[v]) * size[v]; continue
+            n = maker[v]
+            for m in accesses[v]:
+                if m == maker[v] or low[m] < high[n]: continue
+                length = total(high[n] + (n in row), low[m] - (m in row)); dropped = drop(v, length, low[n])
+                keep = (length + ((v, n) in first and price[low[n]])) * size[v]
+                load += (min(keep, dropped), keep, dropped)[decided.get((v, nodes[n]['id']), 0)]; n = m
+        return -(-max(0, load - sums[-1] * cert['budget']) // unit) * unit
+
+    items = iter(cert.get('tree', [cert]))
+    def branch(decided):
+        item = next(items, None); need(item, 'the tree has fewer cases than its branches need')
+        if 'gap' not in item: return leaf(item['prices'], decided)
+        return min(branch({**decided, tuple(item['gap']): side}) for side in (1, 2))
+    extra = branch({}); need(next(items, None) is None, 'the tree has more cases than its branches need')
+    return Fraction(sum(cost) + extra) / Fraction(2) ** cert['scale_bits']
 
 def main(graph, plan):
-    proofs = {}
+    graph, proofs, report, keys = read(graph), defaultdict(int), {}, ['lower_bound', 'order_lower_bound']
     for c in plan.get('certificate', []):
-        if c['budget'] < plan.get('budget', 0): raise Bad(f"a certificate for {c['budget']} bytes says nothing about {plan['budget']}")
-        proofs[c['bounds']] = max(derive(json.loads(json.dumps(graph)), c), proofs.get(c['bounds'], 0))
-    if 'lower_bound' in proofs: proofs['order_lower_bound'] = max(proofs['lower_bound'], proofs.get('order_lower_bound', 0))
-    searched = plan.get('proof') == 'search'; report = {}
-    for key in ('lower_bound', 'order_lower_bound'):
-        if key not in plan: continue
-        stated = Fraction(plan[key]); shown = key in proofs and stated <= proofs[key]
-        if not shown and not searched: raise Bad(f"{key} {plan[key]} does not follow: the certificates show {float(proofs[key]) if key in proofs else 'nothing'}")
-        report[key] = dict(stated=plan[key], derived=float(proofs[key]) if key in proofs else None, shown='certificate' if shown else 'search')
+        need(c['budget'] >= plan.get('budget', 0), f"a certificate for {c['budget']} bytes says nothing about {plan['budget']}")
+        for key in keys[keys.index(c['bounds']):]: proofs[key] = max(proofs[key], derive(*graph, c))
+    for key in filter(plan.get, keys):
+        shown = plan[key] <= proofs[key]; derived = float(proofs[key])
+        report[key] = dict(stated=plan[key], derived=derived, shown='certificate' if shown else 'search')
+        cases = any('tree' in c and c['bounds'] == key for c in plan.get('certificate', []))
+        need(shown or plan.get('proof') == 'search' and not cases, f'{key} {plan[key]} does not follow: the certificates show {derived}')
     print(json.dumps(report))
 
 if __name__ == '__main__':
     try: main(json.load(open(sys.argv[1])), json.load(open(sys.argv[2])))
-    except Bad as e: print(f'INVALID: {e}'); sys.exit(1)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as e: print(f'INVALID: malformed: {e!r}'); sys.exit(1)
+    except Refused as e: sys.exit(print(f'INVALID: {e}') or 1)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError) as e:
+        sys.exit(print(f'INVALID: malformed: {e!r}') or 1)

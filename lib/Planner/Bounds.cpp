@@ -16,6 +16,7 @@
 #include "ckopt/Planner/Bounds.h"
 #include "Alternatives.h"
 #include "GapLp.h"
+#include "GapPrices.h"
 #include "GapProblem.h"
 
 #include <algorithm>
@@ -25,8 +26,6 @@ using namespace ckopt::planner;
 
 namespace {
 
-/// Sums of prices are rounded, not prices, so that the error of a gap's sum is
-/// one unit, however many rows it spans.
 Certificate makeCertificate(const GapProblem &gaps, int64_t budget,
                             const std::vector<double> &prices) {
   Certificate result;
@@ -37,21 +36,9 @@ Certificate makeCertificate(const GapProblem &gaps, int64_t budget,
   double largest = std::max(total, gaps.problem.baseCost);
   if (!(largest > 0) || !std::isfinite(largest))
     return result;
-  // The sum of all costs stays below 2^61, that of all prices, too.
-  result.scaleBits =
-      std::clamp(60 - int(std::ceil(std::log2(largest))), -900, 900);
-  double sum = 0;
-  int64_t before = 0;
-  for (size_t row = 0; row < prices.size(); ++row) {
-    sum += prices[row];
-    int64_t now = int64_t(std::ldexp(sum, result.scaleBits));
-    if (now > before)
-      result.prices.push_back({int32_t(row), now - before});
-    before = std::max(before, now);
-  }
-  for (ValueId v = 0; v < gaps.problem.numValues; ++v)
-    if (gaps.claimedBy[v] >= 0 && gaps.claimFrom[v] < gaps.numPositions)
-      result.claims.push_back({v, gaps.claimedBy[v]});
+  result.scaleBits = certificateScale(largest);
+  result.prices = integerPrices(prices, result);
+  result.claims = certificateClaims(gaps);
   return result;
 }
 
@@ -65,6 +52,38 @@ double derive(const Problem &problem, Certificate &certificate) {
 }
 
 } // namespace
+
+int32_t ckopt::planner::certificateScale(double largest) {
+  return std::clamp(60 - int(std::ceil(std::log2(largest))), -900, 900);
+}
+
+/// Sums of prices are rounded, not prices, so that the error of a gap's sum is
+/// one unit, however many rows it spans.
+Certificate::Prices
+ckopt::planner::integerPrices(const std::vector<double> &prices,
+                              const Certificate &certificate) {
+  Certificate::Prices result;
+  double sum = 0;
+  int64_t before = 0;
+  for (size_t row = 0; row < prices.size(); ++row) {
+    sum += prices[row];
+    double scaled = std::ldexp(sum, certificate.scaleBits);
+    int64_t now = int64_t(std::min(scaled, 4e18)); // Below 2^62.
+    if (now > before)
+      result.push_back({int32_t(row), now - before});
+    before = std::max(before, now);
+  }
+  return result;
+}
+
+std::vector<std::pair<ValueId, ValueId>>
+ckopt::planner::certificateClaims(const GapProblem &gaps) {
+  std::vector<std::pair<ValueId, ValueId>> result;
+  for (ValueId v = 0; v < gaps.problem.numValues; ++v)
+    if (gaps.claimedBy[v] >= 0 && gaps.claimFrom[v] < gaps.numPositions)
+      result.push_back({v, gaps.claimedBy[v]});
+  return result;
+}
 
 double ckopt::planner::costBound(const Graph &graph, int64_t budget,
                                  Certificate *certificate) {

@@ -1,34 +1,40 @@
 //===- Certificate.cpp - derives a bound from prices of bytes -------------===//
 //
 // Shares no code with the solvers; scripts/check_certificate.py says the same
-// in Python. Why it is a bound:
+// in Python. Why it is a bound, by weak duality:
 //
-// Rows. Row i is the first run of a node; rows follow each other in every plan
-// in question. A node's first run lies in [low, high]: after or at row low,
-// before or at row high.
-// Gaps. Take accesses of a storage that follow each other in every such plan.
-// Between two of them the storage is resident, at each row in between, or its
-// maker runs again; the intervals are disjoint, so are the runs. A maker's cost
-// is shared among its results by size, so each run is charged once.
-// Need. At a row, what its node reads, makes and needs for scratch is resident,
-// less what may be written over inputs. With p the prices, each plan costs at
-// least  sum of all costs + sum_r p_r (load_r with all gaps kept - budget)
-//        - sum over gaps max(0, L bytes - phi),   L the sum of p in the gap,
-// where phi, a lower bound on what dropping the gap costs at these prices, is
-// the maker's cost plus, for each claimed input u of the maker that nothing
-// else charges for in this gap, min(L bytes_u, phi_u): it is kept or made again
-// (GapArcs.cpp has the proof).
+// Rows are first runs that follow each other in every plan in question: all
+// nodes, or a path of the dependence graph; then the end. A node's first run
+// lies after or at row `low`, before or at row `high`. As loads are within the
+// budget, with any prices each plan costs at least
+//   sum of all costs + costs of what runs again + sum_r p_r (load_r - budget).
+// Of that are counted:
+// Own. At a row, what its node touches and needs for scratch is there, less
+// results that may be written over an input.
+// Gaps. Between two accesses of a storage that follow each other in every plan
+// it stays, at all rows between (and at the first one, where taking its bytes
+// over would end it), or its maker runs again, at a share of its cost by size.
+// Gaps of one storage are disjoint, so are these runs.
+// Claims. Such a run reads inputs. One whose other accesses are all over before
+// the gap, and that no other storage claims, is kept or made again, too. How
+// much that costs at least is concave in where the run lies (GapArcs.cpp).
+// Tree. Plans keep a gap or drop it; in each case the prices are others, and
+// the least case counts.
 // Rounding: costs are rounded down to units, and the sum up to a multiple of
 // their common divisor where none lost anything.
 //
+// Linear in the graph for each case. Everything stays below 2^126: prices add
+// up to 2^62, sizes to 2^61, and sums stop once they pass what room costs.
+//
 //===----------------------------------------------------------------------===//
-#include "CertificateRows.h"
+#include "ckopt/Planner/Certificate.h"
+#include "CertificateGraph.h"
 
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <numeric>
-#include <set>
+#include <tuple>
 
 using namespace ckopt::planner;
 
@@ -38,253 +44,278 @@ using Wide = __int128;
 constexpr int64_t most = int64_t(1) << 62;
 /// Sums stop here: two of it do not overflow, and no budget needs more.
 constexpr Wide enough = Wide(1) << 124;
+constexpr int maxClaims = 32, maxDepth = 1000;
 
-class Derivation : CertificateRows {
+class Derivation {
 public:
-  Derivation(const Graph &graph, const Certificate &given)
-      : CertificateRows(graph), given(given) {}
+  Derivation(const Graph &source, const Certificate &given)
+      : graph(source), nodes(graph.nodes), given(given) {}
   std::optional<double> run(std::string &error);
 
 private:
+  enum Side : char { Kept, Dropped };
   std::string scaleCosts();
-  std::string readPrices();
+  std::string placeRows();
   std::string readClaims();
   void sortAccesses();
-  Wide loadOfRows() const;
-  std::vector<std::pair<ValueId, ValueId>> usablePairs(NodeId node) const;
-  Wide takenOver(NodeId node) const;
-  Wide loadOfStorage(ValueId v) const;
-  Wide gap(ValueId v, NodeId from, int32_t last) const;
-  Wide dropping(ValueId v, Wide length, int32_t from, int depth) const;
-  int64_t sum(int32_t first, int32_t last) const {
+  void loadRow(int32_t row);
+  std::string readPrices(const Certificate::Prices &prices);
+  Wide extraOf(const Certificate::Prices &prices);
+  Wide leastCase(size_t depth);
+  Wide storageLoad(ValueId v) const;
+  Wide gap(ValueId v, NodeId from, NodeId to) const;
+  Wide drop(ValueId v, Wide length, int32_t start, int depth) const;
+  bool isRow(NodeId n) const { return low[n] == high[n]; }
+  Wide total(int32_t first, int32_t last) const {
     return first <= last ? prefix[last + 1] - prefix[first] : 0;
   }
-  int64_t at(NodeId n) const { return sum(low[n], low[n]); }
+  Wide at(NodeId n) const { return isRow(n) ? total(low[n], low[n]) : 0; }
 
+  const CertificateGraph graph;
+  const std::vector<CertificateGraph::Node> &nodes; ///< the end is the last
   const Certificate &given;
+  std::string wrong;
   std::vector<int64_t> cost, prefix;
-  int64_t base = 0, divisor = 0;
+  int64_t base = 0, unit = 0;
+  std::vector<NodeId> rows;
+  std::vector<int32_t> low, high;
   std::vector<std::vector<NodeId>> accesses; ///< storage -> nodes by high
-  std::vector<int32_t> lastRead;  ///< storage -> largest low, rows: the end
-  std::vector<int32_t> readAfter; ///< storage -> last row before a reader
+  std::vector<int32_t> last;  ///< storage -> largest low of an access
+  std::vector<int32_t> later; ///< storage -> last row before an access
   std::vector<std::vector<ValueId>> claims;
-  std::vector<int32_t> claimFrom; ///< storage -> row
+  std::vector<int32_t> over; ///< claimed storage -> row after which it counts
+  std::vector<Wide> own;     ///< row -> bytes
+  std::vector<std::pair<ValueId, NodeId>> first; ///< gaps that start at a row
+  std::map<std::pair<ValueId, NodeId>, Side> decided;
+  size_t next = 0; ///< case of the tree
 };
 
 std::string Derivation::scaleCosts() {
   if (given.scaleBits < -1000 || given.scaleBits > 1000)
     return "scale out of range";
   bool exact = true;
-  for (const Node &node : graph.nodes) {
+  for (const CertificateGraph::Node &node : nodes) {
     double scaled = std::ldexp(node.cost, given.scaleBits);
     if (!(scaled < double(most)) || int64_t(scaled) > most - base)
       return "the scale is too fine: the sum of all costs passes 2^62";
     cost.push_back(int64_t(scaled));
     base += cost.back();
     exact &= double(cost.back()) == scaled;
-    divisor = std::gcd(divisor, cost.back());
+    unit = std::gcd(unit, cost.back());
   }
-  if (!exact || divisor == 0)
-    divisor = 1;
+  if (!exact || unit == 0)
+    unit = 1;
   return "";
 }
 
-std::string Derivation::readPrices() {
-  prefix.assign(rows + 2, 0);
-  int32_t previous = -1;
-  int64_t total = 0;
-  for (auto [row, price] : given.prices) {
-    if (row <= previous || row > rows || price < 0 || price > most - total)
-      return "prices must name ascending rows, not be negative, and add up to "
-             "at most 2^62";
-    previous = row;
-    total += price;
-    prefix[row + 1] = price;
+std::string Derivation::placeRows() {
+  NodeId end = NodeId(nodes.size()) - 1;
+  rows = given.rows;
+  if (rows.empty() && !given.anyOrder)
+    for (NodeId n = 0; n < end; ++n)
+      rows.push_back(n);
+  rows.push_back(end);
+  low.assign(nodes.size(), -1);
+  high.assign(nodes.size(), int32_t(rows.size()) - 1);
+  for (int32_t r = 0; r < int32_t(rows.size()); ++r) {
+    NodeId n = rows[r];
+    if (n < 0 || n > end || low[n] >= 0)
+      return "rows name an unknown node, or one twice";
+    low[n] = high[n] = r;
   }
-  for (int32_t r = 0; r <= rows; ++r)
-    prefix[r + 1] += prefix[r];
-  return "";
-}
-
-std::string Derivation::readClaims() {
-  claims.resize(values);
-  claimFrom.assign(values, -1);
-  ValueId previous = -1;
-  for (auto [input, by] : given.claims) {
-    bool known = input > previous && input < values && by >= 0 && by < values &&
-                 input != by && root[input] == input && root[by] == by &&
-                 maker[by] >= 0;
-    if (!known || !std::binary_search(reads[maker[by]].begin(),
-                                      reads[maker[by]].end(), input))
-      return "claims must name each storage once, ascending, with one whose "
-             "maker reads it";
-    previous = input;
-    claims[by].push_back(input);
-  }
+  if (!given.anyOrder)
+    return rows.size() == nodes.size() ? "" : "rows do not name all nodes";
+  for (size_t r = 1; r + 1 < rows.size(); ++r)
+    if (!std::binary_search(nodes[rows[r]].before.begin(),
+                            nodes[rows[r]].before.end(), rows[r - 1]))
+      return "rows are not a path of the dependence graph";
+  for (NodeId n = 0; n <= end; ++n)
+    if (!isRow(n))
+      for (NodeId p : nodes[n].before)
+        low[n] = std::max(low[n], low[p]);
+  for (NodeId n = end; n >= 0; --n)
+    for (NodeId p : nodes[n].before)
+      high[p] = std::min(high[p], high[n]);
   return "";
 }
 
 void Derivation::sortAccesses() {
+  size_t values = graph.root.size();
   accesses.resize(values);
-  lastRead.assign(values, -1);
-  readAfter.assign(values, -1);
-  for (NodeId n = 0; n < nodes; ++n)
-    for (ValueId v : touches[n]) {
+  last.assign(values, -1);
+  later.assign(values, -1);
+  for (NodeId n = 0; n < NodeId(nodes.size()); ++n)
+    for (ValueId v : nodes[n].touches) {
       accesses[v].push_back(n);
-      lastRead[v] = std::max(lastRead[v], low[n]);
-      readAfter[v] = std::max(readAfter[v], low[n] - isRow(n));
+      last[v] = std::max(last[v], low[n]);
+      later[v] = std::max(later[v], low[n] - isRow(n));
     }
-  for (ValueId v = 0; v < values; ++v) {
-    if (atEnd[v]) {
-      lastRead[v] = rows;
-      readAfter[v] = rows - 1;
-    }
-    std::sort(accesses[v].begin(), accesses[v].end(), [&](NodeId a, NodeId b) {
-      return high[a] != high[b] ? high[a] < high[b]
-             : low[a] != low[b] ? low[a] < low[b]
-                                : a < b;
+  for (std::vector<NodeId> &list : accesses)
+    std::sort(list.begin(), list.end(), [&](NodeId a, NodeId b) {
+      return std::tie(high[a], low[a], a) < std::tie(high[b], low[b], b);
     });
-  }
-  for (auto [input, by] : given.claims)
+}
+
+std::string Derivation::readClaims() {
+  int32_t values = int32_t(graph.root.size());
+  claims.resize(values);
+  over.assign(values, -1);
+  ValueId previous = -1;
+  for (auto [input, by] : given.claims) {
+    bool known = input > previous && input < values && by >= 0 && by < values &&
+                 input != by && graph.maker[by] >= 0;
+    if (!known ||
+        !std::binary_search(nodes[graph.maker[by]].reads.begin(),
+                            nodes[graph.maker[by]].reads.end(), input))
+      return "claims must name each storage once, ascending, with one whose "
+             "maker reads it";
+    previous = input;
+    claims[by].push_back(input);
     for (NodeId n : accesses[input])
-      if (n != maker[input] && n != maker[by])
-        claimFrom[input] = std::max(claimFrom[input], high[n]);
-}
-
-/// The pairs (input, result) that may ever share bytes. A view of the input
-/// that the node makes, or reads of the only copy there is, forbids it.
-std::vector<std::pair<ValueId, ValueId>>
-Derivation::usablePairs(NodeId n) const {
-  const Node &node = graph.nodes[n];
-  std::vector<std::pair<ValueId, ValueId>> pairs;
-  auto has = [](const std::vector<ValueId> &list, ValueId v) {
-    return std::find(list.begin(), list.end(), v) != list.end();
-  };
-  for (auto [i, o] : node.reuse) {
-    bool usable = has(node.inputs, i) && has(node.outputs, o) && root[i] == i &&
-                  root[o] == o && graph.values[i].kind != ValueKind::Input &&
-                  graph.values[i].kind != ValueKind::Persistent &&
-                  graph.values[o].bytes <= graph.values[i].bytes;
-    if (!usable)
-      continue;
-    for (ValueId v : node.inputs)
-      usable &= graph.values[v].aliasOf != i || !once[maker[i]];
-    for (ValueId v : node.outputs)
-      usable &= graph.values[v].aliasOf != i;
-    if (usable)
-      pairs.push_back({i, o});
+      if (n != graph.maker[input] && n != graph.maker[by])
+        over[input] = std::max(over[input], high[n]);
   }
-  return pairs;
+  return "";
 }
 
-/// Price of what a row's node may write over its inputs, where keeping a gap
-/// open does not forbid it.
-Wide Derivation::takenOver(NodeId node) const {
-  auto pairs = usablePairs(node);
-  std::map<ValueId, std::set<ValueId>> sources;
-  for (auto [i, o] : pairs)
-    if (!(once[maker[i]] && readAfter[i] >= low[node]))
-      sources[o].insert(i);
-  Wide price = 0;
-  for (auto &[o, list] : sources)
-    price += Wide(at(node)) * bytes[o];
-  return price;
-}
-
-Wide Derivation::loadOfRows() const {
-  Wide load = 0;
-  for (NodeId n : order) {
-    if (at(n) == 0)
-      continue;
-    load += Wide(at(n)) * alignTo(graph.nodes[n].workspace, graph.alignment);
-    load -= takenOver(n);
+/// Bytes at a row whatever is kept, and which gaps start at the row itself: the
+/// one input of a result of the same size.
+void Derivation::loadRow(int32_t row) {
+  const CertificateGraph::Node &node = nodes[rows[row]];
+  Wide sum = node.workspace;
+  for (ValueId v : node.touches)
+    sum += graph.stays[v] ? 0 : graph.bytes[v];
+  std::map<ValueId, std::vector<ValueId>> sources;
+  for (auto [v, o] : node.pairs)
+    if (!(graph.stays[v] && later[v] >= row))
+      sources[o].push_back(v);
+  for (auto &[o, list] : sources) {
+    sum -= graph.bytes[o];
+    auto uses = std::count_if(node.pairs.begin(), node.pairs.end(),
+                              [&](auto pair) { return pair.first == list[0]; });
+    if (list.size() == 1 && uses == 1 && graph.bytes[list[0]] == graph.bytes[o])
+      first.push_back({list[0], rows[row]});
   }
-  return load;
+  own.push_back(sum);
 }
 
-/// What it costs at least, at these prices, not to keep v: `length` is the sum
-/// of prices over the gap.
-Wide Derivation::dropping(ValueId v, Wide length, int32_t from,
-                          int depth) const {
-  Wide keep = length * bytes[v];
-  if (maker[v] < 0 || once[maker[v]])
+std::string Derivation::readPrices(const Certificate::Prices &prices) {
+  prefix.assign(rows.size() + 1, 0);
+  int32_t previous = -1;
+  int64_t sum = 0;
+  for (auto [row, price] : prices) {
+    if (row <= previous || row >= int32_t(rows.size()) || price < 0 ||
+        price > most - sum)
+      return "prices must name ascending rows, not be negative, and add up to "
+             "at most 2^62";
+    previous = row;
+    sum += price;
+    prefix[row + 1] = price;
+  }
+  for (size_t r = 0; r < rows.size(); ++r)
+    prefix[r + 1] += prefix[r];
+  return "";
+}
+
+/// What it costs at least, at these prices, to make v again in a gap over which
+/// prices add up to `length`.
+Wide Derivation::drop(ValueId v, Wide length, int32_t start, int depth) const {
+  if (graph.stays[v])
+    return enough;
+  NodeId maker = graph.maker[v];
+  Wide sum = Wide(cost[maker]) * graph.bytes[v] /
+             std::max<int64_t>(1, nodes[maker].bytes);
+  for (ValueId u : claims[v])
+    if (depth < maxClaims && over[u] <= start && sum < enough)
+      sum +=
+          std::min(length * graph.bytes[u], drop(u, length, start, depth + 1));
+  return std::min(sum, enough);
+}
+
+Wide Derivation::gap(ValueId v, NodeId from, NodeId to) const {
+  Wide length = total(high[from] + isRow(from), low[to] - isRow(to));
+  Wide keep = length * graph.bytes[v];
+  if (std::binary_search(first.begin(), first.end(), std::pair(v, from)))
+    keep += at(from) * graph.bytes[v];
+  auto side = decided.empty() ? decided.end() : decided.find({v, from});
+  if (side != decided.end() && side->second == Kept)
     return keep;
-  Wide total = 0;
-  for (ValueId u : graph.nodes[maker[v]].outputs)
-    total += bytes[u];
-  Wide drop = Wide(cost[maker[v]]) * bytes[v] / std::max<Wide>(1, total);
-  for (ValueId u : claims[v]) {
-    if (drop >= enough || depth >= 32)
-      break;
-    if (!atEnd[u] && claimFrom[u] <= from)
-      drop += dropping(u, length, from, depth + 1);
-  }
-  return depth == 0 ? drop : std::min(keep, drop);
+  Wide dropped = drop(v, length, low[from], 0);
+  return side != decided.end() ? dropped : std::min(keep, dropped);
 }
 
-/// Price of keeping a gap, less what dropping it saves at best.
-Wide Derivation::gap(ValueId v, NodeId from, int32_t last) const {
-  int32_t after = high[from] + isRow(from);
-  Wide keep = Wide(sum(after, last)) * bytes[v];
-  if (keep == 0 && !isRow(from))
+/// Beside rows that touch it.
+Wide Derivation::storageLoad(ValueId v) const {
+  if (accesses[v].empty())
     return 0;
-  // A result written over v at the row itself, if v is not kept.
-  if (isRow(from) && at(from) > 0) {
-    auto pairs = usablePairs(from);
-    std::set<ValueId> results, sources;
-    for (auto [i, o] : pairs)
-      if (i == v)
-        results.insert(o);
-    for (auto [i, o] : pairs)
-      if (results.count(o) && !(once[maker[i]] && readAfter[i] >= low[from]))
-        sources.insert(i);
-    if (results.size() == 1 && sources.size() == 1 &&
-        bytes[*results.begin()] == bytes[v])
-      keep += Wide(at(from)) * bytes[v];
-  }
-  Wide drop = dropping(v, sum(after, last), low[from], 0);
-  return std::min(keep, drop);
+  NodeId from = graph.maker[v];
+  if (graph.stays[v])
+    return total(from < 0 ? 0 : high[from], last[v]) * graph.bytes[v];
+  Wide load = 0;
+  for (NodeId to : accesses[v])
+    if (to != graph.maker[v] && low[to] >= high[from] && load < enough) {
+      load += gap(v, from, to);
+      from = to;
+    }
+  return std::min(load, enough);
 }
 
-Wide Derivation::loadOfStorage(ValueId v) const {
-  if (bytes[v] == 0 || lastRead[v] < 0)
+Wide Derivation::extraOf(const Certificate::Prices &prices) {
+  wrong = readPrices(prices);
+  if (!wrong.empty())
     return 0;
-  if (maker[v] < 0 || once[maker[v]])
-    return Wide(sum(maker[v] < 0 ? 0 : high[maker[v]], lastRead[v])) * bytes[v];
-  NodeId previous = maker[v];
-  Wide load = isRow(previous) ? Wide(at(previous)) * bytes[v] : 0;
-  for (NodeId next : accesses[v]) {
-    if (next == maker[v] || low[next] < high[previous])
-      continue;
-    load += gap(v, previous, low[next] - isRow(next));
-    if (isRow(next))
-      load += Wide(at(next)) * bytes[v];
-    previous = next;
+  Wide load = 0;
+  for (size_t r = 0; r < rows.size(); ++r)
+    load += Wide(prefix[r + 1] - prefix[r]) * own[r];
+  for (ValueId v = 0; v < ValueId(accesses.size()) && load < enough; ++v)
+    load += storageLoad(v);
+  Wide extra = std::max<Wide>(0, load - Wide(prefix.back()) * given.budget);
+  return (extra + unit - 1) / unit * unit;
+}
+
+Wide Derivation::leastCase(size_t depth) {
+  if (next >= given.tree.size() || depth > maxDepth) {
+    wrong = depth > maxDepth
+                ? "the tree is too deep"
+                : "the tree has fewer cases than its branches need";
+    return 0;
   }
-  if (atEnd[v])
-    load += gap(v, previous, rows - 1) + Wide(sum(rows, rows)) * bytes[v];
-  return load;
+  const Certificate::Case &now = given.tree[next++];
+  if (now.storage < 0)
+    return extraOf(now.prices);
+  auto [gap, fresh] = decided.insert({{now.storage, now.from}, Kept});
+  if (!fresh) {
+    wrong = "the tree asks twice about one gap";
+    return 0;
+  }
+  Wide least = leastCase(depth + 1);
+  gap->second = Dropped;
+  if (wrong.empty())
+    least = std::min(least, leastCase(depth + 1));
+  decided.erase(gap);
+  return least;
 }
 
 std::optional<double> Derivation::run(std::string &error) {
   error = scaleCosts();
   if (error.empty())
-    error = place(given);
-  if (error.empty())
-    error = readPrices();
-  if (error.empty())
-    error = readClaims();
+    error = placeRows();
   if (!error.empty())
     return std::nullopt;
   sortAccesses();
-  // Everything stays below 2^126: prices add up to 2^62, sizes to 2^61, and
-  // what the storages add stops counting once it passes what room costs.
-  Wide room = Wide(prefix.back()) * given.budget, load = loadOfRows();
-  for (ValueId v = 0; v < values && load < enough; ++v)
-    if (root[v] == v)
-      load += loadOfStorage(v);
-  Wide extra = std::max<Wide>(0, load - room);
-  Wide bound = base + (extra + divisor - 1) / divisor * divisor;
+  error = readClaims();
+  if (!error.empty())
+    return std::nullopt;
+  for (int32_t r = 0; r < int32_t(rows.size()); ++r)
+    loadRow(r);
+  std::sort(first.begin(), first.end());
+  Wide extra = given.tree.empty() ? extraOf(given.prices) : leastCase(0);
+  if (wrong.empty() && next < given.tree.size())
+    wrong = "the tree has more cases than its branches need";
+  error = wrong;
+  if (!error.empty())
+    return std::nullopt;
+  Wide bound = base + extra;
   double result = double(bound);
   if (Wide(result) > bound)
     result = std::nextafter(result, 0.0);

@@ -89,12 +89,38 @@ std::vector<Term> Replays::terms(ValueId storage, int32_t from, int depth) {
 } // namespace
 
 SavingProblem ckopt::planner::savingProblem(const GapProblem &gaps,
-                                            int64_t budget) {
+                                            int64_t budget,
+                                            const std::vector<GapSide> &sides,
+                                            std::vector<size_t> *gapOf) {
   SavingProblem result;
   result.need = gaps.need(budget);
   Replays replays(gaps);
-  for (const Gap &gap : gaps.gaps)
-    for (const Term &term : replays.terms(gap.storage, gap.from, 0))
-      result.arcs.push_back({gap.first, gap.last, term.bytes, term.cost});
+  auto add = [&](size_t g, int32_t first, ValueId storage, int depth) {
+    const Gap &gap = gaps.gaps[g];
+    for (const Term &term : replays.terms(storage, gap.from, depth)) {
+      result.arcs.push_back({first, gap.last, term.bytes, term.cost});
+      if (gapOf)
+        gapOf->push_back(g);
+    }
+  };
+  auto load = [&](int32_t first, int32_t last, int64_t bytes) {
+    for (int32_t p = first; p <= last; ++p)
+      result.need[p] += bytes;
+  };
+  for (size_t g = 0; g < gaps.gaps.size(); ++g) {
+    const Gap &gap = gaps.gaps[g];
+    GapSide side = sides.empty() ? GapSide::Open : sides[g];
+    if (side == GapSide::Open)
+      add(g, gap.first, gap.storage, 0);
+    if (side != GapSide::Dropped)
+      continue;
+    // Its bytes are gone, what it claims is kept or made again.
+    load(gap.first, gap.last, -gap.bytes);
+    for (ValueId input : gaps.claims[gap.storage])
+      if (gaps.claimFrom[input] <= gap.from) {
+        load(gap.after, gap.last, gaps.problem.bytes[input]);
+        add(g, gap.after, input, 1);
+      }
+  }
   return result;
 }

@@ -29,6 +29,8 @@ class PathFlow {
 public:
   explicit PathFlow(const SavingProblem &problem) : problem(problem) {}
   std::vector<double> run();
+  /// By arc: bytes in the last solution.
+  std::vector<double> saved;
 
 private:
   void chooseCandidates();
@@ -43,7 +45,6 @@ private:
   std::vector<int> indices;
   std::vector<double> elements, upper, cost;
   std::vector<int32_t> arcOf; ///< column -> arc, from rows.size() on
-  std::vector<double> saved;  ///< by arc: bytes in the last solution
   double byteUnit = 1, costUnit = 1;
 };
 
@@ -212,6 +213,13 @@ std::vector<double> PathFlow::run() {
 
 } // namespace
 
-std::vector<double> ckopt::planner::bestPrices(const SavingProblem &problem) {
-  return PathFlow(problem).run();
+std::vector<double> ckopt::planner::bestPrices(const SavingProblem &problem,
+                                               std::vector<double> *saved) {
+  PathFlow flow(problem);
+  std::vector<double> prices = flow.run();
+  if (saved) {
+    flow.saved.resize(problem.arcs.size(), 0);
+    *saved = std::move(flow.saved);
+  }
+  return prices;
 }

@@ -106,8 +106,21 @@ void writeCertificates(json::OStream &out, const Graph &graph,
         out.attribute("scale_bits", certificate.scaleBits);
         if (!certificate.rows.empty())
           writeNodes(out, "rows", graph, certificate.rows);
-        pairs("prices", certificate.prices, same, same);
         pairs("claims", certificate.claims, value, value);
+        if (certificate.tree.empty())
+          pairs("prices", certificate.prices, same, same);
+        else
+          out.attributeArray("tree", [&] {
+            for (const Certificate::Case &entry : certificate.tree)
+              out.object([&] {
+                if (entry.storage < 0)
+                  return pairs("prices", entry.prices, same, same);
+                out.attributeArray("gap", [&] {
+                  out.value(value(entry.storage));
+                  out.value(graph.nodeFileId(entry.from));
+                });
+              });
+          });
       });
   });
 }

@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "GraphPlanner.h"
+#include "CaseTree.h"
 #include "ExactSearch.h"
 #include "Order.h"
 #include "OrderSearch.h"
@@ -181,6 +182,8 @@ Result GraphPlanner::answer(const Entry &entry, const Options &options,
   }
   if (bySearch[0] || bySearch[1])
     plan.proof = "search";
+  if (bySearch[1] && !search.small())
+    addCases(plan, budget);
   if (plan.lowerBound > plan.cost)
     plan.lowerBound = plan.cost; // Sums in another order.
   plan.provenMinimum = lowest(options);
@@ -196,6 +199,20 @@ Result GraphPlanner::answer(const Entry &entry, const Options &options,
   }
   nameAlive(result, plan.steps);
   return result;
+}
+
+/// Cases that show what a search proved for the program order, where few do.
+void GraphPlanner::addCases(Plan &plan, int64_t budget) {
+  auto [it, fresh] = cases.try_emplace({budget, plan.orderLowerBound});
+  if (fresh)
+    it->second =
+        caseTree(Problem(graph, Rules::Format), budget, plan.orderLowerBound);
+  std::string error;
+  if (it->second.tree.empty())
+    return;
+  plan.certificates.push_back(it->second);
+  if (auto shown = checkCertificate(graph, it->second, error))
+    plan.orderLowerBound = std::min(plan.orderLowerBound, *shown); // Rounding.
 }
 
 void GraphPlanner::nameAlive(Result &result,

@@ -41,6 +41,7 @@ private:
   void sayCut(Result &result, const Options &options, const Deadline &deadline,
               bool open = false) const;
   void nameAlive(Result &result, const std::vector<NodeId> &steps) const;
+  void addCases(Plan &plan, int64_t budget);
 
   const Graph &graph;
   Problem problem;
@@ -54,6 +55,8 @@ private:
   std::map<Mode, Archive> starts; ///< orders without recomputation only
   std::map<Mode, Archive> archives;
   std::map<Key, LeastSearch> leastSearches;
+  /// By budget and bound: what shows it in cases, if anything does.
+  std::map<std::pair<int64_t, double>, Certificate> cases;
 };
 
 } // namespace ckopt::planner

@@ -41,6 +41,10 @@ private:
   void readCertificates(const json::Object &object, Plan &plan);
   bool readCertificate(const json::Object &object, const std::string &where,
                        Certificate &result);
+  bool readPrices(const json::Object &object, const std::string &where,
+                  Certificate::Prices &result);
+  bool readTree(const json::Array &tree, const std::string &where,
+                Certificate &result);
   using Pair = std::pair<int64_t, int64_t>;
   bool readPairs(const json::Object &object, llvm::StringRef key,
                  const std::string &where, std::vector<Pair> &result);
@@ -168,6 +172,45 @@ bool PlanReader::readPairs(const json::Object &object, llvm::StringRef key,
   return true;
 }
 
+bool PlanReader::readPrices(const json::Object &object,
+                            const std::string &where,
+                            Certificate::Prices &result) {
+  std::vector<Pair> prices;
+  if (!readPairs(object, "prices", where, prices))
+    return false;
+  for (auto [row, price] : prices) {
+    if (row < 0 || row > INT32_MAX)
+      return fail(where + ": \"prices\" names row " + str(row));
+    result.push_back({int32_t(row), price});
+  }
+  return true;
+}
+
+/// In preorder: {"gap": [storage, node]} or {"prices": ...}.
+bool PlanReader::readTree(const json::Array &tree, const std::string &where,
+                          Certificate &result) {
+  for (const json::Value &item : tree) {
+    const json::Object *entry = item.getAsObject();
+    if (!entry)
+      return fail(where + ": \"tree\" must hold objects");
+    Certificate::Case &next = result.tree.emplace_back();
+    const json::Array *gap = list(*entry, "gap", where, false);
+    if (!gap) {
+      if (!readPrices(*entry, where, next.prices))
+        return false;
+      continue;
+    }
+    std::vector<int64_t> names;
+    if (gap->size() != 2 || !integers(*gap, where + ": \"gap\"", names))
+      return fail(where + ": \"gap\" must be a pair [storage, node]");
+    next.storage = value(names[0], "certificate: gap");
+    next.from = node(names[1], "certificate: gap");
+    if (next.storage < 0)
+      return false;
+  }
+  return true;
+}
+
 bool PlanReader::readCertificate(const json::Object &object,
                                  const std::string &where,
                                  Certificate &result) {
@@ -178,24 +221,25 @@ bool PlanReader::readCertificate(const json::Object &object,
   result.anyOrder = bounds == "lower_bound";
   int64_t bits = 0;
   std::vector<int64_t> rows;
-  std::vector<Pair> prices, claims;
+  std::vector<Pair> claims;
   const json::Array *given = list(object, "rows", where, false);
   if (!integer(object, "budget", where, result.budget, true) ||
       !integer(object, "scale_bits", where, bits, true) ||
       (given && !integers(*given, where + ": \"rows\"", rows)) ||
-      !readPairs(object, "prices", where, prices) ||
       !readPairs(object, "claims", where, claims))
+    return false;
+  if (given && !result.anyOrder)
+    return fail(where + ": \"rows\" belong to a \"lower_bound\"; an "
+                        "\"order_lower_bound\" has all nodes");
+  const json::Array *tree = list(object, "tree", where, false);
+  if (tree ? !readTree(*tree, where, result)
+           : !readPrices(object, where, result.prices))
     return false;
   if (bits < INT32_MIN || bits > INT32_MAX)
     return fail(where + ": \"scale_bits\" out of range");
   result.scaleBits = int32_t(bits);
   for (int64_t id : rows)
     result.rows.push_back(node(id, "certificate: rows"));
-  for (auto [row, price] : prices) {
-    if (row < 0 || row > INT32_MAX)
-      return fail(where + ": \"prices\" names row " + str(row));
-    result.prices.push_back({int32_t(row), price});
-  }
   for (auto [storage, payer] : claims)
     result.claims.push_back({value(storage, "certificate: claims"),
                              value(payer, "certificate: claims")});
