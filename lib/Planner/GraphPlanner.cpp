@@ -52,10 +52,10 @@ void GraphPlanner::proveLeast(const Options &options, Deadline &deadline) {
   if (problem.numNodes > (options.fixedOrder ? 24 : 384) ||
       leastSteps[options.fixedOrder])
     return;
-  // About a second.
-  Deadline part = deadline.part(
-      search.small() ? 0
-                     : int64_t(2e7 * std::clamp(options.effort, 0.02, 1.0)));
+  // About a second; of small graphs, which end in it, at any effort.
+  double share =
+      problem.numNodes <= 48 ? 1 : std::clamp(10 * options.effort, 0.02, 1.0);
+  Deadline part = deadline.part(search.small() ? 0 : int64_t(2e7 * share));
   ExactResult found =
       exactLeastPeak(problem, options.fixedOrder, lowest(options),
                      starts.at(archive(options).mode).leastLoad().steps, part,
