@@ -105,6 +105,33 @@ TEST(Verifier, OrdersWritersAndReaders) {
   EXPECT_TRUE(refuses(graph, plan, "before node 1 overwrites"));
 }
 
+TEST(Verifier, ChangesAreNotLost) {
+  Graph graph;
+  ValueId x = addValue(graph, 8, ValueKind::Input);
+  ValueId a = addValue(graph, 64);
+  ValueId view = addValue(graph, 64, ValueKind::Temp, a);
+  ValueId b = addValue(graph, 8);
+  ValueId c = addValue(graph, 8, ValueKind::Output);
+  addNode(graph, 1, {x}, {a});
+  addNode(graph, 1, {a}, {view});
+  addNode(graph, 1, {view}, {b});
+  addNode(graph, 1, {a}, {}); // overwrites `a`
+  graph.nodes[3].mutates = {a};
+  addNode(graph, 1, {a, b}, {c});
+  EXPECT_EQ(verify(graph, planOf(graph, {0, 1, 2, 3, 4}), 0), "");
+  // Made again before the change, which the new copy gets.
+  EXPECT_EQ(verify(graph, planOf(graph, {0, 1, 2, 0, 3, 4}), 0), "");
+  Plan plan = planOf(graph, {0, 1, 2, 3, 4});
+  plan.steps = {0, 1, 2, 3, 0, 4};
+  EXPECT_TRUE(refuses(graph, plan, "the change would be lost"));
+  // A view of the older copy misses the change.
+  graph.nodes[4].inputs = {a, b, view};
+  plan.steps = {0, 1, 2, 0, 3, 4};
+  EXPECT_TRUE(refuses(graph, plan, "the change would be lost"));
+  plan.steps = {0, 1, 2, 0, 3, 1, 4};
+  EXPECT_FALSE(refuses(graph, plan, "the change would be lost"));
+}
+
 TEST(Verifier, ChecksFigures) {
   Fixture f;
   Plan good = planOf(f.graph, {0, 1, 2, 3}), plan = good;
