@@ -10,9 +10,12 @@
 // kinds of blocks, not with blocks, but for what is linear.
 //
 //===----------------------------------------------------------------------===//
+#include "Alternatives.h"
 #include "BlockCombine.h"
 #include "Executor.h"
+#include "Order.h"
 #include "ReplayFill.h"
+#include "ckopt/Planner/Report.h"
 
 #include <algorithm>
 #include <limits>
@@ -21,15 +24,47 @@ using namespace ckopt::planner;
 
 namespace {
 
+/// Parts into which a network is cut that repeats nothing.
+constexpr int32_t chainParts = 64;
+
+/// Where the forward part ends: behind the position across which most bytes
+/// wait.
+int32_t findTurn(const Problem &problem, const std::vector<NodeId> &order) {
+  std::vector<int32_t> made(problem.numValues, -1), last(problem.numValues, -1);
+  for (int32_t p = 0; p < problem.numNodes; ++p) {
+    for (ValueId v : problem.outputs[order[p]])
+      if (problem.root[v] == v)
+        made[v] = last[v] = p;
+    for (ValueId v : problem.reads[order[p]])
+      last[problem.root[v]] = p;
+  }
+  std::vector<int64_t> across(problem.numNodes + 1, 0);
+  for (ValueId v = 0; v < problem.numValues; ++v)
+    if (made[v] >= 0) {
+      across[made[v]] += problem.bytes[v];
+      across[problem.endLive[v] ? problem.numNodes : last[v]] -=
+          problem.bytes[v];
+    }
+  int32_t turn = 0;
+  int64_t most = across[0];
+  for (int32_t p = 1; p < problem.numNodes; ++p) {
+    across[p] += across[p - 1];
+    if (across[p] > most) {
+      most = across[p];
+      turn = p;
+    }
+  }
+  return turn;
+}
+
 class BlockPlanner {
 public:
   BlockPlanner(StrategyContext &context, const std::vector<NodeId> &order)
-      : context(context), problem(context.problem), order(order),
-        price(pricesByNode(context)) {}
+      : context(context), problem(context.problem), order(order) {}
   void run(int32_t parts);
+  bool found = false; ///< a plan within the budget
 
 private:
-  int32_t findTurn() const;
   void attempt(const BlockChain &chain);
   ExecutorOptions decide(const BlockChain &chain, const ChainPlan &plan) const;
   void keep(ExecutorOptions &options, const BlockChain &chain, int32_t block,
@@ -111,12 +146,18 @@ void BlockPlanner::attempt(const BlockChain &chain) {
     if (!steps)
       return;
     int64_t peak = simulate(problem, *steps, true).peak;
+    // The first plan should not wait for prices.
+    if (price.empty()) {
+      context.report(*steps);
+      price = pricesByNode(context);
+    }
     bool fits = reportFilled(context, std::move(*steps), price);
     if (!fits) {
       options.budget = context.budget;
       if (auto evicted = execute(problem, order, options))
         reportFilled(context, std::move(*evicted), price);
     }
+    found |= fits;
     int64_t off = context.budget - peak;
     if (fits && off < context.budget / 500)
       return;
@@ -125,38 +166,8 @@ void BlockPlanner::attempt(const BlockChain &chain) {
   }
 }
 
-/// Where the forward part ends: behind the position across which most bytes
-/// wait.
-int32_t BlockPlanner::findTurn() const {
-  std::vector<int32_t> made(problem.numValues, -1), last(problem.numValues, -1);
-  for (int32_t p = 0; p < problem.numNodes; ++p) {
-    for (ValueId v : problem.outputs[order[p]])
-      if (problem.root[v] == v)
-        made[v] = last[v] = p;
-    for (ValueId v : problem.reads[order[p]])
-      last[problem.root[v]] = p;
-  }
-  std::vector<int64_t> across(problem.numNodes + 1, 0);
-  for (ValueId v = 0; v < problem.numValues; ++v)
-    if (made[v] >= 0) {
-      across[made[v]] += problem.bytes[v];
-      across[problem.endLive[v] ? problem.numNodes : last[v]] -=
-          problem.bytes[v];
-    }
-  int32_t turn = 0;
-  int64_t most = across[0];
-  for (int32_t p = 1; p < problem.numNodes; ++p) {
-    across[p] += across[p - 1];
-    if (across[p] > most) {
-      most = across[p];
-      turn = p;
-    }
-  }
-  return turn;
-}
-
 void BlockPlanner::run(int32_t parts) {
-  int32_t turn = findTurn();
+  int32_t turn = findTurn(problem, order);
   if (turn < 2)
     return;
   std::vector<int32_t> cuts = chainCuts(problem, order, turn, parts);
@@ -171,6 +182,30 @@ void ckopt::planner::runBlocks(StrategyContext &context) {
   if (context.problem.numNodes < 4)
     return;
   size_t orders = std::min<size_t>(context.orders.size(), 3);
-  for (size_t k = 0; k < orders; ++k)
-    BlockPlanner(context, context.orders[k]).run(64);
+  for (size_t k = 0; k < orders; ++k) {
+    BlockPlanner planner(context, context.orders[k]);
+    planner.run(chainParts);
+    if (planner.found && context.problem.numNodes > 40000)
+      return;
+  }
+}
+
+BlockCounts ckopt::planner::countBlocks(const Graph &graph, const Plan &plan) {
+  BlockCounts counts;
+  const Graph chosen =
+      plan.choices.empty() ? Graph() : choose(graph, plan.choices);
+  Problem problem(plan.choices.empty() ? graph : chosen);
+  if (problem.numNodes < 4)
+    return counts;
+  std::vector<NodeId> order = programOrder(problem);
+  int32_t turn = findTurn(problem, order);
+  BlockChain chain(problem, order, turn,
+                   chainCuts(problem, order, turn, chainParts));
+  counts.blocks = int32_t(chain.blocks.size());
+  for (const BlockKind &kind : chain.kinds)
+    if (kind.members > 1) {
+      ++counts.kinds;
+      counts.copies += kind.members;
+    }
+  return counts;
 }

@@ -229,9 +229,9 @@ bool ckopt::planner::reportFilled(StrategyContext &context,
 std::vector<double>
 ckopt::planner::pricesByNode(const StrategyContext &context) {
   std::vector<double> price;
-  if (context.prices && !context.prices->empty())
-    price = *context.prices;
-  else
+  if (context.prices)
+    price = context.prices();
+  if (price.empty())
     orderBound(context.problem.graph, programOrder(context.problem),
                context.budget, &price);
   price.resize(context.problem.numNodes);

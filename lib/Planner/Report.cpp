@@ -370,6 +370,7 @@ Report planner::makeReport(const Graph &graph, const Result &result,
     return report;
   const Graph chosen = choose(graph, result.plan.choices);
   report.after = figures(chosen, result.plan.steps);
+  report.blocks = countBlocks(graph, result.plan);
   Reporter(chosen, result, options).fill(report);
   return report;
 }

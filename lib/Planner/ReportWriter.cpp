@@ -207,6 +207,11 @@ void planner::writeReport(json::OStream &out, const Graph &graph,
     return;
   }
   writeFigures(out, graph, "after", report.after, &plan, &plan.steps);
+  out.attributeObject("blocks", [&] {
+    out.attribute("all", report.blocks.blocks);
+    out.attribute("kinds", report.blocks.kinds);
+    out.attribute("members", report.blocks.copies);
+  });
   out.attributeArray("values", [&] {
     for (const ValueReport &entry : report.values)
       writeValue(out, graph, entry);

@@ -91,7 +91,7 @@ void Search::runStrategy(const Strategy &strategy, Archive &store,
         proofs.push_back({load, programOrder, cost});
       },
       threads,
-      hurried(options) ? nullptr : &orderBound(load).prices};
+      [&]() -> const std::vector<double> & { return orderBound(load).prices; }};
   strategy.run(context);
 }
 

@@ -103,8 +103,9 @@ struct StrategyContext {
   /// on it.
   int threads = 1;
   /// Prices of a byte by position of the program order: the best dual solution
-  /// of the gap relaxation for this budget; empty if it was not computed.
-  const std::vector<double> *prices = nullptr;
+  /// of the gap relaxation for this budget, computed when it is first asked for.
+  /// May be null.
+  std::function<const std::vector<double> &()> prices = nullptr;
 };
 
 /// When "auto" runs a strategy. Tiers run in this order, the strategies of one

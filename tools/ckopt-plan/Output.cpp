@@ -78,6 +78,10 @@ static void printPlanLines(llvm::raw_ostream &os, const Graph &graph,
      << percent(plan.lowerBound) << "; in program order "
      << percent(plan.orderLowerBound) << ")\n"
      << "strategy        " << result.strategy << ", " << plan.status << "\n";
+  BlockCounts blocks = countBlocks(graph, plan);
+  if (blocks.copies > 0)
+    os << "blocks          " << blocks.blocks << ", of which " << blocks.copies
+       << " are copies of " << blocks.kinds << "\n";
 }
 
 void ckopt::printSummary(llvm::raw_ostream &os, const Graph &graph,

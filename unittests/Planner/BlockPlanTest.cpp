@@ -2,6 +2,7 @@
 #include "../../lib/Planner/BlockCombine.h"
 #include "../../lib/Planner/Order.h"
 #include "TestGraphs.h"
+#include "ckopt/Planner/Report.h"
 #include "ckopt/Planner/Solve.h"
 
 #include <gtest/gtest.h>
@@ -84,6 +85,17 @@ TEST(BlockPlan, BlocksOfOtherWiringAreOtherKinds) {
   BlockChain chain = cut(problem, order, 8);
   EXPECT_NE(chain.blocks[4].kind, chain.blocks[5].kind);
   EXPECT_EQ(chain.blocks[3].kind, chain.blocks[5].kind);
+}
+
+TEST(BlockPlan, ReportsCountKindsAndCopies) {
+  BlockCounts equal = countBlocks(network(8), {});
+  EXPECT_EQ(equal.kinds, 1);
+  EXPECT_GE(equal.copies, 6);
+  EXPECT_GE(equal.blocks, equal.copies);
+  BlockCounts different =
+      countBlocks(network(8, [](int b) { return 1 + b; }), {});
+  EXPECT_EQ(different.kinds, 0);
+  EXPECT_EQ(different.copies, 0);
 }
 
 TEST(BlockPlan, OptionsTradeBytesForCost) {

@@ -52,6 +52,18 @@ struct NodeReport {
   std::string reason;
 };
 
+/// Repeated blocks of a training step, as strategy `blocks` finds them in the
+/// program order: copies have equal costs, sizes and wiring, node by node, in
+/// their forward and their backward part.
+struct BlockCounts {
+  int32_t blocks = 0; ///< stretches that the step is cut into
+  int32_t kinds = 0;  ///< different ones that have two or more members
+  int32_t copies = 0; ///< members of these
+};
+/// For a valid graph, with the alternatives that a plan for it has chosen.
+/// O(graph log graph).
+BlockCounts countBlocks(const Graph &graph, const Plan &plan);
+
 /// Totals of one sequence of steps.
 struct PlanFigures {
   int64_t peak = 0; ///< load, aligned bytes
@@ -74,6 +86,7 @@ struct Report {
   PlanFigures after;  ///< empty if there is no plan
   std::vector<ValueReport> values;
   std::vector<NodeReport> nodes;
+  BlockCounts blocks; ///< zero if there is no plan
 };
 
 /// Facts about a result; `result.plan` must be valid where there is one.
