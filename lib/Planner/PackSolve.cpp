@@ -1,12 +1,13 @@
 //===- PackSolve.cpp - a packing problem from model to offsets ------------===//
 //
 // Best fit in several orders first, since it mostly ends within a percent of
-// the load, in no time; then beam search at the target, the exact search and
-// hill climbing in turns with growing shares. Where the exact search runs out
-// of packings, the bound rises and it asks for half of the way to what is
-// known. Problems too large for the search give it their core, the largest
-// units, and best fit completes what it finds. The core of a problem is a
-// problem of its own, so what is exhausted for it is ruled out for the whole.
+// the load, in no time (what lives all the time lies at the bottom); then beam
+// search at the target, the exact search and hill climbing in turns with
+// growing shares. Where the exact search runs out of packings, the bound rises
+// and it asks for half of the way to what is known. Problems too large for the
+// search give it their core, the largest units, and best fit completes what it
+// finds. The core of a problem is a problem of its own, so what is exhausted
+// for it is ruled out for the whole.
 //   Guarantee: no overlap; a bound that is a load or an exhausted search.
 //
 //===----------------------------------------------------------------------===//
@@ -255,9 +256,65 @@ PackAnswer Solver::run() {
   return answer;
 }
 
+/// A model without the units that are there all the time: they lie at the
+/// bottom, which loses nothing, since nothing else crosses them.
+struct Grounded {
+  explicit Grounded(const PackModel &model);
+
+  PackModel rest;
+  std::vector<int32_t> newId;  ///< by unit of the whole model, -1: grounded
+  std::vector<int64_t> offset; ///< by unit, of those grounded
+  int64_t height = 0;
+};
+
+Grounded::Grounded(const PackModel &model)
+    : rest(model), newId(model.units.size(), -1),
+      offset(model.units.size(), 0) {
+  int32_t begin = INT32_MAX, end = -1;
+  for (const PackUnit &unit : model.units) {
+    begin = std::min(begin, unit.first);
+    end = std::max(end, unit.last);
+  }
+  rest.units.clear();
+  rest.followers.clear();
+  rest.tension.clear();
+  for (size_t u = 0; u < model.units.size(); ++u) {
+    const PackUnit &unit = model.units[u];
+    if (unit.first == begin && unit.last == end && unit.before < 0 &&
+        model.followers[u].empty()) {
+      offset[u] = height;
+      height += unit.bytes;
+      continue;
+    }
+    newId[u] = int32_t(rest.units.size());
+    rest.units.push_back(unit);
+    rest.tension.push_back(model.tension[u]);
+    rest.followers.push_back(model.followers[u]);
+  }
+  rest.load -= height;
+  for (size_t u = 0; u < rest.units.size(); ++u) {
+    rest.tension[u] -= height;
+    if (int32_t &before = rest.units[u].before; before >= 0)
+      before = newId[before];
+    for (int32_t &follower : rest.followers[u])
+      follower = newId[follower];
+  }
+}
+
 } // namespace
 
 PackAnswer ckopt::planner::packModel(const PackModel &model, int64_t target,
                                      uint64_t seed, Deadline &deadline) {
-  return Solver(model, target, seed, deadline).run();
+  Grounded grounded(model);
+  int64_t height = grounded.height;
+  int64_t above = target > 0 ? std::max<int64_t>(1, target - height) : 0;
+  PackAnswer answer = Solver(grounded.rest, above, seed, deadline).run();
+  answer.arena += height;
+  answer.lowerBound += height;
+  std::vector<int64_t> offsets = std::move(grounded.offset);
+  for (size_t u = 0; u < offsets.size(); ++u)
+    if (int32_t id = grounded.newId[u]; id >= 0)
+      offsets[u] = height + answer.offsets[id];
+  answer.offsets = std::move(offsets);
+  return answer;
 }
