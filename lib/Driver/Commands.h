@@ -3,6 +3,7 @@
 #define CKOPT_LIB_DRIVER_COMMANDS_H
 
 #include "CommandLine.h"
+#include "llvm/Support/JSON.h"
 
 namespace ckopt {
 
@@ -39,6 +40,9 @@ Timeline memoryTimeline(const DriverOptions &options,
                         const Compilation &compilation);
 /// As .json a trace, otherwise a picture.
 llvm::Error writeTimeline(llvm::StringRef path, const Timeline &timeline);
+/// Members of the current JSON object: the plan, and what training it gave.
+void writeRun(llvm::json::OStream &json, const Compilation &compilation,
+              const TrainResult *result);
 /// --report, --timeline, --trace and --svg; also of a budget that nothing fits.
 llvm::Error writeReports(const DriverOptions &options,
                          const Compilation &compilation,

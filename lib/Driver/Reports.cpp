@@ -127,6 +127,31 @@ Timeline ckopt::memoryTimeline(const DriverOptions &options,
   return timeline;
 }
 
+void ckopt::writeRun(llvm::json::OStream &json, const Compilation &compilation,
+                     const TrainResult *result) {
+  json.attributeObject("plan",
+                       [&] { writePlanJson(json, compilation.summary()); });
+  if (!result)
+    return;
+  json.attributeObject("training", [&] {
+    json.attribute("steps", result->steps);
+    json.attribute("first_loss", jsonNumber(result->firstLoss));
+    json.attribute("final_loss", jsonNumber(result->finalLoss));
+    json.attribute("step_seconds", jsonNumber(result->stepSeconds));
+    json.attribute("measured_peak", result->measuredPeak);
+    json.attribute("evaluated", result->evaluated);
+    if (result->classified)
+      json.attribute("accuracy", jsonNumber(result->evaluation.accuracy()));
+    if (result->evaluated)
+      json.attribute("evaluation_loss",
+                     jsonNumber(result->evaluation.meanLoss()));
+    json.attributeArray("losses", [&] {
+      for (double loss : result->losses)
+        json.value(jsonNumber(loss));
+    });
+  });
+}
+
 llvm::Error ckopt::writeReports(const DriverOptions &options,
                                 const Compilation &compilation,
                                 const TrainResult *result) {
@@ -150,27 +175,7 @@ llvm::Error ckopt::writeReports(const DriverOptions &options,
     json.object([&] {
       json.attribute("format", "ckopt-step-report/1");
       json.attribute("model", jsonString(options.compile.model));
-      json.attributeObject("plan",
-                           [&] { writePlanJson(json, compilation.summary()); });
-      if (!result)
-        return;
-      json.attributeObject("training", [&] {
-        json.attribute("steps", result->steps);
-        json.attribute("first_loss", jsonNumber(result->firstLoss));
-        json.attribute("final_loss", jsonNumber(result->finalLoss));
-        json.attribute("step_seconds", jsonNumber(result->stepSeconds));
-        json.attribute("measured_peak", result->measuredPeak);
-        json.attribute("evaluated", result->evaluated);
-        if (result->classified)
-          json.attribute("accuracy", jsonNumber(result->evaluation.accuracy()));
-        if (result->evaluated)
-          json.attribute("evaluation_loss",
-                         jsonNumber(result->evaluation.meanLoss()));
-        json.attributeArray("losses", [&] {
-          for (double loss : result->losses)
-            json.value(jsonNumber(loss));
-        });
-      });
+      writeRun(json, compilation, result);
     });
   });
 }

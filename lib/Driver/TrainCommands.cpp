@@ -196,6 +196,28 @@ static bool sameLosses(const TrainResult &a, const TrainResult &b) {
                     });
 }
 
+/// --report: what each budget gave.
+static llvm::Error writeComparison(const DriverOptions &options,
+                                   llvm::ArrayRef<MemoryBudget> budgets,
+                                   llvm::ArrayRef<Run> runs, bool equal) {
+  if (options.report.empty())
+    return llvm::Error::success();
+  return writeJsonFile(options.report, [&](llvm::json::OStream &json) {
+    json.object([&] {
+      json.attribute("format", "ckopt-compare-report/1");
+      json.attribute("model", jsonString(options.compile.model));
+      json.attribute("same_losses", equal);
+      json.attributeArray("runs", [&] {
+        for (size_t i = 0; i < runs.size(); ++i)
+          json.object([&] {
+            json.attribute("budget", jsonString(budgets[i].describe()));
+            writeRun(json, *runs[i].compilation, &runs[i].result);
+          });
+      });
+    });
+  });
+}
+
 llvm::Error ckopt::runCompare(DriverOptions &options) {
   if (llvm::Error error = checkTrainFlags(options))
     return error;
@@ -266,6 +288,8 @@ llvm::Error ckopt::runCompare(DriverOptions &options) {
       return error;
     llvm::outs() << "wrote " << options.timeline << "\n";
   }
+  if (llvm::Error error = writeComparison(options, budgets, runs, equal))
+    return error;
   if (!equal)
     return makeError(ExitInternal, "losses differ between budgets: this must "
                                    "never happen; please report it");
