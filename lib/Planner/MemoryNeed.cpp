@@ -152,6 +152,6 @@ MemoryNeed NeedFinder::run() const {
 
 MemoryNeed ckopt::planner::memoryNeed(const Graph &graph) {
   Graph relaxed = relaxAlternatives(graph);
-  Problem problem(relaxed);
+  Problem problem(relaxed, Rules::Format);
   return NeedFinder(problem).run();
 }
