@@ -58,8 +58,8 @@ struct FieldWriter {
   }
   void operator()(StringRef name, int64_t number) {
     // These say something even if it is nothing.
-    if (number || name == "recomputed" || name == "load" ||
-        (name == "regions" && list.get("policy")))
+    if (number || name == "recomputed" || name == "load" || name == "arena" ||
+        name == "full_arena" || (name == "regions" && list.get("policy")))
       list.set(name, builder.getI64IntegerAttr(number));
   }
   void operator()(StringRef name, double number) {
