@@ -14,7 +14,7 @@ inline constexpr llvm::StringLiteral kModuleName = "ckopt_kernels";
 /// code of its own.
 mlir::LogicalResult checkSelectable(const Kernel &kernel);
 
-/// Whether the kernel loads or stores f64.
+/// Whether anything in the kernel is f64.
 bool usesF64(const Kernel &kernel);
 
 /// Runs of lane steps that became shuffles; those that stay as they are.

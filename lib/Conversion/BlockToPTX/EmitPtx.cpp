@@ -131,20 +131,27 @@ static llvm::Expected<std::string> printPtx(llvm::Module &module,
 
 /// What the text shows of each kernel; fails where it must not be run.
 static llvm::Error checkText(PtxModule &result) {
-  std::vector<std::string> wide;
-  for (const PtxKernel &kernel : result.kernels)
+  llvm::StringMap<PtxKernel *> mayUseF64;
+  for (PtxKernel &kernel : result.kernels)
     if (kernel.usesF64)
-      wide.push_back(kernel.symbol);
+      mayUseF64[kernel.symbol] = &kernel;
+  // What was asked for may have been folded away.
+  for (PtxKernel &kernel : result.kernels)
+    kernel.usesF64 = false;
   std::string problems;
-  for (const PtxViolation &found : scanPtx(result.text, wide))
-    problems += "\n  kernel '" + found.kernel + "', line " +
-                std::to_string(found.line) + ": " + found.reason + ": " +
-                found.text;
+  for (const PtxViolation &found : scanPtx(result.text)) {
+    PtxKernel *wide = mayUseF64.lookup(found.kernel);
+    if (wide && isAboutF64(found))
+      wide->usesF64 = true;
+    else
+      problems += "\n  kernel '" + found.kernel + "', line " +
+                  std::to_string(found.line) + ": " + found.reason + ": " +
+                  found.text;
+  }
   if (!problems.empty())
     return makeError(ExitInternal,
                      "generated PTX is not fit to run:" + problems);
-  for (PtxKernel &kernel : result.kernels)
-    countAccesses(result.text, kernel);
+  countAccesses(result.text, result.kernels);
   return llvm::Error::success();
 }
 

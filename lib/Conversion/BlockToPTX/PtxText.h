@@ -6,8 +6,12 @@
 
 namespace ckopt::blockform {
 
-/// Counts the kernel's accesses of global memory by width.
-void countAccesses(llvm::StringRef text, PtxKernel &kernel);
+/// Counts each kernel's accesses of global memory by width.
+void countAccesses(llvm::StringRef text,
+                   llvm::MutableArrayRef<PtxKernel> kernels);
+
+/// Whether the finding is f64 in a kernel that was not said to use it.
+bool isAboutF64(const PtxViolation &violation);
 
 } // namespace ckopt::blockform
 

@@ -10,6 +10,7 @@
 #include "PtxText.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSwitch.h"
 
 using namespace ckopt;
@@ -17,6 +18,8 @@ using namespace ckopt::blockform;
 using llvm::ArrayRef;
 using llvm::SmallVector;
 using llvm::StringRef;
+
+static constexpr char kUnaskedF64[] = "f64 that the kernel did not ask for";
 
 /// Bits of a float type's name; 0 for other parts of an instruction's name.
 static unsigned floatBits(StringRef part) {
@@ -103,7 +106,7 @@ void Scanner::scanInstruction(StringRef name) {
     found("atomic operation on floats");
   if (llvm::is_contained(floats, 64u) &&
       !llvm::is_contained(f64Kernels, kernel))
-    found("f64 in a kernel without f64 operands");
+    found(kUnaskedF64);
 }
 
 void Scanner::scanLine(StringRef full) {
@@ -144,27 +147,39 @@ std::vector<PtxViolation> ckopt::scanPtx(StringRef text,
   return Scanner(text, f64Kernels).run();
 }
 
-void blockform::countAccesses(StringRef text, PtxKernel &kernel) {
-  StringRef inside;
+bool blockform::isAboutF64(const PtxViolation &violation) {
+  return violation.reason == kUnaskedF64;
+}
+
+/// Counts an instruction if it accesses global memory.
+static void countAccess(StringRef instruction, PtxKernel &kernel) {
+  SmallVector<StringRef> parts;
+  instruction.split(parts, '.');
+  if ((parts[0] != "ld" && parts[0] != "st") ||
+      !llvm::is_contained(parts, "global"))
+    return;
+  unsigned bits = 0, lanes = 1;
+  for (StringRef part : llvm::drop_begin(parts)) {
+    if (part.consume_front("v"))
+      (void)part.getAsInteger(10, lanes);
+    else if (!part.empty() && llvm::is_contained("bfsu", part[0]))
+      (void)part.drop_front().getAsInteger(10, bits);
+  }
+  ++(bits * lanes >= 128 ? kernel.wideAccesses : kernel.narrowAccesses);
+}
+
+void blockform::countAccesses(StringRef text,
+                              llvm::MutableArrayRef<PtxKernel> kernels) {
+  llvm::StringMap<PtxKernel *> bySymbol;
+  for (PtxKernel &kernel : kernels)
+    bySymbol[kernel.symbol] = &kernel;
+  PtxKernel *inside = nullptr;
   while (!text.empty()) {
     auto [line, rest] = text.split('\n');
     text = rest;
     if (StringRef name = entryOf(line); !name.empty())
-      inside = name;
-    if (inside != kernel.symbol)
-      continue;
-    SmallVector<StringRef> parts;
-    instructionOf(line.trim()).split(parts, '.');
-    if ((parts[0] != "ld" && parts[0] != "st") ||
-        !llvm::is_contained(parts, "global"))
-      continue;
-    unsigned bits = 0, lanes = 1;
-    for (StringRef part : llvm::drop_begin(parts)) {
-      if (part.consume_front("v"))
-        (void)part.getAsInteger(10, lanes);
-      else if (!part.empty() && llvm::is_contained("bfsu", part[0]))
-        (void)part.drop_front().getAsInteger(10, bits);
-    }
-    ++(bits * lanes >= 128 ? kernel.wideAccesses : kernel.narrowAccesses);
+      inside = bySymbol.lookup(name);
+    if (inside)
+      countAccess(instructionOf(line.trim()), *inside);
   }
 }

@@ -94,23 +94,12 @@ LogicalResult blockform::checkSelectable(const Kernel &kernel) {
 }
 
 bool blockform::usesF64(const Kernel &kernel) {
+  auto isWide = [](Type type) { return getElementTypeOrSelf(type).isF64(); };
   func::FuncOp function = kernel.function;
   return function
-      ->walk([](Operation *op) {
-        Type type;
-        if (auto load = dyn_cast<LLVM::LoadOp>(op))
-          type = load.getType();
-        else if (auto store = dyn_cast<LLVM::StoreOp>(op))
-          type = store.getValue().getType();
-        else if (auto load = dyn_cast<LLVM::MaskedLoadOp>(op))
-          type = load.getType();
-        else if (auto load = dyn_cast<LLVM::masked_gather>(op))
-          type = load.getType();
-        else if (auto store = dyn_cast<LLVM::MaskedStoreOp>(op))
-          type = store.getValue().getType();
-        else if (auto store = dyn_cast<LLVM::masked_scatter>(op))
-          type = store.getValue().getType();
-        return type && getElementTypeOrSelf(type).isF64()
+      ->walk([&](Operation *op) {
+        return llvm::any_of(op->getResultTypes(), isWide) ||
+                       llvm::any_of(op->getOperandTypes(), isWide)
                    ? WalkResult::interrupt()
                    : WalkResult::advance();
       })
