@@ -27,8 +27,8 @@ func.func private @g(%x: tensor<256xf32>, %y: tensor<256xf32>) -> tensor<256xf32
 // MIN: ckopt.kernel_call @f({{.*}}clone = 1 : i64
 
 // What runs again and what is kept is told on request, by the name of its source.
-// REMARK: kernels.mlir:{{.*}}: remark: recomputed: f, 1.00 KiB from step 0 to step {{[0-9]+}}, made {{[2-9]}} times for {{.*}} more: gone for {{[0-9]+}} steps, in which the load reaches 4.00 KiB; with it, it would pass the budget by
-// REMARK: remark: kept: g, 1.00 KiB from step {{[0-9]+}} to step {{[0-9]+}}, made once for {{.*}}: making it again would cost
+// REMARK: kernels.mlir:{{.*}}: remark: recomputed: f #{{[0-9]+}}, 1.00 KiB from step 0 to step {{[0-9]+}}, made {{[2-9]}} times for {{.*}} more: gone for {{[0-9]+}} steps, in which the load reaches 4.00 KiB; with it, it would pass the budget by
+// REMARK: remark: kept: g #{{[0-9]+}}, 1.00 KiB from step {{[0-9]+}} to step {{[0-9]+}}, made once for {{.*}}: making it again would cost
 
 // The offsets of the plan survive, and the arena is within the budget.
 // PLACED-LABEL: func.func @step
