@@ -6,7 +6,9 @@
 //===----------------------------------------------------------------------===//
 #include "KernelJit.h"
 #include <cmath>
+#include <cstring>
 #include <gtest/gtest.h>
+#include <random>
 
 using namespace ckopt;
 using namespace ckopt::test;
@@ -22,6 +24,21 @@ static std::vector<float> lanesOf(const std::string &op,
   if (jit.ok())
     jit.run(args, nullptr, nullptr);
   return y;
+}
+
+/// The same of two operands.
+static std::vector<float> lanesOf(const std::string &op, std::vector<float> x,
+                                  std::vector<float> y) {
+  std::string t = "tensor<" + std::to_string(x.size()) + "xf32>";
+  std::string type = " : (" + t + ", " + t + ") -> " + t;
+  KernelJit jit(
+      kernelText("elementwise", "%x: " + t + ", %y: " + t, t,
+                 "%0 = ckopt." + op + type + "\n return %0 : " + t + "\n"));
+  std::vector<float> z(x.size());
+  void *args[] = {x.data(), y.data(), z.data()};
+  if (jit.ok())
+    jit.run(args, nullptr, nullptr);
+  return z;
 }
 
 static double ulpError(float got, double want) {
@@ -80,6 +97,112 @@ TEST(Math, Accuracy) {
                            std::log1p(std::exp(-std::fabs(x)));
                   }),
             4);
+}
+
+/// Floats of all magnitudes and many signs.
+static std::vector<float> anyFloats(size_t count, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::vector<float> values;
+  while (values.size() < count) {
+    uint32_t bits = random();
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    if (std::isnormal(value))
+      values.push_back(value);
+  }
+  return values;
+}
+
+TEST(Math, Trigonometry) {
+  std::vector<float> x = anyFloats(300000, 1);
+  for (int i = -200000; i <= 200000; ++i)
+    x.push_back(float(i) / 10000);
+  // Where a multiple of pi / 2 is nearest: the fraction has the fewest bits.
+  for (float hard : {0x1.921fb6p0f, 0x1.921fb6p1f, 0x1.d12ed2p12f,
+                     0x1.6ac5b2p50f, 0x1.6ac5b2p100f, 0x1.fffffep127f})
+    x.push_back(hard);
+  std::vector<float> s = lanesOf("sin", x), c = lanesOf("cos", x);
+  double sine = 0, cosine = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    sine = std::max(sine, ulpError(s[i], std::sin(double(x[i]))));
+    cosine = std::max(cosine, ulpError(c[i], std::cos(double(x[i]))));
+  }
+  printf("sin        %.2f ulp\ncos        %.2f ulp\n", sine, cosine);
+  EXPECT_LE(sine, 2);
+  EXPECT_LE(cosine, 2);
+  auto special = lanesOf("sin", {0, -0.0f, INFINITY, -INFINITY, NAN});
+  EXPECT_TRUE(special[0] == 0 && !std::signbit(special[0]));
+  EXPECT_TRUE(special[1] == 0 && std::signbit(special[1]));
+  for (int i : {2, 3, 4})
+    EXPECT_TRUE(std::isnan(special[i]));
+  EXPECT_EQ(lanesOf("cos", {0})[0], 1);
+}
+
+TEST(Math, Powers) {
+  std::vector<float> x = anyFloats(300000, 2), y;
+  std::mt19937 random(3);
+  std::uniform_real_distribution<double> uniform(-1, 1);
+  for (size_t i = 0; i < x.size(); ++i) {
+    if (i % 2) // near one, large exponents
+      x[i] = float(1 + 0.3 * uniform(random));
+    double log2 = std::log2(std::fabs(double(x[i])));
+    y.push_back(float(140 * uniform(random) / (std::fabs(log2) + 1e-9)));
+    if (x[i] < 0)
+      y.back() = std::round(y.back());
+  }
+  std::vector<float> z = lanesOf("pow %x, %y", x, y);
+  double largest = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    double want = std::pow(double(x[i]), double(y[i]));
+    if (std::fabs(want) > 0x1p-126) // what is below may be flushed
+      largest = std::max(largest, ulpError(z[i], want));
+  }
+  printf("pow        %.2f ulp\n", largest);
+  EXPECT_LE(largest, 2);
+}
+
+TEST(Math, PowersOfSpecialValues) {
+  const float some[] = {0,     -0.0f,  1,        -1,        0.5f, -0.5f,
+                        2,     -2,     3,        -3,        1.5f, -1.5f,
+                        1e30f, -1e30f, INFINITY, -INFINITY, NAN,  16777215};
+  std::vector<float> x, y;
+  for (float a : some)
+    for (float b : some) {
+      x.push_back(a);
+      y.push_back(b);
+    }
+  std::vector<float> z = lanesOf("pow %x, %y", x, y);
+  for (size_t i = 0; i < x.size(); ++i) {
+    float want = std::pow(x[i], y[i]);
+    if (std::isnan(want))
+      EXPECT_TRUE(std::isnan(z[i])) << x[i] << "^" << y[i] << " = " << z[i];
+    else
+      EXPECT_TRUE(ulpError(z[i], want) <= 2 &&
+                  std::signbit(z[i]) == std::signbit(want))
+          << x[i] << "^" << y[i] << " = " << z[i] << ", not " << want;
+  }
+}
+
+TEST(Math, RemaindersAreExact) {
+  std::vector<float> x = anyFloats(20000, 4), y = anyFloats(20000, 5);
+  for (size_t i = 0; i < x.size(); i += 2) // near each other, too
+    y[i] = x[i] / float(1 + i % 1000) * (i % 3 ? 1 : -1);
+  const float some[] = {0,    -0.0f, 1,        -1,        3,
+                        0.7f, 1e38f, INFINITY, -INFINITY, NAN};
+  for (float a : some)
+    for (float b : some) {
+      x.push_back(a);
+      y.push_back(b);
+    }
+  std::vector<float> z = lanesOf("mod %x, %y {fmod}", x, y);
+  for (size_t i = 0; i < x.size(); ++i) {
+    float want = std::fmod(x[i], y[i]);
+    if (std::isnan(want))
+      EXPECT_TRUE(std::isnan(z[i])) << x[i] << " % " << y[i];
+    else
+      EXPECT_TRUE(z[i] == want && std::signbit(z[i]) == std::signbit(want))
+          << x[i] << " % " << y[i] << " = " << z[i] << ", not " << want;
+  }
 }
 
 TEST(Math, SpecialValues) {

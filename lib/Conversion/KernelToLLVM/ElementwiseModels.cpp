@@ -160,13 +160,17 @@ CKOPT_UNARY(gelu, emitGelu(e, x, cast<GeluOp>(op).getTanh()))
 CKOPT_UNARY(same, x)
 #undef CKOPT_UNARY
 
+/// f64 is computed by libm, lane by lane.
+static void countLibm(Value x, Emitter &e) {
+  e.report.libmCalls += Emitter::elementType(x).isF64();
+}
 static Value sine(Operation *, Value x, Emitter &e) {
-  ++e.report.libmCalls;
-  return math::SinOp::create(e.b, x);
+  countLibm(x, e);
+  return emitSin(e, x);
 }
 static Value cosine(Operation *, Value x, Emitter &e) {
-  ++e.report.libmCalls;
-  return math::CosOp::create(e.b, x);
+  countLibm(x, e);
+  return emitCos(e, x);
 }
 
 //===----------------------------------------------------------------------===//
@@ -204,8 +208,8 @@ static Value modulo(Operation *op, Value x, Value y, Emitter &e) {
   bool isSigned = ::isSigned(op->getOperand(0));
   Value rest, zero = e.like(x, 0), differs;
   if (Emitter::isFloat(x)) {
-    ++e.report.libmCalls;
-    rest = arith::RemFOp::create(e.b, x, y);
+    countLibm(x, e);
+    rest = emitFmod(e, x, y);
     if (cast<ModOp>(op).getFmod())
       return rest;
     Value opposite = e.xori(e.cmpf(FloatCompare::OLT, rest, zero),
@@ -252,14 +256,10 @@ static Value power(Operation *op, Value x, Value y, Emitter &e) {
     if (Value product = constantPower(x, exponent, e))
       return product;
   }
-  ++e.report.libmCalls;
-  if (Emitter::isFloat(x))
-    return math::PowFOp::create(e.b, x, y);
-  Type f64 = e.typeLike(e.b.getF64Type(), x);
-  Value real = math::PowFOp::create(
-      e.b, arith::SIToFPOp::create(e.b, f64, x).getResult(),
-      arith::SIToFPOp::create(e.b, f64, y).getResult());
-  return arith::FPToSIOp::create(e.b, x.getType(), real);
+  if (!Emitter::isFloat(x))
+    return emitIntegerPower(e, x, y, isSigned(op->getOperand(0)));
+  countLibm(x, e);
+  return emitPow(e, x, y);
 }
 
 static Value larger(Operation *op, Value x, Value y, Emitter &e) {

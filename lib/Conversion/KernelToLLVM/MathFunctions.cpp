@@ -1,5 +1,6 @@
 //===- MathFunctions.cpp - transcendental functions, inline ---------------===//
 //
+// Powers: PowerFunctions.cpp; sine and cosine: TrigFunctions.cpp. Here:
 // exp, log, tanh: the reductions and minimax coefficients of Moshier's Cephes
 // library (expf, logf, tanhf); erf: an odd rational function on the clamped
 // argument (as in Eigen and XLA). Overflow gives infinity, underflow gradual
@@ -7,28 +8,14 @@
 //
 //===----------------------------------------------------------------------===//
 #include "MathFunctions.h"
+#include "MathDetail.h"
 
 using namespace mlir;
 using namespace ckopt;
 using namespace ckopt::codegen;
+using namespace ckopt::codegen::math_detail;
 
-static bool isDouble(Value x) { return ValueBuilder::elementType(x).isF64(); }
-
-/// Horner's rule, highest coefficient first.
-static Value polynomial(ValueBuilder &v, Value x,
-                        ArrayRef<double> coefficients) {
-  Value sum = v.like(x, coefficients.front());
-  for (double coefficient : coefficients.drop_front())
-    sum = v.fma(sum, x, v.like(x, coefficient));
-  return sum;
-}
-
-/// 2^n for n in [-126, 127], n an integer.
-static Value powerOfTwo(ValueBuilder &v, Value n) {
-  return v.bitcast(v.b.getF32Type(), v.shl(v.add(n, v.like(n, 127)), 23));
-}
-
-Value codegen::emitExp(ValueBuilder &v, Value x) {
+Value codegen::emitExp(ValueBuilder &v, Value x, Value tail) {
   if (isDouble(x))
     return math::ExpOp::create(v.b, x);
   // Beyond these the result is infinity or zero.
@@ -45,10 +32,16 @@ Value codegen::emitExp(ValueBuilder &v, Value x) {
   // r = x - n ln 2, ln 2 in two parts of which n * the first is exact.
   Value r = v.fma(n, v.like(x, -0.693359375), x);
   r = v.fma(n, v.like(x, 2.12194440e-4), r);
+  if (tail) { // the sum as rounded, and what was lost
+    Value sum = v.add(r, tail);
+    tail = v.add(v.sub(r, sum), tail);
+    r = sum;
+  }
   Value p = polynomial(v, r,
                        {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3,
                         4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1});
-  p = v.add(v.fma(p, v.mul(r, r), r), v.like(x, 1));
+  p = tail ? v.add(v.fma(p, v.mul(r, r), tail), r) : v.fma(p, v.mul(r, r), r);
+  p = v.add(p, v.like(x, 1));
   // 2^n in two factors, since n goes from -150 to 128.
   Value half = arith::ShRSIOp::create(v.b, bits, v.like(bits, 1));
   p = v.mul(p, powerOfTwo(v, half));

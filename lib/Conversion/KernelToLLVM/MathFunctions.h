@@ -1,8 +1,9 @@
 //===- MathFunctions.h - transcendental functions, inline -------*- C++ -*-===//
 //
 // f32: polynomials with explicit fused multiply-adds, the same sequence for a
-// scalar and for lanes, at most 2 ulp (exp, log) to 4 ulp (tanh, erf) off;
-// unittests/Conversion measures them over the whole range. f64: libm.
+// scalar and for lanes, at most 2 ulp (exp, log, sin, cos, pow) to 4 ulp (tanh,
+// erf) off; unittests/Conversion measures them over the whole range. f64: libm,
+// which is there on the CPU only; powers by integers are ours in all types.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_CONVERSION_KERNELTOLLVM_MATHFUNCTIONS_H
@@ -12,7 +13,8 @@
 
 namespace ckopt::codegen {
 
-Value emitExp(ValueBuilder &v, Value x);
+/// e^x; with `tail`, |tail| <= 2^-16, e^(x + tail) (f32 alone).
+Value emitExp(ValueBuilder &v, Value x, Value tail = {});
 Value emitLog(ValueBuilder &v, Value x);
 Value emitTanh(ValueBuilder &v, Value x);
 Value emitErf(ValueBuilder &v, Value x);
@@ -20,6 +22,19 @@ Value emitSigmoid(ValueBuilder &v, Value x);
 /// log(1 + e^x)
 Value emitSoftplus(ValueBuilder &v, Value x);
 Value emitGelu(ValueBuilder &v, Value x, bool tanh);
+Value emitSin(ValueBuilder &v, Value x);
+Value emitCos(ValueBuilder &v, Value x);
+/// x^y of floats, as C's pow in all special cases.
+Value emitPow(ValueBuilder &v, Value x, Value y);
+/// The rest of x / y with the sign of x, exact, as C's fmod; floats.
+Value emitFmod(ValueBuilder &v, Value x, Value y);
+/// base^exponent of integers modulo 2^width; a negative exponent truncates the
+/// fraction.
+Value emitIntegerPower(ValueBuilder &v, Value base, Value exponent,
+                       bool isSigned);
+/// base^exponent of a float scalar, exponent >= 0 an i64: products, in an order
+/// that depends on the exponent alone.
+Value emitPowerByInteger(ValueBuilder &v, Value base, Value exponent);
 /// 1 / sqrt(x), as a division and a square root
 Value emitRsqrt(ValueBuilder &v, Value x);
 
