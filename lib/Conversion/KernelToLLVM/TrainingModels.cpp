@@ -111,8 +111,8 @@ struct AdamModel : UpdateModel {
     auto rate = [&] { return scalarDouble(e, adam.getLearningRate()); };
     // 1 - beta^step
     auto correction = [&](double beta) -> Value {
-      Value step = scalarDouble(e, adam.getStep());
-      Value power = math::PowFOp::create(e.b, e.constant(f64, beta), step);
+      Value step = e.emit(adam.getStep(), {});
+      Value power = emitPowerByInteger(e, e.constant(f64, beta), step);
       return e.sub(e.constant(f64, 1.0), power);
     };
     if (decay != 0 && adam.getDecoupled())
