@@ -55,6 +55,7 @@ void GraphPlanner::proveLeast(const Options &options, Deadline &deadline) {
   // About a second; of small graphs, which end in it, at any effort.
   double share =
       problem.numNodes <= 48 ? 1 : std::clamp(10 * options.effort, 0.02, 1.0);
+  share *= std::min(1.0, 100.0 / std::max(1, problem.numNodes));
   Deadline part = deadline.part(search.small() ? 0 : int64_t(2e7 * share));
   ExactResult found =
       exactLeastPeak(problem, options.fixedOrder, lowest(options),
