@@ -81,6 +81,10 @@ static ExitCode exitCodeOf(ckrt_status status) {
     return ExitDeviceLost;
   case CKRT_KERNEL:
     return ExitKernelFailed;
+  case CKRT_NO_LIBRARY:
+    return ExitNoLibrary;
+  case CKRT_LOCK:
+    return ExitLock;
   default:
     return ExitInputError;
   }

@@ -115,6 +115,7 @@ ckrt_status ckopt::runtime::loadDeviceFolder(const std::string &path,
                                        Target::Cuda, data.size, made))
     return fail(status, path + ": " + ckrt_last_error());
   made->deviceCode.assign(code.data() ? code.data() : "", code.size);
+  made->folder = path;
   made->mapped = data.size;
   made->mapping = data.release();
   made->data = static_cast<const char *>(made->mapping);

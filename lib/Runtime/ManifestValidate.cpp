@@ -181,7 +181,8 @@ bool validateKernels(const Manifest &m, std::string &error) {
 }
 
 /// Empty, or what is wrong.
-std::string checkLaunch(const Manifest &m, const LaunchInfo &l) {
+std::string checkLaunch(const Manifest &m, const CallInfo &call,
+                        const LaunchInfo &l) {
   auto known = [](int32_t index, size_t count) {
     return index >= 0 && static_cast<size_t>(index) < count;
   };
@@ -200,7 +201,8 @@ std::string checkLaunch(const Manifest &m, const LaunchInfo &l) {
   for (const LaunchPointer &p : l.pointers)
     if (!inArena(m, p.offset, p.bytes) || p.offset % 64 != 0)
       return "a parameter lies outside the arena or is not aligned to 64 bytes";
-  if (!inArena(m, l.scratchOffset, 0) || l.scratchOffset % 64 != 0)
+  int64_t scratch = l.kernel >= 0 ? 0 : call.workspaceBytes;
+  if (!inArena(m, l.scratchOffset, scratch) || l.scratchOffset % 64 != 0)
     return "scratch outside the arena or not aligned to 64 bytes";
   return "";
 }
@@ -227,7 +229,7 @@ bool validateDevice(const Manifest &m, std::string &error) {
     return false;
   for (size_t i = 0; i < m.calls.size(); ++i)
     for (const LaunchInfo &l : m.calls[i].launches)
-      if (std::string what = checkLaunch(m, l); !what.empty())
+      if (std::string what = checkLaunch(m, m.calls[i], l); !what.empty())
         return fail(error, "call " + std::to_string(i) + " (" +
                                m.calls[i].source + "): " + what);
   return true;

@@ -11,6 +11,7 @@ struct ckrt_program {
   /// The manifest's functions, for the CPU; none for a device.
   std::vector<ckrt_fn> functions;
   std::string deviceCode; ///< PTX text
+  std::string folder;     ///< that it was loaded from, or empty
   const char *data = nullptr;
   void *library = nullptr; ///< dlopen's handle, or null
   /// The file that `data` lies in, mapped; or null.

@@ -414,7 +414,8 @@ STANDIN cuLaunchKernel(Function function, unsigned gridX, unsigned gridY,
                               text(blockX) + " " + nameOf(stream));
   if (gridY != 1 || gridZ != 1 || blockY != 1 || blockZ != 1 || sharedBytes)
     return machine.violation("launches in more than one dimension");
-  Launch launch{function, gridX, blockX, {}};
+  Launch launch;
+  launch.function = function, launch.grid = gridX, launch.block = blockX;
   for (size_t i = 0; i < function->entry->parameters.size(); ++i) {
     uint64_t value = 0;
     std::memcpy(&value, parameters[i],
@@ -423,10 +424,7 @@ STANDIN cuLaunchKernel(Function function, unsigned gridX, unsigned gridY,
   }
   if (Result result = machine.check(launch))
     return result;
-  if (stream->capture)
-    stream->capture->launches.push_back(std::move(launch));
-  else
-    machine.push(stream, [launch] { return Machine::get().execute(launch); });
+  machine.enqueue(stream, std::move(launch));
   return kSuccess;
 }
 

@@ -223,6 +223,13 @@ Result Machine::drain(Stream stream, uint64_t position) {
   return stream->context->failure;
 }
 
+void Machine::enqueue(Stream stream, Launch launch) {
+  if (stream->capture)
+    stream->capture->launches.push_back(std::move(launch));
+  else
+    push(stream, [launch] { return Machine::get().execute(launch); });
+}
+
 Result Machine::check(const Launch &launch) {
   const FunctionOpaque &function = *launch.function;
   const Entry &entry = *function.entry;
@@ -244,6 +251,13 @@ Result Machine::check(const Launch &launch) {
 }
 
 Result Machine::execute(const Launch &launch) {
+  if (launch.body) {
+    log("execute " + launch.name);
+    if (Result result = injected("kernel=" + launch.name))
+      return result;
+    launch.body();
+    return kSuccess;
+  }
   const FunctionOpaque &function = *launch.function;
   std::string text = "execute " + function.symbol;
   for (size_t i = 0; i < launch.values.size(); ++i)

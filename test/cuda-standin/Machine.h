@@ -17,6 +17,7 @@
 //   CKOPT_STANDIN_FAIL     CALL:N[+][:CODE]: the N-th CALL (with +: and every
 //                          later one) returns CODE (999); CALL without _v2;
 //                          kernel=SYMBOL:N[+][:CODE]: its N-th execution fails
+//   CKOPT_STANDIN_LIBRARY  version of its cuBLASLt and cuDNN (120400)
 //   CKOPT_STANDIN_STICKY   "process": such a failure spoils later contexts, too
 //
 //===----------------------------------------------------------------------===//
@@ -55,11 +56,13 @@ struct ModuleOpaque {
   std::list<FunctionOpaque> functions;
 };
 
-/// A launch with its parameters' values.
+/// A launch with its parameters' values; or a library's kernel (`body`).
 struct Launch {
-  Function function;
-  unsigned grid, block;
+  Function function = nullptr;
+  unsigned grid = 1, block = 1;
   std::vector<uint64_t> values;
+  std::string name;
+  std::function<void()> body;
 };
 
 struct GraphOpaque {
@@ -145,6 +148,8 @@ public:
   Result drain(Stream stream, uint64_t position);
   Result drainAll(Stream stream) { return drain(stream, stream->queued); }
   void push(Stream stream, std::function<Result()> work);
+  /// Puts a launch into the stream, or into the graph that it captures.
+  void enqueue(Stream stream, Launch launch);
   Result check(const Launch &launch);
   Result execute(const Launch &launch);
 

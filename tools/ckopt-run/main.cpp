@@ -49,18 +49,21 @@ const char kUsage[] =
     "for a step compiled for a device:\n"
     "  --device=cuda:N        which device (default cuda:0)\n"
     "  --one-by-one           wait for each kernel: names the one that fails\n"
+    "  --lock=FILE            algorithms of cuBLASLt and cuDNN (default "
+    "FOLDER.lock;\n"
+    "                         empty: choose anew, write nothing)\n"
     "  --inspect              load it and print what the device and its driver "
     "take\n";
 
 struct Options {
-  std::string artifact, function = "step", weights, outputs;
+  std::string artifact, function = "step", weights, outputs, lock;
   std::vector<std::pair<std::string, std::string>> inputs;
   int64_t steps = 1;
   uint64_t seed = 0;
   double learningRate = 1e-3;
   bool printLoss = false, time = false, measure = false, list = false;
   bool checkArena = false, oneByOne = false, inspect = false;
-  bool deviceGiven = false;
+  bool deviceGiven = false, lockGiven = false;
   int32_t device = 0;
 };
 
@@ -96,6 +99,10 @@ int exitCode(ckrt_status status) {
     return ExitDeviceLost;
   case CKRT_KERNEL:
     return ExitKernelFailed;
+  case CKRT_NO_LIBRARY:
+    return ExitNoLibrary;
+  case CKRT_LOCK:
+    return ExitLock;
   case CKRT_INVALID_ARGUMENT:
   case CKRT_EXECUTION:
   case CKRT_VERIFY:
@@ -183,6 +190,8 @@ std::string parseOption(const std::string &argument, Options &options) {
     options.oneByOne = true;
   else if (argument == "--inspect")
     options.inspect = true;
+  else if (key == "--lock")
+    options.lock = value, options.lockGiven = true;
   else if (key == "--device")
     sound = parseDevice(value, options);
   else
@@ -483,6 +492,7 @@ int inspect(Loaded &loaded) {
   line("memory of the device", r.total_bytes);
   line("in use before loading (context, others)", r.context_bytes);
   line("taken by the code", r.code_bytes);
+  line("taken by cuBLASLt and cuDNN", r.library_bytes);
   line("planned arena", ckrt_arena_bytes(loaded.session));
   line("taken by the arena", r.arena_bytes);
   line("taken by the graphs", r.graph_bytes);
@@ -518,6 +528,7 @@ int runArtifact(const Options &options) {
   session.pattern_seed = 1;
   session.device = options.device;
   session.one_by_one = options.oneByOne;
+  session.lock_file = options.lockGiven ? options.lock.c_str() : nullptr;
   status = ckrt_session_create(loaded.program, &session, &loaded.session);
   if (status != CKRT_OK)
     return complain(status);

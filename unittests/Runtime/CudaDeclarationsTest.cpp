@@ -6,10 +6,23 @@
 // and sign, pointers as pointers.
 //
 //===----------------------------------------------------------------------===//
+#include "../../lib/Runtime/cuda/BlasLt.h"
+#include "../../lib/Runtime/cuda/Cudnn.h"
 #include "../../lib/Runtime/cuda/Driver.h"
 
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
+#undef __CUDA_API_VERSION_INTERNAL
+#if __has_include(<cublasLt.h>)
+#include <cublasLt.h>
+#define CKOPT_HAS_CUBLASLT
+#endif
+#if __has_include(<cudnn.h>)
+#include <cudnn.h>
+#if CUDNN_MAJOR == 9
+#define CKOPT_HAS_CUDNN
+#endif
+#endif
 
 #include <gtest/gtest.h>
 
@@ -101,3 +114,73 @@ TEST(CudaDeclarations, NumbersAreTheHeaders) {
   EXPECT_EQ(int(ours::kCaptureModeThreadLocal),
             int(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
 }
+
+#ifdef CKOPT_HAS_CUBLASLT
+TEST(CudaDeclarations, BlasLtIsTheHeaders) {
+#define CKOPT_ENTRY(member, symbol, result, parameters)                        \
+  EXPECT_TRUE(                                                                 \
+      (Alike<decltype(ours::LtEntries::member), decltype(&symbol)>::value))    \
+      << #symbol;
+#include "../../lib/Runtime/cuda/BlasLtEntries.def"
+#undef CKOPT_ENTRY
+  using Theirs = cublasLtMatmulHeuristicResult_t;
+  EXPECT_EQ(sizeof(ours::LtAlgorithm), sizeof(cublasLtMatmulAlgo_t));
+  EXPECT_EQ(sizeof(ours::LtResult), sizeof(Theirs));
+  EXPECT_EQ(offsetof(ours::LtResult, workspace),
+            offsetof(Theirs, workspaceSize));
+  EXPECT_EQ(offsetof(ours::LtResult, state), offsetof(Theirs, state));
+  EXPECT_EQ(int(ours::kLtTypeF32), int(CUDA_R_32F));
+  EXPECT_EQ(int(ours::kLtTypeF64), int(CUDA_R_64F));
+  EXPECT_EQ(int(ours::kLtTypeF16), int(CUDA_R_16F));
+  EXPECT_EQ(int(ours::kLtTypeBF16), int(CUDA_R_16BF));
+  EXPECT_EQ(int(ours::kLtComputeF32), int(CUBLAS_COMPUTE_32F));
+  EXPECT_EQ(int(ours::kLtComputeF64), int(CUBLAS_COMPUTE_64F));
+  EXPECT_EQ(int(ours::kLtDescTransA), int(CUBLASLT_MATMUL_DESC_TRANSA));
+  EXPECT_EQ(int(ours::kLtDescTransB), int(CUBLASLT_MATMUL_DESC_TRANSB));
+  EXPECT_EQ(int(ours::kLtLayoutBatchCount),
+            int(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT));
+  EXPECT_EQ(int(ours::kLtLayoutBatchOffset),
+            int(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET));
+  EXPECT_EQ(int(ours::kLtPrefMaxWorkspace),
+            int(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES));
+  EXPECT_EQ(int(ours::kLtPrefReductionMask),
+            int(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK));
+  EXPECT_EQ(int(ours::kLtPrefMinAlignmentA),
+            int(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES));
+  EXPECT_EQ(int(ours::kLtPrefMinAlignmentA) + 3,
+            int(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES));
+  EXPECT_EQ(int(ours::kLtReductionComputeType),
+            int(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
+}
+#endif
+
+#ifdef CKOPT_HAS_CUDNN
+template <typename Theirs> static void expectResultIs() {
+  EXPECT_EQ(sizeof(ours::DnnResult), sizeof(Theirs));
+  EXPECT_EQ(offsetof(ours::DnnResult, status), offsetof(Theirs, status));
+  EXPECT_EQ(offsetof(ours::DnnResult, memory), offsetof(Theirs, memory));
+  EXPECT_EQ(offsetof(ours::DnnResult, determinism),
+            offsetof(Theirs, determinism));
+}
+
+TEST(CudaDeclarations, CudnnIsTheHeaders) {
+#define CKOPT_ENTRY(member, symbol, result, parameters)                        \
+  EXPECT_TRUE(                                                                 \
+      (Alike<decltype(ours::DnnEntries::member), decltype(&symbol)>::value))   \
+      << #symbol;
+#include "../../lib/Runtime/cuda/CudnnEntries.def"
+#undef CKOPT_ENTRY
+  expectResultIs<cudnnConvolutionFwdAlgoPerf_t>();
+  expectResultIs<cudnnConvolutionBwdDataAlgoPerf_t>();
+  expectResultIs<cudnnConvolutionBwdFilterAlgoPerf_t>();
+  EXPECT_EQ(int(ours::kDnnFloat), int(CUDNN_DATA_FLOAT));
+  EXPECT_EQ(int(ours::kDnnDouble), int(CUDNN_DATA_DOUBLE));
+  EXPECT_EQ(int(ours::kDnnHalf), int(CUDNN_DATA_HALF));
+  EXPECT_EQ(int(ours::kDnnBFloat16), int(CUDNN_DATA_BFLOAT16));
+  EXPECT_EQ(int(ours::kDnnNchw), int(CUDNN_TENSOR_NCHW));
+  EXPECT_EQ(int(ours::kDnnDefaultMath), int(CUDNN_DEFAULT_MATH));
+  EXPECT_EQ(int(ours::kDnnFmaMath), int(CUDNN_FMA_MATH));
+  EXPECT_EQ(int(ours::kDnnCrossCorrelation), int(CUDNN_CROSS_CORRELATION));
+  EXPECT_EQ(int(ours::kDnnDeterministic), int(CUDNN_DETERMINISTIC));
+}
+#endif

@@ -240,16 +240,6 @@ TEST_F(CudaSession, CodeThatTheDriverRefuses) {
     OnDevice wide(m);
     EXPECT_EQ(wide.status, CKRT_DEVICE_CODE);
     EXPECT_TRUE(contains(lastError(), "at most 32 threads")) << lastError();
-    m = deviceManifest();
-    m.calls[0].launches[0].kernel = -1;
-    m.calls[0].launches[0].scalars.clear();
-    m.calls[0].launches[0].pointers.pop_back();
-    m.calls[0].launches[0].primitive = 0;
-    m.primitives.resize(1);
-    m.primitives[0].matmul.m = m.primitives[0].matmul.n = 1;
-    m.primitives[0].matmul.k = 1;
-    OnDevice library(m);
-    EXPECT_EQ(library.status, CKRT_UNSUPPORTED) << lastError();
   });
   expectClean();
 }

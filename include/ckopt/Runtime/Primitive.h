@@ -100,6 +100,12 @@ CKRT_EXPORT std::string check(const PrimitiveDesc &desc);
 CKRT_EXPORT int64_t primitiveWorkspace(const PrimitiveDesc &desc,
                                        int32_t threads, std::string &error);
 
+/// Of launches of cuBLASLt and cuDNN (LaunchInfo::primitive): empty, or why
+/// these cannot run the descriptor on any device. Looks at the descriptor
+/// alone, so that a compiler may decide by it; whether the libraries at hand
+/// have an algorithm for it is known when the artifact is loaded.
+CKRT_EXPORT std::string cudaLibraryRefuses(const PrimitiveDesc &desc);
+
 /// A primitive ready to run. Make it outside of parallel regions; run it from
 /// one thread at a time.
 class CKRT_EXPORT Primitive {

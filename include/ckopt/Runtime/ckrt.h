@@ -44,7 +44,9 @@ typedef enum ckrt_status {
   CKRT_DEVICE_MEMORY = 14,  /* the arena does not fit in what is free */
   CKRT_DEVICE_CODE = 15,    /* the driver refuses the code, or a kernel of it */
   CKRT_DEVICE_LOST = 16,    /* the device does not answer any more */
-  CKRT_KERNEL = 17          /* a kernel failed on the device */
+  CKRT_KERNEL = 17,         /* a kernel failed on the device */
+  CKRT_NO_LIBRARY = 18,     /* cuBLASLt or cuDNN is missing, or refuses */
+  CKRT_LOCK = 19            /* the lock file's algorithms cannot be had here */
 } ckrt_status;
 
 /* The element types, numbered as ckopt::runtime::DType. */
@@ -149,6 +151,10 @@ typedef struct ckrt_session_options {
    * fails for certain. */
   int32_t device;
   int32_t one_by_one;
+  /* Where the algorithms of cuBLASLt and cuDNN are written on the first load,
+   * and taken from on later ones. NULL: FOLDER.lock beside an artifact that was
+   * loaded from a folder, none for one from memory; "": none. */
+  const char *lock_file;
 } ckrt_session_options;
 
 /* Maps the arena, makes the primitives. On a device: opens it, compiles the
@@ -250,6 +256,7 @@ typedef struct ckrt_device_report {
   int64_t context_bytes; /* in use before anything was loaded: the driver's
                             context and other processes */
   int64_t code_bytes;    /* taken by loading the code */
+  int64_t library_bytes; /* taken by cuBLASLt and cuDNN */
   int64_t arena_bytes;   /* taken by the arena (planned peak, rounded up) */
   int64_t graph_bytes;   /* taken by the graphs of the functions */
   int64_t pinned_bytes;  /* host memory for copies */

@@ -21,6 +21,8 @@ enum ExitCode : int {
   ExitDeviceCode = 13,   ///< the driver refuses the compiled code
   ExitDeviceLost = 14,   ///< the device does not answer any more
   ExitKernelFailed = 15, ///< a kernel failed on the device
+  ExitNoLibrary = 16,    ///< cuBLASLt or cuDNN is missing, or refuses
+  ExitLock = 17,         ///< the lock file's algorithms cannot be had here
   ExitUsage = 64,        ///< wrong command line
   ExitInternal = 70,     ///< a defect of ckopt itself
   ExitIoError = 74,      ///< cannot write (disk full, no permission)

@@ -16,12 +16,27 @@ using namespace ckopt::runtime::cuda;
 static constexpr int64_t kTailBytes = 64 << 10;
 static constexpr int64_t kBlockBytes = 8 << 20;
 
+static std::string lockPathOf(const ckrt_program &program,
+                              const ckrt_session_options &options) {
+  if (options.lock_file || program.folder.empty())
+    return options.lock_file ? options.lock_file : "";
+  std::string folder = program.folder;
+  while (folder.size() > 1 && folder.back() == '/')
+    folder.pop_back();
+  return folder + ".lock";
+}
+
+CudaBackend::CudaBackend(ckrt_program &program,
+                         const ckrt_session_options &options)
+    : program(program), options(options),
+      lockPath(lockPathOf(program, options)) {
+  this->options.lock_file = nullptr; // the caller's
+}
+
 ckrt_status CudaBackend::create() {
-  if (ckrt_status status = checkLaunches())
-    return status;
   ckrt_status status = CKRT_OK;
   engine = Engine::create(program, options.device,
-                          hasPattern() ? kTailBytes : 0, status);
+                          hasPattern() ? kTailBytes : 0, lockPath, status);
   if (!engine)
     return status;
   Current current(engine->driver(), engine->context());

@@ -15,8 +15,7 @@ namespace ckopt::runtime::cuda {
 
 class CudaBackend final : public Backend {
 public:
-  CudaBackend(ckrt_program &program, const ckrt_session_options &options)
-      : program(program), options(options) {}
+  CudaBackend(ckrt_program &program, const ckrt_session_options &options);
   ~CudaBackend() override;
   ckrt_status create();
 
@@ -49,7 +48,6 @@ private:
   void release();
 
   // CudaSteps.cpp: graphs, single calls, failing kernels.
-  ckrt_status checkLaunches() const;
   ckrt_status captureAll();
   Result capture(size_t function, Graph &graph, std::string &what);
   ckrt_status replay(size_t function);
@@ -60,6 +58,7 @@ private:
 
   ckrt_program &program;
   ckrt_session_options options;
+  std::string lockPath;
   std::unique_ptr<Engine> engine; ///< null once the session is broken
   std::unique_ptr<Staging> staging;
   Stream stepStream = nullptr, copyStream = nullptr;

@@ -31,22 +31,13 @@ static void forEachLaunch(const Manifest &m, size_t function, Fn fn) {
           return;
 }
 
-ckrt_status CudaBackend::checkLaunches() const {
-  for (const CallInfo &call : program.manifest.calls)
-    for (const LaunchInfo &launch : call.launches)
-      if (launch.kernel < 0)
-        return fail(CKRT_UNSUPPORTED,
-                    call.source + ": the artifact calls a CUDA library, which "
-                                  "this runtime cannot: compile with "
-                                  "--cuda-libs=none");
-  return CKRT_OK;
-}
-
 std::string CudaBackend::describe(const LaunchInfo &launch,
                                   const CallInfo &call) const {
-  const std::string &symbol = program.manifest.kernels[launch.kernel].symbol;
-  return "kernel " + symbol +
-         (call.source.empty() ? "" : " (from " + call.source + ")");
+  const Manifest &m = program.manifest;
+  std::string what = launch.kernel >= 0
+                         ? "kernel " + m.kernels[launch.kernel].symbol
+                         : runtime::describe(m.primitives[launch.primitive]);
+  return what + (call.source.empty() ? "" : " (from " + call.source + ")");
 }
 
 //===----------------------------------------------------------------------===//
@@ -77,8 +68,10 @@ ckrt_status CudaBackend::captureAll() {
   graphs.assign(m.functions.size(), nullptr);
   for (size_t f = 0; f < m.functions.size(); ++f) {
     bool empty = true;
-    forEachLaunch(m, f,
-                  [&](size_t, const LaunchInfo &) { return empty = false; });
+    forEachLaunch(m, f, [&](size_t, const LaunchInfo &) {
+      empty = false;
+      return false;
+    });
     if (empty)
       continue;
     Graph graph = nullptr;
@@ -89,8 +82,7 @@ ckrt_status CudaBackend::captureAll() {
     if (graph)
       (void)cuda.graphDestroy(graph);
     if (result != kSuccess)
-      return engine->failed(
-          "cannot make a graph of function " + m.functions[f].name, result);
+      return engine->failed(what, result);
   }
   engine->report.graph_bytes = before - engine->freeBytes();
   return CKRT_OK;
@@ -221,7 +213,7 @@ std::string CudaBackend::findFailingKernel() {
   const std::string advice =
       "run it with --one-by-one to see which kernel it was";
   ckrt_status status = CKRT_OK;
-  auto searcher = Engine::create(program, options.device, 0, status);
+  auto searcher = Engine::create(program, options.device, 0, lockPath, status);
   if (!searcher)
     return advice;
   const Driver &cuda = searcher->driver();
@@ -238,7 +230,8 @@ std::string CudaBackend::findFailingKernel() {
                       result = cuda.streamSynchronize(stream);
                     if (result != kSuccess)
                       found = describe(launch, m.calls[c]) +
-                              " fails when it runs alone: " + cuda.text(result);
+                              " fails when it runs alone: " +
+                              searcher->text(result);
                     return result == kSuccess;
                   });
   (void)cuda.streamDestroy(stream);

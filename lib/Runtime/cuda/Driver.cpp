@@ -26,10 +26,10 @@ void *openLibrary(std::string &error) {
 bool lookUp(void *library, Driver &driver, std::string &error) {
 #define CKOPT_ENTRY(member, symbol, parameters)                                \
   driver.member =                                                              \
-      reinterpret_cast<Result(*) parameters>(dlsym(library, #symbol));          \
+      reinterpret_cast<Result(*) parameters>(dlsym(library, #symbol));         \
   if (!driver.member) {                                                        \
     error = "the CUDA driver is too old or damaged: libcuda.so.1 has no "      \
-            "entry " #symbol " (ckopt needs one for CUDA 11.0 or later)";       \
+            "entry " #symbol " (ckopt needs one for CUDA 11.0 or later)";      \
     return false;                                                              \
   }
 #include "DriverEntries.def"

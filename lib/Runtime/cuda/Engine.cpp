@@ -55,9 +55,12 @@ std::string Engine::name() const {
          (report.name[0] ? std::string(" (") + report.name + ")" : "");
 }
 
+std::string Engine::text(Result result) const {
+  return result == kLibraryFailed ? libraryError : cuda.text(result);
+}
+
 ckrt_status Engine::failed(const std::string &what, Result result) const {
-  return fail(statusOf(result),
-              name() + ": " + what + ": " + cuda.text(result));
+  return fail(statusOf(result), name() + ": " + what + ": " + text(result));
 }
 
 ckrt_status Engine::openDevice(int ordinal) {
@@ -198,7 +201,9 @@ int64_t Engine::freeBytes() const {
 }
 
 std::unique_ptr<Engine> Engine::create(const ckrt_program &program, int ordinal,
-                                       int64_t tail, ckrt_status &status) {
+                                       int64_t tail,
+                                       const std::string &lockPath,
+                                       ckrt_status &status) {
   std::string error;
   const Driver *driver = Driver::open(error);
   if (!driver) {
@@ -231,7 +236,13 @@ std::unique_ptr<Engine> Engine::create(const ckrt_program &program, int ordinal,
   }
   engine->report.total_bytes = static_cast<int64_t>(total);
   engine->report.context_bytes = static_cast<int64_t>(total - available);
-  status = engine->loadCode(program.deviceCode);
+  engine->libraries = std::make_unique<Libraries>();
+  int64_t before = engine->freeBytes();
+  status =
+      engine->libraries->create(program.manifest, lockPath, engine->report);
+  engine->report.library_bytes = before - engine->freeBytes();
+  if (status == CKRT_OK)
+    status = engine->loadCode(program.deviceCode);
   if (status == CKRT_OK)
     status = engine->allocate();
   return status == CKRT_OK ? std::move(engine) : nullptr;
@@ -243,6 +254,7 @@ Engine::~Engine() {
   {
     // Failures here have nobody to tell: a lost device frees nothing.
     Current current(cuda, ownContext);
+    libraries.reset();
     if (arena)
       (void)cuda.memFree(arena);
     if (module)
@@ -251,7 +263,16 @@ Engine::~Engine() {
   (void)cuda.ctxDestroy(ownContext);
 }
 
-Result Engine::launch(const LaunchInfo &launch, Stream stream) const {
+Result Engine::launch(const LaunchInfo &launch, Stream stream) {
+  if (launch.primitive >= 0) {
+    Places places = {};
+    for (size_t i = 0; i < 3; ++i)
+      places.args[i] = at(launch.pointers[i].offset);
+    places.workspace = at(launch.scratchOffset);
+    return libraries->enqueue(launch.primitive, places, stream, libraryError)
+               ? kSuccess
+               : kLibraryFailed;
+  }
   const KernelInfo &kernel = manifest.kernels[launch.kernel];
   std::vector<uint64_t> values;
   values.reserve(launch.pointers.size() + launch.scalars.size() + 1);

@@ -9,10 +9,12 @@
 #ifndef CKOPT_LIB_RUNTIME_CUDA_ENGINE_H
 #define CKOPT_LIB_RUNTIME_CUDA_ENGINE_H
 
-#include "../Session.h"
-#include "Driver.h"
+#include "Libraries.h"
 
 namespace ckopt::runtime::cuda {
+
+/// A library refused a launch; not one of the driver's numbers.
+inline constexpr Result kLibraryFailed = -1;
 
 /// The status that a driver's result stands for.
 ckrt_status statusOf(Result result);
@@ -48,6 +50,7 @@ public:
   /// nothing stays behind.
   static std::unique_ptr<Engine> create(const ckrt_program &program,
                                         int ordinal, int64_t tail,
+                                        const std::string &lockPath,
                                         ckrt_status &status);
   ~Engine();
   Engine(const Engine &) = delete;
@@ -64,10 +67,12 @@ public:
   int64_t allBytes() const { return used + tail; }
 
   /// Puts one launch into the stream. The context must be current.
-  Result launch(const LaunchInfo &launch, Stream stream) const;
+  Result launch(const LaunchInfo &launch, Stream stream);
 
   /// "cuda:0 (NVIDIA H100 80GB HBM3)".
   std::string name() const;
+  /// The driver's text of a result, or the library's that refused a launch.
+  std::string text(Result result) const;
   /// `what` failed with `result`: its text and status.
   ckrt_status failed(const std::string &what, Result result) const;
 
@@ -89,6 +94,8 @@ private:
   Device device = 0;
   Context ownContext = nullptr;
   Module module = nullptr;
+  std::unique_ptr<Libraries> libraries;
+  std::string libraryError; ///< of the last launch that a library refused
   std::vector<Function> functions; ///< by kernel
   DevicePointer arena = 0;
   int64_t used = 0, tail = 0;

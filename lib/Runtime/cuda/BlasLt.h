@@ -1,0 +1,53 @@
+//===- BlasLt.h - declarations of cuBLASLt ----------------------*- C++ -*-===//
+//
+// By the library's stable interface of versions 12 and 13; a test compares them
+// with its header where that is installed.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_LIB_RUNTIME_CUDA_BLASLT_H
+#define CKOPT_LIB_RUNTIME_CUDA_BLASLT_H
+
+#include "Driver.h"
+
+namespace ckopt::runtime::cuda {
+
+struct LtAlgorithm {
+  uint64_t data[8];
+};
+struct LtResult {
+  LtAlgorithm algorithm;
+  size_t workspace;
+  int state; ///< 0: usable
+  float waves;
+  int reserved[4];
+};
+
+enum LtNumber : int {
+  kLtTypeF32 = 0,
+  kLtTypeF64 = 1,
+  kLtTypeF16 = 2,
+  kLtTypeBF16 = 14,
+  kLtComputeF32 = 68, ///< no TF32
+  kLtComputeF64 = 70,
+  kLtDescTransA = 3,
+  kLtDescTransB = 4,
+  kLtLayoutBatchCount = 5,
+  kLtLayoutBatchOffset = 6,
+  kLtPrefMaxWorkspace = 1,
+  kLtPrefReductionMask = 3,
+  kLtPrefMinAlignmentA = 5, ///< B, C, D follow
+  /// Partial sums in the compute type, in the workspace, added in a fixed
+  /// order.
+  kLtReductionComputeType = 2,
+};
+
+struct LtEntries {
+#define CKOPT_ENTRY(member, symbol, result, parameters)                        \
+  result(*member) parameters;
+#include "BlasLtEntries.def"
+#undef CKOPT_ENTRY
+};
+
+} // namespace ckopt::runtime::cuda
+
+#endif // CKOPT_LIB_RUNTIME_CUDA_BLASLT_H

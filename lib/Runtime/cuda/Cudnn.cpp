@@ -1,0 +1,331 @@
+//===- Cudnn.cpp - convolutions by cuDNN ----------------------------------===//
+//
+// Activations are described with the strides that the plan gave them, weights
+// row-major, as everywhere in ckopt. The library's heuristics list algorithms
+// in its own order; the first that is deterministic, fits into the workspace
+// and is not refused for this layout is taken. Padding that differs at both
+// ends is not the library's: its descriptor has one number a dimension.
+//
+//===----------------------------------------------------------------------===//
+#include "Cudnn.h"
+
+#include "Library.h"
+
+#include <algorithm>
+#include <climits>
+#include <cstdlib>
+#include <dlfcn.h>
+#include <vector>
+
+using namespace ckopt::runtime;
+using namespace ckopt::runtime::cuda;
+
+namespace {
+
+// CUDNN_STATUS_NOT_SUPPORTED, CUDNN_STATUS_BAD_PARAM.
+constexpr int kNotSupported = 3000, kBadParameter = 2000;
+
+int typeOf(DType dtype) {
+  switch (dtype) {
+  case DType::F64:
+    return kDnnDouble;
+  case DType::F16:
+    return kDnnHalf;
+  case DType::BF16:
+    return kDnnBFloat16;
+  default:
+    return kDnnFloat;
+  }
+}
+
+using Ints = std::vector<int>;
+
+/// Narrows; false in `fits` where a number is too large for the library.
+int narrow(int64_t value, bool &fits) {
+  fits = fits && value >= 0 && value <= INT_MAX;
+  return static_cast<int>(value);
+}
+
+class DnnKernel final : public LibraryKernel {
+public:
+  DnnKernel(const DnnEntries &dnn, void *handle, const PrimitiveDesc &desc,
+            int64_t workspace)
+      : dnn(dnn), handle(handle), desc(desc), workspace(workspace) {}
+  ~DnnKernel() override;
+  /// The library's status, or kBadParameter with a reason.
+  int describe(std::string &error);
+  int choose();
+  int restore(int wanted);
+  int chosen() const { return algorithm; }
+  bool enqueue(const Places &places, Stream stream,
+               std::string &error) override;
+
+private:
+  int setTensor(void *tensor, int64_t channels, const int64_t *extents,
+                bool &fits);
+  int setFilter(bool &fits);
+  int setConvolution(bool &fits);
+  int workspaceOf(int candidate, size_t &bytes);
+  /// Spatial dimensions as the library counts them: at least two.
+  int64_t spatial() const { return std::max<int64_t>(desc.conv.rank, 2); }
+
+  const DnnEntries &dnn;
+  void *handle;
+  PrimitiveDesc desc;
+  int64_t workspace;
+  void *input = nullptr, *output = nullptr; ///< x (or dx), y (or dy)
+  void *filter = nullptr, *conv = nullptr;
+  int algorithm = -1;
+};
+
+class Cudnn final : public Library {
+public:
+  ~Cudnn() override {
+    if (handle)
+      (void)dnn.destroy(handle);
+  }
+  bool open(std::string &error);
+  std::string version() const override {
+    return std::to_string(dnn.getVersion());
+  }
+  std::unique_ptr<LibraryKernel> make(const PrimitiveDesc &desc,
+                                      int64_t workspace, std::string &algorithm,
+                                      std::string &error) override;
+
+private:
+  DnnEntries dnn{};
+  void *handle = nullptr;
+};
+
+} // namespace
+
+DnnKernel::~DnnKernel() {
+  for (void *tensor : {input, output})
+    if (tensor)
+      (void)dnn.tensorDestroy(tensor);
+  if (filter)
+    (void)dnn.filterDestroy(filter);
+  if (conv)
+    (void)dnn.convDestroy(conv);
+}
+
+int DnnKernel::setTensor(void *tensor, int64_t channels, const int64_t *extents,
+                         bool &fits) {
+  const ConvDesc &c = desc.conv;
+  int64_t points = 1;
+  for (int64_t d = 0; d < c.rank; ++d)
+    points *= extents[d];
+  Ints sizes = {narrow(c.batch, fits), narrow(channels, fits)};
+  Ints strides = {narrow(channels * points, fits),
+                  narrow(c.channelsLast ? 1 : points, fits)};
+  int64_t step = points * (c.channelsLast ? channels : 1);
+  for (int64_t d = 0; d < spatial(); ++d) {
+    int64_t extent = d < c.rank ? extents[d] : 1;
+    step /= extent;
+    sizes.push_back(narrow(extent, fits));
+    strides.push_back(narrow(step, fits));
+  }
+  return fits ? dnn.tensorSet(tensor, typeOf(desc.dtype),
+                              static_cast<int>(sizes.size()), sizes.data(),
+                              strides.data())
+              : kBadParameter;
+}
+
+int DnnKernel::setFilter(bool &fits) {
+  const ConvDesc &c = desc.conv;
+  Ints sizes = {narrow(c.outChannels, fits),
+                narrow(c.inChannels / c.groups, fits)};
+  for (int64_t d = 0; d < spatial(); ++d)
+    sizes.push_back(narrow(d < c.rank ? c.kernel[d] : 1, fits));
+  return fits ? dnn.filterSet(filter, typeOf(desc.dtype), kDnnNchw,
+                              static_cast<int>(sizes.size()), sizes.data())
+              : kBadParameter;
+}
+
+int DnnKernel::setConvolution(bool &fits) {
+  const ConvDesc &c = desc.conv;
+  Ints pads, strides, dilations;
+  for (int64_t d = 0; d < spatial(); ++d) {
+    bool real = d < c.rank;
+    pads.push_back(real ? narrow(c.padsLo[d], fits) : 0);
+    strides.push_back(real ? narrow(c.strides[d], fits) : 1);
+    dilations.push_back(real ? narrow(c.dilations[d], fits) : 1);
+  }
+  if (!fits)
+    return kBadParameter;
+  int compute = desc.dtype == DType::F64 ? kDnnDouble : kDnnFloat;
+  bool wide = desc.dtype == DType::F32 || desc.dtype == DType::F64;
+  int status = dnn.convSet(conv, static_cast<int>(pads.size()), pads.data(),
+                           strides.data(), dilations.data(),
+                           kDnnCrossCorrelation, compute);
+  if (status == 0)
+    status = dnn.convSetMath(conv, wide ? kDnnFmaMath : kDnnDefaultMath);
+  if (status == 0)
+    status = dnn.convSetGroups(conv, narrow(c.groups, fits));
+  return status;
+}
+
+int DnnKernel::describe(std::string &error) {
+  const ConvDesc &c = desc.conv;
+  error = cudnnRefuses(c);
+  if (!error.empty())
+    return kBadParameter;
+  int status = dnn.tensorCreate(&input);
+  if (status == 0)
+    status = dnn.tensorCreate(&output);
+  if (status == 0)
+    status = dnn.filterCreate(&filter);
+  if (status == 0)
+    status = dnn.convCreate(&conv);
+  bool fits = true;
+  if (status == 0)
+    status = setTensor(input, c.inChannels, c.in, fits);
+  if (status == 0)
+    status = setTensor(output, c.outChannels, c.out, fits);
+  if (status == 0)
+    status = setFilter(fits);
+  if (status == 0)
+    status = setConvolution(fits);
+  if (!fits)
+    error = "an extent or stride is too large for cuDNN";
+  return status;
+}
+
+int DnnKernel::workspaceOf(int candidate, size_t &bytes) {
+  switch (desc.kind) {
+  case PrimitiveKind::ConvInputGrad:
+    return dnn.dataWorkspace(handle, filter, output, conv, input, candidate,
+                             &bytes);
+  case PrimitiveKind::ConvWeightGrad:
+    return dnn.filterWorkspace(handle, input, output, conv, filter, candidate,
+                               &bytes);
+  case PrimitiveKind::MatMul:
+  case PrimitiveKind::ConvForward:
+    break;
+  }
+  return dnn.forwardWorkspace(handle, input, filter, conv, output, candidate,
+                              &bytes);
+}
+
+int DnnKernel::restore(int wanted) {
+  size_t bytes = 0;
+  int status = workspaceOf(wanted, bytes);
+  if (status == 0 && bytes > static_cast<size_t>(workspace))
+    status = kNotSupported;
+  if (status == 0)
+    algorithm = wanted;
+  return status;
+}
+
+int DnnKernel::choose() {
+  DnnResult results[16] = {};
+  int count = 0, status;
+  if (desc.kind == PrimitiveKind::ConvForward)
+    status = dnn.forwardAlgorithms(handle, input, filter, conv, output, 16,
+                                   &count, results);
+  else if (desc.kind == PrimitiveKind::ConvInputGrad)
+    status = dnn.dataAlgorithms(handle, filter, output, conv, input, 16, &count,
+                                results);
+  else
+    status = dnn.filterAlgorithms(handle, input, output, conv, filter, 16,
+                                  &count, results);
+  if (status != 0)
+    return status;
+  for (int i = 0; i < count; ++i)
+    if (results[i].status == 0 && results[i].determinism == kDnnDeterministic &&
+        restore(results[i].algorithm) == 0)
+      return 0;
+  return kNotSupported;
+}
+
+bool DnnKernel::enqueue(const Places &places, Stream stream,
+                        std::string &error) {
+  const float one = 1, zero = 0;
+  const double one64 = 1, zero64 = 0;
+  bool isF64 = desc.dtype == DType::F64;
+  const void *alpha = isF64 ? static_cast<const void *>(&one64) : &one;
+  const void *beta = isF64 ? static_cast<const void *>(&zero64) : &zero;
+  auto *first = reinterpret_cast<const void *>(places.args[0]);
+  auto *second = reinterpret_cast<const void *>(places.args[1]);
+  auto *result = reinterpret_cast<void *>(places.args[2]);
+  auto *scratch = reinterpret_cast<void *>(places.workspace);
+  auto bytes = static_cast<size_t>(workspace);
+  int status = dnn.setStream(handle, stream);
+  if (status == 0 && desc.kind == PrimitiveKind::ConvForward)
+    status = dnn.forward(handle, alpha, input, first, filter, second, conv,
+                         algorithm, scratch, bytes, beta, output, result);
+  else if (status == 0 && desc.kind == PrimitiveKind::ConvInputGrad)
+    // The plan's order is dy, w; the library's w, dy.
+    status =
+        dnn.backwardData(handle, alpha, filter, second, output, first, conv,
+                         algorithm, scratch, bytes, beta, input, result);
+  else if (status == 0)
+    status =
+        dnn.backwardFilter(handle, alpha, input, first, output, second, conv,
+                           algorithm, scratch, bytes, beta, filter, result);
+  if (status != 0)
+    error = "cuDNN gives status " + std::to_string(status);
+  return status == 0;
+}
+
+bool Cudnn::open(std::string &error) {
+  void *library = openFirst("CKOPT_CUDNN", {"libcudnn.so.9"}, error);
+  if (!library)
+    return false;
+#define CKOPT_ENTRY(member, symbol, result, parameters)                        \
+  dnn.member =                                                                 \
+      reinterpret_cast<decltype(dnn.member)>(dlsym(library, #symbol));         \
+  if (!dnn.member) {                                                           \
+    error = "libcudnn has no entry " #symbol;                                  \
+    return false;                                                              \
+  }
+#include "CudnnEntries.def"
+#undef CKOPT_ENTRY
+  int status = dnn.create(&handle);
+  if (status != 0) {
+    handle = nullptr;
+    error = "cuDNN does not start: status " + std::to_string(status);
+  }
+  return status == 0;
+}
+
+std::string ckopt::runtime::cuda::cudnnRefuses(const ConvDesc &c) {
+  for (int64_t d = 0; d < c.rank; ++d)
+    if (c.padsLo[d] != c.padsHi[d])
+      return "cuDNN has no padding that differs at both ends";
+  int64_t input = c.batch * c.inChannels, output = c.batch * c.outChannels;
+  for (int64_t d = 0; d < c.rank; ++d)
+    input *= c.in[d], output *= c.out[d]; // check() bounds them
+  return std::max(input, output) > INT_MAX
+             ? "an extent or stride is too large for cuDNN"
+             : "";
+}
+
+std::unique_ptr<LibraryKernel> Cudnn::make(const PrimitiveDesc &desc,
+                                           int64_t workspace,
+                                           std::string &algorithm,
+                                           std::string &error) {
+  auto kernel = std::make_unique<DnnKernel>(dnn, handle, desc, workspace);
+  int status = kernel->describe(error);
+  if (status == 0 && algorithm.empty()) {
+    status = kernel->choose();
+    algorithm = std::to_string(kernel->chosen());
+  } else if (status == 0) {
+    int wanted = std::atoi(algorithm.c_str());
+    status = std::to_string(wanted) == algorithm && wanted >= 0
+                 ? kernel->restore(wanted)
+                 : kBadParameter;
+  }
+  if (status == 0)
+    return kernel;
+  if (error.empty())
+    error = "cuDNN has no deterministic algorithm for it in " +
+            std::to_string(workspace) + " bytes of workspace (status " +
+            std::to_string(status) + ")";
+  return nullptr;
+}
+
+std::unique_ptr<Library> ckopt::runtime::cuda::openCudnn(std::string &error) {
+  auto library = std::make_unique<Cudnn>();
+  return library->open(error) ? std::move(library) : nullptr;
+}

@@ -1,0 +1,47 @@
+//===- Cudnn.h - declarations of cuDNN 9 ------------------------*- C++ -*-===//
+//
+// The classic interface, which version 9 keeps: its heuristics say of each
+// algorithm whether it is deterministic. A test compares the declarations with
+// the library's header where that is installed.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_LIB_RUNTIME_CUDA_CUDNN_H
+#define CKOPT_LIB_RUNTIME_CUDA_CUDNN_H
+
+#include "Driver.h"
+
+namespace ckopt::runtime::cuda {
+
+/// cudnnConvolution{Fwd,BwdData,BwdFilter}AlgoPerf_t: one layout for all.
+struct DnnResult {
+  int algorithm;
+  int status;
+  float time;
+  size_t memory;
+  int determinism;
+  int mathType;
+  int reserved[3];
+};
+
+enum DnnNumber : int {
+  kDnnFloat = 0,
+  kDnnDouble = 1,
+  kDnnHalf = 2,
+  kDnnBFloat16 = 9,
+  kDnnNchw = 0,
+  kDnnDefaultMath = 0,
+  kDnnFmaMath = 3, ///< no TF32
+  kDnnCrossCorrelation = 1,
+  kDnnDeterministic = 1,
+};
+
+struct DnnEntries {
+#define CKOPT_ENTRY(member, symbol, result, parameters)                        \
+  result(*member) parameters;
+#include "CudnnEntries.def"
+#undef CKOPT_ENTRY
+};
+
+} // namespace ckopt::runtime::cuda
+
+#endif // CKOPT_LIB_RUNTIME_CUDA_CUDNN_H

@@ -1,0 +1,45 @@
+//===- LockFile.h - which algorithms a device runs --------------*- C++ -*-===//
+//
+// Results on a device are equal to the bit for one device, driver, library
+// versions and algorithms. The first load writes these beside the artifact;
+// later loads take the same ones or fail. Text, a line each:
+//   ckopt-lock 1
+//   NAME VALUE           device, driver, library versions
+//   algorithm KEY VALUE  KEY: the primitive's descriptor
+// Equal descriptors have one algorithm whatever the budget, so artifacts of one
+// model may share a file.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_LIB_RUNTIME_CUDA_LOCKFILE_H
+#define CKOPT_LIB_RUNTIME_CUDA_LOCKFILE_H
+
+#include <map>
+#include <string>
+
+namespace ckopt::runtime::cuda {
+
+class LockFile {
+public:
+  /// Reads the file; one that is not there is empty. No file at all where the
+  /// path is empty. False with the reason.
+  bool read(const std::string &path, std::string &error);
+  /// Writes it, whole, if something was added.
+  bool write(std::string &error) const;
+
+  /// Notes a fact of the machine. False, with what differs, if the file says
+  /// otherwise.
+  bool fact(const std::string &name, const std::string &value,
+            std::string &error);
+  /// The algorithm of a descriptor, empty if there is none yet.
+  std::string algorithm(const std::string &key) const;
+  void setAlgorithm(const std::string &key, const std::string &value);
+
+private:
+  std::string path;
+  std::map<std::string, std::string> facts, algorithms;
+  bool changed = false;
+};
+
+} // namespace ckopt::runtime::cuda
+
+#endif // CKOPT_LIB_RUNTIME_CUDA_LOCKFILE_H

@@ -1,0 +1,240 @@
+//===- BlasLt.cpp - the stand-in's cuBLASLt -------------------------------===//
+//
+// Enough to run column-major products in plain loops: handles, descriptors,
+// three algorithms of which one is usable, and launches into the stand-in's
+// streams. Sums go in the order of k, in the type of the compute mode.
+//
+//===----------------------------------------------------------------------===//
+#include "../../lib/Runtime/cuda/BlasLt.h"
+#include "Machine.h"
+
+#include <cstdlib>
+#include <cstring>
+
+using namespace standin;
+
+#define STANDIN extern "C" __attribute__((visibility("default")))
+
+namespace {
+
+constexpr int kInvalid = 7, kUnsupported = 15;
+
+struct Layout {
+  int type = 0;
+  int64_t rows = 0, cols = 0, leading = 0, batchOffset = 0;
+  int32_t batch = 1;
+};
+struct Desc {
+  int compute = 0;
+  int32_t turn[2] = {0, 0};
+};
+struct Preference {
+  uint64_t workspace = 0;
+  uint32_t reductions = 7, alignment = 256;
+};
+
+int handles = 0;
+
+/// An algorithm is its number; 7 is the one that works.
+LtAlgorithm algorithmOf(uint64_t number) {
+  LtAlgorithm algorithm = {};
+  algorithm.data[0] = number;
+  return algorithm;
+}
+
+constexpr size_t kWorkspace = 1024;
+
+template <typename T>
+void multiply(const Desc &desc, const Layout &a, const Layout &b,
+              const Layout &d, const T *x, const T *y, T *z) {
+  int64_t inner = desc.turn[0] ? a.rows : a.cols;
+  for (int64_t batch = 0; batch < d.batch; ++batch)
+    for (int64_t j = 0; j < d.cols; ++j)
+      for (int64_t i = 0; i < d.rows; ++i) {
+        T sum = 0;
+        for (int64_t k = 0; k < inner; ++k) {
+          int64_t left = desc.turn[0] ? k + i * a.leading : i + k * a.leading;
+          int64_t right = desc.turn[1] ? j + k * b.leading : k + j * b.leading;
+          sum += x[batch * a.batchOffset + left] *
+                 y[batch * b.batchOffset + right];
+        }
+        z[batch * d.batchOffset + i + j * d.leading] = sum;
+      }
+}
+
+/// Bytes from the first to the last element.
+size_t span(const Layout &l) {
+  int64_t last =
+      (l.batch - 1) * l.batchOffset + (l.cols - 1) * l.leading + l.rows;
+  return static_cast<size_t>(last) * (l.type == kLtTypeF64 ? 8 : 4);
+}
+
+} // namespace
+
+STANDIN int cublasLtCreate(void **handle) {
+  Machine &machine = Machine::get();
+  if (machine.enter("cublasLtCreate", ""))
+    return 1;
+  *handle = &handles;
+  ++handles;
+  return 0;
+}
+
+STANDIN int cublasLtDestroy(void *) {
+  Machine::get().log("cublasLtDestroy");
+  --handles;
+  return 0;
+}
+
+STANDIN size_t cublasLtGetVersion() {
+  const char *text = std::getenv("CKOPT_STANDIN_LIBRARY");
+  return text ? static_cast<size_t>(std::atoll(text)) : 120400;
+}
+
+STANDIN int cublasLtMatmulDescCreate(void **desc, int compute, int) {
+  *desc = new Desc{compute, {0, 0}};
+  return 0;
+}
+STANDIN int cublasLtMatmulDescDestroy(void *desc) {
+  delete static_cast<Desc *>(desc);
+  return 0;
+}
+STANDIN int cublasLtMatmulDescSetAttribute(void *desc, int attribute,
+                                           const void *value, size_t size) {
+  if ((attribute != kLtDescTransA && attribute != kLtDescTransB) || size != 4)
+    return kInvalid;
+  std::memcpy(&static_cast<Desc *>(desc)->turn[attribute - kLtDescTransA],
+              value, 4);
+  return 0;
+}
+
+STANDIN int cublasLtMatrixLayoutCreate(void **layout, int type, uint64_t rows,
+                                       uint64_t cols, int64_t leading) {
+  auto *made = new Layout;
+  made->type = type, made->leading = leading;
+  made->rows = static_cast<int64_t>(rows);
+  made->cols = static_cast<int64_t>(cols);
+  *layout = made;
+  return leading >= made->rows ? 0 : kInvalid;
+}
+STANDIN int cublasLtMatrixLayoutDestroy(void *layout) {
+  delete static_cast<Layout *>(layout);
+  return 0;
+}
+STANDIN int cublasLtMatrixLayoutSetAttribute(void *layout, int attribute,
+                                             const void *value, size_t size) {
+  auto *l = static_cast<Layout *>(layout);
+  if (attribute == kLtLayoutBatchCount && size == 4)
+    std::memcpy(&l->batch, value, 4);
+  else if (attribute == kLtLayoutBatchOffset && size == 8)
+    std::memcpy(&l->batchOffset, value, 8);
+  else
+    return kInvalid;
+  return 0;
+}
+
+STANDIN int cublasLtMatmulPreferenceCreate(void **preference) {
+  *preference = new Preference;
+  return 0;
+}
+STANDIN int cublasLtMatmulPreferenceDestroy(void *preference) {
+  delete static_cast<Preference *>(preference);
+  return 0;
+}
+STANDIN int cublasLtMatmulPreferenceSetAttribute(void *preference,
+                                                 int attribute,
+                                                 const void *value,
+                                                 size_t size) {
+  auto *p = static_cast<Preference *>(preference);
+  if (attribute == kLtPrefMaxWorkspace && size == 8)
+    std::memcpy(&p->workspace, value, 8);
+  else if (attribute == kLtPrefReductionMask && size == 4)
+    std::memcpy(&p->reductions, value, 4);
+  else if (attribute >= kLtPrefMinAlignmentA &&
+           attribute < kLtPrefMinAlignmentA + 4 && size == 4)
+    std::memcpy(&p->alignment, value, 4);
+  else
+    return kInvalid;
+  return 0;
+}
+
+STANDIN int cublasLtMatmulAlgoGetHeuristic(void *, void *, void *, void *,
+                                           void *, void *, void *preference,
+                                           int most, LtResult *results,
+                                           int *count) {
+  Machine &machine = Machine::get();
+  auto *p = static_cast<Preference *>(preference);
+  machine.log("cublasLtMatmulAlgoGetHeuristic workspace " +
+              std::to_string(p->workspace) + " alignment " +
+              std::to_string(p->alignment));
+  if (p->reductions & 1) // sums in place
+    machine.violation("asks for algorithms whose order is not fixed");
+  // The first does not fit, the second does not work.
+  const LtResult all[3] = {{algorithmOf(1), size_t(1) << 40, 0, 1, {}},
+                           {algorithmOf(2), 0, kUnsupported, 1, {}},
+                           {algorithmOf(7), kWorkspace, 0, 1, {}}};
+  *count = 0;
+  for (const LtResult &result : all)
+    if (*count < most)
+      results[(*count)++] = result;
+  return 0;
+}
+
+STANDIN int cublasLtMatmulAlgoCheck(void *, void *, void *, void *, void *,
+                                    void *, const LtAlgorithm *algorithm,
+                                    LtResult *result) {
+  Machine::get().log("cublasLtMatmulAlgoCheck");
+  if (algorithm->data[0] != 7)
+    return kUnsupported;
+  result->workspace = kWorkspace;
+  return 0;
+}
+
+STANDIN int cublasLtMatmul(void *, void *desc, const void *alpha, const void *a,
+                           void *aLayout, const void *b, void *bLayout,
+                           const void *beta, const void *, void *, void *d,
+                           void *dLayout, const LtAlgorithm *algorithm,
+                           void *workspace, size_t workspaceBytes,
+                           Stream stream) {
+  Machine &machine = Machine::get();
+  if (machine.enter("cublasLtMatmul", ""))
+    return 14; // CUBLAS_STATUS_INTERNAL_ERROR
+  Desc product = *static_cast<Desc *>(desc);
+  Layout left = *static_cast<Layout *>(aLayout);
+  Layout right = *static_cast<Layout *>(bLayout);
+  Layout result = *static_cast<Layout *>(dLayout);
+  auto inside = [&](const void *at, size_t bytes) {
+    return machine.deviceBlock(reinterpret_cast<uint64_t>(at), bytes) !=
+           nullptr;
+  };
+  if (algorithm->data[0] != 7 || workspaceBytes < kWorkspace ||
+      !inside(a, span(left)) || !inside(b, span(right)) ||
+      !inside(d, span(result)) || !inside(workspace, workspaceBytes)) {
+    machine.violation("a product outside of live memory, or by an algorithm "
+                      "that was not offered");
+    return kInvalid;
+  }
+  Launch launch;
+  launch.name = "cublasLtMatmul";
+  if (left.type == kLtTypeF64) {
+    if (*static_cast<const double *>(alpha) != 1 ||
+        *static_cast<const double *>(beta) != 0 ||
+        product.compute != kLtComputeF64)
+      return kUnsupported;
+    launch.body = [=] {
+      multiply(product, left, right, result, static_cast<const double *>(a),
+               static_cast<const double *>(b), static_cast<double *>(d));
+    };
+  } else {
+    if (*static_cast<const float *>(alpha) != 1 ||
+        *static_cast<const float *>(beta) != 0 ||
+        product.compute != kLtComputeF32 || left.type != kLtTypeF32)
+      return kUnsupported;
+    launch.body = [=] {
+      multiply(product, left, right, result, static_cast<const float *>(a),
+               static_cast<const float *>(b), static_cast<float *>(d));
+    };
+  }
+  machine.enqueue(stream, std::move(launch));
+  return 0;
+}

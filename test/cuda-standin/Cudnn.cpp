@@ -1,0 +1,324 @@
+//===- Cudnn.cpp - the stand-in's cuDNN -----------------------------------===//
+//
+// Convolutions of any strides in plain loops: forward, gradient of the input,
+// gradient of the weights. Of three algorithms the first is not deterministic
+// and the second needs too much workspace.
+//
+//===----------------------------------------------------------------------===//
+#include "../../lib/Runtime/cuda/Cudnn.h"
+#include "Machine.h"
+
+#include <cstdlib>
+
+using namespace standin;
+
+#define STANDIN extern "C" __attribute__((visibility("default")))
+
+namespace {
+
+constexpr int kBadParameter = 2000, kUnsupported = 3000, kFailed = 5000;
+constexpr size_t kWorkspace = 512;
+constexpr int kAlgorithm = 1;
+
+using Ints = std::vector<int>;
+
+struct Tensor {
+  int type = 0;
+  Ints sizes, strides;
+};
+struct Filter {
+  int type = 0;
+  Ints sizes;
+};
+struct Conv {
+  Ints pads, strides, dilations;
+  int math = -1, groups = 1;
+};
+
+Stream current = nullptr; ///< of the handle
+
+Ints copyOf(const int *values, int count) {
+  return Ints(values, values + count);
+}
+
+/// Steps `index` through all points below `sizes`; false after the last.
+bool next(Ints &index, const Ints &sizes) {
+  for (size_t d = index.size(); d-- > 0;) {
+    if (++index[d] < sizes[d])
+      return true;
+    index[d] = 0;
+  }
+  return false;
+}
+
+int64_t offset(const Tensor &t, int n, int c, const Ints &point) {
+  int64_t at = int64_t(n) * t.strides[0] + int64_t(c) * t.strides[1];
+  for (size_t d = 0; d < point.size(); ++d)
+    at += int64_t(point[d]) * t.strides[d + 2];
+  return at;
+}
+
+/// Calls fn(offset in x, offset in w, offset in y) for every product of the
+/// convolution.
+template <typename Fn>
+void forEachProduct(const Tensor &x, const Filter &w, const Conv &conv,
+                    const Tensor &y, Fn fn) {
+  Ints outSizes(y.sizes.begin() + 2, y.sizes.end());
+  Ints kernel(w.sizes.begin() + 2, w.sizes.end());
+  int perGroup = y.sizes[1] / conv.groups;
+  Ints out(outSizes.size(), 0);
+  for (int n = 0; n < y.sizes[0]; ++n)
+    for (int k = 0; k < y.sizes[1]; ++k)
+      do {
+        for (int c = 0; c < w.sizes[1]; ++c) {
+          int64_t weight = (int64_t(k) * w.sizes[1] + c);
+          for (int extent : kernel)
+            weight *= extent;
+          Ints tap(kernel.size(), 0);
+          do {
+            Ints in(tap.size());
+            bool inside = true;
+            for (size_t d = 0; d < tap.size(); ++d) {
+              in[d] = out[d] * conv.strides[d] - conv.pads[d] +
+                      tap[d] * conv.dilations[d];
+              inside &= in[d] >= 0 && in[d] < x.sizes[d + 2];
+            }
+            if (inside)
+              fn(offset(x, n, k / perGroup * w.sizes[1] + c, in), weight,
+                 offset(y, n, k, out));
+            ++weight;
+          } while (next(tap, kernel));
+        }
+      } while (next(out, outSizes));
+}
+
+int offer(int most, int *count, DnnResult *results) {
+  const DnnResult all[3] = {
+      {0, 0, -1, 0, 0, 0, {}},
+      {2, 0, -1, size_t(1) << 40, kDnnDeterministic, 0, {}},
+      {kAlgorithm, 0, -1, kWorkspace, kDnnDeterministic, 0, {}}};
+  *count = 0;
+  for (const DnnResult &result : all)
+    if (*count < most)
+      results[(*count)++] = result;
+  return 0;
+}
+
+int workspaceOf(int algorithm, size_t *bytes) {
+  *bytes = algorithm == 2 ? size_t(1) << 40 : kWorkspace;
+  return algorithm == 2 || algorithm == kAlgorithm ? 0 : kUnsupported;
+}
+
+int launch(const char *name, int algorithm, const Conv &conv, int type,
+           void *workspace, size_t bytes, std::function<void()> body) {
+  Machine &machine = Machine::get();
+  if (machine.enter(name, ""))
+    return kFailed;
+  if (algorithm != kAlgorithm || bytes < kWorkspace ||
+      conv.math != kDnnFmaMath || type != kDnnFloat || !current ||
+      !machine.deviceBlock(reinterpret_cast<uint64_t>(workspace), bytes)) {
+    machine.violation("a convolution by an algorithm that was not offered, "
+                      "with TF32, or with a workspace that is none");
+    return kBadParameter;
+  }
+  Launch made;
+  made.name = name;
+  made.body = std::move(body);
+  machine.enqueue(current, std::move(made));
+  return 0;
+}
+
+} // namespace
+
+STANDIN int cudnnCreate(void **handle) {
+  if (Machine::get().enter("cudnnCreate", ""))
+    return 1001;
+  *handle = &current;
+  return 0;
+}
+STANDIN int cudnnDestroy(void *) {
+  Machine::get().log("cudnnDestroy");
+  return 0;
+}
+STANDIN size_t cudnnGetVersion() {
+  const char *text = std::getenv("CKOPT_STANDIN_LIBRARY");
+  return text ? static_cast<size_t>(std::atoll(text)) : 120400;
+}
+STANDIN int cudnnSetStream(void *, Stream stream) {
+  current = stream;
+  return 0;
+}
+
+STANDIN int cudnnCreateTensorDescriptor(void **tensor) {
+  *tensor = new Tensor;
+  return 0;
+}
+STANDIN int cudnnDestroyTensorDescriptor(void *tensor) {
+  delete static_cast<Tensor *>(tensor);
+  return 0;
+}
+STANDIN int cudnnSetTensorNdDescriptor(void *tensor, int type, int rank,
+                                       const int *sizes, const int *strides) {
+  if (rank < 4)
+    return kUnsupported;
+  *static_cast<Tensor *>(tensor) = {type, copyOf(sizes, rank),
+                                    copyOf(strides, rank)};
+  return 0;
+}
+
+STANDIN int cudnnCreateFilterDescriptor(void **filter) {
+  *filter = new Filter;
+  return 0;
+}
+STANDIN int cudnnDestroyFilterDescriptor(void *filter) {
+  delete static_cast<Filter *>(filter);
+  return 0;
+}
+STANDIN int cudnnSetFilterNdDescriptor(void *filter, int type, int format,
+                                       int rank, const int *sizes) {
+  if (rank < 4 || format != kDnnNchw)
+    return kUnsupported;
+  *static_cast<Filter *>(filter) = {type, copyOf(sizes, rank)};
+  return 0;
+}
+
+STANDIN int cudnnCreateConvolutionDescriptor(void **conv) {
+  *conv = new Conv;
+  return 0;
+}
+STANDIN int cudnnDestroyConvolutionDescriptor(void *conv) {
+  delete static_cast<Conv *>(conv);
+  return 0;
+}
+STANDIN int cudnnSetConvolutionNdDescriptor(void *conv, int rank,
+                                            const int *pads, const int *strides,
+                                            const int *dilations, int mode,
+                                            int) {
+  if (mode != kDnnCrossCorrelation)
+    return kBadParameter;
+  auto *c = static_cast<Conv *>(conv);
+  c->pads = copyOf(pads, rank), c->strides = copyOf(strides, rank);
+  c->dilations = copyOf(dilations, rank);
+  return 0;
+}
+STANDIN int cudnnSetConvolutionMathType(void *conv, int math) {
+  static_cast<Conv *>(conv)->math = math;
+  return 0;
+}
+STANDIN int cudnnSetConvolutionGroupCount(void *conv, int groups) {
+  static_cast<Conv *>(conv)->groups = groups;
+  return 0;
+}
+
+STANDIN int cudnnGetConvolutionForwardAlgorithm_v7(void *, void *, void *,
+                                                   void *, void *, int most,
+                                                   int *count,
+                                                   DnnResult *results) {
+  return offer(most, count, results);
+}
+STANDIN int cudnnGetConvolutionBackwardDataAlgorithm_v7(void *, void *, void *,
+                                                        void *, void *,
+                                                        int most, int *count,
+                                                        DnnResult *results) {
+  return offer(most, count, results);
+}
+STANDIN int cudnnGetConvolutionBackwardFilterAlgorithm_v7(void *, void *,
+                                                          void *, void *,
+                                                          void *, int most,
+                                                          int *count,
+                                                          DnnResult *results) {
+  return offer(most, count, results);
+}
+STANDIN int cudnnGetConvolutionForwardWorkspaceSize(void *, void *, void *,
+                                                    void *, void *,
+                                                    int algorithm,
+                                                    size_t *bytes) {
+  return workspaceOf(algorithm, bytes);
+}
+STANDIN int cudnnGetConvolutionBackwardDataWorkspaceSize(void *, void *, void *,
+                                                         void *, void *,
+                                                         int algorithm,
+                                                         size_t *bytes) {
+  return workspaceOf(algorithm, bytes);
+}
+STANDIN int cudnnGetConvolutionBackwardFilterWorkspaceSize(
+    void *, void *, void *, void *, void *, int algorithm, size_t *bytes) {
+  return workspaceOf(algorithm, bytes);
+}
+
+STANDIN int cudnnConvolutionForward(void *, const void *, void *xDesc,
+                                    const void *x, void *wDesc, const void *w,
+                                    void *convDesc, int algorithm,
+                                    void *workspace, size_t bytes, const void *,
+                                    void *yDesc, void *y) {
+  Tensor in = *static_cast<Tensor *>(xDesc),
+         out = *static_cast<Tensor *>(yDesc);
+  Filter filter = *static_cast<Filter *>(wDesc);
+  Conv conv = *static_cast<Conv *>(convDesc);
+  return launch("cudnnConvolutionForward", algorithm, conv, in.type, workspace,
+                bytes, [=] {
+                  auto *from = static_cast<const float *>(x);
+                  auto *by = static_cast<const float *>(w);
+                  auto *to = static_cast<float *>(y);
+                  int64_t all = 1;
+                  for (int size : out.sizes)
+                    all *= size;
+                  std::fill(to, to + all, 0.0f); // activations are dense
+                  forEachProduct(in, filter, conv, out,
+                                 [&](int64_t i, int64_t k, int64_t o) {
+                                   to[o] += from[i] * by[k];
+                                 });
+                });
+}
+
+STANDIN int cudnnConvolutionBackwardData(void *, const void *, void *wDesc,
+                                         const void *w, void *dyDesc,
+                                         const void *dy, void *convDesc,
+                                         int algorithm, void *workspace,
+                                         size_t bytes, const void *,
+                                         void *dxDesc, void *dx) {
+  Tensor in = *static_cast<Tensor *>(dxDesc);
+  Tensor out = *static_cast<Tensor *>(dyDesc);
+  Filter filter = *static_cast<Filter *>(wDesc);
+  Conv conv = *static_cast<Conv *>(convDesc);
+  return launch("cudnnConvolutionBackwardData", algorithm, conv, in.type,
+                workspace, bytes, [=] {
+                  auto *from = static_cast<const float *>(dy);
+                  auto *by = static_cast<const float *>(w);
+                  auto *to = static_cast<float *>(dx);
+                  int64_t all = 1;
+                  for (int size : in.sizes)
+                    all *= size;
+                  std::fill(to, to + all, 0.0f);
+                  forEachProduct(in, filter, conv, out,
+                                 [&](int64_t i, int64_t k, int64_t o) {
+                                   to[i] += from[o] * by[k];
+                                 });
+                });
+}
+
+STANDIN int cudnnConvolutionBackwardFilter(void *, const void *, void *xDesc,
+                                           const void *x, void *dyDesc,
+                                           const void *dy, void *convDesc,
+                                           int algorithm, void *workspace,
+                                           size_t bytes, const void *,
+                                           void *dwDesc, void *dw) {
+  Tensor in = *static_cast<Tensor *>(xDesc);
+  Tensor out = *static_cast<Tensor *>(dyDesc);
+  Filter filter = *static_cast<Filter *>(dwDesc);
+  Conv conv = *static_cast<Conv *>(convDesc);
+  return launch("cudnnConvolutionBackwardFilter", algorithm, conv, in.type,
+                workspace, bytes, [=] {
+                  auto *from = static_cast<const float *>(x);
+                  auto *by = static_cast<const float *>(dy);
+                  auto *to = static_cast<float *>(dw);
+                  int64_t all = 1;
+                  for (int size : filter.sizes)
+                    all *= size;
+                  std::fill(to, to + all, 0.0f);
+                  forEachProduct(in, filter, conv, out,
+                                 [&](int64_t i, int64_t k, int64_t o) {
+                                   to[k] += from[i] * by[o];
+                                 });
+                });
+}
