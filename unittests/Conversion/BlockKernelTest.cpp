@@ -337,7 +337,8 @@ TEST(Ptx, ScanFindsWhatMustNotBe) {
         "\tcvt.rzi.s32.f32 \t%r1, %f1;", "\tadd.s32 \t%r1, %r2, %r3;",
         "\tsetp.lt.f32 \t%p1, %f1, %f2;", "\tselp.f32 \t%f1, %f2, %f3, %p1;",
         "\tcvt.u64.u32 \t%rd1, %r1;", "\tmul.wide.u32 \t%rd1, %r1, 4;",
-        "\tabs.f32 \t%f1, %f2;", "\t// add.f32 %f1"})
+        "\tabs.f32 \t%f1, %f2;", "\t// add.f32 %f1",
+        "\tst.shared.b32 \t[__wg_malloc_s0_0], %r1;"})
     EXPECT_TRUE(reasons(good).empty()) << good;
   EXPECT_TRUE(reasons("\tadd.rn.f64 \t%fd1, %fd2, %fd3;", true).empty());
 }

@@ -109,6 +109,19 @@ void Scanner::scanInstruction(StringRef name) {
     found(kUnaskedF64);
 }
 
+/// Whether `word` is a name in the line, rather than a part of one.
+static bool hasName(StringRef line, StringRef word) {
+  auto isPart = [](char c) { return llvm::isAlnum(c) || c == '_' || c == '$'; };
+  for (size_t at = line.find(word); at != StringRef::npos;
+       at = line.find(word, at + 1)) {
+    StringRef after = line.substr(at + word.size());
+    if ((at == 0 || !isPart(line[at - 1])) &&
+        (after.empty() || !isPart(after.front())))
+      return true;
+  }
+  return false;
+}
+
 void Scanner::scanLine(StringRef full) {
   line = full.take_front(full.find("//")).trim();
   if (line.empty())
@@ -120,7 +133,7 @@ void Scanner::scanLine(StringRef full) {
   if (line.contains("__dynamic_shmem__") ||
       (line.contains(".extern") && line.contains(".shared")))
     found("dynamic shared memory");
-  if (line.contains("malloc"))
+  if (hasName(line, "malloc"))
     found("memory taken while running");
   if (line.starts_with(".")) {
     if (line.starts_with(".local"))
