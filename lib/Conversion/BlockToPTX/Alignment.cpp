@@ -147,9 +147,17 @@ unsigned Divisors::ofElement(Operation *access) {
   return divisor;
 }
 
-/// Gives an access the alignment 2^exponent unless it has a better one.
-template <typename Op> static void improve(Op op, unsigned exponent) {
-  int64_t align = int64_t(1) << std::min(exponent, 6u);
+/// Gives an access of `type` the alignment 2^exponent unless it has a better
+/// one. Elements always lie at multiples of their size; vectors only so if the
+/// access says nothing.
+template <typename Op>
+static void improve(Op op, Type type, unsigned exponent) {
+  Type element = getElementTypeOrSelf(type);
+  if (!element.isIntOrFloat())
+    return;
+  int64_t size = (element.getIntOrFloatBitWidth() + 7) / 8;
+  int64_t align = std::max(int64_t(1) << std::min(exponent, 6u),
+                           int64_t(1) << exponentOf(size));
   auto given = op.getAlignment();
   if (!given || int64_t(*given) < align)
     op.setAlignment(uint64_t(align));
@@ -159,12 +167,13 @@ void blockform::deriveAlignment(gpu::GPUFuncOp function) {
   Divisors divisors;
   function->walk([&](Operation *op) {
     if (auto load = dyn_cast<LLVM::LoadOp>(op))
-      improve(load, divisors.ofPointer(load.getAddr()));
+      improve(load, load.getType(), divisors.ofPointer(load.getAddr()));
     else if (auto store = dyn_cast<LLVM::StoreOp>(op))
-      improve(store, divisors.ofPointer(store.getAddr()));
+      improve(store, store.getValue().getType(),
+              divisors.ofPointer(store.getAddr()));
     else if (auto load = dyn_cast<vector::LoadOp>(op))
-      improve(load, divisors.ofElement(op));
+      improve(load, load.getVectorType(), divisors.ofElement(op));
     else if (auto store = dyn_cast<vector::StoreOp>(op))
-      improve(store, divisors.ofElement(op));
+      improve(store, store.getVectorType(), divisors.ofElement(op));
   });
 }

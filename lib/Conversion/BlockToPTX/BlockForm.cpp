@@ -182,6 +182,9 @@ void Checker::checkArguments() {
   if (!fits)
     fail(function) << "launch parameters must be pointers, then i64 scalars, "
                       "then the scratch pointer";
+  if (launch.size() > kMaxLaunchParameters)
+    fail(function) << launch.size() << " launch parameters; a GPU takes "
+                   << kMaxLaunchParameters;
   if (kernel.sharedBytes > kMaxSharedBytes)
     fail(function) << "shared buffers take more than the " << kMaxSharedBytes
                    << " bytes that a block may have";

@@ -29,6 +29,8 @@ struct Kernel {
 /// Limits of every GPU from sm_80 on.
 inline constexpr int64_t kMaxGrid = (int64_t(1) << 31) - 1;
 inline constexpr int64_t kMaxBlock = 1024;
+/// 4 KiB of 8 bytes each.
+inline constexpr unsigned kMaxLaunchParameters = 512;
 inline constexpr int64_t kMaxSharedBytes = 48 * 1024;
 /// Alignment of every shared buffer.
 inline constexpr int64_t kSharedAlign = 16;
