@@ -66,6 +66,15 @@ config.substitutions.append(
     )
 )
 
+# A CUDA driver for machines without a GPU: test/cuda-standin/Machine.h says what
+# else its environment sets.
+standin = os.path.join(config.ckopt_binary_dir, "test", "cuda-standin", "libcuda.so.1")
+config.substitutions.append(
+    (
+        "%on_standin",
+        "env CKOPT_CUDA_DRIVER={0} CKOPT_CUBLASLT={0} CKOPT_CUDNN={0}".format(standin),
+    )
+)
 config.substitutions.append(("%data", os.path.join(config.test_source_root, "data")))
 config.substitutions.append(("%shared", shared))
 config.substitutions.append(("%python", config.python))

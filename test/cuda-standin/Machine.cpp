@@ -66,6 +66,9 @@ Machine::~Machine() {
   report("device allocations", deviceBlocks.size());
   report("host allocations", hostBlocks.size());
   log("end");
+  for (auto *blocks : {&deviceBlocks, &hostBlocks})
+    for (const Block &block : *blocks)
+      std::free(block.memory);
   if (file)
     std::fclose(file);
 }

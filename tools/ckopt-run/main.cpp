@@ -7,12 +7,12 @@
 //
 //===----------------------------------------------------------------------===//
 #include "HostFiles.h"
+#include "Loaded.h"
 #include "RuntimeLibrary.h"
 
-#include "ckopt/Runtime/Manifest.h"
-#include "ckopt/Runtime/ckrt.h"
 #include "ckopt/Support/ExitCodes.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cmath>
@@ -21,6 +21,7 @@
 #include <cstring>
 #include <map>
 #include <sys/stat.h>
+#include <unistd.h>
 
 using namespace ckopt;
 using namespace ckopt::run;
@@ -29,188 +30,6 @@ using runtime::TensorInfo;
 using runtime::TensorRole;
 
 namespace {
-
-const char kUsage[] =
-    "usage: ckopt-run STEP.so|FOLDER [options]\n"
-    "  --function=NAME        function to run: step (default) or eval\n"
-    "  --steps=N              how many times (default 1)\n"
-    "  --input=NAME=FILE.npy  data for an input or target (repeat)\n"
-    "  --weights=FILE         parameters, state: .safetensors\n"
-    "  --seed=N               of initialization and dropout (default 0)\n"
-    "  --lr=X                 learning rate (default 0.001)\n"
-    "  --print-loss           print the loss after every step\n"
-    "  --time                 print the best step's time\n"
-    "  --measure              print planned and measured peak of memory\n"
-    "  --check-arena          two runs over different patterns: fails unless "
-    "they write\n"
-    "                         exactly the planned bytes\n"
-    "  --outputs=DIR          write outputs and gradients as .npy\n"
-    "  --list                 list the artifact's tensors and functions\n"
-    "for a step compiled for a device:\n"
-    "  --device=cuda:N        which device (default cuda:0)\n"
-    "  --one-by-one           wait for each kernel: names the one that fails\n"
-    "  --lock=FILE            algorithms of cuBLASLt and cuDNN (default "
-    "FOLDER.lock;\n"
-    "                         empty: choose anew, write nothing)\n"
-    "  --inspect              load it and print what the device and its driver "
-    "take\n";
-
-struct Options {
-  std::string artifact, function = "step", weights, outputs, lock;
-  std::vector<std::pair<std::string, std::string>> inputs;
-  int64_t steps = 1;
-  uint64_t seed = 0;
-  double learningRate = 1e-3;
-  bool printLoss = false, time = false, measure = false, list = false;
-  bool checkArena = false, oneByOne = false, inspect = false;
-  bool deviceGiven = false, lockGiven = false;
-  int32_t device = 0;
-};
-
-int complain(int code, const std::string &text) {
-  std::fprintf(stderr, "ckopt-run: error: %s\n", text.c_str());
-  return code;
-}
-
-int usage(const std::string &text) {
-  complain(ExitUsage, text);
-  std::fputs(kUsage, stderr);
-  return ExitUsage;
-}
-
-/// The tool's exit code for a status of the runtime.
-int exitCode(ckrt_status status) {
-  switch (status) {
-  case CKRT_OK:
-    return ExitOk;
-  case CKRT_NON_FINITE:
-    return ExitNonFinite;
-  case CKRT_IO:
-    return ExitIoError;
-  case CKRT_NO_DEVICE:
-    return ExitNoDevice;
-  case CKRT_DEVICE_TOO_OLD:
-    return ExitDeviceTooOld;
-  case CKRT_DEVICE_MEMORY:
-    return ExitDeviceMemory;
-  case CKRT_DEVICE_CODE:
-    return ExitDeviceCode;
-  case CKRT_DEVICE_LOST:
-    return ExitDeviceLost;
-  case CKRT_KERNEL:
-    return ExitKernelFailed;
-  case CKRT_NO_LIBRARY:
-    return ExitNoLibrary;
-  case CKRT_LOCK:
-    return ExitLock;
-  case CKRT_INVALID_ARGUMENT:
-  case CKRT_EXECUTION:
-  case CKRT_VERIFY:
-    return ExitInternal;
-  case CKRT_BAD_ARTIFACT:
-  case CKRT_WRONG_MACHINE:
-  case CKRT_OUT_OF_MEMORY:
-  case CKRT_NOT_FOUND:
-  case CKRT_MISMATCH:
-  case CKRT_UNSUPPORTED:
-    break;
-  }
-  return ExitInputError;
-}
-
-int complain(ckrt_status status) {
-  return complain(exitCode(status), ckrt_last_error());
-}
-
-template <typename T> bool parseInteger(const std::string &text, T &value) {
-  char *end = nullptr;
-  errno = 0;
-  long long parsed = std::strtoll(text.c_str(), &end, 10);
-  value = static_cast<T>(parsed);
-  return !text.empty() && *end == '\0' && errno == 0 && parsed >= 0;
-}
-
-bool parseReal(const std::string &text, double &value) {
-  char *end = nullptr;
-  value = std::strtod(text.c_str(), &end);
-  return !text.empty() && *end == '\0' && std::isfinite(value);
-}
-
-bool parseInput(const std::string &text, Options &options) {
-  // The name ends at the first "=": file names may hold one, names do not.
-  size_t equals = text.find('=');
-  if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
-    return false;
-  options.inputs.push_back({text.substr(0, equals), text.substr(equals + 1)});
-  return true;
-}
-
-/// "cuda:0" or "cuda".
-bool parseDevice(const std::string &text, Options &options) {
-  const std::string prefix = "cuda";
-  options.deviceGiven = true;
-  if (text == prefix)
-    return true;
-  return text.compare(0, 5, prefix + ":") == 0 && text.size() <= 9 &&
-         parseInteger(text.substr(5), options.device);
-}
-
-/// Empty, or what is wrong with `argument`.
-std::string parseOption(const std::string &argument, Options &options) {
-  size_t equals = argument.find('=');
-  std::string key = argument.substr(0, equals);
-  std::string value =
-      equals == std::string::npos ? "" : argument.substr(equals + 1);
-  bool sound = true;
-  if (key == "--function")
-    options.function = value;
-  else if (key == "--steps")
-    sound = parseInteger(value, options.steps);
-  else if (key == "--input")
-    sound = parseInput(value, options);
-  else if (key == "--weights")
-    options.weights = value;
-  else if (key == "--seed")
-    sound = parseInteger(value, options.seed);
-  else if (key == "--lr")
-    sound = parseReal(value, options.learningRate);
-  else if (key == "--outputs")
-    options.outputs = value;
-  else if (argument == "--print-loss")
-    options.printLoss = true;
-  else if (argument == "--time")
-    options.time = true;
-  else if (argument == "--measure")
-    options.measure = true;
-  else if (argument == "--list")
-    options.list = true;
-  else if (argument == "--check-arena")
-    options.checkArena = true;
-  else if (argument == "--one-by-one")
-    options.oneByOne = true;
-  else if (argument == "--inspect")
-    options.inspect = true;
-  else if (key == "--lock")
-    options.lock = value, options.lockGiven = true;
-  else if (key == "--device")
-    sound = parseDevice(value, options);
-  else
-    return "unknown option " + argument;
-  return sound ? "" : "cannot read " + argument;
-}
-
-/// Releases program and session at the end.
-struct Loaded {
-  ckrt_program *program = nullptr;
-  ckrt_session *session = nullptr;
-  ~Loaded() {
-    ckrt_session_destroy(session);
-    ckrt_program_destroy(program);
-  }
-  const Manifest &manifest() const {
-    return *static_cast<const Manifest *>(ckrt_program_manifest(program));
-  }
-};
 
 int write(ckrt_session *session, int64_t tensor, const HostArray &array,
           const std::string &from) {
@@ -433,76 +252,6 @@ void list(const Manifest &m) {
                 f.inputs.size(), f.outputs.size());
 }
 
-int printMeasurement(Loaded &loaded) {
-  int64_t peak = 0;
-  ckrt_status status = ckrt_measured_peak(loaded.session, &peak);
-  if (status != CKRT_OK)
-    return complain(status);
-  std::printf("planned peak %lld bytes\nmeasured peak %lld bytes\n",
-              static_cast<long long>(ckrt_arena_bytes(loaded.session)),
-              static_cast<long long>(peak));
-  if (loaded.manifest().target == runtime::Target::Cuda)
-    return ExitOk; // the device's allocations are known: --inspect
-  ckrt_allocation_stats stats = {};
-  stats.size = sizeof(stats);
-  status = ckrt_allocations(loaded.session, &stats);
-  if (status != CKRT_OK)
-    return complain(status);
-  std::printf("allocations of 64 KiB or more during steps: %lld",
-              static_cast<long long>(stats.large));
-  if (stats.large)
-    std::printf(" (largest %lld bytes, by %s)",
-                static_cast<long long>(stats.largest), stats.largest_by);
-  std::printf("\n");
-  return ExitOk;
-}
-
-/// The steps ran over one pattern; runs once more over another, so that a byte
-/// which happened to equal the first one shows.
-int checkArena(Loaded &loaded, const Options &options) {
-  int64_t peak = 0, planned = ckrt_arena_bytes(loaded.session);
-  ckrt_status status = ckrt_pattern_refill(loaded.session, 2);
-  if (status == CKRT_OK)
-    status = ckrt_run(loaded.session, options.function.c_str());
-  if (status == CKRT_OK)
-    status = ckrt_measured_peak(loaded.session, &peak);
-  if (status != CKRT_OK)
-    return complain(status);
-  std::printf("planned peak %lld bytes\nhighest byte written plus one %lld\n",
-              static_cast<long long>(planned), static_cast<long long>(peak));
-  if (peak == planned)
-    return ExitOk;
-  return complain(ExitInternal, "the step does not use exactly the bytes that "
-                                "were planned");
-}
-
-int inspect(Loaded &loaded) {
-  ckrt_device_report r = {};
-  r.size = sizeof(r);
-  if (ckrt_status status = ckrt_device(loaded.session, &r))
-    return complain(status);
-  auto line = [](const char *what, int64_t bytes) {
-    std::printf("%-42s %14lld bytes\n", what, static_cast<long long>(bytes));
-  };
-  std::printf("cuda:%d %s, compute capability %d.%d, %d multiprocessors\n"
-              "driver for CUDA %d.%d\n",
-              r.ordinal, r.name, r.compute_capability / 10,
-              r.compute_capability % 10, r.multiprocessors,
-              r.driver_version / 1000, r.driver_version % 1000 / 10);
-  line("memory of the device", r.total_bytes);
-  line("in use before loading (context, others)", r.context_bytes);
-  line("taken by the code", r.code_bytes);
-  line("taken by cuBLASLt and cuDNN", r.library_bytes);
-  line("planned arena", ckrt_arena_bytes(loaded.session));
-  line("taken by the arena", r.arena_bytes);
-  line("taken by the graphs", r.graph_bytes);
-  line("pinned host memory", r.pinned_bytes);
-  line("most local memory of a thread", r.local_bytes);
-  std::printf("%d kernels, at most %d registers a thread\n", r.kernels,
-              r.registers);
-  return ExitOk;
-}
-
 int runArtifact(const Options &options) {
   Loaded loaded;
   std::string error;
@@ -560,26 +309,15 @@ int main(int argc, char **argv) {
       setenv("GOMP_SPINCOUNT", "20000", 1) == 0)
     execv("/proc/self/exe", argv);
   Options options;
-  for (int i = 1; i < argc; ++i) {
-    std::string argument = argv[i];
-    if (argument == "--help" || argument == "-h") {
-      std::fputs(kUsage, stdout);
-      return ExitOk;
-    }
-    // `--input NAME=FILE` as two words, as users type it.
-    if (argument == "--input" && i + 1 < argc)
-      argument += std::string("=") + argv[++i];
-    if (argument.compare(0, 2, "--") == 0) {
-      std::string wrong = parseOption(argument, options);
-      if (!wrong.empty())
-        return usage(wrong);
-    } else if (options.artifact.empty()) {
-      options.artifact = argument;
-    } else {
-      return usage("two artifacts: " + options.artifact + ", " + argument);
-    }
+  std::string wrong = parseArguments(argc, argv, options);
+  if (options.help) {
+    std::fputs(kUsage, stdout);
+    return ExitOk;
   }
-  if (options.artifact.empty())
-    return usage("no artifact");
+  if (!wrong.empty()) {
+    complain(ExitUsage, wrong);
+    std::fputs(kUsage, stderr);
+    return ExitUsage;
+  }
   return runArtifact(options);
 }

@@ -1,0 +1,128 @@
+//===- Checks.cpp - what ckopt-run measures -------------------------------===//
+#include "Loaded.h"
+
+#include "ckopt/Support/ExitCodes.h"
+
+#include <cstdio>
+
+using namespace ckopt;
+using namespace ckopt::run;
+
+/// The tool's exit code for a status of the runtime.
+static int exitCode(ckrt_status status) {
+  switch (status) {
+  case CKRT_OK:
+    return ExitOk;
+  case CKRT_NON_FINITE:
+    return ExitNonFinite;
+  case CKRT_IO:
+    return ExitIoError;
+  case CKRT_NO_DEVICE:
+    return ExitNoDevice;
+  case CKRT_DEVICE_TOO_OLD:
+    return ExitDeviceTooOld;
+  case CKRT_DEVICE_MEMORY:
+    return ExitDeviceMemory;
+  case CKRT_DEVICE_CODE:
+    return ExitDeviceCode;
+  case CKRT_DEVICE_LOST:
+    return ExitDeviceLost;
+  case CKRT_KERNEL:
+    return ExitKernelFailed;
+  case CKRT_NO_LIBRARY:
+    return ExitNoLibrary;
+  case CKRT_LOCK:
+    return ExitLock;
+  case CKRT_INVALID_ARGUMENT:
+  case CKRT_EXECUTION:
+  case CKRT_VERIFY:
+    return ExitInternal;
+  case CKRT_BAD_ARTIFACT:
+  case CKRT_WRONG_MACHINE:
+  case CKRT_OUT_OF_MEMORY:
+  case CKRT_NOT_FOUND:
+  case CKRT_MISMATCH:
+  case CKRT_UNSUPPORTED:
+    break;
+  }
+  return ExitInputError;
+}
+
+int ckopt::run::complain(ckrt_status status) {
+  return complain(exitCode(status), ckrt_last_error());
+}
+
+int ckopt::run::complain(int code, const std::string &text) {
+  std::fprintf(stderr, "ckopt-run: error: %s\n", text.c_str());
+  return code;
+}
+
+int ckopt::run::printMeasurement(Loaded &loaded) {
+  int64_t peak = 0;
+  ckrt_status status = ckrt_measured_peak(loaded.session, &peak);
+  if (status != CKRT_OK)
+    return complain(status);
+  std::printf("planned peak %lld bytes\nmeasured peak %lld bytes\n",
+              static_cast<long long>(ckrt_arena_bytes(loaded.session)),
+              static_cast<long long>(peak));
+  if (loaded.manifest().target == runtime::Target::Cuda)
+    return ExitOk; // the device's allocations are known: --inspect
+  ckrt_allocation_stats stats = {};
+  stats.size = sizeof(stats);
+  status = ckrt_allocations(loaded.session, &stats);
+  if (status != CKRT_OK)
+    return complain(status);
+  std::printf("allocations of 64 KiB or more during steps: %lld",
+              static_cast<long long>(stats.large));
+  if (stats.large)
+    std::printf(" (largest %lld bytes, by %s)",
+                static_cast<long long>(stats.largest), stats.largest_by);
+  std::printf("\n");
+  return ExitOk;
+}
+
+/// The steps ran over one pattern; runs once more over another, so that a byte
+/// which happened to equal the first one shows.
+int ckopt::run::checkArena(Loaded &loaded, const Options &options) {
+  int64_t peak = 0, planned = ckrt_arena_bytes(loaded.session);
+  ckrt_status status = ckrt_pattern_refill(loaded.session, 2);
+  if (status == CKRT_OK)
+    status = ckrt_run(loaded.session, options.function.c_str());
+  if (status == CKRT_OK)
+    status = ckrt_measured_peak(loaded.session, &peak);
+  if (status != CKRT_OK)
+    return complain(status);
+  std::printf("planned peak %lld bytes\nhighest byte written plus one %lld\n",
+              static_cast<long long>(planned), static_cast<long long>(peak));
+  if (peak == planned)
+    return ExitOk;
+  return complain(ExitInternal, "the step does not use exactly the bytes that "
+                                "were planned");
+}
+
+int ckopt::run::inspect(Loaded &loaded) {
+  ckrt_device_report r = {};
+  r.size = sizeof(r);
+  if (ckrt_status status = ckrt_device(loaded.session, &r))
+    return complain(status);
+  auto line = [](const char *what, int64_t bytes) {
+    std::printf("%-42s %14lld bytes\n", what, static_cast<long long>(bytes));
+  };
+  std::printf("cuda:%d %s, compute capability %d.%d, %d multiprocessors\n"
+              "driver for CUDA %d.%d\n",
+              r.ordinal, r.name, r.compute_capability / 10,
+              r.compute_capability % 10, r.multiprocessors,
+              r.driver_version / 1000, r.driver_version % 1000 / 10);
+  line("memory of the device", r.total_bytes);
+  line("in use before loading (context, others)", r.context_bytes);
+  line("taken by the code", r.code_bytes);
+  line("taken by cuBLASLt and cuDNN", r.library_bytes);
+  line("planned arena", ckrt_arena_bytes(loaded.session));
+  line("taken by the arena", r.arena_bytes);
+  line("taken by the graphs", r.graph_bytes);
+  line("pinned host memory", r.pinned_bytes);
+  line("most local memory of a thread", r.local_bytes);
+  std::printf("%d kernels, at most %d registers a thread\n", r.kernels,
+              r.registers);
+  return ExitOk;
+}

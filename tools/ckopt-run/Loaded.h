@@ -1,0 +1,46 @@
+//===- Loaded.h - an artifact and a session on it ---------------*- C++ -*-===//
+#ifndef CKOPT_TOOLS_CKOPT_RUN_LOADED_H
+#define CKOPT_TOOLS_CKOPT_RUN_LOADED_H
+
+#include "Options.h"
+
+#include "ckopt/Runtime/Manifest.h"
+#include "ckopt/Runtime/ckrt.h"
+
+namespace ckopt::run {
+
+/// Prints an error and returns `code`.
+int complain(int code, const std::string &text);
+/// Prints the runtime's last error and returns the exit code of its status.
+int complain(ckrt_status status);
+
+/// Releases program and session at the end.
+struct Loaded {
+  ckrt_program *program = nullptr;
+  ckrt_session *session = nullptr;
+  ~Loaded() {
+    // Without them there may be no runtime to call, either.
+    if (session)
+      ckrt_session_destroy(session);
+    if (program)
+      ckrt_program_destroy(program);
+  }
+  const runtime::Manifest &manifest() const {
+    return *static_cast<const runtime::Manifest *>(
+        ckrt_program_manifest(program));
+  }
+};
+
+// Checks.cpp: what was measured. All return an exit code.
+
+/// Planned and measured peak, allocations.
+int printMeasurement(Loaded &loaded);
+/// Runs the function once more over another pattern and compares the highest
+/// byte written with the plan.
+int checkArena(Loaded &loaded, const Options &options);
+/// What the session's device is, and what it took.
+int inspect(Loaded &loaded);
+
+} // namespace ckopt::run
+
+#endif // CKOPT_TOOLS_CKOPT_RUN_LOADED_H

@@ -1,0 +1,33 @@
+//===- Options.h - ckopt-run's command line ---------------------*- C++ -*-===//
+#ifndef CKOPT_TOOLS_CKOPT_RUN_OPTIONS_H
+#define CKOPT_TOOLS_CKOPT_RUN_OPTIONS_H
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ckopt::run {
+
+struct Options {
+  std::string artifact, function = "step", weights, outputs, lock;
+  std::vector<std::pair<std::string, std::string>> inputs;
+  int64_t steps = 1;
+  uint64_t seed = 0;
+  double learningRate = 1e-3;
+  bool printLoss = false, time = false, measure = false, list = false;
+  bool checkArena = false, oneByOne = false, inspect = false;
+  bool help = false;
+  bool deviceGiven = false, lockGiven = false;
+  int32_t device = 0;
+};
+
+/// What --help prints.
+extern const char kUsage[];
+
+/// Reads all arguments into `options`; empty, or what is wrong with them.
+std::string parseArguments(int argc, char **argv, Options &options);
+
+} // namespace ckopt::run
+
+#endif // CKOPT_TOOLS_CKOPT_RUN_OPTIONS_H
