@@ -1,5 +1,6 @@
 //===- KernelJit.cpp - runs one kernel against the interpreter ------------===//
 #include "KernelJit.h"
+#include "ckopt/Conversion/BlockToPTX/BlockToPTX.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
 #include "ckopt/Reference/Interpreter.h"
 #include "mlir/IR/Verifier.h"
@@ -43,6 +44,10 @@ struct KernelJit::Impl {
   KernelCode code;
   std::unique_ptr<llvm::orc::LLJIT> jit;
   std::vector<Fn> stages;
+  using Launch = void (*)(void *const *);
+  std::vector<Launch> launches;     ///< of a device; null: nothing to do
+  std::vector<unsigned> numScalars; ///< parameters of each launch
+  bool descending = false;
   bool ok = false;
 
   void compile(const std::string &text);
@@ -75,7 +80,17 @@ void KernelJit::Impl::compile(const std::string &text) {
   }
   ASSERT_TRUE(succeeded(verify(*into))) << text;
   PassManager manager(&context);
-  buildKernelLoweringPipeline(manager);
+  if (options.onDevice()) {
+    for (const KernelStage &stage : code.stages) {
+      auto launch = into->lookupSymbol<func::FuncOp>(stage.symbol);
+      numScalars.push_back(launch ? llvm::count(launch.getArgumentTypes(),
+                                                IntegerType::get(&context, 64))
+                                  : 0);
+    }
+    buildBlockToLoopsPipeline(manager, {descending});
+  } else {
+    buildKernelLoweringPipeline(manager);
+  }
   ASSERT_TRUE(succeeded(manager.run(*into))) << text;
   auto llvmContext = std::make_unique<llvm::LLVMContext>();
   auto llvmModule = translateModuleToLLVMIR(*into, *llvmContext);
@@ -117,12 +132,20 @@ bool KernelJit::Impl::optimizeAndAdd(
   llvm::cantFail(jit->addIRModule(llvm::orc::ThreadSafeModule(
       std::move(llvmModule), std::move(llvmContext))));
   for (const KernelStage &stage : code.stages) {
-    auto address = jit->lookup(stage.symbol);
+    if (options.onDevice() && stage.trip == 0) {
+      launches.push_back(nullptr);
+      continue;
+    }
+    auto address = jit->lookup(
+        options.onDevice() ? emulationSymbol(stage.symbol) : stage.symbol);
     if (!address) {
       ADD_FAILURE() << llvm::toString(address.takeError());
       return false;
     }
-    stages.push_back(address->toPtr<Fn>());
+    if (options.onDevice())
+      launches.push_back(address->toPtr<Launch>());
+    else
+      stages.push_back(address->toPtr<Fn>());
   }
   return true;
 }
@@ -132,8 +155,32 @@ KernelJit::KernelJit(const std::string &text, unsigned vectorBits)
   impl->options.vectorBits = vectorBits;
   impl->compile(text);
 }
+KernelJit::KernelJit() : impl(std::make_unique<Impl>()) {}
 KernelJit::~KernelJit() = default;
+std::unique_ptr<KernelJit> KernelJit::onDevice(const std::string &text,
+                                               bool descending) {
+  std::unique_ptr<KernelJit> jit(new KernelJit);
+  jit->impl->options = CodegenOptions::cuda();
+  jit->impl->descending = descending;
+  jit->impl->compile(text);
+  return jit;
+}
+void KernelJit::launch(size_t number, void *const *args, const int64_t *scalars,
+                       void *scratch) const {
+  if (!impl->launches[number])
+    return;
+  SmallVector<void *> values(args, args + impl->kernel.getNumArguments() +
+                                       impl->kernel.getNumResults());
+  SmallVector<void *> params;
+  for (void *&value : values)
+    params.push_back(&value);
+  for (unsigned i = 0; i < impl->numScalars[number]; ++i)
+    params.push_back(const_cast<int64_t *>(scalars + i));
+  params.push_back(&scratch);
+  impl->launches[number](params.data());
+}
 bool KernelJit::ok() const { return impl->ok; }
+bool KernelJit::isOnDevice() const { return impl->options.onDevice(); }
 const KernelCode &KernelJit::code() const { return impl->code; }
 func::FuncOp KernelJit::kernel() const { return impl->kernel; }
 MLIRContext &KernelJit::context() const { return impl->context; }
@@ -156,11 +203,13 @@ void KernelJit::run(void *const *args, const int64_t *scalars,
 
 namespace {
 
-/// Bytes that end at an inaccessible page and start after a pattern.
+/// Bytes that end at an inaccessible page, or less than `align` bytes of a
+/// pattern before it, and start after a pattern.
 class Buffer {
 public:
-  explicit Buffer(int64_t bytes) : bytes(bytes) {
-    int64_t pages = (bytes + kHead + 4095) / 4096 + 1;
+  explicit Buffer(int64_t bytes, int64_t align = 1)
+      : bytes(bytes), room(int64_t(llvm::alignTo(bytes, align))) {
+    int64_t pages = (room + kHead + 4095) / 4096 + 1;
     size = pages * 4096;
     base = static_cast<char *>(mmap(nullptr, size, PROT_READ | PROT_WRITE,
                                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
@@ -169,18 +218,20 @@ public:
   }
   ~Buffer() { munmap(base, size); }
   Buffer(const Buffer &) = delete;
-  char *data() const { return base + size - 4096 - bytes; }
-  bool headIntact() const {
-    for (const char *p = data() - kHead; p < data(); ++p)
-      if (*p != char(0xA5))
-        return false;
-    return true;
+  char *data() const { return base + size - 4096 - room; }
+  /// Nothing was written before or behind the bytes.
+  bool intact() const {
+    auto isPattern = [](const char *begin, const char *end) {
+      return std::all_of(begin, end, [](char c) { return c == char(0xA5); });
+    };
+    return isPattern(data() - kHead, data()) &&
+           isPattern(data() + bytes, data() + room);
   }
   std::vector<char> copy() const { return {data(), data() + bytes}; }
 
 private:
   static constexpr int64_t kHead = 256;
-  int64_t bytes, size;
+  int64_t bytes, room, size;
   char *base;
 };
 
@@ -244,9 +295,11 @@ struct Execution {
             const KernelOptions &options)
       : jit(jit), options(options) {
     func::FuncOp kernel = jit.kernel();
+    // Places in an arena of a device are aligned, and code relies on it.
+    int64_t align = jit.isOnDevice() ? 64 : 1;
     for (const reference::Tensor &input : inputs) {
       auto type = input.getType();
-      buffers.push_back(std::make_unique<Buffer>(getByteSize(type)));
+      buffers.push_back(std::make_unique<Buffer>(getByteSize(type), align));
       char *data = buffers.back()->data();
       forOffsets(type, [&](int64_t i, int64_t offset) {
         writeElement(data + offset, type.getElementType(), input, i);
@@ -254,8 +307,8 @@ struct Execution {
       args.push_back(data);
     }
     for (Type type : kernel.getResultTypes()) {
-      buffers.push_back(
-          std::make_unique<Buffer>(getByteSize(cast<RankedTensorType>(type))));
+      buffers.push_back(std::make_unique<Buffer>(
+          getByteSize(cast<RankedTensorType>(type)), align));
       args.push_back(buffers.back()->data());
     }
     scratch =
@@ -266,6 +319,11 @@ struct Execution {
   void share(unsigned operand, unsigned result) {
     args[jit.kernel().getNumArguments() + result] = args[operand];
     shared = operand;
+  }
+
+  void runOnDevice() {
+    for (size_t s = 0; s < jit.code().stages.size(); ++s)
+      jit.launch(s, args.data(), options.scalars.data(), scratch->data());
   }
 
   void run(std::mt19937_64 *random) {
@@ -354,6 +412,73 @@ static LogicalResult evaluateKernel(func::FuncOp kernel,
   return failure();
 }
 
+/// Compares what `run` left with the interpreter's results; reads it.
+static std::vector<reference::Tensor>
+checkResults(const Execution &run, ArrayRef<reference::Tensor> wanted,
+             const KernelOptions &options) {
+  func::FuncOp kernel = run.jit.kernel();
+  std::vector<reference::Tensor> results;
+  for (unsigned r = 0; r < kernel.getNumResults(); ++r) {
+    auto type = cast<RankedTensorType>(kernel.getResultTypes()[r]);
+    reference::Tensor got(type);
+    std::vector<char> bytes = run.result(r);
+    forOffsets(type, [&](int64_t i, int64_t offset) {
+      readElement(bytes.data() + offset, type.getElementType(), got, i);
+    });
+    double scale = type.getElementType().isF64()    ? 1e-6
+                   : type.getElementType().isF16()  ? 4096
+                   : type.getElementType().isBF16() ? 65536
+                                                    : 1;
+    EXPECT_TRUE(reference::allClose(got, wanted[r], options.absolute * scale,
+                                    options.relative * scale))
+        << "result " << r << ": " << reference::compare(got, wanted[r]).str()
+        << "\n got " << got.str(24) << "\nwant " << wanted[r].str(24);
+    results.push_back(got);
+  }
+  for (const auto &buffer : run.buffers)
+    EXPECT_TRUE(buffer->intact()) << "wrote outside of a buffer";
+  EXPECT_TRUE(run.scratch->intact()) << "wrote outside of the scratch";
+  return results;
+}
+
+static void expectSameBits(const Execution &one, const Execution &other,
+                           const char *what) {
+  for (unsigned r = 0; r < one.jit.kernel().getNumResults(); ++r)
+    EXPECT_EQ(one.result(r), other.result(r)) << what << ", result " << r;
+}
+
+/// The block form's checks; `onCpu`: an execution whose bits it must give.
+static std::vector<reference::Tensor>
+checkBlockForm(const std::string &text, ArrayRef<reference::Tensor> inputs,
+               ArrayRef<reference::Tensor> wanted, const KernelOptions &options,
+               const Execution *onCpu) {
+  SCOPED_TRACE("in block form");
+  auto up = KernelJit::onDevice(text, /*descending=*/false),
+       down = KernelJit::onDevice(text, /*descending=*/true);
+  if (!up->ok() || !down->ok())
+    return {};
+  Execution first(*up, inputs, options), second(*down, inputs, options);
+  std::vector<std::vector<char>> before;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    before.push_back(first.buffers[i]->copy());
+  first.runOnDevice();
+  second.runOnDevice();
+  std::vector<reference::Tensor> results = checkResults(first, wanted, options);
+  for (size_t i = 0; i < inputs.size(); ++i)
+    EXPECT_EQ(first.buffers[i]->copy(), before[i]) << "operand changed: " << i;
+  expectSameBits(first, second, "threads race");
+  if (onCpu)
+    expectSameBits(*onCpu, first, "bits differ from the CPU's");
+  for (auto [operand, result] : up->code().reuse)
+    for (const KernelJit *jit : {up.get(), down.get()}) {
+      Execution inPlace(*jit, inputs, options);
+      inPlace.share(operand, result);
+      inPlace.runOnDevice();
+      expectSameBits(first, inPlace, "bits depend on sharing bytes");
+    }
+  return results;
+}
+
 std::vector<reference::Tensor> test::checkKernel(const std::string &text,
                                                  const KernelOptions &options) {
   KernelJit jit(text, options.vectorBits);
@@ -372,45 +497,39 @@ std::vector<reference::Tensor> test::checkKernel(const std::string &text,
   for (size_t i = 0; i < inputs.size(); ++i)
     before.push_back(first.buffers[i]->copy());
   first.run(nullptr);
-  std::vector<reference::Tensor> results;
-  for (unsigned r = 0; r < kernel.getNumResults(); ++r) {
-    auto type = cast<RankedTensorType>(kernel.getResultTypes()[r]);
-    reference::Tensor got(type);
-    std::vector<char> bytes = first.result(r);
-    forOffsets(type, [&](int64_t i, int64_t offset) {
-      readElement(bytes.data() + offset, type.getElementType(), got, i);
-    });
-    double scale = type.getElementType().isF64()    ? 1e-6
-                   : type.getElementType().isF16()  ? 4096
-                   : type.getElementType().isBF16() ? 65536
-                                                    : 1;
-    EXPECT_TRUE(reference::allClose(got, wanted[r], options.absolute * scale,
-                                    options.relative * scale))
-        << "result " << r << ": " << reference::compare(got, wanted[r]).str()
-        << "\n got " << got.str(24) << "\nwant " << wanted[r].str(24);
-    results.push_back(got);
-  }
+  std::vector<reference::Tensor> results = checkResults(first, wanted, options);
   for (size_t i = 0; i < inputs.size(); ++i)
     EXPECT_EQ(first.buffers[i]->copy(), before[i]) << "operand changed: " << i;
-  for (const auto &buffer : first.buffers)
-    EXPECT_TRUE(buffer->headIntact()) << "wrote before a buffer";
-
-  auto sameBits = [&](Execution &other, const char *what) {
-    for (unsigned r = 0; r < kernel.getNumResults(); ++r)
-      EXPECT_EQ(first.result(r), other.result(r)) << what << ", result " << r;
-  };
   for (int round = 0; round < 2; ++round) {
     Execution cut(jit, inputs, options);
     cut.run(&random);
-    sameBits(cut, "bits depend on the ranges");
+    expectSameBits(first, cut, "bits depend on the ranges");
   }
   for (auto [operand, result] : jit.code().reuse) {
     Execution inPlace(jit, inputs, options);
     inPlace.share(operand, result);
     inPlace.run(&random);
-    sameBits(inPlace, "bits depend on sharing bytes");
+    expectSameBits(first, inPlace, "bits depend on sharing bytes");
   }
+  auto kind = kernel->getAttrOfType<StringAttr>(attrs::kKernel).getValue();
+  bool pointwise = kind == "elementwise" || kind == "structured";
+  checkBlockForm(text, inputs, wanted, options, pointwise ? &first : nullptr);
   return results;
+}
+
+std::vector<reference::Tensor>
+test::checkDeviceKernel(const std::string &text, const KernelOptions &options) {
+  SCOPED_TRACE(text);
+  auto jit = KernelJit::onDevice(text, /*descending=*/false);
+  if (!jit->ok())
+    return {};
+  std::vector<reference::Tensor> inputs = makeInputs(jit->kernel(), options),
+                                 wanted;
+  if (failed(evaluateKernel(jit->kernel(), inputs, options, wanted))) {
+    ADD_FAILURE() << "the interpreter failed";
+    return {};
+  }
+  return checkBlockForm(text, inputs, wanted, options, nullptr);
 }
 
 std::string test::kernelText(const std::string &kind, const std::string &args,

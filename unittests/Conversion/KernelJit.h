@@ -5,6 +5,9 @@
 // page. Checked: results against the reference interpreter; the same bits
 // however the stages' ranges are cut and ordered; the same bits with every
 // pair of `reuse` sharing bytes; no write to operands or outside of results.
+// The same kernel in block form, lowered to loops, must meet the same checks
+// with threads and blocks ascending and descending, and where it only computes
+// or moves elements give the CPU's bits.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_UNITTESTS_CONVERSION_KERNELJIT_H
@@ -34,8 +37,12 @@ class KernelJit {
 public:
   /// `text`: a module with one kernel @k. Fails the test on any error.
   explicit KernelJit(const std::string &text, unsigned vectorBits = 512);
+  /// For CUDA: the block form as loops.
+  static std::unique_ptr<KernelJit> onDevice(const std::string &text,
+                                             bool descending);
   ~KernelJit();
   bool ok() const;
+  bool isOnDevice() const;
   const KernelCode &code() const;
   mlir::func::FuncOp kernel() const;
   mlir::MLIRContext &context() const;
@@ -45,15 +52,24 @@ public:
   void run(void *const *args, const int64_t *scalars, void *scratch) const;
   using Fn = void (*)(void *const *, const int64_t *, int64_t, int64_t, void *);
   Fn stage(size_t number) const;
+  /// A launch on the CPU.
+  void launch(size_t number, void *const *args, const int64_t *scalars,
+              void *scratch) const;
 
 private:
   struct Impl;
+  KernelJit();
   std::unique_ptr<Impl> impl;
 };
 
 /// All the checks above; returns the results.
 std::vector<reference::Tensor> checkKernel(const std::string &text,
                                            const KernelOptions &options = {});
+
+/// The checks of the block form alone, for kernels that the CPU leaves to a
+/// library; returns the results.
+std::vector<reference::Tensor>
+checkDeviceKernel(const std::string &text, const KernelOptions &options = {});
 
 /// "func.func private @k(" + signature + ") -> (...) attributes {...} {" ...:
 /// `args` like "%x: tensor<4xf32>", results like "tensor<4xf32>".

@@ -132,43 +132,40 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &machine,
 
 /// Everything but the entry points is private to the object.
 static void setLinkage(llvm::Module &module,
-                       const runtime::Manifest &manifest) {
+                       llvm::function_ref<bool(llvm::StringRef)> isEntry) {
   for (llvm::Function &function : module) {
     if (function.isDeclaration())
       continue;
-    bool entry = llvm::any_of(manifest.functions, [&](const auto &info) {
-      return function.getName() == info.symbol;
-    });
-    if (!entry)
+    if (!isEntry(function.getName()))
       function.setLinkage(llvm::GlobalValue::InternalLinkage);
     function.addFnAttr("prefer-vector-width", "512");
   }
 }
 
-llvm::Expected<std::vector<char>>
-ckopt::emitObject(LoweredStep &lowered, const ArtifactData &data,
-                  const TargetOptions &target) {
+/// The module, translated; `lowered` is erased, since it is the largest part of
+/// the memory. `addData` adds what does not come from it.
+static llvm::Expected<std::vector<char>>
+emit(mlir::OwningOpRef<mlir::ModuleOp> &lowered, const TargetOptions &target,
+     llvm::function_ref<bool(llvm::StringRef)> isEntry,
+     llvm::function_ref<void(llvm::Module &)> addData) {
   auto machine = makeTargetMachine(target);
   if (!machine)
     return machine.takeError();
-  mlir::MLIRContext *context = lowered.module->getContext();
+  mlir::MLIRContext *context = lowered->getContext();
   mlir::DialectRegistry registry;
   mlir::registerBuiltinDialectTranslation(registry);
   mlir::registerLLVMDialectTranslation(registry);
   context->appendDialectRegistry(registry);
   llvm::LLVMContext llvmContext;
   std::unique_ptr<llvm::Module> module =
-      mlir::translateModuleToLLVMIR(*lowered.module, llvmContext, "ckopt_step");
+      mlir::translateModuleToLLVMIR(*lowered, llvmContext, "ckopt_step");
   if (!module)
     return makeError(ExitInternal, "translation to LLVM IR failed");
-  lowered.module = nullptr; // the largest part of the memory
+  lowered = nullptr;
   module->setTargetTriple((*machine)->getTargetTriple());
   module->setDataLayout((*machine)->createDataLayout());
-  setLinkage(*module, lowered.manifest);
-  std::vector<uint8_t> manifest = runtime::serialize(lowered.manifest);
-  addBlob(*module, "ckopt_manifest",
-          {reinterpret_cast<const char *>(manifest.data()), manifest.size()});
-  addBlob(*module, "ckopt_data", data);
+  setLinkage(*module, isEntry);
+  addData(*module);
   std::string problem;
   llvm::raw_string_ostream problems(problem);
   if (llvm::verifyModule(*module, &problems))
@@ -182,4 +179,26 @@ ckopt::emitObject(LoweredStep &lowered, const ArtifactData &data,
     return makeError(ExitInternal, "this target cannot emit object files");
   codegen.run(*module);
   return std::vector<char>(buffer.begin(), buffer.end());
+}
+
+llvm::Expected<std::vector<char>>
+ckopt::emitObject(LoweredStep &lowered, const ArtifactData &data,
+                  const TargetOptions &target) {
+  auto isEntry = [&](llvm::StringRef name) {
+    return llvm::any_of(lowered.manifest.functions,
+                        [&](const auto &info) { return name == info.symbol; });
+  };
+  return emit(lowered.module, target, isEntry, [&](llvm::Module &module) {
+    std::vector<uint8_t> manifest = runtime::serialize(lowered.manifest);
+    addBlob(module, "ckopt_manifest",
+            {reinterpret_cast<const char *>(manifest.data()), manifest.size()});
+    addBlob(module, "ckopt_data", data);
+  });
+}
+
+llvm::Expected<std::vector<char>>
+ckopt::emitFunctions(mlir::OwningOpRef<mlir::ModuleOp> module,
+                     llvm::function_ref<bool(llvm::StringRef)> isEntry,
+                     const TargetOptions &target) {
+  return emit(module, target, isEntry, [](llvm::Module &) {});
 }

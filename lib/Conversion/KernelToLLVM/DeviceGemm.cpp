@@ -79,9 +79,9 @@ void DeviceGemm::emitProducts(Emitter &e, Value thread, Value sharedA,
   auto [threadRow, threadColumn] = divided(e, thread, kTile / kSide);
   Value row = e.mul(threadRow, e.index(kSide)),
         column = e.mul(threadColumn, e.index(kSide));
-  Value own = asIndex(e, thread);
   auto place = [&](int64_t i) {
-    return SmallVector<Value>{own, arith::ConstantIndexOp::create(e.b, i)};
+    return SmallVector<Value>{e.threadIndex(),
+                              arith::ConstantIndexOp::create(e.b, i)};
   };
   SmallVector<Value> start;
   for (int64_t i = 0; i < kSide * kSide; ++i)
@@ -118,14 +118,13 @@ void DeviceGemm::emitTile(Emitter &e, Value block) const {
   Value sharedA = e.sharedBuffer(type, kTile * kSlice);
   Value sharedB = e.sharedBuffer(type, kTile * kSlice);
   Value sums = e.privateBuffer(type, kThreads, kSide * kSide);
-  auto place = [&](Value thread, int64_t i) {
-    return SmallVector<Value>{asIndex(e, thread),
+  auto place = [&](int64_t i) {
+    return SmallVector<Value>{e.threadIndex(),
                               arith::ConstantIndexOp::create(e.b, i)};
   };
-  e.forThreads(kThreads, [&](Value thread) {
+  e.forThreads(kThreads, [&](Value) {
     for (int64_t i = 0; i < kSide * kSide; ++i)
-      memref::StoreOp::create(e.b, e.constant(type, 0.0), sums,
-                              place(thread, i));
+      memref::StoreOp::create(e.b, e.constant(type, 0.0), sums, place(i));
   });
   e.forLoop(low, high, kSlice, {}, [&](Value from, ValueRange) {
     e.forThreads(kThreads, [&](Value thread) {
@@ -143,7 +142,7 @@ void DeviceGemm::emitTile(Emitter &e, Value block) const {
     for (int64_t i = 0; i < kSide * kSide; ++i) {
       Value r = e.add(firstRow, e.index(i / kSide)),
             c = e.add(firstColumn, e.index(i % kSide));
-      Value sum = memref::LoadOp::create(e.b, sums, place(thread, i));
+      Value sum = memref::LoadOp::create(e.b, sums, place(i));
       Value inside = e.andi(below(e, r, e.index(m)), below(e, c, e.index(n)));
       e.ifThen(
           inside,

@@ -155,9 +155,12 @@ public:
   /// the loop.
   void forThreads(int64_t count, llvm::function_ref<void(Value thread)> body,
                   ArrayRef<mlir::NamedAttribute> attributes = {});
+  /// The number of the thread of the innermost forThreads, as an index.
+  Value threadIndex() const { return thread; }
   /// A buffer of `count` elements that the threads of a block share.
   Value sharedBuffer(Type element, int64_t count);
-  /// `count` numbers of each of `threads` threads, kept between intervals.
+  /// `count` numbers of each of `threads` threads, kept between intervals:
+  /// [threadIndex()][number].
   Value privateBuffer(Type element, int64_t threads, int64_t count);
 
   Value begin, end, scratch; ///< the stage's arguments
@@ -215,6 +218,7 @@ private:
   };
   SmallVector<Cached> caches;
   Value scalarsPtr; ///< null in a launch
+  Value thread;
   SmallVector<Value> argPtrs;
   int64_t launchScalars = 0;
   SmallVector<Dim> dims;

@@ -33,19 +33,17 @@ Emitter Emitter::forLaunch(func::FuncOp kernel, func::FuncOp launch,
 
 void Emitter::forThreads(int64_t count, function_ref<void(Value)> body,
                          ArrayRef<NamedAttribute> attributes) {
-  auto thread = gpu::GPUThreadMappingAttr::get(ctx, gpu::MappingId::DimX);
+  auto mapping = gpu::GPUThreadMappingAttr::get(ctx, gpu::MappingId::DimX);
   auto loop =
       scf::ForallOp::create(b, ArrayRef<OpFoldResult>{b.getIndexAttr(count)},
-                            ValueRange(), b.getArrayAttr({thread}));
+                            ValueRange(), b.getArrayAttr({mapping}));
   for (NamedAttribute attribute : attributes)
     loop->setAttr(attribute.getName(), attribute.getValue());
   Operation *before = levels.back().child;
   enter(loop);
-  // Guards around the loop do not reach into it: what is made in it stays.
-  unsigned outerFloor = floor;
   b.setInsertionPoint(loop.getBody()->getTerminator());
-  body(arith::IndexCastOp::create(b, b.getI64Type(), loop.getInductionVar(0)));
-  floor = outerFloor;
+  thread = loop.getInductionVar(0);
+  body(arith::IndexCastOp::create(b, b.getI64Type(), thread));
   leave();
   levels.back().child = before;
   b.setInsertionPointAfter(loop);

@@ -186,3 +186,31 @@ LogicalResult ckopt::addFunction(func::FuncOp function,
   manifest.functions.push_back(std::move(info));
   return success();
 }
+
+runtime::CallInfo &CallRecorder::add(KernelCallOp call, int32_t primitive,
+                                     int32_t function,
+                                     runtime::Manifest &manifest) {
+  runtime::CallInfo info;
+  info.function = function;
+  info.kernel = call.getCallee().str();
+  info.source = sourceName(call.getLoc());
+  info.primitive = primitive;
+  info.workspaceOffset = call.getWorkspaceOffset().value_or(0);
+  info.workspaceBytes = call.getWorkspace();
+  for (auto [out, offset] : llvm::zip(call.getOuts(), *call.getOffsets())) {
+    auto type = cast<RankedTensorType>(out.getType());
+    auto dtype = runtimeType(type.getElementType());
+    info.results.push_back({succeeded(dtype) ? *dtype : runtime::DType::U8,
+                            offset, getByteSize(type)});
+  }
+  // Calls of one node of the unscheduled step: the first one makes the values
+  // that later ones must repeat.
+  if (auto node = call->getAttrOfType<IntegerAttr>(attrs::kNode)) {
+    auto [first, isNew] = originals.try_emplace({function, node.getInt()},
+                                                int32_t(manifest.calls.size()));
+    if (!isNew)
+      info.originalCall = first->second;
+  }
+  manifest.calls.push_back(std::move(info));
+  return manifest.calls.back();
+}

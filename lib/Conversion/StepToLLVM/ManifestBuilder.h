@@ -33,6 +33,17 @@ mlir::LogicalResult addFunction(mlir::func::FuncOp function,
                                 const ValueOffsets &offsets,
                                 runtime::Manifest &manifest);
 
+/// Adds calls to the manifest's table, in order of execution.
+class CallRecorder {
+public:
+  runtime::CallInfo &add(KernelCallOp call, int32_t primitive, int32_t function,
+                         runtime::Manifest &manifest);
+
+private:
+  /// (function, node) -> its first call.
+  llvm::DenseMap<std::pair<int64_t, int64_t>, int32_t> originals;
+};
+
 } // namespace ckopt
 
 #endif // CKOPT_LIB_CONVERSION_STEPTOLLVM_MANIFESTBUILDER_H

@@ -44,8 +44,6 @@ private:
                           int32_t function);
   /// Widest call: pointers and scalars that the arrays must hold.
   static std::pair<int64_t, int64_t> widest(func::FuncOp function);
-  void recordCall(KernelCallOp call, const KernelCode &code, int32_t primitive,
-                  int32_t function);
   /// Returns the status at once if it is not zero.
   void returnOnFailure(Location loc, Value status);
 
@@ -63,8 +61,7 @@ private:
   RuntimeCalls calls;
   llvm::StringMap<KernelCode> kernels;
   llvm::StringMap<int32_t> primitives; ///< kernel symbol -> index
-  /// (function, node) -> its first call.
-  llvm::DenseMap<std::pair<int64_t, int64_t>, int32_t> originals;
+  CallRecorder recorder;
 
   // Of the function being lowered.
   LLVM::LLVMFuncOp current;
@@ -143,32 +140,6 @@ void StepLowering::returnOnFailure(Location loc, Value status) {
   builder.setInsertionPointToStart(next);
 }
 
-void StepLowering::recordCall(KernelCallOp call, const KernelCode &code,
-                              int32_t primitive, int32_t function) {
-  runtime::CallInfo info;
-  info.function = function;
-  info.kernel = call.getCallee().str();
-  info.source = sourceName(call.getLoc());
-  info.primitive = primitive;
-  info.workspaceOffset = call.getWorkspaceOffset().value_or(0);
-  info.workspaceBytes = call.getWorkspace();
-  for (auto [out, offset] : llvm::zip(call.getOuts(), *call.getOffsets())) {
-    auto type = cast<RankedTensorType>(out.getType());
-    auto dtype = runtimeType(type.getElementType());
-    info.results.push_back({succeeded(dtype) ? *dtype : runtime::DType::U8,
-                            offset, getByteSize(type)});
-  }
-  // Calls of one node of the unscheduled step: the first one makes the values
-  // that later ones must repeat.
-  if (auto node = call->getAttrOfType<IntegerAttr>(attrs::kNode)) {
-    auto [first, isNew] = originals.try_emplace(
-        {function, node.getInt()}, int32_t(lowered.manifest.calls.size()));
-    if (!isNew)
-      info.originalCall = first->second;
-  }
-  lowered.manifest.calls.push_back(std::move(info));
-}
-
 LogicalResult StepLowering::lowerCall(KernelCallOp call,
                                       const ValueOffsets &offsets,
                                       int32_t function) {
@@ -222,7 +193,7 @@ LogicalResult StepLowering::lowerCall(KernelCallOp call,
                                     constant(loc, stage.trip),
                                     constant(loc, stage.grain), scratch});
   }
-  recordCall(call, code, primitive, function);
+  recorder.add(call, primitive, function, lowered.manifest);
   if (options.instrument) {
     Value number = constant(loc, lowered.manifest.calls.size() - 1);
     Value status = LLVM::CallOp::create(builder, loc, calls.callDone,

@@ -42,6 +42,13 @@ llvm::Expected<std::vector<char>> emitObject(LoweredStep &lowered,
                                              const ArtifactData &data,
                                              const TargetOptions &target);
 
+/// Compiles a module of the LLVM dialect alone; functions that are no entries
+/// become private.
+llvm::Expected<std::vector<char>>
+emitFunctions(mlir::OwningOpRef<mlir::ModuleOp> module,
+              llvm::function_ref<bool(llvm::StringRef)> isEntry,
+              const TargetOptions &target);
+
 /// Links the object to a shared library at `path` (temporary name, renamed).
 llvm::Error linkSharedLibrary(const std::vector<char> &object,
                               const std::string &path);

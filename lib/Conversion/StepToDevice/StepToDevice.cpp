@@ -1,0 +1,202 @@
+//===- StepToDevice.cpp - planned functions to launches -------------------===//
+//
+// Problem: a planned function says for every value where it lies; a device
+// needs code for each kernel and, for each call, which kernel to launch on
+// which places.
+// Method: every kernel once in block form, all of them to one PTX module; then
+// one table entry a launch of a call.
+// Guarantee: only places that the plan gave to a call's operands, results and
+// workspace are passed to it.
+// Complexity: linear in calls and operands; each kernel is emitted once.
+//
+//===----------------------------------------------------------------------===//
+#include "ckopt/Conversion/StepToDevice/StepToDevice.h"
+#include "../StepToLLVM/ManifestBuilder.h"
+#include "ckopt/Conversion/KernelToLLVM/KernelToLLVM.h"
+#include "ckopt/Support/Error.h"
+
+using namespace mlir;
+using namespace ckopt;
+
+namespace {
+
+/// Lowers one planned module.
+class DeviceLowering {
+public:
+  DeviceLowering(ModuleOp planned, const LowerDeviceOptions &options)
+      : planned(planned), options(options) {}
+
+  llvm::Expected<LoweredDeviceStep> run();
+
+private:
+  LogicalResult collectFunctions();
+  /// Plans and emits every kernel that the functions call; tells of all that
+  /// have no code.
+  LogicalResult emitKernels();
+  void describeKernels();
+  LogicalResult lowerFunction(func::FuncOp function, int32_t index);
+  LogicalResult lowerCall(KernelCallOp call, const ValueOffsets &offsets,
+                          int32_t function);
+
+  ModuleOp planned;
+  const LowerDeviceOptions &options;
+  SmallVector<func::FuncOp> functions;
+  LoweredDeviceStep lowered;
+  llvm::StringMap<KernelCode> kernels;
+  llvm::StringMap<int32_t> entries; ///< symbol of a launch -> Manifest::kernels
+  llvm::StringMap<std::vector<std::string>> sources; ///< of kernels
+  CallRecorder recorder;
+};
+
+} // namespace
+
+LogicalResult DeviceLowering::collectFunctions() {
+  for (const std::string &name : options.functions) {
+    auto function = planned.lookupSymbol<func::FuncOp>(name);
+    if (!function)
+      continue;
+    auto bytes = function->getAttrOfType<IntegerAttr>(attrs::kArenaBytes);
+    if (!bytes)
+      return function.emitError()
+             << "no " << attrs::kArenaBytes << "; run plan-memory first";
+    lowered.manifest.arenaBytes =
+        std::max(lowered.manifest.arenaBytes, bytes.getInt());
+    functions.push_back(function);
+  }
+  return success();
+}
+
+LogicalResult DeviceLowering::emitKernels() {
+  bool failedAny = false;
+  const CodegenOptions codegen = CodegenOptions::cuda();
+  for (func::FuncOp function : functions)
+    function.walk([&](KernelCallOp call) {
+      StringRef name = call.getCallee();
+      std::string source = sourceName(call.getLoc());
+      std::vector<std::string> &known = sources[name];
+      if (!source.empty() && !llvm::is_contained(known, source))
+        known.push_back(source);
+      auto [place, isNew] = kernels.try_emplace(name);
+      if (!isNew)
+        return;
+      auto kernel = planned.lookupSymbol<func::FuncOp>(name);
+      auto code = planKernel(kernel, codegen);
+      if (failed(code) ||
+          failed(emitKernel(kernel, codegen, *lowered.blockForm))) {
+        failedAny = true;
+        return;
+      }
+      for (const KernelStage &stage : code->stages)
+        if (stage.trip && !stage.scalarReason.empty())
+          lowered.scalarLaunches.push_back({stage.symbol, stage.scalarReason});
+      place->second = std::move(*code);
+    });
+  return failure(failedAny);
+}
+
+void DeviceLowering::describeKernels() {
+  llvm::StringMap<StringRef> owners; // launch -> kernel
+  for (const auto &entry : kernels)
+    for (const KernelStage &stage : entry.second.stages)
+      owners[stage.symbol] = entry.first();
+  for (const PtxKernel &kernel : lowered.code.kernels) {
+    runtime::KernelInfo info;
+    info.symbol = kernel.symbol;
+    info.grid = kernel.grid;
+    info.block = kernel.block;
+    info.sharedBytes = kernel.sharedBytes;
+    info.scalars =
+        int32_t(llvm::count(kernel.parameters, PtxKernel::Parameter::Scalar));
+    info.pointers = int32_t(kernel.parameters.size()) - info.scalars - 1;
+    info.sources = sources.lookup(owners.lookup(kernel.symbol));
+    entries[kernel.symbol] = int32_t(lowered.manifest.kernels.size());
+    lowered.manifest.kernels.push_back(std::move(info));
+  }
+}
+
+LogicalResult DeviceLowering::lowerCall(KernelCallOp call,
+                                        const ValueOffsets &offsets,
+                                        int32_t function) {
+  const KernelCode &code = kernels[call.getCallee()];
+  if (code.workspaceBytes > int64_t(call.getWorkspace()))
+    return call.emitError("planned with ")
+           << call.getWorkspace() << " bytes of workspace, the kernel needs "
+           << code.workspaceBytes
+           << "; run annotate-kernels{target=cuda} before planning";
+  std::vector<runtime::LaunchPointer> pointers;
+  for (Value value : call.getArgs())
+    pointers.push_back({offsets.lookup(value),
+                        getByteSize(cast<RankedTensorType>(value.getType()))});
+  for (auto [out, offset] : llvm::zip(call.getOuts(), *call.getOffsets()))
+    pointers.push_back(
+        {offset, getByteSize(cast<RankedTensorType>(out.getType()))});
+  runtime::CallInfo &info =
+      recorder.add(call, /*primitive=*/-1, function, lowered.manifest);
+  for (const KernelStage &stage : code.stages) {
+    if (stage.trip == 0) // nothing to do for empty tensors
+      continue;
+    runtime::LaunchInfo launch;
+    launch.kernel = entries.lookup(stage.symbol);
+    launch.pointers = pointers;
+    int32_t wanted = lowered.manifest.kernels[size_t(launch.kernel)].scalars;
+    for (int64_t scalar : call.getScalars().take_front(wanted))
+      launch.scalars.push_back(scalar);
+    if (int32_t(launch.scalars.size()) != wanted)
+      return call.emitError("gives ")
+             << launch.scalars.size() << " scalars to a kernel that reads "
+             << wanted;
+    launch.scratchOffset = info.workspaceOffset;
+    info.launches.push_back(std::move(launch));
+  }
+  return success();
+}
+
+LogicalResult DeviceLowering::lowerFunction(func::FuncOp function,
+                                            int32_t index) {
+  auto offsets = ValueOffsets::read(function);
+  if (failed(offsets) ||
+      failed(addFunction(function, *offsets, lowered.manifest)))
+    return failure();
+  for (Operation &op : function.getBody().front())
+    if (auto call = dyn_cast<KernelCallOp>(op))
+      if (failed(lowerCall(call, *offsets, index)))
+        return failure();
+  return success();
+}
+
+llvm::Expected<LoweredDeviceStep> DeviceLowering::run() {
+  MLIRContext *context = planned.getContext();
+  DialectRegistry registry;
+  registerKernelToLLVMDialects(registry);
+  context->appendDialectRegistry(registry);
+  context->loadAllAvailableDialects();
+  lowered.blockForm = ModuleOp::create(planned.getLoc(), "ckopt_kernels");
+  runtime::Manifest &manifest = lowered.manifest;
+  manifest.target = runtime::Target::Cuda;
+  manifest.alignment = runtime::kDeviceAlignment;
+  manifest.keepDenormals = options.keepDenormals;
+  manifest.producer = options.producer;
+  if (failed(collectFunctions()))
+    return makeError(ExitInternal, "lowering failed");
+  if (failed(emitKernels()))
+    return makeError(ExitUnsupported,
+                     "what is said above has no code for CUDA");
+  auto code = emitPtx(*lowered.blockForm, {options.sm, options.keepDenormals});
+  if (!code)
+    return code.takeError();
+  lowered.code = std::move(*code);
+  manifest.device.sm = int32_t(lowered.code.sm);
+  manifest.device.ptxIsa =
+      int32_t(lowered.code.isaMajor * 10 + lowered.code.isaMinor);
+  manifest.device.minDriver = lowered.code.driverVersion;
+  describeKernels();
+  for (auto [index, function] : llvm::enumerate(functions))
+    if (failed(lowerFunction(function, int32_t(index))))
+      return makeError(ExitInternal, "lowering failed");
+  return std::move(lowered);
+}
+
+llvm::Expected<LoweredDeviceStep>
+ckopt::lowerDeviceStep(ModuleOp planned, const LowerDeviceOptions &options) {
+  return DeviceLowering(planned, options).run();
+}

@@ -1,0 +1,186 @@
+//===- DeviceContractionTest.cpp - our own products and convolutions ------===//
+//
+// Each against the interpreter, with threads in both orders. Shapes are chosen
+// for their remainders: tiles, slices of k and parts of k that do not come out
+// even, one row, one column, windows that leave the input.
+//
+//===----------------------------------------------------------------------===//
+#include "KernelJit.h"
+#include "llvm/ADT/StringExtras.h"
+#include <gtest/gtest.h>
+
+using namespace ckopt;
+using namespace ckopt::test;
+
+static KernelOptions within(double absolute, double relative = 2e-6) {
+  KernelOptions options;
+  options.absolute = absolute;
+  options.relative = relative;
+  return options;
+}
+
+static std::string library(const std::string &args, const std::string &result,
+                           const std::string &op) {
+  return kernelText("library", args, result,
+                    "%0 = ckopt." + op + " -> " + result +
+                        "\n return %0 : " + result + "\n");
+}
+
+static std::string tensor(llvm::ArrayRef<int64_t> shape,
+                          const std::string &element,
+                          const std::string &layout = "") {
+  std::string text = "tensor<";
+  for (int64_t size : shape)
+    text += std::to_string(size) + "x";
+  return text + element + (layout.empty() ? "" : ", " + layout) + ">";
+}
+
+static std::string matmul(const std::string &a, const std::string &b,
+                          const std::string &c, const std::string &attrs = "") {
+  return library("%a: " + a + ", %b: " + b, c,
+                 "matmul %a, %b " + attrs + " : (" + a + ", " + b + ")");
+}
+
+TEST(DeviceContraction, ProductsOfAllRemainders) {
+  for (int64_t m : {1, 7, 64, 70})
+    for (int64_t n : {1, 10, 65})
+      for (int64_t k : {1, 16, 37})
+        checkDeviceKernel(matmul(tensor({m, k}, "f32"), tensor({k, n}, "f32"),
+                                 tensor({m, n}, "f32")),
+                          within(1e-5));
+}
+
+TEST(DeviceContraction, TransposedOperands) {
+  checkDeviceKernel(matmul(tensor({33, 20}, "f32"), tensor({33, 9}, "f32"),
+                           tensor({20, 9}, "f32"), "{transpose_lhs}"),
+                    within(1e-5));
+  checkDeviceKernel(matmul(tensor({20, 33}, "f32"), tensor({9, 33}, "f32"),
+                           tensor({20, 9}, "f32"), "{transpose_rhs}"),
+                    within(1e-5));
+}
+
+// k is cut into parts, whose sums a second launch adds.
+TEST(DeviceContraction, LongSumsAreCutByShape) {
+  checkDeviceKernel(matmul(tensor({5, 3000}, "f32"), tensor({3000, 9}, "f32"),
+                           tensor({5, 9}, "f32")),
+                    within(1e-3));
+}
+
+TEST(DeviceContraction, BatchesAndBroadcasts) {
+  checkDeviceKernel(matmul(tensor({2, 3, 5, 7}, "f32"),
+                           tensor({2, 3, 7, 9}, "f32"),
+                           tensor({2, 3, 5, 9}, "f32")));
+  checkDeviceKernel(matmul(tensor({2, 3, 5, 7}, "f32"), tensor({7, 9}, "f32"),
+                           tensor({2, 3, 5, 9}, "f32")));
+  std::string heads = "#ckopt.layout<[0, 2, 1, 3]>";
+  checkDeviceKernel(matmul(tensor({2, 3, 5, 7}, "f32", heads),
+                           tensor({2, 3, 7, 9}, "f32"),
+                           tensor({2, 3, 5, 9}, "f32")));
+}
+
+TEST(DeviceContraction, Doubles) {
+  checkDeviceKernel(matmul(tensor({9, 70}, "f64"), tensor({70, 6}, "f64"),
+                           tensor({9, 6}, "f64")));
+}
+
+// Sums of halves are kept in f32 and rounded once.
+TEST(DeviceContraction, Halves) {
+  for (const char *type : {"f16", "bf16"})
+    checkDeviceKernel(matmul(tensor({9, 70}, type), tensor({70, 6}, type),
+                             tensor({9, 6}, type)));
+}
+
+namespace {
+struct Conv {
+  std::vector<int64_t> in, weight, out; ///< [N, C, ...], [O, C / groups, ...]
+  std::vector<int64_t> strides, low, high, dilations;
+  int64_t groups = 1;
+  bool channelsLast = false;
+};
+} // namespace
+
+static std::string list(const std::vector<int64_t> &values) {
+  std::string text = "array<i64: ";
+  for (size_t i = 0; i < values.size(); ++i)
+    text += (i ? ", " : "") + std::to_string(values[i]);
+  return text + ">";
+}
+
+/// The forward op and both gradients.
+static void checkConv(const Conv &c) {
+  std::string layout;
+  if (c.channelsLast)
+    layout = c.in.size() == 4 ? "#ckopt.layout<[0, 2, 3, 1]>"
+                              : "#ckopt.layout<[0, 2, 1]>";
+  std::string x = tensor(c.in, "f32", layout), w = tensor(c.weight, "f32"),
+              y = tensor(c.out, "f32", layout);
+  std::string attrs =
+      " {strides = " + list(c.strides) + ", pads_low = " + list(c.low) +
+      ", pads_high = " + list(c.high) + ", dilations = " + list(c.dilations) +
+      ", groups = " + std::to_string(c.groups) + " : i64}";
+  auto generic = [&](const std::string &name, const std::string &one,
+                     const std::string &two, const std::string &result) {
+    return kernelText("library", "%a: " + one + ", %b: " + two, result,
+                      "%0 = \"ckopt." + name + "\"(%a, %b)" + attrs + " : (" +
+                          one + ", " + two + ") -> " + result +
+                          "\n return %0 : " + result + "\n");
+  };
+  KernelOptions options = within(1e-4, 1e-5);
+  checkDeviceKernel(generic("conv", x, w, y), options);
+  checkDeviceKernel(generic("conv_input_grad", y, w, x), options);
+  checkDeviceKernel(generic("conv_weight_grad", y, x, w), options);
+}
+
+TEST(DeviceContraction, Convolutions) {
+  for (bool last : {false, true}) {
+    checkConv({{2, 3, 9, 7},
+               {5, 3, 3, 3},
+               {2, 5, 9, 7},
+               {1, 1},
+               {1, 1},
+               {1, 1},
+               {1, 1},
+               1,
+               last});
+    checkConv({{2, 4, 9, 8},
+               {6, 4, 3, 2},
+               {2, 6, 4, 4},
+               {2, 2},
+               {0, 1},
+               {0, 0},
+               {1, 1},
+               1,
+               last});
+    checkConv({{1, 4, 11, 11},
+               {6, 2, 3, 3},
+               {1, 6, 4, 4},
+               {2, 2},
+               {0, 0},
+               {0, 0},
+               {2, 2},
+               2,
+               last});
+    checkConv({{2, 6, 5, 5},
+               {6, 1, 3, 3},
+               {2, 6, 5, 5},
+               {1, 1},
+               {1, 1},
+               {1, 1},
+               {1, 1},
+               6,
+               last}); // by depth
+    checkConv({{2, 3, 17}, {4, 3, 5}, {2, 4, 6}, {3}, {2}, {2}, {1}, 1, last});
+  }
+}
+
+TEST(DeviceContraction, OneByOne) {
+  checkConv({{2, 8, 6, 6},
+             {4, 8, 1, 1},
+             {2, 4, 6, 6},
+             {1, 1},
+             {0, 0},
+             {0, 0},
+             {1, 1},
+             1,
+             true});
+}
