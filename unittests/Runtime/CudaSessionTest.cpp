@@ -117,6 +117,63 @@ TEST_F(CudaSession, FindsTheHighestByteThatAStepWrites) {
   expectClean();
 }
 
+// More than one of the blocks in which the arena is filled and read.
+TEST_F(CudaSession, MeasuresLargeArenas) {
+  inChild({}, [] {
+    Manifest m = deviceManifest();
+    m.arenaBytes = (int64_t(20) << 20) + 4;
+    for (CallInfo &call : m.calls)
+      call.launches[0].scratchOffset = int64_t(20) << 20;
+    for (int64_t end : {m.arenaBytes, int64_t(9) << 20}) {
+      OnDevice on(m, /*pattern=*/true);
+      ASSERT_EQ(on.status, CKRT_OK) << lastError();
+      ASSERT_EQ(ckrt_init_parameters(on.session, 0), CKRT_OK);
+      int64_t peak = 0;
+      ASSERT_EQ(ckrt_measured_peak(on.session, &peak), CKRT_OK);
+      EXPECT_EQ(peak, 272);
+      ASSERT_EQ(on.step(1, 0.5f), CKRT_OK) << lastError();
+      ASSERT_EQ(ckrt_pattern_refill(on.session, 9), CKRT_OK);
+      ASSERT_EQ(on.step(1, 0.5f), CKRT_OK) << lastError();
+      EXPECT_EQ(on.loss(), 95.0f);
+      ASSERT_EQ(ckrt_measured_peak(on.session, &peak), CKRT_OK);
+      EXPECT_EQ(peak, end == m.arenaBytes ? m.arenaBytes : end + 4);
+      for (CallInfo &call : m.calls)
+        call.launches[0].scratchOffset = int64_t(9) << 20;
+    }
+  });
+  expectClean();
+}
+
+// Bytes between a tensor's elements belong to others.
+TEST_F(CudaSession, StridedTensorsLeaveTheirNeighboursAlone) {
+  inChild({}, [] {
+    Manifest m = deviceManifest();
+    m.calls.clear(), m.kernels.clear();
+    auto strided = [](const char *name, TensorRole role, int64_t offset) {
+      TensorInfo t = tensor(name, role, DType::F32, {3}, offset);
+      t.strides = {2}, t.bytes = 20;
+      return t;
+    };
+    m.tensors = {strided("a", TensorRole::Input, 0),
+                 strided("b", TensorRole::Parameter, 4)};
+    m.tensors[1].bytes = 20;
+    m.functions = {{"step", "ckopt_fn_step", {0, 1}, {}}};
+    OnDevice on(m);
+    ASSERT_EQ(on.status, CKRT_OK) << lastError();
+    const float a[3] = {1, 2, 3}, b[3] = {4, 5, 6};
+    ASSERT_EQ(ckrt_tensor_write(on.session, 0, a, CKRT_F32, 3), CKRT_OK);
+    ASSERT_EQ(ckrt_tensor_write(on.session, 1, b, CKRT_F32, 3), CKRT_OK);
+    ASSERT_EQ(ckrt_tensor_fill(on.session, 0, 7), CKRT_OK);
+    ASSERT_EQ(ckrt_run(on.session, "step"), CKRT_OK) << "nothing to launch";
+    float got[3];
+    ASSERT_EQ(ckrt_tensor_read(on.session, 1, got, CKRT_F32, 3), CKRT_OK);
+    EXPECT_EQ(std::vector<float>(got, got + 3), std::vector<float>(b, b + 3));
+    ASSERT_EQ(ckrt_tensor_read(on.session, 0, got, CKRT_F32, 3), CKRT_OK);
+    EXPECT_EQ(got[2], 7.0f);
+  });
+  expectClean();
+}
+
 TEST_F(CudaSession, AWriteBehindTheArenaIsNamed) {
   inChild({}, [] {
     Manifest m = deviceManifest();
