@@ -52,12 +52,13 @@ struct ExactModel {
   int64_t always = 0; ///< persistent bytes
   /// Every load is a multiple of it (bytes).
   int64_t granule = 1;
+  /// By value; -1: nothing needs it, or it is always there.
+  std::vector<int32_t> itemOf;
 
 private:
   void buildItems(const Problem &problem);
   void buildNode(const Problem &problem, NodeId n);
   void findGranule(const Problem &problem);
-  std::vector<int32_t> itemOf; ///< by value; -1: none
 };
 
 } // namespace ckopt::planner

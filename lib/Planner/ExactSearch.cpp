@@ -51,7 +51,7 @@ public:
         countCost(countCost), deadline(deadline), stateLimit(stateLimit),
         reads(model.nodes.size()), makes(reads), preds(reads), blockers(reads),
         spoilers(model.items.size()) {}
-  ExactResult run();
+  ExactResult run(const ExactStart *start);
 
 private:
   /// One copy of a storage that is there, with all that hangs on it.
@@ -112,6 +112,7 @@ private:
   bool fixedOrder, countCost;
   Deadline &deadline;
   size_t stateLimit;
+  double below = infinite; ///< what plans have to cost less than
   std::vector<Set> reads, makes, preds, blockers; ///< by node
   std::vector<Set> spoilers;                      ///< by item
   bool anySpoilers = false;
@@ -498,7 +499,7 @@ void StateSearch<Words>::push(const Set &ran, const Set &kept, int32_t stale,
         states[r].kept.includes(kept))
       return;
   double left = estimate(ran, kept);
-  if (left == infinite)
+  if (left == infinite || cost + left >= below)
     return;
   std::erase_if(rivals, [&](int32_t r) {
     bool worse = states[r].cost >= cost && states[r].stale == stale &&
@@ -513,11 +514,20 @@ void StateSearch<Words>::push(const Set &ran, const Set &kept, int32_t stale,
   states.push_back({ran, kept, cost, stale, parent, node});
 }
 
-template <int Words> ExactResult StateSearch<Words>::run() {
+template <int Words>
+ExactResult StateSearch<Words>::run(const ExactStart *start) {
   ExactResult result;
   if (!prepare())
     return result;
-  Set kept;
+  Set ran, kept;
+  if (start) {
+    below = start->below;
+    for (NodeId n : start->ran)
+      ran.add(n);
+    for (ValueId v : start->resident)
+      if (model.itemOf[v] >= 0)
+        kept.add(model.itemOf[v]);
+  }
   int64_t usage = model.always, ends = model.always;
   for (size_t i = 0; i < model.items.size(); ++i) {
     const ExactItem &item = model.items[i];
@@ -534,7 +544,7 @@ template <int Words> ExactResult StateSearch<Words>::run() {
     result.kind = ExactResult::Infeasible;
     return result;
   }
-  push({}, kept, 0, 0, -1, -1);
+  push(ran, kept, 0, 0, -1, -1);
   while (!open.empty()) {
     Open top = open.top();
     if (states[top.state].node < -1 && states[top.state].parent >= 0) {
@@ -569,19 +579,19 @@ template <int Words> ExactResult StateSearch<Words>::run() {
 
 ExactResult searchStates(const ExactModel &model, int64_t budget,
                          bool fixedOrder, bool countCost, Deadline &deadline,
-                         size_t stateLimit) {
+                         size_t stateLimit, const ExactStart *start = nullptr) {
   size_t size = std::max(model.nodes.size(), model.items.size());
   if (size <= 64)
     return StateSearch<1>(model, budget, fixedOrder, countCost, deadline,
                           stateLimit)
-        .run();
+        .run(start);
   if (size <= 128)
     return StateSearch<2>(model, budget, fixedOrder, countCost, deadline,
                           stateLimit)
-        .run();
+        .run(start);
   return StateSearch<6>(model, budget, fixedOrder, countCost, deadline,
                         stateLimit)
-      .run();
+      .run(start);
 }
 
 } // namespace
@@ -599,6 +609,20 @@ ExactResult ckopt::planner::exactSearch(const Problem &problem, int64_t budget,
   result.leastPeak = simulation.peak;
   if (simulation.peak > budget) // A defect; never claim what is not so.
     return {};
+  return result;
+}
+
+ExactResult ckopt::planner::exactContinuation(const Problem &problem,
+                                              int64_t budget, bool fixedOrder,
+                                              const ExactStart &start,
+                                              Deadline &deadline,
+                                              size_t stateLimit) {
+  ExactModel model(Problem(problem.graph, Rules::Format));
+  ExactResult result = searchStates(model, budget, fixedOrder, true, deadline,
+                                    stateLimit, &start);
+  // What is dearer was never looked at: nothing is proven without a plan.
+  if (result.kind == ExactResult::Infeasible)
+    result.kind = ExactResult::GaveUp;
   return result;
 }
 

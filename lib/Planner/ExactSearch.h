@@ -29,6 +29,21 @@ struct ExactResult {
   bool proven() const { return kind != GaveUp; }
 };
 
+/// Where a search starts that is a part of a longer plan.
+struct ExactStart {
+  std::vector<NodeId> ran;       ///< nodes that ran before
+  std::vector<ValueId> resident; ///< values there, beside inputs
+  double below;                  ///< only plans that cost less are looked for
+};
+
+/// The cheapest steps that lead from `start` to where all nodes ran and all
+/// outputs are resident, within `budget`; first runs follow the program order
+/// if `fixedOrder`. GaveUp: the limits struck, or the start has no steps
+/// cheaper than `start.below`.
+ExactResult exactContinuation(const Problem &problem, int64_t budget,
+                              bool fixedOrder, const ExactStart &start,
+                              Deadline &deadline, size_t stateLimit);
+
 /// The cheapest plan whose load (aligned) is within `budget`, over all orders,
 /// or over those whose first runs follow the program order. Exact for the whole
 /// model of ckopt-graph/1. `stateLimit` bounds the memory (about 100 bytes a

@@ -7,15 +7,19 @@
 // mean cost, with bytes over the budget priced softly, so that one value can
 // take another's place by way of a short excess. Then trades, each a compound
 // move that annealing does not find, in batches from one sequence; each is
-// annealed as above and the best goes on. Guarantee: valid sequences only,
-// never a worse answer. The trades of a batch draw numbers and work of their
-// own and are compared in order: the outcome is the same on any number of
-// threads. A trade costs O(values) for each place over the budget, and the
-// annealing after it a number of moves in proportion to the nodes.
+// annealed as above and the best goes on. Small graphs are also cut into
+// windows that are solved exactly (WindowsExact), first and last: they find
+// what is left in plans that were not annealed, hardly ever in those that were.
+// Guarantee: valid sequences only, never a worse answer. The trades of a batch
+// draw numbers and work of their own and are compared in order: the outcome is
+// the same on any number of threads. A trade costs O(values) for each place
+// over the budget, and the annealing after it a number of moves in proportion
+// to the nodes.
 //
 //===----------------------------------------------------------------------===//
 #include "Windows.h"
 #include "ReplayFill.h"
+#include "WindowsExact.h"
 #include "WindowsTrade.h"
 
 #include <algorithm>
@@ -27,6 +31,8 @@ namespace {
 
 /// Above, what fits into the work does not pay.
 constexpr int32_t mostNodes = 5000;
+/// Above, exact windows are left out: they rarely gain on annealed plans.
+constexpr int32_t mostNodesExact = 1000;
 constexpr int batchSize = 8;
 
 class Polisher {
@@ -53,6 +59,8 @@ private:
   /// Runs a batch from one sequence; its best that fits, and is not the start
   /// itself, is returned.
   Outcome runBatch(const Outcome &from, bool trade, int64_t moves);
+  /// Solves windows of the best exactly; reports what that gains.
+  void sharpen();
 
   StrategyContext &context;
   const Problem &problem;
@@ -143,8 +151,22 @@ Polisher::Outcome Polisher::runBatch(const Outcome &from, bool trades,
   return result;
 }
 
+void Polisher::sharpen() {
+  if (problem.numNodes > mostNodesExact)
+    return;
+  Deadline part =
+      context.deadline.part(context.deadline.unitsLeft() / 8, 0.125);
+  std::vector<NodeId> steps = solveWindows(context, best.steps, part);
+  context.deadline.spend(part.spent());
+  if (steps == best.steps)
+    return;
+  best = {steps, simulate(problem, steps, true).cost, true};
+  context.report(std::move(steps));
+}
+
 void Polisher::run(const Candidate &start) {
   best = {start.steps, start.cost, true};
+  sharpen();
   // About three seconds on one core at an effort of one.
   int64_t size = problem.numNodes;
   int64_t moves = std::clamp<int64_t>(170 * size, 2000, 300000);
@@ -173,6 +195,7 @@ void Polisher::run(const Candidate &start) {
     if (best.cost <= problem.baseCost)
       return;
   }
+  sharpen();
 }
 
 } // namespace
