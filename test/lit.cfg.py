@@ -75,6 +75,12 @@ config.substitutions.append(
         "env CKOPT_CUDA_DRIVER={0} CKOPT_CUBLASLT={0} CKOPT_CUDNN={0}".format(standin),
     )
 )
+config.substitutions.append(
+    (
+        "%check_standin_log",
+        os.path.join(config.ckopt_binary_dir, "test", "cuda-standin", "check-standin-log"),
+    )
+)
 config.substitutions.append(("%data", os.path.join(config.test_source_root, "data")))
 config.substitutions.append(("%shared", shared))
 config.substitutions.append(("%python", config.python))

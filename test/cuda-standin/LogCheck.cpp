@@ -1,0 +1,191 @@
+//===- LogCheck.cpp - what a device did against what was planned ----------===//
+//
+// The launches that ran are cut into functions greedily: the first launch of a
+// run says which functions it may be, each further one leaves those whose table
+// goes on with it. Linear in the log times the number of functions.
+//
+//===----------------------------------------------------------------------===//
+#include "LogCheck.h"
+
+#include <algorithm>
+#include <set>
+#include <sstream>
+#include <vector>
+
+using namespace ckopt::runtime;
+using namespace standin;
+
+namespace {
+
+bool startsWith(const std::string &text, const std::string &start) {
+  return text.rfind(start, 0) == 0;
+}
+
+/// The line that the stand-in logs for a launch; a library's has no places.
+std::string lineOf(const Manifest &m, const LaunchInfo &launch) {
+  if (launch.kernel < 0)
+    return m.primitives[launch.primitive].kind == PrimitiveKind::MatMul
+               ? "execute cublasLtMatmul"
+               : "execute cudnnConvolution";
+  std::string line = "execute " + m.kernels[launch.kernel].symbol;
+  auto place = [&](int64_t offset) { line += " D1+" + std::to_string(offset); };
+  for (const LaunchPointer &pointer : launch.pointers)
+    place(pointer.offset);
+  for (int64_t scalar : launch.scalars)
+    line += " " + std::to_string(scalar);
+  place(launch.scratchOffset);
+  return line;
+}
+
+class Checker {
+public:
+  Checker(const Manifest &m, bool pattern, LogFacts &facts)
+      : m(m), pattern(pattern), facts(facts) {
+    functions.resize(m.functions.size());
+    for (const CallInfo &call : m.calls)
+      for (const LaunchInfo &launch : call.launches)
+        functions[static_cast<size_t>(call.function)].push_back(
+            lineOf(m, launch));
+    for (const TensorInfo &t : m.tensors)
+      tensors.insert({t.offset, t.bytes});
+  }
+
+  /// Empty, or what is wrong with the line.
+  std::string line(const std::string &text);
+  std::string end();
+
+private:
+  std::string execute(const std::string &text);
+  /// Ends the current run where one of its functions has no launch left.
+  bool finish();
+  std::string copy(const std::string &text);
+  std::string allocate(const std::string &text);
+
+  struct Position {
+    size_t function, next;
+  };
+  const Manifest &m;
+  bool pattern;
+  LogFacts &facts;
+  std::vector<std::vector<std::string>> functions;
+  std::set<std::pair<int64_t, int64_t>> tensors;
+  std::vector<Position> open; ///< functions that the current run may be
+  std::string lastLibrary;    ///< a product may take several launches
+  int arenas = 0, pinned = 0;
+  bool ended = false;
+};
+
+} // namespace
+
+std::string Checker::execute(const std::string &text) {
+  // cudnnConvolutionForward and its gradients.
+  std::string line = startsWith(text, "execute cudnnConvolution")
+                         ? "execute cudnnConvolution"
+                         : text;
+  if (open.empty())
+    for (size_t f = 0; f < functions.size(); ++f)
+      if (!functions[f].empty())
+        open.push_back({f, 0});
+  std::vector<Position> left;
+  for (Position p : open)
+    if (p.next < functions[p.function].size() &&
+        functions[p.function][p.next] == line)
+      left.push_back({p.function, p.next + 1});
+  bool again = left.empty() && line == "execute cublasLtMatmul" &&
+               lastLibrary == line; // one batch after another
+  if (again)
+    return "";
+  if (left.empty() && finish())
+    return execute(text); // the first launch of another run
+  if (left.empty())
+    return "no function goes on with this launch";
+  lastLibrary = startsWith(line, "execute cublas") ? line : "";
+  open = std::move(left);
+  ++facts.launches;
+  // A function that is the beginning of another has run once the next launch
+  // is not the other's.
+  bool all = std::all_of(open.begin(), open.end(), [&](const Position &p) {
+    return p.next == functions[p.function].size();
+  });
+  if (all)
+    finish();
+  return "";
+}
+
+bool Checker::finish() {
+  bool ends = std::any_of(open.begin(), open.end(), [&](const Position &p) {
+    return p.next == functions[p.function].size();
+  });
+  if (ends) {
+    ++facts.runs;
+    open.clear();
+  }
+  return ends;
+}
+
+std::string Checker::copy(const std::string &text) {
+  std::istringstream in(text);
+  std::string call, first, second;
+  int64_t bytes = 0;
+  in >> call >> first >> second >> bytes;
+  const std::string &device = startsWith(first, "D1+") ? first : second;
+  if (!startsWith(device, "D1+"))
+    return "copies outside of the arena";
+  int64_t offset = std::stoll(device.substr(3));
+  if (tensors.count({offset, bytes})) {
+    ++facts.copies;
+    return "";
+  }
+  bool block = startsWith(first, "pageable") || startsWith(second, "pageable");
+  return pattern && block ? "" : "copies what is no tensor's";
+}
+
+std::string Checker::allocate(const std::string &text) {
+  if (startsWith(text, "cuMemHostAlloc ") && ++pinned > 1)
+    return "a second piece of pinned memory";
+  if (!startsWith(text, "cuMemAlloc "))
+    return "";
+  int64_t bytes = std::stoll(text.substr(11));
+  int64_t used = (std::max<int64_t>(m.arenaBytes, 1) + 63) / 64 * 64;
+  if (++arenas > 1)
+    return "a second allocation of the device";
+  return bytes == used + (pattern ? 64 << 10 : 0)
+             ? ""
+             : "an allocation that is not the arena's";
+}
+
+std::string Checker::line(const std::string &text) {
+  if (startsWith(text, "VIOLATION") || startsWith(text, "LEAK"))
+    return "refused, or not given back";
+  if (startsWith(text, "  fails"))
+    return "a call that failed";
+  if (startsWith(text, "execute "))
+    return execute(text);
+  if (startsWith(text, "cuMemcpy"))
+    return copy(text);
+  ended |= text == "end";
+  return allocate(text);
+}
+
+std::string Checker::end() {
+  finish();
+  if (!open.empty())
+    return "a function stops in the middle";
+  if (arenas != 1)
+    return "no arena was allocated";
+  return ended ? "" : "the log has no end";
+}
+
+std::string standin::checkLog(const Manifest &manifest, const std::string &log,
+                              bool pattern, LogFacts &facts) {
+  facts = {};
+  Checker checker(manifest, pattern, facts);
+  std::istringstream in(log);
+  int64_t number = 0;
+  for (std::string text; std::getline(in, text);) {
+    ++number;
+    if (std::string wrong = checker.line(text); !wrong.empty())
+      return "line " + std::to_string(number) + " (" + text + "): " + wrong;
+  }
+  return checker.end();
+}

@@ -1,0 +1,31 @@
+//===- LogCheck.h - what a device did against what was planned --*- C++ -*-===//
+#ifndef CKOPT_TEST_CUDA_STANDIN_LOGCHECK_H
+#define CKOPT_TEST_CUDA_STANDIN_LOGCHECK_H
+
+#include "ckopt/Runtime/Manifest.h"
+
+#include <string>
+
+namespace standin {
+
+struct LogFacts {
+  int64_t runs = 0;     ///< functions that ran to their end
+  int64_t launches = 0; ///< in them
+  int64_t copies = 0;   ///< between tensors and the host
+};
+
+/// Checks the stand-in's log of one process that made one session on the
+/// artifact:
+///  - only the arena and one piece of pinned memory were allocated, and all was
+///    given back; nothing was refused;
+///  - every copy is that of one tensor's bytes (`pattern`: or of a block of the
+///    arena, for checks);
+///  - what ran is functions of the manifest: all their launches, in order, each
+///    with the places and scalars of the table.
+/// Empty, or the first line that is wrong, with the reason.
+std::string checkLog(const ckopt::runtime::Manifest &manifest,
+                     const std::string &log, bool pattern, LogFacts &facts);
+
+} // namespace standin
+
+#endif // CKOPT_TEST_CUDA_STANDIN_LOGCHECK_H

@@ -1,0 +1,73 @@
+//===- LogCheckTest.cpp - a device's log against the plan -----------------===//
+#include "../../test/cuda-standin/LogCheck.h"
+#include "CudaFixture.h"
+
+using namespace ckopt::runtime;
+using namespace ckopt::runtime::test;
+
+namespace {
+
+class LogCheck : public Cuda {
+protected:
+  std::string runAndLog(bool pattern) {
+    inChild({}, [&] {
+      OnDevice on(deviceManifest(), pattern);
+      ASSERT_EQ(ckrt_init_parameters(on.session, 0), CKRT_OK);
+      for (const char *function : {"eval", "step", "eval", "eval", "step"})
+        ASSERT_EQ(ckrt_run(on.session, function), CKRT_OK);
+      on.loss();
+    });
+    return log();
+  }
+  std::string check(const std::string &text, bool pattern = false) {
+    return standin::checkLog(deviceManifest(), text, pattern, facts);
+  }
+  static std::string replaced(std::string text, const std::string &what,
+                              const std::string &by) {
+    size_t at = text.find(what);
+    EXPECT_NE(at, std::string::npos) << what;
+    return text.replace(at, what.size(), by);
+  }
+  standin::LogFacts facts;
+};
+
+} // namespace
+
+TEST_F(LogCheck, AcceptsWhatTheTableSays) {
+  EXPECT_EQ(check(runAndLog(false)), "");
+  // "eval" begins as "step" does: a run is told from the next by what follows.
+  EXPECT_EQ(facts.runs, 5);
+  EXPECT_EQ(facts.launches, 2 + 3 + 2 + 2 + 3);
+  EXPECT_EQ(facts.copies, 3); // the constant, the parameter, the loss
+  std::string text = runAndLog(true);
+  EXPECT_EQ(check(text, true), "");
+  EXPECT_NE(check(text, false), "") << "blocks of the pattern are no tensors";
+}
+
+TEST_F(LogCheck, SeesWhatItDoesNotSay) {
+  std::string good = runAndLog(false);
+  auto expect = [&](const std::string &text, const char *reason) {
+    std::string wrong = check(text);
+    EXPECT_NE(wrong.find(reason), std::string::npos) << wrong;
+  };
+  expect(replaced(good, "execute k_sum D1+384", "execute k_sum D1+448"),
+         "no function goes on with this launch");
+  expect(replaced(good, "execute k_axpy D1+0 D1+128 D1+256 D1+384 4",
+                  "execute k_axpy D1+0 D1+128 D1+256 D1+384 5"),
+         "no function goes on");
+  expect(replaced(good, "execute k_sum D1+384 D1+512 4 D1+704\n", ""),
+         "no function goes on");
+  size_t last = good.rfind("execute k_sum");
+  expect(good.substr(0, last) + "end\n", "stops in the middle");
+  expect(replaced(good, "cuMemAlloc 768", "cuMemAlloc 1024"),
+         "not the arena's");
+  expect(replaced(good, "cuModuleGetFunction", "cuMemAlloc 768\ncuModule"),
+         "second allocation");
+  expect(replaced(good, "D1+256 pageable 16", "D1+256 pageable 20"),
+         "no tensor's");
+  expect(replaced(good, "D1+256 pageable 16", "? pageable 16"),
+         "outside of the arena");
+  expect(replaced(good, "end\n", ""), "no end");
+  expect("VIOLATION x\n" + good, "refused");
+  expect("", "no arena");
+}
