@@ -78,7 +78,7 @@ struct PtxKernel {
   std::vector<Parameter> parameters;
   int64_t grid = 1, block = 1; ///< x; y and z are 1
   int64_t sharedBytes = 0;     ///< static shared memory of a block
-  bool usesF64 = false; ///< computes with f64, as it was written to
+  bool usesF64 = false;        ///< computes with f64, as it was written to
   /// Accesses of global memory in the code: 16 bytes wide, narrower.
   int64_t wideAccesses = 0, narrowAccesses = 0;
   /// Vectors that the code asked for and that became narrower accesses, since
