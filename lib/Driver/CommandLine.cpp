@@ -53,6 +53,24 @@ static void printHelp(const CommandInfo &info, const FlagTable &table,
   table.printHelp(llvm::outs(), command);
 }
 
+/// Completes what is asked of a GPU.
+static llvm::Error settleDevice(CompileOptions &compile, Command command) {
+  DeviceOptions &device = compile.device;
+  if (device.given)
+    compile.step.target = "cuda";
+  if (compile.step.target != "cuda")
+    return device.flag.empty()
+               ? llvm::Error::success()
+               : usageError(device.flag + " is for GPUs: give --target=cuda");
+  compile.step.libraryWorkspace = device.libraries ? device.workspace : 0;
+  compile.step.threads = 1;
+  bool runs = command != Command::Compile && command != Command::Plan &&
+              command != Command::Inspect;
+  if (runs && !device.given)
+    return usageError("a step for CUDA runs on a device: give --device=cuda:0");
+  return llvm::Error::success();
+}
+
 /// Flags that do not fit together.
 static llvm::Error checkFlags(const DriverOptions &options) {
   const OptimizerSettings &opt = options.compile.step.optimizer;
@@ -121,6 +139,8 @@ bool ckopt::parseCommandLine(int argc, char **argv, DriverOptions &options,
   if (!error && options.compile.model.empty() && !options.listOps)
     error = usageError("no model given; usage: ckopt " + name +
                        " MODEL.onnx [flags]");
+  if (!error)
+    error = settleDevice(options.compile, options.command);
   if (!error)
     error = checkFlags(options);
   if (error) {

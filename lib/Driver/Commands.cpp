@@ -1,5 +1,6 @@
 //===- Commands.cpp - what the subcommands share, and the short ones ------===//
 #include "Commands.h"
+#include "ckopt/Runtime/DeviceArtifact.h"
 #include "ckopt/Support/AtomicFile.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/Npz.h"
@@ -48,20 +49,43 @@ ckopt::planModel(const DriverOptions &options) {
   return std::move(error);
 }
 
+static llvm::Expected<ckrt_program *>
+loadDeviceProgram(const Compilation &compilation) {
+  std::vector<uint8_t> manifest = runtime::serialize(compilation.manifest());
+  const std::string &code = compilation.deviceStep().code.text;
+  const ArtifactData &data = compilation.data();
+  ckrt_program *program = nullptr;
+  if (ckrt_program_load_device(manifest.data(), manifest.size(), code.data(),
+                               code.size(), data.data(), data.size(), &program))
+    return makeError(ExitInternal, ckrt_last_error());
+  return program;
+}
+
 llvm::Expected<LoadedStep> ckopt::loadStep(Compilation &compilation,
                                            const DriverOptions &options) {
   if (llvm::Error error = compilation.emit())
     return std::move(error);
   LoadedStep loaded;
-  auto program = JitProgram::create(compilation.object());
-  if (!program)
-    return program.takeError();
-  loaded.program = std::move(*program);
+  ckrt_program *handle = nullptr;
+  if (compilation.onDevice()) {
+    auto program = loadDeviceProgram(compilation);
+    if (!program)
+      return program.takeError();
+    loaded.deviceProgram.reset(*program);
+    handle = *program;
+  } else {
+    auto program = JitProgram::create(compilation.object());
+    if (!program)
+      return program.takeError();
+    loaded.program = std::move(*program);
+    handle = loaded.program->program();
+  }
   SessionOptions sessionOptions;
   sessionOptions.checkFinite = options.checkFinite;
   sessionOptions.verifyRemat = options.verifyRemat;
   sessionOptions.keepValues = options.keepValues;
-  auto session = Session::create(loaded.program->program(), sessionOptions);
+  sessionOptions.device = options.compile.device.ordinal;
+  auto session = Session::create(handle, sessionOptions);
   if (!session)
     return session.takeError();
   loaded.session = std::move(*session);
@@ -134,6 +158,19 @@ llvm::Error ckopt::runPlan(DriverOptions &options) {
   return writeReports(options, **compilation, nullptr);
 }
 
+static llvm::Error writeArtifact(const Compilation &compilation,
+                                 const std::string &path) {
+  if (!compilation.onDevice())
+    return linkSharedLibrary(compilation.object(), path);
+  std::string problem;
+  const ArtifactData &data = compilation.data();
+  if (!runtime::writeDeviceArtifact(path, compilation.manifest(),
+                                    compilation.deviceStep().code.text,
+                                    data.data(), data.size(), problem))
+    return ioError(problem);
+  return llvm::Error::success();
+}
+
 llvm::Error ckopt::runCompile(DriverOptions &options) {
   options.compile.embedWeights = true;
   auto compilation = planModel(options);
@@ -142,11 +179,11 @@ llvm::Error ckopt::runCompile(DriverOptions &options) {
   if (!options.compile.phases.to.empty())
     return writeModule(**compilation, options.output);
   if (options.output.empty())
-    return usageError("compile needs -o FILE.so");
+    return usageError((*compilation)->onDevice() ? "compile needs -o FOLDER"
+                                                 : "compile needs -o FILE.so");
   if (llvm::Error error = (*compilation)->emit())
     return error;
-  if (llvm::Error error =
-          linkSharedLibrary((*compilation)->object(), options.output))
+  if (llvm::Error error = writeArtifact(**compilation, options.output))
     return error;
   printPlan(**compilation, llvm::outs());
   return writeReports(options, **compilation, nullptr);

@@ -21,8 +21,14 @@ llvm::Error runInspect(DriverOptions &options);
 llvm::Expected<std::unique_ptr<Compilation>>
 planModel(const DriverOptions &options);
 /// Emits and loads the planned step with the weights that the flags ask for.
+struct ProgramDeleter {
+  void operator()(ckrt_program *program) const {
+    ckrt_program_destroy(program);
+  }
+};
 struct LoadedStep {
-  std::unique_ptr<JitProgram> program;
+  std::unique_ptr<JitProgram> program;                         ///< of the CPU
+  std::unique_ptr<ckrt_program, ProgramDeleter> deviceProgram; ///< of a GPU
   std::unique_ptr<Session> session;
 };
 llvm::Expected<LoadedStep> loadStep(Compilation &compilation,

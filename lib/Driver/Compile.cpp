@@ -8,6 +8,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/Regex.h"
 
@@ -269,8 +270,12 @@ llvm::Error Compilation::plan() {
 }
 
 /// Appends the known values of tensors, so that the artifact carries them.
-llvm::Error Compilation::embedWeights(ArtifactData &data) {
-  for (runtime::TensorInfo &tensor : lowered.manifest.tensors) {
+llvm::Error Compilation::embedWeights(runtime::Manifest &manifest) {
+  ArtifactData &data = artifactData;
+  data.clear();
+  if (!opts.embedWeights)
+    return llvm::Error::success();
+  for (runtime::TensorInfo &tensor : manifest.tensors) {
     auto found = imported.weights.find(tensor.name);
     if (found == imported.weights.end())
       continue;
@@ -287,6 +292,8 @@ llvm::Error Compilation::embedWeights(ArtifactData &data) {
 }
 
 llvm::Error Compilation::emit() {
+  if (onDevice())
+    return emitDevice();
   LowerStepOptions options;
   HostFeatures host = hostFeatures();
   options.threads = opts.step.threads;
@@ -299,15 +306,44 @@ llvm::Error Compilation::emit() {
   if (failed(result))
     return makeError(ExitInternal, "lowering failed");
   lowered = std::move(*result);
-  ArtifactData data;
-  if (opts.embedWeights)
-    if (llvm::Error error = embedWeights(data))
-      return error;
-  auto object = emitObject(lowered, data, opts.target);
+  if (llvm::Error error = embedWeights(lowered.manifest))
+    return error;
+  auto object = emitObject(lowered, artifactData, opts.target);
   if (!object)
     return object.takeError();
   objectBytes = std::move(*object);
   return llvm::Error::success();
+}
+
+llvm::Error Compilation::emitDevice() {
+  LowerDeviceOptions options;
+  options.sm = opts.device.sm;
+  options.keepDenormals = opts.keepDenormals;
+  options.libraryWorkspace = opts.step.libraryWorkspace;
+  options.producer = std::string("ckopt ") + CKOPT_VERSION;
+  auto result = lowerDeviceStep(module(), options);
+  if (!result)
+    return result.takeError();
+  device = std::move(*result);
+  if (llvm::Error error = embedWeights(device.manifest))
+    return error;
+  return opts.device.emulation.empty() ? llvm::Error::success()
+                                       : emitEmulation();
+}
+
+/// The kernels as loops in a shared library: what a stand-in for the driver
+/// runs where there is no GPU.
+llvm::Error Compilation::emitEmulation() {
+  PassManager manager(context.get());
+  buildBlockToLoopsPipeline(manager, BlockToLoopsOptions());
+  if (failed(manager.run(*device.blockForm)))
+    return makeError(ExitInternal, "lowering to loops failed");
+  auto isEntry = [](llvm::StringRef name) { return name.ends_with("__emul"); };
+  auto object =
+      emitFunctions(std::move(device.blockForm), isEntry, opts.target);
+  if (!object)
+    return object.takeError();
+  return linkSharedLibrary(*object, opts.device.emulation);
 }
 
 TimelinePanel Compilation::timeline(llvm::StringRef title) const {

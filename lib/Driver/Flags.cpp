@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "Flags.h"
 #include "ckopt/Planner/SearchFlags.h"
+#include "ckopt/Support/ByteSize.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace ckopt;
 using llvm::StringRef;
@@ -341,6 +343,7 @@ void DriverFlags::addCompilerFlags() {
       flag::text("cpu", o.compile.target.cpu));
   add("O", "LEVEL", all, "LLVM's optimization, 0 to 3 (default 2)",
       flag::number<unsigned>("O", o.compile.target.optLevel, 0, 3));
+  addDeviceFlags();
   add("compile-from", "PHASE", Plan | Compile | Import,
       "the input is IR dumped before this phase",
       flag::text("compile-from", o.compile.phases.from));
@@ -349,6 +352,65 @@ void DriverFlags::addCompilerFlags() {
       flag::text("compile-to", o.compile.phases.to));
   add("dump-phases", "DIR", Models, "write the IR after each phase",
       flag::text("dump-phases", o.compile.phases.dumpDirectory));
+}
+
+void DriverFlags::addDeviceFlags() {
+  DeviceOptions &device = o.compile.device;
+  unsigned all = Stepping | Grad | Run;
+  unsigned running = all & ~(Plan | Compile);
+  add("target", "NAME", all, "cpu (default) or cuda",
+      flag::oneOf("target", o.compile.step.target, {"cpu", "cuda"}));
+  add("sm", "N", all,
+      "cuda: least compute capability of the device, 80 (default) or 90",
+      [&device](StringRef text) -> llvm::Error {
+        if (text != "80" && text != "90")
+          return usageError("--sm: '" + text + "' is neither 80 nor 90");
+        device.sm = text == "80" ? 80 : 90;
+        device.flag = "--sm";
+        return llvm::Error::success();
+      });
+  add("cuda-libs", "NAME", all,
+      "none (default): contractions of our own; all: cuBLASLt and cuDNN",
+      [&device](StringRef text) -> llvm::Error {
+        if (text != "none" && text != "all")
+          return usageError("--cuda-libs: '" + text +
+                            "' is neither none nor "
+                            "all");
+        device.libraries = text == "all";
+        device.flag = "--cuda-libs";
+        return llvm::Error::success();
+      });
+  add("cuda-workspace", "BYTES", all,
+      "planned for each call of a library (default 32 MiB)",
+      [&device](StringRef text) -> llvm::Error {
+        auto bytes = parseByteSize(text);
+        if (!bytes)
+          return bytes.takeError();
+        if (*bytes <= 0)
+          return usageError("--cuda-workspace: more than 0 bytes are needed");
+        device.workspace = int64_t(llvm::alignTo(uint64_t(*bytes), 64));
+        device.flag = "--cuda-workspace";
+        return llvm::Error::success();
+      });
+  add("cuda-emulation", "FILE", all,
+      "also write the kernels as CPU code, for tests without a GPU",
+      [&device](StringRef text) -> llvm::Error {
+        if (text.empty())
+          return usageError("--cuda-emulation needs a file name");
+        device.emulation = text.str();
+        device.flag = "--cuda-emulation";
+        return llvm::Error::success();
+      });
+  add("device", "cuda:N", running, "compile for CUDA and run on this device",
+      [&device](StringRef text) -> llvm::Error {
+        StringRef number = text;
+        if (!number.consume_front("cuda:") ||
+            number.getAsInteger(10, device.ordinal) || device.ordinal < 0)
+          return usageError("--device: '" + text +
+                            "' is no device; give cuda:0 or the like");
+        device.given = true;
+        return llvm::Error::success();
+      });
 }
 
 void DriverFlags::addToolFlags() {

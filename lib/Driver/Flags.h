@@ -28,6 +28,7 @@ private:
   void addPolicyFlags();
   void addDataFlags();
   void addCompilerFlags();
+  void addDeviceFlags();
   void addToolFlags();
 
   /// Takes a budget from one flag; a second kind beside it is an error.

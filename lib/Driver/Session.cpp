@@ -103,6 +103,7 @@ Session::create(ckrt_program *program, const SessionOptions &options) {
   raw.pattern_fill = options.measurePeak;
   raw.count_allocations = options.countAllocations;
   raw.pattern_seed = 1;
+  raw.device = options.device;
   if (auto status = ckrt_session_create(program, &raw, &result->session))
     return runtimeError(status);
   result->info =

@@ -129,8 +129,10 @@ std::vector<Phase> ckopt::buildPhases(const StepOptions &options) {
        module("func.func(decompose),canonicalize,cse,layout{layout=" +
               options.layout +
               "},canonicalize,cse,fuse,annotate-kernels{threads=" +
-              std::to_string(options.threads) +
-              " vector-bits=" + std::to_string(options.vectorBits) + "}"),
+              std::to_string(options.threads) + " vector-bits=" +
+              std::to_string(options.vectorBits) + " target=" + options.target +
+              " library-workspace=" + std::to_string(options.libraryWorkspace) +
+              "}"),
        "layouts, then ops to kernels with costs and workspaces"});
   phases.push_back({"remat", module(rematPipeline(options)),
                     "order and recomputation under the budget"});

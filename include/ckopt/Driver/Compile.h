@@ -3,6 +3,7 @@
 #define CKOPT_DRIVER_COMPILE_H
 
 #include "ckopt/Conversion/Emit/Emit.h"
+#include "ckopt/Conversion/StepToDevice/StepToDevice.h"
 #include "ckopt/Driver/Training.h"
 #include "ckopt/Frontend/Onnx/Onnx.h"
 #include "ckopt/Pipelines/Pipelines.h"
@@ -15,6 +16,17 @@
 
 namespace ckopt {
 
+/// What a step for a GPU is compiled for.
+struct DeviceOptions {
+  unsigned sm = 80;       ///< least compute capability: 80, 90
+  int32_t ordinal = 0;    ///< where `train` and others run it: cuda:0
+  bool given = false;     ///< --device
+  bool libraries = false; ///< contractions by cuBLASLt and cuDNN
+  int64_t workspace = int64_t(32) << 20; ///< of each call of theirs
+  std::string emulation; ///< write the kernels as CPU code, for tests
+  std::string flag;      ///< one that was given, for messages
+};
+
 struct CompileOptions {
   std::string model; ///< .onnx
   onnx_frontend::ImportOptions import;
@@ -24,6 +36,7 @@ struct CompileOptions {
   StepOptions step;
   PhaseControl phases;
   TargetOptions target;
+  DeviceOptions device;
   bool instrument = false;
   bool keepDenormals = false;
   bool embedWeights = false; ///< the artifact carries the model's weights
@@ -58,8 +71,15 @@ public:
   mlir::ModuleOp module() const { return *imported.module; }
   const onnx_frontend::ImportedModel &model() const { return imported; }
   const PlanSummary &summary() const { return planSummary; }
-  const runtime::Manifest &manifest() const { return lowered.manifest; }
+  bool onDevice() const { return opts.step.target == "cuda"; }
+  const runtime::Manifest &manifest() const {
+    return onDevice() ? device.manifest : lowered.manifest;
+  }
   const std::vector<char> &object() const { return objectBytes; }
+  /// On a device, instead of the object: PTX, and what the kernels are like.
+  const LoweredDeviceStep &deviceStep() const { return device; }
+  /// First values of tensors that the artifact carries.
+  const ArtifactData &data() const { return artifactData; }
   TensorMap weights() const;
   /// Labels that the model's own losses take, by the name of their target.
   const std::map<std::string, LabelRange> &labels() const {
@@ -78,7 +98,9 @@ private:
   void summarize();
   llvm::Error checkFreeze() const;
   void applyInit();
-  llvm::Error embedWeights(ArtifactData &data);
+  llvm::Error embedWeights(runtime::Manifest &manifest);
+  llvm::Error emitDevice();
+  llvm::Error emitEmulation();
 
   CompileOptions opts;
   std::unique_ptr<mlir::MLIRContext> context;
@@ -88,6 +110,8 @@ private:
   PlanSummary planSummary;
   TimelinePanel before;
   LoweredStep lowered;
+  LoweredDeviceStep device;
+  ArtifactData artifactData;
   std::vector<char> objectBytes;
 };
 

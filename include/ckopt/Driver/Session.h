@@ -27,6 +27,7 @@ struct SessionOptions {
   bool checkFinite = false; ///< needs an instrumented step
   bool verifyRemat = false; ///< the same
   bool keepValues = false;  ///< verifyRemat with copies
+  int32_t device = 0;       ///< of a step for GPUs
 };
 
 class Session {

@@ -44,6 +44,8 @@ struct StepOptions {
   std::string layout = "channels-last";
   int32_t threads = 1;
   unsigned vectorBits = 512;
+  std::string target = "cpu";   ///< where kernels run: cpu, cuda
+  int64_t libraryWorkspace = 0; ///< cuda: of each call of a library
   MemoryBudget budget;
   planner::Options search; ///< how to plan; its budget is not read
   std::string planHint;    ///< a plan to start from (a file)

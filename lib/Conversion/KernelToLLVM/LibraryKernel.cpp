@@ -226,6 +226,10 @@ public:
     if (failed(describePrimitive(kernel, code)))
       return failure();
     code.library = true;
+    if (onDevice()) { // which algorithm is known when loading
+      code.workspaceBytes = options.libraryWorkspace;
+      return success();
+    }
     std::string error;
     code.workspaceBytes = runtime::primitiveWorkspace(
         code.primitive, int32_t(options.threads), error);
@@ -242,7 +246,7 @@ public:
 
 std::unique_ptr<GeneratedKernel>
 codegen::makeLibraryKernel(func::FuncOp kernel, const CodegenOptions &options) {
-  if (options.onDevice())
+  if (options.onDevice() && !options.libraryWorkspace)
     return makeDeviceContraction(kernel, options);
   return std::make_unique<LibraryKernel>(kernel, options);
 }

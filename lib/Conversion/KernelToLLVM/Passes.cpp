@@ -18,12 +18,12 @@ namespace {
 
 /// The options that a pass was given; fails with a diagnostic.
 FailureOr<CodegenOptions> codegenOptions(ModuleOp module, StringRef target,
-                                         unsigned threads,
-                                         unsigned vectorBits) {
+                                         unsigned threads, unsigned vectorBits,
+                                         int64_t libraryWorkspace = 0) {
   if (target == "cpu")
     return CodegenOptions{threads, vectorBits};
   if (target == "cuda")
-    return CodegenOptions::cuda();
+    return CodegenOptions::cuda(libraryWorkspace);
   return module.emitError("no target '") << target << "'; there are cpu, cuda";
 }
 
@@ -32,8 +32,8 @@ struct AnnotateKernels : ckopt::impl::AnnotateKernelsPassBase<AnnotateKernels> {
 
   void runOnOperation() override {
     SymbolTable symbols(getOperation());
-    FailureOr<CodegenOptions> options =
-        codegenOptions(getOperation(), target, threads, vectorBits);
+    FailureOr<CodegenOptions> options = codegenOptions(
+        getOperation(), target, threads, vectorBits, libraryWorkspace);
     if (failed(options))
       return signalPassFailure();
     llvm::MapVector<Operation *, KernelCode> codes;

@@ -43,6 +43,7 @@ private:
   SmallVector<func::FuncOp> functions;
   LoweredDeviceStep lowered;
   llvm::StringMap<KernelCode> kernels;
+  llvm::StringMap<int32_t> primitives; ///< kernel -> Manifest::primitives
   llvm::StringMap<int32_t> entries; ///< symbol of a launch -> Manifest::kernels
   llvm::StringMap<std::vector<std::string>> sources; ///< of kernels
   CallRecorder recorder;
@@ -68,7 +69,7 @@ LogicalResult DeviceLowering::collectFunctions() {
 
 LogicalResult DeviceLowering::emitKernels() {
   bool failedAny = false;
-  const CodegenOptions codegen = CodegenOptions::cuda();
+  const CodegenOptions codegen = CodegenOptions::cuda(options.libraryWorkspace);
   for (func::FuncOp function : functions)
     function.walk([&](KernelCallOp call) {
       StringRef name = call.getCallee();
@@ -85,6 +86,10 @@ LogicalResult DeviceLowering::emitKernels() {
           failed(emitKernel(kernel, codegen, *lowered.blockForm))) {
         failedAny = true;
         return;
+      }
+      if (code->library) {
+        primitives[name] = int32_t(lowered.manifest.primitives.size());
+        lowered.manifest.primitives.push_back(code->primitive);
       }
       for (const KernelStage &stage : code->stages)
         if (stage.trip && !stage.scalarReason.empty())
@@ -130,8 +135,18 @@ LogicalResult DeviceLowering::lowerCall(KernelCallOp call,
   for (auto [out, offset] : llvm::zip(call.getOuts(), *call.getOffsets()))
     pointers.push_back(
         {offset, getByteSize(cast<RankedTensorType>(out.getType()))});
+  int32_t primitive = code.library ? primitives.lookup(call.getCallee()) : -1;
   runtime::CallInfo &info =
-      recorder.add(call, /*primitive=*/-1, function, lowered.manifest);
+      recorder.add(call, primitive, function, lowered.manifest);
+  if (code.library) {
+    runtime::LaunchInfo launch;
+    launch.primitive = primitive;
+    for (unsigned argument : code.primitiveArgs)
+      launch.pointers.push_back(pointers[argument]);
+    launch.scratchOffset = info.workspaceOffset;
+    info.launches.push_back(std::move(launch));
+    return success();
+  }
   for (const KernelStage &stage : code.stages) {
     if (stage.trip == 0) // nothing to do for empty tensors
       continue;

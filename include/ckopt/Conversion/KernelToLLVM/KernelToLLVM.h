@@ -63,8 +63,13 @@ struct CodegenOptions {
   unsigned threads = 1;
   unsigned vectorBits = 512;
   KernelTarget target = KernelTarget::CPU;
+  /// CUDA: contractions and convolutions are left to cuBLASLt and cuDNN, with
+  /// so many bytes each; 0: they are our own code.
+  int64_t libraryWorkspace = 0;
 
-  static CodegenOptions cuda() { return {1, 128, KernelTarget::CUDA}; }
+  static CodegenOptions cuda(int64_t libraryWorkspace = 0) {
+    return {1, 128, KernelTarget::CUDA, libraryWorkspace};
+  }
   bool onDevice() const { return target == KernelTarget::CUDA; }
 };
 

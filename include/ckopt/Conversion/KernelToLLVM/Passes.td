@@ -18,6 +18,8 @@ def AnnotateKernelsPass : Pass<"annotate-kernels", "mlir::ModuleOp"> {
     Option<"vectorBits", "vector-bits", "unsigned", "512", "Bits of a vector">,
     Option<"target", "target", "std::string", "\"cpu\"",
            "Where the kernels will run: cpu or cuda">,
+    Option<"libraryWorkspace", "library-workspace", "int64_t", "0",
+           "cuda: bytes of workspace of each call of cuBLASLt or cuDNN; 0: our own contractions">,
   ];
 }
 

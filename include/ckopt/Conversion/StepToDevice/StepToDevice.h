@@ -23,6 +23,8 @@ struct LowerDeviceOptions {
   unsigned sm = 80; ///< 80 or 90
   /// An f64 step keeps denormals, all others flush them.
   bool keepDenormals = false;
+  /// As annotate-kernels was given it.
+  int64_t libraryWorkspace = 0;
   std::string producer;
   /// Functions to lower, in the order of Manifest::functions.
   std::vector<std::string> functions = {"step", "eval", "accumulate"};
