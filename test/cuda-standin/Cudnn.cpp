@@ -27,8 +27,18 @@ struct Tensor {
   Ints sizes, strides;
 };
 struct Filter {
-  int type = 0;
+  int type = 0, format = kDnnNchw;
   Ints sizes;
+  /// Of element (k, c, tap).
+  int64_t offset(int k, int c, const Ints &tap) const {
+    int64_t point = 0, points = 1;
+    for (size_t d = 0; d < tap.size(); ++d) {
+      point = point * sizes[d + 2] + tap[d];
+      points *= sizes[d + 2];
+    }
+    return format == kDnnNhwc ? (k * points + point) * sizes[1] + c
+                              : (int64_t(k) * sizes[1] + c) * points + point;
+  }
 };
 struct Conv {
   Ints pads, strides, dilations;
@@ -71,9 +81,6 @@ void forEachProduct(const Tensor &x, const Filter &w, const Conv &conv,
     for (int k = 0; k < y.sizes[1]; ++k)
       do {
         for (int c = 0; c < w.sizes[1]; ++c) {
-          int64_t weight = (int64_t(k) * w.sizes[1] + c);
-          for (int extent : kernel)
-            weight *= extent;
           Ints tap(kernel.size(), 0);
           do {
             Ints in(tap.size());
@@ -84,9 +91,8 @@ void forEachProduct(const Tensor &x, const Filter &w, const Conv &conv,
               inside &= in[d] >= 0 && in[d] < x.sizes[d + 2];
             }
             if (inside)
-              fn(offset(x, n, k / perGroup * w.sizes[1] + c, in), weight,
-                 offset(y, n, k, out));
-            ++weight;
+              fn(offset(x, n, k / perGroup * w.sizes[1] + c, in),
+                 w.offset(k, c, tap), offset(y, n, k, out));
           } while (next(tap, kernel));
         }
       } while (next(out, outSizes));
@@ -109,11 +115,26 @@ int workspaceOf(int algorithm, size_t *bytes) {
   return algorithm == 2 || algorithm == kAlgorithm ? 0 : kUnsupported;
 }
 
-int launch(const char *name, int algorithm, const Conv &conv, int type,
-           void *workspace, size_t bytes, std::function<void()> body) {
+/// True if activations and weights are in the same order, which the library's
+/// gradients ask for.
+bool sameOrder(const Tensor &t, const Filter &w) {
+  bool last = t.sizes[1] > 1 && t.strides[1] == 1 &&
+              (t.strides[t.strides.size() - 2] > 1 || t.strides.back() > 1);
+  bool first = t.sizes[1] > 1 && t.strides[1] > 1;
+  return w.format == kDnnNhwc ? !first : !last;
+}
+
+int launch(const char *name, int algorithm, const Conv &conv, const Tensor &x,
+           const Filter &w, void *workspace, size_t bytes,
+           std::function<void()> body) {
   Machine &machine = Machine::get();
   if (machine.enter(name, ""))
     return kFailed;
+  int type = x.type;
+  if (!sameOrder(x, w)) {
+    machine.violation("mixes orders of activations and weights");
+    return kUnsupported;
+  }
   if (algorithm != kAlgorithm || bytes < kWorkspace ||
       conv.math != kDnnFmaMath || type != kDnnFloat || !current ||
       !machine.deviceBlock(reinterpret_cast<uint64_t>(workspace), bytes)) {
@@ -166,6 +187,33 @@ STANDIN int cudnnSetTensorNdDescriptor(void *tensor, int type, int rank,
   return 0;
 }
 
+STANDIN int cudnnTransformTensor(void *, const void *, void *fromDesc,
+                                 const void *from, const void *, void *toDesc,
+                                 void *to) {
+  Machine &machine = Machine::get();
+  if (machine.enter("cudnnTransformTensor", ""))
+    return kFailed;
+  Tensor source = *static_cast<Tensor *>(fromDesc);
+  Tensor target = *static_cast<Tensor *>(toDesc);
+  if (source.sizes != target.sizes || !current)
+    return kBadParameter;
+  Launch made;
+  made.name = "cudnnTransformTensor";
+  made.body = [=] {
+    Ints index(source.sizes.size(), 0);
+    do {
+      int64_t i = 0, o = 0;
+      for (size_t d = 0; d < index.size(); ++d) {
+        i += int64_t(index[d]) * source.strides[d];
+        o += int64_t(index[d]) * target.strides[d];
+      }
+      static_cast<float *>(to)[o] = static_cast<const float *>(from)[i];
+    } while (next(index, source.sizes));
+  };
+  machine.enqueue(current, std::move(made));
+  return 0;
+}
+
 STANDIN int cudnnCreateFilterDescriptor(void **filter) {
   *filter = new Filter;
   return 0;
@@ -176,9 +224,9 @@ STANDIN int cudnnDestroyFilterDescriptor(void *filter) {
 }
 STANDIN int cudnnSetFilterNdDescriptor(void *filter, int type, int format,
                                        int rank, const int *sizes) {
-  if (rank < 4 || format != kDnnNchw)
+  if (rank < 4)
     return kUnsupported;
-  *static_cast<Filter *>(filter) = {type, copyOf(sizes, rank)};
+  *static_cast<Filter *>(filter) = {type, format, copyOf(sizes, rank)};
   return 0;
 }
 
@@ -255,8 +303,8 @@ STANDIN int cudnnConvolutionForward(void *, const void *, void *xDesc,
          out = *static_cast<Tensor *>(yDesc);
   Filter filter = *static_cast<Filter *>(wDesc);
   Conv conv = *static_cast<Conv *>(convDesc);
-  return launch("cudnnConvolutionForward", algorithm, conv, in.type, workspace,
-                bytes, [=] {
+  return launch("cudnnConvolutionForward", algorithm, conv, in, filter,
+                workspace, bytes, [=] {
                   auto *from = static_cast<const float *>(x);
                   auto *by = static_cast<const float *>(w);
                   auto *to = static_cast<float *>(y);
@@ -281,7 +329,7 @@ STANDIN int cudnnConvolutionBackwardData(void *, const void *, void *wDesc,
   Tensor out = *static_cast<Tensor *>(dyDesc);
   Filter filter = *static_cast<Filter *>(wDesc);
   Conv conv = *static_cast<Conv *>(convDesc);
-  return launch("cudnnConvolutionBackwardData", algorithm, conv, in.type,
+  return launch("cudnnConvolutionBackwardData", algorithm, conv, in, filter,
                 workspace, bytes, [=] {
                   auto *from = static_cast<const float *>(dy);
                   auto *by = static_cast<const float *>(w);
@@ -307,7 +355,7 @@ STANDIN int cudnnConvolutionBackwardFilter(void *, const void *, void *xDesc,
   Tensor out = *static_cast<Tensor *>(dyDesc);
   Filter filter = *static_cast<Filter *>(dwDesc);
   Conv conv = *static_cast<Conv *>(convDesc);
-  return launch("cudnnConvolutionBackwardFilter", algorithm, conv, in.type,
+  return launch("cudnnConvolutionBackwardFilter", algorithm, conv, in, filter,
                 workspace, bytes, [=] {
                   auto *from = static_cast<const float *>(x);
                   auto *by = static_cast<const float *>(dy);

@@ -178,6 +178,7 @@ TEST(CudaDeclarations, CudnnIsTheHeaders) {
   EXPECT_EQ(int(ours::kDnnHalf), int(CUDNN_DATA_HALF));
   EXPECT_EQ(int(ours::kDnnBFloat16), int(CUDNN_DATA_BFLOAT16));
   EXPECT_EQ(int(ours::kDnnNchw), int(CUDNN_TENSOR_NCHW));
+  EXPECT_EQ(int(ours::kDnnNhwc), int(CUDNN_TENSOR_NHWC));
   EXPECT_EQ(int(ours::kDnnDefaultMath), int(CUDNN_DEFAULT_MATH));
   EXPECT_EQ(int(ours::kDnnFmaMath), int(CUDNN_FMA_MATH));
   EXPECT_EQ(int(ours::kDnnCrossCorrelation), int(CUDNN_CROSS_CORRELATION));

@@ -283,6 +283,7 @@ TEST_F(CudaLibrary, ConvolutionsAndTheirGradients) {
         desc.conv.channelsLast = channelsLast;
         desc.conv.groups = groups;
         expectEqual(desc);
+        EXPECT_EQ(count("execute cudnnTransformTensor"), channelsLast);
       }
   PrimitiveDesc line;
   line.kind = PrimitiveKind::ConvForward;

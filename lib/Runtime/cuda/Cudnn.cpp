@@ -1,10 +1,13 @@
 //===- Cudnn.cpp - convolutions by cuDNN ----------------------------------===//
 //
-// Activations are described with the strides that the plan gave them, weights
-// row-major, as everywhere in ckopt. The library's heuristics list algorithms
-// in its own order; the first that is deterministic, fits into the workspace
-// and is not refused for this layout is taken. Padding that differs at both
-// ends is not the library's: its descriptor has one number a dimension.
+// Activations have the order that the plan gave them; the library's gradients
+// want weights in the same one, and ckopt's weights are row-major. So channels
+// last means a copy of the weights in that order at the front of the workspace,
+// made before the convolution (after it for their gradient), by the library.
+// The heuristics list algorithms in the library's own order; the first that is
+// deterministic and fits into the rest of the workspace is taken. Padding that
+// differs at both ends is not the library's: its descriptor has one number a
+// dimension.
 //
 //===----------------------------------------------------------------------===//
 #include "Cudnn.h"
@@ -64,6 +67,8 @@ private:
   int setTensor(void *tensor, int64_t channels, const int64_t *extents,
                 bool &fits);
   int setFilter(bool &fits);
+  /// Describes row-major weights and those of the library's order.
+  int setOrders(bool &fits);
   int setConvolution(bool &fits);
   int workspaceOf(int candidate, size_t &bytes);
   /// Spatial dimensions as the library counts them: at least two.
@@ -75,6 +80,10 @@ private:
   int64_t workspace;
   void *input = nullptr, *output = nullptr; ///< x (or dx), y (or dy)
   void *filter = nullptr, *conv = nullptr;
+  /// Where weights are copied: as tensors, row-major and channels last.
+  void *plainWeights = nullptr, *turnedWeights = nullptr;
+  /// Of that copy at the front of the workspace; 0: none is needed.
+  int64_t weightBytes = 0;
   int algorithm = -1;
 };
 
@@ -100,7 +109,7 @@ private:
 } // namespace
 
 DnnKernel::~DnnKernel() {
-  for (void *tensor : {input, output})
+  for (void *tensor : {input, output, plainWeights, turnedWeights})
     if (tensor)
       (void)dnn.tensorDestroy(tensor);
   if (filter)
@@ -137,9 +146,46 @@ int DnnKernel::setFilter(bool &fits) {
                 narrow(c.inChannels / c.groups, fits)};
   for (int64_t d = 0; d < spatial(); ++d)
     sizes.push_back(narrow(d < c.rank ? c.kernel[d] : 1, fits));
-  return fits ? dnn.filterSet(filter, typeOf(desc.dtype), kDnnNchw,
+  return fits ? dnn.filterSet(filter, typeOf(desc.dtype),
+                              c.channelsLast ? kDnnNhwc : kDnnNchw,
                               static_cast<int>(sizes.size()), sizes.data())
               : kBadParameter;
+}
+
+int DnnKernel::setOrders(bool &fits) {
+  const ConvDesc &c = desc.conv;
+  int64_t channels = c.inChannels / c.groups, points = 1;
+  for (int64_t d = 0; d < c.rank; ++d)
+    points *= c.kernel[d];
+  if (!c.channelsLast || channels == 1 || points == 1)
+    return 0; // both orders are the same bytes
+  int64_t bytes = c.outChannels * channels * points * dtypeBytes(desc.dtype);
+  weightBytes = (bytes + 255) / 256 * 256;
+  Ints sizes = {narrow(c.outChannels, fits), narrow(channels, fits)};
+  Ints plain = {narrow(channels * points, fits), narrow(points, fits)};
+  Ints turned = {plain[0], 1};
+  int64_t step = points;
+  for (int64_t d = 0; d < spatial(); ++d) {
+    int64_t extent = d < c.rank ? c.kernel[d] : 1;
+    step /= extent;
+    sizes.push_back(narrow(extent, fits));
+    plain.push_back(narrow(step, fits));
+    turned.push_back(narrow(step * channels, fits));
+  }
+  if (!fits)
+    return kBadParameter;
+  int status = dnn.tensorCreate(&plainWeights);
+  if (status == 0)
+    status = dnn.tensorCreate(&turnedWeights);
+  auto rank = static_cast<int>(sizes.size());
+  int type = typeOf(desc.dtype);
+  if (status == 0)
+    status =
+        dnn.tensorSet(plainWeights, type, rank, sizes.data(), plain.data());
+  if (status == 0)
+    status =
+        dnn.tensorSet(turnedWeights, type, rank, sizes.data(), turned.data());
+  return status;
 }
 
 int DnnKernel::setConvolution(bool &fits) {
@@ -185,6 +231,8 @@ int DnnKernel::describe(std::string &error) {
   if (status == 0)
     status = setFilter(fits);
   if (status == 0)
+    status = setOrders(fits);
+  if (status == 0)
     status = setConvolution(fits);
   if (!fits)
     error = "an extent or stride is too large for cuDNN";
@@ -210,7 +258,7 @@ int DnnKernel::workspaceOf(int candidate, size_t &bytes) {
 int DnnKernel::restore(int wanted) {
   size_t bytes = 0;
   int status = workspaceOf(wanted, bytes);
-  if (status == 0 && bytes > static_cast<size_t>(workspace))
+  if (status == 0 && static_cast<int64_t>(bytes) > workspace - weightBytes)
     status = kNotSupported;
   if (status == 0)
     algorithm = wanted;
@@ -248,9 +296,17 @@ bool DnnKernel::enqueue(const Places &places, Stream stream,
   auto *first = reinterpret_cast<const void *>(places.args[0]);
   auto *second = reinterpret_cast<const void *>(places.args[1]);
   auto *result = reinterpret_cast<void *>(places.args[2]);
-  auto *scratch = reinterpret_cast<void *>(places.workspace);
-  auto bytes = static_cast<size_t>(workspace);
+  auto *copy = reinterpret_cast<void *>(places.workspace);
+  auto *scratch = reinterpret_cast<void *>(
+      places.workspace + static_cast<DevicePointer>(weightBytes));
+  auto bytes = static_cast<size_t>(workspace - weightBytes);
+  bool turns = weightBytes > 0;
   int status = dnn.setStream(handle, stream);
+  if (status == 0 && turns && desc.kind != PrimitiveKind::ConvWeightGrad) {
+    status = dnn.transform(handle, alpha, plainWeights, second, beta,
+                           turnedWeights, copy);
+    second = copy;
+  }
   if (status == 0 && desc.kind == PrimitiveKind::ConvForward)
     status = dnn.forward(handle, alpha, input, first, filter, second, conv,
                          algorithm, scratch, bytes, beta, output, result);
@@ -260,9 +316,12 @@ bool DnnKernel::enqueue(const Places &places, Stream stream,
         dnn.backwardData(handle, alpha, filter, second, output, first, conv,
                          algorithm, scratch, bytes, beta, input, result);
   else if (status == 0)
-    status =
-        dnn.backwardFilter(handle, alpha, input, first, output, second, conv,
-                           algorithm, scratch, bytes, beta, filter, result);
+    status = dnn.backwardFilter(handle, alpha, input, first, output, second,
+                                conv, algorithm, scratch, bytes, beta, filter,
+                                turns ? copy : result);
+  if (status == 0 && turns && desc.kind == PrimitiveKind::ConvWeightGrad)
+    status = dnn.transform(handle, alpha, turnedWeights, copy, beta,
+                           plainWeights, result);
   if (status != 0)
     error = "cuDNN gives status " + std::to_string(status);
   return status == 0;

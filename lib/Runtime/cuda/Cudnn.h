@@ -29,6 +29,7 @@ enum DnnNumber : int {
   kDnnHalf = 2,
   kDnnBFloat16 = 9,
   kDnnNchw = 0,
+  kDnnNhwc = 1,
   kDnnDefaultMath = 0,
   kDnnFmaMath = 3, ///< no TF32
   kDnnCrossCorrelation = 1,
