@@ -209,6 +209,21 @@ TEST(BlockKernel, ShufflesComputeTheTree) {
   EXPECT_TRUE(sameBits(plain, y));
 }
 
+TEST(BlockKernel, ShufflesMoveDoublesInHalves) {
+  std::string text = rowSum(1, 500);
+  for (size_t at = 0; (at = text.find("f32", at)) != std::string::npos;)
+    text.replace(at, 3, "f64");
+  std::vector<double> x(500);
+  double sums[2], exact = 0;
+  for (size_t i = 0; i < x.size(); ++i)
+    exact += x[i] = 1.0 / double(i + 1);
+  BlockJit plain(text, false), merged(text, false, mergeAndUnshuffle);
+  plain.run("row_sum", {x.data(), &sums[0], nullptr});
+  merged.run("row_sum", {x.data(), &sums[1], nullptr});
+  EXPECT_EQ(sums[0], sums[1]);
+  EXPECT_NEAR(sums[0], exact, 1e-13);
+}
+
 TEST(BlockKernel, ShufflesLeaveMemoryAsTheTreeDoes) {
   std::vector<float> x = randomFloats(64, 8), plain(128), merged(128);
   std::string text = laneMoments();

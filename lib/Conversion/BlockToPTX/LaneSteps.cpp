@@ -154,25 +154,38 @@ static std::optional<SmallVector<Step, 0>> matchRun(scf::ForallOp first) {
   return steps;
 }
 
-/// x of lane t + s. Shuffles move 32 or 64 bits.
-static Value shuffleDown(ImplicitLocOpBuilder &b, Value x, int64_t s) {
-  Type type = x.getType();
-  unsigned bits = type.getIntOrFloatBitWidth();
-  Value word = x;
-  if (bits < 32) {
-    if (isa<FloatType>(type))
-      word = arith::BitcastOp::create(b, b.getIntegerType(bits), word);
-    word = arith::ExtUIOp::create(b, b.getI32Type(), word);
-  }
-  word = gpu::ShuffleOp::create(b, word, int32_t(s), int32_t(kLanes),
+/// An i32 of lane t + s.
+static Value shuffleWord(ImplicitLocOpBuilder &b, Value word, int64_t s) {
+  return gpu::ShuffleOp::create(b, word, int32_t(s), int32_t(kLanes),
                                 gpu::ShuffleMode::DOWN)
-             .getShuffleResult();
+      .getShuffleResult();
+}
+
+/// x of lane t + s. A shuffle moves 32 bits.
+static Value shuffleDown(ImplicitLocOpBuilder &b, Value x, int64_t s) {
+  Type type = x.getType(), i32 = b.getI32Type();
+  unsigned bits = type.getIntOrFloatBitWidth();
+  if (type.isF32() || type == i32)
+    return shuffleWord(b, x, s);
+  Type integer = b.getIntegerType(bits);
+  Value word = x;
+  if (type != integer)
+    word = arith::BitcastOp::create(b, integer, word);
   if (bits < 32) {
-    word = arith::TruncIOp::create(b, b.getIntegerType(bits), word);
-    if (isa<FloatType>(type))
-      word = arith::BitcastOp::create(b, type, word);
+    word = arith::ExtUIOp::create(b, i32, word);
+    word = arith::TruncIOp::create(b, integer, shuffleWord(b, word, s));
+  } else { // 64: two halves
+    Value half = arith::ConstantIntOp::create(b, integer, 32);
+    Value low = arith::TruncIOp::create(b, i32, word);
+    Value high = arith::ShRUIOp::create(b, word, half);
+    high = arith::TruncIOp::create(b, i32, high);
+    low = arith::ExtUIOp::create(b, integer, shuffleWord(b, low, s));
+    high = arith::ExtUIOp::create(b, integer, shuffleWord(b, high, s));
+    high = arith::ShLIOp::create(b, high, half);
+    word = arith::OrIOp::create(b, high, low);
   }
-  return word;
+  return type == integer ? word
+                         : arith::BitcastOp::create(b, type, word).getResult();
 }
 
 /// Copies the operations that combine elements of one step.

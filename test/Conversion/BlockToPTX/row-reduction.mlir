@@ -373,3 +373,77 @@ func.func @other(%scratch: !llvm.ptr {llvm.align = 64 : i64}, %sh: memref<32xf32
   } {mapping = [#gpu.block<x>]}
   return
 }
+
+// Numbers of 64 bits travel in two halves.
+// MERGE: func.func @wide
+// MERGE: arith.bitcast %{{.*}} : f64 to i64
+// MERGE-COUNT-2: gpu.shuffle down %{{.*}} : i32
+// MERGE: arith.bitcast %{{.*}} : i64 to f64
+// MERGE-COUNT-8: gpu.shuffle down
+// MERGE-NOT: gpu.shuffle
+// REPORT: wide(p): {{.*}}, f64, {{.*}} trees 1+0
+func.func @wide(%scratch: !llvm.ptr {llvm.align = 64 : i64}, %sh: memref<32xf64, #gpu.address_space<workgroup>>)
+    attributes {ckopt.gpu.grid = 1 : i64, ckopt.gpu.block = 32 : i64} {
+  scf.forall (%b) in (1) {
+    scf.forall (%t) in (32) {
+      %s = arith.constant 16 : index
+      %below = arith.cmpi ult, %t, %s : index
+      scf.if %below {
+        %u = arith.addi %t, %s : index
+        %a = memref.load %sh[%t] : memref<32xf64, #gpu.address_space<workgroup>>
+        %c = memref.load %sh[%u] : memref<32xf64, #gpu.address_space<workgroup>>
+        %d = arith.addf %a, %c : f64
+        memref.store %d, %sh[%t] : memref<32xf64, #gpu.address_space<workgroup>>
+      }
+    } {mapping = [#gpu.thread<x>], ckopt.gpu.lane_step = 16 : i64}
+    scf.forall (%t) in (32) {
+      %s = arith.constant 8 : index
+      %below = arith.cmpi ult, %t, %s : index
+      scf.if %below {
+        %u = arith.addi %t, %s : index
+        %a = memref.load %sh[%t] : memref<32xf64, #gpu.address_space<workgroup>>
+        %c = memref.load %sh[%u] : memref<32xf64, #gpu.address_space<workgroup>>
+        %d = arith.addf %a, %c : f64
+        memref.store %d, %sh[%t] : memref<32xf64, #gpu.address_space<workgroup>>
+      }
+    } {mapping = [#gpu.thread<x>], ckopt.gpu.lane_step = 8 : i64}
+    scf.forall (%t) in (32) {
+      %s = arith.constant 4 : index
+      %below = arith.cmpi ult, %t, %s : index
+      scf.if %below {
+        %u = arith.addi %t, %s : index
+        %a = memref.load %sh[%t] : memref<32xf64, #gpu.address_space<workgroup>>
+        %c = memref.load %sh[%u] : memref<32xf64, #gpu.address_space<workgroup>>
+        %d = arith.addf %a, %c : f64
+        memref.store %d, %sh[%t] : memref<32xf64, #gpu.address_space<workgroup>>
+      }
+    } {mapping = [#gpu.thread<x>], ckopt.gpu.lane_step = 4 : i64}
+    scf.forall (%t) in (32) {
+      %s = arith.constant 2 : index
+      %below = arith.cmpi ult, %t, %s : index
+      scf.if %below {
+        %u = arith.addi %t, %s : index
+        %a = memref.load %sh[%t] : memref<32xf64, #gpu.address_space<workgroup>>
+        %c = memref.load %sh[%u] : memref<32xf64, #gpu.address_space<workgroup>>
+        %d = arith.addf %a, %c : f64
+        memref.store %d, %sh[%t] : memref<32xf64, #gpu.address_space<workgroup>>
+      }
+    } {mapping = [#gpu.thread<x>], ckopt.gpu.lane_step = 2 : i64}
+    scf.forall (%t) in (32) {
+      %s = arith.constant 1 : index
+      %below = arith.cmpi ult, %t, %s : index
+      scf.if %below {
+        %u = arith.addi %t, %s : index
+        %a = memref.load %sh[%t] : memref<32xf64, #gpu.address_space<workgroup>>
+        %c = memref.load %sh[%u] : memref<32xf64, #gpu.address_space<workgroup>>
+        %d = arith.addf %a, %c : f64
+        memref.store %d, %sh[%t] : memref<32xf64, #gpu.address_space<workgroup>>
+      }
+    } {mapping = [#gpu.thread<x>], ckopt.gpu.lane_step = 1 : i64}
+    scf.forall (%t) in (1) {
+      %x = memref.load %sh[%t] : memref<32xf64, #gpu.address_space<workgroup>>
+      llvm.store %x, %scratch {alignment = 8 : i64} : f64, !llvm.ptr
+    } {mapping = [#gpu.thread<x>]}
+  } {mapping = [#gpu.block<x>]}
+  return
+}
