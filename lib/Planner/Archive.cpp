@@ -179,3 +179,27 @@ std::vector<Candidate> Archive::byCost(int64_t budget) const {
             });
   return list;
 }
+
+/// A little less each time until what is found fits, as one who plans without
+/// placement would; then back up, by halves.
+int64_t Roomy::next(int64_t budget) const {
+  if (tooMuch == 0)
+    return budget;
+  return fits == 0 ? tooMuch - step : fits + (tooMuch - fits) / 2;
+}
+
+bool Roomy::settled(int64_t budget) const {
+  return fits > 0 && (tooMuch == 0 || (tooMuch - fits) / 2 <= budget / 500);
+}
+
+void Roomy::take(int64_t load, int64_t peak, int64_t missing, int64_t most) {
+  if (missing <= 0) {
+    fits = std::max(fits, load);
+    return;
+  }
+  tooMuch = std::min(load, peak);
+  if (fits >= tooMuch)
+    fits = 0;
+  step = std::min(missing, most);
+  ++tries;
+}

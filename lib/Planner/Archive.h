@@ -13,6 +13,7 @@
 #include "ckopt/Planner/Plan.h"
 
 #include <compare>
+#include <map>
 
 namespace ckopt::planner {
 
@@ -29,6 +30,22 @@ struct Entry {
 struct Mode {
   bool fixedOrder = false, pack = false, holdsAll = false;
   auto operator<=>(const Mode &) const = default;
+};
+
+/// What is known about the loads to plan for, so that packing has the room that
+/// it needs within one budget; bytes, 0: nothing yet.
+struct Roomy {
+  /// The next load to plan for.
+  int64_t next(int64_t budget) const;
+  /// What packing made of the cheapest plan for `load`, which has the load
+  /// `peak`: `missing` bytes too many; `most`: to take off the load for that.
+  void take(int64_t load, int64_t peak, int64_t missing, int64_t most);
+  bool settled(int64_t budget) const;
+
+  int64_t fits = 0;    ///< the cheapest plan for this load fits once packed
+  int64_t tooMuch = 0; ///< that of this load does not
+  int64_t step = 1;    ///< bytes to take off where none fits yet
+  int tries = 0;
 };
 
 class Archive {
@@ -67,6 +84,8 @@ public:
   /// Loads that the constructive strategies were asked for with full effort:
   /// they would only say the same again.
   std::vector<int64_t> constructed;
+  /// By budget.
+  std::map<int64_t, Roomy> rooms;
 
 private:
   void measure(Entry &entry, double packEffort) const;

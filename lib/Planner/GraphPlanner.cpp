@@ -250,6 +250,11 @@ Result GraphPlanner::failure(const Options &options, Deadline &deadline) {
   if (found.peak < store.smallest()->size)
     store.realize(found, std::min(0.02, options.effort));
   const Entry *least = store.smallest();
+  if (const Entry *late = store.bestWithin(options.budget)) {
+    Result result = answer(*late, options, options.budget);
+    sayCut(result, options, deadline);
+    return result;
+  }
   Result result;
   Plan &plan = result.plan;
   plan.provenMinimum = lowest(options);

@@ -1,18 +1,19 @@
 //===- PackSolve.cpp - a packing problem from model to offsets ------------===//
 //
 // Best fit in several orders first, since it mostly ends within a percent of
-// the load, in no time (what lives all the time lies at the bottom); then beam
-// search at the target, the exact search and hill climbing in turns with
-// growing shares. Where the exact search runs out of packings, the bound rises
-// and it asks for half of the way to what is known. Problems too large for the
-// search give it their core, the largest units, and best fit completes what it
-// finds. The core of a problem is a problem of its own, so what is exhausted
-// for it is ruled out for the whole.
+// the load, in no time (what lives all the time lies at the bottom); then
+// ejection with less and less room, beam search at the target, the exact search
+// and hill climbing in turns with growing shares. Where the exact search runs
+// out of packings, the bound rises and it asks for half of the way to what is
+// known. Problems too large for the searches give them their core, the largest
+// units, and best fit completes what they find. The core of a problem is a
+// problem of its own, so what is exhausted for it is ruled out for the whole.
 //   Guarantee: no overlap; a bound that is a load or an exhausted search.
 //
 //===----------------------------------------------------------------------===//
 #include "PackSolve.h"
 #include "PackBeam.h"
+#include "PackEject.h"
 
 #include <algorithm>
 #include <memory>
@@ -24,6 +25,8 @@ namespace {
 
 /// What a search of this many shapes may cost in memory: a state a depth.
 constexpr size_t mostShapes = 1200;
+/// Units that ejection places; each placement looks at all of them.
+constexpr size_t mostEjected = 4000;
 
 /// Their load, in the units of their sizes.
 int32_t loadOf(const std::vector<SearchShape> &shapes) {
@@ -69,6 +72,7 @@ private:
             const std::vector<int32_t> &found);
   void searchAt(int64_t capacity, int64_t units);
   void beamAt(int64_t capacity, int64_t units);
+  void eject(int64_t units);
   /// What was asked for is ruled out.
   bool hopeless() const { return target > 0 && lowerBound > target; }
   template <typename Body> void inPart(int64_t units, Body body) {
@@ -88,6 +92,8 @@ private:
   size_t coreSize = 300; ///< chains searched where there are too many
   /// The beam search at beamCapacity for beamCore chains at most.
   std::unique_ptr<PackBeam> beam;
+  double ejectShare = 0.15; ///< of what is above the target, to be kept
+  int ejectMode = 0;        ///< how the next ejection starts and goes on
   int64_t beamCapacity = -1;
   size_t beamCore = 0;
 };
@@ -227,6 +233,43 @@ void Solver::beamAt(int64_t capacity, int64_t units) {
     beam.reset();
 }
 
+/// Ejection with less and less room: what is left between the target and the
+/// best known packing shrinks to a share, which grows where that fails.
+void Solver::eject(int64_t units) {
+  std::vector<int32_t> ids(model.units.size());
+  std::iota(ids.begin(), ids.end(), 0);
+  std::sort(ids.begin(), ids.end(), [&](int32_t a, int32_t b) {
+    int64_t left = model.units[a].bytes, right = model.units[b].bytes;
+    return left != right ? left > right : a < b;
+  });
+  // The small ones find room between the others.
+  size_t count = 0;
+  while (count < std::min(ids.size(), mostEjected) &&
+         model.units[ids[count]].bytes > model.load / 50000)
+    ++count;
+  ids.resize(count);
+  if (model.linked || count < 2)
+    return;
+  Deadline all = deadline.part(units);
+  double &share = ejectShare;
+  while (fit.arena() > limit() && !all.passed()) {
+    int64_t room = limit() + int64_t(double(fit.arena() - limit()) * share);
+    Deadline part = all.part(ejectMode == 0 ? units / 4 : units / 2);
+    PackEject packer(model, ids, seed++);
+    int64_t before = fit.arena();
+    bool afresh = ejectMode == 0;
+    packer.run(room, afresh ? std::vector<int64_t>() : fit.offsets(),
+               ejectMode != 1, part);
+    fit.complete(packer.placedIds(), packer.placedAt(), deadline);
+    all.spend(part.spent());
+    if (fit.arena() == before) {
+      ejectMode = (ejectMode + 1) % 3;
+      share = share > 0.8 ? 0.15 : share + 0.25;
+    }
+  }
+  deadline.spend(all.spent());
+}
+
 PackAnswer Solver::run() {
   fit.tryOrders(limit(), deadline);
   // Shares of the work grow, so that easy problems end soon.
@@ -238,7 +281,9 @@ PackAnswer Solver::run() {
     inPart(whole ? share / 4 : share,
            [&](Deadline &part) { fit.sample(limit(), part); });
     if (fit.arena() > limit())
-      beamAt(limit(), 4 * share);
+      eject(whole ? (round == 0 ? share : share / 2) : 6 * share);
+    if (fit.arena() > limit())
+      beamAt(limit(), whole ? 4 * share : 2 * share);
     // At the target, or half way to what is known.
     if (int64_t low = limit(), high = fit.arena(); high > low && !hopeless())
       searchAt(round % 2 == 0 ? low : low + (high - low) / 2,

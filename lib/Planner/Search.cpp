@@ -5,7 +5,7 @@
 // plans, exact ones may prove the best, improving ones work on what is known,
 // in rounds of rising effort while limits allow; each sequence is simulated
 // exactly and all that are not beaten are kept. Where packing needs more than
-// the load, the search is repeated for a load smaller by what was missing.
+// the load, the search is repeated for smaller loads.
 // Guarantee: all steps are valid; the same question gives the same answer
 // unless the clock strikes; more is never worse.
 //
@@ -182,11 +182,14 @@ void Search::fit(Archive &store, const Options &options, int64_t budget,
       store.realize(fitting.front(), 1);
     return;
   }
-  double packEffort = std::min(1.0, options.effort);
-  int64_t load = budget;
-  Options again = options;
-  for (int attempt = 0; attempt < 6 && load > 0; ++attempt) {
-    if (attempt > 0) // Starts from plans that nearly fit.
+  // Loads whose cheapest plan fits once packed, and does not.
+  Roomy &known = store.rooms[budget];
+  for (int attempt = 0; attempt < 7; ++attempt) {
+    int64_t load = known.next(budget);
+    if (load <= 0)
+      break;
+    Options again = options;
+    if (known.tooMuch > 0) // Starts from plans that nearly fit.
       again.effort = options.effort * 0.15;
     Deadline part = deadline.part(deadline.unitsLeft() / 2, 0.5);
     run(store, again, load, part);
@@ -194,14 +197,36 @@ void Search::fit(Archive &store, const Options &options, int64_t budget,
     std::vector<Candidate> fitting = store.byCost(load);
     if (fitting.empty())
       break;
-    int64_t size = store.realize(fitting.front(), packEffort);
-    if (size <= budget || deadline.passed())
+    int64_t size =
+        store.realize(fitting.front(), std::min(1.0, options.effort));
+    // Trials are dear on large graphs, so they leave all the room at once.
+    int64_t most = problem.numNodes > 1000
+                       ? budget
+                       : std::max<int64_t>(1, budget / 200)
+                             << std::min(2 * known.tries, 10);
+    known.take(load, fitting.front().peak, size - budget, most);
+    if (size > budget)
+      packSmaller(store, options, budget);
+    if (deadline.passed() || known.settled(budget))
       break;
-    // Packing needs more than the load: leave that much room.
-    load = std::min(load, fitting.front().peak) -
-           std::max<int64_t>(size - budget, 1);
   }
   packMore(store, options, budget, deadline);
+}
+
+/// Something that fits, where it is at hand: known sequences of less and less
+/// load, packed in no time.
+void Search::packSmaller(Archive &store, const Options &options,
+                         int64_t budget) {
+  for (int percent : {97, 94, 90, 85, 75, 60, 0}) {
+    if (store.bestWithin(budget))
+      return;
+    std::vector<Candidate> less =
+        percent > 0
+            ? store.byCost(int64_t(double(budget) * 0.01 * double(percent)))
+            : std::vector<Candidate>{store.leastLoad()};
+    if (!less.empty())
+      store.realize(less.front(), std::min(0.02, options.effort));
+  }
 }
 
 /// Cheaper sequences of more load may pack as well.
