@@ -41,9 +41,9 @@ static void printUsage(llvm::raw_ostream &os) {
   os << "\nckopt COMMAND --help lists the flags of a command.\n"
         "Exit codes: 0 ok, 1 bad input, 2 no plan fits the budget, 3 no plan "
         "found in\n"
-        "time, 4 unsupported operator, 5 value not finite, 64 usage, 70 defect "
-        "of ckopt,\n"
-        "74 cannot write.\n";
+        "time, 4 unsupported operator, 5 value not finite, 10 to 17 devices "
+        "(docs/cuda.md),\n"
+        "64 usage, 70 defect of ckopt, 74 cannot write.\n";
 }
 
 static void printHelp(const CommandInfo &info, const FlagTable &table,
@@ -74,6 +74,11 @@ static llvm::Error settleDevice(CompileOptions &compile, Command command) {
 /// Flags that do not fit together.
 static llvm::Error checkFlags(const DriverOptions &options) {
   const OptimizerSettings &opt = options.compile.step.optimizer;
+  bool updates =
+      options.command == Command::Train || options.command == Command::Compare;
+  if (opt.kind.empty() && updates)
+    return usageError("--optimizer=none changes no weights: there is nothing "
+                      "to train ('ckopt grad' writes gradients)");
   if (opt.nesterov && (opt.momentum <= 0 || opt.dampening != 0))
     return usageError("--nesterov needs --momentum above 0 and no --dampening");
   if (llvm::Error error = checkPolicyForm(options.compile.step.policy))

@@ -107,8 +107,16 @@ void DriverFlags::addArithmeticFlags() {
         return flag::number<int64_t>("ignore-index", step.ignoreIndex,
                                      INT64_MIN)(text);
       });
-  add("optimizer", "KIND", updating, "sgd (default), adam or adamw",
-      flag::oneOf("optimizer", opt.kind, {"sgd", "adam", "adamw"}));
+  add("optimizer", "KIND", updating,
+      "sgd (default), adam, adamw, or none: the step returns gradients",
+      [&opt](StringRef text) -> llvm::Error {
+        if (llvm::Error error = flag::oneOf(
+                "optimizer", opt.kind, {"sgd", "adam", "adamw", "none"})(text))
+          return error;
+        if (opt.kind == "none")
+          opt.kind.clear();
+        return llvm::Error::success();
+      });
   add("lr", "RATE", updating, "learning rate (default 1e-3)",
       flag::number<double>("lr", o.train.schedule.base, 0));
   add("lr-schedule", "KIND", updating, "constant (default), linear or cosine",

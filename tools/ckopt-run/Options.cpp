@@ -12,16 +12,24 @@ const char ckopt::run::kUsage[] =
     "  --function=NAME        function to run: step (default) or eval\n"
     "  --steps=N              how many times (default 1)\n"
     "  --input=NAME=FILE.npy  data for an input or target (repeat)\n"
+    "  --random=NAME:LO:HI    or numbers from [LO, HI), by the seed (repeat)\n"
     "  --weights=FILE         parameters, state: .safetensors\n"
     "  --seed=N               of initialization and dropout (default 0)\n"
     "  --lr=X                 learning rate (default 0.001)\n"
     "  --print-loss           print the loss after every step\n"
-    "  --time                 print the best step's time\n"
+    "  --time                 print the best and the median step's time\n"
     "  --measure              print planned and measured peak of memory\n"
     "  --check-arena          two runs over different patterns: fails unless "
     "they write\n"
     "                         exactly the planned bytes\n"
     "  --outputs=DIR          write outputs and gradients as .npy\n"
+    "  --expect=FILE          fail unless the function makes all tensors of "
+    "this file\n"
+    "                         (.safetensors), as near as --tolerance=X: norm "
+    "of "
+    "the\n"
+    "                         difference over norm (default 1e-4)\n"
+    "  --hash                 print a hash of outputs, parameters and state\n"
     "  --list                 list the artifact's tensors and functions\n"
     "for a step compiled for a device:\n"
     "  --device=cuda:N        which device (default cuda:0)\n"
@@ -57,6 +65,23 @@ bool parseInput(const std::string &text, Options &options) {
   return true;
 }
 
+bool parseRandom(const std::string &text, Options &options) {
+  // From the end: names may hold colons.
+  size_t high = text.rfind(':');
+  size_t low = high == std::string::npos || high == 0
+                   ? std::string::npos
+                   : text.rfind(':', high - 1);
+  if (low == std::string::npos || low == 0)
+    return false;
+  RandomInput input;
+  input.name = text.substr(0, low);
+  if (!parseReal(text.substr(low + 1, high - low - 1), input.low) ||
+      !parseReal(text.substr(high + 1), input.high) || input.low >= input.high)
+    return false;
+  options.random.push_back(input);
+  return true;
+}
+
 /// "cuda:0" or "cuda".
 bool parseDevice(const std::string &text, Options &options) {
   const std::string prefix = "cuda";
@@ -80,6 +105,14 @@ std::string parseOption(const std::string &argument, Options &options) {
     sound = parseInteger(value, options.steps);
   else if (key == "--input")
     sound = parseInput(value, options);
+  else if (key == "--random")
+    sound = parseRandom(value, options);
+  else if (key == "--expect")
+    sound = !value.empty(), options.expect = value;
+  else if (key == "--tolerance")
+    sound = parseReal(value, options.tolerance) && options.tolerance >= 0;
+  else if (argument == "--hash")
+    options.hash = true;
   else if (key == "--weights")
     options.weights = value;
   else if (key == "--seed")

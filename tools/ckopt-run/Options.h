@@ -9,14 +9,22 @@
 
 namespace ckopt::run {
 
+/// An input that gets numbers from [low, high); whole ones if it has integers.
+struct RandomInput {
+  std::string name;
+  double low = 0, high = 1;
+};
+
 struct Options {
-  std::string artifact, function = "step", weights, outputs, lock;
+  std::string artifact, function = "step", weights, outputs, lock, expect;
+  std::vector<RandomInput> random;
+  double tolerance = 1e-4;
   std::vector<std::pair<std::string, std::string>> inputs;
   int64_t steps = 1;
   uint64_t seed = 0;
   double learningRate = 1e-3;
   bool printLoss = false, time = false, measure = false, list = false;
-  bool checkArena = false, oneByOne = false, inspect = false;
+  bool checkArena = false, oneByOne = false, inspect = false, hash = false;
   bool help = false;
   bool deviceGiven = false, lockGiven = false;
   int32_t device = 0;

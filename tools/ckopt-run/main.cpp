@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 #include "HostFiles.h"
 #include "Loaded.h"
+#include "Results.h"
 #include "RuntimeLibrary.h"
 
 #include "ckopt/Support/ExitCodes.h"
@@ -113,6 +114,8 @@ int loadInputs(Loaded &loaded, const Options &options) {
       return code;
     given[name] = true;
   }
+  for (const RandomInput &input : options.random)
+    given[input.name] = true;
   std::string missing;
   for (const auto &f : loaded.manifest().functions)
     if (f.name == options.function)
@@ -167,7 +170,7 @@ bool readLoss(Loaded &loaded, const Options &options, double &loss) {
 }
 
 int runSteps(Loaded &loaded, const Options &options) {
-  double best = INFINITY;
+  std::vector<double> times;
   for (int64_t step = 1; step <= options.steps; ++step) {
     if (int code =
             fillRole(loaded, TensorRole::Step, static_cast<double>(step)))
@@ -178,7 +181,7 @@ int runSteps(Loaded &loaded, const Options &options) {
       status = ckrt_synchronize(loaded.session);
     std::chrono::duration<double> took =
         std::chrono::steady_clock::now() - start;
-    best = std::min(best, took.count());
+    times.push_back(took.count());
     if (status != CKRT_OK)
       return complain(status);
     double loss;
@@ -190,8 +193,11 @@ int runSteps(Loaded &loaded, const Options &options) {
       return complain(ExitNonFinite,
                       "the loss is not finite at step " + std::to_string(step));
   }
-  if (options.time && options.steps > 0)
-    std::printf("best step %.6f s\n", best);
+  if (options.time && !times.empty()) {
+    std::sort(times.begin(), times.end());
+    std::printf("best step %.6f s, median %.6f s\n", times.front(),
+                times[times.size() / 2]);
+  }
   return ExitOk;
 }
 
@@ -211,17 +217,8 @@ int writeOutputs(Loaded &loaded, const Options &options) {
     for (int32_t index : f.outputs) {
       const TensorInfo &t = loaded.manifest().tensors[index];
       HostArray array;
-      // numpy has no bf16.
-      array.dtype =
-          t.dtype == runtime::DType::BF16 ? runtime::DType::F32 : t.dtype;
-      array.shape = t.shape;
-      array.data.resize(static_cast<size_t>(array.elements() *
-                                            runtime::dtypeBytes(array.dtype)));
-      ckrt_status status = ckrt_tensor_read(
-          loaded.session, index, array.data.data(),
-          static_cast<ckrt_dtype>(array.dtype), array.elements());
-      if (status != CKRT_OK)
-        return complain(status);
+      if (int code = readTensor(loaded, index, array))
+        return code;
       std::string error;
       if (!writeFile(options.outputs + "/" + fileNameOf(t.name) + ".npy",
                      formatNpy(array), error))
@@ -287,6 +284,8 @@ int runArtifact(const Options &options) {
   if (!code)
     code = loadInputs(loaded, options);
   if (!code)
+    code = drawInputs(loaded, options);
+  if (!code)
     code = writeSeed(loaded, options.seed);
   if (!code)
     code = fillRole(loaded, TensorRole::LearningRate, options.learningRate);
@@ -294,6 +293,10 @@ int runArtifact(const Options &options) {
     code = runSteps(loaded, options);
   if (!code && options.measure)
     code = printMeasurement(loaded);
+  if (!code && options.hash)
+    code = printHash(loaded, options);
+  if (!code && !options.expect.empty())
+    code = compareOutputs(loaded, options);
   if (!code && options.checkArena)
     code = checkArena(loaded, options);
   if (!code && !options.outputs.empty())
