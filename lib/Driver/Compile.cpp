@@ -327,23 +327,25 @@ llvm::Error Compilation::emitDevice() {
   device = std::move(*result);
   if (llvm::Error error = embedWeights(device.manifest))
     return error;
-  return opts.device.emulation.empty() ? llvm::Error::success()
-                                       : emitEmulation();
+  return opts.device.emulation.empty()
+             ? llvm::Error::success()
+             : writeEmulation(opts.device.emulation, opts.device.descending);
 }
 
-/// The kernels as loops in a shared library: what a stand-in for the driver
-/// runs where there is no GPU.
-llvm::Error Compilation::emitEmulation() {
+llvm::Error Compilation::writeEmulation(const std::string &path,
+                                        bool descending) const {
+  OwningOpRef<ModuleOp> loops(cast<ModuleOp>(device.blockForm.get()->clone()));
   PassManager manager(context.get());
-  buildBlockToLoopsPipeline(manager, BlockToLoopsOptions());
-  if (failed(manager.run(*device.blockForm)))
+  BlockToLoopsOptions order;
+  order.descending = descending;
+  buildBlockToLoopsPipeline(manager, order);
+  if (failed(manager.run(*loops)))
     return makeError(ExitInternal, "lowering to loops failed");
   auto isEntry = [](llvm::StringRef name) { return name.ends_with("__emul"); };
-  auto object =
-      emitFunctions(std::move(device.blockForm), isEntry, opts.target);
+  auto object = emitFunctions(std::move(loops), isEntry, opts.target);
   if (!object)
     return object.takeError();
-  return linkSharedLibrary(*object, opts.device.emulation);
+  return linkSharedLibrary(*object, path);
 }
 
 TimelinePanel Compilation::timeline(llvm::StringRef title) const {

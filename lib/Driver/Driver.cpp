@@ -26,6 +26,11 @@ static llvm::Error checkOutputs(const DriverOptions &options) {
         (llvm::sys::fs::exists(path) && !llvm::sys::fs::is_regular_file(path) &&
          !llvm::sys::fs::is_directory(path)))
       continue;
+    // An artifact for a device is a folder, which replaces an older one.
+    if (options.command == Command::Compile &&
+        options.compile.step.target == "cuda" && path == options.output &&
+        llvm::sys::fs::is_directory(path))
+      continue;
     auto file = AtomicFile::create(path); // removes its temporary
     if (!file)
       errors = llvm::joinErrors(std::move(errors), file.takeError());

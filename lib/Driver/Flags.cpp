@@ -409,6 +409,17 @@ void DriverFlags::addDeviceFlags() {
         device.flag = "--cuda-emulation";
         return llvm::Error::success();
       });
+  add("cuda-emulation-order", "NAME", all,
+      "of that code's threads and blocks: ascending (default) or descending; "
+      "the bits are the same, or threads race",
+      [&device](StringRef text) -> llvm::Error {
+        if (text != "ascending" && text != "descending")
+          return usageError("--cuda-emulation-order: '" + text +
+                            "' is neither ascending nor descending");
+        device.descending = text == "descending";
+        device.flag = "--cuda-emulation-order";
+        return llvm::Error::success();
+      });
   add("device", "cuda:N", running, "compile for CUDA and run on this device",
       [&device](StringRef text) -> llvm::Error {
         StringRef number = text;

@@ -151,6 +151,7 @@ STANDIN cuModuleLoadDataEx(Module *module, const void *image, unsigned count,
   auto made = std::make_unique<ModuleOpaque>();
   made->context = machine.current();
   made->bytes = static_cast<int64_t>(code.size());
+  made->kernels = Machine::openKernels();
   std::string wrong = parsePtx(code, made->text);
   Result result = wrong.empty() ? kSuccess : kInvalidPtx;
   if (result == kSuccess && made->text.target > machine.capability)
@@ -193,10 +194,10 @@ STANDIN cuModuleGetFunction(Function *function, Module module,
   FunctionOpaque made;
   made.symbol = name;
   made.entry = &found->second;
-  if (machine.kernels()) {
+  if (module->kernels) {
     std::string symbol = made.symbol + "__emul";
     made.code = reinterpret_cast<void (*)(void *const *)>(
-        dlsym(machine.kernels(), symbol.c_str()));
+        dlsym(module->kernels, symbol.c_str()));
     if (!made.code) {
       machine.violation("CKOPT_STANDIN_KERNELS has no " + symbol);
       return kNotFound;

@@ -29,13 +29,6 @@ Machine::Machine()
       totalBytes(number("CKOPT_STANDIN_MEMORY", int64_t(8) << 30)) {
   if (const char *path = std::getenv("CKOPT_STANDIN_LOG"); path && *path)
     file = std::fopen(path, "w");
-  if (const char *path = std::getenv("CKOPT_STANDIN_KERNELS"); path && *path) {
-    kernelLibrary = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!kernelLibrary) {
-      std::fprintf(stderr, "stand-in driver: %s\n", dlerror());
-      std::abort();
-    }
-  }
   if (const char *text = std::getenv("CKOPT_STANDIN_FAIL"); text && *text) {
     std::string all = text;
     size_t first = all.find(':');
@@ -71,6 +64,18 @@ Machine::~Machine() {
       std::free(block.memory);
   if (file)
     std::fclose(file);
+}
+
+void *Machine::openKernels() {
+  const char *path = std::getenv("CKOPT_STANDIN_KERNELS");
+  if (!path || !*path)
+    return nullptr;
+  void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (!library) {
+    std::fprintf(stderr, "stand-in driver: %s\n", dlerror());
+    std::abort();
+  }
+  return library;
 }
 
 void Machine::log(const std::string &line) {

@@ -13,7 +13,8 @@
 //   CKOPT_STANDIN_DRIVER   cuDriverGetVersion (12040)
 //   CKOPT_STANDIN_MEMORY   bytes of a device (8 GiB)
 //   CKOPT_STANDIN_KERNELS  a shared library with SYMBOL__emul(void *const *)
-//                          for each kernel; without it kernels do nothing
+//                          for each kernel; without it kernels do nothing.
+//                          Read whenever a module is loaded
 //   CKOPT_STANDIN_FAIL     CALL:N[+][:CODE]: the N-th CALL (with +: and every
 //                          later one) returns CODE (999); CALL without _v2;
 //                          kernel=SYMBOL:N[+][:CODE]: its N-th execution fails
@@ -53,6 +54,7 @@ struct ModuleOpaque {
   Context context;
   standin::PtxText text;
   int64_t bytes = 0;
+  void *kernels = nullptr; ///< code for the CPU
   std::list<FunctionOpaque> functions;
 };
 
@@ -171,7 +173,8 @@ public:
     return false;
   }
   int nextNumber = 0;
-  void *kernels() const { return kernelLibrary; }
+  /// What CKOPT_STANDIN_KERNELS names now; null if nothing. Stays open.
+  static void *openKernels();
 
 private:
   Machine();
@@ -179,7 +182,6 @@ private:
   Result injected(const std::string &what);
 
   std::FILE *file = nullptr;
-  void *kernelLibrary = nullptr;
   std::string failing;
   int failAt = 0, failCount = 0;
   bool failAlways = false;

@@ -23,8 +23,9 @@ struct DeviceOptions {
   bool given = false;     ///< --device
   bool libraries = false; ///< contractions by cuBLASLt and cuDNN
   int64_t workspace = int64_t(32) << 20; ///< of each call of theirs
-  std::string emulation; ///< write the kernels as CPU code, for tests
-  std::string flag;      ///< one that was given, for messages
+  std::string emulation;   ///< write the kernels as CPU code, for tests
+  bool descending = false; ///< of that code: the last thread and block first
+  std::string flag;        ///< one that was given, for messages
 };
 
 struct CompileOptions {
@@ -78,6 +79,10 @@ public:
   const std::vector<char> &object() const { return objectBytes; }
   /// On a device, instead of the object: PTX, and what the kernels are like.
   const LoweredDeviceStep &deviceStep() const { return device; }
+  /// Writes the kernels of a device step as loops in a shared library: what a
+  /// stand-in for the driver runs where there is no GPU. With `descending`,
+  /// blocks and threads run from the last to the first; bits must not differ.
+  llvm::Error writeEmulation(const std::string &path, bool descending) const;
   /// First values of tensors that the artifact carries.
   const ArtifactData &data() const { return artifactData; }
   TensorMap weights() const;
@@ -100,7 +105,6 @@ private:
   void applyInit();
   llvm::Error embedWeights(runtime::Manifest &manifest);
   llvm::Error emitDevice();
-  llvm::Error emitEmulation();
 
   CompileOptions opts;
   std::unique_ptr<mlir::MLIRContext> context;

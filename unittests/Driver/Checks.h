@@ -1,0 +1,37 @@
+//===- Checks.h - what must hold of steps, wherever they run ----*- C++ -*-===//
+#ifndef CKOPT_UNITTESTS_DRIVER_CHECKS_H
+#define CKOPT_UNITTESTS_DRIVER_CHECKS_H
+
+#include "Harness.h"
+
+namespace ckopt::test {
+
+/// Runs the step once on the golden network's batch and compares loss and every
+/// gradient with those that PyTorch computed in float64: the norm of the
+/// difference is at most `tolerance` of the norm.
+void checkGradients(Session &session, const GoldenModel &model,
+                    double tolerance);
+
+/// What a run of a few steps leaves behind.
+struct Outcome {
+  std::vector<double> losses;
+  TensorMap weights; ///< optimizer state included
+  int64_t planned = 0, measured = 0, recomputed = 0;
+};
+
+/// Inputs that differ from step to step, targets within the classes.
+void feedNumbers(Session &session, int64_t step);
+
+/// Trains with seed and learning rate; fills losses, weights and measured.
+void train(Session &session, int64_t steps, Outcome &outcome,
+           int64_t seed = 42);
+
+/// Losses and weights agree to the bit.
+void expectSame(const Outcome &a, const Outcome &b);
+
+MemoryBudget budgetOf(int64_t bytes);
+MemoryBudget smallestBudget();
+
+} // namespace ckopt::test
+
+#endif // CKOPT_UNITTESTS_DRIVER_CHECKS_H

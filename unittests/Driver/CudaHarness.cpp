@@ -1,0 +1,80 @@
+//===- CudaHarness.cpp - steps for CUDA on the stand-in driver ------------===//
+#include "CudaHarness.h"
+#include "ckopt/Pipelines/Pipelines.h"
+#include "ckopt/Support/Error.h"
+#include "llvm/ADT/SmallString.h"
+#include "llvm/Support/FileSystem.h"
+
+#include <cstdlib>
+
+using namespace ckopt;
+using namespace ckopt::test;
+
+llvm::Expected<CudaStep> ckopt::test::compileForCuda(CompileOptions options) {
+  static bool once = (registerAllPasses(), true);
+  (void)once;
+  options.step.target = "cuda";
+  options.step.threads = 1;
+  options.device.sm = 90;
+  // For the kernels on the CPU: they run on few numbers.
+  options.target.optLevel = 0;
+  CudaStep step;
+  step.compilation = std::make_unique<Compilation>(std::move(options));
+  Compilation &compilation = *step.compilation;
+  if (llvm::Error error = compilation.import())
+    return std::move(error);
+  if (llvm::Error error = compilation.plan())
+    return std::move(error);
+  if (llvm::Error error = compilation.emit())
+    return std::move(error);
+  std::vector<uint8_t> manifest = runtime::serialize(compilation.manifest());
+  const ArtifactData &data = compilation.data();
+  ckrt_program *program = nullptr;
+  if (ckrt_program_load_device(manifest.data(), manifest.size(),
+                               step.ptx().data(), step.ptx().size(),
+                               data.data(), data.size(), &program))
+    return makeError(ExitInternal, ckrt_last_error());
+  step.program.reset(program);
+  return std::move(step);
+}
+
+CpuKernels::CpuKernels() {
+  llvm::SmallString<128> path;
+  if (!llvm::sys::fs::createUniqueDirectory("ckopt-cuda", path))
+    folder = path.str().str();
+}
+
+CpuKernels::~CpuKernels() {
+  if (!folder.empty())
+    (void)llvm::sys::fs::remove_directories(folder);
+}
+
+llvm::Expected<std::string> CpuKernels::library(const CudaStep &step,
+                                                bool descending) {
+  if (folder.empty())
+    return ioError("cannot make a temporary folder");
+  std::string &path = known[{step.ptx(), descending}];
+  if (!path.empty())
+    return path;
+  path = folder + "/" + std::to_string(known.size()) + ".so";
+  if (llvm::Error error = step.compilation->writeEmulation(path, descending))
+    return std::move(error);
+  return path;
+}
+
+llvm::Expected<std::unique_ptr<Session>>
+ckopt::test::openOnStandin(CudaStep &step, CpuKernels &kernels,
+                           bool descending) {
+  auto library = kernels.library(step, descending);
+  if (!library)
+    return library.takeError();
+  setenv("CKOPT_CUDA_DRIVER", CKOPT_STANDIN, /*overwrite=*/1);
+  setenv("CKOPT_STANDIN_KERNELS", library->c_str(), /*overwrite=*/1);
+  auto session = Session::create(step.program.get());
+  if (!session)
+    return session.takeError();
+  if (llvm::Error error =
+          (*session)->initialize(step.compilation->weights(), 1))
+    return std::move(error);
+  return session;
+}

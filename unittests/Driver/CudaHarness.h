@@ -1,0 +1,58 @@
+//===- CudaHarness.h - steps for CUDA on the stand-in driver ----*- C++ -*-===//
+//
+// The whole way of `ckopt train --device=cuda:0`, without a GPU: the driver is
+// test/cuda-standin, which runs each kernel as the CPU code that its block form
+// was lowered to, threads and blocks in either order.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_UNITTESTS_DRIVER_CUDAHARNESS_H
+#define CKOPT_UNITTESTS_DRIVER_CUDAHARNESS_H
+
+#include "Harness.h"
+
+#include <map>
+
+namespace ckopt::test {
+
+/// A step that was compiled for CUDA, sm_90.
+struct CudaStep {
+  std::unique_ptr<Compilation> compilation;
+  struct Destroy {
+    void operator()(ckrt_program *program) const {
+      ckrt_program_destroy(program);
+    }
+  };
+  std::unique_ptr<ckrt_program, Destroy> program;
+
+  int64_t arena() const { return compilation->summary().figures.arena; }
+  const std::string &ptx() const { return compilation->deviceStep().code.text; }
+};
+
+/// Compiles; optimizer and budget as the options say.
+llvm::Expected<CudaStep> compileForCuda(CompileOptions options);
+
+/// CPU code of kernels, made once for all steps with the same ones. The files
+/// live as long as the object.
+class CpuKernels {
+public:
+  CpuKernels();
+  ~CpuKernels();
+  CpuKernels(const CpuKernels &) = delete;
+  CpuKernels &operator=(const CpuKernels &) = delete;
+
+  /// The library with the step's kernels.
+  llvm::Expected<std::string> library(const CudaStep &step, bool descending);
+
+private:
+  std::string folder;
+  std::map<std::pair<std::string, bool>, std::string> known; ///< by PTX, order
+};
+
+/// A session on the stand-in driver, with the model's weights and
+/// pattern-filled arena.
+llvm::Expected<std::unique_ptr<Session>>
+openOnStandin(CudaStep &step, CpuKernels &kernels, bool descending);
+
+} // namespace ckopt::test
+
+#endif // CKOPT_UNITTESTS_DRIVER_CUDAHARNESS_H
