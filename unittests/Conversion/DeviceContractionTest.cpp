@@ -57,6 +57,19 @@ TEST(DeviceContraction, TransposedOperands) {
   checkDeviceKernel(matmul(tensor({20, 33}, "f32"), tensor({9, 33}, "f32"),
                            tensor({20, 9}, "f32"), "{transpose_rhs}"),
                     within(1e-5));
+  // Vectors of neighbours along m, and along k of the second operand.
+  checkDeviceKernel(matmul(tensor({36, 68}, "f32"), tensor({12, 36}, "f32"),
+                           tensor({68, 12}, "f32"),
+                           "{transpose_lhs, transpose_rhs}"),
+                    within(1e-5));
+}
+
+// As many tiles of 128 as fill a GPU; the last ones are not full.
+TEST(DeviceContraction, LargeTiles) {
+  checkDeviceKernel(matmul(tensor({128, 120, 13}, "f32"),
+                           tensor({128, 13, 116}, "f32"),
+                           tensor({128, 120, 116}, "f32")),
+                    within(1e-5));
 }
 
 // k is cut into parts, whose sums a second launch adds.
@@ -182,5 +195,28 @@ TEST(DeviceContraction, OneByOne) {
              {0, 0},
              {1, 1},
              1,
+             true});
+  // 16 points an image: vectors of neighbouring points.
+  checkConv({{2, 3, 4, 4},
+             {5, 3, 1, 1},
+             {2, 5, 4, 4},
+             {1, 1},
+             {0, 0},
+             {0, 0},
+             {1, 1},
+             1,
+             false});
+}
+
+// Vectors of neighbouring channels, in groups, with windows beyond the input.
+TEST(DeviceContraction, ChannelsInVectors) {
+  checkConv({{2, 16, 5, 4},
+             {8, 8, 3, 3},
+             {2, 8, 5, 4},
+             {1, 1},
+             {1, 1},
+             {1, 1},
+             {1, 1},
+             2,
              true});
 }

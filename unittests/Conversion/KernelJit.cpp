@@ -447,14 +447,14 @@ static void expectSameBits(const Execution &one, const Execution &other,
     EXPECT_EQ(one.result(r), other.result(r)) << what << ", result " << r;
 }
 
-/// The block form's checks; `onCpu`: an execution whose bits it must give.
+/// The block form's checks; `onCpu`: an execution whose bits it must give;
+/// `up`: the kernel with threads ascending.
 static std::vector<reference::Tensor>
 checkBlockForm(const std::string &text, ArrayRef<reference::Tensor> inputs,
                ArrayRef<reference::Tensor> wanted, const KernelOptions &options,
-               const Execution *onCpu) {
+               const Execution *onCpu, std::unique_ptr<KernelJit> up) {
   SCOPED_TRACE("in block form");
-  auto up = KernelJit::onDevice(text, /*descending=*/false),
-       down = KernelJit::onDevice(text, /*descending=*/true);
+  auto down = KernelJit::onDevice(text, /*descending=*/true);
   if (!up->ok() || !down->ok())
     return {};
   Execution first(*up, inputs, options), second(*down, inputs, options);
@@ -513,7 +513,8 @@ std::vector<reference::Tensor> test::checkKernel(const std::string &text,
   }
   auto kind = kernel->getAttrOfType<StringAttr>(attrs::kKernel).getValue();
   bool pointwise = kind == "elementwise" || kind == "structured";
-  checkBlockForm(text, inputs, wanted, options, pointwise ? &first : nullptr);
+  checkBlockForm(text, inputs, wanted, options, pointwise ? &first : nullptr,
+                 KernelJit::onDevice(text, /*descending=*/false));
   return results;
 }
 
@@ -529,7 +530,7 @@ test::checkDeviceKernel(const std::string &text, const KernelOptions &options) {
     ADD_FAILURE() << "the interpreter failed";
     return {};
   }
-  return checkBlockForm(text, inputs, wanted, options, nullptr);
+  return checkBlockForm(text, inputs, wanted, options, nullptr, std::move(jit));
 }
 
 std::string test::kernelText(const std::string &kind, const std::string &args,

@@ -23,6 +23,8 @@ using runtime::ConvDesc;
 using runtime::MatMulDesc;
 using runtime::PrimitiveKind;
 
+static constexpr bool kTensorCores = false;
+
 namespace {
 
 /// A tensor of the kernel that code reads and writes by element offsets.
@@ -30,13 +32,52 @@ struct Operand {
   unsigned number; ///< argument of the kernel
   Type element;
 
-  Value load(Emitter &e, Value offset) const {
-    return e.loadFrom(e.argument(number), element, e.addSymbol(offset, true));
+  /// Elements that fill 16 bytes.
+  int64_t wide() const {
+    return 128 / int64_t(element.getIntOrFloatBitWidth());
+  }
+  /// As many elements as a number is a multiple of where vectors fit: wide()
+  /// if `lies` and all of `numbers` are multiples of it, else 1.
+  unsigned lanes(bool lies, ArrayRef<int64_t> numbers) const {
+    for (int64_t number : numbers)
+      lies &= number % wide() == 0;
+    return lies ? unsigned(wide()) : 1;
+  }
+
+  /// `lanes` neighbours from there on, each as an `as`.
+  Value load(Emitter &e, Value offset, unsigned lanes, Type as) const {
+    auto many = [&](Type type) {
+      return lanes == 1 ? type : VectorType::get({int64_t(lanes)}, type);
+    };
+    ++(lanes == 1 ? e.report.broadcasts : e.report.unitLoads);
+    Value v = LLVM::LoadOp::create(e.b, many(element), address(e, offset),
+                                   element.getIntOrFloatBitWidth() / 8);
+    return as == element ? v : arith::ExtFOp::create(e.b, many(as), v);
   }
   void store(Emitter &e, Value offset, Value v) const {
-    e.storeTo(e.argument(number), element, e.addSymbol(offset, true), v);
+    Type type = element;
+    if (auto vector = dyn_cast<VectorType>(v.getType()))
+      type = vector.clone(element);
+    if (v.getType() != type)
+      v = arith::TruncFOp::create(e.b, type, v);
+    LLVM::StoreOp::create(e.b, v, address(e, offset),
+                          element.getIntOrFloatBitWidth() / 8);
+  }
+
+private:
+  Value address(Emitter &e, Value offset) const {
+    Value base = e.argument(number);
+    return LLVM::GEPOp::create(e.b, base.getType(), element, base,
+                               ArrayRef<LLVM::GEPArg>{offset});
   }
 };
+
+/// The type that elements of a and b have in shared memory.
+Type operandType(Operand a, Operand b, Type sums) {
+  bool half = a.element.isF16() || a.element.isBF16();
+  (void)half;
+  return kTensorCores && half && a.element == b.element ? a.element : sums;
+}
 
 /// sum of values[i] * strides[i].
 Value linear(Emitter &e, ArrayRef<Value> values, ArrayRef<int64_t> strides) {
@@ -59,6 +100,7 @@ DeviceGemm describeProduct(const MatMulDesc &desc, Operand a, Operand b,
   gemm.n = desc.n;
   gemm.k = desc.k;
   gemm.type = computeType(c.element);
+  Type type = gemm.operand = operandType(a, b, gemm.type);
   auto offset = [desc](Emitter &e, Value batch, Value row, Value column,
                        const int64_t (&batches)[2], int64_t rowStride,
                        int64_t columnStride) {
@@ -66,13 +108,17 @@ DeviceGemm describeProduct(const MatMulDesc &desc, Operand a, Operand b,
     return linear(e, {at[0], at[1], row, column},
                   {batches[0], batches[1], rowStride, columnStride});
   };
-  gemm.a = [=](Emitter &e, Value batch, Value row, Value column) {
+  gemm.a = [=](Emitter &e, Value batch, Value row, Value column,
+               unsigned lanes) {
     return a.load(
-        e, offset(e, batch, row, column, desc.aBatch, desc.aRow, desc.aCol));
+        e, offset(e, batch, row, column, desc.aBatch, desc.aRow, desc.aCol),
+        lanes, type);
   };
-  gemm.b = [=](Emitter &e, Value batch, Value row, Value column) {
+  gemm.b = [=](Emitter &e, Value batch, Value row, Value column,
+               unsigned lanes) {
     return b.load(
-        e, offset(e, batch, row, column, desc.bBatch, desc.bRow, desc.bCol));
+        e, offset(e, batch, row, column, desc.bBatch, desc.bRow, desc.bCol),
+        lanes, type);
   };
   gemm.store = [=](Emitter &e, Value batch, Value row, Value column, Value v) {
     c.store(e, offset(e, batch, row, column, desc.cBatch, desc.cRow, desc.cCol),
@@ -80,6 +126,21 @@ DeviceGemm describeProduct(const MatMulDesc &desc, Operand a, Operand b,
   };
   gemm.aAlongK = desc.aCol == 1;
   gemm.bAlongN = desc.bCol == 1;
+  gemm.cAlongN = desc.cCol == 1;
+  // Stride 1 along one dimension; all others start at multiples.
+  auto lanes = [](Operand x, int64_t stride, int64_t extent, int64_t other,
+                  const int64_t (&batches)[2]) {
+    return x.lanes(stride == 1, {extent, other, batches[0], batches[1]});
+  };
+  gemm.aLanes = gemm.aAlongK
+                    ? lanes(a, desc.aCol, desc.k, desc.aRow, desc.aBatch)
+                    : lanes(a, desc.aRow, desc.m, desc.aCol, desc.aBatch);
+  gemm.bLanes = gemm.bAlongN
+                    ? lanes(b, desc.bCol, desc.n, desc.bRow, desc.bBatch)
+                    : lanes(b, desc.bRow, desc.k, desc.bCol, desc.bBatch);
+  gemm.cLanes = gemm.cAlongN
+                    ? lanes(c, desc.cCol, desc.n, desc.cRow, desc.cBatch)
+                    : lanes(c, desc.cRow, desc.m, desc.cCol, desc.cBatch);
   return gemm;
 }
 
@@ -106,6 +167,19 @@ struct ConvIndex {
     return result;
   }
   int64_t window() const { return product(extents(desc.kernel)); }
+  int64_t pointsIn() const { return product(extents(desc.in)); }
+  int64_t pointsOut() const { return product(extents(desc.out)); }
+  /// Whether input and output points are the same.
+  bool isPointwise() const {
+    bool same = window() == 1;
+    for (int64_t d = 0; d < desc.rank; ++d)
+      same &= desc.in[d] == desc.out[d] && desc.strides[d] == 1 &&
+              desc.padsLo[d] == 0;
+    return same;
+  }
+  /// Whether (channel of the group, window point) numbers a weight's elements
+  /// in the order of memory when depth() splits it.
+  bool isWeightInOrder() const { return !desc.channelsLast || window() == 1; }
 
   /// An activation's element: image, channel, point.
   Value activation(Emitter &e, Value image, Value channel,
@@ -131,6 +205,22 @@ struct ConvIndex {
   Value output(Emitter &e, Value image, Value channel,
                ArrayRef<Value> point) const {
     return activation(e, image, channel, point, desc.out, desc.outChannels);
+  }
+  /// An activation's element where the point is one number, so that multiples
+  /// of it show.
+  Value flatActivation(Emitter &e, Value number, Value channel, int64_t points,
+                       int64_t channels) const {
+    SmallVector<Value> at = split(e, number, {desc.batch, points});
+    return linear(e, {at[0], channel, at[1]},
+                  {points * channels, desc.channelsLast ? 1 : points,
+                   desc.channelsLast ? channels : 1});
+  }
+  /// A weight's element where `number` splits into channel and window point.
+  Value weight(Emitter &e, Value out, Value number) const {
+    if (isWeightInOrder())
+      return linear(e, {out, number}, {channelsIn * window(), 1});
+    auto [channel, at] = depth(e, number, channelsIn);
+    return weight(e, out, channel, at);
   }
   /// A weight's element: row-major [out channel, channel of the group, window].
   Value weight(Emitter &e, Value out, Value in, ArrayRef<Value> at) const {
@@ -223,114 +313,157 @@ private:
 };
 
 /// load() where `inside` holds, else zero.
-Value loadInside(Emitter &e, Type type, Value inside,
+Value loadInside(Emitter &e, Type type, unsigned lanes, Value inside,
                  function_ref<Value()> load) {
   if (!inside)
     return load();
+  if (lanes > 1)
+    type = VectorType::get({int64_t(lanes)}, type);
   return e
       .ifThen(
           inside, [&] { return SmallVector<Value>{load()}; },
-          [&] { return SmallVector<Value>{e.constant(type, 0.0)}; })
+          [&] {
+            return SmallVector<Value>{
+                arith::ConstantOp::create(e.b, e.b.getZeroAttr(type))};
+          })
       .front();
 }
 
 DeviceGemm describeForward(const ConvIndex &conv, Operand x, Operand w,
                            Operand y) {
-  const ConvDesc &desc = conv.desc;
+  const bool last = conv.desc.channelsLast;
   DeviceGemm gemm;
-  gemm.batch = desc.groups;
-  gemm.m = desc.batch * ConvIndex::product(conv.extents(desc.out));
+  gemm.batch = conv.desc.groups;
+  gemm.m = conv.desc.batch * conv.pointsOut();
   gemm.n = conv.channelsOut;
   gemm.k = conv.channelsIn * conv.window();
-  Type type = gemm.type = computeType(y.element);
-  gemm.a = [=](Emitter &e, Value group, Value m, Value k) {
-    auto [image, out] = conv.point(e, m, conv.desc.out);
+  gemm.type = computeType(y.element);
+  Type type = gemm.operand = operandType(x, w, gemm.type);
+  gemm.a = [=](Emitter &e, Value group, Value m, Value k, unsigned lanes) {
     auto [channel, at] = conv.depth(e, k, conv.channelsIn);
+    Value all = ConvIndex::channelOf(e, group, channel, conv.channelsIn);
+    if (conv.isPointwise())
+      return x.load(
+          e,
+          conv.flatActivation(e, m, all, conv.pointsIn(), conv.desc.inChannels),
+          lanes, type);
+    auto [image, out] = conv.point(e, m, conv.desc.out);
     Value inside;
     SmallVector<Value> in = conv.under(e, out, at, inside);
-    Value all = ConvIndex::channelOf(e, group, channel, conv.channelsIn);
-    return loadInside(e, type, inside,
-                      [&] { return x.load(e, conv.input(e, image, all, in)); });
+    return loadInside(e, type, lanes, inside, [&] {
+      return x.load(e, conv.input(e, image, all, in), lanes, type);
+    });
   };
-  gemm.b = [=](Emitter &e, Value group, Value k, Value n) {
-    auto [channel, at] = conv.depth(e, k, conv.channelsIn);
+  gemm.b = [=](Emitter &e, Value group, Value k, Value n, unsigned lanes) {
     Value out = ConvIndex::channelOf(e, group, n, conv.channelsOut);
-    return w.load(e, conv.weight(e, out, channel, at));
+    return w.load(e, conv.weight(e, out, k), lanes, type);
   };
   gemm.store = [=](Emitter &e, Value group, Value m, Value n, Value v) {
-    auto [image, out] = conv.point(e, m, conv.desc.out);
     Value channel = ConvIndex::channelOf(e, group, n, conv.channelsOut);
-    y.store(e, conv.output(e, image, channel, out), v);
+    y.store(e,
+            conv.flatActivation(e, m, channel, conv.pointsOut(),
+                                conv.desc.outChannels),
+            v);
   };
-  gemm.aAlongK = desc.channelsLast;
+  gemm.aAlongK = last;
   gemm.bAlongN = false;
+  gemm.cAlongN = last;
+  gemm.aLanes = last ? x.lanes(true, conv.channelsIn)
+                     : x.lanes(conv.isPointwise(), conv.pointsIn());
+  gemm.bLanes = w.lanes(conv.isWeightInOrder(), gemm.k);
+  gemm.cLanes = y.lanes(true, last ? conv.channelsOut : conv.pointsOut());
   return gemm;
 }
 
 DeviceGemm describeInputGrad(const ConvIndex &conv, Operand dy, Operand w,
                              Operand dx) {
-  const ConvDesc &desc = conv.desc;
+  const bool last = conv.desc.channelsLast;
   DeviceGemm gemm;
-  gemm.batch = desc.groups;
-  gemm.m = desc.batch * ConvIndex::product(conv.extents(desc.in));
+  gemm.batch = conv.desc.groups;
+  gemm.m = conv.desc.batch * conv.pointsIn();
   gemm.n = conv.channelsIn;
   gemm.k = conv.channelsOut * conv.window();
-  Type type = gemm.type = computeType(dx.element);
-  gemm.a = [=](Emitter &e, Value group, Value m, Value k) {
-    auto [image, in] = conv.point(e, m, conv.desc.in);
+  gemm.type = computeType(dx.element);
+  Type type = gemm.operand = operandType(dy, w, gemm.type);
+  gemm.a = [=](Emitter &e, Value group, Value m, Value k, unsigned lanes) {
     auto [channel, at] = conv.depth(e, k, conv.channelsOut);
+    Value all = ConvIndex::channelOf(e, group, channel, conv.channelsOut);
+    if (conv.isPointwise())
+      return dy.load(e,
+                     conv.flatActivation(e, m, all, conv.pointsOut(),
+                                         conv.desc.outChannels),
+                     lanes, type);
+    auto [image, in] = conv.point(e, m, conv.desc.in);
     Value inside;
     SmallVector<Value> out = conv.over(e, in, at, inside);
-    Value all = ConvIndex::channelOf(e, group, channel, conv.channelsOut);
-    return loadInside(e, type, inside, [&] {
-      return dy.load(e, conv.output(e, image, all, out));
+    return loadInside(e, type, lanes, inside, [&] {
+      return dy.load(e, conv.output(e, image, all, out), lanes, type);
     });
   };
-  gemm.b = [=](Emitter &e, Value group, Value k, Value n) {
+  gemm.b = [=](Emitter &e, Value group, Value k, Value n, unsigned lanes) {
     auto [channel, at] = conv.depth(e, k, conv.channelsOut);
     Value out = ConvIndex::channelOf(e, group, channel, conv.channelsOut);
-    return w.load(e, conv.weight(e, out, n, at));
+    return w.load(e, conv.weight(e, out, n, at), lanes, type);
   };
   gemm.store = [=](Emitter &e, Value group, Value m, Value n, Value v) {
-    auto [image, in] = conv.point(e, m, conv.desc.in);
     Value channel = ConvIndex::channelOf(e, group, n, conv.channelsIn);
-    dx.store(e, conv.input(e, image, channel, in), v);
+    dx.store(e,
+             conv.flatActivation(e, m, channel, conv.pointsIn(),
+                                 conv.desc.inChannels),
+             v);
   };
-  gemm.aAlongK = desc.channelsLast;
+  gemm.aAlongK = last;
   gemm.bAlongN = conv.window() == 1;
+  gemm.cAlongN = last;
+  gemm.aLanes = last ? dy.lanes(true, conv.channelsOut)
+                     : dy.lanes(conv.isPointwise(), conv.pointsOut());
+  gemm.bLanes = w.lanes(gemm.bAlongN, conv.channelsIn);
+  gemm.cLanes = dx.lanes(true, last ? conv.channelsIn : conv.pointsIn());
   return gemm;
 }
 
 DeviceGemm describeWeightGrad(const ConvIndex &conv, Operand x, Operand dy,
                               Operand dw) {
-  const ConvDesc &desc = conv.desc;
+  const bool last = conv.desc.channelsLast;
   DeviceGemm gemm;
-  gemm.batch = desc.groups;
+  gemm.batch = conv.desc.groups;
   gemm.m = conv.channelsOut;
   gemm.n = conv.channelsIn * conv.window();
-  gemm.k = desc.batch * ConvIndex::product(conv.extents(desc.out));
-  Type type = gemm.type = computeType(dw.element);
-  gemm.a = [=](Emitter &e, Value group, Value m, Value k) {
-    auto [image, out] = conv.point(e, k, conv.desc.out);
+  gemm.k = conv.desc.batch * conv.pointsOut();
+  gemm.type = computeType(dw.element);
+  Type type = gemm.operand = operandType(x, dy, gemm.type);
+  gemm.a = [=](Emitter &e, Value group, Value m, Value k, unsigned lanes) {
     Value channel = ConvIndex::channelOf(e, group, m, conv.channelsOut);
-    return dy.load(e, conv.output(e, image, channel, out));
+    return dy.load(e,
+                   conv.flatActivation(e, k, channel, conv.pointsOut(),
+                                       conv.desc.outChannels),
+                   lanes, type);
   };
-  gemm.b = [=](Emitter &e, Value group, Value k, Value n) {
-    auto [image, out] = conv.point(e, k, conv.desc.out);
+  gemm.b = [=](Emitter &e, Value group, Value k, Value n, unsigned lanes) {
     auto [channel, at] = conv.depth(e, n, conv.channelsIn);
+    Value all = ConvIndex::channelOf(e, group, channel, conv.channelsIn);
+    if (conv.isPointwise())
+      return x.load(
+          e,
+          conv.flatActivation(e, k, all, conv.pointsIn(), conv.desc.inChannels),
+          lanes, type);
+    auto [image, out] = conv.point(e, k, conv.desc.out);
     Value inside;
     SmallVector<Value> in = conv.under(e, out, at, inside);
-    Value all = ConvIndex::channelOf(e, group, channel, conv.channelsIn);
-    return loadInside(e, type, inside,
-                      [&] { return x.load(e, conv.input(e, image, all, in)); });
+    return loadInside(e, type, lanes, inside, [&] {
+      return x.load(e, conv.input(e, image, all, in), lanes, type);
+    });
   };
   gemm.store = [=](Emitter &e, Value group, Value m, Value n, Value v) {
-    auto [channel, at] = conv.depth(e, n, conv.channelsIn);
     Value out = ConvIndex::channelOf(e, group, m, conv.channelsOut);
-    dw.store(e, conv.weight(e, out, channel, at), v);
+    dw.store(e, conv.weight(e, out, n), v);
   };
-  gemm.aAlongK = !desc.channelsLast;
-  gemm.bAlongN = desc.channelsLast;
+  gemm.aAlongK = !last;
+  gemm.bAlongN = last;
+  gemm.aLanes = dy.lanes(true, last ? conv.channelsOut : conv.pointsOut());
+  gemm.bLanes = last ? x.lanes(true, conv.channelsIn)
+                     : x.lanes(conv.isPointwise(), conv.pointsIn());
+  gemm.cLanes = dw.lanes(conv.isWeightInOrder(), gemm.n);
   return gemm;
 }
 
@@ -347,8 +480,9 @@ public:
       return failure();
     gemm = describe();
     code.workspaceBytes = llvm::alignTo(gemm.scratchBytes(), 64);
-    constexpr llvm::StringLiteral reason =
-        "elements pass through shared memory one by one";
+    StringRef reason = "elements that pass at once are no neighbours in memory";
+    if (gemm.aLanes > 1 && gemm.bLanes > 1 && gemm.cLanes > 1)
+      reason = "";
     addLaunch(elements() ? gemm.blocks() : 0, DeviceGemm::kThreads,
               /*together=*/true, reason);
     if (gemm.parts() > 1)

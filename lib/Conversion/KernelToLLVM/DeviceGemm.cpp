@@ -7,15 +7,27 @@ using namespace mlir;
 using namespace ckopt;
 using namespace ckopt::codegen;
 
-/// Blocks that fill a GPU, and the least of k that is worth a part.
-static constexpr int64_t kFullBlocks = 256, kLeastPart = 512;
+/// Blocks that fill a GPU, with tiles of 64 and of 128; the least of k that is
+/// worth a part.
+static constexpr int64_t kFullBlocks = 256, kFullLargeBlocks = 128,
+                         kLeastPart = 512;
+
+bool DeviceGemm::isLarge() const {
+  if (type.isF64())
+    return false;
+  auto area = [&](int64_t tile) {
+    return double(llvm::alignTo(m, tile)) * double(llvm::alignTo(n, tile));
+  };
+  return area(128) <= 1.25 * area(64) &&
+         double(batch) * area(128) / (128 * 128) >= kFullLargeBlocks;
+}
 
 int64_t DeviceGemm::partLength() const {
   int64_t tiles = std::max<int64_t>(batch * tilesM() * tilesN(), 1);
   int64_t most = std::max<int64_t>(k / kLeastPart, 1);
   int64_t wanted = std::clamp<int64_t>(kFullBlocks / tiles, 1, most);
   int64_t length = llvm::divideCeil(std::max<int64_t>(k, 1), wanted);
-  return llvm::alignTo(length, kSlice);
+  return llvm::alignTo(length, slice());
 }
 
 int64_t DeviceGemm::parts() const {
@@ -28,12 +40,20 @@ int64_t DeviceGemm::scratchBytes() const {
   return parts() * batch * m * n * (type.getIntOrFloatBitWidth() / 8);
 }
 
+/// What one block works on.
+struct DeviceGemm::Tile {
+  Value batch, part, row, column; ///< row and column of its first element
+  Value low, high;                ///< of k
+  Value sharedA, sharedB;
+  Value sums; ///< of each thread
+};
+
 static Value asIndex(Emitter &e, Value v) {
   return arith::IndexCastOp::create(e.b, e.b.getIndexType(), v);
 }
 
-static Value below(Emitter &e, Value x, Value limit) {
-  return e.cmpi(arith::CmpIPredicate::slt, x, limit);
+static Value below(Emitter &e, Value x, int64_t limit) {
+  return e.cmpi(arith::CmpIPredicate::slt, x, e.index(limit));
 }
 
 /// Quotient and remainder of a non-negative number.
@@ -43,124 +63,225 @@ static std::pair<Value, Value> divided(Emitter &e, Value x, int64_t by) {
           arith::RemUIOp::create(e.b, x, divisor)};
 }
 
-void DeviceGemm::emitSlice(Emitter &e, Value thread, Value batchIndex,
-                           Value row, Value column, Value from, Value to,
-                           Value sharedA, Value sharedB) const {
-  // Element number `at` of a slice lies at (depth, across) in shared memory.
-  auto load = [&](const Element &element, bool isA, bool alongDepth,
-                  Value origin, int64_t limit, Value shared) {
-    for (int64_t i = 0; i < kTile * kSlice / kThreads; ++i) {
-      Value at = e.add(thread, e.index(i * kThreads));
-      auto [outer, inner] = divided(e, at, alongDepth ? kSlice : kTile);
-      Value depth = alongDepth ? inner : outer,
-            across = alongDepth ? outer : inner;
-      Value where = e.add(origin, across), slice = e.add(from, depth);
-      Value inside = below(e, slice, to);
-      if (limit % kTile)
-        inside = e.andi(inside, below(e, where, e.index(limit)));
-      SmallVector<Value> loaded = e.ifThen(
-          inside,
-          [&] {
-            return SmallVector<Value>{
-                isA ? element(e, batchIndex, where, slice)
-                    : element(e, batchIndex, slice, where)};
-          },
-          [&] { return SmallVector<Value>{e.constant(type, 0.0)}; });
-      Value place = e.add(e.mul(depth, e.index(kTile)), across);
-      memref::StoreOp::create(e.b, loaded.front(), shared, asIndex(e, place));
-    }
+//===----------------------------------------------------------------------===//
+// Slices
+//===----------------------------------------------------------------------===//
+
+/// Neighbours number at, at + 1, ... of a slice, to shared memory.
+void DeviceGemm::emitLoadOf(Emitter &e, const Tile &tile, Value at, Value from,
+                            const Slice &s) const {
+  auto [outer, inner] = divided(e, at, s.alongDepth ? slice() : this->tile());
+  Value depth = s.alongDepth ? inner : outer,
+        across = s.alongDepth ? outer : inner;
+  Value where = e.add(s.origin, across), deep = e.add(from, depth);
+  Value inside;
+  auto require = [&](Value condition) {
+    inside = inside ? e.andi(inside, condition) : condition;
   };
-  load(a, true, aAlongK, row, m, sharedA);
-  load(b, false, !bAlongN, column, n, sharedB);
+  if (k % slice())
+    require(e.cmpi(arith::CmpIPredicate::slt, deep, tile.high));
+  if (s.limit % this->tile())
+    require(below(e, where, s.limit));
+  auto load = [&] {
+    return SmallVector<Value>{
+        s.isA ? s.element(e, tile.batch, where, deep, s.lanes)
+              : s.element(e, tile.batch, deep, where, s.lanes)};
+  };
+  auto zero = [&] {
+    Type loaded = operand;
+    if (s.lanes > 1)
+      loaded = VectorType::get({int64_t(s.lanes)}, operand);
+    return SmallVector<Value>{
+        arith::ConstantOp::create(e.b, e.b.getZeroAttr(loaded))};
+  };
+  Value loaded = inside ? e.ifThen(inside, load, zero).front() : load().front();
+  bool depthInside = onTensorCores();
+  Value place = depthInside ? e.add(e.mul(across, e.index(pitch())), depth)
+                            : e.add(e.mul(depth, e.index(pitch())), across);
+  if (s.lanes == 1) {
+    memref::StoreOp::create(e.b, loaded, s.shared, asIndex(e, place));
+  } else if (s.alongDepth == depthInside) {
+    vector::StoreOp::create(e.b, loaded, s.shared, asIndex(e, place));
+  } else {
+    for (unsigned i = 0; i < s.lanes; ++i) {
+      Value to = e.add(place, e.index(i * pitch()));
+      memref::StoreOp::create(e.b, vector::ExtractOp::create(e.b, loaded, i),
+                              s.shared, asIndex(e, to));
+    }
+  }
 }
 
-void DeviceGemm::emitProducts(Emitter &e, Value thread, Value sharedA,
-                              Value sharedB, Value sums) const {
-  auto [threadRow, threadColumn] = divided(e, thread, kTile / kSide);
-  Value row = e.mul(threadRow, e.index(kSide)),
-        column = e.mul(threadColumn, e.index(kSide));
-  auto place = [&](int64_t i) {
-    return SmallVector<Value>{e.threadIndex(),
-                              arith::ConstantIndexOp::create(e.b, i)};
+void DeviceGemm::emitLoad(Emitter &e, const Tile &tile, Value thread,
+                          Value from, const Slice &s) const {
+  int64_t step = kThreads * s.lanes, all = this->tile() * slice();
+  // A few at once: their latencies overlap.
+  constexpr int64_t kAtOnce = 4;
+  Value first = e.mul(thread, e.index(s.lanes));
+  auto some = [&](Value first, int64_t count) {
+    for (int64_t i = 0; i < count; ++i)
+      emitLoadOf(e, tile, e.add(first, e.index(i * step)), from, s);
   };
+  if (all <= kAtOnce * step)
+    return some(first, all / step);
+  e.forLoop(e.index(0), e.index(all), kAtOnce * step, {},
+            [&](Value at, ValueRange) {
+              some(e.add(at, first), kAtOnce);
+              return SmallVector<Value>();
+            });
+}
+
+//===----------------------------------------------------------------------===//
+// Products
+//===----------------------------------------------------------------------===//
+
+/// Sum number i of the thread.
+static SmallVector<Value> sumAt(Emitter &e, int64_t i) {
+  return {e.threadIndex(), arith::ConstantIndexOp::create(e.b, i)};
+}
+
+/// Threads are a square of 16 x 16, and of each square of 64 x 64 elements
+/// every thread has one of 4 x 4.
+void DeviceGemm::emitProducts(Emitter &e, const Tile &tile,
+                              Value thread) const {
+  auto [threadRow, threadColumn] = divided(e, thread, 16);
+  Value row = e.mul(threadRow, e.index(4)),
+        column = e.mul(threadColumn, e.index(4));
+  int64_t side = 4 * squares();
   SmallVector<Value> start;
-  for (int64_t i = 0; i < kSide * kSide; ++i)
-    start.push_back(memref::LoadOp::create(e.b, sums, place(i)));
-  VectorType side = VectorType::get({kSide}, type);
+  for (int64_t i = 0; i < side * side; ++i)
+    start.push_back(memref::LoadOp::create(e.b, tile.sums, sumAt(e, i)));
+  VectorType four = VectorType::get({4}, type);
   SmallVector<Value> total = e.forLoop(
-      e.index(0), e.index(kSlice), 1, start, [&](Value depth, ValueRange sum) {
-        Value base = e.mul(depth, e.index(kTile));
+      e.index(0), e.index(slice()), 1, start, [&](Value depth, ValueRange sum) {
+        Value base = e.mul(depth, e.index(pitch()));
         auto read = [&](Value shared, Value at) {
-          Value vector = vector::LoadOp::create(e.b, side, shared,
-                                                asIndex(e, e.add(base, at)));
           SmallVector<Value> elements;
-          for (int64_t i = 0; i < kSide; ++i)
-            elements.push_back(vector::ExtractOp::create(e.b, vector, i));
+          for (int64_t s = 0; s < squares(); ++s) {
+            Value from = e.add(e.add(base, at), e.index(64 * s));
+            Value vector =
+                vector::LoadOp::create(e.b, four, shared, asIndex(e, from));
+            for (int64_t i = 0; i < 4; ++i)
+              elements.push_back(vector::ExtractOp::create(e.b, vector, i));
+          }
           return elements;
         };
-        SmallVector<Value> x = read(sharedA, row), y = read(sharedB, column);
+        SmallVector<Value> x = read(tile.sharedA, row),
+                           y = read(tile.sharedB, column);
         SmallVector<Value> next;
-        for (int64_t i = 0; i < kSide; ++i)
-          for (int64_t j = 0; j < kSide; ++j)
-            next.push_back(e.fma(x[i], y[j], sum[i * kSide + j]));
+        for (int64_t i = 0; i < side; ++i)
+          for (int64_t j = 0; j < side; ++j)
+            next.push_back(e.fma(x[i], y[j], sum[i * side + j]));
         return next;
       });
-  for (int64_t i = 0; i < kSide * kSide; ++i)
-    memref::StoreOp::create(e.b, total[i], sums, place(i));
+  for (int64_t i = 0; i < side * side; ++i)
+    memref::StoreOp::create(e.b, total[i], tile.sums, sumAt(e, i));
 }
+
+//===----------------------------------------------------------------------===//
+// Results
+//===----------------------------------------------------------------------===//
+
+/// Stores neighbouring elements, where they lie inside.
+void DeviceGemm::emitResult(Emitter &e, const Tile &tile, Value row,
+                            Value column, ArrayRef<Value> sums) const {
+  Value elements = sums.front();
+  if (sums.size() > 1)
+    elements = vector::FromElementsOp::create(
+        e.b, VectorType::get({int64_t(sums.size())}, type), sums);
+  auto inside = [&]() -> Value {
+    Value result;
+    if (m % this->tile())
+      result = below(e, row, m);
+    if (n % this->tile()) {
+      Value fits = below(e, column, n);
+      result = result ? e.andi(result, fits) : fits;
+    }
+    return result;
+  };
+  auto put = [&] {
+    if (parts() == 1) {
+      store(e, tile.batch, row, column, elements);
+      return SmallVector<Value>();
+    }
+    // [part][batch][m][n]
+    Value offset = e.add(e.mul(tile.part, e.index(batch)), tile.batch);
+    offset = e.add(e.mul(offset, e.index(m)), row);
+    offset = e.add(e.mul(offset, e.index(n)), column);
+    Value address =
+        LLVM::GEPOp::create(e.b, e.scratch.getType(), type, e.scratch,
+                            ArrayRef<LLVM::GEPArg>{offset});
+    LLVM::StoreOp::create(e.b, elements, address,
+                          type.getIntOrFloatBitWidth() / 8);
+    return SmallVector<Value>();
+  };
+  if (Value condition = inside())
+    e.ifThen(condition, put, nullptr);
+  else
+    put();
+}
+
+void DeviceGemm::emitResults(Emitter &e, const Tile &tile, Value thread) const {
+  // Parts lie row by row.
+  bool alongN = parts() > 1 || cAlongN;
+  int64_t lanes = std::min<int64_t>(cLanes, 4);
+  if (parts() > 1)
+    lanes = n % 4 ? 1 : 4;
+  auto [threadRow, threadColumn] = divided(e, thread, 16);
+  Value firstRow = e.add(tile.row, e.mul(threadRow, e.index(4)));
+  Value firstColumn = e.add(tile.column, e.mul(threadColumn, e.index(4)));
+  int64_t side = 4 * squares();
+  // Element i of a thread's side lies at 64 * (i / 4) + i % 4.
+  auto place = [](int64_t i) { return i / 4 * 64 + i % 4; };
+  for (int64_t outer = 0; outer < side; ++outer)
+    for (int64_t inner = 0; inner < side; inner += lanes) {
+      int64_t i = alongN ? outer : inner, j = alongN ? inner : outer;
+      SmallVector<Value> sums;
+      for (int64_t l = 0; l < lanes; ++l)
+        sums.push_back(memref::LoadOp::create(
+            e.b, tile.sums,
+            sumAt(e, alongN ? i * side + j + l : (i + l) * side + j)));
+      emitResult(e, tile, e.add(firstRow, e.index(place(i))),
+                 e.add(firstColumn, e.index(place(j))), sums);
+    }
+}
+
+//===----------------------------------------------------------------------===//
+// Launches
+//===----------------------------------------------------------------------===//
 
 void DeviceGemm::emitTile(Emitter &e, Value block) const {
   SmallVector<Value> at = split(e, block, {batch, parts(), tilesM(), tilesN()});
-  Value row = e.mul(at[2], e.index(kTile)),
-        column = e.mul(at[3], e.index(kTile));
-  Value low = e.mul(at[1], e.index(partLength()));
-  Value high = e.minimum(e.add(low, e.index(partLength())), e.index(k));
-  Value sharedA = e.sharedBuffer(type, kTile * kSlice);
-  Value sharedB = e.sharedBuffer(type, kTile * kSlice);
-  Value sums = e.privateBuffer(type, kThreads, kSide * kSide);
-  auto place = [&](int64_t i) {
-    return SmallVector<Value>{e.threadIndex(),
-                              arith::ConstantIndexOp::create(e.b, i)};
-  };
+  Tile tile;
+  tile.batch = at[0];
+  tile.part = at[1];
+  tile.row = e.mul(at[2], e.index(this->tile()));
+  tile.column = e.mul(at[3], e.index(this->tile()));
+  tile.low = e.mul(at[1], e.index(partLength()));
+  tile.high = e.minimum(e.add(tile.low, e.index(partLength())), e.index(k));
+  tile.sharedA = e.sharedBuffer(operand, sharedElements());
+  tile.sharedB = e.sharedBuffer(operand, sharedElements());
+  tile.sums = e.privateBuffer(type, kThreads, sumsOfThread());
   e.forThreads(kThreads, [&](Value) {
-    for (int64_t i = 0; i < kSide * kSide; ++i)
-      memref::StoreOp::create(e.b, e.constant(type, 0.0), sums, place(i));
+    for (int64_t i = 0; i < sumsOfThread(); ++i)
+      memref::StoreOp::create(e.b, e.constant(type, 0.0), tile.sums,
+                              sumAt(e, i));
   });
-  e.forLoop(low, high, kSlice, {}, [&](Value from, ValueRange) {
+  e.forLoop(tile.low, tile.high, slice(), {}, [&](Value from, ValueRange) {
     e.forThreads(kThreads, [&](Value thread) {
-      emitSlice(e, thread, at[0], row, column, from, high, sharedA, sharedB);
+      emitLoad(e, tile, thread, from,
+               {a, true, aAlongK, aLanes, tile.row, m, tile.sharedA});
+      emitLoad(e, tile, thread, from,
+               {b, false, !bAlongN, bLanes, tile.column, n, tile.sharedB});
     });
     e.forThreads(kThreads, [&](Value thread) {
-      emitProducts(e, thread, sharedA, sharedB, sums);
+      if (onTensorCores())
+        emitWarpProducts(e, tile, thread);
+      else
+        emitProducts(e, tile, thread);
     });
     return SmallVector<Value>();
   });
-  e.forThreads(kThreads, [&](Value thread) {
-    auto [threadRow, threadColumn] = divided(e, thread, kTile / kSide);
-    Value firstRow = e.add(row, e.mul(threadRow, e.index(kSide)));
-    Value firstColumn = e.add(column, e.mul(threadColumn, e.index(kSide)));
-    for (int64_t i = 0; i < kSide * kSide; ++i) {
-      Value r = e.add(firstRow, e.index(i / kSide)),
-            c = e.add(firstColumn, e.index(i % kSide));
-      Value sum = memref::LoadOp::create(e.b, sums, place(i));
-      Value inside = e.andi(below(e, r, e.index(m)), below(e, c, e.index(n)));
-      e.ifThen(
-          inside,
-          [&] {
-            if (parts() == 1) {
-              store(e, at[0], r, c, sum);
-            } else {
-              // [part][batch][m][n]
-              Value offset = e.add(e.mul(at[1], e.index(batch)), at[0]);
-              offset = e.add(e.mul(offset, e.index(m)), r);
-              offset = e.add(e.mul(offset, e.index(n)), c);
-              e.storeTo(e.scratch, type, e.addSymbol(offset, true), sum);
-            }
-            return SmallVector<Value>();
-          },
-          nullptr);
-    }
-  });
+  e.forThreads(kThreads, [&](Value thread) { emitResults(e, tile, thread); });
 }
 
 void DeviceGemm::emitSum(Emitter &e, Value item) const {
@@ -177,3 +298,5 @@ void DeviceGemm::emitSum(Emitter &e, Value item) const {
   SmallVector<Value> at = split(e, item, {batch, m, n});
   store(e, at[0], at[1], at[2], total);
 }
+
+void DeviceGemm::emitWarpProducts(Emitter &, const Tile &, Value) const {}

@@ -5,10 +5,12 @@
 // element they mean (implicit GEMM).
 //
 // Method: a block makes a tile of the result. Slices of both operands pass
-// through shared memory; each thread keeps a small square of sums in registers
-// and adds products by fused multiply-adds in the order of k. Where the result
-// alone gives too few blocks, k is cut into parts by shape; partial tiles go to
-// scratch and a second launch adds them in order.
+// through shared memory, 16 bytes at once where the operand's description
+// allows it. f32 and f64: each thread keeps squares of sums in registers and
+// adds products by fused multiply-adds in the order of k. f16 and bf16: warps
+// multiply 16 x 16 by 16 x 8 at once, by tensor cores, with sums in f32. Where
+// the result alone gives too few blocks, k is cut into parts by shape; partial
+// tiles go to scratch and a second launch adds them in order.
 //
 // Guarantee: the order of additions depends on the shape only.
 //
@@ -24,23 +26,37 @@ namespace ckopt::codegen {
 /// A contraction's shape and how its elements are reached. Indices are i64
 /// inside of the shape.
 struct DeviceGemm {
-  using Element =
-      std::function<Value(Emitter &, Value batch, Value row, Value column)>;
+  /// `lanes` neighbours (a vector unless 1) as elements of type `operand`.
+  using Element = std::function<Value(Emitter &, Value batch, Value row,
+                                      Value column, unsigned lanes)>;
+  /// Elements of type `type`, a vector or one.
   using Store = std::function<void(Emitter &, Value batch, Value row,
-                                   Value column, Value element)>;
+                                   Value column, Value elements)>;
 
   int64_t batch = 1, m = 1, n = 1, k = 1;
-  Type type; ///< of the sums
-  Element a; ///< (batch, m, k)
-  Element b; ///< (batch, k, n)
+  Type type;    ///< of the sums
+  Type operand; ///< of a and b as they lie in shared memory
+  Element a;    ///< (batch, m, k)
+  Element b;    ///< (batch, k, n)
   Store store;
   /// Which dimension of a slice neighbouring threads load along: where memory
-  /// is contiguous.
-  bool aAlongK = true, bAlongN = true;
+  /// is contiguous. Likewise of the result.
+  bool aAlongK = true, bAlongN = true, cAlongN = true;
+  /// How many neighbours along that dimension, counted from a multiple of
+  /// this number, lie beside each other in memory at a multiple of as many
+  /// elements, all of them inside of the shape or none.
+  unsigned aLanes = 1, bLanes = 1, cLanes = 1;
 
-  int64_t tilesM() const { return llvm::divideCeil(m, kTile); }
-  int64_t tilesN() const { return llvm::divideCeil(n, kTile); }
-  /// Parts that k is cut into, and the length of each (a multiple of kSlice).
+  /// Whether tensor cores multiply.
+  bool onTensorCores() const { return operand.isF16() || operand.isBF16(); }
+  /// Tiles of 128 rather than 64, where as many blocks fill a GPU.
+  bool isLarge() const;
+  int64_t tile() const { return isLarge() ? 128 : 64; }
+  /// Of k in shared memory at once.
+  int64_t slice() const { return onTensorCores() ? 32 : isLarge() ? 8 : 16; }
+  int64_t tilesM() const { return llvm::divideCeil(m, tile()); }
+  int64_t tilesN() const { return llvm::divideCeil(n, tile()); }
+  /// Parts that k is cut into, and the length of each (a multiple of slice()).
   int64_t parts() const;
   int64_t partLength() const;
   int64_t blocks() const { return batch * parts() * tilesM() * tilesN(); }
@@ -52,17 +68,39 @@ struct DeviceGemm {
   /// Code of element number `item` of the result: adds its parts in order.
   void emitSum(Emitter &e, Value item) const;
 
-  static constexpr int64_t kTile = 64;     ///< rows and columns of a tile
-  static constexpr int64_t kSlice = 16;    ///< of k in shared memory at once
   static constexpr int64_t kThreads = 256; ///< of a block
-  static constexpr int64_t kSide = 4;      ///< of a thread's square of sums
 
 private:
-  void emitSlice(Emitter &e, Value thread, Value batchIndex, Value row,
-                 Value column, Value from, Value to, Value sharedA,
-                 Value sharedB) const;
-  void emitProducts(Emitter &e, Value thread, Value sharedA, Value sharedB,
-                    Value sums) const;
+  struct Tile;
+  /// A slice of an operand on its way to shared memory.
+  struct Slice {
+    const Element &element;
+    bool isA, alongDepth;
+    unsigned lanes;
+    Value origin; ///< row or column of the tile
+    int64_t limit;
+    Value shared;
+  };
+  /// Elements between rows of a slice in shared memory: [k][m or n], for
+  /// tensor cores [m or n][k]; padded so that neighbouring threads meet
+  /// different banks.
+  int64_t pitch() const { return onTensorCores() ? slice() + 8 : tile() + 4; }
+  int64_t sharedElements() const {
+    return pitch() * (onTensorCores() ? tile() : slice());
+  }
+  int64_t sumsOfThread() const { return tile() * tile() / kThreads; }
+  /// Squares of 64 that a tile is made of, each way.
+  int64_t squares() const { return tile() / 64; }
+
+  void emitLoad(Emitter &e, const Tile &tile, Value thread, Value from,
+                const Slice &slice) const;
+  void emitLoadOf(Emitter &e, const Tile &tile, Value at, Value from,
+                  const Slice &slice) const;
+  void emitProducts(Emitter &e, const Tile &tile, Value thread) const;
+  void emitWarpProducts(Emitter &e, const Tile &tile, Value thread) const;
+  void emitResults(Emitter &e, const Tile &tile, Value thread) const;
+  void emitResult(Emitter &e, const Tile &tile, Value row, Value column,
+                  ArrayRef<Value> sums) const;
 };
 
 } // namespace ckopt::codegen

@@ -1,0 +1,112 @@
+//===- DevicePtxTest.cpp - what contractions become on a GPU --------------===//
+//
+// Kernels as PTX: wide accesses where the shape allows them, sums in registers
+// (no local memory: emitPtx refuses it), and what ptxas says where it is
+// installed.
+//
+//===----------------------------------------------------------------------===//
+#include "KernelJit.h"
+#include "ckopt/Conversion/BlockToPTX/BlockToPTX.h"
+#include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
+#include "ckopt/Support/Error.h"
+#include "mlir/Parser/Parser.h"
+#include <gtest/gtest.h>
+
+using namespace mlir;
+using namespace ckopt;
+
+static PtxModule ptxOf(const std::string &text, unsigned sm) {
+  DialectRegistry registry;
+  registry.insert<CkoptDialect>();
+  registerKernelToLLVMDialects(registry);
+  MLIRContext context(registry);
+  context.loadAllAvailableDialects();
+  auto module = parseSourceString<ModuleOp>(text, &context);
+  if (!module) {
+    ADD_FAILURE() << "does not parse:\n" << text;
+    return {};
+  }
+  OwningOpRef<ModuleOp> into = ModuleOp::create(module->getLoc());
+  auto kernel = module->lookupSymbol<func::FuncOp>("k");
+  EXPECT_TRUE(succeeded(emitKernel(kernel, CodegenOptions::cuda(), *into)));
+  PtxOptions options;
+  options.sm = sm;
+  auto ptx = emitPtx(*into, options);
+  if (!ptx) {
+    ADD_FAILURE() << takeErrorText(ptx.takeError()).text << "\n" << text;
+    return {};
+  }
+  return std::move(*ptx);
+}
+
+/// The product of [batch, m, k] and [batch, k, n].
+static std::string product(const std::string &element, int64_t batch, int64_t m,
+                           int64_t n, int64_t k) {
+  auto tensor = [&](int64_t rows, int64_t columns) {
+    return "tensor<" + std::to_string(batch) + "x" + std::to_string(rows) +
+           "x" + std::to_string(columns) + "x" + element + ">";
+  };
+  std::string a = tensor(m, k), b = tensor(k, n), c = tensor(m, n);
+  return test::kernelText("library", "%a: " + a + ", %b: " + b, c,
+                          "%0 = ckopt.matmul %a, %b : (" + a + ", " + b +
+                              ") -> " + c + "\n return %0 : " + c + "\n");
+}
+
+/// ptxas takes it and spills nothing; says loudly where there is no ptxas.
+static void expectAssembles(const PtxModule &ptx, int64_t mostRegisters) {
+  auto ptxas = findPtxas();
+  if (!ptxas) {
+    std::cout << "ptxas is not installed: NOT assembled\n";
+    return;
+  }
+  auto kernels = assemble(ptx.text, ptx.sm, *ptxas);
+  if (!kernels) {
+    ADD_FAILURE() << takeErrorText(kernels.takeError()).text;
+    return;
+  }
+  for (const AssembledKernel &kernel : *kernels) {
+    EXPECT_EQ(kernel.spillStoreBytes + kernel.spillLoadBytes, 0);
+    EXPECT_EQ(kernel.stackBytes, 0);
+    EXPECT_LE(kernel.registers, mostRegisters);
+    std::cout << kernel.symbol << ", sm_" << ptx.sm << ": " << kernel.registers
+              << " registers, " << kernel.sharedBytes << " bytes shared\n";
+  }
+}
+
+static size_t count(const std::string &text, const std::string &what) {
+  return llvm::StringRef(text).count(what);
+}
+
+TEST(DevicePtx, SmallTiles) {
+  PtxModule ptx = ptxOf(product("f32", 1, 200, 200, 200), 80);
+  ASSERT_EQ(ptx.kernels.size(), 1u);
+  EXPECT_EQ(ptx.kernels[0].narrowAccesses, 0);
+  EXPECT_EQ(ptx.kernels[0].splitVectors, 0);
+  EXPECT_GE(count(ptx.text, "ld.shared.v4"), 2u);
+  expectAssembles(ptx, 128);
+}
+
+// 8 x 8 sums a thread; two blocks fit at once (256 threads, 65,536 registers).
+TEST(DevicePtx, LargeTiles) {
+  PtxModule ptx = ptxOf(product("f32", 1, 2048, 2048, 1024), 90);
+  ASSERT_EQ(ptx.kernels.size(), 1u);
+  EXPECT_EQ(ptx.kernels[0].grid, 256);
+  EXPECT_EQ(ptx.kernels[0].narrowAccesses, 0);
+  EXPECT_EQ(ptx.kernels[0].splitVectors, 0);
+  expectAssembles(ptx, 128);
+}
+
+// Rows of 37 elements: vectors would not be aligned.
+TEST(DevicePtx, NarrowWhereRowsAreNoMultiples) {
+  PtxModule ptx = ptxOf(product("f32", 1, 70, 65, 37), 80);
+  ASSERT_EQ(ptx.kernels.size(), 1u);
+  EXPECT_EQ(ptx.kernels[0].wideAccesses, 0);
+  expectAssembles(ptx, 128);
+}
+
+TEST(DevicePtx, Doubles) {
+  PtxModule ptx = ptxOf(product("f64", 1, 70, 66, 38), 90);
+  ASSERT_EQ(ptx.kernels.size(), 1u);
+  EXPECT_EQ(ptx.kernels[0].narrowAccesses, 0);
+  expectAssembles(ptx, 128);
+}
