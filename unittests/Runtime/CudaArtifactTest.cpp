@@ -213,7 +213,9 @@ TEST_F(CudaArtifact, ChecksItsArenaFromTheCommandLine) {
   EXPECT_TRUE(has("planned peak 708 bytes\nhighest byte written plus one 708"))
       << output;
   expectClean();
+  // A kernel that is given more than it writes.
   m.arenaBytes = 768;
+  m.calls[1].workspaceBytes = 64;
   ASSERT_TRUE(write(m)) << error;
   EXPECT_EQ(run("--check-arena"), 70);
   EXPECT_TRUE(has("does not use exactly the bytes")) << output;

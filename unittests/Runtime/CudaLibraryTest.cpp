@@ -412,6 +412,28 @@ TEST_F(CudaLibrary, ALockFileFixesAlgorithms) {
   EXPECT_EQ(read(lock), first) << "a failed load must not touch the file";
 }
 
+// The stand-in's libraries write nothing to their workspace, which lies at the
+// end of the arena here.
+TEST_F(CudaLibrary, WorkspaceThatALibraryLeavesAloneIsNoMistake) {
+  std::string step = folder + "/step", out = folder + "/out", error;
+  Manifest m = manifestOf(matmul(plain(2, 2, 1)));
+  m.tensors[0].role = TensorRole::State, m.tensors[1].role = TensorRole::State;
+  auto checkArena = [&] {
+    ASSERT_TRUE(writeDeviceArtifact(step, m, "", nullptr, 0, error)) << error;
+    inChild(libraries(), [&] {
+      std::string command = std::string(CKOPT_RUN) + " " + step +
+                            " --lock= --check-arena >" + out + " 2>&1";
+      execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
+    });
+  };
+  checkArena();
+  EXPECT_NE(read(out).find("workspace that a library did not use"),
+            std::string::npos)
+      << read(out);
+  EXPECT_FALSE(std::filesystem::exists(step + ".lock"))
+      << "--lock= writes none";
+}
+
 TEST_F(CudaLibrary, AFailingCallIsNamed) {
   inChild(libraries({{"CKOPT_STANDIN_FAIL", "cublasLtMatmul:1:1"}}), [&] {
     OnDevice on(manifestOf(matmul(plain(2, 3, 4))));
