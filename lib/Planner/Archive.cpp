@@ -185,6 +185,8 @@ std::vector<Candidate> Archive::byCost(int64_t budget) const {
 int64_t Roomy::next(int64_t budget) const {
   if (tooMuch == 0)
     return budget;
+  if (settled(budget))
+    return fits;
   return fits == 0 ? tooMuch - step : fits + (tooMuch - fits) / 2;
 }
 

@@ -164,10 +164,10 @@ bool PackEject::run(int64_t room, const std::vector<int64_t> &start,
                     bool newestFirst, Deadline &deadline) {
   capacity = room;
   begin(start, deadline);
+  keepBest();
   for (int32_t box : queue)
     if (bytes(box) > capacity)
       return false;
-  keepBest();
   while (!queue.empty()) {
     if (!newestFirst)
       std::swap(queue[random.next() % queue.size()], queue.back());

@@ -62,7 +62,7 @@ int64_t ckopt::planner::packBoxes(const std::vector<Box> &boxes,
                                   std::vector<int64_t> &offsets, double effort,
                                   PackingFacts *facts) {
   PackModel model(boxes, alignment);
-  double units = effort * std::min(2e7, 1e4 * double(boxes.size()) + 1e6);
+  double units = effort * std::min(2e7, 1e4 * double(boxes.size()) + 4e6);
   Deadline deadline(0, std::max<int64_t>(1, int64_t(units)));
   PackAnswer answer = packModel(model, 0, 1, deadline);
   offsets.resize(boxes.size());

@@ -189,9 +189,16 @@ void Search::fit(Archive &store, const Options &options, int64_t budget,
     if (load <= 0)
       break;
     Options again = options;
-    if (known.tooMuch > 0) // Starts from plans that nearly fit.
+    if (attempt > 0) // Starts from plans that nearly fit.
       again.effort = options.effort * 0.15;
-    Deadline part = deadline.part(deadline.unitsLeft() / 2, 0.5);
+    // Small graphs probe first; a large one's first plan is most of the work.
+    double share = 0.5;
+    if (attempt == 0 && known.settled(budget) && known.tooMuch > 0)
+      share = 0.8;
+    else if (problem.numNodes <= 1000 && known.fits == 0)
+      share = 0.25;
+    Deadline part =
+        deadline.part(int64_t(double(deadline.unitsLeft()) * share), share);
     run(store, again, load, part);
     deadline.spend(part.spent());
     std::vector<Candidate> fitting = store.byCost(load);
@@ -229,15 +236,20 @@ void Search::packSmaller(Archive &store, const Options &options,
   }
 }
 
-/// Cheaper sequences of more load may pack as well.
+/// Cheaper sequences of more load may pack as well: halves the list of what
+/// costs less than the best that fits. Dearer ones have less load.
 void Search::packMore(Archive &store, const Options &options, int64_t budget,
                       Deadline &deadline) {
+  std::vector<Candidate> list = store.byCost(budget);
+  if (const Entry *best = store.bestWithin(budget))
+    std::erase_if(list, [&](const Candidate &candidate) {
+      return candidate.cost >= best->plan.cost;
+    });
   int tries = problem.numNodes > 4000 ? 2 : 8;
-  for (const Candidate &candidate : store.byCost(budget)) {
-    const Entry *best = store.bestWithin(budget);
-    if (tries-- == 0 || deadline.passed() ||
-        (best && best->plan.cost <= candidate.cost))
-      return;
-    store.realize(candidate, std::min(1.0, options.effort));
+  size_t from = 0, to = list.size();
+  while (from < to && tries-- > 0 && !deadline.passed()) {
+    size_t middle = (from + to) / 2;
+    int64_t size = store.realize(list[middle], std::min(1.0, options.effort));
+    (size <= budget ? to : from) = size <= budget ? middle : middle + 1;
   }
 }
