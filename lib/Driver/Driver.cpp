@@ -16,26 +16,20 @@ static llvm::Error checkOutputs(const DriverOptions &options) {
       !timeline.ends_with(".json"))
     return usageError("--timeline must end in .svg or .json, got '" + timeline +
                       "'");
-  llvm::Error errors = llvm::Error::success();
-  for (const std::string &path :
-       {options.output, options.train.checkpoint, options.report,
-        options.timeline, options.trace, options.svg, options.graphOut,
-        options.compile.step.planOut, options.compile.step.planReport}) {
-    // Opening a pipe or a device can have effects of its own.
-    if (path.empty() || path == "-" ||
-        (llvm::sys::fs::exists(path) && !llvm::sys::fs::is_regular_file(path) &&
-         !llvm::sys::fs::is_directory(path)))
-      continue;
-    // An artifact for a device is a folder, which replaces an older one.
-    if (options.command == Command::Compile &&
-        options.compile.step.target == "cuda" && path == options.output &&
-        llvm::sys::fs::is_directory(path))
-      continue;
-    auto file = AtomicFile::create(path); // removes its temporary
-    if (!file)
-      errors = llvm::joinErrors(std::move(errors), file.takeError());
-  }
-  return errors;
+  std::vector<std::string> paths{options.train.checkpoint,
+                                 options.report,
+                                 options.timeline,
+                                 options.trace,
+                                 options.svg,
+                                 options.graphOut,
+                                 options.compile.step.planOut,
+                                 options.compile.step.planReport};
+  // An artifact for a device is a folder, which replaces an older one.
+  if (options.command != Command::Compile ||
+      options.compile.step.target != "cuda" ||
+      !llvm::sys::fs::is_directory(options.output))
+    paths.push_back(options.output);
+  return checkWritable(paths);
 }
 
 static llvm::Error dispatch(DriverOptions &options) {

@@ -85,6 +85,8 @@ private:
                                      const std::string &where, int64_t id);
   bool items(const char *what, const char *each, std::string_view text,
              Item item, std::vector<int64_t> &ids);
+  void checkKeys(const json::Object &object, const std::string &where,
+                 llvm::ArrayRef<llvm::StringLiteral> known);
   bool readValue(const json::Object &object, const std::string &where,
                  int64_t id);
   bool readNode(const json::Object &object, const std::string &where,
@@ -108,6 +110,7 @@ private:
   IdTable values, nodes;
   std::vector<std::pair<int64_t, int64_t>> aliases; ///< file ids
   std::vector<ReadNode> readNodes;
+  std::vector<std::string> misspelt;
 };
 
 bool GraphReader::valueId(const json::Value &value, const std::string &where,
@@ -132,8 +135,32 @@ bool GraphReader::idList(const json::Object &object, llvm::StringRef key,
   return true;
 }
 
+/// Keys that nobody knows are somebody else's, but for those that are a slip of
+/// the pen away from ours: "recompte" must not turn into a default.
+void GraphReader::checkKeys(const json::Object &object,
+                            const std::string &where,
+                            llvm::ArrayRef<llvm::StringLiteral> known) {
+  for (const auto &entry : object) {
+    llvm::StringRef key = entry.first;
+    if (key.size() < 4 || llvm::is_contained(known, key))
+      continue;
+    for (llvm::StringRef ours : known)
+      if (ours.size() >= 4 && key.edit_distance(ours, true, 2) <= 2)
+        misspelt.push_back(where + ": unknown key \"" + key.str() +
+                           "\"; did you mean \"" + ours.str() + "\"?");
+  }
+  // Objects are hashed: their order is no one's.
+  llvm::sort(misspelt);
+  for (const std::string &problem : misspelt)
+    fail(problem);
+  misspelt.clear();
+}
+
 bool GraphReader::readValue(const json::Object &object,
                             const std::string &where, int64_t id) {
+  static constexpr llvm::StringLiteral known[] = {"id", "bytes", "kind", "name",
+                                                  "alias_of"};
+  checkKeys(object, where, known);
   Value &value = graph.values.emplace_back();
   integer(object, "bytes", where, value.bytes, true);
   if (value.bytes < 0)
@@ -202,6 +229,10 @@ bool GraphReader::readAlternatives(const json::Object &object,
 
 bool GraphReader::readNode(const json::Object &object, const std::string &where,
                            int64_t) {
+  static constexpr llvm::StringLiteral known[] = {
+      "id",      "name",  "group",        "cost",      "inputs", "outputs",
+      "mutates", "reuse", "alternatives", "workspace", "after",  "recompute"};
+  checkKeys(object, where, known);
   ReadNode &read = readNodes.emplace_back();
   Node &node = read.node;
   node.name = text(object, "name");
@@ -216,6 +247,10 @@ bool GraphReader::readNode(const json::Object &object, const std::string &where,
   idList(object, "outputs", where, true, node.outputs);
   idList(object, "mutates", where, false, node.mutates);
   integer(object, "workspace", where, node.workspace, false);
+  if (node.workspace < 0)
+    fail(where + ": negative workspace " + str(node.workspace));
+  if (!several && node.cost < 0)
+    fail(where + ": the cost must be a finite number, not negative");
   readPairs(object, where, node);
   readAlternatives(object, where, node);
   if (const json::Value *flag = object.get("recompute")) {

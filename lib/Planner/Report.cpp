@@ -242,7 +242,10 @@ std::string Reporter::whyKept(const ValueReport &entry, const Trace &t) const {
   int64_t most = load(t.wait.first, t.wait.last);
   std::string there = "while it waits the load is at most " +
                       formatBytes(most) + " of " + formatBytes(options.budget);
-  if (most < simulation.peak && most + entry.bytes <= options.budget)
+  // Where nothing is made again, nothing had to go.
+  bool nothingGone = costPerByte <= 0;
+  if (nothingGone ||
+      (most < simulation.peak && most + entry.bytes <= options.budget))
     return "there is room: " + there;
   if (most < simulation.peak)
     return "the peak lies elsewhere: " + there;

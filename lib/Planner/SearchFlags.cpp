@@ -57,5 +57,8 @@ void planner::addSearchFlags(FlagTable &table, Options &o, unsigned planning,
 llvm::Error planner::checkSearch(const Options &options) {
   if (options.orderOnly && options.fixedOrder)
     return usageError("--order-only and --fixed-order leave nothing to search");
+  if (options.orderOnly && options.strategy != "auto")
+    return usageError("--order-only has one search: leave out --strategy=" +
+                      options.strategy);
   return llvm::Error::success();
 }

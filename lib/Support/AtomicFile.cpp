@@ -186,6 +186,22 @@ Error AtomicFile::commit() {
   return Error::success();
 }
 
+Error checkWritable(ArrayRef<std::string> paths) {
+  Error errors = Error::success();
+  for (const std::string &path : paths) {
+    // Opening a pipe or a device can have effects of its own.
+    struct stat info;
+    if (path.empty() || path == "-" ||
+        (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode) &&
+         !S_ISDIR(info.st_mode)))
+      continue;
+    auto file = AtomicFile::create(path); // removes its temporary
+    if (!file)
+      errors = joinErrors(std::move(errors), file.takeError());
+  }
+  return errors;
+}
+
 Error writeFileAtomically(StringRef path,
                           function_ref<Error(AtomicFile &)> fill) {
   Expected<AtomicFile> file = AtomicFile::create(path);

@@ -11,6 +11,7 @@
 #include "ckopt/Planner/GraphJson.h"
 #include "ckopt/Planner/Packing.h"
 #include "ckopt/Planner/Simulator.h"
+#include "ckopt/Support/AtomicFile.h"
 #include "ckopt/Support/Error.h"
 
 #include "llvm/Support/Format.h"
@@ -236,6 +237,9 @@ llvm::Expected<int> run(int argc, char **argv) {
     llvm::outs() << "ckopt-plan " CKOPT_VERSION "\n";
     return ExitOk;
   }
+  if (llvm::Error error =
+          checkWritable({line->output, line->report, line->trace, line->svg}))
+    return std::move(error);
   if (line->mode == Mode::PackOnly) {
     llvm::Error failure = llvm::Error::success();
     int code = runPackOnly(*line, failure);

@@ -11,6 +11,7 @@
 #ifndef CKOPT_SUPPORT_ATOMICFILE_H
 #define CKOPT_SUPPORT_ATOMICFILE_H
 
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
@@ -49,6 +50,11 @@ private:
   int fd = -1;
   bool failed = false;
 };
+
+/// Whether files can be written at all these places (empty ones, "-", devices
+/// and pipes are not tried): to be asked before the work whose results they
+/// take. Errors for all that cannot.
+llvm::Error checkWritable(llvm::ArrayRef<std::string> paths);
 
 llvm::Error writeFileAtomically(llvm::StringRef path, llvm::StringRef bytes);
 /// `fill` writes; its error, too, leaves the old file as it was.
