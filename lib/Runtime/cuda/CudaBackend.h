@@ -39,7 +39,6 @@ private:
   ckrt_status upload(int64_t offset, const char *from, int64_t bytes);
   ckrt_status fillSegment(const PatternSegment &segment);
   ckrt_status checkTail(const std::string &after);
-  bool waitForCopies();
   /// A driver's failure at `what`, kept for every later call. Where work had
   /// been given to the device, the failing kernel is looked for.
   ckrt_status broken(const std::string &what, Result result);

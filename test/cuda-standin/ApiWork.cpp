@@ -1,0 +1,239 @@
+//===- ApiWork.cpp - the stand-in driver's entries for work ---------------===//
+//
+// Streams, events, copies, launches and graphs, over Machine.
+//
+//===----------------------------------------------------------------------===//
+#include "Api.h"
+
+#include <cstring>
+
+using namespace standin;
+
+//===----------------------------------------------------------------------===//
+// Streams, events, copies
+//===----------------------------------------------------------------------===//
+
+STANDIN cuStreamCreate(Stream *stream, unsigned) {
+  ENTER("cuStreamCreate", "");
+  auto made = std::make_unique<StreamOpaque>();
+  made->number = static_cast<int>(machine.streams.size()) + 1;
+  made->context = machine.current();
+  *stream = made.get();
+  machine.streams.push_back(std::move(made));
+  return kSuccess;
+}
+
+static std::string nameOf(Stream stream) {
+  return "S" + std::to_string(stream ? stream->number : 0);
+}
+static std::string nameOf(Event event) {
+  return "E" + std::to_string(event ? event->number : 0);
+}
+
+STANDIN cuStreamDestroy_v2(Stream stream) {
+  Machine &machine = Machine::get();
+  std::lock_guard<std::recursive_mutex> lock(machine.mutex);
+  machine.log("cuStreamDestroy " + nameOf(stream));
+  if (stream->done != stream->queued)
+    machine.violation("a stream goes while it has work");
+  return Machine::destroy(machine.streams, stream)
+             ? kSuccess
+             : machine.violation("destroys a stream that is none");
+}
+
+STANDIN cuStreamSynchronize(Stream stream) {
+  // Work is done before the call can fail, as on a device.
+  Machine &machine = Machine::get();
+  std::lock_guard<std::recursive_mutex> lock(machine.mutex);
+  if (stream->capture)
+    return machine.violation("waits for a stream that captures");
+  if (Result failure =
+          machine.enter("cuStreamSynchronize", nameOf(stream), false)) {
+    stream->context->failure = failure;
+    (void)machine.drainAll(stream);
+    return failure;
+  }
+  return machine.drainAll(stream);
+}
+
+STANDIN cuEventCreate(Event *event, unsigned) {
+  ENTER("cuEventCreate", "");
+  auto made = std::make_unique<EventOpaque>();
+  made->number = static_cast<int>(machine.events.size()) + 1;
+  made->context = machine.current();
+  *event = made.get();
+  machine.events.push_back(std::move(made));
+  return kSuccess;
+}
+
+STANDIN cuEventDestroy_v2(Event event) {
+  Machine &machine = Machine::get();
+  std::lock_guard<std::recursive_mutex> lock(machine.mutex);
+  machine.log("cuEventDestroy " + nameOf(event));
+  return Machine::destroy(machine.events, event)
+             ? kSuccess
+             : machine.violation("destroys an event that is none");
+}
+
+STANDIN cuEventRecord(Event event, Stream stream) {
+  ENTER("cuEventRecord", nameOf(event) + " " + nameOf(stream));
+  if (stream->capture)
+    return machine.violation("records an event in a stream that captures");
+  machine.push(stream, [] { return kSuccess; });
+  event->stream = stream;
+  event->position = stream->queued;
+  return kSuccess;
+}
+
+STANDIN cuEventSynchronize(Event event) {
+  ENTER("cuEventSynchronize", nameOf(event));
+  return event->stream ? machine.drain(event->stream, event->position)
+                       : kSuccess;
+}
+
+STANDIN cuStreamWaitEvent(Stream stream, Event event, unsigned) {
+  ENTER("cuStreamWaitEvent", nameOf(stream) + " " + nameOf(event));
+  if (stream->capture)
+    return machine.violation("waits for an event in a stream that captures");
+  Stream other = event->stream;
+  uint64_t position = event->position;
+  if (other)
+    machine.push(stream, [other, position]() -> Result {
+      return Machine::get().drain(other, position);
+    });
+  return kSuccess;
+}
+
+STANDIN cuMemcpyHtoDAsync_v2(DevicePointer to, const void *from, size_t bytes,
+                             Stream stream) {
+  Machine &all = Machine::get();
+  const Block *pinned = all.hostBlock(from, bytes);
+  ENTER(
+      "cuMemcpyHtoDAsync",
+      all.place(to) + " " +
+          (pinned ? all.place(reinterpret_cast<uint64_t>(from)) : "pageable") +
+          " " + text(int64_t(bytes)) + " " + nameOf(stream));
+  if (stream->capture || !machine.deviceBlock(to, bytes))
+    return machine.violation("copies to what is not allocated");
+  auto *target = reinterpret_cast<char *>(to);
+  if (pinned) {
+    machine.push(stream, [=]() -> Result {
+      std::memcpy(target, from, bytes);
+      return kSuccess;
+    });
+    return kSuccess;
+  }
+  // Pageable memory is taken before the call returns.
+  std::string taken(static_cast<const char *>(from), bytes);
+  machine.push(stream, [=]() -> Result {
+    std::memcpy(target, taken.data(), bytes);
+    return kSuccess;
+  });
+  return kSuccess;
+}
+
+STANDIN cuMemcpyDtoHAsync_v2(void *to, DevicePointer from, size_t bytes,
+                             Stream stream) {
+  Machine &all = Machine::get();
+  const Block *pinned = all.hostBlock(to, bytes);
+  ENTER("cuMemcpyDtoHAsync",
+        (pinned ? all.place(reinterpret_cast<uint64_t>(to)) : "pageable") +
+            " " + all.place(from) + " " + text(int64_t(bytes)) + " " +
+            nameOf(stream));
+  if (stream->capture || !machine.deviceBlock(from, bytes))
+    return machine.violation("copies from what is not allocated");
+  auto *source = reinterpret_cast<const char *>(from);
+  machine.push(stream, [=]() -> Result {
+    std::memcpy(to, source, bytes);
+    return kSuccess;
+  });
+  return kSuccess;
+}
+
+//===----------------------------------------------------------------------===//
+// Launches and graphs
+//===----------------------------------------------------------------------===//
+
+STANDIN cuLaunchKernel(Function function, unsigned gridX, unsigned gridY,
+                       unsigned gridZ, unsigned blockX, unsigned blockY,
+                       unsigned blockZ, unsigned sharedBytes, Stream stream,
+                       void **parameters, void **) {
+  ENTER("cuLaunchKernel", function->symbol + " " + text(gridX) + " " +
+                              text(blockX) + " " + nameOf(stream));
+  if (gridY != 1 || gridZ != 1 || blockY != 1 || blockZ != 1 || sharedBytes)
+    return machine.violation("launches in more than one dimension");
+  Launch launch;
+  launch.function = function, launch.grid = gridX, launch.block = blockX;
+  for (size_t i = 0; i < function->entry->parameters.size(); ++i) {
+    uint64_t value = 0;
+    std::memcpy(&value, parameters[i],
+                static_cast<size_t>(function->entry->parameters[i].bytes));
+    launch.values.push_back(value);
+  }
+  if (Result result = machine.check(launch))
+    return result;
+  machine.enqueue(stream, std::move(launch));
+  return kSuccess;
+}
+
+STANDIN cuStreamBeginCapture_v2(Stream stream, CaptureMode) {
+  ENTER("cuStreamBeginCapture", nameOf(stream));
+  if (stream->capture)
+    return machine.violation("captures twice");
+  stream->capture = std::make_unique<GraphOpaque>();
+  return kSuccess;
+}
+
+STANDIN cuStreamEndCapture(Stream stream, Graph *graph) {
+  Machine &machine = Machine::get();
+  std::lock_guard<std::recursive_mutex> lock(machine.mutex);
+  if (!stream->capture)
+    return machine.violation("ends a capture that never began");
+  if (Result failure = machine.enter("cuStreamEndCapture", nameOf(stream))) {
+    stream->capture.reset(); // it is over all the same
+    *graph = nullptr;
+    return failure;
+  }
+  *graph = stream->capture.get();
+  machine.graphs.push_back(std::move(stream->capture));
+  return kSuccess;
+}
+
+STANDIN cuGraphInstantiate_v2(GraphExec *executable, Graph graph, void **,
+                              char *, size_t) {
+  ENTER("cuGraphInstantiate", "");
+  if (!Machine::live(machine.graphs, graph))
+    return machine.violation("instantiates what is no graph");
+  auto made = std::make_unique<GraphExecOpaque>();
+  made->launches = graph->launches;
+  *executable = made.get();
+  machine.executables.push_back(std::move(made));
+  return kSuccess;
+}
+
+STANDIN cuGraphLaunch(GraphExec executable, Stream stream) {
+  ENTER("cuGraphLaunch", nameOf(stream));
+  if (!Machine::live(machine.executables, executable) || stream->capture)
+    return machine.violation("replays what is not instantiated");
+  for (const Launch &launch : executable->launches)
+    machine.push(stream, [launch] { return Machine::get().execute(launch); });
+  return kSuccess;
+}
+
+STANDIN cuGraphExecDestroy(GraphExec executable) {
+  Machine &machine = Machine::get();
+  std::lock_guard<std::recursive_mutex> lock(machine.mutex);
+  machine.log("cuGraphExecDestroy");
+  return Machine::destroy(machine.executables, executable)
+             ? kSuccess
+             : machine.violation("destroys a graph that is none");
+}
+
+STANDIN cuGraphDestroy(Graph graph) {
+  Machine &machine = Machine::get();
+  std::lock_guard<std::recursive_mutex> lock(machine.mutex);
+  machine.log("cuGraphDestroy");
+  return Machine::destroy(machine.graphs, graph)
+             ? kSuccess
+             : machine.violation("destroys a graph that is none");
+}
