@@ -204,8 +204,7 @@ void Search::fit(Archive &store, const Options &options, int64_t budget,
     std::vector<Candidate> fitting = store.byCost(load);
     if (fitting.empty())
       break;
-    int64_t size =
-        store.realize(fitting.front(), std::min(1.0, options.effort));
+    int64_t size = place(store, options, fitting.front(), budget, deadline);
     // Trials are dear on large graphs, so they leave all the room at once.
     int64_t most = problem.numNodes > 1000
                        ? budget
@@ -218,6 +217,19 @@ void Search::fit(Archive &store, const Options &options, int64_t budget,
       break;
   }
   packMore(store, options, budget, deadline);
+}
+
+/// Packs a candidate; with more effort where little is missing and a placement
+/// is much cheaper than another plan.
+int64_t Search::place(Archive &store, const Options &options,
+                      const Candidate &candidate, int64_t budget,
+                      const Deadline &deadline) {
+  double effort = std::min(1.0, options.effort);
+  int64_t size = store.realize(candidate, effort);
+  if (size > budget && size - budget < budget / 25 && effort >= 0.5 &&
+      problem.numNodes <= 1000 && !deadline.passed())
+    size = store.realize(candidate, 3 * effort);
+  return size;
 }
 
 /// Something that fits, where it is at hand: known sequences of less and less
@@ -245,11 +257,11 @@ void Search::packMore(Archive &store, const Options &options, int64_t budget,
     std::erase_if(list, [&](const Candidate &candidate) {
       return candidate.cost >= best->plan.cost;
     });
-  int tries = problem.numNodes > 4000 ? 2 : 8;
+  int tries = problem.numNodes > 4000 ? 2 : 6;
   size_t from = 0, to = list.size();
   while (from < to && tries-- > 0 && !deadline.passed()) {
     size_t middle = (from + to) / 2;
-    int64_t size = store.realize(list[middle], std::min(1.0, options.effort));
+    int64_t size = place(store, options, list[middle], budget, deadline);
     (size <= budget ? to : from) = size <= budget ? middle : middle + 1;
   }
 }

@@ -68,6 +68,9 @@ private:
   bool isValid(const std::vector<NodeId> &steps) const;
   std::vector<Candidate> simpleCandidates(const Archive &store) const;
   bool closed(const Archive &store, const Options &options, int64_t load);
+  int64_t place(Archive &store, const Options &options,
+                const Candidate &candidate, int64_t budget,
+                const Deadline &deadline);
   void packSmaller(Archive &store, const Options &options, int64_t budget);
   void packMore(Archive &store, const Options &options, int64_t budget,
                 Deadline &deadline);

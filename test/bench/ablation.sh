@@ -8,7 +8,8 @@
 #   largest load whose plan then fits, from all of the bytes downwards in
 #   steps of half a percent. The load is given behind the cost, in percent of
 #   the bytes.
-#   joint: with placement in the loop, in the program order and in any.
+#   joint: with placement in the loop, in the program order (as many seconds as
+#   all plans of `placed after` had together) and in any.
 # Usage: test/bench/ablation.sh GRAPH.json...
 #   CKOPT_PLAN: the tool (build/bin/ckopt-plan); RATIOS: "0.7 0.5"; LIMIT: 20.
 set -euo pipefail
@@ -17,9 +18,10 @@ ratios=${RATIOS:-0.7 0.5}
 limit=${LIMIT:-20}
 temporary=$(mktemp -d)
 trap 'rm -rf "$temporary"' EXIT
-extra() { # flags... -> percent, - or x
-  local code=0 text
-  text=$("$plan" "$@" --time-limit="$limit" 2>/dev/null) || code=$?
+extra() { # seconds flags... -> percent, - or x
+  local code=0 text seconds=$1
+  shift
+  text=$("$plan" "$@" --time-limit="$seconds" 2>/dev/null) || code=$?
   case $code in
   0)
     text=$(sed -nE 's/.* ([0-9.]+) % more cost.*/\1/p' <<<"$text")
@@ -29,11 +31,13 @@ extra() { # flags... -> percent, - or x
   *) echo - ;;
   esac
 }
-placed_after() { # graph ratio -> percent (load), - or x
+placed_after() { # graph ratio -> percent (load), - or x; plans made in $temporary/plans
   local cost tight step packed
+  echo 1 >"$temporary/plans"
   for step in $(seq 0 30); do
     tight=$(awk "BEGIN { print $2 * (1 - 0.005 * $step) }")
-    cost=$(extra "$1" --budget-ratio="$tight" --fixed-order -o "$temporary/plan.json")
+    echo $((step + 1)) >"$temporary/plans"
+    cost=$(extra "$limit" "$1" --budget-ratio="$tight" --fixed-order -o "$temporary/plan.json")
     case $cost in x | -)
       echo "$cost"
       return
@@ -52,10 +56,11 @@ echo '| graph | budget | order | fixed order, placed after | fixed order, joint 
 echo '| --- | ---: | ---: | ---: | ---: | ---: |'
 for graph in "$@"; do
   for ratio in $ratios; do
-    echo "| $(basename "$graph" .json) | $ratio |" \
-      "$(extra "$graph" --budget-ratio="$ratio" --pack --order-only) |" \
-      "$(placed_after "$graph" "$ratio") |" \
-      "$(extra "$graph" --budget-ratio="$ratio" --fixed-order --pack) |" \
-      "$(extra "$graph" --budget-ratio="$ratio" --pack) |"
+    order=$(extra "$limit" "$graph" --budget-ratio="$ratio" --pack --order-only)
+    after=$(placed_after "$graph" "$ratio")
+    same=$((limit * $(cat "$temporary/plans")))
+    echo "| $(basename "$graph" .json) | $ratio | $order | $after |" \
+      "$(extra "$same" "$graph" --budget-ratio="$ratio" --fixed-order --pack) |" \
+      "$(extra "$limit" "$graph" --budget-ratio="$ratio" --pack) |"
   done
 done
