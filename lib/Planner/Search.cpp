@@ -62,6 +62,28 @@ std::vector<Candidate> Search::simpleCandidates(const Archive &store) const {
   return list;
 }
 
+namespace {
+/// How good the best answer for a load is.
+struct Standing {
+  double cost = std::numeric_limits<double>::infinity(); ///< of what fits
+  int64_t peak = std::numeric_limits<int64_t>::max();    ///< of anything
+
+  Standing(const Archive &store, int64_t load) {
+    for (const Candidate &candidate : store.candidates) {
+      peak = std::min(peak, candidate.peak);
+      if (candidate.peak <= load)
+        cost = std::min(cost, candidate.cost);
+    }
+  }
+  /// Better enough to go on for: cheaper or, where nothing fits, smaller.
+  bool better(const Standing &than) const {
+    return std::isinf(than.cost)
+               ? !std::isinf(cost) || double(peak) < 0.999 * double(than.peak)
+               : cost < than.cost * (1 - 1e-5);
+  }
+};
+} // namespace
+
 void Search::runStrategy(const Strategy &strategy, Archive &store,
                          const Options &options, int64_t load,
                          Deadline &deadline) {
@@ -71,6 +93,7 @@ void Search::runStrategy(const Strategy &strategy, Archive &store,
   std::vector<Candidate> simple;
   if (problem.simplified)
     simple = simpleCandidates(store);
+  Standing best(store, load);
   StrategyContext context{
       problem,
       store.orders,
@@ -85,7 +108,12 @@ void Search::runStrategy(const Strategy &strategy, Archive &store,
         if (problem.simplified && !isValid(steps))
           return false;
         deadline.spend(int64_t(steps.size()) * 4);
-        return store.report(std::move(steps), load, strategy.name);
+        bool fits = store.report(std::move(steps), load, strategy.name);
+        if (Standing now(store, load); now.better(best)) {
+          best = now;
+          deadline.gained();
+        }
+        return fits;
       },
       [&](double cost, bool programOrder) {
         proofs.push_back({load, programOrder, cost});
@@ -99,15 +127,23 @@ void Search::runTier(Tier tier, Archive &store, const Options &options,
                      int64_t load, Deadline &deadline) {
   int left = 0;
   for (const Strategy &strategy : strategies())
-    left += strategy.tier == tier;
+    left += strategy.tier == tier && problem.numNodes <= strategy.mostNodes;
   for (const Strategy &strategy : strategies())
-    if (strategy.tier == tier) {
+    if (strategy.tier == tier && problem.numNodes <= strategy.mostNodes) {
       if (deadline.passed() || closed(store, options, load))
         return;
-      // The first ones may take twice their share, the last one all the rest.
-      double share = std::min(1.0, 2.0 / left--);
+      // Constructions go on while they gain, but for a tenth for each of those
+      // behind them. Improvement gains a little for long: the first one leaves
+      // some to the others. Proofs may take all.
+      --left;
+      bool construct = tier == Tier::Construct;
+      double share = construct                           ? 1 - 0.1 * left
+                     : tier == Tier::Improve && left > 0 ? 0.75
+                                                         : 1.0;
       Deadline part =
           deadline.part(int64_t(double(deadline.unitsLeft()) * share), share);
+      if (construct && options.effort >= 0.5)
+        part.setPatience(std::max<int64_t>(4000000, 8000LL * problem.numNodes));
       runStrategy(strategy, store, options, load, part);
       deadline.spend(part.spent());
     }

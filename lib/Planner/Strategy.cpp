@@ -24,7 +24,7 @@ const std::vector<Strategy> &ckopt::planner::strategies() {
       {"prices", runPrices, Tier::Construct},
       {"rotor", runRotor, Tier::Construct},
       {"local-search", runLocalSearch, Tier::Improve},
-      {"windows", runWindows, Tier::Improve},
+      {"windows", runWindows, Tier::Improve, mostWindowsNodes},
       {"all", runAll, Tier::Named},
       {"greedy", runByBytes, Tier::Named},
       {"sqrt", runSqrt, Tier::Named},

@@ -12,6 +12,7 @@
 
 #include <chrono>
 #include <functional>
+#include <limits>
 
 namespace ckopt::planner {
 
@@ -42,11 +43,16 @@ public:
     work += units;
     return !passed();
   }
-  bool passed() const { return workPassed() || timePassed(); }
+  bool passed() const { return workPassed() || stale() || timePassed(); }
   bool workPassed() const { return workLimit > 0 && work >= workLimit; }
   bool timePassed() const {
     return limited && std::chrono::steady_clock::now() >= end;
   }
+  /// Ends the search as well after so much work (0: any) without a gain.
+  void setPatience(int64_t units) { patience = units; }
+  /// Something better was found: patience starts anew.
+  void gained() { lastGain = work; }
+  bool stale() const { return patience > 0 && work - lastGain >= patience; }
   int64_t spent() const { return work; }
   int64_t unitsLeft() const {
     return workLimit == 0 ? 0 : std::max<int64_t>(1, workLimit - work);
@@ -59,7 +65,7 @@ public:
   /// that the outcome does not depend on which is faster.
   Deadline part(int64_t units, double timeShare = 1) const {
     Deadline result = *this;
-    result.work = 0;
+    result.work = result.lastGain = 0;
     int64_t left = std::max<int64_t>(1, workLimit - work);
     if (timeShare < 1 && limited) {
       auto now = std::chrono::steady_clock::now();
@@ -77,7 +83,7 @@ public:
 
 private:
   bool limited;
-  int64_t workLimit, work = 0;
+  int64_t workLimit, work = 0, patience = 0, lastGain = 0;
   std::chrono::steady_clock::time_point end;
 };
 
@@ -103,8 +109,8 @@ struct StrategyContext {
   /// on it.
   int threads = 1;
   /// Prices of a byte by position of the program order: the best dual solution
-  /// of the gap relaxation for this budget, computed when it is first asked for.
-  /// May be null.
+  /// of the gap relaxation for this budget, computed when it is first asked
+  /// for. May be null.
   std::function<const std::vector<double> &()> prices = nullptr;
 };
 
@@ -121,6 +127,8 @@ struct Strategy {
   const char *name;
   void (*run)(StrategyContext &context);
   Tier tier;
+  /// "auto" gives graphs of more nodes nothing of it, not even a share.
+  int32_t mostNodes = std::numeric_limits<int32_t>::max();
 };
 
 /// The table of strategies.

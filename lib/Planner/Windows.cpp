@@ -29,8 +29,6 @@ using namespace ckopt::planner;
 
 namespace {
 
-/// Above, what fits into the work does not pay.
-constexpr int32_t mostNodes = 5000;
 /// Above, exact windows are left out: they rarely gain on annealed plans.
 constexpr int32_t mostNodesExact = 1000;
 constexpr int batchSize = 8;
@@ -207,7 +205,7 @@ void ckopt::planner::runWindows(StrategyContext &context) {
         (!start || candidate.cost < start->cost))
       start = &candidate;
   if (!start || context.effort < 0.05 || context.problem.numNodes < 20 ||
-      context.problem.numNodes > mostNodes ||
+      context.problem.numNodes > mostWindowsNodes ||
       start->cost <= context.problem.baseCost)
     return;
   // Reporting may move what is known.

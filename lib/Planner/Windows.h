@@ -10,6 +10,9 @@
 
 namespace ckopt::planner {
 
+/// Above, what fits into the work does not pay.
+constexpr int32_t mostWindowsNodes = 5000;
+
 /// Improves the cheapest known plan within the budget, first by annealing too
 /// cool to leave its basin, then by trades from it (WindowsTrade.h), each
 /// annealed in turn. Reports valid steps only; does nothing where no plan is

@@ -15,6 +15,8 @@
 
 using namespace ckopt::planner;
 
+/// Runs that a trade may put in for one value.
+static constexpr int32_t mostRuns = 200;
 static constexpr double never = std::numeric_limits<double>::infinity();
 
 /// The first step behind `slot` that reads the copy which is there in `slot`
@@ -29,12 +31,14 @@ int32_t Trader::readAfter(ValueId value, int32_t slot) const {
 }
 
 /// What it costs to make a value just before a slot if nothing more may be
-/// resident in the slot `over`; infinity if it cannot be.
+/// resident in the slot `over`; infinity if it cannot be, or if it takes more
+/// than `patience` runs: inputs shared by many paths would be counted once for
+/// each path, and there may be exponentially many.
 double Trader::replayCost(ValueId value, int32_t over, int32_t before,
                           int depth) {
   NodeId node = problem.producer[value];
   ++work;
-  if (node < 0 || !problem.recompute[node] || depth > 24)
+  if (node < 0 || !problem.recompute[node] || depth > 24 || --patience < 0)
     return never;
   double sum = problem.cost[node];
   for (ValueId v : problem.reads[node]) {
@@ -128,6 +132,7 @@ bool Trader::repair(double noise, double atMost, Random &random) {
       int32_t before = readAfter(v, over);
       if (before < 0)
         continue;
+      patience = mostRuns;
       double ratio = replayCost(v, over, before, 0) / double(problem.bytes[v]) *
                      (1 + (noise - 1) * random.unit());
       if (ratio < bestRatio) {

@@ -51,6 +51,7 @@ private:
   bool fixedOrder;
   Sequence sequence;
   int64_t work = 0;
+  int32_t patience = 0; ///< runs that replayCost() may still count
 };
 
 } // namespace ckopt::planner

@@ -106,6 +106,32 @@ TEST(Trader, LeavesValidSteps) {
   EXPECT_GT(kept, 10);
 }
 
+/// Every result of a ladder is read by two nodes of the next rung: 2^22 paths
+/// lead to the last one, and a trade that makes it again must not walk them
+/// all.
+TEST(Trader, EndsWherePathsAreMany) {
+  Graph graph;
+  ValueId x = addValue(graph, 100, ValueKind::Input), left = x, right = x;
+  for (int rung = 0; rung < 22; ++rung) {
+    ValueId l = addValue(graph, 100), r = addValue(graph, 100);
+    addNode(graph, 1, {left, right}, {l});
+    addNode(graph, 1, {left, right}, {r});
+    left = l;
+    right = r;
+  }
+  ValueId big = addValue(graph, 4000);
+  addNode(graph, 1, {x}, {big});
+  ValueId mid = addValue(graph, 10);
+  addNode(graph, 1, {big}, {mid});
+  addNode(graph, 1, {left, mid}, {addValue(graph, 10, ValueKind::Output)});
+  Problem problem(graph);
+  Trader trader(problem, 4050, false);
+  trader.assign(programOrder(problem));
+  Random random(1);
+  trader.repair(1, 100 * problem.baseCost, random);
+  EXPECT_LT(trader.takeWork(), 100000);
+}
+
 /// The first run of a node stays first where the order is fixed.
 TEST(Trader, FixedOrderKeepsFirstRuns) {
   Graph graph = chain(4);

@@ -1,0 +1,43 @@
+//===- DeadlineTest.cpp - limits counted in work --------------------------===//
+#include "../../lib/Planner/Strategy.h"
+
+#include <gtest/gtest.h>
+
+using namespace ckopt::planner;
+
+namespace {
+
+/// Without a gain a search ends when its patience does, with one it goes on,
+/// but not beyond its limit.
+TEST(Deadline, PatienceEndsWhatGainsNothing) {
+  Deadline deadline(0, 1000);
+  deadline.setPatience(100);
+  EXPECT_TRUE(deadline.spend(99));
+  deadline.gained();
+  EXPECT_TRUE(deadline.spend(99));
+  EXPECT_FALSE(deadline.spend(1));
+  EXPECT_TRUE(deadline.stale());
+  EXPECT_FALSE(deadline.workPassed());
+  deadline.gained();
+  EXPECT_FALSE(deadline.passed());
+  EXPECT_EQ(deadline.spent(), 199);
+  for (int i = 0; i < 9; ++i) {
+    deadline.spend(90);
+    deadline.gained();
+  }
+  EXPECT_TRUE(deadline.workPassed());
+  EXPECT_TRUE(deadline.passed());
+}
+
+/// A part counts its own work and its own gains.
+TEST(Deadline, PartsCountAnew) {
+  Deadline deadline(0, 1000);
+  deadline.setPatience(100);
+  deadline.spend(90);
+  Deadline part = deadline.part(500);
+  EXPECT_TRUE(part.spend(99));
+  EXPECT_FALSE(part.spend(1));
+  EXPECT_EQ(deadline.part(0).unitsLeft(), 910);
+}
+
+} // namespace
