@@ -25,10 +25,12 @@ static llvm::Error checkOutputs(const DriverOptions &options) {
                                  options.compile.step.planOut,
                                  options.compile.step.planReport};
   // An artifact for a device is a folder, which replaces an older one.
-  if (options.command != Command::Compile ||
-      options.compile.step.target != "cuda" ||
-      !llvm::sys::fs::is_directory(options.output))
+  bool folder = options.command == Command::Compile &&
+                options.compile.step.target == "cuda";
+  if (!folder)
     paths.push_back(options.output);
+  else if (!llvm::sys::fs::is_directory(options.output))
+    paths.push_back(llvm::StringRef(options.output).rtrim('/').str());
   return checkWritable(paths);
 }
 

@@ -244,9 +244,18 @@ public:
 
 } // namespace
 
+/// What cuBLASLt and cuDNN cannot do is our own code, too.
+static bool leftToCudaLibraries(func::FuncOp kernel,
+                                const CodegenOptions &options) {
+  KernelCode code;
+  return options.libraryWorkspace &&
+         succeeded(describePrimitive(kernel, code)) &&
+         runtime::cudaLibraryRefuses(code.primitive).empty();
+}
+
 std::unique_ptr<GeneratedKernel>
 codegen::makeLibraryKernel(func::FuncOp kernel, const CodegenOptions &options) {
-  if (options.onDevice() && !options.libraryWorkspace)
+  if (options.onDevice() && !leftToCudaLibraries(kernel, options))
     return makeDeviceContraction(kernel, options);
   return std::make_unique<LibraryKernel>(kernel, options);
 }
