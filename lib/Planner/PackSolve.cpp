@@ -281,7 +281,9 @@ PackAnswer Solver::run() {
     inPart(whole ? share / 4 : share,
            [&](Deadline &part) { fit.sample(limit(), part); });
     if (fit.arena() > limit())
-      eject(whole ? (round == 0 ? share : share / 2) : 6 * share);
+      eject(model.units.size() > 600 ? 6 * share
+            : round == 0             ? share
+                                     : share / 2);
     if (fit.arena() > limit())
       beamAt(limit(), whole ? 4 * share : 2 * share);
     // At the target, or half way to what is known.
