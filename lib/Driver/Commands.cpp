@@ -49,8 +49,8 @@ ckopt::planModel(const DriverOptions &options) {
   return std::move(error);
 }
 
-static llvm::Expected<ckrt_program *>
-loadDeviceProgram(const Compilation &compilation) {
+llvm::Expected<DeviceProgram>
+ckopt::loadDeviceProgram(const Compilation &compilation) {
   std::vector<uint8_t> manifest = runtime::serialize(compilation.manifest());
   const std::string &code = compilation.deviceStep().code.text;
   const ArtifactData &data = compilation.data();
@@ -58,7 +58,7 @@ loadDeviceProgram(const Compilation &compilation) {
   if (ckrt_program_load_device(manifest.data(), manifest.size(), code.data(),
                                code.size(), data.data(), data.size(), &program))
     return makeError(ExitInternal, ckrt_last_error());
-  return program;
+  return DeviceProgram(program);
 }
 
 llvm::Expected<LoadedStep> ckopt::loadStep(Compilation &compilation,
@@ -71,8 +71,8 @@ llvm::Expected<LoadedStep> ckopt::loadStep(Compilation &compilation,
     auto program = loadDeviceProgram(compilation);
     if (!program)
       return program.takeError();
-    loaded.deviceProgram.reset(*program);
-    handle = *program;
+    loaded.deviceProgram = std::move(*program);
+    handle = loaded.deviceProgram.get();
   } else {
     auto program = JitProgram::create(compilation.object());
     if (!program)
@@ -186,6 +186,8 @@ llvm::Error ckopt::runCompile(DriverOptions &options) {
   if (llvm::Error error = writeArtifact(**compilation, options.output))
     return error;
   printPlan(**compilation, llvm::outs());
+  if ((*compilation)->onDevice())
+    printDeviceCode(**compilation, llvm::outs());
   return writeReports(options, **compilation, nullptr);
 }
 

@@ -171,13 +171,19 @@ llvm::Error ckopt::writeReports(const DriverOptions &options,
   }
   if (options.report.empty())
     return llvm::Error::success();
-  return writeJsonFile(options.report, [&](llvm::json::OStream &json) {
-    json.object([&] {
-      json.attribute("format", "ckopt-step-report/1");
-      json.attribute("model", jsonString(options.compile.model));
-      writeRun(json, compilation, result);
-    });
-  });
+  llvm::Error failure = llvm::Error::success();
+  llvm::Error written =
+      writeJsonFile(options.report, [&](llvm::json::OStream &json) {
+        json.object([&] {
+          json.attribute("format", "ckopt-step-report/1");
+          json.attribute("model", jsonString(options.compile.model));
+          writeRun(json, compilation, result);
+          if (!compilation.deviceStep().code.text.empty())
+            failure = llvm::joinErrors(std::move(failure),
+                                       writeDeviceJson(json, compilation));
+        });
+      });
+  return llvm::joinErrors(std::move(failure), std::move(written));
 }
 
 /// Every tensor with a name, largest first, and what lies outside the arena.
@@ -201,6 +207,11 @@ llvm::Error ckopt::runInspect(DriverOptions &options) {
                     groupDigits(info.offset), groupDigits(info.bytes)});
   llvm::outs() << "\n";
   tensors.print(llvm::outs());
+  if ((*compilation)->onDevice()) {
+    if (llvm::Error error = inspectDevice(**compilation, options))
+      return error;
+    return writeReports(options, **compilation, nullptr);
+  }
   llvm::outs() << "\nlibrary primitives (" << manifest.primitives.size()
                << " distinct):\n";
   for (const runtime::PrimitiveDesc &desc : manifest.primitives) {

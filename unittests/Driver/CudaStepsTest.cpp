@@ -34,6 +34,7 @@ CompileOptions optionsOf(const Case &param, const MemoryBudget &budget = {}) {
   CompileOptions options = trainingOptions(param.path, param.loss, budget);
   if (param.batch)
     options.import.batch = param.batch;
+  options.step.search.effort = 0; // any plan will do
   return options;
 }
 

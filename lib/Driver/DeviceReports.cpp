@@ -1,0 +1,168 @@
+//===- DeviceReports.cpp - what is known of a step for a GPU --------------===//
+//
+// Kernels as they were compiled, those that do not load and store 16 bytes at
+// once and why, and what ptxas says of them where it is installed. None of it
+// reaches the artifact, whose bytes depend on the input alone.
+//
+//===----------------------------------------------------------------------===//
+#include "Commands.h"
+#include "ckopt/Support/Error.h"
+#include "ckopt/Support/Report.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace ckopt;
+
+/// What ptxas says of each kernel; none where it is not installed.
+static llvm::Expected<std::optional<std::vector<AssembledKernel>>>
+assembled(const PtxModule &code) {
+  auto ptxas = findPtxas();
+  if (!ptxas)
+    return std::nullopt;
+  auto kernels = assemble(code.text, code.sm, *ptxas);
+  if (!kernels)
+    return kernels.takeError();
+  return std::optional(std::move(*kernels));
+}
+
+static void writeKernel(llvm::json::OStream &json, const PtxKernel &kernel,
+                        const AssembledKernel *known) {
+  json.object([&] {
+    json.attribute("symbol", kernel.symbol);
+    json.attribute("grid", kernel.grid);
+    json.attribute("block", kernel.block);
+    json.attribute("shared_bytes", kernel.sharedBytes);
+    json.attribute("wide_accesses", kernel.wideAccesses);
+    json.attribute("narrow_accesses", kernel.narrowAccesses);
+    json.attribute("split_vectors", kernel.splitVectors);
+    if (!known)
+      return;
+    json.attribute("registers", known->registers);
+    json.attribute("spill_store_bytes", known->spillStoreBytes);
+    json.attribute("spill_load_bytes", known->spillLoadBytes);
+    json.attribute("stack_bytes", known->stackBytes);
+  });
+}
+
+llvm::Error ckopt::writeDeviceJson(llvm::json::OStream &json,
+                                   const Compilation &compilation) {
+  const LoweredDeviceStep &step = compilation.deviceStep();
+  auto known = assembled(step.code);
+  if (!known)
+    return known.takeError();
+  llvm::StringMap<const AssembledKernel *> bySymbol;
+  if (*known)
+    for (const AssembledKernel &kernel : **known)
+      bySymbol[kernel.symbol] = &kernel;
+  json.attributeObject("device_code", [&] {
+    json.attribute("sm", int64_t(step.code.sm));
+    json.attribute("ptx", std::to_string(step.code.isaMajor) + "." +
+                              std::to_string(step.code.isaMinor));
+    json.attribute("oldest_driver", step.code.oldestDriver);
+    json.attribute("ptx_bytes", int64_t(step.code.text.size()));
+    json.attribute("assembled", known->has_value());
+    json.attribute("not_vectorized", int64_t(step.scalarLaunches.size()));
+    json.attributeArray("not_vectorized_kernels", [&] {
+      for (const ScalarLaunch &launch : step.scalarLaunches)
+        json.object([&] {
+          json.attribute("symbol", launch.kernel);
+          json.attribute("reason", launch.reason);
+        });
+    });
+    json.attributeArray("kernels", [&] {
+      for (const PtxKernel &kernel : step.code.kernels)
+        writeKernel(json, kernel, bySymbol.lookup(kernel.symbol));
+    });
+  });
+  return llvm::Error::success();
+}
+
+void ckopt::printDeviceCode(const Compilation &compilation,
+                            llvm::raw_ostream &os) {
+  const LoweredDeviceStep &step = compilation.deviceStep();
+  os << "\ndevice code: PTX " << step.code.isaMajor << "." << step.code.isaMinor
+     << " for sm_" << step.code.sm << ", driver " << step.code.oldestDriver
+     << " or later; " << step.code.kernels.size() << " kernels, "
+     << step.scalarLaunches.size() << " not vectorized\n";
+  llvm::MapVector<llvm::StringRef, int64_t> reasons;
+  for (const ScalarLaunch &launch : step.scalarLaunches)
+    ++reasons[launch.reason];
+  for (const auto &[reason, count] : reasons)
+    os << "  " << count << ": " << reason << "\n";
+}
+
+/// A line on registers and spills of all kernels.
+static llvm::Error printAssembled(const PtxModule &code,
+                                  llvm::raw_ostream &os) {
+  auto known = assembled(code);
+  if (!known)
+    return known.takeError();
+  if (!*known) {
+    os << "  registers and spills: unknown, ptxas is not installed\n";
+    return llvm::Error::success();
+  }
+  int64_t registers = 0, spills = 0, stack = 0;
+  for (const AssembledKernel &kernel : **known) {
+    registers = std::max(registers, kernel.registers);
+    spills += kernel.spillStoreBytes + kernel.spillLoadBytes;
+    stack = std::max(stack, kernel.stackBytes);
+  }
+  os << "  ptxas: at most " << registers << " registers a thread, " << spills
+     << " bytes of spills, at most " << stack << " bytes of stack\n";
+  return llvm::Error::success();
+}
+
+/// What driver, code and graphs take of the device beside the arena.
+static llvm::Error printDevice(Compilation &compilation,
+                               const DriverOptions &options,
+                               llvm::raw_ostream &os) {
+  auto program = loadDeviceProgram(compilation);
+  if (!program)
+    return program.takeError();
+  SessionOptions sessionOptions;
+  sessionOptions.measurePeak = false;
+  sessionOptions.device = options.compile.device.ordinal;
+  auto session = Session::create(program->get(), sessionOptions);
+  if (!session)
+    return session.takeError();
+  ckrt_device_report report = {};
+  report.size = sizeof(report);
+  if (ckrt_device((*session)->handle(), &report))
+    return makeError(ExitInternal, ckrt_last_error());
+  os << "\ncuda:" << report.ordinal << " " << report.name
+     << ", compute capability " << report.compute_capability / 10 << "."
+     << report.compute_capability % 10 << ", " << report.multiprocessors
+     << " multiprocessors, driver for CUDA " << report.driver_version / 1000
+     << "." << report.driver_version % 1000 / 10 << "\n";
+  TextTable memory;
+  memory.addColumn("device memory");
+  memory.addColumn("bytes", TextTable::Right);
+  auto row = [&](const char *what, int64_t bytes) {
+    memory.addRow({what, groupDigits(bytes)});
+  };
+  row("all", report.total_bytes);
+  row("in use before loading (context, others)", report.context_bytes);
+  row("code", report.code_bytes);
+  row("cuBLASLt and cuDNN", report.library_bytes);
+  row("arena (planned peak, in the driver's units)", report.arena_bytes);
+  row("graphs", report.graph_bytes);
+  memory.addRule();
+  row("pinned host memory", report.pinned_bytes);
+  memory.print(os);
+  os << report.kernels << " kernels, at most " << report.registers
+     << " registers and " << report.local_bytes
+     << " bytes of local memory a thread\n";
+  return llvm::Error::success();
+}
+
+llvm::Error ckopt::inspectDevice(Compilation &compilation,
+                                 const DriverOptions &options) {
+  printDeviceCode(compilation, llvm::outs());
+  if (llvm::Error error =
+          printAssembled(compilation.deviceStep().code, llvm::outs()))
+    return error;
+  return options.compile.device.given
+             ? printDevice(compilation, options, llvm::outs())
+             : llvm::Error::success();
+}
