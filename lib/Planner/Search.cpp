@@ -194,10 +194,12 @@ void Search::run(Archive &store, const Options &options, int64_t load,
     bool large = problem.numNodes > 2000;
     int64_t units = large ? problem.numNodes * 40000LL : 80000000;
     if (deadline.hasWorkLimit())
-      units = std::min(units, deadline.unitsLeft() / 3);
+      units = std::min(units, deadline.unitsLeft() / 3 * (large ? 2 : 1));
     Deadline part = deadline.part(units, large ? 0.65 : 0.3);
     runTier(Tier::Construct, store, options, load, part);
     deadline.spend(part.spent());
+    if (!small())
+      aimLower(store, options, load, units, deadline);
     if (!small() && options.effort >= 0.5) {
       part = deadline.part(deadline.unitsLeft() / 3, 0.4);
       runTier(Tier::Exact, store, options, load, part);
@@ -207,6 +209,20 @@ void Search::run(Archive &store, const Options &options, int64_t load,
       store.constructed.push_back(load);
   }
   improve(store, options, load, deadline);
+}
+
+/// Where constructions found nothing that fits, asks them for less: what is
+/// made for half the load may well fit, since it recomputes in deeper levels.
+void Search::aimLower(Archive &store, const Options &options, int64_t load,
+                      int64_t units, Deadline &deadline) {
+  auto fits = [&] { return store.leastLoad().peak <= load; };
+  for (int64_t aim = load / 2, tries = 0;
+       tries < 3 && aim > 0 && !fits() && !deadline.passed();
+       aim /= 2, ++tries) {
+    Deadline part = deadline.part(units / 3, 0.15);
+    runTier(Tier::Construct, store, options, aim, part);
+    deadline.spend(part.spent());
+  }
 }
 
 void Search::fit(Archive &store, const Options &options, int64_t budget,

@@ -55,6 +55,8 @@ public:
     return options.timeLimitSeconds > 0 &&
            options.timeLimitSeconds < 2e-5 * double(problem.numNodes);
   }
+  void aimLower(Archive &store, const Options &options, int64_t load,
+                int64_t units, Deadline &deadline);
   /// Cached by budget.
   const PricedBound &orderBound(int64_t budget);
 
