@@ -479,7 +479,7 @@ public:
     if (failed(describePrimitive(kernel, code)))
       return failure();
     gemm = describe();
-    code.workspaceBytes = llvm::alignTo(gemm.scratchBytes(), 64);
+    code.workspaceBytes = gemm.scratchBytes();
     StringRef reason = "elements that pass at once are no neighbours in memory";
     if (gemm.aLanes > 1 && gemm.bLanes > 1 && gemm.cLanes > 1)
       reason = "";

@@ -164,15 +164,16 @@ void ReductionKernel::planChunks() {
 }
 
 void ReductionKernel::planScratch() {
-  int64_t bytes = 0;
+  // No padding at the end: a step writes every byte below its planned peak.
+  int64_t end = 0;
   for (Item &item : items)
     for (int state = 0; state < (item.moments ? 2 : 1); ++state) {
-      item.scratch.push_back(bytes);
-      bytes += llvm::alignTo(
-          chunks * keptPoints * (item.reducer.type.getIntOrFloatBitWidth() / 8),
-          64);
+      item.scratch.push_back(llvm::alignTo(end, 64));
+      end =
+          item.scratch.back() +
+          chunks * keptPoints * (item.reducer.type.getIntOrFloatBitWidth() / 8);
     }
-  code.workspaceBytes = bytes;
+  code.workspaceBytes = end;
 }
 
 void ReductionKernel::planLaunches() {
