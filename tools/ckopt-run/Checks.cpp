@@ -145,7 +145,10 @@ int ckopt::run::inspect(Loaded &loaded) {
   if (ckrt_status status = ckrt_device(loaded.session, &r))
     return complain(status);
   auto line = [](const char *what, int64_t bytes) {
-    std::printf("%-42s %14lld bytes\n", what, static_cast<long long>(bytes));
+    if (bytes < 0)
+      std::printf("%-42s %14s\n", what, "not to be told");
+    else
+      std::printf("%-42s %14lld bytes\n", what, static_cast<long long>(bytes));
   };
   std::printf("cuda:%d %s, compute capability %d.%d, %d multiprocessors\n"
               "driver for CUDA %d.%d\n",

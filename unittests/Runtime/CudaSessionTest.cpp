@@ -246,7 +246,11 @@ TEST_F(CudaSession, DevicesAndDriversThatDoNotDo) {
       {{{"CKOPT_CUDA_DRIVER", "libm.so.6"}},
        0,
        CKRT_NO_DEVICE,
-       "no entry cuInit"},
+       "libm.so.6 is no CUDA driver: it has no entry cuInit"},
+      {{{"CKOPT_CUDA_DRIVER", CKOPT_OLD_DRIVER}},
+       0,
+       CKRT_DEVICE_TOO_OLD,
+       "OldDriver.so has no entry "},
       {{{"CKOPT_STANDIN_DEVICES", "0"}}, 0, CKRT_NO_DEVICE, "finds no device"},
       {{}, 1, CKRT_NO_DEVICE, "no device cuda:1: this machine has cuda:0"},
       {{{"CKOPT_STANDIN_SM", "75"}},
@@ -265,6 +269,10 @@ TEST_F(CudaSession, DevicesAndDriversThatDoNotDo) {
        0,
        CKRT_NO_DEVICE,
        "needs a restart"},
+      {{{"CKOPT_STANDIN_FAIL", "cuCtxCreate:1:46"}},
+       0,
+       CKRT_NO_DEVICE,
+       "another process has the device to itself"},
   };
   for (const Case &c : cases) {
     inChild(c.environment, [&] {

@@ -243,8 +243,9 @@ CKRT_EXPORT ckrt_status ckrt_allocations(ckrt_session *session,
                                          ckrt_allocation_stats *stats);
 
 /* What a session's device is, and what the driver took of it beside the arena,
- * measured while the session was made. Other processes that allocate at the
- * same time disturb the figures. */
+ * measured while the session was made: by the device's free memory before and
+ * after, which other processes change, too. A figure that cannot be told (they
+ * freed more than was taken) is -1. */
 typedef struct ckrt_device_report {
   size_t size; /* sizeof(ckrt_device_report) */
   char name[128];
@@ -253,8 +254,9 @@ typedef struct ckrt_device_report {
   int32_t driver_version;     /* as cuDriverGetVersion: 12040 */
   int32_t multiprocessors;
   int64_t total_bytes;   /* the device's memory */
-  int64_t context_bytes; /* in use before anything was loaded: the driver's
-                            context and other processes */
+  int64_t context_bytes; /* in use before anything was loaded: by the driver's
+                            context and by all other processes and displays,
+                            which no call of the driver's tells apart */
   int64_t code_bytes;    /* taken by loading the code */
   int64_t library_bytes; /* taken by cuBLASLt and cuDNN */
   int64_t arena_bytes;   /* taken by the arena (planned peak, rounded up) */

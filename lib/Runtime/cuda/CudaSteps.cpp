@@ -84,7 +84,7 @@ ckrt_status CudaBackend::captureAll() {
     if (result != kSuccess)
       return engine->failed(what, result);
   }
-  engine->report.graph_bytes = before - engine->freeBytes();
+  engine->report.graph_bytes = engine->taken(before);
   return CKRT_OK;
 }
 

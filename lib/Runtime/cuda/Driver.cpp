@@ -10,10 +10,14 @@ using namespace ckopt::runtime::cuda;
 
 namespace {
 
+const char *libraryName() {
+  const char *chosen = std::getenv("CKOPT_CUDA_DRIVER");
+  return chosen && *chosen ? chosen : "libcuda.so.1";
+}
+
 /// Opens the driver's library, or says why there is none to open.
 void *openLibrary(std::string &error) {
-  const char *chosen = std::getenv("CKOPT_CUDA_DRIVER");
-  const char *name = chosen && *chosen ? chosen : "libcuda.so.1";
+  const char *name = libraryName();
   if (void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL))
     return library;
   const char *reason = dlerror();
@@ -23,13 +27,23 @@ void *openLibrary(std::string &error) {
   return nullptr;
 }
 
-bool lookUp(void *library, Driver &driver, std::string &error) {
+/// Finds every entry. A library that cannot even be started is no driver; one
+/// that lacks others is of a time before them.
+bool lookUp(void *library, Driver &driver, std::string &error, bool &tooOld) {
+  if (!dlsym(library, "cuInit")) {
+    error = std::string(libraryName()) +
+            " is no CUDA driver: it has no entry cuInit";
+    return false;
+  }
 #define CKOPT_ENTRY(member, symbol, parameters)                                \
   driver.member =                                                              \
       reinterpret_cast<Result(*) parameters>(dlsym(library, #symbol));         \
   if (!driver.member) {                                                        \
-    error = "the CUDA driver is too old or damaged: libcuda.so.1 has no "      \
-            "entry " #symbol " (ckopt needs one for CUDA 11.0 or later)";      \
+    error = std::string("the CUDA driver is too old: ") + libraryName() +      \
+            " has no entry " #symbol                                           \
+            "; ckopt needs one for CUDA 11.0 or later: update NVIDIA's "       \
+            "driver";                                                          \
+    tooOld = true;                                                             \
     return false;                                                              \
   }
 #include "DriverEntries.def"
@@ -37,13 +51,13 @@ bool lookUp(void *library, Driver &driver, std::string &error) {
   return true;
 }
 
-std::unique_ptr<Driver> openDriver(std::string &error) {
+std::unique_ptr<Driver> openDriver(std::string &error, bool &tooOld) {
   void *library = openLibrary(error);
   if (!library)
     return nullptr;
   auto driver = std::make_unique<Driver>();
   Result result = kSuccess;
-  if (!lookUp(library, *driver, error)) {
+  if (!lookUp(library, *driver, error, tooOld)) {
     dlclose(library);
     return nullptr;
   }
@@ -63,12 +77,13 @@ std::unique_ptr<Driver> openDriver(std::string &error) {
 
 } // namespace
 
-const Driver *Driver::open(std::string &error) {
+const Driver *Driver::open(std::string &error, bool &tooOld) {
+  tooOld = false;
   static std::mutex mutex;
   static Driver *opened = nullptr; // never destroyed: sessions may outlive main
   std::lock_guard<std::mutex> lock(mutex);
   if (!opened)
-    opened = openDriver(error).release();
+    opened = openDriver(error, tooOld).release();
   return opened;
 }
 

@@ -34,7 +34,7 @@ enum : Result {
   kOutOfMemory = 2,
   kDeinitialized = 4,
   kStubLibrary = 34,
-  kDeviceUnavailable = 46,
+  kDeviceUnavailable = 46, // in use, and not to be shared
   kNoDevice = 100,
   kInvalidDevice = 101,
   kInvalidImage = 200,
@@ -79,9 +79,9 @@ struct Driver {
   int version = 0; ///< cuDriverGetVersion, once initialized
 
   /// Opens the library (CKOPT_CUDA_DRIVER names another one), looks every entry
-  /// up and initializes it. Null with the reason in `error`; tried again at the
-  /// next call.
-  static const Driver *open(std::string &error);
+  /// up and initializes it. Null with the reason in `error`, and in `tooOld`
+  /// whether it is that a later driver would do; tried again at the next call.
+  static const Driver *open(std::string &error, bool &tooOld);
 
   /// "an illegal memory access was encountered (CUDA_ERROR_ILLEGAL_ADDRESS)".
   std::string text(Result result) const;

@@ -166,7 +166,7 @@ ckrt_status Engine::loadCode(const std::string &code) {
   for (const KernelInfo &kernel : manifest.kernels)
     if (ckrt_status status = findKernel(kernel))
       return status;
-  report.code_bytes = before - freeBytes();
+  report.code_bytes = taken(before);
   return CKRT_OK;
 }
 
@@ -189,7 +189,7 @@ ckrt_status Engine::allocate() {
     return fail(CKRT_DEVICE_MEMORY,
                 name() + ": the driver's memory is not aligned to " +
                     std::to_string(kDeviceAlignment) + " bytes");
-  report.arena_bytes = before - freeBytes();
+  report.arena_bytes = taken(before);
   return CKRT_OK;
 }
 
@@ -200,14 +200,20 @@ int64_t Engine::freeBytes() const {
              : -1;
 }
 
+int64_t Engine::taken(int64_t before) const {
+  int64_t now = freeBytes();
+  return before < 0 || now < 0 || now > before ? -1 : before - now;
+}
+
 std::unique_ptr<Engine> Engine::create(const ckrt_program &program, int ordinal,
                                        int64_t tail,
                                        const std::string &lockPath,
                                        ckrt_status &status) {
   std::string error;
-  const Driver *driver = Driver::open(error);
+  bool tooOld = false;
+  const Driver *driver = Driver::open(error, tooOld);
   if (!driver) {
-    status = fail(CKRT_NO_DEVICE, error);
+    status = fail(tooOld ? CKRT_DEVICE_TOO_OLD : CKRT_NO_DEVICE, error);
     return nullptr;
   }
   std::unique_ptr<Engine> engine(new Engine(*driver, program.manifest));
@@ -220,7 +226,15 @@ std::unique_ptr<Engine> Engine::create(const ckrt_program &program, int ordinal,
   Context made = nullptr, popped = nullptr;
   Result result = driver->ctxCreate(&made, 0, engine->device);
   if (result != kSuccess) {
-    status = engine->failed("cannot make a context", result);
+    // Later this result means that the device went away; here, that it was
+    // never to be had.
+    status = result == kDeviceUnavailable
+                 ? fail(CKRT_NO_DEVICE,
+                        engine->name() +
+                            ": another process has the device to itself "
+                            "(exclusive mode): " +
+                            driver->text(result))
+                 : engine->failed("cannot make a context", result);
     return nullptr;
   }
   engine->ownContext = made;
@@ -240,7 +254,7 @@ std::unique_ptr<Engine> Engine::create(const ckrt_program &program, int ordinal,
   int64_t before = engine->freeBytes();
   status =
       engine->libraries->create(program.manifest, lockPath, engine->report);
-  engine->report.library_bytes = before - engine->freeBytes();
+  engine->report.library_bytes = engine->taken(before);
   if (status == CKRT_OK)
     status = engine->loadCode(program.deviceCode);
   if (status == CKRT_OK)

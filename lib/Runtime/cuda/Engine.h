@@ -78,6 +78,9 @@ public:
 
   /// Free bytes of the device now, -1 if that cannot be told.
   int64_t freeBytes() const;
+  /// What went since `before` bytes were free, -1 if that cannot be told: free
+  /// memory cannot be read, or others freed more in between.
+  int64_t taken(int64_t before) const;
   ckrt_device_report report = {};
 
 private:

@@ -146,5 +146,13 @@ ckrt_status Libraries::create(const Manifest &manifest,
     if (workspaces[i] >= 0)
       if (ckrt_status status = makeKernel(manifest, i, workspaces[i]))
         return status;
-  return lock.write(error) ? CKRT_OK : fail(CKRT_IO, error);
+  switch (lock.write(error)) {
+  case LockFile::Written::Yes:
+    return CKRT_OK;
+  case LockFile::Written::Differs:
+    return fail(CKRT_LOCK, error);
+  case LockFile::Written::No:
+    break;
+  }
+  return fail(CKRT_IO, error);
 }

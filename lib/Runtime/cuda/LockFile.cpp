@@ -1,11 +1,14 @@
 //===- LockFile.cpp - which algorithms a device runs ----------------------===//
 #include "LockFile.h"
 
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <fcntl.h>
 #include <fstream>
 #include <sstream>
+#include <sys/file.h>
 #include <unistd.h>
 
 using namespace ckopt::runtime::cuda;
@@ -46,37 +49,103 @@ bool LockFile::read(const std::string &from, std::string &error) {
   return sound;
 }
 
-bool LockFile::write(std::string &error) const {
-  if (path.empty() || !changed)
-    return true;
+bool LockFile::merge(const LockFile &other, std::string &error) {
+  for (const auto &[name, value] : other.facts)
+    if (!fact(name, value, error))
+      return false;
+  for (const auto &[key, value] : other.algorithms)
+    if (algorithms.emplace(key, value).first->second != value) {
+      error = "another load wrote " + path +
+              " at the same time, with another algorithm for " + key +
+              ": load again to take that one";
+      return false;
+    }
+  return true;
+}
+
+std::string LockFile::text() const {
   std::ostringstream text;
   text << kHead << "\n";
   for (const auto &[name, value] : facts)
     text << name << " " << value << "\n";
   for (const auto &[key, value] : algorithms)
     text << "algorithm " << key << " " << value << "\n";
-  std::string all = text.str();
-  std::string made =
-      path + ".tmp-" + std::to_string(static_cast<long>(getpid()));
-  std::FILE *file = std::fopen(made.c_str(), "wx");
-  bool sound = file &&
-               std::fwrite(all.data(), 1, all.size(), file) == all.size() &&
-               std::fflush(file) == 0 && fsync(fileno(file)) == 0;
-  int reason = errno;
-  if (file && std::fclose(file) != 0 && sound) {
+  return text.str();
+}
+
+int LockFile::replace() const {
+  // A name of its own: neither another thread nor what a process left that
+  // crashed is in the way.
+  static std::atomic<unsigned> count{0};
+  std::string made, all = text();
+  int file = -1;
+  do {
+    made = path + ".tmp-" + std::to_string(static_cast<long>(getpid())) + "-" +
+           std::to_string(count++);
+    file = open(made.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  } while (file < 0 && errno == EEXIST);
+  if (file < 0)
+    return errno;
+  size_t done = 0;
+  int reason = 0;
+  while (!reason && done < all.size()) {
+    ssize_t wrote = ::write(file, all.data() + done, all.size() - done);
+    if (wrote > 0)
+      done += static_cast<size_t>(wrote);
+    else if (wrote == 0 || errno != EINTR)
+      reason = wrote == 0 ? ENOSPC : errno;
+  }
+  if (!reason && fsync(file) != 0)
     reason = errno;
-    sound = false;
-  }
-  if (sound && std::rename(made.c_str(), path.c_str()) != 0) {
+  if (close(file) != 0 && !reason)
     reason = errno;
-    sound = false;
+  if (!reason && std::rename(made.c_str(), path.c_str()) != 0)
+    reason = errno;
+  if (reason)
+    (void)unlink(made.c_str());
+  return reason;
+}
+
+namespace {
+
+/// One writer in a folder at a time; none is kept out where the file system
+/// has no such locks.
+class FolderLock {
+public:
+  explicit FolderLock(const std::string &path) {
+    size_t slash = path.rfind('/');
+    std::string folder = slash == std::string::npos ? "."
+                         : slash == 0               ? "/"
+                                                    : path.substr(0, slash);
+    descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    while (descriptor >= 0 && flock(descriptor, LOCK_EX) != 0 && errno == EINTR)
+      ;
   }
-  if (!sound) {
-    if (file)
-      (void)unlink(made.c_str());
-    error = "cannot write the lock file " + path + ": " + std::strerror(reason);
+  ~FolderLock() {
+    if (descriptor >= 0)
+      (void)close(descriptor); // which ends the lock
   }
-  return sound;
+  FolderLock(const FolderLock &) = delete;
+  FolderLock &operator=(const FolderLock &) = delete;
+
+private:
+  int descriptor;
+};
+
+} // namespace
+
+LockFile::Written LockFile::write(std::string &error) const {
+  if (path.empty() || !changed)
+    return Written::Yes;
+  FolderLock alone(path);
+  LockFile now;
+  if (!now.read(path, error) || !now.merge(*this, error))
+    return Written::Differs;
+  int reason = now.replace();
+  if (!reason)
+    return Written::Yes;
+  error = "cannot write the lock file " + path + ": " + std::strerror(reason);
+  return Written::No;
 }
 
 bool LockFile::fact(const std::string &name, const std::string &value,

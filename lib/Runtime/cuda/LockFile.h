@@ -7,7 +7,10 @@
 //   NAME VALUE           device, driver, library versions
 //   algorithm KEY VALUE  KEY: the primitive's descriptor
 // Equal descriptors have one algorithm whatever the budget, so artifacts of one
-// model may share a file.
+// model may share a file. Loads in other threads and processes may add to it at
+// the same time: what a load adds is merged into what is there by then, one
+// writer after the other (flock on the folder, where its file system has that),
+// and the file is replaced whole.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_RUNTIME_CUDA_LOCKFILE_H
@@ -20,11 +23,17 @@ namespace ckopt::runtime::cuda {
 
 class LockFile {
 public:
+  enum class Written {
+    Yes,
+    Differs, ///< another load wrote other facts or algorithms meanwhile
+    No       ///< an I/O error
+  };
+
   /// Reads the file; one that is not there is empty. No file at all where the
   /// path is empty. False with the reason.
   bool read(const std::string &path, std::string &error);
-  /// Writes it, whole, if something was added.
-  bool write(std::string &error) const;
+  /// Writes what was added, if anything was. Else the reason in `error`.
+  Written write(std::string &error) const;
 
   /// Notes a fact of the machine. False, with what differs, if the file says
   /// otherwise.
@@ -35,6 +44,12 @@ public:
   void setAlgorithm(const std::string &key, const std::string &value);
 
 private:
+  /// Adds what the other has; false, with what differs.
+  bool merge(const LockFile &other, std::string &error);
+  std::string text() const;
+  /// Replaces the file; 0 or an errno.
+  int replace() const;
+
   std::string path;
   std::map<std::string, std::string> facts, algorithms;
   bool changed = false;
