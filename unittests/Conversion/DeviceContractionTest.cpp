@@ -96,11 +96,23 @@ TEST(DeviceContraction, Doubles) {
                            tensor({9, 6}, "f64")));
 }
 
-// Sums of halves are kept in f32 and rounded once.
+// Sums of halves are kept in f32 and rounded once. Even and odd rows, vectors
+// along k, m and n, slices that are not full, parts of k, tiles of 128.
 TEST(DeviceContraction, Halves) {
-  for (const char *type : {"f16", "bf16"})
+  for (std::string type : {"f16", "bf16"}) {
     checkDeviceKernel(matmul(tensor({9, 70}, type), tensor({70, 6}, type),
                              tensor({9, 6}, type)));
+    checkDeviceKernel(matmul(tensor({70, 37}, type), tensor({37, 65}, type),
+                             tensor({70, 65}, type)));
+    checkDeviceKernel(matmul(tensor({72, 64}, type), tensor({40, 72}, type),
+                             tensor({64, 40}, type),
+                             "{transpose_lhs, transpose_rhs}"));
+    checkDeviceKernel(matmul(tensor({24, 1040}, type), tensor({1040, 16}, type),
+                             tensor({24, 16}, type)));
+  }
+  checkDeviceKernel(matmul(tensor({128, 120, 13}, "bf16"),
+                           tensor({128, 13, 116}, "bf16"),
+                           tensor({128, 120, 116}, "bf16")));
 }
 
 namespace {
@@ -120,13 +132,13 @@ static std::string list(const std::vector<int64_t> &values) {
 }
 
 /// The forward op and both gradients.
-static void checkConv(const Conv &c) {
+static void checkConv(const Conv &c, const std::string &type = "f32") {
   std::string layout;
   if (c.channelsLast)
     layout = c.in.size() == 4 ? "#ckopt.layout<[0, 2, 3, 1]>"
                               : "#ckopt.layout<[0, 2, 1]>";
-  std::string x = tensor(c.in, "f32", layout), w = tensor(c.weight, "f32"),
-              y = tensor(c.out, "f32", layout);
+  std::string x = tensor(c.in, type, layout), w = tensor(c.weight, type),
+              y = tensor(c.out, type, layout);
   std::string attrs =
       " {strides = " + list(c.strides) + ", pads_low = " + list(c.low) +
       ", pads_high = " + list(c.high) + ", dilations = " + list(c.dilations) +
@@ -210,13 +222,15 @@ TEST(DeviceContraction, OneByOne) {
 
 // Vectors of neighbouring channels, in groups, with windows beyond the input.
 TEST(DeviceContraction, ChannelsInVectors) {
-  checkConv({{2, 16, 5, 4},
-             {8, 8, 3, 3},
-             {2, 8, 5, 4},
-             {1, 1},
-             {1, 1},
-             {1, 1},
-             {1, 1},
-             2,
-             true});
+  for (const char *type : {"f32", "bf16"})
+    checkConv({{2, 16, 5, 4},
+               {16, 8, 3, 3},
+               {2, 16, 5, 4},
+               {1, 1},
+               {1, 1},
+               {1, 1},
+               {1, 1},
+               2,
+               true},
+              type);
 }

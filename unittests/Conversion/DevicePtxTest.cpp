@@ -110,3 +110,33 @@ TEST(DevicePtx, Doubles) {
   EXPECT_EQ(ptx.kernels[0].narrowAccesses, 0);
   expectAssembles(ptx, 128);
 }
+
+// Tensor cores, with sums in f32: sixteen products of a warp's part of a tile
+// for each 32 of k.
+TEST(DevicePtx, Halves) {
+  for (const char *type : {"f16", "bf16"})
+    for (unsigned sm : {80u, 90u}) {
+      PtxModule ptx = ptxOf(product(type, 1, 200, 200, 200), sm);
+      ASSERT_EQ(ptx.kernels.size(), 1u);
+      std::string half = type;
+      EXPECT_EQ(count(ptx.text, "mma.sync.aligned.m16n8k16.row.col.f32." +
+                                    half + "." + half + ".f32"),
+                8u);
+      EXPECT_EQ(count(ptx.text, "fma.rn"), 0u);
+      EXPECT_EQ(ptx.kernels[0].splitVectors, 0);
+      expectAssembles(ptx, 128);
+    }
+}
+
+TEST(DevicePtx, HalvesInLargeTiles) {
+  PtxModule ptx = ptxOf(product("bf16", 1, 2048, 2048, 1024), 90);
+  ASSERT_EQ(ptx.kernels.size(), 1u);
+  EXPECT_EQ(ptx.kernels[0].grid, 256);
+  EXPECT_EQ(ptx.kernels[0].splitVectors, 0);
+  expectAssembles(ptx, 128);
+}
+
+// Odd rows, so that every element is loaded and stored by itself.
+TEST(DevicePtx, HalvesInOddRows) {
+  expectAssembles(ptxOf(product("bf16", 2, 70, 65, 37), 80), 128);
+}

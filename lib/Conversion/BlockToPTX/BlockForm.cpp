@@ -1,5 +1,6 @@
 //===- BlockForm.cpp - a kernel in block form, checked --------------------===//
 #include "BlockForm.h"
+#include "Mma.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -267,6 +268,9 @@ void Checker::checkThreads(scf::ForallOp forall) {
   forall.getBody()->walk([&](Operation *op) {
     if (isa<scf::ForallOp, scf::ParallelOp>(op))
       fail(op) << "foralls over threads must not be nested";
+    if (auto mma = dyn_cast<block::MmaOp>(op))
+      if (std::string mistake = mistakeOf(mma); !mistake.empty())
+        fail(op) << "'block.mma' " << mistake;
   });
 }
 
@@ -284,9 +288,11 @@ void Checker::checkBufferUses() {
   auto check = [&](BlockArgument buffer, bool isPrivate) {
     for (Operation *user : buffer.getUsers()) {
       // A store of the buffer itself is impossible: its elements are numbers.
+      if (!isPrivate && isa<block::MmaOp>(user))
+        continue;
       if (bufferOf(user) != buffer)
         fail(user) << "buffers are only accessed by memref.load, memref.store, "
-                      "vector.load and vector.store";
+                      "vector.load and vector.store; shared ones by block.mma";
       else if (isPrivate)
         checkPrivateAccess(user, buffer);
     }

@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "BlockToGPU.h"
+#include "Mma.h"
 #include "ckopt/Conversion/BlockToPTX/Passes.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 
@@ -205,6 +206,7 @@ LogicalResult blockform::lowerToGPU(ModuleOp module,
   for (const Kernel &kernel : kernels) {
     PtxKernel info = describe(kernel);
     TreeCount trees = mergeLaneSteps(kernel);
+    expandMma(kernel, /*onDevice=*/true);
     info.shuffledTrees = trees.shuffled;
     info.plainTrees = trees.plain;
     if (infos)

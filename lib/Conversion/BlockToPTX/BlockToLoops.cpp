@@ -6,7 +6,7 @@
 // start with other bytes.
 //
 //===----------------------------------------------------------------------===//
-#include "BlockForm.h"
+#include "Mma.h"
 #include "ckopt/Conversion/BlockToPTX/Passes.h"
 #include "ckopt/Conversion/KernelToLLVM/KernelToLLVM.h"
 #include "mlir/Conversion/MemRefToLLVM/MemRefToLLVM.h"
@@ -132,6 +132,7 @@ struct BlockToLoops : ckopt::impl::BlockToLoopsPassBase<BlockToLoops> {
   }
 
   void lower(Kernel &kernel) {
+    expandMma(kernel, /*onDevice=*/false);
     SmallVector<scf::ForallOp> threads;
     kernel.blocks->walk([&](scf::ForallOp forall) {
       if (forall != kernel.blocks)

@@ -22,6 +22,7 @@ using namespace ckopt::blockform;
 /// arithmetic, everything has but the remainder of floats.
 static const llvm::StringSet<> &selectable() {
   static const llvm::StringSet<> names = {
+      "block.mma",
       "math.absf", "math.absi", "math.ceil", "math.copysign", "math.ctlz",
       "math.ctpop", "math.cttz", "math.floor", "math.fma", "math.roundeven",
       "math.sqrt", "math.trunc",

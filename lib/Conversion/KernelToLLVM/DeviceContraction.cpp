@@ -23,8 +23,6 @@ using runtime::ConvDesc;
 using runtime::MatMulDesc;
 using runtime::PrimitiveKind;
 
-static constexpr bool kTensorCores = false;
-
 namespace {
 
 /// A tensor of the kernel that code reads and writes by element offsets.
@@ -75,8 +73,7 @@ private:
 /// The type that elements of a and b have in shared memory.
 Type operandType(Operand a, Operand b, Type sums) {
   bool half = a.element.isF16() || a.element.isBF16();
-  (void)half;
-  return kTensorCores && half && a.element == b.element ? a.element : sums;
+  return half && a.element == b.element ? a.element : sums;
 }
 
 /// sum of values[i] * strides[i].

@@ -1,5 +1,6 @@
 //===- DeviceGemm.cpp - contractions by the threads of blocks -------------===//
 #include "DeviceGemm.h"
+#include "DeviceGemmTile.h"
 #include "GeneratedKernel.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
@@ -38,18 +39,6 @@ int64_t DeviceGemm::scratchBytes() const {
   if (parts() == 1)
     return 0;
   return parts() * batch * m * n * (type.getIntOrFloatBitWidth() / 8);
-}
-
-/// What one block works on.
-struct DeviceGemm::Tile {
-  Value batch, part, row, column; ///< row and column of its first element
-  Value low, high;                ///< of k
-  Value sharedA, sharedB;
-  Value sums; ///< of each thread
-};
-
-static Value asIndex(Emitter &e, Value v) {
-  return arith::IndexCastOp::create(e.b, e.b.getIndexType(), v);
 }
 
 static Value below(Emitter &e, Value x, int64_t limit) {
@@ -133,11 +122,6 @@ void DeviceGemm::emitLoad(Emitter &e, const Tile &tile, Value thread,
 //===----------------------------------------------------------------------===//
 // Products
 //===----------------------------------------------------------------------===//
-
-/// Sum number i of the thread.
-static SmallVector<Value> sumAt(Emitter &e, int64_t i) {
-  return {e.threadIndex(), arith::ConstantIndexOp::create(e.b, i)};
-}
 
 /// Threads are a square of 16 x 16, and of each square of 64 x 64 elements
 /// every thread has one of 4 x 4.
@@ -281,7 +265,12 @@ void DeviceGemm::emitTile(Emitter &e, Value block) const {
     });
     return SmallVector<Value>();
   });
-  e.forThreads(kThreads, [&](Value thread) { emitResults(e, tile, thread); });
+  e.forThreads(kThreads, [&](Value thread) {
+    if (onTensorCores())
+      emitWarpResults(e, tile, thread);
+    else
+      emitResults(e, tile, thread);
+  });
 }
 
 void DeviceGemm::emitSum(Emitter &e, Value item) const {
@@ -298,5 +287,3 @@ void DeviceGemm::emitSum(Emitter &e, Value item) const {
   SmallVector<Value> at = split(e, item, {batch, m, n});
   store(e, at[0], at[1], at[2], total);
 }
-
-void DeviceGemm::emitWarpProducts(Emitter &, const Tile &, Value) const {}

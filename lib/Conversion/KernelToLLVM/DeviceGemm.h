@@ -98,6 +98,7 @@ private:
                   const Slice &slice) const;
   void emitProducts(Emitter &e, const Tile &tile, Value thread) const;
   void emitWarpProducts(Emitter &e, const Tile &tile, Value thread) const;
+  void emitWarpResults(Emitter &e, const Tile &tile, Value thread) const;
   void emitResults(Emitter &e, const Tile &tile, Value thread) const;
   void emitResult(Emitter &e, const Tile &tile, Value row, Value column,
                   ArrayRef<Value> sums) const;

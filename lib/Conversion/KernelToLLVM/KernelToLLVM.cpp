@@ -1,6 +1,7 @@
 //===- KernelToLLVM.cpp - code for kernels --------------------------------===//
 #include "ckopt/Conversion/KernelToLLVM/KernelToLLVM.h"
 #include "GeneratedKernel.h"
+#include "ckopt/Dialect/Block/IR/BlockDialect.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -68,8 +69,8 @@ ckopt::reportVectorization(func::FuncOp kernel, const CodegenOptions &options) {
 }
 
 void ckopt::registerKernelToLLVMDialects(DialectRegistry &registry) {
-  registry
-      .insert<arith::ArithDialect, cf::ControlFlowDialect, func::FuncDialect,
-              gpu::GPUDialect, LLVM::LLVMDialect, math::MathDialect,
-              memref::MemRefDialect, scf::SCFDialect, vector::VectorDialect>();
+  registry.insert<arith::ArithDialect, block::BlockDialect,
+                  cf::ControlFlowDialect, func::FuncDialect, gpu::GPUDialect,
+                  LLVM::LLVMDialect, math::MathDialect, memref::MemRefDialect,
+                  scf::SCFDialect, vector::VectorDialect>();
 }

@@ -1,0 +1,18 @@
+//===- BlockDialect.h - what threads of a block do together -----*- C++ -*-===//
+#ifndef CKOPT_DIALECT_BLOCK_IR_BLOCKDIALECT_H
+#define CKOPT_DIALECT_BLOCK_IR_BLOCKDIALECT_H
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include "ckopt/Dialect/Block/IR/BlockDialect.h.inc"
+
+#define GET_OP_CLASSES
+#include "ckopt/Dialect/Block/IR/BlockOps.h.inc"
+
+#endif // CKOPT_DIALECT_BLOCK_IR_BLOCKDIALECT_H

@@ -1,0 +1,19 @@
+//===- Mma.h - products of warps, to loops and to tensor cores --*- C++ -*-===//
+#ifndef CKOPT_LIB_CONVERSION_BLOCKTOPTX_MMA_H
+#define CKOPT_LIB_CONVERSION_BLOCKTOPTX_MMA_H
+
+#include "BlockForm.h"
+#include "ckopt/Dialect/Block/IR/BlockDialect.h"
+
+namespace ckopt::blockform {
+
+/// What is wrong with where `mma` stands; empty if nothing.
+std::string mistakeOf(block::MmaOp mma);
+
+/// Replaces every block.mma of the kernel by what one thread does: loops, or
+/// loads of fragments and nvvm.mma.sync.
+void expandMma(const Kernel &kernel, bool onDevice);
+
+} // namespace ckopt::blockform
+
+#endif // CKOPT_LIB_CONVERSION_BLOCKTOPTX_MMA_H
