@@ -68,10 +68,14 @@ function(add_ckopt_tool name)
   set_property(GLOBAL APPEND PROPERTY CKOPT_TOOLS ${name})
 endfunction()
 
-# add_ckopt_unittest(NAME sources... [LINK_LIBS ...] [PLAIN]): a gtest program
-# that ctest runs. PLAIN: no MLIR.
+# add_ckopt_unittest(NAME sources... [LINK_LIBS ...] [PLAIN] [TEST_NAME name]): a
+# gtest program that ctest runs, as unit.NAME or by the name given. PLAIN: no
+# MLIR.
 function(add_ckopt_unittest name)
-  cmake_parse_arguments(ARG "PLAIN" "" "LINK_LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "PLAIN" "TEST_NAME" "LINK_LIBS" ${ARGN})
+  if(NOT ARG_TEST_NAME)
+    set(ARG_TEST_NAME unit.${name})
+  endif()
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE ${ARG_LINK_LIBS} GTest::gtest GTest::gtest_main)
   target_compile_definitions(${name} PRIVATE
@@ -85,9 +89,9 @@ function(add_ckopt_unittest name)
     endif()
   endif()
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CKOPT_BINARY_DIR}/unittests)
-  add_test(NAME unit.${name} COMMAND ${name})
+  add_test(NAME ${ARG_TEST_NAME} COMMAND ${name})
   # Tests share the cores: threads that wait sleep soon.
-  set_tests_properties(unit.${name} PROPERTIES ENVIRONMENT "GOMP_SPINCOUNT=2000")
+  set_tests_properties(${ARG_TEST_NAME} PROPERTIES ENVIRONMENT "GOMP_SPINCOUNT=2000")
   set_property(GLOBAL APPEND PROPERTY CKOPT_UNITTESTS ${name})
 endfunction()
 

@@ -78,7 +78,7 @@ Outcome run(const MemoryBudget &budget) {
     if (!session)
       return Outcome();
     Outcome &outcome = outcomes[descending];
-    train(*session, /*steps=*/3, outcome);
+    train(*session, /*steps=*/2, outcome);
     outcome.planned = step.arena();
     // A byte that happened to equal the first pattern shows over another.
     if (outcome.measured != outcome.planned) {

@@ -1,0 +1,74 @@
+//===- CudaAssemblyTest.cpp - the PTX of whole steps, assembled -----------===//
+//
+// Where ptxas is installed (else the tests are skipped, and say so), the code
+// of every golden network's training step assembles for its target, without
+// spills and without a stack. No toolkit decides what the code is: its bytes
+// are the same with CUDA_HOME set, unset and wrong.
+//
+//===----------------------------------------------------------------------===//
+#include "CudaHarness.h"
+
+#include <cstdlib>
+
+using namespace ckopt;
+using namespace ckopt::test;
+
+namespace {
+
+CompileOptions stepOptions(const GoldenModel &model) {
+  CompileOptions options =
+      trainingOptions(goldenPath(model.name, "model.onnx"), model.loss);
+  options.step.search.effort = 0; // any plan will do
+  return options;
+}
+
+class CudaAssembly : public testing::TestWithParam<GoldenModel> {};
+
+TEST_P(CudaAssembly, NeedsNoSpillsAndNoStack) {
+  auto ptxas = findPtxas();
+  if (!ptxas)
+    GTEST_SKIP() << "ptxas is NOT installed: PTX was not assembled";
+  CudaStep step = get(compileForCuda(stepOptions(GetParam())));
+  ASSERT_TRUE(step.program);
+  const LoweredDeviceStep &device = step.compilation->deviceStep();
+  PtxModule least = get(emitPtx(*device.blockForm, {80, false}));
+  for (const PtxModule *code : {&std::as_const(least), &device.code}) {
+    SCOPED_TRACE("sm_" + std::to_string(code->sm));
+    auto known = get(assemble(code->text, code->sm, *ptxas));
+    EXPECT_EQ(known.size(), code->kernels.size());
+    for (const AssembledKernel &kernel : known) {
+      EXPECT_GT(kernel.registers, 0) << kernel.symbol;
+      EXPECT_EQ(kernel.spillStoreBytes, 0) << kernel.symbol;
+      EXPECT_EQ(kernel.spillLoadBytes, 0) << kernel.symbol;
+      EXPECT_EQ(kernel.stackBytes, 0) << kernel.symbol;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CudaAssembly, testing::ValuesIn(goldenModels()),
+                         [](const auto &info) { return info.param.name; });
+
+TEST(CudaCode, TheEnvironmentDecidesNothing) {
+  const char *given = std::getenv("CUDA_HOME");
+  std::string kept = given ? given : "";
+  std::string texts[3];
+  for (int round = 0; round < 3; ++round) {
+    if (round == 0)
+      unsetenv("CUDA_HOME");
+    else
+      setenv("CUDA_HOME", round == 1 ? "/usr/local/cuda" : "/none",
+             /*overwrite=*/1);
+    CudaStep step = get(compileForCuda(stepOptions(goldenModels().front())));
+    ASSERT_TRUE(step.program);
+    texts[round] = step.ptx();
+  }
+  if (given)
+    setenv("CUDA_HOME", kept.c_str(), /*overwrite=*/1);
+  else
+    unsetenv("CUDA_HOME");
+  EXPECT_FALSE(texts[0].empty());
+  EXPECT_EQ(texts[0], texts[1]);
+  EXPECT_EQ(texts[0], texts[2]);
+}
+
+} // namespace
