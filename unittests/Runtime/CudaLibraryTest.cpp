@@ -4,6 +4,7 @@
 // so that any order of sums gives the same. The stand-in plays the libraries.
 //
 //===----------------------------------------------------------------------===//
+#include "../../lib/Runtime/cuda/LockFile.h"
 #include "CudaFixture.h"
 
 #include <functional>
@@ -395,15 +396,31 @@ TEST_F(CudaLibrary, ALockFileFixesAlgorithms) {
   auto put = [&](const std::string &text) {
     std::ofstream(lock, std::ios::binary) << text;
   };
-  std::string other = first;
-  size_t at = other.find("4096 07");
+  std::string start = "algorithm ";
+  size_t at = first.find(start + "matmul_f32_2x3x4_");
   ASSERT_NE(at, std::string::npos) << first;
-  other[at + 6] = '9';
-  put(other);
+  std::string key = first.substr(at + start.size());
+  key = key.substr(0, key.find(' '));
+  cuda::LockFile changed;
+  ASSERT_TRUE(changed.read(lock, error)) << error;
+  std::string other = changed.algorithm(key);
+  ASSERT_EQ(other.substr(0, 2), "07") << other;
+  other[1] = '9';
+  changed.setAlgorithm(key, other);
+  std::filesystem::remove(lock);
+  ASSERT_EQ(changed.write(error), cuda::LockFile::Written::Yes) << error;
   load({}, CKRT_LOCK, "cannot run here");
+  // Cut within a line and between two; a line that is gone; a changed one.
+  std::string gone = first, flipped = first;
+  at = gone.find("\ndriver 12040");
+  ASSERT_NE(at, std::string::npos) << first;
+  gone.erase(at, gone.find('\n', at + 1) - at);
+  ++flipped[flipped.find(key) + key.size() - 1];
   for (const std::string &text :
-       {first.substr(0, first.size() - 1), std::string("hello\n"),
-        std::string(), first + "algorithm\n"}) {
+       {first.substr(0, first.size() - 1),
+        first.substr(0, first.rfind("\nsum ") + 1),
+        first.substr(0, first.find('\n') + 1), gone, flipped,
+        std::string("hello\n"), std::string(), first + "algorithm\n"}) {
     put(text);
     load({}, CKRT_LOCK, "no lock file of ckopt, or damaged");
   }

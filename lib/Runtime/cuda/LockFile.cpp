@@ -1,5 +1,6 @@
 //===- LockFile.cpp - which algorithms a device runs ----------------------===//
 #include "LockFile.h"
+#include "../DeviceHash.h"
 
 #include <atomic>
 #include <cerrno>
@@ -11,42 +12,64 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+using namespace ckopt::runtime;
 using namespace ckopt::runtime::cuda;
 
 static const char kHead[] = "ckopt-lock 1";
 
-bool LockFile::read(const std::string &from, std::string &error) {
-  path = from;
-  if (path.empty() || access(path.c_str(), F_OK) != 0)
-    return true;
-  std::ifstream in(path);
+static std::string sumLine(const std::string &text) {
+  DeviceHash hash;
+  hash.add(text.data(), text.size());
+  char line[32];
+  std::snprintf(line, sizeof(line), "sum %016llx\n",
+                static_cast<unsigned long long>(hash.value()));
+  return line;
+}
+
+/// The lines before the sum, if that is theirs.
+static bool checkedText(const std::string &all, std::string &text) {
+  size_t length = sumLine("").size();
+  if (all.size() < length)
+    return false;
+  text = all.substr(0, all.size() - length);
+  return all.substr(text.size()) == sumLine(text);
+}
+
+bool LockFile::parse(const std::string &text) {
+  std::istringstream in(text);
   std::string line;
-  bool sound = static_cast<bool>(std::getline(in, line)) && line == kHead;
-  while (sound && std::getline(in, line)) {
+  if (!std::getline(in, line) || line != kHead)
+    return false;
+  while (std::getline(in, line)) {
     size_t space = line.find(' ');
-    sound = space != std::string::npos && space > 0;
-    if (!sound)
-      break;
+    if (space == std::string::npos || space == 0)
+      return false;
     std::string name = line.substr(0, space), value = line.substr(space + 1);
     if (name != "algorithm") {
       facts[name] = value;
       continue;
     }
     space = value.find(' ');
-    sound = space != std::string::npos && space > 0 && space + 1 < value.size();
-    if (sound)
-      algorithms[value.substr(0, space)] = value.substr(space + 1);
+    if (space == std::string::npos || space == 0 || space + 1 >= value.size())
+      return false;
+    algorithms[value.substr(0, space)] = value.substr(space + 1);
   }
-  // A file without its last line break was cut.
-  if (sound) {
-    in.clear();
-    in.seekg(-1, std::ios::end);
-    sound = in.get() == '\n';
-  }
-  if (!sound)
-    error = path + " is no lock file of ckopt, or damaged; remove it to choose "
-                   "algorithms again";
-  return sound;
+  return true;
+}
+
+bool LockFile::read(const std::string &from, std::string &error) {
+  path = from;
+  if (path.empty() || access(path.c_str(), F_OK) != 0)
+    return true;
+  std::ifstream in(path, std::ios::binary);
+  std::stringstream all;
+  all << in.rdbuf();
+  std::string text;
+  if (checkedText(all.str(), text) && parse(text))
+    return true;
+  error = path + " is no lock file of ckopt, or damaged or changed; remove it "
+                 "to choose algorithms again";
+  return false;
 }
 
 bool LockFile::merge(const LockFile &other, std::string &error) {
@@ -70,7 +93,7 @@ std::string LockFile::text() const {
     text << name << " " << value << "\n";
   for (const auto &[key, value] : algorithms)
     text << "algorithm " << key << " " << value << "\n";
-  return text.str();
+  return text.str() + sumLine(text.str());
 }
 
 int LockFile::replace() const {

@@ -6,6 +6,9 @@
 //   ckopt-lock 1
 //   NAME VALUE           device, driver, library versions
 //   algorithm KEY VALUE  KEY: the primitive's descriptor
+//   sum HASH             of all bytes before this line
+// A call that the file lacks is added to it (an artifact of another budget), so
+// a lost line would silently choose again: the sum tells such a file.
 // Equal descriptors have one algorithm whatever the budget, so artifacts of one
 // model may share a file. Loads in other threads and processes may add to it at
 // the same time: what a load adds is merged into what is there by then, one
@@ -47,6 +50,7 @@ private:
   /// Adds what the other has; false, with what differs.
   bool merge(const LockFile &other, std::string &error);
   std::string text() const;
+  bool parse(const std::string &text);
   /// Replaces the file; 0 or an errno.
   int replace() const;
 
