@@ -3,6 +3,7 @@
 #include "ckopt/Autodiff/Autodiff.h"
 #include "ckopt/Autodiff/Passes.h"
 #include "ckopt/Conversion/BlockToPTX/Passes.h"
+#include "ckopt/Conversion/KernelToLLVM/KernelToLLVM.h"
 #include "ckopt/Conversion/KernelToLLVM/Passes.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
 #include "ckopt/Fuse/Passes.h"
@@ -38,6 +39,7 @@ int main(int argc, char **argv) {
   // Kernels in block form.
   registry.insert<mlir::gpu::GPUDialect, mlir::LLVM::LLVMDialect,
                   mlir::vector::VectorDialect>();
+  ckopt::registerKernelToLLVMDialects(registry);
   ckopt::registerReferenceFolding(registry);
   ckopt::registerAutodiffRules(registry);
   mlir::registerTransformsPasses();

@@ -169,9 +169,10 @@ llvm::Expected<PtxModule> ckopt::emitPtx(ModuleOp blockForm,
   registerLLVMDialectTranslation(registry);
   registerNVVMDialectTranslation(registry);
   context->appendDialectRegistry(registry);
-  context->loadDialect<gpu::GPUDialect, LLVM::LLVMDialect, NVVM::NVVMDialect,
-                       memref::MemRefDialect, arith::ArithDialect,
-                       scf::SCFDialect, cf::ControlFlowDialect>();
+  context
+      ->loadDialect<gpu::GPUDialect, LLVM::LLVMDialect, NVVM::NVVMDialect,
+                    memref::MemRefDialect, arith::ArithDialect, scf::SCFDialect,
+                    cf::ControlFlowDialect, vector::VectorDialect>();
 
   OwningOpRef<ModuleOp> copy = blockForm.clone();
   SmallVector<PtxKernel> kernels;

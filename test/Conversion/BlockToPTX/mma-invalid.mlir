@@ -1,0 +1,72 @@
+// Shows what a product of warps may not be: conditional, with threads that are
+// missing, of two types, with rows too close.
+// RUN: ckopt-opt %s --block-to-gpu -split-input-file -verify-diagnostics
+
+func.func @conditional(%x: !llvm.ptr, %scratch: !llvm.ptr, %a: memref<384xbf16, #gpu.address_space<workgroup>>)
+    attributes {ckopt.gpu.grid = 1 : i64, ckopt.gpu.block = 64 : i64} {
+  scf.forall (%block) in (1) {
+    scf.forall (%t) in (64) {
+      %c0 = arith.constant 0 : index
+      %c3 = arith.constant 3 : index
+      %zero = arith.constant 0.0 : f32
+      %some = arith.cmpi ult, %t, %c3 : index
+      scf.if %some {
+        // expected-error @+1 {{block form: 'block.mma' must not be conditional: all threads of a warp run it}}
+        %d:4 = block.mma %t, %a[%c0] pitch 24, %a[%c0] pitch 24, %zero, %zero, %zero, %zero
+            : memref<384xbf16, #gpu.address_space<workgroup>>, memref<384xbf16, #gpu.address_space<workgroup>>
+      }
+    } {mapping = [#gpu.thread<x>]}
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
+func.func @half_a_warp(%x: !llvm.ptr, %scratch: !llvm.ptr, %a: memref<384xbf16, #gpu.address_space<workgroup>>)
+    attributes {ckopt.gpu.grid = 1 : i64, ckopt.gpu.block = 64 : i64} {
+  scf.forall (%block) in (1) {
+    scf.forall (%t) in (48) {
+      %c0 = arith.constant 0 : index
+      %zero = arith.constant 0.0 : f32
+      // expected-error @+1 {{block form: 'block.mma' needs whole warps: a multiple of 32 threads}}
+      %d:4 = block.mma %t, %a[%c0] pitch 24, %a[%c0] pitch 24, %zero, %zero, %zero, %zero
+          : memref<384xbf16, #gpu.address_space<workgroup>>, memref<384xbf16, #gpu.address_space<workgroup>>
+    } {mapping = [#gpu.thread<x>]}
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
+func.func @as_often(%x: !llvm.ptr, %scratch: !llvm.ptr, %a: memref<384xbf16, #gpu.address_space<workgroup>>)
+    attributes {ckopt.gpu.grid = 1 : i64, ckopt.gpu.block = 32 : i64} {
+  scf.forall (%block) in (1) {
+    scf.forall (%t) in (32) {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %zero = arith.constant 0.0 : f32
+      scf.for %i = %c0 to %t step %c1 {
+        // expected-error @+1 {{block form: 'block.mma' must be in loops that all threads run as often}}
+        %d:4 = block.mma %t, %a[%c0] pitch 24, %a[%c0] pitch 24, %zero, %zero, %zero, %zero
+            : memref<384xbf16, #gpu.address_space<workgroup>>, memref<384xbf16, #gpu.address_space<workgroup>>
+      }
+    } {mapping = [#gpu.thread<x>]}
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
+func.func @pitch(%a: memref<384xbf16>, %b: memref<384xf16>, %t: index, %zero: f32) {
+  // expected-error @+1 {{'block.mma' op pitch 15 must be even and hold the 16 elements of a row}}
+  %d:4 = block.mma %t, %a[%t] pitch 15, %a[%t] pitch 24, %zero, %zero, %zero, %zero : memref<384xbf16>, memref<384xbf16>
+  return
+}
+
+// -----
+
+func.func @two_types(%a: memref<384xbf16>, %b: memref<384xf16>, %t: index, %zero: f32) {
+  // expected-error @+1 {{'block.mma' op multiplies 'bf16' by 'f16'; both must be the same}}
+  %d:4 = block.mma %t, %a[%t] pitch 24, %b[%t] pitch 24, %zero, %zero, %zero, %zero : memref<384xbf16>, memref<384xf16>
+  return
+}
