@@ -53,8 +53,26 @@ static void printHelp(const CommandInfo &info, const FlagTable &table,
   table.printHelp(llvm::outs(), command);
 }
 
+/// Flags that would say nothing about a step for GPUs.
+static llvm::Error refuseIdleFlags(const DeviceOptions &device,
+                                   const std::set<std::string> &given) {
+  if (given.count("threads"))
+    return usageError("--threads is for CPUs: leave it out for a GPU");
+  for (const char *flag : {"cpu", "O"})
+    if (given.count(flag) && device.emulation.empty())
+      return usageError((flag[1] ? "--" : "-") + llvm::Twine(flag) +
+                        " is for CPUs: leave it out for a GPU");
+  if (given.count("cuda-workspace") && !device.libraries)
+    return usageError("--cuda-workspace is for libraries: give "
+                      "--cuda-libs=all, or leave it out");
+  if (given.count("cuda-emulation-order") && device.emulation.empty())
+    return usageError("--cuda-emulation-order needs --cuda-emulation=FILE");
+  return llvm::Error::success();
+}
+
 /// Completes what is asked of a GPU.
-static llvm::Error settleDevice(CompileOptions &compile, Command command) {
+static llvm::Error settleDevice(CompileOptions &compile, Command command,
+                                const std::set<std::string> &given) {
   DeviceOptions &device = compile.device;
   if (device.given)
     compile.step.target = "cuda";
@@ -62,6 +80,8 @@ static llvm::Error settleDevice(CompileOptions &compile, Command command) {
     return device.flag.empty()
                ? llvm::Error::success()
                : usageError(device.flag + " is for GPUs: give --target=cuda");
+  if (llvm::Error error = refuseIdleFlags(device, given))
+    return error;
   compile.step.libraryWorkspace = device.libraries ? device.workspace : 0;
   compile.step.threads = 1;
   bool runs = command != Command::Compile && command != Command::Plan &&
@@ -145,7 +165,7 @@ bool ckopt::parseCommandLine(int argc, char **argv, DriverOptions &options,
     error = usageError("no model given; usage: ckopt " + name +
                        " MODEL.onnx [flags]");
   if (!error)
-    error = settleDevice(options.compile, options.command);
+    error = settleDevice(options.compile, options.command, flags.given);
   if (!error)
     error = checkFlags(options);
   if (error) {

@@ -6,6 +6,9 @@
 
 #include "ckopt/Support/FlagTable.h"
 
+#include <set>
+#include <string>
+
 namespace ckopt {
 
 /// Fills a table with all flags of all subcommands, which store into `options`.
@@ -15,11 +18,18 @@ public:
   DriverFlags(const DriverFlags &) = delete;
 
   FlagTable table;
+  /// The names of those that the command line had.
+  std::set<std::string> given;
 
 private:
   void add(llvm::StringRef name, llvm::StringRef value, unsigned commands,
            llvm::StringRef help, Flag::Store store) {
-    table.add(name, value, commands, help, std::move(store));
+    auto noted = [this, name = name.str(),
+                  store = std::move(store)](llvm::StringRef text) {
+      given.insert(name);
+      return store(text);
+    };
+    table.add(name, value, commands, help, std::move(noted));
   }
   void addModelFlags();
   void addArithmeticFlags();
