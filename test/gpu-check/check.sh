@@ -31,7 +31,21 @@ grep -Eq '^\| lenet \| [0-9]+, [0-9]+, [0-9]+, [0-9]+ \| [0-9.]+e-[0-9]+ \| yes 
 grep -q 'compute-sanitizer is not installed' report.md || fail "a skipped check is not said"
 ! grep -E 'VIOLATION|LEAK' calls || fail "the stand-in objects"
 
-# The first kernel of the last budget fails: one row says so, and the exit code.
+# The part for large networks, on a small one.
+for libraries in none all; do
+  for budget in 0 1; do
+    mkdir -p gpu-check/steps/toy/$libraries
+    cp -r gpu-check/steps/mlp/training/$budget gpu-check/steps/mlp/training/$budget.so gpu-check/steps/toy/$libraries
+  done
+done
+mv gpu-check/cases gpu-check/all-cases
+echo "large toy x target 6 -1:1 -1:1" >gpu-check/cases
+on_standin gpu-check/run --output=large.md --steps=3 >large.log 2>&1 || { cat large.log; fail "run of a large network"; }
+[ "$(grep -Ec '^\| toy, batch 6 \| ckopt, --cuda-libs=(none|all), .* \| [0-9.]+ s \| [0-9.]+ s \|' large.md)" -eq 4 ] ||
+  { cat large.md; fail "no rows for a large network"; }
+mv gpu-check/all-cases gpu-check/cases
+
+# Every step fails: rows and the exit code say so.
 code=0
 on_standin CKOPT_STANDIN_FAIL=cuGraphLaunch:1:719 gpu-check/run --output=failed.md >failed.log 2>&1 || code=$?
 [ $code -eq 1 ] || { cat failed.log; fail "exit code $code where every step fails"; }
