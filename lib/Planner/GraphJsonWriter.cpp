@@ -220,6 +220,8 @@ std::string ckopt::planner::printPlan(const Graph &graph, const Result &result,
       out.attribute("minimum_budget", result.plan.minimumBudget);
     if (result.plan.provenMinimum > 0)
       out.attribute("proven_minimum", result.plan.provenMinimum);
+    if (!result.plan.restrictedTo.empty())
+      out.attribute("restricted_to", result.plan.restrictedTo);
     if (result.hasPlan() && !result.plan.certificates.empty())
       writeCertificates(out, graph, result.plan.certificates);
   });

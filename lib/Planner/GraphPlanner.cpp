@@ -372,6 +372,11 @@ Result GraphPlanner::solveOrder(const Options &options, Deadline &deadline) {
 
 Result GraphPlanner::minimize(const Options &options, Deadline &deadline) {
   boundMemory(options);
+  if (options.orderOnly) {
+    Options least = options;
+    least.budget = 0;
+    return solveOrder(least, deadline);
+  }
   int64_t size = runLeast(options, 0, deadline);
   Result result = answer(*archive(options).bestWithin(size), options, size);
   result.plan.minimumBudget = size;

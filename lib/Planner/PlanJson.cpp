@@ -287,6 +287,7 @@ std::optional<PlanFile> PlanReader::read(const json::Value &file) {
   readInitial(*object, plan);
   readPacking(*object, plan);
   plan.proof = text(*object, "proof");
+  plan.restrictedTo = text(*object, "restricted_to");
   readCertificates(*object, plan);
   if (errors.any())
     return std::nullopt;

@@ -156,12 +156,21 @@ std::vector<Result> BudgetPlanner::pareto(const Options &options, int points) {
   return curve;
 }
 
+/// Says of which plans alone the question was.
+static Result restricted(Result result, const Options &options) {
+  if (options.orderOnly)
+    result.plan.restrictedTo = "order_only";
+  else if (options.fixedOrder)
+    result.plan.restrictedTo = "fixed_order";
+  return result;
+}
+
 Result ckopt::planner::solve(const Graph &graph, const Options &options) {
-  return BudgetPlanner(graph).solve(options);
+  return restricted(BudgetPlanner(graph).solve(options), options);
 }
 
 Result ckopt::planner::minimize(const Graph &graph, const Options &options) {
-  return BudgetPlanner(graph).minimize(options);
+  return restricted(BudgetPlanner(graph).minimize(options), options);
 }
 
 std::vector<Result> ckopt::planner::pareto(const Graph &graph,

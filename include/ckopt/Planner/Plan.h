@@ -71,6 +71,9 @@ struct Plan {
   /// first may be 0 (not looked for).
   int64_t minimumBudget = 0;
   int64_t provenMinimum = 0;
+  /// What status and provenMinimum speak of: "fixed_order" (plans in program
+  /// order), "order_only" (plans without recomputation); empty: all plans.
+  std::string restrictedTo;
 };
 
 } // namespace ckopt::planner
