@@ -12,6 +12,8 @@
 //===----------------------------------------------------------------------===//
 #include "DnnlProgram.h"
 
+#include <algorithm>
+
 using namespace ckopt::runtime;
 
 namespace {
@@ -200,6 +202,15 @@ std::unique_ptr<Primitive>
 ckopt::runtime::createDnnlConv(const PrimitiveDesc &desc, std::string &error) {
   if (isPointwise(desc.conv) && prefersProduct(desc))
     return createDnnlMatMul(asProduct(desc), error);
+  const ConvDesc &c = desc.conv;
+  int64_t most = std::max({c.batch, c.inChannels, c.outChannels});
+  for (int64_t d = 0; d < c.rank; ++d)
+    most = std::max({most, c.in[d], c.out[d], c.kernel[d], c.strides[d],
+                     c.dilations[d], c.padsLo[d], c.padsHi[d]});
+  if (most > kMaxDnnlExtent) {
+    error = kDnnlExtentText;
+    return nullptr;
+  }
   Geometry g;
   if (!describeGeometry(desc, g)) {
     error = dnnlStatusText(dnnl_invalid_arguments);

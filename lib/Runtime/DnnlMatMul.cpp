@@ -73,6 +73,11 @@ std::unique_ptr<Primitive>
 ckopt::runtime::createDnnlMatMul(const PrimitiveDesc &desc,
                                  std::string &error) {
   MatMulDesc m = desc.matmul;
+  int64_t most = std::max({m.batch[0], m.batch[1], m.m, m.n, m.k});
+  if (most > kMaxDnnlExtent || m.batch[0] * m.batch[1] > kMaxDnnlExtent) {
+    error = kDnnlExtentText;
+    return nullptr;
+  }
   Operand a{0, {m.aBatch[0], m.aBatch[1]}, m.aRow, m.aCol};
   Operand b{1, {m.bBatch[0], m.bBatch[1]}, m.bRow, m.bCol};
   Operand c{2, {m.cBatch[0], m.cBatch[1]}, m.cRow, m.cCol};

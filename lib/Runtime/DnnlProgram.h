@@ -24,6 +24,12 @@ dnnl_data_type_t dnnlType(DType dtype);
 /// "unimplemented", "invalid arguments", ...
 std::string dnnlStatusText(dnnl_status_t status);
 
+/// oneDNN counts in 32 bits here and there, rounds up, and divides by the
+/// result: an extent of 2^38 ends the process.
+inline constexpr int64_t kMaxDnnlExtent = int64_t(1) << 30;
+inline constexpr char kDnnlExtentText[] =
+    "oneDNN takes no extents above 2^30; a smaller batch may help";
+
 class DnnlProgram final : public Primitive {
 public:
   ~DnnlProgram() override;

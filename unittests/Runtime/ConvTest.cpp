@@ -200,4 +200,8 @@ TEST(Conv, RefusesWrongGeometry) {
   if (Primitive::create(desc, 2, error) == nullptr) {
     EXPECT_NE(error.find("f16"), std::string::npos) << error;
   }
+  desc.dtype = DType::F32;
+  desc.conv.batch = int64_t(1) << 31;
+  EXPECT_EQ(primitiveWorkspace(desc, 2, error), -1);
+  EXPECT_NE(error.find("no extents above 2^30"), std::string::npos) << error;
 }

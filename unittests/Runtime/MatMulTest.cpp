@@ -160,3 +160,16 @@ TEST(MatMul, RefusesWhatItCannotDo) {
   desc.matmul.cRow = 0;
   EXPECT_EQ(primitiveWorkspace(desc, 2, error), -1);
 }
+
+// More than oneDNN can count: a plain loop in f32, a refusal in bf16.
+TEST(MatMul, ExtentsBeyond32Bits) {
+  std::string error;
+  PrimitiveDesc desc;
+  desc.matmul = dense(1, int64_t(1) << 38, 2, 2, false, false);
+  auto primitive = Primitive::create(desc, 2, error);
+  ASSERT_NE(primitive, nullptr) << error;
+  EXPECT_EQ(primitive->implementation(), "plain loop");
+  desc.dtype = DType::BF16;
+  EXPECT_EQ(Primitive::create(desc, 2, error), nullptr);
+  EXPECT_NE(error.find("no extents above 2^30"), std::string::npos) << error;
+}
