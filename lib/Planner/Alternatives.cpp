@@ -227,9 +227,15 @@ Result AlternativesPlanner::best(std::vector<Result> results, bool complete,
     plan.status = impossible ? "infeasible" : "unknown";
     plan.lowerBound = relaxedBound;
     plan.orderLowerBound = relaxedBound;
+    plan.proof = plan.provenMinimum > memoryBound(relaxed) ? "search" : "";
     return answer;
   }
   plan.lowerBound = std::min(plan.lowerBound, plan.cost);
+  // Going over the choices is a search: the certificate knows none of it.
+  plan.proof = plan.lowerBound > relaxedBound * (1 + 1e-9) ||
+                       plan.orderLowerBound > relaxedBound * (1 + 1e-9)
+                   ? "search"
+                   : "";
   bool optimal = plan.cost <= plan.lowerBound * (1 + 1e-9);
   answer.status = optimal ? Status::Optimal : Status::Feasible;
   plan.status = optimal ? "optimal"
