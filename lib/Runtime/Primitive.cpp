@@ -36,8 +36,10 @@ std::unique_ptr<Primitive> createChecked(const PrimitiveDesc &desc,
     return createDnnlConv(desc, error);
   auto product = createDnnlMatMul(desc, error);
   // OpenBLAS takes some strides that oneDNN refuses.
-  if (!product && desc.dtype == DType::F32)
+  if (!product && desc.dtype == DType::F32) {
+    error.clear();
     return createBlasMatMul(desc);
+  }
   return product;
 }
 

@@ -111,8 +111,8 @@ TEST(CudaDeclarations, NumbersAreTheHeaders) {
             int(CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES));
   EXPECT_EQ(int(ours::kEventDisableTiming), int(CU_EVENT_DISABLE_TIMING));
   EXPECT_EQ(int(ours::kStreamNonBlocking), int(CU_STREAM_NON_BLOCKING));
-  EXPECT_EQ(int(ours::kCaptureModeThreadLocal),
-            int(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+  EXPECT_EQ(int(ours::kCaptureModeRelaxed),
+            int(CU_STREAM_CAPTURE_MODE_RELAXED));
 }
 
 #ifdef CKOPT_HAS_CUBLASLT

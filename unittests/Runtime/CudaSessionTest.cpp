@@ -265,6 +265,11 @@ TEST_F(CudaSession, DevicesAndDriversThatDoNotDo) {
        0,
        CKRT_DEVICE_MEMORY,
        "the arena needs 768 bytes, 467392 of 271000000 are free"},
+      {{{"CKOPT_STANDIN_MEMORY", "268436000"}},
+       0,
+       CKRT_DEVICE_MEMORY,
+       "no memory for the code: 544 of 268436000 bytes are free, and the arena "
+       "needs 708 more"},
       {{{"CKOPT_STANDIN_FAIL", "cuInit:1:803"}},
        0,
        CKRT_NO_DEVICE,

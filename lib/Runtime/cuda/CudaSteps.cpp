@@ -46,7 +46,9 @@ std::string CudaBackend::describe(const LaunchInfo &launch,
 
 Result CudaBackend::capture(size_t function, Graph &graph, std::string &what) {
   const Driver &cuda = engine->driver();
-  Result result = cuda.streamBeginCapture(stepStream, kCaptureModeThreadLocal);
+  // A library's first call of an algorithm may load its kernels and allocate:
+  // every other mode forbids that to the capturing thread.
+  Result result = cuda.streamBeginCapture(stepStream, kCaptureModeRelaxed);
   if (result != kSuccess)
     return result;
   forEachLaunch(

@@ -69,7 +69,7 @@ enum FunctionAttribute : int {
 };
 enum JitOption : int { kErrorLogBuffer = 5, kErrorLogBufferSizeBytes = 6 };
 enum : unsigned { kEventDisableTiming = 2, kStreamNonBlocking = 1 };
-enum CaptureMode : int { kCaptureModeThreadLocal = 1 };
+enum CaptureMode : int { kCaptureModeRelaxed = 2 };
 
 /// The driver's entries. One a process: the library stays open.
 struct Driver {

@@ -155,8 +155,15 @@ ckrt_status Engine::loadCode(const std::string &code) {
       cuda.moduleLoadDataEx(&module, code.c_str(), 2, options, values);
   if (result != kSuccess) {
     module = nullptr;
-    ckrt_status status = result == kOutOfMemory ? CKRT_DEVICE_MEMORY
-                         : statusOf(result) == CKRT_DEVICE_LOST
+    if (result == kOutOfMemory)
+      return fail(CKRT_DEVICE_MEMORY,
+                  name() +
+                      ": no memory for the code: " + std::to_string(before) +
+                      " of " + std::to_string(report.total_bytes) +
+                      " bytes are free, and the arena needs " +
+                      std::to_string(tail + manifest.arenaBytes) +
+                      " more: free memory that others hold");
+    ckrt_status status = statusOf(result) == CKRT_DEVICE_LOST
                              ? CKRT_DEVICE_LOST
                              : CKRT_DEVICE_CODE;
     std::string text =
