@@ -26,8 +26,8 @@ int64_t programPeak(const Graph &graph) {
   return simulate(graph, order, true).peak;
 }
 
-/// Where the time limit is shorter than what bounds take on a graph of the size,
-/// they are left out, and the answer is still one: what it says holds.
+/// Where the time limit is shorter than what bounds take on a graph of the
+/// size, they are left out, and the answer is still one: what it says holds.
 TEST(FrontDoor, AnswersInLittleTime) {
   Graph graph = chain(1500);
   for (bool pack : {false, true}) {
