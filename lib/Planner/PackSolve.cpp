@@ -174,7 +174,8 @@ Solver::Question Solver::ask(int64_t capacity) const {
   }
   bool exact = capacity / question.scale < (1 << 30);
   if (!exact) // Coarser sizes, rounded up: sound for what is found.
-    question.scale = capacity / (1 << 29) + 1;
+    question.scale =
+        (capacity / (1 << 29) / question.scale + 1) * question.scale;
   question.shapes = shapesOf(question.chains, question.scale);
   question.room = int32_t(capacity / question.scale);
   if (!exact) // What rounding adds is far below a percent: let it in.
@@ -250,10 +251,14 @@ void Solver::eject(int64_t units) {
   ids.resize(count);
   if (model.linked || count < 2)
     return;
+  int64_t grain = 0;
+  for (const PackUnit &unit : model.units)
+    grain = std::gcd(grain, unit.bytes);
   Deadline all = deadline.part(units);
   double &share = ejectShare;
   while (fit.arena() > limit() && !all.passed()) {
     int64_t room = limit() + int64_t(double(fit.arena() - limit()) * share);
+    room -= room % grain; // Boxes hang from the top, too: places stay aligned.
     Deadline part = all.part(ejectMode == 0 ? units / 4 : units / 2);
     PackEject packer(model, ids, seed++);
     int64_t before = fit.arena();
