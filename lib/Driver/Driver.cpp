@@ -28,9 +28,10 @@ static llvm::Error checkOutputs(const DriverOptions &options) {
   bool folder = options.command == Command::Compile &&
                 options.compile.step.target == "cuda";
   if (!folder)
-    paths.push_back(options.output);
+    paths.insert(paths.begin(), options.output);
   else if (!llvm::sys::fs::is_directory(options.output))
-    paths.push_back(llvm::StringRef(options.output).rtrim('/').str());
+    paths.insert(paths.begin(),
+                 llvm::StringRef(options.output).rtrim('/').str());
   return checkWritable(paths);
 }
 
