@@ -326,6 +326,25 @@ Value loadInside(Emitter &e, Type type, unsigned lanes, Value inside,
       .front();
 }
 
+/// The input's element under an output point and a channel and window point,
+/// both as numbers; zero where the window leaves the input.
+Value loadInput(const ConvIndex &conv, Operand x, Type type, Emitter &e,
+                Value group, Value output, Value depth, unsigned lanes) {
+  auto [channel, at] = conv.depth(e, depth, conv.channelsIn);
+  Value all = ConvIndex::channelOf(e, group, channel, conv.channelsIn);
+  if (conv.isPointwise())
+    return x.load(e,
+                  conv.flatActivation(e, output, all, conv.pointsIn(),
+                                      conv.desc.inChannels),
+                  lanes, type);
+  auto [image, out] = conv.point(e, output, conv.desc.out);
+  Value inside;
+  SmallVector<Value> in = conv.under(e, out, at, inside);
+  return loadInside(e, type, lanes, inside, [&] {
+    return x.load(e, conv.input(e, image, all, in), lanes, type);
+  });
+}
+
 DeviceGemm describeForward(const ConvIndex &conv, Operand x, Operand w,
                            Operand y) {
   const bool last = conv.desc.channelsLast;
@@ -337,19 +356,7 @@ DeviceGemm describeForward(const ConvIndex &conv, Operand x, Operand w,
   gemm.type = computeType(y.element);
   Type type = gemm.operand = operandType(x, w, gemm.type);
   gemm.a = [=](Emitter &e, Value group, Value m, Value k, unsigned lanes) {
-    auto [channel, at] = conv.depth(e, k, conv.channelsIn);
-    Value all = ConvIndex::channelOf(e, group, channel, conv.channelsIn);
-    if (conv.isPointwise())
-      return x.load(
-          e,
-          conv.flatActivation(e, m, all, conv.pointsIn(), conv.desc.inChannels),
-          lanes, type);
-    auto [image, out] = conv.point(e, m, conv.desc.out);
-    Value inside;
-    SmallVector<Value> in = conv.under(e, out, at, inside);
-    return loadInside(e, type, lanes, inside, [&] {
-      return x.load(e, conv.input(e, image, all, in), lanes, type);
-    });
+    return loadInput(conv, x, type, e, group, m, k, lanes);
   };
   gemm.b = [=](Emitter &e, Value group, Value k, Value n, unsigned lanes) {
     Value out = ConvIndex::channelOf(e, group, n, conv.channelsOut);
@@ -437,19 +444,7 @@ DeviceGemm describeWeightGrad(const ConvIndex &conv, Operand x, Operand dy,
                    lanes, type);
   };
   gemm.b = [=](Emitter &e, Value group, Value k, Value n, unsigned lanes) {
-    auto [channel, at] = conv.depth(e, n, conv.channelsIn);
-    Value all = ConvIndex::channelOf(e, group, channel, conv.channelsIn);
-    if (conv.isPointwise())
-      return x.load(
-          e,
-          conv.flatActivation(e, k, all, conv.pointsIn(), conv.desc.inChannels),
-          lanes, type);
-    auto [image, out] = conv.point(e, k, conv.desc.out);
-    Value inside;
-    SmallVector<Value> in = conv.under(e, out, at, inside);
-    return loadInside(e, type, lanes, inside, [&] {
-      return x.load(e, conv.input(e, image, all, in), lanes, type);
-    });
+    return loadInput(conv, x, type, e, group, k, n, lanes);
   };
   gemm.store = [=](Emitter &e, Value group, Value m, Value n, Value v) {
     Value out = ConvIndex::channelOf(e, group, m, conv.channelsOut);

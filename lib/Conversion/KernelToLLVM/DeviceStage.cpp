@@ -64,15 +64,7 @@ GeneratedKernel::emitLaunch(ModuleOp into, unsigned number,
   if (hasHugeTensors())
     e.useWideLaneIndices();
   body(e, block);
-  report.lanes = lanes;
-  report.unitLoads += e.report.unitLoads;
-  report.broadcasts += e.report.broadcasts;
-  report.gathers += e.report.gathers;
-  report.libmCalls += e.report.libmCalls;
-  if (!e.failed)
-    return success();
-  launch.erase();
-  return failure();
+  return finishStage(e);
 }
 
 LogicalResult

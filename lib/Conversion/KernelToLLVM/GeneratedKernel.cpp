@@ -77,6 +77,10 @@ LogicalResult GeneratedKernel::emitStage(ModuleOp into, unsigned number,
   fn(e);
   e.b.setInsertionPointToEnd(&stage.front());
   func::ReturnOp::create(e.b);
+  return finishStage(e);
+}
+
+LogicalResult GeneratedKernel::finishStage(Emitter &e) {
   report.lanes = lanes;
   report.unitLoads += e.report.unitLoads;
   report.broadcasts += e.report.broadcasts;
@@ -84,7 +88,7 @@ LogicalResult GeneratedKernel::emitStage(ModuleOp into, unsigned number,
   report.libmCalls += e.report.libmCalls;
   if (!e.failed)
     return success();
-  stage.erase();
+  e.stage.erase();
   return failure();
 }
 

@@ -31,6 +31,9 @@ protected:
   /// Emits stage `number`: its function, then the body by `fn`.
   mlir::LogicalResult emitStage(mlir::ModuleOp into, unsigned number,
                                 llvm::function_ref<void(Emitter &)> fn);
+  /// Adds what was counted to the report; erases the function if emission went
+  /// wrong.
+  mlir::LogicalResult finishStage(Emitter &e);
   /// A new launch: `items` done by a thread each, or by a block each.
   void addLaunch(int64_t items, int64_t block, bool together,
                  llvm::StringRef scalarReason = {});
