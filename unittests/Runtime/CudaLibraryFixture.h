@@ -1,0 +1,222 @@
+//===- CudaLibraryFixture.h - one call of a library -------------*- C++ -*-===//
+//
+// A step of one product or convolution, and plain loops over the descriptor's
+// own strides to compare it with; small whole numbers, so that any order of
+// sums gives the same. The stand-in plays the libraries.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_UNITTESTS_RUNTIME_CUDALIBRARYFIXTURE_H
+#define CKOPT_UNITTESTS_RUNTIME_CUDALIBRARYFIXTURE_H
+
+#include "CudaFixture.h"
+
+namespace ckopt::runtime::test {
+
+inline std::string lastError() { return ckrt_last_error(); }
+
+/// Extents that a matrix of the descriptor reaches.
+inline int64_t reach(std::initializer_list<std::pair<int64_t, int64_t>> dims) {
+  int64_t last = 0;
+  for (auto [extent, stride] : dims)
+    last += (extent - 1) * stride;
+  return last + 1;
+}
+
+struct Sizes {
+  int64_t elements[3];
+};
+
+inline Sizes sizesOf(const PrimitiveDesc &desc) {
+  if (desc.kind == PrimitiveKind::MatMul) {
+    const MatMulDesc &m = desc.matmul;
+    int64_t b0 = m.batch[0], b1 = m.batch[1];
+    return {{reach({{b0, m.aBatch[0]},
+                    {b1, m.aBatch[1]},
+                    {m.m, m.aRow},
+                    {m.k, m.aCol}}),
+             reach({{b0, m.bBatch[0]},
+                    {b1, m.bBatch[1]},
+                    {m.k, m.bRow},
+                    {m.n, m.bCol}}),
+             reach({{b0, m.cBatch[0]},
+                    {b1, m.cBatch[1]},
+                    {m.m, m.cRow},
+                    {m.n, m.cCol}})}};
+  }
+  const ConvDesc &c = desc.conv;
+  int64_t x = c.batch * c.inChannels, y = c.batch * c.outChannels;
+  int64_t w = c.outChannels * c.inChannels / c.groups;
+  for (int64_t d = 0; d < c.rank; ++d)
+    x *= c.in[d], y *= c.out[d], w *= c.kernel[d];
+  if (desc.kind == PrimitiveKind::ConvForward)
+    return {{x, w, y}};
+  if (desc.kind == PrimitiveKind::ConvInputGrad)
+    return {{y, w, x}};
+  return {{x, y, w}};
+}
+
+inline void referenceMatMul(const MatMulDesc &m, const float *a, const float *b,
+                            float *c) {
+  for (int64_t i = 0; i < m.batch[0]; ++i)
+    for (int64_t j = 0; j < m.batch[1]; ++j)
+      for (int64_t r = 0; r < m.m; ++r)
+        for (int64_t s = 0; s < m.n; ++s) {
+          float sum = 0;
+          for (int64_t k = 0; k < m.k; ++k)
+            sum +=
+                a[i * m.aBatch[0] + j * m.aBatch[1] + r * m.aRow + k * m.aCol] *
+                b[i * m.bBatch[0] + j * m.bBatch[1] + k * m.bRow + s * m.bCol];
+          c[i * m.cBatch[0] + j * m.cBatch[1] + r * m.cRow + s * m.cCol] = sum;
+        }
+}
+
+/// Index into an activation of the descriptor's order.
+inline int64_t place(const ConvDesc &c, int64_t channels,
+                     const int64_t *extents, int64_t n, int64_t channel,
+                     const int64_t *at) {
+  int64_t points = 1, point = 0;
+  for (int64_t d = 0; d < c.rank; ++d) {
+    points *= extents[d];
+    point = point * extents[d] + at[d];
+  }
+  return c.channelsLast ? (n * points + point) * channels + channel
+                        : (n * channels + channel) * points + point;
+}
+
+/// All products of the convolution: which of x, w, y is written is `kind`'s.
+inline void referenceConv(const PrimitiveDesc &desc, const float *first,
+                          const float *second, float *result) {
+  const ConvDesc &c = desc.conv;
+  auto extent = [&](const int64_t *of, int64_t d) {
+    return d < c.rank ? of[d] : 1;
+  };
+  int64_t perGroup = c.inChannels / c.groups;
+  for (int64_t n = 0; n < c.batch; ++n)
+    for (int64_t k = 0; k < c.outChannels; ++k)
+      for (int64_t g = 0; g < perGroup; ++g)
+        for (int64_t o = 0;
+             o < extent(c.out, 0) * extent(c.out, 1) * extent(c.out, 2); ++o)
+          for (int64_t t = 0; t < extent(c.kernel, 0) * extent(c.kernel, 1) *
+                                      extent(c.kernel, 2);
+               ++t) {
+            int64_t out[3], in[3], taps[3], oLeft = o, tLeft = t, weight = 0;
+            bool inside = true;
+            for (int64_t d = c.rank - 1; d >= 0; --d) {
+              out[d] = oLeft % c.out[d], oLeft /= c.out[d];
+              taps[d] = tLeft % c.kernel[d], tLeft /= c.kernel[d];
+              in[d] = out[d] * c.strides[d] - c.padsLo[d] +
+                      taps[d] * c.dilations[d];
+              inside &= in[d] >= 0 && in[d] < c.in[d];
+            }
+            if (!inside)
+              continue;
+            weight = (k * perGroup + g) * extent(c.kernel, 0) *
+                         extent(c.kernel, 1) * extent(c.kernel, 2) +
+                     t;
+            int64_t channel = k / (c.outChannels / c.groups) * perGroup + g;
+            int64_t x = place(c, c.inChannels, c.in, n, channel, in);
+            int64_t y = place(c, c.outChannels, c.out, n, k, out);
+            if (desc.kind == PrimitiveKind::ConvForward)
+              result[y] += first[x] * second[weight];
+            else if (desc.kind == PrimitiveKind::ConvInputGrad)
+              result[x] += first[y] * second[weight];
+            else
+              result[weight] += first[x] * second[y];
+          }
+}
+
+inline int64_t aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+
+/// One call of the primitive: operands a and b, result c, 4 KiB of workspace.
+inline Manifest manifestOf(const PrimitiveDesc &desc) {
+  Manifest m = deviceManifest();
+  m.kernels.clear(), m.calls.clear();
+  m.functions = {{"step", "ckopt_fn_step", {0, 1}, {2}}};
+  m.tensors.clear();
+  Sizes sizes = sizesOf(desc);
+  int64_t at = 0;
+  CallInfo call;
+  call.source = "/node/library";
+  call.primitive = 0;
+  LaunchInfo launch;
+  launch.primitive = 0;
+  const TensorRole roles[] = {TensorRole::Input, TensorRole::Parameter,
+                              TensorRole::Output};
+  for (int i = 0; i < 3; ++i) {
+    int64_t count = sizes.elements[i];
+    m.tensors.push_back(tensor(i == 0   ? "a"
+                               : i == 1 ? "b"
+                                        : "c",
+                               roles[i], DType::F32, {count}, at));
+    launch.pointers.push_back({at, count * 4});
+    at += aligned(count * 4);
+  }
+  launch.scratchOffset = call.workspaceOffset = at;
+  call.workspaceBytes = 4096;
+  m.arenaBytes = at + 4096;
+  call.results = {{DType::F32, m.tensors[2].offset, m.tensors[2].bytes}};
+  call.launches = {launch};
+  m.calls = {call};
+  m.primitives = {desc};
+  return m;
+}
+
+inline PrimitiveDesc matmul(MatMulDesc m) {
+  PrimitiveDesc desc;
+  desc.matmul = m;
+  return desc;
+}
+
+/// A row-major product.
+inline MatMulDesc plain(int64_t m, int64_t n, int64_t k) {
+  MatMulDesc d;
+  d.m = m, d.n = n, d.k = k;
+  d.aRow = k, d.aCol = 1, d.bRow = n, d.bCol = 1, d.cRow = n, d.cCol = 1;
+  return d;
+}
+
+class CudaLibrary : public Cuda {
+protected:
+  Environment libraries(Environment more = {}) {
+    more.insert(more.begin(), {{"CKOPT_CUBLASLT", CKOPT_STANDIN},
+                               {"CKOPT_CUDNN", CKOPT_STANDIN}});
+    return more;
+  }
+
+  void expectEqual(const PrimitiveDesc &desc) {
+    ASSERT_EQ(check(desc), "");
+    inChild(libraries(), [&] {
+      Sizes sizes = sizesOf(desc);
+      std::vector<float> values[3];
+      for (int i = 0; i < 3; ++i)
+        values[i].resize(static_cast<size_t>(sizes.elements[i]));
+      for (int i = 0; i < 2; ++i)
+        for (size_t e = 0; e < values[i].size(); ++e)
+          values[i][e] = static_cast<float>((e * 7 + i * 3) % 11) - 5;
+      OnDevice on(manifestOf(desc));
+      ASSERT_EQ(on.status, CKRT_OK) << lastError();
+      for (int i = 0; i < 3; ++i)
+        ASSERT_EQ(ckrt_tensor_write(on.session, i, values[i].data(), CKRT_F32,
+                                    sizes.elements[i]),
+                  CKRT_OK);
+      ASSERT_EQ(ckrt_run(on.session, "step"), CKRT_OK) << lastError();
+      std::vector<float> got(values[2].size());
+      ASSERT_EQ(ckrt_tensor_read(on.session, 2, got.data(), CKRT_F32,
+                                 sizes.elements[2]),
+                CKRT_OK)
+          << lastError();
+      if (desc.kind == PrimitiveKind::MatMul)
+        referenceMatMul(desc.matmul, values[0].data(), values[1].data(),
+                        values[2].data());
+      else
+        referenceConv(desc, values[0].data(), values[1].data(),
+                      values[2].data());
+      EXPECT_EQ(got, values[2]) << describe(desc);
+    });
+    expectClean();
+  }
+};
+
+} // namespace ckopt::runtime::test
+
+#endif // CKOPT_UNITTESTS_RUNTIME_CUDALIBRARYFIXTURE_H
