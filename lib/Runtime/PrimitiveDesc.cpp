@@ -24,6 +24,23 @@ std::string_view ckopt::runtime::dtypeName(DType dtype) {
   return index < kNumDTypes ? kNames[index] : "unknown";
 }
 
+static constexpr std::array<std::string_view, kNumProductPrecisions>
+    kPrecisions = {"f32", "tf32", "bf16", "f16"};
+
+std::string_view
+ckopt::runtime::productPrecisionName(ProductPrecision precision) {
+  auto index = static_cast<uint32_t>(precision);
+  return index < kNumProductPrecisions ? kPrecisions[index] : "unknown";
+}
+
+std::optional<ProductPrecision>
+ckopt::runtime::parseProductPrecision(std::string_view name) {
+  for (uint32_t i = 0; i < kNumProductPrecisions; ++i)
+    if (name == kPrecisions[i])
+      return static_cast<ProductPrecision>(i);
+  return std::nullopt;
+}
+
 static std::string product(const int64_t *values, int64_t count) {
   std::string text;
   for (int64_t i = 0; i < count; ++i)
@@ -33,6 +50,8 @@ static std::string product(const int64_t *values, int64_t count) {
 
 std::string ckopt::runtime::describe(const PrimitiveDesc &desc) {
   std::string type(dtypeName(desc.dtype));
+  if (desc.precision != ProductPrecision::F32)
+    type += " by " + std::string(productPrecisionName(desc.precision));
   if (desc.kind == PrimitiveKind::MatMul) {
     const MatMulDesc &m = desc.matmul;
     std::string text = "matmul " + type + " ";
@@ -131,6 +150,10 @@ std::string ckopt::runtime::check(const PrimitiveDesc &desc) {
     return "unknown kind of primitive";
   if (static_cast<uint32_t>(desc.dtype) >= kNumDTypes)
     return "unknown element type";
+  if (static_cast<uint32_t>(desc.precision) >= kNumProductPrecisions)
+    return "unknown precision of products";
+  if (desc.precision != ProductPrecision::F32 && desc.dtype != DType::F32)
+    return describe(desc) + ": only operands of f32 are rounded";
   std::string wrong = desc.kind == PrimitiveKind::MatMul
                           ? checkMatMul(desc.matmul)
                           : checkConv(desc.conv);

@@ -18,6 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -41,6 +42,20 @@ inline constexpr uint32_t kNumDTypes = 10;
 CKRT_EXPORT int64_t dtypeBytes(DType dtype);
 /// "f32", "bf16", "i64", "u8", "bool", ...
 CKRT_EXPORT std::string_view dtypeName(DType dtype);
+
+/// What f32 operands of products and convolutions are rounded to, to nearest,
+/// before they are multiplied on tensor cores; sums are f32. TF32 has the range
+/// of f32 and 10 bits of fraction, ties go away from zero; BF16 has 7 bits, F16
+/// 10 bits and no finite value beyond 65504 (larger operands become infinite),
+/// ties go to even. F32 rounds nothing and uses no tensor cores.
+enum class ProductPrecision : uint8_t { F32 = 0, TF32, BF16, F16 };
+inline constexpr uint32_t kNumProductPrecisions = 4;
+
+/// "f32", "tf32", "bf16", "f16"; "unknown" for other numbers.
+CKRT_EXPORT std::string_view productPrecisionName(ProductPrecision precision);
+/// The inverse; nothing for other names.
+CKRT_EXPORT std::optional<ProductPrecision>
+parseProductPrecision(std::string_view name);
 
 enum class PrimitiveKind : uint32_t {
   MatMul = 0,     ///< args: a, b, c
@@ -84,10 +99,13 @@ struct PrimitiveDesc {
   DType dtype = DType::F32; ///< f64, f32, bf16 (sums in f32)
   MatMulDesc matmul;        ///< for MatMul
   ConvDesc conv;            ///< for the three others
+  /// Only on CUDA, and only for dtype F32, other than F32.
+  ProductPrecision precision = ProductPrecision::F32;
   bool operator==(const PrimitiveDesc &) const = default;
 };
 
-/// "matmul f32 2x12x256x256x64", for messages and tables.
+/// "matmul f32 2x12x256x256x64", for messages and tables; "matmul f32 by tf32
+/// ..." with a precision other than f32.
 CKRT_EXPORT std::string describe(const PrimitiveDesc &desc);
 
 /// Checks sizes against each other (a convolution's output extent, positive

@@ -468,7 +468,7 @@ public:
   using GeneratedKernel::GeneratedKernel;
 
   LogicalResult plan() override {
-    if (failed(describePrimitive(kernel, code)))
+    if (failed(describePrimitive(kernel, options, code)))
       return failure();
     gemm = describe();
     code.workspaceBytes = gemm.scratchBytes();

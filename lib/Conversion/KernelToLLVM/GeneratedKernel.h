@@ -77,6 +77,7 @@ makeDeviceContraction(mlir::func::FuncOp kernel, const CodegenOptions &options);
 
 /// Sets code.primitive and code.primitiveArgs from a library kernel's one op.
 mlir::LogicalResult describePrimitive(mlir::func::FuncOp kernel,
+                                      const CodegenOptions &options,
                                       KernelCode &code);
 
 /// The coordinates of number `t` in a row-major box (divisions; for few t).

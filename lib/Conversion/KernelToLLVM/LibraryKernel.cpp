@@ -188,6 +188,7 @@ describeOp(Operation *op, runtime::PrimitiveDesc &desc,
 }
 
 LogicalResult codegen::describePrimitive(func::FuncOp kernel,
+                                         const CodegenOptions &options,
                                          KernelCode &code) {
   Operation *op = &kernel.front().front();
   auto results = kernel.front().getTerminator()->getNumOperands();
@@ -210,6 +211,8 @@ LogicalResult codegen::describePrimitive(func::FuncOp kernel,
     return op->emitError("element type has no library primitive: ")
            << op->getResult(0).getType();
   code.primitive.dtype = *dtype;
+  if (*dtype == runtime::DType::F32)
+    code.primitive.precision = options.precision;
   std::string error = runtime::check(code.primitive);
   if (!error.empty())
     return op->emitError("no library primitive: ") << error;
@@ -223,7 +226,7 @@ public:
   using GeneratedKernel::GeneratedKernel;
 
   LogicalResult plan() override {
-    if (failed(describePrimitive(kernel, code)))
+    if (failed(describePrimitive(kernel, options, code)))
       return failure();
     code.library = true;
     if (onDevice()) { // which algorithm is known when loading
@@ -249,7 +252,7 @@ static bool leftToCudaLibraries(func::FuncOp kernel,
                                 const CodegenOptions &options) {
   KernelCode code;
   return options.libraryWorkspace &&
-         succeeded(describePrimitive(kernel, code)) &&
+         succeeded(describePrimitive(kernel, options, code)) &&
          runtime::cudaLibraryRefuses(code.primitive).empty();
 }
 

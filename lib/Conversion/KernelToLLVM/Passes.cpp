@@ -19,11 +19,20 @@ namespace {
 /// The options that a pass was given; fails with a diagnostic.
 FailureOr<CodegenOptions> codegenOptions(ModuleOp module, StringRef target,
                                          unsigned threads, unsigned vectorBits,
+                                         StringRef matmulPrecision,
                                          int64_t libraryWorkspace = 0) {
-  if (target == "cpu")
+  auto precision = runtime::parseProductPrecision(matmulPrecision);
+  if (!precision)
+    return module.emitError("no precision of products '")
+           << matmulPrecision << "'; there are f32, tf32, bf16, f16";
+  if (target == "cpu") {
+    if (*precision != runtime::ProductPrecision::F32)
+      return module.emitError("products by ")
+             << matmulPrecision << " are for target cuda alone";
     return CodegenOptions{threads, vectorBits};
+  }
   if (target == "cuda")
-    return CodegenOptions::cuda(libraryWorkspace);
+    return CodegenOptions::cuda(libraryWorkspace, *precision);
   return module.emitError("no target '") << target << "'; there are cpu, cuda";
 }
 
@@ -32,8 +41,9 @@ struct AnnotateKernels : ckopt::impl::AnnotateKernelsPassBase<AnnotateKernels> {
 
   void runOnOperation() override {
     SymbolTable symbols(getOperation());
-    FailureOr<CodegenOptions> options = codegenOptions(
-        getOperation(), target, threads, vectorBits, libraryWorkspace);
+    FailureOr<CodegenOptions> options =
+        codegenOptions(getOperation(), target, threads, vectorBits,
+                       matmulPrecision, libraryWorkspace);
     if (failed(options))
       return signalPassFailure();
     llvm::MapVector<Operation *, KernelCode> codes;
@@ -73,7 +83,7 @@ struct LowerKernels : ckopt::impl::LowerKernelsPassBase<LowerKernels> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     FailureOr<CodegenOptions> options =
-        codegenOptions(module, target, threads, vectorBits);
+        codegenOptions(module, target, threads, vectorBits, matmulPrecision);
     if (failed(options))
       return signalPassFailure();
     SmallVector<func::FuncOp> kernels;

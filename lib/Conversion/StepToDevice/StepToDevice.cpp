@@ -69,7 +69,8 @@ LogicalResult DeviceLowering::collectFunctions() {
 
 LogicalResult DeviceLowering::emitKernels() {
   bool failedAny = false;
-  const CodegenOptions codegen = CodegenOptions::cuda(options.libraryWorkspace);
+  const CodegenOptions codegen =
+      CodegenOptions::cuda(options.libraryWorkspace, options.precision);
   for (func::FuncOp function : functions)
     function.walk([&](KernelCallOp call) {
       StringRef name = call.getCallee();

@@ -66,9 +66,13 @@ struct CodegenOptions {
   /// CUDA: contractions and convolutions are left to cuBLASLt and cuDNN, with
   /// so many bytes each; 0: they are our own code.
   int64_t libraryWorkspace = 0;
+  /// CUDA: of contractions and convolutions of f32; other types as they are.
+  runtime::ProductPrecision precision = runtime::ProductPrecision::F32;
 
-  static CodegenOptions cuda(int64_t libraryWorkspace = 0) {
-    return {1, 128, KernelTarget::CUDA, libraryWorkspace};
+  static CodegenOptions
+  cuda(int64_t libraryWorkspace = 0,
+       runtime::ProductPrecision precision = runtime::ProductPrecision::F32) {
+    return {1, 128, KernelTarget::CUDA, libraryWorkspace, precision};
   }
   bool onDevice() const { return target == KernelTarget::CUDA; }
 };

@@ -20,6 +20,8 @@ def AnnotateKernelsPass : Pass<"annotate-kernels", "mlir::ModuleOp"> {
            "Where the kernels will run: cpu or cuda">,
     Option<"libraryWorkspace", "library-workspace", "int64_t", "0",
            "cuda: bytes of workspace of each call of cuBLASLt or cuDNN; 0: our own contractions">,
+    Option<"matmulPrecision", "matmul-precision", "std::string", "\"f32\"",
+           "cuda: what f32 operands of products and convolutions are rounded to: f32, tf32, bf16 or f16">,
   ];
 }
 
@@ -30,6 +32,8 @@ def LowerKernelsPass : Pass<"lower-kernels", "mlir::ModuleOp"> {
     Option<"vectorBits", "vector-bits", "unsigned", "512", "Bits of a vector">,
     Option<"target", "target", "std::string", "\"cpu\"",
            "cpu: functions of ranges; cuda: launches in block form">,
+    Option<"matmulPrecision", "matmul-precision", "std::string", "\"f32\"",
+           "cuda: what f32 operands of products and convolutions are rounded to: f32, tf32, bf16 or f16">,
     Option<"toLLVM", "to-llvm", "bool", "false",
            "Erase everything else and lower the stages to the LLVM dialect">,
     Option<"report", "report", "bool", "false",

@@ -25,6 +25,7 @@ struct LowerDeviceOptions {
   bool keepDenormals = false;
   /// As annotate-kernels was given it.
   int64_t libraryWorkspace = 0;
+  runtime::ProductPrecision precision = runtime::ProductPrecision::F32;
   std::string producer;
   /// Functions to lower, in the order of Manifest::functions.
   std::vector<std::string> functions = {"step", "eval", "accumulate"};
