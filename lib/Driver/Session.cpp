@@ -1,5 +1,6 @@
 //===- Session.cpp - a loaded step, from the host's side ------------------===//
 #include "ckopt/Driver/Session.h"
+#include "ckopt/Runtime/StatusExit.h"
 #include "ckopt/Support/Error.h"
 
 using namespace ckopt;
@@ -57,36 +58,6 @@ ckrt_dtype ckopt::runtimeCode(DType type) {
     return CKRT_BOOL;
   default: // wider unsigned integers are converted before they come here
     return CKRT_I64;
-  }
-}
-
-static ExitCode exitCodeOf(ckrt_status status) {
-  switch (status) {
-  case CKRT_NON_FINITE:
-    return ExitNonFinite;
-  case CKRT_VERIFY:
-  case CKRT_INVALID_ARGUMENT:
-    return ExitInternal;
-  case CKRT_IO:
-    return ExitIoError;
-  case CKRT_NO_DEVICE:
-    return ExitNoDevice;
-  case CKRT_DEVICE_TOO_OLD:
-    return ExitDeviceTooOld;
-  case CKRT_DEVICE_MEMORY:
-    return ExitDeviceMemory;
-  case CKRT_DEVICE_CODE:
-    return ExitDeviceCode;
-  case CKRT_DEVICE_LOST:
-    return ExitDeviceLost;
-  case CKRT_KERNEL:
-    return ExitKernelFailed;
-  case CKRT_NO_LIBRARY:
-    return ExitNoLibrary;
-  case CKRT_LOCK:
-    return ExitLock;
-  default:
-    return ExitInputError;
   }
 }
 

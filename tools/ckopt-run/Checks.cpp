@@ -1,7 +1,7 @@
 //===- Checks.cpp - what ckopt-run measures -------------------------------===//
 #include "Loaded.h"
 
-#include "ckopt/Support/ExitCodes.h"
+#include "ckopt/Runtime/StatusExit.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -9,48 +9,8 @@
 using namespace ckopt;
 using namespace ckopt::run;
 
-/// The tool's exit code for a status of the runtime.
-static int exitCode(ckrt_status status) {
-  switch (status) {
-  case CKRT_OK:
-    return ExitOk;
-  case CKRT_NON_FINITE:
-    return ExitNonFinite;
-  case CKRT_IO:
-    return ExitIoError;
-  case CKRT_NO_DEVICE:
-    return ExitNoDevice;
-  case CKRT_DEVICE_TOO_OLD:
-    return ExitDeviceTooOld;
-  case CKRT_DEVICE_MEMORY:
-    return ExitDeviceMemory;
-  case CKRT_DEVICE_CODE:
-    return ExitDeviceCode;
-  case CKRT_DEVICE_LOST:
-    return ExitDeviceLost;
-  case CKRT_KERNEL:
-    return ExitKernelFailed;
-  case CKRT_NO_LIBRARY:
-    return ExitNoLibrary;
-  case CKRT_LOCK:
-    return ExitLock;
-  case CKRT_INVALID_ARGUMENT:
-  case CKRT_EXECUTION:
-  case CKRT_VERIFY:
-    return ExitInternal;
-  case CKRT_BAD_ARTIFACT:
-  case CKRT_WRONG_MACHINE:
-  case CKRT_OUT_OF_MEMORY:
-  case CKRT_NOT_FOUND:
-  case CKRT_MISMATCH:
-  case CKRT_UNSUPPORTED:
-    break;
-  }
-  return ExitInputError;
-}
-
 int ckopt::run::complain(ckrt_status status) {
-  return complain(exitCode(status), ckrt_last_error());
+  return complain(exitCodeOf(status), ckrt_last_error());
 }
 
 int ckopt::run::complain(int code, const std::string &text) {
@@ -146,7 +106,7 @@ int ckopt::run::inspect(Loaded &loaded) {
     return complain(status);
   auto line = [](const char *what, int64_t bytes) {
     if (bytes < 0)
-      std::printf("%-42s %14s\n", what, "not to be told");
+      std::printf("%-42s %14s\n", what, "unknown");
     else
       std::printf("%-42s %14lld bytes\n", what, static_cast<long long>(bytes));
   };
@@ -156,7 +116,8 @@ int ckopt::run::inspect(Loaded &loaded) {
               r.compute_capability % 10, r.multiprocessors,
               r.driver_version / 1000, r.driver_version % 1000 / 10);
   line("memory of the device", r.total_bytes);
-  line("in use before loading (context, others)", r.context_bytes);
+  line("in use before loading (context, others)", r.used_bytes);
+  line("a context (measured with a second one)", r.context_bytes);
   line("taken by the code", r.code_bytes);
   line("taken by cuBLASLt and cuDNN", r.library_bytes);
   line("planned arena", ckrt_arena_bytes(loaded.session));

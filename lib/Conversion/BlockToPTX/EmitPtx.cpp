@@ -9,6 +9,7 @@
 #include "BlockToGPU.h"
 #include "PtxText.h"
 #include "ckopt/Conversion/BlockToPTX/Passes.h"
+#include "ckopt/Conversion/KernelToLLVM/Optimize.h"
 #include "ckopt/Support/Error.h"
 #include "mlir/Conversion/ReconcileUnrealizedCasts/ReconcileUnrealizedCasts.h"
 #include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
@@ -19,11 +20,11 @@
 #include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "mlir/Transforms/Passes.h"
+#include "llvm/IR/Instructions.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/MC/TargetRegistry.h"
-#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/Target/TargetOptions.h"
@@ -81,24 +82,6 @@ makeTargetMachine(const Isa &isa) {
   return machine;
 }
 
-static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager sccs;
-  llvm::ModuleAnalysisManager modules;
-  llvm::PipelineTuningOptions tuning;
-  tuning.LoopVectorization = false;
-  tuning.SLPVectorization = false;
-  llvm::PassBuilder builder(&machine, tuning);
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(sccs);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, sccs, modules);
-  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3)
-      .run(module, modules);
-}
-
 /// Vectors of 16 bytes in global memory whose alignment is not known to be 16:
 /// the target splits them.
 static int64_t countSplitVectors(const llvm::Function &function) {
@@ -130,7 +113,7 @@ static llvm::Expected<std::string> printPtx(llvm::Module &module,
 }
 
 /// What the text shows of each kernel; fails where it must not be run.
-static llvm::Error checkText(PtxModule &result) {
+static llvm::Error checkText(PtxModule &result, const PtxOptions &options) {
   llvm::StringMap<PtxKernel *> mayUseF64;
   for (PtxKernel &kernel : result.kernels)
     if (kernel.usesF64)
@@ -139,7 +122,7 @@ static llvm::Error checkText(PtxModule &result) {
   for (PtxKernel &kernel : result.kernels)
     kernel.usesF64 = false;
   std::string problems;
-  for (const PtxViolation &found : scanPtx(result.text)) {
+  for (const PtxViolation &found : scanPtx(result.text, {}, options.tf32)) {
     PtxKernel *wide = mayUseF64.lookup(found.kernel);
     if (wide && isAboutF64(found))
       wide->usesF64 = true;
@@ -195,7 +178,7 @@ llvm::Expected<PtxModule> ckopt::emitPtx(ModuleOp blockForm,
   llvm::raw_string_ostream problems(problem);
   if (llvm::verifyModule(*module, &problems))
     return makeError(ExitInternal, "generated LLVM IR is invalid: " + problem);
-  optimize(*module, **machine);
+  optimizeKernels(*module, **machine, /*level=*/3);
 
   PtxModule result;
   result.kernels.assign(kernels.begin(), kernels.end());
@@ -211,7 +194,7 @@ llvm::Expected<PtxModule> ckopt::emitPtx(ModuleOp blockForm,
   result.isaMinor = isa->minor;
   result.driverVersion = isa->driverVersion;
   result.oldestDriver = isa->oldestDriver;
-  if (llvm::Error error = checkText(result))
+  if (llvm::Error error = checkText(result, options))
     return std::move(error);
   return result;
 }

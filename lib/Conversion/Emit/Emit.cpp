@@ -7,19 +7,17 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Conversion/Emit/Emit.h"
+#include "ckopt/Conversion/KernelToLLVM/Optimize.h"
 #include "ckopt/Support/Error.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
-#include "llvm/Analysis/CGSCCPassManager.h"
-#include "llvm/Analysis/LoopAnalysisManager.h"
 #include "llvm/Analysis/TargetTransformInfo.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
-#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/Target/TargetOptions.h"
@@ -105,31 +103,6 @@ static void addBlob(llvm::Module &module, llvm::StringRef name,
                            name + "_size");
 }
 
-static void optimize(llvm::Module &module, llvm::TargetMachine &machine,
-                     unsigned level) {
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager sccs;
-  llvm::ModuleAnalysisManager modules;
-  llvm::PipelineTuningOptions tuning;
-  // Kernels are vectorized when they are written; LLVM's own vectorizers would
-  // only spend time, and could not be told to keep the bits.
-  tuning.LoopVectorization = false;
-  tuning.SLPVectorization = false;
-  llvm::PassBuilder builder(&machine, tuning);
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(sccs);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, sccs, modules);
-  auto manager = builder.buildPerModuleDefaultPipeline(
-      level == 0   ? llvm::OptimizationLevel::O0
-      : level == 1 ? llvm::OptimizationLevel::O1
-      : level == 2 ? llvm::OptimizationLevel::O2
-                   : llvm::OptimizationLevel::O3);
-  manager.run(module, modules);
-}
-
 /// Everything but the entry points is private to the object.
 static void setLinkage(llvm::Module &module,
                        llvm::function_ref<bool(llvm::StringRef)> isEntry) {
@@ -170,7 +143,7 @@ emit(mlir::OwningOpRef<mlir::ModuleOp> &lowered, const TargetOptions &target,
   llvm::raw_string_ostream problems(problem);
   if (llvm::verifyModule(*module, &problems))
     return makeError(ExitInternal, "generated LLVM IR is invalid: " + problem);
-  optimize(*module, **machine, target.optLevel);
+  optimizeKernels(*module, **machine, target.optLevel);
   llvm::SmallVector<char, 0> buffer;
   llvm::raw_svector_ostream stream(buffer);
   llvm::legacy::PassManager codegen;
