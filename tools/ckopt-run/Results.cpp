@@ -247,15 +247,27 @@ int ckopt::run::drawInputs(Loaded &loaded, const Options &options) {
     int64_t count = 1;
     for (int64_t extent : info.shape)
       count *= extent;
-    std::vector<double> values(static_cast<size_t>(count));
-    for (size_t i = 0; i < values.size(); ++i) {
+    if (!real && std::max(std::abs(input.low), std::abs(input.high)) > 0x1p53)
+      return complain(ExitInputError,
+                      "--random=" + input.name + ": no range for integers");
+    // Numbers of a type that the runtime turns into the tensor's: it makes no
+    // integers of floating-point numbers.
+    std::vector<double> values(real ? static_cast<size_t>(count) : 0);
+    std::vector<int64_t> whole(real ? 0 : static_cast<size_t>(count));
+    for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
       double unit =
           static_cast<double>(drawAt(options.seed, i) >> 11) * 0x1p-53;
       double value = input.low + unit * (input.high - input.low);
-      values[i] = real ? value : std::floor(value);
+      if (real)
+        values[i] = value;
+      else
+        whole[i] = static_cast<int64_t>(std::floor(value));
     }
-    ckrt_status status = ckrt_tensor_write(loaded.session, tensor,
-                                           values.data(), CKRT_F64, count);
+    ckrt_status status = real
+                             ? ckrt_tensor_write(loaded.session, tensor,
+                                                 values.data(), CKRT_F64, count)
+                             : ckrt_tensor_write(loaded.session, tensor,
+                                                 whole.data(), CKRT_I64, count);
     if (status != CKRT_OK)
       return complain(status);
   }
