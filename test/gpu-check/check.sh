@@ -27,7 +27,7 @@ done
 # Nothing of the build is used from here on but the stand-in.
 standin=$build/test/cuda-standin/libcuda.so.1
 on_standin() {
-  env -u CUDA_HOME PATH=/usr/bin:/bin CKOPT_CUDA_DRIVER="$standin" CKOPT_CUBLASLT="$standin" \
+  env -u CUDA_HOME -u LD_LIBRARY_PATH PATH=/usr/bin:/bin CKOPT_CUDA_DRIVER="$standin" CKOPT_CUBLASLT="$standin" \
     CKOPT_CUDNN="$standin" "$@"
 }
 
@@ -107,7 +107,7 @@ on_standin "$there"/run --output=/dev/full >full.log 2>&1 || code=$?
 
 # No driver.
 code=0
-CKOPT_CUDA_DRIVER=$work/none.so "$there"/run --output=none.md >none.log 2>&1 || code=$?
+on_standin CKOPT_CUDA_DRIVER="$work/none.so" "$there"/run --output=none.md >none.log 2>&1 || code=$?
 [ $code -eq 10 ] && grep -q 'nothing could be run (exit code 10)' none.log ||
   { cat none.log; fail "exit code $code without a driver"; }
 rm -rf "un packed" archive.tar.gz

@@ -8,12 +8,13 @@ ABI, chapters 4 and 5."""
 import struct
 
 PT_LOAD, PT_DYNAMIC = 1, 2
-DT_NULL, DT_NEEDED, DT_STRTAB, DT_RPATH, DT_RUNPATH = 0, 1, 5, 15, 29
+DT_NEEDED, DT_STRTAB, DT_SONAME, DT_RPATH, DT_RUNPATH = 1, 5, 14, 15, 29
 
 
 def make_movable(path):
     """Empties the list of folders of `path` (DT_RPATH, DT_RUNPATH), which must
-    be a program or shared library; the names of the libraries it needs."""
+    be a program or shared library; the name that it is opened by (None for a
+    program) and the names of the libraries it needs."""
     data = bytearray(path.read_bytes())
     if data[:6] != b"\x7fELF\x02\x01":
         raise ValueError("%s is no program for this kind of machine" % path)
@@ -29,7 +30,7 @@ def make_movable(path):
     names = next((values[DT_STRTAB] - address + start for kind, _, start, address, _, length in segments
                   if kind == PT_LOAD and address <= values.get(DT_STRTAB, -1) < address + length), None)
     if names is None:
-        return set()
+        return None, set()
 
     def name(offset):
         return bytes(data[names + offset : data.index(0, names + offset)])
@@ -40,4 +41,5 @@ def make_movable(path):
             old = name(values[tag])
             data[names + values[tag] : names + values[tag] + len(old)] = bytes(len(old))
     path.write_bytes(data)
-    return {name(value).decode() for tag, value in entries if tag == DT_NEEDED}
+    own = name(values[DT_SONAME]).decode() if DT_SONAME in values else None
+    return own, {name(value).decode() for tag, value in entries if tag == DT_NEEDED}
