@@ -44,6 +44,14 @@ std::string versionText(int64_t version, int64_t unit) {
          std::to_string(version % unit / (unit / 10 > 1 ? unit / 100 : 1));
 }
 
+std::string precisionText(ProductPrecision precision) {
+  std::string name(productPrecisionName(precision));
+  if (precision == ProductPrecision::F32)
+    return "Products and convolutions: f32.\n\n";
+  return "Products and convolutions of f32: operands rounded to " + name +
+         ", sums in f32 (--matmul-precision=" + name + ").\n\n";
+}
+
 std::string readme(const Manifest &m) {
   const DeviceInfo &d = m.device;
   return "A training step compiled by " + m.producer +
@@ -53,7 +61,8 @@ std::string readme(const Manifest &m) {
          versionText(d.minDriver, 1000) + " or later (cuDriverGetVersion " +
          std::to_string(d.minDriver) + "), " + std::to_string(m.arenaBytes) +
          " bytes of device memory for its arena,\nbeside what the driver takes "
-         "(ckopt-run --inspect tells).\n\n"
+         "(ckopt-run --inspect tells).\n\n" +
+         precisionText(d.precision) +
          "Run: ckopt-run FOLDER --input=NAME=FILE.npy ...   (--list shows the "
          "names)\n\nmanifest.bin, kernels.ptx and data.bin belong together; "
          "step.json is for people and scripts.\n";
@@ -226,6 +235,8 @@ std::string ckopt::runtime::deviceSummary(const Manifest &m) {
       ",\n  \"sm\": " + std::to_string(d.sm) +
       ",\n  \"ptx\": " + quoted(versionText(d.ptxIsa, 10)) +
       ",\n  \"oldest_driver\": " + std::to_string(d.minDriver) +
+      ",\n  \"matmul_precision\": " +
+      quoted(std::string(productPrecisionName(d.precision))) +
       ",\n  \"arena_bytes\": " + std::to_string(m.arenaBytes) +
       ",\n  \"data_bytes\": " + std::to_string(d.dataBytes) +
       ",\n  \"producer\": " + quoted(m.producer) + ",\n  \"functions\": [";

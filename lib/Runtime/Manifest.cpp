@@ -183,7 +183,7 @@ template <typename IO, typename T> void kernelFields(IO &io, T &k) {
 template <typename IO, typename M> void manifestFields(IO &io, M &m) {
   io.field(m.abiVersion), io.field(m.target);
   io.field(m.device.sm), io.field(m.device.ptxIsa);
-  io.field(m.device.minDriver);
+  io.field(m.device.minDriver), io.field(m.device.precision);
   io.field(m.device.codeBytes), io.field(m.device.dataBytes);
   io.field(m.device.codeHash), io.field(m.device.dataHash);
   io.list(m.cpuFeatures, 4, [&](auto &s) { io.field(s); });
@@ -196,7 +196,7 @@ template <typename IO, typename M> void manifestFields(IO &io, M &m) {
     numbers(io, f.outputs);
   });
   io.list(m.primitives, 64, [&](auto &p) {
-    io.field(p.kind), io.field(p.dtype);
+    io.field(p.kind), io.field(p.dtype), io.field(p.precision);
     matmulFields(io, p.matmul);
     convFields(io, p.conv);
   });

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "ckopt/Runtime/Manifest.h"
 
+#include <algorithm>
 #include <array>
 #include <set>
 
@@ -65,10 +66,12 @@ bool validateTensor(const Manifest &m, const TensorInfo &t,
   if (t.shape.size() != t.strides.size() || t.shape.size() > kMaxRank)
     return bad("shape and strides disagree in rank");
   int64_t elements = 1;
+  // Strides of no elements are the products of extents, which may be 0.
+  bool empty = std::find(t.shape.begin(), t.shape.end(), 0) != t.shape.end();
   for (size_t d = 0; d < t.shape.size(); ++d) {
     if (t.shape[d] < 0 || t.strides[d] < 0)
       return bad("negative extent or stride");
-    if (t.shape[d] > 1 && t.strides[d] == 0)
+    if (!empty && t.shape[d] > 1 && t.strides[d] == 0)
       return bad("stride 0");
     if (__builtin_mul_overflow(elements, t.shape[d], &elements) ||
         elements > kMaxBytes)
@@ -213,7 +216,8 @@ bool validateDevice(const Manifest &m, std::string &error) {
     bool launches = false;
     for (const CallInfo &c : m.calls)
       launches |= !c.launches.empty();
-    if (launches || !m.kernels.empty() || d.sm || d.ptxIsa || d.minDriver)
+    if (launches || !m.kernels.empty() || d.sm || d.ptxIsa || d.minDriver ||
+        d.precision != ProductPrecision::F32)
       return fail(error, "made for the CPU, but with device code");
     return true;
   }
@@ -223,6 +227,8 @@ bool validateDevice(const Manifest &m, std::string &error) {
   if (d.codeBytes < 0 || d.codeBytes > kMaxBytes || d.dataBytes < 0 ||
       d.dataBytes > kMaxBytes)
     return fail(error, "negative or wild size of code or data");
+  if (static_cast<uint32_t>(d.precision) >= kNumProductPrecisions)
+    return fail(error, "unknown precision of products");
   if (m.threads != 1 || !m.cpuFeatures.empty())
     return fail(error, "made for a device, but with CPU features or threads");
   if (!validateKernels(m, error))
@@ -279,6 +285,11 @@ bool ckopt::runtime::validate(const Manifest &m, std::string &error) {
     return false;
   for (size_t i = 0; i < m.primitives.size(); ++i) {
     std::string wrong = check(m.primitives[i]);
+    // Operands of f32 have one precision everywhere, or bits would depend on
+    // what was left to libraries.
+    if (wrong.empty() && m.primitives[i].dtype == DType::F32 &&
+        m.primitives[i].precision != m.device.precision)
+      wrong = describe(m.primitives[i]) + ": another precision than the step's";
     if (!wrong.empty())
       return fail(error, "primitive " + std::to_string(i) + ": " + wrong);
   }

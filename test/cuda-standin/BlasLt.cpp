@@ -2,14 +2,17 @@
 //
 // Enough to run column-major products in plain loops: handles, descriptors,
 // three algorithms of which one is usable, and launches into the stand-in's
-// streams. Sums go in the order of k, in the type of the compute mode.
+// streams. Sums go in the order of k, in the type of the compute mode; operands
+// are rounded where that mode allows it.
 //
 //===----------------------------------------------------------------------===//
 #include "../../lib/Runtime/cuda/BlasLt.h"
 #include "Machine.h"
+#include "Rounding.h"
 
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 
 using namespace standin;
 
@@ -44,9 +47,32 @@ LtAlgorithm algorithmOf(uint64_t number) {
 
 constexpr size_t kWorkspace = 1024;
 
+/// What a compute mode makes of operands of f32; nothing for unknown ones.
+std::optional<Rounding> roundingOf(int compute) {
+  switch (compute) {
+  case kLtComputeF32:
+    return Rounding::None;
+  case kLtComputeFastTF32:
+    return Rounding::TF32;
+  case kLtComputeFastBF16:
+    return Rounding::BF16;
+  case kLtComputeFastF16:
+    return Rounding::F16;
+  default:
+    return std::nullopt;
+  }
+}
+
 template <typename T>
 void multiply(const Desc &desc, const Layout &a, const Layout &b,
               const Layout &d, const T *x, const T *y, T *z) {
+  Rounding rounding = roundingOf(desc.compute).value_or(Rounding::None);
+  auto operand = [&](T value) {
+    if constexpr (sizeof(T) == sizeof(float))
+      return rounded(value, rounding);
+    else
+      return value;
+  };
   int64_t inner = desc.turn[0] ? a.rows : a.cols;
   for (int64_t batch = 0; batch < d.batch; ++batch)
     for (int64_t j = 0; j < d.cols; ++j)
@@ -55,8 +81,8 @@ void multiply(const Desc &desc, const Layout &a, const Layout &b,
         for (int64_t k = 0; k < inner; ++k) {
           int64_t left = desc.turn[0] ? k + i * a.leading : i + k * a.leading;
           int64_t right = desc.turn[1] ? j + k * b.leading : k + j * b.leading;
-          sum += x[batch * a.batchOffset + left] *
-                 y[batch * b.batchOffset + right];
+          sum += operand(x[batch * a.batchOffset + left]) *
+                 operand(y[batch * b.batchOffset + right]);
         }
         z[batch * d.batchOffset + i + j * d.leading] = sum;
       }
@@ -92,6 +118,10 @@ STANDIN size_t cublasLtGetVersion() {
 }
 
 STANDIN int cublasLtMatmulDescCreate(void **desc, int compute, int) {
+  Machine::get().log("cublasLtMatmulDescCreate compute " +
+                     std::to_string(compute));
+  if (compute != kLtComputeF64 && !roundingOf(compute))
+    return kInvalid;
   *desc = new Desc{compute, {0, 0}};
   return 0;
 }
@@ -228,7 +258,7 @@ STANDIN int cublasLtMatmul(void *, void *desc, const void *alpha, const void *a,
   } else {
     if (*static_cast<const float *>(alpha) != 1 ||
         *static_cast<const float *>(beta) != 0 ||
-        product.compute != kLtComputeF32 || left.type != kLtTypeF32)
+        !roundingOf(product.compute) || left.type != kLtTypeF32)
       return kUnsupported;
     launch.body = [=] {
       multiply(product, left, right, result, static_cast<const float *>(a),

@@ -1,12 +1,14 @@
 //===- Cudnn.cpp - the stand-in's cuDNN -----------------------------------===//
 //
 // Convolutions of any strides in plain loops: forward, gradient of the input,
-// gradient of the weights. Of three algorithms the first is not deterministic
-// and the second needs too much workspace.
+// gradient of the weights. Of the algorithms that are listed the first is not
+// deterministic, the second needs too much workspace; where TF32 is allowed
+// another one rounds operands to halves, and the last one to TF32.
 //
 //===----------------------------------------------------------------------===//
 #include "../../lib/Runtime/cuda/Cudnn.h"
 #include "Machine.h"
+#include "Rounding.h"
 
 #include <cstdlib>
 
@@ -98,16 +100,36 @@ void forEachProduct(const Tensor &x, const Filter &w, const Conv &conv,
       } while (next(out, outSizes));
 }
 
-int offer(int most, int *count, DnnResult *results) {
-  const DnnResult all[3] = {
-      {0, 0, -1, 0, 0, 0, {}},
-      {2, 0, -1, size_t(1) << 40, kDnnDeterministic, 0, {}},
-      {kAlgorithm, 0, -1, kWorkspace, kDnnDeterministic, 0, {}}};
+constexpr int kConvertingMath = 2;
+
+int offer(void *convDesc, int most, int *count, DnnResult *results) {
+  int math = static_cast<const Conv *>(convDesc)->math;
+  Machine::get().log("cudnnGetConvolutionAlgorithm math " +
+                     std::to_string(math));
+  int own = math == kDnnFmaMath ? kDnnFmaMath : kDnnTensorMath;
+  std::vector<DnnResult> all = {
+      {0, 0, -1, 0, 0, own, {}},
+      {2, 0, -1, size_t(1) << 40, kDnnDeterministic, own, {}},
+      {kAlgorithm, 0, -1, kWorkspace, kDnnDeterministic, own, {}}};
+  if (math != kDnnFmaMath)
+    all.insert(all.begin(), {kAlgorithm,
+                             0,
+                             -1,
+                             kWorkspace,
+                             kDnnDeterministic,
+                             kConvertingMath,
+                             {}});
   *count = 0;
   for (const DnnResult &result : all)
     if (*count < most)
       results[(*count)++] = result;
   return 0;
+}
+
+/// What the math type makes of an operand.
+float operand(const Conv &conv, float value) {
+  return rounded(value,
+                 conv.math == kDnnFmaMath ? Rounding::None : Rounding::TF32);
 }
 
 int workspaceOf(int algorithm, size_t *bytes) {
@@ -135,13 +157,16 @@ int launch(const char *name, int algorithm, const Conv &conv, const Tensor &x,
     machine.violation("mixes orders of activations and weights");
     return kUnsupported;
   }
+  // Where TF32 is allowed the algorithm is listed for that math alone.
   if (algorithm != kAlgorithm || bytes < kWorkspace ||
-      conv.math != kDnnFmaMath || type != kDnnFloat || !current ||
+      (conv.math != kDnnFmaMath && conv.math != kDnnTensorMath) ||
+      type != kDnnFloat || !current ||
       !machine.deviceBlock(reinterpret_cast<uint64_t>(workspace), bytes)) {
-    machine.violation("a convolution by an algorithm that was not offered, "
-                      "with TF32, or with a workspace that is none");
+    machine.violation("a convolution by an algorithm or a math type that was "
+                      "not offered, or with a workspace that is none");
     return kBadParameter;
   }
+  machine.log(std::string(name) + " math " + std::to_string(conv.math));
   Launch made;
   made.name = name;
   made.body = std::move(body);
@@ -259,23 +284,23 @@ STANDIN int cudnnSetConvolutionGroupCount(void *conv, int groups) {
 }
 
 STANDIN int cudnnGetConvolutionForwardAlgorithm_v7(void *, void *, void *,
-                                                   void *, void *, int most,
+                                                   void *conv, void *, int most,
                                                    int *count,
                                                    DnnResult *results) {
-  return offer(most, count, results);
+  return offer(conv, most, count, results);
 }
 STANDIN int cudnnGetConvolutionBackwardDataAlgorithm_v7(void *, void *, void *,
-                                                        void *, void *,
+                                                        void *conv, void *,
                                                         int most, int *count,
                                                         DnnResult *results) {
-  return offer(most, count, results);
+  return offer(conv, most, count, results);
 }
 STANDIN int cudnnGetConvolutionBackwardFilterAlgorithm_v7(void *, void *,
-                                                          void *, void *,
+                                                          void *, void *conv,
                                                           void *, int most,
                                                           int *count,
                                                           DnnResult *results) {
-  return offer(most, count, results);
+  return offer(conv, most, count, results);
 }
 STANDIN int cudnnGetConvolutionForwardWorkspaceSize(void *, void *, void *,
                                                     void *, void *,
@@ -314,7 +339,8 @@ STANDIN int cudnnConvolutionForward(void *, const void *, void *xDesc,
                   std::fill(to, to + all, 0.0f); // activations are dense
                   forEachProduct(in, filter, conv, out,
                                  [&](int64_t i, int64_t k, int64_t o) {
-                                   to[o] += from[i] * by[k];
+                                   to[o] += operand(conv, from[i]) *
+                                            operand(conv, by[k]);
                                  });
                 });
 }
@@ -340,7 +366,8 @@ STANDIN int cudnnConvolutionBackwardData(void *, const void *, void *wDesc,
                   std::fill(to, to + all, 0.0f);
                   forEachProduct(in, filter, conv, out,
                                  [&](int64_t i, int64_t k, int64_t o) {
-                                   to[i] += from[o] * by[k];
+                                   to[i] += operand(conv, from[o]) *
+                                            operand(conv, by[k]);
                                  });
                 });
 }
@@ -366,7 +393,8 @@ STANDIN int cudnnConvolutionBackwardFilter(void *, const void *, void *xDesc,
                   std::fill(to, to + all, 0.0f);
                   forEachProduct(in, filter, conv, out,
                                  [&](int64_t i, int64_t k, int64_t o) {
-                                   to[k] += from[i] * by[o];
+                                   to[k] += operand(conv, from[i]) *
+                                            operand(conv, by[o]);
                                  });
                 });
 }

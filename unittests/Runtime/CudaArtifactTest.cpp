@@ -92,6 +92,7 @@ TEST_F(CudaArtifact, IsAFolderOfFiveFiles) {
   for (const char *text :
        {"\"target\": \"cuda\"", "\"sm\": 80", "\"ptx\": \"7.0\"",
         "\"oldest_driver\": 11000", "\"arena_bytes\": 708",
+        "\"matmul_precision\": \"f32\"",
         "{\"name\": \"step\", \"launches\": 3}", "\"symbol\": \"k_axpy\""})
     EXPECT_NE(summary.find(text), std::string::npos) << summary;
   EXPECT_NE(read(step + "/README.txt")
@@ -103,6 +104,15 @@ TEST_F(CudaArtifact, IsAFolderOfFiveFiles) {
   ASSERT_TRUE(write(deviceManifest())) << error;
   EXPECT_EQ(read(step + "/manifest.bin"), first);
   EXPECT_EQ(files(folder), std::vector<std::string>{"step"});
+  // What products round their operands to is said to people, too.
+  Manifest rounded = deviceManifest();
+  rounded.device.precision = ProductPrecision::TF32;
+  ASSERT_TRUE(write(rounded)) << error;
+  EXPECT_NE(read(step + "/step.json").find("\"matmul_precision\": \"tf32\""),
+            std::string::npos);
+  EXPECT_NE(read(step + "/README.txt").find("operands rounded to tf32"),
+            std::string::npos);
+  EXPECT_EQ(load(), "");
 }
 
 TEST_F(CudaArtifact, WritesWholeOrNotAtAll) {

@@ -135,6 +135,9 @@ TEST(CudaDeclarations, BlasLtIsTheHeaders) {
   EXPECT_EQ(int(ours::kLtTypeBF16), int(CUDA_R_16BF));
   EXPECT_EQ(int(ours::kLtComputeF32), int(CUBLAS_COMPUTE_32F));
   EXPECT_EQ(int(ours::kLtComputeF64), int(CUBLAS_COMPUTE_64F));
+  EXPECT_EQ(int(ours::kLtComputeFastF16), int(CUBLAS_COMPUTE_32F_FAST_16F));
+  EXPECT_EQ(int(ours::kLtComputeFastBF16), int(CUBLAS_COMPUTE_32F_FAST_16BF));
+  EXPECT_EQ(int(ours::kLtComputeFastTF32), int(CUBLAS_COMPUTE_32F_FAST_TF32));
   EXPECT_EQ(int(ours::kLtDescTransA), int(CUBLASLT_MATMUL_DESC_TRANSA));
   EXPECT_EQ(int(ours::kLtDescTransB), int(CUBLASLT_MATMUL_DESC_TRANSB));
   EXPECT_EQ(int(ours::kLtLayoutBatchCount),
@@ -180,6 +183,7 @@ TEST(CudaDeclarations, CudnnIsTheHeaders) {
   EXPECT_EQ(int(ours::kDnnNchw), int(CUDNN_TENSOR_NCHW));
   EXPECT_EQ(int(ours::kDnnNhwc), int(CUDNN_TENSOR_NHWC));
   EXPECT_EQ(int(ours::kDnnDefaultMath), int(CUDNN_DEFAULT_MATH));
+  EXPECT_EQ(int(ours::kDnnTensorMath), int(CUDNN_TENSOR_OP_MATH));
   EXPECT_EQ(int(ours::kDnnFmaMath), int(CUDNN_FMA_MATH));
   EXPECT_EQ(int(ours::kDnnCrossCorrelation), int(CUDNN_CROSS_CORRELATION));
   EXPECT_EQ(int(ours::kDnnDeterministic), int(CUDNN_DETERMINISTIC));

@@ -158,6 +158,7 @@ inline Manifest manifestOf(const PrimitiveDesc &desc) {
   call.launches = {launch};
   m.calls = {call};
   m.primitives = {desc};
+  m.device.precision = desc.precision;
   return m;
 }
 

@@ -138,6 +138,56 @@ TEST_F(CudaLibrary, ALockFileFixesAlgorithms) {
   EXPECT_EQ(read(lock), first) << "a failed load must not touch the file";
 }
 
+// An algorithm of a precision is no other precision's, and for TF32 the math
+// type is part of it.
+TEST_F(CudaLibrary, TheLockFileKnowsPrecisions) {
+  PrimitiveDesc desc;
+  desc.kind = PrimitiveKind::ConvForward;
+  desc.conv.batch = desc.conv.inChannels = desc.conv.outChannels = 1;
+  std::string error;
+  auto load = [&](ProductPrecision precision, ckrt_status expected) {
+    desc.precision = precision;
+    std::string step = folder + "/step";
+    ASSERT_TRUE(
+        writeDeviceArtifact(step, manifestOf(desc), "", nullptr, 0, error))
+        << error;
+    inChild(libraries(), [&] {
+      ckrt_program *program = nullptr;
+      ckrt_session *session = nullptr;
+      ASSERT_EQ(ckrt_program_load_file(step.c_str(), &program), CKRT_OK)
+          << lastError();
+      EXPECT_EQ(ckrt_session_create(program, nullptr, &session), expected)
+          << lastError();
+      ckrt_session_destroy(session);
+      ckrt_program_destroy(program);
+    });
+    expectClean();
+  };
+  load(ProductPrecision::F32, CKRT_OK);
+  load(ProductPrecision::TF32, CKRT_OK);
+  std::string lock = folder + "/step.lock", first = read(lock);
+  for (const char *line :
+       {"\nalgorithm convolution_f32_1x1x", " 1\n",
+        "\nalgorithm convolution_f32_by_tf32_1x1x", " 1,1\n"})
+    EXPECT_NE(first.find(line), std::string::npos) << first;
+  load(ProductPrecision::TF32, CKRT_OK);
+  EXPECT_EQ(count("cudnnGetConvolutionAlgorithm"), 0) << "it is known";
+  EXPECT_EQ(read(lock), first);
+  // No math type, one that rounds to halves, what is no number.
+  size_t at = first.find("convolution_f32_by_tf32");
+  ASSERT_NE(at, std::string::npos) << first;
+  std::string key = first.substr(at, first.find(' ', at) - at);
+  for (const char *spoilt : {"1", "1,2", "1,", "1,x", ",1", "1,1,1"}) {
+    cuda::LockFile changed;
+    ASSERT_TRUE(changed.read(lock, error)) << error;
+    changed.setAlgorithm(key, spoilt);
+    std::filesystem::remove(lock);
+    ASSERT_EQ(changed.write(error), cuda::LockFile::Written::Yes) << error;
+    load(ProductPrecision::TF32, CKRT_LOCK);
+    load(ProductPrecision::F32, CKRT_OK);
+  }
+}
+
 // The stand-in's libraries write nothing to their workspace, which lies at the
 // end of the arena here.
 TEST_F(CudaLibrary, WorkspaceThatALibraryLeavesAloneIsNoMistake) {
@@ -170,7 +220,17 @@ TEST_F(CudaLibrary, AFailingCallIsNamed) {
         << lastError();
   });
   expectClean();
-  inChild(libraries({{"CKOPT_STANDIN_FAIL", "kernel=cublasLtMatmul:1+:700"}}),
+  // When it is loaded, and when it is replayed.
+  inChild(libraries({{"CKOPT_STANDIN_FAIL", "kernel=cublasLtMatmul:1:700"}}),
+          [&] {
+            OnDevice on(manifestOf(matmul(plain(2, 3, 4))));
+            EXPECT_EQ(on.status, CKRT_KERNEL);
+            EXPECT_NE(lastError().find("matmul f32 2x3x4 (from /node/library)"),
+                      std::string::npos)
+                << lastError();
+          });
+  expectClean();
+  inChild(libraries({{"CKOPT_STANDIN_FAIL", "kernel=cublasLtMatmul:2+:700"}}),
           [&] {
             OnDevice on(manifestOf(matmul(plain(2, 3, 4))));
             ASSERT_EQ(ckrt_run(on.session, "step"), CKRT_OK);

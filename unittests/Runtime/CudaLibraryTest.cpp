@@ -88,3 +88,64 @@ TEST_F(CudaLibrary, ConvolutionsAndTheirGradients) {
   line.conv.in[2] = 3, line.conv.kernel[2] = 3, line.conv.out[2] = 1;
   expectEqual(line);
 }
+
+/// A convolution of 3x3 over four channels.
+static PrimitiveDesc smallConvolution() {
+  PrimitiveDesc desc;
+  desc.kind = PrimitiveKind::ConvForward;
+  ConvDesc &c = desc.conv;
+  c.batch = 2, c.inChannels = 4, c.outChannels = 6;
+  c.in[0] = c.in[1] = 5, c.kernel[0] = c.kernel[1] = 3;
+  c.out[0] = c.out[1] = 3;
+  return desc;
+}
+
+// The compute type says what operands may be rounded to; small whole numbers
+// are the same in all of them.
+TEST_F(CudaLibrary, ProductsByPrecision) {
+  for (auto [precision, compute] : {std::pair(ProductPrecision::F32, 68),
+                                    {ProductPrecision::TF32, 77},
+                                    {ProductPrecision::BF16, 75},
+                                    {ProductPrecision::F16, 74}}) {
+    PrimitiveDesc desc = matmul(plain(5, 7, 3));
+    desc.precision = precision;
+    EXPECT_EQ(cudaLibraryRefuses(desc), "");
+    expectEqual(desc);
+    EXPECT_EQ(
+        count("cublasLtMatmulDescCreate compute " + std::to_string(compute)), 1)
+        << compute;
+  }
+}
+
+// TF32 is the default math of cuDNN, and each algorithm runs with the math that
+// it is listed for; the one that rounds to halves is passed over. Others than
+// TF32 it has not.
+TEST_F(CudaLibrary, ConvolutionsByPrecision) {
+  PrimitiveDesc desc = smallConvolution();
+  for (PrimitiveKind kind :
+       {PrimitiveKind::ConvForward, PrimitiveKind::ConvInputGrad,
+        PrimitiveKind::ConvWeightGrad}) {
+    desc.kind = kind;
+    desc.precision = ProductPrecision::F32;
+    expectEqual(desc);
+    EXPECT_EQ(count("cudnnGetConvolutionAlgorithm math 3"), 1);
+    desc.precision = ProductPrecision::TF32;
+    EXPECT_EQ(cudaLibraryRefuses(desc), "");
+    expectEqual(desc);
+    EXPECT_EQ(count("cudnnGetConvolutionAlgorithm math 0"), 1);
+    for (ProductPrecision other :
+         {ProductPrecision::BF16, ProductPrecision::F16}) {
+      desc.precision = other;
+      EXPECT_EQ(cudaLibraryRefuses(desc),
+                "cuDNN does not round operands of f32 to " +
+                    std::string(productPrecisionName(other)));
+      inChild(libraries(), [&] {
+        OnDevice on(manifestOf(desc));
+        EXPECT_EQ(on.status, CKRT_NO_LIBRARY);
+        EXPECT_NE(lastError().find("does not round"), std::string::npos)
+            << lastError();
+      });
+      expectClean();
+    }
+  }
+}

@@ -50,6 +50,13 @@ Manifest sample() {
   return m;
 }
 
+/// Of two numbers of f32.
+PrimitiveDesc product() {
+  PrimitiveDesc desc;
+  desc.matmul.m = desc.matmul.n = desc.matmul.k = 1;
+  return desc;
+}
+
 /// A device's: one call of two launches, of one kernel.
 Manifest deviceSample() {
   Manifest m;
@@ -136,6 +143,20 @@ TEST(Manifest, SaysWhatIsWrongWithADeviceTable) {
       {[](Manifest &m) { m.target = Target::Cpu, m.alignment = 64; },
        "with device code"},
       {[](Manifest &m) { m.device.sm = 0; }, "architecture"},
+      {[](Manifest &m) {
+         m.device.precision = ProductPrecision(kNumProductPrecisions);
+       },
+       "unknown precision"},
+      {[](Manifest &m) {
+         m.primitives = {product()};
+         m.device.precision = ProductPrecision::BF16;
+       },
+       "another precision than the step's"},
+      {[](Manifest &m) {
+         m.primitives = {product()};
+         m.primitives[0].precision = ProductPrecision::TF32;
+       },
+       "another precision than the step's"},
       {[](Manifest &m) { m.threads = 2; }, "threads"},
       {[](Manifest &m) { m.alignment = 512; }, "up to 256"},
       {[](Manifest &m) { m.kernels.push_back(m.kernels[0]); }, "there twice"},
@@ -238,6 +259,15 @@ TEST(Manifest, SaysWhatIsWrong) {
       {[](Manifest &m) { m.tensors[0].init = "magic"; }, "magic"},
       {[](Manifest &m) { m.functions[0].inputs = {9}; }, "out of range"},
       {[](Manifest &m) { m.primitives[0].conv.out[0] = 9; }, "output extent"},
+      {[](Manifest &m) {
+         m.primitives[0].precision = m.device.precision =
+             ProductPrecision::TF32;
+       },
+       "made for the CPU"},
+      {[](Manifest &m) {
+         m.primitives[0].precision = ProductPrecision(kNumProductPrecisions);
+       },
+       "unknown precision"},
       {[](Manifest &m) { m.calls[0].primitive = 1; }, "primitive index"},
       {[](Manifest &m) { m.calls[1].originalCall = 1; }, "before it"},
       {[](Manifest &m) { m.calls[0].workspaceBytes = 4096; }, "workspace"},

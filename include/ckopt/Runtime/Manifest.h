@@ -28,7 +28,7 @@
 namespace ckopt::runtime {
 
 /// Version of the blob and of the calls between generated code and runtime.
-inline constexpr uint32_t kAbiVersion = 2;
+inline constexpr uint32_t kAbiVersion = 3;
 
 /// Where the code runs.
 enum class Target : uint32_t { Cpu = 0, Cuda };
@@ -99,6 +99,8 @@ struct DeviceInfo {
   int32_t sm = 0;        ///< least compute capability: 80, 90
   int32_t ptxIsa = 0;    ///< version of the PTX: 70 for 7.0, 78 for 7.8
   int32_t minDriver = 0; ///< least cuDriverGetVersion: 11000, 11080
+  /// Of products and convolutions of f32: what decides bits beside the code.
+  ProductPrecision precision = ProductPrecision::F32;
   /// Of the files beside the manifest; writeDeviceArtifact fills these in.
   int64_t codeBytes = 0, dataBytes = 0;
   uint64_t codeHash = 0, dataHash = 0;

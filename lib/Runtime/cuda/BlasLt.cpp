@@ -5,6 +5,7 @@
 // operands swap; then each is plain or transposed by which of its strides is 1.
 // Of two batch dimensions one is the library's; the other is folded into it
 // where the strides allow, else it is a loop of launches.
+// Precision is the compute type: what the library may round operands to.
 //
 //===----------------------------------------------------------------------===//
 #include "BlasLt.h"
@@ -91,6 +92,21 @@ int typeOf(DType dtype) {
   }
 }
 
+int computeOf(const PrimitiveDesc &desc) {
+  if (desc.dtype == DType::F64)
+    return kLtComputeF64;
+  switch (desc.precision) {
+  case ProductPrecision::TF32:
+    return kLtComputeFastTF32;
+  case ProductPrecision::BF16:
+    return kLtComputeFastBF16;
+  case ProductPrecision::F16:
+    return kLtComputeFastF16;
+  default:
+    return kLtComputeF32;
+  }
+}
+
 class LtKernel final : public LibraryKernel {
 public:
   LtKernel(const LtEntries &lt, void *handle, const PrimitiveDesc &desc,
@@ -99,7 +115,7 @@ public:
         isF64(desc.dtype == DType::F64), elementBytes(dtypeBytes(desc.dtype)) {}
   ~LtKernel() override;
   /// Makes the descriptors; the library's status.
-  int describe(DType dtype);
+  int describe(const PrimitiveDesc &primitive);
   int choose(LtResult &chosen);
   int restore(const LtAlgorithm &wanted);
   void take(const LtAlgorithm &chosen) { algorithm = chosen; }
@@ -168,15 +184,14 @@ int LtKernel::describe(const Operand &o, DType dtype, void *&layout,
   return status;
 }
 
-int LtKernel::describe(DType dtype) {
+int LtKernel::describe(const PrimitiveDesc &primitive) {
   int scale = isF64 ? kLtTypeF64 : kLtTypeF32;
-  int status =
-      lt.descCreate(&desc, isF64 ? kLtComputeF64 : kLtComputeF32, scale);
+  int status = lt.descCreate(&desc, computeOf(primitive), scale);
   const Operand *operands[3] = {&product.first, &product.second,
                                 &product.result};
   for (int i = 0; i < 3 && status == 0; ++i) {
     int64_t op = 0;
-    status = describe(*operands[i], dtype, layouts[i], op);
+    status = describe(*operands[i], primitive.dtype, layouts[i], op);
     auto value = static_cast<int32_t>(op);
     if (status == 0 && i < 2)
       status = lt.descSet(desc, i == 0 ? kLtDescTransA : kLtDescTransB, &value,
@@ -297,7 +312,7 @@ std::unique_ptr<LibraryKernel> BlasLt::make(const PrimitiveDesc &desc,
   }
   auto kernel =
       std::make_unique<LtKernel>(lt, handle, desc, *product, workspace);
-  int status = kernel->describe(desc.dtype);
+  int status = kernel->describe(desc);
   if (status == 0 && algorithm.empty()) {
     LtResult chosen = {};
     status = kernel->choose(chosen);

@@ -29,6 +29,11 @@ enum LtNumber : int {
   kLtTypeBF16 = 14,
   kLtComputeF32 = 68, ///< no TF32
   kLtComputeF64 = 70,
+  /// Operands of f32 may be rounded to half or TF32, to bfloat16 or TF32, to
+  /// TF32.
+  kLtComputeFastF16 = 74,
+  kLtComputeFastBF16 = 75,
+  kLtComputeFastTF32 = 77,
   kLtDescTransA = 3,
   kLtDescTransB = 4,
   kLtLayoutBatchCount = 5,

@@ -7,7 +7,7 @@
 // The heuristics list algorithms in the library's own order; the first that is
 // deterministic and fits into the rest of the workspace is taken. Padding that
 // differs at both ends is not the library's: its descriptor has one number a
-// dimension.
+// dimension. Of f32 the library can make TF32 and no other type.
 //
 //===----------------------------------------------------------------------===//
 #include "Cudnn.h"
@@ -58,8 +58,10 @@ public:
   /// The library's status, or kBadParameter with a reason.
   int describe(std::string &error);
   int choose();
-  int restore(int wanted);
-  int chosen() const { return algorithm; }
+  int restore(int wanted, int wantedMath);
+  int restore(const std::string &wanted);
+  /// "ALGORITHM", or "ALGORITHM,MATH" where the library has a choice of that.
+  std::string chosen() const;
   bool enqueue(const Places &places, Stream stream,
                std::string &error) override;
 
@@ -71,6 +73,8 @@ private:
   int setOrders(bool &fits);
   int setConvolution(bool &fits);
   int workspaceOf(int candidate, size_t &bytes);
+  /// Whether convolutions of f32 may run on tensor cores, as TF32.
+  bool isTF32() const { return desc.precision == ProductPrecision::TF32; }
   /// Spatial dimensions as the library counts them: at least two.
   int64_t spatial() const { return std::max<int64_t>(desc.conv.rank, 2); }
 
@@ -84,7 +88,7 @@ private:
   void *plainWeights = nullptr, *turnedWeights = nullptr;
   /// Of that copy at the front of the workspace; 0: none is needed.
   int64_t weightBytes = 0;
-  int algorithm = -1;
+  int algorithm = -1, math = kDnnFmaMath;
 };
 
 class Cudnn final : public Library {
@@ -200,12 +204,13 @@ int DnnKernel::setConvolution(bool &fits) {
   if (!fits)
     return kBadParameter;
   int compute = desc.dtype == DType::F64 ? kDnnDouble : kDnnFloat;
-  bool wide = desc.dtype == DType::F32 || desc.dtype == DType::F64;
+  if (isTF32() || desc.dtype == DType::F16 || desc.dtype == DType::BF16)
+    math = kDnnDefaultMath;
   int status = dnn.convSet(conv, static_cast<int>(pads.size()), pads.data(),
                            strides.data(), dilations.data(),
                            kDnnCrossCorrelation, compute);
   if (status == 0)
-    status = dnn.convSetMath(conv, wide ? kDnnFmaMath : kDnnDefaultMath);
+    status = dnn.convSetMath(conv, math);
   if (status == 0)
     status = dnn.convSetGroups(conv, narrow(c.groups, fits));
   return status;
@@ -213,7 +218,7 @@ int DnnKernel::setConvolution(bool &fits) {
 
 int DnnKernel::describe(std::string &error) {
   const ConvDesc &c = desc.conv;
-  error = cudnnRefuses(c);
+  error = cudnnRefuses(desc);
   if (!error.empty())
     return kBadParameter;
   int status = dnn.tensorCreate(&input);
@@ -255,14 +260,46 @@ int DnnKernel::workspaceOf(int candidate, size_t &bytes) {
                               &bytes);
 }
 
-int DnnKernel::restore(int wanted) {
+int DnnKernel::restore(int wanted, int wantedMath) {
   size_t bytes = 0;
-  int status = workspaceOf(wanted, bytes);
+  int status = wantedMath == math ? 0 : dnn.convSetMath(conv, wantedMath);
+  math = wantedMath; // a failure here fails the kernel or sets it again
+  if (status == 0)
+    status = workspaceOf(wanted, bytes);
   if (status == 0 && static_cast<int64_t>(bytes) > workspace - weightBytes)
     status = kNotSupported;
   if (status == 0)
     algorithm = wanted;
   return status;
+}
+
+/// Math that rounds operands of f32 to TF32 at most.
+static bool roundsToTF32AtMost(int math) {
+  return math == kDnnDefaultMath || math == kDnnTensorMath ||
+         math == kDnnFmaMath;
+}
+
+/// A number as std::to_string writes it, from `text` on; -1 for other text.
+static int numberIn(const std::string &text) {
+  int number = std::atoi(text.c_str());
+  return std::to_string(number) == text ? number : -1;
+}
+
+int DnnKernel::restore(const std::string &wanted) {
+  size_t comma = wanted.find(',');
+  int number = numberIn(wanted.substr(0, comma)), wantedMath = math;
+  if (isTF32() != (comma != std::string::npos) || number < 0)
+    return kBadParameter;
+  if (isTF32())
+    wantedMath = numberIn(wanted.substr(comma + 1));
+  return isTF32() && !roundsToTF32AtMost(wantedMath)
+             ? kBadParameter
+             : restore(number, wantedMath);
+}
+
+std::string DnnKernel::chosen() const {
+  return std::to_string(algorithm) +
+         (isTF32() ? "," + std::to_string(math) : "");
 }
 
 int DnnKernel::choose() {
@@ -279,10 +316,16 @@ int DnnKernel::choose() {
                                   &count, results);
   if (status != 0)
     return status;
-  for (int i = 0; i < count; ++i)
-    if (results[i].status == 0 && results[i].determinism == kDnnDeterministic &&
-        restore(results[i].algorithm) == 0)
+  for (int i = 0; i < count; ++i) {
+    const DnnResult &result = results[i];
+    if (result.status != 0 || result.determinism != kDnnDeterministic)
+      continue;
+    // Each algorithm with the math that it is listed for; others have one.
+    if (isTF32() && !roundsToTF32AtMost(result.mathType))
+      continue;
+    if (restore(result.algorithm, isTF32() ? result.mathType : math) == 0)
       return 0;
+  }
   return kNotSupported;
 }
 
@@ -348,7 +391,12 @@ bool Cudnn::open(std::string &error) {
   return status == 0;
 }
 
-std::string ckopt::runtime::cuda::cudnnRefuses(const ConvDesc &c) {
+std::string ckopt::runtime::cuda::cudnnRefuses(const PrimitiveDesc &desc) {
+  const ConvDesc &c = desc.conv;
+  if (desc.precision == ProductPrecision::BF16 ||
+      desc.precision == ProductPrecision::F16)
+    return "cuDNN does not round operands of f32 to " +
+           std::string(productPrecisionName(desc.precision));
   for (int64_t d = 0; d < c.rank; ++d)
     if (c.padsLo[d] != c.padsHi[d])
       return "cuDNN has no padding that differs at both ends";
@@ -368,12 +416,9 @@ std::unique_ptr<LibraryKernel> Cudnn::make(const PrimitiveDesc &desc,
   int status = kernel->describe(error);
   if (status == 0 && algorithm.empty()) {
     status = kernel->choose();
-    algorithm = std::to_string(kernel->chosen());
+    algorithm = kernel->chosen();
   } else if (status == 0) {
-    int wanted = std::atoi(algorithm.c_str());
-    status = std::to_string(wanted) == algorithm && wanted >= 0
-                 ? kernel->restore(wanted)
-                 : kBadParameter;
+    status = kernel->restore(algorithm);
   }
   if (status == 0)
     return kernel;

@@ -30,8 +30,9 @@ enum DnnNumber : int {
   kDnnBFloat16 = 9,
   kDnnNchw = 0,
   kDnnNhwc = 1,
-  kDnnDefaultMath = 0,
-  kDnnFmaMath = 3, ///< no TF32
+  kDnnDefaultMath = 0, ///< f32 as f32 or TF32
+  kDnnTensorMath = 1,  ///< on tensor cores where it can: f32 as TF32
+  kDnnFmaMath = 3,     ///< no tensor cores, no TF32
   kDnnCrossCorrelation = 1,
   kDnnDeterministic = 1,
 };

@@ -68,7 +68,7 @@ std::string ckopt::runtime::cudaLibraryRefuses(const PrimitiveDesc &desc) {
     return "CUDA's libraries have no kernels for " +
            std::string(dtypeName(desc.dtype));
   return desc.kind == PrimitiveKind::MatMul ? blasLtRefuses(desc.matmul)
-                                            : cudnnRefuses(desc.conv);
+                                            : cudnnRefuses(desc);
 }
 
 /// All that decides an algorithm, without spaces.

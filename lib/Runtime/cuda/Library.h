@@ -54,7 +54,7 @@ std::unique_ptr<Library> openCudnn(std::string &error);
 
 /// Empty, or what about the descriptor the library has no kernel for.
 std::string blasLtRefuses(const MatMulDesc &desc);
-std::string cudnnRefuses(const ConvDesc &desc);
+std::string cudnnRefuses(const PrimitiveDesc &desc);
 
 /// Opens the first of `names` that there is, or the file that the environment
 /// variable names; null with the reason.
