@@ -1,13 +1,13 @@
 //===- KernelJit.h - runs one kernel against the interpreter ----*- C++ -*-===//
 //
-// A kernel given as text is planned, emitted, compiled by LLVM's JIT and run on
-// random operands, each in a buffer of its own that ends at an inaccessible
-// page. Checked: results against the reference interpreter; the same bits
-// however the stages' ranges are cut and ordered; the same bits with every
-// pair of `reuse` sharing bytes; no write to operands or outside of results.
-// The same kernel in block form, lowered to loops, must meet the same checks
-// with threads and blocks ascending and descending, and where it only computes
-// or moves elements give the CPU's bits.
+// A kernel, given as text or taken from a network, is planned, emitted,
+// compiled by LLVM's JIT and run on random operands, each in a buffer of its
+// own that ends at an inaccessible page. Checked: results against the reference
+// interpreter; the same bits however the stages' ranges are cut and ordered;
+// the same bits with every pair of `reuse` sharing bytes; no write to operands
+// or outside of results. The same kernel in block form, lowered to loops, must
+// meet the same checks with threads and blocks ascending and descending, and
+// where it only computes or moves elements give the CPU's bits.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_UNITTESTS_CONVERSION_KERNELJIT_H
@@ -28,9 +28,18 @@ struct KernelOptions {
   std::vector<int64_t> scalars;            ///< of the call
   uint64_t seed = 1;
   unsigned vectorBits = 512;
+  std::vector<double> absolutes; ///< instead of `absolute`, one a result
+  unsigned reuseRounds = ~0u;    ///< runs with operands that share bytes
   /// Operands with given values instead of random ones.
   std::vector<std::pair<unsigned, reference::Tensor>> given;
 };
+
+/// What a kernel is compiled to: the CPU's code, or the block form as loops,
+/// threads and blocks in either order.
+enum class KernelForm { CPU, Ascending, Descending };
+
+/// All that kernels are made of and run by.
+void loadKernelDialects(mlir::MLIRContext &context);
 
 /// A compiled kernel.
 class KernelJit {
@@ -40,6 +49,11 @@ public:
   /// For CUDA: the block form as loops.
   static std::unique_ptr<KernelJit> onDevice(const std::string &text,
                                              bool descending);
+  /// Kernels of one module, compiled together and in order. They must outlive
+  /// the result; their context has loadKernelDialects. `optLevel`: 0 or 2.
+  static std::vector<std::unique_ptr<KernelJit>>
+  compileAll(llvm::ArrayRef<mlir::func::FuncOp> kernels, KernelForm form,
+             unsigned optLevel);
   ~KernelJit();
   bool ok() const;
   bool isOnDevice() const;
@@ -70,6 +84,24 @@ std::vector<reference::Tensor> checkKernel(const std::string &text,
 /// library; returns the results.
 std::vector<reference::Tensor>
 checkDeviceKernel(const std::string &text, const KernelOptions &options = {});
+
+/// One kernel, compiled.
+struct KernelForms {
+  const KernelJit *cpu; ///< null: a library's
+  const KernelJit *up, *down;
+};
+
+/// The checks on given operands. `wanted`: of evaluateKernel.
+std::vector<reference::Tensor>
+checkForms(const KernelForms &forms, llvm::ArrayRef<reference::Tensor> inputs,
+           llvm::ArrayRef<reference::Tensor> wanted,
+           const KernelOptions &options);
+
+/// The interpreter's results, in double without rounding.
+llvm::LogicalResult evaluateKernel(mlir::func::FuncOp kernel,
+                                   llvm::ArrayRef<reference::Tensor> inputs,
+                                   llvm::ArrayRef<int64_t> scalars,
+                                   std::vector<reference::Tensor> &results);
 
 /// "func.func private @k(" + signature + ") -> (...) attributes {...} {" ...:
 /// `args` like "%x: tensor<4xf32>", results like "tensor<4xf32>".
