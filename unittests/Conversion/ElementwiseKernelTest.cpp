@@ -170,6 +170,20 @@ TEST(ElementwiseKernel, Layouts) {
                              "\n return %0 : " + nhwc + "\n"));
 }
 
+// A channel's bias behind a concatenation has fewer columns than the result: it
+// ends at an inaccessible page, and what is computed ahead must end there, too.
+TEST(ElementwiseKernel, ColumnsOfConcatenated) {
+  std::string x = "tensor<2x24x4x4xf32, #ckopt.layout<[0, 2, 3, 1]>>",
+              y = "tensor<2x48x4x4xf32, #ckopt.layout<[0, 2, 3, 1]>>",
+              c = "tensor<24xf32>", d = "tensor<24x1x1xf32>";
+  checkKernel(
+      kernelText("elementwise", "%c: " + c + ", %x: " + x + ", %y: " + x, y,
+                 "%0 = ckopt.reshape %c : (" + c + ") -> " + d +
+                     "\n%1 = ckopt.add %x, %0 : (" + x + ", " + d + ") -> " +
+                     x + "\n%2 = ckopt.concat %1, %y {axis = 1 : i64} : (" + x +
+                     ", " + x + ") -> " + y + "\n return %2 : " + y + "\n"));
+}
+
 TEST(ElementwiseKernel, SeveralResultsInPlace) {
   std::string t = "tensor<5x100xf32>";
   checkKernel(kernelText("elementwise", "%x: " + t + ", %y: " + t, t + ", " + t,
