@@ -12,6 +12,7 @@
 #include <cstring>
 #include <dlfcn.h>
 #include <elf.h>
+#include <sys/stat.h>
 
 using namespace ckopt::runtime;
 
@@ -87,6 +88,10 @@ static ckrt_status loadSymbols(void *library, const char *path,
 /// What keeps the file from being mapped whole: dlopen takes a truncated
 /// library and faults at its first missing page. Empty if nothing does.
 static std::string checkElf(const std::string &path) {
+  // A pipe would wait for a writer that may never come.
+  struct stat info = {};
+  if (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode))
+    return "no regular file";
   FILE *file = std::fopen(path.c_str(), "rb");
   if (!file)
     return std::strerror(errno);

@@ -34,12 +34,14 @@ public:
   }
   /// False with the reason.
   bool map(const std::string &path, int64_t most, std::string &error) {
-    int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    // A pipe would wait for a writer that may never come.
+    int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat info = {};
     bool sound = fd >= 0 && fstat(fd, &info) == 0;
     if (sound && !S_ISREG(info.st_mode)) {
-      errno = EINVAL;
-      sound = false;
+      ::close(fd);
+      error = path + " is no regular file";
+      return false;
     }
     if (sound && info.st_size > most) {
       errno = EFBIG;

@@ -172,8 +172,7 @@ STANDIN cuLaunchKernel(Function function, unsigned gridX, unsigned gridY,
   }
   if (Result result = machine.check(launch))
     return result;
-  machine.enqueue(stream, std::move(launch));
-  return kSuccess;
+  return machine.enqueue(stream, std::move(launch));
 }
 
 STANDIN cuStreamBeginCapture_v2(Stream stream, CaptureMode) {

@@ -246,6 +246,9 @@ STANDIN int cublasLtMatmul(void *, void *desc, const void *alpha, const void *a,
   }
   Launch launch;
   launch.name = "cublasLtMatmul";
+  launch.shape = std::to_string(result.rows) + "x" +
+                 std::to_string(result.cols) + "x" +
+                 std::to_string(product.turn[0] ? left.rows : left.cols);
   if (left.type == kLtTypeF64) {
     if (*static_cast<const double *>(alpha) != 1 ||
         *static_cast<const double *>(beta) != 0 ||
@@ -265,6 +268,5 @@ STANDIN int cublasLtMatmul(void *, void *desc, const void *alpha, const void *a,
                static_cast<const float *>(b), static_cast<float *>(d));
     };
   }
-  machine.enqueue(stream, std::move(launch));
-  return 0;
+  return machine.enqueue(stream, std::move(launch)) ? kInvalid : 0;
 }

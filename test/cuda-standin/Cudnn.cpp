@@ -169,9 +169,11 @@ int launch(const char *name, int algorithm, const Conv &conv, const Tensor &x,
   machine.log(std::string(name) + " math " + std::to_string(conv.math));
   Launch made;
   made.name = name;
+  for (const Ints *sizes : {&x.sizes, &w.sizes})
+    for (int size : *sizes)
+      made.shape += std::to_string(size) + "x";
   made.body = std::move(body);
-  machine.enqueue(current, std::move(made));
-  return 0;
+  return machine.enqueue(current, std::move(made)) ? kBadParameter : 0;
 }
 
 } // namespace
@@ -235,8 +237,7 @@ STANDIN int cudnnTransformTensor(void *, const void *, void *fromDesc,
       static_cast<float *>(to)[o] = static_cast<const float *>(from)[i];
     } while (next(index, source.sizes));
   };
-  machine.enqueue(current, std::move(made));
-  return 0;
+  return machine.enqueue(current, std::move(made)) ? kBadParameter : 0;
 }
 
 STANDIN int cudnnCreateFilterDescriptor(void **filter) {

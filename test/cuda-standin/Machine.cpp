@@ -231,11 +231,23 @@ Result Machine::drain(Stream stream, uint64_t position) {
   return stream->context->failure;
 }
 
-void Machine::enqueue(Stream stream, Launch launch) {
-  if (stream->capture)
+Result Machine::enqueue(Stream stream, Launch launch) {
+  std::set<std::string> &ran = stream->context->ran;
+  std::string call = launch.name + " " + launch.shape;
+  if (stream->capture && launch.body && !ran.count(call))
+    return violation("captures the first call of " + call +
+                     ": it may load code or allocate");
+  if (stream->capture) {
     stream->capture->launches.push_back(std::move(launch));
-  else
-    push(stream, [launch] { return Machine::get().execute(launch); });
+    return kSuccess;
+  }
+  launch.first = launch.body && !ran.count(call);
+  push(stream, [launch, call, context = stream->context] {
+    if (launch.first)
+      context->ran.insert(call);
+    return Machine::get().execute(launch);
+  });
+  return kSuccess;
 }
 
 Result Machine::check(const Launch &launch) {
@@ -260,7 +272,7 @@ Result Machine::check(const Launch &launch) {
 
 Result Machine::execute(const Launch &launch) {
   if (launch.body) {
-    log("execute " + launch.name);
+    log((launch.first ? "first " : "execute ") + launch.name);
     if (Result result = injected("kernel=" + launch.name))
       return result;
     launch.body();

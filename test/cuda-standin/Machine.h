@@ -33,6 +33,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <set>
 
 namespace ckopt::runtime::cuda {
 
@@ -42,6 +43,7 @@ struct ContextOpaque {
   int number = 0;
   Result failure = kSuccess; ///< sticks
   int64_t moduleBytes = 0;
+  std::set<std::string> ran; ///< calls of libraries that were not captured
 };
 
 struct FunctionOpaque {
@@ -64,6 +66,8 @@ struct Launch {
   unsigned grid = 1, block = 1;
   std::vector<uint64_t> values;
   std::string name;
+  std::string shape;  ///< of a library's: with `name`, what it loads code for
+  bool first = false; ///< none has run before in its context
   std::function<void()> body;
 };
 
@@ -150,8 +154,9 @@ public:
   Result drain(Stream stream, uint64_t position);
   Result drainAll(Stream stream) { return drain(stream, stream->queued); }
   void push(Stream stream, std::function<Result()> work);
-  /// Puts a launch into the stream, or into the graph that it captures.
-  void enqueue(Stream stream, Launch launch);
+  /// Puts a launch into the stream, or into the graph that it captures. A
+  /// library's call must not be captured when it is made for the first time.
+  Result enqueue(Stream stream, Launch launch);
   Result check(const Launch &launch);
   Result execute(const Launch &launch);
 

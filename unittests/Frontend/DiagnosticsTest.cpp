@@ -2,6 +2,8 @@
 #include "TestUtils.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 using namespace ckopt;
 using namespace ckopt::onnx_frontend;
@@ -209,6 +211,15 @@ TEST(Diagnostics, ExternalData) {
               ExitInputError, {"below the model's own folder"});
   expectError(importError(modelFile("root.onnx", external("/etc/passwd"))),
               ExitInputError, {"below the model's own folder"});
+  // A pipe would be waited for.
+  std::string pipe = writeTemporary("pipe.bin", "");
+  ASSERT_EQ(unlink(pipe.c_str()), 0);
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  alarm(60);
+  expectError(importError(modelFile("pipe.onnx", external("pipe.bin"))),
+              ExitInputError, {"is no regular file"});
+  alarm(0);
+  ASSERT_EQ(unlink(pipe.c_str()), 0);
   writeTemporary("small.bin", "12345");
   expectError(importError(modelFile("small.onnx", external("small.bin"))),
               ExitInputError, {"holds 5 bytes", "12 are needed"});

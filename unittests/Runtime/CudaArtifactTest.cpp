@@ -2,6 +2,7 @@
 #include "CudaFixture.h"
 
 #include <cstring>
+#include <sys/stat.h>
 
 using namespace ckopt::runtime;
 using namespace ckopt::runtime::test;
@@ -168,6 +169,27 @@ TEST_F(CudaArtifact, EveryTruncationAndFlipIsAnError) {
     fs::remove(path);
     EXPECT_NE(load().find(name), std::string::npos) << load();
   }
+}
+
+// A pipe would be waited for: a loader must look before it reads.
+TEST_F(CudaArtifact, TakesRegularFilesAlone) {
+  for (const char *name : {"manifest.bin", "kernels.ptx", "data.bin"}) {
+    ASSERT_TRUE(write(deviceManifest())) << error;
+    std::string path = step + "/" + name;
+    fs::remove(path);
+    ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+    EXPECT_EQ(run("--list"), 1) << output;
+    EXPECT_TRUE(has(std::string(name) + " is no regular file")) << output;
+    fs::remove(path);
+    fs::create_directory(path);
+    EXPECT_EQ(run("--list"), 1) << output;
+    EXPECT_TRUE(has(std::string(name) + " is no regular file")) << output;
+    fs::remove_all(step);
+  }
+  ASSERT_EQ(mkfifo(step.c_str(), 0600), 0);
+  EXPECT_EQ(run("--list"), 1) << output;
+  EXPECT_TRUE(has("no regular file")) << output;
+  fs::remove(step);
 }
 
 TEST_F(CudaArtifact, SaysWhatAFolderLacks) {

@@ -224,9 +224,28 @@ TEST_F(CudaSession, ReportsTheDevice) {
     EXPECT_EQ(report.driver_version, 12040);
     EXPECT_EQ(report.total_bytes, int64_t(8) << 30);
     EXPECT_EQ(report.arena_bytes, 2 << 20); // the driver's unit
+    EXPECT_EQ(report.used_bytes, 256 << 20);
     EXPECT_EQ(report.context_bytes, 256 << 20);
     EXPECT_EQ(report.kernels, 3);
     EXPECT_GT(report.pinned_bytes, 0);
+    // The context that was measured is gone.
+    ckrt_device_report again = {};
+    again.size = sizeof(again);
+    ASSERT_EQ(ckrt_device(on.session, &again), CKRT_OK);
+    EXPECT_EQ(again.context_bytes, 256 << 20);
+    EXPECT_EQ(on.step(1, 0), CKRT_OK) << lastError();
+  });
+  expectClean();
+  // No room for a second one: its size is unknown, and the session goes on.
+  inChild({{"CKOPT_STANDIN_MEMORY", "400000000"}}, [] {
+    OnDevice on(deviceManifest());
+    ASSERT_EQ(on.status, CKRT_OK) << lastError();
+    ckrt_device_report report = {};
+    report.size = sizeof(report);
+    ASSERT_EQ(ckrt_device(on.session, &report), CKRT_OK);
+    EXPECT_EQ(report.context_bytes, -1);
+    EXPECT_EQ(report.used_bytes, 256 << 20);
+    EXPECT_EQ(on.step(1, 0), CKRT_OK) << lastError();
   });
   expectClean();
 }

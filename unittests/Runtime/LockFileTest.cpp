@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <sys/stat.h>
 #include <thread>
 #include <unistd.h>
 #include <vector>
@@ -72,6 +73,16 @@ TEST_F(LockFiles, LoadsThatDisagreeAreTold) {
       << error;
   EXPECT_EQ(algorithm("a"), "1");
   EXPECT_EQ(algorithm("b"), "");
+}
+
+// A pipe would be waited for.
+TEST_F(LockFiles, ArePlainFiles) {
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  alarm(60);
+  LockFile file;
+  EXPECT_FALSE(file.read(path, error));
+  alarm(0);
+  EXPECT_NE(error.find("is no regular file"), std::string::npos) << error;
 }
 
 TEST_F(LockFiles, ThreadsDoNotLoseEntries) {

@@ -254,9 +254,10 @@ typedef struct ckrt_device_report {
   int32_t driver_version;     /* as cuDriverGetVersion: 12040 */
   int32_t multiprocessors;
   int64_t total_bytes;   /* the device's memory */
-  int64_t context_bytes; /* in use before anything was loaded: by the driver's
-                            context and by all other processes and displays,
-                            which no call of the driver's tells apart */
+  int64_t context_bytes; /* taken by a context of the driver's: what a second
+                            one takes, made and destroyed by ckrt_device (free
+                            memory before the first cannot be asked for);
+                            -1 where there is no room for it */
   int64_t code_bytes;    /* taken by loading the code */
   int64_t library_bytes; /* taken by cuBLASLt and cuDNN */
   int64_t arena_bytes;   /* taken by the arena (planned peak, rounded up) */
@@ -266,6 +267,9 @@ typedef struct ckrt_device_report {
                             the driver keeps it outside of the arena */
   int32_t registers;     /* most registers of a kernel's thread */
   int32_t kernels;
+  int64_t used_bytes;    /* in use before anything was loaded: by the session's
+                            context and by all other processes and displays,
+                            which no call of the driver's tells apart */
 } ckrt_device_report;
 /* CKRT_INVALID_ARGUMENT on the CPU. Since 2. */
 CKRT_EXPORT ckrt_status ckrt_device(ckrt_session *session,

@@ -191,6 +191,10 @@ mapExternal(const onnx::TensorProto &tensor, llvm::StringRef modelPath,
   if (!resolved.starts_with(folder))
     return inputError(what + ": external data '" + full +
                       "' leads out of the model's folder");
+  // A pipe would wait for a writer that may never come.
+  if (!llvm::sys::fs::is_regular_file(resolved))
+    return inputError(what + ": external data '" + full +
+                      "' is no regular file");
   auto buffer = llvm::MemoryBuffer::getFile(resolved, /*IsText=*/false,
                                             /*RequiresNullTerminator=*/false);
   if (!buffer)

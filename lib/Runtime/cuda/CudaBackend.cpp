@@ -41,6 +41,8 @@ ckrt_status CudaBackend::create() {
     return status;
   Current current(engine->driver(), engine->context());
   status = makeStreams();
+  if (status == CKRT_OK)
+    status = runLibrariesOnce();
   if (status == CKRT_OK && !options.one_by_one)
     status = captureAll();
   if (status == CKRT_OK && hasPattern()) {
@@ -282,7 +284,9 @@ ckrt_status CudaBackend::allocations(ckrt_allocation_stats &) {
 ckrt_status CudaBackend::deviceReport(ckrt_device_report &report) {
   if (!engine)
     return repeatFailure();
+  Current current(engine->driver(), engine->context());
   report = engine->report;
+  report.context_bytes = engine->contextBytes();
   return CKRT_OK;
 }
 

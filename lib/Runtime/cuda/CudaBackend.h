@@ -47,6 +47,7 @@ private:
   void release();
 
   // CudaSteps.cpp: graphs, single calls, failing kernels.
+  ckrt_status runLibrariesOnce();
   ckrt_status captureAll();
   Result capture(size_t function, Graph &graph, std::string &what);
   ckrt_status replay(size_t function);

@@ -44,6 +44,33 @@ std::string CudaBackend::describe(const LaunchInfo &launch,
 // Graphs
 //===----------------------------------------------------------------------===//
 
+/// Each primitive once, not captured: the first call of an algorithm may load
+/// kernels and allocate, which can end a capture, and counts as the library's
+/// memory, not the graph's. The arena holds nothing yet that could be spoilt.
+ckrt_status CudaBackend::runLibrariesOnce() {
+  const Driver &cuda = engine->driver();
+  const Manifest &m = program.manifest;
+  std::vector<bool> ran(m.primitives.size());
+  int64_t before = engine->freeBytes();
+  for (const CallInfo &call : m.calls)
+    for (const LaunchInfo &launch : call.launches) {
+      if (launch.primitive < 0 || ran[static_cast<size_t>(launch.primitive)])
+        continue;
+      ran[static_cast<size_t>(launch.primitive)] = true;
+      Result result = engine->launch(launch, stepStream);
+      if (result != kSuccess)
+        return engine->failed("cannot launch " + describe(launch, call),
+                              result);
+      result = cuda.streamSynchronize(stepStream);
+      if (result != kSuccess)
+        return engine->failed(describe(launch, call), result);
+    }
+  int64_t taken = engine->taken(before);
+  int64_t &bytes = engine->report.library_bytes;
+  bytes = bytes < 0 || taken < 0 ? -1 : bytes + taken;
+  return CKRT_OK;
+}
+
 Result CudaBackend::capture(size_t function, Graph &graph, std::string &what) {
   const Driver &cuda = engine->driver();
   // A library's first call of an algorithm may load its kernels and allocate:

@@ -212,6 +212,17 @@ int64_t Engine::taken(int64_t before) const {
   return before < 0 || now < 0 || now > before ? -1 : before - now;
 }
 
+int64_t Engine::contextBytes() const {
+  int64_t before = freeBytes();
+  Context made = nullptr, popped = nullptr;
+  if (cuda.ctxCreate(&made, 0, device) != kSuccess)
+    return -1;
+  int64_t bytes = taken(before);
+  (void)cuda.ctxPopCurrent(&popped);
+  (void)cuda.ctxDestroy(made);
+  return bytes;
+}
+
 std::unique_ptr<Engine> Engine::create(const ckrt_program &program, int ordinal,
                                        int64_t tail,
                                        const std::string &lockPath,
@@ -256,7 +267,7 @@ std::unique_ptr<Engine> Engine::create(const ckrt_program &program, int ordinal,
     return nullptr;
   }
   engine->report.total_bytes = static_cast<int64_t>(total);
-  engine->report.context_bytes = static_cast<int64_t>(total - available);
+  engine->report.used_bytes = static_cast<int64_t>(total - available);
   engine->libraries = std::make_unique<Libraries>();
   int64_t before = engine->freeBytes();
   status =

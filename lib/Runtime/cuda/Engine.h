@@ -81,6 +81,9 @@ public:
   /// What went since `before` bytes were free, -1 if that cannot be told: free
   /// memory cannot be read, or others freed more in between.
   int64_t taken(int64_t before) const;
+  /// What a context takes, by making and destroying another one; -1 if that
+  /// cannot be told. The engine's own must be current.
+  int64_t contextBytes() const;
   ckrt_device_report report = {};
 
 private:

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <sstream>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 using namespace ckopt::runtime;
@@ -61,6 +62,12 @@ bool LockFile::read(const std::string &from, std::string &error) {
   path = from;
   if (path.empty() || access(path.c_str(), F_OK) != 0)
     return true;
+  // A pipe would wait for a writer that may never come.
+  struct stat info = {};
+  if (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
+    error = path + " is no regular file: it cannot be the lock file";
+    return false;
+  }
   std::ifstream in(path, std::ios::binary);
   std::stringstream all;
   all << in.rdbuf();
