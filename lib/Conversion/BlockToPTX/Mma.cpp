@@ -2,8 +2,15 @@
 //
 // block.mma says which elements of the product each thread has. On the CPU each
 // thread computes its own four by a loop over k; on a GPU the 32 threads load
-// the fragments that mma.sync wants of each, pairs of neighbours along k, and
-// run it. Both read the same shared buffers, so barriers are the same.
+// the fragments that mma.sync wants of each and run it (PTX ISA, "Matrix
+// Fragments for mma.m16n8k16 with floating point type", "... mma.m16n8k8").
+// Both read the same shared buffers, so barriers are the same.
+//
+// Of halves, a fragment's register is a pair of neighbours along k. Of TF32 it
+// is one element, and a thread's two of a row are those of k = q and q + 4. A
+// sum does not care which of its products is which, so the k of memory are
+// given other numbers, the same for A and B: 2q is q, 2q + 1 is q + 4. Rows
+// along k are then read in pairs, too.
 //
 //===----------------------------------------------------------------------===//
 #include "Mma.h"
@@ -18,7 +25,7 @@ using namespace ckopt;
 using namespace ckopt::blockform;
 using block::MmaOp;
 
-static constexpr int64_t kWarp = 32, kDepth = 16;
+static constexpr int64_t kWarp = 32;
 
 //===----------------------------------------------------------------------===//
 // Checks
@@ -74,6 +81,7 @@ struct Expansion {
   Value times(Value x, int64_t by) {
     return arith::MulIOp::create(b, x, index(by));
   }
+  bool isTf32() { return mma.getA().getType().getElementType().isF32(); }
   /// Where rows group and group + 8 of A begin.
   std::pair<Value, Value> rows() {
     Value row = add(mma.getAOffset(), times(group, mma.getAPitch()));
@@ -82,6 +90,9 @@ struct Expansion {
 
   SmallVector<Value> byLoop();
   SmallVector<Value> byWarp();
+  /// Registers of A and of B.
+  void loadHalves(SmallVector<Value> &x, SmallVector<Value> &y);
+  void loadTf32(SmallVector<Value> &x, SmallVector<Value> &y);
 
   MmaOp mma;
   ImplicitLocOpBuilder b;
@@ -93,18 +104,21 @@ SmallVector<Value> Expansion::byLoop() {
   auto [low, high] = rows();
   Value left = add(mma.getBOffset(), times(twice, mma.getBPitch()));
   Value right = add(left, index(mma.getBPitch()));
-  Value zero = index(0), depth = index(kDepth), one = index(1);
+  Value zero = index(0), depth = index(mma.getDepth()), one = index(1);
   auto loop = scf::ForOp::create(
       b, zero, depth, one,
       ValueRange{mma.getC0(), mma.getC1(), mma.getC2(), mma.getC3()});
   b.setInsertionPointToStart(loop.getBody());
   Value k = loop.getInductionVar();
-  auto read = [&](Value buffer, Value from) -> Value {
-    Value half = memref::LoadOp::create(b, buffer, add(from, k));
-    return arith::ExtFOp::create(b, b.getF32Type(), half);
+  auto read = [&](Value buffer, Value from, int64_t step) -> Value {
+    Value at = add(from, step == 1 ? k : times(k, step));
+    Value v = memref::LoadOp::create(b, buffer, at);
+    return isTf32() ? v : arith::ExtFOp::create(b, b.getF32Type(), v);
   };
-  Value x[] = {read(mma.getA(), low), read(mma.getA(), high)};
-  Value y[] = {read(mma.getB(), left), read(mma.getB(), right)};
+  Value x[] = {read(mma.getA(), low, mma.getAStep()),
+               read(mma.getA(), high, mma.getAStep())};
+  Value y[] = {read(mma.getB(), left, mma.getBStep()),
+               read(mma.getB(), right, mma.getBStep())};
   SmallVector<Value> sums;
   for (unsigned i = 0; i < 4; ++i)
     sums.push_back(math::FmaOp::create(b, x[i / 2], y[i % 2],
@@ -113,7 +127,7 @@ SmallVector<Value> Expansion::byLoop() {
   return SmallVector<Value>(loop.getResults());
 }
 
-SmallVector<Value> Expansion::byWarp() {
+void Expansion::loadHalves(SmallVector<Value> &x, SmallVector<Value> &y) {
   Type element = mma.getA().getType().getElementType();
   VectorType pair = VectorType::get({2}, element);
   auto read = [&](Value buffer, Value at) -> Value {
@@ -130,29 +144,106 @@ SmallVector<Value> Expansion::byWarp() {
   high = add(high, twice);
   Value column =
       add(add(mma.getBOffset(), times(group, mma.getBPitch())), twice);
-  SmallVector<Value> x, y;
   for (int64_t k : {0, 8}) {
     x.push_back(read(mma.getA(), add(low, index(k))));
     x.push_back(read(mma.getA(), add(high, index(k))));
     y.push_back(read(mma.getB(), add(column, index(k))));
   }
+}
+
+void Expansion::loadTf32(SmallVector<Value> &x, SmallVector<Value> &y) {
+  Type f32 = b.getF32Type(), word = b.getI32Type();
+  VectorType pair = VectorType::get({2}, f32);
+  /// Elements 2q and 2q + 1 along k, as words.
+  auto read = [&](Value buffer, Value from, int64_t step) {
+    Value two[2];
+    if (step == 1) {
+      Value both = vector::LoadOp::create(b, pair, buffer, add(from, twice));
+      for (int64_t i : {0, 1})
+        two[i] = vector::ExtractOp::create(b, both, i);
+    } else {
+      Value first = add(from, times(twice, step));
+      two[0] = memref::LoadOp::create(b, buffer, first);
+      two[1] = memref::LoadOp::create(b, buffer, add(first, index(step)));
+    }
+    for (Value &v : two)
+      v = arith::BitcastOp::create(b, word, v);
+    return std::pair(two[0], two[1]);
+  };
+  auto [low, high] = rows();
+  auto [a0, a2] = read(mma.getA(), low, mma.getAStep());
+  auto [a1, a3] = read(mma.getA(), high, mma.getAStep());
+  Value column = add(mma.getBOffset(), times(group, mma.getBPitch()));
+  auto [b0, b1] = read(mma.getB(), column, mma.getBStep());
+  x = {a0, a1, a2, a3};
+  y = {b0, b1};
+}
+
+SmallVector<Value> Expansion::byWarp() {
+  SmallVector<Value> x, y;
+  if (isTf32())
+    loadTf32(x, y);
+  else
+    loadHalves(x, y);
+  Type element = mma.getA().getType().getElementType();
   Type f32 = b.getF32Type();
   auto type =
       LLVM::LLVMStructType::getLiteral(b.getContext(), {f32, f32, f32, f32});
-  NVVM::MMATypes half =
-      element.isF16() ? NVVM::MMATypes::f16 : NVVM::MMATypes::bf16;
-  int64_t shape[] = {16, 8, 16};
+  NVVM::MMATypes operand = isTf32()          ? NVVM::MMATypes::tf32
+                           : element.isF16() ? NVVM::MMATypes::f16
+                                             : NVVM::MMATypes::bf16;
+  int64_t shape[] = {16, 8, mma.getDepth()};
   Value made = NVVM::MmaOp::create(
       b, type, x, y,
       ValueRange{mma.getC0(), mma.getC1(), mma.getC2(), mma.getC3()}, shape,
       /*b1Op=*/std::nullopt, /*intOverflow=*/std::nullopt,
-      std::array<NVVM::MMATypes, 2>{half, half},
+      std::array<NVVM::MMATypes, 2>{operand, operand},
       std::array<NVVM::MMALayout, 2>{NVVM::MMALayout::row,
                                      NVVM::MMALayout::col});
   SmallVector<Value> sums;
   for (int64_t i = 0; i < 4; ++i)
     sums.push_back(LLVM::ExtractValueOp::create(b, made, i));
   return sums;
+}
+
+//===----------------------------------------------------------------------===//
+// Rounding
+//===----------------------------------------------------------------------===//
+
+/// By integers: half of the last kept bit added to the magnitude carries where
+/// it should, into the exponent and up to infinity.
+static Value roundedByBits(ImplicitLocOpBuilder &b, Value x) {
+  Type type = b.getI32Type();
+  if (auto vector = dyn_cast<VectorType>(x.getType()))
+    type = vector.clone(type);
+  auto constant = [&](uint32_t bits) -> Value {
+    TypedAttr value = b.getI32IntegerAttr(int32_t(bits));
+    if (auto vector = dyn_cast<VectorType>(type))
+      value = DenseElementsAttr::get(vector, value);
+    return arith::ConstantOp::create(b, value);
+  };
+  Value bits = arith::BitcastOp::create(b, type, x);
+  Value rounded = arith::AddIOp::create(b, bits, constant(0x1000));
+  rounded = arith::AndIOp::create(b, rounded, constant(0xffffe000));
+  Value magnitude = arith::AndIOp::create(b, bits, constant(0x7fffffff));
+  Value isNan = arith::CmpIOp::create(b, arith::CmpIPredicate::ugt, magnitude,
+                                      constant(0x7f800000));
+  rounded = arith::SelectOp::create(b, isNan, constant(0x7fffffff), rounded);
+  return arith::BitcastOp::create(b, x.getType(), rounded);
+}
+
+static Value roundedByDevice(ImplicitLocOpBuilder &b, Value x) {
+  auto vector = dyn_cast<VectorType>(x.getType());
+  SmallVector<Value> elements;
+  for (int64_t i = 0; i < (vector ? vector.getNumElements() : 1); ++i) {
+    Value element = vector ? vector::ExtractOp::create(b, x, i).getResult() : x;
+    Value bits = NVVM::ConvertFloatToTF32Op::create(b, b.getI32Type(), element,
+                                                    NVVM::FPRoundingMode::RNA);
+    elements.push_back(arith::BitcastOp::create(b, b.getF32Type(), bits));
+  }
+  if (!vector)
+    return elements.front();
+  return vector::FromElementsOp::create(b, vector, elements);
 }
 
 void blockform::expandMma(const Kernel &kernel, bool onDevice) {
@@ -163,5 +254,13 @@ void blockform::expandMma(const Kernel &kernel, bool onDevice) {
     Expansion expansion(mma);
     mma->replaceAllUsesWith(onDevice ? expansion.byWarp() : expansion.byLoop());
     mma->erase();
+  }
+  SmallVector<block::RoundTf32Op> roundings;
+  function->walk([&](block::RoundTf32Op op) { roundings.push_back(op); });
+  for (block::RoundTf32Op op : roundings) {
+    ImplicitLocOpBuilder b(op.getLoc(), op);
+    op.replaceAllUsesWith(onDevice ? roundedByDevice(b, op.getX())
+                                   : roundedByBits(b, op.getX()));
+    op->erase();
   }
 }

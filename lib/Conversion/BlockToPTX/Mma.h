@@ -10,8 +10,9 @@ namespace ckopt::blockform {
 /// What is wrong with where `mma` stands; empty if nothing.
 std::string mistakeOf(block::MmaOp mma);
 
-/// Replaces every block.mma of the kernel by what one thread does: loops, or
-/// loads of fragments and nvvm.mma.sync.
+/// Replaces every operation of the block dialect in the kernel by what one
+/// thread does. block.mma: loops, or loads of fragments and nvvm.mma.sync;
+/// block.round_tf32: integers, or the GPU's conversion; both to the same bits.
 void expandMma(const Kernel &kernel, bool onDevice);
 
 } // namespace ckopt::blockform

@@ -44,6 +44,7 @@ struct PrintPtx : ckopt::impl::PrintPtxPassBase<PrintPtx> {
     PtxOptions options;
     options.sm = sm;
     options.keepDenormals = keepDenormals;
+    options.tf32 = tf32;
     auto ptx = emitPtx(getOperation(), options);
     if (!ptx)
       return fail(ptx.takeError());

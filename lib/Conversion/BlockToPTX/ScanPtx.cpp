@@ -39,8 +39,8 @@ namespace {
 /// Goes through the text line by line.
 class Scanner {
 public:
-  Scanner(StringRef text, ArrayRef<std::string> f64Kernels)
-      : text(text), f64Kernels(f64Kernels) {}
+  Scanner(StringRef text, ArrayRef<std::string> f64Kernels, bool tf32)
+      : text(text), f64Kernels(f64Kernels), tf32(tf32) {}
   std::vector<PtxViolation> run();
 
 private:
@@ -52,6 +52,7 @@ private:
 
   StringRef text, line, kernel;
   ArrayRef<std::string> f64Kernels;
+  bool tf32;
   unsigned number = 0;
   std::vector<PtxViolation> violations;
 };
@@ -104,6 +105,8 @@ void Scanner::scanInstruction(StringRef name) {
     found("conversion of a float that does not say how to round");
   if (op == "atom" || op == "red")
     found("atomic operation on floats");
+  if (!tf32 && llvm::is_contained(parts, "tf32"))
+    found("operands rounded to tf32 unasked");
   if (llvm::is_contained(floats, 64u) &&
       !llvm::is_contained(f64Kernels, kernel))
     found(kUnaskedF64);
@@ -155,9 +158,9 @@ std::vector<PtxViolation> Scanner::run() {
   return std::move(violations);
 }
 
-std::vector<PtxViolation> ckopt::scanPtx(StringRef text,
-                                         ArrayRef<std::string> f64Kernels) {
-  return Scanner(text, f64Kernels).run();
+std::vector<PtxViolation>
+ckopt::scanPtx(StringRef text, ArrayRef<std::string> f64Kernels, bool tf32) {
+  return Scanner(text, f64Kernels, tf32).run();
 }
 
 bool blockform::isAboutF64(const PtxViolation &violation) {

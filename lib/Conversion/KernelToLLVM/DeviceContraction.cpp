@@ -1,6 +1,7 @@
 //===- DeviceContraction.cpp - products and convolutions on a GPU ---------===//
 #include "DeviceContraction.h"
 #include "GeneratedKernel.h"
+#include "ckopt/Dialect/Block/IR/BlockDialect.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
 
 using namespace mlir;
@@ -8,6 +9,7 @@ using namespace ckopt;
 using namespace ckopt::codegen;
 using runtime::MatMulDesc;
 using runtime::PrimitiveKind;
+using runtime::ProductPrecision;
 
 //===----------------------------------------------------------------------===//
 // Operands
@@ -25,14 +27,21 @@ Value Operand::address(Emitter &e, Value offset) const {
                              ArrayRef<LLVM::GEPArg>{offset});
 }
 
-Value Operand::load(Emitter &e, Value offset, unsigned lanes, Type as) const {
+Value Operand::load(Emitter &e, Value offset, unsigned lanes,
+                    OperandForm as) const {
   auto many = [&](Type type) {
     return lanes == 1 ? type : VectorType::get({int64_t(lanes)}, type);
   };
   ++(lanes == 1 ? e.report.broadcasts : e.report.unitLoads);
   Value v = LLVM::LoadOp::create(e.b, many(element), address(e, offset),
                                  element.getIntOrFloatBitWidth() / 8);
-  return as == element ? v : arith::ExtFOp::create(e.b, many(as), v);
+  if (as.tf32)
+    return block::RoundTf32Op::create(e.b, v.getType(), v);
+  if (as.type == element)
+    return v;
+  if (as.type.getIntOrFloatBitWidth() < element.getIntOrFloatBitWidth())
+    return arith::TruncFOp::create(e.b, many(as.type), v);
+  return arith::ExtFOp::create(e.b, many(as.type), v);
 }
 
 void Operand::store(Emitter &e, Value offset, Value v) const {
@@ -45,9 +54,23 @@ void Operand::store(Emitter &e, Value offset, Value v) const {
                         element.getIntOrFloatBitWidth() / 8);
 }
 
-Type codegen::operandType(Operand a, Operand b, Type sums) {
+OperandForm codegen::operandForm(Operand a, Operand b, Type sums,
+                                 ProductPrecision precision) {
+  if (a.element.isF32() && b.element.isF32()) {
+    MLIRContext *ctx = sums.getContext();
+    switch (precision) {
+    case ProductPrecision::F32:
+      break;
+    case ProductPrecision::TF32:
+      return {sums, /*tf32=*/true};
+    case ProductPrecision::BF16:
+      return {BFloat16Type::get(ctx)};
+    case ProductPrecision::F16:
+      return {Float16Type::get(ctx)};
+    }
+  }
   bool half = a.element.isF16() || a.element.isBF16();
-  return half && a.element == b.element ? a.element : sums;
+  return {half && a.element == b.element ? a.element : sums};
 }
 
 Value codegen::linear(Emitter &e, ArrayRef<Value> values,
@@ -63,15 +86,17 @@ Value codegen::linear(Emitter &e, ArrayRef<Value> values,
 // Matrix products
 //===----------------------------------------------------------------------===//
 
-DeviceGemm codegen::describeProduct(const MatMulDesc &desc, Operand a,
-                                    Operand b, Operand c) {
+DeviceGemm codegen::describeProduct(const runtime::PrimitiveDesc &primitive,
+                                    Operand a, Operand b, Operand c) {
+  const MatMulDesc &desc = primitive.matmul;
   DeviceGemm gemm;
   gemm.batch = desc.batch[0] * desc.batch[1];
   gemm.m = desc.m;
   gemm.n = desc.n;
   gemm.k = desc.k;
   gemm.type = computeType(c.element);
-  Type type = gemm.operand = operandType(a, b, gemm.type);
+  OperandForm form = gemm.operand =
+      operandForm(a, b, gemm.type, primitive.precision);
   auto offset = [desc](Emitter &e, Value batch, Value row, Value column,
                        const int64_t (&batches)[2], int64_t rowStride,
                        int64_t columnStride) {
@@ -83,13 +108,13 @@ DeviceGemm codegen::describeProduct(const MatMulDesc &desc, Operand a,
                unsigned lanes) {
     return a.load(
         e, offset(e, batch, row, column, desc.aBatch, desc.aRow, desc.aCol),
-        lanes, type);
+        lanes, form);
   };
   gemm.b = [=](Emitter &e, Value batch, Value row, Value column,
                unsigned lanes) {
     return b.load(
         e, offset(e, batch, row, column, desc.bBatch, desc.bRow, desc.bCol),
-        lanes, type);
+        lanes, form);
   };
   gemm.store = [=](Emitter &e, Value batch, Value row, Value column, Value v) {
     c.store(e, offset(e, batch, row, column, desc.cBatch, desc.cRow, desc.cCol),
@@ -166,9 +191,8 @@ private:
   DeviceGemm describe() {
     Operand first = operand(0), second = operand(1), result = operand(2);
     if (code.primitive.kind == PrimitiveKind::MatMul)
-      return describeProduct(code.primitive.matmul, first, second, result);
-    return describeConvolution(code.primitive.kind, code.primitive.conv, first,
-                               second, result);
+      return describeProduct(code.primitive, first, second, result);
+    return describeConvolution(code.primitive, first, second, result);
   }
 
   DeviceGemm gemm;

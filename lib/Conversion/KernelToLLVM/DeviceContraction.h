@@ -24,28 +24,29 @@ struct Operand {
   /// if `lies` and all of `numbers` are multiples of it, else 1.
   unsigned lanes(bool lies, ArrayRef<int64_t> numbers) const;
 
-  /// `lanes` neighbours from there on, each as an `as`.
-  Value load(Emitter &e, Value offset, unsigned lanes, Type as) const;
+  /// `lanes` neighbours from there on, widened or rounded to `as`.
+  Value load(Emitter &e, Value offset, unsigned lanes, OperandForm as) const;
   void store(Emitter &e, Value offset, Value v) const;
 
 private:
   Value address(Emitter &e, Value offset) const;
 };
 
-/// The type that elements of a and b have in shared memory.
-Type operandType(Operand a, Operand b, Type sums);
+/// How elements of a and b lie in shared memory, with `precision` for those of
+/// f32.
+OperandForm operandForm(Operand a, Operand b, Type sums,
+                        runtime::ProductPrecision precision);
 
 /// sum of values[i] * strides[i].
 Value linear(Emitter &e, ArrayRef<Value> values, ArrayRef<int64_t> strides);
 
 /// A sound descriptor's product.
-DeviceGemm describeProduct(const runtime::MatMulDesc &desc, Operand a,
+DeviceGemm describeProduct(const runtime::PrimitiveDesc &desc, Operand a,
                            Operand b, Operand c);
 /// A sound descriptor's convolution or one of its gradients; operands in the
 /// order of runtime::PrimitiveKind.
-DeviceGemm describeConvolution(runtime::PrimitiveKind kind,
-                               const runtime::ConvDesc &desc, Operand first,
-                               Operand second, Operand result);
+DeviceGemm describeConvolution(const runtime::PrimitiveDesc &desc,
+                               Operand first, Operand second, Operand result);
 
 } // namespace ckopt::codegen
 

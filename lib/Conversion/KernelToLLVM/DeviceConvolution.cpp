@@ -17,6 +17,7 @@ using namespace mlir;
 using namespace ckopt;
 using namespace ckopt::codegen;
 using runtime::PrimitiveKind;
+using runtime::ProductPrecision;
 
 /// load() where `inside` holds, else zero.
 static Value loadInside(Emitter &e, Type type, unsigned lanes, Value inside,
@@ -37,25 +38,26 @@ static Value loadInside(Emitter &e, Type type, unsigned lanes, Value inside,
 
 /// The input's element under an output point and a channel and window point,
 /// both as numbers; zero where the window leaves the input.
-static Value loadInput(const ConvIndex &conv, Operand x, Type type, Emitter &e,
-                       Value group, Value output, Value depth, unsigned lanes) {
+static Value loadInput(const ConvIndex &conv, Operand x, OperandForm form,
+                       Emitter &e, Value group, Value output, Value depth,
+                       unsigned lanes) {
   auto [channel, at] = conv.depth(e, depth, conv.channelsIn);
   Value all = ConvIndex::channelOf(e, group, channel, conv.channelsIn);
   if (conv.isPointwise())
     return x.load(e,
                   conv.flatActivation(e, output, all, conv.pointsIn(),
                                       conv.desc.inChannels),
-                  lanes, type);
+                  lanes, form);
   auto [image, out] = conv.point(e, output, conv.desc.out);
   Value inside;
   SmallVector<Value> in = conv.under(e, out, at, inside);
-  return loadInside(e, type, lanes, inside, [&] {
-    return x.load(e, conv.input(e, image, all, in), lanes, type);
+  return loadInside(e, form.type, lanes, inside, [&] {
+    return x.load(e, conv.input(e, image, all, in), lanes, form);
   });
 }
 
 static DeviceGemm describeForward(const ConvIndex &conv, Operand x, Operand w,
-                                  Operand y) {
+                                  Operand y, ProductPrecision precision) {
   const bool last = conv.desc.channelsLast;
   DeviceGemm gemm;
   gemm.batch = conv.desc.groups;
@@ -63,13 +65,13 @@ static DeviceGemm describeForward(const ConvIndex &conv, Operand x, Operand w,
   gemm.n = conv.channelsOut;
   gemm.k = conv.channelsIn * conv.window();
   gemm.type = computeType(y.element);
-  Type type = gemm.operand = operandType(x, w, gemm.type);
+  OperandForm form = gemm.operand = operandForm(x, w, gemm.type, precision);
   gemm.a = [=](Emitter &e, Value group, Value m, Value k, unsigned lanes) {
-    return loadInput(conv, x, type, e, group, m, k, lanes);
+    return loadInput(conv, x, form, e, group, m, k, lanes);
   };
   gemm.b = [=](Emitter &e, Value group, Value k, Value n, unsigned lanes) {
     Value out = ConvIndex::channelOf(e, group, n, conv.channelsOut);
-    return w.load(e, conv.weight(e, out, k), lanes, type);
+    return w.load(e, conv.weight(e, out, k), lanes, form);
   };
   gemm.store = [=](Emitter &e, Value group, Value m, Value n, Value v) {
     Value channel = ConvIndex::channelOf(e, group, n, conv.channelsOut);
@@ -89,7 +91,8 @@ static DeviceGemm describeForward(const ConvIndex &conv, Operand x, Operand w,
 }
 
 static DeviceGemm describeInputGrad(const ConvIndex &conv, Operand dy,
-                                    Operand w, Operand dx) {
+                                    Operand w, Operand dx,
+                                    ProductPrecision precision) {
   const bool last = conv.desc.channelsLast;
   DeviceGemm gemm;
   gemm.batch = conv.desc.groups;
@@ -97,7 +100,7 @@ static DeviceGemm describeInputGrad(const ConvIndex &conv, Operand dy,
   gemm.n = conv.channelsIn;
   gemm.k = conv.channelsOut * conv.window();
   gemm.type = computeType(dx.element);
-  Type type = gemm.operand = operandType(dy, w, gemm.type);
+  OperandForm form = gemm.operand = operandForm(dy, w, gemm.type, precision);
   gemm.a = [=](Emitter &e, Value group, Value m, Value k, unsigned lanes) {
     auto [channel, at] = conv.depth(e, k, conv.channelsOut);
     Value all = ConvIndex::channelOf(e, group, channel, conv.channelsOut);
@@ -105,18 +108,18 @@ static DeviceGemm describeInputGrad(const ConvIndex &conv, Operand dy,
       return dy.load(e,
                      conv.flatActivation(e, m, all, conv.pointsOut(),
                                          conv.desc.outChannels),
-                     lanes, type);
+                     lanes, form);
     auto [image, in] = conv.point(e, m, conv.desc.in);
     Value inside;
     SmallVector<Value> out = conv.over(e, in, at, inside);
-    return loadInside(e, type, lanes, inside, [&] {
-      return dy.load(e, conv.output(e, image, all, out), lanes, type);
+    return loadInside(e, form.type, lanes, inside, [&] {
+      return dy.load(e, conv.output(e, image, all, out), lanes, form);
     });
   };
   gemm.b = [=](Emitter &e, Value group, Value k, Value n, unsigned lanes) {
     auto [channel, at] = conv.depth(e, k, conv.channelsOut);
     Value out = ConvIndex::channelOf(e, group, channel, conv.channelsOut);
-    return w.load(e, conv.weight(e, out, n, at), lanes, type);
+    return w.load(e, conv.weight(e, out, n, at), lanes, form);
   };
   gemm.store = [=](Emitter &e, Value group, Value m, Value n, Value v) {
     Value channel = ConvIndex::channelOf(e, group, n, conv.channelsIn);
@@ -136,7 +139,8 @@ static DeviceGemm describeInputGrad(const ConvIndex &conv, Operand dy,
 }
 
 static DeviceGemm describeWeightGrad(const ConvIndex &conv, Operand x,
-                                     Operand dy, Operand dw) {
+                                     Operand dy, Operand dw,
+                                     ProductPrecision precision) {
   const bool last = conv.desc.channelsLast;
   DeviceGemm gemm;
   gemm.batch = conv.desc.groups;
@@ -144,16 +148,16 @@ static DeviceGemm describeWeightGrad(const ConvIndex &conv, Operand x,
   gemm.n = conv.channelsIn * conv.window();
   gemm.k = conv.desc.batch * conv.pointsOut();
   gemm.type = computeType(dw.element);
-  Type type = gemm.operand = operandType(x, dy, gemm.type);
+  OperandForm form = gemm.operand = operandForm(x, dy, gemm.type, precision);
   gemm.a = [=](Emitter &e, Value group, Value m, Value k, unsigned lanes) {
     Value channel = ConvIndex::channelOf(e, group, m, conv.channelsOut);
     return dy.load(e,
                    conv.flatActivation(e, k, channel, conv.pointsOut(),
                                        conv.desc.outChannels),
-                   lanes, type);
+                   lanes, form);
   };
   gemm.b = [=](Emitter &e, Value group, Value k, Value n, unsigned lanes) {
-    return loadInput(conv, x, type, e, group, k, n, lanes);
+    return loadInput(conv, x, form, e, group, k, n, lanes);
   };
   gemm.store = [=](Emitter &e, Value group, Value m, Value n, Value v) {
     Value out = ConvIndex::channelOf(e, group, m, conv.channelsOut);
@@ -168,18 +172,17 @@ static DeviceGemm describeWeightGrad(const ConvIndex &conv, Operand x,
   return gemm;
 }
 
-DeviceGemm codegen::describeConvolution(PrimitiveKind kind,
-                                        const runtime::ConvDesc &desc,
+DeviceGemm codegen::describeConvolution(const runtime::PrimitiveDesc &desc,
                                         Operand first, Operand second,
                                         Operand result) {
-  ConvIndex conv(desc);
-  switch (kind) {
+  ConvIndex conv(desc.conv);
+  switch (desc.kind) {
   case PrimitiveKind::ConvForward:
-    return describeForward(conv, first, second, result);
+    return describeForward(conv, first, second, result, desc.precision);
   case PrimitiveKind::ConvInputGrad:
-    return describeInputGrad(conv, first, second, result);
+    return describeInputGrad(conv, first, second, result, desc.precision);
   case PrimitiveKind::ConvWeightGrad:
-    return describeWeightGrad(conv, first, second, result);
+    return describeWeightGrad(conv, first, second, result, desc.precision);
   case PrimitiveKind::MatMul:
     break;
   }

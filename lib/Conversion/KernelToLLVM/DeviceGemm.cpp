@@ -77,23 +77,24 @@ void DeviceGemm::emitLoadOf(Emitter &e, const Tile &tile, Value at, Value from,
               : s.element(e, tile.batch, deep, where, s.lanes)};
   };
   auto zero = [&] {
-    Type loaded = operand;
+    Type loaded = operand.type;
     if (s.lanes > 1)
-      loaded = VectorType::get({int64_t(s.lanes)}, operand);
+      loaded = VectorType::get({int64_t(s.lanes)}, loaded);
     return SmallVector<Value>{
         arith::ConstantOp::create(e.b, e.b.getZeroAttr(loaded))};
   };
   Value loaded = inside ? e.ifThen(inside, load, zero).front() : load().front();
-  bool depthInside = onTensorCores();
-  Value place = depthInside ? e.add(e.mul(across, e.index(pitch())), depth)
-                            : e.add(e.mul(depth, e.index(pitch())), across);
+  bool depthInside = this->depthInside(s.isA);
+  int64_t pitch = this->pitch(s.isA);
+  Value place = depthInside ? e.add(e.mul(across, e.index(pitch)), depth)
+                            : e.add(e.mul(depth, e.index(pitch)), across);
   if (s.lanes == 1) {
     memref::StoreOp::create(e.b, loaded, s.shared, asIndex(e, place));
   } else if (s.alongDepth == depthInside) {
     vector::StoreOp::create(e.b, loaded, s.shared, asIndex(e, place));
   } else {
     for (unsigned i = 0; i < s.lanes; ++i) {
-      Value to = e.add(place, e.index(i * pitch()));
+      Value to = e.add(place, e.index(i * pitch));
       memref::StoreOp::create(e.b, vector::ExtractOp::create(e.b, loaded, i),
                               s.shared, asIndex(e, to));
     }
@@ -137,7 +138,8 @@ void DeviceGemm::emitProducts(Emitter &e, const Tile &tile,
   VectorType four = VectorType::get({4}, type);
   SmallVector<Value> total = e.forLoop(
       e.index(0), e.index(slice()), 1, start, [&](Value depth, ValueRange sum) {
-        Value base = e.mul(depth, e.index(pitch()));
+        // Both lie alike: [k][m or n].
+        Value base = e.mul(depth, e.index(pitch(/*isA=*/true)));
         auto read = [&](Value shared, Value at) {
           SmallVector<Value> elements;
           for (int64_t s = 0; s < squares(); ++s) {
@@ -242,8 +244,8 @@ void DeviceGemm::emitTile(Emitter &e, Value block) const {
   tile.column = e.mul(at[3], e.index(this->tile()));
   tile.low = e.mul(at[1], e.index(partLength()));
   tile.high = e.minimum(e.add(tile.low, e.index(partLength())), e.index(k));
-  tile.sharedA = e.sharedBuffer(operand, sharedElements());
-  tile.sharedB = e.sharedBuffer(operand, sharedElements());
+  tile.sharedA = e.sharedBuffer(operand.type, sharedElements(/*isA=*/true));
+  tile.sharedB = e.sharedBuffer(operand.type, sharedElements(/*isA=*/false));
   tile.sums = e.privateBuffer(type, kThreads, sumsOfThread());
   e.forThreads(kThreads, [&](Value) {
     for (int64_t i = 0; i < sumsOfThread(); ++i)

@@ -7,10 +7,11 @@
 // Method: a block makes a tile of the result. Slices of both operands pass
 // through shared memory, 16 bytes at once where the operand's description
 // allows it. f32 and f64: each thread keeps squares of sums in registers and
-// adds products by fused multiply-adds in the order of k. f16 and bf16: warps
-// multiply 16 x 16 by 16 x 8 at once, by tensor cores, with sums in f32. Where
-// the result alone gives too few blocks, k is cut into parts by shape; partial
-// tiles go to scratch and a second launch adds them in order.
+// adds products by fused multiply-adds in the order of k. f16, bf16 and TF32:
+// warps multiply 16 x 16 (TF32: 16 x 8) by 16 x 8 at once, by tensor cores,
+// with sums in f32. Where the result alone gives too few blocks, k is cut into
+// parts by shape; partial tiles go to scratch and a second launch adds them in
+// order.
 //
 // Guarantee: the order of additions depends on the shape only.
 //
@@ -23,10 +24,18 @@
 
 namespace ckopt::codegen {
 
+/// How elements lie in shared memory.
+struct OperandForm {
+  Type type;
+  bool tf32 = false; ///< f32 whose fraction is rounded to 10 bits
+
+  bool operator==(const OperandForm &) const = default;
+};
+
 /// A contraction's shape and how its elements are reached. Indices are i64
 /// inside of the shape.
 struct DeviceGemm {
-  /// `lanes` neighbours (a vector unless 1) as elements of type `operand`.
+  /// `lanes` neighbours (a vector unless 1) as `operand` says.
   using Element = std::function<Value(Emitter &, Value batch, Value row,
                                       Value column, unsigned lanes)>;
   /// Elements of type `type`, a vector or one.
@@ -34,10 +43,10 @@ struct DeviceGemm {
                                    Value column, Value elements)>;
 
   int64_t batch = 1, m = 1, n = 1, k = 1;
-  Type type;    ///< of the sums
-  Type operand; ///< of a and b as they lie in shared memory
-  Element a;    ///< (batch, m, k)
-  Element b;    ///< (batch, k, n)
+  Type type;           ///< of the sums
+  OperandForm operand; ///< of a and b as they lie in shared memory
+  Element a;           ///< (batch, m, k)
+  Element b;           ///< (batch, k, n)
   Store store;
   /// Which dimension of a slice neighbouring threads load along: where memory
   /// is contiguous. Likewise of the result.
@@ -48,7 +57,9 @@ struct DeviceGemm {
   unsigned aLanes = 1, bLanes = 1, cLanes = 1;
 
   /// Whether tensor cores multiply.
-  bool onTensorCores() const { return operand.isF16() || operand.isBF16(); }
+  bool onTensorCores() const {
+    return operand.tf32 || operand.type.isF16() || operand.type.isBF16();
+  }
   /// Tiles of 128 rather than 64, where as many blocks fill a GPU.
   bool isLarge() const;
   int64_t tile() const { return isLarge() ? 128 : 64; }
@@ -81,12 +92,22 @@ private:
     int64_t limit;
     Value shared;
   };
-  /// Elements between rows of a slice in shared memory: [k][m or n], for
-  /// tensor cores [m or n][k]; padded so that neighbouring threads meet
-  /// different banks.
-  int64_t pitch() const { return onTensorCores() ? slice() + 8 : tile() + 4; }
-  int64_t sharedElements() const {
-    return pitch() * (onTensorCores() ? tile() : slice());
+  /// Whether a slice of a (else of b) lies in shared memory as [m or n][k]
+  /// rather than [k][m or n]. Halves, whose fragments are pairs along k:
+  /// always; TF32: as vectors of neighbours come from memory.
+  bool depthInside(bool isA) const {
+    return operand.tf32 ? isA ? aAlongK : !bAlongN : onTensorCores();
+  }
+  /// Elements between rows of a slice in shared memory, padded so that threads
+  /// that access it together meet different banks (32 words). [m or n][k]: 8
+  /// rows of pairs of halves lie 20 words apart; of pairs of words, of which 4
+  /// rows are read at once, 40. [k][m or n]: 4 x 8 words of TF32 are read from
+  /// every other row, 136 or 264 words apart.
+  int64_t pitch(bool isA) const {
+    return depthInside(isA) ? slice() + 8 : tile() + 4;
+  }
+  int64_t sharedElements(bool isA) const {
+    return pitch(isA) * (depthInside(isA) ? tile() : slice());
   }
   int64_t sumsOfThread() const { return tile() * tile() / kThreads; }
   /// Squares of 64 that a tile is made of, each way.

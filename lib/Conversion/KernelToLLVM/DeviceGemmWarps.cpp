@@ -1,9 +1,9 @@
-//===- DeviceGemmWarps.cpp - contractions of halves by tensor cores -------===//
+//===- DeviceGemmWarps.cpp - contractions by tensor cores -----------------===//
 //
 // The eight warps of a block are 4 x 2; each has a part of the tile, of
-// 16 x 32 elements in a tile of 64, made of blocks of 16 x 8. Slices lie in
-// shared memory as [row or column][k], so that fragments are pairs of
-// neighbours; the pitch keeps the 32 threads of a fragment on 32 banks.
+// 16 x 32 elements in a tile of 64, made of blocks of 16 x 8. How slices lie in
+// shared memory is DeviceGemm::depthInside's; the pitch keeps the threads that
+// load a fragment together on banks of their own.
 //
 //===----------------------------------------------------------------------===//
 #include "DeviceGemm.h"
@@ -35,32 +35,42 @@ static std::pair<Value, Value> originOfWarp(Emitter &e, Value thread,
 void DeviceGemm::emitWarpProducts(Emitter &e, const Tile &tile,
                                   Value thread) const {
   auto [row, column] = originOfWarp(e, thread, squares());
-  Value rowStart = e.mul(row, e.index(pitch())),
-        columnStart = e.mul(column, e.index(pitch()));
+  // Elements from a row or column to the next, and from one k to the next.
+  struct Strides {
+    int64_t line, step;
+  };
+  auto stridesOf = [&](bool isA) {
+    return depthInside(isA) ? Strides{pitch(isA), 1} : Strides{1, pitch(isA)};
+  };
+  Strides a = stridesOf(true), b = stridesOf(false);
+  auto product = [&](Value x, int64_t by) {
+    return by == 1 ? x : e.mul(x, e.index(by));
+  };
+  Value rowStart = product(row, a.line), columnStart = product(column, b.line);
   SmallVector<Type> fourSums(4, type);
   SmallVector<Value> start;
   for (int64_t i = 0; i < sumsOfThread(); ++i)
     start.push_back(memref::LoadOp::create(e.b, tile.sums, sumAt(e, i)));
-  SmallVector<Value> total =
-      e.forLoop(e.index(0), e.index(slice()), 16, start,
-                [&](Value depth, ValueRange sums) {
-                  SmallVector<Value> next;
-                  for (int64_t i = 0; i < squares(); ++i)
-                    for (int64_t j = 0; j < 4 * squares(); ++j) {
-                      ValueRange c = sums.slice(next.size(), 4);
-                      auto place = [&](Value origin, int64_t lines) {
-                        Value at = e.add(origin, e.index(lines * pitch()));
-                        return asIndex(e, e.add(at, depth));
-                      };
-                      auto mma = block::MmaOp::create(
-                          e.b, fourSums, e.threadIndex(), tile.sharedA,
-                          place(rowStart, i * kRows), pitch(), tile.sharedB,
-                          place(columnStart, j * kColumns), pitch(), c[0], c[1],
-                          c[2], c[3]);
-                      llvm::append_range(next, mma->getResults());
-                    }
-                  return next;
-                });
+  SmallVector<Value> total = e.forLoop(
+      e.index(0), e.index(slice()), operand.tf32 ? 8 : 16, start,
+      [&](Value depth, ValueRange sums) {
+        SmallVector<Value> next;
+        for (int64_t i = 0; i < squares(); ++i)
+          for (int64_t j = 0; j < 4 * squares(); ++j) {
+            ValueRange c = sums.slice(next.size(), 4);
+            auto place = [&](Value origin, int64_t lines, Strides strides) {
+              Value at = e.add(origin, e.index(lines * strides.line));
+              return asIndex(e, e.add(at, product(depth, strides.step)));
+            };
+            auto mma = block::MmaOp::create(
+                e.b, fourSums, e.threadIndex(), tile.sharedA,
+                place(rowStart, i * kRows, a), a.line, a.step, tile.sharedB,
+                place(columnStart, j * kColumns, b), b.line, b.step, c[0], c[1],
+                c[2], c[3]);
+            llvm::append_range(next, mma->getResults());
+          }
+        return next;
+      });
   for (int64_t i = 0; i < sumsOfThread(); ++i)
     memref::StoreOp::create(e.b, total[i], tile.sums, sumAt(e, i));
 }

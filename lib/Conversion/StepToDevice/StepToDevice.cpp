@@ -197,7 +197,10 @@ llvm::Expected<LoweredDeviceStep> DeviceLowering::run() {
   if (failed(emitKernels()))
     return makeError(ExitUnsupported,
                      "what is said above has no code for CUDA");
-  auto code = emitPtx(*lowered.blockForm, {options.sm, options.keepDenormals});
+  auto code =
+      emitPtx(*lowered.blockForm,
+              {options.sm, options.keepDenormals,
+               /*tf32=*/options.precision == runtime::ProductPrecision::TF32});
   if (!code)
     return code.takeError();
   lowered.code = std::move(*code);

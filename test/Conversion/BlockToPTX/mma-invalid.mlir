@@ -1,5 +1,5 @@
 // Shows what a product of warps may not be: conditional, with threads that are
-// missing, of two types, with rows too close.
+// missing, of two types, with rows too close or halves side by side across k.
 // RUN: ckopt-opt %s --block-to-gpu -split-input-file -verify-diagnostics
 
 func.func @conditional(%x: !llvm.ptr, %scratch: !llvm.ptr, %a: memref<384xbf16, #gpu.address_space<workgroup>>)
@@ -68,5 +68,37 @@ func.func @pitch(%a: memref<384xbf16>, %b: memref<384xf16>, %t: index, %zero: f3
 func.func @two_types(%a: memref<384xbf16>, %b: memref<384xf16>, %t: index, %zero: f32) {
   // expected-error @+1 {{'block.mma' op multiplies 'bf16' by 'f16'; both must be the same}}
   %d:4 = block.mma %t, %a[%t] pitch 24, %b[%t] pitch 24, %zero, %zero, %zero, %zero : memref<384xbf16>, memref<384xf16>
+  return
+}
+
+// -----
+
+func.func @pitch_of_tf32(%a: memref<384xf32>, %t: index, %zero: f32) {
+  // expected-error @+1 {{'block.mma' op pitch 6 must be even and hold the 8 elements of a row}}
+  %d:4 = block.mma %t, %a[%t] pitch 24, %a[%t] pitch 6, %zero, %zero, %zero, %zero : memref<384xf32>, memref<384xf32>
+  return
+}
+
+// -----
+
+func.func @halves_across(%a: memref<384xbf16>, %t: index, %zero: f32) {
+  // expected-error @+1 {{'block.mma' op step 20 needs elements of f32: pairs of halves are read}}
+  %d:4 = block.mma %t, %a[%t] pitch 1 step 20, %a[%t] pitch 24, %zero, %zero, %zero, %zero : memref<384xbf16>, memref<384xbf16>
+  return
+}
+
+// -----
+
+func.func @step(%a: memref<384xf32>, %t: index, %zero: f32) {
+  // expected-error @+1 {{'block.mma' op step 12 must hold the 16 elements beside each other, at pitch 1}}
+  %d:4 = block.mma %t, %a[%t] pitch 1 step 12, %a[%t] pitch 1 step 12, %zero, %zero, %zero, %zero : memref<384xf32>, memref<384xf32>
+  return
+}
+
+// -----
+
+func.func @pitch_and_step(%a: memref<384xf32>, %t: index, %zero: f32) {
+  // expected-error @+1 {{'block.mma' op step 12 must hold the 8 elements beside each other, at pitch 1}}
+  %d:4 = block.mma %t, %a[%t] pitch 24, %a[%t] pitch 2 step 12, %zero, %zero, %zero, %zero : memref<384xf32>, memref<384xf32>
   return
 }

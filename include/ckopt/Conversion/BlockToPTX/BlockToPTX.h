@@ -68,6 +68,7 @@ std::string emulationSymbol(llvm::StringRef kernel);
 struct PtxOptions {
   unsigned sm = 80;           ///< 80 or 90
   bool keepDenormals = false; ///< f32; f64 always does
+  bool tf32 = false;          ///< products may round their operands to TF32
 };
 
 /// One launch.
@@ -116,9 +117,10 @@ struct PtxViolation {
 
 /// Calls of functions that are not there, local memory, device malloc, dynamic
 /// shared memory, float arithmetic without rounding mode, approximations, float
-/// atomics, and f64 in kernels not named in `f64Kernels`.
+/// atomics, f64 in kernels not named in `f64Kernels`, and TF32 unless `tf32`.
 std::vector<PtxViolation> scanPtx(llvm::StringRef text,
-                                  llvm::ArrayRef<std::string> f64Kernels = {});
+                                  llvm::ArrayRef<std::string> f64Kernels = {},
+                                  bool tf32 = false);
 
 /// What ptxas says of a kernel.
 struct AssembledKernel {

@@ -59,6 +59,8 @@ def PrintPtxPass : Pass<"print-ptx", "mlir::ModuleOp"> {
     Option<"sm", "sm", "unsigned", "80", "80 or 90">,
     Option<"keepDenormals", "keep-denormals", "bool", "false",
            "f32 denormals are numbers rather than zero">,
+    Option<"tf32", "tf32", "bool", "false",
+           "Products may round their operands to TF32">,
     Option<"report", "report", "bool", "false",
            "Print what is known of each kernel instead">,
     Option<"assemble", "assemble", "bool", "false",

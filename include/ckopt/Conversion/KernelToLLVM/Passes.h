@@ -2,6 +2,7 @@
 #ifndef CKOPT_CONVERSION_KERNELTOLLVM_PASSES_H
 #define CKOPT_CONVERSION_KERNELTOLLVM_PASSES_H
 
+#include "ckopt/Dialect/Block/IR/BlockDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"

@@ -40,6 +40,7 @@ def LowerKernelsPass : Pass<"lower-kernels", "mlir::ModuleOp"> {
            "Only remark, on each kernel, how it runs and vectorizes">,
   ];
   let dependentDialects = [
+    "::ckopt::block::BlockDialect",
     "::mlir::arith::ArithDialect", "::mlir::cf::ControlFlowDialect",
     "::mlir::func::FuncDialect", "::mlir::gpu::GPUDialect",
     "::mlir::LLVM::LLVMDialect", "::mlir::math::MathDialect",

@@ -21,9 +21,20 @@ LogicalResult block::MmaOp::verify() {
     return emitOpError("multiplies ")
            << getA().getType().getElementType() << " by "
            << getB().getType().getElementType() << "; both must be the same";
-  for (int64_t pitch : {getAPitch(), getBPitch()})
-    if (pitch < 16 || pitch % 2)
-      return emitOpError("pitch ")
-             << pitch << " must be even and hold the 16 elements of a row";
-  return success();
+  auto check = [&](int64_t pitch, int64_t step,
+                   int64_t lines) -> LogicalResult {
+    bool single = getDepth() == 8;
+    if (step == 1 && (pitch < getDepth() || pitch % 2))
+      return emitOpError("pitch ") << pitch << " must be even and hold the "
+                                   << getDepth() << " elements of a row";
+    if (step != 1 && !single)
+      return emitOpError("step ")
+             << step << " needs elements of f32: pairs of halves are read";
+    if (step != 1 && (pitch != 1 || step < lines))
+      return emitOpError("step ") << step << " must hold the " << lines
+                                  << " elements beside each other, at pitch 1";
+    return success();
+  };
+  return success(succeeded(check(getAPitch(), getAStep(), 16)) &&
+                 succeeded(check(getBPitch(), getBStep(), 8)));
 }

@@ -17,15 +17,19 @@ def Block_Dialect : Dialect {
   }];
 }
 
-def Block_HalfBuffer : MemRefRankOf<[F16, BF16], [1]>;
+def Block_OperandBuffer : MemRefRankOf<[F16, BF16, F32], [1]>;
+def Block_Floats : AnyTypeOf<[F32, VectorOfRankAndType<[1], [F32]>]>;
 
 def Block_MmaOp : Op<Block_Dialect, "mma", [
     AllTypesMatch<["c0", "c1", "c2", "c3", "d0", "d1", "d2", "d3"]>]> {
-  let summary = "16 x 8 sums of 16 products of halves, made by 32 threads";
+  let summary = "16 x 8 sums of products of halves or of TF32, made by 32 threads";
   let description = [{
-    Of A (16 x 16, row i at `a[a_offset + i * a_pitch]`) and B (16 x 8, column j
-    at `b[b_offset + j * b_pitch]`), in shared buffers: C + A * B, in f32. With
-    g = thread mod 32 / 4 and q = thread mod 4, a thread has the elements
+    Of A (16 x depth) and B (depth x 8), in shared buffers: C + A * B, in f32.
+    Elements are f16 or bf16 with depth 16, or f32 with depth 8, which is TF32:
+    elements that `block.round_tf32` made. (i, k) of A is
+    `a[a_offset + i * a_pitch + k * a_step]`, (k, j) of B is
+    `b[b_offset + j * b_pitch + k * b_step]`. With g = thread mod 32 / 4 and
+    q = thread mod 4, a thread has the elements
 
         c0: (g, 2q)   c1: (g, 2q + 1)   c2: (g + 8, 2q)   c3: (g + 8, 2q + 1)
 
@@ -34,26 +38,51 @@ def Block_MmaOp : Op<Block_Dialect, "mma", [
     within the rounding of f32 sums.
 
     Threads 32 w to 32 w + 31 run it together, with the same offsets, or none
-    does. Pitches are even; offsets are, too.
+    does. Elements lie along k (step 1; pitches and offsets are even), or, only
+    of f32, side by side across k (pitch 1).
 
     ```
     %d:4 = block.mma %t, %a[%i] pitch 40, %b[%j] pitch 40, %c0, %c1, %c2, %c3
         : memref<2560xbf16, #gpu.address_space<workgroup>>,
           memref<2560xbf16, #gpu.address_space<workgroup>>
+    %e:4 = block.mma %t, %x[%i] pitch 40, %y[%j] pitch 1 step 68,
+        %c0, %c1, %c2, %c3
+        : memref<2560xf32, #gpu.address_space<workgroup>>,
+          memref<2176xf32, #gpu.address_space<workgroup>>
     ```
   }];
   let arguments = (ins Index:$thread,
-      Arg<Block_HalfBuffer, "rows of A", [MemRead]>:$a, Index:$aOffset,
-      I64Attr:$aPitch,
-      Arg<Block_HalfBuffer, "columns of B", [MemRead]>:$b, Index:$bOffset,
-      I64Attr:$bPitch, F32:$c0, F32:$c1, F32:$c2, F32:$c3);
+      Arg<Block_OperandBuffer, "elements of A", [MemRead]>:$a, Index:$aOffset,
+      I64Attr:$aPitch, DefaultValuedAttr<I64Attr, "1">:$aStep,
+      Arg<Block_OperandBuffer, "elements of B", [MemRead]>:$b, Index:$bOffset,
+      I64Attr:$bPitch, DefaultValuedAttr<I64Attr, "1">:$bStep,
+      F32:$c0, F32:$c1, F32:$c2, F32:$c3);
   let results = (outs F32:$d0, F32:$d1, F32:$d2, F32:$d3);
   let assemblyFormat = [{
-    $thread `,` $a `[` $aOffset `]` `pitch` $aPitch `,`
-    $b `[` $bOffset `]` `pitch` $bPitch `,` $c0 `,` $c1 `,` $c2 `,` $c3
-    attr-dict `:` type($a) `,` type($b)
+    $thread `,` $a `[` $aOffset `]` `pitch` $aPitch (`step` $aStep^)? `,`
+    $b `[` $bOffset `]` `pitch` $bPitch (`step` $bStep^)? `,`
+    $c0 `,` $c1 `,` $c2 `,` $c3 attr-dict `:` type($a) `,` type($b)
+  }];
+  let extraClassDeclaration = [{
+    /// How many products one run adds to each sum.
+    int64_t getDepth() {
+      return getA().getType().getElementType().isF32() ? 8 : 16;
+    }
   }];
   let hasVerifier = 1;
+}
+
+def Block_RoundTf32Op : Op<Block_Dialect, "round_tf32", [
+    Pure, AllTypesMatch<["x", "y"]>]> {
+  let summary = "f32 rounded to 10 bits of fraction";
+  let description = [{
+    To the nearest, ties away from zero; beyond the largest finite number to
+    infinity; any NaN becomes 0x7fffffff. The other 13 bits are zero. This is
+    `cvt.rna.tf32.f32`.
+  }];
+  let arguments = (ins Block_Floats:$x);
+  let results = (outs Block_Floats:$y);
+  let assemblyFormat = "$x attr-dict `:` type($x)";
 }
 
 #endif // CKOPT_DIALECT_BLOCK_OPS
