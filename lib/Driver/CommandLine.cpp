@@ -82,6 +82,11 @@ static llvm::Error settleDevice(CompileOptions &compile, Command command,
                : usageError(device.flag + " is for GPUs: give --target=cuda");
   if (llvm::Error error = refuseIdleFlags(device, given))
     return error;
+  if (compile.import.computeType == "f64" &&
+      compile.step.matmulPrecision != "f32")
+    return usageError("--matmul-precision=" + compile.step.matmulPrecision +
+                      " is for products of f32, and --compute-type=f64 has "
+                      "none: leave out one of the two");
   compile.step.libraryWorkspace = device.libraries ? device.workspace : 0;
   compile.step.threads = 1;
   bool runs = command != Command::Compile && command != Command::Plan &&

@@ -151,6 +151,45 @@ llvm::Error Compilation::checkFreeze() const {
                     "' (the whole name has to match, as in '.*weight')");
 }
 
+/// Updates need wide weights. Says it before anything is derived from them, of
+/// all of them at once, with a node that reads each.
+llvm::Error Compilation::checkTrainedTypes() const {
+  auto forward = module().lookupSymbol<func::FuncOp>("forward");
+  if (!forward || opts.step.forwardOnly || opts.step.optimizer.kind.empty())
+    return llvm::Error::success();
+  constexpr int64_t kShown = 5;
+  std::string names, type;
+  int64_t count = 0;
+  for (BlockArgument argument : forward.getArguments()) {
+    unsigned i = argument.getArgNumber();
+    auto role = forward.getArgAttrOfType<StringAttr>(i, attrs::kRole);
+    auto name = forward.getArgAttrOfType<StringAttr>(i, attrs::kName);
+    Type element = getElementTypeOrSelf(argument.getType());
+    if (!role || !name || role.getValue() != roles::kParameter ||
+        !(element.isF16() || element.isBF16()) || ++count > kShown)
+      continue;
+    type = element.isF16() ? "f16" : "bf16";
+    names += (names.empty() ? "'" : ", '") + name.str() + "' (" + type;
+    for (Operation *user : argument.getUsers())
+      if (std::string node = getSourceName(user->getLoc()); !node.empty()) {
+        names += ", read by node '" + node + "'";
+        break;
+      }
+    names += ")";
+  }
+  if (!count)
+    return llvm::Error::success();
+  if (count > kShown)
+    names += " and " + std::to_string(count - kShown) + " more";
+  return makeError(
+      ExitUnsupported,
+      "'" + opts.model + "': training updates weights of f32 or f64, and " +
+          std::to_string(count) + " are halves: " + names +
+          "; convert the model to f32 (for speed on a GPU add "
+          "--matmul-precision=" +
+          type + "), or keep weights in f32 and cast them where they are read");
+}
+
 /// Replaces the random rules; zeros and ones are what biases and scales need.
 void Compilation::applyInit() {
   if (opts.init == "auto")
@@ -247,6 +286,8 @@ void Compilation::summarize() {
 }
 
 llvm::Error Compilation::plan() {
+  if (llvm::Error error = checkTrainedTypes())
+    return error;
   auto start = std::chrono::steady_clock::now();
   // Rules hold any text: an attribute takes them to the pass unharmed.
   if (!opts.step.policy.empty())
@@ -320,6 +361,11 @@ llvm::Error Compilation::emitDevice() {
   options.sm = opts.device.sm;
   options.keepDenormals = opts.keepDenormals;
   options.libraryWorkspace = opts.step.libraryWorkspace;
+  auto precision = runtime::parseProductPrecision(opts.step.matmulPrecision);
+  if (!precision)
+    return usageError("no precision of products '" + opts.step.matmulPrecision +
+                      "'");
+  options.precision = *precision;
   options.producer = std::string("ckopt ") + CKOPT_VERSION;
   auto result = lowerDeviceStep(module(), options);
   if (!result)

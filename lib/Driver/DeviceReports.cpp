@@ -26,6 +26,11 @@ assembled(const PtxModule &code) {
   return std::optional(std::move(*kernels));
 }
 
+static std::string precisionOf(const LoweredDeviceStep &step) {
+  return std::string(
+      runtime::productPrecisionName(step.manifest.device.precision));
+}
+
 static void writeKernel(llvm::json::OStream &json, const PtxKernel &kernel,
                         const AssembledKernel *known) {
   json.object([&] {
@@ -60,6 +65,7 @@ llvm::Error ckopt::writeDeviceJson(llvm::json::OStream &json,
     json.attribute("ptx", std::to_string(step.code.isaMajor) + "." +
                               std::to_string(step.code.isaMinor));
     json.attribute("oldest_driver", step.code.oldestDriver);
+    json.attribute("matmul_precision", precisionOf(step));
     json.attribute("ptx_bytes", int64_t(step.code.text.size()));
     json.attribute("assembled", known->has_value());
     json.attribute("not_vectorized", int64_t(step.scalarLaunches.size()));
@@ -68,6 +74,14 @@ llvm::Error ckopt::writeDeviceJson(llvm::json::OStream &json,
         json.object([&] {
           json.attribute("symbol", launch.kernel);
           json.attribute("reason", launch.reason);
+        });
+    });
+    json.attributeArray("not_by_libraries", [&] {
+      for (const RefusedPrimitive &refused : step.refusedPrimitives)
+        json.object([&] {
+          json.attribute("kernel", refused.kernel);
+          json.attribute("primitive", refused.primitive);
+          json.attribute("reason", refused.reason);
         });
     });
     json.attributeArray("kernels", [&] {
@@ -84,12 +98,19 @@ void ckopt::printDeviceCode(const Compilation &compilation,
   os << "\ndevice code: PTX " << step.code.isaMajor << "." << step.code.isaMinor
      << " for sm_" << step.code.sm << ", driver " << step.code.oldestDriver
      << " or later; " << step.code.kernels.size() << " kernels, "
-     << step.scalarLaunches.size() << " not vectorized\n";
+     << step.scalarLaunches.size() << " not vectorized; products of f32 by "
+     << precisionOf(step) << "\n";
   llvm::MapVector<llvm::StringRef, int64_t> reasons;
   for (const ScalarLaunch &launch : step.scalarLaunches)
     ++reasons[launch.reason];
   for (const auto &[reason, count] : reasons)
     os << "  " << count << ": " << reason << "\n";
+  reasons.clear();
+  for (const RefusedPrimitive &refused : step.refusedPrimitives)
+    ++reasons[refused.reason];
+  for (const auto &[reason, count] : reasons)
+    os << "  " << count
+       << " of our own where libraries were asked for: " << reason << "\n";
 }
 
 /// A line on registers and spills of all kernels.
@@ -139,10 +160,11 @@ static llvm::Error printDevice(Compilation &compilation,
   memory.addColumn("device memory");
   memory.addColumn("bytes", TextTable::Right);
   auto row = [&](const char *what, int64_t bytes) {
-    memory.addRow({what, groupDigits(bytes)});
+    memory.addRow({what, bytes < 0 ? "unknown" : groupDigits(bytes)});
   };
   row("all", report.total_bytes);
-  row("in use before loading (context, others)", report.context_bytes);
+  row("in use before loading (context, others)", report.used_bytes);
+  row("a context (measured with a second one)", report.context_bytes);
   row("code", report.code_bytes);
   row("cuBLASLt and cuDNN", report.library_bytes);
   row("arena (planned peak, in the driver's units)", report.arena_bytes);

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "Flags.h"
 #include "ckopt/Planner/SearchFlags.h"
+#include "ckopt/Runtime/Primitive.h"
 #include "ckopt/Support/ByteSize.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -398,6 +399,19 @@ void DriverFlags::addDeviceFlags() {
           return usageError("--cuda-workspace: more than 0 bytes are needed");
         device.workspace = int64_t(llvm::alignTo(uint64_t(*bytes), 64));
         device.flag = "--cuda-workspace";
+        return llvm::Error::success();
+      });
+  add("matmul-precision", "TYPE", all,
+      "cuda: what products and convolutions of f32 round their operands to: "
+      "f32 (default: nothing), tf32, bf16, f16; sums and tensors stay f32",
+      [this, &device](StringRef text) -> llvm::Error {
+        auto precision = runtime::parseProductPrecision(text);
+        if (!precision)
+          return usageError("--matmul-precision: '" + text +
+                            "' is not one of f32, tf32, bf16, f16");
+        o.compile.step.matmulPrecision = text.str();
+        if (*precision != runtime::ProductPrecision::F32)
+          device.flag = "--matmul-precision=" + text.str();
         return llvm::Error::success();
       });
   add("cuda-emulation", "FILE", all,

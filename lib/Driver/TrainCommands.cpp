@@ -40,6 +40,8 @@ static StringMetadata identity(const DriverOptions &options) {
   result["optimizer"] = opt.kind;
   result["schedule"] = scheduleName(schedule.kind);
   result["compute-type"] = options.compile.import.computeType;
+  if (step.matmulPrecision != "f32")
+    result["matmul-precision"] = step.matmulPrecision;
   result["freeze"] = options.compile.import.freezeRegex;
   set("lr", schedule.base);
   set("min-lr-ratio", schedule.minRatio);

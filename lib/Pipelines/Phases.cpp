@@ -132,7 +132,7 @@ std::vector<Phase> ckopt::buildPhases(const StepOptions &options) {
               std::to_string(options.threads) + " vector-bits=" +
               std::to_string(options.vectorBits) + " target=" + options.target +
               " library-workspace=" + std::to_string(options.libraryWorkspace) +
-              "}"),
+              " matmul-precision=" + options.matmulPrecision + "}"),
        "layouts, then ops to kernels with costs and workspaces"});
   phases.push_back({"remat", module(rematPipeline(options)),
                     "order and recomputation under the budget"});

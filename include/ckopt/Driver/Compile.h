@@ -102,6 +102,7 @@ public:
 private:
   void summarize();
   llvm::Error checkFreeze() const;
+  llvm::Error checkTrainedTypes() const;
   void applyInit();
   llvm::Error embedWeights(runtime::Manifest &manifest);
   llvm::Error emitDevice();

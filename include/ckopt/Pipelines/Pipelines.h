@@ -46,6 +46,8 @@ struct StepOptions {
   unsigned vectorBits = 512;
   std::string target = "cpu";   ///< where kernels run: cpu, cuda
   int64_t libraryWorkspace = 0; ///< cuda: of each call of a library
+  /// cuda, operands of products of f32: f32, tf32, bf16, f16.
+  std::string matmulPrecision = "f32";
   MemoryBudget budget;
   planner::Options search; ///< how to plan; its budget is not read
   std::string planHint;    ///< a plan to start from (a file)

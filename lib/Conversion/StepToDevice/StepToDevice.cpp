@@ -92,6 +92,11 @@ LogicalResult DeviceLowering::emitKernels() {
         primitives[name] = int32_t(lowered.manifest.primitives.size());
         lowered.manifest.primitives.push_back(code->primitive);
       }
+      if (options.libraryWorkspace && !code->library &&
+          !code->primitiveArgs.empty())
+        lowered.refusedPrimitives.push_back(
+            {name.str(), runtime::describe(code->primitive),
+             runtime::cudaLibraryRefuses(code->primitive)});
       for (const KernelStage &stage : code->stages)
         if (stage.trip && !stage.scalarReason.empty())
           lowered.scalarLaunches.push_back({stage.symbol, stage.scalarReason});
@@ -205,6 +210,7 @@ llvm::Expected<LoweredDeviceStep> DeviceLowering::run() {
     return code.takeError();
   lowered.code = std::move(*code);
   manifest.device.sm = int32_t(lowered.code.sm);
+  manifest.device.precision = options.precision;
   manifest.device.ptxIsa =
       int32_t(lowered.code.isaMajor * 10 + lowered.code.isaMinor);
   manifest.device.minDriver = lowered.code.driverVersion;

@@ -36,12 +36,19 @@ struct ScalarLaunch {
   std::string kernel, reason;
 };
 
+/// A product or convolution that was to be left to libraries, that these have
+/// no kernel for, and why; it is our own code.
+struct RefusedPrimitive {
+  std::string kernel, primitive, reason;
+};
+
 struct LoweredDeviceStep {
   PtxModule code;
   runtime::Manifest manifest;
   /// All kernels in block form, for running them on the CPU.
   mlir::OwningOpRef<mlir::ModuleOp> blockForm;
   std::vector<ScalarLaunch> scalarLaunches;
+  std::vector<RefusedPrimitive> refusedPrimitives;
 };
 
 /// Lowers the functions of `planned` (which it leaves alone) that it has. Their
