@@ -31,14 +31,22 @@ on_standin() {
     CKOPT_CUDNN="$standin" "$@"
 }
 
-on_standin CKOPT_STANDIN_LOG="$work/calls" "$there"/run --output=report.md >run.log 2>&1 ||
+# One log of all processes: each opens it anew.
+mkfifo pipe
+cat pipe >calls &
+reader=$!
+exec 9>pipe
+on_standin CKOPT_STANDIN_LOG="$work/pipe" "$there"/run --output=report.md >run.log 2>&1 9>&- ||
   { cat run.log; fail "run"; }
+exec 9>&-
+wait $reader
 grep -q '^All checks passed' report.md || fail "no verdict in the report"
 grep -Eq '^\| lenet \| [0-9]+, [0-9]+, [0-9]+, [0-9]+ \| [0-9.]+e-[0-9]+ \| yes \| yes \| yes \| not run \|$' report.md ||
   { cat report.md; fail "no row for lenet"; }
 [ "$(sed -n 's/^| lenet | \([0-9]*\), .*/\1/p' report.md)" -gt "$(sed -n 's/^| lenet | [0-9]*, [0-9]*, [0-9]*, \([0-9]*\) .*/\1/p' report.md)" ] ||
   fail "the smallest budget of lenet is not below the largest plan"
 grep -q 'compute-sanitizer is not installed' report.md || fail "a skipped check is not said"
+[ "$(grep -c cuInit calls)" -gt 48 ] || fail "the log lacks processes"
 ! grep -E 'VIOLATION|LEAK' calls || fail "the stand-in objects"
 
 # The part for large networks, on a small one.
