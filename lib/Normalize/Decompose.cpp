@@ -1,5 +1,6 @@
-//===- Decompose.cpp - batch normalization as reductions and formulas -----===//
+//===- Decompose.cpp - ops as simpler ones, after autodiff ----------------===//
 //
+// Batch normalization becomes reductions and formulas.
 // With n elements a channel, k = scale * rstd, c = x - mean (all but x, y and
 // their gradients of shape [C]):
 //   forward   y  = c * k + bias
@@ -8,6 +9,10 @@
 //             dx = k * (dy - s1 / n - c * (s2 * rstd^2 / n))
 // Everything per channel is computed once on [C]; the big tensors see one
 // elementwise kernel each way. rstd is made once for forward and backward.
+//
+// A product or convolution of a tensor without elements is a sum of nothing for
+// each element of its result: zeros, which no library need be asked for. Not
+// earlier: a parameter that meets nothing has a gradient of zeros all the same.
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
@@ -121,7 +126,30 @@ void Decomposer::inference(BatchNormInferenceOp op) {
   op.erase();
 }
 
+static bool isEmpty(Type type) {
+  return llvm::is_contained(cast<RankedTensorType>(type).getShape(), 0);
+}
+
+/// Zeros in place of contractions of nothing.
+static void replaceEmptyContractions(func::FuncOp function) {
+  SmallVector<Operation *> empty;
+  function.walk([&](Operation *op) {
+    if (isa<MatMulOp, ConvOp, ConvInputGradOp, ConvWeightGradOp>(op) &&
+        (llvm::any_of(op->getOperandTypes(), isEmpty) ||
+         isEmpty(op->getResult(0).getType())))
+      empty.push_back(op);
+  });
+  for (Operation *op : empty) {
+    OpBuilder builder(op);
+    TensorBuilder b(builder, op->getLoc());
+    op->getResult(0).replaceAllUsesWith(
+        b.splat(tensorType(op->getResult(0)), 0));
+    op->erase();
+  }
+}
+
 void Decomposer::run(func::FuncOp function) {
+  replaceEmptyContractions(function);
   SmallVector<Operation *> composites;
   function.walk([&](Operation *op) {
     if (isa<BatchNormOp, BatchNormGradOp, BatchNormInferenceOp>(op))

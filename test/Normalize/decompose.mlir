@@ -24,3 +24,22 @@ func.func @step(%x: tensor<2x3x4x4xf32>, %s: tensor<3xf32>, %b: tensor<3xf32>, %
     -> (tensor<2x3x4x4xf32>, tensor<3xf32>, tensor<3xf32>)
   return %y, %dx, %ds, %db : tensor<2x3x4x4xf32>, tensor<2x3x4x4xf32>, tensor<3xf32>, tensor<3xf32>
 }
+
+// What has no elements is multiplied to zeros; what has some is left alone.
+// CHECK-LABEL: func.func @empty(
+// CHECK-DAG:     %[[SUMS:.*]] = ckopt.constant dense<0.000000e+00> : tensor<4x3xf32>
+// CHECK-DAG:     %[[ROWS:.*]] = ckopt.constant dense<0.000000e+00> : tensor<0x3xf32>
+// CHECK-DAG:     %[[WEIGHT:.*]] = ckopt.constant dense<0.000000e+00> : tensor<2x3x1xf32>
+// CHECK-DAG:     %[[FULL:.*]] = ckopt.matmul %{{.*}}, %{{.*}} : (tensor<4x3xf32>, tensor<3x3xf32>) -> tensor<4x3xf32>
+// CHECK-NOT:     ckopt.conv
+// CHECK:         return %[[SUMS]], %[[ROWS]], %[[WEIGHT]], %[[FULL]]
+func.func @empty(%a: tensor<4x0xf32>, %b: tensor<0x3xf32>, %c: tensor<4x3xf32>, %d: tensor<3x3xf32>,
+                 %g: tensor<0x2x5xf32>, %x: tensor<0x3x5xf32>)
+    -> (tensor<4x3xf32>, tensor<0x3xf32>, tensor<2x3x1xf32>, tensor<4x3xf32>) {
+  %0 = ckopt.matmul %a, %b : (tensor<4x0xf32>, tensor<0x3xf32>) -> tensor<4x3xf32>
+  %1 = ckopt.matmul %a, %c {transpose_lhs} : (tensor<4x0xf32>, tensor<4x3xf32>) -> tensor<0x3xf32>
+  %2 = ckopt.conv_weight_grad %g, %x {strides = array<i64: 1>, pads_low = array<i64: 0>, pads_high = array<i64: 0>, dilations = array<i64: 1>, groups = 1 : i64}
+    : (tensor<0x2x5xf32>, tensor<0x3x5xf32>) -> tensor<2x3x1xf32>
+  %3 = ckopt.matmul %c, %d : (tensor<4x3xf32>, tensor<3x3xf32>) -> tensor<4x3xf32>
+  return %0, %1, %2, %3 : tensor<4x3xf32>, tensor<0x3xf32>, tensor<2x3x1xf32>, tensor<4x3xf32>
+}

@@ -49,7 +49,8 @@ def DecomposePass : Pass<"decompose", "::mlir::func::FuncOp"> {
     over the same domain (one fused kernel) and elementwise ops,
     `batch_norm_inference` elementwise ops. What depends on the channel alone is
     computed on [C], once: the reciprocal standard deviation is shared between
-    forward and backward.
+    forward and backward. Products and convolutions of tensors without elements
+    become zeros.
   }];
   let dependentDialects = ["::ckopt::CkoptDialect"];
 }
