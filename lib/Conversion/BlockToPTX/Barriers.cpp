@@ -7,6 +7,9 @@
 // workgroup buffer; global memory is one, since arguments may share bytes, and
 // constant tables and a thread's own buffers are none.
 //
+// Loops around barriers have one region: block form allows scf.for alone
+// (BlockForm), so what its end reaches is its own beginning.
+//
 // What may run before and after each barrier are two data flow problems over
 // the structured code (loops: a fixpoint). Needless barriers are erased one
 // after another, each judged with those before it gone, since erasing joins the

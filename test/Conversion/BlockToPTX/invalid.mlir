@@ -138,3 +138,23 @@ func.func @work(%x: !llvm.ptr)
   llvm.store %c, %x {alignment = 4 : i64} : f32, !llvm.ptr
   return
 }
+
+// -----
+
+// A loop of uniform code whose barriers are not known to be met by all threads,
+// nor what lies between them.
+func.func @condition(%x: !llvm.ptr, %scratch: !llvm.ptr)
+    attributes {ckopt.gpu.grid = 1 : i64, ckopt.gpu.block = 32 : i64} {
+  %true = arith.constant true
+  scf.forall (%b) in (1) {
+    // expected-error @below {{'scf.while' must not be in a block; scf.for and scf.if may}}
+    scf.while : () -> () {
+      scf.condition(%true)
+    } do {
+      scf.forall (%t) in (32) {
+      } {mapping = [#gpu.thread<x>]}
+      scf.yield
+    }
+  } {mapping = [#gpu.block<x>]}
+  return
+}
