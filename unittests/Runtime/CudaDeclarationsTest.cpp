@@ -76,6 +76,10 @@ TEST(CudaDeclarations, NumbersAreTheHeaders) {
   EXPECT_EQ(int(ours::kInvalidPtx), int(CUDA_ERROR_INVALID_PTX));
   EXPECT_EQ(int(ours::kNvlinkUncorrectable),
             int(CUDA_ERROR_NVLINK_UNCORRECTABLE));
+  EXPECT_EQ(int(ours::kJitCompilerNotFound),
+            int(CUDA_ERROR_JIT_COMPILER_NOT_FOUND));
+  EXPECT_EQ(int(ours::kJitCompilationDisabled),
+            int(CUDA_ERROR_JIT_COMPILATION_DISABLED));
   EXPECT_EQ(int(ours::kUnsupportedPtxVersion),
             int(CUDA_ERROR_UNSUPPORTED_PTX_VERSION));
   EXPECT_EQ(int(ours::kNotFound), int(CUDA_ERROR_NOT_FOUND));

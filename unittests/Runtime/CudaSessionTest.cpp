@@ -331,6 +331,18 @@ TEST_F(CudaSession, CodeThatTheDriverRefuses) {
     EXPECT_TRUE(contains(lastError(), "at most 32 threads")) << lastError();
   });
   expectClean();
+  // Drivers may compile a kernel when it is looked up, not before: there is no
+  // compiler (a container without it), or the environment turned it off.
+  for (const char *code : {"221", "223"}) {
+    inChild(
+        {{"CKOPT_STANDIN_FAIL", std::string("cuModuleGetFunction:2:") + code}},
+        [] {
+          OnDevice on(deviceManifest());
+          EXPECT_EQ(on.status, CKRT_DEVICE_CODE) << lastError();
+          EXPECT_TRUE(contains(lastError(), "k_sum")) << lastError();
+        });
+    expectClean();
+  }
 }
 
 // A kernel that fails while a graph runs is named with its source node.

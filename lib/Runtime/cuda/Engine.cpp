@@ -28,7 +28,9 @@ ckrt_status ckopt::runtime::cuda::statusOf(Result result) {
   case kInvalidImage:
   case kNoBinaryForGpu:
   case kInvalidPtx:
+  case kJitCompilerNotFound:
   case kUnsupportedPtxVersion:
+  case kJitCompilationDisabled:
   case kNotFound:
     return CKRT_DEVICE_CODE;
   case kDeinitialized:
