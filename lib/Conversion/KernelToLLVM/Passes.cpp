@@ -2,6 +2,7 @@
 #include "ckopt/Conversion/KernelToLLVM/Passes.h"
 #include "ckopt/Conversion/KernelToLLVM/KernelToLLVM.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "ckopt/Support/ExitCodes.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -36,6 +37,22 @@ FailureOr<CodegenOptions> codegenOptions(ModuleOp module, StringRef target,
   return module.emitError("no target '") << target << "'; there are cpu, cuda";
 }
 
+/// A GPU's limit in the one dimension that is used.
+constexpr int64_t kMaxBlocks = (int64_t(1) << 31) - 1;
+
+/// Says which launch of a kernel has more blocks than a GPU starts.
+LogicalResult checkBlocks(func::FuncOp kernel, const KernelCode &code) {
+  for (const KernelStage &stage : code.stages)
+    if (stage.block && stage.trip > kMaxBlocks)
+      return emitError(kernel.getLoc())
+             << "needs " << stage.trip << " blocks of threads for "
+             << withOrder(
+                    cast<RankedTensorType>(kernel.getResultTypes().front()), {})
+             << ", and a GPU starts at most " << kMaxBlocks
+             << ": make the batch smaller, or run this model on the CPU";
+  return success();
+}
+
 struct AnnotateKernels : ckopt::impl::AnnotateKernelsPassBase<AnnotateKernels> {
   using AnnotateKernelsPassBase::AnnotateKernelsPassBase;
 
@@ -52,10 +69,16 @@ struct AnnotateKernels : ckopt::impl::AnnotateKernelsPassBase<AnnotateKernels> {
       if (!kernel->hasAttr(attrs::kKernel))
         continue;
       FailureOr<KernelCode> code = planKernel(kernel, *options);
-      if (failed(code))
+      if (failed(code)) {
         failedAny = true;
-      else
+      } else if (failed(checkBlocks(kernel, *code))) {
+        failedAny = true;
+        getOperation()->setAttr(
+            "ckopt.exit_code",
+            Builder(&getContext()).getI64IntegerAttr(ExitUnsupported));
+      } else {
         codes[kernel] = *code;
+      }
     }
     if (failedAny)
       return signalPassFailure();
