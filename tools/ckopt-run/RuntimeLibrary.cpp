@@ -21,8 +21,10 @@ bool ckopt::run::openRuntime(const std::string &artifact, std::string &error) {
   struct stat info;
   bool folder = stat(artifact.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
   const char *name = folder ? "libckopt_cuda.so.1" : "libckopt_runtime.so.1";
-  // Global: a compiled step for the CPU finds the runtime's entries by name.
-  library = dlopen(name, RTLD_NOW | RTLD_GLOBAL);
+  // Global: a compiled step for the CPU finds the runtime's entries by name. Of
+  // the other one nothing may be found by NVIDIA's libraries, which are opened
+  // later and have a C++ library of their own.
+  library = dlopen(name, RTLD_NOW | (folder ? RTLD_LOCAL : RTLD_GLOBAL));
   if (library)
     return true;
   const char *reason = dlerror();
