@@ -55,11 +55,13 @@ for libraries in none all; do
     mkdir -p "$there"/steps/toy/$libraries
     cp -r "$there"/steps/lenet/training/$budget "$there"/steps/lenet/training/$budget.so "$there"/steps/toy/$libraries
   done
+  cp -r "$there"/steps/toy/$libraries/0 "$there"/steps/toy/$libraries/tf32
+  cp "$there"/steps/toy/$libraries/0.so "$there"/steps/toy/$libraries/tf32.so
 done
 mv "$there"/cases "$there"/all-cases
 echo "large toy x target 6 -1:1 0:10" >"$there"/cases
 on_standin "$there"/run --output=large.md --steps=3 >large.log 2>&1 || { cat large.log; fail "run of a large network"; }
-[ "$(grep -Ec '^\| toy, batch 6 \| ckopt, --cuda-libs=(none|all), .* \| [0-9.]+ s \| [0-9.]+ s \|' large.md)" -eq 4 ] ||
+[ "$(grep -Ec '^\| toy, batch 6 \| ckopt, --cuda-libs=(none|all), .* \| [0-9.]+ s \| [0-9.]+ s \|' large.md)" -eq 6 ] && grep -q 'no budget, TF32 | [0-9.]* s' large.md ||
   { cat large.md; fail "no rows for a large network"; }
 
 # Scripts in the place of tools: a sanitizer that finds something with one of its
