@@ -5,41 +5,11 @@
 // even, one row, one column, windows that leave the input.
 //
 //===----------------------------------------------------------------------===//
-#include "KernelJit.h"
-#include "llvm/ADT/StringExtras.h"
+#include "ContractionText.h"
 #include <gtest/gtest.h>
 
 using namespace ckopt;
 using namespace ckopt::test;
-
-static KernelOptions within(double absolute, double relative = 2e-6) {
-  KernelOptions options;
-  options.absolute = absolute;
-  options.relative = relative;
-  return options;
-}
-
-static std::string library(const std::string &args, const std::string &result,
-                           const std::string &op) {
-  return kernelText("library", args, result,
-                    "%0 = ckopt." + op + " -> " + result +
-                        "\n return %0 : " + result + "\n");
-}
-
-static std::string tensor(llvm::ArrayRef<int64_t> shape,
-                          const std::string &element,
-                          const std::string &layout = "") {
-  std::string text = "tensor<";
-  for (int64_t size : shape)
-    text += std::to_string(size) + "x";
-  return text + element + (layout.empty() ? "" : ", " + layout) + ">";
-}
-
-static std::string matmul(const std::string &a, const std::string &b,
-                          const std::string &c, const std::string &attrs = "") {
-  return library("%a: " + a + ", %b: " + b, c,
-                 "matmul %a, %b " + attrs + " : (" + a + ", " + b + ")");
-}
 
 TEST(DeviceContraction, ProductsOfAllRemainders) {
   for (int64_t m : {1, 7, 64, 70})
@@ -115,45 +85,10 @@ TEST(DeviceContraction, Halves) {
                            tensor({128, 120, 116}, "bf16")));
 }
 
-namespace {
-struct Conv {
-  std::vector<int64_t> in, weight, out; ///< [N, C, ...], [O, C / groups, ...]
-  std::vector<int64_t> strides, low, high, dilations;
-  int64_t groups = 1;
-  bool channelsLast = false;
-};
-} // namespace
-
-static std::string list(const std::vector<int64_t> &values) {
-  std::string text = "array<i64: ";
-  for (size_t i = 0; i < values.size(); ++i)
-    text += (i ? ", " : "") + std::to_string(values[i]);
-  return text + ">";
-}
-
 /// The forward op and both gradients.
 static void checkConv(const Conv &c, const std::string &type = "f32") {
-  std::string layout;
-  if (c.channelsLast)
-    layout = c.in.size() == 4 ? "#ckopt.layout<[0, 2, 3, 1]>"
-                              : "#ckopt.layout<[0, 2, 1]>";
-  std::string x = tensor(c.in, type, layout), w = tensor(c.weight, type),
-              y = tensor(c.out, type, layout);
-  std::string attrs =
-      " {strides = " + list(c.strides) + ", pads_low = " + list(c.low) +
-      ", pads_high = " + list(c.high) + ", dilations = " + list(c.dilations) +
-      ", groups = " + std::to_string(c.groups) + " : i64}";
-  auto generic = [&](const std::string &name, const std::string &one,
-                     const std::string &two, const std::string &result) {
-    return kernelText("library", "%a: " + one + ", %b: " + two, result,
-                      "%0 = \"ckopt." + name + "\"(%a, %b)" + attrs + " : (" +
-                          one + ", " + two + ") -> " + result +
-                          "\n return %0 : " + result + "\n");
-  };
-  KernelOptions options = within(1e-4, 1e-5);
-  checkDeviceKernel(generic("conv", x, w, y), options);
-  checkDeviceKernel(generic("conv_input_grad", y, w, x), options);
-  checkDeviceKernel(generic("conv_weight_grad", y, x, w), options);
+  for (const std::string &text : convTexts(c, type))
+    checkDeviceKernel(text, within(1e-4, 1e-5));
 }
 
 TEST(DeviceContraction, Convolutions) {

@@ -15,7 +15,9 @@
 using namespace mlir;
 using namespace ckopt;
 
-static PtxModule ptxOf(const std::string &text, unsigned sm) {
+static PtxModule
+ptxOf(const std::string &text, unsigned sm,
+      runtime::ProductPrecision precision = runtime::ProductPrecision::F32) {
   DialectRegistry registry;
   registry.insert<CkoptDialect>();
   registerKernelToLLVMDialects(registry);
@@ -28,9 +30,11 @@ static PtxModule ptxOf(const std::string &text, unsigned sm) {
   }
   OwningOpRef<ModuleOp> into = ModuleOp::create(module->getLoc());
   auto kernel = module->lookupSymbol<func::FuncOp>("k");
-  EXPECT_TRUE(succeeded(emitKernel(kernel, CodegenOptions::cuda(), *into)));
+  EXPECT_TRUE(succeeded(emitKernel(
+      kernel, CodegenOptions::cuda(/*libraryWorkspace=*/0, precision), *into)));
   PtxOptions options;
   options.sm = sm;
+  options.tf32 = precision == runtime::ProductPrecision::TF32;
   auto ptx = emitPtx(*into, options);
   if (!ptx) {
     ADD_FAILURE() << takeErrorText(ptx.takeError()).text << "\n" << text;
@@ -139,4 +143,64 @@ TEST(DevicePtx, HalvesInLargeTiles) {
 // Odd rows, so that every element is loaded and stored by itself.
 TEST(DevicePtx, HalvesInOddRows) {
   expectAssembles(ptxOf(product("bf16", 2, 70, 65, 37), 80), 128);
+}
+
+// f32 by halves: two elements are rounded at once, to nearest, and pass into
+// shared memory as pairs; sums and results are f32.
+TEST(DevicePtx, RoundedToHalves) {
+  for (auto precision :
+       {runtime::ProductPrecision::BF16, runtime::ProductPrecision::F16})
+    for (unsigned sm : {80u, 90u}) {
+      PtxModule ptx = ptxOf(product("f32", 1, 200, 200, 200), sm, precision);
+      ASSERT_EQ(ptx.kernels.size(), 1u);
+      std::string half(runtime::productPrecisionName(precision));
+      EXPECT_EQ(count(ptx.text, "mma.sync.aligned.m16n8k16.row.col.f32." +
+                                    half + "." + half + ".f32"),
+                8u);
+      EXPECT_GE(count(ptx.text, "cvt.rn." + half + "x2.f32"), 8u);
+      EXPECT_EQ(count(ptx.text, "fma.rn"), 0u);
+      EXPECT_EQ(count(ptx.text, "tf32"), 0u);
+      EXPECT_EQ(ptx.kernels[0].splitVectors, 0);
+      EXPECT_EQ(ptx.kernels[0].wideAccesses, 4); // two of each operand
+      expectAssembles(ptx, 128);
+    }
+}
+
+// f32 by TF32: an element is rounded once, on its way to shared memory; vectors
+// of 16 bytes get there whole, whichever way an operand lies.
+TEST(DevicePtx, RoundedToTf32) {
+  for (unsigned sm : {80u, 90u}) {
+    PtxModule ptx = ptxOf(product("f32", 1, 200, 200, 200), sm,
+                          runtime::ProductPrecision::TF32);
+    ASSERT_EQ(ptx.kernels.size(), 1u);
+    EXPECT_EQ(
+        count(ptx.text, "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"),
+        16u);
+    EXPECT_EQ(count(ptx.text, "cvt.rna.tf32.f32"), 16u);
+    EXPECT_EQ(count(ptx.text, "st.shared.v4"), 4u);
+    EXPECT_EQ(count(ptx.text, "st.shared.b32"), 0u);
+    EXPECT_EQ(ptx.kernels[0].splitVectors, 0);
+    expectAssembles(ptx, 128);
+  }
+}
+
+// Two blocks of 256 threads fit at once.
+TEST(DevicePtx, RoundedInLargeTiles) {
+  for (auto precision :
+       {runtime::ProductPrecision::TF32, runtime::ProductPrecision::BF16}) {
+    PtxModule ptx = ptxOf(product("f32", 1, 2048, 2048, 1024), 90, precision);
+    ASSERT_EQ(ptx.kernels.size(), 1u);
+    EXPECT_EQ(ptx.kernels[0].grid, 256);
+    EXPECT_EQ(ptx.kernels[0].narrowAccesses, 32); // pairs of results
+    EXPECT_EQ(ptx.kernels[0].splitVectors, 0);
+    EXPECT_LE(ptx.kernels[0].sharedBytes, 48 * 1024);
+    expectAssembles(ptx, 128);
+  }
+}
+
+// Odd rows, so that every element is loaded, rounded and stored by itself.
+TEST(DevicePtx, RoundedInOddRows) {
+  for (auto precision :
+       {runtime::ProductPrecision::TF32, runtime::ProductPrecision::F16})
+    expectAssembles(ptxOf(product("f32", 2, 70, 65, 37), 80, precision), 128);
 }

@@ -336,18 +336,44 @@ test::checkForms(const KernelForms &forms, ArrayRef<reference::Tensor> inputs,
   return onCpu ? results : onDevice;
 }
 
+/// Rounds numbers as products by `precision` round operands of f32.
+static void roundOperand(reference::Tensor &t,
+                         runtime::ProductPrecision precision) {
+  using runtime::ProductPrecision;
+  if (precision == ProductPrecision::F32 ||
+      !t.getType().getElementType().isF32())
+    return;
+  const llvm::fltSemantics &semantics =
+      precision == ProductPrecision::TF32   ? llvm::APFloat::FloatTF32()
+      : precision == ProductPrecision::BF16 ? llvm::APFloat::BFloat()
+                                            : llvm::APFloat::IEEEhalf();
+  for (int64_t i = 0; i < t.size(); ++i) {
+    llvm::APFloat value(t.real(i));
+    bool lost;
+    value.convert(semantics,
+                  precision == ProductPrecision::TF32
+                      ? llvm::APFloat::rmNearestTiesToAway
+                      : llvm::APFloat::rmNearestTiesToEven,
+                  &lost);
+    t.real(i) = value.convertToDouble();
+  }
+}
+
 /// Checks the block form of a kernel given as text, and `cpu` unless null.
 static std::vector<reference::Tensor> checkText(const std::string &text,
                                                 const KernelOptions &options,
                                                 const KernelJit *cpu) {
   SCOPED_TRACE(text);
-  auto up = KernelJit::onDevice(text, /*descending=*/false);
-  auto down = KernelJit::onDevice(text, /*descending=*/true);
+  auto up = KernelJit::onDevice(text, /*descending=*/false, options.precision);
+  auto down = KernelJit::onDevice(text, /*descending=*/true, options.precision);
   if (!up->ok() || !down->ok())
     return {};
   func::FuncOp kernel = cpu ? cpu->kernel() : up->kernel();
   std::vector<reference::Tensor> inputs = makeInputs(kernel, options), wanted;
-  if (failed(evaluateKernel(kernel, inputs, options.scalars, wanted))) {
+  std::vector<reference::Tensor> operands = inputs;
+  for (reference::Tensor &operand : operands)
+    roundOperand(operand, options.precision);
+  if (failed(evaluateKernel(kernel, operands, options.scalars, wanted))) {
     ADD_FAILURE() << "the interpreter failed";
     return {};
   }

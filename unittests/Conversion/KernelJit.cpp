@@ -217,10 +217,11 @@ KernelJit::KernelJit(const std::string &text, unsigned vectorBits)
 KernelJit::KernelJit() : impl(std::make_unique<Impl>()) {}
 KernelJit::~KernelJit() = default;
 
-std::unique_ptr<KernelJit> KernelJit::onDevice(const std::string &text,
-                                               bool descending) {
+std::unique_ptr<KernelJit>
+KernelJit::onDevice(const std::string &text, bool descending,
+                    runtime::ProductPrecision precision) {
   std::unique_ptr<KernelJit> jit(new KernelJit);
-  jit->impl->options = CodegenOptions::cuda();
+  jit->impl->options = CodegenOptions::cuda(/*libraryWorkspace=*/0, precision);
   jit->impl->compileAlone(text, descending ? KernelForm::Descending
                                            : KernelForm::Ascending);
   return jit;

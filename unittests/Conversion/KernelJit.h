@@ -30,6 +30,9 @@ struct KernelOptions {
   unsigned vectorBits = 512;
   std::vector<double> absolutes; ///< instead of `absolute`, one a result
   unsigned reuseRounds = ~0u;    ///< runs with operands that share bytes
+  /// Of products in block form. What is wanted is then the interpreter's result
+  /// for operands rounded so.
+  runtime::ProductPrecision precision = runtime::ProductPrecision::F32;
   /// Operands with given values instead of random ones.
   std::vector<std::pair<unsigned, reference::Tensor>> given;
 };
@@ -47,8 +50,9 @@ public:
   /// `text`: a module with one kernel @k. Fails the test on any error.
   explicit KernelJit(const std::string &text, unsigned vectorBits = 512);
   /// For CUDA: the block form as loops.
-  static std::unique_ptr<KernelJit> onDevice(const std::string &text,
-                                             bool descending);
+  static std::unique_ptr<KernelJit> onDevice(
+      const std::string &text, bool descending,
+      runtime::ProductPrecision precision = runtime::ProductPrecision::F32);
   /// Kernels of one module, compiled together and in order. They must outlive
   /// the result; their context has loadKernelDialects. `optLevel`: 0 or 2.
   static std::vector<std::unique_ptr<KernelJit>>

@@ -23,11 +23,32 @@
 // UNASKED: kernel 'product', line {{[0-9]+}}: operands rounded to tf32 unasked: cvt.rna.tf32.f32
 // UNASKED: kernel 'product', line {{[0-9]+}}: operands rounded to tf32 unasked: mma.sync
 
-// The k of memory 2q and 2q + 1 are those of a thread's two elements of a row.
+// k of memory 2q and 2q + 1 are a thread's two elements of row g (first pair), of row
+// g + 8 (second pair) and of column g; the instruction wants those of 2q first.
 // GPU: nvvm.convert.float.to.tf32 {{.*}} {rnd = #nvvm.fp_rnd_mode<rna>}
-// GPU-COUNT-2: vector.load {{.*}} vector<2xf32>
-// GPU-COUNT-2: memref.load
-// GPU: nvvm.mma.sync
+// GPU-DAG: %[[TWICE:.*]] = arith.muli %{{.*}}, %c2{{.*}} : index
+// GPU-DAG: %[[C192:.*]] = arith.constant 192 : index
+// GPU: %[[HIGH:.*]] = arith.addi %[[LOW:.*]], %[[C192]] : index
+// GPU: %[[AT:.*]] = arith.addi %[[LOW]], %[[TWICE]] : index
+// GPU: %[[P:.*]] = vector.load %{{.*}}[%[[AT]]] {alignment = 8 : i64} {{.*}} vector<2xf32>
+// GPU: %[[P0:.*]] = vector.extract %[[P]][0]
+// GPU: %[[P1:.*]] = vector.extract %[[P]][1]
+// GPU: %[[A0:.*]] = arith.bitcast %[[P0]]
+// GPU: %[[A2:.*]] = arith.bitcast %[[P1]]
+// GPU: %[[AT8:.*]] = arith.addi %[[HIGH]], %[[TWICE]] : index
+// GPU: %[[Q:.*]] = vector.load %{{.*}}[%[[AT8]]] {alignment = 8 : i64} {{.*}} vector<2xf32>
+// GPU: %[[Q0:.*]] = vector.extract %[[Q]][0]
+// GPU: %[[Q1:.*]] = vector.extract %[[Q]][1]
+// GPU: %[[A1:.*]] = arith.bitcast %[[Q0]]
+// GPU: %[[A3:.*]] = arith.bitcast %[[Q1]]
+// GPU: %[[DEPTH:.*]] = arith.muli %[[TWICE]], %c12{{.*}} : index
+// GPU: %[[FIRST:.*]] = arith.addi %{{.*}}, %[[DEPTH]] : index
+// GPU: %[[R0:.*]] = memref.load %{{.*}}[%[[FIRST]]]
+// GPU: %[[SECOND:.*]] = arith.addi %[[FIRST]], %c12{{.*}} : index
+// GPU: %[[R1:.*]] = memref.load %{{.*}}[%[[SECOND]]]
+// GPU: %[[B0:.*]] = arith.bitcast %[[R0]]
+// GPU: %[[B1:.*]] = arith.bitcast %[[R1]]
+// GPU: nvvm.mma.sync A[%[[A0]], %[[A1]], %[[A2]], %[[A3]]] B[%[[B0]], %[[B1]]]
 // GPU-SAME: multiplicandAPtxType = #nvvm.mma_type<tf32>
 // GPU-SAME: shape = #nvvm.shape<m = 16, n = 8, k = 8>
 // GPU-NOT: block.
