@@ -183,6 +183,7 @@ STANDIN cuModuleGetFunction(Function *function, Module module,
   if (found == module->text.entries.end())
     return kNotFound;
   FunctionOpaque made;
+  made.context = module->context;
   made.symbol = name;
   made.entry = &found->second;
   if (module->kernels) {

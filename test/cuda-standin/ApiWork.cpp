@@ -9,6 +9,8 @@
 
 using namespace standin;
 
+static constexpr Result kInvalidHandle = 400;
+
 //===----------------------------------------------------------------------===//
 // Streams, events, copies
 //===----------------------------------------------------------------------===//
@@ -77,6 +79,9 @@ STANDIN cuEventDestroy_v2(Event event) {
 
 STANDIN cuEventRecord(Event event, Stream stream) {
   ENTER("cuEventRecord", nameOf(event) + " " + nameOf(stream));
+  if (!machine.usable(stream->context, "a stream") ||
+      !machine.usable(event->context, "an event"))
+    return kInvalidHandle;
   if (stream->capture)
     return machine.violation("records an event in a stream that captures");
   machine.push(stream, [] { return kSuccess; });
@@ -93,6 +98,9 @@ STANDIN cuEventSynchronize(Event event) {
 
 STANDIN cuStreamWaitEvent(Stream stream, Event event, unsigned) {
   ENTER("cuStreamWaitEvent", nameOf(stream) + " " + nameOf(event));
+  if (!machine.usable(stream->context, "a stream") ||
+      !machine.usable(event->context, "an event"))
+    return kInvalidHandle;
   if (stream->capture)
     return machine.violation("waits for an event in a stream that captures");
   Stream other = event->stream;
@@ -113,6 +121,8 @@ STANDIN cuMemcpyHtoDAsync_v2(DevicePointer to, const void *from, size_t bytes,
       all.place(to) + " " +
           (pinned ? all.place(reinterpret_cast<uint64_t>(from)) : "pageable") +
           " " + text(int64_t(bytes)) + " " + nameOf(stream));
+  if (!machine.usable(stream->context, "a stream"))
+    return kInvalidHandle;
   if (stream->capture || !machine.deviceBlock(to, bytes))
     return machine.violation("copies to what is not allocated");
   auto *target = reinterpret_cast<char *>(to);
@@ -140,6 +150,8 @@ STANDIN cuMemcpyDtoHAsync_v2(void *to, DevicePointer from, size_t bytes,
         (pinned ? all.place(reinterpret_cast<uint64_t>(to)) : "pageable") +
             " " + all.place(from) + " " + text(int64_t(bytes)) + " " +
             nameOf(stream));
+  if (!machine.usable(stream->context, "a stream"))
+    return kInvalidHandle;
   if (stream->capture || !machine.deviceBlock(from, bytes))
     return machine.violation("copies from what is not allocated");
   auto *source = reinterpret_cast<const char *>(from);
@@ -160,6 +172,9 @@ STANDIN cuLaunchKernel(Function function, unsigned gridX, unsigned gridY,
                        void **parameters, void **) {
   ENTER("cuLaunchKernel", function->symbol + " " + text(gridX) + " " +
                               text(blockX) + " " + nameOf(stream));
+  if (!machine.usable(stream->context, "a stream") ||
+      !machine.usable(function->context, "a kernel"))
+    return kInvalidHandle;
   if (gridY != 1 || gridZ != 1 || blockY != 1 || blockZ != 1 || sharedBytes)
     return machine.violation("launches in more than one dimension");
   Launch launch;
@@ -177,6 +192,8 @@ STANDIN cuLaunchKernel(Function function, unsigned gridX, unsigned gridY,
 
 STANDIN cuStreamBeginCapture_v2(Stream stream, CaptureMode) {
   ENTER("cuStreamBeginCapture", nameOf(stream));
+  if (!machine.usable(stream->context, "a stream"))
+    return kInvalidHandle;
   if (stream->capture)
     return machine.violation("captures twice");
   stream->capture = std::make_unique<GraphOpaque>();
@@ -212,6 +229,8 @@ STANDIN cuGraphInstantiate_v2(GraphExec *executable, Graph graph, void **,
 
 STANDIN cuGraphLaunch(GraphExec executable, Stream stream) {
   ENTER("cuGraphLaunch", nameOf(stream));
+  if (!machine.usable(stream->context, "a stream"))
+    return kInvalidHandle;
   if (!Machine::live(machine.executables, executable) || stream->capture)
     return machine.violation("replays what is not instantiated");
   for (const Launch &launch : executable->launches)

@@ -130,6 +130,13 @@ Context Machine::current() const {
   return stack().empty() ? nullptr : stack().back();
 }
 
+bool Machine::usable(Context context, const char *what) {
+  if (context == current())
+    return true;
+  violation(std::string("uses ") + what + " of another context");
+  return false;
+}
+
 //===----------------------------------------------------------------------===//
 // Memory
 //===----------------------------------------------------------------------===//

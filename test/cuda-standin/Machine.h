@@ -47,6 +47,7 @@ struct ContextOpaque {
 };
 
 struct FunctionOpaque {
+  Context context;
   std::string symbol;
   const standin::Entry *entry = nullptr;
   void (*code)(void *const *) = nullptr;
@@ -138,6 +139,8 @@ public:
   void log(const std::string &line);
 
   Context current() const;
+  /// Whether what belongs to `context` may be used now. Logs where not.
+  bool usable(Context context, const char *what);
   std::vector<Context> &stack() const;
 
   /// "D1+64" for an address, "?" for one in no live block.

@@ -112,6 +112,20 @@ TEST_F(Standin, LogsEachKindOfMistake) {
                    0);
          return p.transform(p.first);
        }},
+      {"uses a stream of another context",
+       [](Play &p) {
+         cuda::Context other = nullptr;
+         EXPECT_EQ(p.cu.ctxCreate(&other, 0, 0), 0); // it is current now
+         return p.launch(p.memory, 1, p.first);
+       }},
+      {"uses an event of another context",
+       [](Play &p) {
+         cuda::Context other = nullptr;
+         cuda::Stream own = nullptr;
+         EXPECT_EQ(p.cu.ctxCreate(&other, 0, 0), 0);
+         EXPECT_EQ(p.cu.streamCreate(&own, 0), 0);
+         return p.cu.eventRecord(p.event, own);
+       }},
       {"a stream goes while it has work",
        [](Play &p) {
          EXPECT_EQ(p.launch(p.memory, 1, p.first), 0);
