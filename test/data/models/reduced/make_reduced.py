@@ -11,6 +11,10 @@ blocks and small extents:
                              tiles of 128 to fill a GPU
   gpt2_dropout               gpt2_odd with the dropout of the paper
 
+Masks and images are as large as makes the fusion find the kernels of the full
+networks: a causal mask above the limit of constant folding, heads and pixels of
+the last stage more than it computes again rather than keep (8).
+
 Needs the Python package `onnx`; the files are deterministic.
 """
 
@@ -186,8 +190,8 @@ def gpt2(name, batch, length, size, heads, words, ratio=0.0):
 
 
 if __name__ == "__main__":
-    resnet("resnet50_odd", 5, [33, 35], 10, [5, 7, 9, 11], 13)
+    resnet("resnet50_odd", 3, [65, 67], 10, [5, 7, 9, 11], 13)
     resnet("resnet50_even", 4, [32, 32], 16, [8, 16, 32, 64], 64)
-    gpt2("gpt2_odd", 3, 19, 21, 3, 211)
-    gpt2("gpt2_even", 4, 64, 16, 2, 8448)
-    gpt2("gpt2_dropout", 3, 19, 21, 3, 211, 0.1)
+    gpt2("gpt2_odd", 3, 35, 21, 3, 211)
+    gpt2("gpt2_even", 4, 64, 16, 4, 8448)
+    gpt2("gpt2_dropout", 3, 35, 21, 3, 211, 0.1)
