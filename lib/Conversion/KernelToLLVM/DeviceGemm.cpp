@@ -56,12 +56,33 @@ static std::pair<Value, Value> divided(Emitter &e, Value x, int64_t by) {
 // Slices
 //===----------------------------------------------------------------------===//
 
+/// Depth and place across of element number `at`, the first of its vector, of a
+/// slice. Neighbouring threads load neighbours. Where vectors across must be
+/// laid along k, all places across would meet few banks: then 4 threads load
+/// neighbours and 8 such groups of a warp are at 8 depths, whose elements lie
+/// side by side in shared memory.
+std::pair<Value, Value> DeviceGemm::placeOf(Emitter &e, Value at,
+                                            const Slice &s) const {
+  if (s.alongDepth) {
+    auto [across, depth] = divided(e, at, slice());
+    return {depth, across};
+  }
+  if (s.lanes == 1 || !depthInside(s.isA))
+    return divided(e, at, tile());
+  constexpr int64_t kTogether = 4, kDepths = 8;
+  auto [group, vector] =
+      divided(e, arith::DivUIOp::create(e.b, at, e.index(s.lanes)), kTogether);
+  auto [rest, depth] = divided(e, group, kDepths);
+  auto [depths, groups] = divided(e, rest, tile() / (kTogether * s.lanes));
+  return {e.add(e.mul(depths, e.index(kDepths)), depth),
+          e.mul(e.add(e.mul(groups, e.index(kTogether)), vector),
+                e.index(s.lanes))};
+}
+
 /// Neighbours number at, at + 1, ... of a slice, to shared memory.
 void DeviceGemm::emitLoadOf(Emitter &e, const Tile &tile, Value at, Value from,
                             const Slice &s) const {
-  auto [outer, inner] = divided(e, at, s.alongDepth ? slice() : this->tile());
-  Value depth = s.alongDepth ? inner : outer,
-        across = s.alongDepth ? outer : inner;
+  auto [depth, across] = placeOf(e, at, s);
   Value where = e.add(s.origin, across), deep = e.add(from, depth);
   Value inside;
   auto require = [&](Value condition) {

@@ -113,6 +113,8 @@ private:
   /// Squares of 64 that a tile is made of, each way.
   int64_t squares() const { return tile() / 64; }
 
+  std::pair<Value, Value> placeOf(Emitter &e, Value at,
+                                  const Slice &slice) const;
   void emitLoad(Emitter &e, const Tile &tile, Value thread, Value from,
                 const Slice &slice) const;
   void emitLoadOf(Emitter &e, const Tile &tile, Value at, Value from,
