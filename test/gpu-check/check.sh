@@ -45,6 +45,8 @@ grep -Eq '^\| lenet \| [0-9]+, [0-9]+, [0-9]+, [0-9]+ \| [0-9.]+e-[0-9]+ \| yes 
   { cat report.md; fail "no row for lenet"; }
 [ "$(sed -n 's/^| lenet | \([0-9]*\), .*/\1/p' report.md)" -gt "$(sed -n 's/^| lenet | [0-9]*, [0-9]*, [0-9]*, \([0-9]*\) .*/\1/p' report.md)" ] ||
   fail "the smallest budget of lenet is not below the largest plan"
+[ "$(grep -Ec '^\| (mlp|lenet) \| (tf32|bf16) \| [0-9.]+(e-[0-9]+)? \| [0-9.]+(e-[0-9]+)? \| yes \| yes \| not run \|$' report.md)" -eq 4 ] ||
+  { cat report.md; fail "no rows for rounded operands"; }
 grep -q 'compute-sanitizer is not installed' report.md || fail "a skipped check is not said"
 [ "$(grep -c cuInit calls)" -gt 48 ] || fail "the log lacks processes"
 ! grep -E 'VIOLATION|LEAK' calls || fail "the stand-in objects"
@@ -58,10 +60,12 @@ for libraries in none all; do
   cp -r "$there"/steps/toy/$libraries/0 "$there"/steps/toy/$libraries/tf32
   cp "$there"/steps/toy/$libraries/0.so "$there"/steps/toy/$libraries/tf32.so
 done
+cp -r "$there"/steps/toy/none/0 "$there"/steps/toy/none/bf16
+cp "$there"/steps/toy/none/0.so "$there"/steps/toy/none/bf16.so
 mv "$there"/cases "$there"/all-cases
 echo "large toy x target 6 -1:1 0:10" >"$there"/cases
 on_standin "$there"/run --output=large.md --steps=3 >large.log 2>&1 || { cat large.log; fail "run of a large network"; }
-[ "$(grep -Ec '^\| toy, batch 6 \| ckopt, --cuda-libs=(none|all), .* \| [0-9.]+ s \| [0-9.]+ s \|' large.md)" -eq 6 ] && grep -q 'no budget, TF32 | [0-9.]* s' large.md ||
+[ "$(grep -Ec '^\| toy, batch 6 \| ckopt, --cuda-libs=(none|all), .* \| [0-9.]+ s \| [0-9.]+ s \|' large.md)" -eq 7 ] && grep -q -- '--cuda-libs=none, no budget, bf16 | [0-9.]* s' large.md ||
   { cat large.md; fail "no rows for a large network"; }
 
 # Scripts in the place of tools: a sanitizer that finds something with one of its
@@ -90,7 +94,7 @@ code=0
 on_standin PATH="$work/tools:/usr/bin:/bin" "$there"/run --output=tools.md --steps=2 >tools.log 2>&1 || code=$?
 [ $code -eq 1 ] && grep -q '^| compute-sanitizer | 1.2.3 |$' tools.md &&
   grep -q '^| mlp | .* | memcheck, synccheck, initcheck |$' tools.md &&
-  grep -q '^- mlp under racecheck: .*Race reported' tools.md && grep -q 'Race reported' tools.mlp.racecheck.log &&
+  grep -q '^- mlp/gradients/3 under racecheck: .*Race reported' tools.md && grep -q 'Race reported' tools.mlp.gradients.3.racecheck.log &&
   grep -q '^| toy, batch 6 | PyTorch eager | 0.1 s | 0.2 s |' tools.md &&
   grep -q '^- toy: 1 parameters in PyTorch, 15734 in ckopt' tools.md && grep -q '^- toy in PyTorch (eager, TF32 on): no TF32 today' tools.md &&
   grep -q '^## Failed (2)' tools.md || { cat tools.log; fail "exit code $code with scripts for tools"; }
