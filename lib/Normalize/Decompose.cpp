@@ -14,6 +14,8 @@
 // each element of its result: zeros, which no library need be asked for. Not
 // earlier: a parameter that meets nothing has a gradient of zeros all the same.
 //
+// A concatenation is one kernel, and a GPU's takes a limited number of tensors.
+//
 //===----------------------------------------------------------------------===//
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/Dialect/Ckopt/Utils/TensorBuilder.h"
@@ -148,6 +150,29 @@ static void replaceEmptyContractions(func::FuncOp function) {
   }
 }
 
+/// Joins the first operands of wide concatenations before the others, as few as
+/// leave `most` in all: those are copied twice.
+static void splitConcats(func::FuncOp function, unsigned most) {
+  SmallVector<ConcatOp> wide;
+  function.walk([&](ConcatOp op) {
+    if (op.getInputs().size() > most)
+      wide.push_back(op);
+  });
+  for (ConcatOp op : wide) {
+    OpBuilder builder(op);
+    SmallVector<Value> inputs(op.getInputs());
+    while (inputs.size() > most) {
+      size_t first = std::min<size_t>(most, inputs.size() - most + 1);
+      Value joined =
+          ConcatOp::create(builder, op.getLoc(),
+                           ArrayRef(inputs).take_front(first), op.getAxis());
+      inputs.erase(inputs.begin(), inputs.begin() + ptrdiff_t(first));
+      inputs.insert(inputs.begin(), joined);
+    }
+    op.getInputsMutable().assign(inputs);
+  }
+}
+
 void Decomposer::run(func::FuncOp function) {
   replaceEmptyContractions(function);
   SmallVector<Operation *> composites;
@@ -165,11 +190,15 @@ void Decomposer::run(func::FuncOp function) {
   }
 }
 
-void ckopt::decompose(func::FuncOp function) { Decomposer().run(function); }
+void ckopt::decompose(func::FuncOp function, unsigned maxJoined) {
+  Decomposer().run(function);
+  if (maxJoined)
+    splitConcats(function, std::max(maxJoined, 2u));
+}
 
 namespace {
 struct Decompose : ckopt::impl::DecomposePassBase<Decompose> {
   using DecomposePassBase::DecomposePassBase;
-  void runOnOperation() override { decompose(getOperation()); }
+  void runOnOperation() override { decompose(getOperation(), maxJoined); }
 };
 } // namespace

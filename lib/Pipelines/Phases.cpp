@@ -103,6 +103,9 @@ static std::string rematPipeline(const StepOptions &options) {
   return text + "}";
 }
 
+/// A GPU's kernel takes 512 pointers: these, a result and scratch fit.
+static constexpr char maxJoinedOnDevice[] = "{max-joined=500}";
+
 std::vector<Phase> ckopt::buildPhases(const StepOptions &options) {
   auto module = [](const std::string &passes) {
     return "builtin.module(" + passes + ")";
@@ -126,8 +129,9 @@ std::vector<Phase> ckopt::buildPhases(const StepOptions &options) {
                       "parameter updates"});
   phases.push_back(
       {"fuse",
-       module("func.func(decompose),canonicalize,cse,layout{layout=" +
-              options.layout +
+       module(std::string("func.func(decompose") +
+              (options.target == "cuda" ? maxJoinedOnDevice : "") +
+              "),canonicalize,cse,layout{layout=" + options.layout +
               "},canonicalize,cse,fuse,annotate-kernels{threads=" +
               std::to_string(options.threads) + " vector-bits=" +
               std::to_string(options.vectorBits) + " target=" + options.target +

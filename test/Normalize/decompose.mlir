@@ -1,6 +1,7 @@
 // Batch norm and its gradient share the reciprocal deviation; the gradient's two
 // sums read the same operands, so that they become one kernel.
 // RUN: ckopt-opt %s --decompose --canonicalize --cse | FileCheck %s
+// RUN: ckopt-opt %s --decompose=max-joined=3 --canonicalize --cse | FileCheck %s --check-prefix=SPLIT
 
 // CHECK-LABEL: func.func @step(
 // CHECK-SAME:    %[[X:[^:]*]]: tensor<2x3x4x4xf32>, %[[S:[^:]*]]: tensor<3xf32>, %[[B:[^:]*]]: tensor<3xf32>, %[[G:[^:]*]]: tensor<2x3x4x4xf32>
@@ -42,4 +43,20 @@ func.func @empty(%a: tensor<4x0xf32>, %b: tensor<0x3xf32>, %c: tensor<4x3xf32>, 
     : (tensor<0x2x5xf32>, tensor<0x3x5xf32>) -> tensor<2x3x1xf32>
   %3 = ckopt.matmul %c, %d : (tensor<4x3xf32>, tensor<3x3xf32>) -> tensor<4x3xf32>
   return %0, %1, %2, %3 : tensor<4x3xf32>, tensor<0x3xf32>, tensor<2x3x1xf32>, tensor<4x3xf32>
+}
+
+// Wide concatenations: three of five tensors are copied twice where three fit, and
+// one that fits is left alone.
+// CHECK-LABEL: func.func @wide(
+// CHECK:         ckopt.concat %arg0, %arg1, %arg2, %arg3, %arg4 {
+// CHECK:         ckopt.concat %arg0, %arg1, %arg2 {
+// SPLIT-LABEL: func.func @wide(
+// SPLIT:         %[[FIRST:.*]] = ckopt.concat %arg0, %arg1, %arg2 {axis = 0 : i64}{{.*}} -> tensor<6xf32>
+// SPLIT:         %[[ALL:.*]] = ckopt.concat %[[FIRST]], %arg3, %arg4 {axis = 0 : i64}{{.*}} -> tensor<15xf32>
+// SPLIT:         return %[[ALL]], %[[FIRST]]
+func.func @wide(%a: tensor<1xf32>, %b: tensor<2xf32>, %c: tensor<3xf32>, %d: tensor<4xf32>, %e: tensor<5xf32>)
+    -> (tensor<15xf32>, tensor<6xf32>) {
+  %0 = ckopt.concat %a, %b, %c, %d, %e {axis = 0 : i64} : (tensor<1xf32>, tensor<2xf32>, tensor<3xf32>, tensor<4xf32>, tensor<5xf32>) -> tensor<15xf32>
+  %1 = ckopt.concat %a, %b, %c {axis = 0 : i64} : (tensor<1xf32>, tensor<2xf32>, tensor<3xf32>) -> tensor<6xf32>
+  return %0, %1 : tensor<15xf32>, tensor<6xf32>
 }

@@ -19,8 +19,9 @@ llvm::FailureOr<mlir::func::FuncOp> makeEval(mlir::func::FuncOp function,
 /// Before autodiff: one form of matrix products; canonical.
 llvm::LogicalResult normalize(mlir::func::FuncOp function);
 
-/// Composite ops to reductions and elementwise ops.
-void decompose(mlir::func::FuncOp function);
+/// Composite ops to reductions and elementwise ops; concatenations of more than
+/// `maxJoined` tensors (unless 0; at least 2) to several.
+void decompose(mlir::func::FuncOp function, unsigned maxJoined = 0);
 
 } // namespace ckopt
 

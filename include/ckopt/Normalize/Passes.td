@@ -50,8 +50,13 @@ def DecomposePass : Pass<"decompose", "::mlir::func::FuncOp"> {
     `batch_norm_inference` elementwise ops. What depends on the channel alone is
     computed on [C], once: the reciprocal standard deviation is shared between
     forward and backward. Products and convolutions of tensors without elements
-    become zeros.
+    become zeros. Concatenations of more than `max-joined` tensors (0: of any
+    number) become concatenations of concatenations, with as little as possible
+    copied twice.
   }];
+  let options = [
+    Option<"maxJoined", "max-joined", "unsigned", "0", "most operands of a concatenation; 0: any number">
+  ];
   let dependentDialects = ["::ckopt::CkoptDialect"];
 }
 

@@ -37,11 +37,23 @@ FailureOr<CodegenOptions> codegenOptions(ModuleOp module, StringRef target,
   return module.emitError("no target '") << target << "'; there are cpu, cuda";
 }
 
-/// A GPU's limit in the one dimension that is used.
+/// A GPU's limits: blocks in the one dimension that is used, parameters of 8
+/// bytes.
 constexpr int64_t kMaxBlocks = (int64_t(1) << 31) - 1;
+constexpr unsigned kMaxParameters = 512;
 
-/// Says which launch of a kernel has more blocks than a GPU starts.
-LogicalResult checkBlocks(func::FuncOp kernel, const KernelCode &code) {
+/// Says which kernels are more than a GPU starts.
+LogicalResult checkLimits(func::FuncOp kernel, const KernelCode &code) {
+  unsigned tensors = kernel.getNumArguments() + kernel.getNumResults();
+  bool launches = !code.library && llvm::any_of(code.stages, [](auto &stage) {
+    return stage.block && stage.trip;
+  });
+  if (launches && tensors + 1 > kMaxParameters)
+    return emitError(kernel.getLoc())
+           << "reads and writes " << tensors
+           << " tensors at once, and a kernel of a GPU takes "
+           << kMaxParameters - 1
+           << ": split the node, or run this model on the CPU";
   for (const KernelStage &stage : code.stages)
     if (stage.block && stage.trip > kMaxBlocks)
       return emitError(kernel.getLoc())
@@ -71,7 +83,7 @@ struct AnnotateKernels : ckopt::impl::AnnotateKernelsPassBase<AnnotateKernels> {
       FailureOr<KernelCode> code = planKernel(kernel, *options);
       if (failed(code)) {
         failedAny = true;
-      } else if (failed(checkBlocks(kernel, *code))) {
+      } else if (failed(checkLimits(kernel, *code))) {
         failedAny = true;
         getOperation()->setAttr(
             "ckopt.exit_code",

@@ -23,6 +23,14 @@ def AnnotateKernelsPass : Pass<"annotate-kernels", "mlir::ModuleOp"> {
     Option<"matmulPrecision", "matmul-precision", "std::string", "\"f32\"",
            "cuda: what f32 operands of products and convolutions are rounded to: f32, tf32, bf16 or f16">,
   ];
+  // Of the code that is tried to see how it vectorizes.
+  let dependentDialects = [
+    "::ckopt::block::BlockDialect",
+    "::mlir::arith::ArithDialect", "::mlir::cf::ControlFlowDialect",
+    "::mlir::func::FuncDialect", "::mlir::gpu::GPUDialect",
+    "::mlir::LLVM::LLVMDialect", "::mlir::math::MathDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
+    "::mlir::vector::VectorDialect"];
 }
 
 def LowerKernelsPass : Pass<"lower-kernels", "mlir::ModuleOp"> {
