@@ -145,6 +145,11 @@ STANDIN cuModuleLoadDataEx(Module *module, const void *image, unsigned count,
   made->kernels = Machine::openKernels();
   std::string wrong = parsePtx(code, made->text);
   Result result = wrong.empty() ? kSuccess : kInvalidPtx;
+  // PTX 7.0 came with CUDA 11.0, 8.0 with 12.0.
+  int ptx = made->text.version;
+  if (result == kSuccess &&
+      machine.version < (ptx / 10 + 4) * 1000 + ptx % 10 * 10)
+    result = kUnsupportedPtxVersion;
   if (result == kSuccess && made->text.target > machine.capability)
     result = kNoBinaryForGpu;
   if (result == kInvalidPtx) {

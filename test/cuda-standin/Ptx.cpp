@@ -14,6 +14,9 @@ using namespace standin;
 
 namespace {
 
+// Of static shared memory, and of all parameters.
+constexpr int64_t kMaxSharedBytes = 48 << 10, kMaxParameterBytes = 4 << 10;
+
 /// Splits the text into words ([A-Za-z0-9_.$%]+) and single characters.
 class Tokens {
 public:
@@ -128,6 +131,18 @@ std::string parseEntry(Tokens &tokens, PtxText &result) {
   }
   if (depth != 0)
     return "entry " + name + " does not end";
+  int64_t parameterBytes = 0;
+  for (const Parameter &parameter : entry.parameters)
+    parameterBytes += parameter.bytes;
+  if (parameterBytes > kMaxParameterBytes)
+    return "Formal parameter space overflowed (" +
+           std::to_string(parameterBytes) + " bytes required, max " +
+           std::to_string(kMaxParameterBytes) + " bytes allowed) in function " +
+           name;
+  if (entry.sharedBytes > kMaxSharedBytes)
+    return "Entry function '" + name + "' uses too much shared data (" +
+           std::to_string(entry.sharedBytes) + " bytes, " +
+           std::to_string(kMaxSharedBytes) + " max)";
   if (!result.entries.emplace(name, entry).second)
     return "two entries " + name;
   return "";

@@ -329,6 +329,34 @@ TEST_F(CudaSession, CodeThatTheDriverRefuses) {
     OnDevice wide(m);
     EXPECT_EQ(wide.status, CKRT_DEVICE_CODE);
     EXPECT_TRUE(contains(lastError(), "at most 32 threads")) << lastError();
+    // More shared memory and more parameters than any kernel has.
+    std::string shared = kPtx, parameters = kPtx;
+    shared.insert(shared.find("  ret;"), "  .shared .align 16 .b8 s[49153];\n");
+    OnDevice large(deviceManifest(), false, false, 0, shared);
+    EXPECT_EQ(large.status, CKRT_DEVICE_CODE);
+    EXPECT_TRUE(contains(lastError(), "too much shared data (49153 bytes"))
+        << lastError();
+    std::string more;
+    for (int i = 0; i < 512; ++i)
+      more += "  .param .u64 q" + std::to_string(i) + ",\n";
+    parameters.insert(parameters.find("  .param"), more);
+    OnDevice many(deviceManifest(), false, false, 0, parameters);
+    EXPECT_EQ(many.status, CKRT_DEVICE_CODE);
+    EXPECT_TRUE(contains(lastError(), "4144 bytes required, max 4096"))
+        << lastError();
+  });
+  expectClean();
+  // A driver that does not know the PTX, whatever the manifest says.
+  inChild({{"CKOPT_STANDIN_DRIVER", "11070"}}, [] {
+    std::string ptx = kPtx;
+    ptx.replace(ptx.find("7.0"), 3, "7.8");
+    OnDevice newer(deviceManifest(), false, false, 0, ptx);
+    EXPECT_EQ(newer.status, CKRT_DEVICE_CODE);
+    EXPECT_TRUE(contains(lastError(), "cannot compile the code"))
+        << lastError();
+    ptx.replace(ptx.find("7.8"), 3, "7.7");
+    OnDevice known(deviceManifest(), false, false, 0, ptx);
+    EXPECT_EQ(known.status, CKRT_OK) << lastError();
   });
   expectClean();
   // Drivers may compile a kernel when it is looked up, not before: there is no
