@@ -218,6 +218,9 @@ TEST_F(CudaLibrary, AFailingCallIsNamed) {
                                "/node/library): cublasLtMatmul gives status"),
               std::string::npos)
         << lastError();
+    EXPECT_NE(lastError().find("bytes of the device are free)"),
+              std::string::npos)
+        << lastError();
   });
   expectClean();
   // When it is loaded, and when it is replayed.

@@ -58,9 +58,16 @@ ckrt_status CudaBackend::runLibrariesOnce() {
         continue;
       ran[static_cast<size_t>(launch.primitive)] = true;
       Result result = engine->launch(launch, stepStream);
-      if (result != kSuccess)
-        return engine->failed("cannot launch " + describe(launch, call),
-                              result);
+      if (result != kSuccess) {
+        ckrt_status status =
+            engine->failed("cannot launch " + describe(launch, call), result);
+        // A library does not say that there was no memory for its code.
+        int64_t left = engine->freeBytes();
+        return left < 0 ? status
+                        : fail(status, std::string(ckrt_last_error()) + " (" +
+                                           std::to_string(left) +
+                                           " bytes of the device are free)");
+      }
       result = cuda.streamSynchronize(stepStream);
       if (result != kSuccess)
         return engine->failed(describe(launch, call), result);
