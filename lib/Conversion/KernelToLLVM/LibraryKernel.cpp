@@ -236,9 +236,15 @@ public:
     std::string error;
     code.workspaceBytes = runtime::primitiveWorkspace(
         code.primitive, int32_t(options.threads), error);
-    if (!error.empty() || code.workspaceBytes < 0)
+    if (!error.empty() || code.workspaceBytes < 0) {
+      bool half = code.primitive.dtype == runtime::DType::F16 ||
+                  code.primitive.dtype == runtime::DType::BF16;
       return kernel.front().front().emitError("no library primitive: ")
-             << error;
+             << error
+             << (half ? "; convert the model to f32, or compile it with "
+                        "--target=cuda, which has products of halves"
+                      : "");
+    }
     return success();
   }
 
