@@ -49,6 +49,7 @@ static LogicalResult lowerToLLVM(ModuleOp module, const PtxOptions &options) {
   OpPassManager &kernels = pm.nest<gpu::GPUModuleOp>();
   kernels.addPass(createCanonicalizerPass());
   kernels.addPass(createCSEPass());
+  kernels.addPass(createBoundUnrollingPass());
   kernels.addPass(createSCFToControlFlowPass());
   GPUToLLVMPassOptions conversion;
   conversion.keepDenormals = options.keepDenormals;

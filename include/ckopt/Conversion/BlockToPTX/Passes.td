@@ -42,6 +42,11 @@ def MergeLaneStepsPass : Pass<"merge-lane-steps", "mlir::ModuleOp"> {
     "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
 }
 
+def BoundUnrollingPass : Pass<"bound-unrolling", "mlir::gpu::GPUModuleOp"> {
+  let summary = "Keeps LLVM from unrolling loops of many iterations whole";
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
+}
+
 def GPUToLLVMPass : Pass<"gpu-kernels-to-llvm", "mlir::gpu::GPUModuleOp"> {
   let summary = "Lowers what block-to-gpu made to LLVM and NVVM, without libdevice";
   let options = [

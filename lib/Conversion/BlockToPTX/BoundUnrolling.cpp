@@ -1,0 +1,75 @@
+//===- BoundUnrolling.cpp - keeps long loops loops ------------------------===//
+//
+// LLVM unrolls a loop whole while its body, after simplification, stays below a
+// threshold: a sum over 392 rows in blocks of 32 becomes 392 loads, which a
+// second pass over the same rows then keeps, all at once, in registers that
+// spill. Loops around others therefore stay loops unless they are very short,
+// and innermost ones of many iterations are told how often to be unrolled:
+// enough that latencies of loads overlap. The rest is LLVM's to judge.
+//
+//===----------------------------------------------------------------------===//
+#include "BlockToGPU.h"
+#include "ckopt/Conversion/BlockToPTX/Passes.h"
+
+namespace ckopt {
+#define GEN_PASS_DEF_BOUNDUNROLLINGPASS
+#include "ckopt/Conversion/BlockToPTX/Passes.h.inc"
+} // namespace ckopt
+
+using namespace mlir;
+using namespace ckopt;
+
+/// Iterations up to which a loop may vanish: an innermost one, one around
+/// others. Operations that an unrolled body may have; how often at most.
+static constexpr int64_t kShort = 64, kShortAround = 8, kOperations = 256,
+                         kMost = 8;
+
+/// Operations of a loop's body; none if loops are nested in it.
+static std::optional<int64_t> sizeOfInnermost(scf::ForOp loop) {
+  int64_t size = 0;
+  WalkResult nested = loop.getBody()->walk([&](Operation *op) {
+    ++size;
+    return isa<LoopLikeOpInterface>(op) ? WalkResult::interrupt()
+                                        : WalkResult::advance();
+  });
+  return nested.wasInterrupted() ? std::nullopt : std::optional(size);
+}
+
+/// How often to unroll; 0 where that is LLVM's to judge.
+static int64_t unrollCount(scf::ForOp loop) {
+  std::optional<APInt> trips = loop.getStaticTripCount();
+  std::optional<int64_t> size = sizeOfInnermost(loop);
+  if (!size)
+    return trips && trips->ule(kShortAround) ? 0 : 1;
+  if (!trips || trips->ule(kShort))
+    return 0;
+  int64_t count = kMost;
+  while (count > 1 && count * *size > kOperations)
+    count /= 2;
+  return count;
+}
+
+static void bound(scf::ForOp loop) {
+  int64_t count = unrollCount(loop);
+  if (count == 0)
+    return;
+  Builder b(loop.getContext());
+  auto unroll = LLVM::LoopUnrollAttr::get(
+      b.getContext(), /*disable=*/count == 1 ? b.getBoolAttr(true) : nullptr,
+      /*count=*/count > 1 ? b.getI32IntegerAttr(int32_t(count)) : nullptr,
+      /*runtimeDisable=*/nullptr, /*full=*/nullptr,
+      /*followupUnrolled=*/nullptr, /*followupRemainder=*/nullptr,
+      /*followupAll=*/nullptr);
+  // The name that LLVM's branch has for it: the conversions copy it.
+  loop->setAttr("loop_annotation", LLVM::LoopAnnotationAttr::get(
+                                       b.getContext(), {}, {}, {}, unroll, {},
+                                       {}, {}, {}, {}, {}, {}, {}, {}, {}, {}));
+}
+
+namespace {
+struct BoundUnrolling : ckopt::impl::BoundUnrollingPassBase<BoundUnrolling> {
+  void runOnOperation() override {
+    getOperation()->walk([](scf::ForOp loop) { bound(loop); });
+  }
+};
+} // namespace
