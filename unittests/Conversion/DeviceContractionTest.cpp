@@ -42,6 +42,32 @@ TEST(DeviceContraction, LargeTiles) {
                     within(1e-5));
 }
 
+// The same of convolutions: forward with few channels in, and the gradient of
+// an input with many; the last tile of points and that of channels are not
+// full.
+TEST(DeviceContraction, LargeTilesOfConvolutions) {
+  Conv wide = {{4, 3, 61, 67},
+               {116, 3, 3, 3},
+               {4, 116, 61, 67},
+               {1, 1},
+               {1, 1},
+               {1, 1},
+               {1, 1},
+               1,
+               true};
+  checkDeviceKernel(convTexts(wide, "f32")[0], within(1e-5));
+  Conv narrow = {{4, 116, 61, 67},
+                 {4, 116, 2, 2},
+                 {4, 4, 60, 66},
+                 {1, 1},
+                 {0, 0},
+                 {0, 0},
+                 {1, 1},
+                 1,
+                 true};
+  checkDeviceKernel(convTexts(narrow, "f32")[1], within(1e-5));
+}
+
 // k is cut into parts, whose sums a second launch adds.
 TEST(DeviceContraction, LongSumsAreCutByShape) {
   checkDeviceKernel(matmul(tensor({5, 3000}, "f32"), tensor({3000, 9}, "f32"),

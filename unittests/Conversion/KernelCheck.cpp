@@ -336,9 +336,8 @@ test::checkForms(const KernelForms &forms, ArrayRef<reference::Tensor> inputs,
   return onCpu ? results : onDevice;
 }
 
-/// Rounds numbers as products by `precision` round operands of f32.
-static void roundOperand(reference::Tensor &t,
-                         runtime::ProductPrecision precision) {
+void test::roundOperand(reference::Tensor &t,
+                        runtime::ProductPrecision precision) {
   using runtime::ProductPrecision;
   if (precision == ProductPrecision::F32 ||
       !t.getType().getElementType().isF32())

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "KernelJit.h"
 #include "ckopt/Conversion/BlockToPTX/BlockToPTX.h"
+#include "ckopt/Conversion/KernelToLLVM/Optimize.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
 #include "ckopt/Reference/Interpreter.h"
 #include "mlir/IR/Verifier.h"
@@ -16,7 +17,6 @@
 #include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
 #include "llvm/IR/Module.h"
-#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Host.h"
@@ -47,26 +47,6 @@ static llvm::orc::JITTargetMachineBuilder hostMachine(unsigned optLevel) {
   return builder;
 }
 
-static void optimize(llvm::Module &llvmModule, llvm::TargetMachine &machine,
-                     unsigned optLevel) {
-  llvm::PassBuilder passes(&machine);
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager cgscc;
-  llvm::ModuleAnalysisManager modules;
-  passes.registerModuleAnalyses(modules);
-  passes.registerCGSCCAnalyses(cgscc);
-  passes.registerFunctionAnalyses(functions);
-  passes.registerLoopAnalyses(loops);
-  passes.crossRegisterProxies(loops, functions, cgscc, modules);
-  if (optLevel)
-    passes.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2)
-        .run(llvmModule, modules);
-  else
-    passes.buildO0DefaultPipeline(llvm::OptimizationLevel::O0)
-        .run(llvmModule, modules);
-}
-
 /// Lowers what emitKernel made and compiles it; null with a failed test.
 static std::shared_ptr<Jit> compileProgram(ModuleOp into, KernelForm form,
                                            unsigned optLevel) {
@@ -93,7 +73,7 @@ static std::shared_ptr<Jit> compileProgram(ModuleOp into, KernelForm form,
   auto machine = llvm::cantFail(builder.createTargetMachine());
   llvmModule->setDataLayout(machine->createDataLayout());
   llvmModule->setTargetTriple(machine->getTargetTriple());
-  optimize(*llvmModule, *machine, optLevel);
+  optimizeKernels(*llvmModule, *machine, optLevel);
   if (const char *file = getenv("CKOPT_DUMP_KERNEL")) {
     std::error_code error;
     llvm::raw_fd_ostream out(file, error);
@@ -229,7 +209,7 @@ KernelJit::onDevice(const std::string &text, bool descending,
 
 std::vector<std::unique_ptr<KernelJit>>
 KernelJit::compileAll(ArrayRef<func::FuncOp> kernels, KernelForm form,
-                      unsigned optLevel) {
+                      unsigned optLevel, runtime::ProductPrecision precision) {
   std::vector<std::unique_ptr<KernelJit>> made;
   if (kernels.empty())
     return made;
@@ -241,7 +221,7 @@ KernelJit::compileAll(ArrayRef<func::FuncOp> kernels, KernelForm form,
     Impl &impl = *made.back()->impl;
     impl.kernel = kernel;
     if (form != KernelForm::CPU)
-      impl.options = CodegenOptions::cuda();
+      impl.options = CodegenOptions::cuda(/*libraryWorkspace=*/0, precision);
     impl.ok = impl.emit(*into);
     EXPECT_TRUE(impl.ok) << kernel.getSymName().str() << " has no code";
     anyCode |= impl.ok && !impl.code.library;

@@ -55,9 +55,10 @@ public:
       runtime::ProductPrecision precision = runtime::ProductPrecision::F32);
   /// Kernels of one module, compiled together and in order. They must outlive
   /// the result; their context has loadKernelDialects. `optLevel`: 0 or 2.
-  static std::vector<std::unique_ptr<KernelJit>>
-  compileAll(llvm::ArrayRef<mlir::func::FuncOp> kernels, KernelForm form,
-             unsigned optLevel);
+  static std::vector<std::unique_ptr<KernelJit>> compileAll(
+      llvm::ArrayRef<mlir::func::FuncOp> kernels, KernelForm form,
+      unsigned optLevel,
+      runtime::ProductPrecision precision = runtime::ProductPrecision::F32);
   ~KernelJit();
   bool ok() const;
   bool isOnDevice() const;
@@ -100,6 +101,9 @@ std::vector<reference::Tensor>
 checkForms(const KernelForms &forms, llvm::ArrayRef<reference::Tensor> inputs,
            llvm::ArrayRef<reference::Tensor> wanted,
            const KernelOptions &options);
+
+/// Rounds numbers as products by `precision` round operands of f32.
+void roundOperand(reference::Tensor &t, runtime::ProductPrecision precision);
 
 /// The interpreter's results, in double without rounding.
 llvm::LogicalResult evaluateKernel(mlir::func::FuncOp kernel,

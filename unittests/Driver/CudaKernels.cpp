@@ -15,6 +15,7 @@ using namespace mlir;
 using namespace ckopt;
 using namespace ckopt::test;
 using reference::Tensor;
+using runtime::ProductPrecision;
 
 //===----------------------------------------------------------------------===//
 // Arguments of the step
@@ -168,8 +169,9 @@ namespace {
 /// Runs functions of the module in the interpreter and checks on the way.
 class Walk {
 public:
-  Walk(ModuleOp module, std::set<std::string> &known)
-      : module(module), known(known) {}
+  Walk(ModuleOp module, std::set<std::string> &known,
+       ProductPrecision precision)
+      : module(module), known(known), precision(precision) {}
   KernelCensus run();
 
 private:
@@ -180,13 +182,14 @@ private:
   void compile();
   void runFunction(func::FuncOp function);
   bool hasUnchecked(func::FuncOp function);
-  LogicalResult call(KernelCallOp op, ArrayRef<const Tensor *> operands,
+  LogicalResult call(KernelCallOp op, ArrayRef<const Tensor *> given,
                      SmallVectorImpl<Tensor> &results);
   void check(const Forms &forms, ArrayRef<Tensor> inputs,
              ArrayRef<Tensor> wanted, ArrayRef<int64_t> scalars);
 
   ModuleOp module;
   std::set<std::string> &known;
+  ProductPrecision precision;
   std::map<std::string, Forms> unchecked; ///< by name in the module
   KernelCensus census;
 };
@@ -199,15 +202,18 @@ void Walk::compile() {
     if (!kernel->hasAttr(attrs::kKernel))
       continue;
     count(kernel, census);
+    auto kind = kernel->getAttrOfType<StringAttr>(attrs::kKernel).getValue();
+    if (precision != ProductPrecision::F32 && kind != "library")
+      continue;
     std::string text = textOf(kernel);
-    if (!known.insert(text).second)
+    if (!known.insert(std::to_string(int(precision)) + text).second)
       continue;
     unchecked[kernel.getSymName().str()].text = std::move(text);
     kernels.push_back(kernel);
   }
   census.checked = int64_t(kernels.size());
   auto forms = [&](KernelForm form) {
-    return KernelJit::compileAll(kernels, form, /*optLevel=*/0);
+    return KernelJit::compileAll(kernels, form, /*optLevel=*/0, precision);
   };
   auto cpu = forms(KernelForm::CPU), up = forms(KernelForm::Ascending),
        down = forms(KernelForm::Descending);
@@ -233,15 +239,19 @@ void Walk::check(const Forms &forms, ArrayRef<Tensor> inputs,
                inputs, wanted, options);
 }
 
-LogicalResult Walk::call(KernelCallOp op, ArrayRef<const Tensor *> operands,
+LogicalResult Walk::call(KernelCallOp op, ArrayRef<const Tensor *> given,
                          SmallVectorImpl<Tensor> &results) {
   auto kernel = module.lookupSymbol<func::FuncOp>(op.getCallee());
   std::vector<Tensor> inputs, made;
-  for (auto [operand, type] : llvm::zip(operands, kernel.getArgumentTypes()))
+  for (auto [operand, type] : llvm::zip(given, kernel.getArgumentTypes()))
     inputs.push_back(operand->withType(cast<RankedTensorType>(type)));
-  if (failed(evaluateKernel(kernel, inputs, op.getScalars(), made)))
-    return failure();
   auto found = unchecked.find(op.getCallee().str());
+  std::vector<Tensor> operands = inputs;
+  if (found != unchecked.end())
+    for (Tensor &operand : operands)
+      roundOperand(operand, precision);
+  if (failed(evaluateKernel(kernel, operands, op.getScalars(), made)))
+    return failure();
   if (found != unchecked.end()) {
     check(found->second, inputs, made, op.getScalars());
     unchecked.erase(found);
@@ -292,8 +302,9 @@ KernelCensus Walk::run() {
 }
 
 KernelCensus ckopt::test::checkKernels(ModuleOp module,
-                                       std::set<std::string> &known) {
+                                       std::set<std::string> &known,
+                                       ProductPrecision precision) {
   loadKernelDialects(*module.getContext());
   std::signal(SIGSEGV, nameKernel);
-  return Walk(module, known).run();
+  return Walk(module, known, precision).run();
 }

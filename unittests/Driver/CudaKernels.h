@@ -15,6 +15,7 @@
 #ifndef CKOPT_UNITTESTS_DRIVER_CUDAKERNELS_H
 #define CKOPT_UNITTESTS_DRIVER_CUDAKERNELS_H
 
+#include "ckopt/Runtime/Primitive.h"
 #include "mlir/IR/BuiltinOps.h"
 
 #include <cstdint>
@@ -38,8 +39,11 @@ struct KernelCensus {
 };
 
 /// Checks every kernel of the planned module's functions whose text is not in
-/// `known`, and adds it there. The module stays as it is.
-KernelCensus checkKernels(mlir::ModuleOp module, std::set<std::string> &known);
+/// `known`, and adds it there. The module stays as it is. Products other than
+/// by f32: of products alone, and the interpreter's operands are rounded so.
+KernelCensus checkKernels(
+    mlir::ModuleOp module, std::set<std::string> &known,
+    runtime::ProductPrecision precision = runtime::ProductPrecision::F32);
 
 } // namespace ckopt::test
 

@@ -48,6 +48,7 @@ struct Case {
   std::string name, path, loss;
   Wanted wanted;
   OptimizerSettings optimizer;
+  runtime::ProductPrecision precision = runtime::ProductPrecision::F32;
 };
 void PrintTo(const Case &param, std::ostream *os) { *os << param.name; }
 
@@ -82,6 +83,19 @@ std::vector<Case> cases() {
   large.large = true;
   large.kinds = text.kinds;
   add("gpt2_even", large);
+  // Products on tensor cores, whose operands are rounded.
+  auto round = [&](const std::string &name,
+                   runtime::ProductPrecision precision) {
+    add(name, {});
+    all.back().name += "_";
+    all.back().name += runtime::productPrecisionName(precision);
+    all.back().precision = precision;
+  };
+  round("resnet50_odd", runtime::ProductPrecision::TF32);
+  round("gpt2_even", runtime::ProductPrecision::TF32);
+  round("resnet50_odd", runtime::ProductPrecision::BF16);
+  round("gpt2_odd", runtime::ProductPrecision::BF16);
+  round("gpt2_even", runtime::ProductPrecision::F16);
   text.dropout = true;
   add("gpt2_dropout", text);
   return all;
@@ -115,7 +129,8 @@ TEST_P(CudaKernels, GiveWhatTheCpuGives) {
   check(compilation.import());
   check(compilation.plan());
   ASSERT_FALSE(HasFailure());
-  KernelCensus census = checkKernels(compilation.module(), known);
+  KernelCensus census =
+      checkKernels(compilation.module(), known, param.precision);
   expectMet(census, param.wanted);
   RecordProperty("checked", int(census.checked));
   std::cout << "  " << census.checked
