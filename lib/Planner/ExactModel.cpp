@@ -23,6 +23,14 @@ ExactModel::ExactModel(const Problem &problem)
   findGranule(problem);
 }
 
+std::vector<int32_t> ExactNode::pairInputs() const {
+  std::vector<int32_t> inputs;
+  for (const Pair &pair : pairs)
+    if (std::find(inputs.begin(), inputs.end(), pair.input) == inputs.end())
+      inputs.push_back(pair.input);
+  return inputs;
+}
+
 void ExactModel::buildItems(const Problem &problem) {
   // A storage is remembered if any value in it is needed later.
   std::vector<char> needed(problem.numValues, 0), plain(problem.numValues, 1);

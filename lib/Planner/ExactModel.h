@@ -42,6 +42,9 @@ struct ExactNode {
     std::vector<int32_t> views;
   };
   std::vector<Pair> pairs; ///< reuse in listed order, where it can ever happen
+
+  /// The inputs of `pairs`, each once, in listed order.
+  std::vector<int32_t> pairInputs() const;
 };
 
 struct ExactModel {
