@@ -107,6 +107,14 @@ on_standin CKOPT_STANDIN_FAIL=cuGraphLaunch:1:719 "$there"/run --output=failed.m
 grep -q '^## Failed' failed.md && grep -q '^| mlp .*| no | no | no |' failed.md ||
   { cat failed.md; fail "failures are not in the report"; }
 
+# Gradients by another rounding than the reference's.
+grep -E '^golden mlp|^rounded mlp .* tf32$' "$there"/all-cases >"$there"/cases
+cp "$there"/golden/mlp/bf16.safetensors "$there"/golden/mlp/tf32.safetensors
+code=0
+on_standin "$there"/run --output=other.md >other.log 2>&1 || code=$?
+[ $code -eq 1 ] && grep -q '^- mlp by tf32, against CPU code: ' other.md && grep -q '^## Failed (1)' other.md ||
+  { cat other.log; fail "exit code $code where operands are rounded in another way"; }
+
 # A reference that is missing.
 sed -i 's/grad/gra_/; t' "$there"/golden/mlp/expect.safetensors
 code=0
