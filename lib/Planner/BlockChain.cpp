@@ -27,32 +27,12 @@ BlockChain::BlockChain(const Problem &problem, const std::vector<NodeId> &order,
     first = cut;
   }
   blocks.push_back({first, turn + 1, 0, 0, -1, {}});
-  survey();
+  spans = storageSpans(problem, order, turn);
+  for (int32_t p = 0; p < problem.numNodes; ++p)
+    place[order[p]] = p;
   findStarts();
   classify();
   weighRest();
-}
-
-void BlockChain::survey() {
-  spans.assign(problem.numValues, {});
-  for (int32_t p = 0; p < problem.numNodes; ++p) {
-    NodeId n = order[p];
-    place[n] = p;
-    for (ValueId v : problem.outputs[n])
-      if (problem.root[v] == v)
-        spans[v] = {p, p <= turn ? p : -1, -1, p};
-    for (ValueId v : problem.reads[n]) {
-      StorageSpan &span = spans[problem.root[v]];
-      span.lastUse = p;
-      if (p <= turn)
-        span.lastBefore = p;
-      else if (span.firstAfter < 0)
-        span.firstAfter = p;
-    }
-  }
-  for (ValueId v = 0; v < problem.numValues; ++v)
-    if (problem.endLive[v])
-      spans[problem.root[v]].lastUse = problem.numNodes;
 }
 
 int32_t BlockChain::blockAt(int32_t position) const {
@@ -185,16 +165,7 @@ Value Extractor::describe(ValueId v, bool own) {
 
 void Extractor::addNode(NodeId n) {
   const Node &node = problem.graph.nodes[n];
-  Node copy;
-  copy.cost = problem.cost[n];
-  copy.workspace = problem.workspace[n];
-  copy.recompute = problem.recompute[n];
-  for (ValueId v : node.inputs)
-    copy.inputs.push_back(local(v));
-  for (ValueId v : node.outputs)
-    copy.outputs.push_back(local(v));
-  for (auto [input, output] : problem.pairs[n])
-    copy.reuse.push_back({local(input), local(output)});
+  Node copy = renamedNode(problem, n, [&](ValueId v) { return local(v); });
   for (ValueId v : node.mutates)
     copy.mutates.push_back(local(v));
   for (NodeId other : node.after) {

@@ -10,7 +10,7 @@
 #ifndef CKOPT_LIB_PLANNER_BLOCKCHAIN_H
 #define CKOPT_LIB_PLANNER_BLOCKCHAIN_H
 
-#include "Problem.h"
+#include "StorageSpan.h"
 
 namespace ckopt::planner {
 
@@ -36,15 +36,6 @@ struct ChainBlock {
   std::vector<ValueId> values;
 };
 
-/// What the first runs do with a storage; positions of the order.
-struct StorageSpan {
-  int32_t made = -1; ///< -1: not by a node
-  int32_t lastBefore =
-      -1; ///< last use in the forward part, or where it is made
-  int32_t firstAfter = -1; ///< first use beyond; -1: none
-  int32_t lastUse = -1;    ///< numNodes: it is there at the end
-};
-
 struct BlockChain {
   /// `turn`: the last position of the forward part; `cuts`: positions in (0,
   /// turn] at which blocks begin, ascending. O(graph log graph).
@@ -66,7 +57,6 @@ struct BlockChain {
   int32_t blockAt(int32_t position) const;
 
 private:
-  void survey();
   void findStarts();
   void classify();
   void weighRest();

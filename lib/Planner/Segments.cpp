@@ -18,6 +18,7 @@
 #include "Blocks.h"
 #include "Executor.h"
 #include "ReplayFill.h"
+#include "StorageSpan.h"
 
 #include <algorithm>
 #include <limits>
@@ -37,12 +38,6 @@ public:
   bool found = false; ///< a plan within the budget
 
 private:
-  struct Span {
-    int32_t made;       ///< position
-    int32_t lastBefore; ///< last use up to the turn
-    int32_t firstAfter; ///< first use beyond the turn; -1: none
-    int32_t lastUse;
-  };
   void survey();
   std::vector<int32_t> chooseCuts(int64_t segmentBytes) const;
   std::vector<int32_t> starts(const std::vector<int32_t> &cuts) const;
@@ -58,7 +53,7 @@ private:
   const std::vector<NodeId> &order;
   std::vector<double> price;       ///< by node, of a byte
   int32_t turn = 0;                ///< position of the peak
-  std::vector<Span> spans;         ///< by storage
+  std::vector<StorageSpan> spans;  ///< by storage
   std::vector<int64_t> cutBytes;   ///< live behind a position, before the turn
   std::vector<int64_t> savedBytes; ///< sums of bytes that wait past the turn
 };
@@ -66,24 +61,11 @@ private:
 void Segmenter::survey() {
   turn =
       std::min(simulate(problem, order, true).peakStep, problem.numNodes - 1);
-  spans.assign(problem.numValues, {-1, -1, -1, -1});
-  for (int32_t p = 0; p < problem.numNodes; ++p) {
-    for (ValueId v : problem.outputs[order[p]])
-      if (problem.root[v] == v)
-        spans[v] = {p, p <= turn ? p : -1, -1, p};
-    for (ValueId v : problem.reads[order[p]]) {
-      Span &span = spans[problem.root[v]];
-      span.lastUse = p;
-      if (p <= turn)
-        span.lastBefore = p;
-      else if (span.firstAfter < 0)
-        span.firstAfter = p;
-    }
-  }
+  spans = storageSpans(problem, order, turn);
   cutBytes.assign(turn + 2, 0);
   savedBytes.assign(turn + 2, 0);
   for (ValueId v = 0; v < problem.numValues; ++v) {
-    const Span &span = spans[v];
+    const StorageSpan &span = spans[v];
     if (span.made < 0 || span.made > turn)
       continue;
     if (span.lastBefore > span.made) {
@@ -127,7 +109,7 @@ std::vector<int32_t> Segmenter::chooseCuts(int64_t segmentBytes) const {
 std::vector<int32_t> Segmenter::starts(const std::vector<int32_t> &cuts) const {
   std::vector<std::vector<std::pair<int32_t, int64_t>>> uses(cuts.size() + 1);
   for (ValueId v = 0; v < problem.numValues; ++v) {
-    const Span &span = spans[v];
+    const StorageSpan &span = spans[v];
     if (span.made < 0 || span.made > turn || span.firstAfter < 0)
       continue;
     size_t segment =
@@ -173,7 +155,7 @@ ExecutorOptions Segmenter::plan(const std::vector<int32_t> &cuts,
   options.keepFrom.assign(problem.numValues, 0);
   options.anchor.assign(problem.numValues, -1);
   for (ValueId v = 0; v < problem.numValues; ++v) {
-    const Span &span = spans[v];
+    const StorageSpan &span = spans[v];
     if (span.made < 0 || span.made > turn)
       continue;
     int32_t i = int32_t(std::lower_bound(cuts.begin(), cuts.end(), span.made) -

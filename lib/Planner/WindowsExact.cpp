@@ -150,19 +150,9 @@ bool Window::addValue(ValueId v) {
 }
 
 void Window::addNode(NodeId n) {
-  const Node &source = problem.graph.nodes[n];
-  Node node;
-  node.cost = problem.cost[n];
-  node.workspace = problem.workspace[n];
-  node.recompute = problem.recompute[n];
+  Node node = renamedNode(problem, n, [&](ValueId v) { return valueOf[v]; });
   for (NodeId b : problem.blockers[n])
     node.recompute &= !ranBefore[b];
-  for (ValueId v : source.inputs)
-    node.inputs.push_back(valueOf[v]);
-  for (ValueId v : source.outputs)
-    node.outputs.push_back(valueOf[v]);
-  for (auto [i, o] : problem.pairs[n])
-    node.reuse.push_back({valueOf[i], valueOf[o]});
   for (NodeId p : problem.preds[n])
     if (has(p))
       node.after.push_back(idOf[p]);
