@@ -144,6 +144,8 @@ STANDIN cuModuleLoadDataEx(Module *module, const void *image, unsigned count,
   made->bytes = static_cast<int64_t>(code.size());
   made->kernels = Machine::openKernels();
   std::string wrong = parsePtx(code, made->text);
+  if (wrong.empty() && Machine::runsPtx())
+    made->program = ptx::parse(code, wrong);
   Result result = wrong.empty() ? kSuccess : kInvalidPtx;
   // PTX 7.0 came with CUDA 11.0, 8.0 with 12.0.
   int ptx = made->text.version;
@@ -191,6 +193,7 @@ STANDIN cuModuleGetFunction(Function *function, Module module,
   made.context = module->context;
   made.symbol = name;
   made.entry = &found->second;
+  made.program = module->program.get();
   if (module->kernels) {
     std::string symbol = made.symbol + "__emul";
     made.code = reinterpret_cast<void (*)(void *const *)>(

@@ -68,7 +68,7 @@ Machine::~Machine() {
 
 void *Machine::openKernels() {
   const char *path = std::getenv("CKOPT_STANDIN_KERNELS");
-  if (!path || !*path)
+  if (!path || !*path || runsPtx())
     return nullptr;
   void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (!library) {
@@ -76,6 +76,11 @@ void *Machine::openKernels() {
     std::abort();
   }
   return library;
+}
+
+bool Machine::runsPtx() {
+  const char *kernels = std::getenv("CKOPT_STANDIN_KERNELS");
+  return kernels && std::strcmp(kernels, "ptx") == 0;
 }
 
 void Machine::log(const std::string &line) {
@@ -277,6 +282,22 @@ Result Machine::check(const Launch &launch) {
   return kSuccess;
 }
 
+Result Machine::interpret(const Launch &launch) {
+  std::vector<ptx::Region> regions;
+  for (const Block &block : deviceBlocks)
+    regions.push_back(
+        {reinterpret_cast<uint64_t>(block.memory), block.bytes, block.name});
+  memory.setRegions(regions);
+  std::string wrong =
+      ptx::launch(*launch.function->program, launch.function->symbol,
+                  launch.grid, launch.block, launch.values, memory);
+  if (wrong.empty())
+    return kSuccess;
+  std::fprintf(stderr, "stand-in driver: %s\n", wrong.c_str());
+  (void)violation(wrong);
+  return 719; // CUDA_ERROR_LAUNCH_FAILED
+}
+
 Result Machine::execute(const Launch &launch) {
   if (launch.body) {
     log((launch.first ? "first " : "execute ") + launch.name);
@@ -296,6 +317,8 @@ Result Machine::execute(const Launch &launch) {
     return result;
   if (Result result = check(launch))
     return result;
+  if (function.program)
+    return interpret(launch);
   if (!function.code)
     return kSuccess;
   std::vector<uint64_t> values = launch.values;

@@ -14,7 +14,8 @@
 //   CKOPT_STANDIN_MEMORY   bytes of a device (8 GiB)
 //   CKOPT_STANDIN_KERNELS  a shared library with SYMBOL__emul(void *const *)
 //                          for each kernel; without it kernels do nothing.
-//                          Read whenever a module is loaded
+//                          Read whenever a module is loaded; "ptx": the PTX
+//                          itself is interpreted (ptx/), with all its checks
 //   CKOPT_STANDIN_FAIL     CALL:N[+][:CODE]: the N-th CALL (with +: and every
 //                          later one) returns CODE (999); CALL without _v2;
 //                          kernel=SYMBOL:N[+][:CODE]: its N-th execution fails
@@ -27,6 +28,7 @@
 
 #include "../../lib/Runtime/cuda/Driver.h"
 #include "Ptx.h"
+#include "ptx/Memory.h"
 
 #include <deque>
 #include <functional>
@@ -51,13 +53,15 @@ struct FunctionOpaque {
   std::string symbol;
   const standin::Entry *entry = nullptr;
   void (*code)(void *const *) = nullptr;
+  const standin::ptx::Program *program = nullptr; ///< where PTX is run
 };
 
 struct ModuleOpaque {
   Context context;
   standin::PtxText text;
   int64_t bytes = 0;
-  void *kernels = nullptr; ///< code for the CPU
+  void *kernels = nullptr;                        ///< code for the CPU
+  std::unique_ptr<standin::ptx::Program> program; ///< or PTX to run
   std::list<FunctionOpaque> functions;
 };
 
@@ -183,12 +187,16 @@ public:
   int nextNumber = 0;
   /// What CKOPT_STANDIN_KERNELS names now; null if nothing. Stays open.
   static void *openKernels();
+  /// Whether it says that the PTX itself runs.
+  static bool runsPtx();
 
 private:
   Machine();
+  Result interpret(const Launch &launch);
   /// The code that CKOPT_STANDIN_FAIL gives this occurrence of `what`.
   Result injected(const std::string &what);
 
+  ptx::GlobalMemory memory; ///< as the interpreter sees it
   std::FILE *file = nullptr;
   std::string failing;
   int failAt = 0, failCount = 0;

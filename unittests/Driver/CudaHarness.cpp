@@ -62,14 +62,11 @@ llvm::Expected<std::string> CpuKernels::library(const CudaStep &step,
   return path;
 }
 
-llvm::Expected<std::unique_ptr<Session>>
-ckopt::test::openOnStandin(CudaStep &step, CpuKernels &kernels,
-                           bool descending) {
-  auto library = kernels.library(step, descending);
-  if (!library)
-    return library.takeError();
+/// On the stand-in driver; `kernels`: what it runs.
+static llvm::Expected<std::unique_ptr<Session>>
+openSession(CudaStep &step, const std::string &kernels) {
   setenv("CKOPT_CUDA_DRIVER", CKOPT_STANDIN, /*overwrite=*/1);
-  setenv("CKOPT_STANDIN_KERNELS", library->c_str(), /*overwrite=*/1);
+  setenv("CKOPT_STANDIN_KERNELS", kernels.c_str(), /*overwrite=*/1);
   auto session = Session::create(step.program.get());
   if (!session)
     return session.takeError();
@@ -77,4 +74,18 @@ ckopt::test::openOnStandin(CudaStep &step, CpuKernels &kernels,
           (*session)->initialize(step.compilation->weights(), 1))
     return std::move(error);
   return session;
+}
+
+llvm::Expected<std::unique_ptr<Session>>
+ckopt::test::openOnStandin(CudaStep &step, CpuKernels &kernels,
+                           bool descending) {
+  auto library = kernels.library(step, descending);
+  if (!library)
+    return library.takeError();
+  return openSession(step, *library);
+}
+
+llvm::Expected<std::unique_ptr<Session>>
+ckopt::test::openInterpreted(CudaStep &step) {
+  return openSession(step, "ptx");
 }

@@ -53,6 +53,9 @@ private:
 llvm::Expected<std::unique_ptr<Session>>
 openOnStandin(CudaStep &step, CpuKernels &kernels, bool descending);
 
+/// The same, but the PTX itself runs, in the stand-in's interpreter.
+llvm::Expected<std::unique_ptr<Session>> openInterpreted(CudaStep &step);
+
 } // namespace ckopt::test
 
 #endif // CKOPT_UNITTESTS_DRIVER_CUDAHARNESS_H

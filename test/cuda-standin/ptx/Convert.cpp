@@ -1,0 +1,354 @@
+//===- Convert.cpp - PTX ISA, "Data Movement and Conversion": cvt ---------===//
+//
+// Any number that is not a 64-bit integer is exact in a double, so a conversion
+// to a float rounds a double once, by integers, in any of the modes; one from a
+// float rounds to an integer and clamps. Conversions of integers, and those to
+// f32 and f64 that the host rounds the same way, have code of their own.
+//
+//===----------------------------------------------------------------------===//
+#include "FloatBits.h"
+
+#include <cmath>
+
+namespace standin::ptx::CKOPT_LANES {
+
+enum class Mode : uint8_t { None, Nearest, Away, Zero, Down, Up };
+
+namespace {
+/// A binary format: bits of the significand with the hidden one, exponents.
+struct Format {
+  int precision, least, most;
+  uint32_t nan; ///< what arithmetic makes
+};
+} // namespace
+
+static Format formatOf(Type type) {
+  switch (type) {
+  case Type::F16:
+    return {11, -14, 15, 0x7FFF};
+  case Type::BF16:
+    return {8, -126, 127, 0x7FFF};
+  case Type::TF32:
+    return {11, -126, 127, 0x7FFFFFFF >> 13};
+  default:
+    return {24, -126, 127, 0x7FFFFFFF};
+  }
+}
+
+static bool roundsUp(Mode mode, bool negative, uint64_t kept, uint64_t rest,
+                     uint64_t half) {
+  switch (mode) {
+  case Mode::Nearest:
+    return rest > half || (rest == half && (kept & 1));
+  case Mode::Away:
+    return rest >= half;
+  case Mode::Down:
+    return negative && rest != 0;
+  case Mode::Up:
+    return !negative && rest != 0;
+  default:
+    return false;
+  }
+}
+
+/// The bits of x in the format.
+static uint32_t narrow(double x, Format format, Mode mode) {
+  auto bits = __builtin_bit_cast(uint64_t, x);
+  bool negative = bits >> 63;
+  int fraction = format.precision - 1;
+  uint32_t infinity = uint32_t(format.most - format.least + 2) << fraction;
+  // The exponent of infinity is ones; the sign lies above it.
+  uint32_t sign = negative ? infinity + (1u << fraction) : 0;
+  if (x != x)
+    return format.nan;
+  if (std::isinf(x))
+    return sign | infinity;
+  if (x == 0)
+    return sign;
+  int exponent = std::ilogb(x);
+  uint64_t significand = uint64_t(std::ldexp(std::fabs(x), 52 - exponent));
+  int top = std::max(exponent, format.least);
+  int drop = top - fraction - (exponent - 52); // bits to drop, at least 29
+  uint64_t kept = drop > 62 ? 0 : significand >> drop;
+  uint64_t rest = drop > 62 ? 1 : significand - (kept << drop);
+  uint64_t half = drop > 62 ? 2 : uint64_t(1) << (drop - 1);
+  kept += roundsUp(mode, negative, kept, rest, half);
+  auto made = uint32_t(kept);
+  if (exponent >= format.least) // a carry goes into the exponent, as it should
+    made = uint32_t((uint64_t(top - format.least + 1) << fraction) + kept -
+                    (uint64_t(1) << fraction));
+  if (made >= infinity) {
+    bool toInfinity = mode == Mode::Nearest || mode == Mode::Away ||
+                      (mode == Mode::Up && !negative) ||
+                      (mode == Mode::Down && negative);
+    made = toInfinity ? infinity : infinity - 1;
+  }
+  return sign | made;
+}
+
+/// The number of a 16-bit format.
+static double widen(uint16_t bits, Format format) {
+  int fraction = format.precision - 1;
+  bool negative = bits >> 15;
+  uint32_t magnitude = bits & 0x7FFF;
+  uint32_t infinity = uint32_t(format.most - format.least + 2) << fraction;
+  double value;
+  if (magnitude > infinity)
+    return std::nan("");
+  if (magnitude == infinity) {
+    value = INFINITY;
+  } else {
+    uint32_t field = magnitude >> fraction;
+    uint32_t low = magnitude & ((1u << fraction) - 1);
+    uint32_t significand = field ? low | 1u << fraction : low;
+    int exponent = (field ? int(field) - 1 : 0) + format.least - fraction;
+    value = std::ldexp(double(significand), exponent);
+  }
+  return negative ? -value : value;
+}
+
+/// x as an integer, by the mode.
+static double integral(double x, Mode mode) {
+  switch (mode) {
+  case Mode::Nearest:
+    return std::nearbyint(x);
+  case Mode::Down:
+    return std::floor(x);
+  case Mode::Up:
+    return std::ceil(x);
+  default:
+    return std::trunc(x);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// All conversions, slowly
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// What an instruction converts; packed into its detail.
+struct Conversion {
+  Type to, from;
+  Mode mode;    ///< of rounding to `to`
+  Mode toWhole; ///< .rni and so on
+  bool flush, saturate;
+  uint32_t pack() const {
+    return uint32_t(to) | uint32_t(from) << 8 | uint32_t(mode) << 16 |
+           uint32_t(toWhole) << 20 | uint32_t(flush) << 24 |
+           uint32_t(saturate) << 25;
+  }
+  static Conversion unpack(uint32_t bits) {
+    return {Type(bits & 0xFF),      Type(bits >> 8 & 0xFF),
+            Mode(bits >> 16 & 0xF), Mode(bits >> 20 & 0xF),
+            bool(bits >> 24 & 1),   bool(bits >> 25 & 1)};
+  }
+};
+} // namespace
+
+static double floatFrom(uint64_t bits, const Conversion &c) {
+  switch (c.from) {
+  case Type::F64:
+    return __builtin_bit_cast(double, bits);
+  case Type::F16:
+  case Type::BF16:
+    return widen(uint16_t(bits), formatOf(c.from));
+  default: {
+    float x = floatOf(uint32_t(bits));
+    return c.flush ? flushed(x) : x;
+  }
+  }
+}
+
+static uint64_t floatTo(double x, const Conversion &c) {
+  if (c.toWhole != Mode::None)
+    x = integral(x, c.toWhole);
+  if (c.saturate) // "to [0.0, 1.0]; NaN becomes positive 0.0"
+    x = x > 1 ? 1 : x > 0 ? x : 0;
+  if (c.to == Type::F64)
+    return __builtin_bit_cast(uint64_t, x);
+  uint32_t bits = narrow(x, formatOf(c.to), c.mode);
+  if (c.to == Type::TF32)
+    return bits << 13;
+  if (c.to == Type::F32 && c.flush)
+    return bitsOfFloat(flushed(floatOf(bits)));
+  return bits;
+}
+
+/// Clamped. "NaN becomes 0 where the source is not f64 and the destination has
+/// not 64 bits, else the sign's bit alone."
+static uint64_t wholeFrom(double x, const Conversion &c) {
+  unsigned bits = bitsOf(c.to);
+  uint64_t mask = bits == 64 ? ~uint64_t(0) : (uint64_t(1) << bits) - 1;
+  uint64_t top = uint64_t(1) << (bits - 1);
+  if (x != x)
+    return c.from != Type::F64 && bits < 64 ? 0 : top;
+  x = integral(x, c.toWhole);
+  if (isSigned(c.to)) {
+    double limit = std::ldexp(1.0, int(bits) - 1);
+    if (x >= limit)
+      return top - 1;
+    return x < -limit ? top : uint64_t(int64_t(x)) & mask;
+  }
+  if (x >= std::ldexp(1.0, int(bits)))
+    return mask;
+  return x < 0 ? 0 : uint64_t(x);
+}
+
+static void convertFloat(const Instruction &in, Lanes &lanes) {
+  Conversion c = Conversion::unpack(in.detail);
+  bool wideFrom = bitsOf(c.from) == 64, wideTo = bitsOf(c.to) == 64;
+  uint32_t *to = lanes.slot(in.slots[0]), *from = lanes.slot(in.slots[1]);
+  for (unsigned l = 0; l < kLanes; ++l) {
+    if (!(lanes.active >> l & 1))
+      continue;
+    uint64_t bits = wideFrom ? reinterpret_cast<uint64_t *>(from)[l] : from[l];
+    double x = floatFrom(bits, c);
+    bits = isFloat(c.to) ? floatTo(x, c) : wholeFrom(x, c);
+    if (wideTo)
+      reinterpret_cast<uint64_t *>(to)[l] = bits;
+    else
+      to[l] = uint32_t(bits);
+  }
+}
+
+/// cvt.rn.f16x2.f32 d, a, b: a becomes the upper half.
+static void convertPair(const Instruction &in, Lanes &lanes) {
+  Conversion c = Conversion::unpack(in.detail);
+  uint32_t *to = lanes.slot(in.slots[0]);
+  const uint32_t *high = lanes.slot(in.slots[1]),
+                 *low = lanes.slot(in.slots[2]);
+  for (unsigned l = 0; l < kLanes; ++l)
+    if (lanes.active >> l & 1)
+      to[l] = uint32_t(floatTo(floatFrom(high[l], c), c)) << 16 |
+              uint32_t(floatTo(floatFrom(low[l], c), c));
+}
+
+//===----------------------------------------------------------------------===//
+// Common conversions, in all lanes at once
+//===----------------------------------------------------------------------===//
+
+/// Sign- or zero-extension, or the low bits. A register that is wider than the
+/// type gets the extended value ("cvt", destination).
+template <typename D, typename S> static D whole(S x) { return D(x); }
+template <typename D, typename S> static D clamped(S x) {
+  __int128 wide = x, low = std::numeric_limits<D>::min(),
+           high = std::numeric_limits<D>::max();
+  return D(wide < low ? low : wide > high ? high : wide);
+}
+template <typename D, typename S> static D rounded(S x) {
+  return result<false>(D(x));
+}
+template <bool Ftz> static double wider(float x) { return input<Ftz>(x); }
+template <bool Ftz> static float narrower(double x) {
+  return result<Ftz>(float(x));
+}
+
+template <typename F> static Execute byAnyInteger(Type type, F pick) {
+  if (type == Type::U8)
+    return pick(uint8_t());
+  if (type == Type::S8)
+    return pick(int8_t());
+  return byInteger(type, pick);
+}
+
+static Execute integers(Type to, Type from, bool saturate) {
+  return byAnyInteger(to, [&]<typename D>(D) {
+    return byAnyInteger(from, [&]<typename S>(S) {
+      return saturate ? lanewise<&clamped<D, S>> : lanewise<&whole<D, S>>;
+    });
+  });
+}
+
+static Mode modeNamed(std::string_view name) {
+  return name == "rn" || name == "rni"   ? Mode::Nearest
+         : name == "rna"                 ? Mode::Away
+         : name == "rz" || name == "rzi" ? Mode::Zero
+         : name == "rm" || name == "rmi" ? Mode::Down
+         : name == "rp" || name == "rpi" ? Mode::Up
+                                         : Mode::None;
+}
+
+static bool cvtPair(Decoder &d, Conversion c) {
+  if (d.operands() != 3 || c.from != Type::F32 ||
+      (c.mode != Mode::Nearest && c.mode != Mode::Zero))
+    return d.fail("cvt.{rn,rz}.f16x2.f32 d, a, b is needed");
+  c.to = c.to == Type::F16x2 ? Type::F16 : Type::BF16;
+  d.in.detail = c.pack();
+  d.in.run = &convertPair;
+  return d.defUse(Type::B32, {Type::F32, Type::F32});
+}
+
+/// Which of the conversions with code of their own it is; null if none.
+static Execute quick(const Conversion &c) {
+  if (c.saturate || c.toWhole != Mode::None)
+    return nullptr;
+  if (c.to == Type::F64 && c.from == Type::F32)
+    return c.flush ? lanewise<&wider<true>> : lanewise<&wider<false>>;
+  if (c.to == Type::F32 && c.from == Type::F64 && c.mode == Mode::Nearest)
+    return c.flush ? lanewise<&narrower<true>> : lanewise<&narrower<false>>;
+  if (isFloat(c.from) || c.mode != Mode::Nearest)
+    return nullptr;
+  if (c.to == Type::F32)
+    return byAnyInteger(
+        c.from, []<typename S>(S) { return lanewise<&rounded<float, S>>; });
+  if (c.to == Type::F64)
+    return byAnyInteger(
+        c.from, []<typename S>(S) { return lanewise<&rounded<double, S>>; });
+  return nullptr;
+}
+
+/// Whether the modes are those that these types take.
+static bool modesFit(const Conversion &c) {
+  bool floats = isFloat(c.to) && isFloat(c.from);
+  if (!isFloat(c.to))
+    return c.mode == Mode::None && (c.toWhole != Mode::None) == isFloat(c.from);
+  if (!floats)
+    return c.mode != Mode::None && c.toWhole == Mode::None;
+  if (c.to == c.from)
+    return c.mode == Mode::None;
+  return (bitsOf(c.to) < bitsOf(c.from) || c.to == Type::TF32) ==
+             (c.mode != Mode::None) &&
+         c.toWhole == Mode::None;
+}
+
+static bool cvt(Decoder &d) {
+  if (d.types.size() != 2)
+    return d.fail("2 types are needed");
+  Conversion c{};
+  c.to = d.types[0], c.from = d.types[1];
+  c.toWhole = modeNamed(d.takeOf({"rni", "rzi", "rmi", "rpi"}));
+  c.mode = modeNamed(d.takeOf({"rna", "rn", "rz", "rm", "rp"}));
+  c.saturate = d.take("sat");
+  if (c.to == Type::F32 || c.from == Type::F32)
+    c.flush = d.take("ftz");
+  if (c.to == Type::F16x2 || c.to == Type::BF16x2)
+    return cvtPair(d, c);
+  if (!modesFit(c))
+    return d.fail("the rounding is missing, or one that these types have not");
+  if (bitsOf(c.from) < 8 || bitsOf(c.to) < 8)
+    return d.unknownType();
+  if (!isFloat(c.to) && !isFloat(c.from))
+    d.in.run = integers(c.to, c.from, c.saturate);
+  else
+    d.in.run = quick(c);
+  if (!d.in.run && isFloat(c.from)) {
+    d.in.run = &convertFloat;
+    d.in.detail = c.pack();
+  }
+  if (!d.in.run)
+    return d.fail("a conversion that the interpreter does not know");
+  if (d.operands() != 2)
+    return d.fail("2 operands are needed");
+  // Signed values go on into wider registers: none are known to occur.
+  bool relaxed = !isSigned(c.to);
+  return d.def(0, c.to, relaxed) && d.use(1, c.from, true);
+}
+
+bool decodeConvert(Decoder &d) {
+  if (d.op != "cvt")
+    return false;
+  (void)cvt(d);
+  return true;
+}
+
+} // namespace standin::ptx::CKOPT_LANES

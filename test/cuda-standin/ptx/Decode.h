@@ -1,0 +1,120 @@
+//===- Decode.h - from a statement of PTX to an instruction -----*- C++ -*-===//
+//
+// A statement is an opcode with its dotted modifiers, and operands. A family of
+// instructions (integers, floats, memory, ...) has a function that takes the
+// modifiers it knows, defines destinations, then sources, and picks the code.
+// A modifier that nobody took is an error: it would have meant something.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_TEST_CUDA_STANDIN_PTX_DECODE_H
+#define CKOPT_TEST_CUDA_STANDIN_PTX_DECODE_H
+
+#include "Program.h"
+
+#include <initializer_list>
+
+namespace standin::ptx {
+
+/// PTX ISA, "Fundamental Types" and "Alternate Floating-Point Data Formats".
+// clang-format off
+enum class Type : uint8_t {
+  None, Pred, B8, B16, B32, B64, U8, U16, U32, U64, S8, S16, S32, S64,
+  F16, F16x2, BF16, BF16x2, TF32, F32, F64
+};
+// clang-format on
+/// None if no type is called so.
+Type typeNamed(std::string_view name);
+/// Of a register; 1 for predicates.
+unsigned bitsOf(Type type);
+bool isFloat(Type type);
+bool isSigned(Type type);
+
+struct Operand {
+  enum Kind { Register, Special, Immediate, Symbol, Address, Vector, Sink };
+  Kind kind = Sink;
+  std::string_view name;      ///< as written
+  Slot slot = kNoSlot;        ///< of a register, or of an address's base
+  unsigned bits = 0;          ///< of a register, or of an address's base
+  bool negated = false;       ///< !%p
+  Type literal = Type::None;  ///< of an immediate: U64, F32 or F64
+  uint64_t value = 0;         ///< immediate; offset of an address
+  std::vector<Operand> parts; ///< of a vector; [0]: behind a '|'
+};
+
+struct Statement {
+  std::vector<std::string_view> opcode;
+  std::vector<Operand> operands;
+  unsigned line = 0;
+};
+
+class Decoder {
+public:
+  Decoder(Kernel &kernel, const Statement &statement);
+  /// False: `error` says why.
+  bool decode();
+  std::string error;
+
+  Instruction in;
+  const Statement &statement;
+  std::string_view op;
+  std::vector<Type> types;
+  Kernel &kernel;
+
+  /// Whether the modifier is there; it counts as understood.
+  bool take(std::string_view modifier);
+  /// Which of these is there, "" if none.
+  std::string_view takeOf(std::initializer_list<std::string_view> modifiers);
+  bool fail(const std::string &why);
+  bool unknownType() { return fail("a type that this instruction has not"); }
+  size_t operands() const { return statement.operands.size(); }
+  bool expect(size_t operands, size_t types);
+
+  /// Operands as destinations and sources; relaxed: the register may be wider
+  /// than the type ("Operand Size Exceeding Instruction-Type Size").
+  bool def(const Operand &operand, Type type, bool relaxed = false);
+  bool use(const Operand &operand, Type type, bool relaxed = false);
+  bool def(size_t i, Type type, bool relaxed = false) {
+    return def(statement.operands[i], type, relaxed);
+  }
+  bool use(size_t i, Type type, bool relaxed = false) {
+    return use(statement.operands[i], type, relaxed);
+  }
+  /// Operand 0 is defined, the others are used.
+  bool defUse(Type result, std::initializer_list<Type> sources);
+  /// [address]: the base becomes a source.
+  bool address(const Operand &operand);
+  /// A slot of 64 bits if `wide`.
+  Slot constant(uint64_t value, bool wide);
+  Slot freshSlot(bool wide);
+
+private:
+  bool push(Slot slot);
+  std::vector<std::string_view> modifiers;
+};
+
+/// A family: whether it knows the opcode; then d.error tells of mistakes.
+using Family = bool (*)(Decoder &d);
+// Compiled twice: for every x86-64, and for those with AVX2 and FMA.
+namespace plain {
+bool decodeInteger(Decoder &d);
+bool decodeBits(Decoder &d);
+bool decodeFloat(Decoder &d);
+bool decodeCompare(Decoder &d);
+bool decodeConvert(Decoder &d);
+} // namespace plain
+namespace fast {
+bool decodeInteger(Decoder &d);
+bool decodeBits(Decoder &d);
+bool decodeFloat(Decoder &d);
+bool decodeCompare(Decoder &d);
+bool decodeConvert(Decoder &d);
+} // namespace fast
+bool decodeMove(Decoder &d);
+bool decodeMemory(Decoder &d);
+bool decodeControl(Decoder &d);
+bool decodeWarp(Decoder &d);
+bool decodeMma(Decoder &d);
+
+} // namespace standin::ptx
+
+#endif // CKOPT_TEST_CUDA_STANDIN_PTX_DECODE_H

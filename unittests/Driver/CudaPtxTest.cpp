@@ -1,0 +1,86 @@
+//===- CudaPtxTest.cpp - the PTX of whole steps, run ----------------------===//
+//
+// The golden networks, trained on the stand-in driver twice: by the CPU code of
+// their block form, and by their PTX, which test/cuda-standin/ptx interprets as
+// NVIDIA's manual has it and not as the code that wrote it. What is added on
+// the way to PTX (addresses, vectors, shuffles, barriers, predicates, 32-bit
+// arithmetic) must leave every bit as it was; accesses out of bounds or not
+// aligned, races, values that nobody wrote and barriers that not all threads
+// come to end the step with an error.
+//
+//===----------------------------------------------------------------------===//
+#include "Checks.h"
+#include "CudaHarness.h"
+
+using namespace ckopt;
+using namespace ckopt::test;
+
+namespace {
+
+CpuKernels &kernels() {
+  static CpuKernels shared;
+  return shared;
+}
+
+CompileOptions stepOptions(const std::string &path, const std::string &loss) {
+  CompileOptions options = trainingOptions(path, loss);
+  options.step.search.effort = 0; // any plan will do
+  return options;
+}
+
+/// Trains by the block form and by the PTX: the same bits. The PTX's outcome.
+Outcome trainBoth(CompileOptions options, int64_t steps) {
+  Outcome emulated, interpreted;
+  CudaStep step = get(compileForCuda(std::move(options)));
+  if (!step.program)
+    return Outcome();
+  {
+    auto session = get(openOnStandin(step, kernels(), /*descending=*/false));
+    if (!session)
+      return Outcome();
+    train(*session, steps, emulated);
+  }
+  auto session = get(openInterpreted(step));
+  if (!session)
+    return Outcome();
+  train(*session, steps, interpreted);
+  expectSame(emulated, interpreted);
+  EXPECT_EQ(interpreted.measured, step.arena());
+  return interpreted;
+}
+
+void expectLossesOfCpu(CompileOptions options, const Outcome &device,
+                       int64_t steps) {
+  Loaded loaded = get(load(std::move(options)));
+  ASSERT_TRUE(loaded.session);
+  Outcome cpu;
+  train(*loaded.session, steps, cpu);
+  ASSERT_EQ(device.losses.size(), cpu.losses.size());
+  for (size_t i = 0; i < cpu.losses.size(); ++i)
+    EXPECT_NEAR(device.losses[i], cpu.losses[i], 1e-4 * cpu.losses[i]);
+}
+
+class CudaPtx : public testing::TestWithParam<GoldenModel> {};
+
+TEST_P(CudaPtx, GivesTheBitsOfTheBlockForm) {
+  const GoldenModel &model = GetParam();
+  CompileOptions options =
+      stepOptions(goldenPath(model.name, "model.onnx"), model.loss);
+  Outcome device = trainBoth(options, /*steps=*/2);
+  expectLossesOfCpu(options, device, /*steps=*/2);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CudaPtx, testing::ValuesIn(goldenModels()),
+                         [](const auto &info) { return info.param.name; });
+
+// Masks are made of 64-bit products and shifts, which PTX has other
+// instructions for.
+TEST(CudaPtxDropout, DropsWhatTheCpuDrops) {
+  CompileOptions options =
+      stepOptions(dataPath("models/byte_gpt.onnx"), "cross_entropy");
+  options.import.batch = 1;
+  Outcome device = trainBoth(options, /*steps=*/1);
+  expectLossesOfCpu(options, device, /*steps=*/1);
+}
+
+} // namespace
