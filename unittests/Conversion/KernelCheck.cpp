@@ -333,6 +333,13 @@ test::checkForms(const KernelForms &forms, ArrayRef<reference::Tensor> inputs,
     expectSameBits(*onCpu, up, "bits differ from the CPU's");
   for (const KernelJit *jit : {forms.up, forms.down})
     checkReuse(*jit, up, inputs, options, nullptr);
+  if (forms.ptx) {
+    SCOPED_TRACE("as PTX");
+    Execution interpreted(*forms.ptx, inputs, options);
+    (void)checkRun(interpreted, inputs.size(), wanted, options);
+    expectSameBits(up, interpreted, "PTX and block form differ");
+    checkReuse(*forms.ptx, interpreted, inputs, options, nullptr);
+  }
   return onCpu ? results : onDevice;
 }
 
@@ -365,7 +372,8 @@ static std::vector<reference::Tensor> checkText(const std::string &text,
   SCOPED_TRACE(text);
   auto up = KernelJit::onDevice(text, /*descending=*/false, options.precision);
   auto down = KernelJit::onDevice(text, /*descending=*/true, options.precision);
-  if (!up->ok() || !down->ok())
+  auto ptx = KernelJit::launchedBy(interpretPtx, text, options.precision);
+  if (!up->ok() || !down->ok() || !ptx->ok())
     return {};
   func::FuncOp kernel = cpu ? cpu->kernel() : up->kernel();
   std::vector<reference::Tensor> inputs = makeInputs(kernel, options), wanted;
@@ -376,7 +384,8 @@ static std::vector<reference::Tensor> checkText(const std::string &text,
     ADD_FAILURE() << "the interpreter failed";
     return {};
   }
-  return checkForms({cpu, up.get(), down.get()}, inputs, wanted, options);
+  return checkForms({cpu, up.get(), down.get(), ptx.get()}, inputs, wanted,
+                    options);
 }
 
 std::vector<reference::Tensor> test::checkKernel(const std::string &text,

@@ -104,12 +104,16 @@ struct KernelJit::Impl {
   using Launch = void (*)(void *const *);
   std::vector<Launch> launches;     ///< of a device; null: nothing to do
   std::vector<unsigned> numScalars; ///< parameters of each launch
+  std::unique_ptr<KernelLauncher> launcher; ///< instead of code
   bool ok = false;
 
+  void launch(size_t number, void *const *args, const int64_t *scalars,
+              void *scratch) const;
   bool parse(const std::string &text);
   bool emit(ModuleOp into);
   bool resolve(std::shared_ptr<Jit> program);
-  void compileAlone(const std::string &text, KernelForm form);
+  void compileAlone(const std::string &text, KernelForm form,
+                    const MakeLauncher &make = {});
 };
 
 void test::loadKernelDialects(MLIRContext &context) {
@@ -170,7 +174,8 @@ bool KernelJit::Impl::resolve(std::shared_ptr<Jit> program) {
   return true;
 }
 
-void KernelJit::Impl::compileAlone(const std::string &text, KernelForm form) {
+void KernelJit::Impl::compileAlone(const std::string &text, KernelForm form,
+                                   const MakeLauncher &make) {
   SCOPED_TRACE(text);
   if (!parse(text)) {
     ADD_FAILURE() << "does not parse, or has no kernel @k";
@@ -181,7 +186,10 @@ void KernelJit::Impl::compileAlone(const std::string &text, KernelForm form) {
     ADD_FAILURE() << "has no code";
     return;
   }
-  if (!code.library) {
+  if (make) {
+    launcher = make(*into);
+    ok = launcher != nullptr;
+  } else if (!code.library) {
     auto program = compileProgram(*into, form, /*optLevel=*/2);
     ok = program && resolve(std::move(program));
   } else {
@@ -204,6 +212,15 @@ KernelJit::onDevice(const std::string &text, bool descending,
   jit->impl->options = CodegenOptions::cuda(/*libraryWorkspace=*/0, precision);
   jit->impl->compileAlone(text, descending ? KernelForm::Descending
                                            : KernelForm::Ascending);
+  return jit;
+}
+
+std::unique_ptr<KernelJit>
+KernelJit::launchedBy(const MakeLauncher &make, const std::string &text,
+                      runtime::ProductPrecision precision) {
+  std::unique_ptr<KernelJit> jit(new KernelJit);
+  jit->impl->options = CodegenOptions::cuda(/*libraryWorkspace=*/0, precision);
+  jit->impl->compileAlone(text, KernelForm::Ascending, make);
   return jit;
 }
 
@@ -234,19 +251,35 @@ KernelJit::compileAll(ArrayRef<func::FuncOp> kernels, KernelForm form,
   return made;
 }
 
+void KernelJit::Impl::launch(size_t number, void *const *args,
+                             const int64_t *scalars, void *scratch) const {
+  SmallVector<Type> types(kernel.getArgumentTypes());
+  llvm::append_range(types, kernel.getResultTypes());
+  SmallVector<uint64_t> values;
+  SmallVector<KernelLauncher::Range> memory;
+  for (auto [i, type] : llvm::enumerate(types)) {
+    values.push_back(reinterpret_cast<uint64_t>(args[i]));
+    memory.push_back({args[i], getByteSize(cast<RankedTensorType>(type)),
+                      "argument " + std::to_string(i)});
+  }
+  for (unsigned i = 0; i < numScalars[number]; ++i)
+    values.push_back(static_cast<uint64_t>(scalars[i]));
+  values.push_back(reinterpret_cast<uint64_t>(scratch));
+  memory.push_back({scratch, code.workspaceBytes, "scratch"});
+  if (launcher) {
+    if (code.stages[number].trip != 0)
+      launcher->launch(code.stages[number].symbol, values, memory);
+    return;
+  }
+  SmallVector<void *> params;
+  for (uint64_t &value : values)
+    params.push_back(&value);
+  if (launches[number])
+    launches[number](params.data());
+}
 void KernelJit::launch(size_t number, void *const *args, const int64_t *scalars,
                        void *scratch) const {
-  if (!impl->launches[number])
-    return;
-  SmallVector<void *> values(args, args + impl->kernel.getNumArguments() +
-                                       impl->kernel.getNumResults());
-  SmallVector<void *> params;
-  for (void *&value : values)
-    params.push_back(&value);
-  for (unsigned i = 0; i < impl->numScalars[number]; ++i)
-    params.push_back(const_cast<int64_t *>(scalars + i));
-  params.push_back(&scratch);
-  impl->launches[number](params.data());
+  impl->launch(number, args, scalars, scratch);
 }
 bool KernelJit::ok() const { return impl->ok; }
 bool KernelJit::isOnDevice() const { return impl->options.onDevice(); }

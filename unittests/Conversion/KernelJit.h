@@ -7,7 +7,9 @@
 // the same bits with every pair of `reuse` sharing bytes; no write to operands
 // or outside of results. The same kernel in block form, lowered to loops, must
 // meet the same checks with threads and blocks ascending and descending, and
-// where it only computes or moves elements give the CPU's bits.
+// where it only computes or moves elements give the CPU's bits. A kernel given
+// as text also runs as PTX, in the interpreter of test/cuda-standin/ptx, which
+// must give the bits of the loops.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_UNITTESTS_CONVERSION_KERNELJIT_H
@@ -15,6 +17,7 @@
 
 #include "ckopt/Conversion/KernelToLLVM/KernelToLLVM.h"
 #include "ckopt/Reference/Tensor.h"
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -41,6 +44,24 @@ struct KernelOptions {
 /// threads and blocks in either order.
 enum class KernelForm { CPU, Ascending, Descending };
 
+/// Runs a device kernel's launches in place of code that the JIT compiled.
+class KernelLauncher {
+public:
+  virtual ~KernelLauncher() = default;
+  /// Memory that the launch may touch.
+  struct Range {
+    const void *begin;
+    int64_t bytes;
+    std::string name;
+  };
+  /// `values`: of the launch parameters. Fails the test on any error.
+  virtual void launch(llvm::StringRef symbol, llvm::ArrayRef<uint64_t> values,
+                      llvm::ArrayRef<Range> memory) = 0;
+};
+/// Of a module in block form; null with a failed test.
+using MakeLauncher =
+    std::function<std::unique_ptr<KernelLauncher>(mlir::ModuleOp)>;
+
 /// All that kernels are made of and run by.
 void loadKernelDialects(mlir::MLIRContext &context);
 
@@ -52,6 +73,10 @@ public:
   /// For CUDA: the block form as loops.
   static std::unique_ptr<KernelJit> onDevice(
       const std::string &text, bool descending,
+      runtime::ProductPrecision precision = runtime::ProductPrecision::F32);
+  /// For CUDA, with another way to run the block form.
+  static std::unique_ptr<KernelJit> launchedBy(
+      const MakeLauncher &make, const std::string &text,
       runtime::ProductPrecision precision = runtime::ProductPrecision::F32);
   /// Kernels of one module, compiled together and in order. They must outlive
   /// the result; their context has loadKernelDialects. `optLevel`: 0 or 2.
@@ -81,6 +106,9 @@ private:
   std::unique_ptr<Impl> impl;
 };
 
+/// Interprets the block form's PTX for sm_80.
+std::unique_ptr<KernelLauncher> interpretPtx(mlir::ModuleOp blockForm);
+
 /// All the checks above; returns the results.
 std::vector<reference::Tensor> checkKernel(const std::string &text,
                                            const KernelOptions &options = {});
@@ -94,6 +122,7 @@ checkDeviceKernel(const std::string &text, const KernelOptions &options = {});
 struct KernelForms {
   const KernelJit *cpu; ///< null: a library's
   const KernelJit *up, *down;
+  const KernelJit *ptx = nullptr; ///< the PTX, interpreted; null: not run
 };
 
 /// The checks on given operands. `wanted`: of evaluateKernel.

@@ -1,0 +1,67 @@
+//===- KernelPtx.cpp - the PTX of kernels, interpreted ---------------------===//
+#include "KernelJit.h"
+#include "Memory.h"
+#include "ckopt/Conversion/BlockToPTX/BlockToPTX.h"
+#include "ckopt/Support/Error.h"
+
+#include <gtest/gtest.h>
+
+using namespace mlir;
+using namespace ckopt;
+using namespace ckopt::test;
+
+namespace {
+/// Kernels of one module as PTX, with what the interpreter knows of memory.
+class PtxLauncher : public KernelLauncher {
+public:
+  /// Whether there is code and the interpreter knows all of it.
+  bool make(ModuleOp blockForm) {
+    PtxOptions options;
+    options.sm = 80;
+    auto code = emitPtx(blockForm, options);
+    if (!code) {
+      ADD_FAILURE() << takeErrorText(code.takeError()).text;
+      return false;
+    }
+    module = std::move(*code);
+    std::string error;
+    program = standin::ptx::parse(module.text, error);
+    EXPECT_TRUE(program) << error << "\n" << module.text;
+    return program != nullptr;
+  }
+
+  void launch(StringRef symbol, ArrayRef<uint64_t> values,
+              ArrayRef<Range> ranges) override {
+    auto kernel = llvm::find_if(module.kernels, [&](const PtxKernel &kernel) {
+      return kernel.symbol == symbol;
+    });
+    ASSERT_NE(kernel, module.kernels.end()) << symbol.str();
+    std::vector<standin::ptx::Region> regions;
+    for (const Range &range : ranges) {
+      auto begin = reinterpret_cast<uint64_t>(range.begin);
+      bool isKnown = llvm::any_of(
+          regions, [&](const auto &other) { return other.begin == begin; });
+      // Operands and results that share bytes are one region.
+      if (!isKnown)
+        regions.push_back({begin, uint64_t(range.bytes), range.name});
+    }
+    memory.setRegions(regions);
+    std::string wrong =
+        standin::ptx::launch(*program, symbol.str(), uint32_t(kernel->grid),
+                             uint32_t(kernel->block), values, memory);
+    EXPECT_EQ(wrong, "") << module.text;
+  }
+
+private:
+  PtxModule module;
+  std::unique_ptr<standin::ptx::Program> program;
+  standin::ptx::GlobalMemory memory;
+};
+} // namespace
+
+std::unique_ptr<KernelLauncher> test::interpretPtx(ModuleOp blockForm) {
+  auto launcher = std::make_unique<PtxLauncher>();
+  if (!launcher->make(blockForm))
+    return nullptr;
+  return launcher;
+}
