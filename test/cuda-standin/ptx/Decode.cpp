@@ -197,7 +197,7 @@ static bool hasFastLanes() {
 }
 
 bool Decoder::decode() {
-  static const bool useFast = hasFastLanes();
+  static const bool fastLanes = hasFastLanes();
   static const Family plainFamilies[] = {
       plain::decodeInteger, plain::decodeBits, plain::decodeFloat,
       plain::decodeCompare, plain::decodeConvert};
@@ -207,7 +207,8 @@ bool Decoder::decode() {
   static const Family others[] = {decodeMove, decodeMemory, decodeControl,
                                   decodeWarp, decodeMma};
   bool known = false;
-  for (Family family : useFast ? fastFamilies : plainFamilies)
+  for (Family family :
+       fastLanes && !onlyPlainLanes ? fastFamilies : plainFamilies)
     known = known || family(*this);
   for (Family family : others)
     known = known || family(*this);

@@ -97,8 +97,17 @@ static Execute pick(std::string_view op, bool nan) {
                             : nullptr;
 }
 
+static bool isArithmetic(std::string_view op) {
+  for (std::string_view known :
+       {"add", "sub", "mul", "div", "fma", "mad", "rcp", "sqrt", "neg", "abs",
+        "copysign", "min", "max"})
+    if (op == known)
+      return true;
+  return false;
+}
+
 bool decodeFloat(Decoder &d) {
-  if (d.types.size() != 1 ||
+  if (!isArithmetic(d.op) || d.types.size() != 1 ||
       (d.types[0] != Type::F32 && d.types[0] != Type::F64))
     return false;
   Type type = d.types[0];
@@ -113,8 +122,6 @@ bool decodeFloat(Decoder &d) {
   d.in.run = !single ? pick<double, false>(d.op, false)
              : ftz   ? pick<float, true>(d.op, nan)
                      : pick<float, false>(d.op, nan);
-  if (!d.in.run)
-    return false;
   bool one = false, plain = false; // one source; without a rounding mode
   for (std::string_view op : {"rcp", "sqrt", "neg", "abs"})
     one = one || op == d.op;

@@ -66,7 +66,9 @@ char *Accessor::race(const Granule &granule, Conflict conflict, bool shared) {
                      std::to_string(other % 1024);
   if (!shared && time < execution.memory.clock.block)
     text += " of another block";
-  text += withWrite ? " wrote" : " reads";
+  if (!withWrite && (granule.others & kOtherThreads))
+    text += " and others";
+  text += withWrite ? " wrote" : " read";
   text += " in line " +
           std::to_string(execution.kernel.code[other / 1024].line) +
           ", with no barrier between: a race in " +

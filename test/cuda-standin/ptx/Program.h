@@ -131,6 +131,10 @@ struct Program {
 /// Sets where lanes that part at a branch come together.
 void findMeetings(Kernel &kernel);
 
+/// For tests: whether code for every x86-64 is taken where faster code could
+/// be.
+inline bool onlyPlainLanes = false;
+
 /// Parses and decodes. Null where the text is wrong or holds what this
 /// interpreter does not know: `error` says what, with its line.
 std::unique_ptr<Program> parse(const std::string &text, std::string &error);

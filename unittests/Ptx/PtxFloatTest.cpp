@@ -1,0 +1,147 @@
+//===- PtxFloatTest.cpp - floats of PTX -----------------------------------===//
+#include "PtxFixture.h"
+
+#include <cmath>
+
+using namespace standin::ptx::test;
+
+namespace {
+
+constexpr uint32_t kNan = 0x7FFFFFFF, kOtherNan = 0xFFC00001;
+constexpr uint32_t kSubnormal = 0x00000001, kMinus = 0x80000000;
+
+float eval32(const std::string &op, const std::vector<Value> &operands) {
+  return std::bit_cast<float>(uint32_t(evaluate(op, "b32", operands)));
+}
+uint64_t bits(const std::string &op, const std::vector<Value> &operands) {
+  return evaluate(op, "b32", operands);
+}
+
+// Each operation rounds once, to nearest even; fma once for both.
+TEST(PtxFloat, RoundsOnce) {
+  EXPECT_EQ(eval32("add.rn.f32", {f32(1), f32(0x1p-24f)}), 1.0f);
+  EXPECT_EQ(eval32("add.f32", {f32(1), f32(0x1.8p-24f)}), 0x1.000002p0f);
+  EXPECT_EQ(eval32("mul.rn.f32", {f32(3), f32(-0.5f)}), -1.5f);
+  float x = 1 + 0x1p-12f;
+  EXPECT_EQ(eval32("fma.rn.f32", {f32(x), f32(x), f32(-(1 + 0x1p-11f))}),
+            0x1p-24f);
+  // The product's last bit decides, far below the sum's.
+  EXPECT_EQ(
+      eval32("fma.rn.f32", {f32(0x1.000002p-30f), f32(0x1.000002p6f), f32(1)}),
+      0x1.000002p0f);
+  EXPECT_EQ(eval32("div.rn.f32", {f32(1), f32(3)}), 0x1.555556p-2f);
+  EXPECT_EQ(eval32("rcp.rn.f32", {f32(3)}), 0x1.555556p-2f);
+  EXPECT_EQ(bits("sqrt.rn.f32", {f32(2)}), 0x3FB504F3u);
+  EXPECT_EQ(evaluate("fma.rn.f64", "b64",
+                     {f64(1 + 0x1p-30), f64(1 + 0x1p-30), f64(-1 - 0x1p-29)}),
+            f64(0x1p-60).bits);
+  EXPECT_EQ(evaluate("sqrt.rn.f64", "b64", {f64(2)}), f64(std::sqrt(2.0)).bits);
+}
+
+// .ftz: subnormal inputs and results are zeros of their sign.
+TEST(PtxFloat, FlushesWhereAsked) {
+  EXPECT_EQ(bits("add.rn.f32", {b32(kSubnormal), b32(kSubnormal)}), 2u);
+  EXPECT_EQ(bits("add.rn.ftz.f32", {b32(kSubnormal), b32(kSubnormal)}), 0u);
+  EXPECT_EQ(bits("mul.rn.ftz.f32", {f32(-0x1p-100f), f32(0x1p-40f)}), kMinus);
+  EXPECT_EQ(bits("neg.ftz.f32", {b32(kSubnormal)}), kMinus);
+  EXPECT_EQ(bits("abs.f32", {b32(kSubnormal | kMinus)}), kSubnormal);
+  EXPECT_EQ(bits("copysign.f32", {f32(-1), b32(kSubnormal)}),
+            kSubnormal | kMinus);
+}
+
+// A NaN that arithmetic makes is 0x7FFFFFFF; min and max prefer numbers.
+TEST(PtxFloat, NansAndZeros) {
+  EXPECT_EQ(bits("add.rn.f32", {b32(kOtherNan), f32(1)}), kNan);
+  EXPECT_EQ(bits("sub.rn.f32", {f32(INFINITY), f32(INFINITY)}), kNan);
+  EXPECT_EQ(eval32("min.f32", {b32(kOtherNan), f32(1)}), 1.0f);
+  EXPECT_EQ(eval32("max.f32", {f32(1), b32(kOtherNan)}), 1.0f);
+  EXPECT_EQ(bits("max.NaN.f32", {f32(1), b32(kOtherNan)}), kNan);
+  EXPECT_EQ(bits("min.f32", {b32(kOtherNan), b32(kOtherNan)}), kNan);
+  EXPECT_EQ(bits("min.f32", {f32(0.0f), f32(-0.0f)}), kMinus);
+  EXPECT_EQ(bits("max.f32", {f32(-0.0f), f32(0.0f)}), 0u);
+}
+
+/// Whether the comparison holds.
+bool holds(const std::string &comparison, Value a, Value b) {
+  std::string text = a.type == "b64" ? "%rd" : "%r";
+  Kernel1 kernel;
+  kernel.body = "mov." + a.type + " " + text + "5, " + std::to_string(a.bits) +
+                ";\nmov." + a.type + " " + text + "6, " +
+                std::to_string(b.bits) + ";\nsetp." + comparison + " %p1, " +
+                text + "5, " + text + "6;\nselp.b32 %r3, 1, 0, %p1;\n" +
+                "st.global.b32 [%rd2], %r3;\n";
+  Outcome outcome = run(kernel);
+  EXPECT_EQ(outcome.error, "") << comparison;
+  return outcome.out[0];
+}
+
+// Ordered comparisons are false with a NaN, the others true.
+TEST(PtxFloat, Comparisons) {
+  EXPECT_TRUE(holds("lt.f32", f32(1), f32(2)));
+  EXPECT_TRUE(holds("eq.f32", f32(0.0f), f32(-0.0f)));
+  for (const char *op : {"eq", "ne", "lt", "le", "gt", "ge", "num"})
+    EXPECT_FALSE(holds(std::string(op) + ".f32", b32(kNan), f32(1))) << op;
+  for (const char *op : {"equ", "neu", "ltu", "leu", "gtu", "geu", "nan"})
+    EXPECT_TRUE(holds(std::string(op) + ".f32", f32(1), b32(kNan))) << op;
+  EXPECT_FALSE(holds("gt.ftz.f32", b32(kSubnormal), f32(0)));
+  EXPECT_TRUE(holds("gt.f32", b32(kSubnormal), f32(0)));
+  EXPECT_TRUE(holds("lt.s32", b32(uint32_t(-1)), b32(1)));
+  EXPECT_FALSE(holds("lt.u32", b32(uint32_t(-1)), b32(1)));
+  EXPECT_TRUE(holds("hs.u32", b32(uint32_t(-1)), b32(1)));
+  EXPECT_TRUE(holds("le.f64", f64(1), f64(1)));
+}
+
+TEST(PtxFloat, NarrowsInEveryMode) {
+  auto to = [](const std::string &op, uint32_t x) {
+    return evaluate(op, op.find("f16") == std::string::npos ? "b32" : "b16",
+                    {b32(x)});
+  };
+  // Halfway between 1 and the next bf16, and between that and its next.
+  EXPECT_EQ(to("cvt.rn.bf16.f32", 0x3F808000), 0x3F80u);
+  EXPECT_EQ(to("cvt.rn.bf16.f32", 0x3F818000), 0x3F82u);
+  EXPECT_EQ(to("cvt.rz.bf16.f32", 0x3F81FFFF), 0x3F81u);
+  EXPECT_EQ(to("cvt.rn.bf16.f32", kOtherNan), 0x7FFFu);
+  EXPECT_EQ(to("cvt.rn.f16.f32", std::bit_cast<uint32_t>(65519.0f)), 0x7BFFu);
+  EXPECT_EQ(to("cvt.rn.f16.f32", std::bit_cast<uint32_t>(65520.0f)), 0x7C00u);
+  EXPECT_EQ(to("cvt.rz.f16.f32", std::bit_cast<uint32_t>(-1e9f)), 0xFBFFu);
+  EXPECT_EQ(to("cvt.rn.f16.f32", std::bit_cast<uint32_t>(0x1p-24f)), 1u);
+  EXPECT_EQ(to("cvt.rn.f16.f32", std::bit_cast<uint32_t>(-0x1p-25f)), 0x8000u);
+  EXPECT_EQ(to("cvt.rp.f16.f32", std::bit_cast<uint32_t>(0x1p-40f)), 1u);
+  EXPECT_EQ(to("cvt.rm.f16.f32", std::bit_cast<uint32_t>(0x1p-40f)), 0u);
+  EXPECT_EQ(to("cvt.rn.f16.f32", std::bit_cast<uint32_t>(0x1.ffep-15f)),
+            0x0400u); // up to the least normal number
+  EXPECT_EQ(to("cvt.rna.tf32.f32", 0x3F801000), 0x3F802000u);
+  EXPECT_EQ(to("cvt.rna.tf32.f32", 0x3F800FFF), 0x3F800000u);
+  EXPECT_EQ(evaluate("cvt.rn.bf16x2.f32", "b32", {f32(1), f32(-2)}),
+            0x3F80C000u);
+  EXPECT_EQ(evaluate("cvt.rn.f16x2.f32", "b32", {f32(1), f32(-2)}),
+            0x3C00C000u);
+  EXPECT_EQ(evaluate("cvt.f32.f16", "b32", {b16(0x8001)}), f32(-0x1p-24f).bits);
+  EXPECT_EQ(evaluate("cvt.f32.bf16", "b32", {b16(0x3F81)}), 0x3F810000u);
+  EXPECT_EQ(evaluate("cvt.rn.f32.f64", "b32", {f64(1 + 0x1p-24)}), f32(1).bits);
+  EXPECT_EQ(evaluate("cvt.rn.ftz.f32.f64", "b32", {f64(-0x1p-140)}), kMinus);
+  EXPECT_EQ(evaluate("cvt.rp.f32.f64", "b32", {f64(1 + 0x1p-50)}),
+            f32(0x1.000002p0f).bits);
+  EXPECT_EQ(evaluate("cvt.f64.f32", "b64", {f32(0.1f)}),
+            f64(double(0.1f)).bits);
+}
+
+// Clamped to the type; a NaN is 0, or the sign's bit alone where 64 bits are
+// involved.
+TEST(PtxFloat, ToAndFromIntegers) {
+  EXPECT_EQ(bits("cvt.rzi.s32.f32", {f32(-1.9f)}), uint32_t(-1));
+  EXPECT_EQ(bits("cvt.rni.s32.f32", {f32(2.5f)}), 2u);
+  EXPECT_EQ(bits("cvt.rpi.s32.f32", {f32(2.1f)}), 3u);
+  EXPECT_EQ(bits("cvt.rzi.s32.f32", {f32(3e9f)}), 0x7FFFFFFFu);
+  EXPECT_EQ(bits("cvt.rzi.u32.f32", {f32(-3)}), 0u);
+  EXPECT_EQ(bits("cvt.rzi.s32.f32", {b32(kNan)}), 0u);
+  EXPECT_EQ(evaluate("cvt.rzi.s64.f64", "b64", {f64(NAN)}), 1ull << 63);
+  EXPECT_EQ(evaluate("cvt.rzi.u64.f32", "b64", {f32(1e20f)}), ~0ull);
+  EXPECT_EQ(bits("cvt.rn.f32.s32", {b32(uint32_t(-3))}), f32(-3).bits);
+  EXPECT_EQ(bits("cvt.rn.f32.u64", {b64(~0ull)}), f32(0x1p64f).bits);
+  EXPECT_EQ(bits("cvt.rni.f32.f32", {f32(-2.5f)}), f32(-2).bits);
+  EXPECT_EQ(bits("cvt.rmi.f32.f32", {f32(-0.5f)}), f32(-1).bits);
+  EXPECT_EQ(bits("cvt.sat.f32.f32", {f32(1.5f)}), f32(1).bits);
+}
+
+} // namespace
