@@ -108,7 +108,7 @@ struct KernelJit::Impl {
   bool ok = false;
 
   void launch(size_t number, void *const *args, const int64_t *scalars,
-              void *scratch) const;
+              void *scratch);
   bool parse(const std::string &text);
   bool emit(ModuleOp into);
   bool resolve(std::shared_ptr<Jit> program);
@@ -252,7 +252,7 @@ KernelJit::compileAll(ArrayRef<func::FuncOp> kernels, KernelForm form,
 }
 
 void KernelJit::Impl::launch(size_t number, void *const *args,
-                             const int64_t *scalars, void *scratch) const {
+                             const int64_t *scalars, void *scratch) {
   SmallVector<Type> types(kernel.getArgumentTypes());
   llvm::append_range(types, kernel.getResultTypes());
   SmallVector<uint64_t> values;
