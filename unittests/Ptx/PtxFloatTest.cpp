@@ -126,6 +126,20 @@ TEST(PtxFloat, NarrowsInEveryMode) {
             f64(double(0.1f)).bits);
 }
 
+// 1 + 2^-11 is halfway between two f16; a product of subnormals is flushed.
+TEST(PtxFloat, Halves) {
+  EXPECT_EQ(evaluate("add.rn.f16", "b16", {b16(0x3C00), b16(0x1000)}), 0x3C00u);
+  EXPECT_EQ(evaluate("add.rn.f16", "b16", {b16(0x3C01), b16(0x1000)}), 0x3C02u);
+  EXPECT_EQ(evaluate("mul.rn.f16", "b16", {b16(0x0001), b16(0x3C00)}), 1u);
+  EXPECT_EQ(evaluate("mul.rn.ftz.f16", "b16", {b16(0x0001), b16(0xBC00)}),
+            0x8000u);
+  EXPECT_EQ(evaluate("mul.rn.f16x2", "b32", {b32(0x40003C00), b32(0x4200BC00)}),
+            0x4600BC00u);
+  EXPECT_EQ(
+      evaluate("fma.rn.bf16", "b16", {b16(0x3F81), b16(0x3F81), b16(0xBF82)}),
+      0x3880u);
+}
+
 // Clamped to the type; a NaN is 0, or the sign's bit alone where 64 bits are
 // involved.
 TEST(PtxFloat, ToAndFromIntegers) {

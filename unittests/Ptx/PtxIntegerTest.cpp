@@ -106,6 +106,8 @@ TEST(PtxInteger, Conversions) {
   EXPECT_EQ(evaluate("cvt.u16.u32", "b16", {b32(0x12345)}), 0x2345u);
   EXPECT_EQ(evaluate("cvt.s32.s8", "b32", {b32(0x1FF)}), 0xFFFFFFFFu);
   EXPECT_EQ(evaluate("cvt.s32.s16", "b32", {b16(0x8000)}), 0xFFFF8000u);
+  EXPECT_EQ(evaluate("cvt.s8.s32", "b16", {b32(0x1FF)}), 0xFFFFu);
+  EXPECT_EQ(evaluate("cvt.u8.u32", "b16", {b32(0x1FF)}), 0xFFu);
   EXPECT_EQ(evaluate("cvt.sat.u8.s32", "b32", {b32(300)}), 255u);
   EXPECT_EQ(evaluate("cvt.sat.u8.s32", "b32", {b32(uint32_t(-5))}), 0u);
 }

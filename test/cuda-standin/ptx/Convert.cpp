@@ -6,106 +6,11 @@
 // f32 and f64 that the host rounds the same way, have code of their own.
 //
 //===----------------------------------------------------------------------===//
-#include "FloatBits.h"
+#include "Formats.h"
 
 #include <cmath>
 
 namespace standin::ptx::CKOPT_LANES {
-
-enum class Mode : uint8_t { None, Nearest, Away, Zero, Down, Up };
-
-namespace {
-/// A binary format: bits of the significand with the hidden one, exponents.
-struct Format {
-  int precision, least, most;
-  uint32_t nan; ///< what arithmetic makes
-};
-} // namespace
-
-static Format formatOf(Type type) {
-  switch (type) {
-  case Type::F16:
-    return {11, -14, 15, 0x7FFF};
-  case Type::BF16:
-    return {8, -126, 127, 0x7FFF};
-  case Type::TF32:
-    return {11, -126, 127, 0x7FFFFFFF >> 13};
-  default:
-    return {24, -126, 127, 0x7FFFFFFF};
-  }
-}
-
-static bool roundsUp(Mode mode, bool negative, uint64_t kept, uint64_t rest,
-                     uint64_t half) {
-  switch (mode) {
-  case Mode::Nearest:
-    return rest > half || (rest == half && (kept & 1));
-  case Mode::Away:
-    return rest >= half;
-  case Mode::Down:
-    return negative && rest != 0;
-  case Mode::Up:
-    return !negative && rest != 0;
-  default:
-    return false;
-  }
-}
-
-/// The bits of x in the format.
-static uint32_t narrow(double x, Format format, Mode mode) {
-  auto bits = __builtin_bit_cast(uint64_t, x);
-  bool negative = bits >> 63;
-  int fraction = format.precision - 1;
-  uint32_t infinity = uint32_t(format.most - format.least + 2) << fraction;
-  // The exponent of infinity is ones; the sign lies above it.
-  uint32_t sign = negative ? infinity + (1u << fraction) : 0;
-  if (x != x)
-    return format.nan;
-  if (std::isinf(x))
-    return sign | infinity;
-  if (x == 0)
-    return sign;
-  int exponent = std::ilogb(x);
-  uint64_t significand = uint64_t(std::ldexp(std::fabs(x), 52 - exponent));
-  int top = std::max(exponent, format.least);
-  int drop = top - fraction - (exponent - 52); // bits to drop, at least 29
-  uint64_t kept = drop > 62 ? 0 : significand >> drop;
-  uint64_t rest = drop > 62 ? 1 : significand - (kept << drop);
-  uint64_t half = drop > 62 ? 2 : uint64_t(1) << (drop - 1);
-  kept += roundsUp(mode, negative, kept, rest, half);
-  auto made = uint32_t(kept);
-  if (exponent >= format.least) // a carry goes into the exponent, as it should
-    made = uint32_t((uint64_t(top - format.least + 1) << fraction) + kept -
-                    (uint64_t(1) << fraction));
-  if (made >= infinity) {
-    bool toInfinity = mode == Mode::Nearest || mode == Mode::Away ||
-                      (mode == Mode::Up && !negative) ||
-                      (mode == Mode::Down && negative);
-    made = toInfinity ? infinity : infinity - 1;
-  }
-  return sign | made;
-}
-
-/// The number of a 16-bit format.
-static double widen(uint16_t bits, Format format) {
-  int fraction = format.precision - 1;
-  bool negative = bits >> 15;
-  uint32_t magnitude = bits & 0x7FFF;
-  uint32_t infinity = uint32_t(format.most - format.least + 2) << fraction;
-  double value;
-  if (magnitude > infinity)
-    return std::nan("");
-  if (magnitude == infinity) {
-    value = INFINITY;
-  } else {
-    uint32_t field = magnitude >> fraction;
-    uint32_t low = magnitude & ((1u << fraction) - 1);
-    uint32_t significand = field ? low | 1u << fraction : low;
-    int exponent = (field ? int(field) - 1 : 0) + format.least - fraction;
-    value = std::ldexp(double(significand), exponent);
-  }
-  return negative ? -value : value;
-}
 
 /// x as an integer, by the mode.
 static double integral(double x, Mode mode) {
@@ -251,6 +156,18 @@ template <typename F> static Execute byAnyInteger(Type type, F pick) {
   return byInteger(type, pick);
 }
 
+/// To a signed type in a wider register: "sign-extended to its width".
+template <typename W, typename D, typename S> static W extended(S x) {
+  return W(D(x));
+}
+static Execute extendedTo(Type to, Type from, unsigned bits) {
+  return byAnyInteger(from, [&]<typename S>(S) -> Execute {
+    return to == Type::S16 ? lanewise<&extended<int32_t, int16_t, S>>
+           : bits == 16    ? lanewise<&extended<int16_t, int8_t, S>>
+                           : lanewise<&extended<int32_t, int8_t, S>>;
+  });
+}
+
 static Execute integers(Type to, Type from, bool saturate) {
   return byAnyInteger(to, [&]<typename D>(D) {
     return byAnyInteger(from, [&]<typename S>(S) {
@@ -327,7 +244,15 @@ static bool cvt(Decoder &d) {
     return d.fail("the rounding is missing, or one that these types have not");
   if (bitsOf(c.from) < 8 || bitsOf(c.to) < 8)
     return d.unknownType();
-  if (!isFloat(c.to) && !isFloat(c.from))
+  if (d.operands() != 2)
+    return d.fail("2 operands are needed");
+  unsigned bits = d.statement.operands[0].bits;
+  bool wider = isSigned(c.to) && bits > bitsOf(c.to);
+  if (wider && (isFloat(c.from) || c.saturate || bits > 32))
+    return d.fail("a conversion that the interpreter does not know");
+  if (wider)
+    d.in.run = extendedTo(c.to, c.from, bits);
+  else if (!isFloat(c.to) && !isFloat(c.from))
     d.in.run = integers(c.to, c.from, c.saturate);
   else
     d.in.run = quick(c);
@@ -337,11 +262,7 @@ static bool cvt(Decoder &d) {
   }
   if (!d.in.run)
     return d.fail("a conversion that the interpreter does not know");
-  if (d.operands() != 2)
-    return d.fail("2 operands are needed");
-  // Signed values go on into wider registers: none are known to occur.
-  bool relaxed = !isSigned(c.to);
-  return d.def(0, c.to, relaxed) && d.use(1, c.from, true);
+  return d.def(0, c.to, 32) && d.use(1, c.from, 32);
 }
 
 bool decodeConvert(Decoder &d) {

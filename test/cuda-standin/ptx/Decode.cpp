@@ -97,20 +97,19 @@ Slot Decoder::constant(uint64_t value, bool wide) {
 }
 
 /// Whether the register fits the type.
-static bool fits(unsigned bits, Type type, bool relaxed) {
-  return bits == bitsOf(type) ||
-         (relaxed && bits > bitsOf(type) && bits <= 32) ||
+static bool fits(unsigned bits, Type type, unsigned most) {
+  return bits == bitsOf(type) || (bits > bitsOf(type) && bits <= most) ||
          (bitsOf(type) == 8 && bits >= 8 && bits <= 32);
 }
 
-bool Decoder::def(const Operand &operand, Type type, bool relaxed) {
+bool Decoder::def(const Operand &operand, Type type, unsigned most) {
   bool wide = bitsOf(type) == 64;
   if (operand.kind == Operand::Sink) {
     if (!push(freshSlot(wide)))
       return false;
   } else if (operand.kind != Operand::Register) {
     return fail("'" + std::string(operand.name) + "' is no register to write");
-  } else if (!fits(operand.bits, type, relaxed)) {
+  } else if (!fits(operand.bits, type, most)) {
     return fail("register '" + std::string(operand.name) + "' has " +
                 std::to_string(operand.bits) + " bits");
   } else if (!push(operand.slot)) {
@@ -142,7 +141,7 @@ static bool literalBits(const Operand &operand, Type type, uint64_t &bits) {
   return size == 64 || type == Type::F32;
 }
 
-bool Decoder::use(const Operand &operand, Type type, bool relaxed) {
+bool Decoder::use(const Operand &operand, Type type, unsigned most) {
   Slot slot = operand.slot;
   bool wide = bitsOf(type) == 64;
   if (operand.kind == Operand::Immediate) {
@@ -154,7 +153,7 @@ bool Decoder::use(const Operand &operand, Type type, bool relaxed) {
   } else if (operand.kind != Operand::Register &&
              operand.kind != Operand::Special) {
     return fail("'" + std::string(operand.name) + "' cannot be read here");
-  } else if (!fits(operand.bits, type, relaxed)) {
+  } else if (!fits(operand.bits, type, most)) {
     return fail("register '" + std::string(operand.name) + "' has " +
                 std::to_string(operand.bits) + " bits");
   }
@@ -199,11 +198,11 @@ static bool hasFastLanes() {
 bool Decoder::decode() {
   static const bool fastLanes = hasFastLanes();
   static const Family plainFamilies[] = {
-      plain::decodeInteger, plain::decodeBits, plain::decodeFloat,
-      plain::decodeCompare, plain::decodeConvert};
-  static const Family fastFamilies[] = {fast::decodeInteger, fast::decodeBits,
-                                        fast::decodeFloat, fast::decodeCompare,
-                                        fast::decodeConvert};
+      plain::decodeInteger, plain::decodeBits,    plain::decodeFloat,
+      plain::decodeHalf,    plain::decodeCompare, plain::decodeConvert};
+  static const Family fastFamilies[] = {
+      fast::decodeInteger, fast::decodeBits,    fast::decodeFloat,
+      fast::decodeHalf,    fast::decodeCompare, fast::decodeConvert};
   static const Family others[] = {decodeMove, decodeMemory, decodeControl,
                                   decodeWarp, decodeMma};
   bool known = false;

@@ -69,15 +69,15 @@ public:
   size_t operands() const { return statement.operands.size(); }
   bool expect(size_t operands, size_t types);
 
-  /// Operands as destinations and sources; relaxed: the register may be wider
-  /// than the type ("Operand Size Exceeding Instruction-Type Size").
-  bool def(const Operand &operand, Type type, bool relaxed = false);
-  bool use(const Operand &operand, Type type, bool relaxed = false);
-  bool def(size_t i, Type type, bool relaxed = false) {
-    return def(statement.operands[i], type, relaxed);
+  /// Operands as destinations and sources; the register may be wider than the
+  /// type, up to `most` bits ("Operand Size Exceeding Instruction-Type Size").
+  bool def(const Operand &operand, Type type, unsigned most = 0);
+  bool use(const Operand &operand, Type type, unsigned most = 0);
+  bool def(size_t i, Type type, unsigned most = 0) {
+    return def(statement.operands[i], type, most);
   }
-  bool use(size_t i, Type type, bool relaxed = false) {
-    return use(statement.operands[i], type, relaxed);
+  bool use(size_t i, Type type, unsigned most = 0) {
+    return use(statement.operands[i], type, most);
   }
   /// Operand 0 is defined, the others are used.
   bool defUse(Type result, std::initializer_list<Type> sources);
@@ -99,6 +99,7 @@ namespace plain {
 bool decodeInteger(Decoder &d);
 bool decodeBits(Decoder &d);
 bool decodeFloat(Decoder &d);
+bool decodeHalf(Decoder &d);
 bool decodeCompare(Decoder &d);
 bool decodeConvert(Decoder &d);
 } // namespace plain
@@ -106,6 +107,7 @@ namespace fast {
 bool decodeInteger(Decoder &d);
 bool decodeBits(Decoder &d);
 bool decodeFloat(Decoder &d);
+bool decodeHalf(Decoder &d);
 bool decodeCompare(Decoder &d);
 bool decodeConvert(Decoder &d);
 } // namespace fast

@@ -188,6 +188,13 @@ static void load(const Instruction &in, Lanes &lanes) {
       }
       uint32_t value = 0;
       std::memcpy(&value, from, in.bytes);
+      if ((in.detail >> 8 & 0xFF) == 64) {
+        unsigned unused = 64 - 8 * in.bytes;
+        uint64_t high = uint64_t(value) << unused;
+        reinterpret_cast<uint64_t *>(to)[l] =
+            in.detail & 2 ? uint64_t(int64_t(high) >> unused) : high >> unused;
+        continue;
+      }
       if (in.detail & 2) {
         unsigned unused = 32 - 8 * in.bytes;
         value = uint32_t(int32_t(value << unused) >> unused);
@@ -211,8 +218,8 @@ static void store(const Instruction &in, Lanes &lanes) {
     }
     for (unsigned i = 0; i < in.count; ++i, to += in.bytes) {
       const uint32_t *from = lanes.slot(in.slots[1 + i]);
-      if (in.bytes == 8)
-        std::memcpy(to, reinterpret_cast<const uint64_t *>(from) + l, 8);
+      if ((in.detail >> 8 & 0xFF) == 64)
+        std::memcpy(to, reinterpret_cast<const uint64_t *>(from) + l, in.bytes);
       else
         std::memcpy(to, from + l, in.bytes);
     }
@@ -275,18 +282,23 @@ static bool decodeAccess(Decoder &d, bool isLoad) {
       data.kind == Operand::Vector ? data.parts : single;
   if (parts.size() != d.in.count)
     return d.fail("as many registers are needed as the vector has elements");
+  // Immediates have the type's size.
+  unsigned bits = parts[0].bits ? parts[0].bits : bitsOf(type);
+  for (const Operand &part : parts)
+    if ((part.bits ? part.bits : bitsOf(type)) / 64 != bits / 64)
+      return d.fail("registers of a vector must be of one size");
   if (!isLoad) {
     if (!d.address(address))
       return false;
     for (const Operand &part : parts)
-      if (!d.use(part, type, /*relaxed=*/true))
+      if (!d.use(part, type, /*most=*/64))
         return false;
+    d.in.detail |= bits << 8;
     d.in.run = &store;
     return true;
   }
-  unsigned bits = parts[0].bits;
   for (const Operand &part : parts)
-    if (!d.def(part, type, /*relaxed=*/true))
+    if (!d.def(part, type, /*most=*/64))
       return false;
   if (!d.address(address))
     return false;

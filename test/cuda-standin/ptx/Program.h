@@ -1,5 +1,11 @@
 //===- Program.h - PTX, parsed and decoded ----------------------*- C++ -*-===//
 //
+// An interpreter of PTX for tests: no library does it (GPU Ocelot did, and is
+// neither maintained nor packaged). It is written from NVIDIA's "PTX ISA",
+// whose sections the files cite, not from the code that makes PTX here, so that
+// it is a second reading. What it does not know is an error with its line;
+// nothing is skipped. What it checks while running is in Memory.h and Flow.cpp.
+//
 // Registers lie as [register][lane]: a slot is one word of 4 bytes for each of
 // 32 lanes (two slots for 64 bits), so an instruction is decoded once for a
 // warp. Narrower values are kept zero-extended; a predicate is one word of 32
