@@ -337,7 +337,9 @@ test::checkForms(const KernelForms &forms, ArrayRef<reference::Tensor> inputs,
     SCOPED_TRACE("as PTX");
     Execution interpreted(*forms.ptx, inputs, options);
     (void)checkRun(interpreted, inputs.size(), wanted, options);
-    expectSameBits(up, interpreted, "PTX and block form differ");
+    // Tensor cores may add in another order of k.
+    if (options.precision == runtime::ProductPrecision::F32)
+      expectSameBits(up, interpreted, "PTX and block form differ");
     checkReuse(*forms.ptx, interpreted, inputs, options, nullptr);
   }
   return onCpu ? results : onDevice;
