@@ -18,6 +18,7 @@ ExactModel::ExactModel(const Problem &problem)
     : nodes(problem.numNodes), always(problem.persistentBytes),
       itemOf(problem.numValues, -1) {
   buildItems(problem);
+  linkViews(problem);
   for (NodeId n = 0; n < problem.numNodes; ++n)
     buildNode(problem, n);
   findGranule(problem);
@@ -74,6 +75,10 @@ void ExactModel::buildItems(const Problem &problem) {
     itemOf[v] = int32_t(items.size());
     items.push_back(std::move(item));
   }
+}
+
+/// Which items share bytes, and what overwrites them.
+void ExactModel::linkViews(const Problem &problem) {
   for (ValueId v = 0; v < problem.numValues; ++v) {
     if (itemOf[v] < 0)
       continue;

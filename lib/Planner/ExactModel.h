@@ -60,6 +60,7 @@ struct ExactModel {
 
 private:
   void buildItems(const Problem &problem);
+  void linkViews(const Problem &problem);
   void buildNode(const Problem &problem, NodeId n);
   void findGranule(const Problem &problem);
 };
