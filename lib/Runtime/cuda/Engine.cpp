@@ -37,6 +37,7 @@ ckrt_status ckopt::runtime::cuda::statusOf(Result result) {
   case kDeviceUnavailable:
   case kEccUncorrectable:
   case kNvlinkUncorrectable:
+  case kContained:
   case kContextIsDestroyed:
   case kUnknown:
     return CKRT_DEVICE_LOST;
@@ -44,6 +45,7 @@ ckrt_status ckopt::runtime::cuda::statusOf(Result result) {
   case kLaunchOutOfResources:
   case kLaunchTimeout:
   case kAssert:
+  case kTensorMemoryLeak:
     return CKRT_KERNEL;
   default:
     return result >= kHardwareStackError && result <= kLaunchFailed
