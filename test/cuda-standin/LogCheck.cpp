@@ -2,7 +2,8 @@
 //
 // The launches that ran are cut into functions greedily: the first launch of a
 // run says which functions it may be, each further one leaves those whose table
-// goes on with it. Linear in the log times the number of functions.
+// goes on with it. Linear in the log times the number of functions. In front of
+// all runs each call of a library runs once, before anything is captured.
 //
 //===----------------------------------------------------------------------===//
 #include "LogCheck.h"
@@ -37,15 +38,34 @@ std::string lineOf(const Manifest &m, const LaunchInfo &launch) {
   return line;
 }
 
+/// Executions of one launch: the library has one batch dimension, and a product
+/// with two that are not one in all its matrices is a loop over the outer.
+int64_t executionsOf(const Manifest &m, const LaunchInfo &launch) {
+  if (launch.kernel >= 0 ||
+      m.primitives[launch.primitive].kind != PrimitiveKind::MatMul)
+    return 1;
+  const MatMulDesc &d = m.primitives[launch.primitive].matmul;
+  bool folds = true;
+  for (const int64_t *batch : {d.aBatch, d.bBatch, d.cBatch})
+    folds = folds && batch[0] == batch[1] * d.batch[1];
+  return folds || d.batch[1] == 1 ? 1 : d.batch[0];
+}
+
 class Checker {
 public:
   Checker(const Manifest &m, bool pattern, LogFacts &facts)
       : m(m), pattern(pattern), facts(facts) {
     functions.resize(m.functions.size());
+    std::set<int32_t> known;
     for (const CallInfo &call : m.calls)
-      for (const LaunchInfo &launch : call.launches)
-        functions[static_cast<size_t>(call.function)].push_back(
-            lineOf(m, launch));
+      for (const LaunchInfo &launch : call.launches) {
+        if (launch.kernel < 0 && known.insert(launch.primitive).second)
+          once.insert(once.end(), size_t(executionsOf(m, launch)),
+                      lineOf(m, launch));
+        for (int64_t i = executionsOf(m, launch); i-- > 0;)
+          functions[static_cast<size_t>(call.function)].push_back(
+              {lineOf(m, launch), i == 0});
+      }
     for (const TensorInfo &t : m.tensors)
       tensors.insert({t.offset, t.bytes});
   }
@@ -61,16 +81,21 @@ private:
   std::string copy(const std::string &text);
   std::string allocate(const std::string &text);
 
+  struct Execution {
+    std::string line;
+    bool last; ///< of its launch
+  };
   struct Position {
     size_t function, next;
   };
   const Manifest &m;
   bool pattern;
   LogFacts &facts;
-  std::vector<std::vector<std::string>> functions;
+  std::vector<std::vector<Execution>> functions;
   std::set<std::pair<int64_t, int64_t>> tensors;
-  std::vector<Position> open; ///< functions that the current run may be
-  std::string lastLibrary;    ///< a product may take several launches
+  std::vector<std::string> once; ///< what libraries run in front of all runs
+  size_t ranOnce = 0;            ///< of these
+  std::vector<Position> open;    ///< functions that the current run may be
   int arenas = 0, pinned = 0;
   bool ended = false;
 };
@@ -85,6 +110,8 @@ std::string Checker::execute(const std::string &text) {
   std::string line = startsWith(text, "execute cudnnConvolution")
                          ? "execute cudnnConvolution"
                          : text;
+  if (ranOnce < once.size())
+    return once[ranOnce++] == line ? "" : "libraries did not run once before";
   if (open.empty())
     for (size_t f = 0; f < functions.size(); ++f)
       if (!functions[f].empty())
@@ -92,19 +119,14 @@ std::string Checker::execute(const std::string &text) {
   std::vector<Position> left;
   for (Position p : open)
     if (p.next < functions[p.function].size() &&
-        functions[p.function][p.next] == line)
+        functions[p.function][p.next].line == line)
       left.push_back({p.function, p.next + 1});
-  bool again = left.empty() && line == "execute cublasLtMatmul" &&
-               lastLibrary == line; // one batch after another
-  if (again)
-    return "";
   if (left.empty() && finish())
     return execute(text); // the first launch of another run
   if (left.empty())
     return "no function goes on with this launch";
-  lastLibrary = startsWith(line, "execute cublas") ? line : "";
   open = std::move(left);
-  ++facts.launches;
+  facts.launches += functions[open[0].function][open[0].next - 1].last;
   // A function that is the beginning of another has run once the next launch
   // is not the other's.
   bool all = std::all_of(open.begin(), open.end(), [&](const Position &p) {
@@ -162,6 +184,11 @@ std::string Checker::line(const std::string &text) {
     return "refused, or not given back";
   if (startsWith(text, "  fails"))
     return "a call that failed";
+  // The device's first call with these extents.
+  if (startsWith(text, "first "))
+    return ranOnce < once.size() || text == "first cudnnTransformTensor"
+               ? execute("execute " + text.substr(6))
+               : "libraries did not run once before";
   if (startsWith(text, "execute "))
     return execute(text);
   if (startsWith(text, "cuMemcpy"))

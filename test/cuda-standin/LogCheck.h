@@ -21,7 +21,8 @@ struct LogFacts {
 ///  - every copy is that of one tensor's bytes (`pattern`: or of a block of the
 ///    arena, for checks);
 ///  - what ran is functions of the manifest: all their launches, in order, each
-///    with the places and scalars of the table.
+///    with the places and scalars of the table (a product of a library as many
+///    times as it has batches that the library cannot run at once).
 /// Empty, or the first line that is wrong, with the reason.
 std::string checkLog(const ckopt::runtime::Manifest &manifest,
                      const std::string &log, bool pattern, LogFacts &facts);

@@ -1,6 +1,6 @@
 //===- LogCheckTest.cpp - a device's log against the plan -----------------===//
 #include "../../test/cuda-standin/LogCheck.h"
-#include "CudaFixture.h"
+#include "CudaLibraryFixture.h"
 
 using namespace ckopt::runtime;
 using namespace ckopt::runtime::test;
@@ -70,4 +70,49 @@ TEST_F(LogCheck, SeesWhatItDoesNotSay) {
   expect(replaced(good, "end\n", ""), "no end");
   expect("VIOLATION x\n" + good, "refused");
   expect("", "no arena");
+}
+
+// A product with two batch dimensions that are no single one runs once for each
+// of the outer; before all runs each product runs once, and one of the same
+// extents as another is no first call.
+TEST_F(CudaLibrary, TheLogOfProductsInBatches) {
+  MatMulDesc d; // [B, T, H, D] times [B, T, H, D] transposed
+  d.m = 4, d.n = 4, d.k = 3;
+  d.batch[0] = 2, d.batch[1] = 5;
+  d.aBatch[0] = d.bBatch[0] = 4 * 5 * 3, d.aBatch[1] = d.bBatch[1] = 3;
+  d.aRow = 15, d.aCol = 1, d.bRow = 1, d.bCol = 15;
+  d.cBatch[0] = 80, d.cBatch[1] = 16, d.cRow = 4, d.cCol = 1;
+  Manifest m = manifestOf(matmul(d));
+  m.primitives.push_back(matmul(plain(4, 4, 3)));
+  CallInfo call = m.calls[0];
+  call.launches[0].primitive = 1;
+  m.calls.insert(m.calls.begin(), call);
+  inChild(libraries(), [&] {
+    OnDevice on(m);
+    ASSERT_EQ(on.status, CKRT_OK) << lastError();
+    for (int i = 0; i < 2; ++i)
+      ASSERT_EQ(ckrt_run(on.session, "step"), CKRT_OK);
+    ASSERT_EQ(ckrt_synchronize(on.session), CKRT_OK);
+  });
+  std::string good = log();
+  EXPECT_EQ(count("first cublasLtMatmul"), 1);
+  EXPECT_EQ(count("execute cublasLtMatmul"), 2 + 3 + 3);
+  standin::LogFacts facts;
+  EXPECT_EQ(standin::checkLog(m, good, false, facts), "");
+  EXPECT_EQ(facts.runs, 2);
+  EXPECT_EQ(facts.launches, 2 + 2);
+  const std::string line = "execute cublasLtMatmul\n";
+  auto expect = [&](size_t at, const std::string &by, const char *reason) {
+    ASSERT_NE(at, std::string::npos);
+    std::string text = good;
+    text.replace(at, line.size(), by);
+    std::string wrong = standin::checkLog(m, text, false, facts);
+    EXPECT_NE(wrong.find(reason), std::string::npos) << wrong;
+  };
+  expect(good.rfind(line), "", "stops in the middle");
+  expect(good.rfind(line), line + line, "stops in the middle");
+  expect(good.rfind(line), "first cublasLtMatmul\n", "did not run once before");
+  expect(good.find(line), "", "stops in the middle");
+  expect(good.find(line), "execute cudnnConvolutionForward\n",
+         "did not run once before");
 }
