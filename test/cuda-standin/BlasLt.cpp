@@ -3,7 +3,7 @@
 // Enough to run column-major products in plain loops: handles, descriptors,
 // three algorithms of which one is usable, and launches into the stand-in's
 // streams. Sums go in the order of k, in the type of the compute mode; operands
-// are rounded where that mode allows it.
+// are rounded where that mode allows it. Halves are summed in f32.
 //
 //===----------------------------------------------------------------------===//
 #include "../../lib/Runtime/cuda/BlasLt.h"
@@ -28,7 +28,7 @@ struct Layout {
   int32_t batch = 1;
 };
 struct Desc {
-  int compute = 0;
+  int compute = 0, scale = 0;
   int32_t turn[2] = {0, 0};
 };
 struct Preference {
@@ -63,36 +63,73 @@ std::optional<Rounding> roundingOf(int compute) {
   }
 }
 
+/// The library's table of types: a product's three matrices have one, which
+/// goes with few types of sums and of scalars.
+bool supported(const Desc &desc, const Layout &a, const Layout &b,
+               const Layout &d) {
+  if (a.type != b.type || a.type != d.type)
+    return false;
+  switch (a.type) {
+  case kLtTypeF64:
+    return desc.compute == kLtComputeF64 && desc.scale == kLtTypeF64;
+  case kLtTypeF32:
+    return roundingOf(desc.compute) && desc.scale == kLtTypeF32;
+  case kLtTypeF16:
+  case kLtTypeBF16:
+    return desc.compute == kLtComputeF32 && desc.scale == kLtTypeF32;
+  default:
+    return false;
+  }
+}
+
+double take(double value, Rounding) { return value; }
+float take(float value, Rounding rounding) { return rounded(value, rounding); }
+float take(F16 value, Rounding) { return value.toFloat(); }
+float take(BF16 value, Rounding) { return value.toFloat(); }
+
 template <typename T>
 void multiply(const Desc &desc, const Layout &a, const Layout &b,
-              const Layout &d, const T *x, const T *y, T *z) {
+              const Layout &d, const void *first, const void *second,
+              void *result) {
+  auto *x = static_cast<const T *>(first), *y = static_cast<const T *>(second);
+  auto *z = static_cast<T *>(result);
   Rounding rounding = roundingOf(desc.compute).value_or(Rounding::None);
-  auto operand = [&](T value) {
-    if constexpr (sizeof(T) == sizeof(float))
-      return rounded(value, rounding);
-    else
-      return value;
-  };
   int64_t inner = desc.turn[0] ? a.rows : a.cols;
   for (int64_t batch = 0; batch < d.batch; ++batch)
     for (int64_t j = 0; j < d.cols; ++j)
       for (int64_t i = 0; i < d.rows; ++i) {
-        T sum = 0;
+        decltype(take(T(), rounding)) sum = 0;
         for (int64_t k = 0; k < inner; ++k) {
           int64_t left = desc.turn[0] ? k + i * a.leading : i + k * a.leading;
           int64_t right = desc.turn[1] ? j + k * b.leading : k + j * b.leading;
-          sum += operand(x[batch * a.batchOffset + left]) *
-                 operand(y[batch * b.batchOffset + right]);
+          sum += take(x[batch * a.batchOffset + left], rounding) *
+                 take(y[batch * b.batchOffset + right], rounding);
         }
-        z[batch * d.batchOffset + i + j * d.leading] = sum;
+        z[batch * d.batchOffset + i + j * d.leading] = T(sum);
       }
+}
+
+/// The loops for a type of matrices.
+auto multiplyOf(int type) {
+  switch (type) {
+  case kLtTypeF64:
+    return multiply<double>;
+  case kLtTypeF16:
+    return multiply<F16>;
+  case kLtTypeBF16:
+    return multiply<BF16>;
+  default:
+    return multiply<float>;
+  }
 }
 
 /// Bytes from the first to the last element.
 size_t span(const Layout &l) {
   int64_t last =
       (l.batch - 1) * l.batchOffset + (l.cols - 1) * l.leading + l.rows;
-  return static_cast<size_t>(last) * (l.type == kLtTypeF64 ? 8 : 4);
+  return static_cast<size_t>(last) * (l.type == kLtTypeF64   ? 8
+                                      : l.type == kLtTypeF32 ? 4
+                                                             : 2);
 }
 
 } // namespace
@@ -117,12 +154,17 @@ STANDIN size_t cublasLtGetVersion() {
   return text ? static_cast<size_t>(std::atoll(text)) : 120400;
 }
 
-STANDIN int cublasLtMatmulDescCreate(void **desc, int compute, int) {
+STANDIN const char *cublasLtGetStatusName(int status) {
+  return status == kUnsupported ? "CUBLAS_STATUS_NOT_SUPPORTED"
+                                : "CUBLAS_STATUS_OF_STANDIN";
+}
+
+STANDIN int cublasLtMatmulDescCreate(void **desc, int compute, int scale) {
   Machine::get().log("cublasLtMatmulDescCreate compute " +
                      std::to_string(compute));
   if (compute != kLtComputeF64 && !roundingOf(compute))
     return kInvalid;
-  *desc = new Desc{compute, {0, 0}};
+  *desc = new Desc{compute, scale, {0, 0}};
   return 0;
 }
 STANDIN int cublasLtMatmulDescDestroy(void *desc) {
@@ -188,10 +230,10 @@ STANDIN int cublasLtMatmulPreferenceSetAttribute(void *preference,
   return 0;
 }
 
-STANDIN int cublasLtMatmulAlgoGetHeuristic(void *, void *, void *, void *,
-                                           void *, void *, void *preference,
-                                           int most, LtResult *results,
-                                           int *count) {
+STANDIN int cublasLtMatmulAlgoGetHeuristic(void *, void *desc, void *aLayout,
+                                           void *bLayout, void *, void *dLayout,
+                                           void *preference, int most,
+                                           LtResult *results, int *count) {
   Machine &machine = Machine::get();
   auto *p = static_cast<Preference *>(preference);
   machine.log("cublasLtMatmulAlgoGetHeuristic workspace " +
@@ -199,11 +241,15 @@ STANDIN int cublasLtMatmulAlgoGetHeuristic(void *, void *, void *, void *,
               std::to_string(p->alignment));
   if (p->reductions & 1) // sums in place
     machine.violation("asks for algorithms whose order is not fixed");
+  *count = 0;
+  if (!supported(*static_cast<Desc *>(desc), *static_cast<Layout *>(aLayout),
+                 *static_cast<Layout *>(bLayout),
+                 *static_cast<Layout *>(dLayout)))
+    return kUnsupported;
   // The first does not fit, the second does not work.
   const LtResult all[3] = {{algorithmOf(1), size_t(1) << 40, 0, 1, {}},
                            {algorithmOf(2), 0, kUnsupported, 1, {}},
                            {algorithmOf(7), kWorkspace, 0, 1, {}}};
-  *count = 0;
   for (const LtResult &result : all)
     if (*count < most)
       results[(*count)++] = result;
@@ -249,24 +295,15 @@ STANDIN int cublasLtMatmul(void *, void *desc, const void *alpha, const void *a,
   launch.shape = std::to_string(result.rows) + "x" +
                  std::to_string(result.cols) + "x" +
                  std::to_string(product.turn[0] ? left.rows : left.cols);
-  if (left.type == kLtTypeF64) {
-    if (*static_cast<const double *>(alpha) != 1 ||
-        *static_cast<const double *>(beta) != 0 ||
-        product.compute != kLtComputeF64)
-      return kUnsupported;
-    launch.body = [=] {
-      multiply(product, left, right, result, static_cast<const double *>(a),
-               static_cast<const double *>(b), static_cast<double *>(d));
-    };
-  } else {
-    if (*static_cast<const float *>(alpha) != 1 ||
-        *static_cast<const float *>(beta) != 0 ||
-        !roundingOf(product.compute) || left.type != kLtTypeF32)
-      return kUnsupported;
-    launch.body = [=] {
-      multiply(product, left, right, result, static_cast<const float *>(a),
-               static_cast<const float *>(b), static_cast<float *>(d));
-    };
-  }
+  bool isF64 = product.scale == kLtTypeF64;
+  double scale = isF64 ? *static_cast<const double *>(alpha)
+                       : *static_cast<const float *>(alpha);
+  double kept = isF64 ? *static_cast<const double *>(beta)
+                      : *static_cast<const float *>(beta);
+  if (scale != 1 || kept != 0 || !supported(product, left, right, result))
+    return kUnsupported;
+  launch.body = [=, run = multiplyOf(left.type)] {
+    run(product, left, right, result, a, b, d);
+  };
   return machine.enqueue(stream, std::move(launch)) ? kInvalid : 0;
 }

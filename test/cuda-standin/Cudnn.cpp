@@ -1,9 +1,9 @@
 //===- Cudnn.cpp - the stand-in's cuDNN -----------------------------------===//
 //
-// Convolutions of any strides in plain loops: forward, gradient of the input,
-// gradient of the weights. Of the algorithms that are listed the first is not
-// deterministic, the second needs too much workspace; where TF32 is allowed
-// another one rounds operands to halves, and the last one to TF32.
+// Convolutions of f32 and f64 and any strides in plain loops: forward, gradient
+// of the input, gradient of the weights. Of the algorithms that are listed the
+// first is not deterministic, the second needs too much workspace; where TF32
+// is allowed another one rounds operands to halves, and the last one to TF32.
 //
 //===----------------------------------------------------------------------===//
 #include "../../lib/Runtime/cuda/Cudnn.h"
@@ -11,6 +11,7 @@
 #include "Rounding.h"
 
 #include <cstdlib>
+#include <cstring>
 
 using namespace standin;
 
@@ -44,7 +45,7 @@ struct Filter {
 };
 struct Conv {
   Ints pads, strides, dilations;
-  int math = -1, groups = 1;
+  int math = -1, groups = 1, compute = -1;
 };
 
 Stream current = nullptr; ///< of the handle
@@ -131,6 +132,7 @@ float operand(const Conv &conv, float value) {
   return rounded(value,
                  conv.math == kDnnFmaMath ? Rounding::None : Rounding::TF32);
 }
+double operand(const Conv &, double value) { return value; }
 
 int workspaceOf(int algorithm, size_t *bytes) {
   *bytes = algorithm == 2 ? size_t(1) << 40 : kWorkspace;
@@ -160,7 +162,8 @@ int launch(const char *name, int algorithm, const Conv &conv, const Tensor &x,
   // Where TF32 is allowed the algorithm is listed for that math alone.
   if (algorithm != kAlgorithm || bytes < kWorkspace ||
       (conv.math != kDnnFmaMath && conv.math != kDnnTensorMath) ||
-      type != kDnnFloat || !current ||
+      (type != kDnnFloat && type != kDnnDouble) || conv.compute != type ||
+      w.type != type || !current ||
       !machine.deviceBlock(reinterpret_cast<uint64_t>(workspace), bytes)) {
     machine.violation("a convolution by an algorithm or a math type that was "
                       "not offered, or with a workspace that is none");
@@ -174,6 +177,40 @@ int launch(const char *name, int algorithm, const Conv &conv, const Tensor &x,
       made.shape += std::to_string(size) + "x";
   made.body = std::move(body);
   return machine.enqueue(current, std::move(made)) ? kBadParameter : 0;
+}
+
+/// Which of the places in x, w and y are factors and which is the sum.
+struct Roles {
+  int first, second, sum;
+};
+
+template <typename T>
+void convolve(const Tensor &x, const Filter &w, const Conv &conv,
+              const Tensor &y, Roles roles, const void *first,
+              const void *second, void *result) {
+  auto *from = static_cast<const T *>(first);
+  auto *by = static_cast<const T *>(second);
+  auto *to = static_cast<T *>(result);
+  const Ints *sizes[3] = {&x.sizes, &w.sizes, &y.sizes};
+  int64_t all = 1;
+  for (int size : *sizes[roles.sum])
+    all *= size;
+  std::fill(to, to + all, T(0)); // tensors are dense
+  forEachProduct(x, w, conv, y, [&](int64_t i, int64_t k, int64_t o) {
+    int64_t at[3] = {i, k, o};
+    to[at[roles.sum]] += operand(conv, from[at[roles.first]]) *
+                         operand(conv, by[at[roles.second]]);
+  });
+}
+
+std::function<void()> bodyOf(void *xDesc, void *wDesc, void *convDesc,
+                             void *yDesc, Roles roles, const void *first,
+                             const void *second, void *result) {
+  Tensor x = *static_cast<Tensor *>(xDesc), y = *static_cast<Tensor *>(yDesc);
+  Filter w = *static_cast<Filter *>(wDesc);
+  Conv conv = *static_cast<Conv *>(convDesc);
+  auto run = x.type == kDnnDouble ? convolve<double> : convolve<float>;
+  return [=] { run(x, w, conv, y, roles, first, second, result); };
 }
 
 } // namespace
@@ -191,6 +228,10 @@ STANDIN int cudnnDestroy(void *) {
 STANDIN size_t cudnnGetVersion() {
   const char *text = std::getenv("CKOPT_STANDIN_LIBRARY");
   return text ? static_cast<size_t>(std::atoll(text)) : 120400;
+}
+STANDIN const char *cudnnGetErrorString(int status) {
+  return status == kUnsupported ? "CUDNN_STATUS_NOT_SUPPORTED"
+                                : "CUDNN_STATUS_OF_STANDIN";
 }
 STANDIN int cudnnSetStream(void *, Stream stream) {
   current = stream;
@@ -234,7 +275,9 @@ STANDIN int cudnnTransformTensor(void *, const void *, void *fromDesc,
         i += int64_t(index[d]) * source.strides[d];
         o += int64_t(index[d]) * target.strides[d];
       }
-      static_cast<float *>(to)[o] = static_cast<const float *>(from)[i];
+      size_t bytes = source.type == kDnnDouble ? 8 : 4;
+      std::memcpy(static_cast<char *>(to) + size_t(o) * bytes,
+                  static_cast<const char *>(from) + size_t(i) * bytes, bytes);
     } while (next(index, source.sizes));
   };
   return machine.enqueue(current, std::move(made)) ? kBadParameter : 0;
@@ -267,12 +310,13 @@ STANDIN int cudnnDestroyConvolutionDescriptor(void *conv) {
 STANDIN int cudnnSetConvolutionNdDescriptor(void *conv, int rank,
                                             const int *pads, const int *strides,
                                             const int *dilations, int mode,
-                                            int) {
+                                            int compute) {
   if (mode != kDnnCrossCorrelation)
     return kBadParameter;
   auto *c = static_cast<Conv *>(conv);
   c->pads = copyOf(pads, rank), c->strides = copyOf(strides, rank);
   c->dilations = copyOf(dilations, rank);
+  c->compute = compute;
   return 0;
 }
 STANDIN int cudnnSetConvolutionMathType(void *conv, int math) {
@@ -325,25 +369,10 @@ STANDIN int cudnnConvolutionForward(void *, const void *, void *xDesc,
                                     void *convDesc, int algorithm,
                                     void *workspace, size_t bytes, const void *,
                                     void *yDesc, void *y) {
-  Tensor in = *static_cast<Tensor *>(xDesc),
-         out = *static_cast<Tensor *>(yDesc);
-  Filter filter = *static_cast<Filter *>(wDesc);
-  Conv conv = *static_cast<Conv *>(convDesc);
-  return launch("cudnnConvolutionForward", algorithm, conv, in, filter,
-                workspace, bytes, [=] {
-                  auto *from = static_cast<const float *>(x);
-                  auto *by = static_cast<const float *>(w);
-                  auto *to = static_cast<float *>(y);
-                  int64_t all = 1;
-                  for (int size : out.sizes)
-                    all *= size;
-                  std::fill(to, to + all, 0.0f); // activations are dense
-                  forEachProduct(in, filter, conv, out,
-                                 [&](int64_t i, int64_t k, int64_t o) {
-                                   to[o] += operand(conv, from[i]) *
-                                            operand(conv, by[k]);
-                                 });
-                });
+  return launch("cudnnConvolutionForward", algorithm,
+                *static_cast<Conv *>(convDesc), *static_cast<Tensor *>(xDesc),
+                *static_cast<Filter *>(wDesc), workspace, bytes,
+                bodyOf(xDesc, wDesc, convDesc, yDesc, {0, 1, 2}, x, w, y));
 }
 
 STANDIN int cudnnConvolutionBackwardData(void *, const void *, void *wDesc,
@@ -352,25 +381,10 @@ STANDIN int cudnnConvolutionBackwardData(void *, const void *, void *wDesc,
                                          int algorithm, void *workspace,
                                          size_t bytes, const void *,
                                          void *dxDesc, void *dx) {
-  Tensor in = *static_cast<Tensor *>(dxDesc);
-  Tensor out = *static_cast<Tensor *>(dyDesc);
-  Filter filter = *static_cast<Filter *>(wDesc);
-  Conv conv = *static_cast<Conv *>(convDesc);
-  return launch("cudnnConvolutionBackwardData", algorithm, conv, in, filter,
-                workspace, bytes, [=] {
-                  auto *from = static_cast<const float *>(dy);
-                  auto *by = static_cast<const float *>(w);
-                  auto *to = static_cast<float *>(dx);
-                  int64_t all = 1;
-                  for (int size : in.sizes)
-                    all *= size;
-                  std::fill(to, to + all, 0.0f);
-                  forEachProduct(in, filter, conv, out,
-                                 [&](int64_t i, int64_t k, int64_t o) {
-                                   to[i] += operand(conv, from[o]) *
-                                            operand(conv, by[k]);
-                                 });
-                });
+  return launch("cudnnConvolutionBackwardData", algorithm,
+                *static_cast<Conv *>(convDesc), *static_cast<Tensor *>(dxDesc),
+                *static_cast<Filter *>(wDesc), workspace, bytes,
+                bodyOf(dxDesc, wDesc, convDesc, dyDesc, {2, 1, 0}, dy, w, dx));
 }
 
 STANDIN int cudnnConvolutionBackwardFilter(void *, const void *, void *xDesc,
@@ -379,23 +393,8 @@ STANDIN int cudnnConvolutionBackwardFilter(void *, const void *, void *xDesc,
                                            int algorithm, void *workspace,
                                            size_t bytes, const void *,
                                            void *dwDesc, void *dw) {
-  Tensor in = *static_cast<Tensor *>(xDesc);
-  Tensor out = *static_cast<Tensor *>(dyDesc);
-  Filter filter = *static_cast<Filter *>(dwDesc);
-  Conv conv = *static_cast<Conv *>(convDesc);
-  return launch("cudnnConvolutionBackwardFilter", algorithm, conv, in, filter,
-                workspace, bytes, [=] {
-                  auto *from = static_cast<const float *>(x);
-                  auto *by = static_cast<const float *>(dy);
-                  auto *to = static_cast<float *>(dw);
-                  int64_t all = 1;
-                  for (int size : filter.sizes)
-                    all *= size;
-                  std::fill(to, to + all, 0.0f);
-                  forEachProduct(in, filter, conv, out,
-                                 [&](int64_t i, int64_t k, int64_t o) {
-                                   to[k] += operand(conv, from[i]) *
-                                            operand(conv, by[o]);
-                                 });
-                });
+  return launch("cudnnConvolutionBackwardFilter", algorithm,
+                *static_cast<Conv *>(convDesc), *static_cast<Tensor *>(xDesc),
+                *static_cast<Filter *>(dwDesc), workspace, bytes,
+                bodyOf(xDesc, dwDesc, convDesc, dyDesc, {0, 2, 1}, x, dy, dw));
 }

@@ -1,7 +1,7 @@
 //===- Rounding.h - operands of the stand-in's libraries --------*- C++ -*-===//
 //
 // What a library may make of operands of f32 before it multiplies them: other
-// precisions show as other bits.
+// precisions show as other bits. And halves as matrices hold them.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_TEST_CUDASTANDIN_ROUNDING_H
@@ -44,6 +44,22 @@ inline float rounded(float value, Rounding rounding) {
   }
   return value;
 }
+
+struct BF16 {
+  BF16() = default;
+  explicit BF16(float value)
+      : bits(static_cast<uint16_t>(
+            std::bit_cast<uint32_t>(rounded(value, Rounding::BF16)) >> 16)) {}
+  float toFloat() const { return std::bit_cast<float>(uint32_t(bits) << 16); }
+  uint16_t bits = 0;
+};
+
+struct F16 {
+  F16() = default;
+  explicit F16(float value) : half(static_cast<_Float16>(value)) {}
+  float toFloat() const { return static_cast<float>(half); }
+  _Float16 half = 0;
+};
 
 } // namespace standin
 

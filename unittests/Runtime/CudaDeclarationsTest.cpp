@@ -182,8 +182,6 @@ TEST(CudaDeclarations, CudnnIsTheHeaders) {
   expectResultIs<cudnnConvolutionBwdFilterAlgoPerf_t>();
   EXPECT_EQ(int(ours::kDnnFloat), int(CUDNN_DATA_FLOAT));
   EXPECT_EQ(int(ours::kDnnDouble), int(CUDNN_DATA_DOUBLE));
-  EXPECT_EQ(int(ours::kDnnHalf), int(CUDNN_DATA_HALF));
-  EXPECT_EQ(int(ours::kDnnBFloat16), int(CUDNN_DATA_BFLOAT16));
   EXPECT_EQ(int(ours::kDnnNchw), int(CUDNN_TENSOR_NCHW));
   EXPECT_EQ(int(ours::kDnnNhwc), int(CUDNN_TENSOR_NHWC));
   EXPECT_EQ(int(ours::kDnnDefaultMath), int(CUDNN_DEFAULT_MATH));

@@ -144,17 +144,18 @@ inline Manifest manifestOf(const PrimitiveDesc &desc) {
                               TensorRole::Output};
   for (int i = 0; i < 3; ++i) {
     int64_t count = sizes.elements[i];
+    int64_t bytes = count * dtypeBytes(desc.dtype);
     m.tensors.push_back(tensor(i == 0   ? "a"
                                : i == 1 ? "b"
                                         : "c",
-                               roles[i], DType::F32, {count}, at));
-    launch.pointers.push_back({at, count * 4});
-    at += aligned(count * 4);
+                               roles[i], desc.dtype, {count}, at));
+    launch.pointers.push_back({at, bytes});
+    at += aligned(bytes);
   }
   launch.scratchOffset = call.workspaceOffset = at;
   call.workspaceBytes = 4096;
   m.arenaBytes = at + 4096;
-  call.results = {{DType::F32, m.tensors[2].offset, m.tensors[2].bytes}};
+  call.results = {{desc.dtype, m.tensors[2].offset, m.tensors[2].bytes}};
   call.launches = {launch};
   m.calls = {call};
   m.primitives = {desc};

@@ -18,6 +18,10 @@ TEST_F(CudaLibrary, SaysWhatLibrariesDoNotDo) {
   uneven.conv.kernel[0] = uneven.conv.kernel[1] = 2;
   uneven.conv.padsHi[0] = 1;
   uneven.conv.out[0] = 4, uneven.conv.out[1] = 3;
+  PrimitiveDesc last = uneven; // and its weights are copied
+  last.conv.inChannels = 8, last.conv.outChannels = 8;
+  last.conv.padsHi[0] = 0, last.conv.out[0] = 3;
+  last.conv.channelsLast = true;
   MatMulDesc strided = plain(2, 3, 4);
   strided.aRow = 8, strided.aCol = 2;
   MatMulDesc small = plain(2, 3, 4);
@@ -30,7 +34,12 @@ TEST_F(CudaLibrary, SaysWhatLibrariesDoNotDo) {
   const Case cases[] = {
       {uneven, libraries(), 4096, "padding that differs"},
       {matmul(strided), libraries(), 4096, "no products over such strides"},
-      {matmul(small), libraries(), 512, "no algorithm for it in 512 bytes"},
+      {matmul(small), libraries(), 512,
+       "no algorithm for it in 512 bytes of workspace (status 15: "
+       "CUBLAS_STATUS_NOT_SUPPORTED; a larger --cuda-workspace may help)"},
+      {last, libraries(), 768, "takes 1024 bytes, --cuda-workspace has 768"},
+      {last, libraries(), 1280,
+       "no deterministic algorithm for it in 256 bytes"},
       {matmul(small),
        {{"CKOPT_CUBLASLT", "/none/lt.so"}},
        4096,
@@ -213,14 +222,21 @@ TEST_F(CudaLibrary, WorkspaceThatALibraryLeavesAloneIsNoMistake) {
 TEST_F(CudaLibrary, AFailingCallIsNamed) {
   inChild(libraries({{"CKOPT_STANDIN_FAIL", "cublasLtMatmul:1:1"}}), [&] {
     OnDevice on(manifestOf(matmul(plain(2, 3, 4))));
-    EXPECT_EQ(on.status, CKRT_EXECUTION);
+    EXPECT_EQ(on.status, CKRT_NO_LIBRARY);
     EXPECT_NE(lastError().find("cannot launch matmul f32 2x3x4 (from "
-                               "/node/library): cublasLtMatmul gives status"),
+                               "/node/library): cublasLtMatmul gives status "
+                               "14: CUBLAS_STATUS_OF_STANDIN"),
               std::string::npos)
         << lastError();
     EXPECT_NE(lastError().find("bytes of the device are free)"),
               std::string::npos)
         << lastError();
+  });
+  expectClean();
+  // The second call is the one that is captured.
+  inChild(libraries({{"CKOPT_STANDIN_FAIL", "cublasLtMatmul:2:1"}}), [&] {
+    OnDevice on(manifestOf(matmul(plain(2, 3, 4))));
+    EXPECT_EQ(on.status, CKRT_NO_LIBRARY) << lastError();
   });
   expectClean();
   // When it is loaded, and when it is replayed.

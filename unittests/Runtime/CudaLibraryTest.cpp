@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "CudaLibraryFixture.h"
 
+#include "ckopt/Runtime/CudaLibraries.h"
+
 using namespace ckopt::runtime;
 using namespace ckopt::runtime::test;
 
@@ -53,6 +55,37 @@ TEST_F(CudaLibrary, ProductsInBatches) {
             1);
 }
 
+// Matrices of halves are summed in f32, and their alignment counts two bytes an
+// element.
+TEST_F(CudaLibrary, ProductsOfOtherTypes) {
+  for (DType dtype : {DType::F64, DType::F16, DType::BF16}) {
+    PrimitiveDesc desc = matmul(plain(5, 7, 3));
+    desc.dtype = dtype;
+    EXPECT_EQ(cudaLibraryRefuses(desc), "");
+    expectEqual(desc);
+    EXPECT_EQ(count(dtype == DType::F64
+                        ? "cublasLtMatmulDescCreate compute 70"
+                        : "cublasLtMatmulDescCreate compute 68"),
+              1);
+    desc.matmul.aRow = 1, desc.matmul.aCol = 5; // transposed
+    expectEqual(desc);
+    MatMulDesc &d = desc.matmul = plain(2, 3, 4);
+    d.batch[1] = 5;
+    d.aBatch[1] = 8, d.bBatch[1] = 12, d.cBatch[1] = 6;
+    expectEqual(desc);
+    d.batch[0] = 2, d.batch[1] = 3; // two that do not fold: B is outside
+    d.aBatch[0] = 8, d.aBatch[1] = 16, d.bBatch[0] = 36, d.cBatch[0] = 18;
+    expectEqual(desc);
+    EXPECT_EQ(count("execute cublasLtMatmul"), 2);
+    // 36 and 8 and 18 elements between them.
+    int64_t alignment = 2 * dtypeBytes(dtype);
+    EXPECT_EQ(count("cublasLtMatmulAlgoGetHeuristic workspace 4096 alignment " +
+                    std::to_string(alignment)),
+              1)
+        << log();
+  }
+}
+
 TEST_F(CudaLibrary, ConvolutionsAndTheirGradients) {
   ConvDesc c;
   c.batch = 2, c.inChannels = 4, c.outChannels = 6;
@@ -98,6 +131,43 @@ static PrimitiveDesc smallConvolution() {
   c.in[0] = c.in[1] = 5, c.kernel[0] = c.kernel[1] = 3;
   c.out[0] = c.out[1] = 3;
   return desc;
+}
+
+// Those of f64 are as those of f32; which of halves there are is known on a
+// device alone, so they are not left to the library.
+TEST_F(CudaLibrary, ConvolutionsOfOtherTypes) {
+  PrimitiveDesc desc = smallConvolution();
+  for (PrimitiveKind kind :
+       {PrimitiveKind::ConvForward, PrimitiveKind::ConvInputGrad,
+        PrimitiveKind::ConvWeightGrad}) {
+    desc.kind = kind;
+    desc.dtype = DType::F64;
+    for (bool channelsLast : {false, true}) {
+      desc.conv.channelsLast = channelsLast;
+      EXPECT_EQ(cudaLibraryRefuses(desc), "");
+      expectEqual(desc);
+    }
+    for (DType half : {DType::F16, DType::BF16}) {
+      desc.dtype = half;
+      EXPECT_EQ(cudaLibraryRefuses(desc),
+                "which convolutions of " + std::string(dtypeName(half)) +
+                    " cuDNN has is known on the device alone");
+    }
+  }
+}
+
+// Channels last: weights are copied into the workspace.
+TEST_F(CudaLibrary, ConvolutionsWhoseWeightsDoNotFit) {
+  PrimitiveDesc desc = smallConvolution();
+  EXPECT_EQ(cudaLibraryRefuses(desc, 0), "") << "nothing is copied";
+  desc.conv.channelsLast = true; // 6 x 4 x 9 floats in places of 256 bytes
+  EXPECT_EQ(cudaLibraryRefuses(desc, 1024), "");
+  EXPECT_EQ(cudaLibraryRefuses(desc, 1023),
+            "cuDNN's copy of the weights takes 1024 bytes, --cuda-workspace "
+            "has 1023");
+  desc.conv.padsHi[0] = 1, desc.conv.out[0] = 4;
+  EXPECT_EQ(cudaLibraryRefuses(desc, 1024), cudaLibraryRefuses(desc));
+  EXPECT_NE(cudaLibraryRefuses(desc), "");
 }
 
 // The compute type says what operands may be rounded to; small whole numbers

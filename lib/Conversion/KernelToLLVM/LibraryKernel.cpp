@@ -1,6 +1,7 @@
 //===- LibraryKernel.cpp - descriptors of contractions, convolutions ------===//
 #include "GeneratedKernel.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "ckopt/Runtime/CudaLibraries.h"
 
 using namespace mlir;
 using namespace ckopt;
@@ -259,7 +260,8 @@ static bool leftToCudaLibraries(func::FuncOp kernel,
   KernelCode code;
   return options.libraryWorkspace &&
          succeeded(describePrimitive(kernel, options, code)) &&
-         runtime::cudaLibraryRefuses(code.primitive).empty();
+         runtime::cudaLibraryRefuses(code.primitive, options.libraryWorkspace)
+             .empty();
 }
 
 std::unique_ptr<GeneratedKernel>

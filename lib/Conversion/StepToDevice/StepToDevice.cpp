@@ -13,6 +13,7 @@
 #include "ckopt/Conversion/StepToDevice/StepToDevice.h"
 #include "../StepToLLVM/ManifestBuilder.h"
 #include "ckopt/Conversion/KernelToLLVM/KernelToLLVM.h"
+#include "ckopt/Runtime/CudaLibraries.h"
 #include "ckopt/Support/Error.h"
 
 using namespace mlir;
@@ -96,7 +97,8 @@ LogicalResult DeviceLowering::emitKernels() {
           !code->primitiveArgs.empty())
         lowered.refusedPrimitives.push_back(
             {name.str(), runtime::describe(code->primitive),
-             runtime::cudaLibraryRefuses(code->primitive)});
+             runtime::cudaLibraryRefuses(code->primitive,
+                                         options.libraryWorkspace)});
       for (const KernelStage &stage : code->stages)
         if (stage.trip && !stage.scalarReason.empty())
           lowered.scalarLaunches.push_back({stage.symbol, stage.scalarReason});

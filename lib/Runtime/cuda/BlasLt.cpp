@@ -269,7 +269,7 @@ bool LtKernel::enqueue(const Places &places, Stream stream,
                            reinterpret_cast<void *>(places.workspace),
                            static_cast<size_t>(workspace), stream);
     if (status != 0) {
-      error = "cublasLtMatmul gives status " + std::to_string(status);
+      error = "cublasLtMatmul gives status " + statusText(status, lt.words);
       return false;
     }
   }
@@ -328,7 +328,8 @@ std::unique_ptr<LibraryKernel> BlasLt::make(const PrimitiveDesc &desc,
   if (status == 0)
     return kernel;
   error = "cuBLASLt has no algorithm for it in " + std::to_string(workspace) +
-          " bytes of workspace (status " + std::to_string(status) + ")";
+          " bytes of workspace (status " + statusText(status, lt.words) +
+          "; a larger --cuda-workspace may help)";
   return nullptr;
 }
 

@@ -7,7 +7,9 @@
 // The heuristics list algorithms in the library's own order; the first that is
 // deterministic and fits into the rest of the workspace is taken. Padding that
 // differs at both ends is not the library's: its descriptor has one number a
-// dimension. Of f32 the library can make TF32 and no other type.
+// dimension. Of f32 the library can make TF32 and no other type; which
+// convolutions of halves it has depends on algorithm, order and device, so
+// these are not the library's.
 //
 //===----------------------------------------------------------------------===//
 #include "Cudnn.h"
@@ -29,16 +31,20 @@ namespace {
 constexpr int kNotSupported = 3000, kBadParameter = 2000;
 
 int typeOf(DType dtype) {
-  switch (dtype) {
-  case DType::F64:
-    return kDnnDouble;
-  case DType::F16:
-    return kDnnHalf;
-  case DType::BF16:
-    return kDnnBFloat16;
-  default:
-    return kDnnFloat;
-  }
+  return dtype == DType::F64 ? kDnnDouble : kDnnFloat; // no halves: see above
+}
+
+/// Of the copy of the weights in the library's order, in places of 256 bytes; 0
+/// where both orders are the same bytes.
+int64_t bytesOfCopiedWeights(const PrimitiveDesc &desc) {
+  const ConvDesc &c = desc.conv;
+  int64_t channels = c.inChannels / c.groups, points = 1;
+  for (int64_t d = 0; d < c.rank; ++d)
+    points *= c.kernel[d]; // check() bounds it
+  if (!c.channelsLast || channels == 1 || points == 1)
+    return 0;
+  int64_t bytes = c.outChannels * channels * points * dtypeBytes(desc.dtype);
+  return (bytes + 255) / 256 * 256;
 }
 
 using Ints = std::vector<int>;
@@ -158,13 +164,12 @@ int DnnKernel::setFilter(bool &fits) {
 
 int DnnKernel::setOrders(bool &fits) {
   const ConvDesc &c = desc.conv;
+  weightBytes = bytesOfCopiedWeights(desc);
+  if (weightBytes == 0)
+    return 0;
   int64_t channels = c.inChannels / c.groups, points = 1;
   for (int64_t d = 0; d < c.rank; ++d)
     points *= c.kernel[d];
-  if (!c.channelsLast || channels == 1 || points == 1)
-    return 0; // both orders are the same bytes
-  int64_t bytes = c.outChannels * channels * points * dtypeBytes(desc.dtype);
-  weightBytes = (bytes + 255) / 256 * 256;
   Ints sizes = {narrow(c.outChannels, fits), narrow(channels, fits)};
   Ints plain = {narrow(channels * points, fits), narrow(points, fits)};
   Ints turned = {plain[0], 1};
@@ -204,7 +209,7 @@ int DnnKernel::setConvolution(bool &fits) {
   if (!fits)
     return kBadParameter;
   int compute = desc.dtype == DType::F64 ? kDnnDouble : kDnnFloat;
-  if (isTF32() || desc.dtype == DType::F16 || desc.dtype == DType::BF16)
+  if (isTF32())
     math = kDnnDefaultMath;
   int status = dnn.convSet(conv, static_cast<int>(pads.size()), pads.data(),
                            strides.data(), dilations.data(),
@@ -219,6 +224,8 @@ int DnnKernel::setConvolution(bool &fits) {
 int DnnKernel::describe(std::string &error) {
   const ConvDesc &c = desc.conv;
   error = cudnnRefuses(desc);
+  if (error.empty())
+    error = cudnnRefuses(desc, workspace);
   if (!error.empty())
     return kBadParameter;
   int status = dnn.tensorCreate(&input);
@@ -366,7 +373,7 @@ bool DnnKernel::enqueue(const Places &places, Stream stream,
     status = dnn.transform(handle, alpha, turnedWeights, copy, beta,
                            plainWeights, result);
   if (status != 0)
-    error = "cuDNN gives status " + std::to_string(status);
+    error = "cuDNN gives status " + statusText(status, dnn.words);
   return status == 0;
 }
 
@@ -393,6 +400,9 @@ bool Cudnn::open(std::string &error) {
 
 std::string ckopt::runtime::cuda::cudnnRefuses(const PrimitiveDesc &desc) {
   const ConvDesc &c = desc.conv;
+  if (desc.dtype == DType::F16 || desc.dtype == DType::BF16)
+    return "which convolutions of " + std::string(dtypeName(desc.dtype)) +
+           " cuDNN has is known on the device alone";
   if (desc.precision == ProductPrecision::BF16 ||
       desc.precision == ProductPrecision::F16)
     return "cuDNN does not round operands of f32 to " +
@@ -405,6 +415,15 @@ std::string ckopt::runtime::cuda::cudnnRefuses(const PrimitiveDesc &desc) {
     input *= c.in[d], output *= c.out[d]; // check() bounds them
   return std::max(input, output) > INT_MAX
              ? "an extent or stride is too large for cuDNN"
+             : "";
+}
+
+std::string ckopt::runtime::cuda::cudnnRefuses(const PrimitiveDesc &desc,
+                                               int64_t workspace) {
+  int64_t bytes = bytesOfCopiedWeights(desc);
+  return bytes > workspace
+             ? "cuDNN's copy of the weights takes " + std::to_string(bytes) +
+                   " bytes, --cuda-workspace has " + std::to_string(workspace)
              : "";
 }
 
@@ -424,8 +443,9 @@ std::unique_ptr<LibraryKernel> Cudnn::make(const PrimitiveDesc &desc,
     return kernel;
   if (error.empty())
     error = "cuDNN has no deterministic algorithm for it in " +
-            std::to_string(workspace) + " bytes of workspace (status " +
-            std::to_string(status) + ")";
+            std::to_string(workspace - bytesOfCopiedWeights(desc)) +
+            " bytes of workspace (status " + statusText(status, dnn.words) +
+            "; a larger --cuda-workspace may help)";
   return nullptr;
 }
 

@@ -33,6 +33,8 @@ ckrt_status ckopt::runtime::cuda::statusOf(Result result) {
   case kJitCompilationDisabled:
   case kNotFound:
     return CKRT_DEVICE_CODE;
+  case kLibraryFailed:
+    return CKRT_NO_LIBRARY;
   case kDeinitialized:
   case kDeviceUnavailable:
   case kEccUncorrectable:

@@ -16,7 +16,7 @@ namespace ckopt::runtime::cuda {
 /// A library refused a launch; not one of the driver's numbers.
 inline constexpr Result kLibraryFailed = -1;
 
-/// The status that a driver's result stands for.
+/// The status that a driver's result stands for, or kLibraryFailed.
 ckrt_status statusOf(Result result);
 
 /// Makes a context current on the calling thread for as long as it lives.

@@ -1,6 +1,8 @@
 //===- Libraries.cpp - all library kernels of a program -------------------===//
 #include "Libraries.h"
 
+#include "ckopt/Runtime/CudaLibraries.h"
+
 #include <algorithm>
 #include <cstdlib>
 #include <dlfcn.h>
@@ -29,6 +31,12 @@ void *ckopt::runtime::cuda::openFirst(const char *variable,
           ": " + (reason ? reason : "unknown reason") +
           "): install it, or compile with --cuda-libs=none";
   return nullptr;
+}
+
+std::string ckopt::runtime::cuda::statusText(int status,
+                                             const char *(*words)(int)) {
+  const char *text = words(status);
+  return std::to_string(status) + (text ? std::string(": ") + text : "");
 }
 
 std::string ckopt::runtime::cuda::hexText(const void *data, size_t size) {
@@ -69,6 +77,14 @@ std::string ckopt::runtime::cudaLibraryRefuses(const PrimitiveDesc &desc) {
            std::string(dtypeName(desc.dtype));
   return desc.kind == PrimitiveKind::MatMul ? blasLtRefuses(desc.matmul)
                                             : cudnnRefuses(desc);
+}
+
+std::string ckopt::runtime::cudaLibraryRefuses(const PrimitiveDesc &desc,
+                                               int64_t workspace) {
+  std::string reason = cudaLibraryRefuses(desc);
+  return reason.empty() && desc.kind != PrimitiveKind::MatMul
+             ? cudnnRefuses(desc, workspace)
+             : reason;
 }
 
 /// All that decides an algorithm, without spaces.

@@ -16,6 +16,7 @@
 
 #include <initializer_list>
 #include <memory>
+#include <string>
 
 namespace ckopt::runtime::cuda {
 
@@ -55,11 +56,16 @@ std::unique_ptr<Library> openCudnn(std::string &error);
 /// Empty, or what about the descriptor the library has no kernel for.
 std::string blasLtRefuses(const MatMulDesc &desc);
 std::string cudnnRefuses(const PrimitiveDesc &desc);
+/// The same for the bytes of workspace that the plan reserves.
+std::string cudnnRefuses(const PrimitiveDesc &desc, int64_t workspace);
 
 /// Opens the first of `names` that there is, or the file that the environment
 /// variable names; null with the reason.
 void *openFirst(const char *variable, std::initializer_list<const char *> names,
                 std::string &error);
+
+/// A library's status: its number and the library's own words for it.
+std::string statusText(int status, const char *(*words)(int));
 
 /// Bytes as hexadecimal digits, and back (false if they are not `size` bytes).
 std::string hexText(const void *data, size_t size);
