@@ -45,7 +45,7 @@ grep -Eq '^\| lenet \| [0-9]+, [0-9]+, [0-9]+, [0-9]+ \| [0-9.]+e-[0-9]+ \| yes 
   { cat report.md; fail "no row for lenet"; }
 [ "$(sed -n 's/^| lenet | \([0-9]*\), .*/\1/p' report.md)" -gt "$(sed -n 's/^| lenet | [0-9]*, [0-9]*, [0-9]*, \([0-9]*\) .*/\1/p' report.md)" ] ||
   fail "the smallest budget of lenet is not below the largest plan"
-[ "$(grep -Ec '^\| (mlp|lenet) \| (tf32|bf16) \| [0-9.]+(e-[0-9]+)? \| [0-9.]+(e-[0-9]+)? \| yes \| yes \| not run \|$' report.md)" -eq 4 ] ||
+[ "$(grep -Ec '^\| (mlp|lenet) \| (tf32|bf16) \| ([0-9.e-]+) \| \3 \([0-9.e-]+ to [0-9.e-]+\) \| [0-9.e-]+ \| 0 \| yes \| yes \| not run \|$' report.md)" -eq 4 ] ||
   { cat report.md; fail "no rows for rounded operands"; }
 grep -q 'compute-sanitizer is not installed' report.md || fail "a skipped check is not said"
 [ "$(grep -c cuInit calls)" -gt 48 ] || fail "the log lacks processes"
@@ -107,13 +107,22 @@ on_standin CKOPT_STANDIN_FAIL=cuGraphLaunch:1:719 "$there"/run --output=failed.m
 grep -q '^## Failed' failed.md && grep -q '^| mlp .*| no | no | no |' failed.md ||
   { cat failed.md; fail "failures are not in the report"; }
 
-# Gradients by another rounding than the reference's.
-grep -E '^golden mlp|^rounded mlp .* tf32$' "$there"/all-cases >"$there"/cases
-cp "$there"/golden/mlp/bf16.safetensors "$there"/golden/mlp/tf32.safetensors
+# Operands that are not rounded; gradients ten times as far off as those of the
+# kernels as CPU code.
+grep '^golden mlp' "$there"/all-cases >"$there"/cases
+grep '^rounded mlp .* tf32 ' "$there"/all-cases >>"$there"/cases
+sed -n 's/^\(rounded mlp .* bf16\) .*/\1 0.000277/p' "$there"/all-cases >>"$there"/cases
+for budget in 0 1; do
+  rm -r "$there"/steps/mlp/tf32/$budget
+  cp -r "$there"/steps/mlp/gradients/$((budget * 3)) "$there"/steps/mlp/tf32/$budget
+done
+cp "$there"/steps/mlp/gradients/0.so "$there"/steps/mlp/tf32/0.so
+cp "$there"/steps/mlp/gradients/3.so "$there"/steps/mlp/tf32/1.so
 code=0
 on_standin "$there"/run --output=other.md >other.log 2>&1 || code=$?
-[ $code -eq 1 ] && grep -q '^- mlp by tf32, against CPU code: ' other.md && grep -q '^## Failed (1)' other.md ||
-  { cat other.log; fail "exit code $code where operands are rounded in another way"; }
+[ $code -eq 1 ] && grep -Eq '^- mlp by tf32: error of the gradients [0-9.]+e-0[678], not from [0-9.]+e-05 to ' other.md &&
+  grep -Eq '^- mlp by bf16: error of the gradients 0.0027[0-9]*, not from [0-9.]+e-05 to 0.00255 \(0.000277 as CPU code\)' other.md && grep -q '^## Failed (2)' other.md ||
+  { cat other.log; fail "exit code $code where operands are not rounded, or gradients far off"; }
 
 # A reference that is missing.
 sed -i 's/grad/gra_/; t' "$there"/golden/mlp/expect.safetensors

@@ -121,7 +121,8 @@ int takePair(Loaded &loaded, const Options &options, const NamedArray &wanted,
 
 /// The error of one tensor is the norm of the difference over the norm of the
 /// reference; where that is zero by construction (a bias before a batch norm),
-/// over a tenth of what such a tensor's norm is on average.
+/// over a tenth of what such a tensor's norm is on average. That of all
+/// gradients together is one number that no small tensor decides alone.
 int ckopt::run::compareOutputs(Loaded &loaded, const Options &options) {
   std::vector<char> bytes;
   std::vector<NamedArray> references;
@@ -133,7 +134,7 @@ int ckopt::run::compareOutputs(Loaded &loaded, const Options &options) {
   if (references.empty())
     return complain(ExitInputError, options.expect + ": it holds no tensor");
   std::vector<Pair> pairs(references.size());
-  double squares = 0, count = 0;
+  double squares = 0, count = 0, distances = 0;
   for (size_t i = 0; i < pairs.size(); ++i) {
     if (int code = takePair(loaded, options, references[i], pairs[i]))
       return code;
@@ -141,6 +142,7 @@ int ckopt::run::compareOutputs(Loaded &loaded, const Options &options) {
       continue;
     squares += std::pow(Pair::norm(pairs[i].wanted), 2);
     count += static_cast<double>(pairs[i].wanted.size());
+    distances += std::pow(pairs[i].distance(), 2);
   }
   double typical = count > 0 ? std::sqrt(squares / count) : 0;
   const Pair *worst = &pairs.front();
@@ -159,6 +161,10 @@ int ckopt::run::compareOutputs(Loaded &loaded, const Options &options) {
   }
   std::printf("largest error of %zu tensors %.3g ('%s')\n", pairs.size(),
               largest, worst->name.c_str());
+  if (squares > 0)
+    std::printf("error of all gradients together %.3g\n",
+                std::isnan(distances) ? INFINITY
+                                      : std::sqrt(distances / squares));
   if (largest <= options.tolerance)
     return ExitOk;
   char limit[32];

@@ -12,7 +12,8 @@ namespace ckopt::run {
 int readTensor(Loaded &loaded, int64_t tensor, HostArray &array);
 
 /// Compares outputs of the function with all tensors of
-/// `options.expect` (.safetensors) and prints the largest error. An exit code:
+/// `options.expect` (.safetensors) and prints the largest error and that of all
+/// gradients together. An exit code:
 /// ExitInternal if one is above the tolerance, ExitInputError if the function
 /// does not make one of them.
 int compareOutputs(Loaded &loaded, const Options &options);
