@@ -79,6 +79,44 @@ TEST(PtxChecks, NeverWritten) {
               {"block 1", "nobody wrote"});
 }
 
+// A half that nobody wrote may be moved away, and nothing else.
+TEST(PtxChecks, HalvesThatNobodyWrote) {
+  std::string pack = "mov.b16 %rs1, 0x1234;\nmov.b32 %r2, {%rs2, %rs1};\n";
+  std::string store = "st.global.b32 [%rd2], %r3;\n";
+  Kernel1 kernel = body(pack + "shr.u32 %r3, %r2, 16;\n" + store);
+  Outcome outcome = run(kernel);
+  EXPECT_EQ(outcome.error, "");
+  EXPECT_EQ(outcome.out[4 * 3], 0x1234u);
+  for (const char *moves :
+       {"and.b32 %r3, %r2, 0xFFFF0000;\n", "bfe.u32 %r3, %r2, 16, 16;\n",
+        "prmt.b32 %r3, %r2, 0, 0x4432;\n", "or.b32 %r3, %r2, 0xFFFF;\n",
+        "mov.b32 {_, %rs3}, %r2;\ncvt.u32.u16 %r3, %rs3;\n",
+        "shf.l.wrap.b32 %r3, %r2, 0, 16;\nnot.b32 %r3, %r3;\n",
+        "mov.b64 %rd5, {%r2, %r1};\nshr.u64 %rd5, %rd5, 16;\n"
+        "cvt.u16.u64 %rs3, %rd5;\ncvt.u32.u16 %r3, %rs3;\n"})
+    expectFine(body(pack + moves + store));
+  for (const char *uses :
+       {"shr.u32 %r3, %r2, 15;\n", "and.b32 %r3, %r2, 0xFFFF8000;\n",
+        "mov.b32 {%rs3, _}, %r2;\ncvt.u32.u16 %r3, %rs3;\n",
+        "shl.b32 %r3, %r2, 16;\n", "mov.b32 %r3, %r2;\n"})
+    expectError(body(pack + uses + store), {"%r3, whose bits 0x", "never"});
+  // Each kind of use, of a register where half is there.
+  std::string bits = "%r2, whose bits 0xffff were never written";
+  expectError(body(pack + "add.s32 %r3, %r2, 1;\n"), {bits});
+  expectError(body(pack + "setp.eq.s32 %p1, %r2, 1;\n"), {bits});
+  expectError(body(pack + "shl.b32 %r3, 1, %r2;\n"), {bits});
+  expectError(
+      body(pack + "cvt.u64.u32 %rd5, %r2;\nadd.s64 %rd5, %rd1, %rd5;\n"),
+      {"%rd5, whose bits 0xffff were"});
+  expectError(body(pack + "shfl.sync.bfly.b32 %r3, %r2, 1, 31, -1;\n"), {bits});
+  expectError(body("mov.b32 %r2, {%rs2, %rs3};\n"), {"%rs2, which was never"});
+  // Some lanes write the half.
+  std::string some = "setp.lt.u32 %p1, %r1, 4;\n@%p1 mov.b16 %rs2, 7;\n";
+  expectError(body(some + pack + "mov.b32 %r3, %r2;\n" + store), {"thread 4"});
+  // Written later as a whole: nothing is missing.
+  expectFine(body(pack + "mov.b32 %r3, %r2;\nmov.b32 %r3, 1;\n" + store));
+}
+
 // Thread t reads what its neighbour wrote.
 const char *const kNeighbour = "xor.b32 %r2, %r1, 1;\n"
                                "mad.wide.u32 %rd5, %r2, 4, %rd4;\n"

@@ -63,7 +63,7 @@ TEST(PtxFloat, NansAndZeros) {
 
 /// Whether the comparison holds.
 bool holds(const std::string &comparison, Value a, Value b) {
-  std::string text = a.type == "b64" ? "%rd" : "%r";
+  std::string text = a.type == "b64" ? "%rd" : a.type == "b16" ? "%rs" : "%r";
   Kernel1 kernel;
   kernel.body = "mov." + a.type + " " + text + "5, " + std::to_string(a.bits) +
                 ";\nmov." + a.type + " " + text + "6, " +
@@ -72,7 +72,7 @@ bool holds(const std::string &comparison, Value a, Value b) {
                 "st.global.b32 [%rd2], %r3;\n";
   Outcome outcome = run(kernel);
   EXPECT_EQ(outcome.error, "") << comparison;
-  return outcome.out[0];
+  return !outcome.out.empty() && outcome.out[0];
 }
 
 // Ordered comparisons are false with a NaN, the others true.
@@ -89,6 +89,43 @@ TEST(PtxFloat, Comparisons) {
   EXPECT_FALSE(holds("lt.u32", b32(uint32_t(-1)), b32(1)));
   EXPECT_TRUE(holds("hs.u32", b32(uint32_t(-1)), b32(1)));
   EXPECT_TRUE(holds("le.f64", f64(1), f64(1)));
+}
+
+// Halves are compared as numbers; .ftz makes subnormals of f16 zeros.
+TEST(PtxFloat, ComparisonsOfHalves) {
+  Value one = b16(0x3C00), least = b16(0x0001), nan = b16(0x7E00);
+  EXPECT_TRUE(holds("gt.f16", least, b16(0x8000)));
+  EXPECT_FALSE(holds("gt.ftz.f16", least, b16(0x8000)));
+  EXPECT_TRUE(holds("lt.ftz.f16", b16(0xBC00), one));
+  EXPECT_TRUE(holds("eq.f16", b16(0x8000), b16(0)));
+  EXPECT_TRUE(holds("nan.ftz.f16", nan, one));
+  EXPECT_FALSE(holds("ne.f16", nan, one));
+  EXPECT_TRUE(holds("neu.f16", nan, one));
+  // Bits of a number as f16, of another as bf16: 0x7C01 is a NaN of f16 alone.
+  EXPECT_TRUE(holds("gt.bf16", b16(0x7C01), b16(0x7C00)));
+  EXPECT_FALSE(holds("gt.f16", b16(0x7C01), b16(0x7C00)));
+  EXPECT_TRUE(holds("gt.bf16", least, b16(0)));
+  EXPECT_TRUE(holds("nan.bf16", b16(0x7F81), one));
+}
+
+// p is what the lower halves say, q what the upper ones do.
+TEST(PtxFloat, ComparisonsOfPairs) {
+  auto both = [](const std::string &op, uint32_t a, uint32_t b) {
+    Kernel1 kernel;
+    kernel.body = "mov.b32 %r2, " + std::to_string(a) + ";\nmov.b32 %r3, " +
+                  std::to_string(b) + ";\nsetp." + op +
+                  " %p1|%p2, %r2, %r3;\nselp.b32 %r4, 1, 0, %p1;\n"
+                  "selp.b32 %r5, 2, 0, %p2;\nor.b32 %r4, %r4, %r5;\n"
+                  "st.global.b32 [%rd2], %r4;\n";
+    Outcome outcome = run(kernel);
+    EXPECT_EQ(outcome.error, "") << op;
+    return outcome.error.empty() ? outcome.out[4 * 9] : 99;
+  };
+  EXPECT_EQ(both("gt.f16x2", 0x00013C00, 0x00000000), 3u);
+  EXPECT_EQ(both("gt.ftz.f16x2", 0x00013C00, 0x00000000), 1u);
+  EXPECT_EQ(both("lt.f16x2", 0xBC003C00, 0x3C003C00), 2u);
+  EXPECT_EQ(both("nan.f16x2", 0x3C007C01, 0x3C003C00), 1u);
+  EXPECT_EQ(both("nan.bf16x2", 0x7F817C01, 0x3C003C00), 2u);
 }
 
 TEST(PtxFloat, NarrowsInEveryMode) {
@@ -138,6 +175,38 @@ TEST(PtxFloat, Halves) {
   EXPECT_EQ(
       evaluate("fma.rn.bf16", "b16", {b16(0x3F81), b16(0x3F81), b16(0xBF82)}),
       0x3880u);
+}
+
+// The forms of halves that only choose or change the sign.
+TEST(PtxFloat, ChoicesOfHalves) {
+  Value one = b16(0x3C00), two = b16(0x4000), nan = b16(0xFE01);
+  EXPECT_EQ(evaluate("min.f16", "b16", {one, two}), 0x3C00u);
+  EXPECT_EQ(evaluate("max.f16", "b16", {one, nan}), 0x3C00u);
+  EXPECT_EQ(evaluate("max.NaN.f16", "b16", {one, nan}), 0x7FFFu);
+  EXPECT_EQ(evaluate("max.NaN.f16", "b16", {one, two}), 0x4000u);
+  EXPECT_EQ(evaluate("min.NaN.bf16", "b16", {b16(0x7F81), one}), 0x7FFFu);
+  EXPECT_EQ(evaluate("min.f16", "b16", {b16(0), b16(0x8000)}), 0x8000u);
+  EXPECT_EQ(evaluate("max.ftz.f16", "b16", {b16(1), b16(0x8000)}), 0u);
+  EXPECT_EQ(
+      evaluate("min.NaN.f16x2", "b32", {b32(0x3C007E00), b32(0xBC003C00)}),
+      0xBC007FFFu);
+  EXPECT_EQ(evaluate("max.bf16x2", "b32", {b32(0x3F80BF80), b32(0x40003F80)}),
+            0x40003F80u);
+  EXPECT_EQ(evaluate("neg.f16x2", "b32", {b32(0x3C00BC00)}), 0xBC003C00u);
+  EXPECT_EQ(evaluate("abs.bf16", "b16", {b16(0xBF80)}), 0x3F80u);
+}
+
+// One rounding, to nearest even, whatever the width.
+TEST(PtxFloat, HalvesOfIntegers) {
+  EXPECT_EQ(evaluate("cvt.rn.f16.s32", "b16", {b32(uint32_t(-2049))}), 0xE800u);
+  EXPECT_EQ(evaluate("cvt.rn.f16.u16", "b16", {b16(2051)}), 0x6802u);
+  EXPECT_EQ(evaluate("cvt.rn.f16.u32", "b16", {b32(65520)}), 0x7C00u);
+  // 2^62 + 2^54 is halfway to the next bf16; one more is above.
+  uint64_t halfway = (1ull << 62) + (1ull << 54);
+  EXPECT_EQ(evaluate("cvt.rn.bf16.s64", "b16", {b64(halfway)}), 0x5E80u);
+  EXPECT_EQ(evaluate("cvt.rn.bf16.s64", "b16", {b64(halfway + 1)}), 0x5E81u);
+  EXPECT_EQ(evaluate("cvt.rn.bf16.s64", "b16", {b64(-halfway - 1)}), 0xDE81u);
+  EXPECT_EQ(evaluate("cvt.rzi.s32.f16", "b32", {b16(0xC100)}), uint32_t(-2));
 }
 
 // Clamped to the type; a NaN is 0, or the sign's bit alone where 64 bits are

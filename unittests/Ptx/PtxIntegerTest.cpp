@@ -112,6 +112,25 @@ TEST(PtxInteger, Conversions) {
   EXPECT_EQ(evaluate("cvt.sat.u8.s32", "b32", {b32(uint32_t(-5))}), 0u);
 }
 
+// A register may be wider than the type: of a source its low bits count, a
+// result fills it.
+TEST(PtxInteger, ConversionsInWiderRegisters) {
+  EXPECT_EQ(evaluate("cvt.s64.s8", "b64", {b64(0x1280)}), uint64_t(-128));
+  EXPECT_EQ(evaluate("cvt.s64.s16", "b64", {b64(0x18001)}), uint64_t(-32767));
+  EXPECT_EQ(evaluate("cvt.s64.s32", "b64", {b64(0x180000000)}),
+            0xFFFFFFFF80000000u);
+  EXPECT_EQ(evaluate("cvt.u64.u8", "b64", {b64(0x1280)}), 0x80u);
+  EXPECT_EQ(evaluate("cvt.s16.s8", "b16", {b64(0x1280)}), 0xFF80u);
+  EXPECT_EQ(evaluate("cvt.s32.s16", "b32", {b32(0x18001)}), 0xFFFF8001u);
+  EXPECT_EQ(evaluate("cvt.s16.s8", "b16", {b16(0x1280)}), 0xFF80u);
+  EXPECT_EQ(evaluate("cvt.s32.s8", "b64", {b16(0x80)}), uint64_t(-128));
+  EXPECT_EQ(evaluate("cvt.u32.s8", "b64", {b16(0x80)}), 0xFFFFFF80u);
+  EXPECT_EQ(evaluate("cvt.sat.s8.s64", "b64", {b64(uint64_t(-300))}),
+            uint64_t(-128));
+  EXPECT_EQ(evaluate("cvt.rn.f32.s8", "b32", {b64(0x1280)}), f32(-128).bits);
+  EXPECT_EQ(evaluate("cvt.rzi.s8.f32", "b32", {f32(-300)}), 0xFFFFFF80u);
+}
+
 // Words put together and taken apart: the first part is the low one.
 TEST(PtxInteger, Vectors) {
   Kernel1 kernel;

@@ -117,7 +117,8 @@ static bool decodeLogic(Decoder &d) {
                : d.op == "xor" ? lanewise<&predXor>
                : d.op == "not" ? lanewise<&predNot>
                                : nullptr;
-  else
+  else {
+    d.in.moves = d.op == "and" || d.op == "or" ? 3 : d.op == "not";
     d.in.run = byBits(type, [&]<typename T>(T) -> Execute {
       return d.op == "and"   ? lanewise<&Bit<T>::And>
              : d.op == "or"  ? lanewise<&Bit<T>::Or>
@@ -125,6 +126,7 @@ static bool decodeLogic(Decoder &d) {
              : d.op == "not" ? lanewise<&Bit<T>::Not>
                              : lanewise<&Bit<T>::cnot>;
     });
+  }
   if (!d.in.run)
     return d.unknownType();
   return one ? d.defUse(type, {type}) : d.defUse(type, {type, type});
@@ -134,6 +136,7 @@ static bool decodeShift(Decoder &d) {
   if (!d.expect(3, 1))
     return false;
   Type type = d.types[0];
+  d.in.moves = 1;
   if (d.op == "shl")
     d.in.run =
         byBits(type, []<typename T>(T) { return lanewise<&Bit<T>::shl>; });
@@ -154,6 +157,7 @@ static bool decodeFunnel(Decoder &d) {
   if (side.empty() || mode.empty() || d.types[0] != Type::B32)
     return d.fail("shf.{l,r}.{wrap,clamp}.b32 is needed");
   bool wrap = mode == "wrap";
+  d.in.moves = 3;
   d.in.run = side == "l" ? wrap ? lanewise<&shfLWrap> : lanewise<&shfLClamp>
              : wrap      ? lanewise<&shfRWrap>
                          : lanewise<&shfRClamp>;
@@ -170,6 +174,7 @@ static bool decodeField(Decoder &d) {
     if (d.types.size() != 1 || d.types[0] != Type::B32)
       return d.unknownType();
     Type b = Type::B32;
+    d.in.moves = d.op == "prmt" ? 3 : 0;
     d.in.run = d.op == "prmt" ? lanewise<&prmt> : lanewise<&lop3>;
     return d.op == "prmt" ? d.defUse(b, {b, b, b}) : d.defUse(b, {b, b, b, b});
   }
@@ -177,6 +182,7 @@ static bool decodeField(Decoder &d) {
     return d.unknownType();
   Type type = d.types[0], b = Type::U32;
   if (d.op == "bfe") {
+    d.in.moves = 1;
     d.in.run = byWide(type, []<typename T>(T) { return lanewise<&bfe<T>>; });
     return d.in.run ? d.defUse(type, {type, b, b}) : d.unknownType();
   }
@@ -190,6 +196,7 @@ static bool decodeField(Decoder &d) {
   using W = Bit<uint64_t>;
   using N = Bit<uint32_t>;
   if (d.op == "bfi") {
+    d.in.moves = 3;
     d.in.run = wide ? lanewise<&bfi<uint64_t>> : lanewise<&bfi<uint32_t>>;
     return d.defUse(type, {type, type, b, b});
   }

@@ -1,5 +1,5 @@
 //===- Compare.cpp - PTX ISA, "Comparison and Selection Instructions" -----===//
-#include "FloatBits.h"
+#include "Formats.h"
 
 namespace standin::ptx::CKOPT_LANES {
 
@@ -12,9 +12,21 @@ template <typename T> struct Compare {
   static bool ge(T a, T b) { return a >= b; }
 };
 
+/// Halves are compared as the numbers that they are; bf16 has no .ftz.
+template <bool Ftz> static double input(Half x) {
+  bool flush = Ftz && (x.bits & 0x7C00) == 0;
+  return widen(flush ? x.bits & 0x8000 : x.bits, formatOf(Type::F16));
+}
+template <bool> static double input(BHalf x) {
+  return widen(x.bits, formatOf(Type::BF16));
+}
+
 /// Ordered comparisons are false with a NaN, those with a `u` are true.
 template <typename T, bool Ftz> struct FloatCompare {
-  static bool nan(T a, T b) { return a != a || b != b; }
+  static bool nan(T a, T b) {
+    auto x = input<Ftz>(a), y = input<Ftz>(b);
+    return x != x || y != y;
+  }
   static bool num(T a, T b) { return !nan(a, b); }
   static bool eq(T a, T b) { return input<Ftz>(a) == input<Ftz>(b); }
   static bool ne(T a, T b) { return num(a, b) && !eq(a, b); }
@@ -30,22 +42,37 @@ template <typename T, bool Ftz> struct FloatCompare {
   static bool geu(T a, T b) { return nan(a, b) || ge(a, b); }
 };
 
-template <typename T, bool Ftz> static Execute pickFloat(std::string_view op) {
+/// The lower halves' result goes to p, the upper ones' to q of "p|q".
+template <auto Fn> struct PairWise;
+template <typename H, bool (*Fn)(H, H)> struct PairWise<Fn> {
+  static void run(const Instruction &in, Lanes &lanes) {
+    for (unsigned half = 0; half < 2; ++half) {
+      Source<uint32_t> a(lanes, in.slots[2]), b(lanes, in.slots[3]);
+      writeLanes<bool>(lanes, in.slots[half], [&](unsigned l) {
+        return Fn({uint16_t(a[l] >> (16 * half))},
+                  {uint16_t(b[l] >> (16 * half))});
+      });
+    }
+  }
+};
+
+template <template <auto> typename Over, typename T, bool Ftz>
+static Execute pickFloat(std::string_view op) {
   using C = FloatCompare<T, Ftz>;
-  return op == "eq"    ? lanewise<&C::eq>
-         : op == "ne"  ? lanewise<&C::ne>
-         : op == "lt"  ? lanewise<&C::lt>
-         : op == "le"  ? lanewise<&C::le>
-         : op == "gt"  ? lanewise<&C::gt>
-         : op == "ge"  ? lanewise<&C::ge>
-         : op == "equ" ? lanewise<&C::equ>
-         : op == "neu" ? lanewise<&C::neu>
-         : op == "ltu" ? lanewise<&C::ltu>
-         : op == "leu" ? lanewise<&C::leu>
-         : op == "gtu" ? lanewise<&C::gtu>
-         : op == "geu" ? lanewise<&C::geu>
-         : op == "num" ? lanewise<&C::num>
-         : op == "nan" ? lanewise<&C::nan>
+  return op == "eq"    ? &Over<&C::eq>::run
+         : op == "ne"  ? &Over<&C::ne>::run
+         : op == "lt"  ? &Over<&C::lt>::run
+         : op == "le"  ? &Over<&C::le>::run
+         : op == "gt"  ? &Over<&C::gt>::run
+         : op == "ge"  ? &Over<&C::ge>::run
+         : op == "equ" ? &Over<&C::equ>::run
+         : op == "neu" ? &Over<&C::neu>::run
+         : op == "ltu" ? &Over<&C::ltu>::run
+         : op == "leu" ? &Over<&C::leu>::run
+         : op == "gtu" ? &Over<&C::gtu>::run
+         : op == "geu" ? &Over<&C::geu>::run
+         : op == "num" ? &Over<&C::num>::run
+         : op == "nan" ? &Over<&C::nan>::run
                        : nullptr;
 }
 
@@ -76,6 +103,30 @@ static Execute pickInteger(std::string_view op, Type type) {
   return byInteger(type, choose);
 }
 
+static Execute floatCompare(Decoder &d, Type type, std::string_view op) {
+  bool ftz = type != Type::F64 && type != Type::BF16 && type != Type::BF16x2 &&
+             d.take("ftz");
+  switch (type) {
+  case Type::F64:
+    return pickFloat<LaneWise, double, false>(op);
+  case Type::F32:
+    return ftz ? pickFloat<LaneWise, float, true>(op)
+               : pickFloat<LaneWise, float, false>(op);
+  case Type::F16:
+    return ftz ? pickFloat<LaneWise, Half, true>(op)
+               : pickFloat<LaneWise, Half, false>(op);
+  case Type::BF16:
+    return pickFloat<LaneWise, BHalf, false>(op);
+  case Type::F16x2:
+    return ftz ? pickFloat<PairWise, Half, true>(op)
+               : pickFloat<PairWise, Half, false>(op);
+  case Type::BF16x2:
+    return pickFloat<PairWise, BHalf, false>(op);
+  default:
+    return nullptr;
+  }
+}
+
 static bool setp(Decoder &d) {
   if (!d.expect(3, 1))
     return false;
@@ -84,15 +135,17 @@ static bool setp(Decoder &d) {
                 "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan"});
   if (op.empty())
     return d.fail("no comparison");
-  if (!d.statement.operands[0].parts.empty())
-    return d.fail("a second result is not known");
   Type type = d.types[0];
-  bool ftz = type == Type::F32 && d.take("ftz");
-  d.in.run = type == Type::F64   ? pickFloat<double, false>(op)
-             : type == Type::F32 ? ftz ? pickFloat<float, true>(op)
-                                       : pickFloat<float, false>(op)
-                                 : pickInteger(op, type);
-  return d.in.run ? d.defUse(Type::Pred, {type, type}) : d.unknownType();
+  const Operand &result = d.statement.operands[0];
+  bool pair = type == Type::F16x2 || type == Type::BF16x2;
+  if (pair != !result.parts.empty())
+    return d.fail("two results are for f16x2 and bf16x2, one is for others");
+  d.in.run = isFloat(type) ? floatCompare(d, type, op) : pickInteger(op, type);
+  if (!d.in.run)
+    return d.unknownType();
+  return d.def(result, Type::Pred) &&
+         (!pair || d.def(result.parts[0], Type::Pred)) && d.use(1, type) &&
+         d.use(2, type);
 }
 
 template <typename T> static T select(T a, T b, bool c) { return c ? a : b; }
@@ -113,6 +166,7 @@ static bool selp(Decoder &d) {
   d.in.run = bits == 64   ? lanewise<&select<uint64_t>>
              : bits == 32 ? lanewise<&select<uint32_t>>
                           : lanewise<&select<uint16_t>>;
+  d.in.moves = 3;
   d.in.lazy = true; // the one that is not taken need not have a value
   return d.defUse(type, {type, type, Type::Pred});
 }

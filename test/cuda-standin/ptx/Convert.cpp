@@ -128,6 +128,56 @@ static void convertPair(const Instruction &in, Lanes &lanes) {
               uint32_t(floatTo(floatFrom(low[l], c), c));
 }
 
+/// The type's low bits, "sign-extended to the register's width" where signed.
+static uint64_t extended(uint64_t bits, Type type) {
+  unsigned above = 64 - bitsOf(type);
+  return isSigned(type) ? uint64_t(int64_t(bits << above) >> above)
+                        : bits << above >> above;
+}
+
+/// A double that rounds to 24 bits or less as the integer does: what is below
+/// its upper 52 bits is one sticky bit.
+static double forRounding(uint64_t bits, Type type) {
+  bool negative = isSigned(type) && int64_t(bits) < 0;
+  uint64_t magnitude = negative ? -bits : bits;
+  if (magnitude >> 53)
+    magnitude = (magnitude >> 12 | ((magnitude & 0xFFF) != 0)) << 12;
+  return negative ? -double(magnitude) : double(magnitude);
+}
+
+static uint64_t saturated(uint64_t bits, const Conversion &c) {
+  __int128 x = isSigned(c.from) ? __int128(int64_t(bits)) : __int128(bits);
+  unsigned size = bitsOf(c.to) - isSigned(c.to);
+  __int128 high = (__int128(1) << size) - 1;
+  __int128 low = isSigned(c.to) ? -high - 1 : 0;
+  return uint64_t(x < low ? low : x > high ? high : x);
+}
+
+/// Where an integer's register is wider than its type, and integers to halves.
+/// Bytes of registers: of the result in `bytes`, of the source in `count`.
+static void convertWhole(const Instruction &in, Lanes &lanes) {
+  Conversion c = Conversion::unpack(in.detail);
+  uint32_t *to = lanes.slot(in.slots[0]), *from = lanes.slot(in.slots[1]);
+  for (unsigned l = 0; l < kLanes; ++l) {
+    if (!(lanes.active >> l & 1))
+      continue;
+    uint64_t bits =
+        in.count == 8 ? reinterpret_cast<uint64_t *>(from)[l] : from[l];
+    if (isFloat(c.from))
+      bits = wholeFrom(floatFrom(bits, c), c);
+    else if (bits = extended(bits, c.from); isFloat(c.to))
+      bits = floatTo(forRounding(bits, c.from), c);
+    else if (c.saturate)
+      bits = saturated(bits, c);
+    if (!isFloat(c.to))
+      bits = extended(bits, c.to);
+    if (in.bytes == 8)
+      reinterpret_cast<uint64_t *>(to)[l] = bits;
+    else
+      to[l] = in.bytes == 2 ? uint16_t(bits) : uint32_t(bits);
+  }
+}
+
 //===----------------------------------------------------------------------===//
 // Common conversions, in all lanes at once
 //===----------------------------------------------------------------------===//
@@ -154,18 +204,6 @@ template <typename F> static Execute byAnyInteger(Type type, F pick) {
   if (type == Type::S8)
     return pick(int8_t());
   return byInteger(type, pick);
-}
-
-/// To a signed type in a wider register: "sign-extended to its width".
-template <typename W, typename D, typename S> static W extended(S x) {
-  return W(D(x));
-}
-static Execute extendedTo(Type to, Type from, unsigned bits) {
-  return byAnyInteger(from, [&]<typename S>(S) -> Execute {
-    return to == Type::S16 ? lanewise<&extended<int32_t, int16_t, S>>
-           : bits == 16    ? lanewise<&extended<int16_t, int8_t, S>>
-                           : lanewise<&extended<int32_t, int8_t, S>>;
-  });
 }
 
 static Execute integers(Type to, Type from, bool saturate) {
@@ -246,23 +284,22 @@ static bool cvt(Decoder &d) {
     return d.unknownType();
   if (d.operands() != 2)
     return d.fail("2 operands are needed");
-  unsigned bits = d.statement.operands[0].bits;
-  bool wider = isSigned(c.to) && bits > bitsOf(c.to);
-  if (wider && (isFloat(c.from) || c.saturate || bits > 32))
-    return d.fail("a conversion that the interpreter does not know");
-  if (wider)
-    d.in.run = extendedTo(c.to, c.from, bits);
-  else if (!isFloat(c.to) && !isFloat(c.from))
-    d.in.run = integers(c.to, c.from, c.saturate);
-  else
-    d.in.run = quick(c);
-  if (!d.in.run && isFloat(c.from)) {
-    d.in.run = &convertFloat;
-    d.in.detail = c.pack();
-  }
+  // "Operand Size Exceeding Instruction-Type Size"
+  unsigned toBits = std::max(d.statement.operands[0].bits, bitsOf(c.to)),
+           fromBits = std::max(d.statement.operands[1].bits, bitsOf(c.from));
+  bool whole = !isFloat(c.to) && !isFloat(c.from);
+  bool wider = (!isFloat(c.to) && toBits > bitsOf(c.to) &&
+                (isSigned(c.to) || toBits == 64)) ||
+               (!isFloat(c.from) && fromBits > 32 && bitsOf(c.from) < 64);
+  d.in.detail = c.pack();
+  d.in.bytes = uint8_t(toBits / 8), d.in.count = uint8_t(fromBits / 8);
+  d.in.moves = whole && !c.saturate;
+  if (!wider)
+    d.in.run = whole ? integers(c.to, c.from, c.saturate) : quick(c);
   if (!d.in.run)
-    return d.fail("a conversion that the interpreter does not know");
-  return d.def(0, c.to, 32) && d.use(1, c.from, 32);
+    d.in.run = !wider && isFloat(c.from) ? &convertFloat : &convertWhole;
+  return d.def(0, c.to, isFloat(c.to) ? 32 : 64) &&
+         d.use(1, c.from, isFloat(c.from) ? 32 : 64);
 }
 
 bool decodeConvert(Decoder &d) {

@@ -85,6 +85,8 @@ bool Decoder::push(Slot slot) {
 Slot Decoder::freshSlot(bool wide) {
   Slot slot = kernel.numSlots;
   kernel.numSlots += wide ? 2 : 1;
+  if (wide)
+    kernel.wide.insert(slot);
   return slot;
 }
 

@@ -84,6 +84,7 @@ void Execution::startWarp(Warp &warp) {
   warp.waiting.clear();
   warp.time = memory.clock.now;
   warp.written.assign(kernel.numSlots, 0);
+  warp.holes.clear();
   for (const ConstantSlot &constant : kernel.constants)
     warp.written[constant.slot] = kAllLanes;
   for (const SpecialSlot &special : kernel.specials) {
@@ -194,7 +195,7 @@ bool Execution::unwritten(Warp &warp, const Instruction &in, Slot slot,
   return fault(warp, in, lanes,
                "reads register " +
                    (name == kernel.registers.end() ? "?" : name->second) +
-                   ", which was never written");
+                   holeText(warp, slot, unsigned(std::countr_zero(lanes))));
 }
 
 bool Execution::guard(Warp &warp, const Instruction &in, uint32_t &active) {
@@ -227,9 +228,18 @@ bool Execution::checkSelection(Warp &warp, const Instruction &in,
 }
 
 bool Execution::execute(Warp &warp, const Instruction &in, uint32_t active) {
-  if (in.lazy ? !checkSelection(warp, in, active)
-              : !checkSources(warp, in, active))
-    return false;
+  uint32_t missing = 0; // lanes
+  for (unsigned i = in.dsts; i < unsigned(in.dsts) + in.srcs; ++i)
+    missing |= active & ~warp.written[in.slots[i]];
+  if (missing) {
+    if (in.moves && movesHoles(warp, in, missing)) {
+      moveHoles(warp, in, active);
+      return true;
+    }
+    if (in.lazy ? !checkSelection(warp, in, active)
+                : !checkSources(warp, in, active))
+      return false;
+  }
   if (!in.run)
     return true;
   Lanes lanes{warp.file.data(), active, &warp};
@@ -238,8 +248,10 @@ bool Execution::execute(Warp &warp, const Instruction &in, uint32_t active) {
     return fault(warp, in, 1u << lanes.faultLane, lanes.fault);
   for (unsigned i = 0; i < in.dsts; ++i)
     warp.written[in.slots[i]] |= active;
-  if (lanes.undefined)
+  if (lanes.undefined) {
     warp.written[in.slots[0]] &= ~lanes.undefined;
+    warp.holes.erase(in.slots[0]);
+  }
   return true;
 }
 

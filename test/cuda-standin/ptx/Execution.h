@@ -22,10 +22,18 @@ struct Group {
   uint32_t until; ///< the place where the group below goes on
 };
 
+/// Bits of a register that have no value, in lanes that do not count as
+/// written; see Holes.cpp.
+struct Holes {
+  uint32_t lanes = 0;
+  uint32_t bits[2 * kLanes] = {}; ///< as the register lies in the file
+};
+
 struct Warp {
   Execution *execution = nullptr;
   uint32_t number = 0;
   std::vector<uint32_t> file, written;
+  std::map<Slot, Holes> holes;
   uint32_t all = 0;    ///< lanes that there are
   uint32_t exited = 0; ///< lanes that are through
   uint32_t time = 0;   ///< of the last barrier of the warp or the block
@@ -79,6 +87,12 @@ private:
   /// Always false.
   bool fault(const Warp &warp, const Instruction &in, uint32_t lanes,
              const std::string &why);
+  /// Whether all that `lanes` lack are holes that the instruction may move.
+  bool movesHoles(const Warp &warp, const Instruction &in,
+                  uint32_t lanes) const;
+  void moveHoles(Warp &warp, const Instruction &in, uint32_t active);
+  uint64_t holeOf(const Warp &warp, Slot slot, unsigned lane) const;
+  std::string holeText(const Warp &warp, Slot slot, unsigned lane) const;
   bool unwritten(Warp &warp, const Instruction &in, Slot slot, uint32_t lanes);
 
   uint32_t threads, blockNumber[3] = {0, 0, 0};

@@ -52,6 +52,10 @@ template <Type T, bool Ftz> struct HalfOp {
   }
   static H min(H a, H b) { return pick(a, b, false); }
   static H max(H a, H b) { return pick(a, b, true); }
+  /// .NaN: "the result is the canonical NaN if either input is one".
+  static bool hasNan(H a, H b) { return in(a) != in(a) || in(b) != in(b); }
+  static H minNan(H a, H b) { return hasNan(a, b) ? out(NAN) : min(a, b); }
+  static H maxNan(H a, H b) { return hasNan(a, b) ? out(NAN) : max(a, b); }
 };
 
 /// The same for both halves of a word.
@@ -75,28 +79,32 @@ static uint32_t both(uint32_t a, uint32_t b, uint32_t c) {
 template <Type T, bool Ftz> static Execute pickPair(std::string_view op) {
   using F = HalfOp<T, Ftz>;
   using H = typename F::H;
-  return op == "add"   ? lanewise<&both<H, F::add>>
-         : op == "sub" ? lanewise<&both<H, F::sub>>
-         : op == "mul" ? lanewise<&both<H, F::mul>>
-         : op == "fma" ? lanewise<&both<H, F::fma>>
-         : op == "neg" ? lanewise<&both<H, F::neg>>
-         : op == "abs" ? lanewise<&both<H, F::abs>>
-         : op == "min" ? lanewise<&both<H, F::min>>
-         : op == "max" ? lanewise<&both<H, F::max>>
-                       : nullptr;
+  return op == "add"       ? lanewise<&both<H, F::add>>
+         : op == "sub"     ? lanewise<&both<H, F::sub>>
+         : op == "mul"     ? lanewise<&both<H, F::mul>>
+         : op == "fma"     ? lanewise<&both<H, F::fma>>
+         : op == "neg"     ? lanewise<&both<H, F::neg>>
+         : op == "abs"     ? lanewise<&both<H, F::abs>>
+         : op == "min"     ? lanewise<&both<H, F::min>>
+         : op == "max"     ? lanewise<&both<H, F::max>>
+         : op == "min.NaN" ? lanewise<&both<H, F::minNan>>
+         : op == "max.NaN" ? lanewise<&both<H, F::maxNan>>
+                           : nullptr;
 }
 
 template <Type T, bool Ftz> static Execute pickHalf(std::string_view op) {
   using F = HalfOp<T, Ftz>;
-  return op == "add"   ? lanewise<&F::add>
-         : op == "sub" ? lanewise<&F::sub>
-         : op == "mul" ? lanewise<&F::mul>
-         : op == "fma" ? lanewise<&F::fma>
-         : op == "neg" ? lanewise<&F::neg>
-         : op == "abs" ? lanewise<&F::abs>
-         : op == "min" ? lanewise<&F::min>
-         : op == "max" ? lanewise<&F::max>
-                       : nullptr;
+  return op == "add"       ? lanewise<&F::add>
+         : op == "sub"     ? lanewise<&F::sub>
+         : op == "mul"     ? lanewise<&F::mul>
+         : op == "fma"     ? lanewise<&F::fma>
+         : op == "neg"     ? lanewise<&F::neg>
+         : op == "abs"     ? lanewise<&F::abs>
+         : op == "min"     ? lanewise<&F::min>
+         : op == "max"     ? lanewise<&F::max>
+         : op == "min.NaN" ? lanewise<&F::minNan>
+         : op == "max.NaN" ? lanewise<&F::maxNan>
+                           : nullptr;
 }
 
 bool decodeHalf(Decoder &d) {
@@ -106,12 +114,15 @@ bool decodeHalf(Decoder &d) {
   Type type = d.types[0];
   bool ftz = (type == Type::F16 || type == Type::F16x2) && d.take("ftz");
   (void)d.take("rn"); // the only mode
-  d.in.run = type == Type::BF16x2  ? pickPair<Type::BF16, false>(d.op)
-             : type == Type::F16x2 ? ftz ? pickPair<Type::F16, true>(d.op)
-                                         : pickPair<Type::F16, false>(d.op)
-             : type == Type::BF16  ? pickHalf<Type::BF16, false>(d.op)
-             : ftz                 ? pickHalf<Type::F16, true>(d.op)
-                                   : pickHalf<Type::F16, false>(d.op);
+  std::string op(d.op);
+  if ((op == "min" || op == "max") && d.take("NaN"))
+    op += ".NaN";
+  d.in.run = type == Type::BF16x2  ? pickPair<Type::BF16, false>(op)
+             : type == Type::F16x2 ? ftz ? pickPair<Type::F16, true>(op)
+                                         : pickPair<Type::F16, false>(op)
+             : type == Type::BF16  ? pickHalf<Type::BF16, false>(op)
+             : ftz                 ? pickHalf<Type::F16, true>(op)
+                                   : pickHalf<Type::F16, false>(op);
   if (d.op == "fma")
     (void)d.defUse(type, {type, type, type});
   else if (d.op == "neg" || d.op == "abs")

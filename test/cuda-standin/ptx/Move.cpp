@@ -82,6 +82,8 @@ static bool moveVector(Decoder &d, Type type) {
     return d.fail("the parts do not make up the whole");
   d.in.detail = bits;
   d.in.run = pack ? &packVector : &unpackVector;
+  d.in.packs = pack;
+  d.in.moves = pack ? uint8_t((1u << parts.size()) - 1) : 1;
   if (pack && !d.def(to, type))
     return false;
   for (const Operand &one : parts)
@@ -99,6 +101,7 @@ static bool move(Decoder &d) {
       return moveVector(d, type);
   if (bitsOf(type) == 8)
     return d.unknownType();
+  d.in.moves = type != Type::Pred;
   d.in.run = type == Type::Pred   ? &movePredicate
              : bitsOf(type) == 64 ? &moveWords<uint64_t>
                                   : &moveWords<uint32_t>;

@@ -74,6 +74,8 @@ bool Parser::registers(Kernel &kernel) {
     Symbol made{Symbol::Register, kernel.numSlots, bits};
     kernel.numSlots += bits == 64 ? 2 : 1;
     kernel.registers[made.slot] = name;
+    if (bits == 64)
+      kernel.wide.insert(made.slot);
     return scopes.back().emplace(name, made).second ||
            fail("register '" + name + "' is declared twice");
   };

@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -69,6 +70,10 @@ struct Instruction {
   bool guardNegated = false;
   bool uniform = false; ///< bra.uni; the instruction is .aligned
   bool lazy = false;    ///< checks its sources itself
+  bool packs = false;   ///< a source may have no value at all
+  /// Sources (bit i: the i-th) whose bits are moved, not computed with: they
+  /// may have bits without a value. See Holes.cpp.
+  uint8_t moves = 0;
   Slot guard = kNoSlot;
   Slot slots[16];
   // Memory.
@@ -116,6 +121,7 @@ struct Kernel {
   std::vector<ConstantSlot> constants;
   std::vector<SpecialSlot> specials;
   Slot numSlots = 0;
+  std::set<Slot> wide; ///< those of 64 bits
   /// Least bytes of one element accessed in global and shared memory.
   unsigned globalGranule = 4, sharedGranule = 4;
 };
