@@ -56,7 +56,11 @@ void GraphPlanner::proveLeast(const Options &options, Deadline &deadline) {
   double share =
       problem.numNodes <= 48 ? 1 : std::clamp(10 * options.effort, 0.02, 1.0);
   share *= std::min(1.0, 100.0 / std::max(1, problem.numNodes));
-  Deadline part = deadline.part(search.small() ? 0 : int64_t(2e7 * share));
+  // At most a third of a limit: a proof without a plan is of no use.
+  int64_t units = search.small() ? 0 : int64_t(2e7 * share);
+  if (!search.small() && deadline.hasWorkLimit())
+    units = std::min(units, deadline.unitsLeft() / 3 + 1);
+  Deadline part = deadline.part(units, search.small() ? 1 : 0.3);
   ExactResult found =
       exactLeastPeak(problem, options.fixedOrder, lowest(options),
                      starts.at(archive(options).mode).leastLoad().steps, part,

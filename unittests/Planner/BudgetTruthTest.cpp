@@ -15,6 +15,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iostream>
 #include <numeric>
 
@@ -140,6 +141,27 @@ Graph familyGraph(int family, uint64_t seed, int nodes) {
   default:
     return layeredGraph(seed, nodes);
   }
+}
+
+// A search for the smallest budget that is cut short has looked for plans, not
+// only for a proof that there are none.
+TEST(BudgetTruth, ShortLimitsLeaveRoomForPlans) {
+  double logs = 0;
+  const int count = 8;
+  for (uint64_t seed = 0; seed < count; ++seed) {
+    Graph graph = trainingGraph(seed + 70, 130);
+    Options options;
+    options.timeLimitSeconds = 0;
+    options.workLimit = 6000000;
+    Result result = minimize(graph, options);
+    ASSERT_TRUE(result.hasPlan()) << result.message;
+    EXPECT_EQ(verify(graph, result.plan, result.plan.minimumBudget), "");
+    logs += std::log(double(result.plan.minimumBudget) /
+                     double(programPeak(graph)));
+  }
+  EXPECT_LT(std::exp(logs / count), 0.8);
+  std::cout << "smallest budget over the program order's need: "
+            << std::exp(logs / count) << "\n";
 }
 
 TEST(BudgetTruth, LargerGraphsAreSeldomLeftOpen) {
