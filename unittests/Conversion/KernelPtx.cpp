@@ -1,5 +1,4 @@
-//===- KernelPtx.cpp - the PTX of kernels, interpreted
-//---------------------===//
+//===- KernelPtx.cpp - the PTX of kernels, interpreted --------------------===//
 #include "KernelJit.h"
 #include "Memory.h"
 #include "ckopt/Conversion/BlockToPTX/BlockToPTX.h"

@@ -1,0 +1,148 @@
+//===- PtxMutationTest.cpp - mistakes in PTX that must be seen ------------===//
+//
+// That all kernels run in the interpreter without a race says something only if
+// a race would be seen. So kernels lose one barrier after the other, in the
+// text of their PTX: each loss that matters must be seen.
+//
+//===----------------------------------------------------------------------===//
+#include "KernelJit.h"
+#include "Memory.h"
+#include "ckopt/Conversion/BlockToPTX/BlockToPTX.h"
+#include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
+
+#include <gtest/gtest.h>
+
+using namespace mlir;
+using namespace ckopt;
+using namespace ckopt::test;
+
+namespace {
+
+constexpr char kBarrier[] = "bar.sync";
+
+size_t countBarriers(StringRef text) { return text.count(kBarrier); }
+
+/// The text without its barrier number `which`.
+std::string withoutBarrier(std::string text, size_t which) {
+  size_t at = text.find(kBarrier);
+  for (; which > 0; --which)
+    at = text.find(kBarrier, at + 1);
+  return text.erase(at, text.find(';', at) + 1 - at);
+}
+
+/// Runs PTX that was changed; keeps what the interpreter says.
+class Mutant : public KernelLauncher {
+public:
+  Mutant(PtxModule made, std::string text, std::string &error)
+      : module(std::move(made)), error(error) {
+    program = standin::ptx::parse(text, error);
+  }
+  void launch(StringRef symbol, ArrayRef<uint64_t> values,
+              ArrayRef<Range> ranges) override {
+    std::vector<standin::ptx::Region> regions;
+    for (const Range &range : ranges)
+      regions.push_back({reinterpret_cast<uint64_t>(range.begin),
+                         uint64_t(range.bytes), range.name});
+    memory.setRegions(regions);
+    for (const PtxKernel &kernel : module.kernels)
+      if (program && error.empty() && kernel.symbol == symbol)
+        error =
+            standin::ptx::launch(*program, symbol.str(), uint32_t(kernel.grid),
+                                 uint32_t(kernel.block), values, memory);
+  }
+
+private:
+  PtxModule module;
+  std::string &error;
+  std::unique_ptr<standin::ptx::Program> program;
+  standin::ptx::GlobalMemory memory;
+};
+
+/// Runs the kernel over zeros, without barrier `lost` if there are so many.
+/// Returns how many there are.
+size_t runWithout(const std::string &text, size_t lost, std::string &error) {
+  size_t barriers = 0;
+  auto make = [&](ModuleOp blockForm) -> std::unique_ptr<KernelLauncher> {
+    PtxOptions options;
+    options.sm = 80;
+    auto made = emitPtx(blockForm, options);
+    if (!made) {
+      ADD_FAILURE() << llvm::toString(made.takeError());
+      return nullptr;
+    }
+    barriers = countBarriers(made->text);
+    std::string changed =
+        lost < barriers ? withoutBarrier(made->text, lost) : made->text;
+    return std::make_unique<Mutant>(std::move(*made), changed, error);
+  };
+  auto jit = KernelJit::launchedBy(make, text);
+  if (!jit->ok())
+    return 0;
+  std::vector<std::vector<std::byte>> buffers;
+  std::vector<void *> arguments;
+  auto add = [&](int64_t bytes) {
+    buffers.emplace_back(size_t(bytes) + 64);
+    auto begin = reinterpret_cast<uintptr_t>(buffers.back().data());
+    return reinterpret_cast<void *>(llvm::alignTo(begin, 64));
+  };
+  func::FuncOp kernel = jit->kernel();
+  for (TypeRange types : {TypeRange(kernel.getArgumentTypes()),
+                          TypeRange(kernel.getResultTypes())})
+    for (Type type : types)
+      arguments.push_back(add(getByteSize(cast<RankedTensorType>(type))));
+  void *scratch = add(jit->code().workspaceBytes);
+  for (size_t stage = 0; stage < jit->code().stages.size(); ++stage)
+    jit->launch(stage, arguments.data(), nullptr, scratch);
+  return barriers;
+}
+
+/// How many barriers there are, and whose loss is seen: as a race, or, since
+/// warps run one after the other here, as a read of what a later one writes.
+struct Losses {
+  size_t all = 0;
+  std::vector<size_t> needed;
+};
+Losses loseEach(const std::string &text) {
+  std::string error;
+  Losses barriers;
+  barriers.all = runWithout(text, ~size_t(0), error);
+  EXPECT_EQ(error, "") << "with all barriers";
+  for (size_t lost = 0; lost < barriers.all; ++lost) {
+    error.clear();
+    runWithout(text, lost, error);
+    if (error.find("a race in shared memory") != std::string::npos ||
+        error.find("reads shared memory that nobody wrote") !=
+            std::string::npos)
+      barriers.needed.push_back(lost);
+    else
+      EXPECT_EQ(error, "") << "without barrier " << lost;
+  }
+  return barriers;
+}
+
+// A tree over the warps of a block: the sums of 256 threads become those of
+// 128, 64 and 32, and each of the three steps reads what other warps wrote.
+// Threads of the first warp then read their own words alone, whatever barriers
+// stand there.
+TEST(PtxMutation, ReductionWithoutABarrier) {
+  Losses barriers = loseEach(kernelText(
+      "reduction", "%x: tensor<3x1000xf32>", "tensor<3xf32>",
+      "%0 = ckopt.reduce sum %x {axes = array<i64: 1>, keepdims = false} : "
+      "(tensor<3x1000xf32>) -> tensor<3xf32>\nreturn %0 : "
+      "tensor<3xf32>\n"));
+  EXPECT_EQ(barriers.needed, (std::vector<size_t>{0, 1, 2}));
+}
+
+// Tiles of operands that are filled and used in turn: each barrier is needed.
+TEST(PtxMutation, ProductWithoutABarrier) {
+  Losses barriers = loseEach(
+      kernelText("library", "%a: tensor<1x40x70xf32>, %b: tensor<1x70x36xf32>",
+                 "tensor<1x40x36xf32>",
+                 "%0 = ckopt.matmul %a, %b : (tensor<1x40x70xf32>, "
+                 "tensor<1x70x36xf32>) -> tensor<1x40x36xf32>\nreturn %0 : "
+                 "tensor<1x40x36xf32>\n"));
+  EXPECT_GT(barriers.all, 0u);
+  EXPECT_EQ(barriers.needed.size(), barriers.all);
+}
+
+} // namespace
