@@ -47,7 +47,10 @@ public:
           regions, [&](const auto &other) { return other.begin == begin; });
       // Operands and results that share bytes are one region.
       if (!isKnown)
-        regions.push_back({begin, uint64_t(range.bytes), range.name});
+        // LLVM may read the rest of 16 aligned bytes and drop it: no place in
+        // an arena ends before. What is written there, the buffers show.
+        regions.push_back(
+            {begin, llvm::alignTo(uint64_t(range.bytes), 16), range.name});
     }
     memory.setRegions(regions);
     std::string wrong =

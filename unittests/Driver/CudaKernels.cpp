@@ -9,6 +9,7 @@
 
 #include <csignal>
 #include <cstring>
+#include <immintrin.h>
 #include <unistd.h>
 
 using namespace mlir;
@@ -232,11 +233,19 @@ void Walk::check(const Forms &forms, ArrayRef<Tensor> inputs,
   census.zeros += checkWanted(wanted, forms.text);
   KernelOptions options = tolerance(inputs, wanted);
   options.scalars.assign(scalars.begin(), scalars.end());
+  options.precision = precision;
   bool isLibrary = forms.cpu->ok() && forms.cpu->code().library;
-  if (forms.cpu->ok() && forms.up->ok() && forms.down->ok())
-    checkForms({isLibrary ? nullptr : forms.cpu.get(), forms.up.get(),
-                forms.down.get()},
-               inputs, wanted, options);
+  if (!forms.cpu->ok() || !forms.up->ok() || !forms.down->ok())
+    return;
+  auto ptx = KernelJit::launchedBy(interpretPtx, forms.text, precision);
+  census.interpreted += ptx->ok();
+  // Steps run so, and PTX has .ftz: subnormal numbers are zeros.
+  unsigned control = _mm_getcsr();
+  _mm_setcsr(control | 0x8040);
+  checkForms({isLibrary ? nullptr : forms.cpu.get(), forms.up.get(),
+              forms.down.get(), ptx->ok() ? ptx.get() : nullptr},
+             inputs, wanted, options);
+  _mm_setcsr(control);
 }
 
 LogicalResult Walk::call(KernelCallOp op, ArrayRef<const Tensor *> given,

@@ -1,5 +1,4 @@
-//===- CudaKernels.h - all kernels of a network, checked one by one -*- C++
-//-*-=//
+//===- CudaKernels.h - kernels of a network, one by one ---------*- C++ -*-===//
 //
 // Problem: whole steps on a stand-in show that results are about right; they do
 // not show which kernel reads beside its operands, races, or rounds otherwise
@@ -34,8 +33,9 @@ struct KernelCensus {
   int64_t splitSums = 0;     ///< products whose k is cut into parts
   int64_t largeTiles = 0;    ///< products with tiles of 128
   int64_t dropouts = 0;
-  int64_t checked = 0; ///< kernels that were new
-  int64_t zeros = 0;   ///< of these: a result has nothing but zeros
+  int64_t checked = 0;     ///< kernels that were new
+  int64_t interpreted = 0; ///< of these: as PTX, too
+  int64_t zeros = 0;       ///< of these: a result has nothing but zeros
 };
 
 /// Checks every kernel of the planned module's functions whose text is not in

@@ -7,7 +7,9 @@
 // within 1e-5 of the interpreter's, or of the largest element of the result,
 // or, for sums of n elements that cancel, within 1e-6 * sqrt(n) of the largest
 // operand. Each operand and result ends at an inaccessible page, or less than
-// 64 bytes of a pattern before it; operands and patterns stay as they are.
+// 64 bytes of a pattern before it; operands and patterns stay as they are. The
+// PTX of each runs in the interpreter of test/cuda-standin/ptx, to the bits of
+// the block form (products on tensor cores: within the same tolerance).
 //
 // The reduced networks (test/data/models/reduced) have few elements, chosen so
 // that what follows occurs, which is checked:
@@ -132,6 +134,7 @@ TEST_P(CudaKernels, GiveWhatTheCpuGives) {
   KernelCensus census =
       checkKernels(compilation.module(), known, param.precision);
   expectMet(census, param.wanted);
+  EXPECT_EQ(census.interpreted, census.checked) << "kernels without PTX";
   RecordProperty("checked", int(census.checked));
   std::cout << "  " << census.checked
             << " kernels checked; launches: " << census.wide << " wide, "
