@@ -267,9 +267,9 @@ typedef struct ckrt_device_report {
                             the driver keeps it outside of the arena */
   int32_t registers;     /* most registers of a kernel's thread */
   int32_t kernels;
-  int64_t used_bytes;    /* in use before anything was loaded: by the session's
-                            context and by all other processes and displays,
-                            which no call of the driver's tells apart */
+  int64_t used_bytes; /* in use before anything was loaded: by the session's
+                         context and by all other processes and displays,
+                         which no call of the driver's tells apart */
 } ckrt_device_report;
 /* CKRT_INVALID_ARGUMENT on the CPU. Since 2. */
 CKRT_EXPORT ckrt_status ckrt_device(ckrt_session *session,
