@@ -24,6 +24,19 @@ static std::string binary(const std::string &op, const std::string &a,
                         ", " + y + ") -> " + z + "\n return %0 : " + z + "\n");
 }
 
+// Small f16 are numbers to a GPU as well, also where two are compared.
+TEST(ElementwiseKernel, SmallHalvesAreCompared) {
+  KernelOptions options;
+  options.low = -5e-5;
+  options.high = 5e-5;
+  for (std::string type : {"tensor<6x40xf16>", "tensor<6x40xbf16>"})
+    checkKernel(kernelText("elementwise", "%a: " + type + ", %b: " + type, type,
+                           "%0 = ckopt.maximum %a, %b : (" + type + ", " +
+                               type + ") -> " + type +
+                               "\n return %0 : " + type + "\n"),
+                options);
+}
+
 // Lengths around one vector, its multiples and the block size.
 TEST(ElementwiseKernel, Lengths) {
   for (const char *length : {"1", "2", "7", "15", "16", "17", "31", "33", "100",

@@ -17,9 +17,11 @@
 #include "mlir/Conversion/MemRefToLLVM/MemRefToLLVM.h"
 #include "mlir/Conversion/UBToLLVM/UBToLLVM.h"
 #include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/UB/IR/UBOps.h"
 #include "mlir/Dialect/Vector/Transforms/LoweringPatterns.h"
 #include "mlir/Dialect/Vector/Transforms/VectorRewritePatterns.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/Transforms/DialectConversion.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
@@ -39,6 +41,70 @@ static LogicalResult simplifyVectors(gpu::GPUModuleOp module) {
   vector::populateVectorMaskOpLoweringPatterns(patterns);
   vector::populateVectorInsertExtractStridedSliceTransforms(patterns);
   return applyPatternsGreedily(module, std::move(patterns));
+}
+
+namespace {
+/// Halves to f32, to the same bits, in a way that LLVM does not see through: it
+/// would move an extension behind comparisons and maxima, and the target prints
+/// those of halves with `.ftz`. Of f16 that takes small numbers for zero; of
+/// bf16 (sm_90) PTX has no such instruction.
+struct HideExtension : OpRewritePattern<arith::ExtFOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(arith::ExtFOp op,
+                                PatternRewriter &rewriter) const override {
+    Type half = getElementTypeOrSelf(op.getIn().getType());
+    if (!getElementTypeOrSelf(op.getType()).isF32() ||
+        !(half.isF16() || half.isBF16()))
+      return failure();
+    ImplicitLocOpBuilder b(op.getLoc(), rewriter);
+    auto vector = dyn_cast<VectorType>(op.getType());
+    if (!vector) {
+      rewriter.replaceOp(op, extend(b, op.getIn()));
+      return success();
+    }
+    if (vector.getRank() != 1 || vector.isScalable())
+      return failure();
+    SmallVector<Value> elements;
+    for (int64_t i = 0; i < vector.getNumElements(); ++i)
+      elements.push_back(
+          extend(b, vector::ExtractOp::create(b, op.getIn(), i)));
+    rewriter.replaceOp(op, vector::FromElementsOp::create(b, vector, elements));
+    return success();
+  }
+
+private:
+  static Value extend(ImplicitLocOpBuilder &b, Value half) {
+    Value bits = arith::BitcastOp::create(b, b.getI16Type(), half);
+    if (half.getType().isF16())
+      return LLVM::CallIntrinsicOp::create(
+                 b, b.getF32Type(),
+                 b.getStringAttr("llvm.convert.from.fp16.f32"), bits)
+          .getResult(0);
+    Value word = arith::ExtUIOp::create(b, b.getI32Type(), bits);
+    Value by = arith::ConstantIntOp::create(b, b.getI32Type(), 16);
+    word = arith::ShLIOp::create(b, word, by);
+    return arith::BitcastOp::create(b, b.getF32Type(), word);
+  }
+};
+} // namespace
+
+/// Computes halves in f32, as the CPU does, with one rounding.
+static LogicalResult widenHalves(gpu::GPUModuleOp module) {
+  MLIRContext *ctx = module.getContext();
+  TypeConverter converter;
+  arith::populateEmulateUnsupportedFloatsConversions(
+      converter, {Float16Type::get(ctx), BFloat16Type::get(ctx)},
+      Float32Type::get(ctx));
+  RewritePatternSet patterns(ctx);
+  arith::populateEmulateUnsupportedFloatsPatterns(patterns, converter);
+  ConversionTarget target(*ctx);
+  arith::populateEmulateUnsupportedFloatsLegality(target, converter);
+  if (failed(applyPartialConversion(module, target, std::move(patterns))))
+    return failure();
+  RewritePatternSet extensions(ctx);
+  extensions.add<HideExtension>(ctx);
+  return applyPatternsGreedily(module, std::move(extensions));
 }
 
 static LogicalResult convert(gpu::GPUModuleOp module) {
@@ -82,7 +148,8 @@ struct GPUToLLVM : ckopt::impl::GPUToLLVMPassBase<GPUToLLVM> {
 
   void runOnOperation() override {
     gpu::GPUModuleOp module = getOperation();
-    if (failed(simplifyVectors(module)) || failed(convert(module)))
+    if (failed(simplifyVectors(module)) || failed(widenHalves(module)) ||
+        failed(convert(module)))
       return signalPassFailure();
     if (!keepDenormals)
       flushDenormals(module);
