@@ -136,7 +136,8 @@ static bool isEmpty(Type type) {
 static void replaceEmptyContractions(func::FuncOp function) {
   SmallVector<Operation *> empty;
   function.walk([&](Operation *op) {
-    if (isa<MatMulOp, ConvOp, ConvInputGradOp, ConvWeightGradOp>(op) &&
+    auto kernel = dyn_cast<KernelOpInterface>(op);
+    if (kernel && kernel.getKernelKind() == KernelKind::Library &&
         (llvm::any_of(op->getOperandTypes(), isEmpty) ||
          isEmpty(op->getResult(0).getType())))
       empty.push_back(op);
