@@ -11,7 +11,8 @@
 //
 // The guarantee: either every needed gradient is built, or the module is
 // unchanged but for diagnostics that name every op without a rule. The function
-// stays pure: the rules read forward values, they change none.
+// stays pure: the rules read forward values, they change none (values that a
+// rule compares with a result are pinned: stored once, for both to read).
 //
 // Complexity: linear in ops and operands; at most a small constant of new ops
 // an operand.
@@ -42,6 +43,7 @@ private:
   LogicalResult chooseLoss();
   LogicalResult chooseArguments();
   LogicalResult checkRules(const Activity &activity);
+  bool pinCompared(const Activity &activity);
   LogicalResult sweep(const Activity &activity);
   LogicalResult differentiateOp(Operation &op, const Activity &activity);
   void finish();
@@ -146,6 +148,31 @@ LogicalResult Differentiator::checkRules(const Activity &activity) {
   return error;
 }
 
+/// Stores what rules compare with results, for the op and its gradient to read
+/// the same bits. One pin serves all ops that read a value.
+bool Differentiator::pinCompared(const Activity &activity) {
+  DenseMap<Value, Value> pins;
+  for (Operation &op : block.without_terminator()) {
+    auto rule = dyn_cast<DifferentiableOpInterface>(op);
+    if (!rule)
+      continue;
+    for (OpOperand &operand : op.getOpOperands()) {
+      Value value = operand.get();
+      if (!activity.isNeeded(operand) || isa<BlockArgument>(value) ||
+          isa<PinOp>(value.getDefiningOp()) ||
+          !rule.comparesOperand(operand.getOperandNumber()))
+        continue;
+      Value &pin = pins[value];
+      if (!pin) {
+        OpBuilder before(&op);
+        pin = PinOp::create(before, value.getLoc(), value);
+      }
+      operand.set(pin);
+    }
+  }
+  return !pins.empty();
+}
+
 LogicalResult Differentiator::differentiateOp(Operation &op,
                                               const Activity &activity) {
   SmallVector<Value> outputGrads, operandGrads(op.getNumOperands());
@@ -240,6 +267,8 @@ LogicalResult Differentiator::run() {
   Activity activity(function, loss, wrt);
   if (failed(checkRules(activity)))
     return failure();
+  if (pinCompared(activity))
+    activity = Activity(function, loss, wrt);
   if (failed(sweep(activity)))
     return failure();
   finish();

@@ -13,7 +13,8 @@ static double reducedCount(RankedTensorType type, ArrayRef<int64_t> axes) {
   return count;
 }
 
-/// Equal extreme elements share the gradient evenly.
+/// Equal extreme elements share the gradient evenly. The operand is pinned
+/// (comparesOperand): it is read here with the bits that the reduction saw.
 static Value extremumGradient(ReduceOp op, RuleBuilder &b, Value gradient) {
   ArrayRef<int64_t> shape = tensorType(op.getInput()).getShape();
   Value best = b.keepDims(op.getOutput(), op.getAxes(), shape);
@@ -111,8 +112,12 @@ static void logSoftmaxGradRule(LogSoftmaxGradOp op, RuleBuilder &b) {
 }
 
 void autodiff::addReductionRules(MLIRContext *context) {
-  addRule<ReduceOp>(context,
-                    [](ReduceOp op, RuleBuilder &b) { reduceRule(op, b); });
+  addComparingRule<ReduceOp>(
+      context, [](ReduceOp op, RuleBuilder &b) { reduceRule(op, b); },
+      [](ReduceOp op, unsigned) {
+        return op.getKind() == ReduceKind::Max ||
+               op.getKind() == ReduceKind::Min;
+      });
   addRule<MomentsOp>(context,
                      [](MomentsOp op, RuleBuilder &b) { momentsRule(op, b); });
   addRule<SoftmaxOp>(context, [](SoftmaxOp op, RuleBuilder &b) {

@@ -58,6 +58,29 @@ void addRule(mlir::MLIRContext *context, Fn) {
   OpT::template attachInterface<RuleModel<OpT, Fn>>(*context);
 }
 
+/// The same for a rule that compares operands with results: `compares` is a
+/// stateless lambda `bool(OpT, unsigned operand)`, see comparesOperand.
+template <typename OpT, typename Fn, typename Compares>
+struct ComparingRuleModel : DifferentiableOpInterface::ExternalModel<
+                                ComparingRuleModel<OpT, Fn, Compares>, OpT> {
+  llvm::LogicalResult
+  buildGradient(mlir::Operation *op, mlir::OpBuilder &builder,
+                llvm::ArrayRef<mlir::Value> outputGrads,
+                llvm::ArrayRef<bool> needed,
+                llvm::MutableArrayRef<mlir::Value> operandGrads) const {
+    return RuleModel<OpT, Fn>().buildGradient(op, builder, outputGrads, needed,
+                                              operandGrads);
+  }
+  bool comparesOperand(mlir::Operation *op, unsigned operand) const {
+    return Compares{}(llvm::cast<OpT>(op), operand);
+  }
+};
+template <typename OpT, typename Fn, typename Compares>
+void addComparingRule(mlir::MLIRContext *context, Fn, Compares) {
+  OpT::template attachInterface<ComparingRuleModel<OpT, Fn, Compares>>(
+      *context);
+}
+
 /// For ops whose derivative is zero wherever it exists.
 template <typename... OpT> void addZeroRules(mlir::MLIRContext *context) {
   (addRule<OpT>(context, [](OpT, RuleBuilder &) {}), ...);

@@ -97,6 +97,7 @@ void autodiff::addShapeRules(MLIRContext *context) {
   });
   addRule<BarrierOp>(context,
                      [](BarrierOp, RuleBuilder &b) { b.set(0, b.grad()); });
+  addRule<PinOp>(context, [](PinOp, RuleBuilder &b) { b.set(0, b.grad()); });
   addRule<RelayoutOp>(context, [](RelayoutOp op, RuleBuilder &b) {
     b.set(0, b.make<RelayoutOp>(op.getInput().getType(), b.grad()));
   });

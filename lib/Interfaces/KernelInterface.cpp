@@ -1,24 +1,12 @@
 //===- KernelInterface.cpp - what fusion and planning ask ops -------------===//
 #include "ckopt/Interfaces/KernelInterface.h"
 #include "mlir/IR/BuiltinTypes.h"
-#include "llvm/ADT/StringSwitch.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
+using namespace ckopt;
 
 #include "ckopt/Interfaces/KernelInterface.cpp.inc"
-
-/// What an element of the op's result costs.
-static double flopsPerElement(StringRef name) {
-  return llvm::StringSwitch<double>(name)
-      .Cases({"ckopt.exp", "ckopt.log", "ckopt.tanh", "ckopt.sigmoid",
-              "ckopt.erf", "ckopt.sin", "ckopt.cos", "ckopt.softplus",
-              "ckopt.gelu", "ckopt.pow"},
-             20)
-      // Random bits: ten rounds of two multiplications for four elements.
-      .Case("ckopt.dropout", 16)
-      .Cases({"ckopt.div", "ckopt.sqrt", "ckopt.rsqrt", "ckopt.reciprocal"}, 4)
-      .Default(1);
-}
 
 double ckopt::detail::defaultFlops(Operation *op) {
   double elements = 0;
@@ -26,7 +14,49 @@ double ckopt::detail::defaultFlops(Operation *op) {
     if (auto tensor = dyn_cast<RankedTensorType>(type);
         tensor && tensor.hasStaticShape())
       elements = std::max(elements, double(tensor.getNumElements()));
-  return elements * flopsPerElement(op->getName().getStringRef());
+  return elements * cast<KernelOpInterface>(op).getFlopsPerElement();
+}
+
+bool ckopt::detail::isFusibleKind(KernelKind kind) {
+  return kind == KernelKind::Constant || kind == KernelKind::Elementwise;
+}
+
+bool ckopt::detail::defaultNeedsStoredOperand(Operation *op, unsigned index) {
+  auto kernel = cast<KernelOpInterface>(op);
+  switch (kernel.getKernelKind()) {
+  case KernelKind::Library:
+    return true;
+  case KernelKind::Structured:
+    return index != 0 || !matchPattern(op->getOperand(0), m_Constant());
+  case KernelKind::View:
+  case KernelKind::Indexed:
+    return !kernel.isFusible();
+  case KernelKind::Constant:
+  case KernelKind::Elementwise:
+  case KernelKind::Reduction:
+  case KernelKind::RowWise:
+  case KernelKind::Update:
+    return false;
+  }
+  llvm_unreachable("all kinds are handled");
+}
+
+LayoutRole ckopt::detail::layoutRoleOfKind(KernelKind kind) {
+  switch (kind) {
+  case KernelKind::Elementwise:
+    return LayoutRole::Uniform;
+  case KernelKind::View:
+  case KernelKind::Library:
+  case KernelKind::RowWise:
+  case KernelKind::Structured:
+  case KernelKind::Update:
+    return LayoutRole::RowMajor;
+  case KernelKind::Constant:
+  case KernelKind::Indexed:
+  case KernelKind::Reduction:
+    return LayoutRole::Any;
+  }
+  llvm_unreachable("all kinds are handled");
 }
 
 SmallVector<std::pair<unsigned, unsigned>>

@@ -30,14 +30,6 @@ namespace ckopt {
 
 namespace {
 
-/// How an op takes layouts.
-enum class Role {
-  Any,      ///< reads any layout, makes row-major
-  Uniform,  ///< operands and results of one shape or rank share one layout
-  RowMajor, ///< reads and makes row-major
-  Conv,     ///< reads and makes channels-last activations, row-major weights
-};
-
 class LayoutAssigner {
 public:
   explicit LayoutAssigner(func::FuncOp function) : function(function) {}
@@ -88,30 +80,8 @@ static RankedTensorType rowMajor(RankedTensorType type) {
   return RankedTensorType::get(type.getShape(), type.getElementType());
 }
 
-static Role roleOf(Operation *op) {
-  if (isa<ConvOp, ConvInputGradOp, ConvWeightGradOp>(op))
-    return Role::Conv;
-  if (isa<MaxPoolOp, MaxPoolGradOp, AvgPoolOp, AvgPoolGradOp, BatchNormOp,
-          BatchNormGradOp, BatchNormInferenceOp, ConcatOp, PadOp, SliceOp>(op))
-    return Role::Uniform;
-  // The loss of each point of an image over the channels.
-  if (isa<CrossEntropyOp, CrossEntropyGradOp>(op))
-    return Role::Uniform;
-  switch (cast<KernelOpInterface>(op).getKernelKind()) {
-  case KernelKind::Elementwise:
-    return Role::Uniform;
-  case KernelKind::View:
-  case KernelKind::Library:
-  case KernelKind::RowWise:
-  case KernelKind::Structured:
-  case KernelKind::Update:
-    return Role::RowMajor;
-  case KernelKind::Constant:
-  case KernelKind::Indexed:
-  case KernelKind::Reduction:
-    return Role::Any;
-  }
-  llvm_unreachable("all kinds are handled");
+static LayoutRole roleOf(Operation *op) {
+  return cast<KernelOpInterface>(op).getLayoutRole();
 }
 
 /// Values that can have the layout of a uniform op: those with channels that
@@ -158,20 +128,20 @@ static SmallVector<Value> convActivations(Operation *op) {
 
 void LayoutAssigner::connect(Operation *op) {
   switch (roleOf(op)) {
-  case Role::Conv:
+  case LayoutRole::Convolution:
     for (Value value : convActivations(op)) {
       classes.insert(value);
       activations.push_back(value);
     }
     break;
-  case Role::Uniform: {
+  case LayoutRole::Uniform: {
     SmallVector<Value> values = uniformValues(op);
     for (Value value : values)
       classes.unionSets(values.front(), value);
     break;
   }
-  case Role::Any:
-  case Role::RowMajor:
+  case LayoutRole::Any:
+  case LayoutRole::RowMajor:
     break;
   }
 }
@@ -198,24 +168,24 @@ Value LayoutAssigner::inOrderOf(Value value, RankedTensorType type,
 }
 
 void LayoutAssigner::rewrite(Operation *op) {
-  Role role = roleOf(op);
+  LayoutRole role = roleOf(op);
   SmallVector<Value> values;
-  if (role == Role::Conv)
+  if (role == LayoutRole::Convolution)
     values = convActivations(op);
-  else if (role == Role::Uniform)
+  else if (role == LayoutRole::Uniform)
     values = uniformValues(op);
   // One class, one layout; an op's own largest value speaks for it.
   for (OpOperand &operand : op->getOpOperands()) {
     Value value = operand.get();
     if (llvm::is_contained(values, value))
       operand.set(inOrderOf(value, wanted(value), op));
-    else if (role == Role::RowMajor || role == Role::Conv)
+    else if (role == LayoutRole::RowMajor || role == LayoutRole::Convolution)
       operand.set(inOrderOf(value, rowMajor(tensorType(value)), op));
   }
   for (Value result : op->getResults()) {
     if (llvm::is_contained(values, result))
       result.setType(wanted(result));
-    else if (role == Role::Any && !matchPattern(op, m_Constant()))
+    else if (role == LayoutRole::Any && !matchPattern(op, m_Constant()))
       result.setType(wanted(result));
   }
 }

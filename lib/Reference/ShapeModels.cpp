@@ -168,6 +168,7 @@ void reference::attachShapeModels(MLIRContext *context) {
   attachModel<IotaOp, interpretIota>(context);
   attachModel<ReshapeOp, interpretCopy<ReshapeOp>>(context);
   attachModel<RelayoutOp, interpretCopy<RelayoutOp>>(context);
+  attachModel<PinOp, interpretCopy<PinOp>>(context);
   attachModel<TransposeOp, interpretTranspose>(context);
   attachModel<SliceOp, interpretSlice>(context);
   attachModel<ConcatOp, interpretConcat>(context);

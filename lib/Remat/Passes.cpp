@@ -216,7 +216,7 @@ struct RematPass : ckopt::impl::RematPassBase<RematPass> {
   LogicalResult canonicalize(func::FuncOp function) {
     bool foreign =
         llvm::any_of(function.front().without_terminator(), [](Operation &op) {
-          return !isa<KernelCallOp, ReshapeOp>(op);
+          return !isa<KernelCallOp, ReshapeOp, PinOp>(op);
         });
     if (!foreign || !canonicalizeFirst)
       return success();

@@ -41,6 +41,14 @@ def DifferentiableOpInterface : OpInterface<"DifferentiableOpInterface"> {
             $_op->getOperand(index).getType());
         return type && ::llvm::isa<::mlir::FloatType>(type.getElementType());
       }]>,
+    InterfaceMethod<[{
+        Whether the rule compares operand `index` with what the op chose from it
+        (a maximum). Autodiff then pins the operand, so that the op and its
+        gradient read the same stored bits, and no gradient is lost to a value
+        that another kernel computed again.
+      }],
+      "bool", "comparesOperand", (ins "unsigned":$index), "",
+      /*defaultImplementation=*/"return false;">,
   ];
 }
 

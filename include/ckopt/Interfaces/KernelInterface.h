@@ -21,9 +21,24 @@ enum class KernelKind {
   Update,      ///< elementwise new value of a state; runs once, never cloned
 };
 
+/// What an op asks of the physical order of its tensors' dimensions.
+enum class LayoutRole {
+  Any,         ///< reads any order, makes row-major
+  Uniform,     ///< operands and results of one shape or rank share one order
+  RowMajor,    ///< reads and makes row-major
+  Convolution, ///< channels-last activations, row-major weights
+};
+
 namespace detail {
-/// One per result element, twenty for transcendental functions.
+/// Elements of the largest result times the operations of one.
 double defaultFlops(mlir::Operation *op);
+/// Constants and elementwise ops.
+bool isFusibleKind(KernelKind kind);
+/// Library ops and views that a kernel cannot look through want all operands
+/// stored, structured ops all but a constant first one, indexed ops those that
+/// they do not read lane by lane.
+bool defaultNeedsStoredOperand(mlir::Operation *op, unsigned index);
+LayoutRole layoutRoleOfKind(KernelKind kind);
 /// For elementwise ops: each operand of a result's own type, else none.
 llvm::SmallVector<std::pair<unsigned, unsigned>>
 defaultReusePairs(mlir::Operation *op);

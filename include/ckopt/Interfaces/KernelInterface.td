@@ -16,6 +16,33 @@ def KernelOpInterface : OpInterface<"KernelOpInterface"> {
     InterfaceMethod<"How the op takes part in kernels.",
       "::ckopt::KernelKind", "getKernelKind", (ins)>,
     InterfaceMethod<[{
+        Floating-point operations for one element of the largest result, for ops
+        whose work is the same for each of them.
+      }],
+      "double", "getFlopsPerElement", (ins), "",
+      /*defaultImplementation=*/"return 1;">,
+    InterfaceMethod<[{
+        Whether fusion may compute the op inside the kernels that read it. For
+        an indexed op: its reads must stay contiguous along the lanes.
+      }],
+      "bool", "isFusible", (ins), "",
+      /*defaultImplementation=*/[{
+        return ::ckopt::detail::isFusibleKind($_op.getKernelKind());
+      }]>,
+    InterfaceMethod<[{
+        Whether operand `index` must lie in memory when the op runs, rather than
+        be computed by the op's own kernel.
+      }],
+      "bool", "needsStoredOperand", (ins "unsigned":$index), "",
+      /*defaultImplementation=*/[{
+        return ::ckopt::detail::defaultNeedsStoredOperand($_op.getOperation(), index);
+      }]>,
+    InterfaceMethod<"Which physical orders of dimensions the op takes and makes.",
+      "::ckopt::LayoutRole", "getLayoutRole", (ins), "",
+      /*defaultImplementation=*/[{
+        return ::ckopt::detail::layoutRoleOfKind($_op.getKernelKind());
+      }]>,
+    InterfaceMethod<[{
         Floating-point operations of one execution (an addition is one, a
         multiply-add two, an exp or tanh about twenty).
       }],

@@ -108,7 +108,9 @@ SmallVector<int64_t> ckopt::getPhysicalOrder(RankedTensorType type) {
 SmallVector<int64_t> ckopt::getElementStrides(RankedTensorType type) {
   SmallVector<int64_t> strides(type.getRank());
   int64_t stride = 1;
-  for (int64_t dim : llvm::reverse(getPhysicalOrder(type))) {
+  // The adaptor keeps a reference, so the order needs a name.
+  SmallVector<int64_t> order = getPhysicalOrder(type);
+  for (int64_t dim : llvm::reverse(order)) {
     strides[dim] = stride;
     stride *= type.getDimSize(dim);
   }

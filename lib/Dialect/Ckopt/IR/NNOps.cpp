@@ -1,6 +1,7 @@
 //===- NNOps.cpp - types and verifiers of contractions and windows ------===//
 #include "InferTypes.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace ckopt;
@@ -78,11 +79,18 @@ void MatMulOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
 // Convolutions
 //===----------------------------------------------------------------------===//
 
-/// Positions of a window of `kernel` points along a padded dimension.
-static int64_t windowPositions(int64_t size, int64_t kernel, int64_t stride,
-                               int64_t low, int64_t high, int64_t dilation) {
-  int64_t span = size + low + high - ((kernel - 1) * dilation + 1);
-  return span < 0 ? 0 : span / stride + 1;
+/// Positions of a window of `kernel` points along a padded dimension; nothing
+/// where the padded dimension or the window is longer than an int64 can say.
+static std::optional<int64_t> windowPositions(int64_t size, int64_t kernel,
+                                              int64_t stride, int64_t low,
+                                              int64_t high, int64_t dilation) {
+  int64_t padded, reach, span;
+  if (llvm::AddOverflow(size, low, padded) ||
+      llvm::AddOverflow(padded, high, padded) ||
+      llvm::MulOverflow(kernel - 1, dilation, reach) ||
+      llvm::SubOverflow(padded, reach, span))
+    return std::nullopt;
+  return span < 1 ? 0 : (span - 1) / stride + 1;
 }
 
 CKOPT_INFER(ConvOp) {
@@ -106,11 +114,16 @@ CKOPT_INFER(ConvOp) {
     return emitOptionalError(loc, "strides and dilations must be positive, "
                                   "pads not negative");
   SmallVector<int64_t> shape{input.getDimSize(0), weight.getDimSize(0)};
-  for (size_t d = 0; d < spatial; ++d)
-    shape.push_back(
+  for (size_t d = 0; d < spatial; ++d) {
+    auto positions =
         windowPositions(input.getDimSize(d + 2), weight.getDimSize(d + 2),
                         adaptor.getStrides()[d], adaptor.getPadsLow()[d],
-                        adaptor.getPadsHigh()[d], adaptor.getDilations()[d]));
+                        adaptor.getPadsHigh()[d], adaptor.getDilations()[d]);
+    if (!positions)
+      return emitOptionalError(loc, "spatial dimension ", d,
+                               ": the window's size overflows");
+    shape.push_back(*positions);
+  }
   results.push_back(RankedTensorType::get(shape, input.getElementType(),
                                           input.getEncoding()));
   return success();
@@ -144,12 +157,15 @@ static LogicalResult verifyConv(Op op, RankedTensorType input,
         op.getPadsLow()[d] < 0 || op.getPadsHigh()[d] < 0)
       return op.emitOpError("strides and dilations must be positive, pads not "
                             "negative");
-    int64_t want = windowPositions(
+    std::optional<int64_t> want = windowPositions(
         input.getDimSize(d + 2), weight.getDimSize(d + 2), op.getStrides()[d],
         op.getPadsLow()[d], op.getPadsHigh()[d], op.getDilations()[d]);
-    if (want != output.getDimSize(d + 2))
+    if (!want)
       return op.emitOpError("spatial dimension ")
-             << d << ": the window has " << want << " positions, the output "
+             << d << ": the window's size overflows";
+    if (*want != output.getDimSize(d + 2))
+      return op.emitOpError("spatial dimension ")
+             << d << ": the window has " << *want << " positions, the output "
              << output.getDimSize(d + 2);
   }
   return success();
@@ -208,12 +224,15 @@ static LogicalResult verifyPool(Op op, RankedTensorType input,
     if (op.getKernel()[d] < 1 || op.getStrides()[d] < 1 ||
         op.getDilations()[d] < 1 || op.getPadsLow()[d] < 0)
       return op.emitOpError("kernel, strides and dilations must be positive");
-    int64_t want = windowPositions(input.getDimSize(d + 2), op.getKernel()[d],
-                                   op.getStrides()[d], op.getPadsLow()[d],
-                                   op.getPadsHigh()[d], op.getDilations()[d]);
-    if (want != output.getDimSize(d + 2))
+    std::optional<int64_t> want = windowPositions(
+        input.getDimSize(d + 2), op.getKernel()[d], op.getStrides()[d],
+        op.getPadsLow()[d], op.getPadsHigh()[d], op.getDilations()[d]);
+    if (!want)
       return op.emitOpError("spatial dimension ")
-             << d << ": the window has " << want << " positions, the output "
+             << d << ": the window's size overflows";
+    if (*want != output.getDimSize(d + 2))
+      return op.emitOpError("spatial dimension ")
+             << d << ": the window has " << *want << " positions, the output "
              << output.getDimSize(d + 2);
   }
   return success();
@@ -227,7 +246,8 @@ static LogicalResult verifyIndex(Op op, RankedTensorType output) {
     return op.emitOpError("index must have the output's shape");
   int64_t points = 1;
   for (int64_t size : op.getKernel())
-    points *= size;
+    if (llvm::MulOverflow(points, size, points))
+      return op.emitOpError("the window's size overflows");
   if (index.getElementType().isInteger(8) && points > 127)
     return op.emitOpError("a window of ")
            << points << " points needs an i32 index";

@@ -203,6 +203,13 @@ CKOPT_INFER(MovingAverageOp) {
   return success();
 }
 
+CKOPT_INFER(AssignOp) {
+  if (failed(checkUpdate(loc, operands)))
+    return failure();
+  results.push_back(operands.front().getType());
+  return success();
+}
+
 CKOPT_INFER(AccumulateOp) {
   if (failed(checkUpdate(loc, operands)))
     return failure();

@@ -39,6 +39,21 @@ LogicalResult ReshapeOp::verify() {
   return success();
 }
 
+/// The dimensions that are not 1.
+static SmallVector<int64_t> realDims(RankedTensorType type) {
+  SmallVector<int64_t> dims;
+  for (int64_t size : type.getShape())
+    if (size != 1)
+      dims.push_back(size);
+  return dims;
+}
+
+bool ReshapeOp::isFusible() {
+  auto input = tensorType(getInput());
+  return isRowMajor(input) && isRowMajor(getType()) &&
+         realDims(input) == realDims(getType());
+}
+
 OpFoldResult ReshapeOp::fold(FoldAdaptor adaptor) {
   if (getInput().getType() == getType())
     return getInput();
@@ -101,6 +116,14 @@ KernelKind TransposeOp::getKernelKind() {
   return KernelKind::View;
 }
 
+/// The innermost dimension stays.
+bool TransposeOp::isFusible() {
+  ArrayRef<int64_t> permutation = getPermutation();
+  return getKernelKind() != KernelKind::View && !permutation.empty() &&
+         permutation.back() == int64_t(permutation.size()) - 1 &&
+         isRowMajor(getType()) && isRowMajor(tensorType(getInput()));
+}
+
 OpFoldResult TransposeOp::fold(FoldAdaptor) {
   if (getInput().getType() == getType() && llvm::is_sorted(getPermutation()))
     return getInput();
@@ -145,6 +168,10 @@ void TransposeOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
 //===----------------------------------------------------------------------===//
 // Slice, concat, pad, expand
 //===----------------------------------------------------------------------===//
+
+bool SliceOp::isFusible() {
+  return getSteps().empty() || getSteps().back() == 1;
+}
 
 CKOPT_INFER(SliceOp) {
   SliceOp::Adaptor adaptor(operands, attributes, properties, regions);
@@ -199,7 +226,7 @@ struct SliceOfConcat : OpRewritePattern<SliceOp> {
   LogicalResult matchAndRewrite(SliceOp op,
                                 PatternRewriter &rewriter) const override {
     auto concat = op.getInput().getDefiningOp<ConcatOp>();
-    if (!concat)
+    if (!concat || op.getType().getNumElements() == 0)
       return failure();
     int64_t axis = concat.getAxis();
     int64_t first = op.getStarts()[axis];
@@ -233,16 +260,13 @@ struct MergeSlices : OpRewritePattern<SliceOp> {
     if (!inner || op.getType().getNumElements() == 0)
       return failure();
     SmallVector<int64_t> starts, steps;
-    for (auto [first, step, innerFirst, innerStep] :
-         llvm::zip(op.getStarts(), op.getSteps(), inner.getStarts(),
-                   inner.getSteps())) {
+    for (auto [first, size, step, innerFirst, innerStep] :
+         llvm::zip(op.getStarts(), op.getSizes(), op.getSteps(),
+                   inner.getStarts(), inner.getSteps())) {
       starts.push_back(innerFirst + first * innerStep);
-      steps.push_back(step * innerStep);
+      // A step along one element says nothing, and might overflow.
+      steps.push_back(size == 1 ? 1 : step * innerStep);
     }
-    // A step along one element says nothing, and might overflow.
-    for (auto [size, step] : llvm::zip(op.getSizes(), steps))
-      if (size == 1)
-        step = 1;
     rewriter.replaceOpWithNewOp<SliceOp>(op, op.getType(), inner.getInput(),
                                          starts, op.getSizes(), steps);
     return success();
@@ -253,6 +277,13 @@ struct MergeSlices : OpRewritePattern<SliceOp> {
 void SliceOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
                                           MLIRContext *context) {
   patterns.add<SliceOfConcat, MergeSlices>(context);
+}
+
+/// Joining chooses an operand by the index; one that chooses among more is a
+/// kernel of its own.
+bool ConcatOp::isFusible() {
+  constexpr unsigned maxJoined = 8;
+  return getNumOperands() <= maxJoined;
 }
 
 CKOPT_INFER(ConcatOp) {
@@ -287,6 +318,10 @@ OpFoldResult ConcatOp::fold(FoldAdaptor) {
   if (getInputs().size() == 1 && getInputs()[0].getType() == getType())
     return getInputs()[0];
   return {};
+}
+
+bool PadOp::isFusible() {
+  return llvm::all_of(getInterior(), [](int64_t n) { return n == 0; });
 }
 
 CKOPT_INFER(PadOp) {
@@ -360,6 +395,11 @@ OpFoldResult ExpandOp::fold(FoldAdaptor adaptor) {
 // Gather, scatter, relayout
 //===----------------------------------------------------------------------===//
 
+/// The lanes run over dimensions behind the gathered one.
+bool GatherOp::isFusible() {
+  return int64_t(getAxis()) + 1 < tensorType(getData()).getRank();
+}
+
 CKOPT_INFER(GatherOp) {
   GatherOp::Adaptor adaptor(operands, attributes, properties, regions);
   auto data = tensorType(adaptor.getData());
@@ -391,6 +431,92 @@ CKOPT_INFER(ScatterAddOp) {
     return emitOptionalError(
         loc, "updates must have the type of a gather from init, ",
         RankedTensorType::get(shape, init.getElementType()), ", got ", updates);
+  results.push_back(operands.front().getType());
+  return success();
+}
+
+/// Checks what gather_elements and scatter_elements ask of their indices.
+static LogicalResult checkElementIndices(std::optional<Location> loc,
+                                         RankedTensorType data,
+                                         RankedTensorType indices,
+                                         int64_t axis) {
+  if (axis < 0 || axis >= data.getRank())
+    return emitOptionalError(loc, "axis ", axis, " is outside of rank ",
+                             data.getRank());
+  if (indices.getRank() != data.getRank())
+    return emitOptionalError(loc, "indices must have the rank of the data, ",
+                             data.getRank(), ", got ", indices);
+  for (int64_t d = 0; d < data.getRank(); ++d)
+    if (d != axis && indices.getDimSize(d) > data.getDimSize(d))
+      return emitOptionalError(loc, "indices have ", indices.getDimSize(d),
+                               " entries in dimension ", d,
+                               " where the data has ", data.getDimSize(d));
+  if (data.getDimSize(axis) == 0 && indices.getNumElements() != 0)
+    return emitOptionalError(loc, "there is nothing to index along axis ",
+                             axis);
+  return success();
+}
+
+CKOPT_INFER(GatherElementsOp) {
+  GatherElementsOp::Adaptor adaptor(operands, attributes, properties, regions);
+  auto data = tensorType(adaptor.getData());
+  auto indices = tensorType(adaptor.getIndices());
+  if (failed(checkElementIndices(loc, data, indices, adaptor.getAxis())))
+    return failure();
+  results.push_back(
+      RankedTensorType::get(indices.getShape(), data.getElementType()));
+  return success();
+}
+
+CKOPT_INFER(ScatterElementsOp) {
+  ScatterElementsOp::Adaptor adaptor(operands, attributes, properties, regions);
+  auto init = tensorType(adaptor.getInit());
+  auto indices = tensorType(adaptor.getIndices());
+  auto updates = tensorType(adaptor.getUpdates());
+  if (failed(checkElementIndices(loc, init, indices, adaptor.getAxis())))
+    return failure();
+  if (indices.getShape() != updates.getShape() ||
+      init.getElementType() != updates.getElementType())
+    return emitOptionalError(
+        loc, "updates must be ",
+        RankedTensorType::get(indices.getShape(), init.getElementType()),
+        ", got ", updates);
+  if (adaptor.getKind() != ScatterKind::Set &&
+      init.getElementType().isInteger(1))
+    return emitOptionalError(loc, "truth values can only be set");
+  results.push_back(operands.front().getType());
+  return success();
+}
+
+CKOPT_INFER(CumulativeSumOp) {
+  CumulativeSumOp::Adaptor adaptor(operands, attributes, properties, regions);
+  auto type = tensorType(adaptor.getInput());
+  int64_t axis = adaptor.getAxis();
+  if (axis < 0 || axis >= type.getRank())
+    return emitOptionalError(loc, "axis ", axis, " is outside of rank ",
+                             type.getRank());
+  results.push_back(type);
+  return success();
+}
+
+CKOPT_INFER(TopKOp) {
+  TopKOp::Adaptor adaptor(operands, attributes, properties, regions);
+  auto type = tensorType(adaptor.getInput());
+  int64_t axis = adaptor.getAxis(), k = adaptor.getK();
+  if (axis < 0 || axis >= type.getRank())
+    return emitOptionalError(loc, "axis ", axis, " is outside of rank ",
+                             type.getRank());
+  if (k < 0 || k > type.getDimSize(axis))
+    return emitOptionalError(loc, "k is ", k, ", but axis ", axis, " has ",
+                             type.getDimSize(axis), " elements");
+  SmallVector<int64_t> shape(type.getShape());
+  shape[axis] = k;
+  results.push_back(
+      RankedTensorType::get(shape, IntegerType::get(context, 64)));
+  return success();
+}
+
+CKOPT_INFER(PinOp) {
   results.push_back(operands.front().getType());
   return success();
 }

@@ -47,6 +47,8 @@ def Ckopt_Element : AnyTypeOf<[F64, F32, F16, BF16, I64, I32, I16, I8, UI64, UI3
 def Ckopt_Tensor : StaticShapeTensorOf<[Ckopt_Element]>;
 def Ckopt_FloatTensor : StaticShapeTensorOf<[Ckopt_Float]>;
 def Ckopt_BoolTensor : StaticShapeTensorOf<[I1]>;
+def Ckopt_IntTensor : StaticShapeTensorOf<[Ckopt_Int]>;
+def Ckopt_BitTensor : StaticShapeTensorOf<[I64, I32, I16, I8, UI64, UI32, UI16, UI8, I1]>;
 def Ckopt_IndexTensor : StaticShapeTensorOf<[I64, I32]>;
 def Ckopt_NumTensor : StaticShapeTensorOf<[F64, F32, F16, BF16, I64, I32, I16, I8, UI64, UI32, UI16, UI8]>;
 
@@ -60,16 +62,27 @@ class Ckopt_Op<string mnemonic, string kind, list<Trait> traits = []>
   let extraClassDeclaration = baseDecl;
 }
 
+// Methods of KernelOpInterface for `extraClassDeclaration`.
+class Ckopt_Flops<int perElement> {
+  string decl = "double getFlopsPerElement() { return " # perElement # "; }\n";
+}
+class Ckopt_Layout<string role> {
+  string decl = "::ckopt::LayoutRole getLayoutRole() { return ::ckopt::LayoutRole::" # role # "; }\n";
+}
+class Ckopt_AnyLayout {
+  string decl = [{
+    static bool isCompatibleReturnTypes(::mlir::TypeRange l, ::mlir::TypeRange r) {
+      return ::ckopt::detail::equalUpToLayout(l, r);
+    }
+  }];
+}
+
 // Result types that follow from operands and attributes; encodings (layouts)
 // are free to differ from the inferred ones.
 class Ckopt_InferOp<string mnemonic, string kind, list<Trait> traits = []>
     : Ckopt_Op<mnemonic, kind, traits # [
         DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
-  let extraClassDeclaration = baseDecl # [{
-    static bool isCompatibleReturnTypes(::mlir::TypeRange l, ::mlir::TypeRange r) {
-      return ::ckopt::detail::equalUpToLayout(l, r);
-    }
-  }];
+  let extraClassDeclaration = baseDecl # Ckopt_AnyLayout<>.decl;
 }
 
 #endif // CKOPT_DIALECT_CKOPT_BASE

@@ -8,35 +8,37 @@ include "ckopt/Dialect/Ckopt/IR/CkoptEnums.td"
 // One operand: the result has its type.
 //===----------------------------------------------------------------------===//
 
-class Ckopt_UnaryOp<string mnemonic, string text, Type type = Ckopt_FloatTensor>
+class Ckopt_UnaryOp<string mnemonic, string text, Type type = Ckopt_FloatTensor, int flops = 1>
     : Ckopt_InferOp<mnemonic, "Elementwise", [Elementwise, SameOperandsAndResultShape]> {
   let summary = text;
   let arguments = (ins type:$input);
   let results = (outs type:$output);
   let assemblyFormat = "$input attr-dict `:` functional-type(operands, results)";
+  let extraClassDeclaration = baseDecl # Ckopt_AnyLayout<>.decl # Ckopt_Flops<flops>.decl;
 }
 
 def Ckopt_NegOp : Ckopt_UnaryOp<"neg", "-x", Ckopt_NumTensor> { let hasFolder = 1; }
 def Ckopt_AbsOp : Ckopt_UnaryOp<"abs", "|x|", Ckopt_NumTensor>;
 def Ckopt_SignOp : Ckopt_UnaryOp<"sign", "-1, 0 or 1", Ckopt_NumTensor>;
-def Ckopt_ExpOp : Ckopt_UnaryOp<"exp", "e^x">;
-def Ckopt_LogOp : Ckopt_UnaryOp<"log", "natural logarithm">;
-def Ckopt_SqrtOp : Ckopt_UnaryOp<"sqrt", "square root">;
-def Ckopt_RsqrtOp : Ckopt_UnaryOp<"rsqrt", "1 / sqrt(x), as a division and a square root (exactly rounded parts)">;
-def Ckopt_ReciprocalOp : Ckopt_UnaryOp<"reciprocal", "1 / x">;
-def Ckopt_TanhOp : Ckopt_UnaryOp<"tanh", "hyperbolic tangent">;
-def Ckopt_SigmoidOp : Ckopt_UnaryOp<"sigmoid", "1 / (1 + e^-x)">;
-def Ckopt_ErfOp : Ckopt_UnaryOp<"erf", "Gauss error function">;
-def Ckopt_SinOp : Ckopt_UnaryOp<"sin", "sine">;
-def Ckopt_CosOp : Ckopt_UnaryOp<"cos", "cosine">;
+def Ckopt_ExpOp : Ckopt_UnaryOp<"exp", "e^x", Ckopt_FloatTensor, 20>;
+def Ckopt_LogOp : Ckopt_UnaryOp<"log", "natural logarithm", Ckopt_FloatTensor, 20>;
+def Ckopt_SqrtOp : Ckopt_UnaryOp<"sqrt", "square root", Ckopt_FloatTensor, 4>;
+def Ckopt_RsqrtOp : Ckopt_UnaryOp<"rsqrt", "1 / sqrt(x), as a division and a square root (exactly rounded parts)", Ckopt_FloatTensor, 4>;
+def Ckopt_ReciprocalOp : Ckopt_UnaryOp<"reciprocal", "1 / x", Ckopt_FloatTensor, 4>;
+def Ckopt_TanhOp : Ckopt_UnaryOp<"tanh", "hyperbolic tangent", Ckopt_FloatTensor, 20>;
+def Ckopt_SigmoidOp : Ckopt_UnaryOp<"sigmoid", "1 / (1 + e^-x)", Ckopt_FloatTensor, 20>;
+def Ckopt_ErfOp : Ckopt_UnaryOp<"erf", "Gauss error function", Ckopt_FloatTensor, 20>;
+def Ckopt_SinOp : Ckopt_UnaryOp<"sin", "sine", Ckopt_FloatTensor, 20>;
+def Ckopt_CosOp : Ckopt_UnaryOp<"cos", "cosine", Ckopt_FloatTensor, 20>;
+def Ckopt_AtanOp : Ckopt_UnaryOp<"atan", "arc tangent", Ckopt_FloatTensor, 20>;
 def Ckopt_FloorOp : Ckopt_UnaryOp<"floor", "largest integer not above x">;
 def Ckopt_CeilOp : Ckopt_UnaryOp<"ceil", "smallest integer not below x">;
 def Ckopt_RoundOp : Ckopt_UnaryOp<"round", "nearest integer, halves to even">;
 def Ckopt_ReluOp : Ckopt_UnaryOp<"relu", "max(x, 0), NaN stays NaN", Ckopt_NumTensor>;
-def Ckopt_SoftplusOp : Ckopt_UnaryOp<"softplus", "log(1 + e^x), computed as max(x,0) + log1p(e^-|x|)">;
-def Ckopt_NotOp : Ckopt_UnaryOp<"not", "logical negation", Ckopt_BoolTensor>;
+def Ckopt_SoftplusOp : Ckopt_UnaryOp<"softplus", "log(1 + e^x), computed as max(x,0) + log1p(e^-|x|)", Ckopt_FloatTensor, 20>;
+def Ckopt_NotOp : Ckopt_UnaryOp<"not", "logical negation; of integers, of each bit", Ckopt_BitTensor>;
 
-def Ckopt_GeluOp : Ckopt_UnaryOp<"gelu", "x * Phi(x); `tanh`: the tanh approximation"> {
+def Ckopt_GeluOp : Ckopt_UnaryOp<"gelu", "x * Phi(x); `tanh`: the tanh approximation", Ckopt_FloatTensor, 20> {
   let arguments = (ins Ckopt_FloatTensor:$input, UnitAttr:$tanh);
 }
 
@@ -57,27 +59,30 @@ def Ckopt_CastOp : Ckopt_Op<"cast", "Elementwise", [Elementwise, SameOperandsAnd
 //===----------------------------------------------------------------------===//
 
 class Ckopt_BinaryOp<string mnemonic, string text, Type type = Ckopt_NumTensor,
-                     list<Trait> traits = []>
+                     list<Trait> traits = [], int flops = 1>
     : Ckopt_InferOp<mnemonic, "Elementwise", traits # [SameOperandsElementType, ResultsBroadcastableShape]> {
   let summary = text # "; operands broadcast as in numpy";
   let arguments = (ins type:$lhs, type:$rhs);
   let results = (outs type:$output);
   let assemblyFormat = "$lhs `,` $rhs attr-dict `:` functional-type(operands, results)";
+  let extraClassDeclaration = baseDecl # Ckopt_AnyLayout<>.decl # Ckopt_Flops<flops>.decl;
 }
 
 def Ckopt_AddOp : Ckopt_BinaryOp<"add", "a + b", Ckopt_NumTensor, [Commutative]> { let hasFolder = 1; }
 def Ckopt_SubOp : Ckopt_BinaryOp<"sub", "a - b"> { let hasFolder = 1; }
 def Ckopt_MulOp : Ckopt_BinaryOp<"mul", "a * b", Ckopt_NumTensor, [Commutative]> { let hasFolder = 1; }
-def Ckopt_DivOp : Ckopt_BinaryOp<"div", "a / b; integers truncate toward zero, division by zero gives 0"> { let hasFolder = 1; }
+def Ckopt_DivOp : Ckopt_BinaryOp<"div", "a / b; integers truncate toward zero, division by zero gives 0", Ckopt_NumTensor, [], 4> { let hasFolder = 1; }
 def Ckopt_ModOp : Ckopt_BinaryOp<"mod", "remainder with the sign of the divisor (ONNX Mod); `fmod`: of the dividend"> {
   let arguments = (ins Ckopt_NumTensor:$lhs, Ckopt_NumTensor:$rhs, UnitAttr:$fmod);
 }
-def Ckopt_PowOp : Ckopt_BinaryOp<"pow", "a ^ b"> { let hasCanonicalizer = 1; }
+def Ckopt_PowOp : Ckopt_BinaryOp<"pow", "a ^ b", Ckopt_NumTensor, [], 20> { let hasCanonicalizer = 1; }
 def Ckopt_MaximumOp : Ckopt_BinaryOp<"maximum", "the larger one, NaN if either is; a tie shares its gradient in halves", Ckopt_NumTensor, [Commutative]>;
 def Ckopt_MinimumOp : Ckopt_BinaryOp<"minimum", "the smaller one, NaN if either is; a tie shares its gradient in halves", Ckopt_NumTensor, [Commutative]>;
-def Ckopt_AndOp : Ckopt_BinaryOp<"and", "logical and", Ckopt_BoolTensor, [Commutative]>;
-def Ckopt_OrOp : Ckopt_BinaryOp<"or", "logical or", Ckopt_BoolTensor, [Commutative]>;
-def Ckopt_XorOp : Ckopt_BinaryOp<"xor", "exclusive or", Ckopt_BoolTensor, [Commutative]>;
+def Ckopt_AndOp : Ckopt_BinaryOp<"and", "logical and; of integers, of each bit", Ckopt_BitTensor, [Commutative]>;
+def Ckopt_OrOp : Ckopt_BinaryOp<"or", "logical or; of integers, of each bit", Ckopt_BitTensor, [Commutative]>;
+def Ckopt_XorOp : Ckopt_BinaryOp<"xor", "exclusive or; of integers, of each bit", Ckopt_BitTensor, [Commutative]>;
+def Ckopt_ShiftLeftOp : Ckopt_BinaryOp<"shift_left", "a * 2^b modulo 2^width; 0 where b is not below the width", Ckopt_IntTensor>;
+def Ckopt_ShiftRightOp : Ckopt_BinaryOp<"shift_right", "floor(a / 2^b): zeros enter unsigned integers, the sign enters signed ones; shifts of the width or more leave nothing else", Ckopt_IntTensor>;
 
 def Ckopt_CompareOp : Ckopt_InferOp<"compare", "Elementwise", [SameOperandsElementType, ResultsBroadcastableShape]> {
   let summary = "Comparison (ordered; ne is unordered), numpy broadcasting";
@@ -108,8 +113,27 @@ def Ckopt_DropoutOp : Ckopt_InferOp<"dropout", "Elementwise"> {
   let arguments = (ins Ckopt_FloatTensor:$input, 0DTensorOf<[I64]>:$seed, 0DTensorOf<[I64]>:$step,
                        F64Attr:$ratio, I64Attr:$site);
   let results = (outs Ckopt_FloatTensor:$output);
+  // Random bits: ten rounds of two multiplications for four elements.
+  let extraClassDeclaration = baseDecl # Ckopt_AnyLayout<>.decl # Ckopt_Flops<16>.decl;
   let assemblyFormat = "$input `,` $seed `,` $step attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
+}
+
+def Ckopt_RandomOp : Ckopt_Op<"random", "Elementwise"> {
+  let summary = "Random numbers: uniform in [0, 1) or normal with mean 0 and variance 1";
+  let description = [{
+    Element e is a pure function of (seed, step, site, e), e the logical
+    row-major index, as in dropout: the words of Philox4x32-10 with key (seed)
+    and counter (e/4, step, site). uniform: (word e mod 4 >> 8) * 2^-24, which
+    is dropout's u. normal: Box-Muller of the pair of words that holds word
+    e mod 4: with u = 1 - uniform of the pair's first word and v = uniform of
+    its second, sqrt(-2 log u) * cos(2 pi v) for even e, sin for odd e. f64
+    results are the f32 uniform numbers, in f64 arithmetic from there on.
+  }];
+  let arguments = (ins Ckopt_RandomAttr:$kind, 0DTensorOf<[I64]>:$seed, 0DTensorOf<[I64]>:$step, I64Attr:$site);
+  let results = (outs Ckopt_FloatTensor:$output);
+  let assemblyFormat = "$kind $seed `,` $step attr-dict `:` functional-type(operands, results)";
+  let extraClassDeclaration = baseDecl # Ckopt_Flops<24>.decl;
 }
 
 #endif // CKOPT_DIALECT_CKOPT_ELEMENTWISE

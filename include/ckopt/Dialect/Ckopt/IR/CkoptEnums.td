@@ -22,4 +22,20 @@ def Ckopt_Reduce : I32EnumAttr<"ReduceKind", "reduction", [
 }
 def Ckopt_ReduceAttr : EnumAttr<Ckopt_Dialect, Ckopt_Reduce, "reduce_kind">;
 
+def Ckopt_Scatter : I32EnumAttr<"ScatterKind", "what a scatter does with the element that is there", [
+    I32EnumAttrCase<"Set", 0, "set">, I32EnumAttrCase<"Add", 1, "add">,
+    I32EnumAttrCase<"Mul", 2, "mul">, I32EnumAttrCase<"Max", 3, "max">,
+    I32EnumAttrCase<"Min", 4, "min">]> {
+  let cppNamespace = "::ckopt";
+  let genSpecializedAttr = 0;
+}
+def Ckopt_ScatterAttr : EnumAttr<Ckopt_Dialect, Ckopt_Scatter, "scatter_kind">;
+
+def Ckopt_Random : I32EnumAttr<"RandomKind", "distribution", [
+    I32EnumAttrCase<"Uniform", 0, "uniform">, I32EnumAttrCase<"Normal", 1, "normal">]> {
+  let cppNamespace = "::ckopt";
+  let genSpecializedAttr = 0;
+}
+def Ckopt_RandomAttr : EnumAttr<Ckopt_Dialect, Ckopt_Random, "random_kind">;
+
 #endif // CKOPT_DIALECT_CKOPT_ENUMS

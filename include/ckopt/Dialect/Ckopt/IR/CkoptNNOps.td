@@ -9,10 +9,7 @@ def Ckopt_MatMulOp : Ckopt_InferOp<"matmul", "Library", [SameOperandsElementType
   let arguments = (ins Ckopt_FloatTensor:$lhs, Ckopt_FloatTensor:$rhs, UnitAttr:$transpose_lhs, UnitAttr:$transpose_rhs);
   let results = (outs Ckopt_FloatTensor:$output);
   let assemblyFormat = "$lhs `,` $rhs attr-dict `:` functional-type(operands, results)";
-  let extraClassDeclaration = baseDecl # [{
-    static bool isCompatibleReturnTypes(::mlir::TypeRange l, ::mlir::TypeRange r) {
-      return ::ckopt::detail::equalUpToLayout(l, r);
-    }
+  let extraClassDeclaration = baseDecl # Ckopt_AnyLayout<>.decl # [{
     double getFlops();
   }];
   let hasCanonicalizer = 1;
@@ -25,7 +22,7 @@ class Ckopt_ConvLike<string mnemonic, list<Trait> traits = []> : Ckopt_Op<mnemon
   dag windowAttrs = (ins DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$pads_low,
       DenseI64ArrayAttr:$pads_high, DenseI64ArrayAttr:$dilations, I64Attr:$groups);
   let hasVerifier = 1;
-  let extraClassDeclaration = baseDecl # "double getFlops();\n";
+  let extraClassDeclaration = baseDecl # Ckopt_Layout<"Convolution">.decl # "double getFlops();\n";
 }
 
 def Ckopt_ConvOp : Ckopt_ConvLike<"conv", [DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
@@ -33,12 +30,7 @@ def Ckopt_ConvOp : Ckopt_ConvLike<"conv", [DeclareOpInterfaceMethods<InferTypeOp
   let arguments = !con((ins Ckopt_FloatTensor:$input, Ckopt_FloatTensor:$weight), windowAttrs);
   let results = (outs Ckopt_FloatTensor:$output);
   let assemblyFormat = "$input `,` $weight attr-dict `:` functional-type(operands, results)";
-  let extraClassDeclaration = baseDecl # [{
-    double getFlops();
-    static bool isCompatibleReturnTypes(::mlir::TypeRange l, ::mlir::TypeRange r) {
-      return ::ckopt::detail::equalUpToLayout(l, r);
-    }
-  }];
+  let extraClassDeclaration = baseDecl # Ckopt_AnyLayout<>.decl # Ckopt_Layout<"Convolution">.decl # "double getFlops();\n";
 }
 def Ckopt_ConvInputGradOp : Ckopt_ConvLike<"conv_input_grad"> {
   let summary = "Gradient of conv with respect to its input (of the result's shape); also ConvTranspose";
@@ -54,6 +46,7 @@ def Ckopt_ConvWeightGradOp : Ckopt_ConvLike<"conv_weight_grad"> {
 }
 
 class Ckopt_PoolLike<string mnemonic> : Ckopt_Op<mnemonic, "Indexed"> {
+  let extraClassDeclaration = baseDecl # Ckopt_Layout<"Uniform">.decl;
   dag windowAttrs = (ins DenseI64ArrayAttr:$kernel, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$pads_low,
       DenseI64ArrayAttr:$pads_high, DenseI64ArrayAttr:$dilations);
   let hasVerifier = 1;
@@ -91,6 +84,7 @@ def Ckopt_AvgPoolGradOp : Ckopt_PoolLike<"avg_pool_grad"> {
 }
 
 def Ckopt_BatchNormOp : Ckopt_InferOp<"batch_norm", "RowWise"> {
+  let extraClassDeclaration = baseDecl # Ckopt_AnyLayout<>.decl # Ckopt_Layout<"Uniform">.decl;
   let summary = "Batch normalization with the batch's own statistics, per channel (dimension 1)";
   let description = [{
     A composite for autodiff: `ckopt-decompose` turns it into moments and
@@ -101,6 +95,7 @@ def Ckopt_BatchNormOp : Ckopt_InferOp<"batch_norm", "RowWise"> {
   let assemblyFormat = "$input `,` $scale `,` $bias attr-dict `:` functional-type(operands, results)";
 }
 def Ckopt_BatchNormGradOp : Ckopt_InferOp<"batch_norm_grad", "RowWise"> {
+  let extraClassDeclaration = baseDecl # Ckopt_AnyLayout<>.decl # Ckopt_Layout<"Uniform">.decl;
   let summary = "Gradients of batch_norm with respect to input, scale and bias";
   let arguments = (ins Ckopt_FloatTensor:$grad, Ckopt_FloatTensor:$input, Ckopt_FloatTensor:$scale,
                        Ckopt_FloatTensor:$mean, Ckopt_FloatTensor:$variance, F64Attr:$epsilon);

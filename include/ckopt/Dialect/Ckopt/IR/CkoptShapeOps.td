@@ -22,6 +22,10 @@ def Ckopt_IotaOp : Ckopt_Op<"iota", "Constant"> {
 
 def Ckopt_ReshapeOp : Ckopt_Op<"reshape", "View"> {
   let summary = "Same elements in row-major order, another shape";
+  let extraClassDeclaration = baseDecl # [{
+    /// Only dimensions of size 1 come or go: an index maps to one index.
+    bool isFusible();
+  }];
   let arguments = (ins Ckopt_Tensor:$input);
   let results = (outs Ckopt_Tensor:$output);
   let assemblyFormat = "$input attr-dict `:` functional-type(operands, results)";
@@ -38,6 +42,7 @@ def Ckopt_TransposeOp : Ckopt_InferOp<"transpose", "Indexed"> {
   }];
   let extraClassDeclaration = [{
     ::ckopt::KernelKind getKernelKind();
+    bool isFusible();
     static bool isCompatibleReturnTypes(::mlir::TypeRange l, ::mlir::TypeRange r) {
       return ::ckopt::detail::equalUpToLayout(l, r);
     }
@@ -50,6 +55,7 @@ def Ckopt_TransposeOp : Ckopt_InferOp<"transpose", "Indexed"> {
 }
 
 def Ckopt_SliceOp : Ckopt_InferOp<"slice", "Indexed"> {
+  let extraClassDeclaration = baseDecl # Ckopt_AnyLayout<>.decl # Ckopt_Layout<"Uniform">.decl # "bool isFusible();";
   let summary = "Elements start, start + step, ... (size of them) of each dimension; steps may be negative";
   let arguments = (ins Ckopt_Tensor:$input, DenseI64ArrayAttr:$starts,
                        DenseI64ArrayAttr:$sizes, DenseI64ArrayAttr:$steps);
@@ -61,6 +67,7 @@ def Ckopt_SliceOp : Ckopt_InferOp<"slice", "Indexed"> {
 }
 
 def Ckopt_ConcatOp : Ckopt_InferOp<"concat", "Indexed", [SameOperandsElementType]> {
+  let extraClassDeclaration = baseDecl # Ckopt_AnyLayout<>.decl # Ckopt_Layout<"Uniform">.decl # "bool isFusible();";
   let summary = "Operands one after another along `axis`";
   let arguments = (ins Variadic<Ckopt_Tensor>:$inputs, I64Attr:$axis);
   let results = (outs Ckopt_Tensor:$output);
@@ -69,6 +76,7 @@ def Ckopt_ConcatOp : Ckopt_InferOp<"concat", "Indexed", [SameOperandsElementType
 }
 
 def Ckopt_PadOp : Ckopt_InferOp<"pad", "Indexed"> {
+  let extraClassDeclaration = baseDecl # Ckopt_AnyLayout<>.decl # Ckopt_Layout<"Uniform">.decl # "bool isFusible();";
   let summary = "Surrounds with `value`: low before, high after, interior between neighbours (none negative)";
   let arguments = (ins Ckopt_Tensor:$input, DenseI64ArrayAttr:$low, DenseI64ArrayAttr:$high,
                        DenseI64ArrayAttr:$interior, DefaultValuedAttr<F64Attr, "0.0">:$value);
@@ -79,6 +87,7 @@ def Ckopt_PadOp : Ckopt_InferOp<"pad", "Indexed"> {
 }
 
 def Ckopt_ExpandOp : Ckopt_Op<"expand", "Indexed"> {
+  let extraClassDeclaration = baseDecl # "bool isFusible() { return true; }";
   let summary = "numpy broadcast to the result's shape";
   let arguments = (ins Ckopt_Tensor:$input);
   let results = (outs Ckopt_Tensor:$output);
@@ -92,6 +101,10 @@ def Ckopt_TriluOp : Ckopt_UnaryOp<"trilu", "Keeps the triangle col - row >= k (u
 }
 
 def Ckopt_GatherOp : Ckopt_InferOp<"gather", "Indexed"> {
+  let extraClassDeclaration = baseDecl # Ckopt_AnyLayout<>.decl # [{
+    bool isFusible();
+    bool needsStoredOperand(unsigned index) { return index == 0; }
+  }];
   let summary = "ONNX Gather: result[i.., j.., k..] = data[i.., indices[j..], k..]; negative indices count from the end";
   let arguments = (ins Ckopt_Tensor:$data, Ckopt_IndexTensor:$indices, I64Attr:$axis);
   let results = (outs Ckopt_Tensor:$output);
@@ -103,16 +116,79 @@ def Ckopt_ScatterAddOp : Ckopt_InferOp<"scatter_add", "Structured"> {
   let arguments = (ins Ckopt_NumTensor:$init, Ckopt_IndexTensor:$indices, Ckopt_NumTensor:$updates, I64Attr:$axis);
   let results = (outs Ckopt_NumTensor:$output);
   let assemblyFormat = "$init `,` $indices `,` $updates attr-dict `:` functional-type(operands, results)";
-  let extraClassDeclaration = baseDecl # [{
-    static bool isCompatibleReturnTypes(::mlir::TypeRange l, ::mlir::TypeRange r) {
-      return ::ckopt::detail::equalUpToLayout(l, r);
-    }
+  let extraClassDeclaration = baseDecl # Ckopt_AnyLayout<>.decl # [{
     ::llvm::SmallVector<std::pair<unsigned, unsigned>> getReusePairs() {
       if (getInit().getType() == getOutput().getType())
         return {{0, 0}};
       return {};
     }
   }];
+}
+
+def Ckopt_GatherElementsOp : Ckopt_InferOp<"gather_elements", "Indexed"> {
+  let extraClassDeclaration = baseDecl # Ckopt_AnyLayout<>.decl # [{
+    bool needsStoredOperand(unsigned index) { return index == 0; }
+  }];
+  let summary = "ONNX GatherElements: result[.., j, ..] = data[.., indices[.., j, ..], ..]; negative indices count from the end";
+  let description = [{
+    data and indices have equal rank; the result has the shape of indices. Along
+    the other dimensions indices may be smaller than data, never larger.
+  }];
+  let arguments = (ins Ckopt_Tensor:$data, Ckopt_IndexTensor:$indices, I64Attr:$axis);
+  let results = (outs Ckopt_Tensor:$output);
+  let assemblyFormat = "$data `,` $indices attr-dict `:` functional-type(operands, results)";
+}
+
+def Ckopt_ScatterElementsOp : Ckopt_InferOp<"scatter_elements", "Structured"> {
+  let summary = "ONNX ScatterElements: init, with each update put at (or added to, ...) the element that its index names along `axis`";
+  let description = [{
+    Updates along `axis` are applied in increasing order, so that of several
+    for one element the last one stays (`set`) and sums have one set of bits.
+    max and min give NaN where one is.
+  }];
+  let arguments = (ins Ckopt_ScatterAttr:$kind, Ckopt_Tensor:$init, Ckopt_IndexTensor:$indices, Ckopt_Tensor:$updates, I64Attr:$axis);
+  let results = (outs Ckopt_Tensor:$output);
+  let assemblyFormat = "$kind $init `,` $indices `,` $updates attr-dict `:` functional-type(operands, results)";
+  let extraClassDeclaration = baseDecl # Ckopt_AnyLayout<>.decl # [{
+    ::llvm::SmallVector<std::pair<unsigned, unsigned>> getReusePairs() {
+      if (getInit().getType() == getOutput().getType())
+        return {{0, 0}};
+      return {};
+    }
+  }];
+}
+
+def Ckopt_CumulativeSumOp : Ckopt_InferOp<"cumulative_sum", "Structured"> {
+  let summary = "Sums of all elements up to each one along `axis`, added in order; `exclusive`: without the element itself, `reverse`: from the end";
+  let arguments = (ins Ckopt_NumTensor:$input, I64Attr:$axis, UnitAttr:$exclusive, UnitAttr:$reverse);
+  let results = (outs Ckopt_NumTensor:$output);
+  let assemblyFormat = "$input attr-dict `:` functional-type(operands, results)";
+}
+
+def Ckopt_TopKOp : Ckopt_InferOp<"top_k", "Structured"> {
+  let summary = "Indices along `axis` of the `k` largest (`smallest`: smallest) elements, best first; of equal ones the lower index first (`last`: the higher one)";
+  let description = [{
+    NaN is larger than every number, as in PyTorch. The values themselves are
+    gather_elements of the operand, so that gradients rest on the indices that
+    this op chose.
+  }];
+  let arguments = (ins Ckopt_NumTensor:$input, I64Attr:$axis, I64Attr:$k, UnitAttr:$smallest, UnitAttr:$last);
+  let results = (outs Ckopt_IndexTensor:$indices);
+  let assemblyFormat = "$input attr-dict `:` functional-type(operands, results)";
+}
+
+def Ckopt_PinOp : Ckopt_InferOp<"pin", "View"> {
+  let summary = "The operand, stored: all readers see the same bytes";
+  let description = [{
+    Fusion may compute an expression again inside each kernel that reads it.
+    Where a gradient compares a value with what was chosen from it (a maximum),
+    both must read one stored copy, or a difference in the last bit would lose
+    the gradient. Autodiff puts a pin there; it costs the bytes of the operand
+    and no time.
+  }];
+  let arguments = (ins Ckopt_Tensor:$input);
+  let results = (outs Ckopt_Tensor:$output);
+  let assemblyFormat = "$input attr-dict `:` functional-type(operands, results)";
 }
 
 def Ckopt_RelayoutOp : Ckopt_Op<"relayout", "Indexed", [SameOperandsAndResultShape, SameOperandsAndResultElementType]> {

@@ -13,16 +13,15 @@ def Ckopt_CrossEntropyOp : Ckopt_InferOp<"cross_entropy", "RowWise"> {
   let arguments = (ins Ckopt_FloatTensor:$logits, Ckopt_IndexTensor:$targets, I64Attr:$axis, DefaultValuedAttr<I64Attr, "-100">:$ignore_index);
   let results = (outs Ckopt_FloatTensor:$loss, Ckopt_FloatTensor:$lse);
   let assemblyFormat = "$logits `,` $targets attr-dict `:` functional-type(operands, results)";
+  // The loss of each point of an image over the channels.
+  let extraClassDeclaration = baseDecl # Ckopt_AnyLayout<>.decl # Ckopt_Layout<"Uniform">.decl;
 }
 def Ckopt_CrossEntropyGradOp : Ckopt_InferOp<"cross_entropy_grad", "RowWise"> {
   let summary = "grad * (softmax(x) - onehot(target)), 0 where ignored";
   let arguments = (ins Ckopt_FloatTensor:$grad, Ckopt_FloatTensor:$logits, Ckopt_IndexTensor:$targets, Ckopt_FloatTensor:$lse, I64Attr:$axis, DefaultValuedAttr<I64Attr, "-100">:$ignore_index);
   let results = (outs Ckopt_FloatTensor:$output);
   let assemblyFormat = "$grad `,` $logits `,` $targets `,` $lse attr-dict `:` functional-type(operands, results)";
-  let extraClassDeclaration = baseDecl # [{
-    static bool isCompatibleReturnTypes(::mlir::TypeRange l, ::mlir::TypeRange r) {
-      return ::ckopt::detail::equalUpToLayout(l, r);
-    }
+  let extraClassDeclaration = baseDecl # Ckopt_Layout<"Uniform">.decl # Ckopt_AnyLayout<>.decl # [{
     ::llvm::SmallVector<std::pair<unsigned, unsigned>> getReusePairs() {
       if (getLogits().getType() == getOutput().getType())
         return {{1, 0}};
@@ -37,10 +36,21 @@ def Ckopt_MovingAverageOp : Ckopt_InferOp<"moving_average", "Update"> {
   let arguments = (ins Ckopt_FloatTensor:$old, Ckopt_FloatTensor:$value, F64Attr:$momentum);
   let results = (outs Ckopt_FloatTensor:$output);
   let assemblyFormat = "$old `,` $value attr-dict `:` functional-type(operands, results)";
-  let extraClassDeclaration = baseDecl # [{
-    static bool isCompatibleReturnTypes(::mlir::TypeRange l, ::mlir::TypeRange r) {
-      return ::ckopt::detail::equalUpToLayout(l, r);
-    }
+  let extraClassDeclaration = baseDecl # Ckopt_AnyLayout<>.decl # [{
+    ::llvm::SmallVector<std::pair<unsigned, unsigned>> getUpdatePairs() { return {{0, 0}}; }
+  }];
+}
+
+def Ckopt_AssignOp : Ckopt_InferOp<"assign", "Update"> {
+  let summary = "The new value of a state: `value`, which takes over the bytes of `old`";
+  let description = [{
+    Lets optimizers and averages be written with elementwise ops: what computes
+    `value` fuses into the update's kernel where it has the state's shape.
+  }];
+  let arguments = (ins Ckopt_FloatTensor:$old, Ckopt_FloatTensor:$value);
+  let results = (outs Ckopt_FloatTensor:$output);
+  let assemblyFormat = "$old `,` $value attr-dict `:` functional-type(operands, results)";
+  let extraClassDeclaration = baseDecl # Ckopt_AnyLayout<>.decl # [{
     ::llvm::SmallVector<std::pair<unsigned, unsigned>> getUpdatePairs() { return {{0, 0}}; }
   }];
 }
@@ -56,10 +66,7 @@ def Ckopt_SgdOp : Ckopt_InferOp<"sgd", "Update"> {
                        F64Attr:$momentum, F64Attr:$dampening, F64Attr:$weight_decay, UnitAttr:$nesterov);
   let results = (outs Ckopt_FloatTensor:$new_param, Optional<Ckopt_FloatTensor>:$new_velocity);
   let assemblyFormat = "$param `,` $grad `,` $learning_rate `,` $step (`velocity` $velocity^)? attr-dict `:` functional-type(operands, results)";
-  let extraClassDeclaration = baseDecl # [{
-    static bool isCompatibleReturnTypes(::mlir::TypeRange l, ::mlir::TypeRange r) {
-      return ::ckopt::detail::equalUpToLayout(l, r);
-    }
+  let extraClassDeclaration = baseDecl # Ckopt_AnyLayout<>.decl # [{
     ::llvm::SmallVector<std::pair<unsigned, unsigned>> getUpdatePairs() {
       if (getVelocity())
         return {{0, 0}, {4, 1}};
@@ -81,10 +88,7 @@ def Ckopt_AdamOp : Ckopt_InferOp<"adam", "Update"> {
                        F64Attr:$beta1, F64Attr:$beta2, F64Attr:$epsilon, F64Attr:$weight_decay, UnitAttr:$decoupled);
   let results = (outs Ckopt_FloatTensor:$new_param, Ckopt_FloatTensor:$new_m, Ckopt_FloatTensor:$new_v);
   let assemblyFormat = "$param `,` $grad `,` $m `,` $v `,` $learning_rate `,` $step attr-dict `:` functional-type(operands, results)";
-  let extraClassDeclaration = baseDecl # [{
-    static bool isCompatibleReturnTypes(::mlir::TypeRange l, ::mlir::TypeRange r) {
-      return ::ckopt::detail::equalUpToLayout(l, r);
-    }
+  let extraClassDeclaration = baseDecl # Ckopt_AnyLayout<>.decl # [{
     ::llvm::SmallVector<std::pair<unsigned, unsigned>> getUpdatePairs() { return {{0, 0}, {2, 1}, {3, 2}}; }
   }];
 }
@@ -94,10 +98,7 @@ def Ckopt_AccumulateOp : Ckopt_InferOp<"accumulate", "Update"> {
   let arguments = (ins Ckopt_FloatTensor:$sum, Ckopt_FloatTensor:$value);
   let results = (outs Ckopt_FloatTensor:$output);
   let assemblyFormat = "$sum `,` $value attr-dict `:` functional-type(operands, results)";
-  let extraClassDeclaration = baseDecl # [{
-    static bool isCompatibleReturnTypes(::mlir::TypeRange l, ::mlir::TypeRange r) {
-      return ::ckopt::detail::equalUpToLayout(l, r);
-    }
+  let extraClassDeclaration = baseDecl # Ckopt_AnyLayout<>.decl # [{
     ::llvm::SmallVector<std::pair<unsigned, unsigned>> getUpdatePairs() { return {{0, 0}}; }
   }];
 }
