@@ -184,8 +184,8 @@ struct Execution {
 // Checks
 //===----------------------------------------------------------------------===//
 
-static std::vector<reference::Tensor> makeInputs(func::FuncOp kernel,
-                                                 const KernelOptions &options) {
+std::vector<reference::Tensor> test::makeInputs(func::FuncOp kernel,
+                                                const KernelOptions &options) {
   std::vector<reference::Tensor> inputs;
   for (auto [i, type] : llvm::enumerate(kernel.getArgumentTypes())) {
     auto tensor = cast<RankedTensorType>(type);
@@ -230,6 +230,28 @@ LogicalResult test::evaluateKernel(func::FuncOp kernel,
   return failure();
 }
 
+/// The kernel's result `r` as `run` left it.
+static reference::Tensor readResult(const Execution &run, unsigned r) {
+  auto type = cast<RankedTensorType>(run.jit.kernel().getResultTypes()[r]);
+  reference::Tensor got(type);
+  std::vector<char> bytes = run.result(r);
+  forOffsets(type, [&](int64_t i, int64_t offset) {
+    readElement(bytes.data() + offset, type.getElementType(), got, i);
+  });
+  return got;
+}
+
+std::vector<reference::Tensor>
+test::runKernel(const KernelJit &jit, ArrayRef<reference::Tensor> inputs) {
+  KernelOptions options;
+  Execution run(jit, inputs, options);
+  run.run();
+  std::vector<reference::Tensor> results;
+  for (unsigned r = 0; r < run.jit.kernel().getNumResults(); ++r)
+    results.push_back(readResult(run, r));
+  return results;
+}
+
 /// Compares what `run` left with the interpreter's results; reads it.
 static std::vector<reference::Tensor>
 checkResults(const Execution &run, ArrayRef<reference::Tensor> wanted,
@@ -238,11 +260,7 @@ checkResults(const Execution &run, ArrayRef<reference::Tensor> wanted,
   std::vector<reference::Tensor> results;
   for (unsigned r = 0; r < kernel.getNumResults(); ++r) {
     auto type = cast<RankedTensorType>(kernel.getResultTypes()[r]);
-    reference::Tensor got(type);
-    std::vector<char> bytes = run.result(r);
-    forOffsets(type, [&](int64_t i, int64_t offset) {
-      readElement(bytes.data() + offset, type.getElementType(), got, i);
-    });
+    reference::Tensor got = readResult(run, r);
     double scale = type.getElementType().isF64()    ? 1e-6
                    : type.getElementType().isF16()  ? 4096
                    : type.getElementType().isBF16() ? 65536

@@ -131,6 +131,14 @@ checkForms(const KernelForms &forms, llvm::ArrayRef<reference::Tensor> inputs,
            llvm::ArrayRef<reference::Tensor> wanted,
            const KernelOptions &options);
 
+/// Random operands of a kernel, as `options` say.
+std::vector<reference::Tensor> makeInputs(mlir::func::FuncOp kernel,
+                                          const KernelOptions &options);
+
+/// Runs the kernel once and reads its results, without any check.
+std::vector<reference::Tensor>
+runKernel(const KernelJit &jit, llvm::ArrayRef<reference::Tensor> inputs);
+
 /// Rounds numbers as products by `precision` round operands of f32.
 void roundOperand(reference::Tensor &t, runtime::ProductPrecision precision);
 

@@ -35,9 +35,9 @@ void ColumnCache::visit(Value value, ArrayRef<AffineExpr> given) {
     if (size == 1)
       index[d] = getAffineConstantExpr(0, type.getContext());
     auto own = dyn_cast<AffineDimExpr>(index[d]);
-    // Behind a concatenation or a pad only some columns lie in the value; all
-    // of them are computed ahead.
-    if (own && own.getPosition() == dim && !component && size >= columns)
+    // The value has exactly the columns of the loop: whatever else reads it, at
+    // whatever index (the other half of a split), reads what the buffer holds.
+    if (own && own.getPosition() == dim && !component && size == columns)
       component = d;
     else if (!isa<AffineConstantExpr>(index[d]))
       columnOnly = false;

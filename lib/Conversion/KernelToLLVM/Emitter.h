@@ -91,7 +91,7 @@ public:
   void remember(Value tensor, Index index, Value element);
   /// From now on takes elements of `tensor` from `buffer` (of its compute type)
   /// where the index is `pattern` but for its component `component`, which is
-  /// the place in the buffer.
+  /// the place in the buffer: it holds all of that dimension.
   void cache(Value tensor, Index pattern, unsigned component, Value buffer);
   /// Stores to the kernel's result `result` of logical type `type`.
   void store(unsigned result, mlir::RankedTensorType type, Index index,
