@@ -82,7 +82,12 @@ static void addSmoothRules(MLIRContext *context) {
 }
 
 static void addPiecewiseRules(MLIRContext *context) {
-  addZeroRules<SignOp, FloorOp, CeilOp, RoundOp>(context);
+  addZeroRules<SignOp, FloorOp, CeilOp>(context);
+  // Fake quantization marks its rounding: the gradient goes straight through.
+  addRule<RoundOp>(context, [](RoundOp op, RuleBuilder &b) {
+    if (op->hasAttr("ckopt.straight_through"))
+      b.set(0, b.grad());
+  });
   addRule<AbsOp>(context, [](AbsOp op, RuleBuilder &b) {
     b.set(0, b.mul(b.grad(), b.make<SignOp>(op.getInput())));
   });

@@ -1,21 +1,9 @@
-//===- IndexingHandlers.cpp - slices, splits, gathers, pads ---------------===//
+//===- IndexingHandlers.cpp - slices, splits, gathers ---------------------===//
 #include "NodeImporter.h"
 
 using namespace mlir;
 using namespace ckopt;
 using namespace ckopt::onnx_frontend;
-
-/// An error where a node cuts the dimension that holds a scaled batch.
-static bool cutsBatch(NodeImporter &n, int64_t axis) {
-  BatchScaling *scaling = n.graph.getScaling();
-  if (!scaling || !scaling->isBatch(n, 0, axis))
-    return false;
-  n.unsupported() << "takes a part of dimension " << axis
-                  << ", which holds the batch: the batch size of this model "
-                     "cannot be changed from "
-                  << scaling->getBase();
-  return true;
-}
 
 //===----------------------------------------------------------------------===//
 // Slice
@@ -77,7 +65,7 @@ static LogicalResult sliceBy(NodeImporter &n, ArrayRef<int64_t> starts,
       first[d] = step > 0 ? 0 : size - 1;
       sizes[d] = size;
     }
-    if (sizes[d] != size && cutsBatch(n, *axis))
+    if (sizes[d] != size && n.cutsBatch(*axis))
       return failure();
     if (sizes[d] == 0)
       first[d] = 0;
@@ -129,7 +117,7 @@ static LogicalResult splitInto(NodeImporter &n, Shape sizes) {
               << " results";
     return failure();
   }
-  if (parts > 1 && cutsBatch(n, *axis))
+  if (parts > 1 && n.cutsBatch(*axis))
     return failure();
   int64_t at = 0;
   for (auto [i, part] : llvm::enumerate(sizes)) {
@@ -163,7 +151,7 @@ static LogicalResult gather(NodeImporter &n) {
   auto axis = n.normalAxis(n.attrInt("axis", 0), n.rank(x));
   if (!axis)
     return failure();
-  if (cutsBatch(n, *axis))
+  if (n.cutsBatch(*axis))
     return failure();
   int64_t size = n.shape(x)[*axis];
   if (n.isConstant(indices)) {
@@ -255,82 +243,9 @@ static LogicalResult trilu(NodeImporter &n) {
   return success();
 }
 
-//===----------------------------------------------------------------------===//
-// Pad
-//===----------------------------------------------------------------------===//
-
-static LogicalResult padBy(NodeImporter &n, ArrayRef<int64_t> pads,
-                           std::optional<Shape> axes, double value) {
-  Value x = n.in(0);
-  if (!x)
-    return failure();
-  std::string mode = n.attrString("mode", "constant");
-  if (mode != "constant") {
-    n.unsupported() << "mode '" << mode << "'; ckopt pads with constants only";
-    return failure();
-  }
-  auto rank = size_t(n.rank(x));
-  if (!axes)
-    axes = llvm::to_vector(llvm::seq<int64_t>(0, int64_t(rank)));
-  if (pads.size() != 2 * axes->size()) {
-    n.error() << "needs " << int64_t(2 * axes->size()) << " pads, got "
-              << int64_t(pads.size());
-    return failure();
-  }
-  Shape low(rank, 0), high(rank, 0), none(rank, 0);
-  Shape first(rank, 0), sizes(n.shape(x));
-  for (auto [i, axis] : llvm::enumerate(*axes)) {
-    auto normal = n.normalAxis(axis, int64_t(rank));
-    if (!normal)
-      return failure();
-    auto d = size_t(*normal);
-    int64_t before = pads[i], after = pads[i + axes->size()];
-    int64_t limit = int64_t(1) << 40;
-    if (before > limit || after > limit || before < -sizes[d] ||
-        after < -sizes[d] - std::min<int64_t>(before, 0)) {
-      n.error() << "pads of " << before << " and " << after
-                << " do not fit dimension " << *normal << " of " << x.getType();
-      return failure();
-    }
-    if ((before || after) && cutsBatch(n, *normal))
-      return failure();
-    low[d] = std::max<int64_t>(before, 0);
-    high[d] = std::max<int64_t>(after, 0);
-    first[d] = std::max<int64_t>(-before, 0);
-    sizes[d] -= first[d] + std::max<int64_t>(-after, 0);
-  }
-  if (ArrayRef<int64_t>(sizes) != n.shape(x)) // negative pads crop
-    x = n.slice(x, first, sizes);
-  n.set(0, n.make<PadOp>({x}, {n.named("low", low), n.named("high", high),
-                               n.named("interior", none),
-                               n.namedF("value", value)}));
-  return success();
-}
-
-static LogicalResult padByAttribute(NodeImporter &n) {
-  return padBy(n, n.attrInts("pads"), std::nullopt, n.attrFloat("value", 0));
-}
-
-static LogicalResult padByOperand(NodeImporter &n) {
-  auto pads = n.constInts(1);
-  std::optional<double> value = 0;
-  if (n.has(2))
-    value = n.constScalar(2);
-  std::optional<Shape> axes;
-  if (n.has(3)) {
-    axes = n.constInts(3);
-    if (!axes)
-      return failure();
-  }
-  if (!pads || !value)
-    return failure();
-  return padBy(n, *pads, axes, *value);
-}
-
 llvm::ArrayRef<HandlerEntry> onnx_frontend::indexingHandlers() {
   static const HandlerEntry entries[] = {
       {"Gather", 1, gather},          {"OneHot", 9, oneHot},
-      {"Pad", 2, padByAttribute},     {"Pad", 11, padByOperand},
       {"Slice", 1, sliceByAttribute}, {"Slice", 10, sliceByOperand},
       {"Split", 2, splitByAttribute}, {"Split", 13, splitByOperand},
       {"Trilu", 14, trilu},

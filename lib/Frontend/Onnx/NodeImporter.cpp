@@ -168,6 +168,37 @@ std::optional<Shape> NodeImporter::constInts(size_t i) {
                            (has(i) ? " ('" + node.inputs[i] + "')" : ""));
 }
 
+std::optional<std::vector<double>> NodeImporter::doublesOf(Value value,
+                                                           StringRef what) {
+  DenseElementsAttr elements = constantOf(value);
+  if (!value || !elements) {
+    if (value)
+      unsupported() << what
+                    << " must be a constant once the shapes are fixed, but "
+                       "depends on data or on a weight";
+    return std::nullopt;
+  }
+  std::vector<double> result;
+  if (elements.getNumElements() > 1 << 20) {
+    error() << what << " is too long";
+    return std::nullopt;
+  }
+  if (isa<FloatType>(elements.getElementType())) {
+    for (APFloat x : elements.getValues<APFloat>()) {
+      bool lost;
+      x.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &lost);
+      result.push_back(x.convertToDouble());
+    }
+    return result;
+  }
+  auto integer = cast<IntegerType>(elements.getElementType());
+  for (const APInt &x : elements.getValues<APInt>())
+    result.push_back(integer.getWidth() == 1 || integer.isUnsigned()
+                         ? double(x.getZExtValue())
+                         : double(x.getSExtValue()));
+  return result;
+}
+
 std::optional<double> NodeImporter::scalarOf(Value value) {
   DenseElementsAttr elements = constantOf(value);
   if (!elements || !(elements.isSplat() || elements.getNumElements() == 1))

@@ -75,6 +75,9 @@ public:
   /// The elements of operand `i`, an integer constant; an error otherwise.
   std::optional<Shape> constInts(size_t i);
   std::optional<Shape> intsOf(mlir::Value value, llvm::StringRef what);
+  /// The elements of a constant of numbers; an error for others.
+  std::optional<std::vector<double>> doublesOf(mlir::Value value,
+                                               llvm::StringRef what);
   /// The one element of a constant; nothing (and no error) for others.
   static std::optional<double> scalarOf(mlir::Value value);
   /// Operand `i` as one number; an error where it is none.
@@ -140,6 +143,9 @@ public:
       return {};
     return make<Op>(operands, attrs);
   }
+  /// An error where the node takes a part of (or adds to) the dimension of
+  /// operand 0 that holds a scaled batch.
+  bool cutsBatch(int64_t axis);
   /// See BatchScaling::align.
   bool alignBatch(llvm::MutableArrayRef<mlir::Value> operands);
 
@@ -148,6 +154,9 @@ public:
   mlir::Value scalarOfType(double value, mlir::Type element);
   mlir::Value splat(double value, mlir::RankedTensorType type);
   mlir::Value intConstant(llvm::ArrayRef<int64_t> values);
+  /// A constant of a float or integer type, each value rounded to it.
+  mlir::Value constant(llvm::ArrayRef<double> values,
+                       llvm::ArrayRef<int64_t> shape, mlir::Type element);
   mlir::Value reshape(mlir::Value x, llvm::ArrayRef<int64_t> shape);
   mlir::Value transpose(mlir::Value x, llvm::ArrayRef<int64_t> permutation);
   mlir::Value slice(mlir::Value x, llvm::ArrayRef<int64_t> starts,
@@ -195,6 +204,17 @@ llvm::ArrayRef<HandlerEntry> windowHandlers();
 llvm::ArrayRef<HandlerEntry> normalizationHandlers();
 llvm::ArrayRef<HandlerEntry> recurrentHandlers();
 llvm::ArrayRef<HandlerEntry> lossHandlers();
+llvm::ArrayRef<HandlerEntry> resizeHandlers();
+llvm::ArrayRef<HandlerEntry> einsumHandlers();
+llvm::ArrayRef<HandlerEntry> attentionHandlers();
+llvm::ArrayRef<HandlerEntry> padHandlers();
+llvm::ArrayRef<HandlerEntry> samplingHandlers();
+llvm::ArrayRef<HandlerEntry> poolHandlers();
+llvm::ArrayRef<HandlerEntry> rearrangeHandlers();
+llvm::ArrayRef<HandlerEntry> quantizeHandlers();
+llvm::ArrayRef<HandlerEntry> signalHandlers();
+llvm::ArrayRef<HandlerEntry> roiHandlers();
+llvm::ArrayRef<HandlerEntry> stateSpaceHandlers();
 
 /// The handler for an operator in an opset, or null.
 Handler findHandler(llvm::StringRef domain, llvm::StringRef op, int64_t opset);

@@ -113,6 +113,17 @@ bool NodeImporter::alignBatch(MutableArrayRef<Value> operands) {
   return !scaling || scaling->align(*this, operands);
 }
 
+bool NodeImporter::cutsBatch(int64_t axis) {
+  BatchScaling *scaling = graph.getScaling();
+  if (!scaling || !scaling->isBatch(*this, 0, axis))
+    return false;
+  unsupported() << "takes a part of dimension " << axis
+                << ", which holds the batch: the batch size of this model "
+                   "cannot be changed from "
+                << scaling->getBase();
+  return true;
+}
+
 Value NodeImporter::add(Value x, Value y) { return broadcast<AddOp>({x, y}); }
 Value NodeImporter::sub(Value x, Value y) { return broadcast<SubOp>({x, y}); }
 Value NodeImporter::mul(Value x, Value y) { return broadcast<MulOp>({x, y}); }
@@ -154,6 +165,35 @@ Value NodeImporter::intConstant(ArrayRef<int64_t> values) {
       b, loc,
       DenseElementsAttr::get(tensor({int64_t(values.size())}, b.getI64Type()),
                              values));
+}
+
+Value NodeImporter::constant(ArrayRef<double> values, ArrayRef<int64_t> shape,
+                             Type element) {
+  RankedTensorType type = tensor(shape, element);
+  DenseElementsAttr attr;
+  if (element.isF64()) {
+    attr = DenseElementsAttr::get(type, values);
+  } else if (element.isF32()) {
+    std::vector<float> narrow(values.begin(), values.end());
+    attr = DenseElementsAttr::get(type, ArrayRef<float>(narrow));
+  } else if (auto floating = dyn_cast<FloatType>(element)) {
+    SmallVector<APFloat> numbers;
+    for (double value : values) {
+      numbers.emplace_back(value);
+      bool lost;
+      numbers.back().convert(floating.getFloatSemantics(),
+                             APFloat::rmNearestTiesToEven, &lost);
+    }
+    attr = DenseElementsAttr::get(type, numbers);
+  } else {
+    SmallVector<APInt> numbers;
+    for (double value : values)
+      numbers.emplace_back(element.getIntOrFloatBitWidth(),
+                           uint64_t(int64_t(value)), /*isSigned=*/false,
+                           /*implicitTrunc=*/true);
+    attr = DenseElementsAttr::get(type, numbers);
+  }
+  return ConstantOp::create(b, loc, attr);
 }
 
 Value NodeImporter::reshape(Value x, ArrayRef<int64_t> shape) {

@@ -196,6 +196,32 @@ static LogicalResult localResponseNorm(NodeImporter &n) {
   return success();
 }
 
+/// (x - mean) / (standard deviation + 1e-9) over some axes.
+static LogicalResult meanVarianceNorm(NodeImporter &n) {
+  Value x = n.in(0);
+  if (!x)
+    return failure();
+  Shape axes = n.attrInts("axes", {0, 2, 3});
+  for (int64_t &axis : axes) {
+    auto normal = n.normalAxis(axis, n.rank(x));
+    if (!normal)
+      return failure();
+    axis = *normal;
+  }
+  llvm::sort(axes);
+  Value centered = n.sub(x, n.reduce(ReduceKind::Mean, x, axes, true));
+  Value variance =
+      n.reduce(ReduceKind::Mean, n.mul(centered, centered), axes, true);
+  // The root has no derivative at 0, where its value does not matter.
+  Value isZero =
+      n.compare(ComparePredicate::EQ, variance, n.scalar(0, variance));
+  Value root =
+      n.make<SqrtOp>({n.select(isZero, n.scalar(1, variance), variance)});
+  root = n.select(isZero, n.scalar(0, root), root);
+  n.set(0, n.div(centered, n.add(root, n.scalar(1e-9, root))));
+  return success();
+}
+
 llvm::ArrayRef<HandlerEntry> onnx_frontend::normalizationHandlers() {
   static const HandlerEntry entries[] = {
       {"BatchNormalization", 7, batchNorm},
@@ -206,6 +232,7 @@ llvm::ArrayRef<HandlerEntry> onnx_frontend::normalizationHandlers() {
       {"InstanceNormalization", 6, instanceNorm},
       {"LRN", 1, localResponseNorm},
       {"LayerNormalization", 17, layerNorm},
+      {"MeanVarianceNormalization", 9, meanVarianceNorm},
       {"RMSNormalization", 23, rmsNorm},
   };
   return entries;

@@ -21,9 +21,13 @@ static const Table &table() {
     Table table;
     for (auto category :
          {elementwiseHandlers(), activationHandlers(), shapeHandlers(),
-          indexingHandlers(), constantHandlers(), reductionHandlers(),
-          matmulHandlers(), windowHandlers(), normalizationHandlers(),
-          recurrentHandlers(), lossHandlers()})
+          indexingHandlers(),    constantHandlers(),   reductionHandlers(),
+          matmulHandlers(),      windowHandlers(),     normalizationHandlers(),
+          recurrentHandlers(),   lossHandlers(),       resizeHandlers(),
+          einsumHandlers(),      attentionHandlers(),  stateSpaceHandlers(),
+          padHandlers(),         poolHandlers(),       rearrangeHandlers(),
+          samplingHandlers(),    quantizeHandlers(),   signalHandlers(),
+          roiHandlers()})
       for (const HandlerEntry &entry : category)
         table[{entry.domain, entry.op}][entry.since] = entry.handler;
     return table;

@@ -98,11 +98,14 @@ unsigned RoleFinder::useOf(const Node &node, size_t operand,
                                         : OtherUse;
   if (op == "Gather")
     return operand == 0 ? Embedding : OtherUse;
-  bool setting = llvm::StringSwitch<bool>(op)
-                     .Cases({"Clip", "Dropout", "OneHot", "Pow"}, operand >= 1)
-                     .Case("Pad", operand == 2)
-                     .Cases({"Range", "Resize", "Upsample"}, true)
-                     .Default(false);
+  bool setting =
+      llvm::StringSwitch<bool>(op)
+          .Cases({"Clip", "Dropout", "OneHot", "Pow", "Resize", "Upsample",
+                  "QuantizeLinear", "DequantizeLinear", "RotaryEmbedding"},
+                 operand >= 1)
+          .Case("Pad", operand == 2)
+          .Case("Range", true)
+          .Default(false);
   if (setting)
     return Setting;
   bool vector = weights[weight].shape.size() == 1;

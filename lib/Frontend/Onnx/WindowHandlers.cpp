@@ -1,28 +1,17 @@
-//===- WindowHandlers.cpp - convolutions and pooling ----------------------===//
+//===- WindowHandlers.cpp - convolutions ----------------------------------===//
 //
-// auto_pad, ceil_mode and output_shape are resolved here into explicit pads,
-// from which the ops' result sizes follow.
+// auto_pad and output_shape are resolved here into explicit pads, from which
+// the ops' result sizes follow.
 //
 //===----------------------------------------------------------------------===//
-#include "NodeImporter.h"
+#include "Window.h"
 
 using namespace mlir;
 using namespace ckopt;
 using namespace ckopt::onnx_frontend;
 
-namespace {
-/// The attributes that all windows share.
-struct Window {
-  Shape kernel, strides, low, high, dilations;
-  Shape padding; ///< `high` before ceil_mode changes it
-  std::string autoPad;
-
-  int64_t extent(size_t d) const { return (kernel[d] - 1) * dilations[d] + 1; }
-};
-} // namespace
-
-static bool readWindow(NodeImporter &n, size_t spatial,
-                       ArrayRef<int64_t> kernel, Window &w) {
+bool onnx_frontend::readWindow(NodeImporter &n, size_t spatial,
+                               ArrayRef<int64_t> kernel, Window &w) {
   Shape ones(spatial, 1), zeros(2 * spatial, 0);
   w.kernel = Shape(kernel);
   w.strides = n.attrInts("strides", ones);
@@ -48,9 +37,10 @@ static bool readWindow(NodeImporter &n, size_t spatial,
     n.error() << "kernel_shape, strides and dilations must be positive";
     return false;
   }
-  if (!llvm::all_of(
-          pads, [](int64_t x) { return x >= 0 && x <= int64_t(1) << 31; })) {
-    n.unsupported() << "negative pads";
+  if (!llvm::all_of(pads, [](int64_t x) {
+        return std::abs(std::max(x, -INT64_MAX)) <= int64_t(1) << 31;
+      })) {
+    n.error() << "pads must lie within 2^31";
     return false;
   }
   w.low.assign(pads.begin(), pads.begin() + long(spatial));
@@ -62,15 +52,14 @@ static bool readWindow(NodeImporter &n, size_t spatial,
   return true;
 }
 
-/// Splits a total between both ends; the odd one goes where auto_pad says.
-static void splitPad(Window &w, size_t d, int64_t total) {
+void onnx_frontend::splitPad(Window &w, size_t d, int64_t total) {
   int64_t half = total / 2, rest = total - half;
   bool lower = w.autoPad == "SAME_LOWER";
   w.low[d] = lower ? rest : half;
   w.high[d] = lower ? half : rest;
 }
 
-static void resolveSame(Window &w, ArrayRef<int64_t> sizes) {
+void onnx_frontend::resolveSame(Window &w, ArrayRef<int64_t> sizes) {
   if (w.autoPad != "SAME_UPPER" && w.autoPad != "SAME_LOWER")
     return;
   for (size_t d = 0; d < w.kernel.size(); ++d) {
@@ -79,6 +68,22 @@ static void resolveSame(Window &w, ArrayRef<int64_t> sizes) {
              std::max<int64_t>(
                  (out - 1) * w.strides[d] + w.extent(d) - sizes[d], 0));
   }
+}
+
+Value onnx_frontend::cropNegativePads(NodeImporter &n, Value x, Window &w) {
+  Shape starts(2, 0), sizes(n.shape(x));
+  for (size_t d = 0; d < w.low.size(); ++d) {
+    starts.push_back(std::max<int64_t>(-w.low[d], 0));
+    sizes[d + 2] -= starts[d + 2] + std::max<int64_t>(-w.high[d], 0);
+    w.low[d] = std::max<int64_t>(w.low[d], 0);
+    w.high[d] = std::max<int64_t>(w.high[d], 0);
+    if (sizes[d + 2] < 0) {
+      n.error() << "negative pads leave nothing of spatial dimension "
+                << int64_t(d);
+      return {};
+    }
+  }
+  return ArrayRef<int64_t>(sizes) == n.shape(x) ? x : n.slice(x, starts, sizes);
 }
 
 static SmallVector<NamedAttribute>
@@ -107,24 +112,28 @@ static bool checkConv(NodeImporter &n, Value x, Value w) {
   return true;
 }
 
-static LogicalResult conv(NodeImporter &n) {
-  Value x = n.in(0), weight = n.in(1);
-  if (!checkConv(n, x, weight))
-    return failure();
+Value onnx_frontend::convolve(NodeImporter &n, Value x, Value weight) {
   Window w;
-  if (!readWindow(n, size_t(n.rank(x) - 2), n.shape(weight).drop_front(2), w))
-    return failure();
+  if (!checkConv(n, x, weight) ||
+      !readWindow(n, size_t(n.rank(x) - 2), n.shape(weight).drop_front(2), w))
+    return {};
+  x = cropNegativePads(n, x, w);
+  if (!x)
+    return {};
   resolveSame(w, n.shape(x).drop_front(2));
   for (size_t d = 0; d < w.strides.size(); ++d)
     if (n.shape(x)[d + 2] + w.low[d] + w.high[d] < w.extent(d)) {
       n.error() << "the kernel is larger than the padded input along spatial "
                    "dimension "
                 << int64_t(d);
-      return failure();
+      return {};
     }
-  int64_t groups = n.attrInt("group", 1);
-  Value y = n.make<ConvOp>({x, weight}, convAttributes(n, w, groups));
-  n.set(0, n.addChannelBias(y, n.optional(2)));
+  return n.make<ConvOp>({x, weight},
+                        convAttributes(n, w, n.attrInt("group", 1)));
+}
+
+static LogicalResult conv(NodeImporter &n) {
+  n.set(0, n.addChannelBias(convolve(n, n.in(0), n.in(1)), n.optional(2)));
   return success();
 }
 
@@ -148,154 +157,46 @@ static LogicalResult convTranspose(NodeImporter &n) {
               << " entries, group at least 1";
     return failure();
   }
-  Shape shape{n.shape(x)[0], n.shape(weight)[1] * groups};
+  // Entries that no input reaches are padded behind the result of the op.
+  Shape shape{n.shape(x)[0], n.shape(weight)[1] * groups}, behind(2, 0);
+  Shape none(size_t(n.rank(x)), 0);
   bool same = w.autoPad == "SAME_UPPER" || w.autoPad == "SAME_LOWER";
   for (size_t d = 0; d < spatial; ++d) {
     int64_t in = n.shape(x)[d + 2];
-    int64_t full = w.strides[d] * (in - 1) + extra[d] + w.extent(d);
+    int64_t reached = w.strides[d] * (in - 1) + w.extent(d);
+    int64_t size = reached + extra[d] - w.low[d] - w.high[d];
     if (!wanted.empty() || same) {
-      int64_t size = wanted.empty() ? in * w.strides[d] : wanted[d];
-      if (full < size) {
-        n.unsupported() << "an output of " << size
-                        << " entries that needs negative pads";
-        return failure();
-      }
-      splitPad(w, d, full - size);
+      size = wanted.empty() ? in * w.strides[d] : wanted[d];
+      splitPad(w, d, std::max<int64_t>(reached + extra[d] - size, 0));
     }
-    shape.push_back(full - w.low[d] - w.high[d]);
-    if (shape.back() < 1) {
+    if (size < 1 || extra[d] < 0 || size > int64_t(1) << 40) {
       n.error() << "spatial dimension " << int64_t(d) << " of the result has "
-                << shape.back() << " entries";
+                << size << " entries";
       return failure();
     }
+    int64_t left = reached - std::max<int64_t>(w.low[d], 0);
+    if (w.low[d] < 0 || left < 1) {
+      n.unsupported() << "pads of " << w.low[d] << " before " << reached
+                      << " entries along spatial dimension " << int64_t(d);
+      return failure();
+    }
+    shape.push_back(std::min(size, left));
+    behind.push_back(size - shape.back());
+    w.high[d] = left - shape.back();
   }
   Value y = n.make<ConvInputGradOp>({x, weight}, convAttributes(n, w, groups),
                                     {n.tensor(shape, n.element(x))});
-  n.set(0, n.addChannelBias(y, n.optional(2)));
-  return success();
-}
-
-//===----------------------------------------------------------------------===//
-// Pooling
-//===----------------------------------------------------------------------===//
-
-/// Reads a pool's window for `x` and computes the result's shape; `high` is
-/// changed to what gives that size.
-static bool preparePool(NodeImporter &n, Value x, Window &w, Shape &shape) {
-  if (n.rank(x) < 3) {
-    n.error() << "needs an input of rank 3 or more, got " << x.getType();
-    return false;
-  }
-  size_t spatial = size_t(n.rank(x) - 2);
-  if (!readWindow(n, spatial, n.attrInts("kernel_shape"), w))
-    return false;
-  bool ceil = n.attrInt("ceil_mode", 0) != 0;
-  resolveSame(w, n.shape(x).drop_front(2));
-  w.padding = w.high;
-  shape.assign(n.shape(x).begin(), n.shape(x).begin() + 2);
-  for (size_t d = 0; d < spatial; ++d) {
-    int64_t size = n.shape(x)[d + 2], stride = w.strides[d];
-    int64_t span = size + w.low[d] + w.high[d] - w.extent(d);
-    int64_t out = span < 0 ? 0 : span / stride + 1;
-    if (ceil && span >= 0) {
-      out = (span + stride - 1) / stride + 1;
-      // No window may start in the padding behind the input.
-      if ((out - 1) * stride >= size + w.low[d])
-        --out;
-    }
-    if (out < 1) {
-      n.error() << "the window is larger than the padded input along spatial "
-                   "dimension "
-                << int64_t(d);
-      return false;
-    }
-    w.high[d] = (out - 1) * stride + w.extent(d) - size - w.low[d];
-    shape.push_back(out);
-  }
-  return true;
-}
-
-static SmallVector<NamedAttribute> poolAttributes(NodeImporter &n,
-                                                  const Window &w) {
-  return {n.named("kernel", w.kernel), n.named("strides", w.strides),
-          n.named("pads_low", w.low), n.named("pads_high", w.high),
-          n.named("dilations", w.dilations)};
-}
-
-static LogicalResult maxPool(NodeImporter &n) {
-  Value x = n.in(0);
-  Window w;
-  Shape shape;
-  if (!x || !preparePool(n, x, w, shape))
-    return failure();
-  if (n.attrInt("storage_order", 0)) {
-    n.unsupported() << "storage_order 1";
-    return failure();
-  }
-  int64_t points = 1;
-  for (int64_t size : w.kernel)
-    points *= std::min<int64_t>(size, 1 << 10);
-  Type index = points <= 127 ? n.b.getI8Type() : n.b.getI32Type();
-  n.set(0, n.make<MaxPoolOp>(
-               {x}, poolAttributes(n, w),
-               {n.tensor(shape, n.element(x)), n.tensor(shape, index)}));
-  return success();
-}
-
-static LogicalResult averagePool(NodeImporter &n) {
-  Value x = n.in(0);
-  Window w;
-  Shape shape;
-  if (!x || !preparePool(n, x, w, shape))
-    return failure();
-  auto attributes = poolAttributes(n, w);
-  size_t spatial = w.kernel.size();
-  bool countPads = n.attrInt("count_include_pad", 0) != 0;
-  bool beyond = false; // windows that reach out of the padded input
-  for (size_t d = 0; d < spatial; ++d)
-    beyond |= w.high[d] > w.padding[d];
-  if (countPads && beyond) {
-    // What lies beyond does not count, the padding does: pad for real.
-    Shape low(2, 0), high(2, 0), none(spatial + 2, 0);
-    low.append(w.low);
-    for (size_t d = 0; d < spatial; ++d) {
-      high.push_back(w.padding[d]);
-      w.high[d] -= w.padding[d];
-      w.low[d] = 0;
-    }
-    x = n.make<PadOp>({x}, {n.named("low", low), n.named("high", high),
+  if (llvm::any_of(behind, [](int64_t pad) { return pad > 0; }))
+    y = n.make<PadOp>({y}, {n.named("low", none), n.named("high", behind),
                             n.named("interior", none)});
-    attributes = poolAttributes(n, w);
-  } else if (countPads) {
-    attributes.push_back(n.flag("count_include_pad"));
-  }
-  if (!x)
-    return failure();
-  n.set(0, n.make<AvgPoolOp>({x}, attributes, {n.tensor(shape, n.element(x))}));
-  return success();
-}
-
-template <ReduceKind kind> static LogicalResult globalPool(NodeImporter &n) {
-  Value x = n.in(0);
-  if (!x)
-    return failure();
-  if (n.rank(x) < 3) {
-    n.error() << "needs an input of rank 3 or more, got " << x.getType();
-    return failure();
-  }
-  n.set(0, n.reduce(kind, x, llvm::to_vector(llvm::seq<int64_t>(2, n.rank(x))),
-                    /*keepdims=*/true));
+  n.set(0, n.addChannelBias(y, n.optional(2)));
   return success();
 }
 
 llvm::ArrayRef<HandlerEntry> onnx_frontend::windowHandlers() {
   static const HandlerEntry entries[] = {
-      {"AveragePool", 7, averagePool},
       {"Conv", 1, conv},
       {"ConvTranspose", 1, convTranspose},
-      {"GlobalAveragePool", 1, globalPool<ReduceKind::Mean>},
-      {"GlobalMaxPool", 1, globalPool<ReduceKind::Max>},
-      {"MaxPool", 1, maxPool},
   };
   return entries;
 }

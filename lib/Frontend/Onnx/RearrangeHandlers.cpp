@@ -1,0 +1,288 @@
+//===- RearrangeHandlers.cpp - blocks to channels and back, Det -----------===//
+//
+// DepthToSpace and its relatives are transposes between reshapes. Col2Im is
+// the gradient of a convolution whose weight picks one point of the window for
+// each channel. MaxUnpool is a scatter. A determinant is expanded by minors,
+// each used by all larger ones that contain it.
+//
+//===----------------------------------------------------------------------===//
+#include "Window.h"
+
+using namespace mlir;
+using namespace ckopt;
+using namespace ckopt::onnx_frontend;
+
+/// The block size of a node on [N, C, H, W]; nothing after an error.
+static std::optional<int64_t> blockSize(NodeImporter &n, Value x) {
+  if (!x)
+    return std::nullopt;
+  int64_t block = n.attrInt("blocksize", 0);
+  if (n.rank(x) != 4 || block < 1 || block > 1 << 20) {
+    n.error() << "needs an input of rank 4 and a positive blocksize, got "
+              << x.getType() << " and " << block;
+    return std::nullopt;
+  }
+  return block;
+}
+
+static LogicalResult depthToSpace(NodeImporter &n) {
+  Value x = n.in(0);
+  auto block = blockSize(n, x);
+  if (!block)
+    return failure();
+  int64_t b = *block;
+  ArrayRef<int64_t> s = n.shape(x);
+  if (s[1] % (b * b)) {
+    n.error() << "the channels of " << x.getType()
+              << " are no multiple of the block's " << b * b << " points";
+    return failure();
+  }
+  int64_t depth = s[1] / (b * b);
+  std::string mode = n.attrString("mode", "DCR");
+  Value y;
+  if (mode == "DCR")
+    y = n.transpose(n.reshape(x, {s[0], b, b, depth, s[2], s[3]}),
+                    {0, 3, 4, 1, 5, 2});
+  else if (mode == "CRD")
+    y = n.transpose(n.reshape(x, {s[0], depth, b, b, s[2], s[3]}),
+                    {0, 1, 4, 2, 5, 3});
+  else
+    n.error() << "mode must be DCR or CRD, not '" << mode << "'";
+  n.set(0, n.reshape(y, {s[0], depth, s[2] * b, s[3] * b}));
+  return success();
+}
+
+static LogicalResult spaceToDepth(NodeImporter &n) {
+  Value x = n.in(0);
+  auto block = blockSize(n, x);
+  if (!block)
+    return failure();
+  int64_t b = *block;
+  ArrayRef<int64_t> s = n.shape(x);
+  if (s[2] % b || s[3] % b) {
+    n.error() << "the blocksize " << b << " does not divide " << x.getType();
+    return failure();
+  }
+  Value y = n.transpose(n.reshape(x, {s[0], s[1], s[2] / b, b, s[3] / b, b}),
+                        {0, 3, 5, 1, 2, 4});
+  n.set(0, n.reshape(y, {s[0], s[1] * b * b, s[2] / b, s[3] / b}));
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Col2Im
+//===----------------------------------------------------------------------===//
+
+static LogicalResult col2im(NodeImporter &n) {
+  Value x = n.in(0);
+  auto image = n.constInts(1), block = n.constInts(2);
+  if (!x || !image || !block)
+    return failure();
+  size_t spatial = image->size();
+  if (n.rank(x) != 3 || spatial < 1 || block->size() != spatial) {
+    n.error() << "needs an input of rank 3, and a block as long as the image's "
+                 "shape";
+    return failure();
+  }
+  if (spatial > 3 || !n.isFloat(x)) {
+    n.unsupported() << "an image of " << int64_t(spatial)
+                    << " dimensions with elements " << n.element(x)
+                    << "; ckopt does floats in up to 3";
+    return failure();
+  }
+  Window w;
+  if (!readWindow(n, spatial, *block, w))
+    return failure();
+  int64_t points = 1, windows = 1;
+  Shape columns;
+  for (size_t d = 0; d < spatial; ++d) {
+    int64_t span = (*image)[d] + w.low[d] + w.high[d] - w.extent(d);
+    columns.push_back(span < 0 ? 0 : span / w.strides[d] + 1);
+    points *= std::min<int64_t>(w.kernel[d], 1 << 10);
+    windows *= columns[d];
+    if (w.low[d] < 0 || w.high[d] < 0 || (*image)[d] < 1) {
+      n.unsupported() << "negative pads, or an empty image";
+      return failure();
+    }
+  }
+  ArrayRef<int64_t> s = n.shape(x);
+  if (points > 1 << 10 || s[1] % points || s[2] != windows) {
+    n.error() << "columns " << x.getType() << " do not fit blocks of " << points
+              << " points at " << windows << " places";
+    return failure();
+  }
+  int64_t channels = s[1] / points;
+  std::vector<double> identity(size_t(points * points), 0);
+  for (int64_t i = 0; i < points; ++i)
+    identity[size_t(i * points + i)] = 1;
+  Shape weight{points, 1}, grad{s[0] * channels, points};
+  weight.append(w.kernel);
+  grad.append(columns);
+  Shape small{s[0] * channels, 1}, shape{s[0], channels};
+  small.append(*image);
+  shape.append(*image);
+  Value y = n.make<ConvInputGradOp>(
+      {n.reshape(x, grad), n.constant(identity, weight, n.element(x))},
+      {n.named("strides", w.strides), n.named("pads_low", w.low),
+       n.named("pads_high", w.high), n.named("dilations", w.dilations),
+       n.named("groups", int64_t(1))},
+      {n.tensor(small, n.element(x))});
+  n.set(0, n.reshape(y, shape));
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// MaxUnpool
+//===----------------------------------------------------------------------===//
+
+/// Puts each value at its place in a tensor of zeros. Places count in the
+/// shape that the window implies, which lies at the start of a larger one.
+static LogicalResult maxUnpool(NodeImporter &n) {
+  Value x = n.in(0), places = n.in(1);
+  if (!x || !places)
+    return failure();
+  size_t spatial = n.rank(x) < 3 ? 0 : size_t(n.rank(x) - 2);
+  Window w;
+  if (!spatial || n.shape(places) != n.shape(x)) {
+    n.error() << "needs an input of rank 3 or more and as many indices, got "
+              << x.getType() << " and " << places.getType();
+    return failure();
+  }
+  if (!readWindow(n, spatial, n.attrInts("kernel_shape"), w))
+    return failure();
+  Shape shape(n.shape(x).take_front(2)), none(spatial + 2, 0), high(none);
+  int64_t count = shape[0] * shape[1];
+  for (size_t d = 0; d < spatial; ++d) {
+    shape.push_back((n.shape(x)[d + 2] - 1) * w.strides[d] - w.low[d] -
+                    w.high[d] + w.kernel[d]);
+    if (shape.back() < 1 || llvm::MulOverflow(count, shape.back(), count)) {
+      n.error() << "the result would have " << shape.back()
+                << " entries along spatial dimension " << int64_t(d);
+      return failure();
+    }
+  }
+  if (n.has(2)) {
+    auto wanted = n.constInts(2);
+    if (!wanted)
+      return failure();
+    for (size_t d = 0; d < shape.size() && wanted->size() == shape.size(); ++d)
+      high[d] = (*wanted)[d] - shape[d];
+    if (wanted->size() != shape.size() ||
+        llvm::any_of(high, [](int64_t more) { return more < 0; })) {
+      n.error() << "output_shape " << shapeString(*wanted)
+                << " is smaller than the windows' " << shapeString(shape);
+      return failure();
+    }
+  }
+  int64_t each = n.type(x).getNumElements();
+  Value y = n.make<ScatterElementsOp>(
+      {n.splat(0, n.tensor({count}, n.element(x))),
+       n.reshape(n.cast(places, n.b.getI64Type()), {each}),
+       n.reshape(x, {each})},
+      {n.named("kind",
+               ScatterKindAttr::get(n.b.getContext(), ScatterKind::Set)),
+       n.named("axis", int64_t(0))});
+  n.set(0, n.make<PadOp>({n.reshape(y, shape)},
+                         {n.named("low", none), n.named("high", high),
+                          n.named("interior", none)}));
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// TensorScatter
+//===----------------------------------------------------------------------===//
+
+/// Writes an update into each sample of a cache from an index on.
+static LogicalResult tensorScatter(NodeImporter &n) {
+  Value cache = n.in(0), update = n.in(1);
+  if (!cache || !update)
+    return failure();
+  auto axis = n.normalAxis(n.attrInt("axis", -2), n.rank(cache));
+  std::string mode = n.attrString("mode", "linear");
+  if (!axis)
+    return failure();
+  Shape shape(n.shape(cache)), given(n.shape(update));
+  int64_t length = shape[size_t(*axis)];
+  if (given.size() == shape.size())
+    shape[size_t(*axis)] = given[size_t(*axis)];
+  if (*axis == 0 || shape != given || shape[size_t(*axis)] > length ||
+      (mode != "linear" && mode != "circular")) {
+    n.error() << "cannot write " << update.getType() << " into "
+              << cache.getType() << " along axis " << *axis << ", mode '"
+              << mode << "'";
+    return failure();
+  }
+  Type type = n.b.getI64Type();
+  Shape along(shape.size() - size_t(*axis), 1), samples(shape.size(), 1);
+  along[0] = shape[size_t(*axis)];
+  samples[0] = shape[0];
+  Value place = n.iota(along, type, 0);
+  if (n.has(2))
+    place = n.add(place, n.reshape(n.cast(n.in(2), type), samples));
+  if (mode == "circular")
+    place = n.make<ModOp>({place, n.scalarOfType(double(length), type)});
+  n.set(0, n.make<ScatterElementsOp>(
+               {cache, n.expand(place, shape), update},
+               {n.named("kind", ScatterKindAttr::get(n.b.getContext(),
+                                                     ScatterKind::Set)),
+                n.named("axis", *axis)}));
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Det
+//===----------------------------------------------------------------------===//
+
+static LogicalResult determinant(NodeImporter &n) {
+  Value x = n.in(0);
+  if (!x)
+    return failure();
+  int64_t rank = n.rank(x);
+  if (rank < 2 || n.shape(x)[rank - 1] != n.shape(x)[rank - 2]) {
+    n.error() << "needs square matrices, got " << x.getType();
+    return failure();
+  }
+  int64_t size = n.shape(x)[rank - 1];
+  if (size < 1 || size > 8) {
+    n.unsupported() << "a determinant of order " << size
+                    << "; ckopt expands orders 1 to 8";
+    return failure();
+  }
+  Shape batch(n.shape(x).drop_back(2));
+  auto entry = [&](int64_t row, int64_t column) {
+    return n.reshape(
+        n.sliceAxis(n.sliceAxis(x, rank - 2, row, 1), rank - 1, column, 1),
+        batch);
+  };
+  // The determinant of the last rows and a set of as many columns.
+  std::vector<Value> minors(size_t(1) << size);
+  for (size_t columns = 1; columns < minors.size(); ++columns) {
+    int64_t row = size - llvm::popcount(columns);
+    bool minus = false;
+    for (int64_t c = 0; c < size; ++c) {
+      if (!(columns >> c & 1))
+        continue;
+      Value rest = minors[columns & ~(size_t(1) << c)];
+      Value term = entry(row, c);
+      if (rest)
+        term = n.mul(term, rest);
+      Value &sum = minors[columns];
+      sum = !sum ? term : minus ? n.sub(sum, term) : n.add(sum, term);
+      minus = !minus;
+    }
+  }
+  n.set(0, minors.back());
+  return success();
+}
+
+llvm::ArrayRef<HandlerEntry> onnx_frontend::rearrangeHandlers() {
+  static const HandlerEntry entries[] = {
+      {"Col2Im", 18, col2im},
+      {"DepthToSpace", 1, depthToSpace},
+      {"Det", 11, determinant},
+      {"MaxUnpool", 9, maxUnpool},
+      {"SpaceToDepth", 1, spaceToDepth},
+      {"TensorScatter", 24, tensorScatter},
+  };
+  return entries;
+}
