@@ -71,6 +71,10 @@ static void addSmoothRules(MLIRContext *context) {
   addRule<CosOp>(context, [](CosOp op, RuleBuilder &b) {
     b.set(0, b.mul(b.neg(b.grad()), b.make<SinOp>(op.getInput())));
   });
+  addRule<AtanOp>(context, [](AtanOp op, RuleBuilder &b) {
+    Value x = op.getInput();
+    b.set(0, b.div(b.grad(), b.add(b.mul(x, x), 1)));
+  });
   addRule<SoftplusOp>(context, [](SoftplusOp op, RuleBuilder &b) {
     b.set(0, b.mul(b.grad(), b.make<SigmoidOp>(op.getInput())));
   });

@@ -31,6 +31,10 @@ void autodiff::addLossRules(MLIRContext *context) {
     if (b.needs(1))
       b.set(1, b.mul(b.grad(), 1 - momentum));
   });
+  addRule<AssignOp>(context, [](AssignOp, RuleBuilder &b) {
+    if (b.needs(1))
+      b.set(1, b.grad());
+  });
   addRule<AccumulateOp>(context, [](AccumulateOp, RuleBuilder &b) {
     for (unsigned i : {0u, 1u})
       if (b.needs(i))

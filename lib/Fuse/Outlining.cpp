@@ -4,23 +4,21 @@
 // for all units of equal structure.
 //
 // Method: a unit's structure is written down as an attribute (kind, types, and
-// op by op name, attributes and numbered operands; a dropout's site replaced by
-// its index among the call's scalars). Attributes are unique in a context, so
-// equal structures are one key.
+// op by op name, attributes and numbered operands; a random op's site replaced
+// by its index among the call's scalars). Attributes are unique in a context,
+// so equal structures are one key.
 //
 // Guarantee: kernels, their names and their order depend on the program alone.
 // Complexity: O(ops).
 //
 //===----------------------------------------------------------------------===//
 #include "Grouping.h"
+#include "ckopt/Dialect/Ckopt/Utils/RandomSite.h"
 #include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
 using namespace ckopt;
 using namespace ckopt::fuse;
-
-/// The attribute that differs between otherwise equal kernels.
-static constexpr StringLiteral siteName = "site";
 
 Outliner::Outliner(ModuleOp module) : symbols(module), module(module) {}
 
@@ -44,16 +42,16 @@ static DictionaryAttr structuralAttrs(Operation *op, int64_t site) {
   NamedAttrList list(op->getAttrDictionary());
   for (StringRef wish : wishes)
     list.erase(wish);
-  if (isa<DropoutOp>(op))
-    list.set(siteName, Builder(op).getI64IntegerAttr(site));
+  if (randomSite(op))
+    list.set(kSiteAttr, Builder(op).getI64IntegerAttr(site));
   return list.getDictionary(op->getContext());
 }
 
 static SmallVector<int64_t> sitesOf(ArrayRef<Operation *> body) {
   SmallVector<int64_t> sites;
   for (Operation *op : body)
-    if (auto dropout = dyn_cast<DropoutOp>(op))
-      sites.push_back(dropout.getSite());
+    if (auto site = randomSite(op))
+      sites.push_back(*site);
   return sites;
 }
 
@@ -70,7 +68,7 @@ static Attribute structureKey(const Unit &unit, ArrayRef<Operation *> body,
   for (Operation *op : body) {
     key.push_back(op->getName().getIdentifier());
     key.push_back(structuralAttrs(op, site));
-    site += isa<DropoutOp>(op);
+    site += randomSite(op).has_value();
     SmallVector<int64_t> operands;
     for (Value operand : op->getOperands())
       operands.push_back(numbers.lookup(operand));
@@ -111,8 +109,8 @@ func::FuncOp Outliner::getKernel(const Unit &unit, ArrayRef<Operation *> body,
     Operation *clone = builder.clone(*op, mapping);
     for (StringRef wish : wishes)
       clone->removeAttr(wish);
-    if (auto dropout = dyn_cast<DropoutOp>(clone))
-      dropout.setSite(site++);
+    if (randomSite(clone))
+      setRandomSite(clone, site++);
   }
   SmallVector<Value> results;
   for (Value output : outputs)

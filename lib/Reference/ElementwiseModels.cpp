@@ -100,7 +100,9 @@ static LogicalResult interpretGelu(GeluOp op, Operands in, Results out,
 static LogicalResult interpretNot(NotOp, Operands in, Results out,
                                   const Environment &) {
   for (int64_t i = 0; i < out[0].size(); ++i)
-    out[0].integer(i) = !in[0]->integer(i);
+    out[0].integer(i) = out[0].getElementType().isInteger(1)
+                            ? !in[0]->integer(i)
+                            : ~in[0]->integer(i);
   return success();
 }
 
@@ -198,6 +200,37 @@ static int64_t power(int64_t base, int64_t exponent, bool isUnsigned) {
   return int64_t(result);
 }
 
+/// Shifts by `b`, which as an unsigned number may be anything. The results are
+/// cut to the type afterwards.
+static LogicalResult interpretShiftLeft(ShiftLeftOp op, Operands in,
+                                        Results out, const Environment &) {
+  unsigned width = out[0].getElementType().getIntOrFloatBitWidth();
+  Broadcast left(in[0]->getShape(), out[0].getRank());
+  Broadcast right(in[1]->getShape(), out[0].getRank());
+  forEachIndex(out[0].getShape(), [&](ArrayRef<int64_t> index, int64_t i) {
+    uint64_t bits = uint64_t(in[1]->integer(right(index)));
+    uint64_t x = uint64_t(in[0]->integer(left(index)));
+    out[0].integer(i) = bits < width ? int64_t(x << bits) : 0;
+  });
+  return success();
+}
+static LogicalResult interpretShiftRight(ShiftRightOp op, Operands in,
+                                         Results out, const Environment &) {
+  unsigned width = out[0].getElementType().getIntOrFloatBitWidth();
+  Broadcast left(in[0]->getShape(), out[0].getRank());
+  Broadcast right(in[1]->getShape(), out[0].getRank());
+  bool isUnsigned = in[0]->isUnsigned();
+  forEachIndex(out[0].getShape(), [&](ArrayRef<int64_t> index, int64_t i) {
+    uint64_t bits = uint64_t(in[1]->integer(right(index)));
+    int64_t x = in[0]->integer(left(index));
+    if (isUnsigned)
+      out[0].integer(i) = bits < width ? int64_t(uint64_t(x) >> bits) : 0;
+    else
+      out[0].integer(i) = x >> std::min<uint64_t>(bits, 63);
+  });
+  return success();
+}
+
 static bool less(int64_t a, int64_t b, bool isUnsigned) {
   return isUnsigned ? uint64_t(a) < uint64_t(b) : a < b;
 }
@@ -207,7 +240,7 @@ static double maximum(double a, double b) {
 static double minimum(double a, double b) {
   return std::isnan(a) || std::isnan(b) ? a + b : b < a ? b : a;
 }
-static double noReal(double, double) { return 0; } // ops on i1 alone
+static double noReal(double, double) { return 0; } // ops on integers alone
 
 template <typename T> static bool holds(ComparePredicate predicate, T a, T b) {
   switch (predicate) {
@@ -261,31 +294,74 @@ static LogicalResult interpretSelect(SelectOp, Operands in, Results out,
 }
 
 //===----------------------------------------------------------------------===//
-// Dropout
+// Random numbers
 //===----------------------------------------------------------------------===//
+
+namespace {
+/// The words of (seed, step, site); element e has word e mod 4 of block e / 4.
+class RandomWords {
+public:
+  /// `op` has operands seed and step, and a site, which inside of a kernel is
+  /// an index of the call's scalars.
+  template <typename Op>
+  static FailureOr<RandomWords> get(Op op, const Tensor &seed,
+                                    const Tensor &step,
+                                    const Environment &environment) {
+    int64_t site = int64_t(op.getSite());
+    if (environment.scalars) {
+      if (site < 0 || site >= int64_t(environment.scalars->size()))
+        return op.emitOpError("site ")
+               << site << " is outside of the call's "
+               << environment.scalars->size() << " scalars";
+      site = (*environment.scalars)[size_t(site)];
+    }
+    return RandomWords(uint64_t(seed.integer(0)), uint32_t(step.integer(0)),
+                       uint32_t(site));
+  }
+  PhiloxCounter block(int64_t element) const {
+    uint64_t number = uint64_t(element) / 4;
+    return philox4x32({uint32_t(number), uint32_t(number >> 32), step, site},
+                      key);
+  }
+  /// Uniform in [0, 1), a multiple of 2^-24.
+  static double uniform(uint32_t word) { return double(word >> 8) * 0x1p-24; }
+
+private:
+  RandomWords(uint64_t seed, uint32_t step, uint32_t site)
+      : key{uint32_t(seed), uint32_t(seed >> 32)}, step(step), site(site) {}
+  PhiloxKey key;
+  uint32_t step, site;
+};
+} // namespace
 
 static LogicalResult interpretDropout(DropoutOp op, Operands in, Results out,
                                       const Environment &environment) {
+  auto words = RandomWords::get(op, *in[1], *in[2], environment);
+  if (failed(words))
+    return failure();
   double ratio = op.getRatio().convertToDouble();
-  int64_t site = int64_t(op.getSite());
-  if (environment.scalars) {
-    if (site < 0 || site >= int64_t(environment.scalars->size()))
-      return op.emitOpError("site ")
-             << site << " is outside of the call's "
-             << environment.scalars->size() << " scalars";
-    site = (*environment.scalars)[size_t(site)];
-  }
-  uint64_t seed = uint64_t(in[1]->integer(0));
-  uint64_t step = uint64_t(in[2]->integer(0));
-  PhiloxKey key{uint32_t(seed), uint32_t(seed >> 32)};
-  for (int64_t i = 0; i < out[0].size(); ++i) {
-    uint64_t block = uint64_t(i) / 4;
-    PhiloxCounter words = philox4x32({uint32_t(block), uint32_t(block >> 32),
-                                      uint32_t(step), uint32_t(site)},
-                                     key);
-    double uniform = double(words[size_t(i) % 4] >> 8) * 0x1p-24;
-    if (uniform >= ratio)
+  for (int64_t i = 0; i < out[0].size(); ++i)
+    if (RandomWords::uniform(words->block(i)[size_t(i) % 4]) >= ratio)
       out[0].real(i) = in[0]->real(i) * (1 / (1 - ratio));
+  return success();
+}
+
+static LogicalResult interpretRandom(RandomOp op, Operands in, Results out,
+                                     const Environment &environment) {
+  auto words = RandomWords::get(op, *in[0], *in[1], environment);
+  if (failed(words))
+    return failure();
+  for (int64_t i = 0; i < out[0].size(); ++i) {
+    PhiloxCounter block = words->block(i);
+    if (op.getKind() == RandomKind::Uniform) {
+      out[0].real(i) = RandomWords::uniform(block[size_t(i) % 4]);
+      continue;
+    }
+    size_t pair = size_t(i) % 4 & ~size_t(1);
+    double radius =
+        std::sqrt(-2 * std::log(1 - RandomWords::uniform(block[pair])));
+    double angle = 2 * M_PI * RandomWords::uniform(block[pair + 1]);
+    out[0].real(i) = radius * (i % 2 ? std::sin(angle) : std::cos(angle));
   }
   return success();
 }
@@ -316,6 +392,7 @@ static void attachUnaryModels(MLIRContext *context) {
   attachUnary<ErfOp, [](double x) { return std::erf(x); }>(context);
   attachUnary<SinOp, [](double x) { return std::sin(x); }>(context);
   attachUnary<CosOp, [](double x) { return std::cos(x); }>(context);
+  attachUnary<AtanOp, [](double x) { return std::atan(x); }>(context);
   attachUnary<FloorOp, [](double x) { return std::floor(x); }>(context);
   attachUnary<CeilOp, [](double x) { return std::ceil(x); }>(context);
   attachUnary<RoundOp, [](double x) { return std::nearbyint(x); }>(context);
@@ -354,6 +431,8 @@ static void attachBinaryModels(MLIRContext *context) {
   attachBinary<XorOp, noReal, [](int64_t a, int64_t b, bool) { return a ^ b; }>(
       context);
   attachModel<ModOp, interpretMod>(context);
+  attachModel<ShiftLeftOp, interpretShiftLeft>(context);
+  attachModel<ShiftRightOp, interpretShiftRight>(context);
 }
 
 void reference::attachElementwiseModels(MLIRContext *context) {
@@ -362,4 +441,5 @@ void reference::attachElementwiseModels(MLIRContext *context) {
   attachModel<CompareOp, interpretCompare>(context);
   attachModel<SelectOp, interpretSelect>(context);
   attachModel<DropoutOp, interpretDropout, /*foldable=*/false>(context);
+  attachModel<RandomOp, interpretRandom, /*foldable=*/false>(context);
 }

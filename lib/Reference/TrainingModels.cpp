@@ -81,6 +81,13 @@ static LogicalResult interpretMovingAverage(MovingAverageOp op, Operands in,
   return success();
 }
 
+static LogicalResult interpretAssign(AssignOp, Operands in, Results out,
+                                     const Environment &) {
+  for (int64_t i = 0; i < out[0].size(); ++i)
+    out[0].real(i) = in[1]->real(i);
+  return success();
+}
+
 static LogicalResult interpretAccumulate(AccumulateOp, Operands in, Results out,
                                          const Environment &) {
   for (int64_t i = 0; i < out[0].size(); ++i)
@@ -138,6 +145,7 @@ void reference::attachTrainingModels(MLIRContext *context) {
   attachModel<CrossEntropyOp, interpretCrossEntropy>(context);
   attachModel<CrossEntropyGradOp, interpretCrossEntropyGrad>(context);
   attachModel<MovingAverageOp, interpretMovingAverage, false>(context);
+  attachModel<AssignOp, interpretAssign, false>(context);
   attachModel<AccumulateOp, interpretAccumulate, false>(context);
   attachModel<SgdOp, interpretSgd, false>(context);
   attachModel<AdamOp, interpretAdam, false>(context);

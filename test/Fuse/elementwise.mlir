@@ -53,6 +53,23 @@ func.func @sites(%x: tensor<8x8xf32>, %w: tensor<8x8xf32>, %seed: tensor<i64>, %
 
 // -----
 
+// So is that of random numbers: one kernel serves every place that draws them.
+// CHECK-LABEL: func.func @draws
+// CHECK: ckopt.kernel_call @k_elementwise_0({{.*}}) {scalars = array<i64: 3>}
+// CHECK: ckopt.kernel_call @k_elementwise_0({{.*}}) {scalars = array<i64: 4>}
+// CHECK: func.func private @k_elementwise_0
+// CHECK: ckopt.random normal {{.*}}site = 0
+func.func @draws(%x: tensor<8x8xf32>, %w: tensor<8x8xf32>, %seed: tensor<i64>, %step: tensor<i64>) -> tensor<8x8xf32> {
+  %0 = ckopt.random normal %seed, %step {site = 3} : (tensor<i64>, tensor<i64>) -> tensor<8x8xf32>
+  %1 = ckopt.add %x, %0 : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %2 = ckopt.matmul %1, %w : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %3 = ckopt.random normal %seed, %step {site = 4} : (tensor<i64>, tensor<i64>) -> tensor<8x8xf32>
+  %4 = ckopt.add %2, %3 : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %4 : tensor<8x8xf32>
+}
+
+// -----
+
 // A value that a later kernel needs again, and that is cheap to compute from what is kept
 // anyway, is not stored: the mask's kernel reads the product, not the biased value.
 // CHECK-LABEL: func.func @again

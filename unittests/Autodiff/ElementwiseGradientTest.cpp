@@ -106,6 +106,7 @@ static std::vector<GradientCase> unaryCases() {
       unary<ErfOp>("erf", -2, 2),
       unary<SinOp>("sin", -4, 4),
       unary<CosOp>("cos", -4, 4),
+      unary<AtanOp>("atan", -3, 3),
       unary<FloorOp>("floor", 0.1, 0.9),
       unary<CeilOp>("ceil", 0.1, 0.9),
       unary<RoundOp>("round", 0.6, 1.4),
@@ -154,6 +155,11 @@ static std::vector<GradientCase> unaryCases() {
        [](TensorBuilder &b, ValueRange args) -> SmallVector<Value> {
          return {b.make<MovingAverageOp>(args[0], args[1],
                                          b.builder.getF64FloatAttr(0.9))};
+       }},
+      {"assign",
+       {real({3}), real({3})},
+       [](TensorBuilder &b, ValueRange args) -> SmallVector<Value> {
+         return {b.make<AssignOp>(args[0], args[1])};
        }},
       {"accumulate",
        {real({3}), real({3})},

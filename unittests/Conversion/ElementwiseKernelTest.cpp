@@ -48,7 +48,7 @@ TEST(ElementwiseKernel, Lengths) {
 
 TEST(ElementwiseKernel, Unary) {
   for (const char *op : {"neg", "abs", "sign", "exp", "sqrt", "rsqrt",
-                         "reciprocal", "tanh", "sigmoid", "erf", "sin", "cos",
+                         "reciprocal", "tanh", "sigmoid", "erf", "sin", "cos", "atan",
                          "floor", "ceil", "round", "relu", "softplus", "gelu"})
     for (const char *type : {"3x37xf32", "2x19xf64"}) {
       KernelOptions options;
@@ -116,6 +116,29 @@ TEST(ElementwiseKernel, Integers) {
   checkKernel(binary("mod", "70xf32", "70xf32", "70xf32", "{fmod}"), options);
   checkKernel(binary("pow", "70xf32", "70xf32", "70xf32"), options);
   checkKernel(binary("pow", "70xf64", "70xf64", "70xf64"), options);
+}
+
+// Of each bit; a shift may be of any number of bits, which leaves zeros, or the
+// sign where a signed number goes right. A negative shift counts as a huge one.
+TEST(ElementwiseKernel, BitsOfIntegers) {
+  for (const char *type : {"70xi64", "70xi32", "70xi16", "70xi8", "70xui64",
+                           "70xui32", "70xui16", "70xui8"}) {
+    bool isSigned = !std::string(type).find("70xi");
+    KernelOptions options;
+    options.intLow = isSigned ? -128 : 0;
+    options.intHigh = isSigned ? 127 : 255;
+    checkKernel(unary("not", type), options);
+    if (isSigned)
+      checkKernel(binary("xor", type, type, type), options);
+    options.intLow = isSigned ? -9 : 0;
+    options.intHigh = 70;
+    for (const char *op : {"shift_left", "shift_right"})
+      checkKernel(binary(op, type, type, type), options);
+  }
+  checkKernel(binary("shift_left", "3x70xi32", "70xi32", "3x70xi32"));
+  for (const char *op : {"and", "or"})
+    for (const char *type : {"50xi1", "50xi8"})
+      checkKernel(binary(op, type, type, type));
 }
 
 TEST(ElementwiseKernel, ComparisonsAndSelection) {

@@ -130,6 +130,18 @@ TEST(Math, Trigonometry) {
   printf("sin        %.2f ulp\ncos        %.2f ulp\n", sine, cosine);
   EXPECT_LE(sine, 2);
   EXPECT_LE(cosine, 2);
+  std::vector<float> a = lanesOf("atan", x);
+  double tangent = 0;
+  for (size_t i = 0; i < x.size(); ++i)
+    tangent = std::max(tangent, ulpError(a[i], std::atan(double(x[i]))));
+  printf("atan       %.2f ulp\n", tangent);
+  EXPECT_LE(tangent, 2);
+  auto ends = lanesOf("atan", {INFINITY, -INFINITY, NAN, 0, -0.0f});
+  EXPECT_EQ(ends[0], float(M_PI / 2));
+  EXPECT_EQ(ends[1], float(-M_PI / 2));
+  EXPECT_TRUE(std::isnan(ends[2]));
+  EXPECT_TRUE(ends[3] == 0 && !std::signbit(ends[3]));
+  EXPECT_TRUE(ends[4] == 0 && std::signbit(ends[4]));
   auto special = lanesOf("sin", {0, -0.0f, INFINITY, -INFINITY, NAN});
   EXPECT_TRUE(special[0] == 0 && !std::signbit(special[0]));
   EXPECT_TRUE(special[1] == 0 && std::signbit(special[1]));

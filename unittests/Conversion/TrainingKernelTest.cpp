@@ -66,10 +66,10 @@ TEST(UpdateKernel, Sgd) {
     }
 }
 
-TEST(UpdateKernel, MovingAverageAndAccumulate) {
+TEST(UpdateKernel, MovingAverageAccumulateAssign) {
   std::string t = "tensor<45xf32>";
-  for (const char *op :
-       {"moving_average %x, %y {momentum = 0.9 : f64}", "accumulate %x, %y"})
+  for (const char *op : {"moving_average %x, %y {momentum = 0.9 : f64}",
+                         "accumulate %x, %y", "assign %x, %y"})
     checkKernel(kernelText("elementwise", "%x: " + t + ", %y: " + t, t,
                            std::string("%0 = ckopt.") + op + " : (" + t + ", " +
                                t + ") -> " + t + "\n return %0 : " + t + "\n"));
@@ -114,4 +114,45 @@ TEST(DropoutKernel, SameMaskEverywhere) {
                        "\n return %0 : " + t + "\n"),
         options);
   }
+}
+
+// Two states from one formula: what they share is computed once, and both lie
+// where the old ones were.
+TEST(UpdateKernel, AssignedFormula) {
+  std::string t = "tensor<5x45xf32>";
+  std::string two = " : (" + t + ", " + t + ") -> " + t + "\n";
+  std::string text = kernelText(
+      "elementwise", "%p: " + t + ", %g: " + t + ", %v: " + t, t + ", " + t,
+      "%0 = ckopt.mul %g, %g" + two + "%1 = ckopt.add %v, %0" + two +
+          "%2 = ckopt.sqrt %1 : (" + t + ") -> " + t +
+          "\n%3 = ckopt.div %g, %2" + two + "%4 = ckopt.sub %p, %3" + two +
+          "%5 = ckopt.assign %v, %1" + two + "%6 = ckopt.assign %p, %4" + two +
+          " return %5, %6 : " + t + ", " + t + "\n");
+  KernelOptions options;
+  options.low = 0.1;
+  checkKernel(text, options);
+  KernelJit jit(text);
+  std::pair<unsigned, unsigned> parameter{0, 1}, state{2, 0};
+  EXPECT_TRUE(llvm::is_contained(jit.code().reuse, parameter));
+  EXPECT_TRUE(llvm::is_contained(jit.code().reuse, state));
+}
+
+// The numbers, too, are functions of the logical element alone.
+TEST(RandomKernel, SameNumbersEverywhere) {
+  for (const char *kind : {"uniform", "normal"})
+    for (const char *type :
+         {"100xf32", "7x33xf64", "2x20x3x5xf32, #ckopt.layout<[0, 2, 3, 1]>",
+          "f32", "10000xf32", "3x33xf16"}) {
+      std::string t = std::string("tensor<") + type + ">";
+      KernelOptions options;
+      options.scalars = {11, 77};
+      options.intHigh = 1000;
+      checkKernel(kernelText("elementwise",
+                             "%seed: tensor<i64>, %step: tensor<i64>", t,
+                             std::string("%0 = ckopt.random ") + kind +
+                                 " %seed, %step {site = 1 : i64} : "
+                                 "(tensor<i64>, tensor<i64>) -> " +
+                                 t + "\n return %0 : " + t + "\n"),
+                  options);
+    }
 }

@@ -1,5 +1,6 @@
 //===- InterpreterTest.cpp - running functions ----------------------------===//
 #include "ReferenceFixture.h"
+#include "ckopt/Support/Philox.h"
 
 using namespace mlir;
 using namespace ckopt;
@@ -119,4 +120,42 @@ TEST_F(InterpreterTest, DropoutStatistics) {
   EXPECT_NEAR(agreement(first[0], first[1]), 5000, 250);
   EXPECT_NEAR(agreement(first[0], second[0]), 5000, 250);
   EXPECT_EQ(agreement(first[0], at(1)[0]), 10000);
+}
+
+/// Uniform numbers are Philox's words; normal ones have the moments of their
+/// distribution, and neighbours, made from the same words, are independent.
+TEST_F(InterpreterTest, RandomNumbers) {
+  constexpr int64_t count = 40000;
+  auto function = parse(R"(
+    func.func @main(%seed: tensor<i64>, %step: tensor<i64>) -> (tensor<200x200xf64>, tensor<200x200xf64>) {
+      %0 = ckopt.random uniform %seed, %step {site = 3 : i64} : (tensor<i64>, tensor<i64>) -> tensor<200x200xf64>
+      %1 = ckopt.random normal %seed, %step {site = 3 : i64} : (tensor<i64>, tensor<i64>) -> tensor<200x200xf64>
+      return %0, %1 : tensor<200x200xf64>, tensor<200x200xf64>
+    })");
+  SmallVector<Tensor> results =
+      run(function, {Tensor::splat(i64({}), 42), Tensor::splat(i64({}), 7)});
+  const Tensor &uniform = results[0], &normal = results[1];
+  for (int64_t i : {0, 5, 39999}) {
+    PhiloxCounter words = philox4x32({uint32_t(i / 4), 0, 7, 3}, {42, 0});
+    EXPECT_EQ(uniform.real(i), double(words[size_t(i) % 4] >> 8) * 0x1p-24);
+  }
+  double moments[5] = {}, product = 0, low = 1, high = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    double power = 1;
+    for (double &moment : moments) {
+      moment += power / count;
+      power *= normal.real(i);
+    }
+    if (i % 2)
+      product += normal.real(i - 1) * normal.real(i) / (count / 2);
+    low = std::min(low, uniform.real(i));
+    high = std::max(high, uniform.real(i));
+  }
+  // Five standard deviations of each mean.
+  EXPECT_NEAR(moments[1], 0, 0.025);
+  EXPECT_NEAR(moments[2], 1, 0.036);
+  EXPECT_NEAR(moments[3], 0, 0.1);
+  EXPECT_NEAR(moments[4], 3, 0.25);
+  EXPECT_NEAR(product, 0, 0.036);
+  EXPECT_TRUE(low >= 0 && low < 1e-3 && high < 1 && high > 0.999);
 }

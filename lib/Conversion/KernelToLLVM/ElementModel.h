@@ -59,7 +59,7 @@ void addElementwiseModels(ElementModels &models);
 void addShapeModels(ElementModels &models);
 void addPoolModels(ElementModels &models);
 void addTrainingModels(ElementModels &models);
-void addDropoutModel(ElementModels &models);
+void addRandomModels(ElementModels &models);
 
 } // namespace ckopt::codegen
 

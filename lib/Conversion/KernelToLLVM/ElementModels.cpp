@@ -31,7 +31,7 @@ const ElementModels &ElementModels::get() {
     addShapeModels(made);
     addPoolModels(made);
     addTrainingModels(made);
-    addDropoutModel(made);
+    addRandomModels(made);
     return made;
   }();
   return models;

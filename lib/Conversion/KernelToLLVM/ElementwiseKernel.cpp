@@ -11,6 +11,7 @@
 #include "ColumnCache.h"
 #include "GeneratedKernel.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "ckopt/Dialect/Ckopt/Utils/RandomSite.h"
 
 using namespace mlir;
 using namespace ckopt;
@@ -54,7 +55,7 @@ public:
     inner = domain->loops.back().size;
     if (onDevice())
       return planLaunch(type.getNumElements() == 0);
-    kernel.walk([&](DropoutOp) { random = true; });
+    kernel.walk([&](Operation *op) { random |= randomSite(op).has_value(); });
     cache.plan(*domain, SmallVector<Value>(results));
     block = std::clamp<int64_t>(inner, 1, kBlock);
     for (const Domain::Loop &loop : ArrayRef(domain->loops).drop_back())
@@ -199,7 +200,7 @@ private:
   SmallVector<int64_t> trips;
   int64_t inner = 1, block = 1;
   int64_t items = 0, width = 1; ///< of a launch: a thread's elements
-  bool random = false;          ///< there is a dropout
+  bool random = false;          ///< some op draws random numbers
 };
 
 } // namespace

@@ -155,10 +155,14 @@ CKOPT_UNARY(floorOf, math::FloorOp::create(e.b, x))
 CKOPT_UNARY(ceilOf, math::CeilOp::create(e.b, x))
 CKOPT_UNARY(roundOf, math::RoundEvenOp::create(e.b, x))
 CKOPT_UNARY(softplus, emitSoftplus(e, x))
-CKOPT_UNARY(notOf, e.xori(x, e.like(x, 1)))
 CKOPT_UNARY(gelu, emitGelu(e, x, cast<GeluOp>(op).getTanh()))
 CKOPT_UNARY(same, x)
 #undef CKOPT_UNARY
+
+static Value notOf(Operation *, Value x, Emitter &e) {
+  bool flag = Emitter::elementType(x).isInteger(1);
+  return e.xori(x, e.like(x, flag ? 1 : -1));
+}
 
 /// f64 is computed by libm, lane by lane.
 static void countLibm(Value x, Emitter &e) {
@@ -171,6 +175,11 @@ static Value sine(Operation *, Value x, Emitter &e) {
 static Value cosine(Operation *, Value x, Emitter &e) {
   countLibm(x, e);
   return emitCos(e, x);
+}
+
+static Value arcTangent(Operation *, Value x, Emitter &e) {
+  countLibm(x, e);
+  return emitAtan(e, x);
 }
 
 //===----------------------------------------------------------------------===//
@@ -247,6 +256,27 @@ static Value constantPower(Value x, double exponent, Emitter &e) {
   return {};
 }
 
+/// A decay's power by a number of steps: a constant from 0 to 1, the exponent an
+/// integer that was cast. By products, which a GPU has in f64, too. Scalars only,
+/// so that an element's bits do not depend on lanes.
+static Value decayedBySteps(Operation *op, Value x, Emitter &e) {
+  DenseElementsAttr constant;
+  auto type = cast<RankedTensorType>(op->getResult(0).getType());
+  auto whole = op->getOperand(1).getDefiningOp<CastOp>();
+  if (type.getRank() != 0 || !whole ||
+      !isa<IntegerType>(getElementTypeOrSelf(whole.getInput())) ||
+      !matchPattern(op->getOperand(0), m_Constant(&constant)))
+    return {};
+  double base = constant.getSplatValue<APFloat>().convertToDouble();
+  Value steps = e.emit(whole.getInput(), {});
+  if (!(base >= 0 && base <= 1) || !steps.getType().isInteger(64) ||
+      !isSigned(whole.getInput()))
+    return {};
+  Value backward = e.cmpi(IntCompare::slt, steps, e.like(steps, 0));
+  Value result = emitPowerByInteger(e, x, e.abs(steps));
+  return e.select(backward, e.div(e.like(result, 1), result), result);
+}
+
 static Value power(Operation *op, Value x, Value y, Emitter &e) {
   DenseElementsAttr constant;
   if (Emitter::isFloat(x) &&
@@ -258,6 +288,9 @@ static Value power(Operation *op, Value x, Value y, Emitter &e) {
   }
   if (!Emitter::isFloat(x))
     return emitIntegerPower(e, x, y, isSigned(op->getOperand(0)));
+  if (Emitter::elementType(x).isF64())
+    if (Value product = decayedBySteps(op, x, e))
+      return product;
   countLibm(x, e);
   return emitPow(e, x, y);
 }
@@ -289,6 +322,27 @@ static Value compare(Operation *op, Value x, Value y, Emitter &e) {
                 x, y);
 }
 
+/// A shift by the width or more is undefined in a machine's terms.
+static std::pair<Value, Value> shiftWithin(Value y, double beyond, Emitter &e) {
+  double width = Emitter::elementType(y).getIntOrFloatBitWidth();
+  Value inside = e.cmpi(IntCompare::ult, y, e.like(y, width));
+  return {inside, e.select(inside, y, e.like(y, beyond))};
+}
+static Value shiftLeft(Operation *, Value x, Value y, Emitter &e) {
+  auto [inside, bits] = shiftWithin(y, 0, e);
+  Value shifted = arith::ShLIOp::create(e.b, x, bits);
+  return e.select(inside, shifted, e.like(x, 0));
+}
+static Value shiftRight(Operation *op, Value x, Value y, Emitter &e) {
+  if (isSigned(op->getOperand(0))) { // the sign is all that stays
+    double most = Emitter::elementType(y).getIntOrFloatBitWidth() - 1;
+    return arith::ShRSIOp::create(e.b, x, shiftWithin(y, most, e).second);
+  }
+  auto [inside, bits] = shiftWithin(y, 0, e);
+  Value shifted = arith::ShRUIOp::create(e.b, x, bits);
+  return e.select(inside, shifted, e.like(x, 0));
+}
+
 #define CKOPT_BINARY(NAME, EXPR)                                               \
   static Value NAME(Operation *, Value x, Value y, Emitter &e) { return EXPR; }
 CKOPT_BINARY(plus, e.add(x, y))
@@ -313,6 +367,7 @@ void codegen::addElementwiseModels(ElementModels &models) {
   models.add<ErfOp, Unary<errorFunction>>();
   models.add<SinOp, Unary<sine>>();
   models.add<CosOp, Unary<cosine>>();
+  models.add<AtanOp, Unary<arcTangent>>();
   models.add<FloorOp, Unary<floorOf>>();
   models.add<CeilOp, Unary<ceilOf>>();
   models.add<RoundOp, Unary<roundOf>>();
@@ -334,6 +389,8 @@ void codegen::addElementwiseModels(ElementModels &models) {
   models.add<AndOp, Binary<both>>();
   models.add<OrOp, Binary<either>>();
   models.add<XorOp, Binary<exclusive>>();
+  models.add<ShiftLeftOp, Binary<shiftLeft>>();
+  models.add<ShiftRightOp, Binary<shiftRight>>();
   models.add<CompareOp, Binary<compare>>();
   models.add<SelectOp, SelectModel>();
 }

@@ -1,7 +1,7 @@
 //===- MathFunctions.h - transcendental functions, inline -------*- C++ -*-===//
 //
 // f32: polynomials with explicit fused multiply-adds, the same sequence for a
-// scalar and for lanes, at most 2 ulp (exp, log, sin, cos, pow) to 4 ulp (tanh,
+// scalar and for lanes, at most 2 ulp (exp, log, sin, cos, atan, pow) to 4 ulp (tanh,
 // erf) off; unittests/Conversion measures them over the whole range. f64: libm,
 // which is there on the CPU only; powers by integers are ours in all types.
 //
@@ -24,6 +24,9 @@ Value emitSoftplus(ValueBuilder &v, Value x);
 Value emitGelu(ValueBuilder &v, Value x, bool tanh);
 Value emitSin(ValueBuilder &v, Value x);
 Value emitCos(ValueBuilder &v, Value x);
+Value emitAtan(ValueBuilder &v, Value x);
+/// cos(2 pi m / 2^24), sin where `sine` holds; m an i32 in [0, 2^24). f32.
+Value emitCircle(ValueBuilder &v, Value m, Value sine);
 /// x^y of floats, as C's pow in all special cases.
 Value emitPow(ValueBuilder &v, Value x, Value y);
 /// The rest of x / y with the sign of x, exact, as C's fmod; floats.

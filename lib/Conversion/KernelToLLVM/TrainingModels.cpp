@@ -1,4 +1,4 @@
-//===- TrainingModels.cpp - updates, dropout, loss gradients --------------===//
+//===- TrainingModels.cpp - updates and loss gradients --------------------===//
 //
 // Scalars of a step (bias corrections) are computed in double precision once
 // per call of a range, from the step number and the learning rate.
@@ -44,6 +44,12 @@ struct MovingAverageModel : ElementModel {
     Value old = operand(op, 0, index, e), value = operand(op, 1, index, e);
     return e.add(e.mul(old, e.like(old, momentum)),
                  e.mul(value, e.like(value, 1 - momentum)));
+  }
+};
+
+struct AssignModel : ElementModel {
+  Value emit(Operation *op, unsigned, Index index, Emitter &e) const override {
+    return operand(op, 1, index, e);
   }
 };
 
@@ -211,6 +217,7 @@ private:
 
 void codegen::addTrainingModels(ElementModels &models) {
   models.add<MovingAverageOp, MovingAverageModel>();
+  models.add<AssignOp, AssignModel>();
   models.add<AccumulateOp, AccumulateModel>();
   models.add<SgdOp, SgdModel>();
   models.add<AdamOp, AdamModel>();

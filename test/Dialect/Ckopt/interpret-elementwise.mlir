@@ -118,3 +118,29 @@ func.func @main() -> (tensor<4xi8>, tensor<4xi1>, tensor<4xbf16>, tensor<4xf16>,
 // CHECK-NEXT: result 2: tensor<4xbf16> [-1.75, 2.75, 0, 65536]
 // CHECK-NEXT: result 3: tensor<4xf16> [-1.75, 2.75, 0, inf]
 // CHECK-NEXT: result 4: tensor<1xf32> [1.15292164e+18]
+
+// -----
+
+// Bits of integers: shifts by the width or more leave zeros, or the sign where a
+// signed number goes right; a negative count is a huge one.
+func.func @main() -> (tensor<5xi8>, tensor<5xi8>, tensor<3xui8>, tensor<3xui8>, tensor<3xi8>, tensor<3xi1>) {
+  %a = ckopt.constant dense<[1, -128, 64, -3, 5]> : tensor<5xi8>
+  %n = ckopt.constant dense<[7, 1, 8, 1, -1]> : tensor<5xi8>
+  %0 = ckopt.shift_left %a, %n : (tensor<5xi8>, tensor<5xi8>) -> tensor<5xi8>
+  %1 = ckopt.shift_right %a, %n : (tensor<5xi8>, tensor<5xi8>) -> tensor<5xi8>
+  %b = ckopt.constant dense<[200, 200, 15]> : tensor<3xui8>
+  %m = ckopt.constant dense<[1, 9, 4]> : tensor<3xui8>
+  %2 = ckopt.shift_left %b, %m : (tensor<3xui8>, tensor<3xui8>) -> tensor<3xui8>
+  %3 = ckopt.shift_right %b, %m : (tensor<3xui8>, tensor<3xui8>) -> tensor<3xui8>
+  %c = ckopt.constant dense<[0, -1, 5]> : tensor<3xi8>
+  %4 = ckopt.not %c : (tensor<3xi8>) -> tensor<3xi8>
+  %d = ckopt.constant dense<[true, false, true]> : tensor<3xi1>
+  %5 = ckopt.not %d : (tensor<3xi1>) -> tensor<3xi1>
+  return %0, %1, %2, %3, %4, %5 : tensor<5xi8>, tensor<5xi8>, tensor<3xui8>, tensor<3xui8>, tensor<3xi8>, tensor<3xi1>
+}
+// CHECK:      result 0: tensor<5xi8> [-128, 0, 0, -6, 0]
+// CHECK-NEXT: result 1: tensor<5xi8> [0, -64, 0, -2, 0]
+// CHECK-NEXT: result 2: tensor<3xui8> [144, 0, 240]
+// CHECK-NEXT: result 3: tensor<3xui8> [100, 0, 0]
+// CHECK-NEXT: result 4: tensor<3xi8> [-1, 0, -6]
+// CHECK-NEXT: result 5: tensor<3xi1> [0, 1, 0]

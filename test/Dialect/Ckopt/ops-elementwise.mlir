@@ -92,6 +92,15 @@ func.func @dropout(%x: tensor<8xf32>, %seed: tensor<i64>, %step: tensor<i64>) ->
   return %0 : tensor<8xf32>
 }
 
+// CHECK-LABEL: func @random
+func.func @random(%seed: tensor<i64>, %step: tensor<i64>) -> (tensor<8xf32>, tensor<2x3xf64>) {
+  // CHECK: ckopt.random uniform %{{.*}}, %{{.*}} {site = 3 : i64} : (tensor<i64>, tensor<i64>) -> tensor<8xf32>
+  %0 = ckopt.random uniform %seed, %step {site = 3 : i64} : (tensor<i64>, tensor<i64>) -> tensor<8xf32>
+  // CHECK: ckopt.random normal %{{.*}}, %{{.*}} {site = 4 : i64} : (tensor<i64>, tensor<i64>) -> tensor<2x3xf64>
+  %1 = ckopt.random normal %seed, %step {site = 4 : i64} : (tensor<i64>, tensor<i64>) -> tensor<2x3xf64>
+  return %0, %1 : tensor<8xf32>, tensor<2x3xf64>
+}
+
 // A layout is part of the type; the result may have another one than the
 // operand, and the identity order is no layout.
 // CHECK-LABEL: func @layouts
