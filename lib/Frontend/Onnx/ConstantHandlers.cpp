@@ -26,7 +26,9 @@ static LogicalResult constant(NodeImporter &n) {
     std::vector<float> floats(wide.begin(), wide.end());
     return put(HostTensor::of<float>({int64_t(floats.size())}, floats));
   }
-  n.unsupported() << "a constant that is no dense tensor of numbers";
+  n.unsupported() << "a constant of "
+                  << (n.hasAttr("sparse_value") ? "sparse_tensor" : "string")
+                  << " type; ckopt has dense tensors of numbers only";
   return failure();
 }
 

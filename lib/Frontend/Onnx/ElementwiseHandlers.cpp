@@ -65,6 +65,28 @@ static LogicalResult mod(NodeImporter &n) {
   return success();
 }
 
+static LogicalResult bitShift(NodeImporter &n) {
+  std::string direction = n.attrString("direction", "");
+  if (direction != "LEFT" && direction != "RIGHT")
+    n.error() << "direction must be LEFT or RIGHT, not '" << direction << "'";
+  n.set(0, direction == "LEFT"
+               ? n.broadcast<ShiftLeftOp>({n.in(0), n.in(1)})
+               : n.broadcast<ShiftRightOp>({n.in(0), n.in(1)}));
+  return success();
+}
+
+/// x + bias below -lambd, x - bias above lambd, 0 between.
+static LogicalResult shrink(NodeImporter &n) {
+  using P = ComparePredicate;
+  Value x = n.in(0);
+  double bias = n.attrFloat("bias", 0), lambd = n.attrFloat("lambd", 0.5);
+  Value above = n.select(n.compare(P::GT, x, n.scalar(lambd, x)),
+                         n.sub(x, n.scalar(bias, x)), n.scalar(0, x));
+  n.set(0, n.select(n.compare(P::LT, x, n.scalar(-lambd, x)),
+                    n.add(x, n.scalar(bias, x)), above));
+  return success();
+}
+
 static LogicalResult where(NodeImporter &n) {
   n.set(0, n.select(n.in(0), n.in(1), n.in(2)));
   return success();
@@ -159,6 +181,11 @@ llvm::ArrayRef<HandlerEntry> onnx_frontend::elementwiseHandlers() {
       {"Abs", 6, unary<AbsOp>},
       {"Add", 7, binary<AddOp>},
       {"And", 7, binary<AndOp>},
+      {"BitShift", 11, bitShift},
+      {"BitwiseAnd", 18, binary<AndOp>},
+      {"BitwiseNot", 18, unary<NotOp>},
+      {"BitwiseOr", 18, binary<OrOp>},
+      {"BitwiseXor", 18, binary<XorOp>},
       {"Cast", 6, castTo},
       {"CastLike", 15, castLike},
       {"Ceil", 6, unary<CeilOp>},
@@ -189,6 +216,7 @@ llvm::ArrayRef<HandlerEntry> onnx_frontend::elementwiseHandlers() {
       {"Pow", 7, power},
       {"Reciprocal", 6, unary<ReciprocalOp>},
       {"Round", 11, unary<RoundOp>},
+      {"Shrink", 9, shrink},
       {"Sign", 9, unary<SignOp>},
       {"Sin", 7, unary<SinOp>},
       {"Sqrt", 6, unary<SqrtOp>},

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 #include "GraphImporter.h"
 #include "NodeImporter.h"
+#include "Subgraphs.h"
 #include "mlir/IR/BuiltinAttributes.h"
 
 using namespace mlir;
@@ -22,16 +23,24 @@ GraphImporter::GraphImporter(const Model &model, const ImportPlan &plan,
   for (const Tensor &tensor : model.graph.initializers)
     initializers[tensor.name] = &tensor.value;
   for (const Node &node : model.graph.nodes)
-    for (const std::string &input : node.inputs)
-      used.insert(input);
+    use(node);
   for (const ValueInfo &output : model.graph.outputs)
     used.insert(output.name);
   used.erase("");
 }
 
-int64_t GraphImporter::opsetOf(StringRef domain) const {
-  auto found = model.opsets.find(domain.str());
-  return found == model.opsets.end() ? 1 : found->second;
+/// Notes what the node and its subgraphs read.
+void GraphImporter::use(const Node &node) {
+  for (const std::string &input : node.inputs)
+    used.insert(input);
+  for (const onnx_frontend::NodeAttribute &attribute : node.attributes) {
+    if (!attribute.graph)
+      continue;
+    for (const Node &inner : attribute.graph->nodes)
+      use(inner);
+    for (const ValueInfo &output : attribute.graph->outputs)
+      used.insert(output.name);
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -71,7 +80,18 @@ Type GraphImporter::elementType(DType dtype) {
 }
 
 bool GraphImporter::isDefined(StringRef name) const {
-  return values.contains(name) || initializers.contains(name);
+  return values.contains(name) || initializers.contains(name) ||
+         sequences.contains(name);
+}
+
+const Sequence *GraphImporter::findSequence(StringRef name) const {
+  auto found = sequences.find(name);
+  return found == sequences.end() ? nullptr : &found->second;
+}
+
+void GraphImporter::bindSequence(StringRef name, Sequence sequence) {
+  if (!name.empty())
+    sequences[name] = std::move(sequence);
 }
 
 Value GraphImporter::lookup(StringRef name) {
@@ -249,47 +269,108 @@ static Location nodeLocation(const Node &node, MLIRContext *context) {
                       NameLoc::get(builder.getStringAttr(node.op), modules));
 }
 
-void GraphImporter::importNodes() {
-  for (const Node &node : model.graph.nodes) {
-    NodeImporter importer(*this, node,
-                          nodeLocation(node, builder.getContext()));
-    bool ready = true;
-    for (const std::string &input : node.inputs) {
-      if (input.empty())
-        continue;
-      if (!isDefined(input)) {
-        importer.error() << "reads '" << input
-                         << "', which no earlier node, input or initializer "
-                            "defines";
-        ready = false;
-      } else if (!lookup(input)) {
-        ready = false; // reported where it failed
-      }
+/// Whether all operands are there; one that failed was reported where it did.
+bool GraphImporter::areOperandsReady(NodeImporter &importer) {
+  bool ready = true;
+  for (const std::string &input : importer.node.inputs) {
+    if (input.empty())
+      continue;
+    if (!isDefined(input)) {
+      importer.error() << "reads '" << input
+                       << "', which no earlier node, input or initializer "
+                          "defines";
+      ready = false;
+    } else if (!findSequence(input) && !lookup(input)) {
+      ready = false;
     }
-    for (const std::string &output : node.outputs)
-      if (!output.empty() && isDefined(output)) {
-        importer.error() << "defines '" << output << "' a second time";
-        ready = false;
-      }
-    Handler handler = findHandler(node.domain, node.op, opsetOf(node.domain));
-    assert(handler && "unknown operators are reported before");
-    bool ok = ready && succeeded(handler(importer)) && !importer.hasFailed();
-    if (ready && !ok && !importer.hasFailed())
-      importer.error() << "cannot be imported"; // no failure without a word
-    for (auto [i, output] : llvm::enumerate(node.outputs)) {
-      Value value = ok ? importer.result(i) : Value();
-      if (ok && !value && importer.wants(i)) {
-        importer.unsupported() << "result " << int64_t(i) << " ('" << output
-                               << "') is not computed by ckopt";
-        ok = false;
-      }
-      if (!output.empty())
-        values[output] = value;
-    }
-    if (ok && scaling)
-      scaling->record(importer);
-    failed |= !ok;
   }
+  for (const std::string &output : importer.node.outputs)
+    if (!output.empty() && isDefined(output)) {
+      importer.error() << "defines '" << output << "' a second time";
+      ready = false;
+    }
+  return ready;
+}
+
+bool GraphImporter::importNode(const Node &node) {
+  NodeImporter importer(*this, node, nodeLocation(node, builder.getContext()));
+  bool ready = areOperandsReady(importer);
+  Handler handler = findHandler(node.domain, node.op, node.opset);
+  if (ready && !handler) {
+    // In a subgraph; those of the graph itself are reported before.
+    importer.unsupported() << "unsupported operator " << node.op << " (domain '"
+                           << (node.domain.empty() ? "ai.onnx" : node.domain)
+                           << "', opset " << node.opset << ")";
+    ready = false;
+  }
+  bool ok = ready && succeeded(handler(importer)) && !importer.hasFailed();
+  if (ready && !ok && !importer.hasFailed())
+    importer.error() << "cannot be imported"; // no failure without a word
+  for (auto [i, output] : llvm::enumerate(node.outputs)) {
+    if (const Sequence *list = ok ? importer.sequenceResult(i) : nullptr) {
+      bindSequence(output, *list);
+      continue;
+    }
+    Value value = ok ? importer.result(i) : Value();
+    if (ok && !value && importer.wants(i)) {
+      importer.unsupported() << "result " << int64_t(i) << " ('" << output
+                             << "') is not computed by ckopt";
+      ok = false;
+    }
+    if (!output.empty())
+      values[output] = value;
+  }
+  if (ok && scaling)
+    scaling->record(importer);
+  failed |= !ok;
+  return ok;
+}
+
+FailureOr<std::vector<std::string>>
+GraphImporter::importBody(NodeImporter &owner, const Graph &graph,
+                          ArrayRef<std::string> arguments, StringRef prefix) {
+  constexpr int64_t limit = 1 << 20;
+  if (graph.inputs.size() != arguments.size()) {
+    owner.error() << "its subgraph has " << int64_t(graph.inputs.size())
+                  << " inputs instead of " << int64_t(arguments.size());
+    return failure();
+  }
+  Renamer renamer([&](StringRef name) { return (prefix + name).str(); });
+  for (auto [input, argument] : llvm::zip(graph.inputs, arguments))
+    renamer.bind(input.name, argument);
+  std::vector<Node> nodes;
+  for (const Node &node : graph.nodes) {
+    nodes.push_back(renamer.copy(node));
+    use(nodes.back());
+    if (nodes.back().scopes.empty()) {
+      nodes.back().scopes = owner.node.scopes;
+      nodes.back().classes = owner.node.classes;
+    }
+  }
+  bodyNodes += int64_t(nodes.size());
+  if (bodyNodes > limit) {
+    owner.unsupported() << "the model's loops unroll to more than " << limit
+                        << " nodes";
+    return failure();
+  }
+  std::vector<std::string> results;
+  for (const ValueInfo &output : graph.outputs) {
+    results.push_back(renamer.use(output.name));
+    used.insert(results.back());
+  }
+  bool ok = true;
+  for (const Node &node : nodes)
+    ok &= importNode(node);
+  for (const std::string &name : results) {
+    if (!isDefined(name))
+      owner.error() << "its subgraph does not define its output '" << name
+                    << "'";
+    ok &= isDefined(name) && (findSequence(name) || lookup(name));
+  }
+  if (ok)
+    return results;
+  owner.fail();
+  return failure();
 }
 
 LogicalResult GraphImporter::collectResults() {
@@ -300,6 +381,13 @@ LogicalResult GraphImporter::collectResults() {
     if (!isDefined(output.name)) {
       emitError(builder.getUnknownLoc())
           << "graph output '" << output.name << "' is not defined";
+      return failure();
+    }
+    if (findSequence(output.name)) {
+      sawUnsupported = true;
+      emitError(builder.getUnknownLoc())
+          << "graph output '" << output.name
+          << "' is a sequence of tensors; ckopt's results are tensors";
       return failure();
     }
     Value value = lookup(output.name);
@@ -325,7 +413,8 @@ LogicalResult GraphImporter::run() {
   body = func.addEntryBlock();
   builder.setInsertionPointToEnd(body);
   createArguments();
-  importNodes();
+  for (const Node &node : model.graph.nodes)
+    importNode(node);
   if (failed || mlir::failed(collectResults()))
     return failure();
   recordShapes(); // before dead values go

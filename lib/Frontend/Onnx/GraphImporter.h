@@ -15,6 +15,9 @@
 
 namespace ckopt::onnx_frontend {
 
+class NodeImporter;
+using Sequence = llvm::SmallVector<mlir::Value>;
+
 /// A data input with its shape fixed.
 struct DataInput {
   std::string name;
@@ -54,12 +57,24 @@ public:
   mlir::OpBuilder &getBuilder() { return builder; }
   BatchScaling *getScaling() { return scaling; }
   bool trainMode() const { return plan.trainMode; }
-  int64_t opsetOf(llvm::StringRef domain) const;
   bool isUsed(llvm::StringRef name) const { return used.contains(name); }
   /// The value of that name; null where there is none or its node failed.
   mlir::Value lookup(llvm::StringRef name);
   bool isDefined(llvm::StringRef name) const;
   void bind(llvm::StringRef name, mlir::Value value);
+  /// A sequence is no value of the IR but a list of them that is known while
+  /// importing. Null where `name` is none.
+  const Sequence *findSequence(llvm::StringRef name) const;
+  void bindSequence(llvm::StringRef name, Sequence sequence);
+  /// Imports the nodes of `graph` in place, with the values named `arguments`
+  /// as its inputs and names that start with `prefix`. Returns the names of its
+  /// outputs; failure after a diagnostic.
+  mlir::FailureOr<std::vector<std::string>>
+  importBody(NodeImporter &owner, const Graph &graph,
+             llvm::ArrayRef<std::string> arguments, llvm::StringRef prefix);
+  /// New values of states so far; a branch has them for itself.
+  using Updates = llvm::MapVector<mlir::Value, mlir::Value>;
+  Updates &stateUpdates() { return updates; }
 
   mlir::Type elementType(DType dtype);
   /// A constant op, or an argument of role "constant" where it is large.
@@ -76,6 +91,8 @@ public:
   void updateState(mlir::Value argument, mlir::Value value);
   /// The newest value of a state (itself before any update).
   mlir::Value currentState(mlir::Value argument);
+  /// Says something to the user that is no error.
+  void remark(const llvm::Twine &text) { result.remarks.push_back(text.str()); }
   /// Notes that `value` is the loss.
   void markLoss(mlir::Value value) { losses.insert(value); }
   /// The name under which `value`, an argument, is known; "" for others.
@@ -90,7 +107,9 @@ private:
   };
 
   void createArguments();
-  void importNodes();
+  bool importNode(const Node &node);
+  bool areOperandsReady(NodeImporter &importer);
+  void use(const Node &node);
   void recordShapes();
   mlir::LogicalResult collectResults();
   void setDictionaries();
@@ -108,9 +127,11 @@ private:
   mlir::Block *body = nullptr;
   std::vector<Argument> arguments;
   llvm::StringMap<mlir::Value> values;
+  llvm::StringMap<Sequence> sequences;
   llvm::StringMap<const HostTensor *> initializers;
   llvm::StringSet<> used;
-  llvm::MapVector<mlir::Value, mlir::Value> updates;
+  Updates updates;
+  int64_t bodyNodes = 0; ///< made from subgraphs so far
   llvm::SmallPtrSet<mlir::Value, 2> losses; ///< membership only
   mlir::Value seedArgument, stepArgument;
   int64_t dropoutSites = 0;

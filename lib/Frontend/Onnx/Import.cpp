@@ -66,22 +66,24 @@ llvm::Error ModelImporter::checkOpsets() const {
         std::move(errors),
         makeError(ExitUnsupported, "'" + path + "': " + message));
   };
-  auto found = model.opsets.find("");
-  int64_t opset = found == model.opsets.end() ? 1 : found->second;
-  bool usesOnnx = llvm::any_of(
-      model.graph.nodes, [](const Node &node) { return node.domain.empty(); });
-  if (usesOnnx && (opset < firstOpset || opset > lastOpset))
-    add("opset " + Twine(opset) + " is not supported; ckopt reads opsets " +
+  bool outside = false;
+  forEachNode(model.graph.nodes, [&](const Node &node) {
+    if (outside || !node.domain.empty() ||
+        (node.opset >= firstOpset && node.opset <= lastOpset))
+      return;
+    outside = true;
+    add("opset " + Twine(node.opset) + " is not supported; ckopt reads opsets " +
         Twine(firstOpset) + " to " + Twine(lastOpset));
+  });
+  // Those of subgraphs are reported where they are imported: a branch that is
+  // never taken may hold any.
   for (const Node &node : model.graph.nodes) {
-    auto version = model.opsets.find(node.domain);
-    int64_t number = version == model.opsets.end() ? 1 : version->second;
-    if (findHandler(node.domain, node.op, number))
+    if (findHandler(node.domain, node.op, node.opset))
       continue;
     bool known = isKnownOperator(node.domain, node.op);
     add("unsupported operator " + node.op + " (domain '" +
         (node.domain.empty() ? "ai.onnx" : node.domain) + "', opset " +
-        Twine(number) + ") at node '" + node.name + "'" +
+        Twine(node.opset) + ") at node '" + node.name + "'" +
         (known ? ": ckopt knows it from a later opset on" : ""));
   }
   return errors;
@@ -148,8 +150,9 @@ int64_t ModelImporter::sizeOf(const Dim &dim, bool leading) const {
 /// The shape of a data input; symbols without a size are noted in `open`.
 llvm::Error ModelImporter::fixShape(const ValueInfo &input, std::string &open) {
   if (!input.dtype)
-    return fail("input '" + input.name + "' is of type " + input.typeText +
-                ", which ckopt does not handle");
+    return makeError(ExitUnsupported,
+                     "'" + path + "': input '" + input.name + "' is of type " +
+                         input.typeText + ", which ckopt does not handle");
   if (!input.shape)
     return fail("input '" + input.name + "' has no shape");
   std::vector<int64_t> shape;

@@ -134,8 +134,16 @@ int32_t onnx_frontend::dtypeToOnnx(DType type) {
 }
 
 std::string onnx_frontend::onnxTypeName(int32_t type) {
+  // Those that are newer than the schema that is compiled in.
+  static constexpr const char *newer[] = {
+      "float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz",
+      "uint4",        "int4",           "float4e2m1", "float8e8m0",
+      "uint2",        "int2"};
+  constexpr int32_t firstNewer = 17;
   if (auto known = dtypeFromOnnx(type))
     return dtypeName(*known);
+  if (type >= firstNewer && type < firstNewer + int32_t(std::size(newer)))
+    return newer[type - firstNewer];
   if (onnx::TensorProto::DataType_IsValid(type))
     return llvm::StringRef(onnx::TensorProto::DataType_Name(
                                onnx::TensorProto::DataType(type)))
@@ -264,9 +272,9 @@ onnx_frontend::readTensor(const onnx::TensorProto &tensor,
                           std::shared_ptr<const void> keeper) {
   auto type = dtypeFromOnnx(tensor.data_type());
   if (!type)
-    return inputError(what + " has element type " +
-                      onnxTypeName(tensor.data_type()) +
-                      ", which ckopt does not handle");
+    return makeError(ExitUnsupported, what + " has element type " +
+                                          onnxTypeName(tensor.data_type()) +
+                                          ", which ckopt does not handle");
   if (tensor.has_segment())
     return inputError(what + " is stored in segments, which ckopt does not "
                              "read");

@@ -7,7 +7,7 @@
 #ifndef CKOPT_LIB_FRONTEND_ONNX_MODELFILE_H
 #define CKOPT_LIB_FRONTEND_ONNX_MODELFILE_H
 
-#include "ckopt/Support/HostTensor.h"
+#include "OnnxModel.h"
 #include "llvm/ADT/Twine.h"
 #include <memory>
 #include <onnx/onnx_pb.h>
@@ -22,9 +22,6 @@ parseModelFile(llvm::StringRef path);
 /// Our name of TensorProto.DataType `type`.
 std::optional<DType> dtypeFromOnnx(int32_t type);
 int32_t dtypeToOnnx(DType type);
-/// "float16", "string", "type 23".
-std::string onnxTypeName(int32_t type);
-
 /// The value of `tensor`; external data is looked for beside `modelPath` and
 /// never outside of its folder. `what` names the tensor in errors; `keeper`
 /// keeps `tensor` alive, so that its bytes need not be copied.

@@ -1,6 +1,6 @@
 //===- ModelReader.cpp - a protobuf model as plain data -------------------===//
 #include "ModelFile.h"
-#include "OnnxModel.h"
+#include "Subgraphs.h"
 #include "ckopt/Support/Error.h"
 #include "llvm/ADT/StringSet.h"
 #include <new>
@@ -14,34 +14,77 @@ std::string Node::describe() const {
 }
 
 namespace {
+using OpsetTable = std::map<std::string, int64_t>;
+
 /// One file being read; the first error ends it.
 class Reader {
 public:
   Reader(std::shared_ptr<onnx::ModelProto> model, llvm::StringRef path)
-      : proto(std::move(model)), path(path) {}
+      : proto(std::move(model)), keeper(proto), path(path) {}
 
   llvm::Expected<Model> read();
 
 private:
   llvm::Expected<NodeAttribute> readAttribute(const onnx::AttributeProto &from,
-                                              const Node &node);
-  llvm::Error readNode(const onnx::NodeProto &from);
-  llvm::Error readInitializers();
+                                              const Node &node,
+                                              const OpsetTable &opsets);
+  llvm::Error readTensorAttribute(const onnx::AttributeProto &from,
+                                  const Node &node, NodeAttribute &to);
+  llvm::Error readNode(const onnx::NodeProto &from, const OpsetTable &opsets,
+                       std::vector<Node> &nodes);
+  llvm::Error readGraph(const onnx::GraphProto &from, const OpsetTable &opsets,
+                        Graph &graph);
+  llvm::Error readFunction(const onnx::FunctionProto &from);
+  llvm::Error readInitializers(const onnx::GraphProto &from, Graph &graph);
+  llvm::Error expand();
   static ValueInfo readValueInfo(const onnx::ValueInfoProto &from);
   static std::string normalDomain(const std::string &domain) {
     return domain == "ai.onnx" ? "" : domain;
   }
 
   std::shared_ptr<onnx::ModelProto> proto;
+  std::shared_ptr<const void> keeper; ///< owns the message being read
   llvm::StringRef path;
   Model model;
+  std::vector<Function> functions;
 };
 } // namespace
 
+/// Calls `visit` with each text or message in field `number`, for fields that
+/// are newer than the schema that is compiled in.
+static void forEachUnknown(const google::protobuf::Message &from, int number,
+                           llvm::function_ref<void(const std::string &)> visit) {
+  const auto &unknown = from.GetReflection()->GetUnknownFields(from);
+  for (int i = 0; i < unknown.field_count(); ++i)
+    if (unknown.field(i).number() == number &&
+        unknown.field(i).type() ==
+            google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED)
+      visit(unknown.field(i).length_delimited());
+}
+
+llvm::Error Reader::readTensorAttribute(const onnx::AttributeProto &from,
+                                        const Node &node, NodeAttribute &to) {
+  if (onnx::TensorProto::STRING == from.t().data_type()) {
+    to.kind = NodeAttribute::Other;
+    return llvm::Error::success();
+  }
+  to.kind = NodeAttribute::TensorValue;
+  auto tensor = readTensor(from.t(), path,
+                           "'" + path + "': " + node.describe() +
+                               ": attribute '" + from.name() + "'",
+                           keeper);
+  if (!tensor)
+    return tensor.takeError();
+  to.tensor = std::move(*tensor);
+  return llvm::Error::success();
+}
+
 llvm::Expected<NodeAttribute>
-Reader::readAttribute(const onnx::AttributeProto &from, const Node &node) {
+Reader::readAttribute(const onnx::AttributeProto &from, const Node &node,
+                      const OpsetTable &opsets) {
   NodeAttribute to;
   to.name = from.name();
+  to.reference = from.ref_attr_name();
   using Proto = onnx::AttributeProto;
   auto type = from.type();
   if (type == Proto::UNDEFINED) { // files before IR version 3 leave it out
@@ -52,6 +95,7 @@ Reader::readAttribute(const onnx::AttributeProto &from, const Node &node) {
            : from.floats_size()  ? Proto::FLOATS
            : from.ints_size()    ? Proto::INTS
            : from.strings_size() ? Proto::STRINGS
+           : from.has_g()        ? Proto::GRAPH
                                  : Proto::UNDEFINED;
   }
   switch (type) {
@@ -67,21 +111,16 @@ Reader::readAttribute(const onnx::AttributeProto &from, const Node &node) {
     to.kind = NodeAttribute::String;
     to.s = from.s();
     break;
-  case Proto::TENSOR: {
-    to.kind = NodeAttribute::TensorValue;
-    if (onnx::TensorProto::STRING == from.t().data_type()) {
-      to.kind = NodeAttribute::Other;
-      break;
-    }
-    auto tensor = readTensor(from.t(), path,
-                             "'" + path + "': " + node.describe() +
-                                 ": attribute '" + from.name() + "'",
-                             proto);
-    if (!tensor)
-      return tensor.takeError();
-    to.tensor = std::move(*tensor);
+  case Proto::TENSOR:
+    if (llvm::Error error = readTensorAttribute(from, node, to))
+      return std::move(error);
     break;
-  }
+  case Proto::GRAPH:
+    to.kind = NodeAttribute::Subgraph;
+    to.graph = std::make_shared<Graph>();
+    if (llvm::Error error = readGraph(from.g(), opsets, *to.graph))
+      return std::move(error);
+    break;
   case Proto::FLOATS:
     to.kind = NodeAttribute::Floats;
     to.floats.assign(from.floats().begin(), from.floats().end());
@@ -117,22 +156,19 @@ static std::vector<std::string> readPythonList(llvm::StringRef text) {
   return items;
 }
 
-/// Reads `metadata_props` (field 9, newer than the schema that is compiled in).
 static void readMetadata(const onnx::NodeProto &from, Node &node) {
-  constexpr int metadataField = 9;
-  const auto &unknown = from.unknown_fields();
-  for (int i = 0; i < unknown.field_count(); ++i) {
-    const auto &field = unknown.field(i);
+  constexpr int metadataField = 9, overloadField = 8;
+  forEachUnknown(from, overloadField,
+                 [&](const std::string &text) { node.overload = text; });
+  forEachUnknown(from, metadataField, [&](const std::string &bytes) {
     onnx::StringStringEntryProto entry;
-    if (field.number() != metadataField ||
-        field.type() != google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED ||
-        !entry.ParseFromString(field.length_delimited()))
-      continue;
+    if (!entry.ParseFromString(bytes))
+      return;
     if (entry.key() == "pkg.torch.onnx.name_scopes")
       node.scopes = readPythonList(entry.value());
     else if (entry.key() == "pkg.torch.onnx.class_hierarchy")
       node.classes = readPythonList(entry.value());
-  }
+  });
   // The last pair is the node of the exported program, no module.
   if (node.scopes.size() != node.classes.size() || node.scopes.empty()) {
     node.scopes.clear();
@@ -143,10 +179,14 @@ static void readMetadata(const onnx::NodeProto &from, Node &node) {
   node.classes.pop_back();
 }
 
-llvm::Error Reader::readNode(const onnx::NodeProto &from) {
+llvm::Error Reader::readNode(const onnx::NodeProto &from,
+                             const OpsetTable &opsets,
+                             std::vector<Node> &nodes) {
   Node node;
   node.op = from.op_type();
   node.domain = normalDomain(from.domain());
+  auto opset = opsets.find(node.domain);
+  node.opset = opset == opsets.end() ? 1 : opset->second;
   node.inputs.assign(from.input().begin(), from.input().end());
   node.outputs.assign(from.output().begin(), from.output().end());
   node.name = from.name();
@@ -155,46 +195,66 @@ llvm::Error Reader::readNode(const onnx::NodeProto &from) {
       if (node.name.empty())
         node.name = output;
   for (const auto &attribute : from.attribute()) {
-    auto read = readAttribute(attribute, node);
+    auto read = readAttribute(attribute, node, opsets);
     if (!read)
       return read.takeError();
     node.attributes.push_back(std::move(*read));
   }
   readMetadata(from, node);
-  model.graph.nodes.push_back(std::move(node));
+  nodes.push_back(std::move(node));
   return llvm::Error::success();
 }
 
-llvm::Error Reader::readInitializers() {
+llvm::Error Reader::readInitializers(const onnx::GraphProto &from,
+                                     Graph &graph) {
   llvm::StringSet<> seen;
-  for (const auto &from : proto->graph().initializer()) {
-    if (from.name().empty() || !seen.insert(from.name()).second)
-      return inputError(
-          "'" + path + "': initializer '" + from.name() +
-          (from.name().empty() ? "' has no name" : "' is there twice"));
-    auto tensor = readTensor(
-        from, path, "'" + path + "': initializer '" + from.name() + "'", proto);
+  for (const auto &initializer : from.initializer()) {
+    const std::string &name = initializer.name();
+    if (name.empty() || !seen.insert(name).second)
+      return inputError("'" + path + "': initializer '" + name +
+                        (name.empty() ? "' has no name" : "' is there twice"));
+    auto tensor = readTensor(initializer, path,
+                             "'" + path + "': initializer '" + name + "'",
+                             keeper);
     if (!tensor)
       return tensor.takeError();
-    model.graph.initializers.push_back({from.name(), std::move(*tensor)});
+    graph.initializers.push_back({name, std::move(*tensor)});
   }
-  if (proto->graph().sparse_initializer_size())
+  if (from.sparse_initializer_size())
     return inputError("'" + path +
                       "' has sparse initializers, which ckopt does not read; "
                       "store them dense");
   return llvm::Error::success();
 }
 
+/// "sequence(tensor(float))" and the like, for messages.
+static std::string typeText(const onnx::TypeProto &type) {
+  switch (type.value_case()) {
+  case onnx::TypeProto::kTensorType:
+    return onnxTypeName(type.tensor_type().elem_type());
+  case onnx::TypeProto::kSequenceType:
+    return "sequence(" + typeText(type.sequence_type().elem_type()) + ")";
+  case onnx::TypeProto::kOptionalType:
+    return "optional(" + typeText(type.optional_type().elem_type()) + ")";
+  case onnx::TypeProto::kMapType:
+    return "map(" + onnxTypeName(type.map_type().key_type()) + ", " +
+           typeText(type.map_type().value_type()) + ")";
+  case onnx::TypeProto::kSparseTensorType:
+    return "sparse_tensor(" +
+           onnxTypeName(type.sparse_tensor_type().elem_type()) + ")";
+  default:
+    return "no tensor";
+  }
+}
+
 ValueInfo Reader::readValueInfo(const onnx::ValueInfoProto &from) {
   ValueInfo to;
   to.name = from.name();
-  if (!from.type().has_tensor_type()) {
-    to.typeText = "no tensor";
+  to.typeText = typeText(from.type());
+  if (!from.type().has_tensor_type())
     return to;
-  }
   const auto &tensor = from.type().tensor_type();
   to.dtype = dtypeFromOnnx(tensor.elem_type());
-  to.typeText = onnxTypeName(tensor.elem_type());
   if (!tensor.has_shape())
     return to;
   to.shape.emplace();
@@ -209,22 +269,85 @@ ValueInfo Reader::readValueInfo(const onnx::ValueInfoProto &from) {
   return to;
 }
 
+llvm::Error Reader::readGraph(const onnx::GraphProto &from,
+                              const OpsetTable &opsets, Graph &graph) {
+  if (llvm::Error error = readInitializers(from, graph))
+    return error;
+  for (const auto &info : from.input())
+    graph.inputs.push_back(readValueInfo(info));
+  for (const auto &info : from.output())
+    graph.outputs.push_back(readValueInfo(info));
+  for (const auto &node : from.node())
+    if (llvm::Error error = readNode(node, opsets, graph.nodes))
+      return error;
+  return llvm::Error::success();
+}
+
+llvm::Error Reader::readFunction(const onnx::FunctionProto &from) {
+  Function function;
+  function.domain = normalDomain(from.domain());
+  function.name = from.name();
+  function.inputs.assign(from.input().begin(), from.input().end());
+  function.outputs.assign(from.output().begin(), from.output().end());
+  OpsetTable opsets = model.opsets;
+  for (const auto &import : from.opset_import())
+    opsets[normalDomain(import.domain())] = import.version();
+  constexpr int defaultsField = 11, overloadField = 13;
+  forEachUnknown(from, overloadField,
+                 [&](const std::string &text) { function.overload = text; });
+  llvm::Error error = llvm::Error::success();
+  Node owner; // for messages
+  owner.name = owner.op = function.name;
+  forEachUnknown(from, defaultsField, [&](const std::string &bytes) {
+    auto attribute = std::make_shared<onnx::AttributeProto>();
+    if (error || !attribute->ParseFromString(bytes))
+      return;
+    keeper = attribute;
+    auto read = readAttribute(*attribute, owner, opsets);
+    keeper = proto;
+    if (read)
+      function.defaults.push_back(std::move(*read));
+    else
+      error = read.takeError();
+  });
+  if (error)
+    return error;
+  for (const auto &node : from.node())
+    if (llvm::Error failed = readNode(node, opsets, function.nodes))
+      return failed;
+  functions.push_back(std::move(function));
+  return llvm::Error::success();
+}
+
+/// Names of their own for all subgraphs, then functions into their calls.
+llvm::Error Reader::expand() {
+  llvm::StringSet<> taken;
+  for (const ValueInfo &input : model.graph.inputs)
+    taken.insert(input.name);
+  for (const Tensor &initializer : model.graph.initializers)
+    taken.insert(initializer.name);
+  for (const Node &node : model.graph.nodes)
+    for (const std::string &output : node.outputs)
+      taken.insert(output);
+  auto &initializers = model.graph.initializers;
+  separateSubgraphs(model.graph.nodes, taken, initializers);
+  for (Function &function : functions)
+    separateSubgraphs(function.nodes, taken, initializers);
+  return withContext(expandFunctions(model.graph.nodes, functions, taken),
+                     "'" + path + "'");
+}
+
 llvm::Expected<Model> Reader::read() {
   model.irVersion = proto->ir_version();
   for (const auto &import : proto->opset_import())
     model.opsets[normalDomain(import.domain())] = import.version();
+  if (llvm::Error error = readGraph(proto->graph(), model.opsets, model.graph))
+    return std::move(error);
   for (const auto &function : proto->functions())
-    model.functions.push_back(function.domain() + "." + function.name());
-  const onnx::GraphProto &graph = proto->graph();
-  if (llvm::Error error = readInitializers())
-    return error;
-  for (const auto &info : graph.input())
-    model.graph.inputs.push_back(readValueInfo(info));
-  for (const auto &info : graph.output())
-    model.graph.outputs.push_back(readValueInfo(info));
-  for (const auto &node : graph.node())
-    if (llvm::Error error = readNode(node))
-      return error;
+    if (llvm::Error error = readFunction(function))
+      return std::move(error);
+  if (llvm::Error error = expand())
+    return std::move(error);
   return std::move(model);
 }
 

@@ -9,8 +9,8 @@ using namespace ckopt;
 using namespace ckopt::onnx_frontend;
 
 NodeImporter::NodeImporter(GraphImporter &graph, const Node &node, Location loc)
-    : graph(graph), node(node), loc(loc), opset(graph.opsetOf(node.domain)),
-      b(graph.getBuilder()), results(node.outputs.size()) {}
+    : graph(graph), node(node), loc(loc), opset(node.opset), b(graph.getBuilder()),
+      results(node.outputs.size()), sequences(node.outputs.size()) {}
 
 InFlightDiagnostic NodeImporter::error() {
   failed = true;
@@ -32,14 +32,33 @@ bool NodeImporter::has(size_t i) const {
 
 Value NodeImporter::in(size_t i) {
   if (has(i))
-    return graph.lookup(node.inputs[i]);
+    return optional(i);
   if (!failed)
     error() << "operand " << int64_t(i) << " is missing";
   return {};
 }
 
 Value NodeImporter::optional(size_t i) {
-  return has(i) ? graph.lookup(node.inputs[i]) : Value();
+  if (!has(i))
+    return {};
+  if (graph.findSequence(node.inputs[i])) {
+    error() << "operand " << int64_t(i) << " ('" << node.inputs[i]
+            << "') is a sequence instead of a tensor";
+    return {};
+  }
+  return graph.lookup(node.inputs[i]);
+}
+
+const Sequence *NodeImporter::sequence(size_t i) {
+  const Sequence *found = has(i) ? graph.findSequence(node.inputs[i]) : nullptr;
+  if (!found && !failed)
+    error() << "operand " << int64_t(i) << " must be a sequence";
+  return found;
+}
+
+void NodeImporter::setSequence(size_t i, Sequence sequence) {
+  if (i < sequences.size())
+    sequences[i] = std::move(sequence);
 }
 
 SmallVector<Value> NodeImporter::inputsFrom(size_t first) {
@@ -116,8 +135,8 @@ Type NodeImporter::attrType(StringRef name) {
       DType::U32, DType::U64, none,      none,        DType::BF16};
   int64_t number = attrInt(name, 0);
   if (number < 0 || number >= int64_t(std::size(table)) || !table[number]) {
-    unsupported() << "element type " << number << " (attribute '" << name
-                  << "') is not one of ckopt's";
+    unsupported() << "element type " << onnxTypeName(int32_t(number))
+                  << " (attribute '" << name << "') is not one of ckopt's";
     return {};
   }
   return graph.elementType(*table[number]);
@@ -127,7 +146,7 @@ Type NodeImporter::attrType(StringRef name) {
 // Constants
 //===----------------------------------------------------------------------===//
 
-static DenseElementsAttr constantOf(Value value) {
+DenseElementsAttr NodeImporter::constantOf(Value value) {
   DenseElementsAttr elements;
   if (value && matchPattern(value, m_Constant(&elements)))
     return elements;

@@ -32,6 +32,8 @@ public:
   /// The node asks for what ckopt does not do.
   mlir::InFlightDiagnostic unsupported();
   bool hasFailed() const { return failed; }
+  /// Fails without a word: what is wrong has been said elsewhere.
+  void fail() { failed = true; }
 
   //===--------------------------------------------------------------------===//
   // Operands and results
@@ -49,6 +51,12 @@ public:
   bool wants(size_t i) const; ///< result `i` is named and used
   void set(size_t i, mlir::Value value);
   mlir::Value result(size_t i) const { return results[i]; }
+  /// Operand `i`, a sequence; null after an error.
+  const Sequence *sequence(size_t i);
+  void setSequence(size_t i, Sequence sequence);
+  const Sequence *sequenceResult(size_t i) const {
+    return sequences[i] ? &*sequences[i] : nullptr;
+  }
 
   //===--------------------------------------------------------------------===//
   // Attributes: the default where absent, an error where of another kind
@@ -70,6 +78,8 @@ public:
   // Constants
   //===--------------------------------------------------------------------===//
 
+  /// The constant that `value` folded to, or null.
+  static mlir::DenseElementsAttr constantOf(mlir::Value value);
   /// Whether `value` folded to a constant.
   static bool isConstant(mlir::Value value);
   /// The elements of operand `i`, an integer constant; an error otherwise.
@@ -143,9 +153,9 @@ public:
       return {};
     return make<Op>(operands, attrs);
   }
-  /// An error where the node takes a part of (or adds to) the dimension of
-  /// operand 0 that holds a scaled batch.
-  bool cutsBatch(int64_t axis);
+  /// An error where the node takes a part of (or adds to) the dimension of an
+  /// operand that holds a scaled batch.
+  bool cutsBatch(int64_t axis, size_t operand = 0);
   /// See BatchScaling::align.
   bool alignBatch(llvm::MutableArrayRef<mlir::Value> operands);
 
@@ -181,6 +191,7 @@ public:
 private:
   bool failed = false;
   llvm::SmallVector<mlir::Value> results;
+  llvm::SmallVector<std::optional<Sequence>> sequences;
 };
 
 /// An operator's handler from opset `since` on.
@@ -215,6 +226,13 @@ llvm::ArrayRef<HandlerEntry> quantizeHandlers();
 llvm::ArrayRef<HandlerEntry> signalHandlers();
 llvm::ArrayRef<HandlerEntry> roiHandlers();
 llvm::ArrayRef<HandlerEntry> stateSpaceHandlers();
+llvm::ArrayRef<HandlerEntry> elementHandlers();
+llvm::ArrayRef<HandlerEntry> sequenceHandlers();
+llvm::ArrayRef<HandlerEntry> controlHandlers();
+llvm::ArrayRef<HandlerEntry> orderHandlers();
+llvm::ArrayRef<HandlerEntry> selectionHandlers();
+llvm::ArrayRef<HandlerEntry> randomHandlers();
+llvm::ArrayRef<HandlerEntry> trigonometricHandlers();
 
 /// The handler for an operator in an opset, or null.
 Handler findHandler(llvm::StringRef domain, llvm::StringRef op, int64_t opset);

@@ -106,22 +106,22 @@ SmallVector<Value> NodeImporter::build(StringRef opName, ValueRange operands,
   return SmallVector<Value>(op->getResults());
 }
 
-bool NodeImporter::alignBatch(MutableArrayRef<Value> operands) {
-  if (llvm::is_contained(operands, Value()))
-    return false;
+bool NodeImporter::cutsBatch(int64_t axis, size_t operand) {
   BatchScaling *scaling = graph.getScaling();
-  return !scaling || scaling->align(*this, operands);
-}
-
-bool NodeImporter::cutsBatch(int64_t axis) {
-  BatchScaling *scaling = graph.getScaling();
-  if (!scaling || !scaling->isBatch(*this, 0, axis))
+  if (!scaling || !scaling->isBatch(*this, operand, axis))
     return false;
   unsupported() << "takes a part of dimension " << axis
                 << ", which holds the batch: the batch size of this model "
                    "cannot be changed from "
                 << scaling->getBase();
   return true;
+}
+
+bool NodeImporter::alignBatch(MutableArrayRef<Value> operands) {
+  if (llvm::is_contained(operands, Value()))
+    return false;
+  BatchScaling *scaling = graph.getScaling();
+  return !scaling || scaling->align(*this, operands);
 }
 
 Value NodeImporter::add(Value x, Value y) { return broadcast<AddOp>({x, y}); }

@@ -8,9 +8,11 @@
 #define CKOPT_LIB_FRONTEND_ONNX_ONNXMODEL_H
 
 #include "ckopt/Support/HostTensor.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,6 +24,8 @@ struct Tensor {
   HostTensor value;
 };
 
+struct Graph;
+
 struct NodeAttribute {
   enum Kind {
     Float,
@@ -31,9 +35,13 @@ struct NodeAttribute {
     Floats,
     Ints,
     Strings,
-    Other ///< subgraphs, types, sparse tensors: no handler takes them
+    Subgraph,
+    Other ///< types, sparse tensors, strings in tensors: no handler takes them
   };
   std::string name;
+  /// In the body of a function: the attribute of the call that gives the
+  /// value. Empty elsewhere.
+  std::string reference;
   Kind kind = Other;
   double f = 0;
   int64_t i = 0;
@@ -42,10 +50,12 @@ struct NodeAttribute {
   std::vector<double> floats;
   std::vector<int64_t> ints;
   std::vector<std::string> strings;
+  std::shared_ptr<Graph> graph;
 };
 
 struct Node {
-  std::string name, op, domain;
+  std::string name, op, domain, overload;
+  int64_t opset = 1; ///< version of its domain where the node stands
   std::vector<std::string> inputs, outputs; ///< "": not given
   std::vector<NodeAttribute> attributes;
   /// Modules that hold the node, outermost first, as PyTorch's exporter names
@@ -67,21 +77,40 @@ struct ValueInfo {
   std::optional<std::vector<Dim>> shape;
 };
 
+/// Of a subgraph, too: all names that it defines are its own within the model,
+/// other names are those of the graphs around it, and its initializers are
+/// with those of the model's graph.
 struct Graph {
   std::vector<Node> nodes;
   std::vector<ValueInfo> inputs, outputs;
   std::vector<Tensor> initializers;
 };
 
+/// A function of the model's own.
+struct Function {
+  std::string domain, name, overload;
+  std::vector<std::string> inputs, outputs;
+  std::vector<NodeAttribute> defaults; ///< of attributes that a call leaves out
+  std::vector<Node> nodes;
+};
+
 struct Model {
   int64_t irVersion = 0;
   std::map<std::string, int64_t> opsets; ///< by domain; "" is ONNX's own
-  std::vector<std::string> functions;    ///< "domain.name" of local functions
   Graph graph;
 };
 
-/// Reads a file, external data included.
+/// Names the TensorProto.DataType `type`: "f16", "string", "float8e5m2".
+std::string onnxTypeName(int32_t type);
+
+/// Reads a file, external data included; calls of the model's own functions
+/// are replaced by the functions' nodes.
 llvm::Expected<Model> readModel(llvm::StringRef path);
+
+/// Calls `visit` for each node, those of subgraphs after the node that holds
+/// them.
+void forEachNode(const std::vector<Node> &nodes,
+                 llvm::function_ref<void(const Node &)> visit);
 
 } // namespace ckopt::onnx_frontend
 

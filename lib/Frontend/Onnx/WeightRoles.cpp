@@ -49,6 +49,8 @@ public:
 
 private:
   void visit(const Node &node);
+  void visitSubgraph(const Node &node, const Graph &body);
+  void carry(llvm::StringRef from, llvm::StringRef to);
   unsigned useOf(const Node &node, size_t operand, size_t weight) const;
   void noteFan(const Node &node, size_t operand, const View &view);
 
@@ -68,12 +70,14 @@ static int64_t intAttribute(const Node &node, llvm::StringRef name) {
 
 /// Ops whose result holds their operand's elements and nothing else.
 static bool isView(const Node &node, size_t operand) {
-  if (node.op == "Concat")
+  if (node.op == "Concat" || node.op == "ConcatFromSequence" ||
+      node.op == "SequenceConstruct" || node.op == "SequenceInsert")
     return true;
   return operand == 0 &&
          llvm::StringSwitch<bool>(node.op)
              .Cases({"Identity", "Transpose", "Reshape", "Unsqueeze", "Squeeze",
-                     "Slice", "Cast", "Flatten", "Split", "Expand"},
+                     "Slice", "Cast", "Flatten", "Split", "Expand",
+                     "SplitToSequence", "SequenceAt", "SequenceErase"},
                     true)
              .Default(false);
 }
@@ -105,6 +109,7 @@ unsigned RoleFinder::useOf(const Node &node, size_t operand,
                  operand >= 1)
           .Case("Pad", operand == 2)
           .Case("Range", true)
+          .Case("NonMaxSuppression", operand >= 2)
           .Default(false);
   if (setting)
     return Setting;
@@ -145,7 +150,39 @@ void RoleFinder::noteFan(const Node &node, size_t operand, const View &view) {
   use.fanOut = shape[shape.size() - 2];
 }
 
+/// Gives `to` the views of `from` as well.
+void RoleFinder::carry(llvm::StringRef from, llvm::StringRef to) {
+  auto found = views.find(from);
+  if (to.empty() || found == views.end())
+    return;
+  llvm::SmallVector<View, 1> carried = found->second;
+  llvm::append_range(views[to], carried);
+}
+
+/// What a subgraph reads, it reads by its own nodes: its inputs and results are
+/// other names of the node's.
+void RoleFinder::visitSubgraph(const Node &node, const Graph &body) {
+  bool isLoop = node.op == "Loop";
+  size_t skippedInputs = node.op == "Scan" && node.opset < 9 ? 1 : 0;
+  for (auto [i, input] : llvm::enumerate(body.inputs))
+    if (i + skippedInputs < node.inputs.size() && !(isLoop && i < 2))
+      carry(node.inputs[i + skippedInputs], input.name);
+  for (const Node &inner : body.nodes)
+    visit(inner);
+  for (auto [i, output] : llvm::enumerate(body.outputs))
+    if (i >= isLoop && i - isLoop < node.outputs.size())
+      carry(output.name, node.outputs[i - isLoop]);
+}
+
 void RoleFinder::visit(const Node &node) {
+  bool hasSubgraph = false;
+  for (const NodeAttribute &attribute : node.attributes)
+    if (attribute.graph) {
+      hasSubgraph = true;
+      visitSubgraph(node, *attribute.graph);
+    }
+  if (hasSubgraph)
+    return;
   for (auto [i, input] : llvm::enumerate(node.inputs)) {
     auto found = views.find(input);
     if (input.empty() || found == views.end())
