@@ -43,6 +43,14 @@ std::string test::modelFile(const std::string &name,
   return writeTemporary(name, model.SerializeAsString());
 }
 
+std::string test::wholeModelFile(const std::string &name,
+                                 const std::string &text) {
+  onnx::ModelProto model;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &model));
+  model.set_ir_version(8);
+  return writeTemporary(name, model.SerializeAsString());
+}
+
 std::string test::info(const std::string &name, int elementType,
                        const std::vector<std::string> &dims) {
   std::string text = "name: \"" + name + "\" type { tensor_type { elem_type: " +

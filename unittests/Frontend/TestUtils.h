@@ -19,6 +19,8 @@ std::string writeTemporary(const std::string &name, const std::string &bytes);
 /// opset 17 where the text names none.
 std::string modelFile(const std::string &name, const std::string &graphText,
                       int opset = 17);
+/// The same for a whole model (opset_import included).
+std::string wholeModelFile(const std::string &name, const std::string &text);
 /// `name: "x" type { ... }` for graph inputs and outputs.
 std::string info(const std::string &name, int elementType,
                  const std::vector<std::string> &dims);

@@ -69,9 +69,8 @@ static LogicalResult bitShift(NodeImporter &n) {
   std::string direction = n.attrString("direction", "");
   if (direction != "LEFT" && direction != "RIGHT")
     n.error() << "direction must be LEFT or RIGHT, not '" << direction << "'";
-  n.set(0, direction == "LEFT"
-               ? n.broadcast<ShiftLeftOp>({n.in(0), n.in(1)})
-               : n.broadcast<ShiftRightOp>({n.in(0), n.in(1)}));
+  n.set(0, direction == "LEFT" ? n.broadcast<ShiftLeftOp>({n.in(0), n.in(1)})
+                               : n.broadcast<ShiftRightOp>({n.in(0), n.in(1)}));
   return success();
 }
 
@@ -171,7 +170,10 @@ static LogicalResult castLike(NodeImporter &n) {
 }
 
 static LogicalResult identity(NodeImporter &n) {
-  n.set(0, n.in(0));
+  if (n.isSequence(0))
+    n.setSequence(0, *n.sequence(0));
+  else
+    n.set(0, n.in(0));
   return success();
 }
 

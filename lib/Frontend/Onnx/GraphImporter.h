@@ -131,7 +131,7 @@ private:
   llvm::StringMap<const HostTensor *> initializers;
   llvm::StringSet<> used;
   Updates updates;
-  int64_t bodyNodes = 0; ///< made from subgraphs so far
+  int64_t bodyNodes = 0;                    ///< made from subgraphs so far
   llvm::SmallPtrSet<mlir::Value, 2> losses; ///< membership only
   mlir::Value seedArgument, stepArgument;
   int64_t dropoutSites = 0;

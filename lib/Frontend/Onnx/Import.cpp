@@ -72,8 +72,9 @@ llvm::Error ModelImporter::checkOpsets() const {
         (node.opset >= firstOpset && node.opset <= lastOpset))
       return;
     outside = true;
-    add("opset " + Twine(node.opset) + " is not supported; ckopt reads opsets " +
-        Twine(firstOpset) + " to " + Twine(lastOpset));
+    add("opset " + Twine(node.opset) +
+        " is not supported; ckopt reads opsets " + Twine(firstOpset) + " to " +
+        Twine(lastOpset));
   });
   // Those of subgraphs are reported where they are imported: a branch that is
   // never taken may hold any.
@@ -150,9 +151,9 @@ int64_t ModelImporter::sizeOf(const Dim &dim, bool leading) const {
 /// The shape of a data input; symbols without a size are noted in `open`.
 llvm::Error ModelImporter::fixShape(const ValueInfo &input, std::string &open) {
   if (!input.dtype)
-    return makeError(ExitUnsupported,
-                     "'" + path + "': input '" + input.name + "' is of type " +
-                         input.typeText + ", which ckopt does not handle");
+    return makeError(ExitUnsupported, "'" + path + "': input '" + input.name +
+                                          "' is of type " + input.typeText +
+                                          ", which ckopt does not handle");
   if (!input.shape)
     return fail("input '" + input.name + "' has no shape");
   std::vector<int64_t> shape;

@@ -136,9 +136,8 @@ int32_t onnx_frontend::dtypeToOnnx(DType type) {
 std::string onnx_frontend::onnxTypeName(int32_t type) {
   // Those that are newer than the schema that is compiled in.
   static constexpr const char *newer[] = {
-      "float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz",
-      "uint4",        "int4",           "float4e2m1", "float8e8m0",
-      "uint2",        "int2"};
+      "float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz", "uint4",
+      "int4",         "float4e2m1",     "float8e8m0", "uint2",          "int2"};
   constexpr int32_t firstNewer = 17;
   if (auto known = dtypeFromOnnx(type))
     return dtypeName(*known);

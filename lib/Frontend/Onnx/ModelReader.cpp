@@ -52,8 +52,9 @@ private:
 
 /// Calls `visit` with each text or message in field `number`, for fields that
 /// are newer than the schema that is compiled in.
-static void forEachUnknown(const google::protobuf::Message &from, int number,
-                           llvm::function_ref<void(const std::string &)> visit) {
+static void
+forEachUnknown(const google::protobuf::Message &from, int number,
+               llvm::function_ref<void(const std::string &)> visit) {
   const auto &unknown = from.GetReflection()->GetUnknownFields(from);
   for (int i = 0; i < unknown.field_count(); ++i)
     if (unknown.field(i).number() == number &&
@@ -213,9 +214,9 @@ llvm::Error Reader::readInitializers(const onnx::GraphProto &from,
     if (name.empty() || !seen.insert(name).second)
       return inputError("'" + path + "': initializer '" + name +
                         (name.empty() ? "' has no name" : "' is there twice"));
-    auto tensor = readTensor(initializer, path,
-                             "'" + path + "': initializer '" + name + "'",
-                             keeper);
+    auto tensor =
+        readTensor(initializer, path,
+                   "'" + path + "': initializer '" + name + "'", keeper);
     if (!tensor)
       return tensor.takeError();
     graph.initializers.push_back({name, std::move(*tensor)});

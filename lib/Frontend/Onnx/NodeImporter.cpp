@@ -9,8 +9,9 @@ using namespace ckopt;
 using namespace ckopt::onnx_frontend;
 
 NodeImporter::NodeImporter(GraphImporter &graph, const Node &node, Location loc)
-    : graph(graph), node(node), loc(loc), opset(node.opset), b(graph.getBuilder()),
-      results(node.outputs.size()), sequences(node.outputs.size()) {}
+    : graph(graph), node(node), loc(loc), opset(node.opset),
+      b(graph.getBuilder()), results(node.outputs.size()),
+      sequences(node.outputs.size()) {}
 
 InFlightDiagnostic NodeImporter::error() {
   failed = true;

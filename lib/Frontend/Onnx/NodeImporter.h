@@ -51,6 +51,9 @@ public:
   bool wants(size_t i) const; ///< result `i` is named and used
   void set(size_t i, mlir::Value value);
   mlir::Value result(size_t i) const { return results[i]; }
+  bool isSequence(size_t i) const {
+    return has(i) && graph.findSequence(node.inputs[i]);
+  }
   /// Operand `i`, a sequence; null after an error.
   const Sequence *sequence(size_t i);
   void setSequence(size_t i, Sequence sequence);

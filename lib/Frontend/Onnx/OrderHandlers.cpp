@@ -152,8 +152,9 @@ static Value hardmaxOf(NodeImporter &n, Value x, int64_t axis) {
   Value winner = topIndices(n, x, axis, 1, false, false);
   if (!winner)
     return {};
-  return n.cast(n.compare(P::EQ, winner, n.iota(along, n.element(winner), axis)),
-                n.element(x));
+  return n.cast(
+      n.compare(P::EQ, winner, n.iota(along, n.element(winner), axis)),
+      n.element(x));
 }
 
 static LogicalResult hardmax(NodeImporter &n) {
@@ -213,11 +214,10 @@ static LogicalResult reverseSequence(NodeImporter &n) {
   Value source =
       n.select(n.compare(P::LT, step, length),
                n.sub(n.sub(length, n.scalar(1, length)), step), step);
-  Value row = time == 0
-                  ? n.add(n.mul(source, n.scalar(double(sequences), source)),
-                          sequence)
-                  : n.add(n.mul(sequence, n.scalar(double(steps), sequence)),
-                          source);
+  Value row =
+      time == 0
+          ? n.add(n.mul(source, n.scalar(double(sequences), source)), sequence)
+          : n.add(n.mul(sequence, n.scalar(double(steps), sequence)), source);
   Shape flat(n.shape(x).drop_front(1));
   flat[0] = steps * sequences;
   n.set(0, n.make<GatherOp>({n.reshape(x, flat), row},

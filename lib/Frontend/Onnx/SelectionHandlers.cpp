@@ -198,9 +198,9 @@ static LogicalResult unique(NodeImporter &n) {
     shape = {n.type(x).getNumElements()};
   }
   bool sorted = n.attrInt("sorted", 1) != 0;
-  Distinct found =
-      n.isFloat(x) ? distinct(floatKeys(constant), shape, axis, sorted)
-                   : distinct(integerKeys(constant), shape, axis, sorted);
+  Distinct found = n.isFloat(x)
+                       ? distinct(floatKeys(constant), shape, axis, sorted)
+                       : distinct(integerKeys(constant), shape, axis, sorted);
   n.set(0, gatherAt(n, n.reshape(x, shape), found.first, axis));
   n.set(1, n.intConstant(found.first));
   n.set(2, n.intConstant(found.inverse));
@@ -221,8 +221,8 @@ struct Box {
 
 static Box boxAt(ArrayRef<double> four, bool centered) {
   if (centered) // x, y, width, height
-    return {four[1] - four[3] / 2, four[0] - four[2] / 2,
-            four[1] + four[3] / 2, four[0] + four[2] / 2};
+    return {four[1] - four[3] / 2, four[0] - four[2] / 2, four[1] + four[3] / 2,
+            four[0] + four[2] / 2};
   return {std::min(four[0], four[2]), std::min(four[1], four[3]),
           std::max(four[0], four[2]), std::max(four[1], four[3])};
 }

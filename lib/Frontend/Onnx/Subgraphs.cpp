@@ -13,9 +13,8 @@
 using namespace ckopt;
 using namespace ckopt::onnx_frontend;
 
-void onnx_frontend::forEachNode(
-    const std::vector<Node> &nodes,
-    llvm::function_ref<void(const Node &)> visit) {
+void onnx_frontend::forEachNode(const std::vector<Node> &nodes,
+                                llvm::function_ref<void(const Node &)> visit) {
   for (const Node &node : nodes) {
     visit(node);
     for (const NodeAttribute &attribute : node.attributes)

@@ -30,8 +30,8 @@ static Value atanOf(NodeImporter &n, Value x) { return n.make<AtanOp>({x}); }
 /// `inner` where |x| < bound, else `outer`.
 static Value within(NodeImporter &n, Value x, double bound, Value inner,
                     Value outer) {
-  return n.select(
-      n.compare(P::LT, n.make<AbsOp>({x}), n.scalar(bound, x)), inner, outer);
+  return n.select(n.compare(P::LT, n.make<AbsOp>({x}), n.scalar(bound, x)),
+                  inner, outer);
 }
 
 /// sqrt((1 - x) * (1 + x))
@@ -65,8 +65,7 @@ static Value halfExp(NodeImporter &n, Value x, double sign) {
 /// Near 0 by t = tanh(x / 2): 2t / (1 - t^2).
 static Value hyperbolicSine(NodeImporter &n, Value x) {
   Value t = n.make<TanhOp>({times(n, n.clip(x, -1, 1), 0.5)});
-  Value inner =
-      n.div(times(n, t, 2), n.sub(n.scalar(1, x), n.mul(t, t)));
+  Value inner = n.div(times(n, t, 2), n.sub(n.scalar(1, x), n.mul(t, t)));
   return within(n, x, 1, inner, n.sub(halfExp(n, x, 1), halfExp(n, x, -1)));
 }
 
@@ -87,10 +86,10 @@ static Value atanhSeries(NodeImporter &n, Value x) {
 
 static Value areaTangent(NodeImporter &n, Value x) {
   Value one = n.scalar(1, x);
-  Value outer = times(
-      n, n.sub(logOf(n, n.add(one, x)), logOf(n, n.sub(one, x))), 0.5);
-  return within(n, x, nearZero,
-                atanhSeries(n, n.clip(x, -nearZero, nearZero)), outer);
+  Value outer =
+      times(n, n.sub(logOf(n, n.add(one, x)), logOf(n, n.sub(one, x))), 0.5);
+  return within(n, x, nearZero, atanhSeries(n, n.clip(x, -nearZero, nearZero)),
+                outer);
 }
 
 /// Near 0: atanh(x / sqrt(1 + x^2)), else log(|x|) + log(1 + sqrt(1 + 1/x^2)),
@@ -99,8 +98,8 @@ static Value areaSine(NodeImporter &n, Value x) {
   if (!x)
     return {};
   Value small = n.clip(x, -nearZero, nearZero);
-  Value inner = atanhSeries(
-      n, n.div(small, sqrtOf(n, plus(n, n.mul(small, small), 1))));
+  Value inner =
+      atanhSeries(n, n.div(small, sqrtOf(n, plus(n, n.mul(small, small), 1))));
   Value large = n.clip(n.make<AbsOp>({x}), nearZero, INFINITY);
   Value inverse = n.make<ReciprocalOp>({large});
   Value root = sqrtOf(n, plus(n, n.mul(inverse, inverse), 1));
@@ -132,9 +131,9 @@ template <Formula formula> static LogicalResult of(NodeImporter &n) {
 
 llvm::ArrayRef<HandlerEntry> onnx_frontend::trigonometricHandlers() {
   static const HandlerEntry entries[] = {
-      {"Acos", 7, of<arcCosine>},      {"Acosh", 9, of<areaCosine>},
-      {"Asin", 7, of<arcSine>},        {"Asinh", 9, of<areaSine>},
-      {"Atan", 7, of<atanOf>},         {"Atanh", 9, of<areaTangent>},
+      {"Acos", 7, of<arcCosine>},        {"Acosh", 9, of<areaCosine>},
+      {"Asin", 7, of<arcSine>},          {"Asinh", 9, of<areaSine>},
+      {"Atan", 7, of<atanOf>},           {"Atanh", 9, of<areaTangent>},
       {"Cosh", 9, of<hyperbolicCosine>}, {"Sinh", 9, of<hyperbolicSine>},
       {"Tan", 7, of<tangent>},
   };
