@@ -189,7 +189,7 @@ TEST(Diagnostics, DamagedTensors) {
       {"initializer 'w'", "needs 3 elements", "the file holds 1"});
   expectError(
       importError(modelFile("type.onnx", withTensor("data_type: 8 dims: 1"))),
-      ExitInputError, {"initializer 'w'", "element type string"});
+      ExitUnsupported, {"initializer 'w'", "element type string"});
   expectError(
       importError(modelFile("huge.onnx",
                             withTensor("data_type: 1 dims: 4611686018427387904 "

@@ -33,7 +33,8 @@ static llvm::Expected<HostTensor> fitted(const HostTensor &value,
   return converted;
 }
 
-/// Replaces what is an initializer already; makes the others internal.
+/// Replaces what is an initializer already, in subgraphs, too; makes the others
+/// internal.
 static llvm::Error
 replaceInitializers(onnx::GraphProto &graph, llvm::StringRef path,
                     const std::map<std::string, HostTensor> &weights,
@@ -56,6 +57,12 @@ replaceInitializers(onnx::GraphProto &graph, llvm::StringRef path,
       storeTensor(tensor, *value);
     }
   }
+  for (onnx::NodeProto &node : *graph.mutable_node())
+    for (onnx::AttributeProto &attribute : *node.mutable_attribute())
+      if (attribute.has_g())
+        if (llvm::Error error = replaceInitializers(*attribute.mutable_g(),
+                                                    path, weights, done))
+          return error;
   return llvm::Error::success();
 }
 
