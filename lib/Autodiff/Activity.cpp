@@ -1,5 +1,6 @@
 //===- Activity.cpp - which values need a gradient ------------------------===//
 #include "Activity.h"
+#include "ckopt/Autodiff/Loss.h"
 #include "ckopt/Interfaces/DifferentiableInterface.h"
 #include "mlir/Transforms/RegionUtils.h"
 
@@ -14,6 +15,8 @@ static bool isFloatTensor(Value value) {
 
 /// Ops without a rule are taken to pass gradients on from every float operand.
 static bool flowsInto(OpOperand &operand) {
+  if (operand.getOwner()->hasAttr(kStopGradientAttr))
+    return false;
   if (auto rule = dyn_cast<DifferentiableOpInterface>(operand.getOwner()))
     return rule.isDifferentiableIn(operand.getOperandNumber());
   return isFloatTensor(operand.get());

@@ -1,119 +1,206 @@
-//===- AttachLoss.cpp - a loss and its target for a model without one -----===//
+//===- AttachLoss.cpp - the sum of terms that is trained ------------------===//
 //
-// cross_entropy is the mean over the targets that count: the op gives the
-// losses, 0 where ignored, their sum is divided by how many counted (as
-// PyTorch; all ignored gives NaN, which stops training with a message). mse is
-// the mean over all elements. Losses of f16 and bf16 models are taken in f32.
+// Each term that is attached gets an argument of targets; the loss becomes
+// result 0. Losses of f16 and bf16 models are taken in f32.
 //
 //===----------------------------------------------------------------------===//
-#include "ckopt/Autodiff/Autodiff.h"
+#include "LossBuilder.h"
 #include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
-#include "ckopt/Dialect/Ckopt/Utils/TensorBuilder.h"
+#include "ckopt/Dialect/Ckopt/Utils/LabelRange.h"
+#include "ckopt/Support/Error.h"
 
 using namespace mlir;
 using namespace ckopt;
 using namespace ckopt::autodiff;
 
-/// Index of the result to take the loss of.
-static FailureOr<unsigned> chooseOutput(func::FuncOp function, StringRef name) {
-  std::string names;
-  for (unsigned i = 0; i < function.getNumResults(); ++i) {
-    if (function.getResultAttr(i, attrs::kUpdates))
-      continue;
-    if (name.empty() || resultName(function, i) == name)
-      return i;
-    names += (names.empty() ? "" : ", ") + resultName(function, i);
-  }
-  if (name.empty())
-    return function.emitError("no output to take the loss of");
-  return function.emitError("no output is named '")
-         << name << "'; outputs are " << names;
+//===----------------------------------------------------------------------===//
+// What formulas use
+//===----------------------------------------------------------------------===//
+
+static void setArgument(LossBuilder &l, BlockArgument argument, StringRef name,
+                        Attribute value) {
+  l.function.setArgAttr(argument.getArgNumber(), name, value);
 }
 
-static FailureOr<int64_t> chooseClassAxis(func::FuncOp function,
-                                          RankedTensorType type,
-                                          const LossOptions &options) {
-  int64_t rank = type.getRank();
-  if (rank < 2)
-    return function.emitError("cross_entropy needs logits of rank 2 or more "
-                              "([N, C], [B, T, V], [N, C, ...]), got ")
-           << type;
-  int64_t axis = options.classAxis.value_or(rank == 3 ? 2 : 1);
-  if (axis < 0 || axis >= rank)
+static BlockArgument addTargets(LossBuilder &l, RankedTensorType type) {
+  BlockArgument argument =
+      addArgument(l.function, type, l.targetName, roles::kTarget);
+  setArgument(l, argument, kTargetOfAttr,
+              l.b.builder.getStringAttr(l.outputName));
+  return argument;
+}
+
+Value LossBuilder::targetsLikeX() {
+  return b.cast(addTargets(*this, targetType), getElementTypeOrSelf(x));
+}
+
+Value LossBuilder::labels(int64_t axis, bool ignores) {
+  SmallVector<int64_t> shape(this->shape());
+  shape.erase(shape.begin() + axis);
+  BlockArgument argument =
+      addTargets(*this, RankedTensorType::get(shape, b.builder.getI64Type()));
+  setArgument(*this, argument, kClassesAttr,
+              b.builder.getI64IntegerAttr(this->shape()[axis]));
+  if (ignores)
+    setArgument(*this, argument, kIgnoreIndexAttr,
+                b.builder.getI64IntegerAttr(options.ignoreIndex));
+  return argument;
+}
+
+FailureOr<int64_t> LossBuilder::classAxis() {
+  if (!options.classAxis) {
+    auto axis = defaultClassAxis(shape(), options.softTargets);
+    if (axis)
+      return *axis;
+    return function.emitError(takeErrorText(axis.takeError()).text);
+  }
+  int64_t axis = *options.classAxis;
+  if (axis < 0)
+    axis += rank();
+  if (rank() < 2)
+    return function.emitError("classes need scores of rank 2 or more, got ")
+           << x.getType();
+  if (axis < 0 || axis >= rank())
     return function.emitError("class axis ")
-           << axis << " is outside of logits " << type;
+           << *options.classAxis << " is outside of scores " << x.getType();
   return axis;
 }
 
-static FailureOr<Value> buildCrossEntropy(func::FuncOp function,
-                                          TensorBuilder &b, Value logits,
-                                          const LossOptions &options) {
-  RankedTensorType type = tensorType(logits);
-  FailureOr<int64_t> axis = chooseClassAxis(function, type, options);
-  if (failed(axis))
-    return failure();
-  SmallVector<int64_t> shape(type.getShape());
-  shape.erase(shape.begin() + *axis);
-  Value targets = addArgument(
-      function, RankedTensorType::get(shape, b.builder.getI64Type()),
-      options.target, roles::kTarget);
-  auto losses = CrossEntropyOp::create(b.builder, b.loc, logits, targets, *axis,
-                                       options.ignoreIndex);
-  Value counted =
-      b.compare(ComparePredicate::NE, targets,
-                b.splat(RankedTensorType::get({}, b.builder.getI64Type()),
-                        double(options.ignoreIndex)));
-  Value count = b.sumAll(b.cast(counted, type.getElementType()));
-  return b.div(b.sumAll(losses.getLoss()), count);
+FailureOr<Value> LossBuilder::along(ArrayRef<double> numbers, int64_t axis,
+                                    StringRef flag) {
+  auto element = cast<FloatType>(getElementTypeOrSelf(x));
+  SmallVector<int64_t> wide;
+  if (axis >= 0) {
+    wide.assign(rank(), 1);
+    wide[axis] = int64_t(numbers.size());
+    if (shape()[axis] != wide[axis])
+      return function.emitError()
+             << flag << ": " << numbers.size() << " numbers for the "
+             << shape()[axis] << " along axis " << axis << " of '" << outputName
+             << "'";
+  }
+  SmallVector<Attribute> values;
+  for (double number : numbers)
+    values.push_back(b.builder.getFloatAttr(element, number));
+  auto type = RankedTensorType::get(wide, element);
+  return ConstantOp::create(
+             b.builder, b.loc,
+             cast<ElementsAttr>(DenseElementsAttr::get(type, values)))
+      .getResult();
 }
 
-static FailureOr<Value> buildMse(func::FuncOp function, TensorBuilder &b,
-                                 Value output, RankedTensorType targetType,
-                                 const LossOptions &options) {
-  Value targets =
-      addArgument(function, targetType, options.target, roles::kTarget);
-  Value difference =
-      b.sub(output, b.cast(targets, getElementTypeOrSelf(output)));
-  auto axes =
-      llvm::to_vector(llvm::seq<int64_t>(0, tensorType(output).getRank()));
+Value LossBuilder::constant(Value value) {
+  auto pin = PinOp::create(b.builder, b.loc, value);
+  pin->setAttr(kStopGradientAttr, b.builder.getUnitAttr());
+  return pin;
+}
+
+Value LossBuilder::reduce(Value each) {
+  if (options.reduction == "sum")
+    return b.sumAll(each);
   return b.make<ReduceOp>(
-      ReduceKindAttr::get(b.builder.getContext(), ReduceKind::Mean),
-      b.mul(difference, difference), b.ints(axes),
+      ReduceKindAttr::get(b.builder.getContext(), ReduceKind::Mean), each,
+      b.ints(
+          llvm::to_vector(llvm::seq<int64_t>(0, tensorType(each).getRank()))),
       b.builder.getBoolAttr(false));
 }
 
+//===----------------------------------------------------------------------===//
+// The sum
+//===----------------------------------------------------------------------===//
+
+static LogicalResult checkReduction(func::FuncOp function,
+                                    const LossOptions &options) {
+  bool known = options.reduction == "mean" || options.reduction == "sum";
+  for (const LossTerm &term : options.terms) {
+    const LossKind *kind = findLossKind(term.kind);
+    bool batchMean = kind && (kind->settings & LossKind::BatchMean) &&
+                     options.reduction == "batchmean";
+    if (term.attaches() && kind && !known && !batchMean)
+      return function.emitError("unknown reduction '")
+             << options.reduction << "' of " << term.kind
+             << "; expected mean or sum (of kl also batchmean)";
+  }
+  return success();
+}
+
+/// One term's value without its weight, a scalar of f32 or f64.
+static Value buildTerm(func::FuncOp function, TensorBuilder &b,
+                       const LossTerm &term, const LossOptions &options,
+                       Value output, bool several) {
+  RankedTensorType type = tensorType(output);
+  if (type.getElementType().getIntOrFloatBitWidth() < 32)
+    output = b.cast(output, b.builder.getF32Type());
+  if (!term.attaches())
+    return b.reshape(output, {});
+  LossBuilder builder{function,
+                      b,
+                      options,
+                      output,
+                      type,
+                      term.output,
+                      options.target + (several ? "." + term.output : "")};
+  return buildLoss(term.kind, builder);
+}
+
+static Value addTerm(TensorBuilder &b, Value sum, Value term, double weight) {
+  if (weight != 1)
+    term = b.mul(term, weight);
+  if (!sum)
+    return term;
+  Type wide = b.builder.getF32Type();
+  for (Value value : {sum, term})
+    if (getElementTypeOrSelf(value).isF64())
+      wide = b.builder.getF64Type();
+  return b.add(b.cast(sum, wide), b.cast(term, wide));
+}
+
 LogicalResult autodiff::attachLoss(func::FuncOp function,
-                                   const LossOptions &options) {
+                                   const LossOptions &given) {
   if (failed(checkStraightLine(function)))
     return failure();
-  if (findLoss(function))
-    return function.emitError("'")
-           << function.getSymName()
-           << "' ends in a loss already: do not attach another (no --loss)";
-  if (options.kind != "cross_entropy" && options.kind != "mse")
-    return function.emitError("unknown loss '")
-           << options.kind << "'; expected cross_entropy or mse";
-  FailureOr<unsigned> index = chooseOutput(function, options.output);
-  if (failed(index))
+  LossOptions options = given;
+  std::string remark; // the driver says it
+  if (llvm::Error error = resolveLoss(function, options.terms, remark))
+    return function.emitError(takeErrorText(std::move(error)).text);
+  if (failed(checkReduction(function, options)))
     return failure();
   OpBuilder builder(function.getBody().front().getTerminator());
-  SmallVector<Result> results = takeResults(function);
-  Value output = results[*index].value;
-  auto type = dyn_cast<RankedTensorType>(output.getType());
-  if (!type || !isa<FloatType>(type.getElementType()))
-    return function.emitError("the loss needs a floating-point output, but '")
-           << resultName(function, *index) << "' is " << output.getType();
   Location loc = NameLoc::get(builder.getStringAttr("loss"), function.getLoc());
   TensorBuilder b(builder, loc);
-  if (type.getElementType().getIntOrFloatBitWidth() < 32)
-    output = b.cast(output, builder.getF32Type());
-  FailureOr<Value> loss = options.kind == "mse"
-                              ? buildMse(function, b, output, type, options)
-                              : buildCrossEntropy(function, b, output, options);
-  if (failed(loss))
-    return failure();
+  SmallVector<Result> results = takeResults(function);
+  auto indexOf = [&](StringRef name) {
+    unsigned i = 0;
+    while (resultName(function, i) != name ||
+           function.getResultAttr(i, attrs::kUpdates))
+      ++i;
+    return i;
+  };
+  bool several = llvm::count_if(options.terms, [](const LossTerm &term) {
+                   return term.attaches();
+                 }) > 1;
+  Value sum;
+  for (const LossTerm &term : options.terms) {
+    Value value = buildTerm(function, b, term, options,
+                            results[indexOf(term.output)].value, several);
+    if (!value)
+      return failure();
+    sum = addTerm(b, sum, value, term.weight);
+  }
+  // An output that is the loss is no output beside it.
+  const LossTerm &only = options.terms.front();
+  if (options.terms.size() == 1 && !only.attaches() && only.weight == 1)
+    results.erase(results.begin() + indexOf(only.output));
+  // Outputs that are not the loss are not called so.
+  for (Result &result : results) {
+    llvm::erase_if(result.attrs, [](NamedAttribute attribute) {
+      return attribute.getName() == attrs::kRole;
+    });
+    if (result.get(attrs::kName) == builder.getStringAttr("loss"))
+      result.set(builder, attrs::kName, builder.getStringAttr("loss.output"));
+  }
   Result first;
-  first.value = *loss;
+  first.value = sum;
   first.set(builder, attrs::kName, builder.getStringAttr("loss"));
   first.set(builder, attrs::kRole, builder.getStringAttr("loss"));
   results.insert(results.begin(), std::move(first));

@@ -88,7 +88,7 @@ LogicalResult Differentiator::chooseLoss() {
          << function.getSymName() << "': the loss must be a floating-point "
          << "scalar, but result '" << resultName(function, lossIndex) << "' is "
          << loss.getType()
-         << "; attach a loss (--loss=cross_entropy or --loss=mse)";
+         << "; attach a loss to it (--loss=cross_entropy, --loss=mse, ...)";
 }
 
 LogicalResult Differentiator::chooseArguments() {
@@ -221,6 +221,15 @@ LogicalResult Differentiator::sweep(const Activity &activity) {
   return success();
 }
 
+/// What stopped gradients has done so: values go through again.
+static void removeStops(Block &block) {
+  for (PinOp pin : llvm::make_early_inc_range(block.getOps<PinOp>()))
+    if (pin->hasAttr(kStopGradientAttr)) {
+      pin.replaceAllUsesWith(pin.getInput());
+      pin.erase();
+    }
+}
+
 /// Results: loss, gradients in argument order, the forward's updates.
 void Differentiator::finish() {
   SmallVector<Result> results, old = takeResults(function);
@@ -243,6 +252,7 @@ void Differentiator::finish() {
     if (result.get(attrs::kUpdates))
       results.push_back(result);
   setResults(function, results);
+  removeStops(block);
   eraseDeadOps(function);
   if (!without.empty())
     function.emitWarning("the loss does not depend on ")

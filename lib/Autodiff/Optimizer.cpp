@@ -197,7 +197,12 @@ void OptimizerBuilder::clip(TensorBuilder &b) {
         b.cast(b.sumAll(b.mul(parameter.gradient, parameter.gradient)), type);
     total = total ? b.add(total, part) : part;
   }
-  Value norm = b.add(b.make<SqrtOp>(total), 1e-6);
+  Value length = b.make<SqrtOp>(total);
+  // An infinite norm makes all gradients 0: whoever trains wants to know.
+  Result &result = others.emplace_back();
+  result.value = length;
+  result.set(builder, attrs::kName, builder.getStringAttr("gradient_norm"));
+  Value norm = b.add(length, 1e-6);
   Value ratio = b.div(b.number(norm, options.clipNorm), norm);
   Value factor = b.make<MinimumOp>(ratio, b.number(ratio, 1));
   for (Parameter &parameter : parameters)

@@ -2,6 +2,7 @@
 #include "ckopt/Autodiff/Passes.h"
 #include "ckopt/Autodiff/Autodiff.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
+#include "ckopt/Support/Error.h"
 #include "mlir/IR/BuiltinOps.h"
 
 namespace ckopt {
@@ -32,14 +33,28 @@ struct AttachLoss : ckopt::impl::AttachLossPassBase<AttachLoss> {
   using AttachLossPassBase::AttachLossPassBase;
   void runOnOperation() override {
     func::FuncOp found = findFunction(getOperation(), function);
+    if (!found)
+      return signalPassFailure();
     LossOptions options;
-    options.kind = loss;
-    options.output = output;
+    auto terms = parseLoss(loss);
+    if (!terms) {
+      found.emitError(takeErrorText(terms.takeError()).text);
+      return signalPassFailure();
+    }
+    options.terms = std::move(*terms);
     options.target = target;
     options.ignoreIndex = ignoreIndex;
-    if (classAxis >= 0)
+    options.reduction = reduction;
+    options.labelSmoothing = labelSmoothing;
+    options.classWeights.assign(classWeights.begin(), classWeights.end());
+    options.posWeight.assign(posWeight.begin(), posWeight.end());
+    options.beta = beta;
+    options.delta = delta;
+    options.margin = margin;
+    options.softTargets = softTargets;
+    if (classAxis != INT64_MIN)
       options.classAxis = classAxis;
-    if (!found || failed(attachLoss(found, options)))
+    if (failed(attachLoss(found, options)))
       signalPassFailure();
   }
 };

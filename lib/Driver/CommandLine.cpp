@@ -1,5 +1,6 @@
 //===- CommandLine.cpp - command lines of the ckopt tool ------------------===//
 #include "CommandLine.h"
+#include "Commands.h"
 #include "Flags.h"
 #include "ckopt/Planner/SearchFlags.h"
 #include "ckopt/Support/Error.h"
@@ -173,12 +174,12 @@ bool ckopt::parseCommandLine(int argc, char **argv, DriverOptions &options,
     error = settleDevice(options.compile, options.command, flags.given);
   if (!error)
     error = checkFlags(options);
+  if (!error)
+    error = checkLossFlags(options, flags.given);
   if (error) {
     code = reportError(std::move(error), "ckopt", llvm::errs());
     return false;
   }
-  options.data.loss = options.compile.step.loss;
-  options.data.ignoreIndex = options.compile.step.ignoreIndex;
   options.train.seed = options.seed;
   options.train.progress = !options.quiet;
   code = ExitOk;

@@ -49,7 +49,6 @@ struct DriverOptions {
   int64_t steps = 0;  ///< bench, run
   int64_t warmup = 2; ///< bench
   int64_t accumulate = 1;
-  bool ignoreIndexGiven = false;
   bool checkFinite = false;
   bool verifyRemat = false, keepValues = false;
   bool profile = false;   ///< bench: a table of kernels by time

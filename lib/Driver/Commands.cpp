@@ -28,17 +28,9 @@ ckopt::planModel(const DriverOptions &options) {
   if (!options.quiet && options.remarks)
     for (const std::string &remark : compilation->model().remarks)
       llvm::errs() << "remark: " << remark << "\n";
-  // The model's own loss decides; a flag must not seem to.
-  if (compilation->model().endsInLoss && options.ignoreIndexGiven)
-    return usageError("the model ends in a loss of its own, with its own "
-                      "ignore_index: leave out --ignore-index");
-  if (compilation->model().endsInLoss)
-    compilation->options().step.loss.clear();
-  else if (compilation->options().step.loss.empty() &&
-           compilation->options().phases.from.empty() &&
-           options.command != Command::Run)
-    return usageError("the model does not end in a loss; give "
-                      "--loss=cross_entropy or --loss=mse");
+  if (options.command != Command::Run)
+    if (llvm::Error error = settleLoss(*compilation, options))
+      return std::move(error);
   llvm::Error error = compilation->plan();
   if (!error)
     return std::move(compilation);
@@ -236,8 +228,7 @@ static llvm::Expected<FedStep> prepareWithData(DriverOptions &options) {
   if (!loaded)
     return loaded.takeError();
   fed.step = std::move(*loaded);
-  options.data.labels = fed.compilation->labels();
-  options.data.tableRows = fed.compilation->tableRows();
+  describeTargets(*fed.compilation, options.data);
   auto data = loadDataset(*fed.step.session, options.data);
   if (!data)
     return data.takeError();

@@ -5,6 +5,8 @@
 #include "CommandLine.h"
 #include "llvm/Support/JSON.h"
 
+#include <set>
+
 namespace ckopt {
 
 llvm::Error runImport(DriverOptions &options);
@@ -16,6 +18,17 @@ llvm::Error runForward(DriverOptions &options);
 llvm::Error runGrad(DriverOptions &options);
 llvm::Error runBench(DriverOptions &options);
 llvm::Error runInspect(DriverOptions &options);
+
+/// Settles what --loss leaves open: outputs, kinds of targets, the class axis.
+llvm::Error settleLoss(Compilation &compilation, const DriverOptions &options);
+/// What data must be like for the planned step, and how its loss is evaluated.
+void describeTargets(const Compilation &compilation, DataOptions &data);
+/// Settings of losses that no loss reads are usage errors.
+llvm::Error checkLossFlags(const DriverOptions &options,
+                           const std::set<std::string> &given);
+/// Weights, as a list ("0.5,1,2") or from a file (text, .npy).
+llvm::Error readNumbers(llvm::StringRef flag, llvm::StringRef text,
+                        std::vector<double> &numbers);
 
 /// Imports, plans and prints remarks; the start of most commands.
 llvm::Expected<std::unique_ptr<Compilation>>

@@ -1,12 +1,13 @@
 //===- Compile.cpp - from a model file to a loaded step -------------------===//
 #include "ckopt/Driver/Compile.h"
+#include "LabelRanges.h"
 #include "ckopt/Analysis/MemoryTimeline.h"
 #include "ckopt/Analysis/PlanningProblem.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
 #include "ckopt/Driver/Session.h"
 #include "ckopt/Support/Error.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/IR/Matchers.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/StringSet.h"
@@ -53,85 +54,10 @@ Compilation::Compilation(CompileOptions options) : opts(std::move(options)) {
       std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
   context->loadAllAvailableDialects();
   context->getDiagEngine().registerHandler(printDiagnostic);
+  context->printOpOnDiagnostic(false); // whole functions, mostly
 }
 
 Compilation::~Compilation() = default;
-
-/// What the losses of the model's own do with the labels `target`. Kernels read
-/// the row at the label, so data must be checked against it before a step.
-static std::optional<LabelRange> findLabelRange(BlockArgument target) {
-  LabelRange range;
-  auto narrow = [&](int64_t classes) {
-    range.classes = range.classes ? std::min(range.classes, classes) : classes;
-  };
-  SmallVector<Value> forms{target}; // casts and reshapes keep the labels
-  while (!forms.empty()) {
-    Value value = forms.pop_back_val();
-    for (OpOperand &use : value.getUses()) {
-      Operation *user = use.getOwner();
-      if (isa<CastOp, ReshapeOp>(user))
-        forms.push_back(user->getResult(0));
-      if (auto loss = dyn_cast<CrossEntropyOp>(user))
-        narrow(cast<RankedTensorType>(loss.getLogits().getType())
-                   .getDimSize(loss.getAxis()));
-      auto compare = dyn_cast<CompareOp>(user);
-      if (!compare)
-        continue;
-      Value other = compare->getOperand(1 - use.getOperandNumber());
-      DenseIntElementsAttr number;
-      // One-hot: every class is compared with. Ignored: one number is.
-      if (compare.getPredicate() == ComparePredicate::EQ)
-        narrow(cast<RankedTensorType>(other.getType()).getNumElements());
-      else if (compare.getPredicate() == ComparePredicate::NE &&
-               matchPattern(other, m_Constant(&number)) && number.isSplat())
-        range.ignored = number.getSplatValue<APInt>().getSExtValue();
-    }
-  }
-  return range.classes ? std::optional(range) : std::nullopt;
-}
-
-/// Ranges of all targets of @forward, by name.
-static std::map<std::string, LabelRange> findLabelRanges(ModuleOp module) {
-  std::map<std::string, LabelRange> result;
-  auto forward = module.lookupSymbol<func::FuncOp>("forward");
-  for (unsigned i = 0; forward && i < forward.getNumArguments(); ++i) {
-    auto role = forward.getArgAttrOfType<StringAttr>(i, attrs::kRole);
-    auto name = forward.getArgAttrOfType<StringAttr>(i, attrs::kName);
-    if (!role || !name || role.getValue() != roles::kTarget)
-      continue;
-    if (auto range = findLabelRange(forward.getArgument(i)))
-      result[name.str()] = *range;
-  }
-  return result;
-}
-
-/// Rows of the tables that each data input indexes; of several the smallest.
-static std::map<std::string, int64_t> findTableRows(ModuleOp module) {
-  std::map<std::string, int64_t> result;
-  auto forward = module.lookupSymbol<func::FuncOp>("forward");
-  for (unsigned i = 0; forward && i < forward.getNumArguments(); ++i) {
-    auto role = forward.getArgAttrOfType<StringAttr>(i, attrs::kRole);
-    auto name = forward.getArgAttrOfType<StringAttr>(i, attrs::kName);
-    if (!role || !name || role.getValue() != roles::kInput)
-      continue;
-    SmallVector<Value> forms{forward.getArgument(i)};
-    while (!forms.empty()) {
-      Value value = forms.pop_back_val();
-      for (Operation *user : value.getUsers()) {
-        if (isa<CastOp, ReshapeOp>(user))
-          forms.push_back(user->getResult(0));
-        auto gather = dyn_cast<GatherOp>(user);
-        if (!gather || gather.getIndices() != value)
-          continue;
-        auto table = cast<RankedTensorType>(gather.getData().getType());
-        int64_t size = table.getDimSize(gather.getAxis());
-        auto [known, isNew] = result.try_emplace(name.str(), size);
-        known->second = std::min(known->second, size);
-      }
-    }
-  }
-  return result;
-}
 
 /// A pattern that is a typing error would train everything without a word.
 llvm::Error Compilation::checkFreeze() const {
@@ -222,8 +148,10 @@ llvm::Error Compilation::import() {
   if (!model)
     return model.takeError();
   imported = std::move(*model);
-  labelRanges = findLabelRanges(module());
-  rows = findTableRows(module());
+  if (auto forward = module().lookupSymbol<func::FuncOp>("forward")) {
+    labelRanges = findLabelRanges(forward);
+    rows = findTableRows(forward);
+  }
   applyInit();
   return checkFreeze();
 }
@@ -250,6 +178,21 @@ static void summarizeArguments(func::FuncOp step, PlanSummary &summary) {
     else
       summary.dataBytes += bytes;
   }
+}
+
+/// Labels that attached losses take, and whose targets they are.
+void Compilation::noteTargets() {
+  for (StringRef name : {"step", "eval"})
+    if (auto function = module().lookupSymbol<func::FuncOp>(name))
+      for (unsigned i = 0; i < function.getNumArguments(); ++i)
+        if (auto output = function.getArgAttrOfType<StringAttr>(
+                i, autodiff::kTargetOfAttr))
+          targets[argumentName(function, i)] = output.str();
+  for (StringRef name : {"step", "eval"})
+    if (auto function = module().lookupSymbol<func::FuncOp>(name))
+      for (const auto &[argument, range] : findLabelRanges(function))
+        if (targets.count(argument))
+          labelRanges[argument] = range;
 }
 
 /// The function that planning was about: one that nothing fits, else the step.
@@ -306,6 +249,7 @@ llvm::Error Compilation::plan() {
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
           .count();
   summarize();
+  noteTargets();
   before.budget = planSummary.figures.budget;
   return error;
 }

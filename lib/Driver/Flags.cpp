@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Flags.h"
+#include "Commands.h"
 #include "ckopt/Planner/SearchFlags.h"
 #include "ckopt/Runtime/Primitive.h"
 #include "ckopt/Support/ByteSize.h"
@@ -30,6 +31,7 @@ enum Commands : unsigned {
 
 DriverFlags::DriverFlags(DriverOptions &options) : o(options) {
   addModelFlags();
+  addLossFlags();
   addArithmeticFlags();
   addBudgetFlags();
   addDataFlags();
@@ -94,20 +96,68 @@ void DriverFlags::addModelFlags() {
       flag::number<uint64_t>("seed", o.seed, 0));
 }
 
+void DriverFlags::addLossFlags() {
+  StepOptions &step = o.compile.step;
+  autodiff::LossSettings &set = step.lossSettings;
+  unsigned training = Stepping | Grad;
+  add("loss", "TERMS", training | Run,
+      "what is trained: output:NAME, a scalar of the model's own (default: "
+      "'loss', or the only one), or a loss attached to an output, KIND or "
+      "KIND:NAME; 'A:NAME*1+B:NAME*0.5' adds several. Kinds: " +
+          autodiff::listLossKinds() + " (docs/losses.md)",
+      [&step](StringRef text) -> llvm::Error {
+        step.loss = text.str();
+        auto terms = autodiff::parseLoss(text);
+        return terms ? llvm::Error::success()
+                     : withContext(terms.takeError(), "--loss");
+      });
+  add("reduction", "HOW", training,
+      "of attached losses: mean (default), sum; of kl also batchmean",
+      flag::oneOf("reduction", set.reduction, {"mean", "sum", "batchmean"}));
+  add("class-axis", "N", training,
+      "dimension of the classes, negative from the end (default: by the shape "
+      "of the targets; without data 1, of three the last)",
+      [&set](StringRef text) -> llvm::Error {
+        int64_t axis = 0;
+        if (llvm::Error error =
+                flag::number<int64_t>("class-axis", axis, -64, 63)(text))
+          return error;
+        set.classAxis = axis;
+        return llvm::Error::success();
+      });
+  add("ignore-index", "N", training, "label that does not count (default -100)",
+      flag::number<int64_t>("ignore-index", set.ignoreIndex, INT64_MIN));
+  add("label-smoothing", "X", training,
+      "cross_entropy: share of the uniform distribution in the targets",
+      flag::number<double>("label-smoothing", set.labelSmoothing, 0, 1));
+  auto weights = [](StringRef name, std::vector<double> &list) {
+    return
+        [name, &list](StringRef text) { return readNumbers(name, text, list); };
+  };
+  add("class-weights", "LIST", training,
+      "cross_entropy, nll, multi_margin: a weight for each class, 0.5,1,2 or a "
+      "file (text, .npy)",
+      weights("class-weights", set.classWeights));
+  add("pos-weight", "LIST", training,
+      "bce_logits: weight of positive targets, one or one for each column",
+      weights("pos-weight", set.posWeight));
+  add("soft-targets", "", training,
+      "cross_entropy: targets are probabilities (data say so themselves)",
+      flag::turnOn(set.softTargets));
+  add("beta", "X", training, "smooth_l1: where it becomes linear (default 1)",
+      flag::number<double>("beta", set.beta, 0));
+  add("delta", "X", training, "huber: where it becomes linear (default 1)",
+      flag::number<double>("delta", set.delta, 0,
+                           std::numeric_limits<double>::max()));
+  add("margin", "X", training,
+      "hinge, hinge_embedding, multi_margin (default 1)",
+      flag::number<double>("margin", set.margin));
+}
+
 void DriverFlags::addArithmeticFlags() {
   StepOptions &step = o.compile.step;
   OptimizerSettings &opt = step.optimizer;
   unsigned updating = Stepping;
-  add("loss", "KIND", Stepping | Grad | Run,
-      "cross_entropy or mse; without it the model must end in a loss",
-      flag::oneOf("loss", step.loss, {"cross_entropy", "mse"}));
-  add("ignore-index", "N", Stepping | Grad,
-      "target that does not count (default -100)",
-      [this, &step](StringRef text) -> llvm::Error {
-        o.ignoreIndexGiven = true;
-        return flag::number<int64_t>("ignore-index", step.ignoreIndex,
-                                     INT64_MIN)(text);
-      });
   add("optimizer", "KIND", updating,
       "sgd (default), adam, adamw, or none: the step returns gradients",
       [&opt](StringRef text) -> llvm::Error {
@@ -245,11 +295,11 @@ void DriverFlags::addBudgetFlags() {
       });
   add("ascii", "", Plan, "no block characters in the chart",
       flag::turnOn(o.asciiChart));
-  // `plan` takes them by the names that they have in ckopt-plan, too.
+  // By the names that they have in ckopt-plan, too.
   planner::addSearchFlags(table, step.search, Stepping, 0, "remat-");
   for (StringRef name : {"strategy", "fixed-order", "order-only", "time-limit",
                          "work-limit", "effort"})
-    table.addAlias(name, ("remat-" + name).str(), Plan);
+    table.addAlias(name, ("remat-" + name).str(), Stepping);
   add("cost-model", "MODEL", Stepping,
       "times of kernels: analytic (default) or profile=FILE, as bench "
       "--profile-out writes it",
@@ -302,7 +352,8 @@ void DriverFlags::addDataFlags() {
   unsigned data = Train | Compare | Grad | Run;
   add("data", "FILE", data, "arrays of samples, .npz",
       flag::text("data", o.data.path));
-  add("targets", "ARRAY", data, "array of targets (default y)",
+  add("targets", "ARRAY", data,
+      "array of targets (default y); of several losses OUTPUT=ARRAY,...",
       flag::text("targets", o.data.targets));
   add("epochs", "N", Train | Compare, "passes over the data (default 1)",
       flag::number<int64_t>("epochs", o.train.epochs, 0));
@@ -460,7 +511,9 @@ void DriverFlags::addToolFlags() {
       flag::text("trace", o.trace));
   add("list-ops", "", Import, "the operators that import knows",
       flag::turnOn(o.listOps));
-  add("quiet", "", Models, "no progress, no remarks", flag::turnOn(o.quiet));
+  add("quiet", "", Models,
+      "no progress, no remarks; train and bench without the table of memory",
+      flag::turnOn(o.quiet));
   add("verbose", "", Models, "a line for each phase",
       flag::turnOn(o.compile.phases.verbose));
 }

@@ -32,6 +32,7 @@ private:
     table.add(name, value, commands, help, std::move(noted));
   }
   void addModelFlags();
+  void addLossFlags();
   void addArithmeticFlags();
   void addBudgetFlags();
   void addPlanFlags();

@@ -137,6 +137,9 @@ void ckopt::writeRun(llvm::json::OStream &json, const Compilation &compilation,
     json.attribute("steps", result->steps);
     json.attribute("first_loss", jsonNumber(result->firstLoss));
     json.attribute("final_loss", jsonNumber(result->finalLoss));
+    if (result->divergedAt)
+      json.attribute("diverged_at", result->divergedAt);
+    json.attribute("data_bytes", result->dataBytes);
     json.attribute("step_seconds", jsonNumber(result->stepSeconds));
     json.attribute("measured_peak", result->measuredPeak);
     json.attribute("evaluated", result->evaluated);

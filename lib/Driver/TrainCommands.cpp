@@ -15,6 +15,31 @@
 using namespace ckopt;
 using runtime::TensorRole;
 
+/// Settings of losses that differ from the defaults: what older checkpoints do
+/// not name was as it is by default.
+static void describeLoss(const autodiff::LossSettings &set,
+                         StringMetadata &result) {
+  const autodiff::LossSettings usual;
+  auto note = [&](const char *key, double value, double otherwise) {
+    if (value != otherwise)
+      llvm::raw_string_ostream(result[key]) << llvm::format("%.17g", value);
+  };
+  auto list = [&](const char *key, const std::vector<double> &values) {
+    for (double value : values)
+      llvm::raw_string_ostream(result[key]) << llvm::format("%.17g ", value);
+  };
+  if (set.reduction != usual.reduction)
+    result["reduction"] = set.reduction;
+  if (set.classAxis)
+    result["class-axis"] = std::to_string(*set.classAxis);
+  note("label-smoothing", set.labelSmoothing, usual.labelSmoothing);
+  note("beta", set.beta, usual.beta);
+  note("delta", set.delta, usual.delta);
+  note("margin", set.margin, usual.margin);
+  list("class-weights", set.classWeights);
+  list("pos-weight", set.posWeight);
+}
+
 /// Options that the bits of a run depend on; a resumed run must share them.
 static StringMetadata identity(const DriverOptions &options) {
   const StepOptions &step = options.compile.step;
@@ -34,7 +59,8 @@ static StringMetadata identity(const DriverOptions &options) {
   result["layout"] = step.layout;
   result["cpu"] = options.compile.target.cpu + " -O" +
                   std::to_string(options.compile.target.optLevel);
-  result["ignore-index"] = std::to_string(step.ignoreIndex);
+  result["ignore-index"] = std::to_string(step.lossSettings.ignoreIndex);
+  describeLoss(step.lossSettings, result);
   result["nesterov"] = opt.nesterov ? "yes" : "no";
   result["seed"] = std::to_string(options.seed);
   result["optimizer"] = opt.kind;
@@ -120,9 +146,7 @@ static llvm::Expected<Run> trainOnce(DriverOptions &options, bool writeOutput) {
   if (!loaded)
     return loaded.takeError();
   Session &session = *loaded->session;
-  options.data.loss = run.compilation->options().step.loss;
-  options.data.labels = run.compilation->labels();
-  options.data.tableRows = run.compilation->tableRows();
+  describeTargets(*run.compilation, options.data);
   auto data = loadDataset(session, options.data);
   if (!data)
     return data.takeError();
@@ -147,13 +171,16 @@ llvm::Error ckopt::runTrain(DriverOptions &options) {
   if (!run)
     return run.takeError();
   const TrainResult &result = run->result;
-  printPlan(*run->compilation, llvm::outs());
+  if (!options.quiet) {
+    printPlan(*run->compilation, llvm::outs());
+    llvm::outs() << "\n";
+  }
   if (result.nothingToDo)
-    llvm::outs() << "\nnothing to do: the run is at epoch "
+    llvm::outs() << "nothing to do: the run is at epoch "
                  << result.position.epoch << " of " << options.train.epochs
                  << ", step " << result.steps << "\n";
   else
-    llvm::outs() << "\nsteps " << result.steps << ", loss "
+    llvm::outs() << "steps " << result.steps << ", loss "
                  << formatNumber(result.firstLoss, 6) << " -> "
                  << formatNumber(result.finalLoss, 6) << ", "
                  << formatSeconds(result.stepSeconds) << " a step (median)\n";
@@ -178,7 +205,8 @@ llvm::Error ckopt::runTrain(DriverOptions &options) {
                     "the loss that the model computes\n";
   if (!result.nothingToDo)
     llvm::outs() << "measured peak " << formatBytesExact(result.measuredPeak)
-                 << "\n";
+                 << "; beside it, outside of the budget, the data: "
+                 << formatBytesExact(result.dataBytes) << "\n";
   if (!options.output.empty())
     llvm::outs() << "wrote " << options.output << "\n";
   return writeReports(options, *run->compilation, &result);
@@ -439,10 +467,13 @@ llvm::Error ckopt::runBench(DriverOptions &options) {
   auto peak = session.measuredPeak();
   if (!peak)
     return peak.takeError();
-  printPlan(**compilation, llvm::outs());
-  llvm::outs() << "\nstep: best " << formatSeconds(seconds.front())
-               << ", median " << formatSeconds(seconds[seconds.size() / 2])
-               << ", worst " << formatSeconds(seconds.back()) << " of " << steps
+  if (!options.quiet) {
+    printPlan(**compilation, llvm::outs());
+    llvm::outs() << "\n";
+  }
+  llvm::outs() << "step: best " << formatSeconds(seconds.front()) << ", median "
+               << formatSeconds(seconds[seconds.size() / 2]) << ", worst "
+               << formatSeconds(seconds.back()) << " of " << steps
                << " (predicted "
                << formatSeconds((*compilation)->summary().figures.seconds)
                << "), loss " << formatNumber(*loss, 6) << ", measured peak "

@@ -1,5 +1,6 @@
 //===- Training.cpp - the loop around a compiled step ---------------------===//
 #include "ckopt/Driver/Training.h"
+#include "RunChecks.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/Report.h"
 #include "llvm/Support/Format.h"
@@ -80,21 +81,48 @@ static llvm::Error checkIndices(const Dataset &data,
   return llvm::Error::success();
 }
 
-/// The array of a target: what --inputs maps it to, else --targets; a target
-/// that the model itself names is read from the array of that name.
-static std::string targetArray(const runtime::TensorInfo &tensor,
-                               llvm::ArrayRef<ArrayMapping> mappings,
-                               const DataOptions &options) {
-  bool named = false;
+llvm::Expected<std::string> ckopt::targetArrayOf(const DataOptions &options,
+                                                 llvm::StringRef output) {
+  if (options.targets.find('=') == std::string::npos)
+    return options.targets.empty() ? "y" : options.targets;
+  auto mappings = parseArrayMappings(options.targets, "--targets");
+  if (!mappings)
+    return mappings.takeError();
+  std::string known;
+  for (const ArrayMapping &mapping : *mappings) {
+    if (mapping.name == output)
+      return mapping.array;
+    known += (known.empty() ? "'" : ", '") + mapping.name + "'";
+  }
+  return usageError("--targets names no array for output '" + output +
+                    "', but for " + known);
+}
+
+/// The array of a target: what --inputs maps it to, else what --targets says;
+/// one that the model itself has is read from the array of its name, like any
+/// other input.
+static llvm::Expected<std::string>
+targetArray(const runtime::TensorInfo &tensor,
+            llvm::ArrayRef<ArrayMapping> mappings, const DataOptions &options) {
   for (const ArrayMapping &mapping : mappings)
-    if (mapping.name == tensor.name) {
-      if (mapping.array != mapping.name)
-        return mapping.array;
-      named = true;
-    }
-  if (!options.targets.empty())
-    return options.targets;
-  return named ? tensor.name : "y";
+    if (mapping.name == tensor.name && mapping.array != mapping.name)
+      return mapping.array;
+  auto attached = options.targetOutputs.find(tensor.name);
+  if (attached != options.targetOutputs.end())
+    return targetArrayOf(options, attached->second);
+  bool alone = options.targetOutputs.empty();
+  if (alone && !options.targets.empty())
+    return targetArrayOf(options, tensor.name);
+  return alone && tensor.name == "target" ? "y" : tensor.name;
+}
+
+/// Labels are checked against what the losses that read them take.
+static void limitLabels(FieldSpec &field, const DataOptions &options) {
+  auto range = options.labels.find(field.name);
+  if (range == options.labels.end())
+    return;
+  field.classes = range->second.classes;
+  field.ignoreIndex = range->second.ignored;
 }
 
 llvm::Expected<Dataset> ckopt::loadDataset(const Session &session,
@@ -115,19 +143,17 @@ llvm::Expected<Dataset> ckopt::loadDataset(const Session &session,
       if (mapping.name == tensor.name)
         array = mapping.array;
     fields.push_back(describeField(tensor, array, batch));
+    limitLabels(fields.back(), options);
   }
   for (int64_t index : session.tensors(TensorRole::Target)) {
     const runtime::TensorInfo &tensor = session.info_of(index);
-    FieldSpec field =
-        describeField(tensor, targetArray(tensor, mappings, options), batch);
-    auto own = options.labels.find(tensor.name);
-    if (own != options.labels.end()) {
-      field.classes = own->second.classes;
-      field.ignoreIndex = own->second.ignored;
-    } else {
-      field.classes = classCount(session, tensor);
-      field.ignoreIndex = options.ignoreIndex;
-    }
+    auto array = targetArray(tensor, mappings, options);
+    if (!array)
+      return array.takeError();
+    FieldSpec field = describeField(tensor, *array, batch);
+    field.classes = classCount(session, tensor);
+    field.ignoreIndex = options.ignoreIndex;
+    limitLabels(field, options);
     fields.push_back(std::move(field));
   }
   auto data = Dataset::load(options.path, fields);
@@ -178,27 +204,50 @@ static const runtime::FunctionInfo *findEval(const Session &session) {
   return nullptr;
 }
 
-/// Which of the dataset's fields is the target; none: numFields().
+/// Which of the dataset's fields is the target of the attached loss; none:
+/// numFields().
 static llvm::Expected<size_t> findTarget(const Session &session,
-                                         const Dataset &data) {
+                                         const Dataset &data,
+                                         const DataOptions &options) {
   for (size_t field = 0; field < data.numFields(); ++field) {
-    auto index = session.find(data.spec(field).name);
+    const std::string &name = data.spec(field).name;
+    auto index = session.find(name);
     if (!index)
       return index.takeError();
-    if (session.info_of(*index).role == TensorRole::Target)
+    if (session.info_of(*index).role == TensorRole::Target &&
+        (options.targetOutputs.empty() || options.targetOutputs.count(name)))
       return field;
   }
   return data.numFields();
 }
 
-/// The output that metrics are computed from: the first that is no loss; a
-/// model that ends in its loss and shows nothing else has none (-1).
-static int32_t findScores(const Session &session,
-                          const runtime::FunctionInfo &eval) {
-  for (int32_t index : eval.outputs)
-    if (session.info_of(index).role == TensorRole::Output)
+/// The evaluation's output of this role, and, if given, this name; or -1.
+static int32_t findOutput(const Session &session,
+                          const runtime::FunctionInfo &eval, TensorRole role,
+                          llvm::StringRef name = "") {
+  for (int32_t index : eval.outputs) {
+    const runtime::TensorInfo &info = session.info_of(index);
+    if (info.role == role && (name.empty() || info.name == name))
       return index;
+  }
   return -1;
+}
+
+/// The host's metrics of one batch: loss and accuracy, or the squared error.
+static llvm::Expected<MetricSums> hostMetrics(Session &session, int32_t scores,
+                                              const HostTensor &target,
+                                              const FieldSpec &spec,
+                                              const DataOptions &options,
+                                              llvm::ArrayRef<uint8_t> mask) {
+  auto output = session.read(scores);
+  if (!output)
+    return output.takeError();
+  if (options.loss == "mse" || !isInteger(target.dtype()))
+    return squaredErrorMetrics(*output, target, mask);
+  auto axis = options.classAxis;
+  if (axis && *axis < 0)
+    *axis += output->rank();
+  return crossEntropyMetrics(*output, target, spec.ignoreIndex, mask, axis);
 }
 
 llvm::Expected<MetricSums> ckopt::evaluate(Session &session,
@@ -207,39 +256,44 @@ llvm::Expected<MetricSums> ckopt::evaluate(Session &session,
                                            llvm::ArrayRef<int64_t> samples) {
   MetricSums sums;
   const runtime::FunctionInfo *eval = findEval(session);
-  auto targetField = findTarget(session, data);
+  auto targetField = findTarget(session, data, dataOptions);
   if (!targetField)
     return targetField.takeError();
-  if (!eval || eval->outputs.empty() || *targetField == data.numFields())
+  if (!eval)
     return sums;
-  int32_t scores = findScores(session, *eval);
+  int32_t scores =
+      findOutput(session, *eval, TensorRole::Output, dataOptions.scores);
+  int32_t loss = findOutput(session, *eval, TensorRole::Loss);
+  // What the step's own loss is cannot leave padded samples out.
+  bool byHost = !dataOptions.loss.empty();
+  bool classify = byHost || dataOptions.classify;
+  if (byHost ? scores < 0 || *targetField == data.numFields() : loss < 0)
+    return sums;
   for (const EvalBatch &batch :
        evaluationBatches(samples, batchSize(session.manifest()))) {
-    // A loss that the model computes cannot leave padded samples out.
-    if (scores < 0 && batch.valid != int64_t(batch.indices.size()))
+    if (!byHost && batch.valid != int64_t(batch.indices.size()))
       continue;
     if (llvm::Error error = feed(session, data, batch.indices))
       return std::move(error);
     if (llvm::Error error = session.run("eval"))
       return std::move(error);
-    auto output = session.read(scores < 0 ? eval->outputs.front() : scores);
-    if (!output)
-      return output.takeError();
-    if (scores < 0) {
-      sums.loss += output->getDouble(0) * double(batch.valid);
-      sums.count += batch.valid;
-      continue;
+    MetricSums metrics;
+    metrics.count = batch.valid;
+    if (classify && scores >= 0 && *targetField < data.numFields()) {
+      auto host =
+          hostMetrics(session, scores, data.batch(*targetField, batch.indices),
+                      data.spec(*targetField), dataOptions, batch.mask);
+      if (!host)
+        return host.takeError();
+      metrics = *host;
     }
-    HostTensor target = data.batch(*targetField, batch.indices);
-    bool classes = isInteger(target.dtype());
-    auto metrics = dataOptions.loss == "mse" || !classes
-                       ? squaredErrorMetrics(*output, target, batch.mask)
-                       : crossEntropyMetrics(
-                             *output, target,
-                             data.spec(*targetField).ignoreIndex, batch.mask);
-    if (!metrics)
-      return metrics.takeError();
-    sums += *metrics;
+    if (!byHost) {
+      auto value = session.read(loss);
+      if (!value)
+        return value.takeError();
+      metrics.loss = value->getDouble(0) * double(metrics.count);
+    }
+    sums += metrics;
   }
   return sums;
 }
@@ -300,6 +354,8 @@ private:
   llvm::Error setSeed(uint64_t seed);
   llvm::Error runOnce(const char *function, double &time, double &loss);
   llvm::Error runStep(BatchIterator &batches);
+  llvm::Error checkGradientNorm();
+  llvm::Error checkState();
   llvm::Error save(DataPosition position);
   llvm::Error finish(llvm::ArrayRef<int64_t> holdout);
 
@@ -313,11 +369,16 @@ private:
   int64_t updates = 0; ///< of the whole run, whatever --max-steps says
   int64_t stepNumber = 0;
   std::vector<double> seconds;
+  DivergenceWatch watch;
 };
 
 } // namespace
 
 constexpr const char *horizonKey = "schedule-steps";
+/// Reading all weights costs as much as a few of their updates.
+constexpr int64_t kStateCheckEvery = 100;
+/// Result of a step that clips (lib/Autodiff/Optimizer.cpp).
+constexpr llvm::StringLiteral kGradientNormName = "gradient_norm";
 
 /// Whole updates that the epochs have; a schedule ends with the last of them,
 /// so that a run which stops earlier can go on as if it never had.
@@ -394,6 +455,8 @@ llvm::Error Trainer::save(DataPosition position) {
   auto tensors = session.weights(/*optimizerState=*/true);
   if (!tensors)
     return tensors.takeError();
+  if (llvm::Error error = checkFinite(*tensors, stepNumber))
+    return error;
   checkpoint.tensors = std::move(*tensors);
   checkpoint.state.step = stepNumber;
   checkpoint.state.data = position;
@@ -446,13 +509,36 @@ llvm::Error Trainer::runStep(BatchIterator &batches) {
   seconds.push_back(time);
   loss /= double(options.accumulate);
   result.losses.push_back(loss);
-  if (!std::isfinite(loss))
-    return makeError(ExitNonFinite,
-                     "the loss of step " + llvm::Twine(stepNumber) + " is " +
-                         (std::isnan(loss) ? "NaN" : formatNumber(loss)) +
-                         "; --check-finite finds the first op that made a "
-                         "value that is not finite");
+  if (llvm::Error error = checkFinite(loss, "loss", stepNumber))
+    return error;
+  if (llvm::Error error = checkGradientNorm())
+    return error;
+  if (stepNumber % kStateCheckEvery == 0)
+    return checkState();
   return llvm::Error::success();
+}
+
+/// Clipping by an infinite norm multiplies all gradients by 0, silently.
+llvm::Error Trainer::checkGradientNorm() {
+  for (const runtime::FunctionInfo &info : session.manifest().functions)
+    for (int32_t index : info.outputs)
+      if (info.name == "step" &&
+          session.info_of(index).name == kGradientNormName) {
+        auto value = session.read(index);
+        if (!value)
+          return value.takeError();
+        return checkFinite(value->getDouble(0), "norm of the gradients",
+                           stepNumber);
+      }
+  return llvm::Error::success();
+}
+
+/// All that a step leaves behind.
+llvm::Error Trainer::checkState() {
+  auto tensors = session.weights(/*optimizerState=*/true);
+  if (!tensors)
+    return tensors.takeError();
+  return checkFinite(*tensors, stepNumber);
 }
 
 llvm::Error Trainer::finish(llvm::ArrayRef<int64_t> holdout) {
@@ -471,12 +557,19 @@ llvm::Error Trainer::finish(llvm::ArrayRef<int64_t> holdout) {
     if (!metrics)
       return metrics.takeError();
     result.evaluation = *metrics;
-    // Without scores only whole batches count.
-    const runtime::FunctionInfo *eval = findEval(session);
-    bool scores = eval && findScores(session, *eval) >= 0;
-    result.evaluated = scores ? int64_t(holdout.size()) : metrics->count;
-    result.classified = scores && dataOptions.loss != "mse";
+    // A loss of the step's own counts whole batches alone.
+    int64_t whole = int64_t(holdout.size());
+    if (dataOptions.loss.empty())
+      whole -= whole % batchSize(session.manifest());
+    result.evaluated = metrics->count ? whole : 0;
+    result.classified = dataOptions.loss == "cross_entropy" ||
+                        (dataOptions.loss.empty() && dataOptions.classify);
   }
+  if (watch.leftAt() && !watch.wasReported())
+    llvm::errs() << "warning: " << watch.describe() << "\n";
+  result.divergedAt = watch.leftAt();
+  for (size_t i = 0; i < data.numFields(); ++i)
+    result.dataBytes += data.tensor(i).sizeInBytes();
   auto peak = session.measuredPeak();
   if (!peak)
     return peak.takeError();
@@ -512,6 +605,10 @@ llvm::Expected<TrainResult> Trainer::run() {
     }
     progress.step(at.epoch, at.position / batchSize(session.manifest()) + 1,
                   result.losses.back(), seconds.back());
+    if (watch.add(stepNumber, result.losses.back())) {
+      progress.finish();
+      llvm::errs() << "warning: " << watch.describe() << "\n";
+    }
     bool epochEnds = batches->position().epoch != at.epoch;
     bool due = options.checkpointEvery
                    ? stepNumber % options.checkpointEvery == 0
@@ -527,9 +624,12 @@ llvm::Expected<TrainResult> Trainer::run() {
   result.position = batches->position();
   if (llvm::Error error = save(batches->position()))
     return std::move(error);
-  if (options.trained)
+  if (options.trained) {
+    if (llvm::Error error = checkState())
+      return std::move(error);
     if (llvm::Error error = options.trained())
       return std::move(error);
+  }
   if (llvm::Error error = finish(split->holdout))
     return std::move(error);
   return std::move(result);

@@ -48,14 +48,43 @@ static std::string optimizerPipeline(const OptimizerSettings &o) {
   return text + "}";
 }
 
+/// Options of the `attach-loss` pass: those that are not its defaults.
 static std::string lossPipeline(const StepOptions &options) {
   if (options.loss.empty())
     return "";
-  std::string text = "attach-loss{loss=" + options.loss +
-                     " ignore-index=" + std::to_string(options.ignoreIndex);
-  if (options.classAxis >= 0)
-    text += " class-axis=" + std::to_string(options.classAxis);
+  const autodiff::LossSettings &set = options.lossSettings, defaults;
+  std::string text = "attach-loss{loss=\"" + options.loss +
+                     "\" ignore-index=" + std::to_string(set.ignoreIndex);
+  auto number = [&](StringRef name, double value, double usual) {
+    if (value != usual)
+      text += (" " + name + "=" + exact(value)).str();
+  };
+  auto list = [&](StringRef name, const std::vector<double> &values) {
+    for (size_t i = 0; i < values.size(); ++i)
+      text += (i ? "," : (" " + name + "=").str()) + exact(values[i]);
+  };
+  if (set.classAxis)
+    text += " class-axis=" + std::to_string(*set.classAxis);
+  if (set.reduction != defaults.reduction)
+    text += " reduction=" + set.reduction;
+  number("label-smoothing", set.labelSmoothing, defaults.labelSmoothing);
+  number("beta", set.beta, defaults.beta);
+  number("delta", set.delta, defaults.delta);
+  number("margin", set.margin, defaults.margin);
+  list("class-weights", set.classWeights);
+  list("pos-weight", set.posWeight);
+  if (set.softTargets)
+    text += " soft-targets=true";
   return text + "},";
+}
+
+/// Evaluation's function is made of the forward one as it is then: with a loss
+/// of the model's own, or with an attached one where the host cannot compute
+/// it.
+static std::string lossAndEval(const StepOptions &options) {
+  std::string loss = lossPipeline(options);
+  std::string eval = options.evaluation ? "make-eval," : "";
+  return options.evaluateLoss ? loss + eval : eval + loss;
 }
 
 static std::string rematPipeline(const StepOptions &options) {
@@ -120,9 +149,7 @@ std::vector<Phase> ckopt::buildPhases(const StepOptions &options) {
                       "evaluation form alone: no gradients"});
   else
     phases.push_back(
-        {"autodiff",
-         module((options.evaluation ? std::string("make-eval,") : "") +
-                lossPipeline(options) + "autodiff,canonicalize,cse"),
+        {"autodiff", module(lossAndEval(options) + "autodiff,canonicalize,cse"),
          "loss and backward graph"});
   if (!options.optimizer.kind.empty() && !options.forwardOnly)
     phases.push_back({"optimizer", module(optimizerPipeline(options.optimizer)),

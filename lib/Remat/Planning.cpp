@@ -147,6 +147,15 @@ FailureOr<RematPlan> ckopt::planBaseline(func::FuncOp function,
   return plan;
 }
 
+/// Work of a search that only has to name some budget that a plan fits, a
+/// fraction of a second.
+static constexpr int64_t kShortSearch = 5000000;
+
+/// Whether it was known before any search that no plan fits.
+static bool isBelowBound(const RematPlan &plan) {
+  return plan.budgetBytes < plan.memoryBound;
+}
+
 LogicalResult ckopt::planWithin(func::FuncOp function,
                                 const MemoryBudget &budget,
                                 planner::Options request, RematPlan &plan) {
@@ -164,6 +173,13 @@ LogicalResult ckopt::planWithin(func::FuncOp function,
     plan.budgetBytes = budget.resolve(plan.fullArena, plan.fixedBytes);
     // A plan without recomputation that fits is the cheapest there is.
     if (plan.budgetBytes < plan.fullArena) {
+      // The answer is known; all that is left is to show a budget that works.
+      if (isBelowBound(plan)) {
+        request.searchToLimit = false;
+        request.workLimit = request.workLimit > 0
+                                ? std::min(request.workLimit, kShortSearch)
+                                : kShortSearch;
+      }
       // The planner counts whole units of alignment, but the arena ends with
       // its last used byte: first allow the unit that the budget ends in.
       int64_t bytes = std::max<int64_t>(plan.budgetBytes - reserved, 1);
@@ -240,7 +256,10 @@ std::string ckopt::describeNoPlan(StringRef name, const RematPlan &plan) {
     os << " (none was found; it is not proven that there is none)";
   if (result.plan.minimumBudget > 0)
     os << "; the smallest budget found feasible is "
-       << formatBytesExact(result.plan.minimumBudget + reserved);
+       << formatBytesExact(result.plan.minimumBudget + reserved)
+       << (isBelowBound(plan) ? " (a short search; the budget 'min' asks for "
+                                "a long one)"
+                              : "");
   os << "; no plan needs less than "
      << formatBytesExact(result.plan.provenMinimum + reserved) << " (proven)";
   os << "; arguments alone take " << formatBytesExact(plan.fixedBytes);

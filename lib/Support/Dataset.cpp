@@ -140,6 +140,24 @@ static Error checkLabels(const FieldSpec &spec, const HostTensor &tensor) {
   return Error::success();
 }
 
+/// What to do where shapes differ in dimensions of size 1 alone. They are never
+/// added silently: numpy's rules would make [N, N] of [N, 1] and [N].
+static std::string dimensionHint(ArrayRef<int64_t> is, ArrayRef<int64_t> want) {
+  auto squeezed = [](ArrayRef<int64_t> shape) {
+    SmallVector<int64_t> rest(shape);
+    erase(rest, 1);
+    return rest;
+  };
+  if (squeezed(is) != squeezed(want))
+    return "";
+  if (is.size() > want.size())
+    return "; remove the dimension of size 1 (numpy.squeeze)";
+  if (want.size() == is.size() + 1 && want.back() == 1 &&
+      is == want.drop_back())
+    return "; add a dimension (y[..., None] in numpy)";
+  return "; add a dimension of size 1 (numpy.expand_dims), or reshape";
+}
+
 Error Dataset::checkField(size_t field) const {
   const FieldSpec &spec = fields[field];
   const HostTensor &tensor = arrays[field];
@@ -152,7 +170,8 @@ Error Dataset::checkField(size_t field) const {
     return inputError(quoted(spec) + " holds " +
                       (spec.batched ? "samples of shape " : "the shape ") +
                       shapeString(shape) + ", but '" + spec.name + "' takes " +
-                      shapeString(*spec.shape));
+                      shapeString(*spec.shape) +
+                      dimensionHint(shape, *spec.shape));
   const int64_t bad = firstNonFinite(tensor);
   if (bad >= 0)
     return inputError(quoted(spec) + ": " + placeOf(bad, tensor, spec.batched) +

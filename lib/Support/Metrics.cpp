@@ -25,6 +25,8 @@ Expected<int64_t> resolveClassAxis(ArrayRef<int64_t> logits,
                       "[N, C, H, W], [B, T, V]), not " +
                       shapeString(logits));
   const SmallVector<int64_t> last = without(logits, logits.size() - 1);
+  if (targets == ArrayRef<int64_t>(last) && isClassAxisAmbiguous(logits))
+    return ambiguousClassAxis(logits);
   if (targets == ArrayRef<int64_t>(last))
     return int64_t(logits.size()) - 1;
   const SmallVector<int64_t> second = without(logits, 1);
@@ -39,7 +41,20 @@ Expected<int64_t> resolveClassAxis(ArrayRef<int64_t> logits,
                     ": expected " + wanted);
 }
 
-int64_t defaultClassAxis(int64_t rank) { return rank == 3 ? 2 : 1; }
+bool isClassAxisAmbiguous(ArrayRef<int64_t> logits) {
+  return logits.size() > 2 &&
+         without(logits, 1) == without(logits, logits.size() - 1);
+}
+
+Error ambiguousClassAxis(ArrayRef<int64_t> logits) {
+  return inputError("logits of shape " + shapeString(logits) +
+                    " could have their classes along axis 1 or along axis " +
+                    Twine(logits.size() - 1) + ", with targets of shape " +
+                    shapeString(without(logits, 1)) +
+                    " either way; say which: --class-axis=1 as PyTorch takes "
+                    "them, --class-axis=" +
+                    Twine(logits.size() - 1) + " for [batch, time, classes]");
+}
 
 static Error checkMask(ArrayRef<uint8_t> mask, ArrayRef<int64_t> shape) {
   const int64_t samples = shape.empty() ? 1 : shape[0];
@@ -92,16 +107,26 @@ static void addPosition(MetricSums &sums, const T *logits, int64_t stride,
 Expected<MetricSums> crossEntropyMetrics(const HostTensor &logits,
                                          const HostTensor &targets,
                                          std::optional<int64_t> ignoreIndex,
-                                         ArrayRef<uint8_t> mask) {
+                                         ArrayRef<uint8_t> mask,
+                                         std::optional<int64_t> classAxis) {
   if (!isFloat(logits.dtype()))
     return inputError("cross-entropy needs logits of a float type, not " +
                       logits.typeString());
   if (!isInteger(targets.dtype()))
     return inputError("cross-entropy needs integer targets, not " +
                       targets.typeString());
-  Expected<int64_t> axis = resolveClassAxis(logits.shape(), targets.shape());
+  Expected<int64_t> axis =
+      classAxis ? Expected<int64_t>(*classAxis)
+                : resolveClassAxis(logits.shape(), targets.shape());
   if (!axis)
     return axis.takeError();
+  if (*axis < 0 || *axis >= logits.rank() ||
+      targets.shape() !=
+          ArrayRef<int64_t>(without(logits.shape(), size_t(*axis))))
+    return inputError("targets of shape " + shapeString(targets.shape()) +
+                      " do not fit logits of shape " +
+                      shapeString(logits.shape()) +
+                      " with classes along axis " + Twine(*axis));
   if (Error error = checkMask(mask, logits.shape()))
     return std::move(error);
   const ClassView view(logits.shape(), *axis);

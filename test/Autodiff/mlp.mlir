@@ -8,7 +8,7 @@
 // CHECK-SAME:    %[[B1:[^:]*]]: tensor<16xf32>
 // CHECK-SAME:    %[[W2:[^:]*]]: tensor<10x16xf32>
 // CHECK-SAME:    %[[B2:[^:]*]]: tensor<10xf32>
-// CHECK-SAME:    %[[T:[^:]*]]: tensor<4xi64> {ckopt.name = "target", ckopt.role = "target"}
+// CHECK-SAME:    %[[T:[^:]*]]: tensor<4xi64> {ckopt.classes = 10 : i64, ckopt.ignore_index = -100 : i64, ckopt.name = "target", ckopt.role = "target", ckopt.target_of = "logits"}
 // CHECK-SAME:    -> (tensor<f32> {ckopt.name = "loss", ckopt.role = "loss"}
 // CHECK-SAME:        tensor<16x8xf32> {ckopt.gradient = 1 : i64, ckopt.name = "grad/w1"}
 // CHECK-SAME:        tensor<16xf32> {ckopt.gradient = 2 : i64, ckopt.name = "grad/b1"}

@@ -82,7 +82,7 @@ TEST_P(GoldenNetwork, GradientsMatchPyTorch) {
   TensorMap data = get(readNpz(folder + "/data.npz"));
   auto function = model->module->lookupSymbol<func::FuncOp>("forward");
   autodiff::LossOptions loss;
-  loss.kind = GetParam().loss;
+  loss.terms.front().kind = GetParam().loss;
   ASSERT_TRUE(succeeded(normalize(function)));
   ASSERT_TRUE(succeeded(makeEval(function, "eval")));
   ASSERT_TRUE(succeeded(autodiff::attachLoss(function, loss)));

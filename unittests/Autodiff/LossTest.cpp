@@ -99,13 +99,13 @@ TEST(AttachLoss, ShapesOfTargets) {
   channels.classAxis = 1;
   EXPECT_EQ(shape("tensor<2x5x7xf32>", channels), Ints({2, 7}));
   autodiff::LossOptions mse;
-  mse.kind = "mse";
+  mse.terms.front().kind = "mse";
   EXPECT_EQ(shape("tensor<2x5xf32>", mse), Ints({2, 5}));
 }
 
 TEST(AttachLoss, MseIsTheMeanOfSquares) {
   autodiff::LossOptions options;
-  options.kind = "mse";
+  options.terms.front().kind = "mse";
   LossModel model("tensor<2x2xf64>", options);
   ASSERT_TRUE(model.attached);
   Tensor x(model.type(0), std::vector<double>{1, 2, 3, 4});

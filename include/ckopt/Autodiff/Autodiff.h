@@ -8,6 +8,7 @@
 #ifndef CKOPT_AUTODIFF_AUTODIFF_H
 #define CKOPT_AUTODIFF_AUTODIFF_H
 
+#include "ckopt/Autodiff/Loss.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include <optional>
 #include <string>
@@ -29,23 +30,6 @@ inline constexpr llvm::StringLiteral kGradAttr = "ckopt.grad";
 void registerAutodiffRules(mlir::DialectRegistry &registry);
 
 namespace autodiff {
-
-struct LossOptions {
-  std::string kind = "cross_entropy"; ///< or "mse"
-  std::string output;                 ///< result name; empty: the first
-  std::string target =
-      "target"; ///< name of the new argument; a number follows if it is taken
-  std::optional<int64_t> classAxis; ///< default: 1, in rank 3 the last
-  int64_t ignoreIndex = -100;
-};
-
-/// Makes a scalar loss result 0 and appends a target argument. A function with
-/// a result of role or name "loss" is an error (it ends in a loss already).
-llvm::LogicalResult attachLoss(mlir::func::FuncOp function,
-                               const LossOptions &options);
-
-/// Index of the result that is the loss: role "loss", else name "loss".
-std::optional<unsigned> findLoss(mlir::func::FuncOp function);
 
 struct AutodiffOptions {
   std::vector<std::string> wrt; ///< argument names; empty: all parameters

@@ -5,23 +5,31 @@
 include "mlir/Pass/PassBase.td"
 
 def AttachLossPass : Pass<"attach-loss", "::mlir::ModuleOp"> {
-  let summary = "Adds a loss and its target argument to a function";
+  let summary = "Makes a loss of a function's outputs, with arguments for targets";
   let description = [{
-    Makes the loss result 0 (`ckopt.name = "loss"`), a scalar; the other results
-    follow it. Appends an argument with role `target`.
+    Makes the loss result 0 (`ckopt.name = "loss"`, `ckopt.role = "loss"`), a scalar; the other
+    results follow it. `loss` is a sum of terms `KIND:OUTPUT*WEIGHT`: `output` is a scalar of the
+    function's own, all other kinds take targets and append an argument with role `target`. Output
+    and weight may be left out: docs/losses.md has the rules and the formulas.
 
-    cross_entropy: logits [N, C], [N, C, ...] or [B, T, V] (classes along
-    dimension 1, in rank 3 the last; or `class-axis`), i64 targets of that shape
-    without the classes; the mean over targets that are not `ignore-index`.
-    mse: the mean of the squared differences; targets like the output.
+    Labels (cross_entropy, nll, multi_margin) are i64 in the shape of the output without its classes, which lie
+    along dimension 1, in rank 3 the last, or `class-axis`; their argument says `ckopt.classes` and
+    `ckopt.ignore_index`. Other targets are like the output. `ckopt.target_of` names it.
   }];
   let options = [
     Option<"function", "function", "std::string", "\"forward\"", "The function">,
-    Option<"loss", "loss", "std::string", "\"cross_entropy\"", "cross_entropy or mse">,
-    Option<"output", "output", "std::string", "\"\"", "Name of the result to take the loss of (default: the first)">,
-    Option<"target", "target", "std::string", "\"target\"", "Name of the new argument">,
-    Option<"classAxis", "class-axis", "int64_t", "-1", "Dimension of the classes (-1: by the rule above)">,
-    Option<"ignoreIndex", "ignore-index", "int64_t", "-100", "Targets that do not count">,
+    Option<"loss", "loss", "std::string", "\"cross_entropy\"", "The terms">,
+    Option<"target", "target", "std::string", "\"target\"", "Name of the new argument; of several, its beginning">,
+    Option<"reduction", "reduction", "std::string", "\"mean\"", "mean or sum (kl: also batchmean)">,
+    Option<"classAxis", "class-axis", "int64_t", "INT64_MIN", "Dimension of the classes, negative: from the end (default: by the rule above)">,
+    Option<"ignoreIndex", "ignore-index", "int64_t", "-100", "Labels that do not count">,
+    Option<"labelSmoothing", "label-smoothing", "double", "0.0", "cross_entropy: share of the uniform distribution">,
+    ListOption<"classWeights", "class-weights", "double", "One a class">,
+    ListOption<"posWeight", "pos-weight", "double", "bce_logits: weight of positive targets, one or one a column">,
+    Option<"beta", "beta", "double", "1.0", "smooth_l1: where it becomes linear">,
+    Option<"delta", "delta", "double", "1.0", "huber: where it becomes linear">,
+    Option<"margin", "margin", "double", "1.0", "hinge, hinge_embedding, multi_margin">,
+    Option<"softTargets", "soft-targets", "bool", "false", "cross_entropy: targets are probabilities">,
   ];
   let dependentDialects = ["::ckopt::CkoptDialect"];
 }

@@ -86,9 +86,13 @@ public:
   /// First values of tensors that the artifact carries.
   const ArtifactData &data() const { return artifactData; }
   TensorMap weights() const;
-  /// Labels that the model's own losses take, by the name of their target.
+  /// Labels that losses take, by the name of the argument that holds them.
   const std::map<std::string, LabelRange> &labels() const {
     return labelRanges;
+  }
+  /// Of targets of attached losses: the output that each is for.
+  const std::map<std::string, std::string> &targetOutputs() const {
+    return targets;
   }
   /// Live bytes by kind over the planned step.
   TimelinePanel timeline(llvm::StringRef title) const;
@@ -104,6 +108,7 @@ private:
   llvm::Error checkFreeze() const;
   llvm::Error checkTrainedTypes() const;
   void applyInit();
+  void noteTargets();
   llvm::Error embedWeights(runtime::Manifest &manifest);
   llvm::Error emitDevice();
 
@@ -112,6 +117,7 @@ private:
   onnx_frontend::ImportedModel imported;
   std::map<std::string, LabelRange> labelRanges;
   std::map<std::string, int64_t> rows;
+  std::map<std::string, std::string> targets;
   PlanSummary planSummary;
   TimelinePanel before;
   LoweredStep lowered;

@@ -31,11 +31,18 @@ struct LabelRange {
 struct DataOptions {
   std::string path;    ///< .npz
   std::string inputs;  ///< "x=images,mask=m": model input = array
-  std::string targets; ///< array
-  std::string loss;    ///< "cross_entropy", "mse" or "" (model ends in a loss)
+  std::string targets; ///< array, or "depth=d,class=c": output = array
+  /// The attached loss where the host evaluates it: "cross_entropy", "mse"; "":
+  /// it is what the evaluation function returns.
+  std::string loss;
+  std::string scores;    ///< the output that it is of; "": the first
+  bool classify = false; ///< its targets are labels: accuracy makes sense
+  std::optional<int64_t> classAxis;
   int64_t ignoreIndex = -100;
-  /// Of targets whose loss the model holds itself: its own ranges, by name.
+  /// Ranges of labels, by the name of the tensor that holds them.
   std::map<std::string, LabelRange> labels;
+  /// Targets of attached losses: the output that each is for.
+  std::map<std::string, std::string> targetOutputs;
   /// Of inputs that pick rows of a table (tokens): its number of rows, by name.
   std::map<std::string, int64_t> tableRows;
 };
@@ -68,6 +75,9 @@ struct TrainResult {
   DataPosition position;               ///< where the run stands now
   double stepSeconds = 0;              ///< median, without feeding
   int64_t measuredPeak = 0;            ///< bytes
+  int64_t dataBytes = 0;               ///< of the samples, in memory
+  int64_t divergedAt = 0; ///< step after which the loss stayed far above its
+                          ///< start; 0: it did not
   int64_t droppedPerEpoch = 0;
   int64_t droppedBatches = 0; ///< at the run's end: too few for an update
 };
@@ -80,7 +90,13 @@ int64_t batchSize(const runtime::Manifest &manifest);
 llvm::Expected<Dataset> loadDataset(const Session &session,
                                     const DataOptions &options);
 
-/// Trains; the session holds the initial weights.
+/// The array that holds the targets of a loss attached to this output.
+llvm::Expected<std::string> targetArrayOf(const DataOptions &options,
+                                          llvm::StringRef output);
+
+/// Trains; the session holds the initial weights. Stops with ExitNonFinite, and
+/// writes nothing more, where a loss, a gradient's norm, a weight or an
+/// optimizer's state is not finite.
 llvm::Expected<TrainResult> train(Session &session, const Dataset &data,
                                   const DataOptions &dataOptions,
                                   const TrainOptions &options);

@@ -8,6 +8,7 @@
 #ifndef CKOPT_PIPELINES_PIPELINES_H
 #define CKOPT_PIPELINES_PIPELINES_H
 
+#include "ckopt/Autodiff/Loss.h"
 #include "ckopt/Planner/Solve.h"
 #include "ckopt/Remat/Policy.h"
 #include "ckopt/Support/ByteSize.h"
@@ -35,9 +36,11 @@ struct OptimizerSettings {
 
 /// All that decides what is computed, and under which budget it is planned.
 struct StepOptions {
-  std::string loss; ///< "cross_entropy", "mse"; "": the model ends in one
-  int64_t ignoreIndex = -100;
-  int64_t classAxis = -1; ///< -1: by the rule in docs/architecture.md
+  std::string loss; ///< terms as attach-loss reads them; "": the model's own
+  autodiff::LossSettings lossSettings;
+  /// @eval computes an attached loss, too (that of the model's own it always
+  /// does).
+  bool evaluateLoss = false;
   OptimizerSettings optimizer;
   bool evaluation = true;   ///< also make @eval
   bool forwardOnly = false; ///< @eval alone, no training step

@@ -8,8 +8,7 @@
 // the shape of the logits without the class axis, which is axis 1 as in
 // PyTorch's losses ([N, C], [N, C, H, W] with targets [N, H, W]) or the last
 // as in language models ([B, T, V] with targets [B, T]). Where both fit
-// ([N, T, T] with [N, T]) it is the last. With no targets to look at: axis 1,
-// but the last for rank 3.
+// ([N, T, T] with [N, T]) they compute different numbers: the user has to say.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_SUPPORT_METRICS_H
@@ -22,11 +21,14 @@
 namespace ckopt {
 
 /// The axis of `logits` that holds the classes (see above), or an error that
-/// states both shapes that the targets could have.
+/// states both shapes that the targets could have, or asks where both fit.
 llvm::Expected<int64_t> resolveClassAxis(llvm::ArrayRef<int64_t> logits,
                                          llvm::ArrayRef<int64_t> targets);
-/// The same with no targets known; the rank is at least 2.
-int64_t defaultClassAxis(int64_t rank);
+/// Whether targets for classes along axis 1 and along the last have one shape,
+/// and these are two axes.
+bool isClassAxisAmbiguous(llvm::ArrayRef<int64_t> logits);
+/// The error of such a shape.
+llvm::Error ambiguousClassAxis(llvm::ArrayRef<int64_t> logits);
 
 struct MetricSums {
   double loss = 0;     ///< sum over the elements counted
@@ -48,11 +50,13 @@ struct MetricSums {
 /// Cross-entropy and top-1 accuracy of float logits against integer targets.
 /// `mask` (empty: all) has one entry a sample of the first dimension; zeros
 /// leave the sample out. A target outside of the classes that is not
-/// `ignoreIndex` is an error. The first of equal logits wins.
+/// `ignoreIndex` is an error. The first of equal logits wins. Without `axis`
+/// the shapes say where the classes are.
 llvm::Expected<MetricSums>
 crossEntropyMetrics(const HostTensor &logits, const HostTensor &targets,
                     std::optional<int64_t> ignoreIndex = std::nullopt,
-                    llvm::ArrayRef<uint8_t> mask = {});
+                    llvm::ArrayRef<uint8_t> mask = {},
+                    std::optional<int64_t> axis = std::nullopt);
 
 /// Squared error of equal shapes; `count` counts elements, so that `meanLoss`
 /// is PyTorch's mse_loss.

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "NodeImporter.h"
+#include "ckopt/Dialect/Ckopt/Utils/LabelRange.h"
 
 using namespace mlir;
 using namespace ckopt;
@@ -64,6 +65,11 @@ static Value pick(NodeImporter &n, const LossOperands &loss, Value values) {
   classes[1] = n.shape(loss.scores)[1];
   Value hit = n.compare(ComparePredicate::EQ, n.reshape(loss.targets, wide),
                         n.iota(classes, n.b.getI64Type(), 1));
+  if (auto op = hit ? hit.getDefiningOp<CompareOp>() : CompareOp()) {
+    op->setAttr(kClassesAttr, n.b.getI64IntegerAttr(classes[1]));
+    if (loss.ignored)
+      op->setAttr(kIgnoreIndexAttr, n.b.getI64IntegerAttr(*loss.ignored));
+  }
   return n.reduce(ReduceKind::Sum, n.select(hit, values, n.scalar(0, values)),
                   {1}, /*keepdims=*/false);
 }

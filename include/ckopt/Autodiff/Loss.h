@@ -1,0 +1,116 @@
+//===- Loss.h - what a model's loss is --------------------------*- C++ -*-===//
+//
+// A loss is a sum of terms with weights. A term is a scalar output of the model
+// itself ("output") or a loss that is attached to an output and takes targets
+// ("cross_entropy", "mse", ...), equal to PyTorch's in value and gradient.
+// docs/losses.md describes all of them for users.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_AUTODIFF_LOSS_H
+#define CKOPT_AUTODIFF_LOSS_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/Support/Error.h"
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ckopt::autodiff {
+
+/// On a target argument: name of the output that it is the target of.
+inline constexpr llvm::StringLiteral kTargetOfAttr = "ckopt.target_of";
+/// On an op: no gradient flows through it.
+inline constexpr llvm::StringLiteral kStopGradientAttr = "ckopt.stop_gradient";
+
+/// "output": a scalar of the model's own.
+inline constexpr llvm::StringLiteral kOutputTerm = "output";
+
+struct LossTerm {
+  std::string kind = "cross_entropy";
+  std::string output; ///< result name; empty: by the rules of resolveLoss
+  double weight = 1;
+
+  bool attaches() const { return kind != kOutputTerm; }
+};
+
+/// "cross_entropy", "mse:depth*0.5+output:kl*1e-3". A `+` separates terms only
+/// before the name of a loss, so that names of outputs may hold one.
+llvm::Expected<std::vector<LossTerm>> parseLoss(llvm::StringRef text);
+/// The text that parses to these terms.
+std::string formatLoss(llvm::ArrayRef<LossTerm> terms);
+
+/// Numbers and choices of attached losses; defaults as in PyTorch.
+struct LossSettings {
+  std::string reduction = "mean";   ///< "mean", "sum"; of kl also "batchmean"
+  std::optional<int64_t> classAxis; ///< negative: from the end
+  int64_t ignoreIndex = -100;
+  double labelSmoothing = 0;
+  std::vector<double> classWeights; ///< one a class; empty: all 1
+  std::vector<double> posWeight; ///< one, or one for each of the last dimension
+  double beta = 1;               ///< smooth_l1
+  double delta = 1;              ///< huber
+  double margin = 1;             ///< hinge, hinge_embedding, multi_margin
+  bool softTargets = false;      ///< cross_entropy: probabilities, no labels
+};
+
+/// What a kind of attached loss is like.
+struct LossKind {
+  enum Setting : unsigned {
+    ClassAxis = 1,
+    IgnoreIndex = 2,
+    LabelSmoothing = 4,
+    ClassWeights = 8,
+    PosWeight = 16,
+    Beta = 32,
+    Delta = 64,
+    Margin = 128,
+    SoftTargets = 256,
+    BatchMean = 512,
+  };
+  llvm::StringRef name;
+  unsigned settings; ///< those that it reads
+  bool labels;       ///< targets are classes (of cross_entropy: by default)
+};
+llvm::ArrayRef<LossKind> lossKinds();
+/// Null: there is no loss of this name.
+const LossKind *findLossKind(llvm::StringRef name);
+/// "cross_entropy, nll, mse, ..."
+std::string listLossKinds();
+
+struct LossOptions : LossSettings {
+  std::vector<LossTerm> terms{LossTerm()};
+  /// Name of the new argument; a number follows if it is taken, and of several
+  /// each has its output's name behind it ("target.depth").
+  std::string target = "target";
+};
+
+/// Fills in the outputs that the terms mean. `output` without a name is: the
+/// scalar named "loss"; else the only one that a loss operator made; else the
+/// only scalar. A loss that is attached without a name takes the first float
+/// output that is no scalar. Errors list the outputs. `remark` says what was
+/// chosen and which outputs have no part in it, where there was a choice.
+llvm::Error resolveLoss(mlir::func::FuncOp function,
+                        std::vector<LossTerm> &terms, std::string &remark);
+
+/// Whether the model holds a loss: a float output that is one number (of a
+/// batch of one only if it has no dimensions, is named "loss" or comes from a
+/// loss operator, for it could be a prediction otherwise).
+bool hasScalarOutput(mlir::func::FuncOp function);
+
+/// The axis of the classes of scores of this shape, where no targets are known:
+/// 1, in rank 3 the last; an error where the shape of targets could be that of
+/// either (or, for probabilities in rank 3, always).
+llvm::Expected<int64_t> defaultClassAxis(llvm::ArrayRef<int64_t> shape,
+                                         bool softTargets);
+
+/// Makes the loss result 0, a scalar with role "loss", and appends the targets
+/// that its terms take. Other results follow.
+llvm::LogicalResult attachLoss(mlir::func::FuncOp function,
+                               const LossOptions &options);
+
+/// Index of the result that is the loss: role "loss", else name "loss".
+std::optional<unsigned> findLoss(mlir::func::FuncOp function);
+
+} // namespace ckopt::autodiff
+
+#endif // CKOPT_AUTODIFF_LOSS_H

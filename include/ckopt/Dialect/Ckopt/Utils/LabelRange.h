@@ -1,0 +1,23 @@
+//===- LabelRange.h - which labels a loss takes -----------------*- C++ -*-===//
+//
+// A loss reads its scores at the label: data must be checked against the number
+// of classes before a step sees it. Who builds a loss knows the range and notes
+// it, on the argument where the labels come from, or on an op whose operand 0
+// they are.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_DIALECT_CKOPT_UTILS_LABELRANGE_H
+#define CKOPT_DIALECT_CKOPT_UTILS_LABELRANGE_H
+
+#include "llvm/ADT/StringRef.h"
+
+namespace ckopt {
+
+/// Labels lie in [0, this).
+inline constexpr llvm::StringLiteral kClassesAttr = "ckopt.classes";
+/// The label outside of them that does not count.
+inline constexpr llvm::StringLiteral kIgnoreIndexAttr = "ckopt.ignore_index";
+
+} // namespace ckopt
+
+#endif // CKOPT_DIALECT_CKOPT_UTILS_LABELRANGE_H

@@ -1,0 +1,82 @@
+//===- RunChecks.cpp - whether a training run goes wrong ------------------===//
+//
+// A loss is looked at after each step. Weights and optimizer states are read
+// every so many steps and before they are written anywhere: a weight that is
+// not finite shows in the next loss mostly, but not where nothing reads it, and
+// an infinite second moment stops a weight without a trace.
+//
+//===----------------------------------------------------------------------===//
+#include "RunChecks.h"
+#include "ckopt/Support/Error.h"
+#include "ckopt/Support/Report.h"
+
+#include <cmath>
+
+using namespace ckopt;
+
+/// The first element that is not finite, or -1.
+static int64_t firstNonFinite(const HostTensor &tensor) {
+  return dispatchDType(tensor.dtype(), [&](auto zero) -> int64_t {
+    using T = decltype(zero);
+    if constexpr (!std::is_integral_v<T>) {
+      llvm::ArrayRef<T> values = tensor.data<T>();
+      for (size_t i = 0; i < values.size(); ++i)
+        if (!std::isfinite(double(values[i])))
+          return int64_t(i);
+    }
+    return -1;
+  });
+}
+
+static std::string describe(double value) {
+  return std::isnan(value) ? "NaN" : value > 0 ? "infinite" : "-infinite";
+}
+
+static constexpr const char *advice =
+    "; nothing was written. Lower --lr, give --clip-norm or --warmup-steps; "
+    "--check-finite finds the first op that made a value that is not finite";
+
+llvm::Error ckopt::checkFinite(const TensorMap &tensors, int64_t step) {
+  for (const auto &[name, value] : tensors)
+    if (int64_t at = firstNonFinite(value); at >= 0)
+      return makeError(ExitNonFinite,
+                       "after step " + llvm::Twine(step) + " '" + name + "' " +
+                           indexString(at, value.shape()) + " is " +
+                           describe(value.getDouble(at)) + advice);
+  return llvm::Error::success();
+}
+
+llvm::Error ckopt::checkFinite(double value, const llvm::Twine &what,
+                               int64_t step) {
+  if (std::isfinite(value))
+    return llvm::Error::success();
+  return makeError(ExitNonFinite, "the " + what + " of step " +
+                                      llvm::Twine(step) + " is " +
+                                      describe(value) + advice);
+}
+
+bool DivergenceWatch::add(int64_t step, double loss) {
+  constexpr double kFar = 10;
+  constexpr int64_t kCertain = 5;
+  if (!firstStep) {
+    firstStep = step;
+    first = loss;
+  }
+  lastStep = step;
+  last = loss;
+  bool isFar = loss > first + kFar * std::max(std::abs(first), 1e-3);
+  above = isFar ? above + 1 : 0;
+  if (above == 1)
+    left = step;
+  if (above != kCertain || reported)
+    return false;
+  return reported = true;
+}
+
+std::string DivergenceWatch::describe() const {
+  return "the loss left its start at step " + std::to_string(left) + ": " +
+         formatNumber(first, 6) + " at step " + std::to_string(firstStep) +
+         ", " + formatNumber(last, 6) + " at step " + std::to_string(lastStep) +
+         "; training diverges: lower --lr, or give --clip-norm or "
+         "--warmup-steps";
+}
