@@ -218,7 +218,7 @@ static Value huber(LossBuilder &l) {
 }
 
 /// x are probabilities. PyTorch bounds the logarithms by -100 and what the
-/// gradient is divided by, x (1 - x), by 1e-12.
+/// gradient is divided by, x (1 - x), by 1e-12 as a float.
 static Value bce(LossBuilder &l) {
   Value t = l.targetsLikeX(), x = l.constant(l.x);
   Value rest = l.b.sub(1, x);
@@ -230,7 +230,7 @@ static Value bce(LossBuilder &l) {
       l.b.add(l.b.mul(t, bounded(x)), l.b.mul(l.b.sub(1, t), bounded(rest))));
   Value slope =
       l.b.div(l.b.sub(x, t),
-              l.b.make<MaximumOp>(l.b.mul(rest, x), l.b.number(x, 1e-12)));
+              l.b.make<MaximumOp>(l.b.mul(rest, x), l.b.number(x, double(1e-12f))));
   return l.reduce(
       l.b.add(l.constant(each), l.b.mul(l.constant(slope), l.b.sub(l.x, x))));
 }
@@ -266,23 +266,16 @@ static Value kl(LossBuilder &l) {
   return l.b.div(sum, l.b.number(sum, samples));
 }
 
-/// max(0, value); the gradient passes at 0, as that of clamp.
-static Value clampBelow(LossBuilder &l, Value value) {
-  return l.b.make<ClipOp>(
-      value, l.b.builder.getF64FloatAttr(0),
-      l.b.builder.getF64FloatAttr(std::numeric_limits<double>::infinity()));
-}
-
 /// max(0, margin - t x) for targets -1 and 1.
 static Value hinge(LossBuilder &l) {
   Value t = l.targetsLikeX();
-  return l.reduce(clampBelow(l, l.b.sub(l.options.margin, l.b.mul(t, l.x))));
+  return l.reduce(l.b.make<ReluOp>(l.b.sub(l.options.margin, l.b.mul(t, l.x))));
 }
 
 /// x for targets 1, max(0, margin - x) for targets -1.
 static Value hingeEmbedding(LossBuilder &l) {
   Value t = l.targetsLikeX();
-  Value far = clampBelow(l, l.b.sub(l.options.margin, l.x));
+  Value far = l.b.make<ReluOp>(l.b.sub(l.options.margin, l.x));
   Value zero = l.b.number(far, 0);
   return l.reduce(
       l.b.add(l.b.select(l.b.compare(ComparePredicate::EQ, t, 1), zero, far),
