@@ -30,6 +30,12 @@ DType ckopt::hostType(runtime::DType type) {
     return DType::U8;
   case runtime::DType::Bool:
     return DType::Bool;
+  case runtime::DType::U64:
+    return DType::U64;
+  case runtime::DType::U32:
+    return DType::U32;
+  case runtime::DType::U16:
+    return DType::U16;
   }
   llvm_unreachable("all types are listed");
 }
@@ -56,9 +62,14 @@ ckrt_dtype ckopt::runtimeCode(DType type) {
     return CKRT_U8;
   case DType::Bool:
     return CKRT_BOOL;
-  default: // wider unsigned integers are converted before they come here
-    return CKRT_I64;
+  case DType::U64:
+    return CKRT_U64;
+  case DType::U32:
+    return CKRT_U32;
+  case DType::U16:
+    return CKRT_U16;
   }
+  llvm_unreachable("all types are listed");
 }
 
 /// The runtime's last error, with the exit code that belongs to its status.

@@ -62,7 +62,8 @@ static void useRunningStatistics(BatchNormOp op) {
   op.erase();
 }
 
-FailureOr<func::FuncOp> ckopt::makeEval(func::FuncOp function, StringRef name) {
+FailureOr<func::FuncOp> ckopt::makeEval(func::FuncOp function, StringRef name,
+                                        bool asWritten) {
   if (failed(checkStraightLine(function)))
     return failure();
   auto symbol = StringAttr::get(function.getContext(), name);
@@ -75,6 +76,8 @@ FailureOr<func::FuncOp> ckopt::makeEval(func::FuncOp function, StringRef name) {
   builder.insert(eval);
   SmallVector<BatchNormOp> norms;
   for (Operation &op : eval.getBody().front()) {
+    if (asWritten)
+      break;
     if (auto dropout = dyn_cast<DropoutOp>(op))
       dropout.getOutput().replaceAllUsesWith(dropout.getInput());
     else if (auto norm = dyn_cast<BatchNormOp>(op))
@@ -100,7 +103,7 @@ struct MakeEval : ckopt::impl::MakeEvalPassBase<MakeEval> {
       getOperation().emitError("no function '") << function << "'";
       return signalPassFailure();
     }
-    if (failed(makeEval(found, result)))
+    if (failed(makeEval(found, result, asWritten)))
       return signalPassFailure();
     if (replace)
       found.erase();

@@ -145,7 +145,9 @@ std::vector<Phase> ckopt::buildPhases(const StepOptions &options) {
        module("canonicalize,cse,func.func(normalize),canonicalize,cse"),
        "fold and deduplicate what the exporter wrote"});
   if (options.forwardOnly)
-    phases.push_back({"autodiff", module("make-eval{replace=true}"),
+    phases.push_back({"autodiff",
+                      module(std::string("make-eval{replace=true as-written=") +
+                             (options.asWritten ? "true" : "false") + "}"),
                       "evaluation form alone: no gradients"});
   else
     phases.push_back(

@@ -46,6 +46,9 @@ dnnl_data_type_t ckopt::runtime::dnnlType(DType dtype) {
   case DType::I8:
   case DType::U8:
   case DType::Bool:
+  case DType::U64:
+  case DType::U32:
+  case DType::U16:
     break;
   }
   return dnnl_data_type_undef;

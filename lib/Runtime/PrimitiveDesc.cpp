@@ -11,15 +11,16 @@
 using namespace ckopt::runtime;
 
 int64_t ckopt::runtime::dtypeBytes(DType dtype) {
-  static constexpr std::array<int64_t, kNumDTypes> kBytes = {8, 4, 2, 2, 8,
-                                                             4, 2, 1, 1, 1};
+  static constexpr std::array<int64_t, kNumDTypes> kBytes = {
+      8, 4, 2, 2, 8, 4, 2, 1, 1, 1, 8, 4, 2};
   auto index = static_cast<uint32_t>(dtype);
   return index < kNumDTypes ? kBytes[index] : 1;
 }
 
 std::string_view ckopt::runtime::dtypeName(DType dtype) {
   static constexpr std::array<std::string_view, kNumDTypes> kNames = {
-      "f64", "f32", "f16", "bf16", "i64", "i32", "i16", "i8", "u8", "bool"};
+      "f64", "f32", "f16",  "bf16", "i64", "i32", "i16",
+      "i8",  "u8",  "bool", "u64",  "u32", "u16"};
   auto index = static_cast<uint32_t>(dtype);
   return index < kNumDTypes ? kNames[index] : "unknown";
 }

@@ -84,6 +84,12 @@ static int64_t loadInteger(DType dtype, const char *at) {
     return loadAs<uint8_t>(at);
   case DType::Bool:
     return loadAs<uint8_t>(at) != 0;
+  case DType::U64: // as the same bits; who needs the value asks first
+    return static_cast<int64_t>(loadAs<uint64_t>(at));
+  case DType::U32:
+    return loadAs<uint32_t>(at);
+  case DType::U16:
+    return loadAs<uint16_t>(at);
   case DType::F64:
   case DType::F32:
   case DType::F16:
@@ -118,6 +124,13 @@ static bool storeInteger(DType dtype, char *at, int64_t value) {
     return put(uint8_t(0), std::numeric_limits<uint8_t>::max());
   case DType::Bool:
     return put(uint8_t(0), uint8_t(1));
+  case DType::U64:
+    storeAs<uint64_t>(at, static_cast<uint64_t>(value));
+    return value >= 0;
+  case DType::U32:
+    return put(uint32_t(0), std::numeric_limits<uint32_t>::max());
+  case DType::U16:
+    return put(uint16_t(0), std::numeric_limits<uint16_t>::max());
   case DType::F64:
   case DType::F32:
   case DType::F16:
@@ -137,12 +150,16 @@ double ckopt::runtime::loadElement(DType dtype, const char *at) {
     return floatFromF16(loadAs<uint16_t>(at));
   case DType::BF16:
     return std::bit_cast<float>(uint32_t(loadAs<uint16_t>(at)) << 16);
+  case DType::U64:
+    return static_cast<double>(loadAs<uint64_t>(at));
   case DType::I64:
   case DType::I32:
   case DType::I16:
   case DType::I8:
   case DType::U8:
   case DType::Bool:
+  case DType::U32:
+  case DType::U16:
     break;
   }
   return static_cast<double>(loadInteger(dtype, at));
@@ -158,12 +175,16 @@ void ckopt::runtime::storeElement(DType dtype, char *at, double value) {
     return storeAs<uint16_t>(at, f16FromDouble(value));
   case DType::BF16:
     return storeAs<uint16_t>(at, bf16FromFloat(static_cast<float>(value)));
+  case DType::U64:
+    return storeAs<uint64_t>(at, static_cast<uint64_t>(value));
   case DType::I64:
   case DType::I32:
   case DType::I16:
   case DType::I8:
   case DType::U8:
   case DType::Bool:
+  case DType::U32:
+  case DType::U16:
     storeInteger(dtype, at, static_cast<int64_t>(value));
   }
 }
@@ -174,7 +195,9 @@ static bool convert(DType to, char *dst, DType from, const char *src) {
     storeElement(to, dst, loadElement(from, src));
     return true;
   }
-  return storeInteger(to, dst, loadInteger(from, src));
+  int64_t value = loadInteger(from, src);
+  bool beyond = from == DType::U64 && value < 0; // 2^63 or more
+  return storeInteger(to, dst, value) && !beyond;
 }
 
 //===----------------------------------------------------------------------===//

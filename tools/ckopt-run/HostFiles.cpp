@@ -85,7 +85,8 @@ struct NpyType {
 const NpyType kTypes[] = {
     {"<f8", DType::F64}, {"<f4", DType::F32}, {"<f2", DType::F16},
     {"<i8", DType::I64}, {"<i4", DType::I32}, {"<i2", DType::I16},
-    {"|i1", DType::I8},  {"|u1", DType::U8},  {"|b1", DType::Bool}};
+    {"|i1", DType::I8},  {"|u1", DType::U8},  {"|b1", DType::Bool},
+    {"<u8", DType::U64}, {"<u4", DType::U32}, {"<u2", DType::U16}};
 
 /// The text after `'key':` in the header's dictionary.
 bool valueOf(const std::string &header, const std::string &key,

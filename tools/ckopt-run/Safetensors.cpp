@@ -104,6 +104,7 @@ bool dtypeOf(const std::string &name, DType &dtype) {
   } kTypes[] = {{"F64", DType::F64},   {"F32", DType::F32}, {"F16", DType::F16},
                 {"BF16", DType::BF16}, {"I64", DType::I64}, {"I32", DType::I32},
                 {"I16", DType::I16},   {"I8", DType::I8},   {"U8", DType::U8},
+                {"U64", DType::U64},   {"U32", DType::U32}, {"U16", DType::U16},
                 {"BOOL", DType::Bool}};
   for (const auto &type : kTypes)
     if (name == type.name) {

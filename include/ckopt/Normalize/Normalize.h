@@ -12,9 +12,11 @@
 namespace ckopt {
 
 /// Adds the evaluation form of `function` to its module, under `name`; see the
-/// pass make-eval. Fails where the name is taken.
+/// pass make-eval. Fails where the name is taken. `asWritten`: without a change
+/// to dropouts and batch norms.
 llvm::FailureOr<mlir::func::FuncOp> makeEval(mlir::func::FuncOp function,
-                                             llvm::StringRef name);
+                                             llvm::StringRef name,
+                                             bool asWritten = false);
 
 /// Before autodiff: one form of matrix products; canonical.
 llvm::LogicalResult normalize(mlir::func::FuncOp function);

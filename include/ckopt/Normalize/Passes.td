@@ -26,6 +26,7 @@ def MakeEvalPass : Pass<"make-eval", "::mlir::ModuleOp"> {
     Option<"function", "function", "std::string", "\"forward\"", "The training function">,
     Option<"result", "result", "std::string", "\"eval\"", "Name of the new function">,
     Option<"replace", "replace", "bool", "false", "Remove the training function">,
+    Option<"asWritten", "as-written", "bool", "false", "Keep dropouts and batch statistics as they are: a clone without updates">,
   ];
   let dependentDialects = ["::ckopt::CkoptDialect"];
 }

@@ -44,6 +44,8 @@ struct StepOptions {
   OptimizerSettings optimizer;
   bool evaluation = true;   ///< also make @eval
   bool forwardOnly = false; ///< @eval alone, no training step
+  /// With forwardOnly: dropouts and batch norms do what the file says.
+  bool asWritten = false;
   std::string layout = "channels-last";
   int32_t threads = 1;
   unsigned vectorBits = 512;

@@ -34,9 +34,12 @@ enum class DType : uint32_t {
   I16,
   I8,
   U8,
-  Bool
+  Bool,
+  U64,
+  U32,
+  U16
 };
-inline constexpr uint32_t kNumDTypes = 10;
+inline constexpr uint32_t kNumDTypes = 13;
 
 /// Bytes of one element; Bool is one byte holding 0 or 1.
 CKRT_EXPORT int64_t dtypeBytes(DType dtype);

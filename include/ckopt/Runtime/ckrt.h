@@ -60,7 +60,10 @@ typedef enum ckrt_dtype {
   CKRT_I16,
   CKRT_I8,
   CKRT_U8,
-  CKRT_BOOL
+  CKRT_BOOL,
+  CKRT_U64,
+  CKRT_U32,
+  CKRT_U16
 } ckrt_dtype;
 
 typedef struct ckrt_env ckrt_env;

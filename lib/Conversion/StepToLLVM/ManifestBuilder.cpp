@@ -55,11 +55,11 @@ FailureOr<runtime::DType> ckopt::runtimeType(Type element) {
   if (auto integer = dyn_cast<IntegerType>(element)) {
     switch (integer.getWidth()) {
     case 64:
-      return DType::I64;
+      return integer.isUnsigned() ? DType::U64 : DType::I64;
     case 32:
-      return DType::I32;
+      return integer.isUnsigned() ? DType::U32 : DType::I32;
     case 16:
-      return DType::I16;
+      return integer.isUnsigned() ? DType::U16 : DType::I16;
     case 8:
       return integer.isUnsigned() ? DType::U8 : DType::I8;
     case 1:

@@ -209,7 +209,7 @@ static LogicalResult dropoutByOperand(NodeImporter &n) {
     auto mode = n.constScalar(2);
     if (!mode)
       return failure();
-    active &= *mode != 0;
+    active = *mode != 0;
   }
   setDropout(n, active, ratio);
   return success();

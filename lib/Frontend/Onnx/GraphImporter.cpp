@@ -10,6 +10,7 @@
 #include "NodeImporter.h"
 #include "Subgraphs.h"
 #include "mlir/IR/BuiltinAttributes.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace ckopt;
@@ -180,6 +181,28 @@ StringRef GraphImporter::argumentName(Value value) const {
   auto argument = dyn_cast<BlockArgument>(value);
   return argument ? StringRef(arguments[argument.getArgNumber()].name)
                   : StringRef();
+}
+
+std::string GraphImporter::noteNeeded(Value value) {
+  std::set<std::string> names;
+  SmallVector<Value> open{value};
+  llvm::SmallPtrSet<Value, 16> seen;
+  while (!open.empty()) {
+    Value next = open.pop_back_val();
+    if (!next || !seen.insert(next).second)
+      continue;
+    if (Operation *op = next.getDefiningOp()) {
+      llvm::append_range(open, op->getOperands());
+      continue;
+    }
+    StringRef name = argumentName(next);
+    if (llvm::any_of(plan.inputs, [&](const DataInput &input) {
+          return input.name == name;
+        }))
+      names.insert(name.str());
+  }
+  neededConstants.insert(names.begin(), names.end());
+  return llvm::join(names, "', '");
 }
 
 void GraphImporter::setArgumentRole(Value value, StringRef role) {

@@ -12,6 +12,7 @@
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
+#include <set>
 
 namespace ckopt::onnx_frontend {
 
@@ -49,6 +50,8 @@ public:
   llvm::StringMap<llvm::SmallVector<int64_t>> shapes;
   /// Some node needs what ckopt does not have (rather than being wrong).
   bool sawUnsupported = false;
+  /// Graph inputs that nodes would have to know when compiling.
+  std::set<std::string> neededConstants;
 
   //===--------------------------------------------------------------------===//
   // For nodes
@@ -95,6 +98,9 @@ public:
   void remark(const llvm::Twine &text) { result.remarks.push_back(text.str()); }
   /// Notes that `value` is the loss.
   void markLoss(mlir::Value value) { losses.insert(value); }
+  /// The data inputs that `value` is computed from, also noted as needed
+  /// constants: what a node must know is not known. Linear in the ops behind.
+  std::string noteNeeded(mlir::Value value);
   /// The name under which `value`, an argument, is known; "" for others.
   llvm::StringRef argumentName(mlir::Value value) const;
   void setArgumentRole(mlir::Value argument, llvm::StringRef role);

@@ -28,6 +28,7 @@ public:
 
 private:
   llvm::Error checkOpsets() const;
+  llvm::Error takeConstants();
   llvm::Error findInputs(std::vector<const ValueInfo *> &data,
                          std::vector<const ValueInfo *> &others) const;
   bool feedsLoss(StringRef name) const;
@@ -131,8 +132,29 @@ ModelImporter::findInputs(std::vector<const ValueInfo *> &data,
     if (llvm::none_of(data, [&](auto *input) { return input->name == name; }))
       return fail("there is no graph input '" + name + "'; there are " +
                   (all.empty() ? "none" : all));
-  if (data.empty())
-    return fail("the graph has no data input");
+  return llvm::Error::success();
+}
+
+/// Inputs with a value for good become initializers that are not trained.
+llvm::Error ModelImporter::takeConstants() {
+  for (const auto &[name, value] : options.constants) {
+    const ValueInfo *found = nullptr;
+    for (const ValueInfo &input : model.graph.inputs)
+      if (input.name == name)
+        found = &input;
+    if (!found)
+      return fail("there is no graph input '" + name + "' to be a constant");
+    if (!found->dtype)
+      return fail("input '" + name + "' is of type " + found->typeText +
+                  ", which ckopt does not handle");
+    auto converted = value.convertTo(*found->dtype);
+    if (!converted)
+      return withContext(converted.takeError(),
+                         "'" + path + "': the constant '" + name + "'");
+    llvm::erase_if(model.graph.initializers,
+                   [&](const Tensor &tensor) { return tensor.name == name; });
+    model.graph.initializers.push_back({name, std::move(*converted)});
+  }
   return llvm::Error::success();
 }
 
@@ -154,10 +176,28 @@ llvm::Error ModelImporter::fixShape(const ValueInfo &input, std::string &open) {
     return makeError(ExitUnsupported, "'" + path + "': input '" + input.name +
                                           "' is of type " + input.typeText +
                                           ", which ckopt does not handle");
-  if (!input.shape)
-    return fail("input '" + input.name + "' has no shape");
+  auto given = options.shapes.find(input.name);
+  bool isGiven = given != options.shapes.end();
+  if (!input.shape && !isGiven)
+    return fail("input '" + input.name +
+                "' has no shape; give it (--shape=" + input.name + "=2x3)");
+  if (isGiven && input.shape && input.shape->size() != given->second.size())
+    return fail("input '" + input.name + "' has rank " +
+                Twine(input.shape->size()) + ", not the shape " +
+                shapeString(given->second));
+  std::vector<Dim> dims = input.shape.value_or(std::vector<Dim>());
+  dims.resize(isGiven ? given->second.size() : dims.size());
+  for (auto [i, dim] : llvm::enumerate(dims)) {
+    if (!isGiven || dim.size == given->second[i])
+      continue;
+    if (dim.size >= 0)
+      return fail("input '" + input.name + "' has " + Twine(dim.size) +
+                  " entries in dimension " + Twine(i) + ", not the shape " +
+                  shapeString(given->second));
+    dim = {given->second[i], ""};
+  }
   std::vector<int64_t> shape;
-  for (auto [i, dim] : llvm::enumerate(*input.shape)) {
+  for (auto [i, dim] : llvm::enumerate(dims)) {
     bool isFirst = i == 0 && plan.inputs.empty();
     if (isFirst && dim.size < 0)
       batchSymbol = dim.symbol;
@@ -174,9 +214,7 @@ llvm::Error ModelImporter::fixShape(const ValueInfo &input, std::string &open) {
       open += (open.empty() ? "'" : ", '") +
               (dim.symbol.empty() ? "(unnamed)" : dim.symbol) + "' of '" +
               input.name + "'";
-    if (size == 0)
-      return fail("input '" + input.name + "' has a dimension of size 0");
-    shape.push_back(std::max<int64_t>(size, 1)); // open ones fail in the end
+    shape.push_back(std::max<int64_t>(size, 0)); // open ones fail in the end
   }
   auto count = checkedNumElements(shape, 8);
   if (!count)
@@ -273,6 +311,8 @@ llvm::Error ModelImporter::findWeights(ArrayRef<const ValueInfo *> others) {
   }
   plan.weights =
       findWeightRoles(model.graph, sources, freeze ? &*freeze : nullptr);
+  for (const auto &[name, value] : options.constants)
+    plan.weights[name].role.clear();
   for (const WeightSource &source : sources)
     plan.weightOrder.push_back(source.name);
   return llvm::Error::success();
@@ -308,6 +348,9 @@ ModelImporter::import(BatchScaling *scaling, BatchScaling::Shapes *shapes) {
     GraphImporter importer(model, plan, context, result, scaling);
     done = importer.run();
     unsupported = importer.sawUnsupported;
+    if (options.neededConstants)
+      options.neededConstants->insert(importer.neededConstants.begin(),
+                                      importer.neededConstants.end());
     if (succeeded(done) && shapes)
       *shapes = std::move(importer.shapes);
     if (succeeded(done))
@@ -368,6 +411,8 @@ llvm::Expected<ImportedModel> ModelImporter::run() {
     return read.takeError();
   model = std::move(*read);
   if (llvm::Error error = checkOpsets())
+    return std::move(error);
+  if (llvm::Error error = takeConstants())
     return std::move(error);
   std::vector<const ValueInfo *> data, others;
   if (llvm::Error error = findInputs(data, others))

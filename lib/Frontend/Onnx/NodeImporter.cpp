@@ -156,15 +156,23 @@ DenseElementsAttr NodeImporter::constantOf(Value value) {
 
 bool NodeImporter::isConstant(Value value) { return bool(constantOf(value)); }
 
+void NodeImporter::needConstant(Value value, StringRef what) {
+  std::string inputs = graph.noteNeeded(value);
+  InFlightDiagnostic message = unsupported();
+  message << what << " must be a constant once the shapes are fixed, but "
+          << "depends on "
+          << (inputs.empty() ? "a weight" : "data: '" + inputs + "'");
+  if (!inputs.empty())
+    message << " (--constant fixes an input to the value in the data)";
+}
+
 std::optional<Shape> NodeImporter::intsOf(Value value, StringRef what) {
   if (!value)
     return std::nullopt;
   DenseElementsAttr elements = constantOf(value);
   auto integer = dyn_cast<IntegerType>(element(value));
   if (!elements) {
-    unsupported() << what
-                  << " must be a constant once the shapes are fixed, but "
-                     "depends on data or on a weight";
+    needConstant(value, what);
     return std::nullopt;
   }
   if (!integer) {
@@ -243,10 +251,15 @@ std::optional<double> NodeImporter::constScalar(size_t i) {
   if (!value)
     return std::nullopt;
   auto number = scalarOf(value);
-  if (!number)
-    unsupported() << "operand " << int64_t(i) << " ('" << node.inputs[i]
-                  << "') must be one constant number";
-  return number;
+  if (number)
+    return number;
+  std::string what =
+      "operand " + std::to_string(i) + " ('" + node.inputs[i] + "')";
+  if (isConstant(value))
+    error() << what << " must be one number";
+  else
+    needConstant(value, what);
+  return std::nullopt;
 }
 
 std::optional<int64_t> NodeImporter::normalAxis(int64_t axis, int64_t rank) {

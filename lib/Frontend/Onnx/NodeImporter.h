@@ -93,6 +93,9 @@ public:
                                                llvm::StringRef what);
   /// The one element of a constant; nothing (and no error) for others.
   static std::optional<double> scalarOf(mlir::Value value);
+  /// An error: `value` must be known when compiling; it names the graph
+  /// inputs that decide it. `what`: "operand 1 ('axes')".
+  void needConstant(mlir::Value value, llvm::StringRef what);
   /// Operand `i` as one number; an error where it is none.
   std::optional<double> constScalar(size_t i);
   /// Axes from the attribute or, where there is none, from operand `i`;

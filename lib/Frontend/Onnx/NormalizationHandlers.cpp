@@ -9,7 +9,8 @@ using namespace ckopt::onnx_frontend;
 // Batch normalization
 //===----------------------------------------------------------------------===//
 
-/// The channels' statistics over the batch, and the running ones as state.
+/// The channels' statistics over the batch, and the running ones as state; as
+/// plain results where the file's own training mode is meant.
 static void trainBatchNorm(NodeImporter &n, double epsilon, double momentum) {
   Value mean = n.in(3), variance = n.in(4);
   auto all = n.makeAll<BatchNormOp>({n.in(0), n.in(1), n.in(2)},
@@ -19,6 +20,12 @@ static void trainBatchNorm(NodeImporter &n, double epsilon, double momentum) {
   n.set(0, all[0]);
   Value running[] = {mean, variance};
   for (int i = 0; i < 2; ++i) {
+    if (!n.graph.trainMode()) {
+      Value kept = n.mul(running[i], n.scalar(momentum, running[i]));
+      Value fresh = n.mul(all[i + 1], n.scalar(1 - momentum, all[i + 1]));
+      n.set(size_t(i) + 1, n.add(kept, fresh));
+      continue;
+    }
     // A layer that runs twice in a step updates its state twice.
     Value old = n.graph.currentState(running[i]);
     Value updated = n.make<MovingAverageOp>({old, all[i + 1]},
@@ -38,7 +45,7 @@ static LogicalResult batchNorm(NodeImporter &n) {
   }
   // Exporters write inference form; in training, the batch's own statistics
   // count, as the framework would use them.
-  if (n.graph.trainMode()) {
+  if (n.graph.trainMode() || n.attrInt("training_mode", 0)) {
     trainBatchNorm(n, epsilon, momentum);
     return success();
   }

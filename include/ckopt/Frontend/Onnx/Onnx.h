@@ -18,6 +18,7 @@
 #include "mlir/IR/OwningOpRef.h"
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -31,13 +32,24 @@ struct ImportOptions {
   std::optional<int64_t> batch;
   /// Values of other symbolic dimensions by name.
   std::map<std::string, int64_t> dims;
+  /// Whole shapes of graph inputs by name: for inputs whose shape the file
+  /// leaves out, or whose dimensions have no names. They must agree with what
+  /// the file does say.
+  std::map<std::string, std::vector<int64_t>> shapes;
+  /// Graph inputs that have one value for good, by name: what decides shapes,
+  /// axes and trip counts must be known when compiling.
+  std::map<std::string, HostTensor> constants;
+  /// Where import fails, receives the graph inputs that would have to be
+  /// constants for it to get further (see `constants`).
+  std::set<std::string> *neededConstants = nullptr;
   /// The graph inputs that are data. Empty: the first graph input where the
   /// graph has no initializers, else every input that is no initializer.
   std::vector<std::string> inputs;
   /// Float weights whose whole name matches (POSIX extended) are not trained.
   std::string freezeRegex;
   /// Batch norms use the batch's statistics and update the running ones,
-  /// dropouts drop, also where the file was exported for inference.
+  /// dropouts drop, also where the file was exported for inference. False:
+  /// each does what the file says.
   bool trainMode = true;
   /// "" or "f64": every float32 becomes float64.
   std::string computeType;
