@@ -4,8 +4,11 @@
 // what an operand was broadcast along.
 //
 //===----------------------------------------------------------------------===//
+#include "Bounds.h"
 #include "RuleBuilder.h"
 #include "mlir/IR/Matchers.h"
+
+#include <cmath>
 
 using namespace mlir;
 using namespace ckopt;
@@ -36,20 +39,24 @@ static void addArithmeticRules(MLIRContext *context) {
   });
   addRule<MulOp>(context, [](MulOp op, RuleBuilder &b) {
     if (op.getLhs() == op.getRhs()) { // a square: both halves at once
-      b.set(0, b.mul(b.grad(), b.mul(op.getLhs(), 2)));
+      b.set(0, b.guardedIf(mayHavePole(op.getLhs()),
+                           b.mul(b.grad(), b.mul(op.getLhs(), 2))));
       return;
     }
-    if (b.needs(0))
-      b.set(0, b.mul(b.grad(), op.getRhs()));
-    if (b.needs(1))
-      b.set(1, b.mul(b.grad(), op.getLhs()));
+    for (unsigned i : {0u, 1u}) {
+      Value other = op->getOperand(1 - i);
+      if (b.needs(i))
+        b.set(i, b.guardedIf(mayHavePole(other), b.mul(b.grad(), other)));
+    }
   });
   addRule<DivOp>(context, [](DivOp op, RuleBuilder &b) {
+    bool guard = !isNonZero(op.getRhs());
     Value quotient = b.div(b.grad(), op.getRhs());
     if (b.needs(0))
-      b.set(0, quotient);
+      b.set(0, b.guardedIf(guard, quotient));
     if (b.needs(1))
-      b.set(1, b.neg(b.mul(quotient, op.getOutput())));
+      b.set(1, b.guardedIf(guard || mayHavePole(op.getLhs()),
+                           b.neg(b.mul(quotient, op.getOutput()))));
   });
   addRule<ModOp>(context, [](ModOp op, RuleBuilder &b) {
     if (b.needs(0))
@@ -57,7 +64,7 @@ static void addArithmeticRules(MLIRContext *context) {
     if (b.needs(1)) { // y = a - b * n with a whole number n
       Value n = b.make<RoundOp>(
           b.div(b.sub(op.getLhs(), op.getOutput()), op.getRhs()));
-      b.set(1, b.neg(b.mul(b.grad(), n)));
+      b.set(1, b.guardedIf(!isNonZero(op.getRhs()), b.neg(b.mul(b.grad(), n))));
     }
   });
 }
@@ -80,19 +87,25 @@ static void powRule(PowOp op, RuleBuilder &b) {
   Value x = op.getLhs(), e = op.getRhs(), g = b.grad();
   std::optional<double> constant = splatNumber(e);
   if (b.needs(0) && constant) {
-    if (*constant != 0)
-      b.set(0, powerDerivative(b, op, *constant));
+    // Poles at 0, and NaN below it where the exponent is no whole number.
+    double c = *constant;
+    bool whole = c == std::floor(c);
+    bool guard =
+        !(whole && c >= 1) && !isPositive(x) && !(c >= 1 && isNonNegative(x));
+    if (c != 0)
+      b.set(0, b.guardedIf(guard, powerDerivative(b, op, c)));
   } else if (b.needs(0)) {
     // x^0 is 1 at x = 0, too: slope 0, where e * x^(e - 1) would be NaN.
     Value power = b.mul(e, b.make<PowOp>(x, b.add(e, -1)));
-    b.set(0, b.where(b.compare(ComparePredicate::NE, e, 0), b.mul(g, power)));
+    b.set(0, b.guarded(b.where(b.compare(ComparePredicate::NE, e, 0),
+                               b.mul(g, power))));
   }
   if (b.needs(1)) {
     // 0^e is 0 for all e > 0 (and 1 at e = 0): slope 0, not 0 * log 0.
     Value flat = b.make<AndOp>(b.compare(ComparePredicate::EQ, x, 0),
                                b.compare(ComparePredicate::GE, e, 0));
     Value slope = b.mul(op.getOutput(), b.make<LogOp>(x));
-    b.set(1, b.where(b.make<NotOp>(flat), b.mul(g, slope)));
+    b.set(1, b.guarded(b.where(b.make<NotOp>(flat), b.mul(g, slope))));
   }
 }
 

@@ -5,6 +5,7 @@
 // the operand is then not kept alive for the backward pass.
 //
 //===----------------------------------------------------------------------===//
+#include "Bounds.h"
 #include "RuleBuilder.h"
 #include <cmath>
 #include <numbers>
@@ -36,21 +37,25 @@ static void addSmoothRules(MLIRContext *context) {
   addRule<NegOp>(context,
                  [](NegOp, RuleBuilder &b) { b.set(0, b.neg(b.grad())); });
   addRule<ExpOp>(context, [](ExpOp op, RuleBuilder &b) {
-    b.set(0, b.mul(b.grad(), op.getOutput()));
+    b.set(0, b.guarded(b.mul(b.grad(), op.getOutput()))); // it overflows
   });
   addRule<LogOp>(context, [](LogOp op, RuleBuilder &b) {
-    b.set(0, b.div(b.grad(), op.getInput()));
+    b.set(0, b.guardedIf(!isNonZero(op.getInput()),
+                         b.div(b.grad(), op.getInput())));
   });
   addRule<SqrtOp>(context, [](SqrtOp op, RuleBuilder &b) {
-    b.set(0, b.div(b.mul(b.grad(), 0.5), op.getOutput()));
+    b.set(0, b.guardedIf(!isPositive(op.getInput()),
+                         b.div(b.mul(b.grad(), 0.5), op.getOutput())));
   });
   addRule<RsqrtOp>(context, [](RsqrtOp op, RuleBuilder &b) {
     Value y = op.getOutput();
-    b.set(0, b.mul(b.mul(b.grad(), -0.5), b.mul(y, b.mul(y, y))));
+    b.set(0, b.guardedIf(!isPositive(op.getInput()),
+                         b.mul(b.mul(b.grad(), -0.5), b.mul(y, b.mul(y, y)))));
   });
   addRule<ReciprocalOp>(context, [](ReciprocalOp op, RuleBuilder &b) {
     Value y = op.getOutput();
-    b.set(0, b.mul(b.neg(b.grad()), b.mul(y, y)));
+    b.set(0, b.guardedIf(!isNonZero(op.getInput()),
+                         b.mul(b.neg(b.grad()), b.mul(y, y))));
   });
   addRule<TanhOp>(context, [](TanhOp op, RuleBuilder &b) {
     Value y = op.getOutput();

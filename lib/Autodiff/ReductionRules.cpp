@@ -111,6 +111,16 @@ static void logSoftmaxGradRule(LogSoftmaxGradOp op, RuleBuilder &b) {
                          b.keepDims(b.sum(op.getGrad(), axis), axis, shape))));
 }
 
+/// A row that is all -inf has a softmax of NaN, as in PyTorch. Where a select
+/// replaces such rows, as exporters of attention write it, they have no part in
+/// the gradient, which 0 * NaN would spoil.
+static Value withoutMaskedRows(SoftmaxOp op, RuleBuilder &b) {
+  Value y = op.getOutput();
+  if (llvm::none_of(y.getUsers(), llvm::IsaPred<SelectOp>))
+    return y;
+  return b.where(b.compare(ComparePredicate::EQ, y, y), y);
+}
+
 void autodiff::addReductionRules(MLIRContext *context) {
   addComparingRule<ReduceOp>(
       context, [](ReduceOp op, RuleBuilder &b) { reduceRule(op, b); },
@@ -121,7 +131,8 @@ void autodiff::addReductionRules(MLIRContext *context) {
   addRule<MomentsOp>(context,
                      [](MomentsOp op, RuleBuilder &b) { momentsRule(op, b); });
   addRule<SoftmaxOp>(context, [](SoftmaxOp op, RuleBuilder &b) {
-    b.set(0, b.make<SoftmaxGradOp>(b.grad(), op.getOutput(), op.getAxisAttr()));
+    b.set(0, b.make<SoftmaxGradOp>(b.grad(), withoutMaskedRows(op, b),
+                                   op.getAxisAttr()));
   });
   addRule<LogSoftmaxOp>(context, [](LogSoftmaxOp op, RuleBuilder &b) {
     b.set(0,

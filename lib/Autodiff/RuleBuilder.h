@@ -26,6 +26,15 @@ public:
   /// result).
   mlir::Value grad(unsigned result = 0) const { return outputGrads[result]; }
   bool needs(unsigned operand) const { return needed[operand]; }
+  /// `gradient`, a product of grad() and a derivative that can be infinite or
+  /// NaN, with 0 wherever grad() is 0 (see Bounds.h).
+  mlir::Value guarded(mlir::Value gradient) {
+    return where(compare(ComparePredicate::NE, grad(), 0), gradient);
+  }
+  /// The same, if `needed`.
+  mlir::Value guardedIf(bool needed, mlir::Value gradient) {
+    return needed ? guarded(gradient) : gradient;
+  }
   /// The operand's gradient, summed to the operand's shape; adds to one that
   /// was set before.
   void set(unsigned operand, mlir::Value gradient);

@@ -32,8 +32,9 @@ struct DriverOptions {
   CompileOptions compile;
   DataOptions data;
   TrainOptions train;
-  std::string output;      ///< -o
-  std::string checkpoint;  ///< --checkpoint
+  std::vector<ArrayMapping> constants; ///< --constant: inputs with one value
+  std::string output;                  ///< -o
+  std::string checkpoint;              ///< --checkpoint
   std::string weights;     ///< --weights: initial values, safetensors
   std::string report;      ///< --report: JSON
   std::string timeline;    ///< --timeline: SVG, or JSON for Perfetto

@@ -184,7 +184,7 @@ llvm::Error ckopt::runCompile(DriverOptions &options) {
 }
 
 //===----------------------------------------------------------------------===//
-// run, grad
+// grad
 //===----------------------------------------------------------------------===//
 
 /// The indices 0 to the batch size; fewer samples are an error.
@@ -202,7 +202,7 @@ static llvm::Expected<std::vector<int64_t>> firstBatch(const Session &session,
   return samples;
 }
 
-static llvm::Error needData(const DriverOptions &options) {
+llvm::Error ckopt::needData(const DriverOptions &options) {
   if (options.data.path.empty())
     return usageError("give --data=FILE.npz");
   return llvm::Error::success();
@@ -211,89 +211,55 @@ static llvm::Error needData(const DriverOptions &options) {
 namespace {
 /// A loaded step and the data that it will be fed.
 struct FedStep {
-  std::unique_ptr<Compilation> compilation;
-  LoadedStep step;
+  PlannedStep planned;
   Dataset data;
 };
 } // namespace
 
-/// Plans, loads and reads the data, checked against the model's labels.
-static llvm::Expected<FedStep> prepareWithData(DriverOptions &options) {
-  FedStep fed;
+llvm::Error ckopt::readConstants(DriverOptions &options) {
+  if (options.constants.empty())
+    return llvm::Error::success();
+  if (llvm::Error error = needData(options))
+    return error;
+  auto reader = NpzReader::open(options.data.path);
+  if (!reader)
+    return reader.takeError();
+  for (const ArrayMapping &constant : options.constants) {
+    auto value = reader->read(constant.array);
+    if (!value)
+      return value.takeError();
+    options.compile.import.constants[constant.name] = std::move(*value);
+  }
+  return llvm::Error::success();
+}
+
+llvm::Expected<PlannedStep> ckopt::prepareStep(DriverOptions &options) {
+  PlannedStep planned;
+  if (llvm::Error error = readConstants(options))
+    return std::move(error);
   auto compilation = planModel(options);
   if (!compilation)
     return compilation.takeError();
-  fed.compilation = std::move(*compilation);
-  auto loaded = loadStep(*fed.compilation, options);
+  planned.compilation = std::move(*compilation);
+  auto loaded = loadStep(*planned.compilation, options);
   if (!loaded)
     return loaded.takeError();
-  fed.step = std::move(*loaded);
-  describeTargets(*fed.compilation, options.data);
-  auto data = loadDataset(*fed.step.session, options.data);
+  planned.step = std::move(*loaded);
+  describeTargets(*planned.compilation, options.data);
+  return std::move(planned);
+}
+
+/// Plans, loads and reads the data, checked against the model's labels.
+static llvm::Expected<FedStep> prepareWithData(DriverOptions &options) {
+  auto planned = prepareStep(options);
+  if (!planned)
+    return planned.takeError();
+  FedStep fed{std::move(*planned), {}};
+  auto data = loadDataset(*fed.planned.step.session, options.data);
   if (!data)
     return data.takeError();
   fed.data = std::move(*data);
   return std::move(fed);
-}
-
-llvm::Error ckopt::runForward(DriverOptions &options) {
-  if (llvm::Error error = needData(options))
-    return error;
-  options.compile.import.trainMode = true;
-  options.compile.step.loss.clear();
-  options.compile.step.forwardOnly = true;
-  auto fed = prepareWithData(options);
-  if (!fed)
-    return fed.takeError();
-  Session &session = *fed->step.session;
-  const Dataset &data = fed->data;
-  int64_t batch = batchSize(session.manifest());
-  std::vector<int64_t> all(size_t(data.numSamples()));
-  for (size_t i = 0; i < all.size(); ++i)
-    all[i] = int64_t(i);
-  // Outputs of all batches, one after another along the first dimension.
-  std::vector<std::vector<HostTensor>> outputs;
-  std::vector<int64_t> valid;
-  const runtime::FunctionInfo &eval = session.manifest().functions.front();
-  for (const EvalBatch &part : evaluationBatches(all, batch)) {
-    if (llvm::Error error = feed(session, data, part.indices))
-      return error;
-    if (llvm::Error error = session.run("eval"))
-      return error;
-    outputs.emplace_back();
-    valid.push_back(part.valid);
-    for (int32_t index : eval.outputs) {
-      auto value = session.read(index);
-      if (!value)
-        return value.takeError();
-      outputs.back().push_back(std::move(*value));
-    }
-  }
-  TensorMap result;
-  for (size_t k = 0; k < eval.outputs.size(); ++k) {
-    const runtime::TensorInfo &info = session.info_of(eval.outputs[k]);
-    bool batched = !info.shape.empty() && info.shape[0] == batch;
-    if (!batched) {
-      result.set(info.name, outputs.front()[k]);
-      continue;
-    }
-    std::vector<int64_t> shape = info.shape;
-    shape[0] = data.numSamples();
-    HostTensor whole(hostType(info.dtype), shape);
-    char *to = static_cast<char *>(whole.mutableRawData());
-    for (size_t b = 0; b < outputs.size(); ++b) {
-      size_t bytes = size_t(outputs[b][k].sizeInBytes() / batch * valid[b]);
-      std::memcpy(to, outputs[b][k].rawData(), bytes);
-      to += bytes;
-    }
-    result.set(info.name, std::move(whole));
-  }
-  if (options.output.empty()) {
-    for (auto &[name, value] : result)
-      llvm::outs() << name << ": " << value.typeString() << "\n";
-    return llvm::Error::success();
-  }
-  return writeNpz(options.output, result);
 }
 
 llvm::Error ckopt::runGrad(DriverOptions &options) {
@@ -306,7 +272,7 @@ llvm::Error ckopt::runGrad(DriverOptions &options) {
   auto fed = prepareWithData(options);
   if (!fed)
     return fed.takeError();
-  Session &session = *fed->step.session;
+  Session &session = *fed->planned.step.session;
   const Dataset &data = fed->data;
   auto samples = firstBatch(session, data);
   if (!samples)

@@ -49,6 +49,16 @@ struct LoadedStep {
 };
 llvm::Expected<LoadedStep> loadStep(Compilation &compilation,
                                     const DriverOptions &options);
+/// A planned model and its step, loaded.
+struct PlannedStep {
+  std::unique_ptr<Compilation> compilation;
+  LoadedStep step;
+};
+/// Reads the values of inputs that --constant fixes from the data.
+llvm::Error readConstants(DriverOptions &options);
+/// Plans and loads, and notes what the data will be checked against.
+llvm::Expected<PlannedStep> prepareStep(DriverOptions &options);
+llvm::Error needData(const DriverOptions &options);
 /// Whether flags ask for the planning graph, and what they ask of it: the graph
 /// as a file, a curve.
 bool wantsPlanningGraph(const DriverOptions &options);

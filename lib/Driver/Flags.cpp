@@ -60,6 +60,35 @@ void DriverFlags::addModelFlags() {
         import.dims[name.str()] = size;
         return llvm::Error::success();
       });
+  add("shape", "NAME=2x3", Models,
+      "shape of an input whose file leaves it open (repeatable)",
+      [&import](StringRef text) -> llvm::Error {
+        auto [name, sizes] = text.split('=');
+        std::vector<int64_t> &shape = import.shapes[name.str()];
+        while (!sizes.empty()) {
+          int64_t size = 0;
+          StringRef first;
+          std::tie(first, sizes) = sizes.split('x');
+          if (llvm::Error error =
+                  flag::number<int64_t>("shape", size, 0)(first))
+            return error;
+          shape.push_back(size);
+        }
+        return llvm::Error::success();
+      });
+  add("constant", "A=ARRAY,...", Run | Grad,
+      "inputs that decide shapes, axes or trip counts: fixed to their values "
+      "in the data",
+      [this](StringRef text) -> llvm::Error {
+        auto mappings = parseArrayMappings(text, "--constant");
+        if (!mappings)
+          return mappings.takeError();
+        o.constants = std::move(*mappings);
+        return llvm::Error::success();
+      });
+  add("as-written", "", Run,
+      "dropouts and batch norms do what the file says (default: evaluation)",
+      flag::turnOn(o.compile.step.asWritten));
   add("inputs", "A=ARRAY,...", Models,
       "data inputs, and the arrays they are read from",
       [this, &import](StringRef text) -> llvm::Error {

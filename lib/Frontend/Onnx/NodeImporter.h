@@ -239,6 +239,7 @@ llvm::ArrayRef<HandlerEntry> orderHandlers();
 llvm::ArrayRef<HandlerEntry> selectionHandlers();
 llvm::ArrayRef<HandlerEntry> randomHandlers();
 llvm::ArrayRef<HandlerEntry> trigonometricHandlers();
+llvm::ArrayRef<HandlerEntry> previewHandlers();
 
 /// The handler for an operator in an opset, or null.
 Handler findHandler(llvm::StringRef domain, llvm::StringRef op, int64_t opset);

@@ -50,9 +50,19 @@ static LogicalResult l1(NodeImporter &n) {
   return success();
 }
 
+/// The root is taken away from zero, so that the gradient of the norm of a zero
+/// vector is 0 and not 0 / 0, as in PyTorch.
 static LogicalResult l2(NodeImporter &n) {
-  if (auto r = prepare(n))
-    n.set(0, n.make<SqrtOp>({sumOf(n, *r, n.mul(r->x, r->x))}));
+  auto r = prepare(n);
+  if (!r)
+    return success();
+  Value sum = sumOf(n, *r, n.mul(r->x, r->x));
+  if (!sum)
+    return failure();
+  Value zero = n.scalar(0, sum);
+  Value isZero = n.compare(ComparePredicate::EQ, sum, zero);
+  Value root = n.make<SqrtOp>({n.select(isZero, n.scalar(1, sum), sum)});
+  n.set(0, n.select(isZero, zero, root));
   return success();
 }
 
@@ -68,12 +78,19 @@ static LogicalResult logSum(NodeImporter &n) {
   return success();
 }
 
-/// max + log(sum(e^(x - max))): finite wherever x is.
+/// max + log(sum(e^(x - max))): finite wherever x is. A maximum that is not
+/// finite is no shift: inf - inf is NaN.
 static LogicalResult logSumExp(NodeImporter &n) {
   auto r = prepare(n);
   if (!r)
     return success();
   Value top = n.reduce(ReduceKind::Max, r->x, r->axes, /*keepdims=*/true);
+  if (!top)
+    return failure();
+  Value isFinite =
+      n.compare(ComparePredicate::LT, n.make<AbsOp>({top}),
+                n.scalar(std::numeric_limits<double>::infinity(), top));
+  top = n.select(isFinite, top, n.scalar(0, top));
   Value sum = n.reduce(ReduceKind::Sum, n.make<ExpOp>({n.sub(r->x, top)}),
                        r->axes, /*keepdims=*/true);
   Value result = n.add(top, n.make<LogOp>({sum}));

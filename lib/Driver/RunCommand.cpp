@@ -1,0 +1,159 @@
+//===- RunCommand.cpp - ckopt run: a model's outputs ----------------------===//
+//
+// Arrays that have exactly the shapes of the model's inputs are fed as they
+// are, once: any model runs so, with whatever inputs or none. Others hold
+// samples along their first dimension, and run batch by batch.
+//
+//===----------------------------------------------------------------------===//
+#include "Commands.h"
+#include "ckopt/Support/Error.h"
+#include "ckopt/Support/Npz.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <cstring>
+
+using namespace ckopt;
+using runtime::TensorRole;
+
+/// The arrays of all inputs in the manifest's order where each has the input's
+/// own shape; nothing where one has not, or is not there.
+static llvm::Expected<std::optional<std::vector<HostTensor>>>
+readWhole(const Session &session, const DataOptions &options) {
+  std::vector<HostTensor> arrays;
+  std::vector<int64_t> inputs = session.tensors(TensorRole::Input);
+  if (inputs.empty())
+    return arrays;
+  auto reader = NpzReader::open(options.path);
+  if (!reader)
+    return reader.takeError();
+  std::vector<ArrayMapping> mappings;
+  if (!options.inputs.empty()) {
+    auto parsed = parseArrayMappings(options.inputs, "--inputs");
+    if (!parsed)
+      return parsed.takeError();
+    mappings = std::move(*parsed);
+  }
+  for (int64_t index : inputs) {
+    const runtime::TensorInfo &tensor = session.info_of(index);
+    std::string array = tensor.name;
+    for (const ArrayMapping &mapping : mappings)
+      if (mapping.name == tensor.name)
+        array = mapping.array;
+    if (!reader->contains(array))
+      return std::nullopt;
+    auto value = reader->read(array);
+    if (!value)
+      return value.takeError();
+    if (value->shape() != llvm::ArrayRef<int64_t>(tensor.shape))
+      return std::nullopt;
+    arrays.push_back(std::move(*value));
+  }
+  return arrays;
+}
+
+static llvm::Expected<TensorMap> runWhole(Session &session,
+                                          std::vector<HostTensor> arrays) {
+  std::vector<int64_t> inputs = session.tensors(TensorRole::Input);
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (llvm::Error error = session.write(inputs[i], arrays[i]))
+      return std::move(error);
+  if (llvm::Error error = session.run("eval"))
+    return std::move(error);
+  TensorMap result;
+  for (int32_t index : session.manifest().functions.front().outputs) {
+    auto value = session.read(index);
+    if (!value)
+      return value.takeError();
+    result.set(session.info_of(index).name, std::move(*value));
+  }
+  return result;
+}
+
+/// Outputs of all batches, one after another along the first dimension.
+static llvm::Expected<TensorMap> runBatches(Session &session,
+                                            const Dataset &data) {
+  int64_t batch = batchSize(session.manifest());
+  std::vector<int64_t> all(size_t(data.numSamples()));
+  for (size_t i = 0; i < all.size(); ++i)
+    all[i] = int64_t(i);
+  std::vector<std::vector<HostTensor>> outputs;
+  std::vector<int64_t> valid;
+  const runtime::FunctionInfo &eval = session.manifest().functions.front();
+  for (const EvalBatch &part : evaluationBatches(all, batch)) {
+    if (llvm::Error error = feed(session, data, part.indices))
+      return std::move(error);
+    if (llvm::Error error = session.run("eval"))
+      return std::move(error);
+    outputs.emplace_back();
+    valid.push_back(part.valid);
+    for (int32_t index : eval.outputs) {
+      auto value = session.read(index);
+      if (!value)
+        return value.takeError();
+      outputs.back().push_back(std::move(*value));
+    }
+  }
+  TensorMap result;
+  for (size_t k = 0; k < eval.outputs.size(); ++k) {
+    const runtime::TensorInfo &info = session.info_of(eval.outputs[k]);
+    bool batched = !info.shape.empty() && info.shape[0] == batch;
+    if (!batched) {
+      result.set(info.name, outputs.front()[k]);
+      continue;
+    }
+    std::vector<int64_t> shape = info.shape;
+    shape[0] = data.numSamples();
+    HostTensor whole(hostType(info.dtype), shape);
+    char *to = static_cast<char *>(whole.mutableRawData());
+    for (size_t b = 0; b < outputs.size(); ++b) {
+      size_t bytes = size_t(outputs[b][k].sizeInBytes() / batch * valid[b]);
+      std::memcpy(to, outputs[b][k].rawData(), bytes);
+      to += bytes;
+    }
+    result.set(info.name, std::move(whole));
+  }
+  return result;
+}
+
+static llvm::Expected<TensorMap> runModel(Session &session,
+                                          const DriverOptions &options) {
+  if (!session.tensors(TensorRole::Input).empty())
+    if (llvm::Error error = needData(options))
+      return std::move(error);
+  for (int64_t index : session.tensors(TensorRole::Seed))
+    if (llvm::Error error = session.write(
+            index, HostTensor::scalar<int64_t>(int64_t(options.seed))))
+      return std::move(error);
+  if (llvm::Error error = session.fill(TensorRole::Step, 1))
+    return std::move(error);
+  bool labelled = !options.data.tableRows.empty(); // rows are checked there
+  if (!labelled) {
+    auto whole = readWhole(session, options.data);
+    if (!whole)
+      return whole.takeError();
+    if (*whole)
+      return runWhole(session, std::move(**whole));
+  }
+  auto data = loadDataset(session, options.data);
+  if (!data)
+    return data.takeError();
+  return runBatches(session, *data);
+}
+
+llvm::Error ckopt::runForward(DriverOptions &options) {
+  options.compile.import.trainMode = !options.compile.step.asWritten;
+  options.compile.step.loss.clear();
+  options.compile.step.forwardOnly = true;
+  auto planned = prepareStep(options);
+  if (!planned)
+    return planned.takeError();
+  Session &session = *planned->step.session;
+  auto result = runModel(session, options);
+  if (!result)
+    return result.takeError();
+  if (!options.output.empty())
+    return writeNpz(options.output, *result);
+  for (auto &[name, value] : *result)
+    llvm::outs() << name << ": " << value.typeString() << "\n";
+  return llvm::Error::success();
+}
