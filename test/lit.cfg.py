@@ -33,6 +33,10 @@ if os.path.isdir(shared):
     config.available_features.add("shared-data")
 if config.sanitizers:
     config.available_features.add("sanitizers")
+onnx_testdata = "/usr/share/libonnx-testdata/data"
+if os.path.isdir(onnx_testdata):
+    config.available_features.add("onnx-testdata")
+config.substitutions.append(("%onnx_testdata", onnx_testdata))
 
 # Stock MLIR tools beside the plugin: what the tests of test/Plugin need.
 plugin = os.path.join(config.ckopt_binary_dir, "lib", "CkoptRematPlugin.so")

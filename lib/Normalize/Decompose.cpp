@@ -200,6 +200,9 @@ void ckopt::decompose(func::FuncOp function, unsigned maxJoined) {
 namespace {
 struct Decompose : ckopt::impl::DecomposePassBase<Decompose> {
   using DecomposePassBase::DecomposePassBase;
-  void runOnOperation() override { decompose(getOperation(), maxJoined); }
+  void runOnOperation() override {
+    decompose(getOperation(), maxJoined);
+    fitContractions(getOperation(), widenHalves);
+  }
 };
 } // namespace

@@ -159,7 +159,8 @@ std::vector<Phase> ckopt::buildPhases(const StepOptions &options) {
   phases.push_back(
       {"fuse",
        module(std::string("func.func(decompose") +
-              (options.target == "cuda" ? maxJoinedOnDevice : "") +
+              (options.target == "cuda" ? maxJoinedOnDevice
+                                        : "{widen-halves=true}") +
               "),canonicalize,cse,layout{layout=" + options.layout +
               "},canonicalize,cse,fuse,annotate-kernels{threads=" +
               std::to_string(options.threads) + " vector-bits=" +

@@ -21,6 +21,10 @@ llvm::FailureOr<mlir::func::FuncOp> makeEval(mlir::func::FuncOp function,
 /// Before autodiff: one form of matrix products; canonical.
 llvm::LogicalResult normalize(mlir::func::FuncOp function);
 
+/// Products with more batch dimensions than libraries take get one;
+/// `widenHalves`: products and convolutions of f16 are computed in f32.
+void fitContractions(mlir::func::FuncOp function, bool widenHalves);
+
 /// Composite ops to reductions and elementwise ops; concatenations of more than
 /// `maxJoined` tensors (unless 0; at least 2) to several.
 void decompose(mlir::func::FuncOp function, unsigned maxJoined = 0);

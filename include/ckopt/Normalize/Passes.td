@@ -51,12 +51,15 @@ def DecomposePass : Pass<"decompose", "::mlir::func::FuncOp"> {
     `batch_norm_inference` elementwise ops. What depends on the channel alone is
     computed on [C], once: the reciprocal standard deviation is shared between
     forward and backward. Products and convolutions of tensors without elements
-    become zeros. Concatenations of more than `max-joined` tensors (0: of any
+    become zeros. Products with more than two batch dimensions that broadcasting keeps apart
+    get one. With `widen-halves`, products and convolutions of f16 are computed in
+    f32 and rounded once. Concatenations of more than `max-joined` tensors (0: of any
     number) become concatenations of concatenations, with as little as possible
     copied twice.
   }];
   let options = [
-    Option<"maxJoined", "max-joined", "unsigned", "0", "most operands of a concatenation; 0: any number">
+    Option<"maxJoined", "max-joined", "unsigned", "0", "most operands of a concatenation; 0: any number">,
+    Option<"widenHalves", "widen-halves", "bool", "false", "products and convolutions of f16 in f32">,
   ];
   let dependentDialects = ["::ckopt::CkoptDialect"];
 }

@@ -240,6 +240,7 @@ llvm::ArrayRef<HandlerEntry> selectionHandlers();
 llvm::ArrayRef<HandlerEntry> randomHandlers();
 llvm::ArrayRef<HandlerEntry> trigonometricHandlers();
 llvm::ArrayRef<HandlerEntry> previewHandlers();
+llvm::ArrayRef<HandlerEntry> textHandlers();
 
 /// The handler for an operator in an opset, or null.
 Handler findHandler(llvm::StringRef domain, llvm::StringRef op, int64_t opset);

@@ -7,6 +7,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "NodeImporter.h"
+#include "llvm/ADT/StringSwitch.h"
+
+#include <cmath>
 
 using namespace mlir;
 using namespace ckopt;
@@ -14,13 +17,26 @@ using namespace ckopt::onnx_frontend;
 
 namespace {
 
+/// A function of a gate, by name, with what it takes.
+struct Activation {
+  std::string name; ///< in lower case
+  double alpha, beta;
+};
+
 /// What the three cells share. Time-major: x is [T, B, I].
 struct Recurrence {
   Value x, weights, recurrent, bias, hidden0, cell0;
   int64_t steps, batch, hidden, directions, gates;
-  bool reverseFirst = false; ///< direction = reverse
-  bool batchMajor = false;   ///< layout = 1
-  std::vector<std::string> activations;
+  bool reverseFirst = false;           ///< direction = reverse
+  bool batchMajor = false;             ///< layout = 1
+  std::vector<Activation> activations; ///< of one direction after another
+  size_t functions = 0;                ///< of them a direction has
+  double clip = INFINITY;              ///< of what activations are applied to
+  Value lengths;                       ///< [B, 1] i64; null: all are whole
+
+  Value activate(NodeImporter &n, int64_t direction, size_t function,
+                 Value x) const;
+  Value hold(NodeImporter &n, int64_t t, Value next, Value before) const;
 };
 
 /// One direction's parameters.
@@ -53,19 +69,134 @@ static bool checkState(NodeImporter &n, Value &state, const Recurrence &r) {
   return false;
 }
 
-/// sequence_lens may be there if it names all of the sequence.
-static bool checkLengths(NodeImporter &n, const Recurrence &r) {
+/// Sequences may end early; nothing is noted where none does.
+static bool readLengths(NodeImporter &n, Recurrence &r) {
   if (!n.has(4))
     return true;
   Value lengths = n.in(4);
-  if (lengths && n.isConstant(lengths)) {
+  if (!lengths)
+    return false;
+  if (n.isConstant(lengths)) {
     auto given = n.intsOf(lengths, "sequence_lens");
     if (given && llvm::all_of(*given, [&](int64_t t) { return t == r.steps; }))
       return true;
   }
-  n.unsupported() << "sequences of different lengths (operand sequence_lens)";
-  return false;
+  if (n.type(lengths).getNumElements() != r.batch) {
+    n.error() << "sequence_lens must have " << r.batch << " entries, got "
+              << lengths.getType();
+    return false;
+  }
+  r.lengths = n.cast(n.reshape(lengths, {r.batch, 1}), n.b.getI64Type());
+  return bool(r.lengths);
 }
+
+/// `next` where the sequences go on at time `t`, `before` (null: zeros) where
+/// they have ended. Backwards, they have not begun: the same.
+Value Recurrence::hold(NodeImporter &n, int64_t t, Value next,
+                       Value before) const {
+  if (!lengths || !next)
+    return next;
+  Value runs =
+      n.compare(ComparePredicate::GT, lengths, n.scalar(double(t), lengths));
+  return n.select(runs, next, before ? before : n.scalar(0, next));
+}
+
+//===----------------------------------------------------------------------===//
+// Activations
+//===----------------------------------------------------------------------===//
+
+/// Constants of a function that has none of its own in the file; nothing for
+/// an unknown one.
+static std::optional<std::pair<double, double>> defaultsOf(StringRef name) {
+  return llvm::StringSwitch<std::optional<std::pair<double, double>>>(name)
+      .Cases({"relu", "tanh", "sigmoid", "softsign", "softplus"},
+             std::pair(0.0, 0.0))
+      .Case("leakyrelu", std::pair(0.01, 0.0))
+      .Cases({"thresholdedrelu", "elu"}, std::pair(1.0, 0.0))
+      .Case("hardsigmoid", std::pair(0.2, 0.5))
+      .Case("affine", std::pair(1.0, 0.0))
+      .Case("scaledtanh", std::pair(1.0, 1.0))
+      .Default(std::nullopt);
+}
+
+/// The lists of constants name those of the functions that take any, in order.
+static bool readActivations(NodeImporter &n, ArrayRef<StringRef> defaults,
+                            Recurrence &r) {
+  std::vector<std::string> names = n.attrStrings("activations");
+  std::vector<double> alphas = n.attrFloats("activation_alpha"),
+                      betas = n.attrFloats("activation_beta");
+  r.functions = defaults.size();
+  while (names.size() < size_t(r.directions) * r.functions)
+    for (StringRef name : defaults)
+      names.push_back(name.str());
+  size_t nextAlpha = 0, nextBeta = 0;
+  for (const std::string &name : names) {
+    std::string lower = StringRef(name).lower();
+    auto known = defaultsOf(lower);
+    if (!known) {
+      n.error() << "unknown activation '" << name << "'";
+      return false;
+    }
+    auto [alpha, beta] = *known;
+    bool takesBeta =
+        lower == "hardsigmoid" || lower == "affine" || lower == "scaledtanh";
+    bool takesAlpha = takesBeta || alpha != 0;
+    if (takesAlpha && nextAlpha < alphas.size())
+      alpha = alphas[nextAlpha++];
+    if (takesBeta && nextBeta < betas.size())
+      beta = betas[nextBeta++];
+    r.activations.push_back({lower, alpha, beta});
+  }
+  return true;
+}
+
+static Value softsignOf(NodeImporter &n, Value x) {
+  return n.div(x, n.add(n.scalar(1, x), n.make<AbsOp>({x})));
+}
+
+Value Recurrence::activate(NodeImporter &n, int64_t direction, size_t function,
+                           Value x) const {
+  if (!x)
+    return {};
+  if (std::isfinite(clip))
+    x = n.clip(x, -clip, clip);
+  const Activation &a = activations[size_t(direction) * functions + function];
+  auto affine = [&](Value v) {
+    return n.add(n.mul(v, n.scalar(a.alpha, x)), n.scalar(a.beta, x));
+  };
+  if (a.name == "tanh")
+    return n.make<TanhOp>({x});
+  if (a.name == "sigmoid")
+    return n.make<SigmoidOp>({x});
+  if (a.name == "relu")
+    return n.make<ReluOp>({x});
+  if (a.name == "softplus")
+    return n.make<SoftplusOp>({x});
+  if (a.name == "softsign")
+    return softsignOf(n, x);
+  if (a.name == "affine")
+    return affine(x);
+  if (a.name == "hardsigmoid")
+    return n.clip(affine(x), 0, 1);
+  if (a.name == "scaledtanh")
+    return n.mul(n.make<TanhOp>({n.mul(x, n.scalar(a.beta, x))}),
+                 n.scalar(a.alpha, x));
+  Value zero = n.scalar(0, x);
+  if (a.name == "thresholdedrelu")
+    return n.select(n.compare(ComparePredicate::GT, x, n.scalar(a.alpha, x)), x,
+                    zero);
+  Value below = n.mul(x, n.scalar(a.alpha, x)); // leaky relu
+  if (a.name == "elu") {
+    Value bounded = n.broadcast<MinimumOp>({x, zero});
+    below = n.mul(n.sub(n.make<ExpOp>({bounded}), n.scalar(1, x)),
+                  n.scalar(a.alpha, x));
+  }
+  return n.select(n.compare(ComparePredicate::GE, x, zero), x, below);
+}
+
+//===----------------------------------------------------------------------===//
+// Parameters
+//===----------------------------------------------------------------------===//
 
 static bool readRecurrence(NodeImporter &n, int64_t gates, bool hasCell,
                            ArrayRef<StringRef> defaults, Recurrence &r) {
@@ -82,22 +213,14 @@ static bool readRecurrence(NodeImporter &n, int64_t gates, bool hasCell,
   r.directions = direction == "bidirectional" ? 2 : 1;
   r.reverseFirst = direction == "reverse";
   r.batchMajor = n.attrInt("layout", 0) != 0;
-  r.activations = n.attrStrings("activations");
   if (r.directions == 1 && direction != "forward" && direction != "reverse") {
     n.error() << "unknown direction '" << direction << "'";
     return false;
   }
-  if (n.hasAttr("clip")) {
-    n.unsupported() << "attribute 'clip'";
+  if (n.hasAttr("clip"))
+    r.clip = n.attrFloat("clip", INFINITY);
+  if (!readActivations(n, defaults, r))
     return false;
-  }
-  for (size_t i = 0; i < r.activations.size(); ++i)
-    if (StringRef(r.activations[i]).lower() !=
-        defaults[i % defaults.size()].lower()) {
-      n.unsupported() << "activation '" << r.activations[i]
-                      << "'; ckopt has the default ones";
-      return false;
-    }
   if (n.rank(r.x) == 3 && r.batchMajor)
     r.x = n.transpose(r.x, {1, 0, 2});
   if (!r.x || n.rank(r.x) != 3 || n.rank(r.weights) != 3 ||
@@ -123,7 +246,7 @@ static bool readRecurrence(NodeImporter &n, int64_t gates, bool hasCell,
               << shapeString(wantR) << " and " << shapeString(wantB);
     return false;
   }
-  return checkLengths(n, r) && checkState(n, r.hidden0, r) &&
+  return readLengths(n, r) && checkState(n, r.hidden0, r) &&
          checkState(n, r.cell0, r);
 }
 
@@ -179,8 +302,9 @@ static void setResults(NodeImporter &n, const Recurrence &r,
     SmallVector<Value> sequences;
     for (const auto &steps : outputs) {
       SmallVector<Value> rows;
-      for (Value h : steps)
-        rows.push_back(n.reshape(h, {1, 1, r.batch, r.hidden}));
+      for (auto [t, h] : llvm::enumerate(steps))
+        rows.push_back(
+            n.reshape(r.hold(n, int64_t(t), h, {}), {1, 1, r.batch, r.hidden}));
       sequences.push_back(n.concat(rows, 0));
     }
     Value y = n.concat(sequences, 1);
@@ -201,14 +325,15 @@ static LogicalResult lstm(NodeImporter &n) {
   Recurrence r;
   if (!readRecurrence(n, 4, /*hasCell=*/true, {"Sigmoid", "Tanh", "Tanh"}, r))
     return failure();
-  if (n.has(7)) {
-    n.unsupported() << "peepholes (operand P)";
+  Value peepholes = n.optional(7);
+  if (n.has(7) && (!peepholes ||
+                   n.shape(peepholes) !=
+                       ArrayRef<int64_t>(Shape{r.directions, 3 * r.hidden}))) {
+    n.error() << "P must have shape "
+              << shapeString(Shape{r.directions, 3 * r.hidden});
     return failure();
   }
-  if (n.attrInt("input_forget", 0)) {
-    n.unsupported() << "input_forget = 1";
-    return failure();
-  }
+  bool coupled = n.attrInt("input_forget", 0) != 0;
   SmallVector<SmallVector<Value>> outputs, finals(2);
   for (int64_t d = 0; d < r.directions; ++d) {
     Direction direction = prepareDirection(n, r, d, /*addBoth=*/true);
@@ -223,10 +348,23 @@ static LogicalResult lstm(NodeImporter &n) {
       auto gate = [&](int64_t g) {
         return n.sliceAxis(gates, 1, g * r.hidden, r.hidden);
       };
-      Value i = n.make<SigmoidOp>({gate(0)}), o = n.make<SigmoidOp>({gate(1)});
-      Value f = n.make<SigmoidOp>({gate(2)}), g = n.make<TanhOp>({gate(3)});
-      c = c ? n.add(n.mul(f, c), n.mul(i, g)) : n.mul(i, g);
-      h = n.mul(o, n.make<TanhOp>({c}));
+      // A cell looks at its own state through the part `p` of the peepholes.
+      auto peep = [&](Value x, int64_t p, Value state) {
+        if (!peepholes || !state)
+          return x;
+        Value weights = n.sliceAxis(
+            n.reshape(n.sliceAxis(peepholes, 0, d, 1), {3 * r.hidden}), 0,
+            p * r.hidden, r.hidden);
+        return n.add(x, n.mul(state, weights));
+      };
+      Value i = r.activate(n, d, 0, peep(gate(0), 0, c));
+      Value f = coupled ? n.sub(n.scalar(1, gates), i)
+                        : r.activate(n, d, 0, peep(gate(2), 2, c));
+      Value g = r.activate(n, d, 1, gate(3));
+      Value next = c ? n.add(n.mul(f, c), n.mul(i, g)) : n.mul(i, g);
+      Value o = r.activate(n, d, 0, peep(gate(1), 1, next));
+      h = r.hold(n, t, n.mul(o, r.activate(n, d, 2, next)), h);
+      c = r.hold(n, t, next, c);
       steps[size_t(t)] = h;
     }
     outputs.push_back(std::move(steps));
@@ -265,14 +403,16 @@ static LogicalResult gru(NodeImporter &n) {
     for (int64_t k = 0; k < r.steps && !n.hasFailed(); ++k) {
       int64_t t = direction.backward ? r.steps - 1 - k : k;
       Value x = stepGates(n, r, direction, t);
-      Value zr = n.make<SigmoidOp>(
-          {n.add(n.sliceAxis(x, 1, 0, 2 * H), product(h, 0, 2))});
+      Value zr = r.activate(
+          n, d, 0, n.add(n.sliceAxis(x, 1, 0, 2 * H), product(h, 0, 2)));
       Value z = n.sliceAxis(zr, 1, 0, H), reset = n.sliceAxis(zr, 1, H, H);
       Value inner = after ? n.mul(reset, product(h, 2, 1))
                           : product(n.mul(reset, h), 2, 1);
       Value candidate =
-          n.make<TanhOp>({n.add(n.sliceAxis(x, 1, 2 * H, H), inner)});
-      h = n.add(n.mul(n.sub(n.scalar(1, z), z), candidate), n.mul(z, h));
+          r.activate(n, d, 1, n.add(n.sliceAxis(x, 1, 2 * H, H), inner));
+      Value next =
+          n.add(n.mul(n.sub(n.scalar(1, z), z), candidate), n.mul(z, h));
+      h = r.hold(n, t, next, h);
       steps[size_t(t)] = h;
     }
     outputs.push_back(std::move(steps));
@@ -296,7 +436,7 @@ static LogicalResult rnn(NodeImporter &n) {
       Value gates = stepGates(n, r, direction, t);
       if (h)
         gates = n.add(gates, n.matmul(h, direction.recurrent, false, true));
-      h = n.make<TanhOp>({gates});
+      h = r.hold(n, t, r.activate(n, d, 0, gates), h);
       steps[size_t(t)] = h;
     }
     outputs.push_back(std::move(steps));

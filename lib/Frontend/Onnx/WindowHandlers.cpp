@@ -186,8 +186,145 @@ static LogicalResult convTranspose(NodeImporter &n) {
   }
   Value y = n.make<ConvInputGradOp>({x, weight}, convAttributes(n, w, groups),
                                     {n.tensor(shape, n.element(x))});
+<<<<<<< HEAD
   if (llvm::any_of(behind, [](int64_t pad) { return pad > 0; }))
     y = n.make<PadOp>({y}, {n.named("low", none), n.named("high", behind),
+=======
+  n.set(0, n.addChannelBias(y, n.optional(2)));
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Pooling
+//===----------------------------------------------------------------------===//
+
+/// Reads a pool's window for `x` and computes the result's shape; `high` is
+/// changed to what gives that size.
+static bool preparePool(NodeImporter &n, Value x, Window &w, Shape &shape) {
+  if (n.rank(x) < 3) {
+    n.error() << "needs an input of rank 3 or more, got " << x.getType();
+    return false;
+  }
+  size_t spatial = size_t(n.rank(x) - 2);
+  if (!readWindow(n, spatial, n.attrInts("kernel_shape"), w))
+    return false;
+  bool ceil = n.attrInt("ceil_mode", 0) != 0;
+  resolveSame(w, n.shape(x).drop_front(2));
+  w.padding = w.high;
+  shape.assign(n.shape(x).begin(), n.shape(x).begin() + 2);
+  for (size_t d = 0; d < spatial; ++d) {
+    int64_t size = n.shape(x)[d + 2], stride = w.strides[d];
+    int64_t span = size + w.low[d] + w.high[d] - w.extent(d);
+    int64_t out = span < 0 ? 0 : span / stride + 1;
+    if (ceil && span >= 0) {
+      out = (span + stride - 1) / stride + 1;
+      // No window may start in the padding behind the input.
+      if ((out - 1) * stride >= size + w.low[d])
+        --out;
+    }
+    if (out < 1) {
+      n.error() << "the window is larger than the padded input along spatial "
+                   "dimension "
+                << int64_t(d);
+      return false;
+    }
+    w.high[d] = (out - 1) * stride + w.extent(d) - size - w.low[d];
+    shape.push_back(out);
+  }
+  return true;
+}
+
+static SmallVector<NamedAttribute> poolAttributes(NodeImporter &n,
+                                                  const Window &w) {
+  return {n.named("kernel", w.kernel), n.named("strides", w.strides),
+          n.named("pads_low", w.low), n.named("pads_high", w.high),
+          n.named("dilations", w.dilations)};
+}
+
+/// Where each maximum lies in the operand: `index`, its place in the window (in
+/// row-major order), as the number of the element in the whole tensor; by
+/// columns within the spatial dimensions where `byColumns`.
+static Value flatIndices(NodeImporter &n, Value x, Value index, const Window &w,
+                         bool byColumns) {
+  if (!index)
+    return {};
+  Type i64 = n.b.getI64Type();
+  ArrayRef<int64_t> in = n.shape(x), out = n.shape(index);
+  Value place = n.cast(index, i64);
+  auto number = [&](int64_t v) { return n.scalarOfType(double(v), i64); };
+  int64_t volume = 1;
+  for (int64_t size : in.drop_front(2))
+    volume *= size;
+  Value flat = n.add(n.mul(n.iota(out, i64, 0), number(in[1] * volume)),
+                     n.mul(n.iota(out, i64, 1), number(volume)));
+  int64_t points = 1, rows = 1, columns = 1;
+  for (int64_t size : in.drop_front(2))
+    columns *= size;
+  // The last dimension turns fastest, in the window and (by rows) in the sum.
+  for (size_t d = w.kernel.size(); d-- > 0;) {
+    int64_t size = in[d + 2];
+    columns /= std::max<int64_t>(size, 1);
+    Value within =
+        n.broadcast<ModOp>({n.div(place, number(points)), number(w.kernel[d])});
+    Value at =
+        n.add(n.mul(n.iota(out, i64, int64_t(d) + 2), number(w.strides[d])),
+              n.sub(n.mul(within, number(w.dilations[d])), number(w.low[d])));
+    flat = n.add(flat, n.mul(at, number(byColumns ? columns : rows)));
+    points *= w.kernel[d];
+    rows *= size;
+  }
+  return flat;
+}
+
+static LogicalResult maxPool(NodeImporter &n) {
+  Value x = n.in(0);
+  Window w;
+  Shape shape;
+  if (!x || !preparePool(n, x, w, shape))
+    return failure();
+  int64_t points = 1;
+  for (int64_t size : w.kernel)
+    points *= std::min<int64_t>(size, 1 << 10);
+  Type index = points <= 127 ? n.b.getI8Type() : n.b.getI32Type();
+  // Integers of 8 bits are exact as floats, and the kernel is one of floats.
+  Type element = n.element(x);
+  Value floats = n.isFloat(x) ? x : n.cast(x, n.b.getF32Type());
+  if (!floats)
+    return failure();
+  auto all = n.makeAll<MaxPoolOp>(
+      {floats}, poolAttributes(n, w),
+      {n.tensor(shape, n.element(floats)), n.tensor(shape, index)});
+  if (all.size() != 2)
+    return failure();
+  n.set(0, n.cast(all[0], element));
+  if (n.wants(1))
+    n.set(1, flatIndices(n, x, all[1], w, n.attrInt("storage_order", 0) != 0));
+  return success();
+}
+
+static LogicalResult averagePool(NodeImporter &n) {
+  Value x = n.in(0);
+  Window w;
+  Shape shape;
+  if (!x || !preparePool(n, x, w, shape))
+    return failure();
+  auto attributes = poolAttributes(n, w);
+  size_t spatial = w.kernel.size();
+  bool countPads = n.attrInt("count_include_pad", 0) != 0;
+  bool beyond = false; // windows that reach out of the padded input
+  for (size_t d = 0; d < spatial; ++d)
+    beyond |= w.high[d] > w.padding[d];
+  if (countPads && beyond) {
+    // What lies beyond does not count, the padding does: pad for real.
+    Shape low(2, 0), high(2, 0), none(spatial + 2, 0);
+    low.append(w.low);
+    for (size_t d = 0; d < spatial; ++d) {
+      high.push_back(w.padding[d]);
+      w.high[d] -= w.padding[d];
+      w.low[d] = 0;
+    }
+    x = n.make<PadOp>({x}, {n.named("low", low), n.named("high", high),
+>>>>>>> d1b092a (Widen products of f16, unroll recurrences with peepholes and lengths, count n-grams)
                             n.named("interior", none)});
   n.set(0, n.addChannelBias(y, n.optional(2)));
   return success();
