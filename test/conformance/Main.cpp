@@ -68,7 +68,7 @@ private:
 } // namespace
 
 llvm::Error Runner::collect() {
-  llvm::Regex regex(filter);
+  llvm::Regex regex(filter.empty() ? "." : filter.getValue());
   std::string problem;
   if (!regex.isValid(problem))
     return llvm::createStringError("--filter: " + problem);
