@@ -41,7 +41,9 @@ struct Loaded {
   std::unique_ptr<ckopt::JitProgram> program;
   std::unique_ptr<ckopt::Session> session;
 };
-llvm::Expected<Loaded> load(ckopt::Compilation &compilation);
+/// Weights that the file leaves open take their values from `inputs`.
+llvm::Expected<Loaded> load(ckopt::Compilation &compilation,
+                            const Tensors &inputs);
 llvm::Error feed(ckopt::Session &session, const Tensors &inputs);
 /// Results of "eval" or "step", by name.
 llvm::Expected<Tensors> runFunction(ckopt::Session &session,

@@ -72,7 +72,8 @@ llvm::Expected<Imported> conformance::importFor(const Case &test,
   }
 }
 
-llvm::Expected<Loaded> conformance::load(Compilation &compilation) {
+llvm::Expected<Loaded> conformance::load(Compilation &compilation,
+                                         const Tensors &inputs) {
   if (llvm::Error error = compilation.plan())
     return std::move(error);
   if (llvm::Error error = compilation.emit())
@@ -86,22 +87,25 @@ llvm::Expected<Loaded> conformance::load(Compilation &compilation) {
   if (!session)
     return session.takeError();
   result.session = std::move(*session);
-  if (llvm::Error error =
-          result.session->initialize(compilation.weights(), /*seed=*/0))
+  TensorMap weights = compilation.weights();
+  for (const auto &[name, value] : inputs)
+    weights.set(name, value);
+  if (llvm::Error error = result.session->initialize(weights, /*seed=*/0))
     return std::move(error);
   return std::move(result);
 }
 
 llvm::Error conformance::feed(Session &session, const Tensors &inputs) {
   using Role = ckopt::runtime::TensorRole;
-  for (int64_t index : session.tensors(Role::Input)) {
-    const std::string &name = session.info_of(index).name;
-    const HostTensor *value = findTensor(inputs, name);
-    if (!value)
-      return inputError("the test has no data for '" + name + "'");
-    if (llvm::Error error = session.write(index, *value))
-      return error;
-  }
+  for (Role role : {Role::Input, Role::Target})
+    for (int64_t index : session.tensors(role)) {
+      const std::string &name = session.info_of(index).name;
+      const HostTensor *value = findTensor(inputs, name);
+      if (!value)
+        return inputError("the test has no data for '" + name + "'");
+      if (llvm::Error error = session.write(index, *value))
+        return error;
+    }
   for (int64_t index : session.tensors(Role::Seed))
     if (llvm::Error error =
             session.write(index, HostTensor::scalar<int64_t>(1)))
@@ -185,7 +189,7 @@ static llvm::Expected<std::string> checkDataSet(const Case &test,
   auto imported = importFor(test, signature, *inputs, /*f64=*/false);
   if (!imported)
     return imported.takeError();
-  auto loaded = load(*imported->compilation);
+  auto loaded = load(*imported->compilation, *inputs);
   if (!loaded)
     return loaded.takeError();
   if (llvm::Error error = feed(*loaded->session, *inputs))

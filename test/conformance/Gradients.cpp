@@ -245,7 +245,7 @@ static llvm::Expected<Outcome> check(const Case &test,
   step.forwardOnly = step.evaluation = false;
   step.loss.clear();
   step.optimizer.kind.clear();
-  auto loaded = load(compilation);
+  auto loaded = load(compilation, *inputs);
   if (!loaded)
     return loaded.takeError();
   // An argument that the loss does not read is no part of the step.
