@@ -177,20 +177,30 @@ static void setDropout(NodeImporter &n, bool active, double ratio) {
     n.error() << "the ratio must lie in [0, 1), not " << ratio;
     return;
   }
+  Type maskType = n.opset < 10 ? n.element(x) : Type(n.b.getI1Type());
+  Value ones = n.splat(1, n.tensor(n.shape(x), n.element(x)));
   if (!active || ratio == 0) {
     n.set(0, x);
     if (n.wants(1))
-      n.set(1, n.splat(1, n.tensor(n.shape(x), n.b.getI1Type())));
+      n.set(1, n.cast(ones, maskType));
     return;
   }
-  n.set(0, n.make<DropoutOp>({x, n.graph.seed(), n.graph.step()},
-                             {n.namedF("ratio", ratio),
-                              n.named("site", n.graph.nextDropoutSite())}));
+  // The mask is what the same draw leaves of ones.
+  int64_t site = n.graph.nextDropoutSite();
+  auto drop = [&](Value v) {
+    return n.make<DropoutOp>({v, n.graph.seed(), n.graph.step()},
+                             {n.namedF("ratio", ratio), n.named("site", site)});
+  };
+  n.set(0, drop(x));
+  if (n.wants(1))
+    n.set(1, n.cast(n.compare(P::NE, drop(ones), n.scalar(0, x)), maskType));
 }
 
-/// Up to opset 11 a file says the ratio but not whether it trains.
+/// Up to opset 11 a file says the ratio but not whether it trains (but before
+/// opset 7).
 static LogicalResult dropoutByAttribute(NodeImporter &n) {
-  setDropout(n, n.graph.trainMode(), n.attrFloat("ratio", 0.5));
+  bool active = n.opset < 7 ? n.attrInt("is_test", 0) == 0 : false;
+  setDropout(n, active || n.graph.trainMode(), n.attrFloat("ratio", 0.5));
   return success();
 }
 
@@ -218,7 +228,7 @@ static LogicalResult dropoutByOperand(NodeImporter &n) {
 llvm::ArrayRef<HandlerEntry> onnx_frontend::activationHandlers() {
   static const HandlerEntry entries[] = {
       {"Celu", 12, celu},
-      {"Dropout", 7, dropoutByAttribute},
+      {"Dropout", 1, dropoutByAttribute},
       {"Dropout", 12, dropoutByOperand},
       {"Elu", 6, elu},
       {"Gelu", 20, gelu},

@@ -45,8 +45,12 @@ static LogicalResult power(NodeImporter &n) {
   // The exponent may have a type of its own; the result has the base's.
   if (n.element(exponent) != n.element(base)) {
     if (n.isFloat(exponent) && !n.isFloat(base)) {
-      n.unsupported() << "an integer to the power of a float";
-      return failure();
+      // Integers to broken powers: in f64, the result truncated.
+      Type f64 = n.b.getF64Type();
+      Value wide =
+          n.broadcast<PowOp>({n.cast(base, f64), n.cast(exponent, f64)});
+      n.set(0, n.cast(wide, n.element(base)));
+      return success();
     }
     exponent = n.cast(exponent, n.element(base));
   }

@@ -65,7 +65,7 @@ static LogicalResult gemm(NodeImporter &n) {
 
 llvm::ArrayRef<HandlerEntry> onnx_frontend::matmulHandlers() {
   static const HandlerEntry entries[] = {
-      {"Gemm", 7, gemm},
+      {"Gemm", 1, gemm},
       {"MatMul", 1, matmul},
   };
   return entries;

@@ -241,6 +241,7 @@ llvm::ArrayRef<HandlerEntry> randomHandlers();
 llvm::ArrayRef<HandlerEntry> trigonometricHandlers();
 llvm::ArrayRef<HandlerEntry> previewHandlers();
 llvm::ArrayRef<HandlerEntry> textHandlers();
+llvm::ArrayRef<HandlerEntry> legacyHandlers();
 
 /// The handler for an operator in an opset, or null.
 Handler findHandler(llvm::StringRef domain, llvm::StringRef op, int64_t opset);

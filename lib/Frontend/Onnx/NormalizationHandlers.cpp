@@ -36,6 +36,14 @@ static void trainBatchNorm(NodeImporter &n, double epsilon, double momentum) {
   }
 }
 
+/// Whether the node itself asks for the batch's statistics: by an attribute
+/// from opset 14 on and before 7, by its outputs in between.
+static bool asksForTraining(NodeImporter &n) {
+  if (n.opset >= 14)
+    return n.attrInt("training_mode", 0) != 0;
+  return n.opset >= 7 ? n.numOutputs() > 1 : n.attrInt("is_test", 0) == 0;
+}
+
 static LogicalResult batchNorm(NodeImporter &n) {
   double epsilon = n.attrFloat("epsilon", 1e-5f);
   double momentum = n.attrFloat("momentum", 0.9f);
@@ -45,7 +53,7 @@ static LogicalResult batchNorm(NodeImporter &n) {
   }
   // Exporters write inference form; in training, the batch's own statistics
   // count, as the framework would use them.
-  if (n.graph.trainMode() || n.attrInt("training_mode", 0)) {
+  if (n.graph.trainMode() || asksForTraining(n)) {
     trainBatchNorm(n, epsilon, momentum);
     return success();
   }
@@ -231,7 +239,7 @@ static LogicalResult meanVarianceNorm(NodeImporter &n) {
 
 llvm::ArrayRef<HandlerEntry> onnx_frontend::normalizationHandlers() {
   static const HandlerEntry entries[] = {
-      {"BatchNormalization", 7, batchNorm},
+      {"BatchNormalization", 1, batchNorm},
       {"BatchNormalization", 9, batchNorm},
       {"BatchNormalization", 14, batchNorm},
       {"GroupNormalization", 18, groupNorm},

@@ -254,7 +254,7 @@ static LogicalResult lpNormalization(NodeImporter &n) {
 
 llvm::ArrayRef<HandlerEntry> onnx_frontend::poolHandlers() {
   static const HandlerEntry entries[] = {
-      {"AveragePool", 7, averagePool},
+      {"AveragePool", 1, averagePool},
       {"GlobalAveragePool", 1, globalPool<ReduceKind::Mean>},
       {"GlobalLpPool", 2, globalLpPool},
       {"GlobalMaxPool", 1, globalPool<ReduceKind::Max>},

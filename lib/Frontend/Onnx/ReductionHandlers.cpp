@@ -35,8 +35,11 @@ static std::optional<Reduction> prepare(NodeImporter &n) {
 
 template <ReduceKind kind> static LogicalResult plain(NodeImporter &n) {
   auto r = prepare(n);
-  if (r)
-    n.set(0, n.reduce(kind, r->x, r->axes, r->keepdims));
+  if (!r)
+    return success();
+  Type element = n.element(r->x);
+  Value x = element.isInteger(1) ? n.cast(r->x, n.b.getI8Type()) : r->x;
+  n.set(0, n.cast(n.reduce(kind, x, r->axes, r->keepdims), element));
   return success();
 }
 

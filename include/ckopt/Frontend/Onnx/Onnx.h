@@ -88,7 +88,7 @@ std::vector<SupportedOp> listSupportedOps();
 void printSupportedOps(llvm::raw_ostream &os);
 
 /// The opsets that import accepts.
-constexpr int64_t firstOpset = 7, lastOpset = 27;
+constexpr int64_t firstOpset = 1, lastOpset = 27;
 
 } // namespace ckopt::onnx_frontend
 
