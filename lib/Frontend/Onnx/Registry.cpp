@@ -19,10 +19,25 @@ using Table = std::map<std::pair<std::string, std::string>, Versions>;
 static const Table &table() {
   static const Table all = [] {
     Table table;
-{elementwiseHandlers(), activationHandlers(), shapeHandlers(), indexingHandlers(), constantHandlers(), reductionHandlers(), matmulHandlers(), windowHandlers(), normalizationHandlers(), recurrentHandlers(), lossHandlers(), resizeHandlers(), einsumHandlers(), attentionHandlers(), stateSpaceHandlers(), padHandlers(), poolHandlers(), rearrangeHandlers(), samplingHandlers(), quantizeHandlers(), signalHandlers(), roiHandlers(), elementHandlers(), sequenceHandlers(), controlHandlers(), orderHandlers(), selectionHandlers(), randomHandlers(), trigonometricHandlers(), previewHandlers(), textHandlers(), legacyHandlers()})
+    for (auto category : {elementwiseHandlers(),   activationHandlers(),
+                          shapeHandlers(),         indexingHandlers(),
+                          constantHandlers(),      reductionHandlers(),
+                          matmulHandlers(),        windowHandlers(),
+                          normalizationHandlers(), recurrentHandlers(),
+                          lossHandlers(),          resizeHandlers(),
+                          einsumHandlers(),        attentionHandlers(),
+                          stateSpaceHandlers(),    padHandlers(),
+                          poolHandlers(),          rearrangeHandlers(),
+                          samplingHandlers(),      quantizeHandlers(),
+                          signalHandlers(),        roiHandlers(),
+                          elementHandlers(),       sequenceHandlers(),
+                          controlHandlers(),       orderHandlers(),
+                          selectionHandlers(),     randomHandlers(),
+                          trigonometricHandlers(), previewHandlers(),
+                          textHandlers(),          legacyHandlers()})
       for (const HandlerEntry &entry : category)
         table[{entry.domain, entry.op}][entry.since] = entry.handler;
-return table;
+    return table;
   }();
   return all;
 }
