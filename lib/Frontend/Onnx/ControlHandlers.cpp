@@ -238,7 +238,7 @@ static std::optional<bool> goesOn(NodeImporter &n, StringRef condition) {
 }
 
 static LogicalResult loop(NodeImporter &n) {
-  constexpr int64_t mostRounds = 1 << 20;
+  constexpr int64_t mostRounds = 1 << 18;
   const Graph *body = subgraph(n, "body");
   if (!body)
     return failure();

@@ -165,6 +165,30 @@ static LogicalResult castTo(NodeImporter &n) {
   return success();
 }
 
+/// Integers of one width keep their bits in a cast.
+static LogicalResult bitCast(NodeImporter &n) {
+  Value x = n.in(0);
+  Type to = n.attrType("to");
+  if (!x || !to)
+    return failure();
+  Type from = n.element(x);
+  auto bits = [](Type type) {
+    return std::max(8u, type.getIntOrFloatBitWidth()); // bools are bytes
+  };
+  if (bits(from) != bits(to)) {
+    n.error() << "from " << from << " to " << to << " of another width";
+    return failure();
+  }
+  bool fits = from == to || (isa<IntegerType>(from) && !to.isInteger(1) &&
+                             isa<IntegerType>(to));
+  if (!fits) {
+    n.unsupported() << "the bits of " << from << " as " << to;
+    return failure();
+  }
+  n.set(0, n.cast(x, to));
+  return success();
+}
+
 static LogicalResult castLike(NodeImporter &n) {
   Value like = n.in(1);
   if (!like)
@@ -187,6 +211,7 @@ llvm::ArrayRef<HandlerEntry> onnx_frontend::elementwiseHandlers() {
       {"Abs", 6, unary<AbsOp>},
       {"Add", 7, binary<AddOp>},
       {"And", 7, binary<AndOp>},
+      {"BitCast", 26, bitCast},
       {"BitShift", 11, bitShift},
       {"BitwiseAnd", 18, binary<AndOp>},
       {"BitwiseNot", 18, unary<NotOp>},

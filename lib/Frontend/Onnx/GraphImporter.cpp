@@ -352,7 +352,7 @@ bool GraphImporter::importNode(const Node &node) {
 FailureOr<std::vector<std::string>>
 GraphImporter::importBody(NodeImporter &owner, const Graph &graph,
                           ArrayRef<std::string> arguments, StringRef prefix) {
-  constexpr int64_t limit = 1 << 20;
+  constexpr int64_t limit = 1 << 18;
   if (graph.inputs.size() != arguments.size()) {
     owner.error() << "its subgraph has " << int64_t(graph.inputs.size())
                   << " inputs instead of " << int64_t(arguments.size());
@@ -370,7 +370,7 @@ GraphImporter::importBody(NodeImporter &owner, const Graph &graph,
       nodes.back().classes = owner.node.classes;
     }
   }
-  bodyNodes += int64_t(nodes.size());
+  bodyNodes += int64_t(nodes.size()) + 1; // a body may be empty
   if (bodyNodes > limit) {
     owner.unsupported() << "the model's loops unroll to more than " << limit
                         << " nodes";

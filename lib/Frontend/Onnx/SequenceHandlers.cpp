@@ -128,14 +128,25 @@ static LogicalResult concatenate(NodeImporter &n) {
 
 /// The sizes of the parts of a dimension of `size`; nothing after an error.
 static std::optional<Shape> partSizes(NodeImporter &n, int64_t size) {
-  if (!n.has(1))
+  constexpr int64_t mostParts = 1 << 16;
+  auto tooMany = [&](int64_t parts) {
+    if (parts > mostParts)
+      n.unsupported() << "splits into " << parts << " parts";
+    return parts > mostParts;
+  };
+  if (!n.has(1)) {
+    if (tooMany(size))
+      return std::nullopt;
     return Shape(size_t(size), 1);
+  }
   auto given = n.constInts(1);
   if (!given)
     return std::nullopt;
   Shape sizes = *given;
   if (n.rank(n.in(1)) == 0) { // equal parts, the last one may be smaller
     int64_t part = given->front();
+    if (part > 0 && tooMany(size / part))
+      return std::nullopt;
     sizes.clear();
     for (int64_t left = size; part > 0 && left > 0; left -= part)
       sizes.push_back(std::min(part, left));

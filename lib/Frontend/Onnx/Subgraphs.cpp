@@ -198,6 +198,7 @@ std::vector<Node> Expander::instantiate(const Node &call,
 }
 
 llvm::Error Expander::expand(std::vector<Node> &nodes) {
+  constexpr int64_t mostNodes = 1 << 18;
   std::vector<Node> result;
   for (Node &node : nodes) {
     for (NodeAttribute &attribute : node.attributes)
@@ -215,9 +216,9 @@ llvm::Error Expander::expand(std::vector<Node> &nodes) {
                         "' calls itself");
     std::vector<Node> body = instantiate(node, function);
     made += int64_t(body.size());
-    if (made > 1'000'000)
-      return inputError("the model's functions expand to more than a million "
-                        "nodes");
+    if (made > mostNodes)
+      return inputError("the model's functions expand to more than " +
+                        llvm::Twine(mostNodes) + " nodes");
     active.push_back(&function);
     if (llvm::Error error = expand(body))
       return error;

@@ -52,7 +52,7 @@ void separateSubgraphs(std::vector<Node> &nodes, llvm::StringSet<> &taken,
                        std::vector<Tensor> &initializers);
 
 /// Replaces calls of `functions` in `nodes` and their subgraphs by the nodes of
-/// the functions. Errors: recursion, more than a million nodes.
+/// the functions. Errors: recursion, more nodes than make sense.
 llvm::Error expandFunctions(std::vector<Node> &nodes,
                             llvm::ArrayRef<Function> functions,
                             llvm::StringSet<> &taken);
