@@ -270,3 +270,36 @@ func.func @pool_index_unranked(%g: tensor<1x2x4xf32>, %i: tensor<*xi8>) {
   %0 = ckopt.max_pool_grad %g, %i {kernel = array<i64: 2>, strides = array<i64: 2>, pads_low = array<i64: 0>, pads_high = array<i64: 0>, dilations = array<i64: 1>} : (tensor<1x2x4xf32>, tensor<*xi8>) -> tensor<1x2x8xf32>
   return
 }
+
+// -----
+
+// A window too long for an int64 has no positions: they are not computed at all.
+func.func @window_overflows(%x: tensor<1x1x8xf32>, %w: tensor<1x1x3xf32>) {
+  // expected-error @+1 {{spatial dimension 0: the window's size overflows}}
+  %0 = ckopt.conv %x, %w {strides = array<i64: 1>, pads_low = array<i64: 0>, pads_high = array<i64: 0>, dilations = array<i64: 9223372036854775807>, groups = 1 : i64} : (tensor<1x1x8xf32>, tensor<1x1x3xf32>) -> tensor<1x1x10xf32>
+  return
+}
+
+// -----
+
+func.func @padding_overflows(%x: tensor<1x1x8xf32>, %w: tensor<1x1x3xf32>) {
+  // expected-error @+1 {{spatial dimension 0: the window's size overflows}}
+  %0 = ckopt.conv %x, %w {strides = array<i64: 1>, pads_low = array<i64: 9223372036854775807>, pads_high = array<i64: 9223372036854775807>, dilations = array<i64: 1>, groups = 1 : i64} : (tensor<1x1x8xf32>, tensor<1x1x3xf32>) -> tensor<1x1x0xf32>
+  return
+}
+
+// -----
+
+func.func @pooling_overflows(%x: tensor<1x1x8xf32>) {
+  // expected-error @+1 {{spatial dimension 0: the window's size overflows}}
+  %0 = ckopt.avg_pool %x {kernel = array<i64: 4611686018427387904>, strides = array<i64: 1>, pads_low = array<i64: 0>, pads_high = array<i64: 9223372036854775807>, dilations = array<i64: 3>} : (tensor<1x1x8xf32>) -> tensor<1x1x1xf32>
+  return
+}
+
+// -----
+
+func.func @index_of_window_overflows(%x: tensor<1x1x8x8xf32>) {
+  // expected-error @+1 {{the window's size overflows}}
+  %0:2 = ckopt.max_pool %x {kernel = array<i64: 4611686018427387904, 8>, strides = array<i64: 1, 1>, pads_low = array<i64: 0, 0>, pads_high = array<i64: 0, 0>, dilations = array<i64: 1, 1>} : (tensor<1x1x8x8xf32>) -> (tensor<1x1x0x1xf32>, tensor<1x1x0x1xi32>)
+  return
+}
