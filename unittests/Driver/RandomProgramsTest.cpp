@@ -83,8 +83,11 @@ public:
     std::map<std::string, Tensor> named;
     if (failed(reference::evaluate(function, args, results, options)))
       return named;
-    for (auto [i, result] : llvm::enumerate(results))
-      named[resultName(function, unsigned(i))] = result;
+    for (auto [i, result] : llvm::enumerate(results)) {
+      std::string name = resultName(function, unsigned(i));
+      if (name == "loss" || llvm::StringRef(name).starts_with("grad/"))
+        named[name] = result; // new running statistics are neither
+    }
     return named;
   }
 
@@ -168,7 +171,10 @@ Compiled compileAndRun(const std::string &path, const std::string &type,
       result.values[tensor.name] =
           get(session.read(get(session.find(tensor.name))));
   result.arena = get(session.measuredPeak());
-  EXPECT_EQ(result.arena, loaded.compilation->summary().figures.arena);
+  // The last tensor may end before its aligned place does.
+  int64_t planned = loaded.compilation->summary().figures.arena;
+  EXPECT_LE(result.arena, planned);
+  EXPECT_GT(result.arena, planned - 64);
   return result;
 }
 
