@@ -60,6 +60,8 @@ public:
   mlir::OpBuilder &getBuilder() { return builder; }
   BatchScaling *getScaling() { return scaling; }
   bool trainMode() const { return plan.trainMode; }
+  /// Whether one of PyTorch's exporters wrote the file.
+  bool isFromPyTorch() const { return model.producer == "pytorch"; }
   bool isUsed(llvm::StringRef name) const { return used.contains(name); }
   /// The value of that name; null where there is none or its node failed.
   mlir::Value lookup(llvm::StringRef name);

@@ -340,6 +340,7 @@ llvm::Error Reader::expand() {
 
 llvm::Expected<Model> Reader::read() {
   model.irVersion = proto->ir_version();
+  model.producer = proto->producer_name();
   for (const auto &import : proto->opset_import())
     model.opsets[normalDomain(import.domain())] = import.version();
   if (llvm::Error error = readGraph(proto->graph(), model.opsets, model.graph))

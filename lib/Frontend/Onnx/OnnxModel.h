@@ -96,6 +96,7 @@ struct Function {
 
 struct Model {
   int64_t irVersion = 0;
+  std::string producer;
   std::map<std::string, int64_t> opsets; ///< by domain; "" is ONNX's own
   Graph graph;
 };

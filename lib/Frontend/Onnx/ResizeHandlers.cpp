@@ -23,6 +23,9 @@ struct Axis {
   double scale = 1;
   int64_t p = 0, q = 0;
   double start = 0, end = 1; ///< roi
+  /// Corners are aligned at `out` entries, not at the `scale * in` entries,
+  /// perhaps a fraction, that ONNX's reference counts.
+  bool wholeLength = false;
 };
 
 /// x -> (a * x + b) / c; exact where c is positive.
@@ -90,8 +93,11 @@ static std::optional<Coordinates> coordinates(const Axis &axis,
   else if (transform == "half_pixel_symmetric")
     linear(2 * q, in * p - out * q + q - p, 2 * p, 1 / scale,
            double(in) / 2 * (1 - double(out) / length) + 0.5 / scale - 0.5);
-  else if (transform == "align_corners" && (out <= 1 || length == 1))
+  else if (transform == "align_corners" &&
+           (out <= 1 || (length == 1 && !axis.wholeLength)))
     map = {0, 0, 1, 0, 0};
+  else if (transform == "align_corners" && axis.wholeLength)
+    linear((in - 1) * q, 0, (out - 1) * q, double(in - 1) / double(out - 1), 0);
   else if (transform == "align_corners") // a length may be fractional
     linear((in - 1) * q, 0, p * in - q, double(in - 1) / (length - 1), 0);
   else if (transform == "tf_crop_and_resize" && out > 1)
@@ -319,6 +325,8 @@ static bool applyScales(NodeImporter &n, ArrayRef<double> scales,
       return false;
     }
     axis.out = int64_t(length);
+    // PyTorch exports the scale that it was given, and aligns whole lengths.
+    axis.wholeLength = n.graph.isFromPyTorch();
     findFraction(axis);
     if (axis.q)
       axis.scale = double(axis.p) / double(axis.q);
