@@ -7,13 +7,17 @@ using namespace mlir;
 using namespace ckopt;
 using namespace ckopt::autodiff;
 
-/// The scatter_add if `value` is one into zeros that nothing else reads.
-static ScatterAddOp freshScatter(Value value) {
-  auto scatter = value.getDefiningOp<ScatterAddOp>();
-  if (!scatter || !value.use_empty() ||
-      !matchPattern(scatter.getInit(), m_AnyZeroFloat()))
-    return {};
-  return scatter;
+/// The scatter if `value` is one that adds to zeros and nothing else reads.
+/// What it adds to is its first operand.
+static Operation *freshScatter(Value value) {
+  Operation *op = value.getDefiningOp();
+  auto elements = dyn_cast_or_null<ScatterElementsOp>(op);
+  bool adds = isa_and_nonnull<ScatterAddOp>(op) ||
+              (elements && elements.getKind() == ScatterKind::Add);
+  if (!adds || !value.use_empty() ||
+      !matchPattern(op->getOperand(0), m_AnyZeroFloat()))
+    return nullptr;
+  return op;
 }
 
 /// The dimension along which a pad puts its operand between zeros, if it is
@@ -112,21 +116,21 @@ void GradientSums::add(Value value, Value gradient, bool owned) {
   Sum &sum = sums[value];
   if (owned && addSlab(sum, gradient))
     return;
-  ScatterAddOp scatter;
+  Operation *scatter;
   if (!sum.dense) {
     sum.dense = gradient;
     sum.owned = owned;
     return;
   }
   if (owned && (scatter = freshScatter(gradient))) {
-    scatter.getInitMutable().assign(sum.dense);
+    scatter->setOperand(0, sum.dense);
     sum.dense = gradient;
   } else if (sum.owned && (scatter = freshScatter(sum.dense))) {
     // Moved below the gradient that it now adds to.
-    sum.dense = ScatterAddOp::create(builder, scatter.getLoc(), gradient,
-                                     scatter.getIndices(), scatter.getUpdates(),
-                                     scatter.getAxis());
-    scatter.erase();
+    Operation *moved = builder.clone(*scatter);
+    moved->setOperand(0, gradient);
+    sum.dense = moved->getResult(0);
+    scatter->erase();
   } else {
     sum.dense = AddOp::create(builder, gradient.getLoc(), sum.dense, gradient);
   }

@@ -30,6 +30,7 @@ void ckopt::registerAutodiffRules(DialectRegistry &registry) {
     addElementwiseRules(context);
     addBinaryRules(context);
     addShapeRules(context);
+    addIndexRules(context);
     addReductionRules(context);
     addNNRules(context);
     addNormalizationRules(context);

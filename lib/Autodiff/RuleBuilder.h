@@ -99,6 +99,7 @@ template <typename... OpT> void addZeroRules(mlir::MLIRContext *context) {
 void addElementwiseRules(mlir::MLIRContext *context);
 void addBinaryRules(mlir::MLIRContext *context);
 void addShapeRules(mlir::MLIRContext *context);
+void addIndexRules(mlir::MLIRContext *context);
 void addReductionRules(mlir::MLIRContext *context);
 void addNNRules(mlir::MLIRContext *context);
 void addNormalizationRules(mlir::MLIRContext *context);

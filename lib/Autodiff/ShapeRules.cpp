@@ -1,7 +1,6 @@
 //===- ShapeRules.cpp - gradients of shapes and data movement -------------===//
 //
-// Linear maps: each gradient is the adjoint. gather and scatter_add are each
-// other's.
+// Linear maps: each gradient is the adjoint.
 //
 //===----------------------------------------------------------------------===//
 #include "RuleBuilder.h"
@@ -83,17 +82,6 @@ void autodiff::addShapeRules(MLIRContext *context) {
   addRule<PadOp>(context, [](PadOp op, RuleBuilder &b) { padRule(op, b); });
   addRule<ExpandOp>(context, [](ExpandOp, RuleBuilder &b) {
     b.set(0, b.grad()); // `set` sums
-  });
-  addRule<GatherOp>(context, [](GatherOp op, RuleBuilder &b) {
-    Value zero = b.splat(tensorType(op.getData()), 0);
-    b.set(0, b.make<ScatterAddOp>(zero, op.getIndices(), b.grad(),
-                                  op.getAxisAttr()));
-  });
-  addRule<ScatterAddOp>(context, [](ScatterAddOp op, RuleBuilder &b) {
-    if (b.needs(0))
-      b.set(0, b.grad());
-    if (b.needs(2))
-      b.set(2, b.make<GatherOp>(b.grad(), op.getIndices(), op.getAxisAttr()));
   });
   addRule<BarrierOp>(context,
                      [](BarrierOp, RuleBuilder &b) { b.set(0, b.grad()); });

@@ -1,7 +1,6 @@
 //===- KernelInterface.cpp - what fusion and planning ask ops -------------===//
 #include "ckopt/Interfaces/KernelInterface.h"
 #include "mlir/IR/BuiltinTypes.h"
-#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace ckopt;
@@ -26,8 +25,11 @@ bool ckopt::detail::defaultNeedsStoredOperand(Operation *op, unsigned index) {
   switch (kernel.getKernelKind()) {
   case KernelKind::Library:
     return true;
-  case KernelKind::Structured:
-    return index != 0 || !matchPattern(op->getOperand(0), m_Constant());
+  case KernelKind::Structured: {
+    auto maker = dyn_cast_or_null<KernelOpInterface>(
+        op->getOperand(index).getDefiningOp());
+    return !maker || maker.getKernelKind() != KernelKind::Constant;
+  }
   case KernelKind::View:
   case KernelKind::Indexed:
     return !kernel.isFusible();

@@ -204,6 +204,7 @@ void reference::registerReferenceModels(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, CkoptDialect *) {
     attachElementwiseModels(context);
     attachShapeModels(context);
+    attachIndexModels(context);
     attachReductionModels(context);
     attachNNModels(context);
     attachPoolModels(context);

@@ -34,6 +34,7 @@ void attachModel(mlir::MLIRContext *context) {
 
 void attachElementwiseModels(mlir::MLIRContext *context);
 void attachShapeModels(mlir::MLIRContext *context);
+void attachIndexModels(mlir::MLIRContext *context);
 void attachReductionModels(mlir::MLIRContext *context);
 void attachNNModels(mlir::MLIRContext *context);
 void attachPoolModels(mlir::MLIRContext *context);

@@ -110,59 +110,6 @@ static LogicalResult interpretTrilu(TriluOp op, Operands in, Results out,
   return success();
 }
 
-/// The index at `i`, counted from the start, or an error.
-static FailureOr<int64_t> resolveIndex(Operation *op, const Tensor &indices,
-                                       int64_t i, int64_t size) {
-  int64_t index = indices.integer(i);
-  if (index < -size || index >= size)
-    return op->emitOpError("index ")
-           << index << " (element " << i << ") is outside of a dimension of "
-           << size;
-  return index < 0 ? index + size : index;
-}
-
-static LogicalResult interpretGather(GatherOp op, Operands in, Results out,
-                                     const Environment &) {
-  const Tensor &data = *in[0], &indices = *in[1];
-  AxisView view(data.getShape(), int64_t(op.getAxis()));
-  for (int64_t k = 0; k < indices.size(); ++k) {
-    FailureOr<int64_t> row = resolveIndex(op, indices, k, view.count);
-    if (failed(row))
-      return failure();
-    for (int64_t o = 0; o < view.outer; ++o)
-      for (int64_t i = 0; i < view.inner; ++i)
-        out[0].copy((o * indices.size() + k) * view.inner + i, data,
-                    view(o, *row, i));
-  }
-  return success();
-}
-
-static LogicalResult interpretScatterAdd(ScatterAddOp op, Operands in,
-                                         Results out, const Environment &) {
-  const Tensor &indices = *in[1], &updates = *in[2];
-  out[0] = in[0]->withType(out[0].getType());
-  AxisView view(out[0].getShape(), int64_t(op.getAxis()));
-  if (updates.size() != view.outer * indices.size() * view.inner)
-    return op.emitOpError("updates ")
-           << updates.getType() << " do not fit indices " << indices.getType();
-  for (int64_t k = 0; k < indices.size(); ++k) {
-    FailureOr<int64_t> row = resolveIndex(op, indices, k, view.count);
-    if (failed(row))
-      return failure();
-    for (int64_t o = 0; o < view.outer; ++o)
-      for (int64_t i = 0; i < view.inner; ++i) {
-        int64_t to = view(o, *row, i);
-        int64_t from = (o * indices.size() + k) * view.inner + i;
-        if (out[0].isFloat())
-          out[0].real(to) += updates.real(from);
-        else
-          out[0].integer(to) = int64_t(uint64_t(out[0].integer(to)) +
-                                       uint64_t(updates.integer(from)));
-      }
-  }
-  return success();
-}
-
 void reference::attachShapeModels(MLIRContext *context) {
   attachModel<ConstantOp, interpretConstant, /*foldable=*/false>(context);
   attachModel<IotaOp, interpretIota>(context);
@@ -175,6 +122,4 @@ void reference::attachShapeModels(MLIRContext *context) {
   attachModel<PadOp, interpretPad>(context);
   attachModel<ExpandOp, interpretExpand>(context);
   attachModel<TriluOp, interpretTrilu>(context);
-  attachModel<GatherOp, interpretGather>(context);
-  attachModel<ScatterAddOp, interpretScatterAdd>(context);
 }

@@ -117,11 +117,15 @@ static Value castOf(Operation *op, Value x, Emitter &e) {
       x = arith::ExtFOp::create(e.b, type, x);
     else if (from.isF64() && to.isF32())
       x = arith::TruncFOp::create(e.b, type, x);
-    if (target != to) // f16, bf16: round, go on in f32
-      x = arith::ExtFOp::create(
-          e.b, type,
-          arith::TruncFOp::create(e.b, e.typeLike(target, x), x).getResult());
-    return x;
+    if (target == to)
+      return x;
+    // f16, bf16: round, go on in f32.
+    bool onCpu = bool(e.begin);
+    Value half =
+        target.isBF16() && !Emitter::isVector(x) && onCpu
+            ? emitToBF16(e, x)
+            : Value(arith::TruncFOp::create(e.b, e.typeLike(target, x), x));
+    return arith::ExtFOp::create(e.b, type, half);
   }
   if (Emitter::isFloat(x)) {
     if (isSigned(op->getResult(0)))

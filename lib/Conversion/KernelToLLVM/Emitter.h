@@ -60,6 +60,10 @@ public:
   AffineExpr addDim(Value iv, bool lane = false);
   /// An index computed by code: i64, or a vector of the lane index type.
   AffineExpr addSymbol(Value v, bool nonNegative);
+  /// An index that was read from a tensor, in a dimension of `size` > 0:
+  /// negative ones count from the end; whatever is out of range after that is
+  /// clamped, so that nothing outside of a tensor is touched.
+  AffineExpr addReadIndex(Value read, int64_t size);
   bool dependsOnLane(AffineExpr e) const;
   /// The constant difference between lanes, if there is one.
   std::optional<int64_t> laneStride(AffineExpr e) const;

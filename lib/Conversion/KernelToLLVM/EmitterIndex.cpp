@@ -16,6 +16,20 @@ AffineExpr Emitter::addSymbol(Value v, bool nonNegative) {
   return getAffineSymbolExpr(symbols.size() - 1, ctx);
 }
 
+AffineExpr Emitter::addReadIndex(Value read, int64_t size) {
+  Type wanted = isVector(read) ? indexType : Type(b.getI64Type());
+  auto width = [](Value v) { return elementType(v).getIntOrFloatBitWidth(); };
+  if (width(read) < wanted.getIntOrFloatBitWidth())
+    read = arith::ExtSIOp::create(b, typeLike(wanted, read), read);
+  Value zero = like(read, 0);
+  read = select(cmpi(arith::CmpIPredicate::slt, read, zero),
+                add(read, like(read, double(size))), read);
+  read = minimum(maximum(read, zero), like(read, double(size - 1)));
+  if (width(read) > wanted.getIntOrFloatBitWidth())
+    read = arith::TruncIOp::create(b, typeLike(wanted, read), read);
+  return addSymbol(read, /*nonNegative=*/true);
+}
+
 unsigned Emitter::levelOf(AffineExpr e) const {
   unsigned level = 0;
   e.walk([&](AffineExpr part) {

@@ -1,5 +1,6 @@
 //===- EmitterMemory.cpp - loads, stores, constant tables -----------------===//
 #include "Emitter.h"
+#include "MathFunctions.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
 
 using namespace mlir;
@@ -93,6 +94,8 @@ void Emitter::storeTo(Value base, Type element, AffineExpr offset, Value v) {
     v = splat(v);
   if (element.isInteger(1))
     v = arith::ExtUIOp::create(b, typeLike(storage, v), v);
+  else if (element.isBF16() && !isVector(v) && scalarsPtr)
+    v = emitToBF16(*this, v);
   else if (element.isF16() || element.isBF16())
     v = arith::TruncFOp::create(b, typeLike(storage, v), v);
   if (!lane) {

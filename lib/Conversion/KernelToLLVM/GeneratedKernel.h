@@ -67,7 +67,7 @@ makeReductionKernel(mlir::func::FuncOp kernel, const CodegenOptions &options);
 std::unique_ptr<GeneratedKernel> makeRowKernel(mlir::func::FuncOp kernel,
                                                const CodegenOptions &options);
 std::unique_ptr<GeneratedKernel>
-makeScatterKernel(mlir::func::FuncOp kernel, const CodegenOptions &options);
+makeStructuredKernel(mlir::func::FuncOp kernel, const CodegenOptions &options);
 std::unique_ptr<GeneratedKernel>
 makeLibraryKernel(mlir::func::FuncOp kernel, const CodegenOptions &options);
 

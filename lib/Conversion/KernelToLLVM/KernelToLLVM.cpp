@@ -31,7 +31,7 @@ static std::unique_ptr<GeneratedKernel> planned(func::FuncOp kernel,
                   .Case("elementwise", makeElementwiseKernel)
                   .Case("reduction", makeReductionKernel)
                   .Case("row", makeRowKernel)
-                  .Case("structured", makeScatterKernel)
+                  .Case("structured", makeStructuredKernel)
                   .Case("library", makeLibraryKernel)
                   .Default(nullptr);
   std::unique_ptr<GeneratedKernel> made =

@@ -152,3 +152,15 @@ Value codegen::emitGelu(ValueBuilder &v, Value x, bool tanh) {
 Value codegen::emitRsqrt(ValueBuilder &v, Value x) {
   return v.div(v.like(x, 1), v.sqrt(x));
 }
+
+Value codegen::emitToBF16(ValueBuilder &v, Value x) {
+  Value bits = v.bitcast(v.b.getI32Type(), x);
+  Value high = v.shr(bits, 16);
+  Value odd = v.andi(high, v.like(high, 1));
+  Value rounded = v.shr(v.add(bits, v.add(odd, v.like(odd, 0x7fff))), 16);
+  Value quiet = v.ori(high, v.like(high, 0x40));
+  Value isNaN = v.cmpf(arith::CmpFPredicate::UNO, x, x);
+  Value half = arith::TruncIOp::create(v.b, v.b.getI16Type(),
+                                       v.select(isNaN, quiet, rounded));
+  return v.bitcast(v.b.getBF16Type(), half);
+}

@@ -40,6 +40,9 @@ Value emitIntegerPower(ValueBuilder &v, Value base, Value exponent,
 Value emitPowerByInteger(ValueBuilder &v, Value base, Value exponent);
 /// 1 / sqrt(x), as a division and a square root
 Value emitRsqrt(ValueBuilder &v, Value x);
+/// A scalar f32 as bf16, rounded to nearest even. LLVM calls a function for it
+/// on x86, which the runtime libraries of older compilers lack.
+Value emitToBF16(ValueBuilder &v, Value x);
 
 } // namespace ckopt::codegen
 

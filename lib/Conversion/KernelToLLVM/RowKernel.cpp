@@ -87,7 +87,8 @@ public:
     }
     if (accesses.unsupported)
       return accesses.unsupported->emitError("cannot be part of a row kernel");
-    findReuse(accesses, point);
+    if (model.inPlace)
+      findReuse(accesses, point);
     for (Value result : terminator.getOperands()) {
       auto own = cast<RankedTensorType>(result.getType());
       if (own.getShape() == type.getShape())

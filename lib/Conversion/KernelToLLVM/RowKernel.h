@@ -45,9 +45,14 @@ struct RowModel {
   /// The reduced dimensions.
   std::function<SmallVector<int64_t>(mlir::Operation *)> axes;
   std::function<void(RowContext &)> emit;
+  /// Each point is read before it is written and not again.
+  bool inPlace = true;
 };
 
 const RowModel *lookupRowModel(mlir::Operation *op);
+
+/// top_k for small k, in SelectionKernel.cpp.
+void emitTopK(RowContext &row);
 
 } // namespace ckopt::codegen
 

@@ -217,6 +217,13 @@ const RowModel *codegen::lookupRowModel(Operation *op) {
           return from(op, 1, cast<LayerNormGradOp>(op).getAxis());
         },
         emitLayerNormGrad};
+    made[TopKOp::getOperationName()] = {
+        0,
+        [](Operation *op) {
+          return SmallVector<int64_t>{int64_t(cast<TopKOp>(op).getAxis())};
+        },
+        emitTopK,
+        /*inPlace=*/false};
     return made;
   }();
   auto it = models.find(op->getName().getStringRef());

@@ -1,12 +1,17 @@
-//===- ScatterKernel.cpp - scatter_add ------------------------------------===//
+//===- ScatterKernel.cpp - scatter_add, scatter_elements ------------------===//
 //
-// Parallel over what no two updates share: the dimensions before the axis and
-// blocks of columns behind it. Each block starts from init, then adds its
+// Parallel over what no two updates share: all dimensions but the axis, on the
+// CPU in blocks of columns. Each item starts from init, then applies its
 // updates in their order: deterministic, no atomics. On a GPU one launch copies
-// init, a second adds: a thread a column.
+// init, a second applies the updates: a thread a column.
+//
+// Sums and products of f16 and bf16 are computed in f32, in scratch, and
+// rounded once.
+//
+// Complexity: O(elements of init and updates).
 //
 //===----------------------------------------------------------------------===//
-#include "GeneratedKernel.h"
+#include "StructuredKernel.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 
 using namespace mlir;
@@ -16,179 +21,214 @@ using namespace ckopt::codegen;
 /// Columns of one block.
 static constexpr int64_t kColumns = 384;
 
+static RankedTensorType tensorType(Value v) {
+  return cast<RankedTensorType>(v.getType());
+}
+
 namespace {
 
-class ScatterKernel : public GeneratedKernel {
+class ScatterKernel : public AxisKernel {
 public:
+  /// `ownIndices`: each column has indices of its own, in the shape of the
+  /// updates; else all columns share them.
   ScatterKernel(func::FuncOp kernel, const CodegenOptions &options,
-                ScatterAddOp op)
-      : GeneratedKernel(kernel, options), op(op) {}
+                Operation *op, int64_t axis, ScatterKind kind, bool ownIndices)
+      : AxisKernel(kernel, options, op, tensorType(op->getResult(0)).getShape(),
+                   axis),
+        type(tensorType(op->getResult(0))), init(op->getOperand(0)),
+        indices(op->getOperand(1)), updates(op->getOperand(2)), kind(kind),
+        ownIndices(ownIndices) {
+    ArrayRef<int64_t> all = tensorType(indices).getShape();
+    steps.assign(all.begin(), all.end());
+    if (ownIndices)
+      steps = {all[axis]};
+    for (int64_t size : steps)
+      count *= size;
+    Type element = type.getElementType();
+    wide = (element.isF16() || element.isBF16()) &&
+           (kind == ScatterKind::Add || kind == ScatterKind::Mul);
+  }
 
   LogicalResult plan() override {
-    if (terminator.getNumOperands() != 1 ||
-        terminator.getOperand(0) != op.getOutput())
-      return op.emitError("must make the only result of its kernel");
-    auto type = cast<RankedTensorType>(op.getOutput().getType());
-    Accesses accesses;
-    accesses.addElsewhere(op.getInit());
-    accesses.addElsewhere(op.getIndices());
-    accesses.addElsewhere(op.getUpdates());
-    if (accesses.unsupported)
-      return accesses.unsupported->emitError(
-          "cannot be part of a scatter kernel");
-    auto init = dyn_cast<BlockArgument>(op.getInit());
-    if (init && init.getType() == type && !readBesidesInit(init))
-      code.reuse.emplace_back(init.getArgNumber(), 0);
-    int64_t rank = type.getRank(), trip = 1;
-    int64_t columnBlock = onDevice() ? 1 : kColumns;
-    for (int64_t d = 0; d < rank; ++d) {
-      if (d == int64_t(op.getAxis()))
-        continue;
-      bool columns = d == rank - 1;
-      int64_t size = type.getDimSize(d);
-      dims.push_back(d);
-      trips.push_back(columns ? llvm::divideCeil(size, columnBlock) : size);
-      trip *= trips.back();
-    }
-    if (!onDevice()) {
-      addStage(trip, 1);
+    if (failed(planOp(/*inPlace=*/true)))
+      return failure();
+    if (wide)
+      code.workspaceBytes = type.getNumElements() * int64_t(sizeof(float));
+    planItems(onDevice() ? 1 : kColumns, shape[axis] + count);
+    if (!onDevice())
       return success();
-    }
-    items = trip;
-    constexpr llvm::StringLiteral reason = "a thread does a column";
-    addLaunch(type.getNumElements(), kBlockThreads, false, reason);
-    addLaunch(items, kBlockThreads, false, reason);
+    addLaunch(type.getNumElements(), kBlockThreads, false,
+              "a thread moves an element");
+    addItemLaunch();
+    if (wide)
+      addLaunch(type.getNumElements(), kBlockThreads, false,
+                "a thread moves an element");
     return success();
   }
 
   LogicalResult emit(ModuleOp into) override {
-    if (onDevice())
-      return success(succeeded(emitCopy(into)) && succeeded(emitAdd(into)));
-    return emitStage(into, 0, [&](Emitter &e) {
-      e.forLoop(e.begin, e.end, 1, {}, [&](Value t, ValueRange) {
-        emitBlock(e, t);
-        return SmallVector<Value>();
+    if (!onDevice())
+      return emitItems(into, 0, [&](Emitter &e, const Place &place) {
+        auto start = [&](ArrayRef<AffineExpr> at) { emitStart(e, at); };
+        auto finish = [&](ArrayRef<AffineExpr> at) { emitFinish(e, at); };
+        overElements(e, place, start);
+        emitUpdates(e, place);
+        if (wide)
+          overElements(e, place, finish);
       });
-    });
+    auto over = [&](unsigned number, auto body) {
+      return emitThreads(into, number, type.getNumElements(),
+                         [&](Emitter &e, Value t) {
+                           SmallVector<AffineExpr> at;
+                           for (Value part : split(e, t, shape))
+                             at.push_back(e.addDim(part));
+                           (this->*body)(e, at);
+                         });
+    };
+    auto update = [&](Emitter &e, const Place &place) {
+      emitUpdates(e, place);
+    };
+    return success(succeeded(over(0, &ScatterKernel::emitStart)) &&
+                   succeeded(emitItems(into, 1, update)) &&
+                   (!wide || succeeded(over(2, &ScatterKernel::emitFinish))));
   }
 
 private:
-  LogicalResult emitCopy(ModuleOp into) {
-    auto type = cast<RankedTensorType>(op.getOutput().getType());
-    return emitThreads(into, 0, type.getNumElements(),
-                       [&](Emitter &e, Value t) {
-                         SmallVector<AffineExpr> index;
-                         for (Value part : split(e, t, type.getShape()))
-                           index.push_back(e.addDim(part));
-                         e.store(0, type, index, e.emit(op.getInit(), index));
-                       });
+  //===--- The element that is being made: the result's, or its sum in f32 ---//
+
+  AffineExpr offset(ArrayRef<AffineExpr> at) {
+    return Emitter::linearize(at, getElementStrides(type), ctx);
+  }
+  Value current(Emitter &e, ArrayRef<AffineExpr> at) {
+    return wide ? e.loadFrom(e.scratch, e.b.getF32Type(), offset(at))
+                : e.reload(0, type, at);
+  }
+  void put(Emitter &e, ArrayRef<AffineExpr> at, Value element) {
+    if (wide)
+      e.storeTo(e.scratch, e.b.getF32Type(), offset(at), element);
+    else
+      e.store(0, type, at, element);
+  }
+  void emitStart(Emitter &e, ArrayRef<AffineExpr> at) {
+    put(e, at, e.emit(init, at));
+  }
+  void emitFinish(Emitter &e, ArrayRef<AffineExpr> at) {
+    e.store(0, type, at, current(e, at));
   }
 
-  LogicalResult emitAdd(ModuleOp into) {
-    auto type = cast<RankedTensorType>(op.getOutput().getType());
-    auto indices = cast<RankedTensorType>(op.getIndices().getType());
-    return emitThreads(into, 1, items, [&](Emitter &e, Value t) {
-      SmallVector<AffineExpr> point(type.getRank(), e.c(0));
-      for (auto [part, d] : llvm::zip_equal(split(e, t, trips), dims))
-        point[d] = e.addDim(part);
-      e.forLoop(e.index(0), e.index(indices.getNumElements()), 1, {},
+  /// All elements of an item.
+  void overElements(Emitter &e, const Place &place,
+                    function_ref<void(ArrayRef<AffineExpr>)> body) {
+    e.forLoop(e.index(0), e.index(shape[axis]), 1, {},
+              [&](Value position, ValueRange) {
+                Place row = place;
+                row.point[axis] = e.addDim(position);
+                overColumns(e, row, body);
+                return SmallVector<Value>();
+              });
+  }
+
+  //===--- Updates ------------------------------------------------------===//
+
+  /// The number of updates along dimension d of the result, which is not the
+  /// axis.
+  int64_t extent(int64_t d) const {
+    return ownIndices ? tensorType(indices).getDimSize(d) : shape[d];
+  }
+
+  void emitUpdates(Emitter &e, Place place) {
+    Value inside; // null: all of the item's elements have updates
+    auto require = [&](Value at, int64_t d) {
+      if (extent(d) == shape[d])
+        return;
+      Value below = e.cmpi(arith::CmpIPredicate::slt, at, e.index(extent(d)));
+      inside = inside ? e.andi(inside, below) : below;
+    };
+    int64_t last = int64_t(shape.size()) - 1;
+    for (int64_t d = 0; d <= last; ++d)
+      if (d != axis && !(columns && d == last))
+        require(e.scalar(place.point[d]), d);
+    if (columns && onDevice())
+      require(place.low, last);
+    else if (columns && extent(last) < shape[last])
+      narrow(e, place, extent(last));
+    auto apply = [&] {
+      e.forLoop(e.index(0), e.index(count), 1, {},
                 [&](Value number, ValueRange) {
-                  emitUpdate(e, number, indices, type,
-                             [&](function_ref<void(ArrayRef<AffineExpr>)> fn) {
-                               fn(point);
-                             });
+                  emitUpdate(e, number, place);
                   return SmallVector<Value>();
                 });
-    });
-  }
-
-  bool readBesidesInit(BlockArgument init) {
-    Accesses others;
-    others.addElsewhere(op.getIndices());
-    others.addElsewhere(op.getUpdates());
-    return llvm::is_contained(others.elsewhere, init);
-  }
-
-  void emitBlock(Emitter &e, Value t) {
-    auto type = cast<RankedTensorType>(op.getOutput().getType());
-    int64_t rank = type.getRank(), axis = op.getAxis();
-    SmallVector<Value> parts = split(e, t, trips);
-    SmallVector<AffineExpr> point(rank, e.c(0));
-    bool columns = axis != rank - 1;
-    for (auto [part, d] : llvm::zip_equal(parts, dims))
-      if (!(columns && d == rank - 1))
-        point[d] = e.addDim(part);
-    // Runs fn at all columns of the block.
-    auto overColumns = [&](function_ref<void(ArrayRef<AffineExpr>)> fn) {
-      if (!columns)
-        return fn(point);
-      int64_t size = type.getDimSize(rank - 1);
-      Value low = e.mul(parts.back(), e.index(kColumns));
-      Value high = e.minimum(e.add(low, e.index(kColumns)), e.index(size));
-      std::optional<int64_t> count;
-      if (size <= kColumns || size % kColumns == 0)
-        count = std::min(size, kColumns);
-      vectorLoop(e, low, high, count, [&](AffineExpr lane) {
-        SmallVector<AffineExpr> at = point;
-        at[rank - 1] = lane;
-        fn(at);
-      });
+      return SmallVector<Value>();
     };
-    e.forLoop(e.index(0), e.index(type.getDimSize(axis)), 1, {},
-              [&](Value row, ValueRange) {
-                AffineExpr position = e.addDim(row);
-                overColumns([&](ArrayRef<AffineExpr> at) {
-                  SmallVector<AffineExpr> index(at);
-                  index[axis] = position;
-                  e.store(0, type, index, e.emit(op.getInit(), index));
-                });
-                return SmallVector<Value>();
-              });
-    auto indices = cast<RankedTensorType>(op.getIndices().getType());
-    e.forLoop(e.index(0), e.index(indices.getNumElements()), 1, {},
-              [&](Value number, ValueRange) {
-                emitUpdate(e, number, indices, type, overColumns);
-                return SmallVector<Value>();
-              });
+    if (inside)
+      e.ifThen(inside, apply, nullptr);
+    else
+      apply();
   }
 
-  void emitUpdate(
-      Emitter &e, Value number, RankedTensorType indices, RankedTensorType type,
-      function_ref<void(function_ref<void(ArrayRef<AffineExpr>)>)> columns) {
-    int64_t axis = op.getAxis();
-    SmallVector<AffineExpr> where;
-    for (Value part : split(e, number, indices.getShape()))
-      where.push_back(e.addDim(part));
-    Value row = e.emit(op.getIndices(), where);
-    if (!row.getType().isInteger(64))
-      row = arith::ExtSIOp::create(e.b, e.b.getI64Type(), row);
-    // Negative ones count from the end; never a write outside of the tensor.
-    Value size = e.index(type.getDimSize(axis)), zero = e.index(0);
-    row = e.select(e.cmpi(arith::CmpIPredicate::slt, row, zero),
-                   e.add(row, size), row);
-    row = e.minimum(e.maximum(row, zero), e.sub(size, e.index(1)));
-    AffineExpr target = e.addSymbol(row, /*nonNegative=*/true);
-    columns([&](ArrayRef<AffineExpr> at) {
-      SmallVector<AffineExpr> index(at), update(at.take_front(axis));
-      index[axis] = target;
-      llvm::append_range(update, where);
-      llvm::append_range(update, at.drop_front(axis + 1));
-      Value x = e.emit(op.getUpdates(), update);
-      e.store(0, type, index, e.add(e.reload(0, type, index), x));
+  /// Leaves the columns below `size`.
+  static void narrow(Emitter &e, Place &place, int64_t size) {
+    place.high = e.maximum(e.minimum(place.high, e.index(size)), place.low);
+    place.count = std::nullopt;
+  }
+
+  void emitUpdate(Emitter &e, Value number, const Place &place) {
+    SmallVector<AffineExpr> step;
+    for (Value part : split(e, number, steps))
+      step.push_back(e.addDim(part));
+    overColumns(e, place, [&](ArrayRef<AffineExpr> at) {
+      SmallVector<AffineExpr> from(at.take_front(axis)), to(at);
+      llvm::append_range(from, step);
+      llvm::append_range(from, at.drop_front(axis + 1));
+      Value index = e.emit(indices, ownIndices ? from : step);
+      to[axis] = e.addReadIndex(index, shape[axis]);
+      Value update = e.emit(updates, from);
+      put(e, to, combine(e, to, update));
     });
   }
 
-  ScatterAddOp op;
-  SmallVector<int64_t> dims, trips;
-  int64_t items = 0; ///< of the second launch
+  Value combine(Emitter &e, ArrayRef<AffineExpr> at, Value update) {
+    bool isSigned = !type.getElementType().isUnsignedInteger();
+    switch (kind) {
+    case ScatterKind::Set:
+      return update;
+    case ScatterKind::Add:
+      return e.add(current(e, at), update);
+    case ScatterKind::Mul:
+      return e.mul(current(e, at), update);
+    case ScatterKind::Max:
+      return e.maximum(current(e, at), update, isSigned);
+    case ScatterKind::Min:
+      return e.minimum(current(e, at), update, isSigned);
+    }
+    llvm_unreachable("kinds are listed above");
+  }
+
+  RankedTensorType type;
+  Value init, indices, updates;
+  ScatterKind kind;
+  bool ownIndices;
+  SmallVector<int64_t> steps; ///< shape of the updates of one column
+  int64_t count = 1;          ///< of them
+  bool wide;                  ///< sums in f32
 };
 
 } // namespace
 
-std::unique_ptr<GeneratedKernel>
-codegen::makeScatterKernel(func::FuncOp kernel, const CodegenOptions &options) {
-  for (Operation &op : kernel.front())
-    if (auto scatter = dyn_cast<ScatterAddOp>(op))
-      return std::make_unique<ScatterKernel>(kernel, options, scatter);
-  return nullptr;
+void codegen::addScatterKernels(StructuredKernels &kernels) {
+  kernels.add<ScatterAddOp>(
+      [](func::FuncOp kernel, const CodegenOptions &options,
+         Operation *op) -> std::unique_ptr<GeneratedKernel> {
+        return std::make_unique<ScatterKernel>(
+            kernel, options, op, int64_t(cast<ScatterAddOp>(op).getAxis()),
+            ScatterKind::Add, /*ownIndices=*/false);
+      });
+  kernels.add<ScatterElementsOp>(
+      [](func::FuncOp kernel, const CodegenOptions &options,
+         Operation *op) -> std::unique_ptr<GeneratedKernel> {
+        auto scatter = cast<ScatterElementsOp>(op);
+        return std::make_unique<ScatterKernel>(
+            kernel, options, op, int64_t(scatter.getAxis()), scatter.getKind(),
+            /*ownIndices=*/true);
+      });
 }

@@ -283,33 +283,31 @@ struct GatherModel : ElementModel {
     int64_t axis = gather.getAxis();
     ArrayRef<int64_t> data = shapeOf(gather.getData());
     Value row = e.emit(gather.getIndices(), indicesPoint(gather, index));
-    Type wanted =
-        Emitter::isVector(row) ? e.laneIndexType() : Type(e.b.getI64Type());
-    row = toIndex(row, wanted, e);
-    // Negative indices count from the end; whatever is out of range after
-    // that is clamped: no read outside of the tensor.
-    Value size = e.like(row, double(data[axis])), zero = e.like(row, 0);
-    row = e.select(e.cmpi(arith::CmpIPredicate::slt, row, zero),
-                   e.add(row, size), row);
-    row = e.minimum(e.maximum(row, zero), e.like(row, double(data[axis] - 1)));
-    AffineExpr symbol = e.addSymbol(row, /*nonNegative=*/true);
     Indices point(index.take_front(axis));
-    point.push_back(symbol);
+    point.push_back(e.addReadIndex(row, data[axis]));
     llvm::append_range(
         point, index.drop_front(axis + shapeOf(gather.getIndices()).size()));
     return e.emit(gather.getData(), point);
   }
+};
 
-private:
-  static Value toIndex(Value row, Type wanted, Emitter &e) {
-    unsigned before = Emitter::elementType(row).getIntOrFloatBitWidth(),
-             after = wanted.getIntOrFloatBitWidth();
-    Type type = e.typeLike(wanted, row);
-    if (before < after)
-      return arith::ExtSIOp::create(e.b, type, row);
-    if (before > after)
-      return arith::TruncIOp::create(e.b, type, row);
-    return row;
+struct GatherElementsModel : ElementModel {
+  std::optional<Indices> operandIndex(Operation *, unsigned number,
+                                      Index index) const override {
+    if (number == 0)
+      return std::nullopt;
+    return Indices(index);
+  }
+  SmallVector<AffineExpr> indexUses(Operation *, Index index) const override {
+    return Indices(index);
+  }
+  Value emit(Operation *op, unsigned, Index index, Emitter &e) const override {
+    auto gather = cast<GatherElementsOp>(op);
+    int64_t axis = gather.getAxis();
+    Indices point(index);
+    point[axis] = e.addReadIndex(operand(op, 1, index, e),
+                                 shapeOf(gather.getData())[axis]);
+    return e.emit(gather.getData(), point);
   }
 };
 
@@ -327,4 +325,5 @@ void codegen::addShapeModels(ElementModels &models) {
   models.add<RelayoutOp, RelayoutModel>();
   models.add<TriluOp, TriluModel>();
   models.add<GatherOp, GatherModel>();
+  models.add<GatherElementsOp, GatherElementsModel>();
 }

@@ -80,3 +80,24 @@ func.func @main() -> tensor<4611686018427387904x4xf32> {
   %0 = ckopt.iota {axis = 0 : i64} : tensor<4611686018427387904x4xf32>
   return %0 : tensor<4611686018427387904x4xf32>
 }
+
+// -----
+
+func.func @main() -> tensor<1x2xf32> {
+  %x = ckopt.constant dense<1.0> : tensor<3x2xf32>
+  %i = ckopt.constant dense<[[2, 3]]> : tensor<1x2xi32>
+  // expected-error @+1 {{'ckopt.gather_elements' op index 3 (element 1) is outside of a dimension of 3}}
+  %0 = ckopt.gather_elements %x, %i {axis = 0 : i64} : (tensor<3x2xf32>, tensor<1x2xi32>) -> tensor<1x2xf32>
+  return %0 : tensor<1x2xf32>
+}
+
+// -----
+
+func.func @main() -> tensor<3xf32> {
+  %x = ckopt.constant dense<1.0> : tensor<3xf32>
+  %i = ckopt.constant dense<-4> : tensor<1xi64>
+  %u = ckopt.constant dense<2.0> : tensor<1xf32>
+  // expected-error @+1 {{'ckopt.scatter_elements' op index -4 (element 0) is outside of a dimension of 3}}
+  %0 = ckopt.scatter_elements set %x, %i, %u {axis = 0 : i64} : (tensor<3xf32>, tensor<1xi64>, tensor<1xf32>) -> tensor<3xf32>
+  return %0 : tensor<3xf32>
+}

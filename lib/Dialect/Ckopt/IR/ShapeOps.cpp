@@ -400,6 +400,16 @@ bool GatherOp::isFusible() {
   return int64_t(getAxis()) + 1 < tensorType(getData()).getRank();
 }
 
+/// Something to index where anything is.
+static LogicalResult checkIndexed(std::optional<Location> loc,
+                                  RankedTensorType data,
+                                  RankedTensorType indices, int64_t axis) {
+  if (data.getDimSize(axis) == 0 && indices.getNumElements() != 0)
+    return emitOptionalError(loc, "there is nothing to index along axis ",
+                             axis);
+  return success();
+}
+
 CKOPT_INFER(GatherOp) {
   GatherOp::Adaptor adaptor(operands, attributes, properties, regions);
   auto data = tensorType(adaptor.getData());
@@ -408,6 +418,8 @@ CKOPT_INFER(GatherOp) {
   if (axis < 0 || axis >= data.getRank())
     return emitOptionalError(loc, "axis ", axis, " is outside of rank ",
                              data.getRank());
+  if (failed(checkIndexed(loc, data, indices, axis)))
+    return failure();
   SmallVector<int64_t> shape(data.getShape().take_front(axis));
   llvm::append_range(shape, indices.getShape());
   llvm::append_range(shape, data.getShape().drop_front(axis + 1));
@@ -423,8 +435,11 @@ CKOPT_INFER(ScatterAddOp) {
   if (axis < 0 || axis >= init.getRank())
     return emitOptionalError(loc, "axis ", axis, " is outside of rank ",
                              init.getRank());
+  auto indices = tensorType(adaptor.getIndices());
+  if (failed(checkIndexed(loc, init, indices, axis)))
+    return failure();
   SmallVector<int64_t> shape(init.getShape().take_front(axis));
-  llvm::append_range(shape, tensorType(adaptor.getIndices()).getShape());
+  llvm::append_range(shape, indices.getShape());
   llvm::append_range(shape, init.getShape().drop_front(axis + 1));
   if (ArrayRef<int64_t>(shape) != updates.getShape() ||
       init.getElementType() != updates.getElementType())
@@ -451,10 +466,7 @@ static LogicalResult checkElementIndices(std::optional<Location> loc,
       return emitOptionalError(loc, "indices have ", indices.getDimSize(d),
                                " entries in dimension ", d,
                                " where the data has ", data.getDimSize(d));
-  if (data.getDimSize(axis) == 0 && indices.getNumElements() != 0)
-    return emitOptionalError(loc, "there is nothing to index along axis ",
-                             axis);
-  return success();
+  return checkIndexed(loc, data, indices, axis);
 }
 
 CKOPT_INFER(GatherElementsOp) {

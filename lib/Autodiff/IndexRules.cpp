@@ -1,0 +1,167 @@
+//===- IndexRules.cpp - gradients of gathers, scatters, running sums ------===//
+//
+// gather and scatter_add are each other's adjoints; so are gather_elements and
+// scatter_elements that adds, and sums from the start and from the end.
+//
+// In the rules of scatter_elements, an element of the result has a group: what
+// init has there, and all updates that name it. Sums over a group are scatters
+// that add; what a group has is read by each of its updates with a
+// gather_elements of the same indices.
+//
+//===----------------------------------------------------------------------===//
+#include "RuleBuilder.h"
+
+using namespace mlir;
+using namespace ckopt;
+using namespace ckopt::autodiff;
+
+namespace {
+
+/// What the rules of one scatter_elements are written with.
+struct Groups {
+  Groups(ScatterElementsOp op, RuleBuilder &b) : op(op), b(b) {}
+
+  ScatterElementsOp op;
+  RuleBuilder &b;
+
+  Value scatter(ScatterKind kind, Value init, Value updates) {
+    return b.make<ScatterElementsOp>(kind, init, op.getIndices(), updates,
+                                     int64_t(op.getAxis()));
+  }
+  /// For each update, the element of `value` that it names.
+  Value atUpdates(Value value) {
+    return b.make<GatherElementsOp>(value, op.getIndices(), op.getAxisAttr());
+  }
+  RankedTensorType updatesType(Type element) {
+    return RankedTensorType::get(tensorType(op.getUpdates()).getShape(),
+                                 element);
+  }
+};
+
+} // namespace
+
+static void scatterAddRule(Groups groups) {
+  RuleBuilder &b = groups.b;
+  if (b.needs(0))
+    b.set(0, b.grad());
+  if (b.needs(2))
+    b.set(2, groups.atUpdates(b.grad()));
+}
+
+/// Of several updates for one element only the last one counts. Found exactly,
+/// with integers: positions along the axis are scattered in the same way, and
+/// an update that reads its own back has won.
+static void scatterSetRule(Groups groups) {
+  ScatterElementsOp op = groups.op;
+  RuleBuilder &b = groups.b;
+  if (b.needs(0)) {
+    Value zeros = b.splat(groups.updatesType(op.getType().getElementType()), 0);
+    b.set(0, groups.scatter(ScatterKind::Set, b.grad(), zeros));
+  }
+  if (!b.needs(2))
+    return;
+  Type i64 = b.builder.getI64Type();
+  Value position = b.make<IotaOp>(groups.updatesType(i64), op.getAxis(),
+                                  APFloat(0.0), APFloat(1.0));
+  Value none = b.splat(RankedTensorType::get(op.getType().getShape(), i64), -1);
+  Value winner = groups.scatter(ScatterKind::Set, none, position);
+  Value won =
+      b.compare(ComparePredicate::EQ, groups.atUpdates(winner), position);
+  b.set(2, b.where(won, groups.atUpdates(b.grad())));
+}
+
+/// The product of the others in the group. init's is the product of all
+/// updates. An update's is the group's product without zeros, divided by the
+/// update: if there is no zero, or by one if the update is the only zero; with
+/// any other zero it is nothing.
+static void scatterMulRule(Groups groups) {
+  ScatterElementsOp op = groups.op;
+  RuleBuilder &b = groups.b;
+  Value init = op.getInit(), updates = op.getUpdates();
+  if (b.needs(0)) {
+    Value ones = b.splat(tensorType(init), 1);
+    b.set(0, b.mul(b.grad(), groups.scatter(ScatterKind::Mul, ones, updates)));
+  }
+  if (!b.needs(2))
+    return;
+  Type element = op.getType().getElementType();
+  auto isZero = [&](Value x) { return b.compare(ComparePredicate::EQ, x, 0); };
+  auto withoutZeros = [&](Value x) {
+    return b.select(isZero(x), b.number(x, 1), x);
+  };
+  Value zeros = groups.scatter(ScatterKind::Add, b.cast(isZero(init), element),
+                               b.cast(isZero(updates), element));
+  Value rest = groups.scatter(ScatterKind::Mul, withoutZeros(init),
+                              withoutZeros(updates));
+  zeros = groups.atUpdates(zeros);
+  rest = b.mul(groups.atUpdates(b.grad()), groups.atUpdates(rest));
+  Value none = b.compare(ComparePredicate::EQ, zeros, 0);
+  Value only =
+      b.make<AndOp>(isZero(updates), b.compare(ComparePredicate::EQ, zeros, 1));
+  b.set(2, b.select(none, b.div(rest, withoutZeros(updates)),
+                    b.where(only, rest)));
+}
+
+/// The elements of a group that are equal to its extreme one share the gradient
+/// evenly. Both operands are pinned (comparesOperand).
+static void scatterExtremumRule(Groups groups) {
+  ScatterElementsOp op = groups.op;
+  RuleBuilder &b = groups.b;
+  Value best = op.getOutput();
+  Type element = op.getType().getElementType();
+  Value initWins = b.compare(ComparePredicate::EQ, op.getInit(), best);
+  Value updateWins =
+      b.compare(ComparePredicate::EQ, op.getUpdates(), groups.atUpdates(best));
+  Value count = groups.scatter(ScatterKind::Add, b.cast(initWins, element),
+                               b.cast(updateWins, element));
+  Value share = b.div(b.grad(), count);
+  if (b.needs(0))
+    b.set(0, b.where(initWins, share));
+  if (b.needs(2))
+    b.set(2, b.where(updateWins, groups.atUpdates(share)));
+}
+
+static void scatterElementsRule(ScatterElementsOp op, RuleBuilder &b) {
+  Groups groups(op, b);
+  switch (op.getKind()) {
+  case ScatterKind::Add:
+    return scatterAddRule(groups);
+  case ScatterKind::Set:
+    return scatterSetRule(groups);
+  case ScatterKind::Mul:
+    return scatterMulRule(groups);
+  case ScatterKind::Max:
+  case ScatterKind::Min:
+    return scatterExtremumRule(groups);
+  }
+}
+
+void autodiff::addIndexRules(MLIRContext *context) {
+  addRule<GatherOp>(context, [](GatherOp op, RuleBuilder &b) {
+    Value zero = b.splat(tensorType(op.getData()), 0);
+    b.set(0, b.make<ScatterAddOp>(zero, op.getIndices(), b.grad(),
+                                  op.getAxisAttr()));
+  });
+  addRule<ScatterAddOp>(context, [](ScatterAddOp op, RuleBuilder &b) {
+    if (b.needs(0))
+      b.set(0, b.grad());
+    if (b.needs(2))
+      b.set(2, b.make<GatherOp>(b.grad(), op.getIndices(), op.getAxisAttr()));
+  });
+  addRule<GatherElementsOp>(context, [](GatherElementsOp op, RuleBuilder &b) {
+    Value zero = b.splat(tensorType(op.getData()), 0);
+    b.set(0, b.make<ScatterElementsOp>(ScatterKind::Add, zero, op.getIndices(),
+                                       b.grad(), int64_t(op.getAxis())));
+  });
+  addComparingRule<ScatterElementsOp>(
+      context,
+      [](ScatterElementsOp op, RuleBuilder &b) { scatterElementsRule(op, b); },
+      [](ScatterElementsOp op, unsigned operand) {
+        return operand != 1 && (op.getKind() == ScatterKind::Max ||
+                                op.getKind() == ScatterKind::Min);
+      });
+  addRule<CumulativeSumOp>(context, [](CumulativeSumOp op, RuleBuilder &b) {
+    b.set(0, b.make<CumulativeSumOp>(b.grad(), int64_t(op.getAxis()),
+                                     op.getExclusive(), !op.getReverse()));
+  });
+}
