@@ -16,7 +16,8 @@
 // Guarantees: what is stored depends on the program alone, never on a memory
 // budget. Every unit's inputs are made by units of lower places. Bodies have at
 // most maxOps ops and maxPointers operands and results, but for single ops that
-// alone have more.
+// alone have more; no op is computed at more than maxPoints indices for one
+// element, so that shifted sums of shifted sums do not grow exponentially.
 //
 // Complexity: O(ops and operands); the look upward from a value is bounded.
 //
@@ -39,15 +40,6 @@ static constexpr double cheapRowFlops = 12;
 /// computes is small: it is stored rather than computed for each element, and
 /// keeping it costs nothing.
 static constexpr int64_t smallFactor = 8;
-
-/// A scatter's initial value may be a constant of the kernel, nothing else.
-static bool isInitOnly(Operation *constant, Operation *scatter) {
-  for (OpOperand &operand : scatter->getOpOperands())
-    if (operand.get().getDefiningOp() == constant &&
-        operand.getOperandNumber() != 0)
-      return false;
-  return true;
-}
 
 Value Grouping::base(Value value) {
   while (Operation *op = value.getDefiningOp()) {
@@ -81,6 +73,7 @@ void Grouping::createUnit(Operation *op, UnitKind kind) {
   Unit unit;
   unit.kind = kind;
   unit.roots.push_back(op);
+  unit.points[op] = {0};
   unit.place = place.lookup(op);
   unit.inputs.insert(op->operand_begin(), op->operand_end());
   unit.domain = tensorType(op->getResult(0));
@@ -105,11 +98,9 @@ void Grouping::createUnit(Operation *op, UnitKind kind) {
   parent.push_back(id);
 }
 
-bool Grouping::canAbsorb(const Unit &unit, Operation *op) const {
+bool Grouping::canAbsorb(const Unit &unit, Operation *op) {
   if (kindOf(op) == KernelKind::Constant)
-    return unit.kind == UnitKind::Structured
-               ? isInitOnly(op, unit.roots.front())
-               : unit.kind != UnitKind::Library;
+    return unit.kind != UnitKind::Library;
   if (unit.kind == UnitKind::Library || unit.kind == UnitKind::Structured ||
       unit.alone || !isPointwise(op) || op->getNumResults() != 1)
     return false;
@@ -120,6 +111,8 @@ bool Grouping::canAbsorb(const Unit &unit, Operation *op) const {
     return false;
   if (isTrivial(op))
     return true;
+  if (pointTable.readsOf(op, unit.points).size() > maxPoints)
+    return false;
   if (unit.domain.getNumElements() >
       smallFactor * tensorType(result).getNumElements())
     return false;
@@ -139,6 +132,7 @@ bool Grouping::canAbsorb(const Unit &unit, Operation *op) const {
 
 void Grouping::absorb(unsigned id, Operation *op) {
   Unit &unit = units[id];
+  unit.points[op] = pointTable.readsOf(op, unit.points);
   for (Value result : op->getResults()) {
     unit.inputs.remove(result);
     llvm::erase(readers[result], id);

@@ -10,6 +10,7 @@
 #ifndef CKOPT_LIB_FUSE_GROUPING_H
 #define CKOPT_LIB_FUSE_GROUPING_H
 
+#include "Evaluations.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/DenseMap.h"
@@ -50,6 +51,8 @@ struct Unit {
   /// The root reads at other indices than it writes (transpose, pooling): its
   /// operands are stored, and it shares its kernel with nothing.
   bool alone = false;
+  /// Where the ops of the body are computed.
+  PointsOfOps points;
   /// Became part of another unit.
   bool merged = false;
 };
@@ -79,7 +82,7 @@ private:
 
   bool isStored(mlir::Value value) const;
   void createUnit(mlir::Operation *op, UnitKind kind);
-  bool canAbsorb(const Unit &unit, mlir::Operation *op) const;
+  bool canAbsorb(const Unit &unit, mlir::Operation *op);
   void absorb(unsigned unit, mlir::Operation *op);
   bool worthComputingAgain(mlir::Operation *op,
                            llvm::ArrayRef<unsigned> needers) const;
@@ -97,6 +100,7 @@ private:
   llvm::DenseMap<mlir::Operation *, int64_t> place;
   /// Library ops up to each place.
   llvm::SmallVector<unsigned> libraryOps;
+  PointTable pointTable;
   /// Values that must be stored whatever is decided.
   llvm::DenseSet<mlir::Value> forced;
   /// Values that the step itself needs: operands of views and of the return.

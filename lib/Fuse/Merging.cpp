@@ -15,6 +15,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Grouping.h"
+#include "OpKinds.h"
 
 using namespace mlir;
 using namespace ckopt;
@@ -34,11 +35,14 @@ public:
 private:
   bool compatible(const Unit &a, const Unit &b) const;
   bool fits(const Unit &a, const Unit &b) const;
+  /// Where the ops of both are computed if they are one, null if that is too
+  /// often.
+  std::optional<PointsOfOps> mergedPoints(const Unit &a, const Unit &b) const;
   bool canHoist(unsigned first, unsigned second) const;
   bool canDelay(unsigned first, unsigned second) const;
   bool reads(unsigned first, unsigned second) const;
   bool tryMerge(unsigned a, unsigned b);
-  void join(unsigned first, unsigned second, int64_t place);
+  void join(unsigned first, unsigned second, int64_t place, PointsOfOps points);
   /// Units that read the value or a view of it.
   template <typename Fn> void forEachReader(Value value, Fn fn) const;
   void mergeInto(unsigned unit);
@@ -121,9 +125,29 @@ bool Merger::canDelay(unsigned first, unsigned second) const {
   return can;
 }
 
-void Merger::join(unsigned first, unsigned second, int64_t place) {
+std::optional<PointsOfOps> Merger::mergedPoints(const Unit &a,
+                                                const Unit &b) const {
+  SmallVector<Operation *> roots(a.roots.begin(), a.roots.end()), body;
+  llvm::append_range(roots, b.roots);
+  for (const Unit *unit : {&a, &b})
+    for (auto &[op, points] : unit->points)
+      if (unit == &a || !a.points.contains(op))
+        body.push_back(op);
+  llvm::sort(body, [&](Operation *x, Operation *y) {
+    return g.place.lookup(x) < g.place.lookup(y);
+  });
+  PointsOfOps merged = g.pointTable.ofKernel(body, roots);
+  for (auto &[op, points] : merged)
+    if (points.size() > maxPoints && !isTrivial(op))
+      return std::nullopt;
+  return merged;
+}
+
+void Merger::join(unsigned first, unsigned second, int64_t place,
+                  PointsOfOps points) {
   Unit &a = g.units[first], &b = g.units[second];
   a.place = place;
+  a.points = std::move(points);
   a.ops += b.ops;
   for (Value input : b.inputs) {
     llvm::erase(g.readers[input], second);
@@ -165,12 +189,13 @@ bool Merger::tryMerge(unsigned a, unsigned b) {
   // read it (a sum of e^(x - max), say).
   if (g.units[a].kind == UnitKind::Reduction && reads(a, b))
     return false;
-  if (canHoist(a, b))
-    join(a, b, first);
-  else if (canDelay(a, b))
-    join(a, b, second);
-  else
+  bool hoist = canHoist(a, b);
+  if (!hoist && !canDelay(a, b))
     return false;
+  std::optional<PointsOfOps> points = mergedPoints(g.units[a], g.units[b]);
+  if (!points)
+    return false;
+  join(a, b, hoist ? first : second, std::move(*points));
   return true;
 }
 
