@@ -12,4 +12,5 @@ write_basic_package_version_file(${CKOPT_BINARY_DIR}/CkoptConfigVersion.cmake
   COMPATIBILITY SameMinorVersion)
 install(FILES ${CKOPT_BINARY_DIR}/CkoptConfig.cmake
               ${CKOPT_BINARY_DIR}/CkoptConfigVersion.cmake
+              ${CKOPT_SOURCE_DIR}/cmake/CkoptLibraries.cmake
         DESTINATION ${CKOPT_CMAKE_DIR})

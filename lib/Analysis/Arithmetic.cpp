@@ -2,13 +2,15 @@
 //
 // Problem: how much an op of any dialect computes.
 // Method: our kernels say it; linalg ops have loop ranges and a body; loops
-// have trip counts; what is left is judged by its shapes and its name: products
-// (matmul, dot), convolutions, else one operation an element, weighted where
-// the name is that of a transcendental function. Small contractions reach less
-// than their rate, which falls with the smallest dimension.
-// Guarantee: finite, not negative. Complexity: O(ops inside).
+// have trip counts, and run once where they are unknown; what is left is judged
+// by its shapes and its name: products (matmul, dot), convolutions, else one
+// operation an element, weighted where the name is that of a transcendental
+// function. Small contractions reach less than their rate, which falls with the
+// smallest dimension. Guarantee: finite, not negative. Complexity: O(ops
+// inside).
 //
 //===----------------------------------------------------------------------===//
+#include "Loops.h"
 #include "ckopt/Analysis/CostModel.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -100,16 +102,15 @@ static double linalgSeconds(linalg::LinalgOp op, const MachineRates &rates) {
 }
 
 /// What one run of all regions takes, times how often they run.
-static double regionSeconds(Operation *op, const MachineRates &rates) {
+static double regionSeconds(Operation *op, const MachineRates &rates,
+                            KnownSeconds known) {
   double body = 0;
   for (Region &region : op->getRegions())
     for (Block &block : region)
       for (Operation &inner : block)
-        body += arithmeticSeconds(&inner, rates);
-  if (auto loop = dyn_cast<LoopLikeOpInterface>(op)) {
-    std::optional<APInt> count = loop.getStaticTripCount();
-    return body * (count ? double(count->getLimitedValue()) : 1);
-  }
+        body += arithmeticSeconds(&inner, rates, known);
+  if (auto loop = dyn_cast<LoopLikeOpInterface>(op))
+    return body * getTripCount(loop).value_or(1);
   if (isa<RegionBranchOpInterface>(op))
     return body;
   // tensor.generate, reductions with a body: once an element of the largest
@@ -157,12 +158,15 @@ static double namedSeconds(Operation *op, const MachineRates &rates) {
   return std::max(result, operand) * weight / rates.vector;
 }
 
-double ckopt::arithmeticSeconds(Operation *op, const MachineRates &rates) {
+double ckopt::arithmeticSeconds(Operation *op, const MachineRates &rates,
+                                KnownSeconds known) {
+  if (std::optional<double> seconds = known ? known(op) : std::nullopt)
+    return *seconds;
   if (auto linalg = dyn_cast<linalg::LinalgOp>(op))
     return linalgSeconds(linalg, rates);
   if (auto kernel = dyn_cast<KernelOpInterface>(op))
     return kernelOpSeconds(kernel, rates);
   if (op->getNumRegions())
-    return regionSeconds(op, rates);
+    return regionSeconds(op, rates, known);
   return namedSeconds(op, rates);
 }

@@ -15,6 +15,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Analysis/CostModel.h"
+#include "Loops.h"
 #include "ckopt/Analysis/PlanningProblem.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/Support/Error.h"
@@ -26,11 +27,31 @@ using namespace ckopt;
 /// Seconds of an op that touches no tensor.
 static constexpr double scalarSeconds = 1e-9;
 
-static double bytesOf(ValueRange values) {
+double CostModel::bytesOf(ValueRange values) const {
   double bytes = 0;
   for (Value value : values)
-    bytes += double(getStorageBytes(value.getType()));
+    bytes += double(sizes.bytes(value.getType()));
   return bytes;
+}
+
+void CostModel::setHooks(const PlanningHooks &hooks, Operation *scope) {
+  hook = hooks.seconds;
+  sizes = TypeSizes(scope, hooks);
+}
+
+static std::optional<double> inRange(std::optional<double> seconds) {
+  if (seconds && !(*seconds >= 0 && *seconds <= kMaxSeconds))
+    return std::nullopt;
+  return seconds;
+}
+
+std::optional<double> CostModel::ofClient(Operation *op) const {
+  return hook ? inRange(hook(op)) : std::nullopt;
+}
+
+std::optional<double> CostModel::ofInterface(Operation *op) const {
+  auto planning = dyn_cast<PlanningOpInterface>(op);
+  return planning ? inRange(planning.getPlanningSeconds()) : std::nullopt;
 }
 
 double CostModel::kernelSeconds(Operation *callee) {
@@ -60,8 +81,17 @@ double CostModel::estimate(Operation *op) {
   double bytes = bytesOf(op->getResults());
   for (Value read : getReads(op))
     if (!isEmptyTensor(read))
-      bytes += double(getStorageBytes(read.getType()));
-  double arithmetic = arithmeticSeconds(op, rates);
+      bytes += double(sizes.bytes(read.getType()));
+  // Of ops inside, too, what is stated comes before what is estimated.
+  double arithmetic = arithmeticSeconds(
+      op, rates, [&](Operation *inner) -> std::optional<double> {
+        if (inner == op)
+          return std::nullopt;
+        if (std::optional<double> cost = getCostAttribute(inner))
+          return cost;
+        std::optional<double> cost = ofClient(inner);
+        return cost ? cost : ofInterface(inner);
+      });
   // Arithmetic on scalars between the ops on tensors: no kernel of its own.
   if (bytes == 0 && op->getNumRegions() == 0)
     return scalarSeconds;
@@ -75,12 +105,23 @@ double CostModel::seconds(Operation *op, CostSource *source) {
     from = CostSource::Attribute;
     return *cost;
   }
+  if (std::optional<double> cost = ofClient(op)) {
+    from = CostSource::Callback;
+    return *cost;
+  }
   if (options.profile)
     if (std::optional<double> cost = options.profile->lookup(op)) {
       from = CostSource::Profile;
       return *cost;
     }
-  from = CostSource::Analytic;
+  if (std::optional<double> cost = ofInterface(op)) {
+    from = CostSource::Interface;
+    return *cost;
+  }
+  bool guess = runsUnknownTimes(op, [&](Operation *inner) {
+    return getCostAttribute(inner) || ofClient(inner) || ofInterface(inner);
+  });
+  from = guess ? CostSource::Guess : CostSource::Analytic;
   return estimate(op);
 }
 
@@ -107,6 +148,12 @@ llvm::Expected<CostOptions> ckopt::parseCostModel(StringRef text) {
   return options;
 }
 
+void CostUse::add(CostSource source) {
+  int64_t *counts[] = {&attribute, &callback, &profile,
+                       &interface, &analytic, &guess};
+  ++*counts[size_t(source)];
+}
+
 std::string CostUse::describe() const {
   std::string text;
   auto add = [&](StringRef name, int64_t count) {
@@ -114,11 +161,14 @@ std::string CostUse::describe() const {
       text += (text.empty() ? "" : ", ") + name.str() + ": " +
               std::to_string(count) + (count == 1 ? " op" : " ops");
   };
-  if (!attribute && !profile)
+  if (!attribute && !callback && !profile && !interface && !guess)
     return "analytic";
   add("attribute", attribute);
+  add("callback", callback);
   add("profile", profile);
+  add("interface", interface);
   add("analytic", analytic);
+  add("guess", guess);
   return text;
 }
 
@@ -126,7 +176,8 @@ void ckopt::annotateCosts(Operation *function, CostModel &model) {
   function->walk([&](KernelCallOp call) {
     CostSource source;
     double cost = model.seconds(call, &source);
-    if (source != CostSource::Analytic || call.getCost().isZero())
+    if (source == CostSource::Attribute || source == CostSource::Callback ||
+        source == CostSource::Profile || call.getCost().isZero())
       call.setCost(APFloat(cost));
   });
 }

@@ -15,17 +15,10 @@
 #include "ckopt/Analysis/PlanningProblem.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
-#include "mlir/Dialect/Tosa/IR/TosaOps.h"
 #include "mlir/Interfaces/DestinationStyleOpInterface.h"
 
 using namespace mlir;
 using namespace ckopt;
-
-bool ckopt::isMemoryType(Type type) {
-  return !isa<TensorType, VectorType, ComplexType, NoneType, TupleType,
-              tosa::shapeType>(type) &&
-         !type.isIntOrIndexOrFloat();
-}
 
 namespace {
 /// What bufferization may make of an op's result, given a tensor that it reads.
@@ -49,7 +42,7 @@ MemoryReads::Access MemoryReads::visit(Operation *op) {
   auto view = dyn_cast<bufferization::ToTensorOp>(op);
   for (Value read : getReads(op)) {
     Buffer buffer = buffers.lookup(getViewBase(read));
-    if (isMemoryType(read.getType()))
+    if (!sizes.isValue(read.getType()))
       buffer =
           view && !view.getWritable() ? Buffer::ReadOnly : Buffer::Writable;
     if (buffer == Buffer::None)

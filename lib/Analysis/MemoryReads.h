@@ -2,6 +2,7 @@
 #ifndef CKOPT_LIB_ANALYSIS_MEMORYREADS_H
 #define CKOPT_LIB_ANALYSIS_MEMORYREADS_H
 
+#include "ckopt/Analysis/PlanningHooks.h"
 #include "mlir/IR/Operation.h"
 #include "mlir/IR/Value.h"
 #include "llvm/ADT/DenseMap.h"
@@ -16,6 +17,8 @@ public:
     bool reads = false, writes = false;
   };
 
+  explicit MemoryReads(const TypeSizes &sizes) : sizes(sizes) {}
+
   /// What the op does to buffers through its tensors. Ops come after the makers
   /// of what they read.
   Access visit(mlir::Operation *op);
@@ -24,12 +27,9 @@ private:
   /// Whether ops may write to the buffer in place.
   enum class Buffer : char { None, ReadOnly, Writable };
 
+  const TypeSizes &sizes;
   llvm::DenseMap<mlir::Value, Buffer> buffers;
 };
-
-/// Whether values of the type stand for memory or for something unknown, rather
-/// than for a number, a vector or a tensor.
-bool isMemoryType(mlir::Type type);
 
 } // namespace ckopt
 

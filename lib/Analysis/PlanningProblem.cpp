@@ -14,8 +14,11 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Analysis/PlanningProblem.h"
+#include "BodyLoads.h"
+#include "Loops.h"
 #include "MemoryReads.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "mlir/Interfaces/CallInterfaces.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -26,8 +29,11 @@ namespace {
 
 class ProblemBuilder {
 public:
-  ProblemBuilder(func::FuncOp function, CostModel &costs)
-      : function(function), costs(costs) {}
+  ProblemBuilder(FunctionOpInterface function, CostModel &costs,
+                 const PlanningContext &context)
+      : function(function), costs(costs), context(context),
+        sizes(function, context.hooks), loads(function, context),
+        memory(sizes) {}
   FailureOr<PlanningProblem> run();
 
 private:
@@ -36,7 +42,9 @@ private:
   LogicalResult order();
   void addArguments();
   void addNode(Operation *op);
-  void restrict(Operation *op, planner::Node &node, planner::NodeId id);
+  void restrict(Operation *op, planner::Node &node, planner::NodeId id,
+                bool guessed);
+  void runOnce(planner::NodeId id, StringRef why);
   LogicalResult checkCosts();
   void addOutputs();
   planner::ValueId addValue(Value value, planner::ValueKind kind);
@@ -46,8 +54,11 @@ private:
     return found == newStates.end() ? -1 : found->second;
   }
 
-  func::FuncOp function;
+  FunctionOpInterface function;
   CostModel &costs;
+  const PlanningContext &context;
+  TypeSizes sizes;
+  BodyLoads loads;
   PlanningProblem problem;
   /// Nodes in program order, before makers of states are moved.
   SmallVector<Operation *> program;
@@ -58,41 +69,66 @@ private:
   planner::NodeId lastEffect = -1;
   /// Nodes after it that read memory through tensors.
   std::vector<planner::NodeId> memoryReaders;
+  /// Nodes after it that may not end: what follows them may never be seen.
+  std::vector<planner::NodeId> endless;
   MemoryReads memory;
 };
 
 } // namespace
 
-std::string ckopt::findUnsupported(func::FuncOp function, Location *where) {
+std::string ckopt::findUnsupported(FunctionOpInterface function,
+                                   Location *where,
+                                   const PlanningHooks &hooks) {
   auto report = [&](Location loc, std::string what) {
     if (where)
       *where = loc;
     return what;
   };
-  if (!function.getBody().hasOneBlock())
+  if (!function.getFunctionBody().hasOneBlock())
     return report(function.getLoc(),
                   "planning needs a function of one block; inline or outline "
                   "its control flow first (for example with "
                   "--lift-cf-to-scf)");
+  if (!function.front().mightHaveTerminator())
+    return report(function.getLoc(),
+                  "planning needs a function that ends with an op that returns "
+                  "its results");
+  TypeSizes sizes(function, hooks);
   for (BlockArgument argument : function.getArguments())
-    if (std::string what = describeUnsized(argument.getType()); !what.empty())
+    if (std::string what = sizes.describeUnsized(argument.getType());
+        !what.empty())
       return report(argument.getLoc(), what);
   for (Operation &op : function.front().without_terminator())
     for (Type type : op.getResultTypes())
-      if (std::string what = describeUnsized(type); !what.empty())
+      if (std::string what = sizes.describeUnsized(type); !what.empty())
         return report(op.getLoc(), what);
   return "";
 }
 
+/// Attributes that state numbers must do so.
+static LogicalResult checkStated(Operation *op) {
+  if (op->hasAttr(kCostAttr) && !getCostAttribute(op))
+    return op->emitError() << kCostAttr
+                           << " must be a finite number of seconds, not "
+                              "negative, up to 1e9";
+  Attribute attr = op->getAttr(kWorkspaceAttr);
+  auto bytes = dyn_cast_or_null<IntegerAttr>(attr);
+  if (attr && (!bytes || bytes.getValue().getSignificantBits() > 64 ||
+               bytes.getInt() < 0 || bytes.getInt() > kMaxStatedBytes))
+    return op->emitError() << kWorkspaceAttr
+                           << " must be a number of bytes, not negative, up "
+                              "to 2^56";
+  return success();
+}
+
 LogicalResult ProblemBuilder::collect() {
   Location where = function.getLoc();
-  if (std::string what = findUnsupported(function, &where); !what.empty())
+  if (std::string what = findUnsupported(function, &where, context.hooks);
+      !what.empty())
     return emitError(where) << what;
   for (Operation &op : function.front().without_terminator()) {
-    if (op.hasAttr(kCostAttr) && !getCostAttribute(&op))
-      return op.emitError() << kCostAttr
-                            << " must be a finite number of seconds, not "
-                               "negative, up to 1e9";
+    if (failed(checkStated(&op)))
+      return failure();
     if (isView(&op) || isFree(&op))
       continue;
     place[&op] = program.size();
@@ -114,12 +150,22 @@ LogicalResult ProblemBuilder::findUpdates() {
     }
   LogicalResult status = success();
   Operation *terminator = function.front().getTerminator();
+  for (unsigned i = 0; i < function.getNumResults(); ++i)
+    if (Attribute attr = function.getResultAttr(i, attrs::kUpdates);
+        attr && !isa<IntegerAttr>(attr))
+      return emitError(function.getLoc())
+             << "result " << i << ": " << attrs::kUpdates
+             << " must be the number of an argument";
   for (StateUpdate update : getStateUpdates(function)) {
+    if (update.result >= terminator->getNumOperands())
+      return emitError(terminator->getLoc())
+             << "result " << update.result << " has " << attrs::kUpdates
+             << ", but is not returned here";
     Value value = terminator->getOperand(update.result);
     if (update.argument >= function.getNumArguments())
       return emitError(function.getLoc())
              << "result " << update.result << " updates argument "
-             << update.argument << ", which does not exist";
+             << int64_t(int32_t(update.argument)) << ", which does not exist";
     BlockArgument argument = function.getArgument(update.argument);
     if (value == argument || replaces(value) == int64_t(update.argument))
       continue;
@@ -202,7 +248,10 @@ LogicalResult ProblemBuilder::order() {
 planner::ValueId ProblemBuilder::addValue(Value value,
                                           planner::ValueKind kind) {
   planner::Value entry;
-  entry.bytes = getStorageBytes(value.getType());
+  // A reference to memory that is no argument shows what is somebody else's.
+  bool counts =
+      kind == planner::ValueKind::Persistent || sizes.isValue(value.getType());
+  entry.bytes = counts ? sizes.bytes(value.getType()) : 0;
   entry.kind = kind;
   entry.name = getValueName(value);
   planner::ValueId id = problem.graph.values.size();
@@ -213,44 +262,97 @@ planner::ValueId ProblemBuilder::addValue(Value value,
 
 void ProblemBuilder::addArguments() {
   for (BlockArgument argument : function.getArguments()) {
+    loads.noteType(argument.getType(), argument.getLoc());
     if (!isa<TensorType>(argument.getType()) &&
-        getStorageBytes(argument.getType()) == 0) {
+        sizes.bytes(argument.getType()) == 0) {
       problem.arguments.push_back(-1);
       continue;
     }
     problem.arguments.push_back(
         addValue(argument, planner::ValueKind::Persistent));
     problem.argumentBytes +=
-        planner::alignTo(getStorageBytes(argument.getType()), kArenaAlignment);
+        planner::alignTo(sizes.bytes(argument.getType()), kArenaAlignment);
   }
+}
+
+void ProblemBuilder::runOnce(planner::NodeId id, StringRef why) {
+  planner::Node &node = problem.graph.nodes[size_t(id)];
+  // The first reason counts.
+  if (node.recompute)
+    problem.once[size_t(id)] = why.str();
+  node.recompute = false;
+}
+
+/// What a client or the op itself say of running it again.
+static std::optional<bool> isRematerializable(Operation *op,
+                                              const PlanningHooks &hooks) {
+  if (hooks.rematerializable)
+    if (std::optional<bool> answer = hooks.rematerializable(op))
+      return answer;
+  if (auto planning = dyn_cast<PlanningOpInterface>(op))
+    return planning.isRematerializable();
+  return std::nullopt;
+}
+
+/// Why an op with effects runs once.
+static StringRef describeEffects(Operation *op) {
+  if (!op->isRegistered())
+    return "unknown effects (unregistered)";
+  if (isa<CallOpInterface>(op))
+    return "unknown effects (a call)";
+  if (std::optional<SmallVector<MemoryEffects::EffectInstance>> effects =
+          getEffectsRecursively(op);
+      !effects)
+    return "unknown effects";
+  return isMemoryEffectFree(op) ? "writes to memory through a tensor"
+                                : "side effects";
 }
 
 /// What the op's own rules say of order and repetition.
 void ProblemBuilder::restrict(Operation *op, planner::Node &node,
-                              planner::NodeId id) {
+                              planner::NodeId id, bool guessed) {
   if (!node.mutates.empty() || !getUpdatePairs(op).empty())
-    node.recompute = false;
+    runOnce(id, "a state that it updates");
+  std::optional<bool> stated = isRematerializable(op, context.hooks);
+  if (stated == false)
+    runOnce(id, "a word of its own, or the client's, that it does");
   MemoryReads::Access access = memory.visit(op);
-  bool effects = !isMemoryEffectFree(op) || access.writes;
+  // Who promises that nothing sees when the op runs is not asked for effects.
+  if (stated == true)
+    access = {};
+  bool effects = stated != true && (!isMemoryEffectFree(op) || access.writes);
+  bool waits = stated != true && mayNotEnd(op);
   // What may be undefined behaviour stays behind the effects that guard it.
-  if ((effects || access.reads || !isSpeculatable(op)) && lastEffect >= 0)
+  if ((effects || access.reads || waits ||
+       (stated != true && !isSpeculatable(op))) &&
+      lastEffect >= 0)
     node.after.push_back(lastEffect);
   if (effects) {
-    node.recompute = false;
+    runOnce(id, describeEffects(op));
     lastEffect = id;
     for (planner::NodeId reader : memoryReaders) {
-      problem.graph.nodes[reader].recompute = false;
+      runOnce(reader, "memory reads before a later write");
       node.after.push_back(reader);
     }
+    // An op that may never end stays before what is seen after it.
+    for (planner::NodeId loop : endless)
+      if (!llvm::is_contained(node.after, loop))
+        node.after.push_back(loop);
     memoryReaders.clear();
+    endless.clear();
   } else if (access.reads) {
     memoryReaders.push_back(id);
   }
+  if (waits && !effects)
+    endless.push_back(id);
   // Results that are no tensors and no numbers (memory references, tokens) are
   // not ours to copy.
-  for (Type type : op->getResultTypes())
-    if (isMemoryType(type))
-      node.recompute = false;
+  if (stated != true && llvm::any_of(op->getResultTypes(), [&](Type type) {
+        return !sizes.isValue(type);
+      }))
+    runOnce(id, "a reference or a value of unknown type as result");
+  if (guessed)
+    runOnce(id, "a loop of unknown length that no ckopt.cost prices");
 }
 
 void ProblemBuilder::addNode(Operation *op) {
@@ -264,7 +366,7 @@ void ProblemBuilder::addNode(Operation *op) {
   CostSource source;
   node.cost = costs.seconds(op, &source);
   problem.costs.add(source);
-  node.workspace = call ? int64_t(call.getWorkspace()) : 0;
+  node.workspace = loads.workspace(op);
   planner::NodeId id = problem.graph.nodes.size();
   for (Value read : getReads(op)) {
     auto found = problem.storage.find(getViewBase(read));
@@ -281,14 +383,15 @@ void ProblemBuilder::addNode(Operation *op) {
     }
     node.outputs.push_back(addValue(result, planner::ValueKind::Temp));
   }
-  for (auto [operand, result] : getReusePairs(op)) {
+  for (auto [operand, result] : getReusePairs(op, context.hooks)) {
     auto from = problem.storage.find(getViewBase(op->getOperand(operand)));
     if (from != problem.storage.end() && replaces(op->getResult(result)) < 0)
       node.reuse.emplace_back(from->second,
                               problem.storage.lookup(op->getResult(result)));
   }
-  restrict(op, node, id);
   problem.graph.nodes.push_back(std::move(node));
+  problem.once.emplace_back();
+  restrict(op, problem.graph.nodes.back(), id, source == CostSource::Guess);
 }
 
 /// With costs from attributes alone every op must have one.
@@ -320,7 +423,8 @@ void ProblemBuilder::addOutputs() {
 FailureOr<PlanningProblem> ProblemBuilder::run() {
   if (failed(collect()) || failed(findUpdates()) || failed(order()))
     return failure();
-  problem.graph.name = function.getSymName().str();
+  problem.graph.name = getFunctionPath(function);
+  costs.setHooks(context.hooks, function);
   problem.graph.alignment = kArenaAlignment;
   addArguments();
   for (Operation *op : problem.ops)
@@ -329,6 +433,7 @@ FailureOr<PlanningProblem> ProblemBuilder::run() {
   if (failed(checkCosts()))
     return failure();
   problem.graph.costModel = problem.costs.describe();
+  problem.uncounted = loads.takeUncounted();
   if (std::string wrong = planner::validate(problem.graph); !wrong.empty())
     return emitError(function.getLoc(),
                      "internal error: the planning problem is not "
@@ -337,7 +442,8 @@ FailureOr<PlanningProblem> ProblemBuilder::run() {
   return std::move(problem);
 }
 
-FailureOr<PlanningProblem> ckopt::buildProblem(func::FuncOp function,
-                                               CostModel &costs) {
-  return ProblemBuilder(function, costs).run();
+FailureOr<PlanningProblem> ckopt::buildProblem(FunctionOpInterface function,
+                                               CostModel &costs,
+                                               const PlanningContext &context) {
+  return ProblemBuilder(function, costs, context).run();
 }

@@ -1,12 +1,10 @@
 //===- Values.cpp - what planning asks of ops and values ------------------===//
 #include "ckopt/Analysis/PlanningProblem.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
-#include "mlir/Dialect/Quant/IR/QuantTypes.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Tosa/IR/TosaOps.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/DestinationStyleOpInterface.h"
-#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace ckopt;
@@ -72,6 +70,22 @@ std::optional<double> ckopt::getCostAttribute(Operation *op) {
   return cost;
 }
 
+std::optional<int64_t> ckopt::getStatedWorkspace(Operation *op,
+                                                 const PlanningHooks &hooks) {
+  auto known = [](std::optional<int64_t> bytes) {
+    return bytes && *bytes >= 0 && *bytes <= kMaxStatedBytes;
+  };
+  if (auto attr = op->getDiscardableAttr(kWorkspaceAttr))
+    return cast<IntegerAttr>(attr).getInt(); // buildProblem() has checked it
+  if (hooks.workspace)
+    if (std::optional<int64_t> bytes = hooks.workspace(op); known(bytes))
+      return bytes;
+  if (auto planning = dyn_cast<PlanningOpInterface>(op))
+    if (auto bytes = planning.getPlanningWorkspace(); known(bytes))
+      return bytes;
+  return std::nullopt;
+}
+
 static SmallVector<std::pair<unsigned, unsigned>>
 pairsOf(ArrayRef<int64_t> flat) {
   SmallVector<std::pair<unsigned, unsigned>> pairs;
@@ -113,9 +127,27 @@ foreignReusePairs(Operation *op) {
   return pairs;
 }
 
-SmallVector<std::pair<unsigned, unsigned>> ckopt::getReusePairs(Operation *op) {
+/// Pairs that a client or an op of another dialect states, without those that
+/// the op has not.
+static SmallVector<std::pair<unsigned, unsigned>>
+checkedPairs(Operation *op, PlanningReusePairs pairs) {
+  llvm::erase_if(pairs, [&](std::pair<unsigned, unsigned> pair) {
+    return pair.first >= op->getNumOperands() ||
+           pair.second >= op->getNumResults();
+  });
+  return pairs;
+}
+
+SmallVector<std::pair<unsigned, unsigned>>
+ckopt::getReusePairs(Operation *op, const PlanningHooks &hooks) {
   if (auto call = dyn_cast<KernelCallOp>(op))
     return pairsOf(call.getReuse());
+  if (hooks.reusePairs)
+    if (auto pairs = hooks.reusePairs(op))
+      return checkedPairs(op, *pairs);
+  if (auto planning = dyn_cast<PlanningOpInterface>(op))
+    if (auto pairs = planning.getPlanningReusePairs())
+      return checkedPairs(op, *pairs);
   if (auto kernel = dyn_cast<KernelOpInterface>(op))
     return kernel.getReusePairs();
   return foreignReusePairs(op);
@@ -130,13 +162,24 @@ ckopt::getUpdatePairs(Operation *op) {
   return {};
 }
 
-SmallVector<StateUpdate> ckopt::getStateUpdates(func::FuncOp function) {
+SmallVector<StateUpdate> ckopt::getStateUpdates(FunctionOpInterface function) {
   SmallVector<StateUpdate> updates;
   for (unsigned i = 0; i < function.getNumResults(); ++i)
     if (auto argument =
             function.getResultAttrOfType<IntegerAttr>(i, attrs::kUpdates))
       updates.push_back({i, unsigned(argument.getInt())});
   return updates;
+}
+
+std::string ckopt::getFunctionPath(FunctionOpInterface function) {
+  std::string path = function.getName().str();
+  for (Operation *parent = function->getParentOp(); parent;
+       parent = parent->getParentOp())
+    if (auto name =
+            parent->getAttrOfType<StringAttr>(SymbolTable::getSymbolAttrName());
+        name && parent->getParentOp())
+      path = name.str() + "::" + path;
+  return path;
 }
 
 std::string ckopt::getSourceName(Location loc) {
@@ -155,7 +198,8 @@ std::string ckopt::getSourceName(Location loc) {
 
 std::string ckopt::getValueName(Value value) {
   if (auto argument = dyn_cast<BlockArgument>(value)) {
-    auto function = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp());
+    auto function =
+        dyn_cast<FunctionOpInterface>(argument.getOwner()->getParentOp());
     if (function)
       if (auto name = function.getArgAttrOfType<StringAttr>(
               argument.getArgNumber(), attrs::kName))
@@ -174,95 +218,30 @@ std::string ckopt::getValueName(Value value) {
   return name;
 }
 
-/// Bytes of one element; 0: unknown.
-static int64_t getElementBytes(Type element) {
-  if (auto quantized = dyn_cast<quant::QuantizedType>(element))
-    element = quantized.getStorageType();
-  if (element.isIndex())
-    return 8;
-  if (element.isIntOrFloat())
-    return (element.getIntOrFloatBitWidth() + 7) / 8;
-  if (auto complex = dyn_cast<ComplexType>(element))
-    return 2 * getElementBytes(complex.getElementType());
-  auto vector = dyn_cast<VectorType>(element);
-  if (vector && !vector.isScalable())
-    return vector.getNumElements() * getElementBytes(vector.getElementType());
-  return 0;
-}
-
-/// Larger tensors are refused: sums of their bytes would overflow.
-static constexpr int64_t maxBytes = int64_t(1) << 56;
-
-/// Bytes of a tensor of static shape; -1: unknown or absurd.
-static int64_t tensorBytes(RankedTensorType tensor) {
-  int64_t bytes = getElementBytes(tensor.getElementType());
-  if (bytes <= 0)
-    return -1;
-  for (int64_t size : tensor.getShape())
-    if (llvm::MulOverflow(bytes, size, bytes) || bytes > maxBytes)
-      return -1;
-  return bytes;
-}
-
-int64_t ckopt::getStorageBytes(Type type) {
-  if (auto tuple = dyn_cast<TupleType>(type)) {
-    int64_t bytes = 0;
-    for (Type part : tuple.getTypes())
-      bytes = std::min(bytes + getStorageBytes(part), maxBytes);
-    return bytes;
-  }
-  if (auto vector = dyn_cast<VectorType>(type)) {
-    if (vector.isScalable())
-      return 0;
-    type = RankedTensorType::get(vector.getShape(), vector.getElementType());
-  }
-  auto tensor = dyn_cast<RankedTensorType>(type);
-  if (!tensor || !tensor.hasStaticShape())
-    return 0;
-  return std::max<int64_t>(tensorBytes(tensor), 0);
-}
+int64_t ckopt::getStorageBytes(Type type) { return TypeSizes().bytes(type); }
 
 std::string ckopt::describeUnsized(Type type) {
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  if (auto tuple = dyn_cast<TupleType>(type)) {
-    for (Type part : tuple.getTypes())
-      if (text = describeUnsized(part); !text.empty())
-        break;
-    return text;
-  }
-  if (auto vector = dyn_cast<VectorType>(type)) {
-    if (vector.isScalable())
-      os << "planning needs sizes that are known when compiling; that of '"
-         << type << "' is not";
-    else if (tensorBytes(RankedTensorType::get(vector.getShape(),
-                                               vector.getElementType())) < 0)
-      os << "a vector of type '" << type << "' is larger than any memory";
-    return text;
-  }
-  if (!isa<TensorType>(type))
-    return "";
-  auto tensor = dyn_cast<RankedTensorType>(type);
-  if (!tensor)
-    os << "planning needs ranked tensors; the size of '" << type
-       << "' is unknown";
-  else if (!tensor.hasStaticShape())
-    os << "planning needs static shapes; the size of '" << type
-       << "' is unknown";
-  else if (tensor.getEncoding() &&
-           tensor.getEncoding().getDialect().getNamespace() == "sparse_tensor")
-    os << "planning needs dense tensors; the size of '" << type
-       << "' depends on its contents";
-  else if (getElementBytes(tensor.getElementType()) <= 0)
-    os << "planning needs elements of known size; that of '"
-       << tensor.getElementType() << "' in '" << type << "' is unknown";
-  else if (tensorBytes(tensor) < 0)
-    os << "a tensor of type '" << type << "' is larger than any memory";
-  return text;
+  return TypeSizes().describeUnsized(type);
 }
 
-bool ckopt::isStepFunction(func::FuncOp function) {
-  return !function.isDeclaration() && !function->hasAttr(attrs::kKernel);
+/// Whether the function is about tensors, or about values that may be as large.
+static bool holdsTensors(FunctionOpInterface function) {
+  auto large = [](Type type) {
+    return !isa<VectorType, BaseMemRefType>(type) &&
+           (isa<TensorType, TupleType>(type) || !TypeSizes().isKnown(type));
+  };
+  return llvm::any_of(function.getArgumentTypes(), large) ||
+         llvm::any_of(function.getBlocks(), [&](Block &block) {
+           return llvm::any_of(block, [&](Operation &op) {
+             return llvm::any_of(op.getResultTypes(), large);
+           });
+         });
+}
+
+bool ckopt::isStepFunction(FunctionOpInterface function) {
+  if (function.isExternal() || function->hasAttr(attrs::kKernel))
+    return false;
+  return isa<func::FuncOp>(*function) || holdsTensors(function);
 }
 
 std::string ckopt::getRepeatedBlock(StringRef name) {

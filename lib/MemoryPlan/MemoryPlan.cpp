@@ -47,26 +47,30 @@ struct SharedArgument {
 } // namespace
 
 /// Arguments without a name are their function's own.
-static std::string argumentKey(func::FuncOp function, unsigned index) {
+static std::string argumentKey(FunctionOpInterface function, unsigned index) {
   if (auto name = function.getArgAttrOfType<StringAttr>(index, attrs::kName))
     return "name:" + name.str();
-  return ("own:" + function.getSymName() + ":" + Twine(index)).str();
+  return ("own:" + getFunctionPath(function) + ":" + Twine(index)).str();
 }
 
 FailureOr<ArgumentRegion>
-ckopt::placeArguments(ArrayRef<func::FuncOp> functions) {
+ckopt::placeArguments(ArrayRef<FunctionOpInterface> functions,
+                      const TypeSizes &sizes) {
   llvm::MapVector<std::string, SharedArgument, llvm::StringMap<unsigned>>
       shared;
-  for (func::FuncOp function : functions)
+  auto isPlaced = [&](Type type) {
+    return isa<TensorType>(type) || sizes.bytes(type) > 0;
+  };
+  for (FunctionOpInterface function : functions)
     for (auto [i, type] : llvm::enumerate(function.getArgumentTypes())) {
-      if (!isa<TensorType>(type))
+      if (!isPlaced(type))
         continue;
       SharedArgument &entry = shared[argumentKey(function, i)];
       auto role = function.getArgAttrOfType<StringAttr>(i, attrs::kRole);
       if (!entry.type) {
         entry.type = type;
         entry.rank = roleRank(role ? role.getValue() : "");
-        entry.bytes = getStorageBytes(type);
+        entry.bytes = sizes.bytes(type);
       } else if (entry.type != type) {
         return emitError(function.getLoc())
                << "argument " << i << " ("
@@ -88,11 +92,11 @@ ckopt::placeArguments(ArrayRef<func::FuncOp> functions) {
     region.end = region.bytes + order[i]->bytes;
     region.bytes += planner::alignTo(order[i]->bytes, kArenaAlignment);
   }
-  for (func::FuncOp function : functions) {
+  for (FunctionOpInterface function : functions) {
     auto &offsets = region.offsets.emplace_back();
     for (auto [i, type] : llvm::enumerate(function.getArgumentTypes()))
-      offsets.push_back(
-          isa<TensorType>(type) ? shared[argumentKey(function, i)].offset : -1);
+      offsets.push_back(isPlaced(type) ? shared[argumentKey(function, i)].offset
+                                       : -1);
   }
   return region;
 }
@@ -244,7 +248,8 @@ FailureOr<int64_t> FunctionPlacer::run() {
 }
 
 LogicalResult ckopt::planMemory(ArrayRef<func::FuncOp> functions) {
-  FailureOr<ArgumentRegion> region = placeArguments(functions);
+  FailureOr<ArgumentRegion> region = placeArguments(
+      SmallVector<FunctionOpInterface>(functions.begin(), functions.end()));
   if (failed(region))
     return failure();
   // Not rounded up: the last byte is one that is used.

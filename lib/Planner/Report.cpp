@@ -240,8 +240,13 @@ std::string Reporter::whyKept(const ValueReport &entry, const Trace &t) const {
   if (options.budget <= 0)
     return "no budget asks for room";
   int64_t most = load(t.wait.first, t.wait.last);
+  // The load counts whole units of alignment; a budget may end inside of one,
+  // and the arena then does, too.
+  int64_t shown = most <= alignTo(options.budget, graph.alignment)
+                      ? std::min(most, options.budget)
+                      : most;
   std::string there = "while it waits the load is at most " +
-                      formatBytes(most) + " of " + formatBytes(options.budget);
+                      formatBytes(shown) + " of " + formatBytes(options.budget);
   // Where nothing is made again, nothing had to go.
   bool nothingGone = costPerByte <= 0;
   if (nothingGone ||

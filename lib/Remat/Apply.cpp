@@ -26,7 +26,7 @@ namespace {
 
 class PlanApplier {
 public:
-  PlanApplier(func::FuncOp function, const RematPlan &plan)
+  PlanApplier(FunctionOpInterface function, const RematPlan &plan)
       : function(function), plan(plan), block(&function.front()),
         builder(block->getTerminator()) {}
   void run();
@@ -44,7 +44,7 @@ private:
   void setOffsets(KernelCallOp call, size_t step);
   void moveFreeOpsUp();
 
-  func::FuncOp function;
+  FunctionOpInterface function;
   const RematPlan &plan;
   Block *block;
   OpBuilder builder;
@@ -207,6 +207,6 @@ void PlanApplier::run() {
                     toAttribute(getFigures(plan), builder.getContext()));
 }
 
-void ckopt::applyRemat(func::FuncOp function, const RematPlan &plan) {
+void ckopt::applyRemat(FunctionOpInterface function, const RematPlan &plan) {
   PlanApplier(function, plan).run();
 }

@@ -38,6 +38,7 @@ static void forEachField(Figures &f, Visit &&visit) {
   visit("lower_bound", f.lowerBound);
   visit("steps", f.steps);
   visit("recomputed", f.recomputed);
+  visit("uncounted", f.uncounted);
   visit("policy", f.policy);
   visit("regions", f.regions);
   visit("auto_arena", f.autoArena);
@@ -167,6 +168,7 @@ RematFigures ckopt::getFigures(const RematPlan &plan) {
   figures.argumentBytes = plan.fixedBytes;
   figures.baseSeconds = plan.baseCost;
   figures.lowerBound = found.lowerBound;
+  figures.uncounted = int64_t(plan.problem.uncounted.size());
   const PolicyOutcome &policy = plan.policy;
   figures.policy = policy.given;
   figures.regions = int64_t(policy.regions.size());

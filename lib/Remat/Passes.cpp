@@ -1,12 +1,17 @@
 //===- Passes.cpp - order and recomputation as passes ---------------------===//
 #include "ckopt/Remat/Passes.h"
+#include "Planning.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/Remat/Remat.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/Report.h"
+#include "mlir/Dialect/Affine/IR/ValueBoundsOpInterfaceImpl.h"
+#include "mlir/Dialect/Arith/IR/ValueBoundsOpInterfaceImpl.h"
+#include "mlir/Dialect/Linalg/IR/ValueBoundsOpInterfaceImpl.h"
+#include "mlir/Dialect/SCF/IR/ValueBoundsOpInterfaceImpl.h"
+#include "mlir/Dialect/Tensor/IR/ValueBoundsOpInterfaceImpl.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
-#include "llvm/ADT/StringSwitch.h"
 
 #include <map>
 #include <mutex>
@@ -27,7 +32,7 @@ namespace {
 /// name and is complete when the last one is done.
 class ReportBook {
 public:
-  llvm::Error add(StringRef path, ArrayRef<func::FuncOp> functions,
+  llvm::Error add(StringRef path, ArrayRef<FunctionOpInterface> functions,
                   ArrayRef<RematPlan> plans) {
     std::lock_guard<std::mutex> lock(mutex);
     for (auto [function, plan] : llvm::zip(functions, plans)) {
@@ -43,7 +48,7 @@ public:
         if (c == '\n')
           indented += "    ";
       }
-      pages[func::FuncOp(function).getSymName().str()] = std::move(indented);
+      pages[getFunctionPath(function)] = std::move(indented);
     }
     return writeJsonFile(path, [&](llvm::json::OStream &json) {
       json.object([&] {
@@ -67,140 +72,80 @@ private:
 
 struct RematPass : ckopt::impl::RematPassBase<RematPass> {
   using RematPassBase::RematPassBase;
+  RematPass(const RematPassOptions &options, PlanningHooks hooks)
+      : RematPassBase(options), hooks(std::move(hooks)) {}
 
+  /// Modules, and functions of any dialect.
   bool canScheduleOn(RegisteredOperationName name) const override {
     return name.getStringRef() == ModuleOp::getOperationName() ||
-           name.getStringRef() == func::FuncOp::getOperationName();
+           name.hasInterface<FunctionOpInterface>();
   }
 
   void getDependentDialects(DialectRegistry &registry) const override {
     RematPassBase::getDependentDialects(registry);
     registerBarrierBufferization(registry);
+    // Upper bounds of dynamic shapes inside of loops.
+    affine::registerValueBoundsOpInterfaceExternalModels(registry);
+    arith::registerValueBoundsOpInterfaceExternalModels(registry);
+    linalg::registerValueBoundsOpInterfaceExternalModels(registry);
+    scf::registerValueBoundsOpInterfaceExternalModels(registry);
+    tensor::registerValueBoundsOpInterfaceExternalModels(registry);
   }
 
-  /// The budget that the options ask for.
-  llvm::Expected<MemoryBudget> parseBudget() {
-    int given =
-        !budget.empty() + !budgetRatio.empty() + !activationRatio.empty();
-    if (given > 1)
-      return usageError("give one of budget, budget-ratio and "
-                        "activation-ratio");
-    if (StringRef text = budget; text.consume_back_insensitive("x"))
-      return parseBudgetRatio(text, MemoryBudget::Kind::Ratio, "budget");
-    if (!budget.empty())
-      return parseBytes();
-    if (!budgetRatio.empty())
-      return parseBudgetRatio(budgetRatio, MemoryBudget::Kind::Ratio,
-                              "budget-ratio");
-    if (!activationRatio.empty())
-      return parseBudgetRatio(activationRatio,
-                              MemoryBudget::Kind::ActivationRatio,
-                              "activation-ratio");
-    return MemoryBudget();
+  /// The options as one struct, which clients have, too.
+  RematPassOptions stated() const {
+    RematPassOptions all;
+    all.budget = budget;
+    all.budgetRatio = budgetRatio;
+    all.activationRatio = activationRatio;
+    all.strategy = strategy;
+    all.timeLimit = timeLimit;
+    all.workLimit = workLimit;
+    all.effort = effort;
+    all.seed = seed;
+    all.threads = threads;
+    all.searchToLimit = searchToLimit;
+    all.fixedOrder = fixedOrder;
+    all.orderOnly = orderOnly;
+    all.costModel = costModel;
+    all.policy = policy;
+    all.save = save;
+    all.recompute = recompute;
+    all.automatic = automatic;
+    all.checkpoint = checkpoint;
+    all.planFile = planFile;
+    all.planHint = planHint;
+    all.compare = compare;
+    all.planOut = planOut;
+    all.allowUncounted = allowUncounted;
+    return all;
   }
 
-  /// `budget` as bytes, or `min`.
-  llvm::Expected<MemoryBudget> parseBytes() {
-    MemoryBudget result;
-    result.kind = MemoryBudget::Kind::Minimum;
-    if (StringRef(budget).trim() == "min")
-      return result;
-    llvm::Expected<int64_t> bytes = parseByteSize(budget);
-    if (!bytes)
-      return usageError("budget: " + takeErrorText(bytes.takeError()).text +
-                        ", '0.6x' for a share of the peak without "
-                        "recomputation, or 'min' for the smallest possible");
-    if (*bytes == 0)
-      return usageError("budget: 0 bytes hold nothing; 'min' asks for the "
-                        "smallest possible");
-    result.kind = MemoryBudget::Kind::Bytes;
-    result.bytes = *bytes;
-    return result;
-  }
-
-  /// The policy of the options, on top of the one that the driver left on the
-  /// module.
-  llvm::Error parsePolicy(Operation *module, RematOptions &options) {
-    if (module && !isa<ModuleOp>(module))
-      module = module->getParentOp();
-    if (auto left = module ? module->getAttrOfType<DictionaryAttr>(kPolicyAttr)
-                           : DictionaryAttr())
-      options.policy = policyFromAttribute(left);
-    auto add = [](const Option<std::string> &rules,
-                  std::vector<std::string> &texts) -> llvm::Error {
-      SmallVector<StringRef> parts;
-      StringRef(rules).split(parts, ';', -1, /*KeepEmpty=*/false);
-      for (StringRef part : parts)
-        texts.push_back(part.str());
-      if (parts.empty() && rules.getNumOccurrences() > 0)
-        return usageError(rules.ArgStr + ": there is no rule in '" +
-                          std::string(rules) + "'");
-      return llvm::Error::success();
-    };
-    if (llvm::Error error = add(save, options.policy.save))
-      return error;
-    if (llvm::Error error = add(recompute, options.policy.recompute))
-      return error;
-    if (llvm::Error error = add(automatic, options.policy.automatic))
-      return error;
-    if (llvm::Error error = add(checkpoint, options.policy.checkpoint))
-      return error;
-    options.planFile = planFile;
-    options.planHint = planHint;
-    options.planOut = planOut;
-    if (policy != "auto")
-      if (llvm::Error error = parseRematMode(policy, options.policy))
-        return error;
-    return checkPolicyForm(options.policy);
-  }
-
-  /// What the options ask for; `module` (or a function in it, or null) may hold
+  /// What the options ask for; `op` (the module, or a function in it) may hold
   /// a policy beside them.
-  llvm::Expected<RematOptions> parseOptions(Operation *module) {
-    RematOptions options;
-    if (llvm::Error error = parsePolicy(module, options))
-      return error;
-    llvm::Expected<MemoryBudget> parsed = parseBudget();
+  llvm::Expected<RematOptions> parseOptions(Operation *op) {
+    llvm::Expected<RematOptions> parsed =
+        parseRematOptions(stated(), policyOf(op));
     if (!parsed)
-      return parsed.takeError();
-    options.budget = *parsed;
-    if (!llvm::is_contained(planner::strategyNames(), strategy))
-      return usageError("unknown strategy '" + strategy + "'; known are " +
-                        llvm::join(planner::strategyNames(), ", "));
-    if (!(timeLimit >= 0) || !(effort >= 0) || workLimit < 0 || threads < 0)
-      return usageError("time-limit, work-limit, effort and threads must not "
-                        "be negative");
-    options.search.strategy = strategy;
-    options.search.timeLimitSeconds = timeLimit;
-    options.search.workLimit = workLimit;
-    options.search.effort = effort;
-    options.search.seed = seed;
-    options.search.threads = std::min<int>(threads, 256);
-    options.search.searchToLimit = searchToLimit;
-    options.search.fixedOrder = fixedOrder;
-    options.search.orderOnly = orderOnly;
-    if (orderOnly && fixedOrder)
-      return usageError("order-only and fixed-order leave nothing to search");
-    auto known = llvm::StringSwitch<std::optional<Comparison>>(compare)
-                     .Case("quick", Comparison::Quick)
-                     .Case("on", Comparison::On)
-                     .Case("off", Comparison::Off)
-                     .Default(std::nullopt);
-    if (!known)
-      return usageError("compare: '" + compare +
-                        "' is not one of quick, on, off");
-    options.compare = *known;
-    llvm::Expected<CostOptions> costs = parseCostModel(costModel);
-    if (!costs)
-      return costs.takeError();
-    options.costs = std::move(*costs);
-    return options;
+      return parsed;
+    parsed->hooks = hooks;
+    parsed->mayReadCallees = op && !isa<FunctionOpInterface>(op);
+    return parsed;
+  }
+
+  /// The policy that the driver left on the module.
+  static RematPolicy policyOf(Operation *op) {
+    while (op && !op->hasAttr(kPolicyAttr))
+      op = op->getParentOp();
+    auto left =
+        op ? op->getAttrOfType<DictionaryAttr>(kPolicyAttr) : DictionaryAttr();
+    return left ? policyFromAttribute(left) : RematPolicy();
   }
 
   /// Mistakes in the options are told once, not for each function.
   LogicalResult initialize(MLIRContext *context) override {
     book->clear();
-    llvm::Expected<RematOptions> options = parseOptions(/*module=*/nullptr);
+    llvm::Expected<RematOptions> options = parseOptions(/*op=*/nullptr);
     if (options)
       return success();
     return emitError(UnknownLoc::get(context)) << describe(options.takeError());
@@ -213,14 +158,15 @@ struct RematPass : ckopt::impl::RematPassBase<RematPass> {
 
   /// Brings a function with ops of other dialects to the form that later
   /// canonicalization keeps.
-  LogicalResult canonicalize(func::FuncOp function) {
+  LogicalResult canonicalize(FunctionOpInterface function) {
     bool foreign =
         llvm::any_of(function.front().without_terminator(), [](Operation &op) {
           return !isa<KernelCallOp, ReshapeOp, PinOp>(op);
         });
-    if (!foreign || !canonicalizeFirst)
+    if (!foreign || !canonicalizeFirst ||
+        !function->hasTrait<OpTrait::IsIsolatedFromAbove>())
       return success();
-    OpPassManager pipeline(func::FuncOp::getOperationName());
+    OpPassManager pipeline(function->getName().getStringRef());
     pipeline.addPass(createCSEPass());
     pipeline.addPass(createCanonicalizerPass());
     pipeline.addPass(createCSEPass());
@@ -228,64 +174,100 @@ struct RematPass : ckopt::impl::RematPassBase<RematPass> {
     return runPipeline(pipeline, function);
   }
 
+  /// Whether `functions` names it, or names none.
+  bool isNamed(FunctionOpInterface function) {
+    return functions.empty() ||
+           llvm::is_contained(functions, function.getName().str()) ||
+           llvm::is_contained(functions, getFunctionPath(function));
+  }
+
+  /// Functions with a body in a module and the modules in it.
+  static SmallVector<FunctionOpInterface> functionsIn(Operation *module) {
+    SmallVector<FunctionOpInterface> found;
+    module->walk<WalkOrder::PreOrder>([&](Operation *op) {
+      if (auto function = dyn_cast<FunctionOpInterface>(op)) {
+        if (!function.isExternal())
+          found.push_back(function);
+        return WalkResult::skip();
+      }
+      return op == module || op->hasTrait<OpTrait::SymbolTable>()
+                 ? WalkResult::advance()
+                 : WalkResult::skip();
+    });
+    return found;
+  }
+
+  /// Why the function is not to be planned under the budget, if unsupported
+  /// ones are to be left alone.
+  std::string findObstacle(FunctionOpInterface function,
+                           const RematOptions &options, Location &where) {
+    std::string what = findUnsupported(function, &where, hooks);
+    if (!what.empty() || !needsAllCounted(options))
+      return what;
+    for (const Uncounted &entry :
+         findUncounted(function, {hooks, options.mayReadCallees}))
+      if (entry.own) {
+        where = entry.where;
+        return "its plan would not count " + entry.what;
+      }
+    return "";
+  }
+
   /// The functions to plan: this one, or those of this module.
-  SmallVector<func::FuncOp> findFunctions() {
-    SmallVector<func::FuncOp> wanted;
-    auto consider = [&](func::FuncOp function) {
-      if (!isStepFunction(function) ||
-          (!functions.empty() &&
-           !llvm::is_contained(functions, function.getSymName().str())))
+  SmallVector<FunctionOpInterface> findFunctions(const RematOptions &options) {
+    SmallVector<FunctionOpInterface> wanted;
+    auto consider = [&](FunctionOpInterface function) {
+      if (!isStepFunction(function) || !isNamed(function))
         return;
       if (skipUnsupported) {
         Location where = function.getLoc();
-        if (std::string what = findUnsupported(function, &where);
+        if (std::string what = findObstacle(function, options, where);
             !what.empty()) {
           emitRemark(where)
-              << "@" << function.getSymName() << " is left as it is: " << what;
+              << "@" << function.getName() << " is left as it is: " << what;
           return;
         }
       }
       wanted.push_back(function);
     };
-    if (auto function = dyn_cast<func::FuncOp>(getOperation()))
+    if (auto function = dyn_cast<FunctionOpInterface>(getOperation()))
       consider(function);
     else
-      for (auto function :
-           cast<ModuleOp>(getOperation()).getOps<func::FuncOp>())
-        consider(function);
+      llvm::for_each(functionsIn(getOperation()), consider);
     return wanted;
   }
 
   /// Functions that may be planned, with those that other runs of this pass
   /// have. What those change of their functions must not be read here.
-  SmallVector<func::FuncOp> findNamed() {
+  SmallVector<FunctionOpInterface> findNamed() {
     Operation *module = getOperation();
-    if (!isa<ModuleOp>(module))
+    if (isa<FunctionOpInterface>(module) && module->getParentOp())
       module = module->getParentOp();
-    SmallVector<func::FuncOp> found;
-    for (Operation &op : module->getRegion(0).front())
-      if (auto function = dyn_cast<func::FuncOp>(op);
-          function && !function.isDeclaration() &&
-          (functions.empty() ||
-           llvm::is_contained(functions, function.getSymName().str())))
-        found.push_back(function);
+    if (isa<FunctionOpInterface>(module))
+      return {cast<FunctionOpInterface>(module)};
+    SmallVector<FunctionOpInterface> found = functionsIn(module);
+    llvm::erase_if(found, [&](FunctionOpInterface function) {
+      return !isNamed(function);
+    });
     return found;
   }
 
   /// A warning for each name in `functions` that no function has: with several
   /// modules, others may have it.
-  void checkNames(ArrayRef<func::FuncOp> named) {
+  void checkNames(ArrayRef<FunctionOpInterface> named) {
     // Told once, where functions are planned one by one.
-    if (auto function = dyn_cast<func::FuncOp>(getOperation()))
+    if (auto function = dyn_cast<FunctionOpInterface>(getOperation());
+        function && function->getBlock())
       for (Operation &op : *function->getBlock())
-        if (isa<func::FuncOp>(op)) {
+        if (isa<FunctionOpInterface>(op)) {
           if (&op != function)
             return;
           break;
         }
     for (const std::string &name : functions)
-      if (llvm::none_of(named, [&](func::FuncOp function) {
-            return function.getSymName() == name;
+      if (llvm::none_of(named, [&](FunctionOpInterface function) {
+            return function.getName() == name ||
+                   getFunctionPath(function) == name;
           }))
         emitWarning(getOperation()->getLoc())
             << "remat: functions: there is no function '" << name
@@ -293,7 +275,7 @@ struct RematPass : ckopt::impl::RematPassBase<RematPass> {
   }
 
   void runOnOperation() override {
-    SmallVector<func::FuncOp> named = findNamed();
+    SmallVector<FunctionOpInterface> named = findNamed();
     checkNames(named);
     auto fail = [&](const std::string &text) {
       emitError(getOperation()->getLoc()) << text;
@@ -303,16 +285,17 @@ struct RematPass : ckopt::impl::RematPassBase<RematPass> {
     if (!options)
       return fail(describe(options.takeError()));
     // Of functions that are planned one by one, too, one plan is written.
-    const auto *step = llvm::find_if(named, [](func::FuncOp function) {
-      return function.getSymName() == "step";
+    const auto *step = llvm::find_if(named, [](FunctionOpInterface function) {
+      return function.getName() == "step";
     });
     if (step == named.end())
       step = named.begin();
-    if (isa<func::FuncOp>(getOperation()) &&
-        (named.empty() || *step != getOperation()))
+    if (isa<FunctionOpInterface>(getOperation()) &&
+        (named.empty() ||
+         FunctionOpInterface(*step).getOperation() != getOperation()))
       options->planOut.clear();
-    SmallVector<func::FuncOp> wanted = findFunctions();
-    for (func::FuncOp function : wanted)
+    SmallVector<FunctionOpInterface> wanted = findFunctions(*options);
+    for (FunctionOpInterface function : wanted)
       if (failed(canonicalize(function)))
         return signalPassFailure();
     std::vector<RematPlan> plans;
@@ -333,6 +316,7 @@ struct RematPass : ckopt::impl::RematPassBase<RematPass> {
   }
 
 private:
+  PlanningHooks hooks;
   /// Copies of the pass that run in parallel share it.
   std::shared_ptr<ReportBook> book = std::make_shared<ReportBook>();
 };
@@ -355,3 +339,8 @@ struct StripBarriersPass
 };
 
 } // namespace
+
+std::unique_ptr<Pass> ckopt::createRematPass(const RematPassOptions &options,
+                                             PlanningHooks hooks) {
+  return std::make_unique<RematPass>(options, std::move(hooks));
+}

@@ -84,7 +84,8 @@ struct PlanFile {
 };
 } // namespace
 
-static FailureOr<PlanFile> readPlanFile(func::FuncOp function, StringRef path) {
+static FailureOr<PlanFile> readPlanFile(FunctionOpInterface function,
+                                        StringRef path) {
   auto wrong = [&](const Twine &what) {
     return emitError(function.getLoc())
            << "plan file '" << path << "': " << what.str();
@@ -129,14 +130,14 @@ static std::string differs(const PlanFile &file, const planner::Graph &graph) {
 }
 
 FailureOr<std::optional<planner::Plan>>
-ckopt::readPlanHint(func::FuncOp function, const RematPlan &plan,
+ckopt::readPlanHint(FunctionOpInterface function, const RematPlan &plan,
                     const RematOptions &options) {
   if (options.planHint.empty())
     return std::optional<planner::Plan>();
   FailureOr<PlanFile> file = readPlanFile(function, options.planHint);
   if (failed(file))
     return failure();
-  if (file->function != function.getSymName())
+  if (file->function != getFunctionPath(function))
     return std::optional<planner::Plan>();
   const planner::Graph &graph = plan.problem.graph;
   std::string wrong = differs(*file, graph);
@@ -148,27 +149,27 @@ ckopt::readPlanHint(func::FuncOp function, const RematPlan &plan,
   return std::optional(std::move(file->plan));
 }
 
-FailureOr<bool> ckopt::isPlanFor(func::FuncOp function,
+FailureOr<bool> ckopt::isPlanFor(FunctionOpInterface function,
                                  const RematOptions &options) {
   FailureOr<PlanFile> file = readPlanFile(function, options.planFile);
   if (failed(file))
     return failure();
-  return file->function == function.getSymName();
+  return file->function == getFunctionPath(function);
 }
 
-LogicalResult ckopt::checkPlanFile(ArrayRef<func::FuncOp> functions,
+LogicalResult ckopt::checkPlanFile(ArrayRef<FunctionOpInterface> functions,
                                    const RematOptions &options) {
   const std::string &path =
       options.planFile.empty() ? options.planHint : options.planFile;
   if (path.empty() || functions.empty())
     return success();
-  func::FuncOp first = functions.front();
+  FunctionOpInterface first = functions.front();
   if (!options.planFile.empty() && !options.planHint.empty())
     return emitError(first.getLoc())
            << "plan file '" << path
            << "': a plan that is given leaves nothing to search from a hint; "
               "give one or the other";
-  if (llvm::any_of(functions, [&](func::FuncOp function) {
+  if (llvm::any_of(functions, [&](FunctionOpInterface function) {
         return hasPolicy(function, options);
       }))
     return emitError(first.getLoc())
@@ -181,13 +182,23 @@ LogicalResult ckopt::checkPlanFile(ArrayRef<func::FuncOp> functions,
   FailureOr<PlanFile> file = readPlanFile(first, path);
   if (failed(file))
     return failure();
-  auto isMeant = [&](func::FuncOp function) {
-    return function.getSymName() == file->function;
+  auto isMeant = [&](FunctionOpInterface function) {
+    return getFunctionPath(function) == file->function;
   };
   // Where functions are planned one by one, it may be for another one.
-  auto module = first->getParentOfType<ModuleOp>();
-  if (llvm::any_of(functions, isMeant) ||
-      (module && llvm::any_of(module.getOps<func::FuncOp>(), isMeant)))
+  Operation *top = first;
+  while (top->getParentOp())
+    top = top->getParentOp();
+  bool isThere = llvm::any_of(functions, isMeant) ||
+                 top->walk<WalkOrder::PreOrder>([&](Operation *op) {
+                      // Other threads may change what is in functions.
+                      if (auto function = dyn_cast<FunctionOpInterface>(op))
+                        return isMeant(function) ? WalkResult::interrupt()
+                                                 : WalkResult::skip();
+                      return WalkResult::advance();
+                    })
+                     .wasInterrupted();
+  if (isThere)
     return success();
   return emitError(first.getLoc())
          << "plan file '" << path << "': it is for '" << file->function
@@ -195,7 +206,7 @@ LogicalResult ckopt::checkPlanFile(ArrayRef<func::FuncOp> functions,
 }
 
 /// Cost, load, offsets of the file's steps in this function.
-static LogicalResult takeSteps(func::FuncOp function, PlanFile file,
+static LogicalResult takeSteps(FunctionOpInterface function, PlanFile file,
                                const RematOptions &options, RematPlan &plan) {
   const planner::Graph &graph = plan.problem.graph;
   auto wrong = [&]() {
@@ -230,7 +241,7 @@ static LogicalResult takeSteps(func::FuncOp function, PlanFile file,
   return success();
 }
 
-FailureOr<RematPlan> ckopt::planFromFile(func::FuncOp function,
+FailureOr<RematPlan> ckopt::planFromFile(FunctionOpInterface function,
                                          const RematOptions &options,
                                          CostModel &costs) {
   FailureOr<PlanFile> file = readPlanFile(function, options.planFile);

@@ -35,7 +35,7 @@ planner::Options ckopt::plannerOptions(const RematOptions &options) {
   return result;
 }
 
-LogicalResult ckopt::checkResult(func::FuncOp function,
+LogicalResult ckopt::checkResult(FunctionOpInterface function,
                                  const planner::Result &result) {
   if (result.status != planner::Status::Error)
     return success();
@@ -82,7 +82,7 @@ void ckopt::boundArena(RematPlan &plan) {
   lower(plan.result.plan.provenMinimum, plan.problem.argumentBytes);
 }
 
-FailureOr<RematPlan> ckopt::planRemat(func::FuncOp function,
+FailureOr<RematPlan> ckopt::planRemat(FunctionOpInterface function,
                                       const RematOptions &options,
                                       CostModel &costs) {
   if (!options.planFile.empty()) {
@@ -111,17 +111,21 @@ FailureOr<RematPlan> ckopt::planRemat(func::FuncOp function,
   return plan;
 }
 
-void ckopt::warnIfCut(func::FuncOp function, const RematPlan &plan) {
+void ckopt::warnIfCut(FunctionOpInterface function, const RematPlan &plan) {
   if (plan.result.hasPlan() && plan.result.cut)
     emitWarning(function.getLoc())
-        << "plan of @" << function.getSymName() << ": " << plan.result.message;
+        << "plan of @" << function.getName() << ": " << plan.result.message;
 }
 
-FailureOr<RematPlan> ckopt::planBaseline(func::FuncOp function,
+FailureOr<RematPlan> ckopt::planBaseline(FunctionOpInterface function,
                                          const RematOptions &options,
                                          CostModel &costs) {
-  FailureOr<PlanningProblem> problem = buildProblem(function, costs);
+  FailureOr<PlanningProblem> problem =
+      buildProblem(function, costs, planningContext(options));
   if (failed(problem))
+    return failure();
+  if (needsAllCounted(options) &&
+      failed(checkCounted(function, problem->uncounted)))
     return failure();
   RematPlan plan;
   plan.problem = std::move(*problem);
@@ -156,7 +160,7 @@ static bool isBelowBound(const RematPlan &plan) {
   return plan.budgetBytes < plan.memoryBound;
 }
 
-LogicalResult ckopt::planWithin(func::FuncOp function,
+LogicalResult ckopt::planWithin(FunctionOpInterface function,
                                 const MemoryBudget &budget,
                                 planner::Options request, RematPlan &plan) {
   const planner::Graph &graph = plan.problem.graph;
@@ -286,8 +290,9 @@ std::string ckopt::describeNoPlan(StringRef name, const RematPlan &plan) {
   return text;
 }
 
-ExitCode ckopt::emitNoPlan(func::FuncOp function, const RematPlan &plan) {
-  emitError(function.getLoc()) << describeNoPlan(function.getSymName(), plan);
+ExitCode ckopt::emitNoPlan(FunctionOpInterface function,
+                           const RematPlan &plan) {
+  emitError(function.getLoc()) << describeNoPlan(function.getName(), plan);
   return isProvenInfeasible(plan) ? ExitInfeasible : ExitNoPlanFound;
 }
 
@@ -297,7 +302,11 @@ void ckopt::writePlanFigures(llvm::json::OStream &json, const RematPlan &plan) {
     json.attribute("attribute", plan.problem.costs.attribute);
     json.attribute("profile", plan.problem.costs.profile);
     json.attribute("analytic", plan.problem.costs.analytic);
+    json.attribute("callback", plan.problem.costs.callback);
+    json.attribute("interface", plan.problem.costs.interface);
+    json.attribute("guess", plan.problem.costs.guess);
   });
+  writeOnce(json, plan.problem);
   planner::ReportOptions options = reportOptions(plan);
   json.attributeObject("plan", [&] {
     planner::writeReport(json, plan.problem.graph, plan.result,
@@ -309,10 +318,13 @@ void ckopt::writePlanFigures(llvm::json::OStream &json, const RematPlan &plan) {
     });
 }
 
-FailureOr<int64_t> ckopt::getReservedBytes(func::FuncOp function,
-                                           ArrayRef<func::FuncOp> functions) {
-  FailureOr<ArgumentRegion> all = placeArguments(functions);
-  FailureOr<ArgumentRegion> own = placeArguments(function);
+FailureOr<int64_t>
+ckopt::getReservedBytes(FunctionOpInterface function,
+                        ArrayRef<FunctionOpInterface> functions,
+                        const PlanningHooks &hooks) {
+  TypeSizes sizes(function, hooks);
+  FailureOr<ArgumentRegion> all = placeArguments(functions, sizes);
+  FailureOr<ArgumentRegion> own = placeArguments(function, sizes);
   if (failed(all) || failed(own))
     return failure();
   return all->bytes - own->bytes;

@@ -6,16 +6,27 @@
 
 namespace ckopt {
 
+/// Whether a budget is given that must hold for everything.
+inline bool needsAllCounted(const RematOptions &options) {
+  return options.budget.kind != MemoryBudget::Kind::Unlimited &&
+         !options.allowUncounted;
+}
+
+/// What buildProblem() is told beside the function.
+inline PlanningContext planningContext(const RematOptions &options) {
+  return {options.hooks, options.mayReadCallees};
+}
+
 /// The planner's options without a budget.
 planner::Options plannerOptions(const RematOptions &options);
 
 /// A defect of the planner or an option that it does not know: an error was
 /// emitted.
-mlir::LogicalResult checkResult(mlir::func::FuncOp function,
+mlir::LogicalResult checkResult(mlir::FunctionOpInterface function,
                                 const planner::Result &result);
 
 /// Warns where a limit cut the search for the plan off.
-void warnIfCut(mlir::func::FuncOp function, const RematPlan &plan);
+void warnIfCut(mlir::FunctionOpInterface function, const RematPlan &plan);
 
 /// Whether it is proven that no plan fits the budget.
 bool isProvenInfeasible(const RematPlan &plan);
@@ -30,46 +41,47 @@ void boundArena(RematPlan &plan);
 
 /// Whether the options or attributes of the function ask to keep or compute
 /// again what the planner would decide otherwise.
-bool hasPolicy(mlir::func::FuncOp function, const RematOptions &options);
+bool hasPolicy(mlir::FunctionOpInterface function, const RematOptions &options);
 
 /// The function without recomputation and without a budget: what relative
 /// budgets are relative to, and a plan to start from.
-mlir::FailureOr<RematPlan> planBaseline(mlir::func::FuncOp function,
+mlir::FailureOr<RematPlan> planBaseline(mlir::FunctionOpInterface function,
                                         const RematOptions &options,
                                         CostModel &costs);
 
 /// Plans a function that planBaseline() has read for a budget, searching as
 /// `request` says. Failure: a defect, or options that make no sense.
-mlir::LogicalResult planWithin(mlir::func::FuncOp function,
+mlir::LogicalResult planWithin(mlir::FunctionOpInterface function,
                                const MemoryBudget &budget,
                                planner::Options request, RematPlan &plan);
 
 /// The plan of `options.planHint`, if it is one for this function. Failure: it
 /// cannot be read or is for another state of the function.
 mlir::FailureOr<std::optional<planner::Plan>>
-readPlanHint(mlir::func::FuncOp function, const RematPlan &plan,
+readPlanHint(mlir::FunctionOpInterface function, const RematPlan &plan,
              const RematOptions &options);
 
 /// planRemat() under a policy; with `options.compare`, the same budget is
 /// planned without it, too, to tell what the policy costs. PolicyPlanning.cpp.
-mlir::FailureOr<RematPlan> planUnderPolicy(mlir::func::FuncOp function,
+mlir::FailureOr<RematPlan> planUnderPolicy(mlir::FunctionOpInterface function,
                                            const RematOptions &options,
                                            CostModel &costs);
 
 /// planRemat() for a plan that is read from `options.planFile`: its steps are
 /// verified, everything else is worked out anew. PlanFile.cpp.
-mlir::FailureOr<RematPlan> planFromFile(mlir::func::FuncOp function,
+mlir::FailureOr<RematPlan> planFromFile(mlir::FunctionOpInterface function,
                                         const RematOptions &options,
                                         CostModel &costs);
 
 /// Whether the plan file is one for this function. Failure: it cannot be read
 /// (an error was emitted).
-mlir::FailureOr<bool> isPlanFor(mlir::func::FuncOp function,
+mlir::FailureOr<bool> isPlanFor(mlir::FunctionOpInterface function,
                                 const RematOptions &options);
 
 /// Emits an error for a plan file that is for none of the functions.
-mlir::LogicalResult checkPlanFile(llvm::ArrayRef<mlir::func::FuncOp> functions,
-                                  const RematOptions &options);
+mlir::LogicalResult
+checkPlanFile(llvm::ArrayRef<mlir::FunctionOpInterface> functions,
+              const RematOptions &options);
 
 /// Writes the plan with the graph's hash and the nodes' names.
 llvm::Error writePlanFile(llvm::StringRef path, const RematPlan &plan);

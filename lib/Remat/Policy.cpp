@@ -82,8 +82,9 @@ static bool hasAttributes(const PlanningProblem &problem) {
 }
 
 FailureOr<std::optional<planner::Policy>>
-ckopt::resolvePolicy(func::FuncOp function, const PlanningProblem &problem,
-                     const RematPolicy &policy, PolicyOutcome &outcome) {
+ckopt::resolvePolicy(FunctionOpInterface function,
+                     const PlanningProblem &problem, const RematPolicy &policy,
+                     PolicyOutcome &outcome) {
   using Nothing = std::optional<planner::Policy>;
   if (policy.empty() && !hasAttributes(problem))
     return Nothing();
@@ -189,10 +190,10 @@ static std::string nearMatches(const NodeRule &rule,
   return text + " (the whole name has to match)";
 }
 
-LogicalResult ckopt::checkPolicyMatches(ArrayRef<func::FuncOp> functions,
+LogicalResult ckopt::checkPolicyMatches(ArrayRef<FunctionOpInterface> functions,
                                         const RematPolicy &policy) {
   std::vector<NodeNames> nodes;
-  for (func::FuncOp function : functions)
+  for (FunctionOpInterface function : functions)
     function.walk([&](Operation *op) {
       if (op != function && !isView(op) && !isFree(op) &&
           op->getParentOp() == function &&
@@ -204,7 +205,7 @@ LogicalResult ckopt::checkPolicyMatches(ArrayRef<func::FuncOp> functions,
     if (llvm::any_of(nodes,
                      [&](const NodeNames &node) { return rule.matches(node); }))
       return;
-    func::FuncOp first = functions.front();
+    FunctionOpInterface first = functions.front();
     result = emitError(first.getLoc())
              << "remat: " << what << " '" << rule.text << "' matches nothing"
              << nearMatches(rule, nodes);

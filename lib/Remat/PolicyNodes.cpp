@@ -213,7 +213,8 @@ bool NodeRule::matches(const NodeNames &node) const {
 // A function's nodes
 //===----------------------------------------------------------------------===//
 
-PolicyNodes::PolicyNodes(func::FuncOp function, const PlanningProblem &problem)
+PolicyNodes::PolicyNodes(FunctionOpInterface function,
+                         const PlanningProblem &problem)
     : function(function), problem(problem) {
   const planner::Graph &graph = problem.graph;
   backward.assign(graph.nodes.size(), 0);

@@ -55,9 +55,10 @@ private:
 
 /// Everything that a function's policy is made from.
 struct PolicyNodes {
-  PolicyNodes(mlir::func::FuncOp function, const PlanningProblem &problem);
+  PolicyNodes(mlir::FunctionOpInterface function,
+              const PlanningProblem &problem);
 
-  mlir::func::FuncOp function;
+  mlir::FunctionOpInterface function;
   const PlanningProblem &problem;
   std::vector<NodeNames> nodes;
   std::vector<char> backward;

@@ -27,7 +27,8 @@ static constexpr int64_t unlimited = std::numeric_limits<int64_t>::max();
 /// Searches with a tighter budget before giving up.
 static constexpr int maxAttempts = 4;
 
-bool ckopt::hasPolicy(func::FuncOp function, const RematOptions &options) {
+bool ckopt::hasPolicy(FunctionOpInterface function,
+                      const RematOptions &options) {
   if (options.ignorePolicy)
     return false;
   return !options.policy.empty() ||
@@ -40,7 +41,7 @@ namespace {
 
 class PolicyPlanner {
 public:
-  PolicyPlanner(func::FuncOp function, const RematOptions &options,
+  PolicyPlanner(FunctionOpInterface function, const RematOptions &options,
                 RematPlan plain, planner::PolicyGraph searched)
       : function(function), options(options), plan(std::move(plain)),
         searched(std::move(searched)), solver(this->searched.graph) {}
@@ -54,7 +55,7 @@ private:
   }
   LogicalResult check();
 
-  func::FuncOp function;
+  FunctionOpInterface function;
   const RematOptions &options;
   RematPlan plan;
   planner::PolicyGraph searched;
@@ -150,7 +151,7 @@ namespace {
 class PolicyComparison {
 public:
   /// `baseline`: the same function without policy and budget.
-  PolicyComparison(func::FuncOp function, const RematOptions &options,
+  PolicyComparison(FunctionOpInterface function, const RematOptions &options,
                    RematPlan baseline, RematPlan &plan)
       : function(function), options(options), baseline(std::move(baseline)),
         plan(plan), request(plannerOptions(options)) {}
@@ -160,7 +161,7 @@ private:
   LogicalResult compareBudget();
   LogicalResult compareBytes();
 
-  func::FuncOp function;
+  FunctionOpInterface function;
   const RematOptions &options;
   RematPlan baseline, &plan;
   planner::Options request;
@@ -235,11 +236,12 @@ static void warnUnable(const PlanningProblem &problem,
              "effects, or reads a state that the forward pass overwrites";
 }
 
-FailureOr<RematPlan> ckopt::planUnderPolicy(func::FuncOp function,
+FailureOr<RematPlan> ckopt::planUnderPolicy(FunctionOpInterface function,
                                             const RematOptions &options,
                                             CostModel &costs) {
   // Mistakes in the policy are told before anything long is done.
-  FailureOr<PlanningProblem> problem = buildProblem(function, costs);
+  FailureOr<PlanningProblem> problem =
+      buildProblem(function, costs, planningContext(options));
   if (failed(problem))
     return failure();
   PolicyOutcome outcome;

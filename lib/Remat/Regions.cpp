@@ -50,7 +50,7 @@ private:
   void assignGradients();
 
   const PolicyNodes &nodes;
-  func::FuncOp function;
+  FunctionOpInterface function;
   const RematPolicy &policy;
   planner::Policy &result;
   PolicyOutcome &outcome;
@@ -235,7 +235,7 @@ LogicalResult RegionBuilder::makeSegments(int64_t count) {
       return success();
     return emitError(function.getLoc())
            << "remat: 'sequential:" << count << "' needs as many ops; @"
-           << function.getSymName() << " has " << nodes.forward.size()
+           << function.getName() << " has " << nodes.forward.size()
            << " in its forward pass";
   }
   blockClass.clear();
@@ -322,7 +322,7 @@ LogicalResult RegionBuilder::run() {
   if (mode == "per-block" && failed(findBlocks()))
     return emitError(function.getLoc())
            << "remat: 'per-block' finds no repeated blocks in @"
-           << function.getSymName()
+           << function.getName()
            << ": no class of modules and no run of kernels occurs twice; "
               "name the regions by 'checkpoint'";
   if (mode.consume_front("sequential:") && !mode.getAsInteger(10, segments) &&

@@ -9,7 +9,9 @@
 //===----------------------------------------------------------------------===//
 #include "mlir/IR/Remarks.h"
 #include "Reporting.h"
+#include "ckopt/Remat/Figures.h"
 #include "ckopt/Support/Report.h"
+#include "llvm/ADT/MapVector.h"
 
 #include <limits>
 #include <mutex>
@@ -30,13 +32,19 @@ planner::Report ckopt::planReport(const RematPlan &plan) {
   const planner::Graph &graph = plan.problem.graph;
   planner::Report report =
       planner::makeReport(graph, plan.result, reportOptions(plan));
-  const PolicyOutcome &policy = plan.policy;
-  if (policy.whyKept.size() != graph.nodes.size())
-    return report;
   std::vector<size_t> maker(graph.values.size(), graph.nodes.size());
   for (auto [n, node] : llvm::enumerate(graph.nodes))
     for (planner::ValueId value : node.outputs)
       maker[size_t(value)] = n;
+  const std::vector<std::string> &once = plan.problem.once;
+  for (planner::ValueReport &value : report.values)
+    if (size_t node = maker[size_t(value.value)];
+        value.fate == planner::Fate::Kept && node < once.size() &&
+        !once[node].empty())
+      value.reason = "its node runs once: " + once[node];
+  const PolicyOutcome &policy = plan.policy;
+  if (policy.whyKept.size() != graph.nodes.size())
+    return report;
   auto explain = [&](std::string &reason, size_t node, bool again) {
     if (node >= graph.nodes.size())
       return;
@@ -69,12 +77,35 @@ static void emitDiagnostic(Location loc, const planner::ValueReport &value) {
   remark << ": " << value.reason;
 }
 
+/// Functions may be planned in parallel; the remark engine is the context's.
+static std::mutex engineMutex;
+
+/// The figures of a plan, where other passes have statistics.
+static void emitSummary(FunctionOpInterface function, const RematPlan &plan) {
+  std::lock_guard<std::mutex> lock(engineMutex);
+  RematFigures figures = getFigures(plan);
+  remark::detail::InFlightRemark out = remark::analysis(
+      function.getLoc(),
+      remark::RemarkOpts::name("Plan").category("remat").function(
+          function.getName()));
+  if (!out)
+    return;
+  out << remark::metric("Status", figures.status)
+      << remark::metric("Nodes", int64_t(plan.problem.ops.size()))
+      << remark::metric("Steps", figures.steps)
+      << remark::metric("Recomputed", figures.recomputed)
+      << remark::metric("Arena", figures.arena)
+      << remark::metric("FullArena", figures.fullArena)
+      << remark::metric("Seconds", figures.seconds)
+      << remark::metric("BaseSeconds", figures.baseSeconds)
+      << remark::metric("Work", plan.result.work)
+      << remark::metric("Uncounted", figures.uncounted);
+}
+
 /// The same for the context's remark engine; nothing where it has none.
 static void emitOptimizationRemark(Location loc, StringRef function,
                                    const planner::ValueReport &value) {
-  // Functions may be planned in parallel; the engine is the context's.
-  static std::mutex mutex;
-  std::lock_guard<std::mutex> lock(mutex);
+  std::lock_guard<std::mutex> lock(engineMutex);
   bool again = value.fate == planner::Fate::Again;
   auto opts = remark::RemarkOpts::name(again ? "Recomputed" : "Kept")
                   .category("remat")
@@ -92,11 +123,13 @@ static void emitOptimizationRemark(Location loc, StringRef function,
       << remark::reason("{0}", value.reason);
 }
 
-void ckopt::emitPlanRemarks(func::FuncOp function, const RematPlan &plan,
+void ckopt::emitPlanRemarks(FunctionOpInterface function, const RematPlan &plan,
                             bool asDiagnostics) {
   bool asRemarks = function.getContext()->getRemarkEngine() != nullptr;
   if (!asDiagnostics && !asRemarks)
     return;
+  if (asRemarks)
+    emitSummary(function, plan);
   planner::Report report = planReport(plan);
   std::vector<const planner::ValueReport *> byValue(
       plan.problem.graph.values.size());
@@ -116,6 +149,89 @@ void ckopt::emitPlanRemarks(func::FuncOp function, const RematPlan &plan,
       if (asDiagnostics)
         emitDiagnostic(result.getLoc(), *value);
       if (asRemarks)
-        emitOptimizationRemark(result.getLoc(), function.getSymName(), *value);
+        emitOptimizationRemark(result.getLoc(), function.getName(), *value);
     }
+}
+
+//===----------------------------------------------------------------------===//
+// What may run again, and what is counted
+//===----------------------------------------------------------------------===//
+
+/// Reasons with the number of nodes, in the order of the function.
+static llvm::MapVector<StringRef, int64_t>
+countReasons(const PlanningProblem &problem) {
+  llvm::MapVector<StringRef, int64_t> reasons;
+  for (const std::string &why : problem.once)
+    if (!why.empty())
+      ++reasons[why];
+  return reasons;
+}
+
+static int64_t mayRunAgain(const PlanningProblem &problem) {
+  return llvm::count_if(problem.once,
+                        [](const std::string &why) { return why.empty(); });
+}
+
+void ckopt::emitOnceRemark(FunctionOpInterface function, const RematPlan &plan,
+                           bool always) {
+  const PlanningProblem &problem = plan.problem;
+  int64_t again = mayRunAgain(problem);
+  if (problem.once.empty() || (again > 0 && !always))
+    return;
+  InFlightDiagnostic remark = emitRemark(function.getLoc());
+  remark << "@" << function.getName() << ": " << again << " of "
+         << problem.once.size() << " ops may be recomputed";
+  auto reasons = countReasons(problem);
+  if (reasons.empty())
+    return;
+  remark << (again ? "; the others run once:" : ", because all run once:");
+  StringRef separator = " ";
+  for (auto [why, count] : reasons) {
+    remark << separator << count << " with " << why;
+    separator = ", ";
+  }
+}
+
+void ckopt::emitUncountedRemarks(FunctionOpInterface function,
+                                 ArrayRef<Uncounted> uncounted) {
+  for (const Uncounted &entry : uncounted) {
+    InFlightDiagnostic remark = emitRemark(entry.where);
+    remark << "the plan of @" << function.getName() << " does not count "
+           << entry.what;
+    if (entry.count > 1)
+      remark << " (" << entry.count << " times in all)";
+  }
+}
+
+LogicalResult ckopt::checkCounted(FunctionOpInterface function,
+                                  ArrayRef<Uncounted> uncounted) {
+  LogicalResult status = success();
+  for (const Uncounted &entry : uncounted)
+    if (entry.own)
+      status = emitError(entry.where)
+               << "@" << function.getName()
+               << " cannot be held to a budget: its plan would not count "
+               << entry.what
+               << "; say how much it is, or plan the rest with "
+                  "'allow-uncounted'";
+  return status;
+}
+
+void ckopt::writeOnce(llvm::json::OStream &json,
+                      const PlanningProblem &problem) {
+  json.attribute("may_be_recomputed", mayRunAgain(problem));
+  json.attributeArray("run_once", [&] {
+    for (auto [why, count] : countReasons(problem))
+      json.object([&, why = why, count = count] {
+        json.attribute("reason", jsonString(why.str()));
+        json.attribute("ops", count);
+      });
+  });
+  json.attributeArray("not_counted", [&] {
+    for (const Uncounted &entry : problem.uncounted)
+      json.object([&] {
+        json.attribute("what", jsonString(entry.what));
+        json.attribute("times", entry.count);
+      });
+  });
 }

@@ -14,6 +14,10 @@ planner::ReportOptions reportOptions(const RematPlan &plan);
 /// is the reason.
 planner::Report planReport(const RematPlan &plan);
 
+/// Members of the current JSON object: how many nodes may run again, why the
+/// others run once, and what is not counted.
+void writeOnce(llvm::json::OStream &json, const PlanningProblem &problem);
+
 } // namespace ckopt
 
 #endif // CKOPT_LIB_REMAT_REPORTING_H

@@ -6,6 +6,9 @@
 // recomputation. The minimum is the least that all functions fit: each that
 // does not fit what the ones before it need is asked for its own minimum; then
 // those that had to do with less are planned again with what there is.
+// Functions that others call come before them: a call needs what the callee's
+// plan takes beside arguments and results. A caller that does not fit asks its
+// callees for their minima.
 // Guarantee: every plan that is applied fits the budget; nothing is applied
 // where one function fails. Complexity: planning each function up to twice, and
 // once more without a budget for ratios.
@@ -14,7 +17,7 @@
 #include "Planning.h"
 #include "ckopt/Remat/Figures.h"
 #include "ckopt/Support/Error.h"
-#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "mlir/Interfaces/CallInterfaces.h"
 
 using namespace mlir;
 using namespace ckopt;
@@ -25,24 +28,33 @@ namespace {
 
 class SharedBudget {
 public:
-  SharedBudget(ArrayRef<func::FuncOp> functions, const RematOptions &options,
-               std::vector<RematPlan> &plans)
+  SharedBudget(ArrayRef<FunctionOpInterface> functions,
+               const RematOptions &options, std::vector<RematPlan> &plans)
       : functions(functions), options(options), costs(options.costs),
         plans(plans) {}
-  /// Plans all functions, `first` first.
+  /// Plans all functions, `first` first but for those that it calls.
   ExitCode run(size_t first);
 
 private:
+  void findCalls();
+  void visit(size_t i, SmallVectorImpl<size_t> &order);
   LogicalResult plan(size_t i, MemoryBudget budget, bool ignorePolicy = false);
   LogicalResult resolveRatio();
-  ExitCode findMinimum(ArrayRef<size_t> order);
-  ExitCode planAll(ArrayRef<size_t> order);
+  ExitCode findMinimum();
+  ExitCode planAll();
+  LogicalResult shrinkCallees(size_t i);
   ExitCode fail(size_t i);
 
-  ArrayRef<func::FuncOp> functions;
+  ArrayRef<FunctionOpInterface> functions;
   RematOptions options;
   CostModel costs;
   std::vector<RematPlan> &plans;
+  std::vector<SmallVector<size_t, 2>> calls; ///< by function: whom it calls
+  std::vector<char> isCalled;
+  std::vector<char> isLeast; ///< planned for as little as possible
+  SmallVector<size_t> order; ///< callees before callers
+  /// What calls of planned functions need beside operands and results.
+  DenseMap<Operation *, int64_t> callBytes;
 };
 
 } // namespace
@@ -54,15 +66,75 @@ static MemoryBudget ofBytes(int64_t bytes) {
   return budget;
 }
 
+/// Who calls whom among the functions.
+void SharedBudget::findCalls() {
+  DenseMap<Operation *, size_t> index;
+  for (auto [i, function] : llvm::enumerate(functions))
+    index[function] = i;
+  calls.resize(functions.size());
+  isCalled.assign(functions.size(), 0);
+  isLeast.assign(functions.size(), 0);
+  if (functions.size() < 2)
+    return;
+  SymbolTableCollection symbols;
+  for (auto [i, function] : llvm::enumerate(functions))
+    FunctionOpInterface(function)->walk([&, i = i](CallOpInterface call) {
+      auto callee = index.find(call.resolveCallableInTable(&symbols));
+      if (callee == index.end() || callee->second == i)
+        return;
+      isCalled[callee->second] = 1;
+      if (!llvm::is_contained(calls[i], callee->second))
+        calls[i].push_back(callee->second);
+    });
+}
+
+void SharedBudget::visit(size_t i, SmallVectorImpl<size_t> &done) {
+  SmallVector<std::pair<size_t, size_t>> path{{i, 0}};
+  llvm::SmallDenseSet<size_t> seen(done.begin(), done.end());
+  if (!seen.insert(i).second)
+    return;
+  while (!path.empty()) {
+    auto &[function, next] = path.back();
+    if (next == calls[function].size()) {
+      done.push_back(function);
+      path.pop_back();
+      continue;
+    }
+    size_t callee = calls[function][next++];
+    if (seen.insert(callee).second)
+      path.push_back({callee, 0});
+  }
+}
+
 LogicalResult SharedBudget::plan(size_t i, MemoryBudget budget,
                                  bool ignorePolicy) {
-  FailureOr<int64_t> reserved = getReservedBytes(functions[i], functions);
+  // Arguments of private functions that others call are their callers'
+  // operands.
+  auto isCallersOwn = [&](size_t f) {
+    return isCalled[f] && FunctionOpInterface(functions[f]).isPrivate();
+  };
+  SmallVector<FunctionOpInterface> sharing{functions[i]};
+  if (!isCallersOwn(i))
+    for (size_t f = 0; f < functions.size(); ++f)
+      if (f != i && !isCallersOwn(f))
+        sharing.push_back(functions[f]);
+  FailureOr<int64_t> reserved =
+      getReservedBytes(functions[i], sharing, options.hooks);
   if (failed(reserved))
     return failure();
   RematOptions request = options;
   request.budget = budget;
   request.reservedBytes = *reserved;
   request.ignorePolicy |= ignorePolicy;
+  request.hooks.callee =
+      [&](FunctionOpInterface callee) -> std::optional<int64_t> {
+    if (options.hooks.callee)
+      if (std::optional<int64_t> bytes = options.hooks.callee(callee))
+        return bytes;
+    auto found = callBytes.find(callee);
+    return found == callBytes.end() ? std::nullopt
+                                    : std::optional(found->second);
+  };
   if (ignorePolicy) {
     request.planFile.clear();
     request.planHint.clear();
@@ -71,13 +143,23 @@ LogicalResult SharedBudget::plan(size_t i, MemoryBudget budget,
   if (failed(plan))
     return failure();
   plans[i] = std::move(*plan);
+  isLeast[i] = budget.kind == Kind::Minimum;
+  if (!plans[i].result.hasPlan())
+    return success();
+  // Its results are the call's.
+  int64_t results = 0;
+  for (const planner::Value &value : plans[i].problem.graph.values)
+    if (value.kind == planner::ValueKind::Output)
+      results += planner::alignTo(value.bytes, kArenaAlignment);
+  callBytes[functions[i]] =
+      std::max<int64_t>(plans[i].arena - plans[i].fixedBytes - results, 0);
   return success();
 }
 
 /// Bytes for a ratio: one of the function with the largest arena.
 LogicalResult SharedBudget::resolveRatio() {
-  size_t largest = 0;
-  for (size_t i = 0; i < functions.size(); ++i) {
+  size_t largest = order.front();
+  for (size_t i : order) {
     if (failed(plan(i, MemoryBudget(), /*ignorePolicy=*/true)))
       return failure();
     if (plans[i].fullArena > plans[largest].fullArena)
@@ -88,10 +170,11 @@ LogicalResult SharedBudget::resolveRatio() {
   return success();
 }
 
-ExitCode SharedBudget::findMinimum(ArrayRef<size_t> order) {
+ExitCode SharedBudget::findMinimum() {
   int64_t bytes = 0;
   for (size_t i : order) {
-    if (bytes > 0) {
+    // What is called stays as small as it can be: its callers need it so.
+    if (bytes > 0 && !isCalled[i]) {
       if (failed(plan(i, ofBytes(bytes))))
         return ExitInputError;
       if (plans[i].result.hasPlan())
@@ -105,7 +188,7 @@ ExitCode SharedBudget::findMinimum(ArrayRef<size_t> order) {
   }
   // Others may use what one of them needs.
   for (size_t i : order) {
-    if (plans[i].budgetBytes >= bytes)
+    if (plans[i].budgetBytes >= bytes || isCalled[i])
       continue;
     RematPlan least = std::move(plans[i]);
     if (failed(plan(i, ofBytes(bytes))))
@@ -118,9 +201,32 @@ ExitCode SharedBudget::findMinimum(ArrayRef<size_t> order) {
   return ExitOk;
 }
 
-ExitCode SharedBudget::planAll(ArrayRef<size_t> order) {
+/// Plans all that the function calls, at any depth, for as little as possible.
+LogicalResult SharedBudget::shrinkCallees(size_t i) {
+  SmallVector<size_t> below;
+  visit(i, below);
+  for (size_t callee : below) {
+    if (callee == i || isLeast[callee])
+      continue;
+    MemoryBudget least;
+    least.kind = Kind::Minimum;
+    RematPlan before = plans[callee];
+    if (failed(plan(callee, least)))
+      return failure();
+    if (!plans[callee].result.hasPlan())
+      plans[callee] = std::move(before);
+    else
+      plans[callee].budgetBytes = before.budgetBytes;
+  }
+  return success();
+}
+
+ExitCode SharedBudget::planAll() {
   for (size_t i : order) {
     if (failed(plan(i, options.budget)))
+      return ExitInputError;
+    if (!plans[i].result.hasPlan() && !calls[i].empty() &&
+        (failed(shrinkCallees(i)) || failed(plan(i, options.budget))))
       return ExitInputError;
     if (!plans[i].result.hasPlan())
       return fail(i);
@@ -130,64 +236,56 @@ ExitCode SharedBudget::planAll(ArrayRef<size_t> order) {
 
 /// Says that nothing fits, and leaves what is known on the function.
 ExitCode SharedBudget::fail(size_t i) {
-  func::FuncOp function = functions[i];
+  FunctionOpInterface function = functions[i];
   function->setAttr(kPlanAttr,
                     toAttribute(getFigures(plans[i]), function.getContext()));
+  emitOnceRemark(function, plans[i], /*always=*/false);
   return emitNoPlan(function, plans[i]);
 }
 
 ExitCode SharedBudget::run(size_t first) {
-  SmallVector<size_t> order{first};
-  for (size_t i = 0; i < functions.size(); ++i)
-    if (i != first)
-      order.push_back(i);
   plans.clear();
   plans.resize(functions.size());
+  findCalls();
+  visit(first, order);
+  for (size_t i = 0; i < functions.size(); ++i)
+    visit(i, order);
   for (size_t i : order)
     annotateCosts(functions[i], costs);
   if (functions.size() > 1) {
     if (options.budget.kind == Kind::Minimum)
-      return findMinimum(order);
+      return findMinimum();
     if (options.budget.kind != Kind::Unlimited &&
         options.budget.kind != Kind::Bytes && failed(resolveRatio()))
       return ExitInputError;
   }
-  return planAll(order);
+  return planAll();
 }
 
-/// Tells of everything that cannot be planned, in all functions.
-static LogicalResult checkSupported(ArrayRef<func::FuncOp> functions) {
+/// Tells of everything that cannot be planned, or not be counted, in all
+/// functions.
+static LogicalResult checkSupported(ArrayRef<FunctionOpInterface> functions,
+                                    const RematOptions &options) {
   LogicalResult status = success();
-  for (func::FuncOp function : functions) {
+  for (FunctionOpInterface function : functions) {
     Location where = function.getLoc();
-    if (std::string what = findUnsupported(function, &where); !what.empty())
+    if (std::string what = findUnsupported(function, &where, options.hooks);
+        !what.empty()) {
       status = emitError(where) << what;
+      continue;
+    }
+    std::vector<Uncounted> uncounted =
+        findUncounted(function, planningContext(options));
+    if (needsAllCounted(options) && failed(checkCounted(function, uncounted)))
+      status = failure();
+    else
+      emitUncountedRemarks(function, uncounted);
   }
   return status;
 }
 
-/// Memory that the function allocates itself is no part of any plan.
-static void remarkAllocations(func::FuncOp function) {
-  Operation *first = nullptr;
-  int64_t count = 0;
-  function.walk([&](Operation *op) {
-    if (llvm::none_of(op->getResultTypes(), llvm::IsaPred<BaseMemRefType>) ||
-        !hasEffect<MemoryEffects::Allocate>(op))
-      return;
-    first = first ? first : op;
-    ++count;
-  });
-  if (first)
-    first->emitRemark() << "the plan of @" << function.getSymName()
-                        << " does not count the bytes of what is allocated "
-                           "here"
-                        << (count > 1 ? " and by " + std::to_string(count - 1) +
-                                            " more ops"
-                                      : "");
-}
-
 /// A profile of other ops, or with a typing error, would be without effect.
-static void checkProfile(ArrayRef<func::FuncOp> functions,
+static void checkProfile(ArrayRef<FunctionOpInterface> functions,
                          const RematOptions &options,
                          ArrayRef<RematPlan> plans) {
   if (!options.costs.profile || !options.costs.profile->hasEntries() ||
@@ -195,25 +293,25 @@ static void checkProfile(ArrayRef<func::FuncOp> functions,
         return plan.problem.costs.profile > 0;
       }))
     return;
-  func::FuncOp first = functions.front();
+  FunctionOpInterface first = functions.front();
   emitWarning(first.getLoc())
-      << "no entry of the profile agrees with any op of @" << first.getSymName()
+      << "no entry of the profile agrees with any op of @" << first.getName()
       << (functions.size() > 1 ? " or the others" : "")
       << "; costs are estimates";
 }
 
-ExitCode ckopt::runRemat(ArrayRef<func::FuncOp> functions,
+ExitCode ckopt::runRemat(ArrayRef<FunctionOpInterface> functions,
                          const RematOptions &options, bool remarks,
                          std::vector<RematPlan> &plans) {
   if (functions.empty())
     return ExitOk;
-  if (failed(checkSupported(functions)) ||
+  if (failed(checkSupported(functions, options)) ||
       failed(checkPolicyMatches(functions, options.policy)) ||
       failed(checkPlanFile(functions, options)))
     return ExitInputError;
   size_t first = 0;
   for (auto [i, function] : llvm::enumerate(functions))
-    if (func::FuncOp(function).getSymName() == "step")
+    if (FunctionOpInterface(function).getName() == "step")
       first = i;
   ExitCode code = SharedBudget(functions, options, plans).run(first);
   // A file of the function that nothing fits says what is known.
@@ -222,14 +320,14 @@ ExitCode ckopt::runRemat(ArrayRef<func::FuncOp> functions,
   if (!options.planOut.empty() && planned)
     if (llvm::Error error = writePlanFile(options.planOut, plans[first])) {
       ErrorText text = takeErrorText(std::move(error));
-      emitError(func::FuncOp(functions[first]).getLoc()) << text.text;
+      emitError(FunctionOpInterface(functions[first]).getLoc()) << text.text;
       return code == ExitOk ? text.code : code;
     }
   if (code != ExitOk)
     return code;
   checkProfile(functions, options, plans);
   for (auto [function, plan] : llvm::zip(functions, plans)) {
-    remarkAllocations(function);
+    emitOnceRemark(function, plan, remarks);
     emitPlanRemarks(function, plan, remarks);
     applyRemat(function, plan);
   }

@@ -43,6 +43,22 @@ func.func @missing(%x: tensor<4xf32>) -> (tensor<4xf32> {ckopt.updates = 3 : i64
   return %0 : tensor<4xf32>
 }
 
+// -----
+
+// expected-error @+1 {{result 0 updates argument -1, which does not exist}}
+func.func @negative(%x: tensor<4xf32>) -> (tensor<4xf32> {ckopt.updates = -1 : i64}) {
+  %0 = math.exp %x : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+// expected-error @+1 {{result 0: ckopt.updates must be the number of an argument}}
+func.func @text(%x: tensor<4xf32>) -> (tensor<4xf32> {ckopt.updates = "x"}) {
+  %0 = math.exp %x : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
 //--- odd.mlir
 func.func private @opaque(tensor<f32>, tensor<f32>) -> tensor<f32>
 func.func @odd(%x: tensor<f32>) -> tensor<f32> {

@@ -12,30 +12,53 @@
 #include "ckopt/Normalize/Passes.h"
 #include "ckopt/Reference/Folding.h"
 #include "ckopt/Remat/Passes.h"
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Async/IR/Async.h"
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "mlir/Dialect/Complex/IR/Complex.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/DLTI/DLTI.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Quant/IR/Quant.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Shape/IR/Shape.h"
+#include "mlir/Dialect/SparseTensor/IR/SparseTensor.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Tosa/IR/TosaOps.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
+#include "llvm/Support/CommandLine.h"
+
+/// Linking LLVM brings the flags of all its code generators; --help is about
+/// passes. --help-hidden still lists them.
+static void hideFlagsOfLibraries() {
+  for (auto &[name, flag] : llvm::cl::getRegisteredOptions())
+    if (name != "help" && name != "version")
+      flag->setHiddenFlag(llvm::cl::Hidden);
+}
 
 int main(int argc, char **argv) {
+  hideFlagsOfLibraries();
   mlir::DialectRegistry registry;
   registry.insert<ckopt::CkoptDialect, mlir::func::FuncDialect,
                   mlir::arith::ArithDialect>();
   // remat works on other people's functions, too.
-  registry.insert<mlir::cf::ControlFlowDialect, mlir::linalg::LinalgDialect,
+  registry.insert<mlir::affine::AffineDialect, mlir::async::AsyncDialect,
+                  mlir::bufferization::BufferizationDialect,
+                  mlir::cf::ControlFlowDialect, mlir::complex::ComplexDialect,
+                  mlir::DLTIDialect, mlir::linalg::LinalgDialect,
                   mlir::math::MathDialect, mlir::memref::MemRefDialect,
-                  mlir::scf::SCFDialect, mlir::tensor::TensorDialect,
-                  mlir::tosa::TosaDialect>();
+                  mlir::quant::QuantDialect, mlir::scf::SCFDialect,
+                  mlir::shape::ShapeDialect,
+                  mlir::sparse_tensor::SparseTensorDialect,
+                  mlir::tensor::TensorDialect, mlir::tosa::TosaDialect>();
   // Kernels in block form.
   registry.insert<mlir::gpu::GPUDialect, mlir::LLVM::LLVMDialect,
                   mlir::vector::VectorDialect>();

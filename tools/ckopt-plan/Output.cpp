@@ -68,15 +68,28 @@ static void printPlanLines(llvm::raw_ostream &os, const Graph &graph,
   auto percent = [&](double cost) {
     return llvm::format("%.3f %%", base > 0 ? 100 * (cost / base - 1) : 0);
   };
+  // Files of others may state no bound; every bound is above 0 where anything
+  // costs.
+  auto bounds = [&]() -> std::string {
+    if (base > 0 && plan.lowerBound <= 0 && plan.orderLowerBound <= 0)
+      return "no bound stated";
+    std::string text;
+    llvm::raw_string_ostream line(text);
+    if (base <= 0 || plan.lowerBound > 0)
+      line << "proven: at least " << percent(plan.lowerBound);
+    if (base <= 0 || plan.orderLowerBound > 0)
+      line << (text.empty() ? "proven: in program order "
+                            : "; in program order ")
+           << percent(plan.orderLowerBound);
+    return text;
+  };
   os << "peak            "
      << formatBytesExact(planPeak(graph, plan, /*aligned=*/true)) << "\n";
   if (!plan.offsets.empty())
     os << "arena           " << formatBytesExact(plan.arena)
        << describeProof(plan) << "\n";
   os << "recomputed      " << plan.steps.size() - graph.nodes.size()
-     << " steps, " << percent(plan.cost) << " more cost (proven: at least "
-     << percent(plan.lowerBound) << "; in program order "
-     << percent(plan.orderLowerBound) << ")\n"
+     << " steps, " << percent(plan.cost) << " more cost (" << bounds() << ")\n"
      << "strategy        " << result.strategy << ", " << plan.status << "\n";
   BlockCounts blocks = countBlocks(graph, plan);
   if (blocks.copies > 0)

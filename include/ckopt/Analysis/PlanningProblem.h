@@ -10,13 +10,35 @@
 #define CKOPT_ANALYSIS_PLANNINGPROBLEM_H
 
 #include "ckopt/Analysis/CostModel.h"
+#include "ckopt/Analysis/PlanningHooks.h"
 #include "ckopt/Planner/Graph.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 
 namespace ckopt {
 
 /// Every tensor of the arena starts at a multiple of it, in bytes.
 inline constexpr int64_t kArenaAlignment = 64;
+
+/// Bytes that a function needs and that no plan counts.
+struct Uncounted {
+  mlir::Location where;
+  /// "the bytes of values of type '!other.tensor'".
+  std::string what;
+  /// How many ops need such bytes.
+  int64_t count = 1;
+  /// The function itself needs them: a budget cannot be held. Else they are
+  /// what other functions or threads need.
+  bool own = true;
+};
+
+/// What is known beside the IR of one function when it is planned.
+struct PlanningContext {
+  PlanningHooks hooks;
+  /// Whether bodies of functions that this one calls may be read: not where
+  /// other threads may change them.
+  bool mayReadCallees = true;
+};
 
 /// A planning problem and how it maps to the function.
 struct PlanningProblem {
@@ -34,19 +56,30 @@ struct PlanningProblem {
   int64_t argumentBytes = 0;
   /// Where the nodes' costs come from.
   CostUse costs;
+  /// By node: why it runs only once ("side effects"); empty: it may run again.
+  std::vector<std::string> once;
+  /// What is not counted, in the order of the function.
+  std::vector<Uncounted> uncounted;
 };
 
 /// Builds the problem of a function. Failure: errors were emitted that name
 /// everything that cannot be planned (several blocks, dynamic shapes, a state
 /// read after its update, a cost that is no number).
-mlir::FailureOr<PlanningProblem> buildProblem(mlir::func::FuncOp function,
-                                              CostModel &costs);
+mlir::FailureOr<PlanningProblem>
+buildProblem(mlir::FunctionOpInterface function, CostModel &costs,
+             const PlanningContext &context = {});
 
 /// Why functions like this one cannot be planned at all: several blocks,
 /// tensors whose size is unknown. Empty: none of that. `where` (optional)
 /// receives the place.
-std::string findUnsupported(mlir::func::FuncOp function,
-                            mlir::Location *where = nullptr);
+std::string findUnsupported(mlir::FunctionOpInterface function,
+                            mlir::Location *where = nullptr,
+                            const PlanningHooks &hooks = {});
+
+/// What a plan of the function would not count: values of unknown types, memory
+/// that ops allocate, what unregistered ops and callees need. One entry a kind.
+std::vector<Uncounted> findUncounted(mlir::FunctionOpInterface function,
+                                     const PlanningContext &context = {});
 
 /// Whether the op is a view: no code, its result shows the bytes of its first
 /// operand; other operands are constants.
@@ -60,7 +93,7 @@ bool isFree(mlir::Operation *op);
 /// For a kernel call or another op: pairs (operand, result) of in-place reuse
 /// and of updates.
 llvm::SmallVector<std::pair<unsigned, unsigned>>
-getReusePairs(mlir::Operation *op);
+getReusePairs(mlir::Operation *op, const PlanningHooks &hooks = {});
 llvm::SmallVector<std::pair<unsigned, unsigned>>
 getUpdatePairs(mlir::Operation *op);
 
@@ -69,19 +102,19 @@ getUpdatePairs(mlir::Operation *op);
 struct StateUpdate {
   unsigned result, argument;
 };
-llvm::SmallVector<StateUpdate> getStateUpdates(mlir::func::FuncOp function);
+llvm::SmallVector<StateUpdate>
+getStateUpdates(mlir::FunctionOpInterface function);
+
+/// The function's name behind those of the modules that it lies in, the
+/// outermost left out: "f", "inner::f".
+std::string getFunctionPath(mlir::FunctionOpInterface function);
 
 /// A name for people: the source node that an op or value came from.
 std::string getSourceName(mlir::Location loc);
 std::string getValueName(mlir::Value value);
 
-/// Bytes of a tensor, a vector, or a tuple of them (sub-byte elements take a
-/// byte each); 0 for everything else and for what describeUnsized() complains
-/// about.
+/// TypeSizes without hooks and data layout: what ckopt's own IR takes.
 int64_t getStorageBytes(mlir::Type type);
-/// Why the bytes of a type are not known when compiling: no rank, a dynamic
-/// shape, a scalable vector, a sparse encoding, an element type of unknown
-/// size. Empty for types of known size and for those that have none.
 std::string describeUnsized(mlir::Type type);
 
 /// Values of the op's block that it or its regions read, each once.
@@ -93,13 +126,23 @@ bool isEmptyTensor(mlir::Value value);
 inline constexpr llvm::StringLiteral kCostAttr = "ckopt.cost";
 std::optional<double> getCostAttribute(mlir::Operation *op);
 
+/// The attribute `ckopt.workspace` of an op or of a function that is called:
+/// bytes that it needs beside its operands and results, while it runs.
+inline constexpr llvm::StringLiteral kWorkspaceAttr = "ckopt.workspace";
+/// More bytes for one op are taken for a mistake.
+inline constexpr int64_t kMaxStatedBytes = int64_t(1) << 56;
+/// The attribute, else what the client or the op's interface say.
+std::optional<int64_t> getStatedWorkspace(mlir::Operation *op,
+                                          const PlanningHooks &hooks);
+
 /// The repeated block that a source name belongs to: its path up to the last
 /// component that ends in `.N` or `_N` ("/encoder/layers.3/attn/MatMul" gives
 /// "/encoder/layers.3"); empty if there is none.
 std::string getRepeatedBlock(llvm::StringRef sourceName);
 
-/// Functions of a module that hold a step, not a kernel.
-bool isStepFunction(mlir::func::FuncOp function);
+/// Functions of a module that hold a step, not a kernel: with a body, and, if
+/// they are no func.func, with tensors or values of unknown size in it.
+bool isStepFunction(mlir::FunctionOpInterface function);
 
 } // namespace ckopt
 

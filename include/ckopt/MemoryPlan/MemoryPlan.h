@@ -7,7 +7,9 @@
 #ifndef CKOPT_MEMORYPLAN_MEMORYPLAN_H
 #define CKOPT_MEMORYPLAN_MEMORYPLAN_H
 
+#include "ckopt/Analysis/PlanningHooks.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/StringMap.h"
 
 namespace ckopt {
@@ -26,10 +28,11 @@ struct ArgumentRegion {
   int64_t bytes = 0, end = 0;
 };
 
-/// Arguments of one name are one tensor. Fails with an error where such
-/// arguments differ in type.
+/// Places all arguments that have bytes. Arguments of one name are one tensor.
+/// Fails with an error where such arguments differ in type.
 mlir::FailureOr<ArgumentRegion>
-placeArguments(llvm::ArrayRef<mlir::func::FuncOp> functions);
+placeArguments(llvm::ArrayRef<mlir::FunctionOpInterface> functions,
+               const TypeSizes &sizes = {});
 
 /// Places all functions in one arena and verifies the result. Offsets that
 /// `remat` left are kept; where there are none the results are packed now. May

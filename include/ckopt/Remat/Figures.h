@@ -37,6 +37,8 @@ struct RematFigures {
   double seconds = 0, baseSeconds = 0; ///< of the plan, without recomputation
   double lowerBound = 0;               ///< seconds, proven for the budget
   int64_t steps = 0, recomputed = 0;
+  /// Kinds of bytes that the function needs and that are not counted.
+  int64_t uncounted = 0;
 
   bool policy = false; ///< one held
   int64_t regions = 0; ///< checkpointed ones

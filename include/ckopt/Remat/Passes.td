@@ -7,8 +7,8 @@ include "mlir/Pass/PassBase.td"
 def RematPass : Pass<"remat"> {
   let summary = "Reorders ops and computes values again to fit a memory budget";
   let description = [{
-    Works on any function of one block of ops on ranked, statically shaped
-    tensors, of any dialect. The result computes the same values from the same
+    Works on any function (FunctionOpInterface) of one block of ops on ranked,
+    statically shaped tensors, of any dialect. The result computes the same values from the same
     ops:
 
     ```mlir
@@ -19,17 +19,23 @@ def RematPass : Pass<"remat"> {
     %b = linalg.matmul ins(%1, ...) ...
     ```
 
-    Runs on a module (`builtin.module(remat{...})`: all functions share one
-    arena and one budget, the arguments of all count; a ratio is one of the
-    largest peak, `min` the least that all functions fit) or on each function
-    (`builtin.module(func.func(remat{...}))`: each has the budget for itself).
+    Runs on a module (`builtin.module(remat{...})`: all functions in it and in
+    modules inside share one arena and one budget, the arguments of all count; a
+    ratio is one of the largest peak, `min` the least that all functions fit) or
+    on each function (`builtin.module(func.func(remat{...}))`: each has the
+    budget for itself, and what its callees need is not counted).
 
     What is one op: an op with its regions; values that a region captures count
     as read by it. Ops that may have side effects (calls, memory references,
-    unregistered ops) keep their order and run once; only pure ops run again.
+    unregistered ops) keep their order and run once; only pure ops run again. So
+    do loops of unknown length, unless `ckopt.cost` prices them.
     What has bytes: results of the function's ops, arguments (always there) and
-    the function's results; scalars and constants have none; expand_shape,
-    collapse_shape, casts and slices at constant offsets are views. Ops in
+    the function's results; what an op with regions makes inside, and what a
+    callee needs, while it runs; scalars and constants have none; expand_shape,
+    collapse_shape, casts and slices at constant offsets are views. What cannot
+    be counted (values of unknown types, allocated memory, unregistered ops) is
+    named in a remark, and is an error where a budget is given, unless
+    `allow-uncounted` is. Ops in
     destination-passing style may write to a destination that is not read again;
     `tensor.empty` costs nothing and stands before each op that writes to it.
 
@@ -108,13 +114,17 @@ def RematPass : Pass<"remat"> {
            "Write the plans' figures to this JSON file (`-`: standard output)">,
     Option<"remarks", "remarks", "bool", "false",
            "Emit a remark for each value that is kept or computed again">,
+    Option<"allowUncounted", "allow-uncounted", "bool", "false",
+           "Plan for a budget although the function needs bytes that are not "
+           "counted: the budget then holds for what is">,
     Option<"skipUnsupported", "skip-unsupported", "bool", "false",
            "Leave functions that cannot be planned as they are, with a remark, "
            "instead of an error">,
     Option<"canonicalizeFirst", "canonicalize", "bool", "true",
            "Canonicalize functions with ops of other dialects first">,
     ListOption<"functions", "functions", "std::string",
-               "Names of the functions to plan (default: all but kernels)">,
+               "Names of the functions to plan, those in modules inside as "
+               "`inner::f` or `f` (default: all but kernels)">,
   ];
   let dependentDialects = ["::ckopt::CkoptDialect"];
 }

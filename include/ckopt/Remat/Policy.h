@@ -79,13 +79,14 @@ struct PolicyOutcome {
 /// no backward pass or the policy asks nothing of it. Failure: rules disagree
 /// or no blocks were found (errors were emitted).
 mlir::FailureOr<std::optional<planner::Policy>>
-resolvePolicy(mlir::func::FuncOp function, const PlanningProblem &problem,
-              const RematPolicy &policy, PolicyOutcome &outcome);
+resolvePolicy(mlir::FunctionOpInterface function,
+              const PlanningProblem &problem, const RematPolicy &policy,
+              PolicyOutcome &outcome);
 
 /// Emits an error for each rule that matches nothing in any of the functions,
 /// with what comes near.
 mlir::LogicalResult
-checkPolicyMatches(llvm::ArrayRef<mlir::func::FuncOp> functions,
+checkPolicyMatches(llvm::ArrayRef<mlir::FunctionOpInterface> functions,
                    const RematPolicy &policy);
 
 /// Members of the current JSON object; `arena` 0: there is no plan.

@@ -29,6 +29,12 @@ struct RematOptions {
   /// search.
   planner::Options search;
   CostOptions costs;
+  /// What the client knows of its ops and types.
+  PlanningHooks hooks;
+  /// Plan for a budget although not everything can be counted.
+  bool allowUncounted = false;
+  /// Bodies of functions that are called may be read; see PlanningContext.
+  bool mayReadCallees = true;
   /// Bytes of the arena that other functions' arguments take.
   int64_t reservedBytes = 0;
   /// What to keep and what to compute again; attributes of the ops beside it.
@@ -81,28 +87,30 @@ struct RematPlan {
 };
 
 /// Plans a function; the IR stays as it is. Failure: the function cannot be
-/// planned at all or the planner has a defect (errors were emitted). A budget
+/// planned at all, needs bytes that are not counted beside a budget, or the
+/// planner has a defect (errors were emitted). A budget
 /// that is too small is no failure: `result.hasPlan()` is false then.
-mlir::FailureOr<RematPlan> planRemat(mlir::func::FuncOp function,
+mlir::FailureOr<RematPlan> planRemat(mlir::FunctionOpInterface function,
                                      const RematOptions &options,
                                      CostModel &costs);
 
 /// Emits the error for a budget that no plan was found for. Returns the exit
 /// code that fits (infeasible, or no plan found in time).
-ExitCode emitNoPlan(mlir::func::FuncOp function, const RematPlan &plan);
+ExitCode emitNoPlan(mlir::FunctionOpInterface function, const RematPlan &plan);
 
 /// The same as text for tools: one paragraph, no trailing line end.
 std::string describeNoPlan(llvm::StringRef function, const RematPlan &plan);
 
 /// Rewrites the function to the plan's steps; records it in `ckopt.plan`.
-void applyRemat(mlir::func::FuncOp function, const RematPlan &plan);
+void applyRemat(mlir::FunctionOpInterface function, const RematPlan &plan);
 
 /// Tells what the plan does with each value that is kept for a later reader or
 /// computed again: bytes, steps, cost, reason. To the context's remark engine
-/// if it has one (category `remat`, names `Kept` and `Recomputed`); with
+/// if it has one (category `remat`, names `Kept` and `Recomputed`, and `Plan`
+/// for the figures of the whole plan); with
 /// `asDiagnostics` as remarks of the diagnostic engine, too. Call it before
 /// applyRemat.
-void emitPlanRemarks(mlir::func::FuncOp function, const RematPlan &plan,
+void emitPlanRemarks(mlir::FunctionOpInterface function, const RematPlan &plan,
                      bool asDiagnostics);
 
 /// Lets one-shot bufferization see through `ckopt.barrier`.
@@ -113,17 +121,33 @@ void registerBarrierBufferization(mlir::DialectRegistry &registry);
 void writePlanFigures(llvm::json::OStream &json, const RematPlan &plan);
 
 /// Bytes of arguments that other functions of the same arena take and
-/// `function` does not.
+/// `function`, which is one of them, does not.
 mlir::FailureOr<int64_t>
-getReservedBytes(mlir::func::FuncOp function,
-                 llvm::ArrayRef<mlir::func::FuncOp> functions);
+getReservedBytes(mlir::FunctionOpInterface function,
+                 llvm::ArrayRef<mlir::FunctionOpInterface> functions,
+                 const PlanningHooks &hooks = {});
+
+/// Tells how many ops may run again, and why the others run once: where none
+/// may, or with `always`.
+void emitOnceRemark(mlir::FunctionOpInterface function, const RematPlan &plan,
+                    bool always);
+
+/// Tells of each kind of bytes that the function's plan does not count.
+void emitUncountedRemarks(mlir::FunctionOpInterface function,
+                          llvm::ArrayRef<Uncounted> uncounted);
+/// An error for each kind of the function's own bytes that is not counted.
+/// Success: there is none.
+mlir::LogicalResult checkCounted(mlir::FunctionOpInterface function,
+                                 llvm::ArrayRef<Uncounted> uncounted);
 
 /// Plans and applies all functions under one budget: a ratio is one of the
 /// largest arena without recomputation, `min` the least that all fit; all
-/// functions' arguments count for each. Emits errors. `plans`
-/// receives one plan a function, in the order of `functions`. Returns ExitOk,
-/// or the exit code of the first failure.
-ExitCode runRemat(llvm::ArrayRef<mlir::func::FuncOp> functions,
+/// functions' arguments count for each, but those of private functions that
+/// others call, which are their callers' operands. Callees are planned before
+/// their callers: a call takes what the plan of its callee does. Emits errors.
+/// `plans` receives one plan a function, in the order of `functions`. Returns
+/// ExitOk, or the exit code of the first failure.
+ExitCode runRemat(llvm::ArrayRef<mlir::FunctionOpInterface> functions,
                   const RematOptions &options, bool remarks,
                   std::vector<RematPlan> &plans);
 

@@ -44,6 +44,18 @@ LogicalResult CkoptDialect::verifyOperationAttribute(Operation *op,
   if (attr.getName() == attrs::kArenaBytes &&
       !isa<IntegerAttr>(attr.getValue()))
     return op->emitError() << attr.getName() << " must be an integer (bytes)";
+  // What is read without a look at the type would be silently ignored.
+  if ((attr.getName() == attrs::kKernel &&
+       !isa<StringAttr, UnitAttr>(attr.getValue())) ||
+      (attr.getName() == attrs::kRemat && !isa<StringAttr>(attr.getValue())))
+    return op->emitError() << attr.getName() << " must be a string";
+  if (attr.getName() == "ckopt.plan" && !isa<DictionaryAttr>(attr.getValue()))
+    return op->emitError() << "ckopt.plan must be a dictionary of figures";
+  if (attr.getName() == "ckopt.cost" &&
+      !isa<FloatAttr, IntegerAttr>(attr.getValue()))
+    return op->emitError() << "ckopt.cost must be a number (seconds)";
+  if (attr.getName() == "ckopt.workspace" && !isa<IntegerAttr>(attr.getValue()))
+    return op->emitError() << "ckopt.workspace must be an integer (bytes)";
   return success();
 }
 

@@ -1,0 +1,50 @@
+//===- BodyLoads.h - bytes that bodies and callees need ---------*- C++ -*-===//
+#ifndef CKOPT_LIB_ANALYSIS_BODYLOADS_H
+#define CKOPT_LIB_ANALYSIS_BODYLOADS_H
+
+#include "ckopt/Analysis/PlanningProblem.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/CallInterfaces.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace ckopt {
+
+/// What ops need beside their operands and results while they run, and what of
+/// it cannot be counted.
+class BodyLoads {
+public:
+  BodyLoads(mlir::FunctionOpInterface function, const PlanningContext &context);
+
+  /// Bytes of an op of the function's own block; what it needs and is not
+  /// counted is noted.
+  int64_t workspace(mlir::Operation *op);
+  /// Notes values of the type, where their bytes are not known.
+  void noteType(mlir::Type type, mlir::Location where);
+
+  /// What was noted so far, in order.
+  std::vector<Uncounted> takeUncounted() { return std::move(uncounted); }
+
+private:
+  void note(mlir::Location where, const llvm::Twine &what, bool own = true);
+  void noteResults(mlir::Operation *op);
+  int64_t ofRegions(mlir::Operation *op);
+  int64_t ofRegion(mlir::Region &region, mlir::Operation *owner);
+  int64_t ofBlock(mlir::Block &block, mlir::Operation *owner);
+  int64_t ofBlocks(mlir::Region &region, mlir::Operation *owner);
+  int64_t ofCall(mlir::CallOpInterface call);
+  int64_t ofCallee(mlir::FunctionOpInterface callee, mlir::Location where);
+  /// Bytes of a value that is made inside of a body: at most.
+  int64_t valueBytes(mlir::Value value);
+
+  const PlanningContext &context;
+  TypeSizes sizes;
+  mlir::SymbolTableCollection symbols;
+  llvm::DenseMap<mlir::Operation *, int64_t> callees;
+  llvm::SmallPtrSet<mlir::Operation *, 4> running; ///< callees being read
+  std::vector<Uncounted> uncounted;
+  llvm::StringMap<size_t> noted; ///< by what is said
+};
+
+} // namespace ckopt
+
+#endif // CKOPT_LIB_ANALYSIS_BODYLOADS_H
