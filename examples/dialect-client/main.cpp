@@ -56,10 +56,9 @@ struct DrawOp : Op<DrawOp, OpTrait::ZeroRegions, OpTrait::OneResult,
   static StringRef getOperationName() { return "my.draw"; }
   static ArrayRef<StringRef> getAttributeNames() { return {}; }
 };
-struct ReturnOp
-    : Op<ReturnOp, OpTrait::ZeroRegions, OpTrait::ZeroResults,
-         OpTrait::VariadicOperands, OpTrait::IsTerminator,
-         OpTrait::ReturnLike<ReturnOp>::Impl, MemoryEffectOpInterface::Trait> {
+struct ReturnOp : Op<ReturnOp, OpTrait::ZeroRegions, OpTrait::ZeroResults,
+                     OpTrait::VariadicOperands, OpTrait::IsTerminator,
+                     MemoryEffectOpInterface::Trait> {
   using Op::Op;
   static StringRef getOperationName() { return "my.return"; }
   static ArrayRef<StringRef> getAttributeNames() { return {}; }
@@ -68,11 +67,10 @@ struct ReturnOp
 };
 
 /// A function with one block, like func.func.
-struct FuncOp
-    : Op<FuncOp, OpTrait::OneRegion, OpTrait::ZeroResults,
-         OpTrait::ZeroSuccessors, OpTrait::ZeroOperands,
-         OpTrait::IsIsolatedFromAbove, SymbolOpInterface::Trait,
-         CallableOpInterface::Trait, FunctionOpInterface::Trait> {
+struct FuncOp : Op<FuncOp, OpTrait::OneRegion, OpTrait::ZeroResults,
+                   OpTrait::ZeroSuccessors, OpTrait::ZeroOperands,
+                   OpTrait::IsIsolatedFromAbove, SymbolOpInterface::Trait,
+                   CallableOpInterface::Trait, FunctionOpInterface::Trait> {
   using Op::Op;
   static StringRef getOperationName() { return "my.func"; }
   static ArrayRef<StringRef> getAttributeNames() {
@@ -108,9 +106,8 @@ struct FuncOp
         parser, result, /*allowVariadic=*/false,
         StringAttr::get(result.getContext(), "function_type"),
         [](Builder &builder, ArrayRef<Type> inputs, ArrayRef<Type> results,
-           function_interface_impl::VariadicFlag, std::string &) {
-          return builder.getFunctionType(inputs, results);
-        },
+           function_interface_impl::VariadicFlag,
+           std::string &) { return builder.getFunctionType(inputs, results); },
         StringAttr::get(result.getContext(), "arg_attrs"),
         StringAttr::get(result.getContext(), "res_attrs"));
   }
@@ -161,9 +158,8 @@ my.func @f(%x: !my.blob) -> !my.blob {
 
 static int64_t count(Operation *module, StringRef name) {
   int64_t number = 0;
-  module->walk([&](Operation *op) {
-    number += op->getName().getStringRef() == name;
-  });
+  module->walk(
+      [&](Operation *op) { number += op->getName().getStringRef() == name; });
   return number;
 }
 
@@ -216,7 +212,7 @@ int main() {
     return 1;
   llvm::outs() << "library: " << plan->arena << " bytes instead of "
                << plan->fullArena << ", " << plan->recomputedSteps()
-               << " ops computed again, costs " << plan->problem.costs.describe()
-               << "\n";
+               << " ops computed again, costs "
+               << plan->problem.costs.describe() << "\n";
   return 0;
 }

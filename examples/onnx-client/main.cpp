@@ -31,14 +31,14 @@ int main(int argc, char **argv) {
   ckopt::StepOptions step;
   step.loss = "cross_entropy";
   step.optimizer.kind = "adamw";
-  auto ratio = ckopt::parseBudgetRatio(llvm::StringRef(argv[2]).rtrim('x'),
-                                       ckopt::MemoryBudget::Kind::Ratio,
-                                       "budget");
+  auto ratio =
+      ckopt::parseBudgetRatio(llvm::StringRef(argv[2]).rtrim('x'),
+                              ckopt::MemoryBudget::Kind::Ratio, "budget");
   if (!ratio)
     return fail(ratio.takeError());
   step.budget = *ratio;
-  if (llvm::Error error = ckopt::runPhases(*model->module,
-                                           ckopt::buildPhases(step), {}))
+  if (llvm::Error error =
+          ckopt::runPhases(*model->module, ckopt::buildPhases(step), {}))
     return fail(std::move(error));
   model->module->walk([](mlir::func::FuncOp function) {
     auto attr = function->getAttrOfType<mlir::DictionaryAttr>(ckopt::kPlanAttr);

@@ -16,14 +16,6 @@ func.func @plan() attributes {ckopt.plan = 3} {
 // -----
 
 func.func @values(%x: tensor<4xf32>) -> tensor<4xf32> {
-  // expected-error @+1 {{ckopt.remat must be a string}}
-  %0 = math.exp %x {ckopt.remat = 3} : tensor<4xf32>
-  return %0 : tensor<4xf32>
-}
-
-// -----
-
-func.func @values(%x: tensor<4xf32>) -> tensor<4xf32> {
   // expected-error @+1 {{ckopt.cost must be a number (seconds)}}
   %0 = math.exp %x {ckopt.cost = "a"} : tensor<4xf32>
   return %0 : tensor<4xf32>

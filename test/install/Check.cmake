@@ -1,4 +1,4 @@
-# Installs, moves the installed tree, builds the example against it, runs both.
+# Installs, moves the installed tree, builds the examples against it, runs all.
 function(run)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE code OUTPUT_VARIABLE out ERROR_VARIABLE err)
   if(NOT code EQUAL 0)
@@ -18,6 +18,21 @@ file(REMOVE_RECURSE ${WORK})
 file(MAKE_DIRECTORY ${WORK})
 run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/first)
 file(RENAME ${WORK}/first ${WORK}/moved)
+# Libraries of other packages are found anew where the package is used.
+file(GLOB files ${WORK}/moved/lib*/cmake/Ckopt/*.cmake
+                ${WORK}/moved/lib*/*/cmake/Ckopt/*.cmake)
+list(LENGTH files count)
+if(count LESS 4)
+  message(FATAL_ERROR "the package has but these files: ${files}")
+endif()
+foreach(name ${files})
+  file(STRINGS ${name} paths REGEX "\"[^\"]*/[^\"]*\\.(so|a)[\";]")
+  list(FILTER paths EXCLUDE REGEX "_IMPORT_PREFIX")
+  if(paths)
+    message(FATAL_ERROR "${name} has paths of this machine: ${paths}")
+  endif()
+endforeach()
+
 run(${CMAKE_COMMAND} -S ${SOURCE}/examples/planner-client -B ${WORK}/client -G Ninja
     -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_PREFIX_PATH=${WORK}/moved)
 run(${CMAKE_COMMAND} --build ${WORK}/client)
@@ -28,6 +43,21 @@ run(${CMAKE_COMMAND} -S ${SOURCE}/examples/remat-client -B ${WORK}/remat -G Ninj
 run(${CMAKE_COMMAND} --build ${WORK}/remat)
 run(${WORK}/remat/remat-client ${SOURCE}/test/Plugin/Inputs/chain.mlir 0.8x)
 expect("chain: 2[0-9]+ bytes instead of 28672, [1-9][0-9]* ops computed again")
+# Ops, types and functions of another dialect: the draw, made cheap by its interface, runs again, the
+# products with their price do not.
+run(${CMAKE_COMMAND} -S ${SOURCE}/examples/dialect-client -B ${WORK}/dialect -G Ninja
+    -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_PREFIX_PATH=${WORK}/moved)
+run(${CMAKE_COMMAND} --build ${WORK}/dialect)
+run(${WORK}/dialect/dialect-client)
+expect("draws 2, products 4")
+expect("cost_model = \"callback: 2 ops, interface: 4 ops, analytic: 1 op\"")
+expect("library: [0-9]+ bytes instead of [0-9]+, [1-9][0-9]* ops computed again")
+# An ONNX file to a planned step, in process.
+run(${CMAKE_COMMAND} -S ${SOURCE}/examples/onnx-client -B ${WORK}/onnx -G Ninja
+    -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_PREFIX_PATH=${WORK}/moved)
+run(${CMAKE_COMMAND} --build ${WORK}/onnx)
+run(${WORK}/onnx/onnx-client ${SOURCE}/test/data/models/digits_cnn.onnx 0.8x)
+expect("step: [0-9]+ bytes instead of [0-9]+, [1-9][0-9]* kernels computed again")
 # The installed plugin in stock mlir-opt.
 find_program(MLIR_OPT NAMES mlir-opt-22 mlir-opt HINTS /usr/lib/llvm-22/bin)
 if(MLIR_OPT)

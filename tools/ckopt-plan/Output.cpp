@@ -90,7 +90,8 @@ static void printPlanLines(llvm::raw_ostream &os, const Graph &graph,
        << describeProof(plan) << "\n";
   os << "recomputed      " << plan.steps.size() - graph.nodes.size()
      << " steps, " << percent(plan.cost) << " more cost (" << bounds() << ")\n"
-     << "strategy        " << result.strategy << ", " << plan.status << "\n";
+     << "strategy        " << result.strategy
+     << (plan.status.empty() ? "" : ", ") << plan.status << "\n";
   BlockCounts blocks = countBlocks(graph, plan);
   if (blocks.copies > 0)
     os << "blocks          " << blocks.blocks << ", of which " << blocks.copies
@@ -112,7 +113,10 @@ void ckopt::printSummary(llvm::raw_ostream &os, const Graph &graph,
     printPlanLines(os, graph, result);
   if (plan.minimumBudget > 0)
     os << "smallest found  " << formatBytesExact(plan.minimumBudget) << "\n";
-  os << "proven minimum  " << formatBytesExact(plan.provenMinimum) << "\n";
+  os << "proven minimum  "
+     << (plan.provenMinimum > 0 ? formatBytesExact(plan.provenMinimum)
+                                : std::string("none stated"))
+     << "\n";
   if (options.planSeconds >= 0)
     os << "seconds         " << llvm::format("%.2f", options.planSeconds)
        << "\n";

@@ -53,7 +53,8 @@ TEST(Timeline, PeakIsTheLoad) {
     RematOptions options;
     options.budget.kind = kind;
     std::vector<RematPlan> plans;
-    ASSERT_EQ(runRemat(mlir::FunctionOpInterface(function), options, false, plans), ExitOk);
+    ASSERT_EQ(runRemat(FunctionOpInterface(function), options, false, plans),
+              ExitOk);
     ASSERT_TRUE(succeeded(planMemory(function)));
     EXPECT_LE(plans[0].arena, plans[0].budgetBytes);
     CostModel costs;

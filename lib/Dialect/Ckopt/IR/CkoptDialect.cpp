@@ -45,9 +45,8 @@ LogicalResult CkoptDialect::verifyOperationAttribute(Operation *op,
       !isa<IntegerAttr>(attr.getValue()))
     return op->emitError() << attr.getName() << " must be an integer (bytes)";
   // What is read without a look at the type would be silently ignored.
-  if ((attr.getName() == attrs::kKernel &&
-       !isa<StringAttr, UnitAttr>(attr.getValue())) ||
-      (attr.getName() == attrs::kRemat && !isa<StringAttr>(attr.getValue())))
+  if (attr.getName() == attrs::kKernel &&
+      !isa<StringAttr, UnitAttr>(attr.getValue()))
     return op->emitError() << attr.getName() << " must be a string";
   if (attr.getName() == "ckopt.plan" && !isa<DictionaryAttr>(attr.getValue()))
     return op->emitError() << "ckopt.plan must be a dictionary of figures";
