@@ -5,6 +5,7 @@
 // that is baked in, once at the file's own and once at the wanted one.
 //
 //===----------------------------------------------------------------------===//
+#include "ExportAnalysis.h"
 #include "GraphImporter.h"
 #include "NodeImporter.h"
 #include "ckopt/Reference/Folding.h"
@@ -37,6 +38,7 @@ private:
   llvm::Error checkDims(ArrayRef<const ValueInfo *> data) const;
   llvm::Error fixShapes(ArrayRef<const ValueInfo *> data);
   llvm::Error findWeights(ArrayRef<const ValueInfo *> others);
+  void applyAnalysis(llvm::Regex *freeze);
   llvm::Expected<ImportedModel> import(BatchScaling *scaling,
                                        BatchScaling::Shapes *shapes);
   void addRemarks(ImportedModel &result) const;
@@ -48,6 +50,8 @@ private:
   const ImportOptions &options;
   MLIRContext &context;
   Model model;
+  ExportAnalysis analysis;
+  ExportDiagnosis diagnosis;
   ImportPlan plan;
   std::vector<std::vector<int64_t>> bakedShapes; ///< of the data inputs
   std::string batchSymbol; ///< of the first data input's first dimension
@@ -315,7 +319,23 @@ llvm::Error ModelImporter::findWeights(ArrayRef<const ValueInfo *> others) {
     plan.weights[name].role.clear();
   for (const WeightSource &source : sources)
     plan.weightOrder.push_back(source.name);
+  applyAnalysis(freeze ? &*freeze : nullptr);
   return llvm::Error::success();
+}
+
+/// What the exporter notes goes before what operators suggest.
+void ModelImporter::applyAnalysis(llvm::Regex *freeze) {
+  for (const std::string &name : plan.weightOrder) {
+    WeightRole &role = plan.weights.find(name)->second;
+    if (analysis.parameters.contains(name) && ckopt::isFloat(role.dtype))
+      role.role = freeze && freeze->match(name) ? "frozen" : "parameter";
+    auto constant = analysis.constants.find(name);
+    if (constant == analysis.constants.end() ||
+        (role.role != "parameter" && role.role != "frozen"))
+      continue;
+    role.role = "";
+    diagnosis.constants.push_back(*constant);
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -394,11 +414,59 @@ void ModelImporter::addRemarks(ImportedModel &result) const {
     if (entry.first)
       remarks.push_back(role.str() + " (" + std::to_string(entry.first) +
                         "): " + entry.second);
+  for (const std::string &note : diagnosis.notes)
+    remarks.push_back("export: " + note);
+  std::string untrained;
+  for (const auto &[name, reason] : diagnosis.constants)
+    untrained +=
+        (untrained.empty() ? "'" : ", '") + name + "' (" + reason + ")";
+  if (!untrained.empty())
+    remarks.push_back("not trained: " + untrained);
+  if (!diagnosis.hasDropout)
+    remarks.push_back("no dropout: the model has none, or was exported in "
+                      "evaluation mode");
   if (bakedBatch)
     remarks.push_back("batch changed from " + std::to_string(bakedBatch) +
                       " to " + std::to_string(batch));
   llvm::append_range(remarks, result.remarks);
   result.remarks = std::move(remarks);
+}
+
+static ExportDiagnosis diagnosisOf(const ExportAnalysis &analysis) {
+  ExportDiagnosis diagnosis;
+  diagnosis.form = analysis.form;
+  diagnosis.lost = analysis.lost;
+  diagnosis.notes = analysis.notes;
+  diagnosis.hasDropout = analysis.hasDropout;
+  return diagnosis;
+}
+
+llvm::Expected<ExportDiagnosis> onnx_frontend::diagnoseExport(StringRef path) {
+  auto model = readModel(path);
+  if (!model)
+    return model.takeError();
+  return diagnosisOf(analyzeExport(*model));
+}
+
+std::string onnx_frontend::describeLost(const ExportDiagnosis &diagnosis,
+                                        StringRef path) {
+  constexpr size_t shown = 12;
+  std::string text =
+      ("'" + path + "' was exported for inference (" + diagnosis.form +
+       "): what is lost cannot be trained as in the model")
+          .str();
+  for (const std::string &lost : ArrayRef(diagnosis.lost).take_front(shown))
+    text += "\n  lost: " + lost;
+  if (diagnosis.lost.size() > shown)
+    text +=
+        "\n  and " + std::to_string(diagnosis.lost.size() - shown) + " more";
+  bool script = StringRef(diagnosis.form).contains("TorchScript");
+  return text +
+         "\n  export again, after model.train(): torch.onnx.export(model, "
+         "args, 'model.onnx', " +
+         (script ? "dynamo=False, training=torch.onnx.TrainingMode.TRAINING, "
+                   "do_constant_folding=False)"
+                 : "dynamo=True, optimize=False)");
 }
 
 llvm::Expected<ImportedModel> ModelImporter::run() {
@@ -410,6 +478,9 @@ llvm::Expected<ImportedModel> ModelImporter::run() {
   if (!read)
     return read.takeError();
   model = std::move(*read);
+  analysis = analyzeExport(model);
+  diagnosis = diagnosisOf(analysis);
+  applyEdits(analysis.edits, model.graph);
   if (llvm::Error error = checkOpsets())
     return std::move(error);
   if (llvm::Error error = takeConstants())
@@ -445,6 +516,7 @@ llvm::Expected<ImportedModel> ModelImporter::run() {
     return result;
   result->batch = batch;
   addRemarks(*result);
+  result->diagnosis = std::move(diagnosis);
   return result;
 }
 

@@ -157,25 +157,43 @@ static std::vector<std::string> readPythonList(llvm::StringRef text) {
   return items;
 }
 
+/// Calls `take(key, value)` for each entry of `metadata_props`.
+template <typename Proto, typename Take>
+static void forEachMetadata(const Proto &from, int fieldNumber, Take take) {
+  forEachUnknown(from, fieldNumber, [&](const std::string &bytes) {
+    onnx::StringStringEntryProto entry;
+    if (entry.ParseFromString(bytes))
+      take(entry.key(), entry.value());
+  });
+}
+
 static void readMetadata(const onnx::NodeProto &from, Node &node) {
   constexpr int metadataField = 9, overloadField = 8;
   forEachUnknown(from, overloadField,
                  [&](const std::string &text) { node.overload = text; });
-  forEachUnknown(from, metadataField, [&](const std::string &bytes) {
-    onnx::StringStringEntryProto entry;
-    if (!entry.ParseFromString(bytes))
-      return;
-    if (entry.key() == "pkg.torch.onnx.name_scopes")
-      node.scopes = readPythonList(entry.value());
-    else if (entry.key() == "pkg.torch.onnx.class_hierarchy")
-      node.classes = readPythonList(entry.value());
-  });
-  // The last pair is the node of the exported program, no module.
+  forEachMetadata(
+      from, metadataField,
+      [&](const std::string &key, const std::string &value) {
+        if (key == "pkg.torch.onnx.name_scopes")
+          node.scopes = readPythonList(value);
+        else if (key == "pkg.torch.onnx.class_hierarchy")
+          node.classes = readPythonList(value);
+        else if (key == "pkg.torch.onnx.fx_node")
+          node.fxNode = value;
+        else if (key == "pkg.onnxscript.rewriter.rule_name")
+          node.rewriteRule = value;
+        else if (key == "pkg.torch.onnx.stack_trace")
+          node.sourceLine =
+              llvm::StringRef(value).rtrim().rsplit('\n').second.trim().str();
+      });
+  // The last pair is the call of the exported program, no module.
   if (node.scopes.size() != node.classes.size() || node.scopes.empty()) {
     node.scopes.clear();
     node.classes.clear();
     return;
   }
+  node.fxName = node.scopes.back();
+  node.fxTarget = node.classes.back();
   node.scopes.pop_back();
   node.classes.pop_back();
 }
@@ -345,6 +363,11 @@ llvm::Expected<Model> Reader::read() {
     model.opsets[normalDomain(import.domain())] = import.version();
   if (llvm::Error error = readGraph(proto->graph(), model.opsets, model.graph))
     return std::move(error);
+  constexpr int metadataField = 16;
+  forEachMetadata(proto->graph(), metadataField,
+                  [&](const std::string &key, const std::string &value) {
+                    model.graph.metadata[key] = value;
+                  });
   for (const auto &function : proto->functions())
     if (llvm::Error error = readFunction(function))
       return std::move(error);

@@ -1,10 +1,13 @@
 //===- ModelWriter.cpp - trained weights into a copy of the file ----------===//
 //
 // The message is parsed, tensors are replaced, the message is written: what
-// this schema does not know stays as unknown fields. External tensors become
-// internal ones, so that the copy is whole wherever it lies.
+// this schema does not know stays as unknown fields. Where importing took
+// parameters out of merged or folded initializers, the copy holds them by their
+// own names too. External tensors become internal ones, so that the copy is
+// whole wherever it lies.
 //
 //===----------------------------------------------------------------------===//
+#include "ExportAnalysis.h"
 #include "ModelFile.h"
 #include "ckopt/Frontend/Onnx/Export.h"
 #include "ckopt/Support/AtomicFile.h"
@@ -98,6 +101,80 @@ convertInputs(onnx::GraphProto &graph, bool keepInputs,
   return llvm::Error::success();
 }
 
+static void writeAttribute(const NodeAttribute &from, onnx::NodeProto &to) {
+  onnx::AttributeProto &attribute = *to.add_attribute();
+  attribute.set_name(from.name);
+  if (from.kind == NodeAttribute::Int) {
+    attribute.set_type(onnx::AttributeProto::INT);
+    attribute.set_i(from.i);
+    return;
+  }
+  attribute.set_type(onnx::AttributeProto::INTS);
+  for (int64_t value : from.ints)
+    attribute.add_ints(value);
+}
+
+/// The edits that the model in memory had: then both are the same graph. Nodes
+/// are found by their first result: `graph` may have calls of functions where
+/// `plain`, the same in memory, has the functions' nodes.
+static llvm::Error applyEdits(const GraphEdits &edits, const Graph &plain,
+                              onnx::GraphProto &graph) {
+  llvm::StringMap<int> numbers;
+  for (int i = 0; i < graph.node_size(); ++i)
+    if (graph.node(i).output_size())
+      numbers[graph.node(i).output(0)] = i;
+  std::set<int> dropped;
+  for (size_t node : edits.dropped)
+    dropped.insert(numbers.lookup(plain.nodes[node].outputs[0]));
+  for (const auto &[node, operand, to] : edits.rewired) {
+    auto found = numbers.find(plain.nodes[node].outputs[0]);
+    onnx::NodeProto *target = found == numbers.end()
+                                  ? nullptr
+                                  : graph.mutable_node(found->second);
+    if (!target || target->op_type() != plain.nodes[node].op)
+      return inputError("a function of the model holds " +
+                        plain.nodes[node].describe() +
+                        ": its weights cannot be written back; save a "
+                        "safetensors checkpoint instead");
+    if (int(operand) < target->input_size())
+      target->set_input(int(operand), to);
+    else
+      target->add_input(to);
+  }
+  google::protobuf::RepeatedPtrField<onnx::NodeProto> nodes;
+  for (const Node &node : edits.nodes) {
+    onnx::NodeProto &to = *nodes.Add();
+    to.set_name(node.name);
+    to.set_op_type(node.op);
+    for (const std::string &input : node.inputs)
+      to.add_input(input);
+    for (const std::string &output : node.outputs)
+      to.add_output(output);
+    for (const NodeAttribute &attribute : node.attributes)
+      writeAttribute(attribute, to);
+  }
+  int number = 0;
+  for (onnx::NodeProto &node : *graph.mutable_node())
+    if (!dropped.count(number++))
+      nodes.Add()->Swap(&node);
+  graph.mutable_node()->Swap(&nodes);
+  google::protobuf::RepeatedPtrField<onnx::TensorProto> initializers;
+  for (onnx::TensorProto &tensor : *graph.mutable_initializer())
+    if (!edits.removed.count(tensor.name()))
+      initializers.Add()->Swap(&tensor);
+  for (const Tensor &tensor : edits.added) {
+    initializers.Add()->set_name(tensor.name);
+    storeTensor(initializers[initializers.size() - 1], tensor.value);
+  }
+  graph.mutable_initializer()->Swap(&initializers);
+  google::protobuf::RepeatedPtrField<onnx::ValueInfoProto> inputs;
+  for (onnx::ValueInfoProto &input : *graph.mutable_input())
+    if (!edits.removed.count(input.name()))
+      inputs.Add()->Swap(&input);
+  graph.mutable_input()->Swap(&inputs);
+  return llvm::Error::success();
+}
+
 static llvm::Error
 exportChecked(llvm::StringRef originalPath, llvm::StringRef outPath,
               const std::map<std::string, HostTensor> &weights) {
@@ -105,6 +182,12 @@ exportChecked(llvm::StringRef originalPath, llvm::StringRef outPath,
   if (!model)
     return model.takeError();
   onnx::GraphProto &graph = *(*model)->mutable_graph();
+  auto plain = readModel(originalPath);
+  if (!plain)
+    return plain.takeError();
+  GraphEdits edits = analyzeExport(*plain).edits;
+  if (llvm::Error error = applyEdits(edits, plain->graph, graph))
+    return withContext(std::move(error), "'" + originalPath + "'");
   llvm::StringMap<bool> done;
   if (llvm::Error error =
           replaceInitializers(graph, originalPath, weights, done))

@@ -61,6 +61,13 @@ struct Node {
   /// Modules that hold the node, outermost first, as PyTorch's exporter names
   /// them ("net.h.0"), and their classes ("package.GPT2Block"); may be empty.
   std::vector<std::string> scopes, classes;
+  /// The call of PyTorch's exported program that the node belongs to, the
+  /// rewrite rule that made the node, and the line of Python behind the call;
+  /// empty where the file does not say.
+  std::string fxNode, rewriteRule, sourceLine;
+  /// Name and target of that call ("linear_1", "aten.linear.default"), which
+  /// are in the file where the call itself is not.
+  std::string fxName, fxTarget;
   /// "node 'n' (Conv)", for messages.
   std::string describe() const;
 };
@@ -84,6 +91,7 @@ struct Graph {
   std::vector<Node> nodes;
   std::vector<ValueInfo> inputs, outputs;
   std::vector<Tensor> initializers;
+  std::map<std::string, std::string> metadata; ///< the graph's own
 };
 
 /// A function of the model's own.

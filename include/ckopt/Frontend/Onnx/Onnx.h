@@ -55,6 +55,18 @@ struct ImportOptions {
   std::string computeType;
 };
 
+/// What exporting did to the model; see docs/from-pytorch.md.
+struct ExportDiagnosis {
+  std::string form; ///< who wrote the file and what it notes, for people
+  /// What is not in the file, so that training it would train another model: a
+  /// sentence each. Empty: the file is whole.
+  std::vector<std::string> lost;
+  std::vector<std::string> notes; ///< what was mended
+  /// Float initializers that are not trained, and why.
+  std::vector<std::pair<std::string, std::string>> constants;
+  bool hasDropout = false;
+};
+
 struct ImportedModel {
   /// Holds @forward; docs/architecture.md describes arguments and results.
   mlir::OwningOpRef<mlir::ModuleOp> module;
@@ -64,6 +76,7 @@ struct ImportedModel {
   std::map<std::string, HostTensor> weights;
   /// What was taken for what, for the user.
   std::vector<std::string> remarks;
+  ExportDiagnosis diagnosis;
   /// The batch size that was fixed, 0 where no data input has dimensions.
   int64_t batch = 0;
   /// The graph ends in a loss of its own: the result that carries
@@ -76,6 +89,12 @@ struct ImportedModel {
 llvm::Expected<ImportedModel> importModel(llvm::StringRef path,
                                           const ImportOptions &options,
                                           mlir::MLIRContext &context);
+
+/// What exporting did to the model in the file, without importing it.
+llvm::Expected<ExportDiagnosis> diagnoseExport(llvm::StringRef path);
+/// `diagnosis.lost` as one message, with the lines that export it whole.
+std::string describeLost(const ExportDiagnosis &diagnosis,
+                         llvm::StringRef path);
 
 /// An operator and the opset versions from which its handled forms hold.
 struct SupportedOp {

@@ -1,0 +1,41 @@
+//===- ExportAnalysis.h - what exporting left of a model --------*- C++ -*-===//
+#ifndef CKOPT_LIB_FRONTEND_ONNX_EXPORTANALYSIS_H
+#define CKOPT_LIB_FRONTEND_ONNX_EXPORTANALYSIS_H
+
+#include "GraphEdits.h"
+#include "llvm/ADT/StringSet.h"
+
+namespace ckopt::onnx_frontend {
+
+struct ExportAnalysis {
+  /// "PyTorch (torch.export), 27 parameters", for people.
+  std::string form;
+  /// The file says which parameters the model had.
+  bool isSigned = false;
+  /// What makes the file the model that was exported.
+  GraphEdits edits;
+  /// After the edits: initializers that are parameters whatever their shape and
+  /// use, and float initializers that are not trained, with the reason.
+  llvm::StringSet<> parameters;
+  std::map<std::string, std::string> constants;
+  /// What cannot be trained as the model that was exported: a sentence each.
+  std::vector<std::string> lost;
+  /// What was mended.
+  std::vector<std::string> notes;
+  bool hasDropout = false;
+};
+
+/// Compares a graph with what its exporter notes about it. The graph must be as
+/// the file has it: edits name nodes by number. Pure.
+ExportAnalysis analyzeExport(const Model &model);
+
+/// The same where no signature is there to compare with: names and structure.
+void analyzeUnsigned(const Model &model, ExportAnalysis &result);
+
+/// Whether the values are those of a mask: -inf, or the least float of a type,
+/// beside numbers.
+bool isMask(const HostTensor &value);
+
+} // namespace ckopt::onnx_frontend
+
+#endif // CKOPT_LIB_FRONTEND_ONNX_EXPORTANALYSIS_H

@@ -1,0 +1,421 @@
+//===- ExportFolds.cpp - parameters that no call mentions -----------------===//
+//
+// Where folding computed a whole call, no node is left that says what went in:
+// a position table looked up by constant indices, a transposed or repeated
+// parameter, and just as well masks, rotary tables and initial states. Which
+// constant is which follows, in this order, from the program's name for it
+// ("zeros", "embedding_1"), its values, the line of Python that reads it, and,
+// where one unmentioned parameter and one unexplained constant are left, from
+// that. What stays open is said to be lost, never guessed.
+//
+//===----------------------------------------------------------------------===//
+#include "ExportMatcher.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Sequence.h"
+#include "llvm/ADT/StringSwitch.h"
+
+using namespace ckopt;
+using namespace ckopt::onnx_frontend;
+using llvm::ArrayRef;
+using llvm::StringRef;
+using llvm::Twine;
+
+/// Calls that make values of shapes and numbers alone.
+static bool isCreation(StringRef op) {
+  return llvm::StringSwitch<bool>(op)
+      .Cases({"zeros", "ones", "full", "arange", "eye", "linspace", "empty",
+              "zeros_like", "ones_like", "full_like", "empty_like", "new_zeros",
+              "new_ones", "new_full", "scalar_tensor_default", "scalar_tensor",
+              "lift_fresh_copy", "_tensor_constant"},
+             true)
+      .Default(false);
+}
+
+/// Calls that cannot be without a weight.
+static bool needsWeight(StringRef op) {
+  return op.starts_with("conv") || op.contains("_norm") ||
+         llvm::StringSwitch<bool>(op)
+             .Cases({"linear", "addmm", "lstm", "gru", "prelu"}, true)
+             .Default(false);
+}
+
+/// Calls whose result holds elements of their operand and nothing else.
+static bool isView(StringRef op) {
+  return llvm::StringSwitch<bool>(op)
+      .Cases({"t", "transpose", "permute", "view", "reshape", "unsqueeze",
+              "squeeze", "expand", "slice", "alias", "clone", "contiguous",
+              "numpy_T", "expand_as", "repeat"},
+             true)
+      .Default(false);
+}
+
+static StringRef moduleOf(StringRef target) {
+  return target.contains('.') ? target.rsplit('.').first : StringRef();
+}
+static StringRef leafOf(StringRef target) {
+  return target.contains('.') ? target.rsplit('.').second : target;
+}
+static StringRef scopeOf(const Node &node) {
+  return node.scopes.empty() ? StringRef() : StringRef(node.scopes.back());
+}
+
+void ExportMatcher::lose(const Entry &entry, const Twine &how) {
+  settled.insert(entry.target);
+  result.lost.push_back("'" + entry.target + "': " + how.str());
+}
+
+void ExportMatcher::noteFolded(OperandUse use, const FxCall &call,
+                               StringRef name) {
+  const std::string &held = recovered.nameOf(use);
+  if (call.guessed) {
+    if (const Entry *entry = signature.target(held))
+      return recovered.claim(entry->target);
+    if (StringRef(held).starts_with("val_"))
+      return noteConstant(use, "computed inside of '" + call.op +
+                                   "', from no parameter");
+    name = held;
+  }
+  std::vector<StringRef> candidates;
+  for (const std::string &argument : call.args)
+    if (!signature.placeholder(argument) && !produced.contains(argument))
+      candidates.push_back(argument);
+  if (name.empty() && candidates.empty())
+    return noteConstant(use, "computed inside of '" + call.op +
+                                 "', from no parameter");
+  if (name.empty() && candidates.size() == 1)
+    name = candidates.front();
+  if (name.empty() && llvm::is_contained(candidates, held))
+    name = held;
+  // The value has the parameter's name only because both were equal.
+  FoldedValue &value = folded[name.empty() ? held : name.str()];
+  value.name = name.empty() ? held : name.str();
+  value.uses.push_back(use);
+}
+
+std::vector<const TorchSignature::Entry *> ExportMatcher::unmentioned() const {
+  std::vector<const Entry *> result;
+  for (const Entry &entry : signature.entries)
+    if (entry.isParameter && !recovered.isBound(entry.target) &&
+        !settled.contains(entry.target))
+      result.push_back(&entry);
+  return result;
+}
+
+std::vector<FoldedValue *> ExportMatcher::unexplained() {
+  std::vector<FoldedValue *> result;
+  for (auto &[name, value] : folded)
+    if (!value.explained)
+      result.push_back(&value);
+  // As the program numbers them: in the order of execution.
+  llvm::sort(result, [](FoldedValue *a, FoldedValue *b) {
+    return splitFxName(a->name) < splitFxName(b->name);
+  });
+  return result;
+}
+
+/// A module that reads the parameter of another one by the same leaf name is
+/// tied to it: the program has one placeholder for both.
+void ExportMatcher::findTied() {
+  llvm::StringMap<llvm::SmallVector<size_t>> nodesOf;
+  for (auto [i, node] : llvm::enumerate(graph.nodes))
+    nodesOf[scopeOf(node)].push_back(i);
+  for (const Entry *entry : unmentioned()) {
+    StringRef module = moduleOf(entry->target);
+    for (size_t node : nodesOf.lookup(module))
+      for (const std::string &argument : calls[node].args) {
+        const Entry *other = signature.placeholder(argument);
+        if (!other || moduleOf(other->target) == module ||
+            leafOf(other->target) != leafOf(entry->target) ||
+            !settled.insert(entry->target).second)
+          continue;
+        tied += (tied.empty() ? "'" : ", '") + entry->target + "' (is '" +
+                other->target + "')";
+      }
+  }
+  if (!tied.empty())
+    result.notes.push_back("tied parameters: " + tied);
+}
+
+void ExportMatcher::explainConstants() {
+  for (auto &[name, value] : folded) {
+    StringRef op = splitFxName(name).first;
+    bool mask = llvm::all_of(value.uses, [&](OperandUse use) {
+      return isMask(recovered.valueOf(use));
+    });
+    if (!isCreation(op) && !mask)
+      continue;
+    value.explained = true;
+    for (OperandUse use : value.uses)
+      noteConstant(use, mask ? "a mask" : ("made by '" + op + "'").str());
+  }
+}
+
+/// The dimension in "unsqueeze(0)" or "[None".
+static std::optional<size_t> addedDim(StringRef source) {
+  size_t dim = 0;
+  if (source.starts_with("[None]") || source.starts_with("[None, :") ||
+      source.starts_with("[None, ..."))
+    return 0;
+  if (source.consume_front(".unsqueeze(") &&
+      !source.take_until([](char c) { return c == ')'; }).getAsInteger(10, dim))
+    return dim;
+  return std::nullopt;
+}
+
+/// Takes the parameter out of a folded view of it; `source` is what the line of
+/// Python does with it ("" where that is not known).
+bool ExportMatcher::bindFolded(FoldedValue &value, const Entry &entry,
+                               StringRef source) {
+  StringRef op = splitFxName(value.name).first;
+  std::optional<size_t> dim;
+  Form form = Form::Same;
+  if (op == "t" || op == "numpy_T")
+    form = Form::Transposed;
+  else if ((op == "permute" || op == "transpose") &&
+           (source.starts_with(".T") || source.starts_with(".mT") ||
+            source.starts_with(".t")))
+    form = Form::Transposed;
+  else if (op == "expand" || op == "expand_as")
+    form = Form::Expanded;
+  else if (op == "embedding")
+    form = Form::Rows;
+  else if (op == "unsqueeze" && (dim = addedDim(source)))
+    form = Form::Reshaped;
+  else if (op != "slice" && op != "clone" && op != "alias" &&
+           op != "contiguous")
+    return false;
+  for (OperandUse use : value.uses)
+    if (!recovered.bind(use, entry.target, form, dim))
+      return false;
+  value.explained = true;
+  settled.insert(entry.target);
+  if (form == Form::Rows || op == "slice")
+    result.notes.push_back("'" + entry.target + "' is stored as '" +
+                           recovered.nameOf(value.uses.front()) +
+                           "': the entries of it that the model reads");
+  return true;
+}
+
+/// "x @ self.A.t()": the line names the parameter and what it does with it.
+/// Calls of one kind in one line are numbered in the order in which it names
+/// their parameters.
+void ExportMatcher::explainBySource() {
+  struct Line {
+    std::vector<FoldedValue *> values;
+    const Node *node = nullptr;
+  };
+  std::map<std::string, Line> lines;
+  for (FoldedValue *value : unexplained()) {
+    StringRef op = splitFxName(value->name).first;
+    const Node &node = graph.nodes[value->uses.front().node];
+    if (!isView(op) || node.sourceLine.empty())
+      continue;
+    Line &line =
+        lines[(op + " " + scopeOf(node) + " " + node.sourceLine).str()];
+    line.values.push_back(value);
+    line.node = &node;
+  }
+  for (auto &[key, line] : lines) {
+    StringRef op = splitFxName(line.values[0]->name).first;
+    std::vector<std::pair<StringRef, const Entry *>> mentions;
+    for (const Entry *entry : unmentioned())
+      if (moduleOf(entry->target) == scopeOf(*line.node))
+        for (StringRef rest :
+             mentionsOf(line.node->sourceLine, leafOf(entry->target)))
+          if (op == "t" ? rest.starts_with(".t()") || rest.starts_with(".T")
+              : op == "slice" ? rest.starts_with("[")
+              : op == "unsqueeze"
+                  ? addedDim(rest).has_value()
+                  : rest.starts_with(("." + op + "(").str()) ||
+                        (op == "permute" &&
+                         (rest.starts_with(".T") || rest.starts_with(".mT"))))
+            mentions.push_back({rest, entry});
+    if (mentions.size() != line.values.size())
+      continue;
+    // What is left of the line gets shorter from mention to mention.
+    llvm::sort(mentions, [](const auto &a, const auto &b) {
+      return a.first.size() > b.first.size();
+    });
+    for (auto [value, mention] : llvm::zip(line.values, mentions))
+      bindFolded(*value, *mention.second, mention.first);
+  }
+}
+
+/// Tables looked up by constant indices: "embeddings + position_embeddings"
+/// names the table's module, or only one table is left.
+void ExportMatcher::explainLookups() {
+  std::vector<FoldedValue *> lookups;
+  for (FoldedValue *value : unexplained())
+    if (splitFxName(value->name).first == "embedding")
+      lookups.push_back(value);
+  for (FoldedValue *value : lookups) {
+    const Node &node = graph.nodes[value->uses.front().node];
+    std::vector<const Entry *> tables, named;
+    for (const Entry *entry : unmentioned()) {
+      if (leafOf(entry->target) != "weight")
+        continue;
+      tables.push_back(entry);
+      StringRef module = moduleOf(entry->target);
+      if (moduleOf(module) == scopeOf(node) &&
+          hasIdentifier(node.sourceLine, leafOf(module)))
+        named.push_back(entry);
+    }
+    const Entry *table = named.size() == 1 ? named[0] : nullptr;
+    if (!table && lookups.size() == 1 && tables.size() == 1)
+      table = tables[0];
+    bool partial = llvm::any_of(value->uses, [&](OperandUse use) {
+      return RecoveredParameters::repeatsRows(recovered.valueOf(use));
+    });
+    if (table && bindFolded(*value, *table, "") && partial)
+      lose(*table, "only those of its rows that constant indices look up are "
+                   "in the file ('" +
+                       value->name + "')");
+  }
+}
+
+/// One parameter and one view are left.
+void ExportMatcher::explainLast() {
+  std::vector<const Entry *> parameters = unmentioned();
+  std::vector<FoldedValue *> values = unexplained();
+  if (parameters.size() == 1 && values.size() == 1 &&
+      isView(splitFxName(values[0]->name).first))
+    bindFolded(*values[0], *parameters[0], "");
+}
+
+/// A linear map of a zero state is its bias, repeated. Only that is known of
+/// it: the weight must have something to say for the state to be zero.
+void ExportMatcher::explainBiasOnly() {
+  for (FoldedValue *value : unexplained()) {
+    StringRef op = splitFxName(value->name).first;
+    OperandUse first = value->uses.front();
+    const HostTensor &held = recovered.valueOf(first);
+    if ((op != "linear" && op != "addmm") || held.rank() != 2)
+      continue;
+    const Entry *bias = nullptr;
+    bool sure = true;
+    for (const Entry &entry : signature.entries) {
+      const HostTensor *parameter = recovered.initializer(entry.target);
+      if (!entry.isParameter || !parameter || parameter->numElements() == 0 ||
+          moduleOf(entry.target) != scopeOf(graph.nodes[first.node]))
+        continue;
+      if (parameter->rank() == 2 && parameter->dim(0) == held.dim(1))
+        sure &=
+            llvm::any_of(llvm::seq<int64_t>(parameter->numElements()),
+                         [&](int64_t i) { return parameter->getDouble(i); });
+      bool equal = parameter->rank() == 1 && parameter->dim(0) == held.dim(1);
+      for (int64_t i = 0; equal && i < held.numElements(); ++i)
+        equal = held.getDouble(i) == parameter->getDouble(i % held.dim(1));
+      sure &= !equal || !bias;
+      bias = equal ? &entry : bias;
+    }
+    value->explained = bias && sure;
+    for (OperandUse use : value->uses)
+      if (value->explained)
+        value->explained = recovered.bind(use, bias->target, Form::Repeated);
+  }
+}
+
+/// A parameter may be read as it is in one place and folded in another: then a
+/// line of Python names it more often than the calls of that line read it.
+void ExportMatcher::explainInPart() {
+  for (FoldedValue *value : unexplained()) {
+    const Node &node = graph.nodes[value->uses.front().node];
+    for (const Entry &entry : signature.entries) {
+      if (!entry.isParameter || !recovered.isBound(entry.target) ||
+          moduleOf(entry.target) != scopeOf(node))
+        continue;
+      size_t named = mentionsOf(node.sourceLine, leafOf(entry.target)).size();
+      if (!named)
+        continue;
+      size_t read = 0;
+      for (const auto &[name, nodes] : groups) {
+        const Node &other = graph.nodes[nodes.front()];
+        if (other.sourceLine == node.sourceLine &&
+            scopeOf(other) == scopeOf(node))
+          read +=
+              size_t(llvm::count(calls[nodes.front()].args, entry.placeholder));
+      }
+      if (named <= read || !settled.insert(entry.target).second)
+        continue;
+      value->explained = true;
+      lose(entry, "in " + node.describe() + " it is folded into '" +
+                      value->name + "'");
+    }
+    for (OperandUse use : value->uses)
+      if (value->explained)
+        trained.insert(recovered.nameOf(use));
+  }
+}
+
+void ExportMatcher::reportFolded() {
+  std::vector<const Entry *> left = unmentioned();
+  std::string suspects;
+  for (FoldedValue *value : unexplained()) {
+    StringRef op = splitFxName(value->name).first;
+    const Node &node = graph.nodes[value->uses.front().node];
+    bool suspect = needsWeight(op) || !left.empty();
+    for (OperandUse use : value->uses) {
+      if (!suspect)
+        noteConstant(use, "computed when exporting ('" + value->name +
+                              "'), from no parameter");
+      else
+        trained.insert(recovered.nameOf(use));
+    }
+    if (needsWeight(op))
+      result.lost.push_back("'" + value->name +
+                            "': computed from parameters when exporting, in " +
+                            (scopeOf(node).empty()
+                                 ? std::string("the model")
+                                 : "'" + scopeOf(node).str() + "'") +
+                            ", for " + node.describe());
+    if (suspect)
+      suspects += (suspects.empty() ? "'" : ", '") + value->name + "'";
+  }
+  std::string unused;
+  for (const Entry *entry : left) {
+    if (!suspects.empty())
+      lose(*entry, "folded into one of " + suspects);
+    else
+      unused += (unused.empty() ? "'" : ", '") + entry->target + "'";
+  }
+  if (!unused.empty())
+    result.notes.push_back("the model does not read " + unused);
+}
+
+void ExportMatcher::finish() {
+  int64_t count = 0;
+  for (const Entry &entry : signature.entries)
+    count += entry.isParameter;
+  result.form =
+      "PyTorch (torch.export), " + std::to_string(count) + " parameters";
+  if (recovered.numSplit)
+    result.notes.push_back(
+        std::to_string(recovered.numSplit) +
+        " operands read the equal initializer of another parameter: each reads "
+        "its own again");
+  if (recovered.numFormed)
+    result.notes.push_back(std::to_string(recovered.numFormed) +
+                           " weights are stored transposed, packed or "
+                           "repeated: they are made from the parameters again");
+  result.edits = recovered.finish();
+  llvm::StringSet<> names;
+  for (const Tensor &tensor : graph.initializers)
+    if (isFloat(tensor.value.dtype()) &&
+        !result.edits.removed.count(tensor.name))
+      names.insert(tensor.name);
+  for (const Tensor &tensor : result.edits.added)
+    if (isFloat(tensor.value.dtype()))
+      names.insert(tensor.name);
+  for (const auto &item : names) {
+    StringRef name = item.first();
+    const Entry *entry = signature.target(name);
+    auto reason = reasons.find(name);
+    if (entry ? entry->isParameter : trained.contains(name))
+      result.parameters.insert(name);
+    else
+      result.constants[name.str()] = entry ? "a buffer of the module"
+                                     : reason != reasons.end()
+                                         ? reason->second
+                                         : "a constant, not a parameter";
+  }
+}

@@ -1,0 +1,422 @@
+//===- ExportMatcher.cpp - parameters of a signature in a graph -----------===//
+//
+// PyTorch's exporter optimizes for inference unless told otherwise: it merges
+// initializers of equal value, stores weights transposed, folds batch norms
+// into convolutions. Trained as it is, such a file is another network. But each
+// node still carries the call of the exported program that it came from, and
+// that call names its parameters. So: for each call, the operands of its nodes
+// are matched with the parameters of the call, by their place where operator
+// and call agree, by name, or where only one of each is left. An operand that
+// reads the initializer of a parameter which its call does not have is a merge.
+// A parameter that a call has and no operand reads is lost. O(nodes + operands
+// + bytes of weights that change their form).
+//
+//===----------------------------------------------------------------------===//
+#include "ExportMatcher.h"
+#include "llvm/ADT/STLExtras.h"
+#include <limits>
+
+using namespace ckopt;
+using namespace ckopt::onnx_frontend;
+using llvm::ArrayRef;
+using llvm::StringRef;
+
+bool onnx_frontend::isMask(const HostTensor &value) {
+  if (!isFloat(value.dtype()) || value.numElements() < 2)
+    return false;
+  bool low = false, other = false;
+  for (int64_t i = 0; i < value.numElements(); ++i) {
+    bool isLow =
+        value.getDouble(i) <= (value.dtype() == DType::F16 ? -65504 : -1e30);
+    (isLow ? low : other) = true;
+    if (!isLow && value.getDouble(i) != 0)
+      return false;
+  }
+  return low && other;
+}
+
+namespace {
+/// Which argument of a call an operand of one of its nodes is.
+struct Place {
+  const char *call, *op;
+  size_t operand;
+  int argument; ///< -1: none; the operand is a constant of the lowering
+  Form form;
+};
+/// Operators that have their operands in another order or form than the call.
+constexpr Place places[] = {
+    {"linear", "MatMul", 1, 1, Form::Transposed},
+    {"linear", "Gemm", 1, 1, Form::Transposed}, // with transB: as it is
+    {"linear", "Gemm", 2, 2, Form::Same},
+    {"linear", "Add", 0, 2, Form::Same},
+    {"linear", "Add", 1, 2, Form::Same},
+    {"addmm", "Gemm", 0, 1, Form::Same},
+    {"addmm", "Gemm", 1, 2, Form::Same},
+    {"addmm", "Gemm", 2, 0, Form::Same},
+    {"prelu", "PRelu", 1, 1, Form::Reshaped},
+    {"group_norm", "InstanceNormalization", 1, -1, Form::Same},
+    {"group_norm", "InstanceNormalization", 2, -1, Form::Same},
+    {"group_norm", "Mul", 1, 2, Form::Reshaped},
+    {"group_norm", "Add", 1, 3, Form::Reshaped},
+    {"group_norm", "GroupNormalization", 1, 2, Form::Same},
+    {"group_norm", "GroupNormalization", 2, 3, Form::Same},
+    {"layer_norm", "LayerNormalization", 1, 2, Form::Same},
+    {"layer_norm", "LayerNormalization", 2, 3, Form::Same},
+    {"rms_norm", "RMSNormalization", 1, 2, Form::Same},
+    {"rms_norm", "Mul", 0, 2, Form::Same},
+    {"rms_norm", "Mul", 1, 2, Form::Same},
+    {"instance_norm", "InstanceNormalization", 1, 1, Form::Same},
+    {"instance_norm", "InstanceNormalization", 2, 2, Form::Same},
+    {"embedding", "Gather", 0, 0, Form::Same},
+};
+} // namespace
+
+static int64_t intAttribute(const Node &node, StringRef name) {
+  for (const NodeAttribute &attribute : node.attributes)
+    if (attribute.name == name)
+      return attribute.i;
+  return 0;
+}
+
+static std::optional<Place> placeOf(const FxCall &call, const Node &node,
+                                    size_t operand) {
+  if (node.op == "BatchNormalization" &&
+      StringRef(call.op).contains("batch_norm") && operand >= 1)
+    return Place{"", "", operand, int(operand), Form::Same};
+  if (StringRef(call.op).starts_with("conv") &&
+      (node.op == "Conv" || node.op == "ConvTranspose") && operand >= 1)
+    return Place{"", "", operand, int(operand), Form::Same};
+  for (Place place : places)
+    if (call.op == place.call && node.op == place.op &&
+        operand == place.operand) {
+      if (node.op == "Gemm" && operand == 1 && intAttribute(node, "transB"))
+        place.form = place.form == Form::Same ? Form::Transposed : Form::Same;
+      return place;
+    }
+  return std::nullopt;
+}
+
+ExportMatcher::ExportMatcher(const Model &model, ExportAnalysis &result)
+    : model(model), graph(model.graph), result(result),
+      signature(readSignature(model.graph)), recovered(model) {
+  calls.reserve(graph.nodes.size());
+  for (const ValueInfo &input : graph.inputs)
+    produced.insert(input.name);
+  for (const std::string &input : signature.inputs)
+    produced.insert(input);
+  for (const Node &node : graph.nodes) {
+    calls.push_back(readFxCall(node, signature));
+    produced.insert(calls.back().name);
+    for (const std::string &output : node.outputs)
+      produced.insert(output);
+  }
+  for (auto [i, call] : llvm::enumerate(calls))
+    groups[call.name].push_back(i);
+}
+
+bool ExportMatcher::readsInitializer(OperandUse use) const {
+  const HostTensor *value = recovered.initializer(recovered.nameOf(use));
+  return value &&
+         (isFloat(value->dtype()) || signature.target(recovered.nameOf(use)));
+}
+
+/// Whether operands and the call's values stand in the same places.
+bool ExportMatcher::isPositional(const Node &node, const FxCall &call) const {
+  if (call.guessed || node.inputs.size() != call.args.size())
+    return false;
+  for (auto [input, argument] : llvm::zip(node.inputs, call.args)) {
+    bool isConstant = recovered.initializer(input);
+    bool mayBeConstant =
+        signature.placeholder(argument) || !produced.contains(argument);
+    // A value of the same name is the same value; another one may be the
+    // argument in another type.
+    if (isConstant != mayBeConstant)
+      return false;
+  }
+  return true;
+}
+
+void ExportMatcher::noteConstant(OperandUse use, StringRef reason) {
+  const std::string &name = recovered.nameOf(use);
+  const Entry *entry = signature.target(name);
+  // A parameter may have had the value of a constant when it was exported.
+  if (entry && entry->isParameter)
+    recovered.separate(use);
+  else if (!entry)
+    reasons.try_emplace(name, reason.str());
+}
+
+/// The operand is the parameter as it is, unless an anonymous constant holds
+/// it: then only its value can tell its form.
+void ExportMatcher::bindPlain(OperandUse use, const Entry &entry) {
+  const std::string &name = recovered.nameOf(use);
+  bool named = signature.target(name) || name == entry.placeholder;
+  bool known = recovered.initializer(entry.target);
+  if ((named || known) && recovered.bind(use, entry.target, Form::Same))
+    boundHere.insert(entry.target);
+  else if (known && recovered.bind(use, entry.target, Form::Transposed))
+    boundHere.insert(entry.target);
+  else
+    open.push_back(use);
+}
+
+static bool isUniform(const HostTensor &value) {
+  for (int64_t i = 1; i < value.numElements(); ++i)
+    if (value.getDouble(i) != value.getDouble(0))
+      return false;
+  return true;
+}
+
+/// Where the call itself is not known, equal numbers that no initialization
+/// repeats say that two modules share one parameter.
+bool ExportMatcher::bindOrTie(OperandUse use, const Entry &entry, Form form,
+                              bool guessed) {
+  const Entry *other = signature.target(recovered.nameOf(use));
+  if (!guessed || !other || other == &entry || form != Form::Same ||
+      isUniform(recovered.valueOf(use)))
+    return recovered.bind(use, entry.target, form);
+  recovered.claim(other->target);
+  if (settled.insert(entry.target).second)
+    tied += (tied.empty() ? "'" : ", '") + entry.target + "' (is '" +
+            other->target + "')";
+  return true;
+}
+
+/// The exporter drops biases that are zero when exporting; the weight says how
+/// long they are.
+bool ExportMatcher::restoreBias(size_t number, const Entry &entry) {
+  const Node &node = graph.nodes[number];
+  const auto &positions = calls[number].positions;
+  StringRef rule = node.rewriteRule;
+  bool isBias = calls[number].op == "addmm"
+                    ? !positions.empty() && positions[0] == entry.placeholder
+                    : positions.size() > 2 && positions[2] == entry.placeholder;
+  if (!isBias || !rule.contains("RemoveOptionalBiasFrom") ||
+      rule.contains("BatchNorm") || node.inputs.size() < 2 ||
+      (node.inputs.size() > 2 && !node.inputs[2].empty()))
+    return false;
+  const HostTensor *weight = recovered.initializer(node.inputs[1]);
+  if (!weight || weight->rank() < 2)
+    return false;
+  int64_t size = weight->dim(0);
+  if (node.op == "Gemm" && !intAttribute(node, "transB"))
+    size = weight->dim(1);
+  else if (node.op == "ConvTranspose")
+    size = weight->dim(1) * std::max<int64_t>(1, intAttribute(node, "group"));
+  return recovered.append({number, 2}, entry.target,
+                          HostTensor(weight->dtype(), {size}));
+}
+
+void ExportMatcher::matchOperand(OperandUse use, const FxCall &call,
+                                 size_t groupSize) {
+  const Node &node = graph.nodes[use.node];
+  const std::string &name = recovered.nameOf(use);
+  auto place = placeOf(call, node, use.operand);
+  if (place && place->argument < 0)
+    return noteConstant(use, "a constant of the operator");
+  if (place && size_t(place->argument) < call.positions.size()) {
+    const std::string &argument = call.positions[size_t(place->argument)];
+    if (const Entry *entry = signature.placeholder(argument)) {
+      if (bindOrTie(use, *entry, place->form, call.guessed))
+        boundHere.insert(entry->target);
+      else
+        open.push_back(use);
+      return;
+    }
+    if (!argument.empty() && !produced.contains(argument))
+      return noteFolded(use, call, argument);
+  }
+  if (!node.rewriteRule.empty()) { // of several calls: names have to do
+    if (const Entry *entry = signature.target(name)) {
+      recovered.claim(entry->target);
+      boundHere.insert(entry->target);
+    } else {
+      trained.insert(name);
+    }
+    return;
+  }
+  if (groupSize == 1 && isPositional(node, call)) {
+    const std::string &argument = call.args[use.operand];
+    if (const Entry *entry = signature.placeholder(argument))
+      return bindPlain(use, *entry);
+    return noteFolded(use, call, argument);
+  }
+  const Entry *entry = signature.target(name);
+  bool own = entry && llvm::is_contained(call.args, entry->placeholder);
+  // Modules read parameters of modules below them without calling these.
+  if (entry && call.guessed && !node.scopes.empty())
+    own |= StringRef(name).starts_with(node.scopes.back() + ".") ||
+           node.scopes.back().empty();
+  if (own) {
+    recovered.claim(entry->target);
+    boundHere.insert(entry->target);
+    return;
+  }
+  open.push_back(use);
+}
+
+/// LSTM, GRU and RNN: one node a layer, whose operands pack the weights of both
+/// directions with the gates in ONNX's order.
+bool ExportMatcher::matchRecurrent(ArrayRef<size_t> nodes, const FxCall &call) {
+  bool isRnn = call.op == "rnn_tanh" || call.op == "rnn_relu";
+  const char *op = call.op == "lstm"  ? "LSTM"
+                   : call.op == "gru" ? "GRU"
+                                      : "RNN";
+  if (!isRnn && call.op != "lstm" && call.op != "gru")
+    return false;
+  llvm::SmallVector<int64_t> order =
+      isRnn               ? llvm::SmallVector<int64_t>{0}
+      : call.op == "lstm" ? llvm::SmallVector<int64_t>{0, 3, 1, 2}
+                          : llvm::SmallVector<int64_t>{1, 0, 2};
+  std::vector<std::string> targets;
+  for (const std::string &argument : call.args)
+    if (const Entry *entry = signature.placeholder(argument))
+      targets.push_back(entry->target);
+  std::vector<size_t> layers;
+  size_t directions = 1;
+  for (size_t node : nodes) {
+    if (graph.nodes[node].op != op)
+      continue;
+    layers.push_back(node);
+    for (const NodeAttribute &attribute : graph.nodes[node].attributes)
+      if (attribute.name == "direction" && attribute.s == "bidirectional")
+        directions = 2;
+  }
+  size_t sets = layers.size() * directions;
+  if (!sets || targets.size() % sets || targets.size() < 2 * sets)
+    return false;
+  size_t each = targets.size() / sets; // weight_ih, weight_hh, biases
+  for (auto [layer, node] : llvm::enumerate(layers))
+    for (size_t operand = 1; operand < graph.nodes[node].inputs.size();
+         ++operand) {
+      OperandUse use{node, operand};
+      if (!readsInitializer(use))
+        continue;
+      std::vector<std::string> held;
+      for (size_t d = 0; d < directions; ++d) {
+        size_t first = (layer * directions + d) * each;
+        if (operand <= 2)
+          held.push_back(targets[first + operand - 1]);
+        else if (operand == 3 && each == 4)
+          held.insert(held.end(), {targets[first + 2], targets[first + 3]});
+      }
+      if (held.empty())
+        noteConstant(use, "an initial state or a bias that the model lacks");
+      else if (recovered.bindPacked(use, held, order, directions))
+        boundHere.insert(held.begin(), held.end());
+      else
+        open.push_back(use);
+    }
+  return true;
+}
+
+void ExportMatcher::noteMissing(ArrayRef<size_t> nodes,
+                                ArrayRef<const Entry *> missing) {
+  const Node &node = graph.nodes[nodes.back()];
+  for (const Entry *entry : missing) {
+    if (!entry->isParameter || !settled.insert(entry->target).second)
+      continue;
+    bool isNorm = StringRef(node.rewriteRule).contains("BatchNorm") ||
+                  StringRef(calls[nodes.back()].op).contains("batch_norm");
+    lose(*entry, node.describe() +
+                     (isNorm ? " holds its batch norm folded into the weights"
+                             : " holds it in a form that cannot be undone"));
+  }
+}
+
+void ExportMatcher::matchCall(ArrayRef<size_t> nodes) {
+  const FxCall &call = calls[nodes.front()];
+  open.clear();
+  boundHere.clear();
+  bool isRecurrent = matchRecurrent(nodes, call);
+  for (size_t node : nodes)
+    for (size_t operand = 0; operand < graph.nodes[node].inputs.size();
+         ++operand) {
+      const std::string &op = graph.nodes[node].op;
+      OperandUse use{node, operand};
+      bool done = isRecurrent && (op == "LSTM" || op == "GRU" || op == "RNN");
+      if (!done && readsInitializer(use))
+        matchOperand(use, call, nodes.size());
+    }
+  llvm::SmallVector<const Entry *> missing;
+  for (const std::string &argument : call.args) {
+    const Entry *entry = signature.placeholder(argument);
+    if (entry && !boundHere.contains(entry->target) &&
+        !llvm::is_contained(missing, entry))
+      missing.push_back(entry);
+  }
+  llvm::SmallVector<OperandUse> merged;
+  for (OperandUse use : open)
+    if (signature.target(recovered.nameOf(use)))
+      merged.push_back(use);
+  llvm::erase_if(missing, [&](const Entry *entry) {
+    return llvm::any_of(nodes,
+                        [&](size_t node) { return restoreBias(node, *entry); });
+  });
+  if (missing.size() == 1 && merged.size() == 1 &&
+      bindOrTie(merged[0], *missing[0], Form::Same, call.guessed)) {
+    llvm::erase_if(open, [&](OperandUse use) {
+      return use.node == merged[0].node && use.operand == merged[0].operand;
+    });
+    missing.clear();
+  }
+  bool unclear = false;
+  for (OperandUse use : open) {
+    unclear |= !recovered.valueOf(use).shape().empty();
+    if (missing.empty() || call.guessed)
+      noteFolded(use, call, "");
+    else
+      trained.insert(recovered.nameOf(use));
+  }
+  llvm::erase_if(missing, [&](const Entry *entry) {
+    // Only its shape may have been read.
+    return (recovered.isBound(entry->target) && !unclear) ||
+           settled.contains(entry->target);
+  });
+  bool isNorm = llvm::any_of(nodes, [&](size_t node) {
+    return StringRef(graph.nodes[node].rewriteRule).contains("BatchNorm");
+  });
+  if (call.guessed && !isNorm)
+    return; // a call that has no node may have read it
+  if (!missing.empty())
+    noteMissing(nodes, missing);
+}
+
+void ExportMatcher::run() {
+  result.isSigned = true;
+  // First what stands under its own name where no call is noted.
+  auto claim = [&](const Node &node) {
+    for (const std::string &input : node.inputs)
+      if (signature.target(input) && recovered.initializer(input))
+        recovered.claim(input);
+  };
+  for (size_t node : groups.lookup(""))
+    claim(graph.nodes[node]);
+  for (const Node &node : graph.nodes)
+    for (const NodeAttribute &attribute : node.attributes)
+      if (attribute.graph)
+        forEachNode(attribute.graph->nodes, claim);
+  for (auto &[name, nodes] : groups)
+    if (!name.empty())
+      matchCall(nodes);
+  findTied();
+  explainConstants();
+  explainBySource();
+  explainLookups();
+  explainLast();
+  explainBiasOnly();
+  explainInPart();
+  reportFolded();
+  finish();
+}
+
+ExportAnalysis onnx_frontend::analyzeExport(const Model &model) {
+  ExportAnalysis result;
+  for (const Node &node : model.graph.nodes)
+    result.hasDropout |= node.op == "Dropout";
+  if (readSignature(model.graph).entries.empty())
+    analyzeUnsigned(model, result);
+  else
+    ExportMatcher(model, result).run();
+  return result;
+}

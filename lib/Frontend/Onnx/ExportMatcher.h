@@ -1,0 +1,76 @@
+//===- ExportMatcher.h - parameters of a signature in a graph ---*- C++ -*-===//
+#ifndef CKOPT_LIB_FRONTEND_ONNX_EXPORTMATCHER_H
+#define CKOPT_LIB_FRONTEND_ONNX_EXPORTMATCHER_H
+
+#include "ExportAnalysis.h"
+#include "RecoveredParameters.h"
+#include "TorchMetadata.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace ckopt::onnx_frontend {
+
+/// A value of the exported program that folding made a constant.
+struct FoldedValue {
+  std::string name; ///< of the program's value; "" where several may be meant
+  std::vector<OperandUse> uses;
+  bool explained = false; ///< it is known what it holds
+};
+
+class ExportMatcher {
+public:
+  ExportMatcher(const Model &model, ExportAnalysis &result);
+  void run();
+
+private:
+  using Entry = TorchSignature::Entry;
+
+  // ExportMatcher.cpp: operands of the nodes that each call became
+  void matchCall(llvm::ArrayRef<size_t> nodes);
+  void matchOperand(OperandUse use, const FxCall &call, size_t groupSize);
+  bool bindOrTie(OperandUse use, const Entry &entry, Form form, bool guessed);
+  bool restoreBias(size_t node, const Entry &entry);
+  bool matchRecurrent(llvm::ArrayRef<size_t> nodes, const FxCall &call);
+  void bindPlain(OperandUse use, const Entry &entry);
+  void noteConstant(OperandUse use, llvm::StringRef reason);
+  void noteMissing(llvm::ArrayRef<size_t> nodes,
+                   llvm::ArrayRef<const Entry *> missing);
+  bool isPositional(const Node &node, const FxCall &call) const;
+  bool readsInitializer(OperandUse use) const;
+
+  // ExportFolds.cpp: what no call mentions
+  void noteFolded(OperandUse use, const FxCall &call, llvm::StringRef name);
+  void findTied();
+  void explainConstants();
+  void explainBySource();
+  void explainLookups();
+  void explainLast();
+  void explainInPart();
+  void explainBiasOnly();
+  void reportFolded();
+  std::vector<const Entry *> unmentioned() const;
+  std::vector<FoldedValue *> unexplained();
+  bool bindFolded(FoldedValue &folded, const Entry &entry,
+                  llvm::StringRef source);
+  void lose(const Entry &entry, const llvm::Twine &how);
+  void finish();
+
+  const Model &model;
+  const Graph &graph;
+  ExportAnalysis &result;
+  TorchSignature signature;
+  RecoveredParameters recovered;
+  std::vector<FxCall> calls;  ///< by node
+  llvm::StringSet<> produced; ///< values that the file computes or takes
+  llvm::MapVector<llvm::StringRef, llvm::SmallVector<size_t>> groups;
+  llvm::StringSet<> settled; ///< targets: found, tied, or said to be lost
+  std::map<std::string, FoldedValue> folded; ///< by program value
+  std::string tied;                          ///< and what they are, for people
+  llvm::StringMap<std::string> reasons; ///< why an initializer is no parameter
+  llvm::StringSet<> trained;            ///< lost weights' stand-ins
+  std::vector<OperandUse> open;         ///< of the call being matched
+  llvm::StringSet<> boundHere;          ///< likewise
+};
+
+} // namespace ckopt::onnx_frontend
+
+#endif // CKOPT_LIB_FRONTEND_ONNX_EXPORTMATCHER_H

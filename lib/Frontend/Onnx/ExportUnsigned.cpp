@@ -1,0 +1,199 @@
+//===- ExportUnsigned.cpp - exports that list no parameters ---------------===//
+//
+// PyTorch's TorchScript exporter writes no signature. Its names say a good
+// deal: initializers keep those of the state dict, what folding made is called
+// "onnx::MatMul_31" after its reader, nodes are called by their modules
+// ("/layers.0/fc/MatMul"), and equal initializers that it merged stand behind
+// nodes "Identity_3". Files of other exporters are left as they are.
+//
+//===----------------------------------------------------------------------===//
+#include "ExportAnalysis.h"
+#include "RecoveredParameters.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVector.h"
+
+using namespace ckopt;
+using namespace ckopt::onnx_frontend;
+using llvm::StringRef;
+
+namespace {
+class TorchScriptFile {
+public:
+  TorchScriptFile(const Model &model, ExportAnalysis &result)
+      : graph(model.graph), result(result), recovered(model) {}
+  void run();
+
+private:
+  bool isAnonymous(StringRef name) const { return name.starts_with("onnx::"); }
+  /// "/layers.0/fc/MatMul" as "layers.0.fc"; "" for other names.
+  std::string moduleOf(const Node &node) const;
+  void splitMerged();
+  void matchOperand(OperandUse use);
+  bool bindTied(OperandUse use);
+  bool bindRecurrent(OperandUse use);
+
+  const Graph &graph;
+  ExportAnalysis &result;
+  RecoveredParameters recovered;
+  llvm::StringMap<int> modules; ///< products that each module makes
+  std::set<size_t> foldedNorms;
+};
+} // namespace
+
+std::string TorchScriptFile::moduleOf(const Node &node) const {
+  StringRef name = node.name;
+  if (!name.consume_front("/") || !name.contains('/'))
+    return "";
+  // Modules of lists bear the list's name: "/h.0/h.0.fc/MatMul" has no other.
+  StringRef path = name.rsplit('/').first;
+  std::string module;
+  llvm::SmallVector<StringRef> parts;
+  path.split(parts, '/');
+  for (StringRef part : parts) {
+    if (!module.empty() && part.starts_with(module + "."))
+      module = part.str();
+    else
+      module += (module.empty() ? "" : ".") + part.str();
+  }
+  return module;
+}
+
+/// Equal initializers that evaluation mode merges. Tied parameters never look
+/// like this: the exporter gives them one name.
+void TorchScriptFile::splitMerged() {
+  int64_t count = 0;
+  for (auto [i, node] : llvm::enumerate(graph.nodes)) {
+    StringRef name = node.name;
+    if (node.op != "Identity" || !name.consume_front("Identity_") ||
+        node.inputs.size() != 1 || !recovered.initializer(node.inputs[0]))
+      continue;
+    recovered.replaceNode(i);
+    ++count;
+  }
+  if (count)
+    result.notes.push_back(std::to_string(count) +
+                           " parameters share the initializer of an equal one: "
+                           "each has its own again");
+}
+
+/// A folded transpose with the very elements of a named weight was tied to it.
+bool TorchScriptFile::bindTied(OperandUse use) {
+  const HostTensor &value = recovered.valueOf(use);
+  if (value.rank() != 2 || value.numElements() < 4)
+    return false;
+  for (const Tensor &tensor : graph.initializers) {
+    const HostTensor &other = tensor.value;
+    if (isAnonymous(tensor.name) || other.rank() != 2 ||
+        other.dtype() != value.dtype() || other.dim(0) != value.dim(1) ||
+        other.getDouble(0) == other.getDouble(other.numElements() - 1))
+      continue;
+    if (recovered.bind(use, tensor.name, Form::Transposed))
+      return true;
+  }
+  return false;
+}
+
+bool TorchScriptFile::bindRecurrent(OperandUse use) {
+  const Node &node = graph.nodes[use.node];
+  StringRef last = StringRef(node.name).rsplit('/').second;
+  std::string module = moduleOf(node);
+  int layer = 0;
+  last.consume_front(node.op);
+  if (module.empty() || use.operand < 1 || use.operand > 3 ||
+      (last.consume_front("_") && last.getAsInteger(10, layer)))
+    return false;
+  size_t directions = 1;
+  for (const NodeAttribute &attribute : node.attributes)
+    if (attribute.name == "direction" && attribute.s == "bidirectional")
+      directions = 2;
+  std::vector<std::string> targets;
+  for (size_t d = 0; d < directions; ++d) {
+    std::string end = "_l" + std::to_string(layer) + (d ? "_reverse" : "");
+    if (use.operand < 3)
+      targets.push_back(module +
+                        (use.operand == 1 ? ".weight_ih" : ".weight_hh") + end);
+    else
+      targets.insert(targets.end(),
+                     {module + ".bias_ih" + end, module + ".bias_hh" + end});
+  }
+  llvm::SmallVector<int64_t> order =
+      node.op == "LSTM"  ? llvm::SmallVector<int64_t>{0, 3, 1, 2}
+      : node.op == "GRU" ? llvm::SmallVector<int64_t>{1, 0, 2}
+                         : llvm::SmallVector<int64_t>{0};
+  return recovered.bindPacked(use, targets, order, directions);
+}
+
+void TorchScriptFile::matchOperand(OperandUse use) {
+  const Node &node = graph.nodes[use.node];
+  const std::string &name = recovered.nameOf(use);
+  const HostTensor &value = recovered.valueOf(use);
+  if (isMask(value)) {
+    result.constants[name] = "a mask";
+    return;
+  }
+  if (!isAnonymous(name)) {
+    // Numbers of the graph are Constant nodes in these files.
+    if (value.rank() == 0 && node.op != "Clip" && node.op != "Pad")
+      result.parameters.insert(name);
+    return;
+  }
+  std::string module = moduleOf(node);
+  if (node.op == "Conv" || node.op == "ConvTranspose") {
+    if (foldedNorms.insert(use.node).second)
+      result.lost.push_back(node.describe() +
+                            ": its weights hold a batch norm that was folded "
+                            "into them");
+    return;
+  }
+  if (node.op == "LSTM" || node.op == "GRU" || node.op == "RNN") {
+    bindRecurrent(use);
+    return;
+  }
+  if (node.op == "MatMul" && value.rank() == 2) {
+    // Only a module that makes one product is a linear layer by its looks.
+    bool linear = StringRef(node.name).ends_with("/MatMul") &&
+                  use.operand == 1 && modules.lookup(module) == 1;
+    if (!bindTied(use) && linear)
+      recovered.bind(use, module + ".weight", Form::Transposed);
+    return;
+  }
+  if (value.rank() > 0)
+    result.lost.push_back(node.describe() + ": '" + name +
+                          "' was computed when exporting; it may hold "
+                          "parameters");
+}
+
+void TorchScriptFile::run() {
+  result.form = "PyTorch (TorchScript)";
+  splitMerged();
+  for (const Node &node : graph.nodes)
+    if (node.op == "MatMul")
+      ++modules[moduleOf(node)];
+  for (auto [i, node] : llvm::enumerate(graph.nodes))
+    for (size_t operand = 0; operand < node.inputs.size(); ++operand) {
+      const HostTensor *value = recovered.initializer(node.inputs[operand]);
+      if (value && isFloat(value->dtype()) && node.op != "Identity")
+        matchOperand({i, operand});
+    }
+  if (recovered.numFormed)
+    result.notes.push_back(std::to_string(recovered.numFormed) +
+                           " weights are stored transposed or packed: they are "
+                           "made from the parameters again");
+  result.edits = recovered.finish();
+}
+
+void onnx_frontend::analyzeUnsigned(const Model &model,
+                                    ExportAnalysis &result) {
+  bool scoped = llvm::any_of(model.graph.nodes, [](const Node &node) {
+    return StringRef(node.name).starts_with("/");
+  });
+  if (model.producer == "pytorch" && scoped) {
+    TorchScriptFile(model, result).run();
+    return;
+  }
+  result.form = model.producer.empty() ? "of an exporter that is not named"
+                                       : "of " + model.producer;
+  for (const Tensor &tensor : model.graph.initializers)
+    if (isMask(tensor.value))
+      result.constants[tensor.name] = "a mask";
+}

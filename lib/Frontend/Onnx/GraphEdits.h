@@ -1,0 +1,38 @@
+//===- GraphEdits.h - changes of a graph that write back --------*- C++ -*-===//
+//
+// What mending an export changes is kept as data, so that the model in memory
+// and the file that trained weights are written to become the same graph.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_LIB_FRONTEND_ONNX_GRAPHEDITS_H
+#define CKOPT_LIB_FRONTEND_ONNX_GRAPHEDITS_H
+
+#include "OnnxModel.h"
+#include <set>
+
+namespace ckopt::onnx_frontend {
+
+struct GraphEdits {
+  /// Operand `operand` of node `node` (by its number in the file) reads `to`;
+  /// a node may get one operand more than it has.
+  struct Rewire {
+    size_t node, operand;
+    std::string to;
+  };
+  std::vector<Tensor> added;     ///< initializers
+  std::set<std::string> removed; ///< initializers that nothing reads any more
+  std::vector<Node> nodes;       ///< in front of all others
+  std::vector<Rewire> rewired;
+  std::set<size_t> dropped; ///< nodes of the file that go
+
+  bool empty() const {
+    return added.empty() && removed.empty() && nodes.empty() &&
+           rewired.empty() && dropped.empty();
+  }
+};
+
+void applyEdits(const GraphEdits &edits, Graph &graph);
+
+} // namespace ckopt::onnx_frontend
+
+#endif // CKOPT_LIB_FRONTEND_ONNX_GRAPHEDITS_H

@@ -1,0 +1,204 @@
+//===- TorchMetadata.cpp - what PyTorch's exporter notes in files ---------===//
+//
+// The exporter writes the signature of the exported program into the graph's
+// metadata and each node's call into the node's, as text for people. It is
+// read with a scanner that takes what it knows and leaves the rest: a file of
+// another version of PyTorch at worst says less. Linear in the text.
+//
+//===----------------------------------------------------------------------===//
+#include "TorchMetadata.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace ckopt;
+using namespace ckopt::onnx_frontend;
+using llvm::StringRef;
+
+const TorchSignature::Entry *TorchSignature::placeholder(StringRef name) const {
+  auto found = byPlaceholder.find(name);
+  return found == byPlaceholder.end() ? nullptr : &entries[found->second];
+}
+
+const TorchSignature::Entry *TorchSignature::target(StringRef name) const {
+  auto found = byTarget.find(name);
+  return found == byTarget.end() ? nullptr : &entries[found->second];
+}
+
+/// The text after `key` up to the next quote, where `key` ends in one.
+static StringRef quotedAfter(StringRef text, StringRef key) {
+  size_t at = text.find(key);
+  if (at == StringRef::npos)
+    return {};
+  return text.substr(at + key.size()).take_until([](char c) {
+    return c == '\'';
+  });
+}
+
+static void addEntry(TorchSignature &signature, StringRef placeholder,
+                     StringRef target, bool isParameter) {
+  if (placeholder.empty() || target.empty())
+    return;
+  size_t number = signature.entries.size();
+  if (!signature.byTarget.try_emplace(target, number).second)
+    return;
+  signature.byPlaceholder.try_emplace(placeholder, number);
+  signature.entries.push_back({placeholder.str(), target.str(), isParameter});
+}
+
+/// "p_0_weight: PARAMETER target='0.weight'", a line each (PyTorch 2.7 on).
+static void readLine(TorchSignature &signature, StringRef line) {
+  auto [placeholder, rest] = line.split(": ");
+  bool isParameter = rest.starts_with("PARAMETER ");
+  if (rest.starts_with("USER_INPUT"))
+    signature.inputs.push_back(placeholder.trim().str());
+  if (!isParameter && !rest.starts_with("BUFFER ") &&
+      !rest.starts_with("CONSTANT_TENSOR "))
+    return;
+  addEntry(signature, placeholder.trim(), quotedAfter(rest, "target='"),
+           isParameter);
+}
+
+/// "InputSpec(kind=<InputKind.PARAMETER: 2>, arg=TensorArgument(name='p'),
+/// target='t', ...)", as Python prints it (before).
+static void readSpecs(TorchSignature &signature, StringRef text) {
+  for (text = text.split("InputSpec(kind=<InputKind.").second; !text.empty();) {
+    auto [spec, rest] = text.split("InputSpec(kind=<InputKind.");
+    bool isParameter = spec.starts_with("PARAMETER");
+    if (spec.starts_with("USER_INPUT"))
+      signature.inputs.push_back(quotedAfter(spec, "name='").str());
+    if (isParameter || spec.starts_with("BUFFER") ||
+        spec.starts_with("CONSTANT_TENSOR"))
+      addEntry(signature, quotedAfter(spec, "name='"),
+               quotedAfter(spec, "target='"), isParameter);
+    text = rest;
+  }
+}
+
+TorchSignature onnx_frontend::readSignature(const Graph &graph) {
+  TorchSignature signature;
+  auto found =
+      graph.metadata.find("pkg.torch.export.ExportedProgram.graph_signature");
+  if (found == graph.metadata.end())
+    return signature;
+  StringRef text = StringRef(found->second).split("# outputs").first;
+  if (text.contains("InputSpec(kind=<InputKind.")) {
+    readSpecs(signature, text);
+    return signature;
+  }
+  for (; !text.empty(); text = text.split('\n').second)
+    readLine(signature, text.split('\n').first);
+  return signature;
+}
+
+static bool isNamePart(char c) { return llvm::isAlnum(c) || c == '_'; }
+
+/// "%x, [%a, %b], None, 1e-05), kwargs = {...})": values at any depth, and by
+/// position up to the closing parenthesis.
+static void readArguments(StringRef text, FxCall &call) {
+  int depth = 0;
+  bool positional = true;
+  std::string current;
+  while (!text.empty()) {
+    char c = text.front();
+    text = text.drop_front();
+    if (c == '%') {
+      call.args.push_back(text.take_while(isNamePart).str());
+      if (depth == 0 && positional)
+        current = call.args.back();
+    } else if (c == '(' || c == '[' || c == '{') {
+      ++depth;
+    } else if (c == ')' || c == ']' || c == '}') {
+      if (--depth < 0 && positional) {
+        call.positions.push_back(current);
+        positional = false;
+      }
+    } else if (c == ',' && depth == 0 && positional) {
+      call.positions.push_back(current);
+      current.clear();
+    }
+  }
+}
+
+/// "torch.ops.aten.linear.default" as "linear".
+static std::string operatorName(StringRef target) {
+  target.consume_front("torch.ops.");
+  StringRef rest = target.split('.').second;
+  return (rest.empty() ? target : rest).split('.').first.str();
+}
+
+/// A call of which only the name and the module are known.
+static FxCall guessCall(const Node &node, const TorchSignature &signature) {
+  FxCall call;
+  call.guessed = true;
+  call.name = node.fxName;
+  call.op = operatorName(node.fxTarget);
+  std::string prefix;
+  if (!node.scopes.empty() && !node.scopes.back().empty())
+    prefix = node.scopes.back() + ".";
+  for (const TorchSignature::Entry &entry : signature.entries) {
+    StringRef leaf = entry.target;
+    if (leaf.consume_front(prefix) && !leaf.contains('.'))
+      call.args.push_back(entry.placeholder);
+  }
+  auto find = [&](const char *leaf) {
+    const auto *entry = signature.target(prefix + leaf);
+    return entry ? entry->placeholder : std::string();
+  };
+  StringRef op = call.op;
+  if (op.contains("batch_norm"))
+    call.positions = {"", find("weight"), find("bias"), find("running_mean"),
+                      find("running_var")};
+  else if (op == "linear" || op == "prelu" || op.starts_with("conv"))
+    call.positions = {"", find("weight"), find("bias")};
+  else if (op.contains("_norm"))
+    call.positions = {"", "", find("weight"), find("bias")};
+  else if (op == "addmm")
+    call.positions = {find("bias"), "", find("weight")};
+  else if (op == "embedding")
+    call.positions = {find("weight"), ""};
+  return call;
+}
+
+FxCall onnx_frontend::readFxCall(const Node &node,
+                                 const TorchSignature &signature) {
+  StringRef text = node.fxNode;
+  if (!text.consume_front("%"))
+    return guessCall(node, signature);
+  FxCall call;
+  call.name = text.take_while(isNamePart).str();
+  auto [head, arguments] = text.split("](args = (");
+  call.op = operatorName(head.rsplit("target=").second);
+  readArguments(arguments, call);
+  return call;
+}
+
+std::pair<StringRef, unsigned> onnx_frontend::splitFxName(StringRef name) {
+  auto [base, digits] = name.rsplit('_');
+  unsigned number = 0;
+  if (digits.empty() || digits.getAsInteger(10, number))
+    return {name, 0};
+  return {base, number};
+}
+
+std::vector<StringRef> onnx_frontend::mentionsOf(StringRef line,
+                                                 StringRef leaf) {
+  std::vector<StringRef> found;
+  std::string key = ("." + leaf).str();
+  for (size_t at = line.find(key); at != StringRef::npos;
+       at = line.find(key, at + 1)) {
+    StringRef rest = line.substr(at + key.size());
+    if (rest.empty() || !isNamePart(rest.front()))
+      found.push_back(rest);
+  }
+  return found;
+}
+
+bool onnx_frontend::hasIdentifier(StringRef line, StringRef name) {
+  for (size_t at = line.find(name); at != StringRef::npos && !name.empty();
+       at = line.find(name, at + 1)) {
+    StringRef rest = line.substr(at + name.size());
+    if ((at == 0 || !isNamePart(line[at - 1])) &&
+        (rest.empty() || !isNamePart(rest.front())))
+      return true;
+  }
+  return false;
+}
