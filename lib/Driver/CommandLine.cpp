@@ -30,6 +30,8 @@ constexpr CommandInfo commands[] = {
     {"inspect", "what a step holds in memory, where, and what lies outside",
      true},
     {"compare", "train at several budgets and print them side by side", true},
+    {"check", "what exporting did to a model, and what ckopt would train",
+     true},
 };
 } // namespace
 

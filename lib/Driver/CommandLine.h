@@ -24,7 +24,8 @@ enum class Command {
   Grad,
   Bench,
   Inspect,
-  Compare
+  Compare,
+  Check
 };
 
 struct DriverOptions {
@@ -57,6 +58,9 @@ struct DriverOptions {
   bool remarks = true;    ///< print what import took for what
   bool quiet = false;
   bool listOps = false;
+  bool summary = false; ///< import: counts instead of IR
+  /// A file that lacks parameters is a warning, whatever the command.
+  bool allowInferenceExport = false;
 };
 
 /// Parses; prints help and version itself. Returns false where the program

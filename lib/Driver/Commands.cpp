@@ -28,6 +28,8 @@ ckopt::planModel(const DriverOptions &options) {
   if (!options.quiet && options.remarks)
     for (const std::string &remark : compilation->model().remarks)
       llvm::errs() << "remark: " << remark << "\n";
+  if (llvm::Error error = judgeExport(options, *compilation))
+    return std::move(error);
   if (options.command != Command::Run)
     if (llvm::Error error = settleLoss(*compilation, options))
       return std::move(error);
@@ -123,6 +125,12 @@ llvm::Error ckopt::runImport(DriverOptions &options) {
   if (!options.quiet)
     for (const std::string &remark : compilation.model().remarks)
       llvm::errs() << "remark: " << remark << "\n";
+  if (llvm::Error error = judgeExport(options, compilation))
+    return error;
+  if (options.summary) {
+    printSummary(compilation);
+    return llvm::Error::success();
+  }
   const std::string &to = options.compile.phases.to;
   if (!to.empty() && to != "import")
     if (llvm::Error error = compilation.plan())

@@ -18,6 +18,14 @@ llvm::Error runForward(DriverOptions &options);
 llvm::Error runGrad(DriverOptions &options);
 llvm::Error runBench(DriverOptions &options);
 llvm::Error runInspect(DriverOptions &options);
+llvm::Error runCheck(DriverOptions &options);
+
+/// What import is about, in counts, on standard output.
+void printSummary(const Compilation &compilation);
+/// What the file lacks of the model that was exported: an error of the commands
+/// that train or give gradients, a warning of the others.
+llvm::Error judgeExport(const DriverOptions &options,
+                        const Compilation &compilation);
 
 /// Settles what --loss leaves open: outputs, kinds of targets, the class axis.
 llvm::Error settleLoss(Compilation &compilation, const DriverOptions &options);

@@ -57,6 +57,8 @@ static llvm::Error dispatch(DriverOptions &options) {
     return runBench(options);
   case Command::Inspect:
     return runInspect(options);
+  case Command::Check:
+    return runCheck(options);
   }
   llvm_unreachable("all commands are listed");
 }

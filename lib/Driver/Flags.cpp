@@ -24,8 +24,9 @@ enum Commands : unsigned {
   Bench = 1u << unsigned(Command::Bench),
   Inspect = 1u << unsigned(Command::Inspect),
   Compare = 1u << unsigned(Command::Compare),
+  Check = 1u << unsigned(Command::Check),
   Stepping = Plan | Compile | Train | Bench | Inspect | Compare,
-  Models = Import | Stepping | Run | Grad,
+  Models = Import | Stepping | Run | Grad | Check,
 };
 } // namespace
 
@@ -100,6 +101,10 @@ void DriverFlags::addModelFlags() {
           import.inputs.push_back(mapping.name);
         return llvm::Error::success();
       });
+  add("params-from-constants", "", Models,
+      "weights that a file makes by ConstantOfShape are parameters without "
+      "values (--init)",
+      flag::turnOn(import.paramsFromConstants));
   add("freeze", "REGEX", Models & ~Run, "weights that are not trained",
       flag::text("freeze", import.freezeRegex));
   add("init", "RULE", Models,
@@ -117,10 +122,10 @@ void DriverFlags::addModelFlags() {
         o.compile.keepDenormals = value == "f64";
         return llvm::Error::success();
       });
-  add("weights", "FILE", Models & ~(Import | Plan),
+  add("weights", "FILE", Models & ~(Import | Plan | Check),
       "initial weights (.safetensors), in place of the model's own",
       flag::text("weights", o.weights));
-  add("seed", "N", Models & ~Import,
+  add("seed", "N", Models & ~(Import | Check),
       "seed of initialization, sample order and dropout (default 0)",
       flag::number<uint64_t>("seed", o.seed, 0));
 }
@@ -527,7 +532,7 @@ void DriverFlags::addDeviceFlags() {
 }
 
 void DriverFlags::addToolFlags() {
-  add("o", "FILE", Models & ~(Bench | Inspect), "output",
+  add("o", "FILE", Models & ~(Bench | Inspect | Check), "output",
       flag::text("o", o.output));
   add("report", "FILE", Stepping,
       "everything that was printed, and more, as JSON",
@@ -538,6 +543,10 @@ void DriverFlags::addToolFlags() {
   add("trace", "FILE", Stepping & ~Compare,
       "the same as a Chrome trace, for ui.perfetto.dev",
       flag::text("trace", o.trace));
+  add("allow-inference-export", "", Models & ~Check,
+      "train what is left of a model that was exported for inference",
+      flag::turnOn(o.allowInferenceExport));
+  add("summary", "", Import, "counts instead of IR", flag::turnOn(o.summary));
   add("list-ops", "", Import, "the operators that import knows",
       flag::turnOn(o.listOps));
   add("quiet", "", Models,

@@ -14,6 +14,7 @@
 #include "ckopt/Reference/Interpreter.h"
 #include "ckopt/Support/Npz.h"
 #include "mlir/IR/Verifier.h"
+#include "llvm/ADT/StringExtras.h"
 #include <cmath>
 #include <gtest/gtest.h>
 
@@ -24,6 +25,7 @@ using ckopt::reference::Tensor;
 namespace {
 struct Golden {
   std::string name, loss;
+  std::string folder = "golden", file = "model";
 };
 class GoldenNetwork : public testing::TestWithParam<Golden> {};
 } // namespace
@@ -71,14 +73,16 @@ TEST_P(GoldenNetwork, GradientsMatchPyTorch) {
   registerAutodiffRules(registry);
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
   context.loadAllAvailableDialects();
-  std::string folder = CKOPT_TEST_DATA "/golden/" + GetParam().name;
+  std::string folder =
+      CKOPT_TEST_DATA "/" + GetParam().folder + "/" + GetParam().name;
   onnx_frontend::ImportOptions options;
   options.computeType = "f64";
   options.inputs = {"x"};
-  auto model =
-      onnx_frontend::importModel(folder + "/model.onnx", options, context);
+  auto model = onnx_frontend::importModel(
+      folder + "/" + GetParam().file + ".onnx", options, context);
   if (!model)
     FAIL() << llvm::toString(model.takeError());
+  EXPECT_EQ(llvm::join(model->diagnosis.lost, "; "), "");
   TensorMap data = get(readNpz(folder + "/data.npz"));
   auto function = model->module->lookupSymbol<func::FuncOp>("forward");
   autodiff::LossOptions loss;
@@ -135,3 +139,21 @@ INSTANTIATE_TEST_SUITE_P(All, GoldenNetwork,
                          [](const testing::TestParamInfo<Golden> &info) {
                            return info.param.name;
                          });
+
+/// What PyTorch's exporter writes when nothing is said: merged, transposed,
+/// packed, repeated parameters. Each is itself again, with PyTorch's gradient
+/// under PyTorch's name, and nothing else is trained.
+static Golden exported(const char *name) {
+  return {name, "mse", "from_torch", "default"};
+}
+INSTANTIATE_TEST_SUITE_P(
+    Exported, GoldenNetwork,
+    testing::Values(exported("tied"), exported("shared"), exported("zeros"),
+                    exported("gru"), exported("cell"), exported("norms"),
+                    exported("token"), exported("encoder"),
+                    Golden{"gru", "mse", "from_torch", "script"},
+                    Golden{"shared", "mse", "from_torch", "script"},
+                    Golden{"encoder", "mse", "from_torch", "script"}),
+    [](const testing::TestParamInfo<Golden> &info) {
+      return info.param.name + "_" + info.param.file;
+    });

@@ -481,6 +481,9 @@ llvm::Expected<ImportedModel> ModelImporter::run() {
   analysis = analyzeExport(model);
   diagnosis = diagnosisOf(analysis);
   applyEdits(analysis.edits, model.graph);
+  std::vector<ValueInfo> taken;
+  if (options.paramsFromConstants)
+    taken = takeConstantWeights(model.graph);
   if (llvm::Error error = checkOpsets())
     return std::move(error);
   if (llvm::Error error = takeConstants())
@@ -488,6 +491,8 @@ llvm::Expected<ImportedModel> ModelImporter::run() {
   std::vector<const ValueInfo *> data, others;
   if (llvm::Error error = findInputs(data, others))
     return std::move(error);
+  for (const ValueInfo &weight : taken)
+    others.push_back(&weight);
   if (llvm::Error error = fixShapes(data))
     return std::move(error);
   if (llvm::Error error = findWeights(others))

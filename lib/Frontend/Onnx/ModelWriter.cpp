@@ -101,6 +101,28 @@ convertInputs(onnx::GraphProto &graph, bool keepInputs,
   return llvm::Error::success();
 }
 
+/// Weights that the file makes by ConstantOfShape become initializers, where
+/// importing took them for parameters.
+static void replaceConstants(onnx::GraphProto &graph,
+                             const std::map<std::string, HostTensor> &weights,
+                             llvm::StringMap<bool> &done) {
+  google::protobuf::RepeatedPtrField<onnx::NodeProto> kept;
+  for (onnx::NodeProto &node : *graph.mutable_node()) {
+    auto found = node.op_type() == "ConstantOfShape" && node.output_size() == 1
+                     ? weights.find(node.output(0))
+                     : weights.end();
+    if (found == weights.end() || done.lookup(found->first)) {
+      kept.Add()->Swap(&node);
+      continue;
+    }
+    onnx::TensorProto &tensor = *graph.add_initializer();
+    tensor.set_name(found->first);
+    storeTensor(tensor, found->second);
+    done[found->first] = true;
+  }
+  graph.mutable_node()->Swap(&kept);
+}
+
 static void writeAttribute(const NodeAttribute &from, onnx::NodeProto &to) {
   onnx::AttributeProto &attribute = *to.add_attribute();
   attribute.set_name(from.name);
@@ -195,6 +217,7 @@ exportChecked(llvm::StringRef originalPath, llvm::StringRef outPath,
   if (llvm::Error error =
           convertInputs(graph, (*model)->ir_version() < 4, weights, done))
     return withContext(std::move(error), "'" + originalPath + "'");
+  replaceConstants(graph, weights, done);
   for (const auto &[name, value] : weights)
     if (!done.lookup(name))
       return inputError("'" + originalPath + "' has no weight '" + name + "'");

@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "WeightRoles.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/Regex.h"
@@ -259,4 +260,60 @@ onnx_frontend::findWeightRoles(const Graph &graph,
     roles[weight.name] = std::move(role);
   }
   return roles;
+}
+
+/// The shape that a ConstantOfShape node makes, if the file says so.
+static std::optional<std::vector<Dim>> constantShape(const Graph &graph,
+                                                     const Node &node) {
+  for (const Tensor &tensor : graph.initializers) {
+    if (node.inputs.empty() || tensor.name != node.inputs[0] ||
+        tensor.value.dtype() != DType::I64)
+      continue;
+    std::vector<Dim> shape;
+    for (int64_t size : tensor.value.data<int64_t>())
+      shape.push_back({size, ""});
+    return shape;
+  }
+  return std::nullopt;
+}
+
+std::vector<ValueInfo> onnx_frontend::takeConstantWeights(Graph &graph) {
+  std::vector<WeightSource> sources;
+  std::vector<ValueInfo> infos;
+  llvm::StringSet<> outputs;
+  for (const ValueInfo &output : graph.outputs)
+    outputs.insert(output.name);
+  for (const Node &node : graph.nodes) {
+    DType type = DType::F32;
+    for (const NodeAttribute &attribute : node.attributes)
+      if (attribute.name == "value" && attribute.tensor)
+        type = attribute.tensor->dtype();
+    if (node.op != "ConstantOfShape" || !isFloat(type) ||
+        node.outputs.size() != 1 || outputs.contains(node.outputs[0]))
+      continue;
+    auto shape = constantShape(graph, node);
+    if (!shape)
+      continue;
+    infos.push_back({node.outputs[0], type, dtypeName(type), *shape});
+    sources.push_back({node.outputs[0], type, {}, false});
+    for (const Dim &dim : *shape)
+      sources.back().shape.push_back(dim.size);
+  }
+  RoleFinder finder(graph, sources);
+  finder.run();
+  constexpr unsigned weightUses = Contraction | Bias | Scale | Embedding |
+                                  RunningMean | RunningVariance | Elementwise;
+  std::vector<ValueInfo> result;
+  llvm::StringSet<> taken;
+  for (auto [i, info] : llvm::enumerate(infos)) {
+    unsigned uses = finder.usesOf(i).bits;
+    if (!(uses & weightUses) || (uses & ~weightUses))
+      continue;
+    taken.insert(info.name);
+    result.push_back(std::move(info));
+  }
+  llvm::erase_if(graph.nodes, [&](const Node &node) {
+    return node.op == "ConstantOfShape" && taken.contains(node.outputs[0]);
+  });
+  return result;
 }

@@ -34,6 +34,10 @@ llvm::StringMap<WeightRole>
 findWeightRoles(const Graph &graph, llvm::ArrayRef<WeightSource> weights,
                 llvm::Regex *freeze);
 
+/// Takes ConstantOfShape nodes out whose results are read as weights, and says
+/// what they are: for files whose numbers were taken out.
+std::vector<ValueInfo> takeConstantWeights(Graph &graph);
+
 } // namespace ckopt::onnx_frontend
 
 #endif // CKOPT_LIB_FRONTEND_ONNX_WEIGHTROLES_H

@@ -47,6 +47,9 @@ struct ImportOptions {
   std::vector<std::string> inputs;
   /// Float weights whose whole name matches (POSIX extended) are not trained.
   std::string freezeRegex;
+  /// Weights that are made by ConstantOfShape, as in files whose numbers were
+  /// taken out, are parameters without a value.
+  bool paramsFromConstants = false;
   /// Batch norms use the batch's statistics and update the running ones,
   /// dropouts drop, also where the file was exported for inference. False:
   /// each does what the file says.

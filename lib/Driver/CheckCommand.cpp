@@ -1,0 +1,179 @@
+//===- CheckCommand.cpp - what exporting did to a model -------------------===//
+//
+// Prints, on standard output, the diagnosis alone: the form of export,
+// operators that are missing, the loss, what is trained and what is not, what
+// looks wrong. Exit code 0 says that the file can be trained as the model that
+// was exported; 1 that it cannot be read or lacks parameters; 4 that operators
+// are missing.
+//
+//===----------------------------------------------------------------------===//
+#include "Commands.h"
+#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "ckopt/Support/Error.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace ckopt;
+using namespace mlir;
+using llvm::StringRef;
+
+llvm::Error ckopt::judgeExport(const DriverOptions &options,
+                               const Compilation &compilation) {
+  const auto &diagnosis = compilation.model().diagnosis;
+  if (diagnosis.lost.empty() || options.command == Command::Run)
+    return llvm::Error::success();
+  std::string text =
+      onnx_frontend::describeLost(diagnosis, options.compile.model);
+  bool trains =
+      options.command == Command::Train || options.command == Command::Grad;
+  if (trains && !options.allowInferenceExport)
+    return inputError(text +
+                      "\n  --allow-inference-export trains what is left");
+  llvm::errs() << "ckopt: warning: " << text << "\n";
+  return llvm::Error::success();
+}
+
+namespace {
+/// Arguments of a function by role: how many, and their elements and bytes.
+struct RoleCount {
+  int64_t count = 0, elements = 0, bytes = 0;
+  std::string names;
+};
+} // namespace
+
+static llvm::MapVector<StringRef, RoleCount> countRoles(func::FuncOp forward) {
+  llvm::MapVector<StringRef, RoleCount> roles;
+  for (unsigned i = 0; i < forward.getNumArguments(); ++i) {
+    auto role = forward.getArgAttrOfType<StringAttr>(i, attrs::kRole);
+    auto name = forward.getArgAttrOfType<StringAttr>(i, attrs::kName);
+    auto type = cast<RankedTensorType>(forward.getArgument(i).getType());
+    if (!role || !name)
+      continue;
+    RoleCount &entry = roles[role.getValue()];
+    ++entry.count;
+    entry.elements += type.getNumElements();
+    entry.bytes += getByteSize(type);
+    entry.names +=
+        (entry.names.empty() ? "'" : ", '") + name.getValue().str() + "'";
+  }
+  return roles;
+}
+
+static std::string counted(int64_t count, StringRef noun) {
+  return std::to_string(count) + " " + noun.str() + (count == 1 ? "" : "s");
+}
+
+static void printRoles(func::FuncOp forward, bool names) {
+  for (const auto &[role, entry] : countRoles(forward)) {
+    llvm::outs() << "  " << role << ": " << entry.count << " ("
+                 << counted(entry.elements, "element") << ", " << entry.bytes
+                 << " bytes)";
+    if (names)
+      llvm::outs() << ": " << entry.names;
+    llvm::outs() << "\n";
+  }
+}
+
+static void printLoss(const Compilation &compilation, func::FuncOp forward) {
+  llvm::outs() << "loss:";
+  for (unsigned i = 0; i < forward.getNumResults(); ++i) {
+    auto name = forward.getResultAttrOfType<StringAttr>(i, attrs::kName);
+    auto role = forward.getResultAttrOfType<StringAttr>(i, attrs::kRole);
+    if (role && role.getValue() == "loss" && name) {
+      llvm::outs() << " the model's own, '" << name.getValue() << "'\n";
+      return;
+    }
+  }
+  llvm::outs() << " none in the model; --loss= for the outputs";
+  for (unsigned i = 0; i < forward.getNumResults(); ++i)
+    if (auto name = forward.getResultAttrOfType<StringAttr>(i, attrs::kName))
+      if (!forward.getResultAttr(i, attrs::kUpdates))
+        llvm::outs() << " '" << name.getValue() << "' "
+                     << forward.getResultTypes()[i];
+  llvm::outs() << "\n";
+}
+
+void ckopt::printSummary(const Compilation &compilation) {
+  auto forward = compilation.module().lookupSymbol<func::FuncOp>("forward");
+  if (!forward)
+    return;
+  llvm::MapVector<StringRef, int64_t> ops;
+  for (Operation &op : forward.getBody().front().without_terminator())
+    ++ops[op.getName().getStringRef()];
+  int64_t count = 0;
+  for (const auto &[name, number] : ops)
+    count += number;
+  llvm::outs() << "export: " << compilation.model().diagnosis.form << "\n"
+               << "arguments:\n";
+  printRoles(forward, /*names=*/false);
+  printLoss(compilation, forward);
+  llvm::outs() << "operations: " << count << "\n";
+  llvm::sort(ops, [](const auto &a, const auto &b) {
+    return std::make_pair(-a.second, a.first) <
+           std::make_pair(-b.second, b.first);
+  });
+  for (const auto &[name, number] : ops)
+    llvm::outs() << "  " << number << " " << name << "\n";
+}
+
+/// Imports; a batch that is symbolic is 2 for this purpose.
+static llvm::Error importForCheck(std::unique_ptr<Compilation> &compilation,
+                                  const CompileOptions &options,
+                                  bool &guessedBatch) {
+  compilation = std::make_unique<Compilation>(options);
+  llvm::Error error = compilation->import();
+  if (!error || options.import.batch)
+    return error;
+  ErrorText text = takeErrorText(std::move(error));
+  if (!StringRef(text.text).contains("symbolic batch dimension"))
+    return makeError(text.code, text.text);
+  CompileOptions with = options;
+  with.import.batch = 2;
+  guessedBatch = true;
+  compilation = std::make_unique<Compilation>(with);
+  return compilation->import();
+}
+
+llvm::Error ckopt::runCheck(DriverOptions &options) {
+  const std::string &path = options.compile.model;
+  auto diagnosis = onnx_frontend::diagnoseExport(path);
+  if (!diagnosis)
+    return diagnosis.takeError();
+  llvm::outs() << "export: " << diagnosis->form << "\n";
+  std::unique_ptr<Compilation> compilation;
+  bool guessedBatch = false;
+  ErrorText problem;
+  if (llvm::Error error =
+          importForCheck(compilation, options.compile, guessedBatch))
+    problem = takeErrorText(std::move(error));
+  bool unsupported = problem.code == ExitUnsupported;
+  llvm::outs() << "operators: "
+               << (unsupported ? "not all are supported" : "all supported")
+               << "\n";
+  if (problem.code == ExitOk) {
+    auto forward = compilation->module().lookupSymbol<func::FuncOp>("forward");
+    if (guessedBatch)
+      llvm::outs() << "batch: symbolic (--batch=N); 2 for this check\n";
+    printLoss(*compilation, forward);
+    llvm::outs() << "arguments:\n";
+    printRoles(forward, /*names=*/true);
+    for (const auto &[name, reason] : compilation->model().diagnosis.constants)
+      llvm::outs() << "not trained: '" << name << "': " << reason << "\n";
+  }
+  for (const std::string &note : diagnosis->notes)
+    llvm::outs() << "mended: " << note << "\n";
+  if (!diagnosis->hasDropout)
+    llvm::outs() << "dropout: none in the file\n";
+  llvm::outs().flush();
+  llvm::Error errors = llvm::Error::success();
+  if (problem.code != ExitOk)
+    errors = makeError(problem.code, problem.text);
+  if (!diagnosis->lost.empty())
+    errors = llvm::joinErrors(
+        std::move(errors),
+        inputError(onnx_frontend::describeLost(*diagnosis, path)));
+  if (!errors)
+    llvm::outs() << "verdict: can be trained as the model that was exported\n";
+  return errors;
+}

@@ -1,0 +1,175 @@
+"""Writes the models of this folder; needs PyTorch 2.9 or later.
+
+Each is small and has a trap: what the exporter folds or merges when nothing is
+said (default.onnx; script.onnx by the TorchScript exporter). data.npz has one
+batch (x, y), and the mean squared error with its gradients in float64.
+usage: python make.py [NAME...]
+"""
+import copy
+import os
+import sys
+
+import numpy
+import torch
+from torch import nn
+
+
+class Tied(nn.Module):
+    """An embedding tied to the head, a position table, equal LayerNorms."""
+    def __init__(self):
+        super().__init__()
+        self.wte = nn.Embedding(12, 6)
+        self.wpe = nn.Embedding(5, 6)
+        self.ln1, self.ln2 = nn.LayerNorm(6), nn.LayerNorm(6)
+        self.fc = nn.Linear(6, 6)
+        self.head = nn.Linear(6, 12, bias=False)
+        self.head.weight = self.wte.weight
+    def forward(self, x):
+        h = self.ln1(self.wte(x) + self.wpe(torch.arange(x.shape[1])))
+        return self.head(self.ln2(h + self.fc(h)))
+
+
+class Shared(nn.Module):
+    """One module under two names and used twice; clones that start equal."""
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Linear(6, 6)
+        self.b = self.a
+        self.c = copy.deepcopy(self.a)
+        self.out = nn.Linear(6, 3)
+    def forward(self, x):
+        return self.out(self.c(torch.relu(self.b(torch.tanh(self.a(x))))))
+
+
+class Zeros(nn.Module):
+    """Parameters and buffers of zeros, scalars that are parameters."""
+    def __init__(self):
+        super().__init__()
+        self.shift = nn.Parameter(torch.zeros(6))
+        self.register_buffer("mask", torch.zeros(6))
+        self.register_buffer("scale", torch.rand(6))
+        self.t, self.u = nn.Parameter(torch.tensor(0.7)), nn.Parameter(torch.tensor(0.7))
+        self.fc = nn.Linear(6, 6)
+    def forward(self, x):
+        h = self.fc(x + self.shift) * self.scale + self.mask
+        return h * self.t + self.u * x
+
+
+class Gru(nn.Module):
+    """Packed weights: two layers, two directions."""
+    def __init__(self):
+        super().__init__()
+        self.rnn = nn.GRU(3, 4, 2, batch_first=True, bidirectional=True)
+        self.out = nn.Linear(8, 2)
+    def forward(self, x):
+        return self.out(self.rnn(x)[0])
+
+
+class Cell(nn.Module):
+    """A cell whose first step folds to its bias."""
+    def __init__(self):
+        super().__init__()
+        self.cell = nn.LSTMCell(3, 4)
+    def forward(self, x):
+        h = c = torch.zeros(x.shape[0], 4)
+        for i in range(x.shape[1]):
+            h, c = self.cell(x[:, i], (h, c))
+        return h
+
+
+class Norms(nn.Module):
+    """Norms whose weights are stored reshaped; a batch norm without a convolution."""
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(
+            nn.BatchNorm1d(4), nn.Conv1d(4, 8, 3, padding=1), nn.GroupNorm(2, 8), nn.PReLU(),
+            nn.Conv1d(8, 8, 1), nn.GroupNorm(2, 8), nn.PReLU(8), nn.Conv1d(8, 4, 1, bias=False), nn.RMSNorm(6))
+    def forward(self, x):
+        return self.body(x)
+
+
+class Token(nn.Module):
+    """A repeated token, low-rank factors that are transposed in a line."""
+    def __init__(self):
+        super().__init__()
+        self.cls = nn.Parameter(torch.randn(1, 1, 6))
+        self.A, self.B = nn.Parameter(torch.randn(2, 6)), nn.Parameter(torch.randn(6, 2))
+    def forward(self, x):
+        x = torch.cat((self.cls.expand(x.shape[0], -1, -1), x), 1)
+        return x + (x @ self.A.t()) @ self.B.t()
+
+
+class Encoder(nn.Module):
+    """Layers that are copies of one, a mask, zero biases that are dropped."""
+    def __init__(self):
+        super().__init__()
+        layer = nn.TransformerEncoderLayer(6, 2, 8, 0.0, batch_first=True)
+        self.body = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+    def forward(self, x):
+        mask = torch.full((x.shape[1], x.shape[1]), -torch.inf, dtype=x.dtype).triu(1)
+        return self.body(x, mask=mask, is_causal=False)
+
+
+class FoldedNorm(nn.Module):
+    """A batch norm that goes into a convolution: lost."""
+    def __init__(self):
+        super().__init__()
+        self.conv, self.bn = nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2)
+    def forward(self, x):
+        return self.bn(self.conv(x))
+
+
+class Temperature(nn.Module):
+    """exp(logit) and 1 + gain are folded, w is folded in part: lost."""
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(6, 6)
+        self.logit = nn.Parameter(torch.tensor(0.7))
+        self.gain = nn.Parameter(torch.zeros(6))
+        self.w = nn.Parameter(torch.rand(6, 6))
+    def forward(self, x):
+        x = self.fc(x) * self.logit.exp()
+        x = x * (1 + self.gain)
+        return x @ self.w + x @ (self.w * self.w)
+
+
+MODELS = {
+    "tied": (Tied, lambda: torch.randint(0, 12, (2, 5))),
+    "shared": (Shared, lambda: torch.randn(2, 6)),
+    "zeros": (Zeros, lambda: torch.randn(2, 6)),
+    "gru": (Gru, lambda: torch.randn(2, 4, 3)),
+    "cell": (Cell, lambda: torch.randn(2, 3, 3)),
+    "norms": (Norms, lambda: torch.randn(2, 4, 6)),
+    "token": (Token, lambda: torch.randn(2, 3, 6)),
+    "encoder": (Encoder, lambda: torch.randn(2, 4, 6)),
+    "folded_norm": (FoldedNorm, lambda: torch.randn(2, 1, 4, 4)),
+    "temperature": (Temperature, lambda: torch.randn(2, 6)),
+}
+
+
+def make(name):
+    torch.manual_seed(0)
+    kind, inputs = MODELS[name]
+    model, x = kind().train(), inputs()
+    os.makedirs(name, exist_ok=True)
+    exact = copy.deepcopy(model).double()
+    torch.set_default_dtype(torch.float64)
+    out = exact(x.double() if x.is_floating_point() else x)
+    torch.set_default_dtype(torch.float32)
+    y = torch.randn(out.shape)
+    loss = ((out - y.double()) ** 2).mean()
+    loss.backward()
+    grads = {"grad/" + n: p.grad.numpy() for n, p in exact.named_parameters()}
+    numpy.savez_compressed(f"{name}/data.npz", x=x.numpy(), y=y.numpy(), loss=loss.item(), **grads)
+    torch.onnx.export(model, (x,), f"{name}/default.onnx", dynamo=True, input_names=["x"],
+                      output_names=["out"], external_data=False, verbose=False)
+    try:
+        torch.onnx.export(model, (x,), f"{name}/script.onnx", dynamo=False, opset_version=17,
+                          input_names=["x"], output_names=["out"])
+    except Exception as error:
+        print(name, "script:", str(error).splitlines()[0])
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or MODELS:
+        make(name)

@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+"""Judges gradients of models that PyTorch exported, in every form there is.
+
+usage: check.py --ckopt=BIN [--only=REGEX] [--f64] FOLDER...
+
+A FOLDER holds NAME/FORM.onnx with NAME/data.npz (inputs, `y_target`,
+`grad/<parameter>` by PyTorch in float64) and NAME/about.json (`loss`,
+`inputs`, and `precision` where the reference itself is float32). Forms:
+
+  default, folded   what torch.onnx.export(..., dynamo=True) writes: gives all
+                    gradients without a warning, or stops with the diagnosis,
+                    naming parameters that are in the file's signature
+  raw, ts, model    complete: give all gradients; a word about the export fails
+
+A gradient is right within 1e-3 (float32, or a float32 reference) or 1e-6
+(--f64) of the largest entry of its tensor. Tied parameters are compared under
+the name that the file keeps; of a table that constants look up, the rows that
+the file holds. Exit code 1 where something is wrong, 77 where
+there is nothing to judge (no folder, no numpy).
+"""
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+DIAGNOSIS = "was exported for inference"
+
+
+def skip(why):
+    print("SKIPPED: " + why)
+    sys.exit(77)
+
+
+def run(command):
+    result = subprocess.run(command, stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True, timeout=600)
+    return result.returncode, result.stderr
+
+
+def gradients(ckopt, folder, form, about, data, f64, extra=()):
+    """What `ckopt grad` says: exit code, messages, gradients."""
+    import numpy
+    with tempfile.TemporaryDirectory() as temporary:
+        out = temporary + "/g.npz"
+        inputs = [name for name in about["inputs"]]
+        command = [ckopt, "grad", f"{folder}/{form}.onnx",
+                   f"--data={folder}/data.npz", "-o", out]
+        command += ["--inputs=" + ",".join(inputs)] if inputs else []
+        if about.get("loss"):
+            command += ["--loss=" + about["loss"], "--targets=" + target(data)]
+        batch = data[inputs[0]].shape[0] if inputs and data[inputs[0]].ndim else 1
+        command += [f"--batch={batch}"]
+        command += ["--compute-type=f64"] if f64 else []
+        code, messages = run(command + list(extra))
+        if code:
+            return code, messages, {}
+        with numpy.load(out) as arrays:
+            return code, messages, {n: arrays[n] for n in arrays.files}
+
+
+def target(data):
+    return next(n for n in ("y_target", "y", "targets", "labels") if n in data)
+
+
+def compare(found, data, about, bound):
+    """The worst error, and the parameters that are missing."""
+    import numpy
+    worst, missing = 0.0, []
+    scale = max([float(numpy.abs(data[n]).max()) for n in data
+                 if n.startswith("grad/") and data[n].size] or [1.0])
+    renamed = dict(about.get("renamed") or [])
+    for name in data:
+        if not name.startswith("grad/"):
+            continue
+        want = data[name]
+        have = found.get(name, found.get("grad/" + renamed.get(name[5:], "")))
+        if have is None:  # tied: another name, the same numbers
+            have = next((g for n, g in found.items() if n not in data and
+                         g.shape == want.shape and
+                         numpy.allclose(g, want, rtol=1e-2, atol=1e-4 * scale)),
+                        None)
+        if (have is not None and have.ndim == want.ndim and
+                have.shape[1:] == want.shape[1:] and
+                len(have) < len(want) and not want[len(have):].any()):
+            want = want[:len(have)]  # the file holds the rows that are read
+        if have is None or have.shape != want.shape:
+            if want.any():
+                missing.append(name[5:])
+            continue
+        size = max(float(numpy.abs(want).max()), 1e-3 * scale * bound, 1e-30)
+        worst = max(worst, float(numpy.abs(have - want).max()) / size)
+    return worst, missing
+
+
+def judge(ckopt, folder, form, f64):
+    """Whether the form is right, and a line that says how it went."""
+    import numpy
+    with open(folder + "/about.json") as file:
+        about = json.load(file)
+    with numpy.load(folder + "/data.npz") as arrays:
+        data = {n: arrays[n] for n in arrays.files}
+    about.setdefault("inputs", [n for n in data if not n.startswith("grad/")
+                                and n in ("x",)])
+    bound = 1e-6 if f64 and not about.get("precision") else 1e-3
+    try:
+        code, messages, found = gradients(ckopt, folder, form, about, data, f64)
+    except subprocess.TimeoutExpired:
+        return False, "takes more than 10 minutes"
+    inference = form in ("default", "folded")
+    first = next((l for l in messages.splitlines() if "error" in l), messages)
+    if code == 1 and inference and DIAGNOSIS in messages:
+        lost = re.findall(r"lost: '([^']*)'", messages)
+        return bool(lost), "diagnosis: lost " + ", ".join(lost[:3]) + (
+            f" and {len(lost) - 3} more" if len(lost) > 3 else "")
+    if code == 4:
+        ops = re.findall(r"unsupported operator (\w+)", messages)
+        return False, "unsupported: " + (", ".join(sorted(set(ops))) or first)
+    if code:
+        return False, f"exit {code}: {first[:160]}"
+    if "warning" in messages:
+        return False, "warns: " + messages[messages.index("warning"):][:120]
+    if not any(n.startswith("grad/") for n in data):
+        return True, "runs (random: no reference)"
+    worst, missing = compare(found, data, about, bound)
+    if missing:
+        return False, f"lacks {', '.join(missing[:4])} ({len(missing)})"
+    return worst <= bound, f"largest error {worst:.1e}"
+
+
+def main(arguments):
+    options = dict(a[2:].partition("=")[::2] for a in arguments
+                   if a.startswith("--"))
+    folders = [a for a in arguments if not a.startswith("--")]
+    if "ckopt" not in options or not folders:
+        print(__doc__)
+        return 64
+    present = [f for f in folders if os.path.isdir(f)]
+    if not present:
+        skip("no folder " + ", ".join(folders))
+    try:
+        import numpy  # noqa: F401
+    except ImportError:
+        skip("no numpy: python3 -m pip install numpy")
+    failed = total = 0
+    for top in present:
+        for name in sorted(os.listdir(top)):
+            folder = os.path.join(top, name)
+            if not os.path.exists(folder + "/data.npz") or not re.search(
+                    options.get("only", ""), name):
+                continue
+            for form in ("default", "folded", "raw", "model", "ts"):
+                if not os.path.exists(f"{folder}/{form}.onnx"):
+                    continue
+                good, text = judge(options["ckopt"], folder, form,
+                                   "f64" in options)
+                total += 1
+                failed += not good
+                print(f"{'ok   ' if good else 'WRONG'} {name:24} {form:8} "
+                      f"{text}", flush=True)
+    print(f"{total - failed} of {total} right")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
