@@ -146,16 +146,20 @@ void TorchScriptFile::matchOperand(OperandUse use) {
     return;
   }
   if (node.op == "LSTM" || node.op == "GRU" || node.op == "RNN") {
-    bindRecurrent(use);
-    return;
+    if (use.operand <= 3 && bindRecurrent(use))
+      return;
+    if (use.operand > 3) {
+      result.constants[name] = "an initial state";
+      return;
+    }
   }
   if (node.op == "MatMul" && value.rank() == 2) {
     // Only a module that makes one product is a linear layer by its looks.
     bool linear = StringRef(node.name).ends_with("/MatMul") &&
                   use.operand == 1 && modules.lookup(module) == 1;
-    if (!bindTied(use) && linear)
-      recovered.bind(use, module + ".weight", Form::Transposed);
-    return;
+    if (bindTied(use) ||
+        (linear && recovered.bind(use, module + ".weight", Form::Transposed)))
+      return;
   }
   if (value.rank() > 0)
     result.lost.push_back(node.describe() + ": '" + name +

@@ -4,7 +4,7 @@
 // this schema does not know stays as unknown fields. Where importing took
 // parameters out of merged or folded initializers, the copy holds them by their
 // own names too. External tensors become internal ones, so that the copy is
-// whole wherever it lies.
+// whole wherever it lies, unless it would pass the 2 GiB that a file can hold.
 //
 //===----------------------------------------------------------------------===//
 #include "ExportAnalysis.h"
@@ -13,6 +13,7 @@
 #include "ckopt/Support/AtomicFile.h"
 #include "ckopt/Support/Error.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/Support/Path.h"
 #include <climits>
 #include <new>
 
@@ -150,9 +151,8 @@ static llvm::Error applyEdits(const GraphEdits &edits, const Graph &plain,
     dropped.insert(numbers.lookup(plain.nodes[node].outputs[0]));
   for (const auto &[node, operand, to] : edits.rewired) {
     auto found = numbers.find(plain.nodes[node].outputs[0]);
-    onnx::NodeProto *target = found == numbers.end()
-                                  ? nullptr
-                                  : graph.mutable_node(found->second);
+    onnx::NodeProto *target =
+        found == numbers.end() ? nullptr : graph.mutable_node(found->second);
     if (!target || target->op_type() != plain.nodes[node].op)
       return inputError("a function of the model holds " +
                         plain.nodes[node].describe() +
@@ -197,6 +197,36 @@ static llvm::Error applyEdits(const GraphEdits &edits, const Graph &plain,
   return llvm::Error::success();
 }
 
+/// Moves the numbers of large initializers into the file `outPath`.data.
+static llvm::Error writeExternal(onnx::GraphProto &graph,
+                                 llvm::StringRef outPath) {
+  std::string dataPath = (outPath + ".data").str();
+  auto file = AtomicFile::create(dataPath);
+  if (!file)
+    return file.takeError();
+  constexpr size_t worthwhile = 1024, alignment = 4096;
+  for (onnx::TensorProto &tensor : *graph.mutable_initializer()) {
+    if (tensor.raw_data().size() < worthwhile)
+      continue;
+    size_t padding = (alignment - file->position() % alignment) % alignment;
+    if (llvm::Error error = file->write(std::string(padding, '\0')))
+      return error;
+    std::pair<const char *, std::string> entries[] = {
+        {"location", llvm::sys::path::filename(dataPath).str()},
+        {"offset", std::to_string(file->position())},
+        {"length", std::to_string(tensor.raw_data().size())}};
+    if (llvm::Error error = file->write(tensor.raw_data()))
+      return error;
+    tensor.clear_raw_data();
+    tensor.set_data_location(onnx::TensorProto::EXTERNAL);
+    for (const auto &[key, value] : entries) {
+      tensor.add_external_data()->set_key(key);
+      tensor.mutable_external_data()->rbegin()->set_value(value);
+    }
+  }
+  return file->commit();
+}
+
 static llvm::Error
 exportChecked(llvm::StringRef originalPath, llvm::StringRef outPath,
               const std::map<std::string, HostTensor> &weights) {
@@ -221,14 +251,14 @@ exportChecked(llvm::StringRef originalPath, llvm::StringRef outPath,
   for (const auto &[name, value] : weights)
     if (!done.lookup(name))
       return inputError("'" + originalPath + "' has no weight '" + name + "'");
-  size_t size = (*model)->ByteSizeLong();
-  if (size > size_t(INT_MAX))
+  // An ONNX file holds 2 GiB at most; more goes beside it.
+  if ((*model)->ByteSizeLong() > size_t(INT_MAX))
+    if (llvm::Error error = writeExternal(graph, outPath))
+      return error;
+  if ((*model)->ByteSizeLong() > size_t(INT_MAX))
     return inputError("cannot write '" + outPath +
-                      "': with its weights the "
-                      "model has " +
-                      llvm::Twine(uint64_t(size)) +
-                      " bytes, more than the 2 GiB that an ONNX file can hold; "
-                      "save a safetensors checkpoint instead");
+                      "': without its weights the model is larger than the "
+                      "2 GiB that an ONNX file can hold");
   std::string bytes;
   if (!(*model)->SerializeToString(&bytes))
     return inputError("cannot write '" + outPath +

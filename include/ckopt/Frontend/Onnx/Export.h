@@ -12,7 +12,8 @@ namespace ckopt::onnx_frontend {
 
 /// Writes a copy of the ONNX file `originalPath` to `outPath`, atomically, in
 /// which each named weight has the given value: initializers are replaced
-/// (external ones become internal), graph inputs become initializers. Values
+/// (external ones become internal; a model above 2 GiB keeps its numbers in
+/// `outPath`.data instead), graph inputs become initializers. Values
 /// are converted to the file's element type. All else stays as it was, unknown
 /// fields too. An error where a name is none of the file's weights.
 llvm::Error exportModel(llvm::StringRef originalPath, llvm::StringRef outPath,
