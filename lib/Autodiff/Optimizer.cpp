@@ -12,24 +12,38 @@
 // sums; the step adds its own g / K, updates, and clears the sums (s + -s, an
 // update like any other). Running statistics are updated by both.
 //
+// Averaged parameters (EMA) are one more state, made from the new parameter in
+// the same kernel.
+//
 //===----------------------------------------------------------------------===//
+#include "Optimizers.h"
 #include "ckopt/Autodiff/Autodiff.h"
 #include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
-#include "ckopt/Dialect/Ckopt/Utils/TensorBuilder.h"
 #include "mlir/IR/SymbolTable.h"
 
 using namespace mlir;
 using namespace ckopt;
 using namespace ckopt::autodiff;
-using Kind = OptimizerOptions::Kind;
 
 namespace {
 /// One parameter on its way through the optimizer.
 struct Parameter {
   unsigned index; ///< of the argument
   Value gradient;
+  Hyper hyper;
   BlockArgument gradientSum; ///< with micro-batches
   SmallVector<BlockArgument, 2> state;
+  BlockArgument average; ///< with an EMA
+};
+
+/// What all parameters of equal hyperparameters and element type share.
+struct Common {
+  const Hyper *hyper;
+  Type element;
+  BlockArgument shared; ///< a state of the rule's, or null
+  bool updatesShared;   ///< the first of those that have it
+  Value rate;           ///< 0-d, of learning_rate's type
+  SmallVector<Value> scalars;
 };
 
 class OptimizerBuilder {
@@ -43,9 +57,12 @@ public:
 private:
   LogicalResult checkOptions();
   LogicalResult collect();
+  FailureOr<Hyper> hyperOf(unsigned argument);
   void addArguments();
   void splitMicroBatches();
   void clip(TensorBuilder &b);
+  Common &commonOf(const Parameter &parameter);
+  void addScalars(SmallVectorImpl<Result> &results);
   void update(const Parameter &parameter, SmallVectorImpl<Result> &results);
   Location updateLoc(const Parameter &parameter);
   Result updateResult(Value value, BlockArgument argument);
@@ -55,7 +72,10 @@ private:
   OpBuilder builder;
   SmallVector<Parameter> parameters;
   SmallVector<Result> others; ///< the loss, then the forward's updates
-  Value learningRate, step;
+  SmallVector<Common> commons;
+  const OptimizerKind *kind = nullptr;
+  const UpdateRule *rule = nullptr;
+  Value learningRate, step, averageWeight;
 };
 } // namespace
 
@@ -63,25 +83,50 @@ LogicalResult OptimizerBuilder::checkOptions() {
   auto reject = [&](const char *what, double value) {
     return function.emitError("optimizer: ") << what << ", got " << value;
   };
-  if (!(options.momentum >= 0))
-    return reject("momentum must not be negative", options.momentum);
-  if (options.nesterov && (options.momentum <= 0 || options.dampening != 0))
-    return reject("Nesterov momentum needs a momentum and no dampening; "
-                  "momentum",
-                  options.momentum);
-  for (double beta : {options.beta1, options.beta2})
-    if (!(beta >= 0 && beta < 1))
-      return reject("betas must lie in [0, 1)", beta);
-  if (!(options.epsilon >= 0))
-    return reject("epsilon must not be negative", options.epsilon);
-  if (!(options.weightDecay.value_or(0) >= 0))
-    return reject("weight decay must not be negative", *options.weightDecay);
+  kind = findOptimizer(options.kind);
+  if (!kind)
+    return function.emitError("unknown optimizer '")
+           << options.kind << "'; expected " << optimizerNames();
+  rule = &updateRule(options.kind);
+  if (llvm::Error error = checkHyperValues(*kind, options.values))
+    return function.emitError("optimizer: ") << toString(std::move(error));
   if (!(options.clipNorm >= 0))
     return reject("the clipping norm must not be negative", options.clipNorm);
   if (options.accumulate < 1)
     return reject("micro-batches must be 1 or more",
                   double(options.accumulate));
+  if (!(options.ema >= 0 && options.ema < 1))
+    return reject("the decay of averaged parameters must lie in [0, 1)",
+                  options.ema);
   return success();
+}
+
+/// The optimizer's settings, with what the parameter's attribute says.
+FailureOr<Hyper> OptimizerBuilder::hyperOf(unsigned argument) {
+  Hyper hyper{kind, options.values};
+  auto own =
+      function.getArgAttrOfType<DictionaryAttr>(argument, kOptimizerAttr);
+  if (!own)
+    return hyper;
+  auto fail = [&]() {
+    return function.emitError("optimizer: parameter '")
+           << argumentName(function, argument) << "': ";
+  };
+  for (NamedAttribute entry : own) {
+    auto number = dyn_cast<FloatAttr>(entry.getValue());
+    if (!number)
+      return fail() << kOptimizerAttr << "." << entry.getName().strref()
+                    << " must be a floating-point number";
+    if (entry.getName() == "lr_scale")
+      hyper.rateScale = number.getValueAsDouble();
+    else
+      hyper.values[entry.getName().str()] = number.getValueAsDouble();
+  }
+  if (!(hyper.rateScale >= 0))
+    return fail() << "lr_scale must not be negative";
+  if (llvm::Error error = checkHyperValues(*kind, hyper.values))
+    return fail() << toString(std::move(error));
+  return hyper;
 }
 
 LogicalResult OptimizerBuilder::collect() {
@@ -101,7 +146,14 @@ LogicalResult OptimizerBuilder::collect() {
       return function.emitError("optimizer: parameter '")
              << argumentName(function, argument) << "' has element type "
              << type << "; updates need f32 or f64 parameters";
-    parameters.push_back({argument, result.value, {}, {}});
+    FailureOr<Hyper> hyper = hyperOf(argument);
+    if (failed(hyper))
+      return failure();
+    Parameter parameter;
+    parameter.index = argument;
+    parameter.gradient = result.value;
+    parameter.hyper = std::move(*hyper);
+    parameters.push_back(std::move(parameter));
   }
   if (parameters.empty())
     return function.emitError("optimizer: '")
@@ -111,21 +163,21 @@ LogicalResult OptimizerBuilder::collect() {
 }
 
 void OptimizerBuilder::addArguments() {
-  SmallVector<StringRef> suffixes{"/m", "/v"};
-  if (options.kind == Kind::Sgd)
-    suffixes = options.momentum > 0 ? SmallVector<StringRef>{"/velocity"}
-                                    : SmallVector<StringRef>{};
   bool anyF64 = false;
   for (Parameter &parameter : parameters) {
     Type type = function.getArgumentTypes()[parameter.index];
     std::string name = argumentName(function, parameter.index);
     anyF64 |= getElementTypeOrSelf(type).isF64();
-    for (StringRef suffix : suffixes)
+    for (StringRef suffix : rule->states(parameter.hyper))
       parameter.state.push_back(addArgument(
           function, type, (name + suffix).str(), roles::kOptimizerState));
     if (options.accumulate > 1)
       parameter.gradientSum = addArgument(function, type, name + "/grad_sum",
                                           roles::kOptimizerState);
+    if (options.ema > 0)
+      parameter.average =
+          addArgument(function, type, name + "/ema", roles::kOptimizerState);
+    commonOf(parameter);
   }
   auto scalar = [&](Type element) {
     return RankedTensorType::get({}, element);
@@ -139,6 +191,35 @@ void OptimizerBuilder::addArguments() {
   else
     step = addArgument(function, scalar(builder.getI64Type()), "step",
                        roles::kStep);
+}
+
+/// Made for the first parameter that has it, with the shared state's argument.
+Common &OptimizerBuilder::commonOf(const Parameter &parameter) {
+  Type element =
+      getElementTypeOrSelf(function.getArgumentTypes()[parameter.index]);
+  const Common *alike = nullptr;
+  for (Common &common : commons) {
+    if (common.hyper->values != parameter.hyper.values ||
+        common.hyper->rateScale != parameter.hyper.rateScale)
+      continue;
+    if (common.element == element)
+      return common;
+    alike = &common;
+  }
+  Common common{&parameter.hyper, element, {}, false, {}, {}};
+  if (alike)
+    common.shared = alike->shared;
+  if (StringRef name = rule->sharedState(); !name.empty() && !alike) {
+    std::string full = ("optimizer/" + name).str();
+    if (!commons.empty())
+      full += "/" + std::to_string(commons.size());
+    common.shared =
+        addArgument(function, RankedTensorType::get({}, builder.getF64Type()),
+                    full, roles::kOptimizerState);
+    common.updatesShared = true;
+  }
+  commons.push_back(common);
+  return commons.back();
 }
 
 Location OptimizerBuilder::updateLoc(const Parameter &parameter) {
@@ -211,37 +292,58 @@ void OptimizerBuilder::clip(TensorBuilder &b) {
               b.cast(factor, getElementTypeOrSelf(parameter.gradient)));
 }
 
+/// What does not depend on the element, in f64 as PyTorch has it, then in the
+/// parameters' type.
+void OptimizerBuilder::addScalars(SmallVectorImpl<Result> &results) {
+  TensorBuilder b(builder, NameLoc::get(builder.getStringAttr("update")));
+  Type f64 = builder.getF64Type();
+  Value t = b.cast(step, f64);
+  Value isOne = b.cast(b.compare(ComparePredicate::EQ, step, 1), f64);
+  for (Common &common : commons) {
+    const Hyper &h = *common.hyper;
+    common.rate =
+        h.rateScale == 1 ? learningRate : b.mul(learningRate, h.rateScale);
+    Value rate = b.mul(b.cast(learningRate, f64), h.rateScale);
+    ScalarBuilder scalars{b, h, rate, t, isOne, common.shared};
+    for (Value scalar : rule->scalars(scalars))
+      common.scalars.push_back(b.cast(scalar, common.element));
+    if (common.updatesShared)
+      results.push_back(updateResult(
+          AssignOp::create(builder, b.loc, common.shared, scalars.shared),
+          common.shared));
+  }
+  if (options.ema > 0) // all of the new parameters in the first step
+    averageWeight = b.select(b.compare(ComparePredicate::NE, isOne, 0),
+                             b.number(t, 1), b.number(t, 1 - options.ema));
+}
+
 void OptimizerBuilder::update(const Parameter &parameter,
                               SmallVectorImpl<Result> &results) {
   BlockArgument value = function.getArgument(parameter.index);
-  Location loc = updateLoc(parameter);
-  auto number = [&](double value) { return builder.getF64FloatAttr(value); };
-  double decay =
-      options.weightDecay.value_or(options.kind == Kind::AdamW ? 0.01 : 0.0);
-  auto unit = [&](bool flag) {
-    return flag ? builder.getUnitAttr() : UnitAttr();
-  };
-  Operation *op;
-  if (options.kind == Kind::Sgd) {
-    Value velocity =
-        parameter.state.empty() ? Value() : Value(parameter.state[0]);
-    op = SgdOp::create(builder, loc, value.getType(),
-                       velocity ? velocity.getType() : Type(), value,
-                       parameter.gradient, learningRate, step, velocity,
-                       number(options.momentum), number(options.dampening),
-                       number(decay), unit(options.nesterov));
-  } else {
-    Type type = value.getType();
-    op = AdamOp::create(
-        builder, loc, type, type, type, value, parameter.gradient,
-        parameter.state[0], parameter.state[1], learningRate, step,
-        number(options.beta1), number(options.beta2), number(options.epsilon),
-        number(decay), unit(options.kind == Kind::AdamW));
+  TensorBuilder b(builder, updateLoc(parameter));
+  const Common &common = commonOf(parameter);
+  SmallVector<Value> state(parameter.state.begin(), parameter.state.end());
+  UpdateBuilder u{b,    parameter.hyper, value, parameter.gradient, common.rate,
+                  step, common.scalars,  state};
+  SmallVector<Value> values = rule->build(u);
+  SmallVector<BlockArgument> targets{value};
+  llvm::append_range(targets, parameter.state);
+  if (parameter.average) {
+    Value weight = b.cast(averageWeight, getElementTypeOrSelf(value));
+    Value change = b.mul(b.sub(values[0], parameter.average), weight);
+    values.push_back(b.add(parameter.average, change));
+    targets.push_back(parameter.average);
   }
-  results.push_back(updateResult(op->getResult(0), value));
-  for (auto [state, updated] :
-       llvm::zip(parameter.state, op->getResults().drop_front()))
-    results.push_back(updateResult(updated, state));
+  // Assignments side by side become one kernel.
+  for (auto [updated, target] : llvm::zip_equal(values, targets)) {
+    auto maker = updated.getDefiningOp<KernelOpInterface>();
+    bool isUpdate = maker && maker.getKernelKind() == KernelKind::Update;
+    Value result =
+        isUpdate
+            ? updated
+            : AssignOp::create(builder, b.loc, target, updated).getOutput();
+    results.push_back(updateResult(result, target));
+  }
 }
 
 LogicalResult OptimizerBuilder::run() {
@@ -260,6 +362,7 @@ LogicalResult OptimizerBuilder::run() {
   }
   // The loss, the forward's updates (and cleared sums), the parameters.
   SmallVector<Result> results(others);
+  addScalars(results);
   for (const Parameter &parameter : parameters)
     update(parameter, results);
   setResults(function, results);

@@ -74,30 +74,29 @@ struct Autodiff : ckopt::impl::AutodiffPassBase<Autodiff> {
 struct Optimizer : ckopt::impl::OptimizerPassBase<Optimizer> {
   using OptimizerPassBase::OptimizerPassBase;
   void runOnOperation() override {
-    using Kind = OptimizerOptions::Kind;
     func::FuncOp found = findFunction(getOperation(), function);
     if (!found)
       return signalPassFailure();
     OptimizerOptions options;
-    if (type == "sgd") {
-      options.kind = Kind::Sgd;
-    } else if (type == "adam") {
-      options.kind = Kind::Adam;
-    } else if (type != "adamw") {
-      found.emitError("unknown optimizer '")
-          << type << "'; expected sgd, adam or adamw";
-      return signalPassFailure();
-    }
-    options.momentum = momentum;
-    options.dampening = dampening;
-    options.nesterov = nesterov;
-    options.beta1 = beta1;
-    options.beta2 = beta2;
-    options.epsilon = epsilon;
-    if (weightDecay >= 0)
-      options.weightDecay = weightDecay;
+    options.kind = type;
+    // Only what was given: each kind has its own defaults.
+    auto take = [&](auto &option) {
+      if (!option.hasValue())
+        return;
+      std::string name = option.getArgStr().str();
+      llvm::replace(name, '-', '_');
+      options.values[name] = double(option.getValue());
+    };
+    for (Option<double> *option :
+         {&momentum, &dampening, &beta1, &beta2, &epsilon, &weightDecay, &alpha,
+          &rho, &lrDecay, &initialAccumulatorValue, &momentumDecay})
+      take(*option);
+    for (Option<bool> *option :
+         {&nesterov, &amsgrad, &centered, &decoupledWeightDecay})
+      take(*option);
     options.clipNorm = clipNorm;
     options.accumulate = accumulate;
+    options.ema = ema;
     if (failed(addOptimizer(found, options)))
       signalPassFailure();
   }

@@ -107,8 +107,6 @@ static llvm::Error checkFlags(const DriverOptions &options) {
   if (opt.kind.empty() && updates)
     return usageError("--optimizer=none changes no weights: there is nothing "
                       "to train ('ckopt grad' writes gradients)");
-  if (opt.nesterov && (opt.momentum <= 0 || opt.dampening != 0))
-    return usageError("--nesterov needs --momentum above 0 and no --dampening");
   if (llvm::Error error = checkPolicyForm(options.compile.step.policy))
     return error;
   if (llvm::Error error = planner::checkSearch(options.compile.step.search))
@@ -151,7 +149,6 @@ bool ckopt::parseCommandLine(int argc, char **argv, DriverOptions &options,
   options.command = Command(found - std::begin(commands));
   options.compile.step.threads =
       int32_t(std::max(1u, std::thread::hardware_concurrency()));
-  options.train.schedule.base = 1e-3;
   DriverFlags flags(options);
   unsigned command = 1u << unsigned(options.command);
   llvm::ArrayRef<char *> rest(argv + 2, size_t(argc - 2));
@@ -178,6 +175,8 @@ bool ckopt::parseCommandLine(int argc, char **argv, DriverOptions &options,
     error = checkFlags(options);
   if (!error)
     error = checkLossFlags(options, flags.given);
+  if (!error)
+    error = flags.settleOptimizer();
   if (error) {
     code = reportError(std::move(error), "ckopt", llvm::errs());
     return false;

@@ -35,6 +35,7 @@ struct DriverOptions {
   TrainOptions train;
   std::vector<ArrayMapping> constants; ///< --constant: inputs with one value
   std::string output;                  ///< -o
+  std::string emaOutput;               ///< --ema-out
   std::string checkpoint;              ///< --checkpoint
   std::string weights;     ///< --weights: initial values, safetensors
   std::string report;      ///< --report: JSON

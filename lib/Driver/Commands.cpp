@@ -287,10 +287,8 @@ llvm::Error ckopt::runGrad(DriverOptions &options) {
     return samples.takeError();
   if (llvm::Error error = feed(session, data, *samples))
     return error;
-  for (int64_t index : session.tensors(TensorRole::Seed))
-    if (llvm::Error error = session.write(
-            index, HostTensor::scalar<int64_t>(int64_t(options.seed))))
-      return error;
+  if (llvm::Error error = setSeed(session, options.seed))
+    return error;
   if (llvm::Error error = session.fill(TensorRole::Step, 1))
     return error;
   if (llvm::Error error = session.run("step"))

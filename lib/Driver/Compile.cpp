@@ -11,7 +11,6 @@
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/StringSet.h"
-#include "llvm/Support/Regex.h"
 
 #include <chrono>
 
@@ -58,24 +57,6 @@ Compilation::Compilation(CompileOptions options) : opts(std::move(options)) {
 }
 
 Compilation::~Compilation() = default;
-
-/// A pattern that is a typing error would train everything without a word.
-llvm::Error Compilation::checkFreeze() const {
-  if (opts.import.freezeRegex.empty())
-    return llvm::Error::success();
-  llvm::Regex regex("^(" + opts.import.freezeRegex + ")$");
-  auto forward = module().lookupSymbol<func::FuncOp>("forward");
-  for (unsigned i = 0; forward && i < forward.getNumArguments(); ++i) {
-    auto role = forward.getArgAttrOfType<StringAttr>(i, attrs::kRole);
-    auto name = forward.getArgAttrOfType<StringAttr>(i, attrs::kName);
-    if (role && name && role.getValue() == roles::kFrozen &&
-        regex.match(name.getValue()))
-      return llvm::Error::success();
-  }
-  return inputError("--freeze='" + opts.import.freezeRegex +
-                    "' matches no weight of '" + opts.model +
-                    "' (the whole name has to match, as in '.*weight')");
-}
 
 /// Updates need wide weights. Says it before anything is derived from them, of
 /// all of them at once, with a node that reads each.
@@ -153,7 +134,11 @@ llvm::Error Compilation::import() {
     rows = findTableRows(forward);
   }
   applyInit();
-  return checkFreeze();
+  if (llvm::Error error = checkTrained())
+    return error;
+  if (llvm::Error error = applyGroups())
+    return error;
+  return noteFrozenNorms();
 }
 
 TensorMap Compilation::weights() const {

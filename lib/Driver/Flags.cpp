@@ -13,27 +13,13 @@
 using namespace ckopt;
 using llvm::StringRef;
 
-namespace {
-enum Commands : unsigned {
-  Import = 1u << unsigned(Command::Import),
-  Plan = 1u << unsigned(Command::Plan),
-  Compile = 1u << unsigned(Command::Compile),
-  Train = 1u << unsigned(Command::Train),
-  Run = 1u << unsigned(Command::Run),
-  Grad = 1u << unsigned(Command::Grad),
-  Bench = 1u << unsigned(Command::Bench),
-  Inspect = 1u << unsigned(Command::Inspect),
-  Compare = 1u << unsigned(Command::Compare),
-  Check = 1u << unsigned(Command::Check),
-  Stepping = Plan | Compile | Train | Bench | Inspect | Compare,
-  Models = Import | Stepping | Run | Grad | Check,
-};
-} // namespace
+using namespace ckopt::takers;
 
 DriverFlags::DriverFlags(DriverOptions &options) : o(options) {
   addModelFlags();
   addLossFlags();
-  addArithmeticFlags();
+  addOptimizerFlags();
+  addScheduleFlags();
   addBudgetFlags();
   addDataFlags();
   addCompilerFlags();
@@ -105,8 +91,16 @@ void DriverFlags::addModelFlags() {
       "weights that a file makes by ConstantOfShape are parameters without "
       "values (--init)",
       flag::turnOn(import.paramsFromConstants));
-  add("freeze", "REGEX", Models & ~Run, "weights that are not trained",
+  add("freeze", "REGEX", Models & ~Run,
+      "weights that are not trained (a whole name has to match)",
       flag::text("freeze", import.freezeRegex));
+  add("train", "REGEX", Models & ~Run,
+      "weights that are trained, no others; --freeze wins where both match",
+      flag::text("train", import.trainRegex));
+  add("freeze-norms", "", Stepping | Grad,
+      "batch norms without trained weights use and keep their running "
+      "statistics",
+      flag::turnOn(o.compile.step.freezeNorms));
   add("init", "RULE", Models,
       "weights without values: auto (default, by role), kaiming, xavier, "
       "normal",
@@ -186,55 +180,6 @@ void DriverFlags::addLossFlags() {
   add("margin", "X", training,
       "hinge, hinge_embedding, multi_margin (default 1)",
       flag::number<double>("margin", set.margin));
-}
-
-void DriverFlags::addArithmeticFlags() {
-  StepOptions &step = o.compile.step;
-  OptimizerSettings &opt = step.optimizer;
-  unsigned updating = Stepping;
-  add("optimizer", "KIND", updating,
-      "sgd (default), adam, adamw, or none: the step returns gradients",
-      [&opt](StringRef text) -> llvm::Error {
-        if (llvm::Error error = flag::oneOf(
-                "optimizer", opt.kind, {"sgd", "adam", "adamw", "none"})(text))
-          return error;
-        if (opt.kind == "none")
-          opt.kind.clear();
-        return llvm::Error::success();
-      });
-  add("lr", "RATE", updating, "learning rate (default 1e-3)",
-      flag::number<double>("lr", o.train.schedule.base, 0));
-  add("lr-schedule", "KIND", updating, "constant (default), linear or cosine",
-      [this](StringRef text) -> llvm::Error {
-        auto kind = parseScheduleKind(text);
-        if (!kind)
-          return kind.takeError();
-        o.train.schedule.kind = *kind;
-        return llvm::Error::success();
-      });
-  add("warmup-steps", "N", updating, "steps of linear warm-up",
-      flag::number<int64_t>("warmup-steps", o.train.schedule.warmupSteps, 0));
-  add("min-lr-ratio", "R", updating,
-      "where a schedule ends, as a share of --lr",
-      flag::number<double>("min-lr-ratio", o.train.schedule.minRatio, 0));
-  add("momentum", "X", updating, "sgd",
-      flag::number<double>("momentum", opt.momentum, 0));
-  add("dampening", "X", updating, "sgd",
-      flag::number<double>("dampening", opt.dampening, 0));
-  add("nesterov", "", updating, "sgd", flag::turnOn(opt.nesterov));
-  add("beta1", "X", updating, "adam (default 0.9)",
-      flag::number<double>("beta1", opt.beta1, 0, 1, /*open=*/true));
-  add("beta2", "X", updating, "adam (default 0.999)",
-      flag::number<double>("beta2", opt.beta2, 0, 1, /*open=*/true));
-  add("epsilon", "X", updating, "adam (default 1e-8)",
-      flag::number<double>("epsilon", opt.epsilon, 0));
-  add("weight-decay", "X", updating, "as in PyTorch (adamw: decoupled)",
-      flag::number<double>("weight-decay", opt.weightDecay, 0));
-  add("clip-norm", "X", updating, "clip gradients by their global norm",
-      flag::number<double>("clip-norm", opt.clipNorm, 0));
-  add("accumulate", "K", updating,
-      "micro-batches whose gradients make one update",
-      flag::number<int64_t>("accumulate", opt.accumulate, 1));
 }
 
 llvm::Error DriverFlags::setBudget(StringRef flag, const MemoryBudget &budget) {

@@ -11,6 +11,24 @@
 
 namespace ckopt {
 
+/// The subcommands as bits, and sets of them.
+namespace takers {
+enum : unsigned {
+  Import = 1u << unsigned(Command::Import),
+  Plan = 1u << unsigned(Command::Plan),
+  Compile = 1u << unsigned(Command::Compile),
+  Train = 1u << unsigned(Command::Train),
+  Run = 1u << unsigned(Command::Run),
+  Grad = 1u << unsigned(Command::Grad),
+  Bench = 1u << unsigned(Command::Bench),
+  Inspect = 1u << unsigned(Command::Inspect),
+  Compare = 1u << unsigned(Command::Compare),
+  Check = 1u << unsigned(Command::Check),
+  Stepping = Plan | Compile | Train | Bench | Inspect | Compare,
+  Models = Import | Stepping | Run | Grad | Check,
+};
+} // namespace takers
+
 /// Fills a table with all flags of all subcommands, which store into `options`.
 class DriverFlags {
 public:
@@ -20,6 +38,10 @@ public:
   FlagTable table;
   /// The names of those that the command line had.
   std::set<std::string> given;
+
+  /// Defaults of the chosen optimizer, groups and schedule; a usage error for
+  /// flags that say nothing to these. After parsing.
+  llvm::Error settleOptimizer();
 
 private:
   void add(llvm::StringRef name, llvm::StringRef value, unsigned commands,
@@ -33,7 +55,8 @@ private:
   }
   void addModelFlags();
   void addLossFlags();
-  void addArithmeticFlags();
+  void addOptimizerFlags();
+  void addScheduleFlags();
   void addBudgetFlags();
   void addPlanFlags();
   void addPolicyFlags();
@@ -45,8 +68,13 @@ private:
   /// Takes a budget from one flag; a second kind beside it is an error.
   llvm::Error setBudget(llvm::StringRef flag, const MemoryBudget &budget);
 
+  llvm::Error settleGroups();
+  llvm::Error settleSchedule();
+
   DriverOptions &o;
   std::string budgetFlag;
+  std::vector<std::string> groups; ///< --group, as given
+  std::string rateFile;            ///< of --lr-schedule=file:PATH
 };
 
 } // namespace ckopt

@@ -81,6 +81,10 @@ void ckopt::printPlan(const Compilation &compilation, llvm::raw_ostream &os) {
   }
   time.addRow({"time to plan", formatSeconds(summary.planSeconds)});
   time.print(os);
+  if (!compilation.trained().empty())
+    os << "\n";
+  for (const std::string &line : compilation.trained())
+    os << line << "\n";
 }
 
 static void writePlanJson(llvm::json::OStream &json,

@@ -80,6 +80,10 @@ static llvm::Expected<TensorMap> runBatches(Session &session,
   std::vector<int64_t> valid;
   const runtime::FunctionInfo &eval = session.manifest().functions.front();
   for (const EvalBatch &part : evaluationBatches(all, batch)) {
+    // Models that draw random numbers draw others for each batch.
+    if (llvm::Error error =
+            session.fill(TensorRole::Step, double(valid.size() + 1)))
+      return std::move(error);
     if (llvm::Error error = feed(session, data, part.indices))
       return std::move(error);
     if (llvm::Error error = session.run("eval"))
@@ -148,6 +152,10 @@ llvm::Error ckopt::runForward(DriverOptions &options) {
   if (!planned)
     return planned.takeError();
   Session &session = *planned->step.session;
+  if (llvm::Error error = setSeed(session, options.seed))
+    return error;
+  if (llvm::Error error = session.fill(TensorRole::Step, 1))
+    return error;
   auto result = runModel(session, options);
   if (!result)
     return result.takeError();

@@ -40,6 +40,32 @@ static void describeLoss(const autodiff::LossSettings &set,
   list("pos-weight", set.posWeight);
 }
 
+/// What only some schedules have.
+static void addSchedule(const LearningRateSchedule &schedule,
+                        StringMetadata &result,
+                        llvm::function_ref<void(const char *, double)> set) {
+  using Kind = ScheduleKind;
+  if (schedule.byEpoch)
+    result["lr-unit"] = "epoch";
+  if (schedule.kind == Kind::Step || schedule.kind == Kind::MultiStep ||
+      schedule.kind == Kind::Exponential)
+    set("lr-gamma", schedule.gamma);
+  if (schedule.kind == Kind::Step)
+    set("lr-step-size", double(schedule.stepSize));
+  for (int64_t at : schedule.milestones)
+    result["lr-milestones"] += std::to_string(at) + " ";
+  if (schedule.kind == Kind::OneCycle) {
+    set("lr-pct-start", schedule.warmShare);
+    set("lr-div-factor", schedule.divide);
+    set("lr-final-div-factor", schedule.divideFinal);
+    result["lr-anneal"] = schedule.linearCycle ? "linear" : "cos";
+  }
+  if (schedule.kind == Kind::File)
+    result["lr-file"] = std::to_string(llvm::xxh3_64bits(
+        llvm::ArrayRef(reinterpret_cast<const uint8_t *>(schedule.rates.data()),
+                       schedule.rates.size() * sizeof(double))));
+}
+
 /// Options that the bits of a run depend on; a resumed run must share them.
 static StringMetadata identity(const DriverOptions &options) {
   const StepOptions &step = options.compile.step;
@@ -61,7 +87,6 @@ static StringMetadata identity(const DriverOptions &options) {
                   std::to_string(options.compile.target.optLevel);
   result["ignore-index"] = std::to_string(step.lossSettings.ignoreIndex);
   describeLoss(step.lossSettings, result);
-  result["nesterov"] = opt.nesterov ? "yes" : "no";
   result["seed"] = std::to_string(options.seed);
   result["optimizer"] = opt.kind;
   result["schedule"] = scheduleName(schedule.kind);
@@ -69,15 +94,21 @@ static StringMetadata identity(const DriverOptions &options) {
   if (step.matmulPrecision != "f32")
     result["matmul-precision"] = step.matmulPrecision;
   result["freeze"] = options.compile.import.freezeRegex;
+  if (!options.compile.import.trainRegex.empty())
+    result["train"] = options.compile.import.trainRegex;
+  if (step.freezeNorms)
+    result["freeze-norms"] = "yes";
+  for (size_t i = 0; i < options.compile.groups.size(); ++i)
+    result["group " + std::to_string(i + 1)] = options.compile.groups[i].text;
+  if (opt.ema > 0)
+    set("ema", opt.ema);
   set("lr", schedule.base);
   set("min-lr-ratio", schedule.minRatio);
   set("warmup-steps", double(schedule.warmupSteps));
-  set("momentum", opt.momentum);
-  set("dampening", opt.dampening);
-  set("beta1", opt.beta1);
-  set("beta2", opt.beta2);
-  set("epsilon", opt.epsilon);
-  set("weight-decay", opt.weightDecay);
+  if (const OptimizerKind *kind = findOptimizer(opt.kind))
+    for (const HyperParameter &parameter : kind->parameters)
+      set(parameter.name, hyperValue(*kind, opt.values, parameter.name));
+  addSchedule(schedule, result, set);
   set("clip-norm", opt.clipNorm);
   set("holdout", options.train.holdout);
   set("threads", step.threads);
@@ -90,11 +121,13 @@ static llvm::Error checkTrainFlags(const DriverOptions &options) {
     return usageError("give --data=FILE.npz");
   if (!(options.train.holdout >= 0 && options.train.holdout < 1))
     return usageError("--holdout must lie in [0, 1)");
-  const std::string &out = options.output;
-  if (!out.empty() && !llvm::StringRef(out).ends_with(".onnx") &&
-      !llvm::StringRef(out).ends_with(".safetensors"))
-    return usageError("-o must end in .onnx or .safetensors, got '" + out +
-                      "'");
+  for (auto [flag, out] : {std::pair("-o", &options.output),
+                           std::pair("--ema-out", &options.emaOutput)})
+    if (!out->empty() && !llvm::StringRef(*out).ends_with(".onnx") &&
+        !llvm::StringRef(*out).ends_with(".safetensors"))
+      return usageError(llvm::Twine(flag) +
+                        " must end in .onnx or .safetensors, got '" + *out +
+                        "'");
   return llvm::Error::success();
 }
 
@@ -113,21 +146,38 @@ static std::string fingerprint(const Dataset &data) {
   return text;
 }
 
-/// Trained weights as an ONNX file or as safetensors.
+/// Weights as an ONNX file or as safetensors.
 static llvm::Error writeWeights(const DriverOptions &options,
-                                const Session &session) {
-  if (options.output.empty())
-    return llvm::Error::success();
+                                const std::string &path,
+                                const TensorMap &weights) {
+  if (llvm::StringRef(path).ends_with(".safetensors"))
+    return writeSafetensors(path, weights);
+  std::map<std::string, HostTensor> byName;
+  for (auto &[name, value] : weights)
+    byName[name] = value;
+  return onnx_frontend::exportModel(options.compile.model, path, byName);
+}
+
+/// What was trained, and its averages; running statistics and frozen weights
+/// are the same in both.
+static llvm::Error writeOutputs(const DriverOptions &options,
+                                const Session &session, bool anySteps) {
   auto weights = session.weights(/*optimizerState=*/false);
   if (!weights)
     return weights.takeError();
-  if (llvm::StringRef(options.output).ends_with(".safetensors"))
-    return writeSafetensors(options.output, *weights);
-  std::map<std::string, HostTensor> byName;
-  for (auto &[name, value] : *weights)
-    byName[name] = value;
-  return onnx_frontend::exportModel(options.compile.model, options.output,
-                                    byName);
+  if (!options.output.empty())
+    if (llvm::Error error = writeWeights(options, options.output, *weights))
+      return error;
+  if (options.emaOutput.empty())
+    return llvm::Error::success();
+  if (anySteps) { // before them there is nothing to average
+    auto averages = averagedWeights(session);
+    if (!averages)
+      return averages.takeError();
+    for (auto &[name, value] : *averages)
+      weights->set(name, value);
+  }
+  return writeWeights(options, options.emaOutput, *weights);
 }
 
 /// One training run, from model file to result.
@@ -155,8 +205,11 @@ static llvm::Expected<Run> trainOnce(DriverOptions &options, bool writeOutput) {
   train.identity = identity(options);
   train.identity["batch"] = std::to_string(batchSize(session.manifest()));
   train.identity["data"] = fingerprint(*data);
+  train.averages = options.compile.step.optimizer.ema > 0;
   if (writeOutput)
-    train.trained = [&] { return writeWeights(options, session); };
+    train.trained = [&](int64_t steps) {
+      return writeOutputs(options, session, steps > 0);
+    };
   auto result = ckopt::train(session, *data, options.data, train);
   if (!result)
     return result.takeError();
@@ -200,7 +253,17 @@ llvm::Error ckopt::runTrain(DriverOptions &options) {
                                formatPercent(result.evaluation.accuracy(), 2)
                          : std::string())
                  << "\n";
-  else if (options.train.holdout > 0)
+  if (result.evaluated && options.compile.step.optimizer.ema > 0 &&
+      result.averageEvaluation.count)
+    llvm::outs() << "averaged weights: loss "
+                 << formatNumber(result.averageEvaluation.meanLoss(), 6)
+                 << (result.classified
+                         ? ", accuracy " +
+                               formatPercent(
+                                   result.averageEvaluation.accuracy(), 2)
+                         : std::string())
+                 << "\n";
+  if (!result.evaluated && options.train.holdout > 0)
     llvm::outs() << "held-out samples: not evaluated, fewer than a batch of "
                     "the loss that the model computes\n";
   if (!result.nothingToDo)
@@ -209,6 +272,8 @@ llvm::Error ckopt::runTrain(DriverOptions &options) {
                  << formatBytesExact(result.dataBytes) << "\n";
   if (!options.output.empty())
     llvm::outs() << "wrote " << options.output << "\n";
+  if (!options.emaOutput.empty())
+    llvm::outs() << "wrote " << options.emaOutput << " (averaged weights)\n";
   return writeReports(options, *run->compilation, &result);
 }
 

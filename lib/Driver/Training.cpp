@@ -175,6 +175,29 @@ llvm::Error ckopt::feed(Session &session, const Dataset &data,
   return llvm::Error::success();
 }
 
+llvm::Error ckopt::setSeed(Session &session, uint64_t seed) {
+  for (int64_t index : session.tensors(TensorRole::Seed))
+    if (llvm::Error error =
+            session.write(index, HostTensor::scalar<int64_t>(int64_t(seed))))
+      return error;
+  return llvm::Error::success();
+}
+
+llvm::Expected<TensorMap> ckopt::averagedWeights(const Session &session) {
+  TensorMap result;
+  for (int64_t index : session.tensors(TensorRole::Parameter)) {
+    const std::string &name = session.info_of(index).name;
+    auto average = session.find(name + "/ema");
+    if (!average)
+      return average.takeError();
+    auto value = session.read(*average);
+    if (!value)
+      return value.takeError();
+    result.set(name, std::move(*value));
+  }
+  return result;
+}
+
 llvm::Expected<double> ckopt::readLoss(const Session &session,
                                        llvm::StringRef function) {
   // Each function has its loss at a place of its own.
@@ -269,8 +292,13 @@ llvm::Expected<MetricSums> ckopt::evaluate(Session &session,
   bool classify = byHost || dataOptions.classify;
   if (byHost ? scores < 0 || *targetField == data.numFields() : loss < 0)
     return sums;
+  int64_t number = 0;
   for (const EvalBatch &batch :
        evaluationBatches(samples, batchSize(session.manifest()))) {
+    // Models that draw random numbers draw others for each batch, the same in
+    // every evaluation.
+    if (llvm::Error error = session.fill(TensorRole::Step, double(++number)))
+      return std::move(error);
     if (!byHost && batch.valid != int64_t(batch.indices.size()))
       continue;
     if (llvm::Error error = feed(session, data, batch.indices))
@@ -351,13 +379,13 @@ private:
   llvm::Error resume(DataPosition &position);
   llvm::Error planUpdates(int64_t trainedSamples);
   llvm::Error checkHorizon(const StringMetadata &saved) const;
-  llvm::Error setSeed(uint64_t seed);
   llvm::Error runOnce(const char *function, double &time, double &loss);
   llvm::Error runStep(BatchIterator &batches);
   llvm::Error checkGradientNorm();
   llvm::Error checkState();
   llvm::Error save(DataPosition position);
   llvm::Error finish(llvm::ArrayRef<int64_t> holdout);
+  llvm::Error evaluateAverages(llvm::ArrayRef<int64_t> holdout);
 
   Session &session;
   const Dataset &data;
@@ -393,10 +421,12 @@ llvm::Error Trainer::planUpdates(int64_t trainedSamples) {
                       " samples, but the run has " + llvm::Twine(batches) +
                       " in all; give a smaller --accumulate or more --epochs");
   schedule = options.schedule;
+  schedule.batchesPerEpoch = std::max<int64_t>(trainedSamples / batch, 1);
+  schedule.batchesPerStep = options.accumulate;
   if (!schedule.totalSteps)
-    schedule.totalSteps = updates;
+    schedule.totalSteps = schedule.byEpoch ? options.epochs : updates;
   identity = options.identity;
-  if (schedule.kind == ScheduleKind::Constant)
+  if (!schedule.hasEnd())
     return schedule.verify();
   identity[horizonKey] = std::to_string(schedule.totalSteps);
   return updates ? schedule.verify() : llvm::Error::success();
@@ -407,9 +437,10 @@ llvm::Error Trainer::checkHorizon(const StringMetadata &saved) const {
   auto was = saved.find(horizonKey), is = identity.find(horizonKey);
   if (was == saved.end() || is == identity.end() || was->second == is->second)
     return llvm::Error::success();
-  return inputError(options.resume +
-                    ": its learning-rate schedule ends at step " + was->second +
-                    ", this run's at step " + is->second +
+  return inputError(options.resume + ": its learning-rate schedule ends at " +
+                    (schedule.byEpoch ? "epoch " : "step ") + was->second +
+                    ", this run's at " +
+                    (schedule.byEpoch ? "epoch " : "step ") + is->second +
                     "; give the --epochs that it was started with (and "
                     "--max-steps to stop earlier)");
 }
@@ -465,14 +496,6 @@ llvm::Error Trainer::save(DataPosition position) {
   return writeCheckpoint(options.checkpoint, checkpoint);
 }
 
-llvm::Error Trainer::setSeed(uint64_t seed) {
-  for (int64_t index : session.tensors(TensorRole::Seed))
-    if (llvm::Error error =
-            session.write(index, HostTensor::scalar<int64_t>(int64_t(seed))))
-      return error;
-  return llvm::Error::success();
-}
-
 /// Runs one function on one batch and adds its time and loss.
 llvm::Error Trainer::runOnce(const char *function, double &time, double &loss) {
   auto start = Clock::now();
@@ -500,8 +523,8 @@ llvm::Error Trainer::runStep(BatchIterator &batches) {
       return error;
     // Micro-batches of one step draw different dropout masks.
     if (options.accumulate > 1)
-      if (llvm::Error error =
-              setSeed(options.seed + uint64_t(micro) * 0x9E3779B97F4A7C15u))
+      if (llvm::Error error = setSeed(
+              session, options.seed + uint64_t(micro) * 0x9E3779B97F4A7C15u))
         return error;
     if (llvm::Error error = runOnce(micro ? "accumulate" : "step", time, loss))
       return error;
@@ -577,6 +600,40 @@ llvm::Error Trainer::finish(llvm::ArrayRef<int64_t> holdout) {
   return llvm::Error::success();
 }
 
+/// Evaluates the averaged weights in place of the trained ones, which come back
+/// afterwards.
+llvm::Error Trainer::evaluateAverages(llvm::ArrayRef<int64_t> holdout) {
+  if (!options.averages || holdout.empty() || stepNumber == 0)
+    return llvm::Error::success();
+  auto averages = averagedWeights(session);
+  if (!averages)
+    return averages.takeError();
+  auto write = [&](const TensorMap &values) -> llvm::Error {
+    for (const auto &[name, value] : values) {
+      auto index = session.find(name);
+      if (!index)
+        return index.takeError();
+      if (llvm::Error error = session.write(*index, value))
+        return error;
+    }
+    return llvm::Error::success();
+  };
+  TensorMap trained;
+  for (int64_t index : session.tensors(TensorRole::Parameter)) {
+    auto value = session.read(index);
+    if (!value)
+      return value.takeError();
+    trained.set(session.info_of(index).name, std::move(*value));
+  }
+  if (llvm::Error error = write(*averages))
+    return error;
+  auto metrics = evaluate(session, data, dataOptions, holdout);
+  if (!metrics)
+    return metrics.takeError();
+  result.averageEvaluation = *metrics;
+  return write(trained);
+}
+
 llvm::Expected<TrainResult> Trainer::run() {
   auto split = splitHoldout(data.numSamples(), options.holdout, options.seed);
   if (!split)
@@ -591,7 +648,7 @@ llvm::Expected<TrainResult> Trainer::run() {
   if (!batches)
     return batches.takeError();
   result.droppedPerEpoch = batches->droppedPerEpoch();
-  if (llvm::Error error = setSeed(options.seed))
+  if (llvm::Error error = setSeed(session, options.seed))
     return std::move(error);
   ProgressLine progress(options.progress, options.epochs,
                         batches->batchesPerEpoch());
@@ -627,10 +684,12 @@ llvm::Expected<TrainResult> Trainer::run() {
   if (options.trained) {
     if (llvm::Error error = checkState())
       return std::move(error);
-    if (llvm::Error error = options.trained())
+    if (llvm::Error error = options.trained(stepNumber))
       return std::move(error);
   }
   if (llvm::Error error = finish(split->holdout))
+    return std::move(error);
+  if (llvm::Error error = evaluateAverages(split->holdout))
     return std::move(error);
   return std::move(result);
 }

@@ -98,6 +98,29 @@ void Grouping::createUnit(Operation *op, UnitKind kind) {
   parent.push_back(id);
 }
 
+/// An optimizer's formulas end in assignments side by side, which read the same
+/// values: one kernel computes them once. O(1).
+bool Grouping::joinAssignment(Operation *op) {
+  if (!options.group || !isa<AssignOp>(op) || units.empty())
+    return false;
+  Unit &unit = units.back();
+  unsigned id = units.size() - 1;
+  if (unit.kind != UnitKind::Update || !isa<AssignOp>(unit.roots.front()) ||
+      unit.domain != tensorType(op->getResult(0)) ||
+      place.lookup(unit.roots.front()) != place.lookup(op) + 1 ||
+      llvm::is_contained(unit.inputs, op->getResult(0)) ||
+      unit.ops >= options.maxOps ||
+      unit.inputs.size() + unit.roots.size() + 3 > options.maxPointers)
+    return false;
+  unit.roots.insert(unit.roots.begin(), op);
+  for (Value operand : op->getOperands())
+    if (unit.inputs.insert(operand))
+      readers[operand].push_back(id);
+  maker[op->getResult(0)] = id;
+  ++unit.ops;
+  return true;
+}
+
 bool Grouping::canAbsorb(const Unit &unit, Operation *op) {
   if (kindOf(op) == KernelKind::Constant)
     return unit.kind != UnitKind::Library;
@@ -231,6 +254,8 @@ void Grouping::decideOp(Operation *op) {
   case KernelKind::Library:
     return createUnit(op, UnitKind::Library);
   case KernelKind::Update:
+    if (joinAssignment(op))
+      return;
     return createUnit(op, UnitKind::Update);
   case KernelKind::Constant:
   case KernelKind::Elementwise:

@@ -84,6 +84,8 @@ private:
   void createUnit(mlir::Operation *op, UnitKind kind);
   bool canAbsorb(const Unit &unit, mlir::Operation *op);
   void absorb(unsigned unit, mlir::Operation *op);
+  /// Makes an assignment part of the kernel of the one that follows it.
+  bool joinAssignment(mlir::Operation *op);
   bool worthComputingAgain(mlir::Operation *op,
                            llvm::ArrayRef<unsigned> needers) const;
   void decideOp(mlir::Operation *op);

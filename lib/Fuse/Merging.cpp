@@ -33,6 +33,7 @@ public:
   void run();
 
 private:
+  bool feeds(const Unit &a, const Unit &b) const;
   bool compatible(const Unit &a, const Unit &b) const;
   bool fits(const Unit &a, const Unit &b) const;
   /// Where the ops of both are computed if they are one, null if that is too
@@ -57,6 +58,16 @@ static bool isTiny(const Unit &unit) {
   return unit.domain.getNumElements() <= tinyElements;
 }
 
+/// Whether an update reads what another one made of its state (an average of
+/// new parameters).
+bool Merger::feeds(const Unit &a, const Unit &b) const {
+  return llvm::any_of(a.roots, [&](Operation *root) {
+    return llvm::any_of(root->getResults(), [&](Value result) {
+      return b.inputs.contains(result);
+    });
+  });
+}
+
 /// Whether one loop nest can compute both.
 bool Merger::compatible(const Unit &a, const Unit &b) const {
   if (a.kind != b.kind || a.alone || b.alone || a.domain != b.domain)
@@ -64,8 +75,8 @@ bool Merger::compatible(const Unit &a, const Unit &b) const {
   if (a.kind == UnitKind::Elementwise)
     return true;
   if (a.kind == UnitKind::Update)
-    return isTiny(a) &&
-           a.roots.front()->getName() == b.roots.front()->getName();
+    return feeds(a, b) || (isTiny(a) && a.roots.front()->getName() ==
+                                            b.roots.front()->getName());
   return a.kind == UnitKind::Reduction && a.axes == b.axes;
 }
 
@@ -220,6 +231,8 @@ void Merger::mergeInto(unsigned unit) {
       if (auto maker = g.maker.find(input); maker != g.maker.end())
         changed |= tryMerge(maker->second, unit);
       unit = g.find(unit);
+      if (g.units[unit].kind == UnitKind::Update)
+        continue; // of one state: only what is made of another's new value
       SmallVector<unsigned> siblings;
       for (unsigned reader : g.readers.lookup(input))
         if (g.units[reader].place < g.units[unit].place)
@@ -245,8 +258,9 @@ void Merger::run() {
     return g.units[a].place < g.units[b].place;
   });
   for (unsigned id : order)
-    if (UnitKind kind = g.units[id].kind;
-        kind == UnitKind::Elementwise || kind == UnitKind::Reduction)
+    if (UnitKind kind = g.units[id].kind; kind == UnitKind::Elementwise ||
+                                          kind == UnitKind::Reduction ||
+                                          kind == UnitKind::Update)
       mergeInto(id);
   // The last tiny unit over each domain.
   DenseMap<std::pair<Type, unsigned>, unsigned> last;

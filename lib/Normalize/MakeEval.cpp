@@ -3,7 +3,8 @@
 // The clone is rewritten op by op: dropout becomes its input, batch
 // normalization takes the statistics that training tracks: its own mean and
 // variance lead, through moving_average ops, to the arguments that hold the
-// running ones.
+// running ones. Batch norms that are not trained take them in training as well
+// (freezeNorms).
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
@@ -14,6 +15,7 @@
 
 namespace ckopt {
 #define GEN_PASS_DEF_MAKEEVALPASS
+#define GEN_PASS_DEF_FREEZENORMSPASS
 #include "ckopt/Normalize/Passes.h.inc"
 } // namespace ckopt
 
@@ -27,7 +29,11 @@ static BlockArgument trackedBy(Value statistic, unsigned depth = 0) {
   for (OpOperand &use : statistic.getUses()) {
     Operation *user = use.getOwner();
     if (auto average = dyn_cast<MovingAverageOp>(user)) {
-      auto argument = dyn_cast<BlockArgument>(average.getOld());
+      // A layer that runs twice averages twice.
+      Value old = average.getOld();
+      while (auto earlier = old.getDefiningOp<MovingAverageOp>())
+        old = earlier.getOld();
+      auto argument = dyn_cast<BlockArgument>(old);
       if (argument && average.getValue() == statistic)
         return argument;
       continue;
@@ -40,11 +46,19 @@ static BlockArgument trackedBy(Value statistic, unsigned depth = 0) {
   return {};
 }
 
-static void useRunningStatistics(BatchNormOp op) {
+/// The arguments that track an op's mean and variance; null: none do.
+static std::pair<BlockArgument, BlockArgument> runningOf(BatchNormOp op) {
   BlockArgument mean = trackedBy(op.getMean());
   BlockArgument variance = trackedBy(op.getVariance());
   if (!mean || !variance || mean.getType() != op.getMean().getType() ||
-      variance.getType() != op.getVariance().getType()) {
+      variance.getType() != op.getVariance().getType())
+    return {};
+  return {mean, variance};
+}
+
+static void useRunningStatistics(BatchNormOp op) {
+  auto [mean, variance] = runningOf(op);
+  if (!mean) {
     InFlightDiagnostic remark =
         op.emitRemark("evaluation normalizes with the statistics of the batch: "
                       "no argument tracks running ones");
@@ -94,7 +108,82 @@ FailureOr<func::FuncOp> ckopt::makeEval(func::FuncOp function, StringRef name,
   return eval;
 }
 
+//===----------------------------------------------------------------------===//
+// Norms that are not trained
+//===----------------------------------------------------------------------===//
+
+/// The role of the argument that a scale or bias comes from; "" for a constant.
+static StringRef roleOf(func::FuncOp function, Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (op->getNumOperands() != 1)
+      return "";
+    value = op->getOperand(0); // a cast, a reshape
+  }
+  return argumentRole(function, cast<BlockArgument>(value).getArgNumber());
+}
+
+static bool isFrozenNorm(func::FuncOp function, BatchNormOp op) {
+  StringRef scale = roleOf(function, op.getScale());
+  StringRef bias = roleOf(function, op.getBias());
+  if (scale == roles::kParameter || bias == roles::kParameter)
+    return false;
+  if (scale == roles::kFrozen || bias == roles::kFrozen)
+    return true;
+  BlockArgument mean = runningOf(op).first;
+  return mean && function.getArgAttr(mean.getArgNumber(), kFrozenAttr);
+}
+
+SmallVector<Operation *> ckopt::findFrozenNorms(func::FuncOp function) {
+  SmallVector<Operation *> norms;
+  function.walk([&](BatchNormOp op) {
+    if (isFrozenNorm(function, op))
+      norms.push_back(op);
+  });
+  return norms;
+}
+
+LogicalResult ckopt::freezeNorms(func::FuncOp function) {
+  if (failed(checkStraightLine(function)))
+    return failure();
+  llvm::SmallDenseSet<int64_t> kept;
+  SmallVector<BatchNormOp> norms;
+  for (Operation *op : findFrozenNorms(function)) {
+    auto norm = cast<BatchNormOp>(op);
+    auto [mean, variance] = runningOf(norm);
+    if (!mean)
+      return norm.emitError("cannot be frozen: no argument tracks its running "
+                            "statistics");
+    kept.insert(mean.getArgNumber());
+    kept.insert(variance.getArgNumber());
+    norms.push_back(norm);
+  }
+  SmallVector<Result> results = takeResults(function);
+  llvm::erase_if(results, [&](const Result &result) {
+    auto updated = dyn_cast_or_null<IntegerAttr>(result.get(attrs::kUpdates));
+    return updated && kept.contains(updated.getInt());
+  });
+  setResults(function, results);
+  // Their averages are dead now, and still lead to the arguments.
+  for (BatchNormOp norm : norms)
+    useRunningStatistics(norm);
+  eraseDeadOps(function);
+  return success();
+}
+
 namespace {
+struct FreezeNorms : ckopt::impl::FreezeNormsPassBase<FreezeNorms> {
+  using FreezeNormsPassBase::FreezeNormsPassBase;
+  void runOnOperation() override {
+    auto found = getOperation().lookupSymbol<func::FuncOp>(function);
+    if (!found) {
+      getOperation().emitError("no function '") << function << "'";
+      return signalPassFailure();
+    }
+    if (failed(freezeNorms(found)))
+      signalPassFailure();
+  }
+};
+
 struct MakeEval : ckopt::impl::MakeEvalPassBase<MakeEval> {
   using MakeEvalPassBase::MakeEvalPassBase;
   void runOnOperation() override {

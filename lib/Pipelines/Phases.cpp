@@ -29,18 +29,16 @@ static std::string optimizerPipeline(const OptimizerSettings &o) {
   auto set = [&](StringRef name, double value) {
     text += (" " + name + "=" + exact(value)).str();
   };
-  if (o.kind == "sgd") {
-    set("momentum", o.momentum);
-    set("dampening", o.dampening);
-    if (o.nesterov)
-      text += " nesterov=true";
-  } else {
-    set("beta1", o.beta1);
-    set("beta2", o.beta2);
-    set("epsilon", o.epsilon);
+  for (const auto &[name, value] : o.values) {
+    std::string option = name;
+    llvm::replace(option, '_', '-');
+    if (isSwitch(name))
+      text += " " + option + (value != 0 ? "=true" : "=false");
+    else
+      set(option, value);
   }
-  if (o.weightDecay >= 0)
-    set("weight-decay", o.weightDecay);
+  if (o.ema > 0)
+    set("ema", o.ema);
   if (o.clipNorm > 0)
     set("clip-norm", o.clipNorm);
   if (o.accumulate > 1)
@@ -151,7 +149,9 @@ std::vector<Phase> ckopt::buildPhases(const StepOptions &options) {
                       "evaluation form alone: no gradients"});
   else
     phases.push_back(
-        {"autodiff", module(lossAndEval(options) + "autodiff,canonicalize,cse"),
+        {"autodiff",
+         module((options.freezeNorms ? "freeze-norms," : "") +
+                lossAndEval(options) + "autodiff,canonicalize,cse"),
          "loss and backward graph"});
   if (!options.optimizer.kind.empty() && !options.forwardOnly)
     phases.push_back({"optimizer", module(optimizerPipeline(options.optimizer)),

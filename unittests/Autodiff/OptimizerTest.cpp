@@ -1,9 +1,10 @@
 //===- OptimizerTest.cpp - updates against PyTorch's formulas -------------===//
 //
-// The formulas of torch.optim.SGD, Adam and AdamW and of
-// torch.nn.utils.clip_grad_norm_ are written out here, in double precision, and
-// run beside the step for several steps with changing gradients and learning
-// rates.
+// Numbers that PyTorch computed (OptimizerGolden.py), after up to 20 steps with
+// changing gradients and learning rates, for every optimizer, groups of
+// parameters and averages. For clipping and micro-batches the formulas of
+// torch.optim.SGD, Adam and AdamW and of torch.nn.utils.clip_grad_norm_ are
+// written out here, in double precision, and run beside the step.
 //
 //===----------------------------------------------------------------------===//
 #include "GradientCheck.h"
@@ -20,7 +21,6 @@ using namespace ckopt;
 using namespace ckopt::test;
 using autodiff::OptimizerOptions;
 using ckopt::reference::Tensor;
-using Kind = OptimizerOptions::Kind;
 using Numbers = std::vector<double>;
 
 /// Two parameters, a of 3 elements and b of 2, whose gradients are inputs.
@@ -42,9 +42,18 @@ namespace {
 /// Runs a step with its state, arguments by name.
 class Trainer {
 public:
-  explicit Trainer(const OptimizerOptions &options) {
+  /// `own`: of parameter b alone, `lr` as a factor.
+  explicit Trainer(const OptimizerOptions &options,
+                   const HyperValues &own = {}) {
     module = parseSourceString<ModuleOp>(stepText, &testContext());
     auto step = module->lookupSymbol<func::FuncOp>("step");
+    NamedAttrList list;
+    Builder b(&testContext());
+    for (const auto &[name, value] : own)
+      list.set(name == "lr" ? "lr_scale" : name, b.getF64FloatAttr(value));
+    if (!own.empty())
+      step.setArgAttr(1, autodiff::kOptimizerAttr,
+                      list.getDictionary(&testContext()));
     good = succeeded(autodiff::addOptimizer(step, options)) &&
            succeeded(mlir::verify(module.get()));
     for (unsigned i = 0; i < step.getNumArguments(); ++i)
@@ -94,31 +103,28 @@ struct Expected {
       : p(std::move(start)), m(p.size()), v(p.size()) {}
 
   void sgd(const OptimizerOptions &o, Numbers g, double lr, int t) {
+    double momentum = o.values.at("momentum");
     for (size_t i = 0; i < p.size(); ++i) {
-      g[i] += o.weightDecay.value_or(0) * p[i];
-      if (o.momentum != 0) {
-        m[i] = t == 1 ? g[i] : o.momentum * m[i] + (1 - o.dampening) * g[i];
-        g[i] = o.nesterov ? g[i] + o.momentum * m[i] : m[i];
-      }
-      p[i] -= lr * g[i];
+      m[i] = t == 1 ? g[i] : momentum * m[i] + g[i];
+      p[i] -= lr * m[i];
     }
   }
   void adam(const OptimizerOptions &o, Numbers g, double lr, int t) {
-    bool decoupled = o.kind == Kind::AdamW;
-    double decay = o.weightDecay.value_or(decoupled ? 0.01 : 0);
-    double c1 = 1 - std::pow(o.beta1, t), c2 = 1 - std::pow(o.beta2, t);
+    bool decoupled = o.kind == "adamw";
+    double decay = o.values.at("weight_decay");
+    double c1 = 1 - std::pow(0.9, t), c2 = 1 - std::pow(0.999, t);
     for (size_t i = 0; i < p.size(); ++i) {
       if (decoupled)
         p[i] *= 1 - lr * decay;
       else
         g[i] += decay * p[i];
-      m[i] = o.beta1 * m[i] + (1 - o.beta1) * g[i];
-      v[i] = o.beta2 * v[i] + (1 - o.beta2) * g[i] * g[i];
-      p[i] -= lr / c1 * m[i] / (std::sqrt(v[i]) / std::sqrt(c2) + o.epsilon);
+      m[i] = 0.9 * m[i] + (1 - 0.9) * g[i];
+      v[i] = 0.999 * v[i] + (1 - 0.999) * g[i] * g[i];
+      p[i] -= lr / c1 * m[i] / (std::sqrt(v[i]) / std::sqrt(c2) + 1e-8);
     }
   }
   void step(const OptimizerOptions &o, const Numbers &g, double lr, int t) {
-    o.kind == Kind::Sgd ? sgd(o, g, lr, t) : adam(o, g, lr, t);
+    o.kind == "sgd" ? sgd(o, g, lr, t) : adam(o, g, lr, t);
   }
 };
 
@@ -140,85 +146,105 @@ void clip(Numbers &a, Numbers &b, double limit) {
       value *= factor;
 }
 
-struct OptimizerCase {
-  std::string name;
-  OptimizerOptions options;
+/// What PyTorch computed.
+struct GoldenCase {
+  std::string name, kind;
+  HyperValues values, own; ///< own: of parameter b
+  double ema;
+  Numbers rows[4]; ///< a and b, or their averages, after goldenSteps
 };
-std::string optimizerName(const testing::TestParamInfo<OptimizerCase> &info) {
-  return info.param.name;
-}
+constexpr int goldenSteps[] = {1, 2, 6, 20};
+const GoldenCase golden[] = {
+#include "OptimizerGolden.inc"
+};
 
-class OptimizerTest : public testing::TestWithParam<OptimizerCase> {};
-} // namespace
+class OptimizerTest : public testing::TestWithParam<GoldenCase> {};
 
-TEST_P(OptimizerTest, FollowsPyTorch) {
-  const OptimizerOptions &options = GetParam().options;
-  Trainer trainer(options);
-  ASSERT_TRUE(trainer.good);
-  Expected a(trainer.get("a")), b(trainer.get("b"));
-  for (int t = 1; t <= 5; ++t) {
-    Numbers ga = gradientA(t), gb = gradientB(t);
-    trainer.set("ga", ga);
-    trainer.set("gb", gb);
-    trainer.set("learning_rate", {rate(t)});
-    trainer.set("step", {double(t)});
-    trainer.run("step");
-    if (options.clipNorm > 0)
-      clip(ga, gb, options.clipNorm);
-    a.step(options, ga, rate(t), t);
-    b.step(options, gb, rate(t), t);
-    expectNear(a.p, trainer.get("a"), "a");
-    expectNear(b.p, trainer.get("b"), "b");
-  }
-}
-
-static OptimizerOptions sgd(double momentum, double dampening, bool nesterov,
-                            std::optional<double> decay = std::nullopt) {
-  OptimizerOptions options;
-  options.kind = Kind::Sgd;
-  options.momentum = momentum;
-  options.dampening = dampening;
-  options.nesterov = nesterov;
-  options.weightDecay = decay;
-  return options;
-}
-
-static OptimizerOptions adam(Kind kind, std::optional<double> decay = {},
-                             double clipNorm = 0) {
+OptimizerOptions optionsOf(const char *kind, HyperValues values = {},
+                           double clipNorm = 0) {
   OptimizerOptions options;
   options.kind = kind;
-  options.weightDecay = decay;
+  options.values = std::move(values);
   options.clipNorm = clipNorm;
   return options;
 }
 
-static std::vector<OptimizerCase> optimizerCases() {
-  OptimizerOptions otherBetas = adam(Kind::AdamW, 0.3);
-  otherBetas.beta1 = 0.5;
-  otherBetas.beta2 = 0.75;
-  otherBetas.epsilon = 0.1;
-  OptimizerOptions clipped = sgd(0.9, 0, false);
-  clipped.clipNorm = 0.5;
-  return {{"sgd", sgd(0, 0, false)},
-          {"sgd_decay", sgd(0, 0, false, 0.1)},
-          {"sgd_momentum", sgd(0.9, 0, false)},
-          {"sgd_dampening", sgd(0.9, 0.4, false, 0.05)},
-          {"sgd_nesterov", sgd(0.8, 0, true, 0.05)},
-          {"sgd_clipped", clipped},
-          {"adam", adam(Kind::Adam)},
-          {"adam_decay", adam(Kind::Adam, 0.1)},
-          {"adamw", adam(Kind::AdamW)},
-          {"adamw_no_decay", adam(Kind::AdamW, 0.0)},
-          {"adamw_clipped", adam(Kind::AdamW, 0.1, 1.5)},
-          {"adamw_never_clipped", adam(Kind::AdamW, 0.1, 1e6)},
-          {"adamw_betas", otherBetas}};
+/// One step of both parameters with the gradients of step t.
+void runStep(Trainer &trainer, int t) {
+  trainer.set("ga", gradientA(t));
+  trainer.set("gb", gradientB(t));
+  trainer.set("learning_rate", {rate(t)});
+  trainer.set("step", {double(t)});
+  trainer.run("step");
+}
+} // namespace
+
+TEST_P(OptimizerTest, FollowsPyTorch) {
+  const GoldenCase &golden = GetParam();
+  OptimizerOptions options = optionsOf(golden.kind.c_str(), golden.values);
+  options.ema = golden.ema;
+  Trainer trainer(options, golden.own);
+  ASSERT_TRUE(trainer.good);
+  std::string suffix = golden.ema ? "/ema" : "";
+  const int *at = goldenSteps;
+  for (int t = 1; t <= 20; ++t) {
+    runStep(trainer, t);
+    if (t != *at)
+      continue;
+    Numbers both = trainer.get("a" + suffix), b = trainer.get("b" + suffix);
+    both.insert(both.end(), b.begin(), b.end());
+    expectNear(golden.rows[at++ - goldenSteps], both, "a and b");
+  }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, OptimizerTest,
-                         testing::ValuesIn(optimizerCases()), optimizerName);
+INSTANTIATE_TEST_SUITE_P(All, OptimizerTest, testing::ValuesIn(golden),
+                         [](const auto &info) { return info.param.name; });
+
+TEST(Optimizer, ClipsByTheGlobalNorm) {
+  for (const OptimizerOptions &options :
+       {optionsOf("sgd", {{"momentum", 0.9}}, 0.5),
+        optionsOf("adamw", {{"weight_decay", 0.1}}, 1.5),
+        optionsOf("adam", {{"weight_decay", 0.1}}, 1e6)}) {
+    Trainer trainer(options);
+    ASSERT_TRUE(trainer.good);
+    Expected a(trainer.get("a")), b(trainer.get("b"));
+    for (int t = 1; t <= 5; ++t) {
+      Numbers ga = gradientA(t), gb = gradientB(t);
+      runStep(trainer, t);
+      clip(ga, gb, options.clipNorm);
+      a.step(options, ga, rate(t), t);
+      b.step(options, gb, rate(t), t);
+      expectNear(a.p, trainer.get("a"), "a");
+      expectNear(b.p, trainer.get("b"), "b");
+    }
+  }
+}
+
+// A group is trained as it would be alone with the group's settings.
+TEST(Optimizer, EveryKindHasGroupsAndAverages) {
+  for (const OptimizerKind &kind : optimizerKinds()) {
+    OptimizerOptions options = optionsOf(kind.name);
+    options.ema = 0.5;
+    HyperValues own{{"weight_decay", 0.2}, {"lr", 0.5}};
+    Trainer both(options, own);
+    OptimizerOptions other = optionsOf(kind.name, {{"weight_decay", 0.2}});
+    Trainer alone(other);
+    ASSERT_TRUE(both.good && alone.good) << kind.name;
+    for (int t = 1; t <= 8; ++t) {
+      runStep(both, t);
+      alone.set("ga", gradientA(t));
+      alone.set("gb", gradientB(t));
+      alone.set("learning_rate", {rate(t) * 0.5});
+      alone.set("step", {double(t)});
+      alone.run("step");
+    }
+    expectNear(alone.get("b"), both.get("b"), kind.name);
+    EXPECT_NE(both.get("b"), both.get("b/ema")) << kind.name;
+  }
+}
 
 TEST(Optimizer, MicroBatchesAddUpToOneStep) {
-  OptimizerOptions options = adam(Kind::AdamW, 0.1, 0.8);
+  OptimizerOptions options = optionsOf("adamw", {{"weight_decay", 0.1}}, 0.8);
   options.accumulate = 4;
   Trainer trainer(options);
   ASSERT_TRUE(trainer.good);

@@ -66,7 +66,7 @@ std::vector<Case> cases() {
   sums.wanted.zeros = 2; // sums start again
   clipped.name += "_clipped";
   clipped.optimizer.kind = "sgd";
-  clipped.optimizer.momentum = 0.9;
+  clipped.optimizer.values["momentum"] = 0.9;
   clipped.optimizer.clipNorm = 1;
   all.insert(all.end(), {sums, clipped});
   Wanted odd, even;

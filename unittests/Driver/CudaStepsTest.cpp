@@ -23,6 +23,8 @@ CpuKernels &kernels() {
 struct Case {
   std::string name, path, loss;
   int64_t batch;
+  std::string optimizer = "adamw";
+  double ema = 0;
 };
 void PrintTo(const Case &param, std::ostream *os) { *os << param.name; }
 
@@ -35,6 +37,8 @@ CompileOptions optionsOf(const Case &param, const MemoryBudget &budget = {}) {
   if (param.batch)
     options.import.batch = param.batch;
   options.step.search.effort = 0; // any plan will do
+  options.step.optimizer.kind = param.optimizer;
+  options.step.optimizer.ema = param.ema;
   return options;
 }
 
@@ -112,6 +116,12 @@ std::vector<Case> cases() {
   std::vector<Case> result;
   for (const GoldenModel &model : goldenModels())
     result.push_back(golden(model));
+  // An optimizer in elementwise ops, with powers of decays in f64.
+  Case nadam = result.front();
+  nadam.name += "_nadam";
+  nadam.optimizer = "nadam";
+  nadam.ema = 0.9;
+  result.push_back(nadam);
   return result;
 }
 

@@ -15,6 +15,14 @@ namespace {
 struct Case {
   std::string name, path, loss;
   int64_t batch;
+  OptimizerSettings optimizer = adamw();
+  std::vector<std::string> groups = {};
+
+  static OptimizerSettings adamw() {
+    OptimizerSettings settings;
+    settings.kind = "adamw";
+    return settings;
+  }
 };
 void PrintTo(const Case &param, std::ostream *os) { *os << param.name; }
 
@@ -25,6 +33,10 @@ Outcome run(const Case &param, const MemoryBudget &budget, int64_t steps = 5) {
   CompileOptions options = trainingOptions(param.path, param.loss, budget);
   if (param.batch)
     options.import.batch = param.batch;
+  options.step.optimizer = param.optimizer;
+  for (const std::string &group : param.groups)
+    options.groups.push_back(
+        get(parseParameterGroup(group, *findOptimizer(param.optimizer.kind))));
   SessionOptions sessionOptions;
   sessionOptions.countAllocations = true;
   Loaded loaded = get(load(options, sessionOptions));
@@ -69,6 +81,20 @@ std::vector<Case> cases() {
       {"digits_cnn", dataPath("models/digits_cnn.onnx"), "cross_entropy", 32});
   result.push_back(
       {"byte_gpt", dataPath("models/byte_gpt.onnx"), "cross_entropy", 2});
+  // Every optimizer, with averages and a group of its own.
+  const GoldenModel model = goldenModels().front();
+  for (const OptimizerKind &kind : optimizerKinds()) {
+    Case one = {model.name + "_" + kind.name,
+                goldenPath(model.name, "model.onnx"), model.loss, 0};
+    one.optimizer.kind = kind.name;
+    one.optimizer.ema = 0.9;
+    if (kind.find("momentum"))
+      one.optimizer.values["momentum"] = 0.9;
+    if (kind.find("amsgrad"))
+      one.optimizer.values["amsgrad"] = 1;
+    one.groups = {"bias:weight_decay=0.1,lr=1e-4"};
+    result.push_back(one);
+  }
   return result;
 }
 

@@ -49,6 +49,87 @@ TEST(Schedule, LinearDecay) {
   EXPECT_DOUBLE_EQ(schedule.at(99), 0.5);
 }
 
+/// Rates that PyTorch's scheduler gave for base 0.8 at steps 1, 5, 10, 21, 30.
+static void expectRates(const LearningRateSchedule &schedule,
+                        std::vector<double> rates) {
+  const int64_t steps[] = {1, 5, 10, 21, 30};
+  for (size_t i = 0; i < rates.size(); ++i)
+    EXPECT_NEAR(schedule.at(steps[i]), rates[i], 1e-15) << "step " << steps[i];
+}
+
+static LearningRateSchedule withBase(ScheduleKind kind) {
+  LearningRateSchedule schedule;
+  schedule.kind = kind;
+  schedule.base = 0.8;
+  return schedule;
+}
+
+TEST(Schedule, StepsArePyTorchs) {
+  LearningRateSchedule step = withBase(ScheduleKind::Step);
+  step.stepSize = 7;
+  step.gamma = 0.5;
+  expectRates(step, {0.8, 0.8, 0.4, 0.2, 0.05});
+  LearningRateSchedule multi = withBase(ScheduleKind::MultiStep);
+  multi.milestones = {3, 10, 20};
+  multi.gamma = 0.3;
+  expectRates(multi, {0.8, 0.24, 0.24, 0.0216, 0.0216});
+  LearningRateSchedule exponential = withBase(ScheduleKind::Exponential);
+  exponential.gamma = 0.9;
+  expectRates(exponential, {0.8, 0.52488, 0.30993639120000016,
+                            0.097261323672455519, 0.037681029577970003});
+  // Behind a warm-up their own clock begins.
+  LearningRateSchedule warm = withBase(ScheduleKind::Step);
+  warm.warmupSteps = 4;
+  warm.stepSize = 5;
+  warm.gamma = 0.5;
+  expectRates(warm, {0.2, 0.8, 0.4, 0.1, 0.025});
+}
+
+TEST(Schedule, OneCycleIsPyTorchs) {
+  LearningRateSchedule cycle = withBase(ScheduleKind::OneCycle);
+  cycle.totalSteps = 31;
+  expectRates(cycle, {0.032, 0.39420981513225972, 0.79794773756584059,
+                      0.35090282436728598, 0.0041877605378517349});
+  EXPECT_NEAR(cycle.at(31), 0.8 / 25 / 1e4, 1e-15);
+  EXPECT_EQ(cycle.at(31), cycle.at(500));
+  cycle.warmShare = 0.5;
+  cycle.divide = 10;
+  cycle.divideFinal = 100;
+  cycle.linearCycle = true;
+  expectRates(cycle, {0.08, 0.27862068965517245, 0.52689655172413796,
+                      0.51641290322580646, 0.052361290322580745});
+}
+
+TEST(Schedule, CountsEpochs) {
+  LearningRateSchedule step = withBase(ScheduleKind::Step);
+  step.stepSize = 2;
+  step.gamma = 0.5;
+  step.byEpoch = true;
+  step.batchesPerEpoch = 10;
+  step.batchesPerStep = 4; // updates end within epochs
+  // The sixth update begins with batch 20, the first of the third epoch.
+  EXPECT_EQ(step.at(5), 0.8);
+  EXPECT_EQ(step.at(6), 0.4);
+  EXPECT_EQ(step.at(10), 0.4);
+  EXPECT_EQ(step.at(11), 0.2);
+}
+
+class ScheduleFile : public FilesTest {};
+TEST_F(ScheduleFile, HoldsARateALine) {
+  put("rates", "# rates\n0.5\n\n 1e-3 # low\n");
+  LearningRateSchedule list = withBase(ScheduleKind::File);
+  list.rates = valueOf(readRates(file("rates")));
+  EXPECT_EQ(list.at(1), 0.5);
+  EXPECT_EQ(list.at(2), 1e-3);
+  EXPECT_EQ(list.at(9), 1e-3);
+  put("negative", "0.5\n-1\n");
+  expectContains(textOf(readRates(file("negative"))),
+                 ":2: '-1' is no learning rate");
+  put("empty", "# none\n");
+  expectContains(textOf(readRates(file("empty"))), "no learning rates");
+  expectContains(textOf(readRates(file("missing"))), "cannot read");
+}
+
 TEST(Schedule, BadFieldsAreUsageErrors) {
   using S = LearningRateSchedule;
   const ScheduleKind cosine = ScheduleKind::Cosine;
@@ -60,6 +141,12 @@ TEST(Schedule, BadFieldsAreUsageErrors) {
   expectContains(textOf(S{cosine, 1, 5, 5, 0}.verify()),
                  "needs more steps in all (5) than warm-up steps (5)");
   expectContains(textOf(S{cosine, 1, 0, 5, 1.5}.verify()), "between 0 and 1");
+  expectContains(textOf(S{ScheduleKind::Step, 1, 0, 5, 0}.verify()),
+                 "step size of 1 or more");
+  expectContains(textOf(S{ScheduleKind::MultiStep, 1, 0, 5, 0}.verify()),
+                 "needs milestones");
+  expectContains(textOf(S{ScheduleKind::OneCycle, 1, 2, 5, 0}.verify()),
+                 "no other warm-up");
   EXPECT_EQ(codeOf(S{cosine, 1, 0, 0, 0}.verify()), ExitUsage);
 }
 

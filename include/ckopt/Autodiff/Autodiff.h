@@ -9,6 +9,7 @@
 #define CKOPT_AUTODIFF_AUTODIFF_H
 
 #include "ckopt/Autodiff/Loss.h"
+#include "ckopt/Support/Optimizers.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include <optional>
 #include <string>
@@ -40,15 +41,17 @@ struct AutodiffOptions {
 llvm::LogicalResult differentiate(mlir::func::FuncOp function,
                                   const AutodiffOptions &options);
 
+/// On a parameter: what differs for it from the optimizer's settings, a
+/// dictionary of hyperparameters (Support/Optimizers.h) and `lr_scale`, a
+/// factor of the learning rate; all f64.
+inline constexpr llvm::StringLiteral kOptimizerAttr = "ckopt.optimizer";
+
 struct OptimizerOptions {
-  enum class Kind { Sgd, Adam, AdamW };
-  Kind kind = Kind::AdamW;
-  double momentum = 0, dampening = 0;
-  bool nesterov = false;
-  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
-  std::optional<double> weightDecay; ///< default: 0.01 for AdamW, else 0
-  double clipNorm = 0;               ///< 0: no clipping
-  int64_t accumulate = 1;            ///< micro-batches in a step
+  std::string kind = "adamw"; ///< Support/Optimizers.h lists them
+  HyperValues values;         ///< those that are not the kind's defaults
+  double clipNorm = 0;        ///< 0: no clipping
+  int64_t accumulate = 1;     ///< micro-batches in a step
+  double ema = 0;             ///< decay of averaged parameters; 0: none
 };
 
 /// Replaces gradient results by updates; see the pass `optimizer`. With

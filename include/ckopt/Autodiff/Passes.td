@@ -70,27 +70,43 @@ def OptimizerPass : Pass<"optimizer", "::mlir::ModuleOp"> {
   let description = [{
     Each gradient result becomes the new value of its parameter (`ckopt.updates`).
     Appends arguments: the optimizer's state (role `optimizer_state`, named
-    `<parameter>/velocity` or `/m` and `/v`, zero at first), `learning_rate` and
-    `step` (shared with dropout's where there is one). Formulas are those of
-    torch.optim.SGD, Adam and AdamW. `clip-norm` scales all gradients as
+    `<parameter>/velocity` or `/m` and `/v` and so on, zero at first), `learning_rate` and
+    `step` (shared with dropout's where there is one). Formulas and defaults are
+    PyTorch's (lion: those of its paper). `clip-norm` scales all gradients as
     torch.nn.utils.clip_grad_norm_; the norm is summed in argument order.
+
+    A parameter with an attribute `ckopt.optimizer`, a dictionary of numbers, has
+    hyperparameters of its own (`weight_decay`, ...), and `lr_scale`, a factor of
+    the learning rate.
 
     `accumulate=K`: a second function, `accumulate`, adds its gradients divided by
     K to the states `<parameter>/grad_sum`; call it K - 1 times, then the step, which adds its own,
     updates and clears the sums. Both functions have the same arguments.
+
+    `ema=D`: states `<parameter>/ema` hold D * old + (1 - D) * new parameter; the
+    first step's parameters in step 1 (torch.optim.swa_utils.AveragedModel).
   }];
   let options = [
     Option<"function", "function", "std::string", "\"step\"", "The differentiated function">,
-    Option<"type", "type", "std::string", "\"adamw\"", "sgd, adam or adamw">,
-    Option<"momentum", "momentum", "double", "0.0", "sgd: momentum">,
+    Option<"type", "type", "std::string", "\"adamw\"", "sgd, adam, adamw, rmsprop, adagrad, adadelta, adamax, nadam, radam or lion">,
+    Option<"momentum", "momentum", "double", "0.0", "sgd, rmsprop: momentum">,
     Option<"dampening", "dampening", "double", "0.0", "sgd: dampening">,
     Option<"nesterov", "nesterov", "bool", "false", "sgd: Nesterov momentum">,
-    Option<"beta1", "beta1", "double", "0.9", "adam: decay of the first moment">,
-    Option<"beta2", "beta2", "double", "0.999", "adam: decay of the second moment">,
-    Option<"epsilon", "epsilon", "double", "1e-8", "adam: added to the denominator">,
-    Option<"weightDecay", "weight-decay", "double", "-1.0", "Weight decay (negative: PyTorch's default, 0.01 for adamw, else 0)">,
+    Option<"beta1", "beta1", "double", "0.0", "adam and its kin: decay of the first moment">,
+    Option<"beta2", "beta2", "double", "0.0", "adam and its kin: decay of the second moment">,
+    Option<"epsilon", "epsilon", "double", "0.0", "Added to the denominator">,
+    Option<"weightDecay", "weight-decay", "double", "0.0", "Weight decay">,
+    Option<"amsgrad", "amsgrad", "bool", "false", "adam, adamw: divide by the largest second moment so far">,
+    Option<"alpha", "alpha", "double", "0.0", "rmsprop: decay of the squares">,
+    Option<"centered", "centered", "bool", "false", "rmsprop: divide by the deviation">,
+    Option<"rho", "rho", "double", "0.0", "adadelta: decay of the squares">,
+    Option<"lrDecay", "lr-decay", "double", "0.0", "adagrad: decay of the learning rate">,
+    Option<"initialAccumulatorValue", "initial-accumulator-value", "double", "0.0", "adagrad: where the sums start">,
+    Option<"momentumDecay", "momentum-decay", "double", "0.0", "nadam: decay of the momentum">,
+    Option<"decoupledWeightDecay", "decoupled-weight-decay", "bool", "false", "nadam, radam: weight decay as adamw's">,
     Option<"clipNorm", "clip-norm", "double", "0.0", "Largest global norm of the gradients (0: no clipping)">,
     Option<"accumulate", "accumulate", "int64_t", "1", "Micro-batches in a step">,
+    Option<"ema", "ema", "double", "0.0", "Decay of averaged parameters (0: none)">,
   ];
   let dependentDialects = ["::ckopt::CkoptDialect"];
 }

@@ -34,6 +34,9 @@ struct CompileOptions {
   /// How weights without values start, where their role asks for random
   /// numbers: "kaiming", "xavier", "normal"; "auto": by the role.
   std::string init = "auto";
+  /// Parameters with settings of their own: the first group that matches.
+  std::vector<ParameterGroup> groups;
+  double learningRate = 1e-3; ///< what a group's own is a multiple of
   StepOptions step;
   PhaseControl phases;
   TargetOptions target;
@@ -100,12 +103,17 @@ public:
   /// not get there.
   const TimelinePanel &timelineBefore() const { return before; }
 
+  /// Who is trained how, a line each, where flags say anything about it.
+  const std::vector<std::string> &trained() const { return trainedLines; }
+
   /// Rows of the tables that inputs index, by the input's name.
   const std::map<std::string, int64_t> &tableRows() const { return rows; }
 
 private:
   void summarize();
-  llvm::Error checkFreeze() const;
+  llvm::Error checkTrained();
+  llvm::Error applyGroups();
+  llvm::Error noteFrozenNorms();
   llvm::Error checkTrainedTypes() const;
   void applyInit();
   void noteTargets();
@@ -118,6 +126,7 @@ private:
   std::map<std::string, LabelRange> labelRanges;
   std::map<std::string, int64_t> rows;
   std::map<std::string, std::string> targets;
+  std::vector<std::string> trainedLines;
   PlanSummary planSummary;
   TimelinePanel before;
   LoweredStep lowered;

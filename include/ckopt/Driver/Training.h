@@ -58,10 +58,11 @@ struct TrainOptions {
   int64_t checkpointEvery = 0; ///< steps; 0: each epoch
   std::string resume;
   StringMetadata identity; ///< options that a resumed run must share
+  bool averages = false;   ///< the step keeps averaged weights (EMA)
   bool progress = true;
   /// Called after the last step, before held-out samples are evaluated: what is
   /// trained is safe whatever happens then.
-  std::function<llvm::Error()> trained;
+  std::function<llvm::Error(int64_t steps)> trained;
 };
 
 struct TrainResult {
@@ -69,6 +70,7 @@ struct TrainResult {
   double firstLoss = 0, finalLoss = 0; ///< of the step's own precision
   std::vector<double> losses;          ///< one a step
   MetricSums evaluation;               ///< on the held-out samples
+  MetricSums averageEvaluation;        ///< the same of the averaged weights
   int64_t evaluated = 0;               ///< samples that the evaluation counts
   bool classified = false;             ///< the evaluation has an accuracy
   bool nothingToDo = false;            ///< the run was at its end already
@@ -109,6 +111,12 @@ llvm::Expected<MetricSums> evaluate(Session &session, const Dataset &data,
 /// Writes one batch of samples to the step's inputs and targets.
 llvm::Error feed(Session &session, const Dataset &data,
                  llvm::ArrayRef<int64_t> samples);
+
+/// What dropout and other random numbers are made from.
+llvm::Error setSeed(Session &session, uint64_t seed);
+
+/// The averages (EMA) of all parameters, by the parameters' names.
+llvm::Expected<TensorMap> averagedWeights(const Session &session);
 
 /// The loss of the function ("step", "accumulate") that ran last.
 llvm::Expected<double> readLoss(const Session &session,

@@ -31,6 +31,21 @@ def MakeEvalPass : Pass<"make-eval", "::mlir::ModuleOp"> {
   let dependentDialects = ["::ckopt::CkoptDialect"];
 }
 
+def FreezeNormsPass : Pass<"freeze-norms", "::mlir::ModuleOp"> {
+  let summary = "Puts batch norms that are not trained into evaluation form";
+  let description = [{
+    A `ckopt.batch_norm` whose scale and bias are frozen (role `frozen`) becomes a
+    `batch_norm_inference` of its running statistics, and the results that update these
+    go: they keep their bits. So does one whose scale and bias are constants, if its
+    running statistics carry `ckopt.frozen`. What PyTorch calls `module.eval()` for the
+    norms of a frozen backbone.
+  }];
+  let options = [
+    Option<"function", "function", "std::string", "\"forward\"", "The training function">,
+  ];
+  let dependentDialects = ["::ckopt::CkoptDialect"];
+}
+
 def NormalizePass : Pass<"normalize", "::mlir::func::FuncOp"> {
   let summary = "Brings forward graphs of exporters to one form, before autodiff";
   let description = [{

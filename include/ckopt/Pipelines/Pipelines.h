@@ -12,6 +12,7 @@
 #include "ckopt/Planner/Solve.h"
 #include "ckopt/Remat/Policy.h"
 #include "ckopt/Support/ByteSize.h"
+#include "ckopt/Support/Optimizers.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/Error.h"
 
@@ -22,16 +23,14 @@
 
 namespace ckopt {
 
-/// How parameters change; names and defaults as in PyTorch.
+/// How parameters change; names and defaults as in PyTorch. What differs for
+/// single parameters is an attribute of theirs (autodiff::kOptimizerAttr).
 struct OptimizerSettings {
-  std::string kind =
-      "sgd"; ///< "sgd", "adam", "adamw"; "": gradients are results
-  double momentum = 0, dampening = 0;
-  bool nesterov = false;
-  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
-  double weightDecay = -1; ///< negative: PyTorch's default for the optimizer
-  double clipNorm = 0;     ///< 0: none
+  std::string kind = "sgd"; ///< Support/Optimizers.h; "": gradients are results
+  HyperValues values;       ///< those that are not the kind's defaults
+  double clipNorm = 0;      ///< 0: none
   int64_t accumulate = 1;
+  double ema = 0; ///< decay of averaged parameters; 0: none
 };
 
 /// All that decides what is computed, and under which budget it is planned.
@@ -46,6 +45,7 @@ struct StepOptions {
   bool forwardOnly = false; ///< @eval alone, no training step
   /// With forwardOnly: dropouts and batch norms do what the file says.
   bool asWritten = false;
+  bool freezeNorms = false; ///< batch norms that are not trained: as in @eval
   std::string layout = "channels-last";
   int32_t threads = 1;
   unsigned vectorBits = 512;

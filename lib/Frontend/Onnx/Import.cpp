@@ -38,7 +38,7 @@ private:
   llvm::Error checkDims(ArrayRef<const ValueInfo *> data) const;
   llvm::Error fixShapes(ArrayRef<const ValueInfo *> data);
   llvm::Error findWeights(ArrayRef<const ValueInfo *> others);
-  void applyAnalysis(llvm::Regex *freeze);
+  void applyAnalysis(llvm::function_ref<bool(llvm::StringRef)> isFrozen);
   llvm::Expected<ImportedModel> import(BatchScaling *scaling,
                                        BatchScaling::Shapes *shapes);
   void addRemarks(ImportedModel &result) const;
@@ -305,30 +305,34 @@ llvm::Error ModelImporter::findWeights(ArrayRef<const ValueInfo *> others) {
     }
     sources.push_back(std::move(source));
   }
-  std::optional<llvm::Regex> freeze;
-  if (!options.freezeRegex.empty()) {
-    freeze.emplace("^(" + options.freezeRegex + ")$");
+  std::string freezeText = options.freezeRegex, trainText = options.trainRegex;
+  for (const std::string *text : {&freezeText, &trainText}) {
     std::string error;
-    if (!freeze->isValid(error))
-      return usageError("malformed regular expression '" +
-                        Twine(options.freezeRegex) + "': " + error);
+    if (!text->empty() && !llvm::Regex(*text).isValid(error))
+      return usageError("malformed regular expression '" + Twine(*text) +
+                        "': " + error);
   }
-  plan.weights =
-      findWeightRoles(model.graph, sources, freeze ? &*freeze : nullptr);
+  llvm::Regex freeze("^(" + freezeText + ")$"), train("^(" + trainText + ")$");
+  auto isFrozen = [&](llvm::StringRef name) {
+    return (!freezeText.empty() && freeze.match(name)) ||
+           (!trainText.empty() && !train.match(name));
+  };
+  plan.weights = findWeightRoles(model.graph, sources, isFrozen);
   for (const auto &[name, value] : options.constants)
     plan.weights[name].role.clear();
   for (const WeightSource &source : sources)
     plan.weightOrder.push_back(source.name);
-  applyAnalysis(freeze ? &*freeze : nullptr);
+  applyAnalysis(isFrozen);
   return llvm::Error::success();
 }
 
 /// What the exporter notes goes before what operators suggest.
-void ModelImporter::applyAnalysis(llvm::Regex *freeze) {
+void ModelImporter::applyAnalysis(
+    llvm::function_ref<bool(llvm::StringRef)> isFrozen) {
   for (const std::string &name : plan.weightOrder) {
     WeightRole &role = plan.weights.find(name)->second;
     if (analysis.parameters.contains(name) && ckopt::isFloat(role.dtype))
-      role.role = freeze && freeze->match(name) ? "frozen" : "parameter";
+      role.role = isFrozen(name) ? "frozen" : "parameter";
     auto constant = analysis.constants.find(name);
     if (constant == analysis.constants.end() ||
         (role.role != "parameter" && role.role != "frozen"))

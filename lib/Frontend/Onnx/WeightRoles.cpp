@@ -11,7 +11,6 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringSwitch.h"
-#include "llvm/Support/Regex.h"
 
 using namespace ckopt;
 using namespace ckopt::onnx_frontend;
@@ -230,10 +229,9 @@ static llvm::StringRef initFor(unsigned bits, llvm::StringRef name) {
   return "normal";
 }
 
-llvm::StringMap<WeightRole>
-onnx_frontend::findWeightRoles(const Graph &graph,
-                               llvm::ArrayRef<WeightSource> weights,
-                               llvm::Regex *freeze) {
+llvm::StringMap<WeightRole> onnx_frontend::findWeightRoles(
+    const Graph &graph, llvm::ArrayRef<WeightSource> weights,
+    llvm::function_ref<bool(llvm::StringRef)> isFrozen) {
   RoleFinder finder(graph, weights);
   finder.run();
   llvm::StringMap<WeightRole> roles;
@@ -253,7 +251,7 @@ onnx_frontend::findWeightRoles(const Graph &graph,
       role.role = "state";
     else if (weight.hasValue && (uses.bits == Setting || isNumber))
       role.role = "";
-    else if (freeze && freeze->match(weight.name))
+    else if (isFrozen(weight.name))
       role.role = "frozen";
     else
       role.role = "parameter";

@@ -3,12 +3,9 @@
 #define CKOPT_LIB_FRONTEND_ONNX_WEIGHTROLES_H
 
 #include "OnnxModel.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
-
-namespace llvm {
-class Regex;
-}
 
 namespace ckopt::onnx_frontend {
 
@@ -32,7 +29,7 @@ struct WeightSource {
 /// transposes, reshapes, slices and concatenations.
 llvm::StringMap<WeightRole>
 findWeightRoles(const Graph &graph, llvm::ArrayRef<WeightSource> weights,
-                llvm::Regex *freeze);
+                llvm::function_ref<bool(llvm::StringRef)> isFrozen);
 
 /// Takes ConstantOfShape nodes out whose results are read as weights, and says
 /// what they are: for files whose numbers were taken out.

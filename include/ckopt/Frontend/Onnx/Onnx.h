@@ -47,6 +47,9 @@ struct ImportOptions {
   std::vector<std::string> inputs;
   /// Float weights whose whole name matches (POSIX extended) are not trained.
   std::string freezeRegex;
+  /// If not empty, only those whose whole name matches are trained; a weight
+  /// that both expressions match is not.
+  std::string trainRegex;
   /// Weights that are made by ConstantOfShape, as in files whose numbers were
   /// taken out, are parameters without a value.
   bool paramsFromConstants = false;

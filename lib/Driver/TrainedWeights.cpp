@@ -1,0 +1,169 @@
+//===- TrainedWeights.cpp - who is trained, and how -----------------------===//
+//
+// What --freeze, --train, --group and --freeze-norms say about the weights of a
+// model, checked against their names after import: an expression that matches
+// nothing is an error, and everything else is a line of the summary.
+//
+//===----------------------------------------------------------------------===//
+#include "ckopt/Autodiff/Autodiff.h"
+#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
+#include "ckopt/Driver/Compile.h"
+#include "ckopt/Normalize/Normalize.h"
+#include "ckopt/Support/Error.h"
+#include "ckopt/Support/FlagTable.h"
+#include "ckopt/Support/Report.h"
+#include "llvm/Support/Regex.h"
+
+using namespace mlir;
+using namespace ckopt;
+
+/// "'a', 'b' and 7 more"
+static std::string listNames(ArrayRef<std::string> names) {
+  constexpr size_t kShown = 4;
+  std::string text;
+  for (const std::string &name : names.take_front(kShown))
+    text += (text.empty() ? "'" : ", '") + name + "'";
+  if (names.size() > kShown)
+    text += " and " + std::to_string(names.size() - kShown) + " more";
+  return text;
+}
+
+/// A pattern that is a typing error would train everything, or nothing, without
+/// a word. Notes, too, which running statistics belong to what is frozen.
+llvm::Error Compilation::checkTrained() {
+  const std::string &freezeText = opts.import.freezeRegex,
+                    &trainText = opts.import.trainRegex;
+  if (freezeText.empty() && trainText.empty())
+    return llvm::Error::success();
+  llvm::Regex freeze("^(" + freezeText + ")$"), train("^(" + trainText + ")$");
+  auto forward = module().lookupSymbol<func::FuncOp>("forward");
+  std::vector<std::string> weights;
+  bool frozen = freezeText.empty(), trained = trainText.empty();
+  int64_t left = 0, numbers = 0;
+  for (unsigned i = 0; forward && i < forward.getNumArguments(); ++i) {
+    StringRef role = argumentRole(forward, i);
+    std::string name = argumentName(forward, i);
+    bool freezes = !freezeText.empty() && freeze.match(name);
+    bool trains = trainText.empty() || train.match(name);
+    if (role == roles::kState && (freezes || !trains))
+      forward.setArgAttr(i, kFrozenAttr, UnitAttr::get(context.get()));
+    if (role != roles::kParameter && role != roles::kFrozen)
+      continue;
+    weights.push_back(name);
+    frozen |= freezes;
+    trained |= trains && !trainText.empty();
+    if (role == roles::kParameter) {
+      ++left;
+      numbers += cast<RankedTensorType>(forward.getArgument(i).getType())
+                     .getNumElements();
+    }
+  }
+  auto noMatch = [&](const char *flag, const std::string &text) {
+    return inputError(std::string(flag) + "='" + text +
+                      "' matches no weight of '" + opts.model +
+                      "' (the whole name has to match, as in '.*weight'); "
+                      "its weights: " +
+                      listNames(weights));
+  };
+  if (!frozen)
+    return noMatch("--freeze", freezeText);
+  if (!trained)
+    return noMatch("--train", trainText);
+  if (!left && !trainText.empty() && !freezeText.empty())
+    return inputError("nothing is left to train: --freeze='" + freezeText +
+                      "' matches all that --train='" + trainText +
+                      "' does, and wins");
+  trainedLines.push_back("trained: " + std::to_string(left) + " of " +
+                         std::to_string(weights.size()) + " weights, " +
+                         groupDigits(numbers) + " numbers");
+  return llvm::Error::success();
+}
+
+/// "weight_decay 0, lr 0.0001"
+static std::string settingsText(const ParameterGroup &group) {
+  std::string text;
+  auto add = [&](StringRef name, double value) {
+    text += ((text.empty() ? "" : ", ") + name + " ").str() +
+            flag::limitText(value);
+  };
+  for (const auto &[name, value] : group.values)
+    add(name, value);
+  if (group.learningRate)
+    add("lr", *group.learningRate);
+  return text;
+}
+
+/// The settings go to the parameters as attributes, which the optimizer reads.
+llvm::Error Compilation::applyGroups() {
+  auto forward = module().lookupSymbol<func::FuncOp>("forward");
+  if (opts.groups.empty() || !forward)
+    return llvm::Error::success();
+  struct Members {
+    int64_t count = 0, numbers = 0, taken = 0, frozen = 0;
+  };
+  std::vector<Members> members(opts.groups.size());
+  std::vector<std::string> names;
+  Builder b(context.get());
+  for (unsigned i = 0; i < forward.getNumArguments(); ++i) {
+    bool isTrained = argumentRole(forward, i) == roles::kParameter;
+    if (!isTrained && argumentRole(forward, i) != roles::kFrozen)
+      continue;
+    std::string name = argumentName(forward, i);
+    names.push_back(name);
+    bool found = false;
+    for (auto [group, in] : llvm::zip_equal(opts.groups, members)) {
+      if (!llvm::Regex(group.pattern).match(name))
+        continue;
+      if (!isTrained || found) {
+        ++(isTrained ? in.taken : in.frozen);
+        continue;
+      }
+      found = true;
+      ++in.count;
+      in.numbers += cast<RankedTensorType>(forward.getArgument(i).getType())
+                        .getNumElements();
+      NamedAttrList settings;
+      for (const auto &[key, value] : group.values)
+        settings.set(key, b.getF64FloatAttr(value));
+      if (group.learningRate)
+        settings.set("lr_scale", b.getF64FloatAttr(*group.learningRate /
+                                                   opts.learningRate));
+      forward.setArgAttr(i, autodiff::kOptimizerAttr,
+                         settings.getDictionary(context.get()));
+    }
+  }
+  for (auto [group, in] : llvm::zip_equal(opts.groups, members)) {
+    std::string what = "--group='" + group.text + "' matches ";
+    if (!in.count && in.taken)
+      return inputError(what + "only weights that an earlier group has: the "
+                               "first match counts");
+    if (!in.count && in.frozen)
+      return inputError(what + "only frozen weights");
+    if (!in.count)
+      return inputError(what + "no weight of '" + opts.model +
+                        "'; its weights: " + listNames(names));
+    trainedLines.push_back("group '" + group.pattern +
+                           "': " + std::to_string(in.count) + " weights, " +
+                           groupDigits(in.numbers) +
+                           " numbers: " + settingsText(group));
+  }
+  return llvm::Error::success();
+}
+
+/// --freeze-norms that finds none would be taken for done.
+llvm::Error Compilation::noteFrozenNorms() {
+  auto forward = module().lookupSymbol<func::FuncOp>("forward");
+  if (!opts.step.freezeNorms || !forward)
+    return llvm::Error::success();
+  size_t frozen = findFrozenNorms(forward).size(), all = 0;
+  forward.walk([&](BatchNormOp) { ++all; });
+  if (!frozen)
+    return inputError(
+        "--freeze-norms finds no batch norm whose weights are frozen, of " +
+        std::to_string(all) + " in '" + opts.model +
+        "': freeze some (--freeze, --train), or leave it out");
+  trainedLines.push_back(std::to_string(frozen) + " of " + std::to_string(all) +
+                         " batch norms use and keep their running statistics");
+  return llvm::Error::success();
+}
