@@ -122,7 +122,7 @@ static Value castOf(Operation *op, Value x, Emitter &e) {
     // f16, bf16: round, go on in f32.
     bool onCpu = bool(e.begin);
     Value half =
-        target.isBF16() && !Emitter::isVector(x) && onCpu
+        target.isBF16() && onCpu
             ? emitToBF16(e, x)
             : Value(arith::TruncFOp::create(e.b, e.typeLike(target, x), x));
     return arith::ExtFOp::create(e.b, type, half);
@@ -260,9 +260,9 @@ static Value constantPower(Value x, double exponent, Emitter &e) {
   return {};
 }
 
-/// A decay's power by a number of steps: a constant from 0 to 1, the exponent an
-/// integer that was cast. By products, which a GPU has in f64, too. Scalars only,
-/// so that an element's bits do not depend on lanes.
+/// A decay's power by a number of steps: a constant from 0 to 1, the exponent
+/// an integer that was cast. By products, which a GPU has in f64, too. Scalars
+/// only, so that an element's bits do not depend on lanes.
 static Value decayedBySteps(Operation *op, Value x, Emitter &e) {
   DenseElementsAttr constant;
   auto type = cast<RankedTensorType>(op->getResult(0).getType());

@@ -160,7 +160,7 @@ Value codegen::emitToBF16(ValueBuilder &v, Value x) {
   Value rounded = v.shr(v.add(bits, v.add(odd, v.like(odd, 0x7fff))), 16);
   Value quiet = v.ori(high, v.like(high, 0x40));
   Value isNaN = v.cmpf(arith::CmpFPredicate::UNO, x, x);
-  Value half = arith::TruncIOp::create(v.b, v.b.getI16Type(),
+  Value half = arith::TruncIOp::create(v.b, v.typeLike(v.b.getI16Type(), x),
                                        v.select(isNaN, quiet, rounded));
   return v.bitcast(v.b.getBF16Type(), half);
 }

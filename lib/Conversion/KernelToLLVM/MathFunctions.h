@@ -1,9 +1,10 @@
 //===- MathFunctions.h - transcendental functions, inline -------*- C++ -*-===//
 //
 // f32: polynomials with explicit fused multiply-adds, the same sequence for a
-// scalar and for lanes, at most 2 ulp (exp, log, sin, cos, atan, pow) to 4 ulp (tanh,
-// erf) off; unittests/Conversion measures them over the whole range. f64: libm,
-// which is there on the CPU only; powers by integers are ours in all types.
+// scalar and for lanes, at most 2 ulp (exp, log, sin, cos, atan, pow) to 4 ulp
+// (tanh, erf) off; unittests/Conversion measures them over the whole range.
+// f64: libm, which is there on the CPU only; powers by integers are ours in all
+// types.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_CONVERSION_KERNELTOLLVM_MATHFUNCTIONS_H
@@ -40,8 +41,8 @@ Value emitIntegerPower(ValueBuilder &v, Value base, Value exponent,
 Value emitPowerByInteger(ValueBuilder &v, Value base, Value exponent);
 /// 1 / sqrt(x), as a division and a square root
 Value emitRsqrt(ValueBuilder &v, Value x);
-/// A scalar f32 as bf16, rounded to nearest even. LLVM calls a function for it
-/// on x86, which the runtime libraries of older compilers lack.
+/// f32 as bf16, rounded to nearest even. For a scalar, also one that it takes
+/// out of a vector, LLVM calls a function that older compilers' runtimes lack.
 Value emitToBF16(ValueBuilder &v, Value x);
 
 } // namespace ckopt::codegen
