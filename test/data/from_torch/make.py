@@ -159,7 +159,9 @@ def make(name):
     y = torch.randn(out.shape)
     loss = ((out - y.double()) ** 2).mean()
     loss.backward()
-    grads = {"grad/" + n: p.grad.numpy() for n, p in exact.named_parameters()}
+    # Of the names of a tied parameter, the program keeps the last.
+    last = {id(p): n for n, p in exact.named_parameters(remove_duplicate=False)}
+    grads = {"grad/" + last[id(p)]: p.grad.numpy() for p in exact.parameters()}
     numpy.savez_compressed(f"{name}/data.npz", x=x.numpy(), y=y.numpy(), loss=loss.item(), **grads)
     torch.onnx.export(model, (x,), f"{name}/default.onnx", dynamo=True, input_names=["x"],
                       output_names=["out"], external_data=False, verbose=False)
