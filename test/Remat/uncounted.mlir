@@ -1,15 +1,16 @@
 // What is not counted is said; beside a budget it is an error, unless that is allowed.
 // RUN: ckopt-opt %s --remat --split-input-file --allow-unregistered-dialect --verify-diagnostics -o /dev/null
 // RUN: not ckopt-opt %s --remat=budget=1MiB --split-input-file --allow-unregistered-dialect -o /dev/null 2>&1 | FileCheck %s --check-prefix=BUDGET
-// RUN: ckopt-opt %s --remat="budget=1MiB allow-uncounted" --split-input-file --allow-unregistered-dialect 2>&1 | FileCheck %s --check-prefix=ALLOW
+// RUN: ckopt-opt %s --remat="budget=1MiB allow-uncounted functions=blob,buffers,caller,again" --split-input-file --allow-unregistered-dialect -o %t.mlir 2>&1 | FileCheck %s --check-prefix=ALLOW
+// RUN: FileCheck %s --check-prefix=PLAN < %t.mlir
 // RUN: ckopt-opt %s --remat="budget=1MiB skip-unsupported functions=blob,buffers" --split-input-file --allow-unregistered-dialect 2>&1 | FileCheck %s --check-prefix=SKIP
 
 // BUDGET: error: @blob cannot be held to a budget: its plan would not count the bytes of values of type '!other.tensor<4>'; say how much it is, or plan the rest with 'allow-uncounted'
 // BUDGET: error: @blob cannot be held to a budget: its plan would not count what the unregistered op 'other.tanh' needs
 // ALLOW: remark: the plan of @blob does not count the bytes of values of type '!other.tensor<4>' (3 times in all)
 // ALLOW: remark: @blob: 0 of 2 ops may be recomputed, because all run once: 2 with unknown effects (unregistered)
-// ALLOW-LABEL: func.func @blob
-// ALLOW-SAME: uncounted = 2 : i64
+// PLAN-LABEL: func.func @blob
+// PLAN-SAME: uncounted = 2 : i64
 // SKIP: remark: @blob is left as it is: its plan would not count the bytes of values of type '!other.tensor<4>'
 // expected-remark @+2 {{the plan of @blob does not count the bytes of values of type '!other.tensor<4>' (3 times in all)}}
 // expected-remark @+1 {{@blob: 0 of 2 ops may be recomputed, because all run once: 2 with unknown effects (unregistered)}}
@@ -24,8 +25,8 @@ func.func @blob(%x: !other.tensor<4>) -> !other.tensor<4> {
 
 // A function that is bufferized already: its arguments count, its allocations do not.
 // BUDGET: error: @buffers cannot be held to a budget: its plan would not count the bytes of what is allocated here
-// ALLOW-LABEL: func.func @buffers
-// ALLOW-SAME: argument_bytes = 512 : i64
+// PLAN-LABEL: func.func @buffers
+// PLAN-SAME: argument_bytes = 512 : i64
 // expected-remark @+1 {{@buffers: 0 of 6 ops may be recomputed, because all run once: 6 with side effects}}
 func.func @buffers(%x: memref<64xf32>, %y: memref<64xf32>) {
   // expected-remark @+1 {{the plan of @buffers does not count the bytes of what is allocated here (2 times in all)}}
