@@ -1,7 +1,7 @@
 // Attributes of ckopt with a value of another type would be passed over: they are errors.
 // RUN: ckopt-opt %s --split-input-file --verify-diagnostics
 
-// expected-error @+1 {{ckopt.kernel must be a string}}
+// expected-error @+1 {{"ckopt.kernel" must be a string}}
 func.func @kernel() attributes {ckopt.kernel = 4} {
   return
 }
