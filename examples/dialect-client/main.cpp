@@ -70,6 +70,7 @@ struct ReturnOp : Op<ReturnOp, OpTrait::ZeroRegions, OpTrait::ZeroResults,
 struct FuncOp : Op<FuncOp, OpTrait::OneRegion, OpTrait::ZeroResults,
                    OpTrait::ZeroSuccessors, OpTrait::ZeroOperands,
                    OpTrait::IsIsolatedFromAbove, SymbolOpInterface::Trait,
+                   ArgAndResultAttrsOpInterface::Trait,
                    CallableOpInterface::Trait, FunctionOpInterface::Trait> {
   using Op::Op;
   static StringRef getOperationName() { return "my.func"; }

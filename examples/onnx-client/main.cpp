@@ -24,7 +24,7 @@ int main(int argc, char **argv) {
   mlir::MLIRContext context(registry);
 
   ckopt::onnx_frontend::ImportOptions import;
-  import.batch = 16;
+  import.batch = 64;
   auto model = ckopt::onnx_frontend::importModel(argv[1], import, context);
   if (!model)
     return fail(model.takeError());
