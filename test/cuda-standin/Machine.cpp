@@ -1,6 +1,7 @@
 //===- Machine.cpp - the device that the stand-in driver plays ------------===//
 #include "Machine.h"
 
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -66,10 +67,28 @@ Machine::~Machine() {
     std::fclose(file);
 }
 
+/// f32 to bf16, to nearest, ties to even; a NaN stays one. The result lies in
+/// the low bits of a vector register, as this float does.
+extern "C" __attribute__((visibility("default"))) float
+__truncsfbf2(float value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof(bits));
+  bool isNan = (bits & 0x7FFFFFFFu) > 0x7F800000u;
+  bits = isNan ? (bits >> 16) | 0x40u
+               : (bits + 0x7FFFu + ((bits >> 16) & 1)) >> 16;
+  std::memcpy(&value, &bits, sizeof(value));
+  return value;
+}
+
 void *Machine::openKernels() {
   const char *path = std::getenv("CKOPT_STANDIN_KERNELS");
   if (!path || !*path || runsPtx())
     return nullptr;
+  // Kernels as CPU code call __truncsfbf2 where the CPU has no instruction for
+  // it, and Debian 12's libgcc lacks it: this library lends them its own.
+  Dl_info self;
+  if (dladdr(reinterpret_cast<void *>(&__truncsfbf2), &self) && self.dli_fname)
+    dlopen(self.dli_fname, RTLD_NOW | RTLD_GLOBAL | RTLD_NOLOAD);
   void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (!library) {
     std::fprintf(stderr, "stand-in driver: %s\n", dlerror());

@@ -55,11 +55,11 @@ struct LearningRateSchedule {
 
   double gamma = 0.1;
   int64_t stepSize = 0;
-  std::vector<int64_t> milestones; ///< ascending
-  double warmShare = 0.3;          ///< onecycle: pct
+  std::vector<int64_t> milestones = {}; ///< ascending
+  double warmShare = 0.3;               ///< onecycle: pct
   double divide = 25, divideFinal = 1e4;
   bool linearCycle = false;
-  std::vector<double> rates; ///< file
+  std::vector<double> rates = {}; ///< file
 
   bool byEpoch = false;
   int64_t batchesPerEpoch = 1, batchesPerStep = 1; ///< by epochs
