@@ -4,6 +4,7 @@
 #include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
 #include "ckopt/Support/Error.h"
 #include "mlir/IR/BuiltinOps.h"
+#include <cmath>
 
 namespace ckopt {
 #define GEN_PASS_DEF_ATTACHLOSSPASS
@@ -79,10 +80,10 @@ struct Optimizer : ckopt::impl::OptimizerPassBase<Optimizer> {
       return signalPassFailure();
     OptimizerOptions options;
     options.kind = type;
-    // Only what was given: each kind has its own defaults.
+    // Only what was given, since each kind has its own defaults. A pipeline
+    // that was printed holds all options: NaN and false stand for those that
+    // were not given.
     auto take = [&](auto &option) {
-      if (!option.hasValue())
-        return;
       std::string name = option.getArgStr().str();
       llvm::replace(name, '-', '_');
       options.values[name] = double(option.getValue());
@@ -90,10 +91,12 @@ struct Optimizer : ckopt::impl::OptimizerPassBase<Optimizer> {
     for (Option<double> *option :
          {&momentum, &dampening, &beta1, &beta2, &epsilon, &weightDecay, &alpha,
           &rho, &lrDecay, &initialAccumulatorValue, &momentumDecay})
-      take(*option);
+      if (!std::isnan(option->getValue()))
+        take(*option);
     for (Option<bool> *option :
          {&nesterov, &amsgrad, &centered, &decoupledWeightDecay})
-      take(*option);
+      if (option->getValue())
+        take(*option);
     options.clipNorm = clipNorm;
     options.accumulate = accumulate;
     options.ema = ema;

@@ -179,7 +179,7 @@ TEST(OperatorErrors, Quantization) {
                  floats("s", "", "1"),
                  {"s"},
                  ExitUnsupported,
-                 "element type 17"});
+                 "element type float8e4m3fn"});
   expectFailure({"'QuantizeLinear'",
                  {"2", "3"},
                  floats("s", "dims: 2", "1, 1"),

@@ -76,10 +76,10 @@ TEST(Operators, MatchOnnx) {
 }
 
 TEST(Operators, ListNamesEachOnce) {
-  std::string last;
+  std::pair<std::string, std::string> last;
   for (const SupportedOp &op : listSupportedOps()) {
-    EXPECT_LT(last, op.name);
+    EXPECT_LT(last, std::pair(op.domain, op.name));
     EXPECT_FALSE(op.opsets.empty());
-    last = op.name;
+    last = {op.domain, op.name};
   }
 }
