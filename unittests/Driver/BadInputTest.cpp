@@ -108,7 +108,7 @@ TEST_F(BadInput, UsageErrorsHaveTheirOwnCode) {
   EXPECT_FAILS(ckopt(digits({digitsData(), "--epoch=3"})), ExitUsage,
                "--epochs");
   EXPECT_FAILS(ckopt(digits({digitsData(), "--lr=fast"})), ExitUsage, "fast");
-  EXPECT_FAILS(ckopt(digits({digitsData(), "--optimizer=lion"})), ExitUsage,
+  EXPECT_FAILS(ckopt(digits({digitsData(), "--optimizer=lbfgs"})), ExitUsage,
                "adamw");
 }
 
