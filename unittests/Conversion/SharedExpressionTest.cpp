@@ -209,7 +209,7 @@ std::vector<std::string> kernelsOf(Expression &e) {
   };
   auto beside = [&] {
     std::string t = e.full();
-    return std::pair("(" + t + ", " + t + ")",
+    return std::pair(t + ", " + t,
                      "%n = ckopt.mul %value, %y : (" + t + ", " + t + ") -> " +
                          t + "\n%m = ckopt.exp %n : (" + t + ") -> " + t +
                          "\nreturn %value, %m : " + t + ", " + t + "\n");
