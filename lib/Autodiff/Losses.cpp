@@ -228,9 +228,9 @@ static Value bce(LossBuilder &l) {
   };
   Value each = l.b.neg(
       l.b.add(l.b.mul(t, bounded(x)), l.b.mul(l.b.sub(1, t), bounded(rest))));
-  Value slope =
-      l.b.div(l.b.sub(x, t),
-              l.b.make<MaximumOp>(l.b.mul(rest, x), l.b.number(x, double(1e-12f))));
+  Value slope = l.b.div(
+      l.b.sub(x, t),
+      l.b.make<MaximumOp>(l.b.mul(rest, x), l.b.number(x, double(1e-12f))));
   return l.reduce(
       l.b.add(l.constant(each), l.b.mul(l.constant(slope), l.b.sub(l.x, x))));
 }

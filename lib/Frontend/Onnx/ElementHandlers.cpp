@@ -61,8 +61,7 @@ static LogicalResult gatherElements(NodeImporter &n) {
   if (!x || !indices)
     return failure();
   auto axis = n.normalAxis(n.attrInt("axis", 0), n.rank(x));
-  if (!axis || n.cutsBatch(*axis) ||
-      !checkRange(n, indices, n.shape(x)[*axis]))
+  if (!axis || n.cutsBatch(*axis) || !checkRange(n, indices, n.shape(x)[*axis]))
     return failure();
   n.set(0, n.make<GatherElementsOp>({x, indices}, {n.named("axis", *axis)}));
   return success();
@@ -94,8 +93,7 @@ static LogicalResult scatterElements(NodeImporter &n) {
   if (!x || !indices || !updates || !kind)
     return failure();
   auto axis = n.normalAxis(n.attrInt("axis", 0), n.rank(x));
-  if (!axis || n.cutsBatch(*axis) ||
-      !checkRange(n, indices, n.shape(x)[*axis]))
+  if (!axis || n.cutsBatch(*axis) || !checkRange(n, indices, n.shape(x)[*axis]))
     return failure();
   n.set(0, scatter(n, *kind, x, indices, updates, *axis));
   return success();
