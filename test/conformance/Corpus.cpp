@@ -15,6 +15,8 @@
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 
+#include <set>
+
 using namespace ckopt;
 using namespace conformance;
 namespace fs = llvm::sys::fs;
@@ -130,6 +132,7 @@ public:
   void visit(const onnx::NodeProto &node);
   std::string family;
   bool narrow = false;
+  std::set<std::string> functions; ///< domains of the model's own functions
 
 private:
   void note(const std::string &found) {
@@ -146,6 +149,9 @@ private:
 
 void FamilyFinder::visit(const onnx::NodeProto &node) {
   note(familyOfOp(node));
+  if (!node.domain().empty() && node.domain() != "ai.onnx" &&
+      !functions.count(node.domain()))
+    note("operators of domain " + node.domain());
   for (const auto &attribute : node.attribute()) {
     if (attribute.has_g())
       visit(attribute.g());
@@ -206,6 +212,8 @@ llvm::Expected<Signature> conformance::readSignature(const std::string &model) {
   for (const auto &output : graph.output())
     result.outputs.push_back(portOf(output));
   FamilyFinder finder;
+  for (const auto &function : (*proto)->functions())
+    finder.functions.insert(function.domain());
   finder.visit(graph);
   for (const auto &function : (*proto)->functions())
     for (const auto &node : function.node())

@@ -8,6 +8,9 @@
 #include "Check.h"
 #include "ckopt/Support/Error.h"
 
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
+
 #include <cmath>
 
 using namespace ckopt;
@@ -170,8 +173,9 @@ static std::string compare(const HostTensor &got, const HostTensor &want) {
     if (same)
       continue;
     if (!wrong++)
-      first = "element " + indexString(i, want.shape()) + " is " +
-              std::to_string(a) + ", expected " + std::to_string(b);
+      llvm::raw_string_ostream(first)
+          << "element " << indexString(i, want.shape())
+          << llvm::format(" is %.7g, expected %.7g", a, b);
   }
   if (wrong)
     first += " (" + std::to_string(wrong) + " of " +

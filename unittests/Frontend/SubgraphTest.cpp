@@ -130,7 +130,8 @@ TEST(Subgraph, IfOfDifferentShapes) {
       input(info("x", 1, {"2"})) + output(info("y", 1, {"2"}));
   ErrorText error = importError(modelFile("if_shapes.onnx", graph));
   EXPECT_EQ(error.code, ExitUnsupported);
-  for (const char *part : {"node 'n_y' (If)", "'tensor<2xf32>' and 'tensor<f32>'"})
+  for (const char *part :
+       {"node 'n_y' (If)", "'tensor<2xf32>' and 'tensor<f32>'"})
     EXPECT_NE(error.text.find(part), std::string::npos) << error.text;
 }
 
@@ -206,7 +207,7 @@ TEST(Subgraph, LoopOfUnknownLength) {
       << trips.text;
   ErrorText condition = importError(model("three", "go"));
   EXPECT_EQ(condition.code, ExitUnsupported);
-  EXPECT_NE(condition.text.find("whether it goes on depends on data"),
+  EXPECT_NE(condition.text.find("whether it goes on (condition"),
             std::string::npos)
       << condition.text;
 }

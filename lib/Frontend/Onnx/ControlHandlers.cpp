@@ -228,12 +228,12 @@ static bool runRound(NodeImporter &n, const Graph &body, const Names &arguments,
 
 /// Whether a loop goes on after a condition; nothing after an error.
 static std::optional<bool> goesOn(NodeImporter &n, StringRef condition) {
-  auto known = n.scalarOf(n.graph.lookup(condition));
-  if (known)
+  Value value = n.graph.lookup(condition);
+  if (auto known = n.scalarOf(value))
     return *known != 0;
-  n.unsupported() << "whether it goes on depends on data (condition '"
-                  << condition << "'); only loops whose number of rounds is "
-                  << "known once the shapes are fixed are unrolled";
+  if (value)
+    n.needConstant(
+        value, ("whether it goes on (condition '" + condition + "')").str());
   return std::nullopt;
 }
 

@@ -201,9 +201,7 @@ std::optional<std::vector<double>> NodeImporter::doublesOf(Value value,
   DenseElementsAttr elements = constantOf(value);
   if (!value || !elements) {
     if (value)
-      unsupported() << what
-                    << " must be a constant once the shapes are fixed, but "
-                       "depends on data or on a weight";
+      needConstant(value, what);
     return std::nullopt;
   }
   std::vector<double> result;

@@ -388,7 +388,8 @@ static LogicalResult resizeByOptions(NodeImporter &n) {
   if (options.transform == "tf_crop_and_resize") {
     auto roi = numbers(n, 1, 2 * which.size());
     if (!roi) {
-      n.error() << "tf_crop_and_resize needs a constant roi";
+      if (!n.hasFailed())
+        n.error() << "tf_crop_and_resize needs a roi";
       return failure();
     }
     for (auto [i, d] : llvm::enumerate(which)) {

@@ -18,10 +18,9 @@ static DenseElementsAttr decidingConstant(NodeImporter &n, size_t i) {
     return {};
   DenseElementsAttr constant = n.constantOf(value);
   if (!constant)
-    n.unsupported() << "operand " << int64_t(i) << " ('" << n.node.inputs[i]
-                    << "') decides the shape of the result and depends on "
-                       "data or on a weight; shapes must be known when "
-                       "compiling";
+    n.needConstant(value, "operand " + std::to_string(i) + " ('" +
+                              n.node.inputs[i] +
+                              "'), which decides the shape of the result,");
   return constant;
 }
 
