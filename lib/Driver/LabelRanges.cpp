@@ -11,6 +11,7 @@
 #include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
 #include "ckopt/Dialect/Ckopt/Utils/LabelRange.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace ckopt;
@@ -77,8 +78,7 @@ ckopt::findLabelRanges(func::FuncOp function) {
 
 std::map<std::string, int64_t> ckopt::findTableRows(func::FuncOp function) {
   std::map<std::string, int64_t> result;
-  auto note = [&](Value indices, Value table, int64_t axis) {
-    int64_t size = cast<RankedTensorType>(table.getType()).getDimSize(axis);
+  auto note = [&](Value indices, int64_t size) {
     for (BlockArgument argument : sourcesOf(indices)) {
       unsigned index = argument.getArgNumber();
       StringRef role = argumentRole(function, index);
@@ -90,11 +90,18 @@ std::map<std::string, int64_t> ckopt::findTableRows(func::FuncOp function) {
       known->second = std::min(known->second, size);
     }
   };
+  auto noteTable = [&](auto op, Value table) {
+    auto type = cast<RankedTensorType>(table.getType());
+    note(op.getIndices(), type.getDimSize(op.getAxis()));
+  };
   function.walk([&](Operation *op) {
-    if (auto gather = dyn_cast<GatherOp>(op))
-      note(gather.getIndices(), gather.getData(), gather.getAxis());
-    else if (auto gather = dyn_cast<GatherElementsOp>(op))
-      note(gather.getIndices(), gather.getData(), gather.getAxis());
+    if (auto rows = op->getAttrOfType<IntegerAttr>(kRowsAttr))
+      note(op->getOperand(0), rows.getInt());
+    TypeSwitch<Operation *>(op)
+        .Case<GatherOp, GatherElementsOp>(
+            [&](auto gather) { noteTable(gather, gather.getData()); })
+        .Case<ScatterAddOp, ScatterElementsOp>(
+            [&](auto scatter) { noteTable(scatter, scatter.getInit()); });
   });
   return result;
 }

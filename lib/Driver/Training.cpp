@@ -74,7 +74,7 @@ static llvm::Error checkIndices(const Dataset &data,
         return inputError(
             options.path + ": array '" + data.spec(field).array + "': sample " +
             llvm::Twine(i / std::max<int64_t>(data.sampleElements(field), 1)) +
-            " holds the index " + formatNumber(index) +
+            " holds the index " + llvm::Twine(int64_t(index)) +
             ", but the table that '" + data.spec(field).name +
             "' indexes has " + llvm::Twine(found->second) + " rows");
   }

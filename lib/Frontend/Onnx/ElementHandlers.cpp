@@ -3,12 +3,14 @@
 // GatherND and ScatterND read and write rows: their tuples of indices become
 // one index into the operand with all indexed dimensions taken as one, so that
 // the gradient of a gather is scatter_add over whole rows. Indices that are
-// constants are checked here (at run time nothing is read outside of a tensor,
-// but no error tells), and rows that lie side by side become slices, which need
-// no indices at all.
+// constants are checked here, those that are data before a step sees them (of
+// indices that the model computes no error tells, but nothing is touched
+// outside of a tensor), and rows that lie side by side become slices, which
+// need no indices at all.
 //
 //===----------------------------------------------------------------------===//
 #include "NodeImporter.h"
+#include "ckopt/Dialect/Ckopt/Utils/LabelRange.h"
 
 using namespace mlir;
 using namespace ckopt;
@@ -141,8 +143,11 @@ static std::optional<Rows> linearize(NodeImporter &n, Value x, Value indices,
     Value index = n.reshape(n.sliceAxis(indices, depth - 1, j, 1), shape);
     if (n.cutsBatch(d) || !checkRange(n, index, size))
       return std::nullopt;
-    index = n.select(n.compare(P::LT, index, n.scalar(0, index)),
-                     n.add(index, n.scalar(double(size), index)), index);
+    Value negative = n.compare(P::LT, index, n.scalar(0, index));
+    if (auto op = negative.getDefiningOp<CompareOp>())
+      op->setAttr(kRowsAttr, n.b.getI64IntegerAttr(size));
+    index =
+        n.select(negative, n.add(index, n.scalar(double(size), index)), index);
     add(index, product(sizes.slice(d + 1, batch + tuple - d - 1)));
   }
   for (int64_t d = 0; d < batch; ++d) {
@@ -251,7 +256,10 @@ static LogicalResult tensorScatter(NodeImporter &n) {
   std::string mode = n.attrString("mode", "linear");
   if (!axis)
     return failure();
-  if (*axis == 0 || n.rank(update) != n.rank(cache) ||
+  Shape part(n.shape(cache));
+  if (n.rank(update) == n.rank(cache))
+    part[size_t(*axis)] = std::min(part[size_t(*axis)], n.shape(update)[*axis]);
+  if (*axis == 0 || part != n.shape(update) ||
       (mode != "linear" && mode != "circular")) {
     n.error() << "cannot write " << update.getType() << " into "
               << cache.getType() << " along axis " << *axis << " (mode '"

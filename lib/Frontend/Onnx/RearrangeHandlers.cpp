@@ -189,47 +189,6 @@ static LogicalResult maxUnpool(NodeImporter &n) {
 }
 
 //===----------------------------------------------------------------------===//
-// TensorScatter
-//===----------------------------------------------------------------------===//
-
-/// Writes an update into each sample of a cache from an index on.
-static LogicalResult tensorScatter(NodeImporter &n) {
-  Value cache = n.in(0), update = n.in(1);
-  if (!cache || !update)
-    return failure();
-  auto axis = n.normalAxis(n.attrInt("axis", -2), n.rank(cache));
-  std::string mode = n.attrString("mode", "linear");
-  if (!axis)
-    return failure();
-  Shape shape(n.shape(cache)), given(n.shape(update));
-  int64_t length = shape[size_t(*axis)];
-  if (given.size() == shape.size())
-    shape[size_t(*axis)] = given[size_t(*axis)];
-  if (*axis == 0 || shape != given || shape[size_t(*axis)] > length ||
-      (mode != "linear" && mode != "circular")) {
-    n.error() << "cannot write " << update.getType() << " into "
-              << cache.getType() << " along axis " << *axis << ", mode '"
-              << mode << "'";
-    return failure();
-  }
-  Type type = n.b.getI64Type();
-  Shape along(shape.size() - size_t(*axis), 1), samples(shape.size(), 1);
-  along[0] = shape[size_t(*axis)];
-  samples[0] = shape[0];
-  Value place = n.iota(along, type, 0);
-  if (n.has(2))
-    place = n.add(place, n.reshape(n.cast(n.in(2), type), samples));
-  if (mode == "circular")
-    place = n.make<ModOp>({place, n.scalarOfType(double(length), type)});
-  n.set(0, n.make<ScatterElementsOp>(
-               {cache, n.expand(place, shape), update},
-               {n.named("kind", ScatterKindAttr::get(n.b.getContext(),
-                                                     ScatterKind::Set)),
-                n.named("axis", *axis)}));
-  return success();
-}
-
-//===----------------------------------------------------------------------===//
 // Det
 //===----------------------------------------------------------------------===//
 
@@ -282,7 +241,6 @@ llvm::ArrayRef<HandlerEntry> onnx_frontend::rearrangeHandlers() {
       {"Det", 11, determinant},
       {"MaxUnpool", 9, maxUnpool},
       {"SpaceToDepth", 1, spaceToDepth},
-      {"TensorScatter", 24, tensorScatter},
   };
   return entries;
 }

@@ -18,6 +18,16 @@ static inline mlir::RankedTensorType tensorType(mlir::Value value) {
   return mlir::cast<mlir::RankedTensorType>(value.getType());
 }
 
+/// Reports an axis that is no dimension of `type`.
+static inline llvm::LogicalResult checkAxis(std::optional<mlir::Location> loc,
+                                            int64_t axis,
+                                            mlir::RankedTensorType type) {
+  if (axis >= 0 && axis < type.getRank())
+    return llvm::success();
+  return mlir::emitOptionalError(loc, "axis ", axis, " is outside of rank ",
+                                 type.getRank());
+}
+
 } // namespace ckopt
 
 #endif // CKOPT_LIB_DIALECT_CKOPT_IR_INFERTYPES_H

@@ -58,10 +58,8 @@ CKOPT_INFER(MomentsOp) {
   CKOPT_INFER(OP) {                                                            \
     OP::Adaptor adaptor(operands, attributes, properties, regions);            \
     auto type = tensorType(operands.front());                                  \
-    int64_t axis = adaptor.getAxis();                                          \
-    if (axis < 0 || axis >= type.getRank())                                    \
-      return emitOptionalError(loc, "axis ", axis, " is outside of rank ",     \
-                               type.getRank());                                \
+    if (failed(checkAxis(loc, adaptor.getAxis(), type)))                       \
+      return failure();                                                        \
     if (!llvm::all_equal(llvm::map_range(operands, [](Value operand) {         \
           return withOrder(tensorType(operand), {});                           \
         })))                                                                   \
@@ -85,9 +83,8 @@ CKOPT_INFER(LayerNormGradOp) {
   LayerNormGradOp::Adaptor adaptor(operands, attributes, properties, regions);
   auto type = tensorType(adaptor.getInput());
   int64_t axis = adaptor.getAxis();
-  if (axis < 0 || axis >= type.getRank())
-    return emitOptionalError(loc, "axis ", axis, " is outside of rank ",
-                             type.getRank());
+  if (failed(checkAxis(loc, axis, type)))
+    return failure();
   if (tensorType(adaptor.getGrad()).getShape() != type.getShape())
     return emitOptionalError(loc, "grad and input must have one shape, got ",
                              adaptor.getGrad().getType(), " and ", type);
@@ -111,9 +108,8 @@ CKOPT_INFER(LayerNormOp) {
   LayerNormOp::Adaptor adaptor(operands, attributes, properties, regions);
   auto type = tensorType(adaptor.getInput());
   int64_t axis = adaptor.getAxis();
-  if (axis < 0 || axis >= type.getRank())
-    return emitOptionalError(loc, "axis ", axis, " is outside of rank ",
-                             type.getRank());
+  if (failed(checkAxis(loc, axis, type)))
+    return failure();
   results.push_back(type);
   results.append(2, RankedTensorType::get(type.getShape().take_front(axis),
                                           type.getElementType()));
@@ -145,9 +141,8 @@ static LogicalResult checkTargets(std::optional<Location> loc,
                                   RankedTensorType logits,
                                   RankedTensorType targets, int64_t axis) {
   SmallVector<int64_t> shape(logits.getShape());
-  if (axis < 0 || axis >= logits.getRank())
-    return emitOptionalError(loc, "axis ", axis, " is outside of rank ",
-                             logits.getRank());
+  if (failed(checkAxis(loc, axis, logits)))
+    return failure();
   shape.erase(shape.begin() + axis);
   if (ArrayRef<int64_t>(shape) != targets.getShape())
     return emitOptionalError(loc, "targets ", targets, " do not fit logits ",

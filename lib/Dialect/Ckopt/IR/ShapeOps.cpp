@@ -292,9 +292,8 @@ CKOPT_INFER(ConcatOp) {
     return emitOptionalError(loc, "concat needs an operand");
   auto type = tensorType(operands.front());
   int64_t axis = adaptor.getAxis();
-  if (axis < 0 || axis >= type.getRank())
-    return emitOptionalError(loc, "axis ", axis, " is outside of rank ",
-                             type.getRank());
+  if (failed(checkAxis(loc, axis, type)))
+    return failure();
   SmallVector<int64_t> shape(type.getShape());
   for (Value operand : operands.drop_front()) {
     auto other = tensorType(operand);
@@ -415,9 +414,8 @@ CKOPT_INFER(GatherOp) {
   auto data = tensorType(adaptor.getData());
   auto indices = tensorType(adaptor.getIndices());
   int64_t axis = adaptor.getAxis();
-  if (axis < 0 || axis >= data.getRank())
-    return emitOptionalError(loc, "axis ", axis, " is outside of rank ",
-                             data.getRank());
+  if (failed(checkAxis(loc, axis, data)))
+    return failure();
   if (failed(checkIndexed(loc, data, indices, axis)))
     return failure();
   SmallVector<int64_t> shape(data.getShape().take_front(axis));
@@ -432,9 +430,8 @@ CKOPT_INFER(ScatterAddOp) {
   auto init = tensorType(adaptor.getInit());
   auto updates = tensorType(adaptor.getUpdates());
   int64_t axis = adaptor.getAxis();
-  if (axis < 0 || axis >= init.getRank())
-    return emitOptionalError(loc, "axis ", axis, " is outside of rank ",
-                             init.getRank());
+  if (failed(checkAxis(loc, axis, init)))
+    return failure();
   auto indices = tensorType(adaptor.getIndices());
   if (failed(checkIndexed(loc, init, indices, axis)))
     return failure();
@@ -455,9 +452,8 @@ static LogicalResult checkElementIndices(std::optional<Location> loc,
                                          RankedTensorType data,
                                          RankedTensorType indices,
                                          int64_t axis) {
-  if (axis < 0 || axis >= data.getRank())
-    return emitOptionalError(loc, "axis ", axis, " is outside of rank ",
-                             data.getRank());
+  if (failed(checkAxis(loc, axis, data)))
+    return failure();
   if (indices.getRank() != data.getRank())
     return emitOptionalError(loc, "indices must have the rank of the data, ",
                              data.getRank(), ", got ", indices);
@@ -504,9 +500,8 @@ CKOPT_INFER(CumulativeSumOp) {
   CumulativeSumOp::Adaptor adaptor(operands, attributes, properties, regions);
   auto type = tensorType(adaptor.getInput());
   int64_t axis = adaptor.getAxis();
-  if (axis < 0 || axis >= type.getRank())
-    return emitOptionalError(loc, "axis ", axis, " is outside of rank ",
-                             type.getRank());
+  if (failed(checkAxis(loc, axis, type)))
+    return failure();
   results.push_back(type);
   return success();
 }
@@ -515,9 +510,8 @@ CKOPT_INFER(TopKOp) {
   TopKOp::Adaptor adaptor(operands, attributes, properties, regions);
   auto type = tensorType(adaptor.getInput());
   int64_t axis = adaptor.getAxis(), k = adaptor.getK();
-  if (axis < 0 || axis >= type.getRank())
-    return emitOptionalError(loc, "axis ", axis, " is outside of rank ",
-                             type.getRank());
+  if (failed(checkAxis(loc, axis, type)))
+    return failure();
   if (k < 0 || k > type.getDimSize(axis))
     return emitOptionalError(loc, "k is ", k, ", but axis ", axis, " has ",
                              type.getDimSize(axis), " elements");

@@ -18,6 +18,10 @@ inline constexpr llvm::StringLiteral kClassesAttr = "ckopt.classes";
 /// The label outside of them that does not count.
 inline constexpr llvm::StringLiteral kIgnoreIndexAttr = "ckopt.ignore_index";
 
+/// Operand 0 of the op holds indices in [-this, this), which it makes others
+/// of.
+inline constexpr llvm::StringLiteral kRowsAttr = "ckopt.rows";
+
 } // namespace ckopt
 
 #endif // CKOPT_DIALECT_CKOPT_UTILS_LABELRANGE_H
