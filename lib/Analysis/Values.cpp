@@ -138,10 +138,32 @@ checkedPairs(Operation *op, PlanningReusePairs pairs) {
   return pairs;
 }
 
+/// A kernel's promise for an operand knows nothing of the others: one that
+/// shows the same bytes (a view of it, or it a view of that) and has no promise
+/// of its own may be read after the result was written.
+static SmallVector<std::pair<unsigned, unsigned>>
+withoutSharedBytes(KernelCallOp call,
+                   SmallVector<std::pair<unsigned, unsigned>> pairs) {
+  SmallVector<std::pair<unsigned, unsigned>> safe;
+  for (auto pair : pairs) {
+    Value base = getViewBase(call.getArgs()[pair.first]);
+    bool alone =
+        llvm::all_of(llvm::enumerate(call.getArgs()), [&](const auto &other) {
+          return other.index() == pair.first ||
+                 getViewBase(other.value()) != base ||
+                 llvm::is_contained(
+                     pairs, std::pair(unsigned(other.index()), pair.second));
+        });
+    if (alone)
+      safe.push_back(pair);
+  }
+  return safe;
+}
+
 SmallVector<std::pair<unsigned, unsigned>>
 ckopt::getReusePairs(Operation *op, const PlanningHooks &hooks) {
   if (auto call = dyn_cast<KernelCallOp>(op))
-    return pairsOf(call.getReuse());
+    return withoutSharedBytes(call, pairsOf(call.getReuse()));
   if (hooks.reusePairs)
     if (auto pairs = hooks.reusePairs(op))
       return checkedPairs(op, *pairs);

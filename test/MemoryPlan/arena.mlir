@@ -49,6 +49,41 @@ func.func private @f(%x: tensor<16xf32>) -> tensor<16xf32> attributes {ckopt.ker
   %0 = ckopt.neg %x : (tensor<16xf32>) -> tensor<16xf32>
   return %0 : tensor<16xf32>
 }
+func.func private @shifted(%x: tensor<16xf32>, %y: tensor<16xf32>) -> tensor<16xf32> attributes {ckopt.kernel = "elementwise"} {
+  %0 = ckopt.slice %y {starts = array<i64: 15>, sizes = array<i64: 16>, steps = array<i64: -1>} : (tensor<16xf32>) -> tensor<16xf32>
+  %1 = ckopt.sub %x, %0 : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
+  return %1 : tensor<16xf32>
+}
+
+// The promise to overwrite one operand holds for that operand: where another one shows the
+// same bytes (here by a pin) without a promise, the result gets bytes of its own.
+// CHECK-LABEL: func.func @shared
+// CHECK: @f({{.*}}offsets = array<i64: 128>
+// CHECK: @shifted({{.*}}offsets = array<i64: 64>
+// CHECK: @shifted({{.*}}offsets = array<i64: 64>
+// CHECK: @shifted({{.*}}offsets = array<i64: 64>
+func.func @shared
+// CHECK: @f({{.*}}offsets = array<i64: [[A:[0-9]+]]>
+// CHECK-NOT: @shifted({{.*}}offsets = array<i64: [[A]]>
+// CHECK: @shifted({{.*}}offsets
+// CHECK: @shifted({{.*}}offsets = array<i64: [[B:[0-9]+]]>
+// CHECK: @shifted({{.*}}offsets = array<i64: [[B]]>
+func.func @shared(%x: tensor<16xf32>) -> tensor<16xf32> {
+  %0 = ckopt.kernel_call @f(%x) : (tensor<16xf32>) -> tensor<16xf32>
+  %1 = ckopt.pin %0 : (tensor<16xf32>) -> tensor<16xf32>
+  %2 = ckopt.kernel_call @shifted(%1, %0) {reuse = array<i64: 0, 0>} : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
+  %3 = ckopt.kernel_call @shifted(%2, %x) {reuse = array<i64: 0, 0>} : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
+  %4 = ckopt.pin %3 : (tensor<16xf32>) -> tensor<16xf32>
+  %5 = ckopt.kernel_call @shifted(%3, %4) {reuse = array<i64: 0, 0, 1, 0>} : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
+  return %5 : tensor<16xf32>
+}
+
+// -----
+
+func.func private @f(%x: tensor<16xf32>) -> tensor<16xf32> attributes {ckopt.kernel = "elementwise"} {
+  %0 = ckopt.neg %x : (tensor<16xf32>) -> tensor<16xf32>
+  return %0 : tensor<16xf32>
+}
 
 // A workspace is there while its call runs.
 // CHECK-LABEL: func.func @workspace
