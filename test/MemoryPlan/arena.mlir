@@ -62,12 +62,6 @@ func.func private @shifted(%x: tensor<16xf32>, %y: tensor<16xf32>) -> tensor<16x
 // CHECK: @shifted({{.*}}offsets = array<i64: 64>
 // CHECK: @shifted({{.*}}offsets = array<i64: 64>
 // CHECK: @shifted({{.*}}offsets = array<i64: 64>
-func.func @shared
-// CHECK: @f({{.*}}offsets = array<i64: [[A:[0-9]+]]>
-// CHECK-NOT: @shifted({{.*}}offsets = array<i64: [[A]]>
-// CHECK: @shifted({{.*}}offsets
-// CHECK: @shifted({{.*}}offsets = array<i64: [[B:[0-9]+]]>
-// CHECK: @shifted({{.*}}offsets = array<i64: [[B]]>
 func.func @shared(%x: tensor<16xf32>) -> tensor<16xf32> {
   %0 = ckopt.kernel_call @f(%x) : (tensor<16xf32>) -> tensor<16xf32>
   %1 = ckopt.pin %0 : (tensor<16xf32>) -> tensor<16xf32>
