@@ -48,22 +48,32 @@ static bool runTo(mlir::ModuleOp module, const StepOptions &options,
   return false;
 }
 
+/// One context for all executions of a process: making one takes longer than
+/// most models.
+static mlir::MLIRContext &sharedContext() {
+  static mlir::MLIRContext *made = [] {
+    registerAllPasses();
+    mlir::DialectRegistry registry;
+    registerAllDialects(registry);
+    auto *context =
+        new mlir::MLIRContext(registry, mlir::MLIRContext::Threading::DISABLED);
+    context->loadAllAvailableDialects();
+    return context;
+  }();
+  return *made;
+}
+
 FuzzReach ckopt::fuzzOnnx(const uint8_t *data, size_t size,
                           std::string &wrong) {
-  static bool once = (registerAllPasses(), true);
-  (void)once;
   int file = memfd_create("model.onnx", 0);
   if (file < 0 || write(file, data, size) != ssize_t(size)) {
     wrong = "no file for the model";
     return FuzzReach::Refused;
   }
   std::string path = "/proc/self/fd/" + std::to_string(file);
-  mlir::DialectRegistry registry;
-  registerAllDialects(registry);
-  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
-  context.loadAllAvailableDialects();
+  mlir::MLIRContext &context = sharedContext();
   int64_t messages = 0;
-  context.getDiagEngine().registerHandler([&](mlir::Diagnostic &) {
+  mlir::ScopedDiagnosticHandler handler(&context, [&](mlir::Diagnostic &) {
     ++messages;
     return mlir::success();
   });

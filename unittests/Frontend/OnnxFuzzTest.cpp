@@ -6,7 +6,8 @@
 // shows it.
 //
 // CKOPT_FUZZ_RUNS=N and CKOPT_FUZZ_SEED=S set how many and from where on;
-// CKOPT_FUZZ_CORPUS=DIR adds all *.onnx below a folder.
+// CKOPT_FUZZ_CORPUS=DIR adds all *.onnx below a folder; CKOPT_FUZZ_FOUND=DIR
+// gets the models that fail.
 //
 //===----------------------------------------------------------------------===//
 #include "OnnxFuzz.h"
@@ -50,12 +51,21 @@ struct Counts {
   int64_t reached[4] = {};
 };
 
-/// Runs [begin, end) in a child. Returns the seed that failed, if one did.
-std::optional<uint64_t> runBlock(const std::vector<std::string> &corpus,
-                                 uint64_t begin, uint64_t end, Counts &counts) {
+std::string mutation(const std::vector<std::string> &corpus, uint64_t seed) {
+  return mutateOnnx(corpus[seed % corpus.size()], seed);
+}
+
+struct Failure {
+  uint64_t seed;
+  std::string how;
+};
+
+/// Runs [begin, end) in a child. Returns what failed, if something did.
+std::optional<Failure> runBlock(const std::vector<std::string> &corpus,
+                                uint64_t begin, uint64_t end, Counts &counts) {
   int channel[2];
   if (pipe(channel))
-    return begin;
+    return Failure{begin, "no pipe"};
   pid_t child = fork();
   if (child == 0) {
     close(channel[0]);
@@ -66,7 +76,7 @@ std::optional<uint64_t> runBlock(const std::vector<std::string> &corpus,
 #endif
     for (uint64_t seed = begin; seed < end; ++seed) {
       alarm(10);
-      std::string bytes = mutateOnnx(corpus[seed % corpus.size()], seed), wrong;
+      std::string bytes = mutation(corpus, seed), wrong;
       int64_t record[2] = {int64_t(seed), 0};
       FuzzReach reach = fuzzOnnx(
           reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size(), wrong);
@@ -93,7 +103,23 @@ std::optional<uint64_t> runBlock(const std::vector<std::string> &corpus,
   waitpid(child, &status, 0);
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
     return std::nullopt;
-  return next;
+  if (!WIFSIGNALED(status))
+    return Failure{next, "a failure without a message, or a sanitizer's"};
+  if (WTERMSIG(status) == SIGALRM)
+    return Failure{next, "more than 10 s"};
+  return Failure{next, std::string("a crash (more than 4 GiB?): ") +
+                           strsignal(WTERMSIG(status))};
+}
+
+/// Keeps the model that failed where the caller asked for it.
+void keepFailure(const std::vector<std::string> &corpus, uint64_t seed) {
+  const char *folder = std::getenv("CKOPT_FUZZ_FOUND");
+  if (!folder)
+    return;
+  std::error_code error;
+  llvm::raw_fd_ostream os(
+      std::string(folder) + "/" + std::to_string(seed) + ".onnx", error);
+  os << mutation(corpus, seed);
 }
 
 } // namespace
@@ -111,10 +137,10 @@ TEST(OnnxFuzz, MutationsAreRefusedOrPlanned) {
   for (uint64_t at = first; at < first + number;) {
     uint64_t end = std::min(at + kBlock, first + number);
     if (auto failed = runBlock(corpus, at, end, counts)) {
-      ADD_FAILURE() << "CKOPT_FUZZ_SEED=" << *failed
-                    << " CKOPT_FUZZ_RUNS=1: crash, hang, more than 4 GiB or a "
-                       "failure without a message";
-      at = *failed + 1;
+      ADD_FAILURE() << "CKOPT_FUZZ_SEED=" << failed->seed
+                    << " CKOPT_FUZZ_RUNS=1: " << failed->how;
+      keepFailure(corpus, failed->seed);
+      at = failed->seed + 1;
     } else {
       at = end;
     }

@@ -203,6 +203,11 @@ static Value shifted(NodeImporter &n, Value x, Value zero, int64_t axis) {
   if (n.type(zero).getNumElements() == 1) {
     zero = n.reshape(zero, {});
   } else if (n.rank(zero) == 1) {
+    if (axis >= n.rank(x)) {
+      n.error() << "has a zero point of " << n.shape(zero)[0]
+                << " entries for an operand of rank " << n.rank(x);
+      return {};
+    }
     Shape along(size_t(n.rank(x) - axis), 1);
     along[0] = n.shape(zero)[0];
     zero = n.reshape(zero, along);
@@ -267,6 +272,11 @@ static Value along(NodeImporter &n, Value scale, int64_t rank, int64_t axis) {
     return scale;
   if (n.shape(scale)[0] == 1)
     return n.reshape(scale, {});
+  if (axis >= rank) {
+    n.error() << "has " << n.shape(scale)[0]
+              << " scales or zero points for a result of rank " << rank;
+    return {};
+  }
   Shape shape(size_t(rank - axis), 1);
   shape[0] = n.shape(scale)[0];
   return n.reshape(scale, shape);

@@ -127,7 +127,10 @@ static LogicalResult tfIdfVectorizer(NodeImporter &n) {
   }
   if (single)
     x = n.reshape(x, {1, n.shape(x)[0]});
-  Value counts = countAll(n, n.cast(x, n.b.getI64Type()), *pool);
+  x = n.cast(x, n.b.getI64Type());
+  if (!x)
+    return failure();
+  Value counts = countAll(n, x, *pool);
   std::string mode = n.attrString("mode", "");
   if (!counts || (mode != "TF" && mode != "IDF" && mode != "TFIDF")) {
     n.error() << "mode '" << mode << "' is none of TF, IDF, TFIDF";
