@@ -34,6 +34,7 @@ CompileOptions ckopt::test::trainingOptions(const std::string &model,
   options.step.loss = loss;
   options.step.optimizer.kind = "adamw";
   options.step.budget = budget;
+  options.step.search.workLimit = 4000000; // 0.2 s: any plan will do
   options.step.threads = 2;
   return options;
 }

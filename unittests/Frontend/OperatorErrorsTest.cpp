@@ -187,3 +187,33 @@ TEST(OperatorErrors, Quantization) {
                  ExitInputError,
                  "do not fit"});
 }
+
+// Several zero points need a dimension that they belong to.
+TEST(OperatorErrors, ConvIntegerZeroPoints) {
+  expectFailure(
+      {"'ConvInteger'",
+       {"3"},
+       ints("w", "dims: 1 dims: 1 dims: 1", "1") + ints("z", "dims: 2", "0, 1"),
+       {"w", "z"},
+       ExitInputError,
+       "a zero point of 2 entries for an operand of rank 1"});
+}
+
+// An attribute of another kind, read after the operands.
+TEST(OperatorErrors, TfIdfAttributeKind) {
+  auto list = [](const std::string &name, const std::string &values) {
+    return " attribute { name: '" + name + "' type: INTS ints: [" + values +
+           "] }";
+  };
+  ErrorText error = importError(modelFile(
+      "wrong.onnx",
+      "node { name: 'n1' op_type: 'TfIdfVectorizer' input: 'x' output: 'y'" +
+          text("mode", "TF") + number("min_gram_length", 1) +
+          number("max_gram_length", 1) + text("max_skip_count", "none") +
+          list("ngram_counts", "0") + list("ngram_indexes", "0") +
+          list("pool_int64s", "5") + " } input { " + info("x", 7, {"3"}) +
+          " } output { " + info("y", 1, {"1"}) + " }",
+      21));
+  EXPECT_EQ(error.code, ExitInputError) << error.text;
+  EXPECT_NE(error.text.find("max_skip_count"), std::string::npos) << error.text;
+}
