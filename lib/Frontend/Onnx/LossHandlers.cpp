@@ -3,6 +3,10 @@
 // The reduction is outside of cross_entropy: `mean` divides by the sum of the
 // weights of the targets that count, which without weights is their number.
 //
+// SoftmaxCrossEntropyLoss has no label smoothing, and PyTorch's exporter drops
+// it without a word; the call that it notes still has it, so that training can
+// put it back.
+//
 //===----------------------------------------------------------------------===//
 #include "NodeImporter.h"
 #include "ckopt/Dialect/Ckopt/Utils/LabelRange.h"
@@ -16,6 +20,7 @@ struct LossOperands {
   Value scores, targets, weight;
   std::optional<int64_t> ignored;
   std::string reduction;
+  double smoothing = 0; ///< the share of the labels that all classes get
 };
 } // namespace
 
@@ -74,23 +79,58 @@ static Value pick(NodeImporter &n, const LossOperands &loss, Value values) {
                   {1}, /*keepdims=*/false);
 }
 
+/// The label smoothing of the call that the node was exported from.
+static double droppedSmoothing(const Node &node) {
+  StringRef text = node.fxNode;
+  auto number = [](StringRef text) {
+    double value = 0;
+    bool bad = text.trim().getAsDouble(value);
+    return bad ? 0 : value;
+  };
+  auto named = text.split("label_smoothing: ").second;
+  if (!named.empty())
+    return number(
+        named.take_until([](char c) { return c == ',' || c == '}'; }));
+  auto [before, rest] = text.split("cross_entropy_loss.default](args = (");
+  SmallVector<StringRef> arguments;
+  rest.take_until([](char c) { return c == ')'; }).split(arguments, ',');
+  return arguments.size() > 5 ? number(arguments[5]) : 0;
+}
+
+/// The smoothed part of the loss of each target: of all classes alike.
+static Value ofAllClasses(NodeImporter &n, const LossOperands &loss,
+                          Value classWeights) {
+  Value each =
+      n.make<LogSoftmaxOp>({loss.scores}, {n.named("axis", int64_t(1))});
+  if (classWeights)
+    each = n.mul(each, classWeights);
+  double share = loss.smoothing / double(n.shape(loss.scores)[1]);
+  Value sum = n.reduce(ReduceKind::Sum, each, {1}, /*keepdims=*/false);
+  return sum ? n.mul(sum, n.scalar(-share, sum)) : sum;
+}
+
 /// Weighs and reduces the loss of each target.
 static void reduceLoss(NodeImporter &n, const LossOperands &loss, Value each) {
-  Value counted; // weight of each target, null: all 1
+  Value counted, weights; // of each target, null: all 1; of classes
   if (loss.weight) {
     Shape wide(size_t(n.rank(loss.scores)), 1);
     wide[1] = n.shape(loss.scores)[1];
-    counted = pick(n, loss, n.reshape(loss.weight, wide));
+    weights = n.reshape(loss.weight, wide);
+    counted = pick(n, loss, weights);
   }
+  Value smoothed = loss.smoothing ? ofAllClasses(n, loss, weights) : Value();
   if (loss.ignored) {
     Value valid = n.compare(ComparePredicate::NE, loss.targets,
                             n.scalar(double(*loss.ignored), loss.targets));
     Value ones = n.scalar(1, loss.scores), zeros = n.scalar(0, loss.scores);
     counted = n.select(valid, counted ? counted : ones, zeros);
     each = n.select(valid, each, zeros);
+    smoothed = smoothed ? n.select(valid, smoothed, zeros) : smoothed;
   }
   if (loss.weight)
     each = n.mul(each, counted);
+  if (smoothed && each)
+    each = n.add(n.mul(each, n.scalar(1 - loss.smoothing, each)), smoothed);
   if (!each)
     return;
   auto axes = llvm::to_vector(llvm::seq<int64_t>(0, n.rank(each)));
@@ -114,6 +154,12 @@ static LogicalResult crossEntropy(NodeImporter &n) {
   SmallVector<NamedAttribute> attributes{n.named("axis", int64_t(1))};
   if (loss.ignored)
     attributes.push_back(n.named("ignore_index", *loss.ignored));
+  if (n.graph.trainMode())
+    loss.smoothing = droppedSmoothing(n.node);
+  if (loss.smoothing)
+    n.graph.remark(n.node.describe() + ": put back the label smoothing of " +
+                   std::to_string(loss.smoothing) +
+                   " that the model has and its export lost");
   reduceLoss(n, loss,
              n.make<CrossEntropyOp>({loss.scores, loss.targets}, attributes));
   if (n.wants(1))
