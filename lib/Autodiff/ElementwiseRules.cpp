@@ -105,16 +105,19 @@ static void addPiecewiseRules(MLIRContext *context) {
                      b.grad()));
   });
   addRule<ClipOp>(context, [](ClipOp op, RuleBuilder &b) {
-    // An infinite bound never stops the gradient.
+    // An infinite bound never stops the gradient. Clips of models are flat at
+    // their bounds, as PyTorch's are; those that only keep an argument in range
+    // are not.
+    bool open = op->hasAttr("ckopt.open_range");
+    auto above = open ? ComparePredicate::GT : ComparePredicate::GE;
+    auto below = open ? ComparePredicate::LT : ComparePredicate::LE;
     Value gradient = b.grad();
     double low = op.getMin().convertToDouble();
     double high = op.getMax().convertToDouble();
     if (!std::isinf(low))
-      gradient = b.where(b.compare(ComparePredicate::GE, op.getInput(), low),
-                         gradient);
+      gradient = b.where(b.compare(above, op.getInput(), low), gradient);
     if (!std::isinf(high))
-      gradient = b.where(b.compare(ComparePredicate::LE, op.getInput(), high),
-                         gradient);
+      gradient = b.where(b.compare(below, op.getInput(), high), gradient);
     b.set(0, gradient);
   });
   addRule<CastOp>(context, [](CastOp op, RuleBuilder &b) {

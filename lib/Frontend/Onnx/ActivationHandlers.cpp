@@ -5,7 +5,7 @@
 // gradient would be 0 * inf. So exponentials take min(x, 0).
 //
 //===----------------------------------------------------------------------===//
-#include "NodeImporter.h"
+#include "TorchCalls.h"
 
 using namespace mlir;
 using namespace ckopt;
@@ -85,7 +85,8 @@ static LogicalResult softsign(NodeImporter &n) {
 
 static Value hardSigmoidOf(NodeImporter &n, Value x, double alpha,
                            double beta) {
-  return n.clip(n.add(n.mul(x, n.scalar(alpha, x)), n.scalar(beta, x)), 0, 1);
+  return clipOpenRange(
+      n, n.add(n.mul(x, n.scalar(alpha, x)), n.scalar(beta, x)), 0, 1);
 }
 
 static LogicalResult hardSigmoid(NodeImporter &n) {

@@ -1,5 +1,5 @@
 //===- ElementwiseHandlers.cpp - arithmetic, comparison, logic ------------===//
-#include "NodeImporter.h"
+#include "TorchCalls.h"
 
 using namespace mlir;
 using namespace ckopt;
@@ -27,6 +27,20 @@ template <typename Op> static LogicalResult variadic(NodeImporter &n) {
   for (size_t i = 1; i < n.numInputs(); ++i)
     result = n.broadcast<Op>({result, n.in(i)});
   n.set(0, result);
+  return success();
+}
+
+/// Max or Min, which clamp() becomes in some exports: ties are bounds then.
+template <typename Op> static LogicalResult extremum(NodeImporter &n) {
+  bool isClamp = isCallOf(n.node, "clamp") || isCallOf(n.node, "clamp_min") ||
+                 isCallOf(n.node, "clamp_max");
+  auto bound = isClamp && n.numInputs() == 2 ? n.scalarOf(n.in(1))
+                                             : std::optional<double>();
+  if (!bound)
+    return variadic<Op>(n);
+  bool isLow = std::is_same_v<Op, MaximumOp>;
+  n.set(0, clipOpenRange(n, n.in(0), isLow ? *bound : -INFINITY,
+                         isLow ? INFINITY : *bound));
   return success();
 }
 
@@ -112,8 +126,8 @@ static double unbounded(Type element, bool upper) {
 }
 
 static LogicalResult clipByAttribute(NodeImporter &n) {
-  n.set(0, n.clip(n.in(0), n.attrFloat("min", -INFINITY),
-                  n.attrFloat("max", INFINITY)));
+  n.set(0, clipOpenRange(n, n.in(0), n.attrFloat("min", -INFINITY),
+                         n.attrFloat("max", INFINITY)));
   return success();
 }
 
@@ -124,7 +138,7 @@ static LogicalResult clipByOperand(NodeImporter &n) {
   auto low = lo ? n.scalarOf(lo) : unbounded(n.element(x), false);
   auto high = hi ? n.scalarOf(hi) : unbounded(n.element(x), true);
   if (low && high) {
-    n.set(0, n.clip(x, *low, *high));
+    n.set(0, clipOpenRange(n, x, *low, *high));
     return success();
   }
   if (lo)
@@ -200,6 +214,9 @@ static LogicalResult castLike(NodeImporter &n) {
 static LogicalResult identity(NodeImporter &n) {
   if (n.isSequence(0))
     n.setSequence(0, *n.sequence(0));
+  else if (n.graph.trainMode() && isCallOf(n.node, "detach") &&
+           n.isFloat(n.in(0)))
+    n.set(0, stopGradient(n, n.in(0)));
   else
     n.set(0, n.in(0));
   return success();
@@ -236,9 +253,9 @@ llvm::ArrayRef<HandlerEntry> onnx_frontend::elementwiseHandlers() {
       {"Less", 7, comparison<P::LT>},
       {"LessOrEqual", 12, comparison<P::LE>},
       {"Log", 6, unary<LogOp>},
-      {"Max", 6, variadic<MaximumOp>},
+      {"Max", 6, extremum<MaximumOp>},
       {"Mean", 6, mean},
-      {"Min", 6, variadic<MinimumOp>},
+      {"Min", 6, extremum<MinimumOp>},
       {"Mod", 10, mod},
       {"Mul", 7, binary<MulOp>},
       {"Neg", 6, unary<NegOp>},

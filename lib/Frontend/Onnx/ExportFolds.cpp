@@ -347,6 +347,28 @@ void ExportMatcher::explainInPart() {
   }
 }
 
+/// detach() is an Identity, which folding removes: what reads its operand
+/// instead would pass gradients on.
+void ExportMatcher::reportStops() {
+  llvm::StringSet<> data, reported;
+  for (const ValueInfo &input : graph.inputs)
+    data.insert(input.name);
+  for (const auto &[name, nodes] : groups)
+    for (const std::string &argument : calls[nodes.front()].args) {
+      const Node &node = graph.nodes[nodes.front()];
+      bool computes = llvm::any_of(node.inputs, [&](const std::string &input) {
+        return !input.empty() && !data.contains(input) &&
+               !recovered.initializer(input);
+      });
+      if (splitFxName(argument).first == "detach" && computes &&
+          !produced.contains(argument) && reported.insert(argument).second)
+        result.lost.push_back("'" + argument +
+                              "': the model stops gradients there (detach), "
+                              "and its export folded that away, before " +
+                              node.describe());
+    }
+}
+
 void ExportMatcher::reportFolded() {
   std::vector<const Entry *> left = unmentioned();
   std::string suspects;

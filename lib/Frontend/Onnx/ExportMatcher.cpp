@@ -406,6 +406,7 @@ void ExportMatcher::run() {
   explainLast();
   explainBiasOnly();
   explainInPart();
+  reportStops();
   reportFolded();
   finish();
 }

@@ -46,6 +46,7 @@ private:
   void explainLast();
   void explainInPart();
   void explainBiasOnly();
+  void reportStops();
   void reportFolded();
   std::vector<const Entry *> unmentioned() const;
   std::vector<FoldedValue *> unexplained();

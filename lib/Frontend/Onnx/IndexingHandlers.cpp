@@ -1,5 +1,5 @@
 //===- IndexingHandlers.cpp - slices, splits, gathers ---------------------===//
-#include "NodeImporter.h"
+#include "TorchCalls.h"
 
 using namespace mlir;
 using namespace ckopt;
@@ -154,6 +154,12 @@ static LogicalResult gather(NodeImporter &n) {
   if (n.cutsBatch(*axis))
     return failure();
   int64_t size = n.shape(x)[*axis];
+  // The row for padding takes no gradient in PyTorch.
+  std::optional<double> padding;
+  if (n.graph.trainMode() && *axis == 0)
+    padding = callNumber(n.node, "embedding", 2, "padding_idx");
+  if (padding && *padding < 0)
+    padding.reset();
   if (n.isConstant(indices)) {
     auto given = n.intsOf(indices, "the index");
     if (!given)
@@ -168,7 +174,7 @@ static LogicalResult gather(NodeImporter &n) {
     // indices, and its gradient no scatter.
     int64_t first = given->empty() ? 0 : given->front();
     first += first < 0 ? size : 0;
-    bool neighbours = !given->empty();
+    bool neighbours = !given->empty() && !padding;
     for (auto [i, index] : llvm::enumerate(*given))
       neighbours &= (index < 0 ? index + size : index) == first + int64_t(i);
     if (neighbours) {
@@ -182,7 +188,15 @@ static LogicalResult gather(NodeImporter &n) {
   }
   if (!n.element(indices).isInteger(64) && !n.element(indices).isInteger(32))
     indices = n.cast(indices, n.b.getI64Type());
-  n.set(0, n.make<GatherOp>({x, indices}, {n.named("axis", *axis)}));
+  Value rows = n.make<GatherOp>({x, indices}, {n.named("axis", *axis)});
+  if (padding && rows) {
+    Shape wide(n.shape(indices));
+    wide.resize(size_t(n.rank(rows)), 1);
+    Value pads = n.compare(ComparePredicate::EQ, n.reshape(indices, wide),
+                           n.scalar(*padding, indices));
+    rows = n.select(pads, stopGradient(n, rows), rows);
+  }
+  n.set(0, rows);
   return success();
 }
 

@@ -8,7 +8,7 @@
 // put it back.
 //
 //===----------------------------------------------------------------------===//
-#include "NodeImporter.h"
+#include "TorchCalls.h"
 #include "ckopt/Dialect/Ckopt/Utils/LabelRange.h"
 
 using namespace mlir;
@@ -79,24 +79,6 @@ static Value pick(NodeImporter &n, const LossOperands &loss, Value values) {
                   {1}, /*keepdims=*/false);
 }
 
-/// The label smoothing of the call that the node was exported from.
-static double droppedSmoothing(const Node &node) {
-  StringRef text = node.fxNode;
-  auto number = [](StringRef text) {
-    double value = 0;
-    bool bad = text.trim().getAsDouble(value);
-    return bad ? 0 : value;
-  };
-  auto named = text.split("label_smoothing: ").second;
-  if (!named.empty())
-    return number(
-        named.take_until([](char c) { return c == ',' || c == '}'; }));
-  auto [before, rest] = text.split("cross_entropy_loss.default](args = (");
-  SmallVector<StringRef> arguments;
-  rest.take_until([](char c) { return c == ')'; }).split(arguments, ',');
-  return arguments.size() > 5 ? number(arguments[5]) : 0;
-}
-
 /// The smoothed part of the loss of each target: of all classes alike.
 static Value ofAllClasses(NodeImporter &n, const LossOperands &loss,
                           Value classWeights) {
@@ -155,7 +137,9 @@ static LogicalResult crossEntropy(NodeImporter &n) {
   if (loss.ignored)
     attributes.push_back(n.named("ignore_index", *loss.ignored));
   if (n.graph.trainMode())
-    loss.smoothing = droppedSmoothing(n.node);
+    loss.smoothing =
+        callNumber(n.node, "cross_entropy_loss", 5, "label_smoothing")
+            .value_or(0);
   if (loss.smoothing)
     n.graph.remark(n.node.describe() + ": put back the label smoothing of " +
                    std::to_string(loss.smoothing) +

@@ -133,7 +133,23 @@ class Temperature(nn.Module):
         return x @ self.w + x @ (self.w * self.w)
 
 
+class Calls(nn.Module):
+    """What no operator of ONNX says: padding_idx, detach, label smoothing, and that
+    nothing passes at the bounds of a clamp. raw.onnx has the calls."""
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(4, 6, padding_idx=0)
+        self.fc = nn.Linear(6, 6, bias=False)
+    def forward(self, x):
+        h = self.fc(self.table(x))
+        h = nn.functional.relu6(h) + h.clamp(min=0)
+        h = h + (h.round() - h).detach()
+        loss = nn.functional.cross_entropy(h.flatten(0, 1) * 0.1, x.flatten(), label_smoothing=0.1)
+        return self.fc(h + self.table(x)) + loss
+
+
 MODELS = {
+    "calls": (Calls, lambda: torch.tensor([[0, 1, 2, 3, 0], [3, 2, 1, 1, 0]])),
     "tied": (Tied, lambda: torch.randint(0, 12, (2, 5))),
     "shared": (Shared, lambda: torch.randn(2, 6)),
     "zeros": (Zeros, lambda: torch.randn(2, 6)),
@@ -165,6 +181,10 @@ def make(name):
     numpy.savez_compressed(f"{name}/data.npz", x=x.numpy(), y=y.numpy(), loss=loss.item(), **grads)
     torch.onnx.export(model, (x,), f"{name}/default.onnx", dynamo=True, input_names=["x"],
                       output_names=["out"], external_data=False, verbose=False)
+    if name == "calls":
+        torch.onnx.export(model, (x,), f"{name}/raw.onnx", dynamo=True, optimize=False, input_names=["x"],
+                          output_names=["out"], external_data=False, verbose=False)
+        return
     try:
         torch.onnx.export(model, (x,), f"{name}/script.onnx", dynamo=False, opset_version=17,
                           input_names=["x"], output_names=["out"])

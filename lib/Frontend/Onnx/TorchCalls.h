@@ -1,0 +1,26 @@
+//===- TorchCalls.h - what a call of PyTorch means for gradients -*- C++
+//-*-===//
+#ifndef CKOPT_LIB_FRONTEND_ONNX_TORCHCALLS_H
+#define CKOPT_LIB_FRONTEND_ONNX_TORCHCALLS_H
+
+#include "NodeImporter.h"
+
+namespace ckopt::onnx_frontend {
+
+/// Whether the exporter notes that the node came from a call of `aten.<op>`.
+bool isCallOf(const Node &node, llvm::StringRef op);
+
+/// The number that such a call has at `position`, or by the name `keyword`;
+/// nothing where the node is not of that call, or the file does not say.
+std::optional<double> callNumber(const Node &node, llvm::StringRef op,
+                                 size_t position, llvm::StringRef keyword);
+
+/// The value, as a constant for gradients.
+mlir::Value stopGradient(NodeImporter &n, mlir::Value value);
+
+/// min(max(x, lo), hi); at the bounds, too, no gradient passes, as in PyTorch.
+mlir::Value clipOpenRange(NodeImporter &n, mlir::Value x, double lo, double hi);
+
+} // namespace ckopt::onnx_frontend
+
+#endif // CKOPT_LIB_FRONTEND_ONNX_TORCHCALLS_H

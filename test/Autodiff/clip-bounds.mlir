@@ -1,0 +1,1 @@
+// Where a clip passes gradients. RUN: ckopt-opt %s --autodiff | FileCheck %s
