@@ -62,6 +62,10 @@ public:
   bool trainMode() const { return plan.trainMode; }
   /// Whether one of PyTorch's exporters wrote the file.
   bool isFromPyTorch() const { return model.producer == "pytorch"; }
+  /// The value of an initializer of the file, or null.
+  const HostTensor *initializer(llvm::StringRef name) const {
+    return initializers.lookup(name);
+  }
   bool isUsed(llvm::StringRef name) const { return used.contains(name); }
   /// The value of that name; null where there is none or its node failed.
   mlir::Value lookup(llvm::StringRef name);

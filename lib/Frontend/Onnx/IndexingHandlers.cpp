@@ -144,6 +144,37 @@ static LogicalResult splitByOperand(NodeImporter &n) {
 // Gather, OneHot, Trilu
 //===----------------------------------------------------------------------===//
 
+/// The row of an embedding that is for padding: it takes no gradient in
+/// PyTorch. Where the exporter notes no calls, one row of zeros among others
+/// tells: initializations draw all but that one.
+static std::optional<int64_t> paddingRow(NodeImporter &n, Value table) {
+  if (!n.graph.trainMode() || n.rank(table) != 2)
+    return std::nullopt;
+  if (auto given = callNumber(n.node, "embedding", 2, "padding_idx"))
+    return *given < 0 ? std::nullopt : std::optional(int64_t(*given));
+  const HostTensor *value = n.graph.initializer(n.node.inputs[0]);
+  if (!n.graph.isFromPyTorch() || !n.node.fxNode.empty() ||
+      !n.node.fxTarget.empty() || !value || value->rank() != 2 ||
+      !isa<BlockArgument>(table) || value->dim(0) < 3)
+    return std::nullopt;
+  std::optional<int64_t> found;
+  for (int64_t row = 0; row < value->dim(0); ++row) {
+    bool zero = true;
+    for (int64_t i = 0; zero && i < value->dim(1); ++i)
+      zero = value->getDouble(row * value->dim(1) + i) == 0;
+    if (zero && found)
+      return std::nullopt;
+    if (zero)
+      found = row;
+  }
+  if (found)
+    n.graph.remark("row " + std::to_string(*found) + " of '" +
+                   n.node.inputs[0] +
+                   "' is the only one of zeros: taken for padding, no gradient "
+                   "goes through lookups of it");
+  return found;
+}
+
 static LogicalResult gather(NodeImporter &n) {
   Value x = n.in(0), indices = n.in(1);
   if (!x || !indices)
@@ -154,12 +185,7 @@ static LogicalResult gather(NodeImporter &n) {
   if (n.cutsBatch(*axis))
     return failure();
   int64_t size = n.shape(x)[*axis];
-  // The row for padding takes no gradient in PyTorch.
-  std::optional<double> padding;
-  if (n.graph.trainMode() && *axis == 0)
-    padding = callNumber(n.node, "embedding", 2, "padding_idx");
-  if (padding && *padding < 0)
-    padding.reset();
+  auto padding = *axis == 0 ? paddingRow(n, x) : std::nullopt;
   if (n.isConstant(indices)) {
     auto given = n.intsOf(indices, "the index");
     if (!given)
@@ -193,7 +219,7 @@ static LogicalResult gather(NodeImporter &n) {
     Shape wide(n.shape(indices));
     wide.resize(size_t(n.rank(rows)), 1);
     Value pads = n.compare(ComparePredicate::EQ, n.reshape(indices, wide),
-                           n.scalar(*padding, indices));
+                           n.scalar(double(*padding), indices));
     rows = n.select(pads, stopGradient(n, rows), rows);
   }
   n.set(0, rows);

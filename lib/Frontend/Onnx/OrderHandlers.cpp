@@ -131,7 +131,11 @@ template <bool smallest> static LogicalResult extremum(NodeImporter &n) {
   auto axis = n.normalAxis(n.attrInt("axis", 0), n.rank(x));
   if (!axis || n.cutsBatch(*axis))
     return failure();
-  Value indices = n.cast(topIndices(n, x, *axis, 1, smallest,
+  // Of floats the smallest is the largest of the negated: NaN is found first
+  // in both, as numpy and PyTorch do; the last of a sort is what it is to TopK.
+  bool negated = smallest && n.isFloat(x);
+  Value indices = n.cast(topIndices(n, negated ? n.make<NegOp>({x}) : x, *axis,
+                                    1, smallest && !negated,
                                     n.attrInt("select_last_index", 0) != 0),
                          n.b.getI64Type());
   if (!n.attrInt("keepdims", 1)) {
