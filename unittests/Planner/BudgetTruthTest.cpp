@@ -173,6 +173,8 @@ TEST(BudgetTruth, LargerGraphsAreSeldomLeftOpen) {
       Tally tally;
       // Irregular graphs of more nodes are printed, not drawn often.
       int graphs = !large ? 10 : family < 2 ? 5 : 1;
+      if (large && !manyGraphs())
+        graphs = family < 2 ? 3 : 0; // up to 120 nodes
       for (int k = 0; k < graphs; ++k) {
         int nodes =
             large ? 41 + (200 - 41) * k / 4 : 13 + (40 - 13) * k / (graphs - 1);
@@ -181,6 +183,8 @@ TEST(BudgetTruth, LargerGraphsAreSeldomLeftOpen) {
         drawPairs(graph, uint64_t(k), 12, tally);
         ASSERT_FALSE(HasFatalFailure());
       }
+      if (!graphs)
+        continue;
       double median = tally.median();
       std::cout << names[family] << (large ? ", 41 to 200" : ", 13 to 40")
                 << " nodes: " << tally.plans << " plans, " << tally.impossible

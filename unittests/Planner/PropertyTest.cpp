@@ -35,7 +35,7 @@ int64_t programPeak(const Graph &graph) {
 /// verified, within the budget, and not better than the bounds.
 TEST(Planner, EveryStrategyGivesValidPlans) {
   int plans = 0;
-  for (uint64_t seed = 0; seed < 8; ++seed) {
+  for (uint64_t seed = 0; seed < 8; seed += manyGraphs() ? 1 : 2) {
     Graph graph = randomGraph(seed, 10 + int(seed) * 4, seed % 3 == 0);
     ASSERT_EQ(validate(graph), "");
     int64_t full = programPeak(graph), bound = memoryBound(graph);
@@ -45,7 +45,8 @@ TEST(Planner, EveryStrategyGivesValidPlans) {
         for (bool pack : {false, true}) {
           Options options = optionsFor(int64_t(double(full) * ratio), pack);
           options.strategy = strategy;
-          options.fixedOrder = seed % 4 == 1;
+          options.workLimit = manyGraphs() ? 0 : 1000000; // 0.05 s
+          options.fixedOrder = seed % 4 < 2;
           Result result = solve(graph, options);
           ASSERT_NE(result.status, Status::Error)
               << result.message << " seed " << seed << " " << strategy;
@@ -74,11 +75,11 @@ TEST(Planner, EveryStrategyGivesValidPlans) {
           }
         }
   }
-  EXPECT_GT(plans, 80);
+  EXPECT_GT(plans, 40);
 }
 
 TEST(Planner, SameQuestionSameAnswer) {
-  for (uint64_t seed = 0; seed < 6; ++seed) {
+  for (uint64_t seed = 0; seed < (manyGraphs() ? 6 : 2); ++seed) {
     Graph graph = randomGraph(seed + 100, 60);
     Options options = optionsFor(int64_t(double(programPeak(graph)) * 0.85));
     Result first = solve(graph, options), second = solve(graph, options);
@@ -146,7 +147,8 @@ TEST(Planner, TheMinimumIsWherePlansBegin) {
   int tight = 0;
   for (uint64_t seed = 0; seed < 12; ++seed) {
     bool aligned = seed % 3 == 0, pack = seed % 4 != 3;
-    Graph graph = randomGraph(seed + 300, 16 + int(seed) * 4, aligned);
+    int nodes = manyGraphs() ? 16 + int(seed) * 4 : 10 + int(seed) * 2;
+    Graph graph = randomGraph(seed + 300, nodes, aligned);
     Options options = optionsFor(0, pack);
     options.fixedOrder = seed % 5 == 4;
     options.arenaHoldsAll = seed % 2 == 0;

@@ -5,9 +5,13 @@
 #include "ckopt/Planner/Graph.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <random>
 
 namespace ckopt::planner::test {
+
+/// Whether random tests take many graphs (scripts/test --long).
+inline bool manyGraphs() { return std::getenv("CKOPT_LONG_TESTS"); }
 
 inline ValueId addValue(Graph &graph, int64_t bytes,
                         ValueKind kind = ValueKind::Temp,
