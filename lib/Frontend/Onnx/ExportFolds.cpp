@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ExportMatcher.h"
+#include "PythonSource.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Sequence.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -150,16 +151,8 @@ void ExportMatcher::explainConstants() {
   }
 }
 
-/// The dimension in "unsqueeze(0)" or "[None".
-static std::optional<size_t> addedDim(StringRef source) {
-  size_t dim = 0;
-  if (source.starts_with("[None]") || source.starts_with("[None, :") ||
-      source.starts_with("[None, ..."))
-    return 0;
-  if (source.consume_front(".unsqueeze(") &&
-      !source.take_until([](char c) { return c == ')'; }).getAsInteger(10, dim))
-    return dim;
-  return std::nullopt;
+static bool onlyWidens(StringRef op) {
+  return op == "unsqueeze" || op == "view" || op == "reshape";
 }
 
 /// Takes the parameter out of a folded view of it; `source` is what the line of
@@ -167,6 +160,7 @@ static std::optional<size_t> addedDim(StringRef source) {
 bool ExportMatcher::bindFolded(FoldedValue &value, const Entry &entry,
                                StringRef source) {
   StringRef op = splitFxName(value.name).first;
+  const HostTensor &held = recovered.valueOf(value.uses.front());
   std::optional<size_t> dim;
   Form form = Form::Same;
   if (op == "t" || op == "numpy_T")
@@ -175,14 +169,19 @@ bool ExportMatcher::bindFolded(FoldedValue &value, const Entry &entry,
            (source.starts_with(".T") || source.starts_with(".mT") ||
             source.starts_with(".t")))
     form = Form::Transposed;
-  else if (op == "expand" || op == "expand_as")
+  else if (op == "expand" || op == "expand_as" ||
+           (op == "repeat" && held.rank() > 2 && repeatsAlongFirst(source)))
     form = Form::Expanded;
   else if (op == "embedding")
     form = Form::Rows;
-  else if (op == "unsqueeze" && (dim = addedDim(source)))
+  else if (onlyWidens(op)) {
+    auto widened = widenedBy(source, size_t(held.rank()));
+    if (!widened)
+      return false;
     form = Form::Reshaped;
-  else if (op != "slice" && op != "clone" && op != "alias" &&
-           op != "contiguous")
+    dim = widened->dim;
+  } else if (op != "slice" && op != "clone" && op != "alias" &&
+             op != "contiguous")
     return false;
   for (OperandUse use : value.uses)
     if (!recovered.bind(use, entry.target, form, dim))
@@ -225,7 +224,9 @@ void ExportMatcher::explainBySource() {
           if (op == "t" ? rest.starts_with(".t()") || rest.starts_with(".T")
               : op == "slice" ? rest.starts_with("[")
               : op == "unsqueeze"
-                  ? addedDim(rest).has_value()
+                  ? rest.starts_with("[") || rest.starts_with(".unsqueeze(")
+              : onlyWidens(op)
+                  ? rest.starts_with(".view(") || rest.starts_with(".reshape(")
                   : rest.starts_with(("." + op + "(").str()) ||
                         (op == "permute" &&
                          (rest.starts_with(".T") || rest.starts_with(".mT"))))

@@ -148,7 +148,21 @@ class Calls(nn.Module):
         return self.fc(h + self.table(x)) + loss
 
 
+class Widened(nn.Module):
+    """Vectors that are stored with dimensions of size 1 around them, a repeated token."""
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c = (nn.Parameter(torch.randn(3)) for _ in range(3))
+        self.d = nn.Parameter(torch.randn(3, 4))
+        self.token = nn.Parameter(torch.randn(1, 3, 1))
+    def forward(self, x):
+        x = torch.cat((self.token.repeat(x.shape[0], 1, 1), x), 2)
+        x = x * self.a[:, None] + self.b.view(1, -1, 1)
+        return x * self.c.unsqueeze(0).unsqueeze(-1) + self.d[None]
+
+
 MODELS = {
+    "widened": (Widened, lambda: torch.randn(2, 3, 3)),
     "calls": (Calls, lambda: torch.tensor([[0, 1, 2, 3, 0], [3, 2, 1, 1, 0]])),
     "tied": (Tied, lambda: torch.randint(0, 12, (2, 5))),
     "shared": (Shared, lambda: torch.randn(2, 6)),
