@@ -40,7 +40,9 @@ private:
                               double distance);
   enum class Finding { Right, Kink, Wrong };
   /// `problem` says how a gradient that is not right differs.
-  llvm::Expected<Finding> checkAt(const Tensors &at, std::string &problem);
+  /// `h`: distance of the differences.
+  llvm::Expected<Finding> checkAt(const Tensors &at, double h,
+                                  std::string &problem);
 
   Session &session;
   Tensors inputs, base;
@@ -110,7 +112,7 @@ GradientCheck::loss(const Tensors &at, const Tensors &along, double distance) {
 }
 
 llvm::Expected<GradientCheck::Finding>
-GradientCheck::checkAt(const Tensors &at, std::string &problem) {
+GradientCheck::checkAt(const Tensors &at, double h, std::string &problem) {
   Tensors along = randomLike(at, random);
   auto outputs = evaluate(at, along, 0);
   if (!outputs)
@@ -125,7 +127,7 @@ GradientCheck::checkAt(const Tensors &at, std::string &problem) {
         size += std::fabs(part);
       }
   double f[4];
-  const double h = 2e-5, places[] = {h, -h, 2 * h, -2 * h};
+  const double places[] = {h, -h, 2 * h, -2 * h};
   for (int i = 0; i < 4; ++i) {
     auto value = loss(at, along, places[i]);
     if (!value)
@@ -139,7 +141,7 @@ GradientCheck::checkAt(const Tensors &at, std::string &problem) {
   double scale = std::max({std::fabs(best), std::fabs(slope), 1e-2 * size});
   if (std::fabs(best - slope) <= kTolerance * scale + 4 * noise)
     return Finding::Right;
-  bool kink = !(std::fabs(narrow - wide) <= 1e-4 * scale + 8 * noise);
+  bool kink = !(std::fabs(narrow - wide) <= 1e-6 * scale + 8 * noise);
   problem = "the gradient along a direction is " + std::to_string(slope) +
             ", central differences give " + std::to_string(narrow) + " and " +
             std::to_string(wide) + (kink ? ", which disagree" : "");
@@ -148,13 +150,16 @@ GradientCheck::checkAt(const Tensors &at, std::string &problem) {
 
 llvm::Expected<std::string> GradientCheck::run() {
   std::string problem;
+  int wrong = 0; // among many kinks one point may look smooth by chance
   for (int attempt = 0; attempt < kPoints; ++attempt) {
-    auto finding = checkAt(point(attempt), problem);
+    // Where kinks are many, none lies within a short distance.
+    double h = attempt % 4 < 2 ? 2e-5 : 5e-7;
+    auto finding = checkAt(point(attempt), h, problem);
     if (!finding)
       return finding.takeError();
     if (*finding == Finding::Right)
       return "";
-    if (*finding == Finding::Wrong)
+    if (*finding == Finding::Wrong && ++wrong == 2)
       break;
   }
   return problem;
