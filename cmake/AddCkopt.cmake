@@ -68,6 +68,26 @@ function(add_ckopt_tool name)
   set_property(GLOBAL APPEND PROPERTY CKOPT_TOOLS ${name})
 endfunction()
 
+# Where test programs find their data.
+function(ckopt_add_test_paths name)
+  target_compile_definitions(${name} PRIVATE
+    CKOPT_TEST_DATA="${CKOPT_SOURCE_DIR}/test/data"
+    CKOPT_SHARED_DIR="${CKOPT_SOURCE_DIR}/../shared")
+endfunction()
+
+# add_ckopt_test_library(NAME sources... [LINK_LIBS ...]): what several test
+# programs share, with MLIR; compiled once, not installed.
+function(add_ckopt_test_library name)
+  cmake_parse_arguments(ARG "" "" "LINK_LIBS" ${ARGN})
+  add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
+  target_link_libraries(${name} PUBLIC ${ARG_LINK_LIBS} GTest::gtest MLIR LLVM)
+  ckopt_add_test_paths(${name})
+  add_dependencies(${name} ckopt-headers)
+  if(CKOPT_PCH)
+    ckopt_use_pch(${name})
+  endif()
+endfunction()
+
 # add_ckopt_unittest(NAME sources... [LINK_LIBS ...] [PLAIN] [TEST_NAME name]): a
 # gtest program that ctest runs, as unit.NAME or by the name given. PLAIN: no
 # MLIR.
@@ -78,9 +98,7 @@ function(add_ckopt_unittest name)
   endif()
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE ${ARG_LINK_LIBS} GTest::gtest GTest::gtest_main)
-  target_compile_definitions(${name} PRIVATE
-    CKOPT_TEST_DATA="${CKOPT_SOURCE_DIR}/test/data"
-    CKOPT_SHARED_DIR="${CKOPT_SOURCE_DIR}/../shared")
+  ckopt_add_test_paths(${name})
   if(NOT ARG_PLAIN)
     target_link_libraries(${name} PRIVATE MLIR LLVM)
     add_dependencies(${name} ckopt-headers)

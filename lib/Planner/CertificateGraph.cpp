@@ -14,7 +14,7 @@ static void sortUnique(std::vector<int32_t> &list) {
   list.erase(std::unique(list.begin(), list.end()), list.end());
 }
 
-static bool has(const std::vector<int32_t> &list, int32_t item) {
+static bool contains(const std::vector<int32_t> &list, int32_t item) {
   return std::find(list.begin(), list.end(), item) != list.end();
 }
 
@@ -22,7 +22,7 @@ static bool has(const std::vector<int32_t> &list, int32_t item) {
 static std::vector<ValueId> givenInputs(const Node &node) {
   std::vector<ValueId> given = node.inputs;
   for (const Alternative &way : node.alternatives)
-    std::erase_if(given, [&](ValueId v) { return !has(way.inputs, v); });
+    std::erase_if(given, [&](ValueId v) { return !contains(way.inputs, v); });
   return given;
 }
 
@@ -76,8 +76,9 @@ void CertificateGraph::readNode(const Graph &graph, NodeId n) {
   sortUnique(node.reads);
   sortUnique(node.touches);
   for (auto [i, o] : from.reuse) {
-    bool usable = has(given, i) && has(from.outputs, o) && maker[i] >= 0 &&
-                  root[i] == i && root[o] == o && bytes[o] <= bytes[i];
+    bool usable = contains(given, i) && contains(from.outputs, o) &&
+                  maker[i] >= 0 && root[i] == i && root[o] == o &&
+                  bytes[o] <= bytes[i];
     // A view of the only copy that there is forbids it, and one made here.
     for (ValueId v : given)
       usable &= graph.values[v].aliasOf != i || !stays[i];

@@ -14,6 +14,12 @@
 
 namespace ckopt::planner {
 
+/// How many orders a classical strategy tries: two, or the program order alone
+/// where it is fixed.
+inline size_t ordersOf(const StrategyContext &context) {
+  return std::min<size_t>(context.orders.size(), 2);
+}
+
 /// An order cut in two, and its forward part cut into stages.
 struct ForwardPart {
   ForwardPart(const Problem &problem, const std::vector<NodeId> &order,

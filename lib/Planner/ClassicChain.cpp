@@ -69,11 +69,6 @@ struct RotorPolicy : StagePolicy {
   const RotorTable &table;
 };
 
-/// Up to two orders, the program order alone if it is fixed.
-size_t ordersOf(const StrategyContext &context) {
-  return std::min<size_t>(context.orders.size(), 2);
-}
-
 } // namespace
 
 RevolveTable::RevolveTable(int32_t length, int32_t slots) : most(slots) {

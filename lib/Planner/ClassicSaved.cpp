@@ -32,10 +32,6 @@ namespace {
 
 constexpr int64_t endless = MaximumFlow::unlimited;
 
-size_t ordersOf(const StrategyContext &context) {
-  return std::min<size_t>(context.orders.size(), 2);
-}
-
 /// The saved set of the fewest bytes if the `banned` nodes run only once.
 std::vector<char> cheapestCut(const ForwardPart &forward,
                               const std::vector<char> &banned) {

@@ -17,7 +17,7 @@ using namespace mlir;
 using namespace ckopt;
 
 /// Tensors named in attributes.
-static constexpr size_t maxNamed = 64;
+static constexpr size_t mostValues = 64;
 
 /// Calls `visit(name, field)` for every field that has one value.
 template <typename Figures, typename Visit>
@@ -101,7 +101,7 @@ DictionaryAttr ckopt::toAttribute(const RematFigures &figures,
                  const std::vector<RematFigures::Named> &values) {
     SmallVector<Attribute> items;
     for (const RematFigures::Named &value :
-         ArrayRef(values).take_front(maxNamed))
+         ArrayRef(values).take_front(mostValues))
       items.push_back(writer.builder.getDictionaryAttr(
           {writer.builder.getNamedAttr(
                "name", writer.builder.getStringAttr(value.name)),

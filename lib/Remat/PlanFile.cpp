@@ -28,8 +28,6 @@
 using namespace mlir;
 using namespace ckopt;
 
-static constexpr int64_t unlimited = std::numeric_limits<int64_t>::max();
-
 /// Stands for the problem: two problems of one hash take the same plans.
 static std::string graphHash(const planner::Graph &graph) {
   std::string text;

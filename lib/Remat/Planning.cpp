@@ -24,7 +24,6 @@ using namespace ckopt;
 
 /// Tensors named in an error.
 static constexpr size_t maxNamed = 8;
-static constexpr int64_t unlimited = std::numeric_limits<int64_t>::max();
 
 planner::Options ckopt::plannerOptions(const RematOptions &options) {
   planner::Options result = options.search;

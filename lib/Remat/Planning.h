@@ -4,7 +4,12 @@
 
 #include "ckopt/Remat/Remat.h"
 
+#include <limits>
+
 namespace ckopt {
+
+/// A plan's budgetBytes where none was given.
+inline constexpr int64_t unlimited = std::numeric_limits<int64_t>::max();
 
 /// Whether a budget is given that must hold for everything.
 inline bool needsAllCounted(const RematOptions &options) {

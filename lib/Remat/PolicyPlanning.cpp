@@ -23,7 +23,6 @@
 using namespace mlir;
 using namespace ckopt;
 
-static constexpr int64_t unlimited = std::numeric_limits<int64_t>::max();
 /// Searches with a tighter budget before giving up.
 static constexpr int maxAttempts = 4;
 

@@ -20,7 +20,7 @@ using namespace standin;
 namespace {
 
 constexpr int kBadParameter = 2000, kUnsupported = 3000, kFailed = 5000;
-constexpr size_t kWorkspace = 512;
+constexpr size_t kConvWorkspace = 512;
 constexpr int kAlgorithm = 1;
 
 using Ints = std::vector<int>;
@@ -111,12 +111,12 @@ int offer(void *convDesc, int most, int *count, DnnResult *results) {
   std::vector<DnnResult> all = {
       {0, 0, -1, 0, 0, own, {}},
       {2, 0, -1, size_t(1) << 40, kDnnDeterministic, own, {}},
-      {kAlgorithm, 0, -1, kWorkspace, kDnnDeterministic, own, {}}};
+      {kAlgorithm, 0, -1, kConvWorkspace, kDnnDeterministic, own, {}}};
   if (math != kDnnFmaMath)
     all.insert(all.begin(), {kAlgorithm,
                              0,
                              -1,
-                             kWorkspace,
+                             kConvWorkspace,
                              kDnnDeterministic,
                              kConvertingMath,
                              {}});
@@ -135,7 +135,7 @@ float operand(const Conv &conv, float value) {
 double operand(const Conv &, double value) { return value; }
 
 int workspaceOf(int algorithm, size_t *bytes) {
-  *bytes = algorithm == 2 ? size_t(1) << 40 : kWorkspace;
+  *bytes = algorithm == 2 ? size_t(1) << 40 : kConvWorkspace;
   return algorithm == 2 || algorithm == kAlgorithm ? 0 : kUnsupported;
 }
 
@@ -160,7 +160,7 @@ int launch(const char *name, int algorithm, const Conv &conv, const Tensor &x,
     return kUnsupported;
   }
   // Where TF32 is allowed the algorithm is listed for that math alone.
-  if (algorithm != kAlgorithm || bytes < kWorkspace ||
+  if (algorithm != kAlgorithm || bytes < kConvWorkspace ||
       (conv.math != kDnnFmaMath && conv.math != kDnnTensorMath) ||
       (type != kDnnFloat && type != kDnnDouble) || conv.compute != type ||
       w.type != type || !current ||

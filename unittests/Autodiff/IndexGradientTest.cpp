@@ -29,8 +29,8 @@ static Value cumulativeSum(TensorBuilder &b, Value x, int64_t axis,
   return b.make<CumulativeSumOp>(x, axis, exclusive, reverse);
 }
 
-static GradientCase gather(std::string name, Ints data, Arg indices,
-                           int64_t axis) {
+static GradientCase gatherAlong(std::string name, Ints data, Arg indices,
+                                int64_t axis) {
   return {std::move(name),
           {real(data), std::move(indices)},
           [=](TensorBuilder &b, ValueRange args) -> SmallVector<Value> {
@@ -63,11 +63,12 @@ static Arg meeting() {
 
 static std::vector<GradientCase> indexCases() {
   std::vector<GradientCase> cases{
-      gather("gather_elements_rows", {4, 3},
-             intValues({5, 2}, {0, 3, 3, -1, 1, 1, 0, 0, -4, 2}), 0),
-      gather("gather_elements_last", {2, 4}, meeting(), 1),
-      gather("gather_elements_middle", {2, 4, 3}, ints({2, 5, 3}, 0, 4), 1),
-      gather("gather_elements_nothing", {2, 4}, intValues({2, 0}, {}), 1),
+      gatherAlong("gather_elements_rows", {4, 3},
+                  intValues({5, 2}, {0, 3, 3, -1, 1, 1, 0, 0, -4, 2}), 0),
+      gatherAlong("gather_elements_last", {2, 4}, meeting(), 1),
+      gatherAlong("gather_elements_middle", {2, 4, 3}, ints({2, 5, 3}, 0, 4),
+                  1),
+      gatherAlong("gather_elements_nothing", {2, 4}, intValues({2, 0}, {}), 1),
       sum("cumulative_sum", {2, 4, 3}, 1, false, false),
       sum("cumulative_sum_exclusive", {2, 4}, 1, true, false),
       sum("cumulative_sum_reverse", {4, 2}, 0, false, true),
@@ -162,7 +163,7 @@ static GradientCase gradientOf(GradientCase test, Ints resultShape) {
 
 // Rules build what has rules.
 TEST(IndexGradient, SecondDerivatives) {
-  checkGradients(gradientOf(gather("", {2, 4}, meeting(), 1), {2, 5}));
+  checkGradients(gradientOf(gatherAlong("", {2, 4}, meeting(), 1), {2, 5}));
   checkGradients(gradientOf(sum("", {2, 4}, 1, true, true), {2, 4}));
   for (ScatterKind kind : {ScatterKind::Set, ScatterKind::Add, ScatterKind::Mul,
                            ScatterKind::Max, ScatterKind::Min})

@@ -47,9 +47,10 @@ TEST(ElementwiseKernel, Lengths) {
 }
 
 TEST(ElementwiseKernel, Unary) {
-  for (const char *op : {"neg", "abs", "sign", "exp", "sqrt", "rsqrt",
-                         "reciprocal", "tanh", "sigmoid", "erf", "sin", "cos", "atan",
-                         "floor", "ceil", "round", "relu", "softplus", "gelu"})
+  for (const char *op :
+       {"neg", "abs", "sign", "exp", "sqrt", "rsqrt", "reciprocal", "tanh",
+        "sigmoid", "erf", "sin", "cos", "atan", "floor", "ceil", "round",
+        "relu", "softplus", "gelu"})
     for (const char *type : {"3x37xf32", "2x19xf64"}) {
       KernelOptions options;
       if (llvm::is_contained({"sqrt", "rsqrt", "reciprocal"},

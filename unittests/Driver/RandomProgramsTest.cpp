@@ -162,7 +162,8 @@ Compiled compileAndRun(const std::string &path, const std::string &type,
     return result;
   Session &session = *loaded.session;
   for (int64_t index : session.tensors(TensorRole::Input))
-    check(session.write(index, type.empty() ? x : get(x.convertTo(DType::F64))));
+    check(
+        session.write(index, type.empty() ? x : get(x.convertTo(DType::F64))));
   check(session.fill(TensorRole::Step, 1));
   check(session.run("step"));
   for (const runtime::TensorInfo &tensor : session.manifest().tensors)

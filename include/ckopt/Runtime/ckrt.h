@@ -1,16 +1,15 @@
-/*===- ckrt.h - the runtime's C interface
-----------------------------------===*\
-|* Loads a compiled training step, owns its arena, runs it. Everything a step *|
-|* needs besides this library is in the artifact. *|
-|* *|
-|* Ownership: whoever creates destroys; a program must outlive its sessions; *|
-|* pointers that getters return live as long as the object asked. Every call *|
-|* that can fail returns a ckrt_status; ckrt_last_error() is the text of the *|
-|* calling thread's last failure. A session is used by one thread at a time, *|
-|* outside of OpenMP parallel regions. All entries: since ABI version 1 unless
-*|
-|* said otherwise. *|
-\*===----------------------------------------------------------------------===*/
+/* ckrt.h - the runtime's C interface
+ *
+ * Loads a compiled training step, owns its arena, runs it. Everything a step
+ * needs besides this library is in the artifact.
+ *
+ * Ownership: whoever creates destroys; a program must outlive its sessions;
+ * pointers that getters return live as long as the object asked. Every call
+ * that can fail returns a ckrt_status; ckrt_last_error() is the text of the
+ * calling thread's last failure. A session is used by one thread at a time,
+ * outside of OpenMP parallel regions. All entries: since ABI version 1 unless
+ * said otherwise.
+ */
 #ifndef CKOPT_RUNTIME_CKRT_H
 #define CKOPT_RUNTIME_CKRT_H
 

@@ -8,7 +8,6 @@ using namespace ckopt::codegen;
 using codegen::Index;
 
 /// Threads of a warp: the last steps of a tree exchange registers.
-static constexpr int64_t kWarp = 32;
 static constexpr int64_t kMostThreads = 256;
 
 int64_t BlockNest::threadsFor(int64_t length, int64_t width) {

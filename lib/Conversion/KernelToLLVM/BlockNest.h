@@ -14,6 +14,9 @@
 
 namespace ckopt::codegen {
 
+/// Longest row that one thread reduces alone.
+inline constexpr int64_t kThreadRow = 16;
+
 class BlockNest final : public PointNest {
 public:
   /// `threads`: a power of two, at least 32. `vectors`: the innermost loop runs

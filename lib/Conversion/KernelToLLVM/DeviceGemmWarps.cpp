@@ -15,7 +15,7 @@ using namespace mlir;
 using namespace ckopt;
 using namespace ckopt::codegen;
 
-static constexpr int64_t kWarp = 32, kRows = 16, kColumns = 8;
+static constexpr int64_t kRows = 16, kColumns = 8;
 
 static Value quotient(Emitter &e, Value x, int64_t by) {
   return arith::DivUIOp::create(e.b, x, e.index(by));

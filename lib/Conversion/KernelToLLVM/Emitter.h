@@ -34,6 +34,9 @@ using mlir::ArrayRef;
 using mlir::SmallVector;
 using Index = ArrayRef<AffineExpr>;
 
+/// Threads of a GPU that run in step.
+inline constexpr int64_t kWarp = 32;
+
 /// The type that elements of `element` are computed in: f16 and bf16 in f32,
 /// unsigned integers as signless ones.
 Type computeType(Type element);

@@ -28,11 +28,9 @@ using namespace ckopt::codegen;
 static constexpr int64_t kChunkElements = 65536;
 /// Vectors of columns that one parallel step reduces together.
 static constexpr int64_t kColumnVectors = 4;
-/// On a GPU: blocks or threads that fill it, points worth one of them, and the
-/// longest row that one thread does alone.
+/// On a GPU: blocks or threads that fill it, and points worth one of them.
 static constexpr int64_t kFullBlocks = 512, kFullThreads = 65536;
 static constexpr int64_t kLeastBlockPoints = 4096, kLeastThreadPoints = 32;
-static constexpr int64_t kThreadRow = 16;
 /// Most columns whose sums lie in a buffer on the stack.
 static constexpr int64_t kWideColumns = 4096;
 

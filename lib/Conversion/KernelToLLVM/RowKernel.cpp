@@ -54,9 +54,6 @@ Value RowContext::stored(unsigned result, Index index) {
   llvm_unreachable("asked by isUsed() before");
 }
 
-/// Longest row that one thread does alone.
-static constexpr int64_t kThreadRow = 16;
-
 namespace {
 
 class RowKernel : public GeneratedKernel {

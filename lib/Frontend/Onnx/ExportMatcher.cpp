@@ -71,13 +71,6 @@ constexpr Place places[] = {
 };
 } // namespace
 
-static int64_t intAttribute(const Node &node, StringRef name) {
-  for (const NodeAttribute &attribute : node.attributes)
-    if (attribute.name == name)
-      return attribute.i;
-  return 0;
-}
-
 static std::optional<Place> placeOf(const FxCall &call, const Node &node,
                                     size_t operand) {
   if (node.op == "BatchNormalization" &&
@@ -89,7 +82,7 @@ static std::optional<Place> placeOf(const FxCall &call, const Node &node,
   for (Place place : places)
     if (call.op == place.call && node.op == place.op &&
         operand == place.operand) {
-      if (node.op == "Gemm" && operand == 1 && intAttribute(node, "transB"))
+      if (node.op == "Gemm" && operand == 1 && node.intAttribute("transB"))
         place.form = place.form == Form::Same ? Form::Transposed : Form::Same;
       return place;
     }
@@ -97,8 +90,8 @@ static std::optional<Place> placeOf(const FxCall &call, const Node &node,
 }
 
 ExportMatcher::ExportMatcher(const Model &model, ExportAnalysis &result)
-    : model(model), graph(model.graph), result(result),
-      signature(readSignature(model.graph)), recovered(model) {
+    : graph(model.graph), result(result), signature(readSignature(model.graph)),
+      recovered(model) {
   calls.reserve(graph.nodes.size());
   for (const ValueInfo &input : graph.inputs)
     produced.insert(input.name);
@@ -199,10 +192,10 @@ bool ExportMatcher::restoreBias(size_t number, const Entry &entry) {
   if (!weight || weight->rank() < 2)
     return false;
   int64_t size = weight->dim(0);
-  if (node.op == "Gemm" && !intAttribute(node, "transB"))
+  if (node.op == "Gemm" && !node.intAttribute("transB"))
     size = weight->dim(1);
   else if (node.op == "ConvTranspose")
-    size = weight->dim(1) * std::max<int64_t>(1, intAttribute(node, "group"));
+    size = weight->dim(1) * std::max<int64_t>(1, node.intAttribute("group"));
   return recovered.append({number, 2}, entry.target,
                           HostTensor(weight->dtype(), {size}));
 }

@@ -55,7 +55,6 @@ private:
   void lose(const Entry &entry, const llvm::Twine &how);
   void finish();
 
-  const Model &model;
   const Graph &graph;
   ExportAnalysis &result;
   TorchSignature signature;

@@ -13,6 +13,13 @@ std::string Node::describe() const {
          ")";
 }
 
+int64_t Node::intAttribute(llvm::StringRef attribute) const {
+  for (const NodeAttribute &known : attributes)
+    if (known.name == attribute)
+      return known.i;
+  return 0;
+}
+
 namespace {
 using OpsetTable = std::map<std::string, int64_t>;
 

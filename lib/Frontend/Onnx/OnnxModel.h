@@ -70,6 +70,8 @@ struct Node {
   std::string fxName, fxTarget;
   /// "node 'n' (Conv)", for messages.
   std::string describe() const;
+  /// The integer attribute; 0 where the node does not have it.
+  int64_t intAttribute(llvm::StringRef attribute) const;
 };
 
 struct Dim {

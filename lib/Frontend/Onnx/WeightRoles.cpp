@@ -61,13 +61,6 @@ private:
 };
 } // namespace
 
-static int64_t intAttribute(const Node &node, llvm::StringRef name) {
-  for (const NodeAttribute &attribute : node.attributes)
-    if (attribute.name == name)
-      return attribute.i;
-  return 0;
-}
-
 /// Ops whose result holds their operand's elements and nothing else.
 static bool isView(const Node &node, size_t operand) {
   if (node.op == "Concat" || node.op == "ConcatFromSequence" ||
@@ -134,7 +127,7 @@ void RoleFinder::noteFan(const Node &node, size_t operand, const View &view) {
   bool outputsFirst = true; // [outputs, inputs, window...]
   if (isMatrix) {
     bool flipped = view.swapped;
-    if (node.op == "Gemm" && intAttribute(node, operand ? "transB" : "transA"))
+    if (node.op == "Gemm" && node.intAttribute(operand ? "transB" : "transA"))
       flipped = !flipped;
     outputsFirst = (operand == 1) == flipped;
     use.fanIn = shape[shape.size() - (outputsFirst ? 1 : 2)];

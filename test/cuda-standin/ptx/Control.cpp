@@ -38,7 +38,7 @@ static bool blockBarrier(Decoder &d) {
 
 static void trap(const Instruction &, Lanes &lanes) { lanes.fault = "a trap"; }
 
-static bool decode(Decoder &d) {
+static bool decodeControlOp(Decoder &d) {
   if (d.op == "bra")
     return branch(d);
   if (d.op == "brx")
@@ -61,13 +61,13 @@ bool standin::ptx::decodeControl(Decoder &d) {
   for (std::string_view op :
        {"bra", "brx", "barrier", "ret", "exit", "trap", "membar", "fence"})
     if (d.op == op) {
-      (void)decode(d);
+      (void)decodeControlOp(d);
       return true;
     }
   // bar.warp.sync is another family's.
   if (d.op != "bar" || d.statement.opcode.size() < 2 ||
       d.statement.opcode[1] == "warp")
     return false;
-  (void)decode(d);
+  (void)decodeControlOp(d);
   return true;
 }

@@ -79,7 +79,7 @@ static void multiply(const Instruction &in, Lanes &lanes) {
       lanes.slot(in.slots[i])[lane] = std::bit_cast<uint32_t>(d[i][lane]);
 }
 
-static bool decode(Decoder &d) {
+static bool decodeMmaOp(Decoder &d) {
   std::string_view shape = d.takeOf({"m16n8k16", "m16n8k8", "m16n8k4"});
   if (!d.take("sync") || !d.take("aligned") || !d.take("row") ||
       !d.take("col") || shape.empty() || d.types.size() != 4)
@@ -116,6 +116,6 @@ static bool decode(Decoder &d) {
 bool standin::ptx::decodeMma(Decoder &d) {
   if (d.op != "mma")
     return false;
-  (void)decode(d);
+  (void)decodeMmaOp(d);
   return true;
 }
