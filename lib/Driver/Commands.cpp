@@ -139,18 +139,24 @@ llvm::Error ckopt::runImport(DriverOptions &options) {
 }
 
 llvm::Error ckopt::runPlan(DriverOptions &options) {
-  if (options.paretoPoints > 0) // Many budgets: no single plan to speak of.
-    return runPlanModes(options);
+  options.compile.keepGraph = wantsPlanningGraph(options);
+  bool curve = options.paretoPoints > 0;
+  if (curve) { // Many budgets: no single plan to speak of.
+    options.compile.phases.to = "fuse";
+    options.compile.phases.dumpDirectory.clear();
+  }
   auto compilation = planModel(options);
   if (!compilation)
     return compilation.takeError();
+  if (curve)
+    return runPlanModes(options, **compilation);
   if (!options.compile.phases.to.empty())
     return writeModule(**compilation, options.output);
   printPlan(**compilation, llvm::outs());
   if (options.chart)
     printChart(options, **compilation);
   if (wantsPlanningGraph(options))
-    if (llvm::Error error = runPlanModes(options))
+    if (llvm::Error error = runPlanModes(options, **compilation))
       return error;
   if (!options.output.empty())
     if (llvm::Error error = writeModule(**compilation, options.output))

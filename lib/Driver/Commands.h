@@ -70,7 +70,8 @@ llvm::Error needData(const DriverOptions &options);
 /// Whether flags ask for the planning graph, and what they ask of it: the graph
 /// as a file, a curve.
 bool wantsPlanningGraph(const DriverOptions &options);
-llvm::Error runPlanModes(const DriverOptions &options);
+llvm::Error runPlanModes(const DriverOptions &options,
+                         const Compilation &compilation);
 /// Memory before and after as text.
 void printChart(const DriverOptions &options, const Compilation &compilation);
 /// The table that `plan` prints: arena by kind, budget, costs, bounds.

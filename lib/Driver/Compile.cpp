@@ -213,9 +213,33 @@ void Compilation::summarize() {
   planSummary.kernels = int64_t(kernels.size());
 }
 
+/// The step as it is before anything is moved or recomputed.
+void Compilation::noteUnplanned() {
+  auto step = module().lookupSymbol<func::FuncOp>("step");
+  if (!step)
+    return;
+  CostModel model(costs);
+  before = buildTimeline(step, "before: program order, nothing recomputed",
+                         /*budget=*/0, model);
+  if (!opts.keepGraph)
+    return;
+  FailureOr<PlanningProblem> problem = buildProblem(step, model);
+  if (failed(problem))
+    return;
+  planned = std::move(problem->graph);
+  planned->name = opts.model;
+  for (planner::Value &value : planned->values)
+    if (value.kind == planner::ValueKind::Persistent)
+      value.bytes = planner::alignTo(value.bytes, kArenaAlignment);
+}
+
 llvm::Error Compilation::plan() {
   if (llvm::Error error = checkTrainedTypes())
     return error;
+  auto model = parseCostModel(opts.step.costModel);
+  if (!model)
+    return model.takeError();
+  costs = std::move(*model);
   auto start = std::chrono::steady_clock::now();
   // Rules hold any text: an attribute takes them to the pass unharmed.
   if (!opts.step.policy.empty())
@@ -223,11 +247,8 @@ llvm::Error Compilation::plan() {
                       toAttribute(opts.step.policy, context.get()));
   PhaseControl control = opts.phases;
   control.finished = [this](StringRef phase) {
-    auto step = module().lookupSymbol<func::FuncOp>("step");
-    CostModel costs;
-    if (phase == "fuse" && step)
-      before = buildTimeline(step, "before: program order, nothing recomputed",
-                             /*budget=*/0, costs);
+    if (phase == "fuse")
+      noteUnplanned();
   };
   llvm::Error error = runPhases(module(), buildPhases(opts.step), control);
   planSummary.planSeconds =
@@ -327,6 +348,6 @@ TimelinePanel Compilation::timeline(llvm::StringRef title) const {
   auto step = module().lookupSymbol<func::FuncOp>("step");
   if (!step)
     return TimelinePanel();
-  CostModel costs;
-  return buildTimeline(step, title, planSummary.figures.budget, costs);
+  CostModel model(costs);
+  return buildTimeline(step, title, planSummary.figures.budget, model);
 }

@@ -7,7 +7,6 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Commands.h"
-#include "ckopt/Analysis/PlanningProblem.h"
 #include "ckopt/Planner/GraphJson.h"
 #include "ckopt/Planner/Pareto.h"
 #include "ckopt/Support/AtomicFile.h"
@@ -17,31 +16,6 @@
 #include "llvm/Support/raw_ostream.h"
 
 using namespace ckopt;
-
-/// The graph that the remat pass plans.
-static llvm::Expected<planner::Graph>
-planningGraph(const DriverOptions &options) {
-  DriverOptions before = options;
-  before.compile.phases.to = "fuse";
-  before.compile.phases.dumpDirectory.clear();
-  before.remarks = false;
-  auto compilation = planModel(before);
-  if (!compilation)
-    return compilation.takeError();
-  auto step = (*compilation)->module().lookupSymbol<mlir::func::FuncOp>("step");
-  if (!step)
-    return inputError("the model has no training step to plan");
-  CostModel costs;
-  mlir::FailureOr<PlanningProblem> problem = buildProblem(step, costs);
-  if (mlir::failed(problem))
-    return inputError("the step cannot be planned (see above)");
-  planner::Graph graph = std::move(problem->graph);
-  graph.name = options.compile.model;
-  for (planner::Value &value : graph.values)
-    if (value.kind == planner::ValueKind::Persistent)
-      value.bytes = planner::alignTo(value.bytes, kArenaAlignment);
-  return graph;
-}
 
 static llvm::Error writeCurve(const DriverOptions &options,
                               const planner::Graph &graph) {
@@ -84,10 +58,11 @@ bool ckopt::wantsPlanningGraph(const DriverOptions &options) {
   return !options.graphOut.empty() || options.paretoPoints > 0;
 }
 
-llvm::Error ckopt::runPlanModes(const DriverOptions &options) {
-  auto graph = planningGraph(options);
+llvm::Error ckopt::runPlanModes(const DriverOptions &options,
+                                const Compilation &compilation) {
+  const std::optional<planner::Graph> &graph = compilation.graph();
   if (!graph)
-    return graph.takeError();
+    return inputError("the model has no training step to plan");
   if (!options.graphOut.empty())
     if (llvm::Error error = writeFileAtomically(
             options.graphOut, planner::printGraph(*graph) + "\n"))

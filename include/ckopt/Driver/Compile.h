@@ -2,6 +2,7 @@
 #ifndef CKOPT_DRIVER_COMPILE_H
 #define CKOPT_DRIVER_COMPILE_H
 
+#include "ckopt/Analysis/CostModel.h"
 #include "ckopt/Conversion/Emit/Emit.h"
 #include "ckopt/Conversion/StepToDevice/StepToDevice.h"
 #include "ckopt/Driver/Training.h"
@@ -12,6 +13,7 @@
 #include "mlir/IR/MLIRContext.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace ckopt {
@@ -44,6 +46,7 @@ struct CompileOptions {
   bool instrument = false;
   bool keepDenormals = false;
   bool embedWeights = false; ///< the artifact carries the model's weights
+  bool keepGraph = false;    ///< remember what the planner is asked
 };
 
 /// What planning decided, for tables and reports.
@@ -103,6 +106,10 @@ public:
   /// not get there.
   const TimelinePanel &timelineBefore() const { return before; }
 
+  /// With `keepGraph`: the step as the planner sees it, before anything is
+  /// moved or recomputed. Arguments count as the remat pass counts them.
+  const std::optional<planner::Graph> &graph() const { return planned; }
+
   /// Who is trained how, a line each, where flags say anything about it.
   const std::vector<std::string> &trained() const { return trainedLines; }
 
@@ -117,6 +124,7 @@ private:
   llvm::Error checkTrainedTypes() const;
   void applyInit();
   void noteTargets();
+  void noteUnplanned();
   llvm::Error embedWeights(runtime::Manifest &manifest);
   llvm::Error emitDevice();
 
@@ -128,7 +136,9 @@ private:
   std::map<std::string, std::string> targets;
   std::vector<std::string> trainedLines;
   PlanSummary planSummary;
+  CostOptions costs;
   TimelinePanel before;
+  std::optional<planner::Graph> planned;
   LoweredStep lowered;
   LoweredDeviceStep device;
   ArtifactData artifactData;
