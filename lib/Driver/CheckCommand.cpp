@@ -18,22 +18,6 @@ using namespace ckopt;
 using namespace mlir;
 using llvm::StringRef;
 
-llvm::Error ckopt::judgeExport(const DriverOptions &options,
-                               const Compilation &compilation) {
-  const auto &diagnosis = compilation.model().diagnosis;
-  if (diagnosis.lost.empty() || options.command == Command::Run)
-    return llvm::Error::success();
-  std::string text =
-      onnx_frontend::describeLost(diagnosis, options.compile.model);
-  bool trains =
-      options.command == Command::Train || options.command == Command::Grad;
-  if (trains && !options.allowInferenceExport)
-    return inputError(text +
-                      "\n  --allow-inference-export trains what is left");
-  llvm::errs() << "ckopt: warning: " << text << "\n";
-  return llvm::Error::success();
-}
-
 namespace {
 /// Arguments of a function by role: how many, and their elements and bytes.
 struct RoleCount {
@@ -141,11 +125,13 @@ llvm::Error ckopt::runCheck(DriverOptions &options) {
   if (!diagnosis)
     return diagnosis.takeError();
   llvm::outs() << "export: " << diagnosis->form << "\n";
+  CompileOptions quiet = options.compile; // the diagnosis is printed below
+  quiet.remarks = false;
+  quiet.lost = LostParameters::Ignore;
   std::unique_ptr<Compilation> compilation;
   bool guessedBatch = false;
   ErrorText problem;
-  if (llvm::Error error =
-          importForCheck(compilation, options.compile, guessedBatch))
+  if (llvm::Error error = importForCheck(compilation, quiet, guessedBatch))
     problem = takeErrorText(std::move(error));
   bool unsupported = problem.code == ExitUnsupported;
   llvm::outs() << "operators: "

@@ -116,9 +116,9 @@ static llvm::Error checkFlags(const DriverOptions &options) {
     return usageError("--pareto plans many budgets: leave out the one given");
   if ((options.paretoPoints > 0 || !options.graphOut.empty()) &&
       !options.compile.step.policy.empty())
-    return usageError(
-        "--pareto and --graph-out know no --save, --recompute, --checkpoint "
-        "and --remat: leave them out, or plan without those two");
+    return usageError("--pareto and --graph-out know no --save, --recompute, "
+                      "--checkpoint-region and --remat: leave them out, or "
+                      "plan without those two");
   // A step that is compiled for another machine may have any number.
   int64_t most = 4 * int64_t(std::max(1u, std::thread::hardware_concurrency()));
   if (options.command != Command::Compile && options.command != Command::Plan &&

@@ -56,7 +56,6 @@ struct DriverOptions {
   bool verifyRemat = false, keepValues = false;
   bool profile = false;   ///< bench: a table of kernels by time
   std::string profileOut; ///< bench: file for the kernels' times
-  bool remarks = true;    ///< print what import took for what
   bool quiet = false;
   bool listOps = false;
   bool summary = false; ///< import: counts instead of IR

@@ -1,10 +1,10 @@
 //===- Commands.cpp - what the subcommands share, and the short ones ------===//
 #include "Commands.h"
-#include "ckopt/Runtime/DeviceArtifact.h"
 #include "ckopt/Support/AtomicFile.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/Npz.h"
 #include "ckopt/Support/Report.h"
+#include "ckopt/Support/Safetensors.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -17,83 +17,65 @@ using runtime::TensorRole;
 // Shared beginnings
 //===----------------------------------------------------------------------===//
 
-llvm::Expected<std::unique_ptr<Compilation>>
-ckopt::planModel(const DriverOptions &options) {
+/// Commands that give or apply gradients refuse a file that lacks parameters.
+static LostParameters onLost(const DriverOptions &options) {
+  if (options.command == Command::Run || options.command == Command::Check)
+    return LostParameters::Ignore;
+  bool trains =
+      options.command == Command::Train || options.command == Command::Grad;
+  return trains && !options.allowInferenceExport ? LostParameters::Refuse
+                                                 : LostParameters::Warn;
+}
+
+/// What commands ask of a compilation beside its flags.
+static CompileOptions compileOptions(const DriverOptions &options) {
   CompileOptions compile = options.compile;
+  compile.remarks &= !options.quiet;
+  compile.lost = onLost(options);
   compile.instrument |= options.checkFinite || options.verifyRemat ||
                         options.profile || !options.profileOut.empty();
-  auto compilation = std::make_unique<Compilation>(std::move(compile));
-  if (llvm::Error error = compilation->import())
-    return std::move(error);
-  if (!options.quiet && options.remarks)
-    for (const std::string &remark : compilation->model().remarks)
-      llvm::errs() << "remark: " << remark << "\n";
-  if (llvm::Error error = judgeExport(options, *compilation))
-    return std::move(error);
-  if (options.command != Command::Run)
-    if (llvm::Error error = settleLoss(*compilation, options))
-      return std::move(error);
-  llvm::Error error = compilation->plan();
+  return compile;
+}
+
+llvm::Expected<std::unique_ptr<Compilation>>
+ckopt::planModel(DriverOptions &options) {
+  auto compilation = std::make_unique<Compilation>(compileOptions(options));
+  llvm::Error error = ckopt::plan(*compilation, options.data);
   if (!error)
     return std::move(compilation);
   // What is known of a budget that nothing fits is worth a report.
-  if (!compilation->summary().figures.hasPlan())
+  if (compilation->wasPlanned() && !compilation->summary().figures.hasPlan())
     error = joinErrors(std::move(error),
                        writeReports(options, *compilation, nullptr));
   return std::move(error);
 }
 
-llvm::Expected<DeviceProgram>
-ckopt::loadDeviceProgram(const Compilation &compilation) {
-  std::vector<uint8_t> manifest = runtime::serialize(compilation.manifest());
-  const std::string &code = compilation.deviceStep().code.text;
-  const ArtifactData &data = compilation.data();
-  ckrt_program *program = nullptr;
-  if (ckrt_program_load_device(manifest.data(), manifest.size(), code.data(),
-                               code.size(), data.data(), data.size(), &program))
-    return makeError(ExitInternal, ckrt_last_error());
-  return DeviceProgram(program);
-}
-
-llvm::Expected<LoadedStep> ckopt::loadStep(Compilation &compilation,
-                                           const DriverOptions &options) {
-  if (llvm::Error error = compilation.emit())
+llvm::Expected<PlannedStep> ckopt::prepareStep(DriverOptions &options) {
+  if (llvm::Error error = readConstants(options))
     return std::move(error);
-  LoadedStep loaded;
-  ckrt_program *handle = nullptr;
-  if (compilation.onDevice()) {
-    auto program = loadDeviceProgram(compilation);
-    if (!program)
-      return program.takeError();
-    loaded.deviceProgram = std::move(*program);
-    handle = loaded.deviceProgram.get();
-  } else {
-    auto program = JitProgram::create(compilation.object());
-    if (!program)
-      return program.takeError();
-    loaded.program = std::move(*program);
-    handle = loaded.program->program();
-  }
-  SessionOptions sessionOptions;
-  sessionOptions.checkFinite = options.checkFinite;
-  sessionOptions.verifyRemat = options.verifyRemat;
-  sessionOptions.keepValues = options.keepValues;
-  sessionOptions.device = options.compile.device.ordinal;
-  auto session = Session::create(handle, sessionOptions);
-  if (!session)
-    return session.takeError();
-  loaded.session = std::move(*session);
-  TensorMap weights = compilation.weights();
+  auto compilation = planModel(options);
+  if (!compilation)
+    return compilation.takeError();
+  PlannedStep planned{std::move(*compilation), nullptr};
+  if (llvm::Error error = planned.compilation->emit())
+    return std::move(error);
+  LoadOptions load;
+  load.session.checkFinite = options.checkFinite;
+  load.session.verifyRemat = options.verifyRemat;
+  load.session.keepValues = options.keepValues;
+  load.session.device = options.compile.device.ordinal;
+  load.seed = options.seed;
   if (!options.weights.empty()) {
     auto file = readSafetensors(options.weights);
     if (!file)
       return file.takeError();
-    for (auto &[name, value] : file->tensors)
-      weights.set(name, value);
+    load.weights = std::move(file->tensors);
   }
-  if (llvm::Error error = loaded.session->initialize(weights, options.seed))
-    return std::move(error);
-  return std::move(loaded);
+  auto session = ckopt::load(*planned.compilation, load);
+  if (!session)
+    return session.takeError();
+  planned.session = std::move(*session);
+  return std::move(planned);
 }
 
 //===----------------------------------------------------------------------===//
@@ -119,13 +101,8 @@ llvm::Error ckopt::runImport(DriverOptions &options) {
     onnx_frontend::printSupportedOps(llvm::outs());
     return llvm::Error::success();
   }
-  Compilation compilation(options.compile);
+  Compilation compilation(compileOptions(options));
   if (llvm::Error error = compilation.import())
-    return error;
-  if (!options.quiet)
-    for (const std::string &remark : compilation.model().remarks)
-      llvm::errs() << "remark: " << remark << "\n";
-  if (llvm::Error error = judgeExport(options, compilation))
     return error;
   if (options.summary) {
     printSummary(compilation);
@@ -162,19 +139,6 @@ llvm::Error ckopt::runPlan(DriverOptions &options) {
     if (llvm::Error error = writeModule(**compilation, options.output))
       return error;
   return writeReports(options, **compilation, nullptr);
-}
-
-static llvm::Error writeArtifact(const Compilation &compilation,
-                                 const std::string &path) {
-  if (!compilation.onDevice())
-    return linkSharedLibrary(compilation.object(), path);
-  std::string problem;
-  const ArtifactData &data = compilation.data();
-  if (!runtime::writeDeviceArtifact(path, compilation.manifest(),
-                                    compilation.deviceStep().code.text,
-                                    data.data(), data.size(), problem))
-    return ioError(problem);
-  return llvm::Error::success();
 }
 
 llvm::Error ckopt::runCompile(DriverOptions &options) {
@@ -247,29 +211,13 @@ llvm::Error ckopt::readConstants(DriverOptions &options) {
   return llvm::Error::success();
 }
 
-llvm::Expected<PlannedStep> ckopt::prepareStep(DriverOptions &options) {
-  PlannedStep planned;
-  if (llvm::Error error = readConstants(options))
-    return std::move(error);
-  auto compilation = planModel(options);
-  if (!compilation)
-    return compilation.takeError();
-  planned.compilation = std::move(*compilation);
-  auto loaded = loadStep(*planned.compilation, options);
-  if (!loaded)
-    return loaded.takeError();
-  planned.step = std::move(*loaded);
-  describeTargets(*planned.compilation, options.data);
-  return std::move(planned);
-}
-
 /// Plans, loads and reads the data, checked against the model's labels.
 static llvm::Expected<FedStep> prepareWithData(DriverOptions &options) {
   auto planned = prepareStep(options);
   if (!planned)
     return planned.takeError();
   FedStep fed{std::move(*planned), {}};
-  auto data = loadDataset(*fed.planned.step.session, options.data);
+  auto data = loadDataset(*fed.planned.session, options.data);
   if (!data)
     return data.takeError();
   fed.data = std::move(*data);
@@ -286,7 +234,7 @@ llvm::Error ckopt::runGrad(DriverOptions &options) {
   auto fed = prepareWithData(options);
   if (!fed)
     return fed.takeError();
-  Session &session = *fed->planned.step.session;
+  Session &session = *fed->planned.session;
   const Dataset &data = fed->data;
   auto samples = firstBatch(session, data);
   if (!samples)

@@ -3,6 +3,7 @@
 #define CKOPT_LIB_DRIVER_COMMANDS_H
 
 #include "CommandLine.h"
+#include "ckopt/Driver/Step.h"
 #include "llvm/Support/JSON.h"
 
 #include <set>
@@ -22,15 +23,6 @@ llvm::Error runCheck(DriverOptions &options);
 
 /// What import is about, in counts, on standard output.
 void printSummary(const Compilation &compilation);
-/// What the file lacks of the model that was exported: an error of the commands
-/// that train or give gradients, a warning of the others.
-llvm::Error judgeExport(const DriverOptions &options,
-                        const Compilation &compilation);
-
-/// Settles what --loss leaves open: outputs, kinds of targets, the class axis.
-llvm::Error settleLoss(Compilation &compilation, const DriverOptions &options);
-/// What data must be like for the planned step, and how its loss is evaluated.
-void describeTargets(const Compilation &compilation, DataOptions &data);
 /// Settings of losses that no loss reads are usage errors.
 llvm::Error checkLossFlags(const DriverOptions &options,
                            const std::set<std::string> &given);
@@ -38,29 +30,13 @@ llvm::Error checkLossFlags(const DriverOptions &options,
 llvm::Error readNumbers(llvm::StringRef flag, llvm::StringRef text,
                         std::vector<double> &numbers);
 
-/// Imports, plans and prints remarks; the start of most commands.
-llvm::Expected<std::unique_ptr<Compilation>>
-planModel(const DriverOptions &options);
-/// Emits and loads the planned step with the weights that the flags ask for.
-struct ProgramDeleter {
-  void operator()(ckrt_program *program) const {
-    ckrt_program_destroy(program);
-  }
-};
-using DeviceProgram = std::unique_ptr<ckrt_program, ProgramDeleter>;
-/// A step for a GPU as a program; needs no device.
-llvm::Expected<DeviceProgram> loadDeviceProgram(const Compilation &compilation);
-struct LoadedStep {
-  std::unique_ptr<JitProgram> program; ///< of the CPU
-  DeviceProgram deviceProgram;         ///< of a GPU
-  std::unique_ptr<Session> session;
-};
-llvm::Expected<LoadedStep> loadStep(Compilation &compilation,
-                                    const DriverOptions &options);
-/// A planned model and its step, loaded.
+/// Imports and plans; the start of most commands. A budget that nothing fits
+/// is reported first.
+llvm::Expected<std::unique_ptr<Compilation>> planModel(DriverOptions &options);
+/// A planned model and its step, loaded with the weights that flags ask for.
 struct PlannedStep {
   std::unique_ptr<Compilation> compilation;
-  LoadedStep step;
+  std::unique_ptr<Session> session;
 };
 /// Reads the values of inputs that --constant fixes from the data.
 llvm::Error readConstants(DriverOptions &options);

@@ -17,46 +17,83 @@
 using namespace mlir;
 using namespace ckopt;
 
-/// Prints a diagnostic as the tool's own messages look: what, at which node,
-/// warnings too (MLIR's default shows errors alone).
-static LogicalResult printDiagnostic(Diagnostic &diagnostic) {
+static Message::Severity severityOf(const Diagnostic &diagnostic) {
   switch (diagnostic.getSeverity()) {
   case DiagnosticSeverity::Error:
-    llvm::errs() << "error: ";
-    break;
+    return Message::Severity::Error;
   case DiagnosticSeverity::Warning:
-    llvm::errs() << "warning: ";
-    break;
+    return Message::Severity::Warning;
   case DiagnosticSeverity::Remark:
-    llvm::errs() << "remark: ";
-    break;
+    return Message::Severity::Remark;
   case DiagnosticSeverity::Note:
-    llvm::errs() << "note: ";
-    break;
+    return Message::Severity::Note;
   }
-  Location location = diagnostic.getLocation();
-  if (std::string node = getSourceName(location); !node.empty())
-    llvm::errs() << "node '" << node << "': ";
-  else if (auto file = dyn_cast<FileLineColLoc>(location))
-    llvm::errs() << file.getFilename().getValue() << ":" << file.getLine()
-                 << ":" << file.getColumn() << ": ";
-  llvm::errs() << diagnostic.str() << "\n";
-  for (Diagnostic &note : diagnostic.getNotes())
-    (void)printDiagnostic(note);
-  return success();
+  llvm_unreachable("all severities are listed");
 }
 
-Compilation::Compilation(CompileOptions options) : opts(std::move(options)) {
+/// Hands a diagnostic and its notes on, with the node that it belongs to.
+static void handOn(Diagnostic &diagnostic, const MessageHandler &messages) {
+  Message message{severityOf(diagnostic), "", diagnostic.str()};
+  Location location = diagnostic.getLocation();
+  if (std::string node = getSourceName(location); !node.empty())
+    message.where = "node '" + node + "'";
+  else if (auto file = dyn_cast<FileLineColLoc>(location))
+    message.where = file.getFilename().str() + ":" +
+                    std::to_string(file.getLine()) + ":" +
+                    std::to_string(file.getColumn());
+  messages(message);
+  for (Diagnostic &note : diagnostic.getNotes())
+    handOn(note, messages);
+}
+
+std::string Message::str() const {
+  static constexpr const char *names[] = {"error", "warning", "remark", "note"};
+  return std::string(names[size_t(severity)]) + ": " +
+         (where.empty() ? "" : where + ": ") + text;
+}
+
+void ckopt::printMessage(const Message &message) {
+  llvm::errs() << message.str() << "\n";
+}
+
+Compilation::Compilation(CompileOptions options)
+    : asked(options), opts(std::move(options)) {
+  if (!opts.messages)
+    opts.messages = printMessage;
+  // Phases are textual pipelines, which find passes by their names.
+  static bool once = (registerAllPasses(), true);
+  (void)once;
   DialectRegistry registry;
   registerAllDialects(registry);
   context =
       std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
   context->loadAllAvailableDialects();
-  context->getDiagEngine().registerHandler(printDiagnostic);
+  context->getDiagEngine().registerHandler([this](Diagnostic &diagnostic) {
+    handOn(diagnostic, opts.messages);
+    return success();
+  });
   context->printOpOnDiagnostic(false); // whole functions, mostly
 }
 
 Compilation::~Compilation() = default;
+
+void Compilation::say(Message::Severity severity,
+                      const llvm::Twine &text) const {
+  opts.messages({severity, "", text.str()});
+}
+
+/// Refuses a file that lacks parameters, or warns of it.
+llvm::Error Compilation::judgeExport() const {
+  const auto &diagnosis = imported.diagnosis;
+  if (diagnosis.lost.empty() || opts.lost == LostParameters::Ignore)
+    return llvm::Error::success();
+  std::string text = onnx_frontend::describeLost(diagnosis, opts.model);
+  if (opts.lost == LostParameters::Refuse)
+    return inputError(text +
+                      "\n  --allow-inference-export trains what is left");
+  say(Message::Severity::Warning, text);
+  return llvm::Error::success();
+}
 
 /// Updates need wide weights. Says it before anything is derived from them, of
 /// all of them at once, with a node that reads each.
@@ -138,7 +175,11 @@ llvm::Error Compilation::import() {
     return error;
   if (llvm::Error error = applyGroups())
     return error;
-  return noteFrozenNorms();
+  if (llvm::Error error = noteFrozenNorms())
+    return error;
+  for (const std::string &text : imported.remarks)
+    remark(text);
+  return judgeExport();
 }
 
 TensorMap Compilation::weights() const {

@@ -138,13 +138,10 @@ static llvm::Error printAssembled(const PtxModule &code,
 static llvm::Error printDevice(Compilation &compilation,
                                const DriverOptions &options,
                                llvm::raw_ostream &os) {
-  auto program = loadDeviceProgram(compilation);
-  if (!program)
-    return program.takeError();
   SessionOptions sessionOptions;
   sessionOptions.measurePeak = false;
   sessionOptions.device = options.compile.device.ordinal;
-  auto session = Session::create(program->get(), sessionOptions);
+  auto session = open(compilation, sessionOptions);
   if (!session)
     return session.takeError();
   ckrt_device_report report = {};

@@ -6,6 +6,7 @@
 // a remark where another reading was possible (docs/losses.md).
 //
 //===----------------------------------------------------------------------===//
+#include "LossChoice.h"
 #include "Commands.h"
 #include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
 #include "ckopt/Support/Error.h"
@@ -30,26 +31,21 @@ struct Attached {
 
 class LossChooser {
 public:
-  LossChooser(Compilation &compilation, const DriverOptions &options)
-      : compilation(compilation), options(options),
-        step(compilation.options().step),
+  LossChooser(Compilation &compilation, const DataOptions &data)
+      : compilation(compilation), data(data), step(compilation.options().step),
         forward(
             compilation.module().lookupSymbol<mlir::func::FuncOp>("forward")) {}
 
   llvm::Error run();
 
 private:
-  void remark(const std::string &text) const {
-    if (!options.quiet && options.remarks)
-      llvm::errs() << "remark: " << text << "\n";
-  }
   llvm::Error settleClasses(llvm::ArrayRef<Attached> losses);
   llvm::Expected<int64_t> chooseAxis(const Attached &loss,
                                      const HostTensor *targets);
   void settleEvaluation(llvm::ArrayRef<Attached> losses);
 
   Compilation &compilation;
-  const DriverOptions &options;
+  const DataOptions &data;
   StepOptions &step;
   mlir::func::FuncOp forward;
 };
@@ -69,9 +65,10 @@ llvm::Expected<int64_t> LossChooser::chooseAxis(const Attached &loss,
   }
   auto axis = defaultClassAxis(loss.shape, step.lossSettings.softTargets);
   if (axis && loss.shape.size() == 3 && !targets)
-    remark("classes of '" + loss.term->output + "' " + shapeString(loss.shape) +
-           " along its last axis, for want of data to look at "
-           "(--class-axis=1 for [N, C, T])");
+    compilation.remark("classes of '" + loss.term->output + "' " +
+                       shapeString(loss.shape) +
+                       " along its last axis, for want of data to look at "
+                       "(--class-axis=1 for [N, C, T])");
   return axis;
 }
 
@@ -84,12 +81,12 @@ llvm::Error LossChooser::settleClasses(llvm::ArrayRef<Attached> losses) {
     if (!loss.kind->labels)
       continue;
     std::optional<HostTensor> targets;
-    if (!options.data.path.empty()) {
-      auto array = targetArrayOf(options.data, loss.term->output);
+    if (!data.path.empty()) {
+      auto array = targetArrayOf(data, loss.term->output);
       if (!array)
         return array.takeError();
       // What cannot be read is reported, with all else, when data are loaded.
-      if (auto reader = NpzReader::open(options.data.path)) {
+      if (auto reader = NpzReader::open(data.path)) {
         auto read = reader->read(*array);
         if (read)
           targets = std::move(*read);
@@ -106,8 +103,8 @@ llvm::Error LossChooser::settleClasses(llvm::ArrayRef<Attached> losses) {
         known->shape().drop_front() ==
             llvm::ArrayRef<int64_t>(loss.shape).drop_front()) {
       if (!settings.softTargets)
-        remark("targets of '" + loss.term->output +
-               "' are probabilities: they are floats in its shape");
+        compilation.remark("targets of '" + loss.term->output +
+                           "' are probabilities: they are floats in its shape");
       settings.softTargets = true;
     }
     if (settings.classAxis)
@@ -157,7 +154,7 @@ llvm::Error LossChooser::run() {
   if (llvm::Error error = resolveLoss(forward, *terms, text))
     return error;
   if (!text.empty())
-    remark(text);
+    compilation.remark(text);
   step.loss = formatLoss(*terms);
   std::vector<Attached> losses;
   for (const LossTerm &term : *terms) {
@@ -173,8 +170,8 @@ llvm::Error LossChooser::run() {
                 .getShape()
                 .vec();
   }
-  if (losses.size() > 1 && !options.data.path.empty() &&
-      options.data.targets.find('=') == std::string::npos)
+  if (losses.size() > 1 && !data.path.empty() &&
+      data.targets.find('=') == std::string::npos)
     return usageError("several losses take targets: give --targets=" +
                       losses[0].term->output + "=ARRAY," +
                       losses[1].term->output + "=ARRAY");
@@ -185,8 +182,8 @@ llvm::Error LossChooser::run() {
 }
 
 llvm::Error ckopt::settleLoss(Compilation &compilation,
-                              const DriverOptions &options) {
-  return LossChooser(compilation, options).run();
+                              const DataOptions &data) {
+  return LossChooser(compilation, data).run();
 }
 
 void ckopt::describeTargets(const Compilation &compilation, DataOptions &data) {

@@ -151,7 +151,7 @@ llvm::Error ckopt::runForward(DriverOptions &options) {
   auto planned = prepareStep(options);
   if (!planned)
     return planned.takeError();
-  Session &session = *planned->step.session;
+  Session &session = *planned->session;
   if (llvm::Error error = setSeed(session, options.seed))
     return error;
   if (llvm::Error error = session.fill(TensorRole::Step, 1))

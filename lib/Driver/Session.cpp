@@ -78,8 +78,10 @@ static llvm::Error runtimeError(ckrt_status status) {
 }
 
 llvm::Expected<std::unique_ptr<Session>>
-Session::create(ckrt_program *program, const SessionOptions &options) {
+Session::create(ckrt_program *program, const SessionOptions &options,
+                std::shared_ptr<void> keeper) {
   std::unique_ptr<Session> result(new Session);
+  result->keeper = std::move(keeper);
   ckrt_session_options raw = {};
   raw.size = sizeof(raw);
   raw.pattern_fill = options.measurePeak;

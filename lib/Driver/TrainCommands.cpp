@@ -2,11 +2,9 @@
 #include "Commands.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/Report.h"
-#include "ckopt/Support/Safetensors.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
-#include "llvm/Support/xxhash.h"
 
 #include <algorithm>
 #include <chrono>
@@ -14,107 +12,6 @@
 
 using namespace ckopt;
 using runtime::TensorRole;
-
-/// Settings of losses that differ from the defaults: what older checkpoints do
-/// not name was as it is by default.
-static void describeLoss(const autodiff::LossSettings &set,
-                         StringMetadata &result) {
-  const autodiff::LossSettings usual;
-  auto note = [&](const char *key, double value, double otherwise) {
-    if (value != otherwise)
-      llvm::raw_string_ostream(result[key]) << llvm::format("%.17g", value);
-  };
-  auto list = [&](const char *key, const std::vector<double> &values) {
-    for (double value : values)
-      llvm::raw_string_ostream(result[key]) << llvm::format("%.17g ", value);
-  };
-  if (set.reduction != usual.reduction)
-    result["reduction"] = set.reduction;
-  if (set.classAxis)
-    result["class-axis"] = std::to_string(*set.classAxis);
-  note("label-smoothing", set.labelSmoothing, usual.labelSmoothing);
-  note("beta", set.beta, usual.beta);
-  note("delta", set.delta, usual.delta);
-  note("margin", set.margin, usual.margin);
-  list("class-weights", set.classWeights);
-  list("pos-weight", set.posWeight);
-}
-
-/// What only some schedules have.
-static void addSchedule(const LearningRateSchedule &schedule,
-                        StringMetadata &result,
-                        llvm::function_ref<void(const char *, double)> set) {
-  using Kind = ScheduleKind;
-  if (schedule.byEpoch)
-    result["lr-unit"] = "epoch";
-  if (schedule.kind == Kind::Step || schedule.kind == Kind::MultiStep ||
-      schedule.kind == Kind::Exponential)
-    set("lr-gamma", schedule.gamma);
-  if (schedule.kind == Kind::Step)
-    set("lr-step-size", double(schedule.stepSize));
-  for (int64_t at : schedule.milestones)
-    result["lr-milestones"] += std::to_string(at) + " ";
-  if (schedule.kind == Kind::OneCycle) {
-    set("lr-pct-start", schedule.warmShare);
-    set("lr-div-factor", schedule.divide);
-    set("lr-final-div-factor", schedule.divideFinal);
-    result["lr-anneal"] = schedule.linearCycle ? "linear" : "cos";
-  }
-  if (schedule.kind == Kind::File)
-    result["lr-file"] = std::to_string(llvm::xxh3_64bits(
-        llvm::ArrayRef(reinterpret_cast<const uint8_t *>(schedule.rates.data()),
-                       schedule.rates.size() * sizeof(double))));
-}
-
-/// Options that the bits of a run depend on; a resumed run must share them.
-static StringMetadata identity(const DriverOptions &options) {
-  const StepOptions &step = options.compile.step;
-  const OptimizerSettings &opt = step.optimizer;
-  const LearningRateSchedule &schedule = options.train.schedule;
-  StringMetadata result;
-  auto set = [&](const char *key, double value) {
-    std::string text;
-    llvm::raw_string_ostream(text) << llvm::format("%.17g", value);
-    result[key] = text;
-  };
-  std::string dims;
-  for (const auto &[name, size] : options.compile.import.dims)
-    dims += name + "=" + std::to_string(size) + " ";
-  result["loss"] = step.loss;
-  result["dims"] = dims;
-  result["layout"] = step.layout;
-  result["cpu"] = options.compile.target.cpu + " -O" +
-                  std::to_string(options.compile.target.optLevel);
-  result["ignore-index"] = std::to_string(step.lossSettings.ignoreIndex);
-  describeLoss(step.lossSettings, result);
-  result["seed"] = std::to_string(options.seed);
-  result["optimizer"] = opt.kind;
-  result["schedule"] = scheduleName(schedule.kind);
-  result["compute-type"] = options.compile.import.computeType;
-  if (step.matmulPrecision != "f32")
-    result["matmul-precision"] = step.matmulPrecision;
-  result["freeze"] = options.compile.import.freezeRegex;
-  if (!options.compile.import.trainRegex.empty())
-    result["train"] = options.compile.import.trainRegex;
-  if (step.freezeNorms)
-    result["freeze-norms"] = "yes";
-  for (size_t i = 0; i < options.compile.groups.size(); ++i)
-    result["group " + std::to_string(i + 1)] = options.compile.groups[i].text;
-  if (opt.ema > 0)
-    set("ema", opt.ema);
-  set("lr", schedule.base);
-  set("min-lr-ratio", schedule.minRatio);
-  set("warmup-steps", double(schedule.warmupSteps));
-  if (const OptimizerKind *kind = findOptimizer(opt.kind))
-    for (const HyperParameter &parameter : kind->parameters)
-      set(parameter.name, hyperValue(*kind, opt.values, parameter.name));
-  addSchedule(schedule, result, set);
-  set("clip-norm", opt.clipNorm);
-  set("holdout", options.train.holdout);
-  set("threads", step.threads);
-  set("accumulate", double(opt.accumulate));
-  return result;
-}
 
 static llvm::Error checkTrainFlags(const DriverOptions &options) {
   if (options.data.path.empty())
@@ -131,33 +28,6 @@ static llvm::Error checkTrainFlags(const DriverOptions &options) {
   return llvm::Error::success();
 }
 
-/// The samples by what they hold, whatever file and arrays they came from.
-static std::string fingerprint(const Dataset &data) {
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  os << data.numSamples() << " samples";
-  for (size_t i = 0; i < data.numFields(); ++i) {
-    const HostTensor &array = data.tensor(i);
-    llvm::ArrayRef<uint8_t> bytes(static_cast<const uint8_t *>(array.rawData()),
-                                  size_t(array.sizeInBytes()));
-    os << ", " << data.spec(i).name << " " << array.typeString() << " "
-       << llvm::format_hex_no_prefix(llvm::xxh3_64bits(bytes), 16);
-  }
-  return text;
-}
-
-/// Weights as an ONNX file or as safetensors.
-static llvm::Error writeWeights(const DriverOptions &options,
-                                const std::string &path,
-                                const TensorMap &weights) {
-  if (llvm::StringRef(path).ends_with(".safetensors"))
-    return writeSafetensors(path, weights);
-  std::map<std::string, HostTensor> byName;
-  for (auto &[name, value] : weights)
-    byName[name] = value;
-  return onnx_frontend::exportModel(options.compile.model, path, byName);
-}
-
 /// What was trained, and its averages; running statistics and frozen weights
 /// are the same in both.
 static llvm::Error writeOutputs(const DriverOptions &options,
@@ -166,7 +36,8 @@ static llvm::Error writeOutputs(const DriverOptions &options,
   if (!weights)
     return weights.takeError();
   if (!options.output.empty())
-    if (llvm::Error error = writeWeights(options, options.output, *weights))
+    if (llvm::Error error =
+            writeWeightsFile(options.compile.model, options.output, *weights))
       return error;
   if (options.emaOutput.empty())
     return llvm::Error::success();
@@ -177,7 +48,7 @@ static llvm::Error writeOutputs(const DriverOptions &options,
     for (auto &[name, value] : *averages)
       weights->set(name, value);
   }
-  return writeWeights(options, options.emaOutput, *weights);
+  return writeWeightsFile(options.compile.model, options.emaOutput, *weights);
 }
 
 /// One training run, from model file to result.
@@ -187,34 +58,23 @@ struct Run {
 };
 
 static llvm::Expected<Run> trainOnce(DriverOptions &options, bool writeOutput) {
-  Run run;
-  auto compilation = planModel(options);
-  if (!compilation)
-    return compilation.takeError();
-  run.compilation = std::move(*compilation);
-  auto loaded = loadStep(*run.compilation, options);
-  if (!loaded)
-    return loaded.takeError();
-  Session &session = *loaded->session;
-  describeTargets(*run.compilation, options.data);
+  auto planned = prepareStep(options);
+  if (!planned)
+    return planned.takeError();
+  Session &session = *planned->session;
   auto data = loadDataset(session, options.data);
   if (!data)
     return data.takeError();
   TrainOptions train = options.train;
-  train.accumulate = options.compile.step.optimizer.accumulate;
-  train.identity = identity(options);
-  train.identity["batch"] = std::to_string(batchSize(session.manifest()));
-  train.identity["data"] = fingerprint(*data);
-  train.averages = options.compile.step.optimizer.ema > 0;
   if (writeOutput)
     train.trained = [&](int64_t steps) {
       return writeOutputs(options, session, steps > 0);
     };
-  auto result = ckopt::train(session, *data, options.data, train);
+  auto result = ckopt::train(*planned->compilation, session, options.data,
+                             *data, std::move(train));
   if (!result)
     return result.takeError();
-  run.result = std::move(*result);
-  return std::move(run);
+  return Run{std::move(planned->compilation), std::move(*result)};
 }
 
 llvm::Error ckopt::runTrain(DriverOptions &options) {
@@ -332,7 +192,7 @@ llvm::Error ckopt::runCompare(DriverOptions &options) {
     if (!run)
       return run.takeError();
     runs.push_back(std::move(*run));
-    options.remarks = false; // they are the same for every budget
+    options.compile.remarks = false; // they are the same for every budget
   }
   TextTable table;
   for (const char *header :
@@ -483,13 +343,11 @@ llvm::Error Profile::write(llvm::StringRef path,
 }
 
 llvm::Error ckopt::runBench(DriverOptions &options) {
-  auto compilation = planModel(options);
-  if (!compilation)
-    return compilation.takeError();
-  auto loaded = loadStep(**compilation, options);
-  if (!loaded)
-    return loaded.takeError();
-  Session &session = *loaded->session;
+  auto planned = prepareStep(options);
+  if (!planned)
+    return planned.takeError();
+  const Compilation &compilation = *planned->compilation;
+  Session &session = *planned->session;
   // Without data: small deterministic numbers, labels within the classes.
   for (TensorRole role : {TensorRole::Input, TensorRole::Target})
     for (int64_t index : session.tensors(role)) {
@@ -533,14 +391,14 @@ llvm::Error ckopt::runBench(DriverOptions &options) {
   if (!peak)
     return peak.takeError();
   if (!options.quiet) {
-    printPlan(**compilation, llvm::outs());
+    printPlan(compilation, llvm::outs());
     llvm::outs() << "\n";
   }
   llvm::outs() << "step: best " << formatSeconds(seconds.front()) << ", median "
                << formatSeconds(seconds[seconds.size() / 2]) << ", worst "
                << formatSeconds(seconds.back()) << " of " << steps
                << " (predicted "
-               << formatSeconds((*compilation)->summary().figures.seconds)
+               << formatSeconds(compilation.summary().figures.seconds)
                << "), loss " << formatNumber(*loss, 6) << ", measured peak "
                << formatBytesExact(*peak) << "\n";
   if (options.profile)
@@ -549,5 +407,5 @@ llvm::Error ckopt::runBench(DriverOptions &options) {
     if (llvm::Error error =
             profile.write(options.profileOut, session.manifest(), steps))
       return error;
-  return writeReports(options, **compilation, nullptr);
+  return writeReports(options, compilation, nullptr);
 }

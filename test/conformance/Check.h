@@ -4,8 +4,7 @@
 #define CKOPT_TEST_CONFORMANCE_CHECK_H
 
 #include "Corpus.h"
-#include "ckopt/Driver/Compile.h"
-#include "ckopt/Driver/Session.h"
+#include "ckopt/Driver/Step.h"
 
 #include <set>
 
@@ -36,14 +35,10 @@ struct Imported {
 llvm::Expected<Imported> importFor(const Case &test, const Signature &signature,
                                    const Tensors &inputs, bool f64);
 
-/// Machine code for the planned functions of a compilation.
-struct Loaded {
-  std::unique_ptr<ckopt::JitProgram> program;
-  std::unique_ptr<ckopt::Session> session;
-};
-/// Weights that the file leaves open take their values from `inputs`.
-llvm::Expected<Loaded> load(ckopt::Compilation &compilation,
-                            const Tensors &inputs);
+/// Plans, compiles and loads the functions of a compilation. Weights that the
+/// file leaves open take their values from `inputs`.
+llvm::Expected<std::unique_ptr<ckopt::Session>>
+load(ckopt::Compilation &compilation, const Tensors &inputs);
 llvm::Error feed(ckopt::Session &session, const Tensors &inputs);
 /// Results of "eval" or "step", by name.
 llvm::Expected<Tensors> runFunction(ckopt::Session &session,

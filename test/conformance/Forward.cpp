@@ -39,6 +39,8 @@ static CompileOptions optionsFor(const Case &test, const Signature &signature,
   options.import.trainMode = false;
   options.import.computeType = f64 ? "f64" : "";
   options.keepDenormals = true;
+  options.remarks = false;
+  options.lost = LostParameters::Ignore;
   for (const auto &[name, value] : inputs) {
     if (constants.count(name)) {
       options.import.constants[name] = value;
@@ -75,27 +77,16 @@ llvm::Expected<Imported> conformance::importFor(const Case &test,
   }
 }
 
-llvm::Expected<Loaded> conformance::load(Compilation &compilation,
-                                         const Tensors &inputs) {
+llvm::Expected<std::unique_ptr<Session>>
+conformance::load(Compilation &compilation, const Tensors &inputs) {
   if (llvm::Error error = compilation.plan())
     return std::move(error);
   if (llvm::Error error = compilation.emit())
     return std::move(error);
-  Loaded result;
-  auto program = JitProgram::create(compilation.object());
-  if (!program)
-    return program.takeError();
-  result.program = std::move(*program);
-  auto session = Session::create(result.program->program());
-  if (!session)
-    return session.takeError();
-  result.session = std::move(*session);
-  TensorMap weights = compilation.weights();
+  LoadOptions options;
   for (const auto &[name, value] : inputs)
-    weights.set(name, value);
-  if (llvm::Error error = result.session->initialize(weights, /*seed=*/0))
-    return std::move(error);
-  return std::move(result);
+    options.weights.set(name, value);
+  return ckopt::load(compilation, options);
 }
 
 llvm::Error conformance::feed(Session &session, const Tensors &inputs) {
@@ -196,9 +187,9 @@ static llvm::Expected<std::string> checkDataSet(const Case &test,
   auto loaded = load(*imported->compilation, *inputs);
   if (!loaded)
     return loaded.takeError();
-  if (llvm::Error error = feed(*loaded->session, *inputs))
+  if (llvm::Error error = feed(**loaded, *inputs))
     return std::move(error);
-  auto outputs = runFunction(*loaded->session, "eval");
+  auto outputs = runFunction(**loaded, "eval");
   if (!outputs)
     return outputs.takeError();
   auto expected = readTensors(folder, "output", signature.outputs);

@@ -265,13 +265,12 @@ static llvm::Expected<Outcome> check(const Case &test,
     return loaded.takeError();
   // An argument that the loss does not read is no part of the step.
   llvm::erase_if(variables, [&](const auto &variable) {
-    auto index = loaded->session->find(variable.first);
+    auto index = (*loaded)->find(variable.first);
     bool missing = !index;
     llvm::consumeError(index.takeError());
     return missing;
   });
-  auto problem =
-      GradientCheck(*loaded->session, *inputs, std::move(variables)).run();
+  auto problem = GradientCheck(**loaded, *inputs, std::move(variables)).run();
   if (!problem)
     return problem.takeError();
   return problem->empty() ? Outcome{Verdict::Pass, ""}

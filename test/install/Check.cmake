@@ -58,6 +58,39 @@ run(${CMAKE_COMMAND} -S ${SOURCE}/examples/onnx-client -B ${WORK}/onnx -G Ninja
 run(${CMAKE_COMMAND} --build ${WORK}/onnx)
 run(${WORK}/onnx/onnx-client ${SOURCE}/test/data/models/digits_cnn.onnx 1x)
 expect("step: [1-9][0-9]+ bytes instead of [1-9][0-9]+, [0-9]+ kernels computed again")
+# From a model to a trained one, in process: the driver's bits, and its refusals.
+run(${CMAKE_COMMAND} -S ${SOURCE}/examples/train-client -B ${WORK}/train -G Ninja
+    -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_PREFIX_PATH=${WORK}/moved)
+run(${CMAKE_COMMAND} --build ${WORK}/train)
+set(client ${WORK}/train/train-client)
+set(digits ${SOURCE}/test/data/models/digits_cnn.onnx ${SOURCE}/test/data/digits.npz)
+run(${WORK}/moved/bin/ckopt train ${SOURCE}/test/data/models/digits_cnn.onnx
+    --data=${SOURCE}/test/data/digits.npz --inputs=x=images --targets=labels --loss=cross_entropy --optimizer=adamw --lr=0.001
+    --batch=32 --threads=2 --epochs=1000 --max-steps=20 --memory-budget=min --quiet
+    -o ${WORK}/driver.safetensors)
+run(${client} ${digits} min 20 0.001 ${WORK}/whole.safetensors)
+expect("steps 20, measured peak [1-9][0-9]+ bytes")
+run(${client} ${digits} min 10 0.001 ${WORK}/half.safetensors ${WORK}/run.ckpt)
+run(${client} ${digits} 64MiB 20 0.001 ${WORK}/resumed.safetensors ${WORK}/run.ckpt resume)
+foreach(name whole resumed)
+  run(${CMAKE_COMMAND} -E compare_files ${WORK}/driver.safetensors ${WORK}/${name}.safetensors)
+endforeach()
+# fails(code pattern command...)
+function(fails code pattern)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE got ERROR_VARIABLE err OUTPUT_QUIET)
+  if(NOT got EQUAL code OR NOT err MATCHES "${pattern}")
+    message(FATAL_ERROR "${ARGN}\nexit code ${got} instead of ${code}, or no '${pattern}' in\n${err}")
+  endif()
+endfunction()
+fails(1 "checkpoint" ${client} ${digits} min 20 0.002 ${WORK}/no.safetensors ${WORK}/run.ckpt resume)
+fails(2 "budget" ${client} ${digits} 1KiB 20 0.001 ${WORK}/no.safetensors)
+fails(5 "finite" ${client} ${digits} min 20 1e38 ${WORK}/no.safetensors)
+run(${Python3} ${CMAKE_CURRENT_LIST_DIR}/wrong_label.py ${SOURCE}/test/data/digits.npz ${WORK}/wrong.npz)
+fails(1 "label|class" ${client} ${SOURCE}/test/data/models/digits_cnn.onnx ${WORK}/wrong.npz min 20
+      0.001 ${WORK}/no.safetensors)
+if(EXISTS ${WORK}/no.safetensors)
+  message(FATAL_ERROR "a refused run wrote a model")
+endif()
 # The installed plugin in stock mlir-opt.
 find_program(MLIR_OPT NAMES mlir-opt-22 mlir-opt HINTS /usr/lib/llvm-22/bin)
 if(MLIR_OPT)

@@ -29,7 +29,7 @@ TEST_P(CudaAssembly, NeedsNoSpillsAndNoStack) {
   if (!ptxas)
     GTEST_SKIP() << "ptxas is NOT installed: PTX was not assembled";
   CudaStep step = get(compileForCuda(stepOptions(GetParam())));
-  ASSERT_TRUE(step.program);
+  ASSERT_TRUE(step.compilation);
   const LoweredDeviceStep &device = step.compilation->deviceStep();
   PtxModule least = get(emitPtx(*device.blockForm, {80, false}));
   for (const PtxModule *code : {&std::as_const(least), &device.code}) {
@@ -59,7 +59,7 @@ TEST(CudaCode, TheEnvironmentDecidesNothing) {
       setenv("CUDA_HOME", round == 1 ? "/usr/local/cuda" : "/none",
              /*overwrite=*/1);
     CudaStep step = get(compileForCuda(stepOptions(goldenModels().front())));
-    ASSERT_TRUE(step.program);
+    ASSERT_TRUE(step.compilation);
     texts[round] = step.ptx();
   }
   if (given)

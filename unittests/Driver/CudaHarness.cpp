@@ -1,6 +1,5 @@
 //===- CudaHarness.cpp - steps for CUDA on the stand-in driver ------------===//
 #include "CudaHarness.h"
-#include "ckopt/Pipelines/Pipelines.h"
 #include "ckopt/Support/Error.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
@@ -11,8 +10,6 @@ using namespace ckopt;
 using namespace ckopt::test;
 
 llvm::Expected<CudaStep> ckopt::test::compileForCuda(CompileOptions options) {
-  static bool once = (registerAllPasses(), true);
-  (void)once;
   options.step.target = "cuda";
   options.step.threads = 1;
   options.device.sm = 90;
@@ -27,14 +24,6 @@ llvm::Expected<CudaStep> ckopt::test::compileForCuda(CompileOptions options) {
     return std::move(error);
   if (llvm::Error error = compilation.emit())
     return std::move(error);
-  std::vector<uint8_t> manifest = runtime::serialize(compilation.manifest());
-  const ArtifactData &data = compilation.data();
-  ckrt_program *program = nullptr;
-  if (ckrt_program_load_device(manifest.data(), manifest.size(),
-                               step.ptx().data(), step.ptx().size(),
-                               data.data(), data.size(), &program))
-    return makeError(ExitInternal, ckrt_last_error());
-  step.program.reset(program);
   return std::move(step);
 }
 
@@ -67,13 +56,9 @@ static llvm::Expected<std::unique_ptr<Session>>
 openSession(CudaStep &step, const std::string &kernels) {
   setenv("CKOPT_CUDA_DRIVER", CKOPT_STANDIN, /*overwrite=*/1);
   setenv("CKOPT_STANDIN_KERNELS", kernels.c_str(), /*overwrite=*/1);
-  auto session = Session::create(step.program.get());
-  if (!session)
-    return session.takeError();
-  if (llvm::Error error =
-          (*session)->initialize(step.compilation->weights(), 1))
-    return std::move(error);
-  return session;
+  LoadOptions options;
+  options.seed = 1;
+  return load(*step.compilation, options);
 }
 
 llvm::Expected<std::unique_ptr<Session>>

@@ -17,12 +17,6 @@ namespace ckopt::test {
 /// A step that was compiled for CUDA, sm_90.
 struct CudaStep {
   std::unique_ptr<Compilation> compilation;
-  struct Destroy {
-    void operator()(ckrt_program *program) const {
-      ckrt_program_destroy(program);
-    }
-  };
-  std::unique_ptr<ckrt_program, Destroy> program;
 
   int64_t arena() const { return compilation->summary().figures.arena; }
   const std::string &ptx() const { return compilation->deviceStep().code.text; }

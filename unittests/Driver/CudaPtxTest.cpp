@@ -32,7 +32,7 @@ CompileOptions stepOptions(const std::string &path, const std::string &loss) {
 Outcome trainBoth(CompileOptions options, int64_t steps) {
   Outcome emulated, interpreted;
   CudaStep step = get(compileForCuda(std::move(options)));
-  if (!step.program)
+  if (!step.compilation)
     return Outcome();
   {
     auto session = get(openOnStandin(step, kernels(), /*descending=*/false));

@@ -53,7 +53,7 @@ TEST_P(CudaGradients, MatchPyTorch) {
   options.step.optimizer.kind.clear();
   options.step.evaluation = false;
   CudaStep step = get(compileForCuda(std::move(options)));
-  ASSERT_TRUE(step.program);
+  ASSERT_TRUE(step.compilation);
   auto session = get(openOnStandin(step, kernels(), /*descending=*/false));
   ASSERT_TRUE(session);
   checkGradients(*session, GetParam(), 1e-4);
@@ -74,7 +74,7 @@ Outcome run(const MemoryBudget &budget) {
   Outcome outcomes[2];
   CudaStep step =
       get(compileForCuda(optionsOf(CudaInvariance::GetParam(), budget)));
-  if (!step.program)
+  if (!step.compilation)
     return Outcome();
   for (bool descending : {false, true}) {
     SCOPED_TRACE(descending ? "descending" : "ascending");
@@ -150,7 +150,7 @@ TEST(CudaDropout, DropsWhatTheCpuDrops) {
     train(*loaded.session, steps, other, /*seed=*/43);
   }
   CudaStep step = get(compileForCuda(optionsOf(param)));
-  ASSERT_TRUE(step.program);
+  ASSERT_TRUE(step.compilation);
   auto session = get(openOnStandin(step, kernels(), /*descending=*/false));
   ASSERT_TRUE(session);
   train(*session, steps, device);

@@ -1,6 +1,5 @@
 //===- Harness.cpp - models from the test data, compiled and loaded -------===//
 #include "Harness.h"
-#include "ckopt/Pipelines/Pipelines.h"
 
 using namespace ckopt;
 using namespace ckopt::test;
@@ -36,13 +35,13 @@ CompileOptions ckopt::test::trainingOptions(const std::string &model,
   options.step.budget = budget;
   options.step.search.workLimit = 4000000; // 0.2 s: any plan will do
   options.step.threads = 2;
+  options.remarks = false;
+  options.lost = LostParameters::Ignore;
   return options;
 }
 
 llvm::Expected<Loaded> ckopt::test::load(CompileOptions options,
                                          const SessionOptions &session) {
-  static bool once = (registerAllPasses(), true);
-  (void)once;
   Loaded loaded;
   loaded.compilation = std::make_unique<Compilation>(std::move(options));
   if (llvm::Error error = loaded.compilation->import())
@@ -51,16 +50,12 @@ llvm::Expected<Loaded> ckopt::test::load(CompileOptions options,
     return std::move(error);
   if (llvm::Error error = loaded.compilation->emit())
     return std::move(error);
-  auto program = JitProgram::create(loaded.compilation->object());
-  if (!program)
-    return program.takeError();
-  loaded.program = std::move(*program);
-  auto created = Session::create(loaded.program->program(), session);
-  if (!created)
-    return created.takeError();
-  loaded.session = std::move(*created);
-  if (llvm::Error error =
-          loaded.session->initialize(loaded.compilation->weights(), 1))
-    return std::move(error);
+  LoadOptions how;
+  how.session = session;
+  how.seed = 1;
+  auto opened = load(*loaded.compilation, how);
+  if (!opened)
+    return opened.takeError();
+  loaded.session = std::move(*opened);
   return std::move(loaded);
 }

@@ -2,9 +2,7 @@
 #ifndef CKOPT_UNITTESTS_DRIVER_HARNESS_H
 #define CKOPT_UNITTESTS_DRIVER_HARNESS_H
 
-#include "ckopt/Driver/Compile.h"
-#include "ckopt/Driver/Session.h"
-#include "ckopt/Driver/Training.h"
+#include "ckopt/Driver/Step.h"
 
 #include "gtest/gtest.h"
 
@@ -16,7 +14,6 @@ namespace ckopt::test {
 /// A compiled step in a session. Keeps everything that it needs alive.
 struct Loaded {
   std::unique_ptr<Compilation> compilation;
-  std::unique_ptr<JitProgram> program;
   std::unique_ptr<Session> session;
 };
 

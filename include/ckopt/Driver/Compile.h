@@ -5,6 +5,7 @@
 #include "ckopt/Analysis/CostModel.h"
 #include "ckopt/Conversion/Emit/Emit.h"
 #include "ckopt/Conversion/StepToDevice/StepToDevice.h"
+#include "ckopt/Driver/Messages.h"
 #include "ckopt/Driver/Training.h"
 #include "ckopt/Frontend/Onnx/Onnx.h"
 #include "ckopt/Pipelines/Pipelines.h"
@@ -30,6 +31,9 @@ struct DeviceOptions {
   std::string flag;        ///< one that was given, for messages
 };
 
+/// What happens to a file that lacks parameters of the model that was exported.
+enum class LostParameters { Refuse, Warn, Ignore };
+
 struct CompileOptions {
   std::string model; ///< .onnx
   onnx_frontend::ImportOptions import;
@@ -47,6 +51,9 @@ struct CompileOptions {
   bool keepDenormals = false;
   bool embedWeights = false; ///< the artifact carries the model's weights
   bool keepGraph = false;    ///< remember what the planner is asked
+  LostParameters lost = LostParameters::Refuse;
+  MessageHandler messages = printMessage;
+  bool remarks = true; ///< tell what import and the loss took for what
 };
 
 /// What planning decided, for tables and reports.
@@ -65,7 +72,7 @@ public:
   explicit Compilation(CompileOptions options);
   ~Compilation();
 
-  /// Imports; prints remarks when asked to.
+  /// Imports, and tells of what it took for what, and of what the file lacks.
   llvm::Error import();
   /// Runs the phases up to the planned step. Where no plan fits the budget,
   /// summary() still says what is known.
@@ -75,9 +82,13 @@ public:
 
   const CompileOptions &options() const { return opts; }
   CompileOptions &options() { return opts; }
+  /// As they were given; options() holds what was left open, too.
+  const CompileOptions &given() const { return asked; }
   mlir::ModuleOp module() const { return *imported.module; }
   const onnx_frontend::ImportedModel &model() const { return imported; }
   const PlanSummary &summary() const { return planSummary; }
+  /// Whether planning got as far as an answer.
+  bool wasPlanned() const { return planSummary.planSeconds > 0; }
   bool onDevice() const { return opts.step.target == "cuda"; }
   const runtime::Manifest &manifest() const {
     return onDevice() ? device.manifest : lowered.manifest;
@@ -116,7 +127,15 @@ public:
   /// Rows of the tables that inputs index, by the input's name.
   const std::map<std::string, int64_t> &tableRows() const { return rows; }
 
+  /// Gives a message that belongs to no node to the handler.
+  void say(Message::Severity severity, const llvm::Twine &text) const;
+  void remark(const llvm::Twine &text) const {
+    if (opts.remarks)
+      say(Message::Severity::Remark, text);
+  }
+
 private:
+  llvm::Error judgeExport() const;
   void summarize();
   llvm::Error checkTrained();
   llvm::Error applyGroups();
@@ -128,6 +147,7 @@ private:
   llvm::Error embedWeights(runtime::Manifest &manifest);
   llvm::Error emitDevice();
 
+  const CompileOptions asked;
   CompileOptions opts;
   std::unique_ptr<mlir::MLIRContext> context;
   onnx_frontend::ImportedModel imported;

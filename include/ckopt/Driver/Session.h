@@ -32,8 +32,10 @@ struct SessionOptions {
 
 class Session {
 public:
+  /// The program must outlive the session; `keeper`, if given, sees to it.
   static llvm::Expected<std::unique_ptr<Session>>
-  create(ckrt_program *program, const SessionOptions &options = {});
+  create(ckrt_program *program, const SessionOptions &options = {},
+         std::shared_ptr<void> keeper = nullptr);
   ~Session();
   Session(const Session &) = delete;
 
@@ -64,6 +66,7 @@ public:
 
 private:
   Session() = default;
+  std::shared_ptr<void> keeper;
   ckrt_session *session = nullptr;
   const runtime::Manifest *info = nullptr;
 };

@@ -185,8 +185,8 @@ std::optional<Value> Emitter::recall(const Key &key) const {
   return entry.value;
 }
 
-/// Dimensions of size 1 have one index: zero.
-static SmallVector<AffineExpr> normalized(RankedTensorType type, Index index) {
+SmallVector<AffineExpr> codegen::normalized(RankedTensorType type,
+                                            Index index) {
   SmallVector<AffineExpr> result(index);
   for (auto [d, size] : llvm::enumerate(type.getShape()))
     if (size == 1)

@@ -34,6 +34,9 @@ using mlir::ArrayRef;
 using mlir::SmallVector;
 using Index = ArrayRef<AffineExpr>;
 
+/// The index with zero where a dimension's size is 1: it has no other one.
+SmallVector<AffineExpr> normalized(mlir::RankedTensorType type, Index index);
+
 /// Threads of a GPU that run in step.
 inline constexpr int64_t kWarp = 32;
 

@@ -7,16 +7,6 @@ using namespace mlir;
 using namespace ckopt;
 using namespace ckopt::codegen;
 
-/// Dimensions of size 1 have one index: zero.
-static SmallVector<AffineExpr> normalized(RankedTensorType type,
-                                          codegen::Index index) {
-  SmallVector<AffineExpr> result(index);
-  for (auto [d, size] : llvm::enumerate(type.getShape()))
-    if (size == 1)
-      result[d] = getAffineConstantExpr(0, type.getContext());
-  return result;
-}
-
 Value Emitter::pointer(Value base, Type element, Value offset) {
   Type ptr = LLVM::LLVMPointerType::get(ctx);
   Type result = isVector(offset) ? Type(vectorType(ptr)) : ptr;

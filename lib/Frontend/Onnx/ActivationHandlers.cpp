@@ -12,11 +12,6 @@ using namespace ckopt;
 using namespace ckopt::onnx_frontend;
 using P = ComparePredicate;
 
-template <typename Op> static LogicalResult unary(NodeImporter &n) {
-  n.set(0, n.make<Op>({n.in(0)}));
-  return success();
-}
-
 /// x where x > 0, else `negative`.
 static Value positiveOr(NodeImporter &n, Value x, Value negative) {
   return n.select(n.compare(P::GT, x, n.scalar(0, x)), x, negative);

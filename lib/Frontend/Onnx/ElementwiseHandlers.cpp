@@ -5,11 +5,6 @@ using namespace mlir;
 using namespace ckopt;
 using namespace ckopt::onnx_frontend;
 
-template <typename Op> static LogicalResult unary(NodeImporter &n) {
-  n.set(0, n.make<Op>({n.in(0)}));
-  return success();
-}
-
 template <typename Op> static LogicalResult binary(NodeImporter &n) {
   n.set(0, n.broadcast<Op>({n.in(0), n.in(1)}));
   return success();

@@ -248,6 +248,12 @@ Handler findHandler(llvm::StringRef domain, llvm::StringRef op, int64_t opset);
 /// Whether any opset has the operator.
 bool isKnownOperator(llvm::StringRef domain, llvm::StringRef op);
 
+/// The handler of an operator that is one op of one operand.
+template <typename Op> mlir::LogicalResult unary(NodeImporter &n) {
+  n.set(0, n.make<Op>({n.in(0)}));
+  return mlir::success();
+}
+
 } // namespace ckopt::onnx_frontend
 
 #endif // CKOPT_LIB_FRONTEND_ONNX_NODEIMPORTER_H

@@ -20,7 +20,7 @@ using P = ComparePredicate;
 namespace {
 /// One tap along one dimension: an index that is inside, as i64, and a weight
 /// (null for 1).
-struct Tap {
+struct GridTap {
   Value index, weight;
 };
 } // namespace
@@ -57,13 +57,13 @@ static Value bringInside(NodeImporter &n, Value at, int64_t size,
 }
 
 /// The tap at `place`, a whole number as a float, of `size` points.
-static Tap tapAt(NodeImporter &n, Value place, Value weight, int64_t size,
-                 const SampleOptions &options) {
+static GridTap tapAt(NodeImporter &n, Value place, Value weight, int64_t size,
+                     const SampleOptions &options) {
   Value inside = n.broadcast<AndOp>(
       {n.compare(P::GE, place, n.scalar(0, place)),
        n.compare(P::LE, place, n.scalar(double(size - 1), place))});
   Value zero = n.scalar(0, place);
-  Tap tap;
+  GridTap tap;
   tap.index = n.cast(n.select(inside, place, zero), n.b.getI64Type());
   tap.weight = weight;
   if (options.outside == Outside::Zeros) {
@@ -92,8 +92,8 @@ static SmallVector<Value> cubicWeights(NodeImporter &n, Value t) {
 }
 
 /// All taps along a dimension of `size` points.
-static SmallVector<Tap> tapsAlong(NodeImporter &n, Value at, int64_t size,
-                                  const SampleOptions &options) {
+static SmallVector<GridTap> tapsAlong(NodeImporter &n, Value at, int64_t size,
+                                      const SampleOptions &options) {
   bool cubic = options.mode == Interpolation::Cubic;
   if (!cubic)
     at = bringInside(n, at, size, options);
@@ -106,7 +106,7 @@ static SmallVector<Tap> tapsAlong(NodeImporter &n, Value at, int64_t size,
     weights = cubicWeights(n, past);
   else
     weights = {n.sub(n.scalar(1, past), past), past};
-  SmallVector<Tap> taps;
+  SmallVector<GridTap> taps;
   for (auto [i, weight] : llvm::enumerate(weights)) {
     int64_t step = int64_t(i) - (cubic ? 1 : 0);
     Value place = step ? n.add(first, n.scalar(double(step), first)) : first;
@@ -135,7 +135,7 @@ Value onnx_frontend::sample(NodeImporter &n, Value x,
     return {};
   }
   Value rows = n.reshape(n.transpose(x, last), {batch * points, channels});
-  SmallVector<SmallVector<Tap>> taps;
+  SmallVector<SmallVector<GridTap>> taps;
   for (auto [d, at] : llvm::enumerate(coordinates))
     taps.push_back(tapsAlong(n, at, shape[d + 2], options));
   Type index = n.b.getI64Type();
@@ -150,7 +150,7 @@ Value onnx_frontend::sample(NodeImporter &n, Value x,
   for (bool done = false; !done && !n.hasFailed();) {
     Value row, weight;
     for (auto [d, choice] : llvm::enumerate(chosen)) {
-      const Tap &tap = taps[d][choice];
+      const GridTap &tap = taps[d][choice];
       row = row ? n.add(n.mul(row, n.scalarOfType(double(shape[d + 2]), index)),
                         tap.index)
                 : tap.index;

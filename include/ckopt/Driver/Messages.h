@@ -1,0 +1,30 @@
+//===- Messages.h - what is said while compiling ----------------*- C++ -*-===//
+#ifndef CKOPT_DRIVER_MESSAGES_H
+#define CKOPT_DRIVER_MESSAGES_H
+
+#include <functional>
+#include <string>
+
+namespace ckopt {
+
+/// One error, warning, remark or note.
+struct Message {
+  enum class Severity { Error, Warning, Remark, Note };
+  Severity severity = Severity::Remark;
+  /// "node 'conv1'", "file.mlir:3:5"; empty where it belongs to no place.
+  std::string where;
+  std::string text;
+
+  /// "warning: node 'conv1': text"
+  std::string str() const;
+};
+
+/// Notes follow the message that they belong to.
+using MessageHandler = std::function<void(const Message &)>;
+
+/// Writes str() and a line end to standard error.
+void printMessage(const Message &message);
+
+} // namespace ckopt
+
+#endif // CKOPT_DRIVER_MESSAGES_H

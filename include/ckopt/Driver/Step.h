@@ -1,0 +1,119 @@
+//===- Step.h - compile, load and train from a program ----------*- C++ -*-===//
+//
+// The library's front door: a model file becomes a compiled step, a step
+// becomes a session, a session is trained. The driver `ckopt` is made of the
+// same calls, so a program gets its checks, its defaults and its bits.
+//
+//   CompileOptions options;
+//   options.model = "model.onnx";
+//   options.step.loss = "cross_entropy";
+//   options.step.budget = *parseBudget("64MiB");
+//   DataOptions where;
+//   where.path = "train.npz";
+//   auto step = compile(options, where);
+//   auto session = step->load();
+//   auto data = loadDataset(**session, step->data());
+//   auto result = step->train(**session, *data, TrainOptions());
+//   auto error = step->writeWeights(**session, "trained.onnx");
+//
+// Ownership: a session keeps the code that it runs; a step may go before its
+// sessions. Threads: a step and its sessions are used by one thread at a time.
+// Errors carry exit codes (Support/Error.h).
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_DRIVER_STEP_H
+#define CKOPT_DRIVER_STEP_H
+
+#include "ckopt/Driver/Compile.h"
+#include "ckopt/Driver/Session.h"
+#include "ckopt/Driver/Training.h"
+
+#include <memory>
+#include <string>
+
+namespace ckopt {
+
+struct LoadOptions {
+  SessionOptions session;
+  /// Initial weights by name, instead of the model's own.
+  TensorMap weights;
+  /// Where initial values are drawn from that neither has.
+  uint64_t seed = 0;
+};
+
+/// Loads the emitted code of a compilation; what its arena holds is arbitrary.
+llvm::Expected<std::unique_ptr<Session>> open(const Compilation &compilation,
+                                              const SessionOptions &options);
+
+/// Loads the emitted code of a compilation, on the CPU or on the device of
+/// `options.session.device`, with weights in place and optimizer state at its
+/// start. Needs Compilation::emit().
+llvm::Expected<std::unique_ptr<Session>> load(const Compilation &compilation,
+                                              const LoadOptions &options = {});
+
+/// Imports and plans: settles what the loss leaves open (its class axis by the
+/// targets in `data.path`, if there is one), refuses files that lack parameters
+/// and completes `data` with what samples are checked against. Where no plan
+/// fits the budget, compilation.summary() still says what is known.
+llvm::Error plan(Compilation &compilation, DataOptions &data);
+
+/// Options that the bits of a run depend on, by name; a run that is resumed
+/// must share them. `options.seed` and the optimizer's settings are among them,
+/// the budget is not.
+StringMetadata runIdentity(const CompileOptions &compile,
+                           const TrainOptions &options, const Session &session,
+                           const Dataset &data);
+
+/// Trains `session`, which load() made of `compilation`, from `options.resume`
+/// if that names a checkpoint; one of a run with another identity is an error.
+llvm::Expected<TrainResult> train(const Compilation &compilation,
+                                  Session &session, const DataOptions &where,
+                                  const Dataset &samples, TrainOptions options);
+
+/// A step in machine code, and what was planned on the way.
+class CompiledStep {
+public:
+  const Compilation &compilation() const { return *compiled; }
+  const PlanSummary &plan() const { return compiled->summary(); }
+  /// Where samples come from, and what they are checked against.
+  const DataOptions &data() const { return dataOptions; }
+
+  llvm::Expected<std::unique_ptr<Session>>
+  load(const LoadOptions &options = {}) const {
+    return ckopt::load(*compiled, options);
+  }
+  llvm::Expected<TrainResult> train(Session &session, const Dataset &samples,
+                                    TrainOptions options) const {
+    return ckopt::train(*compiled, session, dataOptions, samples,
+                        std::move(options));
+  }
+  /// Writes parameters and running statistics: to FILE.onnx, the model's file
+  /// with new values, or FILE.safetensors.
+  llvm::Error writeWeights(const Session &session,
+                           const std::string &path) const;
+  /// Writes a shared library, or a folder for a GPU, that ckopt-run and
+  /// ckrt_program_load take.
+  llvm::Error write(const std::string &path) const;
+
+private:
+  friend llvm::Expected<CompiledStep> compile(CompileOptions, DataOptions);
+  std::unique_ptr<Compilation> compiled;
+  DataOptions dataOptions;
+};
+
+/// From a model file to code. Errors, warnings and remarks that belong to
+/// nodes of the model go to `options.messages`.
+llvm::Expected<CompiledStep> compile(CompileOptions options,
+                                     DataOptions data = {});
+
+/// Writes weights by name as writeWeights() does; `model` is the ONNX file that
+/// they belong to.
+llvm::Error writeWeightsFile(const std::string &model, const std::string &path,
+                             const TensorMap &weights);
+/// As CompiledStep::write.
+llvm::Error writeArtifact(const Compilation &compilation,
+                          const std::string &path);
+
+} // namespace ckopt
+
+#endif // CKOPT_DRIVER_STEP_H

@@ -1,0 +1,147 @@
+//===- Step.cpp - compile, load and train from a program ------------------===//
+#include "ckopt/Driver/Step.h"
+#include "LossChoice.h"
+#include "ckopt/Frontend/Onnx/Onnx.h"
+#include "ckopt/Runtime/DeviceArtifact.h"
+#include "ckopt/Support/Error.h"
+#include "ckopt/Support/Safetensors.h"
+
+using namespace ckopt;
+
+llvm::Error ckopt::plan(Compilation &compilation, DataOptions &data) {
+  if (llvm::Error error = compilation.import())
+    return error;
+  if (llvm::Error error = settleLoss(compilation, data))
+    return error;
+  if (llvm::Error error = compilation.plan())
+    return error;
+  describeTargets(compilation, data);
+  return llvm::Error::success();
+}
+
+//===----------------------------------------------------------------------===//
+// Loading
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// A program, and what keeps it.
+struct LoadedProgram {
+  ckrt_program *program = nullptr;
+  std::shared_ptr<void> keeper;
+};
+} // namespace
+
+static llvm::Expected<LoadedProgram> loadCpu(const Compilation &compilation) {
+  auto jit = JitProgram::create(compilation.object());
+  if (!jit)
+    return jit.takeError();
+  ckrt_program *program = (*jit)->program();
+  return LoadedProgram{program, std::shared_ptr<JitProgram>(std::move(*jit))};
+}
+
+static llvm::Expected<LoadedProgram>
+loadDevice(const Compilation &compilation) {
+  std::vector<uint8_t> manifest = runtime::serialize(compilation.manifest());
+  const std::string &code = compilation.deviceStep().code.text;
+  const ArtifactData &data = compilation.data();
+  ckrt_program *program = nullptr;
+  if (ckrt_program_load_device(manifest.data(), manifest.size(), code.data(),
+                               code.size(), data.data(), data.size(), &program))
+    return makeError(ExitInternal, ckrt_last_error());
+  return LoadedProgram{
+      program, std::shared_ptr<ckrt_program>(program, ckrt_program_destroy)};
+}
+
+llvm::Expected<std::unique_ptr<Session>>
+ckopt::open(const Compilation &compilation, const SessionOptions &options) {
+  auto loaded =
+      compilation.onDevice() ? loadDevice(compilation) : loadCpu(compilation);
+  if (!loaded)
+    return loaded.takeError();
+  return Session::create(loaded->program, options, std::move(loaded->keeper));
+}
+
+llvm::Expected<std::unique_ptr<Session>>
+ckopt::load(const Compilation &compilation, const LoadOptions &options) {
+  auto session = open(compilation, options.session);
+  if (!session)
+    return session.takeError();
+  TensorMap weights = compilation.weights();
+  for (const auto &[name, value] : options.weights)
+    weights.set(name, value);
+  if (llvm::Error error = (*session)->initialize(weights, options.seed))
+    return std::move(error);
+  return session;
+}
+
+//===----------------------------------------------------------------------===//
+// Training
+//===----------------------------------------------------------------------===//
+
+llvm::Expected<TrainResult> ckopt::train(const Compilation &compilation,
+                                         Session &session,
+                                         const DataOptions &where,
+                                         const Dataset &samples,
+                                         TrainOptions options) {
+  const CompileOptions &given = compilation.given();
+  if (!given.groups.empty() && given.learningRate != options.schedule.base)
+    return usageError("the step's parameter groups were compiled for another "
+                      "learning rate than the schedule's");
+  const OptimizerSettings &optimizer = given.step.optimizer;
+  options.accumulate = optimizer.accumulate;
+  options.averages = optimizer.ema > 0;
+  options.identity = runIdentity(given, options, session, samples);
+  return train(session, samples, where, options);
+}
+
+llvm::Expected<CompiledStep> ckopt::compile(CompileOptions options,
+                                            DataOptions data) {
+  CompiledStep step;
+  step.compiled = std::make_unique<Compilation>(std::move(options));
+  step.dataOptions = std::move(data);
+  if (llvm::Error error = plan(*step.compiled, step.dataOptions))
+    return std::move(error);
+  if (llvm::Error error = step.compiled->emit())
+    return std::move(error);
+  return std::move(step);
+}
+
+//===----------------------------------------------------------------------===//
+// Files
+//===----------------------------------------------------------------------===//
+
+llvm::Error ckopt::writeWeightsFile(const std::string &model,
+                                    const std::string &path,
+                                    const TensorMap &weights) {
+  if (llvm::StringRef(path).ends_with(".safetensors"))
+    return writeSafetensors(path, weights);
+  std::map<std::string, HostTensor> byName;
+  for (auto &[name, value] : weights)
+    byName[name] = value;
+  return onnx_frontend::exportModel(model, path, byName);
+}
+
+llvm::Error CompiledStep::writeWeights(const Session &session,
+                                       const std::string &path) const {
+  auto weights = session.weights(/*optimizerState=*/false);
+  if (!weights)
+    return weights.takeError();
+  return writeWeightsFile(compiled->options().model, path, *weights);
+}
+
+llvm::Error ckopt::writeArtifact(const Compilation &compilation,
+                                 const std::string &path) {
+  if (!compilation.onDevice())
+    return linkSharedLibrary(compilation.object(), path);
+  std::string problem;
+  const ArtifactData &data = compilation.data();
+  if (!runtime::writeDeviceArtifact(path, compilation.manifest(),
+                                    compilation.deviceStep().code.text,
+                                    data.data(), data.size(), problem))
+    return ioError(problem);
+  return llvm::Error::success();
+}
+
+llvm::Error CompiledStep::write(const std::string &path) const {
+  return writeArtifact(*compiled, path);
+}
