@@ -1,5 +1,4 @@
-//===- LocalSearchAnnealer.h - simulated annealing on a sequence -*- C++
-//-*-===//
+//===- LocalSearchAnnealer.h - annealing on a sequence -------- -*- C++ -*-===//
 //
 // Private to lib/Planner. One chain of the local search: a sequence of steps, a
 // random number stream of its own, and the moves.

@@ -1,4 +1,4 @@
-//===- Backend.h - where a session's arena lies and its steps run -*- C++ -*-=//
+//===- Backend.h - where an arena lies and steps run ---------- -*- C++ -*-===//
 //
 // A session is a manifest and one of these. Everything that the C interface
 // says about tensors, first values and checks is written once over it; a

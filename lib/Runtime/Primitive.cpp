@@ -1,5 +1,4 @@
-//===- Primitive.cpp - who runs a descriptor
-//-------------------------------===//
+//===- Primitive.cpp - who runs a descriptor ------------------------------===//
 //
 // Which library runs a descriptor is a pure function of the descriptor (the
 // table and its measurements are in README.md beside this file), never of a

@@ -1,5 +1,4 @@
-//===- Check.h - one case, forward or by gradients ----------------*- C++
-//-*-===//
+//===- Check.h - one case, forward or by gradients ------------ -*- C++ -*-===//
 #ifndef CKOPT_TEST_CONFORMANCE_CHECK_H
 #define CKOPT_TEST_CONFORMANCE_CHECK_H
 

@@ -1,5 +1,4 @@
-//===- Corpus.h - ONNX backend test folders -----------------------*- C++
-//-*-===//
+//===- Corpus.h - ONNX backend test folders ------------------- -*- C++ -*-===//
 //
 // A case is a folder with `model.onnx` and folders `test_data_set_N` that hold
 // `input_K.pb` and `output_K.pb`, as ONNX's backend test suite lays them out.

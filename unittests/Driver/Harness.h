@@ -1,4 +1,4 @@
-//===- Harness.h - models from the test data, compiled and loaded -*- C++ -*-=//
+//===- Harness.h - models of the test data, loaded ------------ -*- C++ -*-===//
 #ifndef CKOPT_UNITTESTS_DRIVER_HARNESS_H
 #define CKOPT_UNITTESTS_DRIVER_HARNESS_H
 

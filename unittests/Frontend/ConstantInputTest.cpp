@@ -1,5 +1,4 @@
-//===- ConstantInputTest.cpp - inputs that must be known
-//-------------------===//
+//===- ConstantInputTest.cpp - inputs that must be known ------------------===//
 //
 // Inputs that decide shapes are fixed to values; inputs whose shape the file
 // leaves out get one; what is missing is named.

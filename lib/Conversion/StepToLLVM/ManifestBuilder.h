@@ -1,4 +1,4 @@
-//===- ManifestBuilder.h - tensors and calls of a planned module -*- C++ -*-==//
+//===- ManifestBuilder.h - tensors, calls of a planned module - -*- C++ -*-===//
 #ifndef CKOPT_LIB_CONVERSION_STEPTOLLVM_MANIFESTBUILDER_H
 #define CKOPT_LIB_CONVERSION_STEPTOLLVM_MANIFESTBUILDER_H
 

@@ -1,5 +1,4 @@
-//===- NodeOps.cpp - building the ops of a node
-//----------------------------===//
+//===- NodeOps.cpp - building the ops of a node ---------------------------===//
 //
 // All go through `build`, which infers, creates, verifies and folds: an op that
 // a malformed file asks for is reported, never asserted on.

@@ -1,5 +1,4 @@
-//===- TorchCalls.h - what a call of PyTorch means for gradients -*- C++
-//-*-===//
+//===- TorchCalls.h - what calls of PyTorch mean -------------- -*- C++ -*-===//
 #ifndef CKOPT_LIB_FRONTEND_ONNX_TORCHCALLS_H
 #define CKOPT_LIB_FRONTEND_ONNX_TORCHCALLS_H
 

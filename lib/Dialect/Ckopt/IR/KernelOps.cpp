@@ -1,5 +1,4 @@
-//===- KernelOps.cpp - kernel calls
-//----------------------------------------===//
+//===- KernelOps.cpp - kernel calls ---------------------------------------===//
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
