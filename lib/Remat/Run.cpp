@@ -43,6 +43,8 @@ private:
   ExitCode findMinimum();
   ExitCode planAll();
   LogicalResult shrinkCallees(size_t i);
+  int64_t resultBytes(size_t i) const;
+  LogicalResult checkReturnedViews(size_t i) const;
   ExitCode fail(size_t i);
 
   ArrayRef<FunctionOpInterface> functions;
@@ -146,14 +148,62 @@ LogicalResult SharedBudget::plan(size_t i, MemoryBudget budget,
   isLeast[i] = budget.kind == Kind::Minimum;
   if (!plans[i].result.hasPlan())
     return success();
-  // Its results are the call's.
-  int64_t results = 0;
+  callBytes[functions[i]] = std::max<int64_t>(
+      plans[i].arena - plans[i].fixedBytes - resultBytes(i), 0);
+  return success();
+}
+
+/// Bytes of results that callers count as theirs: what the results show, which
+/// may be less than the buffers that they are views of.
+int64_t SharedBudget::resultBytes(size_t i) const {
+  TypeSizes sizes(functions[i], options.hooks);
+  const PlanningProblem &problem = plans[i].problem;
+  llvm::SmallDenseMap<planner::ValueId, int64_t> shown;
+  for (Value result : FunctionOpInterface(functions[i])
+                          .getFunctionBody()
+                          .front()
+                          .getTerminator()
+                          ->getOperands()) {
+    auto storage = problem.storage.find(result);
+    if (storage == problem.storage.end() ||
+        problem.graph.values[size_t(storage->second)].kind !=
+            planner::ValueKind::Output)
+      continue;
+    int64_t bytes =
+        planner::alignTo(sizes.bytes(result.getType()), kArenaAlignment);
+    int64_t &known = shown[storage->second];
+    known = std::max(known, bytes);
+  }
+  int64_t sum = 0;
+  for (auto [storage, bytes] : shown)
+    sum += std::min(
+        bytes, planner::alignTo(problem.graph.values[size_t(storage)].bytes,
+                                kArenaAlignment));
+  return sum;
+}
+
+/// The rest of a buffer lives as long as a view of it that the function
+/// returns: callers do not count that.
+LogicalResult SharedBudget::checkReturnedViews(size_t i) const {
+  if (!isCalled[i] || !plans[i].result.hasPlan())
+    return success();
+  int64_t whole = 0;
   for (const planner::Value &value : plans[i].problem.graph.values)
     if (value.kind == planner::ValueKind::Output)
-      results += planner::alignTo(value.bytes, kArenaAlignment);
-  callBytes[functions[i]] =
-      std::max<int64_t>(plans[i].arena - plans[i].fixedBytes - results, 0);
-  return success();
+      whole += planner::alignTo(value.bytes, kArenaAlignment);
+  int64_t rest = whole - resultBytes(i);
+  if (rest <= 0)
+    return success();
+  FunctionOpInterface function = functions[i];
+  bool refused = needsAllCounted(options);
+  InFlightDiagnostic message =
+      refused ? emitError(function.getLoc()) : emitRemark(function.getLoc());
+  message << "@" << function.getName() << " returns views of buffers with "
+          << rest
+          << " bytes more, which its callers do not count after the call";
+  if (refused)
+    message << "; return copies, or give allow-uncounted";
+  return failure(refused);
 }
 
 /// Bytes for a ratio: one of the function with the largest arena.
@@ -180,7 +230,7 @@ ExitCode SharedBudget::findMinimum() {
       if (plans[i].result.hasPlan())
         continue;
     }
-    if (failed(plan(i, options.budget)))
+    if (failed(plan(i, options.budget)) || failed(checkReturnedViews(i)))
       return ExitInputError;
     if (!plans[i].result.hasPlan())
       return fail(i);
@@ -223,7 +273,7 @@ LogicalResult SharedBudget::shrinkCallees(size_t i) {
 
 ExitCode SharedBudget::planAll() {
   for (size_t i : order) {
-    if (failed(plan(i, options.budget)))
+    if (failed(plan(i, options.budget)) || failed(checkReturnedViews(i)))
       return ExitInputError;
     if (!plans[i].result.hasPlan() && !calls[i].empty() &&
         (failed(shrinkCallees(i)) || failed(plan(i, options.budget))))

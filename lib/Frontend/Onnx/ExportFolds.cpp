@@ -322,19 +322,25 @@ void ExportMatcher::explainInPart() {
   for (FoldedValue *value : unexplained()) {
     const Node &node = graph.nodes[value->uses.front().node];
     for (const Entry &entry : signature.entries) {
+      StringRef path = entry.target, scope = scopeOf(node);
       if (!entry.isParameter || !recovered.isBound(entry.target) ||
-          moduleOf(entry.target) != scopeOf(node))
+          (!scope.empty() &&
+           !(path.consume_front(scope) && path.consume_front("."))))
         continue;
-      size_t named = mentionsOf(node.sourceLine, leafOf(entry.target)).size();
+      auto named =
+          llvm::count_if(mentionsOf(node.sourceLine, path), [](StringRef rest) {
+            return !rest.starts_with(".dtype") &&
+                   !rest.starts_with(".device") &&
+                   !rest.starts_with(".shape") && !rest.starts_with(".size(");
+          });
       if (!named)
         continue;
-      size_t read = 0;
+      ptrdiff_t read = 0;
       for (const auto &[name, nodes] : groups) {
         const Node &other = graph.nodes[nodes.front()];
         if (other.sourceLine == node.sourceLine &&
             scopeOf(other) == scopeOf(node))
-          read +=
-              size_t(llvm::count(calls[nodes.front()].args, entry.placeholder));
+          read += llvm::count(calls[nodes.front()].args, entry.placeholder);
       }
       if (named <= read || !settled.insert(entry.target).second)
         continue;
@@ -345,6 +351,59 @@ void ExportMatcher::explainInPart() {
     for (OperandUse use : value->uses)
       if (value->explained)
         trained.insert(recovered.nameOf(use));
+  }
+}
+
+/// Whether the elements of `part` stand side by side in `whole`.
+static bool holdsElements(const HostTensor &whole, const HostTensor &part) {
+  auto text = [](const HostTensor &value) {
+    return StringRef(static_cast<const char *>(value.rawData()),
+                     size_t(value.sizeInBytes()));
+  };
+  return whole.dtype() == part.dtype() && text(whole).contains(text(part));
+}
+
+/// A view of a parameter that other calls read as it is ("x @ emb.weight.t()"):
+/// its elements, which no initialization repeats, say of which. Elements that
+/// are all alike say nothing: a matrix of them is taken for a parameter's that
+/// has as many, which is said to be lost, as it is where a part is left of it.
+void ExportMatcher::explainTiedViews() {
+  for (FoldedValue *value : unexplained()) {
+    OperandUse use = value->uses.front();
+    const HostTensor &held = recovered.valueOf(use);
+    if (!isView(splitFxName(value->name).first) || !isFloat(held.dtype()) ||
+        held.numElements() < 2)
+      continue;
+    HostTensor turned = held.rank() == 2 ? transposed(held) : held;
+    const Entry *source = nullptr;
+    bool isOnly = true, isWhole = false;
+    for (const Entry &entry : signature.entries) {
+      const HostTensor *known = recovered.initializer(entry.target);
+      if (!entry.isParameter || !known)
+        continue;
+      bool same = known->bitEqual(held) ||
+                  (held.rank() == 2 && known->bitEqual(turned));
+      if (!same && (isUniform(held) || !(holdsElements(*known, held) ||
+                                         holdsElements(*known, turned))))
+        continue;
+      isOnly = !source;
+      isWhole = same;
+      source = &entry;
+    }
+    if (!source || (isUniform(held) && held.rank() < 2))
+      continue;
+    if (isOnly && isWhole && !isUniform(held))
+      value->explained = llvm::all_of(value->uses, [&](OperandUse each) {
+        return recovered.bind(each, source->target, Form::Same) ||
+               recovered.bind(each, source->target, Form::Transposed);
+      });
+    if (value->explained || !settled.insert(source->target).second)
+      continue;
+    value->explained = true;
+    for (OperandUse each : value->uses)
+      trained.insert(recovered.nameOf(each));
+    lose(*source, "in " + graph.nodes[use.node].describe() +
+                      " a view of it is folded into '" + value->name + "'");
   }
 }
 
@@ -380,7 +439,7 @@ void ExportMatcher::reportFolded() {
     for (OperandUse use : value->uses) {
       if (!suspect)
         noteConstant(use, "computed when exporting ('" + value->name +
-                              "'), from no parameter");
+                              "'), and taken for a constant");
       else
         trained.insert(recovered.nameOf(use));
     }

@@ -153,7 +153,7 @@ void ExportMatcher::bindPlain(OperandUse use, const Entry &entry) {
     open.push_back(use);
 }
 
-static bool isUniform(const HostTensor &value) {
+bool onnx_frontend::isUniform(const HostTensor &value) {
   for (int64_t i = 1; i < value.numElements(); ++i)
     if (value.getDouble(i) != value.getDouble(0))
       return false;
@@ -399,6 +399,8 @@ void ExportMatcher::run() {
   explainLast();
   explainBiasOnly();
   explainInPart();
+  explainTiedViews();
+  explainByValue();
   reportStops();
   reportFolded();
   finish();

@@ -16,6 +16,9 @@ struct FoldedValue {
   bool explained = false; ///< it is known what it holds
 };
 
+/// Whether all elements are the same number.
+bool isUniform(const HostTensor &value);
+
 class ExportMatcher {
 public:
   ExportMatcher(const Model &model, ExportAnalysis &result);
@@ -45,6 +48,9 @@ private:
   void explainLookups();
   void explainLast();
   void explainInPart();
+  void explainTiedViews();
+  // ExportResemblance.cpp
+  void explainByValue();
   void explainBiasOnly();
   void reportStops();
   void reportFolded();

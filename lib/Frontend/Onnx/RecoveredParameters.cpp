@@ -86,7 +86,7 @@ static HostTensor gathered(const HostTensor &value, std::vector<int64_t> shape,
   return result;
 }
 
-static HostTensor transposed(const HostTensor &value) {
+HostTensor onnx_frontend::transposed(const HostTensor &value) {
   int64_t rows = value.dim(0), columns = value.dim(1);
   return gathered(value, {columns, rows}, rows * columns,
                   dtypeSize(value.dtype()),

@@ -24,6 +24,9 @@ enum class Form {
   Repeated,   ///< the same with a first dimension that it does not have
 };
 
+/// The transposed matrix; `value` has two dimensions.
+HostTensor transposed(const HostTensor &value);
+
 /// Gives every parameter an initializer of its own under PyTorch's name, and
 /// the operands that read it in another form nodes that make that form.
 class RecoveredParameters {
