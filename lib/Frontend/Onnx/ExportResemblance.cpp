@@ -8,9 +8,9 @@
 // value is taken for a parameter's where it has as many elements, in the same
 // order of size (or of magnitude), as they are or transposed; where its rows or
 // columns are multiples of the parameter's; and where a scalar is the result of
-// a reduction, which models otherwise make of data.
-// Guarantee: none, in either direction; what is found is an error that names
-// the parameter, and --allow-inference-export goes on without that path.
+// a reduction, or of arithmetic on such scalars, which models make of data
+// else. Guarantee: none, in either direction; what is found is an error that
+// names the parameter, and --allow-inference-export goes on without that path.
 // Complexity: O(n) of each pair of a folded value and a parameter.
 //
 //===----------------------------------------------------------------------===//
@@ -45,7 +45,9 @@ static bool isMonotone(ArrayRef<double> of, ArrayRef<double> by) {
   std::vector<size_t> order(by.size());
   for (size_t i = 0; i < order.size(); ++i)
     order[i] = i;
-  llvm::stable_sort(order, [&](size_t a, size_t b) { return by[a] < by[b]; });
+  llvm::sort(order, [&](size_t a, size_t b) {
+    return std::pair(by[a], a) < std::pair(by[b], b);
+  });
   bool rises = true, falls = true;
   int64_t changes = 0;
   for (size_t i = 1; i < order.size(); ++i) {
@@ -115,11 +117,12 @@ static bool resembles(const HostTensor &value, const HostTensor &parameter) {
          hasMultiplesOfRows(turned, other) || hasMultiplesOfRows(value, other);
 }
 
-/// Calls that make one number of many.
-static bool isReduction(StringRef op) {
+/// Calls that make one number of many, or combine such numbers.
+static bool isPenalty(StringRef op) {
   return llvm::StringSwitch<bool>(op)
       .Cases({"sum", "mean", "norm", "linalg_vector_norm", "linalg_norm", "dot",
-              "logsumexp", "amax", "amin", "prod", "var", "std"},
+              "logsumexp", "amax", "amin", "prod", "var", "std", "mul", "add",
+              "sub", "div", "pow", "square", "abs"},
              true)
       .Default(false);
 }
@@ -133,7 +136,7 @@ void ExportMatcher::explainByValue() {
       continue;
     std::string how;
     StringRef op = splitFxName(value->name).first;
-    if (held.numElements() == 1 && isReduction(op))
+    if (held.rank() == 0 && isPenalty(op))
       how = "'" + value->name +
             "': computed when exporting, maybe from "
             "parameters (a penalty on weights?), for " +

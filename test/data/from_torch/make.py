@@ -161,8 +161,30 @@ class Widened(nn.Module):
         return x * self.c.unsqueeze(0).unsqueeze(-1) + self.d[None]
 
 
+class Transposed(nn.Module):
+    """The embedding's transpose as output weight: folded, and read as it is."""
+    def __init__(self):
+        super().__init__()
+        self.e = nn.Embedding(12, 6)
+    def forward(self, x):
+        return torch.tanh(self.e(x)) @ self.e.weight.t()
+
+
+class Normalized(nn.Module):
+    """A function of a parameter that is read as it is, too, and a penalty."""
+    def __init__(self):
+        super().__init__()
+        self.e = nn.Embedding(12, 6)
+    def forward(self, x):
+        weight = nn.functional.normalize(self.e.weight)
+        penalty = 0.1 * (self.e.weight ** 2).sum()
+        return torch.tanh(self.e(x)) @ weight.t() + penalty
+
+
 MODELS = {
     "widened": (Widened, lambda: torch.randn(2, 3, 3)),
+    "transposed": (Transposed, lambda: torch.randint(0, 12, (2, 5))),
+    "normalized": (Normalized, lambda: torch.randint(0, 12, (2, 5))),
     "calls": (Calls, lambda: torch.tensor([[0, 1, 2, 3, 0], [3, 2, 1, 1, 0]])),
     "tied": (Tied, lambda: torch.randint(0, 12, (2, 5))),
     "shared": (Shared, lambda: torch.randn(2, 6)),
@@ -198,6 +220,8 @@ def make(name):
     if name == "calls":
         torch.onnx.export(model, (x,), f"{name}/raw.onnx", dynamo=True, optimize=False, input_names=["x"],
                           output_names=["out"], external_data=False, verbose=False)
+        return
+    if name in ("transposed", "normalized"):
         return
     try:
         torch.onnx.export(model, (x,), f"{name}/script.onnx", dynamo=False, opset_version=17,
