@@ -69,6 +69,16 @@ static void printLoss(const Compilation &compilation, func::FuncOp forward) {
       return;
     }
   }
+  std::vector<autodiff::LossTerm> own(1);
+  own[0].kind = autodiff::kOutputTerm.str();
+  std::string remark;
+  if (llvm::Error error = autodiff::resolveLoss(forward, own, remark)) {
+    llvm::consumeError(std::move(error));
+  } else {
+    llvm::outs() << " the model's own, '" << own[0].output
+                 << "', its only scalar\n";
+    return;
+  }
   llvm::outs() << " none in the model; --loss= for the outputs";
   for (unsigned i = 0; i < forward.getNumResults(); ++i)
     if (auto name = forward.getResultAttrOfType<StringAttr>(i, attrs::kName))

@@ -136,7 +136,15 @@ void ExportMatcher::explainByValue() {
       continue;
     std::string how;
     StringRef op = splitFxName(value->name).first;
-    if (held.rank() == 0 && isPenalty(op))
+    bool isActivation = op == "softmax" || op == "log_softmax" ||
+                        op == "_softmax" || op == "_log_softmax" ||
+                        op == "sigmoid" || op == "softplus" || op == "tanh";
+    if (isActivation && !isUniform(held))
+      how = "'" + value->name +
+            "': an activation of something that is no data, so of a "
+            "parameter, was computed when exporting, for " +
+            node.describe();
+    else if (held.rank() == 0 && isPenalty(op))
       how = "'" + value->name +
             "': computed when exporting, maybe from "
             "parameters (a penalty on weights?), for " +

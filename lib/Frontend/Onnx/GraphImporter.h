@@ -102,6 +102,11 @@ public:
   mlir::Value currentState(mlir::Value argument);
   /// Says something to the user that is no error.
   void remark(const llvm::Twine &text) { result.remarks.push_back(text.str()); }
+  /// The same, once for all nodes that it is about.
+  void remarkOnce(const std::string &text) {
+    if (!llvm::is_contained(result.remarks, text))
+      remark(text);
+  }
   /// Notes that `value` is the loss.
   void markLoss(mlir::Value value) { losses.insert(value); }
   /// The data inputs that `value` is computed from, also noted as needed

@@ -53,6 +53,11 @@ static LogicalResult batchNorm(NodeImporter &n) {
   }
   // Exporters write inference form; in training, the batch's own statistics
   // count, as the framework would use them.
+  if (n.graph.trainMode() && n.opset >= 14 && !asksForTraining(n))
+    n.graph.remarkOnce(
+        "batch norms are in evaluation form in the file; they train with the "
+        "batch's statistics, as after model.train() (--freeze-norms keeps "
+        "those of frozen modules)");
   if (n.graph.trainMode() || asksForTraining(n)) {
     trainBatchNorm(n, epsilon, momentum);
     return success();

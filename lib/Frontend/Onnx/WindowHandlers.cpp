@@ -34,7 +34,8 @@ bool onnx_frontend::readWindow(NodeImporter &n, size_t spatial,
   auto bounded = [](int64_t x) { return x >= 1 && x <= int64_t(1) << 31; };
   if (!llvm::all_of(w.kernel, bounded) || !llvm::all_of(w.strides, bounded) ||
       !llvm::all_of(w.dilations, bounded)) {
-    n.error() << "kernel_shape, strides and dilations must be positive";
+    n.error() << "kernel_shape, strides and dilations must lie between 1 and "
+                 "2^31";
     return false;
   }
   if (!llvm::all_of(pads, [](int64_t x) {
