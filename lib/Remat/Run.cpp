@@ -43,6 +43,7 @@ private:
   ExitCode findMinimum();
   ExitCode planAll();
   LogicalResult shrinkCallees(size_t i);
+  int64_t returnedBytes(size_t i) const;
   int64_t resultBytes(size_t i) const;
   LogicalResult checkReturnedViews(size_t i) const;
   ExitCode fail(size_t i);
@@ -153,33 +154,27 @@ LogicalResult SharedBudget::plan(size_t i, MemoryBudget budget,
   return success();
 }
 
+/// Bytes of the buffers that the function returns, or returns views of.
+int64_t SharedBudget::returnedBytes(size_t i) const {
+  int64_t sum = 0;
+  for (const planner::Value &value : plans[i].problem.graph.values)
+    if (value.kind == planner::ValueKind::Output)
+      sum += planner::alignTo(value.bytes, kArenaAlignment);
+  return sum;
+}
+
 /// Bytes of results that callers count as theirs: what the results show, which
 /// may be less than the buffers that they are views of.
 int64_t SharedBudget::resultBytes(size_t i) const {
-  TypeSizes sizes(functions[i], options.hooks);
-  const PlanningProblem &problem = plans[i].problem;
-  llvm::SmallDenseMap<planner::ValueId, int64_t> shown;
-  for (Value result : FunctionOpInterface(functions[i])
-                          .getFunctionBody()
-                          .front()
-                          .getTerminator()
-                          ->getOperands()) {
-    auto storage = problem.storage.find(result);
-    if (storage == problem.storage.end() ||
-        problem.graph.values[size_t(storage->second)].kind !=
-            planner::ValueKind::Output)
-      continue;
-    int64_t bytes =
-        planner::alignTo(sizes.bytes(result.getType()), kArenaAlignment);
-    int64_t &known = shown[storage->second];
-    known = std::max(known, bytes);
-  }
+  FunctionOpInterface function = functions[i];
+  TypeSizes sizes(function, options.hooks);
   int64_t sum = 0;
-  for (auto [storage, bytes] : shown)
-    sum += std::min(
-        bytes, planner::alignTo(problem.graph.values[size_t(storage)].bytes,
-                                kArenaAlignment));
-  return sum;
+  llvm::SmallDenseSet<Value> seen;
+  for (Value result :
+       function.getFunctionBody().front().getTerminator()->getOperands())
+    if (!isa<BlockArgument>(result) && seen.insert(result).second)
+      sum += planner::alignTo(sizes.bytes(result.getType()), kArenaAlignment);
+  return std::min(sum, returnedBytes(i));
 }
 
 /// The rest of a buffer lives as long as a view of it that the function
@@ -187,11 +182,7 @@ int64_t SharedBudget::resultBytes(size_t i) const {
 LogicalResult SharedBudget::checkReturnedViews(size_t i) const {
   if (!isCalled[i] || !plans[i].result.hasPlan())
     return success();
-  int64_t whole = 0;
-  for (const planner::Value &value : plans[i].problem.graph.values)
-    if (value.kind == planner::ValueKind::Output)
-      whole += planner::alignTo(value.bytes, kArenaAlignment);
-  int64_t rest = whole - resultBytes(i);
+  int64_t rest = returnedBytes(i) - resultBytes(i);
   if (rest <= 0)
     return success();
   FunctionOpInterface function = functions[i];

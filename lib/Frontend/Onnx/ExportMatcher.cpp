@@ -398,8 +398,8 @@ void ExportMatcher::run() {
   explainLookups();
   explainLast();
   explainBiasOnly();
-  explainInPart();
   explainTiedViews();
+  explainInPart();
   explainByValue();
   reportStops();
   reportFolded();
