@@ -26,7 +26,9 @@ for name in ["HOME", "TMPDIR", "OMP_NUM_THREADS", "LD_LIBRARY_PATH"]:
         config.environment[name] = os.environ[name]
 if "address" in config.sanitizers:
     # LLVM's headers poison arena memory that the uninstrumented MLIR uses again.
-    config.environment["ASAN_OPTIONS"] = "allow_user_poisoning=0"
+    config.environment["ASAN_OPTIONS"] = "allow_user_poisoning=0:detect_leaks=0"
+if "undefined" in config.sanitizers:
+    config.environment["UBSAN_OPTIONS"] = "halt_on_error=1:print_stacktrace=1"
 
 shared = os.path.join(config.ckopt_source_dir, os.pardir, "shared")
 if os.path.isdir(shared):

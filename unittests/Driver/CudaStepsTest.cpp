@@ -2,7 +2,7 @@
 //
 // The golden networks, planned and lowered for CUDA, run on the stand-in
 // driver: gradients against PyTorch's; losses, weights and optimizer state
-// equal to the bit for four budgets and for threads in both orders (else they
+// equal to the bit for three budgets and for threads in both orders (else they
 // race); the highest byte written plus one is the planned peak; dropout drops
 // what the CPU drops.
 //
@@ -69,14 +69,17 @@ INSTANTIATE_TEST_SUITE_P(All, CudaGradients, testing::ValuesIn(goldenModels()),
 
 class CudaInvariance : public testing::TestWithParam<Case> {};
 
-/// Trains in ascending order, and in descending order over the same code.
-Outcome run(const MemoryBudget &budget) {
+/// Trains in ascending order, and where asked in descending order over the same
+/// code.
+Outcome run(const MemoryBudget &budget, bool bothOrders) {
   Outcome outcomes[2];
   CudaStep step =
       get(compileForCuda(optionsOf(CudaInvariance::GetParam(), budget)));
   if (!step.compilation)
     return Outcome();
   for (bool descending : {false, true}) {
+    if (descending && !bothOrders)
+      return outcomes[0];
     SCOPED_TRACE(descending ? "descending" : "ascending");
     auto session = get(openOnStandin(step, kernels(), descending));
     if (!session)
@@ -97,19 +100,16 @@ Outcome run(const MemoryBudget &budget) {
 }
 
 TEST_P(CudaInvariance, EveryBudgetAndOrderGivesTheSameBits) {
-  Outcome free = run({});
+  Outcome free = run({}, /*bothOrders=*/true);
   ASSERT_FALSE(free.losses.empty());
   EXPECT_NE(free.losses.front(), free.losses.back()) << "nothing was trained";
-  Outcome least = run(smallestBudget());
+  Outcome least = run(smallestBudget(), /*bothOrders=*/true);
   EXPECT_LE(least.planned, free.planned);
   expectSame(free, least);
-  for (double share : {0.5, 0.75}) {
-    int64_t budget =
-        least.planned + int64_t(double(free.planned - least.planned) * share);
-    Outcome middle = run(budgetOf(budget));
-    EXPECT_LE(middle.planned, budget);
-    expectSame(free, middle);
-  }
+  int64_t budget = least.planned + (free.planned - least.planned) / 2;
+  Outcome middle = run(budgetOf(budget), /*bothOrders=*/false);
+  EXPECT_LE(middle.planned, budget);
+  expectSame(free, middle);
 }
 
 std::vector<Case> cases() {
