@@ -127,9 +127,23 @@ void keepFailure(const std::vector<std::string> &corpus, uint64_t seed) {
 
 } // namespace
 
+// What once crashed, as it is (fuzz/corpus/onnx).
+TEST(OnnxFuzz, FoundModelsStayMended) {
+  std::vector<std::string> found;
+  addModels(dataFile("../../fuzz/corpus/onnx"), found);
+  ASSERT_FALSE(found.empty());
+  for (const std::string &bytes : found) {
+    std::string wrong;
+    (void)fuzzOnnx(reinterpret_cast<const uint8_t *>(bytes.data()),
+                   bytes.size(), wrong);
+    EXPECT_EQ(wrong, "");
+  }
+}
+
 TEST(OnnxFuzz, MutationsAreRefusedOrPlanned) {
   std::vector<std::string> corpus;
   addModels(dataFile(""), corpus);
+  addModels(dataFile("../../fuzz/corpus/onnx"), corpus);
   if (const char *folder = std::getenv("CKOPT_FUZZ_CORPUS"))
     addModels(folder, corpus);
   ASSERT_GT(corpus.size(), 50u);
