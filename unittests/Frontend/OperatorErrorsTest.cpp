@@ -199,6 +199,17 @@ TEST(OperatorErrors, ConvIntegerZeroPoints) {
        "a zero point of 2 entries for an operand of rank 1"});
 }
 
+TEST(OperatorErrors, IsInfOfIntegers) {
+  ErrorText error = importError(modelFile(
+      "wrong.onnx",
+      "node { name: 'n1' op_type: 'IsInf' input: 'x' output: 'y' } input { " +
+          info("x", 7, {"3"}) + " } output { " + info("y", 9, {"3"}) + " }",
+      20));
+  EXPECT_EQ(error.code, ExitInputError) << error.text;
+  EXPECT_NE(error.text.find("infinities among i64"), std::string::npos)
+      << error.text;
+}
+
 // An attribute of another kind, read after the operands.
 TEST(OperatorErrors, TfIdfAttributeKind) {
   auto list = [](const std::string &name, const std::string &values) {

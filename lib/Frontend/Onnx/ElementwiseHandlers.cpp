@@ -157,6 +157,10 @@ static LogicalResult isNaN(NodeImporter &n) {
 
 static LogicalResult isInf(NodeImporter &n) {
   Value x = n.in(0);
+  if (x && !n.isFloat(x)) {
+    n.error() << "asks for infinities among " << n.element(x);
+    return failure();
+  }
   bool negative = n.attrInt("detect_negative", 1) != 0;
   bool positive = n.attrInt("detect_positive", 1) != 0;
   if (negative && positive)

@@ -8,6 +8,8 @@
 #include "mlir/IR/Verifier.h"
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace ckopt;
 using namespace ckopt::onnx_frontend;
@@ -138,6 +140,16 @@ Value NodeImporter::select(Value condition, Value x, Value y) {
   return broadcast<SelectOp>({condition, x, y});
 }
 
+/// The number as an integer's bits: NaN as 0, what does not fit as the nearest
+/// that does.
+static uint64_t integerBits(double value) {
+  if (std::isnan(value))
+    return 0;
+  if (value >= 0x1p63)
+    return value >= 0x1p64 ? UINT64_MAX : uint64_t(value);
+  return uint64_t(int64_t(std::max(value, -0x1p63)));
+}
+
 Value NodeImporter::splat(double value, RankedTensorType type) {
   mlir::Attribute number;
   if (isa<FloatType>(type.getElementType()))
@@ -146,7 +158,7 @@ Value NodeImporter::splat(double value, RankedTensorType type) {
     number =
         IntegerAttr::get(type.getElementType(),
                          APInt(type.getElementType().getIntOrFloatBitWidth(),
-                               uint64_t(int64_t(value)), /*isSigned=*/false,
+                               integerBits(value), /*isSigned=*/false,
                                /*implicitTrunc=*/true));
   return ConstantOp::create(b, loc, DenseElementsAttr::get(type, number));
 }
@@ -187,8 +199,8 @@ Value NodeImporter::constant(ArrayRef<double> values, ArrayRef<int64_t> shape,
   } else {
     SmallVector<APInt> numbers;
     for (double value : values)
-      numbers.emplace_back(element.getIntOrFloatBitWidth(),
-                           uint64_t(int64_t(value)), /*isSigned=*/false,
+      numbers.emplace_back(element.getIntOrFloatBitWidth(), integerBits(value),
+                           /*isSigned=*/false,
                            /*implicitTrunc=*/true);
     attr = DenseElementsAttr::get(type, numbers);
   }
