@@ -464,6 +464,29 @@ void ExportMatcher::reportFolded() {
     result.notes.push_back("the model does not read " + unused);
 }
 
+/// The optimizer notes what a constant was folded from: one that is left in the
+/// graph and came from a parameter would stay as it is while that is trained.
+void ExportMatcher::reportHidden(StringRef name) {
+  auto source = graph.metadata.find(
+      ("pkg.onnxscript.optimizer.folded_from " + name).str());
+  auto reason = reasons.find(name);
+  bool harmless = reason != reasons.end() &&
+                  (StringRef(reason->second).starts_with("made by") ||
+                   reason->second == "a mask");
+  if (source == graph.metadata.end() || harmless)
+    return;
+  auto isLost = [&](const Entry &entry) {
+    return llvm::any_of(result.lost, [&](StringRef text) {
+      return text.starts_with("'" + entry.target + "'");
+    });
+  };
+  for (const Entry &entry : signature.entries)
+    if (entry.isParameter && recovered.isBound(entry.target) &&
+        !isLost(entry) &&
+        StringRef(source->second).contains("'" + entry.target + "'"))
+      lose(entry, "it is also folded into the constant '" + name + "'");
+}
+
 void ExportMatcher::finish() {
   int64_t count = 0;
   for (const Entry &entry : signature.entries)
@@ -492,12 +515,14 @@ void ExportMatcher::finish() {
     StringRef name = item.first();
     const Entry *entry = signature.target(name);
     auto reason = reasons.find(name);
-    if (entry ? entry->isParameter : trained.contains(name))
+    if (entry ? entry->isParameter : trained.contains(name)) {
       result.parameters.insert(name);
-    else
-      result.constants[name.str()] = entry ? "a buffer of the module"
-                                     : reason != reasons.end()
-                                         ? reason->second
-                                         : "a constant, not a parameter";
+      continue;
+    }
+    reportHidden(name);
+    result.constants[name.str()] = entry ? "a buffer of the module"
+                                   : reason != reasons.end()
+                                       ? reason->second
+                                       : "a constant, not a parameter";
   }
 }

@@ -53,6 +53,7 @@ private:
   void explainByValue();
   void explainBiasOnly();
   void reportStops();
+  void reportHidden(llvm::StringRef name);
   void reportFolded();
   std::vector<const Entry *> unmentioned() const;
   std::vector<FoldedValue *> unexplained();

@@ -375,6 +375,13 @@ llvm::Expected<Model> Reader::read() {
                   [&](const std::string &key, const std::string &value) {
                     model.graph.metadata[key] = value;
                   });
+  constexpr int valueMetadataField = 4;
+  for (const auto &value : proto->graph().value_info())
+    forEachMetadata(value, valueMetadataField,
+                    [&](const std::string &key, const std::string &from) {
+                      if (key == "pkg.onnxscript.optimizer.folded_from")
+                        model.graph.metadata[key + " " + value.name()] = from;
+                    });
   for (const auto &function : proto->functions())
     if (llvm::Error error = readFunction(function))
       return std::move(error);

@@ -179,9 +179,22 @@ class Normalized(nn.Module):
         weight = nn.functional.normalize(self.e.weight)
         penalty = 0.1 * (self.e.weight ** 2).sum()
         return torch.tanh(self.e(x)) @ weight.t() + penalty
+def squared(weight):
+    return weight * weight
+
+
+class Hidden(nn.Module):
+    """w is read, and folded where no line names it: lost."""
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.rand(6, 6))
+    def forward(self, x):
+        w = self.w
+        return x @ w + x @ squared(w)
 
 
 MODELS = {
+    "hidden": (Hidden, lambda: torch.randn(2, 6)),
     "widened": (Widened, lambda: torch.randn(2, 3, 3)),
     "transposed": (Transposed, lambda: torch.randint(0, 12, (2, 5))),
     "normalized": (Normalized, lambda: torch.randint(0, 12, (2, 5))),
