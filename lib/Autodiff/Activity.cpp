@@ -1,6 +1,6 @@
 //===- Activity.cpp - which values need a gradient ------------------------===//
 #include "Activity.h"
-#include "ckopt/Autodiff/Loss.h"
+#include "ckopt/Dialect/Ckopt/Utils/StopGradient.h"
 #include "ckopt/Interfaces/DifferentiableInterface.h"
 #include "mlir/Transforms/RegionUtils.h"
 

@@ -7,6 +7,7 @@
 #include "LossBuilder.h"
 #include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
 #include "ckopt/Dialect/Ckopt/Utils/LabelRange.h"
+#include "ckopt/Dialect/Ckopt/Utils/StopGradient.h"
 #include "ckopt/Support/Error.h"
 
 using namespace mlir;

@@ -23,6 +23,7 @@
 #include "GradientSums.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
+#include "ckopt/Dialect/Ckopt/Utils/StopGradient.h"
 #include "ckopt/Interfaces/DifferentiableInterface.h"
 #include "mlir/IR/SymbolTable.h"
 
@@ -219,15 +220,6 @@ LogicalResult Differentiator::sweep(const Activity &activity) {
     if (failed(differentiateOp(*op, activity)))
       return failure();
   return success();
-}
-
-/// What stopped gradients has done so: values go through again.
-static void removeStops(Block &block) {
-  for (PinOp pin : llvm::make_early_inc_range(block.getOps<PinOp>()))
-    if (pin->hasAttr(kStopGradientAttr)) {
-      pin.replaceAllUsesWith(pin.getInput());
-      pin.erase();
-    }
 }
 
 /// Results: loss, gradients in argument order, the forward's updates.

@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
+#include "ckopt/Dialect/Ckopt/Utils/StopGradient.h"
 #include "ckopt/Normalize/Normalize.h"
 #include "ckopt/Normalize/Passes.h"
 #include "mlir/IR/SymbolTable.h"
@@ -104,6 +105,7 @@ FailureOr<func::FuncOp> ckopt::makeEval(func::FuncOp function, StringRef name,
     return bool(result.get(attrs::kUpdates));
   });
   setResults(eval, results);
+  removeStops(eval.getBody().front());
   eraseDeadOps(eval);
   return eval;
 }

@@ -51,8 +51,7 @@ def gradients(ckopt, folder, form, about, data, f64, extra=()):
         command += ["--inputs=" + ",".join(inputs)] if inputs else []
         if about.get("loss"):
             command += ["--loss=" + about["loss"], "--targets=" + target(data)]
-        batch = data[inputs[0]].shape[0] if inputs and data[inputs[0]].ndim else 1
-        command += [f"--batch={batch}"]
+        command += [f"--batch={batch_of(about, data)}"]
         command += ["--compute-type=f64"] if f64 else []
         code, messages = run(command + list(extra))
         if code:
@@ -65,24 +64,30 @@ def target(data):
     return next(n for n in ("y_target", "y", "targets", "labels") if n in data)
 
 
+def renamed(about):
+    """The file's names of tied parameters, where it is known which."""
+    pairs = about.get("renamed") or []
+    return dict(p for p in pairs if not isinstance(p, str))
+
+
 def compare(found, data, about, bound):
     """The worst error, and the parameters that are missing."""
     import numpy
     worst, missing = 0.0, []
     scale = max([float(numpy.abs(data[n]).max()) for n in data
                  if n.startswith("grad/") and data[n].size] or [1.0])
-    renamed = dict(about.get("renamed") or [])
+    names = renamed(about)
     for name in data:
         if not name.startswith("grad/"):
             continue
         want = data[name]
-        have = found.get(name, found.get("grad/" + renamed.get(name[5:], "")))
+        have = found.get(name, found.get("grad/" + names.get(name[5:], "")))
         if have is None:  # tied: another name, the same numbers
             have = next((g for n, g in found.items() if n not in data and
                          g.shape == want.shape and
                          numpy.allclose(g, want, rtol=1e-2, atol=1e-4 * scale)),
                         None)
-        if (have is not None and have.ndim == want.ndim and
+        if (have is not None and have.ndim == want.ndim > 0 and
                 have.shape[1:] == want.shape[1:] and
                 len(have) < len(want) and not want[len(have):].any()):
             want = want[:len(have)]  # the file holds the rows that are read
@@ -104,8 +109,8 @@ def draws_numbers(path):
         b"RandomUniform", b"RandomNormal", b"Bernoulli", b"Multinomial"))
 
 
-def judge(ckopt, folder, form, f64):
-    """Whether the form is right, and a line that says how it went."""
+def load(folder):
+    """What about.json and data.npz say."""
     import numpy
     with open(folder + "/about.json") as file:
         about = json.load(file)
@@ -113,6 +118,17 @@ def judge(ckopt, folder, form, f64):
         data = {n: arrays[n] for n in arrays.files}
     about.setdefault("inputs", [n for n in data if not n.startswith("grad/")
                                 and n in ("x",)])
+    return about, data
+
+
+def batch_of(about, data):
+    first = data[about["inputs"][0]] if about["inputs"] else None
+    return first.shape[0] if first is not None and first.ndim else 1
+
+
+def judge(ckopt, folder, form, f64):
+    """Whether the form is right, and a line that says how it went."""
+    about, data = load(folder)
     bound = 1e-6 if f64 and not about.get("precision") else 1e-3
     try:
         code, messages, found = gradients(ckopt, folder, form, about, data, f64)
@@ -143,38 +159,45 @@ def judge(ckopt, folder, form, f64):
     return worst <= bound, f"largest error {worst:.1e}"
 
 
-def main(arguments):
+def judge_all(arguments, usage, judge_form):
+    """Judges every form of every folder by judge_form(options, folder, form),
+    prints a line for each, and returns the exit code."""
     options = dict(a[2:].partition("=")[::2] for a in arguments
                    if a.startswith("--"))
     folders = [a for a in arguments if not a.startswith("--")]
     if "ckopt" not in options or not folders:
-        print(__doc__)
+        print(usage)
         return 64
     present = [f for f in folders if os.path.isdir(f)]
     if not present:
         skip("no folder " + ", ".join(folders))
-    try:
-        import numpy  # noqa: F401
-    except ImportError:
-        skip("no numpy: python3 -m pip install numpy")
     failed = total = 0
     for top in present:
         for name in sorted(os.listdir(top)):
             folder = os.path.join(top, name)
-            if not os.path.exists(folder + "/data.npz") or not re.search(
+            if not os.path.exists(folder + "/about.json") or not re.search(
                     options.get("only", ""), name):
                 continue
             for form in ("default", "folded", "raw", "model", "ts"):
                 if not os.path.exists(f"{folder}/{form}.onnx"):
                     continue
-                good, text = judge(options["ckopt"], folder, form,
-                                   "f64" in options)
+                good, text = judge_form(options, folder, form)
                 total += 1
                 failed += not good
                 print(f"{'ok   ' if good else 'WRONG'} {name:24} {form:8} "
                       f"{text}", flush=True)
     print(f"{total - failed} of {total} right")
     return 1 if failed else 0
+
+
+def main(arguments):
+    try:
+        import numpy  # noqa: F401
+    except ImportError:
+        skip("no numpy: python3 -m pip install numpy")
+    return judge_all(arguments, __doc__,
+                     lambda options, folder, form: judge(
+                         options["ckopt"], folder, form, "f64" in options))
 
 
 if __name__ == "__main__":

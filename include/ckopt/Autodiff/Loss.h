@@ -19,8 +19,6 @@ namespace ckopt::autodiff {
 
 /// On a target argument: name of the output that it is the target of.
 inline constexpr llvm::StringLiteral kTargetOfAttr = "ckopt.target_of";
-/// On an op: no gradient flows through it.
-inline constexpr llvm::StringLiteral kStopGradientAttr = "ckopt.stop_gradient";
 
 /// "output": a scalar of the model's own.
 inline constexpr llvm::StringLiteral kOutputTerm = "output";

@@ -66,7 +66,7 @@ void ExportMatcher::lose(const Entry &entry, const Twine &how) {
 }
 
 void ExportMatcher::noteFolded(OperandUse use, const FxCall &call,
-                               StringRef name) {
+                               StringRef name, Form form) {
   const std::string &held = recovered.nameOf(use);
   if (call.guessed) {
     if (const Entry *entry = signature.target(held))
@@ -90,6 +90,7 @@ void ExportMatcher::noteFolded(OperandUse use, const FxCall &call,
   // The value has the parameter's name only because both were equal.
   FoldedValue &value = folded[name.empty() ? held : name.str()];
   value.name = name.empty() ? held : name.str();
+  value.transposed |= form == Form::Transposed;
   value.uses.push_back(use);
 }
 
@@ -183,10 +184,15 @@ bool ExportMatcher::bindFolded(FoldedValue &value, const Entry &entry,
   } else if (op != "slice" && op != "clone" && op != "alias" &&
              op != "contiguous")
     return false;
+  if (value.transposed && form != Form::Same && form != Form::Transposed)
+    return false;
+  if (value.transposed)
+    form = form == Form::Same ? Form::Transposed : Form::Same;
   for (OperandUse use : value.uses)
     if (!recovered.bind(use, entry.target, form, dim))
       return false;
   value.explained = true;
+  value.target = entry.target;
   settled.insert(entry.target);
   if (form == Form::Rows || op == "slice")
     result.notes.push_back("'" + entry.target + "' is stored as '" +
@@ -237,41 +243,80 @@ void ExportMatcher::explainBySource() {
     llvm::sort(mentions, [](const auto &a, const auto &b) {
       return a.first.size() > b.first.size();
     });
-    for (auto [value, mention] : llvm::zip(line.values, mentions))
-      bindFolded(*value, *mention.second, mention.first);
+    for (auto [value, mention] : llvm::zip(line.values, mentions)) {
+      // One part of several is not the parameter.
+      const Entry *entry = mention.second;
+      if (op != "slice" || llvm::count_if(mentions, [&](const auto &other) {
+                             return other.second == entry;
+                           }) == 1)
+        bindFolded(*value, *entry, mention.first);
+    }
   }
 }
 
 /// Tables looked up by constant indices: "embeddings + position_embeddings"
 /// names the table's module, or only one table is left.
 void ExportMatcher::explainLookups() {
-  std::vector<FoldedValue *> lookups;
-  for (FoldedValue *value : unexplained())
-    if (splitFxName(value->name).first == "embedding")
-      lookups.push_back(value);
-  for (FoldedValue *value : lookups) {
-    const Node &node = graph.nodes[value->uses.front().node];
-    std::vector<const Entry *> tables, named;
-    for (const Entry *entry : unmentioned()) {
-      if (leafOf(entry->target) != "weight")
-        continue;
-      tables.push_back(entry);
-      StringRef module = moduleOf(entry->target);
-      if (moduleOf(module) == scopeOf(node) &&
-          hasIdentifier(node.sourceLine, leafOf(module)))
-        named.push_back(entry);
-    }
-    const Entry *table = named.size() == 1 ? named[0] : nullptr;
-    if (!table && lookups.size() == 1 && tables.size() == 1)
-      table = tables[0];
-    bool partial = llvm::any_of(value->uses, [&](OperandUse use) {
-      return RecoveredParameters::repeatsRows(recovered.valueOf(use));
+  auto findLookups = [&] {
+    std::vector<FoldedValue *> lookups = unexplained();
+    llvm::erase_if(lookups, [](FoldedValue *value) {
+      return splitFxName(value->name).first != "embedding";
     });
-    if (table && bindFolded(*value, *table, "") && partial)
-      lose(*table, "only those of its rows that constant indices look up are "
-                   "in the file ('" +
-                       value->name + "')");
+    return lookups;
+  };
+  // What one is found to be may leave one choice for another.
+  for (bool changed = true; changed;) {
+    changed = false;
+    std::vector<FoldedValue *> lookups = findLookups();
+    for (FoldedValue *value : lookups) {
+      const Entry *table = findTable(*value, lookups);
+      if (!table || !bindFolded(*value, *table, ""))
+        continue;
+      changed = true;
+      bool unclear = llvm::any_of(value->uses, [&](OperandUse use) {
+        return RecoveredParameters::hasUnclearRows(recovered.valueOf(use));
+      });
+      if (unclear)
+        lose(*table, "only those of its rows that constant indices look up are "
+                     "in the file ('" +
+                         value->name + "')");
+      break;
+    }
   }
+}
+
+/// The table that `value` holds rows of: the one that the line of Python names,
+/// the last one, or the one of positions where one value alone reads each row
+/// once.
+const TorchSignature::Entry *
+ExportMatcher::findTable(const FoldedValue &value,
+                         ArrayRef<FoldedValue *> lookups) {
+  const Node &node = graph.nodes[value.uses.front().node];
+  std::vector<const Entry *> tables, named, positions;
+  for (const Entry *entry : unmentioned()) {
+    if (leafOf(entry->target) != "weight")
+      continue;
+    tables.push_back(entry);
+    StringRef module = moduleOf(entry->target);
+    if (moduleOf(module) == scopeOf(node) &&
+        hasIdentifier(node.sourceLine, leafOf(module)))
+      named.push_back(entry);
+    if (leafOf(module).contains("position"))
+      positions.push_back(entry);
+  }
+  if (named.size() == 1)
+    return named[0];
+  if (lookups.size() == 1 && tables.size() == 1)
+    return tables[0];
+  auto readsAll = [&](const FoldedValue &other) {
+    return RecoveredParameters::hasDistinctRows(
+        recovered.valueOf(other.uses.front()));
+  };
+  bool alone = llvm::count_if(lookups, [&](FoldedValue *other) {
+                 return readsAll(*other);
+               }) == 1;
+  return positions.size() == 1 && alone && readsAll(value) ? positions[0]
+                                                           : nullptr;
 }
 
 /// One parameter and one view are left.
@@ -283,6 +328,41 @@ void ExportMatcher::explainLast() {
     bindFolded(*values[0], *parameters[0], "");
 }
 
+static bool isZero(const HostTensor &value) {
+  for (int64_t i = 0; i < value.numElements(); ++i)
+    if (value.getDouble(i) != 0)
+      return false;
+  return value.numElements() > 0;
+}
+
+/// Whether a parameter was folded as a zero state may be: then zeros are no
+/// constants.
+bool ExportMatcher::hasZeroState() const {
+  return llvm::any_of(folded, [&](const auto &item) {
+    const std::string &target = item.second.target;
+    return !target.empty() && isZero(*recovered.parameter(target));
+  });
+}
+
+/// Whether the node's module has a linear map to `outputs` numbers, without a
+/// bias, whose weight makes zeros of zeros only.
+bool ExportMatcher::readsWeightOf(const Node &node, int64_t outputs) {
+  bool found = false;
+  if (hasZeroState())
+    return false;
+  for (const Entry &entry : signature.entries) {
+    const HostTensor *weight = recovered.parameter(entry.target);
+    if (!entry.isParameter || !weight || weight->rank() != 2 ||
+        !StringRef(entry.target).starts_with(scopeOf(node)) ||
+        leafOf(entry.target) == "bias" || weight->dim(0) != outputs)
+      continue;
+    if (isZero(*weight) || weight->dim(0) < weight->dim(1))
+      return false; // it makes zeros of other values, too
+    found = true;
+  }
+  return found;
+}
+
 /// A linear map of a zero state is its bias, repeated. Only that is known of
 /// it: the weight must have something to say for the state to be zero.
 void ExportMatcher::explainBiasOnly() {
@@ -292,10 +372,16 @@ void ExportMatcher::explainBiasOnly() {
     const HostTensor &held = recovered.valueOf(first);
     if ((op != "linear" && op != "addmm") || held.rank() != 2)
       continue;
+    if (isZero(held) && readsWeightOf(graph.nodes[first.node], held.dim(1))) {
+      value->explained = true;
+      for (OperandUse use : value->uses)
+        noteConstant(use, "a linear map of zeros");
+      continue;
+    }
     const Entry *bias = nullptr;
-    bool sure = true;
+    bool sure = !hasZeroState();
     for (const Entry &entry : signature.entries) {
-      const HostTensor *parameter = recovered.initializer(entry.target);
+      const HostTensor *parameter = recovered.parameter(entry.target);
       if (!entry.isParameter || !parameter || parameter->numElements() == 0 ||
           moduleOf(entry.target) != scopeOf(graph.nodes[first.node]))
         continue;
@@ -323,7 +409,7 @@ void ExportMatcher::explainInPart() {
     const Node &node = graph.nodes[value->uses.front().node];
     for (const Entry &entry : signature.entries) {
       StringRef path = entry.target, scope = scopeOf(node);
-      if (!entry.isParameter || !recovered.isBound(entry.target) ||
+      if (!entry.isParameter ||
           (!scope.empty() &&
            !(path.consume_front(scope) && path.consume_front("."))))
         continue;
@@ -342,11 +428,18 @@ void ExportMatcher::explainInPart() {
             scopeOf(other) == scopeOf(node))
           read += llvm::count(calls[nodes.front()].args, entry.placeholder);
       }
-      if (named <= read || !settled.insert(entry.target).second)
+      for (const auto &[name, other] : folded) {
+        const Node &reader = graph.nodes[other.uses.front().node];
+        read += other.target == entry.target &&
+                reader.sourceLine == node.sourceLine;
+      }
+      if (named <= read ||
+          (!recovered.isBound(entry.target) && !settled.contains(entry.target)))
         continue;
       value->explained = true;
-      lose(entry, "in " + node.describe() + " it is folded into '" +
-                      value->name + "'");
+      if (lostInPart.insert(entry.target).second)
+        lose(entry, "in " + node.describe() + " it is folded into '" +
+                        value->name + "'");
     }
     for (OperandUse use : value->uses)
       if (value->explained)
@@ -407,29 +500,26 @@ void ExportMatcher::explainTiedViews() {
   }
 }
 
-/// detach() is an Identity, which folding removes: what reads its operand
-/// instead would pass gradients on.
-void ExportMatcher::reportStops() {
-  llvm::StringSet<> data, reported;
-  for (const ValueInfo &input : graph.inputs)
-    data.insert(input.name);
-  for (const auto &[name, nodes] : groups)
-    for (const std::string &argument : calls[nodes.front()].args) {
-      const Node &node = graph.nodes[nodes.front()];
-      bool computes = llvm::any_of(node.inputs, [&](const std::string &input) {
-        return !input.empty() && !data.contains(input) &&
-               !recovered.initializer(input);
-      });
-      if (splitFxName(argument).first == "detach" && computes &&
-          !produced.contains(argument) && reported.insert(argument).second)
-        result.lost.push_back("'" + argument +
-                              "': the model stops gradients there (detach), "
-                              "and its export folded that away, before " +
-                              node.describe());
+/// "x * scale" is no operation where the scale is 1: then the readers of the
+/// product read x.
+void ExportMatcher::explainVanished() {
+  for (auto [i, node] : llvm::enumerate(graph.nodes)) {
+    const FxCall &call = calls[i];
+    if (call.guessed || node.inputs.size() != call.args.size())
+      continue;
+    for (auto [input, argument] : llvm::zip(node.inputs, call.args)) {
+      StringRef op = splitFxName(argument).first;
+      bool mayVanish = op == "mul" || op == "add" || op == "sub" ||
+                       op == "div" || op == "pow";
+      if (mayVanish && input != argument && vanished.empty() &&
+          !produced.contains(argument) && !recovered.initializer(input))
+        vanished = argument;
     }
+  }
 }
 
 void ExportMatcher::reportFolded() {
+  explainVanished();
   std::vector<const Entry *> left = unmentioned();
   std::string suspects;
   for (FoldedValue *value : unexplained()) {
@@ -457,6 +547,11 @@ void ExportMatcher::reportFolded() {
   for (const Entry *entry : left) {
     if (!suspects.empty())
       lose(*entry, "folded into one of " + suspects);
+    else if (!vanished.empty())
+      lose(*entry, "it is not in the file, and neither are operations that may "
+                   "have read it ('" +
+                       vanished +
+                       "'): its value made them do nothing when exporting");
     else
       unused += (unused.empty() ? "'" : ", '") + entry->target + "'";
   }
@@ -502,7 +597,9 @@ void ExportMatcher::finish() {
     result.notes.push_back(std::to_string(recovered.numFormed) +
                            " weights are stored transposed, packed or "
                            "repeated: they are made from the parameters again");
+  auto stopped = std::move(result.edits.stopped);
   result.edits = recovered.finish();
+  result.edits.stopped = std::move(stopped);
   llvm::StringSet<> names;
   for (const Tensor &tensor : graph.initializers)
     if (isFloat(tensor.value.dtype()) &&

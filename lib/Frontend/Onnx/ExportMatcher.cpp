@@ -208,6 +208,7 @@ void ExportMatcher::matchOperand(OperandUse use, const FxCall &call,
   if (place && place->argument < 0)
     return noteConstant(use, "a constant of the operator");
   if (place && size_t(place->argument) < call.positions.size()) {
+    Form placedForm = place->form;
     const std::string &argument = call.positions[size_t(place->argument)];
     if (const Entry *entry = signature.placeholder(argument)) {
       if (bindOrTie(use, *entry, place->form, call.guessed))
@@ -217,7 +218,7 @@ void ExportMatcher::matchOperand(OperandUse use, const FxCall &call,
       return;
     }
     if (!argument.empty() && !produced.contains(argument))
-      return noteFolded(use, call, argument);
+      return noteFolded(use, call, argument, placedForm);
   }
   if (!node.rewriteRule.empty()) { // of several calls: names have to do
     if (const Entry *entry = signature.target(name)) {
@@ -248,6 +249,18 @@ void ExportMatcher::matchOperand(OperandUse use, const FxCall &call,
   open.push_back(use);
 }
 
+/// An initial state: a parameter as it is, or what folding made of it.
+void ExportMatcher::noteState(OperandUse use, const FxCall &call,
+                              StringRef argument, bool isWhole) {
+  const Entry *entry = signature.placeholder(argument);
+  if (!entry)
+    return noteFolded(use, call, argument);
+  if (isWhole && recovered.bind(use, entry->target, Form::Same))
+    boundHere.insert(entry->target);
+  else
+    open.push_back(use);
+}
+
 /// LSTM, GRU and RNN: one node a layer, whose operands pack the weights of both
 /// directions with the gates in ONNX's order.
 bool ExportMatcher::matchRecurrent(ArrayRef<size_t> nodes, const FxCall &call) {
@@ -262,7 +275,9 @@ bool ExportMatcher::matchRecurrent(ArrayRef<size_t> nodes, const FxCall &call) {
       : call.op == "lstm" ? llvm::SmallVector<int64_t>{0, 3, 1, 2}
                           : llvm::SmallVector<int64_t>{1, 0, 2};
   std::vector<std::string> targets;
-  for (const std::string &argument : call.args)
+  size_t lead = call.op == "lstm" ? 3 : 2; // the data and the states
+  for (const std::string &argument :
+       ArrayRef(call.args).drop_front(std::min(lead, call.args.size())))
     if (const Entry *entry = signature.placeholder(argument))
       targets.push_back(entry->target);
   std::vector<size_t> layers;
@@ -293,7 +308,11 @@ bool ExportMatcher::matchRecurrent(ArrayRef<size_t> nodes, const FxCall &call) {
         else if (operand == 3 && each == 4)
           held.insert(held.end(), {targets[first + 2], targets[first + 3]});
       }
-      if (held.empty())
+      size_t state = operand - 4; // arguments: the data, the states, ...
+      if (operand >= 5 && state < call.args.size() &&
+          !produced.contains(call.args[state]))
+        noteState(use, call, call.args[state], layers.size() == 1);
+      else if (held.empty())
         noteConstant(use, "an initial state or a bias that the model lacks");
       else if (recovered.bindPacked(use, held, order, directions))
         boundHere.insert(held.begin(), held.end());
@@ -317,10 +336,24 @@ void ExportMatcher::noteMissing(ArrayRef<size_t> nodes,
   }
 }
 
+/// A batch norm without parameters of its own leaves none that is missing.
+void ExportMatcher::noteFoldedNorm(ArrayRef<size_t> nodes, const FxCall &call) {
+  bool reported = llvm::any_of(call.args, [&](const std::string &argument) {
+    const Entry *entry = signature.placeholder(argument);
+    return entry && entry->isParameter && settled.contains(entry->target);
+  });
+  const Node &node = graph.nodes[nodes.back()];
+  if (!reported)
+    result.lost.push_back("'" + (call.name.empty() ? node.name : call.name) +
+                          "': " + node.describe() +
+                          " holds this batch norm folded into the weights");
+}
+
 void ExportMatcher::matchCall(ArrayRef<size_t> nodes) {
   const FxCall &call = calls[nodes.front()];
   open.clear();
   boundHere.clear();
+  matchStops(nodes, call);
   bool isRecurrent = matchRecurrent(nodes, call);
   for (size_t node : nodes)
     for (size_t operand = 0; operand < graph.nodes[node].inputs.size();
@@ -373,6 +406,8 @@ void ExportMatcher::matchCall(ArrayRef<size_t> nodes) {
     return; // a call that has no node may have read it
   if (!missing.empty())
     noteMissing(nodes, missing);
+  if (isNorm)
+    noteFoldedNorm(nodes, call);
 }
 
 void ExportMatcher::run() {
@@ -392,6 +427,7 @@ void ExportMatcher::run() {
   for (auto &[name, nodes] : groups)
     if (!name.empty())
       matchCall(nodes);
+  finishStops();
   findTied();
   explainConstants();
   explainBySource();
@@ -401,7 +437,6 @@ void ExportMatcher::run() {
   explainTiedViews();
   explainInPart();
   explainByValue();
-  reportStops();
   reportFolded();
   finish();
 }

@@ -13,7 +13,9 @@ namespace ckopt::onnx_frontend {
 struct FoldedValue {
   std::string name; ///< of the program's value; "" where several may be meant
   std::vector<OperandUse> uses;
-  bool explained = false; ///< it is known what it holds
+  bool explained = false;  ///< it is known what it holds
+  bool transposed = false; ///< it is so where it is read
+  std::string target;      ///< the parameter that it is a form of, or ""
 };
 
 /// Whether all elements are the same number.
@@ -28,10 +30,13 @@ private:
   using Entry = TorchSignature::Entry;
 
   // ExportMatcher.cpp: operands of the nodes that each call became
+  void noteFoldedNorm(llvm::ArrayRef<size_t> nodes, const FxCall &call);
   void matchCall(llvm::ArrayRef<size_t> nodes);
   void matchOperand(OperandUse use, const FxCall &call, size_t groupSize);
   bool bindOrTie(OperandUse use, const Entry &entry, Form form, bool guessed);
   bool restoreBias(size_t node, const Entry &entry);
+  void noteState(OperandUse use, const FxCall &call, llvm::StringRef argument,
+                 bool isWhole);
   bool matchRecurrent(llvm::ArrayRef<size_t> nodes, const FxCall &call);
   void bindPlain(OperandUse use, const Entry &entry);
   void noteConstant(OperandUse use, llvm::StringRef reason);
@@ -40,19 +45,32 @@ private:
   bool isPositional(const Node &node, const FxCall &call) const;
   bool readsInitializer(OperandUse use) const;
 
+  // ExportStops.cpp: values that the model detaches
+  void matchStops(llvm::ArrayRef<size_t> nodes, const FxCall &call);
+  bool placeStop(llvm::ArrayRef<size_t> nodes, const FxCall &call,
+                 llvm::StringRef detached);
+  void loseStop(llvm::StringRef name, const Node &node);
+  void stopInRegions();
+  void finishStops();
+
   // ExportFolds.cpp: what no call mentions
-  void noteFolded(OperandUse use, const FxCall &call, llvm::StringRef name);
+  void noteFolded(OperandUse use, const FxCall &call, llvm::StringRef name,
+                  Form form = Form::Same);
+  void explainVanished();
   void findTied();
   void explainConstants();
   void explainBySource();
   void explainLookups();
+  const Entry *findTable(const FoldedValue &value,
+                         llvm::ArrayRef<FoldedValue *> lookups);
+  bool hasZeroState() const;
+  bool readsWeightOf(const Node &node, int64_t outputs);
   void explainLast();
   void explainInPart();
   void explainTiedViews();
   // ExportResemblance.cpp
   void explainByValue();
   void explainBiasOnly();
-  void reportStops();
   void reportHidden(llvm::StringRef name);
   void reportFolded();
   std::vector<const Entry *> unmentioned() const;
@@ -71,9 +89,13 @@ private:
   llvm::MapVector<llvm::StringRef, llvm::SmallVector<size_t>> groups;
   llvm::StringSet<> settled; ///< targets: found, tied, or said to be lost
   std::map<std::string, FoldedValue> folded; ///< by program value
-  std::string tied;                          ///< and what they are, for people
+  llvm::StringSet<> lostInPart;              ///< parameters, by target
+  std::string vanished; ///< a call that its operands made an identity
+  std::string tied;     ///< and what they are, for people
   llvm::StringMap<std::string> reasons; ///< why an initializer is no parameter
   llvm::StringSet<> trained;            ///< lost weights' stand-ins
+  llvm::StringSet<> namedStops;         ///< detached values that calls name
+  int64_t numStops = 0;                 ///< of these, those that were placed
   std::vector<OperandUse> open;         ///< of the call being matched
   llvm::StringSet<> boundHere;          ///< likewise
 };

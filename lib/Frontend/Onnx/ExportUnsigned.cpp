@@ -30,12 +30,14 @@ private:
   void splitMerged();
   void matchOperand(OperandUse use);
   bool bindTied(OperandUse use);
+  bool bindByBias(OperandUse use);
   bool bindRecurrent(OperandUse use);
 
   const Graph &graph;
   ExportAnalysis &result;
   RecoveredParameters recovered;
-  llvm::StringMap<int> modules; ///< products that each module makes
+  llvm::StringMap<int> modules;   ///< products that each module makes
+  llvm::StringMap<size_t> biasOf; ///< node that adds a bias to this value
   std::set<size_t> foldedNorms;
 };
 } // namespace
@@ -91,6 +93,23 @@ bool TorchScriptFile::bindTied(OperandUse use) {
       return true;
   }
   return false;
+}
+
+/// linear(x, weight, bias) is Add(bias, MatMul(x, transposed weight)), the
+/// bias first, which x @ weight + bias is not; "a.in_proj_bias" names
+/// "a.in_proj_weight".
+bool TorchScriptFile::bindByBias(OperandUse use) {
+  auto found = biasOf.find(graph.nodes[use.node].outputs[0]);
+  if (use.operand != 1 || found == biasOf.end())
+    return false;
+  StringRef name = graph.nodes[found->second].inputs[0];
+  const HostTensor *bias = recovered.initializer(name);
+  if (!bias || isAnonymous(name) || !name.consume_back("bias") ||
+      bias->rank() != 1 || bias->dim(0) != recovered.valueOf(use).dim(1))
+    return false;
+  std::string weight = (name + "weight").str();
+  return !recovered.initializer(weight) &&
+         recovered.bind(use, weight, Form::Transposed);
 }
 
 bool TorchScriptFile::bindRecurrent(OperandUse use) {
@@ -157,7 +176,7 @@ void TorchScriptFile::matchOperand(OperandUse use) {
     // Only a module that makes one product is a linear layer by its looks.
     bool linear = StringRef(node.name).ends_with("/MatMul") &&
                   use.operand == 1 && modules.lookup(module) == 1;
-    if (bindTied(use) ||
+    if (bindTied(use) || bindByBias(use) ||
         (linear && recovered.bind(use, module + ".weight", Form::Transposed)))
       return;
   }
@@ -170,9 +189,12 @@ void TorchScriptFile::matchOperand(OperandUse use) {
 void TorchScriptFile::run() {
   result.form = "PyTorch (TorchScript)";
   splitMerged();
-  for (const Node &node : graph.nodes)
+  for (auto [i, node] : llvm::enumerate(graph.nodes)) {
     if (node.op == "MatMul")
       ++modules[moduleOf(node)];
+    if (node.op == "Add" && node.inputs.size() == 2)
+      biasOf[node.inputs[1]] = i;
+  }
   for (auto [i, node] : llvm::enumerate(graph.nodes))
     for (size_t operand = 0; operand < node.inputs.size(); ++operand) {
       const HostTensor *value = recovered.initializer(node.inputs[operand]);

@@ -24,6 +24,9 @@ struct GraphEdits {
   std::vector<Node> nodes;       ///< in front of all others
   std::vector<Rewire> rewired;
   std::set<size_t> dropped; ///< nodes of the file that go
+  /// Node and operand: no gradient flows back there. In memory alone, as no
+  /// operator of ONNX says so.
+  std::vector<std::pair<size_t, size_t>> stopped;
 
   bool empty() const {
     return added.empty() && removed.empty() && nodes.empty() &&

@@ -32,6 +32,8 @@ struct ImportPlan {
   llvm::StringMap<WeightRole> weights; ///< by name, for those not data
   std::vector<std::string> weightOrder;
   bool trainMode = true;
+  /// The file was exported in training mode: a norm or a dropout says so.
+  bool trainingForm = false;
   bool f64 = false;
 };
 
@@ -60,6 +62,7 @@ public:
   mlir::OpBuilder &getBuilder() { return builder; }
   BatchScaling *getScaling() { return scaling; }
   bool trainMode() const { return plan.trainMode; }
+  bool isTrainingForm() const { return plan.trainingForm; }
   /// Whether one of PyTorch's exporters wrote the file.
   bool isFromPyTorch() const { return model.producer == "pytorch"; }
   /// The value of an initializer of the file, or null.

@@ -502,6 +502,14 @@ llvm::Expected<ImportedModel> ModelImporter::run() {
   if (llvm::Error error = findWeights(others))
     return std::move(error);
   plan.trainMode = options.trainMode;
+  forEachNode(model.graph.nodes, [&](const Node &node) {
+    bool norm = node.op == "BatchNormalization" && node.opset >= 14;
+    for (const NodeAttribute &attribute : node.attributes)
+      plan.trainingForm |=
+          norm && attribute.name == "training_mode" && attribute.i != 0;
+    plan.trainingForm |= node.op == "Dropout" && node.opset >= 12 &&
+                         node.inputs.size() > 2 && !node.inputs[2].empty();
+  });
   plan.f64 = options.computeType == "f64";
 
   std::optional<BatchScaling> scaling;

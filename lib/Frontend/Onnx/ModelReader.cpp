@@ -189,9 +189,12 @@ static void readMetadata(const onnx::NodeProto &from, Node &node) {
           node.fxNode = value;
         else if (key == "pkg.onnxscript.rewriter.rule_name")
           node.rewriteRule = value;
-        else if (key == "pkg.torch.onnx.stack_trace")
+        else if (key == "pkg.torch.onnx.stack_trace") {
           node.sourceLine =
               llvm::StringRef(value).rtrim().rsplit('\n').second.trim().str();
+          node.inRegion = llvm::StringRef(value).ltrim().starts_with(
+              "File \"<eval_with_key>");
+        }
       });
   // The last pair is the call of the exported program, no module.
   if (node.scopes.size() != node.classes.size() || node.scopes.empty()) {

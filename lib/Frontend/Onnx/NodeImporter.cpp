@@ -1,7 +1,7 @@
 //===- NodeImporter.cpp - operands, attributes, constants of a node -------===//
 //
 //===----------------------------------------------------------------------===//
-#include "NodeImporter.h"
+#include "TorchCalls.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
@@ -47,7 +47,10 @@ Value NodeImporter::optional(size_t i) {
             << "') is a sequence instead of a tensor";
     return {};
   }
-  return graph.lookup(node.inputs[i]);
+  Value value = graph.lookup(node.inputs[i]);
+  bool stops = value && graph.trainMode() && isFloat(value) &&
+               !isConstant(value) && llvm::is_contained(node.stopped, i);
+  return stops ? stopGradient(*this, value) : value;
 }
 
 const Sequence *NodeImporter::sequence(size_t i) {

@@ -52,13 +52,16 @@ static LogicalResult batchNorm(NodeImporter &n) {
     return failure();
   }
   // Exporters write inference form; in training, the batch's own statistics
-  // count, as the framework would use them.
-  if (n.graph.trainMode() && n.opset >= 14 && !asksForTraining(n))
+  // count, as the framework would use them. A file in training form means what
+  // it says: this norm alone was in evaluation mode.
+  bool evaluates = !asksForTraining(n);
+  bool trains = n.graph.trainMode() && !n.graph.isTrainingForm();
+  if (evaluates && trains && n.opset >= 14)
     n.graph.remarkOnce(
         "batch norms are in evaluation form in the file; they train with the "
         "batch's statistics, as after model.train() (--freeze-norms keeps "
         "those of frozen modules)");
-  if (n.graph.trainMode() || asksForTraining(n)) {
+  if (!evaluates || trains) {
     trainBatchNorm(n, epsilon, momentum);
     return success();
   }

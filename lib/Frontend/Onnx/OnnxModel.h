@@ -68,6 +68,11 @@ struct Node {
   /// Name and target of that call ("linear_1", "aten.linear.default"), which
   /// are in the file where the call itself is not.
   std::string fxName, fxTarget;
+  /// The call stood in a region that the exporter pasted into the program:
+  /// torch.no_grad() or autocast.
+  bool inRegion = false;
+  /// Operands that are constants to gradients (detach()), by number.
+  std::vector<size_t> stopped;
   /// "node 'n' (Conv)", for messages.
   std::string describe() const;
   /// The integer attribute; 0 where the node does not have it.

@@ -25,6 +25,8 @@ void onnx_frontend::applyEdits(const GraphEdits &edits, Graph &graph) {
     inputs.resize(std::max(inputs.size(), operand + 1));
     inputs[operand] = to;
   }
+  for (const auto &[node, operand] : edits.stopped)
+    graph.nodes[node].stopped.push_back(operand);
   llvm::erase_if(graph.initializers, [&](const Tensor &tensor) {
     return edits.removed.count(tensor.name);
   });
@@ -112,10 +114,30 @@ static std::vector<int64_t> distinctRows(const HostTensor &value,
   return rows;
 }
 
-bool RecoveredParameters::repeatsRows(const HostTensor &value) {
+bool RecoveredParameters::hasDistinctRows(const HostTensor &value) {
   std::vector<int64_t> places;
-  return value.rank() < 2 ||
-         distinctRows(value, places).size() != places.size();
+  return value.rank() >= 2 &&
+         distinctRows(value, places).size() == places.size() &&
+         places.size() > 1;
+}
+
+bool RecoveredParameters::hasUnclearRows(const HostTensor &value) {
+  std::vector<int64_t> places;
+  if (value.rank() < 2)
+    return true;
+  std::vector<int64_t> rows = distinctRows(value, places);
+  if (rows.size() == places.size())
+    return false;
+  int64_t width = value.dim(value.rank() - 1);
+  for (auto [i, place] : llvm::enumerate(places))
+    if (place != int64_t(i % rows.size()))
+      return true;
+  return llvm::any_of(rows, [&](int64_t row) {
+    for (int64_t i = 1; i < width; ++i)
+      if (value.getDouble(row * width + i) != value.getDouble(row * width))
+        return false;
+    return true;
+  });
 }
 
 //===----------------------------------------------------------------------===//
@@ -172,12 +194,13 @@ static NodeAttribute intsAttribute(const char *name,
   return attribute;
 }
 
-bool RecoveredParameters::know(StringRef target, const HostTensor &value) {
-  const HostTensor *known = initializer(target);
+const HostTensor *RecoveredParameters::parameter(StringRef target) const {
   auto found = added.find(target);
-  if (!known && found != added.end())
-    known = &found->second;
-  if (known)
+  return found != added.end() ? &found->second : initializer(target);
+}
+
+bool RecoveredParameters::know(StringRef target, const HostTensor &value) {
+  if (const HostTensor *known = parameter(target))
     return known->bitEqual(value);
   if (!taken.insert(target).second)
     return false; // another value has that name

@@ -35,6 +35,8 @@ public:
 
   /// The file's initializer of that name, or null.
   const HostTensor *initializer(llvm::StringRef name) const;
+  /// The same, or what was taken out of another form; or null.
+  const HostTensor *parameter(llvm::StringRef target) const;
   const HostTensor &valueOf(OperandUse use) const;
   const std::string &nameOf(OperandUse use) const;
 
@@ -59,8 +61,12 @@ public:
                   llvm::ArrayRef<int64_t> order, size_t directions);
 
   bool isBound(llvm::StringRef target) const { return bound.contains(target); }
-  /// Whether fewer rows are known than places that read them.
-  static bool repeatsRows(const HostTensor &value);
+  /// Whether each of several rows stands in one place.
+  static bool hasDistinctRows(const HostTensor &value);
+  /// Whether the order in which places read the rows of a table, or which of
+  /// them are one, cannot be seen. It can where rows repeat as a whole, and no
+  /// initialization makes two rows alike.
+  static bool hasUnclearRows(const HostTensor &value);
   /// Lists what nothing reads any more, and hands the edits over.
   GraphEdits finish();
 

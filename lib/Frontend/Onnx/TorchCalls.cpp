@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "TorchCalls.h"
-#include "ckopt/Autodiff/Loss.h"
+#include "ckopt/Dialect/Ckopt/Utils/StopGradient.h"
 
 using namespace mlir;
 using namespace ckopt;
@@ -47,7 +47,7 @@ std::optional<double> onnx_frontend::callNumber(const Node &node, StringRef op,
 }
 
 Value onnx_frontend::stopGradient(NodeImporter &n, Value value) {
-  return n.make<PinOp>({value}, {n.flag(autodiff::kStopGradientAttr)});
+  return n.make<PinOp>({value}, {n.flag(kStopGradientAttr)});
 }
 
 Value onnx_frontend::clipOpenRange(NodeImporter &n, Value x, double lo,

@@ -79,7 +79,9 @@ TorchSignature onnx_frontend::readSignature(const Graph &graph) {
       graph.metadata.find("pkg.torch.export.ExportedProgram.graph_signature");
   if (found == graph.metadata.end())
     return signature;
-  StringRef text = StringRef(found->second).split("# outputs").first;
+  auto [text, outputs] = StringRef(found->second).split("# outputs");
+  for (; !outputs.empty(); outputs = outputs.split('\n').second)
+    signature.outputs.insert(outputs.split('\n').first.split(':').first.trim());
   if (text.contains("InputSpec(kind=<InputKind.")) {
     readSpecs(signature, text);
     return signature;

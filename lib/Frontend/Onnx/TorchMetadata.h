@@ -4,6 +4,7 @@
 
 #include "OnnxModel.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
 
 namespace ckopt::onnx_frontend {
 
@@ -18,6 +19,7 @@ struct TorchSignature {
   std::vector<Entry> entries;
   llvm::StringMap<size_t> byPlaceholder, byTarget;
   std::vector<std::string> inputs; ///< names of the data in the program
+  llvm::StringSet<> outputs;       ///< and of its results
 
   const Entry *placeholder(llvm::StringRef name) const;
   const Entry *target(llvm::StringRef name) const;

@@ -193,12 +193,71 @@ class Hidden(nn.Module):
         return x @ w + x @ squared(w)
 
 
+class Stops(nn.Module):
+    """Values that are detached, and a part without gradients."""
+    def __init__(self):
+        super().__init__()
+        self.fc, self.gate = nn.Linear(6, 6), nn.Linear(6, 6)
+        self.w = nn.Parameter(torch.randn(6, 6))
+    def forward(self, x):
+        h = self.fc(x)
+        g = self.gate(h)
+        with torch.no_grad():
+            far = torch.tanh(self.gate(h + 1))
+        w = self.w + (self.w.sign() - self.w).detach()
+        return h * g.detach() + g * far + (h.detach() + x) @ w
+
+
+class Types(nn.Module):
+    """Tables of which constants look up the first row, or rows in order."""
+    def __init__(self):
+        super().__init__()
+        self.word, self.kind = nn.Embedding(12, 6), nn.Embedding(1, 6)
+        self.position = nn.Embedding(5, 6)
+    def forward(self, x):
+        h = self.word(x) + self.kind(torch.zeros_like(x))
+        return h + self.position(torch.arange(x.shape[1]).expand(x.shape[0], -1))
+
+
+class Parts(nn.Module):
+    """A weight of which three calls read a third each: lost."""
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.randn(18, 6))
+    def forward(self, x):
+        q, k = nn.functional.linear(x, self.w[:6]), nn.functional.linear(x, self.w[6:12])
+        return torch.tanh(q * k) + nn.functional.linear(x, self.w[12:])
+
+
+class Unit(nn.Module):
+    """A factor of 1, which makes no operation: lost."""
+    def __init__(self):
+        super().__init__()
+        self.fc, self.scale = nn.Linear(6, 6), nn.Parameter(torch.tensor(1.0))
+    def forward(self, x):
+        return self.fc(x) * self.scale + x
+
+
+class PlainNorm(nn.Module):
+    """A batch norm without weights that goes into a convolution: lost."""
+    def __init__(self):
+        super().__init__()
+        self.conv, self.bn = nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2, affine=False)
+    def forward(self, x):
+        return self.bn(self.conv(x))
+
+
 MODELS = {
     "hidden": (Hidden, lambda: torch.randn(2, 6)),
     "widened": (Widened, lambda: torch.randn(2, 3, 3)),
     "transposed": (Transposed, lambda: torch.randint(0, 12, (2, 5))),
     "normalized": (Normalized, lambda: torch.randint(0, 12, (2, 5))),
     "calls": (Calls, lambda: torch.tensor([[0, 1, 2, 3, 0], [3, 2, 1, 1, 0]])),
+    "stops": (Stops, lambda: torch.randn(2, 6)),
+    "types": (Types, lambda: torch.randint(0, 12, (2, 5))),
+    "parts": (Parts, lambda: torch.randn(2, 4, 6)),
+    "unit": (Unit, lambda: torch.randn(2, 6)),
+    "plain_norm": (PlainNorm, lambda: torch.randn(2, 1, 4, 4)),
     "tied": (Tied, lambda: torch.randint(0, 12, (2, 5))),
     "shared": (Shared, lambda: torch.randn(2, 6)),
     "zeros": (Zeros, lambda: torch.randn(2, 6)),
@@ -230,7 +289,7 @@ def make(name):
     numpy.savez_compressed(f"{name}/data.npz", x=x.numpy(), y=y.numpy(), loss=loss.item(), **grads)
     torch.onnx.export(model, (x,), f"{name}/default.onnx", dynamo=True, input_names=["x"],
                       output_names=["out"], external_data=False, verbose=False)
-    if name == "calls":
+    if name in ("calls", "stops"):  # as it was traced
         torch.onnx.export(model, (x,), f"{name}/raw.onnx", dynamo=True, optimize=False, input_names=["x"],
                           output_names=["out"], external_data=False, verbose=False)
         return

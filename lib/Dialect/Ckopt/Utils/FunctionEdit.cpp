@@ -1,6 +1,7 @@
 //===- FunctionEdit.cpp - names, arguments, results of functions ----------===//
 #include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
-#include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
+#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "ckopt/Dialect/Ckopt/Utils/StopGradient.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
@@ -112,6 +113,14 @@ LogicalResult ckopt::checkStraightLine(func::FuncOp function) {
     return function.emitError("function '")
            << function.getSymName() << "' must end in func.return";
   return success();
+}
+
+void ckopt::removeStops(Block &block) {
+  for (PinOp pin : llvm::make_early_inc_range(block.getOps<PinOp>()))
+    if (pin->hasAttr(kStopGradientAttr)) {
+      pin.replaceAllUsesWith(pin.getInput());
+      pin.erase();
+    }
 }
 
 void ckopt::eraseDeadOps(func::FuncOp function) {

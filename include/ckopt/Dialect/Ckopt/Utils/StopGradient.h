@@ -1,0 +1,23 @@
+//===- StopGradient.h - values that are constants for gradients -*- C++ -*-===//
+//
+// `ckopt.pin` with this attribute is its operand in value, and a constant to
+// autodiff: PyTorch's detach(). Whoever needs no more gradients removes it.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_DIALECT_CKOPT_UTILS_STOPGRADIENT_H
+#define CKOPT_DIALECT_CKOPT_UTILS_STOPGRADIENT_H
+
+#include "mlir/IR/Block.h"
+#include "llvm/ADT/StringRef.h"
+
+namespace ckopt {
+
+/// On an op: no gradient flows through it.
+inline constexpr llvm::StringLiteral kStopGradientAttr = "ckopt.stop_gradient";
+
+/// Lets values pass the block's pins that stop gradients, and erases these.
+void removeStops(mlir::Block &block);
+
+} // namespace ckopt
+
+#endif // CKOPT_DIALECT_CKOPT_UTILS_STOPGRADIENT_H
