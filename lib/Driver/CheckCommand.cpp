@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Commands.h"
+#include "ckopt/Autodiff/Loss.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/Support/Error.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -61,13 +62,16 @@ static void printRoles(func::FuncOp forward, bool names) {
 
 static void printLoss(const Compilation &compilation, func::FuncOp forward) {
   llvm::outs() << "loss:";
-  for (unsigned i = 0; i < forward.getNumResults(); ++i) {
-    auto name = forward.getResultAttrOfType<StringAttr>(i, attrs::kName);
-    auto role = forward.getResultAttrOfType<StringAttr>(i, attrs::kRole);
-    if (role && role.getValue() == "loss" && name) {
-      llvm::outs() << " the model's own, '" << name.getValue() << "'\n";
+  std::vector<autodiff::LossTerm> terms(1);
+  terms.front().kind = autodiff::kOutputTerm.str();
+  std::string text;
+  if (autodiff::hasScalarOutput(forward)) {
+    llvm::Error error = autodiff::resolveLoss(forward, terms, text);
+    if (!error) {
+      llvm::outs() << " the model's own, '" << terms.front().output << "'\n";
       return;
     }
+    llvm::consumeError(std::move(error)); // several: --loss= has to say which
   }
   std::vector<autodiff::LossTerm> own(1);
   own[0].kind = autodiff::kOutputTerm.str();

@@ -150,7 +150,9 @@ INSTANTIATE_TEST_SUITE_P(
     Exported, GoldenNetwork,
     testing::Values(exported("tied"), exported("shared"), exported("zeros"),
                     exported("gru"), exported("cell"), exported("token"),
-                    exported("encoder"),
+                    exported("encoder"), exported("types"),
+                    Golden{"stops", "mse", "from_torch", "raw"},
+                    Golden{"encoder", "mse", "from_torch", "script"},
                     Golden{"gru", "mse", "from_torch", "script"}),
     [](const testing::TestParamInfo<Golden> &info) {
       return info.param.name + "_" + info.param.file;

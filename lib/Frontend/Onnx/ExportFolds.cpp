@@ -94,6 +94,28 @@ void ExportMatcher::noteFolded(OperandUse use, const FxCall &call,
   value.uses.push_back(use);
 }
 
+/// Rewriting makes nodes of no call, such as Split: a constant that they read
+/// has the name of the call that it was.
+void ExportMatcher::noteNameless(OperandUse use) {
+  if (!readsInitializer(use) || signature.target(recovered.nameOf(use)))
+    return;
+  FoldedValue &value = folded[recovered.nameOf(use)];
+  value.name = recovered.nameOf(use);
+  value.uses.push_back(use);
+}
+
+/// The node's module; that of a reader where it has none.
+StringRef ExportMatcher::scopeNear(size_t node) const {
+  const Node &self = graph.nodes[node];
+  if (!self.scopes.empty())
+    return scopeOf(self);
+  for (const Node &other : graph.nodes)
+    for (const std::string &output : self.outputs)
+      if (!other.scopes.empty() && llvm::is_contained(other.inputs, output))
+        return scopeOf(other);
+  return {};
+}
+
 std::vector<const TorchSignature::Entry *> ExportMatcher::unmentioned() const {
   std::vector<const Entry *> result;
   for (const Entry &entry : signature.entries)
@@ -346,14 +368,14 @@ bool ExportMatcher::hasZeroState() const {
 
 /// Whether the node's module has a linear map to `outputs` numbers, without a
 /// bias, whose weight makes zeros of zeros only.
-bool ExportMatcher::readsWeightOf(const Node &node, int64_t outputs) {
+bool ExportMatcher::readsWeightOf(StringRef scope, int64_t outputs) {
   bool found = false;
   if (hasZeroState())
     return false;
   for (const Entry &entry : signature.entries) {
     const HostTensor *weight = recovered.parameter(entry.target);
     if (!entry.isParameter || !weight || weight->rank() != 2 ||
-        !StringRef(entry.target).starts_with(scopeOf(node)) ||
+        !StringRef(entry.target).starts_with(scope) ||
         leafOf(entry.target) == "bias" || weight->dim(0) != outputs)
       continue;
     if (isZero(*weight) || weight->dim(0) < weight->dim(1))
@@ -372,7 +394,7 @@ void ExportMatcher::explainBiasOnly() {
     const HostTensor &held = recovered.valueOf(first);
     if ((op != "linear" && op != "addmm") || held.rank() != 2)
       continue;
-    if (isZero(held) && readsWeightOf(graph.nodes[first.node], held.dim(1))) {
+    if (isZero(held) && readsWeightOf(scopeNear(first.node), held.dim(1))) {
       value->explained = true;
       for (OperandUse use : value->uses)
         noteConstant(use, "a linear map of zeros");
@@ -383,7 +405,7 @@ void ExportMatcher::explainBiasOnly() {
     for (const Entry &entry : signature.entries) {
       const HostTensor *parameter = recovered.parameter(entry.target);
       if (!entry.isParameter || !parameter || parameter->numElements() == 0 ||
-          moduleOf(entry.target) != scopeOf(graph.nodes[first.node]))
+          moduleOf(entry.target) != scopeNear(first.node))
         continue;
       if (parameter->rank() == 2 && parameter->dim(0) == held.dim(1))
         sure &=

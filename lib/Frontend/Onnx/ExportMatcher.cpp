@@ -418,8 +418,12 @@ void ExportMatcher::run() {
       if (signature.target(input) && recovered.initializer(input))
         recovered.claim(input);
   };
-  for (size_t node : groups.lookup(""))
+  for (size_t node : groups.lookup("")) {
     claim(graph.nodes[node]);
+    for (size_t operand = 0; operand < graph.nodes[node].inputs.size();
+         ++operand)
+      noteNameless({node, operand});
+  }
   for (const Node &node : graph.nodes)
     for (const NodeAttribute &attribute : node.attributes)
       if (attribute.graph)

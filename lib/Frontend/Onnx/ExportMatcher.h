@@ -56,6 +56,8 @@ private:
   // ExportFolds.cpp: what no call mentions
   void noteFolded(OperandUse use, const FxCall &call, llvm::StringRef name,
                   Form form = Form::Same);
+  void noteNameless(OperandUse use);
+  llvm::StringRef scopeNear(size_t node) const;
   void explainVanished();
   void findTied();
   void explainConstants();
@@ -64,7 +66,7 @@ private:
   const Entry *findTable(const FoldedValue &value,
                          llvm::ArrayRef<FoldedValue *> lookups);
   bool hasZeroState() const;
-  bool readsWeightOf(const Node &node, int64_t outputs);
+  bool readsWeightOf(llvm::StringRef scope, int64_t outputs);
   void explainLast();
   void explainInPart();
   void explainTiedViews();
