@@ -152,7 +152,6 @@ INSTANTIATE_TEST_SUITE_P(
                     exported("gru"), exported("cell"), exported("token"),
                     exported("encoder"), exported("types"),
                     Golden{"stops", "mse", "from_torch", "raw"},
-                    Golden{"encoder", "mse", "from_torch", "script"},
                     Golden{"gru", "mse", "from_torch", "script"}),
     [](const testing::TestParamInfo<Golden> &info) {
       return info.param.name + "_" + info.param.file;

@@ -429,12 +429,6 @@ void ModelImporter::addRemarks(ImportedModel &result) const {
   if (!diagnosis.hasDropout)
     remarks.push_back("no dropout: the model has none, or was exported in "
                       "evaluation mode");
-  bool norms = llvm::any_of(model.graph.nodes, [](const Node &node) {
-    return node.op == "BatchNormalization";
-  });
-  if (norms && plan.trainMode && !plan.trainingForm && model.irVersion > 6)
-    remarks.push_back("batch norms are in evaluation form: training normalizes "
-                      "with the batch, as after model.train()");
   if (bakedBatch)
     remarks.push_back("batch changed from " + std::to_string(bakedBatch) +
                       " to " + std::to_string(batch));
