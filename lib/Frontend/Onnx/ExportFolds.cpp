@@ -484,6 +484,16 @@ static bool holdsElements(const HostTensor &whole, const HostTensor &part) {
 /// has as many, which is said to be lost, as it is where a part is left of it.
 void ExportMatcher::explainTiedViews() {
   for (FoldedValue *value : unexplained()) {
+    StringRef op = splitFxName(value->name).first;
+    OperandUse use = value->uses.front();
+    const Entry *source = soleSource(recovered.nameOf(use));
+    bool turns = op == "t" || op == "numpy_T" ||
+                 ((op == "permute" || op == "transpose") &&
+                  recovered.valueOf(use).rank() == 2);
+    if (source && turns && !recovered.initializer(source->target))
+      (void)bindFolded(*value, *source, ".t()");
+  }
+  for (FoldedValue *value : unexplained()) {
     OperandUse use = value->uses.front();
     const HostTensor &held = recovered.valueOf(use);
     if (!isView(splitFxName(value->name).first) || !isFloat(held.dtype()) ||
@@ -581,16 +591,38 @@ void ExportMatcher::reportFolded() {
     result.notes.push_back("the model does not read " + unused);
 }
 
-/// The optimizer notes what a constant was folded from: one that is left in the
-/// graph and came from a parameter would stay as it is while that is trained.
-void ExportMatcher::reportHidden(StringRef name) {
+/// The optimizer notes what a constant was folded from, directly or not, as a
+/// list of names between quotes.
+std::optional<StringRef> ExportMatcher::foldedFrom(StringRef name) const {
   auto source = graph.metadata.find(
       ("pkg.onnxscript.optimizer.folded_from " + name).str());
+  if (source == graph.metadata.end())
+    return std::nullopt;
+  return StringRef(source->second);
+}
+
+/// The one parameter that the constant was folded from.
+const TorchSignature::Entry *ExportMatcher::soleSource(StringRef name) const {
+  const Entry *sole = nullptr;
+  for (const Entry &entry : signature.entries)
+    if (entry.isParameter &&
+        foldedFrom(name).value_or("").contains("'" + entry.target + "'")) {
+      if (sole)
+        return nullptr;
+      sole = &entry;
+    }
+  return sole;
+}
+
+/// A constant that is left in the graph and came from a parameter would stay as
+/// it is while that is trained.
+void ExportMatcher::reportHidden(StringRef name) {
+  std::optional<StringRef> source = foldedFrom(name);
   auto reason = reasons.find(name);
   bool harmless = reason != reasons.end() &&
                   (StringRef(reason->second).starts_with("made by") ||
                    reason->second == "a mask");
-  if (source == graph.metadata.end() || harmless)
+  if (!source || harmless)
     return;
   auto isLost = [&](const Entry &entry) {
     return llvm::any_of(result.lost, [&](StringRef text) {
@@ -599,8 +631,7 @@ void ExportMatcher::reportHidden(StringRef name) {
   };
   for (const Entry &entry : signature.entries)
     if (entry.isParameter && recovered.isBound(entry.target) &&
-        !isLost(entry) &&
-        StringRef(source->second).contains("'" + entry.target + "'"))
+        !isLost(entry) && source->contains("'" + entry.target + "'"))
       lose(entry, "it is also folded into the constant '" + name + "'");
 }
 

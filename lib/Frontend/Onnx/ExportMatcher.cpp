@@ -440,7 +440,6 @@ void ExportMatcher::run() {
   explainBiasOnly();
   explainTiedViews();
   explainInPart();
-  explainByValue();
   reportFolded();
   finish();
 }

@@ -70,9 +70,9 @@ private:
   void explainLast();
   void explainInPart();
   void explainTiedViews();
-  // ExportResemblance.cpp
-  void explainByValue();
   void explainBiasOnly();
+  std::optional<llvm::StringRef> foldedFrom(llvm::StringRef name) const;
+  const Entry *soleSource(llvm::StringRef name) const;
   void reportHidden(llvm::StringRef name);
   void reportFolded();
   std::vector<const Entry *> unmentioned() const;
