@@ -151,6 +151,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(exported("tied"), exported("shared"), exported("zeros"),
                     exported("gru"), exported("cell"), exported("token"),
                     exported("encoder"), exported("types"),
+                    Golden{"attention", "mse", "from_torch", "script"},
                     Golden{"stops", "mse", "from_torch", "raw"},
                     Golden{"gru", "mse", "from_torch", "script"}),
     [](const testing::TestParamInfo<Golden> &info) {

@@ -219,6 +219,16 @@ class Types(nn.Module):
         return h + self.position(torch.arange(x.shape[1]).expand(x.shape[0], -1))
 
 
+class Attention(nn.Module):
+    """A packed weight whose bias alone has its name in script.onnx."""
+    def __init__(self):
+        super().__init__()
+        self.attention = nn.MultiheadAttention(6, 2, batch_first=True)
+        nn.init.normal_(self.attention.in_proj_bias)
+    def forward(self, x):
+        return self.attention(x, x, x, need_weights=False)[0]
+
+
 class Parts(nn.Module):
     """A weight of which three calls read a third each: lost."""
     def __init__(self):
@@ -255,6 +265,7 @@ MODELS = {
     "calls": (Calls, lambda: torch.tensor([[0, 1, 2, 3, 0], [3, 2, 1, 1, 0]])),
     "stops": (Stops, lambda: torch.randn(2, 6)),
     "types": (Types, lambda: torch.randint(0, 12, (2, 5))),
+    "attention": (Attention, lambda: torch.randn(2, 4, 6)),
     "parts": (Parts, lambda: torch.randn(2, 4, 6)),
     "unit": (Unit, lambda: torch.randn(2, 6)),
     "plain_norm": (PlainNorm, lambda: torch.randn(2, 1, 4, 4)),
