@@ -12,7 +12,7 @@ namespace {
 
 /// A chain of `depth` forward nodes and as many backward ones; `uneven`: sizes
 /// and costs differ.
-Graph chain(int depth, bool uneven) {
+Graph pyramid(int depth, bool uneven) {
   Graph graph;
   auto add = [&](double cost, std::vector<ValueId> inputs, int64_t bytes) {
     Node node;
@@ -102,7 +102,7 @@ double cheapest(const Outcome &outcome) {
 TEST(Scale, SegmentsReachFarBelowTheSquareRoot) {
   // 256 nodes keep 256 values; one level of checkpoints needs about 32 of
   // them, two a good deal less.
-  Graph graph = chain(256, false);
+  Graph graph = pyramid(256, false);
   Outcome outcome = construct(graph, 0.08, runSegments);
   ASSERT_FALSE(outcome.fitting.empty());
   EXPECT_LT(cheapest(outcome), 2.5 * baseCost(graph));
@@ -110,7 +110,7 @@ TEST(Scale, SegmentsReachFarBelowTheSquareRoot) {
 
 TEST(Scale, ChainsNearTheOptimumAtHalf) {
   // At half the bytes half of the nodes run again: 1 of 3 cost units each.
-  Graph graph = chain(200, false);
+  Graph graph = pyramid(200, false);
   for (auto run : {runPrices, runSegments}) {
     Outcome outcome = construct(graph, 0.5, run);
     ASSERT_FALSE(outcome.fitting.empty());
@@ -135,7 +135,7 @@ TEST(Scale, ReplaysOfARecurrenceStayLinear) {
 }
 
 TEST(Scale, FillNeverCostsMoreNorPassesTheBudget) {
-  Graph graph = chain(120, true);
+  Graph graph = pyramid(120, true);
   Problem problem(graph);
   std::vector<NodeId> order = programOrder(problem);
   int64_t peak = simulate(problem, order, true).peak;
@@ -158,7 +158,7 @@ TEST(Scale, FillNeverCostsMoreNorPassesTheBudget) {
 }
 
 TEST(Scale, StrategiesCountTheirWorkAndRepeat) {
-  Graph graph = chain(300, true);
+  Graph graph = pyramid(300, true);
   for (auto run : {runGreedy, runPrices, runSegments}) {
     Outcome one = construct(graph, 0.3, run), two = construct(graph, 0.3, run);
     EXPECT_GT(one.work, 0);
