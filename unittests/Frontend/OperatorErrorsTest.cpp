@@ -206,7 +206,7 @@ TEST(OperatorErrors, IsInfOfIntegers) {
           info("x", 7, {"3"}) + " } output { " + info("y", 9, {"3"}) + " }",
       20));
   EXPECT_EQ(error.code, ExitInputError) << error.text;
-  EXPECT_NE(error.text.find("infinities among i64"), std::string::npos)
+  EXPECT_NE(error.text.find("infinities among 'i64'"), std::string::npos)
       << error.text;
 }
 
