@@ -7,7 +7,7 @@
 //   CompileOptions options;
 //   options.model = "model.onnx";
 //   options.step.loss = "cross_entropy";
-//   options.step.budget = *parseBudget("64MiB");
+//   options.step.budget = *parseMemoryBudget("64MiB");
 //   DataOptions where;
 //   where.path = "train.npz";
 //   auto step = compile(options, where);
