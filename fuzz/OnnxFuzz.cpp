@@ -52,7 +52,6 @@ static bool runTo(mlir::ModuleOp module, const StepOptions &options,
 /// most models.
 static mlir::MLIRContext &sharedContext() {
   static mlir::MLIRContext *made = [] {
-    registerAllPasses();
     mlir::DialectRegistry registry;
     registerAllDialects(registry);
     auto *context =
@@ -90,9 +89,10 @@ FuzzReach ckopt::fuzzOnnx(const uint8_t *data, size_t size,
   if (!isSmall(module))
     return FuzzReach::Imported;
   StepOptions options;
-  options.loss = model->endsInLoss ? "" : "mse";
-  options.budget.kind = MemoryBudget::Kind::Minimum;
-  options.search.workLimit = 20000;
+  if (!model->endsInLoss)
+    options.loss.emplace_back().kind = "mse";
+  options.remat.budget.kind = MemoryBudget::Kind::Minimum;
+  options.remat.search.workLimit = 20000;
   if (!runTo(module, options, "", "optimizer", messages, wrong))
     return FuzzReach::Imported;
   if (!runTo(module, options, "fuse", "plan-memory", messages, wrong))

@@ -183,14 +183,15 @@ int main() {
   };
 
   // The pass, in this program's own pass manager.
-  ckopt::RematPassOptions texts;
-  texts.budget = "min";
-  texts.remarks = true;
+  ckopt::RematOptions options;
+  options.budget.kind = ckopt::MemoryBudget::Kind::Minimum;
+  options.remarks = true;
+  options.hooks = hooks;
   auto module = parseSourceString<ModuleOp>(ir, &context);
   if (!module)
     return 1;
   PassManager passes(&context);
-  passes.addPass(ckopt::createRematPass(texts, hooks));
+  passes.addPass(ckopt::createRematPass(options));
   if (failed(passes.run(*module)))
     return 1;
   llvm::outs() << "draws " << count(*module, "my.draw") << ", products "
@@ -200,15 +201,9 @@ int main() {
 
   // The library: the same options as the pass, without rewriting anything.
   auto again = parseSourceString<ModuleOp>(ir, &context);
-  llvm::Expected<ckopt::RematOptions> options = ckopt::parseRematOptions(texts);
-  if (!options) {
-    llvm::errs() << llvm::toString(options.takeError()) << "\n";
-    return 1;
-  }
-  options->hooks = hooks;
   ckopt::CostModel costs;
   my::FuncOp function = *again->getOps<my::FuncOp>().begin();
-  auto plan = ckopt::planRemat(function, *options, costs);
+  auto plan = ckopt::planRemat(function, options, costs);
   if (failed(plan) || !plan->result.hasPlan())
     return 1;
   llvm::outs() << "library: " << plan->arena << " bytes instead of "

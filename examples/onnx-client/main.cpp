@@ -20,7 +20,6 @@ int main(int argc, char **argv) {
   }
   mlir::DialectRegistry registry;
   ckopt::registerAllDialects(registry);
-  ckopt::registerAllPasses();
   mlir::MLIRContext context(registry);
 
   ckopt::onnx_frontend::ImportOptions import;
@@ -29,25 +28,23 @@ int main(int argc, char **argv) {
   if (!model)
     return fail(model.takeError());
   ckopt::StepOptions step;
-  step.loss = "cross_entropy";
+  step.loss = *ckopt::autodiff::parseLoss("cross_entropy");
   step.optimizer.kind = "adamw";
   auto ratio =
       ckopt::parseBudgetRatio(llvm::StringRef(argv[2]).rtrim('x'),
                               ckopt::MemoryBudget::Kind::Ratio, "budget");
   if (!ratio)
     return fail(ratio.takeError());
-  step.budget = *ratio;
-  if (llvm::Error error =
-          ckopt::runPhases(*model->module, ckopt::buildPhases(step), {}))
+  step.remat.budget = *ratio;
+  ckopt::RematResult result;
+  if (llvm::Error error = ckopt::runPhases(
+          *model->module, ckopt::buildPhases(step, &result), {}))
     return fail(std::move(error));
-  model->module->walk([](mlir::func::FuncOp function) {
-    auto attr = function->getAttrOfType<mlir::DictionaryAttr>(ckopt::kPlanAttr);
-    if (!attr)
-      return;
-    ckopt::RematFigures plan = ckopt::figuresFromAttribute(attr);
-    llvm::outs() << function.getSymName() << ": " << plan.arena
-                 << " bytes instead of " << plan.fullArena << ", "
-                 << plan.recomputed << " kernels computed again\n";
-  });
+  for (const ckopt::RematPlan &made : result.plans) {
+    ckopt::RematFigures plan = ckopt::getFigures(made);
+    llvm::outs() << plan.function << ": " << plan.arena << " bytes instead of "
+                 << plan.fullArena << ", " << plan.recomputed
+                 << " kernels computed again\n";
+  }
   return 0;
 }

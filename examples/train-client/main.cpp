@@ -15,13 +15,13 @@ static llvm::Error run(llvm::ArrayRef<char *> args) {
   ckopt::CompileOptions options;
   options.model = args[1];
   options.import.batch = 32;
-  options.step.loss = "cross_entropy";
+  options.step.loss = *ckopt::autodiff::parseLoss("cross_entropy");
   options.step.optimizer.kind = "adamw";
   options.step.threads = 2;
   auto budget = ckopt::parseMemoryBudget(args[3]);
   if (!budget)
     return budget.takeError();
-  options.step.budget = *budget;
+  options.step.remat.budget = *budget;
   options.messages = [](const ckopt::Message &message) {
     if (message.severity != ckopt::Message::Severity::Remark)
       llvm::errs() << "train-client: " << message.str() << "\n";

@@ -132,6 +132,7 @@ CostModel::CostModel(CostOptions chosen) : options(std::move(chosen)) {
 
 llvm::Expected<CostOptions> ckopt::parseCostModel(StringRef text) {
   CostOptions options;
+  options.source = text.str();
   if (text == "analytic")
     return options;
   if (text == "attribute") {

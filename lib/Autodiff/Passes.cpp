@@ -32,16 +32,47 @@ static func::FuncOp findFunction(ModuleOp module, StringRef name) {
 namespace {
 struct AttachLoss : ckopt::impl::AttachLossPassBase<AttachLoss> {
   using AttachLossPassBase::AttachLossPassBase;
+  explicit AttachLoss(const LossOptions &options) : typed(options) {
+    loss = formatLoss(options.terms);
+    target = options.target;
+    ignoreIndex = options.ignoreIndex;
+    reduction = options.reduction;
+    labelSmoothing = options.labelSmoothing;
+    auto list = [](ListOption<Real> &option,
+                   const std::vector<double> &values) {
+      if (!values.empty())
+        option = llvm::to_vector_of<Real>(values);
+    };
+    list(classWeights, options.classWeights);
+    list(posWeight, options.posWeight);
+    beta = options.beta;
+    delta = options.delta;
+    margin = options.margin;
+    softTargets = options.softTargets;
+    if (options.classAxis)
+      classAxis = *options.classAxis;
+  }
+
   void runOnOperation() override {
     func::FuncOp found = findFunction(getOperation(), function);
     if (!found)
       return signalPassFailure();
-    LossOptions options;
-    auto terms = parseLoss(loss);
-    if (!terms) {
-      found.emitError(takeErrorText(terms.takeError()).text);
+    llvm::Expected<LossOptions> options = typed ? *typed : parse();
+    if (!options) {
+      found.emitError(takeErrorText(options.takeError()).text);
       return signalPassFailure();
     }
+    if (failed(attachLoss(found, *options)))
+      signalPassFailure();
+  }
+
+private:
+  /// What the textual options ask for.
+  llvm::Expected<LossOptions> parse() {
+    LossOptions options;
+    auto terms = parseLoss(loss);
+    if (!terms)
+      return terms.takeError();
     options.terms = std::move(*terms);
     options.target = target;
     options.ignoreIndex = ignoreIndex;
@@ -55,9 +86,10 @@ struct AttachLoss : ckopt::impl::AttachLossPassBase<AttachLoss> {
     options.softTargets = softTargets;
     if (classAxis != INT64_MIN)
       options.classAxis = classAxis;
-    if (failed(attachLoss(found, options)))
-      signalPassFailure();
+    return options;
   }
+
+  std::optional<LossOptions> typed;
 };
 
 struct Autodiff : ckopt::impl::AutodiffPassBase<Autodiff> {
@@ -74,6 +106,18 @@ struct Autodiff : ckopt::impl::AutodiffPassBase<Autodiff> {
 
 struct Optimizer : ckopt::impl::OptimizerPassBase<Optimizer> {
   using OptimizerPassBase::OptimizerPassBase;
+  explicit Optimizer(const OptimizerOptions &options) {
+    type = options.kind;
+    forEachValue([&](StringRef name, auto &option) {
+      if (auto given = options.values.find(name.str());
+          given != options.values.end())
+        option = given->second;
+    });
+    clipNorm = options.clipNorm;
+    accumulate = options.accumulate;
+    ema = options.ema;
+  }
+
   void runOnOperation() override {
     func::FuncOp found = findFunction(getOperation(), function);
     if (!found)
@@ -83,25 +127,44 @@ struct Optimizer : ckopt::impl::OptimizerPassBase<Optimizer> {
     // Only what was given, since each kind has its own defaults. A pipeline
     // that was printed holds all options: NaN and false stand for those that
     // were not given.
-    auto take = [&](auto &option) {
-      std::string name = option.getArgStr().str();
-      llvm::replace(name, '-', '_');
-      options.values[name] = double(option.getValue());
-    };
-    for (Option<double> *option :
-         {&momentum, &dampening, &beta1, &beta2, &epsilon, &weightDecay, &alpha,
-          &rho, &lrDecay, &initialAccumulatorValue, &momentumDecay})
-      if (!std::isnan(option->getValue()))
-        take(*option);
-    for (Option<bool> *option :
-         {&nesterov, &amsgrad, &centered, &decoupledWeightDecay})
-      if (option->getValue())
-        take(*option);
+    forEachValue([&](StringRef name, auto &option) {
+      double value = option.getValue();
+      bool isGiven = isSwitch(name) ? value != 0 : !std::isnan(value);
+      if (isGiven)
+        options.values[name.str()] = value;
+    });
     options.clipNorm = clipNorm;
     options.accumulate = accumulate;
     options.ema = ema;
     if (failed(addOptimizer(found, options)))
       signalPassFailure();
   }
+
+private:
+  /// Calls `take` for each hyperparameter, with its name in the optimizers'
+  /// table.
+  template <typename Take> void forEachValue(Take take) {
+    auto each = [&](auto &option) {
+      std::string name = option.getArgStr().str();
+      llvm::replace(name, '-', '_');
+      take(StringRef(name), option);
+    };
+    for (Option<Real> *option :
+         {&momentum, &dampening, &beta1, &beta2, &epsilon, &weightDecay, &alpha,
+          &rho, &lrDecay, &initialAccumulatorValue, &momentumDecay})
+      each(*option);
+    for (Option<bool> *option :
+         {&nesterov, &amsgrad, &centered, &decoupledWeightDecay})
+      each(*option);
+  }
 };
 } // namespace
+
+std::unique_ptr<Pass> ckopt::createAttachLossPass(const LossOptions &options) {
+  return std::make_unique<AttachLoss>(options);
+}
+
+std::unique_ptr<Pass>
+ckopt::createOptimizerPass(const OptimizerOptions &options) {
+  return std::make_unique<Optimizer>(options);
+}

@@ -107,15 +107,16 @@ static llvm::Error checkFlags(const DriverOptions &options) {
   if (opt.kind.empty() && updates)
     return usageError("--optimizer=none changes no weights: there is nothing "
                       "to train ('ckopt grad' writes gradients)");
-  if (llvm::Error error = checkPolicyForm(options.compile.step.policy))
+  if (llvm::Error error = checkPolicyForm(options.compile.step.remat.policy))
     return error;
-  if (llvm::Error error = planner::checkSearch(options.compile.step.search))
+  if (llvm::Error error =
+          planner::checkSearch(options.compile.step.remat.search))
     return error;
   if (options.paretoPoints > 0 &&
-      options.compile.step.budget.kind != MemoryBudget::Kind::Unlimited)
+      options.compile.step.remat.budget.kind != MemoryBudget::Kind::Unlimited)
     return usageError("--pareto plans many budgets: leave out the one given");
   if ((options.paretoPoints > 0 || !options.graphOut.empty()) &&
-      !options.compile.step.policy.empty())
+      !options.compile.step.remat.policy.empty())
     return usageError("--pareto and --graph-out know no --save, --recompute, "
                       "--checkpoint-region and --remat: leave them out, or "
                       "plan without those two");

@@ -36,12 +36,15 @@ struct DriverOptions {
   std::vector<ArrayMapping> constants; ///< --constant: inputs with one value
   std::string output;                  ///< -o
   std::string emaOutput;               ///< --ema-out
-  std::string checkpoint;              ///< --checkpoint
-  std::string weights;     ///< --weights: initial values, safetensors
-  std::string report;      ///< --report: JSON
-  std::string timeline;    ///< --timeline: SVG, or JSON for Perfetto
-  std::string trace;       ///< --trace: JSON for Perfetto
-  std::string graphOut;    ///< plan: ckopt-graph/1
+  std::string weights;  ///< --weights: initial values, safetensors
+  std::string report;   ///< --report: JSON
+  std::string timeline; ///< --timeline: SVG, or JSON for Perfetto
+  std::string trace;    ///< --trace: JSON for Perfetto
+  std::string costModel = "analytic"; ///< --cost-model
+  std::string plan, planHint;         ///< --plan, --plan-hint: ckopt-plan/1
+  std::string planOut;                ///< --plan-out: the same
+  std::string planReport;             ///< --plan-report: what is kept, and why
+  std::string graphOut;               ///< plan: ckopt-graph/1
   std::string svg;         ///< plan: picture of memory, or of the curve
   int paretoPoints = 0;    ///< plan: budgets of the curve; 0: none
   bool chart = false;      ///< plan: memory as text
@@ -51,7 +54,6 @@ struct DriverOptions {
   uint64_t seed = 0;
   int64_t steps = 0;  ///< bench, run
   int64_t warmup = 2; ///< bench
-  int64_t accumulate = 1;
   bool checkFinite = false;
   bool verifyRemat = false, keepValues = false;
   bool profile = false;   ///< bench: a table of kernels by time

@@ -37,10 +37,49 @@ static CompileOptions compileOptions(const DriverOptions &options) {
   return compile;
 }
 
+/// Reads what flags name: the profile that gives costs, stored plans.
+static llvm::Error readPlanning(DriverOptions &options) {
+  RematOptions &remat = options.compile.step.remat;
+  auto costs = parseCostModel(options.costModel);
+  if (!costs)
+    return costs.takeError();
+  remat.costs = std::move(*costs);
+  auto read = [](const std::string &path,
+                 std::optional<StoredPlan> &plan) -> llvm::Error {
+    if (path.empty())
+      return llvm::Error::success();
+    auto stored = StoredPlan::read(path);
+    if (!stored)
+      return stored.takeError();
+    plan = std::move(*stored);
+    return llvm::Error::success();
+  };
+  if (llvm::Error error = read(options.plan, remat.plan))
+    return error;
+  return read(options.planHint, remat.hint);
+}
+
+/// --plan-out and --plan-report, also of a budget that nothing fits.
+static llvm::Error writePlanning(const DriverOptions &options,
+                                 const Compilation &compilation) {
+  const RematResult &planned = compilation.planned();
+  const RematPlan *main = planned.mainPlan();
+  if (!options.planOut.empty() && main)
+    if (llvm::Error error =
+            writeFileAtomically(options.planOut, printStoredPlan(*main)))
+      return error;
+  if (options.planReport.empty() || planned.plans.empty())
+    return llvm::Error::success();
+  return writeRematReport(options.planReport, planned.plans);
+}
+
 llvm::Expected<std::unique_ptr<Compilation>>
 ckopt::planModel(DriverOptions &options) {
+  if (llvm::Error error = readPlanning(options))
+    return std::move(error);
   auto compilation = std::make_unique<Compilation>(compileOptions(options));
-  llvm::Error error = ckopt::plan(*compilation, options.data);
+  llvm::Error error = joinErrors(ckopt::plan(*compilation, options.data),
+                                 writePlanning(options, *compilation));
   if (!error)
     return std::move(compilation);
   // What is known of a budget that nothing fits is worth a report.

@@ -60,9 +60,6 @@ Compilation::Compilation(CompileOptions options)
     : asked(options), opts(std::move(options)) {
   if (!opts.messages)
     opts.messages = printMessage;
-  // Phases are textual pipelines, which find passes by their names.
-  static bool once = (registerAllPasses(), true);
-  (void)once;
   DialectRegistry registry;
   registerAllDialects(registry);
   context =
@@ -221,24 +218,25 @@ void Compilation::noteTargets() {
           labelRanges[argument] = range;
 }
 
-/// The function that planning was about: one that nothing fits, else the step.
-static func::FuncOp plannedFunction(ModuleOp module) {
-  for (auto function : module.getOps<func::FuncOp>())
-    if (auto attr = function->getAttrOfType<DictionaryAttr>(kPlanAttr))
-      if (!figuresFromAttribute(attr).hasPlan())
-        return function;
-  auto step = module.lookupSymbol<func::FuncOp>("step");
-  return step ? step : module.lookupSymbol<func::FuncOp>("eval");
-}
-
 void Compilation::summarize() {
-  func::FuncOp step = plannedFunction(module());
+  auto step = module().lookupSymbol<func::FuncOp>("step");
+  if (!step)
+    step = module().lookupSymbol<func::FuncOp>("eval");
+  RematFigures &figures = planSummary.figures;
+  // Planning stops at the first function that nothing fits.
+  const RematPlan *plan = plans.mainPlan();
+  for (const RematPlan &other : plans.plans)
+    if (other.wasPlanned() && !other.result.hasPlan()) {
+      plan = &other;
+      step = module().lookupSymbol<func::FuncOp>(other.problem.graph.name);
+    }
   if (!step)
     return;
   summarizeArguments(step, planSummary);
-  RematFigures &figures = planSummary.figures;
-  if (auto attr = step->getAttrOfType<DictionaryAttr>(kPlanAttr))
-    figures = figuresFromAttribute(attr);
+  if (plan)
+    figures = getFigures(*plan);
+  else if (auto attr = step->getAttrOfType<DictionaryAttr>(kPlanAttr))
+    figures = figuresFromAttribute(attr); // phases began behind planning
   figures.function = step.getSymName().str();
   if (!figures.hasPlan())
     return;
@@ -259,7 +257,7 @@ void Compilation::noteUnplanned() {
   auto step = module().lookupSymbol<func::FuncOp>("step");
   if (!step)
     return;
-  CostModel model(costs);
+  CostModel model(opts.step.remat.costs);
   before = buildTimeline(step, "before: program order, nothing recomputed",
                          /*budget=*/0, model);
   if (!opts.keepGraph)
@@ -267,9 +265,9 @@ void Compilation::noteUnplanned() {
   FailureOr<PlanningProblem> problem = buildProblem(step, model);
   if (failed(problem))
     return;
-  planned = std::move(problem->graph);
-  planned->name = opts.model;
-  for (planner::Value &value : planned->values)
+  unplanned = std::move(problem->graph);
+  unplanned->name = opts.model;
+  for (planner::Value &value : unplanned->values)
     if (value.kind == planner::ValueKind::Persistent)
       value.bytes = planner::alignTo(value.bytes, kArenaAlignment);
 }
@@ -277,21 +275,14 @@ void Compilation::noteUnplanned() {
 llvm::Error Compilation::plan() {
   if (llvm::Error error = checkTrainedTypes())
     return error;
-  auto model = parseCostModel(opts.step.costModel);
-  if (!model)
-    return model.takeError();
-  costs = std::move(*model);
   auto start = std::chrono::steady_clock::now();
-  // Rules hold any text: an attribute takes them to the pass unharmed.
-  if (!opts.step.policy.empty())
-    module()->setAttr(kPolicyAttr,
-                      toAttribute(opts.step.policy, context.get()));
   PhaseControl control = opts.phases;
   control.finished = [this](StringRef phase) {
     if (phase == "fuse")
       noteUnplanned();
   };
-  llvm::Error error = runPhases(module(), buildPhases(opts.step), control);
+  llvm::Error error =
+      runPhases(module(), buildPhases(opts.step, &plans), control);
   planSummary.planSeconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
           .count();
@@ -389,6 +380,6 @@ TimelinePanel Compilation::timeline(llvm::StringRef title) const {
   auto step = module().lookupSymbol<func::FuncOp>("step");
   if (!step)
     return TimelinePanel();
-  CostModel model(costs);
+  CostModel model(opts.step.remat.costs);
   return buildTimeline(step, title, planSummary.figures.budget, model);
 }

@@ -22,8 +22,8 @@ static llvm::Error checkOutputs(const DriverOptions &options) {
                                  options.trace,
                                  options.svg,
                                  options.graphOut,
-                                 options.compile.step.planOut,
-                                 options.compile.step.planReport};
+                                 options.planOut,
+                                 options.planReport};
   // An artifact for a device is a folder, which replaces an older one.
   bool folder = options.command == Command::Compile &&
                 options.compile.step.target == "cuda";
@@ -71,7 +71,6 @@ int ckopt::driverMain(int argc, char **argv) {
   int code = ExitOk;
   if (!parseCommandLine(argc, argv, options, code))
     return code;
-  registerAllPasses();
   if (llvm::Error error = dispatch(options))
     return reportError(std::move(error), "ckopt", llvm::errs());
   return ExitOk;

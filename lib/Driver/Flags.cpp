@@ -134,10 +134,11 @@ void DriverFlags::addLossFlags() {
       "KIND:NAME; 'A:NAME*1+B:NAME*0.5' adds several. Kinds: " +
           autodiff::listLossKinds() + " (docs/losses.md)",
       [&step](StringRef text) -> llvm::Error {
-        step.loss = text.str();
         auto terms = autodiff::parseLoss(text);
-        return terms ? llvm::Error::success()
-                     : withContext(terms.takeError(), "--loss");
+        if (!terms)
+          return withContext(terms.takeError(), "--loss");
+        step.loss = std::move(*terms);
+        return llvm::Error::success();
       });
   add("reduction", "HOW", training,
       "of attached losses: mean (default), sum; of kl also batchmean",
@@ -186,7 +187,7 @@ llvm::Error DriverFlags::setBudget(StringRef flag, const MemoryBudget &budget) {
   if (!budgetFlag.empty() && budgetFlag != flag)
     return usageError("give one of " + budgetFlag + " and " + flag.str());
   budgetFlag = flag.str();
-  o.compile.step.budget = budget;
+  o.compile.step.remat.budget = budget;
   return llvm::Error::success();
 }
 
@@ -275,14 +276,14 @@ void DriverFlags::addBudgetFlags() {
   add("ascii", "", Plan, "no block characters in the chart",
       flag::turnOn(o.asciiChart));
   // By the names that they have in ckopt-plan, too.
-  planner::addSearchFlags(table, step.search, Stepping, 0, "remat-");
+  planner::addSearchFlags(table, step.remat.search, Stepping, 0, "remat-");
   for (StringRef name : {"strategy", "fixed-order", "order-only", "time-limit",
                          "work-limit", "effort"})
     table.addAlias(name, ("remat-" + name).str(), Stepping);
   add("cost-model", "MODEL", Stepping,
       "times of kernels: analytic (default) or profile=FILE, as bench "
       "--profile-out writes it",
-      flag::text("cost-model", step.costModel));
+      flag::text("cost-model", o.costModel));
 }
 
 void DriverFlags::addPolicyFlags() {
@@ -297,34 +298,42 @@ void DriverFlags::addPolicyFlags() {
   add("remat", "POLICY", Stepping,
       "auto (default), per-block, sequential:K, nothing_saveable, "
       "dots_saveable, ... (docs/checkpointing.md)",
-      [&step](StringRef text) { return parseRematMode(text, step.policy); });
+      [&step](StringRef text) {
+        return parseRematMode(text, step.remat.policy);
+      });
   add("save", "RULE", Stepping,
       "values that stay: a regular expression on node names, or op:, scope:, "
       "class: and one (repeatable)",
-      rules(step.policy.save));
+      rules(step.remat.policy.save));
   add("recompute", "RULE", Stepping,
       "values to compute again for the backward pass (repeatable)",
-      rules(step.policy.recompute));
+      rules(step.remat.policy.recompute));
   add("auto", "RULE", Stepping,
       "values that the planner decides about (repeatable)",
-      rules(step.policy.automatic));
+      rules(step.remat.policy.automatic));
   add("checkpoint-region", "RULE", Stepping,
       "modules, by name or class, that keep only their inputs (repeatable)",
-      rules(step.policy.checkpoint));
+      rules(step.remat.policy.checkpoint));
   add("plan", "FILE", one, "take the plan from a file of --plan-out",
-      flag::text("plan", step.planFile));
+      flag::text("plan", o.plan));
   add("plan-hint", "FILE", one,
       "start from a plan of --plan-out; the answer is never worse",
-      flag::text("plan-hint", step.planHint));
+      flag::text("plan-hint", o.planHint));
   add("remat-compare", "HOW", Stepping,
       "what a policy costs against a plan without it: quick (default: with at "
       "most a quarter more work), on (as long as for the policy), off",
-      flag::oneOf("remat-compare", step.compare, {"quick", "on", "off"}));
+      [&step](StringRef text) -> llvm::Error {
+        auto how = parseComparison(text);
+        if (!how)
+          return usageError("--remat-" + takeErrorText(how.takeError()).text);
+        step.remat.compare = *how;
+        return llvm::Error::success();
+      });
   add("plan-out", "FILE", one, "write the plan; it may be edited",
-      flag::text("plan-out", step.planOut));
+      flag::text("plan-out", o.planOut));
   add("plan-report", "FILE", one,
       "each value that is kept or computed again, and why (JSON)",
-      flag::text("plan-report", step.planReport));
+      flag::text("plan-report", o.planReport));
 }
 
 void DriverFlags::addDataFlags() {

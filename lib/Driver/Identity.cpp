@@ -94,7 +94,7 @@ StringMetadata ckopt::runIdentity(const CompileOptions &compile,
   std::string dims;
   for (const auto &[name, size] : compile.import.dims)
     dims += name + "=" + std::to_string(size) + " ";
-  result["loss"] = step.loss;
+  result["loss"] = autodiff::formatLoss(step.loss);
   result["dims"] = dims;
   result["layout"] = step.layout;
   result["cpu"] =

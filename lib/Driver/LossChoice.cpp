@@ -132,7 +132,7 @@ llvm::Error LossChooser::settleClasses(llvm::ArrayRef<Attached> losses) {
 /// all others it takes from the evaluation function, whole batches alone.
 void LossChooser::settleEvaluation(llvm::ArrayRef<Attached> losses) {
   const LossSettings &settings = step.lossSettings;
-  bool single = losses.size() == 1 && parseLoss(step.loss)->size() == 1 &&
+  bool single = losses.size() == 1 && step.loss.size() == 1 &&
                 losses.front().term->weight == 1;
   bool plain = single && settings.reduction == "mean" &&
                !settings.softTargets && settings.labelSmoothing == 0 &&
@@ -146,18 +146,15 @@ llvm::Error LossChooser::run() {
   if (!forward || step.forwardOnly ||
       !compilation.options().phases.from.empty())
     return llvm::Error::success();
-  bool given = !step.loss.empty();
-  auto terms = parseLoss(given ? step.loss : kOutputTerm.str());
-  if (!terms)
-    return terms.takeError();
+  if (step.loss.empty())
+    step.loss.emplace_back().kind = kOutputTerm.str();
   std::string text;
-  if (llvm::Error error = resolveLoss(forward, *terms, text))
+  if (llvm::Error error = resolveLoss(forward, step.loss, text))
     return error;
   if (!text.empty())
     compilation.remark(text);
-  step.loss = formatLoss(*terms);
   std::vector<Attached> losses;
-  for (const LossTerm &term : *terms) {
+  for (const LossTerm &term : step.loss) {
     if (!term.attaches())
       continue;
     Attached &loss = losses.emplace_back();
@@ -194,14 +191,9 @@ void ckopt::describeTargets(const Compilation &compilation, DataOptions &data) {
   data.classAxis = step.lossSettings.classAxis;
   data.ignoreIndex = step.lossSettings.ignoreIndex;
   data.loss.clear();
-  auto terms = parseLoss(step.loss);
-  if (!terms) {
-    llvm::consumeError(terms.takeError());
+  if (step.loss.size() != 1 || !step.loss.front().attaches())
     return;
-  }
-  if (terms->size() != 1 || !terms->front().attaches())
-    return;
-  const LossTerm &term = terms->front();
+  const LossTerm &term = step.loss.front();
   data.scores = term.output;
   data.classify =
       findLossKind(term.kind)->labels && !step.lossSettings.softTargets;
@@ -261,13 +253,7 @@ llvm::Error ckopt::checkLossFlags(const DriverOptions &options,
       {"soft-targets", LossKind::SoftTargets},
       {"reduction", ~0u},
   };
-  std::vector<LossTerm> terms;
-  if (!options.compile.step.loss.empty()) {
-    auto parsed = parseLoss(options.compile.step.loss);
-    if (!parsed)
-      return parsed.takeError();
-    terms = std::move(*parsed);
-  }
+  const std::vector<LossTerm> &terms = options.compile.step.loss;
   const LossSettings &set = options.compile.step.lossSettings;
   for (auto [flag, setting] : settings) {
     if (!given.count(flag.str()))

@@ -19,7 +19,7 @@ using namespace ckopt;
 
 static llvm::Error writeCurve(const DriverOptions &options,
                               const planner::Graph &graph) {
-  planner::Options request = options.compile.step.search;
+  planner::Options request = options.compile.step.remat.search;
   request.pack = true;
   request.arenaHoldsAll = false;
   planner::ParetoCurve curve =

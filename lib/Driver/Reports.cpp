@@ -123,7 +123,7 @@ Timeline ckopt::memoryTimeline(const DriverOptions &options,
                                const Compilation &compilation) {
   Timeline timeline;
   timeline.title = options.compile.model;
-  timeline.subtitle = "budget: " + options.compile.step.budget.describe();
+  timeline.subtitle = "budget: " + options.compile.step.remat.budget.describe();
   if (!compilation.timelineBefore().steps.empty())
     timeline.panels.push_back(compilation.timelineBefore());
   if (compilation.summary().figures.hasPlan())

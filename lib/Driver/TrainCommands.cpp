@@ -185,7 +185,7 @@ llvm::Error ckopt::runCompare(DriverOptions &options) {
   }
   std::vector<Run> runs;
   for (const MemoryBudget &budget : budgets) {
-    options.compile.step.budget = budget;
+    options.compile.step.remat.budget = budget;
     if (!options.quiet)
       llvm::errs() << "budget: " << budget.describe() << "\n";
     auto run = trainOnce(options, runs.empty());

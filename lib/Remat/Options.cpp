@@ -1,8 +1,7 @@
 //===- Options.cpp - the pass's options as those of the library -----------===//
 //
-// The one way from text to RematOptions, for the pass and for clients that plan
-// by planRemat(). An option that is given empty is one that is left out: MLIR
-// prints pipelines with all options in them.
+// The one way from text to RematOptions and back. An option that is given empty
+// is one that is left out: MLIR prints pipelines with all options in them.
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Remat/Passes.h"
@@ -53,16 +52,38 @@ parseBudget(const RematPassOptions &options) {
   return MemoryBudget();
 }
 
-/// Puts rules that are separated by `;` behind those that are there.
+/// Reads rules that are separated by `;`; one within a rule is written `\\;`.
 static llvm::Error addRules(StringRef option, StringRef rules,
                             std::vector<std::string> &texts) {
-  SmallVector<StringRef> parts;
-  rules.split(parts, ';', -1, /*KeepEmpty=*/false);
-  for (StringRef part : parts)
-    texts.push_back(part.str());
-  if (parts.empty() && !rules.empty())
+  size_t before = texts.size();
+  std::string rule;
+  auto finish = [&] {
+    if (!rule.empty())
+      texts.push_back(std::move(rule));
+    rule.clear();
+  };
+  for (size_t i = 0; i < rules.size(); ++i) {
+    if (rules[i] == ';')
+      finish();
+    else if (rules[i] == '\\' && i + 1 < rules.size() && rules[i + 1] == ';')
+      rule += rules[++i];
+    else
+      rule += rules[i];
+  }
+  finish();
+  if (texts.size() == before && !rules.empty())
     return usageError(option + ": there is no rule in '" + rules + "'");
   return llvm::Error::success();
+}
+
+static std::string joinRules(ArrayRef<std::string> rules) {
+  std::string text;
+  for (const std::string &rule : rules) {
+    text += text.empty() ? "" : ";";
+    for (char c : rule)
+      text += c == ';' ? std::string("\\;") : std::string(1, c);
+  }
+  return text;
 }
 
 static llvm::Error parsePolicy(const RematPassOptions &options,
@@ -108,10 +129,33 @@ static llvm::Error parseSearch(const RematPassOptions &options,
   return llvm::Error::success();
 }
 
+static constexpr std::pair<StringRef, Comparison> comparisons[] = {
+    {"quick", Comparison::Quick},
+    {"on", Comparison::On},
+    {"off", Comparison::Off},
+};
+
+llvm::Expected<Comparison> ckopt::parseComparison(StringRef text) {
+  for (auto [name, value] : comparisons)
+    if (name == text)
+      return value;
+  return usageError("compare: '" + text + "' is not one of quick, on, off");
+}
+
+static llvm::Error readPlan(const std::string &path,
+                            std::optional<StoredPlan> &plan) {
+  if (path.empty())
+    return llvm::Error::success();
+  llvm::Expected<StoredPlan> read = StoredPlan::read(path);
+  if (!read)
+    return read.takeError();
+  plan = std::move(*read);
+  return llvm::Error::success();
+}
+
 llvm::Expected<RematOptions>
-ckopt::parseRematOptions(const RematPassOptions &options, RematPolicy policy) {
+ckopt::parseRematOptions(const RematPassOptions &options) {
   RematOptions result;
-  result.policy = std::move(policy);
   if (llvm::Error error = parsePolicy(options, result.policy))
     return error;
   llvm::Expected<MemoryBudget> budget = parseBudget(options);
@@ -120,22 +164,75 @@ ckopt::parseRematOptions(const RematPassOptions &options, RematPolicy policy) {
   result.budget = *budget;
   if (llvm::Error error = parseSearch(options, result.search))
     return error;
-  auto compare = llvm::StringSwitch<std::optional<Comparison>>(options.compare)
-                     .Case("quick", Comparison::Quick)
-                     .Case("on", Comparison::On)
-                     .Case("off", Comparison::Off)
-                     .Default(std::nullopt);
+  llvm::Expected<Comparison> compare = parseComparison(options.compare);
   if (!compare)
-    return usageError("compare: '" + options.compare +
-                      "' is not one of quick, on, off");
+    return compare.takeError();
   result.compare = *compare;
   llvm::Expected<CostOptions> costs = parseCostModel(options.costModel);
   if (!costs)
     return costs.takeError();
   result.costs = std::move(*costs);
   result.allowUncounted = options.allowUncounted;
-  result.planFile = options.planFile;
-  result.planHint = options.planHint;
-  result.planOut = options.planOut;
+  result.remarks = options.remarks;
+  if (llvm::Error error = readPlan(options.planFile, result.plan))
+    return error;
+  if (llvm::Error error = readPlan(options.planHint, result.hint))
+    return error;
   return result;
+}
+
+static void printBudget(const MemoryBudget &budget, RematPassOptions &texts) {
+  auto share = [&] {
+    std::string text;
+    llvm::raw_string_ostream(text) << Real(budget.ratio);
+    return text;
+  };
+  switch (budget.kind) {
+  case MemoryBudget::Kind::Unlimited:
+    return;
+  case MemoryBudget::Kind::Bytes:
+    texts.budget = std::to_string(budget.bytes);
+    return;
+  case MemoryBudget::Kind::Ratio:
+    texts.budgetRatio = share();
+    return;
+  case MemoryBudget::Kind::ActivationRatio:
+    texts.activationRatio = share();
+    return;
+  case MemoryBudget::Kind::Minimum:
+    texts.budget = "min";
+    return;
+  }
+}
+
+RematPassOptions ckopt::printedOptions(const RematOptions &options) {
+  RematPassOptions texts;
+  printBudget(options.budget, texts);
+  const planner::Options &search = options.search;
+  texts.strategy = search.strategy;
+  texts.timeLimit = search.timeLimitSeconds;
+  texts.workLimit = search.workLimit;
+  texts.effort = search.effort;
+  texts.seed = search.seed;
+  texts.threads = search.threads;
+  texts.searchToLimit = search.searchToLimit;
+  texts.fixedOrder = search.fixedOrder;
+  texts.orderOnly = search.orderOnly;
+  texts.costModel = options.costs.source;
+  const RematPolicy &policy = options.policy;
+  texts.policy = printRematMode(policy);
+  texts.save = joinRules(policy.save);
+  texts.recompute = joinRules(policy.recompute);
+  texts.automatic = joinRules(policy.automatic);
+  texts.checkpoint = joinRules(policy.checkpoint);
+  if (options.plan)
+    texts.planFile = options.plan->source;
+  if (options.hint)
+    texts.planHint = options.hint->source;
+  for (auto [name, value] : comparisons)
+    if (value == options.compare)
+      texts.compare = name.str();
+  texts.remarks = options.remarks;
+  texts.allowUncounted = options.allowUncounted;
+  return texts;
 }

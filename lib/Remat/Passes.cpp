@@ -2,7 +2,9 @@
 #include "ckopt/Remat/Passes.h"
 #include "Planning.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "ckopt/Dialect/Ckopt/Utils/ExitDiagnostic.h"
 #include "ckopt/Remat/Remat.h"
+#include "ckopt/Support/AtomicFile.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/Report.h"
 #include "mlir/Dialect/Affine/IR/ValueBoundsOpInterfaceImpl.h"
@@ -27,53 +29,41 @@ namespace ckopt {
 
 namespace {
 
-/// The plans' figures of all functions that the copies of one pass planned.
-/// Functions may be planned in parallel, in any order; the file lists them by
-/// name and is complete when the last one is done.
-class ReportBook {
+/// What the copies of one pass, which may plan functions in parallel and in any
+/// order, gather for the pipeline's owner or, if the options name files, for
+/// these: a file is complete when the last function is done.
+class Gathered {
 public:
-  llvm::Error add(StringRef path, ArrayRef<FunctionOpInterface> functions,
-                  ArrayRef<RematPlan> plans) {
+  explicit Gathered(RematResult *result = nullptr) : result(result) {}
+
+  /// Takes the plans of functions, and writes the report of all so far.
+  llvm::Error add(RematResult found, StringRef report) {
     std::lock_guard<std::mutex> lock(mutex);
-    for (auto [function, plan] : llvm::zip(functions, plans)) {
-      if (!plan.wasPlanned())
-        continue;
-      std::string page = jsonText([&, &plan = plan](llvm::json::OStream &json) {
-        json.object([&] { writePlanFigures(json, plan); });
-      });
-      // It stands two levels deep in the file.
-      std::string indented;
-      for (char c : StringRef(page).rtrim()) {
-        indented += c;
-        if (c == '\n')
-          indented += "    ";
-      }
-      pages[getFunctionPath(function)] = std::move(indented);
-    }
-    return writeJsonFile(path, [&](llvm::json::OStream &json) {
-      json.object([&] {
-        json.attribute("format", "ckopt-remat-report/1");
-        json.attributeArray("functions", [&] {
-          for (const auto &[name, page] : pages)
-            json.rawValue(page);
-        });
-      });
-    });
+    std::vector<RematPlan> &plans = result ? result->plans : own.plans;
+    for (RematPlan &plan : found.plans)
+      if (plan.wasPlanned())
+        plans.push_back(std::move(plan));
+    if (report.empty())
+      return llvm::Error::success();
+    return writeRematReport(report, plans);
   }
   void clear() {
     std::lock_guard<std::mutex> lock(mutex);
-    pages.clear();
+    (result ? result->plans : own.plans).clear();
   }
 
 private:
   std::mutex mutex;
-  std::map<std::string, std::string> pages;
+  RematResult *result;
+  RematResult own;
 };
 
 struct RematPass : ckopt::impl::RematPassBase<RematPass> {
   using RematPassBase::RematPassBase;
-  RematPass(const RematPassOptions &options, PlanningHooks hooks)
-      : RematPassBase(options), hooks(std::move(hooks)) {}
+  RematPass(RematOptions options, RematResult *result)
+      : RematPassBase(printedOptions(options)),
+        settled(std::make_shared<RematOptions>(std::move(options))),
+        isTyped(true), gathered(std::make_shared<Gathered>(result)) {}
 
   /// Modules, and functions of any dialect.
   bool canScheduleOn(RegisteredOperationName name) const override {
@@ -116,44 +106,30 @@ struct RematPass : ckopt::impl::RematPassBase<RematPass> {
     all.planFile = planFile;
     all.planHint = planHint;
     all.compare = compare;
-    all.planOut = planOut;
+    all.remarks = remarks;
     all.allowUncounted = allowUncounted;
     return all;
   }
 
-  /// What the options ask for; `op` (the module, or a function in it) may hold
-  /// a policy beside them.
-  llvm::Expected<RematOptions> parseOptions(Operation *op) {
-    llvm::Expected<RematOptions> parsed =
-        parseRematOptions(stated(), policyOf(op));
-    if (!parsed)
-      return parsed;
-    parsed->hooks = hooks;
-    parsed->mayReadCallees = op && !isa<FunctionOpInterface>(op);
-    return parsed;
-  }
-
-  /// The policy that the driver left on the module.
-  static RematPolicy policyOf(Operation *op) {
-    while (op && !op->hasAttr(kPolicyAttr))
-      op = op->getParentOp();
-    auto left =
-        op ? op->getAttrOfType<DictionaryAttr>(kPolicyAttr) : DictionaryAttr();
-    return left ? policyFromAttribute(left) : RematPolicy();
-  }
-
-  /// Mistakes in the options are told once, not for each function.
+  /// Reads the options, and the files that they name, once for all functions;
+  /// so mistakes in them are told once, too.
   LogicalResult initialize(MLIRContext *context) override {
-    book->clear();
-    llvm::Expected<RematOptions> options = parseOptions(/*op=*/nullptr);
-    if (options)
+    gathered->clear();
+    if (isTyped)
       return success();
-    return emitError(UnknownLoc::get(context)) << describe(options.takeError());
+    llvm::Expected<RematOptions> parsed = parseRematOptions(stated());
+    if (!parsed)
+      return emitError(UnknownLoc::get(context))
+             << describe(parsed.takeError());
+    settled = std::make_shared<RematOptions>(std::move(*parsed));
+    return success();
   }
 
   static std::string describe(llvm::Error error) {
     std::string text = takeErrorText(std::move(error)).text;
-    return StringRef(text).starts_with("remat: ") ? text : "remat: " + text;
+    bool named = StringRef(text).starts_with("remat: ") ||
+                 StringRef(text).starts_with("plan file ");
+    return named ? text : "remat: " + text;
   }
 
   /// Brings a function with ops of other dialects to the form that later
@@ -201,11 +177,11 @@ struct RematPass : ckopt::impl::RematPassBase<RematPass> {
   /// ones are to be left alone.
   std::string findObstacle(FunctionOpInterface function,
                            const RematOptions &options, Location &where) {
-    std::string what = findUnsupported(function, &where, hooks);
+    std::string what = findUnsupported(function, &where, options.hooks);
     if (!what.empty() || !needsAllCounted(options))
       return what;
     for (const Uncounted &entry :
-         findUncounted(function, {hooks, options.mayReadCallees}))
+         findUncounted(function, planningContext(options)))
       if (entry.own) {
         where = entry.where;
         return "its plan would not count " + entry.what;
@@ -274,51 +250,57 @@ struct RematPass : ckopt::impl::RematPassBase<RematPass> {
             << "' with a body here";
   }
 
-  void runOnOperation() override {
-    SmallVector<FunctionOpInterface> named = findNamed();
-    checkNames(named);
-    auto fail = [&](const std::string &text) {
-      emitError(getOperation()->getLoc()) << text;
-      signalPassFailure();
-    };
-    llvm::Expected<RematOptions> options = parseOptions(getOperation());
-    if (!options)
-      return fail(describe(options.takeError()));
-    // Of functions that are planned one by one, too, one plan is written.
+  /// Whether the plan file is for what is planned now: of functions that are
+  /// planned one by one, too, one plan is written.
+  bool writesPlan(ArrayRef<FunctionOpInterface> named) {
+    if (planOut.empty())
+      return false;
+    if (!isa<FunctionOpInterface>(getOperation()))
+      return true;
     const auto *step = llvm::find_if(named, [](FunctionOpInterface function) {
       return function.getName() == "step";
     });
     if (step == named.end())
       step = named.begin();
-    if (isa<FunctionOpInterface>(getOperation()) &&
-        (named.empty() ||
-         FunctionOpInterface(*step).getOperation() != getOperation()))
-      options->planOut.clear();
-    SmallVector<FunctionOpInterface> wanted = findFunctions(*options);
+    return !named.empty() &&
+           FunctionOpInterface(*step).getOperation() == getOperation();
+  }
+
+  void runOnOperation() override {
+    SmallVector<FunctionOpInterface> named = findNamed();
+    checkNames(named);
+    RematOptions options = *settled;
+    options.mayReadCallees = !isa<FunctionOpInterface>(getOperation());
+    SmallVector<FunctionOpInterface> wanted = findFunctions(options);
     for (FunctionOpInterface function : wanted)
       if (failed(canonicalize(function)))
         return signalPassFailure();
-    std::vector<RematPlan> plans;
-    ExitCode code = runRemat(wanted, *options, remarks, plans);
-    // Drivers tell an infeasible budget from bad input by this.
-    if (code != ExitOk && isa<ModuleOp>(getOperation()))
-      getOperation()->setAttr(
-          "ckopt.exit_code",
-          IntegerAttr::get(IntegerType::get(&getContext(), 64), code));
-    // Where nothing fits, the report says what is known.
-    bool reported =
-        code == ExitOk || code == ExitInfeasible || code == ExitNoPlanFound;
-    if (!report.empty() && !wanted.empty() && reported)
-      if (llvm::Error error = book->add(report, wanted, plans))
-        fail(takeErrorText(std::move(error)).text);
-    if (code != ExitOk)
-      return signalPassFailure();
+    RematResult found;
+    if (failed(runRemat(wanted, options, found)))
+      signalPassFailure();
+    // Where nothing fits, files say what is known.
+    auto check = [&](llvm::Error error) {
+      if (!error)
+        return;
+      ErrorText text = takeErrorText(std::move(error));
+      InFlightDiagnostic diagnostic = emitError(getOperation()->getLoc());
+      diagnostic << text.text;
+      setExitCode(diagnostic, text.code);
+      signalPassFailure();
+    };
+    if (const RematPlan *plan = found.mainPlan(); plan && writesPlan(named))
+      check(writeFileAtomically(planOut, printStoredPlan(*plan)));
+    bool isKnown = llvm::any_of(
+        found.plans, [](const RematPlan &plan) { return plan.wasPlanned(); });
+    check(gathered->add(std::move(found), isKnown ? report : StringRef()));
   }
 
 private:
-  PlanningHooks hooks;
+  /// What the options ask for.
+  std::shared_ptr<const RematOptions> settled;
+  bool isTyped = false; ///< given as a struct, so that no text is read
   /// Copies of the pass that run in parallel share it.
-  std::shared_ptr<ReportBook> book = std::make_shared<ReportBook>();
+  std::shared_ptr<Gathered> gathered = std::make_shared<Gathered>();
 };
 
 struct StripBarriersPass
@@ -340,7 +322,23 @@ struct StripBarriersPass
 
 } // namespace
 
-std::unique_ptr<Pass> ckopt::createRematPass(const RematPassOptions &options,
-                                             PlanningHooks hooks) {
-  return std::make_unique<RematPass>(options, std::move(hooks));
+std::unique_ptr<Pass> ckopt::createRematPass(RematOptions options,
+                                             RematResult *result) {
+  return std::make_unique<RematPass>(std::move(options), result);
+}
+
+llvm::Error ckopt::writeRematReport(StringRef path, ArrayRef<RematPlan> plans) {
+  std::map<std::string, const RematPlan *> byName;
+  for (const RematPlan &plan : plans)
+    if (plan.wasPlanned())
+      byName[plan.problem.graph.name] = &plan;
+  return writeJsonFile(path, [&](llvm::json::OStream &json) {
+    json.object([&] {
+      json.attribute("format", "ckopt-remat-report/1");
+      json.attributeArray("functions", [&] {
+        for (const auto &[name, plan] : byName)
+          json.object([&, plan = plan] { writePlanFigures(json, *plan); });
+      });
+    });
+  });
 }

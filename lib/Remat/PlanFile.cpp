@@ -52,56 +52,40 @@ static std::string graphHash(const planner::Graph &graph) {
   return llvm::utohexstr(llvm::xxh3_64bits(text), /*LowerCase=*/true);
 }
 
-llvm::Error ckopt::writePlanFile(StringRef path, const RematPlan &plan) {
+std::string ckopt::printStoredPlan(const RematPlan &plan) {
   const planner::Graph &graph = plan.problem.graph;
   int64_t budget = plan.budgetBytes == unlimited ? 0 : plan.budgetBytes;
   // The planner's own text, with members put in.
-  llvm::Expected<llvm::json::Value> file =
-      llvm::json::parse(planner::printPlan(graph, plan.result, budget));
-  if (!file)
-    return file.takeError();
+  llvm::json::Value file = llvm::cantFail(
+      llvm::json::parse(planner::printPlan(graph, plan.result, budget)));
   llvm::json::Array names;
   for (const planner::Node &node : graph.nodes)
     names.push_back(llvm::json::fixUTF8(node.name));
-  llvm::json::Object &object = *file->getAsObject();
+  llvm::json::Object &object = *file.getAsObject();
   object["graph_hash"] = graphHash(graph);
   object["nodes"] = std::move(names);
   std::string text;
   llvm::raw_string_ostream os(text);
-  llvm::json::OStream(os).value(*file);
+  llvm::json::OStream(os).value(file);
   os << "\n";
-  return writeFileAtomically(path, text);
+  return text;
 }
 
-namespace {
-struct PlanFile {
-  planner::Plan plan;
-  std::string function, hash;
-  int64_t nodes = -1;
-  int64_t budget = 0; ///< that the file states; 0: none
-};
-} // namespace
-
-static FailureOr<PlanFile> readPlanFile(FunctionOpInterface function,
-                                        StringRef path) {
+llvm::Expected<StoredPlan> StoredPlan::parse(StringRef text,
+                                             std::string source) {
+  StoredPlan result;
+  result.source = std::move(source);
   auto wrong = [&](const Twine &what) {
-    return emitError(function.getLoc())
-           << "plan file '" << path << "': " << what.str();
+    return inputError("plan file '" + result.source + "': " + what);
   };
-  auto buffer = llvm::MemoryBuffer::getFile(path);
-  if (!buffer)
-    return wrong(buffer.getError().message());
   std::string error;
-  std::optional<planner::Plan> plan =
-      planner::parsePlan((*buffer)->getBuffer(), error);
+  std::optional<planner::Plan> plan = planner::parsePlan(text, error);
   if (!plan)
     return wrong(error);
   if (plan->steps.empty())
     return wrong("it holds no steps");
-  PlanFile result;
   result.plan = std::move(*plan);
-  llvm::Expected<llvm::json::Value> file =
-      llvm::json::parse((*buffer)->getBuffer());
+  llvm::Expected<llvm::json::Value> file = llvm::json::parse(text);
   if (!file)
     return wrong(llvm::toString(file.takeError()));
   const llvm::json::Object *object = file->getAsObject();
@@ -113,8 +97,17 @@ static FailureOr<PlanFile> readPlanFile(FunctionOpInterface function,
   return result;
 }
 
+llvm::Expected<StoredPlan> StoredPlan::read(const std::string &path) {
+  auto buffer = llvm::MemoryBuffer::getFile(path);
+  if (!buffer)
+    return inputError("plan file '" + path +
+                      "': " + buffer.getError().message());
+  return parse((*buffer)->getBuffer(), path);
+}
+
 /// Whether the file was written for another problem than `graph`: what to say.
-static std::string differs(const PlanFile &file, const planner::Graph &graph) {
+static std::string differs(const StoredPlan &file,
+                           const planner::Graph &graph) {
   std::string hash = graphHash(graph);
   if (file.hash.empty() || file.hash == hash)
     return "";
@@ -127,61 +120,51 @@ static std::string differs(const PlanFile &file, const planner::Graph &graph) {
                 "it was written; write it anew";
 }
 
-FailureOr<std::optional<planner::Plan>>
-ckopt::readPlanHint(FunctionOpInterface function, const RematPlan &plan,
-                    const RematOptions &options) {
-  if (options.planHint.empty())
-    return std::optional<planner::Plan>();
-  FailureOr<PlanFile> file = readPlanFile(function, options.planHint);
-  if (failed(file))
-    return failure();
-  if (file->function != getFunctionPath(function))
-    return std::optional<planner::Plan>();
+static InFlightDiagnostic emitPlanError(FunctionOpInterface function,
+                                        const StoredPlan &plan) {
+  return emitError(function.getLoc()) << "plan file '" << plan.source << "': ";
+}
+
+bool ckopt::isPlanFor(FunctionOpInterface function, const StoredPlan &plan) {
+  return plan.function == getFunctionPath(function);
+}
+
+FailureOr<const planner::Plan *> ckopt::findHint(FunctionOpInterface function,
+                                                 const RematPlan &plan,
+                                                 const RematOptions &options) {
+  if (!options.hint || !isPlanFor(function, *options.hint))
+    return static_cast<const planner::Plan *>(nullptr);
   const planner::Graph &graph = plan.problem.graph;
-  std::string wrong = differs(*file, graph);
+  std::string wrong = differs(*options.hint, graph);
   if (wrong.empty())
-    wrong = planner::verifySteps(graph, file->plan);
+    wrong = planner::verifySteps(graph, options.hint->plan);
   if (!wrong.empty())
-    return emitError(function.getLoc())
-           << "plan file '" << options.planHint << "': " << wrong;
-  return std::optional(std::move(file->plan));
+    return emitPlanError(function, *options.hint) << wrong;
+  return &options.hint->plan;
 }
 
-FailureOr<bool> ckopt::isPlanFor(FunctionOpInterface function,
-                                 const RematOptions &options) {
-  FailureOr<PlanFile> file = readPlanFile(function, options.planFile);
-  if (failed(file))
-    return failure();
-  return file->function == getFunctionPath(function);
-}
-
-LogicalResult ckopt::checkPlanFile(ArrayRef<FunctionOpInterface> functions,
-                                   const RematOptions &options) {
-  const std::string &path =
-      options.planFile.empty() ? options.planHint : options.planFile;
-  if (path.empty() || functions.empty())
+LogicalResult ckopt::checkStoredPlan(ArrayRef<FunctionOpInterface> functions,
+                                     const RematOptions &options) {
+  const std::optional<StoredPlan> &stored =
+      options.plan ? options.plan : options.hint;
+  if (!stored || functions.empty())
     return success();
   FunctionOpInterface first = functions.front();
-  if (!options.planFile.empty() && !options.planHint.empty())
-    return emitError(first.getLoc())
-           << "plan file '" << path
-           << "': a plan that is given leaves nothing to search from a hint; "
-              "give one or the other";
+  if (options.plan && options.hint)
+    return emitPlanError(first, *stored)
+           << "a plan that is given leaves nothing to search from a hint; give "
+              "one or the other";
   if (llvm::any_of(functions, [&](FunctionOpInterface function) {
         return hasPolicy(function, options);
       }))
-    return emitError(first.getLoc())
-           << "plan file '" << path << "': "
-           << (options.planFile.empty()
-                   ? "a plan to start from may break rules and policies"
-                   : "a plan that is given leaves nothing for rules and "
-                     "policies to decide")
+    return emitPlanError(first, *stored)
+           << (options.plan ? "a plan that is given leaves nothing for rules "
+                              "and policies to decide"
+                            : "a plan to start from may break rules and "
+                              "policies")
            << "; give one or the other";
-  FailureOr<PlanFile> file = readPlanFile(first, path);
-  if (failed(file))
-    return failure();
   auto isMeant = [&](FunctionOpInterface function) {
-    return getFunctionPath(function) == file->function;
+    return isPlanFor(function, *stored);
   };
   // Where functions are planned one by one, it may be for another one.
   Operation *top = first;
@@ -198,24 +181,20 @@ LogicalResult ckopt::checkPlanFile(ArrayRef<FunctionOpInterface> functions,
                      .wasInterrupted();
   if (isThere)
     return success();
-  return emitError(first.getLoc())
-         << "plan file '" << path << "': it is for '" << file->function
-         << "', which is no function here";
+  return emitPlanError(first, *stored)
+         << "it is for '" << stored->function << "', which is no function here";
 }
 
 /// Cost, load, offsets of the file's steps in this function.
-static LogicalResult takeSteps(FunctionOpInterface function, PlanFile file,
-                               const RematOptions &options, RematPlan &plan) {
+static LogicalResult takeSteps(FunctionOpInterface function,
+                               const StoredPlan &file, RematPlan &plan) {
   const planner::Graph &graph = plan.problem.graph;
-  auto wrong = [&]() {
-    return emitError(function.getLoc())
-           << "plan file '" << options.planFile << "': ";
-  };
+  auto wrong = [&]() { return emitPlanError(function, file); };
   if (std::string other = differs(file, graph); !other.empty())
     return wrong() << other;
   planner::Plan &found = plan.result.plan;
-  found.steps = std::move(file.plan.steps);
-  found.choices = std::move(file.plan.choices);
+  found.steps = file.plan.steps;
+  found.choices = file.plan.choices;
   if (std::string error = planner::verifySteps(graph, found); !error.empty())
     return wrong() << "it is no valid plan: " << error;
   planner::Simulation simulation = planner::simulate(graph, found.steps);
@@ -225,8 +204,8 @@ static LogicalResult takeSteps(FunctionOpInterface function, PlanFile file,
   found.lowerBound = planner::costBound(graph, 0);
   found.provenMinimum = planner::memoryBound(graph);
   found.arena = file.plan.arena;
-  found.offsets = std::move(file.plan.offsets);
-  found.initial = std::move(file.plan.initial);
+  found.offsets = file.plan.offsets;
+  found.initial = file.plan.initial;
   if (found.offsets.empty() || !planner::verify(graph, found, 0).empty()) {
     found.offsets.clear();
     found.initial.clear();
@@ -242,13 +221,9 @@ static LogicalResult takeSteps(FunctionOpInterface function, PlanFile file,
 FailureOr<RematPlan> ckopt::planFromFile(FunctionOpInterface function,
                                          const RematOptions &options,
                                          CostModel &costs) {
-  FailureOr<PlanFile> file = readPlanFile(function, options.planFile);
-  if (failed(file))
-    return failure();
-  int64_t stated = file->budget;
+  const StoredPlan &file = *options.plan;
   FailureOr<RematPlan> plan = planBaseline(function, options, costs);
-  if (failed(plan) ||
-      failed(takeSteps(function, std::move(*file), options, *plan)))
+  if (failed(plan) || failed(takeSteps(function, file, *plan)))
     return failure();
   plan->arena =
       plan->fixedBytes + lastByte(plan->problem.graph, plan->result.plan);
@@ -257,20 +232,18 @@ FailureOr<RematPlan> ckopt::planFromFile(FunctionOpInterface function,
   boundArena(*plan);
   using Kind = MemoryBudget::Kind;
   if (options.budget.kind == Kind::Minimum)
-    return emitError(function.getLoc())
-           << "plan file '" << options.planFile
-           << "': a plan that is given leaves no smallest budget to find; "
-              "leave 'min' out";
+    return emitPlanError(function, file)
+           << "a plan that is given leaves no smallest budget to find; leave "
+              "'min' out";
   bool asked = options.budget.kind != Kind::Unlimited;
   if (asked)
     plan->budgetBytes =
         options.budget.resolve(plan->fullArena, plan->fixedBytes);
-  else if (stated > 0)
-    plan->budgetBytes = stated;
+  else if (file.budget > 0)
+    plan->budgetBytes = file.budget;
   if (plan->arena > plan->budgetBytes)
-    return emitError(function.getLoc())
-           << "plan file '" << options.planFile << "': it takes "
-           << formatBytesExact(plan->arena) << "; the budget "
+    return emitPlanError(function, file)
+           << "it takes " << formatBytesExact(plan->arena) << "; the budget "
            << (asked ? "is " : "that it states is ")
            << formatBytesExact(plan->budgetBytes);
   return plan;

@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 #include "Planning.h"
 #include "Reporting.h"
+#include "ckopt/Dialect/Ckopt/Utils/ExitDiagnostic.h"
 #include "ckopt/MemoryPlan/MemoryPlan.h"
 #include "ckopt/Planner/Bounds.h"
 #include "ckopt/Planner/Verifier.h"
@@ -84,13 +85,8 @@ void ckopt::boundArena(RematPlan &plan) {
 FailureOr<RematPlan> ckopt::planRemat(FunctionOpInterface function,
                                       const RematOptions &options,
                                       CostModel &costs) {
-  if (!options.planFile.empty()) {
-    FailureOr<bool> given = isPlanFor(function, options);
-    if (failed(given))
-      return failure();
-    if (*given)
-      return planFromFile(function, options, costs);
-  }
+  if (options.plan && isPlanFor(function, *options.plan))
+    return planFromFile(function, options, costs);
   if (hasPolicy(function, options))
     return planUnderPolicy(function, options, costs);
   FailureOr<RematPlan> baseline = planBaseline(function, options, costs);
@@ -98,12 +94,10 @@ FailureOr<RematPlan> ckopt::planRemat(FunctionOpInterface function,
     return failure();
   RematPlan plan = std::move(*baseline);
   planner::Options request = plannerOptions(options);
-  FailureOr<std::optional<planner::Plan>> hint =
-      readPlanHint(function, plan, options);
+  FailureOr<const planner::Plan *> hint = findHint(function, plan, options);
   if (failed(hint))
     return failure();
-  if (*hint)
-    request.hint = &**hint;
+  request.hint = *hint;
   if (failed(planWithin(function, options.budget, request, plan)))
     return failure();
   warnIfCut(function, plan);
@@ -289,10 +283,11 @@ std::string ckopt::describeNoPlan(StringRef name, const RematPlan &plan) {
   return text;
 }
 
-ExitCode ckopt::emitNoPlan(FunctionOpInterface function,
-                           const RematPlan &plan) {
-  emitError(function.getLoc()) << describeNoPlan(function.getName(), plan);
-  return isProvenInfeasible(plan) ? ExitInfeasible : ExitNoPlanFound;
+void ckopt::emitNoPlan(FunctionOpInterface function, const RematPlan &plan) {
+  InFlightDiagnostic error = emitError(function.getLoc());
+  error << describeNoPlan(function.getName(), plan);
+  setExitCode(error,
+              isProvenInfeasible(plan) ? ExitInfeasible : ExitNoPlanFound);
 }
 
 void ckopt::writePlanFigures(llvm::json::OStream &json, const RematPlan &plan) {

@@ -60,11 +60,11 @@ mlir::LogicalResult planWithin(mlir::FunctionOpInterface function,
                                const MemoryBudget &budget,
                                planner::Options request, RematPlan &plan);
 
-/// The plan of `options.planHint`, if it is one for this function. Failure: it
-/// cannot be read or is for another state of the function.
-mlir::FailureOr<std::optional<planner::Plan>>
-readPlanHint(mlir::FunctionOpInterface function, const RematPlan &plan,
-             const RematOptions &options);
+/// The plan of `options.hint`, if it is one for this function, else null.
+/// Failure: it is for another state of the function (an error was emitted).
+mlir::FailureOr<const planner::Plan *>
+findHint(mlir::FunctionOpInterface function, const RematPlan &plan,
+         const RematOptions &options);
 
 /// planRemat() under a policy; with `options.compare`, the same budget is
 /// planned without it, too, to tell what the policy costs. PolicyPlanning.cpp.
@@ -72,24 +72,19 @@ mlir::FailureOr<RematPlan> planUnderPolicy(mlir::FunctionOpInterface function,
                                            const RematOptions &options,
                                            CostModel &costs);
 
-/// planRemat() for a plan that is read from `options.planFile`: its steps are
-/// verified, everything else is worked out anew. PlanFile.cpp.
+/// planRemat() for the plan that `options.plan` holds: its steps are verified,
+/// everything else is worked out anew. PlanFile.cpp.
 mlir::FailureOr<RematPlan> planFromFile(mlir::FunctionOpInterface function,
                                         const RematOptions &options,
                                         CostModel &costs);
 
-/// Whether the plan file is one for this function. Failure: it cannot be read
-/// (an error was emitted).
-mlir::FailureOr<bool> isPlanFor(mlir::FunctionOpInterface function,
-                                const RematOptions &options);
+bool isPlanFor(mlir::FunctionOpInterface function, const StoredPlan &plan);
 
-/// Emits an error for a plan file that is for none of the functions.
+/// Emits an error for a stored plan that is for none of the functions, or that
+/// contradicts other options.
 mlir::LogicalResult
-checkPlanFile(llvm::ArrayRef<mlir::FunctionOpInterface> functions,
-              const RematOptions &options);
-
-/// Writes the plan with the graph's hash and the nodes' names.
-llvm::Error writePlanFile(llvm::StringRef path, const RematPlan &plan);
+checkStoredPlan(llvm::ArrayRef<mlir::FunctionOpInterface> functions,
+                const RematOptions &options);
 
 } // namespace ckopt
 

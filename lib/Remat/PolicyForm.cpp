@@ -120,6 +120,13 @@ llvm::Error ckopt::parseRematMode(StringRef text, RematPolicy &policy) {
       "by '+'");
 }
 
+std::string ckopt::printRematMode(const RematPolicy &policy) {
+  if (policy.regions.empty())
+    return policy.saveable.empty() ? "auto" : policy.saveable;
+  return policy.regions +
+         (policy.saveable.empty() ? "" : "+" + policy.saveable);
+}
+
 std::vector<WishRule> ckopt::rulesOf(const RematPolicy &policy) {
   std::vector<WishRule> rules;
   auto add = [&](const std::vector<std::string> &texts, Wish wish) {
@@ -159,43 +166,4 @@ llvm::Error ckopt::checkPolicyForm(const RematPolicy &policy) {
   if (saveable.named())
     return check("remat", *saveable.named());
   return llvm::Error::success();
-}
-
-DictionaryAttr ckopt::toAttribute(const RematPolicy &policy,
-                                  MLIRContext *context) {
-  Builder builder(context);
-  NamedAttrList list;
-  auto add = [&](StringRef name, const std::vector<std::string> &texts) {
-    SmallVector<StringRef> refs(texts.begin(), texts.end());
-    if (!refs.empty())
-      list.set(name, builder.getStrArrayAttr(refs));
-  };
-  add("save", policy.save);
-  add("recompute", policy.recompute);
-  add("auto", policy.automatic);
-  add("checkpoint", policy.checkpoint);
-  if (!policy.regions.empty())
-    list.set("regions", builder.getStringAttr(policy.regions));
-  if (!policy.saveable.empty())
-    list.set("saveable", builder.getStringAttr(policy.saveable));
-  return list.getDictionary(context);
-}
-
-RematPolicy ckopt::policyFromAttribute(DictionaryAttr attr) {
-  RematPolicy policy;
-  auto read = [&](StringRef name, std::vector<std::string> &texts) {
-    if (auto array = attr.getAs<ArrayAttr>(name))
-      for (Attribute item : array)
-        if (auto text = dyn_cast<StringAttr>(item))
-          texts.push_back(text.str());
-  };
-  read("save", policy.save);
-  read("recompute", policy.recompute);
-  read("auto", policy.automatic);
-  read("checkpoint", policy.checkpoint);
-  if (auto text = attr.getAs<StringAttr>("regions"))
-    policy.regions = text.str();
-  if (auto text = attr.getAs<StringAttr>("saveable"))
-    policy.saveable = text.str();
-  return policy;
 }

@@ -33,20 +33,20 @@ public:
       : functions(functions), options(options), costs(options.costs),
         plans(plans) {}
   /// Plans all functions, `first` first but for those that it calls.
-  ExitCode run(size_t first);
+  LogicalResult run(size_t first);
 
 private:
   void findCalls();
   void visit(size_t i, SmallVectorImpl<size_t> &order);
   LogicalResult plan(size_t i, MemoryBudget budget, bool ignorePolicy = false);
   LogicalResult resolveRatio();
-  ExitCode findMinimum();
-  ExitCode planAll();
+  LogicalResult findMinimum();
+  LogicalResult planAll();
   LogicalResult shrinkCallees(size_t i);
   int64_t returnedBytes(size_t i) const;
   int64_t resultBytes(size_t i) const;
   LogicalResult checkReturnedViews(size_t i) const;
-  ExitCode fail(size_t i);
+  LogicalResult fail(size_t i);
 
   ArrayRef<FunctionOpInterface> functions;
   RematOptions options;
@@ -139,8 +139,8 @@ LogicalResult SharedBudget::plan(size_t i, MemoryBudget budget,
                                     : std::optional(found->second);
   };
   if (ignorePolicy) {
-    request.planFile.clear();
-    request.planHint.clear();
+    request.plan.reset();
+    request.hint.reset();
   }
   FailureOr<RematPlan> plan = planRemat(functions[i], request, costs);
   if (failed(plan))
@@ -211,18 +211,18 @@ LogicalResult SharedBudget::resolveRatio() {
   return success();
 }
 
-ExitCode SharedBudget::findMinimum() {
+LogicalResult SharedBudget::findMinimum() {
   int64_t bytes = 0;
   for (size_t i : order) {
     // What is called stays as small as it can be: its callers need it so.
     if (bytes > 0 && !isCalled[i]) {
       if (failed(plan(i, ofBytes(bytes))))
-        return ExitInputError;
+        return failure();
       if (plans[i].result.hasPlan())
         continue;
     }
     if (failed(plan(i, options.budget)) || failed(checkReturnedViews(i)))
-      return ExitInputError;
+      return failure();
     if (!plans[i].result.hasPlan())
       return fail(i);
     bytes = std::max(bytes, plans[i].arena);
@@ -233,13 +233,13 @@ ExitCode SharedBudget::findMinimum() {
       continue;
     RematPlan least = std::move(plans[i]);
     if (failed(plan(i, ofBytes(bytes))))
-      return ExitInputError;
+      return failure();
     if (!plans[i].result.hasPlan()) {
       plans[i] = std::move(least);
       plans[i].budgetBytes = bytes;
     }
   }
-  return ExitOk;
+  return success();
 }
 
 /// Plans all that the function calls, at any depth, for as little as possible.
@@ -262,29 +262,30 @@ LogicalResult SharedBudget::shrinkCallees(size_t i) {
   return success();
 }
 
-ExitCode SharedBudget::planAll() {
+LogicalResult SharedBudget::planAll() {
   for (size_t i : order) {
     if (failed(plan(i, options.budget)) || failed(checkReturnedViews(i)))
-      return ExitInputError;
+      return failure();
     if (!plans[i].result.hasPlan() && !calls[i].empty() &&
         (failed(shrinkCallees(i)) || failed(plan(i, options.budget))))
-      return ExitInputError;
+      return failure();
     if (!plans[i].result.hasPlan())
       return fail(i);
   }
-  return ExitOk;
+  return success();
 }
 
 /// Says that nothing fits, and leaves what is known on the function.
-ExitCode SharedBudget::fail(size_t i) {
+LogicalResult SharedBudget::fail(size_t i) {
   FunctionOpInterface function = functions[i];
   function->setAttr(kPlanAttr,
                     toAttribute(getFigures(plans[i]), function.getContext()));
   emitOnceRemark(function, plans[i], /*always=*/false);
-  return emitNoPlan(function, plans[i]);
+  emitNoPlan(function, plans[i]);
+  return failure();
 }
 
-ExitCode SharedBudget::run(size_t first) {
+LogicalResult SharedBudget::run(size_t first) {
   plans.clear();
   plans.resize(functions.size());
   findCalls();
@@ -298,7 +299,7 @@ ExitCode SharedBudget::run(size_t first) {
       return findMinimum();
     if (options.budget.kind != Kind::Unlimited &&
         options.budget.kind != Kind::Bytes && failed(resolveRatio()))
-      return ExitInputError;
+      return failure();
   }
   return planAll();
 }
@@ -341,36 +342,38 @@ static void checkProfile(ArrayRef<FunctionOpInterface> functions,
       << "; costs are estimates";
 }
 
-ExitCode ckopt::runRemat(ArrayRef<FunctionOpInterface> functions,
-                         const RematOptions &options, bool remarks,
-                         std::vector<RematPlan> &plans) {
+const RematPlan *RematResult::mainPlan() const {
+  if (plans.empty())
+    return nullptr;
+  auto step = llvm::find_if(plans, [](const RematPlan &plan) {
+    StringRef name = plan.problem.graph.name;
+    return name == "step" || name.ends_with("::step");
+  });
+  const RematPlan &main = step == plans.end() ? plans.front() : *step;
+  return main.wasPlanned() ? &main : nullptr;
+}
+
+LogicalResult ckopt::runRemat(ArrayRef<FunctionOpInterface> functions,
+                              const RematOptions &options,
+                              RematResult &result) {
   if (functions.empty())
-    return ExitOk;
+    return success();
   if (failed(checkSupported(functions, options)) ||
       failed(checkPolicyMatches(functions, options.policy)) ||
-      failed(checkPlanFile(functions, options)))
-    return ExitInputError;
+      failed(checkStoredPlan(functions, options)))
+    return failure();
   size_t first = 0;
   for (auto [i, function] : llvm::enumerate(functions))
     if (FunctionOpInterface(function).getName() == "step")
       first = i;
-  ExitCode code = SharedBudget(functions, options, plans).run(first);
-  // A file of the function that nothing fits says what is known.
-  bool planned = code == ExitOk ||
-                 (plans[first].wasPlanned() && !plans[first].result.hasPlan());
-  if (!options.planOut.empty() && planned)
-    if (llvm::Error error = writePlanFile(options.planOut, plans[first])) {
-      ErrorText text = takeErrorText(std::move(error));
-      emitError(FunctionOpInterface(functions[first]).getLoc()) << text.text;
-      return code == ExitOk ? text.code : code;
-    }
-  if (code != ExitOk)
-    return code;
+  std::vector<RematPlan> &plans = result.plans;
+  if (failed(SharedBudget(functions, options, plans).run(first)))
+    return failure();
   checkProfile(functions, options, plans);
   for (auto [function, plan] : llvm::zip(functions, plans)) {
-    emitOnceRemark(function, plan, remarks);
-    emitPlanRemarks(function, plan, remarks);
+    emitOnceRemark(function, plan, options.remarks);
+    emitPlanRemarks(function, plan, options.remarks);
     applyRemat(function, plan);
   }
-  return ExitOk;
+  return success();
 }

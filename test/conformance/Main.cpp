@@ -253,7 +253,6 @@ int Runner::report() const {
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   cl::ParseCommandLineOptions(argc, argv, "runs ONNX backend test folders\n");
-  ckopt::registerAllPasses();
   Runner runner;
   for (auto step : {&Runner::collect, &Runner::readKnown})
     if (llvm::Error error = (runner.*step)()) {

@@ -52,9 +52,10 @@ TEST(Timeline, PeakIsTheLoad) {
     func::FuncOp function = test.function("step");
     RematOptions options;
     options.budget.kind = kind;
-    std::vector<RematPlan> plans;
-    ASSERT_EQ(runRemat(FunctionOpInterface(function), options, false, plans),
-              ExitOk);
+    RematResult result;
+    ASSERT_TRUE(
+        succeeded(runRemat(FunctionOpInterface(function), options, result)));
+    const std::vector<RematPlan> &plans = result.plans;
     ASSERT_TRUE(succeeded(planMemory(function)));
     EXPECT_LE(plans[0].arena, plans[0].budgetBytes);
     CostModel costs;

@@ -18,7 +18,7 @@ namespace {
 CompileOptions stepOptions(const GoldenModel &model) {
   CompileOptions options =
       trainingOptions(goldenPath(model.name, "model.onnx"), model.loss);
-  options.step.search.effort = 0; // any plan will do
+  options.step.remat.search.effort = 0; // any plan will do
   return options;
 }
 

@@ -121,12 +121,11 @@ void expectMet(const KernelCensus &census, const Wanted &wanted) {
 // Each kernel of the planned step, on what the step gives it.
 TEST_P(CudaKernels, GiveWhatTheCpuGives) {
   static std::set<std::string> known; // one text is checked once
-  registerAllPasses();
   const Case &param = GetParam();
   CompileOptions options = trainingOptions(param.path, param.loss);
   options.step.target = "cuda";
   options.step.optimizer = param.optimizer;
-  options.step.search.effort = 0; // any plan will do
+  options.step.remat.search.effort = 0; // any plan will do
   Compilation compilation(std::move(options));
   check(compilation.import());
   check(compilation.plan());

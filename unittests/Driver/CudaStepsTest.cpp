@@ -36,7 +36,7 @@ CompileOptions optionsOf(const Case &param, const MemoryBudget &budget = {}) {
   CompileOptions options = trainingOptions(param.path, param.loss, budget);
   if (param.batch)
     options.import.batch = param.batch;
-  options.step.search.effort = 0; // any plan will do
+  options.step.remat.search.effort = 0; // any plan will do
   options.step.optimizer.kind = param.optimizer;
   options.step.optimizer.ema = param.ema;
   return options;

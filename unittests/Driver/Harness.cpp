@@ -30,10 +30,11 @@ CompileOptions ckopt::test::trainingOptions(const std::string &model,
                                             const MemoryBudget &budget) {
   CompileOptions options;
   options.model = model;
-  options.step.loss = loss;
+  if (!loss.empty())
+    options.step.loss = llvm::cantFail(autodiff::parseLoss(loss));
   options.step.optimizer.kind = "adamw";
-  options.step.budget = budget;
-  options.step.search.workLimit = 4000000; // 0.2 s: any plan will do
+  options.step.remat.budget = budget;
+  options.step.remat.search.workLimit = 4000000; // 0.2 s: any plan will do
   options.step.threads = 2;
   options.remarks = false;
   options.lost = LostParameters::Ignore;

@@ -464,12 +464,18 @@ bool scatterElements(Program &p) {
     return false;
   size_t axis = x.shape.size() - 1;
   std::vector<int64_t> indices(size_t(count(x.shape)));
-  for (int64_t &i : indices)
-    i = int64_t(p.draw(uint64_t(x.shape[axis])));
+  bool adds = p.draw(2);
+  int64_t extent = x.shape[axis];
+  int64_t shift = int64_t(p.draw(uint64_t(extent)));
+  // Where places are replaced, ONNX leaves open what an index that comes twice
+  // does: then each comes once.
+  for (size_t i = 0; i < indices.size(); ++i)
+    indices[i] = adds ? int64_t(p.draw(uint64_t(extent)))
+                      : (int64_t(i) + shift) % extent;
   p.node("ScatterElements",
          {x.name, p.intTensor(x.shape, indices), p.weight(x.shape)}, x.shape,
          Program::attr("axis", int64_t(axis)) +
-             Program::attrS("reduction", p.draw(2) ? "add" : "none"));
+             Program::attrS("reduction", adds ? "add" : "none"));
   return true;
 }
 

@@ -102,7 +102,7 @@ TEST_F(Training, VerifyRematComparesEveryRecomputedCall) {
   CompileOptions options =
       trainingOptions(dataPath("models/digits_cnn.onnx"), "cross_entropy");
   options.import.batch = 64;
-  options.step.budget.kind = MemoryBudget::Kind::Minimum;
+  options.step.remat.budget.kind = MemoryBudget::Kind::Minimum;
   options.instrument = true;
   SessionOptions checks;
   checks.verifyRemat = checks.keepValues = checks.checkFinite = true;

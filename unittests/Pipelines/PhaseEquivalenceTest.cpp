@@ -12,6 +12,8 @@
 #include "ckopt/Frontend/Onnx/Onnx.h"
 #include "ckopt/Pipelines/Pipelines.h"
 #include "ckopt/Reference/Interpreter.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
 #include <gtest/gtest.h>
 
 using namespace mlir;
@@ -31,7 +33,6 @@ struct Network {
 class PhaseEquivalence : public testing::TestWithParam<Network> {
 protected:
   PhaseEquivalence() {
-    registerAllPasses();
     DialectRegistry registry;
     registerAllDialects(registry);
     context.appendDialectRegistry(registry);
@@ -95,10 +96,10 @@ TEST_P(PhaseEquivalence, KeepsTheNumbers) {
   ModuleOp module = model->module.get();
 
   StepOptions options;
-  options.loss = GetParam().loss;
+  options.loss = *autodiff::parseLoss(GetParam().loss);
   options.optimizer.kind = "adamw";
-  options.budget.kind = MemoryBudget::Kind::Minimum;
-  options.search.workLimit = 20000000; // about a second
+  options.remat.budget.kind = MemoryBudget::Kind::Minimum;
+  options.remat.search.workLimit = 20000000; // about a second
   std::map<std::string, SmallVector<Tensor>> args, before, fused;
   for (const Phase &phase : buildPhases(options)) {
     if (llvm::Error error = runPhases(module, {phase}, PhaseControl()))
@@ -159,3 +160,86 @@ INSTANTIATE_TEST_SUITE_P(
     [](const testing::TestParamInfo<Network> &info) {
       return info.param.name;
     });
+
+/// Everything that a pipeline can be told, with numbers that six digits do not
+/// hold.
+static StepOptions unusualOptions() {
+  StepOptions options;
+  options.loss = *autodiff::parseLoss("cross_entropy*0.3333333333333333");
+  options.lossSettings.labelSmoothing = 1.0 / 7;
+  options.lossSettings.classWeights.assign(10, 1.0 / 3);
+  options.lossSettings.classAxis = 1;
+  options.optimizer.kind = "sgd";
+  options.optimizer.values = {{"momentum", 2.0 / 3}, {"nesterov", 1}};
+  options.optimizer.clipNorm = 1.0 / 3;
+  options.optimizer.ema = 0.999;
+  options.threads = 2;
+  options.remat.budget.kind = MemoryBudget::Kind::Bytes;
+  options.remat.budget.bytes = (1 << 20) + 1;
+  options.remat.search.effort = 1.0 / 3;
+  options.remat.search.workLimit = 20000000;
+  options.remat.policy.save = {"op:Relu|a;b", "op:Ma.{1,2}Pool"};
+  options.remat.policy.saveable = "dots_saveable";
+  options.remat.compare = Comparison::Off;
+  return options;
+}
+
+// What a phase prints as its pipeline, parsed as ckopt-opt parses it, makes the
+// same IR as the phase, which was made from option structs.
+TEST(Phases, PrintedPipelinesDoTheSame) {
+  registerAllPasses(); // textual pipelines find passes by their names
+  DialectRegistry registry;
+  registerAllDialects(registry);
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  std::string messages;
+  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+    messages += diagnostic.str() + "\n";
+  });
+  auto model = onnx_frontend::importModel(
+      CKOPT_TEST_DATA "/golden/lenet/model.onnx", {}, context);
+  if (!model)
+    FAIL() << llvm::toString(model.takeError());
+  auto print = [](ModuleOp module) {
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    module.print(os);
+    return text;
+  };
+  ModuleOp module = *model->module;
+  for (const Phase &phase : buildPhases(unusualOptions())) {
+    SCOPED_TRACE(phase.pipeline());
+    OwningOpRef<ModuleOp> copy(module.clone());
+    auto parsed = parsePassPipeline(phase.pipeline());
+    ASSERT_TRUE(succeeded(parsed));
+    PassManager manager(&context);
+    static_cast<OpPassManager &>(manager) = std::move(*parsed);
+    ASSERT_TRUE(succeeded(manager.run(*copy))) << messages;
+    if (llvm::Error error = runPhases(module, {phase}, PhaseControl()))
+      FAIL() << llvm::toString(std::move(error));
+    EXPECT_EQ(print(*copy), print(module));
+  }
+}
+
+// Without a device there is no IR to compare, but text that is parsed and
+// printed again is the same.
+TEST(Phases, PrintedPipelinesAreReadBack) {
+  registerAllPasses();
+  StepOptions device = unusualOptions(), forward;
+  device.target = "cuda";
+  device.matmulPrecision = "bf16";
+  device.libraryWorkspace = 1 << 20;
+  device.freezeNorms = device.evaluateLoss = true;
+  device.remat.budget.kind = MemoryBudget::Kind::ActivationRatio;
+  device.remat.budget.ratio = 1.0 / 3;
+  device.remat.policy.regions = "sequential:3";
+  forward.forwardOnly = forward.asWritten = true;
+  for (const StepOptions &options : {unusualOptions(), device, forward})
+    for (const Phase &phase : buildPhases(options)) {
+      auto parsed = parsePassPipeline(phase.pipeline());
+      ASSERT_TRUE(succeeded(parsed)) << phase.pipeline();
+      std::string again;
+      llvm::raw_string_ostream os(again);
+      parsed->printAsTextualPipeline(os);
+      EXPECT_EQ(again, phase.pipeline());
+    }
+}

@@ -45,6 +45,8 @@ struct CostOptions {
   /// Every op must have `ckopt.cost`; buildProblem emits an error otherwise.
   bool attributesOnly = false;
   std::shared_ptr<const CostProfile> profile;
+  /// As parseCostModel() read it.
+  std::string source = "analytic";
 };
 
 /// "analytic", "attribute" or "profile=FILE"; the file is read.

@@ -2,6 +2,8 @@
 #ifndef CKOPT_AUTODIFF_PASSES_H
 #define CKOPT_AUTODIFF_PASSES_H
 
+#include "ckopt/Autodiff/Autodiff.h"
+#include "ckopt/Support/Real.h"
 #include "mlir/Pass/Pass.h"
 
 namespace ckopt {
@@ -11,6 +13,12 @@ namespace ckopt {
 
 #define GEN_PASS_REGISTRATION
 #include "ckopt/Autodiff/Passes.h.inc"
+
+/// The passes of these options.
+std::unique_ptr<mlir::Pass>
+createAttachLossPass(const autodiff::LossOptions &options);
+std::unique_ptr<mlir::Pass>
+createOptimizerPass(const autodiff::OptimizerOptions &options);
 
 } // namespace ckopt
 

@@ -82,6 +82,9 @@ public:
 
   const CompileOptions &options() const { return opts; }
   CompileOptions &options() { return opts; }
+  /// The plans of all functions, or of the first that nothing fits; empty where
+  /// the phases began behind planning.
+  const RematResult &planned() const { return plans; }
   /// As they were given; options() holds what was left open, too.
   const CompileOptions &given() const { return asked; }
   mlir::ModuleOp module() const { return *imported.module; }
@@ -119,7 +122,7 @@ public:
 
   /// With `keepGraph`: the step as the planner sees it, before anything is
   /// moved or recomputed. Arguments count as the remat pass counts them.
-  const std::optional<planner::Graph> &graph() const { return planned; }
+  const std::optional<planner::Graph> &graph() const { return unplanned; }
 
   /// Who is trained how, a line each, where flags say anything about it.
   const std::vector<std::string> &trained() const { return trainedLines; }
@@ -156,9 +159,9 @@ private:
   std::map<std::string, std::string> targets;
   std::vector<std::string> trainedLines;
   PlanSummary planSummary;
-  CostOptions costs;
+  RematResult plans;
   TimelinePanel before;
-  std::optional<planner::Graph> planned;
+  std::optional<planner::Graph> unplanned;
   LoweredStep lowered;
   LoweredDeviceStep device;
   ArtifactData artifactData;

@@ -6,8 +6,8 @@
 //
 //   CompileOptions options;
 //   options.model = "model.onnx";
-//   options.step.loss = "cross_entropy";
-//   options.step.budget = *parseMemoryBudget("64MiB");
+//   options.step.loss = *autodiff::parseLoss("cross_entropy");
+//   options.step.remat.budget = *parseMemoryBudget("64MiB");
 //   DataOptions where;
 //   where.path = "train.npz";
 //   auto step = compile(options, where);

@@ -1,19 +1,18 @@
 //===- Pipelines.h - the named phases of a compilation ----------*- C++ -*-===//
 //
-// A compilation is a list of phases; each is a textual pass pipeline that
-// ckopt-opt runs just as well, so what the driver does can be repeated, stopped
-// and looked at anywhere. docs/architecture.md describes what holds after each.
+// A compilation is a list of phases; each is a pass pipeline that is made from
+// option structs and printed as text that ckopt-opt runs just as well, so what
+// the driver does can be repeated, stopped and looked at anywhere.
+// docs/architecture.md describes what holds after each.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_PIPELINES_PIPELINES_H
 #define CKOPT_PIPELINES_PIPELINES_H
 
-#include "ckopt/Autodiff/Loss.h"
-#include "ckopt/Planner/Solve.h"
-#include "ckopt/Remat/Policy.h"
-#include "ckopt/Support/ByteSize.h"
-#include "ckopt/Support/Optimizers.h"
+#include "ckopt/Autodiff/Autodiff.h"
+#include "ckopt/Remat/Remat.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/PassManager.h"
 #include "llvm/Support/Error.h"
 
 #include <cstdint>
@@ -23,19 +22,16 @@
 
 namespace ckopt {
 
-/// How parameters change; names and defaults as in PyTorch. What differs for
-/// single parameters is an attribute of theirs (autodiff::kOptimizerAttr).
-struct OptimizerSettings {
-  std::string kind = "sgd"; ///< Support/Optimizers.h; "": gradients are results
-  HyperValues values;       ///< those that are not the kind's defaults
-  double clipNorm = 0;      ///< 0: none
-  int64_t accumulate = 1;
-  double ema = 0; ///< decay of averaged parameters; 0: none
+/// How parameters change. What differs for single parameters is an attribute of
+/// theirs (autodiff::kOptimizerAttr). No kind: gradients are results.
+struct OptimizerSettings : autodiff::OptimizerOptions {
+  OptimizerSettings() { kind = "sgd"; }
 };
 
 /// All that decides what is computed, and under which budget it is planned.
 struct StepOptions {
-  std::string loss; ///< terms as attach-loss reads them; "": the model's own
+  /// autodiff::parseLoss() reads them from text; none: the model's own.
+  std::vector<autodiff::LossTerm> loss;
   autodiff::LossSettings lossSettings;
   /// @eval computes an attached loss, too (that of the model's own it always
   /// does).
@@ -53,27 +49,24 @@ struct StepOptions {
   int64_t libraryWorkspace = 0; ///< cuda: of each call of a library
   /// cuda, operands of products of f32: f32, tf32, bf16, f16.
   std::string matmulPrecision = "f32";
-  MemoryBudget budget;
-  planner::Options search; ///< how to plan; its budget is not read
-  std::string planHint;    ///< a plan to start from (a file)
-  /// As the pass option `compare`: quick, on, off.
-  std::string compare = "quick";
-  /// As the pass option `cost-model`: analytic, profile=FILE, attribute.
-  std::string costModel = "analytic";
-  RematPolicy policy;     ///< what to keep and what to compute again
-  std::string planFile;   ///< take the plan from here instead of searching
-  std::string planOut;    ///< write the plan here
-  std::string planReport; ///< what is kept and made again, and why: a file
+  /// Budget, search, costs, policy; what is asked of one step.
+  RematOptions remat;
 };
 
 struct Phase {
-  std::string name;     ///< "autodiff"
-  std::string pipeline; ///< "builtin.module(...)"
+  std::string name; ///< "autodiff"
   std::string summary;
+  /// Adds the phase's passes to a pipeline on modules.
+  std::function<void(mlir::OpPassManager &)> build;
+
+  /// The same as text: "builtin.module(...)".
+  std::string pipeline() const;
 };
 
-/// The phases after import and before lowering, in order.
-std::vector<Phase> buildPhases(const StepOptions &options);
+/// The phases after import and before lowering, in order. The plans go to
+/// `result`, if it is given; it must outlive their runs.
+std::vector<Phase> buildPhases(const StepOptions &options,
+                               RematResult *result = nullptr);
 
 struct PhaseControl {
   std::string from, to; ///< phase names; empty: all
@@ -84,7 +77,8 @@ struct PhaseControl {
 };
 
 /// Runs the phases on the module. Failure: diagnostics have been emitted; the
-/// returned error says in which phase.
+/// returned error says in which phase, and has the first one's exit code. A
+/// dumped module begins with the pipeline that made it.
 llvm::Error runPhases(mlir::ModuleOp module, const std::vector<Phase> &phases,
                       const PhaseControl &control);
 

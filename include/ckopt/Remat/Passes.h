@@ -3,6 +3,7 @@
 #define CKOPT_REMAT_PASSES_H
 
 #include "ckopt/Remat/Remat.h"
+#include "ckopt/Support/Real.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
@@ -12,16 +13,20 @@ namespace ckopt {
 #define GEN_PASS_REGISTRATION
 #include "ckopt/Remat/Passes.h.inc"
 
-/// The pass with what a client knows of its own ops and types.
-std::unique_ptr<mlir::Pass> createRematPass(const RematPassOptions &options,
-                                            PlanningHooks hooks);
+/// The pass of these options, which reads and writes no files. `result`, if it
+/// is given, gets the plans of all functions and must live as long as the pass
+/// runs. Hooks and stored plans that came from no file are not in the pipeline
+/// as it is printed.
+std::unique_ptr<mlir::Pass> createRematPass(RematOptions options,
+                                            RematResult *result = nullptr);
 
-/// What the pass's options ask for, for planRemat() and runRemat(); the
-/// profile is read. The policy comes on top of the one given. Usage errors say
-/// what is wrong. Options that only the pass knows (which functions, remarks,
-/// report) are not in it.
-llvm::Expected<RematOptions> parseRematOptions(const RematPassOptions &options,
-                                               RematPolicy policy = {});
+/// What the pass's textual options ask for; the files that they name are read.
+/// Usage errors say what is wrong. Options that only the pass knows (which
+/// functions, report, plan-out) are not in it.
+llvm::Expected<RematOptions> parseRematOptions(const RematPassOptions &options);
+/// The textual options that parse to these.
+RematPassOptions printedOptions(const RematOptions &options);
+
 } // namespace ckopt
 
 #endif // CKOPT_REMAT_PASSES_H

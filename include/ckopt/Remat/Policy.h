@@ -39,15 +39,10 @@ struct RematPolicy {
 /// Reads the value of `--remat`: "auto", "per-block", "sequential:K", a JAX
 /// policy, or regions and policy joined by "+". Usage errors say what is known.
 llvm::Error parseRematMode(llvm::StringRef text, RematPolicy &policy);
+/// The text that parses to the policy's regions and what they may keep.
+std::string printRematMode(const RematPolicy &policy);
 /// Checks the form of every rule.
 llvm::Error checkPolicyForm(const RematPolicy &policy);
-
-/// The policy as an attribute of a module, where the driver leaves it for the
-/// pass, and back. `kPolicyAttr` is its name.
-inline constexpr llvm::StringLiteral kPolicyAttr = "ckopt.remat_policy";
-mlir::DictionaryAttr toAttribute(const RematPolicy &policy,
-                                 mlir::MLIRContext *context);
-RematPolicy policyFromAttribute(mlir::DictionaryAttr attr);
 
 /// What became of a policy in one function.
 struct PolicyOutcome {

@@ -10,6 +10,7 @@
 #include "ckopt/Analysis/PlanningProblem.h"
 #include "ckopt/Planner/Solve.h"
 #include "ckopt/Remat/Policy.h"
+#include "ckopt/Remat/StoredPlan.h"
 #include "ckopt/Support/ByteSize.h"
 #include "ckopt/Support/ExitCodes.h"
 #include "llvm/Support/JSON.h"
@@ -22,6 +23,8 @@ enum class Comparison {
   On,    ///< with a search as long as the policy's own
   Off,
 };
+/// "quick", "on", "off".
+llvm::Expected<Comparison> parseComparison(llvm::StringRef text);
 
 struct RematOptions {
   MemoryBudget budget;
@@ -43,14 +46,13 @@ struct RematOptions {
   bool ignorePolicy = false;
   /// What a policy costs: whether to find out.
   Comparison compare = Comparison::Quick;
-  /// A plan to start from, for the function that the file names: the answer is
-  /// never worse.
-  std::string planHint;
-  /// Read the plan of the function that the file names, instead of searching.
-  std::string planFile;
-  /// Write the plan of the first function (@step if there is one); where
-  /// nothing fits, what is known.
-  std::string planOut;
+  /// A plan to start from, for the function that it names: the answer is never
+  /// worse.
+  std::optional<StoredPlan> hint;
+  /// A plan to take for the function that it names, instead of searching.
+  std::optional<StoredPlan> plan;
+  /// Emit a remark for each value that is kept or computed again.
+  bool remarks = false;
 };
 
 /// A plan of one function and what is known around it. All byte counts are of
@@ -94,9 +96,9 @@ mlir::FailureOr<RematPlan> planRemat(mlir::FunctionOpInterface function,
                                      const RematOptions &options,
                                      CostModel &costs);
 
-/// Emits the error for a budget that no plan was found for. Returns the exit
-/// code that fits (infeasible, or no plan found in time).
-ExitCode emitNoPlan(mlir::FunctionOpInterface function, const RematPlan &plan);
+/// Emits the error for a budget that no plan was found for, with the exit code
+/// that fits (infeasible, or no plan found in time).
+void emitNoPlan(mlir::FunctionOpInterface function, const RematPlan &plan);
 
 /// The same as text for tools: one paragraph, no trailing line end.
 std::string describeNoPlan(llvm::StringRef function, const RematPlan &plan);
@@ -140,16 +142,31 @@ void emitUncountedRemarks(mlir::FunctionOpInterface function,
 mlir::LogicalResult checkCounted(mlir::FunctionOpInterface function,
                                  llvm::ArrayRef<Uncounted> uncounted);
 
+/// What planning several functions gave: one plan a function, in the order in
+/// which they were given; after a failure perhaps fewer, or plans that do not
+/// fit.
+struct RematResult {
+  std::vector<RematPlan> plans;
+
+  /// The plan of @step, else of the first function; null: it was not planned.
+  const RematPlan *mainPlan() const;
+};
+
 /// Plans and applies all functions under one budget: a ratio is one of the
 /// largest arena without recomputation, `min` the least that all fit; all
 /// functions' arguments count for each, but those of private functions that
 /// others call, which are their callers' operands. Callees are planned before
-/// their callers: a call takes what the plan of its callee does. Emits errors.
-/// `plans` receives one plan a function, in the order of `functions`. Returns
-/// ExitOk, or the exit code of the first failure.
-ExitCode runRemat(llvm::ArrayRef<mlir::FunctionOpInterface> functions,
-                  const RematOptions &options, bool remarks,
-                  std::vector<RematPlan> &plans);
+/// their callers: a call takes what the plan of its callee does. Failure:
+/// errors were emitted (with an exit code, where nothing fits), nothing was
+/// applied, and `result` holds what is known.
+mlir::LogicalResult
+runRemat(llvm::ArrayRef<mlir::FunctionOpInterface> functions,
+         const RematOptions &options, RematResult &result);
+
+/// Writes figures and the fate of each value of all functions that were
+/// planned, by name (ckopt-remat-report/1; `-`: standard output).
+llvm::Error writeRematReport(llvm::StringRef path,
+                             llvm::ArrayRef<RematPlan> plans);
 
 } // namespace ckopt
 

@@ -2,7 +2,7 @@
 #include "ckopt/Conversion/KernelToLLVM/Passes.h"
 #include "ckopt/Conversion/KernelToLLVM/KernelToLLVM.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
-#include "ckopt/Support/ExitCodes.h"
+#include "ckopt/Dialect/Ckopt/Utils/ExitDiagnostic.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -48,15 +48,19 @@ LogicalResult checkLimits(func::FuncOp kernel, const KernelCode &code) {
   bool launches = !code.library && llvm::any_of(code.stages, [](auto &stage) {
     return stage.block && stage.trip;
   });
+  auto refuse = [&] {
+    InFlightDiagnostic error = emitError(kernel.getLoc());
+    setExitCode(error, ExitUnsupported);
+    return error;
+  };
   if (launches && tensors + 1 > kMaxParameters)
-    return emitError(kernel.getLoc())
-           << "reads and writes " << tensors
-           << " tensors at once, and a kernel of a GPU takes "
-           << kMaxParameters - 1
-           << ": split the node, or run this model on the CPU";
+    return refuse() << "reads and writes " << tensors
+                    << " tensors at once, and a kernel of a GPU takes "
+                    << kMaxParameters - 1
+                    << ": split the node, or run this model on the CPU";
   for (const KernelStage &stage : code.stages)
     if (stage.block && stage.trip > kMaxBlocks)
-      return emitError(kernel.getLoc())
+      return refuse()
              << "needs " << stage.trip << " blocks of threads for "
              << withOrder(
                     cast<RankedTensorType>(kernel.getResultTypes().front()), {})
@@ -85,9 +89,6 @@ struct AnnotateKernels : ckopt::impl::AnnotateKernelsPassBase<AnnotateKernels> {
         failedAny = true;
       } else if (failed(checkLimits(kernel, *code))) {
         failedAny = true;
-        getOperation()->setAttr(
-            "ckopt.exit_code",
-            Builder(&getContext()).getI64IntegerAttr(ExitUnsupported));
       } else {
         codes[kernel] = *code;
       }

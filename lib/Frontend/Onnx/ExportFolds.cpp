@@ -178,11 +178,39 @@ static bool onlyWidens(StringRef op) {
   return op == "unsqueeze" || op == "view" || op == "reshape";
 }
 
+/// What made the value a view of a parameter: the calls that change shapes, in
+/// the order of their names in `known` ("t", "unsqueeze, expand"), as far as
+/// the optimizer notes them; else the call that it has its name from.
+std::string ExportMatcher::viewOf(const FoldedValue &value) const {
+  static constexpr StringRef known[] = {
+      "t",       "numpy_T",   "transpose", "permute", "view",   "reshape",
+      "squeeze", "unsqueeze", "expand",    "repeat",  "select", "embedding"};
+  StringRef own = splitFxName(value.name).first;
+  std::optional<StringRef> noted =
+      foldedFrom(recovered.nameOf(value.uses.front()));
+  if (!noted || own == "embedding") // others may have made the indices
+    return own.str();
+  llvm::StringSet<> calls;
+  llvm::SmallVector<StringRef> names;
+  noted->split(names, '\'');
+  for (StringRef name : names) {
+    StringRef call = splitFxName(name).first;
+    calls.insert(call == "expand_as" ? "expand" : call);
+  }
+  calls.insert(own == "expand_as" ? "expand" : own);
+  std::string text;
+  for (StringRef call : known)
+    if (calls.contains(call))
+      text += (text.empty() ? "" : ", ") + call.str();
+  return text.empty() ? own.str() : text;
+}
+
 /// Takes the parameter out of a folded view of it; `source` is what the line of
 /// Python does with it ("" where that is not known).
 bool ExportMatcher::bindFolded(FoldedValue &value, const Entry &entry,
                                StringRef source) {
-  StringRef op = splitFxName(value.name).first;
+  std::string view = viewOf(value);
+  StringRef op = view;
   const HostTensor &held = recovered.valueOf(value.uses.front());
   std::optional<size_t> dim;
   Form form = Form::Same;
@@ -193,8 +221,12 @@ bool ExportMatcher::bindFolded(FoldedValue &value, const Entry &entry,
             source.starts_with(".t")))
     form = Form::Transposed;
   else if (op == "expand" || op == "expand_as" ||
-           (op == "repeat" && held.rank() > 2 && repeatsAlongFirst(source)))
+           (op == "repeat" && held.rank() > 2 && repeatsAlongFirst(source))) {
     form = Form::Expanded;
+    dim = value.batch;
+  } else if (op == "unsqueeze, expand" &&
+             (widensFirst(source) || RecoveredParameters::hasNewFirst(held)))
+    form = Form::Repeated;
   else if (op == "embedding")
     form = Form::Rows;
   else if (onlyWidens(op)) {
@@ -256,6 +288,7 @@ void ExportMatcher::explainBySource() {
               : onlyWidens(op)
                   ? rest.starts_with(".view(") || rest.starts_with(".reshape(")
                   : rest.starts_with(("." + op + "(").str()) ||
+                        (op == "expand" && widensFirst(rest)) ||
                         (op == "permute" &&
                          (rest.starts_with(".T") || rest.starts_with(".mT"))))
             mentions.push_back({rest, entry});
@@ -345,9 +378,14 @@ ExportMatcher::findTable(const FoldedValue &value,
 void ExportMatcher::explainLast() {
   std::vector<const Entry *> parameters = unmentioned();
   std::vector<FoldedValue *> values = unexplained();
-  if (parameters.size() == 1 && values.size() == 1 &&
-      isView(splitFxName(values[0]->name).first))
-    bindFolded(*values[0], *parameters[0], "");
+  if (parameters.size() != 1 || values.size() != 1 ||
+      !isView(splitFxName(values[0]->name).first))
+    return;
+  const Node &reader = graph.nodes[values[0]->uses.front().node];
+  std::vector<StringRef> mentions =
+      mentionsOf(reader.sourceLine, leafOf(parameters[0]->target));
+  bindFolded(*values[0], *parameters[0],
+             mentions.size() == 1 ? mentions[0] : StringRef());
 }
 
 static bool isZero(const HostTensor &value) {
@@ -599,6 +637,15 @@ std::optional<StringRef> ExportMatcher::foldedFrom(StringRef name) const {
   if (source == graph.metadata.end())
     return std::nullopt;
   return StringRef(source->second);
+}
+
+/// Whether the constant was folded, and from no parameter.
+bool ExportMatcher::isFromNoParameter(StringRef name) const {
+  std::optional<StringRef> noted = foldedFrom(name);
+  return noted && llvm::none_of(signature.entries, [&](const Entry &entry) {
+           return entry.isParameter &&
+                  noted->contains(("'" + entry.target + "'"));
+         });
 }
 
 /// The one parameter that the constant was folded from.

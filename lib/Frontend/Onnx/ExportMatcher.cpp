@@ -204,6 +204,8 @@ void ExportMatcher::matchOperand(OperandUse use, const FxCall &call,
                                  size_t groupSize) {
   const Node &node = graph.nodes[use.node];
   const std::string &name = recovered.nameOf(use);
+  if (isFromNoParameter(name))
+    return noteConstant(use, "computed from buffers and numbers alone");
   auto place = placeOf(call, node, use.operand);
   if (place && place->argument < 0)
     return noteConstant(use, "a constant of the operator");
@@ -253,8 +255,12 @@ void ExportMatcher::matchOperand(OperandUse use, const FxCall &call,
 void ExportMatcher::noteState(OperandUse use, const FxCall &call,
                               StringRef argument, bool isWhole) {
   const Entry *entry = signature.placeholder(argument);
-  if (!entry)
-    return noteFolded(use, call, argument);
+  if (!entry) {
+    noteFolded(use, call, argument);
+    if (auto value = folded.find(argument.str()); value != folded.end())
+      value->second.batch = 1;
+    return;
+  }
   if (isWhole && recovered.bind(use, entry->target, Form::Same))
     boundHere.insert(entry->target);
   else

@@ -13,9 +13,10 @@ namespace ckopt::onnx_frontend {
 struct FoldedValue {
   std::string name; ///< of the program's value; "" where several may be meant
   std::vector<OperandUse> uses;
-  bool explained = false;  ///< it is known what it holds
-  bool transposed = false; ///< it is so where it is read
-  std::string target;      ///< the parameter that it is a form of, or ""
+  bool explained = false;      ///< it is known what it holds
+  bool transposed = false;     ///< it is so where it is read
+  std::optional<size_t> batch; ///< the dimension of the batch, where known
+  std::string target;          ///< the parameter that it is a form of, or ""
 };
 
 /// Whether all elements are the same number.
@@ -72,6 +73,8 @@ private:
   void explainTiedViews();
   void explainBiasOnly();
   std::optional<llvm::StringRef> foldedFrom(llvm::StringRef name) const;
+  bool isFromNoParameter(llvm::StringRef name) const;
+  std::string viewOf(const FoldedValue &value) const;
   const Entry *soleSource(llvm::StringRef name) const;
   void reportHidden(llvm::StringRef name);
   void reportFolded();

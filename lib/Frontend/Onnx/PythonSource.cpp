@@ -60,6 +60,17 @@ std::optional<Widened> onnx_frontend::widenedBy(StringRef source, size_t rank) {
              : std::nullopt;
 }
 
+bool onnx_frontend::widensFirst(StringRef source) {
+  if (source.consume_front(".unsqueeze("))
+    return source.starts_with("0)");
+  if (!source.consume_front("[None"))
+    return false;
+  StringRef others = source.take_until([](char c) { return c == ']'; });
+  return llvm::all_of(others, [](char c) {
+    return c == ',' || c == ' ' || c == ':' || c == '.';
+  });
+}
+
 bool onnx_frontend::repeatsAlongFirst(StringRef source) {
   auto [first, rest] = source.split(',');
   if (!first.starts_with(".repeat(") || rest.empty())

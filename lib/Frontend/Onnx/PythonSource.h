@@ -18,6 +18,10 @@ struct Widened {
 /// name; nothing where it does more, or leaves open what was there before.
 std::optional<Widened> widenedBy(llvm::StringRef source, size_t rank);
 
+/// Whether `source` begins with a new first dimension: "[None]", "[None, :]" or
+/// ".unsqueeze(0)".
+bool widensFirst(llvm::StringRef source);
+
 /// Whether `source` is ".repeat(batch, 1, 1)", with any first number.
 bool repeatsAlongFirst(llvm::StringRef source);
 

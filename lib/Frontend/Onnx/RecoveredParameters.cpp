@@ -240,6 +240,73 @@ void RecoveredParameters::replaceNode(size_t node) {
   initializers[copy.outputs[0]] = value;
 }
 
+/// The blocks that lie one after another along a dimension: how many of them
+/// there are in each of `outer` groups, and their bytes.
+namespace {
+struct Blocks {
+  Blocks(const HostTensor &value, size_t dim)
+      : count(value.dim(int64_t(dim))),
+        bytes(int64_t(dtypeSize(value.dtype()))) {
+    for (size_t i = 0; i < size_t(value.rank()); ++i)
+      (i < dim ? outer : bytes) *= i == dim ? 1 : value.dim(int64_t(i));
+  }
+  int64_t outer = 1, count, bytes;
+};
+} // namespace
+
+/// Whether all slices along the dimension are the same.
+static bool repeatsAlong(const HostTensor &value, size_t dim) {
+  Blocks blocks(value, dim);
+  auto *data = static_cast<const char *>(value.rawData());
+  for (int64_t o = 0; o < blocks.outer; ++o)
+    for (int64_t i = 1; i < blocks.count; ++i) {
+      const char *first = data + o * blocks.count * blocks.bytes;
+      if (std::memcmp(first, first + i * blocks.bytes, size_t(blocks.bytes)))
+        return false;
+    }
+  return true;
+}
+
+/// The first slice along the dimension, which stays with size 1.
+static HostTensor firstAlong(const HostTensor &value, size_t dim) {
+  Blocks blocks(value, dim);
+  std::vector<int64_t> shape = value.shape().vec();
+  shape[dim] = 1;
+  return gathered(value, shape, blocks.outer, blocks.bytes,
+                  [&](int64_t i) { return i * blocks.count; });
+}
+
+bool RecoveredParameters::hasNewFirst(const HostTensor &value) {
+  if (value.rank() < 2 || value.numElements() == 0)
+    return false;
+  for (size_t i = 0; i < size_t(value.rank()); ++i)
+    if (repeatsAlong(value, i) != (i == 0)) // so is one of size 1
+      return false;
+  return true;
+}
+
+/// Along which dimensions a parameter was expanded: where its slices are equal.
+/// Numbers that are all the same do not tell; then it is the dimension that the
+/// caller knows of, or else the first one, which is that of the batch.
+static std::vector<size_t> expandedDims(const HostTensor &held,
+                                        std::optional<size_t> known) {
+  std::vector<size_t> dims;
+  size_t varying = 0;
+  if (held.numElements() == 0)
+    return dims;
+  for (size_t i = 0; i < size_t(held.rank()); ++i)
+    if (held.dim(int64_t(i)) > 1 && repeatsAlong(held, i))
+      dims.push_back(i);
+    else
+      varying += held.dim(int64_t(i)) > 1;
+  if (varying || dims.size() < 2)
+    return dims;
+  size_t only = known.value_or(0);
+  return only < size_t(held.rank()) && held.dim(int64_t(only)) > 1
+             ? std::vector<size_t>{only}
+             : std::vector<size_t>();
+}
+
 bool RecoveredParameters::bind(OperandUse use, StringRef target, Form form,
                                std::optional<size_t> dim) {
   const HostTensor &held = valueOf(use);
@@ -271,20 +338,19 @@ bool RecoveredParameters::bind(OperandUse use, StringRef target, Form form,
                      [&](int64_t i) { return rows[size_t(i)]; });
     break;
   }
-  case Form::Repeated:
-  case Form::Expanded: {
-    if (held.rank() < 1 || held.dim(0) < 1)
+  case Form::Repeated: {
+    if (held.rank() < 1 || held.dim(0) < 1 || !repeatsAlong(held, 0))
       return false;
-    int64_t bytes = held.sizeInBytes() / held.dim(0);
-    auto *data = static_cast<const char *>(held.rawData());
-    for (int64_t i = 1; i < held.dim(0); ++i)
-      if (std::memcmp(data, data + i * bytes, size_t(bytes)))
-        return false;
-    if (form == Form::Expanded)
-      shape[0] = 1;
-    else
-      shape.erase(shape.begin());
-    value = gathered(held, shape, 1, bytes, [](int64_t i) { return i; });
+    shape.erase(shape.begin());
+    value = firstAlong(held, 0).reshaped(shape);
+    break;
+  }
+  case Form::Expanded: {
+    std::vector<size_t> dims = expandedDims(held, dim);
+    if (dims.empty())
+      return false;
+    for (size_t each : dims)
+      value = firstAlong(value, each);
     break;
   }
   }

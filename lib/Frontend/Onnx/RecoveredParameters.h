@@ -20,8 +20,8 @@ enum class Form {
   Transposed, ///< of two dimensions
   Reshaped,   ///< to one dimension, or without one of its dimensions of size 1
   Rows,       ///< some of its rows, looked up by constant indices
-  Expanded,   ///< its one slice along the first dimension, repeated
-  Repeated,   ///< the same with a first dimension that it does not have
+  Expanded,   ///< its one slice along a dimension, repeated
+  Repeated,   ///< its copies along a first dimension that it does not have
 };
 
 /// The transposed matrix; `value` has two dimensions.
@@ -41,11 +41,15 @@ public:
   const std::string &nameOf(OperandUse use) const;
 
   /// Notes that the operand holds parameter `target` in `form` (`dim`: the
-  /// dimension that a reshaped parameter does not have; none: it is a vector).
+  /// dimension that a reshaped parameter does not have, none: it is a vector;
+  /// or the one of an expanded one that was of size 1, none: as values say).
   /// False, and no change, where its value cannot be such a form, or where it
   /// is not the value that the parameter is known to have.
   bool bind(OperandUse use, llvm::StringRef target, Form form,
             std::optional<size_t> dim = std::nullopt);
+  /// Whether of all dimensions only the first can be one that was added with
+  /// size 1 and then expanded.
+  static bool hasNewFirst(const HostTensor &value);
   /// Notes that the operand reads the parameter of that name as it is.
   void claim(llvm::StringRef target) { bound.insert(target); }
   /// Gives the node operand `use.operand`, which it lacks, with this value.

@@ -86,8 +86,11 @@ static Value countAll(NodeImporter &n, Value x, const Pool &pool) {
     ArrayRef<int64_t> grams = ArrayRef(pool.items).slice(begin, end - begin);
     int64_t count = int64_t(grams.size()) / length;
     if (length >= pool.least && length <= pool.most && count) {
+      // With more left out, no window lies within a row.
+      int64_t widest = length == 1 ? 0 : (n.shape(x)[1] - 1) / (length - 1) - 1;
+      int64_t last = std::clamp<int64_t>(widest, 0, pool.skips);
       Value sum;
-      for (int64_t skip = 0; skip <= (length == 1 ? 0 : pool.skips); ++skip) {
+      for (int64_t skip = 0; skip <= last; ++skip) {
         Value part = countGrams(n, x, grams, length, skip);
         sum = sum ? n.add(sum, part) : part;
       }

@@ -1,0 +1,40 @@
+//===- ExitDiagnostic.h - errors that say how to exit -----------*- C++ -*-===//
+//
+// A pass can only fail. Which exit code belongs to a failure (a budget that no
+// plan fits, say) travels with the error itself, as metadata that diagnostic
+// handlers can read and printers ignore.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_DIALECT_CKOPT_UTILS_EXITDIAGNOSTIC_H
+#define CKOPT_DIALECT_CKOPT_UTILS_EXITDIAGNOSTIC_H
+
+#include "ckopt/Support/ExitCodes.h"
+#include "mlir/IR/Diagnostics.h"
+
+#include <optional>
+
+namespace ckopt {
+
+/// Precedes the code in an error's metadata.
+inline constexpr llvm::StringLiteral kExitCodeTag = "ckopt.exit_code";
+
+/// Gives the error an exit code; without one it is ExitInputError.
+inline void setExitCode(mlir::InFlightDiagnostic &error, ExitCode code) {
+  auto &metadata = error.getUnderlyingDiagnostic()->getMetadata();
+  metadata.push_back(mlir::DiagnosticArgument(llvm::StringRef(kExitCodeTag)));
+  metadata.push_back(mlir::DiagnosticArgument(int64_t(code)));
+}
+
+inline std::optional<ExitCode> getExitCode(mlir::Diagnostic &error) {
+  using Kind = mlir::DiagnosticArgument::DiagnosticArgumentKind;
+  auto &metadata = error.getMetadata();
+  for (size_t i = 0; i + 1 < metadata.size(); ++i)
+    if (metadata[i].getKind() == Kind::String &&
+        metadata[i].getAsString() == kExitCodeTag)
+      return ExitCode(metadata[i + 1].getAsInteger());
+  return std::nullopt;
+}
+
+} // namespace ckopt
+
+#endif // CKOPT_DIALECT_CKOPT_UTILS_EXITDIAGNOSTIC_H

@@ -1,0 +1,41 @@
+//===- StoredPlan.h - a plan that was written and is fed back ---*- C++ -*-===//
+//
+// ckopt-plan/1 with two members more: a hash of the planning problem and the
+// names of the nodes. docs/planner.md describes the format.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_REMAT_STOREDPLAN_H
+#define CKOPT_REMAT_STOREDPLAN_H
+
+#include "ckopt/Planner/Plan.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+
+#include <cstdint>
+#include <string>
+
+namespace ckopt {
+
+struct RematPlan;
+
+/// Steps for one function. Whoever uses them verifies them first.
+struct StoredPlan {
+  std::string source; ///< where it came from, for messages: a path
+  planner::Plan plan;
+  std::string function; ///< that it is for: its path, "inner::step"
+  std::string hash;     ///< of the problem it was made for; empty: not known
+  int64_t nodes = -1;   ///< of that problem; -1: not known
+  int64_t budget = 0;   ///< bytes that it states; 0: none
+
+  /// Errors begin with "plan file 'SOURCE': ".
+  static llvm::Expected<StoredPlan> parse(llvm::StringRef text,
+                                          std::string source);
+  static llvm::Expected<StoredPlan> read(const std::string &path);
+};
+
+/// The text of the plan's file; where nothing fits, what is known.
+std::string printStoredPlan(const RematPlan &plan);
+
+} // namespace ckopt
+
+#endif // CKOPT_REMAT_STOREDPLAN_H
