@@ -151,6 +151,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(exported("tied"), exported("shared"), exported("zeros"),
                     exported("gru"), exported("cell"), exported("token"),
                     exported("encoder"), exported("types"),
+                    exported("parallel"), exported("lookup"),
+                    exported("states"),
                     Golden{"attention", "mse", "from_torch", "script"},
                     Golden{"stops", "mse", "from_torch", "raw"},
                     Golden{"gru", "mse", "from_torch", "script"}),

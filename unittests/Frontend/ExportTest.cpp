@@ -104,8 +104,8 @@ TEST(Export, WrongWeights) {
 // takes them back one by one, under PyTorch's names: the copy imports with the
 // new values, needs no mending, and gives the same results.
 TEST(Export, FoldedParametersGoBackApart) {
-  for (const char *name :
-       {"tied", "gru", "norms", "cell", "encoder", "token", "widened"})
+  for (const char *name : {"tied", "gru", "norms", "cell", "encoder", "token",
+                           "widened", "parallel", "states", "lookup"})
     for (const char *form : {"default", "script"}) {
       std::string original =
           dataFile(std::string("from_torch/") + name + "/" + form + ".onnx");

@@ -26,8 +26,9 @@ struct ExportAnalysis {
 };
 
 /// Compares a graph with what its exporter notes about it. The graph must be as
-/// the file has it: edits name nodes by number. Pure.
-ExportAnalysis analyzeExport(const Model &model);
+/// the file has it. Calls that were merged are split in it at once; all else is
+/// left to applyEdits(), since edits name the nodes of that graph by number.
+ExportAnalysis analyzeExport(Model &model);
 
 /// The same where no signature is there to compare with: names and structure.
 void analyzeUnsigned(const Model &model, ExportAnalysis &result);

@@ -40,22 +40,6 @@ static bool needsWeight(StringRef op) {
              .Default(false);
 }
 
-/// Calls whose result holds elements of their operand and nothing else.
-static bool isView(StringRef op) {
-  return llvm::StringSwitch<bool>(op)
-      .Cases({"t", "transpose", "permute", "view", "reshape", "unsqueeze",
-              "squeeze", "expand", "slice", "alias", "clone", "contiguous",
-              "numpy_T", "expand_as", "repeat"},
-             true)
-      .Default(false);
-}
-
-static StringRef moduleOf(StringRef target) {
-  return target.contains('.') ? target.rsplit('.').first : StringRef();
-}
-static StringRef leafOf(StringRef target) {
-  return target.contains('.') ? target.rsplit('.').second : target;
-}
 static StringRef scopeOf(const Node &node) {
   return node.scopes.empty() ? StringRef() : StringRef(node.scopes.back());
 }
@@ -78,7 +62,8 @@ void ExportMatcher::noteFolded(OperandUse use, const FxCall &call,
   }
   std::vector<StringRef> candidates;
   for (const std::string &argument : call.args)
-    if (!signature.placeholder(argument) && !produced.contains(argument))
+    if (!signature.placeholder(argument) && !produced.contains(argument) &&
+        !constant.contains(argument))
       candidates.push_back(argument);
   if (name.empty() && candidates.empty())
     return noteConstant(use, "computed inside of '" + call.op +
@@ -99,6 +84,8 @@ void ExportMatcher::noteFolded(OperandUse use, const FxCall &call,
 void ExportMatcher::noteNameless(OperandUse use) {
   if (!readsInitializer(use) || signature.target(recovered.nameOf(use)))
     return;
+  if (isFromNoParameter(recovered.nameOf(use)))
+    return noteConstant(use, "computed from buffers and numbers alone");
   FoldedValue &value = folded[recovered.nameOf(use)];
   value.name = recovered.nameOf(use);
   value.uses.push_back(use);
@@ -267,7 +254,7 @@ void ExportMatcher::explainBySource() {
   for (FoldedValue *value : unexplained()) {
     StringRef op = splitFxName(value->name).first;
     const Node &node = graph.nodes[value->uses.front().node];
-    if (!isView(op) || node.sourceLine.empty())
+    if (!isViewCall(op) || node.sourceLine.empty())
       continue;
     Line &line =
         lines[(op + " " + scopeOf(node) + " " + node.sourceLine).str()];
@@ -379,7 +366,7 @@ void ExportMatcher::explainLast() {
   std::vector<const Entry *> parameters = unmentioned();
   std::vector<FoldedValue *> values = unexplained();
   if (parameters.size() != 1 || values.size() != 1 ||
-      !isView(splitFxName(values[0]->name).first))
+      !isViewCall(splitFxName(values[0]->name).first))
     return;
   const Node &reader = graph.nodes[values[0]->uses.front().node];
   std::vector<StringRef> mentions =
@@ -534,7 +521,7 @@ void ExportMatcher::explainTiedViews() {
   for (FoldedValue *value : unexplained()) {
     OperandUse use = value->uses.front();
     const HostTensor &held = recovered.valueOf(use);
-    if (!isView(splitFxName(value->name).first) || !isFloat(held.dtype()) ||
+    if (!isViewCall(splitFxName(value->name).first) || !isFloat(held.dtype()) ||
         held.numElements() < 2)
       continue;
     HostTensor turned = held.rank() == 2 ? transposed(held) : held;
@@ -617,6 +604,10 @@ void ExportMatcher::reportFolded() {
   for (const Entry *entry : left) {
     if (!suspects.empty())
       lose(*entry, "folded into one of " + suspects);
+    else if (!merged.empty())
+      lose(*entry, "the call that reads it, perhaps '" + merged.front() +
+                       "', was merged with an equal one when exporting, or did "
+                       "nothing then");
     else if (!vanished.empty())
       lose(*entry, "it is not in the file, and neither are operations that may "
                    "have read it ('" +
@@ -637,6 +628,19 @@ std::optional<StringRef> ExportMatcher::foldedFrom(StringRef name) const {
   if (source == graph.metadata.end())
     return std::nullopt;
   return StringRef(source->second);
+}
+
+/// Notes what constants that no parameter is part of were folded from: neither
+/// is one part of that.
+void ExportMatcher::findConstantValues() {
+  for (const Tensor &tensor : graph.initializers) {
+    if (!isFromNoParameter(tensor.name))
+      continue;
+    llvm::SmallVector<StringRef> names;
+    foldedFrom(tensor.name)->split(names, '\'');
+    for (StringRef name : names)
+      constant.insert(name);
+  }
 }
 
 /// Whether the constant was folded, and from no parameter.

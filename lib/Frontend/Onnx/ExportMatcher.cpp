@@ -89,9 +89,12 @@ static std::optional<Place> placeOf(const FxCall &call, const Node &node,
   return std::nullopt;
 }
 
-ExportMatcher::ExportMatcher(const Model &model, ExportAnalysis &result)
+ExportMatcher::ExportMatcher(const Model &model, const SplitCalls &split,
+                             ExportAnalysis &result)
     : graph(model.graph), result(result), signature(readSignature(model.graph)),
-      recovered(model) {
+      recovered(model), merged(split.suspects) {
+  for (const std::string &value : split.gone)
+    produced.insert(value);
   calls.reserve(graph.nodes.size());
   for (const ValueInfo &input : graph.inputs)
     produced.insert(input.name);
@@ -105,6 +108,7 @@ ExportMatcher::ExportMatcher(const Model &model, ExportAnalysis &result)
   }
   for (auto [i, call] : llvm::enumerate(calls))
     groups[call.name].push_back(i);
+  findConstantValues();
 }
 
 bool ExportMatcher::readsInitializer(OperandUse use) const {
@@ -200,12 +204,29 @@ bool ExportMatcher::restoreBias(size_t number, const Entry &entry) {
                           HostTensor(weight->dtype(), {size}));
 }
 
+/// "table[t]" is looked up in a copy of the parameter, with the dimensions that
+/// are indexed in front; where they are the leading ones, it is the parameter.
+bool ExportMatcher::bindIndexed(OperandUse use, const FxCall &call) {
+  const Entry *entry =
+      call.args.empty() ? nullptr : signature.placeholder(call.args[0]);
+  StringRef text = graph.nodes[use.node].fxNode;
+  if (call.op != "index" || !entry || !entry->isParameter ||
+      soleSource(recovered.nameOf(use)) != entry ||
+      !text.contains("(%" + entry->placeholder + ", [%") ||
+      text.contains("None") || !recovered.bind(use, entry->target, Form::Same))
+    return false;
+  boundHere.insert(entry->target);
+  return true;
+}
+
 void ExportMatcher::matchOperand(OperandUse use, const FxCall &call,
                                  size_t groupSize) {
   const Node &node = graph.nodes[use.node];
   const std::string &name = recovered.nameOf(use);
   if (isFromNoParameter(name))
     return noteConstant(use, "computed from buffers and numbers alone");
+  if (bindIndexed(use, call))
+    return;
   auto place = placeOf(call, node, use.operand);
   if (place && place->argument < 0)
     return noteConstant(use, "a constant of the operator");
@@ -450,13 +471,24 @@ void ExportMatcher::run() {
   finish();
 }
 
-ExportAnalysis onnx_frontend::analyzeExport(const Model &model) {
+ExportAnalysis onnx_frontend::analyzeExport(Model &model) {
   ExportAnalysis result;
   for (const Node &node : model.graph.nodes)
     result.hasDropout |= node.op == "Dropout";
   if (readSignature(model.graph).entries.empty())
     analyzeUnsigned(model, result);
-  else
-    ExportMatcher(model, result).run();
+  else {
+    SplitCalls split = splitMergedCalls(model.graph);
+    if (!split.copies.empty())
+      result.notes.push_back(
+          "calls of equal weights were merged when exporting: "
+          "each is made again (" +
+          std::to_string(split.copies.size()) +
+          (split.copies.size() == 1 ? " node)" : " nodes)"));
+    llvm::append_range(result.lost, split.lost);
+    ExportMatcher(model, split, result).run();
+    result.edits.copies = std::move(split.copies);
+    result.edits.copyReads = std::move(split.reads);
+  }
   return result;
 }

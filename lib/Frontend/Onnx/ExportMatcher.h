@@ -3,6 +3,7 @@
 #define CKOPT_LIB_FRONTEND_ONNX_EXPORTMATCHER_H
 
 #include "ExportAnalysis.h"
+#include "MergedCalls.h"
 #include "RecoveredParameters.h"
 #include "TorchMetadata.h"
 #include "llvm/ADT/MapVector.h"
@@ -24,7 +25,8 @@ bool isUniform(const HostTensor &value);
 
 class ExportMatcher {
 public:
-  ExportMatcher(const Model &model, ExportAnalysis &result);
+  ExportMatcher(const Model &model, const SplitCalls &split,
+                ExportAnalysis &result);
   void run();
 
 private:
@@ -35,6 +37,7 @@ private:
   void matchCall(llvm::ArrayRef<size_t> nodes);
   void matchOperand(OperandUse use, const FxCall &call, size_t groupSize);
   bool bindOrTie(OperandUse use, const Entry &entry, Form form, bool guessed);
+  bool bindIndexed(OperandUse use, const FxCall &call);
   bool restoreBias(size_t node, const Entry &entry);
   void noteState(OperandUse use, const FxCall &call, llvm::StringRef argument,
                  bool isWhole);
@@ -73,6 +76,7 @@ private:
   void explainTiedViews();
   void explainBiasOnly();
   std::optional<llvm::StringRef> foldedFrom(llvm::StringRef name) const;
+  void findConstantValues();
   bool isFromNoParameter(llvm::StringRef name) const;
   std::string viewOf(const FoldedValue &value) const;
   const Entry *soleSource(llvm::StringRef name) const;
@@ -90,11 +94,13 @@ private:
   TorchSignature signature;
   RecoveredParameters recovered;
   std::vector<FxCall> calls;  ///< by node
+  llvm::StringSet<> constant; ///< program values that no parameter is part of
   llvm::StringSet<> produced; ///< values that the file computes or takes
   llvm::MapVector<llvm::StringRef, llvm::SmallVector<size_t>> groups;
   llvm::StringSet<> settled; ///< targets: found, tied, or said to be lost
   std::map<std::string, FoldedValue> folded; ///< by program value
   llvm::StringSet<> lostInPart;              ///< parameters, by target
+  std::vector<std::string> merged;           ///< values
   std::string vanished; ///< a call that its operands made an identity
   std::string tied;     ///< and what they are, for people
   llvm::StringMap<std::string> reasons; ///< why an initializer is no parameter

@@ -12,13 +12,23 @@
 
 namespace ckopt::onnx_frontend {
 
+/// A node that stands behind the one whose first result is `original`.
+struct NodeCopy {
+  std::string original;
+  Node node;
+};
+
 struct GraphEdits {
-  /// Operand `operand` of node `node` (by its number in the file) reads `to`;
+  /// Made first: what follows numbers the nodes of the graph that has them.
+  std::vector<NodeCopy> copies;
+  /// Operand `operand` of node `node` (by its number in the graph) reads `to`;
   /// a node may get one operand more than it has.
   struct Rewire {
     size_t node, operand;
     std::string to;
   };
+  /// Readers of copies, which analyzeExport() rewired in memory.
+  std::vector<Rewire> copyReads;
   std::vector<Tensor> added;     ///< initializers
   std::set<std::string> removed; ///< initializers that nothing reads any more
   std::vector<Node> nodes;       ///< in front of all others
@@ -29,8 +39,8 @@ struct GraphEdits {
   std::vector<std::pair<size_t, size_t>> stopped;
 
   bool empty() const {
-    return added.empty() && removed.empty() && nodes.empty() &&
-           rewired.empty() && dropped.empty();
+    return copies.empty() && added.empty() && removed.empty() &&
+           nodes.empty() && rewired.empty() && dropped.empty();
   }
 };
 

@@ -190,6 +190,7 @@ static void readMetadata(const onnx::NodeProto &from, Node &node) {
         else if (key == "pkg.onnxscript.rewriter.rule_name")
           node.rewriteRule = value;
         else if (key == "pkg.torch.onnx.stack_trace") {
+          node.sourceTrace = value;
           node.sourceLine =
               llvm::StringRef(value).rtrim().rsplit('\n').second.trim().str();
           node.inRegion = llvm::StringRef(value).ltrim().starts_with(

@@ -137,11 +137,41 @@ static void writeAttribute(const NodeAttribute &from, onnx::NodeProto &to) {
     attribute.add_ints(value);
 }
 
+/// Puts copies of nodes behind these.
+static void writeCopies(llvm::ArrayRef<NodeCopy> copies,
+                        onnx::GraphProto &graph) {
+  if (copies.empty())
+    return;
+  google::protobuf::RepeatedPtrField<onnx::NodeProto> nodes;
+  for (onnx::NodeProto &node : *graph.mutable_node()) {
+    std::string name = node.output_size() ? node.output(0) : "";
+    nodes.Add()->Swap(&node);
+    int original = nodes.size() - 1;
+    for (const NodeCopy &copy : copies) {
+      if (copy.original != name)
+        continue;
+      // Without the exporter's notes, which are of the other call.
+      onnx::NodeProto made;
+      made.set_name(copy.node.name);
+      made.set_op_type(nodes[original].op_type());
+      made.set_domain(nodes[original].domain());
+      *made.mutable_attribute() = nodes[original].attribute();
+      for (const std::string &input : copy.node.inputs)
+        made.add_input(input);
+      for (const std::string &output : copy.node.outputs)
+        made.add_output(output);
+      *nodes.Add() = std::move(made);
+    }
+  }
+  graph.mutable_node()->Swap(&nodes);
+}
+
 /// The edits that the model in memory had: then both are the same graph. Nodes
 /// are found by their first result: `graph` may have calls of functions where
 /// `plain`, the same in memory, has the functions' nodes.
 static llvm::Error applyEdits(const GraphEdits &edits, const Graph &plain,
                               onnx::GraphProto &graph) {
+  writeCopies(edits.copies, graph);
   llvm::StringMap<int> numbers;
   for (int i = 0; i < graph.node_size(); ++i)
     if (graph.node(i).output_size())
@@ -149,7 +179,9 @@ static llvm::Error applyEdits(const GraphEdits &edits, const Graph &plain,
   std::set<int> dropped;
   for (size_t node : edits.dropped)
     dropped.insert(numbers.lookup(plain.nodes[node].outputs[0]));
-  for (const auto &[node, operand, to] : edits.rewired) {
+  auto rewired = edits.copyReads; // these first: others may follow on them
+  llvm::append_range(rewired, edits.rewired);
+  for (const auto &[node, operand, to] : rewired) {
     auto found = numbers.find(plain.nodes[node].outputs[0]);
     onnx::NodeProto *target =
         found == numbers.end() ? nullptr : graph.mutable_node(found->second);

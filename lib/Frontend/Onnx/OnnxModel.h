@@ -65,6 +65,9 @@ struct Node {
   /// rewrite rule that made the node, and the line of Python behind the call;
   /// empty where the file does not say.
   std::string fxNode, rewriteRule, sourceLine;
+  /// Where the file says so: the lines of Python of all callers, with file
+  /// names.
+  std::string sourceTrace;
   /// Name and target of that call ("linear_1", "aten.linear.default"), which
   /// are in the file where the call itself is not.
   std::string fxName, fxTarget;

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 #include "TorchMetadata.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSwitch.h"
 
 using namespace ckopt;
 using namespace ckopt::onnx_frontend;
@@ -179,6 +180,23 @@ std::pair<StringRef, unsigned> onnx_frontend::splitFxName(StringRef name) {
   if (digits.empty() || digits.getAsInteger(10, number))
     return {name, 0};
   return {base, number};
+}
+
+bool onnx_frontend::isViewCall(StringRef op) {
+  return llvm::StringSwitch<bool>(op)
+      .Cases({"t", "transpose", "permute", "view", "reshape", "unsqueeze",
+              "squeeze", "expand", "slice", "alias", "clone", "contiguous",
+              "numpy_T", "expand_as", "repeat"},
+             true)
+      .Default(false);
+}
+
+StringRef onnx_frontend::moduleOf(StringRef target) {
+  return target.contains('.') ? target.rsplit('.').first : StringRef();
+}
+
+StringRef onnx_frontend::leafOf(StringRef target) {
+  return target.contains('.') ? target.rsplit('.').second : target;
 }
 
 std::vector<StringRef> onnx_frontend::mentionsOf(StringRef line,

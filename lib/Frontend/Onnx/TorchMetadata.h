@@ -44,6 +44,14 @@ FxCall readFxCall(const Node &node, const TorchSignature &signature);
 /// "embedding_1" as "embedding" and 1; 0 where there is no number.
 std::pair<llvm::StringRef, unsigned> splitFxName(llvm::StringRef name);
 
+/// "h.0.ln1.weight" as the module "h.0.ln1" and its own name "weight".
+llvm::StringRef moduleOf(llvm::StringRef target);
+llvm::StringRef leafOf(llvm::StringRef target);
+
+/// Whether the result of such a call holds elements of its operand and nothing
+/// else.
+bool isViewCall(llvm::StringRef op);
+
 /// Where `line` reads `.leaf` as a whole name: what follows it, for each time.
 std::vector<llvm::StringRef> mentionsOf(llvm::StringRef line,
                                         llvm::StringRef leaf);

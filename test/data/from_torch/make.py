@@ -257,7 +257,76 @@ class PlainNorm(nn.Module):
         return self.bn(self.conv(x))
 
 
+class Parallel(nn.Module):
+    """Norms of one value that start equal, as in GPT-NeoX; a norm that is called twice."""
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList()
+        for _ in range(2):
+            layer = nn.Module()
+            layer.norm1, layer.norm2 = nn.LayerNorm(6), nn.LayerNorm(6)
+            layer.a, layer.b = nn.Linear(6, 6), nn.Linear(6, 6)
+            self.layers.append(layer)
+        self.last = nn.LayerNorm(6)
+        self.p, self.q = nn.Linear(6, 6), nn.Linear(6, 6)
+    def forward(self, x):
+        for layer in self.layers:
+            x = x + layer.a(layer.norm1(x)) + torch.relu(layer.b(layer.norm2(x)))
+        return self.p(self.last(x)) + self.q(self.last(x))
+
+
+class Twins(nn.Module):
+    """Branches that start equal: what of them is one call can be told apart, the rest not."""
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Sequential(nn.Linear(6, 6), nn.ReLU())
+        self.b = copy.deepcopy(self.a)
+        self.out = nn.Linear(6, 3)
+    def forward(self, x):
+        return self.out(self.a(x)) * self.b(x).sum()
+
+
+class Lookup(nn.Module):
+    """Tables read by an input: a buffer, a tensor, a parameter."""
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("alpha", torch.linspace(0.9, 0.1, 12))
+        self.beta = torch.linspace(0.1, 0.5, 12)
+        self.table = nn.Parameter(torch.randn(12, 6))
+        self.fc = nn.Linear(6, 6)
+    def forward(self, x):
+        h = self.fc(self.table[x]) * self.alpha[x][..., None].sqrt()
+        return h + self.beta[x][..., None]
+
+
+class States(nn.Module):
+    """Learned initial states for each sample, with the batch as their second dimension."""
+    def __init__(self):
+        super().__init__()
+        self.gru = nn.GRU(3, 4)
+        self.h = nn.Parameter(torch.zeros(1, 1, 4))
+        self.query = nn.Parameter(torch.randn(2, 4))
+    def forward(self, x):
+        y, _ = self.gru(x, self.h.expand(-1, x.shape[1], -1).contiguous())
+        return self.query[None].expand(x.shape[0], -1, -1) @ y.transpose(1, 2)
+
+
+class Gate(nn.Module):
+    """A factor of 1 in front of the output."""
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(6, 3)
+        self.scale = nn.Parameter(torch.ones(()))
+    def forward(self, x):
+        return self.fc(x) * self.scale
+
+
 MODELS = {
+    "parallel": (Parallel, lambda: torch.randn(2, 4, 6)),
+    "twins": (Twins, lambda: torch.randn(2, 6)),
+    "lookup": (Lookup, lambda: torch.randint(0, 12, (2, 5))),
+    "states": (States, lambda: torch.randn(3, 2, 3)),
+    "gate": (Gate, lambda: torch.randn(2, 6)),
     "hidden": (Hidden, lambda: torch.randn(2, 6)),
     "widened": (Widened, lambda: torch.randn(2, 3, 3)),
     "transposed": (Transposed, lambda: torch.randint(0, 12, (2, 5))),

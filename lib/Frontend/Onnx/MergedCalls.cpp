@@ -1,0 +1,441 @@
+//===- MergedCalls.cpp - equal calls that became one ----------------------===//
+//
+// Problem: PyTorch's exporter optimizes for inference and merges calls of equal
+// operands. Two modules that start with equal weights and read one value, the
+// two norms of a parallel transformer block, become one; trained so, it is
+// another network.
+// Method: the readers of a value that is gone still name it in their calls. If
+// what they read instead is the result of such a call with parameters, and one
+// module alone has parameters of the same names that no call mentions, then the
+// nodes of that call are copied for this module and its readers read the copy.
+// Which initializers the copy reads is settled like that of any other merged
+// initializer, by ExportMatcher. What is not as clear as that stays as it is,
+// and is said to be lost there.
+// Guarantee: outputs keep their bits, since the copy starts with equal weights.
+// O(nodes * operands + merged calls * parameters).
+//
+//===----------------------------------------------------------------------===//
+#include "MergedCalls.h"
+#include "TorchMetadata.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace ckopt;
+using namespace ckopt::onnx_frontend;
+using llvm::SmallVector;
+using llvm::StringRef;
+using Entry = TorchSignature::Entry;
+
+/// How many modules above both are the same.
+static size_t commonDepth(StringRef a, StringRef b) {
+  SmallVector<StringRef> left, right;
+  a.split(left, '.');
+  b.split(right, '.');
+  size_t depth = 0;
+  while (depth < left.size() && depth < right.size() &&
+         left[depth] == right[depth])
+    ++depth;
+  return depth;
+}
+
+/// Replaces a name, where it stands as a whole after `%`.
+static std::string renamed(StringRef text, StringRef from, StringRef to) {
+  std::string result;
+  std::string key = ("%" + from).str();
+  while (true) {
+    auto [before, after] = text.split(key);
+    result += before;
+    if (before.size() == text.size())
+      return result;
+    bool whole =
+        after.empty() || !(llvm::isAlnum(after.front()) || after[0] == '_');
+    result += whole ? ("%" + to).str() : key;
+    text = after;
+  }
+}
+
+MergedCalls::MergedCalls(const Graph &graph)
+    : graph(graph), signature(readSignature(graph)) {
+  for (const ValueInfo &input : graph.inputs)
+    known.insert(input.name);
+  for (const Tensor &tensor : graph.initializers)
+    known.insert(tensor.name);
+  for (const std::string &input : signature.inputs)
+    known.insert(input);
+  for (auto [i, node] : llvm::enumerate(graph.nodes)) {
+    calls.push_back(readFxCall(node, signature));
+    known.insert(calls.back().name);
+    for (const std::string &output : node.outputs) {
+      known.insert(output);
+      producer[output] = i;
+    }
+    SmallVector<StringRef> frames;
+    StringRef(node.sourceTrace).split(frames, '\n');
+    for (StringRef line : frames)
+      if (line = line.trim(); !line.starts_with("File "))
+        lines.insert(line);
+  }
+  for (const FxCall &call : calls)
+    for (const std::string &argument : call.args)
+      mentioned.insert(argument);
+}
+
+std::vector<const Entry *> MergedCalls::unmentioned() const {
+  std::vector<const Entry *> result;
+  for (const Entry &entry : signature.entries)
+    if (entry.isParameter && !mentioned.contains(entry.placeholder))
+      result.push_back(&entry);
+  return result;
+}
+
+/// Whether the operand stands where the call had `argument`, of the same kind.
+bool MergedCalls::standsFor(const std::string &operand,
+                            StringRef argument) const {
+  auto made = producer.find(operand);
+  if (made == producer.end())
+    return false;
+  const FxCall &call = calls[made->second];
+  StringRef kind = splitFxName(argument).first;
+  return !call.guessed && !call.name.empty() && call.name != argument &&
+         operand != argument &&
+         (splitFxName(call.name).first == kind ||
+          splitFxName(operand).first == kind);
+}
+
+std::vector<MergedCalls::Read> MergedCalls::reads() const {
+  std::vector<Read> result;
+  for (auto [i, node] : llvm::enumerate(graph.nodes)) {
+    const FxCall &call = calls[i];
+    if (call.guessed || call.name.empty())
+      continue;
+    bool positional = node.inputs.size() == call.args.size();
+    for (auto [place, argument] : llvm::enumerate(call.args)) {
+      if (known.contains(argument) || signature.placeholder(argument))
+        continue;
+      for (auto [operand, input] : llvm::enumerate(node.inputs)) {
+        bool here = positional ? operand == place
+                               : !llvm::is_contained(call.args, input);
+        if (here && standsFor(input, argument))
+          result.push_back({i, operand, argument});
+      }
+    }
+  }
+  return result;
+}
+
+/// Whether some line of Python names the module of a parameter ("n2" of
+/// "net.n2.weight", "branches" of "branches.1.weight"), or, of one that is the
+/// model's own, the parameter itself. A module that nothing names may be unused.
+bool MergedCalls::isNamedInSource(StringRef target) const {
+  StringRef module = moduleOf(target);
+  while (!module.empty() && llvm::all_of(leafOf(module), llvm::isDigit))
+    module = moduleOf(module);
+  StringRef name = module.empty() ? leafOf(target) : leafOf(module);
+  return llvm::any_of(lines, [&](const auto &line) {
+    return hasIdentifier(line.first(), name);
+  });
+}
+
+/// The entries that a copy of the call has in place of the call's parameters,
+/// in their order; none where that is not clear.
+std::vector<const Entry *>
+MergedCalls::twinOf(const FxCall &call,
+                    llvm::ArrayRef<const Entry *> left) const {
+  std::vector<const Entry *> own, twin;
+  for (const std::string &argument : call.args)
+    if (const Entry *entry = signature.placeholder(argument))
+      own.push_back(entry);
+  bool any =
+      llvm::any_of(own, [](const Entry *entry) { return entry->isParameter; });
+  StringRef module = own.empty() ? StringRef() : moduleOf(own[0]->target);
+  if (!any || StringRef(call.op).contains("batch_norm") ||
+      llvm::any_of(own, [&](const Entry *entry) {
+        return moduleOf(entry->target) != module || !entry->isParameter;
+      }))
+    return {};
+  // Another module with parameters of the same names; the nearest one.
+  size_t nearest = 0, count = 0;
+  StringRef found;
+  for (const Entry *entry : left) {
+    StringRef other = moduleOf(entry->target);
+    if (leafOf(entry->target) != leafOf(own[0]->target) || other == module)
+      continue;
+    size_t depth = commonDepth(module, other);
+    count = depth > nearest || !count ? 1 : count + (depth == nearest);
+    if (depth > nearest || found.empty())
+      found = other;
+    nearest = std::max(nearest, depth);
+  }
+  if (count == 1) {
+    for (const Entry *entry : own) {
+      const auto *match = llvm::find_if(left, [&](const Entry *other) {
+        return moduleOf(other->target) == found &&
+               leafOf(other->target) == leafOf(entry->target);
+      });
+      if (match == left.end())
+        return {};
+      twin.push_back(*match);
+    }
+    if (!isNamedInSource(twin[0]->target))
+      return {};
+    return twin;
+  }
+  // One more parameter of the same module.
+  if (count == 0 && own.size() == 1 && left.size() == 1 &&
+      moduleOf(left[0]->target) == module &&
+      llvm::any_of(lines, [&](const auto &line) {
+        return hasIdentifier(line.first(), leafOf(left[0]->target));
+      }))
+    return {left[0]};
+  return {};
+}
+
+std::vector<NodeCopy> MergedCalls::copyFor(StringRef value, size_t node,
+                                           const FxCall &call,
+                                           llvm::ArrayRef<const Entry *> twin) {
+  std::vector<NodeCopy> copies;
+  llvm::StringMap<std::string> names;
+  std::vector<std::pair<std::string, std::string>> placeholders;
+  size_t next = 0;
+  for (const std::string &argument : call.args)
+    if (signature.placeholder(argument))
+      placeholders.push_back({argument, twin[next++]->placeholder});
+  for (const Node &original : graph.nodes) {
+    if (calls[size_t(&original - graph.nodes.data())].name != call.name)
+      continue;
+    if (llvm::any_of(original.attributes, [](const NodeAttribute &attribute) {
+          return bool(attribute.graph);
+        }))
+      return {};
+    NodeCopy copy{original.outputs[0], original};
+    Node &made = copy.node;
+    for (std::string &input : made.inputs)
+      if (auto own = names.find(input); own != names.end())
+        input = own->second;
+    for (std::string &output : made.outputs) {
+      if (output.empty())
+        continue;
+      std::string name = output == graph.nodes[node].outputs[0]
+                             ? value.str()
+                             : output + "." + value.str();
+      while (!known.insert(name).second)
+        name += ".copy";
+      output = names[output] = name;
+    }
+    made.name = made.outputs[0];
+    made.fxNode = renamed(made.fxNode, call.name, value);
+    for (const auto &[from, to] : placeholders)
+      made.fxNode = renamed(made.fxNode, from, to);
+    StringRef module = moduleOf(twin[0]->target);
+    if (!made.scopes.empty() && !module.empty())
+      made.scopes.back() = module.str();
+    copies.push_back(std::move(copy));
+  }
+  return copies;
+}
+
+/// Whether parameters that no call mentions have the names of the call's own.
+bool MergedCalls::hasTwinNames(const FxCall &call,
+                               llvm::ArrayRef<const Entry *> left) const {
+  bool any = false;
+  for (const std::string &argument : call.args)
+    if (const Entry *entry = signature.placeholder(argument);
+        entry && entry->isParameter) {
+      any = true;
+      if (llvm::none_of(left, [&](const Entry *other) {
+            return leafOf(other->target) == leafOf(entry->target) ||
+                   moduleOf(other->target) == moduleOf(entry->target);
+          }))
+        return false;
+    }
+  return any;
+}
+
+/// The program numbers its calls of one kind: whether one is gone that others
+/// of a higher number follow.
+bool MergedCalls::isNumberMissing(StringRef kind) const {
+  std::set<unsigned> numbers;
+  auto note = [&](StringRef name) {
+    auto [base, number] = splitFxName(name);
+    if (base == kind)
+      numbers.insert(number);
+  };
+  for (const FxCall &call : calls)
+    note(call.name);
+  for (const auto &name : mentioned)
+    note(name.first());
+  return !numbers.empty() && numbers.size() != *numbers.rbegin() + 1;
+}
+
+const Entry *MergedCalls::equalBuffer(const FxCall &call) const {
+  for (const std::string &argument : call.args) {
+    const Entry *own = signature.placeholder(argument);
+    if (!own || !own->isParameter)
+      continue;
+    for (const Entry &entry : signature.entries)
+      if (!entry.isParameter && !mentioned.contains(entry.placeholder) &&
+          moduleOf(entry.target) == moduleOf(own->target) &&
+          leafOf(entry.target) != "num_batches_tracked")
+        return &entry;
+  }
+  return nullptr;
+}
+
+bool MergedCalls::isSuspect(StringRef value, size_t node,
+                            llvm::ArrayRef<const Entry *> left) const {
+  if (hasTwinNames(calls[node], left))
+    return true;
+  // What a call without parameters reads may have been merged before it.
+  constexpr size_t most = 64;
+  SmallVector<size_t> work{node};
+  for (size_t i = 0; i < work.size() && work.size() < most; ++i) {
+    const FxCall &call = calls[work[i]];
+    if (hasTwinNames(call, left)) {
+      if (isNumberMissing(splitFxName(call.name).first) ||
+          llvm::any_of(left, [&](const Entry *entry) {
+            return isNamedInSource(entry->target);
+          }))
+        return true;
+      continue;
+    }
+    for (const std::string &input : graph.nodes[work[i]].inputs)
+      if (auto made = producer.find(input);
+          made != producer.end() && !llvm::is_contained(work, made->second))
+        work.push_back(made->second);
+  }
+  return false;
+}
+
+/// A result of the program has its call's name. One that another call makes, or
+/// none, was that call until it was merged, or until its operands made it an
+/// identity ("x * scale" with a scale of 1).
+std::vector<std::string>
+MergedCalls::lostOutputs(llvm::ArrayRef<const Entry *> left) const {
+  std::vector<std::string> result;
+  bool named = llvm::any_of(
+      calls, [](const FxCall &call) { return !call.name.empty(); });
+  for (const auto &output : signature.outputs) {
+    StringRef name = output.first(), op = splitFxName(name).first;
+    bool mayVanish = isViewCall(op) || op == "getitem" || op == "dropout" ||
+                     op == "detach" || op == "_to_copy";
+    bool isCall = llvm::any_of(
+        calls, [&](const FxCall &call) { return call.name == name; });
+    if (named && !name.empty() && !isCall && !mayVanish && !left.empty() &&
+        !signature.placeholder(name))
+      result.push_back(name.str());
+  }
+  llvm::sort(result);
+  return result;
+}
+
+namespace {
+/// All operands that stood for one value.
+struct MergedValue {
+  SmallVector<MergedCalls::Read> reads;
+  size_t node = 0;                 ///< what made the value that they read
+  std::vector<const Entry *> twin; ///< whose copy it was; empty: not known
+};
+} // namespace
+
+/// What each value that is gone was, as far as that is clear: of several that
+/// would have the same parameters, none is.
+static llvm::MapVector<StringRef, MergedValue>
+explainMerged(const Graph &graph, const MergedCalls &merged,
+              llvm::ArrayRef<MergedCalls::Read> reads,
+              llvm::ArrayRef<const Entry *> left) {
+  llvm::MapVector<StringRef, MergedValue> values;
+  for (const MergedCalls::Read &read : reads)
+    values[read.value].reads.push_back(read);
+  std::map<const Entry *, size_t> takers;
+  auto heldBy = [&](const MergedCalls::Read &read) -> const std::string & {
+    return graph.nodes[read.node].inputs[read.operand];
+  };
+  for (auto &[name, value] : values) {
+    const std::string &held = heldBy(value.reads[0]);
+    value.node = merged.producerOf(held);
+    if (llvm::all_of(value.reads, [&](const MergedCalls::Read &read) {
+          return heldBy(read) == held;
+        }))
+      value.twin = merged.twinOf(merged.callOf(value.node), left);
+    for (const Entry *entry : value.twin)
+      ++takers[entry];
+  }
+  for (auto &[name, value] : values)
+    if (llvm::any_of(value.twin,
+                     [&](const Entry *entry) { return takers[entry] > 1; }))
+      value.twin.clear();
+  return values;
+}
+
+SplitCalls onnx_frontend::splitMergedCalls(Graph &graph) {
+  SplitCalls result;
+  MergedCalls merged(graph);
+  std::vector<const Entry *> left = merged.unmentioned();
+  std::vector<MergedCalls::Read> reads = merged.reads();
+  auto values = explainMerged(graph, merged, reads, left);
+  for (auto &[name, value] : values) {
+    result.gone.push_back(name.str());
+    if (const Entry *buffer = merged.equalBuffer(merged.callOf(value.node)))
+      result.lost.push_back("'" + name.str() +
+                            "': merged when exporting with an equal call of '" +
+                            merged.callOf(value.node).op +
+                            "'; it may have read buffer '" + buffer->target +
+                            "' in place of a parameter of the same numbers");
+  }
+  if (left.empty())
+    return result;
+  for (auto &[name, value] : values)
+    llvm::erase_if(left, [&, &value = value](const Entry *entry) {
+      return llvm::is_contained(value.twin, entry);
+    });
+  for (auto &[name, value] : values)
+    if (value.twin.empty() && merged.isSuspect(name, value.node, left))
+      result.suspects.push_back(name.str());
+  llvm::append_range(result.suspects, merged.lostOutputs(left));
+  // Numbers before and after the copies are in the graph.
+  std::map<std::string, std::vector<std::pair<size_t, std::string>>> readers;
+  for (auto &[name, value] : values) {
+    if (value.twin.empty())
+      continue;
+    auto made = merged.copyFor(name, value.node, merged.callOf(value.node),
+                               value.twin);
+    const MergedCalls::Read &first = value.reads[0];
+    const std::string held = graph.nodes[first.node].inputs[first.operand];
+    for (const NodeCopy &copy : made) {
+      const Node &original = graph.nodes[merged.producerOf(copy.original)];
+      for (auto [from, to] : llvm::zip(original.outputs, copy.node.outputs))
+        for (const MergedCalls::Read &read : value.reads)
+          if (from == held)
+            readers[graph.nodes[read.node].outputs[0]].push_back(
+                {read.operand, to});
+    }
+    if (made.empty())
+      result.suspects.push_back(name.str());
+    llvm::append_range(result.copies, made);
+  }
+  insertCopies(result.copies, graph);
+  for (auto [i, node] : llvm::enumerate(graph.nodes))
+    if (auto found = readers.find(node.outputs.empty() ? "" : node.outputs[0]);
+        found != readers.end())
+      for (const auto &[operand, name] : found->second) {
+        node.inputs[operand] = name;
+        result.reads.push_back({i, operand, name});
+      }
+  return result;
+}
+
+void onnx_frontend::insertCopies(llvm::ArrayRef<NodeCopy> copies,
+                                 Graph &graph) {
+  llvm::StringMap<SmallVector<const Node *>> behind;
+  for (const NodeCopy &copy : copies)
+    behind[copy.original].push_back(&copy.node);
+  std::vector<Node> nodes;
+  for (Node &node : graph.nodes) {
+    std::string name = node.outputs.empty() ? "" : node.outputs[0];
+    nodes.push_back(std::move(node));
+    for (const Node *copy : behind.lookup(name))
+      nodes.push_back(*copy);
+  }
+  graph.nodes = std::move(nodes);
+}

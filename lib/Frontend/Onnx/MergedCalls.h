@@ -1,0 +1,82 @@
+//===- MergedCalls.h - equal calls that became one --------------*- C++ -*-===//
+#ifndef CKOPT_LIB_FRONTEND_ONNX_MERGEDCALLS_H
+#define CKOPT_LIB_FRONTEND_ONNX_MERGEDCALLS_H
+
+#include "GraphEdits.h"
+#include "TorchMetadata.h"
+#include "llvm/ADT/ArrayRef.h"
+
+namespace ckopt::onnx_frontend {
+
+/// What the calls of an exported program say of values that are gone.
+class MergedCalls {
+public:
+  explicit MergedCalls(const Graph &graph);
+
+  /// An operand that stands where its node's call has `value`, which is gone.
+  struct Read {
+    size_t node, operand;
+    std::string value;
+  };
+  std::vector<Read> reads() const;
+  /// Parameters that no call has among its arguments.
+  std::vector<const TorchSignature::Entry *> unmentioned() const;
+  size_t producerOf(llvm::StringRef value) const {
+    return producer.lookup(value);
+  }
+  const FxCall &callOf(size_t node) const { return calls[node]; }
+  std::vector<const TorchSignature::Entry *>
+  twinOf(const FxCall &call,
+         llvm::ArrayRef<const TorchSignature::Entry *> left) const;
+  /// Copies of the nodes of `call`, one of which is `node`, that make `value`
+  /// with the parameters of `twin`.
+  std::vector<NodeCopy>
+  copyFor(llvm::StringRef value, size_t node, const FxCall &call,
+          llvm::ArrayRef<const TorchSignature::Entry *> twin);
+
+  /// Whether merging the value away may have taken one of the parameters.
+  bool isSuspect(llvm::StringRef value, size_t node,
+                 llvm::ArrayRef<const TorchSignature::Entry *> left) const;
+  /// A buffer that no call mentions and that the call's like may have read in
+  /// place of a parameter that it was equal to.
+  const TorchSignature::Entry *equalBuffer(const FxCall &call) const;
+  /// Results of the program that are gone.
+  std::vector<std::string>
+  lostOutputs(llvm::ArrayRef<const TorchSignature::Entry *> left) const;
+
+private:
+  bool hasTwinNames(const FxCall &call,
+                    llvm::ArrayRef<const TorchSignature::Entry *> left) const;
+  bool isNumberMissing(llvm::StringRef kind) const;
+  bool isNamedInSource(llvm::StringRef target) const;
+  bool standsFor(const std::string &operand, llvm::StringRef argument) const;
+
+  const Graph &graph;
+  TorchSignature signature;
+  std::vector<FxCall> calls; ///< by node
+  llvm::StringSet<> known, mentioned;
+  llvm::StringMap<size_t> producer; ///< by value: its node
+  llvm::StringSet<> lines;          ///< of Python
+};
+
+struct SplitCalls {
+  std::vector<NodeCopy> copies;
+  /// Operands that read the copies, by the numbers of the graph with them.
+  std::vector<GraphEdits::Rewire> reads;
+  /// Values that are gone, and that others of their kind stand for.
+  std::vector<std::string> gone;
+  /// Of these, and of the results, those that may have had parameters of their
+  /// own.
+  std::vector<std::string> suspects;
+  std::vector<std::string> lost; ///< what is lost for certain: sentences
+};
+
+/// Copies merged calls whose parameters are known, in the graph.
+SplitCalls splitMergedCalls(Graph &graph);
+
+/// Puts each copy behind the node that it is a copy of.
+void insertCopies(llvm::ArrayRef<NodeCopy> copies, Graph &graph);
+
+} // namespace ckopt::onnx_frontend
+
+#endif // CKOPT_LIB_FRONTEND_ONNX_MERGEDCALLS_H
