@@ -5,12 +5,12 @@
 // workspace that was planned for it. Running a step is then one call.
 //
 //===----------------------------------------------------------------------===//
-#include "AllocationHook.h"
 #include "Arena.h"
 #include "Env.h"
 #include "Session.h"
+#include "allocations/AllocationHook.h"
 
-#include <optional>
+#include <dlfcn.h>
 
 using namespace ckopt::runtime;
 
@@ -53,6 +53,10 @@ namespace {
 class CpuBackend final : public Backend {
 public:
   explicit CpuBackend(ckrt_program &program) : program(program) {}
+  ~CpuBackend() override {
+    if (hook)
+      hook->stop();
+  }
   ckrt_status create(const ckrt_session_options &options);
 
   ckrt_status open(const TensorInfo &tensor, Access, char *&bytes) override {
@@ -87,8 +91,26 @@ private:
   ckrt_program &program;
   ckrt_env env;
   std::unique_ptr<Arena> memory;
-  std::optional<AllocationHook> hook;
+  const AllocationHook *hook = nullptr;
 };
+
+/// Opens the library that counts, beside this one, for the rest of the process:
+/// others' calls may pass through it as long as any session lives.
+ckrt_status startAllocationHook(const AllocationHook *&hook) {
+  void *library =
+      dlopen(kAllocationLibrary, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  const char *why = library ? nullptr : dlerror();
+  if (library) {
+    hook =
+        static_cast<const AllocationHook *>(dlsym(library, kAllocationSymbol));
+    why = hook ? hook->start() : "it is of another release";
+  }
+  if (!why)
+    return CKRT_OK;
+  hook = nullptr;
+  return fail(CKRT_UNSUPPORTED, std::string("cannot count allocations by ") +
+                                    kAllocationLibrary + ": " + why);
+}
 
 } // namespace
 
@@ -107,9 +129,7 @@ ckrt_status CpuBackend::create(const ckrt_session_options &options) {
     return fail(CKRT_OUT_OF_MEMORY, error);
   if (options.pattern_fill)
     memory->fillPattern(options.pattern_seed);
-  if (options.count_allocations)
-    hook.emplace();
-  return CKRT_OK;
+  return options.count_allocations ? startAllocationHook(hook) : CKRT_OK;
 }
 
 ckrt_status CpuBackend::run(size_t function, CallChecker &checker) {

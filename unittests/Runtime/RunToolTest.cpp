@@ -103,6 +103,17 @@ TEST_F(RunTool, ListsAndMeasures) {
   EXPECT_TRUE(has("64 KiB or more during steps: 0")) << output;
 }
 
+TEST_F(RunTool, MeasuringWithoutTheCounterIsRefused) {
+  std::string arguments = base + " --weights=" + file("w.safetensors");
+  write("libckopt_allocations.so.1", "no library");
+  setenv("LD_LIBRARY_PATH", folder.c_str(), 1);
+  EXPECT_EQ(run(arguments + " --measure"), 1);
+  EXPECT_TRUE(has("cannot count allocations by libckopt_allocations.so.1"))
+      << output;
+  EXPECT_EQ(run(arguments), 0) << output; // nothing else needs it
+  unsetenv("LD_LIBRARY_PATH");
+}
+
 TEST_F(RunTool, NamesAllMissingDataAtOnce) {
   EXPECT_EQ(run(std::string(CKOPT_TEST_ARTIFACT) +
                 " --weights=" + file("w.safetensors")),

@@ -32,7 +32,8 @@ typedef enum ckrt_status {
   CKRT_OUT_OF_MEMORY = 4,
   CKRT_NOT_FOUND = 5,   /* no tensor or function of that name */
   CKRT_MISMATCH = 6,    /* shape or type of host data does not fit */
-  CKRT_UNSUPPORTED = 7, /* the library cannot run a primitive */
+  CKRT_UNSUPPORTED = 7, /* the library cannot run a primitive, or not count
+                           allocations */
   CKRT_EXECUTION = 8,   /* a kernel failed */
   CKRT_NON_FINITE = 9,  /* ckrt_set_check_finite found a value */
   CKRT_VERIFY = 10,     /* a recomputed value differs from its first one */
@@ -240,7 +241,8 @@ typedef struct ckrt_allocation_stats {
                          above but in `calls` */
 } ckrt_allocation_stats;
 /* Allocations (malloc family, operator new, mmap) made by any loaded object
- * while a step ran. Needs count_allocations. */
+ * while a step ran. Needs count_allocations, with which a session opens
+ * libckopt_allocations.so.1 (it lies beside this library). */
 CKRT_EXPORT ckrt_status ckrt_allocations(ckrt_session *session,
                                          ckrt_allocation_stats *stats);
 

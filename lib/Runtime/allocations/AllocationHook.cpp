@@ -5,12 +5,13 @@
 // anything when no one looks. Method: every loaded object calls the allocation
 // functions through slots of its global offset table; while a hook lives, these
 // slots (found through the dynamic section's relocations) point at counters
-// that pass the call on. Sees: malloc, calloc, realloc, memalign and its kin,
-// mmap, as called by any object loaded before the hook, operator new included
-// (libstdc++ calls malloc through its slot). What is made executable afterwards
-// is code, which libraries generate when a kernel first runs: counted apart.
-// Does not see: libc's calls to itself, which make no tensors. Cost: one pass
-// over all relocations; when off, nothing.
+// that pass the call on. A library of its own, since programs that only train
+// have no use for code that rewrites their tables. Sees: malloc, calloc,
+// realloc, memalign and its kin, mmap, as called by any object loaded before
+// the hook, operator new included (libstdc++ calls malloc through its slot).
+// What is made executable afterwards is code, which libraries generate when a
+// kernel first runs: counted apart. Does not see: libc's calls to itself, which
+// make no tensors. Cost: one pass over all relocations; when off, nothing.
 //
 //===----------------------------------------------------------------------===//
 #include "AllocationHook.h"
@@ -159,6 +160,7 @@ struct Slot {
 std::mutex hooksMutex;
 int hooksAlive = 0;
 std::vector<Slot> slots;
+bool slotsLeft = false; ///< one could not be changed: its calls go unseen
 
 uintptr_t pageFloor(uintptr_t address) {
   return address & ~(static_cast<uintptr_t>(sysconf(_SC_PAGESIZE)) - 1);
@@ -204,6 +206,8 @@ struct Object {
     Slot slot{at, *at, address >= closedBegin && address < closedEnd};
     if (store(slot, replacement))
       slots.push_back(slot);
+    else
+      slotsLeft = true;
   }
 };
 
@@ -257,40 +261,49 @@ void restoreSlots() {
   slots.clear();
 }
 
-} // namespace
-
-AllocationHook::AllocationHook() {
+const char *startHook() {
   std::lock_guard<std::mutex> lock(hooksMutex);
-  if (hooksAlive++ > 0)
-    return;
+  if (hooksAlive > 0) {
+    ++hooksAlive;
+    return nullptr;
+  }
   calls = large = largeBytes = codeBytes = 0;
   for (Block &block : blocks) {
     block.at = 0;
     block.bytes = 0;
     block.code = false;
   }
-  if (resolve(realMalloc, "malloc") && resolve(realCalloc, "calloc") &&
-      resolve(realRealloc, "realloc") &&
-      resolve(realPosixMemalign, "posix_memalign") &&
-      resolve(realAlignedAlloc, "aligned_alloc") &&
-      resolve(realMemalign, "memalign") && resolve(realMmap, "mmap") &&
-      resolve(realMprotect, "mprotect")) {
-    slots.reserve(4096); // nothing may allocate while slots change
-    dl_iterate_phdr(patchObject, nullptr);
+  if (!resolve(realMalloc, "malloc") || !resolve(realCalloc, "calloc") ||
+      !resolve(realRealloc, "realloc") ||
+      !resolve(realPosixMemalign, "posix_memalign") ||
+      !resolve(realAlignedAlloc, "aligned_alloc") ||
+      !resolve(realMemalign, "memalign") || !resolve(realMmap, "mmap") ||
+      !resolve(realMprotect, "mprotect"))
+    return "the C library lacks an allocation function";
+  slots.reserve(4096); // nothing may allocate while slots change
+  slotsLeft = false;
+  dl_iterate_phdr(patchObject, nullptr);
+  if (slotsLeft || slots.empty()) {
+    bool none = slots.empty();
+    restoreSlots();
+    return none ? "no loaded object calls an allocation function"
+                : "the tables of loaded objects cannot be changed";
   }
+  hooksAlive = 1;
+  return nullptr;
 }
 
-AllocationHook::~AllocationHook() {
+void stopHook() {
   std::lock_guard<std::mutex> lock(hooksMutex);
   if (--hooksAlive == 0)
     restoreSlots();
 }
 
-void AllocationHook::begin() { counting = true; }
+void beginCounting() { counting = true; }
 
-void AllocationHook::end() { counting = false; }
+void endCounting() { counting = false; }
 
-void AllocationHook::read(ckrt_allocation_stats &stats) const {
+void readCounters(ckrt_allocation_stats &stats) {
   stats.calls = calls;
   stats.large = large;
   stats.large_bytes = largeBytes - codeBytes;
@@ -315,3 +328,8 @@ void AllocationHook::read(ckrt_allocation_stats &stats) const {
     stats.largest_by[length] = '\0';
   }
 }
+
+} // namespace
+
+const AllocationHook ckopt_allocation_hook = {
+    startHook, stopHook, beginCounting, endCounting, readCounters};
