@@ -3,7 +3,7 @@
 include_guard()
 
 # add_ckopt_library(NAME sources... [LINK_LIBS libs...] [DEPENDS targets...])
-# A static library without MLIR: Support, Planner.
+# A static library without MLIR: Base, Support, Planner.
 function(add_ckopt_library name)
   cmake_parse_arguments(ARG "" "" "LINK_LIBS;DEPENDS" ${ARGN})
   add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})

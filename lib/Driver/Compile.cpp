@@ -302,7 +302,7 @@ llvm::Error Compilation::embedWeights(runtime::Manifest &manifest) {
     auto found = imported.weights.find(tensor.name);
     if (found == imported.weights.end())
       continue;
-    auto value = found->second.convertTo(hostType(tensor.dtype));
+    auto value = found->second.convertTo(tensor.dtype);
     if (!value)
       return value.takeError();
     // Arguments are row-major: logical and physical order agree.

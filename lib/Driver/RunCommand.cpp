@@ -107,7 +107,7 @@ static llvm::Expected<TensorMap> runBatches(Session &session,
     }
     std::vector<int64_t> shape = info.shape;
     shape[0] = data.numSamples();
-    HostTensor whole(hostType(info.dtype), shape);
+    HostTensor whole(info.dtype, shape);
     char *to = static_cast<char *>(whole.mutableRawData());
     for (size_t b = 0; b < outputs.size(); ++b) {
       size_t bytes = size_t(outputs[b][k].sizeInBytes() / batch * valid[b]);

@@ -8,70 +8,6 @@ using runtime::TensorRole;
 
 static_assert(sizeof(bool) == 1, "bool tensors are one byte an element");
 
-DType ckopt::hostType(runtime::DType type) {
-  switch (type) {
-  case runtime::DType::F64:
-    return DType::F64;
-  case runtime::DType::F32:
-    return DType::F32;
-  case runtime::DType::F16:
-    return DType::F16;
-  case runtime::DType::BF16:
-    return DType::BF16;
-  case runtime::DType::I64:
-    return DType::I64;
-  case runtime::DType::I32:
-    return DType::I32;
-  case runtime::DType::I16:
-    return DType::I16;
-  case runtime::DType::I8:
-    return DType::I8;
-  case runtime::DType::U8:
-    return DType::U8;
-  case runtime::DType::Bool:
-    return DType::Bool;
-  case runtime::DType::U64:
-    return DType::U64;
-  case runtime::DType::U32:
-    return DType::U32;
-  case runtime::DType::U16:
-    return DType::U16;
-  }
-  llvm_unreachable("all types are listed");
-}
-
-ckrt_dtype ckopt::runtimeCode(DType type) {
-  switch (type) {
-  case DType::F64:
-    return CKRT_F64;
-  case DType::F32:
-    return CKRT_F32;
-  case DType::F16:
-    return CKRT_F16;
-  case DType::BF16:
-    return CKRT_BF16;
-  case DType::I64:
-    return CKRT_I64;
-  case DType::I32:
-    return CKRT_I32;
-  case DType::I16:
-    return CKRT_I16;
-  case DType::I8:
-    return CKRT_I8;
-  case DType::U8:
-    return CKRT_U8;
-  case DType::Bool:
-    return CKRT_BOOL;
-  case DType::U64:
-    return CKRT_U64;
-  case DType::U32:
-    return CKRT_U32;
-  case DType::U16:
-    return CKRT_U16;
-  }
-  llvm_unreachable("all types are listed");
-}
-
 /// The runtime's last error, with the exit code that belongs to its status.
 static llvm::Error runtimeError(ckrt_status status) {
   return makeError(exitCodeOf(status), ckrt_last_error());
@@ -132,25 +68,25 @@ llvm::Error Session::write(int64_t index, const HostTensor &value) {
                       shapeString(tensor.shape) + ", the value " +
                       shapeString(value.shape()));
   HostTensor converted = value;
-  if (value.dtype() != hostType(tensor.dtype)) {
-    auto result = value.convertTo(hostType(tensor.dtype));
+  if (value.dtype() != tensor.dtype) {
+    auto result = value.convertTo(tensor.dtype);
     if (!result)
       return withContext(result.takeError(), "'" + tensor.name + "'");
     converted = *result;
   }
-  if (auto status = ckrt_tensor_write(session, index, converted.rawData(),
-                                      runtimeCode(converted.dtype()),
-                                      converted.numElements()))
+  if (auto status = ckrt_tensor_write(
+          session, index, converted.rawData(),
+          static_cast<ckrt_dtype>(converted.dtype()), converted.numElements()))
     return runtimeError(status);
   return llvm::Error::success();
 }
 
 llvm::Expected<HostTensor> Session::read(int64_t index) const {
   const runtime::TensorInfo &tensor = info_of(index);
-  HostTensor result(hostType(tensor.dtype), tensor.shape);
-  if (auto status =
-          ckrt_tensor_read(session, index, result.mutableRawData(),
-                           runtimeCode(result.dtype()), result.numElements()))
+  HostTensor result(tensor.dtype, tensor.shape);
+  if (auto status = ckrt_tensor_read(session, index, result.mutableRawData(),
+                                     static_cast<ckrt_dtype>(result.dtype()),
+                                     result.numElements()))
     return runtimeError(status);
   return result;
 }

@@ -352,7 +352,7 @@ llvm::Error ckopt::runBench(DriverOptions &options) {
   for (TensorRole role : {TensorRole::Input, TensorRole::Target})
     for (int64_t index : session.tensors(role)) {
       const runtime::TensorInfo &info = session.info_of(index);
-      HostTensor value(hostType(info.dtype), info.shape);
+      HostTensor value(info.dtype, info.shape);
       for (int64_t i = 0; i < value.numElements(); ++i)
         value.setDouble(i, isFloat(value.dtype())
                                ? double((i * 37 + 11) % 101) / 50.0 - 1.0

@@ -33,8 +33,7 @@ int64_t ckopt::batchSize(const runtime::Manifest &manifest) {
 /// The number of classes: the extent of the outputs' class dimension.
 static std::optional<int64_t> classCount(const Session &session,
                                          const runtime::TensorInfo &target) {
-  if (hostType(target.dtype) == DType::F32 ||
-      hostType(target.dtype) == DType::F64)
+  if (target.dtype == DType::F32 || target.dtype == DType::F64)
     return std::nullopt;
   for (int64_t index : session.tensors(TensorRole::Output)) {
     const auto &shape = session.info_of(index).shape;
@@ -51,7 +50,7 @@ static FieldSpec describeField(const runtime::TensorInfo &tensor,
   FieldSpec field;
   field.name = tensor.name;
   field.array = std::move(array);
-  field.dtype = hostType(tensor.dtype);
+  field.dtype = tensor.dtype;
   std::vector<int64_t> shape = tensor.shape;
   field.batched = !shape.empty() && shape.front() == batch;
   if (field.batched)
@@ -456,7 +455,7 @@ llvm::Error Trainer::resume(DataPosition &position) {
                           TensorRole::State, TensorRole::OptimizerState})
     for (int64_t index : session.tensors(role)) {
       const runtime::TensorInfo &tensor = session.info_of(index);
-      expected.push_back({tensor.name, hostType(tensor.dtype), tensor.shape});
+      expected.push_back({tensor.name, tensor.dtype, tensor.shape});
     }
   if (llvm::Error error =
           checkTensors(checkpoint->tensors, expected, options.resume))

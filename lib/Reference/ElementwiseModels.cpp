@@ -1,6 +1,6 @@
 //===- ElementwiseModels.cpp - meaning of the elementwise ops -------------===//
 #include "Models.h"
-#include "ckopt/Support/Philox.h"
+#include "ckopt/Base/Philox.h"
 #include <limits>
 
 using namespace mlir;
@@ -324,7 +324,7 @@ public:
                       key);
   }
   /// Uniform in [0, 1), a multiple of 2^-24.
-  static double uniform(uint32_t word) { return double(word >> 8) * 0x1p-24; }
+  static double uniform(uint32_t word) { return uniform24(word); }
 
 private:
   RandomWords(uint64_t seed, uint32_t step, uint32_t site)

@@ -1,7 +1,7 @@
 //===- Tensor.cpp - tensors of the reference interpreter ------------------===//
 #include "ckopt/Reference/Tensor.h"
-#include "ckopt/Support/DType.h"
-#include "ckopt/Support/Philox.h"
+#include "ckopt/Base/DType.h"
+#include "ckopt/Base/Philox.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"

@@ -84,7 +84,7 @@ int32_t CallChecker::checkValues(const CallInfo &call, const char *arena) {
     if (static_cast<uint32_t>(result.dtype) >
         static_cast<uint32_t>(DType::BF16))
       continue;
-    int64_t size = dtypeBytes(result.dtype);
+    int64_t size = dtypeSize(result.dtype);
     for (int64_t at = 0; at < result.bytes; at += size) {
       double value = loadElement(result.dtype, arena + result.offset + at);
       if (std::isfinite(value))
@@ -129,7 +129,7 @@ int32_t CallChecker::verifyCall(int64_t index, const char *arena) {
               std::to_string(original) + ")";
     if (r < kept[original].size()) {
       const std::string &first = kept[original][r];
-      int64_t size = dtypeBytes(result.dtype), at = 0;
+      int64_t size = dtypeSize(result.dtype), at = 0;
       while (at < result.bytes &&
              std::memcmp(first.data() + at, data + at, size) == 0)
         at += size;

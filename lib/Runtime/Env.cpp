@@ -12,7 +12,7 @@
 //===----------------------------------------------------------------------===//
 #include "Env.h"
 #include "OpenMP.h"
-#include "Philox.h"
+#include "ckopt/Base/Philox.h"
 
 #include <algorithm>
 #include <atomic>
@@ -163,18 +163,18 @@ int32_t ckrt_call_done(const ckrt_env *env, int64_t call, char *arena) {
 
 void ckrt_philox4x32_10(const uint32_t counter[4], const uint32_t key[2],
                         uint32_t out[4]) {
-  PhiloxBlock block = philox4x32_10(
-      {{counter[0], counter[1], counter[2], counter[3]}}, key[0], key[1]);
-  std::copy(block.word, block.word + 4, out);
+  ckopt::PhiloxCounter words = ckopt::philox4x32(
+      {counter[0], counter[1], counter[2], counter[3]}, {key[0], key[1]});
+  std::copy(words.begin(), words.end(), out);
 }
 
 float ckrt_dropout_uniform(uint64_t seed, uint64_t step, uint64_t site,
                            uint64_t element) {
   uint64_t group = element / 4;
-  PhiloxBlock block = philox4x32_10({{uint32_t(group), uint32_t(group >> 32),
-                                      uint32_t(step), uint32_t(site)}},
-                                    uint32_t(seed), uint32_t(seed >> 32));
-  return uniform24(block.word[element % 4]);
+  ckopt::PhiloxCounter words = ckopt::philox4x32(
+      {uint32_t(group), uint32_t(group >> 32), uint32_t(step), uint32_t(site)},
+      {uint32_t(seed), uint32_t(seed >> 32)});
+  return ckopt::uniform24(words[element % 4]);
 }
 
 ckrt_env *ckrt_env_create(int32_t threads, int32_t keep_denormals) {

@@ -11,12 +11,13 @@
 //   zeros, ones
 //
 //===----------------------------------------------------------------------===//
-#include "Philox.h"
 #include "Session.h"
+#include "ckopt/Base/Philox.h"
 
 #include <algorithm>
 #include <cmath>
 
+using namespace ckopt;
 using namespace ckopt::runtime;
 
 namespace {
@@ -29,7 +30,7 @@ public:
   }
 
   double uniform(int64_t element) {
-    return (words(element / 4).word[element % 4] + 0.5) * 0x1p-32;
+    return (words(element / 4)[element % 4] + 0.5) * 0x1p-32;
   }
   double gauss(int64_t element) {
     int64_t even = element & ~int64_t(1);
@@ -39,11 +40,11 @@ public:
   }
 
 private:
-  PhiloxBlock words(int64_t block) {
+  const PhiloxCounter &words(int64_t block) {
     if (block != lastBlock) {
-      last = philox4x32_10({{uint32_t(block), uint32_t(uint64_t(block) >> 32),
-                             uint32_t(hash), uint32_t(hash >> 32)}},
-                           uint32_t(seed), uint32_t(seed >> 32));
+      last = philox4x32({uint32_t(block), uint32_t(uint64_t(block) >> 32),
+                         uint32_t(hash), uint32_t(hash >> 32)},
+                        {uint32_t(seed), uint32_t(seed >> 32)});
       lastBlock = block;
     }
     return last;
@@ -51,7 +52,7 @@ private:
 
   uint64_t seed, hash = 14695981039346656037ull;
   int64_t lastBlock = -1;
-  PhiloxBlock last{};
+  PhiloxCounter last{};
 };
 
 /// Fans where the manifest has none: of a [out, in, kernel...] weight, else of
@@ -76,7 +77,7 @@ void fillRandom(const TensorInfo &t, char *base, uint64_t seed) {
   double bound =
       t.init == "kaiming" ? std::sqrt(6.0 / in) : std::sqrt(6.0 / (in + out));
   bool normal = t.init == "normal";
-  int64_t size = dtypeBytes(t.dtype);
+  int64_t size = dtypeSize(t.dtype);
   Generator generator(t, seed);
   forEachRun(t, [&](int64_t logical, int64_t offset, int64_t count,
                     int64_t step) {

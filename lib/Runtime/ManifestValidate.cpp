@@ -34,10 +34,6 @@ bool inArena(const Manifest &m, int64_t offset, int64_t bytes) {
          offset <= m.arenaBytes - bytes;
 }
 
-bool validDType(DType dtype) {
-  return static_cast<uint32_t>(dtype) < kNumDTypes;
-}
-
 /// Bytes from a tensor's first to its last element, or -1 on overflow.
 int64_t spanBytes(const TensorInfo &t) {
   int64_t last = 0;
@@ -49,7 +45,7 @@ int64_t spanBytes(const TensorInfo &t) {
         __builtin_add_overflow(last, step, &last) || last > kMaxBytes)
       return -1;
   }
-  return (last + 1) * dtypeBytes(t.dtype);
+  return (last + 1) * dtypeSize(t.dtype);
 }
 
 bool validateTensor(const Manifest &m, const TensorInfo &t,
@@ -61,7 +57,7 @@ bool validateTensor(const Manifest &m, const TensorInfo &t,
     return fail(error, "a tensor has no usable name");
   if (static_cast<uint32_t>(t.role) >= kNumTensorRoles)
     return bad("unknown role");
-  if (!validDType(t.dtype))
+  if (!isDType(t.dtype))
     return bad("unknown element type");
   if (t.shape.size() != t.strides.size() || t.shape.size() > kMaxRank)
     return bad("shape and strides disagree in rank");
@@ -78,11 +74,11 @@ bool validateTensor(const Manifest &m, const TensorInfo &t,
       return bad("too many elements");
   }
   int64_t span = spanBytes(t);
-  if (span < 0 || span > t.bytes || elements > t.bytes / dtypeBytes(t.dtype))
+  if (span < 0 || span > t.bytes || elements > t.bytes / dtypeSize(t.dtype))
     return bad("its elements do not fit in its bytes");
   if (!inArena(m, t.offset, t.bytes))
     return bad("lies outside the arena");
-  if (t.offset % dtypeBytes(t.dtype) != 0)
+  if (t.offset % dtypeSize(t.dtype) != 0)
     return bad("offset is not aligned to its element type");
   static const std::set<std::string_view> kRules = {
       "", "zeros", "ones", "kaiming", "xavier", "normal"};
@@ -127,9 +123,9 @@ bool validateCalls(const Manifest &m, std::string &error) {
     if (!inArena(m, c.workspaceOffset, c.workspaceBytes))
       return bad("workspace outside the arena");
     for (const CallResult &r : c.results)
-      if (!validDType(r.dtype) || !inArena(m, r.offset, r.bytes) ||
-          r.bytes % dtypeBytes(r.dtype) != 0 ||
-          r.offset % dtypeBytes(r.dtype) != 0)
+      if (!isDType(r.dtype) || !inArena(m, r.offset, r.bytes) ||
+          r.bytes % dtypeSize(r.dtype) != 0 ||
+          r.offset % dtypeSize(r.dtype) != 0)
         return bad("a result lies outside the arena or is not aligned");
     if (c.originalCall >= 0) {
       const CallInfo &o = m.calls[c.originalCall];

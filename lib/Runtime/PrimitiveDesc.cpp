@@ -1,4 +1,5 @@
-//===- PrimitiveDesc.cpp - element types and descriptors ------------------===//
+//===- PrimitiveDesc.cpp - what is said of library kernels
+//-----------------===//
 //
 // What can be said of a library kernel without the library: names, sizes,
 // whether the numbers fit each other. Constant time each.
@@ -9,21 +10,6 @@
 #include <array>
 
 using namespace ckopt::runtime;
-
-int64_t ckopt::runtime::dtypeBytes(DType dtype) {
-  static constexpr std::array<int64_t, kNumDTypes> kBytes = {
-      8, 4, 2, 2, 8, 4, 2, 1, 1, 1, 8, 4, 2};
-  auto index = static_cast<uint32_t>(dtype);
-  return index < kNumDTypes ? kBytes[index] : 1;
-}
-
-std::string_view ckopt::runtime::dtypeName(DType dtype) {
-  static constexpr std::array<std::string_view, kNumDTypes> kNames = {
-      "f64", "f32", "f16",  "bf16", "i64", "i32", "i16",
-      "i8",  "u8",  "bool", "u64",  "u32", "u16"};
-  auto index = static_cast<uint32_t>(dtype);
-  return index < kNumDTypes ? kNames[index] : "unknown";
-}
 
 static constexpr std::array<std::string_view, kNumProductPrecisions>
     kPrecisions = {"f32", "tf32", "bf16", "f16"};
@@ -149,7 +135,7 @@ std::string checkConv(const ConvDesc &c) {
 std::string ckopt::runtime::check(const PrimitiveDesc &desc) {
   if (static_cast<uint32_t>(desc.kind) >= kNumPrimitiveKinds)
     return "unknown kind of primitive";
-  if (static_cast<uint32_t>(desc.dtype) >= kNumDTypes)
+  if (!isDType(desc.dtype))
     return "unknown element type";
   if (static_cast<uint32_t>(desc.precision) >= kNumProductPrecisions)
     return "unknown precision of products";

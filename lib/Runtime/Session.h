@@ -109,8 +109,8 @@ inline int64_t elementCount(const TensorInfo &t) {
 /// How to open a tensor whose elements are all written: bytes between them
 /// belong to others.
 inline Access accessToWrite(const TensorInfo &t) {
-  return elementCount(t) * dtypeBytes(t.dtype) == t.bytes ? Access::Write
-                                                          : Access::Update;
+  return elementCount(t) * dtypeSize(t.dtype) == t.bytes ? Access::Write
+                                                         : Access::Update;
 }
 
 /// Writes `value` as an element of type `dtype`.

@@ -7,54 +7,27 @@
 //===----------------------------------------------------------------------===//
 #include "Session.h"
 
-#include <bit>
-#include <cmath>
 #include <cstring>
-#include <limits>
+#include <type_traits>
+#include <utility>
 
+using namespace ckopt;
 using namespace ckopt::runtime;
 
 //===----------------------------------------------------------------------===//
 // Element types
 //===----------------------------------------------------------------------===//
 
-static uint16_t bf16FromFloat(float value) {
-  auto bits = std::bit_cast<uint32_t>(value);
-  if ((bits & 0x7FFFFFFFu) > 0x7F800000u) // keeps a NaN a NaN
-    return static_cast<uint16_t>((bits >> 16) | 0x40u);
-  return static_cast<uint16_t>((bits + 0x7FFFu + ((bits >> 16) & 1)) >> 16);
-}
-
-static float floatFromF16(uint16_t half) {
-  uint32_t sign = uint32_t(half & 0x8000u) << 16;
-  uint32_t exponent = (half >> 10) & 0x1F, fraction = half & 0x3FFu;
-  if (exponent == 0x1F)
-    return std::bit_cast<float>(sign | 0x7F800000u | (fraction << 13));
-  if (exponent == 0) {
-    float magnitude = static_cast<float>(fraction) * 0x1p-24f;
-    return sign ? -magnitude : magnitude;
-  }
-  return std::bit_cast<float>(sign | ((exponent + 112) << 23) |
-                              (fraction << 13));
-}
-
-/// Rounds to nearest, ties to even; double in, so that there is one rounding.
-static uint16_t f16FromDouble(double value) {
-  auto sign = static_cast<uint16_t>(std::signbit(value) ? 0x8000 : 0);
-  double magnitude = std::fabs(value);
-  if (std::isnan(value))
-    return sign | 0x7E00;
-  if (magnitude >= 65520.0)
-    return sign | 0x7C00;
-  if (magnitude < 0x1p-14) // denormal: multiples of 2^-24
-    return sign | static_cast<uint16_t>(std::nearbyint(magnitude * 0x1p24));
-  int exponent;
-  double fraction = std::frexp(magnitude, &exponent); // in [0.5, 1)
-  auto mantissa = static_cast<uint32_t>(std::nearbyint(fraction * 2048.0));
-  // A carry out of the mantissa moves into the exponent by itself.
-  return sign | static_cast<uint16_t>(((exponent + 14) << 10) +
-                                      static_cast<int>(mantissa) - 1024);
-}
+static_assert(
+    CKRT_F64 == uint32_t(DType::F64) && CKRT_F32 == uint32_t(DType::F32) &&
+        CKRT_F16 == uint32_t(DType::F16) &&
+        CKRT_BF16 == uint32_t(DType::BF16) &&
+        CKRT_I64 == uint32_t(DType::I64) && CKRT_I32 == uint32_t(DType::I32) &&
+        CKRT_I16 == uint32_t(DType::I16) && CKRT_I8 == uint32_t(DType::I8) &&
+        CKRT_U8 == uint32_t(DType::U8) && CKRT_BOOL == uint32_t(DType::Bool) &&
+        CKRT_U64 == uint32_t(DType::U64) && CKRT_U32 == uint32_t(DType::U32) &&
+        CKRT_U16 == uint32_t(DType::U16),
+    "ckrt_dtype repeats the numbers of DType");
 
 template <typename T> static T loadAs(const char *at) {
   T value;
@@ -66,125 +39,58 @@ template <typename T> static void storeAs(char *at, T value) {
   std::memcpy(at, &value, sizeof(T));
 }
 
-static bool isFloat(DType dtype) {
-  return static_cast<uint32_t>(dtype) <= static_cast<uint32_t>(DType::BF16);
-}
-
+/// 0 for floats; a u64 as the same bits: who needs the value asks first.
 static int64_t loadInteger(DType dtype, const char *at) {
-  switch (dtype) {
-  case DType::I64:
-    return loadAs<int64_t>(at);
-  case DType::I32:
-    return loadAs<int32_t>(at);
-  case DType::I16:
-    return loadAs<int16_t>(at);
-  case DType::I8:
-    return loadAs<int8_t>(at);
-  case DType::U8:
-    return loadAs<uint8_t>(at);
-  case DType::Bool:
-    return loadAs<uint8_t>(at) != 0;
-  case DType::U64: // as the same bits; who needs the value asks first
-    return static_cast<int64_t>(loadAs<uint64_t>(at));
-  case DType::U32:
-    return loadAs<uint32_t>(at);
-  case DType::U16:
-    return loadAs<uint16_t>(at);
-  case DType::F64:
-  case DType::F32:
-  case DType::F16:
-  case DType::BF16:
-    break;
-  }
-  return 0;
+  return dispatchDType(dtype, [&](auto zero) -> int64_t {
+    using T = decltype(zero);
+    if constexpr (std::is_same_v<T, bool>)
+      return *at != 0; // the host's byte may be any
+    else if constexpr (std::is_integral_v<T>)
+      return static_cast<int64_t>(loadAs<T>(at));
+    else
+      return 0;
+  });
 }
 
 /// False if the value is out of the type's range.
 static bool storeInteger(DType dtype, char *at, int64_t value) {
-  auto put = [&](auto low, auto high) {
-    using T = decltype(low);
-    storeAs<T>(at, static_cast<T>(value));
-    return value >= static_cast<int64_t>(low) &&
-           value <= static_cast<int64_t>(high);
-  };
-  switch (dtype) {
-  case DType::I64:
-    storeAs<int64_t>(at, value);
-    return true;
-  case DType::I32:
-    return put(std::numeric_limits<int32_t>::min(),
-               std::numeric_limits<int32_t>::max());
-  case DType::I16:
-    return put(std::numeric_limits<int16_t>::min(),
-               std::numeric_limits<int16_t>::max());
-  case DType::I8:
-    return put(std::numeric_limits<int8_t>::min(),
-               std::numeric_limits<int8_t>::max());
-  case DType::U8:
-    return put(uint8_t(0), std::numeric_limits<uint8_t>::max());
-  case DType::Bool:
-    return put(uint8_t(0), uint8_t(1));
-  case DType::U64:
-    storeAs<uint64_t>(at, static_cast<uint64_t>(value));
-    return value >= 0;
-  case DType::U32:
-    return put(uint32_t(0), std::numeric_limits<uint32_t>::max());
-  case DType::U16:
-    return put(uint16_t(0), std::numeric_limits<uint16_t>::max());
-  case DType::F64:
-  case DType::F32:
-  case DType::F16:
-  case DType::BF16:
-    break;
-  }
-  return false;
+  return dispatchDType(dtype, [&](auto zero) {
+    using T = decltype(zero);
+    if constexpr (!std::is_integral_v<T>)
+      return false;
+    else {
+      storeAs<T>(at, static_cast<T>(value));
+      if constexpr (std::is_same_v<T, bool>)
+        return value == 0 || value == 1;
+      else
+        return std::in_range<T>(value);
+    }
+  });
 }
 
 double ckopt::runtime::loadElement(DType dtype, const char *at) {
-  switch (dtype) {
-  case DType::F64:
-    return loadAs<double>(at);
-  case DType::F32:
-    return loadAs<float>(at);
-  case DType::F16:
-    return floatFromF16(loadAs<uint16_t>(at));
-  case DType::BF16:
-    return std::bit_cast<float>(uint32_t(loadAs<uint16_t>(at)) << 16);
-  case DType::U64:
-    return static_cast<double>(loadAs<uint64_t>(at));
-  case DType::I64:
-  case DType::I32:
-  case DType::I16:
-  case DType::I8:
-  case DType::U8:
-  case DType::Bool:
-  case DType::U32:
-  case DType::U16:
-    break;
-  }
-  return static_cast<double>(loadInteger(dtype, at));
+  return dispatchDType(dtype, [&](auto zero) {
+    using T = decltype(zero);
+    if constexpr (std::is_same_v<T, bool>)
+      return static_cast<double>(*at != 0);
+    else
+      return static_cast<double>(loadAs<T>(at));
+  });
 }
 
 void ckopt::runtime::storeElement(DType dtype, char *at, double value) {
   switch (dtype) {
   case DType::F64:
-    return storeAs<double>(at, value);
+    return storeAs(at, value);
   case DType::F32:
-    return storeAs<float>(at, static_cast<float>(value));
+    return storeAs(at, static_cast<float>(value));
   case DType::F16:
-    return storeAs<uint16_t>(at, f16FromDouble(value));
-  case DType::BF16:
-    return storeAs<uint16_t>(at, bf16FromFloat(static_cast<float>(value)));
+    return storeAs(at, Half(value));
+  case DType::BF16: // through f32: first values of parameters rest on it
+    return storeAs(at, floatToBFloat16(static_cast<float>(value)));
   case DType::U64:
-    return storeAs<uint64_t>(at, static_cast<uint64_t>(value));
-  case DType::I64:
-  case DType::I32:
-  case DType::I16:
-  case DType::I8:
-  case DType::U8:
-  case DType::Bool:
-  case DType::U32:
-  case DType::U16:
+    return storeAs(at, static_cast<uint64_t>(value));
+  default:
     storeInteger(dtype, at, static_cast<int64_t>(value));
   }
 }
@@ -236,7 +142,7 @@ ckrt_status checkTransfer(const ckrt_session *session, int64_t tensor,
     return fail(CKRT_INVALID_ARGUMENT,
                 std::string(entry) + ": no tensor " + std::to_string(tensor));
   const TensorInfo &t = session->manifest().tensors[tensor];
-  if (dtype >= kNumDTypes)
+  if (!isDType(static_cast<DType>(dtype)))
     return fail(CKRT_INVALID_ARGUMENT,
                 std::string(entry) + ": unknown element type");
   if (elements != elementCount(t))
@@ -277,7 +183,7 @@ ckrt_status ckrt_tensor_write(ckrt_session *session, int64_t tensor,
     return open.status;
   char *base = open.bytes;
   auto *host = static_cast<const char *>(data);
-  int64_t size = dtypeBytes(t.dtype), hostSize = dtypeBytes(from);
+  int64_t size = dtypeSize(t.dtype), hostSize = dtypeSize(from);
   int64_t wrong = -1;
   forEachRun(t, [&](int64_t logical, int64_t offset, int64_t count,
                     int64_t step) {
@@ -317,7 +223,7 @@ ckrt_status ckrt_tensor_read(ckrt_session *session, int64_t tensor, void *data,
     return open.status;
   const char *base = open.bytes;
   auto *host = static_cast<char *>(data);
-  int64_t size = dtypeBytes(t.dtype), hostSize = dtypeBytes(to);
+  int64_t size = dtypeSize(t.dtype), hostSize = dtypeSize(to);
   bool fits = true;
   forEachRun(t, [&](int64_t logical, int64_t offset, int64_t count,
                     int64_t step) {
@@ -350,7 +256,7 @@ ckrt_status ckrt_tensor_fill(ckrt_session *session, int64_t tensor,
   if (open.status != CKRT_OK)
     return open.status;
   char *base = open.bytes;
-  int64_t size = dtypeBytes(t.dtype);
+  int64_t size = dtypeSize(t.dtype);
   forEachRun(t, [&](int64_t, int64_t offset, int64_t count, int64_t step) {
     copySame(size, base + offset * size, step, element, 0, count);
   });

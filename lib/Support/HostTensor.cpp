@@ -5,9 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "ckopt/Support/HostTensor.h"
 #include "ckopt/Support/Error.h"
-#include "llvm/Support/MathExtras.h"
 #include "llvm/Support/MemAlloc.h"
-#include "llvm/Support/raw_ostream.h"
 #include <cstring>
 
 using namespace llvm;
@@ -16,27 +14,11 @@ namespace ckopt {
 
 Expected<int64_t> checkedNumElements(ArrayRef<int64_t> shape,
                                      int64_t elementSize) {
-  int64_t bytes = elementSize;
-  for (int64_t extent : shape)
-    if (extent < 0)
-      return inputError("shape " + shapeString(shape) +
-                        " has a negative extent");
-  if (is_contained(shape, int64_t(0)))
-    return 0;
-  for (int64_t extent : shape)
-    if (MulOverflow(bytes, extent, bytes))
-      return inputError("shape " + shapeString(shape) +
-                        " has more bytes than an address can count");
-  return bytes / elementSize;
-}
-
-std::string shapeString(ArrayRef<int64_t> shape) {
-  std::string text;
-  raw_string_ostream os(text);
-  os << '[';
-  interleaveComma(shape, os);
-  os << ']';
-  return text;
+  int64_t count = 0;
+  const std::string error = countElements(shape, elementSize, count);
+  if (!error.empty())
+    return inputError(error);
+  return count;
 }
 
 std::string indexString(int64_t i, ArrayRef<int64_t> shape) {

@@ -6,6 +6,7 @@
 // written, so that its header can hold its size: O(largest tensor) memory.
 //
 //===----------------------------------------------------------------------===//
+#include "ckopt/Base/Npy.h"
 #include "ckopt/Support/AtomicFile.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/Npz.h"

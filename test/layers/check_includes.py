@@ -9,6 +9,7 @@ Checked, on every header and source of a layer:
   - no MLIR in Support, Planner and Runtime, no LLVM in Runtime, no protobuf or
     ONNX schema outside of Frontend: neither directly nor through headers of
     ckopt that it includes;
+  - nothing but the C++ standard library in Base;
   - every layer that lib/CMakeLists.txt names has a row, in the same order.
 """
 
@@ -17,19 +18,20 @@ import re
 import sys
 import tempfile
 
-COMMON = ["Support", "Interfaces", "Dialect", "Reference", "Analysis"]
+COMMON = ["Base", "Support", "Interfaces", "Dialect", "Reference", "Analysis"]
 PASSES = ["Normalize", "Autodiff", "Layout", "Fuse", "MemoryPlan", "Remat", "Conversion"]
 EVERYTHING = COMMON + ["Planner", "Runtime", "Frontend", "Pipelines"] + PASSES
 
 # Layer: the layers that it may include besides itself, lowest layer first.
 LAYERS = {
-    "Support": [],
-    "Planner": ["Support"],
-    "Runtime": ["Support"],
-    "Interfaces": ["Support"],
-    "Dialect": ["Support", "Interfaces"],
-    "Reference": ["Support", "Interfaces", "Dialect"],
-    "Analysis": ["Support", "Planner", "Runtime", "Interfaces", "Dialect", "Reference"],
+    "Base": [],
+    "Support": ["Base"],
+    "Planner": ["Base", "Support"],
+    "Runtime": ["Base"],
+    "Interfaces": ["Base", "Support"],
+    "Dialect": ["Base", "Support", "Interfaces"],
+    "Reference": ["Base", "Support", "Interfaces", "Dialect"],
+    "Analysis": COMMON + ["Planner", "Runtime"],
     "Normalize": COMMON,
     "Autodiff": COMMON,
     "Layout": COMMON + ["Runtime"],
@@ -46,12 +48,16 @@ LAYERS = {
 
 # What begins an include, and the layers that may not reach it.
 FOREIGN = {
-    "mlir/": ["Support", "Planner", "Runtime"],
-    "llvm/": ["Runtime"],
-    "mlir-c/": ["Support", "Planner", "Runtime"],
+    "mlir/": ["Base", "Support", "Planner", "Runtime"],
+    "llvm/": ["Base", "Runtime"],
+    "mlir-c/": ["Base", "Support", "Planner", "Runtime"],
     "onnx/": [layer for layer in LAYERS if layer != "Frontend"],
     "google/protobuf": [layer for layer in LAYERS if layer != "Frontend"],
 }
+
+# Layers of the C++ standard library alone, whose headers have such names.
+STANDARD_ONLY = ["Base"]
+STANDARD = re.compile(r"[a-z_]+")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.MULTILINE)
 SOURCES = (".h", ".cpp", ".c", ".inc", ".def")
@@ -104,6 +110,9 @@ def check_file(root, layer, path):
         for prefix, barred in FOREIGN.items():
             if include.startswith(prefix) and layer in barred:
                 errors.append(f"{where}: layer {layer} reaches {' -> '.join(chain)}")
+        if layer in STANDARD_ONLY and not include.startswith("ckopt/"):
+            if not STANDARD.fullmatch(include):
+                errors.append(f"{where}: layer {layer} reaches {' -> '.join(chain)}")
     return errors
 
 
@@ -149,13 +158,14 @@ def check(root):
 def self_test():
     """Each violation must be found, and a clean tree pass."""
     cmake = (
-        "set(CKOPT_PLAIN_LAYERS Support Planner Runtime)\nset(CKOPT_COMPILER_LAYERS "
-        + " ".join(list(LAYERS)[3:])
+        "set(CKOPT_PLAIN_LAYERS Base Support Planner Runtime)\nset(CKOPT_COMPILER_LAYERS "
+        + " ".join(list(LAYERS)[4:])
         + ")\n"
     )
     clean = {
         "lib/CMakeLists.txt": cmake,
-        "include/ckopt/Support/A.h": '#include "llvm/ADT/ArrayRef.h"\n',
+        "include/ckopt/Base/B.h": "#include <vector>\n",
+        "include/ckopt/Support/A.h": '#include "ckopt/Base/B.h"\n' '#include "llvm/ADT/ArrayRef.h"\n',
         "lib/Planner/P.cpp": '#include "ckopt/Support/A.h"\n',
         "lib/Remat/R.cpp": '#include "ckopt/Planner/P.h"\n#include "mlir/IR/Builders.h"\n',
     }
@@ -163,7 +173,11 @@ def self_test():
         "higher layer": {"lib/Dialect/D.cpp": '#include "ckopt/Autodiff/Passes.h"\n'},
         "MLIR in the planner": {"lib/Planner/Q.cpp": "#include <mlir/IR/Value.h>\n"},
         "LLVM in the runtime": {"lib/Runtime/r.cpp": '#  include "llvm/ADT/APInt.h"\n'},
-        "LLVM reached": {"lib/Runtime/r.cpp": '#include "ckopt/Support/A.h"\n'},
+        "LLVM reached": {
+            "include/ckopt/Base/B.h": '#include "llvm/ADT/APInt.h"\n',
+            "lib/Runtime/r.cpp": '#include "ckopt/Base/B.h"\n',
+        },
+        "more than the standard library": {"lib/Base/b.cpp": "#include <zlib.h>\n"},
         "protobuf": {"lib/Driver/d.cpp": "#include <onnx/onnx_pb.h>\n"},
         "unknown layer": {"lib/Driver/d.cpp": '#include "ckopt/Magic/M.h"\n'},
         "folder without a row": {"lib/Magic/M.cpp": "\n"},

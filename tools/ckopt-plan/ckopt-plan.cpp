@@ -2,7 +2,7 @@
 //
 // Reads a ckopt-graph/1 file, plans it, writes a ckopt-plan/1 file and prints
 // what it found: for other compilers' graphs and for measuring the planner.
-// docs/planner.md describes modes and files; exit codes: Support/ExitCodes.h.
+// docs/planner.md describes modes and files; exit codes: Base/ExitCodes.h.
 //
 //===----------------------------------------------------------------------===//
 #include "Check.h"

@@ -2,7 +2,7 @@
 #ifndef CKOPT_TOOLS_CKOPT_RUN_HOSTFILES_H
 #define CKOPT_TOOLS_CKOPT_RUN_HOSTFILES_H
 
-#include "ckopt/Runtime/Primitive.h"
+#include "ckopt/Base/DType.h"
 
 #include <cstdint>
 #include <string>
@@ -12,7 +12,7 @@ namespace ckopt::run {
 
 /// A row-major array of one element type.
 struct HostArray {
-  runtime::DType dtype = runtime::DType::F32;
+  DType dtype = DType::F32;
   std::vector<int64_t> shape;
   std::vector<char> data;
 
@@ -29,13 +29,12 @@ bool readFile(const std::string &path, std::vector<char> &bytes,
 bool writeFile(const std::string &path, const std::vector<char> &bytes,
                std::string &error);
 
-/// numpy's .npy, versions 1 to 3, little-endian, C order.
+/// numpy's .npy.
 bool parseNpy(const std::vector<char> &bytes, HostArray &array,
               std::string &error);
-/// bf16, which numpy lacks, must have been converted before.
 std::vector<char> formatNpy(const HostArray &array);
 
-/// Tensors of a .safetensors file, in the order of the file.
+/// Tensors of a .safetensors file, in the order of their data.
 struct NamedArray {
   std::string name;
   HostArray array;

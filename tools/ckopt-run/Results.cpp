@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "Results.h"
 
-#include "ckopt/Support/ExitCodes.h"
+#include "ckopt/Base/ExitCodes.h"
 
 #include <algorithm>
 #include <cmath>
@@ -16,7 +16,6 @@
 
 using namespace ckopt;
 using namespace ckopt::run;
-using runtime::DType;
 using runtime::FunctionInfo;
 using runtime::TensorInfo;
 using runtime::TensorRole;
@@ -33,8 +32,7 @@ static int readAs(Loaded &loaded, int64_t tensor, DType dtype,
                   HostArray &array) {
   array.dtype = dtype;
   array.shape = loaded.manifest().tensors[static_cast<size_t>(tensor)].shape;
-  array.data.resize(
-      static_cast<size_t>(array.elements() * runtime::dtypeBytes(dtype)));
+  array.data.resize(static_cast<size_t>(array.elements() * dtypeSize(dtype)));
   ckrt_status status =
       ckrt_tensor_read(loaded.session, tensor, array.data.data(),
                        static_cast<ckrt_dtype>(dtype), array.elements());

@@ -11,7 +11,7 @@
 #include "Results.h"
 #include "RuntimeLibrary.h"
 
-#include "ckopt/Support/ExitCodes.h"
+#include "ckopt/Base/ExitCodes.h"
 
 #include <algorithm>
 #include <cerrno>

@@ -74,7 +74,7 @@ void ckopt::test::feedNumbers(Session &session, int64_t step) {
   for (TensorRole role : {TensorRole::Input, TensorRole::Target})
     for (int64_t index : session.tensors(role)) {
       const runtime::TensorInfo &info = session.info_of(index);
-      HostTensor value(hostType(info.dtype), info.shape);
+      HostTensor value(info.dtype, info.shape);
       for (int64_t i = 0; i < value.numElements(); ++i) {
         int64_t mixed = (i * 7919 + step * 104729 + 13) % 10007;
         value.setDouble(i, isFloat(value.dtype()) ? double(mixed) / 5003.5 - 1

@@ -1,6 +1,6 @@
 //===- InterpreterTest.cpp - running functions ----------------------------===//
 #include "ReferenceFixture.h"
-#include "ckopt/Support/Philox.h"
+#include "ckopt/Base/Philox.h"
 
 using namespace mlir;
 using namespace ckopt;

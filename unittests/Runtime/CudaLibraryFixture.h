@@ -144,7 +144,7 @@ inline Manifest manifestOf(const PrimitiveDesc &desc) {
                               TensorRole::Output};
   for (int i = 0; i < 3; ++i) {
     int64_t count = sizes.elements[i];
-    int64_t bytes = count * dtypeBytes(desc.dtype);
+    int64_t bytes = count * dtypeSize(desc.dtype);
     m.tensors.push_back(tensor(i == 0   ? "a"
                                : i == 1 ? "b"
                                         : "c",

@@ -78,7 +78,7 @@ TEST_F(CudaLibrary, ProductsOfOtherTypes) {
     expectEqual(desc);
     EXPECT_EQ(count("execute cublasLtMatmul"), 2);
     // 36 and 8 and 18 elements between them.
-    int64_t alignment = 2 * dtypeBytes(dtype);
+    int64_t alignment = 2 * dtypeSize(dtype);
     EXPECT_EQ(count("cublasLtMatmulAlgoGetHeuristic workspace 4096 alignment " +
                     std::to_string(alignment)),
               1)

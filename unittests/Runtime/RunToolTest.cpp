@@ -134,7 +134,7 @@ TEST_F(RunTool, RefusesBadFiles) {
   EXPECT_TRUE(has("No such file")) << output;
   write("bad.npy", "not numpy at all");
   EXPECT_EQ(run(base + good + " --input=x=" + file("bad.npy")), 1);
-  EXPECT_TRUE(has("not a .npy file")) << output;
+  EXPECT_TRUE(has("not a .npy array")) << output;
   // Every truncation of a good weight file is refused, none crashes.
   std::ifstream in(file("w.safetensors"), std::ios::binary);
   std::string whole((std::istreambuf_iterator<char>(in)), {});

@@ -20,7 +20,7 @@ inline TensorInfo tensor(const char *name, TensorRole role, DType dtype,
     t.strides[d] = step;
     step *= shape[d];
   }
-  t.bytes = step * dtypeBytes(dtype);
+  t.bytes = step * dtypeSize(dtype);
   t.shape = std::move(shape);
   return t;
 }

@@ -46,7 +46,7 @@ TensorInfo info(const char *name, TensorRole role, int64_t offset,
                 role == TensorRole::Step;
   if (!scalar)
     t.shape = {4}, t.strides = {1};
-  t.bytes = (scalar ? 1 : 4) * dtypeBytes(dtype);
+  t.bytes = (scalar ? 1 : 4) * dtypeSize(dtype);
   return t;
 }
 

@@ -1,5 +1,5 @@
 //===- DTypeTest.cpp - 16-bit floats against their definition -------------===//
-#include "ckopt/Support/DType.h"
+#include "ckopt/Base/DType.h"
 #include "gtest/gtest.h"
 #include <cmath>
 

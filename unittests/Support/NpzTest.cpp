@@ -1,6 +1,7 @@
 //===- NpzTest.cpp - numpy's files, whole, foreign and broken -------------===//
 #include "ckopt/Support/Npz.h"
 #include "TestFiles.h"
+#include "ckopt/Base/Npy.h"
 #include <cmath>
 #include <limits>
 
@@ -124,7 +125,7 @@ TEST_F(NpzFiles, WritesNpy) {
   HostTensor tensor = HostTensor::of<int32_t>({2, 1, 2}, {1, 2, 3, 4});
   EXPECT_EQ(textOf(writeNpy(file("t.npy"), tensor)), "");
   EXPECT_TRUE(valueOf(readNpy(file("t.npy"))).bitEqual(tensor));
-  EXPECT_EQ(npyHeader(DType::F32, {2, 3}).size() % 64, 0u);
+  EXPECT_EQ(npyHeader(DType::F32, std::vector<int64_t>{2, 3}).size() % 64, 0u);
   EXPECT_EQ(npyHeader(DType::F32, {}).size() % 64, 0u);
 }
 

@@ -121,7 +121,15 @@ TEST_F(Safetensors, HeadersThatLie) {
   expectContains(errorOf(R"({"__metadata__":{"k":1}})", 0), "is not a string");
   expectContains(errorOf(R"({"__metadata__":[]})", 0), "is not an object");
   expectContains(errorOf(R"({"a":)", 8), "bad safetensors header");
-  expectContains(errorOf("{" + std::string(1 << 20, '['), 8), "nested deeper");
+  expectContains(errorOf("{" + std::string(1 << 20, '['), 8),
+                 "a string is missing");
+  expectContains(errorOf(R"({"a":{"shape":)" + std::string(1 << 20, '['), 8),
+                 "not a list of sizes");
+  expectContains(errorOf("{\"\xc0\xaf\":7}", 8), "a string is not valid");
+  expectContains(errorOf(R"({"\ud800":7})", 8), "a string is not valid");
+  expectContains(errorOf(R"({"\u00e9\ud83d\ude00\u20ac":7})", 8),
+                 "tensor '\xc3\xa9\xf0\x9f\x98\x80\xe2\x82\xac': its");
+  expectContains(errorOf("{" + a + "} x", 8), "text follows the object");
   expectContains(errorOf("{\"" + std::string(100, 'x'), 8), "does not end");
   EXPECT_EQ(errorOf("{}", 0), "");
 }

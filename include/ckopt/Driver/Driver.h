@@ -5,7 +5,7 @@
 namespace ckopt {
 
 /// The ckopt tool: parses, runs the command, prints errors. Returns the exit
-/// code (Support/ExitCodes.h).
+/// code (Base/ExitCodes.h).
 int driverMain(int argc, char **argv);
 
 } // namespace ckopt

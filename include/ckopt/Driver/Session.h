@@ -17,10 +17,6 @@
 
 namespace ckopt {
 
-/// Host and runtime element types name the same things.
-DType hostType(runtime::DType type);
-ckrt_dtype runtimeCode(DType type);
-
 struct SessionOptions {
   bool measurePeak = true; ///< fill the arena with a pattern first
   bool countAllocations = false;

@@ -8,11 +8,11 @@
 #define CKOPT_REMAT_REMAT_H
 
 #include "ckopt/Analysis/PlanningProblem.h"
+#include "ckopt/Base/ExitCodes.h"
 #include "ckopt/Planner/Solve.h"
 #include "ckopt/Remat/Policy.h"
 #include "ckopt/Remat/StoredPlan.h"
 #include "ckopt/Support/ByteSize.h"
-#include "ckopt/Support/ExitCodes.h"
 #include "llvm/Support/JSON.h"
 
 namespace ckopt {

@@ -13,6 +13,7 @@
 #ifndef CKOPT_RUNTIME_PRIMITIVE_H
 #define CKOPT_RUNTIME_PRIMITIVE_H
 
+#include "ckopt/Base/DType.h"
 #include "ckopt/Runtime/Export.h"
 
 #include <cstddef>
@@ -24,27 +25,9 @@
 
 namespace ckopt::runtime {
 
-enum class DType : uint32_t {
-  F64 = 0,
-  F32,
-  F16,
-  BF16,
-  I64,
-  I32,
-  I16,
-  I8,
-  U8,
-  Bool,
-  U64,
-  U32,
-  U16
-};
-inline constexpr uint32_t kNumDTypes = 13;
-
-/// Bytes of one element; Bool is one byte holding 0 or 1.
-CKRT_EXPORT int64_t dtypeBytes(DType dtype);
-/// "f32", "bf16", "i64", "u8", "bool", ...
-CKRT_EXPORT std::string_view dtypeName(DType dtype);
+using ckopt::DType;
+using ckopt::dtypeName;
+using ckopt::dtypeSize;
 
 /// What f32 operands of products and convolutions are rounded to, to nearest,
 /// before they are multiplied on tensor cores; sums are f32. TF32 has the range

@@ -2,8 +2,8 @@
 #ifndef CKOPT_RUNTIME_STATUSEXIT_H
 #define CKOPT_RUNTIME_STATUSEXIT_H
 
+#include "ckopt/Base/ExitCodes.h"
 #include "ckopt/Runtime/ckrt.h"
-#include "ckopt/Support/ExitCodes.h"
 
 namespace ckopt {
 

@@ -49,7 +49,7 @@ typedef enum ckrt_status {
   CKRT_LOCK = 19            /* the lock file's algorithms cannot be had here */
 } ckrt_status;
 
-/* The element types, numbered as ckopt::runtime::DType. */
+/* The element types, numbered as ckopt::DType. */
 typedef enum ckrt_dtype {
   CKRT_F64 = 0,
   CKRT_F32,

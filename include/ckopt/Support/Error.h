@@ -8,7 +8,7 @@
 #ifndef CKOPT_SUPPORT_ERROR_H
 #define CKOPT_SUPPORT_ERROR_H
 
-#include "ckopt/Support/ExitCodes.h"
+#include "ckopt/Base/ExitCodes.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/Error.h"
 #include <string>

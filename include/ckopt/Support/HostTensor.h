@@ -9,7 +9,8 @@
 #ifndef CKOPT_SUPPORT_HOSTTENSOR_H
 #define CKOPT_SUPPORT_HOSTTENSOR_H
 
-#include "ckopt/Support/DType.h"
+#include "ckopt/Base/DType.h"
+#include "ckopt/Base/Shape.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/Error.h"
@@ -34,9 +35,6 @@ enum class Conversion {
 /// product times `elementSize` passes 2^63 - 1 bytes.
 llvm::Expected<int64_t> checkedNumElements(llvm::ArrayRef<int64_t> shape,
                                            int64_t elementSize = 1);
-
-/// "[2, 3]".
-std::string shapeString(llvm::ArrayRef<int64_t> shape);
 
 class HostTensor {
 public:

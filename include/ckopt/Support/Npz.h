@@ -68,9 +68,6 @@ llvm::Error writeNpy(llvm::StringRef path, const HostTensor &tensor);
 llvm::Error writeNpz(llvm::StringRef path, const TensorMap &tensors,
                      bool deflate = false);
 
-/// The bytes before the data in a .npy file.
-std::string npyHeader(DType dtype, llvm::ArrayRef<int64_t> shape);
-
 } // namespace ckopt
 
 #endif // CKOPT_SUPPORT_NPZ_H

@@ -8,7 +8,7 @@
 #ifndef CKOPT_SUPPORT_PERMUTATION_H
 #define CKOPT_SUPPORT_PERMUTATION_H
 
-#include "ckopt/Support/Philox.h"
+#include "ckopt/Base/Philox.h"
 #include <utility>
 #include <vector>
 

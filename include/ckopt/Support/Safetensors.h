@@ -1,16 +1,15 @@
 //===- Safetensors.h - weights and checkpoints in safetensors ---*- C++ -*-===//
 //
-// Eight bytes of header length, a JSON header, the data. Reading maps the file
-// and gives views; the header is checked in full first: types, shapes, sizes,
-// bounds, overlaps, holes, duplicate names. Writing is atomic.
+// Reading maps the file and gives views; the header is checked in full first
+// (ckopt/Base/Safetensors.h). Writing is atomic.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_SUPPORT_SAFETENSORS_H
 #define CKOPT_SUPPORT_SAFETENSORS_H
 
+#include "ckopt/Base/Safetensors.h"
 #include "ckopt/Support/HostTensor.h"
 #include "llvm/ADT/StringRef.h"
-#include <map>
 #include <memory>
 
 namespace llvm {
@@ -18,8 +17,6 @@ class MemoryBuffer;
 }
 
 namespace ckopt {
-
-using StringMetadata = std::map<std::string, std::string>;
 
 struct SafetensorsFile {
   TensorMap tensors; ///< in the order of their data

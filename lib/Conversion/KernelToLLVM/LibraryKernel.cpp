@@ -14,16 +14,16 @@ static RankedTensorType typeOf(Value v) {
   return cast<RankedTensorType>(v.getType());
 }
 
-static std::optional<runtime::DType> dtypeOf(Value v) {
+static std::optional<DType> libraryType(Value v) {
   Type element = getElementTypeOrSelf(v);
   if (element.isF64())
-    return runtime::DType::F64;
+    return DType::F64;
   if (element.isF32())
-    return runtime::DType::F32;
+    return DType::F32;
   if (element.isBF16())
-    return runtime::DType::BF16;
+    return DType::BF16;
   if (element.isF16())
-    return runtime::DType::F16;
+    return DType::F16;
   return std::nullopt;
 }
 
@@ -207,12 +207,12 @@ LogicalResult codegen::describePrimitive(func::FuncOp kernel,
   };
   if (failed(describeOp(op, code.primitive, setArgs)))
     return failure();
-  auto dtype = dtypeOf(op->getResult(0));
+  auto dtype = libraryType(op->getResult(0));
   if (!dtype)
     return op->emitError("element type has no library primitive: ")
            << op->getResult(0).getType();
   code.primitive.dtype = *dtype;
-  if (*dtype == runtime::DType::F32)
+  if (*dtype == DType::F32)
     code.primitive.precision = options.precision;
   std::string error = runtime::check(code.primitive);
   if (!error.empty())
@@ -238,8 +238,8 @@ public:
     code.workspaceBytes = runtime::primitiveWorkspace(
         code.primitive, int32_t(options.threads), error);
     if (!error.empty() || code.workspaceBytes < 0) {
-      bool half = code.primitive.dtype == runtime::DType::F16 ||
-                  code.primitive.dtype == runtime::DType::BF16;
+      bool half = code.primitive.dtype == DType::F16 ||
+                  code.primitive.dtype == DType::BF16;
       return kernel.front().front().emitError("no library primitive: ")
              << error
              << (half ? "; convert the model to f32, or compile it with "

@@ -1,6 +1,6 @@
 //===- RandomModels.cpp - counter-based random numbers, dropout -----------===//
 //
-// Philox4x32-10 as in ckopt/Support/Philox.h: key = seed, counter = (e/4, step,
+// Philox4x32-10 as in ckopt/Base/Philox.h: key = seed, counter = (e/4, step,
 // site), word e mod 4 for element e in logical row-major order. One block
 // serves four elements: where the lanes are consecutive elements from a
 // multiple of four on, W blocks make the words of four vectors (Emitter::Group)

@@ -42,8 +42,7 @@ FailureOr<ValueOffsets> ValueOffsets::read(func::FuncOp function) {
   return result;
 }
 
-FailureOr<runtime::DType> ckopt::runtimeType(Type element) {
-  using runtime::DType;
+FailureOr<DType> ckopt::runtimeType(Type element) {
   if (element.isF64())
     return DType::F64;
   if (element.isF32())
@@ -200,8 +199,8 @@ runtime::CallInfo &CallRecorder::add(KernelCallOp call, int32_t primitive,
   for (auto [out, offset] : llvm::zip(call.getOuts(), *call.getOffsets())) {
     auto type = cast<RankedTensorType>(out.getType());
     auto dtype = runtimeType(type.getElementType());
-    info.results.push_back({succeeded(dtype) ? *dtype : runtime::DType::U8,
-                            offset, getByteSize(type)});
+    info.results.push_back(
+        {succeeded(dtype) ? *dtype : DType::U8, offset, getByteSize(type)});
   }
   // Calls of one node of the unscheduled step: the first one makes the values
   // that later ones must repeat.

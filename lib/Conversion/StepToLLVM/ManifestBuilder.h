@@ -22,7 +22,7 @@ private:
 };
 
 /// The runtime's element type.
-mlir::FailureOr<runtime::DType> runtimeType(mlir::Type element);
+mlir::FailureOr<DType> runtimeType(mlir::Type element);
 
 /// The names of the source nodes in a location, joined by ", ".
 std::string sourceName(mlir::Location location);

@@ -139,7 +139,7 @@ bool LinearAttention::read() {
   if (!state ||
       n.shape(state) != ArrayRef<int64_t>({batch, keyHeads, size, width})) {
     n.error() << "the state must have shape "
-              << shapeString({batch, keyHeads, size, width});
+              << shapeString(Shape{batch, keyHeads, size, width});
     return false;
   }
   return q != nullptr;

@@ -112,7 +112,7 @@ public:
   LtKernel(const LtEntries &lt, void *handle, const PrimitiveDesc &desc,
            const Product &product, int64_t workspace)
       : lt(lt), handle(handle), product(product), workspace(workspace),
-        isF64(desc.dtype == DType::F64), elementBytes(dtypeBytes(desc.dtype)) {}
+        isF64(desc.dtype == DType::F64), elementBytes(dtypeSize(desc.dtype)) {}
   ~LtKernel() override;
   /// Makes the descriptors; the library's status.
   int describe(const PrimitiveDesc &primitive);

@@ -43,7 +43,7 @@ int64_t bytesOfCopiedWeights(const PrimitiveDesc &desc) {
     points *= c.kernel[d]; // check() bounds it
   if (!c.channelsLast || channels == 1 || points == 1)
     return 0;
-  int64_t bytes = c.outChannels * channels * points * dtypeBytes(desc.dtype);
+  int64_t bytes = c.outChannels * channels * points * dtypeSize(desc.dtype);
   return (bytes + 255) / 256 * 256;
 }
 

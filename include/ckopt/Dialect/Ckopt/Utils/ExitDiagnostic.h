@@ -8,7 +8,7 @@
 #ifndef CKOPT_DIALECT_CKOPT_UTILS_EXITDIAGNOSTIC_H
 #define CKOPT_DIALECT_CKOPT_UTILS_EXITDIAGNOSTIC_H
 
-#include "ckopt/Support/ExitCodes.h"
+#include "ckopt/Base/ExitCodes.h"
 #include "mlir/IR/Diagnostics.h"
 
 #include <optional>

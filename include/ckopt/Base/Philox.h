@@ -3,11 +3,11 @@
 // Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy
 // as 1, 2, 3", SC 2011): four 32-bit words from a key of two and a counter of
 // four, a pure function, so that any element's number can be had again, in any
-// order, on any machine. Header only, no LLVM.
+// order, on any machine: what recomputation rests on. Header only.
 //
 //===----------------------------------------------------------------------===//
-#ifndef CKOPT_SUPPORT_PHILOX_H
-#define CKOPT_SUPPORT_PHILOX_H
+#ifndef CKOPT_BASE_PHILOX_H
+#define CKOPT_BASE_PHILOX_H
 
 #include <array>
 #include <cmath>
@@ -31,6 +31,9 @@ constexpr PhiloxCounter philox4x32(PhiloxCounter counter, PhiloxKey key) {
   }
   return counter;
 }
+
+/// The upper 24 bits as a number in [0, 1): exact in f32.
+constexpr float uniform24(uint32_t word) { return float(word >> 8) * 0x1p-24f; }
 
 /// What a stream of random numbers is for: streams of one seed never meet.
 enum class RandomUse : uint32_t {
@@ -90,4 +93,4 @@ private:
 
 } // namespace ckopt
 
-#endif // CKOPT_SUPPORT_PHILOX_H
+#endif // CKOPT_BASE_PHILOX_H

@@ -3,8 +3,8 @@
 // Scripts and tests rely on these numbers; README.md lists them for users.
 //
 //===----------------------------------------------------------------------===//
-#ifndef CKOPT_SUPPORT_EXITCODES_H
-#define CKOPT_SUPPORT_EXITCODES_H
+#ifndef CKOPT_BASE_EXITCODES_H
+#define CKOPT_BASE_EXITCODES_H
 
 namespace ckopt {
 
@@ -30,4 +30,4 @@ enum ExitCode : int {
 
 } // namespace ckopt
 
-#endif // CKOPT_SUPPORT_EXITCODES_H
+#endif // CKOPT_BASE_EXITCODES_H

@@ -1,14 +1,15 @@
 //===- DType.h - element types and their exact conversions ------*- C++ -*-===//
 //
-// The element types that files and host tensors hold, with storage types for
-// the two 16-bit floats. Rounding is to nearest, ties to even, in one step
-// from double (a detour through float would round twice). No LLVM here, so
-// that the runtime may include this too; the enum's values are part of the
-// artifact ABI.
+// The element types of files, host tensors and artifacts, in one table that
+// compiler, runtime and tools share, with storage types for the two 16-bit
+// floats. Rounding is to nearest, ties to even, in one step from double (a
+// detour through float would round twice). The enum's values and width are
+// part of the artifact ABI; ckrt_dtype repeats the values, as a check in the
+// runtime shows.
 //
 //===----------------------------------------------------------------------===//
-#ifndef CKOPT_SUPPORT_DTYPE_H
-#define CKOPT_SUPPORT_DTYPE_H
+#ifndef CKOPT_BASE_DTYPE_H
+#define CKOPT_BASE_DTYPE_H
 
 #include <bit>
 #include <cstdint>
@@ -19,22 +20,74 @@
 
 namespace ckopt {
 
-enum class DType : uint8_t {
+enum class DType : uint32_t {
   F64 = 0,
-  F32 = 1,
-  F16 = 2,
-  BF16 = 3,
-  I64 = 4,
-  I32 = 5,
-  I16 = 6,
-  I8 = 7,
-  U64 = 8,
-  U32 = 9,
-  U16 = 10,
-  U8 = 11,
-  Bool = 12,
+  F32,
+  F16,
+  BF16,
+  I64,
+  I32,
+  I16,
+  I8,
+  U8,
+  Bool, ///< one byte, 0 or 1
+  U64,
+  U32,
+  U16,
 };
-constexpr unsigned numDTypes = 13;
+
+/// Bytes of an element, and its names: ours, numpy's, C's (as ONNX has them),
+/// and the codes of .npy and safetensors files.
+struct DTypeRow {
+  int64_t size;
+  const char *name, *numpy, *onnx, *npy, *safetensors;
+};
+/// By the enum's value. bfloat16 is the two-byte void that ml_dtypes writes.
+inline constexpr DTypeRow dtypeTable[] = {
+    {8, "f64", "float64", "double", "<f8", "F64"},
+    {4, "f32", "float32", "float", "<f4", "F32"},
+    {2, "f16", "float16", "half", "<f2", "F16"},
+    {2, "bf16", "bfloat16", "bfloat16", "<V2", "BF16"},
+    {8, "i64", "int64", "long", "<i8", "I64"},
+    {4, "i32", "int32", "int", "<i4", "I32"},
+    {2, "i16", "int16", "short", "<i2", "I16"},
+    {1, "i8", "int8", "int8", "|i1", "I8"},
+    {1, "u8", "uint8", "uint8", "|u1", "U8"},
+    {1, "bool", "bool", "i1", "|b1", "BOOL"},
+    {8, "u64", "uint64", "uint64", "<u8", "U64"},
+    {4, "u32", "uint32", "uint32", "<u4", "U32"},
+    {2, "u16", "uint16", "uint16", "<u2", "U16"},
+};
+inline constexpr uint32_t numDTypes = sizeof(dtypeTable) / sizeof(DTypeRow);
+static_assert(uint32_t(DType::U16) + 1 == numDTypes);
+
+/// For numbers from outside; what follows takes types of the table alone.
+constexpr bool isDType(DType t) { return uint32_t(t) < numDTypes; }
+/// Bytes of one element.
+constexpr int64_t dtypeSize(DType t) { return dtypeTable[uint32_t(t)].size; }
+/// "f64", "f32", "f16", "bf16", "i64", ..., "u8", "bool"; "unknown" for others.
+constexpr const char *dtypeName(DType t) {
+  return isDType(t) ? dtypeTable[uint32_t(t)].name : "unknown";
+}
+/// The type in whose row one of `columns` is `text`; nothing for other text.
+template <typename... Column>
+constexpr std::optional<DType> findDType(std::string_view text,
+                                         Column... columns) {
+  for (uint32_t i = 0; i < numDTypes; ++i)
+    if (((text == dtypeTable[i].*columns) || ...))
+      return DType(i);
+  return std::nullopt;
+}
+/// Our names and those of numpy and ONNX ("float32", "float", "int64", ...).
+constexpr std::optional<DType> parseDType(std::string_view text) {
+  return findDType(text, &DTypeRow::name, &DTypeRow::numpy, &DTypeRow::onnx);
+}
+
+constexpr bool isFloat(DType t) { return t <= DType::BF16; }
+constexpr bool isInteger(DType t) { return !isFloat(t) && t != DType::Bool; }
+constexpr bool isSignedInteger(DType t) {
+  return t >= DType::I64 && t <= DType::I8;
+}
 
 namespace detail {
 
@@ -136,7 +189,13 @@ constexpr uint16_t floatToHalf(float value) { return Half(value).bits; }
 constexpr float bfloat16ToFloat(uint16_t bits) {
   return std::bit_cast<float>(uint32_t(bits) << 16);
 }
-constexpr uint16_t floatToBFloat16(float value) { return BFloat16(value).bits; }
+/// In integers, so that a flushing of denormals does not change it.
+constexpr uint16_t floatToBFloat16(float value) {
+  const uint32_t bits = std::bit_cast<uint32_t>(value);
+  if ((bits & 0x7fffffffu) > 0x7f800000u) // a NaN stays one
+    return uint16_t((bits >> 16) | 0x40u);
+  return uint16_t((bits + 0x7fffu + ((bits >> 16) & 1)) >> 16);
+}
 
 /// Calls `fn` with a value of the storage type of `dtype`:
 /// `dispatchDType(t, [&](auto zero) { using T = decltype(zero); ... })`.
@@ -194,23 +253,6 @@ template <typename T> constexpr DType dtypeOf() {
   }
 }
 
-/// Bytes of one element.
-constexpr int64_t dtypeSize(DType t) {
-  return dispatchDType(t, [](auto zero) { return int64_t(sizeof(zero)); });
-}
-constexpr bool isFloat(DType t) { return t <= DType::BF16; }
-constexpr bool isInteger(DType t) { return t >= DType::I64 && t <= DType::U8; }
-constexpr bool isSignedInteger(DType t) {
-  return t >= DType::I64 && t <= DType::I8;
-}
-
-/// "f64", "f32", "f16", "bf16", "i64", ..., "u8", "bool".
-const char *dtypeName(DType t);
-
-/// Our names and those of numpy and ONNX ("float32", "float", "int64",
-/// "bfloat16", ...); nothing for other text.
-std::optional<DType> parseDType(std::string_view text);
-
 } // namespace ckopt
 
-#endif // CKOPT_SUPPORT_DTYPE_H
+#endif // CKOPT_BASE_DTYPE_H

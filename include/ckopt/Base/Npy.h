@@ -1,0 +1,42 @@
+//===- Npy.h - the bytes of numpy's .npy files ------------------*- C++ -*-===//
+//
+// Formats 1.0, 2.0 and 3.0, C and Fortran order, little and big endian.
+// bfloat16 is the two-byte void that ml_dtypes writes ("<V2"). Whatever the
+// bytes are, they give an array or a text that says what is wrong with them.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_BASE_NPY_H
+#define CKOPT_BASE_NPY_H
+
+#include "ckopt/Base/DType.h"
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ckopt {
+
+/// An array as it lies in the bytes of a .npy file.
+struct NpyArray {
+  DType dtype = DType::F32;
+  std::vector<int64_t> shape;
+  bool swapped = false;      ///< of the other byte order than this machine's
+  bool fortranOrder = false; ///< first dimension fastest
+  std::string_view data;     ///< exactly the array's bytes
+
+  /// Writes the elements row-major, in this machine's form, over
+  /// `data.size()` bytes.
+  void copyTo(void *out) const;
+};
+
+/// "" or what is wrong; `array` points into `bytes`.
+std::string parseNpyArray(std::string_view bytes, NpyArray &array);
+
+/// The bytes before the data in a .npy file: a multiple of 64.
+std::string npyHeader(DType dtype, std::span<const int64_t> shape);
+
+} // namespace ckopt
+
+#endif // CKOPT_BASE_NPY_H

@@ -1,0 +1,43 @@
+//===- Safetensors.h - the header of safetensors files ----------*- C++ -*-===//
+//
+// Eight bytes of header length, a JSON header, the data. The header is checked
+// in full before anyone looks at the data: grammar, types, shapes, sizes,
+// bounds, overlaps, holes, duplicate names.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_BASE_SAFETENSORS_H
+#define CKOPT_BASE_SAFETENSORS_H
+
+#include "ckopt/Base/DType.h"
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ckopt {
+
+using StringMetadata = std::map<std::string, std::string>;
+
+/// A tensor's bytes are [begin, end) of the file's data.
+struct SafetensorsEntry {
+  std::string name;
+  DType dtype = DType::F32;
+  std::vector<int64_t> shape;
+  uint64_t begin = 0, end = 0;
+};
+
+struct SafetensorsHeader {
+  std::vector<SafetensorsEntry> tensors; ///< in the order of their data
+  StringMetadata metadata;
+  std::string_view data; ///< what follows the header
+};
+
+/// "" or what is wrong with the file; `header.data` points into `bytes`.
+std::string parseSafetensorsHeader(std::string_view bytes,
+                                   SafetensorsHeader &header);
+
+} // namespace ckopt
+
+#endif // CKOPT_BASE_SAFETENSORS_H
