@@ -72,9 +72,9 @@ config.substitutions.append(
     )
 )
 
-# A CUDA driver for machines without a GPU: test/cuda-standin/Machine.h says what
+# A CUDA driver for machines without a GPU: lib/CudaStandin/Machine.h says what
 # else its environment sets.
-standin = os.path.join(config.ckopt_binary_dir, "test", "cuda-standin", "libcuda.so.1")
+standin = os.path.join(config.ckopt_binary_dir, "cuda-standin", "libcuda.so.1")
 config.substitutions.append(
     (
         "%on_standin",
@@ -84,7 +84,7 @@ config.substitutions.append(
 config.substitutions.append(
     (
         "%check_standin_log",
-        os.path.join(config.ckopt_binary_dir, "test", "cuda-standin", "check-standin-log"),
+        os.path.join(config.ckopt_binary_dir, "cuda-standin", "check-standin-log"),
     )
 )
 config.substitutions.append(("%data", os.path.join(config.test_source_root, "data")))

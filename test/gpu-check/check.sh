@@ -25,7 +25,7 @@ for binary in "$there"/bin/* "$there"/lib/*; do
   ! grep -qF "$build" "$binary" || fail "$binary names the folder it was built in"
 done
 # Nothing of the build is used from here on but the stand-in.
-standin=$build/test/cuda-standin/libcuda.so.1
+standin=$build/cuda-standin/libcuda.so.1
 on_standin() {
   env -u CUDA_HOME -u LD_LIBRARY_PATH PATH=/usr/bin:/bin CKOPT_CUDA_DRIVER="$standin" CKOPT_CUBLASLT="$standin" \
     CKOPT_CUDNN="$standin" "$@"

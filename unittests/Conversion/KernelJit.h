@@ -8,7 +8,7 @@
 // or outside of results. The same kernel in block form, lowered to loops, must
 // meet the same checks with threads and blocks ascending and descending, and
 // where it only computes or moves elements give the CPU's bits. A kernel given
-// as text also runs as PTX, in the interpreter of test/cuda-standin/ptx, which
+// as text also runs as PTX, in the interpreter of lib/CudaStandin/Ptx, which
 // must give the bits of the loops.
 //
 //===----------------------------------------------------------------------===//

@@ -1,7 +1,7 @@
 //===- CudaHarness.h - steps for CUDA on the stand-in driver ----*- C++ -*-===//
 //
 // The whole way of `ckopt train --device=cuda:0`, without a GPU: the driver is
-// test/cuda-standin, which runs each kernel as the CPU code that its block form
+// lib/CudaStandin, which runs each kernel as the CPU code that its block form
 // was lowered to, threads and blocks in either order.
 //
 //===----------------------------------------------------------------------===//

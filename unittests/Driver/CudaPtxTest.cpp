@@ -1,7 +1,7 @@
 //===- CudaPtxTest.cpp - the PTX of whole steps, run ----------------------===//
 //
 // The golden networks, trained on the stand-in driver twice: by the CPU code of
-// their block form, and by their PTX, which test/cuda-standin/ptx interprets as
+// their block form, and by their PTX, which lib/CudaStandin/Ptx interprets as
 // NVIDIA's manual has it and not as the code that wrote it. What is added on
 // the way to PTX (addresses, vectors, shuffles, barriers, predicates, 32-bit
 // arithmetic) must leave every bit as it was; accesses out of bounds or not

@@ -1,5 +1,5 @@
 //===- LogCheckTest.cpp - a device's log against the plan -----------------===//
-#include "../../test/cuda-standin/LogCheck.h"
+#include "LogCheck.h"
 #include "CudaLibraryFixture.h"
 
 using namespace ckopt::runtime;

@@ -15,7 +15,7 @@
 //   CKOPT_STANDIN_KERNELS  a shared library with SYMBOL__emul(void *const *)
 //                          for each kernel; without it kernels do nothing.
 //                          Read whenever a module is loaded; "ptx": the PTX
-//                          itself is interpreted (ptx/), with all its checks
+//                          itself is interpreted (Ptx/), with all its checks
 //   CKOPT_STANDIN_FAIL     CALL:N[+][:CODE]: the N-th CALL (with +: and every
 //                          later one) returns CODE (999); CALL without _v2;
 //                          kernel=SYMBOL:N[+][:CODE]: its N-th execution fails
@@ -23,12 +23,12 @@
 //   CKOPT_STANDIN_STICKY   "process": such a failure spoils later contexts, too
 //
 //===----------------------------------------------------------------------===//
-#ifndef CKOPT_TEST_CUDA_STANDIN_MACHINE_H
-#define CKOPT_TEST_CUDA_STANDIN_MACHINE_H
+#ifndef CKOPT_LIB_CUDASTANDIN_MACHINE_H
+#define CKOPT_LIB_CUDASTANDIN_MACHINE_H
 
-#include "../../lib/Runtime/cuda/Driver.h"
+#include "../Runtime/cuda/Driver.h"
 #include "Ptx.h"
-#include "ptx/Memory.h"
+#include "Ptx/Memory.h"
 
 #include <deque>
 #include <functional>
@@ -208,4 +208,4 @@ private:
 
 } // namespace standin
 
-#endif // CKOPT_TEST_CUDA_STANDIN_MACHINE_H
+#endif // CKOPT_LIB_CUDASTANDIN_MACHINE_H

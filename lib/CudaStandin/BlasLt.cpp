@@ -6,7 +6,7 @@
 // are rounded where that mode allows it. Halves are summed in f32.
 //
 //===----------------------------------------------------------------------===//
-#include "../../lib/Runtime/cuda/BlasLt.h"
+#include "../Runtime/cuda/BlasLt.h"
 #include "Machine.h"
 #include "Rounding.h"
 

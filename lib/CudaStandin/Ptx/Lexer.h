@@ -5,8 +5,8 @@
 // opcodes ("ld.global.v4.b32") and special registers ("%tid.x") in it.
 //
 //===----------------------------------------------------------------------===//
-#ifndef CKOPT_TEST_CUDA_STANDIN_PTX_LEXER_H
-#define CKOPT_TEST_CUDA_STANDIN_PTX_LEXER_H
+#ifndef CKOPT_LIB_CUDASTANDIN_PTX_LEXER_H
+#define CKOPT_LIB_CUDASTANDIN_PTX_LEXER_H
 
 #include <cstdint>
 #include <string>
@@ -33,4 +33,4 @@ bool tokenize(std::string_view text, std::vector<Token> &tokens,
 
 } // namespace standin::ptx
 
-#endif // CKOPT_TEST_CUDA_STANDIN_PTX_LEXER_H
+#endif // CKOPT_LIB_CUDASTANDIN_PTX_LEXER_H

@@ -1,6 +1,6 @@
 //===- Api.h - how the stand-in driver's entries begin ----------*- C++ -*-===//
-#ifndef CKOPT_TEST_CUDA_STANDIN_API_H
-#define CKOPT_TEST_CUDA_STANDIN_API_H
+#ifndef CKOPT_LIB_CUDASTANDIN_API_H
+#define CKOPT_LIB_CUDASTANDIN_API_H
 
 #include "Machine.h"
 
@@ -17,4 +17,4 @@
 
 inline std::string text(int64_t value) { return std::to_string(value); }
 
-#endif // CKOPT_TEST_CUDA_STANDIN_API_H
+#endif // CKOPT_LIB_CUDASTANDIN_API_H

@@ -1,6 +1,6 @@
 //===- LogCheck.h - what a device did against what was planned --*- C++ -*-===//
-#ifndef CKOPT_TEST_CUDA_STANDIN_LOGCHECK_H
-#define CKOPT_TEST_CUDA_STANDIN_LOGCHECK_H
+#ifndef CKOPT_LIB_CUDASTANDIN_LOGCHECK_H
+#define CKOPT_LIB_CUDASTANDIN_LOGCHECK_H
 
 #include "ckopt/Runtime/Manifest.h"
 
@@ -29,4 +29,4 @@ std::string checkLog(const ckopt::runtime::Manifest &manifest,
 
 } // namespace standin
 
-#endif // CKOPT_TEST_CUDA_STANDIN_LOGCHECK_H
+#endif // CKOPT_LIB_CUDASTANDIN_LOGCHECK_H

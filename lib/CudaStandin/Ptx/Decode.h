@@ -6,8 +6,8 @@
 // A modifier that nobody took is an error: it would have meant something.
 //
 //===----------------------------------------------------------------------===//
-#ifndef CKOPT_TEST_CUDA_STANDIN_PTX_DECODE_H
-#define CKOPT_TEST_CUDA_STANDIN_PTX_DECODE_H
+#ifndef CKOPT_LIB_CUDASTANDIN_PTX_DECODE_H
+#define CKOPT_LIB_CUDASTANDIN_PTX_DECODE_H
 
 #include "Program.h"
 
@@ -119,4 +119,4 @@ bool decodeMma(Decoder &d);
 
 } // namespace standin::ptx
 
-#endif // CKOPT_TEST_CUDA_STANDIN_PTX_DECODE_H
+#endif // CKOPT_LIB_CUDASTANDIN_PTX_DECODE_H

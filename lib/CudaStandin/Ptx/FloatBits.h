@@ -7,8 +7,8 @@
 // the least normal number.
 //
 //===----------------------------------------------------------------------===//
-#ifndef CKOPT_TEST_CUDA_STANDIN_PTX_FLOATBITS_H
-#define CKOPT_TEST_CUDA_STANDIN_PTX_FLOATBITS_H
+#ifndef CKOPT_LIB_CUDASTANDIN_PTX_FLOATBITS_H
+#define CKOPT_LIB_CUDASTANDIN_PTX_FLOATBITS_H
 
 #include "LaneWise.h"
 
@@ -32,4 +32,4 @@ template <bool> inline double result(double x) { return x; }
 
 } // namespace standin::ptx::CKOPT_LANES
 
-#endif // CKOPT_TEST_CUDA_STANDIN_PTX_FLOATBITS_H
+#endif // CKOPT_LIB_CUDASTANDIN_PTX_FLOATBITS_H

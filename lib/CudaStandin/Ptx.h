@@ -1,6 +1,6 @@
 //===- Ptx.h - what the stand-in driver knows of PTX ------------*- C++ -*-===//
-#ifndef CKOPT_TEST_CUDA_STANDIN_PTX_H
-#define CKOPT_TEST_CUDA_STANDIN_PTX_H
+#ifndef CKOPT_LIB_CUDASTANDIN_PTX_H
+#define CKOPT_LIB_CUDASTANDIN_PTX_H
 
 #include <cstdint>
 #include <map>
@@ -34,4 +34,4 @@ std::string parsePtx(const std::string &text, PtxText &result);
 
 } // namespace standin
 
-#endif // CKOPT_TEST_CUDA_STANDIN_PTX_H
+#endif // CKOPT_LIB_CUDASTANDIN_PTX_H

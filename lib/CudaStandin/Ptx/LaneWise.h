@@ -7,8 +7,8 @@
 // destination, too, is the same slot: lanes do not meet.
 //
 //===----------------------------------------------------------------------===//
-#ifndef CKOPT_TEST_CUDA_STANDIN_PTX_LANEWISE_H
-#define CKOPT_TEST_CUDA_STANDIN_PTX_LANEWISE_H
+#ifndef CKOPT_LIB_CUDASTANDIN_PTX_LANEWISE_H
+#define CKOPT_LIB_CUDASTANDIN_PTX_LANEWISE_H
 
 #include "Decode.h"
 
@@ -136,4 +136,4 @@ template <typename F> inline Execute byBits(Type type, F pick) {
 
 } // namespace standin::ptx::CKOPT_LANES
 
-#endif // CKOPT_TEST_CUDA_STANDIN_PTX_LANEWISE_H
+#endif // CKOPT_LIB_CUDASTANDIN_PTX_LANEWISE_H

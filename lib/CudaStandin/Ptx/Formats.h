@@ -1,6 +1,6 @@
 //===- Formats.h - floats of 16, 19 and 32 bits, by integers ----*- C++ -*-===//
-#ifndef CKOPT_TEST_CUDA_STANDIN_PTX_FORMATS_H
-#define CKOPT_TEST_CUDA_STANDIN_PTX_FORMATS_H
+#ifndef CKOPT_LIB_CUDASTANDIN_PTX_FORMATS_H
+#define CKOPT_LIB_CUDASTANDIN_PTX_FORMATS_H
 
 #include "FloatBits.h"
 
@@ -104,4 +104,4 @@ inline double widen(uint16_t bits, Format format) {
 
 } // namespace standin::ptx::CKOPT_LANES
 
-#endif // CKOPT_TEST_CUDA_STANDIN_PTX_FORMATS_H
+#endif // CKOPT_LIB_CUDASTANDIN_PTX_FORMATS_H

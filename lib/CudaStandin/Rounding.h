@@ -4,8 +4,8 @@
 // precisions show as other bits. And halves as matrices hold them.
 //
 //===----------------------------------------------------------------------===//
-#ifndef CKOPT_TEST_CUDASTANDIN_ROUNDING_H
-#define CKOPT_TEST_CUDASTANDIN_ROUNDING_H
+#ifndef CKOPT_LIB_CUDASTANDIN_ROUNDING_H
+#define CKOPT_LIB_CUDASTANDIN_ROUNDING_H
 
 #include <bit>
 #include <cmath>
@@ -63,4 +63,4 @@ struct F16 {
 
 } // namespace standin
 
-#endif // CKOPT_TEST_CUDASTANDIN_ROUNDING_H
+#endif // CKOPT_LIB_CUDASTANDIN_ROUNDING_H

@@ -6,7 +6,7 @@
 // is allowed another one rounds operands to halves, and the last one to TF32.
 //
 //===----------------------------------------------------------------------===//
-#include "../../lib/Runtime/cuda/Cudnn.h"
+#include "../Runtime/cuda/Cudnn.h"
 #include "Machine.h"
 #include "Rounding.h"
 

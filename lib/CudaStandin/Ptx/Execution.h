@@ -8,8 +8,8 @@
 // more, and barriers and instructions of whole warps need no less.
 //
 //===----------------------------------------------------------------------===//
-#ifndef CKOPT_TEST_CUDA_STANDIN_PTX_EXECUTION_H
-#define CKOPT_TEST_CUDA_STANDIN_PTX_EXECUTION_H
+#ifndef CKOPT_LIB_CUDASTANDIN_PTX_EXECUTION_H
+#define CKOPT_LIB_CUDASTANDIN_PTX_EXECUTION_H
 
 #include "Memory.h"
 
@@ -105,4 +105,4 @@ std::string coordinates(const uint32_t *of, const uint32_t *size);
 
 } // namespace standin::ptx
 
-#endif // CKOPT_TEST_CUDA_STANDIN_PTX_EXECUTION_H
+#endif // CKOPT_LIB_CUDASTANDIN_PTX_EXECUTION_H

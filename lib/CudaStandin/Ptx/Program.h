@@ -13,8 +13,8 @@
 // which no instruction writes.
 //
 //===----------------------------------------------------------------------===//
-#ifndef CKOPT_TEST_CUDA_STANDIN_PTX_PROGRAM_H
-#define CKOPT_TEST_CUDA_STANDIN_PTX_PROGRAM_H
+#ifndef CKOPT_LIB_CUDASTANDIN_PTX_PROGRAM_H
+#define CKOPT_LIB_CUDASTANDIN_PTX_PROGRAM_H
 
 #include <cstdint>
 #include <map>
@@ -153,4 +153,4 @@ std::unique_ptr<Program> parse(const std::string &text, std::string &error);
 
 } // namespace standin::ptx
 
-#endif // CKOPT_TEST_CUDA_STANDIN_PTX_PROGRAM_H
+#endif // CKOPT_LIB_CUDASTANDIN_PTX_PROGRAM_H

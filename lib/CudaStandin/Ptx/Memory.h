@@ -13,8 +13,8 @@
 // every race of a reader with a later writer.
 //
 //===----------------------------------------------------------------------===//
-#ifndef CKOPT_TEST_CUDA_STANDIN_PTX_MEMORY_H
-#define CKOPT_TEST_CUDA_STANDIN_PTX_MEMORY_H
+#ifndef CKOPT_LIB_CUDASTANDIN_PTX_MEMORY_H
+#define CKOPT_LIB_CUDASTANDIN_PTX_MEMORY_H
 
 #include "Program.h"
 
@@ -148,4 +148,4 @@ std::string launch(const Program &program, const std::string &kernel,
 
 } // namespace standin::ptx
 
-#endif // CKOPT_TEST_CUDA_STANDIN_PTX_MEMORY_H
+#endif // CKOPT_LIB_CUDASTANDIN_PTX_MEMORY_H

@@ -7,8 +7,8 @@
 // is an error.
 //
 //===----------------------------------------------------------------------===//
-#ifndef CKOPT_TEST_CUDA_STANDIN_PTX_PARSER_H
-#define CKOPT_TEST_CUDA_STANDIN_PTX_PARSER_H
+#ifndef CKOPT_LIB_CUDASTANDIN_PTX_PARSER_H
+#define CKOPT_LIB_CUDASTANDIN_PTX_PARSER_H
 
 #include "Decode.h"
 #include "Lexer.h"
@@ -97,4 +97,4 @@ private:
 
 } // namespace standin::ptx
 
-#endif // CKOPT_TEST_CUDA_STANDIN_PTX_PARSER_H
+#endif // CKOPT_LIB_CUDASTANDIN_PTX_PARSER_H
