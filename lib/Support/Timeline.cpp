@@ -5,6 +5,7 @@
 // budget, and what recomputation costs. O(steps).
 //
 //===----------------------------------------------------------------------===//
+#include "SvgCanvas.h"
 #include "TimelineLayout.h"
 #include "ckopt/Support/AtomicFile.h"
 #include "ckopt/Support/ByteSize.h"
@@ -12,7 +13,6 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/raw_ostream.h"
 #include <algorithm>
 #include <cmath>
 
@@ -24,22 +24,20 @@ namespace {
 
 constexpr double pageWidth = 1120, plotLeft = 86, plotWidth = 880,
                  plotHeight = 270, panelHeight = 404, headHeight = 112;
-constexpr const char *ink = "#1f2933", *faint = "#66717d", *grid = "#e4e8ec",
-                     *budgetInk = "#c62828", *recomputeInk = "#8e5bb5";
+constexpr const char *recomputeInk = "#8e5bb5";
 
 /// Told apart with red-green blindness too; in the order of MemoryKind.
 constexpr const char *colors[numMemoryKinds] = {"#33527f", "#7fa6d9", "#e39c3d",
                                                 "#a3abb3", "#58a27c", "#b48bd2",
                                                 "#d9cfa8", "#d5d9dd"};
 
-class SvgWriter {
+class TimelineWriter : SvgCanvas {
 public:
-  SvgWriter(raw_ostream &os, const Timeline &timeline)
-      : os(os), timeline(timeline), scales(timeline) {}
+  TimelineWriter(raw_ostream &os, const Timeline &timeline)
+      : SvgCanvas(os), timeline(timeline), scales(timeline) {}
   void write();
 
 private:
-  void head(double height);
   void legend(double y);
   void panel(const TimelinePanel &panel, size_t number, double top);
   void panelTitle(const TimelinePanel &panel, size_t number, double top);
@@ -57,47 +55,14 @@ private:
   double y(double bytes, double top) const {
     return top + plotHeight * (1 - bytes / scales.yMax);
   }
-  /// One decimal of a pixel is enough, and short.
-  static std::string px(double value) {
-    std::string text;
-    raw_string_ostream(text) << format("%.1f", value);
-    return text;
-  }
-  void text(double atX, double atY, const Twine &words, StringRef style) {
-    os << "<text x=\"" << px(atX) << "\" y=\"" << px(atY) << "\" " << style
-       << '>' << words << "</text>\n";
-  }
-  void line(double x1, double y1, double x2, double y2, StringRef style) {
-    os << "<line x1=\"" << px(x1) << "\" y1=\"" << px(y1) << "\" x2=\""
-       << px(x2) << "\" y2=\"" << px(y2) << "\" " << style << "/>\n";
-  }
-  void rect(double left, double top, double width, double height,
-            const Twine &style) {
-    os << "<rect x=\"" << px(left) << "\" y=\"" << px(top) << "\" width=\""
-       << px(width) << "\" height=\"" << px(height) << "\" " << style;
-  }
 
-  raw_ostream &os;
   const Timeline &timeline;
   const TimelineScales scales;
 };
 
 } // namespace
 
-void SvgWriter::head(double height) {
-  os << "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 "
-     << px(pageWidth) << ' ' << px(height) << "\" width=\"" << px(pageWidth)
-     << "\" height=\"" << px(height)
-     << "\" font-family=\"Inter, Helvetica, Arial, DejaVu Sans, sans-serif\" "
-        "font-size=\"13\" fill=\""
-     << ink << "\">\n<title>" << escape(timeline.title) << "</title>\n";
-  rect(0, 0, pageWidth, height, "fill=\"#ffffff\"/>\n");
-  text(24, 38, escape(timeline.title), "font-size=\"21\" font-weight=\"600\"");
-  text(24, 60, escape(timeline.subtitle),
-       (Twine("fill=\"") + faint + "\"").str());
-}
-
-void SvgWriter::legend(double y) {
+void TimelineWriter::legend(double y) {
   double at = 24;
   for (size_t kind = 0; kind < numMemoryKinds; ++kind) {
     const bool present = any_of(timeline.panels, [&](const TimelinePanel &p) {
@@ -107,15 +72,14 @@ void SvgWriter::legend(double y) {
     if (!present)
       continue;
     const StringRef name = memoryKindName(MemoryKind(kind));
-    rect(at, y - 11, 13, 13,
-         Twine("rx=\"2\" fill=\"") + colors[kind] + "\"/>\n");
-    text(at + 19, y, name, "");
+    rect(at, y - 11, 13, 13, fill(colors[kind], " rx=\"2\""));
+    text(at + 19, y, name);
     at += 19 + 7.1 * double(name.size()) + 18;
   }
 }
 
-void SvgWriter::panelTitle(const TimelinePanel &panel, size_t number,
-                           double top) {
+void TimelineWriter::panelTitle(const TimelinePanel &panel, size_t number,
+                                double top) {
   text(24, top - 26, escape(shorten(panel.title, 100)),
        "font-size=\"16\" font-weight=\"600\"");
   const TimelinePanel &first = timeline.panels.front();
@@ -141,23 +105,21 @@ void SvgWriter::panelTitle(const TimelinePanel &panel, size_t number,
   facts += "   ·   " + groupDigits(int64_t(panel.steps.size())) + " calls";
   if (again)
     facts += ", " + groupDigits(again) + " of them recomputed";
-  text(24, top - 6, facts, (Twine("fill=\"") + faint + "\"").str());
+  text(24, top - 6, facts, fill(faint));
 }
 
-void SvgWriter::axes(double top) {
-  const std::string gridStyle = (Twine("stroke=\"") + grid + "\"").str();
-  const std::string label =
-      (Twine("fill=\"") + faint + "\" font-size=\"12\" text-anchor=\"").str();
+void TimelineWriter::axes(double top) {
+  const std::string label = fill(faint, " font-size=\"12\"");
+  const std::string centred = label + " text-anchor=\"middle\"";
   const double yStep = niceStep(scales.yMax / scales.unit, 5);
   for (int i = 0; i * yStep * scales.unit <= scales.yMax; ++i) {
     const double at = y(i * yStep * scales.unit, top);
-    line(plotLeft, at, plotLeft + plotWidth, at, gridStyle);
+    line(plotLeft, at, plotLeft + plotWidth, at, stroke(grid));
     text(plotLeft - 8, at + 4, formatv("{0}", format("%g", i * yStep)),
-         label + "end\"");
+         label + " text-anchor=\"end\"");
   }
-  const double middle = top + plotHeight / 2;
-  os << "<text transform=\"translate(34," << px(middle) << ") rotate(-90)\" "
-     << label << "middle\">live memory (" << scales.unitName << ")</text>\n";
+  verticalText(34, top + plotHeight / 2,
+               Twine("live memory (") + scales.unitName + ")", label);
   const double bottom = top + plotHeight;
   double factor = 1;
   const char *unit = "s";
@@ -171,19 +133,18 @@ void SvgWriter::axes(double top) {
     xStep = std::max(1.0, xStep);
   for (int i = 0; i * xStep / factor <= scales.xMax * (1 + 1e-9); ++i) {
     const double at = x(i * xStep / factor);
-    line(at, bottom, at, bottom + 4, (Twine("stroke=\"") + faint + "\"").str());
-    text(at, bottom + 34, formatv("{0}", format("%g", i * xStep)),
-         label + "middle\"");
+    line(at, bottom, at, bottom + 4, stroke(faint));
+    text(at, bottom + 34, formatv("{0}", format("%g", i * xStep)), centred);
   }
   text(plotLeft + plotWidth / 2, bottom + 53,
        !scales.timed ? Twine("kernel call")
        : !timeline.costUnit.empty()
            ? Twine(timeline.costUnit)
            : Twine("expected time within the step (") + unit + ")",
-       label + "middle\"");
+       centred);
 }
 
-void SvgWriter::areas(ArrayRef<TimelineBar> bars, double top) {
+void TimelineWriter::areas(ArrayRef<TimelineBar> bars, double top) {
   std::vector<int64_t> base(bars.size(), 0);
   for (size_t kind = 0; kind < numMemoryKinds; ++kind) {
     if (none_of(bars,
@@ -191,7 +152,7 @@ void SvgWriter::areas(ArrayRef<TimelineBar> bars, double top) {
       continue;
     // There along the upper edge, back along the lower one. Corners that
     // would lie on a straight line are left out.
-    os << "<path fill=\"" << colors[kind] << "\" d=\"M" << px(x(bars[0].from))
+    os << "<path " << fill(colors[kind]) << " d=\"M" << px(x(bars[0].from))
        << ' ' << px(y(double(base[0]), top));
     auto edge = [&](bool upper, size_t i) {
       return double(base[i] + (upper ? bars[i].step->bytes[kind] : 0));
@@ -216,20 +177,20 @@ void SvgWriter::areas(ArrayRef<TimelineBar> bars, double top) {
 }
 
 /// Names under the pointer, in viewers that show titles.
-void SvgWriter::hovers(ArrayRef<TimelineBar> bars, double top) {
+void TimelineWriter::hovers(ArrayRef<TimelineBar> bars, double top) {
   os << "<g fill=\"#000\" fill-opacity=\"0\">\n";
-  for (const TimelineBar &bar : bars) {
-    rect(x(bar.from), top, x(bar.to) - x(bar.from), plotHeight, "><title>");
-    os << "call " << bar.index << ": " << escape(shorten(bar.step->name, 120))
-       << (bar.step->recomputed ? " (again)" : "") << " - "
-       << formatBytes(bar.step->total()) << " live</title></rect>\n";
-  }
+  for (const TimelineBar &bar : bars)
+    rect(x(bar.from), top, x(bar.to) - x(bar.from), plotHeight, "",
+         "call " + Twine(bar.index) + ": " +
+             escape(shorten(bar.step->name, 120)) +
+             (bar.step->recomputed ? " (again)" : "") + " - " +
+             formatBytes(bar.step->total()) + " live");
   os << "</g>\n";
 }
 
 /// Under the axis: phases. One whose parts are all too narrow for its name is
 /// explained beside the axis's title.
-void SvgWriter::phases(ArrayRef<TimelineBar> bars, double top) {
+void TimelineWriter::phases(ArrayRef<TimelineBar> bars, double top) {
   static const char *const shades[] = {"#cfd8e3", "#aab8c9", "#8797ab"};
   struct Phase {
     StringRef name;
@@ -250,7 +211,7 @@ void SvgWriter::phases(ArrayRef<TimelineBar> bars, double top) {
     if (it == known.end())
       it = known.insert(it, Phase{name, false});
     rect(left, at, right - left, 14,
-         Twine("fill=\"") + shades[size_t(it - known.begin()) % 3] + "\"/>\n");
+         fill(shades[size_t(it - known.begin()) % 3]));
     if (right - left <= 7.0 * double(name.size()) + 8)
       continue;
     it->labelled = true;
@@ -264,28 +225,27 @@ void SvgWriter::phases(ArrayRef<TimelineBar> bars, double top) {
     text(right, top + plotHeight + 53, escape(known[i].name),
          "text-anchor=\"end\" font-size=\"11\"");
     right -= 6.6 * double(known[i].name.size()) + 18;
-    rect(right, top + plotHeight + 43, 12, 12,
-         Twine("fill=\"") + shades[i % 3] + "\"/>\n");
+    rect(right, top + plotHeight + 43, 12, 12, fill(shades[i % 3]));
     right -= 14;
   }
 }
 
 /// On the axis: marks where something is computed again.
-void SvgWriter::recomputed(ArrayRef<TimelineBar> bars, double top) {
+void TimelineWriter::recomputed(ArrayRef<TimelineBar> bars, double top) {
   if (none_of(bars, [](const TimelineBar &bar) { return bar.recomputed; }))
     return;
-  os << "<g fill=\"" << recomputeInk << "\">\n";
+  os << "<g " << fill(recomputeInk) << ">\n";
   for (const TimelineBar &bar : bars)
     if (bar.recomputed)
       rect(x(bar.from), top + plotHeight - 4,
-           std::max(0.8, x(bar.to) - x(bar.from)), 4, "/>\n");
+           std::max(0.8, x(bar.to) - x(bar.from)), 4, "");
   os << "</g>\n";
   text(plotLeft + plotWidth + 10, top + plotHeight, "recomputing",
-       (Twine("font-size=\"12\" fill=\"") + recomputeInk + "\"").str());
+       fill(recomputeInk, " font-size=\"12\""));
 }
 
 /// The lines of the budget and of the arena's size, named at the right.
-void SvgWriter::levels(const TimelinePanel &panel, double top) {
+void TimelineWriter::levels(const TimelinePanel &panel, double top) {
   const double right = plotLeft + plotWidth;
   const double arena = y(double(peakOf(panel)), top);
   const double budget = y(double(panel.budget), top);
@@ -295,34 +255,30 @@ void SvgWriter::levels(const TimelinePanel &panel, double top) {
   if (panel.budget && std::fabs(arena - budget) < 32)
     arenaLabel = arena < budget ? budget - 32 : budget + 32;
   line(plotLeft, arena, right + 6, arena,
-       (Twine("stroke=\"") + ink + "\" stroke-dasharray=\"2 3\"").str());
+       stroke(ink, " stroke-dasharray=\"2 3\""));
   text(right + 10, arenaLabel - 2, "planned peak", "font-size=\"12\"");
   text(right + 10, arenaLabel + 12, formatBytes(peakOf(panel)),
        "font-size=\"12\" font-weight=\"600\"");
   if (!panel.budget)
     return;
   line(plotLeft, budget, right + 6, budget,
-       (Twine("stroke=\"") + budgetInk +
-        "\" stroke-width=\"1.6\" stroke-dasharray=\"8 4\"")
-           .str());
-  const std::string style =
-      (Twine("font-size=\"12\" fill=\"") + budgetInk + "\"").str();
+       stroke(limit, " stroke-width=\"1.6\" stroke-dasharray=\"8 4\""));
+  const std::string style = fill(limit, " font-size=\"12\"");
   text(right + 10, budget - 2, "budget", style);
   text(right + 10, budget + 12, formatBytes(panel.budget),
        style + " font-weight=\"600\"");
 }
 
 /// A dot on the highest load, with the call that runs there.
-void SvgWriter::peak(ArrayRef<TimelineBar> bars, double top) {
+void TimelineWriter::peak(ArrayRef<TimelineBar> bars, double top) {
   const TimelineBar *highest = &bars.front();
   for (const TimelineBar &bar : bars)
     if (bar.step->total() > highest->step->total())
       highest = &bar;
   const double atX = x((highest->from + highest->to) / 2);
   const double atY = y(double(highest->step->total()), top);
-  os << "<circle cx=\"" << px(atX) << "\" cy=\"" << px(atY)
-     << "\" r=\"4\" fill=\"#ffffff\" stroke=\"" << ink
-     << "\" stroke-width=\"1.8\"/>\n";
+  circle(atX, atY, 4,
+         fill("#ffffff", " ") + stroke(ink, " stroke-width=\"1.8\""));
   const std::string words = "peak load " + formatBytes(highest->step->total()) +
                             " in " + shorten(highest->step->name, 60);
   const double half = 3.4 * double(words.size());
@@ -335,7 +291,8 @@ void SvgWriter::peak(ArrayRef<TimelineBar> bars, double top) {
        "stroke-width=\"4\" paint-order=\"stroke\" stroke-linejoin=\"round\"");
 }
 
-void SvgWriter::panel(const TimelinePanel &panel, size_t number, double top) {
+void TimelineWriter::panel(const TimelinePanel &panel, size_t number,
+                           double top) {
   panelTitle(panel, number, top);
   axes(top);
   const std::vector<TimelineBar> bars = makeBars(panel, scales, plotWidth);
@@ -345,7 +302,7 @@ void SvgWriter::panel(const TimelinePanel &panel, size_t number, double top) {
     recomputed(bars, top);
   }
   line(plotLeft, top + plotHeight, plotLeft + plotWidth, top + plotHeight,
-       (Twine("stroke=\"") + faint + "\"").str());
+       stroke(faint));
   levels(panel, top);
   if (!bars.empty()) {
     hovers(bars, top);
@@ -353,20 +310,20 @@ void SvgWriter::panel(const TimelinePanel &panel, size_t number, double top) {
   }
 }
 
-void SvgWriter::write() {
+void TimelineWriter::write() {
   const double height =
       headHeight + panelHeight * double(timeline.panels.size()) + 4;
-  head(height);
+  begin(pageWidth, height, timeline.title, timeline.subtitle);
   legend(92);
   for (size_t i = 0; i < timeline.panels.size(); ++i)
     panel(timeline.panels[i], i, headHeight + panelHeight * double(i) + 60);
-  os << "</svg>\n";
+  end();
 }
 
 std::string timelineSvg(const Timeline &timeline) {
   std::string text;
   raw_string_ostream os(text);
-  SvgWriter(os, timeline).write();
+  TimelineWriter(os, timeline).write();
   return text;
 }
 
