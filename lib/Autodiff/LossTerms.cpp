@@ -5,11 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Autodiff/Loss.h"
+#include "ckopt/Base/Shape.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
+#include "ckopt/Support/ClassAxis.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/FlagTable.h"
-#include "ckopt/Support/Metrics.h"
 #include "ckopt/Support/Report.h"
 #include "llvm/ADT/StringExtras.h"
 

@@ -21,14 +21,15 @@ import tempfile
 
 COMMON = ["Base", "Support", "Interfaces", "Dialect", "Reference", "Analysis"]
 PASSES = ["Normalize", "Autodiff", "Layout", "Fuse", "MemoryPlan", "Remat", "Conversion"]
-EVERYTHING = COMMON + ["Planner", "Runtime", "Frontend", "Pipelines"] + PASSES
+EVERYTHING = COMMON + ["Training", "Planner", "Runtime", "Frontend", "Pipelines"] + PASSES
 
-PLAIN = ["Base", "Support", "Planner", "Runtime", "CudaStandin"]
+PLAIN = ["Base", "Support", "Training", "Planner", "Runtime", "CudaStandin"]
 
 # Layer: the layers that it may include besides itself, lowest layer first.
 LAYERS = {
     "Base": [],
     "Support": ["Base"],
+    "Training": ["Base", "Support"],
     "Planner": ["Base", "Support"],
     "Runtime": ["Base"],
     "CudaStandin": ["Base", "Runtime"],

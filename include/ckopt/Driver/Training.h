@@ -10,10 +10,10 @@
 #define CKOPT_DRIVER_TRAINING_H
 
 #include "ckopt/Driver/Session.h"
-#include "ckopt/Support/Checkpoint.h"
-#include "ckopt/Support/Dataset.h"
-#include "ckopt/Support/Metrics.h"
-#include "ckopt/Support/Schedule.h"
+#include "ckopt/Training/Checkpoint.h"
+#include "ckopt/Training/Dataset.h"
+#include "ckopt/Training/Metrics.h"
+#include "ckopt/Training/Schedule.h"
 
 #include <functional>
 #include <map>

@@ -24,8 +24,8 @@
 // LinearLR by SequentialLR.
 //
 //===----------------------------------------------------------------------===//
-#ifndef CKOPT_SUPPORT_SCHEDULE_H
-#define CKOPT_SUPPORT_SCHEDULE_H
+#ifndef CKOPT_TRAINING_SCHEDULE_H
+#define CKOPT_TRAINING_SCHEDULE_H
 
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
@@ -92,4 +92,4 @@ llvm::Expected<std::vector<double>> readRates(const std::string &path);
 
 } // namespace ckopt
 
-#endif // CKOPT_SUPPORT_SCHEDULE_H
+#endif // CKOPT_TRAINING_SCHEDULE_H

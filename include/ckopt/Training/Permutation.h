@@ -5,8 +5,8 @@
 // another machine sees the same samples in the same order. O(count).
 //
 //===----------------------------------------------------------------------===//
-#ifndef CKOPT_SUPPORT_PERMUTATION_H
-#define CKOPT_SUPPORT_PERMUTATION_H
+#ifndef CKOPT_TRAINING_PERMUTATION_H
+#define CKOPT_TRAINING_PERMUTATION_H
 
 #include "ckopt/Base/Philox.h"
 #include <utility>
@@ -34,4 +34,4 @@ inline std::vector<int64_t> epochPermutation(int64_t count, uint64_t seed,
 
 } // namespace ckopt
 
-#endif // CKOPT_SUPPORT_PERMUTATION_H
+#endif // CKOPT_TRAINING_PERMUTATION_H

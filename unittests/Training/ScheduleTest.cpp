@@ -1,5 +1,5 @@
 //===- ScheduleTest.cpp - learning rates against their formulas -----------===//
-#include "ckopt/Support/Schedule.h"
+#include "ckopt/Training/Schedule.h"
 #include "TestFiles.h"
 #include <cmath>
 

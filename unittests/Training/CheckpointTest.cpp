@@ -1,5 +1,5 @@
 //===- CheckpointTest.cpp - runs that stop and go on ----------------------===//
-#include "ckopt/Support/Checkpoint.h"
+#include "ckopt/Training/Checkpoint.h"
 #include "TestFiles.h"
 #include <csignal>
 #include <limits>

@@ -1,5 +1,5 @@
 //===- MetricsTest.cpp - losses against PyTorch's -------------------------===//
-#include "ckopt/Support/Metrics.h"
+#include "ckopt/Training/Metrics.h"
 #include "TestFiles.h"
 #include "ckopt/Support/Npz.h"
 #include <cmath>

@@ -4,9 +4,9 @@
 // two numbers. O(samples) an epoch.
 //
 //===----------------------------------------------------------------------===//
-#include "ckopt/Support/Dataset.h"
 #include "ckopt/Support/Error.h"
-#include "ckopt/Support/Permutation.h"
+#include "ckopt/Training/Dataset.h"
+#include "ckopt/Training/Permutation.h"
 #include "llvm/ADT/STLExtras.h"
 #include <cmath>
 

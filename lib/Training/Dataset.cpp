@@ -3,7 +3,7 @@
 // See the header. Loading looks at every value once: O(bytes of the arrays).
 //
 //===----------------------------------------------------------------------===//
-#include "ckopt/Support/Dataset.h"
+#include "ckopt/Training/Dataset.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/Npz.h"
 #include "llvm/ADT/STLExtras.h"

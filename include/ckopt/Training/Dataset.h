@@ -7,8 +7,8 @@
 // converted batch by batch.
 //
 //===----------------------------------------------------------------------===//
-#ifndef CKOPT_SUPPORT_DATASET_H
-#define CKOPT_SUPPORT_DATASET_H
+#ifndef CKOPT_TRAINING_DATASET_H
+#define CKOPT_TRAINING_DATASET_H
 
 #include "ckopt/Support/HostTensor.h"
 #include "llvm/ADT/ArrayRef.h"
@@ -142,4 +142,4 @@ std::vector<EvalBatch> evaluationBatches(llvm::ArrayRef<int64_t> samples,
 
 } // namespace ckopt
 
-#endif // CKOPT_SUPPORT_DATASET_H
+#endif // CKOPT_TRAINING_DATASET_H

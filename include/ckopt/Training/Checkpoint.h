@@ -6,12 +6,12 @@
 // whatever happens while writing, the previous checkpoint stays whole.
 //
 //===----------------------------------------------------------------------===//
-#ifndef CKOPT_SUPPORT_CHECKPOINT_H
-#define CKOPT_SUPPORT_CHECKPOINT_H
+#ifndef CKOPT_TRAINING_CHECKPOINT_H
+#define CKOPT_TRAINING_CHECKPOINT_H
 
-#include "ckopt/Support/Dataset.h"
 #include "ckopt/Support/HostTensor.h"
 #include "ckopt/Support/Safetensors.h"
+#include "ckopt/Training/Dataset.h"
 
 namespace ckopt {
 
@@ -50,4 +50,4 @@ llvm::Error checkOptions(const StringMetadata &saved,
 
 } // namespace ckopt
 
-#endif // CKOPT_SUPPORT_CHECKPOINT_H
+#endif // CKOPT_TRAINING_CHECKPOINT_H

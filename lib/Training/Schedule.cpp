@@ -3,7 +3,7 @@
 // See the header for the formulas. O(1) a step, O(milestones) for multistep.
 //
 //===----------------------------------------------------------------------===//
-#include "ckopt/Support/Schedule.h"
+#include "ckopt/Training/Schedule.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/FlagTable.h"
 #include "llvm/ADT/STLExtras.h"

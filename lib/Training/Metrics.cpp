@@ -4,57 +4,13 @@
 // overflow, and exact enough to judge f32 kernels by. O(elements).
 //
 //===----------------------------------------------------------------------===//
-#include "ckopt/Support/Metrics.h"
+#include "ckopt/Training/Metrics.h"
 #include "ckopt/Support/Error.h"
 #include <cmath>
 
 using namespace llvm;
 
 namespace ckopt {
-
-static SmallVector<int64_t> without(ArrayRef<int64_t> shape, size_t axis) {
-  SmallVector<int64_t> rest(shape);
-  rest.erase(rest.begin() + ptrdiff_t(axis));
-  return rest;
-}
-
-Expected<int64_t> resolveClassAxis(ArrayRef<int64_t> logits,
-                                   ArrayRef<int64_t> targets) {
-  if (logits.size() < 2)
-    return inputError("cross-entropy needs logits of rank 2 or more ([N, C], "
-                      "[N, C, H, W], [B, T, V]), not " +
-                      shapeString(logits));
-  const SmallVector<int64_t> last = without(logits, logits.size() - 1);
-  if (targets == ArrayRef<int64_t>(last) && isClassAxisAmbiguous(logits))
-    return ambiguousClassAxis(logits);
-  if (targets == ArrayRef<int64_t>(last))
-    return int64_t(logits.size()) - 1;
-  const SmallVector<int64_t> second = without(logits, 1);
-  if (targets == ArrayRef<int64_t>(second))
-    return 1;
-  std::string wanted = shapeString(last);
-  if (second != last)
-    wanted +=
-        " (classes last) or " + shapeString(second) + " (classes in axis 1)";
-  return inputError("targets of shape " + shapeString(targets) +
-                    " do not fit logits of shape " + shapeString(logits) +
-                    ": expected " + wanted);
-}
-
-bool isClassAxisAmbiguous(ArrayRef<int64_t> logits) {
-  return logits.size() > 2 &&
-         without(logits, 1) == without(logits, logits.size() - 1);
-}
-
-Error ambiguousClassAxis(ArrayRef<int64_t> logits) {
-  return inputError("logits of shape " + shapeString(logits) +
-                    " could have their classes along axis 1 or along axis " +
-                    Twine(logits.size() - 1) + ", with targets of shape " +
-                    shapeString(without(logits, 1)) +
-                    " either way; say which: --class-axis=1 as PyTorch takes "
-                    "them, --class-axis=" +
-                    Twine(logits.size() - 1) + " for [batch, time, classes]");
-}
 
 static Error checkMask(ArrayRef<uint8_t> mask, ArrayRef<int64_t> shape) {
   const int64_t samples = shape.empty() ? 1 : shape[0];
@@ -122,7 +78,7 @@ Expected<MetricSums> crossEntropyMetrics(const HostTensor &logits,
     return axis.takeError();
   if (*axis < 0 || *axis >= logits.rank() ||
       targets.shape() !=
-          ArrayRef<int64_t>(without(logits.shape(), size_t(*axis))))
+          ArrayRef<int64_t>(withoutAxis(logits.shape(), size_t(*axis))))
     return inputError("targets of shape " + shapeString(targets.shape()) +
                       " do not fit logits of shape " +
                       shapeString(logits.shape()) +

@@ -1,5 +1,5 @@
 //===- DatasetTest.cpp - data, right and wrong, and the order of it -------===//
-#include "ckopt/Support/Dataset.h"
+#include "ckopt/Training/Dataset.h"
 #include "TestFiles.h"
 #include "ckopt/Support/Npz.h"
 #include <algorithm>

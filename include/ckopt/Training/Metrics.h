@@ -4,31 +4,15 @@
 // lets in; sums of batches add up, so that the mean over a set does not depend
 // on how it was cut (but for rounding).
 //
-// The class axis, for compiler and host alike (resolveClassAxis): targets have
-// the shape of the logits without the class axis, which is axis 1 as in
-// PyTorch's losses ([N, C], [N, C, H, W] with targets [N, H, W]) or the last
-// as in language models ([B, T, V] with targets [B, T]). Where both fit
-// ([N, T, T] with [N, T]) they compute different numbers: the user has to say.
-//
 //===----------------------------------------------------------------------===//
-#ifndef CKOPT_SUPPORT_METRICS_H
-#define CKOPT_SUPPORT_METRICS_H
+#ifndef CKOPT_TRAINING_METRICS_H
+#define CKOPT_TRAINING_METRICS_H
 
+#include "ckopt/Support/ClassAxis.h"
 #include "ckopt/Support/HostTensor.h"
-#include "llvm/ADT/ArrayRef.h"
 #include <optional>
 
 namespace ckopt {
-
-/// The axis of `logits` that holds the classes (see above), or an error that
-/// states both shapes that the targets could have, or asks where both fit.
-llvm::Expected<int64_t> resolveClassAxis(llvm::ArrayRef<int64_t> logits,
-                                         llvm::ArrayRef<int64_t> targets);
-/// Whether targets for classes along axis 1 and along the last have one shape,
-/// and these are two axes.
-bool isClassAxisAmbiguous(llvm::ArrayRef<int64_t> logits);
-/// The error of such a shape.
-llvm::Error ambiguousClassAxis(llvm::ArrayRef<int64_t> logits);
 
 struct MetricSums {
   double loss = 0;     ///< sum over the elements counted
@@ -66,4 +50,4 @@ squaredErrorMetrics(const HostTensor &predictions, const HostTensor &targets,
 
 } // namespace ckopt
 
-#endif // CKOPT_SUPPORT_METRICS_H
+#endif // CKOPT_TRAINING_METRICS_H

@@ -4,7 +4,7 @@
 // "ckopt.*", options under "option.*". O(bytes).
 //
 //===----------------------------------------------------------------------===//
-#include "ckopt/Support/Checkpoint.h"
+#include "ckopt/Training/Checkpoint.h"
 #include "ckopt/Support/Error.h"
 
 using namespace llvm;
