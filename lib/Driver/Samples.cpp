@@ -1,0 +1,203 @@
+//===- Samples.cpp - arrays of files as a step's operands -----------------===//
+//
+// Each input and target of the step gets an array: what the options map it to,
+// or the one of its name. Labels and indices are checked against what reads
+// them before any step runs. Linear in the data.
+//
+//===----------------------------------------------------------------------===//
+#include "ckopt/Driver/Training.h"
+#include "ckopt/Support/Error.h"
+
+using namespace ckopt;
+using runtime::TensorRole;
+
+int64_t ckopt::batchSize(const runtime::Manifest &manifest) {
+  for (const runtime::TensorInfo &tensor : manifest.tensors)
+    if (tensor.role == TensorRole::Input && !tensor.shape.empty())
+      return tensor.shape.front();
+  return 1;
+}
+
+/// The number of classes: the extent of the outputs' class dimension.
+static std::optional<int64_t> classCount(const Session &session,
+                                         const runtime::TensorInfo &target) {
+  if (target.dtype == DType::F32 || target.dtype == DType::F64)
+    return std::nullopt;
+  for (int64_t index : session.tensors(TensorRole::Output)) {
+    const auto &shape = session.info_of(index).shape;
+    auto axis = resolveClassAxis(shape, target.shape);
+    if (axis)
+      return shape[size_t(*axis)];
+    llvm::consumeError(axis.takeError());
+  }
+  return std::nullopt;
+}
+
+static FieldSpec describeField(const runtime::TensorInfo &tensor,
+                               std::string array, int64_t batch) {
+  FieldSpec field;
+  field.name = tensor.name;
+  field.array = std::move(array);
+  field.dtype = tensor.dtype;
+  std::vector<int64_t> shape = tensor.shape;
+  field.batched = !shape.empty() && shape.front() == batch;
+  if (field.batched)
+    shape.erase(shape.begin());
+  field.shape = std::move(shape);
+  return field;
+}
+
+/// Indices beyond a table pick no row of it; negative ones count from its end.
+static llvm::Error checkIndices(const Dataset &data,
+                                const DataOptions &options) {
+  for (size_t field = 0; field < data.numFields(); ++field) {
+    auto found = options.tableRows.find(data.spec(field).name);
+    if (found == options.tableRows.end())
+      continue;
+    const HostTensor &array = data.tensor(field);
+    double rows = double(found->second);
+    for (int64_t i = 0; i < array.numElements(); ++i)
+      if (double index = array.getDouble(i); index < -rows || index >= rows)
+        return inputError(
+            options.path + ": array '" + data.spec(field).array + "': sample " +
+            llvm::Twine(i / std::max<int64_t>(data.sampleElements(field), 1)) +
+            " holds the index " + llvm::Twine(int64_t(index)) +
+            ", but the table that '" + data.spec(field).name +
+            "' indexes has " + llvm::Twine(found->second) + " rows");
+  }
+  return llvm::Error::success();
+}
+
+llvm::Expected<std::string> ckopt::targetArrayOf(const DataOptions &options,
+                                                 llvm::StringRef output) {
+  if (options.targets.find('=') == std::string::npos)
+    return options.targets.empty() ? "y" : options.targets;
+  auto mappings = parseArrayMappings(options.targets, "--targets");
+  if (!mappings)
+    return mappings.takeError();
+  std::string known;
+  for (const ArrayMapping &mapping : *mappings) {
+    if (mapping.name == output)
+      return mapping.array;
+    known += (known.empty() ? "'" : ", '") + mapping.name + "'";
+  }
+  return usageError("--targets names no array for output '" + output +
+                    "', but for " + known);
+}
+
+/// The array of a target: what --inputs maps it to, else what --targets says;
+/// one that the model itself has is read from the array of its name, like any
+/// other input.
+static llvm::Expected<std::string>
+targetArray(const runtime::TensorInfo &tensor,
+            llvm::ArrayRef<ArrayMapping> mappings, const DataOptions &options) {
+  for (const ArrayMapping &mapping : mappings)
+    if (mapping.name == tensor.name && mapping.array != mapping.name)
+      return mapping.array;
+  auto attached = options.targetOutputs.find(tensor.name);
+  if (attached != options.targetOutputs.end())
+    return targetArrayOf(options, attached->second);
+  bool alone = options.targetOutputs.empty();
+  if (alone && !options.targets.empty())
+    return targetArrayOf(options, tensor.name);
+  return alone && tensor.name == "target" ? "y" : tensor.name;
+}
+
+/// Labels are checked against what the losses that read them take.
+static void limitLabels(FieldSpec &field, const DataOptions &options) {
+  auto range = options.labels.find(field.name);
+  if (range == options.labels.end())
+    return;
+  field.classes = range->second.classes;
+  field.ignoreIndex = range->second.ignored;
+}
+
+llvm::Expected<Dataset> ckopt::loadDataset(const Session &session,
+                                           const DataOptions &options) {
+  std::vector<ArrayMapping> mappings;
+  if (!options.inputs.empty()) {
+    auto parsed = parseArrayMappings(options.inputs, "--inputs");
+    if (!parsed)
+      return parsed.takeError();
+    mappings = std::move(*parsed);
+  }
+  int64_t batch = batchSize(session.manifest());
+  std::vector<FieldSpec> fields;
+  for (int64_t index : session.tensors(TensorRole::Input)) {
+    const runtime::TensorInfo &tensor = session.info_of(index);
+    std::string array = tensor.name;
+    for (const ArrayMapping &mapping : mappings)
+      if (mapping.name == tensor.name)
+        array = mapping.array;
+    fields.push_back(describeField(tensor, array, batch));
+    limitLabels(fields.back(), options);
+  }
+  for (int64_t index : session.tensors(TensorRole::Target)) {
+    const runtime::TensorInfo &tensor = session.info_of(index);
+    auto array = targetArray(tensor, mappings, options);
+    if (!array)
+      return array.takeError();
+    FieldSpec field = describeField(tensor, *array, batch);
+    field.classes = classCount(session, tensor);
+    field.ignoreIndex = options.ignoreIndex;
+    limitLabels(field, options);
+    fields.push_back(std::move(field));
+  }
+  auto data = Dataset::load(options.path, fields);
+  if (data)
+    if (llvm::Error error = checkIndices(*data, options))
+      return std::move(error);
+  return data;
+}
+
+llvm::Error ckopt::feed(Session &session, const Dataset &data,
+                        llvm::ArrayRef<int64_t> samples) {
+  for (size_t field = 0; field < data.numFields(); ++field) {
+    auto index = session.find(data.spec(field).name);
+    if (!index)
+      return index.takeError();
+    if (llvm::Error error = session.write(*index, data.batch(field, samples)))
+      return error;
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error ckopt::setSeed(Session &session, uint64_t seed) {
+  for (int64_t index : session.tensors(TensorRole::Seed))
+    if (llvm::Error error =
+            session.write(index, HostTensor::scalar<int64_t>(int64_t(seed))))
+      return error;
+  return llvm::Error::success();
+}
+
+llvm::Expected<TensorMap> ckopt::averagedWeights(const Session &session) {
+  TensorMap result;
+  for (int64_t index : session.tensors(TensorRole::Parameter)) {
+    const std::string &name = session.info_of(index).name;
+    auto average = session.find(name + "/ema");
+    if (!average)
+      return average.takeError();
+    auto value = session.read(*average);
+    if (!value)
+      return value.takeError();
+    result.set(name, std::move(*value));
+  }
+  return result;
+}
+
+llvm::Expected<double> ckopt::readLoss(const Session &session,
+                                       llvm::StringRef function) {
+  // Each function has its loss at a place of its own.
+  for (const runtime::FunctionInfo &info : session.manifest().functions) {
+    if (info.name != function)
+      continue;
+    for (int32_t index : info.outputs)
+      if (session.info_of(index).role == TensorRole::Loss) {
+        auto value = session.read(index);
+        if (!value)
+          return value.takeError();
+        return value->getDouble(0);
+      }
+  }
+  return inputError("'" + function + "' computes no loss");
+}
