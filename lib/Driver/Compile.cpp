@@ -1,10 +1,10 @@
 //===- Compile.cpp - from a model file to a loaded step -------------------===//
 #include "ckopt/Driver/Compile.h"
-#include "LabelRanges.h"
 #include "ckopt/Analysis/MemoryTimeline.h"
 #include "ckopt/Analysis/PlanningProblem.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
+#include "ckopt/Dialect/Ckopt/Utils/LabelRange.h"
 #include "ckopt/Driver/Session.h"
 #include "ckopt/Support/Error.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -163,10 +163,8 @@ llvm::Error Compilation::import() {
   if (!model)
     return model.takeError();
   imported = std::move(*model);
-  if (auto forward = module().lookupSymbol<func::FuncOp>("forward")) {
-    labelRanges = findLabelRanges(forward);
-    rows = findTableRows(forward);
-  }
+  if (auto forward = module().lookupSymbol<func::FuncOp>("forward"))
+    readLimits(forward);
   applyInit();
   if (llvm::Error error = checkTrained())
     return error;
@@ -203,6 +201,21 @@ static void summarizeArguments(func::FuncOp step, PlanSummary &summary) {
   }
 }
 
+/// What integer data may hold, as arguments say.
+void Compilation::readLimits(func::FuncOp function) {
+  auto number = [&](unsigned i, StringRef attribute) {
+    auto attr = function.getArgAttrOfType<IntegerAttr>(i, attribute);
+    return attr ? std::optional(attr.getInt()) : std::nullopt;
+  };
+  for (unsigned i = 0; i < function.getNumArguments(); ++i) {
+    std::string name = argumentName(function, i);
+    if (auto classes = number(i, kClassesAttr))
+      labelRanges[name] = {*classes, number(i, kIgnoreIndexAttr)};
+    if (auto size = number(i, kRowsAttr))
+      rows[name] = *size;
+  }
+}
+
 /// Labels that attached losses take, and whose targets they are.
 void Compilation::noteTargets() {
   for (StringRef name : {"step", "eval"})
@@ -213,9 +226,7 @@ void Compilation::noteTargets() {
           targets[argumentName(function, i)] = output.str();
   for (StringRef name : {"step", "eval"})
     if (auto function = module().lookupSymbol<func::FuncOp>(name))
-      for (const auto &[argument, range] : findLabelRanges(function))
-        if (targets.count(argument))
-          labelRanges[argument] = range;
+      readLimits(function);
 }
 
 void Compilation::summarize() {

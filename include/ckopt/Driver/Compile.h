@@ -11,6 +11,7 @@
 #include "ckopt/Pipelines/Pipelines.h"
 #include "ckopt/Remat/Figures.h"
 #include "ckopt/Support/Timeline.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/MLIRContext.h"
 
 #include <memory>
@@ -145,6 +146,7 @@ private:
   llvm::Error noteFrozenNorms();
   llvm::Error checkTrainedTypes() const;
   void applyInit();
+  void readLimits(mlir::func::FuncOp function);
   void noteTargets();
   void noteUnplanned();
   llvm::Error embedWeights(runtime::Manifest &manifest);

@@ -133,4 +133,5 @@ void GraphImporter::setDictionaries() {
                               builder.getI64IntegerAttr(number))}));
   }
   func.setAllResultAttrs(resultAttrs);
+  noteDataLimits(func);
 }

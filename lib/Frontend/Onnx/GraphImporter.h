@@ -166,6 +166,10 @@ void fuseGelu(mlir::func::FuncOp func);
 /// ckopt.layer_norm. FuseLayerNorm.cpp.
 void fuseLayerNorm(mlir::func::FuncOp func);
 
+/// Notes on arguments which labels and indices losses and lookups take of them
+/// (Dialect/Ckopt/Utils/LabelRange.h).
+void noteDataLimits(mlir::func::FuncOp function);
+
 } // namespace ckopt::onnx_frontend
 
 #endif // CKOPT_LIB_FRONTEND_ONNX_GRAPHIMPORTER_H

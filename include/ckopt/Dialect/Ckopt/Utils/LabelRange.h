@@ -18,8 +18,7 @@ inline constexpr llvm::StringLiteral kClassesAttr = "ckopt.classes";
 /// The label outside of them that does not count.
 inline constexpr llvm::StringLiteral kIgnoreIndexAttr = "ckopt.ignore_index";
 
-/// Operand 0 of the op holds indices in [-this, this), which it makes others
-/// of.
+/// The argument, or operand 0 of the op, holds indices in [-this, this).
 inline constexpr llvm::StringLiteral kRowsAttr = "ckopt.rows";
 
 } // namespace ckopt
