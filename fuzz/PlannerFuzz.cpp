@@ -126,14 +126,6 @@ void Decoder::addFlags(Node &node) {
     for (ValueId o : node.outputs)
       for (ValueId i : node.inputs)
         node.reuse.push_back({i, o});
-  if ((flags & 130) == 130) {
-    std::vector<ValueId> other = readList();
-    for (ValueId v : node.mutates)
-      if (std::find(other.begin(), other.end(), v) == other.end())
-        other.push_back(v);
-    node.alternatives = {{node.inputs, node.cost},
-                         {other, double(bytes.below(6))}};
-  }
 }
 
 Graph Decoder::run() {

@@ -28,8 +28,7 @@ def read(g):
     maker = {v: i for i, n in enumerate(nodes) for v in n['outputs']}; stays = set(base) - set(maker)
     writer, users = {}, defaultdict(set)
     for i, n in enumerate(nodes):
-        ways = n.get('alternatives') or [n]; n['cost'] = Fraction(min(float(w['cost']) for w in ways))
-        given = set.intersection(*(set(w['inputs']) for w in ways)); made = set(n['outputs'])
+        n['cost'] = Fraction(float(n['cost'])); given = set(n['inputs']); made = set(n['outputs'])
         needs = given | {base[v] for v in made} - made - {None}; writes = {root(v) for v in n.get('mutates', [])}
         n['before'] = {maker[v] for v in needs if v in maker} | {index[p] for p in n.get('after', [])}
         n['before'] |= {writer[root(v)] for v in given | writes if root(v) in writer}

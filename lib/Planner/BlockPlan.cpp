@@ -10,7 +10,6 @@
 // kinds of blocks, not with blocks, but for what is linear.
 //
 //===----------------------------------------------------------------------===//
-#include "Alternatives.h"
 #include "BlockCombine.h"
 #include "Executor.h"
 #include "Order.h"
@@ -190,11 +189,9 @@ void ckopt::planner::runBlocks(StrategyContext &context) {
   }
 }
 
-BlockCounts ckopt::planner::countBlocks(const Graph &graph, const Plan &plan) {
+BlockCounts ckopt::planner::countBlocks(const Graph &graph) {
   BlockCounts counts;
-  const Graph chosen =
-      plan.choices.empty() ? Graph() : choose(graph, plan.choices);
-  Problem problem(plan.choices.empty() ? graph : chosen);
+  Problem problem(graph);
   if (problem.numNodes < 4)
     return counts;
   std::vector<NodeId> order = programOrder(problem);

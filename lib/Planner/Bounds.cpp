@@ -14,7 +14,6 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Planner/Bounds.h"
-#include "Alternatives.h"
 #include "GapLp.h"
 #include "GapPrices.h"
 #include "GapProblem.h"
@@ -87,8 +86,7 @@ ckopt::planner::certificateClaims(const GapProblem &gaps) {
 
 double ckopt::planner::costBound(const Graph &graph, int64_t budget,
                                  Certificate *certificate) {
-  Graph least = relaxAlternatives(graph);
-  Problem problem(least, Rules::Format);
+  Problem problem(graph, Rules::Format);
   GapProblem gaps = GapProblem::anyOrder(problem);
   std::vector<double> prices;
   if (budget > 0)
@@ -106,8 +104,7 @@ double ckopt::planner::orderBound(const Graph &graph,
                                   const std::vector<NodeId> &order,
                                   int64_t budget, std::vector<double> *prices,
                                   Certificate *certificate) {
-  Graph least = relaxAlternatives(graph);
-  Problem problem(least, Rules::Format);
+  Problem problem(graph, Rules::Format);
   GapProblem gaps(problem, order);
   std::vector<double> best;
   if (budget > 0)

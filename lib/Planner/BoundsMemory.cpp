@@ -18,7 +18,6 @@
 // plus n^2 / 64 or 10^8 steps.
 //
 //===----------------------------------------------------------------------===//
-#include "Alternatives.h"
 #include "BoundsCut.h"
 #include "BoundsResidency.h"
 #include "ckopt/Planner/Bounds.h"
@@ -258,13 +257,12 @@ int64_t LeastPeak::run(int64_t units) {
 } // namespace
 
 int64_t ckopt::planner::memoryBound(const Graph &graph, int64_t workUnits) {
-  Graph relaxed = relaxAlternatives(graph);
-  Problem problem(relaxed, Rules::Format);
+  Problem problem(graph, Rules::Format);
   return LeastPeak(problem).run(workUnits);
 }
 
 int64_t ckopt::planner::orderOnlyBound(const Graph &graph, int64_t workUnits) {
-  Graph once = relaxAlternatives(graph);
+  Graph once = graph;
   for (Node &node : once.nodes)
     node.recompute = false;
   Problem problem(once, Rules::Format);
@@ -273,8 +271,7 @@ int64_t ckopt::planner::orderOnlyBound(const Graph &graph, int64_t workUnits) {
 
 int64_t ckopt::planner::memoryBoundInOrder(const Graph &graph,
                                            const std::vector<NodeId> &order) {
-  Graph relaxed = relaxAlternatives(graph);
-  Problem problem(relaxed, Rules::Format);
+  Problem problem(graph, Rules::Format);
   GapProblem gaps(problem, order);
   return *std::max_element(gaps.dropped.begin(), gaps.dropped.end());
 }

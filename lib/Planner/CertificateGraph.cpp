@@ -18,14 +18,6 @@ static bool contains(const std::vector<int32_t> &list, int32_t item) {
   return std::find(list.begin(), list.end(), item) != list.end();
 }
 
-/// What all of a node's alternatives read.
-static std::vector<ValueId> givenInputs(const Node &node) {
-  std::vector<ValueId> given = node.inputs;
-  for (const Alternative &way : node.alternatives)
-    std::erase_if(given, [&](ValueId v) { return !contains(way.inputs, v); });
-  return given;
-}
-
 CertificateGraph::CertificateGraph(const Graph &graph)
     : nodes(graph.nodes.size() + 1), bytes(graph.values.size(), 0),
       root(graph.values.size()), maker(graph.values.size(), -1) {
@@ -54,10 +46,8 @@ void CertificateGraph::readNode(const Graph &graph, NodeId n) {
   const planner::Node &from = graph.nodes[n];
   Node &node = nodes[n];
   node.cost = from.cost;
-  for (const Alternative &way : from.alternatives)
-    node.cost = std::min(node.cost, way.cost);
   node.workspace = alignTo(from.workspace, graph.alignment);
-  std::vector<ValueId> given = givenInputs(from), needs = given;
+  std::vector<ValueId> needs = from.inputs;
   for (ValueId v : from.outputs) {
     node.bytes += bytes[v];
     ValueId base = graph.values[v].aliasOf;
@@ -76,11 +66,11 @@ void CertificateGraph::readNode(const Graph &graph, NodeId n) {
   sortUnique(node.reads);
   sortUnique(node.touches);
   for (auto [i, o] : from.reuse) {
-    bool usable = contains(given, i) && contains(from.outputs, o) &&
+    bool usable = contains(from.inputs, i) && contains(from.outputs, o) &&
                   maker[i] >= 0 && root[i] == i && root[o] == o &&
                   bytes[o] <= bytes[i];
     // A view of the only copy that there is forbids it, and one made here.
-    for (ValueId v : given)
+    for (ValueId v : from.inputs)
       usable &= graph.values[v].aliasOf != i || !stays[i];
     for (ValueId v : from.outputs)
       usable &= graph.values[v].aliasOf != i;
@@ -100,7 +90,7 @@ void CertificateGraph::orderWrites(const Graph &graph) {
       if (other >= 0 && other != n)
         before.push_back(other);
     };
-    for (ValueId v : givenInputs(graph.nodes[n])) {
+    for (ValueId v : graph.nodes[n].inputs) {
       follow(writer[root[v]]);
       users[root[v]].push_back(n);
     }

@@ -11,8 +11,7 @@
 namespace ckopt::planner {
 
 /// Storages are values that are no views. The end is one more node, which
-/// touches what must be there then. Of a node's alternatives, what all of them
-/// read, at the least cost.
+/// touches what must be there then.
 struct CertificateGraph {
   explicit CertificateGraph(const Graph &graph);
 

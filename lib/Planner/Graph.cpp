@@ -105,12 +105,8 @@ void Validator::checkTotals() {
     total += bytes * copies[i];
   }
   double cost = 0;
-  for (const Node &n : graph.nodes) {
-    double most = n.cost;
-    for (const Alternative &alternative : n.alternatives)
-      most = std::max(most, alternative.cost);
-    cost += most;
-  }
+  for (const Node &n : graph.nodes)
+    cost += n.cost;
   if (cost > maxTotalCost)
     fail("the costs of all nodes add up to more than 1e100");
 }
@@ -155,17 +151,13 @@ void Validator::checkReads(NodeId id, const std::vector<ValueId> &inputs) {
 
 void Validator::checkMutates(NodeId id) {
   const Node &n = graph.nodes[id];
-  auto reads = [](const std::vector<ValueId> &inputs, ValueId v) {
-    return std::find(inputs.begin(), inputs.end(), v) != inputs.end();
-  };
   for (ValueId v : n.mutates) {
     if (!knownValue(v)) {
       fail(node(id) + ": mutates unknown value " + std::to_string(v));
       continue;
     }
-    bool read = reads(n.inputs, v);
-    for (const Alternative &alternative : n.alternatives)
-      read &= reads(alternative.inputs, v);
+    bool read =
+        std::find(n.inputs.begin(), n.inputs.end(), v) != n.inputs.end();
     if (graph.values[v].kind != ValueKind::Persistent && !read)
       fail(node(id) + ": mutates " + value(v) +
            ", which is neither persistent nor one of its inputs");
@@ -193,22 +185,11 @@ void Validator::checkViews(NodeId id) {
 
 void Validator::checkNode(NodeId id) {
   const Node &n = graph.nodes[id];
-  auto bad = [](double cost) { return !std::isfinite(cost) || cost < 0; };
-  if (bad(n.cost))
+  if (!std::isfinite(n.cost) || n.cost < 0)
     fail(node(id) + ": the cost must be a finite number, not negative");
   if (n.workspace < 0 || n.workspace > maxTotalBytes)
     fail(node(id) + ": workspace out of range");
   checkReads(id, n.inputs);
-  // The first one is the node's own.
-  for (size_t i = 1; i < n.alternatives.size(); ++i) {
-    checkReads(id, n.alternatives[i].inputs);
-    if (bad(n.alternatives[i].cost))
-      fail(node(id) + ": the cost of alternative " + std::to_string(i) +
-           " must be a finite number, not negative");
-  }
-  if (!n.alternatives.empty() && (n.inputs != n.alternatives[0].inputs ||
-                                  n.cost != n.alternatives[0].cost))
-    fail(node(id) + ": inputs and cost are not those of alternative 0");
   for (auto [i, o] : n.reuse)
     if (!knownValue(i) || !knownValue(o))
       fail(node(id) + ": reuse names an unknown value");
@@ -269,11 +250,7 @@ std::string ckopt::planner::validate(const Graph &graph) {
 
 double ckopt::planner::baseCost(const Graph &graph) {
   double cost = 0;
-  for (const Node &node : graph.nodes) {
-    double least = node.cost;
-    for (const Alternative &alternative : node.alternatives)
-      least = std::min(least, alternative.cost);
-    cost += least;
-  }
+  for (const Node &node : graph.nodes)
+    cost += node.cost;
   return cost;
 }

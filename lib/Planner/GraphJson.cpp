@@ -97,8 +97,6 @@ private:
               std::vector<ValueId> &ids);
   bool readPairs(const json::Object &object, const std::string &where,
                  Node &node);
-  bool readAlternatives(const json::Object &object, const std::string &where,
-                        Node &node);
   void resolveAliases();
   void takeNodes();
   bool readItems();
@@ -205,28 +203,6 @@ bool GraphReader::readPairs(const json::Object &object,
   return true;
 }
 
-/// The node's own inputs and cost become those of the first alternative.
-bool GraphReader::readAlternatives(const json::Object &object,
-                                   const std::string &where, Node &node) {
-  const json::Array *entries = list(object, "alternatives", where, false);
-  if (!entries)
-    return false;
-  for (size_t i = 0; i < entries->size(); ++i) {
-    std::string place = where + ": alternatives[" + str(i) + "]";
-    const json::Object *entry = (*entries)[i].getAsObject();
-    if (!entry)
-      return fail(place + " must be an object");
-    Alternative &alternative = node.alternatives.emplace_back();
-    idList(*entry, "inputs", place, true, alternative.inputs);
-    number(*entry, "cost", place, alternative.cost, true);
-  }
-  if (!node.alternatives.empty()) {
-    node.inputs = node.alternatives.front().inputs;
-    node.cost = node.alternatives.front().cost;
-  }
-  return true;
-}
-
 bool GraphReader::readNode(const json::Object &object, const std::string &where,
                            int64_t) {
   static constexpr llvm::StringLiteral known[] = {
@@ -237,22 +213,21 @@ bool GraphReader::readNode(const json::Object &object, const std::string &where,
   Node &node = read.node;
   node.name = text(object, "name");
   node.group = text(object, "group");
-  const json::Value *alternatives = object.get("alternatives");
-  bool several = alternatives && alternatives->getAsArray() &&
-                 !alternatives->getAsArray()->empty();
-  if (!several) {
-    number(object, "cost", where, node.cost, true);
-    idList(object, "inputs", where, true, node.inputs);
-  }
+  const json::Array *alternatives =
+      list(object, "alternatives", where, /*required=*/false);
+  if (alternatives && !alternatives->empty())
+    return fail(where + ": \"alternatives\" are not supported: choose one and "
+                        "write its \"inputs\" and \"cost\" as the node's own");
+  number(object, "cost", where, node.cost, true);
+  idList(object, "inputs", where, true, node.inputs);
   idList(object, "outputs", where, true, node.outputs);
   idList(object, "mutates", where, false, node.mutates);
   integer(object, "workspace", where, node.workspace, false);
   if (node.workspace < 0)
     fail(where + ": negative workspace " + str(node.workspace));
-  if (!several && node.cost < 0)
+  if (node.cost < 0)
     fail(where + ": the cost must be a finite number, not negative");
   readPairs(object, where, node);
-  readAlternatives(object, where, node);
   if (const json::Value *flag = object.get("recompute")) {
     if (auto boolean = flag->getAsBoolean())
       node.recompute = *boolean;

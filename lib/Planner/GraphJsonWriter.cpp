@@ -69,14 +69,6 @@ void writeNode(json::OStream &out, const Graph &graph, NodeId id) {
       writeValues(out, "mutates", graph, node.mutates);
     if (!node.after.empty())
       writeNodes(out, "after", graph, node.after);
-    if (!node.alternatives.empty())
-      out.attributeArray("alternatives", [&] {
-        for (const Alternative &alternative : node.alternatives)
-          out.object([&] {
-            writeValues(out, "inputs", graph, alternative.inputs);
-            out.attribute("cost", alternative.cost);
-          });
-      });
     if (!node.group.empty())
       out.attribute("group", jsonString(node.group));
   });
@@ -127,11 +119,6 @@ void writeCertificates(json::OStream &out, const Graph &graph,
 
 void writeSteps(json::OStream &out, const Graph &graph, const Plan &plan) {
   writeNodes(out, "steps", graph, plan.steps);
-  if (!plan.choices.empty())
-    out.attributeObject("choices", [&] {
-      for (auto [node, choice] : plan.choices)
-        out.attribute(std::to_string(graph.nodeFileId(node)), choice);
-    });
   out.attribute("cost", plan.cost);
   out.attribute("peak", plan.peak);
   out.attribute("lower_bound", plan.lowerBound);

@@ -1,7 +1,7 @@
 //===- GraphPlanner.h - plans one graph -------------------------*- C++ -*-===//
 //
-// Private to lib/Planner: the planner for a graph whose alternatives are chosen
-// and that is known to be well formed (Solve.cpp sees to both).
+// Private to lib/Planner: the planner for a graph that is known to be well
+// formed (Solve.cpp sees to that).
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_PLANNER_GRAPHPLANNER_H

@@ -14,7 +14,6 @@
 //===----------------------------------------------------------------------===//
 #include "ckopt/Planner/MemoryNeed.h"
 
-#include "Alternatives.h"
 #include "Problem.h"
 #include "ckopt/Planner/Report.h"
 
@@ -151,7 +150,6 @@ MemoryNeed NeedFinder::run() const {
 }
 
 MemoryNeed ckopt::planner::memoryNeed(const Graph &graph) {
-  Graph relaxed = relaxAlternatives(graph);
-  Problem problem(relaxed, Rules::Format);
+  Problem problem(graph, Rules::Format);
   return NeedFinder(problem).run();
 }

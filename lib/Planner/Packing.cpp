@@ -8,7 +8,6 @@
 // holds for packings that take over wherever the plan does.
 //
 //===----------------------------------------------------------------------===//
-#include "Alternatives.h"
 #include "PackSolve.h"
 #include "Problem.h"
 
@@ -73,9 +72,8 @@ int64_t ckopt::planner::packBoxes(const std::vector<Box> &boxes,
   return answer.arena;
 }
 
-PackingFacts ckopt::planner::packingFacts(const Graph &asked, const Plan &plan,
+PackingFacts ckopt::planner::packingFacts(const Graph &graph, const Plan &plan,
                                           double effort, int64_t *arena) {
-  const Graph graph = choose(asked, plan.choices);
   std::vector<char> inside(graph.values.size(), 0);
   for (auto [value, offset] : plan.initial)
     inside[value] = 1;

@@ -34,7 +34,7 @@ private:
                  graph ? graph->values.size() : 0, id, "value", where);
   }
   void readSteps(const json::Object &object, Plan &plan);
-  void readChoices(const json::Object &object, Plan &plan);
+  void refuseChoices(const json::Object &object);
   void readOffsets(const json::Object &object, Plan &plan);
   void readInitial(const json::Object &object, Plan &plan);
   void readPacking(const json::Object &object, Plan &plan);
@@ -76,35 +76,15 @@ void PlanReader::readSteps(const json::Object &object, Plan &plan) {
     plan.steps.push_back(node(step, "steps"));
 }
 
-void PlanReader::readChoices(const json::Object &object, Plan &plan) {
+/// Plans of earlier versions may choose among alternatives of nodes, which
+/// graphs do not have any more.
+void PlanReader::refuseChoices(const json::Object &object) {
   const json::Value *value = object.get("choices");
-  if (!value)
-    return;
-  const json::Object *choices = value->getAsObject();
-  if (!choices) {
+  const json::Object *choices = value ? value->getAsObject() : nullptr;
+  if (value && !choices)
     fail("\"choices\" must be an object {\"node\": index}");
-    return;
-  }
-  for (const auto &[key, chosen] : *choices) {
-    llvm::StringRef name = key;
-    int64_t id = 0, choice = 0;
-    if (name.getAsInteger(10, id)) {
-      fail("choices: '" + name.str() + "' is no node id");
-      continue;
-    }
-    if (!integer(chosen, "choices: node " + str(id), choice))
-      continue;
-    int32_t n = node(id, "choices");
-    if (n < 0)
-      continue;
-    if (choice < 0 || choice > INT32_MAX ||
-        (graph && choice >= int64_t(std::max<size_t>(
-                                1, graph->nodes[n].alternatives.size()))))
-      fail("choices: node " + str(id) + " has no alternative " + str(choice));
-    else
-      plan.choices.push_back({n, int32_t(choice)});
-  }
-  std::sort(plan.choices.begin(), plan.choices.end());
+  else if (choices && !choices->empty())
+    fail("\"choices\" are not supported: nodes have no alternatives");
 }
 
 void PlanReader::readOffsets(const json::Object &object, Plan &plan) {
@@ -272,7 +252,7 @@ std::optional<PlanFile> PlanReader::read(const json::Value &file) {
   plan.status = text(*object, "status");
   result.graph = text(*object, "graph");
   readSteps(*object, plan);
-  readChoices(*object, plan);
+  refuseChoices(*object);
   bool hasSteps = object->get("steps") != nullptr;
   number(*object, "cost", "plan", plan.cost, hasSteps);
   number(*object, "lower_bound", "plan", plan.lowerBound, false);

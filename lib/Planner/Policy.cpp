@@ -260,7 +260,6 @@ ValueId Expander::valueAt(ValueId value, int32_t version) const {
 NodeId Expander::addNode(NodeId original, int32_t level) {
   NodeId id = NodeId(out.graph.nodes.size());
   Node node = graph.nodes[original];
-  node.alternatives.clear();
   auto seen = [&](ValueId v) {
     return valueAt(v, versionFor(original, level, v));
   };

@@ -19,7 +19,6 @@ Plan ckopt::planner::restorePlan(const Graph &graph,
   Plan result = plan;
   result.steps.clear();
   result.offsets.clear();
-  result.choices.clear();
   result.packing = {};
   for (size_t i = 0; i < plan.steps.size(); ++i) {
     NodeId node = constrained.origin[size_t(plan.steps[i])];
@@ -29,9 +28,6 @@ Plan ckopt::planner::restorePlan(const Graph &graph,
     if (!plan.offsets.empty())
       result.offsets.push_back(plan.offsets[i]);
   }
-  for (size_t n = 0; n < graph.nodes.size(); ++n)
-    if (!graph.nodes[n].alternatives.empty())
-      result.choices.push_back({NodeId(n), 0});
   Simulation simulation = simulate(graph, result.steps);
   result.cost = simulation.cost;
   result.peak = simulation.peak;

@@ -14,7 +14,6 @@
 //===----------------------------------------------------------------------===//
 #include "ckopt/Planner/Report.h"
 
-#include "Alternatives.h"
 #include "ckopt/Support/ByteSize.h"
 #include "ckopt/Support/Report.h"
 
@@ -362,9 +361,7 @@ PlanFigures figures(const Graph &graph, const std::vector<NodeId> &steps) {
 } // namespace
 
 int64_t planner::planPeak(const Graph &graph, const Plan &plan, bool aligned) {
-  if (plan.choices.empty())
-    return simulate(graph, plan.steps, aligned).peak;
-  return simulate(choose(graph, plan.choices), plan.steps, aligned).peak;
+  return simulate(graph, plan.steps, aligned).peak;
 }
 
 Report planner::makeReport(const Graph &graph, const Result &result,
@@ -376,9 +373,8 @@ Report planner::makeReport(const Graph &graph, const Result &result,
   report.before = figures(graph, program);
   if (!result.hasPlan())
     return report;
-  const Graph chosen = choose(graph, result.plan.choices);
-  report.after = figures(chosen, result.plan.steps);
-  report.blocks = countBlocks(graph, result.plan);
-  Reporter(chosen, result, options).fill(report);
+  report.after = figures(graph, result.plan.steps);
+  report.blocks = countBlocks(graph);
+  Reporter(graph, result, options).fill(report);
   return report;
 }

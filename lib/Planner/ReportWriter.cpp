@@ -7,7 +7,6 @@
 //===----------------------------------------------------------------------===//
 #include "ckopt/Planner/Report.h"
 
-#include "Alternatives.h"
 #include "ckopt/Planner/MemoryNeed.h"
 #include "ckopt/Support/Report.h"
 
@@ -262,8 +261,7 @@ Timeline planner::planTimeline(const Graph &graph, const Result &result,
   timeline.panels.back().budget = options.budget;
   if (!result.hasPlan())
     return timeline;
-  const Graph chosen = choose(graph, result.plan.choices);
-  timeline.panels.push_back(panel(Problem(chosen), result.plan.steps, scale));
+  timeline.panels.push_back(panel(Problem(graph), result.plan.steps, scale));
   timeline.panels.back().title = "after: the plan";
   timeline.panels.back().budget = options.budget;
   if (!result.plan.offsets.empty())

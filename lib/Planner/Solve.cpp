@@ -1,14 +1,13 @@
 //===- Solve.cpp - the planner's front door -------------------------------===//
 //
 // Checks graph and options, so that nothing behind this file sees bad input,
-// sends graphs with alternatives to AlternativesPlanner and all others to
-// GraphPlanner, and draws the curve of cost against budget. Guarantee: plans
-// passed verify(); along a curve cost never rises with the budget and bounds
-// never do either.
+// hands the graph to GraphPlanner, and draws the curve of cost against budget.
+// Guarantee: plans passed verify(); along a curve cost never rises with the
+// budget and bounds never do either.
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Planner/Solve.h"
-#include "Alternatives.h"
+#include "GraphPlanner.h"
 #include "ckopt/Planner/Bounds.h"
 
 #include <algorithm>
@@ -20,30 +19,14 @@ using namespace ckopt::planner;
 static constexpr double searchShare = 0.92;
 
 struct BudgetPlanner::Impl {
-  explicit Impl(const Graph &graph) : graph(graph), error(validate(graph)) {
-    for (const Node &node : graph.nodes)
-      hasAlternatives |= !node.alternatives.empty();
-  }
+  explicit Impl(const Graph &graph) : graph(graph), error(validate(graph)) {}
 
   /// False, with the reason in `result`, if the question makes no sense.
   bool prepare(const Options &options, Result &result);
-  Result solve(const Options &options, Deadline &deadline) {
-    return plain ? plain->solve(options, deadline)
-                 : choosing->solve(options, deadline);
-  }
-  Result minimize(const Options &options, Deadline &deadline) {
-    return plain ? plain->minimize(options, deadline)
-                 : choosing->minimize(options, deadline);
-  }
-  Result recall(const Options &options) {
-    return plain ? plain->recall(options) : choosing->recall(options);
-  }
 
   const Graph &graph;
   std::string error;
-  bool hasAlternatives = false;
-  std::unique_ptr<GraphPlanner> plain;
-  std::unique_ptr<AlternativesPlanner> choosing;
+  std::unique_ptr<GraphPlanner> planner;
 };
 
 bool BudgetPlanner::Impl::prepare(const Options &options, Result &result) {
@@ -62,12 +45,8 @@ bool BudgetPlanner::Impl::prepare(const Options &options, Result &result) {
     result.message = "the budget is negative";
     return false;
   }
-  if (!plain && !choosing) {
-    if (hasAlternatives)
-      choosing = std::make_unique<AlternativesPlanner>(graph);
-    else
-      plain = std::make_unique<GraphPlanner>(graph);
-  }
+  if (!planner)
+    planner = std::make_unique<GraphPlanner>(graph);
   return true;
 }
 
@@ -80,7 +59,7 @@ Result BudgetPlanner::solve(const Options &options) {
   Deadline deadline(options.timeLimitSeconds * searchShare, options.workLimit);
   if (!impl->prepare(options, result))
     return result;
-  result = impl->solve(options, deadline);
+  result = impl->planner->solve(options, deadline);
   result.work = deadline.spent();
   return result;
 }
@@ -90,7 +69,7 @@ Result BudgetPlanner::minimize(const Options &options) {
   Deadline deadline(options.timeLimitSeconds * searchShare, options.workLimit);
   if (!impl->prepare(options, result))
     return result;
-  result = impl->minimize(options, deadline);
+  result = impl->planner->minimize(options, deadline);
   result.work = deadline.spent();
   return result;
 }
@@ -102,7 +81,7 @@ std::vector<Result> BudgetPlanner::pareto(const Options &options, int points) {
   Deadline deadline(options.timeLimitSeconds * searchShare, options.workLimit);
   Options own = options;
   own.budget = 0;
-  Result full = impl->solve(own, deadline);
+  Result full = impl->planner->solve(own, deadline);
   if (!full.hasPlan())
     return {full};
   points = std::max(points, 2);
@@ -110,16 +89,14 @@ std::vector<Result> BudgetPlanner::pareto(const Options &options, int points) {
     return deadline.part(deadline.unitsLeft() / parts, 1.0 / parts);
   };
   Deadline first = part(3);
-  Result least = impl->minimize(own, first);
+  Result least = impl->planner->minimize(own, first);
   deadline.spend(first.spent());
   if (!least.hasPlan())
     return {least};
   int64_t low = least.plan.minimumBudget;
   int64_t high = full.plan.arena + full.outside;
   if (!options.pack)
-    high = simulate(choose(impl->graph, full.plan.choices), full.plan.steps,
-                    /*aligned=*/true)
-               .peak;
+    high = simulate(impl->graph, full.plan.steps, /*aligned=*/true).peak;
   high = std::max(low, high);
   std::vector<int64_t> budgets;
   for (int k = 0; k < points; ++k) {
@@ -130,7 +107,7 @@ std::vector<Result> BudgetPlanner::pareto(const Options &options, int points) {
   for (size_t k = 0; k < budgets.size(); ++k) {
     own.budget = budgets[k];
     Deadline share = part(int(budgets.size() - k));
-    Result each = impl->solve(own, share);
+    Result each = impl->planner->solve(own, share);
     deadline.spend(share.spent());
     if (each.status == Status::Error)
       return {each};
@@ -139,7 +116,7 @@ std::vector<Result> BudgetPlanner::pareto(const Options &options, int points) {
   std::vector<Result> curve;
   for (int64_t budget : budgets) {
     own.budget = budget;
-    Result each = impl->recall(own);
+    Result each = impl->planner->recall(own);
     if (!each.hasPlan())
       continue;
     each.plan.minimumBudget = low;

@@ -472,69 +472,17 @@ bool Checker::checkArena() {
 
 } // namespace
 
-/// The graph as the plan's choices make it; an error if they are not one for
-/// each node that has alternatives.
-static std::string resolveChoices(Graph &graph, const Plan &plan) {
-  std::map<NodeId, int32_t> chosen(plan.choices.begin(), plan.choices.end());
-  if (chosen.size() != plan.choices.size())
-    return "the plan chooses twice for a node";
-  for (size_t n = 0; n < graph.nodes.size(); ++n) {
-    Node &node = graph.nodes[n];
-    if (node.alternatives.empty())
-      continue;
-    auto it = chosen.find(NodeId(n));
-    if (it == chosen.end())
-      return "the plan does not choose an alternative of node " +
-             std::to_string(graph.nodeFileId(NodeId(n))) + " " + node.name;
-    if (it->second < 0 || size_t(it->second) >= node.alternatives.size())
-      return "the plan chooses alternative " + std::to_string(it->second) +
-             " of node " + std::to_string(graph.nodeFileId(NodeId(n))) + " " +
-             node.name + ", which has " +
-             std::to_string(node.alternatives.size());
-    node.inputs = node.alternatives[it->second].inputs;
-    node.cost = node.alternatives[it->second].cost;
-    std::vector<std::pair<ValueId, ValueId>> pairs;
-    for (auto pair : node.reuse)
-      if (std::count(node.inputs.begin(), node.inputs.end(), pair.first))
-        pairs.push_back(pair);
-    node.reuse = pairs;
-    chosen.erase(it);
-  }
-  if (!chosen.empty())
-    return "the plan chooses for node " +
-           std::to_string(graph.nodeFileId(chosen.begin()->first)) +
-           ", which has no alternatives";
-  return std::string();
-}
-
-/// Checks a plan of a well-formed graph with the alternatives that it chooses.
-static std::string check(const Graph &graph, const Plan &plan, int64_t budget,
-                         bool stepsOnly) {
-  auto run = [&](const Graph &resolved) {
-    Checker checker(resolved, plan, budget);
-    return stepsOnly ? checker.runSteps() : checker.run();
-  };
-  bool choices = !plan.choices.empty();
-  for (const Node &node : graph.nodes)
-    choices |= !node.alternatives.empty();
-  if (!choices)
-    return run(graph);
-  Graph resolved = graph;
-  std::string error = resolveChoices(resolved, plan);
-  return error.empty() ? run(resolved) : error;
-}
-
 std::string ckopt::planner::verify(const Graph &graph, const Plan &plan,
                                    int64_t budget) {
   std::string error = validate(graph);
   if (!error.empty())
     return "the graph is malformed: " + error;
-  return check(graph, plan, budget, /*stepsOnly=*/false);
+  return Checker(graph, plan, budget).run();
 }
 
 std::string ckopt::planner::verifySteps(const Graph &graph, const Plan &plan) {
   std::string error = validate(graph);
   if (!error.empty())
     return "the graph is malformed: " + error;
-  return check(graph, plan, 0, /*stepsOnly=*/true);
+  return Checker(graph, plan, 0).runSteps();
 }

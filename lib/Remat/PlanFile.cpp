@@ -194,7 +194,6 @@ static LogicalResult takeSteps(FunctionOpInterface function,
     return wrong() << other;
   planner::Plan &found = plan.result.plan;
   found.steps = file.plan.steps;
-  found.choices = file.plan.choices;
   if (std::string error = planner::verifySteps(graph, found); !error.empty())
     return wrong() << "it is no valid plan: " << error;
   planner::Simulation simulation = planner::simulate(graph, found.steps);

@@ -225,9 +225,6 @@ bool Checker::checkProvenMinimum() {
   Plan program;
   program.steps.resize(graph.nodes.size());
   std::iota(program.steps.begin(), program.steps.end(), 0);
-  for (size_t n = 0; n < graph.nodes.size(); ++n)
-    if (!graph.nodes[n].alternatives.empty())
-      program.choices.push_back({NodeId(n), 0});
   int64_t load = planPeak(graph, program, /*aligned=*/true);
   known = known < 0 ? load : std::min(known, load);
   if (stated > known)

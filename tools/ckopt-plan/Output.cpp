@@ -92,7 +92,7 @@ static void printPlanLines(llvm::raw_ostream &os, const Graph &graph,
      << " steps, " << percent(plan.cost) << " more cost (" << bounds() << ")\n"
      << "strategy        " << result.strategy
      << (plan.status.empty() ? "" : ", ") << plan.status << "\n";
-  BlockCounts blocks = countBlocks(graph, plan);
+  BlockCounts blocks = countBlocks(graph);
   if (blocks.copies > 0)
     os << "blocks          " << blocks.blocks << ", of which " << blocks.copies
        << " are copies of " << blocks.kinds << "\n";

@@ -88,12 +88,11 @@ TEST(BlockPlan, BlocksOfOtherWiringAreOtherKinds) {
 }
 
 TEST(BlockPlan, ReportsCountKindsAndCopies) {
-  BlockCounts equal = countBlocks(network(8), {});
+  BlockCounts equal = countBlocks(network(8));
   EXPECT_EQ(equal.kinds, 1);
   EXPECT_GE(equal.copies, 6);
   EXPECT_GE(equal.blocks, equal.copies);
-  BlockCounts different =
-      countBlocks(network(8, [](int b) { return 1 + b; }), {});
+  BlockCounts different = countBlocks(network(8, [](int b) { return 1 + b; }));
   EXPECT_EQ(different.kinds, 0);
   EXPECT_EQ(different.copies, 0);
 }

@@ -77,9 +77,9 @@ TEST(GraphJson, NamesEachError) {
                   "node 0: \"inputs\": unknown value 5"));
   EXPECT_TRUE(has(error(head + R"("values": [], "nodes": [
                         {"id": 0, "outputs": [], "alternatives": [
-                         {"inputs": [], "cost": 1}, {"inputs": [4]}]}]})"),
-                  "node 0: alternatives[1]: \"inputs\": unknown value 4\n"
-                  "node 0: alternatives[1]: \"cost\" is missing"));
+                         {"inputs": [], "cost": 1}]}]})"),
+                  "node 0: \"alternatives\" are not supported: choose one and "
+                  "write its \"inputs\" and \"cost\" as the node's own"));
   EXPECT_TRUE(
       has(error(head + R"("values": [{"id": 1e30, "bytes": 1, "kind": "temp"}],
                         "nodes": []})"),
@@ -162,29 +162,7 @@ TEST(GraphJson, KeepsTheIdsOfTheFile) {
       "steps": [20, 1], "choices": {"20": 4}})",
                          *graph, error));
   EXPECT_EQ(error, "steps: unknown node 1\n"
-                   "choices: node 20 has no alternative 4");
-}
-
-/// Alternatives and what was chosen survive writing and reading.
-TEST(GraphJson, ReadsAlternatives) {
-  Graph graph = chain(2);
-  graph.nodes[4].alternatives = {{graph.nodes[4].inputs, graph.nodes[4].cost},
-                                 {{3, 2}, 5}};
-  graph.costModel = "measured";
-  std::string error, text = printGraph(graph);
-  auto again = parseGraph(text, error);
-  ASSERT_TRUE(again) << error;
-  EXPECT_EQ(printGraph(*again), text);
-  EXPECT_EQ(again->costModel, "measured");
-  ASSERT_EQ(again->nodes[4].alternatives.size(), 2u);
-  EXPECT_EQ(again->nodes[4].alternatives[1].cost, 5);
-  Result result;
-  result.status = Status::Feasible;
-  result.plan.steps = {0, 1, 2, 3, 4};
-  result.plan.choices = {{4, 1}};
-  auto plan = parsePlan(printPlan(graph, result, 0), graph, error);
-  ASSERT_TRUE(plan) << error;
-  EXPECT_EQ(plan->plan.choices, result.plan.choices);
+                   "\"choices\" are not supported: nodes have no alternatives");
 }
 
 /// Whatever the bytes are, the reader says no and does not crash.

@@ -369,28 +369,6 @@ double Game::solve() {
 
 } // namespace
 
-PlanReference::PlanReference(const Graph &graph, bool programOrder)
-    : chosen{graph}, programOrder(programOrder) {
-  for (size_t n = 0; n < graph.nodes.size(); ++n) {
-    std::vector<Graph> more;
-    for (const Graph &before : chosen)
-      for (const Alternative &way : graph.nodes[n].alternatives) {
-        more.push_back(before);
-        more.back().nodes[n].inputs = way.inputs;
-        more.back().nodes[n].cost = way.cost;
-        more.back().nodes[n].alternatives.clear();
-      }
-    if (!more.empty())
-      chosen = std::move(more);
-  }
-}
-
 double PlanReference::leastCost(int64_t budget) const {
-  double least = -1;
-  for (const Graph &graph : chosen) {
-    double cost = Game(graph, programOrder, budget).solve();
-    if (cost >= 0 && (least < 0 || cost < least))
-      least = cost;
-  }
-  return least;
+  return Game(graph, programOrder, budget).solve();
 }

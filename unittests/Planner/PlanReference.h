@@ -17,14 +17,15 @@ namespace ckopt::planner::test {
 class PlanReference {
 public:
   /// At most 16 values and 16 nodes; `programOrder`: first runs follow it.
-  PlanReference(const Graph &graph, bool programOrder);
+  PlanReference(const Graph &graph, bool programOrder)
+      : graph(graph), programOrder(programOrder) {}
 
-  /// Least cost within the budget, over all choices of alternatives; negative:
-  /// infeasible. The load counts sizes rounded up to the alignment.
+  /// Least cost within the budget; negative: infeasible. The load counts sizes
+  /// rounded up to the alignment.
   double leastCost(int64_t budget) const;
 
 private:
-  std::vector<Graph> chosen; ///< one for each choice of alternatives
+  Graph graph;
   bool programOrder;
 };
 

@@ -1,8 +1,7 @@
 //===- Bounds.h - proven lower bounds ---------------------------*- C++ -*-===//
 //
 // What no plan can do better than. Bounds on cost come with a certificate from
-// which an independent checker derives the very same figure. Where a node has
-// alternatives, bounds take of them what all read, at the least cost.
+// which an independent checker derives the very same figure.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_PLANNER_BOUNDS_H

@@ -37,12 +37,6 @@ struct Value {
   std::string name;
 };
 
-/// One of several ways to compute the same bits.
-struct Alternative {
-  std::vector<ValueId> inputs;
-  double cost = 0;
-};
-
 struct Node {
   std::string name;
   /// Any unit (the compiler uses seconds), additive, not negative.
@@ -61,10 +55,6 @@ struct Node {
   std::vector<ValueId> mutates;
   /// Nodes that must have run before (smaller ids).
   std::vector<NodeId> after;
-  /// If not empty, one of them is chosen for all runs of the node, and its
-  /// inputs and cost stand in for `inputs` and `cost`, which then hold those of
-  /// the first one.
-  std::vector<Alternative> alternatives;
   /// Name of the repeated block that the node belongs to; may be empty.
   std::string group;
 };
@@ -95,8 +85,7 @@ struct Graph {
 /// malformed graphs are diagnosed and never reach a solver.
 std::string validate(const Graph &graph);
 
-/// Sum of all nodes' costs (of each one's cheapest alternative): what a plan
-/// without recomputation costs.
+/// Sum of all nodes' costs: what a plan without recomputation costs.
 double baseCost(const Graph &graph);
 
 /// Rounds `bytes` up to a multiple of `alignment`.

@@ -36,9 +36,6 @@ struct Plan {
   /// Node ids in execution order; a node that appears again is recomputed. Each
   /// use reads the latest copy.
   std::vector<NodeId> steps;
-  /// (node, index): what was chosen of a node's alternatives; ascending, one
-  /// for each node that has any.
-  std::vector<std::pair<NodeId, int32_t>> choices;
   /// Sum of the costs of all steps, in the graph's unit.
   double cost = 0;
   /// Load: the largest sum of resident bytes over all steps, before alignment.

@@ -52,7 +52,7 @@ struct PolicyGraph {
   std::vector<NodeId> unable;
 };
 
-/// The larger graph. Of a node with alternatives the first one is taken.
+/// The larger graph.
 /// O(nodes and operands, times the depth of nested regions).
 PolicyGraph applyPolicy(const Graph &graph, const Policy &policy);
 

@@ -60,9 +60,8 @@ struct BlockCounts {
   int32_t kinds = 0;  ///< different ones that have two or more members
   int32_t copies = 0; ///< members of these
 };
-/// For a valid graph, with the alternatives that a plan for it has chosen.
-/// O(graph log graph).
-BlockCounts countBlocks(const Graph &graph, const Plan &plan);
+/// For a valid graph. O(graph log graph).
+BlockCounts countBlocks(const Graph &graph);
 
 /// Totals of one sequence of steps.
 struct PlanFigures {

@@ -37,7 +37,7 @@ struct Options {
   int threads = 0;
   /// No recomputation: only the order is searched.
   bool orderOnly = false;
-  /// A known plan to start from (only `steps` and `choices` are read); the
+  /// A known plan to start from (only its steps are read); the
   /// answer is never worse than it where it is valid and fits.
   const Plan *hint = nullptr;
   /// First runs keep the program order.

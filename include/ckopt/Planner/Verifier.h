@@ -17,7 +17,7 @@ namespace ckopt::planner {
 /// within `budget` (0: none). O(steps log steps + overlap checks).
 std::string verify(const Graph &graph, const Plan &plan, int64_t budget);
 
-/// The same for `steps` and `choices` alone: of what the plan says of itself
+/// The same for `steps` alone: of what the plan says of itself
 /// (cost, peak, offsets, status) nothing is looked at. Steps that people edited
 /// come through here first.
 std::string verifySteps(const Graph &graph, const Plan &plan);
