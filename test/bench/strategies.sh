@@ -8,7 +8,7 @@
 set -euo pipefail
 plan=${CKOPT_PLAN:-build/bin/ckopt-plan}
 ratios=${RATIOS:-0.7 0.5}
-strategies=${STRATEGIES:-none all sqrt revolve rotor mincut lowerset greedy dtr segments prices blocks auto}
+strategies=${STRATEGIES:-none all sqrt revolve rotor mincut lowerset greedy dtr segments prices auto}
 limit=${LIMIT:-20}
 printf '| graph | budget |'
 for strategy in $strategies; do printf ' %s |' "$strategy"; done

@@ -11,7 +11,9 @@ Checked, on every header and source of a layer:
     headers of ckopt that it includes;
   - private headers of other layers ("../Runtime/...") by the same rows;
   - nothing but the C++ standard library in Base;
-  - every layer that lib/CMakeLists.txt names has a row, in the same order.
+  - every layer that lib/CMakeLists.txt names has a row, in the same order;
+  - the folders of lib/Planner (ROOMS): each includes only the folders in its
+    row, and of those only the headers that they offer.
 """
 
 import os
@@ -63,6 +65,48 @@ FOREIGN = {
 # Layers of the C++ standard library alone, whose headers have such names.
 STANDARD_ONLY = ["Base"]
 STANDARD = re.compile(r"[a-z_]+")
+
+# Folder of lib/Planner, lowest first: the folders that it may include besides
+# itself, the headers that it offers to others, and the public headers
+# (include/ckopt/Planner) that belong to it.
+ROOMS = {
+    "Check": ([], [], ["Verifier", "Certificate"]),
+    "Model": (
+        ["Check"],
+        ["Candidate.h", "Deadline.h", "Order.h", "Problem.h", "Sequence.h", "Strategy.h"],
+        ["Simulator", "Labels"],
+    ),
+    "Math": (["Model"], ["MaximumFlow.h", "Milp.h"], []),
+    "Structure": (["Model"], ["Structure.h"], ["Repeats"]),
+    "Packing": (["Model"], [], ["Packing"]),
+    "Bounds": (["Check", "Model", "Math"], ["Gaps.h"], ["Bounds", "MemoryNeed"]),
+    "Construct": (
+        ["Model", "Math", "Structure", "Bounds"],
+        ["Construct.h", "Executor.h"],
+        [],
+    ),
+    "Exact": (["Check", "Model", "Bounds"], ["ExactSearch.h"], []),
+    "ExactOrder": (
+        ["Check", "Model", "Math", "Bounds", "Construct"],
+        ["ExactOrder.h"],
+        [],
+    ),
+    "Improve": (["Model", "Bounds", "Construct", "Exact"], ["Improve.h"], []),
+    "Baselines": (["Model", "Math", "Construct"], [], ["Baselines"]),
+    "Portfolio": (
+        ["Check", "Model", "Packing", "Bounds", "Construct", "Exact", "ExactOrder", "Improve"],
+        [],
+        ["Solve"],
+    ),
+    "Policy": (["Check", "Model", "Packing", "Portfolio"], [], ["Policy"]),
+    "Formats": (
+        ["Check", "Model", "Structure", "Packing", "Bounds", "Construct", "Portfolio", "Policy"],
+        [],
+        ["GraphJson", "Pareto", "Report", "SearchFlags"],
+    ),
+}
+# What a problem and a plan are: every folder speaks of them.
+VOCABULARY = ["Graph", "Plan", "Certificate"]
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.MULTILINE)
 SOURCES = (".h", ".cpp", ".c", ".inc", ".def")
@@ -126,6 +170,56 @@ def check_file(root, layer, path):
     return errors
 
 
+def room_of(include):
+    """The folder of lib/Planner that an include belongs to, and whether it is
+    offered to others; None where it is none."""
+    public = re.fullmatch(r"ckopt/Planner/(\w+)\.h", include)
+    if public:
+        for room, (_, _, headers) in ROOMS.items():
+            if public.group(1) in headers:
+                return room, True
+        return "?", public.group(1) in VOCABULARY
+    folder, _, name = include.partition("/")
+    if folder in ROOMS and name:
+        return folder, name in ROOMS[folder][1]
+    return None, True
+
+
+def check_rooms(root):
+    """The folders of lib/Planner keep their order and their interfaces."""
+    errors = []
+    base = os.path.join(root, "lib", "Planner")
+    for room in sorted(os.listdir(base)) if os.path.isdir(base) else []:
+        if not os.path.isdir(os.path.join(base, room)):
+            continue
+        if room not in ROOMS:
+            errors.append(f"lib/Planner/{room}: no row in test/layers/check_includes.py")
+            continue
+        for path in sorted(os.listdir(os.path.join(base, room))):
+            if not path.endswith(SOURCES):
+                continue
+            where = f"lib/Planner/{room}/{path}"
+            for include in read_includes(os.path.join(base, room, path)):
+                target, offered = room_of(include)
+                if target is None or target == room:
+                    continue
+                name = include.rpartition("/")[2].removesuffix(".h")
+                if include.startswith("ckopt/Planner/") and name in VOCABULARY:
+                    continue
+                if target == "?":
+                    errors.append(f"{where}: {include} belongs to no folder")
+                elif target not in ROOMS[room][0]:
+                    errors.append(f"{where}: folder {room} must not include {include}")
+                elif not offered:
+                    errors.append(f"{where}: {target} does not offer {include}")
+    order = list(ROOMS)
+    for room, (allowed, _, _) in ROOMS.items():
+        for target in allowed:
+            if order.index(target) > order.index(room):
+                errors.append(f"{room} may include {target}, which is higher")
+    return errors
+
+
 def check_table(root):
     """lib/CMakeLists.txt and LAYERS must name the same layers."""
     with open(os.path.join(root, "lib", "CMakeLists.txt"), encoding="utf-8") as file:
@@ -154,7 +248,7 @@ def check_table(root):
 
 
 def check(root):
-    errors = check_table(root)
+    errors = check_table(root) + check_rooms(root)
     files = 0
     for layer in LAYERS:
         for path in files_of(root, layer):
@@ -176,12 +270,22 @@ def self_test():
         "lib/CMakeLists.txt": cmake,
         "include/ckopt/Base/B.h": "#include <vector>\n",
         "include/ckopt/Support/A.h": '#include "ckopt/Base/B.h"\n' '#include "llvm/ADT/ArrayRef.h"\n',
-        "lib/Planner/P.cpp": '#include "ckopt/Support/A.h"\n',
+        "lib/Planner/Model/P.cpp": '#include "ckopt/Support/A.h"\n',
+        "lib/Planner/Portfolio/S.cpp": '#include "Model/Problem.h"\n',
         "lib/Remat/R.cpp": '#include "ckopt/Planner/P.h"\n#include "mlir/IR/Builders.h"\n',
     }
     bad = {
         "higher layer": {"lib/Dialect/D.cpp": '#include "ckopt/Autodiff/Passes.h"\n'},
-        "MLIR in the planner": {"lib/Planner/Q.cpp": "#include <mlir/IR/Value.h>\n"},
+        "higher folder": {"lib/Planner/Model/Q.cpp": '#include "Construct/Construct.h"\n'},
+        "higher public header": {"lib/Planner/Exact/Q.cpp": '#include "ckopt/Planner/Solve.h"\n'},
+        "header that is not offered": {
+            "lib/Planner/Portfolio/S.cpp": '#include "Construct/BlockChain.h"\n'
+        },
+        "planner folder without a row": {"lib/Planner/Attic/Q.cpp": "\n"},
+        "solver code in the verifier": {
+            "lib/Planner/Check/V.cpp": '#include "Model/Problem.h"\n'
+        },
+        "MLIR in the planner": {"lib/Planner/Model/Q.cpp": "#include <mlir/IR/Value.h>\n"},
         "LLVM in the runtime": {"lib/Runtime/r.cpp": '#  include "llvm/ADT/APInt.h"\n'},
         "LLVM reached": {
             "include/ckopt/Base/B.h": '#include "llvm/ADT/APInt.h"\n',

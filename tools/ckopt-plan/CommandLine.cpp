@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "CommandLine.h"
 
+#include "ckopt/Planner/Baselines.h"
 #include "ckopt/Planner/SearchFlags.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -53,6 +54,7 @@ llvm::Expected<int64_t> positiveBytes(StringRef text, StringRef flag,
 class PlanFlags {
 public:
   explicit PlanFlags(CommandLine &line) : line(line) {
+    line.options.more = &planner::baselines();
     addModes();
     addSearch();
     addOutputs();
@@ -256,7 +258,7 @@ void PlanFlags::printHelp(llvm::raw_ostream &os) const {
         "invalid plan;\n2 no plan fits the budget (proven); 3 none found; 64 "
         "wrong command line;\n70 internal error; 74 cannot write.\n\n"
         "strategies:";
-  for (const std::string &name : planner::strategyNames())
+  for (const std::string &name : planner::strategyNames(line.options.more))
     os << ' ' << name;
   os << '\n';
 }

@@ -94,8 +94,8 @@ static void printPlanLines(llvm::raw_ostream &os, const Graph &graph,
      << (plan.status.empty() ? "" : ", ") << plan.status << "\n";
   BlockCounts blocks = countBlocks(graph);
   if (blocks.copies > 0)
-    os << "blocks          " << blocks.blocks << ", of which " << blocks.copies
-       << " are copies of " << blocks.kinds << "\n";
+    os << "blocks          " << blocks.copies << " are copies of "
+       << blocks.kinds << "\n";
 }
 
 void ckopt::printSummary(llvm::raw_ostream &os, const Graph &graph,

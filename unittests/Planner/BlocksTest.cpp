@@ -1,6 +1,7 @@
 //===- BlocksTest.cpp - repeated blocks of training graphs ----------------===//
-#include "../../lib/Planner/Blocks.h"
-#include "../../lib/Planner/Order.h"
+#include "Model/Order.h"
+#include "Structure/Structure.h"
+#include "ckopt/Planner/Report.h"
 #include "gtest/gtest.h"
 
 using namespace ckopt::planner;
@@ -113,6 +114,16 @@ TEST(Blocks, NothingRepeats) {
   net.turn = 9;
   EXPECT_TRUE(find(net).empty());
   EXPECT_TRUE(find(Network{}).empty());
+}
+
+/// Reports count the repeated blocks and their kinds.
+TEST(Blocks, AreCounted) {
+  BlockCounts equal = countBlocks(residual(6, false).graph);
+  EXPECT_EQ(equal.kinds, 1);
+  EXPECT_GE(equal.copies, 5);
+  BlockCounts none = countBlocks(Graph());
+  EXPECT_EQ(none.kinds, 0);
+  EXPECT_EQ(none.copies, 0);
 }
 
 } // namespace

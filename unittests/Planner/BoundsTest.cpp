@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Planner/Bounds.h"
-#include "../../lib/Planner/ExactSearch.h"
+#include "Exact/ExactSearch.h"
 #include "TestGraphs.h"
 
 #include <gtest/gtest.h>

@@ -6,7 +6,7 @@
 // else, and keep its bounds below the truth. PlanReference knows the truth.
 //
 //===----------------------------------------------------------------------===//
-#include "../../lib/Planner/ExactSearch.h"
+#include "Exact/ExactSearch.h"
 #include "PlanReference.h"
 #include "TestGraphs.h"
 #include "ckopt/Planner/Bounds.h"

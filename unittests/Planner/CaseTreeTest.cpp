@@ -1,6 +1,6 @@
 //===- CaseTreeTest.cpp - cases show what a search found ------------------===//
-#include "../../lib/Planner/CaseTree.h"
-#include "../../lib/Planner/ExactSearch.h"
+#include "Exact/ExactSearch.h"
+#include "ExactOrder/ExactOrder.h"
 #include "TestGraphs.h"
 
 #include <gtest/gtest.h>

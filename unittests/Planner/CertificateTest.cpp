@@ -1,5 +1,5 @@
 //===- CertificateTest.cpp - the checker believes nothing -----------------===//
-#include "../../lib/Planner/ExactSearch.h"
+#include "Exact/ExactSearch.h"
 #include "TestGraphs.h"
 #include "ckopt/Planner/Bounds.h"
 

@@ -1,6 +1,7 @@
 //===- ClassicTest.cpp - the classical strategies -------------------------===//
-#include "../../lib/Planner/Classic.h"
+#include "Baselines/Classic.h"
 #include "TestGraphs.h"
+#include "ckopt/Planner/Baselines.h"
 #include "ckopt/Planner/Solve.h"
 #include "ckopt/Planner/Verifier.h"
 
@@ -17,6 +18,7 @@ const char *const names[] = {"all",    "sqrt",     "revolve", "rotor",
 Result run(const Graph &graph, const std::string &strategy, int64_t budget) {
   Options options;
   options.strategy = strategy;
+  options.more = &baselines();
   options.budget = budget;
   return solve(graph, options);
 }

@@ -1,5 +1,5 @@
 //===- DeadlineTest.cpp - limits counted in work --------------------------===//
-#include "../../lib/Planner/Strategy.h"
+#include "Model/Strategy.h"
 
 #include <gtest/gtest.h>
 

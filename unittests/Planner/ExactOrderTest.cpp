@@ -1,7 +1,7 @@
 //===- ExactOrderTest.cpp - bounds and plans of a given order -------------===//
-#include "../../lib/Planner/ExactSearch.h"
-#include "../../lib/Planner/GapExpand.h"
-#include "../../lib/Planner/GapMilp.h"
+#include "Exact/ExactSearch.h"
+#include "ExactOrder/GapExpand.h"
+#include "ExactOrder/GapMilp.h"
 #include "TestGraphs.h"
 #include "ckopt/Planner/Bounds.h"
 

@@ -1,6 +1,7 @@
 //===- LocalSearchTest.cpp - annealing on sequences -----------------------===//
-#include "../../lib/Planner/LocalSearchAnnealer.h"
-#include "../../lib/Planner/Order.h"
+#include "Improve/Improve.h"
+#include "Improve/LocalSearchAnnealer.h"
+#include "Model/Order.h"
 #include "TestGraphs.h"
 #include "ckopt/Planner/Verifier.h"
 

@@ -1,6 +1,6 @@
 //===- OrderSearchTest.cpp - orders of least peak -------------------------===//
-#include "../../lib/Planner/OrderSearch.h"
-#include "../../lib/Planner/Order.h"
+#include "Improve/Improve.h"
+#include "Model/Order.h"
 #include "TestGraphs.h"
 
 #include <gtest/gtest.h>
@@ -65,28 +65,6 @@ TEST(OrderSearch, AgreesWithAllOrdersOfSmallGraphs) {
     proved += result.optimal;
   }
   EXPECT_GT(proved, 390);
-}
-
-/// Loads of the state that runs nodes one by one are the simulator's; undoing
-/// leaves no trace.
-TEST(OrderSearch, StateAgreesWithTheSimulator) {
-  for (uint64_t seed = 0; seed < 100; ++seed) {
-    Graph graph = randomGraph(seed, 20, seed % 2 == 0);
-    Problem problem(graph);
-    std::vector<NodeId> order = programOrder(problem);
-    Simulation simulation = simulate(problem, order, true);
-    OrderState state(problem);
-    for (NodeId n : order) {
-      ASSERT_TRUE(state.ready(n));
-      int64_t load = state.loadOf(n), resident = state.resident();
-      ASSERT_EQ(load, simulation.usage[n]) << "seed " << seed << " node " << n;
-      state.run(n);
-      state.undo(n);
-      ASSERT_EQ(state.loadOf(n), load);
-      ASSERT_EQ(state.resident(), resident);
-      state.run(n);
-    }
-  }
 }
 
 /// Wide graphs whose program order is far from the best: pairs of nodes that

@@ -1,5 +1,5 @@
 //===- PackBeamTest.cpp - packing by beam search --------------------------===//
-#include "../../lib/Planner/PackBeam.h"
+#include "Packing/PackBeam.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 //===- PackEjectTest.cpp - packing by ejection ----------------------------===//
-#include "../../lib/Planner/PackEject.h"
+#include "Packing/PackEject.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 //===- PackSweepTest.cpp - placement of very many boxes -------------------===//
-#include "../../lib/Planner/PackSweep.h"
+#include "Packing/PackSweep.h"
 
 #include <gtest/gtest.h>
 

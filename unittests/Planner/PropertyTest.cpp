@@ -1,5 +1,6 @@
 //===- PropertyTest.cpp - what holds for every plan -----------------------===//
 #include "TestGraphs.h"
+#include "ckopt/Planner/Baselines.h"
 #include "ckopt/Planner/Bounds.h"
 #include "ckopt/Planner/GraphJson.h"
 #include "ckopt/Planner/Simulator.h"
@@ -40,11 +41,12 @@ TEST(Planner, EveryStrategyGivesValidPlans) {
     ASSERT_EQ(validate(graph), "");
     int64_t full = programPeak(graph), bound = memoryBound(graph);
     EXPECT_LE(bound, solve(graph, optionsFor(0)).plan.arena);
-    for (const std::string &strategy : strategyNames())
+    for (const std::string &strategy : strategyNames(&baselines()))
       for (double ratio : {0.95, 0.75})
         for (bool pack : {false, true}) {
           Options options = optionsFor(int64_t(double(full) * ratio), pack);
           options.strategy = strategy;
+          options.more = &baselines();
           options.workLimit = manyGraphs() ? 0 : 1000000; // 0.05 s
           options.fixedOrder = seed % 4 < 2;
           Result result = solve(graph, options);

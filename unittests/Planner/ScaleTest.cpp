@@ -1,7 +1,7 @@
 //===- ScaleTest.cpp - construction on deep graphs and small budgets ------===//
-#include "../../lib/Planner/Executor.h"
-#include "../../lib/Planner/Order.h"
-#include "../../lib/Planner/ReplayFill.h"
+#include "Construct/Construct.h"
+#include "Construct/Executor.h"
+#include "Model/Order.h"
 #include "gtest/gtest.h"
 
 #include <limits>
@@ -159,7 +159,7 @@ TEST(Scale, FillNeverCostsMoreNorPassesTheBudget) {
 
 TEST(Scale, StrategiesCountTheirWorkAndRepeat) {
   Graph graph = pyramid(300, true);
-  for (auto run : {runGreedy, runPrices, runSegments}) {
+  for (auto run : {runEviction, runPrices, runSegments}) {
     Outcome one = construct(graph, 0.3, run), two = construct(graph, 0.3, run);
     EXPECT_GT(one.work, 0);
     EXPECT_EQ(one.work, two.work);

@@ -1,6 +1,6 @@
 //===- SequenceTest.cpp - edits keep cost and load up to date -------------===//
-#include "../../lib/Planner/Sequence.h"
-#include "../../lib/Planner/Order.h"
+#include "Model/Sequence.h"
+#include "Model/Order.h"
 #include "TestGraphs.h"
 
 #include <gtest/gtest.h>

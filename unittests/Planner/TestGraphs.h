@@ -3,6 +3,7 @@
 #define CKOPT_UNITTESTS_PLANNER_TESTGRAPHS_H
 
 #include "ckopt/Planner/Graph.h"
+#include "ckopt/Planner/Solve.h"
 
 #include <algorithm>
 #include <cstdlib>

@@ -1,7 +1,7 @@
 //===- WindowsTest.cpp - trades, and polishing by them --------------------===//
-#include "../../lib/Planner/Windows.h"
-#include "../../lib/Planner/Order.h"
-#include "../../lib/Planner/WindowsTrade.h"
+#include "Improve/Improve.h"
+#include "Improve/WindowsTrade.h"
+#include "Model/Order.h"
 #include "TestGraphs.h"
 #include "ckopt/Planner/Verifier.h"
 

@@ -2,7 +2,7 @@
 #ifndef CKOPT_PLANNER_MEMORYNEED_H
 #define CKOPT_PLANNER_MEMORYNEED_H
 
-#include "ckopt/Planner/Solve.h"
+#include "ckopt/Planner/Plan.h"
 
 namespace ckopt::planner {
 

@@ -32,6 +32,13 @@ struct PackingFacts {
   }
 };
 
+/// One value that is resident at the peak.
+struct PeakEntry {
+  ValueId value = -1; ///< -1: the workspace of the node that runs there
+  int64_t bytes = 0;
+  std::string name;
+};
+
 struct Plan {
   /// Node ids in execution order; a node that appears again is recomputed. Each
   /// use reads the latest copy.

@@ -10,6 +10,7 @@
 #define CKOPT_PLANNER_POLICY_H
 
 #include "ckopt/Planner/Plan.h"
+#include "ckopt/Planner/Repeats.h"
 
 namespace ckopt::planner {
 
@@ -61,21 +62,6 @@ PolicyGraph applyPolicy(const Graph &graph, const Policy &policy);
 /// where they are not (`holdsAll` as in packPlan()).
 Plan restorePlan(const Graph &graph, const PolicyGraph &constrained,
                  const Plan &plan, bool holdsAll);
-
-/// A stretch of labels that consists of equal pieces.
-struct Repeat {
-  int32_t first = 0, period = 0, count = 0;
-};
-
-/// Finds repeated blocks in a sequence of labels: the stretch of the largest
-/// weight, then what lies left and right of it; periods of at least
-/// `leastPeriod` labels, at least two of them. `cuts[i]`: bytes that live
-/// across the place before label i; blocks begin where that is least.
-/// Ascending, disjoint. O(labels * longest period) a stretch.
-std::vector<Repeat> findRepeats(const std::vector<int32_t> &labels,
-                                const std::vector<double> &weights,
-                                const std::vector<int64_t> &cuts,
-                                int32_t leastPeriod = 2);
 
 } // namespace ckopt::planner
 

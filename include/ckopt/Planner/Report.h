@@ -8,11 +8,9 @@
 #ifndef CKOPT_PLANNER_REPORT_H
 #define CKOPT_PLANNER_REPORT_H
 
+#include "ckopt/Planner/Labels.h"
 #include "ckopt/Planner/Solve.h"
 #include "ckopt/Support/Timeline.h"
-
-#include <set>
-#include <string_view>
 
 namespace llvm::json {
 class OStream;
@@ -52,15 +50,13 @@ struct NodeReport {
   std::string reason;
 };
 
-/// Repeated blocks of a training step, as strategy `blocks` finds them in the
-/// program order: copies have equal costs, sizes and wiring, node by node, in
-/// their forward and their backward part.
+/// Repeated blocks of a training step in program order: those that the graph
+/// names (Node::group), or runs of nodes of equal shapes and wiring.
 struct BlockCounts {
-  int32_t blocks = 0; ///< stretches that the step is cut into
   int32_t kinds = 0;  ///< different ones that have two or more members
   int32_t copies = 0; ///< members of these
 };
-/// For a valid graph. O(graph log graph).
+/// For a valid graph. O(graph log graph) but for findRepeats().
 BlockCounts countBlocks(const Graph &graph);
 
 /// Totals of one sequence of steps.
@@ -111,22 +107,6 @@ std::string printReport(const Graph &graph, const Result &result,
 /// timelineSvg(), memoryTrace() and timelineChart().
 Timeline planTimeline(const Graph &graph, const Result &result,
                       const ReportOptions &options);
-
-/// Names for people. Where several nodes or values have the same name, each has
-/// its id behind it: "conv #12".
-class Labels {
-public:
-  explicit Labels(const Graph &graph);
-  /// The name, or "node 12".
-  std::string node(NodeId node) const;
-  /// The name, or "value 3 of conv1" where `producer` (-1: none) has a name, or
-  /// "value 3".
-  std::string value(ValueId value, NodeId producer) const;
-
-private:
-  const Graph &graph;
-  std::set<std::string_view> sharedNodes, sharedValues;
-};
 
 } // namespace ckopt::planner
 

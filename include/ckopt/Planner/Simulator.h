@@ -7,7 +7,7 @@
 #ifndef CKOPT_PLANNER_SIMULATOR_H
 #define CKOPT_PLANNER_SIMULATOR_H
 
-#include "ckopt/Planner/Solve.h"
+#include "ckopt/Planner/Plan.h"
 
 namespace ckopt::planner {
 

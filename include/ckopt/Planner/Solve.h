@@ -16,12 +16,16 @@
 
 namespace ckopt::planner {
 
+struct Strategy;
+
 struct Options {
   /// Bytes; 0: unconstrained (smallest cost, then smallest peak). With `pack`
   /// the arena is held within it, otherwise the load.
   int64_t budget = 0;
-  /// A name from strategyNames(); "auto" takes the best of all.
+  /// A name from strategyNames(); "auto" takes the best of its own.
   std::string strategy = "auto";
+  /// Further strategies that may be named (Baselines.h); may be null.
+  const std::vector<Strategy> *more = nullptr;
   /// Safety net in seconds; 0: none. A plan may depend on it only where it
   /// strikes.
   double timeLimitSeconds = 60;
@@ -56,13 +60,6 @@ enum class Status : uint8_t {
   Infeasible, ///< proven: no plan fits
   Unknown,    ///< no plan found, none ruled out
   Error,      ///< bad graph or options, or a defect; see message
-};
-
-/// One value that is resident at the peak.
-struct PeakEntry {
-  ValueId value = -1; ///< -1: the workspace of the node that runs there
-  int64_t bytes = 0;
-  std::string name;
 };
 
 struct Result {
@@ -129,8 +126,9 @@ private:
   std::unique_ptr<Impl> impl;
 };
 
-/// Names that Options::strategy takes, "auto" first.
-std::vector<std::string> strategyNames();
+/// Names that Options::strategy takes, "auto" first; `more` as in Options.
+std::vector<std::string>
+strategyNames(const std::vector<Strategy> *more = nullptr);
 
 } // namespace ckopt::planner
 

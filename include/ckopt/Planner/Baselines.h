@@ -1,0 +1,21 @@
+//===- Baselines.h - published strategies, to compare with ------*- C++ -*-===//
+//
+// The classical ways to choose checkpoints, as strategies that can be named:
+// for tools and tests that compare. No compiler links them
+// (CkoptPlannerBaselines).
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_PLANNER_BASELINES_H
+#define CKOPT_PLANNER_BASELINES_H
+
+#include "ckopt/Planner/Solve.h"
+
+namespace ckopt::planner {
+
+/// "rotor", "all", "greedy", "sqrt", "revolve", "mincut", "lowerset", for
+/// Options::more.
+const std::vector<Strategy> &baselines();
+
+} // namespace ckopt::planner
+
+#endif // CKOPT_PLANNER_BASELINES_H

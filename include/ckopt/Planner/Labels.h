@@ -1,0 +1,30 @@
+//===- Labels.h - names for people ------------------------------*- C++ -*-===//
+#ifndef CKOPT_PLANNER_LABELS_H
+#define CKOPT_PLANNER_LABELS_H
+
+#include "ckopt/Planner/Graph.h"
+
+#include <set>
+#include <string_view>
+
+namespace ckopt::planner {
+
+/// Names for people. Where several nodes or values have the same name, each has
+/// its id behind it: "conv #12".
+class Labels {
+public:
+  explicit Labels(const Graph &graph);
+  /// The name, or "node 12".
+  std::string node(NodeId node) const;
+  /// The name, or "value 3 of conv1" where `producer` (-1: none) has a name, or
+  /// "value 3".
+  std::string value(ValueId value, NodeId producer) const;
+
+private:
+  const Graph &graph;
+  std::set<std::string_view> sharedNodes, sharedValues;
+};
+
+} // namespace ckopt::planner
+
+#endif // CKOPT_PLANNER_LABELS_H

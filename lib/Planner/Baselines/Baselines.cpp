@@ -1,0 +1,16 @@
+//===- Baselines.cpp - the table of published strategies ------------------===//
+#include "ckopt/Planner/Baselines.h"
+#include "Baselines/Classic.h"
+
+const std::vector<ckopt::planner::Strategy> &ckopt::planner::baselines() {
+  static const std::vector<Strategy> table = {
+      {"rotor", runRotor, Tier::Named},
+      {"all", runAll, Tier::Named},
+      {"greedy", runByBytes, Tier::Named},
+      {"sqrt", runSqrt, Tier::Named},
+      {"revolve", runRevolve, Tier::Named},
+      {"mincut", runMinCut, Tier::Named},
+      {"lowerset", runLowerSet, Tier::Named},
+  };
+  return table;
+}

@@ -1,0 +1,41 @@
+//===- CertificateGraph.h - the graph as the checker reads it ---*- C++ -*-===//
+//
+// Private to the checker of certificates, which shares no code with solvers.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_LIB_PLANNER_CHECK_CERTIFICATEGRAPH_H
+#define CKOPT_LIB_PLANNER_CHECK_CERTIFICATEGRAPH_H
+
+#include "ckopt/Planner/Graph.h"
+
+namespace ckopt::planner {
+
+/// Storages are values that are no views. The end is one more node, which
+/// touches what must be there then.
+struct CertificateGraph {
+  explicit CertificateGraph(const Graph &graph);
+
+  struct Node {
+    double cost = 0;
+    int64_t workspace = 0;        ///< aligned
+    int64_t bytes = 0;            ///< of all results, aligned
+    std::vector<NodeId> before;   ///< must have run first
+    std::vector<ValueId> reads;   ///< storages, ascending
+    std::vector<ValueId> touches; ///< storages read or made, ascending
+    /// (input, result) that may share bytes
+    std::vector<std::pair<ValueId, ValueId>> pairs;
+  };
+  std::vector<Node> nodes;
+  std::vector<int64_t> bytes; ///< by value, aligned, 0 for views
+  std::vector<ValueId> root;
+  std::vector<NodeId> maker; ///< -1: there at the start
+  std::vector<char> stays;   ///< by value: never made again
+
+private:
+  void readNode(const Graph &graph, NodeId n);
+  void orderWrites(const Graph &graph);
+};
+
+} // namespace ckopt::planner
+
+#endif // CKOPT_LIB_PLANNER_CHECK_CERTIFICATEGRAPH_H

@@ -1,0 +1,51 @@
+//===- Construct.h - first plans, fast --------------------------*- C++ -*-===//
+//
+// Interface of this folder: each strategy reports the sequences it constructs
+// and ends with the context's deadline. Executor.h is public to other folders
+// too.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_LIB_PLANNER_CONSTRUCT_CONSTRUCT_H
+#define CKOPT_LIB_PLANNER_CONSTRUCT_CONSTRUCT_H
+
+#include "Model/Strategy.h"
+
+namespace ckopt::planner {
+
+/// Strategy "dtr". Objective: the cheapest steps within the budget. Method:
+/// runs each of a few orders and evicts by cost, bytes and distance (offline
+/// DTR), at a few weights. Gives up on an order that cannot be run within it.
+void runEviction(StrategyContext &context);
+
+/// Strategy "prices". Objective: as above. Method: keeps or recomputes by the
+/// price of a byte at each position (the relaxation's dual prices, corrected by
+/// the loads that follow). Gives up where the relaxation saves nothing.
+void runPrices(StrategyContext &context);
+
+/// Strategy "segments". Objective: as above. Method: checkpoints at narrow cuts
+/// and between repeated blocks, in levels. Gives up on graphs without a turn.
+void runSegments(StrategyContext &context);
+
+/// Takes out of valid steps those replays that the budget does not need, the
+/// best saving for the price of the bytes first. Steps whose load passes the
+/// budget (bytes, aligned) come back with no more load than they had.
+/// `price`: by node, the price of a byte while the node first runs; empty: all
+/// the same. First runs stay where they are.
+std::vector<NodeId> fillReplays(const Problem &problem,
+                                const std::vector<NodeId> &steps,
+                                int64_t budget,
+                                const std::vector<double> &price,
+                                Deadline &deadline);
+
+/// Reports steps, and where they are within the budget, what fillReplays()
+/// makes of them too. True if they are.
+bool reportFilled(StrategyContext &context, std::vector<NodeId> steps,
+                  const std::vector<double> &price);
+
+/// By node: the price of a byte at its place in the program order, as the
+/// relaxation for the context's budget has it.
+std::vector<double> pricesByNode(const StrategyContext &context);
+
+} // namespace ckopt::planner
+
+#endif // CKOPT_LIB_PLANNER_CONSTRUCT_CONSTRUCT_H

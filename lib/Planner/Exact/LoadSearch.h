@@ -1,0 +1,34 @@
+//===- LoadSearch.h - plans within a load, at any cost ----------*- C++ -*-===//
+//
+// Private to lib/Planner. The pebble game under a number of bytes: is there any
+// plan, whatever it costs?
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_LIB_PLANNER_EXACT_LOADSEARCH_H
+#define CKOPT_LIB_PLANNER_EXACT_LOADSEARCH_H
+
+#include "Exact/ExactModel.h"
+#include "Model/Deadline.h"
+
+namespace ckopt::planner {
+
+struct LoadResult {
+  enum Kind : uint8_t {
+    Found,  ///< `steps` are claimed to fit; simulate them
+    NoPlan, ///< proven: no plan in any order fits
+    GaveUp, ///< a limit struck, or the graph is too large to encode
+  };
+  Kind kind = GaveUp;
+  std::vector<NodeId> steps;
+};
+
+/// Searches for a plan, in any order, whose load (aligned) is within `budget`.
+/// `width` 0: all that matter of at most `stateLimit` states, best first, with
+/// proof. Otherwise a beam of that many states, which proves nothing.
+LoadResult searchWithin(const ExactModel &model, int64_t budget,
+                        Deadline &deadline, size_t stateLimit = 400000,
+                        int32_t width = 0);
+
+} // namespace ckopt::planner
+
+#endif // CKOPT_LIB_PLANNER_EXACT_LOADSEARCH_H

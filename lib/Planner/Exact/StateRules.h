@@ -1,0 +1,68 @@
+//===- StateRules.h - what a state permits, at what cost --------*- C++ -*-===//
+//
+// Private to lib/Planner. The exact search (StateSearch.h) walks over the nodes
+// that ran and the items that are resident. Here is what these permit and what
+// they cost at least.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_LIB_PLANNER_EXACT_STATERULES_H
+#define CKOPT_LIB_PLANNER_EXACT_STATERULES_H
+
+#include "Exact/ExactSets.h"
+
+#include <unordered_map>
+
+namespace ckopt::planner {
+
+/// What depends on the nodes that ran alone.
+template <int Words> struct StateFuture {
+  Bits<Words> useful;    ///< items that may still be read
+  Bits<Words> essential; ///< items that are needed and cannot be made again
+};
+
+/// For models that fit into `Words` (1, 2 or 6). Sets named `ran` hold nodes,
+/// sets named `kept` items.
+template <int Words> class StateRules : public NodeSets<Words> {
+public:
+  using Set = Bits<Words>;
+  using Future = StateFuture<Words>;
+
+  explicit StateRules(const ExactModel &model);
+
+  /// Stays valid as long as the rules do.
+  const Future &futureOf(const Set &ran);
+  /// A lower bound on the cost still to come; infinite: a dead end.
+  double costLeft(const Set &ran, const Set &kept) const;
+  /// Whether node n can run and is of use; `useful` is that of `ran`.
+  bool mayRun(const Set &ran, const Set &kept, const Set &useful,
+              NodeId n) const;
+  /// Items that lack a change if they are made again.
+  Set spoilt(const Set &ran) const;
+
+  const ExactModel &model;
+  using NodeSets<Words>::reads, NodeSets<Words>::makes,
+      NodeSets<Words>::blockers, NodeSets<Words>::atEnd;
+  std::vector<Set> spoilers; ///< by item: nodes
+  Set weightless;            ///< items that are there for good once made
+
+private:
+  /// What running n again would bring back.
+  Set bringsBack(NodeId n, const Set &ran) const {
+    return makes[n].without(spoilt(ran));
+  }
+  bool mayRunAgain(NodeId n, const Set &ran) const {
+    return model.nodes[n].rerun && !blockers[n].meets(ran);
+  }
+
+  std::vector<Set> preds; ///< by node
+  bool anySpoilers = false;
+  std::unordered_map<Set, Future, HashBits<Words>> futures;
+};
+
+extern template class StateRules<1>;
+extern template class StateRules<2>;
+extern template class StateRules<6>;
+
+} // namespace ckopt::planner
+
+#endif // CKOPT_LIB_PLANNER_EXACT_STATERULES_H

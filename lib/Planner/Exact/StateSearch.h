@@ -1,0 +1,24 @@
+//===- StateSearch.h - the cheapest way through states ----------*- C++ -*-===//
+//
+// Private to lib/Planner. The search behind ExactSearch.h.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_LIB_PLANNER_EXACT_STATESEARCH_H
+#define CKOPT_LIB_PLANNER_EXACT_STATESEARCH_H
+
+#include "Exact/ExactModel.h"
+#include "Exact/ExactSearch.h"
+
+namespace ckopt::planner {
+
+/// The cheapest steps whose load (aligned bytes) is within `budget`. First runs
+/// follow the program order if `fixedOrder`; without `countCost` any steps will
+/// do, and they cost nought. GaveUp: a limit struck, with the smallest cost
+/// that is left, or the model is too large to encode.
+ExactResult searchStates(const ExactModel &model, int64_t budget,
+                         bool fixedOrder, bool countCost, Deadline &deadline,
+                         size_t stateLimit);
+
+} // namespace ckopt::planner
+
+#endif // CKOPT_LIB_PLANNER_EXACT_STATESEARCH_H

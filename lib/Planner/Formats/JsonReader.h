@@ -1,0 +1,85 @@
+//===- JsonReader.h - reading JSON that other programs wrote ----*- C++ -*-===//
+//
+// Private to lib/Planner. Every field is checked for presence, type and range
+// before it is used; each problem names its place, and reading goes on behind
+// it, so that a file's problems are listed together.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_LIB_PLANNER_FORMATS_JSONREADER_H
+#define CKOPT_LIB_PLANNER_FORMATS_JSONREADER_H
+
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/Support/JSON.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace ckopt::planner {
+
+/// The problems of a file, one a line; the first 20 are named.
+class JsonErrors {
+public:
+  /// Returns false, for `return errors.add(...)`.
+  bool add(const std::string &message);
+  bool any() const { return count > 0; }
+  const std::string &text() const { return lines; }
+
+private:
+  std::string lines;
+  int count = 0;
+};
+
+/// Typed access; every function returns false (or null) after adding a problem.
+class JsonReader {
+public:
+  explicit JsonReader(JsonErrors &errors) : errors(errors) {}
+
+protected:
+  bool fail(const std::string &message) { return errors.add(message); }
+  static std::string str(int64_t n) { return std::to_string(n); }
+
+  bool integer(const llvm::json::Value &value, const std::string &where,
+               int64_t &result);
+  /// A member that may be left out, in which case `result` stays, unless
+  /// `required`.
+  bool integer(const llvm::json::Object &object, llvm::StringRef key,
+               const std::string &where, int64_t &result, bool required);
+  /// The same for a finite number.
+  bool number(const llvm::json::Object &object, llvm::StringRef key,
+              const std::string &where, double &result, bool required);
+  /// Null where the member is missing (a problem only if `required`) or is no
+  /// list.
+  const llvm::json::Array *list(const llvm::json::Object &object,
+                                llvm::StringRef key, const std::string &where,
+                                bool required);
+  /// All numbers of a list.
+  bool integers(const llvm::json::Array &list, const std::string &where,
+                std::vector<int64_t> &result);
+  bool format(const llvm::json::Object &object, llvm::StringRef wanted);
+  static std::string text(const llvm::json::Object &object,
+                          llvm::StringRef key);
+
+  JsonErrors &errors;
+};
+
+/// What is wrong with a text before it can be parsed (no UTF-8, brackets nested
+/// more than 64 deep: the parser recurses), or an empty string.
+std::string checkJsonText(std::string_view text);
+
+/// Why a text is not JSON, with the place.
+std::string whyNotJson(std::string_view text);
+
+/// Splits an object or a list into its members without building a tree: a tree
+/// of 100,000 nodes takes a gigabyte. Each part is still to be parsed. False if
+/// the text is no object (list) or a callback returns false.
+bool splitObject(
+    std::string_view text,
+    llvm::function_ref<bool(std::string_view key, std::string_view value)>
+        member);
+bool splitList(std::string_view text,
+               llvm::function_ref<bool(std::string_view value)> element);
+
+} // namespace ckopt::planner
+
+#endif // CKOPT_LIB_PLANNER_FORMATS_JSONREADER_H

@@ -1,0 +1,64 @@
+//===- SearchFlags.cpp - how to search, as flags of tools -----------------===//
+#include "ckopt/Planner/SearchFlags.h"
+
+using namespace ckopt;
+using namespace ckopt::planner;
+using llvm::StringRef;
+
+void planner::addSearchFlags(FlagTable &table, Options &o, unsigned planning,
+                             unsigned packing, StringRef prefix) {
+  // Who sets a limit wants the best that there is time for.
+  auto limit = [&o](Flag::Store store) -> Flag::Store {
+    return [&o, store](StringRef text) -> llvm::Error {
+      o.searchToLimit = true;
+      return store(text);
+    };
+  };
+  auto add = [&](StringRef name, StringRef value, unsigned groups,
+                 StringRef help, auto make) {
+    std::string full = (prefix + name).str();
+    table.add(full, value, groups, help, make(full));
+  };
+  add("strategy", "NAME", planning,
+      "how to search (default auto: what fits the graph); an unknown one lists "
+      "all",
+      [&](StringRef name) {
+        return flag::oneOf(name, o.strategy, strategyNames(o.more));
+      });
+  add("fixed-order", "", planning, "first runs keep the program order",
+      [&](StringRef) { return flag::turnOn(o.fixedOrder); });
+  add("order-only", "", planning, "recompute nothing: search the order alone",
+      [&](StringRef) { return flag::turnOn(o.orderOnly); });
+  add("time-limit", "S", planning | packing,
+      "search for S seconds, unless nothing better can exist (without it: as "
+      "long as seems worth while, at most 60 s; 0: no limit)",
+      [&](StringRef name) {
+        return limit(flag::number<double>(name, o.timeLimitSeconds, 0, 1e7));
+      });
+  add("work-limit", "N", planning | packing,
+      "the same in units of work (about 50 ns): the same plan anywhere",
+      [&](StringRef name) {
+        return limit(flag::number<int64_t>(name, o.workLimit, 1));
+      });
+  add("effort", "X", planning, "work factor of the search (default 1)",
+      [&](StringRef name) {
+        return flag::number<double>(name, o.effort, 0, 1e6);
+      });
+  add("seed", "N", planning | packing, "seed of the search (default 1)",
+      [&](StringRef name) { return flag::number<uint64_t>(name, o.seed); });
+  add("threads", "N", planning | packing,
+      "threads of the search; the answer does not depend on it (default: all "
+      "cores)",
+      [&](StringRef name) {
+        return flag::number<int>(name, o.threads, 1, 256);
+      });
+}
+
+llvm::Error planner::checkSearch(const Options &options) {
+  if (options.orderOnly && options.fixedOrder)
+    return usageError("--order-only and --fixed-order leave nothing to search");
+  if (options.orderOnly && options.strategy != "auto")
+    return usageError("--order-only has one search: leave out --strategy=" +
+                      options.strategy);
+  return llvm::Error::success();
+}

@@ -1,0 +1,43 @@
+//===- Improve.h - better plans from known ones -----------------*- C++ -*-===//
+//
+// Interface of this folder.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_LIB_PLANNER_IMPROVE_IMPROVE_H
+#define CKOPT_LIB_PLANNER_IMPROVE_IMPROVE_H
+
+#include "Model/Strategy.h"
+
+namespace ckopt::planner {
+
+/// Strategy "local-search". Objective: the cheapest steps within the budget, or
+/// the smallest where none fit. Method: simulated annealing on the sequence, in
+/// several chains. Ends after a number of moves that grows with the graph and
+/// the effort.
+void runLocalSearch(StrategyContext &context);
+
+/// Above, what fits into the work does not pay.
+constexpr int32_t mostWindowsNodes = 5000;
+
+/// Improves the cheapest known plan within the budget, first by annealing too
+/// cool to leave its basin, then by trades from it (WindowsTrade.h), each
+/// annealed in turn. Reports valid steps only; does nothing where no plan is
+/// known, nothing is left to gain, or the graph is too large for it to help.
+void runWindows(StrategyContext &context);
+
+struct OrderResult {
+  std::vector<NodeId> order;
+  int64_t peak = 0; ///< aligned bytes, as simulate() counts them
+  /// True if no order without recomputation has a smaller peak: proved by
+  /// searching all sets of nodes that may have run.
+  bool optimal = false;
+};
+
+/// The order of the least peak that was found; it is never worse than the best
+/// of candidateOrders(). The same for any number of threads.
+OrderResult searchOrder(const Problem &problem, Deadline &deadline,
+                        uint64_t seed, double effort = 1, int threads = 1);
+
+} // namespace ckopt::planner
+
+#endif // CKOPT_LIB_PLANNER_IMPROVE_IMPROVE_H

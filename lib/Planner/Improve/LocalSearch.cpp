@@ -1,0 +1,204 @@
+//===- LocalSearch.cpp - simulated annealing on the sequence --------------===//
+//
+// Improves what the constructive strategies found, and finds what they cannot:
+// order and recomputation are searched together. Method: simulated annealing on
+// the sequence of steps as in FastSA (Imanishi et al., NeurIPS 2023): put a run
+// in, take one out, move one; with moves that take whole replays, with
+// exchanges, and with a penalty for bytes over the budget instead of a product
+// of peak and cost. Several chains run side by side: hot ones from an order
+// without recomputation, which find the basin, and a cool one from the best
+// plan known; then cooler ones polish the best. Guarantee: reports valid
+// sequences only. The number of moves depends on the graph's size and the
+// effort alone, each chain has its own random numbers and its own share of the
+// work, and results are taken in the chains' order: the outcome is the same on
+// one thread or several. A move costs O(log n) for each operand.
+//
+//===----------------------------------------------------------------------===//
+#include "Improve/Improve.h"
+#include "Improve/LocalSearchAnnealer.h"
+
+#include <algorithm>
+#include <thread>
+
+using namespace ckopt::planner;
+
+namespace {
+
+/// One chain of annealing to run.
+struct Chain {
+  const std::vector<NodeId> *start;
+  int64_t moves;
+  double hot, cold; ///< in mean costs of a node
+};
+
+struct Outcome {
+  std::vector<NodeId> steps;
+  double cost = 0;
+  int64_t peak = 0;
+  bool cut = false; ///< the clock struck
+};
+
+/// How much to search.
+struct Amount {
+  double moves = 0;     ///< of a chain that starts from a good plan
+  int64_t hotMoves = 0; ///< of one that starts from an order
+  int hotChains = 0;
+};
+
+class LocalSearch {
+public:
+  explicit LocalSearch(StrategyContext &context)
+      : context(context), problem(context.problem), tables(problem),
+        goal{context.budget, context.fixedOrder, false,
+             4 * std::max(problem.baseCost, 1e-300) /
+                 std::max<double>(1, double(context.budget))},
+        mean(std::max(problem.baseCost, 1e-300) / problem.numNodes) {}
+  void run();
+
+private:
+  Amount amount() const;
+  /// Runs chains side by side, reports and keeps their outcomes. Where there is
+  /// a clock, takes that share of the time left at most.
+  void runStage(const std::vector<Chain> &chains, double timeShare);
+  bool better(const Outcome &a, const Outcome &b) const {
+    bool fitsA = a.peak <= goal.budget, fitsB = b.peak <= goal.budget;
+    if (fitsA != fitsB)
+      return fitsA;
+    return fitsA && a.cost != b.cost ? a.cost < b.cost : a.peak < b.peak;
+  }
+  /// True if nothing is left to gain.
+  bool finished() const {
+    return best.peak <= goal.budget && best.cost <= problem.baseCost;
+  }
+
+  StrategyContext &context;
+  const Problem &problem;
+  AnnealingTables tables;
+  AnnealingGoal goal;
+  double mean;
+  Outcome best;
+  uint64_t salt = 0;
+  bool cut = false; ///< a stage was ended by the clock
+};
+
+void LocalSearch::runStage(const std::vector<Chain> &chains, double timeShare) {
+  size_t threads =
+      std::min<size_t>(std::max(context.threads, 1), chains.size());
+  std::vector<Outcome> outcomes(chains.size());
+  int64_t units = context.deadline.unitsLeft() / int64_t(chains.size());
+  double turns = double((chains.size() + threads - 1) / threads);
+  std::vector<Deadline> parts, rests;
+  for (size_t i = 0; i < chains.size(); ++i) {
+    double turn = double(i / threads + 1) / turns;
+    parts.push_back(context.deadline.part(units, timeShare * 0.85 * turn));
+    rests.push_back(context.deadline.part(units, timeShare * turn));
+  }
+  auto runChain = [&](size_t i) {
+    const Chain &chain = chains[i];
+    Annealer annealer(problem, tables, goal, *chain.start,
+                      context.seed * 7919 + salt + i);
+    double cold = mean * chain.cold;
+    if (!annealer.run(chain.moves, mean * chain.hot, cold, parts[i]) &&
+        !parts[i].workPassed()) {
+      // The clock struck while it was hot: what is left cools it down.
+      outcomes[i].cut = true;
+      annealer.run(chain.moves / 8 + 1, mean * std::min(chain.hot, 0.5), cold,
+                   rests[i]);
+    }
+    outcomes[i].steps = annealer.best();
+    outcomes[i].cost = annealer.bestCost();
+    outcomes[i].peak = annealer.bestPeak();
+  };
+  // Chains are dealt out in turn, so that threads do about the same work.
+  std::vector<std::thread> workers;
+  for (size_t t = 1; t < threads; ++t)
+    workers.emplace_back([&, t] {
+      for (size_t i = t; i < chains.size(); i += threads)
+        runChain(i);
+    });
+  for (size_t i = 0; i < chains.size(); i += threads)
+    runChain(i);
+  for (std::thread &worker : workers)
+    worker.join();
+  salt += chains.size();
+  for (size_t i = 0; i < chains.size(); ++i) {
+    context.deadline.spend(parts[i].spent() + rests[i].spent());
+    context.report(outcomes[i].steps);
+    cut |= outcomes[i].cut;
+    if (best.steps.empty() || better(outcomes[i], best))
+      best = std::move(outcomes[i]);
+  }
+}
+
+/// Hot chains need thousands of moves a node before they are better than the
+/// constructions, and the more the longer they are; graphs of a few hundred
+/// nodes have several basins, and short chains to find them all.
+Amount LocalSearch::amount() const {
+  double size = problem.numNodes;
+  Amount much;
+  much.moves = std::min(2.2e6, 500000 + 1700 * size);
+  double hot = std::min({8000 * size, 7.0e6, 7.0e9 / size});
+  if (hot >= 400 * size)
+    much.hotChains = int(std::clamp(1200 / size, 2.0, 12.0)) & ~1;
+  // A move takes about 25 units; the stages other than the hot one make two and
+  // a half times `moves`.
+  double units = 25 * (much.moves * 2.5 + hot * much.hotChains);
+  double factor = context.effort;
+  if (context.deadline.hasWorkLimit())
+    factor = std::min(factor, double(context.deadline.unitsLeft()) / units);
+  much.moves *= factor;
+  much.hotMoves = std::max<int64_t>(1, int64_t(hot * factor));
+  if (double(much.hotMoves) < 40 * size)
+    much.hotChains = 0;
+  return much;
+}
+
+void LocalSearch::run() {
+  // The cheapest within the budget, else the one nearest to it.
+  for (const Candidate &candidate : context.known) {
+    Outcome known{candidate.steps, candidate.cost, candidate.peak, false};
+    if (best.steps.empty() || better(known, best))
+      best = std::move(known);
+  }
+  if (best.steps.empty() || finished())
+    return;
+  const std::vector<NodeId> known = best.steps;
+  const std::vector<NodeId> &order =
+      context.orders.empty() ? known : context.orders.front();
+  Amount much = amount();
+  auto part = [&](double share) {
+    return std::max<int64_t>(1, int64_t(much.moves * share));
+  };
+  bool hot = much.hotChains > 0;
+  // A quick look, for whoever has little time.
+  runStage({{&known, part(0.15), 0.3, 0.002},
+            {hot ? &order : &known, part(0.15), hot ? 8 : 0.05, 0.002}},
+           0.3);
+  const std::vector<NodeId> quick = best.steps;
+  std::vector<Chain> chains;
+  for (int i = 0; i < much.hotChains; ++i)
+    chains.push_back({&order, much.hotMoves, i % 3 == 2 ? 15.0 : 8.0, 0.005});
+  if (hot && !finished())
+    runStage(chains, 0.6);
+  // Where the clock decides, all of the time is used.
+  for (int round = 0; (cut || round < (hot ? 2 : 1)) && !finished(); ++round) {
+    if (context.deadline.passed())
+      return;
+    const std::vector<NodeId> start = best.steps;
+    if (round == 0)
+      runStage({{&quick, part(1), 0.3, 0.002},
+                {&start, part(hot ? 0.6 : 1), hot ? 3 : 0.05, 0.002}},
+               hot ? 0.5 : 1);
+    else
+      runStage({{&start, part(0.3), 0.5, 0.005},
+                {&start, part(0.3), hot ? 1.5 : 0.2, 0.005}},
+               1);
+  }
+}
+
+} // namespace
+
+void ckopt::planner::runLocalSearch(StrategyContext &context) {
+  if (context.effort > 0 && context.problem.numNodes > 0)
+    LocalSearch(context).run();
+}

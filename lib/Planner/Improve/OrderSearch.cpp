@@ -1,0 +1,133 @@
+//===- OrderSearch.cpp - orders of least peak -----------------------------===//
+//
+// Problem: run each node once, in the order that needs the fewest bytes;
+// NP-hard (register sufficiency). Method: list schedules for a start; the
+// search for the least load (Exact/ExactSearch.h) on the graph whose nodes all
+// run once, which often proves the optimum of graphs of up to 384 nodes;
+// otherwise simulated annealing on the order, in several chains of their own.
+// Guarantee: valid orders, never worse than the list schedules; `optimal` is a
+// proof. Complexity: O(n log n) for each of a number of moves that grows with n
+// up to a limit, so that large graphs take near-linear time.
+//
+//===----------------------------------------------------------------------===//
+#include "Exact/ExactSearch.h"
+#include "Improve/Improve.h"
+#include "Improve/LocalSearchAnnealer.h"
+#include "Model/Order.h"
+
+#include <algorithm>
+#include <thread>
+
+using namespace ckopt::planner;
+
+namespace {
+
+/// Graphs of more nodes are not searched with proof.
+constexpr int32_t mostNodesProved = 384;
+/// Units of work of that search (about a second) up to 100 nodes, fewer beyond,
+/// since a unit there proves less; and states that it may hold.
+constexpr double proofWork = 2e7;
+constexpr size_t proofStates = 400000;
+
+class OrderSearch {
+public:
+  OrderSearch(const Problem &problem, Deadline &deadline, uint64_t seed,
+              double effort, int threads)
+      : problem(problem), deadline(deadline), seed(seed), effort(effort),
+        threads(threads) {}
+  OrderResult run();
+
+private:
+  bool take(std::vector<NodeId> order);
+  bool searchAll();
+  void anneal();
+
+  const Problem &problem;
+  Deadline &deadline;
+  uint64_t seed;
+  double effort;
+  int threads;
+  OrderResult best;
+};
+
+bool OrderSearch::take(std::vector<NodeId> order) {
+  int64_t peak = simulate(problem, order, true).peak;
+  if (!best.order.empty() && peak >= best.peak)
+    return false;
+  best.order = std::move(order);
+  best.peak = peak;
+  return true;
+}
+
+/// True if the least peak of all orders is known.
+bool OrderSearch::searchAll() {
+  if (problem.numNodes > mostNodesProved || problem.simplified)
+    return false;
+  Graph once = problem.graph;
+  for (Node &node : once.nodes)
+    node.recompute = false;
+  Deadline part = deadline.part(
+      int64_t(proofWork * std::min(1.0, effort) *
+              std::min(1.0, 100.0 / std::max(1, problem.numNodes))));
+  ExactResult found =
+      exactLeastPeak(Problem(once), /*fixedOrder=*/false,
+                     problem.persistentBytes, best.order, part, proofStates);
+  deadline.spend(part.spent());
+  if (isValidOrder(problem, found.steps))
+    take(std::move(found.steps));
+  return found.kind == ExactResult::Optimal && best.peak == found.leastPeak;
+}
+
+void OrderSearch::anneal() {
+  double size = problem.numNodes;
+  int64_t moves = int64_t(effort * std::min(1.0e6, 100000 + 700 * size));
+  AnnealingTables tables(problem);
+  AnnealingGoal goal{0, false, true, 1};
+  const double hots[] = {0.003, 0.001, 0.01, 0.003};
+  constexpr int count = 4;
+  std::vector<Deadline> parts;
+  for (int i = 0; i < count; ++i)
+    parts.push_back(deadline.part(deadline.unitsLeft() / count));
+  std::vector<NodeId> outcomes[count];
+  auto run = [&](int i) {
+    Annealer annealer(problem, tables, goal, best.order, seed * 4099 + i);
+    double bytes = double(best.peak);
+    annealer.run(moves, bytes * hots[i], bytes * 1e-5, parts[i]);
+    outcomes[i] = annealer.best();
+  };
+  int workers = std::clamp(threads, 1, count);
+  std::vector<std::thread> pool;
+  auto runShare = [&](int first) {
+    for (int i = first; i < count; i += workers)
+      run(i);
+  };
+  for (int t = 1; t < workers; ++t)
+    pool.emplace_back(runShare, t);
+  runShare(0);
+  for (std::thread &worker : pool)
+    worker.join();
+  for (int i = 0; i < count; ++i) {
+    deadline.spend(parts[i].spent());
+    take(std::move(outcomes[i]));
+  }
+}
+
+OrderResult OrderSearch::run() {
+  for (std::vector<NodeId> &order : candidateOrders(problem))
+    take(std::move(order));
+  if (effort <= 0 || problem.numNodes < 2)
+    return best;
+  best.optimal = searchAll();
+  if (best.optimal || deadline.passed())
+    return best;
+  anneal();
+  return best;
+}
+
+} // namespace
+
+OrderResult ckopt::planner::searchOrder(const Problem &problem,
+                                        Deadline &deadline, uint64_t seed,
+                                        double effort, int threads) {
+  return OrderSearch(problem, deadline, seed, effort, threads).run();
+}

@@ -1,0 +1,61 @@
+//===- LinearProgram.h - linear programs over [0, 1] ------------*- C++ -*-===//
+//
+// Private to lib/Planner. The only file that knows of Clp (COIN-OR's simplex
+// code) is LinearProgram.cpp.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_LIB_PLANNER_MATH_LINEARPROGRAM_H
+#define CKOPT_LIB_PLANNER_MATH_LINEARPROGRAM_H
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace ckopt::planner {
+
+/// Minimize cost * x, rows: sum of terms >= least, 0 <= x <= 1; columns can be
+/// fixed, rows added, and each solve starts from the basis of the one before.
+class LinearProgram {
+public:
+  struct Row {
+    std::vector<std::pair<int32_t, double>> terms; ///< column, factor
+    double least = 0;
+  };
+
+  explicit LinearProgram(std::vector<double> cost);
+  ~LinearProgram();
+
+  void addRows(std::vector<Row> rows);
+  const std::vector<Row> &rows() const { return allRows; }
+
+  /// Free: -1; otherwise the value that the column has.
+  void fix(int32_t column, int value);
+
+  struct Outcome {
+    bool solved = false; ///< x is (nearly) optimal
+    /// No x costs less: evaluated from the dual prices, so it holds whatever
+    /// the simplex code did. Infinite: no x satisfies the rows.
+    double bound = 0;
+    int64_t work = 0; ///< units of about 50 ns, reproducible
+  };
+  Outcome solve(int32_t maxPivots);
+  /// Of the last solve.
+  const std::vector<double> &x() const { return solution; }
+  /// Lower bounds on what the cost rises by if a column leaves the bound at
+  /// which it is; of the last solve.
+  const std::vector<double> &reducedCost() const { return reduced; }
+
+private:
+  double evaluate(const double *price, double sign, bool withCost);
+
+  struct Impl;
+  std::unique_ptr<Impl> impl;
+  std::vector<Row> allRows;
+  std::vector<double> cost, solution, reduced;
+  int64_t factors = 0;
+};
+
+} // namespace ckopt::planner
+
+#endif // CKOPT_LIB_PLANNER_MATH_LINEARPROGRAM_H

@@ -1,0 +1,63 @@
+//===- MaximumFlow.cpp - flows and cuts -----------------------------------===//
+#include "Math/MaximumFlow.h"
+
+#include <algorithm>
+
+using namespace ckopt::planner;
+
+bool MaximumFlow::layer(int32_t source, int32_t sink) {
+  level.assign(first.size(), -1);
+  std::vector<int32_t> queue{source};
+  level[source] = 0;
+  for (size_t k = 0; k < queue.size(); ++k)
+    for (int32_t a = first[queue[k]]; a >= 0; a = arcs[a].next)
+      if (arcs[a].rest > 0 && level[arcs[a].to] < 0) {
+        level[arcs[a].to] = level[queue[k]] + 1;
+        queue.push_back(arcs[a].to);
+      }
+  return level[sink] >= 0;
+}
+
+/// One path of the layered graph; 0 if none is left.
+int64_t MaximumFlow::augment(int32_t source, int32_t sink, int64_t &work) {
+  std::vector<int32_t> path;
+  int32_t at = source;
+  while (at != sink) {
+    int32_t &a = current[at];
+    while (a >= 0 && (arcs[a].rest == 0 || level[arcs[a].to] != level[at] + 1))
+      a = arcs[a].next;
+    ++work;
+    if (a >= 0) {
+      path.push_back(a);
+      at = arcs[a].to;
+      continue;
+    }
+    if (path.empty())
+      return 0;
+    level[at] = -1; // A dead end.
+    at = arcs[path.back() ^ 1].to;
+    path.pop_back();
+  }
+  int64_t amount = unlimited;
+  for (int32_t a : path)
+    amount = std::min(amount, arcs[a].rest);
+  for (int32_t a : path) {
+    arcs[a].rest -= amount;
+    arcs[a ^ 1].rest += amount;
+  }
+  return amount;
+}
+
+int64_t MaximumFlow::run(int32_t source, int32_t sink, int64_t &work) {
+  int64_t flow = 0;
+  work += int64_t(arcs.size()) * 2;
+  while (layer(source, sink)) {
+    work += int64_t(arcs.size());
+    current = first;
+    while (int64_t amount = augment(source, sink, work)) {
+      flow += amount;
+      work += 8;
+    }
+  }
+  return flow;
+}

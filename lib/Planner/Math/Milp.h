@@ -1,0 +1,62 @@
+//===- Milp.h - programs with binary decisions ------------------*- C++ -*-===//
+//
+// Private to lib/Planner. Limits are counts, so answers do not depend on the
+// machine; every bound is evaluated from dual prices by this code, not taken
+// from the linear programming library.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_LIB_PLANNER_MATH_MILP_H
+#define CKOPT_LIB_PLANNER_MATH_MILP_H
+
+#include "Math/LinearProgram.h"
+#include "Model/Deadline.h"
+
+namespace ckopt::planner {
+
+/// Minimize cost * x (costs not negative) with x in {0, 1} and, for each row,
+/// the sum of its terms >= least.
+struct Milp {
+  using Row = LinearProgram::Row;
+  std::vector<double> cost;
+  std::vector<Row> rows;
+
+  int32_t addColumn(double columnCost) {
+    cost.push_back(columnCost);
+    return int32_t(cost.size()) - 1;
+  }
+};
+
+struct MilpResult {
+  enum Kind : uint8_t {
+    Optimal,    ///< `x` is optimal
+    Infeasible, ///< no x satisfies the rows
+    CutOff,     ///< no x costs less than the cutoff
+    Limited,    ///< a limit struck; `x` is the best found, or empty
+  };
+  Kind kind = Limited;
+  std::vector<char> x;
+  double value = 0; ///< cost of x
+  /// Proven: no x costs less (what the cutoff hides counts as the cutoff).
+  double bound = 0;
+  int32_t treeNodes = 0;
+};
+
+struct MilpOptions {
+  int32_t treeNodes = 2000;
+  /// Only x that cost less are looked for.
+  double cutoff = 1e300;
+  /// Solutions that are better by less do not matter.
+  double step = 0;
+  /// Nor do those that are better by less than this share.
+  double gap = 0;
+  /// A known solution; may be empty.
+  std::vector<char> start;
+};
+
+/// Work is spent at about a unit for each factor that a simplex pivot touches.
+MilpResult solveMilp(const Milp &milp, const MilpOptions &options,
+                     Deadline &deadline);
+
+} // namespace ckopt::planner
+
+#endif // CKOPT_LIB_PLANNER_MATH_MILP_H

@@ -1,0 +1,76 @@
+//===- Deadline.h - when a search must end ----------------------*- C++ -*-===//
+#ifndef CKOPT_LIB_PLANNER_MODEL_DEADLINE_H
+#define CKOPT_LIB_PLANNER_MODEL_DEADLINE_H
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+
+namespace ckopt::planner {
+
+/// When a search must end: a number of work units, which makes results
+/// reproducible, and a wall clock, which is for people. A unit is an elementary
+/// step of about 50 ns (a touched operand, a proposed move counts its
+/// operands); strategies report what they do with spend(), at least every
+/// millisecond.
+class Deadline {
+public:
+  explicit Deadline(double seconds, int64_t workUnits = 0)
+      : limited(seconds > 0), workLimit(workUnits),
+        end(std::chrono::steady_clock::now() +
+            std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                std::chrono::duration<double>(
+                    seconds > 0 ? std::min(seconds, 1e7) : 0))) {}
+
+  /// Counts work; false once the search must end.
+  bool spend(int64_t units) {
+    work += units;
+    return !passed();
+  }
+  bool passed() const { return workPassed() || stale() || timePassed(); }
+  bool workPassed() const { return workLimit > 0 && work >= workLimit; }
+  bool timePassed() const {
+    return limited && std::chrono::steady_clock::now() >= end;
+  }
+  /// Ends the search as well after so much work (0: any) without a gain.
+  void setPatience(int64_t units) { patience = units; }
+  /// Something better was found: patience starts anew.
+  void gained() { lastGain = work; }
+  bool stale() const { return patience > 0 && work - lastGain >= patience; }
+  int64_t spent() const { return work; }
+  int64_t unitsLeft() const {
+    return workLimit == 0 ? 0 : std::max<int64_t>(1, workLimit - work);
+  }
+  bool hasWorkLimit() const { return workLimit > 0; }
+  /// For a part of the search, or a task on another thread: at most that share
+  /// of the time left, at most `units` (0: no limit of its own) and at most
+  /// what is left here. Who asked for it spends its work here when it is done;
+  /// tasks that run side by side get their parts before any of them starts, so
+  /// that the outcome does not depend on which is faster.
+  Deadline part(int64_t units, double timeShare = 1) const {
+    Deadline result = *this;
+    result.work = result.lastGain = 0;
+    int64_t left = std::max<int64_t>(1, workLimit - work);
+    if (timeShare < 1 && limited) {
+      auto now = std::chrono::steady_clock::now();
+      if (now < end)
+        result.end =
+            now +
+            std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                (end - now) * timeShare);
+    }
+    result.workLimit = workLimit == 0 ? units
+                       : units == 0   ? left
+                                      : std::min(units, left);
+    return result;
+  }
+
+private:
+  bool limited;
+  int64_t workLimit, work = 0, patience = 0, lastGain = 0;
+  std::chrono::steady_clock::time_point end;
+};
+
+} // namespace ckopt::planner
+
+#endif // CKOPT_LIB_PLANNER_MODEL_DEADLINE_H

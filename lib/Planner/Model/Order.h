@@ -1,0 +1,24 @@
+//===- Order.h - orders of first runs ---------------------------*- C++ -*-===//
+#ifndef CKOPT_LIB_PLANNER_MODEL_ORDER_H
+#define CKOPT_LIB_PLANNER_MODEL_ORDER_H
+
+#include "Model/Problem.h"
+
+namespace ckopt::planner {
+
+/// 0, 1, 2, ...
+std::vector<NodeId> programOrder(const Problem &problem);
+
+/// Valid orders worth trying, the smallest load first; the program order is
+/// always among them. No order is there twice.
+std::vector<std::vector<NodeId>> candidateOrders(const Problem &problem);
+
+/// True if each node is there once, after all it must follow.
+bool isValidOrder(const Problem &problem, const std::vector<NodeId> &order);
+
+/// True if first runs follow the ids.
+bool isProgramOrder(const Problem &problem, const std::vector<NodeId> &steps);
+
+} // namespace ckopt::planner
+
+#endif // CKOPT_LIB_PLANNER_MODEL_ORDER_H

@@ -1,0 +1,109 @@
+//===- Problem.h - a graph compiled for the solvers -------------*- C++ -*-===//
+//
+// Private to lib/Planner: flat arrays of what every solver asks for again and
+// again. Sizes are rounded up to the alignment, views have none, the base of a
+// view counts as read by the node that makes the view.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_LIB_PLANNER_MODEL_PROBLEM_H
+#define CKOPT_LIB_PLANNER_MODEL_PROBLEM_H
+
+#include "ckopt/Planner/Simulator.h"
+
+#include <span>
+
+namespace ckopt::planner {
+
+/// Lists of numbers in one array.
+struct Csr {
+  std::vector<int32_t> start{0}, items;
+  std::span<const int32_t> operator[](int32_t i) const {
+    return {items.data() + start[i], size_t(start[i + 1] - start[i])};
+  }
+  static Csr from(const std::vector<std::vector<int32_t>> &lists);
+};
+
+/// What results that nodes overwrite ask of a plan.
+enum class Rules : uint8_t {
+  /// In a form that every strategy can keep: such a result is made once if it
+  /// has views, and is never made again after a change; making a view of it
+  /// counts as reading it.
+  Simple,
+  /// As the format says: only what is read must have seen all changes. Bounds
+  /// and proofs use it; each plan within the simple rules is one within these.
+  Format,
+};
+
+struct Problem {
+  explicit Problem(const Graph &graph, Rules rules = Rules::Simple);
+
+  const Graph &graph;
+  int32_t numNodes, numValues;
+
+  std::vector<int64_t> bytes;     ///< by value, aligned; 0 for views
+  std::vector<int64_t> workspace; ///< by node, aligned
+  std::vector<double> cost;       ///< by node
+  std::vector<NodeId> producer;   ///< by value; -1: there at the start
+  std::vector<ValueId> base;      ///< by value; -1: no view
+  std::vector<ValueId> root;      ///< by value; itself if no view
+  std::vector<char> initial;      ///< by value: input or persistent
+  std::vector<char> endLive;      ///< by value: output or persistent
+  std::vector<char> recompute;    ///< by node: may run again
+
+  Csr reads;   ///< node -> values it needs, once each, bases of views included
+  Csr outputs; ///< node -> values
+  Csr readers; ///< value -> nodes, ascending
+  Csr views;   ///< value -> its direct views
+  Csr preds, succs; ///< order of first runs: data, after, mutates
+  /// node -> nodes that must not have run yet (they overwrite what it reads)
+  Csr blockers;
+  /// storage -> nodes that overwrite it, ascending
+  Csr writers;
+  /// The two rules differ for this graph.
+  bool simplified = false;
+  /// node -> reuse pairs, those that can never be taken left out
+  std::vector<std::vector<std::pair<ValueId, ValueId>>> pairs;
+
+  /// Bytes resident from the first step to the last whatever the plan is.
+  int64_t persistentBytes = 0;
+  double baseCost = 0;
+
+  /// Resident bytes while the node runs, beside what it does not touch.
+  int64_t ownBytes(NodeId node) const;
+
+  /// Marks a storage and all its views as gone.
+  void forget(ValueId storage, std::vector<char> &valid) const;
+
+private:
+  void buildOperands();
+  void buildOrder(Rules rules);
+};
+
+/// A node of the problem for another graph, `rename` giving the values' numbers
+/// there: inputs first, then outputs. What it overwrites and waits for is left
+/// to the caller.
+template <typename Rename>
+Node renamedNode(const Problem &problem, NodeId n, Rename rename) {
+  Node node;
+  node.cost = problem.cost[n];
+  node.workspace = problem.workspace[n];
+  node.recompute = problem.recompute[n];
+  for (ValueId v : problem.graph.nodes[n].inputs)
+    node.inputs.push_back(rename(v));
+  for (ValueId v : problem.graph.nodes[n].outputs)
+    node.outputs.push_back(rename(v));
+  for (auto [input, output] : problem.pairs[n])
+    node.reuse.push_back({rename(input), rename(output)});
+  return node;
+}
+
+/// True if valid steps keep the problem's rules on runs and order as well.
+bool keepsSimpleRules(const Problem &problem, std::span<const NodeId> steps);
+
+/// The exact simulation, on compiled arrays.
+Simulation simulate(const Problem &problem, std::span<const NodeId> steps,
+                    bool aligned);
+
+} // namespace ckopt::planner
+
+#endif // CKOPT_LIB_PLANNER_MODEL_PROBLEM_H

@@ -1,0 +1,102 @@
+//===- SequenceTree.h - loads under range additions -------------*- C++ -*-===//
+//
+// Private to lib/Planner. A segment tree for range add and range maximum that
+// stores, for every subtree, its maximum less that of its parent: an addition
+// is then made at the few nodes that cover the range, and the way up ends where
+// nothing changes any more. O(log n) an operation, usually much less.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_LIB_PLANNER_MODEL_SEQUENCETREE_H
+#define CKOPT_LIB_PLANNER_MODEL_SEQUENCETREE_H
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <vector>
+
+namespace ckopt::planner {
+
+class LoadTree {
+public:
+  /// Takes the loads of the slots 0, 1, ...; beside them lie two that are never
+  /// added to, so that ranges are open at both ends.
+  void build(const std::vector<int64_t> &loads) {
+    size = int32_t(std::bit_ceil(loads.size() + 2));
+    rise.assign(2 * size_t(size), lowest);
+    std::copy(loads.begin(), loads.end(), rise.begin() + size + 1);
+    for (int32_t p = size - 1; p >= 1; --p) {
+      rise[p] = std::max(rise[2 * p], rise[2 * p + 1]);
+      rise[2 * p] -= rise[p];
+      rise[2 * p + 1] -= rise[p];
+    }
+  }
+
+  /// The largest load of all.
+  int64_t max() const { return rise[1]; }
+
+  /// Adds to the loads of the slots [first, last].
+  void add(int32_t first, int32_t last, int64_t delta) {
+    if (first > last || delta == 0)
+      return;
+    int32_t l = first + size, r = last + size + 2;
+    // Up to where the two ways meet; a level's maxima are settled as the ways
+    // leave it.
+    while ((l ^ r) != 1) {
+      if (!(l & 1))
+        rise[l ^ 1] += delta;
+      if (r & 1)
+        rise[r ^ 1] += delta;
+      settle(l >>= 1);
+      settle(r >>= 1);
+    }
+    while (l > 1)
+      if (settle(l >>= 1) == 0)
+        return;
+  }
+
+  /// The largest load of the slots [first, last], which must not be empty.
+  int64_t maxIn(int32_t first, int32_t last) const {
+    int32_t l = first + size, r = last + size + 2;
+    int64_t left = lowest, right = lowest;
+    while ((l ^ r) != 1) {
+      if (!(l & 1))
+        left = std::max(left, rise[l ^ 1]);
+      if (r & 1)
+        right = std::max(right, rise[r ^ 1]);
+      left += rise[l >>= 1];
+      right += rise[r >>= 1];
+    }
+    int64_t result = std::max(left, right);
+    while (l > 1)
+      result += rise[l >>= 1];
+    return result;
+  }
+
+  /// The first slot where the maximum is reached.
+  int32_t argmax() const {
+    int32_t p = 1;
+    while (p < size)
+      p = 2 * p + (rise[2 * p] == 0 ? 0 : 1);
+    return p - size - 1;
+  }
+
+private:
+  /// Moves what both halves have in common up to their parent; returns it.
+  int64_t settle(int32_t p) {
+    int64_t most = std::max(rise[2 * p], rise[2 * p + 1]);
+    rise[2 * p] -= most;
+    rise[2 * p + 1] -= most;
+    rise[p] += most;
+    return most;
+  }
+
+  /// Below every load, and far enough from the end of the numbers that sums of
+  /// a few differences do not pass it.
+  static constexpr int64_t lowest = -(int64_t(1) << 61);
+  int32_t size = 1;
+  std::vector<int64_t> rise;
+};
+
+} // namespace ckopt::planner
+
+#endif // CKOPT_LIB_PLANNER_MODEL_SEQUENCETREE_H

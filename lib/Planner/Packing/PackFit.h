@@ -1,0 +1,58 @@
+//===- PackFit.h - best fit and hill climbing -------------------*- C++ -*-===//
+#ifndef CKOPT_LIB_PLANNER_PACKING_PACKFIT_H
+#define CKOPT_LIB_PLANNER_PACKING_PACKFIT_H
+
+#include "Model/Deadline.h"
+#include "Packing/PackModel.h"
+
+namespace ckopt::planner {
+
+/// Places units one by one; the best placement stays.
+class PackFit {
+public:
+  PackFit(const PackModel &model, uint64_t seed);
+
+  /// Several orders, until one reaches `target` (bytes).
+  void tryOrders(int64_t target, Deadline &deadline);
+  /// Orders by tension and lifetime with random weights.
+  void sample(int64_t target, Deadline &deadline);
+  /// Hill climbing on the best order.
+  void improve(int64_t target, Deadline &deadline);
+  /// Puts the units of `fixed` (with offsets) first, the others by best fit.
+  void complete(const std::vector<int32_t> &fixed,
+                const std::vector<int64_t> &at, Deadline &deadline);
+  /// Takes a whole placement over if it is smaller than the best.
+  void offer(const std::vector<int64_t> &at);
+
+  int64_t arena() const { return best; }
+  const std::vector<int64_t> &offsets() const { return bestOffset; }
+
+private:
+  bool place(const std::vector<int32_t> &order, size_t from, bool lowest,
+             Deadline &deadline);
+  int64_t choose(const PackUnit &unit, int32_t id, bool lowest) const;
+  bool fits(int64_t offset, int32_t id, int32_t except) const;
+  void insert(int32_t id, int64_t offset);
+  void clear();
+  std::vector<int32_t> sorted(int rule) const;
+  std::vector<int32_t> sampled();
+  double random();
+
+  const PackModel &model;
+  const std::vector<PackUnit> &units;
+  // What is placed, by offset; columns for speed.
+  std::vector<int32_t> placedFirst, placedLast, placedId;
+  std::vector<int64_t> placedLow, placedHigh;
+  std::vector<int64_t> offset; ///< by unit
+
+  int64_t best = -1;
+  std::vector<int64_t> bestOffset;
+  std::vector<int32_t> bestOrder, bestByOffset;
+  int64_t work = 0; ///< simple steps spent
+  bool bestLowest = false;
+  uint64_t state; ///< of the random numbers
+};
+
+} // namespace ckopt::planner
+
+#endif // CKOPT_LIB_PLANNER_PACKING_PACKFIT_H

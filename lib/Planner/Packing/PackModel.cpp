@@ -1,0 +1,87 @@
+//===- PackModel.cpp - boxes as units to place ----------------------------===//
+//
+// Merges in-place chains, sums loads and finds each unit's tension, the largest
+// load that it meets (a sparse table of range maxima). O(n log n).
+//
+//===----------------------------------------------------------------------===//
+#include "Packing/PackModel.h"
+
+#include <algorithm>
+#include <bit>
+
+using namespace ckopt::planner;
+
+PackModel::PackModel(const std::vector<Box> &boxes, int64_t alignment)
+    : alignment(alignment) {
+  makeUnits(boxes);
+  measure();
+}
+
+void PackModel::makeUnits(const std::vector<Box> &boxes) {
+  unitOf.assign(boxes.size(), -1);
+  // A box is chained to one follower only; boxes come in order of time.
+  std::vector<char> followed(boxes.size(), 0);
+  for (size_t i = 0; i < boxes.size(); ++i) {
+    const Box &box = boxes[i];
+    int64_t bytes = alignTo(box.bytes, alignment);
+    int32_t from = box.inPlaceOf;
+    if (from >= 0 && !followed[from]) {
+      followed[from] = 1;
+      PackUnit &unit = units[unitOf[from]];
+      if (unit.last == box.first && bytes == unit.bytes) {
+        unit.last = box.last;
+        unitOf[i] = unitOf[from];
+        continue;
+      }
+    } else {
+      from = -1;
+    }
+    unitOf[i] = int32_t(units.size());
+    units.push_back({box.first, box.last, bytes, -1});
+    if (from >= 0 && units[unitOf[from]].last == box.first)
+      units.back().before = unitOf[from];
+  }
+  // A chain that grew past the hand-over no longer ends there.
+  followers.resize(units.size());
+  for (size_t u = 0; u < units.size(); ++u) {
+    int32_t before = units[u].before;
+    if (before >= 0 && units[before].last != units[u].first)
+      units[u].before = -1;
+    else if (before >= 0) {
+      followers[before].push_back(int32_t(u));
+      linked = true;
+    }
+  }
+}
+
+void PackModel::measure() {
+  int32_t steps = 1;
+  for (const PackUnit &unit : units)
+    steps = std::max(steps, unit.last + 1);
+  std::vector<std::vector<int64_t>> table(
+      1, std::vector<int64_t>(size_t(steps) + 1, 0));
+  std::vector<int64_t> &sums = table[0];
+  for (const PackUnit &unit : units) {
+    int32_t from = unit.first + (unit.before >= 0 ? 1 : 0);
+    if (from > unit.last)
+      continue;
+    sums[from] += unit.bytes;
+    sums[unit.last + 1] -= unit.bytes;
+  }
+  for (int32_t t = 1; t <= steps; ++t)
+    sums[t] += sums[t - 1];
+  load = *std::max_element(sums.begin(), sums.end());
+  for (int32_t half = 1; 2 * half <= steps; half *= 2) {
+    const std::vector<int64_t> &below = table.back();
+    std::vector<int64_t> next(size_t(steps) - 2 * half + 1);
+    for (size_t t = 0; t < next.size(); ++t)
+      next[t] = std::max(below[t], below[t + half]);
+    table.push_back(std::move(next));
+  }
+  for (const PackUnit &unit : units) {
+    uint32_t length = uint32_t(unit.last - unit.first + 1);
+    int level = std::bit_width(length) - 1;
+    tension.push_back(std::max(table[level][unit.first],
+                               table[level][unit.last + 1 - (1 << level)]));
+  }
+}

@@ -1,0 +1,43 @@
+//===- PackModel.h - boxes as units to place --------------------*- C++ -*-===//
+//
+// Private to lib/Planner. In-place chains of equal size become one unit, so
+// that every solver of the packing problem sees rectangles and, where a smaller
+// box takes a larger one's bytes over, a link between two of them.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_LIB_PLANNER_PACKING_PACKMODEL_H
+#define CKOPT_LIB_PLANNER_PACKING_PACKMODEL_H
+
+#include "ckopt/Planner/Packing.h"
+
+namespace ckopt::planner {
+
+/// A maximal chain of in-place boxes of equal size, or a single box.
+struct PackUnit {
+  int32_t first = 0, last = 0; ///< steps
+  int64_t bytes = 0;           ///< aligned
+  /// Unit that its first box may take over from in step `first`, which is that
+  /// one's last; -1: none.
+  int32_t before = -1;
+};
+
+struct PackModel {
+  PackModel(const std::vector<Box> &boxes, int64_t alignment);
+
+  int64_t alignment;
+  std::vector<PackUnit> units;
+  std::vector<int32_t> unitOf;                 ///< by box
+  std::vector<std::vector<int32_t>> followers; ///< units that `before` names
+  int64_t load = 0; ///< no packing that takes over wherever it may is smaller
+  /// By unit: the largest load over its steps.
+  std::vector<int64_t> tension;
+  bool linked = false; ///< some unit has a `before`
+
+private:
+  void makeUnits(const std::vector<Box> &boxes);
+  void measure();
+};
+
+} // namespace ckopt::planner
+
+#endif // CKOPT_LIB_PLANNER_PACKING_PACKMODEL_H

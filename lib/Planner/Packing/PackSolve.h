@@ -1,0 +1,23 @@
+//===- PackSolve.h - a packing problem from model to offsets ----*- C++ -*-===//
+#ifndef CKOPT_LIB_PLANNER_PACKING_PACKSOLVE_H
+#define CKOPT_LIB_PLANNER_PACKING_PACKSOLVE_H
+
+#include "Packing/PackFit.h"
+
+namespace ckopt::planner {
+
+struct PackAnswer {
+  std::vector<int64_t> offsets; ///< by unit
+  int64_t arena = 0;
+  int64_t lowerBound = 0; ///< no arena is smaller
+  bool searched = false;  ///< lowerBound is above the load: shown by search
+};
+
+/// Packs the units of a model until the arena is within `target` bytes (0: as
+/// few as can be), that is ruled out, or the deadline passes.
+PackAnswer packModel(const PackModel &model, int64_t target, uint64_t seed,
+                     Deadline &deadline);
+
+} // namespace ckopt::planner
+
+#endif // CKOPT_LIB_PLANNER_PACKING_PACKSOLVE_H

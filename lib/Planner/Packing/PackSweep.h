@@ -1,0 +1,14 @@
+//===- PackSweep.h - placement of very many boxes ---------------*- C++ -*-===//
+#ifndef CKOPT_LIB_PLANNER_PACKING_PACKSWEEP_H
+#define CKOPT_LIB_PLANNER_PACKING_PACKSWEEP_H
+
+#include "Packing/PackModel.h"
+
+namespace ckopt::planner {
+
+/// Offsets of the units by best fit, in order of time or against it.
+std::vector<int64_t> sweepUnits(const PackModel &model, bool backwards);
+
+} // namespace ckopt::planner
+
+#endif // CKOPT_LIB_PLANNER_PACKING_PACKSWEEP_H

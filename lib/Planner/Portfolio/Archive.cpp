@@ -1,0 +1,207 @@
+//===- Archive.cpp - every plan that was found ----------------------------===//
+//
+// Linear scans over a few hundred sequences: cheap beside finding one.
+//
+//===----------------------------------------------------------------------===//
+#include "Portfolio/Archive.h"
+#include "Model/Order.h"
+#include "ckopt/Planner/Packing.h"
+
+#include <algorithm>
+
+using namespace ckopt::planner;
+
+Archive::Archive(const Problem &problem, Mode mode, bool programOrderOnly)
+    : problem(problem), mode(mode) {
+  if (mode.fixedOrder || programOrderOnly)
+    orders = {programOrder(problem)};
+  else
+    orders = candidateOrders(problem);
+  for (const std::vector<NodeId> &order : orders)
+    report(order, 0, "none");
+  size_t packed = std::min<size_t>(orders.size(), 3);
+  for (size_t i = 0; i < packed; ++i) {
+    Simulation simulation = simulate(problem, orders[i], true);
+    realize({orders[i], simulation.cost, simulation.peak, "none"}, 1);
+  }
+}
+
+bool Archive::report(std::vector<NodeId> steps, int64_t budget,
+                     const std::string &strategy) {
+  Simulation simulation = simulate(problem, steps, true);
+  Candidate candidate{std::move(steps), simulation.cost, simulation.peak,
+                      strategy};
+  bool fits = candidate.peak <= budget;
+  for (const Candidate &other : candidates)
+    if (other.cost <= candidate.cost && other.peak <= candidate.peak)
+      return fits;
+  std::erase_if(candidates, [&](const Candidate &other) {
+    return other.cost >= candidate.cost && other.peak >= candidate.peak;
+  });
+  candidates.push_back(std::move(candidate));
+  return fits;
+}
+
+void Archive::measure(Entry &entry, double packEffort) const {
+  const Graph &graph = problem.graph;
+  Simulation simulation = simulate(problem, entry.plan.steps, false);
+  entry.plan.cost = simulation.cost;
+  entry.plan.peak = simulation.peak;
+  entry.packEffort = packEffort;
+  entry.size = entry.load;
+  if (!mode.pack)
+    return;
+  packPlan(graph, entry.plan, mode.holdsAll, packEffort);
+  entry.size = sizeOf(entry.plan, entry.load);
+}
+
+int64_t Archive::sizeOf(const Plan &plan, int64_t load) const {
+  if (!mode.pack)
+    return load;
+  int64_t size = plan.arena;
+  std::vector<char> inside(problem.numValues, 0);
+  for (auto [value, offset] : plan.initial)
+    inside[value] = 1;
+  for (const Copy &copy : simulate(problem, plan.steps, false).copies)
+    if (copy.made < 0 && copy.last >= 0 && !inside[copy.value])
+      size += problem.graph.values[copy.value].bytes;
+  return size;
+}
+
+void Archive::add(const Plan &plan, const std::string &strategy) {
+  report(plan.steps, 0, strategy);
+  Entry entry;
+  entry.plan = plan;
+  entry.strategy = strategy;
+  Simulation simulation = simulate(problem, plan.steps, false);
+  entry.plan.cost = simulation.cost;
+  entry.plan.peak = simulation.peak;
+  entry.load = simulate(problem, plan.steps, true).peak;
+  if (!mode.pack) {
+    entry.plan.arena = 0;
+    entry.plan.offsets.clear();
+    entry.plan.initial.clear();
+    entry.plan.packing = {};
+  } else if (plan.offsets.empty()) {
+    measure(entry, 1);
+  } else if (plan.packing.lowerBound == 0) {
+    entry.plan.packing = packingFacts(problem.graph, plan);
+  }
+  entry.size = sizeOf(entry.plan, entry.load);
+  entries.push_back(std::move(entry));
+}
+
+int64_t Archive::realize(const Candidate &candidate, double packEffort) {
+  Entry entry;
+  entry.plan.steps = candidate.steps;
+  entry.load = candidate.peak;
+  for (Entry &known : entries)
+    if (known.plan.steps == candidate.steps) {
+      if (!mode.pack || known.packEffort >= packEffort ||
+          known.size <= known.load)
+        return known.size;
+      entry.strategy = known.strategy;
+      measure(entry, packEffort);
+      known.packEffort = packEffort;
+      if (entry.size < known.size)
+        known = std::move(entry);
+      else if (entry.plan.packing.lowerBound > known.plan.packing.lowerBound)
+        known.plan.packing = entry.plan.packing;
+      return known.size;
+    }
+  entry.strategy = candidate.strategy;
+  measure(entry, packEffort);
+  entries.push_back(std::move(entry));
+  return entries.back().size;
+}
+
+void Archive::merge(const Archive &other) {
+  for (const Candidate &candidate : other.candidates)
+    report(candidate.steps, 0, candidate.strategy);
+  for (const Entry &entry : other.entries) {
+    bool known = false;
+    for (Entry &mine : entries)
+      if (mine.plan.steps == entry.plan.steps) {
+        known = true;
+        if (entry.size < mine.size)
+          mine = entry;
+      }
+    if (!known)
+      entries.push_back(entry);
+  }
+}
+
+const Entry *Archive::bestWithin(int64_t budget) const {
+  const Entry *best = nullptr;
+  for (const Entry &entry : entries)
+    if ((budget == 0 || entry.size <= budget) &&
+        (!best || entry.plan.cost < best->plan.cost ||
+         (entry.plan.cost == best->plan.cost && entry.size < best->size)))
+      best = &entry;
+  return best;
+}
+
+const Entry *Archive::smallest() const {
+  const Entry *best = nullptr;
+  for (const Entry &entry : entries)
+    if (!best || entry.size < best->size ||
+        (entry.size == best->size && entry.plan.cost < best->plan.cost))
+      best = &entry;
+  return best;
+}
+
+const Candidate &Archive::leastLoad() const {
+  return *std::min_element(
+      candidates.begin(), candidates.end(),
+      [](const Candidate &a, const Candidate &b) { return a.peak < b.peak; });
+}
+
+std::vector<Candidate> Archive::byLoad(int64_t below) const {
+  std::vector<Candidate> list;
+  for (const Candidate &candidate : candidates)
+    if (candidate.peak < below)
+      list.push_back(candidate);
+  std::sort(list.begin(), list.end(),
+            [](const Candidate &a, const Candidate &b) {
+              return a.peak != b.peak ? a.peak < b.peak : a.cost < b.cost;
+            });
+  return list;
+}
+
+std::vector<Candidate> Archive::byCost(int64_t budget) const {
+  std::vector<Candidate> list;
+  for (const Candidate &candidate : candidates)
+    if (candidate.peak <= budget)
+      list.push_back(candidate);
+  std::sort(list.begin(), list.end(),
+            [](const Candidate &a, const Candidate &b) {
+              return a.cost != b.cost ? a.cost < b.cost : a.peak < b.peak;
+            });
+  return list;
+}
+
+/// A little less each time until what is found fits, as one who plans without
+/// placement would; then back up, by halves.
+int64_t Roomy::next(int64_t budget) const {
+  if (tooMuch == 0)
+    return budget;
+  if (settled(budget))
+    return fits;
+  return fits == 0 ? tooMuch - step : fits + (tooMuch - fits) / 2;
+}
+
+bool Roomy::settled(int64_t budget) const {
+  return fits > 0 && (tooMuch == 0 || (tooMuch - fits) / 2 <= budget / 500);
+}
+
+void Roomy::take(int64_t load, int64_t peak, int64_t missing, int64_t most) {
+  if (missing <= 0) {
+    fits = std::max(fits, load);
+    return;
+  }
+  tooMuch = std::min(load, peak);
+  if (fits >= tooMuch)
+    fits = 0;
+  step = std::min(missing, most);
+  ++tries;
+}

@@ -1,0 +1,388 @@
+//===- GraphPlanner.cpp - plans one graph ---------------------------------===//
+//
+// Asks for a budget directly first: that is fast where the budget is not tight.
+// Where nothing is found, the search for the smallest budget (LeastSearch) runs
+// until it shows that this budget is large enough, or to its end. Guarantee:
+// solve() succeeds for every budget from minimize()'s result on, also in
+// another process; what was found once is never lost, so cost never rises with
+// the budget within one planner; a plan that leaves here passed verify(). All
+// of it but verify() holds where no limit struck; where one did, the result
+// says so.
+//
+//===----------------------------------------------------------------------===//
+#include "Portfolio/GraphPlanner.h"
+#include "Exact/ExactSearch.h"
+#include "ExactOrder/ExactOrder.h"
+#include "Improve/Improve.h"
+#include "Model/Order.h"
+#include "ckopt/Planner/Bounds.h"
+#include "ckopt/Planner/Verifier.h"
+
+#include <algorithm>
+#include <cmath>
+
+using namespace ckopt::planner;
+
+GraphPlanner::GraphPlanner(const Graph &graph)
+    : graph(graph), problem(graph), search(problem),
+      least{problem.persistentBytes, problem.persistentBytes} {}
+
+void GraphPlanner::boundMemory(const Options &options) {
+  if (bounded || search.hurried(options))
+    return;
+  bounded = true;
+  least[0] = memoryBound(graph);
+  least[1] = memoryBoundInOrder(graph, programOrder(problem));
+}
+
+int64_t GraphPlanner::lowest(const Options &options) {
+  return options.fixedOrder ? std::max(least[0], least[1]) : least[0];
+}
+
+/// The least load of small graphs is searched for with proof.
+void GraphPlanner::proveLeast(const Options &options, Deadline &deadline) {
+  if (problem.numNodes > (options.fixedOrder ? tuning.provenLeastNodesInOrder
+                                             : tuning.provenLeastNodes) ||
+      leastSteps[options.fixedOrder])
+    return;
+  // About a second; of small graphs, which end in it, at any effort.
+  double share =
+      problem.numNodes <= 48 ? 1 : std::clamp(10 * options.effort, 0.02, 1.0);
+  share *= std::min(1.0, 100.0 / std::max(1, problem.numNodes));
+  // At most a third of a limit: a proof without a plan is of no use.
+  int64_t units = search.small() ? 0 : int64_t(tuning.provenLeastWork * share);
+  if (!search.small() && deadline.hasWorkLimit())
+    units = std::min(units, deadline.unitsLeft() / 3 + 1);
+  Deadline part =
+      deadline.part(units, search.small() ? 1 : tuning.provenLeastTime);
+  ExactResult found =
+      exactLeastPeak(problem, options.fixedOrder, lowest(options),
+                     starts.at(archive(options).mode).leastLoad().steps, part,
+                     search.small() ? tuning.provenLeastStatesSmall
+                                    : tuning.provenLeastStates);
+  deadline.spend(part.spent());
+  int64_t &bound = least[options.fixedOrder];
+  bound = std::max(bound, found.leastPeak);
+  leastSteps[options.fixedOrder] = std::move(found.steps);
+}
+
+/// True if it is proven that nothing fits the budget.
+bool GraphPlanner::infeasible(const Options &options) {
+  return lowest(options) > options.budget ||
+         std::isinf(search.proven(options.budget, options.fixedOrder));
+}
+
+Archive &GraphPlanner::archive(const Options &options) {
+  Mode mode{options.fixedOrder, options.pack,
+            options.pack && options.arenaHoldsAll};
+  auto it = archives.find(mode);
+  if (it == archives.end()) {
+    const Archive &start =
+        starts.try_emplace(mode, problem, mode, search.hurried(options))
+            .first->second;
+    it = archives.emplace(mode, start).first;
+  }
+  if (options.hint)
+    takeHint(it->second, options);
+  return it->second;
+}
+
+void GraphPlanner::takeHint(Archive &store, const Options &options) {
+  const Plan &hint = *options.hint;
+  Plan plan;
+  plan.steps = hint.steps;
+  if (!verifySteps(graph, plan).empty() ||
+      (options.fixedOrder && !isProgramOrder(problem, plan.steps)))
+    return;
+  Simulation simulation = simulate(problem, plan.steps, false);
+  plan.cost = simulation.cost;
+  plan.peak = simulation.peak;
+  if (options.pack && !hint.offsets.empty()) {
+    Plan placed = plan;
+    placed.arena = hint.arena;
+    placed.offsets = hint.offsets;
+    placed.initial = hint.initial;
+    if (verify(graph, placed, 0).empty())
+      plan = std::move(placed);
+  }
+  store.add(plan, "hint");
+}
+
+LeastSearch &GraphPlanner::leastSearch(const Options &options) {
+  Archive &store = archive(options);
+  Key key{store.mode, options.strategy, options.seed, options.effort};
+  auto it = leastSearches.find(key);
+  if (it == leastSearches.end())
+    it = leastSearches
+             .emplace(key, LeastSearch(starts.at(store.mode), lowest(options)))
+             .first;
+  return it->second;
+}
+
+/// Searches for the smallest budget until one well below `budget` is known, or
+/// to the end. Returns the smallest found.
+int64_t GraphPlanner::runLeast(const Options &options, int64_t budget,
+                               Deadline &deadline) {
+  proveLeast(options, deadline);
+  LeastSearch &least = leastSearch(options);
+  Archive &store = archive(options);
+  const auto &steps = leastSteps[options.fixedOrder];
+  if (steps && options.strategy == "auto") {
+    least.archive.report(*steps, 0, "exact");
+    const Candidate &smallest = least.archive.leastLoad();
+    least.archive.realize(smallest, 1);
+  }
+  while (!least.done() && !deadline.passed() &&
+         double(least.smallest()) * tuning.comfortable > double(budget))
+    least.advance(search, options, deadline);
+  if (deadline.passed() && options.pack) {
+    Candidate found = least.archive.leastLoad();
+    if (found.peak < least.smallest())
+      least.archive.realize(found,
+                            std::min(tuning.sketchEffort, options.effort));
+  }
+  store.merge(least.archive);
+  return store.smallest()->size;
+}
+
+Result GraphPlanner::answer(const Entry &entry, const Options &options,
+                            int64_t budget) {
+  Result result;
+  result.plan = entry.plan;
+  result.strategy = entry.strategy;
+  Plan &plan = result.plan;
+  plan.certificates.assign(1, {});
+  bool hurried = search.hurried(options);
+  plan.lowerBound = hurried ? problem.baseCost
+                            : costBound(graph, budget, &plan.certificates[0]);
+  if (hurried)
+    plan.certificates.clear();
+  plan.orderLowerBound = plan.lowerBound;
+  if (budget > 0 && !hurried) {
+    const PricedBound &bound = search.orderBound(budget);
+    plan.orderLowerBound = std::max(plan.lowerBound, bound.cost);
+    plan.certificates.push_back(bound.certificate);
+  }
+  bool bySearch[] = {search.proven(budget, false) > plan.lowerBound,
+                     search.proven(budget, true) > plan.orderLowerBound};
+  if (bySearch[0])
+    plan.lowerBound = search.proven(budget, false);
+  if (bySearch[1])
+    plan.orderLowerBound = search.proven(budget, true);
+  result.status = Status::Feasible;
+  plan.status = "feasible";
+  if (plan.cost <= plan.lowerBound * tuning.rounding) {
+    result.status = Status::Optimal;
+    plan.status = "optimal";
+  } else if (plan.cost <= plan.orderLowerBound * tuning.rounding &&
+             plan.cost * tuning.rounding >= plan.orderLowerBound) {
+    plan.status =
+        "order_optimal"; // Another order may do better, and then does.
+    if (bySearch[1])
+      plan.orderLowerBound = plan.cost;
+  }
+  if (bySearch[0] || bySearch[1])
+    plan.proof = "search";
+  if (bySearch[1] && !search.small())
+    addCases(plan, budget);
+  if (plan.lowerBound > plan.cost)
+    plan.lowerBound = plan.cost; // Sums in another order.
+  plan.provenMinimum = lowest(options);
+  result.outside = options.pack ? entry.size - plan.arena : 0;
+  std::string wrong = verify(graph, plan, budget);
+  if (!wrong.empty()) {
+    Result broken;
+    broken.status = Status::Error;
+    broken.internalError = true;
+    broken.message = "internal error: the plan of strategy '" + entry.strategy +
+                     "' failed verification: " + wrong;
+    return broken;
+  }
+  nameAlive(result, plan.steps);
+  return result;
+}
+
+/// Cases that show what a search proved for the program order, where few do.
+void GraphPlanner::addCases(Plan &plan, int64_t budget) {
+  auto [it, fresh] = cases.try_emplace({budget, plan.orderLowerBound});
+  if (fresh)
+    it->second =
+        caseTree(Problem(graph, Rules::Format), budget, plan.orderLowerBound);
+  std::string error;
+  if (it->second.tree.empty())
+    return;
+  plan.certificates.push_back(it->second);
+  if (auto shown = checkCertificate(graph, it->second, error))
+    plan.orderLowerBound = std::min(plan.orderLowerBound, *shown); // Rounding.
+}
+
+void GraphPlanner::nameAlive(Result &result,
+                             const std::vector<NodeId> &steps) const {
+  Simulation simulation = simulate(problem, steps, true);
+  result.aliveAtPeak = aliveAt(graph, steps, simulation, simulation.peakStep);
+}
+
+void GraphPlanner::sayCut(Result &result, const Options &options,
+                          const Deadline &deadline, bool open) const {
+  if (!deadline.passed() || (!open && result.status != Status::Feasible &&
+                             result.status != Status::Unknown))
+    return;
+  result.cut = true;
+  std::string limit = std::to_string(options.timeLimitSeconds);
+  limit.erase(limit.find_last_not_of('0') + 1);
+  if (limit.back() == '.')
+    limit.pop_back();
+  limit = deadline.workPassed()
+              ? "work limit of " + std::to_string(options.workLimit) + " units"
+              : "time limit of " + limit + " s";
+  result.message += std::string(result.message.empty() ? "" : "; ") + "the " +
+                    limit + " cut the search off: more may find better";
+}
+
+Result GraphPlanner::failure(const Options &options, Deadline &deadline) {
+  // How much is needed is worth a search only of all strategies.
+  bool automatic = options.strategy == "auto";
+  if (automatic)
+    runLeast(options, 0, deadline);
+  Archive &store = archive(options);
+  // What was found on the way says more than an order without recomputation.
+  Candidate found = store.leastLoad();
+  if (found.peak < store.smallest()->size)
+    store.realize(found, std::min(tuning.sketchEffort, options.effort));
+  const Entry *least = store.smallest();
+  if (const Entry *late = store.bestWithin(options.budget)) {
+    Result result = answer(*late, options, options.budget);
+    sayCut(result, options, deadline);
+    return result;
+  }
+  Result result;
+  Plan &plan = result.plan;
+  plan.provenMinimum = lowest(options);
+  plan.minimumBudget = least->size;
+  plan.lowerBound = search.hurried(options) ? problem.baseCost
+                                            : costBound(graph, options.budget);
+  bool impossible = infeasible(options);
+  if (impossible && plan.provenMinimum <= options.budget) {
+    plan.provenMinimum = options.budget + 1;
+    plan.proof = "search";
+  }
+  result.status = impossible ? Status::Infeasible : Status::Unknown;
+  plan.status = impossible ? "infeasible" : "unknown";
+  std::string asked =
+      " for a budget of " + std::to_string(options.budget) + " bytes";
+  if (impossible)
+    result.message = "no plan exists" + asked;
+  else if (automatic)
+    result.message = "no plan found" + asked;
+  else
+    result.message =
+        "strategy '" + options.strategy + "' found no plan" + asked;
+  result.message += "; the smallest budget found" +
+                    std::string(automatic ? "" : " on the way") + " is " +
+                    std::to_string(least->size) +
+                    " bytes, and no plan needs less than " +
+                    std::to_string(plan.provenMinimum);
+  nameAlive(result, least->plan.steps);
+  sayCut(result, options, deadline);
+  return result;
+}
+
+Result GraphPlanner::recall(const Options &options) {
+  const Entry *best = archive(options).bestWithin(options.budget);
+  return best ? answer(*best, options, options.budget) : Result();
+}
+
+Result GraphPlanner::solve(const Options &options, Deadline &deadline) {
+  boundMemory(options);
+  if (options.orderOnly)
+    return solveOrder(options, deadline);
+  Archive &store = archive(options);
+  int64_t budget = options.budget;
+  const Entry *best = store.bestWithin(budget);
+  // Without recomputation nothing costs less.
+  if (best && (budget == 0 || best->plan.cost <= problem.baseCost))
+    return answer(*best, options, budget);
+  if (infeasible(options))
+    return failure(options, deadline);
+  // Some is left for the smallest budget, where nothing is found.
+  Deadline direct =
+      deadline.part(int64_t(double(deadline.unitsLeft()) * tuning.directShare),
+                    tuning.directShare);
+  search.fit(store, options, budget, direct);
+  deadline.spend(direct.spent());
+  if (store.bestWithin(budget)) {
+    if (options.searchToLimit && !deadline.passed())
+      search.fit(store, options, budget, deadline);
+  } else if (!infeasible(options) && !deadline.passed()) {
+    int64_t least = runLeast(options, budget, deadline);
+    if (least <= budget && !deadline.passed() &&
+        !(leastSearch(options).done() && least == budget))
+      search.fit(store, options, budget, deadline);
+  }
+  best = store.bestWithin(budget);
+  if (!best)
+    return failure(options, deadline);
+  Result result = answer(*best, options, budget);
+  sayCut(result, options, deadline);
+  return result;
+}
+
+/// What the order alone can do: the smallest load (arena) without any
+/// recomputation, and how small it may get.
+Result GraphPlanner::solveOrder(const Options &options, Deadline &deadline) {
+  Options none = options;
+  none.strategy = "none";
+  none.orderOnly = false;
+  Archive &store = archive(none);
+  int64_t bound = lowest(options);
+  if (!search.hurried(options))
+    bound = std::max(bound, orderOnlyBound(graph));
+  if (!options.fixedOrder) {
+    OrderResult found = searchOrder(problem, deadline, options.seed,
+                                    options.effort, options.threads);
+    store.report(found.order, options.budget, "none");
+    store.realize({found.order, problem.baseCost, found.peak, "none"}, 1);
+    if (found.optimal && !problem.simplified)
+      bound = std::max(bound, found.peak);
+  }
+  const Entry *best = nullptr; // A hint may recompute.
+  for (const Entry &entry : store.all())
+    if (entry.plan.steps.size() == size_t(problem.numNodes) &&
+        (!best || entry.size < best->size))
+      best = &entry;
+  Result result;
+  if (options.budget == 0 || best->size <= options.budget) {
+    result = answer(*best, none, options.budget);
+  } else {
+    bool impossible = bound > options.budget;
+    result.status = impossible ? Status::Infeasible : Status::Unknown;
+    result.plan.status = impossible ? "infeasible" : "unknown";
+    result.plan.lowerBound = result.plan.orderLowerBound = problem.baseCost;
+    result.message =
+        std::string("no order without recomputation ") +
+        (impossible ? "fits" : "was found for") + " a budget of " +
+        std::to_string(options.budget) + " bytes; the smallest found needs " +
+        std::to_string(best->size) + " bytes, and none needs less than " +
+        std::to_string(bound);
+    nameAlive(result, best->plan.steps);
+  }
+  result.plan.minimumBudget = best->size;
+  result.plan.provenMinimum = std::min(bound, best->size);
+  sayCut(result, options, deadline);
+  return result;
+}
+
+Result GraphPlanner::minimize(const Options &options, Deadline &deadline) {
+  boundMemory(options);
+  if (options.orderOnly) {
+    Options least = options;
+    least.budget = 0;
+    return solveOrder(least, deadline);
+  }
+  int64_t size = runLeast(options, 0, deadline);
+  Result result = answer(*archive(options).bestWithin(size), options, size);
+  result.plan.minimumBudget = size;
+  // The cheapest plan of that size, but perhaps not the smallest size.
+  sayCut(result, options, deadline, size > lowest(options));
+  return result;
+}

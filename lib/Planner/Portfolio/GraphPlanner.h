@@ -1,0 +1,64 @@
+//===- GraphPlanner.h - plans one graph -------------------------*- C++ -*-===//
+//
+// Private to lib/Planner: the planner for a graph that is known to be well
+// formed (Solve.cpp sees to that).
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_LIB_PLANNER_PORTFOLIO_GRAPHPLANNER_H
+#define CKOPT_LIB_PLANNER_PORTFOLIO_GRAPHPLANNER_H
+
+#include "Portfolio/LeastSearch.h"
+
+#include <optional>
+
+namespace ckopt::planner {
+
+class GraphPlanner {
+public:
+  explicit GraphPlanner(const Graph &graph);
+
+  Result solve(const Options &options, Deadline &deadline);
+  Result minimize(const Options &options, Deadline &deadline);
+  /// The best plan known for a budget without any search; Unknown if none is.
+  Result recall(const Options &options);
+
+private:
+  using Key = std::tuple<Mode, std::string, uint64_t, double>;
+
+  Archive &archive(const Options &options);
+  LeastSearch &leastSearch(const Options &options);
+  void takeHint(Archive &store, const Options &options);
+  int64_t runLeast(const Options &options, int64_t budget, Deadline &deadline);
+  void boundMemory(const Options &options);
+  int64_t lowest(const Options &options);
+  void proveLeast(const Options &options, Deadline &deadline);
+  bool infeasible(const Options &options);
+  Result solveOrder(const Options &options, Deadline &deadline);
+  Result answer(const Entry &entry, const Options &options, int64_t budget);
+  Result failure(const Options &options, Deadline &deadline);
+  /// Says that a limit struck, if more could have been found (`open`: even if
+  /// the status says optimal).
+  void sayCut(Result &result, const Options &options, const Deadline &deadline,
+              bool open = false) const;
+  void nameAlive(Result &result, const std::vector<NodeId> &steps) const;
+  void addCases(Plan &plan, int64_t budget);
+
+  const Graph &graph;
+  Problem problem;
+  Search search;
+  /// Proven bounds below every feasible budget: in any order, and in the
+  /// program order.
+  int64_t least[2];
+  bool bounded = false; ///< `least` says what can be said
+  /// The smallest load of all and steps that need no more, once it is proven.
+  std::optional<std::vector<NodeId>> leastSteps[2];
+  std::map<Mode, Archive> starts; ///< orders without recomputation only
+  std::map<Mode, Archive> archives;
+  std::map<Key, LeastSearch> leastSearches;
+  /// By budget and bound: what shows it in cases, if anything does.
+  std::map<std::pair<int64_t, double>, Certificate> cases;
+};
+
+} // namespace ckopt::planner
+
+#endif // CKOPT_LIB_PLANNER_PORTFOLIO_GRAPHPLANNER_H

@@ -1,0 +1,95 @@
+//===- LeastSearch.cpp - the smallest budget ------------------------------===//
+//
+// Bisects the load with quick searches, packs the smallest plans found, asks
+// for a little less in steps that become finer, and ends with the cheapest plan
+// of the smallest size. A heuristic: below its result nothing was found, which
+// only a bound can turn into "nothing exists".
+//
+//===----------------------------------------------------------------------===//
+#include "Portfolio/LeastSearch.h"
+
+#include <algorithm>
+
+using namespace ckopt::planner;
+
+void LeastSearch::bisect(Search &search, const Options &options,
+                         Deadline &deadline) {
+  failed = std::max(failed, lowest - 1);
+  int64_t high = archive.leastLoad().peak;
+  if (round++ >= tuning.bisections || high <= lowest ||
+      high - failed <= std::max<int64_t>(1, high / tuning.bisectDivisor)) {
+    phase = Pack;
+    return;
+  }
+  int64_t target = failed + (high - failed) / 2;
+  Options quick = options;
+  quick.effort = options.effort * tuning.bisectEffort;
+  search.run(archive, quick, target, deadline);
+  Candidate found = archive.leastLoad();
+  if (found.peak > target)
+    failed = target;
+  // The best so far must be a plan at any time.
+  if (found.peak < archive.smallest()->size)
+    archive.realize(found, std::min(0.05, options.effort));
+}
+
+void LeastSearch::pack(const Options &options, Deadline &deadline) {
+  int tries = options.pack ? 6 : 1;
+  for (const Candidate &candidate : archive.byLoad(smallest())) {
+    if (tries-- == 0 || deadline.passed() || candidate.peak >= smallest())
+      break;
+    archive.realize(candidate, std::min(1.0, options.effort));
+  }
+  phase = Tighten;
+  round = 0;
+}
+
+void LeastSearch::tighten(Search &search, const Options &options,
+                          Deadline &deadline) {
+  int64_t size = smallest();
+  int32_t nodes = archive.problem.numNodes;
+  int rounds = nodes <= 500 ? 12 : nodes <= 2000 ? 6 : nodes <= 8000 ? 3 : 1;
+  if (round++ == 0)
+    step = size / tuning.firstStepDivisor;
+  if (round > rounds ||
+      step < std::max<int64_t>(1, size / tuning.finestStepDivisor) ||
+      size <= lowest) {
+    phase = Settle;
+    round = 0;
+    return;
+  }
+  int64_t target = std::max(lowest, size - step);
+  Options quick = options;
+  quick.effort = options.effort * tuning.tightenEffort;
+  search.fit(archive, quick, target, deadline);
+  // Without packing this asks what the bisection asked, with more effort.
+  if (smallest() > target)
+    step /= options.pack ? tuning.finerPacked : tuning.finer;
+}
+
+void LeastSearch::advance(Search &search, const Options &options,
+                          Deadline &deadline) {
+  Options own = options;
+  own.searchToLimit = false; // A fixed sequence of steps.
+  switch (phase) {
+  case Bisect:
+    return bisect(search, own, deadline);
+  case Pack:
+    return pack(own, deadline);
+  case Tighten:
+    return tighten(search, own, deadline);
+  case Settle: {
+    // The cheapest plan of that size; it may turn out smaller still.
+    int64_t size = smallest();
+    if (archive.problem.numNodes >
+        tuning.provenAtLeastNodes) // Proofs rarely end this low.
+      own.effort = std::min(quickEffort, own.effort);
+    search.fit(archive, own, size, deadline);
+    if (smallest() == size || ++round >= 2)
+      phase = Done;
+    return;
+  }
+  case Done:
+    return;
+  }
+}

@@ -1,0 +1,336 @@
+//===- Search.cpp - the portfolio for one question ------------------------===//
+//
+// Problem: the cheapest sequence of (re)executions whose packed arena fits a
+// budget; NP-hard. Method: a portfolio. Constructive strategies give first
+// plans, exact ones may prove the best, improving ones work on what is known,
+// in rounds of rising effort while limits allow; each sequence is simulated
+// exactly and all that are not beaten are kept. Where packing needs more than
+// the load, the search is repeated for smaller loads.
+// Guarantee: all steps are valid; the same question gives the same answer
+// unless the clock strikes; more is never worse.
+//
+//===----------------------------------------------------------------------===//
+#include "Portfolio/Search.h"
+#include "Model/Order.h"
+#include "Portfolio/Strategies.h"
+#include "Portfolio/Tuning.h"
+#include "ckopt/Planner/Bounds.h"
+#include "ckopt/Planner/Verifier.h"
+
+#include <algorithm>
+#include <cmath>
+#include <thread>
+
+using namespace ckopt::planner;
+
+const PricedBound &Search::orderBound(int64_t budget) {
+  auto [it, fresh] = bounds.try_emplace(budget);
+  if (fresh)
+    it->second.cost =
+        ckopt::planner::orderBound(problem.graph, programOrder(problem), budget,
+                                   &it->second.prices, &it->second.certificate);
+  return it->second;
+}
+
+double Search::proven(int64_t budget, bool programOrder) const {
+  double best = 0;
+  for (const Proof &proof : proofs)
+    if (proof.budget >= budget && (programOrder || !proof.programOrder))
+      best = std::max(best, proof.cost);
+  return best;
+}
+
+bool Search::isValid(const std::vector<NodeId> &steps) const {
+  Plan plan;
+  plan.steps = steps;
+  return verifySteps(problem.graph, plan).empty();
+}
+
+/// What strategies may start from: they keep the simple rules, which hints and
+/// what a proof found need not. Never empty.
+std::vector<Candidate> Search::simpleCandidates(const Archive &store) const {
+  std::vector<Candidate> list;
+  for (const Candidate &candidate : store.candidates)
+    if (keepsSimpleRules(problem, candidate.steps))
+      list.push_back(candidate);
+  if (list.empty()) {
+    const std::vector<NodeId> &order = store.orders.front();
+    Simulation simulation = simulate(problem, order, true);
+    list.push_back({order, simulation.cost, simulation.peak, "none"});
+  }
+  return list;
+}
+
+namespace {
+/// How good the best answer for a load is.
+struct Standing {
+  double cost = std::numeric_limits<double>::infinity(); ///< of what fits
+  int64_t peak = std::numeric_limits<int64_t>::max();    ///< of anything
+
+  Standing(const Archive &store, int64_t load) {
+    for (const Candidate &candidate : store.candidates) {
+      peak = std::min(peak, candidate.peak);
+      if (candidate.peak <= load)
+        cost = std::min(cost, candidate.cost);
+    }
+  }
+  /// Better enough to go on for: cheaper or, where nothing fits, smaller.
+  bool better(const Standing &than) const {
+    return std::isinf(than.cost)
+               ? !std::isinf(cost) ||
+                     double(peak) < tuning.betterPeak * double(than.peak)
+               : cost < than.cost * tuning.betterCost;
+  }
+};
+} // namespace
+
+void Search::runStrategy(const Strategy &strategy, Archive &store,
+                         const Options &options, int64_t load,
+                         Deadline &deadline) {
+  int threads = options.threads > 0
+                    ? options.threads
+                    : int(std::max(1u, std::thread::hardware_concurrency()));
+  std::vector<Candidate> simple;
+  if (problem.simplified)
+    simple = simpleCandidates(store);
+  Standing best(store, load);
+  StrategyContext context{
+      problem,
+      store.orders,
+      load,
+      options.fixedOrder,
+      options.seed,
+      options.effort,
+      deadline,
+      problem.simplified ? simple : store.candidates,
+      [&](std::vector<NodeId> steps) {
+        // Proofs may look beyond the simple rules.
+        if (problem.simplified && !isValid(steps))
+          return false;
+        deadline.spend(int64_t(steps.size()) * 4);
+        bool fits = store.report(std::move(steps), load, strategy.name);
+        if (Standing now(store, load); now.better(best)) {
+          best = now;
+          deadline.gained();
+        }
+        return fits;
+      },
+      [&](double cost, bool programOrder) {
+        proofs.push_back({load, programOrder, cost});
+      },
+      threads,
+      [&]() -> const std::vector<double> & { return orderBound(load).prices; }};
+  strategy.run(context);
+}
+
+void Search::runTier(Tier tier, Archive &store, const Options &options,
+                     int64_t load, Deadline &deadline) {
+  int left = 0;
+  for (const Strategy &strategy : strategies())
+    left += strategy.tier == tier && problem.numNodes <= strategy.mostNodes;
+  for (const Strategy &strategy : strategies())
+    if (strategy.tier == tier && problem.numNodes <= strategy.mostNodes) {
+      if (deadline.passed() || closed(store, options, load))
+        return;
+      // Constructions go on while they gain, but for a tenth for each of those
+      // behind them. Improvement gains a little for long: the first one leaves
+      // some to the others. Proofs may take all.
+      --left;
+      bool construct = tier == Tier::Construct;
+      double share = construct ? 1 - tuning.leftForEach * left
+                     : tier == Tier::Improve && left > 0
+                         ? tuning.firstImproverShare
+                         : 1.0;
+      Deadline part =
+          deadline.part(int64_t(double(deadline.unitsLeft()) * share), share);
+      if (construct && !isQuick(options.effort))
+        part.setPatience(std::max(tuning.leastPatience,
+                                  tuning.patienceEachNode * problem.numNodes));
+      runStrategy(strategy, store, options, load, part);
+      deadline.spend(part.spent());
+    }
+}
+
+/// True if nothing better can be found.
+bool Search::closed(const Archive &store, const Options &options,
+                    int64_t load) {
+  double best = std::numeric_limits<double>::infinity();
+  for (const Candidate &candidate : store.candidates)
+    if (candidate.peak <= load)
+      best = std::min(best, candidate.cost);
+  double bound = std::max(problem.baseCost, proven(load, options.fixedOrder));
+  if (std::isinf(bound))
+    return true;
+  if (options.fixedOrder && !hurried(options))
+    bound = std::max(bound, orderBound(load).cost);
+  return best <= bound * tuning.rounding;
+}
+
+void Search::improve(Archive &store, const Options &options, int64_t load,
+                     Deadline &deadline) {
+  Options round = options;
+  for (int i = 0; i < tuning.maxRounds; ++i) {
+    runTier(Tier::Improve, store, round, load, deadline);
+    if (!options.searchToLimit || deadline.passed() ||
+        closed(store, options, load))
+      return;
+    round.seed = options.seed + uint64_t(i + 1) * 1000003;
+    round.effort = options.effort * std::min(tuning.mostRoundEffort,
+                                             1 + tuning.roundGrowth * (i + 1));
+  }
+}
+
+void Search::run(Archive &store, const Options &options, int64_t load,
+                 Deadline &deadline) {
+  if (options.strategy != "auto") {
+    auto runNamed = [&](const std::vector<Strategy> &list) {
+      for (const Strategy &strategy : list)
+        if (options.strategy == strategy.name && !deadline.passed())
+          runStrategy(strategy, store, options, load, deadline);
+    };
+    runNamed(strategies());
+    if (options.more)
+      runNamed(*options.more);
+    return;
+  }
+  if (small())
+    runTier(Tier::Exact, store, options, load, deadline);
+  if (std::find(store.constructed.begin(), store.constructed.end(), load) ==
+      store.constructed.end()) {
+    // Most of the limits are for improving, which irregular graphs need most;
+    // large graphs gain more from construction.
+    bool large = problem.numNodes > tuning.largeNodes;
+    int64_t units = large ? problem.numNodes * tuning.constructWorkEachNode
+                          : tuning.constructWork;
+    if (deadline.hasWorkLimit())
+      units = std::min(units, int64_t(double(deadline.unitsLeft()) *
+                                      (large ? tuning.constructShareLarge
+                                             : tuning.constructShare)));
+    Deadline part = deadline.part(units, large ? tuning.constructTimeLarge
+                                               : tuning.constructTime);
+    runTier(Tier::Construct, store, options, load, part);
+    deadline.spend(part.spent());
+    if (!small())
+      aimLower(store, options, load, units, deadline);
+    if (!small() && !isQuick(options.effort)) {
+      part = deadline.part(deadline.unitsLeft() / tuning.exactWorkDivisor,
+                           tuning.exactTime);
+      runTier(Tier::Exact, store, options, load, part);
+      deadline.spend(part.spent());
+    }
+    if (!isQuick(options.effort))
+      store.constructed.push_back(load);
+  }
+  improve(store, options, load, deadline);
+}
+
+/// Where constructions found nothing that fits, asks them for less: what is
+/// made for half the load may well fit, since it recomputes in deeper levels.
+void Search::aimLower(Archive &store, const Options &options, int64_t load,
+                      int64_t units, Deadline &deadline) {
+  auto fits = [&] { return store.leastLoad().peak <= load; };
+  for (int64_t aim = load / 2, tries = 0;
+       tries < tuning.aims && aim > 0 && !fits() && !deadline.passed();
+       aim /= 2, ++tries) {
+    Deadline part =
+        deadline.part(units / tuning.aimWorkDivisor, tuning.aimTime);
+    runTier(Tier::Construct, store, options, aim, part);
+    deadline.spend(part.spent());
+  }
+}
+
+void Search::fit(Archive &store, const Options &options, int64_t budget,
+                 Deadline &deadline) {
+  if (!options.pack) {
+    run(store, options, budget, deadline);
+    std::vector<Candidate> fitting = store.byCost(budget);
+    if (!fitting.empty())
+      store.realize(fitting.front(), 1);
+    return;
+  }
+  // Loads whose cheapest plan fits once packed, and does not.
+  Roomy &known = store.rooms[budget];
+  for (int attempt = 0; attempt < tuning.packAttempts; ++attempt) {
+    int64_t load = known.next(budget);
+    if (load <= 0)
+      break;
+    Options again = options;
+    if (attempt > 0) // Starts from plans that nearly fit.
+      again.effort = options.effort * tuning.againEffort;
+    // Small graphs probe first; a large one's first plan is most of the work.
+    double share = tuning.packShare;
+    if (attempt == 0 && known.settled(budget) && known.tooMuch > 0)
+      share = tuning.packShareSettled;
+    else if (problem.numNodes <= tuning.dearPackingNodes && known.fits == 0)
+      share = tuning.packShareProbe;
+    Deadline part =
+        deadline.part(int64_t(double(deadline.unitsLeft()) * share), share);
+    run(store, again, load, part);
+    deadline.spend(part.spent());
+    std::vector<Candidate> fitting = store.byCost(load);
+    if (fitting.empty())
+      break;
+    int64_t size = place(store, options, fitting.front(), budget, deadline);
+    // Trials are dear on large graphs, so they leave all the room at once.
+    int64_t most = problem.numNodes > tuning.dearPackingNodes
+                       ? budget
+                       : std::max<int64_t>(1, budget / tuning.packStepDivisor)
+                             << std::min(2 * known.tries, 10);
+    known.take(load, fitting.front().peak, size - budget, most);
+    if (size > budget)
+      packSmaller(store, options, budget);
+    if (deadline.passed() || known.settled(budget))
+      break;
+  }
+  packMore(store, options, budget, deadline);
+}
+
+/// Packs a candidate; with more effort where little is missing and a placement
+/// is much cheaper than another plan.
+int64_t Search::place(Archive &store, const Options &options,
+                      const Candidate &candidate, int64_t budget,
+                      const Deadline &deadline) {
+  double effort = std::min(1.0, options.effort);
+  int64_t size = store.realize(candidate, effort);
+  if (size > budget && size - budget < budget / tuning.nearMissDivisor &&
+      !isQuick(effort) && problem.numNodes <= tuning.dearPackingNodes &&
+      !deadline.passed())
+    size = store.realize(candidate, tuning.nearMissEffort * effort);
+  return size;
+}
+
+/// Something that fits, where it is at hand: known sequences of less and less
+/// load, packed in no time.
+void Search::packSmaller(Archive &store, const Options &options,
+                         int64_t budget) {
+  for (int percent : {97, 94, 90, 85, 75, 60, 0}) {
+    if (store.bestWithin(budget))
+      return;
+    std::vector<Candidate> less =
+        percent > 0
+            ? store.byCost(int64_t(double(budget) * 0.01 * double(percent)))
+            : std::vector<Candidate>{store.leastLoad()};
+    if (!less.empty())
+      store.realize(less.front(),
+                    std::min(tuning.sketchEffort, options.effort));
+  }
+}
+
+/// Cheaper sequences of more load may pack as well: halves the list of what
+/// costs less than the best that fits. Dearer ones have less load.
+void Search::packMore(Archive &store, const Options &options, int64_t budget,
+                      Deadline &deadline) {
+  std::vector<Candidate> list = store.byCost(budget);
+  if (const Entry *best = store.bestWithin(budget))
+    std::erase_if(list, [&](const Candidate &candidate) {
+      return candidate.cost >= best->plan.cost;
+    });
+  int tries = problem.numNodes > tuning.fewTrialsNodes ? tuning.packTrialsLarge
+                                                       : tuning.packTrials;
+  size_t from = 0, to = list.size();
+  while (from < to && tries-- > 0 && !deadline.passed()) {
+    size_t middle = (from + to) / 2;
+    int64_t size = place(store, options, list[middle], budget, deadline);
+    (size <= budget ? to : from) = size <= budget ? middle : middle + 1;
+  }
+}

@@ -1,0 +1,156 @@
+//===- Solve.cpp - the planner's front door -------------------------------===//
+//
+// Checks graph and options, so that nothing behind this file sees bad input,
+// hands the graph to GraphPlanner, and draws the curve of cost against budget.
+// Guarantee: plans passed verify(); along a curve cost never rises with the
+// budget and bounds never do either.
+//
+//===----------------------------------------------------------------------===//
+#include "ckopt/Planner/Solve.h"
+#include "Portfolio/GraphPlanner.h"
+#include "ckopt/Planner/Bounds.h"
+
+#include <algorithm>
+
+using namespace ckopt::planner;
+
+/// Share of the time limit for searching; the rest is for packing, bounds and
+/// the check.
+static constexpr double searchShare = 0.92;
+
+struct BudgetPlanner::Impl {
+  explicit Impl(const Graph &graph) : graph(graph), error(validate(graph)) {}
+
+  /// False, with the reason in `result`, if the question makes no sense.
+  bool prepare(const Options &options, Result &result);
+
+  const Graph &graph;
+  std::string error;
+  std::unique_ptr<GraphPlanner> planner;
+};
+
+bool BudgetPlanner::Impl::prepare(const Options &options, Result &result) {
+  if (!error.empty()) {
+    result.message = "the planning graph is malformed: " + error;
+    return false;
+  }
+  std::vector<std::string> names = strategyNames(options.more);
+  if (std::find(names.begin(), names.end(), options.strategy) == names.end()) {
+    result.message = "unknown strategy '" + options.strategy + "'; known:";
+    for (const std::string &name : names)
+      result.message += " " + name;
+    return false;
+  }
+  if (options.budget < 0) {
+    result.message = "the budget is negative";
+    return false;
+  }
+  if (!planner)
+    planner = std::make_unique<GraphPlanner>(graph);
+  return true;
+}
+
+BudgetPlanner::BudgetPlanner(const Graph &graph)
+    : impl(std::make_unique<Impl>(graph)) {}
+BudgetPlanner::~BudgetPlanner() = default;
+
+Result BudgetPlanner::solve(const Options &options) {
+  Result result;
+  Deadline deadline(options.timeLimitSeconds * searchShare, options.workLimit);
+  if (!impl->prepare(options, result))
+    return result;
+  result = impl->planner->solve(options, deadline);
+  result.work = deadline.spent();
+  return result;
+}
+
+Result BudgetPlanner::minimize(const Options &options) {
+  Result result;
+  Deadline deadline(options.timeLimitSeconds * searchShare, options.workLimit);
+  if (!impl->prepare(options, result))
+    return result;
+  result = impl->planner->minimize(options, deadline);
+  result.work = deadline.spent();
+  return result;
+}
+
+std::vector<Result> BudgetPlanner::pareto(const Options &options, int points) {
+  Result result;
+  if (!impl->prepare(options, result))
+    return {result};
+  Deadline deadline(options.timeLimitSeconds * searchShare, options.workLimit);
+  Options own = options;
+  own.budget = 0;
+  Result full = impl->planner->solve(own, deadline);
+  if (!full.hasPlan())
+    return {full};
+  points = std::max(points, 2);
+  auto part = [&](int parts) {
+    return deadline.part(deadline.unitsLeft() / parts, 1.0 / parts);
+  };
+  Deadline first = part(3);
+  Result least = impl->planner->minimize(own, first);
+  deadline.spend(first.spent());
+  if (!least.hasPlan())
+    return {least};
+  int64_t low = least.plan.minimumBudget;
+  int64_t high = full.plan.arena + full.outside;
+  if (!options.pack)
+    high = simulate(impl->graph, full.plan.steps, /*aligned=*/true).peak;
+  high = std::max(low, high);
+  std::vector<int64_t> budgets;
+  for (int k = 0; k < points; ++k) {
+    int64_t budget = low + int64_t((__int128(high - low) * k) / (points - 1));
+    if (budgets.empty() || budget > budgets.back())
+      budgets.push_back(budget);
+  }
+  for (size_t k = 0; k < budgets.size(); ++k) {
+    own.budget = budgets[k];
+    Deadline share = part(int(budgets.size() - k));
+    Result each = impl->planner->solve(own, share);
+    deadline.spend(share.spent());
+    if (each.status == Status::Error)
+      return {each};
+  }
+  // Plans for larger budgets may turn out to fit smaller ones.
+  std::vector<Result> curve;
+  for (int64_t budget : budgets) {
+    own.budget = budget;
+    Result each = impl->planner->recall(own);
+    if (!each.hasPlan())
+      continue;
+    each.plan.minimumBudget = low;
+    each.budget = budget;
+    curve.push_back(std::move(each));
+  }
+  // A bound for more bytes holds for fewer.
+  for (size_t k = curve.size(); k-- > 1;) {
+    Plan &tight = curve[k - 1].plan, &loose = curve[k].plan;
+    tight.lowerBound = std::max(tight.lowerBound, loose.lowerBound);
+    tight.orderLowerBound =
+        std::max(tight.orderLowerBound, loose.orderLowerBound);
+  }
+  return curve;
+}
+
+/// Says of which plans alone the question was.
+static Result restricted(Result result, const Options &options) {
+  if (options.orderOnly)
+    result.plan.restrictedTo = "order_only";
+  else if (options.fixedOrder)
+    result.plan.restrictedTo = "fixed_order";
+  return result;
+}
+
+Result ckopt::planner::solve(const Graph &graph, const Options &options) {
+  return restricted(BudgetPlanner(graph).solve(options), options);
+}
+
+Result ckopt::planner::minimize(const Graph &graph, const Options &options) {
+  return restricted(BudgetPlanner(graph).minimize(options), options);
+}
+
+std::vector<Result> ckopt::planner::pareto(const Graph &graph,
+                                           const Options &options, int points) {
+  return BudgetPlanner(graph).pareto(options, points);
+}

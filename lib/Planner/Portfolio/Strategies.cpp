@@ -1,0 +1,42 @@
+//===- Strategies.cpp - the table of strategies ---------------------------===//
+#include "Portfolio/Strategies.h"
+#include "Construct/Construct.h"
+#include "Exact/ExactSearch.h"
+#include "ExactOrder/ExactOrder.h"
+#include "Improve/Improve.h"
+#include "ckopt/Planner/Solve.h"
+
+using namespace ckopt::planner;
+
+namespace {
+/// Orders alone, no recomputation.
+void runNone(StrategyContext &context) {
+  for (const std::vector<NodeId> &order : context.orders)
+    context.report(order);
+}
+} // namespace
+
+const std::vector<Strategy> &ckopt::planner::strategies() {
+  static const std::vector<Strategy> table = {
+      {"none", runNone, Tier::Construct},
+      {"exact", runExact, Tier::Exact},
+      {"exact-order", runExactOrder, Tier::Exact},
+      {"dtr", runEviction, Tier::Construct},
+      {"segments", runSegments, Tier::Construct},
+      {"prices", runPrices, Tier::Construct},
+      {"local-search", runLocalSearch, Tier::Improve},
+      {"windows", runWindows, Tier::Improve, mostWindowsNodes},
+  };
+  return table;
+}
+
+std::vector<std::string>
+ckopt::planner::strategyNames(const std::vector<Strategy> *more) {
+  std::vector<std::string> names{"auto"};
+  for (const Strategy &strategy : strategies())
+    names.push_back(strategy.name);
+  if (more)
+    for (const Strategy &strategy : *more)
+      names.push_back(strategy.name);
+  return names;
+}

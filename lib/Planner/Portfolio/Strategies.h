@@ -1,0 +1,15 @@
+//===- Strategies.h - the table of strategies -------------------*- C++ -*-===//
+#ifndef CKOPT_LIB_PLANNER_PORTFOLIO_STRATEGIES_H
+#define CKOPT_LIB_PLANNER_PORTFOLIO_STRATEGIES_H
+
+#include "Model/Strategy.h"
+
+namespace ckopt::planner {
+
+/// The strategies of "auto" and those that have to be named, in the order in
+/// which "auto" runs those of one tier.
+const std::vector<Strategy> &strategies();
+
+} // namespace ckopt::planner
+
+#endif // CKOPT_LIB_PLANNER_PORTFOLIO_STRATEGIES_H

@@ -1,0 +1,126 @@
+//===- Tuning.h - the constants of the search -------------------*- C++ -*-===//
+//
+// Every number that decides how the portfolio divides its limits, with the
+// reason for it. Work is in units of Deadline.h (about 50 ns), so none of them
+// depends on the machine. None depends on the scale of costs or bytes.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_LIB_PLANNER_PORTFOLIO_TUNING_H
+#define CKOPT_LIB_PLANNER_PORTFOLIO_TUNING_H
+
+#include <cstddef>
+#include <cstdint>
+
+namespace ckopt::planner {
+
+struct SearchTuning {
+  // -- Sizes of graphs, in nodes.
+  /// The exact search comes first up to here, and goes to its end.
+  int32_t smallNodes = 12;
+  /// Beyond, construction gains more than improvement and gets more.
+  int32_t largeNodes = 2000;
+  /// Beyond, a packing trial is dear: fewer and bolder ones are made.
+  int32_t dearPackingNodes = 1000;
+  /// Beyond, fewer of the cheaper plans are tried for packing.
+  int32_t fewTrialsNodes = 4000;
+  /// The least load is searched for with proof up to here; with a fixed order,
+  /// where each state has to be held, up to the second.
+  int32_t provenLeastNodes = 384, provenLeastNodesInOrder = 24;
+  /// Proofs rarely end at the smallest budget of larger graphs.
+  int32_t provenAtLeastNodes = 100;
+
+  // -- Construction.
+  /// A construction leaves this part of the tier's work to each one behind it.
+  double leftForEach = 0.1;
+  /// It ends after so much work a node (or in all, if that is more) without a
+  /// gain.
+  int64_t patienceEachNode = 8000, leastPatience = 4000000;
+  /// Work of the tier: of large graphs by node, of others in all (4 s).
+  int64_t constructWorkEachNode = 40000, constructWork = 80000000;
+  /// Parts of a limit on work and on time that it may use.
+  double constructShare = 1.0 / 3, constructShareLarge = 2.0 / 3;
+  double constructTime = 0.3, constructTimeLarge = 0.65;
+  /// Where nothing fits, half the load is aimed for, so many times in turn,
+  /// each with this part of the tier's work and of the time left.
+  int aims = 3;
+  int64_t aimWorkDivisor = 3;
+  double aimTime = 0.15;
+
+  /// A time limit below so many seconds a node is tight: the construction that
+  /// is quickest to a good plan then comes first, with little effort.
+  double tightSecondsEachNode = 3e-4;
+  const char *quickest = "prices";
+  double quickestEffort = 0.1;
+
+  // -- Proof and improvement.
+  int64_t exactWorkDivisor = 3;
+  double exactTime = 0.4;
+  /// What the first improving strategy of a round takes of the round.
+  double firstImproverShare = 0.75;
+  /// Rounds at most, should a strategy not count its work; each has this much
+  /// more effort than the one before, up to a limit.
+  int maxRounds = 64;
+  double roundGrowth = 0.5, mostRoundEffort = 8;
+  /// A plan is better if it costs this much less or, where nothing fits, needs
+  /// this part of the bytes.
+  double betterCost = 1 - 1e-5, betterPeak = 0.999;
+  /// Sums of the same costs in another order differ by this factor at most.
+  double rounding = 1 + 1e-9;
+
+  // -- Packing within the search.
+  /// Loads that are tried for one budget.
+  int packAttempts = 7;
+  /// Those after the first start from plans that nearly fit.
+  double againEffort = 0.15;
+  /// Parts of the limits for a load; for the last question of a bisection; for
+  /// the first one of a graph on which trials are cheap.
+  double packShare = 0.5, packShareSettled = 0.8, packShareProbe = 0.25;
+  /// The first step down is the budget by this, and doubles twice a try.
+  int64_t packStepDivisor = 200;
+  /// A placement that lacks less than the budget by this is tried again with
+  /// more effort.
+  int64_t nearMissDivisor = 25;
+  double nearMissEffort = 3;
+  /// Effort of a packing that only has to be there.
+  double sketchEffort = 0.02;
+  /// Cheaper plans that are tried for packing: of small and of large graphs.
+  int packTrials = 6, packTrialsLarge = 2;
+
+  // -- The smallest budget.
+  /// Part of the limits for the budget asked; the rest is for the smallest one.
+  double directShare = 0.75;
+  /// Budgets within this factor of the smallest are searched with all that is
+  /// known about small plans.
+  double comfortable = 1.03;
+  /// Bisection of the load: rounds, effort of each, and the part of the load
+  /// within which it ends.
+  int bisections = 14;
+  double bisectEffort = 0.03;
+  int64_t bisectDivisor = 400;
+  /// Then steps below the smallest size: the first and the finest, as divisors
+  /// of it, the effort of each, and how much finer a miss makes them with and
+  /// without packing.
+  int64_t firstStepDivisor = 64, finestStepDivisor = 2000;
+  double tightenEffort = 0.08;
+  int64_t finerPacked = 4, finer = 16;
+  /// Work of its steps by node, of graphs of this many nodes or more: 65 nodes
+  /// take at most a second in all, 700 ten.
+  int32_t leastNodes = 65;
+  int64_t bisectWorkEachNode = 5000, tightenWorkEachNode = 10000;
+  int64_t settleWorkEachNode = 50000, provenLeastWorkEachNode = 50000;
+  /// Work (a second) of the search for the smallest budget where it is proven
+  /// that nothing fits the one asked for: an answer that comes at once is worth
+  /// more than one that is a little smaller.
+  int64_t smallestWork = 20000000;
+  /// Proof of the least load: work (a second), states, and the part of a limit,
+  /// since a proof without a plan is of no use.
+  double provenLeastWork = 2e7;
+  size_t provenLeastStates = 400000, provenLeastStatesSmall = 4000000;
+  double provenLeastTime = 0.3;
+};
+
+inline constexpr SearchTuning tuning;
+
+} // namespace ckopt::planner
+
+#endif // CKOPT_LIB_PLANNER_PORTFOLIO_TUNING_H

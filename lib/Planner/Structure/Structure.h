@@ -1,0 +1,61 @@
+//===- Structure.h - what repeats, and where storages live ------*- C++ -*-===//
+//
+// Interface of this folder: the repeated blocks of a network and the life of
+// each storage before and after the turn (the last position of the forward
+// part).
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_LIB_PLANNER_STRUCTURE_STRUCTURE_H
+#define CKOPT_LIB_PLANNER_STRUCTURE_STRUCTURE_H
+
+#include "Model/Problem.h"
+
+namespace ckopt::planner {
+
+/// Blocks that are copies of each other, in the order in which they run.
+struct BlockGroup {
+  struct Block {
+    /// Nodes of the forward pass in the order given, as many in every block of
+    /// a group and with equal labels one by one.
+    std::vector<NodeId> forward;
+    /// Nodes of the backward pass that first read what the block saved, and
+    /// those that only they lead to, ascending.
+    std::vector<NodeId> backward;
+  };
+  std::vector<Block> blocks; ///< two or more
+};
+
+/// Numbers nodes so that equal numbers mean equal structure: sizes and kinds of
+/// operands and results, and what the makers of the operands look like, and
+/// theirs, for so many rounds. Costs and workspaces may differ, since they are
+/// often measured. Dense, by first
+/// occurrence. O(graph log graph).
+std::vector<int32_t> structuralLabels(const Problem &problem, int rounds = 1);
+
+/// Finds repeated blocks. `order`: all nodes in a valid order of first runs;
+/// `turn`: the last position of the forward pass. Where nodes have groups
+/// (Node::group), a group is a block; else blocks are found by structure, and
+/// begin where few bytes live across. Groups are disjoint and ordered by their
+/// first node.
+std::vector<BlockGroup> findRepeatedBlocks(const Problem &problem,
+                                           const std::vector<NodeId> &order,
+                                           int32_t turn);
+
+/// What the first runs do with a storage; positions of the order.
+struct StorageSpan {
+  int32_t made = -1; ///< -1: not by a node
+  /// Last use in the forward part, or where it is made there.
+  int32_t lastBefore = -1;
+  int32_t firstAfter = -1; ///< first use beyond; -1: none
+  int32_t lastUse = -1;    ///< numNodes: it is there at the end
+};
+
+/// By value, those of storages being filled in; `order` holds every node once,
+/// `turn` is the last position of its forward part. O(graph).
+std::vector<StorageSpan> storageSpans(const Problem &problem,
+                                      const std::vector<NodeId> &order,
+                                      int32_t turn);
+
+} // namespace ckopt::planner
+
+#endif // CKOPT_LIB_PLANNER_STRUCTURE_STRUCTURE_H
