@@ -53,6 +53,9 @@ void GraphPlanner::proveLeast(const Options &options, Deadline &deadline) {
   int64_t units = search.small() ? 0 : int64_t(tuning.provenLeastWork * share);
   if (!search.small() && deadline.hasWorkLimit())
     units = std::min(units, deadline.unitsLeft() / 3 + 1);
+  if (!search.small())
+    units = std::min(units, tuning.provenLeastWorkEachNode *
+                                std::max(problem.numNodes, tuning.leastNodes));
   Deadline part =
       deadline.part(units, search.small() ? 1 : tuning.provenLeastTime);
   ExactResult found =
@@ -242,8 +245,13 @@ void GraphPlanner::sayCut(Result &result, const Options &options,
 Result GraphPlanner::failure(const Options &options, Deadline &deadline) {
   // How much is needed is worth a search only of all strategies.
   bool automatic = options.strategy == "auto";
-  if (automatic)
-    runLeast(options, 0, deadline);
+  if (automatic) {
+    // With nothing to hope for, the smallest budget found is a quick one.
+    bool hopeless = infeasible(options) && !search.small();
+    Deadline part = deadline.part(hopeless ? tuning.smallestWork : 0);
+    runLeast(options, 0, part);
+    deadline.spend(part.spent());
+  }
   Archive &store = archive(options);
   // What was found on the way says more than an order without recomputation.
   Candidate found = store.leastLoad();
@@ -305,9 +313,11 @@ Result GraphPlanner::solve(const Options &options, Deadline &deadline) {
   if (infeasible(options))
     return failure(options, deadline);
   // Some is left for the smallest budget, where nothing is found.
-  Deadline direct =
-      deadline.part(int64_t(double(deadline.unitsLeft()) * tuning.directShare),
-                    tuning.directShare);
+  Deadline direct = search.tight(options, deadline)
+                        ? deadline.part(0)
+                        : deadline.part(int64_t(double(deadline.unitsLeft()) *
+                                                tuning.directShare),
+                                        tuning.directShare);
   search.fit(store, options, budget, direct);
   deadline.spend(direct.spent());
   if (store.bestWithin(budget)) {

@@ -12,6 +12,16 @@
 
 using namespace ckopt::planner;
 
+/// The limits of one step: in proportion to the graph, so that `min` takes a
+/// second for small ones.
+Deadline LeastSearch::share(int64_t workEachNode,
+                            const Deadline &deadline) const {
+  int32_t nodes = archive.problem.numNodes;
+  return deadline.part(nodes <= tuning.smallNodes
+                           ? 0
+                           : workEachNode * std::max(nodes, tuning.leastNodes));
+}
+
 void LeastSearch::bisect(Search &search, const Options &options,
                          Deadline &deadline) {
   failed = std::max(failed, lowest - 1);
@@ -24,7 +34,9 @@ void LeastSearch::bisect(Search &search, const Options &options,
   int64_t target = failed + (high - failed) / 2;
   Options quick = options;
   quick.effort = options.effort * tuning.bisectEffort;
-  search.run(archive, quick, target, deadline);
+  Deadline part = share(tuning.bisectWorkEachNode, deadline);
+  search.run(archive, quick, target, part);
+  deadline.spend(part.spent());
   Candidate found = archive.leastLoad();
   if (found.peak > target)
     failed = target;
@@ -61,7 +73,9 @@ void LeastSearch::tighten(Search &search, const Options &options,
   int64_t target = std::max(lowest, size - step);
   Options quick = options;
   quick.effort = options.effort * tuning.tightenEffort;
-  search.fit(archive, quick, target, deadline);
+  Deadline part = share(tuning.tightenWorkEachNode, deadline);
+  search.fit(archive, quick, target, part);
+  deadline.spend(part.spent());
   // Without packing this asks what the bisection asked, with more effort.
   if (smallest() > target)
     step /= options.pack ? tuning.finerPacked : tuning.finer;
@@ -84,7 +98,9 @@ void LeastSearch::advance(Search &search, const Options &options,
     if (archive.problem.numNodes >
         tuning.provenAtLeastNodes) // Proofs rarely end this low.
       own.effort = std::min(quickEffort, own.effort);
-    search.fit(archive, own, size, deadline);
+    Deadline part = share(tuning.settleWorkEachNode, deadline);
+    search.fit(archive, own, size, part);
+    deadline.spend(part.spent());
     if (smallest() == size || ++round >= 2)
       phase = Done;
     return;

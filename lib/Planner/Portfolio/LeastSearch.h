@@ -24,6 +24,7 @@ public:
 
 private:
   enum Phase { Bisect, Pack, Tighten, Settle, Done };
+  Deadline share(int64_t workEachNode, const Deadline &deadline) const;
   void bisect(Search &search, const Options &options, Deadline &deadline);
   void pack(const Options &options, Deadline &deadline);
   void tighten(Search &search, const Options &options, Deadline &deadline);

@@ -180,6 +180,27 @@ void Search::improve(Archive &store, const Options &options, int64_t load,
   }
 }
 
+/// Tries two constructions with little effort, so that tight limits give a
+/// plan.
+void Search::sketch(Archive &store, const Options &options, int64_t load,
+                    Deadline &deadline) {
+  Options quick = options;
+  quick.effort = std::min(options.effort, tuning.sketchPlanEffort);
+  std::vector<std::string_view> names{tuning.quickest, tuning.surest};
+  if (!shortOfTime(options))
+    std::swap(names[0], names[1]);
+  for (std::string_view name : names)
+    for (const Strategy &strategy : strategies())
+      if (strategy.name == name && !closed(store, options, load)) {
+        double share =
+            name == tuning.surest ? tuning.surestShare : tuning.quickestShare;
+        Deadline part =
+            deadline.part(int64_t(double(deadline.unitsLeft()) * share), share);
+        runStrategy(strategy, store, quick, load, part);
+        deadline.spend(part.spent());
+      }
+}
+
 void Search::run(Archive &store, const Options &options, int64_t load,
                  Deadline &deadline) {
   if (options.strategy != "auto") {
@@ -195,6 +216,8 @@ void Search::run(Archive &store, const Options &options, int64_t load,
   }
   if (small())
     runTier(Tier::Exact, store, options, load, deadline);
+  if (!small() && tight(options, deadline))
+    sketch(store, options, load, deadline);
   if (std::find(store.constructed.begin(), store.constructed.end(), load) ==
       store.constructed.end()) {
     // Most of the limits are for improving, which irregular graphs need most;

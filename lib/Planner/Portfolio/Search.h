@@ -59,12 +59,26 @@ public:
     return options.timeLimitSeconds > 0 &&
            options.timeLimitSeconds < 2e-5 * double(problem.numNodes);
   }
+  /// True where the time limit leaves little for each node, or the work limit
+  /// does.
+  bool shortOfTime(const Options &options) const {
+    return options.timeLimitSeconds > 0 &&
+           options.timeLimitSeconds <
+               tuning.tightSecondsEachNode * double(problem.numNodes);
+  }
+  bool tight(const Options &options, const Deadline &deadline) const {
+    return shortOfTime(options) ||
+           (deadline.hasWorkLimit() &&
+            deadline.unitsLeft() < tuning.tightWorkEachNode * problem.numNodes);
+  }
   void aimLower(Archive &store, const Options &options, int64_t load,
                 int64_t units, Deadline &deadline);
   /// Cached by budget.
   const PricedBound &orderBound(int64_t budget);
 
 private:
+  void sketch(Archive &store, const Options &options, int64_t load,
+              Deadline &deadline);
   void runTier(Tier tier, Archive &store, const Options &options, int64_t load,
                Deadline &deadline);
   void improve(Archive &store, const Options &options, int64_t load,

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 namespace ckopt::planner {
 
@@ -46,11 +47,14 @@ struct SearchTuning {
   int64_t aimWorkDivisor = 3;
   double aimTime = 0.15;
 
-  /// A time limit below so many seconds a node is tight: the construction that
-  /// is quickest to a good plan then comes first, with little effort.
+  /// Limits of less than this a node are tight: before all settings of one
+  /// construction are tried, two of them get a part of the limits, with little
+  /// effort. `prices` is the first to have a plan, where it finds one; `dtr`
+  /// finds one more often, so it comes first where no clock runs.
   double tightSecondsEachNode = 3e-4;
-  const char *quickest = "prices";
-  double quickestEffort = 0.1;
+  int64_t tightWorkEachNode = 10000;
+  std::string_view quickest = "prices", surest = "dtr";
+  double quickestShare = 0.4, surestShare = 0.75, sketchPlanEffort = 0.1;
 
   // -- Proof and improvement.
   int64_t exactWorkDivisor = 3;
@@ -107,7 +111,7 @@ struct SearchTuning {
   /// take at most a second in all, 700 ten.
   int32_t leastNodes = 65;
   int64_t bisectWorkEachNode = 5000, tightenWorkEachNode = 10000;
-  int64_t settleWorkEachNode = 50000, provenLeastWorkEachNode = 50000;
+  int64_t settleWorkEachNode = 50000, provenLeastWorkEachNode = 120000;
   /// Work (a second) of the search for the smallest budget where it is proven
   /// that nothing fits the one asked for: an answer that comes at once is worth
   /// more than one that is a little smaller.
