@@ -32,14 +32,16 @@ inline llvm::raw_ostream &operator<<(llvm::raw_ostream &os, const Real &real) {
 } // namespace ckopt
 
 template <>
-class llvm::cl::parser<ckopt::Real> : public llvm::cl::basic_parser<ckopt::Real> {
+class llvm::cl::parser<ckopt::Real>
+    : public llvm::cl::basic_parser<ckopt::Real> {
 public:
   using basic_parser::basic_parser;
   /// Returns true, after a message, where the text is no number.
   bool parse(Option &option, StringRef, StringRef text, ckopt::Real &real) {
     if (llvm::to_float(text, real.value))
       return false;
-    return option.error("'" + text + "' value invalid for floating point argument!");
+    return option.error("'" + text +
+                        "' value invalid for floating point argument!");
   }
   StringRef getValueName() const override { return "number"; }
   void printOptionDiff(const Option &option, const ckopt::Real &value,

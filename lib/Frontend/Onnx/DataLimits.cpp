@@ -2,9 +2,9 @@
 //
 // Losses and lookups tell how far their labels and indices may go; these lead
 // back to arguments through ops that move values and change none (a shift of
-// tokens by one, a reshape). The arguments say so from then on: data are checked
-// before a step sees them. Where something was computed on the way nothing is
-// known, and nothing is claimed. O(ops).
+// tokens by one, a reshape). The arguments say so from then on: data are
+// checked before a step sees them. Where something was computed on the way
+// nothing is known, and nothing is claimed. O(ops).
 //
 //===----------------------------------------------------------------------===//
 #include "GraphImporter.h"

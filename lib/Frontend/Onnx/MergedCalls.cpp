@@ -126,7 +126,8 @@ std::vector<MergedCalls::Read> MergedCalls::reads() const {
 
 /// Whether some line of Python names the module of a parameter ("n2" of
 /// "net.n2.weight", "branches" of "branches.1.weight"), or, of one that is the
-/// model's own, the parameter itself. A module that nothing names may be unused.
+/// model's own, the parameter itself. A module that nothing names may be
+/// unused.
 bool MergedCalls::isNamedInSource(StringRef target) const {
   StringRef module = moduleOf(target);
   while (!module.empty() && llvm::all_of(leafOf(module), llvm::isDigit))
@@ -398,8 +399,8 @@ SplitCalls onnx_frontend::splitMergedCalls(Graph &graph) {
   for (auto &[name, value] : values) {
     if (value.twin.empty())
       continue;
-    auto made = merged.copyFor(name, value.node, merged.callOf(value.node),
-                               value.twin);
+    auto made =
+        merged.copyFor(name, value.node, merged.callOf(value.node), value.twin);
     const MergedCalls::Read &first = value.reads[0];
     const std::string held = graph.nodes[first.node].inputs[first.operand];
     for (const NodeCopy &copy : made) {
