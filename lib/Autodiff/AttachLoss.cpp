@@ -35,6 +35,12 @@ Value LossBuilder::targetsLikeX() {
   return b.cast(addTargets(*this, targetType), getElementTypeOrSelf(x));
 }
 
+Value LossBuilder::signs() {
+  BlockArgument argument = addTargets(*this, targetType);
+  setArgument(*this, argument, kSignsAttr, b.builder.getUnitAttr());
+  return b.cast(argument, getElementTypeOrSelf(x));
+}
+
 Value LossBuilder::labels(int64_t axis, bool ignores) {
   SmallVector<int64_t> shape(this->shape());
   shape.erase(shape.begin() + axis);

@@ -22,6 +22,8 @@ struct LossBuilder {
 
   /// The argument of targets, of the type of the predictions.
   mlir::Value targetsLikeX();
+  /// Targets of -1 and 1, in the element type of x.
+  mlir::Value signs();
   /// The argument of labels: i64, the shape of the predictions without `axis`.
   mlir::Value labels(int64_t axis, bool ignores);
   mlir::FailureOr<int64_t> classAxis();

@@ -268,13 +268,13 @@ static Value kl(LossBuilder &l) {
 
 /// max(0, margin - t x) for targets -1 and 1.
 static Value hinge(LossBuilder &l) {
-  Value t = l.targetsLikeX();
+  Value t = l.signs();
   return l.reduce(l.b.make<ReluOp>(l.b.sub(l.options.margin, l.b.mul(t, l.x))));
 }
 
 /// x for targets 1, max(0, margin - x) for targets -1.
 static Value hingeEmbedding(LossBuilder &l) {
-  Value t = l.targetsLikeX();
+  Value t = l.signs();
   Value far = l.b.make<ReluOp>(l.b.sub(l.options.margin, l.x));
   Value zero = l.b.number(far, 0);
   return l.reduce(

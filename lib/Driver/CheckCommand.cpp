@@ -60,6 +60,19 @@ static void printRoles(func::FuncOp forward, bool names) {
   }
 }
 
+/// Parameters by their looks, which may be buffers.
+static void printUnclear(const Compilation &compilation) {
+  const auto &unclear = compilation.model().diagnosis.unclear;
+  if (unclear.empty())
+    return;
+  llvm::outs() << "trained, if they are no buffers (this form of export does "
+                  "not tell; --freeze=NAME): ";
+  llvm::interleaveComma(unclear, llvm::outs(), [](const std::string &name) {
+    llvm::outs() << "'" << name << "'";
+  });
+  llvm::outs() << "\n";
+}
+
 static void printLoss(const Compilation &compilation, func::FuncOp forward) {
   llvm::outs() << "loss:";
   std::vector<autodiff::LossTerm> terms(1);
@@ -160,6 +173,9 @@ llvm::Error ckopt::runCheck(DriverOptions &options) {
     printRoles(forward, /*names=*/true);
     for (const auto &[name, reason] : compilation->model().diagnosis.constants)
       llvm::outs() << "not trained: '" << name << "': " << reason << "\n";
+    printUnclear(*compilation);
+    for (const std::string &note : compilation->model().notes)
+      llvm::outs() << "note: " << note << "\n";
   }
   for (const std::string &note : diagnosis->notes)
     llvm::outs() << "mended: " << note << "\n";

@@ -211,6 +211,8 @@ void Compilation::readLimits(func::FuncOp function) {
     std::string name = argumentName(function, i);
     if (auto classes = number(i, kClassesAttr))
       labelRanges[name] = {*classes, number(i, kIgnoreIndexAttr)};
+    if (function.getArgAttr(i, kSignsAttr))
+      signTargets.insert(name);
     if (auto size = number(i, kRowsAttr))
       rows[name] = *size;
   }

@@ -186,6 +186,7 @@ llvm::Error ckopt::settleLoss(Compilation &compilation,
 void ckopt::describeTargets(const Compilation &compilation, DataOptions &data) {
   const StepOptions &step = compilation.options().step;
   data.labels = compilation.labels();
+  data.signs = compilation.signs();
   data.tableRows = compilation.tableRows();
   data.targetOutputs = compilation.targetOutputs();
   data.classAxis = step.lossSettings.classAxis;

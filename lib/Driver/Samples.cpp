@@ -105,6 +105,7 @@ targetArray(const runtime::TensorInfo &tensor,
 
 /// Labels are checked against what the losses that read them take.
 static void limitLabels(FieldSpec &field, const DataOptions &options) {
+  field.signs = options.signs.count(field.name);
   auto range = options.labels.find(field.name);
   if (range == options.labels.end())
     return;

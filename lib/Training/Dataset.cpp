@@ -6,6 +6,7 @@
 #include "ckopt/Training/Dataset.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/Npz.h"
+#include "ckopt/Support/Report.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include <cmath>
@@ -140,6 +141,15 @@ static Error checkLabels(const FieldSpec &spec, const HostTensor &tensor) {
   return Error::success();
 }
 
+static Error checkSigns(const FieldSpec &spec, const HostTensor &tensor) {
+  for (int64_t i = 0; i < tensor.numElements(); ++i)
+    if (std::abs(tensor.getDouble(i)) != 1)
+      return inputError(quoted(spec) + ": " + placeOf(i, tensor, spec.batched) +
+                        " is " + formatNumber(tensor.getDouble(i), 6) +
+                        ", but this loss takes targets of -1 and 1");
+  return Error::success();
+}
+
 /// What to do where shapes differ in dimensions of size 1 alone. They are never
 /// added silently: numpy's rules would make [N, N] of [N, 1] and [N].
 static std::string dimensionHint(ArrayRef<int64_t> is, ArrayRef<int64_t> want) {
@@ -180,6 +190,9 @@ Error Dataset::checkField(size_t field) const {
                                                          : "infinite"));
   if (spec.classes)
     if (Error error = checkLabels(spec, tensor))
+      return error;
+  if (spec.signs)
+    if (Error error = checkSigns(spec, tensor))
       return error;
   if (Error error = tensor.checkConvertible(spec.dtype))
     return withContext(std::move(error),

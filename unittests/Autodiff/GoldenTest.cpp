@@ -152,7 +152,7 @@ INSTANTIATE_TEST_SUITE_P(
                     exported("gru"), exported("cell"), exported("token"),
                     exported("encoder"), exported("types"),
                     exported("parallel"), exported("lookup"),
-                    exported("states"),
+                    exported("states"), exported("tables"),
                     Golden{"attention", "mse", "from_torch", "script"},
                     Golden{"stops", "mse", "from_torch", "raw"},
                     Golden{"gru", "mse", "from_torch", "script"}),

@@ -16,6 +16,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 namespace ckopt {
@@ -111,6 +112,8 @@ public:
   const std::map<std::string, LabelRange> &labels() const {
     return labelRanges;
   }
+  /// Targets that are -1 or 1, by name.
+  const std::set<std::string> &signs() const { return signTargets; }
   /// Of targets of attached losses: the output that each is for.
   const std::map<std::string, std::string> &targetOutputs() const {
     return targets;
@@ -157,6 +160,7 @@ private:
   std::unique_ptr<mlir::MLIRContext> context;
   onnx_frontend::ImportedModel imported;
   std::map<std::string, LabelRange> labelRanges;
+  std::set<std::string> signTargets;
   std::map<std::string, int64_t> rows;
   std::map<std::string, std::string> targets;
   std::vector<std::string> trainedLines;

@@ -18,6 +18,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 namespace ckopt {
@@ -41,6 +42,8 @@ struct DataOptions {
   int64_t ignoreIndex = -100;
   /// Ranges of labels, by the name of the tensor that holds them.
   std::map<std::string, LabelRange> labels;
+  /// Targets that are -1 or 1.
+  std::set<std::string> signs;
   /// Targets of attached losses: the output that each is for.
   std::map<std::string, std::string> targetOutputs;
   /// Of inputs that pick rows of a table (tokens): its number of rows, by name.

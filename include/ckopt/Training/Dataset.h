@@ -43,6 +43,8 @@ struct FieldSpec {
   /// Values are labels of this many classes.
   std::optional<int64_t> classes;
   std::optional<int64_t> ignoreIndex;
+  /// Values are -1 or 1.
+  bool signs = false;
 };
 
 class Dataset {

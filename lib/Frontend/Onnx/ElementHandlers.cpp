@@ -89,6 +89,17 @@ static Value scatter(NodeImporter &n, ScatterKind kind, Value init,
        n.named("axis", axis)});
 }
 
+/// PyTorch's older exporter writes additions in this form, too. Indices that
+/// are known were checked when they were written.
+static void remarkOnOverwriting(NodeImporter &n, ScatterKind kind,
+                                Value indices) {
+  if (kind == ScatterKind::Set && !n.isConstant(indices))
+    n.graph.remarkOnce(n.node.describe() +
+                       " overwrites: of several updates of one element one "
+                       "counts (the TorchScript exporter writes index_add and "
+                       "other additions like that, too)");
+}
+
 static LogicalResult scatterElements(NodeImporter &n) {
   Value x = n.in(0), indices = indexOperand(n, 1), updates = n.in(2);
   auto kind = scatterKind(n);
@@ -97,6 +108,7 @@ static LogicalResult scatterElements(NodeImporter &n) {
   auto axis = n.normalAxis(n.attrInt("axis", 0), n.rank(x));
   if (!axis || n.cutsBatch(*axis) || !checkRange(n, indices, n.shape(x)[*axis]))
     return failure();
+  remarkOnOverwriting(n, *kind, indices);
   n.set(0, scatter(n, *kind, x, indices, updates, *axis));
   return success();
 }
@@ -233,6 +245,8 @@ static LogicalResult scatterND(NodeImporter &n) {
   Value table = n.reshape(x, {rows->rows, width});
   updates = n.reshape(updates, {count, width});
   auto first = firstOfNeighbours(n, linear);
+  if (!first)
+    remarkOnOverwriting(n, *kind, linear);
   Value result;
   if (first && *kind == ScatterKind::Set)
     result = replaceRows(n, table, updates, *first);

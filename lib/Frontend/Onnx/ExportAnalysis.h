@@ -18,6 +18,11 @@ struct ExportAnalysis {
   /// use, and float initializers that are not trained, with the reason.
   llvm::StringSet<> parameters;
   std::map<std::string, std::string> constants;
+  /// Those of `constants` that their values alone make ones: named by --train
+  /// they are trained.
+  llvm::StringSet<> likelyConstants;
+  /// Trained initializers that may be buffers: this form does not tell.
+  std::vector<std::string> unclear;
   /// What cannot be trained as the model that was exported: a sentence each.
   std::vector<std::string> lost;
   /// What was mended.
@@ -33,8 +38,8 @@ ExportAnalysis analyzeExport(Model &model);
 /// The same where no signature is there to compare with: names and structure.
 void analyzeUnsigned(const Model &model, ExportAnalysis &result);
 
-/// Whether the values are those of a mask: -inf, or the least float of a type,
-/// beside numbers.
+/// Whether the values are those of a mask that is added: zeros, and numbers of
+/// -100 or less, such as -inf.
 bool isMask(const HostTensor &value);
 
 } // namespace ckopt::onnx_frontend

@@ -361,18 +361,35 @@ ExportMatcher::findTable(const FoldedValue &value,
                                                            : nullptr;
 }
 
-/// One parameter and one view are left.
+/// One parameter and one view are left: of the model, or, where the view holds
+/// numbers as only an initialization makes them, of the module that reads it.
 void ExportMatcher::explainLast() {
+  auto explain = [&](FoldedValue &value, const Entry &entry) {
+    const Node &reader = graph.nodes[value.uses.front().node];
+    std::vector<StringRef> mentions =
+        mentionsOf(reader.sourceLine, leafOf(entry.target));
+    bindFolded(value, entry, mentions.size() == 1 ? mentions[0] : StringRef());
+  };
   std::vector<const Entry *> parameters = unmentioned();
   std::vector<FoldedValue *> values = unexplained();
-  if (parameters.size() != 1 || values.size() != 1 ||
-      !isViewCall(splitFxName(values[0]->name).first))
-    return;
-  const Node &reader = graph.nodes[values[0]->uses.front().node];
-  std::vector<StringRef> mentions =
-      mentionsOf(reader.sourceLine, leafOf(parameters[0]->target));
-  bindFolded(*values[0], *parameters[0],
-             mentions.size() == 1 ? mentions[0] : StringRef());
+  if (parameters.size() == 1 && values.size() == 1 &&
+      isViewCall(splitFxName(values[0]->name).first))
+    return explain(*values[0], *parameters[0]);
+  auto scopeOfValue = [&](const FoldedValue *value) {
+    return scopeNear(value->uses.front().node);
+  };
+  for (FoldedValue *value : values) {
+    StringRef scope = scopeOfValue(value);
+    auto isOther = [&](const Entry *entry) {
+      return moduleOf(entry->target) != scope;
+    };
+    std::vector<const Entry *> own = parameters;
+    llvm::erase_if(own, isOther);
+    if (own.size() == 1 && isViewCall(splitFxName(value->name).first) &&
+        !isUniform(recovered.valueOf(value->uses.front())) &&
+        llvm::count(llvm::map_range(values, scopeOfValue), scope) == 1)
+      explain(*value, *own[0]);
+  }
 }
 
 static bool isZero(const HostTensor &value) {

@@ -24,15 +24,15 @@ using llvm::StringRef;
 bool onnx_frontend::isMask(const HostTensor &value) {
   if (!isFloat(value.dtype()) || value.numElements() < 2)
     return false;
-  bool low = false, other = false;
+  bool hasLow = false, hasZero = false;
   for (int64_t i = 0; i < value.numElements(); ++i) {
-    bool isLow =
-        value.getDouble(i) <= (value.dtype() == DType::F16 ? -65504 : -1e30);
-    (isLow ? low : other) = true;
-    if (!isLow && value.getDouble(i) != 0)
+    double element = value.getDouble(i);
+    hasLow |= element <= -100;
+    hasZero |= element == 0;
+    if (!(element <= -100) && element != 0)
       return false;
   }
-  return low && other;
+  return hasLow && hasZero;
 }
 
 namespace {

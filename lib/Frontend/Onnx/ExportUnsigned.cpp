@@ -4,13 +4,17 @@
 // deal: initializers keep those of the state dict, what folding made is called
 // "onnx::MatMul_31" after its reader, nodes are called by their modules
 // ("/layers.0/fc/MatMul"), and equal initializers that it merged stand behind
-// nodes "Identity_3". Files of other exporters are left as they are.
+// nodes "Identity_3". Files of other exporters are left as they are. Buffers
+// and parameters look alike: masks and tables of sines and cosines are told by
+// their values, what else has no name that torch.nn gives is listed as unclear.
 //
 //===----------------------------------------------------------------------===//
 #include "ExportAnalysis.h"
 #include "RecoveredParameters.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
+#include <algorithm>
+#include <cmath>
 
 using namespace ckopt;
 using namespace ckopt::onnx_frontend;
@@ -24,6 +28,7 @@ public:
   void run();
 
 private:
+  void noteNamed(StringRef name, const HostTensor &value);
   bool isAnonymous(StringRef name) const { return name.starts_with("onnx::"); }
   /// "/layers.0/fc/MatMul" as "layers.0.fc"; "" for other names.
   std::string moduleOf(const Node &node) const;
@@ -142,6 +147,70 @@ bool TorchScriptFile::bindRecurrent(OperandUse use) {
   return recovered.bindPacked(use, targets, order, directions);
 }
 
+/// Whether all lanes along the dimension are sin(w t + p) or cos(w t + p) for
+/// t = 0, 1, ..., p a multiple of pi / 2: then v[t+1] + v[t-1] is k v[t], with
+/// one k for the lane. Rounding grows with t.
+static bool isSinusoidalAlong(const HostTensor &value, size_t dim) {
+  int64_t size = value.dim(dim), inner = 1;
+  for (size_t d = dim + 1; d < size_t(value.rank()); ++d)
+    inner *= value.dim(d);
+  if (size < 4)
+    return false;
+  bool varies = false;
+  for (int64_t lane = 0; lane < value.numElements() / size; ++lane) {
+    auto at = [&](int64_t t) {
+      return value.getDouble((lane / inner * size + t) * inner + lane % inner);
+    };
+    double first = at(0), second = at(1);
+    bool isSine = first == 0, isCosine = std::abs(first) == 1;
+    double step = isSine     ? std::asin(std::clamp(second, -1.0, 1.0))
+                  : isCosine ? std::acos(std::clamp(second / first, -1.0, 1.0))
+                             : 0;
+    if (!isSine && !isCosine)
+      return false;
+    // The sine of the first step leaves open on which side of pi / 2 it is.
+    double other = isSine ? std::acos(-1) - step : step;
+    auto follows = [&](double w) {
+      for (int64_t t = 0; t < size; ++t) {
+        double wanted = isSine ? std::sin(w * t) : first * std::cos(w * t);
+        if (!(std::abs(at(t) - wanted) <= 1e-5 * (t + 1)))
+          return false;
+      }
+      return true;
+    };
+    if (!follows(step) && !follows(other))
+      return false;
+    varies |= at(size - 1) != first;
+  }
+  return varies;
+}
+
+/// Tables of rotary and position encodings.
+static bool isSinusoidal(const HostTensor &value) {
+  for (size_t dim = 0; value.rank() >= 2 && dim < size_t(value.rank()); ++dim)
+    if (isSinusoidalAlong(value, dim))
+      return true;
+  return false;
+}
+
+/// Names that modules of torch.nn give their parameters.
+static bool isUsualName(StringRef name) {
+  StringRef leaf = name.contains('.') ? name.rsplit('.').second : name;
+  return leaf.starts_with("weight") || leaf.starts_with("bias") ||
+         leaf.ends_with("_weight") || leaf.ends_with("_bias") ||
+         leaf.starts_with("original");
+}
+
+void TorchScriptFile::noteNamed(StringRef name, const HostTensor &value) {
+  if (isSinusoidal(value)) {
+    result.constants[name.str()] =
+        "a table of sines and cosines; --train='.*' trains it";
+    result.likelyConstants.insert(name);
+  } else if (!isUsualName(name) && !llvm::is_contained(result.unclear, name)) {
+    result.unclear.push_back(name.str());
+  }
+}
+
 void TorchScriptFile::matchOperand(OperandUse use) {
   const Node &node = graph.nodes[use.node];
   const std::string &name = recovered.nameOf(use);
@@ -151,6 +220,7 @@ void TorchScriptFile::matchOperand(OperandUse use) {
     return;
   }
   if (!isAnonymous(name)) {
+    noteNamed(name, value);
     // Numbers of the graph are Constant nodes in these files.
     if (value.rank() == 0 && node.op != "Clip" && node.op != "Pad")
       result.parameters.insert(name);

@@ -337,6 +337,9 @@ void ModelImporter::applyAnalysis(
     if (constant == analysis.constants.end() ||
         (role.role != "parameter" && role.role != "frozen"))
       continue;
+    if (!options.trainRegex.empty() && !isFrozen(name) &&
+        analysis.likelyConstants.contains(name))
+      continue;
     role.role = "";
     diagnosis.constants.push_back(*constant);
   }
@@ -432,6 +435,7 @@ void ModelImporter::addRemarks(ImportedModel &result) const {
   if (bakedBatch)
     remarks.push_back("batch changed from " + std::to_string(bakedBatch) +
                       " to " + std::to_string(batch));
+  result.notes = result.remarks;
   llvm::append_range(remarks, result.remarks);
   result.remarks = std::move(remarks);
 }
@@ -441,6 +445,7 @@ static ExportDiagnosis diagnosisOf(const ExportAnalysis &analysis) {
   diagnosis.form = analysis.form;
   diagnosis.lost = analysis.lost;
   diagnosis.notes = analysis.notes;
+  diagnosis.unclear = analysis.unclear;
   diagnosis.hasDropout = analysis.hasDropout;
   return diagnosis;
 }

@@ -321,7 +321,51 @@ class Gate(nn.Module):
         return self.fc(x) * self.scale
 
 
+class Embed(nn.Module):
+    """A class token that is repeated on a line of its own."""
+    def __init__(self):
+        super().__init__()
+        self.token = nn.Parameter(torch.randn(1, 1, 4))
+    def forward(self, x):
+        first = self.token.expand(x.shape[0], -1, -1)
+        return torch.cat((first, x), dim=1)
+
+
+class Tables(nn.Module):
+    """Buffers that look like parameters: a rotary table, a mask, a level; additions at indices."""
+    def __init__(self):
+        super().__init__()
+        self.embed = Embed()
+        angles = torch.arange(6)[:, None] * 10.0 ** -torch.arange(2)
+        self.register_buffer("cos", torch.cat([angles, angles], 1).cos())
+        self.register_buffer("sin", torch.cat([angles, angles], 1).sin())
+        self.register_buffer("mask", torch.tensor([0.0, -100.0]).repeat(6, 3))
+        self.register_buffer("level", torch.linspace(0.5, 0.9, 4))
+        self.gain = nn.Parameter(torch.rand(4))
+        self.fc = nn.Linear(4, 4)
+    def forward(self, x):
+        h = self.fc(self.embed(x)) * self.gain * self.level
+        h = h * self.cos + torch.cat([-h[..., 2:], h[..., :2]], -1) * self.sin
+        # as attention masks are made: repeated, too
+        h = (h @ h.transpose(1, 2) + torch.zeros(1, 6).expand(6, 6) + self.mask).softmax(-1) @ h
+        which = (x[0, :, 0] > 0).long()
+        return torch.zeros(2, 5, 4).index_add(0, which[:2], h[:, :5])
+
+
+class NormsEval(nn.Module):
+    """A batch norm that the export finds in evaluation mode."""
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.BatchNorm1d(6).eval()
+    def train(self, mode=True):
+        return self
+    def forward(self, x):
+        return self.norm(x)
+
+
 MODELS = {
+    "norms_eval": (NormsEval, lambda: torch.randn(4, 6)),
+    "tables": (Tables, lambda: torch.randn(2, 5, 4)),
     "parallel": (Parallel, lambda: torch.randn(2, 4, 6)),
     "twins": (Twins, lambda: torch.randn(2, 6)),
     "lookup": (Lookup, lambda: torch.randint(0, 12, (2, 5))),
@@ -369,7 +413,7 @@ def make(name):
     numpy.savez_compressed(f"{name}/data.npz", x=x.numpy(), y=y.numpy(), loss=loss.item(), **grads)
     torch.onnx.export(model, (x,), f"{name}/default.onnx", dynamo=True, input_names=["x"],
                       output_names=["out"], external_data=False, verbose=False)
-    if name in ("calls", "stops"):  # as it was traced
+    if name in ("calls", "stops", "norms_eval"):  # as it was traced
         torch.onnx.export(model, (x,), f"{name}/raw.onnx", dynamo=True, optimize=False, input_names=["x"],
                           output_names=["out"], external_data=False, verbose=False)
         return

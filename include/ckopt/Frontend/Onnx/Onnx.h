@@ -70,6 +70,8 @@ struct ExportDiagnosis {
   std::vector<std::string> notes; ///< what was mended
   /// Float initializers that are not trained, and why.
   std::vector<std::pair<std::string, std::string>> constants;
+  /// What is trained and may be a buffer: this form of export does not tell.
+  std::vector<std::string> unclear;
   bool hasDropout = false;
 };
 
@@ -82,6 +84,8 @@ struct ImportedModel {
   std::map<std::string, HostTensor> weights;
   /// What was taken for what, for the user.
   std::vector<std::string> remarks;
+  /// Those of them that are on the nodes of the graph.
+  std::vector<std::string> notes;
   ExportDiagnosis diagnosis;
   /// The batch size that was fixed, 0 where no data input has dimensions.
   int64_t batch = 0;

@@ -18,6 +18,9 @@ inline constexpr llvm::StringLiteral kClassesAttr = "ckopt.classes";
 /// The label outside of them that does not count.
 inline constexpr llvm::StringLiteral kIgnoreIndexAttr = "ckopt.ignore_index";
 
+/// Targets are -1 or 1.
+inline constexpr llvm::StringLiteral kSignsAttr = "ckopt.signs";
+
 /// The argument, or operand 0 of the op, holds indices in [-this, this).
 inline constexpr llvm::StringLiteral kRowsAttr = "ckopt.rows";
 
