@@ -6,9 +6,10 @@
 #include "ckopt/Training/Dataset.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/Npz.h"
-#include "ckopt/Support/Report.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
 #include <cmath>
 #include <cstring>
 
@@ -143,10 +144,13 @@ static Error checkLabels(const FieldSpec &spec, const HostTensor &tensor) {
 
 static Error checkSigns(const FieldSpec &spec, const HostTensor &tensor) {
   for (int64_t i = 0; i < tensor.numElements(); ++i)
-    if (std::abs(tensor.getDouble(i)) != 1)
+    if (std::abs(tensor.getDouble(i)) != 1) {
+      std::string number;
+      raw_string_ostream(number) << format("%g", tensor.getDouble(i));
       return inputError(quoted(spec) + ": " + placeOf(i, tensor, spec.batched) +
-                        " is " + formatNumber(tensor.getDouble(i), 6) +
+                        " is " + number +
                         ", but this loss takes targets of -1 and 1");
+    }
   return Error::success();
 }
 
