@@ -211,13 +211,14 @@ static LogicalResult castLike(NodeImporter &n) {
 }
 
 static LogicalResult identity(NodeImporter &n) {
-  if (n.isSequence(0))
+  if (n.isSequence(0)) {
     n.setSequence(0, *n.sequence(0));
-  else if (n.graph.trainMode() && isCallOf(n.node, "detach") &&
-           n.isFloat(n.in(0)))
-    n.set(0, stopGradient(n, n.in(0)));
-  else
-    n.set(0, n.in(0));
+    return success();
+  }
+  Value x = n.in(0);
+  bool stops = x && n.isFloat(x) && n.graph.trainMode() &&
+               isCallOf(n.node, "detach");
+  n.set(0, stops ? stopGradient(n, x) : x);
   return success();
 }
 

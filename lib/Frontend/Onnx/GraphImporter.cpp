@@ -349,10 +349,21 @@ bool GraphImporter::importNode(const Node &node) {
   return ok;
 }
 
+LogicalResult GraphImporter::chargeUnrolled(NodeImporter &owner,
+                                            int64_t count) {
+  constexpr int64_t limit = 1 << 18;
+  unrolled += count;
+  if (unrolled <= limit)
+    return success();
+  unrolled = limit;
+  owner.unsupported() << "the model's loops unroll to more than " << limit
+                      << " nodes";
+  return failure();
+}
+
 FailureOr<std::vector<std::string>>
 GraphImporter::importBody(NodeImporter &owner, const Graph &graph,
                           ArrayRef<std::string> arguments, StringRef prefix) {
-  constexpr int64_t limit = 1 << 18;
   if (graph.inputs.size() != arguments.size()) {
     owner.error() << "its subgraph has " << int64_t(graph.inputs.size())
                   << " inputs instead of " << int64_t(arguments.size());
@@ -370,12 +381,8 @@ GraphImporter::importBody(NodeImporter &owner, const Graph &graph,
       nodes.back().classes = owner.node.classes;
     }
   }
-  bodyNodes += int64_t(nodes.size()) + 1; // a body may be empty
-  if (bodyNodes > limit) {
-    owner.unsupported() << "the model's loops unroll to more than " << limit
-                        << " nodes";
+  if (mlir::failed(chargeUnrolled(owner, nodes.size() + 1))) // a body may be empty
     return failure();
-  }
   std::vector<std::string> results;
   for (const ValueInfo &output : graph.outputs) {
     results.push_back(renamer.use(output.name));

@@ -78,6 +78,9 @@ public:
   /// importing. Null where `name` is none.
   const Sequence *findSequence(llvm::StringRef name) const;
   void bindSequence(llvm::StringRef name, Sequence sequence);
+  /// Counts so many more ops that unrolling makes; failure, after a diagnostic,
+  /// where the model's loops make more than a compiler can hold.
+  mlir::LogicalResult chargeUnrolled(NodeImporter &owner, int64_t count);
   /// Imports the nodes of `graph` in place, with the values named `arguments`
   /// as its inputs and names that start with `prefix`. Returns the names of its
   /// outputs; failure after a diagnostic.
@@ -151,7 +154,7 @@ private:
   llvm::StringMap<const HostTensor *> initializers;
   llvm::StringSet<> used;
   Updates updates;
-  int64_t bodyNodes = 0;                    ///< made from subgraphs so far
+  int64_t unrolled = 0;                     ///< ops that unrolling made so far
   llvm::SmallPtrSet<mlir::Value, 2> losses; ///< membership only
   mlir::Value seedArgument, stepArgument;
   int64_t dropoutSites = 0;

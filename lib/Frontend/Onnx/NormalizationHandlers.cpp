@@ -141,8 +141,9 @@ static LogicalResult instanceNorm(NodeImporter &n) {
   Value x = n.in(0), scale = n.in(1), bias = n.in(2);
   if (!x || !scale || !bias)
     return failure();
-  if (n.rank(x) < 3) {
-    n.error() << "needs an input of rank 3 or more, got " << x.getType();
+  if (n.rank(x) < 3 || n.shape(x)[1] < 1) {
+    n.error() << "needs an input of rank 3 or more with channels, got "
+              << x.getType();
     return failure();
   }
   Value y = normalizeGroups(n, x, n.shape(x)[1], n.attrFloat("epsilon", 1e-5f));

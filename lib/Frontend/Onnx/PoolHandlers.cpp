@@ -111,6 +111,8 @@ static LogicalResult maxPool(NodeImporter &n) {
   Type element = n.element(x);
   if (!n.isFloat(x))
     x = n.cast(x, n.b.getF32Type());
+  if (!x)
+    return failure();
   int64_t points = 1;
   for (int64_t size : w.kernel)
     points *= std::min<int64_t>(size, 1 << 10);
