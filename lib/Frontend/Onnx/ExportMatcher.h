@@ -20,6 +20,9 @@ struct FoldedValue {
   std::string target;          ///< the parameter that it is a form of, or ""
 };
 
+/// The innermost module that the node belongs to; "" where none is noted.
+llvm::StringRef scopeOf(const Node &node);
+
 /// Whether all elements are the same number.
 bool isUniform(const HostTensor &value);
 
@@ -39,15 +42,17 @@ private:
   bool bindOrTie(OperandUse use, const Entry &entry, Form form, bool guessed);
   bool bindIndexed(OperandUse use, const FxCall &call);
   bool restoreBias(size_t node, const Entry &entry);
-  void noteState(OperandUse use, const FxCall &call, llvm::StringRef argument,
-                 bool isWhole);
-  bool matchRecurrent(llvm::ArrayRef<size_t> nodes, const FxCall &call);
   void bindPlain(OperandUse use, const Entry &entry);
   void noteConstant(OperandUse use, llvm::StringRef reason);
   void noteMissing(llvm::ArrayRef<size_t> nodes,
                    llvm::ArrayRef<const Entry *> missing);
   bool isPositional(const Node &node, const FxCall &call) const;
   bool readsInitializer(OperandUse use) const;
+
+  // ExportRecurrent.cpp: packed weights and states
+  void noteState(OperandUse use, const FxCall &call, llvm::StringRef argument,
+                 bool isWhole);
+  bool matchRecurrent(llvm::ArrayRef<size_t> nodes, const FxCall &call);
 
   // ExportStops.cpp: values that the model detaches
   void matchStops(llvm::ArrayRef<size_t> nodes, const FxCall &call);
@@ -57,7 +62,7 @@ private:
   void stopInRegions();
   void finishStops();
 
-  // ExportFolds.cpp: what no call mentions
+  // ExportFolds.cpp, ExportViews.cpp, ExportStates.cpp: what no call mentions
   void noteFolded(OperandUse use, const FxCall &call, llvm::StringRef name,
                   Form form = Form::Same);
   void noteNameless(OperandUse use);

@@ -1,0 +1,88 @@
+//===- ExportStates.cpp - linear maps of states that are zero -------------===//
+//
+// A cell's first step maps a state of zeros, which folding makes a constant: a
+// bias that is repeated over the batch, or zeros. Both are told from parameters
+// by the weight that made them. O(values * parameters).
+//
+//===----------------------------------------------------------------------===//
+#include "ExportMatcher.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Sequence.h"
+
+using namespace ckopt;
+using namespace ckopt::onnx_frontend;
+using llvm::StringRef;
+
+static bool isZero(const HostTensor &value) {
+  for (int64_t i = 0; i < value.numElements(); ++i)
+    if (value.getDouble(i) != 0)
+      return false;
+  return value.numElements() > 0;
+}
+
+/// Whether a parameter was folded as a zero state may be: then zeros are no
+/// constants.
+bool ExportMatcher::hasZeroState() const {
+  return llvm::any_of(folded, [&](const auto &item) {
+    const std::string &target = item.second.target;
+    return !target.empty() && isZero(*recovered.parameter(target));
+  });
+}
+
+/// Whether the node's module has a linear map to `outputs` numbers, without a
+/// bias, whose weight makes zeros of zeros only.
+bool ExportMatcher::readsWeightOf(StringRef scope, int64_t outputs) {
+  bool found = false;
+  if (hasZeroState())
+    return false;
+  for (const Entry &entry : signature.entries) {
+    const HostTensor *weight = recovered.parameter(entry.target);
+    if (!entry.isParameter || !weight || weight->rank() != 2 ||
+        !StringRef(entry.target).starts_with(scope) ||
+        leafOf(entry.target) == "bias" || weight->dim(0) != outputs)
+      continue;
+    if (isZero(*weight) || weight->dim(0) < weight->dim(1))
+      return false; // it makes zeros of other values, too
+    found = true;
+  }
+  return found;
+}
+
+/// A linear map of a zero state is its bias, repeated. Only that is known of
+/// it: the weight must have something to say for the state to be zero.
+void ExportMatcher::explainBiasOnly() {
+  for (FoldedValue *value : unexplained()) {
+    StringRef op = splitFxName(value->name).first;
+    OperandUse first = value->uses.front();
+    const HostTensor &held = recovered.valueOf(first);
+    if ((op != "linear" && op != "addmm") || held.rank() != 2)
+      continue;
+    if (isZero(held) && readsWeightOf(scopeNear(first.node), held.dim(1))) {
+      value->explained = true;
+      for (OperandUse use : value->uses)
+        noteConstant(use, "a linear map of zeros");
+      continue;
+    }
+    const Entry *bias = nullptr;
+    bool sure = !hasZeroState();
+    for (const Entry &entry : signature.entries) {
+      const HostTensor *parameter = recovered.parameter(entry.target);
+      if (!entry.isParameter || !parameter || parameter->numElements() == 0 ||
+          moduleOf(entry.target) != scopeNear(first.node))
+        continue;
+      if (parameter->rank() == 2 && parameter->dim(0) == held.dim(1))
+        sure &=
+            llvm::any_of(llvm::seq<int64_t>(parameter->numElements()),
+                         [&](int64_t i) { return parameter->getDouble(i); });
+      bool equal = parameter->rank() == 1 && parameter->dim(0) == held.dim(1);
+      for (int64_t i = 0; equal && i < held.numElements(); ++i)
+        equal = held.getDouble(i) == parameter->getDouble(i % held.dim(1));
+      sure &= !equal || !bias;
+      bias = equal ? &entry : bias;
+    }
+    value->explained = bias && sure;
+    for (OperandUse use : value->uses)
+      if (value->explained)
+        value->explained = recovered.bind(use, bias->target, Form::Repeated);
+  }
+}
