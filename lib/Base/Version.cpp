@@ -1,8 +1,8 @@
 //===- Version.cpp - what --version prints --------------------------------===//
 //
 // The build writes a source file with the commit (cmake/WriteCommit.cmake).
-// Both are a library of their own, so that a new commit compiles two small files
-// and links the tools, and nothing else.
+// Both are a library of their own, so that a new commit compiles two small
+// files and links the tools, and nothing else.
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Base/Version.h"
