@@ -73,6 +73,7 @@ int main(int argc, char **argv) {
   ckopt::registerAutodiffRules(registry);
   mlir::registerTransformsPasses();
   ckopt::registerTestPasses();
+  ckopt::registerPrintPasses();
   ckopt::registerNormalizePasses();
   ckopt::registerAutodiffPasses();
   ckopt::registerFusePasses();
