@@ -88,11 +88,21 @@ function(add_ckopt_test_library name)
   endif()
 endfunction()
 
-# add_ckopt_unittest(NAME sources... [LINK_LIBS ...] [PLAIN] [TEST_NAME name]): a
-# gtest program that ctest runs, as unit.NAME or by the name given. PLAIN: no
-# MLIR.
+# ckopt_slow_tests(TESTS...): tests of more than about 15 seconds, which
+# `scripts/test --quick` leaves out. Call it in the folder that adds them.
+function(ckopt_slow_tests)
+  foreach(test ${ARGN})
+    if(TEST ${test})
+      set_property(TEST ${test} APPEND PROPERTY LABELS slow)
+    endif()
+  endforeach()
+endfunction()
+
+# add_ckopt_unittest(NAME sources... [LINK_LIBS ...] [PLAIN] [SLOW] [TEST_NAME
+# name]): a gtest program that ctest runs, as unit.NAME or by the name given.
+# PLAIN: no MLIR. SLOW: not among the quick tests.
 function(add_ckopt_unittest name)
-  cmake_parse_arguments(ARG "PLAIN" "TEST_NAME" "LINK_LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "PLAIN;SLOW" "TEST_NAME" "LINK_LIBS" ${ARGN})
   if(NOT ARG_TEST_NAME)
     set(ARG_TEST_NAME unit.${name})
   endif()
@@ -113,6 +123,9 @@ function(add_ckopt_unittest name)
   add_test(NAME ${ARG_TEST_NAME} COMMAND ${name})
   # Tests share the cores: threads that wait sleep soon.
   set_tests_properties(${ARG_TEST_NAME} PROPERTIES ENVIRONMENT "GOMP_SPINCOUNT=2000")
+  if(ARG_SLOW)
+    ckopt_slow_tests(${ARG_TEST_NAME})
+  endif()
   set_property(GLOBAL APPEND PROPERTY CKOPT_UNITTESTS ${name})
 endfunction()
 

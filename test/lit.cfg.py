@@ -35,6 +35,8 @@ if os.path.isdir(shared):
     config.available_features.add("shared-data")
 if config.sanitizers:
     config.available_features.add("sanitizers")
+if os.path.exists(os.path.join(config.ckopt_source_dir, ".git")):
+    config.available_features.add("git-checkout")
 onnx_testdata = "/usr/share/libonnx-testdata/data"
 if os.path.isdir(onnx_testdata):
     config.available_features.add("onnx-testdata")

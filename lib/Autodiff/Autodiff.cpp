@@ -26,6 +26,7 @@
 #include "ckopt/Dialect/Ckopt/Utils/StopGradient.h"
 #include "ckopt/Interfaces/DifferentiableInterface.h"
 #include "mlir/IR/SymbolTable.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace ckopt;

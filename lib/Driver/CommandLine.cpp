@@ -2,6 +2,7 @@
 #include "CommandLine.h"
 #include "Commands.h"
 #include "Flags.h"
+#include "ckopt/Base/Version.h"
 #include "ckopt/Planner/SearchFlags.h"
 #include "ckopt/Support/Error.h"
 #include "llvm/Config/llvm-config.h"
@@ -135,8 +136,7 @@ bool ckopt::parseCommandLine(int argc, char **argv, DriverOptions &options,
   code = ExitUsage;
   StringRef name = argc > 1 ? argv[1] : "";
   if (name == "--version") {
-    llvm::outs() << "ckopt " << CKOPT_VERSION << " (LLVM "
-                 << LLVM_VERSION_STRING << ")\n";
+    llvm::outs() << versionLine("ckopt", LLVM_VERSION_STRING) << "\n";
     code = ExitOk;
     return false;
   }

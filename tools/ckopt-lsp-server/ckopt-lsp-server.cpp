@@ -1,8 +1,15 @@
 //===- ckopt-lsp-server.cpp - editors read IR dumps -----------------------===//
+#include "ckopt/Base/Version.h"
 #include "ckopt/Pipelines/Pipelines.h"
 #include "mlir/Tools/mlir-lsp-server/MlirLspServerMain.h"
+#include "llvm/Config/llvm-config.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/raw_ostream.h"
 
 int main(int argc, char **argv) {
+  llvm::cl::SetVersionPrinter([](llvm::raw_ostream &os) {
+    os << ckopt::versionLine("ckopt-lsp-server", LLVM_VERSION_STRING) << "\n";
+  });
   mlir::DialectRegistry registry;
   ckopt::registerAllDialects(registry);
   return mlir::failed(mlir::MlirLspServerMain(argc, argv, registry));

@@ -1,9 +1,11 @@
-//===- TestPasses.h - passes that only tests use ----------------*- C++ -*-===//
+//===- TestPasses.h - passes of ckopt-opt alone ---------------------*- C++
+//-*-===//
 #ifndef CKOPT_TOOLS_CKOPT_OPT_TESTPASSES_H
 #define CKOPT_TOOLS_CKOPT_OPT_TESTPASSES_H
 
 namespace ckopt {
 void registerTestPasses();
+void registerPrintPasses();
 } // namespace ckopt
 
 #endif // CKOPT_TOOLS_CKOPT_OPT_TESTPASSES_H

@@ -2,6 +2,7 @@
 #include "TestPasses.h"
 #include "ckopt/Autodiff/Autodiff.h"
 #include "ckopt/Autodiff/Passes.h"
+#include "ckopt/Base/Version.h"
 #include "ckopt/Conversion/BlockToPTX/Passes.h"
 #include "ckopt/Conversion/KernelToLLVM/KernelToLLVM.h"
 #include "ckopt/Conversion/KernelToLLVM/Passes.h"
@@ -34,7 +35,9 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
+#include "llvm/Config/llvm-config.h"
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Support/raw_ostream.h"
 
 /// Linking LLVM brings the flags of all its code generators; --help is about
 /// passes. --help-hidden still lists them.
@@ -45,6 +48,9 @@ static void hideFlagsOfLibraries() {
 }
 
 int main(int argc, char **argv) {
+  llvm::cl::SetVersionPrinter([](llvm::raw_ostream &os) {
+    os << ckopt::versionLine("ckopt-opt", LLVM_VERSION_STRING) << "\n";
+  });
   hideFlagsOfLibraries();
   mlir::DialectRegistry registry;
   registry.insert<ckopt::CkoptDialect, mlir::func::FuncDialect,
@@ -67,6 +73,7 @@ int main(int argc, char **argv) {
   ckopt::registerAutodiffRules(registry);
   mlir::registerTransformsPasses();
   ckopt::registerTestPasses();
+  ckopt::registerPrintPasses();
   ckopt::registerNormalizePasses();
   ckopt::registerAutodiffPasses();
   ckopt::registerFusePasses();

@@ -8,6 +8,7 @@
 #include "Check.h"
 #include "Output.h"
 
+#include "ckopt/Base/Version.h"
 #include "ckopt/Planner/GraphJson.h"
 #include "ckopt/Planner/Packing.h"
 #include "ckopt/Planner/Simulator.h"
@@ -234,7 +235,7 @@ llvm::Expected<int> run(int argc, char **argv) {
     return ExitOk;
   }
   if (line->mode == Mode::Version) {
-    llvm::outs() << "ckopt-plan " CKOPT_VERSION "\n";
+    llvm::outs() << versionLine("ckopt-plan") << "\n";
     return ExitOk;
   }
   if (llvm::Error error =

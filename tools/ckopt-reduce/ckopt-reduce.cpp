@@ -1,8 +1,15 @@
 //===- ckopt-reduce.cpp - the smallest IR that still shows a defect -------===//
+#include "ckopt/Base/Version.h"
 #include "ckopt/Pipelines/Pipelines.h"
 #include "mlir/Tools/mlir-reduce/MlirReduceMain.h"
+#include "llvm/Config/llvm-config.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/raw_ostream.h"
 
 int main(int argc, char **argv) {
+  llvm::cl::SetVersionPrinter([](llvm::raw_ostream &os) {
+    os << ckopt::versionLine("ckopt-reduce", LLVM_VERSION_STRING) << "\n";
+  });
   mlir::DialectRegistry registry;
   ckopt::registerAllDialects(registry);
   ckopt::registerAllPasses();

@@ -38,7 +38,8 @@ const char ckopt::run::kUsage[] =
     "FOLDER.lock;\n"
     "                         empty: choose anew, write nothing)\n"
     "  --inspect              load it and print what the device and its driver "
-    "take\n";
+    "take\n"
+    "--version prints ckopt's version\n";
 
 namespace {
 
@@ -152,6 +153,10 @@ std::string ckopt::run::parseArguments(int argc, char **argv,
     std::string argument = argv[i];
     if (argument == "--help" || argument == "-h") {
       options.help = true;
+      return "";
+    }
+    if (argument == "--version") {
+      options.version = true;
       return "";
     }
     // `--input NAME=FILE` as two words, as users type it.

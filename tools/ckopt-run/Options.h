@@ -25,7 +25,7 @@ struct Options {
   double learningRate = 1e-3;
   bool printLoss = false, time = false, measure = false, list = false;
   bool checkArena = false, oneByOne = false, inspect = false, hash = false;
-  bool help = false;
+  bool help = false, version = false;
   bool deviceGiven = false, lockGiven = false;
   int32_t device = 0;
 };

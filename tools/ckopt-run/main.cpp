@@ -12,6 +12,7 @@
 #include "RuntimeLibrary.h"
 
 #include "ckopt/Base/ExitCodes.h"
+#include "ckopt/Base/Version.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -315,6 +316,10 @@ int main(int argc, char **argv) {
   std::string wrong = parseArguments(argc, argv, options);
   if (options.help) {
     std::fputs(kUsage, stdout);
+    return ExitOk;
+  }
+  if (options.version) {
+    std::puts(versionLine("ckopt-run").c_str());
     return ExitOk;
   }
   if (!wrong.empty()) {
