@@ -243,7 +243,7 @@ TEST(BruteForce, AgreesOnAllSmallGraphs) {
   uint64_t first = start ? std::strtoull(start, nullptr, 10) : 0;
   uint64_t cases = asked          ? std::strtoull(asked, nullptr, 10)
                    : manyGraphs() ? 10000
-                                  : 2500;
+                                  : 1000;
   std::map<std::string, int> seen;
   Counts counts;
   for (uint64_t seed = first; seed < first + cases; ++seed) {

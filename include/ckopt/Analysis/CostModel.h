@@ -1,11 +1,12 @@
 //===- CostModel.h - seconds of an op ---------------------------*- C++ -*-===//
 //
-// What an op is expected to take. The first source that knows the op: its
-// attribute `ckopt.cost`; the client's callback; an entry of a profile file;
-// the op's PlanningOpInterface; an estimate (the larger of its arithmetic at
-// the rate of its kind and its bytes at the machine's bandwidth, plus a start).
-// A plan only needs the proportions. Estimates of loops of unknown length are
-// guesses: what has one is not to be run again.
+// The cost model predicts the seconds of an op. It asks these sources in turn
+// and takes the first answer: the attribute `ckopt.cost`; the client's
+// callback; an entry of a profile file; the op's PlanningOpInterface; an
+// estimate (the larger of its arithmetic at the rate of its kind and its bytes
+// at the machine's bandwidth, plus a start cost). Plans only need the
+// proportions. An estimate for a loop of unknown length is a guess, and ops
+// with one are never recomputed.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_ANALYSIS_COSTMODEL_H
@@ -20,7 +21,7 @@
 
 namespace ckopt {
 
-/// Where an op's cost comes from.
+/// The source of an op's cost.
 enum class CostSource {
   Attribute,
   Callback,
@@ -30,37 +31,39 @@ enum class CostSource {
   Guess, ///< an estimate with a loop of unknown length, as if it ran once
 };
 
-/// How many ops of a plan have their cost from where.
+/// The number of ops of a plan whose cost each source gave.
 struct CostUse {
   int64_t attribute = 0, callback = 0, profile = 0, interface = 0, analytic = 0,
           guess = 0;
 
   void add(CostSource source);
-  /// "analytic", "profile: 12 ops, analytic: 3 ops, guess: 1 op".
+  /// Formats the numbers: "analytic", or "profile: 12 ops, analytic: 3 ops,
+  /// guess: 1 op".
   std::string describe() const;
 };
 
-/// Which sources to use.
+/// The sources that a cost model uses.
 struct CostOptions {
   /// Every op must have `ckopt.cost`; buildProblem emits an error otherwise.
   bool attributesOnly = false;
   std::shared_ptr<const CostProfile> profile;
-  /// As parseCostModel() read it.
+  /// The text that parseCostModel() read.
   std::string source = "analytic";
 };
 
-/// "analytic", "attribute" or "profile=FILE"; the file is read.
+/// Parses "analytic", "attribute" or "profile=FILE", and reads the file.
 llvm::Expected<CostOptions> parseCostModel(llvm::StringRef text);
 
-/// Costs of ops; remembers each kernel symbol's. Not thread safe.
+/// Predicts costs of ops, and remembers the cost of each kernel symbol. Not
+/// thread safe.
 class CostModel {
 public:
   explicit CostModel(const MachineRates &rates = {}) : rates(rates) {}
   explicit CostModel(CostOptions options);
 
-  /// Seconds of one execution, finite and not negative. Kernel calls without
-  /// attribute and profile: their `cost` if it is set, else an estimate of the
-  /// callee.
+  /// Returns the seconds of one execution, finite and not negative. For kernel
+  /// calls without attribute and profile this is their `cost` if it is set,
+  /// else an estimate of the callee.
   double seconds(mlir::Operation *op, CostSource *source = nullptr);
 
   /// Makes the client's callbacks a source of costs and of sizes of types.
@@ -87,14 +90,14 @@ private:
 /// cost an attribute or profile gives.
 void annotateCosts(mlir::Operation *function, CostModel &model);
 
-/// Seconds that are known of an op, or nothing.
+/// Returns the known seconds of an op, or nothing.
 using KnownSeconds =
     llvm::function_ref<std::optional<double>(mlir::Operation *)>;
 
-/// Seconds of the arithmetic of one op, regions included, at these rates; of
-/// ops that `known` knows (it may be null), what it says. Ops that implement
-/// none of our interfaces: linalg by its loops; loops by their trip counts;
-/// others by shapes and by what their names say (matmul, conv, exp, ...).
+/// Estimates the seconds of the arithmetic of one op, regions included, at
+/// these rates. Ops for which `known` (may be null) has an answer take that.
+/// Ops without ckopt's interfaces are estimated by their loops (linalg), their
+/// trip counts (loops), or their shapes and names (matmul, conv, exp, ...).
 double arithmeticSeconds(mlir::Operation *op, const MachineRates &rates,
                          KnownSeconds known = nullptr);
 

@@ -1,6 +1,6 @@
 //===- CostProfile.h - measured costs from a file ---------------*- C++ -*-===//
 //
-// ckopt-profile/1, JSON:
+// A profile is a JSON file of the format ckopt-profile/1:
 //
 //   { "format": "ckopt-profile/1",
 //     "rates": { "bandwidth": 14e9, "matmul": 280e9, "conv": 230e9,
@@ -43,19 +43,19 @@ struct MachineRates {
   double overhead = 2e-6;      ///< seconds to start a kernel
 };
 
-/// More seconds for one op are taken for a mistake (30 years).
+/// A larger number of seconds for one op is refused as a mistake (30 years).
 inline constexpr double kMaxSeconds = 1e9;
 
 class CostProfile {
 public:
-  /// Errors name the entry and what is wrong with it.
+  /// Parses a profile; errors name the entry and its defect.
   static llvm::Expected<CostProfile> parse(llvm::StringRef text);
   static llvm::Expected<CostProfile> read(llvm::StringRef path);
 
-  /// The seconds of the most specific entry that the op agrees with.
+  /// Returns the seconds of the most specific entry that the op agrees with.
   std::optional<double> lookup(mlir::Operation *op) const;
 
-  /// Whether it says anything of ops, rather than of rates alone.
+  /// Tells whether the profile has entries for ops, not rates alone.
   bool hasEntries() const { return shapesOfEntries != 0; }
 
   const MachineRates &getRates() const { return rates; }

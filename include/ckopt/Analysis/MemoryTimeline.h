@@ -8,9 +8,10 @@
 
 namespace ckopt {
 
-/// The live bytes of a function in its present order, by kind: one entry a
-/// kernel call. Works before and after `remat` and `plan-memory`; after it,
-/// `plannedPeak` is the arena's size. `budget` 0: none.
+/// Returns the live bytes of a function in its present order, by kind: one
+/// entry for each kernel call. Works before and after `remat` and
+/// `plan-memory`; after it, `plannedPeak` is the arena's size. `budget` 0:
+/// none.
 TimelinePanel buildTimeline(mlir::func::FuncOp function, llvm::StringRef title,
                             int64_t budget, CostModel &costs);
 

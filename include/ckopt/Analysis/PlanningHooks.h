@@ -1,10 +1,10 @@
-//===- PlanningHooks.h - what clients tell of ops and types -----*- C++ -*-===//
+//===- PlanningHooks.h - callbacks about ops and types ----------*- C++ -*-===//
 //
-// A compiler that plans its own IR knows more of it than any interface says.
-// Every callback may be empty, and may answer nothing: what attributes,
-// interfaces and the conservative answers for any dialect say holds then. They
-// are called from several threads at a time where functions are planned in
-// parallel, and must not change the IR.
+// A client that plans its own IR can give callbacks with facts about its ops
+// and types. Every callback may be empty, and may return nothing; then
+// attributes, interfaces and conservative defaults for any dialect apply.
+// Callbacks are called from several threads at a time where functions are
+// planned in parallel, and must not change the IR.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_ANALYSIS_PLANNINGHOOKS_H
@@ -20,11 +20,11 @@
 
 namespace ckopt {
 
-/// What they mean and promise is said in PlanningInterface.td.
+/// Callbacks of a client; PlanningInterface.td says what their answers promise.
 struct PlanningHooks {
   /// Seconds of one execution, from 0 to 1e9.
   std::function<std::optional<double>(mlir::Operation *)> seconds;
-  /// Bytes beside operands and results while the op runs.
+  /// Bytes that the op needs beside operands and results while it runs.
   std::function<std::optional<int64_t>(mlir::Operation *)> workspace;
   /// Whether the op may run several times, or only once.
   std::function<std::optional<bool>(mlir::Operation *)> rematerializable;
@@ -38,28 +38,29 @@ struct PlanningHooks {
   std::function<std::optional<int64_t>(mlir::FunctionOpInterface)> callee;
 };
 
-/// What a value of a type takes in memory: as hooks say, by shape and element
-/// type, by the type's own DataLayoutTypeInterface in the data layout around an
-/// op. Not thread safe; cheap to make.
+/// Computes the bytes of values of a type: from the client's callback, from
+/// shape and element type, or from the type's own DataLayoutTypeInterface in
+/// the data layout around an op. Not thread safe; cheap to make.
 class TypeSizes {
 public:
   TypeSizes() = default;
   explicit TypeSizes(mlir::Operation *scope, const PlanningHooks &hooks = {})
       : scope(scope), hook(hooks.typeBytes) {}
 
-  /// Bytes of a tensor, a vector, a tuple of them, of memory that a static
-  /// memref shows, or of any type that hooks or its interface give a size
-  /// (sub-byte elements take a byte each). 0 for numbers, tokens and pointers,
-  /// and for what is not known.
+  /// Returns the bytes of a tensor, a vector, a tuple of them, of memory that a
+  /// static memref shows, or of any type that hooks or its interface give a
+  /// size (sub-byte elements take a byte each). Returns 0 for numbers, tokens,
+  /// pointers, and types of unknown size.
   int64_t bytes(mlir::Type type) const;
-  /// Whether bytes() is all that a value takes.
+  /// Tells whether bytes() is all that a value takes.
   bool isKnown(mlir::Type type) const;
-  /// Why a tensor's, a vector's or a tuple's bytes are not known when
-  /// compiling: no rank, a dynamic shape, a scalable vector, a sparse encoding,
-  /// an element type of unknown size. Empty for all other types.
+  /// Returns the reason why the bytes of a tensor, a vector or a tuple are not
+  /// known when compiling: no rank, a dynamic shape, a scalable vector, a
+  /// sparse encoding, an element type of unknown size. Empty for all other
+  /// types.
   std::string describeUnsized(mlir::Type type) const;
-  /// Whether a value is its contents, as numbers, vectors and tensors are,
-  /// rather than memory or something unknown.
+  /// Tells whether a value of the type is its contents (numbers, vectors,
+  /// tensors), not memory or something unknown.
   bool isValue(mlir::Type type) const;
 
 private:

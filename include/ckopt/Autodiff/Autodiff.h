@@ -1,8 +1,8 @@
 //===- Autodiff.h - from a forward function to a training step --*- C++ -*-===//
 //
-// The C++ face of the passes attach-loss, autodiff and optimizer: each
-// transforms one function in place, reports what is wrong as diagnostics that
-// name the argument, option or source node, and then returns failure.
+// These functions do the work of the passes attach-loss, autodiff and
+// optimizer. Each transforms one function in place. On failure it has emitted
+// diagnostics that name the argument, option or source node.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_AUTODIFF_AUTODIFF_H
@@ -21,9 +21,9 @@ class DialectRegistry;
 
 namespace ckopt {
 
-/// On a result: index of the argument that it is the gradient of.
+/// Attribute of a result: the index of the argument whose gradient it is.
 inline constexpr llvm::StringLiteral kGradientAttr = "ckopt.gradient";
-/// On an argument: differentiate by it, whatever its role.
+/// Attribute of an argument: differentiate by it, whatever its role.
 inline constexpr llvm::StringLiteral kGradAttr = "ckopt.grad";
 
 /// Attaches the gradient rules to the ckopt ops of contexts made from
@@ -41,14 +41,14 @@ struct AutodiffOptions {
 llvm::LogicalResult differentiate(mlir::func::FuncOp function,
                                   const AutodiffOptions &options);
 
-/// On a parameter: what differs for it from the optimizer's settings, a
-/// dictionary of hyperparameters (Support/Optimizers.h) and `lr_scale`, a
+/// Attribute of a parameter: its own settings of the optimizer, a dictionary of
+/// hyperparameters (Support/Optimizers.h) and `lr_scale`, a
 /// factor of the learning rate; all f64.
 inline constexpr llvm::StringLiteral kOptimizerAttr = "ckopt.optimizer";
 
 struct OptimizerOptions {
   std::string kind = "adamw"; ///< Support/Optimizers.h lists them
-  HyperValues values;         ///< those that are not the kind's defaults
+  HyperValues values;         ///< values that are not the kind's defaults
   double clipNorm = 0;        ///< 0: no clipping
   int64_t accumulate = 1;     ///< micro-batches in a step
   double ema = 0;             ///< decay of averaged parameters; 0: none

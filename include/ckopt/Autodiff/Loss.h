@@ -1,4 +1,4 @@
-//===- Loss.h - what a model's loss is --------------------------*- C++ -*-===//
+//===- Loss.h - the loss of a model -----------------------------*- C++ -*-===//
 //
 // A loss is a sum of terms with weights. A term is a scalar output of the model
 // itself ("output") or a loss that is attached to an output and takes targets
@@ -17,10 +17,10 @@
 
 namespace ckopt::autodiff {
 
-/// On a target argument: name of the output that it is the target of.
+/// Attribute of a target argument: the name of the output that it is for.
 inline constexpr llvm::StringLiteral kTargetOfAttr = "ckopt.target_of";
 
-/// "output": a scalar of the model's own.
+/// The kind of a term that is a scalar output of the model itself.
 inline constexpr llvm::StringLiteral kOutputTerm = "output";
 
 struct LossTerm {
@@ -31,10 +31,10 @@ struct LossTerm {
   bool attaches() const { return kind != kOutputTerm; }
 };
 
-/// "cross_entropy", "mse:depth*0.5+output:kl*1e-3". A `+` separates terms only
-/// before the name of a loss, so that names of outputs may hold one.
+/// Parses "cross_entropy" or "mse:depth*0.5+output:kl*1e-3". A `+` separates
+/// terms only before the name of a loss, so that names of outputs may hold one.
 llvm::Expected<std::vector<LossTerm>> parseLoss(llvm::StringRef text);
-/// The text that parses to these terms.
+/// Returns the text that parses to these terms.
 std::string formatLoss(llvm::ArrayRef<LossTerm> terms);
 
 /// Numbers and choices of attached losses; defaults as in PyTorch.
@@ -51,7 +51,8 @@ struct LossSettings {
   bool softTargets = false;      ///< cross_entropy: probabilities, no labels
 };
 
-/// What a kind of attached loss is like.
+/// A kind of attached loss: the settings that it reads and the targets it
+/// takes.
 struct LossKind {
   enum Setting : unsigned {
     ClassAxis = 1,
@@ -66,13 +67,13 @@ struct LossKind {
     BatchMean = 512,
   };
   llvm::StringRef name;
-  unsigned settings; ///< those that it reads
+  unsigned settings; ///< the settings that it reads
   bool labels;       ///< targets are classes (of cross_entropy: by default)
 };
 llvm::ArrayRef<LossKind> lossKinds();
-/// Null: there is no loss of this name.
+/// Finds a kind of loss; null if there is none of this name.
 const LossKind *findLossKind(llvm::StringRef name);
-/// "cross_entropy, nll, mse, ..."
+/// Lists the names: "cross_entropy, nll, mse, ...".
 std::string listLossKinds();
 
 struct LossOptions : LossSettings {
@@ -82,22 +83,23 @@ struct LossOptions : LossSettings {
   std::string target = "target";
 };
 
-/// Fills in the outputs that the terms mean. `output` without a name is: the
+/// Fills in the outputs that the terms mean. `output` without a name means the
 /// scalar named "loss"; else the only one that a loss operator made; else the
 /// only scalar. A loss that is attached without a name takes the first float
-/// output that is no scalar. Errors list the outputs. `remark` says what was
-/// chosen and which outputs have no part in it, where there was a choice.
+/// output that is no scalar. Errors list the outputs. Where there
+/// was a choice, `remark` names the chosen output and those without a part in
+/// the loss.
 llvm::Error resolveLoss(mlir::func::FuncOp function,
                         std::vector<LossTerm> &terms, std::string &remark);
 
-/// Whether the model holds a loss: a float output that is one number (of a
-/// batch of one only if it has no dimensions, is named "loss" or comes from a
+/// Tells whether the model holds a loss: a float output that is one number (of
+/// a batch of one only if it has no dimensions, is named "loss" or comes from a
 /// loss operator, for it could be a prediction otherwise).
 bool hasScalarOutput(mlir::func::FuncOp function);
 
-/// The axis of the classes of scores of this shape, where no targets are known:
-/// 1, in rank 3 the last; an error where the shape of targets could be that of
-/// either (or, for probabilities in rank 3, always).
+/// Chooses the axis of the classes of scores of this shape where no targets are
+/// known: 1, in rank 3 the last; an error where the shape of targets could be
+/// that of either (or, for probabilities in rank 3, always).
 llvm::Expected<int64_t> defaultClassAxis(llvm::ArrayRef<int64_t> shape,
                                          bool softTargets);
 
@@ -106,7 +108,8 @@ llvm::Expected<int64_t> defaultClassAxis(llvm::ArrayRef<int64_t> shape,
 llvm::LogicalResult attachLoss(mlir::func::FuncOp function,
                                const LossOptions &options);
 
-/// Index of the result that is the loss: role "loss", else name "loss".
+/// Returns the index of the result that is the loss: role "loss", else name
+/// "loss".
 std::optional<unsigned> findLoss(mlir::func::FuncOp function);
 
 } // namespace ckopt::autodiff

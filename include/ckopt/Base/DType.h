@@ -42,7 +42,8 @@ struct DTypeRow {
   int64_t size;
   const char *name, *numpy, *onnx, *npy, *safetensors;
 };
-/// By the enum's value. bfloat16 is the two-byte void that ml_dtypes writes.
+/// The table is indexed by the enum's value. bfloat16 is the two-byte void that
+/// ml_dtypes writes.
 inline constexpr DTypeRow dtypeTable[] = {
     {8, "f64", "float64", "double", "<f8", "F64"},
     {4, "f32", "float32", "float", "<f4", "F32"},
@@ -61,7 +62,8 @@ inline constexpr DTypeRow dtypeTable[] = {
 inline constexpr uint32_t numDTypes = sizeof(dtypeTable) / sizeof(DTypeRow);
 static_assert(uint32_t(DType::U16) + 1 == numDTypes);
 
-/// For numbers from outside; what follows takes types of the table alone.
+/// Tells whether a number that came from outside is a type of the table; the
+/// functions below take such types alone.
 constexpr bool isDType(DType t) { return uint32_t(t) < numDTypes; }
 /// Bytes of one element.
 constexpr int64_t dtypeSize(DType t) { return dtypeTable[uint32_t(t)].size; }
@@ -78,7 +80,8 @@ constexpr std::optional<DType> findDType(std::string_view text,
       return DType(i);
   return std::nullopt;
 }
-/// Our names and those of numpy and ONNX ("float32", "float", "int64", ...).
+/// Finds a type by ckopt's name or by those of numpy and ONNX ("float32",
+/// "float", "int64", ...).
 constexpr std::optional<DType> parseDType(std::string_view text) {
   return findDType(text, &DTypeRow::name, &DTypeRow::numpy, &DTypeRow::onnx);
 }
@@ -189,7 +192,8 @@ constexpr uint16_t floatToHalf(float value) { return Half(value).bits; }
 constexpr float bfloat16ToFloat(uint16_t bits) {
   return std::bit_cast<float>(uint32_t(bits) << 16);
 }
-/// In integers, so that a flushing of denormals does not change it.
+/// Rounds in integer arithmetic, so that a floating-point mode which flushes
+/// denormals to zero does not change the result.
 constexpr uint16_t floatToBFloat16(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   if ((bits & 0x7fffffffu) > 0x7f800000u) // a NaN stays one

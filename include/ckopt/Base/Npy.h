@@ -1,8 +1,8 @@
 //===- Npy.h - the bytes of numpy's .npy files ------------------*- C++ -*-===//
 //
-// Formats 1.0, 2.0 and 3.0, C and Fortran order, little and big endian.
-// bfloat16 is the two-byte void that ml_dtypes writes ("<V2"). Whatever the
-// bytes are, they give an array or a text that says what is wrong with them.
+// The reader takes formats 1.0, 2.0 and 3.0, C and Fortran order, little and
+// big endian. bfloat16 is the two-byte void that ml_dtypes writes ("<V2"). Any
+// bytes give either an array or a text that describes their defect.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_BASE_NPY_H
@@ -31,10 +31,12 @@ struct NpyArray {
   void copyTo(void *out) const;
 };
 
-/// "" or what is wrong; `array` points into `bytes`.
+/// Parses a file. Returns "" on success, else a description of the defect.
+/// `array` points into `bytes`.
 std::string parseNpyArray(std::string_view bytes, NpyArray &array);
 
-/// The bytes before the data in a .npy file: a multiple of 64.
+/// Returns the bytes that stand before the data in a .npy file; their number is
+/// a multiple of 64.
 std::string npyHeader(DType dtype, std::span<const int64_t> shape);
 
 } // namespace ckopt

@@ -1,9 +1,9 @@
 //===- Philox.h - counter-based random numbers ------------------*- C++ -*-===//
 //
 // Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy
-// as 1, 2, 3", SC 2011): four 32-bit words from a key of two and a counter of
-// four, a pure function, so that any element's number can be had again, in any
-// order, on any machine: what recomputation rests on. Header only.
+// as 1, 2, 3", SC 2011) maps a key of two 32-bit words and a counter of four to
+// four random words. It is a pure function, so recomputation can draw the
+// number of any element again, in any order and on any machine. Header only.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_BASE_PHILOX_H
@@ -18,7 +18,7 @@ namespace ckopt {
 using PhiloxCounter = std::array<uint32_t, 4>;
 using PhiloxKey = std::array<uint32_t, 2>;
 
-/// Ten rounds.
+/// Returns the block of random words for a counter and a key, after ten rounds.
 constexpr PhiloxCounter philox4x32(PhiloxCounter counter, PhiloxKey key) {
   for (int round = 0; round < 10; ++round) {
     const uint64_t product0 = uint64_t(0xD2511F53u) * counter[0];
@@ -32,10 +32,12 @@ constexpr PhiloxCounter philox4x32(PhiloxCounter counter, PhiloxKey key) {
   return counter;
 }
 
-/// The upper 24 bits as a number in [0, 1): exact in f32.
+/// Maps the upper 24 bits of a word to a number in [0, 1), which is exact in
+/// f32.
 constexpr float uniform24(uint32_t word) { return float(word >> 8) * 0x1p-24f; }
 
-/// What a stream of random numbers is for: streams of one seed never meet.
+/// The purpose of a stream of random numbers. Streams of one seed with
+/// different purposes never share a counter.
 enum class RandomUse : uint32_t {
   Dropout = 0, ///< generated code: site, step and element are in the counter
   Initialization = 1,
@@ -44,8 +46,8 @@ enum class RandomUse : uint32_t {
   Test = 4,
 };
 
-/// The numbers of (seed, use, stream), one after another. The counter is
-/// {block low, block high, stream, use}: 2^32 streams a use.
+/// Generates the numbers of (seed, use, stream), one after another. The counter
+/// is {block low, block high, stream, use}: 2^32 streams a use.
 class PhiloxStream {
 public:
   constexpr PhiloxStream(uint64_t seed, RandomUse use, uint32_t stream)

@@ -1,8 +1,8 @@
 //===- Safetensors.h - the header of safetensors files ----------*- C++ -*-===//
 //
-// Eight bytes of header length, a JSON header, the data. The header is checked
-// in full before anyone looks at the data: grammar, types, shapes, sizes,
-// bounds, overlaps, holes, duplicate names.
+// A safetensors file is eight bytes of header length, a JSON header, and the
+// data. The parser checks the whole header before anything reads the data:
+// grammar, types, shapes, sizes, bounds, overlaps, holes, duplicate names.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_BASE_SAFETENSORS_H
@@ -34,7 +34,8 @@ struct SafetensorsHeader {
   std::string_view data; ///< what follows the header
 };
 
-/// "" or what is wrong with the file; `header.data` points into `bytes`.
+/// Parses and checks the header. Returns "" on success, else a description of
+/// the defect. `header.data` points into `bytes`.
 std::string parseSafetensorsHeader(std::string_view bytes,
                                    SafetensorsHeader &header);
 

@@ -8,11 +8,12 @@
 
 namespace ckopt {
 
-/// "[2, 3]".
+/// Formats a shape as "[2, 3]".
 std::string shapeString(std::span<const int64_t> shape);
 
-/// The product of `shape`; "" or, where an extent is negative or the product
-/// times `elementSize` passes 2^63 - 1 bytes, what is wrong.
+/// Stores the product of `shape` in `count`. Returns "" on success, else a
+/// description of the defect: a negative extent, or more than 2^63 - 1 bytes in
+/// elements of `elementSize`.
 std::string countElements(std::span<const int64_t> shape, int64_t elementSize,
                           int64_t &count);
 

@@ -33,7 +33,8 @@ struct DeviceOptions {
   std::string flag;        ///< one that was given, for messages
 };
 
-/// What happens to a file that lacks parameters of the model that was exported.
+/// The treatment of a file that lacks parameters of the model it was exported
+/// from.
 enum class LostParameters { Refuse, Warn, Ignore };
 
 struct CompileOptions {
@@ -58,9 +59,9 @@ struct CompileOptions {
   bool remarks = true; ///< tell what import and the loss took for what
 };
 
-/// What planning decided, for tables and reports.
+/// The figures of a plan, for tables and reports.
 struct PlanSummary {
-  /// Of the planned step, or of the function that nothing fits.
+  /// Figures of the planned step, or of the function that no plan fits.
   RematFigures figures;
   int64_t parameterBytes = 0, optimizerBytes = 0, dataBytes = 0, stateBytes = 0;
   int64_t calls = 0;   ///< kernel calls of a step, clones included
@@ -74,20 +75,22 @@ public:
   explicit Compilation(CompileOptions options);
   ~Compilation();
 
-  /// Imports, and tells of what it took for what, and of what the file lacks.
+  /// Imports the model. Messages say how doubtful cases were read, and what the
+  /// file lacks.
   llvm::Error import();
   /// Runs the phases up to the planned step. Where no plan fits the budget,
-  /// summary() still says what is known.
+  /// summary() still has the figures that are known.
   llvm::Error plan();
   /// Lowers and emits the object.
   llvm::Error emit();
 
   const CompileOptions &options() const { return opts; }
   CompileOptions &options() { return opts; }
-  /// The plans of all functions, or of the first that nothing fits; empty where
-  /// the phases began behind planning.
+  /// Returns the plans of all functions, or of the first that no plan fits;
+  /// empty where the phases began behind planning.
   const RematResult &planned() const { return plans; }
-  /// As they were given; options() holds what was left open, too.
+  /// Returns the options as they were given; options() has the choices that
+  /// were left open filled in.
   const CompileOptions &given() const { return asked; }
   mlir::ModuleOp module() const { return *imported.module; }
   const onnx_frontend::ImportedModel &model() const { return imported; }
@@ -105,33 +108,36 @@ public:
   /// stand-in for the driver runs where there is no GPU. With `descending`,
   /// blocks and threads run from the last to the first; bits must not differ.
   llvm::Error writeEmulation(const std::string &path, bool descending) const;
-  /// First values of tensors that the artifact carries.
+  /// Returns the first values of tensors that the artifact carries.
   const ArtifactData &data() const { return artifactData; }
   TensorMap weights() const;
-  /// Labels that losses take, by the name of the argument that holds them.
+  /// Returns the labels that losses accept, by the name of the argument that
+  /// holds them.
   const std::map<std::string, LabelRange> &labels() const {
     return labelRanges;
   }
-  /// Targets that are -1 or 1, by name.
+  /// Returns the names of targets that are -1 or 1.
   const std::set<std::string> &signs() const { return signTargets; }
-  /// Of targets of attached losses: the output that each is for.
+  /// Returns the model's output that each target of an attached loss is for.
   const std::map<std::string, std::string> &targetOutputs() const {
     return targets;
   }
-  /// Live bytes by kind over the planned step.
+  /// Returns the live bytes by kind over the planned step.
   TimelinePanel timeline(llvm::StringRef title) const;
-  /// The same before anything was moved or recomputed; no steps if planning did
-  /// not get there.
+  /// Returns the live bytes before anything was moved or recomputed; without
+  /// steps if planning failed earlier.
   const TimelinePanel &timelineBefore() const { return before; }
 
   /// With `keepGraph`: the step as the planner sees it, before anything is
   /// moved or recomputed. Arguments count as the remat pass counts them.
   const std::optional<planner::Graph> &graph() const { return unplanned; }
 
-  /// Who is trained how, a line each, where flags say anything about it.
+  /// Returns a line for each group of parameters that flags train in their own
+  /// way.
   const std::vector<std::string> &trained() const { return trainedLines; }
 
-  /// Rows of the tables that inputs index, by the input's name.
+  /// Returns the number of rows of tables that inputs index, by the input's
+  /// name.
   const std::map<std::string, int64_t> &tableRows() const { return rows; }
 
   /// Gives a message that belongs to no node to the handler.

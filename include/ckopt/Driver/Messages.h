@@ -1,4 +1,4 @@
-//===- Messages.h - what is said while compiling ----------------*- C++ -*-===//
+//===- Messages.h - diagnostics of a compilation ----------------*- C++ -*-===//
 #ifndef CKOPT_DRIVER_MESSAGES_H
 #define CKOPT_DRIVER_MESSAGES_H
 
@@ -15,14 +15,14 @@ struct Message {
   std::string where;
   std::string text;
 
-  /// "warning: node 'conv1': text"
+  /// Formats the message: "warning: node 'conv1': text".
   std::string str() const;
 };
 
-/// Notes follow the message that they belong to.
+/// Receives messages; notes follow the message that they belong to.
 using MessageHandler = std::function<void(const Message &)>;
 
-/// Writes str() and a line end to standard error.
+/// Prints the message and a line end on standard error.
 void printMessage(const Message &message);
 
 } // namespace ckopt

@@ -1,7 +1,7 @@
 //===- Session.h - a loaded step, from the host's side ----------*- C++ -*-===//
 //
-// Owns a runtime session and moves host tensors in and out of its arena by name
-// and role; errors are llvm::Error with exit codes.
+// A session owns a loaded step of the runtime, and moves host tensors in and
+// out of its arena by name and role. Errors are llvm::Error with exit codes.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_DRIVER_SESSION_H
@@ -28,7 +28,8 @@ struct SessionOptions {
 
 class Session {
 public:
-  /// The program must outlive the session; `keeper`, if given, sees to it.
+  /// Makes a session. The program must outlive it; `keeper`, if given, is held
+  /// by the session and keeps the program alive.
   static llvm::Expected<std::unique_ptr<Session>>
   create(ckrt_program *program, const SessionOptions &options = {},
          std::shared_ptr<void> keeper = nullptr);
@@ -38,9 +39,9 @@ public:
   const runtime::Manifest &manifest() const { return *info; }
   ckrt_session *handle() const { return session; }
 
-  /// Indices of all tensors with the role, in the manifest's order.
+  /// Returns the indices of all tensors with the role, in the manifest's order.
   std::vector<int64_t> tensors(runtime::TensorRole role) const;
-  /// Index of the tensor, or an error that says which there are.
+  /// Returns the index of the tensor, or an error that lists the tensors.
   llvm::Expected<int64_t> find(llvm::StringRef name) const;
   const runtime::TensorInfo &info_of(int64_t index) const {
     return info->tensors[size_t(index)];
@@ -51,10 +52,10 @@ public:
   /// Sets every tensor of a role (seed, step, learning rate) to one value.
   llvm::Error fill(runtime::TensorRole role, double value);
 
-  /// Weights from `values`; the rest by the init rules of the manifest from
-  /// `seed`. Optimizer state starts at zero.
+  /// Sets weights to `values`, and the others by the init rules of the manifest
+  /// from `seed`. Optimizer state starts at zero.
   llvm::Error initialize(const TensorMap &values, uint64_t seed);
-  /// Parameters, state and (if asked) optimizer state.
+  /// Returns parameters, state and (if asked) optimizer state.
   llvm::Expected<TensorMap> weights(bool optimizerState) const;
 
   llvm::Error run(const char *function);

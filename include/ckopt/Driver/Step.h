@@ -1,8 +1,8 @@
 //===- Step.h - compile, load and train from a program ----------*- C++ -*-===//
 //
-// The library's front door: a model file becomes a compiled step, a step
-// becomes a session, a session is trained. The driver `ckopt` is made of the
-// same calls, so a program gets its checks, its defaults and its bits.
+// Programs compile a model file to a step, load the step as a session, and
+// train the session. The driver `ckopt` makes the same calls, so a program gets
+// its checks, its defaults and its bits.
 //
 //   CompileOptions options;
 //   options.model = "model.onnx";
@@ -37,11 +37,12 @@ struct LoadOptions {
   SessionOptions session;
   /// Initial weights by name, instead of the model's own.
   TensorMap weights;
-  /// Where initial values are drawn from that neither has.
+  /// Seed of the initial values that neither of them has.
   uint64_t seed = 0;
 };
 
-/// Loads the emitted code of a compilation; what its arena holds is arbitrary.
+/// Loads the emitted code of a compilation; the content of its arena is
+/// arbitrary.
 llvm::Expected<std::unique_ptr<Session>> open(const Compilation &compilation,
                                               const SessionOptions &options);
 
@@ -51,15 +52,15 @@ llvm::Expected<std::unique_ptr<Session>> open(const Compilation &compilation,
 llvm::Expected<std::unique_ptr<Session>> load(const Compilation &compilation,
                                               const LoadOptions &options = {});
 
-/// Imports and plans: settles what the loss leaves open (its class axis by the
-/// targets in `data.path`, if there is one), refuses files that lack parameters
-/// and completes `data` with what samples are checked against. Where no plan
-/// fits the budget, compilation.summary() still says what is known.
+/// Imports and plans. It settles the loss's class axis by the targets in
+/// `data.path` (if given), refuses files that lack parameters, and adds to
+/// `data` the ranges that samples are checked against. Where no plan fits the
+/// budget, compilation.summary() still has the figures that are known.
 llvm::Error plan(Compilation &compilation, DataOptions &data);
 
-/// Options that the bits of a run depend on, by name; a run that is resumed
-/// must share them. `options.seed` and the optimizer's settings are among them,
-/// the budget is not.
+/// Returns the options that the bits of a run depend on, by name; a run that is
+/// resumed must share them. `options.seed` and the optimizer's settings are
+/// among them, the budget is not.
 StringMetadata runIdentity(const CompileOptions &compile,
                            const TrainOptions &options, const Session &session,
                            const Dataset &data);
@@ -70,12 +71,13 @@ llvm::Expected<TrainResult> train(const Compilation &compilation,
                                   Session &session, const DataOptions &where,
                                   const Dataset &samples, TrainOptions options);
 
-/// A step in machine code, and what was planned on the way.
+/// A step in machine code, with its plan.
 class CompiledStep {
 public:
   const Compilation &compilation() const { return *compiled; }
   const PlanSummary &plan() const { return compiled->summary(); }
-  /// Where samples come from, and what they are checked against.
+  /// Returns where samples come from, and the ranges that they are checked
+  /// against.
   const DataOptions &data() const { return dataOptions; }
 
   llvm::Expected<std::unique_ptr<Session>>
@@ -101,7 +103,7 @@ private:
   DataOptions dataOptions;
 };
 
-/// From a model file to code. Errors, warnings and remarks that belong to
+/// Compiles a model file to code. Errors, warnings and remarks that belong to
 /// nodes of the model go to `options.messages`.
 llvm::Expected<CompiledStep> compile(CompileOptions options,
                                      DataOptions data = {});
@@ -110,7 +112,7 @@ llvm::Expected<CompiledStep> compile(CompileOptions options,
 /// they belong to.
 llvm::Error writeWeightsFile(const std::string &model, const std::string &path,
                              const TensorMap &weights);
-/// As CompiledStep::write.
+/// Writes the artifact of a compilation, as CompiledStep::write.
 llvm::Error writeArtifact(const Compilation &compilation,
                           const std::string &path);
 

@@ -1,9 +1,9 @@
 //===- Training.h - the loop around a compiled step -------------*- C++ -*-===//
 //
-// Feeds batches, runs steps, evaluates, writes checkpoints. The order of
-// samples is a function of (seed, epoch), dropout of (seed, step, site,
-// element), the learning rate of the step: a resumed run continues with the
-// bits of an unbroken one.
+// The loop feeds batches, runs steps, evaluates, and writes checkpoints. The
+// order of samples is a function of (seed, epoch), dropout of (seed, step,
+// site, element), the learning rate of the step: a resumed run continues with
+// the bits of an unbroken one.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_DRIVER_TRAINING_H
@@ -23,7 +23,7 @@
 
 namespace ckopt {
 
-/// Which labels a loss takes.
+/// The labels that a loss accepts.
 struct LabelRange {
   int64_t classes = 0;
   std::optional<int64_t> ignored; ///< a label outside of them that is no error
@@ -33,8 +33,8 @@ struct DataOptions {
   std::string path;    ///< .npz
   std::string inputs;  ///< "x=images,mask=m": model input = array
   std::string targets; ///< array, or "depth=d,class=c": output = array
-  /// The attached loss where the host evaluates it: "cross_entropy", "mse"; "":
-  /// it is what the evaluation function returns.
+  /// The attached loss where the host evaluates it: "cross_entropy" or "mse";
+  /// "": the evaluation function returns the loss.
   std::string loss;
   std::string scores;    ///< the output that it is of; "": the first
   bool classify = false; ///< its targets are labels: accuracy makes sense
@@ -42,11 +42,12 @@ struct DataOptions {
   int64_t ignoreIndex = -100;
   /// Ranges of labels, by the name of the tensor that holds them.
   std::map<std::string, LabelRange> labels;
-  /// Targets that are -1 or 1.
+  /// Names of targets that are -1 or 1.
   std::set<std::string> signs;
-  /// Targets of attached losses: the output that each is for.
+  /// The output of the model that each target of an attached loss is for.
   std::map<std::string, std::string> targetOutputs;
-  /// Of inputs that pick rows of a table (tokens): its number of rows, by name.
+  /// Number of rows of the tables that inputs index (tokens), by the input's
+  /// name.
   std::map<std::string, int64_t> tableRows;
 };
 
@@ -63,8 +64,8 @@ struct TrainOptions {
   StringMetadata identity; ///< options that a resumed run must share
   bool averages = false;   ///< the step keeps averaged weights (EMA)
   bool progress = true;
-  /// Called after the last step, before held-out samples are evaluated: what is
-  /// trained is safe whatever happens then.
+  /// Called after the last step and before held-out samples are evaluated, so
+  /// that the caller can save weights before the evaluation can fail.
   std::function<llvm::Error(int64_t steps)> trained;
 };
 
@@ -90,23 +91,24 @@ struct TrainResult {
 /// The batch size that the step was compiled for.
 int64_t batchSize(const runtime::Manifest &manifest);
 
-/// Loads the arrays that the step's inputs and targets want. With `classes`
-/// labels are checked against it.
+/// Loads the arrays of the step's inputs and targets, and checks labels against
+/// `classes` if given.
 llvm::Expected<Dataset> loadDataset(const Session &session,
                                     const DataOptions &options);
 
-/// The array that holds the targets of a loss attached to this output.
+/// Returns the array that holds the targets of a loss attached to this output.
 llvm::Expected<std::string> targetArrayOf(const DataOptions &options,
                                           llvm::StringRef output);
 
-/// Trains; the session holds the initial weights. Stops with ExitNonFinite, and
-/// writes nothing more, where a loss, a gradient's norm, a weight or an
+/// Trains a session that holds the initial weights. Stops with ExitNonFinite,
+/// and writes nothing more, where a loss, a gradient's norm, a weight or an
 /// optimizer's state is not finite.
 llvm::Expected<TrainResult> train(Session &session, const Dataset &data,
                                   const DataOptions &dataOptions,
                                   const TrainOptions &options);
 
-/// Metrics of the "eval" function on samples, the last batch padded and masked.
+/// Computes the metrics of the "eval" function on samples; the last batch is
+/// padded and masked.
 llvm::Expected<MetricSums> evaluate(Session &session, const Dataset &data,
                                     const DataOptions &dataOptions,
                                     llvm::ArrayRef<int64_t> samples);
@@ -115,13 +117,13 @@ llvm::Expected<MetricSums> evaluate(Session &session, const Dataset &data,
 llvm::Error feed(Session &session, const Dataset &data,
                  llvm::ArrayRef<int64_t> samples);
 
-/// What dropout and other random numbers are made from.
+/// Sets the seed of dropout and other random numbers.
 llvm::Error setSeed(Session &session, uint64_t seed);
 
-/// The averages (EMA) of all parameters, by the parameters' names.
+/// Returns the averages (EMA) of all parameters, by the parameters' names.
 llvm::Expected<TensorMap> averagedWeights(const Session &session);
 
-/// The loss of the function ("step", "accumulate") that ran last.
+/// Returns the loss of the function ("step", "accumulate") that ran last.
 llvm::Expected<double> readLoss(const Session &session,
                                 llvm::StringRef function = "step");
 

@@ -1,7 +1,7 @@
 //===- MemoryPlan.h - one planned arena -------------------------*- C++ -*-===//
 //
-// Places every tensor of the step functions of a module in one arena, and
-// checks such a placement from the IR alone.
+// These functions place every tensor of the step functions of a module in one
+// arena, and check such a placement from the IR alone.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_MEMORYPLAN_MEMORYPLAN_H
@@ -14,17 +14,18 @@
 
 namespace ckopt {
 
-/// On a function between `remat` and `plan-memory`: the kernel calls' offsets
-/// count from the first byte above the arguments, and this many bytes hold all
-/// results and workspaces.
+/// Attribute of a function between `remat` and `plan-memory`: the bytes that
+/// hold all results and workspaces. Offsets of kernel calls then count from the
+/// first byte above the arguments.
 inline constexpr llvm::StringLiteral kPackedBytes = "ckopt.packed_bytes";
 
-/// Where the arguments of several functions lie.
+/// The places of the arguments of several functions.
 struct ArgumentRegion {
   /// Offset of each function's arguments, in bytes from the arena's start; -1
   /// for arguments that are no tensors.
   llvm::SmallVector<llvm::SmallVector<int64_t>> offsets;
-  /// Where what follows may start, and where the last argument ends.
+  /// The first byte that other values may take, and the end of the last
+  /// argument.
   int64_t bytes = 0, end = 0;
 };
 
@@ -43,8 +44,8 @@ mlir::LogicalResult planMemory(llvm::ArrayRef<mlir::func::FuncOp> functions);
 /// first call that breaks a rule.
 mlir::LogicalResult verifyArena(mlir::func::FuncOp function);
 
-/// Byte offset in the arena of a value of a placed function: an argument, a
-/// kernel call's result or a view of one.
+/// Returns the byte offset in the arena of a value of a placed function: an
+/// argument, a kernel call's result or a view of one.
 int64_t getArenaOffset(mlir::Value value);
 
 } // namespace ckopt

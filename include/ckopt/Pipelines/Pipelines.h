@@ -1,9 +1,9 @@
 //===- Pipelines.h - the named phases of a compilation ----------*- C++ -*-===//
 //
-// A compilation is a list of phases; each is a pass pipeline that is made from
-// option structs and printed as text that ckopt-opt runs just as well, so what
-// the driver does can be repeated, stopped and looked at anywhere.
-// docs/architecture.md describes what holds after each.
+// A compilation is a list of phases. Each is a pass pipeline that is made from
+// option structs, and prints as text that ckopt-opt runs, so that every phase
+// of the driver can be repeated and inspected by itself. docs/architecture.md
+// describes what holds after each.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_PIPELINES_PIPELINES_H
@@ -22,13 +22,14 @@
 
 namespace ckopt {
 
-/// How parameters change. What differs for single parameters is an attribute of
-/// theirs (autodiff::kOptimizerAttr). No kind: gradients are results.
+/// The optimizer of a step. Parameters with settings of their own have them as
+/// an attribute (autodiff::kOptimizerAttr). Without a kind the step returns
+/// gradients.
 struct OptimizerSettings : autodiff::OptimizerOptions {
   OptimizerSettings() { kind = "sgd"; }
 };
 
-/// All that decides what is computed, and under which budget it is planned.
+/// The options that decide the arithmetic of a step and the budget of its plan.
 struct StepOptions {
   /// autodiff::parseLoss() reads them from text; none: the model's own.
   std::vector<autodiff::LossTerm> loss;
@@ -59,12 +60,12 @@ struct Phase {
   /// Adds the phase's passes to a pipeline on modules.
   std::function<void(mlir::OpPassManager &)> build;
 
-  /// The same as text: "builtin.module(...)".
+  /// Returns the pipeline as text: "builtin.module(...)".
   std::string pipeline() const;
 };
 
-/// The phases after import and before lowering, in order. The plans go to
-/// `result`, if it is given; it must outlive their runs.
+/// Returns the phases after import and before lowering, in order. They put the
+/// plans into `result` if given, which must outlive their runs.
 std::vector<Phase> buildPhases(const StepOptions &options,
                                RematResult *result = nullptr);
 
@@ -76,9 +77,9 @@ struct PhaseControl {
   std::function<void(llvm::StringRef)> finished;
 };
 
-/// Runs the phases on the module. Failure: diagnostics have been emitted; the
-/// returned error says in which phase, and has the first one's exit code. A
-/// dumped module begins with the pipeline that made it.
+/// Runs the phases on the module. On failure diagnostics have been emitted, and
+/// the returned error names the phase and has the first diagnostic's exit code.
+/// A dumped module begins with the pipeline that made it.
 llvm::Error runPhases(mlir::ModuleOp module, const std::vector<Phase> &phases,
                       const PhaseControl &control);
 

@@ -1,8 +1,8 @@
 //===- Folding.h - constant folding through the interpreter -----*- C++ -*-===//
 //
-// One fold hook for the whole dialect: an op whose operands are all constants
-// and whose results are small becomes constants. The values are those of the
-// reference interpreter with rounding, so folding an f32 op gives the
+// The dialect has one fold hook for all ops: an op whose operands are all
+// constants and whose results are small becomes constants. The values are those
+// of the reference interpreter with rounding, so folding an f32 op gives the
 // correctly rounded result. Shape arithmetic of exporters vanishes this way
 // while the importer builds (`builder.createOrFold`) and in canonicalize.
 //
@@ -18,12 +18,13 @@ class DialectRegistry;
 
 namespace ckopt {
 
-/// Largest results that fold, in bytes; splats of any size do.
+/// The largest results that fold, in bytes; splats of any size fold.
 inline constexpr int64_t maxFoldedFloatBytes = 4 << 10;
 inline constexpr int64_t maxFoldedIntegerBytes = 64 << 10;
 
-/// Registers the hook, and the interpreter's models that it needs. Before the
-/// ckopt dialect is loaded, or through MLIRContext::appendDialectRegistry.
+/// Registers the hook, and the interpreter's models that it needs. Call it
+/// before the ckopt dialect is loaded, or use
+/// MLIRContext::appendDialectRegistry.
 void registerReferenceFolding(mlir::DialectRegistry &registry);
 
 } // namespace ckopt

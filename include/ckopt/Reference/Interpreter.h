@@ -1,10 +1,10 @@
 //===- Interpreter.h - evaluates functions of ckopt ops ---------*- C++ -*-===//
 //
-// The test oracle: every op of the dialect in plain loops, found through
-// ReferenceOpInterface. Arithmetic is in double; `roundToType` then rounds
-// every result of every op to its element type (one correct rounding an op;
-// sums are rounded once at the end), without it the whole function is computed
-// in double, whatever its types say: a reference for f32 code.
+// The interpreter is the oracle of tests. It runs every op of the dialect in
+// plain loops, found through ReferenceOpInterface. Arithmetic is in double.
+// With `roundToType` each op's result is rounded once to its element type (sums
+// at their end); without it the whole function is computed in double, which
+// gives a reference for f32 code.
 //
 // Time: proportional to the operations of the function, some 10 ns each.
 // Memory: the live values, 8 bytes an element.
@@ -31,7 +31,7 @@ struct Options {
   std::function<void(mlir::Operation *, llvm::ArrayRef<Tensor>)> observer;
 };
 
-/// What an op sees of its surroundings.
+/// The context in which an op is evaluated.
 struct Environment {
   const Options &options;
   /// Inside a kernel: the call's scalars (a dropout's site is an index into

@@ -1,8 +1,8 @@
 //===- Tensor.h - tensors of the reference interpreter ----------*- C++ -*-===//
 //
-// A tensor value for checking, not for speed: floats of any width are held as
-// double, integers and booleans as 64-bit integers, in logical row-major order
-// whatever the type's layout.
+// Tensors of the interpreter are made for checking, not for speed: floats of
+// any width are held as double, integers and booleans as 64-bit integers, in
+// logical row-major order whatever the type's layout.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_REFERENCE_TENSOR_H
@@ -20,28 +20,29 @@ namespace ckopt::reference {
 class Tensor {
 public:
   Tensor() = default;
-  /// Zeros of a statically shaped type with float, integer or i1 elements.
+  /// Makes zeros of a statically shaped type with float, integer or i1
+  /// elements.
   explicit Tensor(mlir::RankedTensorType type);
   Tensor(mlir::RankedTensorType type, std::vector<double> values);
   Tensor(mlir::RankedTensorType type, std::vector<int64_t> values);
 
-  /// Uniform numbers in [low, high): floats as they come (rounded to the type),
-  /// integers rounded down, i1 by comparison with the middle. The same for the
-  /// same seed on every machine.
+  /// Draws uniform numbers in [low, high): floats as they come (rounded to the
+  /// type), integers rounded down, i1 by comparison with the middle. The same
+  /// for the same seed on every machine.
   static Tensor random(mlir::RankedTensorType type, uint64_t seed,
                        double low = -1, double high = 1);
-  /// Every element `value`.
+  /// Makes a tensor whose elements are all `value`.
   static Tensor splat(mlir::RankedTensorType type, double value);
-  /// The values of a dense, splat or resource attribute; a null tensor where
+  /// Reads a dense, splat or resource attribute; returns a null tensor where
   /// the attribute cannot be read.
   static Tensor fromAttr(mlir::ElementsAttr attr);
   /// Rounds every element to its type; a splat where all elements are equal
   /// to the bit.
   mlir::DenseElementsAttr toAttr() const;
-  /// The elements of `host` as a tensor of `type`; equal counts (asserted), any
-  /// element types.
+  /// Converts the elements of `host` to a tensor of `type`; equal counts
+  /// (asserted), any element types.
   static Tensor fromHost(const HostTensor &host, mlir::RankedTensorType type);
-  /// With the DType of the element type (i1 becomes bool).
+  /// Converts to a host tensor of the element type's DType (i1 becomes bool).
   HostTensor toHost() const;
 
   explicit operator bool() const { return bool(type); }
@@ -54,7 +55,8 @@ public:
     return int64_t(floating ? reals.size() : ints.size());
   }
   bool isFloat() const { return floating; }
-  /// ui64 and friends; only ui64 does not fit into int64_t and wraps.
+  /// Tells whether elements are unsigned; of these only ui64 does not fit into
+  /// int64_t and wraps.
   bool isUnsigned() const;
 
   /// Element `i` of the row-major order. `real` and `integer` are lvalues of

@@ -52,8 +52,8 @@ struct RematFigures {
     std::string name;
     int64_t bytes = 0;
   };
-  /// Without a plan: what lies at the peak of the smallest one found, largest
-  /// first, arguments left out.
+  /// Without a plan: the values at the peak of the smallest plan found, largest
+  /// first, without arguments.
   std::vector<Named> alive;
   /// Without a plan: the node that needs most while it first runs, in every
   /// plan, with what is then there beside the arguments, and the sum with them.
@@ -66,13 +66,14 @@ struct RematFigures {
 
 RematFigures getFigures(const RematPlan &plan);
 
-/// `ckopt.plan` of a function, and back; unknown members are left out.
+/// The figures as the attribute `ckopt.plan` of a function, and back; unknown
+/// members are ignored.
 inline constexpr llvm::StringLiteral kPlanAttr = "ckopt.plan";
 mlir::DictionaryAttr toAttribute(const RematFigures &figures,
                                  mlir::MLIRContext *context);
 RematFigures figuresFromAttribute(mlir::DictionaryAttr attr);
 
-/// Members of the current JSON object.
+/// Writes the figures as members of the current JSON object.
 void writeFigures(llvm::json::OStream &json, const RematFigures &figures);
 
 } // namespace ckopt

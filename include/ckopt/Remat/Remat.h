@@ -1,7 +1,7 @@
 //===- Remat.h - order and recomputation under a budget ---------*- C++ -*-===//
 //
-// Planning a function and applying the plan are apart: `ckopt plan` stops after
-// the first. All decisions are the planner's.
+// One function plans a step, another applies the plan; `ckopt plan` stops
+// between them. All decisions are the planner's.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_REMAT_REMAT_H
@@ -17,22 +17,22 @@
 
 namespace ckopt {
 
-/// Whether a plan under a policy is compared with one without it.
+/// How a plan under a policy is compared with one without it.
 enum class Comparison {
   Quick, ///< with at most a quarter of the policy's own work
   On,    ///< with a search as long as the policy's own
   Off,
 };
-/// "quick", "on", "off".
+/// Parses "quick", "on" or "off".
 llvm::Expected<Comparison> parseComparison(llvm::StringRef text);
 
 struct RematOptions {
   MemoryBudget budget;
-  /// How to search; budget, hint and packing are set here. Limits hold for one
-  /// search.
+  /// Options of the search, without budget, hint and packing, which planRemat()
+  /// sets. Limits hold for one search.
   planner::Options search;
   CostOptions costs;
-  /// What the client knows of its ops and types.
+  /// The client's callbacks about its ops and types.
   PlanningHooks hooks;
   /// Plan for a budget although not everything can be counted.
   bool allowUncounted = false;
@@ -40,23 +40,24 @@ struct RematOptions {
   bool mayReadCallees = true;
   /// Bytes of the arena that other functions' arguments take.
   int64_t reservedBytes = 0;
-  /// What to keep and what to compute again; attributes of the ops beside it.
+  /// The user's policy, which attributes of ops add to.
   RematPolicy policy;
   /// Plan as if neither `policy` nor attributes asked for anything.
   bool ignorePolicy = false;
-  /// What a policy costs: whether to find out.
+  /// How thoroughly to find out what the policy costs.
   Comparison compare = Comparison::Quick;
-  /// A plan to start from, for the function that it names: the answer is never
-  /// worse.
+  /// A plan for the function that it names, from which the search starts; the
+  /// answer is never worse.
   std::optional<StoredPlan> hint;
-  /// A plan to take for the function that it names, instead of searching.
+  /// A plan for the function that it names, to be used instead of searching.
   std::optional<StoredPlan> plan;
   /// Emit a remark for each value that is kept or computed again.
   bool remarks = false;
 };
 
-/// A plan of one function and what is known around it. All byte counts are of
-/// the whole arena: arguments, reserved bytes, results and workspaces.
+/// The plan of one function, with the problem and the figures around it. All
+/// byte counts are of the whole arena: arguments, reserved bytes, results and
+/// workspaces.
 struct RematPlan {
   PlanningProblem problem;
   planner::Result result;
@@ -68,21 +69,21 @@ struct RematPlan {
   int64_t budgetBytes = 0;
   /// Seconds of the function without recomputation.
   double baseCost = 0;
-  /// Proven: no plan in any order needs less.
+  /// A proven bound: no plan in any order needs fewer bytes.
   int64_t memoryBound = 0;
   /// Arena and load of the plan.
   int64_t arena = 0, load = 0;
-  /// What became of the policy.
+  /// The effect of the policy.
   PolicyOutcome policy;
 
-  /// Whether planning got to the function.
+  /// Tells whether planning got to the function.
   bool wasPlanned() const { return !problem.graph.name.empty(); }
-  /// Steps that run an op again.
+  /// Returns the number of steps that recompute.
   int64_t recomputedSteps() const {
     return int64_t(result.plan.steps.size()) -
            int64_t(problem.graph.nodes.size());
   }
-  /// Expected time over that without recomputation, less one.
+  /// Returns the expected time over the time without recomputation, less one.
   double overhead() const {
     return baseCost > 0 ? result.plan.cost / baseCost - 1 : 0;
   }
@@ -100,55 +101,55 @@ mlir::FailureOr<RematPlan> planRemat(mlir::FunctionOpInterface function,
 /// that fits (infeasible, or no plan found in time).
 void emitNoPlan(mlir::FunctionOpInterface function, const RematPlan &plan);
 
-/// The same as text for tools: one paragraph, no trailing line end.
+/// Returns that error's text for tools: one paragraph, no trailing line end.
 std::string describeNoPlan(llvm::StringRef function, const RematPlan &plan);
 
 /// Rewrites the function to the plan's steps; records it in `ckopt.plan`.
 void applyRemat(mlir::FunctionOpInterface function, const RematPlan &plan);
 
-/// Tells what the plan does with each value that is kept for a later reader or
-/// computed again: bytes, steps, cost, reason. To the context's remark engine
-/// if it has one (category `remat`, names `Kept` and `Recomputed`, and `Plan`
-/// for the figures of the whole plan); with
-/// `asDiagnostics` as remarks of the diagnostic engine, too. Call it before
-/// applyRemat.
+/// Emits a remark for each value that the plan keeps for a later reader or
+/// recomputes: bytes, steps, cost, reason. Remarks go to the context's remark
+/// engine if it has one (category `remat`, names `Kept` and `Recomputed`, and
+/// `Plan` for the figures of the whole plan); with `asDiagnostics` as remarks
+/// of the diagnostic engine, too. Call it before applyRemat.
 void emitPlanRemarks(mlir::FunctionOpInterface function, const RematPlan &plan,
                      bool asDiagnostics);
 
 /// Lets one-shot bufferization see through `ckopt.barrier`.
 void registerBarrierBufferization(mlir::DialectRegistry &registry);
 
-/// The figures of a plan as members of the current JSON object: those of the
-/// whole arena, then, as `plan`, those of the planner (ckopt-report/1).
+/// Writes the figures of a plan as members of the current JSON object: those of
+/// the whole arena, then, as `plan`, those of the planner (ckopt-report/1).
 void writePlanFigures(llvm::json::OStream &json, const RematPlan &plan);
 
-/// Bytes of arguments that other functions of the same arena take and
-/// `function`, which is one of them, does not.
+/// Returns the bytes of arguments that other functions of the same arena take
+/// and `function`, which is one of them, does not.
 mlir::FailureOr<int64_t>
 getReservedBytes(mlir::FunctionOpInterface function,
                  llvm::ArrayRef<mlir::FunctionOpInterface> functions,
                  const PlanningHooks &hooks = {});
 
-/// Tells how many ops may run again, and why the others run once: where none
-/// may, or with `always`.
+/// Emits a remark on how many ops may run again and why the others run once, if
+/// none may or with `always`.
 void emitOnceRemark(mlir::FunctionOpInterface function, const RematPlan &plan,
                     bool always);
 
-/// Tells of each kind of bytes that the function's plan does not count.
+/// Emits a remark for each kind of bytes that the function's plan does not
+/// count.
 void emitUncountedRemarks(mlir::FunctionOpInterface function,
                           llvm::ArrayRef<Uncounted> uncounted);
-/// An error for each kind of the function's own bytes that is not counted.
-/// Success: there is none.
+/// Emits an error for each kind of the function's own bytes that is not
+/// counted; success if there is none.
 mlir::LogicalResult checkCounted(mlir::FunctionOpInterface function,
                                  llvm::ArrayRef<Uncounted> uncounted);
 
-/// What planning several functions gave: one plan a function, in the order in
-/// which they were given; after a failure perhaps fewer, or plans that do not
-/// fit.
+/// The plans of several functions, in the order in which the functions were
+/// given. After a failure there may be fewer, or plans that do not fit.
 struct RematResult {
   std::vector<RematPlan> plans;
 
-  /// The plan of @step, else of the first function; null: it was not planned.
+  /// Returns the plan of @step, else of the first function; null if it was not
+  /// planned.
   const RematPlan *mainPlan() const;
 };
 

@@ -1,7 +1,8 @@
-//===- StoredPlan.h - a plan that was written and is fed back ---*- C++ -*-===//
+//===- StoredPlan.h - plans in files ----------------------------*- C++ -*-===//
 //
-// ckopt-plan/1 with two members more: a hash of the planning problem and the
-// names of the nodes. docs/planner.md describes the format.
+// A stored plan is a file of the format ckopt-plan/1 with two more members: a
+// hash of the planning problem and the names of the nodes. docs/planner.md
+// describes the format.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_REMAT_STOREDPLAN_H
@@ -18,7 +19,7 @@ namespace ckopt {
 
 struct RematPlan;
 
-/// Steps for one function. Whoever uses them verifies them first.
+/// A plan for one function, which its user has to verify first.
 struct StoredPlan {
   std::string source; ///< where it came from, for messages: a path
   planner::Plan plan;
@@ -27,13 +28,14 @@ struct StoredPlan {
   int64_t nodes = -1;   ///< of that problem; -1: not known
   int64_t budget = 0;   ///< bytes that it states; 0: none
 
-  /// Errors begin with "plan file 'SOURCE': ".
+  /// Parses a file; errors begin with "plan file 'SOURCE': ".
   static llvm::Expected<StoredPlan> parse(llvm::StringRef text,
                                           std::string source);
   static llvm::Expected<StoredPlan> read(const std::string &path);
 };
 
-/// The text of the plan's file; where nothing fits, what is known.
+/// Returns the text of the plan's file; where no plan fits, the file has the
+/// figures that are known and no steps.
 std::string printStoredPlan(const RematPlan &plan);
 
 } // namespace ckopt

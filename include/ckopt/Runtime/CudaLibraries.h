@@ -1,8 +1,8 @@
-//===- CudaLibraries.h - what is left to cuBLASLt and cuDNN -----*- C++ -*-===//
+//===- CudaLibraries.h - calls that cuBLASLt and cuDNN can run --*- C++ -*-===//
 //
-// Known when compiling: what the libraries do not do, or not in the workspace
-// that the plan reserves, is ckopt's own kernel, and nothing that a load could
-// find out only on the device.
+// The compiler decides which calls go to the libraries. A call that they cannot
+// run, or not in the workspace that the plan reserves, becomes a kernel of
+// ckopt's own, so that loading an artifact cannot fail for this reason.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_RUNTIME_CUDALIBRARIES_H
@@ -12,8 +12,9 @@
 
 namespace ckopt::runtime {
 
-/// cudaLibraryRefuses() for a call with \p workspace bytes: empty, or why the
-/// libraries cannot run the descriptor in them on any device.
+/// As cudaLibraryRefuses() of Primitive.h, for a call with \p workspace bytes:
+/// returns empty text, or the reason why the libraries cannot run the
+/// descriptor in so many bytes on any device.
 CKRT_EXPORT std::string cudaLibraryRefuses(const PrimitiveDesc &desc,
                                            int64_t workspace);
 

@@ -1,13 +1,13 @@
 //===- DeviceArtifact.h - a compiled step for a device, on disk -*- C++ -*-===//
 //
-// A folder:
+// The artifact is a folder with five files:
 //   manifest.bin  the manifest as a blob (Manifest.h)
 //   kernels.ptx   the code, text
 //   data.bin      first values of tensors with a dataOffset; may be empty
-//   step.json     what people and scripts want to know of it
+//   step.json     a summary for people and scripts
 //   README.txt    what it is and how to run it
-// The runtime reads the first three and checks sizes and hashes; the others it
-// does not look at. The same input gives the same bytes in every file.
+// The runtime reads the first three and checks their sizes and hashes. It
+// ignores the others. The same input gives the same bytes in every file.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_RUNTIME_DEVICEARTIFACT_H
@@ -25,8 +25,9 @@ inline constexpr const char *kSummary = "step.json";
 inline constexpr const char *kReadme = "README.txt";
 } // namespace artifact
 
-/// Bytes of data that come in pieces, so that large weights need not lie in
-/// memory together: fills `to` with bytes [offset, offset + size) of the data.
+/// A source of data that is read in pieces, so that large weights need not lie
+/// in memory together. read() fills `to` with bytes [offset, offset + size) of
+/// the data.
 struct DataSource {
   virtual ~DataSource() = default;
   virtual int64_t bytes() const = 0;
@@ -42,13 +43,13 @@ CKRT_EXPORT bool writeDeviceArtifact(const std::string &folder,
                                      const Manifest &manifest,
                                      std::string_view code, DataSource *data,
                                      std::string &error);
-/// The same with data in memory.
+/// Writes the artifact with data in memory.
 CKRT_EXPORT bool writeDeviceArtifact(const std::string &folder,
                                      const Manifest &manifest,
                                      std::string_view code, const void *data,
                                      size_t dataBytes, std::string &error);
 
-/// step.json's text.
+/// Returns the text of step.json.
 CKRT_EXPORT std::string deviceSummary(const Manifest &manifest);
 
 } // namespace ckopt::runtime

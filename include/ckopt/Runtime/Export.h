@@ -1,4 +1,4 @@
-//===- Export.h - what libckopt_runtime shows to others ---------*- C++ -*-===//
+//===- Export.h - the mark of libckopt_runtime's interface ------*- C++ -*-===//
 #ifndef CKOPT_RUNTIME_EXPORT_H
 #define CKOPT_RUNTIME_EXPORT_H
 

@@ -1,4 +1,4 @@
-//===- Manifest.h - what an artifact says about itself ----------*- C++ -*-===//
+//===- Manifest.h - the description of a compiled step ----------*- C++ -*-===//
 //
 // A compiled step is machine code plus this manifest: where each named tensor
 // lies in the arena, which library primitives the code calls, how many threads
@@ -30,16 +30,16 @@ namespace ckopt::runtime {
 /// Version of the blob and of the calls between generated code and runtime.
 inline constexpr uint32_t kAbiVersion = 3;
 
-/// Where the code runs.
+/// The kind of machine that the code runs on.
 enum class Target : uint32_t { Cpu = 0, Cuda };
 inline constexpr uint32_t kNumTargets = 2;
-/// "cpu", "cuda".
+/// Returns "cpu" or "cuda".
 CKRT_EXPORT std::string_view targetName(Target target);
 
-/// Of a device's arena and so of its start; the CPU's is 64.
+/// Alignment in bytes of a device's arena and of its start; the CPU's is 64.
 inline constexpr int64_t kDeviceAlignment = 256;
 
-/// What a named tensor is to its user.
+/// The role of a named tensor.
 enum class TensorRole : uint32_t {
   Parameter = 0,  ///< trained
   Frozen,         ///< a weight that no update touches
@@ -57,7 +57,7 @@ enum class TensorRole : uint32_t {
 };
 inline constexpr uint32_t kNumTensorRoles = 13;
 
-/// "parameter", "optimizer_state", ... as in the IR's `ckopt.role`.
+/// Returns "parameter", "optimizer_state", ... as in the IR's `ckopt.role`.
 CKRT_EXPORT std::string_view roleName(TensorRole role);
 /// Inverse of roleName; false if the name is unknown.
 CKRT_EXPORT bool parseRole(std::string_view name, TensorRole &role);
@@ -79,7 +79,8 @@ struct TensorInfo {
   int64_t dataOffset = -1;
 };
 
-/// "step" or "eval": its entry point and the tensors that it reads and makes.
+/// A function of the artifact ("step" or "eval"): its entry point and the
+/// tensors that it reads and makes.
 struct FunctionInfo {
   std::string name;             ///< "step", "eval"
   std::string symbol;           ///< "ckopt_fn_step"
@@ -94,7 +95,7 @@ struct CallResult {
   int64_t bytes = 0;
 };
 
-/// What a device artifact needs of its machine; all zero for the CPU.
+/// The requirements of a device artifact; all zero for the CPU.
 struct DeviceInfo {
   int32_t sm = 0;        ///< least compute capability: 80, 90
   int32_t ptxIsa = 0;    ///< version of the PTX: 70 for 7.0, 78 for 7.8
@@ -119,8 +120,8 @@ struct KernelInfo {
   std::vector<std::string> sources; ///< names of ONNX nodes, for messages
 };
 
-/// The bytes of the arena behind a pointer parameter: what the kernel may read
-/// or write through it.
+/// The bytes of the arena that a kernel may read or write through one pointer
+/// parameter.
 struct LaunchPointer {
   int64_t offset = 0; ///< bytes from the arena's start; a multiple of 64
   int64_t bytes = 0;
@@ -171,7 +172,7 @@ struct Manifest {
   std::vector<KernelInfo> kernels; ///< of target Cuda
 };
 
-/// The manifest as a blob.
+/// Serializes the manifest.
 CKRT_EXPORT std::vector<uint8_t> serialize(const Manifest &manifest);
 
 /// Parses and checks a blob. On failure returns false and says in \p error

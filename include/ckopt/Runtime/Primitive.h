@@ -1,7 +1,7 @@
 //===- Primitive.h - contractions and convolutions by library ---*- C++ -*-===//
 //
-// What ckopt leaves to vendor libraries: matrix products and convolutions with
-// their two gradients. A descriptor is plain data; the compiler asks for its
+// Vendor libraries run matrix products and convolutions with their two
+// gradients. A descriptor is plain data; the compiler asks for its
 // workspace while planning, the runtime makes it into a primitive when a step
 // is loaded, generated code runs it by index.
 //
@@ -29,17 +29,18 @@ using ckopt::DType;
 using ckopt::dtypeName;
 using ckopt::dtypeSize;
 
-/// What f32 operands of products and convolutions are rounded to, to nearest,
-/// before they are multiplied on tensor cores; sums are f32. TF32 has the range
-/// of f32 and 10 bits of fraction, ties go away from zero; BF16 has 7 bits, F16
-/// 10 bits and no finite value beyond 65504 (larger operands become infinite),
-/// ties go to even. F32 rounds nothing and uses no tensor cores.
+/// The format to which f32 operands of products and convolutions are rounded
+/// (to nearest) before they are multiplied on tensor cores; sums are f32. TF32
+/// has the range of f32 and 10 bits of fraction, ties go away from zero; BF16
+/// has 7 bits, F16 10 bits and no finite value beyond 65504 (larger operands
+/// become infinite), ties go to even. F32 rounds nothing and uses no tensor
+/// cores.
 enum class ProductPrecision : uint8_t { F32 = 0, TF32, BF16, F16 };
 inline constexpr uint32_t kNumProductPrecisions = 4;
 
-/// "f32", "tf32", "bf16", "f16"; "unknown" for other numbers.
+/// Returns "f32", "tf32", "bf16", "f16"; "unknown" for other numbers.
 CKRT_EXPORT std::string_view productPrecisionName(ProductPrecision precision);
-/// The inverse; nothing for other names.
+/// Parses such a name; returns nothing for other names.
 CKRT_EXPORT std::optional<ProductPrecision>
 parseProductPrecision(std::string_view name);
 
@@ -90,22 +91,23 @@ struct PrimitiveDesc {
   bool operator==(const PrimitiveDesc &) const = default;
 };
 
-/// "matmul f32 2x12x256x256x64", for messages and tables; "matmul f32 by tf32
-/// ..." with a precision other than f32.
+/// Describes a primitive in messages and tables: "matmul f32 2x12x256x256x64",
+/// or "matmul f32 by tf32 ..." with a precision other than f32.
 CKRT_EXPORT std::string describe(const PrimitiveDesc &desc);
 
 /// Checks sizes against each other (a convolution's output extent, positive
-/// sizes, no overflow). Empty if the descriptor is sound, else what is wrong.
+/// sizes, no overflow). Returns empty text if the descriptor is sound, else a
+/// description of the defect.
 CKRT_EXPORT std::string check(const PrimitiveDesc &desc);
 
-/// Bytes of workspace (64-byte aligned) that an execution by \p threads
-/// threads needs, or -1 with the reason in \p error. Deterministic on one
-/// machine. Call outside of parallel regions; results are cached.
+/// Returns the bytes of workspace (64-byte aligned) that an execution by \p
+/// threads threads needs, or -1 with the reason in \p error. Deterministic on
+/// one machine. Call outside of parallel regions; results are cached.
 CKRT_EXPORT int64_t primitiveWorkspace(const PrimitiveDesc &desc,
                                        int32_t threads, std::string &error);
 
-/// Of launches of cuBLASLt and cuDNN (LaunchInfo::primitive): empty, or why
-/// these cannot run the descriptor on any device. Looks at the descriptor
+/// Decides whether cuBLASLt and cuDNN can run a descriptor on any device:
+/// returns empty text, or the reason why they cannot. Looks at the descriptor
 /// alone, so that a compiler may decide by it; whether the libraries at hand
 /// have an algorithm for it is known when the artifact is loaded.
 CKRT_EXPORT std::string cudaLibraryRefuses(const PrimitiveDesc &desc);
@@ -115,7 +117,8 @@ CKRT_EXPORT std::string cudaLibraryRefuses(const PrimitiveDesc &desc);
 class CKRT_EXPORT Primitive {
 public:
   virtual ~Primitive();
-  /// Null with the reason in \p error if the library cannot do it.
+  /// Makes a primitive; null with the reason in \p error if the library cannot
+  /// run the descriptor.
   static std::unique_ptr<Primitive> create(const PrimitiveDesc &desc,
                                            int32_t threads, std::string &error);
   /// Bytes that execute() needs at `workspace`; equal to primitiveWorkspace().
@@ -124,7 +127,7 @@ public:
   /// `workspace` is 64-byte aligned. False with a reason on failure.
   virtual bool execute(void *const *args, void *workspace,
                        std::string &error) = 0;
-  /// Which library and algorithm, for `inspect` and reports.
+  /// Names the library and the algorithm, for `inspect` and reports.
   virtual std::string implementation() const = 0;
 };
 

@@ -7,7 +7,7 @@
 
 namespace ckopt {
 
-/// With which code a tool ends whose call of the runtime returned `status`.
+/// Returns the exit code of a tool whose call of the runtime returned `status`.
 inline ExitCode exitCodeOf(ckrt_status status) {
   switch (status) {
   case CKRT_OK:

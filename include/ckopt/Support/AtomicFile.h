@@ -1,11 +1,11 @@
 //===- AtomicFile.h - files that appear whole or not at all -----*- C++ -*-===//
 //
-// Bytes go to a temporary name in the same folder, are forced to the disk, and
-// the name is moved over the old one; then the folder is forced too. Whatever
-// fails (disk full, no permission, a kill), a file that was there before stays
-// whole. The temporary is removed on errors and on signals that end the tool
-// (not on SIGKILL: it leaves ".NAME.tmp-PID-N" behind).
-// Devices and pipes cannot be renamed over: they are written directly.
+// The writer puts the bytes into a temporary file in the same folder, forces
+// them to the disk, renames the file over the old one, and forces the folder to
+// the disk too. Whatever fails (disk full, no permission, a kill), a file that
+// was there before stays whole. The temporary is removed on errors and on
+// signals that end the tool (not on SIGKILL: it leaves ".NAME.tmp-PID-N"
+// behind). Devices and pipes cannot be renamed over: they are written directly.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_SUPPORT_ATOMICFILE_H
@@ -35,7 +35,7 @@ public:
   }
   /// Bytes written so far.
   uint64_t position() const { return written; }
-  /// Makes it the file of that name.
+  /// Renames the temporary to the file's name.
   llvm::Error commit();
 
 private:
@@ -51,13 +51,14 @@ private:
   bool failed = false;
 };
 
-/// Whether files can be written at all these places (empty ones, "-", devices
-/// and pipes are not tried): to be asked before the work whose results they
-/// take. Errors for all that cannot.
+/// Checks that files can be written to all these paths, so that a tool can ask
+/// before it does the work. Empty paths, "-", devices and pipes are not tried.
+/// The error names every path that cannot be written.
 llvm::Error checkWritable(llvm::ArrayRef<std::string> paths);
 
 llvm::Error writeFileAtomically(llvm::StringRef path, llvm::StringRef bytes);
-/// `fill` writes; its error, too, leaves the old file as it was.
+/// Calls `fill` to write the content; an error of `fill` leaves the old file as
+/// it was.
 llvm::Error
 writeFileAtomically(llvm::StringRef path,
                     llvm::function_ref<llvm::Error(AtomicFile &)> fill);

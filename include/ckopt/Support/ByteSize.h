@@ -1,8 +1,7 @@
 //===- ByteSize.h - byte budgets as people write them -----------*- C++ -*-===//
 //
-// The one parser of budgets for all tools, and the one way to print bytes.
-// Arithmetic is exact; a fraction of a byte is dropped, since a budget is an
-// upper limit.
+// All tools parse budgets and print byte sizes with these functions. Arithmetic
+// is exact; a fraction of a byte is dropped, since a budget is an upper limit.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_SUPPORT_BYTESIZE_H
@@ -15,7 +14,7 @@
 
 namespace ckopt {
 
-/// What limits the arena.
+/// A limit on the size of the arena.
 struct MemoryBudget {
   enum class Kind {
     Unlimited,
@@ -28,32 +27,34 @@ struct MemoryBudget {
   int64_t bytes = 0;
   double ratio = 1;
 
-  /// The bytes of the budget, given the arena without recomputation and the
-  /// part of it that recomputation cannot reduce (parameters, gradients,
-  /// optimizer state, data); INT64_MAX when unlimited. Not for Minimum.
+  /// Returns the bytes of the budget, given the arena without recomputation and
+  /// the part of it that recomputation cannot reduce (parameters, gradients,
+  /// optimizer state, data); INT64_MAX when unlimited. Must not be
+  /// called for Minimum.
   int64_t resolve(int64_t fullArena, int64_t fixedPart) const;
   /// "3 MiB (3,145,728 B)", "0.6 of the unconstrained arena", "the minimum".
   std::string describe() const;
 };
 
-/// "4096", "512MiB", "2GB" (decimal), "1.5GiB"; units B, KB, MB, GB, TB, KiB,
-/// MiB, GiB, TiB in any case.
+/// Parses "4096", "512MiB", "2GB" (decimal), "1.5GiB"; units are B, KB, MB, GB,
+/// TB, KiB, MiB, GiB, TiB in any case.
 llvm::Expected<int64_t> parseByteSize(llvm::StringRef text);
 
-/// --memory-budget: a byte size, or "min".
+/// Parses the value of --memory-budget: a byte size, or "min".
 llvm::Expected<MemoryBudget> parseMemoryBudget(llvm::StringRef text);
 
-/// --budget-ratio and --activation-ratio (`kind`): a number above 0 up to 1,
-/// or "min"; `flag` is named in errors.
+/// Parses the value of --budget-ratio or --activation-ratio (`kind`): a number
+/// above 0 up to 1, or "min"; `flag` is named in errors.
 llvm::Expected<MemoryBudget> parseBudgetRatio(llvm::StringRef text,
                                               MemoryBudget::Kind kind,
                                               llvm::StringRef flag);
 
-/// "3,083,264".
+/// Formats a number with separators: "3,083,264".
 std::string groupDigits(int64_t value);
-/// "2.94 MiB": three significant digits, binary units; "512 B" below 1 KiB.
+/// Formats bytes as "2.94 MiB": three significant digits, binary units; "512 B"
+/// below 1 KiB.
 std::string formatBytes(int64_t bytes);
-/// "2.94 MiB (3,083,264 B)".
+/// Formats bytes both ways: "2.94 MiB (3,083,264 B)".
 std::string formatBytesExact(int64_t bytes);
 
 } // namespace ckopt

@@ -1,9 +1,9 @@
-//===- ClassAxis.h - where logits have their classes ------------*- C++ -*-===//
+//===- ClassAxis.h - which axis of logits holds the classes -----*- C++ -*-===//
 //
-// One rule for compiler and host: targets have the shape of the logits without
-// the class axis, which is axis 1 as in PyTorch's losses ([N, C], [N, C, H, W]
-// with targets [N, H, W]) or the last as in language models ([B, T, V] with
-// targets [B, T]). Where both fit ([N, T, T] with [N, T]) they compute
+// Compiler and host share one rule: targets have the shape of the logits
+// without the class axis, which is axis 1 as in PyTorch's losses ([N, C], [N,
+// C, H, W] with targets [N, H, W]) or the last as in language models ([B, T, V]
+// with targets [B, T]). Where both fit ([N, T, T] with [N, T]) they compute
 // different numbers: the user has to say.
 //
 //===----------------------------------------------------------------------===//
@@ -16,17 +16,18 @@
 
 namespace ckopt {
 
-/// What is left of a shape: that of targets, if `axis` holds the classes.
+/// Removes `axis` from a shape. The result is the shape of targets if `axis`
+/// holds the classes.
 llvm::SmallVector<int64_t> withoutAxis(llvm::ArrayRef<int64_t> shape,
                                        size_t axis);
-/// The axis of `logits` that holds the classes (see above), or an error that
-/// states both shapes that the targets could have, or asks where both fit.
+/// Finds the axis of `logits` that holds the classes (see above), or an error
+/// that states both shapes that the targets could have, or asks where both fit.
 llvm::Expected<int64_t> resolveClassAxis(llvm::ArrayRef<int64_t> logits,
                                          llvm::ArrayRef<int64_t> targets);
-/// Whether targets for classes along axis 1 and along the last have one shape,
-/// and these are two axes.
+/// Tells whether axis 1 and the last axis are different axes that would give
+/// targets the same shape, so that the shapes cannot say which one is meant.
 bool isClassAxisAmbiguous(llvm::ArrayRef<int64_t> logits);
-/// The error of such a shape.
+/// Makes the error for logits whose class axis is ambiguous.
 llvm::Error ambiguousClassAxis(llvm::ArrayRef<int64_t> logits);
 
 } // namespace ckopt

@@ -1,8 +1,8 @@
 //===- Curve.h - pictures of time against memory ----------------*- C++ -*-===//
 //
-// What a budget costs: the extra cost of the best plan found for each budget
-// and, under it, what is proven for any plan; with the budgets that are proven
-// too small. An SVG that opens anywhere. Plain numbers in, text out.
+// The picture shows how much slower a step is under each budget: the extra cost
+// of the best plan found, the proven lower bound under it, and the budgets that
+// are proven too small. The result is a self-contained SVG as text.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_SUPPORT_CURVE_H
@@ -17,8 +17,8 @@ namespace ckopt {
 struct TradeoffPoint {
   int64_t budget = 0;    ///< bytes
   double extra = 0;      ///< cost of the plan over the base cost, less one
-  double bound = 0;      ///< the same for what is proven of any plan
-  double orderBound = 0; ///< ... of any plan in program order
+  double bound = 0;      ///< the same of the bound for any plan
+  double orderBound = 0; ///< the same of the bound in program order
 };
 
 struct TradeoffCurve {
@@ -27,8 +27,8 @@ struct TradeoffCurve {
   int64_t provenMinimum = 0;         ///< no budget below it is feasible; bytes
 };
 
-/// Between two points a plan for the smaller budget and a bound for the larger
-/// one hold, so both lines are stairs.
+/// Draws the curve. Between two budgets the plan for the smaller one still fits
+/// and the bound for the larger one still holds, so both lines are stairs.
 std::string curveSvg(const TradeoffCurve &curve);
 
 } // namespace ckopt

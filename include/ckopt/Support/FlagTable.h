@@ -1,8 +1,9 @@
 //===- FlagTable.h - command lines of the tools -----------------*- C++ -*-===//
 //
-// A table of flags: name, who takes it, what it means, and a function that
-// stores its value. LLVM's own command line library would bring the fifteen
-// hundred options of the back ends along, and exits with codes of its own.
+// The table has for each flag its name, the commands that take it, its help,
+// and a function that stores its value. LLVM's own command line library would
+// bring the fifteen hundred options of the back ends along, and exits with
+// codes of its own.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_SUPPORT_FLAGTABLE_H
@@ -22,7 +23,7 @@
 namespace ckopt {
 
 struct Flag {
-  /// Stores the value; a usage error that names the flag if it makes no sense.
+  /// Stores the value, or returns a usage error that names the flag.
   using Store = std::function<llvm::Error(llvm::StringRef)>;
 
   std::string name;  ///< without dashes
@@ -39,18 +40,18 @@ public:
   /// Another name of a flag for some of those that take it.
   void addAlias(llvm::StringRef name, llvm::StringRef of, unsigned groups);
 
-  /// The flag of that name (or alias) for one of the groups; null: there is
-  /// none.
+  /// Finds the flag of that name (or alias) for one of the groups; null if
+  /// there is none.
   const Flag *find(llvm::StringRef name, unsigned groups) const;
 
-  /// Stores what the arguments say. `positional` takes what is no flag (`-`
-  /// too). Usage errors tell of all mistakes at once. `given` (optional)
-  /// receives the flags in their order.
+  /// Parses the arguments and stores their values. `positional` receives the
+  /// arguments that are no flags (`-` too). One usage error lists all mistakes.
+  /// `given` (optional) receives the flags in their order.
   llvm::Error parse(llvm::ArrayRef<char *> arguments, unsigned groups,
                     llvm::function_ref<llvm::Error(llvm::StringRef)> positional,
                     std::vector<const Flag *> *given = nullptr) const;
 
-  /// One entry a flag, in lines of 79 characters.
+  /// Prints one entry for each flag, in lines of 79 characters.
   void printHelp(llvm::raw_ostream &os, unsigned groups) const;
 
 private:
@@ -67,17 +68,19 @@ private:
 /// Functions that store values; `name` is the flag's, for messages.
 namespace flag {
 
-/// A limit as people write it: "1", "0.5".
+/// Formats a limit as people write it: "1", "0.5".
 std::string limitText(double limit);
 inline std::string limitText(int64_t limit) { return std::to_string(limit); }
-/// "is no number from 0 to 1".
+/// Makes the error "is no number from 0 to 1".
 llvm::Error notInRange(llvm::StringRef name, llvm::StringRef text, bool integer,
                        const std::string &low, const std::string &high,
                        bool open);
-/// Digits, a point and an exponent; no "nan", "inf" or hexadecimal.
+/// Parses digits, a point and an exponent; refuses "nan", "inf" and
+/// hexadecimal.
 bool parseReal(llvm::StringRef text, double &value);
 
-/// A number from `low` to `high`, or, if `open`, to below it.
+/// Makes a function that stores a number from `low` to `high`, without `high`
+/// itself if `open`.
 template <typename T>
 Flag::Store number(llvm::StringRef name, T &slot,
                    T low = std::numeric_limits<T>::lowest(),
@@ -103,12 +106,12 @@ Flag::Store number(llvm::StringRef name, T &slot,
   };
 }
 
-/// Any text but none.
+/// Makes a function that stores any text that is not empty.
 Flag::Store text(llvm::StringRef name, std::string &slot);
 Flag::Store turnOn(bool &slot);
 Flag::Store oneOf(llvm::StringRef name, std::string &slot,
                   std::vector<std::string> values);
-/// "on" or "off".
+/// Makes a function that takes "on" or "off".
 Flag::Store onOff(llvm::StringRef name, bool &slot);
 
 } // namespace flag

@@ -1,9 +1,9 @@
 //===- HostTensor.h - a dense row-major tensor in host memory ---*- C++ -*-===//
 //
-// What files hold and what is fed to a step: an element type, a shape and
-// bytes, owned (64-byte aligned) or a view into a mapped file that it keeps
-// open. Copies share bytes; the first write to shared or mapped bytes takes a
-// private copy, so a view of a file is never written.
+// Tensors that files hold and that steps are fed with: an element type, a
+// shape, and bytes, which are owned (64-byte aligned) or a view into a mapped
+// file that it keeps open. Copies share bytes; the first write to shared or
+// mapped bytes takes a private copy, so a view of a file is never written.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_SUPPORT_HOSTTENSOR_H
@@ -22,7 +22,7 @@
 
 namespace ckopt {
 
-/// What `convertTo` may do beyond what loses nothing that matters.
+/// Which conversions `convertTo` may do.
 enum class Conversion {
   /// Integer to integer and to float, float to float, bool to anything: values
   /// are rounded, but never out of range.
@@ -31,20 +31,20 @@ enum class Conversion {
   AllowTruncation,
 };
 
-/// The product of `shape`, or an error where an extent is negative or the
-/// product times `elementSize` passes 2^63 - 1 bytes.
+/// Returns the product of `shape`, or an error where an extent is negative or
+/// the product times `elementSize` passes 2^63 - 1 bytes.
 llvm::Expected<int64_t> checkedNumElements(llvm::ArrayRef<int64_t> shape,
                                            int64_t elementSize = 1);
 
 class HostTensor {
 public:
-  /// f32 of shape [0].
+  /// Makes an f32 tensor of shape [0].
   HostTensor() : extents{0} {}
-  /// Zeros. The caller checks shapes that come from files first
-  /// (`checkedNumElements`).
+  /// Makes a tensor of zeros. The caller has checked shapes that come from
+  /// files (`checkedNumElements`).
   HostTensor(DType dtype, std::vector<int64_t> shape);
-  /// A view of `data`, which `keeper` keeps alive; copies where `data` is not
-  /// aligned for its element type.
+  /// Makes a view of `data`, which `keeper` keeps alive; copies where `data` is
+  /// not aligned for its element type.
   static HostTensor view(DType dtype, std::vector<int64_t> shape,
                          const void *data, std::shared_ptr<const void> keeper);
   template <typename T>
@@ -64,7 +64,7 @@ public:
   int64_t dim(int64_t i) const { return extents[size_t(i)]; }
   int64_t numElements() const { return count; }
   int64_t sizeInBytes() const { return count * dtypeSize(type); }
-  /// "f32 [2, 3]".
+  /// Formats type and shape: "f32 [2, 3]".
   std::string typeString() const;
 
   const void *rawData() const { return bytes; }
@@ -72,7 +72,7 @@ public:
     makeUnique();
     return const_cast<void *>(bytes);
   }
-  /// The elements; T is the storage type of `dtype()`.
+  /// Returns the elements; T is the storage type of `dtype()`.
   template <typename T> llvm::ArrayRef<T> data() const {
     assert(dtypeOf<T>() == type && "typed access with another type");
     return llvm::ArrayRef<T>(static_cast<const T *>(bytes), size_t(count));
@@ -83,25 +83,26 @@ public:
                                     size_t(count));
   }
 
-  /// Element `i` in row-major order, as double (64-bit integers may round).
+  /// Returns element `i` in row-major order as double (64-bit integers may
+  /// round).
   double getDouble(int64_t i) const;
-  /// Element `i` of an integer or bool tensor (u64 above 2^63 - 1 wraps);
-  /// floats are truncated.
+  /// Returns element `i` of an integer or bool tensor (u64 above 2^63 - 1
+  /// wraps); floats are truncated.
   int64_t getInt(int64_t i) const;
   void setDouble(int64_t i, double value);
 
-  /// The same elements with another shape of the same count.
+  /// Returns the same elements under another shape with as many.
   HostTensor reshaped(std::vector<int64_t> shape) const;
 
   /// Converts every element. Errors name the first element that does not fit
   /// and say why; converting to the own type shares the bytes.
   llvm::Expected<HostTensor>
   convertTo(DType to, Conversion how = Conversion::Checked) const;
-  /// Whether `convertTo` would succeed, without making the result.
+  /// Checks whether `convertTo` would succeed, without making the result.
   llvm::Error checkConvertible(DType to,
                                Conversion how = Conversion::Checked) const;
 
-  /// Same type, shape and bytes (so NaN equals the same NaN, +0 is not -0).
+  /// Compares type, shape and bytes (so NaN equals the same NaN, +0 is not -0).
   bool bitEqual(const HostTensor &other) const;
 
 private:
@@ -120,7 +121,7 @@ private:
 void convertElements(DType fromType, const void *from, DType toType, void *to,
                      int64_t count);
 
-/// The row-major index `i` of `shape` as text "[1, 2, 3]".
+/// Formats the row-major index `i` of `shape` as "[1, 2, 3]".
 std::string indexString(int64_t i, llvm::ArrayRef<int64_t> shape);
 
 /// Tensors by name, in order of insertion.
@@ -128,9 +129,9 @@ class TensorMap {
 public:
   using Entry = std::pair<std::string, HostTensor>;
 
-  /// False, and no change, where the name is taken.
+  /// Adds a tensor; returns false and changes nothing if the name is taken.
   bool insert(llvm::StringRef name, HostTensor tensor);
-  /// Replaces or appends.
+  /// Replaces the tensor of that name, or adds it.
   void set(llvm::StringRef name, HostTensor tensor);
   const HostTensor *find(llvm::StringRef name) const;
   HostTensor *find(llvm::StringRef name);

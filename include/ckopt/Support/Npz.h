@@ -1,10 +1,11 @@
 //===- Npz.h - numpy's .npy and .npz files ----------------------*- C++ -*-===//
 //
-// Reads formats 1.0, 2.0 and 3.0, C and Fortran order (made row-major), little
-// and big endian (swapped), stored and deflated members, zip64; every checksum
-// is checked. bfloat16 is the two-byte void that ml_dtypes writes ("<V2").
-// Writes format 1.0 (2.0 where the header is long), atomically. Whatever the
-// bytes are, a file gives tensors or an error that names file and member.
+// The reader takes formats 1.0, 2.0 and 3.0, C and Fortran order (made
+// row-major), little and big endian (swapped), stored and deflated members,
+// zip64; every checksum is checked. bfloat16 is the two-byte void that
+// ml_dtypes writes ("<V2"). The writer writes format 1.0 (2.0 where the header
+// is long), atomically. Any file gives either tensors or an error that names
+// the file and the member.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_SUPPORT_NPZ_H
@@ -20,8 +21,9 @@ class MemoryBuffer;
 
 namespace ckopt {
 
-/// An open .npz file: the directory is checked, arrays are read on demand, so
-/// that a member of a foreign type hurts only who asks for it.
+/// An open .npz file. Opening checks the directory; arrays are read on demand,
+/// so that a member of an unknown type is an error only for callers that read
+/// it.
 class NpzReader {
 public:
   static llvm::Expected<NpzReader> open(llvm::StringRef path);
@@ -32,8 +34,8 @@ public:
   /// Names without ".npy", in the file's order.
   std::vector<std::string> names() const;
   bool contains(llvm::StringRef name) const;
-  /// An error that names the arrays which the file has, where there is none of
-  /// this name.
+  /// Reads an array. Where there is none of this name, the error lists the
+  /// arrays of the file.
   llvm::Expected<HostTensor> read(llvm::StringRef name) const;
 
 private:
@@ -54,12 +56,12 @@ private:
   std::vector<Member> members;
 };
 
-/// Every array of the file.
+/// Reads every array of the file.
 llvm::Expected<TensorMap> readNpz(llvm::StringRef path);
 
-/// One .npy file.
+/// Reads one .npy file.
 llvm::Expected<HostTensor> readNpy(llvm::StringRef path);
-/// The bytes of a .npy file; errors start with `what`.
+/// Parses the bytes of a .npy file; errors start with `what`.
 llvm::Expected<HostTensor> parseNpy(llvm::StringRef bytes,
                                     llvm::StringRef what);
 

@@ -1,9 +1,9 @@
 //===- Report.h - tables and JSON for people and scripts --------*- C++ -*-===//
 //
-// One table printer and one way to write JSON, so that all tools look alike
-// and equal results give equal bytes. llvm::json::OStream writes members in
-// the order of the calls; use it, not json::Object, where the order matters to
-// a reader (an Object prints sorted by key).
+// All tools print tables and write JSON with these functions, so that they look
+// alike and equal results give equal bytes. llvm::json::OStream writes members
+// in the order of the calls; use it, not json::Object, where the order matters
+// to a reader (an Object prints sorted by key).
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_SUPPORT_REPORT_H
@@ -18,17 +18,19 @@
 
 namespace ckopt {
 
-/// Columns aligned by the widest cell; the header is underlined.
+/// A table whose columns are aligned by their widest cell, with an underlined
+/// header.
 class TextTable {
 public:
   enum Align { Left, Right };
 
   void addColumn(llvm::StringRef header, Align align = Left);
-  /// Missing cells are empty; more cells than columns are a defect.
+  /// Adds a row. Missing cells are empty; more cells than columns are a defect.
   void addRow(std::vector<std::string> cells);
-  /// A rule between the rows before and after.
+  /// Adds a rule between the rows before and after.
   void addRule();
-  /// Every line starts with `indent` blanks; no line ends in blanks.
+  /// Prints the table. Every line starts with `indent` blanks; no line ends in
+  /// blanks.
   void print(llvm::raw_ostream &os, unsigned indent = 0) const;
 
 private:
@@ -40,17 +42,17 @@ private:
   std::vector<std::vector<std::string>> rows; ///< empty: a rule
 };
 
-/// `value` with `digits` significant digits, never in exponent form between
-/// 1e-4 and 1e15: "0.9833", "12.3".
+/// Formats `value` with `digits` significant digits, never in exponent form
+/// between 1e-4 and 1e15: "0.9833", "12.3".
 std::string formatNumber(double value, int digits = 4);
-/// "1.23 ms", "45.6 us", "2.05 s", "3 min 12 s".
+/// Formats a time: "1.23 ms", "45.6 us", "2.05 s", "3 min 12 s".
 std::string formatSeconds(double seconds);
-/// 0.6 -> "60.0 %"; `digits` after the point.
+/// Formats 0.6 as "60.0 %", with `digits` digits after the point.
 std::string formatPercent(double share, int digits = 1);
 
-/// A JSON number, or null where `value` is not finite (JSON has no NaN).
+/// Makes a JSON number, or null where `value` is not finite (JSON has no NaN).
 llvm::json::Value jsonNumber(double value);
-/// A JSON string; bytes that are not UTF-8 become U+FFFD.
+/// Makes a JSON string; bytes that are not UTF-8 become U+FFFD.
 llvm::json::Value jsonString(llvm::StringRef text);
 
 /// Writes the JSON that `fill` emits (two blanks a level, a line end at the

@@ -1,7 +1,7 @@
 //===- Safetensors.h - weights and checkpoints in safetensors ---*- C++ -*-===//
 //
-// Reading maps the file and gives views; the header is checked in full first
-// (ckopt/Base/Safetensors.h). Writing is atomic.
+// The reader maps the file into memory and returns views of it, after it has
+// checked the whole header (ckopt/Base/Safetensors.h). The writer is atomic.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_SUPPORT_SAFETENSORS_H
@@ -24,13 +24,13 @@ struct SafetensorsFile {
 };
 
 llvm::Expected<SafetensorsFile> readSafetensors(llvm::StringRef path);
-/// As above on bytes in memory; `what` names them in errors.
+/// Parses bytes in memory; `what` names them in errors.
 llvm::Expected<SafetensorsFile>
 parseSafetensors(std::shared_ptr<llvm::MemoryBuffer> buffer,
                  llvm::StringRef what);
 
-/// Tensors are stored widest element first (so that all are aligned), else in
-/// the map's order; equal contents give equal bytes.
+/// Writes tensors with the widest elements first (so that all are aligned),
+/// else in the map's order; equal contents give equal bytes.
 llvm::Error writeSafetensors(llvm::StringRef path, const TensorMap &tensors,
                              const StringMetadata &metadata = {});
 

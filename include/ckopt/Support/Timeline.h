@@ -1,10 +1,9 @@
 //===- Timeline.h - pictures of memory over a step --------------*- C++ -*-===//
 //
-// A step's memory as stacked areas by kind, one panel a plan, with the budget
-// as a line and the peak marked: an SVG that opens anywhere, with no script
-// and no fonts of its own; the same numbers as a Chrome trace
-// (chrome://tracing, Perfetto) of counters; and a chart of characters for the
-// terminal. Plain numbers in, text out.
+// These functions draw the memory of a step as stacked areas by kind, in one
+// panel for each plan, with the budget as a line and the peak marked. There are
+// three forms: a self-contained SVG, a Chrome trace of counters
+// (chrome://tracing, Perfetto), and a chart of characters for the terminal.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_SUPPORT_TIMELINE_H
@@ -20,7 +19,7 @@
 
 namespace ckopt {
 
-/// What live bytes are for, in the order in which they are stacked.
+/// The purpose of live bytes, in the order in which they are stacked.
 enum class MemoryKind {
   Parameters,
   OptimizerState,
@@ -47,7 +46,7 @@ struct TimelineStep {
   int64_t total() const;
 };
 
-/// One plan.
+/// The picture of one plan.
 struct TimelinePanel {
   std::string title; ///< e.g. "without recomputation"
   std::vector<TimelineStep> steps;
@@ -59,17 +58,18 @@ struct Timeline {
   std::string title;    ///< e.g. the model's name
   std::string subtitle; ///< batch, optimizer, precision, ...
   std::vector<TimelinePanel> panels;
-  /// What TimelineStep::seconds counts where it is not seconds, e.g. "cost".
+  /// The unit of TimelineStep::seconds where it is not seconds, e.g. "cost".
   std::string costUnit = {};
 };
 
-/// Panels stand one below the other on common scales (bytes up, seconds or
+/// Draws the panels one below the other on common scales (bytes up, seconds or
 /// kernel calls to the right). Written atomically.
 llvm::Error writeTimelineSvg(llvm::StringRef path, const Timeline &timeline);
 std::string timelineSvg(const Timeline &timeline);
 
-/// Chrome trace events: a process a panel, an event a kernel call, a counter
-/// of live bytes by kind. Written atomically.
+/// Writes Chrome trace events: a process for each panel, an event for each
+/// kernel call, and a counter of live bytes by kind. The file is written
+/// atomically.
 llvm::Error writeMemoryTrace(llvm::StringRef path, const Timeline &timeline);
 std::string memoryTrace(const Timeline &timeline);
 

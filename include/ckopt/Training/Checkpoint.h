@@ -1,9 +1,10 @@
 //===- Checkpoint.h - a training run on disk --------------------*- C++ -*-===//
 //
-// A safetensors file with every tensor that a step changes (parameters,
-// running statistics, optimizer state) and, as metadata, where the run stands.
-// A run resumed from it is bit-equal to an unbroken one. Written atomically:
-// whatever happens while writing, the previous checkpoint stays whole.
+// A checkpoint is a safetensors file with every tensor that a step changes
+// (parameters, running statistics, optimizer state); its metadata say how far
+// the run is. A run resumed from it is bit-equal to an unbroken one. The file
+// is written atomically, so that the previous checkpoint stays whole on
+// failure.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_TRAINING_CHECKPOINT_H
@@ -39,12 +40,13 @@ struct TensorSpec {
 llvm::Error writeCheckpoint(llvm::StringRef path, const Checkpoint &checkpoint);
 llvm::Expected<Checkpoint> readCheckpoint(llvm::StringRef path);
 
-/// Names all that differs, at once: tensors missing, not expected, of another
-/// type or shape.
+/// Compares tensors with those that a step needs. One error lists all that are
+/// missing, unexpected, or of another type or shape.
 llvm::Error checkTensors(const TensorMap &tensors,
                          llvm::ArrayRef<TensorSpec> expected,
                          llvm::StringRef what);
-/// Names every option whose value is another one than in the checkpoint.
+/// Compares options. The error lists each one whose value differs from the
+/// checkpoint's.
 llvm::Error checkOptions(const StringMetadata &saved,
                          const StringMetadata &current, llvm::StringRef what);
 

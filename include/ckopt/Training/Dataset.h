@@ -1,10 +1,10 @@
 //===- Dataset.h - samples from a .npz file, checked ------------*- C++ -*-===//
 //
-// Arrays of a file become the fields of samples. Everything that can be wrong
-// with them is found when loading, not in the middle of a training run:
-// missing arrays, unequal sample counts, shapes, types, values that are not
-// finite, labels out of range. Fields keep the file's type in memory and are
-// converted batch by batch.
+// A dataset makes the arrays of a file the fields of samples. It finds every
+// defect when loading, not in the middle of a training run: missing arrays,
+// unequal sample counts, shapes, types, values that are not finite, labels out
+// of range. Fields keep the file's type in memory and are converted batch by
+// batch.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_TRAINING_DATASET_H
@@ -30,7 +30,7 @@ struct ArrayMapping {
 llvm::Expected<std::vector<ArrayMapping>>
 parseArrayMappings(llvm::StringRef text, llvm::StringRef flag);
 
-/// What the step expects of one array.
+/// The properties that a step expects of one array.
 struct FieldSpec {
   std::string name;  ///< the model's input, or "target"
   std::string array; ///< in the file
@@ -49,8 +49,8 @@ struct FieldSpec {
 
 class Dataset {
 public:
-  /// Reads the arrays of `fields` from the .npz at `path` and checks them; all
-  /// that is wrong is reported at once.
+  /// Reads the arrays of `fields` from the .npz at `path` and checks them; one
+  /// error lists all defects.
   static llvm::Expected<Dataset> load(llvm::StringRef path,
                                       llvm::ArrayRef<FieldSpec> fields);
   /// The same from tensors in memory; `what` names them in errors.
@@ -61,15 +61,16 @@ public:
   int64_t numSamples() const { return samples; }
   size_t numFields() const { return fields.size(); }
   const FieldSpec &spec(size_t field) const { return fields[field]; }
-  /// The array as the file has it.
+  /// Returns the array as the file has it.
   const HostTensor &tensor(size_t field) const { return arrays[field]; }
-  /// Elements of one sample (of the array if not batched).
+  /// Returns the number of elements of one sample (of the array if not
+  /// batched).
   int64_t sampleElements(size_t field) const;
 
   /// Copies the samples `indices` one after another to `to`, converted to the
   /// field's type. A field that is not batched is copied whole.
   void gather(size_t field, llvm::ArrayRef<int64_t> indices, void *to) const;
-  /// The same as a tensor [indices, sample shape...].
+  /// Returns these samples as a tensor [indices, sample shape...].
   HostTensor batch(size_t field, llvm::ArrayRef<int64_t> indices) const;
 
 private:
@@ -91,28 +92,29 @@ struct DataSplit {
 llvm::Expected<DataSplit> splitHoldout(int64_t count, double fraction,
                                        uint64_t seed);
 
-/// Where a training run stands in its data; all that a resume needs.
+/// The position of a training run in its data: all that resuming needs.
 struct DataPosition {
   int64_t epoch = 0;
   int64_t position = 0; ///< samples of this epoch already used
   bool operator==(const DataPosition &) const = default;
 };
 
-/// Training batches: every epoch is a new permutation of the samples keyed by
-/// (seed, epoch); what does not fill a batch at its end is dropped.
+/// Iterates over training batches. Every epoch is a new permutation of the
+/// samples keyed by (seed, epoch); samples at its end that do not fill a batch
+/// are dropped.
 class BatchIterator {
 public:
-  /// An error where the samples do not fill one batch, or `start` is no place
-  /// where a batch can begin.
+  /// Makes an iterator; an error if the samples do not fill one batch, or no
+  /// batch can begin at `start`.
   static llvm::Expected<BatchIterator> create(std::vector<int64_t> samples,
                                               int64_t batchSize, uint64_t seed,
                                               DataPosition start = {});
 
-  /// The next batch's sample indices; starts the next epoch where this one is
-  /// at its end. Valid until the next call.
+  /// Returns the sample indices of the next batch, and begins a new epoch at
+  /// the end of one. Valid until the next call.
   llvm::ArrayRef<int64_t> next();
-  /// Where the batch that `next` gives is, with epochs that are at their end
-  /// counted as the start of the following one.
+  /// Returns the position of the batch that `next` gives. The end of an epoch
+  /// is the start of the following one.
   DataPosition position() const { return at; }
   int64_t batchesPerEpoch() const {
     return int64_t(samples.size()) / batchSize;
@@ -132,8 +134,8 @@ private:
   int64_t orderEpoch = -1;
 };
 
-/// One batch of an evaluation: always full, the last filled up with copies of
-/// its first sample that `mask` leaves out.
+/// One batch of an evaluation. It is always full: the last one is filled up
+/// with copies of its first sample, which `mask` leaves out.
 struct EvalBatch {
   std::vector<int64_t> indices; ///< batchSize of them
   std::vector<uint8_t> mask;    ///< 1: counts

@@ -1,8 +1,8 @@
 //===- Metrics.h - loss and accuracy on the host ----------------*- C++ -*-===//
 //
-// Evaluation sums in double, in row-major order, over the samples that a mask
-// lets in; sums of batches add up, so that the mean over a set does not depend
-// on how it was cut (but for rounding).
+// These functions evaluate losses and accuracy over the samples that a mask
+// selects. They sum in double, in row-major order; the sums of batches are
+// added, so that a mean does not depend on the batch size (but for rounding).
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_TRAINING_METRICS_H
@@ -31,9 +31,9 @@ struct MetricSums {
   }
 };
 
-/// Cross-entropy and top-1 accuracy of float logits against integer targets.
-/// `mask` (empty: all) has one entry a sample of the first dimension; zeros
-/// leave the sample out. A target outside of the classes that is not
+/// Computes cross-entropy and top-1 accuracy of float logits against integer
+/// targets. `mask` (empty: all) has one entry a sample of the first dimension;
+/// zeros leave the sample out. A target outside of the classes that is not
 /// `ignoreIndex` is an error. The first of equal logits wins. Without `axis`
 /// the shapes say where the classes are.
 llvm::Expected<MetricSums>
@@ -42,8 +42,8 @@ crossEntropyMetrics(const HostTensor &logits, const HostTensor &targets,
                     llvm::ArrayRef<uint8_t> mask = {},
                     std::optional<int64_t> axis = std::nullopt);
 
-/// Squared error of equal shapes; `count` counts elements, so that `meanLoss`
-/// is PyTorch's mse_loss.
+/// Computes the squared error of tensors of equal shapes; `count` counts
+/// elements, so that `meanLoss` is PyTorch's mse_loss.
 llvm::Expected<MetricSums>
 squaredErrorMetrics(const HostTensor &predictions, const HostTensor &targets,
                     llvm::ArrayRef<uint8_t> mask = {});

@@ -14,7 +14,7 @@
 
 namespace ckopt {
 
-/// 0 .. count-1 in random order.
+/// Returns 0 .. count-1 in random order.
 inline std::vector<int64_t> randomPermutation(int64_t count, uint64_t seed,
                                               RandomUse use, uint32_t stream) {
   std::vector<int64_t> order(size_t(count > 0 ? count : 0));
@@ -26,7 +26,7 @@ inline std::vector<int64_t> randomPermutation(int64_t count, uint64_t seed,
   return order;
 }
 
-/// The order of `count` samples in `epoch` (0-based).
+/// Returns the order of `count` samples in `epoch` (0-based).
 inline std::vector<int64_t> epochPermutation(int64_t count, uint64_t seed,
                                              int64_t epoch) {
   return randomPermutation(count, seed, RandomUse::EpochOrder, uint32_t(epoch));

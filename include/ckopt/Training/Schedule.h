@@ -1,7 +1,7 @@
 //===- Schedule.h - learning-rate schedules ---------------------*- C++ -*-===//
 //
-// The learning rate as a pure function of the step, computed on the host and
-// fed as a scalar: nothing to save in a checkpoint.
+// A schedule is a pure function from the step to the learning rate, which the
+// host computes and feeds as a scalar. So checkpoints need not hold any of it.
 //
 // With a schedule by steps t = step - 1; by epochs t is the number of whole
 // epochs before the step, as where PyTorch calls scheduler.step() once an
@@ -64,13 +64,13 @@ struct LearningRateSchedule {
   bool byEpoch = false;
   int64_t batchesPerEpoch = 1, batchesPerStep = 1; ///< by epochs
 
-  /// The rate of a step; the first is step 1.
+  /// Returns the rate of a step; the first is step 1.
   double at(int64_t step) const;
-  /// t
+  /// Returns t of the formulas above.
   int64_t timeOf(int64_t step) const {
     return byEpoch ? (step - 1) * batchesPerStep / batchesPerEpoch : step - 1;
   }
-  /// Whether rates depend on totalSteps.
+  /// Tells whether rates depend on totalSteps.
   bool hasEnd() const {
     return kind == ScheduleKind::Linear || kind == ScheduleKind::Cosine ||
            kind == ScheduleKind::OneCycle;
