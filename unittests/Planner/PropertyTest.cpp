@@ -200,7 +200,7 @@ TEST(Planner, TheMinimumStandsAfterOtherQuestions) {
 
 /// A limit that strikes gives the best so far, and is admitted.
 TEST(Planner, SaysThatTheTimeLimitStruck) {
-  Graph graph = chain(1500);
+  Graph graph = chain(600);
   Options options;
   options.pack = true;
   options.timeLimitSeconds = 0.5;
