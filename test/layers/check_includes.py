@@ -73,7 +73,8 @@ ROOMS = {
     "Check": ([], [], ["Verifier", "Certificate"]),
     "Model": (
         ["Check"],
-        ["Candidate.h", "Deadline.h", "Order.h", "Problem.h", "Sequence.h", "Strategy.h"],
+        ["Candidate.h", "Canonical.h", "Deadline.h", "Order.h", "Problem.h", "Sequence.h",
+         "Strategy.h"],
         ["Simulator", "Labels"],
     ),
     "Math": (["Model"], ["MaximumFlow.h", "Milp.h"], []),

@@ -200,7 +200,7 @@ TEST(Planner, TheMinimumStandsAfterOtherQuestions) {
 
 /// A limit that strikes gives the best so far, and is admitted.
 TEST(Planner, SaysThatTheTimeLimitStruck) {
-  Graph graph = chain(1500);
+  Graph graph = chain(600);
   Options options;
   options.pack = true;
   options.timeLimitSeconds = 0.5;
@@ -209,6 +209,11 @@ TEST(Planner, SaysThatTheTimeLimitStruck) {
   EXPECT_TRUE(result.cut);
   EXPECT_NE(result.message.find("the time limit of 0.5 s"), std::string::npos)
       << result.message;
+  EXPECT_LE(result.plan.arena, programPeak(graph));
+  options.timeLimitSeconds = 0;
+  options.workLimit = 10000000; // As much work, however busy the machine is.
+  result = minimize(graph, options);
+  EXPECT_TRUE(result.cut);
   EXPECT_LT(result.plan.arena, programPeak(graph));
   EXPECT_FALSE(solve(chain(10), optionsFor(600)).cut);
 }

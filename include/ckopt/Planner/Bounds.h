@@ -36,6 +36,12 @@ double orderBound(const Graph &graph, const std::vector<NodeId> &order,
                   int64_t budget, std::vector<double> *prices = nullptr,
                   Certificate *certificate = nullptr);
 
+/// The bound of orderBound() at given prices, without a search for the best
+/// ones; any prices give a valid one.
+double orderBoundAt(const Graph &graph, const std::vector<NodeId> &order,
+                    int64_t budget, std::vector<double> prices,
+                    Certificate *certificate = nullptr);
+
 } // namespace ckopt::planner
 
 #endif // CKOPT_PLANNER_BOUNDS_H

@@ -100,6 +100,19 @@ double ckopt::planner::costBound(const Graph &graph, int64_t budget,
   return bound;
 }
 
+/// Derives the bound of an order from prices, with its certificate.
+static double boundAt(const GapProblem &gaps, const std::vector<NodeId> &order,
+                      int64_t budget, const std::vector<double> &prices,
+                      Certificate *certificate) {
+  Certificate proof = makeCertificate(gaps, budget, prices);
+  if (!std::is_sorted(order.begin(), order.end()))
+    proof.rows = order;
+  double bound = derive(gaps.problem, proof);
+  if (certificate)
+    *certificate = std::move(proof);
+  return bound;
+}
+
 double ckopt::planner::orderBound(const Graph &graph,
                                   const std::vector<NodeId> &order,
                                   int64_t budget, std::vector<double> *prices,
@@ -110,13 +123,18 @@ double ckopt::planner::orderBound(const Graph &graph,
   if (budget > 0)
     best = bestPrices(savingProblem(gaps, budget));
   best.resize(gaps.numPositions, 0);
-  Certificate proof = makeCertificate(gaps, budget, best);
-  if (!std::is_sorted(order.begin(), order.end()))
-    proof.rows = order;
-  double bound = derive(problem, proof);
+  double bound = boundAt(gaps, order, budget, best, certificate);
   if (prices)
     *prices = std::move(best);
-  if (certificate)
-    *certificate = std::move(proof);
   return bound;
+}
+
+double ckopt::planner::orderBoundAt(const Graph &graph,
+                                    const std::vector<NodeId> &order,
+                                    int64_t budget, std::vector<double> prices,
+                                    Certificate *certificate) {
+  Problem problem(graph, Rules::Format);
+  GapProblem gaps(problem, order);
+  prices.resize(gaps.numPositions, 0);
+  return boundAt(gaps, order, budget, prices, certificate);
 }

@@ -26,6 +26,11 @@ Archive::Archive(const Problem &problem, Mode mode, bool programOrderOnly)
   }
 }
 
+Archive::Archive(const Problem &problem, const Archive &other)
+    : problem(problem), mode(other.mode), orders(other.orders) {
+  merge(other);
+}
+
 bool Archive::report(std::vector<NodeId> steps, int64_t budget,
                      const std::string &strategy) {
   Simulation simulation = simulate(problem, steps, true);
@@ -118,7 +123,10 @@ int64_t Archive::realize(const Candidate &candidate, double packEffort) {
 void Archive::merge(const Archive &other) {
   for (const Candidate &candidate : other.candidates)
     report(candidate.steps, 0, candidate.strategy);
-  for (const Entry &entry : other.entries) {
+  for (Entry entry : other.entries) {
+    entry.plan.cost = 0;
+    for (NodeId n : entry.plan.steps)
+      entry.plan.cost += problem.cost[n];
     bool known = false;
     for (Entry &mine : entries)
       if (mine.plan.steps == entry.plan.steps) {
@@ -127,7 +135,7 @@ void Archive::merge(const Archive &other) {
           mine = entry;
       }
     if (!known)
-      entries.push_back(entry);
+      entries.push_back(std::move(entry));
   }
 }
 

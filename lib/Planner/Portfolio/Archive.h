@@ -54,6 +54,9 @@ class Archive {
 public:
   /// `programOrderOnly`: no other orders are looked for.
   Archive(const Problem &problem, Mode mode, bool programOrderOnly = false);
+  /// Has what `other` has, by the costs of `problem`, the same graph but for
+  /// them.
+  Archive(const Problem &problem, const Archive &other);
 
   /// Keeps a sequence if none known is as cheap and as small; true if its load
   /// is within the budget.
@@ -64,7 +67,7 @@ public:
   int64_t realize(const Candidate &candidate, double packEffort);
   /// Takes a plan over as it is, offsets included; it must be valid.
   void add(const Plan &plan, const std::string &strategy);
-  /// Takes over all that the other one has.
+  /// Takes over all that the other one has; its costs may differ.
   void merge(const Archive &other);
 
   /// The cheapest plan within the budget (0: any); null if there is none.

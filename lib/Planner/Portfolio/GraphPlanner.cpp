@@ -24,15 +24,23 @@
 using namespace ckopt::planner;
 
 GraphPlanner::GraphPlanner(const Graph &graph)
-    : graph(graph), problem(graph), search(problem),
-      least{problem.persistentBytes, problem.persistentBytes} {}
+    : graph(graph), canonical(graph), problem(canonical.graph), search(problem),
+      least{problem.persistentBytes, problem.persistentBytes} {
+  for (NodeId n = 0; n < problem.numNodes; ++n) {
+    int64_t need = problem.ownBytes(n);
+    for (ValueId v : problem.reads[n])
+      need += problem.bytes[v];
+    least[0] = std::max(least[0], need);
+  }
+  least[1] = least[0];
+}
 
 void GraphPlanner::boundMemory(const Options &options) {
   if (bounded || search.hurried(options))
     return;
   bounded = true;
-  least[0] = memoryBound(graph);
-  least[1] = memoryBoundInOrder(graph, programOrder(problem));
+  least[0] = memoryBound(problem.graph);
+  least[1] = memoryBoundInOrder(problem.graph, programOrder(problem));
 }
 
 int64_t GraphPlanner::lowest(const Options &options) {
@@ -71,8 +79,12 @@ void GraphPlanner::proveLeast(const Options &options, Deadline &deadline) {
 
 /// True if it is proven that nothing fits the budget.
 bool GraphPlanner::infeasible(const Options &options) {
-  return lowest(options) > options.budget ||
-         std::isinf(search.proven(options.budget, options.fixedOrder));
+  return lowest(options) * canonical.byteUnit > options.budget ||
+         std::isinf(search.proven(canonical.fromBytes(options.budget),
+                                  options.fixedOrder)) ||
+         (startless &&
+          std::isinf(startless->search.proven(
+              canonical.fromBytes(options.budget), options.fixedOrder)));
 }
 
 Archive &GraphPlanner::archive(const Options &options) {
@@ -87,6 +99,28 @@ Archive &GraphPlanner::archive(const Options &options) {
   }
   if (options.hint)
     takeHint(it->second, options);
+  return it->second;
+}
+
+/// What steps cost in the given graph, summed in their order.
+double GraphPlanner::costOf(const std::vector<NodeId> &steps) const {
+  double cost = 0;
+  for (NodeId n : steps)
+    cost += graph.nodes[n].cost;
+  return cost;
+}
+
+/// The bound of the search for this budget, of the given graph.
+const PricedBound &GraphPlanner::orderBound(int64_t budget) {
+  auto [it, fresh] = bounds.try_emplace(budget);
+  if (fresh) {
+    std::vector<double> prices =
+        search.orderBound(canonical.fromBytes(budget)).prices;
+    for (double &price : prices)
+      price *= canonical.costUnit / double(canonical.byteUnit);
+    it->second.cost = orderBoundAt(graph, programOrder(problem), budget, prices,
+                                   &it->second.certificate);
+  }
   return it->second;
 }
 
@@ -105,29 +139,56 @@ void GraphPlanner::takeHint(Archive &store, const Options &options) {
     placed.arena = hint.arena;
     placed.offsets = hint.offsets;
     placed.initial = hint.initial;
-    if (verify(graph, placed, 0).empty())
+    placed.cost = costOf(placed.steps);
+    placed.peak = plan.peak * canonical.byteUnit;
+    if (verify(graph, placed, 0).empty() && canonical.fromBytes(placed)) {
+      placed.cost = plan.cost;
+      placed.peak = plan.peak;
       plan = std::move(placed);
+    }
   }
   store.add(plan, "hint");
 }
 
-LeastSearch &GraphPlanner::leastSearch(const Options &options) {
+/// The search by costs without starts, where there are any.
+Search &GraphPlanner::startlessSearch() {
+  if (!startless && startCost(graph) > 0)
+    startless = std::make_unique<StartlessGraph>(graph);
+  return startless ? startless->search : search;
+}
+
+GraphPlanner::Least &GraphPlanner::leastSearch(const Options &options) {
   Archive &store = archive(options);
   Key key{store.mode, options.strategy, options.seed, options.effort};
   auto it = leastSearches.find(key);
-  if (it == leastSearches.end())
-    it = leastSearches
-             .emplace(key, LeastSearch(starts.at(store.mode), lowest(options)))
+  if (it == leastSearches.end()) {
+    Archive start(startlessSearch().problem, starts.at(store.mode));
+    it = leastSearches.emplace(key, Least{LeastSearch(start, lowest(options))})
              .first;
+  }
   return it->second;
 }
 
+/// Ends the search for the smallest budget: the cheapest plan of it by the
+/// graph's own costs.
+void GraphPlanner::settleLeast(Least &least, const Options &options,
+                               Deadline &deadline) {
+  if (least.settled || !startless || deadline.passed())
+    return;
+  least.settled = true;
+  Archive own = starts.at(least.search.archive.mode);
+  own.merge(least.search.archive);
+  LeastSearch::settle(search, own, options, deadline);
+  archive(options).merge(own);
+}
+
 /// Searches for the smallest budget until one well below `budget` is known, or
-/// to the end. Returns the smallest found.
+/// to the end. Returns the smallest found; both in units.
 int64_t GraphPlanner::runLeast(const Options &options, int64_t budget,
                                Deadline &deadline) {
   proveLeast(options, deadline);
-  LeastSearch &least = leastSearch(options);
+  Least &entry = leastSearch(options);
+  LeastSearch &least = entry.search;
   Archive &store = archive(options);
   const auto &steps = leastSteps[options.fixedOrder];
   if (steps && options.strategy == "auto") {
@@ -137,14 +198,12 @@ int64_t GraphPlanner::runLeast(const Options &options, int64_t budget,
   }
   while (!least.done() && !deadline.passed() &&
          double(least.smallest()) * tuning.comfortable > double(budget))
-    least.advance(search, options, deadline);
-  if (deadline.passed() && options.pack) {
-    Candidate found = least.archive.leastLoad();
-    if (found.peak < least.smallest())
-      least.archive.realize(found,
-                            std::min(tuning.sketchEffort, options.effort));
-  }
+    least.advance(startlessSearch(), options, deadline);
+  if (deadline.passed() && options.pack)
+    least.packLeast(std::min(tuning.sketchEffort, options.effort));
   store.merge(least.archive);
+  if (least.done())
+    settleLeast(entry, options, deadline);
   return store.smallest()->size;
 }
 
@@ -155,23 +214,28 @@ Result GraphPlanner::answer(const Entry &entry, const Options &options,
   result.strategy = entry.strategy;
   Plan &plan = result.plan;
   plan.certificates.assign(1, {});
+  plan.cost = costOf(plan.steps);
+  canonical.toBytes(plan);
   bool hurried = search.hurried(options);
-  plan.lowerBound = hurried ? problem.baseCost
+  plan.lowerBound = hurried ? baseCost(graph)
                             : costBound(graph, budget, &plan.certificates[0]);
   if (hurried)
     plan.certificates.clear();
   plan.orderLowerBound = plan.lowerBound;
   if (budget > 0 && !hurried) {
-    const PricedBound &bound = search.orderBound(budget);
+    const PricedBound &bound = orderBound(budget);
     plan.orderLowerBound = std::max(plan.lowerBound, bound.cost);
     plan.certificates.push_back(bound.certificate);
   }
-  bool bySearch[] = {search.proven(budget, false) > plan.lowerBound,
-                     search.proven(budget, true) > plan.orderLowerBound};
+  int64_t units = canonical.fromBytes(budget);
+  double proven[] = {search.proven(units, false) * canonical.boundUnit,
+                     search.proven(units, true) * canonical.boundUnit};
+  bool bySearch[] = {proven[0] > plan.lowerBound,
+                     proven[1] > plan.orderLowerBound};
   if (bySearch[0])
-    plan.lowerBound = search.proven(budget, false);
+    plan.lowerBound = proven[0];
   if (bySearch[1])
-    plan.orderLowerBound = search.proven(budget, true);
+    plan.orderLowerBound = proven[1];
   result.status = Status::Feasible;
   plan.status = "feasible";
   if (plan.cost <= plan.lowerBound * tuning.rounding) {
@@ -190,8 +254,9 @@ Result GraphPlanner::answer(const Entry &entry, const Options &options,
     addCases(plan, budget);
   if (plan.lowerBound > plan.cost)
     plan.lowerBound = plan.cost; // Sums in another order.
-  plan.provenMinimum = lowest(options);
-  result.outside = options.pack ? entry.size - plan.arena : 0;
+  plan.provenMinimum = lowest(options) * canonical.byteUnit;
+  result.outside =
+      options.pack ? entry.size * canonical.byteUnit - plan.arena : 0;
   std::string wrong = verify(graph, plan, budget);
   if (!wrong.empty()) {
     Result broken;
@@ -258,16 +323,17 @@ Result GraphPlanner::failure(const Options &options, Deadline &deadline) {
   if (found.peak < store.smallest()->size)
     store.realize(found, std::min(tuning.sketchEffort, options.effort));
   const Entry *least = store.smallest();
-  if (const Entry *late = store.bestWithin(options.budget)) {
+  const Entry *late = store.bestWithin(canonical.fromBytes(options.budget));
+  if (late && !infeasible(options)) {
     Result result = answer(*late, options, options.budget);
     sayCut(result, options, deadline);
     return result;
   }
   Result result;
   Plan &plan = result.plan;
-  plan.provenMinimum = lowest(options);
-  plan.minimumBudget = least->size;
-  plan.lowerBound = search.hurried(options) ? problem.baseCost
+  plan.provenMinimum = lowest(options) * canonical.byteUnit;
+  plan.minimumBudget = least->size * canonical.byteUnit;
+  plan.lowerBound = search.hurried(options) ? baseCost(graph)
                                             : costBound(graph, options.budget);
   bool impossible = infeasible(options);
   if (impossible && plan.provenMinimum <= options.budget) {
@@ -287,7 +353,7 @@ Result GraphPlanner::failure(const Options &options, Deadline &deadline) {
         "strategy '" + options.strategy + "' found no plan" + asked;
   result.message += "; the smallest budget found" +
                     std::string(automatic ? "" : " on the way") + " is " +
-                    std::to_string(least->size) +
+                    std::to_string(plan.minimumBudget) +
                     " bytes, and no plan needs less than " +
                     std::to_string(plan.provenMinimum);
   nameAlive(result, least->plan.steps);
@@ -296,7 +362,8 @@ Result GraphPlanner::failure(const Options &options, Deadline &deadline) {
 }
 
 Result GraphPlanner::recall(const Options &options) {
-  const Entry *best = archive(options).bestWithin(options.budget);
+  const Entry *best =
+      archive(options).bestWithin(canonical.fromBytes(options.budget));
   return best ? answer(*best, options, options.budget) : Result();
 }
 
@@ -305,13 +372,13 @@ Result GraphPlanner::solve(const Options &options, Deadline &deadline) {
   if (options.orderOnly)
     return solveOrder(options, deadline);
   Archive &store = archive(options);
-  int64_t budget = options.budget;
+  int64_t budget = canonical.fromBytes(options.budget);
   const Entry *best = store.bestWithin(budget);
+  if (budget > 0 && infeasible(options))
+    return failure(options, deadline);
   // Without recomputation nothing costs less.
   if (best && (budget == 0 || best->plan.cost <= problem.baseCost))
-    return answer(*best, options, budget);
-  if (infeasible(options))
-    return failure(options, deadline);
+    return answer(*best, options, options.budget);
   // Some is left for the smallest budget, where nothing is found.
   Deadline direct = search.tight(options, deadline)
                         ? deadline.part(0)
@@ -326,13 +393,13 @@ Result GraphPlanner::solve(const Options &options, Deadline &deadline) {
   } else if (!infeasible(options) && !deadline.passed()) {
     int64_t least = runLeast(options, budget, deadline);
     if (least <= budget && !deadline.passed() &&
-        !(leastSearch(options).done() && least == budget))
+        !(leastSearch(options).search.done() && least == budget))
       search.fit(store, options, budget, deadline);
   }
   best = store.bestWithin(budget);
   if (!best)
     return failure(options, deadline);
-  Result result = answer(*best, options, budget);
+  Result result = answer(*best, options, options.budget);
   sayCut(result, options, deadline);
   return result;
 }
@@ -346,11 +413,11 @@ Result GraphPlanner::solveOrder(const Options &options, Deadline &deadline) {
   Archive &store = archive(none);
   int64_t bound = lowest(options);
   if (!search.hurried(options))
-    bound = std::max(bound, orderOnlyBound(graph));
+    bound = std::max(bound, orderOnlyBound(problem.graph));
   if (!options.fixedOrder) {
     OrderResult found = searchOrder(problem, deadline, options.seed,
                                     options.effort, options.threads);
-    store.report(found.order, options.budget, "none");
+    store.report(found.order, 0, "none");
     store.realize({found.order, problem.baseCost, found.peak, "none"}, 1);
     if (found.optimal && !problem.simplified)
       bound = std::max(bound, found.peak);
@@ -361,23 +428,25 @@ Result GraphPlanner::solveOrder(const Options &options, Deadline &deadline) {
         (!best || entry.size < best->size))
       best = &entry;
   Result result;
-  if (options.budget == 0 || best->size <= options.budget) {
+  int64_t smallest = best->size * canonical.byteUnit;
+  bound *= canonical.byteUnit;
+  if (options.budget == 0 || smallest <= options.budget) {
     result = answer(*best, none, options.budget);
   } else {
     bool impossible = bound > options.budget;
     result.status = impossible ? Status::Infeasible : Status::Unknown;
     result.plan.status = impossible ? "infeasible" : "unknown";
-    result.plan.lowerBound = result.plan.orderLowerBound = problem.baseCost;
+    result.plan.lowerBound = result.plan.orderLowerBound = baseCost(graph);
     result.message =
         std::string("no order without recomputation ") +
         (impossible ? "fits" : "was found for") + " a budget of " +
         std::to_string(options.budget) + " bytes; the smallest found needs " +
-        std::to_string(best->size) + " bytes, and none needs less than " +
+        std::to_string(smallest) + " bytes, and none needs less than " +
         std::to_string(bound);
     nameAlive(result, best->plan.steps);
   }
-  result.plan.minimumBudget = best->size;
-  result.plan.provenMinimum = std::min(bound, best->size);
+  result.plan.minimumBudget = smallest;
+  result.plan.provenMinimum = std::min(bound, smallest);
   sayCut(result, options, deadline);
   return result;
 }
@@ -389,10 +458,11 @@ Result GraphPlanner::minimize(const Options &options, Deadline &deadline) {
     least.budget = 0;
     return solveOrder(least, deadline);
   }
-  int64_t size = runLeast(options, 0, deadline);
-  Result result = answer(*archive(options).bestWithin(size), options, size);
+  int64_t least = runLeast(options, 0, deadline);
+  int64_t size = least * canonical.byteUnit;
+  Result result = answer(*archive(options).bestWithin(least), options, size);
   result.plan.minimumBudget = size;
   // The cheapest plan of that size, but perhaps not the smallest size.
-  sayCut(result, options, deadline, size > lowest(options));
+  sayCut(result, options, deadline, least > lowest(options));
   return result;
 }

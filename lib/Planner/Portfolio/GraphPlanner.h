@@ -7,11 +7,24 @@
 #ifndef CKOPT_LIB_PLANNER_PORTFOLIO_GRAPHPLANNER_H
 #define CKOPT_LIB_PLANNER_PORTFOLIO_GRAPHPLANNER_H
 
+#include "Model/Canonical.h"
 #include "Portfolio/LeastSearch.h"
 
 #include <optional>
 
 namespace ckopt::planner {
+
+/// A graph by costs without starts. The smallest budget is searched for on it,
+/// for how long a kernel takes to start must not decide how few bytes do.
+struct StartlessGraph {
+  explicit StartlessGraph(const Graph &graph)
+      : canonical(graph, /*startless=*/true), problem(canonical.graph),
+        search(problem) {}
+
+  CanonicalGraph canonical;
+  Problem problem;
+  Search search;
+};
 
 class GraphPlanner {
 public:
@@ -24,9 +37,14 @@ public:
 
 private:
   using Key = std::tuple<Mode, std::string, uint64_t, double>;
+  struct Least {
+    LeastSearch search;
+    bool settled = false; ///< by the graph's own costs, too
+  };
 
   Archive &archive(const Options &options);
-  LeastSearch &leastSearch(const Options &options);
+  Least &leastSearch(const Options &options);
+  void settleLeast(Least &least, const Options &options, Deadline &deadline);
   void takeHint(Archive &store, const Options &options);
   int64_t runLeast(const Options &options, int64_t budget, Deadline &deadline);
   void boundMemory(const Options &options);
@@ -43,7 +61,12 @@ private:
   void nameAlive(Result &result, const std::vector<NodeId> &steps) const;
   void addCases(Plan &plan, int64_t budget);
 
-  const Graph &graph;
+  Search &startlessSearch();
+  double costOf(const std::vector<NodeId> &steps) const;
+  const PricedBound &orderBound(int64_t budget);
+
+  const Graph &graph;       ///< as it was given: answers speak of it
+  CanonicalGraph canonical; ///< searches, archives and hints speak of it
   Problem problem;
   Search search;
   /// Proven bounds below every feasible budget: in any order, and in the
@@ -54,7 +77,9 @@ private:
   std::optional<std::vector<NodeId>> leastSteps[2];
   std::map<Mode, Archive> starts; ///< orders without recomputation only
   std::map<Mode, Archive> archives;
-  std::map<Key, LeastSearch> leastSearches;
+  std::unique_ptr<StartlessGraph> startless; ///< null if not asked for yet
+  std::map<Key, Least> leastSearches;
+  std::map<int64_t, PricedBound> bounds; ///< by budget, of the given graph
   /// By budget and bound: what shows it in cases, if anything does.
   std::map<std::pair<int64_t, double>, Certificate> cases;
 };

@@ -14,12 +14,17 @@ using namespace ckopt::planner;
 
 /// The limits of one step: in proportion to the graph, so that `min` takes a
 /// second for small ones.
-Deadline LeastSearch::share(int64_t workEachNode,
-                            const Deadline &deadline) const {
-  int32_t nodes = archive.problem.numNodes;
+static Deadline shareByNodes(int32_t nodes, int64_t workEachNode,
+                             const Deadline &deadline) {
   return deadline.part(nodes <= tuning.smallNodes
                            ? 0
                            : workEachNode * std::max(nodes, tuning.leastNodes));
+}
+
+void LeastSearch::packLeast(double effort) {
+  Candidate found = archive.leastLoad();
+  if (found.peak < smallest())
+    archive.realize(found, effort);
 }
 
 void LeastSearch::bisect(Search &search, const Options &options,
@@ -34,19 +39,18 @@ void LeastSearch::bisect(Search &search, const Options &options,
   int64_t target = failed + (high - failed) / 2;
   Options quick = options;
   quick.effort = options.effort * tuning.bisectEffort;
-  Deadline part = share(tuning.bisectWorkEachNode, deadline);
+  Deadline part = shareByNodes(archive.problem.numNodes,
+                               tuning.bisectWorkEachNode, deadline);
   search.run(archive, quick, target, part);
   deadline.spend(part.spent());
-  Candidate found = archive.leastLoad();
-  if (found.peak > target)
+  if (archive.leastLoad().peak > target)
     failed = target;
   // The best so far must be a plan at any time.
-  if (found.peak < archive.smallest()->size)
-    archive.realize(found, std::min(0.05, options.effort));
+  packLeast(std::min(tuning.bisectPackEffort, options.effort));
 }
 
 void LeastSearch::pack(const Options &options, Deadline &deadline) {
-  int tries = options.pack ? 6 : 1;
+  int tries = options.pack ? tuning.packTrials : 1;
   for (const Candidate &candidate : archive.byLoad(smallest())) {
     if (tries-- == 0 || deadline.passed() || candidate.peak >= smallest())
       break;
@@ -73,12 +77,24 @@ void LeastSearch::tighten(Search &search, const Options &options,
   int64_t target = std::max(lowest, size - step);
   Options quick = options;
   quick.effort = options.effort * tuning.tightenEffort;
-  Deadline part = share(tuning.tightenWorkEachNode, deadline);
+  Deadline part = shareByNodes(nodes, tuning.tightenWorkEachNode, deadline);
   search.fit(archive, quick, target, part);
   deadline.spend(part.spent());
   // Without packing this asks what the bisection asked, with more effort.
   if (smallest() > target)
     step /= options.pack ? tuning.finerPacked : tuning.finer;
+}
+
+void LeastSearch::settle(Search &search, Archive &archive,
+                         const Options &options, Deadline &deadline) {
+  int32_t nodes = archive.problem.numNodes;
+  Options own = options;
+  own.searchToLimit = false;
+  if (nodes > tuning.provenAtLeastNodes) // Proofs rarely end this low.
+    own.effort = std::min(quickEffort, own.effort);
+  Deadline part = shareByNodes(nodes, tuning.settleWorkEachNode, deadline);
+  search.fit(archive, own, archive.smallest()->size, part);
+  deadline.spend(part.spent());
 }
 
 void LeastSearch::advance(Search &search, const Options &options,
@@ -93,14 +109,9 @@ void LeastSearch::advance(Search &search, const Options &options,
   case Tighten:
     return tighten(search, own, deadline);
   case Settle: {
-    // The cheapest plan of that size; it may turn out smaller still.
     int64_t size = smallest();
-    if (archive.problem.numNodes >
-        tuning.provenAtLeastNodes) // Proofs rarely end this low.
-      own.effort = std::min(quickEffort, own.effort);
-    Deadline part = share(tuning.settleWorkEachNode, deadline);
-    search.fit(archive, own, size, part);
-    deadline.spend(part.spent());
+    settle(search, archive, own, deadline);
+    // It may turn out smaller still.
     if (smallest() == size || ++round >= 2)
       phase = Done;
     return;

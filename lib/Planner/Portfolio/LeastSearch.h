@@ -19,12 +19,17 @@ public:
   void advance(Search &search, const Options &options, Deadline &deadline);
   bool done() const { return phase == Done; }
   int64_t smallest() const { return archive.smallest()->size; }
+  /// Packs the plan of the least load, where limits left it unpacked.
+  void packLeast(double effort);
 
   Archive archive; ///< its own: no other question changes its course
 
+  /// Searches an archive for the cheapest plan of its smallest size.
+  static void settle(Search &search, Archive &archive, const Options &options,
+                     Deadline &deadline);
+
 private:
   enum Phase { Bisect, Pack, Tighten, Settle, Done };
-  Deadline share(int64_t workEachNode, const Deadline &deadline) const;
   void bisect(Search &search, const Options &options, Deadline &deadline);
   void pack(const Options &options, Deadline &deadline);
   void tighten(Search &search, const Options &options, Deadline &deadline);

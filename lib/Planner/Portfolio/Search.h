@@ -76,6 +76,8 @@ public:
   /// Cached by budget.
   const PricedBound &orderBound(int64_t budget);
 
+  const Problem &problem;
+
 private:
   void sketch(Archive &store, const Options &options, int64_t load,
               Deadline &deadline);
@@ -95,7 +97,6 @@ private:
   void packMore(Archive &store, const Options &options, int64_t budget,
                 Deadline &deadline);
 
-  const Problem &problem;
   std::map<int64_t, PricedBound> bounds;
   std::vector<Proof> proofs;
 };

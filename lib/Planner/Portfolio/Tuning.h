@@ -99,7 +99,7 @@ struct SearchTuning {
   /// Bisection of the load: rounds, effort of each, and the part of the load
   /// within which it ends.
   int bisections = 14;
-  double bisectEffort = 0.03;
+  double bisectEffort = 0.03, bisectPackEffort = 0.05;
   int64_t bisectDivisor = 400;
   /// Then steps below the smallest size: the first and the finest, as divisors
   /// of it, the effort of each, and how much finer a miss makes them with and
@@ -111,7 +111,7 @@ struct SearchTuning {
   /// take at most a second in all, 700 ten.
   int32_t leastNodes = 65;
   int64_t bisectWorkEachNode = 5000, tightenWorkEachNode = 10000;
-  int64_t settleWorkEachNode = 50000, provenLeastWorkEachNode = 120000;
+  int64_t settleWorkEachNode = 40000, provenLeastWorkEachNode = 120000;
   /// Work (a second) of the search for the smallest budget where it is proven
   /// that nothing fits the one asked for: an answer that comes at once is worth
   /// more than one that is a little smaller.
