@@ -73,12 +73,14 @@ struct Pair {
 bool toDoubles(const HostArray &array, std::vector<double> &values) {
   auto count = static_cast<size_t>(array.elements());
   values.resize(count);
+  if (array.dtype != DType::F64 && array.dtype != DType::F32)
+    return false;
+  if (count == 0) // memcpy takes no null pointers
+    return true;
   if (array.dtype == DType::F64) {
     std::memcpy(values.data(), array.data.data(), count * sizeof(double));
     return true;
   }
-  if (array.dtype != DType::F32)
-    return false;
   std::vector<float> narrow(count);
   std::memcpy(narrow.data(), array.data.data(), count * sizeof(float));
   std::copy(narrow.begin(), narrow.end(), values.begin());

@@ -134,6 +134,7 @@ std::vector<BlockGroup> ckopt::planner::findRepeatedBlocks(
   std::vector<BlockGroup> result;
   if (problem.numNodes == 0 || turn < 0)
     return result;
+  turn = std::min(turn, problem.numNodes - 1); // a peak may be at the end
   bool named = false;
   for (const Node &node : problem.graph.nodes)
     named |= !node.group.empty();
