@@ -216,8 +216,8 @@ static LogicalResult identity(NodeImporter &n) {
     return success();
   }
   Value x = n.in(0);
-  bool stops = x && n.isFloat(x) && n.graph.trainMode() &&
-               isCallOf(n.node, "detach");
+  bool stops =
+      x && n.isFloat(x) && n.graph.trainMode() && isCallOf(n.node, "detach");
   n.set(0, stops ? stopGradient(n, x) : x);
   return success();
 }

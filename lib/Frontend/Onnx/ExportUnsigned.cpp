@@ -220,9 +220,11 @@ void TorchScriptFile::matchOperand(OperandUse use) {
     return;
   }
   if (!isAnonymous(name)) {
-    noteNamed(name, value);
+    if (node.op != "BatchNormalization" || use.operand < 3)
+      noteNamed(name, value);
     // Numbers of the graph are Constant nodes in these files.
-    if (value.rank() == 0 && node.op != "Clip" && node.op != "Pad")
+    bool isBound = (node.op == "Clip" || node.op == "Pad") && use.operand > 0;
+    if (value.rank() == 0 && !isBound)
       result.parameters.insert(name);
     return;
   }

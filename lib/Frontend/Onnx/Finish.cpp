@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "GraphImporter.h"
+#include "ckopt/Dialect/Ckopt/Utils/TensorBuilder.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/BitVector.h"
 
@@ -17,6 +18,38 @@ void GraphImporter::removeDeadOps() {
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(*body)))
     if (isOpTriviallyDead(&op))
       op.erase();
+}
+
+/// Writes each state once, at the end: a layer that runs twice in a step, or in
+/// branches of which one counts, averages values that are no state yet.
+void GraphImporter::settleUpdates() {
+  llvm::SmallPtrSet<Operation *, 8> writes;
+  for (auto &[argument, value] : updates)
+    if (auto average = value.getDefiningOp<MovingAverageOp>())
+      if (average.getOld() == argument)
+        writes.insert(average);
+  for (auto average :
+       llvm::make_early_inc_range(body->getOps<MovingAverageOp>())) {
+    if (writes.contains(average))
+      continue;
+    builder.setInsertionPoint(average);
+    TensorBuilder b{builder, average.getLoc()};
+    double momentum = average.getMomentum().convertToDouble();
+    Value plain = b.add(b.mul(average.getOld(), momentum),
+                        b.mul(average.getValue(), 1 - momentum));
+    for (auto &[argument, value] : updates)
+      if (value == average)
+        value = plain;
+    for (auto &[name, value] : results)
+      if (value == average)
+        value = plain;
+    average.replaceAllUsesWith(plain);
+    average.erase();
+  }
+  builder.setInsertionPointToEnd(body);
+  for (auto &[argument, value] : updates)
+    if (value != argument && !writes.contains(value.getDefiningOp()))
+      value = AssignOp::create(builder, value.getLoc(), argument, value);
 }
 
 /// The bytes of a constant in host form.

@@ -381,7 +381,8 @@ GraphImporter::importBody(NodeImporter &owner, const Graph &graph,
       nodes.back().classes = owner.node.classes;
     }
   }
-  if (mlir::failed(chargeUnrolled(owner, nodes.size() + 1))) // a body may be empty
+  if (mlir::failed(
+          chargeUnrolled(owner, nodes.size() + 1))) // a body may be empty
     return failure();
   std::vector<std::string> results;
   for (const ValueInfo &output : graph.outputs) {
@@ -448,6 +449,7 @@ LogicalResult GraphImporter::run() {
   if (failed || mlir::failed(collectResults()))
     return failure();
   recordShapes(); // before dead values go
+  settleUpdates();
   SmallVector<Value> returned;
   for (auto &[name, value] : results)
     returned.push_back(value);

@@ -137,6 +137,7 @@ private:
   mlir::LogicalResult collectResults();
   void setDictionaries();
   /// Finish.cpp: dead code, large constants, unused weights.
+  void settleUpdates();
   void removeDeadOps();
   void outlineLargeConstants();
   void removeUnusedArguments();

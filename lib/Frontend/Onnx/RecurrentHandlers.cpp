@@ -238,8 +238,8 @@ static bool readRecurrence(NodeImporter &n, int64_t gates, bool hasCell,
   }
   // A step is 9 to 20 ops.
   constexpr int64_t kMost = int64_t(1) << 40, kOpsPerStep = 12;
-  if (failed(n.graph.chargeUnrolled(n, std::min(r.steps, kMost) *
-                                           r.directions * kOpsPerStep)))
+  if (failed(n.graph.chargeUnrolled(n, std::min(r.steps, kMost) * r.directions *
+                                           kOpsPerStep)))
     return false;
   Shape wantW{r.directions, gates * r.hidden, n.shape(r.x)[2]};
   Shape wantR{r.directions, gates * r.hidden, r.hidden};
