@@ -155,7 +155,8 @@ INSTANTIATE_TEST_SUITE_P(
                     exported("states"), exported("tables"),
                     Golden{"attention", "mse", "from_torch", "script"},
                     Golden{"stops", "mse", "from_torch", "raw"},
-                    Golden{"gru", "mse", "from_torch", "script"}),
+                    Golden{"gru", "mse", "from_torch", "script"},
+                    Golden{"twice", "mse", "from_torch", "script"}),
     [](const testing::TestParamInfo<Golden> &info) {
       return info.param.name + "_" + info.param.file;
     });

@@ -363,7 +363,19 @@ class NormsEval(nn.Module):
         return self.norm(x)
 
 
+class Twice(nn.Module):
+    """A batch norm that runs twice in a step, a scalar parameter that is clamped."""
+    def __init__(self):
+        super().__init__()
+        self.conv, self.norm = nn.Conv2d(2, 2, 3, padding=1), nn.BatchNorm2d(2)
+        self.scale = nn.Parameter(torch.tensor(2.5))
+    def forward(self, x):
+        x = torch.relu(self.norm(self.conv(x)))
+        return self.norm(self.conv(x)) * self.scale.clamp(max=4.6).exp()
+
+
 MODELS = {
+    "twice": (Twice, lambda: torch.randn(2, 2, 4, 4)),
     "norms_eval": (NormsEval, lambda: torch.randn(4, 6)),
     "tables": (Tables, lambda: torch.randn(2, 5, 4)),
     "parallel": (Parallel, lambda: torch.randn(2, 4, 6)),
@@ -418,6 +430,12 @@ def make(name):
                           output_names=["out"], external_data=False, verbose=False)
         return
     if name in ("transposed", "normalized"):
+        return
+    if name == "twice":  # in training form, as it was traced
+        os.remove(f"{name}/default.onnx")
+        torch.onnx.export(model, (x,), f"{name}/script.onnx", dynamo=False, opset_version=17,
+                          training=torch.onnx.TrainingMode.TRAINING, do_constant_folding=False,
+                          input_names=["x"], output_names=["out"])
         return
     try:
         torch.onnx.export(model, (x,), f"{name}/script.onnx", dynamo=False, opset_version=17,
