@@ -56,7 +56,8 @@ llvm::Expected<CostOptions> parseCostModel(llvm::StringRef text);
 class CostModel {
 public:
   explicit CostModel(const MachineRates &rates = {}) : rates(rates) {}
-  explicit CostModel(CostOptions options);
+  /// A profile's own rates come before the machine's.
+  explicit CostModel(CostOptions options, const MachineRates &rates = {});
 
   /// Seconds of one execution, finite and not negative. Kernel calls without
   /// attribute and profile: their `cost` if it is set, else an estimate of the
