@@ -1,5 +1,6 @@
 //===- OnnxFuzz.cpp - what random models must not break -------------------===//
 #include "OnnxFuzz.h"
+#include "ckopt/Backends/Backends.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/Frontend/Onnx/Onnx.h"
 #include "ckopt/Pipelines/Pipelines.h"
@@ -40,7 +41,8 @@ static bool runTo(mlir::ModuleOp module, const StepOptions &options,
   control.from = from;
   control.to = to;
   messages = 0;
-  llvm::Error error = runPhases(module, buildPhases(options), control);
+  llvm::Error error =
+      runPhases(module, buildPhases(options, cpuTarget()), control);
   if (!error)
     return true;
   if (takeErrorText(std::move(error)).text.empty() && !messages)

@@ -1,6 +1,7 @@
 // Reads an ONNX model, makes a training step of it and plans it in a budget:
 //
 //   onnx-client model.onnx 0.8x
+#include "ckopt/Backends/Backends.h"
 #include "ckopt/Frontend/Onnx/Onnx.h"
 #include "ckopt/Pipelines/Pipelines.h"
 #include "ckopt/Remat/Figures.h"
@@ -38,7 +39,8 @@ int main(int argc, char **argv) {
   step.remat.budget = *ratio;
   ckopt::RematResult result;
   if (llvm::Error error = ckopt::runPhases(
-          *model->module, ckopt::buildPhases(step, &result), {}))
+          *model->module, ckopt::buildPhases(step, ckopt::cpuTarget(), &result),
+          {}))
     return fail(std::move(error));
   for (const ckopt::RematPlan &made : result.plans) {
     ckopt::RematFigures plan = ckopt::getFigures(made);

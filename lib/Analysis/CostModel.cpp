@@ -125,9 +125,10 @@ double CostModel::seconds(Operation *op, CostSource *source) {
   return estimate(op);
 }
 
-CostModel::CostModel(CostOptions chosen) : options(std::move(chosen)) {
+CostModel::CostModel(CostOptions chosen, const MachineRates &machine)
+    : options(std::move(chosen)), rates(machine) {
   if (options.profile)
-    rates = options.profile->getRates();
+    rates = options.profile->ratesOver(machine);
 }
 
 llvm::Expected<CostOptions> ckopt::parseCostModel(StringRef text) {

@@ -57,6 +57,12 @@ llvm::Error CostProfile::addEntry(const llvm::json::Object &entry,
   return llvm::Error::success();
 }
 
+MachineRates CostProfile::ratesOver(MachineRates result) const {
+  for (auto [rate, number] : rates)
+    result.*rate = number;
+  return result;
+}
+
 llvm::Expected<CostProfile> CostProfile::parse(StringRef text) {
   auto json = llvm::json::parse(text);
   if (!json)
@@ -69,13 +75,13 @@ llvm::Expected<CostProfile> CostProfile::parse(StringRef text) {
     const llvm::json::Object *rates = value->getAsObject();
     if (!rates)
       return inputError("'rates' must be an object");
-    std::pair<StringRef, double *> known[] = {
-        {"bandwidth", &profile.rates.bandwidth},
-        {"matmul", &profile.rates.matmul},
-        {"conv", &profile.rates.conv},
-        {"depthwise_conv", &profile.rates.depthwiseConv},
-        {"vector", &profile.rates.vector},
-        {"overhead", &profile.rates.overhead}};
+    std::pair<StringRef, double MachineRates::*> known[] = {
+        {"bandwidth", &MachineRates::bandwidth},
+        {"matmul", &MachineRates::matmul},
+        {"conv", &MachineRates::conv},
+        {"depthwise_conv", &MachineRates::depthwiseConv},
+        {"vector", &MachineRates::vector},
+        {"overhead", &MachineRates::overhead}};
     for (const auto &member : *rates) {
       StringRef name = member.first;
       const auto *rate = llvm::find_if(
@@ -86,7 +92,7 @@ llvm::Expected<CostProfile> CostProfile::parse(StringRef text) {
       if (!number || !std::isfinite(*number) || *number < 0 ||
           (*number == 0 && name != "overhead"))
         return inputError("rates: '" + name + "' must be a positive number");
-      *rate->second = *number;
+      profile.rates.emplace_back(rate->second, *number);
     }
   }
   if (const llvm::json::Value *value = root->get("ops")) {

@@ -5,6 +5,7 @@
 #include "ckopt/Base/Version.h"
 #include "ckopt/Planner/SearchFlags.h"
 #include "ckopt/Support/Error.h"
+#include "ckopt/Target/TargetRegistry.h"
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
@@ -57,47 +58,22 @@ static void printHelp(const CommandInfo &info, const FlagTable &table,
   table.printHelp(llvm::outs(), command);
 }
 
-/// Flags that would say nothing about a step for GPUs.
-static llvm::Error refuseIdleFlags(const DeviceOptions &device,
-                                   const std::set<std::string> &given) {
-  if (given.count("threads"))
-    return usageError("--threads is for CPUs: leave it out for a GPU");
-  for (const char *flag : {"cpu", "O"})
-    if (given.count(flag) && device.emulation.empty())
-      return usageError((flag[1] ? "--" : "-") + llvm::Twine(flag) +
-                        " is for CPUs: leave it out for a GPU");
-  if (given.count("cuda-workspace") && !device.libraries)
-    return usageError("--cuda-workspace is for libraries: give "
-                      "--cuda-libs=all, or leave it out");
-  if (given.count("cuda-emulation-order") && device.emulation.empty())
-    return usageError("--cuda-emulation-order needs --cuda-emulation=FILE");
-  return llvm::Error::success();
-}
-
-/// Completes what is asked of a GPU.
-static llvm::Error settleDevice(CompileOptions &compile, Command command,
+/// Finds the target, which completes and refuses what is asked of it.
+static llvm::Error settleTarget(DriverOptions &options,
                                 const std::set<std::string> &given) {
-  DeviceOptions &device = compile.device;
-  if (device.given)
-    compile.step.target = "cuda";
-  if (compile.step.target != "cuda")
-    return device.flag.empty()
-               ? llvm::Error::success()
-               : usageError(device.flag + " is for GPUs: give --target=cuda");
-  if (llvm::Error error = refuseIdleFlags(device, given))
-    return error;
-  if (compile.import.computeType == "f64" &&
-      compile.step.matmulPrecision != "f32")
-    return usageError("--matmul-precision=" + compile.step.matmulPrecision +
-                      " is for products of f32, and --compute-type=f64 has "
-                      "none: leave out one of the two");
-  compile.step.libraryWorkspace = device.libraries ? device.workspace : 0;
-  compile.step.threads = 1;
-  bool runs = command != Command::Compile && command != Command::Plan &&
-              command != Command::Inspect;
-  if (runs && !device.given)
-    return usageError("a step for CUDA runs on a device: give --device=cuda:0");
-  return llvm::Error::success();
+  CompileOptions &compile = options.compile;
+  if (!compile.device.target.empty())
+    compile.step.target = compile.device.target;
+  auto target = findTarget(compile.step.target);
+  if (!target)
+    return target.takeError();
+  options.target = *target;
+  Command command = options.command;
+  TargetRequest request{compile.step, compile.target, compile.device,
+                        compile.import.computeType, given};
+  request.runsHere = command != Command::Compile && command != Command::Plan &&
+                     command != Command::Inspect;
+  return options.target->settle(request);
 }
 
 /// Flags that do not fit together.
@@ -176,7 +152,7 @@ bool ckopt::parseCommandLine(int argc, char **argv, DriverOptions &options,
     error = usageError("no model given; usage: ckopt " + name +
                        " MODEL.onnx [flags]");
   if (!error)
-    error = settleDevice(options.compile, options.command, flags.given);
+    error = settleTarget(options, flags.given);
   if (!error)
     error = checkFlags(options);
   if (!error)

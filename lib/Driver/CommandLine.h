@@ -31,6 +31,7 @@ enum class Command {
 struct DriverOptions {
   Command command = Command::Train;
   CompileOptions compile;
+  const TargetInfo *target = nullptr; ///< of compile.step.target
   DataOptions data;
   TrainOptions train;
   std::vector<ArrayMapping> constants; ///< --constant: inputs with one value

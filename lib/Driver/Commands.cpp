@@ -188,15 +188,16 @@ llvm::Error ckopt::runCompile(DriverOptions &options) {
   if (!options.compile.phases.to.empty())
     return writeModule(**compilation, options.output);
   if (options.output.empty())
-    return usageError((*compilation)->onDevice() ? "compile needs -o FOLDER"
-                                                 : "compile needs -o FILE.so");
+    return usageError(options.target->traits.writesFolder
+                          ? "compile needs -o FOLDER"
+                          : "compile needs -o FILE.so");
   if (llvm::Error error = (*compilation)->emit())
     return error;
-  if (llvm::Error error = writeArtifact(**compilation, options.output))
+  const StepCode &code = (*compilation)->code();
+  if (llvm::Error error = code.write(options.output))
     return error;
   printPlan(**compilation, llvm::outs());
-  if ((*compilation)->onDevice())
-    printDeviceCode(**compilation, llvm::outs());
+  code.print(llvm::outs());
   return writeReports(options, **compilation, nullptr);
 }
 

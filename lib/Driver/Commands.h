@@ -60,15 +60,6 @@ llvm::Error writeTimeline(llvm::StringRef path, const Timeline &timeline);
 /// Members of the current JSON object: the plan, and what training it gave.
 void writeRun(llvm::json::OStream &json, const Compilation &compilation,
               const TrainResult *result);
-/// A member "device_code" of the current JSON object: kernels, those that are
-/// not vectorized and why, registers and spills where ptxas is installed.
-llvm::Error writeDeviceJson(llvm::json::OStream &json,
-                            const Compilation &compilation);
-/// The same in a few lines, without ptxas.
-void printDeviceCode(const Compilation &compilation, llvm::raw_ostream &os);
-/// ... and with it; then what the device reports, if --device names one.
-llvm::Error inspectDevice(Compilation &compilation,
-                          const DriverOptions &options);
 /// --report, --timeline, --trace and --svg; also of a budget that nothing fits.
 llvm::Error writeReports(const DriverOptions &options,
                          const Compilation &compilation,

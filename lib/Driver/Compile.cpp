@@ -2,11 +2,13 @@
 #include "ckopt/Driver/Compile.h"
 #include "ckopt/Analysis/MemoryTimeline.h"
 #include "ckopt/Analysis/PlanningProblem.h"
+#include "ckopt/Backends/Backends.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
 #include "ckopt/Dialect/Ckopt/Utils/LabelRange.h"
 #include "ckopt/Driver/Session.h"
 #include "ckopt/Support/Error.h"
+#include "ckopt/Target/TargetRegistry.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
@@ -60,6 +62,7 @@ Compilation::Compilation(CompileOptions options)
     : asked(options), opts(std::move(options)) {
   if (!opts.messages)
     opts.messages = printMessage;
+  registerAllTargets();
   DialectRegistry registry;
   registerAllDialects(registry);
   context =
@@ -152,12 +155,36 @@ void Compilation::applyInit() {
                 "with random numbers; --init changes nothing");
 }
 
+/// Finds the target, which completes the options.
+llvm::Error Compilation::settleTarget() {
+  auto found = findTarget(opts.step.target);
+  if (!found)
+    return found.takeError();
+  targetInfo = *found;
+  TargetRequest request{opts.step, opts.target, opts.device,
+                        opts.import.computeType};
+  return targetInfo->settle(request);
+}
+
+/// Kernels that were planned for another target have other workspaces.
+static llvm::Error checkDumpedTarget(ModuleOp module,
+                                     const TargetInfo &target) {
+  auto planned = module->getAttrOfType<StringAttr>(kTargetAttr);
+  if (!planned || planned.getValue() == target.name())
+    return llvm::Error::success();
+  return usageError("the IR was dumped from a compilation for target '" +
+                    planned.getValue() + "': give --target=" +
+                    planned.getValue() + ", or a dump from before 'fuse'");
+}
+
 llvm::Error Compilation::import() {
+  if (llvm::Error error = settleTarget())
+    return error;
   if (!opts.phases.from.empty()) {
     imported.module = parseSourceFile<ModuleOp>(opts.model, context.get());
     if (!imported.module)
       return inputError("cannot read IR from '" + opts.model + "'");
-    return llvm::Error::success();
+    return checkDumpedTarget(module(), *targetInfo);
   }
   auto model = onnx_frontend::importModel(opts.model, opts.import, *context);
   if (!model)
@@ -270,7 +297,7 @@ void Compilation::noteUnplanned() {
   auto step = module().lookupSymbol<func::FuncOp>("step");
   if (!step)
     return;
-  CostModel model(opts.step.remat.costs);
+  CostModel model(opts.step.remat.costs, targetInfo->traits.rates);
   before = buildTimeline(step, "before: program order, nothing recomputed",
                          /*budget=*/0, model);
   if (!opts.keepGraph)
@@ -295,7 +322,7 @@ llvm::Error Compilation::plan() {
       noteUnplanned();
   };
   llvm::Error error =
-      runPhases(module(), buildPhases(opts.step, &plans), control);
+      runPhases(module(), buildPhases(opts.step, *targetInfo, &plans), control);
   planSummary.planSeconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
           .count();
@@ -306,9 +333,8 @@ llvm::Error Compilation::plan() {
 }
 
 /// Appends the known values of tensors, so that the artifact carries them.
-llvm::Error Compilation::embedWeights(runtime::Manifest &manifest) {
-  ArtifactData &data = artifactData;
-  data.clear();
+llvm::Error Compilation::embedWeights(runtime::Manifest &manifest,
+                                      std::vector<char> &data) const {
   if (!opts.embedWeights)
     return llvm::Error::success();
   for (runtime::TensorInfo &tensor : manifest.tensors) {
@@ -328,71 +354,28 @@ llvm::Error Compilation::embedWeights(runtime::Manifest &manifest) {
 }
 
 llvm::Error Compilation::emit() {
-  if (onDevice())
-    return emitDevice();
-  LowerStepOptions options;
-  HostFeatures host = hostFeatures();
-  options.threads = opts.step.threads;
-  options.vectorBits = opts.step.vectorBits;
+  EmitOptions options;
+  options.kernels = opts.step;
+  options.cpu = opts.target;
+  options.device = opts.device;
   options.instrument = opts.instrument;
   options.keepDenormals = opts.keepDenormals;
-  options.cpuFeatures = host.features;
   options.producer = std::string("ckopt ") + CKOPT_VERSION;
-  auto result = lowerStep(module(), options);
-  if (failed(result))
-    return makeError(ExitInternal, "lowering failed");
-  lowered = std::move(*result);
-  if (llvm::Error error = embedWeights(lowered.manifest))
-    return error;
-  auto object = emitObject(lowered, artifactData, opts.target);
-  if (!object)
-    return object.takeError();
-  objectBytes = std::move(*object);
+  options.addData = [this](runtime::Manifest &manifest,
+                           std::vector<char> &data) {
+    return embedWeights(manifest, data);
+  };
+  auto code = targetInfo->emit(module(), options);
+  if (!code)
+    return code.takeError();
+  stepCode = std::move(*code);
   return llvm::Error::success();
-}
-
-llvm::Error Compilation::emitDevice() {
-  LowerDeviceOptions options;
-  options.sm = opts.device.sm;
-  options.keepDenormals = opts.keepDenormals;
-  options.libraryWorkspace = opts.step.libraryWorkspace;
-  auto precision = runtime::parseProductPrecision(opts.step.matmulPrecision);
-  if (!precision)
-    return usageError("no precision of products '" + opts.step.matmulPrecision +
-                      "'");
-  options.precision = *precision;
-  options.producer = std::string("ckopt ") + CKOPT_VERSION;
-  auto result = lowerDeviceStep(module(), options);
-  if (!result)
-    return result.takeError();
-  device = std::move(*result);
-  if (llvm::Error error = embedWeights(device.manifest))
-    return error;
-  return opts.device.emulation.empty()
-             ? llvm::Error::success()
-             : writeEmulation(opts.device.emulation, opts.device.descending);
-}
-
-llvm::Error Compilation::writeEmulation(const std::string &path,
-                                        bool descending) const {
-  OwningOpRef<ModuleOp> loops(cast<ModuleOp>(device.blockForm.get()->clone()));
-  PassManager manager(context.get());
-  BlockToLoopsOptions order;
-  order.descending = descending;
-  buildBlockToLoopsPipeline(manager, order);
-  if (failed(manager.run(*loops)))
-    return makeError(ExitInternal, "lowering to loops failed");
-  auto isEntry = [](llvm::StringRef name) { return name.ends_with("__emul"); };
-  auto object = emitFunctions(std::move(loops), isEntry, opts.target);
-  if (!object)
-    return object.takeError();
-  return linkSharedLibrary(*object, path);
 }
 
 TimelinePanel Compilation::timeline(llvm::StringRef title) const {
   auto step = module().lookupSymbol<func::FuncOp>("step");
   if (!step)
     return TimelinePanel();
-  CostModel model(opts.step.remat.costs);
+  CostModel model(opts.step.remat.costs, targetInfo->traits.rates);
   return buildTimeline(step, title, planSummary.figures.budget, model);
 }

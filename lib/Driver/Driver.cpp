@@ -1,6 +1,7 @@
 //===- Driver.cpp - the ckopt tool ----------------------------------------===//
 #include "ckopt/Driver/Driver.h"
 #include "Commands.h"
+#include "ckopt/Backends/Backends.h"
 #include "ckopt/Support/AtomicFile.h"
 #include "ckopt/Support/Error.h"
 #include "llvm/Support/FileSystem.h"
@@ -26,7 +27,7 @@ static llvm::Error checkOutputs(const DriverOptions &options) {
                                  options.planReport};
   // An artifact for a device is a folder, which replaces an older one.
   bool folder = options.command == Command::Compile &&
-                options.compile.step.target == "cuda";
+                options.target->traits.writesFolder;
   if (!folder)
     paths.insert(paths.begin(), options.output);
   else if (!llvm::sys::fs::is_directory(options.output))
@@ -67,6 +68,7 @@ int ckopt::driverMain(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   llvm::setBugReportMsg("This is a defect of ckopt; please report it with the "
                         "command line and the model.\n");
+  registerAllTargets(); // flags name them
   DriverOptions options;
   int code = ExitOk;
   if (!parseCommandLine(argc, argv, options, code))

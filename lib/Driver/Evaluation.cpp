@@ -20,9 +20,9 @@ static const runtime::FunctionInfo *findEval(const Session &session) {
 
 /// Which of the dataset's fields is the target of the attached loss; none:
 /// numFields().
-static llvm::Expected<size_t> findTarget(const Session &session,
-                                         const Dataset &data,
-                                         const DataOptions &options) {
+static llvm::Expected<size_t> findTargetField(const Session &session,
+                                              const Dataset &data,
+                                              const DataOptions &options) {
   for (size_t field = 0; field < data.numFields(); ++field) {
     const std::string &name = data.spec(field).name;
     auto index = session.find(name);
@@ -70,7 +70,7 @@ llvm::Expected<MetricSums> ckopt::evaluate(Session &session,
                                            llvm::ArrayRef<int64_t> samples) {
   MetricSums sums;
   const runtime::FunctionInfo *eval = findEval(session);
-  auto targetField = findTarget(session, data, dataOptions);
+  auto targetField = findTargetField(session, data, dataOptions);
   if (!targetField)
     return targetField.takeError();
   if (!eval)

@@ -8,6 +8,7 @@
 #include "ckopt/Planner/SearchFlags.h"
 #include "ckopt/Runtime/Primitive.h"
 #include "ckopt/Support/ByteSize.h"
+#include "ckopt/Target/TargetRegistry.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace ckopt;
@@ -406,15 +407,19 @@ void DriverFlags::addDeviceFlags() {
   DeviceOptions &device = o.compile.device;
   unsigned all = Stepping | Grad | Run;
   unsigned running = all & ~(Plan | Compile);
-  add("target", "NAME", all, "cpu (default) or cuda",
-      flag::oneOf("target", o.compile.step.target, {"cpu", "cuda"}));
+  std::vector<std::string> targets;
+  for (const TargetInfo *target : allTargets())
+    targets.push_back(target->name());
+  add("target", "NAME", all,
+      "what the step runs on: " + llvm::join(targets, ", ") + " (default " +
+          o.compile.step.target + ")",
+      flag::oneOf("target", o.compile.step.target, targets));
   add("sm", "N", all,
       "cuda: least compute capability of the device, 80 (default) or 90",
       [&device](StringRef text) -> llvm::Error {
         if (text != "80" && text != "90")
           return usageError("--sm: '" + text + "' is neither 80 nor 90");
         device.sm = text == "80" ? 80 : 90;
-        device.flag = "--sm";
         return llvm::Error::success();
       });
   add("cuda-libs", "NAME", all,
@@ -425,7 +430,6 @@ void DriverFlags::addDeviceFlags() {
                             "' is neither none nor "
                             "all");
         device.libraries = text == "all";
-        device.flag = "--cuda-libs";
         return llvm::Error::success();
       });
   add("cuda-workspace", "BYTES", all,
@@ -437,20 +441,16 @@ void DriverFlags::addDeviceFlags() {
         if (*bytes <= 0)
           return usageError("--cuda-workspace: more than 0 bytes are needed");
         device.workspace = int64_t(llvm::alignTo(uint64_t(*bytes), 64));
-        device.flag = "--cuda-workspace";
         return llvm::Error::success();
       });
   add("matmul-precision", "TYPE", all,
       "cuda: what products and convolutions of f32 round their operands to: "
       "f32 (default: nothing), tf32, bf16, f16; sums and tensors stay f32",
-      [this, &device](StringRef text) -> llvm::Error {
-        auto precision = runtime::parseProductPrecision(text);
-        if (!precision)
+      [this](StringRef text) -> llvm::Error {
+        if (!runtime::parseProductPrecision(text))
           return usageError("--matmul-precision: '" + text +
                             "' is not one of f32, tf32, bf16, f16");
         o.compile.step.matmulPrecision = text.str();
-        if (*precision != runtime::ProductPrecision::F32)
-          device.flag = "--matmul-precision=" + text.str();
         return llvm::Error::success();
       });
   add("cuda-emulation", "FILE", all,
@@ -459,7 +459,6 @@ void DriverFlags::addDeviceFlags() {
         if (text.empty())
           return usageError("--cuda-emulation needs a file name");
         device.emulation = text.str();
-        device.flag = "--cuda-emulation";
         return llvm::Error::success();
       });
   add("cuda-emulation-order", "NAME", all,
@@ -470,17 +469,19 @@ void DriverFlags::addDeviceFlags() {
           return usageError("--cuda-emulation-order: '" + text +
                             "' is neither ascending nor descending");
         device.descending = text == "descending";
-        device.flag = "--cuda-emulation-order";
         return llvm::Error::success();
       });
   add("device", "cuda:N", running, "compile for CUDA and run on this device",
       [&device](StringRef text) -> llvm::Error {
-        StringRef number = text;
-        if (!number.consume_front("cuda:") ||
-            number.getAsInteger(10, device.ordinal) || device.ordinal < 0)
+        auto [name, number] = text.split(':');
+        bool known = llvm::any_of(allTargets(), [&](const TargetInfo *target) {
+          return target->traits.hasDevices && target->name() == name;
+        });
+        if (!known || number.getAsInteger(10, device.ordinal) ||
+            device.ordinal < 0)
           return usageError("--device: '" + text +
                             "' is no device; give cuda:0 or the like");
-        device.given = true;
+        device.target = name.str();
         return llvm::Error::success();
       });
 }

@@ -185,12 +185,54 @@ llvm::Error ckopt::writeReports(const DriverOptions &options,
           json.attribute("format", "ckopt-step-report/1");
           json.attribute("model", jsonString(options.compile.model));
           writeRun(json, compilation, result);
-          if (!compilation.deviceStep().code.text.empty())
+          if (compilation.hasCode())
             failure = llvm::joinErrors(std::move(failure),
-                                       writeDeviceJson(json, compilation));
+                                       compilation.code().writeJson(json));
         });
       });
   return llvm::joinErrors(std::move(failure), std::move(written));
+}
+
+/// What driver, code and graphs take of the device beside the arena.
+static llvm::Error printDevice(const Compilation &compilation,
+                               const DriverOptions &options,
+                               llvm::raw_ostream &os) {
+  SessionOptions sessionOptions;
+  sessionOptions.measurePeak = false;
+  sessionOptions.device = options.compile.device.ordinal;
+  auto session = open(compilation, sessionOptions);
+  if (!session)
+    return session.takeError();
+  ckrt_device_report report = {};
+  report.size = sizeof(report);
+  if (ckrt_device((*session)->handle(), &report))
+    return makeError(ExitInternal, ckrt_last_error());
+  os << "\n"
+     << options.compile.device.target << ":" << report.ordinal << " "
+     << report.name << ", compute capability " << report.compute_capability / 10
+     << "." << report.compute_capability % 10 << ", " << report.multiprocessors
+     << " multiprocessors, driver for CUDA " << report.driver_version / 1000
+     << "." << report.driver_version % 1000 / 10 << "\n";
+  TextTable memory;
+  memory.addColumn("device memory");
+  memory.addColumn("bytes", TextTable::Right);
+  auto row = [&](const char *what, int64_t bytes) {
+    memory.addRow({what, bytes < 0 ? "unknown" : groupDigits(bytes)});
+  };
+  row("all", report.total_bytes);
+  row("in use before loading (context, others)", report.used_bytes);
+  row("a context (measured with a second one)", report.context_bytes);
+  row("code", report.code_bytes);
+  row("cuBLASLt and cuDNN", report.library_bytes);
+  row("arena (planned peak, in the driver's units)", report.arena_bytes);
+  row("graphs", report.graph_bytes);
+  memory.addRule();
+  row("pinned host memory", report.pinned_bytes);
+  memory.print(os);
+  os << report.kernels << " kernels, at most " << report.registers
+     << " registers and " << report.local_bytes
+     << " bytes of local memory a thread\n";
+  return llvm::Error::success();
 }
 
 /// Every tensor with a name, largest first, and what lies outside the arena.
@@ -214,28 +256,10 @@ llvm::Error ckopt::runInspect(DriverOptions &options) {
                     groupDigits(info.offset), groupDigits(info.bytes)});
   llvm::outs() << "\n";
   tensors.print(llvm::outs());
-  if ((*compilation)->onDevice()) {
-    if (llvm::Error error = inspectDevice(**compilation, options))
+  if (llvm::Error error = (*compilation)->code().inspect(llvm::outs()))
+    return error;
+  if (!options.compile.device.target.empty())
+    if (llvm::Error error = printDevice(**compilation, options, llvm::outs()))
       return error;
-    return writeReports(options, **compilation, nullptr);
-  }
-  llvm::outs() << "\nlibrary primitives (" << manifest.primitives.size()
-               << " distinct):\n";
-  for (const runtime::PrimitiveDesc &desc : manifest.primitives) {
-    std::string error;
-    auto primitive = runtime::Primitive::create(desc, manifest.threads, error);
-    llvm::outs() << "  " << runtime::describe(desc) << "  "
-                 << (primitive ? primitive->implementation() : error) << "\n";
-  }
-  // What a process holds beside the arena.
-  llvm::outs()
-      << "\noutside the arena:\n  code and tables of the step  "
-      << formatBytesExact(int64_t((*compilation)->object().size()))
-      << "\n  stacks of " << manifest.threads
-      << " threads         8 MiB each, mapped, touched as used\n"
-         "  oneDNN: packing buffers of its own inside matrix products\n"
-         "  (per thread, bounded by its cache blocking), and the code\n"
-         "  that it generates for each primitive\n"
-         "  file mappings of data and weights that are being read\n";
   return writeReports(options, **compilation, nullptr);
 }

@@ -2,7 +2,6 @@
 #include "ckopt/Driver/Step.h"
 #include "LossChoice.h"
 #include "ckopt/Frontend/Onnx/Onnx.h"
-#include "ckopt/Runtime/DeviceArtifact.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/Safetensors.h"
 
@@ -23,39 +22,9 @@ llvm::Error ckopt::plan(Compilation &compilation, DataOptions &data) {
 // Loading
 //===----------------------------------------------------------------------===//
 
-namespace {
-/// A program, and what keeps it.
-struct LoadedProgram {
-  ckrt_program *program = nullptr;
-  std::shared_ptr<void> keeper;
-};
-} // namespace
-
-static llvm::Expected<LoadedProgram> loadCpu(const Compilation &compilation) {
-  auto jit = JitProgram::create(compilation.object());
-  if (!jit)
-    return jit.takeError();
-  ckrt_program *program = (*jit)->program();
-  return LoadedProgram{program, std::shared_ptr<JitProgram>(std::move(*jit))};
-}
-
-static llvm::Expected<LoadedProgram>
-loadDevice(const Compilation &compilation) {
-  std::vector<uint8_t> manifest = runtime::serialize(compilation.manifest());
-  const std::string &code = compilation.deviceStep().code.text;
-  const ArtifactData &data = compilation.data();
-  ckrt_program *program = nullptr;
-  if (ckrt_program_load_device(manifest.data(), manifest.size(), code.data(),
-                               code.size(), data.data(), data.size(), &program))
-    return makeError(ExitInternal, ckrt_last_error());
-  return LoadedProgram{
-      program, std::shared_ptr<ckrt_program>(program, ckrt_program_destroy)};
-}
-
 llvm::Expected<std::unique_ptr<Session>>
 ckopt::open(const Compilation &compilation, const SessionOptions &options) {
-  auto loaded =
-      compilation.onDevice() ? loadDevice(compilation) : loadCpu(compilation);
+  auto loaded = compilation.code().load();
   if (!loaded)
     return loaded.takeError();
   return Session::create(loaded->program, options, std::move(loaded->keeper));
@@ -129,19 +98,6 @@ llvm::Error CompiledStep::writeWeights(const Session &session,
   return writeWeightsFile(compiled->options().model, path, *weights);
 }
 
-llvm::Error ckopt::writeArtifact(const Compilation &compilation,
-                                 const std::string &path) {
-  if (!compilation.onDevice())
-    return linkSharedLibrary(compilation.object(), path);
-  std::string problem;
-  const ArtifactData &data = compilation.data();
-  if (!runtime::writeDeviceArtifact(path, compilation.manifest(),
-                                    compilation.deviceStep().code.text,
-                                    data.data(), data.size(), problem))
-    return ioError(problem);
-  return llvm::Error::success();
-}
-
 llvm::Error CompiledStep::write(const std::string &path) const {
-  return writeArtifact(*compiled, path);
+  return compiled->code().write(path);
 }

@@ -10,6 +10,7 @@
 #include "ckopt/Remat/Passes.h"
 #include "ckopt/Support/AtomicFile.h"
 #include "ckopt/Support/Error.h"
+#include "ckopt/Target/TargetRegistry.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
@@ -71,15 +72,11 @@ static Phase autodiffPhase(const StepOptions &options) {
           }};
 }
 
-/// A GPU's kernel takes 512 pointers: these, a result and scratch fit.
-static constexpr unsigned maxJoinedOnDevice = 500;
-
-static void addFusion(OpPassManager &passes, const StepOptions &options) {
+static void addFusion(OpPassManager &passes, const StepOptions &options,
+                      const TargetInfo &target) {
   DecomposePassOptions decompose;
-  if (options.target == "cuda")
-    decompose.maxJoined = maxJoinedOnDevice;
-  else
-    decompose.widenHalves = true;
+  decompose.maxJoined = target.traits.limits.joined;
+  decompose.widenHalves = !target.traits.halfProducts;
   passes.addNestedPass<func::FuncOp>(createDecomposePass(decompose));
   simplify(passes);
   LayoutPassOptions layout;
@@ -90,14 +87,16 @@ static void addFusion(OpPassManager &passes, const StepOptions &options) {
   AnnotateKernelsPassOptions kernels;
   kernels.threads = unsigned(options.threads);
   kernels.vectorBits = options.vectorBits;
-  kernels.target = options.target;
+  kernels.target = target.name();
   kernels.libraryWorkspace = options.libraryWorkspace;
   kernels.matmulPrecision = options.matmulPrecision;
   passes.addPass(createAnnotateKernelsPass(kernels));
 }
 
 std::vector<Phase> ckopt::buildPhases(const StepOptions &options,
+                                      const TargetInfo &target,
                                       RematResult *result) {
+  registerTarget(target);
   std::vector<Phase> phases;
   phases.push_back({"normalize", "fold and deduplicate what the exporter wrote",
                     [](OpPassManager &passes) {
@@ -111,9 +110,11 @@ std::vector<Phase> ckopt::buildPhases(const StepOptions &options,
         {"optimizer", "parameter updates", [options](OpPassManager &passes) {
            passes.addPass(createOptimizerPass(options.optimizer));
          }});
-  phases.push_back(
-      {"fuse", "layouts, then ops to kernels with costs and workspaces",
-       [options](OpPassManager &passes) { addFusion(passes, options); }});
+  phases.push_back({"fuse",
+                    "layouts, then ops to kernels with costs and workspaces",
+                    [options, &target](OpPassManager &passes) {
+                      addFusion(passes, options, target);
+                    }});
   phases.push_back({"remat", "order and recomputation under the budget",
                     [options, result](OpPassManager &passes) {
                       passes.addPass(createRematPass(options.remat, result));

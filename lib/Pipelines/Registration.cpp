@@ -1,6 +1,7 @@
 //===- Registration.cpp - all passes and dialects that the phases use -----===//
 #include "ckopt/Autodiff/Autodiff.h"
 #include "ckopt/Autodiff/Passes.h"
+#include "ckopt/Backends/Backends.h"
 #include "ckopt/Conversion/KernelToLLVM/KernelToLLVM.h"
 #include "ckopt/Conversion/KernelToLLVM/Passes.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
@@ -19,6 +20,7 @@ using namespace ckopt;
 
 void ckopt::registerAllPasses() {
   mlir::registerTransformsPasses();
+  registerAllTargets();
   registerNormalizePasses();
   registerAutodiffPasses();
   registerLayoutPasses();

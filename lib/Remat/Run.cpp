@@ -17,6 +17,7 @@
 #include "Planning.h"
 #include "ckopt/Remat/Figures.h"
 #include "ckopt/Support/Error.h"
+#include "ckopt/Target/TargetRegistry.h"
 #include "mlir/Interfaces/CallInterfaces.h"
 
 using namespace mlir;
@@ -30,8 +31,8 @@ class SharedBudget {
 public:
   SharedBudget(ArrayRef<FunctionOpInterface> functions,
                const RematOptions &options, std::vector<RematPlan> &plans)
-      : functions(functions), options(options), costs(options.costs),
-        plans(plans) {}
+      : functions(functions), options(options),
+        costs(options.costs, ratesOf(functions.front())), plans(plans) {}
   /// Plans all functions, `first` first but for those that it calls.
   LogicalResult run(size_t first);
 

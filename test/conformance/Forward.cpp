@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Check.h"
+#include "ckopt/Conversion/Emit/Emit.h"
 #include "ckopt/Support/Error.h"
 
 #include "llvm/Support/Format.h"

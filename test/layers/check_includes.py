@@ -23,7 +23,7 @@ import tempfile
 
 COMMON = ["Base", "Support", "Interfaces", "Dialect", "Reference", "Analysis"]
 PASSES = ["Normalize", "Autodiff", "Layout", "Fuse", "MemoryPlan", "Remat", "Conversion"]
-EVERYTHING = COMMON + ["Training", "Planner", "Runtime", "Frontend", "Pipelines"] + PASSES
+EVERYTHING = COMMON + ["Target", "Backends"] + ["Training", "Planner", "Runtime", "Frontend", "Pipelines"] + PASSES
 
 PLAIN = ["Base", "Support", "Training", "Planner", "Runtime", "CudaStandin"]
 
@@ -38,16 +38,18 @@ LAYERS = {
     "Interfaces": ["Base", "Support"],
     "Dialect": ["Base", "Support", "Interfaces"],
     "Reference": ["Base", "Support", "Interfaces", "Dialect"],
-    "Analysis": COMMON + ["Planner", "Runtime"],
+    "Target": ["Base", "Support", "Runtime"],
+    "Analysis": COMMON + ["Planner", "Runtime", "Target"],
     "Normalize": COMMON,
     "Autodiff": COMMON,
     "Layout": COMMON + ["Runtime"],
     "Fuse": COMMON + ["Runtime"],
     "MemoryPlan": COMMON + ["Planner"],
-    "Remat": COMMON + ["Planner", "MemoryPlan"],
-    "Conversion": COMMON + ["Planner", "Runtime"],
+    "Remat": COMMON + ["Planner", "MemoryPlan", "Target"],
+    "Conversion": COMMON + ["Runtime", "Target"],
+    "Backends": COMMON + ["Runtime", "Target", "Conversion"],
     "Frontend": COMMON,
-    "Pipelines": COMMON + ["Planner", "Runtime"] + PASSES,
+    "Pipelines": COMMON + ["Planner", "Runtime", "Target", "Backends"] + PASSES,
     "Driver": EVERYTHING,
     "CAPI": EVERYTHING + ["Driver"],
     "Plugin": EVERYTHING,

@@ -2,6 +2,7 @@
 #include "TestPasses.h"
 #include "ckopt/Autodiff/Autodiff.h"
 #include "ckopt/Autodiff/Passes.h"
+#include "ckopt/Backends/Backends.h"
 #include "ckopt/Base/Version.h"
 #include "ckopt/Conversion/BlockToPTX/Passes.h"
 #include "ckopt/Conversion/KernelToLLVM/KernelToLLVM.h"
@@ -71,6 +72,7 @@ int main(int argc, char **argv) {
   ckopt::registerKernelToLLVMDialects(registry);
   ckopt::registerReferenceFolding(registry);
   ckopt::registerAutodiffRules(registry);
+  ckopt::registerAllTargets();
   mlir::registerTransformsPasses();
   ckopt::registerTestPasses();
   ckopt::registerPrintPasses();

@@ -30,8 +30,7 @@ ptxOf(const std::string &text, unsigned sm,
   }
   OwningOpRef<ModuleOp> into = ModuleOp::create(module->getLoc());
   auto kernel = module->lookupSymbol<func::FuncOp>("k");
-  EXPECT_TRUE(succeeded(emitKernel(
-      kernel, CodegenOptions::cuda(/*libraryWorkspace=*/0, precision), *into)));
+  EXPECT_TRUE(succeeded(emitKernel(kernel, launchOptions(precision), *into)));
   PtxOptions options;
   options.sm = sm;
   options.tf32 = precision == runtime::ProductPrecision::TF32;

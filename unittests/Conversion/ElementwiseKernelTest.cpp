@@ -354,9 +354,9 @@ TEST(IndexedKernel, TriluIotaConstants) {
                          "return %0 : tensor<7x9xi64>\n"));
 }
 
-// Narrower machines run the same emitter with fewer lanes.
+// Narrower machines run the same emitter with fewer lanes, or as scalars.
 TEST(ElementwiseKernel, OtherVectorWidths) {
-  for (unsigned bits : {128u, 256u}) {
+  for (unsigned bits : {0u, 128u, 256u}) {
     KernelOptions options;
     options.vectorBits = bits;
     checkKernel(unary("tanh", "3x37xf32"), options);

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "KernelJit.h"
+#include "ckopt/Backends/Backends.h"
 #include "ckopt/Conversion/BlockToPTX/BlockToPTX.h"
 #include "ckopt/Conversion/KernelToLLVM/Optimize.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
@@ -96,11 +97,21 @@ static std::shared_ptr<Jit> compileProgram(ModuleOp into, KernelForm form,
 // Kernels
 //===----------------------------------------------------------------------===//
 
+CodegenOptions test::launchOptions(runtime::ProductPrecision precision) {
+  CodegenOptions options = llvm::cantFail(cudaTarget().codegen({}));
+  options.precision = precision;
+  return options;
+}
+
+static bool runsBlocks(const CodegenOptions &options) {
+  return options.target->traits.form == StageForm::Blocks;
+}
+
 struct KernelJit::Impl {
   std::unique_ptr<MLIRContext> ownContext; ///< of kernels given as text
   OwningOpRef<ModuleOp> module;            ///< likewise
   func::FuncOp kernel;
-  CodegenOptions options;
+  CodegenOptions options{&cpuTarget()};
   KernelCode code;
   std::shared_ptr<Jit> jit;
   std::vector<Fn> stages;
@@ -145,7 +156,7 @@ bool KernelJit::Impl::emit(ModuleOp into) {
   if (failed(planned) || failed(emitKernel(kernel, options, into)))
     return false;
   code = *planned;
-  if (options.onDevice())
+  if (runsBlocks(options))
     for (const KernelStage &stage : code.stages) {
       auto launch = into.lookupSymbol<func::FuncOp>(stage.symbol);
       Type scalar = IntegerType::get(kernel.getContext(), 64);
@@ -159,17 +170,17 @@ bool KernelJit::Impl::emit(ModuleOp into) {
 bool KernelJit::Impl::resolve(std::shared_ptr<Jit> program) {
   jit = std::move(program);
   for (const KernelStage &stage : code.stages) {
-    if (options.onDevice() && stage.trip == 0) {
+    if (runsBlocks(options) && stage.trip == 0) {
       launches.push_back(nullptr);
       continue;
     }
     auto address = jit->lookup(
-        options.onDevice() ? emulationSymbol(stage.symbol) : stage.symbol);
+        runsBlocks(options) ? emulationSymbol(stage.symbol) : stage.symbol);
     if (!address) {
       ADD_FAILURE() << llvm::toString(address.takeError());
       return false;
     }
-    if (options.onDevice())
+    if (runsBlocks(options))
       launches.push_back(address->toPtr<Launch>());
     else
       stages.push_back(address->toPtr<Fn>());
@@ -212,7 +223,7 @@ std::unique_ptr<KernelJit>
 KernelJit::onDevice(const std::string &text, bool descending,
                     runtime::ProductPrecision precision) {
   std::unique_ptr<KernelJit> jit(new KernelJit);
-  jit->impl->options = CodegenOptions::cuda(/*libraryWorkspace=*/0, precision);
+  jit->impl->options = launchOptions(precision);
   jit->impl->compileAlone(text, descending ? KernelForm::Descending
                                            : KernelForm::Ascending);
   return jit;
@@ -222,7 +233,7 @@ std::unique_ptr<KernelJit>
 KernelJit::launchedBy(const MakeLauncher &make, const std::string &text,
                       runtime::ProductPrecision precision) {
   std::unique_ptr<KernelJit> jit(new KernelJit);
-  jit->impl->options = CodegenOptions::cuda(/*libraryWorkspace=*/0, precision);
+  jit->impl->options = launchOptions(precision);
   jit->impl->compileAlone(text, KernelForm::Ascending, make);
   return jit;
 }
@@ -241,7 +252,7 @@ KernelJit::compileAll(ArrayRef<func::FuncOp> kernels, KernelForm form,
     Impl &impl = *made.back()->impl;
     impl.kernel = kernel;
     if (form != KernelForm::CPU)
-      impl.options = CodegenOptions::cuda(/*libraryWorkspace=*/0, precision);
+      impl.options = launchOptions(precision);
     impl.ok = impl.emit(*into);
     EXPECT_TRUE(impl.ok) << kernel.getSymName().str() << " has no code";
     anyCode |= impl.ok && !impl.code.library;
@@ -285,7 +296,7 @@ void KernelJit::launch(size_t number, void *const *args, const int64_t *scalars,
   impl->launch(number, args, scalars, scratch);
 }
 bool KernelJit::ok() const { return impl->ok; }
-bool KernelJit::isOnDevice() const { return impl->options.onDevice(); }
+bool KernelJit::isOnDevice() const { return runsBlocks(impl->options); }
 const KernelCode &KernelJit::code() const { return impl->code; }
 func::FuncOp KernelJit::kernel() const { return impl->kernel; }
 MLIRContext &KernelJit::context() const { return *impl->kernel->getContext(); }

@@ -62,6 +62,10 @@ public:
 using MakeLauncher =
     std::function<std::unique_ptr<KernelLauncher>(mlir::ModuleOp)>;
 
+/// Of launches, with contractions of our own.
+CodegenOptions launchOptions(
+    runtime::ProductPrecision precision = runtime::ProductPrecision::F32);
+
 /// All that kernels are made of and run by.
 void loadKernelDialects(mlir::MLIRContext &context);
 

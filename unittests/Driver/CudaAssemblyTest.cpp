@@ -30,7 +30,7 @@ TEST_P(CudaAssembly, NeedsNoSpillsAndNoStack) {
     GTEST_SKIP() << "ptxas is NOT installed: PTX was not assembled";
   CudaStep step = get(compileForCuda(stepOptions(GetParam())));
   ASSERT_TRUE(step.compilation);
-  const LoweredDeviceStep &device = step.compilation->deviceStep();
+  const LoweredDeviceStep &device = step.code().step;
   PtxModule least = get(emitPtx(*device.blockForm, {80, false}));
   for (const PtxModule *code : {&std::as_const(least), &device.code}) {
     SCOPED_TRACE("sm_" + std::to_string(code->sm));

@@ -46,7 +46,8 @@ llvm::Expected<std::string> CpuKernels::library(const CudaStep &step,
   if (!path.empty())
     return path;
   path = folder + "/" + std::to_string(known.size()) + ".so";
-  if (llvm::Error error = step.compilation->writeEmulation(path, descending))
+  if (llvm::Error error = step.code().writeEmulation(
+          path, descending, step.compilation->options().target))
     return std::move(error);
   return path;
 }

@@ -9,6 +9,7 @@
 #define CKOPT_UNITTESTS_DRIVER_CUDAHARNESS_H
 
 #include "Harness.h"
+#include "ckopt/Backends/CudaCode.h"
 
 #include <map>
 
@@ -19,7 +20,10 @@ struct CudaStep {
   std::unique_ptr<Compilation> compilation;
 
   int64_t arena() const { return compilation->summary().figures.arena; }
-  const std::string &ptx() const { return compilation->deviceStep().code.text; }
+  const CudaCode &code() const {
+    return static_cast<const CudaCode &>(compilation->code());
+  }
+  const std::string &ptx() const { return code().step.code.text; }
 };
 
 /// Compiles; optimizer and budget as the options say.

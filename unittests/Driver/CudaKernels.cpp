@@ -91,7 +91,7 @@ static std::string textOf(func::FuncOp kernel) {
 }
 
 static void count(func::FuncOp kernel, KernelCensus &census) {
-  FailureOr<KernelCode> code = planKernel(kernel, CodegenOptions::cuda());
+  FailureOr<KernelCode> code = planKernel(kernel, launchOptions());
   ASSERT_TRUE(succeeded(code));
   auto kind = kernel->getAttrOfType<StringAttr>(attrs::kKernel).getValue();
   ++census.kinds[kind.str()];

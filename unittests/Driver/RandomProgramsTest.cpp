@@ -15,6 +15,7 @@
 #include "../Frontend/TestUtils.h"
 #include "Checks.h"
 #include "RandomProgram.h"
+#include "ckopt/Backends/Backends.h"
 #include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
 
 using namespace ckopt;
@@ -48,7 +49,7 @@ public:
     StepOptions step;
     step.optimizer.kind.clear();
     step.evaluation = false;
-    std::vector<Phase> phases = buildPhases(step);
+    std::vector<Phase> phases = buildPhases(step, cpuTarget());
     PhaseControl control;
     control.to = "autodiff";
     if (llvm::Error failure = runPhases(*model.module, phases, control))

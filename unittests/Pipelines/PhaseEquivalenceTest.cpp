@@ -7,6 +7,7 @@
 // shows holds before any code is generated.
 //
 //===----------------------------------------------------------------------===//
+#include "ckopt/Backends/Backends.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
 #include "ckopt/Frontend/Onnx/Onnx.h"
@@ -86,6 +87,11 @@ static void expectClose(ArrayRef<Tensor> got, ArrayRef<Tensor> wanted,
   }
 }
 
+std::vector<Phase> phasesOf(const StepOptions &options) {
+  return buildPhases(options,
+                     options.target == "cuda" ? cudaTarget() : cpuTarget());
+}
+
 TEST_P(PhaseEquivalence, KeepsTheNumbers) {
   onnx_frontend::ImportOptions import;
   import.inputs = GetParam().inputs;
@@ -101,7 +107,7 @@ TEST_P(PhaseEquivalence, KeepsTheNumbers) {
   options.remat.budget.kind = MemoryBudget::Kind::Minimum;
   options.remat.search.workLimit = 20000000; // about a second
   std::map<std::string, SmallVector<Tensor>> args, before, fused;
-  for (const Phase &phase : buildPhases(options)) {
+  for (const Phase &phase : phasesOf(options)) {
     if (llvm::Error error = runPhases(module, {phase}, PhaseControl()))
       FAIL() << llvm::toString(std::move(error));
     for (std::string name : {"step", "eval"}) {
@@ -206,7 +212,7 @@ TEST(Phases, PrintedPipelinesDoTheSame) {
     return text;
   };
   ModuleOp module = *model->module;
-  for (const Phase &phase : buildPhases(unusualOptions())) {
+  for (const Phase &phase : phasesOf(unusualOptions())) {
     SCOPED_TRACE(phase.pipeline());
     OwningOpRef<ModuleOp> copy(module.clone());
     auto parsed = parsePassPipeline(phase.pipeline());
@@ -234,7 +240,7 @@ TEST(Phases, PrintedPipelinesAreReadBack) {
   device.remat.policy.regions = "sequential:3";
   forward.forwardOnly = forward.asWritten = true;
   for (const StepOptions &options : {unusualOptions(), device, forward})
-    for (const Phase &phase : buildPhases(options)) {
+    for (const Phase &phase : phasesOf(options)) {
       auto parsed = parsePassPipeline(phase.pipeline());
       ASSERT_TRUE(succeeded(parsed)) << phase.pipeline();
       std::string again;

@@ -59,7 +59,8 @@ llvm::Expected<CostOptions> parseCostModel(llvm::StringRef text);
 class CostModel {
 public:
   explicit CostModel(const MachineRates &rates = {}) : rates(rates) {}
-  explicit CostModel(CostOptions options);
+  /// A profile's own rates come before the machine's.
+  explicit CostModel(CostOptions options, const MachineRates &rates = {});
 
   /// Returns the seconds of one execution, finite and not negative. For kernel
   /// calls without attribute and profile this is their `cost` if it is set,

@@ -20,28 +20,20 @@
 #ifndef CKOPT_ANALYSIS_COSTPROFILE_H
 #define CKOPT_ANALYSIS_COSTPROFILE_H
 
+#include "ckopt/Target/MachineRates.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/Error.h"
 #include "llvm/Support/JSON.h"
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace mlir {
 class Operation;
 } // namespace mlir
 
 namespace ckopt {
-
-/// Rates of a machine. The defaults were measured on two AVX-512 cores (see
-/// the table in CostModel.cpp).
-struct MachineRates {
-  double bandwidth = 14e9;     ///< bytes a second, from and to memory
-  double matmul = 280e9;       ///< flops a second, large f32 products
-  double conv = 230e9;         ///< channels-last f32, dense
-  double depthwiseConv = 40e9; ///< groups = channels
-  double vector = 60e9;        ///< simple vector operations
-  double overhead = 2e-6;      ///< seconds to start a kernel
-};
 
 /// A larger number of seconds for one op is refused as a mistake (30 years).
 inline constexpr double kMaxSeconds = 1e9;
@@ -58,12 +50,13 @@ public:
   /// Tells whether the profile has entries for ops, not rates alone.
   bool hasEntries() const { return shapesOfEntries != 0; }
 
-  const MachineRates &getRates() const { return rates; }
+  /// `rates` where the file has none of its own.
+  MachineRates ratesOver(MachineRates rates) const;
 
 private:
   llvm::Error addEntry(const llvm::json::Object &entry, size_t index);
 
-  MachineRates rates;
+  std::vector<std::pair<double MachineRates::*, double>> rates;
   /// Seconds by "name\nop\ntype".
   llvm::StringMap<double> entries;
   /// Which parts entries have: bit 2 name, bit 1 type, bit 0 op.

@@ -3,8 +3,6 @@
 #define CKOPT_DRIVER_COMPILE_H
 
 #include "ckopt/Analysis/CostModel.h"
-#include "ckopt/Conversion/Emit/Emit.h"
-#include "ckopt/Conversion/StepToDevice/StepToDevice.h"
 #include "ckopt/Driver/Messages.h"
 #include "ckopt/Driver/Training.h"
 #include "ckopt/Frontend/Onnx/Onnx.h"
@@ -21,18 +19,6 @@
 
 namespace ckopt {
 
-/// What a step for a GPU is compiled for.
-struct DeviceOptions {
-  unsigned sm = 80;       ///< least compute capability: 80, 90
-  int32_t ordinal = 0;    ///< where `train` and others run it: cuda:0
-  bool given = false;     ///< --device
-  bool libraries = false; ///< contractions by cuBLASLt and cuDNN
-  int64_t workspace = int64_t(32) << 20; ///< of each call of theirs
-  std::string emulation;   ///< write the kernels as CPU code, for tests
-  bool descending = false; ///< of that code: the last thread and block first
-  std::string flag;        ///< one that was given, for messages
-};
-
 /// The treatment of a file that lacks parameters of the model it was exported
 /// from.
 enum class LostParameters { Refuse, Warn, Ignore };
@@ -48,7 +34,7 @@ struct CompileOptions {
   double learningRate = 1e-3; ///< what a group's own is a multiple of
   StepOptions step;
   PhaseControl phases;
-  TargetOptions target;
+  CpuOptions target;
   DeviceOptions device;
   bool instrument = false;
   bool keepDenormals = false;
@@ -81,7 +67,7 @@ public:
   /// Runs the phases up to the planned step. Where no plan fits the budget,
   /// summary() still has the figures that are known.
   llvm::Error plan();
-  /// Lowers and emits the object.
+  /// Lowers the planned step to the target's code.
   llvm::Error emit();
 
   const CompileOptions &options() const { return opts; }
@@ -90,26 +76,19 @@ public:
   /// empty where the phases began behind planning.
   const RematResult &planned() const { return plans; }
   /// Returns the options as they were given; options() has the choices that
-  /// were left open filled in.
+  /// were left open filled in, by the target, too.
   const CompileOptions &given() const { return asked; }
   mlir::ModuleOp module() const { return *imported.module; }
   const onnx_frontend::ImportedModel &model() const { return imported; }
   const PlanSummary &summary() const { return planSummary; }
   /// Whether planning got as far as an answer.
   bool wasPlanned() const { return planSummary.planSeconds > 0; }
-  bool onDevice() const { return opts.step.target == "cuda"; }
-  const runtime::Manifest &manifest() const {
-    return onDevice() ? device.manifest : lowered.manifest;
-  }
-  const std::vector<char> &object() const { return objectBytes; }
-  /// On a device, instead of the object: PTX, and what the kernels are like.
-  const LoweredDeviceStep &deviceStep() const { return device; }
-  /// Writes the kernels of a device step as loops in a shared library: what a
-  /// stand-in for the driver runs where there is no GPU. With `descending`,
-  /// blocks and threads run from the last to the first; bits must not differ.
-  llvm::Error writeEmulation(const std::string &path, bool descending) const;
-  /// Returns the first values of tensors that the artifact carries.
-  const ArtifactData &data() const { return artifactData; }
+  /// Null with an error from import() where options name no target.
+  const TargetInfo *target() const { return targetInfo; }
+  /// Tells whether emit() has made code.
+  bool hasCode() const { return stepCode != nullptr; }
+  const StepCode &code() const { return *stepCode; }
+  const runtime::Manifest &manifest() const { return stepCode->manifest; }
   TensorMap weights() const;
   /// Returns the labels that losses accept, by the name of the argument that
   /// holds them.
@@ -148,6 +127,7 @@ public:
   }
 
 private:
+  llvm::Error settleTarget();
   llvm::Error judgeExport() const;
   void summarize();
   llvm::Error checkTrained();
@@ -158,11 +138,12 @@ private:
   void readLimits(mlir::func::FuncOp function);
   void noteTargets();
   void noteUnplanned();
-  llvm::Error embedWeights(runtime::Manifest &manifest);
-  llvm::Error emitDevice();
+  llvm::Error embedWeights(runtime::Manifest &manifest,
+                           std::vector<char> &data) const;
 
   const CompileOptions asked;
   CompileOptions opts;
+  const TargetInfo *targetInfo = nullptr;
   std::unique_ptr<mlir::MLIRContext> context;
   onnx_frontend::ImportedModel imported;
   std::map<std::string, LabelRange> labelRanges;
@@ -174,10 +155,7 @@ private:
   RematResult plans;
   TimelinePanel before;
   std::optional<planner::Graph> unplanned;
-  LoweredStep lowered;
-  LoweredDeviceStep device;
-  ArtifactData artifactData;
-  std::vector<char> objectBytes;
+  std::unique_ptr<StepCode> stepCode;
 };
 
 } // namespace ckopt

@@ -112,9 +112,6 @@ llvm::Expected<CompiledStep> compile(CompileOptions options,
 /// they belong to.
 llvm::Error writeWeightsFile(const std::string &model, const std::string &path,
                              const TensorMap &weights);
-/// Writes the artifact of a compilation, as CompiledStep::write.
-llvm::Error writeArtifact(const Compilation &compilation,
-                          const std::string &path);
 
 } // namespace ckopt
 

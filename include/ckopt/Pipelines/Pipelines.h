@@ -11,6 +11,7 @@
 
 #include "ckopt/Autodiff/Autodiff.h"
 #include "ckopt/Remat/Remat.h"
+#include "ckopt/Target/TargetInfo.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/Error.h"
@@ -30,7 +31,7 @@ struct OptimizerSettings : autodiff::OptimizerOptions {
 };
 
 /// The options that decide the arithmetic of a step and the budget of its plan.
-struct StepOptions {
+struct StepOptions : KernelSettings {
   /// autodiff::parseLoss() reads them from text; none: the model's own.
   std::vector<autodiff::LossTerm> loss;
   autodiff::LossSettings lossSettings;
@@ -43,13 +44,6 @@ struct StepOptions {
   /// With forwardOnly: dropouts and batch norms do what the file says.
   bool asWritten = false;
   bool freezeNorms = false; ///< batch norms that are not trained: as in @eval
-  std::string layout = "channels-last";
-  int32_t threads = 1;
-  unsigned vectorBits = 512;
-  std::string target = "cpu";   ///< where kernels run: cpu, cuda
-  int64_t libraryWorkspace = 0; ///< cuda: of each call of a library
-  /// cuda, operands of products of f32: f32, tf32, bf16, f16.
-  std::string matmulPrecision = "f32";
   /// Budget, search, costs, policy; what is asked of one step.
   RematOptions remat;
 };
@@ -64,9 +58,11 @@ struct Phase {
   std::string pipeline() const;
 };
 
-/// Returns the phases after import and before lowering, in order. They put the
-/// plans into `result` if given, which must outlive their runs.
+/// Returns the phases after import and before lowering, in order, for `target`,
+/// which gets registered: their text has its name. They put the plans into
+/// `result` if given, which must outlive their runs.
 std::vector<Phase> buildPhases(const StepOptions &options,
+                               const TargetInfo &target,
                                RematResult *result = nullptr);
 
 struct PhaseControl {
@@ -83,8 +79,8 @@ struct PhaseControl {
 llvm::Error runPhases(mlir::ModuleOp module, const std::vector<Phase> &phases,
                       const PhaseControl &control);
 
-/// Registers all passes and pipelines of ckopt, and upstream ones that the
-/// phases use, for textual pipelines.
+/// Registers all passes, pipelines and targets of ckopt, and upstream passes
+/// that the phases use, for textual pipelines.
 void registerAllPasses();
 /// Adds the dialects and external models that the phases need.
 void registerAllDialects(mlir::DialectRegistry &registry);

@@ -48,7 +48,7 @@ HostFeatures ckopt::hostFeatures() {
 }
 
 static llvm::Expected<std::unique_ptr<llvm::TargetMachine>>
-makeTargetMachine(const TargetOptions &options) {
+makeTargetMachine(const CpuOptions &options) {
   llvm::InitializeNativeTarget();
   llvm::InitializeNativeTargetAsmPrinter();
   llvm::Triple triple(llvm::sys::getProcessTriple());
@@ -118,7 +118,7 @@ static void setLinkage(llvm::Module &module,
 /// The module, translated; `lowered` is erased, since it is the largest part of
 /// the memory. `addData` adds what does not come from it.
 static llvm::Expected<std::vector<char>>
-emit(mlir::OwningOpRef<mlir::ModuleOp> &lowered, const TargetOptions &target,
+emit(mlir::OwningOpRef<mlir::ModuleOp> &lowered, const CpuOptions &target,
      llvm::function_ref<bool(llvm::StringRef)> isEntry,
      llvm::function_ref<void(llvm::Module &)> addData) {
   auto machine = makeTargetMachine(target);
@@ -155,8 +155,8 @@ emit(mlir::OwningOpRef<mlir::ModuleOp> &lowered, const TargetOptions &target,
 }
 
 llvm::Expected<std::vector<char>>
-ckopt::emitObject(LoweredStep &lowered, const ArtifactData &data,
-                  const TargetOptions &target) {
+ckopt::emitObject(LoweredStep &lowered, const std::vector<char> &data,
+                  const CpuOptions &target) {
   auto isEntry = [&](llvm::StringRef name) {
     return llvm::any_of(lowered.manifest.functions,
                         [&](const auto &info) { return name == info.symbol; });
@@ -172,6 +172,6 @@ ckopt::emitObject(LoweredStep &lowered, const ArtifactData &data,
 llvm::Expected<std::vector<char>>
 ckopt::emitFunctions(mlir::OwningOpRef<mlir::ModuleOp> module,
                      llvm::function_ref<bool(llvm::StringRef)> isEntry,
-                     const TargetOptions &target) {
+                     const CpuOptions &target) {
   return emit(module, target, isEntry, [](llvm::Module &) {});
 }

@@ -25,11 +25,12 @@ static constexpr unsigned kGroup = 4;
 
 namespace {
 
-class ElementwiseKernel : public GeneratedKernel {
+class ElementwiseKernel : public FormedKernel {
 public:
-  using GeneratedKernel::GeneratedKernel;
+  using FormedKernel::FormedKernel;
 
-  LogicalResult plan() override {
+protected:
+  LogicalResult analyze() override {
     auto results = terminator.getOperands();
     if (results.empty())
       return kernel.emitError("kernel has no results");
@@ -53,10 +54,13 @@ public:
     domain.emplace(type.getShape(), getPhysicalOrder(type), classes, accesses,
                    ctx);
     inner = domain->loops.back().size;
-    if (onDevice())
-      return planLaunch(type.getNumElements() == 0);
+    empty = type.getNumElements() == 0;
+    return success();
+  }
+
+  LogicalResult planRanges() override {
     kernel.walk([&](Operation *op) { random |= randomSite(op).has_value(); });
-    cache.plan(*domain, SmallVector<Value>(results));
+    cache.plan(*domain, SmallVector<Value>(terminator.getOperands()));
     block = std::clamp<int64_t>(inner, 1, kBlock);
     for (const Domain::Loop &loop : ArrayRef(domain->loops).drop_back())
       trips.push_back(loop.size);
@@ -64,14 +68,16 @@ public:
     int64_t trip = 1;
     for (int64_t size : trips)
       trip *= size;
-    addStage(type.getNumElements() == 0 ? 0 : trip, kRangeElements / block);
+    addStage(empty ? 0 : trip, kRangeElements / block);
     return success();
   }
 
-  LogicalResult emit(ModuleOp into) override {
-    if (onDevice())
-      return emitThreads(into, 0, items,
-                         [&](Emitter &e, Value t) { emitItem(e, t); });
+  LogicalResult emitBlocks(ModuleOp into) override {
+    return emitThreads(into, 0, items,
+                       [&](Emitter &e, Value t) { emitItem(e, t); });
+  }
+
+  LogicalResult emitRanges(ModuleOp into) override {
     return emitStage(into, 0, [&](Emitter &e) {
       cache.emit(e);
       e.forLoop(e.begin, e.end, 1, {}, [&](Value t, ValueRange) {
@@ -81,9 +87,8 @@ public:
     });
   }
 
-private:
   /// One vector a thread where that is one access of 16 bytes.
-  LogicalResult planLaunch(bool empty) {
+  LogicalResult planBlocks() override {
     std::string reason;
     width = lanes;
     if (domain->loops.size() > 1 && inner % lanes) {
@@ -91,9 +96,9 @@ private:
     } else if (inner < int64_t(lanes)) {
       reason = "only " + std::to_string(inner) + " elements in a row";
     } else {
-      planItems(empty);
+      planItems();
       OwningOpRef<ModuleOp> probe = ModuleOp::create(kernel.getLoc());
-      if (failed(emit(*probe)))
+      if (failed(emitBlocks(*probe)))
         return failure();
       if (report.gathers)
         reason = "neighbours lie apart in an operand or a result";
@@ -102,11 +107,12 @@ private:
     }
     if (!reason.empty())
       width = 1;
-    planItems(empty, reason);
+    planItems(reason);
     return success();
   }
 
-  void planItems(bool empty, llvm::StringRef reason = {}) {
+private:
+  void planItems(llvm::StringRef reason = {}) {
     trips.clear();
     for (const Domain::Loop &loop : ArrayRef(domain->loops).drop_back())
       trips.push_back(loop.size);
@@ -200,6 +206,7 @@ private:
   SmallVector<int64_t> trips;
   int64_t inner = 1, block = 1;
   int64_t items = 0, width = 1; ///< of a launch: a thread's elements
+  bool empty = false;           ///< no elements
   bool random = false;          ///< some op draws random numbers
 };
 

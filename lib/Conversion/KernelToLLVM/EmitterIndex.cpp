@@ -7,7 +7,7 @@ using namespace ckopt;
 using namespace ckopt::codegen;
 
 AffineExpr Emitter::addDim(Value iv, bool lane) {
-  dims.push_back({iv, lane, currentLevel()});
+  dims.push_back({iv, lane && lanes > 1, currentLevel()});
   return getAffineDimExpr(dims.size() - 1, ctx);
 }
 

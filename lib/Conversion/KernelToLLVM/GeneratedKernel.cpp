@@ -26,7 +26,7 @@ static unsigned lanesOf(func::FuncOp kernel, unsigned vectorBits) {
       look(type);
   });
   unsigned bits = wide || !narrow ? 64 : 32;
-  return std::max(2u, vectorBits / bits);
+  return std::max(1u, vectorBits / bits);
 }
 
 GeneratedKernel::GeneratedKernel(func::FuncOp kernel,
@@ -37,6 +37,28 @@ GeneratedKernel::GeneratedKernel(func::FuncOp kernel,
       lanes(lanesOf(kernel, options.vectorBits)) {}
 
 GeneratedKernel::~GeneratedKernel() = default;
+
+LogicalResult FormedKernel::plan() {
+  if (failed(analyze()))
+    return failure();
+  switch (options.target->traits.form) {
+  case StageForm::Ranges:
+    return planRanges();
+  case StageForm::Blocks:
+    return planBlocks();
+  }
+  llvm_unreachable("forms are listed above");
+}
+
+LogicalResult FormedKernel::emit(ModuleOp into) {
+  switch (options.target->traits.form) {
+  case StageForm::Ranges:
+    return emitRanges(into);
+  case StageForm::Blocks:
+    return emitBlocks(into);
+  }
+  llvm_unreachable("forms are listed above");
+}
 
 void GeneratedKernel::addStage(int64_t trip, int64_t grain) {
   std::string symbol =
@@ -151,7 +173,7 @@ void codegen::vectorLoop(Emitter &e, Value low, Value high,
       body(e.addDim(iv, /*lane=*/true));
       return SmallVector<Value>();
     });
-  if (count && *count % lanes == 0)
+  if (lanes == 1 || (count && *count % lanes == 0))
     return;
   // One element left: a scalar. (LLVM 22 also miscompiles narrowing stores
   // under a constant mask of one lane: it stores the wide element.)

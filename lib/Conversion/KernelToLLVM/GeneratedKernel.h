@@ -45,7 +45,6 @@ protected:
   mlir::LogicalResult
   emitThreads(mlir::ModuleOp into, unsigned number, int64_t items,
               llvm::function_ref<void(Emitter &, Value item)> fn);
-  bool onDevice() const { return options.onDevice(); }
   /// Whether lane indices need 64 bits.
   bool hasHugeTensors();
 
@@ -60,6 +59,22 @@ protected:
   unsigned lanes;
 };
 
+/// A kernel with code in both forms of stages; the target has chosen one.
+class FormedKernel : public GeneratedKernel {
+public:
+  using GeneratedKernel::GeneratedKernel;
+  mlir::LogicalResult plan() final;
+  mlir::LogicalResult emit(mlir::ModuleOp into) final;
+
+protected:
+  /// What does not depend on the form.
+  virtual mlir::LogicalResult analyze() = 0;
+  virtual mlir::LogicalResult planRanges() = 0;
+  virtual mlir::LogicalResult planBlocks() = 0;
+  virtual mlir::LogicalResult emitRanges(mlir::ModuleOp into) = 0;
+  virtual mlir::LogicalResult emitBlocks(mlir::ModuleOp into) = 0;
+};
+
 std::unique_ptr<GeneratedKernel>
 makeElementwiseKernel(mlir::func::FuncOp kernel, const CodegenOptions &options);
 std::unique_ptr<GeneratedKernel>
@@ -71,7 +86,7 @@ makeStructuredKernel(mlir::func::FuncOp kernel, const CodegenOptions &options);
 std::unique_ptr<GeneratedKernel>
 makeLibraryKernel(mlir::func::FuncOp kernel, const CodegenOptions &options);
 
-/// The same op by our own code, for GPUs.
+/// The same op by our own code, in launches.
 std::unique_ptr<GeneratedKernel>
 makeDeviceContraction(mlir::func::FuncOp kernel, const CodegenOptions &options);
 

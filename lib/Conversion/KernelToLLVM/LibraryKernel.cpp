@@ -1,7 +1,6 @@
 //===- LibraryKernel.cpp - descriptors of contractions, convolutions ------===//
 #include "GeneratedKernel.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
-#include "ckopt/Runtime/CudaLibraries.h"
 
 using namespace mlir;
 using namespace ckopt;
@@ -229,23 +228,13 @@ public:
   LogicalResult plan() override {
     if (failed(describePrimitive(kernel, options, code)))
       return failure();
-    code.library = true;
-    if (onDevice()) { // which algorithm is known when loading
-      code.workspaceBytes = options.libraryWorkspace;
-      return success();
-    }
-    std::string error;
-    code.workspaceBytes = runtime::primitiveWorkspace(
-        code.primitive, int32_t(options.threads), error);
-    if (!error.empty() || code.workspaceBytes < 0) {
-      bool half = code.primitive.dtype == DType::F16 ||
-                  code.primitive.dtype == DType::BF16;
+    LibraryChoice choice =
+        options.target->chooseLibrary(code.primitive, options);
+    if (!choice.library)
       return kernel.front().front().emitError("no library primitive: ")
-             << error
-             << (half ? "; convert the model to f32, or compile it with "
-                        "--target=cuda, which has products of halves"
-                      : "");
-    }
+             << choice.reason;
+    code.library = true;
+    code.workspaceBytes = choice.workspaceBytes;
     return success();
   }
 
@@ -254,19 +243,19 @@ public:
 
 } // namespace
 
-/// What cuBLASLt and cuDNN cannot do is our own code, too.
-static bool leftToCudaLibraries(func::FuncOp kernel,
-                                const CodegenOptions &options) {
+/// Of a form that has code of our own for what libraries cannot do.
+static bool leftToLibraries(func::FuncOp kernel,
+                            const CodegenOptions &options) {
   KernelCode code;
   return options.libraryWorkspace &&
          succeeded(describePrimitive(kernel, options, code)) &&
-         runtime::cudaLibraryRefuses(code.primitive, options.libraryWorkspace)
-             .empty();
+         options.target->chooseLibrary(code.primitive, options).library;
 }
 
 std::unique_ptr<GeneratedKernel>
 codegen::makeLibraryKernel(func::FuncOp kernel, const CodegenOptions &options) {
-  if (options.onDevice() && !leftToCudaLibraries(kernel, options))
+  if (options.target->traits.form == StageForm::Blocks &&
+      !leftToLibraries(kernel, options))
     return makeDeviceContraction(kernel, options);
   return std::make_unique<LibraryKernel>(kernel, options);
 }

@@ -105,7 +105,7 @@ Value Nest::tree(const Reducer &reducer, SmallVector<Value> accumulators) {
     v = reducer.combine(e, vector::ShuffleOp::create(e.b, v, v, low),
                         vector::ShuffleOp::create(e.b, v, v, high));
   }
-  return vector::ExtractOp::create(e.b, v, int64_t(0));
+  return e.lanes == 1 ? v : vector::ExtractOp::create(e.b, v, int64_t(0));
 }
 
 SmallVector<Value> Nest::loop(unsigned level, ArrayRef<Value> carried,
@@ -207,7 +207,7 @@ SmallVector<Value> Nest::rowLoop(ArrayRef<Value> carried,
                        accumulate(next, e.addDim(iv, /*lane=*/true), 0);
                        return next;
                      });
-  if (count && *count % lanes == 0)
+  if (lanes == 1 || (count && *count % lanes == 0))
     return sums;
   auto rest = [&] {
     SmallVector<Value> next = sums;

@@ -3,6 +3,8 @@
 #include "ckopt/Conversion/KernelToLLVM/KernelToLLVM.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/Dialect/Ckopt/Utils/ExitDiagnostic.h"
+#include "ckopt/Support/Error.h"
+#include "ckopt/Target/TargetRegistry.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -18,53 +20,45 @@ using namespace ckopt;
 namespace {
 
 /// The options that a pass was given; fails with a diagnostic.
-FailureOr<CodegenOptions> codegenOptions(ModuleOp module, StringRef target,
-                                         unsigned threads, unsigned vectorBits,
-                                         StringRef matmulPrecision,
-                                         int64_t libraryWorkspace = 0) {
-  auto precision = runtime::parseProductPrecision(matmulPrecision);
-  if (!precision)
-    return module.emitError("no precision of products '")
-           << matmulPrecision << "'; there are f32, tf32, bf16, f16";
-  if (target == "cpu") {
-    if (*precision != runtime::ProductPrecision::F32)
-      return module.emitError("products by ")
-             << matmulPrecision << " are for target cuda alone";
-    return CodegenOptions{threads, vectorBits};
-  }
-  if (target == "cuda")
-    return CodegenOptions::cuda(libraryWorkspace, *precision);
-  return module.emitError("no target '") << target << "'; there are cpu, cuda";
+FailureOr<CodegenOptions> codegenOptions(ModuleOp module,
+                                         const KernelSettings &settings) {
+  auto fail = [&](llvm::Error error) {
+    return module.emitError(takeErrorText(std::move(error)).text);
+  };
+  auto target = findTarget(settings.target);
+  if (!target)
+    return fail(target.takeError());
+  auto options = (*target)->codegen(settings);
+  if (!options)
+    return fail(options.takeError());
+  return *options;
 }
 
-/// A GPU's limits: blocks in the one dimension that is used, parameters of 8
-/// bytes.
-constexpr int64_t kMaxBlocks = (int64_t(1) << 31) - 1;
-constexpr unsigned kMaxParameters = 512;
-
-/// Says which kernels are more than a GPU starts.
-LogicalResult checkLimits(func::FuncOp kernel, const KernelCode &code) {
+/// Says which kernels are more than the target takes.
+LogicalResult checkLimits(func::FuncOp kernel, const KernelCode &code,
+                          const TargetTraits &target) {
   unsigned tensors = kernel.getNumArguments() + kernel.getNumResults();
-  bool launches = !code.library && llvm::any_of(code.stages, [](auto &stage) {
-    return stage.block && stage.trip;
-  });
+  bool runs = !code.library &&
+              llvm::any_of(code.stages, [](auto &stage) { return stage.trip; });
   auto refuse = [&] {
     InFlightDiagnostic error = emitError(kernel.getLoc());
     setExitCode(error, ExitUnsupported);
     return error;
   };
-  if (launches && tensors + 1 > kMaxParameters)
+  const KernelLimits &limits = target.limits;
+  if (limits.tensors && runs && tensors > limits.tensors)
     return refuse() << "reads and writes " << tensors
-                    << " tensors at once, and a kernel of a GPU takes "
-                    << kMaxParameters - 1
+                    << " tensors at once, and a kernel of " << target.machine
+                    << " takes " << limits.tensors
                     << ": split the node, or run this model on the CPU";
   for (const KernelStage &stage : code.stages)
-    if (stage.block && stage.trip > kMaxBlocks)
+    if (limits.blocks && stage.trip > limits.blocks)
       return refuse()
              << "needs " << stage.trip << " blocks of threads for "
              << withOrder(
                     cast<RankedTensorType>(kernel.getResultTypes().front()), {})
-             << ", and a GPU starts at most " << kMaxBlocks
+             << ", and " << target.machine << " starts at most "
+             << limits.blocks
              << ": make the batch smaller, or run this model on the CPU";
   return success();
 }
@@ -74,11 +68,18 @@ struct AnnotateKernels : ckopt::impl::AnnotateKernelsPassBase<AnnotateKernels> {
 
   void runOnOperation() override {
     SymbolTable symbols(getOperation());
+    KernelSettings settings;
+    settings.target = target;
+    settings.threads = int32_t(threads);
+    settings.vectorBits = vectorBits;
+    settings.libraryWorkspace = libraryWorkspace;
+    settings.matmulPrecision = matmulPrecision;
     FailureOr<CodegenOptions> options =
-        codegenOptions(getOperation(), target, threads, vectorBits,
-                       matmulPrecision, libraryWorkspace);
+        codegenOptions(getOperation(), settings);
     if (failed(options))
       return signalPassFailure();
+    getOperation()->setAttr(kTargetAttr,
+                            StringAttr::get(&getContext(), target));
     llvm::MapVector<Operation *, KernelCode> codes;
     bool failedAny = false;
     for (auto kernel : getOperation().getOps<func::FuncOp>()) {
@@ -87,7 +88,7 @@ struct AnnotateKernels : ckopt::impl::AnnotateKernelsPassBase<AnnotateKernels> {
       FailureOr<KernelCode> code = planKernel(kernel, *options);
       if (failed(code)) {
         failedAny = true;
-      } else if (failed(checkLimits(kernel, *code))) {
+      } else if (failed(checkLimits(kernel, *code, options->target->traits))) {
         failedAny = true;
       } else {
         codes[kernel] = *code;
@@ -118,8 +119,12 @@ struct LowerKernels : ckopt::impl::LowerKernelsPassBase<LowerKernels> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    FailureOr<CodegenOptions> options =
-        codegenOptions(module, target, threads, vectorBits, matmulPrecision);
+    KernelSettings settings;
+    settings.target = target;
+    settings.threads = int32_t(threads);
+    settings.vectorBits = vectorBits;
+    settings.matmulPrecision = matmulPrecision;
+    FailureOr<CodegenOptions> options = codegenOptions(module, settings);
     if (failed(options))
       return signalPassFailure();
     SmallVector<func::FuncOp> kernels;

@@ -75,7 +75,7 @@ LogicalResult ReductionKernel::collect() {
   return success();
 }
 
-LogicalResult ReductionKernel::plan() {
+LogicalResult ReductionKernel::analyze() {
   if (failed(collect()))
     return failure();
   auto type = cast<RankedTensorType>(items[0].input.getType());
@@ -111,19 +111,20 @@ LogicalResult ReductionKernel::plan() {
     keptPoints *= loop.size;
   }
   rows = !reduced.empty() && reduced.back() + 1 == domain->loops.size();
-  onDevice() ? planLaunches() : planChunks();
   return success();
 }
 
-void ReductionKernel::planChunks() {
+LogicalResult ReductionKernel::planRanges() {
+  overLanes = true;
   int64_t outermost = reduced.empty() ? 1 : domain->loops[reduced[0]].size;
   int64_t inside =
       std::max<int64_t>(count / std::max<int64_t>(outermost, 1), 1);
   int64_t keptSteps = keptPoints, width = 1;
   if (!rows) {
     int64_t columns = domain->loops.back().size;
-    vectors = std::clamp<int64_t>(llvm::divideCeil(columns, lanes), 1,
-                                  kColumnVectors);
+    vectors = lanes == 1 ? 1
+                         : std::clamp<int64_t>(llvm::divideCeil(columns, lanes),
+                                               1, kColumnVectors);
     width = vectors * lanes;
     wide = columns > width && columns <= kWideColumns && reduced.size() == 1;
     if (wide)
@@ -156,9 +157,10 @@ void ReductionKernel::planChunks() {
     trip *= size;
   addStage(trip, kRangeElements / work);
   if (chunks == 1)
-    return;
+    return success();
   planScratch();
   addStage(llvm::divideCeil(keptPoints, lanes), 16);
+  return success();
 }
 
 void ReductionKernel::planScratch() {
@@ -174,7 +176,7 @@ void ReductionKernel::planScratch() {
   code.workspaceBytes = end;
 }
 
-void ReductionKernel::planLaunches() {
+LogicalResult ReductionKernel::planBlocks() {
   int64_t outermost = reduced.empty() ? 1 : domain->loops[reduced[0]].size;
   together = rows && count > kThreadRow;
   // Chunks enough to fill a GPU, none of them too short to be worth it.
@@ -204,10 +206,11 @@ void ReductionKernel::planLaunches() {
         laneRows ? lanes : 1);
   addLaunch(work, together ? threads : kBlockThreads, together, reason);
   if (chunks == 1)
-    return;
+    return success();
   planScratch();
   addLaunch(keptPoints, kBlockThreads, /*together=*/false,
             "a thread combines the chunks of a point");
+  return success();
 }
 
 std::unique_ptr<PointNest> ReductionKernel::makeNest(Emitter &e,
@@ -216,23 +219,24 @@ std::unique_ptr<PointNest> ReductionKernel::makeNest(Emitter &e,
     return std::make_unique<BlockNest>(e, *domain, reduced, at, threads,
                                        laneRows);
   auto nest =
-      std::make_unique<Nest>(e, *domain, reduced, rows && !onDevice(), at);
-  if (onDevice())
+      std::make_unique<Nest>(e, *domain, reduced, rows && overLanes, at);
+  if (!overLanes)
     nest->setScalar();
   return nest;
 }
 
-LogicalResult ReductionKernel::emit(ModuleOp into) {
-  if (onDevice()) {
-    auto partial = [&](Emitter &e, Value t) { emitPartial(e, t); };
-    if (failed(together ? emitLaunch(into, 0, partial)
-                        : emitThreads(into, 0, work, partial)))
-      return failure();
-    if (chunks == 1)
-      return success();
-    return emitThreads(into, 1, keptPoints,
-                       [&](Emitter &e, Value t) { emitCombine(e, t); });
-  }
+LogicalResult ReductionKernel::emitBlocks(ModuleOp into) {
+  auto partial = [&](Emitter &e, Value t) { emitPartial(e, t); };
+  if (failed(together ? emitLaunch(into, 0, partial)
+                      : emitThreads(into, 0, work, partial)))
+    return failure();
+  if (chunks == 1)
+    return success();
+  return emitThreads(into, 1, keptPoints,
+                     [&](Emitter &e, Value t) { emitCombine(e, t); });
+}
+
+LogicalResult ReductionKernel::emitRanges(ModuleOp into) {
   auto loopOver = [](Emitter &e, function_ref<void(Value)> body) {
     e.forLoop(e.begin, e.end, 1, {}, [&](Value t, ValueRange) {
       body(t);

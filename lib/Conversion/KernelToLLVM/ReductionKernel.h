@@ -18,17 +18,20 @@ struct Item {
   SmallVector<int64_t> scratch; ///< byte offsets of its partial states
 };
 
-class ReductionKernel : public GeneratedKernel {
+class ReductionKernel : public FormedKernel {
 public:
-  using GeneratedKernel::GeneratedKernel;
-  mlir::LogicalResult plan() override;
-  mlir::LogicalResult emit(mlir::ModuleOp into) override;
+  using FormedKernel::FormedKernel;
+
+protected:
+  mlir::LogicalResult analyze() override;
+  mlir::LogicalResult planRanges() override;
+  mlir::LogicalResult planBlocks() override;
+  mlir::LogicalResult emitRanges(mlir::ModuleOp into) override;
+  mlir::LogicalResult emitBlocks(mlir::ModuleOp into) override;
 
 private:
   mlir::LogicalResult collect();
-  void planChunks();
   void planScratch();
-  void planLaunches();
   std::unique_ptr<PointNest> makeNest(Emitter &e, ArrayRef<AffineExpr> at);
   void emitPartial(Emitter &e, Value t);
   void emitWidePartial(Emitter &e, Value t);
@@ -59,6 +62,9 @@ private:
   SmallVector<unsigned> reduced, kept;
   SmallVector<int64_t> trips; ///< kept loops (the last in blocks), then chunks
   bool rows = false;
+  /// Lanes are elements of a row or neighbouring columns; in launches a thread
+  /// has one column or row.
+  bool overLanes = false;
   /// Columns beyond a few vectors: all of them in one pass over a tile of rows,
   /// sums in a buffer, so that memory is read in order.
   bool wide = false;

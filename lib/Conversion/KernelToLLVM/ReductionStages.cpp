@@ -57,7 +57,7 @@ void ReductionKernel::emitPartial(Emitter &e, Value t) {
   AffineExpr lane;
   SmallVector<Value> masks(vectors);
   for (auto [i, l] : llvm::enumerate(kept)) {
-    if (rows || onDevice() || l + 1 != domain->loops.size()) {
+    if (rows || !overLanes || l + 1 != domain->loops.size()) {
       at[l] = e.addDim(parts[i]);
       continue;
     }
@@ -269,9 +269,9 @@ void ReductionKernel::emitWidePartial(Emitter &e, Value t) {
 }
 
 void ReductionKernel::emitCombine(Emitter &e, Value t) {
-  Value start = onDevice() ? t : e.mul(t, e.index(lanes));
-  AffineExpr number = e.addDim(start, /*lane=*/!onDevice());
-  auto widened = [&](Value v) { return onDevice() ? v : e.splat(v); };
+  Value start = overLanes ? e.mul(t, e.index(lanes)) : t;
+  AffineExpr number = e.addDim(start, /*lane=*/overLanes);
+  auto widened = [&](Value v) { return overLanes ? e.splat(v) : v; };
   auto loadState = [&](const Item &item, unsigned state, AffineExpr chunk) {
     return e.loadFrom(addressAt(e, item.scratch[state]), item.reducer.type,
                       chunk * keptPoints + number);
@@ -320,7 +320,7 @@ void ReductionKernel::emitCombine(Emitter &e, Value t) {
     }
     return Value();
   };
-  if (!onDevice() && keptPoints % lanes)
+  if (overLanes && keptPoints % lanes)
     e.withMask(maskBelow(e, start, e.index(keptPoints)), all);
   else
     all();

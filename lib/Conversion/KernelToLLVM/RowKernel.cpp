@@ -56,13 +56,14 @@ Value RowContext::stored(unsigned result, Index index) {
 
 namespace {
 
-class RowKernel : public GeneratedKernel {
+class RowKernel : public FormedKernel {
 public:
   RowKernel(func::FuncOp kernel, const CodegenOptions &options, Operation *op,
             const RowModel &model)
-      : GeneratedKernel(kernel, options), op(op), model(model) {}
+      : FormedKernel(kernel, options), op(op), model(model) {}
 
-  LogicalResult plan() override {
+protected:
+  LogicalResult analyze() override {
     for (Value result : terminator.getOperands())
       if (result.getDefiningOp() != op)
         return op->emitError("must make all results of its kernel");
@@ -93,7 +94,6 @@ public:
     }
     domain.emplace(type.getShape(), getPhysicalOrder(type), classes, accesses,
                    ctx);
-    int64_t trip = 1;
     for (auto [l, loop] : llvm::enumerate(domain->loops)) {
       if (!loop.dims.empty() && classes[loop.dims.front()]) {
         reduced.push_back(l);
@@ -103,26 +103,29 @@ public:
       trips.push_back(loop.size);
     }
     rows = !reduced.empty() && reduced.back() + 1 == domain->loops.size();
-    if (onDevice()) {
-      planLaunch();
-      return success();
-    }
+    return success();
+  }
+
+  LogicalResult planRanges() override {
     int64_t work = std::max<int64_t>(length, 1);
     if (!rows) {
       trips.back() = llvm::divideCeil(trips.back(), lanes);
       work *= lanes;
     }
+    int64_t trip = 1;
     for (int64_t size : trips)
       trip *= size;
     addStage(trip, kRangeElements / work);
     return success();
   }
 
-  LogicalResult emit(ModuleOp into) override {
+  LogicalResult emitBlocks(ModuleOp into) override {
     auto item = [&](Emitter &e, Value t) { emitItem(e, t); };
-    if (onDevice())
-      return together ? emitLaunch(into, 0, item)
-                      : emitThreads(into, 0, items, item);
+    return together ? emitLaunch(into, 0, item)
+                    : emitThreads(into, 0, items, item);
+  }
+
+  LogicalResult emitRanges(ModuleOp into) override {
     return emitStage(into, 0, [&](Emitter &e) {
       e.forLoop(e.begin, e.end, 1, {}, [&](Value t, ValueRange) {
         emitRow(e, t);
@@ -131,15 +134,16 @@ public:
     });
   }
 
-private:
-  void planLaunch() {
+  LogicalResult planBlocks() override {
     for (int64_t size : trips)
       items *= size;
     together = rows && length > kThreadRow;
-    if (!together)
-      return addLaunch(items, kBlockThreads, false,
-                       rows ? "a thread does a whole short row"
-                            : "a thread does a column");
+    if (!together) {
+      addLaunch(items, kBlockThreads, false,
+                rows ? "a thread does a whole short row"
+                     : "a thread does a column");
+      return success();
+    }
     int64_t inner = domain->loops.back().size;
     vectors = inner % int64_t(lanes) == 0;
     threads = BlockNest::threadsFor(inner, vectors ? lanes : 1);
@@ -147,8 +151,10 @@ private:
     if (!vectors)
       reason = "rows of " + std::to_string(inner) + " elements are unaligned";
     addLaunch(items, threads, true, reason);
+    return success();
   }
 
+private:
   /// A row or column, by a thread or by a block.
   void emitItem(Emitter &e, Value t) {
     SmallVector<Value> outer = split(e, t, trips);

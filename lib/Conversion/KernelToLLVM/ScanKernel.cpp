@@ -25,20 +25,16 @@ public:
                    int64_t(scan.getAxis())),
         scan(scan) {}
 
-  LogicalResult plan() override {
+protected:
+  LogicalResult analyze() override {
+    rangeColumns = lanes;
+    columnWork = shape[axis];
     // An element is read before its sum is written.
-    if (failed(planOp(/*inPlace=*/true)))
-      return failure();
-    planItems(onDevice() ? 1 : lanes, shape[axis]);
-    if (onDevice())
-      addItemLaunch();
-    return success();
+    return planOp(/*inPlace=*/true);
   }
 
-  LogicalResult emit(ModuleOp into) override {
-    return emitItems(into, 0, [&](Emitter &e, const Place &place) {
-      overColumns(e, place, [&](ArrayRef<AffineExpr> at) { emitSum(e, at); });
-    });
+  void emitItem(Emitter &e, const Place &place) override {
+    overColumns(e, place, [&](ArrayRef<AffineExpr> at) { emitSum(e, at); });
   }
 
 private:

@@ -49,33 +49,38 @@ public:
            (kind == ScatterKind::Add || kind == ScatterKind::Mul);
   }
 
-  LogicalResult plan() override {
-    if (failed(planOp(/*inPlace=*/true)))
-      return failure();
+protected:
+  LogicalResult analyze() override {
+    rangeColumns = kColumns;
+    columnWork = shape[axis] + count;
     if (wide)
       code.workspaceBytes = type.getNumElements() * int64_t(sizeof(float));
-    planItems(onDevice() ? 1 : kColumns, shape[axis] + count);
-    if (!onDevice())
-      return success();
+    return planOp(/*inPlace=*/true);
+  }
+
+  LogicalResult planBlocks() override {
     addLaunch(type.getNumElements(), kBlockThreads, false,
               "a thread moves an element");
-    addItemLaunch();
+    if (failed(AxisKernel::planBlocks()))
+      return failure();
     if (wide)
       addLaunch(type.getNumElements(), kBlockThreads, false,
                 "a thread moves an element");
     return success();
   }
 
-  LogicalResult emit(ModuleOp into) override {
-    if (!onDevice())
-      return emitItems(into, 0, [&](Emitter &e, const Place &place) {
-        auto start = [&](ArrayRef<AffineExpr> at) { emitStart(e, at); };
-        auto finish = [&](ArrayRef<AffineExpr> at) { emitFinish(e, at); };
-        overElements(e, place, start);
-        emitUpdates(e, place);
-        if (wide)
-          overElements(e, place, finish);
-      });
+  void emitItem(Emitter &e, const Place &place) override {
+    overElements(e, place, [&](ArrayRef<AffineExpr> at) { emitStart(e, at); });
+    Place updated = place;
+    if (columns && extent(lastDim()) < shape.back())
+      narrow(e, updated, extent(lastDim()));
+    emitUpdates(e, updated, nullptr);
+    if (wide)
+      overElements(e, place,
+                   [&](ArrayRef<AffineExpr> at) { emitFinish(e, at); });
+  }
+
+  LogicalResult emitBlocks(ModuleOp into) override {
     auto over = [&](unsigned number, auto body) {
       return emitThreads(into, number, type.getNumElements(),
                          [&](Emitter &e, Value t) {
@@ -86,10 +91,10 @@ public:
                          });
     };
     auto update = [&](Emitter &e, const Place &place) {
-      emitUpdates(e, place);
+      emitUpdates(e, place, columns ? place.low : Value());
     };
     return success(succeeded(over(0, &ScatterKernel::emitStart)) &&
-                   succeeded(emitItems(into, 1, update)) &&
+                   succeeded(emitItemLaunch(into, 1, update)) &&
                    (!wide || succeeded(over(2, &ScatterKernel::emitFinish))));
   }
 
@@ -136,7 +141,11 @@ private:
     return ownIndices ? tensorType(indices).getDimSize(d) : shape[d];
   }
 
-  void emitUpdates(Emitter &e, Place place) {
+  int64_t lastDim() const { return int64_t(shape.size()) - 1; }
+
+  /// `column`: the only one, which may have no updates; null where all columns
+  /// of the place have some.
+  void emitUpdates(Emitter &e, const Place &place, Value column) {
     Value inside; // null: all of the item's elements have updates
     auto require = [&](Value at, int64_t d) {
       if (extent(d) == shape[d])
@@ -144,14 +153,11 @@ private:
       Value below = e.cmpi(arith::CmpIPredicate::slt, at, e.index(extent(d)));
       inside = inside ? e.andi(inside, below) : below;
     };
-    int64_t last = int64_t(shape.size()) - 1;
-    for (int64_t d = 0; d <= last; ++d)
-      if (d != axis && !(columns && d == last))
+    for (int64_t d = 0; d <= lastDim(); ++d)
+      if (d != axis && !(columns && d == lastDim()))
         require(e.scalar(place.point[d]), d);
-    if (columns && onDevice())
-      require(place.low, last);
-    else if (columns && extent(last) < shape[last])
-      narrow(e, place, extent(last));
+    if (column)
+      require(column, lastDim());
     auto apply = [&] {
       e.forLoop(e.index(0), e.index(count), 1, {},
                 [&](Value number, ValueRange) {

@@ -138,23 +138,18 @@ public:
                    int64_t(topK.getAxis())),
         topK(topK), k(topK.getK()) {}
 
-  LogicalResult plan() override {
+protected:
+  LogicalResult analyze() override {
+    columnWork = shape[axis] * int64_t(llvm::Log2_64_Ceil(k + 1));
     // Elements are compared until the end: the result has bytes of its own.
-    if (failed(planOp(/*inPlace=*/false)))
-      return failure();
-    planItems(1, shape[axis] * int64_t(llvm::Log2_64_Ceil(k + 1)));
-    if (onDevice())
-      addItemLaunch();
-    return success();
+    return planOp(/*inPlace=*/false);
   }
 
-  LogicalResult emit(ModuleOp into) override {
-    return emitItems(into, 0, [&](Emitter &e, const Place &place) {
-      SmallVector<AffineExpr> at(place.point);
-      if (columns)
-        at.back() = e.addDim(place.low);
-      emitRow(e, at);
-    });
+  void emitItem(Emitter &e, const Place &place) override {
+    SmallVector<AffineExpr> at(place.point);
+    if (columns)
+      at.back() = e.addDim(place.low);
+    emitRow(e, at);
   }
 
 private:

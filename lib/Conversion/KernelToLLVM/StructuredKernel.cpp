@@ -33,7 +33,7 @@ codegen::makeStructuredKernel(func::FuncOp kernel,
 
 AxisKernel::AxisKernel(func::FuncOp kernel, const CodegenOptions &options,
                        Operation *op, ArrayRef<int64_t> shape, int64_t axis)
-    : GeneratedKernel(kernel, options), op(op), shape(shape), axis(axis),
+    : FormedKernel(kernel, options), op(op), shape(shape), axis(axis),
       columns(axis + 1 != int64_t(shape.size())) {}
 
 LogicalResult AxisKernel::planOp(bool inPlace) {
@@ -55,7 +55,8 @@ LogicalResult AxisKernel::planOp(bool inPlace) {
   return success();
 }
 
-void AxisKernel::planItems(int64_t block, int64_t work) {
+/// Divides the work into items of `block` columns.
+void AxisKernel::divide(int64_t block) {
   columnBlock = block;
   int64_t last = int64_t(shape.size()) - 1;
   for (int64_t d = 0; d <= last; ++d) {
@@ -65,15 +66,22 @@ void AxisKernel::planItems(int64_t block, int64_t work) {
     trips.push_back(d == last ? llvm::divideCeil(shape[d], block) : shape[d]);
     items *= trips.back();
   }
-  if (columns)
-    work *= std::min(block, std::max<int64_t>(shape[last], 1));
-  if (!onDevice())
-    addStage(items, kRangeElements / std::max<int64_t>(work, 1));
 }
 
-void AxisKernel::addItemLaunch() {
+LogicalResult AxisKernel::planRanges() {
+  divide(rangeColumns);
+  int64_t work = columnWork;
+  if (columns)
+    work *= std::min(columnBlock, std::max<int64_t>(shape.back(), 1));
+  addStage(items, kRangeElements / std::max<int64_t>(work, 1));
+  return success();
+}
+
+LogicalResult AxisKernel::planBlocks() {
+  divide(1);
   addLaunch(items, kBlockThreads, false,
             columns ? "a thread does a column" : "a thread does a row");
+  return success();
 }
 
 AxisKernel::Place AxisKernel::placeOf(Emitter &e, Value item) {
@@ -102,20 +110,27 @@ void AxisKernel::overColumns(Emitter &e, const Place &place,
     point.back() = column;
     body(point);
   };
-  if (onDevice()) // one column, no lanes
+  if (columnBlock == 1) // no lanes
     return at(e.addDim(place.low));
   vectorLoop(e, place.low, place.high, place.count, at);
 }
 
 LogicalResult
-AxisKernel::emitItems(ModuleOp into, unsigned number,
-                      function_ref<void(Emitter &, const Place &)> body) {
-  auto item = [&](Emitter &e, Value t) { body(e, placeOf(e, t)); };
-  if (onDevice())
-    return emitThreads(into, number, items, item);
-  return emitStage(into, number, [&](Emitter &e) {
+AxisKernel::emitItemLaunch(ModuleOp into, unsigned number,
+                           function_ref<void(Emitter &, const Place &)> body) {
+  return emitThreads(into, number, items,
+                     [&](Emitter &e, Value t) { body(e, placeOf(e, t)); });
+}
+
+LogicalResult AxisKernel::emitBlocks(ModuleOp into) {
+  return emitItemLaunch(
+      into, 0, [&](Emitter &e, const Place &place) { emitItem(e, place); });
+}
+
+LogicalResult AxisKernel::emitRanges(ModuleOp into) {
+  return emitStage(into, 0, [&](Emitter &e) {
     e.forLoop(e.begin, e.end, 1, {}, [&](Value t, ValueRange) {
-      item(e, t);
+      emitItem(e, placeOf(e, t));
       return SmallVector<Value>();
     });
   });

@@ -35,7 +35,7 @@ void addSelectionKernels(StructuredKernels &kernels);
 /// A kernel of one op that goes through a dimension in order and is parallel
 /// over all others: an item is a point of the dimensions before `axis` and a
 /// block of columns, which are the last dimension where that is not `axis`.
-class AxisKernel : public GeneratedKernel {
+class AxisKernel : public FormedKernel {
 protected:
   /// `shape`: what the items cover, of one rank with the op's result.
   AxisKernel(mlir::func::FuncOp kernel, const CodegenOptions &options,
@@ -44,11 +44,12 @@ protected:
   /// Checks the kernel's form. The result may take the bytes of operand 0
   /// where it has the same type and nothing else reads it, if `inPlace`.
   mlir::LogicalResult planOp(bool inPlace);
-  /// Divides the work; `columns` in a block, 1 on a GPU. One stage on the CPU,
-  /// whose items do `work` operations each for one column.
-  void planItems(int64_t columns, int64_t work);
-  /// A launch of a thread an item.
-  void addItemLaunch();
+  /// One stage; its items do up to `rangeColumns` columns.
+  mlir::LogicalResult planRanges() override;
+  /// A launch of a thread an item, which is one column or row.
+  mlir::LogicalResult planBlocks() override;
+  mlir::LogicalResult emitRanges(mlir::ModuleOp into) override;
+  mlir::LogicalResult emitBlocks(mlir::ModuleOp into) override;
 
   /// Where an item works.
   struct Place {
@@ -60,19 +61,25 @@ protected:
   /// Calls `body` at all columns of the place, or at its one point.
   void overColumns(Emitter &e, const Place &place,
                    llvm::function_ref<void(ArrayRef<AffineExpr>)> body);
-  /// Stage or launch `number`: `body` at each item.
+  /// What an item of a stage does; of a launch by default the same.
+  virtual void emitItem(Emitter &e, const Place &place) = 0;
+  /// Launch `number`: `body` at each item.
   mlir::LogicalResult
-  emitItems(mlir::ModuleOp into, unsigned number,
-            llvm::function_ref<void(Emitter &, const Place &)> body);
+  emitItemLaunch(mlir::ModuleOp into, unsigned number,
+                 llvm::function_ref<void(Emitter &, const Place &)> body);
 
   mlir::Operation *op;
   llvm::ArrayRef<int64_t> shape;
   int64_t axis;
   bool columns; ///< the last dimension is not the axis
-  int64_t items = 1;
+  // analyze() sets these.
+  int64_t rangeColumns = 1; ///< of an item of a stage
+  int64_t columnWork = 1;   ///< operations of an item for one column
 
 private:
-  int64_t columnBlock = 1;
+  void divide(int64_t block);
+
+  int64_t items = 1, columnBlock = 1;
   SmallVector<int64_t> dims, trips;
 };
 

@@ -5,7 +5,7 @@ using namespace mlir;
 using namespace ckopt::codegen;
 
 Value ValueBuilder::splat(Value v) {
-  if (isVector(v))
+  if (isVector(v) || lanes == 1)
     return v;
   return vector::BroadcastOp::create(b, vectorType(v.getType()), v);
 }

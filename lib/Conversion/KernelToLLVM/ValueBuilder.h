@@ -1,8 +1,9 @@
 //===- ValueBuilder.h - arithmetic on scalars and lanes ---------*- C++ -*-===//
 //
-// The emitter computes one element as a scalar or W elements as vector<WxT>.
-// ValueBuilder does arithmetic on either: where an operand is a vector, scalar
-// operands are broadcast, so op models are written once.
+// The emitter computes one element as a scalar or W elements as vector<WxT>;
+// with W = 1 all code is of scalars. ValueBuilder does arithmetic on either:
+// where an operand is a vector, scalar operands are broadcast, so op models are
+// written once.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_CONVERSION_KERNELTOLLVM_VALUEBUILDER_H
@@ -41,7 +42,8 @@ public:
     return isVector(like) ? Type(vectorType(element)) : element;
   }
 
-  Value splat(Value v);           ///< a vector of v unless it is one
+  /// A vector of v unless it is one, or there is one lane.
+  Value splat(Value v);
   void match(Value &x, Value &y); ///< both vectors if one is
   Value constant(Type element, double value);
   Value constant(Type element, int64_t value);

@@ -13,7 +13,6 @@
 #include "ckopt/Conversion/StepToDevice/StepToDevice.h"
 #include "../StepToLLVM/ManifestBuilder.h"
 #include "ckopt/Conversion/KernelToLLVM/KernelToLLVM.h"
-#include "ckopt/Runtime/CudaLibraries.h"
 #include "ckopt/Support/Error.h"
 
 using namespace mlir;
@@ -70,8 +69,7 @@ LogicalResult DeviceLowering::collectFunctions() {
 
 LogicalResult DeviceLowering::emitKernels() {
   bool failedAny = false;
-  const CodegenOptions codegen =
-      CodegenOptions::cuda(options.libraryWorkspace, options.precision);
+  const CodegenOptions &codegen = options.codegen;
   for (func::FuncOp function : functions)
     function.walk([&](KernelCallOp call) {
       StringRef name = call.getCallee();
@@ -93,12 +91,11 @@ LogicalResult DeviceLowering::emitKernels() {
         primitives[name] = int32_t(lowered.manifest.primitives.size());
         lowered.manifest.primitives.push_back(code->primitive);
       }
-      if (options.libraryWorkspace && !code->library &&
+      if (codegen.libraryWorkspace && !code->library &&
           !code->primitiveArgs.empty())
         lowered.refusedPrimitives.push_back(
             {name.str(), runtime::describe(code->primitive),
-             runtime::cudaLibraryRefuses(code->primitive,
-                                         options.libraryWorkspace)});
+             codegen.target->chooseLibrary(code->primitive, codegen).reason});
       for (const KernelStage &stage : code->stages)
         if (stage.trip && !stage.scalarReason.empty())
           lowered.scalarLaunches.push_back({stage.symbol, stage.scalarReason});
@@ -196,7 +193,7 @@ llvm::Expected<LoweredDeviceStep> DeviceLowering::run() {
   lowered.blockForm = ModuleOp::create(planned.getLoc(), "ckopt_kernels");
   runtime::Manifest &manifest = lowered.manifest;
   manifest.target = runtime::Target::Cuda;
-  manifest.alignment = runtime::kDeviceAlignment;
+  manifest.alignment = options.codegen.target->traits.arenaAlignment;
   manifest.keepDenormals = options.keepDenormals;
   manifest.producer = options.producer;
   if (failed(collectFunctions()))
@@ -205,14 +202,14 @@ llvm::Expected<LoweredDeviceStep> DeviceLowering::run() {
     return makeError(ExitUnsupported,
                      "what is said above has no code for CUDA");
   auto code =
-      emitPtx(*lowered.blockForm,
-              {options.sm, options.keepDenormals,
-               /*tf32=*/options.precision == runtime::ProductPrecision::TF32});
+      emitPtx(*lowered.blockForm, {options.sm, options.keepDenormals,
+                                   /*tf32=*/options.codegen.precision ==
+                                       runtime::ProductPrecision::TF32});
   if (!code)
     return code.takeError();
   lowered.code = std::move(*code);
   manifest.device.sm = int32_t(lowered.code.sm);
-  manifest.device.precision = options.precision;
+  manifest.device.precision = options.codegen.precision;
   manifest.device.ptxIsa =
       int32_t(lowered.code.isaMajor * 10 + lowered.code.isaMinor);
   manifest.device.minDriver = lowered.code.driverVersion;

@@ -89,9 +89,7 @@ void StepLowering::declareRuntime() {
 }
 
 LogicalResult StepLowering::lowerKernels(func::FuncOp function) {
-  CodegenOptions codegen;
-  codegen.threads = unsigned(options.threads);
-  codegen.vectorBits = options.vectorBits;
+  const CodegenOptions &codegen = options.codegen;
   auto walk = function.walk([&](KernelCallOp call) {
     if (kernels.count(call.getCallee()))
       return WalkResult::advance();
@@ -245,7 +243,8 @@ FailureOr<LoweredStep> StepLowering::run() {
   lowered.module = ModuleOp::create(planned.getLoc(), "ckopt_step");
   builder.setInsertionPointToEnd(lowered.module->getBody());
   runtime::Manifest &manifest = lowered.manifest;
-  manifest.threads = options.threads;
+  manifest.threads = int32_t(options.codegen.threads);
+  manifest.alignment = options.codegen.target->traits.arenaAlignment;
   manifest.keepDenormals = options.keepDenormals;
   manifest.cpuFeatures = options.cpuFeatures;
   manifest.producer = options.producer;

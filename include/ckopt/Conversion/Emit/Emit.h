@@ -18,12 +18,6 @@
 
 namespace ckopt {
 
-/// What the code is compiled for.
-struct TargetOptions {
-  std::string cpu = "native"; ///< an LLVM CPU name, or "native"
-  unsigned optLevel = 2;      ///< 0 to 3
-};
-
 /// CPU features of this machine that generated code will use, by their names in
 /// /proc/cpuinfo, and the widest vectors that it should use.
 struct HostFeatures {
@@ -32,22 +26,20 @@ struct HostFeatures {
 };
 HostFeatures hostFeatures();
 
-/// First bytes of tensors that the artifact carries (Manifest's dataOffset).
-using ArtifactData = std::vector<char>;
-
 /// Compiles to an object file in memory with the symbols that ckrt loads:
 /// the functions, ckopt_manifest, ckopt_manifest_size, ckopt_data,
-/// ckopt_data_size. Consumes `lowered.module`.
+/// ckopt_data_size. `data`: first bytes of tensors that the artifact carries.
+/// Consumes `lowered.module`.
 llvm::Expected<std::vector<char>> emitObject(LoweredStep &lowered,
-                                             const ArtifactData &data,
-                                             const TargetOptions &target);
+                                             const std::vector<char> &data,
+                                             const CpuOptions &target);
 
 /// Compiles a module of the LLVM dialect alone; functions that are no entries
 /// become private.
 llvm::Expected<std::vector<char>>
 emitFunctions(mlir::OwningOpRef<mlir::ModuleOp> module,
               llvm::function_ref<bool(llvm::StringRef)> isEntry,
-              const TargetOptions &target);
+              const CpuOptions &target);
 
 /// Links the object to a shared library at `path` (temporary name, renamed).
 llvm::Error linkSharedLibrary(const std::vector<char> &object,

@@ -10,15 +10,15 @@
 // after another over the same args and scratch, each over its own trip count:
 // [0, trip) cut anywhere at multiples of `grain` gives the same bits.
 //
-// For CUDA the same bodies become launches in block form: one function a stage,
-// parameters one by one, scf.forall over blocks around scf.foralls over threads
-// (see lib/Conversion/README.md).
+// For targets whose stages are launches (StageForm::Blocks) the same bodies are
+// in block form: one function a stage, parameters one by one, scf.forall over
+// blocks around scf.foralls over threads (see lib/Conversion/README.md).
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_CONVERSION_KERNELTOLLVM_KERNELTOLLVM_H
 #define CKOPT_CONVERSION_KERNELTOLLVM_KERNELTOLLVM_H
 
-#include "ckopt/Runtime/Primitive.h"
+#include "ckopt/Target/TargetInfo.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/PassManager.h"
@@ -28,18 +28,15 @@
 
 namespace ckopt {
 
-/// Where kernels run.
-enum class KernelTarget { CPU, CUDA };
-
 /// One parallel loop: ckrt_parallel_for(symbol, args, scalars, trip, grain,
-/// scratch) on the CPU; a launch of `trip` blocks on CUDA.
+/// scratch), or a launch of `trip` blocks.
 struct KernelStage {
   std::string symbol;
   int64_t trip = 0;
   int64_t grain = 1;
-  int64_t block = 0; ///< threads of a block; 0: runs on the CPU
-  /// CUDA: why its accesses are of one element each; empty: they are of 16
-  /// bytes where shapes allow.
+  int64_t block = 0; ///< threads of a launch's block; 0: a function of ranges
+  /// Of a launch: why its accesses are of one element each; empty: they are of
+  /// 16 bytes where shapes allow.
   std::string scalarReason;
 };
 
@@ -59,24 +56,6 @@ struct KernelCode {
   llvm::SmallVector<std::pair<unsigned, unsigned>> reuse;
 };
 
-struct CodegenOptions {
-  unsigned threads = 1;
-  unsigned vectorBits = 512;
-  KernelTarget target = KernelTarget::CPU;
-  /// CUDA: contractions and convolutions are left to cuBLASLt and cuDNN, with
-  /// so many bytes each; 0: they are our own code.
-  int64_t libraryWorkspace = 0;
-  /// CUDA: of contractions and convolutions of f32; other types as they are.
-  runtime::ProductPrecision precision = runtime::ProductPrecision::F32;
-
-  static CodegenOptions
-  cuda(int64_t libraryWorkspace = 0,
-       runtime::ProductPrecision precision = runtime::ProductPrecision::F32) {
-    return {1, 128, KernelTarget::CUDA, libraryWorkspace, precision};
-  }
-  bool onDevice() const { return target == KernelTarget::CUDA; }
-};
-
 /// How the kernel will run. Makes no code; deterministic; cheap. Fails with a
 /// diagnostic on the op that cannot be lowered.
 llvm::FailureOr<KernelCode> planKernel(mlir::func::FuncOp kernel,
@@ -86,7 +65,7 @@ llvm::FailureOr<KernelCode> planKernel(mlir::func::FuncOp kernel,
 /// llvm pointers, with the symbols that planKernel says; nothing for library
 /// kernels. Dialects used: func, scf, arith, math, vector, llvm. `kernel` may
 /// lie in `into`, too, and stays as it is: symbols of stages are
-/// "<kernel>.s<n>", for CUDA "<kernel>_s<n>".
+/// "<kernel>.s<n>", of launches "<kernel>_s<n>".
 mlir::LogicalResult emitKernel(mlir::func::FuncOp kernel,
                                const CodegenOptions &options,
                                mlir::ModuleOp into);

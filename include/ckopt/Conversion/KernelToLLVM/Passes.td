@@ -10,14 +10,15 @@ def AnnotateKernelsPass : Pass<"annotate-kernels", "mlir::ModuleOp"> {
     Plans each kernel once (no code is made) and writes to its calls: `workspace`,
     the bytes of scratch of the generated stages or of the library primitive,
     and `reuse`, the pairs of operands and results that may share bytes. Reports
-    every kernel that has no code, not only the first.
+    every kernel that has no code, not only the first. The module gets the
+    target's name (`ckopt.target`), whose rates `remat` weighs kernels by.
   }];
   let options = [
     Option<"threads", "threads", "unsigned", "1",
            "Threads that will run the step (library workspaces depend on it)">,
     Option<"vectorBits", "vector-bits", "unsigned", "512", "Bits of a vector">,
     Option<"target", "target", "std::string", "\"cpu\"",
-           "Where the kernels will run: cpu or cuda">,
+           "Name of the target that the kernels are for: cpu, cuda">,
     Option<"libraryWorkspace", "library-workspace", "int64_t", "0",
            "cuda: bytes of workspace of each call of cuBLASLt or cuDNN; 0: our own contractions">,
     Option<"matmulPrecision", "matmul-precision", "std::string", "\"f32\"",
@@ -39,7 +40,7 @@ def LowerKernelsPass : Pass<"lower-kernels", "mlir::ModuleOp"> {
     Option<"threads", "threads", "unsigned", "1", "Threads of library kernels">,
     Option<"vectorBits", "vector-bits", "unsigned", "512", "Bits of a vector">,
     Option<"target", "target", "std::string", "\"cpu\"",
-           "cpu: functions of ranges; cuda: launches in block form">,
+           "Name of the target: cpu (functions of ranges), cuda (launches in block form)">,
     Option<"matmulPrecision", "matmul-precision", "std::string", "\"f32\"",
            "cuda: what f32 operands of products and convolutions are rounded to: f32, tf32, bf16 or f16">,
     Option<"toLLVM", "to-llvm", "bool", "false",

@@ -11,7 +11,7 @@
 #define CKOPT_CONVERSION_STEPTODEVICE_STEPTODEVICE_H
 
 #include "ckopt/Conversion/BlockToPTX/BlockToPTX.h"
-#include "ckopt/Runtime/Manifest.h"
+#include "ckopt/Target/TargetInfo.h"
 #include "mlir/IR/OwningOpRef.h"
 
 #include <string>
@@ -20,12 +20,10 @@
 namespace ckopt {
 
 struct LowerDeviceOptions {
-  unsigned sm = 80; ///< 80 or 90
+  CodegenOptions codegen; ///< as annotate-kernels was given it; in blocks
+  unsigned sm = 80;       ///< 80 or 90
   /// An f64 step keeps denormals, all others flush them.
   bool keepDenormals = false;
-  /// As annotate-kernels was given it.
-  int64_t libraryWorkspace = 0;
-  runtime::ProductPrecision precision = runtime::ProductPrecision::F32;
   std::string producer;
   /// Functions to lower, in the order of Manifest::functions.
   std::vector<std::string> functions = {"step", "eval", "accumulate"};

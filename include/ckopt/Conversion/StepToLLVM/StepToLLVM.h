@@ -13,7 +13,7 @@
 #ifndef CKOPT_CONVERSION_STEPTOLLVM_STEPTOLLVM_H
 #define CKOPT_CONVERSION_STEPTOLLVM_STEPTOLLVM_H
 
-#include "ckopt/Runtime/Manifest.h"
+#include "ckopt/Target/TargetInfo.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 
@@ -23,8 +23,7 @@
 namespace ckopt {
 
 struct LowerStepOptions {
-  int32_t threads = 1;
-  unsigned vectorBits = 512;
+  CodegenOptions codegen; ///< of kernels; in ranges
   /// Call ckrt_call_done after each kernel call (profiles, --check-finite,
   /// --verify-remat).
   bool instrument = false;

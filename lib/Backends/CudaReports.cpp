@@ -1,11 +1,11 @@
-//===- DeviceReports.cpp - what is known of a step for a GPU --------------===//
+//===- CudaReports.cpp - what is known of a step for a GPU ----------------===//
 //
 // Kernels as they were compiled, those that do not load and store 16 bytes at
 // once and why, and what ptxas says of them where it is installed. None of it
 // reaches the artifact, whose bytes depend on the input alone.
 //
 //===----------------------------------------------------------------------===//
-#include "Commands.h"
+#include "ckopt/Backends/CudaCode.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/Report.h"
 #include "llvm/ADT/MapVector.h"
@@ -26,9 +26,8 @@ assembled(const PtxModule &code) {
   return std::optional(std::move(*kernels));
 }
 
-static std::string precisionOf(const LoweredDeviceStep &step) {
-  return std::string(
-      runtime::productPrecisionName(step.manifest.device.precision));
+static std::string precisionOf(const runtime::Manifest &manifest) {
+  return std::string(runtime::productPrecisionName(manifest.device.precision));
 }
 
 static void writeKernel(llvm::json::OStream &json, const PtxKernel &kernel,
@@ -50,9 +49,9 @@ static void writeKernel(llvm::json::OStream &json, const PtxKernel &kernel,
   });
 }
 
-llvm::Error ckopt::writeDeviceJson(llvm::json::OStream &json,
-                                   const Compilation &compilation) {
-  const LoweredDeviceStep &step = compilation.deviceStep();
+/// A member "device_code": kernels, those that are not vectorized and why,
+/// registers and spills where ptxas is installed.
+llvm::Error CudaCode::writeJson(llvm::json::OStream &json) const {
   auto known = assembled(step.code);
   if (!known)
     return known.takeError();
@@ -65,7 +64,7 @@ llvm::Error ckopt::writeDeviceJson(llvm::json::OStream &json,
     json.attribute("ptx", std::to_string(step.code.isaMajor) + "." +
                               std::to_string(step.code.isaMinor));
     json.attribute("oldest_driver", step.code.oldestDriver);
-    json.attribute("matmul_precision", precisionOf(step));
+    json.attribute("matmul_precision", precisionOf(manifest));
     json.attribute("ptx_bytes", int64_t(step.code.text.size()));
     json.attribute("assembled", known->has_value());
     json.attribute("not_vectorized", int64_t(step.scalarLaunches.size()));
@@ -92,14 +91,12 @@ llvm::Error ckopt::writeDeviceJson(llvm::json::OStream &json,
   return llvm::Error::success();
 }
 
-void ckopt::printDeviceCode(const Compilation &compilation,
-                            llvm::raw_ostream &os) {
-  const LoweredDeviceStep &step = compilation.deviceStep();
+void CudaCode::print(llvm::raw_ostream &os) const {
   os << "\ndevice code: PTX " << step.code.isaMajor << "." << step.code.isaMinor
      << " for sm_" << step.code.sm << ", driver " << step.code.oldestDriver
      << " or later; " << step.code.kernels.size() << " kernels, "
      << step.scalarLaunches.size() << " not vectorized; products of f32 by "
-     << precisionOf(step) << "\n";
+     << precisionOf(manifest) << "\n";
   llvm::MapVector<llvm::StringRef, int64_t> reasons;
   for (const ScalarLaunch &launch : step.scalarLaunches)
     ++reasons[launch.reason];
@@ -134,54 +131,7 @@ static llvm::Error printAssembled(const PtxModule &code,
   return llvm::Error::success();
 }
 
-/// What driver, code and graphs take of the device beside the arena.
-static llvm::Error printDevice(Compilation &compilation,
-                               const DriverOptions &options,
-                               llvm::raw_ostream &os) {
-  SessionOptions sessionOptions;
-  sessionOptions.measurePeak = false;
-  sessionOptions.device = options.compile.device.ordinal;
-  auto session = open(compilation, sessionOptions);
-  if (!session)
-    return session.takeError();
-  ckrt_device_report report = {};
-  report.size = sizeof(report);
-  if (ckrt_device((*session)->handle(), &report))
-    return makeError(ExitInternal, ckrt_last_error());
-  os << "\ncuda:" << report.ordinal << " " << report.name
-     << ", compute capability " << report.compute_capability / 10 << "."
-     << report.compute_capability % 10 << ", " << report.multiprocessors
-     << " multiprocessors, driver for CUDA " << report.driver_version / 1000
-     << "." << report.driver_version % 1000 / 10 << "\n";
-  TextTable memory;
-  memory.addColumn("device memory");
-  memory.addColumn("bytes", TextTable::Right);
-  auto row = [&](const char *what, int64_t bytes) {
-    memory.addRow({what, bytes < 0 ? "unknown" : groupDigits(bytes)});
-  };
-  row("all", report.total_bytes);
-  row("in use before loading (context, others)", report.used_bytes);
-  row("a context (measured with a second one)", report.context_bytes);
-  row("code", report.code_bytes);
-  row("cuBLASLt and cuDNN", report.library_bytes);
-  row("arena (planned peak, in the driver's units)", report.arena_bytes);
-  row("graphs", report.graph_bytes);
-  memory.addRule();
-  row("pinned host memory", report.pinned_bytes);
-  memory.print(os);
-  os << report.kernels << " kernels, at most " << report.registers
-     << " registers and " << report.local_bytes
-     << " bytes of local memory a thread\n";
-  return llvm::Error::success();
-}
-
-llvm::Error ckopt::inspectDevice(Compilation &compilation,
-                                 const DriverOptions &options) {
-  printDeviceCode(compilation, llvm::outs());
-  if (llvm::Error error =
-          printAssembled(compilation.deviceStep().code, llvm::outs()))
-    return error;
-  return options.compile.device.given
-             ? printDevice(compilation, options, llvm::outs())
-             : llvm::Error::success();
+llvm::Error CudaCode::inspect(llvm::raw_ostream &os) const {
+  print(os);
+  return printAssembled(step.code, os);
 }

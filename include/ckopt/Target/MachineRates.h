@@ -1,0 +1,21 @@
+//===- MachineRates.h - how fast a machine computes -------------*- C++ -*-===//
+#ifndef CKOPT_TARGET_MACHINERATES_H
+#define CKOPT_TARGET_MACHINERATES_H
+
+namespace ckopt {
+
+/// Rates of a machine, by which plans weigh kernels against each other. The
+/// defaults were measured on two AVX-512 cores (see the table in
+/// lib/Analysis/CostModel.cpp).
+struct MachineRates {
+  double bandwidth = 14e9;     ///< bytes a second, from and to memory
+  double matmul = 280e9;       ///< flops a second, large f32 products
+  double conv = 230e9;         ///< channels-last f32, dense
+  double depthwiseConv = 40e9; ///< groups = channels
+  double vector = 60e9;        ///< simple vector operations
+  double overhead = 2e-6;      ///< seconds to start a kernel
+};
+
+} // namespace ckopt
+
+#endif // CKOPT_TARGET_MACHINERATES_H

@@ -1,0 +1,199 @@
+//===- TargetInfo.h - what steps are compiled for ---------------*- C++ -*-===//
+//
+// A target says which code kernels become, what it cannot do and how a planned
+// step becomes code that the runtime loads. Phases, kernels and the driver ask
+// this interface and know no target by its name; docs/targets.md says how to
+// add one.
+//
+// Whoever compiles gives a name ("cpu"), which is looked up once, where a
+// compilation or a pass begins (TargetRegistry.h).
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_TARGET_TARGETINFO_H
+#define CKOPT_TARGET_TARGETINFO_H
+
+#include "ckopt/Runtime/Manifest.h"
+#include "ckopt/Target/MachineRates.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/Support/Error.h"
+#include "llvm/Support/JSON.h"
+
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+struct ckrt_program;
+
+namespace ckopt {
+
+class TargetInfo;
+
+//===----------------------------------------------------------------------===//
+// What is asked of a target
+//===----------------------------------------------------------------------===//
+
+/// What decides the arithmetic and the code of kernels, as users write it.
+struct KernelSettings {
+  std::string target = "cpu";           ///< a registered target's name
+  std::string layout = "channels-last"; ///< of activations; or "none"
+  int32_t threads = 1;
+  unsigned vectorBits = 512;
+  int64_t libraryWorkspace = 0; ///< cuda: of each call of a library
+  /// cuda, operands of products of f32: f32, tf32, bf16, f16.
+  std::string matmulPrecision = "f32";
+};
+
+/// The same, checked: what code for one kernel depends on.
+struct CodegenOptions {
+  const TargetInfo *target = nullptr; ///< never null where it is read
+  unsigned threads = 1;
+  /// Of a vector; where no two elements fit, code is of scalars alone.
+  unsigned vectorBits = 512;
+  /// Launches: contractions and convolutions are left to libraries, with so
+  /// many bytes each; 0: they are our own code.
+  int64_t libraryWorkspace = 0;
+  /// Launches: of contractions and convolutions of f32; other types as they
+  /// are.
+  runtime::ProductPrecision precision = runtime::ProductPrecision::F32;
+};
+
+/// The processor that machine code is made for.
+struct CpuOptions {
+  std::string cpu = "native"; ///< an LLVM CPU name, or "native"
+  unsigned optLevel = 2;      ///< 0 to 3
+};
+
+/// What a step for a GPU is compiled for.
+struct DeviceOptions {
+  unsigned sm = 80;       ///< least compute capability: 80, 90
+  int32_t ordinal = 0;    ///< where `train` and others run it: cuda:0
+  std::string target;     ///< of --device; empty: none was given
+  bool libraries = false; ///< contractions by cuBLASLt and cuDNN
+  int64_t workspace = int64_t(32) << 20; ///< of each call of theirs
+  std::string emulation;   ///< write the kernels as CPU code, for tests
+  bool descending = false; ///< of that code: the last thread and block first
+};
+
+/// All that a target may complete or refuse before anything is compiled.
+struct TargetRequest {
+  KernelSettings &kernels;
+  const CpuOptions &cpu;
+  const DeviceOptions &device;
+  llvm::StringRef computeType; ///< "f64", or what the model has
+  /// Flags that a command line had, by their names; empty for programs.
+  std::set<std::string> flags = {};
+  bool runsHere = false; ///< by a command that runs the step
+};
+
+/// What a planned step is emitted with.
+struct EmitOptions {
+  KernelSettings kernels; ///< as annotate-kernels was given them
+  CpuOptions cpu;
+  DeviceOptions device;
+  bool instrument = false;    ///< for profiles and checks of each call
+  bool keepDenormals = false; ///< an f64 step does, all others flush them
+  std::string producer;       ///< compiler and version
+  /// Adds first values of tensors to the data, and their places to the
+  /// manifest.
+  std::function<llvm::Error(runtime::Manifest &, std::vector<char> &)> addData;
+};
+
+//===----------------------------------------------------------------------===//
+// What a target says
+//===----------------------------------------------------------------------===//
+
+/// What a generated kernel's stages are.
+enum class StageForm {
+  Ranges, ///< functions that do a range of the work, on vectors of lanes
+  Blocks, ///< launches of blocks of threads (lib/Conversion/BlockToPTX)
+};
+
+/// The most that one kernel may take; 0: any number.
+struct KernelLimits {
+  unsigned tensors = 0; ///< operands and results of a generated kernel
+  unsigned joined = 0;  ///< operands of a concatenation, which gets split
+  int64_t blocks = 0;   ///< of a launch
+};
+
+struct TargetTraits {
+  std::string name;    ///< as users write it: "cpu"
+  std::string machine; ///< in messages: "a CPU"
+  StageForm form = StageForm::Ranges;
+  KernelLimits limits;
+  /// Products and convolutions of f16 have code; otherwise they are widened.
+  bool halfProducts = false;
+  int64_t arenaAlignment = 64; ///< of the arena's start
+  MachineRates rates;
+  /// Steps run on numbered devices: --device=NAME:0.
+  bool hasDevices = false;
+  /// Artifacts are folders rather than shared libraries.
+  bool writesFolder = false;
+};
+
+/// Whether a library runs a contraction or convolution.
+struct LibraryChoice {
+  bool library = false;
+  int64_t workspaceBytes = 0;
+  std::string reason; ///< why none does
+};
+
+/// A step's code and what describes it.
+class StepCode {
+public:
+  virtual ~StepCode();
+
+  /// A program of the runtime, and what it needs alive.
+  struct Program {
+    ckrt_program *program = nullptr;
+    std::shared_ptr<void> keeper;
+  };
+  virtual llvm::Expected<Program> load() const = 0;
+  /// Writes what ckopt-run loads.
+  virtual llvm::Error write(const std::string &path) const = 0;
+
+  /// What `compile` says of the code beside the plan.
+  virtual void print(llvm::raw_ostream &os) const;
+  /// What `inspect` says of it beside plan and tensors.
+  virtual llvm::Error inspect(llvm::raw_ostream &os) const = 0;
+  /// Members of a report's current JSON object.
+  virtual llvm::Error writeJson(llvm::json::OStream &json) const;
+
+  runtime::Manifest manifest;
+  /// First values of tensors that the artifact carries.
+  std::vector<char> data;
+};
+
+class TargetInfo {
+public:
+  explicit TargetInfo(TargetTraits traits) : traits(std::move(traits)) {}
+  virtual ~TargetInfo();
+  TargetInfo(const TargetInfo &) = delete;
+
+  const TargetTraits traits;
+  const std::string &name() const { return traits.name; }
+
+  /// Completes settings that this target decides; refuses flags that say
+  /// nothing to it and settings that contradict each other (usage errors). Not
+  /// changed by being called twice.
+  virtual llvm::Error settle(TargetRequest &request) const = 0;
+
+  /// What kernels are made with; refuses what it has no code for.
+  virtual llvm::Expected<CodegenOptions>
+  codegen(const KernelSettings &settings) const = 0;
+
+  /// Who computes a sound descriptor. StageForm::Blocks has code of our own for
+  /// what no library takes.
+  virtual LibraryChoice chooseLibrary(const runtime::PrimitiveDesc &desc,
+                                      const CodegenOptions &options) const = 0;
+
+  /// Code for what plan-memory leaves, which stays as it is. Diagnostics name
+  /// the ops that have none.
+  virtual llvm::Expected<std::unique_ptr<StepCode>>
+  emit(mlir::ModuleOp planned, const EmitOptions &options) const = 0;
+};
+
+} // namespace ckopt
+
+#endif // CKOPT_TARGET_TARGETINFO_H

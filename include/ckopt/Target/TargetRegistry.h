@@ -1,0 +1,35 @@
+//===- TargetRegistry.h - targets by name -----------------------*- C++ -*-===//
+//
+// Text has names for targets: command lines, pass pipelines, and the attribute
+// `ckopt.target` that annotate-kernels leaves on a module. Targets are
+// registered by calls (registerAllTargets() for ckopt's own), never by static
+// initializers, and before the first compilation: lookups take no lock.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_TARGET_TARGETREGISTRY_H
+#define CKOPT_TARGET_TARGETREGISTRY_H
+
+#include "ckopt/Target/TargetInfo.h"
+
+namespace ckopt {
+
+/// On modules: the target that kernels were planned for.
+inline constexpr llvm::StringLiteral kTargetAttr = "ckopt.target";
+
+/// Adds a target, which lives as long as the program, once. Another one of the
+/// same name is a mistake of the program.
+void registerTarget(const TargetInfo &target);
+
+/// The target of that name, or an error that says which there are.
+llvm::Expected<const TargetInfo *> findTarget(llvm::StringRef name);
+
+/// The targets that are registered, in that order.
+std::vector<const TargetInfo *> allTargets();
+
+/// Rates of the target that an op's module was planned for; otherwise the
+/// defaults.
+MachineRates ratesOf(mlir::Operation *op);
+
+} // namespace ckopt
+
+#endif // CKOPT_TARGET_TARGETREGISTRY_H

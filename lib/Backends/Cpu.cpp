@@ -1,0 +1,149 @@
+//===- Cpu.cpp - steps for the processor that ckopt runs on ---------------===//
+#include "ckopt/Backends/Backends.h"
+#include "ckopt/Conversion/Emit/Emit.h"
+#include "ckopt/Conversion/StepToLLVM/StepToLLVM.h"
+#include "ckopt/Support/ByteSize.h"
+#include "ckopt/Support/Error.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace ckopt;
+
+//===----------------------------------------------------------------------===//
+// Code
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// An object file.
+class HostCode final : public StepCode {
+public:
+  llvm::Expected<Program> load() const override {
+    auto jit = JitProgram::create(object);
+    if (!jit)
+      return jit.takeError();
+    ckrt_program *program = (*jit)->program();
+    return Program{program, std::shared_ptr<JitProgram>(std::move(*jit))};
+  }
+
+  llvm::Error write(const std::string &path) const override {
+    return linkSharedLibrary(object, path);
+  }
+
+  llvm::Error inspect(llvm::raw_ostream &os) const override {
+    os << "\nlibrary primitives (" << manifest.primitives.size()
+       << " distinct):\n";
+    for (const runtime::PrimitiveDesc &desc : manifest.primitives) {
+      std::string error;
+      auto primitive =
+          runtime::Primitive::create(desc, manifest.threads, error);
+      os << "  " << runtime::describe(desc) << "  "
+         << (primitive ? primitive->implementation() : error) << "\n";
+    }
+    // What a process holds beside the arena.
+    os << "\noutside the arena:\n  code and tables of the step  "
+       << formatBytesExact(int64_t(object.size())) << "\n  stacks of "
+       << manifest.threads
+       << " threads         8 MiB each, mapped, touched as used\n"
+          "  oneDNN: packing buffers of its own inside matrix products\n"
+          "  (per thread, bounded by its cache blocking), and the code\n"
+          "  that it generates for each primitive\n"
+          "  file mappings of data and weights that are being read\n";
+    return llvm::Error::success();
+  }
+
+  std::vector<char> object;
+};
+
+} // namespace
+
+llvm::Expected<std::unique_ptr<StepCode>>
+ckopt::emitHostCode(mlir::ModuleOp planned, const CodegenOptions &codegen,
+                    const EmitOptions &options) {
+  LowerStepOptions lowering;
+  lowering.codegen = codegen;
+  lowering.instrument = options.instrument;
+  lowering.keepDenormals = options.keepDenormals;
+  lowering.cpuFeatures = hostFeatures().features;
+  lowering.producer = options.producer;
+  auto lowered = lowerStep(planned, lowering);
+  if (failed(lowered))
+    return makeError(ExitInternal, "lowering failed");
+  auto code = std::make_unique<HostCode>();
+  if (options.addData)
+    if (llvm::Error error = options.addData(lowered->manifest, code->data))
+      return std::move(error);
+  code->manifest = lowered->manifest;
+  auto object = emitObject(*lowered, code->data, options.cpu);
+  if (!object)
+    return object.takeError();
+  code->object = std::move(*object);
+  return std::move(code);
+}
+
+LibraryChoice ckopt::chooseHostLibrary(const runtime::PrimitiveDesc &desc,
+                                       unsigned threads) {
+  LibraryChoice choice;
+  choice.workspaceBytes =
+      runtime::primitiveWorkspace(desc, int32_t(threads), choice.reason);
+  choice.library = choice.reason.empty() && choice.workspaceBytes >= 0;
+  if (!choice.library &&
+      (desc.dtype == DType::F16 || desc.dtype == DType::BF16))
+    choice.reason += "; convert the model to f32, or compile it with "
+                     "--target=cuda, which has products of halves";
+  return choice;
+}
+
+//===----------------------------------------------------------------------===//
+// Target
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+class CpuTarget final : public TargetInfo {
+public:
+  CpuTarget() : TargetInfo(describe()) {}
+
+  llvm::Error settle(TargetRequest &request) const override {
+    return refuseGpuFlags(request);
+  }
+
+  llvm::Expected<CodegenOptions>
+  codegen(const KernelSettings &settings) const override {
+    auto precision = parsePrecision(settings.matmulPrecision);
+    if (!precision)
+      return precision.takeError();
+    if (*precision != runtime::ProductPrecision::F32)
+      return usageError("products by " + settings.matmulPrecision +
+                        " are for target cuda alone");
+    return CodegenOptions{this, unsigned(settings.threads),
+                          settings.vectorBits};
+  }
+
+  LibraryChoice chooseLibrary(const runtime::PrimitiveDesc &desc,
+                              const CodegenOptions &options) const override {
+    return chooseHostLibrary(desc, options.threads);
+  }
+
+  llvm::Expected<std::unique_ptr<StepCode>>
+  emit(mlir::ModuleOp planned, const EmitOptions &options) const override {
+    auto kernels = codegen(options.kernels);
+    if (!kernels)
+      return kernels.takeError();
+    return emitHostCode(planned, *kernels, options);
+  }
+
+private:
+  static TargetTraits describe() {
+    TargetTraits traits;
+    traits.name = "cpu";
+    traits.machine = "a CPU";
+    return traits;
+  }
+};
+
+} // namespace
+
+const TargetInfo &ckopt::cpuTarget() {
+  static const CpuTarget target;
+  return target;
+}

@@ -1,0 +1,174 @@
+//===- Cuda.cpp - steps for NVIDIA's GPUs ---------------------------------===//
+#include "ckopt/Backends/Backends.h"
+#include "ckopt/Backends/CudaCode.h"
+#include "ckopt/Conversion/Emit/Emit.h"
+#include "ckopt/Runtime/CudaLibraries.h"
+#include "ckopt/Runtime/DeviceArtifact.h"
+#include "ckopt/Runtime/ckrt.h"
+#include "ckopt/Support/Error.h"
+#include "mlir/Pass/PassManager.h"
+
+using namespace ckopt;
+
+//===----------------------------------------------------------------------===//
+// Code
+//===----------------------------------------------------------------------===//
+
+llvm::Expected<StepCode::Program> CudaCode::load() const {
+  std::vector<uint8_t> blob = runtime::serialize(manifest);
+  const std::string &ptx = step.code.text;
+  ckrt_program *program = nullptr;
+  if (ckrt_program_load_device(blob.data(), blob.size(), ptx.data(), ptx.size(),
+                               data.data(), data.size(), &program))
+    return makeError(ExitInternal, ckrt_last_error());
+  return Program{program,
+                 std::shared_ptr<ckrt_program>(program, ckrt_program_destroy)};
+}
+
+llvm::Error CudaCode::write(const std::string &path) const {
+  std::string problem;
+  if (!runtime::writeDeviceArtifact(path, manifest, step.code.text, data.data(),
+                                    data.size(), problem))
+    return ioError(problem);
+  return llvm::Error::success();
+}
+
+llvm::Error CudaCode::writeEmulation(const std::string &path, bool descending,
+                                     const CpuOptions &cpu) const {
+  mlir::OwningOpRef<mlir::ModuleOp> loops(
+      mlir::cast<mlir::ModuleOp>(step.blockForm.get()->clone()));
+  mlir::PassManager manager(loops->getContext());
+  BlockToLoopsOptions order;
+  order.descending = descending;
+  buildBlockToLoopsPipeline(manager, order);
+  if (failed(manager.run(*loops)))
+    return makeError(ExitInternal, "lowering to loops failed");
+  auto isEntry = [](llvm::StringRef name) { return name.ends_with("__emul"); };
+  auto object = emitFunctions(std::move(loops), isEntry, cpu);
+  if (!object)
+    return object.takeError();
+  return linkSharedLibrary(*object, path);
+}
+
+//===----------------------------------------------------------------------===//
+// Target
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+class CudaTarget final : public TargetInfo {
+public:
+  CudaTarget() : TargetInfo(describe()) {}
+
+  llvm::Error settle(TargetRequest &request) const override;
+
+  llvm::Expected<CodegenOptions>
+  codegen(const KernelSettings &settings) const override {
+    auto precision = parsePrecision(settings.matmulPrecision);
+    if (!precision)
+      return precision.takeError();
+    return CodegenOptions{this, /*threads=*/1, /*vectorBits=*/128,
+                          settings.libraryWorkspace, *precision};
+  }
+
+  LibraryChoice chooseLibrary(const runtime::PrimitiveDesc &desc,
+                              const CodegenOptions &options) const override {
+    LibraryChoice choice;
+    if (!options.libraryWorkspace)
+      choice.reason = "libraries were not asked for";
+    else
+      choice.reason =
+          runtime::cudaLibraryRefuses(desc, options.libraryWorkspace);
+    choice.library = choice.reason.empty();
+    // Which algorithm is known when loading.
+    choice.workspaceBytes = choice.library ? options.libraryWorkspace : 0;
+    return choice;
+  }
+
+  llvm::Expected<std::unique_ptr<StepCode>>
+  emit(mlir::ModuleOp planned, const EmitOptions &options) const override;
+
+private:
+  static TargetTraits describe() {
+    TargetTraits traits;
+    traits.name = "cuda";
+    traits.machine = "a GPU";
+    traits.form = StageForm::Blocks;
+    // 512 parameters of 8 bytes, one of them scratch. Blocks: in the one
+    // dimension that is used.
+    traits.limits.tensors = 511;
+    traits.limits.joined = 500;
+    traits.limits.blocks = (int64_t(1) << 31) - 1;
+    traits.halfProducts = true;
+    traits.arenaAlignment = runtime::kDeviceAlignment;
+    // The CPU's proportions: no GPU has been measured.
+    traits.rates = MachineRates();
+    traits.writesFolder = true;
+    traits.hasDevices = true;
+    return traits;
+  }
+};
+
+} // namespace
+
+/// Flags that would say nothing about a step for GPUs.
+static llvm::Error refuseIdleFlags(const TargetRequest &request) {
+  const DeviceOptions &device = request.device;
+  if (request.flags.count("threads"))
+    return usageError("--threads is for CPUs: leave it out for a GPU");
+  for (const char *flag : {"cpu", "O"})
+    if (request.flags.count(flag) && device.emulation.empty())
+      return usageError((flag[1] ? "--" : "-") + llvm::Twine(flag) +
+                        " is for CPUs: leave it out for a GPU");
+  if (request.flags.count("cuda-workspace") && !device.libraries)
+    return usageError("--cuda-workspace is for libraries: give "
+                      "--cuda-libs=all, or leave it out");
+  if (request.flags.count("cuda-emulation-order") && device.emulation.empty())
+    return usageError("--cuda-emulation-order needs --cuda-emulation=FILE");
+  return llvm::Error::success();
+}
+
+llvm::Error CudaTarget::settle(TargetRequest &request) const {
+  if (llvm::Error error = refuseIdleFlags(request))
+    return error;
+  KernelSettings &kernels = request.kernels;
+  if (request.computeType == "f64" && kernels.matmulPrecision != "f32")
+    return usageError("--matmul-precision=" + kernels.matmulPrecision +
+                      " is for products of f32, and --compute-type=f64 has "
+                      "none: leave out one of the two");
+  if (request.device.libraries)
+    kernels.libraryWorkspace = request.device.workspace;
+  kernels.threads = 1;
+  if (request.runsHere && request.device.target.empty())
+    return usageError("a step for CUDA runs on a device: give --device=cuda:0");
+  return llvm::Error::success();
+}
+
+llvm::Expected<std::unique_ptr<StepCode>>
+CudaTarget::emit(mlir::ModuleOp planned, const EmitOptions &options) const {
+  auto kernels = codegen(options.kernels);
+  if (!kernels)
+    return kernels.takeError();
+  LowerDeviceOptions lowering;
+  lowering.codegen = *kernels;
+  lowering.sm = options.device.sm;
+  lowering.keepDenormals = options.keepDenormals;
+  lowering.producer = options.producer;
+  auto lowered = lowerDeviceStep(planned, lowering);
+  if (!lowered)
+    return lowered.takeError();
+  auto code = std::make_unique<CudaCode>(std::move(*lowered));
+  if (options.addData)
+    if (llvm::Error error = options.addData(code->manifest, code->data))
+      return std::move(error);
+  if (!options.device.emulation.empty())
+    if (llvm::Error error = code->writeEmulation(
+            options.device.emulation, options.device.descending, options.cpu))
+      return std::move(error);
+  return std::move(code);
+}
+
+const TargetInfo &ckopt::cudaTarget() {
+  static const CudaTarget target;
+  return target;
+}

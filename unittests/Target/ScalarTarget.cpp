@@ -1,0 +1,62 @@
+//===- ScalarTarget.cpp - a target for tests ------------------------------===//
+//
+// What a new target is made of: traits, and one function for each decision. It
+// shares the processor's way from functions to machine code.
+//
+//===----------------------------------------------------------------------===//
+#include "ScalarTarget.h"
+#include "ckopt/Backends/Backends.h"
+#include "ckopt/Support/Error.h"
+
+using namespace ckopt;
+using namespace ckopt::test;
+
+namespace {
+
+class ScalarTarget final : public TargetInfo {
+public:
+  ScalarTarget() : TargetInfo(describe()) {}
+
+  llvm::Error settle(TargetRequest &request) const override {
+    if (request.flags.count("threads"))
+      return usageError("--threads: target scalar has one");
+    request.kernels.threads = 1;
+    request.kernels.layout = "none";
+    return refuseGpuFlags(request);
+  }
+
+  llvm::Expected<CodegenOptions>
+  codegen(const KernelSettings &settings) const override {
+    return CodegenOptions{this, /*threads=*/1, /*vectorBits=*/0};
+  }
+
+  LibraryChoice chooseLibrary(const runtime::PrimitiveDesc &desc,
+                              const CodegenOptions &options) const override {
+    return chooseHostLibrary(desc, options.threads);
+  }
+
+  llvm::Expected<std::unique_ptr<StepCode>>
+  emit(mlir::ModuleOp planned, const EmitOptions &options) const override {
+    auto kernels = codegen(options.kernels);
+    if (!kernels)
+      return kernels.takeError();
+    return emitHostCode(planned, *kernels, options);
+  }
+
+private:
+  static TargetTraits describe() {
+    TargetTraits traits;
+    traits.name = "scalar";
+    traits.machine = "a scalar core";
+    traits.limits.joined = 3;
+    traits.rates.vector = 1e9;
+    return traits;
+  }
+};
+
+} // namespace
+
+const TargetInfo &test::scalarTarget() {
+  static const ScalarTarget target;
+  return target;
+}
