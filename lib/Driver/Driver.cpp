@@ -65,9 +65,6 @@ static llvm::Error dispatch(DriverOptions &options) {
 }
 
 int ckopt::driverMain(int argc, char **argv) {
-  llvm::InitLLVM init(argc, argv);
-  llvm::setBugReportMsg("This is a defect of ckopt; please report it with the "
-                        "command line and the model.\n");
   registerAllTargets(); // flags name them
   DriverOptions options;
   int code = ExitOk;

@@ -8,6 +8,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Driver/Driver.h"
+#include "llvm/Support/ErrorHandling.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/PrettyStackTrace.h"
 
 #include <cstdlib>
 #include <unistd.h>
@@ -16,5 +19,8 @@ int main(int argc, char **argv) {
   if (!std::getenv("GOMP_SPINCOUNT") && !std::getenv("OMP_WAIT_POLICY") &&
       setenv("GOMP_SPINCOUNT", "20000", 1) == 0)
     execv("/proc/self/exe", argv); // returns where it cannot: then without
+  llvm::InitLLVM init(argc, argv);
+  llvm::setBugReportMsg("This is a defect of ckopt; please report it with the "
+                        "command line and the model.\n");
   return ckopt::driverMain(argc, argv);
 }
