@@ -49,7 +49,7 @@ private:
     traits.name = "scalar";
     traits.machine = "a scalar core";
     traits.limits.joined = 3;
-    traits.rates.vector = 1e9;
+    traits.rates.vector = 1e8;
     return traits;
   }
 };

@@ -2,8 +2,8 @@
 //
 // A target says which code kernels become, what it cannot do and how a planned
 // step becomes code that the runtime loads. Phases, kernels and the driver ask
-// this interface and know no target by its name; docs/targets.md says how to
-// add one.
+// this interface and know no target by its name; docs/tutorials/add-a-target.md
+// says how to add one.
 //
 // Whoever compiles gives a name ("cpu"), which is looked up once, where a
 // compilation or a pass begins (TargetRegistry.h).

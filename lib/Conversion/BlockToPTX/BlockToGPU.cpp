@@ -206,7 +206,7 @@ LogicalResult blockform::lowerToGPU(ModuleOp module,
   for (const Kernel &kernel : kernels) {
     PtxKernel info = describe(kernel);
     TreeCount trees = mergeLaneSteps(kernel);
-    expandMma(kernel, /*onDevice=*/true);
+    expandMma(kernel, /*byWarps=*/true);
     info.shuffledTrees = trees.shuffled;
     info.plainTrees = trees.plain;
     if (infos)

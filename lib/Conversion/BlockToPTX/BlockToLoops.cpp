@@ -132,7 +132,7 @@ struct BlockToLoops : ckopt::impl::BlockToLoopsPassBase<BlockToLoops> {
   }
 
   void lower(Kernel &kernel) {
-    expandMma(kernel, /*onDevice=*/false);
+    expandMma(kernel, /*byWarps=*/false);
     SmallVector<scf::ForallOp> threads;
     kernel.blocks->walk([&](scf::ForallOp forall) {
       if (forall != kernel.blocks)

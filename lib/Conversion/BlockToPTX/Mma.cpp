@@ -246,21 +246,21 @@ static Value roundedByDevice(ImplicitLocOpBuilder &b, Value x) {
   return vector::FromElementsOp::create(b, vector, elements);
 }
 
-void blockform::expandMma(const Kernel &kernel, bool onDevice) {
+void blockform::expandMma(const Kernel &kernel, bool byWarps) {
   SmallVector<MmaOp> all;
   func::FuncOp function = kernel.function;
   function->walk([&](MmaOp mma) { all.push_back(mma); });
   for (MmaOp mma : all) {
     Expansion expansion(mma);
-    mma->replaceAllUsesWith(onDevice ? expansion.byWarp() : expansion.byLoop());
+    mma->replaceAllUsesWith(byWarps ? expansion.byWarp() : expansion.byLoop());
     mma->erase();
   }
   SmallVector<block::RoundTf32Op> roundings;
   function->walk([&](block::RoundTf32Op op) { roundings.push_back(op); });
   for (block::RoundTf32Op op : roundings) {
     ImplicitLocOpBuilder b(op.getLoc(), op);
-    op.replaceAllUsesWith(onDevice ? roundedByDevice(b, op.getX())
-                                   : roundedByBits(b, op.getX()));
+    op.replaceAllUsesWith(byWarps ? roundedByDevice(b, op.getX())
+                                  : roundedByBits(b, op.getX()));
     op->erase();
   }
 }

@@ -13,7 +13,7 @@ std::string mistakeOf(block::MmaOp mma);
 /// Replaces every operation of the block dialect in the kernel by what one
 /// thread does. block.mma: loops, or loads of fragments and nvvm.mma.sync;
 /// block.round_tf32: integers, or the GPU's conversion; both to the same bits.
-void expandMma(const Kernel &kernel, bool onDevice);
+void expandMma(const Kernel &kernel, bool byWarps);
 
 } // namespace ckopt::blockform
 
