@@ -1,6 +1,6 @@
 //===- Phases.cpp - the named phases of a compilation ---------------------===//
 #include "ckopt/Autodiff/Passes.h"
-#include "ckopt/Conversion/KernelToLLVM/Passes.h"
+#include "ckopt/Conversion/Kernels/Passes.h"
 #include "ckopt/Dialect/Ckopt/Utils/ExitDiagnostic.h"
 #include "ckopt/Fuse/Passes.h"
 #include "ckopt/Layout/Passes.h"

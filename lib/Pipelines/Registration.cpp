@@ -2,8 +2,8 @@
 #include "ckopt/Autodiff/Autodiff.h"
 #include "ckopt/Autodiff/Passes.h"
 #include "ckopt/Backends/Backends.h"
-#include "ckopt/Conversion/KernelToLLVM/KernelToLLVM.h"
-#include "ckopt/Conversion/KernelToLLVM/Passes.h"
+#include "ckopt/Conversion/Kernels/Kernels.h"
+#include "ckopt/Conversion/Kernels/Passes.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
 #include "ckopt/Fuse/Passes.h"
 #include "ckopt/Layout/Passes.h"
@@ -25,7 +25,7 @@ void ckopt::registerAllPasses() {
   registerAutodiffPasses();
   registerLayoutPasses();
   registerFusePasses();
-  registerKernelToLLVMPasses();
+  registerKernelsPasses();
   registerRematPasses();
   registerMemoryPlanPasses();
 }
@@ -35,5 +35,5 @@ void ckopt::registerAllDialects(mlir::DialectRegistry &registry) {
       .insert<CkoptDialect, mlir::func::FuncDialect, mlir::LLVM::LLVMDialect>();
   registerReferenceFolding(registry);
   registerAutodiffRules(registry);
-  registerKernelToLLVMDialects(registry);
+  registerKernelDialects(registry);
 }

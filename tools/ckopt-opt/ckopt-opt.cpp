@@ -5,8 +5,8 @@
 #include "ckopt/Backends/Backends.h"
 #include "ckopt/Base/Version.h"
 #include "ckopt/Conversion/BlockToPTX/Passes.h"
-#include "ckopt/Conversion/KernelToLLVM/KernelToLLVM.h"
-#include "ckopt/Conversion/KernelToLLVM/Passes.h"
+#include "ckopt/Conversion/Kernels/Kernels.h"
+#include "ckopt/Conversion/Kernels/Passes.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
 #include "ckopt/Fuse/Passes.h"
 #include "ckopt/Layout/Passes.h"
@@ -69,7 +69,7 @@ int main(int argc, char **argv) {
   // Kernels in block form.
   registry.insert<mlir::gpu::GPUDialect, mlir::LLVM::LLVMDialect,
                   mlir::vector::VectorDialect>();
-  ckopt::registerKernelToLLVMDialects(registry);
+  ckopt::registerKernelDialects(registry);
   ckopt::registerReferenceFolding(registry);
   ckopt::registerAutodiffRules(registry);
   ckopt::registerAllTargets();
@@ -80,7 +80,7 @@ int main(int argc, char **argv) {
   ckopt::registerAutodiffPasses();
   ckopt::registerFusePasses();
   ckopt::registerBlockToPTXPasses();
-  ckopt::registerKernelToLLVMPasses();
+  ckopt::registerKernelsPasses();
   ckopt::registerLayoutPasses();
   ckopt::registerMemoryPlanPasses();
   ckopt::registerRematPasses();

@@ -1,6 +1,6 @@
 //===- BlockJit.cpp - runs kernels in block form on the CPU ---------------===//
 #include "BlockJit.h"
-#include "ckopt/Conversion/KernelToLLVM/KernelToLLVM.h"
+#include "ckopt/Conversion/Kernels/Kernels.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Parser/Parser.h"
@@ -19,7 +19,7 @@ using namespace ckopt::test;
 
 std::unique_ptr<MLIRContext> test::blockContext() {
   DialectRegistry registry;
-  registerKernelToLLVMDialects(registry);
+  registerKernelDialects(registry);
   registry.insert<func::FuncDialect, gpu::GPUDialect, memref::MemRefDialect>();
   registerBuiltinDialectTranslation(registry);
   registerLLVMDialectTranslation(registry);

@@ -20,7 +20,7 @@ ptxOf(const std::string &text, unsigned sm,
       runtime::ProductPrecision precision = runtime::ProductPrecision::F32) {
   DialectRegistry registry;
   registry.insert<CkoptDialect>();
-  registerKernelToLLVMDialects(registry);
+  registerKernelDialects(registry);
   MLIRContext context(registry);
   context.loadAllAvailableDialects();
   auto module = parseSourceString<ModuleOp>(text, &context);

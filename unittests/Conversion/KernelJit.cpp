@@ -7,7 +7,7 @@
 #include "KernelJit.h"
 #include "ckopt/Backends/Backends.h"
 #include "ckopt/Conversion/BlockToPTX/BlockToPTX.h"
-#include "ckopt/Conversion/KernelToLLVM/Optimize.h"
+#include "ckopt/Conversion/Kernels/Optimize.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
 #include "ckopt/Reference/Interpreter.h"
 #include "mlir/IR/Verifier.h"
@@ -134,7 +134,7 @@ void test::loadKernelDialects(MLIRContext &context) {
   DialectRegistry registry;
   reference::registerReferenceModels(registry);
   registry.insert<CkoptDialect, func::FuncDialect>();
-  registerKernelToLLVMDialects(registry);
+  registerKernelDialects(registry);
   registerBuiltinDialectTranslation(registry);
   registerLLVMDialectTranslation(registry);
   context.appendDialectRegistry(registry);

@@ -15,7 +15,7 @@
 #ifndef CKOPT_UNITTESTS_CONVERSION_KERNELJIT_H
 #define CKOPT_UNITTESTS_CONVERSION_KERNELJIT_H
 
-#include "ckopt/Conversion/KernelToLLVM/KernelToLLVM.h"
+#include "ckopt/Conversion/Kernels/Kernels.h"
 #include "ckopt/Reference/Tensor.h"
 #include <functional>
 #include <memory>

@@ -8,7 +8,7 @@
 #include "ScalarTarget.h"
 #include "../Driver/Checks.h"
 #include "ckopt/Backends/Backends.h"
-#include "ckopt/Conversion/KernelToLLVM/KernelToLLVM.h"
+#include "ckopt/Conversion/Kernels/Kernels.h"
 #include "ckopt/Driver/Driver.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/Npz.h"

@@ -8,7 +8,7 @@
 //===----------------------------------------------------------------------===//
 #include "Mma.h"
 #include "ckopt/Conversion/BlockToPTX/Passes.h"
-#include "ckopt/Conversion/KernelToLLVM/KernelToLLVM.h"
+#include "ckopt/Conversion/Kernels/Kernels.h"
 #include "mlir/Conversion/MemRefToLLVM/MemRefToLLVM.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/Pass/PassManager.h"

@@ -9,7 +9,7 @@
 #include "BlockToGPU.h"
 #include "PtxText.h"
 #include "ckopt/Conversion/BlockToPTX/Passes.h"
-#include "ckopt/Conversion/KernelToLLVM/Optimize.h"
+#include "ckopt/Conversion/Kernels/Optimize.h"
 #include "ckopt/Support/Error.h"
 #include "mlir/Conversion/ReconcileUnrealizedCasts/ReconcileUnrealizedCasts.h"
 #include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"

@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Conversion/Emit/Emit.h"
-#include "ckopt/Conversion/KernelToLLVM/Optimize.h"
+#include "ckopt/Conversion/Kernels/Optimize.h"
 #include "ckopt/Support/Error.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"

@@ -12,7 +12,7 @@
 //===----------------------------------------------------------------------===//
 #include "ckopt/Conversion/StepToDevice/StepToDevice.h"
 #include "../StepToLLVM/ManifestBuilder.h"
-#include "ckopt/Conversion/KernelToLLVM/KernelToLLVM.h"
+#include "ckopt/Conversion/Kernels/Kernels.h"
 #include "ckopt/Support/Error.h"
 
 using namespace mlir;
@@ -187,7 +187,7 @@ LogicalResult DeviceLowering::lowerFunction(func::FuncOp function,
 llvm::Expected<LoweredDeviceStep> DeviceLowering::run() {
   MLIRContext *context = planned.getContext();
   DialectRegistry registry;
-  registerKernelToLLVMDialects(registry);
+  registerKernelDialects(registry);
   context->appendDialectRegistry(registry);
   context->loadAllAvailableDialects();
   lowered.blockForm = ModuleOp::create(planned.getLoc(), "ckopt_kernels");

@@ -12,7 +12,7 @@
 //===----------------------------------------------------------------------===//
 #include "ckopt/Conversion/StepToLLVM/StepToLLVM.h"
 #include "ManifestBuilder.h"
-#include "ckopt/Conversion/KernelToLLVM/KernelToLLVM.h"
+#include "ckopt/Conversion/Kernels/Kernels.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Pass/PassManager.h"
 
@@ -235,7 +235,7 @@ LogicalResult StepLowering::lowerFunction(func::FuncOp function,
 
 FailureOr<LoweredStep> StepLowering::run() {
   DialectRegistry registry;
-  registerKernelToLLVMDialects(registry);
+  registerKernelDialects(registry);
   registry.insert<LLVM::LLVMDialect>();
   context->appendDialectRegistry(registry);
   context->loadAllAvailableDialects();

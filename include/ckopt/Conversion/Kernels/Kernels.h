@@ -1,0 +1,96 @@
+//===- Kernels.h - code for kernels -----------------------------*- C++ -*-===//
+//
+// Turns the body of one kernel (a private function of ckopt ops on tensors,
+// attribute `ckopt.kernel`) into functions of the kernel ABI
+//
+//   void k(void *const *args, const int64_t *scalars,
+//          int64_t begin, int64_t end, void *scratch)
+//
+// `args` are the operands, then the results. Stages of one kernel run one
+// after another over the same args and scratch, each over its own trip count:
+// [0, trip) cut anywhere at multiples of `grain` gives the same bits.
+//
+// For targets whose stages are launches (StageForm::Blocks) the same bodies are
+// in block form: one function a stage, parameters one by one, scf.forall over
+// blocks around scf.foralls over threads (see lib/Conversion/README.md).
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_CONVERSION_KERNELS_KERNELS_H
+#define CKOPT_CONVERSION_KERNELS_KERNELS_H
+
+#include "ckopt/Target/TargetInfo.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/SmallVector.h"
+#include <string>
+#include <utility>
+
+namespace ckopt {
+
+/// One parallel loop: ckrt_parallel_for(symbol, args, scalars, trip, grain,
+/// scratch), or a launch of `trip` blocks.
+struct KernelStage {
+  std::string symbol;
+  int64_t trip = 0;
+  int64_t grain = 1;
+  int64_t block = 0; ///< threads of a launch's block; 0: a function of ranges
+  /// Of a launch: why its accesses are of one element each; empty: they are of
+  /// 16 bytes where shapes allow.
+  std::string scalarReason;
+};
+
+/// What runs when a kernel is called.
+struct KernelCode {
+  /// A library kernel: ckrt_execute of `primitive` on `primitiveArgs`, no
+  /// stages. Otherwise the stages, in order.
+  bool library = false;
+  runtime::PrimitiveDesc primitive;
+  /// For library kernels: the primitive's i-th argument is the call's
+  /// primitiveArgs[i]-th argument (operands, then results).
+  llvm::SmallVector<unsigned> primitiveArgs;
+  llvm::SmallVector<KernelStage> stages;
+  /// Bytes at `scratch` (64-byte aligned), from the call's planned workspace.
+  int64_t workspaceBytes = 0;
+  /// (operand, result) pairs that may share all their bytes.
+  llvm::SmallVector<std::pair<unsigned, unsigned>> reuse;
+};
+
+/// How the kernel will run. Makes no code; deterministic; cheap. Fails with a
+/// diagnostic on the op that cannot be lowered.
+llvm::FailureOr<KernelCode> planKernel(mlir::func::FuncOp kernel,
+                                       const CodegenOptions &options);
+
+/// Adds the stage functions of a generated kernel to `into`, as func.func of
+/// llvm pointers, with the symbols that planKernel says; nothing for library
+/// kernels. Dialects used: func, scf, arith, math, vector, llvm. `kernel` may
+/// lie in `into`, too, and stays as it is: symbols of stages are
+/// "<kernel>.s<n>", of launches "<kernel>_s<n>".
+mlir::LogicalResult emitKernel(mlir::func::FuncOp kernel,
+                               const CodegenOptions &options,
+                               mlir::ModuleOp into);
+
+/// Lowers what emitKernel made (and scf, arith, math, vector, func, cf, index
+/// in general) to the LLVM dialect. Functions of libm may remain external:
+/// link or resolve -lm.
+void buildKernelLoweringPipeline(mlir::OpPassManager &pm);
+
+/// Dialects that emitKernel and the pipeline make ops of; passes that call
+/// emitKernel add them to their dependent dialects.
+void registerKernelDialects(mlir::DialectRegistry &registry);
+
+/// How well a kernel vectorizes, for tests and reports.
+struct VectorReport {
+  unsigned lanes = 1;      ///< of the vectorized loops
+  unsigned unitLoads = 0;  ///< contiguous vector loads, in emitted code
+  unsigned broadcasts = 0; ///< scalar loads, used by all lanes
+  unsigned gathers = 0;    ///< loads of a lane each
+  unsigned libmCalls = 0;  ///< functions computed lane by lane
+};
+/// Emits the kernel into a throw-away module and counts.
+llvm::FailureOr<VectorReport>
+reportVectorization(mlir::func::FuncOp kernel, const CodegenOptions &options);
+
+} // namespace ckopt
+
+#endif // CKOPT_CONVERSION_KERNELS_KERNELS_H

@@ -1,0 +1,60 @@
+//===- Passes.td - code for kernels -------------------------*- tablegen -*-===//
+#ifndef CKOPT_CONVERSION_KERNELS_PASSES
+#define CKOPT_CONVERSION_KERNELS_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def AnnotateKernelsPass : Pass<"annotate-kernels", "mlir::ModuleOp"> {
+  let summary = "Sets workspace and reuse of every kernel call from what its code will need";
+  let description = [{
+    Plans each kernel once (no code is made) and writes to its calls: `workspace`,
+    the bytes of scratch of the generated stages or of the library primitive,
+    and `reuse`, the pairs of operands and results that may share bytes. Reports
+    every kernel that has no code, not only the first. The module gets the
+    target's name (`ckopt.target`), whose rates `remat` weighs kernels by.
+  }];
+  let options = [
+    Option<"threads", "threads", "unsigned", "1",
+           "Threads that will run the step (library workspaces depend on it)">,
+    Option<"vectorBits", "vector-bits", "unsigned", "512", "Bits of a vector">,
+    Option<"target", "target", "std::string", "\"cpu\"",
+           "Name of the target that the kernels are for: cpu, cuda">,
+    Option<"libraryWorkspace", "library-workspace", "int64_t", "0",
+           "cuda: bytes of workspace of each call of cuBLASLt or cuDNN; 0: our own contractions">,
+    Option<"matmulPrecision", "matmul-precision", "std::string", "\"f32\"",
+           "cuda: what f32 operands of products and convolutions are rounded to: f32, tf32, bf16 or f16">,
+  ];
+  // Of the code that is tried to see how it vectorizes.
+  let dependentDialects = [
+    "::ckopt::block::BlockDialect",
+    "::mlir::arith::ArithDialect", "::mlir::cf::ControlFlowDialect",
+    "::mlir::func::FuncDialect", "::mlir::gpu::GPUDialect",
+    "::mlir::LLVM::LLVMDialect", "::mlir::math::MathDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
+    "::mlir::vector::VectorDialect"];
+}
+
+def LowerKernelsPass : Pass<"lower-kernels", "mlir::ModuleOp"> {
+  let summary = "Adds the stage functions of all generated kernels, for tests";
+  let options = [
+    Option<"threads", "threads", "unsigned", "1", "Threads of library kernels">,
+    Option<"vectorBits", "vector-bits", "unsigned", "512", "Bits of a vector">,
+    Option<"target", "target", "std::string", "\"cpu\"",
+           "Name of the target: cpu (functions of ranges), cuda (launches in block form)">,
+    Option<"matmulPrecision", "matmul-precision", "std::string", "\"f32\"",
+           "cuda: what f32 operands of products and convolutions are rounded to: f32, tf32, bf16 or f16">,
+    Option<"toLLVM", "to-llvm", "bool", "false",
+           "Erase everything else and lower the stages to the LLVM dialect">,
+    Option<"report", "report", "bool", "false",
+           "Only remark, on each kernel, how it runs and vectorizes">,
+  ];
+  let dependentDialects = [
+    "::ckopt::block::BlockDialect",
+    "::mlir::arith::ArithDialect", "::mlir::cf::ControlFlowDialect",
+    "::mlir::func::FuncDialect", "::mlir::gpu::GPUDialect",
+    "::mlir::LLVM::LLVMDialect", "::mlir::math::MathDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
+    "::mlir::vector::VectorDialect"];
+}
+
+#endif // CKOPT_CONVERSION_KERNELS_PASSES

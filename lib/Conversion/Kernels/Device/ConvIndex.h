@@ -1,0 +1,79 @@
+//===- ConvIndex.h - element offsets of convolutions ------------*- C++ -*-===//
+#ifndef CKOPT_LIB_CONVERSION_KERNELS_DEVICE_CONVINDEX_H
+#define CKOPT_LIB_CONVERSION_KERNELS_DEVICE_CONVINDEX_H
+
+#include "Emit/Emitter.h"
+
+namespace ckopt::codegen {
+
+/// Element offsets of a convolution's tensors.
+struct ConvIndex {
+  explicit ConvIndex(const runtime::ConvDesc &desc)
+      : desc(desc), channelsIn(desc.inChannels / desc.groups),
+        channelsOut(desc.outChannels / desc.groups) {}
+
+  runtime::ConvDesc desc;
+  int64_t channelsIn, channelsOut; ///< of a group
+
+  int64_t window() const { return product(extents(desc.kernel)); }
+  int64_t pointsIn() const { return product(extents(desc.in)); }
+  int64_t pointsOut() const { return product(extents(desc.out)); }
+  /// Whether input and output points are the same.
+  bool isPointwise() const;
+  /// Whether (channel of the group, window point) numbers a weight's elements
+  /// in the order of memory when depth() splits it.
+  bool isWeightInOrder() const { return !desc.channelsLast || window() == 1; }
+
+  /// An activation's element: image, channel, point.
+  Value input(Emitter &e, Value image, Value channel,
+              ArrayRef<Value> point) const {
+    return activation(e, image, channel, point, desc.in, desc.inChannels);
+  }
+  Value output(Emitter &e, Value image, Value channel,
+               ArrayRef<Value> point) const {
+    return activation(e, image, channel, point, desc.out, desc.outChannels);
+  }
+  /// An activation's element where the point is one number, so that multiples
+  /// of it show.
+  Value flatActivation(Emitter &e, Value number, Value channel, int64_t points,
+                       int64_t channels) const;
+  /// A weight's element where `number` splits into channel and window point.
+  Value weight(Emitter &e, Value out, Value number) const;
+  /// A weight's element: row-major [out channel, channel of the group, window].
+  Value weight(Emitter &e, Value out, Value in, ArrayRef<Value> at) const;
+
+  /// k of activations against weights: channel and window point; the channel
+  /// innermost where it is in memory.
+  std::pair<Value, SmallVector<Value>> depth(Emitter &e, Value k,
+                                             int64_t channels) const;
+  /// Image and point of a row number.
+  std::pair<Value, SmallVector<Value>> point(Emitter &e, Value number,
+                                             const int64_t (&sizes)[3]) const;
+  /// Where a group's channel lies among all.
+  static Value channelOf(Emitter &e, Value group, Value channel,
+                         int64_t ofGroup) {
+    return e.add(e.mul(group, e.index(ofGroup)), channel);
+  }
+
+  /// The input point under window point `at` of output point `out`, and whether
+  /// it lies inside.
+  SmallVector<Value> under(Emitter &e, ArrayRef<Value> out, ArrayRef<Value> at,
+                           Value &inside) const;
+  /// The output point whose window point `at` lies on input point `in`, and
+  /// whether there is one.
+  SmallVector<Value> over(Emitter &e, ArrayRef<Value> in, ArrayRef<Value> at,
+                          Value &inside) const;
+
+private:
+  SmallVector<int64_t> extents(const int64_t (&sizes)[3]) const {
+    return SmallVector<int64_t>(sizes, sizes + desc.rank);
+  }
+  static int64_t product(ArrayRef<int64_t> sizes);
+  Value activation(Emitter &e, Value image, Value channel,
+                   ArrayRef<Value> point, const int64_t (&sizes)[3],
+                   int64_t channels) const;
+};
+
+} // namespace ckopt::codegen
+
+#endif // CKOPT_LIB_CONVERSION_KERNELS_DEVICE_CONVINDEX_H

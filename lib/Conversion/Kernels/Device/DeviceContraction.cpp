@@ -1,0 +1,207 @@
+//===- DeviceContraction.cpp - products and convolutions on a GPU ---------===//
+#include "Device/DeviceContraction.h"
+#include "Kinds/GeneratedKernel.h"
+#include "ckopt/Dialect/Block/IR/BlockDialect.h"
+#include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
+
+using namespace mlir;
+using namespace ckopt;
+using namespace ckopt::codegen;
+using runtime::MatMulDesc;
+using runtime::PrimitiveKind;
+using runtime::ProductPrecision;
+
+//===----------------------------------------------------------------------===//
+// Operands
+//===----------------------------------------------------------------------===//
+
+unsigned Operand::lanes(bool lies, ArrayRef<int64_t> numbers) const {
+  for (int64_t number : numbers)
+    lies &= number % wide() == 0;
+  return lies ? unsigned(wide()) : 1;
+}
+
+Value Operand::address(Emitter &e, Value offset) const {
+  Value base = e.argument(number);
+  return LLVM::GEPOp::create(e.b, base.getType(), element, base,
+                             ArrayRef<LLVM::GEPArg>{offset});
+}
+
+Value Operand::load(Emitter &e, Value offset, unsigned lanes,
+                    OperandForm as) const {
+  auto many = [&](Type type) {
+    return lanes == 1 ? type : VectorType::get({int64_t(lanes)}, type);
+  };
+  ++(lanes == 1 ? e.report.broadcasts : e.report.unitLoads);
+  Value v = LLVM::LoadOp::create(e.b, many(element), address(e, offset),
+                                 element.getIntOrFloatBitWidth() / 8);
+  if (as.tf32)
+    return block::RoundTf32Op::create(e.b, v.getType(), v);
+  if (as.type == element)
+    return v;
+  if (as.type.getIntOrFloatBitWidth() < element.getIntOrFloatBitWidth())
+    return arith::TruncFOp::create(e.b, many(as.type), v);
+  return arith::ExtFOp::create(e.b, many(as.type), v);
+}
+
+void Operand::store(Emitter &e, Value offset, Value v) const {
+  Type type = element;
+  if (auto vector = dyn_cast<VectorType>(v.getType()))
+    type = vector.clone(element);
+  if (v.getType() != type)
+    v = arith::TruncFOp::create(e.b, type, v);
+  LLVM::StoreOp::create(e.b, v, address(e, offset),
+                        element.getIntOrFloatBitWidth() / 8);
+}
+
+OperandForm codegen::operandForm(Operand a, Operand b, Type sums,
+                                 ProductPrecision precision) {
+  if (a.element.isF32() && b.element.isF32()) {
+    MLIRContext *ctx = sums.getContext();
+    switch (precision) {
+    case ProductPrecision::F32:
+      break;
+    case ProductPrecision::TF32:
+      return {sums, /*tf32=*/true};
+    case ProductPrecision::BF16:
+      return {BFloat16Type::get(ctx)};
+    case ProductPrecision::F16:
+      return {Float16Type::get(ctx)};
+    }
+  }
+  bool half = a.element.isF16() || a.element.isBF16();
+  return {half && a.element == b.element ? a.element : sums};
+}
+
+Value codegen::linear(Emitter &e, ArrayRef<Value> values,
+                      ArrayRef<int64_t> strides) {
+  Value sum = e.index(0);
+  for (auto [v, stride] : llvm::zip_equal(values, strides))
+    if (stride)
+      sum = e.add(sum, stride == 1 ? v : e.mul(v, e.index(stride)));
+  return sum;
+}
+
+//===----------------------------------------------------------------------===//
+// Matrix products
+//===----------------------------------------------------------------------===//
+
+DeviceGemm codegen::describeProduct(const runtime::PrimitiveDesc &primitive,
+                                    Operand a, Operand b, Operand c) {
+  const MatMulDesc &desc = primitive.matmul;
+  DeviceGemm gemm;
+  gemm.batch = desc.batch[0] * desc.batch[1];
+  gemm.m = desc.m;
+  gemm.n = desc.n;
+  gemm.k = desc.k;
+  gemm.type = computeType(c.element);
+  OperandForm form = gemm.operand =
+      operandForm(a, b, gemm.type, primitive.precision);
+  auto offset = [desc](Emitter &e, Value batch, Value row, Value column,
+                       const int64_t (&batches)[2], int64_t rowStride,
+                       int64_t columnStride) {
+    SmallVector<Value> at = split(e, batch, {desc.batch[0], desc.batch[1]});
+    return linear(e, {at[0], at[1], row, column},
+                  {batches[0], batches[1], rowStride, columnStride});
+  };
+  gemm.a = [=](Emitter &e, Value batch, Value row, Value column,
+               unsigned lanes) {
+    return a.load(
+        e, offset(e, batch, row, column, desc.aBatch, desc.aRow, desc.aCol),
+        lanes, form);
+  };
+  gemm.b = [=](Emitter &e, Value batch, Value row, Value column,
+               unsigned lanes) {
+    return b.load(
+        e, offset(e, batch, row, column, desc.bBatch, desc.bRow, desc.bCol),
+        lanes, form);
+  };
+  gemm.store = [=](Emitter &e, Value batch, Value row, Value column, Value v) {
+    c.store(e, offset(e, batch, row, column, desc.cBatch, desc.cRow, desc.cCol),
+            v);
+  };
+  gemm.aAlongK = desc.aCol == 1;
+  gemm.bAlongN = desc.bCol == 1;
+  gemm.cAlongN = desc.cCol == 1;
+  // Stride 1 along one dimension; all others start at multiples.
+  auto lanes = [](Operand x, int64_t stride, int64_t extent, int64_t other,
+                  const int64_t (&batches)[2]) {
+    return x.lanes(stride == 1, {extent, other, batches[0], batches[1]});
+  };
+  gemm.aLanes = gemm.aAlongK
+                    ? lanes(a, desc.aCol, desc.k, desc.aRow, desc.aBatch)
+                    : lanes(a, desc.aRow, desc.m, desc.aCol, desc.aBatch);
+  gemm.bLanes = gemm.bAlongN
+                    ? lanes(b, desc.bCol, desc.n, desc.bRow, desc.bBatch)
+                    : lanes(b, desc.bRow, desc.k, desc.bCol, desc.bBatch);
+  gemm.cLanes = gemm.cAlongN
+                    ? lanes(c, desc.cCol, desc.n, desc.cRow, desc.cBatch)
+                    : lanes(c, desc.cRow, desc.m, desc.cCol, desc.cBatch);
+  return gemm;
+}
+
+//===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+class DeviceContraction : public GeneratedKernel {
+public:
+  using GeneratedKernel::GeneratedKernel;
+
+  LogicalResult plan() override {
+    if (failed(describePrimitive(kernel, options, code)))
+      return failure();
+    gemm = describe();
+    code.workspaceBytes = gemm.scratchBytes();
+    StringRef reason = "elements that pass at once are no neighbours in memory";
+    if (gemm.aLanes > 1 && gemm.bLanes > 1 && gemm.cLanes > 1)
+      reason = "";
+    addLaunch(elements() ? gemm.blocks() : 0, DeviceGemm::kThreads,
+              /*together=*/true, reason);
+    if (gemm.parts() > 1)
+      addLaunch(elements(), kBlockThreads, /*together=*/false,
+                "a thread adds the parts of an element");
+    return success();
+  }
+
+  LogicalResult emit(ModuleOp into) override {
+    if (failed(emitLaunch(into, 0, [&](Emitter &e, Value block) {
+          gemm.emitTile(e, block);
+        })))
+      return failure();
+    if (gemm.parts() == 1)
+      return success();
+    return emitThreads(into, 1, elements(),
+                       [&](Emitter &e, Value item) { gemm.emitSum(e, item); });
+  }
+
+private:
+  int64_t elements() const { return gemm.batch * gemm.m * gemm.n; }
+
+  Operand operand(unsigned argument) {
+    unsigned number = code.primitiveArgs[argument];
+    Type type = number < kernel.getNumArguments()
+                    ? kernel.getArgument(number).getType()
+                    : terminator.getOperand(0).getType();
+    return {number, getElementTypeOrSelf(type)};
+  }
+
+  DeviceGemm describe() {
+    Operand first = operand(0), second = operand(1), result = operand(2);
+    if (code.primitive.kind == PrimitiveKind::MatMul)
+      return describeProduct(code.primitive, first, second, result);
+    return describeConvolution(code.primitive, first, second, result);
+  }
+
+  DeviceGemm gemm;
+};
+
+} // namespace
+
+std::unique_ptr<GeneratedKernel>
+codegen::makeDeviceContraction(func::FuncOp kernel,
+                               const CodegenOptions &options) {
+  return std::make_unique<DeviceContraction>(kernel, options);
+}

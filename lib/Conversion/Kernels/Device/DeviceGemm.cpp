@@ -1,0 +1,312 @@
+//===- DeviceGemm.cpp - contractions by the threads of blocks -------------===//
+#include "Device/DeviceGemm.h"
+#include "Device/DeviceGemmTile.h"
+#include "Kinds/GeneratedKernel.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+using namespace mlir;
+using namespace ckopt;
+using namespace ckopt::codegen;
+
+/// Blocks that fill a GPU, with tiles of 64 and of 128; the least of k that is
+/// worth a part.
+static constexpr int64_t kFullBlocks = 256, kFullLargeBlocks = 128,
+                         kLeastPart = 512;
+
+bool DeviceGemm::isLarge() const {
+  if (type.isF64())
+    return false;
+  auto area = [&](int64_t tile) {
+    return double(llvm::alignTo(m, tile)) * double(llvm::alignTo(n, tile));
+  };
+  return area(128) <= 1.25 * area(64) &&
+         double(batch) * area(128) / (128 * 128) >= kFullLargeBlocks;
+}
+
+int64_t DeviceGemm::partLength() const {
+  int64_t tiles = std::max<int64_t>(batch * tilesM() * tilesN(), 1);
+  int64_t most = std::max<int64_t>(k / kLeastPart, 1);
+  int64_t wanted = std::clamp<int64_t>(kFullBlocks / tiles, 1, most);
+  int64_t length = llvm::divideCeil(std::max<int64_t>(k, 1), wanted);
+  return llvm::alignTo(length, slice());
+}
+
+int64_t DeviceGemm::parts() const {
+  return std::max<int64_t>(llvm::divideCeil(k, partLength()), 1);
+}
+
+int64_t DeviceGemm::scratchBytes() const {
+  if (parts() == 1)
+    return 0;
+  return parts() * batch * m * n * (type.getIntOrFloatBitWidth() / 8);
+}
+
+static Value below(Emitter &e, Value x, int64_t limit) {
+  return e.cmpi(arith::CmpIPredicate::slt, x, e.index(limit));
+}
+
+/// Quotient and remainder of a non-negative number.
+static std::pair<Value, Value> divided(Emitter &e, Value x, int64_t by) {
+  Value divisor = e.index(by);
+  return {arith::DivUIOp::create(e.b, x, divisor),
+          arith::RemUIOp::create(e.b, x, divisor)};
+}
+
+//===----------------------------------------------------------------------===//
+// Slices
+//===----------------------------------------------------------------------===//
+
+/// Depth and place across of element number `at`, the first of its vector, of a
+/// slice. Neighbouring threads load neighbours. Where vectors across must be
+/// laid along k, all places across would meet few banks: then 4 threads load
+/// neighbours and 8 such groups of a warp are at 8 depths, whose elements lie
+/// side by side in shared memory.
+std::pair<Value, Value> DeviceGemm::placeOf(Emitter &e, Value at,
+                                            const Slice &s) const {
+  if (s.alongDepth) {
+    auto [across, depth] = divided(e, at, slice());
+    return {depth, across};
+  }
+  if (s.lanes == 1 || !depthInside(s.isA))
+    return divided(e, at, tile());
+  constexpr int64_t kTogether = 4, kDepths = 8;
+  auto [group, vector] =
+      divided(e, arith::DivUIOp::create(e.b, at, e.index(s.lanes)), kTogether);
+  auto [rest, depth] = divided(e, group, kDepths);
+  auto [depths, groups] = divided(e, rest, tile() / (kTogether * s.lanes));
+  return {e.add(e.mul(depths, e.index(kDepths)), depth),
+          e.mul(e.add(e.mul(groups, e.index(kTogether)), vector),
+                e.index(s.lanes))};
+}
+
+/// Neighbours number at, at + 1, ... of a slice, to shared memory.
+void DeviceGemm::emitLoadOf(Emitter &e, const Tile &tile, Value at, Value from,
+                            const Slice &s) const {
+  auto [depth, across] = placeOf(e, at, s);
+  Value where = e.add(s.origin, across), deep = e.add(from, depth);
+  Value inside;
+  auto require = [&](Value condition) {
+    inside = inside ? e.andi(inside, condition) : condition;
+  };
+  if (k % slice())
+    require(e.cmpi(arith::CmpIPredicate::slt, deep, tile.high));
+  if (s.limit % this->tile())
+    require(below(e, where, s.limit));
+  auto load = [&] {
+    return SmallVector<Value>{
+        s.isA ? s.element(e, tile.batch, where, deep, s.lanes)
+              : s.element(e, tile.batch, deep, where, s.lanes)};
+  };
+  auto zero = [&] {
+    Type loaded = operand.type;
+    if (s.lanes > 1)
+      loaded = VectorType::get({int64_t(s.lanes)}, loaded);
+    return SmallVector<Value>{
+        arith::ConstantOp::create(e.b, e.b.getZeroAttr(loaded))};
+  };
+  Value loaded = inside ? e.ifThen(inside, load, zero).front() : load().front();
+  bool depthInside = this->depthInside(s.isA);
+  int64_t pitch = this->pitch(s.isA);
+  Value place = depthInside ? e.add(e.mul(across, e.index(pitch)), depth)
+                            : e.add(e.mul(depth, e.index(pitch)), across);
+  if (s.lanes == 1) {
+    memref::StoreOp::create(e.b, loaded, s.shared, asIndex(e, place));
+  } else if (s.alongDepth == depthInside) {
+    vector::StoreOp::create(e.b, loaded, s.shared, asIndex(e, place));
+  } else {
+    for (unsigned i = 0; i < s.lanes; ++i) {
+      Value to = e.add(place, e.index(i * pitch));
+      memref::StoreOp::create(e.b, vector::ExtractOp::create(e.b, loaded, i),
+                              s.shared, asIndex(e, to));
+    }
+  }
+}
+
+void DeviceGemm::emitLoad(Emitter &e, const Tile &tile, Value thread,
+                          Value from, const Slice &s) const {
+  int64_t step = kThreads * s.lanes, all = this->tile() * slice();
+  // A few at once: their latencies overlap.
+  constexpr int64_t kAtOnce = 4;
+  Value first = e.mul(thread, e.index(s.lanes));
+  auto some = [&](Value first, int64_t count) {
+    for (int64_t i = 0; i < count; ++i)
+      emitLoadOf(e, tile, e.add(first, e.index(i * step)), from, s);
+  };
+  if (all <= kAtOnce * step)
+    return some(first, all / step);
+  e.forLoop(e.index(0), e.index(all), kAtOnce * step, {},
+            [&](Value at, ValueRange) {
+              some(e.add(at, first), kAtOnce);
+              return SmallVector<Value>();
+            });
+}
+
+//===----------------------------------------------------------------------===//
+// Products
+//===----------------------------------------------------------------------===//
+
+/// Threads are a square of 16 x 16, and of each square of 64 x 64 elements
+/// every thread has one of 4 x 4.
+void DeviceGemm::emitProducts(Emitter &e, const Tile &tile,
+                              Value thread) const {
+  auto [threadRow, threadColumn] = divided(e, thread, 16);
+  Value row = e.mul(threadRow, e.index(4)),
+        column = e.mul(threadColumn, e.index(4));
+  int64_t side = 4 * squares();
+  SmallVector<Value> start;
+  for (int64_t i = 0; i < side * side; ++i)
+    start.push_back(memref::LoadOp::create(e.b, tile.sums, sumAt(e, i)));
+  VectorType four = VectorType::get({4}, type);
+  SmallVector<Value> total = e.forLoop(
+      e.index(0), e.index(slice()), 1, start, [&](Value depth, ValueRange sum) {
+        // Both lie alike: [k][m or n].
+        Value base = e.mul(depth, e.index(pitch(/*isA=*/true)));
+        auto read = [&](Value shared, Value at) {
+          SmallVector<Value> elements;
+          for (int64_t s = 0; s < squares(); ++s) {
+            Value from = e.add(e.add(base, at), e.index(64 * s));
+            Value vector =
+                vector::LoadOp::create(e.b, four, shared, asIndex(e, from));
+            for (int64_t i = 0; i < 4; ++i)
+              elements.push_back(vector::ExtractOp::create(e.b, vector, i));
+          }
+          return elements;
+        };
+        SmallVector<Value> x = read(tile.sharedA, row),
+                           y = read(tile.sharedB, column);
+        SmallVector<Value> next;
+        for (int64_t i = 0; i < side; ++i)
+          for (int64_t j = 0; j < side; ++j)
+            next.push_back(e.fma(x[i], y[j], sum[i * side + j]));
+        return next;
+      });
+  for (int64_t i = 0; i < side * side; ++i)
+    memref::StoreOp::create(e.b, total[i], tile.sums, sumAt(e, i));
+}
+
+//===----------------------------------------------------------------------===//
+// Results
+//===----------------------------------------------------------------------===//
+
+/// Stores neighbouring elements, where they lie inside.
+void DeviceGemm::emitResult(Emitter &e, const Tile &tile, Value row,
+                            Value column, ArrayRef<Value> sums) const {
+  Value elements = sums.front();
+  if (sums.size() > 1)
+    elements = vector::FromElementsOp::create(
+        e.b, VectorType::get({int64_t(sums.size())}, type), sums);
+  auto inside = [&]() -> Value {
+    Value result;
+    if (m % this->tile())
+      result = below(e, row, m);
+    if (n % this->tile()) {
+      Value fits = below(e, column, n);
+      result = result ? e.andi(result, fits) : fits;
+    }
+    return result;
+  };
+  auto put = [&] {
+    if (parts() == 1) {
+      store(e, tile.batch, row, column, elements);
+      return SmallVector<Value>();
+    }
+    // [part][batch][m][n]
+    Value offset = e.add(e.mul(tile.part, e.index(batch)), tile.batch);
+    offset = e.add(e.mul(offset, e.index(m)), row);
+    offset = e.add(e.mul(offset, e.index(n)), column);
+    Value address =
+        LLVM::GEPOp::create(e.b, e.scratch.getType(), type, e.scratch,
+                            ArrayRef<LLVM::GEPArg>{offset});
+    LLVM::StoreOp::create(e.b, elements, address,
+                          type.getIntOrFloatBitWidth() / 8);
+    return SmallVector<Value>();
+  };
+  if (Value condition = inside())
+    e.ifThen(condition, put, nullptr);
+  else
+    put();
+}
+
+void DeviceGemm::emitResults(Emitter &e, const Tile &tile, Value thread) const {
+  // Parts lie row by row.
+  bool alongN = parts() > 1 || cAlongN;
+  int64_t lanes = std::min<int64_t>(cLanes, 4);
+  if (parts() > 1)
+    lanes = n % 4 ? 1 : 4;
+  auto [threadRow, threadColumn] = divided(e, thread, 16);
+  Value firstRow = e.add(tile.row, e.mul(threadRow, e.index(4)));
+  Value firstColumn = e.add(tile.column, e.mul(threadColumn, e.index(4)));
+  int64_t side = 4 * squares();
+  // Element i of a thread's side lies at 64 * (i / 4) + i % 4.
+  auto place = [](int64_t i) { return i / 4 * 64 + i % 4; };
+  for (int64_t outer = 0; outer < side; ++outer)
+    for (int64_t inner = 0; inner < side; inner += lanes) {
+      int64_t i = alongN ? outer : inner, j = alongN ? inner : outer;
+      SmallVector<Value> sums;
+      for (int64_t l = 0; l < lanes; ++l)
+        sums.push_back(memref::LoadOp::create(
+            e.b, tile.sums,
+            sumAt(e, alongN ? i * side + j + l : (i + l) * side + j)));
+      emitResult(e, tile, e.add(firstRow, e.index(place(i))),
+                 e.add(firstColumn, e.index(place(j))), sums);
+    }
+}
+
+//===----------------------------------------------------------------------===//
+// Launches
+//===----------------------------------------------------------------------===//
+
+void DeviceGemm::emitTile(Emitter &e, Value block) const {
+  SmallVector<Value> at = split(e, block, {batch, parts(), tilesM(), tilesN()});
+  Tile tile;
+  tile.batch = at[0];
+  tile.part = at[1];
+  tile.row = e.mul(at[2], e.index(this->tile()));
+  tile.column = e.mul(at[3], e.index(this->tile()));
+  tile.low = e.mul(at[1], e.index(partLength()));
+  tile.high = e.minimum(e.add(tile.low, e.index(partLength())), e.index(k));
+  tile.sharedA = e.sharedBuffer(operand.type, sharedElements(/*isA=*/true));
+  tile.sharedB = e.sharedBuffer(operand.type, sharedElements(/*isA=*/false));
+  tile.sums = e.privateBuffer(type, kThreads, sumsOfThread());
+  e.forThreads(kThreads, [&](Value) {
+    for (int64_t i = 0; i < sumsOfThread(); ++i)
+      memref::StoreOp::create(e.b, e.constant(type, 0.0), tile.sums,
+                              sumAt(e, i));
+  });
+  e.forLoop(tile.low, tile.high, slice(), {}, [&](Value from, ValueRange) {
+    e.forThreads(kThreads, [&](Value thread) {
+      emitLoad(e, tile, thread, from,
+               {a, true, aAlongK, aLanes, tile.row, m, tile.sharedA});
+      emitLoad(e, tile, thread, from,
+               {b, false, !bAlongN, bLanes, tile.column, n, tile.sharedB});
+    });
+    e.forThreads(kThreads, [&](Value thread) {
+      if (onTensorCores())
+        emitWarpProducts(e, tile, thread);
+      else
+        emitProducts(e, tile, thread);
+    });
+    return SmallVector<Value>();
+  });
+  e.forThreads(kThreads, [&](Value thread) {
+    if (onTensorCores())
+      emitWarpResults(e, tile, thread);
+    else
+      emitResults(e, tile, thread);
+  });
+}
+
+void DeviceGemm::emitSum(Emitter &e, Value item) const {
+  Value total = e.constant(type, 0.0);
+  total = e.forLoop(e.index(0), e.index(parts()), 1, total,
+                    [&](Value part, ValueRange sum) {
+                      Value offset =
+                          e.add(e.mul(part, e.index(batch * m * n)), item);
+                      Value x = e.loadFrom(e.scratch, type,
+                                           e.addSymbol(offset, true));
+                      return SmallVector<Value>{e.add(sum[0], x)};
+                    })
+              .front();
+  SmallVector<Value> at = split(e, item, {batch, m, n});
+  store(e, at[0], at[1], at[2], total);
+}

@@ -1,0 +1,28 @@
+//===- DeviceGemmTile.h - what one block of a contraction has ---*- C++ -*-===//
+#ifndef CKOPT_LIB_CONVERSION_KERNELS_DEVICE_DEVICEGEMMTILE_H
+#define CKOPT_LIB_CONVERSION_KERNELS_DEVICE_DEVICEGEMMTILE_H
+
+#include "Device/DeviceGemm.h"
+
+namespace ckopt::codegen {
+
+/// What one block works on.
+struct DeviceGemm::Tile {
+  Value batch, part, row, column; ///< row and column of its first element
+  Value low, high;                ///< of k
+  Value sharedA, sharedB;
+  Value sums; ///< of each thread
+};
+
+inline Value asIndex(Emitter &e, Value v) {
+  return mlir::arith::IndexCastOp::create(e.b, e.b.getIndexType(), v);
+}
+
+/// Where sum number i of the thread lies.
+inline SmallVector<Value> sumAt(Emitter &e, int64_t i) {
+  return {e.threadIndex(), mlir::arith::ConstantIndexOp::create(e.b, i)};
+}
+
+} // namespace ckopt::codegen
+
+#endif // CKOPT_LIB_CONVERSION_KERNELS_DEVICE_DEVICEGEMMTILE_H

@@ -1,0 +1,102 @@
+//===- DeviceGemmWarps.cpp - contractions by tensor cores -----------------===//
+//
+// The eight warps of a block are 4 x 2; each has a part of the tile, of
+// 16 x 32 elements in a tile of 64, made of blocks of 16 x 8. How slices lie in
+// shared memory is DeviceGemm::depthInside's; the pitch keeps the threads that
+// load a fragment together on banks of their own.
+//
+//===----------------------------------------------------------------------===//
+#include "Device/DeviceGemm.h"
+#include "Device/DeviceGemmTile.h"
+#include "ckopt/Dialect/Block/IR/BlockDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+using namespace mlir;
+using namespace ckopt;
+using namespace ckopt::codegen;
+
+static constexpr int64_t kRows = 16, kColumns = 8;
+
+static Value quotient(Emitter &e, Value x, int64_t by) {
+  return arith::DivUIOp::create(e.b, x, e.index(by));
+}
+static Value remainder(Emitter &e, Value x, int64_t by) {
+  return arith::RemUIOp::create(e.b, x, e.index(by));
+}
+
+/// First row and column of the thread's warp in the tile.
+static std::pair<Value, Value> originOfWarp(Emitter &e, Value thread,
+                                            int64_t squares) {
+  Value warp = quotient(e, thread, kWarp);
+  return {e.mul(quotient(e, warp, 2), e.index(kRows * squares)),
+          e.mul(remainder(e, warp, 2), e.index(4 * kColumns * squares))};
+}
+
+void DeviceGemm::emitWarpProducts(Emitter &e, const Tile &tile,
+                                  Value thread) const {
+  auto [row, column] = originOfWarp(e, thread, squares());
+  // Elements from a row or column to the next, and from one k to the next.
+  struct Strides {
+    int64_t line, step;
+  };
+  auto stridesOf = [&](bool isA) {
+    return depthInside(isA) ? Strides{pitch(isA), 1} : Strides{1, pitch(isA)};
+  };
+  Strides a = stridesOf(true), b = stridesOf(false);
+  auto product = [&](Value x, int64_t by) {
+    return by == 1 ? x : e.mul(x, e.index(by));
+  };
+  Value rowStart = product(row, a.line), columnStart = product(column, b.line);
+  SmallVector<Type> fourSums(4, type);
+  SmallVector<Value> start;
+  for (int64_t i = 0; i < sumsOfThread(); ++i)
+    start.push_back(memref::LoadOp::create(e.b, tile.sums, sumAt(e, i)));
+  SmallVector<Value> total = e.forLoop(
+      e.index(0), e.index(slice()), operand.tf32 ? 8 : 16, start,
+      [&](Value depth, ValueRange sums) {
+        SmallVector<Value> next;
+        for (int64_t i = 0; i < squares(); ++i)
+          for (int64_t j = 0; j < 4 * squares(); ++j) {
+            ValueRange c = sums.slice(next.size(), 4);
+            auto place = [&](Value origin, int64_t lines, Strides strides) {
+              Value at = e.add(origin, e.index(lines * strides.line));
+              return asIndex(e, e.add(at, product(depth, strides.step)));
+            };
+            auto mma = block::MmaOp::create(
+                e.b, fourSums, e.threadIndex(), tile.sharedA,
+                place(rowStart, i * kRows, a), a.line, a.step, tile.sharedB,
+                place(columnStart, j * kColumns, b), b.line, b.step, c[0], c[1],
+                c[2], c[3]);
+            llvm::append_range(next, mma->getResults());
+          }
+        return next;
+      });
+  for (int64_t i = 0; i < sumsOfThread(); ++i)
+    memref::StoreOp::create(e.b, total[i], tile.sums, sumAt(e, i));
+}
+
+void DeviceGemm::emitWarpResults(Emitter &e, const Tile &tile,
+                                 Value thread) const {
+  auto [row, column] = originOfWarp(e, thread, squares());
+  Value lane = remainder(e, thread, kWarp);
+  row = e.add(e.add(tile.row, row), quotient(e, lane, 4));
+  column = e.add(e.add(tile.column, column),
+                 e.mul(remainder(e, lane, 4), e.index(2)));
+  // Two neighbours of a row at once where rows are even.
+  bool pairs = parts() > 1 ? n % 2 == 0 : cAlongN && cLanes > 1;
+  int64_t number = 0;
+  for (int64_t i = 0; i < squares(); ++i)
+    for (int64_t j = 0; j < 4 * squares(); ++j)
+      for (int64_t half = 0; half < 2; ++half) {
+        Value r = e.add(row, e.index(i * kRows + half * 8)),
+              c = e.add(column, e.index(j * kColumns));
+        Value x = memref::LoadOp::create(e.b, tile.sums, sumAt(e, number++)),
+              y = memref::LoadOp::create(e.b, tile.sums, sumAt(e, number++));
+        if (pairs) {
+          emitResult(e, tile, r, c, {x, y});
+        } else {
+          emitResult(e, tile, r, c, x);
+          emitResult(e, tile, r, e.add(c, e.index(1)), y);
+        }
+      }
+}

@@ -1,0 +1,82 @@
+//===- Domain.h - the loops over a tensor's points --------------*- C++ -*-===//
+//
+// A kernel runs over the points of one shape, in the physical order of one
+// tensor. Neighbouring dimensions become one loop where every access stays
+// linear in it (contiguous tensors become a single loop), tested symbolically
+// on the accesses of the whole body.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_LIB_CONVERSION_KERNELS_EMIT_DOMAIN_H
+#define CKOPT_LIB_CONVERSION_KERNELS_EMIT_DOMAIN_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/AffineExpr.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "llvm/ADT/DenseSet.h"
+
+namespace ckopt::codegen {
+
+/// What a body reads, as functions of the point (dimensions d0, d1, ... are the
+/// domain's logical ones).
+struct Accesses {
+  struct Read {
+    mlir::BlockArgument arg;
+    llvm::SmallVector<mlir::AffineExpr> index;
+  };
+  llvm::SmallVector<Read> reads;
+  /// Other expressions that code computes with.
+  llvm::SmallVector<mlir::AffineExpr> uses;
+  /// Arguments that are read at points not known here, or at several.
+  llvm::SmallVector<mlir::BlockArgument> elsewhere;
+  /// Null, or an op that has no element model.
+  mlir::Operation *unsupported = nullptr;
+
+  /// Adds what making `value` at `index` reads. Linear in the body's ops for
+  /// one index each.
+  void add(mlir::Value value, llvm::ArrayRef<mlir::AffineExpr> index);
+  /// Adds the point of a tensor that is written (or read) directly.
+  void addUse(mlir::RankedTensorType type,
+              llvm::ArrayRef<mlir::AffineExpr> index);
+
+  /// Adds a value that is read at unknown points.
+  void addElsewhere(mlir::Value value);
+
+private:
+  llvm::DenseSet<std::pair<void *, const void *>> seen;
+};
+
+class Domain {
+public:
+  struct Loop {
+    int64_t size;
+    llvm::SmallVector<unsigned> dims; ///< logical dimensions, outermost first
+  };
+  /// `classes[d]`: only dimensions of one class share a loop.
+  Domain(llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<int64_t> order,
+         llvm::ArrayRef<int> classes, const Accesses &accesses,
+         mlir::MLIRContext *ctx);
+
+  llvm::SmallVector<Loop> loops; ///< outermost first, at least one
+  llvm::SmallVector<int64_t> shape;
+  mlir::MLIRContext *ctx;
+
+  /// The logical index at which loop l stands at at[l].
+  llvm::SmallVector<mlir::AffineExpr>
+  index(llvm::ArrayRef<mlir::AffineExpr> at) const {
+    return indexOf(loops, at);
+  }
+
+private:
+  llvm::SmallVector<mlir::AffineExpr>
+  indexOf(llvm::ArrayRef<Loop> loops,
+          llvm::ArrayRef<mlir::AffineExpr> at) const;
+  bool staysLinear(llvm::ArrayRef<Loop> loops, const Accesses &accesses) const;
+};
+
+/// d0, d1, ...
+llvm::SmallVector<mlir::AffineExpr> identityIndex(unsigned rank,
+                                                  mlir::MLIRContext *ctx);
+
+} // namespace ckopt::codegen
+
+#endif // CKOPT_LIB_CONVERSION_KERNELS_EMIT_DOMAIN_H

@@ -1,0 +1,248 @@
+//===- Emitter.h - elements of fused ops, on demand -------------*- C++ -*-===//
+//
+// Pull-based code generation: emit(value, index) makes the code of one element
+// (or of W elements along a lane dimension) of any tensor of a kernel's body,
+// recursing into operands through the op's ElementModel. An index is a list of
+// affine expressions over loop dimensions and symbols (indices known only when
+// running, as a gather's), so that slices, transposes, reshapes and merged
+// loops compose and simplify symbolically; loads see the final linear offset
+// and choose: scalar and broadcast, contiguous vector, or gather.
+//
+// Levels: every expression belongs to the outermost loop that binds its
+// dimensions; values are placed there and memoized by (value, index, mask), so
+// what does not vary in the inner loop is computed outside of it.
+//
+// Bits: an element's operations never depend on the lane, the loop or the
+// chunk that computes it: remainders run the same vector code under a mask.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_LIB_CONVERSION_KERNELS_EMIT_EMITTER_H
+#define CKOPT_LIB_CONVERSION_KERNELS_EMIT_EMITTER_H
+
+#include "Emit/ValueBuilder.h"
+#include "ckopt/Conversion/Kernels/Kernels.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/AffineExpr.h"
+#include "mlir/IR/AffineMap.h"
+#include "llvm/ADT/DenseMap.h"
+
+namespace ckopt::codegen {
+
+using mlir::AffineExpr;
+using mlir::ArrayRef;
+using mlir::SmallVector;
+using Index = ArrayRef<AffineExpr>;
+
+/// The index with zero where a dimension's size is 1: it has no other one.
+SmallVector<AffineExpr> normalized(mlir::RankedTensorType type, Index index);
+
+/// Threads of a GPU that run in step.
+inline constexpr int64_t kWarp = 32;
+
+/// The type that elements of `element` are computed in: f16 and bf16 in f32,
+/// unsigned integers as signless ones.
+Type computeType(Type element);
+/// The type that elements have in memory: i1 as a byte.
+Type storageType(Type element);
+
+class Emitter : public ValueBuilder {
+public:
+  /// Emits into `stage` (ABI signature, empty entry block).
+  Emitter(mlir::func::FuncOp kernel, mlir::func::FuncOp stage,
+          mlir::OpBuilder &builder, unsigned lanes);
+  /// Emits at the builder's place in a launch, whose arguments are the kernel's
+  /// operands and results, then one i64 a scalar of the call (added when it is
+  /// asked for), then the scratch.
+  static Emitter forLaunch(mlir::func::FuncOp kernel, mlir::func::FuncOp launch,
+                           mlir::OpBuilder &builder, unsigned lanes);
+
+  //===--- Dimensions and expressions -------------------------------------===//
+  AffineExpr c(int64_t value) {
+    return mlir::getAffineConstantExpr(value, ctx);
+  }
+  /// A loop dimension bound to `iv` (i64) at the current level; `lane`: lane l
+  /// is iv + l.
+  AffineExpr addDim(Value iv, bool lane = false);
+  /// An index computed by code: i64, or a vector of the lane index type.
+  AffineExpr addSymbol(Value v, bool nonNegative);
+  /// An index that was read from a tensor, in a dimension of `size` > 0:
+  /// negative ones count from the end; whatever is out of range after that is
+  /// clamped, so that nothing outside of a tensor is touched.
+  AffineExpr addReadIndex(Value read, int64_t size);
+  bool dependsOnLane(AffineExpr e) const;
+  /// The constant difference between lanes, if there is one.
+  std::optional<int64_t> laneStride(AffineExpr e) const;
+  bool isNonNegative(AffineExpr e) const;
+  /// Whether lane 0 of e is known to be a multiple of n, which divides or is a
+  /// multiple of the number of lanes: lane dimensions start at multiples of it.
+  bool isMultipleOf(AffineExpr e, int64_t n) const;
+  /// e as i64; its value in lane 0 where it depends on the lane.
+  Value scalar(AffineExpr e);
+  /// e as a vector of laneIndexType().
+  Value laneVector(AffineExpr e);
+  /// scalar or laneVector, whichever e needs.
+  Value materialize(AffineExpr e);
+  Type laneIndexType() { return indexType; }
+  /// Lanes hold i64 indices rather than i32 (huge tensors).
+  void useWideLaneIndices() { indexType = b.getI64Type(); }
+  /// e with nested divisions and remainders resolved where possible.
+  static AffineExpr simplify(AffineExpr e);
+  /// sum of index[d] * strides[d], simplified.
+  static AffineExpr linearize(Index index, ArrayRef<int64_t> strides,
+                              mlir::MLIRContext *ctx);
+
+  //===--- Elements
+  //--------------------------------------------------------===//
+  /// The element of `tensor` at `index`, in its compute type; a vector if the
+  /// index depends on the lane, else (mostly) a scalar.
+  Value emit(Value tensor, Index index);
+  /// Keeps the element of another result of an op whose model computes several.
+  void remember(Value tensor, Index index, Value element);
+  /// From now on takes elements of `tensor` from `buffer` (of its compute type)
+  /// where the index is `pattern` but for its component `component`, which is
+  /// the place in the buffer: it holds all of that dimension.
+  void cache(Value tensor, Index pattern, unsigned component, Value buffer);
+  /// Stores to the kernel's result `result` of logical type `type`.
+  void store(unsigned result, mlir::RankedTensorType type, Index index,
+             Value element);
+  /// The element of the kernel's result `result`, written before.
+  Value reload(unsigned result, mlir::RankedTensorType type, Index index);
+  /// Element `offset` of the buffer at `base`.
+  Value loadFrom(Value base, Type element, AffineExpr offset);
+  void storeTo(Value base, Type element, AffineExpr offset, Value v);
+  /// What `fn` computes from values that vary with no loop, once a call: at
+  /// the outermost level. `slot` tells several of one op apart.
+  Value once(mlir::Operation *op, unsigned slot,
+             llvm::function_ref<Value()> fn);
+  /// Values that several vectors of one group share, computed for `at` once in
+  /// the current level.
+  SmallVector<Value> sharedBy(mlir::Operation *op, AffineExpr at,
+                              unsigned count,
+                              llvm::function_ref<SmallVector<Value>()> fn);
+  /// Which of how many neighbouring vectors of a loop iteration is being
+  /// emitted.
+  struct Group {
+    unsigned vector = 0, count = 1;
+  } group;
+  /// The scalar `position` of the call's list of scalars, i64.
+  Value callScalar(int64_t position);
+  /// Where the kernel's argument (operands, then results) lies.
+  Value argument(unsigned number) const { return argPtrs[number]; }
+  /// Address of a constant table.
+  Value constantTable(mlir::DenseElementsAttr values);
+
+  /// Runs `fn` with lanes outside of `lanesInside` switched off.
+  /// `level`: where the mask was made; by default the current one.
+  Value withMask(Value lanesInside, llvm::function_ref<Value()> fn,
+                 std::optional<unsigned> level = {});
+  Value getMask() const { return mask; }
+  /// Conditions of one point: `scalar` holds for all lanes, `lanes` for each.
+  struct Guard {
+    Value scalarCondition, laneCondition;
+  };
+  /// Adds low <= e < high to the guard, unless known to hold.
+  void require(Guard &guard, AffineExpr e, int64_t low, int64_t high,
+               std::optional<std::pair<int64_t, int64_t>> known = {});
+  void requireEqual(Guard &guard, AffineExpr e, int64_t value);
+  /// tensor[index] where the guard holds, else `otherwise`. Never reads outside
+  /// of the tensor.
+  Value emitGuarded(const Guard &guard, Value tensor, Index index,
+                    Value otherwise);
+
+  //===--- Control flow
+  //----------------------------------------------------===//
+  using LoopBody = llvm::function_ref<SmallVector<Value>(
+      Value iv, mlir::ValueRange carried)>;
+  SmallVector<Value> forLoop(Value low, Value high, int64_t step,
+                             ArrayRef<Value> inits, LoopBody body);
+  /// `otherwise` may be null where nothing is returned.
+  SmallVector<Value> ifThen(Value condition,
+                            llvm::function_ref<SmallVector<Value>()> then,
+                            llvm::function_ref<SmallVector<Value>()> otherwise);
+
+  /// A loop over threads of a block: one barrier interval. `attributes` go to
+  /// the loop.
+  void forThreads(int64_t count, llvm::function_ref<void(Value thread)> body,
+                  ArrayRef<mlir::NamedAttribute> attributes = {});
+  /// The number of the thread of the innermost forThreads, as an index.
+  Value threadIndex() const { return thread; }
+  /// A buffer of `count` elements that the threads of a block share.
+  Value sharedBuffer(Type element, int64_t count);
+  /// `count` numbers of each of `threads` threads, kept between intervals:
+  /// [threadIndex()][number].
+  Value privateBuffer(Type element, int64_t threads, int64_t count);
+
+  Value begin, end, scratch; ///< the stage's arguments
+  mlir::func::FuncOp kernel, stage;
+  mlir::MLIRContext *ctx;
+  VectorReport report;
+
+  /// Emission went wrong (diagnostic issued): the code is unusable.
+  bool failed = false;
+  void fail(mlir::Operation *op, const llvm::Twine &message);
+
+  unsigned currentLevel() const { return unsigned(levels.size()) - 1; }
+
+private:
+  struct Launch {};
+  Emitter(Launch, mlir::func::FuncOp kernel, mlir::func::FuncOp launch,
+          mlir::OpBuilder &builder, unsigned lanes);
+  struct Dim {
+    Value iv;
+    bool lane;
+    unsigned level;
+  };
+  struct Symbol {
+    Value value;
+    bool nonNegative;
+    unsigned level;
+  };
+  struct Level {
+    mlir::Operation *child; ///< inserts go before it; null: at the end
+    unsigned id;
+  };
+  struct Entry {
+    Value value;
+    unsigned level, id;
+  };
+  struct AtLevel;
+  using Key = std::tuple<void *, const void *, void *>;
+
+  unsigned levelOf(AffineExpr e) const;
+  unsigned levelOf(Index index, bool &lane) const;
+  std::optional<Value> recall(const Key &key) const;
+  Key keyOf(Value tensor, Index index, bool lane);
+  Value load(Value base, mlir::RankedTensorType type, Index index);
+  Value emitAt(Value tensor, Index index);
+  Value divide(Value x, int64_t by, bool remainder, bool nonNegative);
+  Value pointer(Value base, Type element, Value offset);
+  void enter(mlir::Operation *child);
+  void leave();
+
+  struct Cached {
+    Value tensor;
+    SmallVector<AffineExpr> pattern;
+    unsigned component;
+    Value buffer;
+  };
+  SmallVector<Cached> caches;
+  Value scalarsPtr; ///< null in a launch
+  Value thread;
+  SmallVector<Value> argPtrs;
+  int64_t launchScalars = 0;
+  SmallVector<Dim> dims;
+  SmallVector<Symbol> symbols;
+  SmallVector<Level> levels;
+  unsigned nextLevelId = 0, floor = 0;
+  llvm::DenseMap<Key, Entry> memo;
+  llvm::DenseMap<AffineExpr, Entry> scalarMemo, vectorMemo;
+  Value mask;
+  unsigned maskLevel = 0;
+  Type indexType;
+  unsigned tables = 0;
+};
+
+} // namespace ckopt::codegen
+
+#endif // CKOPT_LIB_CONVERSION_KERNELS_EMIT_EMITTER_H

@@ -1,0 +1,253 @@
+//===- Nest.cpp - loops that reduce, with fixed trees ---------------------===//
+#include "Emit/Nest.h"
+#include "Kinds/GeneratedKernel.h"
+
+using namespace mlir;
+using namespace ckopt;
+using namespace ckopt::codegen;
+using codegen::Index;
+
+/// Points whose sum is one term of the next sum.
+static constexpr int64_t kBlock = 32;
+
+/// Accumulators of a row: enough to hide the latency of an addition.
+static constexpr int64_t kAccumulators = 4;
+
+Value Reducer::identity(Emitter &e) const {
+  bool isFloat = isa<FloatType>(type);
+  double inf = std::numeric_limits<double>::infinity();
+  unsigned width = type.getIntOrFloatBitWidth();
+  auto integer = [&](const APInt &value) -> Value {
+    return arith::ConstantOp::create(e.b, IntegerAttr::get(type, value));
+  };
+  switch (kind) {
+  case ReduceKind::Sum:
+  case ReduceKind::Mean:
+    return e.constant(type, 0.0);
+  case ReduceKind::Prod:
+    return e.constant(type, 1.0);
+  case ReduceKind::Max:
+    if (isFloat)
+      return e.constant(type, -inf);
+    return integer(isSigned ? APInt::getSignedMinValue(width)
+                            : APInt::getMinValue(width));
+  case ReduceKind::Min:
+    if (isFloat)
+      return e.constant(type, inf);
+    return integer(isSigned ? APInt::getSignedMaxValue(width)
+                            : APInt::getMaxValue(width));
+  }
+  llvm_unreachable("kinds are listed above");
+}
+
+Value Reducer::combine(Emitter &e, Value x, Value y) const {
+  switch (kind) {
+  case ReduceKind::Sum:
+  case ReduceKind::Mean:
+    return e.add(x, y);
+  case ReduceKind::Prod:
+    return e.mul(x, y);
+  case ReduceKind::Max:
+    return e.maximum(x, y, isSigned);
+  case ReduceKind::Min:
+    return e.minimum(x, y, isSigned);
+  }
+  llvm_unreachable("kinds are listed above");
+}
+
+void Nest::bounds(unsigned level, Value &low, Value &high,
+                  std::optional<int64_t> &count) {
+  int64_t size = domain.loops[reduced[level]].size;
+  if (level == 0 && rangeLow) {
+    low = rangeLow;
+    high = rangeHigh;
+    count = rangeCount;
+    return;
+  }
+  low = e.index(0);
+  high = e.index(size);
+  count = size;
+}
+
+SmallVector<Value> Nest::reduce(ArrayRef<Reducer> reducers, Body body) {
+  SmallVector<Value> inits;
+  int64_t copies = laneReduced ? kAccumulators : vectors();
+  for (int64_t i = 0; i < copies; ++i)
+    for (const Reducer &reducer : reducers)
+      inits.push_back(widened(reducer.identity(e)));
+  SmallVector<Value> sums = loop(0, inits, reducers, body);
+  if (!laneReduced)
+    return sums;
+  SmallVector<Value> results;
+  for (auto [r, reducer] : llvm::enumerate(reducers)) {
+    SmallVector<Value> own;
+    for (int64_t i = 0; i < kAccumulators; ++i)
+      own.push_back(sums[i * reducers.size() + r]);
+    results.push_back(tree(reducer, own));
+  }
+  return results;
+}
+
+Value Nest::tree(const Reducer &reducer, SmallVector<Value> accumulators) {
+  while (accumulators.size() > 1) {
+    SmallVector<Value> next;
+    for (size_t i = 0; i < accumulators.size(); i += 2)
+      next.push_back(reducer.combine(e, accumulators[i], accumulators[i + 1]));
+    accumulators = next;
+  }
+  Value v = accumulators.front();
+  for (int64_t width = e.lanes; width > 1; width /= 2) {
+    SmallVector<int64_t> low, high;
+    for (int64_t i = 0; i < width / 2; ++i) {
+      low.push_back(i);
+      high.push_back(i + width / 2);
+    }
+    v = reducer.combine(e, vector::ShuffleOp::create(e.b, v, v, low),
+                        vector::ShuffleOp::create(e.b, v, v, high));
+  }
+  return e.lanes == 1 ? v : vector::ExtractOp::create(e.b, v, int64_t(0));
+}
+
+SmallVector<Value> Nest::loop(unsigned level, ArrayRef<Value> carried,
+                              ArrayRef<Reducer> reducers, Body body) {
+  if (level == reduced.size())
+    return columnPoint(carried, reducers, body);
+  if (laneReduced && level + 1 == reduced.size())
+    return rowLoop(carried, reducers, body);
+  Value low, high;
+  std::optional<int64_t> count;
+  bounds(level, low, high, count);
+  auto points = [&](Value from, Value to, ArrayRef<Value> start) {
+    return e.forLoop(from, to, 1, start, [&](Value iv, ValueRange inner) {
+      at[reduced[level]] = e.addDim(iv);
+      return loop(level + 1, SmallVector<Value>(inner), reducers, body);
+    });
+  };
+  bool innermost = level + 1 == reduced.size();
+  if (!innermost || (level == 0 && count && *count <= kBlock))
+    return points(low, high, carried);
+  // Sums of blocks, then the sum of those: the rounding error grows with the
+  // length of one chain of additions, not with the number of points.
+  SmallVector<Value> identities;
+  for (size_t i = 0; i < carried.size(); ++i)
+    identities.push_back(widened(reducers[i % reducers.size()].identity(e)));
+  return e.forLoop(
+      low, high, kBlock, carried, [&](Value from, ValueRange outer) {
+        Value to = e.minimum(e.add(from, e.index(kBlock)), high);
+        SmallVector<Value> block = points(from, to, identities);
+        SmallVector<Value> next;
+        for (size_t i = 0; i < block.size(); ++i)
+          next.push_back(
+              reducers[i % reducers.size()].combine(e, outer[i], block[i]));
+        return next;
+      });
+}
+
+SmallVector<Value> Nest::columnPoint(ArrayRef<Value> carried,
+                                     ArrayRef<Reducer> reducers, Body body) {
+  SmallVector<Value> result;
+  for (unsigned u = 0; u < vectors(); ++u) {
+    auto point = [&] {
+      if (columnLane)
+        at[columnLoop] = columnLane + int64_t(u) * int64_t(e.lanes);
+      SmallVector<Value> elements = body(domain.index(at), u);
+      for (auto [r, reducer] : llvm::enumerate(reducers))
+        result.push_back(widened(
+            reducer.combine(e, carried[u * reducers.size() + r], elements[r])));
+      return Value();
+    };
+    if (!masks.empty() && masks[u])
+      e.withMask(masks[u], point, maskLevel);
+    else
+      point();
+  }
+  return result;
+}
+
+SmallVector<Value> Nest::rowLoop(ArrayRef<Value> carried,
+                                 ArrayRef<Reducer> reducers, Body body) {
+  unsigned loopNumber = reduced.back();
+  size_t n = reducers.size();
+  int64_t lanes = e.lanes, step = lanes * kAccumulators;
+  Value low, high;
+  std::optional<int64_t> count;
+  bounds(reduced.size() - 1, low, high, count);
+  // Adds the vector at `lane` to accumulator `copy`.
+  auto accumulate = [&](SmallVector<Value> &sums, AffineExpr lane,
+                        int64_t copy) {
+    at[loopNumber] = lane;
+    SmallVector<Value> elements = body(domain.index(at), 0);
+    for (size_t r = 0; r < n; ++r) {
+      Value &sum = sums[copy * n + r];
+      Value next = reducers[r].combine(e, sum, e.splat(elements[r]));
+      sum = e.getMask() ? e.select(e.getMask(), next, sum) : next;
+    }
+  };
+  auto roundDown = [&](int64_t multiple) -> Value {
+    if (count)
+      return e.add(low, e.index(*count / multiple * multiple));
+    Value size = e.sub(high, low), by = e.index(multiple);
+    return e.add(low, e.mul(arith::DivUIOp::create(e.b, size, by), by));
+  };
+
+  SmallVector<Value> sums(carried);
+  Value blocks = roundDown(step), vectors = roundDown(lanes);
+  if (!count || *count >= step)
+    sums = e.forLoop(low, blocks, step, sums, [&](Value iv, ValueRange inner) {
+      AffineExpr lane = e.addDim(iv, /*lane=*/true);
+      SmallVector<Value> next(inner);
+      for (int64_t u = 0; u < kAccumulators; ++u)
+        accumulate(next, lane + u * lanes, u);
+      return next;
+    });
+  if (!count || *count % step >= lanes)
+    sums = e.forLoop(blocks, vectors, lanes, sums,
+                     [&](Value iv, ValueRange inner) {
+                       SmallVector<Value> next(inner);
+                       accumulate(next, e.addDim(iv, /*lane=*/true), 0);
+                       return next;
+                     });
+  if (lanes == 1 || (count && *count % lanes == 0))
+    return sums;
+  auto rest = [&] {
+    SmallVector<Value> next = sums;
+    AffineExpr lane = e.addDim(vectors, /*lane=*/true);
+    e.withMask(maskBelow(e, vectors, high), [&] {
+      accumulate(next, lane, 1);
+      return Value();
+    });
+    return next;
+  };
+  if (count)
+    return rest();
+  return e.ifThen(e.cmpi(arith::CmpIPredicate::slt, vectors, high), rest,
+                  [&] { return sums; });
+}
+
+void Nest::forEach(function_ref<void(Index, unsigned)> body) {
+  std::function<void(unsigned)> run = [&](unsigned level) {
+    if (level == reduced.size()) {
+      columnPoint({}, {}, [&](Index index, unsigned u) {
+        body(index, u);
+        return SmallVector<Value>();
+      });
+      return;
+    }
+    Value low, high;
+    std::optional<int64_t> count;
+    bounds(level, low, high, count);
+    if (laneReduced && level + 1 == reduced.size()) {
+      vectorLoop(e, low, high, count, [&](AffineExpr lane) {
+        at[reduced[level]] = lane;
+        body(domain.index(at), 0);
+      });
+      return;
+    }
+    e.forLoop(low, high, 1, {}, [&](Value iv, ValueRange) {
+      at[reduced[level]] = e.addDim(iv);
+      run(level + 1);
+      return SmallVector<Value>();
+    });
+  };
+  run(0);
+}

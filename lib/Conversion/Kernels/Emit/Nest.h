@@ -1,0 +1,108 @@
+//===- Nest.h - loops that reduce, with fixed trees -------------*- C++ -*-===//
+//
+// The reduced loops of a domain, for one point of the kept ones. Two forms:
+// - rows: the innermost reduced loop runs on lanes. Four vector accumulators
+//   (elements j, j+W, j+2W, j+3W mod 4W), then (a0+a1)+(a2+a3), then halves of
+//   the vector until one number is left.
+// - columns: a kept loop runs on lanes, every lane reduces its own column in
+//   the order of the loops; several neighbouring vectors of columns at once.
+// The order of additions depends on the shape only.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_LIB_CONVERSION_KERNELS_EMIT_NEST_H
+#define CKOPT_LIB_CONVERSION_KERNELS_EMIT_NEST_H
+
+#include "Emit/Domain.h"
+#include "Emit/Emitter.h"
+#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+
+namespace ckopt::codegen {
+
+/// One running reduction.
+struct Reducer {
+  ReduceKind kind; ///< Mean accumulates as Sum
+  Type type;       ///< of the accumulator
+  bool isSigned = true;
+  Value identity(Emitter &e) const; ///< scalar
+  Value combine(Emitter &e, Value x, Value y) const;
+};
+
+/// How the reduced loops run: in one thread (Nest), by a block (BlockNest).
+class PointNest {
+public:
+  /// Elements at a logical index, one for each reducer; `vector` counts the
+  /// vectors of columns.
+  using Body = llvm::function_ref<SmallVector<Value>(Index, unsigned vector)>;
+  virtual ~PointNest() = default;
+  /// One value for each reducer (Nest with columns: for each vector of them).
+  virtual SmallVector<Value> reduce(ArrayRef<Reducer> reducers, Body body) = 0;
+  /// Calls body at every point, in the same loops.
+  virtual void
+  forEach(llvm::function_ref<void(Index, unsigned vector)> body) = 0;
+  /// Restricts the outermost reduced loop to [low, high).
+  virtual void setRange(Value low, Value high,
+                        std::optional<int64_t> count) = 0;
+};
+
+class Nest : public PointNest {
+public:
+  /// `at`: positions of all loops; those of `reduced` are set while looping.
+  /// `laneReduced`: rows. For columns, one of `at` is a lane dimension.
+  Nest(Emitter &e, const Domain &domain, ArrayRef<unsigned> reduced,
+       bool laneReduced, ArrayRef<AffineExpr> at)
+      : e(e), domain(domain), reduced(reduced), laneReduced(laneReduced),
+        at(at) {}
+
+  void setRange(Value low, Value high, std::optional<int64_t> count) override {
+    rangeLow = low;
+    rangeHigh = high;
+    rangeCount = count;
+  }
+  /// Columns: vectors of columns that are reduced at once; vector u is `lane`
+  /// shifted by u vectors, under masks[u] (null: all), made at `maskLevel`.
+  void setColumns(unsigned laneLoop, AffineExpr lane,
+                  ArrayRef<Value> columnMasks, unsigned level) {
+    columnLoop = laneLoop;
+    columnLane = lane;
+    masks.assign(columnMasks.begin(), columnMasks.end());
+    maskLevel = level;
+  }
+
+  /// No lanes at all: every value is a scalar (a thread of a GPU).
+  void setScalar() { scalars = true; }
+
+  /// Rows: one scalar for each reducer. Columns: a vector for each (vector of
+  /// columns, reducer), reducers fastest.
+  SmallVector<Value> reduce(ArrayRef<Reducer> reducers, Body body) override;
+  void forEach(llvm::function_ref<void(Index, unsigned vector)> body) override;
+
+  unsigned vectors() const { return std::max<size_t>(masks.size(), 1); }
+
+private:
+  SmallVector<Value> loop(unsigned level, ArrayRef<Value> carried,
+                          ArrayRef<Reducer> reducers, Body body);
+  SmallVector<Value> rowLoop(ArrayRef<Value> carried,
+                             ArrayRef<Reducer> reducers, Body body);
+  SmallVector<Value> columnPoint(ArrayRef<Value> carried,
+                                 ArrayRef<Reducer> reducers, Body body);
+  void bounds(unsigned level, Value &low, Value &high,
+              std::optional<int64_t> &count);
+  Value tree(const Reducer &reducer, SmallVector<Value> accumulators);
+  Value widened(Value v) { return scalars ? v : e.splat(v); }
+
+  Emitter &e;
+  const Domain &domain;
+  SmallVector<unsigned> reduced;
+  bool laneReduced, scalars = false;
+  SmallVector<AffineExpr> at;
+  Value rangeLow, rangeHigh;
+  std::optional<int64_t> rangeCount;
+  unsigned columnLoop = 0;
+  AffineExpr columnLane;
+  SmallVector<Value> masks;
+  unsigned maskLevel = 0;
+};
+
+} // namespace ckopt::codegen
+
+#endif // CKOPT_LIB_CONVERSION_KERNELS_EMIT_NEST_H

@@ -1,0 +1,111 @@
+//===- GeneratedKernel.h - kinds of generated kernels -----------*- C++ -*-===//
+#ifndef CKOPT_LIB_CONVERSION_KERNELS_KINDS_GENERATEDKERNEL_H
+#define CKOPT_LIB_CONVERSION_KERNELS_KINDS_GENERATEDKERNEL_H
+
+#include "Emit/Domain.h"
+#include "Emit/Emitter.h"
+#include "ckopt/Conversion/Kernels/Kernels.h"
+#include <memory>
+
+namespace ckopt::codegen {
+
+/// Elements of work that are worth a parallel range of their own.
+inline constexpr int64_t kRangeElements = 16384;
+/// Threads of a block that do an item each.
+inline constexpr int64_t kBlockThreads = 256;
+
+/// A kernel looked at: `code` is its plan, emit() makes the stages.
+class GeneratedKernel {
+public:
+  GeneratedKernel(mlir::func::FuncOp kernel, const CodegenOptions &options);
+  virtual ~GeneratedKernel();
+  virtual mlir::LogicalResult plan() = 0;
+  virtual mlir::LogicalResult emit(mlir::ModuleOp into) = 0;
+
+  KernelCode code;
+  VectorReport report; ///< after emit()
+
+protected:
+  /// A new stage of the plan.
+  void addStage(int64_t trip, int64_t grain);
+  /// Emits stage `number`: its function, then the body by `fn`.
+  mlir::LogicalResult emitStage(mlir::ModuleOp into, unsigned number,
+                                llvm::function_ref<void(Emitter &)> fn);
+  /// Adds what was counted to the report; erases the function if emission went
+  /// wrong.
+  mlir::LogicalResult finishStage(Emitter &e);
+  /// A new launch: `items` done by a thread each, or by a block each.
+  void addLaunch(int64_t items, int64_t block, bool together,
+                 llvm::StringRef scalarReason = {});
+  /// Emits launch `number` of one item a block.
+  mlir::LogicalResult
+  emitLaunch(mlir::ModuleOp into, unsigned number,
+             llvm::function_ref<void(Emitter &, Value block)> body);
+  /// Emits launch `number` of one item a thread; `items` of them.
+  mlir::LogicalResult
+  emitThreads(mlir::ModuleOp into, unsigned number, int64_t items,
+              llvm::function_ref<void(Emitter &, Value item)> fn);
+  /// Whether lane indices need 64 bits.
+  bool hasHugeTensors();
+
+  /// reuse: arguments of a result's own type that are read at the result's
+  /// point only. `accesses` of all results, over one identity index.
+  void findReuse(const Accesses &accesses, llvm::ArrayRef<AffineExpr> point);
+
+  mlir::func::FuncOp kernel;
+  mlir::func::ReturnOp terminator;
+  CodegenOptions options;
+  mlir::MLIRContext *ctx;
+  unsigned lanes;
+};
+
+/// A kernel with code in both forms of stages; the target has chosen one.
+class FormedKernel : public GeneratedKernel {
+public:
+  using GeneratedKernel::GeneratedKernel;
+  mlir::LogicalResult plan() final;
+  mlir::LogicalResult emit(mlir::ModuleOp into) final;
+
+protected:
+  /// What does not depend on the form.
+  virtual mlir::LogicalResult analyze() = 0;
+  virtual mlir::LogicalResult planRanges() = 0;
+  virtual mlir::LogicalResult planBlocks() = 0;
+  virtual mlir::LogicalResult emitRanges(mlir::ModuleOp into) = 0;
+  virtual mlir::LogicalResult emitBlocks(mlir::ModuleOp into) = 0;
+};
+
+std::unique_ptr<GeneratedKernel>
+makeElementwiseKernel(mlir::func::FuncOp kernel, const CodegenOptions &options);
+std::unique_ptr<GeneratedKernel>
+makeReductionKernel(mlir::func::FuncOp kernel, const CodegenOptions &options);
+std::unique_ptr<GeneratedKernel> makeRowKernel(mlir::func::FuncOp kernel,
+                                               const CodegenOptions &options);
+std::unique_ptr<GeneratedKernel>
+makeStructuredKernel(mlir::func::FuncOp kernel, const CodegenOptions &options);
+std::unique_ptr<GeneratedKernel>
+makeLibraryKernel(mlir::func::FuncOp kernel, const CodegenOptions &options);
+
+/// The same op by our own code, in launches.
+std::unique_ptr<GeneratedKernel>
+makeDeviceContraction(mlir::func::FuncOp kernel, const CodegenOptions &options);
+
+/// Sets code.primitive and code.primitiveArgs from a library kernel's one op.
+mlir::LogicalResult describePrimitive(mlir::func::FuncOp kernel,
+                                      const CodegenOptions &options,
+                                      KernelCode &code);
+
+/// The coordinates of number `t` in a row-major box (divisions; for few t).
+SmallVector<Value> split(Emitter &e, Value t, ArrayRef<int64_t> sizes);
+
+/// Calls `body` with an index expression of a lane dimension for all of
+/// [low, high): full vectors, then the rest under a mask. `count`: high - low
+/// where known.
+void vectorLoop(Emitter &e, Value low, Value high, std::optional<int64_t> count,
+                llvm::function_ref<void(AffineExpr)> body);
+/// lane l is on iff at + l < high.
+Value maskBelow(Emitter &e, Value at, Value high);
+
+} // namespace ckopt::codegen
+
+#endif // CKOPT_LIB_CONVERSION_KERNELS_KINDS_GENERATEDKERNEL_H

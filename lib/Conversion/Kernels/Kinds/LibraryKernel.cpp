@@ -1,0 +1,261 @@
+//===- LibraryKernel.cpp - descriptors of contractions, convolutions ------===//
+#include "Kinds/GeneratedKernel.h"
+#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+
+using namespace mlir;
+using namespace ckopt;
+using namespace ckopt::codegen;
+using runtime::ConvDesc;
+using runtime::MatMulDesc;
+using runtime::PrimitiveKind;
+
+static RankedTensorType typeOf(Value v) {
+  return cast<RankedTensorType>(v.getType());
+}
+
+static std::optional<DType> libraryType(Value v) {
+  Type element = getElementTypeOrSelf(v);
+  if (element.isF64())
+    return DType::F64;
+  if (element.isF32())
+    return DType::F32;
+  if (element.isBF16())
+    return DType::BF16;
+  if (element.isF16())
+    return DType::F16;
+  return std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// Matrix products
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// A batch dimension with the strides of the three tensors (0: broadcast).
+struct Batch {
+  int64_t size;
+  std::array<int64_t, 3> strides;
+};
+} // namespace
+
+/// The batch dimensions of a product, neighbours merged where all three
+/// tensors allow, dimensions of size 1 dropped.
+static SmallVector<Batch> batchesOf(ArrayRef<RankedTensorType> types) {
+  SmallVector<Batch> batches;
+  RankedTensorType out = types[2];
+  int64_t rank = out.getRank() - 2;
+  for (int64_t d = 0; d < rank; ++d) {
+    Batch batch{out.getDimSize(d), {}};
+    if (batch.size == 1)
+      continue;
+    for (auto [i, type] : llvm::enumerate(types)) {
+      int64_t own = d - (rank - (type.getRank() - 2));
+      batch.strides[i] = own < 0 || type.getDimSize(own) == 1
+                             ? 0
+                             : getElementStrides(type)[own];
+    }
+    if (!batches.empty()) {
+      Batch &last = batches.back();
+      bool merges = true;
+      for (int i = 0; i < 3; ++i)
+        merges &= last.strides[i] == batch.strides[i] * batch.size;
+      if (merges) {
+        last.size *= batch.size;
+        last.strides = batch.strides;
+        continue;
+      }
+    }
+    batches.push_back(batch);
+  }
+  return batches;
+}
+
+static LogicalResult describeMatMul(MatMulOp op, MatMulDesc &desc) {
+  SmallVector<RankedTensorType> types{typeOf(op.getLhs()), typeOf(op.getRhs()),
+                                      typeOf(op.getOutput())};
+  SmallVector<Batch> batches = batchesOf(types);
+  if (batches.size() > 2)
+    return op.emitError(
+               "more than two batch dimensions that cannot be merged: ")
+           << types[0] << " x " << types[1];
+  auto rowCol = [](RankedTensorType type, bool transpose, int64_t &row,
+                   int64_t &col) {
+    auto strides = getElementStrides(type);
+    row = strides[type.getRank() - 2];
+    col = strides[type.getRank() - 1];
+    if (transpose)
+      std::swap(row, col);
+  };
+  rowCol(types[0], op.getTransposeLhs(), desc.aRow, desc.aCol);
+  rowCol(types[1], op.getTransposeRhs(), desc.bRow, desc.bCol);
+  rowCol(types[2], false, desc.cRow, desc.cCol);
+  desc.m = types[2].getShape().take_back(2)[0];
+  desc.n = types[2].getShape().take_back(2)[1];
+  desc.k = types[0].getShape().take_back(2)[!op.getTransposeLhs()];
+  for (size_t i = 0; i < batches.size(); ++i) {
+    size_t slot = 2 - batches.size() + i;
+    desc.batch[slot] = batches[i].size;
+    desc.aBatch[slot] = batches[i].strides[0];
+    desc.bBatch[slot] = batches[i].strides[1];
+    desc.cBatch[slot] = batches[i].strides[2];
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Convolutions
+//===----------------------------------------------------------------------===//
+
+/// Whether elements lie as if the tensor had this order (dimensions of size 1
+/// lie anywhere).
+static bool liesIn(RankedTensorType type, ArrayRef<int64_t> order) {
+  auto own = getElementStrides(type),
+       wanted = getElementStrides(withOrder(type, order));
+  for (int64_t d = 0; d < type.getRank(); ++d)
+    if (type.getDimSize(d) != 1 && own[d] != wanted[d])
+      return false;
+  return true;
+}
+
+template <typename Op>
+static LogicalResult describeConv(Op op, RankedTensorType input,
+                                  RankedTensorType weight,
+                                  RankedTensorType output, ConvDesc &desc) {
+  int64_t rank = input.getRank() - 2;
+  SmallVector<int64_t> rowMajor, channelsLast{0};
+  for (int64_t d = 0; d < rank + 2; ++d) {
+    rowMajor.push_back(d);
+    if (d >= 2)
+      channelsLast.push_back(d);
+  }
+  channelsLast.push_back(1);
+  if (!liesIn(weight, rowMajor))
+    return op.emitError("the weight of a convolution must be row-major, is ")
+           << weight;
+  if (liesIn(input, channelsLast) && liesIn(output, channelsLast))
+    desc.channelsLast = true;
+  else if (!liesIn(input, rowMajor) || !liesIn(output, rowMajor))
+    return op.emitError("both activations of a convolution must be row-major "
+                        "or both channels-last: ")
+           << input << " and " << output;
+  desc.rank = rank;
+  desc.batch = input.getDimSize(0);
+  desc.inChannels = input.getDimSize(1);
+  desc.outChannels = output.getDimSize(1);
+  desc.groups = op.getGroups();
+  for (int64_t d = 0; d < rank; ++d) {
+    desc.in[d] = input.getDimSize(d + 2);
+    desc.out[d] = output.getDimSize(d + 2);
+    desc.kernel[d] = weight.getDimSize(d + 2);
+    desc.strides[d] = op.getStrides()[d];
+    desc.dilations[d] = op.getDilations()[d];
+    desc.padsLo[d] = op.getPadsLow()[d];
+    desc.padsHi[d] = op.getPadsHigh()[d];
+  }
+  return success();
+}
+
+static LogicalResult
+describeOp(Operation *op, runtime::PrimitiveDesc &desc,
+           function_ref<LogicalResult(ArrayRef<Value>)> setArgs) {
+  if (auto matmul = dyn_cast<MatMulOp>(op)) {
+    desc.kind = PrimitiveKind::MatMul;
+    return success(succeeded(setArgs({matmul.getLhs(), matmul.getRhs()})) &&
+                   succeeded(describeMatMul(matmul, desc.matmul)));
+  }
+  if (auto conv = dyn_cast<ConvOp>(op)) {
+    desc.kind = PrimitiveKind::ConvForward;
+    return success(succeeded(setArgs({conv.getInput(), conv.getWeight()})) &&
+                   succeeded(describeConv(
+                       conv, typeOf(conv.getInput()), typeOf(conv.getWeight()),
+                       typeOf(conv.getOutput()), desc.conv)));
+  }
+  if (auto conv = dyn_cast<ConvInputGradOp>(op)) {
+    desc.kind = PrimitiveKind::ConvInputGrad;
+    return success(succeeded(setArgs({conv.getGrad(), conv.getWeight()})) &&
+                   succeeded(describeConv(conv, typeOf(conv.getOutput()),
+                                          typeOf(conv.getWeight()),
+                                          typeOf(conv.getGrad()), desc.conv)));
+  }
+  if (auto conv = dyn_cast<ConvWeightGradOp>(op)) {
+    desc.kind = PrimitiveKind::ConvWeightGrad;
+    return success(succeeded(setArgs({conv.getInput(), conv.getGrad()})) &&
+                   succeeded(describeConv(conv, typeOf(conv.getInput()),
+                                          typeOf(conv.getOutput()),
+                                          typeOf(conv.getGrad()), desc.conv)));
+  }
+  return op->emitError("is not a library op");
+}
+
+LogicalResult codegen::describePrimitive(func::FuncOp kernel,
+                                         const CodegenOptions &options,
+                                         KernelCode &code) {
+  Operation *op = &kernel.front().front();
+  auto results = kernel.front().getTerminator()->getNumOperands();
+  if (kernel.front().getOperations().size() != 2 || results != 1)
+    return kernel.emitError("a library kernel must hold exactly one op");
+  auto setArgs = [&](ArrayRef<Value> operands) {
+    for (Value operand : operands) {
+      auto arg = dyn_cast<BlockArgument>(operand);
+      if (!arg)
+        return failure();
+      code.primitiveArgs.push_back(arg.getArgNumber());
+    }
+    code.primitiveArgs.push_back(kernel.getNumArguments());
+    return success();
+  };
+  if (failed(describeOp(op, code.primitive, setArgs)))
+    return failure();
+  auto dtype = libraryType(op->getResult(0));
+  if (!dtype)
+    return op->emitError("element type has no library primitive: ")
+           << op->getResult(0).getType();
+  code.primitive.dtype = *dtype;
+  if (*dtype == DType::F32)
+    code.primitive.precision = options.precision;
+  std::string error = runtime::check(code.primitive);
+  if (!error.empty())
+    return op->emitError("no library primitive: ") << error;
+  return success();
+}
+
+namespace {
+
+class LibraryKernel : public GeneratedKernel {
+public:
+  using GeneratedKernel::GeneratedKernel;
+
+  LogicalResult plan() override {
+    if (failed(describePrimitive(kernel, options, code)))
+      return failure();
+    LibraryChoice choice =
+        options.target->chooseLibrary(code.primitive, options);
+    if (!choice.library)
+      return kernel.front().front().emitError("no library primitive: ")
+             << choice.reason;
+    code.library = true;
+    code.workspaceBytes = choice.workspaceBytes;
+    return success();
+  }
+
+  LogicalResult emit(ModuleOp) override { return success(); }
+};
+
+} // namespace
+
+/// Of a form that has code of our own for what libraries cannot do.
+static bool leftToLibraries(func::FuncOp kernel,
+                            const CodegenOptions &options) {
+  KernelCode code;
+  return options.libraryWorkspace &&
+         succeeded(describePrimitive(kernel, options, code)) &&
+         options.target->chooseLibrary(code.primitive, options).library;
+}
+
+std::unique_ptr<GeneratedKernel>
+codegen::makeLibraryKernel(func::FuncOp kernel, const CodegenOptions &options) {
+  if (options.target->traits.form == StageForm::Blocks &&
+      !leftToLibraries(kernel, options))
+    return makeDeviceContraction(kernel, options);
+  return std::make_unique<LibraryKernel>(kernel, options);
+}

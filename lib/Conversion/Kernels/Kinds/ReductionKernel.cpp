@@ -1,0 +1,270 @@
+//===- ReductionKernel.cpp - sums, means, moments of a shape --------------===//
+//
+// All reduce and moments ops of the kernel share the loops. Where the kept
+// dimensions alone do not give enough work for many threads, or the data of
+// one column block would leave the caches, the outermost reduced loop is cut
+// into chunks by shape (never by threads): stage 0 leaves a partial result a
+// chunk in scratch, stage 1 combines them in order.
+//
+// moments: two passes over a chunk (mean, then squares around it; the second
+// from cache), combined by Chan, Golub and LeVeque's formula: no cancellation
+// whatever the mean.
+//
+// On a GPU a chunk is a block's (rows) or a thread's (columns), and a thread
+// combines the chunks of a kept point.
+//
+// Time: the data once from memory. Scratch: chunks * kept points * states.
+//
+//===----------------------------------------------------------------------===//
+#include "Kinds/ReductionKernel.h"
+#include "Device/BlockNest.h"
+#include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
+
+using namespace mlir;
+using namespace ckopt;
+using namespace ckopt::codegen;
+
+/// Elements of one chunk: what stays in a second-level cache.
+static constexpr int64_t kChunkElements = 65536;
+/// Vectors of columns that one parallel step reduces together.
+static constexpr int64_t kColumnVectors = 4;
+/// On a GPU: blocks or threads that fill it, and points worth one of them.
+static constexpr int64_t kFullBlocks = 512, kFullThreads = 65536;
+static constexpr int64_t kLeastBlockPoints = 4096, kLeastThreadPoints = 32;
+/// Most columns whose sums lie in a buffer on the stack.
+static constexpr int64_t kWideColumns = 4096;
+
+LogicalResult ReductionKernel::collect() {
+  llvm::SmallDenseSet<Operation *> seen;
+  for (Value result : terminator.getOperands()) {
+    Operation *op = result.getDefiningOp();
+    if (!op || !isa<ReduceOp, MomentsOp>(op))
+      return kernel.emitError("results of a reduction kernel must be those of "
+                              "reduce or moments");
+    if (!seen.insert(op).second)
+      continue;
+    Item item{op, op->getOperand(0), {}, false, false, {}};
+    Type element = getElementTypeOrSelf(item.input);
+    SmallVector<int64_t> own;
+    item.reducer.type = computeType(element);
+    item.reducer.kind = ReduceKind::Sum;
+    if (auto reduce = dyn_cast<ReduceOp>(op)) {
+      item.reducer.kind = reduce.getKind();
+      item.mean = reduce.getKind() == ReduceKind::Mean;
+      own.assign(reduce.getAxes().begin(), reduce.getAxes().end());
+      if (auto integer = dyn_cast<IntegerType>(element))
+        item.reducer.isSigned = !integer.isUnsigned();
+    } else {
+      auto moments = cast<MomentsOp>(op);
+      item.moments = true;
+      own.assign(moments.getAxes().begin(), moments.getAxes().end());
+    }
+    llvm::sort(own);
+    auto type = cast<RankedTensorType>(item.input.getType());
+    if (items.empty())
+      axes = own;
+    else if (own != axes ||
+             type.getShape() !=
+                 cast<RankedTensorType>(items[0].input.getType()).getShape())
+      return op->emitError("reductions of one kernel must share shape and "
+                           "axes");
+    items.push_back(item);
+  }
+  if (items.empty())
+    return kernel.emitError("kernel has no results");
+  return success();
+}
+
+LogicalResult ReductionKernel::analyze() {
+  if (failed(collect()))
+    return failure();
+  auto type = cast<RankedTensorType>(items[0].input.getType());
+  Accesses accesses;
+  SmallVector<AffineExpr> point = identityIndex(type.getRank(), ctx);
+  for (const Item &item : items)
+    accesses.add(item.input, point);
+  if (accesses.unsupported)
+    return accesses.unsupported->emitError(
+        "cannot be part of a reduction kernel");
+  SmallVector<int> classes(type.getRank(), 0);
+  for (int64_t axis : axes) {
+    classes[axis] = 1;
+    count *= type.getDimSize(axis);
+  }
+  // The order in which the largest operand lies in memory.
+  SmallVector<int64_t> order = getPhysicalOrder(type);
+  for (const Accesses::Read &read : accesses.reads) {
+    auto own = cast<RankedTensorType>(read.arg.getType());
+    if (own.getShape() == type.getShape() && read.index == point) {
+      order = getPhysicalOrder(own);
+      break;
+    }
+  }
+  domain.emplace(type.getShape(), order, classes, accesses, ctx);
+  for (auto [l, loop] : llvm::enumerate(domain->loops)) {
+    if (!loop.dims.empty() && classes[loop.dims.front()]) {
+      reduced.push_back(l);
+      continue;
+    }
+    kept.push_back(l);
+    trips.push_back(loop.size);
+    keptPoints *= loop.size;
+  }
+  rows = !reduced.empty() && reduced.back() + 1 == domain->loops.size();
+  return success();
+}
+
+LogicalResult ReductionKernel::planRanges() {
+  overLanes = true;
+  int64_t outermost = reduced.empty() ? 1 : domain->loops[reduced[0]].size;
+  int64_t inside =
+      std::max<int64_t>(count / std::max<int64_t>(outermost, 1), 1);
+  int64_t keptSteps = keptPoints, width = 1;
+  if (!rows) {
+    int64_t columns = domain->loops.back().size;
+    vectors = lanes == 1 ? 1
+                         : std::clamp<int64_t>(llvm::divideCeil(columns, lanes),
+                                               1, kColumnVectors);
+    width = vectors * lanes;
+    wide = columns > width && columns <= kWideColumns && reduced.size() == 1;
+    if (wide)
+      width = columns;
+    trips.back() = llvm::divideCeil(columns, width);
+    keptSteps = keptPoints / std::max<int64_t>(columns, 1) * trips.back();
+  }
+  // A chunk of all columns stays in cache while block after block reads it.
+  int64_t side = rows ? 1 : domain->loops.back().size;
+  chunkLength = std::max<int64_t>(
+      kChunkElements / std::max<int64_t>(inside * side, 1), 1);
+  if (rows && reduced.size() == 1)
+    chunkLength = llvm::alignTo(chunkLength, lanes * 4);
+  else
+    chunkLength = std::max<int64_t>(chunkLength, 8);
+  if (wide) {
+    SmallVector<Value> inputs;
+    for (const Item &item : items)
+      inputs.push_back(item.input);
+    cache.plan(*domain, inputs);
+  }
+  bool enough = rows ? keptSteps >= 64 : keptSteps >= 64 && count < 4096;
+  if (enough || count * width < 2 * kRangeElements)
+    chunkLength = std::max<int64_t>(outermost, 1);
+  chunks = std::max<int64_t>(llvm::divideCeil(outermost, chunkLength), 1);
+
+  int64_t work = std::max<int64_t>(chunkLength * inside * width, 1);
+  int64_t trip = chunks;
+  for (int64_t size : trips)
+    trip *= size;
+  addStage(trip, kRangeElements / work);
+  if (chunks == 1)
+    return success();
+  planScratch();
+  addStage(llvm::divideCeil(keptPoints, lanes), 16);
+  return success();
+}
+
+void ReductionKernel::planScratch() {
+  // No padding at the end: a step writes every byte below its planned peak.
+  int64_t end = 0;
+  for (Item &item : items)
+    for (int state = 0; state < (item.moments ? 2 : 1); ++state) {
+      item.scratch.push_back(llvm::alignTo(end, 64));
+      end =
+          item.scratch.back() +
+          chunks * keptPoints * (item.reducer.type.getIntOrFloatBitWidth() / 8);
+    }
+  code.workspaceBytes = end;
+}
+
+LogicalResult ReductionKernel::planBlocks() {
+  int64_t outermost = reduced.empty() ? 1 : domain->loops[reduced[0]].size;
+  together = rows && count > kThreadRow;
+  // Chunks enough to fill a GPU, none of them too short to be worth it.
+  int64_t wanted = together ? kFullBlocks : kFullThreads;
+  int64_t least = together ? kLeastBlockPoints : kLeastThreadPoints;
+  int64_t parts = std::min<int64_t>(
+      llvm::divideCeil(wanted, std::max<int64_t>(keptPoints, 1)),
+      std::max<int64_t>(count / least, 1));
+  chunkLength = std::max<int64_t>(llvm::divideCeil(outermost, parts), 1);
+  int64_t inner = domain->loops.back().size;
+  laneRows = together && inner % int64_t(lanes) == 0;
+  if (laneRows && reduced.size() == 1)
+    chunkLength = llvm::alignTo(chunkLength, lanes);
+  chunks = std::max<int64_t>(llvm::divideCeil(outermost, chunkLength), 1);
+  work = chunks;
+  for (int64_t size : trips)
+    work *= size;
+  std::string reason;
+  if (!together)
+    reason =
+        rows ? "a thread does a whole short row" : "a thread does a column";
+  else if (!laneRows)
+    reason = "rows of " + std::to_string(inner) + " elements are unaligned";
+  if (together)
+    threads = BlockNest::threadsFor(
+        reduced.size() == 1 ? std::min(chunkLength, inner) : inner,
+        laneRows ? lanes : 1);
+  addLaunch(work, together ? threads : kBlockThreads, together, reason);
+  if (chunks == 1)
+    return success();
+  planScratch();
+  addLaunch(keptPoints, kBlockThreads, /*together=*/false,
+            "a thread combines the chunks of a point");
+  return success();
+}
+
+std::unique_ptr<PointNest> ReductionKernel::makeNest(Emitter &e,
+                                                     ArrayRef<AffineExpr> at) {
+  if (together)
+    return std::make_unique<BlockNest>(e, *domain, reduced, at, threads,
+                                       laneRows);
+  auto nest =
+      std::make_unique<Nest>(e, *domain, reduced, rows && overLanes, at);
+  if (!overLanes)
+    nest->setScalar();
+  return nest;
+}
+
+LogicalResult ReductionKernel::emitBlocks(ModuleOp into) {
+  auto partial = [&](Emitter &e, Value t) { emitPartial(e, t); };
+  if (failed(together ? emitLaunch(into, 0, partial)
+                      : emitThreads(into, 0, work, partial)))
+    return failure();
+  if (chunks == 1)
+    return success();
+  return emitThreads(into, 1, keptPoints,
+                     [&](Emitter &e, Value t) { emitCombine(e, t); });
+}
+
+LogicalResult ReductionKernel::emitRanges(ModuleOp into) {
+  auto loopOver = [](Emitter &e, function_ref<void(Value)> body) {
+    e.forLoop(e.begin, e.end, 1, {}, [&](Value t, ValueRange) {
+      body(t);
+      return SmallVector<Value>();
+    });
+  };
+  if (failed(emitStage(into, 0, [&](Emitter &e) {
+        if (wide) {
+          cache.emit(e);
+          for (const Item &item : items)
+            for (int i = 0; i < 2; ++i)
+              buffers.push_back(
+                  stackBuffer(e, item.reducer.type, domain->loops.back().size));
+        }
+        loopOver(e, [&](Value t) {
+          wide ? emitWidePartial(e, t) : emitPartial(e, t);
+        });
+      })))
+    return failure();
+  if (chunks == 1)
+    return success();
+  return emitStage(into, 1, [&](Emitter &e) {
+    loopOver(e, [&](Value t) { emitCombine(e, t); });
+  });
+}
+
+std::unique_ptr<GeneratedKernel>
+codegen::makeReductionKernel(func::FuncOp kernel,
+                             const CodegenOptions &options) {
+  return std::make_unique<ReductionKernel>(kernel, options);
+}

@@ -1,0 +1,220 @@
+//===- RowKernel.cpp - one row op with fused operands ---------------------===//
+//
+// The parallel dimension counts rows; where the row's dimensions do not lie
+// innermost, it counts vectors of neighbouring columns. On a GPU a block does a
+// row, or a thread does a short row or a column.
+//
+//===----------------------------------------------------------------------===//
+#include "Kinds/RowKernel.h"
+#include "Device/BlockNest.h"
+#include "Kinds/GeneratedKernel.h"
+#include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
+
+using namespace mlir;
+using namespace ckopt;
+using namespace ckopt::codegen;
+using codegen::Index;
+
+Value RowContext::operand(unsigned number, Index index) {
+  return e.emit(op->getOperand(number), index);
+}
+
+SmallVector<Value>
+RowContext::reduce(ArrayRef<Reducer> reducers,
+                   function_ref<SmallVector<Value>(Index)> body) {
+  return nest.reduce(reducers, [&](Index i, unsigned) { return body(i); });
+}
+
+Value RowContext::reduce(ReduceKind kind, Type type,
+                         function_ref<Value(Index)> body) {
+  return nest
+      .reduce(Reducer{kind, type},
+              [&](Index i, unsigned) { return SmallVector<Value>{body(i)}; })
+      .front();
+}
+
+void RowContext::forEach(function_ref<void(Index)> body) {
+  nest.forEach([&](Index i, unsigned) { body(i); });
+}
+
+void RowContext::store(unsigned result, Index index, Value element) {
+  for (auto [r, value] : llvm::enumerate(terminator.getOperands()))
+    if (value == op->getResult(result))
+      e.store(r, cast<RankedTensorType>(value.getType()), index, element);
+}
+
+bool RowContext::isUsed(unsigned result) {
+  return llvm::is_contained(terminator.getOperands(), op->getResult(result));
+}
+
+Value RowContext::stored(unsigned result, Index index) {
+  for (auto [r, value] : llvm::enumerate(terminator.getOperands()))
+    if (value == op->getResult(result))
+      return e.reload(r, cast<RankedTensorType>(value.getType()), index);
+  llvm_unreachable("asked by isUsed() before");
+}
+
+namespace {
+
+class RowKernel : public FormedKernel {
+public:
+  RowKernel(func::FuncOp kernel, const CodegenOptions &options, Operation *op,
+            const RowModel &model)
+      : FormedKernel(kernel, options), op(op), model(model) {}
+
+protected:
+  LogicalResult analyze() override {
+    for (Value result : terminator.getOperands())
+      if (result.getDefiningOp() != op)
+        return op->emitError("must make all results of its kernel");
+    auto type =
+        cast<RankedTensorType>(op->getOperand(model.domainOperand).getType());
+    SmallVector<int> classes(type.getRank(), 0);
+    for (int64_t axis : model.axes(op)) {
+      classes[axis] = 1;
+      length *= type.getDimSize(axis);
+    }
+    Accesses accesses;
+    SmallVector<AffineExpr> point = identityIndex(type.getRank(), ctx);
+    for (Value operand : op->getOperands()) {
+      auto own = cast<RankedTensorType>(operand.getType());
+      if (own.getShape() == type.getShape())
+        accesses.add(operand, point);
+      else
+        accesses.addElsewhere(operand);
+    }
+    if (accesses.unsupported)
+      return accesses.unsupported->emitError("cannot be part of a row kernel");
+    if (model.inPlace)
+      findReuse(accesses, point);
+    for (Value result : terminator.getOperands()) {
+      auto own = cast<RankedTensorType>(result.getType());
+      if (own.getShape() == type.getShape())
+        accesses.addUse(own, point);
+    }
+    domain.emplace(type.getShape(), getPhysicalOrder(type), classes, accesses,
+                   ctx);
+    for (auto [l, loop] : llvm::enumerate(domain->loops)) {
+      if (!loop.dims.empty() && classes[loop.dims.front()]) {
+        reduced.push_back(l);
+        continue;
+      }
+      kept.push_back(l);
+      trips.push_back(loop.size);
+    }
+    rows = !reduced.empty() && reduced.back() + 1 == domain->loops.size();
+    return success();
+  }
+
+  LogicalResult planRanges() override {
+    int64_t work = std::max<int64_t>(length, 1);
+    if (!rows) {
+      trips.back() = llvm::divideCeil(trips.back(), lanes);
+      work *= lanes;
+    }
+    int64_t trip = 1;
+    for (int64_t size : trips)
+      trip *= size;
+    addStage(trip, kRangeElements / work);
+    return success();
+  }
+
+  LogicalResult emitBlocks(ModuleOp into) override {
+    auto item = [&](Emitter &e, Value t) { emitItem(e, t); };
+    return together ? emitLaunch(into, 0, item)
+                    : emitThreads(into, 0, items, item);
+  }
+
+  LogicalResult emitRanges(ModuleOp into) override {
+    return emitStage(into, 0, [&](Emitter &e) {
+      e.forLoop(e.begin, e.end, 1, {}, [&](Value t, ValueRange) {
+        emitRow(e, t);
+        return SmallVector<Value>();
+      });
+    });
+  }
+
+  LogicalResult planBlocks() override {
+    for (int64_t size : trips)
+      items *= size;
+    together = rows && length > kThreadRow;
+    if (!together) {
+      addLaunch(items, kBlockThreads, false,
+                rows ? "a thread does a whole short row"
+                     : "a thread does a column");
+      return success();
+    }
+    int64_t inner = domain->loops.back().size;
+    vectors = inner % int64_t(lanes) == 0;
+    threads = BlockNest::threadsFor(inner, vectors ? lanes : 1);
+    std::string reason;
+    if (!vectors)
+      reason = "rows of " + std::to_string(inner) + " elements are unaligned";
+    addLaunch(items, threads, true, reason);
+    return success();
+  }
+
+private:
+  /// A row or column, by a thread or by a block.
+  void emitItem(Emitter &e, Value t) {
+    SmallVector<Value> outer = split(e, t, trips);
+    SmallVector<AffineExpr> at(domain->loops.size(), e.c(0));
+    for (auto [i, l] : llvm::enumerate(kept))
+      at[l] = e.addDim(outer[i]);
+    BlockNest block(e, *domain, reduced, at, threads, vectors);
+    Nest thread(e, *domain, reduced, /*laneReduced=*/false, at);
+    thread.setScalar();
+    PointNest &nest = together ? static_cast<PointNest &>(block) : thread;
+    RowContext context(e, nest, terminator, op, domain->index(at), length);
+    model.emit(context);
+  }
+
+  void emitRow(Emitter &e, Value t) {
+    SmallVector<Value> outer = split(e, t, trips);
+    SmallVector<AffineExpr> at(domain->loops.size(), e.c(0));
+    Value mask;
+    for (auto [i, l] : llvm::enumerate(kept)) {
+      if (rows || l + 1 != domain->loops.size()) {
+        at[l] = e.addDim(outer[i]);
+        continue;
+      }
+      Value column = e.mul(outer[i], e.index(lanes));
+      at[l] = e.addDim(column, /*lane=*/true);
+      if (domain->loops[l].size % lanes)
+        mask = maskBelow(e, column, e.index(domain->loops[l].size));
+    }
+    Nest nest(e, *domain, reduced, rows, at);
+    RowContext context(e, nest, terminator, op, domain->index(at), length);
+    auto emitAll = [&] {
+      model.emit(context);
+      return Value();
+    };
+    if (mask)
+      e.withMask(mask, emitAll);
+    else
+      emitAll();
+  }
+
+  Operation *op;
+  const RowModel &model;
+  std::optional<Domain> domain;
+  SmallVector<unsigned> reduced, kept;
+  SmallVector<int64_t> trips;
+  int64_t length = 1;
+  bool rows = false;
+  // Of a launch.
+  int64_t items = 1, threads = 32;
+  bool together = false; ///< a block does a row
+  bool vectors = false;
+};
+
+} // namespace
+
+std::unique_ptr<GeneratedKernel>
+codegen::makeRowKernel(func::FuncOp kernel, const CodegenOptions &options) {
+  for (Operation &op : kernel.front())
+    if (const RowModel *model = lookupRowModel(&op))
+      return std::make_unique<RowKernel>(kernel, options, &op, *model);
+  // Row ops that need no pass over the row (cross_entropy_grad).
+  return makeElementwiseKernel(kernel, options);
+}

@@ -1,0 +1,59 @@
+//===- RowKernel.h - ops that pass over rows several times ------*- C++ -*-===//
+#ifndef CKOPT_LIB_CONVERSION_KERNELS_KINDS_ROWKERNEL_H
+#define CKOPT_LIB_CONVERSION_KERNELS_KINDS_ROWKERNEL_H
+
+#include "Emit/Nest.h"
+#include <functional>
+
+namespace ckopt::codegen {
+
+/// What a row op computes for one row (or a vector of columns).
+class RowContext {
+public:
+  RowContext(Emitter &e, PointNest &nest, mlir::func::ReturnOp terminator,
+             mlir::Operation *op, SmallVector<AffineExpr> keptIndex,
+             int64_t length)
+      : e(e), nest(nest), terminator(terminator), op(op), kept(keptIndex),
+        length(length) {}
+
+  Emitter &e;
+  PointNest &nest;
+  mlir::func::ReturnOp terminator;
+  mlir::Operation *op;
+  /// Logical index of the row in the domain; reduced dimensions are 0.
+  SmallVector<AffineExpr> kept;
+  int64_t length; ///< elements of a row
+
+  Value operand(unsigned number, Index index);
+  /// One value of all elements of the row.
+  SmallVector<Value> reduce(ArrayRef<Reducer> reducers,
+                            llvm::function_ref<SmallVector<Value>(Index)> body);
+  Value reduce(ReduceKind kind, Type type,
+               llvm::function_ref<Value(Index)> body);
+  void forEach(llvm::function_ref<void(Index)> body);
+  /// Stores to each kernel result that returns result `result` of the op.
+  void store(unsigned result, Index index, Value element);
+  bool isUsed(unsigned result);
+  /// What store() wrote at `index`.
+  Value stored(unsigned result, Index index);
+};
+
+/// One model an op; see RowModels.cpp.
+struct RowModel {
+  /// The operand whose shape is the domain.
+  unsigned domainOperand;
+  /// The reduced dimensions.
+  std::function<SmallVector<int64_t>(mlir::Operation *)> axes;
+  std::function<void(RowContext &)> emit;
+  /// Each point is read before it is written and not again.
+  bool inPlace = true;
+};
+
+const RowModel *lookupRowModel(mlir::Operation *op);
+
+/// top_k for small k, in SelectionKernel.cpp.
+void emitTopK(RowContext &row);
+
+} // namespace ckopt::codegen
+
+#endif // CKOPT_LIB_CONVERSION_KERNELS_KINDS_ROWKERNEL_H

@@ -1,0 +1,240 @@
+//===- ScatterKernel.cpp - scatter_add, scatter_elements ------------------===//
+//
+// Parallel over what no two updates share: all dimensions but the axis, on the
+// CPU in blocks of columns. Each item starts from init, then applies its
+// updates in their order: deterministic, no atomics. On a GPU one launch copies
+// init, a second applies the updates: a thread a column.
+//
+// Sums and products of f16 and bf16 are computed in f32, in scratch, and
+// rounded once.
+//
+// Complexity: O(elements of init and updates).
+//
+//===----------------------------------------------------------------------===//
+#include "Kinds/StructuredKernel.h"
+#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+
+using namespace mlir;
+using namespace ckopt;
+using namespace ckopt::codegen;
+
+/// Columns of one block.
+static constexpr int64_t kColumns = 384;
+
+static RankedTensorType tensorType(Value v) {
+  return cast<RankedTensorType>(v.getType());
+}
+
+namespace {
+
+class ScatterKernel : public AxisKernel {
+public:
+  /// `ownIndices`: each column has indices of its own, in the shape of the
+  /// updates; else all columns share them.
+  ScatterKernel(func::FuncOp kernel, const CodegenOptions &options,
+                Operation *op, int64_t axis, ScatterKind kind, bool ownIndices)
+      : AxisKernel(kernel, options, op, tensorType(op->getResult(0)).getShape(),
+                   axis),
+        type(tensorType(op->getResult(0))), init(op->getOperand(0)),
+        indices(op->getOperand(1)), updates(op->getOperand(2)), kind(kind),
+        ownIndices(ownIndices) {
+    ArrayRef<int64_t> all = tensorType(indices).getShape();
+    steps.assign(all.begin(), all.end());
+    if (ownIndices)
+      steps = {all[axis]};
+    for (int64_t size : steps)
+      count *= size;
+    Type element = type.getElementType();
+    wide = (element.isF16() || element.isBF16()) &&
+           (kind == ScatterKind::Add || kind == ScatterKind::Mul);
+  }
+
+protected:
+  LogicalResult analyze() override {
+    rangeColumns = kColumns;
+    columnWork = shape[axis] + count;
+    if (wide)
+      code.workspaceBytes = type.getNumElements() * int64_t(sizeof(float));
+    return planOp(/*inPlace=*/true);
+  }
+
+  LogicalResult planBlocks() override {
+    addLaunch(type.getNumElements(), kBlockThreads, false,
+              "a thread moves an element");
+    if (failed(AxisKernel::planBlocks()))
+      return failure();
+    if (wide)
+      addLaunch(type.getNumElements(), kBlockThreads, false,
+                "a thread moves an element");
+    return success();
+  }
+
+  void emitItem(Emitter &e, const Place &place) override {
+    overElements(e, place, [&](ArrayRef<AffineExpr> at) { emitStart(e, at); });
+    Place updated = place;
+    if (columns && extent(lastDim()) < shape.back())
+      narrow(e, updated, extent(lastDim()));
+    emitUpdates(e, updated, nullptr);
+    if (wide)
+      overElements(e, place,
+                   [&](ArrayRef<AffineExpr> at) { emitFinish(e, at); });
+  }
+
+  LogicalResult emitBlocks(ModuleOp into) override {
+    auto over = [&](unsigned number, auto body) {
+      return emitThreads(into, number, type.getNumElements(),
+                         [&](Emitter &e, Value t) {
+                           SmallVector<AffineExpr> at;
+                           for (Value part : split(e, t, shape))
+                             at.push_back(e.addDim(part));
+                           (this->*body)(e, at);
+                         });
+    };
+    auto update = [&](Emitter &e, const Place &place) {
+      emitUpdates(e, place, columns ? place.low : Value());
+    };
+    return success(succeeded(over(0, &ScatterKernel::emitStart)) &&
+                   succeeded(emitItemLaunch(into, 1, update)) &&
+                   (!wide || succeeded(over(2, &ScatterKernel::emitFinish))));
+  }
+
+private:
+  //===--- The element that is being made: the result's, or its sum in f32 ---//
+
+  AffineExpr offset(ArrayRef<AffineExpr> at) {
+    return Emitter::linearize(at, getElementStrides(type), ctx);
+  }
+  Value current(Emitter &e, ArrayRef<AffineExpr> at) {
+    return wide ? e.loadFrom(e.scratch, e.b.getF32Type(), offset(at))
+                : e.reload(0, type, at);
+  }
+  void put(Emitter &e, ArrayRef<AffineExpr> at, Value element) {
+    if (wide)
+      e.storeTo(e.scratch, e.b.getF32Type(), offset(at), element);
+    else
+      e.store(0, type, at, element);
+  }
+  void emitStart(Emitter &e, ArrayRef<AffineExpr> at) {
+    put(e, at, e.emit(init, at));
+  }
+  void emitFinish(Emitter &e, ArrayRef<AffineExpr> at) {
+    e.store(0, type, at, current(e, at));
+  }
+
+  /// All elements of an item.
+  void overElements(Emitter &e, const Place &place,
+                    function_ref<void(ArrayRef<AffineExpr>)> body) {
+    e.forLoop(e.index(0), e.index(shape[axis]), 1, {},
+              [&](Value position, ValueRange) {
+                Place row = place;
+                row.point[axis] = e.addDim(position);
+                overColumns(e, row, body);
+                return SmallVector<Value>();
+              });
+  }
+
+  //===--- Updates ------------------------------------------------------===//
+
+  /// The number of updates along dimension d of the result, which is not the
+  /// axis.
+  int64_t extent(int64_t d) const {
+    return ownIndices ? tensorType(indices).getDimSize(d) : shape[d];
+  }
+
+  int64_t lastDim() const { return int64_t(shape.size()) - 1; }
+
+  /// `column`: the only one, which may have no updates; null where all columns
+  /// of the place have some.
+  void emitUpdates(Emitter &e, const Place &place, Value column) {
+    Value inside; // null: all of the item's elements have updates
+    auto require = [&](Value at, int64_t d) {
+      if (extent(d) == shape[d])
+        return;
+      Value below = e.cmpi(arith::CmpIPredicate::slt, at, e.index(extent(d)));
+      inside = inside ? e.andi(inside, below) : below;
+    };
+    for (int64_t d = 0; d <= lastDim(); ++d)
+      if (d != axis && !(columns && d == lastDim()))
+        require(e.scalar(place.point[d]), d);
+    if (column)
+      require(column, lastDim());
+    auto apply = [&] {
+      e.forLoop(e.index(0), e.index(count), 1, {},
+                [&](Value number, ValueRange) {
+                  emitUpdate(e, number, place);
+                  return SmallVector<Value>();
+                });
+      return SmallVector<Value>();
+    };
+    if (inside)
+      e.ifThen(inside, apply, nullptr);
+    else
+      apply();
+  }
+
+  /// Leaves the columns below `size`.
+  static void narrow(Emitter &e, Place &place, int64_t size) {
+    place.high = e.maximum(e.minimum(place.high, e.index(size)), place.low);
+    place.count = std::nullopt;
+  }
+
+  void emitUpdate(Emitter &e, Value number, const Place &place) {
+    SmallVector<AffineExpr> step;
+    for (Value part : split(e, number, steps))
+      step.push_back(e.addDim(part));
+    overColumns(e, place, [&](ArrayRef<AffineExpr> at) {
+      SmallVector<AffineExpr> from(at.take_front(axis)), to(at);
+      llvm::append_range(from, step);
+      llvm::append_range(from, at.drop_front(axis + 1));
+      Value index = e.emit(indices, ownIndices ? from : step);
+      to[axis] = e.addReadIndex(index, shape[axis]);
+      Value update = e.emit(updates, from);
+      put(e, to, combine(e, to, update));
+    });
+  }
+
+  Value combine(Emitter &e, ArrayRef<AffineExpr> at, Value update) {
+    bool isSigned = !type.getElementType().isUnsignedInteger();
+    switch (kind) {
+    case ScatterKind::Set:
+      return update;
+    case ScatterKind::Add:
+      return e.add(current(e, at), update);
+    case ScatterKind::Mul:
+      return e.mul(current(e, at), update);
+    case ScatterKind::Max:
+      return e.maximum(current(e, at), update, isSigned);
+    case ScatterKind::Min:
+      return e.minimum(current(e, at), update, isSigned);
+    }
+    llvm_unreachable("kinds are listed above");
+  }
+
+  RankedTensorType type;
+  Value init, indices, updates;
+  ScatterKind kind;
+  bool ownIndices;
+  SmallVector<int64_t> steps; ///< shape of the updates of one column
+  int64_t count = 1;          ///< of them
+  bool wide;                  ///< sums in f32
+};
+
+} // namespace
+
+void codegen::addScatterKernels(StructuredKernels &kernels) {
+  kernels.add<ScatterAddOp>(
+      [](func::FuncOp kernel, const CodegenOptions &options,
+         Operation *op) -> std::unique_ptr<GeneratedKernel> {
+        return std::make_unique<ScatterKernel>(
+            kernel, options, op, int64_t(cast<ScatterAddOp>(op).getAxis()),
+            ScatterKind::Add, /*ownIndices=*/false);
+      });
+  kernels.add<ScatterElementsOp>(
+      [](func::FuncOp kernel, const CodegenOptions &options,
+         Operation *op) -> std::unique_ptr<GeneratedKernel> {
+        auto scatter = cast<ScatterElementsOp>(op);
+        return std::make_unique<ScatterKernel>(
+            kernel, options, op, int64_t(scatter.getAxis()), scatter.getKind(),
+            /*ownIndices=*/true);
+      });
+}

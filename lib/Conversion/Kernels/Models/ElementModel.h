@@ -1,0 +1,66 @@
+//===- ElementModel.h - how an op makes one element -------------*- C++ -*-===//
+//
+// One model an op; the emitter finds it by the op's type in a table, so a new
+// op needs a new model and no change to the emitter. (A table rather than an
+// op interface: models need the emitter, which only this library has.)
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_LIB_CONVERSION_KERNELS_MODELS_ELEMENTMODEL_H
+#define CKOPT_LIB_CONVERSION_KERNELS_MODELS_ELEMENTMODEL_H
+
+#include "Emit/Emitter.h"
+#include <memory>
+
+namespace ckopt::codegen {
+
+class ElementModel {
+public:
+  virtual ~ElementModel();
+  /// The one point of operand `operand` that the point `index` of the results
+  /// is made from; nullopt if there are several, none for sure, or one known
+  /// only when running. By default: numpy broadcasting.
+  virtual std::optional<SmallVector<AffineExpr>>
+  operandIndex(mlir::Operation *op, unsigned operand, Index index) const;
+  /// Expressions that the op computes with, besides loading.
+  virtual SmallVector<AffineExpr> indexUses(mlir::Operation *op,
+                                            Index index) const {
+    return {};
+  }
+  /// The element, in compute type; calls Emitter::fail if it cannot.
+  virtual Value emit(mlir::Operation *op, unsigned result, Index index,
+                     Emitter &e) const = 0;
+
+protected:
+  /// The operand's element at operandIndex.
+  Value operand(mlir::Operation *op, unsigned number, Index index,
+                Emitter &e) const {
+    return e.emit(op->getOperand(number), *operandIndex(op, number, index));
+  }
+};
+
+/// An index of a tensor of shape `operand` that broadcasts to `index`.
+SmallVector<AffineExpr> broadcastIndex(mlir::Type operand, Index index,
+                                       mlir::MLIRContext *ctx);
+
+class ElementModels {
+public:
+  /// The models of the dialect's ops; made once.
+  static const ElementModels &get();
+  const ElementModel *lookup(mlir::Operation *op) const;
+  template <typename Op, typename Model> void add() {
+    models[mlir::TypeID::get<Op>()] = std::make_unique<Model>();
+  }
+
+private:
+  llvm::DenseMap<mlir::TypeID, std::unique_ptr<ElementModel>> models;
+};
+
+void addElementwiseModels(ElementModels &models);
+void addShapeModels(ElementModels &models);
+void addPoolModels(ElementModels &models);
+void addTrainingModels(ElementModels &models);
+void addRandomModels(ElementModels &models);
+
+} // namespace ckopt::codegen
+
+#endif // CKOPT_LIB_CONVERSION_KERNELS_MODELS_ELEMENTMODEL_H

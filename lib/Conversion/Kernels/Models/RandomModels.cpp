@@ -1,0 +1,317 @@
+//===- RandomModels.cpp - counter-based random numbers, dropout -----------===//
+//
+// Philox4x32-10 as in ckopt/Base/Philox.h: key = seed, counter = (e/4, step,
+// site), word e mod 4 for element e in logical row-major order. One block
+// serves four elements: where the lanes are consecutive elements from a
+// multiple of four on, W blocks make the words of four vectors (Emitter::Group)
+// or W/4 those of one; else each lane makes its own. Normal numbers are made
+// from pairs of words by Box and Muller's transform, each element for itself:
+// a cosine for the even one, a sine for the odd one. f16 and bf16 round what
+// f32 would be, which for a uniform number next to 1 is 1.
+//
+//===----------------------------------------------------------------------===//
+#include "Emit/MathFunctions.h"
+#include "Models/ElementModel.h"
+#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include <numbers>
+
+using namespace mlir;
+using namespace ckopt;
+using namespace ckopt::codegen;
+using codegen::Index;
+
+namespace {
+
+/// Arithmetic on i32, scalars or vectors of any length.
+class Philox {
+public:
+  explicit Philox(Emitter &e) : e(e), b(e.b) {}
+
+  SmallVector<Value> rounds(SmallVector<Value> counter, Value key0,
+                            Value key1) {
+    for (int round = 0; round < 10; ++round) {
+      auto [high0, low0] = multiply(counter[0], 0xD2511F53u);
+      auto [high1, low1] = multiply(counter[2], 0xCD9E8D57u);
+      counter = {xorOf(xorOf(high1, counter[1]), like(counter[0], key0)), low1,
+                 xorOf(xorOf(high0, counter[3]), like(counter[0], key1)), low0};
+      key0 = e.add(key0, e.constant(key0.getType(), int64_t(0x9E3779B9u)));
+      key1 = e.add(key1, e.constant(key1.getType(), int64_t(0xBB67AE85u)));
+    }
+    return counter;
+  }
+  /// A scalar as a value of x's type.
+  Value like(Value x, Value scalar) {
+    if (!isa<VectorType>(x.getType()))
+      return scalar;
+    return vector::BroadcastOp::create(b, x.getType(), scalar);
+  }
+
+private:
+  /// High and low words of x * factor.
+  std::pair<Value, Value> multiply(Value x, uint32_t factor) {
+    Type i64 = b.getI64Type();
+    auto type = dyn_cast<VectorType>(x.getType());
+    if (type && type.getNumElements() % 2 == 0)
+      return multiplyPairs(x, type, factor);
+    Type wide = type ? Type(VectorType::get(type.getShape(), i64)) : i64;
+    Value product =
+        arith::MulIOp::create(b, x64(x, wide), number(x64(x, wide), factor));
+    Value high = arith::ShRUIOp::create(b, product, number(product, 32));
+    return {arith::TruncIOp::create(b, x.getType(), high),
+            arith::TruncIOp::create(b, x.getType(), product)};
+  }
+  /// The same on pairs of lanes in 64 bits: even and odd ones are what the
+  /// machine's widening multiplication takes, without moves between lanes.
+  std::pair<Value, Value> multiplyPairs(Value x, VectorType type,
+                                        uint32_t factor) {
+    auto wide = VectorType::get({type.getNumElements() / 2}, b.getI64Type());
+    Value pairs = vector::BitCastOp::create(b, wide, x);
+    Value c = number(pairs, factor), bits = number(pairs, 32),
+          lowHalf = number(pairs, 0xffffffff),
+          highHalf = number(pairs, int64_t(0xffffffff00000000));
+    Value even = arith::MulIOp::create(
+        b, arith::AndIOp::create(b, pairs, lowHalf).getResult(), c);
+    Value odd = arith::MulIOp::create(
+        b, arith::ShRUIOp::create(b, pairs, bits).getResult(), c);
+    Value high = arith::OrIOp::create(
+        b, arith::ShRUIOp::create(b, even, bits).getResult(),
+        arith::AndIOp::create(b, odd, highHalf).getResult());
+    Value low = arith::OrIOp::create(
+        b, arith::AndIOp::create(b, even, lowHalf).getResult(),
+        arith::ShLIOp::create(b, odd, bits).getResult());
+    return {vector::BitCastOp::create(b, type, high),
+            vector::BitCastOp::create(b, type, low)};
+  }
+  /// A 64-bit number of x's type.
+  Value number(Value x, int64_t value) {
+    return like(x, e.constant(b.getI64Type(), value));
+  }
+  Value x64(Value x, Type wide) { return arith::ExtUIOp::create(b, wide, x); }
+  Value xorOf(Value x, Value y) { return arith::XOrIOp::create(b, x, y); }
+
+  Emitter &e;
+  ImplicitLocOpBuilder &b;
+};
+
+/// The random words of one op's elements.
+class RandomWords {
+public:
+  template <typename Op>
+  RandomWords(Op op, Index index, Emitter &e)
+      : e(e), op(op), element(elementOf(op, index)), philox(e) {
+    Value seed = op.getSeed(), number = op.getStep();
+    int64_t position = int64_t(op.getSite());
+    auto seedWord = [&](int64_t shift) {
+      return e.once(op, unsigned(shift), [&] {
+        Value word = e.emit(seed, {});
+        return low32(shift ? e.shr(word, shift) : word);
+      });
+    };
+    key0 = seedWord(0);
+    key1 = seedWord(32);
+    step = e.once(op, 1, [&] { return low32(e.emit(number, {})); });
+    site = e.once(op, 2, [&] { return low32(e.callScalar(position)); });
+  }
+
+  /// The element's place in logical row-major order.
+  static AffineExpr elementOf(Operation *op, Index index) {
+    auto type = cast<RankedTensorType>(op->getResult(0).getType());
+    AffineExpr number = getAffineConstantExpr(0, op->getContext());
+    for (auto [size, i] : llvm::zip_equal(type.getShape(), index))
+      number = number * size + (size == 1 ? i * 0 : i);
+    return Emitter::simplify(number);
+  }
+
+  /// The element's own word.
+  Value word() {
+    if (inBlocks()) {
+      SmallVector<Value> out = blocks();
+      SmallVector<int64_t> join, weave;
+      for (int64_t half : {int64_t(0), count()})
+        for (int64_t i = 0; i < share(); ++i)
+          join.push_back(half + first() + i);
+      for (int64_t i = 0; i < share(); ++i)
+        for (int64_t k = 0; k < 4; ++k)
+          weave.push_back(k * share() + i);
+      Value low = vector::ShuffleOp::create(e.b, out[0], out[1], join);
+      Value top = vector::ShuffleOp::create(e.b, out[2], out[3], join);
+      return vector::ShuffleOp::create(e.b, low, top, weave);
+    }
+    auto [out, which] = ownBlock();
+    Value result = out[3];
+    for (int word = 2; word >= 0; --word)
+      result =
+          e.select(e.cmpi(arith::CmpIPredicate::eq, which, e.like(which, word)),
+                   out[word], result);
+    return result;
+  }
+
+  struct Pair {
+    Value first, second; ///< words 0 and 1, or 2 and 3
+    Value isSecond;      ///< whether the second is the element's own
+  };
+  Pair pair() {
+    if (inBlocks()) {
+      SmallVector<Value> out = blocks();
+      SmallVector<int64_t> twice;
+      for (int64_t i = 0; i < share(); ++i)
+        for (int64_t half : {int64_t(0), int64_t(0), count(), count()})
+          twice.push_back(half + first() + i);
+      Value lane = e.iota(e.b.getI32Type(), 1);
+      return {vector::ShuffleOp::create(e.b, out[0], out[2], twice),
+              vector::ShuffleOp::create(e.b, out[1], out[3], twice),
+              isOdd(lane)};
+    }
+    auto [out, which] = ownBlock();
+    Value high = e.cmpi(arith::CmpIPredicate::uge, which, e.like(which, 2));
+    return {e.select(high, out[2], out[0]), e.select(high, out[3], out[1]),
+            isOdd(which)};
+  }
+
+private:
+  Value low32(Value x) {
+    return arith::TruncIOp::create(e.b, e.b.getI32Type(), x);
+  }
+  Value isOdd(Value x) {
+    return e.cmpi(arith::CmpIPredicate::ne, e.andi(x, e.like(x, 1)),
+                  e.like(x, 0));
+  }
+
+  /// Whether lanes are consecutive elements from a multiple of four on.
+  bool inBlocks() {
+    return e.laneStride(element) == 1 && e.lanes % 4 == 0 &&
+           e.isMultipleOf(element, 4);
+  }
+  int64_t share() const { return e.lanes / 4; } ///< blocks of one vector
+  int64_t count() const { return share() * e.group.count; }
+  int64_t first() const { return share() * e.group.vector; }
+
+  /// The words of consecutive elements: the blocks of a whole group of vectors
+  /// at once. Word k of block i is element 4i + k.
+  SmallVector<Value> blocks() {
+    AffineExpr start =
+        Emitter::simplify(element - int64_t(e.group.vector) * e.lanes);
+    return e.sharedBy(op, start, 4, [&] {
+      Type i32 = e.b.getI32Type();
+      Value first = e.shr(e.scalar(start), 2);
+      auto type = VectorType::get({count()}, i32);
+      SmallVector<Attribute> steps;
+      for (int64_t i = 0; i < count(); ++i)
+        steps.push_back(e.b.getI32IntegerAttr(i));
+      // As i64: a group may cross a multiple of 2^32 blocks.
+      auto wide = VectorType::get({count()}, e.b.getI64Type());
+      Value block =
+          arith::ConstantOp::create(e.b, DenseElementsAttr::get(type, steps));
+      block = arith::ExtUIOp::create(e.b, wide, block);
+      block = arith::AddIOp::create(e.b, block, philox.like(block, first));
+      Value high = arith::TruncIOp::create(
+          e.b, type,
+          arith::ShRUIOp::create(e.b, block, philox.like(block, e.index(32)))
+              .getResult());
+      block = arith::TruncIOp::create(e.b, type, block);
+      return rounds(block, high);
+    });
+  }
+
+  /// The words of each lane's (or the scalar's) own block, and which of them is
+  /// the element's.
+  std::pair<SmallVector<Value>, Value> ownBlock() {
+    Value number = e.materialize(element);
+    Value block = e.shr(number, 2), high;
+    Type i32 = e.typeLike(e.b.getI32Type(), number);
+    if (Emitter::elementType(number).isInteger(64)) {
+      high = arith::TruncIOp::create(e.b, i32, e.shr(block, 32));
+      block = arith::TruncIOp::create(e.b, i32, block);
+      number = arith::TruncIOp::create(e.b, i32, number);
+    } else {
+      high = e.like(block, 0);
+    }
+    return {rounds(block, high), e.andi(number, e.like(number, 3))};
+  }
+
+  SmallVector<Value> rounds(Value block, Value high) {
+    return philox.rounds(
+        {block, high, philox.like(block, step), philox.like(block, site)}, key0,
+        key1);
+  }
+
+  Emitter &e;
+  Operation *op;
+  AffineExpr element;
+  Philox philox;
+  Value key0, key1, step, site;
+};
+
+struct DropoutModel : ElementModel {
+  SmallVector<AffineExpr> indexUses(Operation *op, Index index) const override {
+    return {RandomWords::elementOf(op, index)};
+  }
+  std::optional<SmallVector<AffineExpr>>
+  operandIndex(Operation *op, unsigned number, Index index) const override {
+    if (number == 0)
+      return SmallVector<AffineExpr>(index);
+    return SmallVector<AffineExpr>();
+  }
+
+  Value emit(Operation *op, unsigned, Index index, Emitter &e) const override {
+    auto dropout = cast<DropoutOp>(op);
+    Value x = operand(op, 0, index, e);
+    double ratio = dropout.getRatio().convertToDouble();
+    if (ratio <= 0)
+      return x;
+    Value word = RandomWords(dropout, index, e).word();
+    // u = (word >> 8) * 2^-24 >= ratio, exactly.
+    int64_t threshold = int64_t(std::ceil(std::ldexp(ratio, 24)));
+    Value keep = e.cmpi(arith::CmpIPredicate::uge, e.shr(word, 8),
+                        e.like(word, double(threshold)));
+    double scale = ratio < 1 ? 1 / (1 - ratio) : 0;
+    if (!Emitter::elementType(x).isF64())
+      scale = 1.0f / (1.0f - float(ratio));
+    return e.select(keep, e.mul(x, e.like(x, ratio < 1 ? scale : 0)),
+                    e.like(x, 0));
+  }
+};
+
+struct RandomModel : ElementModel {
+  SmallVector<AffineExpr> indexUses(Operation *op, Index index) const override {
+    return {RandomWords::elementOf(op, index)};
+  }
+  std::optional<SmallVector<AffineExpr>> operandIndex(Operation *, unsigned,
+                                                      Index) const override {
+    return SmallVector<AffineExpr>();
+  }
+
+  Value emit(Operation *op, unsigned, Index index, Emitter &e) const override {
+    auto random = cast<RandomOp>(op);
+    Type type = computeType(getElementTypeOrSelf(random.getType()));
+    RandomWords words(random, index, e);
+    if (random.getKind() == RandomKind::Uniform)
+      return uniform(e, words.word(), type);
+    RandomWords::Pair pair = words.pair();
+    Value u = uniform(e, pair.first, type);
+    u = e.sub(e.like(u, 1), u); // in (0, 1], exact
+    Value radius = e.sqrt(e.mul(e.like(u, -2), emitLog(e, u)));
+    if (!type.isF64())
+      return e.mul(radius, emitCircle(e, e.shr(pair.second, 8), pair.isSecond));
+    e.report.libmCalls += 3;
+    Value angle = uniform(e, pair.second, type);
+    angle = e.mul(angle, e.like(angle, 2 * std::numbers::pi));
+    return e.mul(radius,
+                 e.select(pair.isSecond, emitSin(e, angle), emitCos(e, angle)));
+  }
+
+private:
+  /// In [0, 1), a multiple of 2^-24.
+  static Value uniform(Emitter &e, Value word, Type type) {
+    Value x =
+        arith::SIToFPOp::create(e.b, e.typeLike(type, word), e.shr(word, 8));
+    return e.mul(x, e.like(x, 0x1p-24));
+  }
+};
+
+} // namespace
+
+void codegen::addRandomModels(ElementModels &models) {
+  models.add<DropoutOp, DropoutModel>();
+  models.add<RandomOp, RandomModel>();
+}

@@ -1,0 +1,231 @@
+//===- RowModels.cpp - softmax, layer norm, cross entropy -----------------===//
+//
+// Passes over a row that stays in the first cache levels. Each pass computes
+// fused operands again rather than keeping them. A pass that stores comes
+// last, or touches each point once before writing it (reuse).
+//
+//===----------------------------------------------------------------------===//
+#include "Emit/MathFunctions.h"
+#include "Kinds/RowKernel.h"
+
+using namespace mlir;
+using namespace ckopt;
+using namespace ckopt::codegen;
+using codegen::Index;
+
+/// The dimensions of an operand from `axis` on.
+static SmallVector<int64_t> from(Operation *op, unsigned operand,
+                                 int64_t axis) {
+  int64_t rank =
+      cast<RankedTensorType>(op->getOperand(operand).getType()).getRank();
+  SmallVector<int64_t> axes;
+  for (int64_t d = axis; d < rank; ++d)
+    axes.push_back(d);
+  return axes;
+}
+
+static Type typeOf(RowContext &row, unsigned operand) {
+  return computeType(getElementTypeOrSelf(row.op->getOperand(operand)));
+}
+
+static void emitSoftmax(RowContext &row) {
+  Emitter &e = row.e;
+  Type type = typeOf(row, 0);
+  Value max = row.reduce(ReduceKind::Max, type,
+                         [&](Index i) { return row.operand(0, i); });
+  auto exponential = [&](Index i) {
+    return emitExp(e, e.sub(row.operand(0, i), max));
+  };
+  // The exponentials wait in the result's place where it holds them exactly.
+  bool keep =
+      row.isUsed(0) && getElementTypeOrSelf(row.op->getResult(0)) == type;
+  Value sum = row.reduce(ReduceKind::Sum, type, [&](Index i) {
+    Value x = exponential(i);
+    if (keep)
+      row.store(0, i, x);
+    return x;
+  });
+  Value scale = e.div(e.like(sum, 1), sum);
+  row.forEach([&](Index i) {
+    row.store(0, i, e.mul(keep ? row.stored(0, i) : exponential(i), scale));
+  });
+}
+
+static void emitLogSoftmax(RowContext &row) {
+  Emitter &e = row.e;
+  Type type = typeOf(row, 0);
+  Value max = row.reduce(ReduceKind::Max, type,
+                         [&](Index i) { return row.operand(0, i); });
+  Value sum = row.reduce(ReduceKind::Sum, type, [&](Index i) {
+    return emitExp(e, e.sub(row.operand(0, i), max));
+  });
+  Value log = emitLog(e, sum);
+  row.forEach([&](Index i) {
+    row.store(0, i, e.sub(e.sub(row.operand(0, i), max), log));
+  });
+}
+
+static void emitSoftmaxGrad(RowContext &row) {
+  Emitter &e = row.e;
+  Value sum = row.reduce(ReduceKind::Sum, typeOf(row, 0), [&](Index i) {
+    return e.mul(row.operand(0, i), row.operand(1, i));
+  });
+  row.forEach([&](Index i) {
+    row.store(0, i, e.mul(row.operand(1, i), e.sub(row.operand(0, i), sum)));
+  });
+}
+
+static void emitLogSoftmaxGrad(RowContext &row) {
+  Emitter &e = row.e;
+  Value sum = row.reduce(ReduceKind::Sum, typeOf(row, 0),
+                         [&](Index i) { return row.operand(0, i); });
+  row.forEach([&](Index i) {
+    Value y = emitExp(e, row.operand(1, i));
+    row.store(0, i, e.sub(row.operand(0, i), e.mul(y, sum)));
+  });
+}
+
+/// The index of a row op's parameter: its dimensions are the domain's last.
+static SmallVector<AffineExpr> trailing(RowContext &row, Value parameter,
+                                        Index i) {
+  auto type = cast<RankedTensorType>(parameter.getType());
+  SmallVector<AffineExpr> index;
+  for (auto [size, at] :
+       llvm::zip_equal(type.getShape(), i.take_back(type.getRank())))
+    index.push_back(size == 1 ? row.e.c(0) : at);
+  return index;
+}
+
+static void emitLayerNorm(RowContext &row) {
+  Emitter &e = row.e;
+  auto norm = cast<LayerNormOp>(row.op);
+  Type type = typeOf(row, 0);
+  Value n = e.constant(type, double(row.length));
+  auto input = [&](Index i) { return row.operand(0, i); };
+  Value mean = e.div(row.reduce(ReduceKind::Sum, type, input), n);
+  Value squares = row.reduce(ReduceKind::Sum, type, [&](Index i) {
+    Value d = e.sub(input(i), mean);
+    return e.mul(d, d);
+  });
+  Value variance = e.div(squares, n);
+  Value rstd = emitRsqrt(
+      e,
+      e.add(variance, e.like(variance, norm.getEpsilon().convertToDouble())));
+  row.forEach([&](Index i) {
+    Value y = e.mul(e.sub(input(i), mean), rstd);
+    if (Value scale = norm.getScale())
+      y = e.mul(y, e.emit(scale, trailing(row, scale, i)));
+    if (Value bias = norm.getBias())
+      y = e.add(y, e.emit(bias, trailing(row, bias, i)));
+    row.store(0, i, y);
+  });
+  SmallVector<AffineExpr> outer(ArrayRef(row.kept).take_front(norm.getAxis()));
+  row.store(1, outer, mean);
+  row.store(2, outer, rstd);
+}
+
+static void emitLayerNormGrad(RowContext &row) {
+  Emitter &e = row.e;
+  auto norm = cast<LayerNormGradOp>(row.op);
+  Type type = typeOf(row, 0);
+  SmallVector<AffineExpr> outer(ArrayRef(row.kept).take_front(norm.getAxis()));
+  Value mean = e.emit(norm.getMean(), outer);
+  Value rstd = e.emit(norm.getRstd(), outer);
+  auto scaled = [&](Index i) {
+    Value g = row.operand(0, i);
+    if (Value scale = norm.getScale())
+      g = e.mul(g, e.emit(scale, trailing(row, scale, i)));
+    return g;
+  };
+  auto normalized = [&](Index i) {
+    return e.mul(e.sub(row.operand(1, i), mean), rstd);
+  };
+  Reducer sum{ReduceKind::Sum, type};
+  SmallVector<Value> sums = row.reduce({sum, sum}, [&](Index i) {
+    Value g = scaled(i);
+    return SmallVector<Value>{g, e.mul(g, normalized(i))};
+  });
+  Value n = e.constant(type, double(row.length));
+  Value meanG = e.div(sums[0], n), meanGH = e.div(sums[1], n);
+  row.forEach([&](Index i) {
+    Value d = e.sub(e.sub(scaled(i), meanG), e.mul(normalized(i), meanGH));
+    row.store(0, i, e.mul(rstd, d));
+  });
+}
+
+static void emitCrossEntropy(RowContext &row) {
+  Emitter &e = row.e;
+  auto loss = cast<CrossEntropyOp>(row.op);
+  Type type = typeOf(row, 0);
+  int64_t axis = loss.getAxis();
+  Value max = row.reduce(ReduceKind::Max, type,
+                         [&](Index i) { return row.operand(0, i); });
+  Value sum = row.reduce(ReduceKind::Sum, type, [&](Index i) {
+    return emitExp(e, e.sub(row.operand(0, i), max));
+  });
+  Value lse = e.add(max, emitLog(e, sum));
+  SmallVector<AffineExpr> at = row.kept;
+  at.erase(at.begin() + axis);
+  Value target = e.emit(loss.getTargets(), at);
+  Value ignored =
+      e.cmpi(arith::CmpIPredicate::eq, target,
+             e.like(target, double(int64_t(loss.getIgnoreIndex()))));
+  // No read outside of the row whatever the label says.
+  auto logits = cast<RankedTensorType>(loss.getLogits().getType());
+  Value safe = e.minimum(e.maximum(target, e.like(target, 0)),
+                         e.like(target, double(logits.getDimSize(axis) - 1)));
+  Type index =
+      Emitter::isVector(safe) ? e.laneIndexType() : Type(e.b.getI64Type());
+  unsigned before = Emitter::elementType(safe).getIntOrFloatBitWidth();
+  if (before < index.getIntOrFloatBitWidth())
+    safe = arith::ExtSIOp::create(e.b, e.typeLike(index, safe), safe);
+  else if (before > index.getIntOrFloatBitWidth())
+    safe = arith::TruncIOp::create(e.b, e.typeLike(index, safe), safe);
+  SmallVector<AffineExpr> point = row.kept;
+  point[axis] = e.addSymbol(safe, /*nonNegative=*/true);
+  Value x = row.operand(0, point);
+  Value result = e.sub(lse, x);
+  row.store(0, at, e.select(ignored, e.like(result, 0), result));
+  row.store(1, at, lse);
+}
+
+const RowModel *codegen::lookupRowModel(Operation *op) {
+  static const llvm::StringMap<RowModel> models = [] {
+    llvm::StringMap<RowModel> made;
+    auto softmax = [&]<typename Op>(void (*emit)(RowContext &)) {
+      made[Op::getOperationName()] = {0,
+                                      [](Operation *op) {
+                                        return SmallVector<int64_t>{
+                                            int64_t(cast<Op>(op).getAxis())};
+                                      },
+                                      emit};
+    };
+    softmax.operator()<SoftmaxOp>(emitSoftmax);
+    softmax.operator()<LogSoftmaxOp>(emitLogSoftmax);
+    softmax.operator()<SoftmaxGradOp>(emitSoftmaxGrad);
+    softmax.operator()<LogSoftmaxGradOp>(emitLogSoftmaxGrad);
+    softmax.operator()<CrossEntropyOp>(emitCrossEntropy);
+    made[LayerNormOp::getOperationName()] = {
+        0,
+        [](Operation *op) {
+          return from(op, 0, cast<LayerNormOp>(op).getAxis());
+        },
+        emitLayerNorm};
+    made[LayerNormGradOp::getOperationName()] = {
+        1,
+        [](Operation *op) {
+          return from(op, 1, cast<LayerNormGradOp>(op).getAxis());
+        },
+        emitLayerNormGrad};
+    made[TopKOp::getOperationName()] = {
+        0,
+        [](Operation *op) {
+          return SmallVector<int64_t>{int64_t(cast<TopKOp>(op).getAxis())};
+        },
+        emitTopK,
+        /*inPlace=*/false};
+    return made;
+  }();
+  auto it = models.find(op->getName().getStringRef());
+  return it == models.end() ? nullptr : &it->second;
+}

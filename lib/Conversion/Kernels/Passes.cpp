@@ -1,0 +1,179 @@
+//===- Passes.cpp - annotate-kernels, lower-kernels -----------------------===//
+#include "ckopt/Conversion/Kernels/Passes.h"
+#include "ckopt/Conversion/Kernels/Kernels.h"
+#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "ckopt/Dialect/Ckopt/Utils/ExitDiagnostic.h"
+#include "ckopt/Support/Error.h"
+#include "ckopt/Target/TargetRegistry.h"
+#include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace ckopt {
+#define GEN_PASS_DEF_ANNOTATEKERNELSPASS
+#define GEN_PASS_DEF_LOWERKERNELSPASS
+#include "ckopt/Conversion/Kernels/Passes.h.inc"
+} // namespace ckopt
+
+using namespace mlir;
+using namespace ckopt;
+
+namespace {
+
+/// The options that a pass was given; fails with a diagnostic.
+FailureOr<CodegenOptions> codegenOptions(ModuleOp module,
+                                         const KernelSettings &settings) {
+  auto fail = [&](llvm::Error error) {
+    return module.emitError(takeErrorText(std::move(error)).text);
+  };
+  auto target = findTarget(settings.target);
+  if (!target)
+    return fail(target.takeError());
+  auto options = (*target)->codegen(settings);
+  if (!options)
+    return fail(options.takeError());
+  return *options;
+}
+
+/// Says which kernels are more than the target takes.
+LogicalResult checkLimits(func::FuncOp kernel, const KernelCode &code,
+                          const TargetTraits &target) {
+  unsigned tensors = kernel.getNumArguments() + kernel.getNumResults();
+  bool runs = !code.library &&
+              llvm::any_of(code.stages, [](auto &stage) { return stage.trip; });
+  auto refuse = [&] {
+    InFlightDiagnostic error = emitError(kernel.getLoc());
+    setExitCode(error, ExitUnsupported);
+    return error;
+  };
+  const KernelLimits &limits = target.limits;
+  if (limits.tensors && runs && tensors > limits.tensors)
+    return refuse() << "reads and writes " << tensors
+                    << " tensors at once, and a kernel of " << target.machine
+                    << " takes " << limits.tensors
+                    << ": split the node, or run this model on the CPU";
+  for (const KernelStage &stage : code.stages)
+    if (limits.blocks && stage.trip > limits.blocks)
+      return refuse()
+             << "needs " << stage.trip << " blocks of threads for "
+             << withOrder(
+                    cast<RankedTensorType>(kernel.getResultTypes().front()), {})
+             << ", and " << target.machine << " starts at most "
+             << limits.blocks
+             << ": make the batch smaller, or run this model on the CPU";
+  return success();
+}
+
+struct AnnotateKernels : ckopt::impl::AnnotateKernelsPassBase<AnnotateKernels> {
+  using AnnotateKernelsPassBase::AnnotateKernelsPassBase;
+
+  void runOnOperation() override {
+    SymbolTable symbols(getOperation());
+    KernelSettings settings;
+    settings.target = target;
+    settings.threads = int32_t(threads);
+    settings.vectorBits = vectorBits;
+    settings.libraryWorkspace = libraryWorkspace;
+    settings.matmulPrecision = matmulPrecision;
+    FailureOr<CodegenOptions> options =
+        codegenOptions(getOperation(), settings);
+    if (failed(options))
+      return signalPassFailure();
+    getOperation()->setAttr(kTargetAttr,
+                            StringAttr::get(&getContext(), target));
+    llvm::MapVector<Operation *, KernelCode> codes;
+    bool failedAny = false;
+    for (auto kernel : getOperation().getOps<func::FuncOp>()) {
+      if (!kernel->hasAttr(attrs::kKernel))
+        continue;
+      FailureOr<KernelCode> code = planKernel(kernel, *options);
+      if (failed(code)) {
+        failedAny = true;
+      } else if (failed(checkLimits(kernel, *code, options->target->traits))) {
+        failedAny = true;
+      } else {
+        codes[kernel] = *code;
+      }
+    }
+    if (failedAny)
+      return signalPassFailure();
+    getOperation().walk([&](KernelCallOp call) {
+      auto it = codes.find(symbols.lookup(call.getCallee()));
+      if (it == codes.end()) {
+        call.emitError("calls @") << call.getCallee() << ", which is no kernel";
+        failedAny = true;
+        return;
+      }
+      call.setWorkspace(it->second.workspaceBytes);
+      SmallVector<int64_t> reuse;
+      for (auto [operand, result] : it->second.reuse)
+        reuse.append({int64_t(operand), int64_t(result)});
+      call.setReuse(reuse);
+    });
+    if (failedAny)
+      signalPassFailure();
+  }
+};
+
+struct LowerKernels : ckopt::impl::LowerKernelsPassBase<LowerKernels> {
+  using LowerKernelsPassBase::LowerKernelsPassBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    KernelSettings settings;
+    settings.target = target;
+    settings.threads = int32_t(threads);
+    settings.vectorBits = vectorBits;
+    settings.matmulPrecision = matmulPrecision;
+    FailureOr<CodegenOptions> options = codegenOptions(module, settings);
+    if (failed(options))
+      return signalPassFailure();
+    SmallVector<func::FuncOp> kernels;
+    for (auto kernel : module.getOps<func::FuncOp>())
+      if (kernel->hasAttr(attrs::kKernel))
+        kernels.push_back(kernel);
+    bool failedAny = false;
+    for (func::FuncOp kernel : kernels)
+      failedAny |= failed(report ? remark(kernel, *options)
+                                 : emitKernel(kernel, *options, module));
+    if (failedAny)
+      return signalPassFailure();
+    if (!toLLVM || report)
+      return;
+    for (Operation &op : llvm::make_early_inc_range(*module.getBody())) {
+      auto function = dyn_cast<func::FuncOp>(op);
+      if (function && !function->hasAttr("passthrough"))
+        op.erase();
+    }
+    OpPassManager pipeline(ModuleOp::getOperationName());
+    buildKernelLoweringPipeline(pipeline);
+    if (failed(runPipeline(pipeline, module)))
+      signalPassFailure();
+  }
+
+private:
+  static LogicalResult remark(func::FuncOp kernel,
+                              const CodegenOptions &options) {
+    FailureOr<KernelCode> code = planKernel(kernel, options);
+    if (failed(code))
+      return failure();
+    auto text = kernel.emitRemark();
+    if (code->library) {
+      text << "library: " << runtime::describe(code->primitive);
+    } else {
+      FailureOr<VectorReport> vector = reportVectorization(kernel, options);
+      if (failed(vector))
+        return failure();
+      text << "lanes " << vector->lanes << ", unit loads " << vector->unitLoads
+           << ", broadcasts " << vector->broadcasts << ", gathers "
+           << vector->gathers << ", libm " << vector->libmCalls << "; stages";
+      for (const KernelStage &stage : code->stages)
+        text << " " << stage.trip << "/" << stage.grain;
+    }
+    text << "; workspace " << code->workspaceBytes << "; reuse";
+    for (auto [operand, result] : code->reuse)
+      text << " " << operand << "->" << result;
+    return success();
+  }
+};
+
+} // namespace
