@@ -8,7 +8,7 @@ using namespace ckopt::codegen;
 using codegen::Index;
 
 /// Points whose sum is one term of the next sum.
-static constexpr int64_t kBlock = 32;
+static constexpr int64_t kChainBlock = 32;
 
 /// Accumulators of a row: enough to hide the latency of an addition.
 static constexpr int64_t kAccumulators = 4;
@@ -124,7 +124,7 @@ SmallVector<Value> Nest::loop(unsigned level, ArrayRef<Value> carried,
     });
   };
   bool innermost = level + 1 == reduced.size();
-  if (!innermost || (level == 0 && count && *count <= kBlock))
+  if (!innermost || (level == 0 && count && *count <= kChainBlock))
     return points(low, high, carried);
   // Sums of blocks, then the sum of those: the rounding error grows with the
   // length of one chain of additions, not with the number of points.
@@ -132,8 +132,8 @@ SmallVector<Value> Nest::loop(unsigned level, ArrayRef<Value> carried,
   for (size_t i = 0; i < carried.size(); ++i)
     identities.push_back(widened(reducers[i % reducers.size()].identity(e)));
   return e.forLoop(
-      low, high, kBlock, carried, [&](Value from, ValueRange outer) {
-        Value to = e.minimum(e.add(from, e.index(kBlock)), high);
+      low, high, kChainBlock, carried, [&](Value from, ValueRange outer) {
+        Value to = e.minimum(e.add(from, e.index(kChainBlock)), high);
         SmallVector<Value> block = points(from, to, identities);
         SmallVector<Value> next;
         for (size_t i = 0; i < block.size(); ++i)
