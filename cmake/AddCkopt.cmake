@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Functions that say once how a library, tool, unit test or pass header of
 # ckopt is made.
 include_guard()

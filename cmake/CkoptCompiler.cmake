@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Compiler flags: warnings, no exceptions (Frontend/Onnx turns them on for
 # itself), RTTI on as in Debian's MLIR, ccache and lld where present. The compiler
 # is the user's choice, and so are flags that are not CMake's defaults. Presets

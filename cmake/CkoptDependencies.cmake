@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Every dependency comes from Debian packages; nothing is downloaded.
 
 # LLVMSupport serves Support (JSON, files, streams); MLIR the rest.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # The installed package: headers, libraries, tools, find_package(Ckopt).
 include(CMakePackageConfigHelpers)
 set(CKOPT_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/Ckopt)

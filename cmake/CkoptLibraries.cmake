@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Imported targets for libraries that bring no CMake package. The build uses
 # them, and so do clients of the installed package, which find the libraries
 # anew: no path of this machine is in what is installed.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The core MLIR headers that nearly every file of the compiler includes;
 // parsing them is most of what a build costs (see the README's build section).
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Writes OUTPUT, a source file that defines ckopt::kCommit as what `git describe`
 # says of SOURCE, or as "" where SOURCE is no git checkout (an archive of the
 # source). The file keeps its date where nothing changed, so that a build links

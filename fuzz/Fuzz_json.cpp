@@ -1,4 +1,8 @@
 //===- Fuzz_json.cpp - libFuzzer entry ----------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "PlannerFuzz.h"
 
 #include <cstdio>

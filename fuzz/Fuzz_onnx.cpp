@@ -1,4 +1,8 @@
 //===- Fuzz_onnx.cpp - libFuzzer entry, with mutations by structure -------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "OnnxFuzz.h"
 
 #include <algorithm>

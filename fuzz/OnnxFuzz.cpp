@@ -1,4 +1,8 @@
 //===- OnnxFuzz.cpp - what random models must not break -------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "OnnxFuzz.h"
 #include "ckopt/Backends/Backends.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"

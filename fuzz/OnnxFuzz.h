@@ -1,4 +1,8 @@
 //===- OnnxFuzz.h - what random models must not break -----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_FUZZ_ONNXFUZZ_H
 #define CKOPT_FUZZ_ONNXFUZZ_H
 

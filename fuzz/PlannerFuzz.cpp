@@ -1,4 +1,8 @@
 //===- PlannerFuzz.cpp - what random bytes must not break -----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "PlannerFuzz.h"
 
 #include "PlanReference.h"

@@ -1,4 +1,8 @@
 //===- PlannerFuzz.h - what random bytes must not break ---------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_FUZZ_PLANNERFUZZ_H
 #define CKOPT_FUZZ_PLANNERFUZZ_H
 

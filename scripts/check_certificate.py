@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """check_certificate.py GRAPH PLAN: derives the bounds on cost of a ckopt-plan/1 file again, in integers and linear time.
 Exit 0 and a JSON line if each bound that the plan states follows (or rests on a search that left no certificate), else 1.
 

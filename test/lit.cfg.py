@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # The lit suites: each folder of this one mirrors a part of lib/ or a tool.
 #
 # Substitutions: %data (test/data), %shared (the optional folder of large test

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // A compiler with a dialect of its own plans a function of its own kind:
 //
 // - my.gemm gets PlanningOpInterface by an external model: seconds, workspace;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Reads an ONNX model, makes a training step of it and plans it in a budget:
 //
 //   onnx-client model.onnx 0.8x

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Plans a chain of four layers and their gradients: unconstrained, then at the
 // smallest budget that the planner finds.
 #include "ckopt/Planner/Solve.h"

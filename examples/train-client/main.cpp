@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Compiles an ONNX model into a training step of at most so many bytes, trains
 // it and writes what it learned:
 //

@@ -1,5 +1,7 @@
 //===- Arithmetic.cpp - seconds of an op's arithmetic ---------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Problem: how much an op of any dialect computes.
 // Method: our kernels say it; linalg ops have loop ranges and a body; loops
 // have trip counts, and run once where they are unknown; what is left is judged

@@ -1,5 +1,7 @@
 //===- BodyLoads.cpp - bytes that bodies and callees need -----------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Problem: an op with regions, or a call, is one node of the plan, but makes
 // values of its own while it runs.
 // Method: the largest sum of live bytes over a body's ops in their order, with

@@ -1,4 +1,8 @@
 //===- BodyLoads.h - bytes that bodies and callees need ---------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_ANALYSIS_BODYLOADS_H
 #define CKOPT_LIB_ANALYSIS_BODYLOADS_H
 

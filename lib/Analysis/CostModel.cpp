@@ -1,5 +1,7 @@
 //===- CostModel.cpp - seconds of a kernel --------------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Problem: give each op a cost in seconds before anything was run.
 // Method: what the user or a profile says; else a roofline: max(arithmetic,
 // bytes / bandwidth) + start. Rates by kind:

@@ -1,5 +1,7 @@
 //===- Loops.cpp - how often bodies run, and whether they end -------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Problem: a loop of unknown length has no price, and one that may never end
 // must not pass what people see.
 // Method: LoopLikeOpInterface gives bounds and steps; a loop with induction

@@ -1,4 +1,8 @@
 //===- Loops.h - how often bodies run, and whether they end -----*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_ANALYSIS_LOOPS_H
 #define CKOPT_LIB_ANALYSIS_LOOPS_H
 

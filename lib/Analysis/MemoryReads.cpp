@@ -1,5 +1,7 @@
 //===- MemoryReads.cpp - tensors whose bytes are still in memory ----------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Problem: `bufferization.to_tensor %m` gives a tensor, but nothing is read
 // then: the ops that read the tensor read %m when they run, although they look
 // pure. Moved or cloned past a store to %m they see other bytes.

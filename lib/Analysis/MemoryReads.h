@@ -1,4 +1,8 @@
 //===- MemoryReads.h - tensors whose bytes are still in memory --*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_ANALYSIS_MEMORYREADS_H
 #define CKOPT_LIB_ANALYSIS_MEMORYREADS_H
 

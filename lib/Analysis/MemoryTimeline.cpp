@@ -1,5 +1,7 @@
 //===- MemoryTimeline.cpp - live bytes by step and kind -------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Method: a difference array of bytes for each kind over the steps, from each
 // storage's first to its last step; results that take an operand's bytes over
 // at equal offsets count from the next step on. O(steps + values).

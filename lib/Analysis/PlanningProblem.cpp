@@ -1,5 +1,7 @@
 //===- PlanningProblem.cpp - a function as a planning problem -------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Problem: state a function's ops and tensors in the planner's terms.
 // Method: one storage a tensor; views share their base's. Arguments are
 // persistent (the arena holds them all the time), results are outputs, except

@@ -1,5 +1,7 @@
 //===- TypeSizes.cpp - bytes of a value by its type -----------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Problem: know the bytes of values of any dialect, and know where they are not
 // known.
 // Method: the client's callback, then shape times element, then the type's

@@ -1,4 +1,8 @@
 //===- Values.cpp - what planning asks of ops and values ------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "ckopt/Analysis/PlanningProblem.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"

@@ -1,4 +1,8 @@
 //===- Activity.cpp - which values need a gradient ------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "Activity.h"
 #include "ckopt/Dialect/Ckopt/Utils/StopGradient.h"
 #include "ckopt/Interfaces/DifferentiableInterface.h"

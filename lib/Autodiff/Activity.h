@@ -1,5 +1,7 @@
 //===- Activity.h - which values need a gradient ----------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // A value is *active* if it depends on an argument to differentiate by, through
 // ops and operands that gradients can flow through; it is *useful* if the loss
 // depends on it in the same way. Gradients are built for values that are both.

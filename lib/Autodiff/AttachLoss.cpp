@@ -1,5 +1,7 @@
 //===- AttachLoss.cpp - the sum of terms that is trained ------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Each term that is attached gets an argument of targets; the loss becomes
 // result 0. Losses of f16 and bf16 models are taken in f32.
 //

@@ -1,5 +1,7 @@
 //===- Autodiff.cpp - reverse-mode differentiation of a function ----------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The problem: the gradient of a scalar loss with respect to some arguments of
 // a straight-line function of tensor ops.
 //

@@ -1,5 +1,7 @@
 //===- BinaryRules.cpp - gradients of ops that broadcast ------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Gradients are built in the result's shape; RuleBuilder::set sums them over
 // what an operand was broadcast along.
 //

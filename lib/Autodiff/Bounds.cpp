@@ -1,4 +1,8 @@
 //===- Bounds.cpp - which values stay away from poles ---------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "Bounds.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "mlir/IR/Matchers.h"

@@ -1,5 +1,7 @@
 //===- Bounds.h - which values stay away from poles -------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // A derivative that can be infinite must not meet a gradient of zero: 0 * inf
 // is NaN where the mathematics, as in Where(x > 0, log(x), 0), has a number. A
 // rule guards such a product by a select on the gradient; these questions find

@@ -1,5 +1,7 @@
 //===- ElementwiseRules.cpp - gradients of unary elementwise ops ----------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // x is the operand, y the result, g the gradient of y. Rules read the result
 // where the derivative is a function of it (relu, exp, tanh, sigmoid, sqrt):
 // the operand is then not kept alive for the backward pass.

@@ -1,4 +1,8 @@
 //===- GradientSums.cpp - adds up the gradients of values -----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "GradientSums.h"
 #include "ckopt/Dialect/Ckopt/Utils/TensorBuilder.h"
 #include "mlir/IR/Matchers.h"

@@ -1,5 +1,7 @@
 //===- GradientSums.h - adds up the gradients of values ---------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // A value with several readers has several gradients; their sum is built in the
 // order in which they are added. Two kinds cost no pass over the whole value:
 // - a scatter_add into zeros (the gradient of a gather) adds into the sum so

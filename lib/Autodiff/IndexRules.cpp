@@ -1,5 +1,7 @@
 //===- IndexRules.cpp - gradients of gathers, scatters, running sums ------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // gather and scatter_add are each other's adjoints; so are gather_elements and
 // scatter_elements that adds, and sums from the start and from the end.
 //

@@ -1,4 +1,8 @@
 //===- LossBuilder.h - one attached loss, as formulas -----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_AUTODIFF_LOSSBUILDER_H
 #define CKOPT_LIB_AUTODIFF_LOSSBUILDER_H
 

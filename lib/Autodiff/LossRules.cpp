@@ -1,4 +1,8 @@
 //===- LossRules.cpp - gradients of losses and running averages -----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "RuleBuilder.h"
 
 using namespace mlir;

@@ -1,5 +1,7 @@
 //===- LossTerms.cpp - which outputs a loss is made of --------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Reads what the user wrote and settles on outputs by rules that never guess
 // between two losses: a name, or the only one that can be meant.
 //

@@ -1,5 +1,7 @@
 //===- Losses.cpp - the losses that can be attached -----------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Each is the formula of torch.nn.functional's function of that name (hinge and
 // cosine: see below), in a form that neither overflows nor cancels, and with
 // PyTorch's gradients at corners: where PyTorch's gradient is not that of the

@@ -1,5 +1,7 @@
 //===- NNRules.cpp - gradients of products, convolutions, pooling ---------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Matrix products and the three convolutions are bilinear and closed under
 // differentiation: gradients of gradients need no further op.
 //

@@ -1,5 +1,7 @@
 //===- NormalizationRules.cpp - gradients of layer and batch norm ---------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The gradient with respect to the input is one op each (a row kernel, or what
 // decompose makes of it); those of scale and bias are plain sums, which fuse
 // with each other. Statistics that are themselves used get the gradients of

@@ -1,5 +1,7 @@
 //===- Optimizer.cpp - parameter updates in place of gradients ------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Each gradient result of a step becomes an update op of its parameter, at the
 // end of the function: the planner moves it up to where the gradient is
 // complete and the parameter has been read for the last time. The step's

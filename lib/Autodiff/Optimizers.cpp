@@ -1,5 +1,7 @@
 //===- Optimizers.cpp - formulas of the optimizers ------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Those of torch.optim (2.x); Lion's is of Chen et al., "Symbolic discovery of
 // optimization algorithms" (2023). SGD and Adam are ops of their own; the
 // others are elementwise ops whose results are assigned to the states, which

@@ -1,5 +1,7 @@
 //===- Optimizers.h - what optimizers keep and compute ----------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Private to lib/Autodiff. A rule writes one optimizer's formulas in ckopt ops;
 // Optimizer.cpp finds the parameters, adds the state's arguments and makes the
 // new values updates of them. A new optimizer is an entry in

@@ -1,4 +1,8 @@
 //===- Passes.cpp - the passes over what Autodiff.h offers ----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "ckopt/Autodiff/Passes.h"
 #include "ckopt/Autodiff/Autodiff.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"

@@ -1,4 +1,8 @@
 //===- ReductionRules.cpp - gradients of reductions and softmax -----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "RuleBuilder.h"
 
 using namespace mlir;

@@ -1,4 +1,8 @@
 //===- RuleBuilder.cpp - what gradient rules are written with -------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "RuleBuilder.h"
 #include "ckopt/Autodiff/Autodiff.h"
 

@@ -1,5 +1,7 @@
 //===- RuleBuilder.h - what gradient rules are written with -----*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // A rule is a function of an op and a RuleBuilder: it reads the incoming
 // gradients, builds ops, and sets the gradients of the operands that are
 // needed. `set` sums over broadcast dimensions, so that rules of elementwise

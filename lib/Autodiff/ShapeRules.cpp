@@ -1,5 +1,7 @@
 //===- ShapeRules.cpp - gradients of shapes and data movement -------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Linear maps: each gradient is the adjoint.
 //
 //===----------------------------------------------------------------------===//

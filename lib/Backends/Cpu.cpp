@@ -1,4 +1,8 @@
 //===- Cpu.cpp - steps for the processor that ckopt runs on ---------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "ckopt/Backends/Backends.h"
 #include "ckopt/Conversion/Emit/Emit.h"
 #include "ckopt/Conversion/StepToLLVM/StepToLLVM.h"

@@ -1,4 +1,8 @@
 //===- Cuda.cpp - steps for NVIDIA's GPUs ---------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "ckopt/Backends/Backends.h"
 #include "ckopt/Backends/CudaCode.h"
 #include "ckopt/Conversion/Emit/Emit.h"

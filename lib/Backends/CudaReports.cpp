@@ -1,5 +1,7 @@
 //===- CudaReports.cpp - what is known of a step for a GPU ----------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Kernels as they were compiled, those that do not load and store 16 bytes at
 // once and why, and what ptxas says of them where it is installed. None of it
 // reaches the artifact, whose bytes depend on the input alone.

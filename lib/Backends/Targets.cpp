@@ -1,4 +1,8 @@
 //===- Targets.cpp - registration, and what targets share -----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "ckopt/Backends/Backends.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Target/TargetRegistry.h"

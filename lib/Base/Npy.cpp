@@ -1,5 +1,7 @@
 //===- Npy.cpp - the .npy format ------------------------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // A magic, a version, the length of a header, the header (a Python dictionary
 // literal with exactly the keys descr, fortran_order and shape), the data. The
 // header is parsed by a small strict parser of that grammar, never evaluated.

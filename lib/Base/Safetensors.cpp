@@ -1,5 +1,7 @@
 //===- Safetensors.cpp - reading the header of safetensors files ----------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // A parser of JSON as the format restricts it: objects, strings, lists of
 // sizes. It knows at each point what must follow, so it neither recurses as
 // deep as the text does nor lets one of two equal keys win silently, as

@@ -1,4 +1,8 @@
 //===- Shape.cpp - sizes of tensors from outside --------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "ckopt/Base/Shape.h"
 
 #include <algorithm>

@@ -1,5 +1,7 @@
 //===- Version.cpp - what --version prints --------------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The build writes a source file with the commit (cmake/WriteCommit.cmake).
 // Both are a library of their own, so that a new commit compiles two small
 // files and links the tools, and nothing else.

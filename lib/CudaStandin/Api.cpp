@@ -1,5 +1,7 @@
 //===- Api.cpp - the stand-in driver's entries ----------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The names and signatures of libcuda.so.1 that the runtime uses, over Machine:
 // driver, devices, contexts, code, memory. Work on a device is in ApiWork.cpp.
 //

@@ -1,4 +1,8 @@
 //===- Api.h - how the stand-in driver's entries begin ----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_CUDASTANDIN_API_H
 #define CKOPT_LIB_CUDASTANDIN_API_H
 

@@ -1,5 +1,7 @@
 //===- ApiWork.cpp - the stand-in driver's entries for work ---------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Streams, events, copies, launches and graphs, over Machine.
 //
 //===----------------------------------------------------------------------===//

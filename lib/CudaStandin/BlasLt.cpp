@@ -1,5 +1,7 @@
 //===- BlasLt.cpp - the stand-in's cuBLASLt -------------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Enough to run column-major products in plain loops: handles, descriptors,
 // three algorithms of which one is usable, and launches into the stand-in's
 // streams. Sums go in the order of k, in the type of the compute mode; operands

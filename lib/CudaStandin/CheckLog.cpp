@@ -1,5 +1,7 @@
 //===- CheckLog.cpp - check-standin-log FOLDER LOG [--pattern] ------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // For tests of whole networks: what the stand-in driver saw is what the
 // artifact's table says. Prints the figures, or the first line that is wrong.
 //

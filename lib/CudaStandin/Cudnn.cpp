@@ -1,5 +1,7 @@
 //===- Cudnn.cpp - the stand-in's cuDNN -----------------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Convolutions of f32 and f64 and any strides in plain loops: forward, gradient
 // of the input, gradient of the weights. Of the algorithms that are listed the
 // first is not deterministic, the second needs too much workspace; where TF32

@@ -1,5 +1,7 @@
 //===- LogCheck.cpp - what a device did against what was planned ----------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The launches that ran are cut into functions greedily: the first launch of a
 // run says which functions it may be, each further one leaves those whose table
 // goes on with it. Linear in the log times the number of functions. In front of

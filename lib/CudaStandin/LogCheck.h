@@ -1,4 +1,8 @@
 //===- LogCheck.h - what a device did against what was planned --*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_CUDASTANDIN_LOGCHECK_H
 #define CKOPT_LIB_CUDASTANDIN_LOGCHECK_H
 

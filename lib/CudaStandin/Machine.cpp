@@ -1,4 +1,8 @@
 //===- Machine.cpp - the device that the stand-in driver plays ------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "Machine.h"
 
 #include <cstdint>

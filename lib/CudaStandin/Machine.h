@@ -1,5 +1,7 @@
 //===- Machine.h - the device that the stand-in driver plays ----*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Device memory is host memory. Work is put into streams and done as late as
 // the rules allow: when somebody waits for it, or an event that was waited for
 // lies behind it. So a copy or a launch that is not ordered by events shows as

@@ -1,5 +1,7 @@
 //===- Ptx.cpp - what the stand-in driver knows of PTX --------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // A tokenizer over the text's directives: .version, .target, each .entry with
 // its parameters, .maxntid and static shared memory. Bodies are matched by
 // braces and otherwise only looked at for .ftz.

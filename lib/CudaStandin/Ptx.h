@@ -1,4 +1,8 @@
 //===- Ptx.h - what the stand-in driver knows of PTX ------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_CUDASTANDIN_PTX_H
 #define CKOPT_LIB_CUDASTANDIN_PTX_H
 

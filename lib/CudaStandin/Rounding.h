@@ -1,5 +1,7 @@
 //===- Rounding.h - operands of the stand-in's libraries --------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // What a library may make of operands of f32 before it multiplies them: other
 // precisions show as other bits. And halves as matrices hold them.
 //

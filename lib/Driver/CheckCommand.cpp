@@ -1,5 +1,7 @@
 //===- CheckCommand.cpp - what exporting did to a model -------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Prints, on standard output, the diagnosis alone: the form of export,
 // operators that are missing, the loss, what is trained and what is not, what
 // looks wrong. Exit code 0 says that the file can be trained as the model that

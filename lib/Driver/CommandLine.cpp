@@ -1,4 +1,8 @@
 //===- CommandLine.cpp - command lines of the ckopt tool ------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "CommandLine.h"
 #include "Commands.h"
 #include "Flags.h"

@@ -1,5 +1,7 @@
 //===- CommandLine.h - flags of the ckopt tool ------------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // All flags of all subcommands fill one struct; the commands read it and know
 // nothing of parsing.
 //

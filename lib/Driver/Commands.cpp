@@ -1,4 +1,8 @@
 //===- Commands.cpp - what the subcommands share, and the short ones ------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "Commands.h"
 #include "ckopt/Support/AtomicFile.h"
 #include "ckopt/Support/Error.h"

@@ -1,4 +1,8 @@
 //===- Commands.h - one function a subcommand -------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_DRIVER_COMMANDS_H
 #define CKOPT_LIB_DRIVER_COMMANDS_H
 

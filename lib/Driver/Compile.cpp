@@ -1,4 +1,8 @@
 //===- Compile.cpp - from a model file to a loaded step -------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "ckopt/Driver/Compile.h"
 #include "ckopt/Analysis/MemoryTimeline.h"
 #include "ckopt/Analysis/PlanningProblem.h"

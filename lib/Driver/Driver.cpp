@@ -1,4 +1,8 @@
 //===- Driver.cpp - the ckopt tool ----------------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "ckopt/Driver/Driver.h"
 #include "Commands.h"
 #include "ckopt/Backends/Backends.h"

@@ -1,5 +1,7 @@
 //===- Evaluation.cpp - metrics on held-out samples -----------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Runs the "eval" function batch by batch. Where the loss is an attached one
 // the host computes it from the output, so that padding of the last batch does
 // not count; a loss of the model's own is read, from whole batches alone.

@@ -1,5 +1,7 @@
 //===- Flags.cpp - the flags of the ckopt tool ----------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Which subcommands take which flag, what it means and where it goes.
 //
 //===----------------------------------------------------------------------===//

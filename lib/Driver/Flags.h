@@ -1,4 +1,8 @@
 //===- Flags.h - the flags of the ckopt tool --------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_DRIVER_FLAGS_H
 #define CKOPT_LIB_DRIVER_FLAGS_H
 

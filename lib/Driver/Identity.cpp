@@ -1,5 +1,7 @@
 //===- Identity.cpp - what a resumed run must share -----------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Bits of a run depend on the data and on all options that decide arithmetic,
 // order of samples, or rates. A checkpoint holds them by name; what an older
 // checkpoint does not name was as it is by default. The budget is not among

@@ -1,5 +1,7 @@
 //===- LossChoice.cpp - what is trained: the loss of a run ----------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Settles, after import and before planning, what --loss left open: which
 // outputs, whether targets are labels or probabilities, where the classes lie.
 // The data's arrays decide where there are data; else documented rules do, with

@@ -1,4 +1,8 @@
 //===- LossChoice.h - what is trained: the loss of a run --------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_DRIVER_LOSSCHOICE_H
 #define CKOPT_LIB_DRIVER_LOSSCHOICE_H
 

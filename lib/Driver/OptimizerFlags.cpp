@@ -1,5 +1,7 @@
 //===- OptimizerFlags.cpp - flags of optimizers and schedules -------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The hyperparameters' flags come from the table in Support/Optimizers.h. What
 // is given but says nothing to the chosen optimizer or schedule is an error.
 //

@@ -1,5 +1,7 @@
 //===- PlanCommand.cpp - the planner's modes on a model -------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // What ckopt-plan does with a graph file, from ONNX: the planning graph as a
 // file, the curve of time against memory, memory before and after as text. The
 // graph is that of the step as it is before anything is recomputed; arguments

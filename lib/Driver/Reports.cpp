@@ -1,4 +1,8 @@
 //===- Reports.cpp - what a plan says, as text, JSON and pictures ---------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "Commands.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/Report.h"

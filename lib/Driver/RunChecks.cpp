@@ -1,5 +1,7 @@
 //===- RunChecks.cpp - whether a training run goes wrong ------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // A loss is looked at after each step. Weights and optimizer states are read
 // every so many steps and before they are written anywhere: a weight that is
 // not finite shows in the next loss mostly, but not where nothing reads it, and

@@ -1,4 +1,8 @@
 //===- RunChecks.h - whether a training run goes wrong ----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_DRIVER_RUNCHECKS_H
 #define CKOPT_LIB_DRIVER_RUNCHECKS_H
 

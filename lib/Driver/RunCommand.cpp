@@ -1,5 +1,7 @@
 //===- RunCommand.cpp - ckopt run: a model's outputs ----------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Arrays that have exactly the shapes of the model's inputs are fed as they
 // are, once: any model runs so, with whatever inputs or none. Others hold
 // samples along their first dimension, and run batch by batch.

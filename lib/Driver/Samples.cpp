@@ -1,5 +1,7 @@
 //===- Samples.cpp - arrays of files as a step's operands -----------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Each input and target of the step gets an array: what the options map it to,
 // or the one of its name. Labels and indices are checked against what reads
 // them before any step runs. Linear in the data.

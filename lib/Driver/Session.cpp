@@ -1,4 +1,8 @@
 //===- Session.cpp - a loaded step, from the host's side ------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "ckopt/Driver/Session.h"
 #include "ckopt/Runtime/StatusExit.h"
 #include "ckopt/Support/Error.h"

@@ -1,4 +1,8 @@
 //===- Step.cpp - compile, load and train from a program ------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "ckopt/Driver/Step.h"
 #include "LossChoice.h"
 #include "ckopt/Frontend/Onnx/Onnx.h"

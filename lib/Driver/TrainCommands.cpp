@@ -1,4 +1,8 @@
 //===- TrainCommands.cpp - train, compare, bench --------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "Commands.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/Report.h"

@@ -1,5 +1,7 @@
 //===- TrainedWeights.cpp - who is trained, and how -----------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // What --freeze, --train, --group and --freeze-norms say about the weights of a
 // model, checked against their names after import: an expression that matches
 // nothing is an error, and everything else is a line of the summary.

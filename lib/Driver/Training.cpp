@@ -1,4 +1,8 @@
 //===- Training.cpp - the loop around a compiled step ---------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "ckopt/Driver/Training.h"
 #include "RunChecks.h"
 #include "ckopt/Support/Error.h"

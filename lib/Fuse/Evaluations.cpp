@@ -1,4 +1,8 @@
 //===- Evaluations.cpp - how often a kernel computes an op ----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "Evaluations.h"
 #include "OpKinds.h"
 

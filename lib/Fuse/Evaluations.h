@@ -1,5 +1,7 @@
 //===- Evaluations.h - how often a kernel computes an op --------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Problem: a kernel computes what it reads on demand. An op that reads its
 // operand at another index (slice, pad, concat, ...) makes it compute that
 // operand once more for each element; in x1 = x0 + shift(x0), x2 = x1 +

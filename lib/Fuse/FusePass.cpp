@@ -1,5 +1,7 @@
 //===- FusePass.cpp - ops become kernels ----------------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Problem: turn a step of single ops into the kernels that the backend will
 // emit, so that all later planning sees real costs and sizes.
 // Method: decide, merge, order updates (Grouping.h), then outline. The IR is

@@ -1,5 +1,7 @@
 //===- Grouping.cpp - which op becomes part of which kernel ---------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Problem: choose which values are stored between kernels. Each stored value
 // costs bandwidth and memory; each value that is not stored is computed again
 // inside every kernel that reads it.

@@ -1,5 +1,7 @@
 //===- Grouping.h - which op becomes part of which kernel -------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The plan that `fuse` makes before it changes anything. A unit is a kernel in
 // the making: its roots are the ops whose results are stored, its inputs the
 // stored values that it reads, and its body every op on the way from the inputs

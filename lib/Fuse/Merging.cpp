@@ -1,5 +1,7 @@
 //===- Merging.cpp - kernels over one domain become one -------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Problem: two kernels over one domain that read or hand over the same values
 // cost a load or a store that one kernel with several results does not.
 //

@@ -1,4 +1,8 @@
 //===- OpKinds.cpp - what fuse asks of single ops -------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "OpKinds.h"
 #include "Grouping.h"
 

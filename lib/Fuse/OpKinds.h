@@ -1,5 +1,7 @@
 //===- OpKinds.h - what fuse asks of single ops -----------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Answers about one op that grouping is built on: is it free, can it be
 // computed inside a loop over its readers, must its operands be stored.
 //

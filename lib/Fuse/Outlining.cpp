@@ -1,5 +1,7 @@
 //===- Outlining.cpp - units become kernels and calls ---------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Problem: give each unit a private function and call it, with one function
 // for all units of equal structure.
 //

@@ -1,4 +1,8 @@
 //===- DifferentiableInterface.cpp - reverse mode by op -------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "ckopt/Interfaces/DifferentiableInterface.h"
 
 #include "ckopt/Interfaces/DifferentiableInterface.cpp.inc"

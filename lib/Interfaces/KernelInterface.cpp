@@ -1,4 +1,8 @@
 //===- KernelInterface.cpp - what fusion and planning ask ops -------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "ckopt/Interfaces/KernelInterface.h"
 #include "mlir/IR/BuiltinTypes.h"
 

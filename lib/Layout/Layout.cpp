@@ -1,5 +1,7 @@
 //===- Layout.cpp - what convolutions touch becomes channels-last ---------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Problem: library convolutions run at about twice the speed on channels-last
 // activations, forward and backward; every change of layout in between costs a
 // copy.

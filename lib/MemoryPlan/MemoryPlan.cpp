@@ -1,5 +1,7 @@
 //===- MemoryPlan.cpp - one planned arena ---------------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Problem: give each tensor of one or several functions an offset in one arena
 // as small as possible.
 // Method: what the functions share (arguments, all alive all the time) lies at

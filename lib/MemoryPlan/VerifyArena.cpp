@@ -1,5 +1,7 @@
 //===- VerifyArena.cpp - checks a placement from the IR alone -------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Problem: no defect of planner, packing or pass may lead to a wrong number.
 // Method: walk the calls in order with the set of live byte ranges, sorted by
 // offset. What a call makes must overlap nothing that is live, except operands

@@ -1,5 +1,7 @@
 //===- Contractions.cpp - products in the forms that libraries take -------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The CPU's library has no products and convolutions of f16: they are computed
 // in f32 and rounded once. A product has at most two batch dimensions with
 // strides of their own: where broadcasting makes more of them, the operands are

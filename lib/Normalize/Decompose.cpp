@@ -1,5 +1,7 @@
 //===- Decompose.cpp - ops as simpler ones, after autodiff ----------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Batch normalization becomes reductions and formulas.
 // With n elements a channel, k = scale * rstd, c = x - mean (all but x, y and
 // their gradients of shape [C]):

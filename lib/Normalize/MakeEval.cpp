@@ -1,5 +1,7 @@
 //===- MakeEval.cpp - the evaluation form of a training function ----------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The clone is rewritten op by op: dropout becomes its input, batch
 // normalization takes the statistics that training tracks: its own mean and
 // variance lead, through moving_average ops, to the arguments that hold the

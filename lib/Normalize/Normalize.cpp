@@ -1,5 +1,7 @@
 //===- Normalize.cpp - one form of forward graphs, before autodiff --------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Exporters write a linear layer on [B, T, K] as a batch of products with one
 // weight. As one product of [B * T, K] it is what libraries are fastest at, and
 // its weight gradient is one product, too, instead of B products and a sum.

@@ -1,4 +1,8 @@
 //===- Phases.cpp - the named phases of a compilation ---------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "ckopt/Autodiff/Passes.h"
 #include "ckopt/Conversion/Kernels/Passes.h"
 #include "ckopt/Dialect/Ckopt/Utils/ExitDiagnostic.h"

@@ -1,4 +1,8 @@
 //===- Registration.cpp - all passes and dialects that the phases use -----===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "ckopt/Autodiff/Autodiff.h"
 #include "ckopt/Autodiff/Passes.h"
 #include "ckopt/Backends/Backends.h"

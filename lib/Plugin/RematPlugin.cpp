@@ -1,5 +1,7 @@
 //===- RematPlugin.cpp - remat in stock mlir-opt --------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // A shared library with the two entry points that MLIR's tools look for:
 //
 //   mlir-opt-22 --load-pass-plugin=CkoptRematPlugin.so

@@ -1,4 +1,8 @@
 //===- ElementwiseModels.cpp - meaning of the elementwise ops -------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "Models.h"
 #include "ckopt/Base/Philox.h"
 #include <limits>

@@ -1,5 +1,7 @@
 //===- Folding.cpp - constant folding through the interpreter -------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The dialect's fallback fold: MLIR asks it where an op's own fold found
 // nothing. Splat results of any size fold where the op maps splats to splats
 // (elementwise ops: evaluated on one element), others up to a size.

@@ -1,4 +1,8 @@
 //===- IndexModels.cpp - meaning of gathers, scatters, scans, selection ---===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "Models.h"
 #include <numeric>
 

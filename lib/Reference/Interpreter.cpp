@@ -1,5 +1,7 @@
 //===- Interpreter.cpp - evaluates functions of ckopt ops -----------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Walks the function's block once, keeps a value until its last reader has run.
 //
 //===----------------------------------------------------------------------===//

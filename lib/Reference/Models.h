@@ -1,5 +1,7 @@
 //===- Models.h - how ops are tied to their meaning -------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Private to lib/Reference. An op's meaning is one function from operands to
 // results; `attachModel` makes it the op's ReferenceOpInterface.
 //

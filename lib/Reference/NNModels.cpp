@@ -1,5 +1,7 @@
 //===- NNModels.cpp - meaning of matrix products and convolutions ---------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The three convolution ops are one triple sum over (input, weight, output):
 // each point where a kernel tap of an output position meets an input element
 // adds a product to whichever of the three is the result.

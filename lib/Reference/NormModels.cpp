@@ -1,4 +1,8 @@
 //===- NormModels.cpp - meaning of batch and layer normalization ----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "Models.h"
 
 using namespace mlir;

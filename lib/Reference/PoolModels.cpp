@@ -1,4 +1,8 @@
 //===- PoolModels.cpp - meaning of pooling --------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "Models.h"
 #include <limits>
 

@@ -1,4 +1,8 @@
 //===- ReductionModels.cpp - meaning of reductions and softmax ------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "Models.h"
 #include <limits>
 

@@ -1,4 +1,8 @@
 //===- ShapeModels.cpp - meaning of constants and data movement -----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "Models.h"
 
 using namespace mlir;

@@ -1,4 +1,8 @@
 //===- Tensor.cpp - tensors of the reference interpreter ------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "ckopt/Reference/Tensor.h"
 #include "ckopt/Base/DType.h"
 #include "ckopt/Base/Philox.h"

@@ -1,4 +1,8 @@
 //===- TensorAttr.cpp - tensors from and to attributes and host tensors ---===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "ckopt/Reference/Tensor.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/DialectResourceBlobManager.h"

@@ -1,4 +1,8 @@
 //===- TrainingModels.cpp - meaning of losses and state updates -----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "Models.h"
 #include <limits>
 

@@ -1,5 +1,7 @@
 //===- Apply.cpp - a function rewritten to a plan -------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Problem: make the IR follow a sequence of (re)executions.
 // Method: walk the plan's steps; an op's first run moves it, every further run
 // clones it; operands are those copies that were made last; views are made

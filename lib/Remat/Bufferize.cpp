@@ -1,5 +1,7 @@
 //===- Bufferize.cpp - ckopt.barrier in one-shot bufferization ------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // A barrier is its operand: after bufferization, where a clone writes to its
 // own buffer and cannot be merged with its original any more, nothing of it is
 // left.

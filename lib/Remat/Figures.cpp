@@ -1,5 +1,7 @@
 //===- Figures.cpp - the figures of a function's plan ---------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // One list of fields serves the attribute and back. Complexity: O(fields), and
 // the planner's need of memory (linear) where there is no plan.
 //

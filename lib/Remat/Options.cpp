@@ -1,5 +1,7 @@
 //===- Options.cpp - the pass's options as those of the library -----------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The one way from text to RematOptions and back. An option that is given empty
 // is one that is left out: MLIR prints pipelines with all options in them.
 //

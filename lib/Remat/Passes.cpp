@@ -1,4 +1,8 @@
 //===- Passes.cpp - order and recomputation as passes ---------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "ckopt/Remat/Passes.h"
 #include "Planning.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"

@@ -1,5 +1,7 @@
 //===- PlanFile.cpp - plans that are written, edited and fed back ---------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Problem: let people look at a plan, change it and use it again, without ever
 // running one that is wrong or was made for another step.
 // Method: the file is ckopt-plan/1 with two members more: a hash of the

@@ -1,5 +1,7 @@
 //===- Planning.cpp - from a budget to a plan -----------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Problem: turn a budget as people write it into one for the planner, and the
 // planner's answer into one for people.
 // Method: the arguments lie outside of what is packed (plan-memory puts them at

@@ -1,4 +1,8 @@
 //===- Planning.h - shared by ways to plan a function -----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_REMAT_PLANNING_H
 #define CKOPT_LIB_REMAT_PLANNING_H
 

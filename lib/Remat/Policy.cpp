@@ -1,5 +1,7 @@
 //===- Policy.cpp - rules and regions as the planner's policy -------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Problem: make one decision a node from rules on names, rules on kinds,
 // attributes, regions and what regions may keep.
 // Method: precedence, the most specific first: a rule on names, modules or

@@ -1,5 +1,7 @@
 //===- PolicyForm.cpp - policies as text and as attributes ----------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Problem: read what users write of policies, and refuse what is malformed
 // before anything is planned.
 // Method: regular expressions are LLVM's (POSIX extended, the whole name);

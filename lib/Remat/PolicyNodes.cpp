@@ -1,5 +1,7 @@
 //===- PolicyNodes.cpp - what rules can say of a node ---------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Problem: users know nodes of their ONNX file and modules of their PyTorch
 // program, the planner sees kernels.
 // Method: locations survive every phase: a node's name, its operator, and, as

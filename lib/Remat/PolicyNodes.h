@@ -1,4 +1,8 @@
 //===- PolicyNodes.h - what rules can say of a node -------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_REMAT_POLICYNODES_H
 #define CKOPT_LIB_REMAT_POLICYNODES_H
 

@@ -1,5 +1,7 @@
 //===- PolicyPlanning.cpp - a plan that obeys a policy --------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Problem: hold policy and budget together, and say what the policy costs.
 // Method: plan without policy and budget first (it fixes what relative budgets
 // mean); then plan the larger graph whose every plan obeys the policy, and read

@@ -1,4 +1,8 @@
 //===- PolicyRules.h - the rules of a policy --------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_REMAT_POLICYRULES_H
 #define CKOPT_LIB_REMAT_POLICYRULES_H
 

@@ -1,5 +1,7 @@
 //===- Regions.cpp - checkpointed regions of a function -------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Problem: which nodes belong to which checkpointed region, nested or not.
 // Method: a node's modules that a --checkpoint rule matches, or that are of the
 // block class, are its regions; where nothing names modules, blocks are found

@@ -1,5 +1,7 @@
 //===- Remarks.cpp - what a plan does with each value ---------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Problem: tell people which values a plan keeps and which it computes again,
 // and why, where they look for it: beside the op.
 // Method: the planner's report has the facts; each value that is kept for a

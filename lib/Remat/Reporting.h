@@ -1,4 +1,8 @@
 //===- Reporting.h - the planner's report of a plan -------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_REMAT_REPORTING_H
 #define CKOPT_LIB_REMAT_REPORTING_H
 

@@ -1,5 +1,7 @@
 //===- Run.cpp - all functions under one budget ---------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Problem: the functions of a module share one arena, hence one budget. What
 // does a relative one mean?
 // Method: a ratio is one of the largest arena that a function takes without

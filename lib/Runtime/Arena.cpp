@@ -1,5 +1,7 @@
 //===- Arena.cpp - the one block that a step lives in ---------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The arena's end lies flush (to 64 bytes) with a page that no one may touch,
 // and what lies in front of it is watched; Pattern.h says how its own bytes
 // are.

@@ -1,4 +1,8 @@
 //===- Arena.h - the one block that a step lives in -------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_RUNTIME_ARENA_H
 #define CKOPT_LIB_RUNTIME_ARENA_H
 

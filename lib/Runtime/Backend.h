@@ -1,5 +1,7 @@
 //===- Backend.h - where an arena lies and steps run ---------- -*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // A session is a manifest and one of these. Everything that the C interface
 // says about tensors, first values and checks is written once over it; a
 // backend knows memory and execution alone.

@@ -1,5 +1,7 @@
 //===- BlasMatMul.cpp - matrix products by OpenBLAS -----------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // f64 products (oneDNN 2.6 has no f64), and f32 products that oneDNN refuses;
 // it won no f32 shape that both can do (README.md). Batches are a loop over
 // gemm. Matrices without a unit stride are beyond BLAS: a plain loop computes

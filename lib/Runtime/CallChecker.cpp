@@ -1,5 +1,7 @@
 //===- CallChecker.cpp - looking at values between kernels ----------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // For code compiled with a call after each kernel: the first value that is not
 // finite, and whether a recomputed value has the bits of its first computation.
 // The latter keeps 128 bits a value (two multiply-xorshift lanes; a chance of

@@ -1,4 +1,8 @@
 //===- CallChecker.h - looking at values between kernels --------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_RUNTIME_CALLCHECKER_H
 #define CKOPT_LIB_RUNTIME_CALLCHECKER_H
 

@@ -1,5 +1,7 @@
 //===- CpuBackend.cpp - an arena in host memory, and steps on it ----------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Creation does all that a step must not: map the arena, make every library
 // primitive with the planned number of threads, check that each needs the
 // workspace that was planned for it. Running a step is then one call.

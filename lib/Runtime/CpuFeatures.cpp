@@ -1,5 +1,7 @@
 //===- CpuFeatures.cpp - may this machine run that artifact? --------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Code compiled for AVX-512 dies by a signal elsewhere. The kernel's list of
 // flags (/proc/cpuinfo) says what the CPU has and the system lets programs use.
 // The compiler names features in LLVM's words, which differ from the kernel's

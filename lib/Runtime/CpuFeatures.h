@@ -1,4 +1,8 @@
 //===- CpuFeatures.h - what this CPU can do ---------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_RUNTIME_CPUFEATURES_H
 #define CKOPT_LIB_RUNTIME_CPUFEATURES_H
 

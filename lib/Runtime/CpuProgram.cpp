@@ -1,5 +1,7 @@
 //===- CpuProgram.cpp - loading a compiled step for the CPU ---------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // From a shared library or from memory; both meet in one check of the manifest,
 // the machine and the table of functions before anything runs.
 //

@@ -1,5 +1,7 @@
 //===- DeviceArtifact.cpp - writing a compiled step for a device ----------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Files go to a folder beside the target, are forced to the disk, and the
 // folder is moved into place; an older artifact is exchanged with it in one
 // step where the file system can, else moved aside first. Whatever fails, what

@@ -1,4 +1,8 @@
 //===- DeviceHash.h - of the files of a device artifact ---------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_RUNTIME_DEVICEHASH_H
 #define CKOPT_LIB_RUNTIME_DEVICEHASH_H
 

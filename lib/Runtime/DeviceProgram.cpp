@@ -1,5 +1,7 @@
 //===- DeviceProgram.cpp - loading a compiled step for a device -----------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // From a folder or from memory. Nothing in the folder is trusted: every file
 // has the size and hash that the manifest says, every tensor's data lies in the
 // data, and the manifest's own checks hold every address inside the arena. No

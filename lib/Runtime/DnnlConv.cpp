@@ -1,5 +1,7 @@
 //===- DnnlConv.cpp - convolutions and their gradients by oneDNN ----------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Activations keep the order that the plan gave them (their descriptors carry
 // plain strides); only the weights' order is the library's choice, and is made
 // in the workspace: a few percent of a convolution's time, where a forced plain

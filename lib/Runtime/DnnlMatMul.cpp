@@ -1,5 +1,7 @@
 //===- DnnlMatMul.cpp - matrix products by oneDNN -------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // oneDNN wants the result row-major in its last two dimensions; a result whose
 // rows are contiguous the other way is the product of the transposes. Batches
 // that nest are one dense batch dimension. Others (heads that stay where a

@@ -1,5 +1,7 @@
 //===- DnnlProgram.cpp - oneDNN primitives over planned memory ------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // oneDNN allocates scratchpads, reorder buffers and memory objects on its own
 // unless told otherwise. Here it is told: scratchpad_mode is `user`, reorder
 // buffers are ours, memory objects are made with the program. What an execution

@@ -1,5 +1,7 @@
 //===- DnnlProgram.h - oneDNN primitives over planned memory ----*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // A short fixed sequence of oneDNN primitives (reorder in, compute, reorder
 // out) whose every buffer is an argument or a place in the planned workspace.
 // Memory objects are made once and pointed at their bytes before each run.

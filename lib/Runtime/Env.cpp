@@ -1,5 +1,7 @@
 //===- Env.cpp - threads and floating-point mode of a step ----------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Problem: one parallel-for drives every generated kernel, beside libraries
 // that bring their own parallel regions; bits must not depend on which thread
 // runs what, and denormals must cost nothing. Method: libgomp's team of the

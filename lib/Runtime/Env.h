@@ -1,4 +1,8 @@
 //===- Env.h - what generated code's calls see ------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_RUNTIME_ENV_H
 #define CKOPT_LIB_RUNTIME_ENV_H
 

@@ -1,5 +1,7 @@
 //===- F64Conv.cpp - f64 convolutions by im2col and dgemm -----------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The correctness path: each image and group is unfolded into a matrix
 // [channels/group * kernel points, output points] in the workspace, then one
 // dgemm. Any rank up to 3, order, group count, padding, dilation. Sums run in a

@@ -1,5 +1,7 @@
 //===- Halves.cpp - conversions that compilers call -----------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // LLVM has no instruction for one f32 as bf16 on CPUs without AVX512-BF16 and
 // calls a function of its own runtime library, which GCC's got in version 13:
 // artifacts bring it along. A bf16 is returned in the low bits of a vector

@@ -1,5 +1,7 @@
 //===- Init.cpp - first values of parameters ------------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Element i (row-major, logical) of tensor T gets a number that depends on
 // (seed, name of T, i) alone: the same in any layout, order, budget, and in
 // files that hold other tensors too. Philox4x32-10 with key = seed (low, high),

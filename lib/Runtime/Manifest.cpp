@@ -1,5 +1,7 @@
 //===- Manifest.cpp - the manifest as a blob ------------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Problem: the manifest travels from the compiler into an artifact that may
 // come back truncated, damaged or from another version. Method: one field list
 // per struct, used by the writer and by the reader, so that the two cannot

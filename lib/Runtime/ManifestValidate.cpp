@@ -1,5 +1,7 @@
 //===- ManifestValidate.cpp - what the runtime relies on ------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Every bound that later code takes for granted is checked here once: places
 // inside the arena, strides inside a tensor's bytes, indices inside tables.
 // Linear in the manifest; all arithmetic is checked for overflow.

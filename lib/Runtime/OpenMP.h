@@ -1,5 +1,7 @@
 //===- OpenMP.h - libgomp's own entry points --------------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // oneDNN and OpenBLAS run on libgomp. One process must hold one OpenMP runtime,
 // and clang's pragmas would bring libomp beside it: so libgomp's stable entry
 // points (ABI GOMP_4.0, OMP_1.0) are called by name.

@@ -1,4 +1,8 @@
 //===- Pattern.cpp - bytes that show whether someone wrote them -----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "Pattern.h"
 
 #include <algorithm>

@@ -1,5 +1,7 @@
 //===- Pattern.h - bytes that show whether someone wrote them ---*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Problem: "the step stays inside the arena and uses all of it" has to be seen,
 // not believed. Method: before the first step every byte gets a value that
 // depends on its position; later the highest byte that differs is looked for.

@@ -1,5 +1,7 @@
 //===- Primitive.cpp - who runs a descriptor ------------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Which library runs a descriptor is a pure function of the descriptor (the
 // table and its measurements are in README.md beside this file), never of a
 // timing of this run: the choice decides bits.

@@ -1,4 +1,8 @@
 //===- PrimitiveDesc.cpp - what is said of library kernels
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 //-----------------===//
 //
 // What can be said of a library kernel without the library: names, sizes,

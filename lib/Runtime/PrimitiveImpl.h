@@ -1,4 +1,8 @@
 //===- PrimitiveImpl.h - the libraries behind Primitive ---------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_RUNTIME_PRIMITIVEIMPL_H
 #define CKOPT_LIB_RUNTIME_PRIMITIVEIMPL_H
 

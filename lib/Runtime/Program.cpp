@@ -1,5 +1,7 @@
 //===- Program.cpp - what all compiled steps have in common ---------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // A manifest, and data for the tensors that have some. Whether an artifact is a
 // shared library (CPU) or a folder (device) is seen from what lies on the disk.
 //

@@ -1,5 +1,7 @@
 //===- Session.cpp - programs' sessions behind the C interface ------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Chooses the backend that the manifest names, gives tensors with data their
 // bytes, and hands every call on. What memory is and how a step runs is the
 // backend's.

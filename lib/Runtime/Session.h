@@ -1,4 +1,8 @@
 //===- Session.h - programs and sessions ------------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_RUNTIME_SESSION_H
 #define CKOPT_LIB_RUNTIME_SESSION_H
 

@@ -1,4 +1,8 @@
 //===- Status.cpp - the calling thread's last failure ---------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "Status.h"
 
 static thread_local std::string lastError;

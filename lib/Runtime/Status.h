@@ -1,4 +1,8 @@
 //===- Status.h - how the runtime's entries fail ----------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_RUNTIME_STATUS_H
 #define CKOPT_LIB_RUNTIME_STATUS_H
 

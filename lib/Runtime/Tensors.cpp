@@ -1,5 +1,7 @@
 //===- Tensors.cpp - named tensors between host and arena -----------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Host data is row-major in the logical shape; the arena holds what the plan
 // chose. Copies go run by run along the last logical dimension; equal type and
 // dense order is one memcpy. Linear in the elements.

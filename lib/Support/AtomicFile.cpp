@@ -1,5 +1,7 @@
 //===- AtomicFile.cpp - files that appear whole or not at all -------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The order matters: data forced to the disk before the rename, the folder
 // after it; otherwise a power cut could leave the new name with no data. Plain
 // POSIX calls, since errors need their errno and fsync its own check. One

@@ -1,5 +1,7 @@
 //===- ByteSize.cpp - byte budgets as people write them -------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // See the header. Decimal fractions are kept as integers: 1.1GiB is
 // floor(11 * 2^30 / 10), whatever a double would make of 1.1.
 //

@@ -1,4 +1,8 @@
 //===- ClassAxis.cpp - where logits have their classes --------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "ckopt/Support/ClassAxis.h"
 #include "ckopt/Base/Shape.h"
 #include "ckopt/Support/Error.h"

@@ -1,5 +1,7 @@
 //===- CurveSvg.cpp - pictures of time against memory ---------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // One plot, in the style of the memory timelines. Linear in the points.
 //
 //===----------------------------------------------------------------------===//

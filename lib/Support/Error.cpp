@@ -1,5 +1,7 @@
 //===- Error.cpp - errors that know their exit code -----------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // See the header. O(length of the messages).
 //
 //===----------------------------------------------------------------------===//

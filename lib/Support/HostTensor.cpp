@@ -1,5 +1,7 @@
 //===- HostTensor.cpp - a dense row-major tensor in host memory -----------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // See the header. Copies are O(1) until written, reads O(1) an element.
 //
 //===----------------------------------------------------------------------===//

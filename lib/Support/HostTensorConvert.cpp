@@ -1,5 +1,7 @@
 //===- HostTensorConvert.cpp - checked conversion of element types --------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Converting must never turn a value into another one silently. What is let
 // through: rounding of floats; integers that fit. What is refused: values out
 // of the target's range, and float to integer unless the caller asked for it.

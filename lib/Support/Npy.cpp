@@ -1,5 +1,7 @@
 //===- Npy.cpp - .npy files as tensors ------------------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The format is in ckopt/Base/Npy.h. O(bytes).
 //
 //===----------------------------------------------------------------------===//

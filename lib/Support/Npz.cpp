@@ -1,5 +1,7 @@
 //===- Npz.cpp - reading .npz archives ------------------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // An .npz is a zip archive of .npy files. The directory at the end of the file
 // is the truth (local headers of streamed archives hold no sizes); each entry
 // must lie inside the file and agree with its local header, and the inflated

@@ -1,5 +1,7 @@
 //===- NpzWriter.cpp - writing .npz archives ------------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // A zip archive with one .npy file a tensor; zip64 fields only where a size or
 // an offset needs them. Times are zip's first (1980-01-01), so that equal
 // tensors give equal bytes. A deflated member is made in memory before it is

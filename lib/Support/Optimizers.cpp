@@ -1,4 +1,8 @@
 //===- Optimizers.cpp - optimizers and their hyperparameters --------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "ckopt/Support/Optimizers.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/FlagTable.h"

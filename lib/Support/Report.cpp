@@ -1,5 +1,7 @@
 //===- Report.cpp - tables and JSON for people and scripts ----------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Widths count terminal columns of UTF-8 text, not bytes. O(cells).
 //
 //===----------------------------------------------------------------------===//

@@ -1,5 +1,7 @@
 //===- Safetensors.cpp - safetensors files as tensors ---------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Reading maps the file and gives views; the header's grammar and checks are in
 // ckopt/Base/Safetensors.h. Writing puts the widest elements first, each tensor
 // right after the one before: with a header padded to 8 bytes everything is

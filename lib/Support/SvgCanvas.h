@@ -1,5 +1,7 @@
 //===- SvgCanvas.h - what pictures are drawn with ---------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // A page of SVG that opens anywhere: head, lines, boxes, words, in one style.
 // Coordinates are pixels from the upper left corner. Words and titles from
 // outside have to go through escape() first.

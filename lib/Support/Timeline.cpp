@@ -1,5 +1,7 @@
 //===- Timeline.cpp - pictures of memory over a step ----------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Panels of stacked areas on common scales. What a reader wants to see at
 // once: how high the peak is, where, what it is made of, how it lies to the
 // budget, and what recomputation costs. O(steps).

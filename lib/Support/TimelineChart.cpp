@@ -1,5 +1,7 @@
 //===- TimelineChart.cpp - memory timelines as text -----------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Columns of block characters, one panel below the other on common scales, for
 // a terminal or a log. A column shows the highest load within it, so no peak is
 // lost. O(steps + width * height).

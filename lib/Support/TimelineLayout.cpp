@@ -1,5 +1,7 @@
 //===- TimelineLayout.cpp - what the picture is computed from -------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // More calls than the plot has pixels are merged to one column each, which
 // keeps the call with the most live bytes, so that no peak is lost. O(steps).
 //

@@ -1,5 +1,7 @@
 //===- TimelineLayout.h - what the picture is computed from -----*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Internal to the picture: scales, merged columns, text helpers.
 //
 //===----------------------------------------------------------------------===//

@@ -1,5 +1,7 @@
 //===- TimelineTrace.cpp - memory timelines as Chrome traces --------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // One process a panel: complete events for the kernel calls, a counter with a
 // series a kind of memory, at the start of each call. Times are the expected
 // ones in microseconds (a cost that is no time counts as one); where there are

@@ -1,4 +1,8 @@
 //===- TargetRegistry.cpp - targets by name -------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "ckopt/Target/TargetRegistry.h"
 #include "ckopt/Support/Error.h"
 #include "llvm/ADT/STLExtras.h"

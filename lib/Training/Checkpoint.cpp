@@ -1,5 +1,7 @@
 //===- Checkpoint.cpp - a training run on disk ----------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Metadata of safetensors are strings: numbers are written in decimal, under
 // "ckopt.*", options under "option.*". O(bytes).
 //

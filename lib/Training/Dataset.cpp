@@ -1,5 +1,7 @@
 //===- Dataset.cpp - samples from a .npz file, checked --------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // See the header. Loading looks at every value once: O(bytes of the arrays).
 //
 //===----------------------------------------------------------------------===//

@@ -1,5 +1,7 @@
 //===- DatasetBatches.cpp - splits and the order of batches ---------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Everything is a pure function of (count, seed, epoch): a run is resumed from
 // two numbers. O(samples) an epoch.
 //

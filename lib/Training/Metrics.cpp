@@ -1,5 +1,7 @@
 //===- Metrics.cpp - loss and accuracy on the host ------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Cross-entropy is log(sum(exp(x - max))) + max - x[target] in double: no
 // overflow, and exact enough to judge f32 kernels by. O(elements).
 //

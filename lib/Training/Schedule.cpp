@@ -1,5 +1,7 @@
 //===- Schedule.cpp - learning-rate schedules -----------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // See the header for the formulas. O(1) a step, O(milestones) for multistep.
 //
 //===----------------------------------------------------------------------===//

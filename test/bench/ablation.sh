@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # At equal arena bytes, what order, recomputation and placement each gain: the
 # least extra cost (percent) whose arena fits a share of what the program order
 # needs as best fit packs it. Runs ckopt-plan only.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Plans graphs at equal work and compares the tables of two planners.
 
 equal_work.py GRAPH.json... [options]     one row a graph, budget and mode

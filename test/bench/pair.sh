@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Times training steps, and PyTorch's beside them if a Python with torch is
 # given: alternately, so that a noisy machine is as noisy for both.
 # Usage: test/bench/pair.sh MODELS_DIR [PYTHON BENCH_TORCH.py] [ROUNDS]

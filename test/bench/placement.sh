@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # How many bytes packing adds: the arena of plans with `--pack` over their load,
 # and whether a smaller one is ruled out for their steps. Runs ckopt-plan only.
 # Usage: test/bench/placement.sh GRAPH.json...

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Compares all strategies on graph files: extra cost in percent of the cost
 # without recomputation, as a Markdown table. "-": none found, "x": proven that
 # nothing fits. Runs ckopt-plan only.

@@ -1,4 +1,8 @@
 //===- Check.h - one case, forward or by gradients ------------ -*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_TEST_CONFORMANCE_CHECK_H
 #define CKOPT_TEST_CONFORMANCE_CHECK_H
 

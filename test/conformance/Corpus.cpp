@@ -1,5 +1,7 @@
 //===- Corpus.cpp - ONNX backend test folders -----------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Reads the folders with the importer's own reader of tensors. The families
 // that ckopt refuses by design follow from types and operators in the file, not
 // from names of tests; a case of a family that ckopt does compute counts as any

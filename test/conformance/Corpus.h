@@ -1,5 +1,7 @@
 //===- Corpus.h - ONNX backend test folders ------------------- -*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // A case is a folder with `model.onnx` and folders `test_data_set_N` that hold
 // `input_K.pb` and `output_K.pb`, as ONNX's backend test suite lays them out.
 //

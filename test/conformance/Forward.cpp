@@ -1,5 +1,7 @@
 //===- Forward.cpp - the compiled code's outputs against the test's -------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Tolerances are those of ONNX's own backend runner (1e-3 of the value and
 // 1e-7), wider for types whose last digit is larger than that; integers and
 // bools are equal.

@@ -1,5 +1,7 @@
 //===- Gradients.cpp - gradients against central differences --------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The loss is a sum of all float outputs with random weights; every float
 // input and weight is differentiated. Along a random direction, the gradient
 // must agree with a central difference to 1e-5. Test data loves kinks (zeros,

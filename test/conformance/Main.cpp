@@ -1,5 +1,7 @@
 //===- Main.cpp - runs ONNX backend test folders --------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Each case runs in a process of its own, forked from one that has everything
 // loaded: a crash or a hang is that case's result. The list of known failures
 // gives each a reason; the run fails when a case outside of it fails, and when

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """check_links.py ROOT: what Markdown files name is there.
 
 Checked in every Markdown file that git tracks: targets of relative links, and

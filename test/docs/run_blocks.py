@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Runs the code blocks of a Markdown page, in order, in one folder.
 
 usage: run_blocks.py --ckopt=BIN PAGE.md [MODULE...]

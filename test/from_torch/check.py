@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Judges gradients of models that PyTorch exported, in every form there is.
 
 usage: check.py --ckopt=BIN [--only=REGEX] [--f64] FOLDER...

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Trains models for a few steps and runs what was written in onnxruntime.
 
 usage: roundtrip.py --ckopt=BIN [--only=REGEX] [--external] FOLDER...

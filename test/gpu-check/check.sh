@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Packs two small networks with tools/gpu-check and runs the archive on the
 # stand-in driver: all checks pass there; a kernel that fails, findings of
 # compute-sanitizer (a script in its place), a report that cannot be written and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Copies an .npz file with one label beyond the classes. Standard library alone:
 python3 wrong_label.py FROM.npz TO.npz"""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Builds what must not need MLIR (Support, Planner, Runtime) as a project
 # without the compiler, and checks that no library of it refers to MLIR's, nor
 # the runtime's to LLVM's. Variables: SOURCE, BUILD, GENERATOR, CXX, CC.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Builds the compiler up to its memory plan with the address sanitizer and takes
 # golden networks through every phase: imported, differentiated, fused,
 # recomputed under the smallest budget, planned, and interpreted after each.

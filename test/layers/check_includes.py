@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The include rule of the layers: a layer includes only what its row allows.
 
 check_includes.py ROOT        checks include/ckopt and lib under ROOT

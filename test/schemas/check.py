@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """check.py --bin=FOLDER ROOT: the JSON files that the programs write, against
 the schemas in ROOT/docs/schemas.
 

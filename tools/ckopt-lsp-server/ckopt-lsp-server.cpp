@@ -1,4 +1,8 @@
 //===- ckopt-lsp-server.cpp - editors read IR dumps -----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "ckopt/Base/Version.h"
 #include "ckopt/Pipelines/Pipelines.h"
 #include "mlir/Tools/mlir-lsp-server/MlirLspServerMain.h"

@@ -1,5 +1,7 @@
 //===- PrintPlanning.cpp - prints what the planner is given ---------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // `--print-planning-problem` prints the planning graph of each function, and
 // `--print-costs` the cost of each op with its source, on standard error like
 // MLIR's `print-op-stats`. Both read the IR as `remat` does and change nothing.

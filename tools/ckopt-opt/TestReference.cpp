@@ -1,5 +1,7 @@
 //===- TestReference.cpp - prints what the reference interpreter computes -===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // For tests of the ops' meaning: `--test-reference` runs @main and prints its
 // results, one a line. An argument takes its `test.value`, or seeded random
 // numbers in [-1, 1) (integers in [0, 4)).

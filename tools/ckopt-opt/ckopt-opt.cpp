@@ -1,4 +1,8 @@
 //===- ckopt-opt.cpp - every pass on IR files, as mlir-opt ----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "TestPasses.h"
 #include "ckopt/Autodiff/Autodiff.h"
 #include "ckopt/Autodiff/Passes.h"

@@ -1,5 +1,7 @@
 //===- Check.cpp - what a plan file states of itself ----------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // A claim is derived again, contradicted or listed as not checked. Steps,
 // figures and offsets are replayed by the verifier. Bounds on cost follow from
 // the sum of all costs, from certificates or, on graphs small enough for

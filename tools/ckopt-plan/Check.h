@@ -1,4 +1,8 @@
 //===- Check.h - what a plan file states of itself --------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_TOOLS_CKOPT_PLAN_CHECK_H
 #define CKOPT_TOOLS_CKOPT_PLAN_CHECK_H
 

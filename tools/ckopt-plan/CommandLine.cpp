@@ -1,5 +1,7 @@
 //===- CommandLine.cpp - flags of ckopt-plan ------------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Contradictions are errors: a flag that would be ignored is one that its user
 // misunderstood.
 //

@@ -1,4 +1,8 @@
 //===- CommandLine.h - flags of ckopt-plan ----------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_TOOLS_CKOPT_PLAN_COMMANDLINE_H
 #define CKOPT_TOOLS_CKOPT_PLAN_COMMANDLINE_H
 

@@ -1,4 +1,8 @@
 //===- Output.cpp - what ckopt-plan prints and writes ---------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "Output.h"
 
 #include "ckopt/Support/AtomicFile.h"

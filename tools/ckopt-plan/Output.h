@@ -1,4 +1,8 @@
 //===- Output.h - what ckopt-plan prints and writes -------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_TOOLS_CKOPT_PLAN_OUTPUT_H
 #define CKOPT_TOOLS_CKOPT_PLAN_OUTPUT_H
 

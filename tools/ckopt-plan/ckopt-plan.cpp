@@ -1,5 +1,7 @@
 //===- ckopt-plan.cpp - the planner alone, on files -----------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Reads a ckopt-graph/1 file, plans it, writes a ckopt-plan/1 file and prints
 // what it found: for other compilers' graphs and for measuring the planner.
 // docs/planner.md describes modes and files; exit codes: Base/ExitCodes.h.

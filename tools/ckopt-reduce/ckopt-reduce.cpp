@@ -1,4 +1,8 @@
 //===- ckopt-reduce.cpp - the smallest IR that still shows a defect -------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "ckopt/Base/Version.h"
 #include "ckopt/Pipelines/Pipelines.h"
 #include "mlir/Tools/mlir-reduce/MlirReduceMain.h"

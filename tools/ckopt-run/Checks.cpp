@@ -1,4 +1,8 @@
 //===- Checks.cpp - what ckopt-run measures -------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "Loaded.h"
 
 #include "ckopt/Runtime/StatusExit.h"

@@ -1,5 +1,7 @@
 //===- HostFiles.cpp - arrays in files, without any library ---------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // ckopt-run must not need more than the runtime, so its arrays are plain bytes.
 //
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,8 @@
 //===- HostFiles.h - arrays in files, without any library -------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_TOOLS_CKOPT_RUN_HOSTFILES_H
 #define CKOPT_TOOLS_CKOPT_RUN_HOSTFILES_H
 

@@ -1,4 +1,8 @@
 //===- Loaded.h - an artifact and a session on it ---------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_TOOLS_CKOPT_RUN_LOADED_H
 #define CKOPT_TOOLS_CKOPT_RUN_LOADED_H
 

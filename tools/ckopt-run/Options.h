@@ -1,4 +1,8 @@
 //===- Options.h - ckopt-run's command line ---------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_TOOLS_CKOPT_RUN_OPTIONS_H
 #define CKOPT_TOOLS_CKOPT_RUN_OPTIONS_H
 

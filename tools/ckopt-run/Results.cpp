@@ -1,5 +1,7 @@
 //===- Results.cpp - comparing what a step made ---------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // A machine with a GPU may have nothing but its driver: no Python, no numpy.
 // So the tool itself compares gradients with references, tells whether two
 // steps made the same bits, and makes data for measurements.

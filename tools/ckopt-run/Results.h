@@ -1,4 +1,8 @@
 //===- Results.h - comparing what a step made -------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_TOOLS_CKOPT_RUN_RESULTS_H
 #define CKOPT_TOOLS_CKOPT_RUN_RESULTS_H
 

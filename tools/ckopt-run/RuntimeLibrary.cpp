@@ -1,5 +1,7 @@
 //===- RuntimeLibrary.cpp - the runtime that an artifact needs ------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Problem: one tool for both kinds of artifact, which starts also where only
 // one of the two libraries can be loaded. Method: neither is linked; the
 // entries of ckrt.h that the tool calls are defined here and go to the library

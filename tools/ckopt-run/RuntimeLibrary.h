@@ -1,4 +1,8 @@
 //===- RuntimeLibrary.h - the runtime that an artifact needs ----*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_TOOLS_CKOPT_RUN_RUNTIMELIBRARY_H
 #define CKOPT_TOOLS_CKOPT_RUN_RUNTIMELIBRARY_H
 

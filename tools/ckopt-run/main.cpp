@@ -1,5 +1,7 @@
 //===- main.cpp - ckopt-run: steps of a compiled artifact -----------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Loads step.so (or a folder: a step for a device), gives it inputs and
 // weights, runs steps, prints the loss and writes what it made. It is both a
 // tool and the shortest example of the C interface (Runtime/ckrt.h); it needs

@@ -1,5 +1,7 @@
 //===- ckopt.cpp - compiles, trains and runs ONNX models ------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // libgomp reads when its threads stop spinning and go to sleep before main,
 // from the environment. Its default, milliseconds, is fine for a machine of
 // one's own; on a shared one, a thread that spins while its partner waits for a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Arrays of a golden network, without numpy: .npz to .npy inputs and
 .safetensors files of references."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """One training step in PyTorch: a row of the report.
 
 bench_torch.py NETWORK BATCH eager|compile [--tf32=on|off] [--steps=N] [--device=cuda:0|cpu] [--weights=FILE]

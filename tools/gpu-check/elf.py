@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Just enough of ELF (64 bits, little endian) to make a program movable.
 
 A program from a build folder looks for libraries in that folder, by absolute

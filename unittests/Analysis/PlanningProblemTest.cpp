@@ -1,5 +1,7 @@
 //===- PlanningProblemTest.cpp - functions as planning problems -----------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Storages, updates and costs of small functions: test/Analysis, by the pass
 // --print-planning-problem.
 //

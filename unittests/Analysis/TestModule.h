@@ -1,4 +1,8 @@
 //===- TestModule.h - modules from text for tests ---------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_UNITTESTS_ANALYSIS_TESTMODULE_H
 #define CKOPT_UNITTESTS_ANALYSIS_TESTMODULE_H
 

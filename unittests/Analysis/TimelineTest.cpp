@@ -1,4 +1,8 @@
 //===- TimelineTest.cpp - live bytes over a planned step ------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "TestModule.h"
 #include "ckopt/Analysis/MemoryTimeline.h"
 #include "ckopt/Fuse/Passes.h"

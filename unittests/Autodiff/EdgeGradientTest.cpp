@@ -1,5 +1,7 @@
 //===- EdgeGradientTest.cpp - gradients where functions have kinks --------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // What differences cannot tell: ties, zeros, bounds. PyTorch's conventions but
 // where the op says otherwise.
 //

@@ -1,4 +1,8 @@
 //===- ElementwiseGradientTest.cpp - unary and broadcasting ops -----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "GradientCheck.h"
 
 using namespace mlir;

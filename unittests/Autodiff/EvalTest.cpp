@@ -1,4 +1,8 @@
 //===- EvalTest.cpp - the evaluation form computes what inference does ----===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "GradientCheck.h"
 #include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
 #include "ckopt/Normalize/Normalize.h"

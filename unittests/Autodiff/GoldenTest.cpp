@@ -1,5 +1,7 @@
 //===- GoldenTest.cpp - whole networks, interpreted -----------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The golden networks' gradients by PyTorch in float64 against the reference
 // interpreter's values of the differentiated, normalized and decomposed
 // function: rules and rewrites alone, no fusion and no generated code.

@@ -1,4 +1,8 @@
 //===- GradientCheck.cpp - gradients against central differences ----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "GradientCheck.h"
 #include "ckopt/Autodiff/Autodiff.h"
 #include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"

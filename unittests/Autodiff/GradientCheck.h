@@ -1,5 +1,7 @@
 //===- GradientCheck.h - gradients against central differences --*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // A case builds a small function of its arguments. The check takes the loss
 // sum(result * weight) with random weights, differentiates by every
 // floating-point argument, and compares with central differences of the

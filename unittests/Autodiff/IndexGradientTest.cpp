@@ -1,4 +1,8 @@
 //===- IndexGradientTest.cpp - gathers, scatters, running sums ------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "GradientCheck.h"
 #include "ckopt/Interfaces/DifferentiableInterface.h"
 

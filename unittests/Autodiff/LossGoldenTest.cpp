@@ -1,5 +1,7 @@
 //===- LossGoldenTest.cpp - attached losses against PyTorch's -------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // LossGolden.inc holds what torch.nn.functional gives in float64, at corners
 // and special points, too. Each case goes through the text of the pass: its
 // options are tested with the formulas.

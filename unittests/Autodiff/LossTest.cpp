@@ -1,4 +1,8 @@
 //===- LossTest.cpp - losses attached to models ---------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "GradientCheck.h"
 #include "ckopt/Autodiff/Autodiff.h"
 #include "ckopt/Reference/Interpreter.h"

@@ -1,4 +1,8 @@
 //===- NNGradientTest.cpp - matrix products, convolutions, pooling --------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "GradientCheck.h"
 
 using namespace mlir;

@@ -1,4 +1,8 @@
 //===- NormalizationGradientTest.cpp - layer and batch norm ---------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "GradientCheck.h"
 
 using namespace mlir;

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Writes OptimizerGolden.inc: parameters after some steps of torch.optim's
 optimizers, in float64. Run by hand where PyTorch is installed:
 

@@ -1,5 +1,7 @@
 //===- OptimizerTest.cpp - updates against PyTorch's formulas -------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Numbers that PyTorch computed (OptimizerGolden.py), after up to 20 steps with
 // changing gradients and learning rates, for every optimizer, groups of
 // parameters and averages. For clipping and micro-batches the formulas of

@@ -1,4 +1,8 @@
 //===- ReductionGradientTest.cpp - reductions, softmax --------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "GradientCheck.h"
 
 using namespace mlir;

@@ -1,5 +1,7 @@
 //===- RuleCoverageTest.cpp - which ops have a gradient rule --------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // A new op gets a rule, or a place in this list: with the reason.
 //
 //===----------------------------------------------------------------------===//

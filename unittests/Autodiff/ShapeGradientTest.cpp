@@ -1,4 +1,8 @@
 //===- ShapeGradientTest.cpp - shapes, data movement, gather --------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "GradientCheck.h"
 
 using namespace mlir;

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Writes LossGolden.inc: losses and gradients by PyTorch in float64.
 
 make_losses.py > LossGolden.inc; needs torch (2.15 made the committed file).

@@ -1,5 +1,7 @@
 //===- BlockAlignmentTest.cpp - no alignment is claimed wrongly -----------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // An access that claims 16 bytes and lies elsewhere faults on a GPU. So random
 // index arithmetic goes through the lowering, and what it claims of the loads
 // is compared with the places that the arithmetic gives.

@@ -1,5 +1,7 @@
 //===- BlockBarrierTest.cpp - no barrier that matters is missing ----------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // A barrier too few shows on a GPU only, and there by chance. So random kernels
 // of intervals, uniform accesses, loops and branches go through the lowering,
 // and random paths through what comes out are read: between two accesses of

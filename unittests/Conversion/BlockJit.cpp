@@ -1,4 +1,8 @@
 //===- BlockJit.cpp - runs kernels in block form on the CPU ---------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "BlockJit.h"
 #include "ckopt/Conversion/Kernels/Kernels.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"

@@ -1,4 +1,8 @@
 //===- BlockJit.h - runs kernels in block form on the CPU -------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_UNITTESTS_CONVERSION_BLOCKJIT_H
 #define CKOPT_UNITTESTS_CONVERSION_BLOCKJIT_H
 

@@ -1,5 +1,7 @@
 //===- BlockKernelTest.cpp - kernels in block form, on the CPU and as PTX -===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Without a GPU: every order of threads gives the same bits, unless threads
 // race, which shows; what shuffles compute is run by computing each lane's
 // value anew; PTX is deterministic, assembles, and is scanned.

@@ -1,4 +1,8 @@
 //===- ContractionText.h - products, convolutions as text -------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_UNITTESTS_CONVERSION_CONTRACTIONTEXT_H
 #define CKOPT_UNITTESTS_CONVERSION_CONTRACTIONTEXT_H
 

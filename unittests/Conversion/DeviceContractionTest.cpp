@@ -1,5 +1,7 @@
 //===- DeviceContractionTest.cpp - our own products and convolutions ------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Each against the interpreter, with threads in both orders. Shapes are chosen
 // for their remainders: tiles, slices of k and parts of k that do not come out
 // even, one row, one column, windows that leave the input.

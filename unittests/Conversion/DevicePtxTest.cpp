@@ -1,5 +1,7 @@
 //===- DevicePtxTest.cpp - what contractions become on a GPU --------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Kernels as PTX: wide accesses where the shape allows them, sums in registers
 // (no local memory: emitPtx refuses it), and what ptxas says where it is
 // installed.

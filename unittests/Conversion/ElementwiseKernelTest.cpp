@@ -1,4 +1,8 @@
 //===- ElementwiseKernelTest.cpp - pointwise and indexed kernels ----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "KernelJit.h"
 #include <gtest/gtest.h>
 

@@ -1,4 +1,8 @@
 //===- IndexKernelTest.cpp - elements by index, running sums, selection ---===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "KernelJit.h"
 #include <cmath>
 #include <cstring>

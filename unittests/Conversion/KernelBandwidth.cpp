@@ -1,5 +1,7 @@
 //===- KernelBandwidth.cpp - bytes a second of generated kernels ----------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // One thread against memcpy of the same bytes. Not part of a normal run:
 // ConversionTests --gtest_also_run_disabled_tests --gtest_filter='*Bandwidth*'
 //

@@ -1,4 +1,8 @@
 //===- KernelCheck.cpp - runs kernels against the interpreter -------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "KernelJit.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
 #include "ckopt/Reference/Interpreter.h"

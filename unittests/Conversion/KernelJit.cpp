@@ -1,5 +1,7 @@
 //===- KernelJit.cpp - kernels, compiled by LLVM's JIT --------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // One program holds the kernels of one compilation: a context, a pipeline and a
 // linker for each kernel alone would take most of the tests' time.
 //

@@ -1,5 +1,7 @@
 //===- KernelJit.h - runs one kernel against the interpreter ----*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // A kernel, given as text or taken from a network, is planned, emitted,
 // compiled by LLVM's JIT and run on random operands, each in a buffer of its
 // own that ends at an inaccessible page. Checked: results against the reference

@@ -1,4 +1,8 @@
 //===- KernelPtx.cpp - the PTX of kernels, interpreted --------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "KernelJit.h"
 #include "Memory.h"
 #include "ckopt/Conversion/BlockToPTX/BlockToPTX.h"

@@ -1,4 +1,8 @@
 //===- LibraryKernelTest.cpp - descriptors of library kernels -------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "KernelJit.h"
 #include <gtest/gtest.h>
 

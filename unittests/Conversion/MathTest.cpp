@@ -1,5 +1,7 @@
 //===- MathTest.cpp - accuracy of the inlined functions -------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Largest errors in units of the last place of the correctly rounded result,
 // over a sweep of the whole range; and special values.
 //

@@ -1,5 +1,7 @@
 //===- MatmulPrecisionTest.cpp - products by TF32, bf16 and f16 -----------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Products and convolutions of f32 that round their operands, in block form,
 // against the interpreter on operands rounded by LLVM's own floats: what
 // remains is the rounding of f32 sums. Shapes as in DeviceContractionTest.

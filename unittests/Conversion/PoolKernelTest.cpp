@@ -1,4 +1,8 @@
 //===- PoolKernelTest.cpp - pooling and scatter ---------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "KernelJit.h"
 #include <gtest/gtest.h>
 

@@ -1,5 +1,7 @@
 //===- PtxMutationTest.cpp - mistakes in PTX that must be seen ------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // That all kernels run in the interpreter without a race says something only if
 // a race would be seen. So kernels lose one barrier after the other, in the
 // text of their PTX: each loss that matters must be seen.

@@ -1,4 +1,8 @@
 //===- ReductionKernelTest.cpp - sums, means, moments ---------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "KernelJit.h"
 #include <cmath>
 #include <gtest/gtest.h>

@@ -1,4 +1,8 @@
 //===- RowKernelTest.cpp - softmax, layer norm, cross entropy -------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "KernelJit.h"
 #include <gtest/gtest.h>
 

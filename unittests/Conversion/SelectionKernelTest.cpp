@@ -1,4 +1,8 @@
 //===- SelectionKernelTest.cpp - running sums, the k best -----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "KernelJit.h"
 #include <cmath>
 #include <gtest/gtest.h>

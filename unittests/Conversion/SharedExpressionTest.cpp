@@ -1,5 +1,7 @@
 //===- SharedExpressionTest.cpp - one expression, many kernels, one value -===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Fusion computes an expression again inside each kernel that reads it, so its
 // bits must not depend on the kernel: not on the layout, on what else the
 // kernel computes, on vectors or scalars, on being the prologue of a reduction

@@ -1,4 +1,8 @@
 //===- TrainingKernelTest.cpp - updates and dropout -----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "KernelJit.h"
 #include "ckopt/Reference/Tensor.h"
 #include <gtest/gtest.h>

@@ -1,5 +1,7 @@
 //===- BadInputTest.cpp - wrong input gives an error and loses nothing ----===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Runs the ckopt tool as a user does and looks at its exit code and at what it
 // says: the code is documented, the text names the thing that is wrong.
 //

@@ -1,4 +1,8 @@
 //===- Checks.cpp - what must hold of steps, wherever they run ------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "Checks.h"
 #include "ckopt/Support/Npz.h"
 

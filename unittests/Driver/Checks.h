@@ -1,4 +1,8 @@
 //===- Checks.h - what must hold of steps, wherever they run ----*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_UNITTESTS_DRIVER_CHECKS_H
 #define CKOPT_UNITTESTS_DRIVER_CHECKS_H
 

@@ -1,5 +1,7 @@
 //===- CudaAssemblyTest.cpp - the PTX of whole steps, assembled -----------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Where ptxas is installed (else the tests are skipped, and say so), the code
 // of every golden network's training step assembles for its target, without
 // spills and without a stack. No toolkit decides what the code is: its bytes

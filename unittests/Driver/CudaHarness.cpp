@@ -1,4 +1,8 @@
 //===- CudaHarness.cpp - steps for CUDA on the stand-in driver ------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "CudaHarness.h"
 #include "ckopt/Support/Error.h"
 #include "llvm/ADT/SmallString.h"

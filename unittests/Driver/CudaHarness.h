@@ -1,5 +1,7 @@
 //===- CudaHarness.h - steps for CUDA on the stand-in driver ----*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The whole way of `ckopt train --device=cuda:0`, without a GPU: the driver is
 // lib/CudaStandin, which runs each kernel as the CPU code that its block form
 // was lowered to, threads and blocks in either order.

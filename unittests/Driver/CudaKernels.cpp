@@ -1,4 +1,8 @@
 //===- CudaKernels.cpp - all kernels of a network, checked one by one -----===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "CudaKernels.h"
 #include "../Conversion/KernelJit.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"

@@ -1,5 +1,7 @@
 //===- CudaKernels.h - kernels of a network, one by one ---------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Problem: whole steps on a stand-in show that results are about right; they do
 // not show which kernel reads beside its operands, races, or rounds otherwise
 // than the CPU's.

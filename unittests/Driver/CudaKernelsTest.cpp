@@ -1,5 +1,7 @@
 //===- CudaKernelsTest.cpp - kernels of whole networks in block form ------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Every kernel of the golden networks, of ResNet-50 and of GPT-2 small
 // (forward, backward, optimizer, dropout), as the last form before threads:
 // threads and blocks ascending and descending give the same bits; what only

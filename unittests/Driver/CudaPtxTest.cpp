@@ -1,5 +1,7 @@
 //===- CudaPtxTest.cpp - the PTX of whole steps, run ----------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The golden networks, trained on the stand-in driver twice: by the CPU code of
 // their block form, and by their PTX, which lib/CudaStandin/Ptx interprets as
 // NVIDIA's manual has it and not as the code that wrote it. What is added on

@@ -1,5 +1,7 @@
 //===- CudaStepsTest.cpp - the promise on CUDA, without a GPU -------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The golden networks, planned and lowered for CUDA, run on the stand-in
 // driver: gradients against PyTorch's; losses, weights and optimizer state
 // equal to the bit for three budgets and for threads in both orders (else they

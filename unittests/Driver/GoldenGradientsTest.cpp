@@ -1,5 +1,7 @@
 //===- GoldenGradientsTest.cpp - gradients against PyTorch in float64 -----===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Each golden network holds the loss and every parameter's gradient as PyTorch
 // computes them in float64. The compiled step has to give them, in f32 and in
 // f64; parameters whose gradient is missing, or has another shape, fail.

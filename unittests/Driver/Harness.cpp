@@ -1,4 +1,8 @@
 //===- Harness.cpp - models from the test data, compiled and loaded -------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "Harness.h"
 
 using namespace ckopt;

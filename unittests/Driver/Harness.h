@@ -1,4 +1,8 @@
 //===- Harness.h - models of the test data, loaded ------------ -*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_UNITTESTS_DRIVER_HARNESS_H
 #define CKOPT_UNITTESTS_DRIVER_HARNESS_H
 

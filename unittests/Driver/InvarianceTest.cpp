@@ -1,5 +1,7 @@
 //===- InvarianceTest.cpp - no budget changes a bit -----------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The promise: loss and every parameter after N steps are bit-equal for every
 // budget; and the arena is exactly as large as planned, nothing of a tensor's
 // size is allocated beside it.

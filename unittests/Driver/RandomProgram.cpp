@@ -1,4 +1,8 @@
 //===- RandomProgram.cpp - random ONNX models for tests -------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "RandomProgram.h"
 
 #include <algorithm>

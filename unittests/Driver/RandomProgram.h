@@ -1,5 +1,7 @@
 //===- RandomProgram.h - random ONNX models for tests -----------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // A program is a graph of ONNX operators on small float tensors, drawn from a
 // table with one entry an operator form (RandomProgram.cpp): each entry looks
 // for operands that it can take among the values made so far, adds its nodes

@@ -1,5 +1,7 @@
 //===- RandomProgramsTest.cpp - random models, compiled, against doubles --===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // For each random program (RandomProgram.h):
 // - the gradients that autodiff builds, interpreted in double, agree with
 //   central differences of the interpreted loss along a random direction;

@@ -1,5 +1,7 @@
 //===- TrainingTest.cpp - training on real data ---------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The digits network on the handwritten digits: it learns, a resumed run is an
 // unbroken run, budgets change no loss, the trained file loads again.
 //

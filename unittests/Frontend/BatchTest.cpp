@@ -1,4 +1,8 @@
 //===- BatchTest.cpp - symbolic and changed batch sizes -------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "TestUtils.h"
 #include "ckopt/Support/Npz.h"
 #include "llvm/Support/FileSystem.h"

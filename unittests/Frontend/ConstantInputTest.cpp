@@ -1,5 +1,7 @@
 //===- ConstantInputTest.cpp - inputs that must be known ------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Inputs that decide shapes are fixed to values; inputs whose shape the file
 // leaves out get one; what is missing is named.
 //

@@ -1,4 +1,8 @@
 //===- DiagnosticsTest.cpp - what bad files are answered ------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "TestUtils.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include <gtest/gtest.h>

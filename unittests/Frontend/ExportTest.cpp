@@ -1,4 +1,8 @@
 //===- ExportTest.cpp - trained weights back into ONNX files --------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "TestUtils.h"
 #include "ckopt/Support/Npz.h"
 #include "llvm/Support/FileSystem.h"

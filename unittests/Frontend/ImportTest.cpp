@@ -1,4 +1,8 @@
 //===- ImportTest.cpp - whole networks and what their weights become ------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "TestUtils.h"
 #include "ckopt/Support/Npz.h"
 #include "mlir/IR/Verifier.h"

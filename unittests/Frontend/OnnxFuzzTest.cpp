@@ -1,5 +1,7 @@
 //===- OnnxFuzzTest.cpp - mutated models are refused or planned -----------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The entry that libFuzzer drives (fuzz/), over mutations of the models in
 // test/data. Each block of mutations runs in a process of its own with limits
 // on memory and time: a crash, a hang or a huge allocation names the seed that

@@ -1,4 +1,8 @@
 //===- OperatorErrorsTest.cpp - nodes that are wrong or not supported -----===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "TestUtils.h"
 #include <gtest/gtest.h>
 

@@ -1,5 +1,7 @@
 //===- OperatorTest.cpp - operators against ONNX's own backend tests ------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Each folder of test/data/onnx holds one operator with inputs and outputs
 // that ONNX publishes; the imported graph is evaluated by the reference
 // interpreter.

@@ -1,4 +1,8 @@
 //===- RandomTest.cpp - random operators of files -------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "TestUtils.h"
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,8 @@
 //===- SequenceTest.cpp - sequences that fold away ------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "TestUtils.h"
 #include <gtest/gtest.h>
 

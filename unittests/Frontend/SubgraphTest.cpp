@@ -1,4 +1,8 @@
 //===- SubgraphTest.cpp - branches, loops and functions in files ----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "TestUtils.h"
 #include <gtest/gtest.h>
 

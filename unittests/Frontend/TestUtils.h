@@ -1,4 +1,8 @@
 //===- TestUtils.h - models and evaluation for the import tests -*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_UNITTESTS_FRONTEND_TESTUTILS_H
 #define CKOPT_UNITTESTS_FRONTEND_TESTUTILS_H
 

@@ -1,5 +1,7 @@
 //===- PhaseEquivalenceTest.cpp - no phase changes what a step computes ---===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The training step of each network, interpreted after the phases: decomposing,
 // layouts and fusion keep its numbers up to the rounding of double arithmetic;
 // recomputation under the smallest budget and memory planning keep every bit.

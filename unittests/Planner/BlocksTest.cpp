@@ -1,4 +1,8 @@
 //===- BlocksTest.cpp - repeated blocks of training graphs ----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "Model/Order.h"
 #include "Structure/Structure.h"
 #include "ckopt/Planner/Report.h"

@@ -1,5 +1,7 @@
 //===- BoundsTest.cpp - bounds against the true optimum -------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Random small graphs of two families: with everything the format has, and
 // training steps (forward chains with cheap private links, skips, in-place
 // pairs, then backward). The exact search says what the optimum is; no bound

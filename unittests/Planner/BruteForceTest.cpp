@@ -1,5 +1,7 @@
 //===- BruteForceTest.cpp - agreement with exhaustive search --------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Random graphs of 1 to 9 nodes with everything that ckopt-graph/1 has, each
 // asked about at several budgets around where it becomes tight: the planner
 // must find the optimum where there is one, call infeasible what is and nothing

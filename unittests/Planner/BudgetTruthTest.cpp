@@ -1,5 +1,7 @@
 //===- BudgetTruthTest.cpp - a budget is kept or proven impossible --------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Random pairs of graph and budget, from below every bound to above every need:
 // the answer is a verified plan within the budget or a proof that there is
 // none. For graphs of up to 12 nodes nothing else is allowed. For larger ones

@@ -1,4 +1,8 @@
 //===- CaseTreeTest.cpp - cases show what a search found ------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "Exact/ExactSearch.h"
 #include "ExactOrder/ExactOrder.h"
 #include "TestGraphs.h"

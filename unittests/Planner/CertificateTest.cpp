@@ -1,4 +1,8 @@
 //===- CertificateTest.cpp - the checker believes nothing -----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "Exact/ExactSearch.h"
 #include "TestGraphs.h"
 #include "ckopt/Planner/Bounds.h"

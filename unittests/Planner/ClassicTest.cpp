@@ -1,4 +1,8 @@
 //===- ClassicTest.cpp - the classical strategies -------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "Baselines/Classic.h"
 #include "TestGraphs.h"
 #include "ckopt/Planner/Baselines.h"

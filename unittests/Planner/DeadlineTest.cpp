@@ -1,4 +1,8 @@
 //===- DeadlineTest.cpp - limits counted in work --------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "Model/Strategy.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,8 @@
 //===- ExactOrderTest.cpp - bounds and plans of a given order -------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "Exact/ExactSearch.h"
 #include "ExactOrder/GapExpand.h"
 #include "ExactOrder/GapMilp.h"

@@ -1,4 +1,8 @@
 //===- FrontDoorTest.cpp - hints, curves, limits --------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "TestGraphs.h"
 #include "ckopt/Planner/Bounds.h"
 #include "ckopt/Planner/Simulator.h"

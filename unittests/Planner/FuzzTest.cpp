@@ -1,5 +1,7 @@
 //===- FuzzTest.cpp - the fuzz entries over seeds and mutations -----------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The same entries that libFuzzer drives (fuzz/), over a corpus made here and a
 // few thousand mutations of it.
 //

@@ -1,5 +1,7 @@
 //===- GraphFamilies.h - random graphs of several kinds ---------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // What the property tests of budgets draw their graphs from. All take a seed
 // and the wished number of nodes and give the same graph for the same two.
 //

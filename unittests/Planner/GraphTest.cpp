@@ -1,4 +1,8 @@
 //===- GraphTest.cpp - what a planning graph must satisfy -----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "TestGraphs.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,8 @@
 //===- JsonTest.cpp - reading and writing graph and plan files ------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "TestGraphs.h"
 #include "ckopt/Planner/GraphJson.h"
 #include "ckopt/Planner/Verifier.h"

@@ -1,4 +1,8 @@
 //===- LocalSearchTest.cpp - annealing on sequences -----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "Improve/Improve.h"
 #include "Improve/LocalSearchAnnealer.h"
 #include "Model/Order.h"

@@ -1,4 +1,8 @@
 //===- MemoryNeedTest.cpp - what makes a budget too small -----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "ckopt/Planner/MemoryNeed.h"
 #include "TestGraphs.h"
 #include "ckopt/Planner/Bounds.h"

@@ -1,4 +1,8 @@
 //===- OrderSearchTest.cpp - orders of least peak -------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "Improve/Improve.h"
 #include "Model/Order.h"
 #include "TestGraphs.h"

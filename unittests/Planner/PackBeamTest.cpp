@@ -1,4 +1,8 @@
 //===- PackBeamTest.cpp - packing by beam search --------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "Packing/PackBeam.h"
 
 #include <gtest/gtest.h>

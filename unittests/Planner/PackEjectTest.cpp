@@ -1,4 +1,8 @@
 //===- PackEjectTest.cpp - packing by ejection ----------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "Packing/PackEject.h"
 
 #include <gtest/gtest.h>

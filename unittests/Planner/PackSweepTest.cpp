@@ -1,4 +1,8 @@
 //===- PackSweepTest.cpp - placement of very many boxes -------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "Packing/PackSweep.h"
 
 #include <gtest/gtest.h>

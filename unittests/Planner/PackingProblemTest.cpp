@@ -1,4 +1,8 @@
 //===- PackingProblemTest.cpp - packing problems of their own -------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "ckopt/Planner/Packing.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,8 @@
 //===- PackingTest.cpp - offsets ------------------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "ckopt/Planner/Packing.h"
 #include "TestGraphs.h"
 

@@ -1,5 +1,7 @@
 //===- PlanReference.cpp - exhaustive search over small graphs ------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Problem: the truth about a small planning problem. Method: Dijkstra's
 // algorithm over packed states. A copy of a storage is there or not as a whole,
 // with the views that hang on it: a view needs no bytes, so where its bytes are

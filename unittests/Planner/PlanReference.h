@@ -1,5 +1,7 @@
 //===- PlanReference.h - exhaustive search over small graphs ----*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The truth that planner tests compare with: the least cost within a budget,
 // by the words of ckopt-graph/1, and so what is feasible at all. Shares nothing
 // with lib/Planner but the graph.

@@ -1,4 +1,8 @@
 //===- PolicyTest.cpp - regions, rules and repeated blocks ----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "ckopt/Planner/Policy.h"
 #include "TestGraphs.h"
 #include "ckopt/Planner/Simulator.h"

@@ -1,4 +1,8 @@
 //===- PropertyTest.cpp - what holds for every plan -----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "TestGraphs.h"
 #include "ckopt/Planner/Baselines.h"
 #include "ckopt/Planner/Bounds.h"

@@ -1,4 +1,8 @@
 //===- ReportTest.cpp - reports against the plans they speak of -----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "ckopt/Planner/Report.h"
 #include "TestGraphs.h"
 #include "ckopt/Planner/Pareto.h"

@@ -1,4 +1,8 @@
 //===- ScaleTest.cpp - construction on deep graphs and small budgets ------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "Construct/Construct.h"
 #include "Construct/Executor.h"
 #include "Model/Order.h"

@@ -1,4 +1,8 @@
 //===- SequenceTest.cpp - edits keep cost and load up to date -------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "Model/Sequence.h"
 #include "Model/Order.h"
 #include "TestGraphs.h"

@@ -1,4 +1,8 @@
 //===- TestGraphs.h - graphs for the planner's tests ------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_UNITTESTS_PLANNER_TESTGRAPHS_H
 #define CKOPT_UNITTESTS_PLANNER_TESTGRAPHS_H
 

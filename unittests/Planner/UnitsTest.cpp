@@ -1,5 +1,7 @@
 //===- UnitsTest.cpp - the units of a graph decide nothing ----------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Properties: with all costs or all bytes times a constant the planner finds
 // the same plan; what all kernels take to start does not decide how few bytes
 // do; a plan found by other costs is never better than the answer it is a hint

@@ -1,4 +1,8 @@
 //===- VerifierTest.cpp - one violation per rule --------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "ckopt/Planner/Verifier.h"
 #include "TestGraphs.h"
 #include "ckopt/Planner/Packing.h"

@@ -1,4 +1,8 @@
 //===- WindowsTest.cpp - trades, and polishing by them --------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "Improve/Improve.h"
 #include "Improve/WindowsTrade.h"
 #include "Model/Order.h"

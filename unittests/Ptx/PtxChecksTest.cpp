@@ -1,5 +1,7 @@
 //===- PtxChecksTest.cpp - the interpreter sees what is wrong -------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // A checker that accepts everything is worth nothing: each kind of mistake is
 // made once and must be told with its place, beside the same code made right.
 //

@@ -1,4 +1,8 @@
 //===- PtxFixture.h - small kernels for the interpreter ---------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_UNITTESTS_PTX_PTXFIXTURE_H
 #define CKOPT_UNITTESTS_PTX_PTXFIXTURE_H
 

@@ -1,4 +1,8 @@
 //===- PtxFloatTest.cpp - floats of PTX -----------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "PtxFixture.h"
 
 #include <cmath>

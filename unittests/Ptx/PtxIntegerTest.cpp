@@ -1,5 +1,7 @@
 //===- PtxIntegerTest.cpp - integers and bits of PTX ----------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Answers worked out by hand from the sections of the PTX ISA.
 //
 //===----------------------------------------------------------------------===//

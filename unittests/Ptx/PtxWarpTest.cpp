@@ -1,4 +1,8 @@
 //===- PtxWarpTest.cpp - lanes of a warp: shuffles, votes, products -------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "PtxFixture.h"
 
 #include <algorithm>

@@ -1,4 +1,8 @@
 //===- FoldingTest.cpp - folding while building ---------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "ReferenceFixture.h"
 #include "mlir/IR/Matchers.h"
 

@@ -1,5 +1,7 @@
 //===- GradientLawsTest.cpp - linear ops and their gradients are adjoint --===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // A convolution is linear in its input and in its weight, average pooling in
 // its input, gather in its data: for all x and y, <A x, y> = <x, A* y>. The
 // law holds for every geometry, so it is checked on geometries of every kind:

@@ -1,4 +1,8 @@
 //===- InterpreterTest.cpp - running functions ----------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "ReferenceFixture.h"
 #include "ckopt/Base/Philox.h"
 

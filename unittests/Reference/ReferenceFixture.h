@@ -1,4 +1,8 @@
 //===- ReferenceFixture.h - parse and run functions -------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_UNITTESTS_REFERENCE_REFERENCEFIXTURE_H
 #define CKOPT_UNITTESTS_REFERENCE_REFERENCEFIXTURE_H
 

@@ -1,4 +1,8 @@
 //===- ArenaTest.cpp - guard page, pattern, allocation counters -----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "SessionFixture.h"
 
 #include <cstdlib>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # What libckopt_cuda and ckopt-run need of the machine that they run on: the C
 # library, no newer than GLIBC_2.34 (2021), libgcc_s, and nothing else.
 # docs/cuda.md says so. Variables: FILES, OBJDUMP.

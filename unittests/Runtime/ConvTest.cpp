@@ -1,4 +1,8 @@
 //===- ConvTest.cpp - convolutions and gradients against plain loops ------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "PrimitiveFixture.h"
 
 using namespace ckopt::runtime;

@@ -1,4 +1,8 @@
 //===- CudaArtifactTest.cpp - device artifacts on disk, and ckopt-run -----===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "CudaFixture.h"
 
 #include <cstring>

@@ -1,5 +1,7 @@
 //===- CudaDeclarationsTest.cpp - our declarations against cuda.h ---------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Compiled where a CUDA toolkit is installed: what we call by name has the
 // parameters that the driver's own header gives it. Opaque handles have other
 // names there, so types are compared by what a call passes: integers by size

@@ -1,5 +1,7 @@
 //===- CudaFixture.h - a hand-made device artifact --------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // y = w * x + c; loss = sum(y); w = w - lr * x: three launches that depend on
 // each other, over an arena of 768 bytes. The stand-in driver plays the device.
 // It reads its environment once a process, so each case runs in a child.

@@ -1,5 +1,7 @@
 //===- CudaLibraryFixture.h - one call of a library -------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // A step of one product or convolution, and plain loops over the descriptor's
 // own strides to compare it with; small whole numbers, so that any order of
 // sums gives the same. The stand-in plays the libraries.

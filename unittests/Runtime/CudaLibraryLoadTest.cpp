@@ -1,5 +1,7 @@
 //===- CudaLibraryLoadTest.cpp - libraries when a step is loaded ----------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Which algorithms are taken, what the lock file holds, what is refused and
 // how failures are told.
 //

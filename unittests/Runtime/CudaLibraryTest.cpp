@@ -1,5 +1,7 @@
 //===- CudaLibraryTest.cpp - products and convolutions by libraries -------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // What the runtime tells cuBLASLt and cuDNN, seen by what comes out.
 //
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,8 @@
 //===- CudaSessionTest.cpp - steps on the stand-in driver -----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "CudaFixture.h"
 
 using namespace ckopt::runtime;

@@ -1,4 +1,8 @@
 //===- LockFileTest.cpp - lock files that several loads write -------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "../../lib/Runtime/cuda/LockFile.h"
 
 #include <gtest/gtest.h>

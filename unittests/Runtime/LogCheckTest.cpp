@@ -1,4 +1,8 @@
 //===- LogCheckTest.cpp - a device's log against the plan -----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "LogCheck.h"
 #include "CudaLibraryFixture.h"
 

@@ -1,4 +1,8 @@
 //===- ManifestTest.cpp - the blob, whole and damaged ---------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "ckopt/Runtime/Manifest.h"
 
 #include <gtest/gtest.h>

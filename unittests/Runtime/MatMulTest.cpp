@@ -1,4 +1,8 @@
 //===- MatMulTest.cpp - matrix products against three loops ---------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "PrimitiveFixture.h"
 
 using namespace ckopt::runtime;

@@ -1,4 +1,8 @@
 //===- OldDriver.cpp - a CUDA driver that lacks most entries --------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 extern "C" {
 int cuInit(unsigned);
 int cuDriverGetVersion(int *version);

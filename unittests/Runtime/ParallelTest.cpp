@@ -1,4 +1,8 @@
 //===- ParallelTest.cpp - the parallel-for, modes and random numbers ------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "ckopt/Runtime/ckrt.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,7 @@
 //===- PrimitiveFixture.h - running primitives under watch ------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Runs a primitive on guarded buffers twice and hands back the result: no byte
 // outside of the result and of the reported workspace may change, and the
 // second run must give the same bits.

@@ -1,4 +1,8 @@
 //===- RunToolTest.cpp - ckopt-run as its users call it -------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include <gtest/gtest.h>
 
 #include <cstdint>

@@ -1,4 +1,8 @@
 //===- SessionFixture.h - a hand-made artifact ------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_UNITTESTS_RUNTIME_SESSIONFIXTURE_H
 #define CKOPT_UNITTESTS_RUNTIME_SESSIONFIXTURE_H
 

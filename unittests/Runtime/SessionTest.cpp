@@ -1,4 +1,8 @@
 //===- SessionTest.cpp - loading, tensors, running, checking --------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "SessionFixture.h"
 
 #include <cmath>

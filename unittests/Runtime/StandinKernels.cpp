@@ -1,5 +1,7 @@
 //===- StandinKernels.cpp - kernels of the hand-made device artifact ------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // What the stand-in driver runs in place of the PTX of CudaFixture.h: one
 // function a kernel, over the parameters that a launch would get.
 //

@@ -1,5 +1,7 @@
 //===- StandinTest.cpp - the stand-in driver sees what is wrong -----------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // A checker that accepts everything would make all other tests of CUDA worth
 // nothing: each kind of mistake is made here once, and must be logged.
 //

@@ -1,5 +1,7 @@
 //===- TestArtifact.cpp - a hand-made step.so -----------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // y = x * w element by element, loss = mean (y - t)^2, w -= lr * gradient: what
 // the compiler would emit, written by hand, so that loading and ckopt-run are
 // tested without it.

@@ -1,4 +1,8 @@
 //===- AtomicFileTest.cpp - whatever happens, the old file stays ----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "ckopt/Support/AtomicFile.h"
 #include "TestFiles.h"
 #include <csignal>

@@ -1,4 +1,8 @@
 //===- ByteSizeTest.cpp - budgets as people write them --------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "ckopt/Support/ByteSize.h"
 #include "TestFiles.h"
 #include <limits>

@@ -1,4 +1,8 @@
 //===- DTypeTest.cpp - 16-bit floats against their definition -------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "ckopt/Base/DType.h"
 #include "gtest/gtest.h"
 #include <cmath>

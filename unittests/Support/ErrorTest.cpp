@@ -1,4 +1,8 @@
 //===- ErrorTest.cpp - messages and exit codes ----------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "TestFiles.h"
 
 using namespace ckopt;

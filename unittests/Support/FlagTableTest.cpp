@@ -1,4 +1,8 @@
 //===- FlagTableTest.cpp - command lines of the tools ---------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "ckopt/Support/FlagTable.h"
 #include "gtest/gtest.h"
 

@@ -1,4 +1,8 @@
 //===- HostTensorTest.cpp - tensors and checked conversions ---------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "ckopt/Support/HostTensor.h"
 #include "TestFiles.h"
 #include <cmath>

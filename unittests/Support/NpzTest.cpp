@@ -1,4 +1,8 @@
 //===- NpzTest.cpp - numpy's files, whole, foreign and broken -------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "ckopt/Support/Npz.h"
 #include "TestFiles.h"
 #include "ckopt/Base/Npy.h"

@@ -1,4 +1,8 @@
 //===- OptimizersTest.cpp - hyperparameters and groups --------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "ckopt/Support/Optimizers.h"
 #include "TestFiles.h"
 

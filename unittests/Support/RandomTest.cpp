@@ -1,4 +1,8 @@
 //===- RandomTest.cpp - Philox against published numbers ------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "ckopt/Base/Philox.h"
 #include "gtest/gtest.h"
 #include <algorithm>

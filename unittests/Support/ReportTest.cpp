@@ -1,4 +1,8 @@
 //===- ReportTest.cpp - tables, numbers, JSON -----------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "ckopt/Support/Report.h"
 #include "TestFiles.h"
 #include <cmath>

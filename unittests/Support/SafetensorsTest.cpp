@@ -1,4 +1,8 @@
 //===- SafetensorsTest.cpp - weights, whole and broken --------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "ckopt/Support/Safetensors.h"
 #include "TestFiles.h"
 

@@ -1,5 +1,7 @@
 //===- TestFiles.h - helpers of Support's tests -----------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // A folder of its own for each test, and errors as text.
 //
 //===----------------------------------------------------------------------===//

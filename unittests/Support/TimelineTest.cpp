@@ -1,4 +1,8 @@
 //===- TimelineTest.cpp - the picture's text ------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "ckopt/Support/Timeline.h"
 #include "TestFiles.h"
 #include "llvm/Support/JSON.h"

@@ -1,5 +1,7 @@
 //===- ScalarTarget.cpp - a target for tests ------------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // What a new target is made of: traits, and one function for each decision. It
 // shares the processor's way from functions to machine code.
 //

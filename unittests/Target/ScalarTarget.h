@@ -1,4 +1,8 @@
 //===- ScalarTarget.h - a target for tests ----------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_UNITTESTS_TARGET_SCALARTARGET_H
 #define CKOPT_UNITTESTS_TARGET_SCALARTARGET_H
 

@@ -1,5 +1,7 @@
 //===- ScalarTargetTest.cpp - a target that only this program knows -------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The interface of targets is complete if one that nothing in ckopt knows
 // trains networks: from the command line and from options, through text
 // pipelines, to PyTorch's gradients.

@@ -1,4 +1,8 @@
 //===- CheckpointTest.cpp - runs that stop and go on ----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "ckopt/Training/Checkpoint.h"
 #include "TestFiles.h"
 #include <csignal>

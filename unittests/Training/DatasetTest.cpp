@@ -1,4 +1,8 @@
 //===- DatasetTest.cpp - data, right and wrong, and the order of it -------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "ckopt/Training/Dataset.h"
 #include "TestFiles.h"
 #include "ckopt/Support/Npz.h"

@@ -1,4 +1,8 @@
 //===- MetricsTest.cpp - losses against PyTorch's -------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "ckopt/Training/Metrics.h"
 #include "TestFiles.h"
 #include "ckopt/Support/Npz.h"

@@ -1,4 +1,8 @@
 //===- OrderTest.cpp - the order of samples is the same everywhere --------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "ckopt/Training/Permutation.h"
 #include "gtest/gtest.h"
 #include <algorithm>

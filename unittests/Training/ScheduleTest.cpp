@@ -1,4 +1,8 @@
 //===- ScheduleTest.cpp - learning rates against their formulas -----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "ckopt/Training/Schedule.h"
 #include "TestFiles.h"
 #include <cmath>

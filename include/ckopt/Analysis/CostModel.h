@@ -1,5 +1,7 @@
 //===- CostModel.h - seconds of an op ---------------------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The cost model predicts the seconds of an op. It asks these sources in turn
 // and takes the first answer: the attribute `ckopt.cost`; the client's
 // callback; an entry of a profile file; the op's PlanningOpInterface; an

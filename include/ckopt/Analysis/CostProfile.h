@@ -1,5 +1,7 @@
 //===- CostProfile.h - measured costs from a file ---------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // A profile is a JSON file of the format ckopt-profile/1:
 //
 //   { "format": "ckopt-profile/1",

@@ -1,4 +1,8 @@
 //===- MemoryTimeline.h - live bytes by step and kind -----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_ANALYSIS_MEMORYTIMELINE_H
 #define CKOPT_ANALYSIS_MEMORYTIMELINE_H
 

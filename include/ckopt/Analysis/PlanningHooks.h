@@ -1,5 +1,7 @@
 //===- PlanningHooks.h - callbacks about ops and types ----------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // A client that plans its own IR can give callbacks with facts about its ops
 // and types. Every callback may be empty, and may return nothing; then
 // attributes, interfaces and conservative defaults for any dialect apply.

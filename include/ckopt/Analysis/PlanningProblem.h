@@ -1,5 +1,7 @@
 //===- PlanningProblem.h - a function as a planning problem -----*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // A planning problem maps ops of a function to nodes of a planning graph, and
 // values to storages (buffers that views share). Building one reads the IR and
 // never changes it. It works on steps after `fuse` and on any function of one

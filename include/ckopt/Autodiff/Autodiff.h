@@ -1,5 +1,7 @@
 //===- Autodiff.h - from a forward function to a training step --*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // These functions do the work of the passes attach-loss, autodiff and
 // optimizer. Each transforms one function in place. On failure it has emitted
 // diagnostics that name the argument, option or source node.

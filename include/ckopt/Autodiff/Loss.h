@@ -1,5 +1,7 @@
 //===- Loss.h - the loss of a model -----------------------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // A loss is a sum of terms with weights. A term is a scalar output of the model
 // itself ("output") or a loss that is attached to an output and takes targets
 // ("cross_entropy", "mse", ...), equal to PyTorch's in value and gradient.

@@ -1,4 +1,8 @@
 //===- Passes.h - reverse-mode differentiation and optimizers ---*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_AUTODIFF_PASSES_H
 #define CKOPT_AUTODIFF_PASSES_H
 

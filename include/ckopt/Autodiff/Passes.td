@@ -1,4 +1,8 @@
 //===- Passes.td - reverse mode, losses, optimizers --------*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_AUTODIFF_PASSES
 #define CKOPT_AUTODIFF_PASSES
 

@@ -1,4 +1,8 @@
 //===- Backends.h - the targets that ckopt has ------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_BACKENDS_BACKENDS_H
 #define CKOPT_BACKENDS_BACKENDS_H
 

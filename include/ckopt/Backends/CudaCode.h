@@ -1,4 +1,8 @@
 //===- CudaCode.h - a step as PTX -------------------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_BACKENDS_CUDACODE_H
 #define CKOPT_BACKENDS_CUDACODE_H
 

@@ -1,5 +1,7 @@
 //===- DType.h - element types and their exact conversions ------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The element types of files, host tensors and artifacts, in one table that
 // compiler, runtime and tools share, with storage types for the two 16-bit
 // floats. Rounding is to nearest, ties to even, in one step from double (a

@@ -1,5 +1,7 @@
 //===- ExitCodes.h - one table of exit codes for all tools ------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Scripts and tests rely on these numbers; README.md lists them for users.
 //
 //===----------------------------------------------------------------------===//

@@ -1,5 +1,7 @@
 //===- Npy.h - the bytes of numpy's .npy files ------------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The reader takes formats 1.0, 2.0 and 3.0, C and Fortran order, little and
 // big endian. bfloat16 is the two-byte void that ml_dtypes writes ("<V2"). Any
 // bytes give either an array or a text that describes their defect.

@@ -1,5 +1,7 @@
 //===- Philox.h - counter-based random numbers ------------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy
 // as 1, 2, 3", SC 2011) maps a key of two 32-bit words and a counter of four to
 // four random words. It is a pure function, so recomputation can draw the

@@ -1,5 +1,7 @@
 //===- Safetensors.h - the header of safetensors files ----------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // A safetensors file is eight bytes of header length, a JSON header, and the
 // data. The parser checks the whole header before anything reads the data:
 // grammar, types, shapes, sizes, bounds, overlaps, holes, duplicate names.

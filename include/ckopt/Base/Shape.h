@@ -1,4 +1,8 @@
 //===- Shape.h - sizes of tensors from outside ------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_BASE_SHAPE_H
 #define CKOPT_BASE_SHAPE_H
 

@@ -1,4 +1,8 @@
 //===- Version.h - what --version prints ------------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_BASE_VERSION_H
 #define CKOPT_BASE_VERSION_H
 

@@ -1,4 +1,8 @@
 //===- Compile.h - from a model file to a loaded step -----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_DRIVER_COMPILE_H
 #define CKOPT_DRIVER_COMPILE_H
 

@@ -1,4 +1,8 @@
 //===- Driver.h - the ckopt tool --------------------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_DRIVER_DRIVER_H
 #define CKOPT_DRIVER_DRIVER_H
 

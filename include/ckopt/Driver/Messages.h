@@ -1,4 +1,8 @@
 //===- Messages.h - diagnostics of a compilation ----------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_DRIVER_MESSAGES_H
 #define CKOPT_DRIVER_MESSAGES_H
 

@@ -1,5 +1,7 @@
 //===- Session.h - a loaded step, from the host's side ----------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // A session owns a loaded step of the runtime, and moves host tensors in and
 // out of its arena by name and role. Errors are llvm::Error with exit codes.
 //

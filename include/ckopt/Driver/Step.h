@@ -1,5 +1,7 @@
 //===- Step.h - compile, load and train from a program ----------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Programs compile a model file to a step, load the step as a session, and
 // train the session. The driver `ckopt` makes the same calls, so a program gets
 // its checks, its defaults and its bits.

@@ -1,5 +1,7 @@
 //===- Training.h - the loop around a compiled step -------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The loop feeds batches, runs steps, evaluates, and writes checkpoints. The
 // order of samples is a function of (seed, epoch), dropout of (seed, step,
 // site, element), the learning rate of the step: a resumed run continues with

@@ -1,4 +1,8 @@
 //===- Passes.h - grouping ops into kernels ---------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_FUSE_PASSES_H
 #define CKOPT_FUSE_PASSES_H
 

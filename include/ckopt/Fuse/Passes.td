@@ -1,4 +1,8 @@
 //===- Passes.td - grouping ops into kernels ----------------*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_FUSE_PASSES
 #define CKOPT_FUSE_PASSES
 

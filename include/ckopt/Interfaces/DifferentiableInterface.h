@@ -1,4 +1,8 @@
 //===- DifferentiableInterface.h - reverse mode by op -----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_INTERFACES_DIFFERENTIABLEINTERFACE_H
 #define CKOPT_INTERFACES_DIFFERENTIABLEINTERFACE_H
 

@@ -1,4 +1,8 @@
 //===- DifferentiableInterface.td - reverse mode by op ------*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_INTERFACES_DIFFERENTIABLEINTERFACE
 #define CKOPT_INTERFACES_DIFFERENTIABLEINTERFACE
 

@@ -1,4 +1,8 @@
 //===- KernelInterface.h - what fusion and planning ask ops -----*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_INTERFACES_KERNELINTERFACE_H
 #define CKOPT_INTERFACES_KERNELINTERFACE_H
 

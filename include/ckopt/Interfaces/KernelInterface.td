@@ -1,4 +1,8 @@
 //===- KernelInterface.td - what fusion and planning ask ops -*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_INTERFACES_KERNELINTERFACE
 #define CKOPT_INTERFACES_KERNELINTERFACE
 

@@ -1,4 +1,8 @@
 //===- PlanningInterface.h - what remat asks other ops ----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_INTERFACES_PLANNINGINTERFACE_H
 #define CKOPT_INTERFACES_PLANNINGINTERFACE_H
 

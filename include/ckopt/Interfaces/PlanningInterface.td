@@ -1,4 +1,8 @@
 //===- PlanningInterface.td - what remat asks other ops ------*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_INTERFACES_PLANNINGINTERFACE
 #define CKOPT_INTERFACES_PLANNINGINTERFACE
 

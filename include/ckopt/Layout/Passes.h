@@ -1,4 +1,8 @@
 //===- Passes.h - passes of Layout ----------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_LAYOUT_PASSES_H
 #define CKOPT_LAYOUT_PASSES_H
 

@@ -1,4 +1,8 @@
 //===- Passes.td - physical orders of dimensions ------------*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_LAYOUT_PASSES
 #define CKOPT_LAYOUT_PASSES
 

@@ -1,5 +1,7 @@
 //===- MemoryPlan.h - one planned arena -------------------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // These functions place every tensor of the step functions of a module in one
 // arena, and check such a placement from the IR alone.
 //

@@ -1,4 +1,8 @@
 //===- Passes.h - passes of MemoryPlan ----------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_MEMORYPLAN_PASSES_H
 #define CKOPT_MEMORYPLAN_PASSES_H
 

@@ -1,4 +1,8 @@
 //===- Passes.td - one planned arena ------------------------*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_MEMORYPLAN_PASSES
 #define CKOPT_MEMORYPLAN_PASSES
 

@@ -1,5 +1,7 @@
 //===- Normalize.h - forms that later phases need ---------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // These functions do the work of the passes make-eval, freeze-norms, normalize
 // and decompose. Their diagnostics name the source node.
 //

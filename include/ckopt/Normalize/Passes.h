@@ -1,4 +1,8 @@
 //===- Passes.h - evaluation form, decomposition ----------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_NORMALIZE_PASSES_H
 #define CKOPT_NORMALIZE_PASSES_H
 

@@ -1,4 +1,8 @@
 //===- Passes.td - evaluation form, decomposition ----------*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_NORMALIZE_PASSES
 #define CKOPT_NORMALIZE_PASSES
 

@@ -1,5 +1,7 @@
 //===- Pipelines.h - the named phases of a compilation ----------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // A compilation is a list of phases. Each is a pass pipeline that is made from
 // option structs, and prints as text that ckopt-opt runs, so that every phase
 // of the driver can be repeated and inspected by itself. docs/architecture.md

@@ -1,5 +1,7 @@
 //===- Baselines.h - published strategies, to compare with ------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The classical ways to choose checkpoints, as strategies that can be named:
 // for tools and tests that compare. No compiler links them
 // (CkoptPlannerBaselines).

@@ -1,5 +1,7 @@
 //===- Bounds.h - proven lower bounds ---------------------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // What no plan can do better than. Bounds on cost come with a certificate from
 // which an independent checker derives the very same figure.
 //

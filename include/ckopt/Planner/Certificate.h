@@ -1,4 +1,8 @@
 //===- Certificate.h - what proves a bound on cost --------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_PLANNER_CERTIFICATE_H
 #define CKOPT_PLANNER_CERTIFICATE_H
 

@@ -1,5 +1,7 @@
 //===- Graph.h - the planning problem ---------------------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The problem that every planner strategy solves: nodes with costs, values
 // with sizes, aliases, workspaces, in-place pairs and mutations. It is the
 // in-memory form of ckopt-graph/1 (`GraphJson.h` reads and writes the file

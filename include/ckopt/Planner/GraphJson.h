@@ -1,4 +1,8 @@
 //===- GraphJson.h - ckopt-graph/1 and ckopt-plan/1 files -------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_PLANNER_GRAPHJSON_H
 #define CKOPT_PLANNER_GRAPHJSON_H
 

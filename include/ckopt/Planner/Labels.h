@@ -1,4 +1,8 @@
 //===- Labels.h - names for people ------------------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_PLANNER_LABELS_H
 #define CKOPT_PLANNER_LABELS_H
 

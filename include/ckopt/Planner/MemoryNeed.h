@@ -1,4 +1,8 @@
 //===- MemoryNeed.h - what makes a budget too small -------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_PLANNER_MEMORYNEED_H
 #define CKOPT_PLANNER_MEMORYNEED_H
 

@@ -1,4 +1,8 @@
 //===- Packing.h - offsets in one arena -------------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_PLANNER_PACKING_H
 #define CKOPT_PLANNER_PACKING_H
 

@@ -1,4 +1,8 @@
 //===- Pareto.h - time against memory ---------------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_PLANNER_PARETO_H
 #define CKOPT_PLANNER_PARETO_H
 

@@ -1,5 +1,7 @@
 //===- Plan.h - the solution of a planning problem --------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // A plan says in which order nodes run, which run again, and where each copy of
 // each value lies. It is the in-memory form of ckopt-plan/1.
 //

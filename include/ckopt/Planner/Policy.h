@@ -1,5 +1,7 @@
 //===- Policy.h - what a user wants kept or computed again ------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // A policy is turned into a larger graph whose every plan obeys it: what the
 // backward pass must not find resident is made by a node of its own there. So
 // every strategy, every bound and every budget works under a policy without

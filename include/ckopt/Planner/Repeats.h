@@ -1,4 +1,8 @@
 //===- Repeats.h - equal blocks in a sequence of labels ---------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_PLANNER_REPEATS_H
 #define CKOPT_PLANNER_REPEATS_H
 

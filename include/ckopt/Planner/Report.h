@@ -1,5 +1,7 @@
 //===- Report.h - what a plan does, for people and scripts ------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // What is kept and what is made again, and why; what lies in memory at the
 // peak; the memory of the step before and after. Facts are computed here once;
 // JSON, pictures and text print the same ones.

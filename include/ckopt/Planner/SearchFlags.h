@@ -1,4 +1,8 @@
 //===- SearchFlags.h - how to search, as flags of tools ---------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_PLANNER_SEARCHFLAGS_H
 #define CKOPT_PLANNER_SEARCHFLAGS_H
 

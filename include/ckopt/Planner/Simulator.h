@@ -1,5 +1,7 @@
 //===- Simulator.h - residency of a sequence of steps -----------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Which copy of which value is resident when, by the rules of ckopt-plan/1.
 // Solvers and packing use it; the verifier does not.
 //

@@ -1,5 +1,7 @@
 //===- Solve.h - the planner's front door -----------------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // solve() finds a plan of small cost within a budget, minimize() the smallest
 // budget it can find a plan for. Every plan that leaves here was checked by
 // verify(), which shares no code with the solvers. The same graph and options

@@ -1,5 +1,7 @@
 //===- Verifier.h - checks a plan against its graph -------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Shares no code with the solvers: it replays the steps from the rules of the
 // interchange format alone.
 //

@@ -1,5 +1,7 @@
 //===- Folding.h - constant folding through the interpreter -----*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The dialect has one fold hook for all ops: an op whose operands are all
 // constants and whose results are small becomes constants. The values are those
 // of the reference interpreter with rounding, so folding an f32 op gives the

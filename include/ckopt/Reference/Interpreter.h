@@ -1,5 +1,7 @@
 //===- Interpreter.h - evaluates functions of ckopt ops ---------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The interpreter is the oracle of tests. It runs every op of the dialect in
 // plain loops, found through ReferenceOpInterface. Arithmetic is in double.
 // With `roundToType` each op's result is rounded once to its element type (sums

@@ -1,4 +1,8 @@
 //===- ReferenceInterface.td - what an op means, in plain loops -*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_REFERENCE_REFERENCEINTERFACE
 #define CKOPT_REFERENCE_REFERENCEINTERFACE
 

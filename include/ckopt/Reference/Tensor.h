@@ -1,5 +1,7 @@
 //===- Tensor.h - tensors of the reference interpreter ----------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Tensors of the interpreter are made for checking, not for speed: floats of
 // any width are held as double, integers and booleans as 64-bit integers, in
 // logical row-major order whatever the type's layout.

@@ -1,5 +1,7 @@
 //===- Figures.h - the figures of a function's plan -------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The one list of what tools tell of a plan, or of the search for one that
 // found none: the pass leaves it on the function (`ckopt.plan`), reports and
 // tables are written from it.

@@ -1,4 +1,8 @@
 //===- Passes.h - passes of Remat ----------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_REMAT_PASSES_H
 #define CKOPT_REMAT_PASSES_H
 

@@ -1,4 +1,8 @@
 //===- Passes.td - order and recomputation under a budget ---*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_REMAT_PASSES
 #define CKOPT_REMAT_PASSES
 

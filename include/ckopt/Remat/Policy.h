@@ -1,5 +1,7 @@
 //===- Policy.h - users' rules on recomputation -----------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // A policy says which values to keep and which ops to recompute, by rules on
 // names and kinds, by checkpointed regions, or by JAX's policies.
 // docs/checkpointing.md is the manual. Every plan obeys the policy; the budget

@@ -1,5 +1,7 @@
 //===- Remat.h - order and recomputation under a budget ---------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // One function plans a step, another applies the plan; `ckopt plan` stops
 // between them. All decisions are the planner's.
 //

@@ -1,5 +1,7 @@
 //===- StoredPlan.h - plans in files ----------------------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // A stored plan is a file of the format ckopt-plan/1 with two more members: a
 // hash of the planning problem and the names of the nodes. docs/planner.md
 // describes the format.

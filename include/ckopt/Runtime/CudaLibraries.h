@@ -1,5 +1,7 @@
 //===- CudaLibraries.h - calls that cuBLASLt and cuDNN can run --*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The compiler decides which calls go to the libraries. A call that they cannot
 // run, or not in the workspace that the plan reserves, becomes a kernel of
 // ckopt's own, so that loading an artifact cannot fail for this reason.

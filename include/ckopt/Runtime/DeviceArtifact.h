@@ -1,5 +1,7 @@
 //===- DeviceArtifact.h - a compiled step for a device, on disk -*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The artifact is a folder with five files:
 //   manifest.bin  the manifest as a blob (Manifest.h)
 //   kernels.ptx   the code, text

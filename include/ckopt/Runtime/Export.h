@@ -1,4 +1,8 @@
 //===- Export.h - the mark of libckopt_runtime's interface ------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_RUNTIME_EXPORT_H
 #define CKOPT_RUNTIME_EXPORT_H
 

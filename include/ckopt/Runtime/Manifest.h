@@ -1,5 +1,7 @@
 //===- Manifest.h - the description of a compiled step ----------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // A compiled step is machine code plus this manifest: where each named tensor
 // lies in the arena, which library primitives the code calls, how many threads
 // and which CPU features it was compiled for. For a device the code is kernels

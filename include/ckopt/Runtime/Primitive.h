@@ -1,5 +1,7 @@
 //===- Primitive.h - contractions and convolutions by library ---*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Vendor libraries run matrix products and convolutions with their two
 // gradients. A descriptor is plain data; the compiler asks for its
 // workspace while planning, the runtime makes it into a primitive when a step

@@ -1,4 +1,8 @@
 //===- StatusExit.h - exit codes of the runtime's statuses ------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_RUNTIME_STATUSEXIT_H
 #define CKOPT_RUNTIME_STATUSEXIT_H
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* ckrt.h - the runtime's C interface
  *
  * Loads a compiled training step, owns its arena, runs it. Everything a step

@@ -1,5 +1,7 @@
 //===- AtomicFile.h - files that appear whole or not at all -----*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The writer puts the bytes into a temporary file in the same folder, forces
 // them to the disk, renames the file over the old one, and forces the folder to
 // the disk too. Whatever fails (disk full, no permission, a kill), a file that

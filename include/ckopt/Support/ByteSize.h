@@ -1,5 +1,7 @@
 //===- ByteSize.h - byte budgets as people write them -----------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // All tools parse budgets and print byte sizes with these functions. Arithmetic
 // is exact; a fraction of a byte is dropped, since a budget is an upper limit.
 //

@@ -1,5 +1,7 @@
 //===- ClassAxis.h - which axis of logits holds the classes -----*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Compiler and host share one rule: targets have the shape of the logits
 // without the class axis, which is axis 1 as in PyTorch's losses ([N, C], [N,
 // C, H, W] with targets [N, H, W]) or the last as in language models ([B, T, V]

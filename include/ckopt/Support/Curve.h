@@ -1,5 +1,7 @@
 //===- Curve.h - pictures of time against memory ----------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The picture shows how much slower a step is under each budget: the extra cost
 // of the best plan found, the proven lower bound under it, and the budgets that
 // are proven too small. The result is a self-contained SVG as text.

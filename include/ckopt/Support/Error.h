@@ -1,5 +1,7 @@
 //===- Error.h - errors that know their exit code ---------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Every failure that a user can cause travels as an llvm::Error with a message
 // (what, where, what to do) and the exit code which the tools document. The
 // tools print and return; nothing in between has to guess a code again.

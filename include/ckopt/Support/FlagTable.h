@@ -1,5 +1,7 @@
 //===- FlagTable.h - command lines of the tools -----------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The table has for each flag its name, the commands that take it, its help,
 // and a function that stores its value. LLVM's own command line library would
 // bring the fifteen hundred options of the back ends along, and exits with

@@ -1,5 +1,7 @@
 //===- HostTensor.h - a dense row-major tensor in host memory ---*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Tensors that files hold and that steps are fed with: an element type, a
 // shape, and bytes, which are owned (64-byte aligned) or a view into a mapped
 // file that it keeps open. Copies share bytes; the first write to shared or

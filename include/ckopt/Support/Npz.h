@@ -1,5 +1,7 @@
 //===- Npz.h - numpy's .npy and .npz files ----------------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The reader takes formats 1.0, 2.0 and 3.0, C and Fortran order (made
 // row-major), little and big endian (swapped), stored and deflated members,
 // zip64; every checksum is checked. bfloat16 is the two-byte void that

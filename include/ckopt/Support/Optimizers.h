@@ -1,5 +1,7 @@
 //===- Optimizers.h - optimizers and their hyperparameters ------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The table lists the optimizers, their hyperparameters, and PyTorch's
 // defaults. The formulas are in lib/Autodiff/Optimizers.cpp; flags, groups of
 // parameters, checkpoints and the pass `optimizer` read this table.

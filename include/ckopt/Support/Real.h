@@ -1,5 +1,7 @@
 //===- Real.h - a number in pass options ------------------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // MLIR prints an option of type double with six digits, so that a pipeline that
 // was printed and is parsed again computes something else. A Real is printed
 // with the fewest digits that read back as the same double.

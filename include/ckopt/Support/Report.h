@@ -1,5 +1,7 @@
 //===- Report.h - tables and JSON for people and scripts --------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // All tools print tables and write JSON with these functions, so that they look
 // alike and equal results give equal bytes. llvm::json::OStream writes members
 // in the order of the calls; use it, not json::Object, where the order matters

@@ -1,5 +1,7 @@
 //===- Safetensors.h - weights and checkpoints in safetensors ---*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The reader maps the file into memory and returns views of it, after it has
 // checked the whole header (ckopt/Base/Safetensors.h). The writer is atomic.
 //

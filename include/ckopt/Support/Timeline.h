@@ -1,5 +1,7 @@
 //===- Timeline.h - pictures of memory over a step --------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // These functions draw the memory of a step as stacked areas by kind, in one
 // panel for each plan, with the budget as a line and the peak marked. There are
 // three forms: a self-contained SVG, a Chrome trace of counters

@@ -1,4 +1,8 @@
 //===- MachineRates.h - how fast a machine computes -------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_TARGET_MACHINERATES_H
 #define CKOPT_TARGET_MACHINERATES_H
 

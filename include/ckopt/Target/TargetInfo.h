@@ -1,5 +1,7 @@
 //===- TargetInfo.h - what steps are compiled for ---------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // A target says which code kernels become, what it cannot do and how a planned
 // step becomes code that the runtime loads. Phases, kernels and the driver ask
 // this interface and know no target by its name; docs/tutorials/add-a-target.md

@@ -1,5 +1,7 @@
 //===- TargetRegistry.h - targets by name -----------------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Text has names for targets: command lines, pass pipelines, and the attribute
 // `ckopt.target` that annotate-kernels leaves on a module. Targets are
 // registered by calls (registerAllTargets() for ckopt's own), never by static

@@ -1,5 +1,7 @@
 //===- Checkpoint.h - a training run on disk --------------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // A checkpoint is a safetensors file with every tensor that a step changes
 // (parameters, running statistics, optimizer state); its metadata say how far
 // the run is. A run resumed from it is bit-equal to an unbroken one. The file

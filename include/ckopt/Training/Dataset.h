@@ -1,5 +1,7 @@
 //===- Dataset.h - samples from a .npz file, checked ------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // A dataset makes the arrays of a file the fields of samples. It finds every
 // defect when loading, not in the middle of a training run: missing arrays,
 // unequal sample counts, shapes, types, values that are not finite, labels out

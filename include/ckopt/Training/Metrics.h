@@ -1,5 +1,7 @@
 //===- Metrics.h - loss and accuracy on the host ----------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // These functions evaluate losses and accuracy over the samples that a mask
 // selects. They sum in double, in row-major order; the sums of batches are
 // added, so that a mean does not depend on the batch size (but for rounding).

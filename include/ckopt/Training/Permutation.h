@@ -1,5 +1,7 @@
 //===- Permutation.h - the order of samples ---------------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // A permutation is a pure function of (count, seed, use, stream): Fisher and
 // Yates's shuffle driven by Philox, integers only, so that a run resumed on
 // another machine sees the same samples in the same order. O(count).

@@ -1,5 +1,7 @@
 //===- Schedule.h - learning-rate schedules ---------------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // A schedule is a pure function from the step to the learning rate, which the
 // host computes and feeds as a scalar. So checkpoints need not hold any of it.
 //

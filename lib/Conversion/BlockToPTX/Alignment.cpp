@@ -1,5 +1,7 @@
 //===- Alignment.cpp - how well aligned accesses are ----------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // A vector of 16 bytes is one access of a GPU only where its address is known
 // to be a multiple of 16; where that is wrong, the access faults. So it is
 // proved, from the alignment of the kernel's arguments and the powers of two

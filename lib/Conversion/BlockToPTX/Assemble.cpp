@@ -1,5 +1,7 @@
 //===- Assemble.cpp - what ptxas says of PTX ------------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // For tests and reports: the driver assembles by itself when it loads. ptxas
 // reads a temporary file and writes nothing but its messages.
 //

@@ -1,5 +1,7 @@
 //===- Barriers.cpp - which barriers a kernel needs -----------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The lowering puts a barrier wherever an interval begins or ends. One is
 // needless if nothing that may run between the barrier before it and itself
 // conflicts with anything that may run between itself and the next one:

@@ -1,4 +1,8 @@
 //===- BlockForm.cpp - a kernel in block form, checked --------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "BlockForm.h"
 #include "Mma.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

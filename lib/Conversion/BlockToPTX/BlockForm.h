@@ -1,5 +1,7 @@
 //===- BlockForm.h - a kernel in block form, checked ------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // What both lowerings need to know of a function in block form, found once and
 // checked whole: after `analyze` succeeds, neither meets a case that it does
 // not know.

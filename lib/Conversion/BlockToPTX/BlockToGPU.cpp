@@ -1,5 +1,7 @@
 //===- BlockToGPU.cpp - block form to the GPU dialect ---------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // One gpu.func for each launch. Uniform code is run by every thread; a store in
 // it by thread 0 alone. A thread forall becomes code of the threads below its
 // count, between barriers. Shared buffers become workgroup buffers of the

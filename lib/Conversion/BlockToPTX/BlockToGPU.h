@@ -1,4 +1,8 @@
 //===- BlockToGPU.h - steps from block form to the GPU dialect --*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_CONVERSION_BLOCKTOPTX_BLOCKTOGPU_H
 #define CKOPT_LIB_CONVERSION_BLOCKTOPTX_BLOCKTOGPU_H
 

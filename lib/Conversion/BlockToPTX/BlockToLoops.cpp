@@ -1,5 +1,7 @@
 //===- BlockToLoops.cpp - block form to loops on the CPU ------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Blocks one after another, in each the intervals one after another, in each
 // the threads one after another. Threads of one interval are independent unless
 // they race, so their order must not show: it can be reversed, and buffers can

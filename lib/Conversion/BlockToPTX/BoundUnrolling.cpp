@@ -1,5 +1,7 @@
 //===- BoundUnrolling.cpp - keeps long loops loops ------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // LLVM unrolls a loop whole while its body, after simplification, stays below a
 // threshold: a sum over 392 rows in blocks of 32 becomes 392 loads, which a
 // second pass over the same rows then keeps, all at once, in registers that

@@ -1,5 +1,7 @@
 //===- EmitPtx.cpp - PTX by the packaged LLVM, in process -----------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The same bytes on every machine: no toolkit is looked for, no library linked,
 // no environment read. Nothing may change rounding: no contraction, no
 // fast-math, no vectorizers; division and square root are the rounded ones.

@@ -1,5 +1,7 @@
 //===- GPUToLLVM.cpp - from the GPU dialect to LLVM and NVVM --------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Upstream's patterns, composed without those of libdevice: what they would
 // turn into calls of __nv_* functions becomes LLVM's intrinsics, all of which
 // the target selects (Selectable.cpp saw to that).

@@ -1,5 +1,7 @@
 //===- LaneSteps.cpp - the last 32 lanes of a tree by shuffles ------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // A tree over a shared buffer ends in five intervals of 32 threads, steps
 // s = 16, 8, 4, 2, 1: thread t < s combines elements t and t + s into element
 // t. All 32 threads are one warp, so what they exchange can stay in registers:

@@ -1,5 +1,7 @@
 //===- Mma.cpp - products of warps, to loops and to tensor cores ----------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // block.mma says which elements of the product each thread has. On the CPU each
 // thread computes its own four by a loop over k; on a GPU the 32 threads load
 // the fragments that mma.sync wants of each and run it (PTX ISA, "Matrix

@@ -1,4 +1,8 @@
 //===- Mma.h - products of warps, to loops and to tensor cores --*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_CONVERSION_BLOCKTOPTX_MMA_H
 #define CKOPT_LIB_CONVERSION_BLOCKTOPTX_MMA_H
 

@@ -1,4 +1,8 @@
 //===- Passes.cpp - print-ptx ---------------------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "ckopt/Conversion/BlockToPTX/Passes.h"
 #include "ckopt/Conversion/BlockToPTX/BlockToPTX.h"
 #include "ckopt/Support/Error.h"

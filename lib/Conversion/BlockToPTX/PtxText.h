@@ -1,4 +1,8 @@
 //===- PtxText.h - reading PTX as text --------------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_CONVERSION_BLOCKTOPTX_PTXTEXT_H
 #define CKOPT_LIB_CONVERSION_BLOCKTOPTX_PTXTEXT_H
 

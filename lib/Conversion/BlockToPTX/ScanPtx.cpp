@@ -1,5 +1,7 @@
 //===- ScanPtx.cpp - what PTX must not contain ----------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The last check before code leaves the compiler, on the text itself, so that
 // it holds whatever LLVM did: each finding stands for a way in which code was
 // seen to be accepted by the assembler and yet to be wrong, slow or different

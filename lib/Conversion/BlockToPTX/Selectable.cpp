@@ -1,5 +1,7 @@
 //===- Selectable.cpp - what has code on a GPU ----------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // LLVM's NVPTX target ends the process where an operation has no code, or calls
 // a function that nobody links. So everything is looked up here first, in the
 // list of what it selects by itself, without approximations; the rest is

@@ -1,5 +1,7 @@
 //===- Emit.cpp - from the LLVM dialect to an object ----------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Translates to LLVM IR, adds the manifest and the data as constant arrays,
 // runs LLVM's standard pipeline for the target CPU and emits a position
 // independent object. Nothing in the pipeline may change rounding: no fast-math

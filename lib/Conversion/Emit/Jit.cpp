@@ -1,4 +1,8 @@
 //===- Jit.cpp - an object linked into this process -----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "ckopt/Conversion/Emit/Emit.h"
 #include "ckopt/Support/Error.h"
 #include "llvm/ExecutionEngine/Orc/ExecutionUtils.h"

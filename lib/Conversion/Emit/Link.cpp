@@ -1,4 +1,8 @@
 //===- Link.cpp - an object to a shared library ---------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "ckopt/Conversion/Emit/Emit.h"
 #include "ckopt/Support/AtomicFile.h"
 #include "ckopt/Support/Error.h"

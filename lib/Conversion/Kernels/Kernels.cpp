@@ -1,4 +1,8 @@
 //===- Kernels.cpp - code for kernels -------------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "ckopt/Conversion/Kernels/Kernels.h"
 #include "Kinds/GeneratedKernel.h"
 #include "ckopt/Dialect/Block/IR/BlockDialect.h"

@@ -1,4 +1,8 @@
 //===- Optimize.cpp - LLVM's pipeline for generated kernels ---------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "ckopt/Conversion/Kernels/Optimize.h"
 #include "llvm/Analysis/CGSCCPassManager.h"
 #include "llvm/Analysis/LoopAnalysisManager.h"

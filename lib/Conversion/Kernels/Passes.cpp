@@ -1,4 +1,8 @@
 //===- Passes.cpp - annotate-kernels, lower-kernels -----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "ckopt/Conversion/Kernels/Passes.h"
 #include "ckopt/Conversion/Kernels/Kernels.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"

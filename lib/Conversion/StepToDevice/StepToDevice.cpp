@@ -1,5 +1,7 @@
 //===- StepToDevice.cpp - planned functions to launches -------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Problem: a planned function says for every value where it lies; a device
 // needs code for each kernel and, for each call, which kernel to launch on
 // which places.

@@ -1,5 +1,7 @@
 //===- ManifestBuilder.cpp - tensors and calls of a planned module --------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Turns argument and result attributes into the tables that the runtime reads.
 // Linear in the number of ops and arguments.
 //

@@ -1,4 +1,8 @@
 //===- ManifestBuilder.h - tensors, calls of a planned module - -*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_CONVERSION_STEPTOLLVM_MANIFESTBUILDER_H
 #define CKOPT_LIB_CONVERSION_STEPTOLLVM_MANIFESTBUILDER_H
 

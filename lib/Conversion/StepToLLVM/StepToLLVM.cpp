@@ -1,5 +1,7 @@
 //===- StepToLLVM.cpp - planned functions to code over the arena ----------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Problem: a planned function says for every value where it lies; the code has
 // to call each kernel with those places and do nothing else.
 // Method: one LLVM function a planned function. It holds one array of pointers

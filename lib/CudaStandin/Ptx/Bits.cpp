@@ -1,4 +1,8 @@
 //===- Bits.cpp - PTX ISA, "Logic and Shift Instructions" and bit fields --===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "LaneWise.h"
 
 #include <bit>

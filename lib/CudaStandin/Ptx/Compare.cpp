@@ -1,4 +1,8 @@
 //===- Compare.cpp - PTX ISA, "Comparison and Selection Instructions" -----===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "Formats.h"
 
 namespace standin::ptx::CKOPT_LANES {

@@ -1,4 +1,8 @@
 //===- Control.cpp - PTX ISA, "Control Flow" and barriers -----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "Decode.h"
 
 using namespace standin::ptx;

@@ -1,5 +1,7 @@
 //===- Convert.cpp - PTX ISA, "Data Movement and Conversion": cvt ---------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Any number that is not a 64-bit integer is exact in a double, so a conversion
 // to a float rounds a double once, by integers, in any of the modes; one from a
 // float rounds to an integer and clamps. Conversions of integers, and those to

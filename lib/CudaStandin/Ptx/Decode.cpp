@@ -1,4 +1,8 @@
 //===- Decode.cpp - from a statement of PTX to an instruction -------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "Decode.h"
 
 #include <bit>

@@ -1,5 +1,7 @@
 //===- Decode.h - from a statement of PTX to an instruction -----*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // A statement is an opcode with its dotted modifiers, and operands. A family of
 // instructions (integers, floats, memory, ...) has a function that takes the
 // modifiers it knows, defines destinations, then sources, and picks the code.

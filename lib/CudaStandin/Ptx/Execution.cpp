@@ -1,4 +1,8 @@
 //===- Execution.cpp - blocks and warps that run --------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "Execution.h"
 
 #include <algorithm>

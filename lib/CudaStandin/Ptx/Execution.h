@@ -1,5 +1,7 @@
 //===- Execution.h - blocks and warps that run ------------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Blocks run one after the other; the warps of a block each up to the next
 // barrier. Lanes of a warp that part at a branch are groups on a stack: one
 // after the other runs up to the branch's immediate post-dominator, where they

@@ -1,5 +1,7 @@
 //===- Float.cpp - PTX ISA, "Floating Point Instructions" -----------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // f32 and f64, rounded to nearest even (.rn, or no mode). Other rounding modes
 // and approximations (.approx, .full) have no place in code whose results are
 // to be the same everywhere; they are errors.

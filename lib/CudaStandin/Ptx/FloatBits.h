@@ -1,5 +1,7 @@
 //===- FloatBits.h - what PTX says of floats' bits --------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // PTX ISA, "Floating Point Instructions": .ftz flushes subnormal inputs and
 // results of f32 to zeros of their sign; a NaN that f32 arithmetic makes is
 // 0x7FFFFFFF. A result is flushed if it is subnormal after it was rounded as

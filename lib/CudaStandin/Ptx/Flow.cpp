@@ -1,5 +1,7 @@
 //===- Flow.cpp - branches, barriers and ends -----------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // bar.sync is barrier.sync.aligned: all threads of a warp must come to it
 // together, and all threads of the block to the same one. A thread that is
 // through before, or elsewhere, is an error: hardware would hang, or go on with

@@ -1,4 +1,8 @@
 //===- Formats.h - floats of 16, 19 and 32 bits, by integers ----*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_CUDASTANDIN_PTX_FORMATS_H
 #define CKOPT_LIB_CUDASTANDIN_PTX_FORMATS_H
 

@@ -1,5 +1,7 @@
 //===- Half.cpp - PTX ISA, "Half Precision Floating Point Instructions" ---===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // f16 and bf16. Sums and products are computed in double and rounded again:
 // its 53 bits are more than twice theirs, so that is one rounding. The sum of a
 // fma is rounded to odd first (Boldo and Melquiond, 2008), for the same reason.

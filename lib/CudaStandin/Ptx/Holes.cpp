@@ -1,5 +1,7 @@
 //===- Holes.cpp - values of which some bits were never written -----------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // A compiler may leave half of a register undefined and shift it out later:
 // LLVM packs {undefined, x} to get x << 16. So an instruction that only moves
 // bits may take such a register; everything else (arithmetic, addresses,

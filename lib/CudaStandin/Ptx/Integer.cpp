@@ -1,5 +1,7 @@
 //===- Integer.cpp - PTX ISA, "Integer Arithmetic Instructions" -----------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // All arithmetic wraps. Division by zero, which the manual leaves open, is an
 // error of the program.
 //

@@ -1,5 +1,7 @@
 //===- LaneWise.h - functions of scalars, over 32 lanes ---------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // lanewise<&f> is the code of an instruction that computes f in each lane: its
 // destination's and sources' types are those of f. bool is a predicate. Files
 // that use it are compiled twice, CKOPT_LANES being `plain` or `fast`, so that

@@ -1,4 +1,8 @@
 //===- Lexer.cpp - words of PTX -------------------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "Lexer.h"
 
 #include <bit>

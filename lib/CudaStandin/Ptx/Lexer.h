@@ -1,5 +1,7 @@
 //===- Lexer.h - words of PTX -----------------------------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // PTX ISA, "Syntax": identifiers begin with a letter, '_', '$' or '%' and go on
 // with letters, digits, '_' and '$'; a word here has the dots of directives,
 // opcodes ("ld.global.v4.b32") and special registers ("%tid.x") in it.

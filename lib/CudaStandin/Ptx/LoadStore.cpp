@@ -1,5 +1,7 @@
 //===- LoadStore.cpp - PTX ISA, "Data Movement": ld and st ----------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Every access is aligned to all of its bytes (a vector of four f32 to 16),
 // lies in live memory of its state space, and races with no other thread's.
 // Shared memory is written before it is read. What is read by .nc is not

@@ -1,5 +1,7 @@
 //===- Meetings.cpp - where lanes that part come together -----------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The immediate post-dominator of each branch: the first instruction that every
 // way from there to the end goes through. By the iteration of Cooper, Harvey
 // and Kennedy ("A Simple, Fast Dominance Algorithm", 2001) over the reversed

@@ -1,4 +1,8 @@
 //===- Memory.cpp - live global memory ------------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "Memory.h"
 
 #include <algorithm>

@@ -1,5 +1,7 @@
 //===- Memory.h - what a launch may touch, and who touched it ---*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Every granule of global and shared memory (the least bytes that the kernel
 // accesses at once, at most 4) knows its last writer and reader. Time is a
 // counter that grows at each launch, block and barrier; blocks run one after

@@ -1,5 +1,7 @@
 //===- Mma.cpp - PTX ISA, "mma.sync": products of a warp ------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // D = A * B + C of 16 x 8 elements, A 16 x k by rows, B k x 8 by columns. Which
 // lane holds which elements is from the manual's "Matrix Fragments for
 // mma.m16n8k16", "... m16n8k8" and "... m16n8k4": with g = lane / 4, t = lane

@@ -1,4 +1,8 @@
 //===- Move.cpp - PTX ISA, "Data Movement": mov and cvta ------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "Decode.h"
 
 #include <cstring>

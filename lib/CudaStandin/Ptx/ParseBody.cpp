@@ -1,4 +1,8 @@
 //===- ParseBody.cpp - registers, labels and statements of a kernel -------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "Parser.h"
 
 #include <bit>

@@ -1,4 +1,8 @@
 //===- ParseModule.cpp - modules, kernels and variables -------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "Parser.h"
 
 #include <cstring>

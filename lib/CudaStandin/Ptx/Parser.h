@@ -1,5 +1,7 @@
 //===- Parser.h - the structure of PTX --------------------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // PTX ISA, "Directives": a module's version, target and variables, kernels with
 // their parameters, registers, shared variables, labels and statements. What
 // changes nothing that a program computes (.loc, .pragma, sections of debug

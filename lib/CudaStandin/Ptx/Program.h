@@ -1,5 +1,7 @@
 //===- Program.h - PTX, parsed and decoded ----------------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // An interpreter of PTX for tests: no library does it (GPU Ocelot did, and is
 // neither maintained nor packaged). It is written from NVIDIA's "PTX ISA",
 // whose sections the files cite, not from the code that makes PTX here, so that

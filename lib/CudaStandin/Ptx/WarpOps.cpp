@@ -1,5 +1,7 @@
 //===- WarpOps.cpp - what lanes of a warp do together ---------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // PTX ISA, "shfl.sync", "vote.sync", "activemask", "bar.warp.sync". Lanes named
 // in the member mask and not through must all be there: each lane's group is
 // run as far as it goes before, so a lane that is missing is elsewhere.

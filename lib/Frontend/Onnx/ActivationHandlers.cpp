@@ -1,5 +1,7 @@
 //===- ActivationHandlers.cpp - activations, softmax, dropout -------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // What the dialect has no op for is written in its elementwise ops; fusion
 // makes one kernel of it. A branch that a select drops must not overflow: its
 // gradient would be 0 * inf. So exponentials take min(x, 0).

@@ -1,5 +1,7 @@
 //===- AttentionHandlers.cpp - Attention, RotaryEmbedding -----------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // softmax(scale * Q K^T, capped, masked) V. Query heads that share a key head
 // lie next to each other, so they count as more rows of one matrix: grouped
 // heads need no copies of K and V. What is not allowed is selected away rather

@@ -1,5 +1,7 @@
 //===- BatchScaling.cpp - another batch for a baked-in one ----------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Exporters bake the batch size into reshapes, broadcasts and constants. The
 // graph is imported twice: at the file's own batch, which gives the shape of
 // every value, and at the wanted one. The second pass follows, through every

@@ -1,4 +1,8 @@
 //===- BatchScaling.h - another batch for a baked-in one --------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_FRONTEND_ONNX_BATCHSCALING_H
 #define CKOPT_LIB_FRONTEND_ONNX_BATCHSCALING_H
 

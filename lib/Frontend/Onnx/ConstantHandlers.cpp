@@ -1,4 +1,8 @@
 //===- ConstantHandlers.cpp - constants and what depends on shapes alone --===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "NodeImporter.h"
 
 using namespace mlir;

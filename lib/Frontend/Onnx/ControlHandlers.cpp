@@ -1,5 +1,7 @@
 //===- ControlHandlers.cpp - branches and loops that end while importing --===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // A training step is a straight line. A condition that is known once the
 // shapes are fixed takes its branch; one that depends on data computes both
 // branches and selects, which is right because nodes have no side effects

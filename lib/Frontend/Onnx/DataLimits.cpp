@@ -1,5 +1,7 @@
 //===- DataLimits.cpp - what integer data may hold ------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Losses and lookups tell how far their labels and indices may go; these lead
 // back to arguments through ops that move values and change none (a shift of
 // tokens by one, a reshape). The arguments say so from then on: data are

@@ -1,5 +1,7 @@
 //===- EinsumHandlers.cpp - Einsum ----------------------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Each operand becomes a term: a value with one label for each dimension, all
 // different (a repeated label takes the diagonal; a dimension that broadcasts
 // is dropped). Labels that no other term and not the result has are summed at

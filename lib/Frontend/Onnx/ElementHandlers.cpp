@@ -1,5 +1,7 @@
 //===- ElementHandlers.cpp - gathers and scatters of single elements ------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // GatherND and ScatterND read and write rows: their tuples of indices become
 // one index into the operand with all indexed dimensions taken as one, so that
 // the gradient of a gather is scatter_add over whole rows. Indices that are

@@ -1,4 +1,8 @@
 //===- ElementwiseHandlers.cpp - arithmetic, comparison, logic ------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "TorchCalls.h"
 
 using namespace mlir;

@@ -1,4 +1,8 @@
 //===- ExportAnalysis.h - what exporting left of a model --------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_FRONTEND_ONNX_EXPORTANALYSIS_H
 #define CKOPT_LIB_FRONTEND_ONNX_EXPORTANALYSIS_H
 

@@ -1,5 +1,7 @@
 //===- ExportFolds.cpp - parameters that no call mentions -----------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Where folding computed a whole call, no node is left that says what went in:
 // a position table looked up by constant indices, a transposed or repeated
 // parameter, and just as well masks, rotary tables and initial states. Which

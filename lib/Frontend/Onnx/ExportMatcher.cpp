@@ -1,5 +1,7 @@
 //===- ExportMatcher.cpp - parameters of a signature in a graph -----------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // PyTorch's exporter optimizes for inference unless told otherwise: it merges
 // initializers of equal value, stores weights transposed, folds batch norms
 // into convolutions. Trained as it is, such a file is another network. But each

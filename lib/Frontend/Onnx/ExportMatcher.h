@@ -1,4 +1,8 @@
 //===- ExportMatcher.h - parameters of a signature in a graph ---*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_FRONTEND_ONNX_EXPORTMATCHER_H
 #define CKOPT_LIB_FRONTEND_ONNX_EXPORTMATCHER_H
 

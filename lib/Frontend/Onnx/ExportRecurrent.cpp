@@ -1,5 +1,7 @@
 //===- ExportRecurrent.cpp - weights of LSTM, GRU and RNN -----------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // One call of the program is one node a layer, whose operands pack weights of
 // both directions with the gates in ONNX's order: each operand is matched with
 // the parameters in the order in which the call takes them. O(operands).

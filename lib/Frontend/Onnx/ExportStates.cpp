@@ -1,5 +1,7 @@
 //===- ExportStates.cpp - linear maps of states that are zero -------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // A cell's first step maps a state of zeros, which folding makes a constant: a
 // bias that is repeated over the batch, or zeros. Both are told from parameters
 // by the weight that made them. O(values * parameters).

@@ -1,5 +1,7 @@
 //===- ExportStops.cpp - where the exported program stops gradients -------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // PyTorch's detach() is a node Identity in a file as it was traced: its import
 // stops the gradient. Optimizing removes the node; but the calls that read the
 // detached value still name it, so the operand that stands where the call has

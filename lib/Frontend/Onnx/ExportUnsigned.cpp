@@ -1,5 +1,7 @@
 //===- ExportUnsigned.cpp - exports that list no parameters ---------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // PyTorch's TorchScript exporter writes no signature. Its names say a good
 // deal: initializers keep those of the state dict, what folding made is called
 // "onnx::MatMul_31" after its reader, nodes are called by their modules

@@ -1,5 +1,7 @@
 //===- ExportViews.cpp - parameters that were folded into views -----------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // A transposed, widened, repeated or sliced parameter, or rows of a table, that
 // folding made a constant: the line of Python that reads it, the one parameter
 // that is left, or the elements of a parameter that is known say whose view it

@@ -1,5 +1,7 @@
 //===- Finish.cpp - the function after its nodes are built ----------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Folding leaves dead shape arithmetic behind, large constants move out of the
 // IR (the step's arena holds them), and weights that nothing reads are no
 // arguments of the step.

@@ -1,5 +1,7 @@
 //===- FuseGelu.cpp - GELU as one op --------------------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Exporters before opset 20 spell GELU out: x * 0.5 * (1 + erf(x / sqrt 2)) or
 // x * 0.5 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))), with the products in
 // any order and the scaling as a product or a quotient. As one op it keeps one

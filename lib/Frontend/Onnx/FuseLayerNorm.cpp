@@ -1,5 +1,7 @@
 //===- FuseLayerNorm.cpp - layer normalization as one op ------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Before opset 17 exporters spell layer normalization out:
 //   d = x - mean(x); y = d / sqrt(mean(d * d) + epsilon) * scale + bias
 // with the square as a power or a product and the division as a product with a

@@ -1,5 +1,7 @@
 //===- GraphEdits.h - changes of a graph that write back --------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // What mending an export changes is kept as data, so that the model in memory
 // and the file that trained weights are written to become the same graph.
 //

@@ -1,5 +1,7 @@
 //===- GraphImporter.cpp - one pass from an ONNX graph to IR --------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The graph is a list in dependency order; each node is built by its handler
 // at once on static shapes, so shape arithmetic folds while it is made and
 // later nodes find constants. Linear in the graph. A node whose operand failed

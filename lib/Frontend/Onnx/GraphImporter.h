@@ -1,4 +1,8 @@
 //===- GraphImporter.h - one pass from an ONNX graph to IR ------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_FRONTEND_ONNX_GRAPHIMPORTER_H
 #define CKOPT_LIB_FRONTEND_ONNX_GRAPHIMPORTER_H
 

@@ -1,5 +1,7 @@
 //===- Import.cpp - from a file to a verified module ----------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Decides, before the graph is walked, what the graph's inputs and weights are
 // and what their shapes are; then imports once, or, to change a batch size
 // that is baked in, once at the file's own and once at the wanted one.

@@ -1,4 +1,8 @@
 //===- IndexingHandlers.cpp - slices, splits, gathers ---------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "TorchCalls.h"
 
 using namespace mlir;

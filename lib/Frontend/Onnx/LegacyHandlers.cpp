@@ -1,5 +1,7 @@
 //===- LegacyHandlers.cpp - forms from before opset 7 ---------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Broadcasting was an attribute then: the second operand's dimensions are those
 // of the first from `axis` on (without it, the last ones). Trailing dimensions
 // of 1 make numpy's broadcasting do the same.

@@ -1,5 +1,7 @@
 //===- LossHandlers.cpp - losses that a graph ends in ---------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The reduction is outside of cross_entropy: `mean` divides by the sum of the
 // weights of the targets that count, which without weights is their number.
 //

@@ -1,4 +1,8 @@
 //===- MatMulHandlers.cpp - matrix products -------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "NodeImporter.h"
 
 using namespace mlir;

@@ -1,5 +1,7 @@
 //===- MergedCalls.cpp - equal calls that became one ----------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Problem: PyTorch's exporter optimizes for inference and merges calls of equal
 // operands. Two modules that start with equal weights and read one value, the
 // two norms of a parallel transformer block, become one; trained so, it is

@@ -1,4 +1,8 @@
 //===- MergedCalls.h - equal calls that became one --------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_FRONTEND_ONNX_MERGEDCALLS_H
 #define CKOPT_LIB_FRONTEND_ONNX_MERGEDCALLS_H
 

@@ -1,5 +1,7 @@
 //===- ModelFile.cpp - bytes, protobuf messages and tensors ---------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Files are mapped, not read; tensors stored as raw bytes become views of the
 // parsed message or of the mapped external file. External data may lie only
 // below the model's own folder, symbolic links resolved: a model file is

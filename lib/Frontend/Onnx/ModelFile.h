@@ -1,5 +1,7 @@
 //===- ModelFile.h - protobuf side of reading and writing -------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Shared by the reader and the writer only: the one header that shows
 // protobuf.
 //

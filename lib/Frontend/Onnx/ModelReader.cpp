@@ -1,4 +1,8 @@
 //===- ModelReader.cpp - a protobuf model as plain data -------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "ModelFile.h"
 #include "Subgraphs.h"
 #include "ckopt/Support/Error.h"

@@ -1,5 +1,7 @@
 //===- ModelWriter.cpp - trained weights into a copy of the file ----------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The message is parsed, tensors are replaced, the message is written: what
 // this schema does not know stays as unknown fields. Where importing took
 // parameters out of merged or folded initializers, the copy holds them by their

@@ -1,5 +1,7 @@
 //===- NodeImporter.cpp - operands, attributes, constants of a node -------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 //===----------------------------------------------------------------------===//
 #include "TorchCalls.h"
 #include "mlir/IR/Matchers.h"

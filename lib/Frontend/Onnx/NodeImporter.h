@@ -1,5 +1,7 @@
 //===- NodeImporter.h - what a handler works with ---------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // One node: its operands, attributes and constants, and ways to build ops that
 // never abort: each op's types are inferred and verified first, and a failure
 // becomes a diagnostic at the node and a null value. Null values pass through

@@ -1,5 +1,7 @@
 //===- NodeOps.cpp - building the ops of a node ---------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // All go through `build`, which infers, creates, verifies and folds: an op that
 // a malformed file asks for is reported, never asserted on.
 //

@@ -1,4 +1,8 @@
 //===- NormalizationHandlers.cpp - batch, layer, instance, group norms ----===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "NodeImporter.h"
 
 using namespace mlir;

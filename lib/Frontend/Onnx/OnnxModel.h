@@ -1,5 +1,7 @@
 //===- OnnxModel.h - an ONNX model as plain data ----------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // What a file says, checked for form but not for meaning: the importer and its
 // handlers see these structs, only the reader and the writer see protobuf.
 //

@@ -1,5 +1,7 @@
 //===- OrderHandlers.cpp - running sums, largest elements, reversal -------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Values of TopK are read at the indices that top_k chose, so that gradients
 // rest on one choice. Everything else here is indices alone and has no
 // gradient.

@@ -1,5 +1,7 @@
 //===- PadHandlers.cpp - Pad, CenterCropPad -------------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Negative pads crop first. What the modes reflect, edge and wrap put around
 // the operand is slices of it, one axis after the other, so that a corner holds
 // what both axes ask for.

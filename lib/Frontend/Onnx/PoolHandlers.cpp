@@ -1,5 +1,7 @@
 //===- PoolHandlers.cpp - pooling -----------------------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // auto_pad and ceil_mode are resolved here into explicit pads, from which the
 // ops' result sizes follow. A maximum's place in its window, which the op
 // gives, becomes the place in the operand that ONNX wants by arithmetic on the

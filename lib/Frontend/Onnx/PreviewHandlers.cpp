@@ -1,5 +1,7 @@
 //===- PreviewHandlers.cpp - operators beside ONNX's own domain -----------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // ai.onnx.preview.training: optimizers as operators on lists of tensors; their
 // operands are a learning rate, a count of updates, then all tensors of each
 // kind (X, gradients, state). ai.onnx.ml: what has numbers alone.

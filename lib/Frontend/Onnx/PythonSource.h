@@ -1,4 +1,8 @@
 //===- PythonSource.h - shapes out of a line of Python ----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_FRONTEND_ONNX_PYTHONSOURCE_H
 #define CKOPT_LIB_FRONTEND_ONNX_PYTHONSOURCE_H
 

@@ -1,5 +1,7 @@
 //===- QuantizeHandlers.cpp - quantization --------------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // A QuantizeLinear that a DequantizeLinear reads is fake quantization: the
 // rounded numbers stay floats between them, and rounding counts as the
 // identity for gradients (straight-through), which pass where the rounded

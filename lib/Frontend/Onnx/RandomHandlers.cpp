@@ -1,5 +1,7 @@
 //===- RandomHandlers.cpp - random numbers --------------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Every random node gets a site of its own, and its numbers are a function of
 // (seed of the run, step, site, element): the `seed` that a file gives a node
 // is not used, which is said. Numbers of f16 and bf16 are made in f32.

@@ -1,5 +1,7 @@
 //===- RearrangeHandlers.cpp - blocks to channels and back, Det -----------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // DepthToSpace and its relatives are transposes between reshapes. Col2Im is
 // the gradient of a convolution whose weight picks one point of the window for
 // each channel. MaxUnpool is a scatter. A determinant is expanded by minors,

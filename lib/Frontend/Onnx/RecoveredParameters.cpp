@@ -1,5 +1,7 @@
 //===- RecoveredParameters.cpp - parameters out of their forms ------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Folding stores a parameter transposed, packed with others, or not at all
 // where another one had the same value. Each form here can be undone exactly:
 // the parameter's value is taken out of the file's, and nodes put in front of

@@ -1,4 +1,8 @@
 //===- RecoveredParameters.h - parameters out of their forms ----*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_FRONTEND_ONNX_RECOVEREDPARAMETERS_H
 #define CKOPT_LIB_FRONTEND_ONNX_RECOVEREDPARAMETERS_H
 

@@ -1,5 +1,7 @@
 //===- RecurrentHandlers.cpp - LSTM, GRU and RNN, unrolled ----------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The product with the input is one contraction over all time steps; each step
 // adds the product with the hidden state and goes on elementwise. Unrolling
 // keeps autodiff and rematerialization free of loops: steps are ordinary ops,

@@ -1,4 +1,8 @@
 //===- ReductionHandlers.cpp - reductions ---------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "NodeImporter.h"
 
 using namespace mlir;

@@ -1,5 +1,7 @@
 //===- Registry.cpp - operators by name and opset -------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // A handler holds from its version on until the operator's next one. Adding an
 // operator is one line in its category's table.
 //

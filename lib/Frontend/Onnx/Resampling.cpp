@@ -1,5 +1,7 @@
 //===- Resampling.cpp - a linear map along one axis -----------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Resizing and padding are maps along single axes whose indices and weights are
 // known when importing. Of the ways to compute one, the first that fits is
 // taken, so that the gradient, too, reads its operands in place:

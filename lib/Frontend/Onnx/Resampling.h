@@ -1,4 +1,8 @@
 //===- Resampling.h - a linear map along one axis ---------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_FRONTEND_ONNX_RESAMPLING_H
 #define CKOPT_LIB_FRONTEND_ONNX_RESAMPLING_H
 

@@ -1,5 +1,7 @@
 //===- ResizeHandlers.cpp - Resize and Upsample ---------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Resizing is separable: along each axis a result's entry is a weighted sum of
 // the operand's entries around the coordinate that its own is mapped to. That
 // mapping is linear, x -> (a * x + b) / c; where the scale is a fraction of

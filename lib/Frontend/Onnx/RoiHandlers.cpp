@@ -1,5 +1,7 @@
 //===- RoiHandlers.cpp - RoiAlign, MaxRoiPool -----------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // RoiAlign reads a grid of points in each bin of each region; the number of
 // points must be known when importing. MaxRoiPool takes maxima over rows, then
 // columns, with what lies outside of a bin masked.

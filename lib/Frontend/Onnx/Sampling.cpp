@@ -1,5 +1,7 @@
 //===- Sampling.cpp - reading between the points of a grid ----------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The operand becomes a matrix with one row of channels for each point, so
 // that a tap of the interpolation is a gather of rows, and its gradient adds
 // rows. A value is the sum over all combinations of taps along the dimensions

@@ -1,4 +1,8 @@
 //===- Sampling.h - reading between the points of a grid --------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_FRONTEND_ONNX_SAMPLING_H
 #define CKOPT_LIB_FRONTEND_ONNX_SAMPLING_H
 

@@ -1,4 +1,8 @@
 //===- SamplingHandlers.cpp - GridSample, AffineGrid, DeformConv ----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "Sampling.h"
 #include "Window.h"
 

@@ -1,5 +1,7 @@
 //===- SelectionHandlers.cpp - results whose size depends on values -------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Where the values that decide the size are constants, the positions that are
 // selected are computed here and the data is gathered at them. Otherwise the
 // node is refused: a training step has static shapes.

@@ -1,5 +1,7 @@
 //===- SequenceHandlers.cpp - lists of tensors ----------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // A sequence is never a value at run time: its length and the positions that
 // are read are known once the shapes are fixed, so it is a list of values while
 // importing and nothing afterwards.

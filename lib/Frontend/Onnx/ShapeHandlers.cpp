@@ -1,4 +1,8 @@
 //===- ShapeHandlers.cpp - reshapes, transposes, concatenation ------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "NodeImporter.h"
 
 using namespace mlir;

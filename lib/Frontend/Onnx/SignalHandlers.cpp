@@ -1,5 +1,7 @@
 //===- SignalHandlers.cpp - DFT, STFT, windows, mel filters ---------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // A discrete Fourier transform is a product with the matrix of its cosines and
 // sines, O(n^2) a signal: fine for the frames of audio models, refused for
 // long signals. Complex numbers are pairs in the last dimension, so a signal

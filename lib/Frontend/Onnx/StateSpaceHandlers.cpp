@@ -1,5 +1,7 @@
 //===- StateSpaceHandlers.cpp - causal convolutions, linear attention -----===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Layers that carry a state from one position of a sequence to the next.
 // Linear attention without decay and correction is two matrix products over
 // all positions at once; its other update rules are unrolled.

@@ -1,5 +1,7 @@
 //===- Subgraphs.cpp - subgraphs and functions under names of their own ---===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // A model may hold one body in several places: functions that are called
 // twice, loops that are unrolled, branches that use the same names. Everything
 // after the reader works on names, so each copy of a body gets names of its

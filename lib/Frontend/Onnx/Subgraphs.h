@@ -1,4 +1,8 @@
 //===- Subgraphs.h - nodes under other names --------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_FRONTEND_ONNX_SUBGRAPHS_H
 #define CKOPT_LIB_FRONTEND_ONNX_SUBGRAPHS_H
 

@@ -1,5 +1,7 @@
 //===- TextHandlers.cpp - counts of n-grams of integers -------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // TfIdfVectorizer counts, for each n-gram of a constant pool, how often it
 // occurs in a row, with 0 to max_skip_count elements left out between its
 // parts. Each length and skip is one comparison of all windows with all

@@ -1,5 +1,7 @@
 //===- TorchCalls.cpp - what a call of PyTorch means for gradients --------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // ONNX's operators say what is computed, not what is differentiated: detach()
 // is an Identity, the padding_idx of an embedding and the smoothing of a cross
 // entropy are gone. PyTorch's exporter notes the call that each node came from,

@@ -1,4 +1,8 @@
 //===- TorchCalls.h - what calls of PyTorch mean -------------- -*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_FRONTEND_ONNX_TORCHCALLS_H
 #define CKOPT_LIB_FRONTEND_ONNX_TORCHCALLS_H
 

@@ -1,5 +1,7 @@
 //===- TorchMetadata.cpp - what PyTorch's exporter notes in files ---------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The exporter writes the signature of the exported program into the graph's
 // metadata and each node's call into the node's, as text for people. It is
 // read with a scanner that takes what it knows and leaves the rest: a file of

@@ -1,4 +1,8 @@
 //===- TorchMetadata.h - what PyTorch's exporter notes in files -*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_FRONTEND_ONNX_TORCHMETADATA_H
 #define CKOPT_LIB_FRONTEND_ONNX_TORCHMETADATA_H
 

@@ -1,5 +1,7 @@
 //===- TrigonometricHandlers.cpp - circular and hyperbolic functions ------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // They are written in the dialect's elementwise ops so that values and
 // gradients are right to a few units in the last place everywhere: where the
 // textbook form cancels (near 0) another form is selected, and the form that is

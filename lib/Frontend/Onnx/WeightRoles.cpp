@@ -1,5 +1,7 @@
 //===- WeightRoles.cpp - what the weights of a graph are for --------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // A file says which tensors it holds, not what they are: whether one is
 // trained, is state or a mere constant, and how it is initialized where it has
 // no value, follows from its readers. One walk in graph order carries, with

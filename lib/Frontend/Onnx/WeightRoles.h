@@ -1,4 +1,8 @@
 //===- WeightRoles.h - what the weights of a graph are for ------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_FRONTEND_ONNX_WEIGHTROLES_H
 #define CKOPT_LIB_FRONTEND_ONNX_WEIGHTROLES_H
 

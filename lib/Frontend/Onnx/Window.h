@@ -1,4 +1,8 @@
 //===- Window.h - the attributes of convolutions and pooling ----*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_FRONTEND_ONNX_WINDOW_H
 #define CKOPT_LIB_FRONTEND_ONNX_WINDOW_H
 

@@ -1,5 +1,7 @@
 //===- WindowHandlers.cpp - convolutions ----------------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // auto_pad and output_shape are resolved here into explicit pads, from which
 // the ops' result sizes follow.
 //

@@ -1,4 +1,8 @@
 //===- Baselines.cpp - the table of published strategies ------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "ckopt/Planner/Baselines.h"
 #include "Baselines/Classic.h"
 

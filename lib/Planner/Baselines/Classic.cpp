@@ -1,5 +1,7 @@
 //===- Classic.cpp - forward parts, stages and replays --------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The machine under the classical strategies: finds forward part and stages
 // (see Classic.h), and turns a policy or a set of saved values into steps. A
 // value that is made again needs no note that its first copy is gone: a copy

@@ -1,5 +1,7 @@
 //===- Classic.h - what the classical strategies share ----------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Private to lib/Planner. The published methods speak of a forward part, which
 // is cut into a chain of stages, and of a backward part that wants its values
 // again. On any graph: the forward part is what the order runs up to the step

@@ -1,5 +1,7 @@
 //===- ClassicChain.cpp - sqrt, revolve and rotor -------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Checkpointing of a chain of stages.
 //   sqrt: segments of about sqrt(n) stages, whose starts are kept, each run
 //     again as a whole (Chen et al., Training Deep Nets with Sublinear Memory

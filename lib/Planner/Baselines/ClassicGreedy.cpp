@@ -1,5 +1,7 @@
 //===- ClassicGreedy.cpp - greedy by bytes freed --------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // As XLA's HloRematerialization: walk the schedule with a memory tracker, and
 // where the next step would pass the limit let go of what frees the most bytes
 // until its next use; the time to compute it again is no part of the score

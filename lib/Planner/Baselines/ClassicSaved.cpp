@@ -1,5 +1,7 @@
 //===- ClassicSaved.cpp - all, mincut and lowerset ------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Strategies that choose a set of values to save; whatever else the backward
 // part wants is made again, once.
 //   all: saves nothing but what cannot be made again.

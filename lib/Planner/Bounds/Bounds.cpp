@@ -1,5 +1,7 @@
 //===- Bounds.cpp - proven lower bounds on cost ---------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Problem: how much must every plan within a budget cost? Method: the gap
 // relaxation (GapProblem.h): between two neighbouring accesses a storage is
 // kept or made again; dropping it saves its bytes over the gap. With what

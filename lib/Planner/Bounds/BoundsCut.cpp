@@ -1,4 +1,8 @@
 //===- BoundsCut.cpp - what must be resident for the rest to run ----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "Bounds/BoundsCut.h"
 #include "Math/MaximumFlow.h"
 

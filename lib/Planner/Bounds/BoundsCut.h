@@ -1,5 +1,7 @@
 //===- BoundsCut.h - what must be resident for the rest to run --*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Private to lib/Planner. While node n first runs, n and all nodes after it
 // have yet to run, and what ran once before it cannot run again. So the values
 // that are resident must cut every path, along which values could be made from

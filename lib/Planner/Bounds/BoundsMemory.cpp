@@ -1,5 +1,7 @@
 //===- BoundsMemory.cpp - proven bounds on memory -------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Problem: below which budget is there no plan? While a node first runs, what
 // it reads, makes and needs for scratch is resident; so is every persistent
 // value, every input that it or a node after it reads, and every result that

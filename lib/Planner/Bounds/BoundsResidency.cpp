@@ -1,5 +1,7 @@
 //===- BoundsResidency.cpp - least peak to have values resident -----------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Let T(S) be the least peak of any plan in which all storages of S are
 // resident at once at some time, up to that time. Of S's copies let x be the
 // one made last. While its maker n ran, S without n's results was resident, and

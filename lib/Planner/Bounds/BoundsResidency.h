@@ -1,5 +1,7 @@
 //===- BoundsResidency.h - least peak to have values resident ---*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Private to lib/Planner.
 //
 //===----------------------------------------------------------------------===//

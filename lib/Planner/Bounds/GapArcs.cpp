@@ -1,5 +1,7 @@
 //===- GapArcs.cpp - what dropping a gap saves and costs ------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Making v again at some time s inside its gap (a, b) takes every input of its
 // maker at that time. Let u be an input that v claims, whose last first-run
 // access is at a or before. Then the copy of u that is read was made inside

@@ -1,5 +1,7 @@
 //===- GapLp.cpp - best prices of bytes for the gap relaxation ------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The least cost of saving need_t bytes at each position t, each arc saving the
 // same bytes over an interval. With one row a position and neighbouring rows
 // subtracted, each column has one +1 and one -1: a min-cost flow along a path,

@@ -1,4 +1,8 @@
 //===- GapLp.h - best prices of bytes for the gap relaxation ----*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_PLANNER_BOUNDS_GAPLP_H
 #define CKOPT_LIB_PLANNER_BOUNDS_GAPLP_H
 

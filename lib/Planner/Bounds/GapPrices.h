@@ -1,5 +1,7 @@
 //===- GapPrices.h - prices of the gap relaxation in integers ---*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Private to lib/Planner: what certificates are made of.
 //
 //===----------------------------------------------------------------------===//

@@ -1,5 +1,7 @@
 //===- GapProblem.cpp - what must be kept or made again -------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Where a node lies among the rows is an interval [low, high]; a row's own node
 // has low = high. Of a storage's accesses, those are taken as ends of gaps that
 // follow each other in every order: sorted by high, each whose low is not

@@ -1,5 +1,7 @@
 //===- GapProblem.h - what must be kept or made again -----------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Private to lib/Planner. Rows are nodes whose first runs follow each other in
 // this order in every plan that is considered: all nodes, where the order of
 // first runs is given, or a chain of the dependence graph, where it is free. A

@@ -1,5 +1,7 @@
 //===- Gaps.h - the gap relaxation, for proofs about an order ---*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Interface of this folder beside the public headers: the problem, its linear
 // program and the integer prices that certificates are made of.
 //

@@ -1,5 +1,7 @@
 //===- MemoryNeed.cpp - what makes a budget too small ---------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Problem: name values that prove a budget to be too small, for people who have
 // to change the model.
 // Method: while a node first runs, what it reads, makes and needs for scratch

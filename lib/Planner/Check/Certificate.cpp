@@ -1,5 +1,7 @@
 //===- Certificate.cpp - derives a bound from prices of bytes -------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Shares no code with the solvers; scripts/check_certificate.py says the same
 // in Python. Why it is a bound, by weak duality:
 //

@@ -1,5 +1,7 @@
 //===- CertificateGraph.cpp - the graph as the checker reads it -----------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Linear in the graph but for sorting what a node touches.
 //
 //===----------------------------------------------------------------------===//

@@ -1,5 +1,7 @@
 //===- CertificateGraph.h - the graph as the checker reads it ---*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Private to the checker of certificates, which shares no code with solvers.
 //
 //===----------------------------------------------------------------------===//

@@ -1,5 +1,7 @@
 //===- Verifier.cpp - checks a plan against its graph ---------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The last gate before a plan is used. It replays the steps from the rules of
 // the interchange format alone, with its own data structures, so that a mistake
 // in a solver, in the simulator or in packing cannot hide: a plan that passes

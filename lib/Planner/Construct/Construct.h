@@ -1,5 +1,7 @@
 //===- Construct.h - first plans, fast --------------------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Interface of this folder: each strategy reports the sequences it constructs
 // and ends with the context's deadline. Executor.h is public to other folders
 // too.

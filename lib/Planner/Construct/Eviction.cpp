@@ -1,5 +1,7 @@
 //===- Eviction.cpp - plans by eviction -----------------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Runs the executor (offline DTR, see Executor.cpp) over the best orders with a
 // few settings of its score: cost, bytes and distance weighed differently suit
 // different graphs, and a target somewhat below the budget sometimes gives a

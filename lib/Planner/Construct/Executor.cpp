@@ -1,5 +1,7 @@
 //===- Executor.cpp - runs an order, recomputing what is gone -------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Problem: turn an order of first runs into a sequence that stays within a
 // budget. Method: dynamic tensor rematerialization (Kirisame et al., ICLR 2021)
 // run offline: since the future is known, the staleness of DTR's score becomes

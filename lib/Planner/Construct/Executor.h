@@ -1,4 +1,8 @@
 //===- Executor.h - runs an order, recomputing what is gone -----*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_PLANNER_CONSTRUCT_EXECUTOR_H
 #define CKOPT_LIB_PLANNER_CONSTRUCT_EXECUTOR_H
 

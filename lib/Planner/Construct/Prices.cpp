@@ -1,5 +1,7 @@
 //===- Prices.cpp - plans from the prices of bytes ------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The gap relaxation (Bounds.cpp) has a price for a byte at each step; at its
 // best prices the relaxation keeps a value between two uses exactly where that
 // is worth what making it again costs. Here those decisions are taken one by

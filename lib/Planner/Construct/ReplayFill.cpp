@@ -1,5 +1,7 @@
 //===- ReplayFill.cpp - takes replays out while memory allows -------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Problem: constructions leave memory unused here and there (a segment that
 // could have been kept, an eviction that a later one made needless). Method:
 // greedy rounding of the gap relaxation from the feasible side. Each replay has

@@ -1,5 +1,7 @@
 //===- Segments.cpp - checkpoints at narrow cuts --------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Sublinear-memory training (Chen et al., 2016) on any graph, in levels as in
 // treeverse (Griewank, 1992): the run up to the peak is cut into segments of
 // about equal saved bytes, at places where few bytes are live. What is live at

@@ -1,5 +1,7 @@
 //===- Exact.cpp - the strategy of proof ----------------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Runs the exact state search (ExactSearch.cpp) within limits that suit the
 // graph's size and states what it proved, which is a bound even where it gives
 // up.

@@ -1,5 +1,7 @@
 //===- ExactBits.h - small sets of numbers ----------------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Private to lib/Planner: what states of the exact searches are made of.
 //
 //===----------------------------------------------------------------------===//

@@ -1,5 +1,7 @@
 //===- ExactModel.cpp - a graph as bits for the state search --------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Problem: the fewer bits a state has, the fewer states there are. Method:
 // leave out what no decision depends on. Guarantee: the least cost and the
 // least load are those of the graph. Linear, but for the comparison of reader

@@ -1,5 +1,7 @@
 //===- ExactModel.h - a graph as bits for the state search ------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Private to lib/Planner. What a state must remember of a graph: one item for
 // each value that something needs after the step that makes it. Values that are
 // always needed together (same maker, same readers) are one item; persistent

@@ -1,5 +1,7 @@
 //===- ExactSearch.cpp - plans of small graphs, with proof ----------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Problem: the cheapest plan within a byte budget, and the plan of the smallest
 // load. Method: the first is the answer of the search over states
 // (StateSearch.cpp). The least load is found by bisection between a proven

@@ -1,5 +1,7 @@
 //===- ExactSearch.h - plans of small graphs, with proof --------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Interface of this folder: the planning problem as a search over states, a
 // state being what ran and which copies are resident.
 //

@@ -1,5 +1,7 @@
 //===- ExactSets.h - what nodes read and make, as sets ----------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Private to lib/Planner. What the exact searches share: how wide their sets
 // are for a graph, and its nodes as such sets.
 //

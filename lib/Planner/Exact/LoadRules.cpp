@@ -1,5 +1,7 @@
 //===- LoadRules.cpp - what a state permits, at any cost ------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Problem: of the pebble game with sizes, what nodes that ran and values that
 // are resident permit: which nodes may run, which of them at once, what is out
 // of reach. Method: the reductions 1, 2 and 4 of LoadSearch.cpp.

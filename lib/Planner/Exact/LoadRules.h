@@ -1,5 +1,7 @@
 //===- LoadRules.h - what a state permits, at any cost ----------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Private to lib/Planner. The search for plans within a load (LoadSearch.h)
 // walks over pairs of sets: the nodes that ran, as far as they are remembered,
 // and the items that are resident. Here is what such a pair permits and rules

@@ -1,5 +1,7 @@
 //===- LoadSearch.cpp - plans within a load, at any cost ------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Problem: the pebble game with sizes: can every node run, some again, within a
 // number of bytes? PSPACE-complete in general. Method: search over states
 // (nodes that ran, values resident) with four reductions that are safe as long

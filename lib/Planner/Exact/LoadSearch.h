@@ -1,5 +1,7 @@
 //===- LoadSearch.h - plans within a load, at any cost ----------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Private to lib/Planner. The pebble game under a number of bytes: is there any
 // plan, whatever it costs?
 //

@@ -1,5 +1,7 @@
 //===- MaximalSets.h - what to keep of what fits ----------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Private to lib/Planner. Problem: of things of so many bytes each, the subsets
 // that fit into some room and are inclusion-maximal: a search that may let go
 // of anything at any time never needs to keep less. Method: branching on one

@@ -1,5 +1,7 @@
 //===- SetIndex.h - sets asked for one that includes another ----*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Private to lib/Planner. For each number, which sets have it, as bits: a
 // question takes the bits of its numbers together, 64 sets at a time.
 //

@@ -1,5 +1,7 @@
 //===- StateCopies.cpp - copies of storages side by side ------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Problem: which copies of storages are there in a state, which of them a step
 // needs, and what it leaves. Method: the newest copy of a storage is implied by
 // the values that are there; an older one is remembered as the set of values

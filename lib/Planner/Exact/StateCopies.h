@@ -1,5 +1,7 @@
 //===- StateCopies.h - copies of storages side by side ----------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Private to lib/Planner. A recomputation under a view that is still needed
 // leaves two copies of one storage. A state of the exact search tells which
 // values are there, and as a number which older copies these hang on.

@@ -1,5 +1,7 @@
 //===- StateRules.cpp - what a state permits, at what cost ----------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Problem: of the planning problem as a search over states, which nodes may run
 // next, what may still be read, and what the rest costs at least. Method: by
 // the rules of the format; the bound is the cost of the nodes that did not run,

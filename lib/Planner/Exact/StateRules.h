@@ -1,5 +1,7 @@
 //===- StateRules.h - what a state permits, at what cost --------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Private to lib/Planner. The exact search (StateSearch.h) walks over the nodes
 // that ran and the items that are resident. Here is what these permit and what
 // they cost at least.

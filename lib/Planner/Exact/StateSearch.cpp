@@ -1,5 +1,7 @@
 //===- StateSearch.cpp - the cheapest way through states ------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Problem: the cheapest sequence of runs within a byte budget, any order,
 // everything that ckopt-graph/1 knows: a pebble game, PSPACE-complete in
 // general, so this is for small graphs. Method: A* (Hart, Nilsson, Raphael

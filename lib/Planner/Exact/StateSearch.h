@@ -1,5 +1,7 @@
 //===- StateSearch.h - the cheapest way through states ----------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Private to lib/Planner. The search behind ExactSearch.h.
 //
 //===----------------------------------------------------------------------===//

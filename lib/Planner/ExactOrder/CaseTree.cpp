@@ -1,5 +1,7 @@
 //===- CaseTree.cpp - an optimum that a search proved, in cases -----------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Problem: a search (ExactOrder.cpp) says that no plan of the program order is
 // cheaper; anyone should be able to check that without it. Method: a tree of
 // its own over gaps, kept or dropped, whose leaves have best prices of the gap

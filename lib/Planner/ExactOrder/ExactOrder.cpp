@@ -1,5 +1,7 @@
 //===- ExactOrder.cpp - strategy "exact-order": proof for the program order ==//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Problem: the cheapest plan whose first runs follow the program order, and a
 // proof that it is. Method: GapMilp.h bounds from below and proposes gaps to
 // drop; each proposal is expanded just in time (GapExpand.h), replays that the

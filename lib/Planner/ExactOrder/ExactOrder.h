@@ -1,5 +1,7 @@
 //===- ExactOrder.h - optima of the program order, with proof ---*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Interface of this folder.
 //
 //===----------------------------------------------------------------------===//

@@ -1,5 +1,7 @@
 //===- GapExpand.cpp - steps from the gaps that a plan drops --------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Problem: a set of dropped gaps says what is made again, not when, and not
 // what the replays themselves keep. Method: replays just in time (they load
 // memory for the shortest time); two passes: the first one notes at which

@@ -1,4 +1,8 @@
 //===- GapExpand.h - steps from the gaps that a plan drops ------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_PLANNER_EXACTORDER_GAPEXPAND_H
 #define CKOPT_LIB_PLANNER_EXACTORDER_GAPEXPAND_H
 

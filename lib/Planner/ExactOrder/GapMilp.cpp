@@ -1,5 +1,7 @@
 //===- GapMilp.cpp - which gaps of an order to drop, exactly --------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Problem: the least extra cost of a plan whose first runs follow a given
 // order. Method: a mixed integer program over retention gaps (GapModel.h).
 // After each solution, runs that it leaves no moment for are asked about at one

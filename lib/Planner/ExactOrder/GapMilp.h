@@ -1,5 +1,7 @@
 //===- GapMilp.h - which gaps of an order to drop, exactly ------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Private to lib/Planner. The gap relaxation (GapProblem.h) with integral
 // decisions and with what a run in a gap needs: a proven bound on the cost of
 // all plans of an order, and the gaps that a plan near it drops.

@@ -1,5 +1,7 @@
 //===- GapModel.cpp - the program over retention gaps ---------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // x_g = 1: gap g is dropped, its storage is made again inside it. At each
 // position the bytes of dropped gaps must make up for the load over the budget.
 // A run of g's maker needs the maker's inputs. An input that has its last

@@ -1,5 +1,7 @@
 //===- GapModel.h - the program over retention gaps -------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Private to lib/Planner: columns and rows of the program that GapMilp.cpp
 // solves.
 //

@@ -1,5 +1,7 @@
 //===- GraphJson.cpp - reads ckopt-graph/1 --------------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Files come from other programs (JsonReader.h). Ids in a file need not be
 // dense or listed in order: program order is their numeric order, in memory
 // they are indices, and the graph keeps the file's. Values and nodes are parsed

@@ -1,5 +1,7 @@
 //===- GraphJsonWriter.cpp - writes ckopt-graph/1 and ckopt-plan/1 --------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // What GraphJson.cpp and PlanJson.cpp read. The same graph or plan gives the
 // same bytes.
 //

@@ -1,5 +1,7 @@
 //===- JsonReader.cpp - reading JSON that other programs wrote ------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // LLVM's parser does the parsing. Splitting finds where members begin and end
 // by counting brackets outside of strings; what it takes wrongly out of a text
 // that is no JSON is refused when the part is parsed. Linear in the text.

@@ -1,5 +1,7 @@
 //===- JsonReader.h - reading JSON that other programs wrote ----*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Private to lib/Planner. Every field is checked for presence, type and range
 // before it is used; each problem names its place, and reading goes on behind
 // it, so that a file's problems are listed together.

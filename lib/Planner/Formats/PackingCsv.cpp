@@ -1,5 +1,7 @@
 //===- PackingCsv.cpp - packing problems as CSV files ---------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The form that MiniMalloc's and idealloc's benchmarks are published in: a
 // header and one buffer a line. A solution is the same file with a column
 // `offset`, so rows are kept as they were written. Numbers are checked one by

@@ -1,5 +1,7 @@
 //===- Pareto.cpp - time against memory -----------------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The curve that BudgetPlanner draws, as a file and as a picture. Linear in the
 // plans.
 //

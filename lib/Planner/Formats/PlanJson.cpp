@@ -1,5 +1,7 @@
 //===- PlanJson.cpp - reads ckopt-plan/1 ----------------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Plans may be written by hand or by other programs: form and ids are checked
 // here (JsonReader.h), whether the plan holds is the verifier's question.
 // Linear in the text, but for looking up ids that are not dense.

@@ -1,5 +1,7 @@
 //===- Report.cpp - what a plan does, and why -----------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Problem: say for each value whether it is kept or made again, and give a
 // reason that holds.
 // Method: one pass over the steps finds which copy each step reads, and with it

@@ -1,5 +1,7 @@
 //===- ReportWriter.cpp - reports as JSON and timelines -------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The facts of Report.cpp in the form of ckopt-report/1, and the memory of the
 // step by step and kind. Linear in the steps. Equal results give equal bytes
 // unless the time that planning took is stated.

@@ -1,4 +1,8 @@
 //===- SearchFlags.cpp - how to search, as flags of tools -----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "ckopt/Planner/SearchFlags.h"
 
 using namespace ckopt;

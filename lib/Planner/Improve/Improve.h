@@ -1,5 +1,7 @@
 //===- Improve.h - better plans from known ones -----------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Interface of this folder.
 //
 //===----------------------------------------------------------------------===//

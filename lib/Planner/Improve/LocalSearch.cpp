@@ -1,5 +1,7 @@
 //===- LocalSearch.cpp - simulated annealing on the sequence --------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Improves what the constructive strategies found, and finds what they cannot:
 // order and recomputation are searched together. Method: simulated annealing on
 // the sequence of steps as in FastSA (Imanishi et al., NeurIPS 2023): put a run

@@ -1,5 +1,7 @@
 //===- LocalSearchAnnealer.cpp - one chain of simulated annealing ---------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Metropolis' rule with the draw made before the proposal: the energy that the
 // new sequence may reach is known beforehand, so most proposals are turned down
 // by their cost or by one range maximum before anything is edited; what remains

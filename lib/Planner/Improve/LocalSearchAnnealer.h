@@ -1,5 +1,7 @@
 //===- LocalSearchAnnealer.h - annealing on a sequence -------- -*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Private to lib/Planner. One chain of the local search: a sequence of steps, a
 // random number stream of its own, and the moves.
 //

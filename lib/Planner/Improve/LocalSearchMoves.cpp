@@ -1,5 +1,7 @@
 //===- LocalSearchMoves.cpp - the moves of the annealer -------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Put a run in just before a read, with the runs that it would else keep values
 // for; take one out, with the runs that only it needed; exchange one for
 // another at the place where the load became too large; move a repeated run;

@@ -1,5 +1,7 @@
 //===- OrderSearch.cpp - orders of least peak -----------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Problem: run each node once, in the order that needs the fewest bytes;
 // NP-hard (register sufficiency). Method: list schedules for a start; the
 // search for the least load (Exact/ExactSearch.h) on the graph whose nodes all

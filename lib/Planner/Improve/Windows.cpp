@@ -1,5 +1,7 @@
 //===- Windows.cpp - polishes the best plan by trades ---------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Problem: constructions find the basin of a good plan and leave it untidy
 // (replays earlier than needed, dropped twice where once would do), and hot
 // annealing leaves the basin before it tidies up. Method: iterated local search

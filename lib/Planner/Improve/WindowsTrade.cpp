@@ -1,5 +1,7 @@
 //===- WindowsTrade.cpp - trades a replay for cheaper ones ----------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Annealing takes one run out or puts one in at a time; to keep what is large,
 // many small values have to go at once, and every step of the way there is
 // over the budget or dearer. Here the whole trade is made before it is judged:

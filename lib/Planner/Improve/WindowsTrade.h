@@ -1,5 +1,7 @@
 //===- WindowsTrade.h - trades a replay for cheaper ones --------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Private to lib/Planner. Compound moves on a sequence: what is made again is
 // kept instead, or the other way round, and the budget is then met again by the
 // cheapest replays for their bytes.

@@ -1,5 +1,7 @@
 //===- LinearProgram.cpp - linear programs over [0, 1] --------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Problem: bounds for branch and bound that can be trusted. Method: Clp's dual
 // simplex through its C interface; from the prices p >= 0 that it ends with,
 //   sum_r p_r least_r + sum_c min over x_c of (cost_c - sum_r p_r a_rc) x_c

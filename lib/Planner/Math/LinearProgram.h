@@ -1,5 +1,7 @@
 //===- LinearProgram.h - linear programs over [0, 1] ------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Private to lib/Planner. The only file that knows of Clp (COIN-OR's simplex
 // code) is LinearProgram.cpp.
 //

@@ -1,4 +1,8 @@
 //===- MaximumFlow.cpp - flows and cuts -----------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "Math/MaximumFlow.h"
 
 #include <algorithm>

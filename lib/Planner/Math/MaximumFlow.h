@@ -1,5 +1,7 @@
 //===- MaximumFlow.h - flows and cuts ---------------------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Private to lib/Planner: maximum flow (Dinic, 1970) on a graph that is built
 // arc by arc, and the smallest cut behind it.
 //

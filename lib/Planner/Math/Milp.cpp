@@ -1,5 +1,7 @@
 //===- Milp.cpp - programs with binary decisions --------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Problem: minimize a cost over binaries with covering rows (bytes to be freed)
 // and a few logical ones. Method: branch and bound on linear programs; knapsack
 // cover inequalities (Carr, Fleischer, Leung, Phillips, SODA 2000) at the root:

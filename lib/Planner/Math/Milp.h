@@ -1,5 +1,7 @@
 //===- Milp.h - programs with binary decisions ------------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Private to lib/Planner. Limits are counts, so answers do not depend on the
 // machine; every bound is evaluated from dual prices by this code, not taken
 // from the linear programming library.

@@ -1,4 +1,8 @@
 //===- Candidate.h - a sequence of steps and what it costs ------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_PLANNER_MODEL_CANDIDATE_H
 #define CKOPT_LIB_PLANNER_MODEL_CANDIDATE_H
 

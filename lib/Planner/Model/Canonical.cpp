@@ -1,5 +1,7 @@
 //===- Canonical.cpp - a graph in units of its own ------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Problem: the unit of costs or bytes must not decide which plan is found, but
 // sums of doubles round otherwise in another unit, steps of a search end at
 // other bytes, and randomized searches amplify a last bit. Method: bytes are

@@ -1,5 +1,7 @@
 //===- Canonical.h - a graph in units of its own ----------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Private to lib/Planner. Searches run on this form, so that neither the unit
 // of costs nor that of bytes decides which plan they find.
 //

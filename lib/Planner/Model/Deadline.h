@@ -1,4 +1,8 @@
 //===- Deadline.h - when a search must end ----------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_PLANNER_MODEL_DEADLINE_H
 #define CKOPT_LIB_PLANNER_MODEL_DEADLINE_H
 

@@ -1,5 +1,7 @@
 //===- Graph.cpp - what a planning problem must satisfy -------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Every solver indexes arrays by the ids in the graph and trusts program order
 // to be a topological order; this is the one place that makes both true. Linear
 // in the size of the graph.

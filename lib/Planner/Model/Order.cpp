@@ -1,5 +1,7 @@
 //===- Order.cpp - memory-aware list scheduling ---------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // A good order often saves what others recompute for: a weight gradient's
 // update run at once frees the gradient, an accumulation run early frees a
 // term. Finding the best order is NP-hard (register sufficiency); these are

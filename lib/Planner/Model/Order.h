@@ -1,4 +1,8 @@
 //===- Order.h - orders of first runs ---------------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_PLANNER_MODEL_ORDER_H
 #define CKOPT_LIB_PLANNER_MODEL_ORDER_H
 

@@ -1,5 +1,7 @@
 //===- Problem.cpp - a graph compiled for the solvers ---------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Linear in the size of the graph, but for nodes that overwrite values: their
 // order edges are chained per storage, so they are linear too.
 //

@@ -1,5 +1,7 @@
 //===- Problem.h - a graph compiled for the solvers -------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Private to lib/Planner: flat arrays of what every solver asks for again and
 // again. Sizes are rounded up to the alignment, views have none, the base of a
 // view counts as read by the node that makes the view.

@@ -1,5 +1,7 @@
 //===- Sequence.cpp - a sequence of steps that can be edited --------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Each value has sorted lists of where it is made and read; a copy lives from
 // its making to its last need before the next making (a view's needs are its
 // base's). An edit changes a few copies' last needs, each a range add in the

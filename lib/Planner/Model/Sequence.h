@@ -1,5 +1,7 @@
 //===- Sequence.h - a sequence of steps that can be edited ------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Private to lib/Planner. Keeps cost and load of a sequence up to date while
 // steps are put in and taken out, each edit in time logarithmic in the number
 // of slots. Steps lie in slots with empty ones between them; when a place runs

@@ -1,5 +1,7 @@
 //===- SequenceTree.h - loads under range additions -------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Private to lib/Planner. A segment tree for range add and range maximum that
 // stores, for every subtree, its maximum less that of its parent: an addition
 // is then made at the few nodes that cover the range, and the way up ends where

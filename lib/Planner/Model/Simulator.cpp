@@ -1,5 +1,7 @@
 //===- Simulator.cpp - residency of a sequence of steps -------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // One pass over the steps finds each copy's last need (a view's need is a need
 // of its base), a second one the bytes that outputs take over from inputs that
 // end at the very step, a third the load. Linear in steps and operands.

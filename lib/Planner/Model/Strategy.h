@@ -1,5 +1,7 @@
 //===- Strategy.h - what finds plans ----------------------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // A strategy proposes sequences of steps; the portfolio (Portfolio/Search.cpp)
 // simulates, packs, verifies and compares them. A new strategy is one function
 // in a folder of its kind and one line in the table of

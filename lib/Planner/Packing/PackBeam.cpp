@@ -1,5 +1,7 @@
 //===- PackBeam.cpp - packing by beam search ------------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Problem: do boxes with given lifetimes fit an arena of a given capacity,
 // where next to nothing may be lost? Depth-first search commits itself early
 // and seldom returns to what it decided first. Method: beam search over

@@ -1,4 +1,8 @@
 //===- PackBeam.h - packing by beam search ----------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_PLANNER_PACKING_PACKBEAM_H
 #define CKOPT_LIB_PLANNER_PACKING_PACKBEAM_H
 

@@ -1,5 +1,7 @@
 //===- PackEject.cpp - packing by ejection --------------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Problem: do boxes with given lifetimes fit an arena of a given capacity,
 // where there are too many for a search over whole packings? Method: guided
 // ejection (as for vehicle routes: Nagata and Braysy, 2009). A box goes to the

@@ -1,4 +1,8 @@
 //===- PackEject.h - packing by ejection ------------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_PLANNER_PACKING_PACKEJECT_H
 #define CKOPT_LIB_PLANNER_PACKING_PACKEJECT_H
 

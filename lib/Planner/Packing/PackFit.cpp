@@ -1,5 +1,7 @@
 //===- PackFit.cpp - best fit and hill climbing ---------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Greedy placement: units one by one, each into the tightest gap (or the lowest
 // one) that what was placed before leaves it. Orders: by lifetime, by size
 // (Pisarchyk and Lee, 2020), by area, by time, and within classes of tension,

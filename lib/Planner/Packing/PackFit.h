@@ -1,4 +1,8 @@
 //===- PackFit.h - best fit and hill climbing -------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_PLANNER_PACKING_PACKFIT_H
 #define CKOPT_LIB_PLANNER_PACKING_PACKFIT_H
 

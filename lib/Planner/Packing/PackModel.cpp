@@ -1,5 +1,7 @@
 //===- PackModel.cpp - boxes as units to place ----------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Merges in-place chains, sums loads and finds each unit's tension, the largest
 // load that it meets (a sparse table of range maxima). O(n log n).
 //

@@ -1,5 +1,7 @@
 //===- PackModel.h - boxes as units to place --------------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Private to lib/Planner. In-place chains of equal size become one unit, so
 // that every solver of the packing problem sees rectangles and, where a smaller
 // box takes a larger one's bytes over, a link between two of them.

@@ -1,5 +1,7 @@
 //===- PackProblem.cpp - packing problems of their own --------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Offline dynamic storage allocation as a problem of its own (`--pack-only`):
 // times are ranked, so that only their order counts, the load is a proven
 // bound, and what lies between load and capacity is left to the packer.

@@ -1,5 +1,7 @@
 //===- PackSearch.cpp - exact packing of few boxes ------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Problem: do boxes with given lifetimes fit an arena of a given capacity?
 // Method: depth-first search over canonical packings (PackSkyline.cpp), in the
 // spirit of MiniMalloc (Moffitt, ASPLOS 2023). Parts that share no time are

@@ -1,4 +1,8 @@
 //===- PackSearch.h - packing of few boxes ----------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_PLANNER_PACKING_PACKSEARCH_H
 #define CKOPT_LIB_PLANNER_PACKING_PACKSEARCH_H
 

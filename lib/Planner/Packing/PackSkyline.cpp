@@ -1,5 +1,7 @@
 //===- PackSkyline.cpp - packings built from the bottom -------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // What the searches for packings share: a partial packing whose floors form a
 // skyline over the sections of time, how it grows, and when it can no longer
 // be completed. Packings are left-justified ("canonical", Moffitt, ASPLOS

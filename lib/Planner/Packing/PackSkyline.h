@@ -1,5 +1,7 @@
 //===- PackSkyline.h - packings built from the bottom -----------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Private to lib/Planner. What the exact search (PackSearch.cpp) and the beam
 // search (PackBeam.cpp) branch over.
 //

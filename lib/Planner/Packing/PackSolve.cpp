@@ -1,5 +1,7 @@
 //===- PackSolve.cpp - a packing problem from model to offsets ------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Best fit in several orders first, since it mostly ends within a percent of
 // the load, in no time (what lives all the time lies at the bottom); then
 // ejection with less and less room, beam search at the target, the exact search

@@ -1,4 +1,8 @@
 //===- PackSolve.h - a packing problem from model to offsets ----*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_PLANNER_PACKING_PACKSOLVE_H
 #define CKOPT_LIB_PLANNER_PACKING_PACKSOLVE_H
 

@@ -1,5 +1,7 @@
 //===- PackSweep.cpp - placement of very many boxes -----------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Problem: a first packing of up to a million boxes, where comparing each with
 // all others is out of the question. Method: an allocator that sweeps over
 // time, forwards or backwards, and gives each box the smallest gap that holds

@@ -1,4 +1,8 @@
 //===- PackSweep.h - placement of very many boxes ---------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_PLANNER_PACKING_PACKSWEEP_H
 #define CKOPT_LIB_PLANNER_PACKING_PACKSWEEP_H
 

@@ -1,5 +1,7 @@
 //===- Packing.cpp - offsets in one arena ---------------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Problem: dynamic storage allocation, offline: boxes with given lifetimes and
 // free offsets in an arena as small as possible (NP-hard). The front door for
 // plans and boxes: makes boxes of a plan's copies and workspaces, packs them

@@ -1,5 +1,7 @@
 //===- Policy.cpp - a graph whose plans obey a policy ---------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Problem: torch.utils.checkpoint, nested or not, and rules that keep or drop
 // single values, for a planner that knows only graphs and budgets.
 // Method: a value that the backward pass must not find resident gets a second

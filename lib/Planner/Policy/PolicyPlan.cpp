@@ -1,5 +1,7 @@
 //===- PolicyPlan.cpp - plans of the larger graph, read back --------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Problem: a plan of the graph that applyPolicy() made, as one of the graph
 // that it was made from. Method: its steps without marks, each node by its
 // origin; cost and load by simulation. Guarantee: offsets that are kept were

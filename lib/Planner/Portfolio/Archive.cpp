@@ -1,5 +1,7 @@
 //===- Archive.cpp - every plan that was found ----------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Linear scans over a few hundred sequences: cheap beside finding one.
 //
 //===----------------------------------------------------------------------===//

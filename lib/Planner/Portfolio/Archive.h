@@ -1,5 +1,7 @@
 //===- Archive.h - every plan that was found --------------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Private to lib/Planner. Sequences that were simulated (Pareto: cost against
 // load) and plans that were realized, that is packed where arenas count. What
 // was found once is never lost: answers come from here, so they are monotone in

@@ -1,5 +1,7 @@
 //===- GraphPlanner.cpp - plans one graph ---------------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Asks for a budget directly first: that is fast where the budget is not tight.
 // Where nothing is found, the search for the smallest budget (LeastSearch) runs
 // until it shows that this budget is large enough, or to its end. Guarantee:

@@ -1,5 +1,7 @@
 //===- GraphPlanner.h - plans one graph -------------------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Private to lib/Planner: the planner for a graph that is known to be well
 // formed (Solve.cpp sees to that).
 //

@@ -1,5 +1,7 @@
 //===- LeastSearch.cpp - the smallest budget ------------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Bisects the load with quick searches, packs the smallest plans found, asks
 // for a little less in steps that become finer, and ends with the cheapest plan
 // of the smallest size. A heuristic: below its result nothing was found, which

@@ -1,4 +1,8 @@
 //===- LeastSearch.h - the smallest budget ----------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_PLANNER_PORTFOLIO_LEASTSEARCH_H
 #define CKOPT_LIB_PLANNER_PORTFOLIO_LEASTSEARCH_H
 

@@ -1,5 +1,7 @@
 //===- Search.cpp - the portfolio for one question ------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Problem: the cheapest sequence of (re)executions whose packed arena fits a
 // budget; NP-hard. Method: a portfolio. Constructive strategies give first
 // plans, exact ones may prove the best, improving ones work on what is known,

@@ -1,5 +1,7 @@
 //===- Search.h - the portfolio for one question ----------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Private to lib/Planner. Runs the table of strategies for one load, tier by
 // tier, and packs what they find where arenas count.
 //

@@ -1,5 +1,7 @@
 //===- Solve.cpp - the planner's front door -------------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Checks graph and options, so that nothing behind this file sees bad input,
 // hands the graph to GraphPlanner, and draws the curve of cost against budget.
 // Guarantee: plans passed verify(); along a curve cost never rises with the

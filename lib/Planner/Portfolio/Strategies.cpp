@@ -1,4 +1,8 @@
 //===- Strategies.cpp - the table of strategies ---------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "Portfolio/Strategies.h"
 #include "Construct/Construct.h"
 #include "Exact/ExactSearch.h"

@@ -1,4 +1,8 @@
 //===- Strategies.h - the table of strategies -------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_PLANNER_PORTFOLIO_STRATEGIES_H
 #define CKOPT_LIB_PLANNER_PORTFOLIO_STRATEGIES_H
 

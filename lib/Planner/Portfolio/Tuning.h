@@ -1,5 +1,7 @@
 //===- Tuning.h - the constants of the search -------------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Every number that decides how the portfolio divides its limits, with the
 // reason for it. Work is in units of Deadline.h (about 50 ns), so none of them
 // depends on the machine. None depends on the scale of costs or bytes.

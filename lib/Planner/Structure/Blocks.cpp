@@ -1,5 +1,7 @@
 //===- Blocks.cpp - equal blocks of a training graph ----------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Problem: deep networks repeat a block; find the blocks and which part of the
 // backward pass belongs to each. Method: nodes get labels by structural hashing
 // of shapes (a round of Weisfeiler-Leman refinement along operands), the

@@ -1,5 +1,7 @@
 //===- Repeats.cpp - equal blocks in a sequence of labels -----------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Problem: find the layers of a network in the sequence of its kernels, where
 // nothing names them. Equal layers are equal runs of kernels.
 // Method: for each period, stretches whose labels equal those one period on

@@ -1,5 +1,7 @@
 //===- Structure.h - what repeats, and where storages live ------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Interface of this folder: the repeated blocks of a network and the life of
 // each storage before and after the turn (the last position of the forward
 // part).

@@ -1,5 +1,7 @@
 //===- AllocationHook.cpp - who allocates during a step -------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Problem: to show that no tensor or workspace is allocated outside the arena,
 // by our code or by a library, without a preloaded library and without paying
 // anything when no one looks. Method: every loaded object calls the allocation

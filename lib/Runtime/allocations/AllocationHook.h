@@ -1,5 +1,7 @@
 //===- AllocationHook.h - who allocates during a step -----------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The interface between the runtime and libckopt_allocations, which is opened
 // when a session is to count allocations and stays loaded from then on. One
 // table of functions is its only symbol. Not for use from several threads.

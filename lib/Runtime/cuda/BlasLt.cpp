@@ -1,5 +1,7 @@
 //===- BlasLt.cpp - matrix products by cuBLASLt ---------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The library wants column-major matrices with a leading dimension. A product
 // c = a b with a row-major c is the column-major product of the transposes, so
 // operands swap; then each is plain or transposed by which of its strides is 1.

@@ -1,5 +1,7 @@
 //===- BlasLt.h - declarations of cuBLASLt ----------------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // By the library's stable interface of versions 12 and 13; a test compares them
 // with its header where that is installed.
 //

@@ -1,5 +1,7 @@
 //===- CudaBackend.cpp - memory of a session on a CUDA device -------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Making and releasing, copies between host and arena, and the pattern that
 // shows what a step wrote. Copies of n bytes take O(n); checks read the arena
 // in blocks of 8 MiB.

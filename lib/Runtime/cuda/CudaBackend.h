@@ -1,5 +1,7 @@
 //===- CudaBackend.h - steps on a CUDA device -------------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Two streams. The step's replays one graph a function; the copy stream moves
 // tensors. An event after each run keeps copies behind it, an event after each
 // copy keeps the next run behind that: the host may prepare the next batch

@@ -1,5 +1,7 @@
 //===- CudaSteps.cpp - running functions on a CUDA device -----------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // A function is its calls' launches in order, over fixed addresses. It is
 // captured once as a graph and replayed; values that change lie in the arena.
 // One by one, each launch is waited for: slower, but what fails is known, and

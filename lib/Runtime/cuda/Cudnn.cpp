@@ -1,5 +1,7 @@
 //===- Cudnn.cpp - convolutions by cuDNN ----------------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Activations have the order that the plan gave them; the library's gradients
 // want weights in the same one, and ckopt's weights are row-major. So channels
 // last means a copy of the weights in that order at the front of the workspace,

@@ -1,5 +1,7 @@
 //===- Cudnn.h - declarations of cuDNN 9 ------------------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The classic interface, which version 9 keeps: its heuristics say of each
 // algorithm whether it is deterministic. A test compares the declarations with
 // the library's header where that is installed.

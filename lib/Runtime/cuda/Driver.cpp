@@ -1,4 +1,8 @@
 //===- Driver.cpp - the CUDA driver, opened at run time -------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "Driver.h"
 
 #include <cstdlib>

@@ -1,5 +1,7 @@
 //===- Driver.h - the CUDA driver, opened at run time -----------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Problem: neither building nor installing ckopt may need anything of CUDA's.
 // Method: the few calls that a step needs are declared here, by the driver's
 // stable interface of version 11.0 (names with their version suffix, which

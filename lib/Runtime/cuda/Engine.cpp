@@ -1,5 +1,7 @@
 //===- Engine.cpp - a device with code and an arena on it -----------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The order is that of what can be told without cost: driver, device, versions,
 // then a context, the code (which the driver compiles), the arena. Free memory
 // is read between these steps; the differences are what each took beside the

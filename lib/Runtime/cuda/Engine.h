@@ -1,5 +1,7 @@
 //===- Engine.h - a device with code and an arena on it ---------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // One context, one module, one allocation: what launching a call of the
 // manifest needs, and nothing that orders launches. All entries give the text
 // of a failure to ckrt_last_error() and its kind as a status; none of them

@@ -1,4 +1,8 @@
 //===- Libraries.cpp - all library kernels of a program -------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "Libraries.h"
 
 #include "ckopt/Runtime/CudaLibraries.h"

@@ -1,4 +1,8 @@
 //===- Libraries.h - all library kernels of a program -----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_RUNTIME_CUDA_LIBRARIES_H
 #define CKOPT_LIB_RUNTIME_CUDA_LIBRARIES_H
 

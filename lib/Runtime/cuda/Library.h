@@ -1,5 +1,7 @@
 //===- Library.h - kernels of NVIDIA's libraries ----------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // cuBLASLt and cuDNN as the runtime sees them: given a descriptor and the bytes
 // of workspace that the plan reserved, either a kernel with one algorithm,
 // fixed from then on, or a reason why not. Algorithms are the first

@@ -1,4 +1,8 @@
 //===- LockFile.cpp - which algorithms a device runs ----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "LockFile.h"
 #include "../DeviceHash.h"
 

@@ -1,5 +1,7 @@
 //===- LockFile.h - which algorithms a device runs --------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Results on a device are equal to the bit for one device, driver, library
 // versions and algorithms. The first load writes these beside the artifact;
 // later loads take the same ones or fail. Text, a line each:

@@ -1,4 +1,8 @@
 //===- NoCpu.cpp - the library for devices runs nothing on the CPU --------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "../Session.h"
 
 using namespace ckopt::runtime;

@@ -1,4 +1,8 @@
 //===- Staging.cpp - host memory between user and arena -------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "Staging.h"
 
 using namespace ckopt::runtime;

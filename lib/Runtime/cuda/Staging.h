@@ -1,5 +1,7 @@
 //===- Staging.h - host memory between user and arena -----------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // What changes from step to step (batches, seed, step, learning rate) and what
 // is read every step (the loss) has a place of its own in pinned memory, so
 // that a copy is on its way while the host goes on. Everything else is copied

@@ -1,5 +1,7 @@
 //===- BlockToPTX.h - block form to CPU loops and to PTX --------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The block form is what a GPU kernel looks like before it has threads: a
 // func.func for each launch, whose body is one scf.forall over blocks
 // (mapping #gpu.block<x>); in it uniform code and scf.foralls over threads

@@ -1,4 +1,8 @@
 //===- Passes.h - block form to CPU loops and to PTX ------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_CONVERSION_BLOCKTOPTX_PASSES_H
 #define CKOPT_CONVERSION_BLOCKTOPTX_PASSES_H
 

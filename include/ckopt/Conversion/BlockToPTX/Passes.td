@@ -1,4 +1,8 @@
 //===- Passes.td - block form to CPU loops and to PTX -------*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_CONVERSION_BLOCKTOPTX_PASSES
 #define CKOPT_CONVERSION_BLOCKTOPTX_PASSES
 

@@ -1,5 +1,7 @@
 //===- Emit.h - from the LLVM dialect to running code -----------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // One way to machine code for the JIT and for files: LLVM IR, optimized for one
 // CPU, to an object in memory. The JIT links that object into this process; a
 // shared library is the same object linked by lld. So both run the same bytes.

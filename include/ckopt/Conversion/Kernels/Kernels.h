@@ -1,5 +1,7 @@
 //===- Kernels.h - code for kernels -----------------------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Turns the body of one kernel (a private function of ckopt ops on tensors,
 // attribute `ckopt.kernel`) into functions of the kernel ABI
 //

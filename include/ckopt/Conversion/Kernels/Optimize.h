@@ -1,4 +1,8 @@
 //===- Optimize.h - LLVM's pipeline for generated kernels -------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_CONVERSION_KERNELS_OPTIMIZE_H
 #define CKOPT_CONVERSION_KERNELS_OPTIMIZE_H
 

@@ -1,4 +1,8 @@
 //===- Passes.h - code for kernels ------------------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_CONVERSION_KERNELS_PASSES_H
 #define CKOPT_CONVERSION_KERNELS_PASSES_H
 

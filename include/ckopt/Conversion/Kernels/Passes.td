@@ -1,4 +1,8 @@
 //===- Passes.td - code for kernels -------------------------*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_CONVERSION_KERNELS_PASSES
 #define CKOPT_CONVERSION_KERNELS_PASSES
 

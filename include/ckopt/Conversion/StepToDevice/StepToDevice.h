@@ -1,5 +1,7 @@
 //===- StepToDevice.h - planned functions to launches -----------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Lowers what plan-memory leaves to a device artifact: PTX for all kernels and
 // a manifest in which each function is a list of launches over fixed places of
 // the arena. There is no host code: the runtime captures the list once and

@@ -1,5 +1,7 @@
 //===- StepToLLVM.h - planned functions to code over the arena --*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Lowers what plan-memory leaves, functions that are straight lines of kernel
 // calls with an offset for every value, to LLVM functions
 //

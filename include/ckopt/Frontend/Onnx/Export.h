@@ -1,4 +1,8 @@
 //===- Export.h - trained weights back into an ONNX file --------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_FRONTEND_ONNX_EXPORT_H
 #define CKOPT_FRONTEND_ONNX_EXPORT_H
 

@@ -1,5 +1,7 @@
 //===- Onnx.h - ONNX files in and out ---------------------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Import gives a `func.func @forward` of ckopt ops on statically shaped
 // tensors: batch fixed, shape arithmetic folded, batch norms and dropouts in
 // training form. Weights stay out of the IR: they lie in a table by name.

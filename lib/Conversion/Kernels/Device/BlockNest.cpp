@@ -1,4 +1,8 @@
 //===- BlockNest.cpp - a row reduced by the threads of a block ------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "Device/BlockNest.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 

@@ -1,5 +1,7 @@
 //===- BlockNest.h - a row reduced by the threads of a block ----*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Thread t takes elements (or vectors of W) t, t + T, t + 2T, ... of the
 // innermost reduced loop, for all points of the outer ones, into one
 // accumulator; the T partial results meet in a binary tree: halves over shared

@@ -1,4 +1,8 @@
 //===- ConvIndex.cpp - element offsets of convolutions --------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "Device/ConvIndex.h"
 #include "Device/DeviceContraction.h"
 #include "Kinds/GeneratedKernel.h"

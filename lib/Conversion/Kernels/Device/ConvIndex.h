@@ -1,4 +1,8 @@
 //===- ConvIndex.h - element offsets of convolutions ------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_CONVERSION_KERNELS_DEVICE_CONVINDEX_H
 #define CKOPT_LIB_CONVERSION_KERNELS_DEVICE_CONVINDEX_H
 

@@ -1,4 +1,8 @@
 //===- DeviceContraction.cpp - products and convolutions on a GPU ---------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "Device/DeviceContraction.h"
 #include "Kinds/GeneratedKernel.h"
 #include "ckopt/Dialect/Block/IR/BlockDialect.h"

@@ -1,5 +1,7 @@
 //===- DeviceContraction.h - products and convolutions on a GPU -*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The ops that the CPU leaves to a library, as implicit GEMMs: which element of
 // memory a(m, k) and b(k, n) mean follows from the primitive's descriptor.
 //

@@ -1,5 +1,7 @@
 //===- DeviceConvolution.cpp - convolutions as implicit GEMMs -------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // With o an output point, i an input point, w a point of the window:
 //
 //   forward          m = (image, o)      n = out channel   k = (channel, w)

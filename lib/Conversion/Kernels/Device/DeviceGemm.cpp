@@ -1,4 +1,8 @@
 //===- DeviceGemm.cpp - contractions by the threads of blocks -------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "Device/DeviceGemm.h"
 #include "Device/DeviceGemmTile.h"
 #include "Kinds/GeneratedKernel.h"

@@ -1,5 +1,7 @@
 //===- DeviceGemm.h - contractions by the threads of blocks -----*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // A contraction as sums over k of a(m, k) * b(k, n), whatever memory a and b
 // come from: matrix products read strided operands, convolutions compute which
 // element they mean (implicit GEMM).

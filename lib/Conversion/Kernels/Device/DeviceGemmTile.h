@@ -1,4 +1,8 @@
 //===- DeviceGemmTile.h - what one block of a contraction has ---*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_CONVERSION_KERNELS_DEVICE_DEVICEGEMMTILE_H
 #define CKOPT_LIB_CONVERSION_KERNELS_DEVICE_DEVICEGEMMTILE_H
 

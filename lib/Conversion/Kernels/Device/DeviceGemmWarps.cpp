@@ -1,5 +1,7 @@
 //===- DeviceGemmWarps.cpp - contractions by tensor cores -----------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The eight warps of a block are 4 x 2; each has a part of the tile, of
 // 16 x 32 elements in a tile of 64, made of blocks of 16 x 8. How slices lie in
 // shared memory is DeviceGemm::depthInside's; the pitch keeps the threads that

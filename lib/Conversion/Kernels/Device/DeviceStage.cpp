@@ -1,5 +1,7 @@
 //===- DeviceStage.cpp - stages of a kernel as launches in block form -----===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // A launch is a loop over blocks around loops over threads. Items are numbered;
 // either every thread does one (emitThreads), or every block does one together
 // (emitBlocks). Which item a block does depends on the shape alone.

@@ -1,5 +1,7 @@
 //===- EmitterDevice.cpp - threads of a block, shared and private memory --===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // What launches in block form need beside the code that both targets share. A
 // buffer is an argument of the launch in an address space of its own; what
 // becomes of it is decided where block form is lowered.

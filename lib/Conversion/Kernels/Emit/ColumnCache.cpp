@@ -1,4 +1,8 @@
 //===- ColumnCache.cpp - what depends on the column alone -----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "Emit/ColumnCache.h"
 #include "Kinds/GeneratedKernel.h"
 #include "Models/ElementModel.h"

@@ -1,5 +1,7 @@
 //===- ColumnCache.h - what depends on the column alone ---------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Where lanes run over columns and the loop over rows is outside of them, what
 // depends on the column alone (1 / sqrt(variance + epsilon) of a channel) would
 // be computed again in each row. Such values are computed once a call of a

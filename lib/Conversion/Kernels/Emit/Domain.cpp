@@ -1,4 +1,8 @@
 //===- Domain.cpp - the loops over a tensor's points ----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "Emit/Domain.h"
 #include "Models/ElementModel.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"

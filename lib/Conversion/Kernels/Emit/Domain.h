@@ -1,5 +1,7 @@
 //===- Domain.h - the loops over a tensor's points --------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // A kernel runs over the points of one shape, in the physical order of one
 // tensor. Neighbouring dimensions become one loop where every access stays
 // linear in it (contiguous tensors become a single loop), tested symbolically

@@ -1,5 +1,7 @@
 //===- Emitter.cpp - elements of fused ops, on demand ---------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Levels and memoization. Expressions: EmitterIndex.cpp; loads and stores:
 // EmitterMemory.cpp.
 //

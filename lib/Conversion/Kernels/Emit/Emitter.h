@@ -1,5 +1,7 @@
 //===- Emitter.h - elements of fused ops, on demand -------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Pull-based code generation: emit(value, index) makes the code of one element
 // (or of W elements along a lane dimension) of any tensor of a kernel's body,
 // recursing into operands through the op's ElementModel. An index is a list of

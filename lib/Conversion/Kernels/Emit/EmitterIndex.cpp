@@ -1,4 +1,8 @@
 //===- EmitterIndex.cpp - index expressions and their code ----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "Emit/Emitter.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
 

@@ -1,4 +1,8 @@
 //===- EmitterMemory.cpp - loads, stores, constant tables -----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "Emit/Emitter.h"
 #include "Emit/MathFunctions.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"

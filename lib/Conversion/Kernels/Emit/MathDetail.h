@@ -1,4 +1,8 @@
 //===- MathDetail.h - what the inline functions share -----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_CONVERSION_KERNELS_EMIT_MATHDETAIL_H
 #define CKOPT_LIB_CONVERSION_KERNELS_EMIT_MATHDETAIL_H
 

@@ -1,5 +1,7 @@
 //===- MathFunctions.cpp - transcendental functions, inline ---------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Powers: PowerFunctions.cpp; sine and cosine: TrigFunctions.cpp. Here:
 // exp, log, tanh: the reductions and minimax coefficients of Moshier's Cephes
 // library (expf, logf, tanhf); erf: an odd rational function on the clamped

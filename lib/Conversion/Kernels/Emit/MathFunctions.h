@@ -1,5 +1,7 @@
 //===- MathFunctions.h - transcendental functions, inline -------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // f32: polynomials with explicit fused multiply-adds, the same sequence for a
 // scalar and for lanes, at most 2 ulp (exp, log, sin, cos, atan, pow) to 4 ulp
 // (tanh, erf) off; unittests/Conversion measures them over the whole range.

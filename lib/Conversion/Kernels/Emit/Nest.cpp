@@ -1,4 +1,8 @@
 //===- Nest.cpp - loops that reduce, with fixed trees ---------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "Emit/Nest.h"
 #include "Kinds/GeneratedKernel.h"
 

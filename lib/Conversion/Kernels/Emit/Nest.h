@@ -1,5 +1,7 @@
 //===- Nest.h - loops that reduce, with fixed trees -------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The reduced loops of a domain, for one point of the kept ones. Two forms:
 // - rows: the innermost reduced loop runs on lanes. Four vector accumulators
 //   (elements j, j+W, j+2W, j+3W mod 4W), then (a0+a1)+(a2+a3), then halves of

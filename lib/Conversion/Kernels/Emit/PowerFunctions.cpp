@@ -1,5 +1,7 @@
 //===- PowerFunctions.cpp - powers and remainders, inline -----------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // x^y of floats: e^(y log x) with log x and the product as sums of two floats,
 // after Juffa's powf; at most 1.6 ulp off. Remainders: long division of the
 // significands, exact. Powers by integers: squares and products.

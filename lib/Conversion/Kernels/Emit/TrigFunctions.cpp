@@ -1,5 +1,7 @@
 //===- TrigFunctions.cpp - sine, cosine, arc tangent, inline --------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // |x| is reduced to r in [-pi/4, pi/4] and a quadrant by Payne and Hanek's
 // method (1983): x * 2/pi in fixed point from the 96 bits of 2/pi that matter
 // at x's magnitude, so that the largest argument is as exact as the smallest.

@@ -1,4 +1,8 @@
 //===- ValueBuilder.cpp - arithmetic on scalars and lanes -----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "Emit/ValueBuilder.h"
 
 using namespace mlir;

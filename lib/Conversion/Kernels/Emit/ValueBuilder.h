@@ -1,5 +1,7 @@
 //===- ValueBuilder.h - arithmetic on scalars and lanes ---------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The emitter computes one element as a scalar or W elements as vector<WxT>;
 // with W = 1 all code is of scalars. ValueBuilder does arithmetic on either:
 // where an operand is a vector, scalar operands are broadcast, so op models are

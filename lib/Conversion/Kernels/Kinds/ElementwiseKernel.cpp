@@ -1,5 +1,7 @@
 //===- ElementwiseKernel.cpp - fused pointwise and indexed kernels --------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // One loop nest over the results' points. Neighbouring dimensions merge where
 // every access allows (Domain); the innermost loop runs on lanes, in blocks of
 // at most kBlock, and blocks and outer loops together are the parallel

@@ -1,4 +1,8 @@
 //===- GeneratedKernel.cpp - what all generated kernels share -------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "Kinds/GeneratedKernel.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
 

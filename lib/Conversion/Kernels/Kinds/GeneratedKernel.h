@@ -1,4 +1,8 @@
 //===- GeneratedKernel.h - kinds of generated kernels -----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_CONVERSION_KERNELS_KINDS_GENERATEDKERNEL_H
 #define CKOPT_LIB_CONVERSION_KERNELS_KINDS_GENERATEDKERNEL_H
 

@@ -1,4 +1,8 @@
 //===- LibraryKernel.cpp - descriptors of contractions, convolutions ------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "Kinds/GeneratedKernel.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 

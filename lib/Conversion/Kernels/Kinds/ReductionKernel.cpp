@@ -1,5 +1,7 @@
 //===- ReductionKernel.cpp - sums, means, moments of a shape --------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // All reduce and moments ops of the kernel share the loops. Where the kept
 // dimensions alone do not give enough work for many threads, or the data of
 // one column block would leave the caches, the outermost reduced loop is cut

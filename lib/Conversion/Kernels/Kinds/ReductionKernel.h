@@ -1,4 +1,8 @@
 //===- ReductionKernel.h - sums, means, moments of a shape ------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_CONVERSION_KERNELS_KINDS_REDUCTIONKERNEL_H
 #define CKOPT_LIB_CONVERSION_KERNELS_KINDS_REDUCTIONKERNEL_H
 

@@ -1,5 +1,7 @@
 //===- ReductionStages.cpp - code of reduction kernels' stages ------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Stage 0 reduces a chunk (emitPartial in registers, emitWidePartial through a
 // buffer of all columns); stage 1 combines chunks in order (emitCombine).
 //

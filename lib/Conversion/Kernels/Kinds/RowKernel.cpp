@@ -1,5 +1,7 @@
 //===- RowKernel.cpp - one row op with fused operands ---------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The parallel dimension counts rows; where the row's dimensions do not lie
 // innermost, it counts vectors of neighbouring columns. On a GPU a block does a
 // row, or a thread does a short row or a column.

@@ -1,4 +1,8 @@
 //===- RowKernel.h - ops that pass over rows several times ------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_CONVERSION_KERNELS_KINDS_ROWKERNEL_H
 #define CKOPT_LIB_CONVERSION_KERNELS_KINDS_ROWKERNEL_H
 

@@ -1,5 +1,7 @@
 //===- ScanKernel.cpp - cumulative_sum ------------------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Each item carries a sum along the axis: a row, or (where the axis is not
 // innermost) a vector of neighbouring columns. The order of additions is that
 // of the axis, whatever the ranges; f16 and bf16 are summed in f32. On a GPU a

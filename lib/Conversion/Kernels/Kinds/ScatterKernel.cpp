@@ -1,5 +1,7 @@
 //===- ScatterKernel.cpp - scatter_add, scatter_elements ------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Parallel over what no two updates share: all dimensions but the axis, on the
 // CPU in blocks of columns. Each item starts from init, then applies its
 // updates in their order: deterministic, no atomics. On a GPU one launch copies

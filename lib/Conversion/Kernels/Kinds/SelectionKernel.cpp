@@ -1,5 +1,7 @@
 //===- SelectionKernel.cpp - top_k ----------------------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Problem: the k best of n elements of each row, best first.
 //
 // Method: elements become integers whose signed order is the op's (`keyOf`);

@@ -1,4 +1,8 @@
 //===- StructuredKernel.cpp - ops with loops of their own -----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "Kinds/StructuredKernel.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
 

@@ -1,5 +1,7 @@
 //===- StructuredKernel.h - ops with loops of their own ---------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // One maker an op, found by the op's type in a table: a new op adds itself and
 // changes nothing else.
 //

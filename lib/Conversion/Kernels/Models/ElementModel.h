@@ -1,5 +1,7 @@
 //===- ElementModel.h - how an op makes one element -------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // One model an op; the emitter finds it by the op's type in a table, so a new
 // op needs a new model and no change to the emitter. (A table rather than an
 // op interface: models need the emitter, which only this library has.)

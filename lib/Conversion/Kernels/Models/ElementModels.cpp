@@ -1,4 +1,8 @@
 //===- ElementModels.cpp - the table of element models --------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "Models/ElementModel.h"
 #include "mlir/IR/BuiltinTypes.h"
 

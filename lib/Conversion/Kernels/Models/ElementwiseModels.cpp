@@ -1,4 +1,8 @@
 //===- ElementwiseModels.cpp - arithmetic, comparisons, casts -------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "Emit/MathFunctions.h"
 #include "Models/ElementModel.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"

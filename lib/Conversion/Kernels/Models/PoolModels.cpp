@@ -1,5 +1,7 @@
 //===- PoolModels.cpp - pooling and its gradients -------------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Each point loops over a window: the forward ops over the input points they
 // cover, the gradients over the windows that cover them, so that no two points
 // write to one place. Bounds are tested on scalars where lanes run over

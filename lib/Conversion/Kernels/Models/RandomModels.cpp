@@ -1,5 +1,7 @@
 //===- RandomModels.cpp - counter-based random numbers, dropout -----------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Philox4x32-10 as in ckopt/Base/Philox.h: key = seed, counter = (e/4, step,
 // site), word e mod 4 for element e in logical row-major order. One block
 // serves four elements: where the lanes are consecutive elements from a

@@ -1,5 +1,7 @@
 //===- RowModels.cpp - softmax, layer norm, cross entropy -----------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Passes over a row that stays in the first cache levels. Each pass computes
 // fused operands again rather than keeping them. A pass that stores comes
 // last, or touches each point once before writing it (reuse).

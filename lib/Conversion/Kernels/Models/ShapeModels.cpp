@@ -1,4 +1,8 @@
 //===- ShapeModels.cpp - constants, shapes, data movement -----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "Models/ElementModel.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 

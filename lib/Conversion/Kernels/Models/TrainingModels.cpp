@@ -1,5 +1,7 @@
 //===- TrainingModels.cpp - updates and loss gradients --------------------===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Scalars of a step (bias corrections) are computed in double precision once
 // per call of a range, from the step number and the learning rate.
 //

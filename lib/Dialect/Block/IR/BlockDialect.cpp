@@ -1,4 +1,8 @@
 //===- BlockDialect.cpp - what threads of a block do together -------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "ckopt/Dialect/Block/IR/BlockDialect.h"
 
 using namespace mlir;

@@ -1,4 +1,8 @@
 //===- CkoptDialect.cpp - the ckopt dialect, its attributes ---------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "mlir/IR/DialectImplementation.h"

@@ -1,4 +1,8 @@
 //===- CkoptOps.cpp - generated bodies of the ops -------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 
 using namespace mlir;

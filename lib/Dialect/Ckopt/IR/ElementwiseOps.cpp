@@ -1,5 +1,7 @@
 //===- ElementwiseOps.cpp - types, folds and verifiers of elementwise ops -===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Result types follow numpy broadcasting; the result takes the layout of an
 // operand of the result's own shape where one has a layout.
 //

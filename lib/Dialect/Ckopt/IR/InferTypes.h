@@ -1,4 +1,8 @@
 //===- InferTypes.h - what all result type rules share ----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_DIALECT_CKOPT_IR_INFERTYPES_H
 #define CKOPT_LIB_DIALECT_CKOPT_IR_INFERTYPES_H
 

@@ -1,4 +1,8 @@
 //===- KernelOps.cpp - kernel calls ---------------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 

@@ -1,4 +1,8 @@
 //===- ReductionOps.cpp - types of reductions and row ops ---------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "InferTypes.h"
 #include "mlir/IR/Matchers.h"
 

@@ -1,4 +1,8 @@
 //===- ShapeOps.cpp - constants, shapes and data movement ---------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "InferTypes.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/Support/MathExtras.h"

@@ -1,4 +1,8 @@
 //===- TensorBuilder.cpp - ckopt ops in the form of formulas --------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #include "ckopt/Dialect/Ckopt/Utils/TensorBuilder.h"
 
 using namespace mlir;

@@ -1,4 +1,8 @@
 //===- BlockDialect.h - what threads of a block do together -----*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_DIALECT_BLOCK_IR_BLOCKDIALECT_H
 #define CKOPT_DIALECT_BLOCK_IR_BLOCKDIALECT_H
 

@@ -1,4 +1,8 @@
 //===- BlockOps.td - what threads of a block do together ----*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_DIALECT_BLOCK_OPS
 #define CKOPT_DIALECT_BLOCK_OPS
 

@@ -1,4 +1,8 @@
 //===- CkoptBase.td - the ckopt dialect ---------------------*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_DIALECT_CKOPT_BASE
 #define CKOPT_DIALECT_CKOPT_BASE
 

@@ -1,4 +1,8 @@
 //===- CkoptDialect.h - the ckopt dialect, its attributes -------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_DIALECT_CKOPT_IR_CKOPTDIALECT_H
 #define CKOPT_DIALECT_CKOPT_IR_CKOPTDIALECT_H
 

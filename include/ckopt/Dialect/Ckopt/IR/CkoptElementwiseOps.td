@@ -1,4 +1,8 @@
 //===- CkoptElementwiseOps.td - elementwise ops -------------*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_DIALECT_CKOPT_ELEMENTWISE
 #define CKOPT_DIALECT_CKOPT_ELEMENTWISE
 

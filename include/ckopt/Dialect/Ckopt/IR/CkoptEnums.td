@@ -1,4 +1,8 @@
 //===- CkoptEnums.td - enums of the ckopt dialect -----------*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_DIALECT_CKOPT_ENUMS
 #define CKOPT_DIALECT_CKOPT_ENUMS
 

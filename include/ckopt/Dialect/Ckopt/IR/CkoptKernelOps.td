@@ -1,4 +1,8 @@
 //===- CkoptKernelOps.td - the step after fuse --------------*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_DIALECT_CKOPT_KERNEL
 #define CKOPT_DIALECT_CKOPT_KERNEL
 

@@ -1,4 +1,8 @@
 //===- CkoptNNOps.td - contractions, convolutions, pooling --*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_DIALECT_CKOPT_NN
 #define CKOPT_DIALECT_CKOPT_NN
 

@@ -1,4 +1,8 @@
 //===- CkoptOps.h - the ops of the ckopt dialect ----------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_DIALECT_CKOPT_IR_CKOPTOPS_H
 #define CKOPT_DIALECT_CKOPT_IR_CKOPTOPS_H
 

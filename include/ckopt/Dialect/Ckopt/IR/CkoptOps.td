@@ -1,4 +1,8 @@
 //===- CkoptOps.td - all ops of the ckopt dialect -----------*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_DIALECT_CKOPT_OPS
 #define CKOPT_DIALECT_CKOPT_OPS
 

@@ -1,4 +1,8 @@
 //===- CkoptReductionOps.td - reductions and row ops --------*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_DIALECT_CKOPT_REDUCTION
 #define CKOPT_DIALECT_CKOPT_REDUCTION
 

@@ -1,4 +1,8 @@
 //===- CkoptShapeOps.td - constants, shapes, data movement --*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_DIALECT_CKOPT_SHAPE
 #define CKOPT_DIALECT_CKOPT_SHAPE
 

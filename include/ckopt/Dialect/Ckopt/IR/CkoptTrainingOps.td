@@ -1,4 +1,8 @@
 //===- CkoptTrainingOps.td - losses and state updates -------*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_DIALECT_CKOPT_TRAINING
 #define CKOPT_DIALECT_CKOPT_TRAINING
 

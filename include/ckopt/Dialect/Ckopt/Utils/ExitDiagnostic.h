@@ -1,5 +1,7 @@
 //===- ExitDiagnostic.h - errors that say how to exit -----------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // A pass can only fail. Which exit code belongs to a failure (a budget that no
 // plan fits, say) travels with the error itself, as metadata that diagnostic
 // handlers can read and printers ignore.

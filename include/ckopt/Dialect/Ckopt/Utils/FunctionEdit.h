@@ -1,4 +1,8 @@
 //===- FunctionEdit.h - names, arguments, results of functions --*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 #ifndef CKOPT_DIALECT_CKOPT_UTILS_FUNCTIONEDIT_H
 #define CKOPT_DIALECT_CKOPT_UTILS_FUNCTIONEDIT_H
 

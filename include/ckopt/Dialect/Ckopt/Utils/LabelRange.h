@@ -1,5 +1,7 @@
 //===- LabelRange.h - which labels a loss takes -----------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // A loss reads its scores at the label: data must be checked against the number
 // of classes before a step sees it. Who builds a loss knows the range and notes
 // it, on the argument where the labels come from, or on an op whose operand 0

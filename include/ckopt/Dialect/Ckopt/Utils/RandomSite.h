@@ -1,5 +1,7 @@
 //===- RandomSite.h - ops that draw random numbers --------------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Random numbers are functions of (seed, step, site, element). An op that draws
 // them has an attribute `site`; in a kernel it is an index of the call's
 // scalars, so that ops which differ in their site alone share the kernel.

@@ -1,5 +1,7 @@
 //===- StopGradient.h - values that are constants for gradients -*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // `ckopt.pin` with this attribute is its operand in value, and a constant to
 // autodiff: PyTorch's detach(). Whoever needs no more gradients removes it.
 //

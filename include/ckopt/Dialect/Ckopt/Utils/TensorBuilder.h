@@ -1,5 +1,7 @@
 //===- TensorBuilder.h - ckopt ops in the form of formulas ------*- C++ -*-===//
 //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Rewrites that make arithmetic (gradient rules, decompositions, losses) read
 // like their formulas. Operands broadcast as numpy's; ops fold while they are
 // built; types follow by inference, in row-major layout.
