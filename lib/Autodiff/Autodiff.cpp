@@ -123,9 +123,10 @@ LogicalResult Differentiator::chooseArguments() {
     wrt.push_back(i);
   }
   if (wrt.empty())
-    return function.emitError("nothing to differentiate by: no argument of '")
+    return function.emitError("nothing to differentiate by: every argument of "
+                              "'")
            << function.getSymName()
-           << "' has the role parameter (all are frozen or inputs)";
+           << "' is an input, a constant or frozen (--freeze, --train)";
   return success();
 }
 

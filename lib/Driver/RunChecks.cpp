@@ -34,9 +34,18 @@ static std::string describe(double value) {
   return std::isnan(value) ? "NaN" : value > 0 ? "infinite" : "-infinite";
 }
 
-static constexpr const char *advice =
-    "; nothing was written. Lower --lr, give --clip-norm or --warmup-steps; "
-    "--check-finite finds the first op that made a value that is not finite";
+/// What a user can do about it. The loss of a run's first step comes before
+/// any update, so that no rate of learning can be at fault.
+static std::string advice(bool beforeUpdates) {
+  return std::string("; nothing was written. ") +
+         (beforeUpdates
+              ? "No update came before it: the data, the model's values or the "
+                "loss make it (bce wants outputs between 0 and 1, bce_logits "
+                "takes any); "
+              : "Lower --lr, give --clip-norm or --warmup-steps; ") +
+         "--check-finite finds the first op that made a value that is not "
+         "finite";
+}
 
 llvm::Error ckopt::checkFinite(const TensorMap &tensors, int64_t step) {
   for (const auto &[name, value] : tensors)
@@ -44,7 +53,7 @@ llvm::Error ckopt::checkFinite(const TensorMap &tensors, int64_t step) {
       return makeError(ExitNonFinite,
                        "after step " + llvm::Twine(step) + " '" + name + "' " +
                            indexString(at, value.shape()) + " is " +
-                           describe(value.getDouble(at)) + advice);
+                           describe(value.getDouble(at)) + advice(false));
   return llvm::Error::success();
 }
 
@@ -54,7 +63,7 @@ llvm::Error ckopt::checkFinite(double value, const llvm::Twine &what,
     return llvm::Error::success();
   return makeError(ExitNonFinite, "the " + what + " of step " +
                                       llvm::Twine(step) + " is " +
-                                      describe(value) + advice);
+                                      describe(value) + advice(step <= 1));
 }
 
 bool DivergenceWatch::add(int64_t step, double loss) {

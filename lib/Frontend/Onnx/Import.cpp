@@ -214,8 +214,12 @@ llvm::Error ModelImporter::fixShape(const ValueInfo &input, std::string &open) {
         bakedBatch = size;
     }
     if (size < 0 && i == 0)
-      return fail("the model has a symbolic batch dimension '" + dim.symbol +
-                  "'; give its size (--batch=N)");
+      return fail((dim.symbol.empty()
+                       ? "the file leaves the first dimension of input '" +
+                             input.name + "' open"
+                       : "the model has a symbolic batch dimension '" +
+                             dim.symbol + "'") +
+                  "; give its size (--batch=N)");
     if (size < 0)
       open += (open.empty() ? "'" : ", '") +
               (dim.symbol.empty() ? "(unnamed)" : dim.symbol) + "' of '" +
