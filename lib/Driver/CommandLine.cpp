@@ -6,6 +6,7 @@
 #include "CommandLine.h"
 #include "Commands.h"
 #include "Flags.h"
+#include "LossChoice.h"
 #include "ckopt/Base/Version.h"
 #include "ckopt/Planner/SearchFlags.h"
 #include "ckopt/Support/Error.h"
@@ -85,14 +86,9 @@ static llvm::Error checkFlags(const DriverOptions &options) {
   const OptimizerSettings &opt = options.compile.step.optimizer;
   bool updates =
       options.command == Command::Train || options.command == Command::Compare;
-  if (opt.kind.empty() && updates)
-    return usageError("--optimizer=none changes no weights: there is nothing "
-                      "to train ('ckopt grad' writes gradients)");
-  if (llvm::Error error = checkPolicyForm(options.compile.step.remat.policy))
-    return error;
-  if (llvm::Error error =
-          planner::checkSearch(options.compile.step.remat.search))
-    return error;
+  if (updates) // said before anything is compiled
+    if (llvm::Error error = checkUpdates(opt))
+      return error;
   if (options.paretoPoints > 0 &&
       options.compile.step.remat.budget.kind != MemoryBudget::Kind::Unlimited)
     return usageError("--pareto plans many budgets: leave out the one given");
@@ -160,7 +156,9 @@ bool ckopt::parseCommandLine(int argc, char **argv, DriverOptions &options,
   if (!error)
     error = checkFlags(options);
   if (!error)
-    error = checkLossFlags(options, flags.given);
+    error = checkLossSettings(options.compile.step, [&](llvm::StringRef flag) {
+      return flags.given.count(flag.str()) > 0;
+    });
   if (!error)
     error = flags.settleOptimizer();
   if (error) {

@@ -209,34 +209,11 @@ llvm::Error ckopt::runCompile(DriverOptions &options) {
 // grad
 //===----------------------------------------------------------------------===//
 
-/// The indices 0 to the batch size; fewer samples are an error.
-static llvm::Expected<std::vector<int64_t>> firstBatch(const Session &session,
-                                                       const Dataset &data) {
-  int64_t batch = batchSize(session.manifest());
-  if (data.numSamples() < batch)
-    return inputError(
-        "the model's batch is " + llvm::Twine(batch) + ", the data has " +
-        llvm::Twine(data.numSamples()) +
-        " samples; give --batch=" + llvm::Twine(data.numSamples()));
-  std::vector<int64_t> samples;
-  for (int64_t i = 0; i < batch; ++i)
-    samples.push_back(i);
-  return samples;
-}
-
 llvm::Error ckopt::needData(const DriverOptions &options) {
   if (options.data.path.empty())
     return usageError("give --data=FILE.npz");
   return llvm::Error::success();
 }
-
-namespace {
-/// A loaded step and the data that it will be fed.
-struct FedStep {
-  PlannedStep planned;
-  Dataset data;
-};
-} // namespace
 
 llvm::Error ckopt::readConstants(DriverOptions &options) {
   if (options.constants.empty())
@@ -255,17 +232,22 @@ llvm::Error ckopt::readConstants(DriverOptions &options) {
   return llvm::Error::success();
 }
 
-/// Plans, loads and reads the data, checked against the model's labels.
-static llvm::Expected<FedStep> prepareWithData(DriverOptions &options) {
-  auto planned = prepareStep(options);
-  if (!planned)
-    return planned.takeError();
-  FedStep fed{std::move(*planned), {}};
-  auto data = loadDataset(*fed.planned.session, options.data);
-  if (!data)
-    return data.takeError();
-  fed.data = std::move(*data);
-  return std::move(fed);
+/// Feeds the first batch of the data; fewer samples are an error.
+static llvm::Error feedFirstBatch(Session &session, const DataOptions &data) {
+  auto source = openSource(session, data, DatasetSource::Order::AsStored);
+  if (!source)
+    return source.takeError();
+  if (llvm::Error error = (*source)->seek(/*seed=*/0, {}))
+    return error;
+  auto count = feed(session, **source, data);
+  if (!count)
+    return count.takeError();
+  int64_t batch = batchSize(session.manifest());
+  if (*count < batch)
+    return inputError("the model's batch is " + llvm::Twine(batch) +
+                      ", the data has " + llvm::Twine(*count) +
+                      " samples; give --batch=" + llvm::Twine(*count));
+  return llvm::Error::success();
 }
 
 llvm::Error ckopt::runGrad(DriverOptions &options) {
@@ -275,15 +257,11 @@ llvm::Error ckopt::runGrad(DriverOptions &options) {
     return usageError("grad needs -o FILE.npz");
   options.compile.step.optimizer.kind.clear();
   options.compile.step.evaluation = false;
-  auto fed = prepareWithData(options);
-  if (!fed)
-    return fed.takeError();
-  Session &session = *fed->planned.session;
-  const Dataset &data = fed->data;
-  auto samples = firstBatch(session, data);
-  if (!samples)
-    return samples.takeError();
-  if (llvm::Error error = feed(session, data, *samples))
+  auto planned = prepareStep(options);
+  if (!planned)
+    return planned.takeError();
+  Session &session = *planned->session;
+  if (llvm::Error error = feedFirstBatch(session, options.data))
     return error;
   if (llvm::Error error = setSeed(session, options.seed))
     return error;

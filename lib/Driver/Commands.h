@@ -27,13 +27,6 @@ llvm::Error runCheck(DriverOptions &options);
 
 /// What import is about, in counts, on standard output.
 void printSummary(const Compilation &compilation);
-/// Settings of losses that no loss reads are usage errors.
-llvm::Error checkLossFlags(const DriverOptions &options,
-                           const std::set<std::string> &given);
-/// Weights, as a list ("0.5,1,2") or from a file (text, .npy).
-llvm::Error readNumbers(llvm::StringRef flag, llvm::StringRef text,
-                        std::vector<double> &numbers);
-
 /// Imports and plans; the start of most commands. A budget that nothing fits
 /// is reported first.
 llvm::Expected<std::unique_ptr<Compilation>> planModel(DriverOptions &options);

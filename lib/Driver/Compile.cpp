@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Driver/Compile.h"
+#include "LossChoice.h"
 #include "ckopt/Analysis/MemoryTimeline.h"
 #include "ckopt/Analysis/PlanningProblem.h"
 #include "ckopt/Backends/Backends.h"
@@ -182,6 +183,10 @@ static llvm::Error checkDumpedTarget(ModuleOp module,
 }
 
 llvm::Error Compilation::import() {
+  if (llvm::Error error = checkOptions(opts))
+    return error;
+  opts.learningRate =
+      learningRateOr(opts.learningRate, opts.step.optimizer.kind);
   if (llvm::Error error = settleTarget())
     return error;
   if (!opts.phases.from.empty()) {

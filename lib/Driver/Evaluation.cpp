@@ -7,7 +7,7 @@
 // not count; a loss of the model's own is read, from whole batches alone.
 //
 //===----------------------------------------------------------------------===//
-#include "ckopt/Driver/Training.h"
+#include "Feeding.h"
 
 using namespace ckopt;
 using runtime::TensorRole;
@@ -20,13 +20,12 @@ static const runtime::FunctionInfo *findEval(const Session &session) {
   return nullptr;
 }
 
-/// Which of the dataset's fields is the target of the attached loss; none:
-/// numFields().
+/// Which of the fields is the target of the attached loss; none: numFields().
 static llvm::Expected<size_t> findTargetField(const Session &session,
-                                              const Dataset &data,
+                                              const Feeder &feeder,
                                               const DataOptions &options) {
-  for (size_t field = 0; field < data.numFields(); ++field) {
-    const std::string &name = data.spec(field).name;
+  for (size_t field = 0; field < feeder.numFields(); ++field) {
+    const std::string &name = feeder.spec(field).name;
     auto index = session.find(name);
     if (!index)
       return index.takeError();
@@ -34,7 +33,7 @@ static llvm::Expected<size_t> findTargetField(const Session &session,
         (options.targetOutputs.empty() || options.targetOutputs.count(name)))
       return field;
   }
-  return data.numFields();
+  return feeder.numFields();
 }
 
 /// The evaluation's output of this role, and, if given, this name; or -1.
@@ -51,70 +50,109 @@ static int32_t findOutput(const Session &session,
 
 /// The host's metrics of one batch: loss and accuracy, or the squared error.
 static llvm::Expected<MetricSums> hostMetrics(Session &session, int32_t scores,
-                                              const HostTensor &target,
+                                              const HostTensor &given,
                                               const FieldSpec &spec,
                                               const DataOptions &options,
                                               llvm::ArrayRef<uint8_t> mask) {
   auto output = session.read(scores);
   if (!output)
     return output.takeError();
-  if (options.loss == "mse" || !isInteger(target.dtype()))
-    return squaredErrorMetrics(*output, target, mask);
+  auto target = given.convertTo(spec.dtype);
+  if (!target)
+    return target.takeError();
+  if (options.loss == "mse" || !isInteger(target->dtype()))
+    return squaredErrorMetrics(*output, *target, mask);
   auto axis = options.classAxis;
   if (axis && *axis < 0)
     *axis += output->rank();
-  return crossEntropyMetrics(*output, target, spec.ignoreIndex, mask, axis);
+  return crossEntropyMetrics(*output, *target, spec.ignoreIndex, mask, axis);
 }
 
-llvm::Expected<MetricSums> ckopt::evaluate(Session &session,
-                                           const Dataset &data,
-                                           const DataOptions &dataOptions,
-                                           llvm::ArrayRef<int64_t> samples) {
-  MetricSums sums;
+namespace {
+/// What an evaluation reads.
+struct Evaluator {
+  Session &session;
+  Feeder feeder;
+  const DataOptions &options;
+  int32_t scores, loss;
+  size_t targetField;
+  bool byHost; ///< the host computes the loss
+
+  llvm::Expected<MetricSums> measure(int64_t valid);
+};
+} // namespace
+
+/// Runs the function on the loaded batch.
+llvm::Expected<MetricSums> Evaluator::measure(int64_t valid) {
+  if (llvm::Error error = feeder.write())
+    return std::move(error);
+  if (llvm::Error error = session.run("eval"))
+    return std::move(error);
+  MetricSums metrics;
+  metrics.count = valid;
+  bool classify = byHost || options.classify;
+  if (classify && scores >= 0 && targetField < feeder.numFields()) {
+    std::vector<uint8_t> mask(size_t(feeder.batchSize()), 0);
+    std::fill_n(mask.begin(), valid, uint8_t(1));
+    auto host = hostMetrics(session, scores, feeder.value(targetField),
+                            feeder.spec(targetField), options, mask);
+    if (!host)
+      return host.takeError();
+    metrics = *host;
+  }
+  if (!byHost) {
+    auto value = session.read(loss);
+    if (!value)
+      return value.takeError();
+    metrics.loss = value->getDouble(0) * double(metrics.count);
+  }
+  return metrics;
+}
+
+llvm::Expected<Evaluation> ckopt::evaluate(Session &session,
+                                           BatchSource &source,
+                                           const DataOptions &dataOptions) {
+  Evaluation result;
   const runtime::FunctionInfo *eval = findEval(session);
-  auto targetField = findTargetField(session, data, dataOptions);
+  auto feeder = Feeder::create(session, source, dataOptions);
+  if (!feeder)
+    return feeder.takeError();
+  auto targetField = findTargetField(session, *feeder, dataOptions);
   if (!targetField)
     return targetField.takeError();
   if (!eval)
-    return sums;
+    return result;
   int32_t scores =
       findOutput(session, *eval, TensorRole::Output, dataOptions.scores);
   int32_t loss = findOutput(session, *eval, TensorRole::Loss);
   // What the step's own loss is cannot leave padded samples out.
   bool byHost = !dataOptions.loss.empty();
-  bool classify = byHost || dataOptions.classify;
-  if (byHost ? scores < 0 || *targetField == data.numFields() : loss < 0)
-    return sums;
-  int64_t number = 0;
-  for (const EvalBatch &batch :
-       evaluationBatches(samples, batchSize(session.manifest()))) {
+  if (byHost ? scores < 0 || *targetField == feeder->numFields() : loss < 0)
+    return result;
+  Evaluator run{session, std::move(*feeder), dataOptions, scores,
+                loss,    *targetField,       byHost};
+  if (llvm::Error error = source.seek(/*seed=*/0, {}))
+    return std::move(error);
+  int64_t batch = run.feeder.batchSize(), valid = batch;
+  DataPosition at;
+  for (int64_t number = 1; valid == batch; ++number, at.position += valid) {
+    auto given = run.feeder.load(at);
+    if (!given)
+      return given.takeError();
+    valid = *given;
+    if (valid == 0 || (!byHost && valid != batch))
+      break;
     // Models that draw random numbers draw others for each batch, the same in
     // every evaluation.
-    if (llvm::Error error = session.fill(TensorRole::Step, double(++number)))
+    if (llvm::Error error = session.fill(TensorRole::Step, double(number)))
       return std::move(error);
-    if (!byHost && batch.valid != int64_t(batch.indices.size()))
-      continue;
-    if (llvm::Error error = feed(session, data, batch.indices))
-      return std::move(error);
-    if (llvm::Error error = session.run("eval"))
-      return std::move(error);
-    MetricSums metrics;
-    metrics.count = batch.valid;
-    if (classify && scores >= 0 && *targetField < data.numFields()) {
-      auto host =
-          hostMetrics(session, scores, data.batch(*targetField, batch.indices),
-                      data.spec(*targetField), dataOptions, batch.mask);
-      if (!host)
-        return host.takeError();
-      metrics = *host;
-    }
-    if (!byHost) {
-      auto value = session.read(loss);
-      if (!value)
-        return value.takeError();
-      metrics.loss = value->getDouble(0) * double(metrics.count);
-    }
-    sums += metrics;
+    auto metrics = run.measure(valid);
+    if (!metrics)
+      return metrics.takeError();
+    result.sums += *metrics;
+    result.samples += valid;
   }
-  return sums;
+  if (!result.sums.count)
+    result.samples = 0;
+  return result;
 }

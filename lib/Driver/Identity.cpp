@@ -15,21 +15,6 @@
 
 using namespace ckopt;
 
-/// The samples by what they hold, whatever file and arrays they came from.
-static std::string fingerprint(const Dataset &data) {
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  os << data.numSamples() << " samples";
-  for (size_t i = 0; i < data.numFields(); ++i) {
-    const HostTensor &array = data.tensor(i);
-    llvm::ArrayRef<uint8_t> bytes(static_cast<const uint8_t *>(array.rawData()),
-                                  size_t(array.sizeInBytes()));
-    os << ", " << data.spec(i).name << " " << array.typeString() << " "
-       << llvm::format_hex_no_prefix(llvm::xxh3_64bits(bytes), 16);
-  }
-  return text;
-}
-
 /// Settings of losses that differ from the defaults: what older checkpoints do
 /// not name was as it is by default.
 static void describeLoss(const autodiff::LossSettings &set,
@@ -83,7 +68,8 @@ static void addSchedule(const LearningRateSchedule &schedule,
 
 StringMetadata ckopt::runIdentity(const CompileOptions &compile,
                                   const TrainOptions &options,
-                                  const Session &session, const Dataset &data) {
+                                  const Session &session,
+                                  const BatchSource &source) {
   const StepOptions &step = compile.step;
   const OptimizerSettings &opt = step.optimizer;
   const LearningRateSchedule &schedule = options.schedule;
@@ -130,6 +116,6 @@ StringMetadata ckopt::runIdentity(const CompileOptions &compile,
   set("threads", step.threads);
   set("accumulate", double(opt.accumulate));
   result["batch"] = std::to_string(batchSize(session.manifest()));
-  result["data"] = fingerprint(data);
+  result["data"] = source.identity();
   return result;
 }

@@ -9,15 +9,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "LossChoice.h"
-#include "Commands.h"
 #include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
 #include "ckopt/Support/Error.h"
-#include "ckopt/Support/FlagTable.h"
 #include "ckopt/Support/Npz.h"
-#include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/MemoryBuffer.h"
-
-#include <cmath>
 
 using namespace ckopt;
 using namespace ckopt::autodiff;
@@ -31,6 +25,12 @@ struct Attached {
   std::vector<int64_t> shape; ///< of its output
 };
 
+/// Type and shape of an array of targets, with all samples or one batch.
+struct TargetType {
+  DType dtype = DType::F32;
+  std::vector<int64_t> shape;
+};
+
 class LossChooser {
 public:
   LossChooser(Compilation &compilation, const DataOptions &data)
@@ -42,8 +42,10 @@ public:
 
 private:
   llvm::Error settleClasses(llvm::ArrayRef<Attached> losses);
+  llvm::Expected<std::optional<TargetType>> findTargets(const Attached &loss,
+                                                        bool alone) const;
   llvm::Expected<int64_t> chooseAxis(const Attached &loss,
-                                     const HostTensor *targets);
+                                     const TargetType *targets);
   void settleEvaluation(llvm::ArrayRef<Attached> losses);
 
   Compilation &compilation;
@@ -53,11 +55,39 @@ private:
 };
 } // namespace
 
+/// The targets of a loss as the data have them, where there are data. What
+/// cannot be read is reported, with all else, when data are loaded.
+llvm::Expected<std::optional<TargetType>>
+LossChooser::findTargets(const Attached &loss, bool alone) const {
+  for (const SourceField &field : data.fields)
+    if (field.name == (alone ? "target" : "target." + loss.term->output)) {
+      TargetType type{field.dtype, field.shape};
+      type.shape.insert(type.shape.begin(), 1);
+      return type;
+    }
+  if (data.path.empty())
+    return std::nullopt;
+  auto array = targetArrayOf(data, loss.term->output);
+  if (!array)
+    return array.takeError();
+  auto reader = NpzReader::open(data.path);
+  if (!reader) {
+    llvm::consumeError(reader.takeError());
+    return std::nullopt;
+  }
+  auto read = reader->read(*array);
+  if (!read) {
+    llvm::consumeError(read.takeError());
+    return std::nullopt;
+  }
+  return TargetType{read->dtype(), read->shape().vec()};
+}
+
 /// The axis of the classes, from the targets where they are known.
 llvm::Expected<int64_t> LossChooser::chooseAxis(const Attached &loss,
-                                                const HostTensor *targets) {
-  if (targets && targets->rank() > 0 && isInteger(targets->dtype())) {
-    std::vector<int64_t> batch = targets->shape().vec();
+                                                const TargetType *targets) {
+  if (targets && !targets->shape.empty() && isInteger(targets->dtype)) {
+    std::vector<int64_t> batch = targets->shape;
     if (!loss.shape.empty())
       batch[0] = loss.shape[0];
     auto axis = resolveClassAxis(loss.shape, batch);
@@ -82,27 +112,14 @@ llvm::Error LossChooser::settleClasses(llvm::ArrayRef<Attached> losses) {
   for (const Attached &loss : losses) {
     if (!loss.kind->labels)
       continue;
-    std::optional<HostTensor> targets;
-    if (!data.path.empty()) {
-      auto array = targetArrayOf(data, loss.term->output);
-      if (!array)
-        return array.takeError();
-      // What cannot be read is reported, with all else, when data are loaded.
-      if (auto reader = NpzReader::open(data.path)) {
-        auto read = reader->read(*array);
-        if (read)
-          targets = std::move(*read);
-        else
-          llvm::consumeError(read.takeError());
-      } else {
-        llvm::consumeError(reader.takeError());
-      }
-    }
-    const HostTensor *known = targets ? &*targets : nullptr;
+    auto targets = findTargets(loss, losses.size() == 1);
+    if (!targets)
+      return targets.takeError();
+    const TargetType *known = *targets ? &**targets : nullptr;
     if (known && (loss.kind->settings & LossKind::SoftTargets) &&
-        isFloat(known->dtype()) &&
-        known->rank() == int64_t(loss.shape.size()) &&
-        known->shape().drop_front() ==
+        isFloat(known->dtype) && !loss.shape.empty() &&
+        known->shape.size() == loss.shape.size() &&
+        llvm::ArrayRef<int64_t>(known->shape).drop_front() ==
             llvm::ArrayRef<int64_t>(loss.shape).drop_front()) {
       if (!settings.softTargets)
         compilation.remark("targets of '" + loss.term->output +
@@ -202,87 +219,4 @@ void ckopt::describeTargets(const Compilation &compilation, DataOptions &data) {
       findLossKind(term.kind)->labels && !step.lossSettings.softTargets;
   if (!step.evaluateLoss)
     data.loss = term.kind;
-}
-
-//===----------------------------------------------------------------------===//
-// Flags
-//===----------------------------------------------------------------------===//
-
-llvm::Error ckopt::readNumbers(StringRef flag, StringRef text,
-                               std::vector<double> &numbers) {
-  auto parse = [&](StringRef list) {
-    numbers.clear();
-    llvm::SmallVector<StringRef> parts;
-    llvm::SplitString(list, parts, ", \t\r\n");
-    for (StringRef part : parts)
-      if (double value; flag::parseReal(part, value))
-        numbers.push_back(value);
-      else
-        return false;
-    return !numbers.empty();
-  };
-  bool isList = parse(text);
-  if (!isList && text.ends_with(".npy")) {
-    auto array = readNpy(text);
-    if (!array)
-      return withContext(array.takeError(), "--" + flag);
-    numbers.clear();
-    for (int64_t i = 0; i < array->numElements(); ++i)
-      numbers.push_back(array->getDouble(i));
-  } else if (!isList) {
-    auto file = llvm::MemoryBuffer::getFile(text);
-    if (!file || !parse((*file)->getBuffer()))
-      return usageError("--" + flag + ": '" + text +
-                        "' is neither a list of numbers (0.5,1,2) nor a file "
-                        "of them (text, .npy)");
-  }
-  for (double value : numbers)
-    if (!(value >= 0) || std::isinf(value))
-      return usageError("--" + flag + ": weights are numbers from 0 on");
-  return llvm::Error::success();
-}
-
-llvm::Error ckopt::checkLossFlags(const DriverOptions &options,
-                                  const std::set<std::string> &given) {
-  static const std::pair<StringRef, unsigned> settings[] = {
-      {"class-axis", LossKind::ClassAxis},
-      {"ignore-index", LossKind::IgnoreIndex},
-      {"label-smoothing", LossKind::LabelSmoothing},
-      {"class-weights", LossKind::ClassWeights},
-      {"pos-weight", LossKind::PosWeight},
-      {"beta", LossKind::Beta},
-      {"delta", LossKind::Delta},
-      {"margin", LossKind::Margin},
-      {"soft-targets", LossKind::SoftTargets},
-      {"reduction", ~0u},
-  };
-  const std::vector<LossTerm> &terms = options.compile.step.loss;
-  const LossSettings &set = options.compile.step.lossSettings;
-  for (auto [flag, setting] : settings) {
-    if (!given.count(flag.str()))
-      continue;
-    bool read = false;
-    for (const LossTerm &term : terms)
-      read |= term.attaches() &&
-              (setting == ~0u || findLossKind(term.kind)->settings & setting);
-    if (read)
-      continue;
-    std::string takers;
-    for (const LossKind &kind : lossKinds())
-      if (setting != ~0u && kind.settings & setting)
-        takers += (takers.empty() ? "" : ", ") + kind.name.str();
-    return usageError("--" + flag +
-                      " is for losses that are attached (--loss=" +
-                      (takers.empty() ? "KIND" : takers) +
-                      "); a loss that the model holds has its own");
-  }
-  if (set.softTargets && given.count("ignore-index"))
-    return usageError("--ignore-index is for labels, and --soft-targets takes "
-                      "none: leave out one of the two");
-  if (set.reduction == "batchmean")
-    for (const LossTerm &term : terms)
-      if (term.attaches() &&
-          !(findLossKind(term.kind)->settings & LossKind::BatchMean))
-        return usageError("--reduction=batchmean is for --loss=kl");
-  return llvm::Error::success();
 }

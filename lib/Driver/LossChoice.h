@@ -10,6 +10,17 @@
 
 namespace ckopt {
 
+/// Checks, before import, options against each other: settings of losses,
+/// optimizers, groups, policies and searches that nothing would read, or that
+/// mean nothing.
+llvm::Error checkOptions(const CompileOptions &options);
+/// Refuses to train without an optimizer.
+llvm::Error checkUpdates(const OptimizerSettings &optimizer);
+/// Refuses settings of losses that no loss reads. `isGiven` tells by the flag's
+/// name whether one is asked for.
+llvm::Error
+checkLossSettings(const StepOptions &step,
+                  llvm::function_ref<bool(llvm::StringRef flag)> isGiven);
 /// Settles, after import, what the loss leaves open: outputs, kinds of targets,
 /// the class axis.
 llvm::Error settleLoss(Compilation &compilation, const DataOptions &data);

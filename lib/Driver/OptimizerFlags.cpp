@@ -195,15 +195,6 @@ llvm::Error DriverFlags::settleGroups() {
     auto group = parseParameterGroup(text, kind);
     if (!group)
       return group.takeError();
-    HyperValues values = opt.values;
-    for (const auto &[name, value] : group->values)
-      values[name] = value;
-    if (llvm::Error error = checkHyperValues(kind, values))
-      return withContext(std::move(error), "--group='" + text + "'");
-    if (group->learningRate && o.train.schedule.base == 0)
-      return usageError("--group='" + text +
-                        "': a group's lr needs an --lr above 0, whose schedule "
-                        "it follows");
     o.compile.groups.push_back(std::move(*group));
   }
   o.compile.learningRate = o.train.schedule.base;
@@ -270,10 +261,7 @@ llvm::Error DriverFlags::settleOptimizer() {
       (hyperValue(kind, opt.values, "momentum") <= 0 ||
        hyperValue(kind, opt.values, "dampening") != 0))
     return usageError("--nesterov needs --momentum above 0 and no --dampening");
-  if (llvm::Error error = checkHyperValues(kind, opt.values))
-    return error;
-  if (!given.count("lr"))
-    o.train.schedule.base = kind.learningRate;
+  o.train.schedule.base = learningRateOr(o.train.schedule.base, opt.kind);
   if (llvm::Error error = settleSchedule())
     return error;
   return settleGroups();

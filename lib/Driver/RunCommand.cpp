@@ -71,54 +71,64 @@ static llvm::Expected<TensorMap> runWhole(Session &session,
   return result;
 }
 
+/// Appends the first `samples` of a batch's output along its first dimension.
+static void append(std::vector<char> &to, const HostTensor &output,
+                   int64_t samples) {
+  const char *from = static_cast<const char *>(output.rawData());
+  int64_t bytes = output.sizeInBytes() / output.dim(0) * samples;
+  to.insert(to.end(), from, from + bytes);
+}
+
 /// Outputs of all batches, one after another along the first dimension.
-static llvm::Expected<TensorMap> runBatches(Session &session,
-                                            const Dataset &data) {
+static llvm::Expected<TensorMap>
+runBatches(Session &session, BatchSource &source, const DataOptions &options) {
   int64_t batch = batchSize(session.manifest());
-  std::vector<int64_t> all(size_t(data.numSamples()));
-  for (size_t i = 0; i < all.size(); ++i)
-    all[i] = int64_t(i);
-  std::vector<std::vector<HostTensor>> outputs;
-  std::vector<int64_t> valid;
   const runtime::FunctionInfo &eval = session.manifest().functions.front();
-  for (const EvalBatch &part : evaluationBatches(all, batch)) {
+  auto isBatched = [&](int32_t index) {
+    const runtime::TensorInfo &info = session.info_of(index);
+    return !info.shape.empty() && info.shape[0] == batch;
+  };
+  std::vector<std::vector<char>> outputs(eval.outputs.size());
+  TensorMap result;
+  if (llvm::Error error = source.seek(/*seed=*/0, {}))
+    return std::move(error);
+  int64_t done = 0;
+  for (int64_t number = 1, valid = batch; valid == batch; ++number) {
+    auto given = feed(session, source, options, {0, done});
+    if (!given)
+      return given.takeError();
+    if (valid = *given; !valid)
+      break;
     // Models that draw random numbers draw others for each batch.
-    if (llvm::Error error =
-            session.fill(TensorRole::Step, double(valid.size() + 1)))
-      return std::move(error);
-    if (llvm::Error error = feed(session, data, part.indices))
+    if (llvm::Error error = session.fill(TensorRole::Step, double(number)))
       return std::move(error);
     if (llvm::Error error = session.run("eval"))
       return std::move(error);
-    outputs.emplace_back();
-    valid.push_back(part.valid);
-    for (int32_t index : eval.outputs) {
-      auto value = session.read(index);
+    for (size_t k = 0; k < eval.outputs.size(); ++k) {
+      auto value = session.read(eval.outputs[k]);
       if (!value)
         return value.takeError();
-      outputs.back().push_back(std::move(*value));
+      if (isBatched(eval.outputs[k]))
+        append(outputs[k], *value, valid);
+      else
+        result.insert(session.info_of(eval.outputs[k]).name, *value);
     }
+    done += valid;
   }
-  TensorMap result;
+  TensorMap ordered;
   for (size_t k = 0; k < eval.outputs.size(); ++k) {
     const runtime::TensorInfo &info = session.info_of(eval.outputs[k]);
-    bool batched = !info.shape.empty() && info.shape[0] == batch;
-    if (!batched) {
-      result.set(info.name, outputs.front()[k]);
+    if (!isBatched(eval.outputs[k])) {
+      ordered.set(info.name, *result.find(info.name));
       continue;
     }
     std::vector<int64_t> shape = info.shape;
-    shape[0] = data.numSamples();
+    shape[0] = done;
     HostTensor whole(info.dtype, shape);
-    char *to = static_cast<char *>(whole.mutableRawData());
-    for (size_t b = 0; b < outputs.size(); ++b) {
-      size_t bytes = size_t(outputs[b][k].sizeInBytes() / batch * valid[b]);
-      std::memcpy(to, outputs[b][k].rawData(), bytes);
-      to += bytes;
-    }
-    result.set(info.name, std::move(whole));
+    std::memcpy(whole.mutableRawData(), outputs[k].data(), outputs[k].size());
+    ordered.set(info.name, std::move(whole));
   }
-  return result;
+  return ordered;
 }
 
 static llvm::Expected<TensorMap> runModel(Session &session,
@@ -140,10 +150,11 @@ static llvm::Expected<TensorMap> runModel(Session &session,
     if (*whole)
       return runWhole(session, std::move(**whole));
   }
-  auto data = loadDataset(session, options.data);
-  if (!data)
-    return data.takeError();
-  return runBatches(session, *data);
+  auto source =
+      openSource(session, options.data, DatasetSource::Order::AsStored);
+  if (!source)
+    return source.takeError();
+  return runBatches(session, **source, options.data);
 }
 
 llvm::Error ckopt::runForward(DriverOptions &options) {

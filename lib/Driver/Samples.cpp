@@ -7,7 +7,7 @@
 // them before any step runs. Linear in the data.
 //
 //===----------------------------------------------------------------------===//
-#include "ckopt/Driver/Training.h"
+#include "Feeding.h"
 #include "ckopt/Support/Error.h"
 
 using namespace ckopt;
@@ -49,27 +49,6 @@ static FieldSpec describeField(const runtime::TensorInfo &tensor,
   return field;
 }
 
-/// Indices beyond a table pick no row of it; negative ones count from its end.
-static llvm::Error checkIndices(const Dataset &data,
-                                const DataOptions &options) {
-  for (size_t field = 0; field < data.numFields(); ++field) {
-    auto found = options.tableRows.find(data.spec(field).name);
-    if (found == options.tableRows.end())
-      continue;
-    const HostTensor &array = data.tensor(field);
-    double rows = double(found->second);
-    for (int64_t i = 0; i < array.numElements(); ++i)
-      if (double index = array.getDouble(i); index < -rows || index >= rows)
-        return inputError(
-            options.path + ": array '" + data.spec(field).array + "': sample " +
-            llvm::Twine(i / std::max<int64_t>(data.sampleElements(field), 1)) +
-            " holds the index " + llvm::Twine(int64_t(index)) +
-            ", but the table that '" + data.spec(field).name +
-            "' indexes has " + llvm::Twine(found->second) + " rows");
-  }
-  return llvm::Error::success();
-}
-
 llvm::Expected<std::string> ckopt::targetArrayOf(const DataOptions &options,
                                                  llvm::StringRef output) {
   if (options.targets.find('=') == std::string::npos)
@@ -108,6 +87,9 @@ targetArray(const runtime::TensorInfo &tensor,
 /// Labels are checked against what the losses that read them take.
 static void limitLabels(FieldSpec &field, const DataOptions &options) {
   field.signs = options.signs.count(field.name);
+  auto table = options.tableRows.find(field.name);
+  if (table != options.tableRows.end())
+    field.rows = table->second;
   auto range = options.labels.find(field.name);
   if (range == options.labels.end())
     return;
@@ -115,8 +97,8 @@ static void limitLabels(FieldSpec &field, const DataOptions &options) {
   field.ignoreIndex = range->second.ignored;
 }
 
-llvm::Expected<Dataset> ckopt::loadDataset(const Session &session,
-                                           const DataOptions &options) {
+llvm::Expected<std::vector<FieldSpec>>
+ckopt::describeFields(const Session &session, const DataOptions &options) {
   std::vector<ArrayMapping> mappings;
   if (!options.inputs.empty()) {
     auto parsed = parseArrayMappings(options.inputs, "--inputs");
@@ -146,23 +128,24 @@ llvm::Expected<Dataset> ckopt::loadDataset(const Session &session,
     limitLabels(field, options);
     fields.push_back(std::move(field));
   }
-  auto data = Dataset::load(options.path, fields);
-  if (data)
-    if (llvm::Error error = checkIndices(*data, options))
-      return std::move(error);
-  return data;
+  return std::move(fields);
 }
 
-llvm::Error ckopt::feed(Session &session, const Dataset &data,
-                        llvm::ArrayRef<int64_t> samples) {
-  for (size_t field = 0; field < data.numFields(); ++field) {
-    auto index = session.find(data.spec(field).name);
-    if (!index)
-      return index.takeError();
-    if (llvm::Error error = session.write(*index, data.batch(field, samples)))
-      return error;
-  }
-  return llvm::Error::success();
+llvm::Expected<Dataset> ckopt::loadDataset(const Session &session,
+                                           const DataOptions &options) {
+  auto fields = describeFields(session, options);
+  if (!fields)
+    return fields.takeError();
+  return Dataset::load(options.path, *fields);
+}
+
+llvm::Expected<std::unique_ptr<BatchSource>>
+ckopt::openSource(const Session &session, const DataOptions &options,
+                  DatasetSource::Order order) {
+  auto data = loadDataset(session, options);
+  if (!data)
+    return data.takeError();
+  return std::make_unique<DatasetSource>(std::move(*data), order);
 }
 
 llvm::Error ckopt::setSeed(Session &session, uint64_t seed) {

@@ -54,17 +54,23 @@ ckopt::load(const Compilation &compilation, const LoadOptions &options) {
 llvm::Expected<TrainResult> ckopt::train(const Compilation &compilation,
                                          Session &session,
                                          const DataOptions &where,
-                                         const Dataset &samples,
+                                         BatchSource &source,
                                          TrainOptions options) {
   const CompileOptions &given = compilation.given();
-  if (!given.groups.empty() && given.learningRate != options.schedule.base)
+  const OptimizerSettings &optimizer = given.step.optimizer;
+  if (llvm::Error error = checkUpdates(optimizer))
+    return std::move(error);
+  options.schedule.base = learningRateOr(options.schedule.base, optimizer.kind);
+  if (!given.groups.empty() &&
+      compilation.options().learningRate != options.schedule.base)
     return usageError("the step's parameter groups were compiled for another "
                       "learning rate than the schedule's");
-  const OptimizerSettings &optimizer = given.step.optimizer;
+  if (!options.messages)
+    options.messages = compilation.options().messages;
   options.accumulate = optimizer.accumulate;
   options.averages = optimizer.ema > 0;
-  options.identity = runIdentity(given, options, session, samples);
-  return train(session, samples, where, options);
+  options.identity = runIdentity(given, options, session, source);
+  return train(session, source, where, options);
 }
 
 llvm::Expected<CompiledStep> ckopt::compile(CompileOptions options,

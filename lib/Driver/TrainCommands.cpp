@@ -66,16 +66,16 @@ static llvm::Expected<Run> trainOnce(DriverOptions &options, bool writeOutput) {
   if (!planned)
     return planned.takeError();
   Session &session = *planned->session;
-  auto data = loadDataset(session, options.data);
-  if (!data)
-    return data.takeError();
+  auto source = openSource(session, options.data);
+  if (!source)
+    return source.takeError();
   TrainOptions train = options.train;
   if (writeOutput)
     train.trained = [&](int64_t steps) {
       return writeOutputs(options, session, steps > 0);
     };
   auto result = ckopt::train(*planned->compilation, session, options.data,
-                             *data, std::move(train));
+                             **source, std::move(train));
   if (!result)
     return result.takeError();
   return Run{std::move(planned->compilation), std::move(*result)};

@@ -3,91 +3,56 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "ckopt/Driver/Training.h"
+#include "Feeding.h"
+#include "Progress.h"
 #include "RunChecks.h"
 #include "ckopt/Support/Error.h"
-#include "ckopt/Support/Report.h"
-#include "llvm/Support/Format.h"
-#include "llvm/Support/Process.h"
-#include "llvm/Support/raw_ostream.h"
-
-#include <chrono>
 #include <cmath>
 
 using namespace ckopt;
 using runtime::TensorRole;
 
-using Clock = std::chrono::steady_clock;
-
-static double secondsSince(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
 namespace {
-
-/// One line that is written over on a terminal, and a line an epoch elsewhere.
-class ProgressLine {
-public:
-  ProgressLine(bool on, int64_t epochs, int64_t stepsPerEpoch)
-      : on(on), live(llvm::sys::Process::StandardErrIsDisplayed()),
-        epochs(epochs), stepsPerEpoch(stepsPerEpoch), start(Clock::now()) {}
-
-  void step(int64_t epoch, int64_t inEpoch, double loss, double seconds) {
-    bool last = inEpoch == stepsPerEpoch;
-    if (!on || (!live && !last) || (live && !last && secondsSince(shown) < 0.1))
-      return;
-    shown = Clock::now();
-    llvm::errs() << (live ? "\r" : "")
-                 << llvm::format("epoch %lld/%lld  step %lld/%lld  loss %.6f  "
-                                 "%.2f ms/step  %.1f s",
-                                 (long long)epoch + 1, (long long)epochs,
-                                 (long long)inEpoch, (long long)stepsPerEpoch,
-                                 loss, seconds * 1e3, secondsSince(start))
-                 << (live ? "   " : "\n");
-    dirty = live;
-  }
-  void finish() {
-    if (dirty)
-      llvm::errs() << "\n";
-    dirty = false;
-  }
-
-private:
-  bool on, live, dirty = false;
-  int64_t epochs, stepsPerEpoch;
-  Clock::time_point start, shown;
-};
 
 /// The state of one training run.
 class Trainer {
 public:
-  Trainer(Session &session, const Dataset &data, const DataOptions &dataOptions,
+  Trainer(Session &session, BatchSource &source, const DataOptions &dataOptions,
           const TrainOptions &options)
-      : session(session), data(data), dataOptions(dataOptions),
+      : session(session), source(source), dataOptions(dataOptions),
         options(options) {}
 
   llvm::Expected<TrainResult> run();
 
 private:
+  llvm::Error checkCounts() const;
+  void warn(std::string text) const;
+  llvm::Error findValidation();
   llvm::Error resume(DataPosition &position);
-  llvm::Error planUpdates(int64_t trainedSamples);
+  llvm::Error planUpdates();
+  llvm::Error planUnknown();
   llvm::Error checkHorizon(const StringMetadata &saved) const;
   llvm::Error runOnce(const char *function, double &time, double &loss);
-  llvm::Error runStep(BatchIterator &batches);
+  llvm::Error runStep(BatchStream &batches);
+  llvm::Error runSteps(BatchStream &batches);
   llvm::Error checkGradientNorm();
   llvm::Error checkState();
   llvm::Error save(DataPosition position);
-  llvm::Error finish(llvm::ArrayRef<int64_t> holdout);
-  llvm::Error evaluateAverages(llvm::ArrayRef<int64_t> holdout);
+  llvm::Error finish();
+  llvm::Error evaluateAverages();
 
   Session &session;
-  const Dataset &data;
+  BatchSource &source;
+  std::unique_ptr<BatchSource> heldOut;
+  BatchSource *validation = nullptr; ///< null: nothing to evaluate
   const DataOptions &dataOptions;
   const TrainOptions &options;
   TrainResult result;
   LearningRateSchedule schedule;
   StringMetadata identity;
-  int64_t updates = 0; ///< of the whole run, whatever --max-steps says
+  /// Of the whole run, whatever --max-steps says; nothing: only the source's
+  /// end will tell.
+  std::optional<int64_t> updates = 0;
   int64_t stepNumber = 0;
   std::vector<double> seconds;
   DivergenceWatch watch;
@@ -101,28 +66,74 @@ constexpr int64_t kStateCheckEvery = 100;
 /// Result of a step that clips (lib/Autodiff/Optimizer.cpp).
 constexpr llvm::StringLiteral kGradientNormName = "gradient_norm";
 
+llvm::Error Trainer::checkCounts() const {
+  if (options.epochs < 0 || options.maxSteps < 0 || options.checkpointEvery < 0)
+    return usageError("epochs and steps must not be negative");
+  if (options.accumulate < 1)
+    return usageError("an update needs at least one batch");
+  return llvm::Error::success();
+}
+
+void Trainer::warn(std::string text) const {
+  Message message{Message::Severity::Warning, "", std::move(text)};
+  options.messages ? options.messages(message) : printMessage(message);
+}
+
+llvm::Error Trainer::findValidation() {
+  if (options.validation && options.holdout > 0)
+    return usageError("evaluate on validation samples or on held-out ones, not "
+                      "on both");
+  auto rest = source.holdOut(options.holdout, options.seed);
+  if (!rest)
+    return rest.takeError();
+  heldOut = std::move(*rest);
+  validation = heldOut ? heldOut.get() : options.validation;
+  return llvm::Error::success();
+}
+
+/// What needs to know how many samples there are.
+llvm::Error Trainer::planUnknown() {
+  updates = std::nullopt;
+  const char *need = schedule.byEpoch ? "a learning rate by epochs"
+                     : schedule.hasEnd() && !schedule.totalSteps
+                         ? "a schedule without a given end"
+                     : options.accumulate > 1 ? "accumulation"
+                                              : nullptr;
+  if (need)
+    return usageError(source.name() +
+                      " does not say how many samples it has, "
+                      "and " +
+                      need + " needs to know");
+  return llvm::Error::success();
+}
+
 /// Whole updates that the epochs have; a schedule ends with the last of them,
 /// so that a run which stops earlier can go on as if it never had.
-llvm::Error Trainer::planUpdates(int64_t trainedSamples) {
+llvm::Error Trainer::planUpdates() {
   int64_t batch = batchSize(session.manifest());
-  int64_t batches = options.epochs * (trainedSamples / batch);
-  updates = batches / options.accumulate;
-  result.droppedBatches = batches % options.accumulate;
-  if (batches > 0 && updates == 0)
-    return inputError("one update takes " + llvm::Twine(options.accumulate) +
-                      " batches of " + llvm::Twine(batch) +
-                      " samples, but the run has " + llvm::Twine(batches) +
-                      " in all; give a smaller --accumulate or more --epochs");
   schedule = options.schedule;
-  schedule.batchesPerEpoch = std::max<int64_t>(trainedSamples / batch, 1);
-  schedule.batchesPerStep = options.accumulate;
-  if (!schedule.totalSteps)
-    schedule.totalSteps = schedule.byEpoch ? options.epochs : updates;
   identity = options.identity;
+  if (auto samples = source.numSamples()) {
+    int64_t batches = options.epochs * (*samples / batch);
+    updates = batches / options.accumulate;
+    result.droppedBatches = batches % options.accumulate;
+    if (batches > 0 && *updates == 0)
+      return inputError("one update takes " + llvm::Twine(options.accumulate) +
+                        " batches of " + llvm::Twine(batch) +
+                        " samples, but the run has " + llvm::Twine(batches) +
+                        " in all; give a smaller --accumulate or more "
+                        "--epochs");
+    schedule.batchesPerEpoch = std::max<int64_t>(*samples / batch, 1);
+    schedule.batchesPerStep = options.accumulate;
+    if (!schedule.totalSteps)
+      schedule.totalSteps = schedule.byEpoch ? options.epochs : *updates;
+  } else if (llvm::Error error = planUnknown()) {
+    return error;
+  }
   if (!schedule.hasEnd())
     return schedule.verify();
   identity[horizonKey] = std::to_string(schedule.totalSteps);
-  return updates ? schedule.verify() : llvm::Error::success();
+  return updates != 0 ? schedule.verify() : llvm::Error::success();
 }
 
 /// A schedule that ends at another step has other rates at all of them.
@@ -141,6 +152,10 @@ llvm::Error Trainer::checkHorizon(const StringMetadata &saved) const {
 llvm::Error Trainer::resume(DataPosition &position) {
   if (options.resume.empty())
     return llvm::Error::success();
+  if (!source.canSeek())
+    return inputError(options.resume +
+                      ": the run cannot go on: " + source.name() +
+                      " cannot go back to the sample where it stood");
   auto checkpoint = readCheckpoint(options.resume);
   if (!checkpoint)
     return checkpoint.takeError();
@@ -191,7 +206,7 @@ llvm::Error Trainer::save(DataPosition position) {
 
 /// Runs one function on one batch and adds its time and loss.
 llvm::Error Trainer::runOnce(const char *function, double &time, double &loss) {
-  auto start = Clock::now();
+  auto start = ProgressClock::now();
   if (llvm::Error error = session.run(function))
     return withContext(std::move(error), "step " + llvm::Twine(stepNumber));
   time += secondsSince(start);
@@ -203,7 +218,7 @@ llvm::Error Trainer::runOnce(const char *function, double &time, double &loss) {
 }
 
 /// One update: all but the last micro-batch only add to the gradients' sums.
-llvm::Error Trainer::runStep(BatchIterator &batches) {
+llvm::Error Trainer::runStep(BatchStream &batches) {
   ++stepNumber;
   if (llvm::Error error = session.fill(TensorRole::Step, double(stepNumber)))
     return error;
@@ -212,7 +227,7 @@ llvm::Error Trainer::runStep(BatchIterator &batches) {
     return error;
   double time = 0, loss = 0;
   for (int64_t micro = options.accumulate - 1; micro >= 0; --micro) {
-    if (llvm::Error error = feed(session, data, batches.next()))
+    if (llvm::Error error = batches.feed())
       return error;
     // Micro-batches of one step draw different dropout masks.
     if (options.accumulate > 1)
@@ -257,7 +272,7 @@ llvm::Error Trainer::checkState() {
   return checkFinite(*tensors, stepNumber);
 }
 
-llvm::Error Trainer::finish(llvm::ArrayRef<int64_t> holdout) {
+llvm::Error Trainer::finish() {
   result.steps = stepNumber;
   if (!result.losses.empty()) {
     result.firstLoss = result.losses.front();
@@ -268,24 +283,19 @@ llvm::Error Trainer::finish(llvm::ArrayRef<int64_t> holdout) {
                      seconds.end());
     result.stepSeconds = seconds[seconds.size() / 2];
   }
-  if (!holdout.empty()) {
-    auto metrics = evaluate(session, data, dataOptions, holdout);
-    if (!metrics)
-      return metrics.takeError();
-    result.evaluation = *metrics;
-    // A loss of the step's own counts whole batches alone.
-    int64_t whole = int64_t(holdout.size());
-    if (dataOptions.loss.empty())
-      whole -= whole % batchSize(session.manifest());
-    result.evaluated = metrics->count ? whole : 0;
+  if (validation) {
+    auto evaluation = evaluate(session, *validation, dataOptions);
+    if (!evaluation)
+      return evaluation.takeError();
+    result.evaluation = evaluation->sums;
+    result.evaluated = evaluation->samples;
     result.classified = dataOptions.loss == "cross_entropy" ||
                         (dataOptions.loss.empty() && dataOptions.classify);
   }
   if (watch.leftAt() && !watch.wasReported())
-    llvm::errs() << "warning: " << watch.describe() << "\n";
+    warn(watch.describe());
   result.divergedAt = watch.leftAt();
-  for (size_t i = 0; i < data.numFields(); ++i)
-    result.dataBytes += data.tensor(i).sizeInBytes();
+  result.dataBytes = source.bytesInMemory();
   auto peak = session.measuredPeak();
   if (!peak)
     return peak.takeError();
@@ -295,8 +305,8 @@ llvm::Error Trainer::finish(llvm::ArrayRef<int64_t> holdout) {
 
 /// Evaluates the averaged weights in place of the trained ones, which come back
 /// afterwards.
-llvm::Error Trainer::evaluateAverages(llvm::ArrayRef<int64_t> holdout) {
-  if (!options.averages || holdout.empty() || stepNumber == 0)
+llvm::Error Trainer::evaluateAverages() {
+  if (!options.averages || !validation || stepNumber == 0)
     return llvm::Error::success();
   auto averages = averagedWeights(session);
   if (!averages)
@@ -320,55 +330,71 @@ llvm::Error Trainer::evaluateAverages(llvm::ArrayRef<int64_t> holdout) {
   }
   if (llvm::Error error = write(*averages))
     return error;
-  auto metrics = evaluate(session, data, dataOptions, holdout);
-  if (!metrics)
-    return metrics.takeError();
-  result.averageEvaluation = *metrics;
+  auto evaluation = evaluate(session, *validation, dataOptions);
+  if (!evaluation)
+    return evaluation.takeError();
+  result.averageEvaluation = evaluation->sums;
   return write(trained);
 }
 
-llvm::Expected<TrainResult> Trainer::run() {
-  auto split = splitHoldout(data.numSamples(), options.holdout, options.seed);
-  if (!split)
-    return split.takeError();
-  if (llvm::Error error = planUpdates(int64_t(split->train.size())))
-    return std::move(error);
-  DataPosition position;
-  if (llvm::Error error = resume(position))
-    return std::move(error);
-  auto batches = BatchIterator::create(
-      split->train, batchSize(session.manifest()), options.seed, position);
-  if (!batches)
-    return batches.takeError();
-  result.droppedPerEpoch = batches->droppedPerEpoch();
-  if (llvm::Error error = setSeed(session, options.seed))
-    return std::move(error);
-  ProgressLine progress(options.progress, options.epochs,
-                        batches->batchesPerEpoch());
-  int64_t end =
-      options.maxSteps ? std::min(options.maxSteps, updates) : updates;
-  while (stepNumber < end) {
-    DataPosition at = batches->position();
-    if (llvm::Error error = runStep(*batches)) {
+llvm::Error Trainer::runSteps(BatchStream &batches) {
+  int64_t batch = batchSize(session.manifest());
+  int64_t perEpoch = source.numSamples().value_or(0) / batch;
+  ProgressLine progress(options.progress, options.epochs, perEpoch);
+  int64_t end = updates.value_or(INT64_MAX);
+  if (options.maxSteps)
+    end = std::min(options.maxSteps, end);
+  while (stepNumber < end &&
+         (updates || batches.position().epoch < options.epochs)) {
+    DataPosition at = batches.position();
+    llvm::Error error = runStep(batches);
+    if (!error)
+      error = batches.lookAhead();
+    if (error) {
       progress.finish();
-      return std::move(error);
+      return error;
     }
-    progress.step(at.epoch, at.position / batchSize(session.manifest()) + 1,
+    bool epochEnds = batches.position().epoch != at.epoch;
+    progress.step(at.epoch, at.position / batch + 1, epochEnds,
                   result.losses.back(), seconds.back());
     if (watch.add(stepNumber, result.losses.back())) {
       progress.finish();
-      llvm::errs() << "warning: " << watch.describe() << "\n";
+      warn(watch.describe());
     }
-    bool epochEnds = batches->position().epoch != at.epoch;
     bool due = options.checkpointEvery
                    ? stepNumber % options.checkpointEvery == 0
                    : epochEnds;
     if (due)
-      if (llvm::Error error = save(batches->position()))
-        return std::move(error);
+      if (llvm::Error error = save(batches.position()))
+        return error;
   }
   progress.finish();
+  return llvm::Error::success();
+}
+
+llvm::Expected<TrainResult> Trainer::run() {
+  if (llvm::Error error = checkCounts())
+    return std::move(error);
+  if (llvm::Error error = findValidation())
+    return std::move(error);
+  if (llvm::Error error = planUpdates())
+    return std::move(error);
+  DataPosition position;
+  if (llvm::Error error = resume(position))
+    return std::move(error);
+  auto feeder = Feeder::create(session, source, dataOptions);
+  if (!feeder)
+    return feeder.takeError();
+  auto batches =
+      BatchStream::create(std::move(*feeder), source, options.seed, position);
+  if (!batches)
+    return batches.takeError();
+  if (llvm::Error error = setSeed(session, options.seed))
+    return std::move(error);
+  if (llvm::Error error = runSteps(*batches))
+    return std::move(error);
   result.nothingToDo = result.losses.empty();
+  result.droppedPerEpoch = batches->dropped();
   if (stepNumber != updates)
     result.droppedBatches = 0; // stopped before its end
   result.position = batches->position();
@@ -380,15 +406,15 @@ llvm::Expected<TrainResult> Trainer::run() {
     if (llvm::Error error = options.trained(stepNumber))
       return std::move(error);
   }
-  if (llvm::Error error = finish(split->holdout))
+  if (llvm::Error error = finish())
     return std::move(error);
-  if (llvm::Error error = evaluateAverages(split->holdout))
+  if (llvm::Error error = evaluateAverages())
     return std::move(error);
   return std::move(result);
 }
 
-llvm::Expected<TrainResult> ckopt::train(Session &session, const Dataset &data,
+llvm::Expected<TrainResult> ckopt::train(Session &session, BatchSource &source,
                                          const DataOptions &dataOptions,
                                          const TrainOptions &options) {
-  return Trainer(session, data, dataOptions, options).run();
+  return Trainer(session, source, dataOptions, options).run();
 }

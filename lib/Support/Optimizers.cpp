@@ -141,6 +141,11 @@ double hyperValue(const OptimizerKind &kind, const HyperValues &values,
   return parameter ? parameter->value : 0;
 }
 
+double learningRateOr(double rate, StringRef optimizer) {
+  const OptimizerKind *kind = findOptimizer(optimizer);
+  return std::isnan(rate) && kind ? kind->learningRate : rate;
+}
+
 /// Whether the number is a share, below 1.
 static bool isShare(StringRef name) {
   return StringSwitch<bool>(name)

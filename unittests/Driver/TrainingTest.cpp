@@ -36,6 +36,13 @@ TrainOptions quietly(int64_t epochs) {
   return options;
 }
 
+/// Trains on the digits, and fails the test with an error's text.
+TrainResult trainDigits(Session &session, const TrainOptions &options) {
+  auto source = get(openSource(session, digits()));
+  return source ? get(train(session, *source, digits(), options))
+                : TrainResult();
+}
+
 /// A freshly initialized digits network with batch 64.
 Loaded digitsNetwork(const MemoryBudget &budget = {}) {
   CompileOptions options = trainingOptions(dataPath("models/digits_cnn.onnx"),
@@ -70,8 +77,7 @@ void expectSameWeights(Session &a, Session &b) {
 TEST_F(Training, LearnsTheDigits) {
   Loaded loaded = digitsNetwork();
   ASSERT_TRUE(loaded.session);
-  Dataset data = get(loadDataset(*loaded.session, digits()));
-  TrainResult result = get(train(*loaded.session, data, digits(), quietly(10)));
+  TrainResult result = trainDigits(*loaded.session, quietly(10));
   EXPECT_GE(result.evaluation.accuracy(), 0.97);
   EXPECT_EQ(result.evaluated, 359);
   EXPECT_EQ(result.steps, 10 * (1438 / 64));
@@ -81,20 +87,19 @@ TEST_F(Training, LearnsTheDigits) {
 TEST_F(Training, AResumedRunIsAnUnbrokenRun) {
   Loaded whole = digitsNetwork();
   ASSERT_TRUE(whole.session);
-  Dataset data = get(loadDataset(*whole.session, digits()));
-  TrainResult all = get(train(*whole.session, data, digits(), quietly(2)));
+  TrainResult all = trainDigits(*whole.session, quietly(2));
 
   // Stops in the middle of the second epoch.
   Loaded first = digitsNetwork();
   TrainOptions options = quietly(2);
   options.maxSteps = 30;
   options.checkpoint = path("c.safetensors");
-  get(train(*first.session, data, digits(), options));
+  trainDigits(*first.session, options);
 
   Loaded second = digitsNetwork();
   options = quietly(2);
   options.resume = path("c.safetensors");
-  TrainResult rest = get(train(*second.session, data, digits(), options));
+  TrainResult rest = trainDigits(*second.session, options);
   EXPECT_EQ(rest.steps, all.steps);
   EXPECT_EQ(rest.finalLoss, all.finalLoss);
   expectSameWeights(*whole.session, *second.session);
@@ -115,25 +120,24 @@ TEST_F(Training, VerifyRematComparesEveryRecomputedCall) {
     compared += call.function == 0 && call.originalCall >= 0;
   EXPECT_GT(compared, 0);
   EXPECT_EQ(compared, loaded.compilation->summary().figures.recomputed);
-  Dataset data = get(loadDataset(*loaded.session, digits()));
   TrainOptions train = quietly(1);
   train.maxSteps = 3;
-  EXPECT_EQ(get(ckopt::train(*loaded.session, data, digits(), train)).steps, 3);
+  EXPECT_EQ(trainDigits(*loaded.session, train).steps, 3);
 }
 
 TEST_F(Training, ACheckpointOfAnotherRunIsRefused) {
   Loaded first = digitsNetwork();
   ASSERT_TRUE(first.session);
-  Dataset data = get(loadDataset(*first.session, digits()));
   TrainOptions options = quietly(1);
   options.maxSteps = 1;
   options.checkpoint = path("c.safetensors");
   options.identity["lr"] = "1";
-  get(train(*first.session, data, digits(), options));
+  trainDigits(*first.session, options);
   Loaded second = digitsNetwork();
   options.resume = path("c.safetensors");
   options.identity["lr"] = "2";
-  auto result = train(*second.session, data, digits(), options);
+  auto source = get(openSource(*second.session, digits()));
+  auto result = train(*second.session, *source, digits(), options);
   ASSERT_FALSE(bool(result));
   std::string text = llvm::toString(result.takeError());
   EXPECT_NE(text.find("lr"), std::string::npos) << text;
@@ -142,8 +146,7 @@ TEST_F(Training, ACheckpointOfAnotherRunIsRefused) {
 TEST_F(Training, TheTrainedFileLoadsAgain) {
   Loaded loaded = digitsNetwork();
   ASSERT_TRUE(loaded.session);
-  Dataset data = get(loadDataset(*loaded.session, digits()));
-  get(train(*loaded.session, data, digits(), quietly(1)));
+  trainDigits(*loaded.session, quietly(1));
   TensorMap weights = get(loaded.session->weights(false));
   std::map<std::string, HostTensor> byName;
   for (const auto &[name, value] : weights)

@@ -6,9 +6,7 @@
 #include "ckopt/Training/Dataset.h"
 #include "TestFiles.h"
 #include "ckopt/Support/Npz.h"
-#include <algorithm>
 #include <cmath>
-#include <set>
 
 using namespace ckopt;
 
@@ -48,6 +46,17 @@ static std::string errorOf(const TensorMap &map) {
   return textOf(Dataset::fromTensors(map, tinySpecs(), "d.npz"));
 }
 
+/// Some samples of a field as a tensor.
+static HostTensor batchOf(const Dataset &data, size_t field,
+                          std::vector<int64_t> indices) {
+  std::vector<int64_t> shape = data.tensor(field).shape().vec();
+  if (data.spec(field).batched)
+    shape[0] = int64_t(indices.size());
+  HostTensor result(data.spec(field).dtype, shape);
+  data.gather(field, indices, result.mutableRawData());
+  return result;
+}
+
 TEST(Dataset, Mappings) {
   auto two = valueOf(parseArrayMappings("x=images, mask = m", "--inputs"));
   ASSERT_EQ(two.size(), 2u);
@@ -69,14 +78,14 @@ TEST(Dataset, LoadsTheDigits) {
   EXPECT_EQ(data.numSamples(), 1797);
   EXPECT_EQ(data.sampleElements(0), 64);
   EXPECT_EQ(data.tensor(0).dtype(), DType::U8) << "kept small in memory";
-  HostTensor batch = data.batch(0, {5, 0, 1796});
+  HostTensor batch = batchOf(data, 0, {5, 0, 1796});
   EXPECT_EQ(batch.typeString(), "f32 [3, 1, 8, 8]");
   for (int64_t i = 0; i < 64; ++i) {
     EXPECT_EQ(batch.getDouble(i), data.tensor(0).getDouble(5 * 64 + i));
     EXPECT_EQ(batch.getDouble(128 + i),
               data.tensor(0).getDouble(1796 * 64 + i));
   }
-  EXPECT_EQ(data.batch(1, {7}).getInt(0), data.tensor(1).getInt(7));
+  EXPECT_EQ(batchOf(data, 1, {7}).getInt(0), data.tensor(1).getInt(7));
 }
 
 TEST(Dataset, ReportsAllThatIsWrongAtOnce) {
@@ -155,97 +164,19 @@ TEST(Dataset, ConstantsHaveNoBatch) {
   specs.push_back(mask);
   Dataset data = valueOf(Dataset::fromTensors(map, specs, "d"));
   EXPECT_EQ(data.numSamples(), 3);
-  HostTensor batch = data.batch(2, {0, 1, 2});
+  HostTensor batch = batchOf(data, 2, {0, 1, 2});
   EXPECT_EQ(batch.typeString(), "f32 [2, 2]");
   EXPECT_EQ(batch.getDouble(3), 1);
 }
 
-TEST(Dataset, Holdout) {
-  DataSplit split = valueOf(splitHoldout(1797, 0.2, 1));
-  EXPECT_EQ(split.holdout.size(), 359u);
-  EXPECT_EQ(split.train.size(), 1438u);
-  std::set<int64_t> all(split.train.begin(), split.train.end());
-  all.insert(split.holdout.begin(), split.holdout.end());
-  EXPECT_EQ(all.size(), 1797u);
-  EXPECT_TRUE(std::is_sorted(split.train.begin(), split.train.end()));
-  EXPECT_EQ(valueOf(splitHoldout(1797, 0.2, 1)).holdout, split.holdout);
-  EXPECT_NE(valueOf(splitHoldout(1797, 0.2, 2)).holdout, split.holdout);
-  EXPECT_EQ(valueOf(splitHoldout(10, 0.3, 1)).holdout.size(), 3u);
-  EXPECT_EQ(valueOf(splitHoldout(10, 0, 1)).train.size(), 10u);
-  for (double fraction : {-0.1, 1.0, 2.0, double(NAN)})
-    EXPECT_EQ(codeOf(splitHoldout(10, fraction, 1)), ExitUsage);
-  expectContains(textOf(splitHoldout(3, 0.1, 1)), "one part empty");
-}
-
-static std::vector<int64_t> someSamples(int64_t count) {
-  std::vector<int64_t> samples;
-  for (int64_t i = 0; i < count; ++i)
-    samples.push_back(100 + i);
-  return samples;
-}
-
-TEST(Batches, EpochsArePermutationsWithoutTheRest) {
-  BatchIterator batches = valueOf(BatchIterator::create(someSamples(10), 3, 5));
-  EXPECT_EQ(batches.batchesPerEpoch(), 3);
-  EXPECT_EQ(batches.droppedPerEpoch(), 1);
-  std::vector<std::vector<int64_t>> epochs;
-  for (int64_t epoch = 0; epoch < 3; ++epoch) {
-    std::vector<int64_t> seen;
-    for (int64_t b = 0; b < 3; ++b) {
-      EXPECT_EQ(batches.position(), (DataPosition{epoch, 3 * b}));
-      auto batch = batches.next();
-      EXPECT_EQ(batch.size(), 3u);
-      seen.insert(seen.end(), batch.begin(), batch.end());
-    }
-    std::set<int64_t> distinct(seen.begin(), seen.end());
-    EXPECT_EQ(distinct.size(), 9u);
-    EXPECT_GE(*distinct.begin(), 100);
-    EXPECT_LT(*distinct.rbegin(), 110);
-    epochs.push_back(seen);
-  }
-  EXPECT_NE(epochs[0], epochs[1]);
-  EXPECT_NE(epochs[1], epochs[2]);
-}
-
-TEST(Batches, AResumedRunSeesTheSameBatches) {
-  for (int64_t batchSize : {1, 3, 5, 10}) {
-    std::vector<std::vector<int64_t>> whole;
-    std::vector<DataPosition> places;
-    BatchIterator batches =
-        valueOf(BatchIterator::create(someSamples(10), batchSize, 5));
-    for (int i = 0; i < 25; ++i) {
-      places.push_back(batches.position());
-      whole.push_back(batches.next().vec());
-    }
-    for (size_t from = 0; from < whole.size(); ++from) {
-      BatchIterator resumed = valueOf(
-          BatchIterator::create(someSamples(10), batchSize, 5, places[from]));
-      for (size_t i = from; i < whole.size(); ++i)
-        ASSERT_EQ(resumed.next().vec(), whole[i]) << from << ' ' << i;
-    }
-  }
-}
-
-TEST(Batches, BadStarts) {
-  expectContains(textOf(BatchIterator::create(someSamples(3), 4, 1)),
-                 "3 training samples do not fill one batch of 4");
-  EXPECT_EQ(codeOf(BatchIterator::create(someSamples(3), 0, 1)), ExitUsage);
-  for (DataPosition start : {DataPosition{-1, 0}, DataPosition{0, -3},
-                             DataPosition{0, 2}, DataPosition{0, 12}})
-    expectContains(textOf(BatchIterator::create(someSamples(10), 3, 1, start)),
-                   "no batch begins at");
-  EXPECT_EQ(
-      valueOf(BatchIterator::create(someSamples(10), 3, 1, {0, 9})).position(),
-      (DataPosition{1, 0}));
-}
-
-TEST(Batches, EvaluationPadsAndMasks) {
-  std::vector<EvalBatch> batches = evaluationBatches({4, 5, 6, 7, 8}, 3);
-  ASSERT_EQ(batches.size(), 2u);
-  EXPECT_EQ(batches[0].indices, (std::vector<int64_t>{4, 5, 6}));
-  EXPECT_EQ(batches[0].mask, (std::vector<uint8_t>{1, 1, 1}));
-  EXPECT_EQ(batches[1].indices, (std::vector<int64_t>{7, 8, 7}));
-  EXPECT_EQ(batches[1].mask, (std::vector<uint8_t>{1, 1, 0}));
-  EXPECT_EQ(batches[1].valid, 2);
-  EXPECT_TRUE(evaluationBatches({}, 3).empty());
+TEST(Dataset, IndicesBeyondTheirTable) {
+  TensorMap map = tiny();
+  std::vector<FieldSpec> specs = tinySpecs();
+  specs[1].classes = std::nullopt;
+  specs[1].rows = 2;
+  expectContains(textOf(Dataset::fromTensors(map, specs, "d")),
+                 "array 'labels': sample 1 holds the index 2, but the table "
+                 "that 'target' indexes has 2 rows");
+  map.find("labels")->setDouble(1, -2); // counts from the table's end
+  EXPECT_EQ(textOf(Dataset::fromTensors(map, specs, "d")), "");
 }

@@ -16,6 +16,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/MLIRContext.h"
 
+#include <limits>
 #include <memory>
 #include <optional>
 #include <set>
@@ -35,7 +36,8 @@ struct CompileOptions {
   std::string init = "auto";
   /// Parameters with settings of their own: the first group that matches.
   std::vector<ParameterGroup> groups;
-  double learningRate = 1e-3; ///< what a group's own is a multiple of
+  /// What a group's own is a multiple of; not a number: the optimizer's.
+  double learningRate = std::numeric_limits<double>::quiet_NaN();
   StepOptions step;
   PhaseControl phases;
   CpuOptions target;

@@ -14,9 +14,17 @@
 //   where.path = "train.npz";
 //   auto step = compile(options, where);
 //   auto session = step->load();
-//   auto data = loadDataset(**session, step->data());
-//   auto result = step->train(**session, *data, TrainOptions());
+//   auto samples = openSource(**session, step->data());
+//   auto result = step->train(**session, **samples, TrainOptions());
 //   auto error = step->writeWeights(**session, "trained.onnx");
+//
+// Samples that are in no file come from a class of the caller's
+// (ckopt/Training/BatchSource.h):
+//
+//   MySource samples;
+//   auto step = compile(options, samples);
+//   auto session = step->load();
+//   auto result = step->train(**session, samples, TrainOptions());
 //
 // Ownership: a session keeps the code that it runs; a step may go before its
 // sessions. Threads: a step and its sessions are used by one thread at a time.
@@ -65,13 +73,13 @@ llvm::Error plan(Compilation &compilation, DataOptions &data);
 /// among them, the budget is not.
 StringMetadata runIdentity(const CompileOptions &compile,
                            const TrainOptions &options, const Session &session,
-                           const Dataset &data);
+                           const BatchSource &source);
 
 /// Trains `session`, which load() made of `compilation`, from `options.resume`
 /// if that names a checkpoint; one of a run with another identity is an error.
 llvm::Expected<TrainResult> train(const Compilation &compilation,
                                   Session &session, const DataOptions &where,
-                                  const Dataset &samples, TrainOptions options);
+                                  BatchSource &source, TrainOptions options);
 
 /// A step in machine code, with its plan.
 class CompiledStep {
@@ -86,9 +94,9 @@ public:
   load(const LoadOptions &options = {}) const {
     return ckopt::load(*compiled, options);
   }
-  llvm::Expected<TrainResult> train(Session &session, const Dataset &samples,
+  llvm::Expected<TrainResult> train(Session &session, BatchSource &source,
                                     TrainOptions options) const {
-    return ckopt::train(*compiled, session, dataOptions, samples,
+    return ckopt::train(*compiled, session, dataOptions, source,
                         std::move(options));
   }
   /// Writes parameters and running statistics: to FILE.onnx, the model's file
@@ -109,6 +117,13 @@ private:
 /// nodes of the model go to `options.messages`.
 llvm::Expected<CompiledStep> compile(CompileOptions options,
                                      DataOptions data = {});
+/// Compiles a model file to code for the samples of a source.
+inline llvm::Expected<CompiledStep> compile(CompileOptions options,
+                                            const BatchSource &source) {
+  DataOptions data;
+  data.fields = source.fields().vec();
+  return compile(std::move(options), std::move(data));
+}
 
 /// Writes weights by name as writeWeights() does; `model` is the ONNX file that
 /// they belong to.

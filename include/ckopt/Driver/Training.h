@@ -2,15 +2,16 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The loop feeds batches, runs steps, evaluates, and writes checkpoints. The
-// order of samples is a function of (seed, epoch), dropout of (seed, step,
-// site, element), the learning rate of the step: a resumed run continues with
-// the bits of an unbroken one.
+// The loop feeds batches of a source (ckopt/Training/BatchSource.h), runs
+// steps, evaluates, and writes checkpoints. The order of samples is a function
+// of (seed, epoch), dropout of (seed, step, site, element), the learning rate
+// of the step: a resumed run continues with the bits of an unbroken one.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_DRIVER_TRAINING_H
 #define CKOPT_DRIVER_TRAINING_H
 
+#include "ckopt/Driver/Messages.h"
 #include "ckopt/Driver/Session.h"
 #include "ckopt/Training/Checkpoint.h"
 #include "ckopt/Training/Dataset.h"
@@ -31,8 +32,12 @@ struct LabelRange {
   std::optional<int64_t> ignored; ///< a label outside of them that is no error
 };
 
+/// Where samples come from, and what the step takes.
 struct DataOptions {
-  std::string path;    ///< .npz
+  std::string path; ///< .npz
+  /// The fields of a source of the caller's own, instead of a path. The type of
+  /// targets settles what the loss leaves open.
+  std::vector<SourceField> fields;
   std::string inputs;  ///< "x=images,mask=m": model input = array
   std::string targets; ///< array, or "depth=d,class=c": output = array
   /// The attached loss where the host evaluates it: "cross_entropy" or "mse";
@@ -59,13 +64,16 @@ struct TrainOptions {
   uint64_t seed = 0;
   int64_t accumulate = 1; ///< micro-batches whose gradients make one update
   double holdout = 0;     ///< fraction kept for evaluation
+  /// Samples for evaluation, instead of a fraction of those that train.
+  BatchSource *validation = nullptr;
   LearningRateSchedule schedule;
   std::string checkpoint;      ///< written at the end of each epoch; "": none
   int64_t checkpointEvery = 0; ///< steps; 0: each epoch
   std::string resume;
   StringMetadata identity; ///< options that a resumed run must share
   bool averages = false;   ///< the step keeps averaged weights (EMA)
-  bool progress = true;
+  bool progress = true;    ///< a line an epoch on standard error
+  MessageHandler messages; ///< of warnings; null: the step's own handler
   /// Called after the last step and before held-out samples are evaluated, so
   /// that the caller can save weights before the evaluation can fail.
   std::function<llvm::Error(int64_t steps)> trained;
@@ -93,10 +101,14 @@ struct TrainResult {
 /// The batch size that the step was compiled for.
 int64_t batchSize(const runtime::Manifest &manifest);
 
-/// Loads the arrays of the step's inputs and targets, and checks labels against
-/// `classes` if given.
+/// Loads the arrays of the step's inputs and targets from `options.path`, and
+/// checks all values.
 llvm::Expected<Dataset> loadDataset(const Session &session,
                                     const DataOptions &options);
+/// Returns the samples that loadDataset() gives.
+llvm::Expected<std::unique_ptr<BatchSource>>
+openSource(const Session &session, const DataOptions &options,
+           DatasetSource::Order order = DatasetSource::Order::Shuffled);
 
 /// Returns the array that holds the targets of a loss attached to this output.
 llvm::Expected<std::string> targetArrayOf(const DataOptions &options,
@@ -104,20 +116,29 @@ llvm::Expected<std::string> targetArrayOf(const DataOptions &options,
 
 /// Trains a session that holds the initial weights. Stops with ExitNonFinite,
 /// and writes nothing more, where a loss, a gradient's norm, a weight or an
-/// optimizer's state is not finite.
-llvm::Expected<TrainResult> train(Session &session, const Dataset &data,
+/// optimizer's state is not finite. A source that cannot say how many samples
+/// it has trains without accumulation, and with schedules whose end is given.
+llvm::Expected<TrainResult> train(Session &session, BatchSource &source,
                                   const DataOptions &dataOptions,
                                   const TrainOptions &options);
 
-/// Computes the metrics of the "eval" function on samples; the last batch is
-/// padded and masked.
-llvm::Expected<MetricSums> evaluate(Session &session, const Dataset &data,
-                                    const DataOptions &dataOptions,
-                                    llvm::ArrayRef<int64_t> samples);
+struct Evaluation {
+  MetricSums sums;
+  int64_t samples = 0; ///< that count
+};
 
-/// Writes one batch of samples to the step's inputs and targets.
-llvm::Error feed(Session &session, const Dataset &data,
-                 llvm::ArrayRef<int64_t> samples);
+/// Computes the metrics of the "eval" function on one epoch of a source. The
+/// last batch is padded and masked; of a loss that the function computes itself
+/// only whole batches count.
+llvm::Expected<Evaluation> evaluate(Session &session, BatchSource &source,
+                                    const DataOptions &dataOptions);
+
+/// Writes the next batch of a source, which begins at `at`, to the step's
+/// inputs and targets, and returns how many samples it had; copies of the first
+/// one fill it up.
+llvm::Expected<int64_t> feed(Session &session, BatchSource &source,
+                             const DataOptions &dataOptions,
+                             DataPosition at = {});
 
 /// Sets the seed of dropout and other random numbers.
 llvm::Error setSeed(Session &session, uint64_t seed);

@@ -12,16 +12,14 @@
 #ifndef CKOPT_TRAINING_DATASET_H
 #define CKOPT_TRAINING_DATASET_H
 
-#include "ckopt/Support/HostTensor.h"
+#include "ckopt/Training/BatchSource.h"
+#include "ckopt/Training/Fields.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
-#include <optional>
 #include <string>
 #include <vector>
 
 namespace ckopt {
-
-class NpzReader;
 
 /// "x=images": the model's name and the array's.
 struct ArrayMapping {
@@ -31,23 +29,6 @@ struct ArrayMapping {
 /// "x=images,mask=m"; "y" alone stands for "y=y". `flag` is named in errors.
 llvm::Expected<std::vector<ArrayMapping>>
 parseArrayMappings(llvm::StringRef text, llvm::StringRef flag);
-
-/// The properties that a step expects of one array.
-struct FieldSpec {
-  std::string name;  ///< the model's input, or "target"
-  std::string array; ///< in the file
-  DType dtype = DType::F32;
-  /// Shape of one sample (without the batch); of the whole array if not
-  /// `batched`. Nothing: whatever the array has.
-  std::optional<std::vector<int64_t>> shape;
-  /// False: one constant for all samples, no batch dimension.
-  bool batched = true;
-  /// Values are labels of this many classes.
-  std::optional<int64_t> classes;
-  std::optional<int64_t> ignoreIndex;
-  /// Values are -1 or 1.
-  bool signs = false;
-};
 
 class Dataset {
 public:
@@ -60,6 +41,11 @@ public:
                                              llvm::ArrayRef<FieldSpec> fields,
                                              llvm::StringRef what);
 
+  /// Returns the file that the samples are from, for messages.
+  const std::string &name() const { return source; }
+  /// Returns what the samples are, whatever file and arrays they came from:
+  /// count, types, shapes and a hash of each field. O(bytes).
+  std::string fingerprint() const;
   int64_t numSamples() const { return samples; }
   size_t numFields() const { return fields.size(); }
   const FieldSpec &spec(size_t field) const { return fields[field]; }
@@ -72,13 +58,11 @@ public:
   /// Copies the samples `indices` one after another to `to`, converted to the
   /// field's type. A field that is not batched is copied whole.
   void gather(size_t field, llvm::ArrayRef<int64_t> indices, void *to) const;
-  /// Returns these samples as a tensor [indices, sample shape...].
-  HostTensor batch(size_t field, llvm::ArrayRef<int64_t> indices) const;
 
 private:
-  llvm::Error check(llvm::StringRef what);
-  llvm::Error checkField(size_t field) const;
+  llvm::Error check();
 
+  std::string source;
   int64_t samples = 0;
   std::vector<FieldSpec> fields;
   std::vector<HostTensor> arrays;
@@ -94,57 +78,35 @@ struct DataSplit {
 llvm::Expected<DataSplit> splitHoldout(int64_t count, double fraction,
                                        uint64_t seed);
 
-/// The position of a training run in its data: all that resuming needs.
-struct DataPosition {
-  int64_t epoch = 0;
-  int64_t position = 0; ///< samples of this epoch already used
-  bool operator==(const DataPosition &) const = default;
-};
-
-/// Iterates over training batches. Every epoch is a new permutation of the
-/// samples keyed by (seed, epoch); samples at its end that do not fill a batch
-/// are dropped.
-class BatchIterator {
+/// The samples of a dataset, each epoch in a new order, or always in the order
+/// of the file.
+class DatasetSource : public BatchSource {
 public:
-  /// Makes an iterator; an error if the samples do not fill one batch, or no
-  /// batch can begin at `start`.
-  static llvm::Expected<BatchIterator> create(std::vector<int64_t> samples,
-                                              int64_t batchSize, uint64_t seed,
-                                              DataPosition start = {});
+  enum class Order { Shuffled, AsStored };
+  explicit DatasetSource(Dataset data, Order order = Order::Shuffled);
 
-  /// Returns the sample indices of the next batch, and begins a new epoch at
-  /// the end of one. Valid until the next call.
-  llvm::ArrayRef<int64_t> next();
-  /// Returns the position of the batch that `next` gives. The end of an epoch
-  /// is the start of the following one.
-  DataPosition position() const { return at; }
-  int64_t batchesPerEpoch() const {
-    return int64_t(samples.size()) / batchSize;
+  std::string name() const override { return data.name(); }
+  llvm::ArrayRef<SourceField> fields() const override { return list; }
+  std::optional<int64_t> numSamples() const override {
+    return int64_t(samples.size());
   }
-  int64_t droppedPerEpoch() const {
-    return int64_t(samples.size()) % batchSize;
-  }
+  bool canSeek() const override { return true; }
+  llvm::Error seek(uint64_t seed, DataPosition place) override;
+  llvm::Expected<int64_t> next(int64_t count,
+                               llvm::ArrayRef<void *> to) override;
+  std::string identity() const override { return data.fingerprint(); }
+  bool isChecked() const override { return true; }
+  int64_t bytesInMemory() const override;
+  llvm::Expected<std::unique_ptr<BatchSource>> holdOut(double share,
+                                                       uint64_t seed) override;
 
 private:
-  BatchIterator() = default;
-  void makeOrder();
-
-  std::vector<int64_t> samples, order;
-  int64_t batchSize = 1;
-  uint64_t seed = 0;
-  DataPosition at;
-  int64_t orderEpoch = -1;
+  Dataset data;
+  Order order;
+  std::vector<SourceField> list;
+  std::vector<int64_t> samples, sequence;
+  size_t at = 0;
 };
-
-/// One batch of an evaluation. It is always full: the last one is filled up
-/// with copies of its first sample, which `mask` leaves out.
-struct EvalBatch {
-  std::vector<int64_t> indices; ///< batchSize of them
-  std::vector<uint8_t> mask;    ///< 1: counts
-  int64_t valid = 0;
-};
-std::vector<EvalBatch> evaluationBatches(llvm::ArrayRef<int64_t> samples,
-                                         int64_t batchSize);
 
 } // namespace ckopt
 

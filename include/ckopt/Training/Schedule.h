@@ -32,6 +32,7 @@
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -50,7 +51,8 @@ enum class ScheduleKind {
 
 struct LearningRateSchedule {
   ScheduleKind kind = ScheduleKind::Constant;
-  double base = 1e-3;
+  /// Not a number: where an optimizer is known, its own (learningRateOr).
+  double base = std::numeric_limits<double>::quiet_NaN();
   int64_t warmupSteps = 0;
   int64_t totalSteps = 0; ///< where it ends, for kinds that end
   double minRatio = 0;    ///< m

@@ -1,0 +1,213 @@
+//===- Feeding.cpp - batches of a source for a session --------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Samples of sources that were not checked as a whole are checked here, before
+// a step sees them. O(bytes of a batch) a batch.
+//
+//===----------------------------------------------------------------------===//
+#include "Feeding.h"
+#include "ckopt/Support/Error.h"
+#include "llvm/ADT/STLExtras.h"
+
+#include <cstring>
+
+using namespace ckopt;
+
+/// The source's names of fields, for errors.
+static std::string listFields(const BatchSource &source) {
+  std::string text;
+  for (const SourceField &field : source.fields())
+    text += (text.empty() ? "'" : ", '") + field.name + "'";
+  return text.empty() ? "none" : text;
+}
+
+llvm::Expected<Feeder> Feeder::create(Session &session, BatchSource &source,
+                                      const DataOptions &data) {
+  auto specs = describeFields(session, data);
+  if (!specs)
+    return specs.takeError();
+  Feeder result(session, source);
+  result.batch = ckopt::batchSize(session.manifest());
+  for (const SourceField &field : source.fields()) {
+    auto spec = llvm::find_if(
+        *specs, [&](const FieldSpec &is) { return is.name == field.name; });
+    if (spec == specs->end())
+      return inputError(source.name() + ": the step takes no field '" +
+                        field.name + "', or takes it twice");
+    if (spec->batched != field.batched)
+      return inputError(source.name() + ": '" + field.name + "' is " +
+                        (spec->batched ? "data of each sample"
+                                       : "one constant for all samples") +
+                        " in the step, not in the source");
+    std::vector<int64_t> shape = field.shape;
+    if (field.batched)
+      shape.insert(shape.begin(), result.batch);
+    spec->array = field.name; // there is no file whose array it could be
+    HostTensor value(field.dtype, std::move(shape));
+    if (llvm::Error error = checkShape(*spec, value))
+      return withContext(std::move(error), source.name());
+    auto index = session.find(field.name);
+    if (!index)
+      return index.takeError();
+    result.tensors.push_back(*index);
+    result.values.push_back(std::move(value));
+    result.specs.push_back(std::move(*spec));
+    specs->erase(spec);
+  }
+  if (!specs->empty())
+    return inputError(source.name() + ": no field '" + specs->front().name +
+                      "'; there are " + listFields(source));
+  return std::move(result);
+}
+
+void Feeder::fillUp(int64_t valid) {
+  for (size_t field = 0; field < specs.size(); ++field) {
+    if (!specs[field].batched)
+      continue;
+    size_t bytes = size_t(values[field].sizeInBytes() / batch);
+    char *data = static_cast<char *>(values[field].mutableRawData());
+    for (int64_t i = valid; i < batch; ++i)
+      std::memcpy(data + size_t(i) * bytes, data, bytes);
+  }
+}
+
+llvm::Error Feeder::check(DataPosition at) const {
+  auto nameSample = [&](int64_t i) {
+    std::string name = source->nameSample(i);
+    return name.empty() ? "sample " + std::to_string(at.position + i) +
+                              " of epoch " + std::to_string(at.epoch + 1)
+                        : name;
+  };
+  for (size_t field = 0; field < specs.size(); ++field)
+    if (llvm::Error error =
+            checkValues(specs[field], values[field], nameSample))
+      return withContext(std::move(error), source->name());
+  return llvm::Error::success();
+}
+
+llvm::Expected<int64_t> Feeder::load(DataPosition at) {
+  std::vector<void *> buffers;
+  for (HostTensor &value : values)
+    buffers.push_back(value.mutableRawData());
+  auto count = source->next(batch, buffers);
+  if (!count)
+    return count.takeError();
+  if (*count < 0 || *count > batch)
+    return inputError(source->name() + " gave " + llvm::Twine(*count) +
+                      " samples where " + llvm::Twine(batch) +
+                      " were asked for");
+  if (*count == 0)
+    return 0;
+  fillUp(*count);
+  if (!source->isChecked())
+    if (llvm::Error error = check(at))
+      return std::move(error);
+  return *count;
+}
+
+llvm::Error Feeder::write() {
+  for (size_t field = 0; field < specs.size(); ++field)
+    if (llvm::Error error = session->write(tensors[field], values[field]))
+      return error;
+  return llvm::Error::success();
+}
+
+llvm::Expected<int64_t> ckopt::feed(Session &session, BatchSource &source,
+                                    const DataOptions &data, DataPosition at) {
+  auto feeder = Feeder::create(session, source, data);
+  if (!feeder)
+    return feeder.takeError();
+  auto count = feeder->load(at);
+  if (count && *count)
+    if (llvm::Error error = feeder->write())
+      return std::move(error);
+  return count;
+}
+
+//===----------------------------------------------------------------------===//
+// Training
+//===----------------------------------------------------------------------===//
+
+static llvm::Error tooFew(int64_t samples, int64_t batch) {
+  return inputError(llvm::Twine(samples) +
+                    " training samples do not fill one batch of " +
+                    llvm::Twine(batch) + "; use a smaller batch");
+}
+
+llvm::Expected<BatchStream> BatchStream::create(Feeder feeder,
+                                                BatchSource &source,
+                                                uint64_t seed,
+                                                DataPosition start) {
+  const int64_t batch = feeder.batchSize();
+  BatchStream result(std::move(feeder), source, seed);
+  int64_t whole = INT64_MAX;
+  if (result.count) {
+    if (*result.count < batch)
+      return tooFew(*result.count, batch);
+    result.rest = *result.count % batch;
+    whole = *result.count - result.rest;
+  }
+  if (start.epoch < 0 || start.position < 0 || start.position > whole ||
+      start.position % batch != 0)
+    return inputError("no batch begins at epoch " + llvm::Twine(start.epoch) +
+                      ", sample " + llvm::Twine(start.position) +
+                      " (was the run begun with another batch size?)");
+  result.at = start;
+  if (start.position == whole)
+    result.at = {start.epoch + 1, 0};
+  return std::move(result);
+}
+
+void BatchStream::endEpoch(int64_t left) {
+  rest = left;
+  at = {at.epoch + 1, 0};
+  placed = loaded = false;
+}
+
+/// Takes the batch at `at`; false: the epoch has no more.
+llvm::Expected<bool> BatchStream::load() {
+  if (!placed)
+    if (llvm::Error error = source->seek(seed, at))
+      return std::move(error);
+  placed = true;
+  auto given = feeder.load(at);
+  if (!given)
+    return given.takeError();
+  loaded = *given == feeder.batchSize();
+  if (loaded)
+    return true;
+  if (count)
+    return inputError(source->name() + " ended after sample " +
+                      llvm::Twine(at.position + *given) + " of " +
+                      llvm::Twine(*count));
+  if (at.position == 0 && at.epoch > 0 && *given == 0)
+    return inputError(source->name() + " gave no samples for epoch " +
+                      llvm::Twine(at.epoch + 1) +
+                      ": it can be read but once, train one epoch");
+  if (at.position == 0)
+    return tooFew(*given, feeder.batchSize());
+  endEpoch(*given);
+  return false;
+}
+
+llvm::Error BatchStream::feed() {
+  while (!loaded) {
+    auto found = load();
+    if (!found)
+      return found.takeError();
+  }
+  if (llvm::Error error = feeder.write())
+    return error;
+  loaded = false;
+  at.position += feeder.batchSize();
+  if (count && at.position + feeder.batchSize() > *count)
+    endEpoch(*count - at.position);
+  return llvm::Error::success();
+}
+
+llvm::Error BatchStream::lookAhead() {
+  if (count || loaded || !placed)
+    return llvm::Error::success();
+  return load().takeError();
+}

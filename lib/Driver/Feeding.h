@@ -1,0 +1,90 @@
+//===- Feeding.h - batches of a source for a session ------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_LIB_DRIVER_FEEDING_H
+#define CKOPT_LIB_DRIVER_FEEDING_H
+
+#include "ckopt/Driver/Training.h"
+
+namespace ckopt {
+
+/// Returns what the step expects of each input and target.
+llvm::Expected<std::vector<FieldSpec>> describeFields(const Session &session,
+                                                      const DataOptions &data);
+
+/// One batch between a source and a session.
+class Feeder {
+public:
+  /// Matches the source's fields with the step's inputs and targets. Those that
+  /// are missing, not the step's, or of another shape are errors.
+  static llvm::Expected<Feeder> create(Session &session, BatchSource &source,
+                                       const DataOptions &data);
+
+  int64_t batchSize() const { return batch; }
+  /// Takes the next samples, up to a batch, and returns how many there were.
+  /// A batch that is not full is filled up with copies of its first sample.
+  /// `at` is the place of the first one, for errors.
+  llvm::Expected<int64_t> load(DataPosition at);
+  /// Writes the batch to the session.
+  llvm::Error write();
+
+  size_t numFields() const { return specs.size(); }
+  const FieldSpec &spec(size_t field) const { return specs[field]; }
+  /// Returns a field of the batch, in the source's type.
+  const HostTensor &value(size_t field) const { return values[field]; }
+
+private:
+  Feeder(Session &session, BatchSource &source)
+      : session(&session), source(&source) {}
+  void fillUp(int64_t valid);
+  llvm::Error check(DataPosition at) const;
+
+  Session *session;
+  BatchSource *source;
+  int64_t batch = 1;
+  std::vector<FieldSpec> specs; ///< in the order of the source's fields
+  std::vector<int64_t> tensors; ///< of the session
+  std::vector<HostTensor> values;
+};
+
+/// The batches of a training run: whole ones, epoch after epoch.
+class BatchStream {
+public:
+  /// Begins at `start`; an error where no batch can begin there, or where the
+  /// samples do not fill one.
+  static llvm::Expected<BatchStream> create(Feeder feeder, BatchSource &source,
+                                            uint64_t seed, DataPosition start);
+
+  /// Writes the batch at position() to the session, and goes on to the next.
+  llvm::Error feed();
+  /// Finds out whether the epoch has ended, where the source cannot say how
+  /// many samples it has.
+  llvm::Error lookAhead();
+  /// Returns the position of the batch that `feed` writes. The end of an epoch
+  /// is the start of the following one.
+  DataPosition position() const { return at; }
+  /// Returns the samples of the last epoch that did not fill a batch.
+  int64_t dropped() const { return rest; }
+
+private:
+  BatchStream(Feeder feeder, BatchSource &source, uint64_t seed)
+      : feeder(std::move(feeder)), source(&source), seed(seed),
+        count(source.numSamples()) {}
+  llvm::Expected<bool> load();
+  void endEpoch(int64_t left);
+
+  Feeder feeder;
+  BatchSource *source;
+  uint64_t seed;
+  std::optional<int64_t> count;
+  DataPosition at;
+  int64_t rest = 0;
+  bool placed = false; ///< the source stands at `at`
+  bool loaded = false; ///< the feeder has the batch at `at`
+};
+
+} // namespace ckopt
+
+#endif // CKOPT_LIB_DRIVER_FEEDING_H

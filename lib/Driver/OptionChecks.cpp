@@ -1,0 +1,129 @@
+//===- OptionChecks.cpp - options that do not fit together ----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Programs and command lines get the same refusals: what is wrong with the
+// options of a compilation is found here, before a file is read. Messages name
+// settings by the driver's flags.
+//
+//===----------------------------------------------------------------------===//
+#include "LossChoice.h"
+#include "ckopt/Planner/SearchFlags.h"
+#include "ckopt/Support/Error.h"
+#include "llvm/ADT/StringSwitch.h"
+
+using namespace ckopt;
+using namespace ckopt::autodiff;
+using llvm::StringRef;
+
+llvm::Error
+ckopt::checkLossSettings(const StepOptions &step,
+                         llvm::function_ref<bool(StringRef)> isGiven) {
+  static const std::pair<StringRef, unsigned> settings[] = {
+      {"class-axis", LossKind::ClassAxis},
+      {"ignore-index", LossKind::IgnoreIndex},
+      {"label-smoothing", LossKind::LabelSmoothing},
+      {"class-weights", LossKind::ClassWeights},
+      {"pos-weight", LossKind::PosWeight},
+      {"beta", LossKind::Beta},
+      {"delta", LossKind::Delta},
+      {"margin", LossKind::Margin},
+      {"soft-targets", LossKind::SoftTargets},
+      {"reduction", ~0u},
+  };
+  const std::vector<LossTerm> &terms = step.loss;
+  const LossSettings &set = step.lossSettings;
+  for (auto [flag, setting] : settings) {
+    if (!isGiven(flag))
+      continue;
+    bool read = false;
+    for (const LossTerm &term : terms)
+      read |= term.attaches() &&
+              (setting == ~0u || findLossKind(term.kind)->settings & setting);
+    if (read)
+      continue;
+    std::string takers;
+    for (const LossKind &kind : lossKinds())
+      if (setting != ~0u && kind.settings & setting)
+        takers += (takers.empty() ? "" : ", ") + kind.name.str();
+    return usageError("--" + flag +
+                      " is for losses that are attached (--loss=" +
+                      (takers.empty() ? "KIND" : takers) +
+                      "); a loss that the model holds has its own");
+  }
+  if (set.softTargets && isGiven("ignore-index"))
+    return usageError("--ignore-index is for labels, and --soft-targets takes "
+                      "none: leave out one of the two");
+  if (set.reduction == "batchmean")
+    for (const LossTerm &term : terms)
+      if (term.attaches() &&
+          !(findLossKind(term.kind)->settings & LossKind::BatchMean))
+        return usageError("--reduction=batchmean is for --loss=kl");
+  return llvm::Error::success();
+}
+
+llvm::Error ckopt::checkUpdates(const OptimizerSettings &optimizer) {
+  if (!optimizer.kind.empty())
+    return llvm::Error::success();
+  return usageError("--optimizer=none changes no weights: there is nothing to "
+                    "train ('ckopt grad' writes gradients)");
+}
+
+/// Whether a setting differs from its default.
+static bool isChanged(const LossSettings &set, StringRef flag) {
+  const LossSettings usual;
+  return llvm::StringSwitch<bool>(flag)
+      .Case("class-axis", set.classAxis.has_value())
+      .Case("ignore-index", set.ignoreIndex != usual.ignoreIndex)
+      .Case("label-smoothing", set.labelSmoothing != usual.labelSmoothing)
+      .Case("class-weights", !set.classWeights.empty())
+      .Case("pos-weight", !set.posWeight.empty())
+      .Case("beta", set.beta != usual.beta)
+      .Case("delta", set.delta != usual.delta)
+      .Case("margin", set.margin != usual.margin)
+      .Case("soft-targets", set.softTargets)
+      .Case("reduction", set.reduction != usual.reduction)
+      .Default(false);
+}
+
+/// The optimizer, and groups of parameters with settings of their own.
+static llvm::Error checkOptimizer(const CompileOptions &options) {
+  const OptimizerSettings &settings = options.step.optimizer;
+  if (settings.kind.empty())
+    return llvm::Error::success();
+  const OptimizerKind *kind = findOptimizer(settings.kind);
+  if (!kind)
+    return usageError("unknown optimizer '" + settings.kind +
+                      "': " + optimizerNames());
+  if (llvm::Error error = checkHyperValues(*kind, settings.values))
+    return error;
+  for (const ParameterGroup &group : options.groups) {
+    HyperValues values = settings.values;
+    for (const auto &[name, value] : group.values)
+      values[name] = value;
+    if (llvm::Error error = checkHyperValues(*kind, values))
+      return withContext(std::move(error), "--group='" + group.text + "'");
+    if (group.learningRate && options.learningRate == 0)
+      return usageError("--group='" + group.text +
+                        "': a group's lr needs an --lr above 0, whose schedule "
+                        "it follows");
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error ckopt::checkOptions(const CompileOptions &options) {
+  const StepOptions &step = options.step;
+  if (step.threads < 1)
+    return usageError("a step needs at least one thread, not " +
+                      llvm::Twine(step.threads));
+  if (llvm::Error error = checkPolicyForm(step.remat.policy))
+    return error;
+  if (llvm::Error error = planner::checkSearch(step.remat.search))
+    return error;
+  if (step.forwardOnly)
+    return llvm::Error::success();
+  if (llvm::Error error = checkOptimizer(options))
+    return error;
+  return checkLossSettings(
+      step, [&](StringRef flag) { return isChanged(step.lossSettings, flag); });
+}

@@ -1,0 +1,34 @@
+//===- BatchSource.cpp - where the samples of a run come from -------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "ckopt/Training/BatchSource.h"
+#include "ckopt/Support/Error.h"
+
+using namespace llvm;
+
+namespace ckopt {
+
+Expected<std::unique_ptr<BatchSource>> BatchSource::holdOut(double share,
+                                                            uint64_t) {
+  if (share == 0)
+    return nullptr;
+  return usageError(name() + ": no share of its samples can be held out; give "
+                             "a source of validation samples");
+}
+
+Error CallbackSource::seek(uint64_t newSeed, DataPosition place) {
+  seed = newSeed;
+  at = place;
+  return Error::success();
+}
+
+Expected<int64_t> CallbackSource::next(int64_t count, ArrayRef<void *> to) {
+  Expected<int64_t> given = function({seed, at, count, to});
+  if (given)
+    at.position += *given;
+  return given;
+}
+
+} // namespace ckopt

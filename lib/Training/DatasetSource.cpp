@@ -1,0 +1,87 @@
+//===- DatasetSource.cpp - the samples of a dataset, batch by batch -------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The order is a pure function of (count, seed, epoch): a run is resumed from
+// two numbers. O(samples) an epoch.
+//
+//===----------------------------------------------------------------------===//
+#include "ckopt/Support/Error.h"
+#include "ckopt/Training/Dataset.h"
+#include "ckopt/Training/Permutation.h"
+#include "llvm/ADT/STLExtras.h"
+#include <cmath>
+#include <numeric>
+
+using namespace llvm;
+
+namespace ckopt {
+
+DatasetSource::DatasetSource(Dataset given, Order order)
+    : data(std::move(given)), order(order), samples(size_t(data.numSamples())) {
+  std::iota(samples.begin(), samples.end(), 0);
+  for (size_t i = 0; i < data.numFields(); ++i) {
+    const FieldSpec &spec = data.spec(i);
+    ArrayRef<int64_t> shape = data.tensor(i).shape();
+    if (spec.batched)
+      shape = shape.drop_front();
+    list.push_back({spec.name, spec.dtype, shape.vec(), spec.batched});
+  }
+}
+
+int64_t DatasetSource::bytesInMemory() const {
+  int64_t bytes = 0;
+  for (size_t i = 0; i < data.numFields(); ++i)
+    bytes += data.tensor(i).sizeInBytes();
+  return bytes;
+}
+
+Error DatasetSource::seek(uint64_t seed, DataPosition place) {
+  const int64_t count = int64_t(samples.size());
+  if (place.epoch < 0 || place.position < 0 || place.position > count)
+    return inputError(name() + ": epoch " + Twine(place.epoch) +
+                      " has no sample " + Twine(place.position));
+  at = size_t(place.position);
+  if (order == Order::AsStored) {
+    sequence = samples;
+    return Error::success();
+  }
+  sequence = epochPermutation(count, seed, place.epoch);
+  for (int64_t &index : sequence)
+    index = samples[size_t(index)];
+  return Error::success();
+}
+
+Expected<int64_t> DatasetSource::next(int64_t count, ArrayRef<void *> to) {
+  ArrayRef<int64_t> batch = ArrayRef(sequence).drop_front(at);
+  batch = batch.take_front(size_t(count));
+  at += batch.size();
+  for (size_t field = 0; field < to.size(); ++field)
+    data.gather(field, batch, to[field]);
+  return int64_t(batch.size());
+}
+
+Expected<std::unique_ptr<BatchSource>> DatasetSource::holdOut(double share,
+                                                              uint64_t seed) {
+  const int64_t count = data.numSamples();
+  if (!(share >= 0 && share < 1))
+    return usageError("the held-out fraction must be at least 0 and below 1");
+  // A hair above keeps 0.3 of 10 at 3, where 0.3 * 10 is 2.9999...
+  const int64_t held =
+      std::min(count, int64_t(std::floor(double(count) * share + 1e-9)));
+  if (share > 0 && (held == 0 || held == count))
+    return inputError("holding out " + Twine(std::to_string(share)) + " of " +
+                      Twine(count) + " samples leaves one part empty");
+  const std::vector<int64_t> all =
+      randomPermutation(count, seed, RandomUse::Holdout, 0);
+  samples.assign(all.begin() + held, all.end());
+  llvm::sort(samples);
+  if (held == 0)
+    return nullptr;
+  auto rest = std::make_unique<DatasetSource>(data, Order::AsStored);
+  rest->samples.assign(all.begin(), all.begin() + held);
+  llvm::sort(rest->samples);
+  return std::move(rest);
+}
+
+} // namespace ckopt
