@@ -133,7 +133,8 @@ runBatches(Session &session, BatchSource &source, const DataOptions &options) {
 
 static llvm::Expected<TensorMap> runModel(Session &session,
                                           const DriverOptions &options) {
-  if (!session.tensors(TensorRole::Input).empty())
+  bool hasTargets = !session.tensors(TensorRole::Target).empty();
+  if (hasTargets || !session.tensors(TensorRole::Input).empty())
     if (llvm::Error error = needData(options))
       return std::move(error);
   for (int64_t index : session.tensors(TensorRole::Seed))
@@ -142,8 +143,10 @@ static llvm::Expected<TensorMap> runModel(Session &session,
       return std::move(error);
   if (llvm::Error error = session.fill(TensorRole::Step, 1))
     return std::move(error);
-  bool labelled = !options.data.tableRows.empty(); // rows are checked there
-  if (!labelled) {
+  // Labels and indices are checked where data are read as samples.
+  bool checked = hasTargets || !options.data.tableRows.empty() ||
+                 !options.data.labels.empty();
+  if (!checked) {
     auto whole = readWhole(session, options.data);
     if (!whole)
       return whole.takeError();

@@ -82,6 +82,8 @@ TEST(DataLimits, ColumnsOfDifferentTablesTakeTheLargest) {
 // A table that all values pick from holds for every column.
 TEST(DataLimits, WholeReadsCountBeforeColumns) {
   std::string whole =
-      "node { op_type: 'Gather' input: 'small' input: 'cats' output: 'z' } ";
+      "node { op_type: 'Gather' input: 'small' input: 'cats' output: 'z' } "
+      "output { " +
+      info("z", 1, {"4", "2", "6"}) + " } ";
   EXPECT_EQ(rowsOf(columns(whole), "cats", {"cats", "small", "large"}), 3);
 }
