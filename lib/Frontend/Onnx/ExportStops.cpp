@@ -116,7 +116,7 @@ void ExportMatcher::stopInRegions() {
   llvm::StringSet<> within;
   for (const Node &node : graph.nodes)
     for (const std::string &output : node.outputs)
-      if (node.inRegion)
+      if (node.inRegion && node.op != "Constant" && node.op != "Shape")
         within.insert(output);
   // Equal calls in the region and out of it were merged: one value stands for
   // both.

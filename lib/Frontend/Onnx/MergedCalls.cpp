@@ -61,8 +61,10 @@ MergedCalls::MergedCalls(const Graph &graph)
     : graph(graph), signature(readSignature(graph)) {
   for (const ValueInfo &input : graph.inputs)
     known.insert(input.name);
-  for (const Tensor &tensor : graph.initializers)
+  for (const Tensor &tensor : graph.initializers) {
     known.insert(tensor.name);
+    initializers.insert(tensor.name);
+  }
   for (const std::string &input : signature.inputs)
     known.insert(input);
   for (auto [i, node] : llvm::enumerate(graph.nodes)) {
@@ -105,6 +107,21 @@ bool MergedCalls::standsFor(const std::string &operand,
           splitFxName(operand).first == kind);
 }
 
+/// One call may be several nodes (a stack is a concatenation of what it
+/// unsqueezes): what the first of them reads.
+const std::string &MergedCalls::heldThrough(const std::string &input,
+                                            const FxCall &call) const {
+  const std::string *held = &input;
+  for (int most = 8; most > 0; --most) {
+    auto made = producer.find(*held);
+    if (made == producer.end() || calls[made->second].name != call.name ||
+        graph.nodes[made->second].inputs.empty())
+      break;
+    held = &graph.nodes[made->second].inputs[0];
+  }
+  return *held;
+}
+
 std::vector<MergedCalls::Read> MergedCalls::reads() const {
   std::vector<Read> result;
   for (auto [i, node] : llvm::enumerate(graph.nodes)) {
@@ -116,14 +133,36 @@ std::vector<MergedCalls::Read> MergedCalls::reads() const {
       if (known.contains(argument) || signature.placeholder(argument))
         continue;
       for (auto [operand, input] : llvm::enumerate(node.inputs)) {
+        const std::string &held = heldThrough(input, call);
         bool here = positional ? operand == place
-                               : !llvm::is_contained(call.args, input);
-        if (here && standsFor(input, argument))
-          result.push_back({i, operand, argument});
+                               : !llvm::is_contained(call.args, held);
+        if (here && standsFor(held, argument))
+          result.push_back({i, operand, argument, held, held == input});
       }
     }
   }
   return result;
+}
+
+std::vector<std::string>
+MergedCalls::unplaced(llvm::ArrayRef<Read> reads,
+                      llvm::ArrayRef<const Entry *> left) const {
+  std::set<std::string> result;
+  for (const FxCall &call : calls)
+    for (const std::string &argument : call.args) {
+      if (call.guessed || known.contains(argument) ||
+          signature.placeholder(argument) ||
+          llvm::any_of(
+              reads, [&](const Read &read) { return read.value == argument; }))
+        continue;
+      StringRef kind = splitFxName(argument).first;
+      if (llvm::any_of(calls, [&](const FxCall &other) {
+            return splitFxName(other.name).first == kind &&
+                   hasTwinNames(other, left);
+          }))
+        result.insert(argument);
+    }
+  return {result.begin(), result.end()};
 }
 
 /// Whether some line of Python names the module of a parameter ("n2" of
@@ -344,21 +383,18 @@ struct MergedValue {
 /// What each value that is gone was, as far as that is clear: of several that
 /// would have the same parameters, none is.
 static llvm::MapVector<StringRef, MergedValue>
-explainMerged(const Graph &graph, const MergedCalls &merged,
+explainMerged(const MergedCalls &merged,
               llvm::ArrayRef<MergedCalls::Read> reads,
               llvm::ArrayRef<const Entry *> left) {
   llvm::MapVector<StringRef, MergedValue> values;
   for (const MergedCalls::Read &read : reads)
     values[read.value].reads.push_back(read);
   std::map<const Entry *, size_t> takers;
-  auto heldBy = [&](const MergedCalls::Read &read) -> const std::string & {
-    return graph.nodes[read.node].inputs[read.operand];
-  };
   for (auto &[name, value] : values) {
-    const std::string &held = heldBy(value.reads[0]);
+    const std::string &held = value.reads[0].held;
     value.node = merged.producerOf(held);
     if (llvm::all_of(value.reads, [&](const MergedCalls::Read &read) {
-          return heldBy(read) == held;
+          return read.isDirect && read.held == held;
         }))
       value.twin = merged.twinOf(merged.callOf(value.node), left);
     for (const Entry *entry : value.twin)
@@ -376,7 +412,7 @@ SplitCalls onnx_frontend::splitMergedCalls(Graph &graph) {
   MergedCalls merged(graph);
   std::vector<const Entry *> left = merged.unmentioned();
   std::vector<MergedCalls::Read> reads = merged.reads();
-  auto values = explainMerged(graph, merged, reads, left);
+  auto values = explainMerged(merged, reads, left);
   for (auto &[name, value] : values) {
     result.gone.push_back(name.str());
     if (const Entry *buffer = merged.equalBuffer(merged.callOf(value.node)))
@@ -386,6 +422,11 @@ SplitCalls onnx_frontend::splitMergedCalls(Graph &graph) {
                             "'; it may have read buffer '" + buffer->target +
                             "' in place of a parameter of the same numbers");
   }
+  for (auto &[name, value] : values)
+    if (std::string twins;
+        value.twin.empty() &&
+        !(twins = merged.sharedTwins(value.reads, value.node)).empty())
+      result.lost.push_back("'" + name.str() + "': " + twins);
   if (left.empty())
     return result;
   for (auto &[name, value] : values)
@@ -395,6 +436,7 @@ SplitCalls onnx_frontend::splitMergedCalls(Graph &graph) {
   for (auto &[name, value] : values)
     if (value.twin.empty() && merged.isSuspect(name, value.node, left))
       result.suspects.push_back(name.str());
+  llvm::append_range(result.suspects, merged.unplaced(reads, left));
   llvm::append_range(result.suspects, merged.lostOutputs(left));
   // Numbers before and after the copies are in the graph.
   std::map<std::string, std::vector<std::pair<size_t, std::string>>> readers;

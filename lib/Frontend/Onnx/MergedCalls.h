@@ -9,6 +9,7 @@
 #include "GraphEdits.h"
 #include "TorchMetadata.h"
 #include "llvm/ADT/ArrayRef.h"
+#include <map>
 
 namespace ckopt::onnx_frontend {
 
@@ -21,6 +22,8 @@ public:
   struct Read {
     size_t node, operand;
     std::string value;
+    std::string held; ///< what it reads instead
+    bool isDirect;    ///< else through other nodes of the same call
   };
   std::vector<Read> reads() const;
   /// Parameters that no call has among its arguments.
@@ -44,6 +47,15 @@ public:
   /// A buffer that no call mentions and that the call's like may have read in
   /// place of a parameter that it was equal to.
   const TorchSignature::Entry *equalBuffer(const FxCall &call) const;
+  /// Parameters of other modules that the calls which `reads` stand for may
+  /// have read, by what the file says, in place of equal ones: a sentence, or
+  /// "" where there are none.
+  std::string sharedTwins(llvm::ArrayRef<Read> reads, size_t node);
+  /// Values that calls name, that are gone, and that no operand stands for:
+  /// those that were calls of a kind that reads parameters.
+  std::vector<std::string>
+  unplaced(llvm::ArrayRef<Read> reads,
+           llvm::ArrayRef<const TorchSignature::Entry *> left) const;
   /// Results of the program that are gone.
   std::vector<std::string>
   lostOutputs(llvm::ArrayRef<const TorchSignature::Entry *> left) const;
@@ -54,6 +66,18 @@ private:
   bool isNumberMissing(llvm::StringRef kind) const;
   bool isNamedInSource(llvm::StringRef target) const;
   bool standsFor(const std::string &operand, llvm::StringRef argument) const;
+  const std::string &heldThrough(const std::string &input,
+                                 const FxCall &call) const;
+
+  // MergedTwins.cpp
+  using Line = std::pair<llvm::StringRef, llvm::StringRef>; ///< place, text
+  std::vector<Line> linesOf(const Node &node) const;
+  std::vector<const TorchSignature::Entry *> twinsOf(const FxCall &call) const;
+  size_t callsOnLine(const Line &line,
+                     const TorchSignature::Entry &entry) const;
+  bool isSameModule(llvm::ArrayRef<Read> reads,
+                    const TorchSignature::Entry &own,
+                    llvm::ArrayRef<const TorchSignature::Entry *> twins);
 
   const Graph &graph;
   TorchSignature signature;
@@ -61,6 +85,9 @@ private:
   llvm::StringSet<> known, mentioned;
   llvm::StringMap<size_t> producer; ///< by value: its node
   llvm::StringSet<> lines;          ///< of Python
+  llvm::StringSet<> initializers;
+  /// Calls that are gone and that a line accounts for, by line and parameter.
+  std::map<std::pair<Line, const TorchSignature::Entry *>, size_t> repeated;
 };
 
 struct SplitCalls {

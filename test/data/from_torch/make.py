@@ -286,6 +286,41 @@ class Twins(nn.Module):
         return self.out(self.a(x)) * self.b(x).sum()
 
 
+class Stacked(nn.Module):
+    """Heads that start at zero, stacked: one call, unsqueezed once and joined with itself."""
+    def __init__(self):
+        super().__init__()
+        self.heads = nn.ModuleList([nn.Linear(6, 2) for _ in range(3)])
+        for head in self.heads:
+            nn.init.zeros_(head.weight)
+            nn.init.zeros_(head.bias)
+    def forward(self, x):
+        return torch.stack([head(x) for head in self.heads])
+
+
+class Turns(nn.Module):
+    """Factors that start equal, each read in two steps: which of them a merged call read is lost."""
+    def __init__(self):
+        super().__init__()
+        self.g = nn.ParameterList([nn.Parameter(torch.ones(6)) for _ in range(3)])
+    def forward(self, x):
+        for i in range(3):
+            x = torch.sin(x * self.g[i]) + torch.cos(x * self.g[(i + 1) % 3])
+        return x
+
+
+class Again(nn.Module):
+    """A norm that is called three times on one value, beside one that starts equal."""
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.LayerNorm(6), nn.LayerNorm(6)
+        self.q, self.k = nn.Linear(6, 6), nn.Linear(6, 6)
+    def forward(self, x):
+        k = self.k(self.first(x))
+        q = self.q(self.first(x)) * self.first(x)
+        return self.second(q * k)
+
+
 class Lookup(nn.Module):
     """Tables read by an input: a buffer, a tensor, a parameter."""
     def __init__(self):
@@ -403,6 +438,9 @@ MODELS = {
     "token": (Token, lambda: torch.randn(2, 3, 6)),
     "encoder": (Encoder, lambda: torch.randn(2, 4, 6)),
     "folded_norm": (FoldedNorm, lambda: torch.randn(2, 1, 4, 4)),
+    "stacked": (Stacked, lambda: torch.randn(2, 6)),
+    "turns": (Turns, lambda: torch.randn(2, 6)),
+    "again": (Again, lambda: torch.randn(2, 6)),
     "temperature": (Temperature, lambda: torch.randn(2, 6)),
 }
 
@@ -429,7 +467,7 @@ def make(name):
         torch.onnx.export(model, (x,), f"{name}/raw.onnx", dynamo=True, optimize=False, input_names=["x"],
                           output_names=["out"], external_data=False, verbose=False)
         return
-    if name in ("transposed", "normalized"):
+    if name in ("transposed", "normalized", "stacked", "turns", "again"):
         return
     if name == "twice":  # in training form, as it was traced
         os.remove(f"{name}/default.onnx")
