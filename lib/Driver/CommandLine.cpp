@@ -89,6 +89,10 @@ static llvm::Error checkFlags(const DriverOptions &options) {
   if (updates) // said before anything is compiled
     if (llvm::Error error = checkUpdates(opt))
       return error;
+  if (!options.data.tokens.empty() && !options.data.path.empty())
+    return usageError("give one of --data and --tokens");
+  if (!options.data.tokens.empty() && !options.data.sequence)
+    return usageError("--tokens needs --sequence=N, the tokens of a sample");
   if (options.paretoPoints > 0 &&
       options.compile.step.remat.budget.kind != MemoryBudget::Kind::Unlimited)
     return usageError("--pareto plans many budgets: leave out the one given");

@@ -39,10 +39,12 @@ struct DriverOptions {
   std::vector<ArrayMapping> constants; ///< --constant: inputs with one value
   std::string output;                  ///< -o
   std::string emaOutput;               ///< --ema-out
-  std::string weights;  ///< --weights: initial values, safetensors
-  std::string report;   ///< --report: JSON
-  std::string timeline; ///< --timeline: SVG, or JSON for Perfetto
-  std::string trace;    ///< --trace: JSON for Perfetto
+  std::string validation; ///< --validation: like --data or --tokens
+  std::string log;        ///< --log: a line a step
+  std::string weights;    ///< --weights: initial values, safetensors
+  std::string report;     ///< --report: JSON
+  std::string timeline;   ///< --timeline: SVG, or JSON for Perfetto
+  std::string trace;      ///< --trace: JSON for Perfetto
   std::string costModel = "analytic"; ///< --cost-model
   std::string plan, planHint;         ///< --plan, --plan-hint: ckopt-plan/1
   std::string planOut;                ///< --plan-out: the same

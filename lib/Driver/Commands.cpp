@@ -210,7 +210,7 @@ llvm::Error ckopt::runCompile(DriverOptions &options) {
 //===----------------------------------------------------------------------===//
 
 llvm::Error ckopt::needData(const DriverOptions &options) {
-  if (options.data.path.empty())
+  if (options.data.path.empty() && options.data.tokens.empty())
     return usageError("give --data=FILE.npz");
   return llvm::Error::success();
 }
@@ -220,14 +220,14 @@ llvm::Error ckopt::readConstants(DriverOptions &options) {
     return llvm::Error::success();
   if (llvm::Error error = needData(options))
     return error;
-  auto reader = NpzReader::open(options.data.path);
-  if (!reader)
-    return reader.takeError();
+  auto files = openFiles(options.data);
+  if (!files)
+    return files.takeError();
   for (const ArrayMapping &constant : options.constants) {
-    auto value = reader->read(constant.array);
+    auto value = files->front().read(constant.array);
     if (!value)
       return value.takeError();
-    options.compile.import.constants[constant.name] = std::move(*value);
+    options.compile.import.constants[constant.name] = value->tensor();
   }
   return llvm::Error::success();
 }

@@ -45,7 +45,7 @@ llvm::Expected<Feeder> Feeder::create(Session &session, BatchSource &source,
       shape.insert(shape.begin(), result.batch);
     spec->array = field.name; // there is no file whose array it could be
     HostTensor value(field.dtype, std::move(shape));
-    if (llvm::Error error = checkShape(*spec, value))
+    if (llvm::Error error = checkShape(*spec, value.shape()))
       return withContext(std::move(error), source.name());
     auto index = session.find(field.name);
     if (!index)

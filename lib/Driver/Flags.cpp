@@ -11,6 +11,8 @@
 #include "ckopt/Runtime/Primitive.h"
 #include "ckopt/Support/ByteSize.h"
 #include "ckopt/Target/TargetRegistry.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace ckopt;
@@ -282,8 +284,39 @@ void DriverFlags::addPolicyFlags() {
 
 void DriverFlags::addDataFlags() {
   unsigned data = Train | Compare | Grad | Run;
-  add("data", "FILE", data, "arrays of samples, .npz",
+  add("data", "FILE", data,
+      "arrays of samples: .npz, .npy, a folder of .npy, or a pattern "
+      "('train-*.npz')",
       flag::text("data", o.data.path));
+  add("tokens", "FILE", data,
+      "a text as numbers without a header: pieces of --sequence tokens are the "
+      "array 'tokens', the tokens that follow 'next'",
+      flag::text("tokens", o.data.tokens));
+  add("token-type", "TYPE", data, "uint8, uint16 (default), int32 or uint32",
+      [this](StringRef text) -> llvm::Error {
+        auto type = llvm::StringSwitch<std::optional<DType>>(text)
+                        .Case("uint8", DType::U8)
+                        .Case("uint16", DType::U16)
+                        .Case("int32", DType::I32)
+                        .Case("uint32", DType::U32)
+                        .Default(std::nullopt);
+        if (!type)
+          return usageError("--token-type: '" + text +
+                            "' is not one of uint8, uint16, int32, uint32");
+        o.data.tokenType = *type;
+        return llvm::Error::success();
+      });
+  add("sequence", "N", data, "tokens of a sample",
+      flag::number<int64_t>("sequence", o.data.sequence, 1));
+  add("validation", "FILE", Train | Compare,
+      "samples for evaluation alone, as --data or --tokens",
+      flag::text("validation", o.validation));
+  add("validate-every", "N", Train,
+      "evaluate after every N steps, too (default: at the end)",
+      flag::number<int64_t>("validate-every", o.train.validateEvery, 1));
+  add("log", "FILE", Train,
+      "a line for each step: loss, rate, time, validation (.csv or .jsonl)",
+      flag::text("log", o.log));
   add("targets", "ARRAY", data,
       "array of targets (default y); of several losses OUTPUT=ARRAY,...",
       flag::text("targets", o.data.targets));

@@ -11,7 +11,6 @@
 #include "LossChoice.h"
 #include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
 #include "ckopt/Support/Error.h"
-#include "ckopt/Support/Npz.h"
 
 using namespace ckopt;
 using namespace ckopt::autodiff;
@@ -65,22 +64,22 @@ LossChooser::findTargets(const Attached &loss, bool alone) const {
       type.shape.insert(type.shape.begin(), 1);
       return type;
     }
-  if (data.path.empty())
+  if (data.path.empty() && data.tokens.empty())
     return std::nullopt;
   auto array = targetArrayOf(data, loss.term->output);
   if (!array)
     return array.takeError();
-  auto reader = NpzReader::open(data.path);
-  if (!reader) {
-    llvm::consumeError(reader.takeError());
+  auto files = openFiles(data);
+  if (!files) {
+    llvm::consumeError(files.takeError());
     return std::nullopt;
   }
-  auto read = reader->read(*array);
+  auto read = files->front().read(*array);
   if (!read) {
     llvm::consumeError(read.takeError());
     return std::nullopt;
   }
-  return TargetType{read->dtype(), read->shape().vec()};
+  return TargetType{read->dtype, read->shape};
 }
 
 /// The axis of the classes, from the targets where they are known.
@@ -186,7 +185,7 @@ llvm::Error LossChooser::run() {
                 .getShape()
                 .vec();
   }
-  if (losses.size() > 1 && !data.path.empty() &&
+  if (losses.size() > 1 && !(data.path.empty() && data.tokens.empty()) &&
       data.targets.find('=') == std::string::npos)
     return usageError("several losses take targets: give --targets=" +
                       losses[0].term->output + "=ARRAY," +

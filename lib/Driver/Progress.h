@@ -6,6 +6,7 @@
 #ifndef CKOPT_LIB_DRIVER_PROGRESS_H
 #define CKOPT_LIB_DRIVER_PROGRESS_H
 
+#include "ckopt/Training/Metrics.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/Process.h"
 #include "llvm/Support/raw_ostream.h"
@@ -43,6 +44,17 @@ public:
                                  seconds * 1e3, secondsSince(start))
                  << (live ? "   " : "\n");
     dirty = live;
+  }
+  /// A line with what an evaluation in the middle of a run found.
+  void validated(int64_t step, const MetricSums &sums, bool classified) {
+    if (!on || !sums.count)
+      return;
+    finish();
+    llvm::errs() << "step " << step
+                 << llvm::format("  validation loss %.6f", sums.meanLoss());
+    if (classified)
+      llvm::errs() << llvm::format(", accuracy %.2f%%", sums.accuracy() * 100);
+    llvm::errs() << "\n";
   }
   void finish() {
     if (dirty)

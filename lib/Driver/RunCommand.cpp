@@ -25,9 +25,12 @@ readWhole(const Session &session, const DataOptions &options) {
   std::vector<int64_t> inputs = session.tensors(TensorRole::Input);
   if (inputs.empty())
     return arrays;
-  auto reader = NpzReader::open(options.path);
-  if (!reader)
-    return reader.takeError();
+  auto files = openFiles(options);
+  if (!files)
+    return files.takeError();
+  if (files->size() != 1)
+    return std::nullopt;
+  const ArrayFile &file = files->front();
   std::vector<ArrayMapping> mappings;
   if (!options.inputs.empty()) {
     auto parsed = parseArrayMappings(options.inputs, "--inputs");
@@ -41,14 +44,14 @@ readWhole(const Session &session, const DataOptions &options) {
     for (const ArrayMapping &mapping : mappings)
       if (mapping.name == tensor.name)
         array = mapping.array;
-    if (!reader->contains(array))
+    if (!file.contains(array))
       return std::nullopt;
-    auto value = reader->read(array);
+    auto value = file.read(array);
     if (!value)
       return value.takeError();
-    if (value->shape() != llvm::ArrayRef<int64_t>(tensor.shape))
+    if (value->shape != tensor.shape)
       return std::nullopt;
-    arrays.push_back(std::move(*value));
+    arrays.push_back(value->tensor());
   }
   return arrays;
 }

@@ -49,10 +49,15 @@ static FieldSpec describeField(const runtime::TensorInfo &tensor,
   return field;
 }
 
+/// The array of targets where none is named.
+static std::string defaultTargets(const DataOptions &options) {
+  return options.tokens.empty() ? "y" : "next";
+}
+
 llvm::Expected<std::string> ckopt::targetArrayOf(const DataOptions &options,
                                                  llvm::StringRef output) {
   if (options.targets.find('=') == std::string::npos)
-    return options.targets.empty() ? "y" : options.targets;
+    return options.targets.empty() ? defaultTargets(options) : options.targets;
   auto mappings = parseArrayMappings(options.targets, "--targets");
   if (!mappings)
     return mappings.takeError();
@@ -81,7 +86,8 @@ targetArray(const runtime::TensorInfo &tensor,
   bool alone = options.targetOutputs.empty();
   if (alone && !options.targets.empty())
     return targetArrayOf(options, tensor.name);
-  return alone && tensor.name == "target" ? "y" : tensor.name;
+  return alone && tensor.name == "target" ? defaultTargets(options)
+                                          : tensor.name;
 }
 
 /// Labels are checked against what the losses that read them take.
@@ -108,9 +114,11 @@ ckopt::describeFields(const Session &session, const DataOptions &options) {
   }
   int64_t batch = batchSize(session.manifest());
   std::vector<FieldSpec> fields;
-  for (int64_t index : session.tensors(TensorRole::Input)) {
+  std::vector<int64_t> inputs = session.tensors(TensorRole::Input);
+  for (int64_t index : inputs) {
     const runtime::TensorInfo &tensor = session.info_of(index);
-    std::string array = tensor.name;
+    bool isText = !options.tokens.empty() && inputs.size() == 1;
+    std::string array = isText ? "tokens" : tensor.name;
     for (const ArrayMapping &mapping : mappings)
       if (mapping.name == tensor.name)
         array = mapping.array;
@@ -131,12 +139,38 @@ ckopt::describeFields(const Session &session, const DataOptions &options) {
   return std::move(fields);
 }
 
+llvm::Expected<std::vector<ArrayFile>>
+ckopt::openFiles(const DataOptions &options) {
+  bool isText = !options.tokens.empty();
+  auto names = listFiles(isText ? options.tokens : options.path);
+  if (!names)
+    return names.takeError();
+  std::vector<ArrayFile> files;
+  llvm::Error errors = llvm::Error::success();
+  for (const std::string &name : *names) {
+    auto file = isText
+                    ? openTokenFile(name, options.tokenType, options.sequence)
+                    : openArrayFile(name);
+    if (file)
+      files.push_back(std::move(*file));
+    else
+      errors = joinErrors(std::move(errors), file.takeError());
+  }
+  if (errors)
+    return std::move(errors);
+  return std::move(files);
+}
+
 llvm::Expected<Dataset> ckopt::loadDataset(const Session &session,
                                            const DataOptions &options) {
   auto fields = describeFields(session, options);
   if (!fields)
     return fields.takeError();
-  return Dataset::load(options.path, *fields);
+  auto files = openFiles(options);
+  if (!files)
+    return files.takeError();
+  return Dataset::fromFiles(
+      options.tokens.empty() ? options.path : options.tokens, *files, *fields);
 }
 
 llvm::Expected<std::unique_ptr<BatchSource>>

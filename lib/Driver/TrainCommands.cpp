@@ -1,25 +1,28 @@
-//===- TrainCommands.cpp - train, compare, bench --------------------------===//
+//===- TrainCommands.cpp - train, compare ---------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 #include "Commands.h"
+#include "TrainLog.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/Report.h"
-#include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/Format.h"
+#include "ckopt/Training/ReadAhead.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <algorithm>
-#include <chrono>
-#include <map>
+#include <bit>
 
 using namespace ckopt;
-using runtime::TensorRole;
 
 static llvm::Error checkTrainFlags(const DriverOptions &options) {
-  if (options.data.path.empty())
-    return usageError("give --data=FILE.npz");
+  if (llvm::Error error = needData(options))
+    return error;
+  if (!options.validation.empty() && options.train.holdout > 0)
+    return usageError("give one of --validation and --holdout");
+  if (options.train.validateEvery && options.validation.empty() &&
+      options.train.holdout == 0)
+    return usageError("--validate-every needs --validation or --holdout");
   if (!(options.train.holdout >= 0 && options.train.holdout < 1))
     return usageError("--holdout must lie in [0, 1)");
   for (auto [flag, out] : {std::pair("-o", &options.output),
@@ -55,30 +58,53 @@ static llvm::Error writeOutputs(const DriverOptions &options,
   return writeWeightsFile(options.compile.model, options.emaOutput, *weights);
 }
 
+/// The samples of --validation, with the arrays of --data or --tokens.
+static llvm::Expected<std::unique_ptr<BatchSource>>
+openValidation(const Session &session, const DriverOptions &options) {
+  DataOptions data = options.data;
+  (data.tokens.empty() ? data.path : data.tokens) = options.validation;
+  return openSource(session, data, DatasetSource::Order::AsStored);
+}
+
 /// One training run, from model file to result.
-struct Run {
+struct TrainedRun {
   std::unique_ptr<Compilation> compilation;
   TrainResult result;
 };
 
-static llvm::Expected<Run> trainOnce(DriverOptions &options, bool writeOutput) {
+static llvm::Expected<TrainedRun> trainOnce(DriverOptions &options,
+                                            bool writeOutput) {
   auto planned = prepareStep(options);
   if (!planned)
     return planned.takeError();
   Session &session = *planned->session;
-  auto source = openSource(session, options.data);
-  if (!source)
-    return source.takeError();
+  auto samples = openSource(session, options.data);
+  if (!samples)
+    return samples.takeError();
+  ReadAheadSource source(std::move(*samples));
   TrainOptions train = options.train;
+  std::unique_ptr<BatchSource> validation;
+  if (!options.validation.empty()) {
+    auto opened = openValidation(session, options);
+    if (!opened)
+      return opened.takeError();
+    validation = std::move(*opened);
+    train.validation = validation.get();
+  }
+  auto log = TrainLog::open(options.log, /*append=*/!train.resume.empty());
+  if (!log)
+    return log.takeError();
+  if (*log)
+    train.report = [&](const StepReport &step) { return (*log)->add(step); };
   if (writeOutput)
     train.trained = [&](int64_t steps) {
       return writeOutputs(options, session, steps > 0);
     };
   auto result = ckopt::train(*planned->compilation, session, options.data,
-                             **source, std::move(train));
+                             source, std::move(train));
   if (!result)
     return result.takeError();
-  return Run{std::move(planned->compilation), std::move(*result)};
+  return TrainedRun{std::move(planned->compilation), std::move(*result)};
 }
 
 llvm::Error ckopt::runTrain(DriverOptions &options) {
@@ -110,7 +136,8 @@ llvm::Error ckopt::runTrain(DriverOptions &options) {
                  << " batches at the end were too few for an update and were "
                     "not used\n";
   if (result.evaluated)
-    llvm::outs() << "held-out samples " << result.evaluated << ", loss "
+    llvm::outs() << (options.validation.empty() ? "held-out" : "validation")
+                 << " samples " << result.evaluated << ", loss "
                  << formatNumber(result.evaluation.meanLoss(), 6)
                  << (result.classified
                          ? ", accuracy " +
@@ -127,8 +154,10 @@ llvm::Error ckopt::runTrain(DriverOptions &options) {
                                    result.averageEvaluation.accuracy(), 2)
                          : std::string())
                  << "\n";
-  if (!result.evaluated && options.train.holdout > 0)
-    llvm::outs() << "held-out samples: not evaluated, fewer than a batch of "
+  if (!result.evaluated &&
+      (options.train.holdout > 0 || !options.validation.empty()))
+    llvm::outs() << (options.validation.empty() ? "held-out" : "validation")
+                 << " samples: not evaluated, fewer than a batch of "
                     "the loss that the model computes\n";
   if (!result.nothingToDo)
     llvm::outs() << "measured peak " << formatBytesExact(result.measuredPeak)
@@ -138,6 +167,8 @@ llvm::Error ckopt::runTrain(DriverOptions &options) {
     llvm::outs() << "wrote " << options.output << "\n";
   if (!options.emaOutput.empty())
     llvm::outs() << "wrote " << options.emaOutput << " (averaged weights)\n";
+  if (!options.log.empty())
+    llvm::outs() << "wrote " << options.log << "\n";
   return writeReports(options, *run->compilation, &result);
 }
 
@@ -158,7 +189,8 @@ static bool sameLosses(const TrainResult &a, const TrainResult &b) {
 /// --report: what each budget gave.
 static llvm::Error writeComparison(const DriverOptions &options,
                                    llvm::ArrayRef<MemoryBudget> budgets,
-                                   llvm::ArrayRef<Run> runs, bool equal) {
+                                   llvm::ArrayRef<TrainedRun> runs,
+                                   bool equal) {
   if (options.report.empty())
     return llvm::Error::success();
   return writeJsonFile(options.report, [&](llvm::json::OStream &json) {
@@ -187,7 +219,7 @@ llvm::Error ckopt::runCompare(DriverOptions &options) {
     budgets[1].ratio = 0.6;
     budgets[2].kind = MemoryBudget::Kind::Minimum;
   }
-  std::vector<Run> runs;
+  std::vector<TrainedRun> runs;
   for (const MemoryBudget &budget : budgets) {
     options.compile.step.remat.budget = budget;
     if (!options.quiet)
@@ -253,163 +285,4 @@ llvm::Error ckopt::runCompare(DriverOptions &options) {
     return makeError(ExitInternal, "losses differ between budgets: this must "
                                    "never happen; please report it");
   return llvm::Error::success();
-}
-
-//===----------------------------------------------------------------------===//
-// bench
-//===----------------------------------------------------------------------===//
-
-namespace {
-/// Seconds of each kernel call, summed over the steps that were timed.
-struct Profile {
-  std::vector<double> seconds;
-  bool on = false;
-
-  static void add(void *self, int64_t call, double time) {
-    auto *profile = static_cast<Profile *>(self);
-    if (!profile->on)
-      return;
-    profile->seconds.resize(
-        std::max(profile->seconds.size(), size_t(call) + 1));
-    profile->seconds[size_t(call)] += time;
-  }
-  void print(const runtime::Manifest &manifest, int64_t steps) const;
-  llvm::Error write(llvm::StringRef path, const runtime::Manifest &manifest,
-                    int64_t steps) const;
-};
-} // namespace
-
-/// One line a kernel symbol, slowest first.
-void Profile::print(const runtime::Manifest &manifest, int64_t steps) const {
-  struct Line {
-    double seconds = 0;
-    int64_t calls = 0;
-    std::string what, source;
-  };
-  std::map<std::string, Line> lines;
-  double total = 0;
-  for (size_t i = 0; i < seconds.size(); ++i) {
-    const runtime::CallInfo &call = manifest.calls[i];
-    Line &line = lines[call.kernel];
-    line.seconds += seconds[i];
-    total += seconds[i];
-    line.calls += seconds[i] > 0;
-    if (line.source.empty())
-      line.source = call.source.substr(0, 60);
-    if (call.primitive >= 0)
-      line.what =
-          runtime::describe(manifest.primitives[size_t(call.primitive)]);
-  }
-  std::vector<std::pair<std::string, Line>> sorted(lines.begin(), lines.end());
-  std::sort(sorted.begin(), sorted.end(), [](const auto &a, const auto &b) {
-    return std::pair(-a.second.seconds, a.first) <
-           std::pair(-b.second.seconds, b.first);
-  });
-  TextTable table;
-  for (const char *header : {"time a step", "share", "calls"})
-    table.addColumn(header, TextTable::Right);
-  for (const char *header : {"kernel", "primitive", "first source node"})
-    table.addColumn(header);
-  for (auto &[kernel, line] : sorted)
-    table.addRow({formatSeconds(line.seconds / double(steps)),
-                  formatPercent(line.seconds / total),
-                  std::to_string(line.calls), kernel, line.what, line.source});
-  llvm::outs() << "\n";
-  table.print(llvm::outs());
-}
-
-/// A ckopt-profile/1 file (CostProfile.h): the mean time of one call of each
-/// kernel. Symbols do not depend on the budget, so it serves every plan.
-llvm::Error Profile::write(llvm::StringRef path,
-                           const runtime::Manifest &manifest,
-                           int64_t steps) const {
-  std::map<std::string, std::pair<double, int64_t>> kernels;
-  for (size_t i = 0; i < seconds.size(); ++i) {
-    auto &[sum, calls] = kernels[manifest.calls[i].kernel];
-    sum += seconds[i];
-    calls += seconds[i] > 0;
-  }
-  return writeJsonFile(path, [&](llvm::json::OStream &json) {
-    json.object([&] {
-      json.attribute("format", "ckopt-profile/1");
-      json.attributeArray("ops", [&] {
-        for (const auto &[kernel, timed] : kernels)
-          if (timed.second)
-            json.object([&, &kernel = kernel, &timed = timed] {
-              json.attribute("op", kernel);
-              json.attribute("seconds",
-                             jsonNumber(timed.first / double(timed.second) /
-                                        double(steps)));
-            });
-      });
-    });
-  });
-}
-
-llvm::Error ckopt::runBench(DriverOptions &options) {
-  auto planned = prepareStep(options);
-  if (!planned)
-    return planned.takeError();
-  const Compilation &compilation = *planned->compilation;
-  Session &session = *planned->session;
-  // Without data: small deterministic numbers, labels within the classes.
-  for (TensorRole role : {TensorRole::Input, TensorRole::Target})
-    for (int64_t index : session.tensors(role)) {
-      const runtime::TensorInfo &info = session.info_of(index);
-      HostTensor value(info.dtype, info.shape);
-      for (int64_t i = 0; i < value.numElements(); ++i)
-        value.setDouble(i, isFloat(value.dtype())
-                               ? double((i * 37 + 11) % 101) / 50.0 - 1.0
-                               : double(i % 2));
-      if (llvm::Error error = session.write(index, value))
-        return error;
-    }
-  if (llvm::Error error =
-          session.fill(TensorRole::LearningRate, options.train.schedule.base))
-    return error;
-  Profile profile;
-  if (options.profile || !options.profileOut.empty())
-    if (auto status =
-            ckrt_set_profile(session.handle(), Profile::add, &profile))
-      return makeError(ExitInternal, ckrt_last_error() +
-                                         (" (" + std::to_string(status) + ")"));
-  std::vector<double> seconds;
-  int64_t steps = options.steps ? options.steps : 10;
-  for (int64_t i = 0; i < options.warmup + steps; ++i) {
-    if (llvm::Error error = session.fill(TensorRole::Step, double(i + 1)))
-      return error;
-    profile.on = i >= options.warmup;
-    auto start = std::chrono::steady_clock::now();
-    if (llvm::Error error = session.run("step"))
-      return error;
-    if (i >= options.warmup)
-      seconds.push_back(std::chrono::duration<double>(
-                            std::chrono::steady_clock::now() - start)
-                            .count());
-  }
-  std::sort(seconds.begin(), seconds.end());
-  auto loss = readLoss(session);
-  if (!loss)
-    return loss.takeError();
-  auto peak = session.measuredPeak();
-  if (!peak)
-    return peak.takeError();
-  if (!options.quiet) {
-    printPlan(compilation, llvm::outs());
-    llvm::outs() << "\n";
-  }
-  llvm::outs() << "step: best " << formatSeconds(seconds.front()) << ", median "
-               << formatSeconds(seconds[seconds.size() / 2]) << ", worst "
-               << formatSeconds(seconds.back()) << " of " << steps
-               << " (predicted "
-               << formatSeconds(compilation.summary().figures.seconds)
-               << "), loss " << formatNumber(*loss, 6) << ", measured peak "
-               << formatBytesExact(*peak) << "\n";
-  if (options.profile)
-    profile.print(session.manifest(), steps);
-  if (!options.profileOut.empty())
-    if (llvm::Error error =
-            profile.write(options.profileOut, session.manifest(), steps))
-      return error;
-  return writeReports(options, compilation, nullptr);
 }

@@ -14,6 +14,12 @@ using runtime::TensorRole;
 
 namespace {
 
+/// Whether an evaluation has an accuracy.
+bool classifies(const DataOptions &options) {
+  return options.loss == "cross_entropy" ||
+         (options.loss.empty() && options.classify);
+}
+
 /// The state of one training run.
 class Trainer {
 public:
@@ -38,6 +44,7 @@ private:
   llvm::Error checkGradientNorm();
   llvm::Error checkState();
   llvm::Error save(DataPosition position);
+  llvm::Error report(DataPosition at, ProgressLine &progress);
   llvm::Error finish();
   llvm::Error evaluateAverages();
 
@@ -67,7 +74,8 @@ constexpr int64_t kStateCheckEvery = 100;
 constexpr llvm::StringLiteral kGradientNormName = "gradient_norm";
 
 llvm::Error Trainer::checkCounts() const {
-  if (options.epochs < 0 || options.maxSteps < 0 || options.checkpointEvery < 0)
+  if (options.epochs < 0 || options.maxSteps < 0 ||
+      options.checkpointEvery < 0 || options.validateEvery < 0)
     return usageError("epochs and steps must not be negative");
   if (options.accumulate < 1)
     return usageError("an update needs at least one batch");
@@ -289,8 +297,7 @@ llvm::Error Trainer::finish() {
       return evaluation.takeError();
     result.evaluation = evaluation->sums;
     result.evaluated = evaluation->samples;
-    result.classified = dataOptions.loss == "cross_entropy" ||
-                        (dataOptions.loss.empty() && dataOptions.classify);
+    result.classified = classifies(dataOptions);
   }
   if (watch.leftAt() && !watch.wasReported())
     warn(watch.describe());
@@ -337,6 +344,26 @@ llvm::Error Trainer::evaluateAverages() {
   return write(trained);
 }
 
+/// Tells the caller of the step that began at `at`, evaluated where it is time.
+llvm::Error Trainer::report(DataPosition at, ProgressLine &progress) {
+  StepReport step{stepNumber,
+                  at,
+                  result.losses.back(),
+                  schedule.at(stepNumber),
+                  seconds.back(),
+                  std::nullopt,
+                  classifies(dataOptions)};
+  if (validation && options.validateEvery &&
+      stepNumber % options.validateEvery == 0) {
+    auto evaluation = evaluate(session, *validation, dataOptions);
+    if (!evaluation)
+      return evaluation.takeError();
+    step.validation = evaluation->sums;
+    progress.validated(stepNumber, evaluation->sums, step.classified);
+  }
+  return options.report ? options.report(step) : llvm::Error::success();
+}
+
 llvm::Error Trainer::runSteps(BatchStream &batches) {
   int64_t batch = batchSize(session.manifest());
   int64_t perEpoch = source.numSamples().value_or(0) / batch;
@@ -361,6 +388,8 @@ llvm::Error Trainer::runSteps(BatchStream &batches) {
       progress.finish();
       warn(watch.describe());
     }
+    if (llvm::Error error = report(at, progress))
+      return error;
     bool due = options.checkpointEvery
                    ? stepNumber % options.checkpointEvery == 0
                    : epochEnds;

@@ -25,6 +25,36 @@ Expected<HostTensor> parseNpy(StringRef bytes, StringRef what) {
   return tensor;
 }
 
+Expected<HostArray> viewNpy(StringRef bytes, StringRef what,
+                            std::shared_ptr<const void> keeper) {
+  NpyArray array;
+  const std::string error = parseNpyArray(bytes, array);
+  if (!error.empty())
+    return inputError(what + ": " + error);
+  if (array.swapped || array.fortranOrder) {
+    HostTensor tensor(array.dtype, array.shape);
+    array.copyTo(tensor.mutableRawData());
+    return HostArray::of(std::move(tensor));
+  }
+  HostArray result;
+  result.dtype = array.dtype;
+  result.shape = std::move(array.shape);
+  result.bytes = array.data.data();
+  result.keeper = std::move(keeper);
+  result.mapped = true;
+  return result;
+}
+
+Expected<HostArray> mapNpy(StringRef path) {
+  ErrorOr<std::unique_ptr<MemoryBuffer>> buffer = MemoryBuffer::getFile(
+      path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  if (!buffer)
+    return inputError("cannot read '" + path +
+                      "': " + buffer.getError().message());
+  std::shared_ptr<MemoryBuffer> shared = std::move(*buffer);
+  return viewNpy(shared->getBuffer(), path, shared);
+}
+
 Expected<HostTensor> readNpy(StringRef path) {
   ErrorOr<std::unique_ptr<MemoryBuffer>> buffer = MemoryBuffer::getFile(
       path, /*IsText=*/false, /*RequiresNullTerminator=*/false);

@@ -15,6 +15,7 @@
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/Endian.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include <cstring>
 #include <limits>
 #include <zlib.h>
 
@@ -174,9 +175,20 @@ bool NpzReader::contains(StringRef name) const {
 }
 
 Expected<HostTensor> NpzReader::read(StringRef name) const {
+  Expected<HostArray> array = map(name);
+  if (!array)
+    return array.takeError();
+  HostTensor tensor(array->dtype, array->shape);
+  if (tensor.numElements())
+    std::memcpy(tensor.mutableRawData(), array->bytes,
+                size_t(tensor.sizeInBytes()));
+  return tensor;
+}
+
+Expected<HostArray> NpzReader::map(StringRef name) const {
   for (const Member &member : members)
     if (member.name == name)
-      return readMember(member);
+      return mapMember(member);
   std::string have;
   for (const Member &member : members)
     have += (have.empty() ? "" : ", ") + member.name;
@@ -231,19 +243,20 @@ static bool inflateExactly(StringRef input, char *output, uint64_t size) {
   return whole;
 }
 
-Expected<HostTensor> NpzReader::readMember(const Member &member) const {
+Expected<HostArray> NpzReader::mapMember(const Member &member) const {
   const std::string what = path + ": array '" + member.name + "'";
   Expected<StringRef> packed = compressedBytes(member);
   if (!packed)
     return packed.takeError();
-  std::unique_ptr<WritableMemoryBuffer> inflated;
+  std::shared_ptr<MemoryBuffer> keeper = buffer;
   StringRef bytes = *packed;
   if (member.method == 8) {
     if (member.size / 1100 > member.compressedSize)
       return inputError(
           what + ": damaged .npz archive: " + Twine(member.compressedSize) +
           " bytes cannot inflate to " + Twine(member.size));
-    inflated = WritableMemoryBuffer::getNewUninitMemBuffer(member.size);
+    std::unique_ptr<WritableMemoryBuffer> inflated =
+        WritableMemoryBuffer::getNewUninitMemBuffer(member.size);
     if (!inflated)
       return inputError(what + ": not enough memory for its " +
                         Twine(member.size) + " bytes");
@@ -251,6 +264,7 @@ Expected<HostTensor> NpzReader::readMember(const Member &member) const {
       return inputError(what + ": damaged .npz archive: its compressed data "
                                "is not valid");
     bytes = StringRef(inflated->getBufferStart(), inflated->getBufferSize());
+    keeper = std::move(inflated);
   } else if (member.method != 0) {
     return inputError(what + ": compression method " + Twine(member.method) +
                       " is not supported (stored and deflate are)");
@@ -264,7 +278,10 @@ Expected<HostTensor> NpzReader::readMember(const Member &member) const {
   if (uint32_t(crc) != member.crc)
     return inputError(what + ": damaged .npz archive: the checksum of its "
                              "data is wrong");
-  return parseNpy(bytes, what);
+  Expected<HostArray> array = viewNpy(bytes, what, keeper);
+  if (array)
+    array->mapped &= member.method == 0;
+  return array;
 }
 
 Expected<TensorMap> readNpz(StringRef path) {

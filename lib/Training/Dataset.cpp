@@ -7,11 +7,14 @@
 //===----------------------------------------------------------------------===//
 #include "ckopt/Training/Dataset.h"
 #include "ckopt/Support/Error.h"
-#include "ckopt/Support/Npz.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Support/xxhash.h"
+#include <cstring>
+#include <map>
 
 using namespace llvm;
 
@@ -42,27 +45,126 @@ static std::string arrayOf(const FieldSpec &spec) {
   return "array '" + spec.array + "'";
 }
 
-Expected<Dataset> Dataset::load(StringRef path, ArrayRef<FieldSpec> specs) {
-  Expected<NpzReader> reader = NpzReader::open(path);
-  if (!reader)
-    return reader.takeError();
-  Dataset result;
-  result.source = path.str();
+//===----------------------------------------------------------------------===//
+// Loading
+//===----------------------------------------------------------------------===//
+
+/// The same error once, where several fields name one array.
+static Error joinOnce(Error errors, Error error, StringSet<> &seen) {
+  ErrorText text = takeErrorText(std::move(error));
+  if (!seen.insert(text.text).second)
+    return errors;
+  return joinErrors(std::move(errors), makeError(text.code, text.text));
+}
+
+/// All values of an array. Elements of files need not be aligned, and are then
+/// copied in blocks.
+static Error checkArray(const FieldSpec &spec, const HostArray &array) {
+  if (Error error = checkShape(spec, array.shape))
+    return error;
+  constexpr int64_t kBlockBytes = 1 << 20;
+  const int64_t count = array.shape.empty() ? 1 : array.shape.front();
+  int64_t block = count;
+  if (!array.isAligned() && count > 0)
+    block = std::clamp<int64_t>(
+        kBlockBytes / std::max<int64_t>(array.sizeInBytes() / count, 1), 1,
+        count);
+  for (int64_t first = 0; first < count; first += block) {
+    auto nameSample = [&](int64_t i) {
+      return "sample " + std::to_string(first + i);
+    };
+    const HostTensor part =
+        array.shape.empty() ? array.tensor()
+                            : array.rows(first, std::min(block, count - first));
+    if (Error error = checkValues(spec, part, nameSample))
+      return first == 0 ? std::move(error)
+                        : withContext(std::move(error),
+                                      "from sample " + Twine(first) + " on");
+  }
+  return Error::success();
+}
+
+/// One file's arrays for all fields.
+Error Dataset::addFile(const ArrayFile &file) {
   Error errors = Error::success();
-  TensorMap cache; // two fields may name one array
-  for (const FieldSpec &spec : specs) {
-    if (!cache.contains(spec.array)) {
-      Expected<HostTensor> tensor = reader->read(spec.array);
-      if (!tensor) {
-        errors = joinErrors(std::move(errors), tensor.takeError());
+  StringSet<> seen;
+  std::vector<HostArray> parts;
+  std::map<std::string, HostArray> cache; // two fields may name one array
+  for (const FieldSpec &spec : fields) {
+    auto known = cache.find(spec.array);
+    if (known == cache.end()) {
+      Expected<HostArray> array = file.read(spec.array);
+      if (!array) {
+        errors = joinOnce(std::move(errors), array.takeError(), seen);
         continue;
       }
-      cache.insert(spec.array, std::move(*tensor));
+      known = cache.emplace(spec.array, std::move(*array)).first;
     }
-    result.fields.push_back(spec);
-    result.arrays.push_back(*cache.find(spec.array));
+    if (Error error = checkArray(spec, known->second)) {
+      errors = joinErrors(std::move(errors),
+                          withContext(std::move(error), file.name));
+      continue;
+    }
+    parts.push_back(known->second);
   }
-  errors = joinErrors(std::move(errors), result.check());
+  if (errors)
+    return errors;
+  return addPart(std::move(parts), file.name);
+}
+
+/// Checks a file's arrays against each other and those of other files.
+Error Dataset::addPart(std::vector<HostArray> parts, StringRef file) {
+  Error errors = Error::success();
+  auto report = [&](const Twine &text) {
+    errors = joinErrors(std::move(errors), inputError(file + ": " + text));
+  };
+  const FieldSpec *first = nullptr;
+  int64_t count = 0;
+  for (size_t i = 0; i < fields.size(); ++i) {
+    const FieldSpec &spec = fields[i];
+    const HostArray &part = parts[i];
+    if (spec.batched && part.shape.front() == 0) {
+      report(arrayOf(spec) + " is empty: it holds no samples");
+    } else if (spec.batched && !first) {
+      first = &spec;
+      count = part.shape.front();
+    } else if (spec.batched && part.shape.front() != count) {
+      report(arrayOf(spec) + " holds " + Twine(part.shape.front()) +
+             " samples, " + arrayOf(*first) + " holds " + Twine(count));
+    }
+    if (arrays[i].empty())
+      continue;
+    const HostArray &before = arrays[i].front();
+    const size_t drop = spec.batched ? 1 : 0;
+    if (part.dtype != before.dtype ||
+        ArrayRef(part.shape).drop_front(drop) !=
+            ArrayRef(before.shape).drop_front(drop))
+      report(arrayOf(spec) + " has another type or shape than in the files "
+                             "before");
+    else if (!spec.batched && std::memcmp(part.bytes, before.bytes,
+                                          size_t(part.sizeInBytes())) != 0)
+      report(arrayOf(spec) + " is one constant for all samples, and has other "
+                             "values in the files before");
+  }
+  if (errors)
+    return errors;
+  for (size_t i = 0; i < fields.size(); ++i)
+    if (fields[i].batched || arrays[i].empty())
+      arrays[i].push_back(std::move(parts[i]));
+  firsts.push_back(samples);
+  samples += count;
+  return Error::success();
+}
+
+Expected<Dataset> Dataset::fromFiles(StringRef name, ArrayRef<ArrayFile> files,
+                                     ArrayRef<FieldSpec> specs) {
+  Dataset result;
+  result.source = name.str();
+  result.fields = specs.vec();
+  result.arrays.resize(specs.size());
+  Error errors = Error::success();
+  for (const ArrayFile &file : files)
+    errors = joinErrors(std::move(errors), result.addFile(file));
   if (errors)
     return std::move(errors);
   return result;
@@ -71,86 +173,61 @@ Expected<Dataset> Dataset::load(StringRef path, ArrayRef<FieldSpec> specs) {
 Expected<Dataset> Dataset::fromTensors(const TensorMap &tensors,
                                        ArrayRef<FieldSpec> specs,
                                        StringRef what) {
-  Dataset result;
-  result.source = what.str();
-  Error errors = Error::success();
-  for (const FieldSpec &spec : specs) {
-    const HostTensor *tensor = tensors.find(spec.array);
-    if (!tensor) {
-      std::string have;
-      for (const auto &entry : tensors)
-        have += (have.empty() ? "" : ", ") + entry.first;
-      errors = joinErrors(std::move(errors),
-                          inputError(what + ": no array '" + spec.array +
-                                     "'; there are " +
-                                     (have.empty() ? "none" : have)));
-      continue;
-    }
-    result.fields.push_back(spec);
-    result.arrays.push_back(*tensor);
-  }
-  errors = joinErrors(std::move(errors), result.check());
-  if (errors)
-    return std::move(errors);
-  return result;
+  ArrayFile file;
+  file.name = what.str();
+  for (const auto &entry : tensors)
+    file.arrays.push_back(entry.first);
+  file.read = [&](StringRef array) -> Expected<HostArray> {
+    if (const HostTensor *tensor = tensors.find(array))
+      return HostArray::of(*tensor);
+    return inputError(what + ": no array '" + array + "'; there are " +
+                      (file.arrays.empty() ? "none" : join(file.arrays, ", ")));
+  };
+  return fromFiles(what, file, specs);
 }
 
-Error Dataset::check() {
-  Error errors = Error::success();
-  const FieldSpec *first = nullptr;
-  for (size_t field = 0; field < fields.size(); ++field) {
-    const FieldSpec &spec = fields[field];
-    const HostTensor &tensor = arrays[field];
-    auto report = [&](Error error) {
-      errors =
-          joinErrors(std::move(errors), withContext(std::move(error), source));
-    };
-    auto nameSample = [](int64_t i) { return "sample " + std::to_string(i); };
-    Error error = checkShape(spec, tensor);
-    if (!error)
-      error = checkValues(spec, tensor, nameSample);
-    if (error) {
-      report(std::move(error));
-      continue;
-    }
-    if (!spec.batched)
-      continue;
-    if (tensor.dim(0) == 0) {
-      report(inputError(arrayOf(spec) + " is empty: it holds no samples"));
-    } else if (!first) {
-      first = &spec;
-      samples = tensor.dim(0);
-    } else if (tensor.dim(0) != samples) {
-      report(inputError(arrayOf(spec) + " holds " + Twine(tensor.dim(0)) +
-                        " samples, " + arrayOf(*first) + " holds " +
-                        Twine(samples)));
-    }
-  }
-  return errors;
+//===----------------------------------------------------------------------===//
+// Samples
+//===----------------------------------------------------------------------===//
+
+ArrayRef<int64_t> Dataset::sampleShape(size_t field) const {
+  const ArrayRef<int64_t> shape = arrays[field].front().shape;
+  return fields[field].batched ? shape.drop_front() : shape;
 }
 
 int64_t Dataset::sampleElements(size_t field) const {
-  const HostTensor &tensor = arrays[field];
-  if (!fields[field].batched)
-    return tensor.numElements();
-  return tensor.numElements() / tensor.dim(0);
+  int64_t count = 1;
+  for (int64_t extent : sampleShape(field))
+    count *= extent;
+  return count;
+}
+
+int64_t Dataset::sizeInBytes(bool withMapped) const {
+  int64_t bytes = 0;
+  for (const std::vector<HostArray> &parts : arrays)
+    for (const HostArray &part : parts)
+      if (withMapped || !part.mapped)
+        bytes += part.sizeInBytes();
+  return bytes;
 }
 
 void Dataset::gather(size_t field, ArrayRef<int64_t> indices, void *to) const {
   const FieldSpec &spec = fields[field];
-  const HostTensor &tensor = arrays[field];
+  const std::vector<HostArray> &parts = arrays[field];
+  const DType stored = storedType(field);
   const int64_t elements = sampleElements(field);
-  const char *source = static_cast<const char *>(tensor.rawData());
   if (!spec.batched) {
-    convertElements(tensor.dtype(), source, spec.dtype, to, elements);
+    convertElements(stored, parts.front().bytes, spec.dtype, to, elements);
     return;
   }
-  const int64_t from = elements * dtypeSize(tensor.dtype());
+  const int64_t from = elements * dtypeSize(stored);
   char *target = static_cast<char *>(to);
   for (int64_t sample : indices) {
     assert(sample >= 0 && sample < samples && "no such sample");
-    convertElements(tensor.dtype(), source + sample * from, spec.dtype, target,
-                    elements);
+    const size_t file =
+        size_t(llvm::upper_bound(firsts, sample) - firsts.begin() - 1);
+    convertElements(stored, parts[file].bytes + (sample - firsts[file]) * from,
+                    spec.dtype, target, elements);
     target += elements * dtypeSize(spec.dtype);
   }
 }
@@ -160,11 +237,16 @@ std::string Dataset::fingerprint() const {
   raw_string_ostream os(text);
   os << samples << " samples";
   for (size_t i = 0; i < fields.size(); ++i) {
-    const HostTensor &array = arrays[i];
-    ArrayRef<uint8_t> bytes(static_cast<const uint8_t *>(array.rawData()),
-                            size_t(array.sizeInBytes()));
-    os << ", " << fields[i].name << " " << array.typeString() << " "
-       << format_hex_no_prefix(xxh3_64bits(bytes), 16);
+    std::vector<int64_t> shape = sampleShape(i).vec();
+    if (fields[i].batched)
+      shape.insert(shape.begin(), samples);
+    os << ", " << fields[i].name << " " << dtypeName(storedType(i)) << " "
+       << shapeString(shape);
+    for (const HostArray &part : arrays[i]) {
+      ArrayRef<uint8_t> bytes(reinterpret_cast<const uint8_t *>(part.bytes),
+                              size_t(part.sizeInBytes()));
+      os << " " << format_hex_no_prefix(xxh3_64bits(bytes), 16);
+    }
   }
   return text;
 }

@@ -17,23 +17,43 @@ using namespace llvm;
 
 namespace ckopt {
 
+Expected<ArrayFile> openTokenFile(StringRef path, DType type,
+                                  int64_t sequence) {
+  if (sequence < 1)
+    return usageError("a sequence has at least one token");
+  Expected<HostArray> numbers = mapNumbers(path, type);
+  if (!numbers)
+    return numbers.takeError();
+  const int64_t count = numbers->shape.front();
+  const int64_t pieces = (count - 1) / sequence; // the last has a next one, too
+  if (pieces < 1)
+    return inputError(path + ": " + Twine(count) +
+                      " tokens do not fill a sequence of " + Twine(sequence) +
+                      " and the token that follows it");
+  ArrayFile file;
+  file.name = path.str();
+  file.arrays = {"tokens", "next"};
+  file.read = [=, tokens = *numbers,
+               name = path.str()](StringRef array) -> Expected<HostArray> {
+    if (array != "tokens" && array != "next")
+      return inputError(name + ": no array '" + array +
+                        "'; there are tokens, next");
+    HostArray result = tokens;
+    result.shape = {pieces, sequence};
+    result.bytes += array == "next" ? dtypeSize(type) : 0;
+    return result;
+  };
+  return file;
+}
+
 DatasetSource::DatasetSource(Dataset given, Order order)
     : data(std::move(given)), order(order), samples(size_t(data.numSamples())) {
   std::iota(samples.begin(), samples.end(), 0);
   for (size_t i = 0; i < data.numFields(); ++i) {
     const FieldSpec &spec = data.spec(i);
-    ArrayRef<int64_t> shape = data.tensor(i).shape();
-    if (spec.batched)
-      shape = shape.drop_front();
-    list.push_back({spec.name, spec.dtype, shape.vec(), spec.batched});
+    list.push_back(
+        {spec.name, spec.dtype, data.sampleShape(i).vec(), spec.batched});
   }
-}
-
-int64_t DatasetSource::bytesInMemory() const {
-  int64_t bytes = 0;
-  for (size_t i = 0; i < data.numFields(); ++i)
-    bytes += data.tensor(i).sizeInBytes();
-  return bytes;
 }
 
 Error DatasetSource::seek(uint64_t seed, DataPosition place) {

@@ -121,12 +121,11 @@ static std::string dimensionHint(ArrayRef<int64_t> is, ArrayRef<int64_t> want) {
   return "; add a dimension of size 1 (numpy.expand_dims), or reshape";
 }
 
-Error checkShape(const FieldSpec &spec, const HostTensor &tensor) {
-  if (spec.batched && tensor.rank() == 0)
+Error checkShape(const FieldSpec &spec, ArrayRef<int64_t> whole) {
+  if (spec.batched && whole.empty())
     return inputError(quoted(spec) + " is a single number; its first "
                                      "dimension must count the samples");
-  const ArrayRef<int64_t> shape =
-      spec.batched ? tensor.shape().drop_front() : tensor.shape();
+  const ArrayRef<int64_t> shape = spec.batched ? whole.drop_front() : whole;
   if (!spec.shape || shape == ArrayRef<int64_t>(*spec.shape))
     return Error::success();
   return inputError(quoted(spec) + " holds " +

@@ -6,6 +6,7 @@
 #include "ckopt/Training/BatchSource.h"
 #include "TestFiles.h"
 #include "ckopt/Training/Dataset.h"
+#include "ckopt/Training/ReadAhead.h"
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -126,4 +127,43 @@ TEST(CallbackSource, AsksForOnePlaceAfterAnother) {
   EXPECT_EQ(asked[1].at, (DataPosition{2, 3}));
   EXPECT_EQ(valueOf(source.holdOut(0, 1)), nullptr);
   EXPECT_EQ(codeOf(source.holdOut(0.5, 1)), ExitUsage);
+}
+
+TEST(ReadAhead, GivesTheSameSamples) {
+  auto source = numbers(100);
+  ReadAheadSource ahead(numbers(100));
+  for (DataPosition from : {DataPosition{0, 0}, {0, 7}, {1, 0}, {1, 96}}) {
+    EXPECT_EQ(textOf(source->seek(3, from)), "");
+    EXPECT_EQ(textOf(ahead.seek(3, from)), "");
+    for (int batch = 0; batch < 5; ++batch) // leaves one that was read
+      ASSERT_EQ(take(ahead, 8), take(*source, 8));
+  }
+  EXPECT_EQ(textOf(ahead.seek(3, {2, 0})), "");
+  EXPECT_EQ(take(ahead, 8).size(), 8u);
+  auto held = valueOf(ahead.holdOut(0.25, 1));
+  EXPECT_EQ(held->numSamples(), 25);
+  EXPECT_EQ(ahead.numSamples(), 75);
+  EXPECT_EQ(ahead.identity(), source->identity());
+}
+
+TEST(ReadAhead, GivesErrorsWhereTheyBelong) {
+  CallbackSource::Options options;
+  options.fields = {{"x", DType::I64, {}}};
+  auto failing = [](const BatchRequest &request) -> llvm::Expected<int64_t> {
+    if (request.at.position >= 16)
+      return inputError("no more");
+    return request.count;
+  };
+  {
+    ReadAheadSource ahead(std::make_unique<CallbackSource>(options, failing));
+    EXPECT_EQ(textOf(ahead.seek(0, {})), "");
+    EXPECT_EQ(take(ahead, 8).size(), 8u);
+    EXPECT_EQ(take(ahead, 8).size(), 8u);
+    std::vector<int64_t> values(8);
+    void *buffer = values.data();
+    EXPECT_EQ(textOf(ahead.next(8, buffer)), "no more");
+  }
+  ReadAheadSource dropped(std::make_unique<CallbackSource>(options, failing));
+  EXPECT_EQ(textOf(dropped.seek(0, {0, 8})), "");
+  EXPECT_EQ(take(dropped, 8).size(), 8u); // the error that follows is dropped
 }

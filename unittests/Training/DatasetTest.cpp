@@ -7,6 +7,7 @@
 #include "TestFiles.h"
 #include "ckopt/Support/Npz.h"
 #include <cmath>
+#include <cstring>
 
 using namespace ckopt;
 
@@ -26,8 +27,10 @@ static FieldSpec labelSpec(int64_t classes = 10) {
   spec.classes = classes;
   return spec;
 }
-static std::string digits() {
-  return std::string(CKOPT_TEST_DATA) + "/digits.npz";
+static llvm::Expected<Dataset> digits(std::vector<FieldSpec> fields) {
+  auto file = openArrayFile(CKOPT_TEST_DATA "/digits.npz");
+  return file ? Dataset::fromFiles("digits", *file, fields)
+              : llvm::Expected<Dataset>(file.takeError());
 }
 
 /// Two images of two pixels with labels 0 and 2.
@@ -49,9 +52,9 @@ static std::string errorOf(const TensorMap &map) {
 /// Some samples of a field as a tensor.
 static HostTensor batchOf(const Dataset &data, size_t field,
                           std::vector<int64_t> indices) {
-  std::vector<int64_t> shape = data.tensor(field).shape().vec();
+  std::vector<int64_t> shape = data.sampleShape(field).vec();
   if (data.spec(field).batched)
-    shape[0] = int64_t(indices.size());
+    shape.insert(shape.begin(), int64_t(indices.size()));
   HostTensor result(data.spec(field).dtype, shape);
   data.gather(field, indices, result.mutableRawData());
   return result;
@@ -74,18 +77,19 @@ TEST(Dataset, Mappings) {
 }
 
 TEST(Dataset, LoadsTheDigits) {
-  Dataset data = valueOf(Dataset::load(digits(), {imageSpec(), labelSpec()}));
+  Dataset data = valueOf(digits({imageSpec(), labelSpec()}));
   EXPECT_EQ(data.numSamples(), 1797);
   EXPECT_EQ(data.sampleElements(0), 64);
-  EXPECT_EQ(data.tensor(0).dtype(), DType::U8) << "kept small in memory";
+  EXPECT_EQ(data.storedType(0), DType::U8) << "kept small in memory";
   HostTensor batch = batchOf(data, 0, {5, 0, 1796});
   EXPECT_EQ(batch.typeString(), "f32 [3, 1, 8, 8]");
+  TensorMap file = valueOf(readNpz(CKOPT_TEST_DATA "/digits.npz"));
+  const HostTensor &images = *file.find("images");
   for (int64_t i = 0; i < 64; ++i) {
-    EXPECT_EQ(batch.getDouble(i), data.tensor(0).getDouble(5 * 64 + i));
-    EXPECT_EQ(batch.getDouble(128 + i),
-              data.tensor(0).getDouble(1796 * 64 + i));
+    EXPECT_EQ(batch.getDouble(i), images.getDouble(5 * 64 + i));
+    EXPECT_EQ(batch.getDouble(128 + i), images.getDouble(1796 * 64 + i));
   }
-  EXPECT_EQ(batchOf(data, 1, {7}).getInt(0), data.tensor(1).getInt(7));
+  EXPECT_EQ(batchOf(data, 1, {7}).getInt(0), file.find("labels")->getInt(7));
 }
 
 TEST(Dataset, ReportsAllThatIsWrongAtOnce) {
@@ -93,8 +97,7 @@ TEST(Dataset, ReportsAllThatIsWrongAtOnce) {
   image.shape = std::vector<int64_t>{3, 32, 32};
   FieldSpec missing = labelSpec();
   missing.array = "target";
-  const std::string text =
-      textOf(Dataset::load(digits(), {image, missing, labelSpec(5)}));
+  const std::string text = textOf(digits({image, missing, labelSpec(5)}));
   expectContains(text, "no array 'target'; the file has images, labels");
   expectContains(text, "holds samples of shape [1, 8, 8], but 'x' takes "
                        "[3, 32, 32]");
@@ -179,4 +182,97 @@ TEST(Dataset, IndicesBeyondTheirTable) {
                  "that 'target' indexes has 2 rows");
   map.find("labels")->setDouble(1, -2); // counts from the table's end
   EXPECT_EQ(textOf(Dataset::fromTensors(map, specs, "d")), "");
+}
+
+/// A file of tiny samples, from memory.
+static ArrayFile fileOf(const std::string &name, TensorMap map) {
+  ArrayFile file;
+  file.name = name;
+  file.read = [map = std::move(map)](
+                  llvm::StringRef array) -> llvm::Expected<HostArray> {
+    return HostArray::of(*map.find(array));
+  };
+  return file;
+}
+
+TEST(Dataset, SamplesOfSeveralFilesFollowEachOther) {
+  TensorMap more;
+  more.insert("images", HostTensor::of<float>({2, 2}, {7, 8, 9, 10}));
+  more.insert("labels", HostTensor::of<int32_t>({2}, {1, 1}));
+  Dataset data = valueOf(Dataset::fromFiles(
+      "d-*.npz", {fileOf("d-1.npz", tiny()), fileOf("d-2.npz", more)},
+      tinySpecs()));
+  EXPECT_EQ(data.numSamples(), 5);
+  EXPECT_EQ(data.name(), "d-*.npz");
+  HostTensor batch = batchOf(data, 0, {4, 0, 3, 2});
+  const double values[] = {9, 10, 1, 2, 7, 8, 5, 6};
+  for (int64_t i = 0; i < 8; ++i)
+    EXPECT_EQ(batch.getDouble(i), values[i]);
+  EXPECT_EQ(batchOf(data, 1, {1, 3}).getInt(0), 2);
+}
+
+TEST(Dataset, FilesMustAgree) {
+  auto refused = [](TensorMap more) {
+    return textOf(Dataset::fromFiles(
+        "d", {fileOf("d-1.npz", tiny()), fileOf("d-2.npz", std::move(more))},
+        tinySpecs()));
+  };
+  TensorMap more = tiny();
+  more.find("labels")->setDouble(1, 7);
+  expectContains(refused(more), "d-2.npz: array 'labels': sample 1 has the "
+                                "label 7");
+  more = tiny();
+  more.set("images", HostTensor::of<double>({3, 2}, {1, 2, 3, 4, 5, 6}));
+  expectContains(refused(more), "d-2.npz: array 'images' has another type");
+  more.set("images", HostTensor::of<float>({1, 2}, {1, 2}));
+  expectContains(refused(more), "d-2.npz: array 'labels' holds 3 samples, "
+                                "array 'images' holds 1");
+}
+
+TEST(Dataset, ElementsNeedNotBeAligned) {
+  constexpr int64_t kCount = 300000; // more than a block of the check
+  auto bytes = std::make_shared<std::vector<char>>(size_t(kCount * 8 + 1), 0);
+  auto set = [&](int64_t i, double value) {
+    std::memcpy(bytes->data() + 1 + i * 8, &value, 8);
+  };
+  ArrayFile file;
+  file.name = "odd";
+  file.read = [&](llvm::StringRef) -> llvm::Expected<HostArray> {
+    HostArray array;
+    array.dtype = DType::F64;
+    array.shape = {kCount};
+    array.bytes = bytes->data() + 1;
+    array.keeper = bytes;
+    return array;
+  };
+  FieldSpec spec;
+  spec.name = spec.array = "x";
+  set(299998, 42);
+  Dataset data = valueOf(Dataset::fromFiles("odd", file, spec));
+  EXPECT_EQ(batchOf(data, 0, {299998, 0}).getDouble(0), 42);
+  set(299999, NAN);
+  expectContains(textOf(Dataset::fromFiles("odd", file, spec)),
+                 "array 'x': sample 299999 is not a number");
+}
+
+class Tokens : public FilesTest {};
+
+TEST_F(Tokens, AreCutToPieces) {
+  put("t.bin", llvm::StringRef("\0\1\2\3\4\5\6\7", 8));
+  ArrayFile file = valueOf(openTokenFile(this->file("t.bin"), DType::U8, 3));
+  HostTensor tokens = valueOf(file.read("tokens")).tensor(),
+             next = valueOf(file.read("next")).tensor();
+  EXPECT_EQ(tokens.typeString(), "u8 [2, 3]");
+  for (int64_t i = 0; i < 6; ++i) {
+    EXPECT_EQ(tokens.getInt(i), i);
+    EXPECT_EQ(next.getInt(i), i + 1);
+  }
+  EXPECT_EQ(valueOf(openTokenFile(this->file("t.bin"), DType::U8, 4))
+                .read("tokens")
+                ->shape.front(),
+            1)
+      << "the last piece has no next token";
+  expectContains(textOf(file.read("labels")), "no array 'labels'");
+  expectContains(textOf(openTokenFile(this->file("t.bin"), DType::U16, 4)),
+                 "4 tokens do not fill a sequence of 4");
 }

@@ -34,7 +34,13 @@ struct LabelRange {
 
 /// Where samples come from, and what the step takes.
 struct DataOptions {
-  std::string path; ///< .npz
+  /// A file or folder of arrays, or a pattern of files
+  /// (ckopt/Support/ArrayFile.h).
+  std::string path;
+  /// Or a file of tokens (openTokenFile), whose arrays are `tokens` and `next`.
+  std::string tokens;
+  DType tokenType = DType::U16;
+  int64_t sequence = 0; ///< tokens of a sample
   /// The fields of a source of the caller's own, instead of a path. The type of
   /// targets settles what the loss leaves open.
   std::vector<SourceField> fields;
@@ -58,6 +64,17 @@ struct DataOptions {
   std::map<std::string, int64_t> tableRows;
 };
 
+/// What one step gave.
+struct StepReport {
+  int64_t step = 0;      ///< from 1
+  DataPosition position; ///< of its first sample
+  double loss = 0, learningRate = 0;
+  double seconds = 0; ///< of the step itself, without feeding
+  /// Of samples that do not train, where they were evaluated after this step.
+  std::optional<MetricSums> validation;
+  bool classified = false; ///< the validation has an accuracy
+};
+
 struct TrainOptions {
   int64_t epochs = 1;
   int64_t maxSteps = 0; ///< 0: as many as the epochs have
@@ -66,6 +83,7 @@ struct TrainOptions {
   double holdout = 0;     ///< fraction kept for evaluation
   /// Samples for evaluation, instead of a fraction of those that train.
   BatchSource *validation = nullptr;
+  int64_t validateEvery = 0; ///< steps; 0: at the end alone
   LearningRateSchedule schedule;
   std::string checkpoint;      ///< written at the end of each epoch; "": none
   int64_t checkpointEvery = 0; ///< steps; 0: each epoch
@@ -74,6 +92,8 @@ struct TrainOptions {
   bool averages = false;   ///< the step keeps averaged weights (EMA)
   bool progress = true;    ///< a line an epoch on standard error
   MessageHandler messages; ///< of warnings; null: the step's own handler
+  /// Called after each step.
+  std::function<llvm::Error(const StepReport &)> report;
   /// Called after the last step and before held-out samples are evaluated, so
   /// that the caller can save weights before the evaluation can fail.
   std::function<llvm::Error(int64_t steps)> trained;
@@ -101,7 +121,9 @@ struct TrainResult {
 /// The batch size that the step was compiled for.
 int64_t batchSize(const runtime::Manifest &manifest);
 
-/// Loads the arrays of the step's inputs and targets from `options.path`, and
+/// Opens the files that `options` name.
+llvm::Expected<std::vector<ArrayFile>> openFiles(const DataOptions &options);
+/// Loads the arrays of the step's inputs and targets from those files, and
 /// checks all values.
 llvm::Expected<Dataset> loadDataset(const Session &session,
                                     const DataOptions &options);

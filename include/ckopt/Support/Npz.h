@@ -13,6 +13,7 @@
 #ifndef CKOPT_SUPPORT_NPZ_H
 #define CKOPT_SUPPORT_NPZ_H
 
+#include "ckopt/Support/ArrayFile.h"
 #include "ckopt/Support/HostTensor.h"
 #include "llvm/ADT/StringRef.h"
 #include <memory>
@@ -39,6 +40,9 @@ public:
   /// Reads an array. Where there is none of this name, the error lists the
   /// arrays of the file.
   llvm::Expected<HostTensor> read(llvm::StringRef name) const;
+  /// The same without a copy, where the file holds the bytes as they are
+  /// wanted.
+  llvm::Expected<HostArray> map(llvm::StringRef name) const;
 
 private:
   struct Member {
@@ -51,7 +55,7 @@ private:
   llvm::Error readDirectory();
   llvm::Error readDirectoryEntry(uint64_t &at, uint64_t end);
   llvm::Expected<llvm::StringRef> compressedBytes(const Member &member) const;
-  llvm::Expected<HostTensor> readMember(const Member &member) const;
+  llvm::Expected<HostArray> mapMember(const Member &member) const;
 
   std::string path;
   std::shared_ptr<llvm::MemoryBuffer> buffer;
@@ -63,6 +67,12 @@ llvm::Expected<TensorMap> readNpz(llvm::StringRef path);
 
 /// Reads one .npy file.
 llvm::Expected<HostTensor> readNpy(llvm::StringRef path);
+/// Maps one .npy file.
+llvm::Expected<HostArray> mapNpy(llvm::StringRef path);
+/// Returns the array that bytes of a .npy file hold; it keeps `keeper` where it
+/// lies in them. Errors start with `what`.
+llvm::Expected<HostArray> viewNpy(llvm::StringRef bytes, llvm::StringRef what,
+                                  std::shared_ptr<const void> keeper);
 /// Parses the bytes of a .npy file; errors start with `what`.
 llvm::Expected<HostTensor> parseNpy(llvm::StringRef bytes,
                                     llvm::StringRef what);

@@ -2,16 +2,17 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A dataset makes the arrays of a file the fields of samples. It finds every
+// A dataset makes the arrays of files the fields of samples. It finds every
 // defect when loading, not in the middle of a training run: missing arrays,
 // unequal sample counts, shapes, types, values that are not finite, labels out
-// of range. Fields keep the file's type in memory and are converted batch by
-// batch.
+// of range. Files are mapped where they can be (ckopt/Support/ArrayFile.h);
+// fields keep the file's type and are converted batch by batch.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_TRAINING_DATASET_H
 #define CKOPT_TRAINING_DATASET_H
 
+#include "ckopt/Support/ArrayFile.h"
 #include "ckopt/Training/BatchSource.h"
 #include "ckopt/Training/Fields.h"
 #include "llvm/ADT/ArrayRef.h"
@@ -32,10 +33,12 @@ parseArrayMappings(llvm::StringRef text, llvm::StringRef flag);
 
 class Dataset {
 public:
-  /// Reads the arrays of `fields` from the .npz at `path` and checks them; one
-  /// error lists all defects.
-  static llvm::Expected<Dataset> load(llvm::StringRef path,
-                                      llvm::ArrayRef<FieldSpec> fields);
+  /// Reads or maps the arrays of `fields` and checks them; one error lists all
+  /// defects. The samples of several files follow each other; `name` names them
+  /// together.
+  static llvm::Expected<Dataset> fromFiles(llvm::StringRef name,
+                                           llvm::ArrayRef<ArrayFile> files,
+                                           llvm::ArrayRef<FieldSpec> fields);
   /// The same from tensors in memory; `what` names them in errors.
   static llvm::Expected<Dataset> fromTensors(const TensorMap &tensors,
                                              llvm::ArrayRef<FieldSpec> fields,
@@ -43,40 +46,42 @@ public:
 
   /// Returns the file that the samples are from, for messages.
   const std::string &name() const { return source; }
-  /// Returns what the samples are, whatever file and arrays they came from:
-  /// count, types, shapes and a hash of each field. O(bytes).
+  /// Returns what the samples are, whatever names files and arrays have: count,
+  /// types, shapes and a hash of each field in each file. O(bytes).
   std::string fingerprint() const;
   int64_t numSamples() const { return samples; }
   size_t numFields() const { return fields.size(); }
   const FieldSpec &spec(size_t field) const { return fields[field]; }
-  /// Returns the array as the file has it.
-  const HostTensor &tensor(size_t field) const { return arrays[field]; }
-  /// Returns the number of elements of one sample (of the array if not
-  /// batched).
+  /// Returns the type that the file has.
+  DType storedType(size_t field) const { return arrays[field].front().dtype; }
+  /// Returns the shape of one sample (of the array if not batched).
+  llvm::ArrayRef<int64_t> sampleShape(size_t field) const;
+  /// Returns the number of elements of one sample.
   int64_t sampleElements(size_t field) const;
+  /// Returns the bytes of all arrays, or of those alone that are not mapped.
+  int64_t sizeInBytes(bool withMapped) const;
 
   /// Copies the samples `indices` one after another to `to`, converted to the
   /// field's type. A field that is not batched is copied whole.
   void gather(size_t field, llvm::ArrayRef<int64_t> indices, void *to) const;
 
 private:
-  llvm::Error check();
+  llvm::Error addFile(const ArrayFile &file);
+  llvm::Error addPart(std::vector<HostArray> parts, llvm::StringRef file);
 
   std::string source;
   int64_t samples = 0;
   std::vector<FieldSpec> fields;
-  std::vector<HostTensor> arrays;
+  /// One array a file for each field; of constants but one.
+  std::vector<std::vector<HostArray>> arrays;
+  std::vector<int64_t> firsts; ///< the first sample of each file
 };
 
-/// Sample indices, each part ascending.
-struct DataSplit {
-  std::vector<int64_t> train, holdout;
-};
-
-/// Holds out floor(count * fraction) samples, chosen by a seeded shuffle; 0
-/// holds out none. An error where one part would be empty otherwise.
-llvm::Expected<DataSplit> splitHoldout(int64_t count, double fraction,
-                                       uint64_t seed);
+/// Opens a file of tokens, numbers without any header, as two arrays of
+/// samples: `tokens` [n, sequence] holds one piece after another, `next` the
+/// token that follows each. What fills no piece at the end is left out.
+llvm::Expected<ArrayFile> openTokenFile(llvm::StringRef path, DType type,
+                                        int64_t sequence);
 
 /// The samples of a dataset, each epoch in a new order, or always in the order
 /// of the file.
@@ -96,7 +101,9 @@ public:
                                llvm::ArrayRef<void *> to) override;
   std::string identity() const override { return data.fingerprint(); }
   bool isChecked() const override { return true; }
-  int64_t bytesInMemory() const override;
+  int64_t bytesInMemory() const override {
+    return data.sizeInBytes(/*withMapped=*/false);
+  }
   llvm::Expected<std::unique_ptr<BatchSource>> holdOut(double share,
                                                        uint64_t seed) override;
 

@@ -36,9 +36,9 @@ struct FieldSpec {
   std::optional<int64_t> rows;
 };
 
-/// Checks the shape of `tensor`, whose first dimension counts samples where the
+/// Checks the shape of an array, whose first dimension counts samples where the
 /// field is batched.
-llvm::Error checkShape(const FieldSpec &spec, const HostTensor &tensor);
+llvm::Error checkShape(const FieldSpec &spec, llvm::ArrayRef<int64_t> shape);
 
 /// Checks all values of `tensor`, of the right shape: they are finite, labels
 /// and indices lie in their ranges, and convert to the field's type.

@@ -1,0 +1,89 @@
+//===- TrainLog.cpp - a training run, line by line ------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "TrainLog.h"
+#include "ckopt/Support/Error.h"
+#include "ckopt/Support/Report.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/JSON.h"
+
+using namespace ckopt;
+
+static constexpr const char *columns =
+    "step,epoch,loss,learning_rate,seconds,validation_loss,"
+    "validation_accuracy\n";
+
+llvm::Expected<std::unique_ptr<TrainLog>>
+TrainLog::open(const std::string &path, bool append) {
+  if (path.empty())
+    return nullptr;
+  std::unique_ptr<TrainLog> log(new TrainLog);
+  log->path = path;
+  log->isCsv = llvm::StringRef(path).ends_with(".csv");
+  if (!log->isCsv && !llvm::StringRef(path).ends_with(".jsonl"))
+    return usageError("--log must end in .csv or .jsonl, got '" + path + "'");
+  uint64_t size = 0;
+  bool goesOn = append && !llvm::sys::fs::file_size(path, size) && size > 0;
+  std::error_code code;
+  log->stream = std::make_unique<llvm::raw_fd_ostream>(
+      path, code,
+      goesOn ? llvm::sys::fs::CD_OpenAlways : llvm::sys::fs::CD_CreateAlways,
+      llvm::sys::fs::FA_Write,
+      goesOn ? llvm::sys::fs::OF_Append : llvm::sys::fs::OF_None);
+  if (code)
+    return ioError("cannot write '" + path + "': " + code.message());
+  if (log->isCsv && !goesOn)
+    if (llvm::Error error = log->write(columns))
+      return std::move(error);
+  return std::move(log);
+}
+
+llvm::Error TrainLog::write(const std::string &line) {
+  *stream << line;
+  stream->flush();
+  if (!stream->has_error())
+    return llvm::Error::success();
+  std::string problem = stream->error().message();
+  stream->clear_error();
+  return ioError("cannot write '" + path + "': " + problem);
+}
+
+/// As many digits as tell any two numbers apart.
+static std::string exactly(double value) {
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::format("%.17g", value);
+  return text;
+}
+
+llvm::Error TrainLog::add(const StepReport &step) {
+  std::string line;
+  llvm::raw_string_ostream os(line);
+  const std::optional<MetricSums> &found = step.validation;
+  bool hasLoss = found && found->count > 0;
+  bool hasAccuracy = hasLoss && step.classified;
+  if (isCsv) {
+    os << step.step << "," << step.position.epoch + 1 << ","
+       << exactly(step.loss) << "," << exactly(step.learningRate) << ","
+       << exactly(step.seconds) << ","
+       << (hasLoss ? exactly(found->meanLoss()) : "") << ","
+       << (hasAccuracy ? exactly(found->accuracy()) : "") << "\n";
+    return write(line);
+  }
+  llvm::json::OStream json(os);
+  json.object([&] {
+    json.attribute("step", step.step);
+    json.attribute("epoch", step.position.epoch + 1);
+    json.attribute("loss", jsonNumber(step.loss));
+    json.attribute("learning_rate", jsonNumber(step.learningRate));
+    json.attribute("seconds", jsonNumber(step.seconds));
+    if (hasLoss)
+      json.attribute("validation_loss", jsonNumber(found->meanLoss()));
+    if (hasAccuracy)
+      json.attribute("validation_accuracy", jsonNumber(found->accuracy()));
+  });
+  os << "\n";
+  return write(line);
+}

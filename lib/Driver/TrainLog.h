@@ -1,0 +1,37 @@
+//===- TrainLog.h - a training run, line by line ----------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_LIB_DRIVER_TRAINLOG_H
+#define CKOPT_LIB_DRIVER_TRAINLOG_H
+
+#include "ckopt/Driver/Training.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <memory>
+#include <string>
+
+namespace ckopt {
+
+/// A file with a line for each step: columns (.csv) or an object (.jsonl).
+/// Lines are whole at any time, so that another program may read along.
+class TrainLog {
+public:
+  /// Opens the file; null for "". A run that goes on appends to it.
+  static llvm::Expected<std::unique_ptr<TrainLog>> open(const std::string &path,
+                                                        bool append);
+  llvm::Error add(const StepReport &step);
+
+private:
+  TrainLog() = default;
+  llvm::Error write(const std::string &line);
+
+  std::string path;
+  bool isCsv = false;
+  std::unique_ptr<llvm::raw_fd_ostream> stream;
+};
+
+} // namespace ckopt
+
+#endif // CKOPT_LIB_DRIVER_TRAINLOG_H

@@ -1,0 +1,162 @@
+//===- ReadAhead.cpp - the next batch while a step runs -------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// One batch is read at a time, by the thread alone; whoever uses the source
+// waits for it before touching anything that the thread does. A batch that was
+// read and not asked for is forgotten by the next seek, which says where to go
+// on. Memory: one batch more.
+//
+//===----------------------------------------------------------------------===//
+#include "ckopt/Training/ReadAhead.h"
+#include "ckopt/Support/Error.h"
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+#include <thread>
+
+using namespace llvm;
+
+namespace ckopt {
+
+class ReadAheadSource::Reader {
+public:
+  explicit Reader(BatchSource &source)
+      : source(source), thread([this] { work(); }) {}
+  ~Reader() {
+    forget();
+    {
+      std::lock_guard lock(mutex);
+      state = State::Stopping;
+    }
+    changed.notify_all();
+    thread.join();
+  }
+
+  /// Begins to read so many samples.
+  void request(int64_t samples) {
+    {
+      std::lock_guard lock(mutex);
+      count = samples;
+      state = State::Requested;
+    }
+    changed.notify_all();
+  }
+  /// Waits for the batch that was requested last; false: none was.
+  bool wait() {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return state != State::Requested; });
+    return state == State::Read;
+  }
+  /// Gives away what wait() found.
+  Expected<int64_t> take(ArrayRef<void *> to) {
+    Expected<int64_t> result = std::move(*given);
+    forget();
+    names = nextNames;
+    for (size_t i = 0; result && i < to.size(); ++i) {
+      const SourceField &field = source.fields()[i];
+      size_t samples = field.batched ? size_t(*result) : 1;
+      std::memcpy(to[i], buffers[i].data(), samples * sizeOf(field));
+    }
+    return result;
+  }
+  /// Drops what was read and not taken.
+  void forget() {
+    if (!wait())
+      return;
+    if (given && !*given)
+      consumeError(given->takeError());
+    given.reset();
+    std::lock_guard lock(mutex);
+    state = State::Idle;
+  }
+  int64_t requested() const { return count; }
+
+  std::vector<std::string> names; ///< of the samples taken last
+
+private:
+  enum class State { Idle, Requested, Read, Stopping };
+
+  static size_t sizeOf(const SourceField &field) {
+    int64_t bytes = dtypeSize(field.dtype);
+    for (int64_t extent : field.shape)
+      bytes *= extent;
+    return size_t(bytes);
+  }
+
+  void read() {
+    std::vector<void *> to;
+    buffers.resize(source.fields().size());
+    for (size_t i = 0; i < buffers.size(); ++i) {
+      const SourceField &field = source.fields()[i];
+      buffers[i].resize(sizeOf(field) * size_t(field.batched ? count : 1));
+      to.push_back(buffers[i].data());
+    }
+    given.emplace(source.next(count, to));
+    nextNames.clear();
+    if (!source.isChecked() && *given)
+      for (int64_t i = 0; i < **given; ++i)
+        nextNames.push_back(source.nameSample(i));
+  }
+
+  void work() {
+    std::unique_lock lock(mutex);
+    while (true) {
+      changed.wait(lock, [&] {
+        return state == State::Requested || state == State::Stopping;
+      });
+      if (state == State::Stopping)
+        return;
+      lock.unlock(); // others only wait while it is Requested
+      read();
+      lock.lock();
+      state = State::Read;
+      changed.notify_all();
+    }
+  }
+
+  BatchSource &source;
+  std::mutex mutex;
+  std::condition_variable changed;
+  State state = State::Idle;
+  int64_t count = 0;
+  std::vector<std::vector<char>> buffers;
+  std::optional<Expected<int64_t>> given;
+  std::vector<std::string> nextNames;
+  std::thread thread; ///< last: it uses the others
+};
+
+ReadAheadSource::ReadAheadSource(std::unique_ptr<BatchSource> given)
+    : source(std::move(given)), reader(std::make_unique<Reader>(*source)) {}
+
+ReadAheadSource::~ReadAheadSource() = default;
+
+Error ReadAheadSource::seek(uint64_t seed, DataPosition place) {
+  reader->forget();
+  return source->seek(seed, place);
+}
+
+Expected<int64_t> ReadAheadSource::next(int64_t count, ArrayRef<void *> to) {
+  if (!reader->wait())
+    reader->request(count);
+  reader->wait();
+  if (reader->requested() != count)
+    return inputError("batches of one size are read ahead, not of " +
+                      Twine(count) + " after " + Twine(reader->requested()));
+  Expected<int64_t> given = reader->take(to);
+  if (given && *given == count)
+    reader->request(count);
+  return given;
+}
+
+std::string ReadAheadSource::nameSample(int64_t i) const {
+  return size_t(i) < reader->names.size() ? reader->names[size_t(i)] : "";
+}
+
+Expected<std::unique_ptr<BatchSource>> ReadAheadSource::holdOut(double share,
+                                                                uint64_t seed) {
+  reader->forget();
+  return source->holdOut(share, seed);
+}
+
+} // namespace ckopt
