@@ -4,6 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "TestPasses.h"
+#ifdef CKOPT_TEST_KERNELS
+#include "TestKernels.h"
+#endif
 #include "ckopt/Autodiff/Autodiff.h"
 #include "ckopt/Autodiff/Passes.h"
 #include "ckopt/Backends/Backends.h"
@@ -79,6 +82,9 @@ int main(int argc, char **argv) {
   ckopt::registerAllTargets();
   mlir::registerTransformsPasses();
   ckopt::registerTestPasses();
+#ifdef CKOPT_TEST_KERNELS
+  ckopt::test::registerTestKernelsPass();
+#endif
   ckopt::registerPrintPasses();
   ckopt::registerNormalizePasses();
   ckopt::registerAutodiffPasses();

@@ -2,12 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Products and convolutions of f32 that round their operands, in block form,
-// against the interpreter on operands rounded by LLVM's own floats: what
-// remains is the rounding of f32 sums. Shapes as in DeviceContractionTest.
+// How products of f32 round their operands, number by number. That sums and
+// addresses are right, test/Kernels/product-precision.mlir shows.
 //
 //===----------------------------------------------------------------------===//
-#include "ContractionText.h"
+#include "KernelJit.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
 #include <cmath>
 #include <gtest/gtest.h>
@@ -17,120 +16,14 @@ using namespace ckopt;
 using namespace ckopt::test;
 using runtime::ProductPrecision;
 
-static constexpr ProductPrecision kRounding[] = {
-    ProductPrecision::TF32, ProductPrecision::BF16, ProductPrecision::F16};
-
-static KernelOptions by(ProductPrecision precision, double absolute = 1e-5,
-                        double relative = 2e-6) {
-  KernelOptions options = within(absolute, relative);
-  options.precision = precision;
-  return options;
-}
-
-static std::string product(int64_t m, int64_t n, int64_t k) {
-  return matmul(tensor({m, k}, "f32"), tensor({k, n}, "f32"),
-                tensor({m, n}, "f32"));
-}
-
-// Tiles, warps' parts and slices of k that are not full, and such that are.
-TEST(MatmulPrecision, ProductsOfAllRemainders) {
-  for (ProductPrecision precision : kRounding) {
-    for (auto [m, n, k] : {std::array<int64_t, 3>{1, 1, 1},
-                           {7, 10, 16},
-                           {64, 65, 37},
-                           {70, 1, 40},
-                           {64, 64, 64},
-                           {68, 72, 100}})
-      checkDeviceKernel(product(m, n, k), by(precision));
-  }
-}
-
-// Either operand lies along k or across it, with vectors and without; the two
-// lie differently in shared memory.
-TEST(MatmulPrecision, TransposedOperands) {
-  for (ProductPrecision precision : kRounding)
-    for (int64_t k : {33, 36})
-      for (const char *attrs : {"{transpose_lhs}", "{transpose_rhs}",
-                                "{transpose_lhs, transpose_rhs}"}) {
-        bool lhs = std::string(attrs).find("lhs") != std::string::npos,
-             rhs = std::string(attrs).find("rhs") != std::string::npos;
-        checkDeviceKernel(
-            matmul(lhs ? tensor({k, 20}, "f32") : tensor({20, k}, "f32"),
-                   rhs ? tensor({12, k}, "f32") : tensor({k, 12}, "f32"),
-                   tensor({20, 12}, "f32"), attrs),
-            by(precision));
-      }
-}
-
-// Tiles of 128, the last ones not full; rows with vectors.
-TEST(MatmulPrecision, LargeTiles) {
-  for (ProductPrecision precision : kRounding)
-    checkDeviceKernel(matmul(tensor({128, 120, 12}, "f32"),
-                             tensor({128, 12, 116}, "f32"),
-                             tensor({128, 120, 116}, "f32")),
-                      by(precision));
-}
-
-// k is cut into parts, whose sums a second launch adds in f32.
-TEST(MatmulPrecision, LongSumsAreCutByShape) {
-  for (ProductPrecision precision : kRounding)
-    checkDeviceKernel(product(5, 9, 3000), by(precision, 1e-3));
-}
-
-TEST(MatmulPrecision, BatchesAndBroadcasts) {
-  for (ProductPrecision precision : kRounding)
-    checkDeviceKernel(
-        matmul(tensor({2, 3, 5, 7}, "f32", "#ckopt.layout<[0, 2, 1, 3]>"),
-               tensor({7, 9}, "f32"), tensor({2, 3, 5, 9}, "f32")),
-        by(precision));
-}
-
-// Strides, padding, groups, dilations, channels outside and inside; the last
-// has vectors of channels in every operand. f16 takes the path of bf16.
-TEST(MatmulPrecision, Convolutions) {
-  std::vector<Conv> convolutions;
-  for (bool last : {false, true}) {
-    convolutions.push_back({{2, 4, 9, 8},
-                            {6, 2, 3, 2},
-                            {2, 6, 4, 4},
-                            {2, 2},
-                            {0, 1},
-                            {0, 0},
-                            {1, 1},
-                            2,
-                            last});
-    convolutions.push_back(
-        {{2, 3, 17}, {4, 3, 5}, {2, 4, 11}, {1}, {2}, {0}, {2}, 1, last});
-  }
-  convolutions.push_back({{2, 16, 5, 4},
-                          {16, 8, 3, 3},
-                          {2, 16, 5, 4},
-                          {1, 1},
-                          {1, 1},
-                          {1, 1},
-                          {1, 1},
-                          2,
-                          true});
-  for (ProductPrecision precision :
-       {ProductPrecision::TF32, ProductPrecision::BF16})
-    for (const Conv &conv : convolutions)
-      for (const std::string &text : convTexts(conv, "f32"))
-        checkDeviceKernel(text, by(precision, 1e-4, 1e-5));
-}
-
-// Products of f64 and of halves have no use for the precision: same code.
-TEST(MatmulPrecision, OtherTypesAreNotRounded) {
-  for (const char *type : {"f64", "bf16"}) {
-    std::string text = matmul(tensor({9, 70}, type), tensor({70, 6}, type),
-                              tensor({9, 6}, type));
-    checkDeviceKernel(text, by(ProductPrecision::F16));
-  }
-}
-
 /// Each number times one, by `precision`.
 static reference::Tensor rounded(const std::vector<double> &numbers,
                                  ProductPrecision precision) {
-  std::string text = product(int64_t(numbers.size()), 1, 1);
+  std::string t = "tensor<" + std::to_string(numbers.size()) + "x1xf32>";
+  std::string text =
+      kernelText("library", "%a: " + t + ", %b: tensor<1x1xf32>", t,
+                 "%0 = ckopt.matmul %a, %b : (" + t + ", tensor<1x1xf32>) -> " +
+                     t + "\n return %0 : " + t + "\n");
   auto up = KernelJit::onDevice(text, /*descending=*/false, precision);
   auto down = KernelJit::onDevice(text, /*descending=*/true, precision);
   if (!up->ok() || !down->ok())
@@ -204,7 +97,8 @@ TEST(MatmulPrecision, RoundsAsItSays) {
 // What is asked for changes results, and f32 alone keeps all bits.
 TEST(MatmulPrecision, DiffersFromF32) {
   std::vector<double> numbers{1 + 0x1p-12, 1 + 0x1p-8};
-  for (ProductPrecision precision : kRounding)
+  for (ProductPrecision precision :
+       {ProductPrecision::TF32, ProductPrecision::BF16, ProductPrecision::F16})
     EXPECT_EQ(rounded(numbers, precision).real(0), 1);
   EXPECT_EQ(rounded(numbers, ProductPrecision::F32).real(0), numbers[0]);
   EXPECT_EQ(rounded(numbers, ProductPrecision::TF32).real(1), numbers[1]);

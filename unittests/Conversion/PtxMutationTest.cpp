@@ -39,8 +39,8 @@ public:
       : module(std::move(made)), error(error) {
     program = standin::ptx::parse(text, error);
   }
-  void launch(StringRef symbol, ArrayRef<uint64_t> values,
-              ArrayRef<Range> ranges) override {
+  std::string launch(StringRef symbol, ArrayRef<uint64_t> values,
+                     ArrayRef<Range> ranges) override {
     std::vector<standin::ptx::Region> regions;
     for (const Range &range : ranges)
       regions.push_back({reinterpret_cast<uint64_t>(range.begin),
@@ -51,6 +51,7 @@ public:
         error =
             standin::ptx::launch(*program, symbol.str(), uint32_t(kernel.grid),
                                  uint32_t(kernel.block), values, memory);
+    return error;
   }
 
 private:
@@ -64,7 +65,8 @@ private:
 /// Returns how many there are.
 size_t runWithout(const std::string &text, size_t lost, std::string &error) {
   size_t barriers = 0;
-  auto make = [&](ModuleOp blockForm) -> std::unique_ptr<KernelLauncher> {
+  auto make = [&](ModuleOp blockForm,
+                  std::string &) -> std::unique_ptr<KernelLauncher> {
     PtxOptions options;
     options.sm = 80;
     auto made = emitPtx(blockForm, options);

@@ -15,6 +15,7 @@
 //===----------------------------------------------------------------------===//
 #include "KernelJit.h"
 #include "ckopt/Reference/Interpreter.h"
+#include "mlir/Parser/Parser.h"
 #include <cmath>
 #include <gtest/gtest.h>
 #include <random>
@@ -253,23 +254,30 @@ std::vector<double> maxima(const reference::Tensor &t, const Expression &e,
   return result;
 }
 
-using Compile =
-    std::function<std::unique_ptr<KernelJit>(const std::string &text)>;
+using Compiled = std::vector<std::unique_ptr<KernelJit>>;
+using Compile = std::function<Compiled(llvm::ArrayRef<mlir::func::FuncOp>)>;
 
 void checkExpression(uint64_t seed, const std::string &element,
                      const Compile &compile) {
   Expression e(seed, element);
-  std::vector<std::string> texts = kernelsOf(e);
-  SCOPED_TRACE("seed " + std::to_string(seed) + "\n" + texts[0]);
+  std::string text;
+  for (const std::string &kernel : kernelsOf(e)) {
+    size_t name = text.size() + kernel.find("@k") + 2;
+    text += kernel;
+    text.insert(name, std::to_string(name));
+  }
+  SCOPED_TRACE("seed " + std::to_string(seed) + "\n" + text);
+  mlir::MLIRContext context;
+  loadKernelDialects(context);
+  auto module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
+  ASSERT_TRUE(module);
+  auto kernels = llvm::to_vector(module->getOps<mlir::func::FuncOp>());
   KernelOptions options;
   options.seed = seed;
   std::vector<std::vector<reference::Tensor>> results;
-  std::vector<std::unique_ptr<KernelJit>> kept; // types live in its context
-  for (const std::string &text : texts) {
-    std::unique_ptr<KernelJit> jit = compile(text);
-    ASSERT_TRUE(jit->ok());
+  for (const auto &jit : compile(kernels)) {
+    ASSERT_TRUE(jit->ok()) << jit->error();
     results.push_back(runKernel(*jit, makeInputs(jit->kernel(), options)));
-    kept.push_back(std::move(jit));
   }
   const reference::Tensor &wanted = results[0][0];
   for (int64_t i = 0; i < wanted.size(); ++i)
@@ -296,45 +304,28 @@ unsigned count() {
 TEST(SharedExpression, HasOneValueOnTheCpu) {
   for (unsigned seed = 1; seed <= count(); ++seed)
     for (unsigned bits : {512, 256})
-      checkExpression(seed, seed % 3 ? "f32" : "f64",
-                      [&](const std::string &text) {
-                        return std::make_unique<KernelJit>(text, bits);
-                      });
+      checkExpression(seed, seed % 3 ? "f32" : "f64", [&](auto kernels) {
+        JitOptions options;
+        options.vectorBits = bits;
+        return KernelJit::compileAll(kernels, options);
+      });
 }
 
 TEST(SharedExpression, HasOneValueInBlockForm) {
   for (unsigned seed = 1; seed <= count(); ++seed)
-    checkExpression(seed + 1000, "f32", [](const std::string &text) {
-      return KernelJit::onDevice(text, /*descending=*/false);
+    checkExpression(seed + 1000, "f32", [](auto kernels) {
+      JitOptions options;
+      options.form = KernelForm::Ascending;
+      return KernelJit::compileAll(kernels, options);
     });
 }
 
 TEST(SharedExpression, HasOneValueAsPtx) {
   for (unsigned seed = 1; seed <= (count() + 2) / 3; ++seed)
-    checkExpression(seed + 2000, "f32", [](const std::string &text) {
-      return KernelJit::launchedBy(interpretPtx, text);
+    checkExpression(seed + 2000, "f32", [](auto kernels) {
+      Compiled made;
+      for (mlir::func::FuncOp kernel : kernels)
+        made.push_back(KernelJit::launchedBy(interpretPtx, kernel));
+      return made;
     });
-}
-
-// The two halves of a split share a bias by channels: one half's columns are
-// no columns of the other's (a gated unit behind a convolution).
-TEST(SharedExpression, HalvesOfASplitReadTheirOwnChannels) {
-  std::string wide = "tensor<4x16x20xf32, #ckopt.layout<[0, 2, 1]>>",
-              half = "tensor<4x8x20xf32, #ckopt.layout<[0, 2, 1]>>";
-  auto slice = [&](const char *name, const char *first) {
-    return std::string("%") + name +
-           " = ckopt.slice %h {starts = array<i64: 0, " + first +
-           ", 0>, sizes = array<i64: 4, 8, 20>, steps = array<i64: 1, 1, 1>} "
-           ": (" +
-           wide + ") -> " + half + "\n";
-  };
-  checkKernel(kernelText(
-      "elementwise", "%x: " + wide + ", %b: tensor<16xf32>", half,
-      "%r = ckopt.reshape %b : (tensor<16xf32>) -> tensor<1x16x1xf32>\n"
-      "%e = ckopt.exp %r : (tensor<1x16x1xf32>) -> tensor<1x16x1xf32>\n"
-      "%h = ckopt.add %x, %e : (" +
-          wide + ", tensor<1x16x1xf32>) -> " + wide + "\n" + slice("p", "0") +
-          slice("q", "8") + "%s = ckopt.sigmoid %q : (" + half + ") -> " +
-          half + "\n%m = ckopt.mul %p, %s : (" + half + ", " + half + ") -> " +
-          half + "\nreturn %m : " + half + "\n"));
 }

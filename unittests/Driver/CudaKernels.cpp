@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "CudaKernels.h"
-#include "../Conversion/KernelJit.h"
+#include "KernelJit.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/Reference/Interpreter.h"
@@ -218,7 +218,11 @@ void Walk::compile() {
   }
   census.checked = int64_t(kernels.size());
   auto forms = [&](KernelForm form) {
-    return KernelJit::compileAll(kernels, form, /*optLevel=*/0, precision);
+    JitOptions options;
+    options.form = form;
+    options.optLevel = 0;
+    options.precision = precision;
+    return KernelJit::compileAll(kernels, options);
   };
   auto cpu = forms(KernelForm::CPU), up = forms(KernelForm::Ascending),
        down = forms(KernelForm::Descending);
@@ -239,17 +243,26 @@ void Walk::check(const Forms &forms, ArrayRef<Tensor> inputs,
   options.scalars.assign(scalars.begin(), scalars.end());
   options.precision = precision;
   bool isLibrary = forms.cpu->ok() && forms.cpu->code().library;
-  if (!forms.cpu->ok() || !forms.up->ok() || !forms.down->ok())
+  auto ptx = KernelJit::launchedBy(interpretPtx, forms.up->kernel(), precision);
+  Failures failures;
+  for (const KernelJit *form :
+       {forms.cpu.get(), forms.up.get(), forms.down.get(), ptx.get()})
+    if (!form->error().empty())
+      failures.push_back(form->error());
+  if (!failures.empty()) {
+    ADD_FAILURE() << failures.front();
     return;
-  auto ptx = KernelJit::launchedBy(interpretPtx, forms.text, precision);
+  }
   census.interpreted += ptx->ok();
   // Steps run so, and PTX has .ftz: subnormal numbers are zeros.
   unsigned control = _mm_getcsr();
   _mm_setcsr(control | 0x8040);
   checkForms({isLibrary ? nullptr : forms.cpu.get(), forms.up.get(),
               forms.down.get(), ptx->ok() ? ptx.get() : nullptr},
-             inputs, wanted, options);
+             inputs, wanted, options, failures);
   _mm_setcsr(control);
+  for (const std::string &failure : failures)
+    ADD_FAILURE() << failure;
 }
 
 LogicalResult Walk::call(KernelCallOp op, ArrayRef<const Tensor *> given,

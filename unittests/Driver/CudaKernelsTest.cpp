@@ -23,8 +23,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "CudaKernels.h"
-#include "../Conversion/KernelJit.h"
 #include "Harness.h"
+#include "KernelJit.h"
 #include "ckopt/Pipelines/Pipelines.h"
 
 using namespace ckopt;
@@ -193,10 +193,12 @@ TEST(CudaDropoutMask, IsTheCpus) {
         std::vector<Tensor> wanted;
         ASSERT_TRUE(succeeded(
             evaluateKernel(cpu.kernel(), inputs, options.scalars, wanted)));
-        auto mask = maskOf(
-            checkForms({&cpu, up.get(), down.get()}, inputs, wanted, options));
+        Failures failures;
+        auto mask = maskOf(checkForms({&cpu, up.get(), down.get()}, inputs,
+                                      wanted, options, failures));
         auto onDevice = maskOf(checkForms({nullptr, up.get(), down.get()},
-                                          inputs, wanted, options));
+                                          inputs, wanted, options, failures));
+        EXPECT_EQ(failures, Failures());
         EXPECT_EQ(mask, maskOf(wanted));
         EXPECT_EQ(mask, onDevice);
         auto kept = std::count(mask.begin(), mask.end(), true);

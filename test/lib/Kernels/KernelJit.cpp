@@ -24,8 +24,6 @@
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Host.h"
 
-#include <gtest/gtest.h>
-
 using namespace mlir;
 using namespace ckopt;
 using namespace ckopt::test;
@@ -53,11 +51,12 @@ static llvm::orc::JITTargetMachineBuilder hostMachine(unsigned optLevel) {
   return builder;
 }
 
-/// Lowers what emitKernel made and compiles it; null with a failed test.
+/// Lowers what emitKernel made and compiles it; null with an error.
 static std::shared_ptr<Jit> compileProgram(ModuleOp into, KernelForm form,
-                                           unsigned optLevel) {
+                                           unsigned optLevel,
+                                           std::string &error) {
   if (failed(verify(into))) {
-    ADD_FAILURE() << "emitted code is invalid";
+    error = "emitted code is invalid";
     return nullptr;
   }
   PassManager manager(into.getContext());
@@ -66,13 +65,13 @@ static std::shared_ptr<Jit> compileProgram(ModuleOp into, KernelForm form,
   else
     buildBlockToLoopsPipeline(manager, {form == KernelForm::Descending});
   if (failed(manager.run(into))) {
-    ADD_FAILURE() << "emitted code cannot be lowered";
+    error = "emitted code cannot be lowered";
     return nullptr;
   }
   auto llvmContext = std::make_unique<llvm::LLVMContext>();
   auto llvmModule = translateModuleToLLVMIR(into, *llvmContext);
   if (!llvmModule) {
-    ADD_FAILURE() << "emitted code has no LLVM IR";
+    error = "emitted code has no LLVM IR";
     return nullptr;
   }
   auto builder = hostMachine(optLevel);
@@ -81,8 +80,8 @@ static std::shared_ptr<Jit> compileProgram(ModuleOp into, KernelForm form,
   llvmModule->setTargetTriple(machine->getTargetTriple());
   optimizeKernels(*llvmModule, *machine, optLevel);
   if (const char *file = getenv("CKOPT_DUMP_KERNEL")) {
-    std::error_code error;
-    llvm::raw_fd_ostream out(file, error);
+    std::error_code code;
+    llvm::raw_fd_ostream out(file, code);
     llvmModule->print(out, nullptr);
   }
   std::shared_ptr<Jit> jit = llvm::cantFail(
@@ -122,23 +121,27 @@ struct KernelJit::Impl {
   std::vector<unsigned> numScalars; ///< parameters of each launch
   std::unique_ptr<KernelLauncher> launcher; ///< instead of code
   bool ok = false;
+  std::string error;
 
-  void launch(size_t number, void *const *args, const int64_t *scalars,
-              void *scratch);
+  std::string launch(size_t number, void *const *args, const int64_t *scalars,
+                     void *scratch);
   bool parse(const std::string &text);
   bool emit(ModuleOp into);
   bool resolve(std::shared_ptr<Jit> program);
-  void compileAlone(const std::string &text, KernelForm form,
-                    const MakeLauncher &make = {});
+  void compileAlone(KernelForm form, const MakeLauncher &make = {});
 };
 
-void test::loadKernelDialects(MLIRContext &context) {
-  DialectRegistry registry;
+void test::registerJitDialects(DialectRegistry &registry) {
   reference::registerReferenceModels(registry);
   registry.insert<CkoptDialect, func::FuncDialect>();
   registerKernelDialects(registry);
   registerBuiltinDialectTranslation(registry);
   registerLLVMDialectTranslation(registry);
+}
+
+void test::loadKernelDialects(MLIRContext &context) {
+  DialectRegistry registry;
+  registerJitDialects(registry);
   context.appendDialectRegistry(registry);
   context.loadAllAvailableDialects();
 }
@@ -149,14 +152,18 @@ bool KernelJit::Impl::parse(const std::string &text) {
   module = parseSourceString<ModuleOp>(text, ownContext.get());
   if (module)
     kernel = module->lookupSymbol<func::FuncOp>("k");
+  if (!kernel)
+    error = "does not parse, or has no kernel @k:\n" + text;
   return bool(kernel);
 }
 
 /// Plans the kernel and adds its functions.
 bool KernelJit::Impl::emit(ModuleOp into) {
   FailureOr<KernelCode> planned = planKernel(kernel, options);
-  if (failed(planned) || failed(emitKernel(kernel, options, into)))
+  if (failed(planned) || failed(emitKernel(kernel, options, into))) {
+    error = kernel.getSymName().str() + " has no code";
     return false;
+  }
   code = *planned;
   if (runsBlocks(options))
     for (const KernelStage &stage : code.stages) {
@@ -179,7 +186,7 @@ bool KernelJit::Impl::resolve(std::shared_ptr<Jit> program) {
     auto address = jit->lookup(
         runsBlocks(options) ? emulationSymbol(stage.symbol) : stage.symbol);
     if (!address) {
-      ADD_FAILURE() << llvm::toString(address.takeError());
+      error = llvm::toString(address.takeError());
       return false;
     }
     if (runsBlocks(options))
@@ -190,23 +197,15 @@ bool KernelJit::Impl::resolve(std::shared_ptr<Jit> program) {
   return true;
 }
 
-void KernelJit::Impl::compileAlone(const std::string &text, KernelForm form,
-                                   const MakeLauncher &make) {
-  SCOPED_TRACE(text);
-  if (!parse(text)) {
-    ADD_FAILURE() << "does not parse, or has no kernel @k";
-    return;
-  }
+void KernelJit::Impl::compileAlone(KernelForm form, const MakeLauncher &make) {
   OwningOpRef<ModuleOp> into = ModuleOp::create(kernel.getLoc());
-  if (!emit(*into)) {
-    ADD_FAILURE() << "has no code";
+  if (!emit(*into))
     return;
-  }
   if (make) {
-    launcher = make(*into);
+    launcher = make(*into, error);
     ok = launcher != nullptr;
   } else if (!code.library) {
-    auto program = compileProgram(*into, form, /*optLevel=*/2);
+    auto program = compileProgram(*into, form, /*optLevel=*/2, error);
     ok = program && resolve(std::move(program));
   } else {
     ok = true;
@@ -216,7 +215,8 @@ void KernelJit::Impl::compileAlone(const std::string &text, KernelForm form,
 KernelJit::KernelJit(const std::string &text, unsigned vectorBits)
     : impl(std::make_unique<Impl>()) {
   impl->options.vectorBits = vectorBits;
-  impl->compileAlone(text, KernelForm::CPU);
+  if (impl->parse(text))
+    impl->compileAlone(KernelForm::CPU);
 }
 KernelJit::KernelJit() : impl(std::make_unique<Impl>()) {}
 KernelJit::~KernelJit() = default;
@@ -226,8 +226,9 @@ KernelJit::onDevice(const std::string &text, bool descending,
                     runtime::ProductPrecision precision) {
   std::unique_ptr<KernelJit> jit(new KernelJit);
   jit->impl->options = launchOptions(precision);
-  jit->impl->compileAlone(text, descending ? KernelForm::Descending
-                                           : KernelForm::Ascending);
+  if (jit->impl->parse(text))
+    jit->impl->compileAlone(descending ? KernelForm::Descending
+                                       : KernelForm::Ascending);
   return jit;
 }
 
@@ -236,13 +237,24 @@ KernelJit::launchedBy(const MakeLauncher &make, const std::string &text,
                       runtime::ProductPrecision precision) {
   std::unique_ptr<KernelJit> jit(new KernelJit);
   jit->impl->options = launchOptions(precision);
-  jit->impl->compileAlone(text, KernelForm::Ascending, make);
+  if (jit->impl->parse(text))
+    jit->impl->compileAlone(KernelForm::Ascending, make);
+  return jit;
+}
+
+std::unique_ptr<KernelJit>
+KernelJit::launchedBy(const MakeLauncher &make, func::FuncOp kernel,
+                      runtime::ProductPrecision precision) {
+  std::unique_ptr<KernelJit> jit(new KernelJit);
+  jit->impl->options = launchOptions(precision);
+  jit->impl->kernel = kernel;
+  jit->impl->compileAlone(KernelForm::Ascending, make);
   return jit;
 }
 
 std::vector<std::unique_ptr<KernelJit>>
-KernelJit::compileAll(ArrayRef<func::FuncOp> kernels, KernelForm form,
-                      unsigned optLevel, runtime::ProductPrecision precision) {
+KernelJit::compileAll(ArrayRef<func::FuncOp> kernels,
+                      const JitOptions &options) {
   std::vector<std::unique_ptr<KernelJit>> made;
   if (kernels.empty())
     return made;
@@ -253,22 +265,29 @@ KernelJit::compileAll(ArrayRef<func::FuncOp> kernels, KernelForm form,
     made.emplace_back(new KernelJit);
     Impl &impl = *made.back()->impl;
     impl.kernel = kernel;
-    if (form != KernelForm::CPU)
-      impl.options = launchOptions(precision);
+    if (options.form == KernelForm::CPU)
+      impl.options.vectorBits = options.vectorBits;
+    else
+      impl.options = launchOptions(options.precision);
     impl.ok = impl.emit(*into);
-    EXPECT_TRUE(impl.ok) << kernel.getSymName().str() << " has no code";
     anyCode |= impl.ok && !impl.code.library;
   }
-  auto program =
-      anyCode ? compileProgram(*into, form, optLevel) : std::shared_ptr<Jit>();
-  for (const auto &jit : made)
-    if (jit->impl->ok && !jit->impl->code.library)
-      jit->impl->ok = program && jit->impl->resolve(program);
+  if (!anyCode)
+    return made;
+  std::string error;
+  auto program = compileProgram(*into, options.form, options.optLevel, error);
+  for (const auto &jit : made) {
+    if (!jit->impl->ok || jit->impl->code.library)
+      continue;
+    if (!program)
+      jit->impl->error = error;
+    jit->impl->ok = program && jit->impl->resolve(program);
+  }
   return made;
 }
 
-void KernelJit::Impl::launch(size_t number, void *const *args,
-                             const int64_t *scalars, void *scratch) {
+std::string KernelJit::Impl::launch(size_t number, void *const *args,
+                                    const int64_t *scalars, void *scratch) {
   SmallVector<Type> types(kernel.getArgumentTypes());
   llvm::append_range(types, kernel.getResultTypes());
   SmallVector<uint64_t> values;
@@ -282,32 +301,29 @@ void KernelJit::Impl::launch(size_t number, void *const *args,
     values.push_back(static_cast<uint64_t>(scalars[i]));
   values.push_back(reinterpret_cast<uint64_t>(scratch));
   memory.push_back({scratch, code.workspaceBytes, "scratch"});
-  if (launcher) {
-    if (code.stages[number].trip != 0)
-      launcher->launch(code.stages[number].symbol, values, memory);
-    return;
-  }
+  if (launcher)
+    return code.stages[number].trip == 0
+               ? std::string()
+               : launcher->launch(code.stages[number].symbol, values, memory);
   SmallVector<void *> params;
   for (uint64_t &value : values)
     params.push_back(&value);
   if (launches[number])
     launches[number](params.data());
+  return {};
 }
-void KernelJit::launch(size_t number, void *const *args, const int64_t *scalars,
-                       void *scratch) const {
-  impl->launch(number, args, scalars, scratch);
+std::string KernelJit::launch(size_t number, void *const *args,
+                              const int64_t *scalars, void *scratch) const {
+  return impl->launch(number, args, scalars, scratch);
 }
 bool KernelJit::ok() const { return impl->ok; }
+const std::string &KernelJit::error() const { return impl->error; }
 bool KernelJit::isOnDevice() const { return runsBlocks(impl->options); }
 const KernelCode &KernelJit::code() const { return impl->code; }
 func::FuncOp KernelJit::kernel() const { return impl->kernel; }
 MLIRContext &KernelJit::context() const { return *impl->kernel->getContext(); }
 KernelJit::Fn KernelJit::stage(size_t number) const {
   return impl->stages[number];
-}
-VectorReport KernelJit::report() const {
-  auto report = reportVectorization(impl->kernel, impl->options);
-  return succeeded(report) ? *report : VectorReport();
 }
 void KernelJit::run(void *const *args, const int64_t *scalars,
                     void *scratch) const {

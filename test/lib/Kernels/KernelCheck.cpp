@@ -6,8 +6,8 @@
 #include "KernelJit.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
 #include "ckopt/Reference/Interpreter.h"
+#include "llvm/ADT/bit.h"
 
-#include <gtest/gtest.h>
 #include <random>
 #include <sys/mman.h>
 
@@ -65,6 +65,8 @@ template <typename T> T take(const char *p) {
 void writeElement(char *p, Type type, const reference::Tensor &t, int64_t i) {
   if (type.isF32())
     return put(p, float(t.real(i)));
+  if (type.isBF16()) // of numbers that are bf16's
+    return put(p, uint16_t(llvm::bit_cast<uint32_t>(float(t.real(i))) >> 16));
   if (auto floating = dyn_cast<FloatType>(type)) {
     llvm::APFloat value(t.real(i));
     bool lost;
@@ -81,6 +83,10 @@ void writeElement(char *p, Type type, const reference::Tensor &t, int64_t i) {
 void readElement(const char *p, Type type, reference::Tensor &t, int64_t i) {
   if (type.isF32()) {
     t.real(i) = double(take<float>(p));
+    return;
+  }
+  if (type.isBF16()) {
+    t.real(i) = llvm::bit_cast<float>(uint32_t(take<uint16_t>(p)) << 16);
     return;
   }
   unsigned bytes = std::max(1u, type.getIntOrFloatBitWidth() / 8);
@@ -145,10 +151,13 @@ struct Execution {
   }
 
   /// `random`: on the CPU in ranges that it cuts and orders.
-  void run(std::mt19937_64 *random = nullptr) {
+  void run(Failures &failures, std::mt19937_64 *random = nullptr) {
     if (jit.isOnDevice()) {
       for (size_t s = 0; s < jit.code().stages.size(); ++s)
-        jit.launch(s, args.data(), options.scalars.data(), scratch->data());
+        if (std::string wrong = jit.launch(
+                s, args.data(), options.scalars.data(), scratch->data());
+            !wrong.empty())
+          failures.push_back(wrong);
       return;
     }
     for (size_t s = 0; s < jit.code().stages.size(); ++s) {
@@ -197,9 +206,6 @@ std::vector<reference::Tensor> test::makeInputs(func::FuncOp kernel,
     reference::Tensor value = reference::Tensor::random(
         tensor, options.seed * 100 + i, floating ? options.low : options.intLow,
         floating ? options.high : options.intHigh);
-    for (const auto &[number, given] : options.given)
-      if (number == i)
-        value = given;
     value.roundToType();
     inputs.push_back(value);
   }
@@ -248,8 +254,9 @@ static reference::Tensor readResult(const Execution &run, unsigned r) {
 std::vector<reference::Tensor>
 test::runKernel(const KernelJit &jit, ArrayRef<reference::Tensor> inputs) {
   KernelOptions options;
+  Failures failures;
   Execution run(jit, inputs, options);
-  run.run();
+  run.run(failures);
   std::vector<reference::Tensor> results;
   for (unsigned r = 0; r < run.jit.kernel().getNumResults(); ++r)
     results.push_back(readResult(run, r));
@@ -259,7 +266,7 @@ test::runKernel(const KernelJit &jit, ArrayRef<reference::Tensor> inputs) {
 /// Compares what `run` left with the interpreter's results; reads it.
 static std::vector<reference::Tensor>
 checkResults(const Execution &run, ArrayRef<reference::Tensor> wanted,
-             const KernelOptions &options) {
+             const KernelOptions &options, Failures &failures) {
   func::FuncOp kernel = run.jit.kernel();
   std::vector<reference::Tensor> results;
   for (unsigned r = 0; r < kernel.getNumResults(); ++r) {
@@ -271,35 +278,44 @@ checkResults(const Execution &run, ArrayRef<reference::Tensor> wanted,
                                                     : 1;
     double absolute =
         options.absolutes.empty() ? options.absolute : options.absolutes[r];
-    EXPECT_TRUE(reference::allClose(got, wanted[r], absolute * scale,
-                                    options.relative * scale))
-        << "result " << r << ": " << reference::compare(got, wanted[r]).str()
-        << "\n got " << got.str(24) << "\nwant " << wanted[r].str(24);
+    if (!reference::allClose(got, wanted[r], absolute * scale,
+                             options.relative * scale))
+      failures.push_back(
+          "result " + std::to_string(r) + " differs from the " +
+          "interpreter's: " + reference::compare(got, wanted[r]).str() +
+          "\n got " + got.str(24) + "\nwant " + wanted[r].str(24));
     results.push_back(got);
   }
   for (const auto &buffer : run.buffers)
-    EXPECT_TRUE(buffer->intact()) << "wrote outside of a buffer";
-  EXPECT_TRUE(run.scratch->intact()) << "wrote outside of the scratch";
+    if (!buffer->intact())
+      failures.push_back("wrote outside of a buffer");
+  if (!run.scratch->intact())
+    failures.push_back("wrote outside of the scratch");
   return results;
 }
 
 static void expectSameBits(const Execution &one, const Execution &other,
-                           const char *what) {
+                           const char *what, Failures &failures) {
   for (unsigned r = 0; r < one.jit.kernel().getNumResults(); ++r)
-    EXPECT_EQ(one.result(r), other.result(r)) << what << ", result " << r;
+    if (one.result(r) != other.result(r))
+      failures.push_back(
+          std::string(what) + ", result " + std::to_string(r) + ": " +
+          reference::compare(readResult(one, r), readResult(other, r)).str());
 }
 
 /// Runs once whole; checks results, operands and the bytes around them.
 static std::vector<reference::Tensor>
 checkRun(Execution &run, size_t numInputs, ArrayRef<reference::Tensor> wanted,
-         const KernelOptions &options) {
+         const KernelOptions &options, Failures &failures) {
   std::vector<std::vector<char>> before;
   for (size_t i = 0; i < numInputs; ++i)
     before.push_back(run.buffers[i]->copy());
-  run.run();
-  std::vector<reference::Tensor> results = checkResults(run, wanted, options);
+  run.run(failures);
+  std::vector<reference::Tensor> results =
+      checkResults(run, wanted, options, failures);
   for (size_t i = 0; i < numInputs; ++i)
-    EXPECT_EQ(run.buffers[i]->copy(), before[i]) << "operand changed: " << i;
+    if (run.buffers[i]->copy() != before[i])
+      failures.push_back("operand " + std::to_string(i) + " changed");
   return results;
 }
 
@@ -307,7 +323,8 @@ checkRun(Execution &run, size_t numInputs, ArrayRef<reference::Tensor> wanted,
 /// plans combine them, too.
 static void checkReuse(const KernelJit &jit, const Execution &apart,
                        ArrayRef<reference::Tensor> inputs,
-                       const KernelOptions &options, std::mt19937_64 *random) {
+                       const KernelOptions &options, Failures &failures,
+                       std::mt19937_64 *random) {
   SmallVector<std::pair<unsigned, unsigned>> left(jit.code().reuse);
   for (unsigned round = 0; !left.empty() && round < options.reuseRounds;
        ++round) {
@@ -321,8 +338,8 @@ static void checkReuse(const KernelJit &jit, const Execution &apart,
     }
     for (auto [operand, result] : now)
       inPlace.share(operand, result);
-    inPlace.run(random);
-    expectSameBits(apart, inPlace, "bits depend on sharing bytes");
+    inPlace.run(failures, random);
+    expectSameBits(apart, inPlace, "bits depend on sharing bytes", failures);
     left = std::move(later);
   }
 }
@@ -330,40 +347,44 @@ static void checkReuse(const KernelJit &jit, const Execution &apart,
 std::vector<reference::Tensor>
 test::checkForms(const KernelForms &forms, ArrayRef<reference::Tensor> inputs,
                  ArrayRef<reference::Tensor> wanted,
-                 const KernelOptions &options) {
+                 const KernelOptions &options, Failures &failures) {
   std::vector<reference::Tensor> results;
   std::unique_ptr<Execution> onCpu;
   if (forms.cpu) {
     std::mt19937_64 random(options.seed);
     onCpu = std::make_unique<Execution>(*forms.cpu, inputs, options);
-    results = checkRun(*onCpu, inputs.size(), wanted, options);
+    results = checkRun(*onCpu, inputs.size(), wanted, options, failures);
     for (int round = 0; round < 2; ++round) {
       Execution cut(*forms.cpu, inputs, options);
-      cut.run(&random);
-      expectSameBits(*onCpu, cut, "bits depend on the ranges");
+      cut.run(failures, &random);
+      expectSameBits(*onCpu, cut, "bits depend on the ranges", failures);
     }
-    checkReuse(*forms.cpu, *onCpu, inputs, options, &random);
+    checkReuse(*forms.cpu, *onCpu, inputs, options, failures, &random);
   }
-  SCOPED_TRACE("in block form");
+  size_t before = failures.size();
   Execution up(*forms.up, inputs, options), down(*forms.down, inputs, options);
-  auto onDevice = checkRun(up, inputs.size(), wanted, options);
-  down.run();
-  expectSameBits(up, down, "threads race");
+  auto onDevice = checkRun(up, inputs.size(), wanted, options, failures);
+  down.run(failures);
+  expectSameBits(up, down, "threads race", failures);
   auto kind =
       forms.up->kernel()->getAttrOfType<StringAttr>(attrs::kKernel).getValue();
   if (onCpu && (kind == "elementwise" || kind == "structured"))
-    expectSameBits(*onCpu, up, "bits differ from the CPU's");
+    expectSameBits(*onCpu, up, "bits differ from the CPU's", failures);
   for (const KernelJit *jit : {forms.up, forms.down})
-    checkReuse(*jit, up, inputs, options, nullptr);
-  if (forms.ptx) {
-    SCOPED_TRACE("as PTX");
-    Execution interpreted(*forms.ptx, inputs, options);
-    (void)checkRun(interpreted, inputs.size(), wanted, options);
-    // Tensor cores may add in another order of k.
-    if (options.precision == runtime::ProductPrecision::F32)
-      expectSameBits(up, interpreted, "PTX and block form differ");
-    checkReuse(*forms.ptx, interpreted, inputs, options, nullptr);
-  }
+    checkReuse(*jit, up, inputs, options, failures, nullptr);
+  for (size_t i = before; i < failures.size(); ++i)
+    failures[i] = "in block form: " + failures[i];
+  if (!forms.ptx)
+    return onCpu ? results : onDevice;
+  before = failures.size();
+  Execution interpreted(*forms.ptx, inputs, options);
+  (void)checkRun(interpreted, inputs.size(), wanted, options, failures);
+  // Tensor cores may add in another order of k.
+  if (options.precision == runtime::ProductPrecision::F32)
+    expectSameBits(up, interpreted, "PTX and block form differ", failures);
+  checkReuse(*forms.ptx, interpreted, inputs, options, failures, nullptr);
+  for (size_t i = before; i < failures.size(); ++i)
+    failures[i] = "as PTX: " + failures[i];
   return onCpu ? results : onDevice;
 }
 
@@ -387,41 +408,4 @@ void test::roundOperand(reference::Tensor &t,
                   &lost);
     t.real(i) = value.convertToDouble();
   }
-}
-
-/// Checks the block form of a kernel given as text, and `cpu` unless null.
-static std::vector<reference::Tensor> checkText(const std::string &text,
-                                                const KernelOptions &options,
-                                                const KernelJit *cpu) {
-  SCOPED_TRACE(text);
-  auto up = KernelJit::onDevice(text, /*descending=*/false, options.precision);
-  auto down = KernelJit::onDevice(text, /*descending=*/true, options.precision);
-  auto ptx = KernelJit::launchedBy(interpretPtx, text, options.precision);
-  if (!up->ok() || !down->ok())
-    return {};
-  func::FuncOp kernel = cpu ? cpu->kernel() : up->kernel();
-  std::vector<reference::Tensor> inputs = makeInputs(kernel, options), wanted;
-  std::vector<reference::Tensor> operands = inputs;
-  for (reference::Tensor &operand : operands)
-    roundOperand(operand, options.precision);
-  if (failed(evaluateKernel(kernel, operands, options.scalars, wanted))) {
-    ADD_FAILURE() << "the interpreter failed";
-    return {};
-  }
-  return checkForms(
-      {cpu, up.get(), down.get(), ptx->ok() ? ptx.get() : nullptr}, inputs,
-      wanted, options);
-}
-
-std::vector<reference::Tensor> test::checkKernel(const std::string &text,
-                                                 const KernelOptions &options) {
-  KernelJit jit(text, options.vectorBits);
-  if (!jit.ok() || jit.code().library)
-    return {};
-  return checkText(text, options, &jit);
-}
-
-std::vector<reference::Tensor>
-test::checkDeviceKernel(const std::string &text, const KernelOptions &options) {
-  return checkText(text, options, nullptr);
 }

@@ -1,0 +1,78 @@
+//===- KernelNumbersTest.cpp - what the interpreter has no numbers for ----===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// test/Kernels compares kernels with the reference interpreter. Here is what it
+// refuses (indices out of range) or what tolerances hide (how a number is
+// rounded).
+//
+//===----------------------------------------------------------------------===//
+#include "KernelJit.h"
+#include <cmath>
+#include <cstring>
+#include <gtest/gtest.h>
+#include <limits>
+
+using namespace ckopt;
+using namespace ckopt::test;
+
+static std::string gather(const std::string &op, const std::string &count) {
+  std::string i = "tensor<" + count + "xi64>", y = "tensor<" + count + "xf32>";
+  return kernelText("elementwise", "%x: tensor<4xf32>, %i: " + i, y,
+                    "%0 = ckopt." + op +
+                        " %x, %i {axis = 0 : i64} : (tensor<4xf32>, " + i +
+                        ") -> " + y + "\n return %0 : " + y + "\n");
+}
+
+// Whatever an index is, nothing outside of the tensor is read: the nearest
+// element is. The same in lanes (width 70) and in scalars (width 1).
+TEST(GatherKernel, BadIndicesAreClamped) {
+  constexpr int64_t low = std::numeric_limits<int64_t>::min(),
+                    high = std::numeric_limits<int64_t>::max(),
+                    wide = int64_t(1) << 32;
+  const std::vector<int64_t> bad{low, -wide, -5, -4,   -1,       0,
+                                 3,   4,     5,  wide, wide + 1, high};
+  const std::vector<float> want{0, 0, 0, 0, 3, 0, 3, 3, 3, 3, 3, 3};
+  for (std::string op : {"gather", "gather_elements"})
+    for (size_t count : {size_t(1), size_t(70)}) {
+      KernelJit jit(gather(op, std::to_string(count)));
+      ASSERT_TRUE(jit.ok()) << jit.error();
+      for (size_t shift = 0; shift < bad.size(); ++shift) {
+        std::vector<float> data{0, 1, 2, 3}, got(count, -1);
+        std::vector<int64_t> indices;
+        for (size_t i = 0; i < count; ++i)
+          indices.push_back(bad[(i + shift) % bad.size()]);
+        void *args[] = {data.data(), indices.data(), got.data()};
+        jit.run(args, nullptr, nullptr);
+        for (size_t i = 0; i < count; ++i)
+          EXPECT_EQ(got[i], want[(i + shift) % bad.size()])
+              << op << " at " << indices[i];
+      }
+    }
+}
+
+// A scalar of bf16 is stored and cast without a call of a library's function
+// that the JIT does not find: rounded to nearest even, NaN staying NaN. (The
+// block form keeps the conversion, which a GPU has an instruction for.)
+TEST(HalfScalars, AreRoundedInline) {
+  KernelJit jit(kernelText(
+      "elementwise", "%x: tensor<1xf32>", "tensor<1xbf16>, tensor<1xf32>",
+      "%0 = ckopt.cast %x : (tensor<1xf32>) -> tensor<1xbf16>\n"
+      "%1 = ckopt.cast %0 : (tensor<1xbf16>) -> tensor<1xf32>\n"
+      " return %0, %1 : tensor<1xbf16>, tensor<1xf32>\n"));
+  ASSERT_TRUE(jit.ok()) << jit.error();
+  for (auto [value, bits] : {std::pair<float, uint16_t>(-3.3f, 0xC053),
+                             {1.00390625f, 0x3F80},
+                             {1.01171875f, 0x3F82},
+                             {INFINITY, 0x7F80},
+                             {NAN, 0x7FC0}}) {
+    float x = value, widened = 0;
+    uint16_t stored = 0;
+    void *args[] = {&x, &stored, &widened};
+    jit.run(args, nullptr, nullptr);
+    EXPECT_EQ(stored, bits) << value;
+    uint32_t wide = 0;
+    memcpy(&wide, &widened, sizeof(wide));
+    EXPECT_EQ(wide, uint32_t(bits) << 16) << value;
+  }
+}
