@@ -179,6 +179,12 @@ ckopt::openSource(const Session &session, const DataOptions &options,
   auto data = loadDataset(session, options);
   if (!data)
     return data.takeError();
+  // Where one batch is all there is, what is not batched may speak of places in
+  // it (the edges of a graph, of its nodes): samples stay where they are.
+  bool isWhole = data->numSamples() == batchSize(session.manifest());
+  for (size_t field = 0; isWhole && field < data->numFields(); ++field)
+    if (!data->spec(field).batched && !data->sampleShape(field).empty())
+      order = DatasetSource::Order::AsStored;
   return std::make_unique<DatasetSource>(std::move(*data), order);
 }
 

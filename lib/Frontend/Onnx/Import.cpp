@@ -410,9 +410,12 @@ ModelImporter::import(BatchScaling *scaling, BatchScaling::Shapes *shapes) {
 
 void ModelImporter::addRemarks(ImportedModel &result) const {
   std::vector<std::string> remarks;
-  for (const DataInput &input : plan.inputs)
+  for (const DataInput &input : plan.inputs) {
+    bool isBatched = input.shape.empty() || input.shape[0] == batch;
     remarks.push_back("data input: '" + input.name + "' " +
-                      dtypeName(input.dtype) + " " + shapeString(input.shape));
+                      dtypeName(input.dtype) + " " + shapeString(input.shape) +
+                      (isBatched ? "" : ", the same for every batch"));
+  }
   llvm::MapVector<StringRef, std::pair<int64_t, std::string>> byRole;
   for (StringRef role : {"parameter", "frozen", "state"})
     byRole[role];

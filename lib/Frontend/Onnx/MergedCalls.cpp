@@ -25,6 +25,7 @@
 
 using namespace ckopt;
 using namespace ckopt::onnx_frontend;
+using llvm::ArrayRef;
 using llvm::SmallVector;
 using llvm::StringRef;
 using Entry = TorchSignature::Entry;
@@ -123,7 +124,7 @@ const std::string &MergedCalls::heldThrough(const std::string &input,
 }
 
 std::vector<MergedCalls::Read> MergedCalls::reads() const {
-  std::vector<Read> result;
+  std::vector<Read> result, indirect;
   for (auto [i, node] : llvm::enumerate(graph.nodes)) {
     const FxCall &call = calls[i];
     if (call.guessed || call.name.empty())
@@ -136,11 +137,22 @@ std::vector<MergedCalls::Read> MergedCalls::reads() const {
         const std::string &held = heldThrough(input, call);
         bool here = positional ? operand == place
                                : !llvm::is_contained(call.args, held);
+        bool isDirect = held == input;
         if (here && standsFor(held, argument))
-          result.push_back({i, operand, argument, held, held == input});
+          (isDirect ? result : indirect)
+              .push_back({i, operand, argument, held, isDirect});
       }
     }
   }
+  // Other nodes of a call that reads the value itself only go on from there.
+  size_t numDirect = result.size();
+  for (Read &read : indirect)
+    if (llvm::none_of(ArrayRef(result).take_front(numDirect),
+                      [&](const Read &direct) {
+                        return direct.value == read.value &&
+                               calls[direct.node].name == calls[read.node].name;
+                      }))
+      result.push_back(std::move(read));
   return result;
 }
 
