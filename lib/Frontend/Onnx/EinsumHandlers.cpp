@@ -4,11 +4,12 @@
 //
 // Each operand becomes a term: a value with one label for each dimension, all
 // different (a repeated label takes the diagonal; a dimension that broadcasts
-// is dropped). Labels that no other term and not the result has are summed at
-// once. Then the pair of terms whose product is cheapest, by multiplications
-// with the smaller result first among equals, is multiplied until one term is
-// left: as a matrix product where labels are summed and either side has labels
-// of its own, elementwise otherwise. Cubic in the number of operands.
+// is dropped). Labels that occur in no other term and not in the result are
+// summed at once. Then the pair of terms whose product is cheapest, by
+// multiplications with the smaller result first among equals, is multiplied
+// until one term is left: as a matrix product where labels are summed and
+// either side has labels of its own, elementwise otherwise. Cubic in the number
+// of operands.
 //
 //===----------------------------------------------------------------------===//
 #include "NodeImporter.h"
@@ -63,8 +64,8 @@ static bool has(ArrayRef<Label> labels, Label label) {
 // The equation
 //===----------------------------------------------------------------------===//
 
-/// The labels of a term's text; `ellipsisRank`: dimensions that "..." stands
-/// for.
+/// Parses the labels of a term; `ellipsisRank` is the number of dimensions that
+/// "..." stands for.
 std::optional<Labels> Einsum::parseTerm(StringRef text, int64_t ellipsisRank) {
   Labels labels;
   bool sawEllipsis = false;
@@ -176,7 +177,8 @@ Value Einsum::diagonal(Value value, Labels &labels) {
       continue;
     int64_t size = n.shape(value)[i];
     if (size != n.shape(value)[j]) {
-      // One broadcasts to the other's size: its only entry is all there is.
+      // A dimension of size 1 broadcasts, so it is dropped and the other one
+      // stays.
       size_t gone = size == 1 ? i : j;
       Shape shape(n.shape(value));
       shape.erase(shape.begin() + int64_t(gone));
@@ -205,7 +207,7 @@ Value Einsum::diagonal(Value value, Labels &labels) {
     steps.back() = size + 1;
     value = n.slice(value, starts, shape, steps);
     labels = rest;
-    i = size_t(-1); // labels moved: from the start
+    i = size_t(-1); // labels changed: start again
   }
   return value;
 }
