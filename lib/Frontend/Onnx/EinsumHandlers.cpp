@@ -167,7 +167,7 @@ bool Einsum::parse() {
 //===----------------------------------------------------------------------===//
 
 /// Takes the diagonal where a label is repeated: two dimensions of n entries
-/// as one of n * n, of which every (n + 1)-th is on the diagonal.
+/// become one of n * n, of which every (n + 1)-th entry is on the diagonal.
 Value Einsum::diagonal(Value value, Labels &labels) {
   for (size_t i = 0; value && i < labels.size(); ++i) {
     size_t j = i + 1;
@@ -212,7 +212,7 @@ Value Einsum::diagonal(Value value, Labels &labels) {
   return value;
 }
 
-/// Whether the result or a term other than the two given has the label.
+/// Returns whether the result or a term other than the two given has the label.
 bool Einsum::isNeeded(Label label, size_t skip1, size_t skip2) const {
   if (has(result, label))
     return true;
@@ -237,8 +237,8 @@ void Einsum::sumOwnLabels() {
   }
 }
 
-/// The term's value with dimensions in that order, those that it lacks with
-/// one entry.
+/// Returns the term's value with dimensions in that order; labels that it lacks
+/// get a dimension of size 1.
 Value Einsum::arrange(const Term &term, ArrayRef<Label> order) {
   if (!term.value)
     return {};
@@ -267,7 +267,7 @@ int64_t Einsum::product(ArrayRef<Label> labels) const {
   return count;
 }
 
-/// The labels that the product of two terms keeps.
+/// Returns the labels that the product of two terms keeps.
 Labels Einsum::keptBy(size_t i, size_t j) const {
   Labels kept;
   for (size_t k : {i, j})
@@ -289,8 +289,8 @@ double Einsum::cost(size_t i, size_t j, double &resultSize) const {
   return all;
 }
 
-/// Multiplies two terms and sums the labels that are not kept. Every label to
-/// sum is in both: the others were summed before.
+/// Multiplies two terms and sums over the labels that are not kept. Each of
+/// these is in both terms, because labels of a single term were summed before.
 Term Einsum::multiply(Term x, Term y, const Labels &kept) {
   Labels batch, sum, left, right;
   for (Label label : x.labels)
@@ -313,8 +313,8 @@ Term Einsum::multiply(Term x, Term y, const Labels &kept) {
     all.truncate(all.size() - sum.size());
     return {axes.empty() ? z : n.reduce(ReduceKind::Sum, z, axes, false), all};
   }
-  // [batch, left, sum] x [batch, sum, right], either one transposed where it
-  // lies so already.
+  // Computes [batch, left, sum] x [batch, sum, right]; an operand that already
+  // lies transposed is passed as transposed.
   auto side = [&](const Term &term, const Labels &own, bool ownFirst,
                   bool &transposed) {
     Labels straight(batch), swapped(batch);
@@ -353,8 +353,8 @@ Value Einsum::run() {
     term.value = diagonal(term.value, term.labels);
     if (!term.value)
       return {};
-    // A dimension of one entry where others have more broadcasts: the product
-    // does that by itself.
+    // A dimension of size 1 broadcasts against larger ones in the product
+    // itself.
     Shape shape;
     Labels kept;
     for (auto [label, size] : llvm::zip(term.labels, n.shape(term.value)))
@@ -381,7 +381,7 @@ Value Einsum::run() {
       }
     Labels kept = keptBy(bestI, bestJ);
     Term x = terms[bestI], y = terms[bestJ];
-    // The result's order decides which one is the left operand.
+    // The order of the result's labels decides which term is the left operand.
     auto place = [&](const Term &term, const Term &other) {
       for (auto [i, label] : llvm::enumerate(result))
         if (has(term.labels, label) && !has(other.labels, label))
