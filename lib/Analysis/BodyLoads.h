@@ -45,7 +45,7 @@ private:
   TypeSizes sizes;
   mlir::SymbolTableCollection symbols;
   llvm::DenseMap<mlir::Operation *, int64_t> callees;
-  /// callees on the current call path
+  /// Callees on the current call path.
   llvm::SmallPtrSet<mlir::Operation *, 4> running;
   std::vector<Uncounted> uncounted;
   llvm::StringMap<size_t> noted; ///< position of a record by its text

@@ -40,7 +40,7 @@ static void addSmoothRules(MLIRContext *context) {
   addRule<NegOp>(context,
                  [](NegOp, RuleBuilder &b) { b.set(0, b.neg(b.grad())); });
   addRule<ExpOp>(context, [](ExpOp op, RuleBuilder &b) {
-    // the result may overflow
+    // The result may overflow.
     b.set(0, b.guarded(b.mul(b.grad(), op.getOutput())));
   });
   addRule<LogOp>(context, [](LogOp op, RuleBuilder &b) {

@@ -105,7 +105,7 @@ struct Output {
   RankedTensorType type; ///< null: not a tensor
   bool isFloat = false;
   bool isOne = false; ///< a single element
-  /// a single element that is not a prediction for a single sample
+  /// A single element that is not a prediction for a single sample.
   bool isScalar = false;
   bool fromLoss = false; ///< a loss operator made it
 };

@@ -5,8 +5,9 @@
 // Formulas of the losses. Each computes torch.nn.functional's function of that
 // name (hinge and cosine: see below), in a form that neither overflows nor
 // cancels, and with PyTorch's gradients at corners: where PyTorch's gradient is
-// not that of the formula (binary_cross_entropy bounds both), the value enters
-// as a constant and the gradient as a factor of x - x.
+// not that of the formula (binary_cross_entropy bounds both), the loss is
+// written as a constant plus (x - x) times the gradient, which has the right
+// value and the right derivative.
 //
 //===----------------------------------------------------------------------===//
 #include "LossBuilder.h"

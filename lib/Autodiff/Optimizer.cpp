@@ -317,7 +317,7 @@ void OptimizerBuilder::addScalars(SmallVectorImpl<Result> &results) {
           AssignOp::create(builder, b.loc, common.shared, scalars.shared),
           common.shared));
   }
-  // the average starts as the new parameters in the first step
+  // The average starts as the new parameters in the first step.
   if (options.ema > 0)
     averageWeight = b.select(b.compare(ComparePredicate::NE, isOne, 0),
                              b.number(t, 1), b.number(t, 1 - options.ema));

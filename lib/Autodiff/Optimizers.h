@@ -35,7 +35,7 @@ struct ScalarBuilder {
   mlir::Value rate;  ///< the learning rate times rateScale
   mlir::Value t;     ///< the step's number, from 1
   mlir::Value isOne; ///< 1 in the first step, else 0
-  /// value of sharedState(): the old one, then the one after this step
+  /// Value of sharedState(): the old one, then the one after this step.
   mlir::Value shared;
 
   /// Returns base^t.

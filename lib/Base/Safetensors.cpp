@@ -20,7 +20,7 @@
 using namespace ckopt;
 using std::string_view;
 
-// the limit that the format sets
+// The limit that the format sets.
 static constexpr uint64_t kMaxHeader = 100 * 1000 * 1000;
 
 namespace {

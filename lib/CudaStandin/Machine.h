@@ -46,7 +46,7 @@ namespace ckopt::runtime::cuda {
 
 struct ContextOpaque {
   int number = 0;
-  /// set by the first failure, then returned by every call
+  /// Set by the first failure, then returned by every call.
   Result failure = kSuccess;
   int64_t moduleBytes = 0;
   std::set<std::string> ran; ///< library calls that were not captured
@@ -57,7 +57,7 @@ struct FunctionOpaque {
   std::string symbol;
   const standin::Entry *entry = nullptr;
   void (*code)(void *const *) = nullptr;
-  /// the PTX, if it is interpreted
+  /// The PTX, if it is interpreted.
   const standin::ptx::Program *program = nullptr;
 };
 
@@ -65,9 +65,9 @@ struct ModuleOpaque {
   Context context;
   standin::PtxText text;
   int64_t bytes = 0;
-  /// compiled for the CPU, or null
+  /// Compiled for the CPU, or null.
   void *kernels = nullptr;
-  /// interpreted instead, or null
+  /// Interpreted instead, or null.
   std::unique_ptr<standin::ptx::Program> program;
   std::list<FunctionOpaque> functions;
 };
@@ -78,7 +78,7 @@ struct Launch {
   unsigned grid = 1, block = 1;
   std::vector<uint64_t> values;
   std::string name;
-  /// of a library's launch: with `name`, it selects the code to load
+  /// Of a library's launch: with `name`, it selects the code to load.
   std::string shape;
   bool first = false; ///< set for the first launch in its context
   std::function<void()> body;
@@ -95,7 +95,7 @@ struct StreamOpaque {
   int number = 0;
   Context context;
   std::deque<std::function<Result()>> work;
-  /// numbers of queued and of finished pieces of work
+  /// Numbers of queued and of finished pieces of work.
   uint64_t queued = 0, done = 0;
   std::unique_ptr<GraphOpaque> capture;
 };

@@ -85,7 +85,7 @@ static void printLoss(const Compilation &compilation, func::FuncOp forward) {
       llvm::outs() << " the model's own, '" << terms.front().output << "'\n";
       return;
     }
-    // with several, --loss= has to name one
+    // With several, --loss= has to name one.
     llvm::consumeError(std::move(error));
   }
   std::vector<autodiff::LossTerm> own(1);

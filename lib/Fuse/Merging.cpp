@@ -238,8 +238,8 @@ void Merger::mergeInto(unsigned unit) {
         changed |= tryMerge(maker->second, unit);
       unit = g.find(unit);
       if (g.units[unit].kind == UnitKind::Update)
-        // siblings of one state do not merge; an update reads only another's
-        // new value
+        // Siblings of one state do not merge; an update reads only another's
+        // new value.
         continue;
       SmallVector<unsigned> siblings;
       for (unsigned reader : g.readers.lookup(input))

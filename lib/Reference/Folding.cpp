@@ -84,7 +84,7 @@ struct ReferenceFold : DialectFoldInterface {
     auto kernel = dyn_cast<KernelOpInterface>(op);
     if (!kernel || kernel.getKernelKind() != KernelKind::Elementwise ||
         op->getNumResults() != 1 ||
-        // these depend on indices
+        // These depend on indices.
         isa<BatchNormInferenceOp, TriluOp, DropoutOp>(op))
       return failure();
     SmallVector<Tensor> inputs;

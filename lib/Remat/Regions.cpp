@@ -58,7 +58,7 @@ private:
   planner::Policy &result;
   PolicyOutcome &outcome;
   std::vector<NodeRule> rules;
-  /// modules of this class are blocks; may be empty
+  /// Modules of this class are blocks; may be empty.
   std::string blockClass;
   std::vector<int32_t> blocks;                 ///< by node; -1: in none
   std::vector<std::string> blockNames;         ///< by block

@@ -22,7 +22,7 @@ namespace ckopt {
 
 namespace {
 
-/// a marker that refers to the zip64 field
+/// A marker that refers to the zip64 field.
 constexpr uint64_t wide = 0xffffffff;
 
 void put(std::string &out, uint64_t value, int bytes) {

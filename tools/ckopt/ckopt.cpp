@@ -21,7 +21,7 @@
 int main(int argc, char **argv) {
   if (!std::getenv("GOMP_SPINCOUNT") && !std::getenv("OMP_WAIT_POLICY") &&
       setenv("GOMP_SPINCOUNT", "20000", 1) == 0)
-    // only returns on failure: then continue without
+    // Only returns on failure: then continue without.
     execv("/proc/self/exe", argv);
   llvm::InitLLVM init(argc, argv);
   llvm::setBugReportMsg("This is a defect of ckopt; please report it with the "

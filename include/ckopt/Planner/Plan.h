@@ -25,7 +25,7 @@ enum class PackProof : uint8_t {
 struct PackingFacts {
   int64_t load = 0;       ///< largest sum of live bytes in the arena, aligned
   int64_t lowerBound = 0; ///< no arena is smaller; 0 if not known
-  /// set if a search proved lowerBound, which then exceeds the load
+  /// Set if a search proved lowerBound, which then exceeds the load.
   bool searched = false;
 
   PackProof proof(int64_t arena) const {

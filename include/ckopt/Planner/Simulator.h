@@ -19,7 +19,7 @@ namespace ckopt::planner {
 struct Copy {
   ValueId value;
   int32_t made; ///< step that makes it; -1: before the first step
-  /// last step that needs it; the number of steps: to the end
+  /// Last step that needs it; the number of steps: to the end.
   int32_t last;
   int32_t base = -1;  ///< of a view: the copy whose bytes it shares
   int32_t taken = -1; ///< the copy whose bytes it takes over

@@ -90,7 +90,7 @@ template <bool Forward> Accesses Barriers::flow(Block &block, Accesses state) {
       return;
     }
     bool isLoop = isa<LoopLikeOpInterface>(op);
-    // a branch may not be taken, a loop may run zero times
+    // A branch may not be taken, a loop may run zero times.
     Accesses out = state;
     for (Region &region : op.getRegions()) {
       if (region.empty())

@@ -41,7 +41,7 @@ struct Operand {
   bool negated = false;      ///< !%p
   Type literal = Type::None; ///< of an immediate: U64, F32 or F64
   uint64_t value = 0;        ///< immediate; offset of an address
-  /// elements of a vector; [0] also holds the operand after a '|'
+  /// Elements of a vector; [0] also holds the operand after a '|'.
   std::vector<Operand> parts;
 };
 

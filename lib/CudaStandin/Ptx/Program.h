@@ -52,7 +52,7 @@ struct Lanes {
   uint32_t *file;  ///< the warp's registers
   uint32_t active; ///< lanes that run it
   Warp *warp;
-  /// set by an instruction that is not allowed to run
+  /// Set by an instruction that is not allowed to run.
   const char *fault = nullptr;
   unsigned faultLane = 0;
   uint32_t undefined = 0; ///< lanes whose result is undefined
@@ -70,7 +70,7 @@ enum class Control : uint8_t { None, Branch, BranchIndexed, Barrier, Exit };
 struct Instruction {
   Execute run = nullptr;
   Control control = Control::None;
-  /// numbers of slots in `slots`: destinations, then sources
+  /// Numbers of slots in `slots`: destinations, then sources.
   uint8_t dsts = 0, srcs = 0;
   bool guardNegated = false;
   bool uniform = false; ///< bra.uni; the instruction is .aligned

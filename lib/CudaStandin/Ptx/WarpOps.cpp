@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// PTX ISA, "shfl.sync", "vote.sync", "activemask", "bar.warp.sync". All lanes
-// of the member mask that have not ended must be in the current group. Every
-// other group has been run as far as possible before, so a missing lane waits
-// elsewhere.
+// Instructions of whole warps (PTX ISA, "shfl.sync", "vote.sync", "activemask",
+// "bar.warp.sync"). All lanes of the member mask that have not ended must be in
+// the current group. Every other group has been run as far as possible before,
+// so a missing lane waits elsewhere.
 //
 //===----------------------------------------------------------------------===//
 #include "Decode.h"

@@ -63,7 +63,7 @@ BatchScaling::findAxis(const NodeImporter &node, ArrayRef<int64_t> was,
     if (before == now)
       continue;
     if (found || before * target != now * base)
-      // the batch is in two dimensions, or in none as a factor
+      // The batch is in two dimensions, or in none as a factor.
       return std::nullopt;
     found = int64_t(d);
   }

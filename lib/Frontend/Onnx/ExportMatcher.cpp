@@ -244,7 +244,7 @@ void ExportMatcher::matchOperand(OperandUse use, const FxCall &call,
     if (!argument.empty() && !produced.contains(argument))
       return noteFolded(use, call, argument, placedForm);
   }
-  // it stands for several calls, so names must decide
+  // It stands for several calls, so names must decide.
   if (!node.rewriteRule.empty()) {
     if (const Entry *entry = signature.target(name)) {
       recovered.claim(entry->target);

@@ -105,11 +105,11 @@ private:
   TorchSignature signature;
   RecoveredParameters recovered;
   std::vector<FxCall> calls; ///< by node
-  /// program values that do not depend on parameters
+  /// Program values that do not depend on parameters.
   llvm::StringSet<> constant;
   llvm::StringSet<> produced; ///< values that the file computes, or its inputs
   llvm::MapVector<llvm::StringRef, llvm::SmallVector<size_t>> groups;
-  /// targets that are found, tied, or reported as lost
+  /// Targets that are found, tied, or reported as lost.
   llvm::StringSet<> settled;
   std::map<std::string, FoldedValue> folded; ///< by program value
   llvm::StringSet<> lostInPart;              ///< parameters, by target
@@ -120,9 +120,9 @@ private:
   llvm::StringSet<> trained;            ///< stand-ins for lost weights
   llvm::StringSet<> namedStops;         ///< detached values that calls name
   int64_t numStops = 0;                 ///< how many of these were matched
-  /// operands of the current call without a match
+  /// Operands of the current call without a match.
   std::vector<OperandUse> open;
-  /// parameters matched in the current call
+  /// Parameters matched in the current call.
   llvm::StringSet<> boundHere;
 };
 

@@ -129,7 +129,7 @@ ModelImporter::findInputs(std::vector<const ValueInfo *> &data,
     bool isData = !options.inputs.empty() ? named.contains(input.name)
                   : initializers.empty()  ? data.empty()
                                           : true;
-    // labels are data even if the user does not name them
+    // Labels are data even if the user does not name them.
     isData |= feedsLoss(input.name);
     (isData ? data : others).push_back(&input);
     if (seen.size() < 20)
@@ -226,7 +226,7 @@ llvm::Error ModelImporter::fixShape(const ValueInfo &input, std::string &open) {
       open += (open.empty() ? "'" : ", '") +
               (dim.symbol.empty() ? "(unnamed)" : dim.symbol) + "' of '" +
               input.name + "'";
-    // unknown sizes fail in the end
+    // Unknown sizes fail in the end.
     shape.push_back(std::max<int64_t>(size, 0));
   }
   auto count = checkedNumElements(shape, 8);

@@ -377,7 +377,7 @@ namespace {
 struct MergedValue {
   SmallVector<MergedCalls::Read> reads;
   size_t node = 0; ///< the node whose result they read now
-  /// entries of the copy's parameters; empty if not known
+  /// Entries of the copy's parameters; empty if not known.
   std::vector<const Entry *> twin;
 };
 } // namespace

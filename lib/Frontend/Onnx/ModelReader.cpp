@@ -224,7 +224,7 @@ llvm::Error Reader::readNode(const onnx::NodeProto &from,
   node.inputs.assign(from.input().begin(), from.input().end());
   node.outputs.assign(from.output().begin(), from.output().end());
   node.name = from.name();
-  // nodes may be unnamed, but their first value has a name
+  // Nodes may be unnamed, but their first value has a name.
   if (node.name.empty())
     for (const std::string &output : node.outputs)
       if (node.name.empty())

@@ -182,7 +182,7 @@ static llvm::Error applyEdits(const GraphEdits &edits, const Graph &plain,
   std::set<int> dropped;
   for (size_t node : edits.dropped)
     dropped.insert(numbers.lookup(plain.nodes[node].outputs[0]));
-  // first, because other edits may refer to these
+  // First, because other edits may refer to these.
   auto rewired = edits.copyReads;
   llvm::append_range(rewired, edits.rewired);
   for (const auto &[node, operand, to] : rewired) {

@@ -62,7 +62,7 @@ static LogicalResult inferTypes(OperationName name, Location loc,
   auto *interface = name.getInterface<InferTypeOpInterface>();
   if (!interface)
     return emitError(loc) << "'" << name << "' needs result types";
-  // ops without properties refuse every attribute
+  // Ops without properties refuse every attribute.
   if (name.getOpPropertyByteSize() == 0)
     return interface->inferReturnTypes(loc.getContext(), loc, operands,
                                        attributes, nullptr, {}, types);

@@ -91,7 +91,7 @@ struct Dim {
 
 struct ValueInfo {
   std::string name;
-  /// nothing if not a tensor, or of an unknown type
+  /// Nothing if not a tensor, or of an unknown type.
   std::optional<DType> dtype;
   std::string typeText; ///< the type's text, for messages
   std::optional<std::vector<Dim>> shape;

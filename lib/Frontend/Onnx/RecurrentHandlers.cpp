@@ -31,7 +31,7 @@ struct Recurrence {
   int64_t steps, batch, hidden, directions, gates;
   bool reverseFirst = false; ///< direction = reverse
   bool batchMajor = false;   ///< layout = 1
-  /// of all directions, one after the other
+  /// Of all directions, one after the other.
   std::vector<Activation> activations;
   size_t functions = 0;   ///< activations of one direction
   double clip = INFINITY; ///< limit of the activations' operands

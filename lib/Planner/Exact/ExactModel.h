@@ -20,7 +20,7 @@ struct ExactItem {
   /// The item whose bytes it shares (itself if it has some); -1 if it stays for
   /// good once made.
   int32_t root = -1;
-  /// the item that it is a view of; -1 if none is remembered
+  /// The item that it is a view of; -1 if none is remembered.
   int32_t base = -1;
   NodeId producer = -1; ///< -1: resident at the start
   bool endLive = false;
@@ -46,7 +46,7 @@ struct ExactNode {
     /// prevent the reuse if they show the same copy.
     std::vector<int32_t> views;
   };
-  /// reuse pairs in listed order, without impossible ones
+  /// Reuse pairs in listed order, without impossible ones.
   std::vector<Pair> pairs;
 
   /// Returns the inputs of `pairs`, each once, in listed order.

@@ -22,7 +22,7 @@ namespace ckopt::planner {
 template <int Words> struct LoadFuture {
   Bits<Words> useful; ///< items that may still be read
   Bits<Words> lost;   ///< items that no node can make any more
-  /// items that would get old contents if they were made again
+  /// Items that would get old contents if they were made again.
   Bits<Words> spoilt;
   bool dead = false; ///< some node cannot run any more
 };
@@ -75,7 +75,7 @@ private:
   std::vector<Set> preds;      ///< by node: remembered ones
   std::vector<Set> later;      ///< by node: items read by nodes after it
   std::vector<Set> madeBefore; ///< by node: items of nodes before it, made once
-  /// by node: items that it overwrites, not to be made again after it
+  /// By node: items that it overwrites, not to be made again after it.
   std::vector<Set> spoils;
   Set rooted;        ///< items with bytes of their own
   bool plain = true; ///< no item shares another one's bytes

@@ -22,7 +22,7 @@ template <int Words> struct StorageCopy {
   int64_t bytes;
   bool stale; ///< a newer copy of the storage has been made
   int32_t root;
-  /// it lacks a later change, so nothing may read it after the step
+  /// It lacks a later change, so nothing may read it after the step.
   bool doomed = false;
 };
 

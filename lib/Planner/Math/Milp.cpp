@@ -387,7 +387,7 @@ MilpResult Tree::run() {
       for (size_t c = 0; c < x.size() && column < 0; ++c)
         if (fixed[c] < 0)
           column = int32_t(c);
-      // nothing is free: either rows fail, or the solution is accepted
+      // Nothing is free: either rows fail, or the solution is accepted.
       if (column < 0) {
         pruned = std::min(pruned, std::max(bound, 0.0));
         continue;

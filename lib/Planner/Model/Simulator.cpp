@@ -49,7 +49,7 @@ private:
   Simulation result;
   std::vector<int32_t> current;
   std::vector<int32_t> firstMade; ///< by step: its first copy
-  /// by step: copies that its pairs may take over
+  /// By step: copies that its pairs may take over.
   std::vector<std::vector<int32_t>> offer;
   /// By step with pairs: the copies that are shown by views among its inputs.
   std::vector<std::vector<int32_t>> viewed;

@@ -43,7 +43,7 @@ public:
   };
   struct Choice {
     int32_t section = -1, from = 0, to = 0; ///< in the valley [from, to]
-    /// the floor if no box starts there; never: impossible
+    /// The floor if no box starts there; never: impossible.
     int32_t raise = never;
     int32_t branches = 0;
   };
@@ -76,7 +76,7 @@ public:
   int32_t numSections = 0;
   int64_t nodeWork = 1;        ///< work units that a branch costs
   std::vector<uint64_t> group; ///< by section: its bit in conflicts
-  /// groups of sections that caused the last failure
+  /// Groups of sections that caused the last failure.
   uint64_t conflict = 0;
   PackRandom random;
 

@@ -14,7 +14,7 @@ struct PackAnswer {
   std::vector<int64_t> offsets; ///< by unit
   int64_t arena = 0;
   int64_t lowerBound = 0; ///< no arena is smaller
-  /// set if a search proved lowerBound, which then exceeds the load
+  /// Set if a search proved lowerBound, which then exceeds the load.
   bool searched = false;
 };
 

@@ -105,7 +105,7 @@ void RegionExpander::survey() {
 /// Finds nodes of the backward pass and all that must follow them.
 void RegionExpander::findBackward() {
   backward = policy.backward;
-  /// a backward node reads or makes it
+  /// A backward node reads or makes it.
   std::vector<char> touched(graph.values.size());
   for (NodeId n = 0; n < numNodes; ++n) {
     const Node &node = graph.nodes[n];

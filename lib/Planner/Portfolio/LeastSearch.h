@@ -27,7 +27,7 @@ public:
   /// Packs the plan of the least load, if limits left it unpacked.
   void packLeast(double effort);
 
-  /// separate, so that other requests do not change the course
+  /// Separate, so that other requests do not change the course.
   Archive archive;
 
   /// Searches an archive for the cheapest plan of its smallest size.

@@ -163,7 +163,7 @@ struct Slot {
 std::mutex hooksMutex;
 int hooksAlive = 0;
 std::vector<Slot> slots;
-/// some slot could not be changed: its calls are not counted
+/// Some slot could not be changed: its calls are not counted.
 bool slotsLeft = false;
 
 uintptr_t pageFloor(uintptr_t address) {

@@ -66,7 +66,7 @@ private:
   std::unique_ptr<Staging> staging;
   Stream stepStream = nullptr, copyStream = nullptr;
   Event stepDone = nullptr, copyDone = nullptr;
-  /// by function; null if it has nothing to launch
+  /// By function; null if it has nothing to launch.
   std::vector<GraphExec> graphs;
   std::vector<char> bounce; ///< pageable copy of the open tensor
   std::vector<char> shadow; ///< results that a checker looks at

@@ -85,7 +85,7 @@ std::unique_ptr<Driver> openDriver(std::string &error, bool &tooOld) {
 const Driver *Driver::open(std::string &error, bool &tooOld) {
   tooOld = false;
   static std::mutex mutex;
-  // never destroyed, since sessions may outlive main
+  // Never destroyed, since sessions may outlive main.
   static Driver *opened = nullptr;
   std::lock_guard<std::mutex> lock(mutex);
   if (!opened)

@@ -37,7 +37,7 @@ struct KernelStage {
   std::string symbol;
   int64_t trip = 0;
   int64_t grain = 1;
-  /// threads of a launch's block; 0 for a function of ranges
+  /// Threads of a launch's block; 0 for a function of ranges.
   int64_t block = 0;
   /// Of a launch: why it accesses single elements; empty if it accesses 16
   /// bytes at once where shapes allow.

@@ -22,7 +22,7 @@
 namespace ckopt {
 
 struct LowerDeviceOptions {
-  /// the options of annotate-kernels; stages are blocks
+  /// The options of annotate-kernels; stages are blocks.
   CodegenOptions codegen;
   unsigned sm = 80; ///< 80 or 90
   /// Set for f64 steps; all others flush denormals.

@@ -31,7 +31,7 @@ public:
 private:
   struct Entry {
     Value value;
-    /// in terms of the domain's logical dimensions
+    /// In terms of the domain's logical dimensions.
     SmallVector<AffineExpr> index;
     unsigned component; ///< component of `index` that is the column
   };

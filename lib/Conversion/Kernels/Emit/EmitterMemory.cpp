@@ -128,7 +128,7 @@ Value Emitter::constantTable(DenseElementsAttr values) {
   auto flat =
       RankedTensorType::get({type.getNumElements()}, type.getElementType());
   DenseElementsAttr data = values.reshape(flat);
-  // bits become bytes, signedness is dropped
+  // Bits become bytes, signedness is dropped.
   if (type.getElementType() != storage) {
     SmallVector<APInt> numbers;
     unsigned width = storage.getIntOrFloatBitWidth();

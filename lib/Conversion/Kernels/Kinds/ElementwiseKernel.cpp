@@ -209,7 +209,7 @@ private:
   ColumnCache cache;
   SmallVector<int64_t> trips;
   int64_t inner = 1, block = 1;
-  /// of a launch: items, and elements of a thread
+  /// Of a launch: items, and elements of a thread.
   int64_t items = 0, width = 1;
   bool empty = false;  ///< there are no elements
   bool random = false; ///< some op draws random numbers

@@ -64,7 +64,7 @@ private:
   SmallVector<int64_t> axes;
   std::optional<Domain> domain;
   SmallVector<unsigned> reduced, kept;
-  /// extents of kept loops (the last in blocks), then of chunks
+  /// Extents of kept loops (the last in blocks), then of chunks.
   SmallVector<int64_t> trips;
   bool rows = false;
   /// Set if lanes are elements of a row rather than adjacent columns; in
