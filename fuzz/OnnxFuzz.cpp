@@ -19,11 +19,10 @@
 using namespace ckopt;
 
 //===----------------------------------------------------------------------===//
-// The entry
+// Entry point
 //===----------------------------------------------------------------------===//
 
-/// Models with more ops or elements are imported only: planning them would
-/// slow the search for faults down.
+/// Larger models are imported only: planning them would slow down fuzzing.
 static constexpr int64_t kMaxOps = 150, kMaxElements = 1 << 16;
 
 static bool isSmall(mlir::ModuleOp module) {
@@ -37,7 +36,8 @@ static bool isSmall(mlir::ModuleOp module) {
   return ops <= kMaxOps && elements <= kMaxElements;
 }
 
-/// Runs the phases up to `to`; false where they refuse, `wrong` if silently.
+/// Runs the phases up to `to`. Returns false if one fails, and sets `wrong` if
+/// it does so without a message.
 static bool runTo(mlir::ModuleOp module, const StepOptions &options,
                   const std::string &from, const std::string &to,
                   int64_t &messages, std::string &wrong) {
@@ -126,11 +126,11 @@ public:
       if (auto *node = pickNode())
         node->set_op_type(operatorName());
       break;
-    case 1: // another operand
+    case 1: // replace an operand
       if (auto *node = pickNode(); node && node->input_size())
         node->set_input(int(draw(node->input_size())), valueName());
       break;
-    case 2: // an operand less or more
+    case 2: // remove or add an operand
       if (auto *node = pickNode()) {
         if (node->input_size() && draw(2))
           node->mutable_input()->RemoveLast();
@@ -143,7 +143,7 @@ public:
       if (auto *node = pickNode())
         editAttribute(*node);
       break;
-    case 5: // a shape
+    case 5: // change a shape
       if (graph.input_size())
         editShape(*graph.mutable_input(int(draw(graph.input_size()))));
       break;
@@ -152,11 +152,11 @@ public:
         editTensor(
             *graph.mutable_initializer(int(draw(graph.initializer_size()))));
       break;
-    case 7: // one node goes
+    case 7: // remove a node
       if (graph.node_size())
         graph.mutable_node()->DeleteSubrange(int(draw(graph.node_size())), 1);
       break;
-    case 8: // one doubles under another name
+    case 8: // duplicate a node under another name
       if (auto *node = pickNode()) {
         auto copy = *node;
         for (auto &output : *copy.mutable_output())
@@ -166,7 +166,7 @@ public:
           graph.mutable_output(0)->set_name(copy.output(0));
       }
       break;
-    case 9: // two change places
+    case 9: // swap two nodes
       if (graph.node_size() > 1)
         graph.mutable_node()->SwapElements(int(draw(graph.node_size())),
                                            int(draw(graph.node_size())));
@@ -175,16 +175,16 @@ public:
       for (auto &import : *model.mutable_opset_import())
         import.set_version(int64_t(draw(30)));
       break;
-    case 11: // an initializer becomes an input, or the other way round
+    case 11: // turn an initializer into an input, or the reverse
       if (graph.initializer_size())
         graph.mutable_initializer()->DeleteSubrange(
             int(draw(graph.initializer_size())), 1);
       break;
-    case 12: // another output
+    case 12: // choose another output
       if (graph.output_size())
         graph.mutable_output(0)->set_name(valueName());
       break;
-    case 13: // a new unary node at the end
+    case 13: // append a new unary node
       if (auto *node = graph.add_node()) {
         node->set_op_type(operatorName());
         node->add_input(valueName());

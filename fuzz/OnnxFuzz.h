@@ -12,19 +12,19 @@
 
 namespace ckopt {
 
-/// How far a model came.
+/// The last phase that a model passed.
 enum class FuzzReach { Refused, Imported, Differentiated, Planned };
 
 /// Reads the bytes as an ONNX file, imports it, and, where that succeeds and
 /// the model is small, differentiates, fuses and plans it with little work.
-/// Sets `wrong` where a failure comes without a message or a plan without its
-/// bytes; whatever crashes, crashes.
+/// Sets `wrong` if a failure has no message or a plan exceeds its bytes;
+/// crashes are left to the fuzzer.
 FuzzReach fuzzOnnx(const uint8_t *data, size_t size, std::string &wrong);
 
-/// One to four edits of a model by its structure: operators, names, attributes,
-/// shapes, types, values, nodes that move, double or go; now and then a byte.
-/// Bytes that are no model come back with bytes changed. Equal seeds give equal
-/// results.
+/// Makes one to four structural edits of a model: operators, names, attributes,
+/// shapes, types, values; nodes are moved, duplicated or removed; sometimes a
+/// byte changes. If the bytes are not a model, bytes are changed. Equal seeds
+/// give equal results.
 std::string mutateOnnx(const std::string &bytes, uint64_t seed);
 
 } // namespace ckopt

@@ -39,7 +39,7 @@ std::string ckopt::planner::fuzzJson(const uint8_t *data, size_t size) {
   std::string error;
   if (!parsePlan(text, error) && error.empty())
     return "a plan is refused without a reason";
-  // A plan for a given graph may be invalid in any way.
+  // A plan from a file may be invalid in any way.
   const uint8_t seed[] = {5, 3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9};
   Graph graph = decodeGraph(seed, sizeof(seed));
   if (auto plan = parsePlan(text, graph, error))
@@ -53,7 +53,7 @@ std::string ckopt::planner::fuzzJson(const uint8_t *data, size_t size) {
 
 namespace {
 
-/// Bytes as small numbers; zeros behind the end.
+/// Reads bytes as small numbers; after the end, zeros.
 class Bytes {
 public:
   Bytes(const uint8_t *data, size_t size) : data(data), size(size) {}
@@ -68,7 +68,7 @@ private:
   size_t size, at = 0;
 };
 
-/// At most this many nodes and values: what the reference can take.
+/// The most nodes and values that the exhaustive search can handle.
 constexpr int64_t maxNodes = 8, maxValues = 16;
 
 class Decoder {
@@ -88,7 +88,7 @@ private:
 
   Bytes &bytes;
   Graph graph;
-  std::vector<ValueId> values; ///< that the next node can read
+  std::vector<ValueId> values; ///< values that the next node can read
   ValueId state = -1;
 };
 
@@ -102,7 +102,7 @@ std::vector<ValueId> Decoder::readList() {
   return list;
 }
 
-/// One more result, a view of one of `bases` or none.
+/// Adds a result: a view of one of `bases`, or a value of its own.
 void Decoder::addOutput(Node &node, const std::vector<ValueId> &bases) {
   int64_t what = bytes.below(12);
   ValueKind kind = what % 6 == 5 ? ValueKind::Output : ValueKind::Temp;
@@ -179,7 +179,8 @@ std::string ckopt::planner::fuzzPlanner(const uint8_t *data, size_t size) {
   if (!result.hasPlan() &&
       result.plan.provenMinimum > result.plan.minimumBudget)
     return "the proven minimum is above a budget that was found feasible";
-  // A packed arena may need more than the load that the game knows.
+  // A packed arena may need more bytes than the load that the exhaustive search
+  // minimizes.
   double best =
       test::PlanReference(graph, options.fixedOrder).leastCost(options.budget);
   if (result.hasPlan()) {

@@ -14,9 +14,9 @@
 
 namespace ckopt::planner {
 
-/// Reads the bytes as a graph, a plan and a packing problem. Returns what went
-/// wrong, or an empty string: a failure without a message, a graph that is not
-/// well formed or does not survive writing and reading, a plan that crashes the
+/// Reads the bytes as a graph, a plan and a packing problem. Returns "", or
+/// what went wrong: a failure without a message, a graph that is not well
+/// formed or changes when written and read again, a plan that crashes the
 /// verifier.
 std::string fuzzJson(const uint8_t *data, size_t size);
 
@@ -26,7 +26,8 @@ std::string fuzzJson(const uint8_t *data, size_t size);
 /// nothing feasible is called infeasible.
 std::string fuzzPlanner(const uint8_t *data, size_t size);
 
-/// The graph that fuzzPlanner() makes of the bytes; always well formed.
+/// Returns the graph that fuzzPlanner() makes of the bytes; it is always well
+/// formed.
 Graph decodeGraph(const uint8_t *data, size_t size);
 
 } // namespace ckopt::planner

@@ -2,13 +2,13 @@
 // A compiler with a dialect of its own plans a function of its own kind:
 //
 // - my.gemm gets PlanningOpInterface by an external model: seconds, workspace;
-// - my.draw has no effects that MLIR knows of, but may run again: an external
-//   model says so;
-// - my.act is cheap, which a callback says;
-// - `!my.blob` stands for 4 KiB, which another callback says;
+// - my.draw has unknown effects, but may run again, as an external model
+//   states;
+// - my.act is cheap, which a callback states;
+// - `!my.blob` has 4 KiB, which another callback states;
 // - my.func is a function like any other.
 //
-// It prints what came of it, from the pass and from the library.
+// It prints the results, first of the pass, then of the library.
 #include "ckopt/Remat/Passes.h"
 #include "ckopt/Remat/Remat.h"
 #include "mlir/IR/DialectImplementation.h"
@@ -28,7 +28,7 @@ struct BlobType : Type::TypeBase<BlobType, Type, TypeStorage> {
   static constexpr StringLiteral name = "my.blob";
 };
 
-/// A pure op of any operands and one result.
+/// A pure op with any operands and one result.
 template <typename Self>
 struct PureOp
     : Op<Self, OpTrait::ZeroRegions, OpTrait::OneResult,
@@ -50,7 +50,7 @@ struct ActOp : PureOp<ActOp> {
   using PureOp::PureOp;
   static StringRef getOperationName() { return "my.act"; }
 };
-/// MLIR knows nothing of its effects.
+/// MLIR knows nothing about its effects.
 struct DrawOp : Op<DrawOp, OpTrait::ZeroRegions, OpTrait::OneResult,
                    OpTrait::VariadicOperands> {
   using Op::Op;

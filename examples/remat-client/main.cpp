@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Reads a function of linalg, arith and math ops, plans it within a budget in
-// this program's own pass manager, and says what came of it:
+// this program's own pass manager, and prints the result:
 //
 //   remat-client in.mlir 0.8x
 #include "ckopt/Remat/Passes.h"

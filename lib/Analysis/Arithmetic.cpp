@@ -2,14 +2,13 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Problem: how much an op of any dialect computes.
-// Method: our kernels say it; linalg ops have loop ranges and a body; loops
-// have trip counts, and run once where they are unknown; what is left is judged
-// by its shapes and its name: products (matmul, dot), convolutions, else one
-// operation an element, weighted where the name is that of a transcendental
-// function. Small contractions reach less than their rate, which falls with the
-// smallest dimension. Guarantee: finite, not negative. Complexity: O(ops
-// inside).
+// Problem: estimate how much an op of any dialect computes. Method: ckopt's own
+// ops state it; linalg ops have loop ranges and a body; loops have trip counts,
+// and run once where they are unknown. All other ops are judged by their shapes
+// and their name: products (matmul, dot), convolutions, else one operation an
+// element, weighted if the name is that of a transcendental function. Small
+// contractions reach less than the peak rate, which falls with the smallest
+// dimension. Guarantee: finite, not negative. Complexity: O(ops inside).
 //
 //===----------------------------------------------------------------------===//
 #include "Loops.h"
@@ -25,10 +24,11 @@
 using namespace mlir;
 using namespace ckopt;
 
-/// Operations on one scalar, one at a time.
+/// Scalar operations a second, executed one at a time.
 static constexpr double scalarRate = 1e9;
 
-/// How much of the peak rate a contraction with this smallest dimension gets.
+/// Returns the share of the peak rate that a contraction with this smallest
+/// dimension reaches.
 static double sizeEfficiency(int64_t smallest) {
   if (smallest >= 64)
     return 1;
@@ -40,7 +40,7 @@ static int64_t groupsOf(Operation *op) {
   return groups ? groups.getInt() : 0;
 }
 
-/// One of our own ops, on all threads.
+/// Returns the seconds of one of ckopt's own ops, on all threads.
 static double kernelOpSeconds(KernelOpInterface kernel,
                               const MachineRates &rates) {
   Operation *op = kernel;
@@ -64,7 +64,7 @@ static double kernelOpSeconds(KernelOpInterface kernel,
   return flops / (rates.conv * sizeEfficiency(smallest));
 }
 
-/// Simple operations that the op named so takes for one element.
+/// Returns how many simple operations an op of this name takes for one element.
 static double weightOf(StringRef name) {
   name = name.rsplit('.').second;
   return llvm::StringSwitch<double>(name)
@@ -103,7 +103,7 @@ static double linalgSeconds(linalg::LinalgOp op, const MachineRates &rates) {
          (contraction ? rates.matmul : rates.vector);
 }
 
-/// What one run of all regions takes, times how often they run.
+/// Returns the seconds of one run of all regions, times how often they run.
 static double regionSeconds(Operation *op, const MachineRates &rates,
                             KnownSeconds known) {
   double body = 0;
@@ -115,8 +115,8 @@ static double regionSeconds(Operation *op, const MachineRates &rates,
     return body * getTripCount(loop).value_or(1);
   if (isa<RegionBranchOpInterface>(op))
     return body;
-  // tensor.generate, reductions with a body: once an element of the largest
-  // tensor, by vector code.
+  // A body without loops of its own (tensor.generate, reductions) runs once an
+  // element of the largest tensor, as vector code.
   double elements = 1;
   for (Value value : op->getResults())
     elements = std::max(elements, elementsOf(value));
@@ -125,7 +125,7 @@ static double regionSeconds(Operation *op, const MachineRates &rates,
   return elements > 1 ? body * elements * scalarRate / rates.vector : body;
 }
 
-/// An op that is known by its name and shapes alone.
+/// Estimates an op of which only its name and shapes are known.
 static double namedSeconds(Operation *op, const MachineRates &rates) {
   StringRef name = op->getName().getStringRef();
   double result = 0, operand = 0;
@@ -137,7 +137,7 @@ static double namedSeconds(Operation *op, const MachineRates &rates) {
   auto type = two ? dyn_cast<RankedTensorType>(op->getOperand(1).getType())
                   : RankedTensorType();
   if (two && type && (name.contains("matmul") || name.contains(".dot"))) {
-    // |A| |B| |C| = (M N K)^2 B^3 for B batches.
+    // The sizes |A| |B| |C| multiply to (M N K)^2 B^3 for B batches.
     auto product = dyn_cast<RankedTensorType>(op->getResult(0).getType());
     double batches =
         product && product.getRank() > 2 ? double(product.getDimSize(0)) : 1;

@@ -3,19 +3,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Problem: an op with regions, or a call, is one node of the plan, but makes
-// values of its own while it runs.
-// Method: the largest sum of live bytes over a body's ops in their order, with
-// what they need in turn. Results take over the bytes of operands where the
-// planner would let them; values that a loop carries, and those that a branch
-// or a function returns, lie in the bytes of the op's results, which the op's
-// own block counts. Bodies of several blocks count everything that they make.
-// What runs in one of several regions needs the larger of them. Values of
-// dynamic shape count by the upper bounds that ops' ValueBoundsOpInterface
-// gives.
-// Guarantee: no less than the bytes of all values that bufferization gives
-// buffers of their own, but for what is noted as not counted: unknown types,
-// memory that is allocated, unregistered and external code.
-// Complexity: O(ops inside times their depth), once a callee.
+// values of its own while it runs. Method: the workspace is the largest sum of
+// live bytes over a body's ops in their order, including the workspaces of
+// those ops. Results take over the bytes of operands where the planner would
+// let them. Values that a loop carries, and those that a branch or a function
+// returns, lie in the bytes of the op's results, which the op's own block
+// counts. Bodies of several blocks count everything that they make. Where one
+// of several regions runs, the largest one counts. Values of dynamic shape
+// count by the upper bounds that ops' ValueBoundsOpInterface gives. Guarantee:
+// no less than the bytes of all values that bufferization gives buffers of
+// their own, except for what is reported as not counted: unknown types, memory
+// that is allocated, unregistered and external code. Complexity: O(ops inside
+// times their depth), once a callee.
 //
 //===----------------------------------------------------------------------===//
 #include "BodyLoads.h"
@@ -33,8 +32,8 @@ static int64_t aligned(int64_t bytes) {
   return planner::alignTo(bytes, kArenaAlignment);
 }
 
-/// Sums of so many bytes stay far from overflow; nothing that large is ever
-/// planned.
+/// Sizes are capped here, so that sums of them cannot overflow; no real arena
+/// is as large.
 static constexpr int64_t absurd = int64_t(1) << 48;
 
 static int64_t plus(int64_t a, int64_t b) { return std::min(a + b, absurd); }
@@ -46,7 +45,7 @@ BodyLoads::BodyLoads(FunctionOpInterface function,
 }
 
 //===----------------------------------------------------------------------===//
-// What is not counted
+// Reports of uncounted memory
 //===----------------------------------------------------------------------===//
 
 void BodyLoads::note(Location where, const Twine &what, bool own) {
@@ -106,7 +105,8 @@ int64_t BodyLoads::workspace(Operation *op) {
 }
 
 int64_t BodyLoads::ofRegions(Operation *op) {
-  // Control is in one region at a time, or nobody knows.
+  // Such ops run one region at a time; for other ops any regions may run
+  // together.
   bool oneAtATime = isa<RegionBranchOpInterface, LoopLikeOpInterface>(op);
   int64_t bytes = 0;
   for (Region &region : op->getRegions()) {
@@ -170,14 +170,16 @@ int64_t BodyLoads::ofCallee(FunctionOpInterface callee, Location where) {
 // Bodies
 //===----------------------------------------------------------------------===//
 
-/// The most that a dimension can be when running; failure: nothing is known.
+/// Returns the most that a dimension can be at run time, or failure where no
+/// bound is known.
 static FailureOr<int64_t> upperBound(Value value, int64_t dim) {
   FailureOr<int64_t> bound = ValueBoundsConstraintSet::computeConstantBound(
       presburger::BoundType::UB, {value, dim}, /*stopCondition=*/nullptr,
       /*closedUB=*/true);
   if (succeeded(bound))
     return *bound < 0 ? FailureOr<int64_t>() : bound;
-  // Elementwise ops have no bounds of their own: any operand's holds.
+  // Elementwise ops have no bounds of their own: the bound of any operand
+  // holds.
   Operation *op = value.getDefiningOp();
   if (!op || !OpTrait::hasElementwiseMappableTraits(op))
     return failure();
@@ -207,8 +209,8 @@ int64_t BodyLoads::valueBytes(Value value) {
   return std::min(sizes.bytes(tensor.clone(shape)), absurd);
 }
 
-/// The value whose bytes a value of a body shows. Slices at places that are
-/// known only when running count as views here: nothing moves them.
+/// Returns the value whose bytes a value of a body shows. Slices at offsets
+/// known only at run time count as views here, since nothing moves them.
 static Value bodyBase(Value value) {
   while (Operation *op = value.getDefiningOp()) {
     if (!isView(op) && !isa<tensor::ExtractSliceOp>(op))
@@ -220,21 +222,23 @@ static Value bodyBase(Value value) {
 
 namespace {
 
-/// The bytes of one block over its ops.
+/// Sums up the live bytes of one block over its ops.
 class BlockTimeline {
 public:
   explicit BlockTimeline(Block &block);
 
-  /// Room from `first` on; `outside`: the owner's block counts it.
+  /// Counts the bytes from step `first` on. With `outside`, the owner's block
+  /// counts them instead.
   void open(Value value, int64_t bytes, int64_t first, bool outside);
-  /// Gives the result the bytes of an operand that the op reads last.
+  /// Gives the result the bytes of an operand whose last reader is this op.
   bool takeOver(OpOperand &operand, int64_t operandBytes, Value result,
                 int64_t resultBytes, int64_t step);
-  /// What the terminator hands over lies in the owner's results.
+  /// Marks the terminator's operands as lying in the bytes of the owner's
+  /// results.
   void close(ArrayRef<int64_t> resultBytes);
   int64_t peak() const;
 
-  std::vector<int64_t> work; ///< by step: bytes while it runs
+  std::vector<int64_t> work; ///< by step: bytes needed while it runs
 
 private:
   struct Room {
@@ -309,7 +313,8 @@ int64_t BlockTimeline::peak() const {
   return most;
 }
 
-/// Whether the op's regions hand their last values over as its results.
+/// Returns whether the op's regions return their last values as the op's
+/// results.
 static bool returnsResults(Operation *owner) {
   if (isa<FunctionOpInterface>(owner))
     return true;
@@ -327,7 +332,7 @@ int64_t BodyLoads::ofRegion(Region &region, Operation *owner) {
 int64_t BodyLoads::ofBlock(Block &block, Operation *owner) {
   BlockTimeline timeline(block);
   auto loop = dyn_cast<LoopLikeOpInterface>(owner);
-  // A function's arguments are its caller's operands.
+  // A function's arguments are counted by its caller, as operands.
   if (!isa<FunctionOpInterface>(owner))
     for (BlockArgument argument : block.getArguments())
       timeline.open(argument, valueBytes(argument), 0,
@@ -363,7 +368,8 @@ int64_t BodyLoads::ofBlock(Block &block, Operation *owner) {
   return timeline.peak();
 }
 
-/// Several blocks: any of their values may be alive beside any other.
+/// With several blocks, any two values may be alive at the same time, so all of
+/// them are added.
 int64_t BodyLoads::ofBlocks(Region &region, Operation *owner) {
   int64_t sum = 0, work = 0;
   for (Block &block : region) {
@@ -382,7 +388,7 @@ int64_t BodyLoads::ofBlocks(Region &region, Operation *owner) {
 }
 
 //===----------------------------------------------------------------------===//
-// A function as a whole
+// Functions
 //===----------------------------------------------------------------------===//
 
 std::vector<Uncounted> ckopt::findUncounted(FunctionOpInterface function,

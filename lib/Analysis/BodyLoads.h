@@ -13,19 +13,20 @@
 
 namespace ckopt {
 
-/// What ops need beside their operands and results while they run, and what of
-/// it cannot be counted.
+/// Computes the workspace of ops: the bytes that they need beside their
+/// operands and results while they run. Lists the memory that cannot be
+/// counted.
 class BodyLoads {
 public:
   BodyLoads(mlir::FunctionOpInterface function, const PlanningContext &context);
 
-  /// Bytes of an op of the function's own block; what it needs and is not
-  /// counted is noted.
+  /// Returns the workspace of an op of the function's own block, and records
+  /// what it cannot count.
   int64_t workspace(mlir::Operation *op);
-  /// Notes values of the type, where their bytes are not known.
+  /// Records values of the type if their bytes are not known.
   void noteType(mlir::Type type, mlir::Location where);
 
-  /// What was noted so far, in order.
+  /// Returns the records so far, in order.
   std::vector<Uncounted> takeUncounted() { return std::move(uncounted); }
 
 private:
@@ -37,16 +38,17 @@ private:
   int64_t ofBlocks(mlir::Region &region, mlir::Operation *owner);
   int64_t ofCall(mlir::CallOpInterface call);
   int64_t ofCallee(mlir::FunctionOpInterface callee, mlir::Location where);
-  /// Bytes of a value that is made inside of a body: at most.
+  /// Returns an upper bound of the bytes of a value that a body makes.
   int64_t valueBytes(mlir::Value value);
 
   const PlanningContext &context;
   TypeSizes sizes;
   mlir::SymbolTableCollection symbols;
   llvm::DenseMap<mlir::Operation *, int64_t> callees;
-  llvm::SmallPtrSet<mlir::Operation *, 4> running; ///< callees being read
+  /// Callees on the current call path.
+  llvm::SmallPtrSet<mlir::Operation *, 4> running;
   std::vector<Uncounted> uncounted;
-  llvm::StringMap<size_t> noted; ///< by what is said
+  llvm::StringMap<size_t> noted; ///< position of a record by its text
 };
 
 } // namespace ckopt

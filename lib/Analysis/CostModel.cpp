@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Problem: give each op a cost in seconds before anything was run.
-// Method: what the user or a profile says; else a roofline: max(arithmetic,
+// Problem: give each op a cost in seconds before the program has run. Method: a
+// cost that the user or a profile states; else a roofline: max(arithmetic,
 // bytes / bandwidth) + start. Rates by kind:
 //
 //   kind                               rate of two AVX-512 cores
@@ -84,7 +84,7 @@ double CostModel::estimate(Operation *op) {
   for (Value read : getReads(op))
     if (!isEmptyTensor(read))
       bytes += double(sizes.bytes(read.getType()));
-  // Of ops inside, too, what is stated comes before what is estimated.
+  // Stated costs come before estimates for ops inside of regions as well.
   double arithmetic = arithmeticSeconds(
       op, rates, [&](Operation *inner) -> std::optional<double> {
         if (inner == op)
@@ -94,7 +94,7 @@ double CostModel::estimate(Operation *op) {
         std::optional<double> cost = ofClient(inner);
         return cost ? cost : ofInterface(inner);
       });
-  // Arithmetic on scalars between the ops on tensors: no kernel of its own.
+  // Scalar arithmetic between tensor ops is not a kernel of its own.
   if (bytes == 0 && op->getNumRegions() == 0)
     return scalarSeconds;
   return std::max(arithmetic, bytes / rates.bandwidth) + rates.overhead;

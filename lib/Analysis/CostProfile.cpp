@@ -20,8 +20,8 @@ static std::string keyOf(StringRef name, StringRef op, StringRef type) {
   return (name + "\n" + op + "\n" + type).str();
 }
 
-/// Operands and results as MLIR prints a function type, without blanks that
-/// people may set otherwise.
+/// Removes blanks from operand and result types printed as a function type,
+/// since people may write blanks elsewhere.
 static std::string withoutBlanks(StringRef text) {
   std::string result;
   llvm::copy_if(text, std::back_inserter(result),

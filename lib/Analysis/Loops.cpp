@@ -2,13 +2,12 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Problem: a loop of unknown length has no price, and one that may never end
-// must not pass what people see.
-// Method: LoopLikeOpInterface gives bounds and steps; a loop with induction
-// variables counts to a bound and ends, whatever the bound is. Regions of
-// several blocks are not looked into: they count as loops of unknown length
-// that may not end, unless no block can be reached from itself.
-// Complexity: O(ops inside).
+// Problem: a loop of unknown length has no cost, and a loop that may never end
+// must not move past visible effects. Method: LoopLikeOpInterface gives bounds
+// and steps; a loop with induction variables counts to a bound and ends,
+// whatever the bound is. Regions of several blocks are not analyzed: they count
+// as loops of unknown length that may not end, unless no block can be reached
+// from itself. Complexity: O(ops inside).
 //
 //===----------------------------------------------------------------------===//
 #include "Loops.h"
@@ -56,7 +55,7 @@ std::optional<double> ckopt::getTripCount(LoopLikeOpInterface loop) {
   return product;
 }
 
-/// Whether a block of the region can be reached from itself.
+/// Returns whether a block of the region can be reached from itself.
 static bool hasCycle(Region &region) {
   if (region.empty() || region.hasOneBlock())
     return false;
@@ -66,7 +65,7 @@ static bool hasCycle(Region &region) {
   return false;
 }
 
-/// Whether the op itself repeats a body without a bound that is known.
+/// Returns whether the op itself repeats a body without a known bound.
 static bool isUnboundedLoop(Operation *op) {
   if (auto loop = dyn_cast<LoopLikeOpInterface>(op))
     return !getTripCount(loop);

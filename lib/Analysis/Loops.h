@@ -13,16 +13,16 @@
 
 namespace ckopt {
 
-/// How often the body runs, if that is known when compiling.
+/// Returns how often the body runs, if that is known at compile time.
 std::optional<double> getTripCount(mlir::LoopLikeOpInterface loop);
 
-/// Whether the op, or one inside of it, runs a body an unknown number of times
-/// and `known` has no price for it.
+/// Returns whether the op, or an op inside of it, runs a body an unknown number
+/// of times and has no cost in `known`.
 bool runsUnknownTimes(mlir::Operation *op,
                       llvm::function_ref<bool(mlir::Operation *)> known);
 
-/// Whether the op, or one inside of it, may run for ever: loops without an
-/// induction variable, circles of blocks, calls.
+/// Returns whether the op, or an op inside of it, may run for ever: loops
+/// without an induction variable, cycles of blocks, calls.
 bool mayNotEnd(mlir::Operation *op);
 
 } // namespace ckopt

@@ -2,15 +2,15 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Problem: `bufferization.to_tensor %m` gives a tensor, but nothing is read
-// then: the ops that read the tensor read %m when they run, although they look
-// pure. Moved or cloned past a store to %m they see other bytes.
-// Method: every tensor that an op gives from a memory reference (or from a
-// value of unknown type) is taken for that buffer; ops whose results may be the
-// same buffer pass it on: all but those that write their results to
-// destinations, and elementwise ones, which bufferize to such. These write in
-// place only where the buffer is writable. Guarantee: errs on the side of
-// memory. Complexity: O(ops and reads).
+// Problem: `bufferization.to_tensor %m` gives a tensor but reads nothing: the
+// ops that read the tensor read %m when they run, although they look pure. If
+// one is moved or cloned past a store to %m, it reads other bytes. Method:
+// every tensor that an op makes from a memory reference (or from a value of
+// unknown type) counts as that buffer. An op whose results may be the same
+// buffer passes it on; only ops that write their results to destinations do
+// not, and elementwise ops, which bufferize to such ops. These write in place
+// only if the buffer is writable. Guarantee: an op that may read memory counts
+// as reading it. Complexity: O(ops and reads).
 //
 //===----------------------------------------------------------------------===//
 #include "MemoryReads.h"
@@ -23,7 +23,8 @@ using namespace mlir;
 using namespace ckopt;
 
 namespace {
-/// What bufferization may make of an op's result, given a tensor that it reads.
+/// How an op's result may relate to the buffer of a tensor that it reads, after
+/// bufferization.
 enum class Result { Fresh, Overwrites, Same };
 } // namespace
 
@@ -54,7 +55,7 @@ MemoryReads::Access MemoryReads::visit(Operation *op) {
     bool inPlace = result == Result::Overwrites || op->getNumRegions() > 0;
     if (inPlace && buffer == Buffer::Writable)
       access.writes = true;
-    // A destination that must not be written to is copied first.
+    // A destination that must not be written to is copied before the op.
     if (result == Result::Same ||
         (result == Result::Overwrites && buffer == Buffer::Writable))
       made = std::max(made, buffer);

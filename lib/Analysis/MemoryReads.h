@@ -13,7 +13,7 @@
 
 namespace ckopt {
 
-/// Follows tensors that are, once bufferized, a buffer that somebody else can
+/// Tracks tensors that become, once bufferized, a buffer that other code can
 /// write to, and tells which ops read or write such a buffer.
 class MemoryReads {
 public:
@@ -23,12 +23,13 @@ public:
 
   explicit MemoryReads(const TypeSizes &sizes) : sizes(sizes) {}
 
-  /// What the op does to buffers through its tensors. Ops come after the makers
-  /// of what they read.
+  /// Returns what the op does to buffers through its tensors. Ops must be
+  /// visited after the makers of their operands.
   Access visit(mlir::Operation *op);
 
 private:
-  /// Whether ops may write to the buffer in place.
+  /// Whether a value is such a buffer, and whether ops may write to it in
+  /// place.
   enum class Buffer : char { None, ReadOnly, Writable };
 
   const TypeSizes &sizes;

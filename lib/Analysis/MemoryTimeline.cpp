@@ -2,9 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Method: a difference array of bytes for each kind over the steps, from each
-// storage's first to its last step; results that take an operand's bytes over
-// at equal offsets count from the next step on. O(steps + values).
+// Computes live bytes by step and kind with a difference array over the steps,
+// from each storage's first to its last step. A result that takes an operand's
+// bytes over (it has the same offset) counts from the next step on. O(steps +
+// values).
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Analysis/MemoryTimeline.h"
@@ -24,7 +25,8 @@ static MemoryKind kindOfRole(StringRef role) {
       .Default(MemoryKind::Other);
 }
 
-/// A value that an update reads beside its state: the parameter's gradient.
+/// Returns whether an update reads the value beside its state, as it does a
+/// gradient.
 static bool isGradient(Value value) {
   for (OpOperand &use : value.getUses()) {
     Operation *user = use.getOwner();
@@ -51,7 +53,7 @@ static MemoryKind kindOfResult(Value value) {
 }
 
 namespace {
-/// Bytes of one kind that come at a step and go after another.
+/// Bytes of one kind that are live from a first to a last step.
 struct LiveBytes {
   explicit LiveBytes(size_t steps) : change(steps + 1) {}
   void add(int64_t first, int64_t last, MemoryKind kind, int64_t bytes) {
@@ -65,7 +67,8 @@ struct LiveBytes {
 };
 } // namespace
 
-/// The last step that reads `value` or a view of it; `end` if it is returned.
+/// Returns the last step that reads `value` or a view of it; `end` if it is
+/// returned.
 static int64_t lastUse(Value value, const DenseMap<Operation *, int64_t> &step,
                        int64_t from, int64_t end) {
   int64_t last = from;
@@ -81,7 +84,7 @@ static int64_t lastUse(Value value, const DenseMap<Operation *, int64_t> &step,
   return last;
 }
 
-/// The operand whose bytes a result took over, by equal offsets.
+/// Returns the operand whose bytes a result took over, judged by equal offsets.
 static Value takenOver(KernelCallOp call, unsigned result) {
   if (!call.getOffsets())
     return {};

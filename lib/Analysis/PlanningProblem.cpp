@@ -2,17 +2,17 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Problem: state a function's ops and tensors in the planner's terms.
-// Method: one storage a tensor; views share their base's. Arguments are
-// persistent (the arena holds them all the time), results are outputs, except
-// that a result which replaces an argument is written to the argument's bytes:
-// its maker mutates them. Nodes stand in program order, but for makers of new
-// states, which stand after the last reader of the old one. Ops with side
-// effects, and ops that cannot be trusted to be pure, run once, in order. What
-// reads memory through a tensor (MemoryReads.h) stays between the effects that
-// it stands between, and runs again only where none follows.
-// Guarantee: the graph is valid for the planner; node order is deterministic.
-// Complexity: O(ops and operands).
+// Problem: state a function's ops and tensors in the planner's terms. Method:
+// each tensor has a storage; a view shares the storage of its base. Arguments
+// are persistent (the arena holds them all the time), results are outputs,
+// except that a result which replaces an argument is written to the argument's
+// bytes: its maker mutates them. Nodes stand in program order, except that
+// makers of new states come after the last reader of the old one. Ops with side
+// effects, and ops that are not known to be pure, run once, in order. An op
+// that reads memory through a tensor (MemoryReads.h) stays between the side
+// effects that surround it, and runs again only if none follows. Guarantee: the
+// graph is valid for the planner; node order is deterministic. Complexity:
+// O(ops and operands).
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Analysis/PlanningProblem.h"
@@ -50,7 +50,7 @@ private:
   LogicalResult checkCosts();
   void addOutputs();
   planner::ValueId addValue(Value value, planner::ValueKind kind);
-  /// The number of the argument that a value replaces, or -1.
+  /// Returns the number of the argument that a value replaces, or -1.
   int64_t replaces(Value value) const {
     auto found = newStates.find(value);
     return found == newStates.end() ? -1 : found->second;
@@ -71,7 +71,7 @@ private:
   planner::NodeId lastEffect = -1;
   /// Nodes after it that read memory through tensors.
   std::vector<planner::NodeId> memoryReaders;
-  /// Nodes after it that may not end: what follows them may never be seen.
+  /// Nodes after it that may not end: a later side effect may never happen.
   std::vector<planner::NodeId> endless;
   MemoryReads memory;
 };
@@ -107,7 +107,7 @@ std::string ckopt::findUnsupported(FunctionOpInterface function,
   return "";
 }
 
-/// Attributes that state numbers must do so.
+/// Checks that attributes which state numbers hold numbers.
 static LogicalResult checkStated(Operation *op) {
   if (op->hasAttr(kCostAttr) && !getCostAttribute(op))
     return op->emitError() << kCostAttr
@@ -140,7 +140,7 @@ LogicalResult ProblemBuilder::collect() {
 }
 
 LogicalResult ProblemBuilder::findUpdates() {
-  // What updates itself says first: calls with update pairs.
+  // Ops that declare their own update pairs (calls) come first.
   for (Operation *op : program)
     for (auto [operand, result] : getUpdatePairs(op)) {
       auto argument =
@@ -187,7 +187,7 @@ LogicalResult ProblemBuilder::findUpdates() {
     }
     newStates[value] = update.argument;
   }
-  // The old bytes are gone when the function returns.
+  // The old bytes are overwritten when the function returns.
   llvm::SmallDenseSet<int64_t> updated;
   for (auto [value, argument] : newStates)
     updated.insert(argument);
@@ -202,9 +202,10 @@ LogicalResult ProblemBuilder::findUpdates() {
   return status;
 }
 
-/// Puts makers of new states after the last reader of the old one.
+/// Places makers of new states after the last reader of the old one.
 LogicalResult ProblemBuilder::order() {
-  // Room for makers that wait for makers that wait.
+  // Positions are spread by this factor, so that makers which wait for other
+  // makers fit between two ops.
   constexpr int64_t room = 1024;
   DenseMap<Operation *, int64_t> key;
   for (Operation *op : program)
@@ -250,7 +251,8 @@ LogicalResult ProblemBuilder::order() {
 planner::ValueId ProblemBuilder::addValue(Value value,
                                           planner::ValueKind kind) {
   planner::Value entry;
-  // A reference to memory that is no argument shows what is somebody else's.
+  // A reference to memory that is not an argument shows bytes that belong to
+  // someone else.
   bool counts =
       kind == planner::ValueKind::Persistent || sizes.isValue(value.getType());
   entry.bytes = counts ? sizes.bytes(value.getType()) : 0;
@@ -279,13 +281,14 @@ void ProblemBuilder::addArguments() {
 
 void ProblemBuilder::runOnce(planner::NodeId id, StringRef why) {
   planner::Node &node = problem.graph.nodes[size_t(id)];
-  // The first reason counts.
+  // The first reason found is the one that is reported.
   if (node.recompute)
     problem.once[size_t(id)] = why.str();
   node.recompute = false;
 }
 
-/// What a client or the op itself say of running it again.
+/// Returns whether the op may run again, if the client or the op itself states
+/// it.
 static std::optional<bool> isRematerializable(Operation *op,
                                               const PlanningHooks &hooks) {
   if (hooks.rematerializable)
@@ -296,7 +299,7 @@ static std::optional<bool> isRematerializable(Operation *op,
   return std::nullopt;
 }
 
-/// Why an op with effects runs once.
+/// Describes why an op with effects runs once.
 static StringRef describeEffects(Operation *op) {
   if (!op->isRegistered())
     return "unknown effects (unregistered)";
@@ -310,7 +313,7 @@ static StringRef describeEffects(Operation *op) {
                                 : "side effects";
 }
 
-/// What the op's own rules say of order and repetition.
+/// Adds the constraints on order and repetition that follow from the op itself.
 void ProblemBuilder::restrict(Operation *op, planner::Node &node,
                               planner::NodeId id, bool guessed) {
   if (!node.mutates.empty() || !getUpdatePairs(op).empty())
@@ -319,12 +322,14 @@ void ProblemBuilder::restrict(Operation *op, planner::Node &node,
   if (stated == false)
     runOnce(id, "a word of its own, or the client's, that it does");
   MemoryReads::Access access = memory.visit(op);
-  // Who promises that nothing sees when the op runs is not asked for effects.
+  // If the client states that running the op is not observable, its effects are
+  // not looked at.
   if (stated == true)
     access = {};
   bool effects = stated != true && (!isMemoryEffectFree(op) || access.writes);
   bool waits = stated != true && mayNotEnd(op);
-  // What may be undefined behaviour stays behind the effects that guard it.
+  // An op that may have undefined behaviour stays after the side effects that
+  // guard it.
   if ((effects || access.reads || waits ||
        (stated != true && !isSpeculatable(op))) &&
       lastEffect >= 0)
@@ -336,7 +341,7 @@ void ProblemBuilder::restrict(Operation *op, planner::Node &node,
       runOnce(reader, "memory reads before a later write");
       node.after.push_back(reader);
     }
-    // An op that may never end stays before what is seen after it.
+    // An op that may never end stays before later side effects.
     for (planner::NodeId loop : endless)
       if (!llvm::is_contained(node.after, loop))
         node.after.push_back(loop);
@@ -347,8 +352,8 @@ void ProblemBuilder::restrict(Operation *op, planner::Node &node,
   }
   if (waits && !effects)
     endless.push_back(id);
-  // Results that are no tensors and no numbers (memory references, tokens) are
-  // not ours to copy.
+  // Results that are neither tensors nor numbers (memory references, tokens)
+  // may not be made twice.
   if (stated != true && llvm::any_of(op->getResultTypes(), [&](Type type) {
         return !sizes.isValue(type);
       }))
@@ -396,7 +401,7 @@ void ProblemBuilder::addNode(Operation *op) {
   restrict(op, problem.graph.nodes.back(), id, source == CostSource::Guess);
 }
 
-/// With costs from attributes alone every op must have one.
+/// If costs come from attributes alone, every op must have one.
 LogicalResult ProblemBuilder::checkCosts() {
   if (!costs.getOptions().attributesOnly ||
       problem.costs.attribute == int64_t(problem.ops.size()))

@@ -2,12 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Problem: know the bytes of values of any dialect, and know where they are not
-// known.
-// Method: the client's callback, then shape times element, then the type's
-// DataLayoutTypeInterface. A short list of types stands for no bytes of the
-// function's own: numbers, tokens, pointers. Every other type is unknown, and
-// said to be.
+// Problem: compute the bytes of values of any dialect, and detect where they
+// are not known. Method: the client's callback, then shape times element, then
+// the type's DataLayoutTypeInterface. A short list of types needs no bytes in
+// the arena: numbers, tokens, pointers. Every other type is reported as
+// unknown.
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Analysis/PlanningHooks.h"
@@ -22,7 +21,8 @@ using namespace ckopt;
 /// Larger values are refused: sums of their bytes would overflow.
 static constexpr int64_t maxBytes = int64_t(1) << 56;
 
-/// Numbers, tokens, pointers to memory that is others', shapes as numbers.
+/// Returns whether values of the type need no bytes in the arena: numbers,
+/// tokens, pointers to memory that others own, shapes as numbers.
 static bool hasNoBytes(Type type) {
   if (type.isIntOrIndexOrFloat() ||
       isa<ComplexType, NoneType, FunctionType, quant::QuantizedType>(type))
@@ -61,7 +61,7 @@ std::optional<int64_t> TypeSizes::ofInterface(Type type) const {
   return int64_t(size.getFixedValue());
 }
 
-/// Bytes of one element; 0: unknown.
+/// Returns the bytes of one element, or 0 if unknown.
 int64_t TypeSizes::elementBytes(Type element) const {
   if (std::optional<int64_t> bytes = asked(element))
     return *bytes;
@@ -78,7 +78,7 @@ int64_t TypeSizes::elementBytes(Type element) const {
   return ofInterface(element).value_or(0);
 }
 
-/// Bytes of a static shape; -1: unknown or absurd.
+/// Returns the bytes of a static shape, or -1 if they are unknown or overflow.
 int64_t TypeSizes::shapedBytes(ShapedType type) const {
   int64_t bytes = elementBytes(type.getElementType());
   if (bytes <= 0)
@@ -89,8 +89,8 @@ int64_t TypeSizes::shapedBytes(ShapedType type) const {
   return bytes;
 }
 
-/// Bytes from the first to behind the last element that a memref shows, as a
-/// shape of its own; none: not known when compiling.
+/// Returns the bytes from the first to the last element that a memref shows, as
+/// a contiguous type; none if they are not known at compile time.
 static std::optional<MemRefType> shownBy(MemRefType memref) {
   SmallVector<int64_t> strides;
   int64_t offset = 0;

@@ -13,8 +13,8 @@
 using namespace mlir;
 using namespace ckopt;
 
-/// Ops of other dialects whose result is their first operand's bytes, given
-/// that what they read beside it is constant.
+/// Returns whether an op of another dialect returns its first operand's bytes,
+/// if its other operands are constant.
 static bool isForeignView(Operation *op) {
   if (!isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::CastOp,
            tensor::BitcastOp, tensor::ReshapeOp, tensor::ExtractSliceOp,
@@ -98,18 +98,19 @@ pairsOf(ArrayRef<int64_t> flat) {
   return pairs;
 }
 
-/// Whether the operand shows all bytes of its storage: a result may lie over
-/// them, element by element. Over a part of them it could run into what is
-/// still to be read.
+/// Returns whether the operand shows all bytes of its storage, so that a result
+/// may overwrite them element by element. With a part of the storage, a result
+/// could overwrite elements that are still to be read.
 static bool showsWholeStorage(Value operand) {
   return isa<RankedTensorType>(operand.getType()) &&
          getStorageBytes(operand.getType()) ==
              getStorageBytes(getViewBase(operand).getType());
 }
 
-/// What bufferization does with ops of other dialects: results take the bytes
-/// of the destinations that they are tied to; elementwise ops on tensors become
-/// such ops, with the first operand of the result's type as destination.
+/// Predicts which operands bufferization overwrites in ops of other dialects:
+/// results take the bytes of the destinations that they are tied to;
+/// elementwise ops on tensors become ops with destinations, the first operand
+/// of the result's type being the destination.
 static SmallVector<std::pair<unsigned, unsigned>>
 foreignReusePairs(Operation *op) {
   SmallVector<std::pair<unsigned, unsigned>> pairs;
@@ -131,8 +132,8 @@ foreignReusePairs(Operation *op) {
   return pairs;
 }
 
-/// Pairs that a client or an op of another dialect states, without those that
-/// the op has not.
+/// Returns the reuse pairs that a client or an op of another dialect states,
+/// without pairs whose operand or result does not exist.
 static SmallVector<std::pair<unsigned, unsigned>>
 checkedPairs(Operation *op, PlanningReusePairs pairs) {
   llvm::erase_if(pairs, [&](std::pair<unsigned, unsigned> pair) {
@@ -142,9 +143,10 @@ checkedPairs(Operation *op, PlanningReusePairs pairs) {
   return pairs;
 }
 
-/// A kernel's promise for an operand knows nothing of the others: one that
-/// shows the same bytes (a view of it, or it a view of that) and has no promise
-/// of its own may be read after the result was written.
+/// Drops promises that another operand breaks. A kernel's promise about an
+/// operand says nothing about the other operands: one that shows the same bytes
+/// (one is a view of the other) and has no promise of its own may be read after
+/// the result was written.
 static SmallVector<std::pair<unsigned, unsigned>>
 withoutSharedBytes(KernelCallOp call,
                    SmallVector<std::pair<unsigned, unsigned>> pairs) {
@@ -250,7 +252,8 @@ std::string ckopt::describeUnsized(Type type) {
   return TypeSizes().describeUnsized(type);
 }
 
-/// Whether the function is about tensors, or about values that may be as large.
+/// Returns whether the function handles tensors, or values that may be as
+/// large.
 static bool holdsTensors(FunctionOpInterface function) {
   auto large = [](Type type) {
     return !isa<VectorType, BaseMemRefType>(type) &&
@@ -273,7 +276,7 @@ bool ckopt::isStepFunction(FunctionOpInterface function) {
 std::string ckopt::getRepeatedBlock(StringRef name) {
   size_t end = 0;
   for (size_t i = 2; i < name.size(); ++i) {
-    // A component ends here; the last one names the op, not a block.
+    // A path component ends here; the last one names the op, not a block.
     if (name[i] != '/')
       continue;
     StringRef stem = name.take_front(i).rtrim("0123456789");

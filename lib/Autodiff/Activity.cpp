@@ -17,7 +17,9 @@ static bool isFloatTensor(Value value) {
   return type && isa<FloatType>(type.getElementType());
 }
 
-/// Ops without a rule are taken to pass gradients on from every float operand.
+/// Returns whether gradients flow into the operand. Ops without a rule count as
+/// passing gradients on to every float operand, so that the missing rule is
+/// reported.
 static bool flowsInto(OpOperand &operand) {
   if (operand.getOwner()->hasAttr(kStopGradientAttr))
     return false;
@@ -26,8 +28,7 @@ static bool flowsInto(OpOperand &operand) {
   return isFloatTensor(operand.get());
 }
 
-/// Values from outside that an op with regions reads inside of them: no rule
-/// sees those.
+/// Returns the outer values that the regions of `op` read: no rule sees them.
 static SmallVector<Value> capturedValues(Operation &op) {
   if (op.getNumRegions() == 0)
     return {};

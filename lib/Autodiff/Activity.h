@@ -21,12 +21,12 @@ public:
   Activity(mlir::func::FuncOp function, mlir::Value loss,
            llvm::ArrayRef<unsigned> wrt);
 
-  /// Whether the operand's gradient is wanted.
+  /// Returns whether the operand's gradient is wanted.
   bool isNeeded(mlir::OpOperand &operand) const;
-  /// Ops that a gradient must flow through but that have no rule, in program
-  /// order.
+  /// Returns the ops that a gradient must flow through but that have no rule,
+  /// in program order.
   llvm::ArrayRef<mlir::Operation *> getMissing() const { return missing; }
-  /// Those of the arguments that `op` depends on.
+  /// Returns the numbers of the differentiated arguments that `op` depends on.
   llvm::SmallVector<unsigned> dependencies(mlir::Operation *op) const;
 
 private:

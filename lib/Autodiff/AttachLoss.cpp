@@ -2,8 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Each term that is attached gets an argument of targets; the loss becomes
-// result 0. Losses of f16 and bf16 models are taken in f32.
+// Adds the training loss that the user asked for to an imported network. Each
+// loss term gets an argument for its targets, and the sum of all terms becomes
+// result 0. Losses of f16 and bf16 models are computed in f32.
 //
 //===----------------------------------------------------------------------===//
 #include "LossBuilder.h"
@@ -17,7 +18,7 @@ using namespace ckopt;
 using namespace ckopt::autodiff;
 
 //===----------------------------------------------------------------------===//
-// What formulas use
+// Helpers of the loss formulas
 //===----------------------------------------------------------------------===//
 
 static void setArgument(LossBuilder &l, BlockArgument argument, StringRef name,
@@ -115,7 +116,7 @@ Value LossBuilder::reduce(Value each) {
 }
 
 //===----------------------------------------------------------------------===//
-// The sum
+// The sum of the terms
 //===----------------------------------------------------------------------===//
 
 static LogicalResult checkReduction(func::FuncOp function,
@@ -133,7 +134,7 @@ static LogicalResult checkReduction(func::FuncOp function,
   return success();
 }
 
-/// One term's value without its weight, a scalar of f32 or f64.
+/// Builds one term's value without its weight, a scalar of f32 or f64.
 static Value buildTerm(func::FuncOp function, TensorBuilder &b,
                        const LossTerm &term, const LossOptions &options,
                        Value output, bool several) {
@@ -169,7 +170,7 @@ LogicalResult autodiff::attachLoss(func::FuncOp function,
   if (failed(checkStraightLine(function)))
     return failure();
   LossOptions options = given;
-  std::string remark; // the driver says it
+  std::string remark; // std::string remark; // printed by the driver
   if (llvm::Error error = resolveLoss(function, options.terms, remark))
     return function.emitError(takeErrorText(std::move(error)).text);
   if (failed(checkReduction(function, options)))
@@ -196,11 +197,11 @@ LogicalResult autodiff::attachLoss(func::FuncOp function,
       return failure();
     sum = addTerm(b, sum, value, term.weight);
   }
-  // An output that is the loss is no output beside it.
+  // An output that is the loss is not returned a second time as an output.
   const LossTerm &only = options.terms.front();
   if (options.terms.size() == 1 && !only.attaches() && only.weight == 1)
     results.erase(results.begin() + indexOf(only.output));
-  // Outputs that are not the loss are not called so.
+  // Outputs that are not the loss lose the role of one.
   for (Result &result : results) {
     llvm::erase_if(result.attrs, [](NamedAttribute attribute) {
       return attribute.getName() == attrs::kRole;

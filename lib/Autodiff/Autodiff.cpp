@@ -68,7 +68,8 @@ std::optional<unsigned> autodiff::findLoss(func::FuncOp function) {
     for (unsigned i = 0; i < function.getNumResults(); ++i)
       if (auto text = function.getResultAttrOfType<StringAttr>(i, attr);
           text && text == "loss" &&
-          // Networks may call anything so; a loss is one number.
+          // Called networks may use the same role for several results, but a
+          // loss is one number.
           (attr == attrs::kRole ||
            cast<ShapedType>(function.getResultTypes()[i]).getNumElements() ==
                1))
@@ -76,7 +77,7 @@ std::optional<unsigned> autodiff::findLoss(func::FuncOp function) {
   return std::nullopt;
 }
 
-/// Updates are no outputs: they never stand for the loss.
+/// Updates are not outputs, so they never stand for the loss.
 LogicalResult Differentiator::chooseLoss() {
   if (function.getNumResults() == 0)
     return function.emitError("cannot differentiate '")
@@ -130,7 +131,8 @@ LogicalResult Differentiator::chooseArguments() {
   return success();
 }
 
-/// All ops without a rule in one diagnostic, with what needs them.
+/// Reports all ops without a rule in one diagnostic, with the arguments that
+/// need them.
 LogicalResult Differentiator::checkRules(const Activity &activity) {
   ArrayRef<Operation *> missing = activity.getMissing();
   if (missing.empty())
@@ -153,8 +155,8 @@ LogicalResult Differentiator::checkRules(const Activity &activity) {
   return error;
 }
 
-/// Stores what rules compare with results, for the op and its gradient to read
-/// the same bits. One pin serves all ops that read a value.
+/// Pins the values that rules compare with results, so that the op and its
+/// gradient read the same bits. One pin serves all ops that read a value.
 bool Differentiator::pinCompared(const Activity &activity) {
   DenseMap<Value, Value> pins;
   for (Operation &op : block.without_terminator()) {
@@ -200,8 +202,8 @@ LogicalResult Differentiator::differentiateOp(Operation &op,
       return op.emitError("internal error: the gradient rule made ")
              << gradient.getType() << " for an operand of type "
              << operand.getType();
-    // A gradient that is passed on, or given to several operands, is not theirs
-    // to change.
+    // A gradient that is passed on, or given to several operands, must not be
+    // changed by one of them.
     bool owned = !llvm::is_contained(outputGrads, gradient) &&
                  llvm::count(operandGrads, gradient) == 1;
     gradients.add(operand, gradient, owned);
@@ -226,7 +228,8 @@ LogicalResult Differentiator::sweep(const Activity &activity) {
   return success();
 }
 
-/// Results: loss, gradients in argument order, the forward's updates.
+/// Returns the loss, the gradients in argument order, and the forward's
+/// updates.
 void Differentiator::finish() {
   SmallVector<Result> results, old = takeResults(function);
   results.push_back(old[lossIndex]);

@@ -2,8 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Gradients are built in the result's shape; RuleBuilder::set sums them over
-// what an operand was broadcast along.
+// Derivatives of elementwise ops with two operands. Gradients are built in the
+// result's shape; RuleBuilder::set sums them over the dimensions along which an
+// operand was broadcast.
 //
 //===----------------------------------------------------------------------===//
 #include "Bounds.h"
@@ -71,7 +72,7 @@ static void addArithmeticRules(MLIRContext *context) {
   });
 }
 
-/// g * c * x^(c - 1), without a pow where the exponent is small.
+/// Returns g * c * x^(c - 1), without a pow where the exponent is small.
 static Value powerDerivative(RuleBuilder &b, PowOp op, double c) {
   Value x = op.getLhs(), g = b.grad();
   if (c == 1)
@@ -89,7 +90,8 @@ static void powRule(PowOp op, RuleBuilder &b) {
   Value x = op.getLhs(), e = op.getRhs(), g = b.grad();
   std::optional<double> constant = splatNumber(e);
   if (b.needs(0) && constant) {
-    // Poles at 0, and NaN below it where the exponent is no whole number.
+    // The derivative has poles at 0, and is NaN below 0 unless the exponent is
+    // a whole number.
     double c = *constant;
     bool whole = c == std::floor(c);
     bool guard =
@@ -97,13 +99,15 @@ static void powRule(PowOp op, RuleBuilder &b) {
     if (c != 0)
       b.set(0, b.guardedIf(guard, powerDerivative(b, op, c)));
   } else if (b.needs(0)) {
-    // x^0 is 1 at x = 0, too: slope 0, where e * x^(e - 1) would be NaN.
+    // x^0 is 1 at x = 0 as well, so its slope is 0, where e * x^(e - 1) would
+    // be NaN.
     Value power = b.mul(e, b.make<PowOp>(x, b.add(e, -1)));
     b.set(0, b.guarded(b.where(b.compare(ComparePredicate::NE, e, 0),
                                b.mul(g, power))));
   }
   if (b.needs(1)) {
-    // 0^e is 0 for all e > 0 (and 1 at e = 0): slope 0, not 0 * log 0.
+    // 0^e is 0 for all e > 0 (and 1 at e = 0), so its slope by e is 0, not 0 *
+    // log 0.
     Value flat = b.make<AndOp>(b.compare(ComparePredicate::EQ, x, 0),
                                b.compare(ComparePredicate::GE, e, 0));
     Value slope = b.mul(op.getOutput(), b.make<LogOp>(x));
@@ -111,7 +115,8 @@ static void powRule(PowOp op, RuleBuilder &b) {
   }
 }
 
-/// The gradient goes to the operand that won; ties share it in halves.
+/// The gradient goes to the larger (or smaller) operand, which the result
+/// equals; equal operands get half each.
 template <typename OpT>
 static void extremumRule(OpT op, RuleBuilder &b, ComparePredicate wins) {
   Value half =

@@ -16,10 +16,12 @@ using namespace ckopt::autodiff;
 
 namespace {
 enum Sign { Unknown, NonNegative, Positive };
-constexpr unsigned kDepth = 8; ///< ops behind a value that are looked at
+/// The most ops above a value that these functions look at.
+constexpr unsigned kDepth = 8;
 } // namespace
 
-/// Whether all elements of a float constant pass; false for other values.
+/// Returns whether all elements of a float constant pass `test`; false for
+/// other values.
 static bool allElements(Value value,
                         llvm::function_ref<bool(const APFloat &)> pass) {
   DenseElementsAttr elements;
@@ -136,7 +138,7 @@ static bool mayHavePole(Value value, unsigned depth) {
             });
           })
           .Default([](Operation *) { return false; });
-  // What brings any number back to a bounded one, or mixes too much to tell.
+  // These ops bring any number back to a bounded one, or mix too much to tell.
   bool passes =
       isa<AddOp, SubOp, MulOp, NegOp, AbsOp, DivOp, SqrtOp, LogOp, PowOp,
           SelectOp, CastOp, ReshapeOp, ExpandOp, TransposeOp, ReduceOp>(op);

@@ -16,14 +16,15 @@
 
 namespace ckopt::autodiff {
 
-/// Every element is at least some positive number (or NaN), whatever the data.
+/// Returns whether every element is NaN or at least some positive number,
+/// whatever the data.
 bool isPositive(mlir::Value value);
-/// The same, or a constant without zeros.
+/// Returns the same, or true for a constant without zeros.
 bool isNonZero(mlir::Value value);
-/// No element is below 0.
+/// Returns whether no element is below 0.
 bool isNonNegative(mlir::Value value);
-/// Some element may be infinite or NaN though no input is: a logarithm, a
-/// quotient or a power stands behind the value.
+/// Returns whether some element may be infinite or NaN though no input is,
+/// because the value is computed through a logarithm, a quotient or a power.
 bool mayHavePole(mlir::Value value);
 
 } // namespace ckopt::autodiff

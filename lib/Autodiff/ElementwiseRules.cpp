@@ -2,9 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// x is the operand, y the result, g the gradient of y. Rules read the result
-// where the derivative is a function of it (relu, exp, tanh, sigmoid, sqrt):
-// the operand is then not kept alive for the backward pass.
+// Derivatives of elementwise ops with one operand. x is the operand, y the
+// result, g the gradient of y. Rules read the result where the derivative is a
+// function of it (relu, exp, tanh, sigmoid, sqrt): the operand is then not kept
+// alive for the backward pass.
 //
 //===----------------------------------------------------------------------===//
 #include "Bounds.h"
@@ -39,7 +40,8 @@ static void addSmoothRules(MLIRContext *context) {
   addRule<NegOp>(context,
                  [](NegOp, RuleBuilder &b) { b.set(0, b.neg(b.grad())); });
   addRule<ExpOp>(context, [](ExpOp op, RuleBuilder &b) {
-    b.set(0, b.guarded(b.mul(b.grad(), op.getOutput()))); // it overflows
+    // The result may overflow.
+    b.set(0, b.guarded(b.mul(b.grad(), op.getOutput())));
   });
   addRule<LogOp>(context, [](LogOp op, RuleBuilder &b) {
     b.set(0, b.guardedIf(!isNonZero(op.getInput()),
@@ -94,7 +96,8 @@ static void addSmoothRules(MLIRContext *context) {
 
 static void addPiecewiseRules(MLIRContext *context) {
   addZeroRules<SignOp, FloorOp, CeilOp>(context);
-  // Fake quantization marks its rounding: the gradient goes straight through.
+  // Rounding that fake quantization marks passes the gradient on unchanged
+  // (straight-through estimator).
   addRule<RoundOp>(context, [](RoundOp op, RuleBuilder &b) {
     if (op->hasAttr("ckopt.straight_through"))
       b.set(0, b.grad());
@@ -107,9 +110,9 @@ static void addPiecewiseRules(MLIRContext *context) {
                      b.grad()));
   });
   addRule<ClipOp>(context, [](ClipOp op, RuleBuilder &b) {
-    // An infinite bound never stops the gradient. Clips of models are flat at
-    // their bounds, as PyTorch's are; those that only keep an argument in range
-    // are not.
+    // An infinite bound never stops the gradient. At a finite bound, the clips
+    // of a model have slope 0, as in PyTorch; clips that the compiler adds to
+    // keep an argument in range pass the gradient on.
     bool open = op->hasAttr("ckopt.open_range");
     auto above = open ? ComparePredicate::GT : ComparePredicate::GE;
     auto below = open ? ComparePredicate::LT : ComparePredicate::LE;
@@ -123,7 +126,7 @@ static void addPiecewiseRules(MLIRContext *context) {
     b.set(0, gradient);
   });
   addRule<CastOp>(context, [](CastOp op, RuleBuilder &b) {
-    // To integers: constant wherever the derivative exists.
+    // A cast to integers is constant wherever its derivative exists.
     if (isa<FloatType>(op.getType().getElementType()))
       b.set(0, b.cast(b.grad(), tensorType(op.getInput()).getElementType()));
   });

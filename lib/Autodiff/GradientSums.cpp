@@ -11,8 +11,8 @@ using namespace mlir;
 using namespace ckopt;
 using namespace ckopt::autodiff;
 
-/// The scatter if `value` is one that adds to zeros and nothing else reads.
-/// What it adds to is its first operand.
+/// Returns the scatter that makes `value` if it adds to zeros and nothing else
+/// reads the value. Its first operand is the tensor of zeros.
 static Operation *freshScatter(Value value) {
   Operation *op = value.getDefiningOp();
   auto elements = dyn_cast_or_null<ScatterElementsOp>(op);
@@ -24,8 +24,8 @@ static Operation *freshScatter(Value value) {
   return op;
 }
 
-/// The dimension along which a pad puts its operand between zeros, if it is
-/// only one and nothing else reads the result.
+/// Returns the dimension along which a pad puts its operand between zeros, if
+/// there is only one such dimension and nothing else reads the result.
 static std::optional<int64_t> slabAxis(PadOp pad) {
   if (!pad || !pad.getOutput().use_empty() || !pad.getValue().isZero() ||
       llvm::any_of(pad.getInterior(), [](int64_t width) { return width != 0; }))
@@ -41,7 +41,7 @@ static std::optional<int64_t> slabAxis(PadOp pad) {
   return axis;
 }
 
-/// First and one past the last index of a slab.
+/// Returns the first index of a slab and the one past its last.
 static std::pair<int64_t, int64_t> slabRange(PadOp pad, int64_t axis) {
   int64_t begin = pad.getLow()[axis];
   return {begin, begin + tensorType(pad.getInput()).getDimSize(axis)};
@@ -65,7 +65,7 @@ bool GradientSums::addSlab(Sum &sum, Value gradient) {
   return true;
 }
 
-/// Slabs side by side, zeros between them.
+/// Concatenates the slabs, with zeros between them.
 Value GradientSums::joinSlabs(ArrayRef<PadOp> slabs) {
   PadOp first = slabs.front();
   if (slabs.size() == 1)
@@ -99,8 +99,8 @@ Value GradientSums::joinSlabs(ArrayRef<PadOp> slabs) {
   return joined;
 }
 
-/// The gradient of a value once all of its readers have been seen; null for
-/// zero.
+/// Returns the gradient of a value once all of its readers have been seen; null
+/// for zero.
 Value GradientSums::get(Value value) {
   auto found = sums.find(value);
   if (found == sums.end())
@@ -130,7 +130,7 @@ void GradientSums::add(Value value, Value gradient, bool owned) {
     scatter->setOperand(0, sum.dense);
     sum.dense = gradient;
   } else if (sum.owned && (scatter = freshScatter(sum.dense))) {
-    // Moved below the gradient that it now adds to.
+    // The scatter moves below the gradient that it now adds to.
     Operation *moved = builder.clone(*scatter);
     moved->setOperand(0, gradient);
     sum.dense = moved->getResult(0);

@@ -20,19 +20,20 @@ namespace ckopt::autodiff {
 
 class GradientSums {
 public:
-  /// Sums are built at the builder's insertion point.
+  /// Builds sums at the builder's insertion point.
   explicit GradientSums(mlir::OpBuilder &builder) : builder(builder) {}
 
-  /// Adds a gradient of `value`. `owned`: it was made for this value alone, so
-  /// that its op may be changed; a gradient that several values share must not.
+  /// Adds a gradient of `value`. `owned` says that it was made for this value
+  /// alone, so that its op may be changed; the op of a gradient that several
+  /// values share may not.
   void add(mlir::Value value, mlir::Value gradient, bool owned);
-  /// The sum, null for zero; once all gradients have been added.
+  /// Returns the sum once all gradients have been added; null for zero.
   mlir::Value get(mlir::Value value);
 
 private:
   struct Sum {
     mlir::Value dense;
-    bool owned = false; ///< no other value has `dense` for its gradient
+    bool owned = false; ///< no other value has `dense` as its gradient
     llvm::SmallVector<PadOp> slabs;
   };
   bool addSlab(Sum &sum, mlir::Value gradient);

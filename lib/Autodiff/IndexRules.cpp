@@ -3,12 +3,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // gather and scatter_add are each other's adjoints; so are gather_elements and
-// scatter_elements that adds, and sums from the start and from the end.
+// a scatter_elements that adds, and cumulative sums from the start and from the
+// end.
 //
-// In the rules of scatter_elements, an element of the result has a group: what
-// init has there, and all updates that name it. Sums over a group are scatters
-// that add; what a group has is read by each of its updates with a
-// gather_elements of the same indices.
+// In the rules of scatter_elements, an element of the result has a group: the
+// element of init at that place, and all updates whose index names the place.
+// Sums over groups are scatters that add; each update reads its group's value
+// with a gather_elements of the same indices.
 //
 //===----------------------------------------------------------------------===//
 #include "RuleBuilder.h"
@@ -19,7 +20,8 @@ using namespace ckopt::autodiff;
 
 namespace {
 
-/// What the rules of one scatter_elements are written with.
+/// The operands and results of one scatter_elements, with helpers that its
+/// rules share.
 struct Groups {
   Groups(ScatterElementsOp op, RuleBuilder &b) : op(op), b(b) {}
 
@@ -30,7 +32,7 @@ struct Groups {
     return b.make<ScatterElementsOp>(kind, init, op.getIndices(), updates,
                                      int64_t(op.getAxis()));
   }
-  /// For each update, the element of `value` that it names.
+  /// Returns, for each update, the element of `value` that its index names.
   Value atUpdates(Value value) {
     return b.make<GatherElementsOp>(value, op.getIndices(), op.getAxisAttr());
   }
@@ -50,9 +52,9 @@ static void scatterAddRule(Groups groups) {
     b.set(2, groups.atUpdates(b.grad()));
 }
 
-/// Of several updates for one element only the last one counts. Found exactly,
-/// with integers: positions along the axis are scattered in the same way, and
-/// an update that reads its own back has won.
+/// Of several updates for one element only the last one counts. It is found
+/// exactly, with integers: positions along the axis are scattered in the same
+/// way, and the update that reads its own position back is the last.
 static void scatterSetRule(Groups groups) {
   ScatterElementsOp op = groups.op;
   RuleBuilder &b = groups.b;
@@ -72,10 +74,11 @@ static void scatterSetRule(Groups groups) {
   b.set(2, b.where(won, groups.atUpdates(b.grad())));
 }
 
-/// The product of the others in the group. init's is the product of all
-/// updates. An update's is the group's product without zeros, divided by the
-/// update: if there is no zero, or by one if the update is the only zero; with
-/// any other zero it is nothing.
+/// The derivative of a product is the product of the other factors. For init,
+/// that is the product of all updates. For an update without zeros elsewhere in
+/// its group, it is the group's product without zeros, divided by the update
+/// (by one if the update is zero itself); with another zero in the group it is
+/// 0.
 static void scatterMulRule(Groups groups) {
   ScatterElementsOp op = groups.op;
   RuleBuilder &b = groups.b;
@@ -104,8 +107,8 @@ static void scatterMulRule(Groups groups) {
                     b.where(only, rest)));
 }
 
-/// The elements of a group that are equal to its extreme one share the gradient
-/// evenly. Both operands are pinned (comparesOperand).
+/// The elements of a group that are equal to its extreme value share the
+/// gradient evenly. Both operands are pinned (comparesOperand).
 static void scatterExtremumRule(Groups groups) {
   ScatterElementsOp op = groups.op;
   RuleBuilder &b = groups.b;

@@ -11,36 +11,40 @@
 
 namespace ckopt::autodiff {
 
-/// What the formula of a loss has: predictions, targets as they are asked for,
-/// settings. Each formula gives a scalar, or null after an error.
+/// Builds the formula of one loss from predictions, targets (arguments that are
+/// added when a formula asks for them) and settings. Each formula returns a
+/// scalar, or null after an error.
 struct LossBuilder {
   mlir::func::FuncOp function;
   TensorBuilder &b;
   const LossOptions &options;
-  mlir::Value x;                     ///< predictions, f32 or f64
-  mlir::RankedTensorType targetType; ///< of targets that are like predictions
+  mlir::Value x; ///< predictions, f32 or f64
+  /// Type of targets that have the predictions' shape.
+  mlir::RankedTensorType targetType;
   std::string outputName, targetName;
 
   mlir::ArrayRef<int64_t> shape() const { return tensorType(x).getShape(); }
   int64_t rank() const { return tensorType(x).getRank(); }
 
-  /// The argument of targets, of the type of the predictions.
+  /// Adds the argument of targets, of the type of the predictions.
   mlir::Value targetsLikeX();
-  /// Targets of -1 and 1, in the element type of x.
+  /// Adds an argument of targets that are -1 or 1, in the element type of x.
   mlir::Value signs();
-  /// The argument of labels: i64, the shape of the predictions without `axis`.
+  /// Adds the argument of labels: i64, the shape of the predictions without
+  /// `axis`.
   mlir::Value labels(int64_t axis, bool ignores);
   mlir::FailureOr<int64_t> classAxis();
-  /// A list of numbers along `axis` of the predictions, 1 along the others.
+  /// Returns a constant with the numbers along `axis` of the predictions and
+  /// size 1 in the other dimensions.
   mlir::FailureOr<mlir::Value> along(mlir::ArrayRef<double> numbers,
                                      int64_t axis, mlir::StringRef flag);
-  /// The values, through which no gradient flows.
+  /// Returns the value with its gradient stopped.
   mlir::Value constant(mlir::Value value);
-  /// Sum or mean over all elements.
+  /// Returns the sum or the mean over all elements, as the settings ask.
   mlir::Value reduce(mlir::Value each);
 };
 
-/// The loss of a kind of the list.
+/// Builds the loss of the kind with this name.
 mlir::Value buildLoss(mlir::StringRef kind, LossBuilder &builder);
 
 } // namespace ckopt::autodiff

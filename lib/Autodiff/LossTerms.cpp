@@ -2,8 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Reads what the user wrote and settles on outputs by rules that never guess
-// between two losses: a name, or the only one that can be meant.
+// Reads the loss terms that the user wrote, and chooses the model outputs that
+// they apply to. An output is chosen by name, or because only one is possible:
+// the rules never guess between two.
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Autodiff/Loss.h"
@@ -27,8 +28,8 @@ using llvm::StringRef;
 // Text
 //===----------------------------------------------------------------------===//
 
-/// Whether `text` begins with a term: a loss, then its output, its weight, the
-/// next term or nothing.
+/// Returns whether `text` begins with a term: a loss, then its output, its
+/// weight, the next term or nothing.
 static bool beginsTerm(StringRef text) {
   StringRef kind = text.ltrim().take_until(
       [](char c) { return c == ':' || c == '*' || c == '+' || c == ' '; });
@@ -38,7 +39,7 @@ static bool beginsTerm(StringRef text) {
 static llvm::Expected<LossTerm> parseTerm(StringRef text) {
   LossTerm term;
   StringRef rest = text.trim();
-  // A star without a number behind it belongs to the output's name.
+  // A star that no number follows belongs to the output's name.
   if (auto [name, weight] = rest.rsplit('*');
       name.size() != rest.size() && flag::parseReal(weight.trim(), term.weight))
     rest = name.rtrim();
@@ -71,7 +72,7 @@ llvm::Expected<std::vector<LossTerm>> autodiff::parseLoss(StringRef text) {
   }
 }
 
-/// The fewest digits that give the number back.
+/// Prints the fewest digits that give the same number when read back.
 static std::string shortest(double value) {
   for (int digits = 1; digits < 17; ++digits) {
     double read;
@@ -101,15 +102,16 @@ std::string autodiff::formatLoss(ArrayRef<LossTerm> terms) {
 namespace {
 struct Output {
   std::string name;
-  RankedTensorType type; ///< null: no tensor
+  RankedTensorType type; ///< null: not a tensor
   bool isFloat = false;
-  bool isOne = false;    ///< one number
-  bool isScalar = false; ///< one number that is no prediction for one sample
+  bool isOne = false; ///< a single element
+  /// A single element that is not a prediction for a single sample.
+  bool isScalar = false;
   bool fromLoss = false; ///< a loss operator made it
 };
 } // namespace
 
-/// The leading dimension of the first data input that has one.
+/// Returns the leading dimension of the first data input that has one.
 static int64_t batchOf(func::FuncOp function) {
   for (unsigned i = 0; i < function.getNumArguments(); ++i) {
     auto type = dyn_cast<RankedTensorType>(function.getArgumentTypes()[i]);
@@ -174,7 +176,7 @@ static llvm::Expected<const Output *> findOutput(ArrayRef<Output> outputs,
                     listNames(pointers(outputs)));
 }
 
-/// The scalar that a term without a name means.
+/// Chooses the scalar output for a term that names none.
 static llvm::Expected<const Output *> chooseScalar(ArrayRef<Output> outputs) {
   std::vector<const Output *> scalars, fromLoss;
   for (const Output &output : outputs) {
@@ -264,8 +266,8 @@ llvm::Error autodiff::resolveLoss(func::FuncOp function,
   if (chosen && outputs.size() > 1)
     remark = "loss: " + formatLoss(terms) + ", of the outputs " +
              listNames(pointers(outputs));
-  // Another head may be what the user forgot; scores beside the loss that was
-  // made from them are no such thing.
+  // The user may have forgotten a second head, so say that it is not trained.
+  // Scores from which the model computed the chosen loss are not such a head.
   bool attached =
       llvm::any_of(terms, [](const LossTerm &term) { return term.attaches(); });
   if (attached)

@@ -2,11 +2,12 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Each is the formula of torch.nn.functional's function of that name (hinge and
-// cosine: see below), in a form that neither overflows nor cancels, and with
-// PyTorch's gradients at corners: where PyTorch's gradient is not that of the
-// formula (binary_cross_entropy bounds both), the value enters as a constant
-// and the gradient as a factor of x - x.
+// Formulas of the losses. Each computes torch.nn.functional's function of that
+// name (hinge and cosine: see below), in a form that neither overflows nor
+// cancels, and with PyTorch's gradients at corners: where PyTorch's gradient is
+// not that of the formula (binary_cross_entropy bounds both), the loss is
+// written as a constant plus (x - x) times the gradient, which has the right
+// value and the right derivative.
 //
 //===----------------------------------------------------------------------===//
 #include "LossBuilder.h"
@@ -20,7 +21,7 @@ using namespace ckopt::autodiff;
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Labels, and how much each counts.
+/// Labels, and the weight of each.
 struct Labels {
   Value labels;
   Value valid;  ///< i1: not ignored; null: all are
@@ -33,7 +34,7 @@ static Value ifValid(LossBuilder &l, const Labels &labels, Value value) {
   return labels.valid ? l.b.where(labels.valid, value) : value;
 }
 
-/// Whether each class is the label, in the shape of the predictions.
+/// Returns whether each class is the label, in the shape of the predictions.
 static Value isLabel(LossBuilder &l, const Labels &labels) {
   SmallVector<int64_t> classes(l.rank(), 1);
   classes[labels.axis] = l.shape()[labels.axis];
@@ -47,12 +48,12 @@ static Value isLabel(LossBuilder &l, const Labels &labels) {
                      numbers);
 }
 
-/// The predictions at the labels; 0 where the label is no class.
+/// Returns the predictions at the labels; 0 where the label names no class.
 static Value pick(LossBuilder &l, const Labels &labels) {
   return l.b.sum(l.b.where(isLabel(l, labels), l.x), {labels.axis});
 }
 
-/// The weight of each label's class.
+/// Returns the weight of each label's class.
 static FailureOr<Value> weigh(LossBuilder &l, const Labels &labels) {
   FailureOr<Value> weights =
       l.along(l.options.classWeights, labels.axis, "--class-weights");
@@ -88,7 +89,7 @@ static FailureOr<Labels> takeLabels(LossBuilder &l, bool ignores) {
   return result;
 }
 
-/// The sum, or what is left of it for each unit of weight.
+/// Returns the sum of `each`; for a mean, divided by the sum of the weights.
 static Value reduceLabels(LossBuilder &l, const Labels &labels, Value each) {
   if (l.options.reduction == "sum")
     return l.b.sumAll(each);
@@ -99,7 +100,8 @@ static Value reduceLabels(LossBuilder &l, const Labels &labels, Value each) {
   return l.b.div(l.b.sumAll(each), count);
 }
 
-/// cross_entropy with probabilities: mean over the places, however they weigh.
+/// cross_entropy with probabilities is a mean over places, whatever their class
+/// weights.
 static Value softCrossEntropy(LossBuilder &l) {
   FailureOr<int64_t> axis = l.classAxis();
   if (failed(axis))
@@ -125,8 +127,9 @@ static Value softCrossEntropy(LossBuilder &l) {
   return l.b.div(sum, l.b.number(sum, places));
 }
 
-/// The op gives the losses, 0 where ignored; their sum is divided by how many
-/// counted (all ignored gives NaN, which stops training with a message).
+/// The op returns each label's loss, 0 where ignored; the sum is divided by the
+/// number of labels that count (if all are ignored the result is NaN, which
+/// stops training with a message).
 static Value crossEntropy(LossBuilder &l) {
   if (l.options.softTargets)
     return softCrossEntropy(l);
@@ -199,7 +202,7 @@ static Value l1(LossBuilder &l) {
   return l.reduce(l.b.make<AbsOp>(difference(l)));
 }
 
-/// d^2 / (2 beta) below beta, |d| - beta / 2 from there on.
+/// |d| is replaced by d^2 / (2 beta) below beta and |d| - beta / 2 above.
 static Value smoothL1(LossBuilder &l) {
   double beta = l.options.beta;
   if (beta == 0)
@@ -210,7 +213,7 @@ static Value smoothL1(LossBuilder &l) {
                              l.b.add(size, -0.5 * beta)));
 }
 
-/// d^2 / 2 up to delta, delta (|d| - delta / 2) beyond.
+/// |d| is replaced by d^2 / 2 up to delta and delta (|d| - delta / 2) beyond.
 static Value huber(LossBuilder &l) {
   double delta = l.options.delta;
   Value d = difference(l), size = l.b.make<AbsOp>(d);
@@ -219,8 +222,8 @@ static Value huber(LossBuilder &l) {
                              l.b.mul(l.b.add(size, -0.5 * delta), delta)));
 }
 
-/// x are probabilities. PyTorch bounds the logarithms by -100 and what the
-/// gradient is divided by, x (1 - x), by 1e-12 as a float.
+/// x are probabilities. As in PyTorch, logarithms are at least -100, and x (1 -
+/// x), which the gradient is divided by, is at least 1e-12 (rounded to float).
 static Value bce(LossBuilder &l) {
   Value t = l.targetsLikeX(), x = l.constant(l.x);
   Value rest = l.b.sub(1, x);
@@ -237,8 +240,8 @@ static Value bce(LossBuilder &l) {
       l.b.add(l.constant(each), l.b.mul(l.constant(slope), l.b.sub(l.x, x))));
 }
 
-/// x are logits: (1 - t) x + (1 + (p - 1) t) softplus(-x), p the weight of
-/// positive targets.
+/// x are logits: the loss is (1 - t) x + (1 + (p - 1) t) softplus(-x), with p
+/// the weight of positive targets.
 static Value bceLogits(LossBuilder &l) {
   Value t = l.targetsLikeX();
   Value below = l.b.make<SoftplusOp>(l.b.neg(l.x));
@@ -253,8 +256,8 @@ static Value bceLogits(LossBuilder &l) {
   return l.reduce(l.b.add(l.b.mul(l.b.sub(1, t), l.x), below));
 }
 
-/// x are log-probabilities, targets probabilities: t (log t - x), where 0 log 0
-/// is 0.
+/// x are log-probabilities and targets t probabilities: the loss is t (log t -
+/// x), where 0 log 0 is 0.
 static Value kl(LossBuilder &l) {
   Value t = l.targetsLikeX();
   Value none = l.b.compare(ComparePredicate::EQ, t, 0);
@@ -268,13 +271,13 @@ static Value kl(LossBuilder &l) {
   return l.b.div(sum, l.b.number(sum, samples));
 }
 
-/// max(0, margin - t x) for targets -1 and 1.
+/// The loss is max(0, margin - t x) for targets t of -1 and 1.
 static Value hinge(LossBuilder &l) {
   Value t = l.signs();
   return l.reduce(l.b.make<ReluOp>(l.b.sub(l.options.margin, l.b.mul(t, l.x))));
 }
 
-/// x for targets 1, max(0, margin - x) for targets -1.
+/// The loss is x for targets 1, max(0, margin - x) for targets -1.
 static Value hingeEmbedding(LossBuilder &l) {
   Value t = l.signs();
   Value far = l.b.make<ReluOp>(l.b.sub(l.options.margin, l.x));
@@ -284,8 +287,8 @@ static Value hingeEmbedding(LossBuilder &l) {
               l.b.select(l.b.compare(ComparePredicate::EQ, t, -1), zero, l.x)));
 }
 
-/// 1 - cos of the angle between vectors along the class axis, as PyTorch's
-/// cosine_embedding_loss for pairs that belong together.
+/// The loss is 1 - cos of the angle between vectors along the class axis, like
+/// PyTorch's cosine_embedding_loss for pairs with target 1.
 static Value cosine(LossBuilder &l) {
   int64_t axis = l.options.classAxis.value_or(-1);
   axis += axis < 0 ? l.rank() : 0;
@@ -308,7 +311,7 @@ static Value cosine(LossBuilder &l) {
 }
 
 //===----------------------------------------------------------------------===//
-// The list
+// The table of losses
 //===----------------------------------------------------------------------===//
 
 namespace {

@@ -21,7 +21,7 @@ static Value product(RuleBuilder &b, Value lhs, Value rhs, bool transposeLhs,
   return b.make<MatMulOp>(lhs, rhs, transposeLhs, transposeRhs);
 }
 
-/// [B, T, K] as [B * T, K].
+/// Reshapes [B, T, K] to [B * T, K].
 static Value flattenRows(RuleBuilder &b, Value value) {
   ArrayRef<int64_t> shape = tensorType(value).getShape();
   int64_t rows = 1;
@@ -30,8 +30,8 @@ static Value flattenRows(RuleBuilder &b, Value value) {
   return b.reshape(value, {rows, shape.back()});
 }
 
-/// Gradients of one product; operands' batch dimensions broadcast, so the
-/// results may have more of them than the operands.
+/// Builds the gradients of one product. Batch dimensions of operands broadcast,
+/// so the gradients may have more of them than the operands.
 static void productGradients(RuleBuilder &b, Value lhs, Value rhs, Value g,
                              bool ta, bool tb, Value *lhsGrad, Value *rhsGrad) {
   if (lhsGrad)
@@ -46,8 +46,9 @@ static void matmulRule(MatMulOp op, RuleBuilder &b) {
   Value lhs = op.getLhs(), rhs = op.getRhs(), g = b.grad();
   bool ta = op.getTransposeLhs(), tb = op.getTransposeRhs();
   Value lhsGrad, rhsGrad;
-  // A batch of rows times one matrix: 2-D products, so that the weight's
-  // gradient is one product instead of a batch of them and a sum.
+  // A batch of rows times one matrix is differentiated as a 2-D product, so
+  // that the weight's gradient is one product instead of a batch of products
+  // and a sum.
   RankedTensorType right = tensorType(rhs);
   bool oneMatrix = llvm::all_of(right.getShape().drop_back(2),
                                 [](int64_t size) { return size == 1; });
@@ -74,7 +75,7 @@ static void matmulRule(MatMulOp op, RuleBuilder &b) {
 // Convolutions
 //===----------------------------------------------------------------------===//
 
-/// A convolution op of `type` with the window of `op`.
+/// Builds a convolution op of `type` with the window of `op`.
 template <typename NewOp, typename OpT>
 static Value convLike(RuleBuilder &b, OpT op, Type type, Value a, Value c) {
   return b.make<NewOp>(type, a, c, op.getStridesAttr(), op.getPadsLowAttr(),

@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The gradient with respect to the input is one op each (a row kernel, or what
-// decompose makes of it); those of scale and bias are plain sums, which fuse
-// with each other. Statistics that are themselves used get the gradients of
-// their formulas.
+// The gradient with respect to the input is one op for each normalization (a
+// row kernel, or the formulas that `decompose` replaces it with); the gradients
+// of scale and bias are plain sums, which fuse with each other. Statistics that
+// other ops use get the gradients of their formulas.
 //
 //===----------------------------------------------------------------------===//
 #include "RuleBuilder.h"
@@ -18,7 +18,7 @@ using namespace ckopt::autodiff;
 // Layer normalization
 //===----------------------------------------------------------------------===//
 
-/// Statistics of shape [rows...] as [rows..., 1, ...].
+/// Reshapes statistics of shape [rows...] to [rows..., 1, ...].
 static Value besideRows(RuleBuilder &b, Value statistic, RankedTensorType type,
                         int64_t axis) {
   SmallVector<int64_t> axes =
@@ -26,7 +26,7 @@ static Value besideRows(RuleBuilder &b, Value statistic, RankedTensorType type,
   return b.keepDims(statistic, axes, type.getShape());
 }
 
-/// mean: g / n; rstd: -g * rstd^3 * (x - mean) / n.
+/// The mean has the gradient g / n, and rstd has -g * rstd^3 * (x - mean) / n.
 static void layerNormStatistics(LayerNormOp op, RuleBuilder &b) {
   RankedTensorType type = tensorType(op.getInput());
   int64_t axis = op.getAxis();
@@ -71,7 +71,7 @@ static void layerNormRule(LayerNormOp op, RuleBuilder &b) {
 // Batch normalization
 //===----------------------------------------------------------------------===//
 
-/// Per-channel values as [1, C, 1, ...].
+/// Reshapes per-channel values to [1, C, 1, ...].
 static Value besideChannels(RuleBuilder &b, Value channels,
                             RankedTensorType type) {
   SmallVector<int64_t> shape(type.getRank(), 1);
@@ -109,7 +109,8 @@ static void batchNormRule(BatchNormOp op, RuleBuilder &b) {
   }
 }
 
-/// y = (x - mean) * rstd * scale + bias, all statistics given.
+/// Differentiates y = (x - mean) * rstd * scale + bias, where all statistics
+/// are operands.
 static void batchNormInferenceRule(BatchNormInferenceOp op, RuleBuilder &b) {
   RankedTensorType type = tensorType(op.getInput());
   SmallVector<int64_t> axes = allButChannels(type);

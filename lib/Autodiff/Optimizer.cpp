@@ -7,12 +7,13 @@
 // complete and the parameter has been read for the last time. The step's
 // arguments gain the optimizer's state, the learning rate and the step number.
 //
-// Clipping by the global norm: sum of squares of each gradient, added in
+// Clipping by the global norm adds the sums of squares of the gradients in
 // argument order, so that the norm never depends on the schedule.
 //
-// Micro-batches: `accumulate` is the step without updates, adding g / K to the
-// sums; the step adds its own g / K, updates, and clears the sums (s + -s, an
-// update like any other). Running statistics are updated by both.
+// With K micro-batches, the function `accumulate` is the step without updates;
+// it adds g / K to the sums. The step adds its own g / K, updates, and clears
+// the sums (s + -s, an update like any other). Running statistics are updated
+// by both.
 //
 // Averaged parameters (EMA) are one more state, made from the new parameter in
 // the same kernel.
@@ -28,22 +29,22 @@ using namespace ckopt;
 using namespace ckopt::autodiff;
 
 namespace {
-/// One parameter on its way through the optimizer.
+/// A parameter, its gradient and the arguments that its update needs.
 struct Parameter {
-  unsigned index; ///< of the argument
+  unsigned index; ///< number of the argument
   Value gradient;
   Hyper hyper;
-  BlockArgument gradientSum; ///< with micro-batches
+  BlockArgument gradientSum; ///< with micro-batches only
   SmallVector<BlockArgument, 2> state;
-  BlockArgument average; ///< with an EMA
+  BlockArgument average; ///< with an EMA only
 };
 
-/// What all parameters of equal hyperparameters and element type share.
+/// Values that all parameters of equal hyperparameters and element type share.
 struct Common {
   const Hyper *hyper;
   Type element;
-  BlockArgument shared; ///< a state of the rule's, or null
-  bool updatesShared;   ///< the first of those that have it
+  BlockArgument shared; ///< the rule's shared state, or null
+  bool updatesShared;   ///< true for the first group with this state
   Value rate;           ///< 0-d, of learning_rate's type
   SmallVector<Value> scalars;
 };
@@ -103,7 +104,7 @@ LogicalResult OptimizerBuilder::checkOptions() {
   return success();
 }
 
-/// The optimizer's settings, with what the parameter's attribute says.
+/// Returns the optimizer's settings, overridden by the parameter's attribute.
 FailureOr<Hyper> OptimizerBuilder::hyperOf(unsigned argument) {
   Hyper hyper{kind, options.values};
   auto own =
@@ -195,7 +196,8 @@ void OptimizerBuilder::addArguments() {
                        roles::kStep);
 }
 
-/// Made for the first parameter that has it, with the shared state's argument.
+/// Returns the shared values, which are made for the first parameter that needs
+/// them; an argument is added for the shared state.
 Common &OptimizerBuilder::commonOf(const Parameter &parameter) {
   Type element =
       getElementTypeOrSelf(function.getArgumentTypes()[parameter.index]);
@@ -240,8 +242,8 @@ Result OptimizerBuilder::updateResult(Value value, BlockArgument argument) {
   return result;
 }
 
-/// Clones the function as `accumulate`, whose gradients go to the sums; here
-/// the sums join the gradients.
+/// Clones the function as `accumulate`, which adds its gradients to the sums;
+/// in the step, the sums are added to the gradients.
 void OptimizerBuilder::splitMicroBatches() {
   double share = 1.0 / double(options.accumulate);
   for (Parameter &parameter : parameters) {
@@ -271,7 +273,7 @@ void OptimizerBuilder::splitMicroBatches() {
   }
 }
 
-/// Scales all gradients as torch.nn.utils.clip_grad_norm_.
+/// Scales all gradients as torch.nn.utils.clip_grad_norm_ does.
 void OptimizerBuilder::clip(TensorBuilder &b) {
   Type type = getElementTypeOrSelf(learningRate);
   Value total;
@@ -281,7 +283,8 @@ void OptimizerBuilder::clip(TensorBuilder &b) {
     total = total ? b.add(total, part) : part;
   }
   Value length = b.make<SqrtOp>(total);
-  // An infinite norm makes all gradients 0: whoever trains wants to know.
+  // An infinite norm makes all gradients 0: the norm is a result so that the
+  // caller can see it.
   Result &result = others.emplace_back();
   result.value = length;
   result.set(builder, attrs::kName, builder.getStringAttr("gradient_norm"));
@@ -294,8 +297,8 @@ void OptimizerBuilder::clip(TensorBuilder &b) {
               b.cast(factor, getElementTypeOrSelf(parameter.gradient)));
 }
 
-/// What does not depend on the element, in f64 as PyTorch has it, then in the
-/// parameters' type.
+/// Computes the scalars that are equal for all elements, in f64 as PyTorch
+/// does, then casts them to the parameters' type.
 void OptimizerBuilder::addScalars(SmallVectorImpl<Result> &results) {
   TensorBuilder b(builder, NameLoc::get(builder.getStringAttr("update")));
   Type f64 = builder.getF64Type();
@@ -314,7 +317,8 @@ void OptimizerBuilder::addScalars(SmallVectorImpl<Result> &results) {
           AssignOp::create(builder, b.loc, common.shared, scalars.shared),
           common.shared));
   }
-  if (options.ema > 0) // all of the new parameters in the first step
+  // The average starts as the new parameters in the first step.
+  if (options.ema > 0)
     averageWeight = b.select(b.compare(ComparePredicate::NE, isOne, 0),
                              b.number(t, 1), b.number(t, 1 - options.ema));
 }
@@ -336,7 +340,7 @@ void OptimizerBuilder::update(const Parameter &parameter,
     values.push_back(b.add(parameter.average, change));
     targets.push_back(parameter.average);
   }
-  // Assignments side by side become one kernel.
+  // Adjacent assignments become one kernel.
   for (auto [updated, target] : llvm::zip_equal(values, targets)) {
     auto maker = updated.getDefiningOp<KernelOpInterface>();
     bool isUpdate = maker && maker.getKernelKind() == KernelKind::Update;
@@ -362,7 +366,8 @@ LogicalResult OptimizerBuilder::run() {
     TensorBuilder b(builder, NameLoc::get(builder.getStringAttr("clip_norm")));
     clip(b);
   }
-  // The loss, the forward's updates (and cleared sums), the parameters.
+  // The results are the loss, the forward's updates (and cleared sums), then
+  // the parameters.
   SmallVector<Result> results(others);
   addScalars(results);
   for (const Parameter &parameter : parameters)

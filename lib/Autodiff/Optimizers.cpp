@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Those of torch.optim (2.x); Lion's is of Chen et al., "Symbolic discovery of
-// optimization algorithms" (2023). SGD and Adam are ops of their own; the
-// others are elementwise ops whose results are assigned to the states, which
-// `fuse` makes one kernel for each parameter.
+// Rules of torch.optim (2.x), and of Lion (Chen et al., "Symbolic discovery of
+// optimization algorithms", 2023). SGD and Adam are ops of their own; the
+// others are elementwise ops whose results are assigned to the states, from
+// which `fuse` makes one kernel for each parameter.
 //
 //===----------------------------------------------------------------------===//
 #include "Optimizers.h"
@@ -76,7 +76,7 @@ private:
         decoupled ? u.b.builder.getUnitAttr() : UnitAttr());
     return Values(op->getResults());
   }
-  /// AMSGrad (Reddi et al. 2018).
+  /// Returns AMSGrad's running maximum (Reddi et al. 2018).
   Values largest(UpdateBuilder &u) const {
     TensorBuilder &b = u.b;
     Value p = decoupled ? b.mul(u.param, u.scalars[2]) : u.param;
@@ -126,7 +126,7 @@ struct AdagradRule : UpdateRule {
     TensorBuilder &b = s.b;
     Value past = b.sub(s.t, b.number(s.t, 1));
     Value rate = b.div(s.rate, b.add(b.mul(past, s.h["lr_decay"]), 1));
-    // The sums are zero in the first step.
+    // The sums are zero before the first step, which adds their initial value.
     return {rate, b.mul(s.isOne, s.h["initial_accumulator_value"])};
   }
   Values build(UpdateBuilder &u) const override {
@@ -179,7 +179,7 @@ struct NadamRule : UpdateRule {
     Value power = s.powerOfStep(base);
     Value mu = b.mul(b.sub(1, b.mul(power, 0.5)), beta1);
     Value next = b.mul(b.sub(1, b.mul(b.mul(power, base), 0.5)), beta1);
-    // The product is 1 before the first step.
+    // The product starts at 1; its state is 0 before the first step.
     Value product = b.mul(b.add(s.shared, s.isOne), mu);
     s.shared = product;
     Value now = b.div(b.mul(s.rate, b.sub(1, mu)), b.sub(1, product));
@@ -206,7 +206,8 @@ struct RadamRule : UpdateRule {
     TensorBuilder &b = s.b;
     double beta2 = s.h["beta2"], limit = 2 / (1 - beta2) - 1;
     Value power = s.powerOfStep(beta2), correction = b.sub(1, power);
-    // The length of the approximated simple moving average.
+    // The length of the approximated simple moving average decides whether
+    // RAdam adapts the rate.
     Value length = b.sub(limit, b.mul(b.div(b.mul(s.t, power), correction), 2));
     Value rate = b.div(s.rate, s.correction("beta1"));
     Value rectified = b.mul(b.mul(b.sub(length, b.number(length, 4)),

@@ -16,40 +16,41 @@
 
 namespace ckopt::autodiff {
 
-/// Hyperparameters of a parameter.
+/// Hyperparameters of one parameter.
 struct Hyper {
   const OptimizerKind *kind;
   HyperValues values;
-  double rateScale = 1; ///< of the learning rate
+  double rateScale = 1; ///< factor of the learning rate
 
   double operator[](llvm::StringRef name) const {
     return hyperValue(*kind, values, name);
   }
 };
 
-/// What the formulas of a step have in common for all elements: f64 scalars,
-/// as PyTorch computes them in Python's numbers.
+/// Builds the scalars that an update uses for every element, in f64, as PyTorch
+/// computes them in Python's numbers.
 struct ScalarBuilder {
   TensorBuilder &b;
   const Hyper &h;
-  mlir::Value rate;   ///< with rateScale
-  mlir::Value t;      ///< the step's number, from 1
-  mlir::Value isOne;  ///< 1 in the first step, else 0
-  mlir::Value shared; ///< old value of sharedState(), and its new one after it
+  mlir::Value rate;  ///< the learning rate times rateScale
+  mlir::Value t;     ///< the step's number, from 1
+  mlir::Value isOne; ///< 1 in the first step, else 0
+  /// Value of sharedState(): the old one, then the one after this step.
+  mlir::Value shared;
 
-  /// base^t
+  /// Returns base^t.
   mlir::Value powerOfStep(double base) {
     return b.make<PowOp>(b.number(t, base), t);
   }
-  /// 1 - beta^t
+  /// Returns 1 - beta^t.
   mlir::Value correction(llvm::StringRef beta) {
     return b.sub(1, powerOfStep(h[beta]));
   }
-  /// 1 - rate * weight_decay
+  /// Returns 1 - rate * weight_decay.
   mlir::Value shrinking() { return b.sub(1, b.mul(rate, h["weight_decay"])); }
 };
 
-/// One parameter's update.
+/// Builds one parameter's update.
 struct UpdateBuilder {
   TensorBuilder &b;
   const Hyper &h;
@@ -59,13 +60,13 @@ struct UpdateBuilder {
   llvm::ArrayRef<mlir::Value> scalars; ///< in the parameter's element type
   llvm::ArrayRef<mlir::Value> state;   ///< old values, as states() names them
 
-  /// old * decay + value * (1 - decay)
+  /// Returns old * decay + value * (1 - decay).
   mlir::Value average(mlir::Value old, mlir::Value value, double decay) {
     return b.add(b.mul(old, decay), b.mul(value, 1 - decay));
   }
   mlir::Value square(mlir::Value x) { return b.mul(x, x); }
   mlir::Value sqrt(mlir::Value x) { return b.make<SqrtOp>(x); }
-  /// The gradient with weight decay in it.
+  /// Returns the gradient plus weight decay times the parameter.
   mlir::Value decayed() {
     double decay = h["weight_decay"];
     return decay == 0 ? grad : b.add(grad, b.mul(param, decay));
@@ -75,19 +76,19 @@ struct UpdateBuilder {
 class UpdateRule {
 public:
   virtual ~UpdateRule();
-  /// States of the parameter's type, by the suffixes of their names.
+  /// Names the states that have the parameter's type, by their suffixes.
   virtual llvm::SmallVector<llvm::StringRef> states(const Hyper &) const = 0;
-  /// The name of one f64 scalar that all parameters of equal hyperparameters
-  /// share, zero at first; "" for none.
+  /// Names one f64 scalar that all parameters of equal hyperparameters share,
+  /// zero at first; "" for none.
   virtual llvm::StringRef sharedState() const { return ""; }
   virtual llvm::SmallVector<mlir::Value> scalars(ScalarBuilder &) const {
     return {};
   }
-  /// The new parameter, then the new states.
+  /// Returns the new parameter, then the new states.
   virtual llvm::SmallVector<mlir::Value> build(UpdateBuilder &) const = 0;
 };
 
-/// The rule of a kind that Support/Optimizers.h lists.
+/// Returns the rule of a kind that Support/Optimizers.h lists.
 const UpdateRule &updateRule(llvm::StringRef kind);
 
 } // namespace ckopt::autodiff

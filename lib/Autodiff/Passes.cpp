@@ -21,7 +21,8 @@ using namespace mlir;
 using namespace ckopt;
 using namespace ckopt::autodiff;
 
-/// The function of that name, or an error that lists those there are.
+/// Returns the function of that name, or an error that lists the functions of
+/// the module.
 static func::FuncOp findFunction(ModuleOp module, StringRef name) {
   if (auto function = module.lookupSymbol<func::FuncOp>(name))
     return function;
@@ -71,7 +72,7 @@ struct AttachLoss : ckopt::impl::AttachLossPassBase<AttachLoss> {
   }
 
 private:
-  /// What the textual options ask for.
+  /// Parses the textual options.
   llvm::Expected<LossOptions> parse() {
     LossOptions options;
     auto terms = parseLoss(loss);
@@ -128,9 +129,9 @@ struct Optimizer : ckopt::impl::OptimizerPassBase<Optimizer> {
       return signalPassFailure();
     OptimizerOptions options;
     options.kind = type;
-    // Only what was given, since each kind has its own defaults. A pipeline
-    // that was printed holds all options: NaN and false stand for those that
-    // were not given.
+    // Takes only the options that were given, since each kind has its own
+    // defaults. A printed pipeline lists all options: there NaN and false stand
+    // for those that were not given.
     forEachValue([&](StringRef name, auto &option) {
       double value = option.getValue();
       bool isGiven = isSwitch(name) ? value != 0 : !std::isnan(value);

@@ -9,7 +9,7 @@ using namespace mlir;
 using namespace ckopt;
 using namespace ckopt::autodiff;
 
-/// Elements that are reduced to one.
+/// Returns the number of elements that are reduced to one.
 static double reducedCount(RankedTensorType type, ArrayRef<int64_t> axes) {
   double count = 1;
   for (int64_t axis : axes)
@@ -17,8 +17,9 @@ static double reducedCount(RankedTensorType type, ArrayRef<int64_t> axes) {
   return count;
 }
 
-/// Equal extreme elements share the gradient evenly. The operand is pinned
-/// (comparesOperand): it is read here with the bits that the reduction saw.
+/// Elements that are equal to the extreme value share the gradient evenly. The
+/// operand is pinned (comparesOperand), so that it has the bits that the
+/// reduction compared.
 static Value extremumGradient(ReduceOp op, RuleBuilder &b, Value gradient) {
   ArrayRef<int64_t> shape = tensorType(op.getInput()).getShape();
   Value best = b.keepDims(op.getOutput(), op.getAxes(), shape);
@@ -29,8 +30,9 @@ static Value extremumGradient(ReduceOp op, RuleBuilder &b, Value gradient) {
   return b.where(wins, share);
 }
 
-/// The product of the others: y / x without zeros; with one zero, only that
-/// element has a gradient, the product of the rest; with two, none has.
+/// The derivative is the product of the other factors: y / x without zeros;
+/// with one zero, only that element has a gradient, the product of the others;
+/// with two, none has one.
 static Value productGradient(ReduceOp op, RuleBuilder &b, Value gradient) {
   Value x = op.getInput();
   ArrayRef<int64_t> shape = tensorType(x).getShape(), axes = op.getAxes();
@@ -115,9 +117,9 @@ static void logSoftmaxGradRule(LogSoftmaxGradOp op, RuleBuilder &b) {
                          b.keepDims(b.sum(op.getGrad(), axis), axis, shape))));
 }
 
-/// A row that is all -inf has a softmax of NaN, as in PyTorch. Where a select
-/// replaces such rows, as exporters of attention write it, they have no part in
-/// the gradient, which 0 * NaN would spoil.
+/// A row that is all -inf has a softmax of NaN, as in PyTorch. If a select
+/// replaces such rows, as exporters of attention write it, the rows are removed
+/// from the gradient here: 0 * NaN would be NaN.
 static Value withoutMaskedRows(SoftmaxOp op, RuleBuilder &b) {
   Value y = op.getOutput();
   if (llvm::none_of(y.getUsers(), llvm::IsaPred<SelectOp>))

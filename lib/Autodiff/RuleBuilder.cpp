@@ -15,7 +15,7 @@ RuleBuilder::RuleBuilder(OpBuilder &builder, Operation *op,
                          MutableArrayRef<Value> operandGrads)
     : TensorBuilder(builder, op->getLoc()), op(op), outputGrads(outputGrads),
       needed(needed), operandGrads(operandGrads) {
-  // Gradient ops are told apart from their forward op by name alone.
+  // Gradient ops take the name of their forward op, marked as a gradient.
   if (auto name = dyn_cast<NameLoc>(op->getLoc()))
     loc =
         NameLoc::get(builder.getStringAttr("grad/" + name.getName().getValue()),

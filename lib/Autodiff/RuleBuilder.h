@@ -16,7 +16,7 @@
 
 namespace ckopt::autodiff {
 
-/// A TensorBuilder with the gradients of one op.
+/// Builds tensor ops and holds the gradients of one op.
 class RuleBuilder : public TensorBuilder {
 public:
   RuleBuilder(mlir::OpBuilder &builder, mlir::Operation *op,
@@ -24,21 +24,21 @@ public:
               llvm::ArrayRef<bool> needed,
               llvm::MutableArrayRef<mlir::Value> operandGrads);
 
-  /// The gradient of a result; null where it is zero (never for the only
-  /// result).
+  /// Returns the gradient of a result; null where it is zero (never for the
+  /// only result).
   mlir::Value grad(unsigned result = 0) const { return outputGrads[result]; }
   bool needs(unsigned operand) const { return needed[operand]; }
-  /// `gradient`, a product of grad() and a derivative that can be infinite or
-  /// NaN, with 0 wherever grad() is 0 (see Bounds.h).
+  /// Returns `gradient`, a product of grad() and a derivative that can be
+  /// infinite or NaN, with 0 wherever grad() is 0 (see Bounds.h).
   mlir::Value guarded(mlir::Value gradient) {
     return where(compare(ComparePredicate::NE, grad(), 0), gradient);
   }
-  /// The same, if `needed`.
+  /// Guards the gradient only if `needed`.
   mlir::Value guardedIf(bool needed, mlir::Value gradient) {
     return needed ? guarded(gradient) : gradient;
   }
-  /// The operand's gradient, summed to the operand's shape; adds to one that
-  /// was set before.
+  /// Sets the operand's gradient, summed to the operand's shape; adds to a
+  /// gradient that was set before.
   void set(unsigned operand, mlir::Value gradient);
 
 private:
@@ -48,7 +48,8 @@ private:
   llvm::MutableArrayRef<mlir::Value> operandGrads;
 };
 
-/// The external model that a stateless lambda `void(OpT, RuleBuilder &)` is.
+/// The external model that forwards to a stateless lambda `void(OpT,
+/// RuleBuilder &)`.
 template <typename OpT, typename Fn>
 struct RuleModel
     : DifferentiableOpInterface::ExternalModel<RuleModel<OpT, Fn>, OpT> {
@@ -63,13 +64,13 @@ struct RuleModel
   }
 };
 
-/// Attaches a rule; `rule` sets the gradients of needed operands only.
+/// Attaches a rule, which sets the gradients of needed operands only.
 template <typename OpT, typename Fn>
 void addRule(mlir::MLIRContext *context, Fn) {
   OpT::template attachInterface<RuleModel<OpT, Fn>>(*context);
 }
 
-/// The same for a rule that compares operands with results: `compares` is a
+/// Attaches a rule that compares operands with results: `compares` is a
 /// stateless lambda `bool(OpT, unsigned operand)`, see comparesOperand.
 template <typename OpT, typename Fn, typename Compares>
 struct ComparingRuleModel : DifferentiableOpInterface::ExternalModel<
@@ -92,12 +93,12 @@ void addComparingRule(mlir::MLIRContext *context, Fn, Compares) {
       *context);
 }
 
-/// For ops whose derivative is zero wherever it exists.
+/// Attaches a rule to ops whose derivative is zero wherever it exists.
 template <typename... OpT> void addZeroRules(mlir::MLIRContext *context) {
   (addRule<OpT>(context, [](OpT, RuleBuilder &) {}), ...);
 }
 
-// The rules by category; each in the file of its name.
+// Each function attaches the rules of one category, in the file of its name.
 void addElementwiseRules(mlir::MLIRContext *context);
 void addBinaryRules(mlir::MLIRContext *context);
 void addShapeRules(mlir::MLIRContext *context);

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Linear maps: each gradient is the adjoint.
+// The ops are linear maps, so each gradient is the adjoint map.
 //
 //===----------------------------------------------------------------------===//
 #include "RuleBuilder.h"
@@ -11,8 +11,8 @@ using namespace mlir;
 using namespace ckopt;
 using namespace ckopt::autodiff;
 
-/// Puts the gradient back where the slice was read; a dimension read backwards
-/// is turned around first.
+/// Pads the gradient to the place from which the slice was read; a dimension
+/// that was read backwards is reversed first.
 static void sliceRule(SliceOp op, RuleBuilder &b) {
   RankedTensorType type = tensorType(op.getInput());
   int64_t rank = type.getRank();
@@ -23,7 +23,7 @@ static void sliceRule(SliceOp op, RuleBuilder &b) {
     int64_t first = op.getStarts()[d], size = op.getSizes()[d];
     int64_t step = size > 1 ? op.getSteps()[d] : 1;
     if (size == 0)
-      return; // nothing was read
+      return; // the slice is empty
     int64_t last = first + (size - 1) * step;
     if (step < 0) {
       flip = true;
@@ -83,7 +83,7 @@ void autodiff::addShapeRules(MLIRContext *context) {
                     [](ConcatOp op, RuleBuilder &b) { concatRule(op, b); });
   addRule<PadOp>(context, [](PadOp op, RuleBuilder &b) { padRule(op, b); });
   addRule<ExpandOp>(context, [](ExpandOp, RuleBuilder &b) {
-    b.set(0, b.grad()); // `set` sums
+    b.set(0, b.grad()); // `set` sums over broadcast dimensions
   });
   addRule<BarrierOp>(context,
                      [](BarrierOp, RuleBuilder &b) { b.set(0, b.grad()); });

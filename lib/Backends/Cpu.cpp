@@ -18,7 +18,7 @@ using namespace ckopt;
 
 namespace {
 
-/// An object file.
+/// Host code, as an object file.
 class HostCode final : public StepCode {
 public:
   llvm::Expected<Program> load() const override {
@@ -43,7 +43,7 @@ public:
       os << "  " << runtime::describe(desc) << "  "
          << (primitive ? primitive->implementation() : error) << "\n";
     }
-    // What a process holds beside the arena.
+    // List the memory that a process needs beside the arena.
     os << "\noutside the arena:\n  code and tables of the step  "
        << formatBytesExact(int64_t(object.size())) << "\n  stacks of "
        << manifest.threads

@@ -84,7 +84,8 @@ public:
       choice.reason =
           runtime::cudaLibraryRefuses(desc, options.libraryWorkspace);
     choice.library = choice.reason.empty();
-    // Which algorithm is known when loading.
+    // cuDNN chooses its algorithm at load time, so only a limit of the
+    // workspace is known here.
     choice.workspaceBytes = choice.library ? options.libraryWorkspace : 0;
     return choice;
   }
@@ -98,14 +99,14 @@ private:
     traits.name = "cuda";
     traits.machine = "a GPU";
     traits.form = StageForm::Blocks;
-    // 512 parameters of 8 bytes, one of them scratch. Blocks: in the one
-    // dimension that is used.
+    // A kernel may have 512 parameters of 8 bytes, one of them the scratch. The
+    // limit of blocks is that of the one grid dimension in use.
     traits.limits.tensors = 511;
     traits.limits.joined = 500;
     traits.limits.blocks = (int64_t(1) << 31) - 1;
     traits.halfProducts = true;
     traits.arenaAlignment = runtime::kDeviceAlignment;
-    // The CPU's proportions: no GPU has been measured.
+    // The rates are the CPU's, since no GPU has been measured.
     traits.rates = MachineRates();
     traits.writesFolder = true;
     traits.hasDevices = true;
@@ -115,7 +116,7 @@ private:
 
 } // namespace
 
-/// Flags that would say nothing about a step for GPUs.
+/// Refuses flags that have no effect on a step for GPUs.
 static llvm::Error refuseIdleFlags(const TargetRequest &request) {
   const DeviceOptions &device = request.device;
   if (request.flags.count("threads"))

@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Kernels as they were compiled, those that do not load and store 16 bytes at
-// once and why, and what ptxas says of them where it is installed. None of it
-// reaches the artifact, whose bytes depend on the input alone.
+// Reports on compiled kernels: which of them do not load and store 16 bytes at
+// once and why, and, where ptxas is installed, its figures. Nothing of the
+// reports reaches the artifact, whose bytes depend on the input alone.
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Backends/CudaCode.h"
@@ -16,7 +16,7 @@
 
 using namespace ckopt;
 
-/// What ptxas says of each kernel; none where it is not installed.
+/// Returns ptxas's figures for each kernel, or nothing if it is not installed.
 static llvm::Expected<std::optional<std::vector<AssembledKernel>>>
 assembled(const PtxModule &code) {
   auto ptxas = findPtxas();
@@ -51,8 +51,8 @@ static void writeKernel(llvm::json::OStream &json, const PtxKernel &kernel,
   });
 }
 
-/// A member "device_code": kernels, those that are not vectorized and why,
-/// registers and spills where ptxas is installed.
+/// Writes a member "device_code": kernels, the reasons why some are not
+/// vectorized, registers and spills where ptxas is installed.
 llvm::Error CudaCode::writeJson(llvm::json::OStream &json) const {
   auto known = assembled(step.code);
   if (!known)
@@ -112,7 +112,7 @@ void CudaCode::print(llvm::raw_ostream &os) const {
        << " of our own where libraries were asked for: " << reason << "\n";
 }
 
-/// A line on registers and spills of all kernels.
+/// Prints a line on registers and spills of all kernels.
 static llvm::Error printAssembled(const PtxModule &code,
                                   llvm::raw_ostream &os) {
   auto known = assembled(code);

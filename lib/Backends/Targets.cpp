@@ -14,7 +14,7 @@ void ckopt::registerAllTargets() {
     registerTarget(cpuTarget());
     registerTarget(cudaTarget());
     return true;
-  }(); // one thread does it, others wait
+  }(); // one thread initializes, others wait
   (void)once;
 }
 
@@ -35,7 +35,7 @@ llvm::Error ckopt::refuseGpuFlags(const TargetRequest &request) {
     std::string text = flag;
     if (text == "matmul-precision") {
       if (request.kernels.matmulPrecision == "f32")
-        continue; // what every target does may be said
+        continue; // every target accepts this flag
       text += "=" + request.kernels.matmulPrecision;
     }
     return usageError("--" + text + " is for GPUs: give --target=cuda");

@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A magic, a version, the length of a header, the header (a Python dictionary
-// literal with exactly the keys descr, fortran_order and shape), the data. The
-// header is parsed by a small strict parser of that grammar, never evaluated.
-// O(bytes).
+// A file holds a magic, a version, the length of a header, the header (a Python
+// dictionary literal with exactly the keys descr, fortran_order and shape), and
+// the data. The header is parsed by a small strict parser of that grammar,
+// never evaluated. O(bytes).
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Base/Npy.h"
@@ -23,7 +23,8 @@ static_assert(std::endian::native == std::endian::little);
 
 namespace {
 
-/// The dictionary literal of the header. Functions return "" or an error.
+/// Parses the dictionary literal of the header. Functions return "" or an
+/// error.
 class HeaderParser {
 public:
   HeaderParser(string_view text, NpyArray &array) : rest(text), array(array) {}
@@ -110,7 +111,7 @@ std::string HeaderParser::parseShape() {
     if (failed != std::errc() || rest[0] == '-')
       return bad("'shape' is not a tuple of sizes");
     rest.remove_prefix(size_t(end - rest.data()));
-    if (rest.starts_with("L")) // Python 2 wrote long integers so
+    if (rest.starts_with("L")) // Python 2 wrote long integers with this suffix
       rest.remove_prefix(1);
     shape.push_back(extent);
     if (shape.size() > 64)
@@ -195,7 +196,7 @@ std::string ckopt::parseNpyArray(string_view bytes, NpyArray &array) {
          std::to_string(array.data.size());
 }
 
-/// Elements stored first dimension fastest, made last dimension fastest.
+/// Copies elements from column-major to row-major order.
 static void copyFortranOrder(const NpyArray &stored, char *target) {
   const size_t size = size_t(dtypeSize(stored.dtype));
   const size_t rank = stored.shape.size();
@@ -222,7 +223,7 @@ void NpyArray::copyTo(void *out) const {
   else if (!data.empty())
     std::memcpy(target, data.data(), data.size());
   const size_t size = size_t(dtypeSize(dtype));
-  if (dtype == DType::Bool) // any other byte would be no valid bool in C++
+  if (dtype == DType::Bool) // any other byte would be an invalid bool in C++
     for (size_t at = 0; at < data.size(); ++at)
       target[at] = target[at] != 0;
   else if (swapped)

@@ -3,10 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A parser of JSON as the format restricts it: objects, strings, lists of
-// sizes. It knows at each point what must follow, so it neither recurses as
-// deep as the text does nor lets one of two equal keys win silently, as
-// general parsers do. Tensors must tile the data exactly, as the format
-// demands: no overlap, no hole, no rest. O(header + tensors * log).
+// sizes. It knows at each point which token must follow, so that nested input
+// cannot make it recurse and a repeated key is an error, unlike in general
+// parsers. Tensors must tile the data exactly, as the format demands, without
+// overlaps, gaps or trailing bytes. O(header + tensors * log).
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Base/Safetensors.h"
@@ -20,7 +20,8 @@
 using namespace ckopt;
 using std::string_view;
 
-static constexpr uint64_t kMaxHeader = 100 * 1000 * 1000; // the format's own
+// The limit that the format sets.
+static constexpr uint64_t kMaxHeader = 100 * 1000 * 1000;
 
 namespace {
 
@@ -28,7 +29,7 @@ class HeaderReader {
 public:
   HeaderReader(string_view text, SafetensorsHeader &header)
       : next(text.data()), end(next + text.size()), header(header) {}
-  /// "" or what is wrong.
+  /// Parses the header; returns "" or an error.
   std::string run();
 
 private:
@@ -81,7 +82,8 @@ void appendUtf8(std::string &text, uint32_t code) {
     text += char(0x80 | ((code >> (6 * i)) & 0x3f));
 }
 
-/// Whether `text` is UTF-8: shortest forms, no surrogates, up to U+10FFFF.
+/// Returns whether `text` is UTF-8: shortest forms, no surrogates, up to
+/// U+10FFFF.
 bool isUtf8(string_view text) {
   for (size_t at = 0; at < text.size();) {
     const uint8_t lead = uint8_t(text[at]);
@@ -118,7 +120,7 @@ bool HeaderReader::readHex(uint32_t &code) {
   return true;
 }
 
-/// What follows a backslash; surrogates come in pairs.
+/// Reads an escape after its backslash; surrogates must come in pairs.
 bool HeaderReader::readEscape(std::string &text) {
   static constexpr string_view kFrom = "\"\\/bfnrt", kTo = "\"\\/\b\f\n\r\t";
   if (next == end)
@@ -159,7 +161,7 @@ bool HeaderReader::readString(std::string &text) {
   return isUtf8(text) || bad("a string is not valid");
 }
 
-/// A list of integers that are not negative.
+/// Reads a list of non-negative integers.
 template <typename T> bool HeaderReader::readList(std::vector<T> &values) {
   values.clear();
   if (!accept('['))
@@ -179,10 +181,11 @@ template <typename T> bool HeaderReader::readList(std::vector<T> &values) {
   return accept(']');
 }
 
-/// Members, each key once; `readValue(key)` reads what follows the colon.
+/// Reads members, each key once; `readValue(key)` reads the value after the
+/// colon.
 template <typename Fn> bool HeaderReader::readObject(Fn readValue) {
   std::set<std::string> keys;
-  ++next; // the caller saw the brace
+  ++next; // the caller has seen the brace
   if (accept('}'))
     return true;
   do {
@@ -236,7 +239,7 @@ bool HeaderReader::readField(const std::string &tensor, const std::string &key,
               "U16 U8 BOOL are)");
 }
 
-/// One tensor's entry; sizes are checked against its own shape only.
+/// Reads one tensor's entry; sizes are checked against its own shape only.
 bool HeaderReader::readEntry(const std::string &name) {
   const std::string tensor = "tensor '" + name + "'";
   if (!peek('{'))
@@ -277,7 +280,7 @@ std::string HeaderReader::run() {
   return problem;
 }
 
-/// Tensors, sorted by offset, must tile `size` bytes.
+/// Checks that the tensors, sorted by offset, tile `size` bytes.
 static std::string checkTiling(const std::vector<SafetensorsEntry> &tensors,
                                uint64_t size) {
   uint64_t at = 0;
@@ -315,7 +318,7 @@ std::string ckopt::parseSafetensorsHeader(string_view bytes,
   std::string error = HeaderReader(bytes.substr(8, size), header).run();
   if (!error.empty())
     return error;
-  // Empty tensors share an offset with others: names decide.
+  // Empty tensors may share an offset with others, so names break ties.
   std::sort(header.tensors.begin(), header.tensors.end(),
             [](const SafetensorsEntry &a, const SafetensorsEntry &b) {
               return std::tie(a.begin, a.end, a.name) <

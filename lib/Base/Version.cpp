@@ -3,14 +3,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The build writes a source file with the commit (cmake/WriteCommit.cmake).
-// Both are a library of their own, so that a new commit compiles two small
-// files and links the tools, and nothing else.
+// That file and this one are a library of their own, so that a new commit
+// compiles two small files and links the tools, and nothing else.
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Base/Version.h"
 
 namespace ckopt {
-extern const char kCommit[]; // "" where the source was no git checkout
+extern const char kCommit[]; // "" if the source is not a git checkout
 } // namespace ckopt
 
 std::string ckopt::versionLine(const char *tool, const char *llvm) {

@@ -2,8 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The names and signatures of libcuda.so.1 that the runtime uses, over Machine:
-// driver, devices, contexts, code, memory. Work on a device is in ApiWork.cpp.
+// Defines the functions of libcuda.so.1 that the runtime uses, on top of
+// Machine: driver, devices, contexts, code, memory. Streams, copies and
+// launches are in ApiWork.cpp.
 //
 //===----------------------------------------------------------------------===//
 #include "Api.h"
@@ -95,7 +96,8 @@ STANDIN cuCtxDestroy_v2(Context context) {
   for (const Block &block : machine.deviceBlocks)
     if (block.context == context && context->failure == kSuccess)
       machine.violation("a context goes while " + block.name + " lives");
-  // A failed context refused to unload its modules; they go with it.
+  // A failed context refused to unload its modules, so they are deleted with
+  // it.
   if (context->failure != kSuccess)
     machine.modules.remove_if(
         [&](const auto &module) { return module->context == context; });
@@ -107,7 +109,7 @@ STANDIN cuCtxDestroy_v2(Context context) {
 }
 
 STANDIN cuCtxPushCurrent_v2(Context context) {
-  // Not logged: it says nothing about order.
+  // This call is not logged, because it says nothing about order.
   Machine &machine = Machine::get();
   std::lock_guard<std::recursive_mutex> lock(machine.mutex);
   if (!Machine::live(machine.contexts, context))

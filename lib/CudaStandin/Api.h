@@ -10,9 +10,9 @@
 
 #include <string>
 
-/// An entry of the driver.
+/// Defines an entry of the driver.
 #define STANDIN extern "C" __attribute__((visibility("default"))) Result
-/// Locks the machine, logs the call, and returns where it is to fail.
+/// Locks the machine, logs the call, and returns if it is to fail.
 #define ENTER(...)                                                             \
   Machine &machine = Machine::get();                                           \
   std::lock_guard<std::recursive_mutex> lock(machine.mutex);                   \

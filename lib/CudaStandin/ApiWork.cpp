@@ -46,7 +46,7 @@ STANDIN cuStreamDestroy_v2(Stream stream) {
 }
 
 STANDIN cuStreamSynchronize(Stream stream) {
-  // Work is done before the call can fail, as on a device.
+  // Work runs before the call can fail, as on a device.
   Machine &machine = Machine::get();
   std::lock_guard<std::recursive_mutex> lock(machine.mutex);
   if (stream->capture)
@@ -135,7 +135,7 @@ STANDIN cuMemcpyHtoDAsync_v2(DevicePointer to, const void *from, size_t bytes,
     });
     return kSuccess;
   }
-  // Pageable memory is taken before the call returns.
+  // Pageable memory is copied before the call returns.
   std::string taken(static_cast<const char *>(from), bytes);
   machine.push(stream, [=]() -> Result {
     std::memcpy(target, taken.data(), bytes);
@@ -208,7 +208,7 @@ STANDIN cuStreamEndCapture(Stream stream, Graph *graph) {
   if (!stream->capture)
     return machine.violation("ends a capture that never began");
   if (Result failure = machine.enter("cuStreamEndCapture", nameOf(stream))) {
-    stream->capture.reset(); // it is over all the same
+    stream->capture.reset(); // the capture ends even if it failed
     *graph = nullptr;
     return failure;
   }

@@ -2,10 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Enough to run column-major products in plain loops: handles, descriptors,
-// three algorithms of which one is usable, and launches into the stand-in's
-// streams. Sums go in the order of k, in the type of the compute mode; operands
-// are rounded where that mode allows it. Halves are summed in f32.
+// A stand-in for cuBLASLt that runs column-major products in plain loops:
+// handles, descriptors, three algorithms of which one is usable, and launches
+// into the stand-in's streams. Sums go in the order of k, in the type of the
+// compute mode; operands are rounded where that mode allows it. Halves are
+// summed in f32.
 //
 //===----------------------------------------------------------------------===//
 #include "../Runtime/cuda/BlasLt.h"
@@ -40,7 +41,7 @@ struct Preference {
 
 int handles = 0;
 
-/// An algorithm is its number; 7 is the one that works.
+/// An algorithm is identified by a number; only 7 works.
 LtAlgorithm algorithmOf(uint64_t number) {
   LtAlgorithm algorithm = {};
   algorithm.data[0] = number;
@@ -49,7 +50,8 @@ LtAlgorithm algorithmOf(uint64_t number) {
 
 constexpr size_t kWorkspace = 1024;
 
-/// What a compute mode makes of operands of f32; nothing for unknown ones.
+/// Returns how a compute mode rounds operands of f32; nothing for unknown
+/// modes.
 std::optional<Rounding> roundingOf(int compute) {
   switch (compute) {
   case kLtComputeF32:
@@ -65,8 +67,8 @@ std::optional<Rounding> roundingOf(int compute) {
   }
 }
 
-/// The library's table of types: a product's three matrices have one, which
-/// goes with few types of sums and of scalars.
+/// Checks the library's table of types: a product's three matrices have one
+/// type, which few types of sums and scalars go with.
 bool supported(const Desc &desc, const Layout &a, const Layout &b,
                const Layout &d) {
   if (a.type != b.type || a.type != d.type)
@@ -111,7 +113,7 @@ void multiply(const Desc &desc, const Layout &a, const Layout &b,
       }
 }
 
-/// The loops for a type of matrices.
+/// Returns the loops for a type of matrices.
 auto multiplyOf(int type) {
   switch (type) {
   case kLtTypeF64:
@@ -125,7 +127,7 @@ auto multiplyOf(int type) {
   }
 }
 
-/// Bytes from the first to the last element.
+/// Returns the bytes from the first to the last element.
 size_t span(const Layout &l) {
   int64_t last =
       (l.batch - 1) * l.batchOffset + (l.cols - 1) * l.leading + l.rows;
@@ -241,14 +243,14 @@ STANDIN int cublasLtMatmulAlgoGetHeuristic(void *, void *desc, void *aLayout,
   machine.log("cublasLtMatmulAlgoGetHeuristic workspace " +
               std::to_string(p->workspace) + " alignment " +
               std::to_string(p->alignment));
-  if (p->reductions & 1) // sums in place
+  if (p->reductions & 1) // the library may add into the result
     machine.violation("asks for algorithms whose order is not fixed");
   *count = 0;
   if (!supported(*static_cast<Desc *>(desc), *static_cast<Layout *>(aLayout),
                  *static_cast<Layout *>(bLayout),
                  *static_cast<Layout *>(dLayout)))
     return kUnsupported;
-  // The first does not fit, the second does not work.
+  // The first algorithm needs too much workspace, the second does not work.
   const LtResult all[3] = {{algorithmOf(1), size_t(1) << 40, 0, 1, {}},
                            {algorithmOf(2), 0, kUnsupported, 1, {}},
                            {algorithmOf(7), kWorkspace, 0, 1, {}}};

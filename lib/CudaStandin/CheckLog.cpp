@@ -2,8 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// For tests of whole networks: what the stand-in driver saw is what the
-// artifact's table says. Prints the figures, or the first line that is wrong.
+// Compares the calls that the stand-in driver logged with the artifact's table,
+// for tests of whole networks. Prints the figures, or the first line that is
+// wrong.
 //
 //===----------------------------------------------------------------------===//
 #include "LogCheck.h"

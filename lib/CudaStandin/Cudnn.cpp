@@ -2,10 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Convolutions of f32 and f64 and any strides in plain loops: forward, gradient
-// of the input, gradient of the weights. Of the algorithms that are listed the
-// first is not deterministic, the second needs too much workspace; where TF32
-// is allowed another one rounds operands to halves, and the last one to TF32.
+// A stand-in for cuDNN that runs convolutions of f32 and f64 with any strides
+// in plain loops: forward, gradient of the input, gradient of the weights. Of
+// the algorithms that it lists, the first is not deterministic and the second
+// needs too much workspace; where TF32 is allowed, another one rounds operands
+// to halves, and the last one to TF32.
 //
 //===----------------------------------------------------------------------===//
 #include "../Runtime/cuda/Cudnn.h"
@@ -34,7 +35,7 @@ struct Tensor {
 struct Filter {
   int type = 0, format = kDnnNchw;
   Ints sizes;
-  /// Of element (k, c, tap).
+  /// Returns the offset of element (k, c, tap).
   int64_t offset(int k, int c, const Ints &tap) const {
     int64_t point = 0, points = 1;
     for (size_t d = 0; d < tap.size(); ++d) {
@@ -50,13 +51,13 @@ struct Conv {
   int math = -1, groups = 1, compute = -1;
 };
 
-Stream current = nullptr; ///< of the handle
+Stream current = nullptr; ///< the handle's stream
 
 Ints copyOf(const int *values, int count) {
   return Ints(values, values + count);
 }
 
-/// Steps `index` through all points below `sizes`; false after the last.
+/// Advances `index` through all points below `sizes`; false after the last.
 bool next(Ints &index, const Ints &sizes) {
   for (size_t d = index.size(); d-- > 0;) {
     if (++index[d] < sizes[d])
@@ -129,7 +130,7 @@ int offer(void *convDesc, int most, int *count, DnnResult *results) {
   return 0;
 }
 
-/// What the math type makes of an operand.
+/// Rounds an operand as the math type does.
 float operand(const Conv &conv, float value) {
   return rounded(value,
                  conv.math == kDnnFmaMath ? Rounding::None : Rounding::TF32);
@@ -161,7 +162,7 @@ int launch(const char *name, int algorithm, const Conv &conv, const Tensor &x,
     machine.violation("mixes orders of activations and weights");
     return kUnsupported;
   }
-  // Where TF32 is allowed the algorithm is listed for that math alone.
+  // Where TF32 is allowed, the algorithm is listed for that math only.
   if (algorithm != kAlgorithm || bytes < kConvWorkspace ||
       (conv.math != kDnnFmaMath && conv.math != kDnnTensorMath) ||
       (type != kDnnFloat && type != kDnnDouble) || conv.compute != type ||
@@ -181,7 +182,7 @@ int launch(const char *name, int algorithm, const Conv &conv, const Tensor &x,
   return machine.enqueue(current, std::move(made)) ? kBadParameter : 0;
 }
 
-/// Which of the places in x, w and y are factors and which is the sum.
+/// Tells which of the elements of x, w and y are factors and which is the sum.
 struct Roles {
   int first, second, sum;
 };

@@ -2,10 +2,12 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The launches that ran are cut into functions greedily: the first launch of a
-// run says which functions it may be, each further one leaves those whose table
-// goes on with it. Linear in the log times the number of functions. In front of
-// all runs each call of a library runs once, before anything is captured.
+// Problem: find which functions of the manifest a log of launches shows.
+// Method: the log is cut into runs of functions greedily: the first launch of a
+// run gives the candidate functions, and each further launch removes the
+// candidates whose table goes on differently. Before all runs, each library
+// call runs once, before anything is captured. Complexity: linear in the log
+// times the number of functions.
 //
 //===----------------------------------------------------------------------===//
 #include "LogCheck.h"
@@ -24,7 +26,8 @@ bool startsWith(const std::string &text, const std::string &start) {
   return text.rfind(start, 0) == 0;
 }
 
-/// The line that the stand-in logs for a launch; a library's has no places.
+/// Returns the line that the stand-in logs for a launch; for a library's
+/// launch, without addresses.
 std::string lineOf(const Manifest &m, const LaunchInfo &launch) {
   if (launch.kernel < 0)
     return m.primitives[launch.primitive].kind == PrimitiveKind::MatMul
@@ -40,8 +43,9 @@ std::string lineOf(const Manifest &m, const LaunchInfo &launch) {
   return line;
 }
 
-/// Executions of one launch: the library has one batch dimension, and a product
-/// with two that are not one in all its matrices is a loop over the outer.
+/// Returns how often the library runs for one launch. It has one batch
+/// dimension, so a product with two that cannot be merged in all its matrices
+/// is a loop over the outer one.
 int64_t executionsOf(const Manifest &m, const LaunchInfo &launch) {
   if (launch.kernel >= 0 ||
       m.primitives[launch.primitive].kind != PrimitiveKind::MatMul)
@@ -72,20 +76,20 @@ public:
       tensors.insert({t.offset, t.bytes});
   }
 
-  /// Empty, or what is wrong with the line.
+  /// Checks a line; returns "" or what is wrong with it.
   std::string line(const std::string &text);
   std::string end();
 
 private:
   std::string execute(const std::string &text);
-  /// Ends the current run where one of its functions has no launch left.
+  /// Ends the current run if one of its candidates has no launch left.
   bool finish();
   std::string copy(const std::string &text);
   std::string allocate(const std::string &text);
 
   struct Execution {
     std::string line;
-    bool last; ///< of its launch
+    bool last; ///< the last line of its launch
   };
   struct Position {
     size_t function, next;
@@ -95,9 +99,9 @@ private:
   LogFacts &facts;
   std::vector<std::vector<Execution>> functions;
   std::set<std::pair<int64_t, int64_t>> tensors;
-  std::vector<std::string> once; ///< what libraries run in front of all runs
-  size_t ranOnce = 0;            ///< of these
-  std::vector<Position> open;    ///< functions that the current run may be
+  std::vector<std::string> once; ///< library calls that run before all runs
+  size_t ranOnce = 0;            ///< how many of these have run
+  std::vector<Position> open;    ///< candidates for the current run
   int arenas = 0, pinned = 0;
   bool ended = false;
 };
@@ -105,7 +109,7 @@ private:
 } // namespace
 
 std::string Checker::execute(const std::string &text) {
-  // Part of a convolution: weights in the library's order.
+  // Part of a convolution: the copy of weights into the library's order.
   if (text == "execute cudnnTransformTensor")
     return "";
   // cudnnConvolutionForward and its gradients.
@@ -124,13 +128,13 @@ std::string Checker::execute(const std::string &text) {
         functions[p.function][p.next].line == line)
       left.push_back({p.function, p.next + 1});
   if (left.empty() && finish())
-    return execute(text); // the first launch of another run
+    return execute(text); // it is the first launch of another run
   if (left.empty())
     return "no function goes on with this launch";
   open = std::move(left);
   facts.launches += functions[open[0].function][open[0].next - 1].last;
-  // A function that is the beginning of another has run once the next launch
-  // is not the other's.
+  // If one candidate is the beginning of another, it is known to have run once
+  // the next launch is not the other's.
   bool all = std::all_of(open.begin(), open.end(), [&](const Position &p) {
     return p.next == functions[p.function].size();
   });
@@ -186,7 +190,7 @@ std::string Checker::line(const std::string &text) {
     return "refused, or not given back";
   if (startsWith(text, "  fails"))
     return "a call that failed";
-  // The device's first call with these extents.
+  // This is the device's first call with these extents.
   if (startsWith(text, "first "))
     return ranOnce < once.size() || text == "first cudnnTransformTensor"
                ? execute("execute " + text.substr(6))

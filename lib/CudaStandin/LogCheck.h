@@ -14,18 +14,18 @@ namespace standin {
 
 struct LogFacts {
   int64_t runs = 0;     ///< functions that ran to their end
-  int64_t launches = 0; ///< in them
-  int64_t copies = 0;   ///< between tensors and the host
+  int64_t launches = 0; ///< launches of those functions
+  int64_t copies = 0;   ///< copies between tensors and the host
 };
 
 /// Checks the stand-in's log of one process that made one session on the
 /// artifact:
 ///  - only the arena and one piece of pinned memory were allocated, and all was
 ///    given back; nothing was refused;
-///  - every copy is that of one tensor's bytes (`pattern`: or of a block of the
+///  - every copy moves one tensor's bytes (with `pattern`, also a block of the
 ///    arena, for checks);
-///  - what ran is functions of the manifest: all their launches, in order, each
-///    with the places and scalars of the table (a product of a library as many
+///  - the launches form whole functions of the manifest, in order, each launch
+///    with the addresses and scalars of the table (a library's product as many
 ///    times as it has batches that the library cannot run at once).
 /// Empty, or the first line that is wrong, with the reason.
 std::string checkLog(const ckopt::runtime::Manifest &manifest,

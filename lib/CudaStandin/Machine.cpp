@@ -14,7 +14,7 @@
 
 using namespace standin;
 
-// The driver's unit of allocation.
+// Allocations are rounded up to this, as the driver does.
 static constexpr int64_t kUnitBytes = 2 << 20;
 
 static int64_t number(const char *name, int64_t otherwise) {
@@ -71,8 +71,8 @@ Machine::~Machine() {
     std::fclose(file);
 }
 
-/// f32 to bf16, to nearest, ties to even; a NaN stays one. The result lies in
-/// the low bits of a vector register, as this float does.
+/// Rounds f32 to bf16, to nearest, ties to even; a NaN stays one. The result
+/// lies in the low bits of a vector register, as this float does.
 extern "C" __attribute__((visibility("default"))) float
 __truncsfbf2(float value) {
   uint32_t bits;
@@ -88,8 +88,9 @@ void *Machine::openKernels() {
   const char *path = std::getenv("CKOPT_STANDIN_KERNELS");
   if (!path || !*path || runsPtx())
     return nullptr;
-  // Kernels as CPU code call __truncsfbf2 where the CPU has no instruction for
-  // it, and Debian 12's libgcc lacks it: this library lends them its own.
+  // CPU code of the kernels calls __truncsfbf2 where the CPU has no instruction
+  // for it, but Debian 12's libgcc lacks that function: load this library
+  // globally, so that they find the one above.
   Dl_info self;
   if (dladdr(reinterpret_cast<void *>(&__truncsfbf2), &self) && self.dli_fname)
     dlopen(self.dli_fname, RTLD_NOW | RTLD_GLOBAL | RTLD_NOLOAD);
@@ -223,7 +224,8 @@ Result Machine::allocate(std::list<Block> &blocks, const char *letter,
       static_cast<char *>(std::aligned_alloc(256, (bytes + 255) / 256 * 256));
   if (!memory)
     return kOutOfMemory;
-  // Neither zeros nor numbers: what nobody wrote must not look like a value.
+  // Fill memory with a pattern that is neither zero nor a plausible number, so
+  // that reads of unwritten memory are noticed.
   std::memset(memory, 0xFB, bytes);
   blocks.push_back(
       {letter + std::to_string(blocks.size() + 1), memory, bytes, current()});

@@ -2,11 +2,12 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Device memory is host memory. Work is put into streams and done as late as
-// the rules allow: when somebody waits for it, or an event that was waited for
-// lies behind it. So a copy or a launch that is not ordered by events shows as
-// a wrong result, not as luck. What a correct program never does is logged as
-// VIOLATION and refused.
+// Simulates a CUDA driver for tests without a GPU. Device memory is host
+// memory. Work is put into streams and runs as late as the rules allow: when
+// the host waits for it, or for an event that was recorded after it. A copy or
+// launch that events do not order thus gives a wrong result in every run,
+// instead of a right one by luck. Misuse of the driver is logged as VIOLATION
+// and refused.
 //
 // Environment:
 //   CKOPT_STANDIN_LOG      a file that gets one line a call
@@ -41,13 +42,14 @@
 
 namespace ckopt::runtime::cuda {
 
-// The driver's opaque types, filled.
+// Definitions of the driver's opaque types.
 
 struct ContextOpaque {
   int number = 0;
-  Result failure = kSuccess; ///< sticks
+  /// Set by the first failure, then returned by every call.
+  Result failure = kSuccess;
   int64_t moduleBytes = 0;
-  std::set<std::string> ran; ///< calls of libraries that were not captured
+  std::set<std::string> ran; ///< library calls that were not captured
 };
 
 struct FunctionOpaque {
@@ -55,26 +57,30 @@ struct FunctionOpaque {
   std::string symbol;
   const standin::Entry *entry = nullptr;
   void (*code)(void *const *) = nullptr;
-  const standin::ptx::Program *program = nullptr; ///< where PTX is run
+  /// The PTX, if it is interpreted.
+  const standin::ptx::Program *program = nullptr;
 };
 
 struct ModuleOpaque {
   Context context;
   standin::PtxText text;
   int64_t bytes = 0;
-  void *kernels = nullptr;                        ///< code for the CPU
-  std::unique_ptr<standin::ptx::Program> program; ///< or PTX to run
+  /// Compiled for the CPU, or null.
+  void *kernels = nullptr;
+  /// Interpreted instead, or null.
+  std::unique_ptr<standin::ptx::Program> program;
   std::list<FunctionOpaque> functions;
 };
 
-/// A launch with its parameters' values; or a library's kernel (`body`).
+/// A kernel launch with its parameters' values, or a library's kernel (`body`).
 struct Launch {
   Function function = nullptr;
   unsigned grid = 1, block = 1;
   std::vector<uint64_t> values;
   std::string name;
-  std::string shape;  ///< of a library's: with `name`, what it loads code for
-  bool first = false; ///< none has run before in its context
+  /// Of a library's launch: with `name`, it selects the code to load.
+  std::string shape;
+  bool first = false; ///< set for the first launch in its context
   std::function<void()> body;
 };
 
@@ -89,15 +95,16 @@ struct StreamOpaque {
   int number = 0;
   Context context;
   std::deque<std::function<Result()>> work;
-  uint64_t queued = 0, done = 0; ///< how many pieces of work
+  /// Numbers of queued and of finished pieces of work.
+  uint64_t queued = 0, done = 0;
   std::unique_ptr<GraphOpaque> capture;
 };
 
 struct EventOpaque {
   int number = 0;
   Context context;
-  Stream stream = nullptr; ///< of the last record
-  uint64_t position = 0;   ///< done >= position: it has happened
+  Stream stream = nullptr; ///< the stream of the last record
+  uint64_t position = 0;   ///< the event has happened once done >= position
 };
 
 } // namespace ckopt::runtime::cuda
@@ -106,7 +113,7 @@ namespace standin {
 
 using namespace ckopt::runtime::cuda;
 
-/// An allocation, of the device or pinned.
+/// An allocation in device or pinned memory.
 struct Block {
   std::string name; ///< "D1", "H1"
   char *memory;
@@ -116,13 +123,13 @@ struct Block {
 
 class Machine {
 public:
-  /// What a context takes of the device.
+  /// Device memory that a context uses.
   static constexpr int64_t kContextBytes = 256 << 20;
 
   static Machine &get();
   ~Machine();
 
-  // What environment variables say.
+  // Settings that environment variables make.
   int devices, capability, version;
   int64_t totalBytes;
 
@@ -136,22 +143,22 @@ public:
   std::list<std::unique_ptr<GraphExecOpaque>> executables;
   std::list<Block> deviceBlocks, hostBlocks;
 
-  /// Logs the call; what it returns if it is to fail, else kSuccess. `needs`:
-  /// it takes a current context, which must not have failed.
+  /// Logs the call, and returns kSuccess, or the failure that it must report.
+  /// With `needs`, the call needs a current context that has not failed.
   Result enter(const std::string &call, const std::string &arguments,
                bool needsContext = true);
-  /// Logs what a correct program never does.
+  /// Logs misuse of the driver.
   Result violation(const std::string &text);
   void log(const std::string &line);
 
   Context current() const;
-  /// Whether what belongs to `context` may be used now. Logs where not.
+  /// Returns whether objects of `context` may be used now, and logs it if not.
   bool usable(Context context, const char *what);
   std::vector<Context> &stack() const;
 
-  /// "D1+64" for an address, "?" for one in no live block.
+  /// Returns "D1+64" for an address, "?" for one that is in no live block.
   std::string place(uint64_t address) const;
-  /// The live device block that holds the range, or null.
+  /// Returns the live device block that holds the range, or null.
   const Block *deviceBlock(uint64_t address, size_t bytes) const;
   const Block *hostBlock(const void *address, size_t bytes) const;
   int64_t usedBytes() const;
@@ -159,17 +166,17 @@ public:
                   char *&memory);
   Result release(std::list<Block> &blocks, const void *memory);
 
-  /// Does the stream's work up to a position; failures stick to its context.
+  /// Runs the stream's work up to a position; failures stay with its context.
   Result drain(Stream stream, uint64_t position);
   Result drainAll(Stream stream) { return drain(stream, stream->queued); }
   void push(Stream stream, std::function<Result()> work);
   /// Puts a launch into the stream, or into the graph that it captures. A
-  /// library's call must not be captured when it is made for the first time.
+  /// library's first call must not be captured.
   Result enqueue(Stream stream, Launch launch);
   Result check(const Launch &launch);
   Result execute(const Launch &launch);
 
-  /// Finds a live object; null if it is none.
+  /// Finds a live object; null if there is none.
   template <typename T>
   static T *live(std::list<std::unique_ptr<T>> &all, T *object) {
     for (auto &one : all)
@@ -187,18 +194,20 @@ public:
     return false;
   }
   int nextNumber = 0;
-  /// What CKOPT_STANDIN_KERNELS names now; null if nothing. Stays open.
+  /// Opens the library that CKOPT_STANDIN_KERNELS names now; null if it names
+  /// none. It stays open.
   static void *openKernels();
-  /// Whether it says that the PTX itself runs.
+  /// Returns whether CKOPT_STANDIN_KERNELS asks to interpret the PTX.
   static bool runsPtx();
 
 private:
   Machine();
   Result interpret(const Launch &launch);
-  /// The code that CKOPT_STANDIN_FAIL gives this occurrence of `what`.
+  /// Returns the failure that CKOPT_STANDIN_FAIL injects into this call of
+  /// `what`.
   Result injected(const std::string &what);
 
-  ptx::GlobalMemory memory; ///< as the interpreter sees it
+  ptx::GlobalMemory memory; ///< allocations as the interpreter sees them
   std::FILE *file = nullptr;
   std::string failing;
   int failAt = 0, failCount = 0;

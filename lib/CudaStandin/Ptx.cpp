@@ -2,9 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A tokenizer over the text's directives: .version, .target, each .entry with
-// its parameters, .maxntid and static shared memory. Bodies are matched by
-// braces and otherwise only looked at for .ftz.
+// Reads the headers of kernels with a tokenizer over the text's directives:
+// .version, .target, each .entry with its parameters, .maxntid and static
+// shared memory. Bodies are matched by braces and otherwise only searched for
+// .ftz.
 //
 //===----------------------------------------------------------------------===//
 #include "Ptx.h"
@@ -16,7 +17,7 @@ using namespace standin;
 
 namespace {
 
-// Of static shared memory, and of all parameters.
+// The most bytes of static shared memory, and of all parameters.
 constexpr int64_t kMaxSharedBytes = 48 << 10, kMaxParameterBytes = 4 << 10;
 
 /// Splits the text into words ([A-Za-z0-9_.$%]+) and single characters.
@@ -73,7 +74,7 @@ int typeBytes(const std::string &type) {
   return digits == std::string::npos ? 0 : std::atoi(type.c_str() + digits) / 8;
 }
 
-/// ".param .u64 .ptr .align 64 name" up to "," or ")".
+/// Parses ".param .u64 .ptr .align 64 name" up to "," or ")".
 Parameter parseParameter(Tokens &tokens) {
   Parameter parameter;
   while (!tokens.atEnd() && tokens.word != "," && tokens.word != ")") {
@@ -88,7 +89,7 @@ Parameter parseParameter(Tokens &tokens) {
   return parameter;
 }
 
-/// ".shared .align 4 .b8 name[1024];" in a body.
+/// Parses ".shared .align 4 .b8 name[1024];" in a body.
 int64_t sharedBytes(Tokens &tokens) {
   int64_t bytes = 1;
   while (!tokens.atEnd() && tokens.word != ";") {

@@ -16,7 +16,7 @@ namespace standin {
 struct Parameter {
   int bytes = 8;
   bool pointer = false; ///< declared with .ptr
-  int64_t align = 1;    ///< of what it points to
+  int64_t align = 1;    ///< alignment of the memory that it points to
 };
 
 struct Entry {
@@ -32,8 +32,8 @@ struct PtxText {
   std::map<std::string, Entry> entries;
 };
 
-/// Reads headers and signatures. Empty, or why the text is refused (as a real
-/// driver refuses it, with its line).
+/// Reads headers and signatures. Returns "", or why the text is refused (as a
+/// real driver would refuse it), with its line.
 std::string parsePtx(const std::string &text, PtxText &result);
 
 } // namespace standin

@@ -2,8 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a library may make of operands of f32 before it multiplies them: other
-// precisions show as other bits. And halves as matrices hold them.
+// Roundings that a library may apply to operands of f32 before it multiplies
+// them, so that tests see a different precision as different bits. Also
+// converts halves, as matrices store them.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_CUDASTANDIN_ROUNDING_H
@@ -17,8 +18,8 @@ namespace standin {
 
 enum class Rounding { None, TF32, BF16, F16 };
 
-/// The nearest number with `bits` bits of fraction, ties to even; infinities
-/// stay, numbers that round beyond the largest become infinite.
+/// Returns the nearest number with `bits` bits of fraction, ties to even;
+/// infinities stay, numbers that round beyond the largest become infinite.
 inline float keepBits(float value, int bits) {
   if (!std::isfinite(value))
     return value;

@@ -2,11 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Prints, on standard output, the diagnosis alone: the form of export,
-// operators that are missing, the loss, what is trained and what is not, what
-// looks wrong. Exit code 0 says that the file can be trained as the model that
-// was exported; 1 that it cannot be read or lacks parameters; 4 that operators
-// are missing.
+// Prints only the diagnosis, on standard output: the form of export, missing
+// operators, the loss, which parameters are trained, and warnings. Exit code 0
+// says that the file can be trained as the model that was exported; 1 that it
+// cannot be read or lacks parameters; 4 that operators are missing.
 //
 //===----------------------------------------------------------------------===//
 #include "Commands.h"
@@ -22,7 +21,7 @@ using namespace mlir;
 using llvm::StringRef;
 
 namespace {
-/// Arguments of a function by role: how many, and their elements and bytes.
+/// Number, elements and bytes of a function's arguments of one role.
 struct RoleCount {
   int64_t count = 0, elements = 0, bytes = 0;
   std::string names;
@@ -62,7 +61,7 @@ static void printRoles(func::FuncOp forward, bool names) {
   }
 }
 
-/// Parameters by their looks, which may be buffers.
+/// Lists parameters that may be buffers, judging by their names and use.
 static void printUnclear(const Compilation &compilation) {
   const auto &unclear = compilation.model().diagnosis.unclear;
   if (unclear.empty())
@@ -86,7 +85,8 @@ static void printLoss(const Compilation &compilation, func::FuncOp forward) {
       llvm::outs() << " the model's own, '" << terms.front().output << "'\n";
       return;
     }
-    llvm::consumeError(std::move(error)); // several: --loss= has to say which
+    // With several, --loss= has to name one.
+    llvm::consumeError(std::move(error));
   }
   std::vector<autodiff::LossTerm> own(1);
   own[0].kind = autodiff::kOutputTerm.str();
@@ -130,7 +130,7 @@ void ckopt::printSummary(const Compilation &compilation) {
     llvm::outs() << "  " << number << " " << name << "\n";
 }
 
-/// Imports; a batch that is symbolic is 2 for this purpose.
+/// Imports the model; a symbolic batch size is set to 2 for the check.
 static llvm::Error importForCheck(std::unique_ptr<Compilation> &compilation,
                                   const CompileOptions &options,
                                   bool &guessedBatch) {

@@ -63,7 +63,7 @@ static void printHelp(const CommandInfo &info, const FlagTable &table,
   table.printHelp(llvm::outs(), command);
 }
 
-/// Finds the target, which completes and refuses what is asked of it.
+/// Finds the target, which completes the options and refuses some.
 static llvm::Error settleTarget(DriverOptions &options,
                                 const std::set<std::string> &given) {
   CompileOptions &compile = options.compile;
@@ -81,7 +81,7 @@ static llvm::Error settleTarget(DriverOptions &options,
   return options.target->settle(request);
 }
 
-/// Flags that do not fit together.
+/// Refuses combinations of flags that contradict each other.
 static llvm::Error checkFlags(const DriverOptions &options) {
   const OptimizerSettings &opt = options.compile.step.optimizer;
   bool updates =
@@ -101,7 +101,7 @@ static llvm::Error checkFlags(const DriverOptions &options) {
     return usageError("--pareto and --graph-out know no --save, --recompute, "
                       "--checkpoint-region and --remat: leave them out, or "
                       "plan without those two");
-  // A step that is compiled for another machine may have any number.
+  // A step for another machine may have any number of threads.
   int64_t most = 4 * int64_t(std::max(1u, std::thread::hardware_concurrency()));
   if (options.command != Command::Compile && options.command != Command::Plan &&
       options.compile.step.threads > most)

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// All flags of all subcommands fill one struct; the commands read it and know
-// nothing of parsing.
+// All flags of all subcommands fill one struct, so that commands need not know
+// how they are parsed.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_DRIVER_COMMANDLINE_H
@@ -48,8 +48,9 @@ struct DriverOptions {
   std::string costModel = "analytic"; ///< --cost-model
   std::string plan, planHint;         ///< --plan, --plan-hint: ckopt-plan/1
   std::string planOut;                ///< --plan-out: the same
-  std::string planReport;             ///< --plan-report: what is kept, and why
-  std::string graphOut;               ///< plan: ckopt-graph/1
+  /// --plan-report: values that are kept, and why
+  std::string planReport;
+  std::string graphOut;    ///< plan: ckopt-graph/1
   std::string svg;         ///< plan: picture of memory, or of the curve
   int paretoPoints = 0;    ///< plan: budgets of the curve; 0: none
   bool chart = false;      ///< plan: memory as text
@@ -58,20 +59,21 @@ struct DriverOptions {
   std::vector<MemoryBudget> budgets; ///< compare
   uint64_t seed = 0;
   int64_t steps = 0;  ///< bench, run
-  int64_t warmup = 2; ///< bench
+  int64_t warmup = 2; ///< --warmup of bench
   bool checkFinite = false;
   bool verifyRemat = false, keepValues = false;
   bool profile = false;   ///< bench: a table of kernels by time
   std::string profileOut; ///< bench: file for the kernels' times
   bool quiet = false;
   bool listOps = false;
-  bool summary = false; ///< import: counts instead of IR
-  /// A file that lacks parameters is a warning, whatever the command.
+  bool summary = false; ///< import: prints counts instead of IR
+  /// If set, a file that lacks parameters only causes a warning, in every
+  /// command.
   bool allowInferenceExport = false;
 };
 
-/// Parses; prints help and version itself. Returns false where the program
-/// should exit with `code` now.
+/// Parses the command line; prints help and version itself. Returns false if
+/// the program should exit with `code` now.
 bool parseCommandLine(int argc, char **argv, DriverOptions &options, int &code);
 
 } // namespace ckopt

@@ -18,10 +18,11 @@ using namespace ckopt;
 using runtime::TensorRole;
 
 //===----------------------------------------------------------------------===//
-// Shared beginnings
+// Setup that commands share
 //===----------------------------------------------------------------------===//
 
-/// Commands that give or apply gradients refuse a file that lacks parameters.
+/// Commands that compute or apply gradients refuse a file that lacks
+/// parameters.
 static LostParameters onLost(const DriverOptions &options) {
   if (options.command == Command::Run || options.command == Command::Check)
     return LostParameters::Ignore;
@@ -31,7 +32,7 @@ static LostParameters onLost(const DriverOptions &options) {
                                                  : LostParameters::Warn;
 }
 
-/// What commands ask of a compilation beside its flags.
+/// Returns the options of a compilation, from the flags and the command.
 static CompileOptions compileOptions(const DriverOptions &options) {
   CompileOptions compile = options.compile;
   compile.remarks &= !options.quiet;
@@ -41,7 +42,7 @@ static CompileOptions compileOptions(const DriverOptions &options) {
   return compile;
 }
 
-/// Reads what flags name: the profile that gives costs, stored plans.
+/// Reads files that flags name: the profile that gives costs, stored plans.
 static llvm::Error readPlanning(DriverOptions &options) {
   RematOptions &remat = options.compile.step.remat;
   auto costs = parseCostModel(options.costModel);
@@ -63,7 +64,7 @@ static llvm::Error readPlanning(DriverOptions &options) {
   return read(options.planHint, remat.hint);
 }
 
-/// --plan-out and --plan-report, also of a budget that nothing fits.
+/// Writes --plan-out and --plan-report, also if no plan fits the budget.
 static llvm::Error writePlanning(const DriverOptions &options,
                                  const Compilation &compilation) {
   const RematResult &planned = compilation.planned();
@@ -86,7 +87,7 @@ ckopt::planModel(DriverOptions &options) {
                                  writePlanning(options, *compilation));
   if (!error)
     return std::move(compilation);
-  // What is known of a budget that nothing fits is worth a report.
+  // If no plan fits the budget, the report still contains bounds.
   if (compilation->wasPlanned() && !compilation->summary().figures.hasPlan())
     error = joinErrors(std::move(error),
                        writeReports(options, *compilation, nullptr));
@@ -161,7 +162,7 @@ llvm::Error ckopt::runImport(DriverOptions &options) {
 llvm::Error ckopt::runPlan(DriverOptions &options) {
   options.compile.keepGraph = wantsPlanningGraph(options);
   bool curve = options.paretoPoints > 0;
-  if (curve) { // Many budgets: no single plan to speak of.
+  if (curve) { // With many budgets there is no single plan to print.
     options.compile.phases.to = "fuse";
     options.compile.phases.dumpDirectory.clear();
   }
@@ -270,7 +271,7 @@ llvm::Error ckopt::runGrad(DriverOptions &options) {
   if (llvm::Error error = session.run("step"))
     return error;
   TensorMap result;
-  std::string notFinite; // the first one's name
+  std::string notFinite; // name of the first such gradient
   for (TensorRole role : {TensorRole::Loss, TensorRole::Gradient})
     for (int64_t index : session.tensors(role)) {
       auto value = session.read(index);

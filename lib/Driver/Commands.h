@@ -25,7 +25,7 @@ llvm::Error runBench(DriverOptions &options);
 llvm::Error runInspect(DriverOptions &options);
 llvm::Error runCheck(DriverOptions &options);
 
-/// What import is about, in counts, on standard output.
+/// Prints counts of the imported model on standard output.
 void printSummary(const Compilation &compilation);
 /// Imports and plans; the start of most commands. A budget that nothing fits
 /// is reported first.
@@ -37,27 +37,28 @@ struct PlannedStep {
 };
 /// Reads the values of inputs that --constant fixes from the data.
 llvm::Error readConstants(DriverOptions &options);
-/// Plans and loads, and notes what the data will be checked against.
+/// Plans and loads, and records the checks that the data has to pass.
 llvm::Expected<PlannedStep> prepareStep(DriverOptions &options);
 llvm::Error needData(const DriverOptions &options);
-/// Whether flags ask for the planning graph, and what they ask of it: the graph
-/// as a file, a curve.
+/// Returns whether flags ask for the planning graph: as a file, or for a curve.
 bool wantsPlanningGraph(const DriverOptions &options);
 llvm::Error runPlanModes(const DriverOptions &options,
                          const Compilation &compilation);
-/// Memory before and after as text.
+/// Prints memory before and after planning as a text chart.
 void printChart(const DriverOptions &options, const Compilation &compilation);
-/// The table that `plan` prints: arena by kind, budget, costs, bounds.
+/// Prints the table of `plan`: arena by kind, budget, costs, bounds.
 void printPlan(const Compilation &compilation, llvm::raw_ostream &os);
-/// Memory over the step before and (where there is a plan) after.
+/// Returns memory over the step before and (if there is a plan) after planning.
 Timeline memoryTimeline(const DriverOptions &options,
                         const Compilation &compilation);
-/// As .json a trace, otherwise a picture.
+/// Writes a trace if the file name ends in .json, else a picture.
 llvm::Error writeTimeline(llvm::StringRef path, const Timeline &timeline);
-/// Members of the current JSON object: the plan, and what training it gave.
+/// Writes members of the current JSON object: the plan, and the result of
+/// training.
 void writeRun(llvm::json::OStream &json, const Compilation &compilation,
               const TrainResult *result);
-/// --report, --timeline, --trace and --svg; also of a budget that nothing fits.
+/// Writes --report, --timeline, --trace and --svg, also if no plan fits the
+/// budget.
 llvm::Error writeReports(const DriverOptions &options,
                          const Compilation &compilation,
                          const TrainResult *result);

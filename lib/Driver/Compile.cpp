@@ -38,7 +38,8 @@ static Message::Severity severityOf(const Diagnostic &diagnostic) {
   llvm_unreachable("all severities are listed");
 }
 
-/// Hands a diagnostic and its notes on, with the node that it belongs to.
+/// Passes a diagnostic and its notes to the handler, with the node that it
+/// belongs to.
 static void handOn(Diagnostic &diagnostic, const MessageHandler &messages) {
   Message message{severityOf(diagnostic), "", diagnostic.str()};
   Location location = diagnostic.getLocation();
@@ -77,7 +78,7 @@ Compilation::Compilation(CompileOptions options)
     handOn(diagnostic, opts.messages);
     return success();
   });
-  context->printOpOnDiagnostic(false); // whole functions, mostly
+  context->printOpOnDiagnostic(false); // an op may be a whole function
 }
 
 Compilation::~Compilation() = default;
@@ -87,7 +88,7 @@ void Compilation::say(Message::Severity severity,
   opts.messages({severity, "", text.str()});
 }
 
-/// Refuses a file that lacks parameters, or warns of it.
+/// Refuses a file that lacks parameters, or warns about it.
 llvm::Error Compilation::judgeExport() const {
   const auto &diagnosis = imported.diagnosis;
   if (diagnosis.lost.empty() || opts.lost == LostParameters::Ignore)
@@ -100,8 +101,9 @@ llvm::Error Compilation::judgeExport() const {
   return llvm::Error::success();
 }
 
-/// Updates need wide weights. Says it before anything is derived from them, of
-/// all of them at once, with a node that reads each.
+/// Checks that trained weights have a type wide enough for updates. Reports all
+/// narrow ones at once, each with a node that reads it, before anything is
+/// derived from them.
 llvm::Error Compilation::checkTrainedTypes() const {
   auto forward = module().lookupSymbol<func::FuncOp>("forward");
   if (!forward || opts.step.forwardOnly || opts.step.optimizer.kind.empty())
@@ -139,7 +141,8 @@ llvm::Error Compilation::checkTrainedTypes() const {
           type + "), or keep weights in f32 and cast them where they are read");
 }
 
-/// Replaces the random rules; zeros and ones are what biases and scales need.
+/// Replaces random initialization rules; zeros and ones stay, since biases and
+/// scales need them.
 void Compilation::applyInit() {
   if (opts.init == "auto")
     return;
@@ -171,7 +174,8 @@ llvm::Error Compilation::settleTarget() {
   return targetInfo->settle(request);
 }
 
-/// Kernels that were planned for another target have other workspaces.
+/// Refuses kernels that were planned for another target, which have other
+/// workspaces.
 static llvm::Error checkDumpedTarget(ModuleOp module,
                                      const TargetInfo &target) {
   auto planned = module->getAttrOfType<StringAttr>(kTargetAttr);

@@ -2,7 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which subcommands take which flag, what it means and where it goes.
+// Defines which subcommands take which flag, its meaning, and the field that it
+// sets.
 //
 //===----------------------------------------------------------------------===//
 #include "Flags.h"
@@ -221,7 +222,7 @@ void DriverFlags::addBudgetFlags() {
       });
   add("ascii", "", Plan, "no block characters in the chart",
       flag::turnOn(o.asciiChart));
-  // By the names that they have in ckopt-plan, too.
+  // The search flags have the same names as in ckopt-plan.
   planner::addSearchFlags(table, step.remat.search, Stepping, 0, "remat-");
   for (StringRef name : {"strategy", "fixed-order", "order-only", "time-limit",
                          "work-limit", "effort"})

@@ -40,11 +40,11 @@ public:
   DriverFlags(const DriverFlags &) = delete;
 
   FlagTable table;
-  /// The names of those that the command line had.
+  /// The names of the flags on the command line.
   std::set<std::string> given;
 
-  /// Defaults of the chosen optimizer, groups and schedule; a usage error for
-  /// flags that say nothing to these. After parsing.
+  /// Sets defaults of the chosen optimizer, groups and schedule; must be called
+  /// after parsing. A flag that has no effect on them is a usage error.
   llvm::Error settleOptimizer();
 
 private:
@@ -69,7 +69,7 @@ private:
   void addDeviceFlags();
   void addToolFlags();
 
-  /// Takes a budget from one flag; a second kind beside it is an error.
+  /// Sets the budget from a flag; a second budget of another kind is an error.
   llvm::Error setBudget(llvm::StringRef flag, const MemoryBudget &budget);
 
   llvm::Error settleGroups();

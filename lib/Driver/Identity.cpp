@@ -2,10 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Bits of a run depend on the data and on all options that decide arithmetic,
-// order of samples, or rates. A checkpoint holds them by name; what an older
-// checkpoint does not name was as it is by default. The budget is not among
-// them: a run may go on under another one.
+// Describes a run, so that a checkpoint is only resumed by the same run. The
+// bits of a run depend on the data and on all options that change arithmetic,
+// order of samples, or rates. A checkpoint holds them by name; an option that
+// an older checkpoint does not name had its default. The budget is not among
+// them: a run may continue under another one.
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Driver/Step.h"
@@ -40,7 +41,7 @@ static void describeLoss(const autodiff::LossSettings &set,
   list("pos-weight", set.posWeight);
 }
 
-/// What only some schedules have.
+/// Adds settings that only some schedules have.
 static void addSchedule(const LearningRateSchedule &schedule,
                         StringMetadata &result,
                         llvm::function_ref<void(const char *, double)> set) {

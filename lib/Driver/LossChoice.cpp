@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Settles, after import and before planning, what --loss left open: which
+// Decides, after import and before planning, what --loss left open: which
 // outputs, whether targets are labels or probabilities, where the classes lie.
-// The data's arrays decide where there are data; else documented rules do, with
-// a remark where another reading was possible (docs/losses.md).
+// The data's arrays decide if there are data; else documented rules do, with a
+// remark if another choice was possible (docs/losses.md).
 //
 //===----------------------------------------------------------------------===//
 #include "LossChoice.h"
@@ -17,11 +17,11 @@ using namespace ckopt::autodiff;
 using llvm::StringRef;
 
 namespace {
-/// What is known of one attached loss.
+/// Facts about one attached loss.
 struct Attached {
   const LossTerm *term;
   const LossKind *kind;
-  std::vector<int64_t> shape; ///< of its output
+  std::vector<int64_t> shape; ///< shape of its output
 };
 
 /// Type and shape of an array of targets, with all samples or one batch.
@@ -103,7 +103,7 @@ llvm::Expected<int64_t> LossChooser::chooseAxis(const Attached &loss,
   return axis;
 }
 
-/// One axis for all terms, counted from whichever end they agree on.
+/// Finds one axis for all terms, counted from the end on which they agree.
 llvm::Error LossChooser::settleClasses(llvm::ArrayRef<Attached> losses) {
   LossSettings &settings = step.lossSettings;
   std::optional<int64_t> front, back;
@@ -146,8 +146,9 @@ llvm::Error LossChooser::settleClasses(llvm::ArrayRef<Attached> losses) {
   return llvm::Error::success();
 }
 
-/// The host computes the two plain losses itself, over samples of any number;
-/// all others it takes from the evaluation function, whole batches alone.
+/// Decides who evaluates. The host computes the two plain losses itself, over
+/// any number of samples; for all others it runs the evaluation function, which
+/// needs whole batches.
 void LossChooser::settleEvaluation(llvm::ArrayRef<Attached> losses) {
   const LossSettings &settings = step.lossSettings;
   bool single = losses.size() == 1 && step.loss.size() == 1 &&

@@ -24,7 +24,8 @@ checkLossSettings(const StepOptions &step,
 /// Settles, after import, what the loss leaves open: outputs, kinds of targets,
 /// the class axis.
 llvm::Error settleLoss(Compilation &compilation, const DataOptions &data);
-/// What data must be like for the planned step, and how its loss is evaluated.
+/// Sets the checks that the data must pass for the planned step, and how its
+/// loss is evaluated.
 void describeTargets(const Compilation &compilation, DataOptions &data);
 
 } // namespace ckopt

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The hyperparameters' flags come from the table in Support/Optimizers.h. What
-// is given but says nothing to the chosen optimizer or schedule is an error.
+// The hyperparameters' flags come from the table in Support/Optimizers.h. A
+// flag that has no effect on the chosen optimizer or schedule is an error.
 //
 //===----------------------------------------------------------------------===//
 #include "Flags.h"
@@ -14,7 +14,7 @@ using namespace ckopt;
 using namespace ckopt::takers;
 using llvm::StringRef;
 
-/// "weight_decay" is --weight-decay.
+/// Turns "weight_decay" into --weight-decay.
 static std::string flagName(StringRef parameter) {
   std::string name = parameter.str();
   std::replace(name.begin(), name.end(), '_', '-');
@@ -41,7 +41,7 @@ static StringRef meaning(StringRef parameter) {
       .Default("");
 }
 
-/// "of the momentum (sgd; default 0)"
+/// Returns the help text, such as "of the momentum (sgd; default 0)".
 static std::string help(StringRef parameter) {
   std::string kinds;
   std::vector<double> values;
@@ -185,7 +185,7 @@ void DriverFlags::addScheduleFlags() {
 }
 
 //===----------------------------------------------------------------------===//
-// After parsing
+// Checks after parsing
 //===----------------------------------------------------------------------===//
 
 llvm::Error DriverFlags::settleGroups() {

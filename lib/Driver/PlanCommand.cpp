@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What ckopt-plan does with a graph file, from ONNX: the planning graph as a
-// file, the curve of time against memory, memory before and after as text. The
-// graph is that of the step as it is before anything is recomputed; arguments
-// count as the remat pass counts them.
+// Writes and prints the planning graph of an ONNX model as ckopt-plan does for
+// a graph file: the graph as a file, the curve of time against memory, memory
+// before and after as text. The graph is that of the step before recomputation;
+// arguments count as the remat pass counts them.
 //
 //===----------------------------------------------------------------------===//
 #include "Commands.h"

@@ -13,7 +13,7 @@
 
 using namespace ckopt;
 
-/// "how far above the fastest possible plan": at most this share.
+/// Describes "how far above the fastest possible plan" the plan is at most.
 static std::string gapText(const RematFigures &plan) {
   if (plan.lowerBound <= 0)
     return "unknown";
@@ -197,7 +197,7 @@ llvm::Error ckopt::writeReports(const DriverOptions &options,
   return llvm::joinErrors(std::move(failure), std::move(written));
 }
 
-/// What driver, code and graphs take of the device beside the arena.
+/// Prints the device memory that driver, code and graphs take beside the arena.
 static llvm::Error printDevice(const Compilation &compilation,
                                const DriverOptions &options,
                                llvm::raw_ostream &os) {
@@ -239,7 +239,8 @@ static llvm::Error printDevice(const Compilation &compilation,
   return llvm::Error::success();
 }
 
-/// Every tensor with a name, largest first, and what lies outside the arena.
+/// Prints every tensor with a name, largest first, and memory outside the
+/// arena.
 llvm::Error ckopt::runInspect(DriverOptions &options) {
   auto compilation = planModel(options);
   if (!compilation)

@@ -2,10 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A loss is looked at after each step. Weights and optimizer states are read
-// every so many steps and before they are written anywhere: a weight that is
-// not finite shows in the next loss mostly, but not where nothing reads it, and
-// an infinite second moment stops a weight without a trace.
+// Finds numbers that are not finite. A loss is checked after each step. Weights
+// and optimizer states are read every so many steps, and before they are
+// written anywhere: a weight that is not finite mostly shows in the next loss,
+// but not if nothing reads it, and an infinite second moment stops a weight
+// without a trace.
 //
 //===----------------------------------------------------------------------===//
 #include "RunChecks.h"
@@ -16,7 +17,7 @@
 
 using namespace ckopt;
 
-/// The first element that is not finite, or -1.
+/// Returns the index of the first element that is not finite, or -1.
 static int64_t firstNonFinite(const HostTensor &tensor) {
   return dispatchDType(tensor.dtype(), [&](auto zero) -> int64_t {
     using T = decltype(zero);

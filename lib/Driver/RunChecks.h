@@ -11,23 +11,24 @@
 
 namespace ckopt {
 
-/// An error (ExitNonFinite) that names the first of the tensors that holds a
-/// number that is not finite; `step` is the last one that ran.
+/// Returns an error (ExitNonFinite) that names the first tensor with a number
+/// that is not finite; `step` is the last one that ran.
 llvm::Error checkFinite(const TensorMap &tensors, int64_t step);
-/// The same of a loss or a norm.
+/// Returns the same error for a loss or a norm.
 llvm::Error checkFinite(double value, const llvm::Twine &what, int64_t step);
 
-/// Tells a loss that left its start for good from one that is only noisy: it is
-/// far above where it is more than ten times the first loss's size above that,
-/// for five steps on end (or up to the end of a shorter run).
+/// Tells a diverging loss from a noisy one. A loss is far above its start if it
+/// exceeds the first loss by more than ten times that loss's size; it diverges
+/// if it stays there for five steps (or up to the end of a shorter run).
 class DivergenceWatch {
 public:
-  /// Whether the loss of this step is the one that makes it certain.
+  /// Adds a loss; returns whether the run is known to diverge from this step
+  /// on.
   bool add(int64_t step, double loss);
-  /// Whether the run ends far above its start; 0: no, else the first step of
-  /// those that do.
+  /// Returns the first step of those at the end of the run that are far above
+  /// the start, or 0 if there are none.
   int64_t leftAt() const { return above ? left : 0; }
-  /// Whether `add` has said so.
+  /// Returns whether `add` has returned true.
   bool wasReported() const { return reported; }
   std::string describe() const;
 

@@ -2,9 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Arrays that have exactly the shapes of the model's inputs are fed as they
-// are, once: any model runs so, with whatever inputs or none. Others hold
-// samples along their first dimension, and run batch by batch.
+// Runs a model forward. Arrays that have exactly the shapes of the model's
+// inputs are fed once, unchanged, so that any model runs, even without inputs.
+// Other arrays hold samples along their first dimension, and run batch by
+// batch.
 //
 //===----------------------------------------------------------------------===//
 #include "Commands.h"
@@ -17,8 +18,8 @@
 using namespace ckopt;
 using runtime::TensorRole;
 
-/// The arrays of all inputs in the manifest's order where each has the input's
-/// own shape; nothing where one has not, or is not there.
+/// Returns the arrays of all inputs in the manifest's order if each exists and
+/// has the input's own shape; else nothing.
 static llvm::Expected<std::optional<std::vector<HostTensor>>>
 readWhole(const Session &session, const DataOptions &options) {
   std::vector<HostTensor> arrays;

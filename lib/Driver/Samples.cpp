@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Each input and target of the step gets an array: what the options map it to,
-// or the one of its name. Labels and indices are checked against what reads
-// them before any step runs. Linear in the data.
+// Finds an array for each input and target of the step: the one that the
+// options map to it, or the one of its name. Labels and indices are checked
+// against the ops that read them before any step runs. Linear in the data.
 //
 //===----------------------------------------------------------------------===//
 #include "Feeding.h"
@@ -20,7 +20,7 @@ int64_t ckopt::batchSize(const runtime::Manifest &manifest) {
   return 1;
 }
 
-/// The number of classes: the extent of the outputs' class dimension.
+/// Returns the number of classes: the extent of the outputs' class dimension.
 static std::optional<int64_t> classCount(const Session &session,
                                          const runtime::TensorInfo &target) {
   if (target.dtype == DType::F32 || target.dtype == DType::F64)
@@ -71,9 +71,9 @@ llvm::Expected<std::string> ckopt::targetArrayOf(const DataOptions &options,
                     "', but for " + known);
 }
 
-/// The array of a target: what --inputs maps it to, else what --targets says;
-/// one that the model itself has is read from the array of its name, like any
-/// other input.
+/// Names the array of a target: the one that --inputs maps to it, else the one
+/// of --targets. A target that is an input of the model itself is read from the
+/// array of its name, like any other input.
 static llvm::Expected<std::string>
 targetArray(const runtime::TensorInfo &tensor,
             llvm::ArrayRef<ArrayMapping> mappings, const DataOptions &options) {
@@ -90,7 +90,7 @@ targetArray(const runtime::TensorInfo &tensor,
                                           : tensor.name;
 }
 
-/// Labels are checked against what the losses that read them take.
+/// Limits labels to the range that the losses which read them accept.
 static void limitLabels(FieldSpec &field, const DataOptions &options) {
   field.signs = options.signs.count(field.name);
   auto table = options.tableRows.find(field.name);
@@ -213,7 +213,7 @@ llvm::Expected<TensorMap> ckopt::averagedWeights(const Session &session) {
 
 llvm::Expected<double> ckopt::readLoss(const Session &session,
                                        llvm::StringRef function) {
-  // Each function has its loss at a place of its own.
+  // Each function has an argument of its own for the labels of its loss.
   for (const runtime::FunctionInfo &info : session.manifest().functions) {
     if (info.name != function)
       continue;

@@ -12,7 +12,7 @@ using runtime::TensorRole;
 
 static_assert(sizeof(bool) == 1, "bool tensors are one byte an element");
 
-/// The runtime's last error, with the exit code that belongs to its status.
+/// Returns the runtime's last error, with the exit code of its status.
 static llvm::Error runtimeError(ckrt_status status) {
   return makeError(exitCodeOf(status), ckrt_last_error());
 }
@@ -64,7 +64,7 @@ llvm::Expected<int64_t> Session::find(llvm::StringRef name) const {
 
 llvm::Error Session::write(int64_t index, const HostTensor &value) {
   const runtime::TensorInfo &tensor = info_of(index);
-  // Scalars and [1] are one; everything else has to agree.
+  // Scalars may be given as [1]; all other shapes must agree.
   bool same = value.shape() == llvm::ArrayRef<int64_t>(tensor.shape);
   int64_t count = ckrt_tensor_elements(session, index);
   if (!same && !(count == 1 && value.numElements() == 1))

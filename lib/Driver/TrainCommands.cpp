@@ -35,8 +35,8 @@ static llvm::Error checkTrainFlags(const DriverOptions &options) {
   return llvm::Error::success();
 }
 
-/// What was trained, and its averages; running statistics and frozen weights
-/// are the same in both.
+/// Writes trained weights and, if asked, their averages; running statistics and
+/// frozen weights are the same in both files.
 static llvm::Error writeOutputs(const DriverOptions &options,
                                 const Session &session, bool anySteps) {
   auto weights = session.weights(/*optimizerState=*/false);
@@ -48,7 +48,7 @@ static llvm::Error writeOutputs(const DriverOptions &options,
       return error;
   if (options.emaOutput.empty())
     return llvm::Error::success();
-  if (anySteps) { // before them there is nothing to average
+  if (anySteps) { // before the first step there are no averages
     auto averages = averagedWeights(session);
     if (!averages)
       return averages.takeError();
@@ -176,7 +176,7 @@ llvm::Error ckopt::runTrain(DriverOptions &options) {
 // compare
 //===----------------------------------------------------------------------===//
 
-/// All losses of a run, bit for bit.
+/// Returns whether all losses of two runs have the same bits.
 static bool sameLosses(const TrainResult &a, const TrainResult &b) {
   return a.losses.size() == b.losses.size() &&
          std::equal(a.losses.begin(), a.losses.end(), b.losses.begin(),
@@ -186,7 +186,7 @@ static bool sameLosses(const TrainResult &a, const TrainResult &b) {
                     });
 }
 
-/// --report: what each budget gave.
+/// Writes --report: the result for each budget.
 static llvm::Error writeComparison(const DriverOptions &options,
                                    llvm::ArrayRef<MemoryBudget> budgets,
                                    llvm::ArrayRef<TrainedRun> runs,
@@ -228,7 +228,7 @@ llvm::Error ckopt::runCompare(DriverOptions &options) {
     if (!run)
       return run.takeError();
     runs.push_back(std::move(*run));
-    options.compile.remarks = false; // they are the same for every budget
+    options.compile.remarks = false; // remarks are the same for every budget
   }
   TextTable table;
   for (const char *header :

@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What --freeze, --train, --group and --freeze-norms say about the weights of a
-// model, checked against their names after import: an expression that matches
-// nothing is an error, and everything else is a line of the summary.
+// Applies --freeze, --train, --group and --freeze-norms to the weights of a
+// model, matched by name after import: an expression that matches nothing is an
+// error, and all effects are listed in the summary.
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Autodiff/Autodiff.h"
@@ -20,7 +20,7 @@
 using namespace mlir;
 using namespace ckopt;
 
-/// "'a', 'b' and 7 more"
+/// Lists names like this: "'a', 'b' and 7 more".
 static std::string listNames(ArrayRef<std::string> names) {
   constexpr size_t kShown = 4;
   std::string text;
@@ -31,8 +31,9 @@ static std::string listNames(ArrayRef<std::string> names) {
   return text;
 }
 
-/// A pattern that is a typing error would train everything, or nothing, without
-/// a word. Notes, too, which running statistics belong to what is frozen.
+/// Reports patterns that match nothing, since a typing error would silently
+/// train everything, or nothing. Also finds the running statistics of frozen
+/// layers.
 llvm::Error Compilation::checkTrained() {
   const std::string &freezeText = opts.import.freezeRegex,
                     &trainText = opts.import.trainRegex;
@@ -82,7 +83,7 @@ llvm::Error Compilation::checkTrained() {
   return llvm::Error::success();
 }
 
-/// "weight_decay 0, lr 0.0001"
+/// Returns settings like "weight_decay 0, lr 0.0001".
 static std::string settingsText(const ParameterGroup &group) {
   std::string text;
   auto add = [&](StringRef name, double value) {
@@ -96,7 +97,8 @@ static std::string settingsText(const ParameterGroup &group) {
   return text;
 }
 
-/// The settings go to the parameters as attributes, which the optimizer reads.
+/// Sets the groups' settings as attributes of parameters, which the optimizer
+/// reads.
 llvm::Error Compilation::applyGroups() {
   auto forward = module().lookupSymbol<func::FuncOp>("forward");
   if (opts.groups.empty() || !forward)
@@ -153,7 +155,7 @@ llvm::Error Compilation::applyGroups() {
   return llvm::Error::success();
 }
 
-/// --freeze-norms that finds none would be taken for done.
+/// Says if --freeze-norms finds no norms, since users would assume that it did.
 llvm::Error Compilation::noteFrozenNorms() {
   auto forward = module().lookupSymbol<func::FuncOp>("forward");
   if (!opts.step.freezeNorms || !forward)

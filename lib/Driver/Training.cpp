@@ -68,9 +68,9 @@ private:
 } // namespace
 
 constexpr const char *horizonKey = "schedule-steps";
-/// Reading all weights costs as much as a few of their updates.
+/// Reading all weights costs as much as a few updates.
 constexpr int64_t kStateCheckEvery = 100;
-/// Result of a step that clips (lib/Autodiff/Optimizer.cpp).
+/// The result that a step with clipping has (lib/Autodiff/Optimizer.cpp).
 constexpr llvm::StringLiteral kGradientNormName = "gradient_norm";
 
 llvm::Error Trainer::checkCounts() const {
@@ -144,7 +144,8 @@ llvm::Error Trainer::planUpdates() {
   return updates != 0 ? schedule.verify() : llvm::Error::success();
 }
 
-/// A schedule that ends at another step has other rates at all of them.
+/// Refuses to resume if the schedule ends at another step, because its rates
+/// differ.
 llvm::Error Trainer::checkHorizon(const StringMetadata &saved) const {
   auto was = saved.find(horizonKey), is = identity.find(horizonKey);
   if (was == saved.end() || is == identity.end() || was->second == is->second)
@@ -212,7 +213,7 @@ llvm::Error Trainer::save(DataPosition position) {
   return writeCheckpoint(options.checkpoint, checkpoint);
 }
 
-/// Runs one function on one batch and adds its time and loss.
+/// Runs one function on one batch and adds up its time and loss.
 llvm::Error Trainer::runOnce(const char *function, double &time, double &loss) {
   auto start = ProgressClock::now();
   if (llvm::Error error = session.run(function))
@@ -257,7 +258,8 @@ llvm::Error Trainer::runStep(BatchStream &batches) {
   return llvm::Error::success();
 }
 
-/// Clipping by an infinite norm multiplies all gradients by 0, silently.
+/// Reports an infinite gradient norm, which would silently multiply all
+/// gradients by 0.
 llvm::Error Trainer::checkGradientNorm() {
   for (const runtime::FunctionInfo &info : session.manifest().functions)
     for (int32_t index : info.outputs)
@@ -272,7 +274,7 @@ llvm::Error Trainer::checkGradientNorm() {
   return llvm::Error::success();
 }
 
-/// All that a step leaves behind.
+/// Checks all values that live across steps.
 llvm::Error Trainer::checkState() {
   auto tensors = session.weights(/*optimizerState=*/true);
   if (!tensors)
@@ -425,7 +427,7 @@ llvm::Expected<TrainResult> Trainer::run() {
   result.nothingToDo = result.losses.empty();
   result.droppedPerEpoch = batches->dropped();
   if (stepNumber != updates)
-    result.droppedBatches = 0; // stopped before its end
+    result.droppedBatches = 0; // the run stopped before the epoch's end
   result.position = batches->position();
   if (llvm::Error error = save(batches->position()))
     return std::move(error);

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Problem: a kernel computes what it reads on demand. An op that reads its
+// Problem: a kernel computes fused values on demand. An op that reads its
 // operand at another index (slice, pad, concat, ...) makes it compute that
 // operand once more for each element; in x1 = x0 + shift(x0), x2 = x1 +
 // shift(x1), ... each level doubles the work, in the code as well.
@@ -10,8 +10,8 @@
 // Method: points are numbered. A root is computed at point 0; an operand is
 // read at its reader's point, or, by an op that moves elements, at a point of
 // its own for each of the reader's points. An op is computed at all points at
-// which it is read. What different ops move alike counts twice: the number is
-// an upper bound.
+// which it is read. Two ops that move elements in the same way count twice, so
+// the number is an upper bound.
 //
 // Complexity: O(uses times points); callers bound the points.
 //
@@ -25,8 +25,8 @@
 
 namespace ckopt::fuse {
 
-/// The most points at which a kernel computes an op that costs anything. Two
-/// rolls of an image, or a rotary embedding, need four.
+/// The most points at which a kernel computes an op that has a cost. Two rolls
+/// of an image, or a rotary embedding, need four.
 inline constexpr size_t maxPoints = 4;
 
 /// Sorted numbers of points.
@@ -36,14 +36,15 @@ using PointsOfOps = llvm::DenseMap<mlir::Operation *, Points>;
 
 class PointTable {
 public:
-  /// Where `op` is read by those of its users that are in `points`.
+  /// Returns the points at which `op` is read by its users in `points`.
   Points readsOf(mlir::Operation *op, const PointsOfOps &points);
-  /// The points of a kernel of these ops, in program order.
+  /// Returns the points of a kernel of these ops, given in program order.
   PointsOfOps ofKernel(llvm::ArrayRef<mlir::Operation *> body,
                        llvm::ArrayRef<mlir::Operation *> roots);
 
 private:
-  /// Numbers of what ops that move elements read, by operand and own point.
+  /// Numbers of the points that ops which move elements add, by operand and the
+  /// op's own point.
   llvm::DenseMap<std::pair<mlir::OpOperand *, unsigned>, unsigned> moved;
 };
 

@@ -9,16 +9,16 @@
 // Method: walk the program backward, so that all readers of a value are known
 // as units when the value is decided. A value with one reading unit is computed
 // inside of it. A value with several is computed inside each of them where that
-// is cheap and keeps no more bytes alive: the values it is computed from are
-// small but for one (a batch norm's result from its input: what the backward
-// pass needs of it is read from the input that is kept anyway), or but for two
-// and its readers stand close together. Everything else is stored and becomes
-// the root of a unit.
+// is cheap and keeps no more bytes alive, which holds in two cases: all
+// operands but one are small (a batch norm's result, for example, is computed
+// again from its input, which is kept for the backward pass anyway), or all but
+// two are small and the readers stand close together. Everything else is stored
+// and becomes the root of a unit.
 //
 // Guarantees: what is stored depends on the program alone, never on a memory
 // budget. Every unit's inputs are made by units of lower places. Bodies have at
-// most maxOps ops and maxPointers operands and results, but for single ops that
-// alone have more; no op is computed at more than maxPoints indices for one
+// most maxOps ops and maxPointers operands and results, except where a single
+// op has more; no op is computed at more than maxPoints indices for one
 // element, so that shifted sums of shifted sums do not grow exponentially.
 //
 // Complexity: O(ops and operands); the look upward from a value is bounded.
@@ -31,16 +31,16 @@ using namespace mlir;
 using namespace ckopt;
 using namespace ckopt::fuse;
 
-/// How far worthComputingAgain looks up, in ops.
+/// The most ops that worthComputingAgain looks at above a value.
 static constexpr unsigned maxLook = 32;
-/// Operations an element that are worth a store and a load.
+/// The most operations an element that are cheaper than a store and a load.
 static constexpr double cheapFlops = 24;
-/// Operations an element that a row kernel, which reads its input in several
-/// passes, may compute in each pass.
+/// The most operations an element that a row kernel, which reads its input in
+/// several passes, may repeat in each pass.
 static constexpr double cheapRowFlops = 12;
-/// A value with so many times fewer elements than the kernel that reads it
-/// computes is small: it is stored rather than computed for each element, and
-/// keeping it costs nothing.
+/// A value is small if it has this many times fewer elements than the kernel
+/// that reads it computes. It is stored rather than computed for each element,
+/// and keeping it costs almost no memory.
 static constexpr int64_t smallFactor = 8;
 
 Value Grouping::base(Value value) {
@@ -100,8 +100,8 @@ void Grouping::createUnit(Operation *op, UnitKind kind) {
   parent.push_back(id);
 }
 
-/// An optimizer's formulas end in assignments side by side, which read the same
-/// values: one kernel computes them once. O(1).
+/// Adjacent assignments at the end of an optimizer's formulas read the same
+/// values, so that one kernel computes them once. O(1).
 bool Grouping::joinAssignment(Operation *op) {
   if (!options.group || !isa<AssignOp>(op) || units.empty())
     return false;
@@ -141,14 +141,14 @@ bool Grouping::canAbsorb(const Unit &unit, Operation *op) {
   if (unit.domain.getNumElements() >
       smallFactor * tensorType(result).getNumElements())
     return false;
-  // The only values that an update computes itself are those of its own size
-  // (a scaled gradient).
+  // An update computes fused values only if they have its own size (a scaled
+  // gradient, for example).
   if (unit.kind == UnitKind::Update)
     return kindOf(op) == KernelKind::Elementwise &&
            tensorType(result).getShape() == unit.domain.getShape();
   if (unit.kind == UnitKind::Row)
     return flopsPerElement(op) <= cheapRowFlops && !isa<TransposeOp>(op);
-  // Another layout than the loop's would break the vectors.
+  // A layout other than the loop's would prevent vector loads.
   if (unit.kind == UnitKind::Elementwise || unit.kind == UnitKind::Reduction)
     return tensorType(result).getEncoding() == unit.domain.getEncoding() ||
            tensorType(result).getShape() != unit.domain.getShape();
@@ -170,8 +170,8 @@ void Grouping::absorb(unsigned id, Operation *op) {
 
 bool Grouping::worthComputingAgain(Operation *op,
                                    ArrayRef<unsigned> needers) const {
-  // What the value would be read from, if everything cheap above it is computed
-  // again too.
+  // Counts the elements that would be read for the value if everything cheap
+  // above it is computed again too.
   int64_t elements = tensorType(op->getResult(0)).getNumElements();
   SmallVector<Value> work(op->getOperands());
   llvm::SmallDenseSet<Value> seen;
@@ -200,7 +200,7 @@ bool Grouping::worthComputingAgain(Operation *op,
     return true;
   if (large > 2)
     return false;
-  // Reductions over one domain will be one kernel.
+  // Several reductions over one domain count once: they will share a kernel.
   SmallVector<unsigned> kernels;
   int64_t first = units[needers[0]].place, last = first;
   for (unsigned id : needers) {
@@ -217,7 +217,7 @@ bool Grouping::worthComputingAgain(Operation *op,
 }
 
 /// A reshape of unit dimensions is part of the units that can compute it; for
-/// everyone else, and with all other views, it is the step that makes it.
+/// all other readers, and like all other views, the step makes it.
 void Grouping::decideView(Operation *op) {
   Value result = op->getResult(0);
   SmallVector<unsigned, 4> needers = readers.lookup(result);

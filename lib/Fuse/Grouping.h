@@ -26,8 +26,8 @@ struct Options {
   unsigned maxPointers = 24;
 };
 
-/// The kernel kinds of `ckopt.kernel`; updates are elementwise kernels that are
-/// kept apart.
+/// The kernel kinds of `ckopt.kernel`, with updates told apart from other
+/// elementwise kernels.
 enum class UnitKind {
   Elementwise,
   Update,
@@ -41,21 +41,22 @@ struct Unit {
   UnitKind kind;
   llvm::SmallVector<mlir::Operation *, 2> roots;
   llvm::SmallSetVector<mlir::Value, 8> inputs;
-  /// Where the unit runs; places of units are places of their roots in the
-  /// program, so every input comes from a unit of a lower place.
+  /// Position at which the unit runs. It is the position of the unit's root in
+  /// the program, so every input comes from a unit of a lower position.
   int64_t place;
-  /// Ops in the body.
+  /// Number of ops in the body.
   unsigned ops = 1;
   /// Shape and layout that the kernel iterates over.
   mlir::RankedTensorType domain;
   /// Reduced dimensions of a reduction.
   llvm::ArrayRef<int64_t> axes;
-  /// The root reads at other indices than it writes (transpose, pooling): its
-  /// operands are stored, and it shares its kernel with nothing.
+  /// Set if the root reads at other indices than it writes (transpose,
+  /// pooling): its operands are stored, and it shares its kernel with no other
+  /// root.
   bool alone = false;
-  /// Where the ops of the body are computed.
+  /// Points at which the ops of the body are computed (Evaluations.h).
   PointsOfOps points;
-  /// Became part of another unit.
+  /// Set once the unit is part of another one.
   bool merged = false;
 };
 
@@ -65,18 +66,19 @@ public:
   Grouping(mlir::func::FuncOp function, const Options &options)
       : function(function), options(options) {}
 
-  /// Decides what is stored and what is computed inside its readers. O(ops).
+  /// Decides which values are stored and which are computed inside their
+  /// readers. O(ops).
   void decide();
   /// Merges producers into consumers and siblings over one domain. O(units).
   void merge();
-  /// Puts updates after the last reader of the old value.
+  /// Places each update after the last reader of the old value.
   mlir::LogicalResult orderUpdates();
 
-  /// Units in the order in which they run.
+  /// Returns the units in the order in which they run.
   llvm::SmallVector<Unit *> schedule();
-  /// Ops of the unit's kernel in program order.
+  /// Returns the ops of the unit's kernel in program order.
   llvm::SmallVector<mlir::Operation *> body(const Unit &unit) const;
-  /// Results of the unit's roots that someone outside of the unit reads.
+  /// Returns the results of the unit's roots that other units or the step read.
   llvm::SmallVector<mlir::Value> outputs(const Unit &unit) const;
 
 private:
@@ -86,32 +88,32 @@ private:
   void createUnit(mlir::Operation *op, UnitKind kind);
   bool canAbsorb(const Unit &unit, mlir::Operation *op);
   void absorb(unsigned unit, mlir::Operation *op);
-  /// Makes an assignment part of the kernel of the one that follows it.
+  /// Joins an assignment to the kernel of the assignment that follows it.
   bool joinAssignment(mlir::Operation *op);
   bool worthComputingAgain(mlir::Operation *op,
                            llvm::ArrayRef<unsigned> needers) const;
   void decideOp(mlir::Operation *op);
   void decideView(mlir::Operation *op);
-  /// Whether a library op lies between two places.
+  /// Returns whether a library op lies between two positions.
   bool libraryBetween(int64_t first, int64_t last) const;
   unsigned find(unsigned unit) const;
-  /// The stored value whose bytes a view shows.
+  /// Returns the stored value whose bytes a view shows.
   static mlir::Value base(mlir::Value value);
 
   mlir::func::FuncOp function;
   Options options;
   llvm::SmallVector<mlir::Operation *> ops;
   llvm::DenseMap<mlir::Operation *, int64_t> place;
-  /// Library ops up to each place.
+  /// Number of library ops up to each position.
   llvm::SmallVector<unsigned> libraryOps;
   PointTable pointTable;
-  /// Values that must be stored whatever is decided.
+  /// Values that must be stored, whatever the costs.
   llvm::DenseSet<mlir::Value> forced;
-  /// Values that the step itself needs: operands of views and of the return.
+  /// Values that the step itself reads: operands of views and of the return.
   llvm::DenseSet<mlir::Value> needed;
   llvm::SmallVector<Unit> units;
   mutable llvm::SmallVector<unsigned> parent;
-  /// Units that read a value, while and after deciding.
+  /// Units that read a value, updated while values are decided.
   llvm::DenseMap<mlir::Value, llvm::SmallVector<unsigned, 4>> readers;
   /// The unit that makes a stored value.
   llvm::DenseMap<mlir::Value, unsigned> maker;

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Problem: two kernels over one domain that read or hand over the same values
-// cost a load or a store that one kernel with several results does not.
+// Problem: if two kernels over one domain read the same values, or one reads
+// the other's result, one kernel with several results saves a load or a store.
 //
 // Method: units stand in a valid order. Two may become one at the place of the
 // first if everything the second reads is made before it, or at the place of
@@ -23,9 +23,10 @@ using namespace mlir;
 using namespace ckopt;
 using namespace ckopt::fuse;
 
-/// Readers of a value that are tried as siblings.
+/// The most readers of a value that are tried as siblings.
 static constexpr unsigned maxSiblings = 4;
-/// Elements of a domain whose kernels are merged though they share no value.
+/// The most elements of a domain whose kernels are merged even if they share no
+/// value.
 static constexpr int64_t tinyElements = 4096;
 
 namespace ckopt::fuse {
@@ -38,15 +39,15 @@ private:
   bool feeds(const Unit &a, const Unit &b) const;
   bool compatible(const Unit &a, const Unit &b) const;
   bool fits(const Unit &a, const Unit &b) const;
-  /// Where the ops of both are computed if they are one, null if that is too
-  /// often.
+  /// Returns the points at which the ops of the merged kernel are computed, or
+  /// nothing if an op would be computed at too many.
   std::optional<PointsOfOps> mergedPoints(const Unit &a, const Unit &b) const;
   bool canHoist(unsigned first, unsigned second) const;
   bool canDelay(unsigned first, unsigned second) const;
   bool reads(unsigned first, unsigned second) const;
   bool tryMerge(unsigned a, unsigned b);
   void join(unsigned first, unsigned second, int64_t place, PointsOfOps points);
-  /// Units that read the value or a view of it.
+  /// Calls `fn` for the units that read the value or a view of it.
   template <typename Fn> void forEachReader(Value value, Fn fn) const;
   void mergeInto(unsigned unit);
   bool isLarge(Value value, const Unit &unit) const;
@@ -55,13 +56,13 @@ private:
 };
 } // namespace ckopt::fuse
 
-/// So small that starting a kernel costs more than running it.
+/// Returns whether starting the kernel costs more than running it.
 static bool isTiny(const Unit &unit) {
   return unit.domain.getNumElements() <= tinyElements;
 }
 
-/// Whether an update reads what another one made of its state (an average of
-/// new parameters).
+/// Returns whether one update reads the new state that another one makes (an
+/// average of new parameters, for example).
 bool Merger::feeds(const Unit &a, const Unit &b) const {
   return llvm::any_of(a.roots, [&](Operation *root) {
     return llvm::any_of(root->getResults(), [&](Value result) {
@@ -70,7 +71,7 @@ bool Merger::feeds(const Unit &a, const Unit &b) const {
   });
 }
 
-/// Whether one loop nest can compute both.
+/// Returns whether one loop nest can compute both.
 bool Merger::compatible(const Unit &a, const Unit &b) const {
   if (a.kind != b.kind || a.alone || b.alone || a.domain != b.domain)
     return false;
@@ -105,8 +106,8 @@ template <typename Fn> void Merger::forEachReader(Value value, Fn fn) const {
       visit(view);
 }
 
-/// Everything the second reads, but for the first's results, is made before the
-/// first.
+/// Returns whether every input of the second, except results of the first,
+/// exists before the first.
 bool Merger::canHoist(unsigned first, unsigned second) const {
   for (Value input : g.units[second].inputs) {
     auto maker = g.maker.find(Grouping::base(input));
@@ -120,7 +121,8 @@ bool Merger::canHoist(unsigned first, unsigned second) const {
   return true;
 }
 
-/// Nobody but the second reads the first's results before the second.
+/// Returns whether no unit but the second reads the first's results before the
+/// second runs.
 bool Merger::canDelay(unsigned first, unsigned second) const {
   bool can = true;
   for (Operation *root : g.units[first].roots)
@@ -171,7 +173,7 @@ void Merger::join(unsigned first, unsigned second, int64_t place,
   llvm::sort(a.roots, [&](Operation *x, Operation *y) {
     return g.place.lookup(x) < g.place.lookup(y);
   });
-  // What one made for the other stays inside.
+  // Values that one made for the other alone are no longer stored.
   for (Operation *root : a.roots)
     for (Value result : root->getResults())
       if (a.inputs.remove(result))
@@ -180,7 +182,7 @@ void Merger::join(unsigned first, unsigned second, int64_t place,
   g.parent[second] = first;
 }
 
-/// Whether the second reads a result of the first.
+/// Returns whether the second reads a result of the first.
 bool Merger::reads(unsigned first, unsigned second) const {
   return llvm::any_of(g.units[second].inputs, [&](Value input) {
     auto maker = g.maker.find(Grouping::base(input));
@@ -198,8 +200,8 @@ bool Merger::tryMerge(unsigned a, unsigned b) {
   if (!compatible(g.units[a], g.units[b]) || !fits(g.units[a], g.units[b]) ||
       g.libraryBetween(first, second))
     return false;
-  // A reduction is known at the end of the loops: none of the same loops can
-  // read it (a sum of e^(x - max), say).
+  // A reduction's result is known at the end of the loops, so the same loops
+  // cannot read it (for example, a sum of e^(x - max)).
   if (g.units[a].kind == UnitKind::Reduction && reads(a, b))
     return false;
   bool hoist = canHoist(a, b);
@@ -212,13 +214,15 @@ bool Merger::tryMerge(unsigned a, unsigned b) {
   return true;
 }
 
-/// A value worth reading once instead of twice.
+/// Returns whether the value is so large that reading it once instead of twice
+/// is worth a merge.
 bool Merger::isLarge(Value value, const Unit &unit) const {
   return cast<RankedTensorType>(value.getType()).getNumElements() * 2 >=
          unit.domain.getNumElements();
 }
 
-/// Tries the makers and the other nearest readers of what `unit` reads.
+/// Tries to merge `unit` with the makers of its inputs and with the nearest
+/// other readers of them.
 void Merger::mergeInto(unsigned unit) {
   bool changed = true;
   while (changed) {
@@ -234,7 +238,9 @@ void Merger::mergeInto(unsigned unit) {
         changed |= tryMerge(maker->second, unit);
       unit = g.find(unit);
       if (g.units[unit].kind == UnitKind::Update)
-        continue; // of one state: only what is made of another's new value
+        // Siblings of one state do not merge; an update reads only another's
+        // new value.
+        continue;
       SmallVector<unsigned> siblings;
       for (unsigned reader : g.readers.lookup(input))
         if (g.units[reader].place < g.units[unit].place)
@@ -282,7 +288,7 @@ void Merger::run() {
 void Grouping::merge() { Merger(*this).run(); }
 
 LogicalResult Grouping::orderUpdates() {
-  // Places are doubled so that updates fit between them.
+  // Positions are doubled so that updates fit between them.
   for (Unit &unit : units)
     unit.place *= 2;
   LogicalResult result = success();

@@ -2,8 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Answers about one op that grouping is built on: is it free, can it be
-// computed inside a loop over its readers, must its operands be stored.
+// Properties of single ops that grouping needs: whether an op is free, whether
+// it can be computed inside a loop over its readers, and whether its operands
+// must be stored.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_FUSE_OPKINDS_H
@@ -22,16 +23,16 @@ bool isUnitReshape(mlir::Operation *op);
 /// Ops that cost nothing to compute wherever they are read.
 bool isTrivial(mlir::Operation *op);
 
-/// Whether the op reads one element of each operand for an element of its
-/// result, and neighbours along the innermost dimension from neighbours, so
-/// that it can be computed inside a vectorized loop.
+/// Returns whether the op reads one element of each operand for an element of
+/// its result, and adjacent elements of the innermost dimension for adjacent
+/// results, so that it can be computed inside a vectorized loop.
 bool isPointwise(mlir::Operation *op);
 
-/// Floating-point operations for one element of the largest result.
+/// Returns floating-point operations for one element of the largest result.
 double flopsPerElement(mlir::Operation *op);
 
-/// Operand `index` must lie in memory: the op reads it several times, or a
-/// library reads it.
+/// Returns whether operand `index` must lie in memory because the op reads it
+/// several times, or a library reads it.
 bool needsStoredOperand(mlir::Operation *op, unsigned index);
 
 } // namespace ckopt::fuse

@@ -6,9 +6,9 @@
 // for all units of equal structure.
 //
 // Method: a unit's structure is written down as an attribute (kind, types, and
-// op by op name, attributes and numbered operands; a random op's site replaced
-// by its index among the call's scalars). Attributes are unique in a context,
-// so equal structures are one key.
+// for each op its name, attributes and numbered operands; the site of a random
+// op is replaced by its index among the call's scalars). Attributes are unique
+// in a context, so equal structures are one key.
 //
 // Guarantee: kernels, their names and their order depend on the program alone.
 // Complexity: O(ops).
@@ -24,8 +24,8 @@ using namespace ckopt::fuse;
 
 Outliner::Outliner(ModuleOp module) : symbols(module), module(module) {}
 
-/// Inputs in the order in which the body reads them, so that equal bodies have
-/// equal operand lists.
+/// Returns the inputs in the order in which the body reads them, so that equal
+/// bodies have equal operand lists.
 static SmallVector<Value> orderedInputs(const Unit &unit,
                                         ArrayRef<Operation *> body) {
   llvm::SmallSetVector<Value, 8> inputs;
@@ -36,10 +36,12 @@ static SmallVector<Value> orderedInputs(const Unit &unit,
   return inputs.takeVector();
 }
 
-/// What users ask of a value is no part of how it is computed.
+/// Attributes by which users ask to keep or recompute a value: they do not
+/// change how it is computed, so they are not part of a kernel's structure.
 static constexpr StringLiteral wishes[] = {attrs::kRemat, attrs::kCheckpoint};
 
-/// The op's attributes without wishes, with the site replaced by its index.
+/// Returns the op's attributes without `wishes`, with the site replaced by its
+/// index.
 static DictionaryAttr structuralAttrs(Operation *op, int64_t site) {
   NamedAttrList list(op->getAttrDictionary());
   for (StringRef wish : wishes)
@@ -122,7 +124,7 @@ func::FuncOp Outliner::getKernel(const Unit &unit, ArrayRef<Operation *> body,
   return kernel;
 }
 
-/// The locations of what the kernel stores, then of what is fused into it: an
+/// Joins the locations of the stored ops, then of the ops fused into them: an
 /// error in the kernel may come from any of them.
 static Location callLocation(const Unit &unit, ArrayRef<Operation *> body) {
   SmallVector<Location> locations;
@@ -137,8 +139,8 @@ static Location callLocation(const Unit &unit, ArrayRef<Operation *> body) {
   return FusedLoc::get(unit.roots.front()->getContext(), locations);
 }
 
-/// Hands on what users ask of the stored values: what is said of the first one
-/// holds, else of an op that is fused into it.
+/// Copies the users' attributes to the call: those of the first stored value
+/// that has any, else those of an op that is fused.
 static void setWishes(KernelCallOp call, const Unit &unit,
                       ArrayRef<Operation *> body) {
   SmallVector<Operation *> sources(unit.roots.begin(), unit.roots.end());
@@ -151,7 +153,7 @@ static void setWishes(KernelCallOp call, const Unit &unit,
       }
 }
 
-/// Pairs (operand, result) of the call for the updates inside.
+/// Returns (operand, result) pairs of the call for the updates inside.
 static SmallVector<int64_t>
 updatePairs(const Unit &unit, ArrayRef<Value> inputs, ArrayRef<Value> outputs) {
   SmallVector<int64_t> pairs;
@@ -176,7 +178,7 @@ void Outliner::run(func::FuncOp function, Grouping &grouping) {
     old.push_back(&op);
   OpBuilder builder(terminator);
   IRMapping mapping;
-  // Views are made where they are first read.
+  // A view is made just before its first reader.
   auto lookup = [&](auto &&self, Value value) -> Value {
     if (isa<BlockArgument>(value))
       return value;

@@ -57,13 +57,14 @@ static RankedTensorType tensorType(Value value) {
   return cast<RankedTensorType>(value.getType());
 }
 
-/// Tensors that have channels and spatial dimensions.
+/// Returns whether the value is a tensor with channels and spatial dimensions.
 static bool hasChannels(Value value) {
   int64_t rank = tensorType(value).getRank();
   return rank >= 3 && rank <= 5;
 }
 
-/// The type in channels-last order; row-major where the two are the same.
+/// Returns the type in channels-last order; row-major where the two are the
+/// same.
 static RankedTensorType channelsLast(RankedTensorType type) {
   SmallVector<int64_t> order{0};
   for (int64_t d = 2; d < type.getRank(); ++d)
@@ -86,9 +87,9 @@ static LayoutRole roleOf(Operation *op) {
   return cast<KernelOpInterface>(op).getLayoutRole();
 }
 
-/// Values that can have the layout of a uniform op: those with channels that
-/// are as large as its largest, or of the rank of the op's result where shapes
-/// differ by design (pooling, concat, pad, slice).
+/// Returns the values of a uniform op that share a layout: those with as many
+/// elements as its largest value with channels, or, where shapes differ by
+/// design (pooling, concat, pad, slice), those of the result's rank.
 static SmallVector<Value> uniformValues(Operation *op) {
   SmallVector<Value> values;
   bool sameShape =
@@ -118,7 +119,7 @@ static SmallVector<Value> uniformValues(Operation *op) {
   return values;
 }
 
-/// Operands and results of a convolution that are activations.
+/// Returns the operands and results of a convolution that are activations.
 static SmallVector<Value> convActivations(Operation *op) {
   if (auto conv = dyn_cast<ConvOp>(op))
     return {conv.getInput(), conv.getOutput()};
@@ -148,7 +149,7 @@ void LayoutAssigner::connect(Operation *op) {
   }
 }
 
-/// The type that the value's class asks for.
+/// Returns the value's type in the layout that its class has.
 RankedTensorType LayoutAssigner::wanted(Value value) const {
   auto type = rowMajor(tensorType(value));
   auto leader = classes.findLeader(value);
@@ -176,7 +177,8 @@ void LayoutAssigner::rewrite(Operation *op) {
     values = convActivations(op);
   else if (role == LayoutRole::Uniform)
     values = uniformValues(op);
-  // One class, one layout; an op's own largest value speaks for it.
+  // All values of an op are in one class, so the layout of its largest one
+  // decides.
   for (OpOperand &operand : op->getOpOperands()) {
     Value value = operand.get();
     if (llvm::is_contained(values, value))
@@ -192,7 +194,7 @@ void LayoutAssigner::rewrite(Operation *op) {
   }
 }
 
-/// Whether a product can read or write the tensor where it lies: at most two
+/// Returns whether a product can read or write the tensor in place: at most two
 /// batch dimensions, and rows or columns without gaps.
 static bool suitsProduct(RankedTensorType type) {
   SmallVector<int64_t> strides = getElementStrides(type);
@@ -200,9 +202,9 @@ static bool suitsProduct(RankedTensorType type) {
          (strides[strides.size() - 1] == 1 || strides[strides.size() - 2] == 1);
 }
 
-/// A transpose between a product and the rest costs nothing where the product
-/// reads (or writes) its operand (or result) at the other side's places: heads
-/// of attention stay where they are.
+/// Turns a transpose between a product and another op into a view, where the
+/// product can read (or write) its operand (or result) with the other side's
+/// strides. Attention heads, for example, are then never copied.
 static void placeTranspose(TransposeOp op) {
   auto type = op.getType(), input = tensorType(op.getInput());
   if (!isRowMajor(type) || !isRowMajor(input))

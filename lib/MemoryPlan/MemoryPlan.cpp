@@ -4,11 +4,11 @@
 //
 // Problem: give each tensor of one or several functions an offset in one arena
 // as small as possible.
-// Method: what the functions share (arguments, all alive all the time) lies at
-// the bottom, sorted by role, so the functions see the same parameters; above
-// it, each function's results and workspaces are packed by the planner, or keep
-// the places that `remat` found when it held the arena within the budget.
-// Guarantee: verifyArena holds, or an error is emitted. Deterministic.
+// Method: arguments, which all functions share and which are always alive, lie
+// at the bottom, sorted by role, so that the functions see the same parameters;
+// above it, each function's results and workspaces are packed by the planner,
+// or keep the places that `remat` found when it held the arena within the
+// budget. Guarantee: verifyArena holds, or an error is emitted. Deterministic.
 // Complexity: that of packing; the rest is linear.
 //
 //===----------------------------------------------------------------------===//
@@ -22,7 +22,7 @@
 using namespace mlir;
 using namespace ckopt;
 
-/// What is kept between steps comes first, then what is fed.
+/// Ranks values that live across steps before values that are fed in each step.
 static int roleRank(StringRef role) {
   return llvm::StringSwitch<int>(role)
       .Case(roles::kParameter, 0)
@@ -39,7 +39,7 @@ static int roleRank(StringRef role) {
 }
 
 namespace {
-/// One tensor that one or several functions take.
+/// An argument tensor that one or several functions take.
 struct SharedArgument {
   int rank = 0;
   Type type;
@@ -48,7 +48,8 @@ struct SharedArgument {
 };
 } // namespace
 
-/// Arguments without a name are their function's own.
+/// Arguments with the same name are shared; one without a name belongs to its
+/// function alone.
 static std::string argumentKey(FunctionOpInterface function, unsigned index) {
   if (auto name = function.getArgAttrOfType<StringAttr>(index, attrs::kName))
     return "name:" + name.str();
@@ -105,14 +106,14 @@ ckopt::placeArguments(ArrayRef<FunctionOpInterface> functions,
 
 namespace {
 
-/// Places one function above the arguments.
+/// Places the results and workspaces of one function above the arguments.
 class FunctionPlacer {
 public:
   FunctionPlacer(func::FuncOp function, ArrayRef<int64_t> argumentOffsets,
                  int64_t argumentBytes)
       : function(function), argumentOffsets(argumentOffsets),
         argumentBytes(argumentBytes) {}
-  /// The first byte that no tensor and no workspace needs.
+  /// Returns the first byte above all tensors and workspaces.
   FailureOr<int64_t> run();
 
 private:
@@ -124,14 +125,14 @@ private:
   ArrayRef<int64_t> argumentOffsets;
   int64_t argumentBytes;
   PlanningProblem problem;
-  /// For each storage: bytes from the first byte above the arguments.
+  /// Offset of each storage from the first byte above the arguments.
   SmallVector<int64_t> offset;
   SmallVector<int64_t> workspaceOffset;
 };
 
 } // namespace
 
-/// Names every op that has no place in a planned step.
+/// Reports every op that a planned step must not contain.
 LogicalResult FunctionPlacer::check() {
   LogicalResult result = success();
   for (Operation &op : function.front().without_terminator()) {
@@ -184,7 +185,7 @@ int64_t FunctionPlacer::setOffsets() {
   for (auto [i, at] : llvm::enumerate(argumentOffsets))
     if (at >= 0)
       function.setArgAttr(i, attrs::kOffset, builder.getI64IntegerAttr(at));
-  // Storage of arguments, by number.
+  // Numbers of the arguments' storages.
   DenseMap<planner::ValueId, int64_t> argumentAt;
   for (auto [i, storage] : llvm::enumerate(problem.arguments))
     if (storage >= 0)
@@ -212,7 +213,8 @@ int64_t FunctionPlacer::setOffsets() {
   return end;
 }
 
-/// Puts the kernel calls in the given order, each view before its first reader.
+/// Puts the kernel calls into the given order, and each view before its first
+/// reader.
 static void reorder(func::FuncOp function, ArrayRef<Operation *> order) {
   Block &block = function.front();
   Operation *terminator = block.getTerminator();
@@ -230,7 +232,7 @@ static void reorder(func::FuncOp function, ArrayRef<Operation *> order) {
     op->moveBefore(terminator);
   }
   placeViews(placeViews, terminator);
-  // Views that nobody reads are left in front.
+  // Views that nobody reads stay at the front.
   for (Operation &op : llvm::make_early_inc_range(block))
     if (isView(&op) && op.use_empty())
       op.erase();
@@ -254,7 +256,7 @@ LogicalResult ckopt::planMemory(ArrayRef<func::FuncOp> functions) {
       SmallVector<FunctionOpInterface>(functions.begin(), functions.end()));
   if (failed(region))
     return failure();
-  // Not rounded up: the last byte is one that is used.
+  // The size is not rounded up, so that it ends with the last byte in use.
   int64_t arena = region->end;
   for (auto [function, offsets] : llvm::zip(functions, region->offsets)) {
     FailureOr<int64_t> end =

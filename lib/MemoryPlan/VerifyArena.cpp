@@ -4,12 +4,11 @@
 //
 // Problem: no defect of planner, packing or pass may lead to a wrong number.
 // Method: walk the calls in order with the set of live byte ranges, sorted by
-// offset. What a call makes must overlap nothing that is live, except operands
-// that it may overwrite and that are at their last use. Shares no code with the
-// placement but the notion of a view.
-// Guarantee: a function that passes computes what its SSA form says, provided
-// that kernels keep their reuse promises.
-// Complexity: O(n log n).
+// offset. A call's results must overlap nothing that is live, except operands
+// that it may overwrite and that are at their last use. The verifier shares no
+// code with the placement, except the definition of a view. Guarantee: a
+// function that passes computes what its SSA form says, provided that kernels
+// keep their reuse promises. Complexity: O(n log n).
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Analysis/PlanningProblem.h"
@@ -26,8 +25,8 @@ namespace {
 /// A live byte range.
 struct Range {
   int64_t end;
-  Value value;      ///< null: a workspace
-  int64_t lastRead; ///< place of the call that reads it last
+  Value value;      ///< null for a workspace
+  int64_t lastRead; ///< index of the last call that reads it
 };
 
 class ArenaVerifier {
@@ -49,9 +48,9 @@ private:
   int64_t end = 0;
   DenseMap<Operation *, int64_t> place;
   std::map<int64_t, Range> live;
-  /// Offsets of live ranges by the place of their last read.
+  /// Offsets of live ranges, by the call that reads them last.
   SmallVector<SmallVector<int64_t, 2>> dies;
-  /// Offset of each value that has one, views included.
+  /// Offset of each value in the arena, views included.
   DenseMap<Value, int64_t> offsetOf;
 };
 
@@ -90,7 +89,7 @@ LogicalResult ArenaVerifier::add(Operation *op, const Twine &what,
              << (other.value ? getValueName(other.value) : "a workspace")
              << " (bytes " << next->first << " to " << other.end
              << "), which is still needed";
-    // Overwritten: the new value stands for these bytes from here on.
+    // The value is overwritten: from here on its bytes belong to the new value.
     next = live.erase(next);
   }
   live.emplace(begin, range);
@@ -118,7 +117,7 @@ LogicalResult ArenaVerifier::addArguments() {
   return success();
 }
 
-/// Removes what is not read after the call at `at`.
+/// Removes the ranges that no call after `at` reads.
 void ArenaVerifier::expire(int64_t at) {
   for (int64_t begin : dies[at]) {
     auto found = live.find(begin);
@@ -130,7 +129,7 @@ void ArenaVerifier::expire(int64_t at) {
 LogicalResult ArenaVerifier::visit(KernelCallOp call, int64_t at) {
   if (!call.getOffsets())
     return call.emitError("has no offsets; run plan-memory");
-  // The operands that a result may take over.
+  // Collects the operands whose bytes a result may take over.
   for (auto [r, result] : llvm::enumerate(call.getOuts())) {
     int64_t begin = (*call.getOffsets())[r];
     int64_t stop = begin + getStorageBytes(result.getType());
@@ -149,8 +148,8 @@ LogicalResult ArenaVerifier::visit(KernelCallOp call, int64_t at) {
                other == function.getArgument(update.argument);
       });
       if (isa<BlockArgument>(other)) {
-        // The old state must have no reader after, nor here unless the kernel
-        // says that it may be overwritten.
+        // The old state must not be read later, nor by this call unless the
+        // kernel may overwrite it while reading.
         int64_t last = lastReadOf(other, -1);
         return (covers(getUpdatePairs(call)) && last <= at) ||
                (isState && last < at);

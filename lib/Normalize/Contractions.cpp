@@ -2,10 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The CPU's library has no products and convolutions of f16: they are computed
-// in f32 and rounded once. A product has at most two batch dimensions with
-// strides of their own: where broadcasting makes more of them, the operands are
-// expanded first, which any number of dimensions merge after.
+// Rewrites products and convolutions into forms that libraries have. The CPU's
+// library has no f16: such ops are computed in f32 and rounded once. A product
+// has at most two batch dimensions with strides of their own: where
+// broadcasting makes more of them, the operands are expanded, after which all
+// batch dimensions merge into one.
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
@@ -15,7 +16,7 @@
 using namespace mlir;
 using namespace ckopt;
 
-/// The op on f32 between casts.
+/// Computes the op in f32, between casts.
 static void widen(Operation *op) {
   OpBuilder builder(op);
   Value result = op->getResult(0);
@@ -31,14 +32,16 @@ static void widen(Operation *op) {
   result.replaceAllUsesExcept(narrow, narrow);
 }
 
-/// Dimension `d` of the result's batch is one that `operand` repeats.
+/// Returns whether `operand` is repeated along dimension `d` of the result's
+/// batch.
 static bool repeats(RankedTensorType operand, RankedTensorType result,
                     int64_t d) {
   int64_t own = d - (result.getRank() - operand.getRank());
   return result.getDimSize(d) != 1 && (own < 0 || operand.getDimSize(own) == 1);
 }
 
-/// Runs of batch dimensions that both operands treat alike.
+/// Counts groups of adjacent batch dimensions in which each operand is either
+/// repeated or not.
 static int64_t countRuns(MatMulOp op) {
   RankedTensorType result = op.getType();
   int64_t runs = 0;
@@ -54,7 +57,8 @@ static int64_t countRuns(MatMulOp op) {
   return runs;
 }
 
-/// One batch dimension, in which nothing is repeated.
+/// Expands the operands and merges the batch into one dimension without
+/// repetition.
 static void flattenBatch(MatMulOp op) {
   OpBuilder builder(op);
   TensorBuilder b(builder, op.getLoc());

@@ -12,11 +12,13 @@
 // Everything per channel is computed once on [C]; the big tensors see one
 // elementwise kernel each way. rstd is made once for forward and backward.
 //
-// A product or convolution of a tensor without elements is a sum of nothing for
-// each element of its result: zeros, which no library need be asked for. Not
-// earlier: a parameter that meets nothing has a gradient of zeros all the same.
+// A product or convolution of a tensor without elements sums nothing for each
+// element of its result, so it becomes zeros. This happens after autodiff, so
+// that a parameter which is multiplied with such a tensor still gets a
+// gradient, of zeros.
 //
-// A concatenation is one kernel, and a GPU's takes a limited number of tensors.
+// A concatenation is one kernel, and a GPU kernel takes a limited number of
+// tensors, so wide ones are split.
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
@@ -43,13 +45,13 @@ private:
   void inference(BatchNormInferenceOp op);
   Value reciprocalDeviation(TensorBuilder &b, Value variance, APFloat epsilon);
 
-  /// (variance, epsilon) -> rstd; the bits of epsilon, since it only has to be
+  /// rstd by variance and epsilon; epsilon by its bits, since it only has to be
   /// told apart. Looked up, never iterated.
   DenseMap<std::pair<Value, uint64_t>, Value> deviations;
 };
 } // namespace
 
-/// Per-channel values as [1, C, 1, ...].
+/// Reshapes per-channel values to [1, C, 1, ...].
 static Value besideChannels(TensorBuilder &b, Value channels,
                             RankedTensorType type) {
   SmallVector<int64_t> shape(type.getRank(), 1);
@@ -134,7 +136,7 @@ static bool isEmpty(Type type) {
   return llvm::is_contained(cast<RankedTensorType>(type).getShape(), 0);
 }
 
-/// Zeros in place of contractions of nothing.
+/// Replaces products and convolutions of tensors without elements by zeros.
 static void replaceEmptyContractions(func::FuncOp function) {
   SmallVector<Operation *> empty;
   function.walk([&](Operation *op) {
@@ -153,8 +155,8 @@ static void replaceEmptyContractions(func::FuncOp function) {
   }
 }
 
-/// Joins the first operands of wide concatenations before the others, as few as
-/// leave `most` in all: those are copied twice.
+/// Splits a concatenation of too many operands: the first operands are joined
+/// first, as few of them as leave `most` in all, since they are copied twice.
 static void splitConcats(func::FuncOp function, unsigned most) {
   SmallVector<ConcatOp> wide;
   function.walk([&](ConcatOp op) {

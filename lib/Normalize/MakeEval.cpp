@@ -2,11 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The clone is rewritten op by op: dropout becomes its input, batch
-// normalization takes the statistics that training tracks: its own mean and
-// variance lead, through moving_average ops, to the arguments that hold the
-// running ones. Batch norms that are not trained take them in training as well
-// (freezeNorms).
+// Makes the evaluation function of a training step. The clone is rewritten op
+// by op: dropout becomes its input, and batch normalization takes the running
+// statistics: its own mean and variance lead, through moving_average ops, to
+// the arguments that hold them. Batch norms that are not trained take them in
+// training as well (freezeNorms).
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
@@ -25,14 +25,14 @@ namespace ckopt {
 using namespace mlir;
 using namespace ckopt;
 
-/// The argument that tracks a batch statistic: old value of the moving average
-/// that the statistic reaches, directly or through one-to-one ops (a cast, a
-/// factor that makes a variance unbiased).
+/// Returns the argument that tracks a batch statistic: the old value of the
+/// moving average that the statistic reaches, directly or through one-to-one
+/// ops (a cast, a factor that makes a variance unbiased).
 static BlockArgument trackedBy(Value statistic, unsigned depth = 0) {
   for (OpOperand &use : statistic.getUses()) {
     Operation *user = use.getOwner();
     if (auto average = dyn_cast<MovingAverageOp>(user)) {
-      // A layer that runs twice averages twice.
+      // A layer that runs twice has two averages in a row.
       Value old = average.getOld();
       while (auto earlier = old.getDefiningOp<MovingAverageOp>())
         old = earlier.getOld();
@@ -49,7 +49,7 @@ static BlockArgument trackedBy(Value statistic, unsigned depth = 0) {
   return {};
 }
 
-/// The arguments that track an op's mean and variance; null: none do.
+/// Returns the arguments that track an op's mean and variance, or null.
 static std::pair<BlockArgument, BlockArgument> runningOf(BatchNormOp op) {
   BlockArgument mean = trackedBy(op.getMean());
   BlockArgument variance = trackedBy(op.getVariance());
@@ -116,7 +116,8 @@ FailureOr<func::FuncOp> ckopt::makeEval(func::FuncOp function, StringRef name,
 // Norms that are not trained
 //===----------------------------------------------------------------------===//
 
-/// The role of the argument that a scale or bias comes from; "" for a constant.
+/// Returns the role of the argument that a scale or bias comes from; "" for a
+/// constant.
 static StringRef roleOf(func::FuncOp function, Value value) {
   while (Operation *op = value.getDefiningOp()) {
     if (op->getNumOperands() != 1)
@@ -167,7 +168,7 @@ LogicalResult ckopt::freezeNorms(func::FuncOp function) {
     return updated && kept.contains(updated.getInt());
   });
   setResults(function, results);
-  // Their averages are dead now, and still lead to the arguments.
+  // The moving averages are dead now, but still lead to the arguments.
   for (BatchNormOp norm : norms)
     useRunningStatistics(norm);
   eraseDeadOps(function);

@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Exporters write a linear layer on [B, T, K] as a batch of products with one
-// weight. As one product of [B * T, K] it is what libraries are fastest at, and
-// its weight gradient is one product, too, instead of B products and a sum.
-// The value of each element is the same sum of products.
+// weight. Rewritten as one product of [B * T, K], it is the shape that
+// libraries compute fastest, and its weight gradient is one product instead of
+// B products and a sum. The value of each element is the same sum of products.
 //
 // Attention transposes its keys so that the product can read them plainly;
 // libraries read transposed operands just as fast, and a transpose that leaves
@@ -51,14 +51,14 @@ struct FlattenProduct : OpRewritePattern<MatMulOp> {
   }
 };
 
-/// matmul(x, transpose k to [.., D, T]), k = [B, T, H, D]: the transpose keeps
-/// D innermost and the product reads it transposed. Rows move as wholes, both
-/// here and in the gradient.
+/// Rewrites matmul(x, transpose k to [.., D, T]) with k = [B, T, H, D], so that
+/// the transpose keeps D innermost and the product reads it transposed. Whole
+/// rows are moved then, both here and in the gradient.
 struct KeepRowsWhole : OpRewritePattern<MatMulOp> {
   using OpRewritePattern::OpRewritePattern;
 
-  /// The value with its last two dimensions swapped, if that is the cheaper
-  /// transpose.
+  /// Returns the value with its last two dimensions swapped, if that transpose
+  /// is the cheaper one.
   static Value wholeRows(PatternRewriter &rewriter, Value value) {
     auto transpose = value.getDefiningOp<TransposeOp>();
     if (!transpose || tensorType(value).getEncoding() ||

@@ -41,9 +41,9 @@ static void simplify(OpPassManager &passes) {
   passes.addPass(createCSEPass());
 }
 
-/// Evaluation's function is made of the forward one as it is then: with a loss
-/// of the model's own, or with an attached one where the host cannot compute
-/// it.
+/// Adds the loss and the evaluation function, which is a clone of the forward
+/// function at this point: with a loss of the model's own, or with an attached
+/// one if the host cannot compute it.
 static void addLossAndEval(OpPassManager &passes, const StepOptions &options) {
   autodiff::LossOptions loss;
   static_cast<autodiff::LossSettings &>(loss) = options.lossSettings;
@@ -151,14 +151,14 @@ static llvm::Error runPhase(ModuleOp module, const Phase &phase) {
   auto manager = PassManager::on<ModuleOp>(module.getContext());
   phase.build(manager);
   manager.enableVerifier(true);
-  // A pass that fails for a documented reason says with its error which exit
-  // code belongs to it; everything else is bad input (its diagnostics are out).
+  // The exit code that a pass set, if it failed for a documented reason; every
+  // other failure is bad input, whose diagnostics have been emitted.
   std::optional<ExitCode> code;
   ScopedDiagnosticHandler handler(
       module.getContext(), [&](Diagnostic &diagnostic) {
         if (!code && diagnostic.getSeverity() == DiagnosticSeverity::Error)
           code = getExitCode(diagnostic);
-        return failure(); // others show it
+        return failure(); // other callers print it
       });
   if (succeeded(manager.run(module)))
     return llvm::Error::success();

@@ -27,7 +27,7 @@ static void attachUnary(MLIRContext *context) {
   attachModel<Op, interpretUnary<Op, fn>>(context);
 }
 
-/// For ops on floats and integers; wrapping to the type comes afterwards.
+/// For ops on floats and integers; results are wrapped to the type afterwards.
 template <typename Op, double (*fn)(double), int64_t (*intFn)(int64_t)>
 static LogicalResult interpretNumUnary(Op, Operands in, Results out,
                                        const Environment &) {
@@ -42,7 +42,8 @@ static LogicalResult interpretNumUnary(Op, Operands in, Results out,
 
 static int64_t wrapNeg(int64_t x) { return int64_t(0 - uint64_t(x)); }
 
-/// Unsigned operands are never below 0, and ui64 above 2^63 would look so.
+/// Unsigned operands are never below 0, but ui64 values above 2^63 would look
+/// negative.
 static LogicalResult interpretAbs(AbsOp, Operands in, Results out,
                                   const Environment &) {
   for (int64_t i = 0; i < out[0].size(); ++i) {
@@ -77,7 +78,8 @@ static LogicalResult interpretClip(ClipOp op, Operands in, Results out,
   double low = op.getMin().convertToDouble();
   double high = op.getMax().convertToDouble();
   for (int64_t i = 0; i < out[0].size(); ++i) {
-    // As min(max(x, low), high): high wins where low > high; NaN passes.
+    // Clips as min(max(x, low), high): the result is high if low > high, and
+    // NaN stays NaN.
     double x = in[0]->get(i);
     out[0].copy(i, *in[0], i);
     if (x < low)
@@ -118,7 +120,7 @@ static LogicalResult interpretCast(CastOp, Operands in, Results out,
   for (int64_t i = 0; i < out[0].size(); ++i) {
     if (toBool)
       out[0].integer(i) = in[0]->get(i) != 0;
-    else if (oneRounding) // not by way of double, which would round twice
+    else if (oneRounding) // a detour by way of double would round twice
       out[0].real(i) = in[0]->isUnsigned()
                            ? double(float(uint64_t(in[0]->integer(i))))
                            : double(float(in[0]->integer(i)));
@@ -135,7 +137,7 @@ static LogicalResult interpretCast(CastOp, Operands in, Results out,
 //===----------------------------------------------------------------------===//
 
 using RealFn = double (*)(double, double);
-/// The flag: whether the operands are unsigned.
+/// An integer function takes two operands, and whether they are unsigned.
 using IntFn = int64_t (*)(int64_t, int64_t, bool);
 
 static void zip(Operands in, Tensor &out, RealFn real, IntFn integer) {
@@ -204,8 +206,8 @@ static int64_t power(int64_t base, int64_t exponent, bool isUnsigned) {
   return int64_t(result);
 }
 
-/// Shifts by `b`, which as an unsigned number may be anything. The results are
-/// cut to the type afterwards.
+/// Shifts by `b` bits; as an unsigned number, `b` may be any size. The results
+/// are wrapped to the type afterwards.
 static LogicalResult interpretShiftLeft(ShiftLeftOp op, Operands in,
                                         Results out, const Environment &) {
   unsigned width = out[0].getElementType().getIntOrFloatBitWidth();
@@ -244,7 +246,7 @@ static double maximum(double a, double b) {
 static double minimum(double a, double b) {
   return std::isnan(a) || std::isnan(b) ? a + b : b < a ? b : a;
 }
-static double noReal(double, double) { return 0; } // ops on integers alone
+static double noReal(double, double) { return 0; } // for ops on integers alone
 
 template <typename T> static bool holds(ComparePredicate predicate, T a, T b) {
   switch (predicate) {
@@ -302,11 +304,12 @@ static LogicalResult interpretSelect(SelectOp, Operands in, Results out,
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// The words of (seed, step, site); element e has word e mod 4 of block e / 4.
+/// The random words of (seed, step, site); element e has word e mod 4 of block
+/// e / 4.
 class RandomWords {
 public:
-  /// `op` has operands seed and step, and a site, which inside of a kernel is
-  /// an index of the call's scalars.
+  /// Takes seed and step from the operands of `op`, and the site from its
+  /// attribute, which inside a kernel is an index into the call's scalars.
   template <typename Op>
   static FailureOr<RandomWords> get(Op op, const Tensor &seed,
                                     const Tensor &step,
@@ -327,7 +330,7 @@ public:
     return philox4x32({uint32_t(number), uint32_t(number >> 32), step, site},
                       key);
   }
-  /// Uniform in [0, 1), a multiple of 2^-24.
+  /// Returns a number uniform in [0, 1), a multiple of 2^-24.
   static double uniform(uint32_t word) { return uniform24(word); }
 
 private:

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The dialect's fallback fold: MLIR asks it where an op's own fold found
+// The dialect's fallback fold, which MLIR calls where an op's own fold found
 // nothing. Splat results of any size fold where the op maps splats to splats
 // (elementwise ops: evaluated on one element), others up to a size.
 //
@@ -17,14 +17,14 @@ using namespace mlir;
 using namespace ckopt;
 using namespace ckopt::reference;
 
-/// Whether results of this type may become constants of the IR. (No product of
-/// the shape: it may overflow.)
+/// Returns whether results of this type may become constants of the IR. The
+/// product of the shape is avoided because it may overflow.
 static bool isSmall(Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   if (!tensor || !tensor.hasStaticShape() ||
       !tensor.getElementType().isIntOrFloat())
     return false;
-  // Masks count with the floats: they feed kernels, not shapes.
+  // Masks count as floats: they feed kernels, not shapes.
   Type element = tensor.getElementType();
   bool forShapes = isa<IntegerType>(element) && !element.isInteger(1);
   int64_t limit = forShapes ? maxFoldedIntegerBytes : maxFoldedFloatBytes;
@@ -45,12 +45,12 @@ struct ReferenceFold : DialectFoldInterface {
     auto model = dyn_cast<ReferenceOpInterface>(op);
     if (!model || !model.isFoldable() || op->getNumResults() == 0)
       return failure();
-    // An iota costs a kernel nothing; only shape arithmetic gains by its
+    // An iota costs a kernel nothing, so only shape arithmetic gains from its
     // values.
     if (isa<IotaOp>(op) &&
         isa<FloatType>(getElementTypeOrSelf(op->getResult(0))))
       return failure();
-    // What is read must be small too, or folding a long reduction would cost
+    // The operands must be small too, or folding a long reduction would cost
     // more than running it.
     if (!llvm::all_of(op->getResultTypes(), isSmall) ||
         !llvm::all_of(op->getOperandTypes(), isSmall))
@@ -78,13 +78,14 @@ struct ReferenceFold : DialectFoldInterface {
     return success();
   }
 
-  /// Elementwise ops and expansions of splats: computed on one element.
+  /// Evaluates elementwise ops and expansions of splats on one element.
   static LogicalResult foldSplat(Operation *op, ArrayRef<Attribute> operands,
                                  SmallVectorImpl<OpFoldResult> &results) {
     auto kernel = dyn_cast<KernelOpInterface>(op);
     if (!kernel || kernel.getKernelKind() != KernelKind::Elementwise ||
         op->getNumResults() != 1 ||
-        isa<BatchNormInferenceOp, TriluOp, DropoutOp>(op)) // look at indices
+        // These depend on indices.
+        isa<BatchNormInferenceOp, TriluOp, DropoutOp>(op))
       return failure();
     SmallVector<Tensor> inputs;
     for (Attribute operand : operands) {

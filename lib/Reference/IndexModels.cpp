@@ -10,7 +10,8 @@ using namespace mlir;
 using namespace ckopt;
 using namespace ckopt::reference;
 
-/// The index at `i`, counted from the start, or an error.
+/// Returns the index at `i`, counted from the start, or an error if it is out
+/// of range.
 static FailureOr<int64_t> resolveIndex(Operation *op, const Tensor &indices,
                                        int64_t i, int64_t size) {
   int64_t index = indices.integer(i);
@@ -64,8 +65,8 @@ static LogicalResult interpretScatterAdd(ScatterAddOp op, Operands in,
 }
 
 /// Calls `fn(element of data, element of indices)` for each element of the
-/// indices in row-major order, which applies what names one element in
-/// increasing order along the axis.
+/// indices in row-major order, so that several updates of one element are
+/// applied in increasing order along the axis.
 template <typename Fn>
 static LogicalResult forEachIndexed(Operation *op, const Tensor &data,
                                     const Tensor &indices, int64_t axis,
@@ -96,7 +97,7 @@ static LogicalResult interpretGatherElements(GatherElementsOp op, Operands in,
       [&](int64_t from, int64_t i) { out[0].copy(i, *in[0], from); });
 }
 
-/// The larger one, NaN if either is.
+/// Returns the larger one, or NaN if either is NaN.
 static double largerOf(double a, double b) {
   return std::isnan(a) || a > b ? a : b;
 }
@@ -186,7 +187,8 @@ static LogicalResult interpretTopK(TopKOp op, Operands in, Results out,
   const Tensor &x = *in[0];
   AxisView view(x.getShape(), int64_t(op.getAxis()));
   AxisView chosen(out[0].getShape(), int64_t(op.getAxis()));
-  // Whether element a is larger; NaN is larger than every number.
+  // Returns whether element a is larger; NaN counts as larger than every
+  // number.
   auto larger = [&](int64_t a, int64_t b) {
     if (x.isFloat())
       return std::isnan(x.real(a)) ? !std::isnan(x.real(b))

@@ -2,7 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Walks the function's block once, keeps a value until its last reader has run.
+// Computes a function op by op: walks its block once and keeps each value until
+// its last reader has run.
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Reference/Interpreter.h"
@@ -16,7 +17,8 @@ using namespace mlir;
 using namespace ckopt;
 using namespace ckopt::reference;
 
-/// Numbers of a static shape, and not more of them than memory may hold.
+/// Returns whether the type has a static shape of numbers that fits into
+/// memory.
 static bool canHold(RankedTensorType type) {
   if (!type.hasStaticShape() || !type.getElementType().isIntOrFloat())
     return false;
@@ -61,7 +63,7 @@ LogicalResult reference::evaluateOp(Operation *op, Operands operands,
   return evaluateOp(op, operands, results, Environment{options, std::nullopt});
 }
 
-/// Arguments must have the shapes and the kind of elements of the function's.
+/// Checks that arguments have the shapes and element kinds of the function's.
 static LogicalResult checkArguments(FunctionOpInterface function,
                                     ArrayRef<Tensor> args) {
   if (function.isExternal() ||
@@ -107,8 +109,8 @@ private:
     Tensor tensor;
     int64_t uses;
   };
-  // Looked up only, never iterated. Pointers into it hold until the next
-  // define or release.
+  // Values by their IR value. Looked up only, never iterated. Pointers into it
+  // hold until the next define or release.
   llvm::DenseMap<Value, Held> values;
 };
 } // namespace

@@ -44,8 +44,8 @@ void attachNormModels(mlir::MLIRContext *context);
 void attachTrainingModels(mlir::MLIRContext *context);
 void attachKernelModels(mlir::MLIRContext *context);
 
-/// Where an operand of `shape` that broadcasts (as in numpy) to a result of
-/// `rank` dimensions has its element for an index of the result.
+/// Maps an index of the result, which has `rank` dimensions, to the element of
+/// an operand of `shape` that broadcasts (as in numpy) to it.
 class Broadcast {
 public:
   Broadcast(llvm::ArrayRef<int64_t> shape, int64_t rank) : strides(rank, 0) {

@@ -38,14 +38,14 @@ static LogicalResult interpretMatMul(MatMulOp op, Operands in, Results out,
 }
 
 namespace {
-/// One meeting of output position, kernel tap and input element, as offsets
-/// within one channel's spatial block.
+/// One product of the convolution's triple sum within a channel's spatial
+/// block: offsets of the output position, the kernel tap and the input element.
 struct Tap {
   int64_t input, weight, output;
 };
 } // namespace
 
-/// Every meeting inside of the input.
+/// Returns all taps that read an element inside the input.
 template <typename Op>
 static std::vector<Tap> findTaps(Op op, ArrayRef<int64_t> input,
                                  ArrayRef<int64_t> kernel,

@@ -92,8 +92,8 @@ static LogicalResult interpretBatchNormInference(BatchNormInferenceOp op,
 // Layer normalization: statistics per row of the dimensions from axis on
 //===----------------------------------------------------------------------===//
 
-/// Element `j` of a row of an operand that broadcasts to the row's shape, or
-/// `missing` where there is no operand.
+/// Reads element `j` of a row of an operand that broadcasts to the row's shape,
+/// or `missing` where there is no operand.
 namespace {
 class RowOperand {
 public:

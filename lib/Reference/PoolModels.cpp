@@ -86,8 +86,9 @@ static LogicalResult interpretMaxPoolGrad(MaxPoolGradOp op, Operands in,
   return success();
 }
 
-/// What a window's sum is divided by. The result's size keeps every window
-/// inside of the padded input, so with padding counted it is the kernel's size.
+/// Returns the number that a window's sum is divided by. Type inference keeps
+/// every window inside of the padded input, so if padding counts it is the
+/// kernel's size.
 template <typename Op> static double divisor(Op op, const Window &window) {
   return op.getCountIncludePad()
              ? double(ShapedType::getNumElements(op.getKernel()))

@@ -11,7 +11,8 @@ using namespace ckopt;
 using namespace ckopt::reference;
 
 namespace {
-/// Which element of the result an element of the operand goes to.
+/// Maps an element of the operand to the element of the result that it is
+/// reduced to.
 class ReducedIndex {
 public:
   ReducedIndex(ArrayRef<int64_t> shape, ArrayRef<int64_t> axes)
@@ -32,14 +33,14 @@ public:
       offset += index[d] * strides[d];
     return offset;
   }
-  int64_t count = 1; ///< elements that go to one
+  int64_t count = 1; ///< elements that are reduced to one
 
 private:
   SmallVector<int64_t> strides;
 };
 } // namespace
 
-/// NaN where one is.
+/// Returns the larger or smaller number, or NaN if either is NaN.
 static double pickReal(bool max, double a, double b) {
   if (std::isnan(a) || std::isnan(b))
     return a + b;

@@ -28,7 +28,7 @@ static LogicalResult interpretIota(IotaOp op, Operands, Results out,
   return success();
 }
 
-/// The same elements in the same logical order.
+/// Copies the elements in logical order.
 template <typename Op>
 static LogicalResult interpretCopy(Op, Operands in, Results out,
                                    const Environment &) {

@@ -81,7 +81,7 @@ double Tensor::get(int64_t i) const {
   return double(integer(i));
 }
 
-/// `value` truncated to the low bits of an integer type.
+/// Truncates `value` to the low bits of an integer type.
 static int64_t wrap(int64_t value, Type element) {
   unsigned bits = element.getIntOrFloatBitWidth();
   if (bits == 1)
@@ -93,8 +93,8 @@ static int64_t wrap(int64_t value, Type element) {
                                      : int64_t(low) >> (64 - bits);
 }
 
-/// Truncates toward zero; what int64_t cannot hold becomes its nearest bound,
-/// NaN becomes 0.
+/// Truncates toward zero; values outside int64_t become its nearest bound, NaN
+/// becomes 0.
 static int64_t toInteger(double value) {
   if (std::isnan(value))
     return 0;
@@ -165,8 +165,8 @@ std::string Tensor::str(int64_t limit) const {
 // Comparison
 //===----------------------------------------------------------------------===//
 
-/// |a - b|: 0 for equal values and for NaN beside NaN, infinite for NaN beside
-/// a number.
+/// Returns |a - b|: 0 for equal values and for two NaNs, infinite for NaN and a
+/// number.
 static double distance(double a, double b) {
   if (a == b || (std::isnan(a) && std::isnan(b)))
     return 0;

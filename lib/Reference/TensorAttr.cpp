@@ -43,7 +43,8 @@ Tensor Tensor::fromAttr(ElementsAttr attr) {
     AsmResourceBlob *blob = resource.getRawHandle().getBlob();
     if (!blob)
       return {};
-    // i1 blobs hold bytes here and bits in dense attributes: not supported.
+    // i1 is not supported: blobs hold a byte for each element, dense attributes
+    // a bit.
     bool splat = false;
     if (type.getElementType().isInteger(1) ||
         !DenseElementsAttr::isValidRawBuffer(type, blob->getData(), splat))
@@ -79,7 +80,7 @@ Tensor Tensor::fromAttr(ElementsAttr attr) {
 
 DenseElementsAttr Tensor::toAttr() const {
   Type element = type.getElementType();
-  // The attribute finds splats only where it is given a single value.
+  // The attribute is a splat only if it is built from a single value.
   if (floating) {
     auto bits = [](double value) { return std::bit_cast<uint64_t>(value); };
     bool equal = size() > 0 && llvm::all_of(reals, [&](double value) {
@@ -137,7 +138,7 @@ HostTensor Tensor::toHost() const {
                 : bits == 32 ? (isSigned ? DType::I32 : DType::U32)
                              : (isSigned ? DType::I64 : DType::U64);
   HostTensor result(dtype, shape);
-  // Values already lie in the type's range (ui64 wraps back).
+  // The values already lie in the type's range (ui64 wraps back).
   convertElements(isSigned || bits < 64 ? DType::I64 : DType::U64,
                   wide.rawData(), dtype, result.mutableRawData(), size());
   return result;

@@ -10,8 +10,8 @@ using namespace mlir;
 using namespace ckopt;
 using namespace ckopt::reference;
 
-/// The class of row `r`, -1 where the row is ignored; an error for a label
-/// that is no class.
+/// Returns the class of row `r`, -1 where the row is ignored; an error for a
+/// label that names no class.
 template <typename Op>
 static FailureOr<int64_t> targetOf(Op op, const Tensor &targets, int64_t r,
                                    int64_t classes) {

@@ -2,17 +2,17 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Problem: make the IR follow a sequence of (re)executions.
-// Method: walk the plan's steps; an op's first run moves it, every further run
-// clones it; operands are those copies that were made last; views are made
-// again for each copy that is read through them. Clones of our kernel calls
-// differ in `clone`. Clones of other ops read one operand through a barrier: no
-// pattern looks through it, so that neither CSE nor canonicalization can take
-// the clone for its original. Destinations without contents (tensor.empty) are
-// made just before each op that writes to them, so that no later allocation
-// pass makes room for them earlier than the plan does.
-// Guarantee: every op reads what it read before, in bits, since clones are the
-// same op on the same values. Complexity: O(steps and their operands).
+// Problem: make the IR follow a sequence of (re)executions. Method: walk the
+// plan's steps. An op's first run moves it, every further run clones it;
+// operands are the copies that were made last; views are made again for each
+// copy that is read through them. Clones of ckopt's kernel calls differ in
+// `clone`. Clones of other ops read one operand through a barrier: no pattern
+// looks through it, so that neither CSE nor canonicalization can merge the
+// clone with its original. Destinations without contents (tensor.empty) are
+// made just before each op that writes to them, so that a later allocation pass
+// does not allocate them earlier than planned. Guarantee: every op reads the
+// same bits as before, since clones are the same op on the same values.
+// Complexity: O(steps and their operands).
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
@@ -34,9 +34,9 @@ public:
   void run();
 
 private:
-  /// The copy of `value` (an original) that was made last.
+  /// Returns the copy of `value` (an original) that was made last.
   Value latest(Value value);
-  /// What `value` is a copy of.
+  /// Returns the original that `value` is a copy of, or `value`.
   Value original(Value value) const {
     auto found = originals.find(value);
     return found == originals.end() ? value : found->second;
@@ -52,7 +52,7 @@ private:
   OpBuilder builder;
   DenseMap<Value, Value> copies;    ///< original -> latest copy
   DenseMap<Value, Value> originals; ///< copy -> original
-  /// For a view: the copy of its operand that it was last made for.
+  /// For each view, the copy of its operand that it was last made for.
   DenseMap<Value, Value> viewedCopy;
   int64_t clones = 0;
 };
@@ -95,8 +95,8 @@ void PlanApplier::setOperands(Operation *op) {
   });
 }
 
-/// The operand that a clone reads through a barrier: a tensor that is made or
-/// given rather than a constant, which patterns may match, or a scalar.
+/// Chooses the operand that a clone reads through a barrier: a computed tensor
+/// or argument rather than a constant, which patterns may match, or a scalar.
 static OpOperand &barrierOperand(Operation *clone) {
   auto rank = [](OpOperand &operand) {
     Operation *maker = operand.get().getDefiningOp();
@@ -125,7 +125,7 @@ Operation *PlanApplier::addClone(Operation *op) {
           BarrierOp::create(builder, clone->getLoc(), value.getType(), value,
                             builder.getI64IntegerAttr(number));
       operand.set(barrier.getOutput());
-      // A later clone of this op reads the operand, not the barrier.
+      // A later clone of this op must read the operand, not the barrier.
       originals[barrier.getOutput()] = original(value);
     }
   }
@@ -137,7 +137,8 @@ Operation *PlanApplier::addClone(Operation *op) {
   return clone;
 }
 
-/// Offsets as the planner packed them, from the first byte above the arguments.
+/// Sets the offsets that the planner assigned, counted from the first byte
+/// above the arguments.
 void PlanApplier::setOffsets(KernelCallOp call, size_t step) {
   const planner::Plan &found = plan.result.plan;
   const planner::Node &node = plan.problem.graph.nodes[found.steps[step]];
@@ -145,7 +146,7 @@ void PlanApplier::setOffsets(KernelCallOp call, size_t step) {
   Operation *source = plan.problem.ops[found.steps[step]];
   SmallVector<int64_t> offsets;
   for (Value result : source->getResults()) {
-    // New states lie in their argument's bytes; plan-memory fills them in.
+    // A new state lies in its argument's bytes; plan-memory sets its offset.
     planner::ValueId storage = plan.problem.storage.lookup(result);
     const auto *output = llvm::find(ArrayRef(node.outputs), storage);
     size_t index = output - ArrayRef(node.outputs).begin();
@@ -156,7 +157,7 @@ void PlanApplier::setOffsets(KernelCallOp call, size_t step) {
     call.setWorkspaceOffset(packed.back());
 }
 
-/// Constants come first, in their order; they take no part in the plan.
+/// Moves constants to the front, in their order; they are not part of the plan.
 void PlanApplier::moveFreeOpsUp() {
   Operation *last = nullptr;
   for (Operation &op : llvm::make_early_inc_range(block->without_terminator()))
@@ -189,7 +190,7 @@ void PlanApplier::run() {
       op->moveBefore(block->getTerminator());
     } else {
       ++again[node];
-      // Marks the original and its clones as one, for --verify-remat.
+      // Gives the original and its clones the same number, for --verify-remat.
       op->setAttr(attrs::kNode, builder.getI64IntegerAttr(node));
       op = addClone(op);
     }

@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A barrier is its operand: after bufferization, where a clone writes to its
-// own buffer and cannot be merged with its original any more, nothing of it is
-// left.
+// Bufferizes barriers: a barrier becomes its operand. After bufferization a
+// clone writes to its own buffer and can no longer be merged with its original,
+// so the barrier is not needed.
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
@@ -18,7 +18,7 @@ using namespace mlir::bufferization;
 namespace {
 struct BarrierModel
     : BufferizableOpInterface::ExternalModel<BarrierModel, ckopt::BarrierOp> {
-  /// Barriers on scalars are removed, too.
+  /// Barriers on scalars are removed as well.
   bool hasTensorSemantics(Operation *) const { return true; }
   bool bufferizesToMemoryRead(Operation *, OpOperand &,
                               const AnalysisState &) const {

@@ -2,8 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One list of fields serves the attribute and back. Complexity: O(fields), and
-// the planner's need of memory (linear) where there is no plan.
+// Writes a plan's figures to an attribute and reads them back, from one list of
+// fields. Complexity: O(fields), plus the planner's linear lower bound if there
+// is no plan.
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Remat/Figures.h"
@@ -18,7 +19,7 @@
 using namespace mlir;
 using namespace ckopt;
 
-/// Tensors named in attributes.
+/// The most tensors that attributes name.
 static constexpr size_t mostValues = 64;
 
 /// Calls `visit(name, field)` for every field that has one value.
@@ -51,7 +52,7 @@ static void forEachField(Figures &f, Visit &&visit) {
 }
 
 namespace {
-/// Puts fields into a list; what says nothing is left out.
+/// Adds fields to a list of attributes, without those that are zero or empty.
 struct FieldWriter {
   Builder builder;
   NamedAttrList list;
@@ -60,7 +61,7 @@ struct FieldWriter {
       list.set(name, builder.getStringAttr(text));
   }
   void operator()(StringRef name, int64_t number) {
-    // These say something even if it is nothing.
+    // These fields are written even if they are zero.
     if (number || name == "recomputed" || name == "load" || name == "arena" ||
         name == "full_arena" || (name == "regions" && list.get("policy")))
       list.set(name, builder.getI64IntegerAttr(number));
@@ -134,7 +135,7 @@ RematFigures ckopt::figuresFromAttribute(DictionaryAttr attr) {
   return figures;
 }
 
-/// What stands in the way of a plan.
+/// Describes why no plan was found.
 static void explainFailure(const RematPlan &plan, RematFigures &figures) {
   const planner::Graph &graph = plan.problem.graph;
   const planner::Result &result = plan.result;

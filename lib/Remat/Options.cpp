@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The one way from text to RematOptions and back. An option that is given empty
-// is one that is left out: MLIR prints pipelines with all options in them.
+// Converts RematOptions from text and back; no other code does. An empty option
+// counts as not given, because MLIR prints pipelines with all options in them.
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Remat/Passes.h"
@@ -13,7 +13,7 @@
 using namespace mlir;
 using namespace ckopt;
 
-/// `budget` as bytes, or `min`.
+/// Parses `budget` as bytes, or `min`.
 static llvm::Expected<MemoryBudget> parseBytes(StringRef budget) {
   MemoryBudget result;
   result.kind = MemoryBudget::Kind::Minimum;
@@ -32,7 +32,7 @@ static llvm::Expected<MemoryBudget> parseBytes(StringRef budget) {
   return result;
 }
 
-/// The budget that the options ask for.
+/// Returns the budget that the options ask for.
 static llvm::Expected<MemoryBudget>
 parseBudget(const RematPassOptions &options) {
   int given = !options.budget.empty() + !options.budgetRatio.empty() +
@@ -54,7 +54,8 @@ parseBudget(const RematPassOptions &options) {
   return MemoryBudget();
 }
 
-/// Reads rules that are separated by `;`; one within a rule is written `\\;`.
+/// Parses rules that are separated by `;`; a `;` within a rule is written
+/// `\\;`.
 static llvm::Error addRules(StringRef option, StringRef rules,
                             std::vector<std::string> &texts) {
   size_t before = texts.size();
@@ -106,7 +107,7 @@ static llvm::Error parsePolicy(const RematPassOptions &options,
   return checkPolicyForm(policy);
 }
 
-/// How to search, and within which limits.
+/// Parses the options on how to search, and within which limits.
 static llvm::Error parseSearch(const RematPassOptions &options,
                                planner::Options &search) {
   if (!llvm::is_contained(planner::strategyNames(), options.strategy))

@@ -33,14 +33,14 @@ namespace ckopt {
 
 namespace {
 
-/// What the copies of one pass, which may plan functions in parallel and in any
-/// order, gather for the pipeline's owner or, if the options name files, for
-/// these: a file is complete when the last function is done.
+/// Collects plans for all clones of one pass, which may plan functions in
+/// parallel and in any order. They go to the pipeline's owner, or to files if
+/// the options name some: a file is complete when the last function is done.
 class Gathered {
 public:
   explicit Gathered(RematResult *result = nullptr) : result(result) {}
 
-  /// Takes the plans of functions, and writes the report of all so far.
+  /// Adds the plans of functions, and writes the report of all plans so far.
   llvm::Error add(RematResult found, StringRef report) {
     std::lock_guard<std::mutex> lock(mutex);
     std::vector<RematPlan> &plans = result ? result->plans : own.plans;
@@ -69,7 +69,7 @@ struct RematPass : ckopt::impl::RematPassBase<RematPass> {
         settled(std::make_shared<RematOptions>(std::move(options))),
         isTyped(true), gathered(std::make_shared<Gathered>(result)) {}
 
-  /// Modules, and functions of any dialect.
+  /// The pass runs on modules, and on functions of any dialect.
   bool canScheduleOn(RegisteredOperationName name) const override {
     return name.getStringRef() == ModuleOp::getOperationName() ||
            name.hasInterface<FunctionOpInterface>();
@@ -78,7 +78,7 @@ struct RematPass : ckopt::impl::RematPassBase<RematPass> {
   void getDependentDialects(DialectRegistry &registry) const override {
     RematPassBase::getDependentDialects(registry);
     registerBarrierBufferization(registry);
-    // Upper bounds of dynamic shapes inside of loops.
+    // Needed for upper bounds of dynamic shapes inside of loops.
     affine::registerValueBoundsOpInterfaceExternalModels(registry);
     arith::registerValueBoundsOpInterfaceExternalModels(registry);
     linalg::registerValueBoundsOpInterfaceExternalModels(registry);
@@ -86,7 +86,7 @@ struct RematPass : ckopt::impl::RematPassBase<RematPass> {
     tensor::registerValueBoundsOpInterfaceExternalModels(registry);
   }
 
-  /// The options as one struct, which clients have, too.
+  /// Returns the textual options as the struct that C++ clients use.
   RematPassOptions stated() const {
     RematPassOptions all;
     all.budget = budget;
@@ -115,8 +115,8 @@ struct RematPass : ckopt::impl::RematPassBase<RematPass> {
     return all;
   }
 
-  /// Reads the options, and the files that they name, once for all functions;
-  /// so mistakes in them are told once, too.
+  /// Reads the options, and the files that they name, once for all functions,
+  /// so that mistakes in them are reported once.
   LogicalResult initialize(MLIRContext *context) override {
     gathered->clear();
     if (isTyped)
@@ -136,8 +136,8 @@ struct RematPass : ckopt::impl::RematPassBase<RematPass> {
     return named ? text : "remat: " + text;
   }
 
-  /// Brings a function with ops of other dialects to the form that later
-  /// canonicalization keeps.
+  /// Canonicalizes a function with ops of other dialects, so that a later
+  /// canonicalization does not undo the plan.
   LogicalResult canonicalize(FunctionOpInterface function) {
     bool foreign =
         llvm::any_of(function.front().without_terminator(), [](Operation &op) {
@@ -154,14 +154,15 @@ struct RematPass : ckopt::impl::RematPassBase<RematPass> {
     return runPipeline(pipeline, function);
   }
 
-  /// Whether `functions` names it, or names none.
+  /// Returns whether the option `functions` names the function, or is empty.
   bool isNamed(FunctionOpInterface function) {
     return functions.empty() ||
            llvm::is_contained(functions, function.getName().str()) ||
            llvm::is_contained(functions, getFunctionPath(function));
   }
 
-  /// Functions with a body in a module and the modules in it.
+  /// Returns the functions with a body in a module, and in modules inside of
+  /// it.
   static SmallVector<FunctionOpInterface> functionsIn(Operation *module) {
     SmallVector<FunctionOpInterface> found;
     module->walk<WalkOrder::PreOrder>([&](Operation *op) {
@@ -177,8 +178,8 @@ struct RematPass : ckopt::impl::RematPassBase<RematPass> {
     return found;
   }
 
-  /// Why the function is not to be planned under the budget, if unsupported
-  /// ones are to be left alone.
+  /// Returns why the function cannot be planned under the budget, if the
+  /// options say to leave such functions alone.
   std::string findObstacle(FunctionOpInterface function,
                            const RematOptions &options, Location &where) {
     std::string what = findUnsupported(function, &where, options.hooks);
@@ -193,7 +194,7 @@ struct RematPass : ckopt::impl::RematPassBase<RematPass> {
     return "";
   }
 
-  /// The functions to plan: this one, or those of this module.
+  /// Returns the functions to plan: this one, or those of this module.
   SmallVector<FunctionOpInterface> findFunctions(const RematOptions &options) {
     SmallVector<FunctionOpInterface> wanted;
     auto consider = [&](FunctionOpInterface function) {
@@ -217,8 +218,8 @@ struct RematPass : ckopt::impl::RematPassBase<RematPass> {
     return wanted;
   }
 
-  /// Functions that may be planned, with those that other runs of this pass
-  /// have. What those change of their functions must not be read here.
+  /// Returns the functions that may be planned, including those that other
+  /// clones of this pass plan now. Their bodies must not be read here.
   SmallVector<FunctionOpInterface> findNamed() {
     Operation *module = getOperation();
     if (isa<FunctionOpInterface>(module) && module->getParentOp())
@@ -232,10 +233,10 @@ struct RematPass : ckopt::impl::RematPassBase<RematPass> {
     return found;
   }
 
-  /// A warning for each name in `functions` that no function has: with several
-  /// modules, others may have it.
+  /// Warns of each name in `functions` that no function has: with several
+  /// modules, another one may have it.
   void checkNames(ArrayRef<FunctionOpInterface> named) {
-    // Told once, where functions are planned one by one.
+    // If functions are planned one by one, only one run of the pass warns.
     if (auto function = dyn_cast<FunctionOpInterface>(getOperation());
         function && function->getBlock())
       for (Operation &op : *function->getBlock())
@@ -254,8 +255,8 @@ struct RematPass : ckopt::impl::RematPassBase<RematPass> {
             << "' with a body here";
   }
 
-  /// Whether the plan file is for what is planned now: of functions that are
-  /// planned one by one, too, one plan is written.
+  /// Returns whether this run writes the plan file. If functions are planned
+  /// one by one, only one plan is written.
   bool writesPlan(ArrayRef<FunctionOpInterface> named) {
     if (planOut.empty())
       return false;
@@ -282,7 +283,7 @@ struct RematPass : ckopt::impl::RematPassBase<RematPass> {
     RematResult found;
     if (failed(runRemat(wanted, options, found)))
       signalPassFailure();
-    // Where nothing fits, files say what is known.
+    // If no plan fits, the files still report what is known.
     auto check = [&](llvm::Error error) {
       if (!error)
         return;
@@ -300,9 +301,9 @@ struct RematPass : ckopt::impl::RematPassBase<RematPass> {
   }
 
 private:
-  /// What the options ask for.
+  /// The options in effect.
   std::shared_ptr<const RematOptions> settled;
-  bool isTyped = false; ///< given as a struct, so that no text is read
+  bool isTyped = false; ///< set if the options are a struct rather than text
   /// Copies of the pass that run in parallel share it.
   std::shared_ptr<Gathered> gathered = std::make_shared<Gathered>();
 };

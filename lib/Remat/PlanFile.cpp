@@ -2,15 +2,15 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Problem: let people look at a plan, change it and use it again, without ever
-// running one that is wrong or was made for another step.
-// Method: the file is ckopt-plan/1 with two members more: a hash of the
-// planning problem (sizes, operands and order edges, not costs) and the names
-// of the nodes that the steps number. Only steps are taken from a file: they
-// are replayed by the verifier's rules, then cost, load and offsets are worked
-// out anew (offsets are taken over where they are still valid).
-// Guarantee: a plan that is used was verified against the function and fits the
-// budget. Complexity: O(steps and operands), and packing.
+// Problem: let users inspect a plan, edit it and use it again, but never run a
+// wrong plan or one that was made for another step. Method: the file is
+// ckopt-plan/1 with two more members: a hash of the planning problem (sizes,
+// operands and order edges, not costs) and the names of the nodes that the
+// steps number. Only steps are taken from a file: the verifier replays them,
+// then cost, load and offsets are computed anew (offsets of the file are kept
+// if they are still valid). Guarantee: a plan that is used was verified against
+// the function and fits the budget. Complexity: O(steps and operands), and
+// packing.
 //
 //===----------------------------------------------------------------------===//
 #include "Planning.h"
@@ -30,7 +30,8 @@
 using namespace mlir;
 using namespace ckopt;
 
-/// Stands for the problem: two problems of one hash take the same plans.
+/// Returns a hash of the problem; two problems with the same hash accept the
+/// same plans.
 static std::string graphHash(const planner::Graph &graph) {
   std::string text;
   llvm::raw_string_ostream os(text);
@@ -57,7 +58,7 @@ static std::string graphHash(const planner::Graph &graph) {
 std::string ckopt::printStoredPlan(const RematPlan &plan) {
   const planner::Graph &graph = plan.problem.graph;
   int64_t budget = plan.budgetBytes == unlimited ? 0 : plan.budgetBytes;
-  // The planner's own text, with members put in.
+  // The file is the planner's own text with members added.
   llvm::json::Value file = llvm::cantFail(
       llvm::json::parse(planner::printPlan(graph, plan.result, budget)));
   llvm::json::Array names;
@@ -107,7 +108,8 @@ llvm::Expected<StoredPlan> StoredPlan::read(const std::string &path) {
   return parse((*buffer)->getBuffer(), path);
 }
 
-/// Whether the file was written for another problem than `graph`: what to say.
+/// Returns a message if the file was written for another problem than `graph`,
+/// else "".
 static std::string differs(const StoredPlan &file,
                            const planner::Graph &graph) {
   std::string hash = graphHash(graph);
@@ -168,13 +170,14 @@ LogicalResult ckopt::checkStoredPlan(ArrayRef<FunctionOpInterface> functions,
   auto isMeant = [&](FunctionOpInterface function) {
     return isPlanFor(function, *stored);
   };
-  // Where functions are planned one by one, it may be for another one.
+  // If functions are planned one by one, the file may be for another function.
   Operation *top = first;
   while (top->getParentOp())
     top = top->getParentOp();
   bool isThere = llvm::any_of(functions, isMeant) ||
                  top->walk<WalkOrder::PreOrder>([&](Operation *op) {
-                      // Other threads may change what is in functions.
+                      // Other threads may change the bodies of functions, so do
+                      // not look inside.
                       if (auto function = dyn_cast<FunctionOpInterface>(op))
                         return isMeant(function) ? WalkResult::interrupt()
                                                  : WalkResult::skip();
@@ -187,7 +190,7 @@ LogicalResult ckopt::checkStoredPlan(ArrayRef<FunctionOpInterface> functions,
          << "it is for '" << stored->function << "', which is no function here";
 }
 
-/// Cost, load, offsets of the file's steps in this function.
+/// Computes cost, load and offsets of the file's steps in this function.
 static LogicalResult takeSteps(FunctionOpInterface function,
                                const StoredPlan &file, RematPlan &plan) {
   const planner::Graph &graph = plan.problem.graph;

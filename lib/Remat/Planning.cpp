@@ -2,12 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Problem: turn a budget as people write it into one for the planner, and the
-// planner's answer into one for people.
-// Method: the arguments lie outside of what is packed (plan-memory puts them at
-// the arena's start) and count in full; a relative budget is resolved against
-// the arena of the plan without a budget.
-// Guarantee: a plan that is returned was verified and fits the budget.
+// Problem: translate the user's budget for the planner, and the planner's
+// answer for the user. Method: the arguments lie outside of what is packed
+// (plan-memory puts them at the arena's start) and count in full; a relative
+// budget is resolved against the arena of the plan without a budget. Guarantee:
+// a plan that is returned was verified and fits the budget.
 //
 //===----------------------------------------------------------------------===//
 #include "Planning.h"
@@ -25,7 +24,7 @@
 using namespace mlir;
 using namespace ckopt;
 
-/// Tensors named in an error.
+/// The most tensors that an error names.
 static constexpr size_t maxNamed = 8;
 
 planner::Options ckopt::plannerOptions(const RematOptions &options) {
@@ -68,7 +67,8 @@ void ckopt::boundArena(RematPlan &plan) {
   auto padding = [](int64_t bytes) {
     return planner::alignTo(bytes, kArenaAlignment) - bytes;
   };
-  // Whichever buffer lies on top: it has no more padding than this.
+  // The topmost buffer may be any of them, so the largest padding bounds the
+  // difference.
   int64_t most = 0;
   for (const planner::Value &value : graph.values)
     if (value.kind != planner::ValueKind::Persistent && value.aliasOf < 0)
@@ -76,7 +76,7 @@ void ckopt::boundArena(RematPlan &plan) {
   for (const planner::Node &node : graph.nodes)
     most = std::max(most, padding(node.workspace));
   auto lower = [&](int64_t &bound, int64_t fixed) {
-    // No load lies between two units.
+    // Loads are whole units, so round the bound up to one.
     int64_t units = planner::alignTo(bound, kArenaAlignment);
     bound = std::max(std::min(units, fixed), units - most);
   };
@@ -125,7 +125,7 @@ FailureOr<RematPlan> ckopt::planBaseline(FunctionOpInterface function,
   RematPlan plan;
   plan.problem = std::move(*problem);
   planner::Graph &graph = plan.problem.graph;
-  // Arguments lie at aligned places: count what they take.
+  // Arguments lie at aligned offsets, so count their aligned sizes.
   for (planner::Value &value : graph.values)
     if (value.kind == planner::ValueKind::Persistent)
       value.bytes = planner::alignTo(value.bytes, kArenaAlignment);
@@ -134,7 +134,8 @@ FailureOr<RematPlan> ckopt::planBaseline(FunctionOpInterface function,
   plan.memoryBound = planner::memoryBound(graph) + options.reservedBytes;
 
   planner::Options request = plannerOptions(options);
-  // There is little to search for: limits are for what comes after it.
+  // The baseline plan is cheap to find, so it does not use up the time and work
+  // limits.
   request.searchToLimit = false;
   plan.result = planner::solve(graph, request);
   if (failed(checkResult(function, plan.result)))
@@ -146,11 +147,11 @@ FailureOr<RematPlan> ckopt::planBaseline(FunctionOpInterface function,
   return plan;
 }
 
-/// Work of a search that only has to name some budget that a plan fits, a
-/// fraction of a second.
+/// Work of a search that only has to find some budget for which a plan exists:
+/// a fraction of a second.
 static constexpr int64_t kShortSearch = 5000000;
 
-/// Whether it was known before any search that no plan fits.
+/// Returns whether a bound proves, without a search, that no plan fits.
 static bool isBelowBound(const RematPlan &plan) {
   return plan.budgetBytes < plan.memoryBound;
 }
@@ -170,9 +171,10 @@ LogicalResult ckopt::planWithin(FunctionOpInterface function,
     plan.budgetBytes = plan.result.plan.minimumBudget + reserved;
   } else if (budget.kind != Kind::Unlimited) {
     plan.budgetBytes = budget.resolve(plan.fullArena, plan.fixedBytes);
-    // A plan without recomputation that fits is the cheapest there is.
+    // If the plan without recomputation fits, no plan is cheaper.
     if (plan.budgetBytes < plan.fullArena) {
-      // The answer is known; all that is left is to show a budget that works.
+      // It is known that nothing fits; only look for a budget that works, to
+      // report it.
       if (isBelowBound(plan)) {
         request.searchToLimit = false;
         request.workLimit = request.workLimit > 0
@@ -180,7 +182,7 @@ LogicalResult ckopt::planWithin(FunctionOpInterface function,
                                 : kShortSearch;
       }
       // The planner counts whole units of alignment, but the arena ends with
-      // its last used byte: first allow the unit that the budget ends in.
+      // its last used byte: first include the unit that the budget ends in.
       int64_t bytes = std::max<int64_t>(plan.budgetBytes - reserved, 1);
       request.budget = planner::alignTo(bytes, kArenaAlignment);
       plan.result = solver.solve(request);
@@ -192,7 +194,8 @@ LogicalResult ckopt::planWithin(FunctionOpInterface function,
   } else if (request.hint || request.searchToLimit) {
     plan.result = solver.solve(request);
   }
-  // Others' arguments alone may take more, whatever this function does.
+  // The shared arguments of other functions may exceed the budget alone,
+  // whatever this plan does.
   if (plan.result.hasPlan() && plan.budgetBytes <= reserved &&
       total(plan.result.plan) > plan.budgetBytes) {
     planner::Plan &found = plan.result.plan;
@@ -209,7 +212,7 @@ LogicalResult ckopt::planWithin(FunctionOpInterface function,
     return failure();
   boundArena(plan);
   if (!plan.result.hasPlan()) {
-    // The smallest budget, too, as what its plan takes of the arena.
+    // Convert the smallest budget, too, into bytes of the arena.
     int64_t &least = plan.result.plan.minimumBudget;
     request.budget = least;
     if (least > 0)
@@ -220,7 +223,7 @@ LogicalResult ckopt::planWithin(FunctionOpInterface function,
   }
   const planner::Plan &found = plan.result.plan;
   if (plan.budgetBytes != unlimited && budget.kind == Kind::Minimum)
-    plan.budgetBytes = total(found); // it is what this very plan takes
+    plan.budgetBytes = total(found); // the budget that this very plan needs
   if (std::string wrong = planner::verify(graph, found, request.budget);
       wrong.empty() && plan.budgetBytes != unlimited &&
       total(found) > plan.budgetBytes) {
@@ -265,7 +268,8 @@ std::string ckopt::describeNoPlan(StringRef name, const RematPlan &plan) {
   if (plan.policy.compared && plan.policy.autoFits)
     os << "; it is the policy that does not fit: without it a plan of "
        << formatBytesExact(plan.policy.autoArena) << " was found";
-  // Arguments are there in every plan; name what a plan could move.
+  // Arguments are alive under every plan, so name only values that a plan could
+  // move.
   SmallVector<planner::PeakEntry> alive;
   for (const planner::PeakEntry &entry : result.aliveAtPeak)
     if (entry.value < 0 || plan.problem.graph.values[entry.value].kind !=

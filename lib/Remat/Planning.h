@@ -12,16 +12,17 @@
 
 namespace ckopt {
 
-/// A plan's budgetBytes where none was given.
+/// The value of a plan's budgetBytes if no budget was given.
 inline constexpr int64_t unlimited = std::numeric_limits<int64_t>::max();
 
-/// Whether a budget is given that must hold for everything.
+/// Returns whether memory that cannot be counted is an error: a budget is
+/// given, and the options do not allow it.
 inline bool needsAllCounted(const RematOptions &options) {
   return options.budget.kind != MemoryBudget::Kind::Unlimited &&
          !options.allowUncounted;
 }
 
-/// What buildProblem() is told beside the function.
+/// Returns the options of buildProblem().
 inline PlanningContext planningContext(const RematOptions &options) {
   return {options.hooks, options.mayReadCallees};
 }
@@ -29,55 +30,56 @@ inline PlanningContext planningContext(const RematOptions &options) {
 /// The planner's options without a budget.
 planner::Options plannerOptions(const RematOptions &options);
 
-/// A defect of the planner or an option that it does not know: an error was
-/// emitted.
+/// Emits an error if the result shows a defect of the planner or an unknown
+/// option.
 mlir::LogicalResult checkResult(mlir::FunctionOpInterface function,
                                 const planner::Result &result);
 
-/// Warns where a limit cut the search for the plan off.
+/// Warns if a limit ended the search for the plan early.
 void warnIfCut(mlir::FunctionOpInterface function, const RematPlan &plan);
 
-/// Whether it is proven that no plan fits the budget.
+/// Returns whether it is proven that no plan fits the budget.
 bool isProvenInfeasible(const RematPlan &plan);
 
-/// The last byte of a packed plan that something lies in, plus one: the arena
-/// without the padding behind its topmost buffer.
+/// Returns the end of the last byte in use: the arena without the padding after
+/// its topmost buffer.
 int64_t lastByte(const planner::Graph &graph, const planner::Plan &found);
 
-/// Makes the proven bounds hold for the arena, which ends with its last used
-/// byte, where the planner counts whole units of alignment.
+/// Adjusts the proven bounds to the arena: it ends with its last used byte,
+/// while the planner counts whole units of alignment.
 void boundArena(RematPlan &plan);
 
-/// Whether the options or attributes of the function ask to keep or compute
-/// again what the planner would decide otherwise.
+/// Returns whether the options, or attributes of the function, ask to keep or
+/// recompute values.
 bool hasPolicy(mlir::FunctionOpInterface function, const RematOptions &options);
 
-/// The function without recomputation and without a budget: what relative
-/// budgets are relative to, and a plan to start from.
+/// Plans the function without recomputation and without a budget. Relative
+/// budgets refer to this plan, and searches start from it.
 mlir::FailureOr<RematPlan> planBaseline(mlir::FunctionOpInterface function,
                                         const RematOptions &options,
                                         CostModel &costs);
 
 /// Plans a function that planBaseline() has read for a budget, searching as
-/// `request` says. Failure: a defect, or options that make no sense.
+/// `request` says. Fails on a defect, or on invalid options.
 mlir::LogicalResult planWithin(mlir::FunctionOpInterface function,
                                const MemoryBudget &budget,
                                planner::Options request, RematPlan &plan);
 
-/// The plan of `options.hint`, if it is one for this function, else null.
-/// Failure: it is for another state of the function (an error was emitted).
+/// Returns the plan of `options.hint` if it is for this function, else null.
+/// Fails with an error if the function has changed since.
 mlir::FailureOr<const planner::Plan *>
 findHint(mlir::FunctionOpInterface function, const RematPlan &plan,
          const RematOptions &options);
 
 /// planRemat() under a policy; with `options.compare`, the same budget is
-/// planned without it, too, to tell what the policy costs. PolicyPlanning.cpp.
+/// planned without it, too, to tell what the policy costs. Defined in
+/// PolicyPlanning.cpp.
 mlir::FailureOr<RematPlan> planUnderPolicy(mlir::FunctionOpInterface function,
                                            const RematOptions &options,
                                            CostModel &costs);
 
-/// planRemat() for the plan that `options.plan` holds: its steps are verified,
-/// everything else is worked out anew. PlanFile.cpp.
+/// Returns the plan that `options.plan` holds: its steps are verified,
+/// everything else is computed anew. Defined in PlanFile.cpp.
 mlir::FailureOr<RematPlan> planFromFile(mlir::FunctionOpInterface function,
                                         const RematOptions &options,
                                         CostModel &costs);

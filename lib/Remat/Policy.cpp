@@ -2,14 +2,14 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Problem: make one decision a node from rules on names, rules on kinds,
-// attributes, regions and what regions may keep.
-// Method: precedence, the most specific first: a rule on names, modules or
-// classes; a rule on kinds (`op:`); an attribute `ckopt.remat` on the op; what
-// the policy lets regions keep; regions. Rules of one level that disagree about
-// a node are an error. What is decided for a node holds for all its results.
-// Guarantee: nothing is decided by the order in which rules are given.
-// Complexity: O(nodes * rules).
+// Problem: make one decision for each node from rules on names, rules on kinds,
+// attributes, regions, and the rules of what regions may keep. Method: the most
+// specific source decides, in this order: a rule on names, modules or classes;
+// a rule on kinds (`op:`); an attribute `ckopt.remat` on the op; what the
+// policy lets regions keep; regions. Rules of one level that disagree about a
+// node are an error. A decision for a node holds for all its results.
+// Guarantee: the order in which rules are given does not matter. Complexity:
+// O(nodes * rules).
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Remat/Policy.h"
@@ -20,10 +20,10 @@ using namespace mlir;
 using namespace ckopt;
 
 //===----------------------------------------------------------------------===//
-// One decision a node
+// Decision for a node
 //===----------------------------------------------------------------------===//
 
-/// What `ckopt.remat` says; failure: it says nothing that is known.
+/// Reads the attribute `ckopt.remat`; fails if its value is unknown.
 static FailureOr<Wish> attributeWish(Operation *op) {
   Attribute attr = op->getAttr(attrs::kRemat);
   if (!attr)
@@ -48,7 +48,8 @@ static LogicalResult checkRegionAttribute(Operation *op) {
          << "; it must name regions, outermost first: \"outer/inner\"";
 }
 
-/// What rules, else the attribute, ask of a node; `asker` receives which it is.
+/// Returns the decision of rules, or else of the attribute; `asker` receives
+/// which one it was.
 static FailureOr<Wish> decide(Operation *op, const NodeNames &node,
                               int64_t bytes, MutableArrayRef<WishRule> rules,
                               std::string &asker) {
@@ -145,8 +146,8 @@ ckopt::resolvePolicy(FunctionOpInterface function,
 // Rules that match nothing
 //===----------------------------------------------------------------------===//
 
-/// Names that a rule could have meant: those that its expression matches in
-/// part, else the nearest ones.
+/// Returns names that a rule could have meant: those that its expression
+/// matches in part, else the most similar ones.
 static std::string nearMatches(const NodeRule &rule,
                                ArrayRef<NodeNames> nodes) {
   constexpr size_t shown = 4;

@@ -2,11 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Problem: read what users write of policies, and refuse what is malformed
-// before anything is planned.
-// Method: regular expressions are LLVM's (POSIX extended, the whole name);
-// modes are a fixed list. Guarantee: a policy that passed checkPolicyForm() has
-// only rules that can be matched. Complexity: O(text).
+// Problem: parse the policies that users write, and refuse malformed ones
+// before planning. Method: regular expressions are LLVM's (POSIX extended,
+// matched against the whole name); modes are a fixed list. Guarantee: a policy
+// that passed checkPolicyForm() has only rules that can be matched. Complexity:
+// O(text).
 //
 //===----------------------------------------------------------------------===//
 #include "PolicyRules.h"
@@ -87,7 +87,8 @@ static bool isSaveablePolicy(StringRef text) {
          text.starts_with(onlyNames) || text.starts_with(exceptNames);
 }
 
-/// "per-block", or "sequential:K" with K of at least 2.
+/// Returns whether the text is "per-block", or "sequential:K" with K of at
+/// least 2.
 static bool isRegionMode(StringRef text) {
   int64_t count = 0;
   return text == "per-block" ||

@@ -8,9 +8,9 @@
 // metadata, the modules that PyTorch's exporter wrote beside it; a kernel has
 // those of all ops in it, the stored ones first. Files of the older exporter
 // spell modules into node names ("/layer1/layer1.0/conv1/Conv"). Gradients are
-// called "grad/NAME"; where a function has no such names (other dialects), what
-// runs behind the peak of the program order counts as its backward pass.
-// Complexity: O(ops and their locations).
+// called "grad/NAME"; where a function has no such names (other dialects), ops
+// after the peak of the program order count as its backward pass. Complexity:
+// O(ops and their locations).
 //
 //===----------------------------------------------------------------------===//
 #include "PolicyNodes.h"
@@ -23,7 +23,8 @@
 using namespace mlir;
 using namespace ckopt;
 
-/// Named locations in order; what is fused is looked into.
+/// Collects named locations in order, including those inside of fused
+/// locations.
 static void collectNames(Location loc, SmallVectorImpl<NameLoc> &names) {
   if (auto name = dyn_cast<NameLoc>(loc))
     names.push_back(name);
@@ -44,7 +45,7 @@ static std::string withoutNumbers(StringRef text) {
   return result;
 }
 
-/// "/layer1/layer1.0/conv1/Conv": modules layer1, layer1.0, conv1.
+/// Splits "/layer1/layer1.0/conv1/Conv" into modules: layer1, layer1.0, conv1.
 static std::vector<ModuleScope> modulesOfName(StringRef name) {
   std::vector<ModuleScope> modules;
   SmallVector<StringRef> parts;
@@ -76,7 +77,7 @@ static std::vector<ModuleScope> modulesOf(NameLoc node) {
   return modules;
 }
 
-/// Contractions of dialects that people bring.
+/// Returns whether the op is a contraction of another dialect.
 static bool isDot(StringRef kind) {
   static const llvm::StringSet<> dots = {
       "ckopt.matmul",        "linalg.matmul", "linalg.batch_matmul",
@@ -85,7 +86,7 @@ static bool isDot(StringRef kind) {
   return dots.contains(kind);
 }
 
-/// Both operands have leading dimensions beside their matrices.
+/// Returns whether both operands have more dimensions than a matrix.
 static bool hasBatchDims(Operation *op) {
   auto batched = [](Value operand) {
     auto type = dyn_cast<RankedTensorType>(operand.getType());
@@ -123,8 +124,8 @@ NodeNames ckopt::getNodeNames(Operation *op) {
       if (gradient && result.modules.empty())
         result.modules = modulesOfName(name);
     }
-    // A gradient that computes something of the forward pass once more inside
-    // of itself is no node of the forward pass.
+    // A gradient that computes part of the forward pass again inside of itself
+    // is not a node of the forward pass.
     if (gradient == result.gradient && !llvm::is_contained(result.names, name))
       result.names.push_back(name);
     if (auto kind = dyn_cast<NameLoc>(location.getChildLoc())) {
@@ -170,8 +171,8 @@ NodeRule::NodeRule(StringRef text, Target plain)
     : text(text), target(plain), body(bodyOf(text, target)),
       regex("^(" + body + ")$") {}
 
-/// "GPT2Block" of "transformers.models.gpt2.modeling_gpt2.GPT2Block"; the
-/// module's own name of a path ("attn" of "net.transformer.h.0.attn").
+/// Returns "GPT2Block" of "transformers.models.gpt2.modeling_gpt2.GPT2Block",
+/// and a module's own name of its path ("attn" of "net.transformer.h.0.attn").
 static StringRef lastPart(StringRef text, char separator) {
   return text.substr(text.rfind(separator) + 1);
 }

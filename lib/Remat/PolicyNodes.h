@@ -11,35 +11,35 @@
 
 namespace ckopt {
 
-/// A module that holds an op: "net.h.0" of class "package.GPT2Block". Where no
-/// class is known, the scope's own name with its numbers left out stands in.
+/// A module that holds an op: "net.h.0" of class "package.GPT2Block". If no
+/// class is known, it is the scope's own name without its numbers.
 struct ModuleScope {
   std::string name, className;
 };
 
-/// One op as its users know it.
+/// Names by which users know one op.
 struct NodeNames {
-  /// Source nodes, that of the first stored value first; for gradients the name
-  /// of the node whose gradient it is.
+  /// Names of source nodes, that of the first stored value first; for
+  /// gradients, the name of the node whose gradient it is.
   llvm::SmallVector<llvm::StringRef> names;
-  /// Kinds: ONNX operators and op names, those inside of kernels too.
+  /// Kinds: ONNX operators and op names, including those inside of kernels.
   llvm::SmallVector<llvm::StringRef> kinds;
   /// Modules of the first source node, outermost first.
   std::vector<ModuleScope> modules;
-  /// Comes from an ONNX node.
+  /// Set if the op comes from an ONNX node.
   bool imported = false;
   bool gradient = false, update = false;
-  /// A contraction; one that has batch dimensions.
+  /// Set for contractions, and for contractions with batch dimensions.
   bool dot = false, batchDot = false;
 };
 
 NodeNames getNodeNames(mlir::Operation *op);
 
-/// A rule in its parts.
+/// A parsed rule.
 class NodeRule {
 public:
   enum Target { Name, Kind, Scope, Class, Module };
-  /// `plain`: what a rule without prefix is about.
+  /// `plain` is the kind of name that a rule without prefix refers to.
   NodeRule(llvm::StringRef text, Target plain);
 
   /// Whether the regular expression is well-formed.
@@ -48,7 +48,7 @@ public:
   bool matches(const ModuleScope &module) const;
   bool matches(const NodeNames &node) const;
 
-  std::string text; ///< as it was written
+  std::string text; ///< the rule as the user wrote it
   Target target;
   llvm::StringRef pattern() const { return body; }
 
@@ -57,7 +57,7 @@ private:
   llvm::Regex regex;
 };
 
-/// Everything that a function's policy is made from.
+/// The inputs from which a function's policy is built.
 struct PolicyNodes {
   PolicyNodes(mlir::FunctionOpInterface function,
               const PlanningProblem &problem);
@@ -68,7 +68,7 @@ struct PolicyNodes {
   std::vector<char> backward;
   /// Forward nodes in program order.
   std::vector<planner::NodeId> forward;
-  /// By node: bytes of its results that live in the arena for a time.
+  /// By node: bytes of its results that are stored in the arena.
   std::vector<int64_t> bytes;
   bool hasBackward = false;
 };

@@ -2,17 +2,17 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Problem: hold policy and budget together, and say what the policy costs.
-// Method: plan without policy and budget first (it fixes what relative budgets
-// mean); then plan the larger graph whose every plan obeys the policy, and read
-// its steps back as steps of the function. Where the planner recomputes beyond
-// the policy, a plan may take other bytes once it is read back: then the budget
-// of the search is tightened by the difference. Last, what the same budget
-// allows without the policy, starting from the policy's plan: a search of at
-// most a quarter of the work unless more is asked for.
-// Guarantee: the plan was verified on the function's own graph and fits the
-// budget; what is said of a plan without the policy is a plan that was found.
-// Complexity: that of planning once, and a quarter.
+// Problem: obey both policy and budget, and measure the cost of the policy.
+// Method: plan without policy and budget first, since relative budgets refer to
+// that plan. Then plan a larger graph whose every plan obeys the policy, and
+// map its steps back to steps of the function. If the planner recomputes more
+// than the policy asks for, a mapped plan may need more bytes than the search
+// counted: then the budget of the search is lowered by the difference. Last,
+// plan the same budget without the policy, starting from the policy's plan,
+// with at most a quarter of the work unless the user asks for more. Guarantee:
+// the plan was verified on the function's own graph and fits the budget; a plan
+// without the policy that is reported was found. Complexity: that of planning
+// once, and a quarter.
 //
 //===----------------------------------------------------------------------===//
 #include "Planning.h"
@@ -25,7 +25,7 @@
 using namespace mlir;
 using namespace ckopt;
 
-/// Searches with a tighter budget before giving up.
+/// The most searches with a lower budget before giving up.
 static constexpr int maxAttempts = 4;
 
 bool ckopt::hasPolicy(FunctionOpInterface function,
@@ -65,7 +65,7 @@ private:
 
 } // namespace
 
-/// Reads a result of the larger graph as one of the function's.
+/// Maps a result for the larger graph to one for the function.
 void PolicyPlanner::takeOver(planner::Result found) {
   found.work += plan.result.work;
   for (planner::PeakEntry &entry : found.aliveAtPeak)
@@ -139,19 +139,19 @@ FailureOr<RematPlan> PolicyPlanner::run() {
 }
 
 //===----------------------------------------------------------------------===//
-// What the policy costs
+// Cost of the policy
 //===----------------------------------------------------------------------===//
 
-/// Work units that a comparison may take in any case: a fifth of a second.
+/// Work units that a comparison may always use: a fifth of a second.
 static constexpr int64_t cheapWork = 4000000;
-/// Shares of the policy's own work that each of two comparisons may take.
+/// Each of two comparisons may use the policy's own work divided by this.
 static constexpr int64_t quickShares = 8;
 
 namespace {
 
 class PolicyComparison {
 public:
-  /// `baseline`: the same function without policy and budget.
+  /// `baseline` is the plan of the same function without policy and budget.
   PolicyComparison(FunctionOpInterface function, const RematOptions &options,
                    RematPlan baseline, RematPlan &plan)
       : function(function), options(options), baseline(std::move(baseline)),
@@ -170,14 +170,14 @@ private:
 
 } // namespace
 
-/// The same budget without the policy.
+/// Plans the same budget without the policy.
 LogicalResult PolicyComparison::compareBudget() {
   PolicyOutcome &policy = plan.policy;
   RematPlan plain = baseline;
   if (options.budget.kind != MemoryBudget::Kind::Unlimited &&
       failed(planWithin(function, options.budget, request, plain)))
     return failure();
-  // A quick search that found nothing shows nothing.
+  // A quick search that found nothing proves nothing, so it is not reported.
   policy.compared = options.compare == Comparison::On ||
                     plain.result.hasPlan() ||
                     plain.result.status == planner::Status::Infeasible;
@@ -187,8 +187,8 @@ LogicalResult PolicyComparison::compareBudget() {
   return success();
 }
 
-/// What the planner would have done with the bytes that the policy takes: it
-/// starts from the policy's plan, so it is never worse.
+/// Plans for the bytes that the policy's plan needs, but without the policy.
+/// The search starts from the policy's plan, so it is never worse.
 LogicalResult PolicyComparison::compareBytes() {
   RematPlan plain = baseline;
   MemoryBudget budget;
@@ -214,8 +214,8 @@ LogicalResult PolicyComparison::run() {
   request.hint = plan.result.hasPlan() ? &plan.result.plan : nullptr;
   if (failed(compareBudget()))
     return failure();
-  // With a budget in bytes both had the same; where the policy takes more than
-  // all that recomputation could save, there is nothing to plan.
+  // With a budget in bytes, both plans had the same one. If the policy needs
+  // more bytes than a plan without recomputation, there is nothing to compare.
   using Kind = MemoryBudget::Kind;
   bool open = options.budget.kind == Kind::Minimum ||
               (options.budget.kind == Kind::Unlimited &&
@@ -225,7 +225,7 @@ LogicalResult PolicyComparison::run() {
   return compareBytes();
 }
 
-/// Warns of wishes that cannot be granted.
+/// Warns of rules that cannot be obeyed.
 static void warnUnable(const PlanningProblem &problem,
                        const planner::Policy &policy,
                        const planner::PolicyGraph &searched) {
@@ -240,7 +240,7 @@ static void warnUnable(const PlanningProblem &problem,
 FailureOr<RematPlan> ckopt::planUnderPolicy(FunctionOpInterface function,
                                             const RematOptions &options,
                                             CostModel &costs) {
-  // Mistakes in the policy are told before anything long is done.
+  // Report mistakes in the policy before the long search.
   FailureOr<PlanningProblem> problem =
       buildProblem(function, costs, planningContext(options));
   if (failed(problem))

@@ -12,7 +12,7 @@ namespace ckopt {
 
 enum class Wish { None, Save, Recompute, Auto };
 
-/// A rule with what it asks for, and what it matched.
+/// A rule, its decision, and the nodes that it matched.
 struct WishRule {
   NodeRule rule;
   Wish wish;
@@ -20,7 +20,7 @@ struct WishRule {
   std::string describe() const;
 };
 
-/// What regions may keep.
+/// The kinds of values that regions may keep.
 class Saveable {
 public:
   explicit Saveable(llvm::StringRef text);
@@ -35,7 +35,7 @@ private:
 
 llvm::StringRef wishName(Wish wish);
 
-/// All rules of a policy with what they ask for.
+/// Returns all rules of a policy with their decisions.
 std::vector<WishRule> rulesOf(const RematPolicy &policy);
 
 } // namespace ckopt

@@ -2,16 +2,16 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Problem: which nodes belong to which checkpointed region, nested or not.
-// Method: a node's modules that a --checkpoint rule matches, or that are of the
-// block class, are its regions; where nothing names modules, blocks are found
-// as repeated runs of equal kernels, or of kernels of equal kinds. Regions of
-// attributes lie inside of those. The block class of `per-block` is the deepest
-// one that has several instances, holds modules of its own and covers nearly as
-// many bytes of results as the class that covers most: GPT2Block rather than
-// GPT2Attention (covers less) or a stage of a convolutional network (less
-// deep). Gradients lie in the regions of the nodes whose gradients they are.
-// Complexity: O(nodes * modules), plus findRepeats().
+// Problem: find which nodes belong to which checkpointed region; regions may
+// nest. Method: a node's regions are its modules that a --checkpoint rule
+// matches, or that are of the block class; if no location names modules, blocks
+// are found as repeated sequences of equal kernels, or of kernels of equal
+// kinds. Regions that attributes name lie inside of these. The block class of
+// `per-block` is the deepest one that has several instances, holds modules of
+// its own and covers nearly as many bytes of results as the class that covers
+// most: GPT2Block rather than GPT2Attention (covers less) or a stage of a
+// convolutional network (less deep). Gradients lie in the regions of the nodes
+// whose gradients they are. Complexity: O(nodes * modules), plus findRepeats().
 //
 //===----------------------------------------------------------------------===//
 #include "PolicyNodes.h"
@@ -25,7 +25,8 @@
 using namespace mlir;
 using namespace ckopt;
 
-/// A block class covers at least this share of what the largest one covers.
+/// A block class must cover at least this share of the bytes that the largest
+/// class covers.
 static constexpr double enoughCoverage = 0.75;
 
 namespace {
@@ -57,14 +58,15 @@ private:
   planner::Policy &result;
   PolicyOutcome &outcome;
   std::vector<NodeRule> rules;
-  std::string blockClass;      ///< modules of it are blocks; empty: none
-  std::vector<int32_t> blocks; ///< by node; -1: in none
+  /// Modules of this class are blocks; may be empty.
+  std::string blockClass;
+  std::vector<int32_t> blocks;                 ///< by node; -1: in none
   std::vector<std::string> blockNames;         ///< by block
   std::vector<std::vector<std::string>> paths; ///< by node
   llvm::StringMap<int32_t> ids;                ///< by whole path
 };
 
-/// What is known of one class of modules.
+/// Statistics of one class of modules.
 struct ClassUse {
   llvm::StringSet<> instances;
   double bytes = 0, depths = 0;
@@ -122,8 +124,8 @@ void RegionBuilder::findBlocksByClass() {
       }
 }
 
-/// Bytes of forward values that live across the place before each forward node
-/// (by position among them).
+/// Returns the bytes of forward values that are alive just before each forward
+/// node.
 std::vector<int64_t> RegionBuilder::cutBytes() const {
   const planner::Graph &graph = nodes.problem.graph;
   std::vector<int64_t> change(nodes.forward.size() + 2);
@@ -145,7 +147,7 @@ std::vector<int64_t> RegionBuilder::cutBytes() const {
   return change;
 }
 
-/// What two ops of equal code have in common.
+/// Returns an attribute that is equal for two ops of equal code.
 static Attribute structureOf(Operation *op) {
   Builder builder(op->getContext());
   if (auto call = dyn_cast<KernelCallOp>(op))
@@ -162,7 +164,8 @@ static Attribute structureOf(Operation *op) {
   return builder.getArrayAttr(parts);
 }
 
-/// The same without shapes: blocks of a network whose widths change.
+/// Returns the same without shapes, which finds blocks in a network whose
+/// widths change.
 static Attribute kindsOf(const NodeNames &node, MLIRContext *context) {
   return Builder(context).getStrArrayAttr(node.kinds);
 }
@@ -199,7 +202,8 @@ LogicalResult RegionBuilder::findBlocks() {
   return success(!blockNames.empty());
 }
 
-/// Cuts the forward pass into parts of about equal bytes where little lives.
+/// Splits the forward pass at places where few bytes are alive, into parts of
+/// about equal bytes.
 LogicalResult RegionBuilder::splitNodes(int64_t count) {
   size_t size = nodes.forward.size();
   if (size < size_t(count))
@@ -228,7 +232,8 @@ LogicalResult RegionBuilder::splitNodes(int64_t count) {
   return success();
 }
 
-/// checkpoint_sequential: equal runs of blocks; the last one is no region.
+/// Groups blocks like checkpoint_sequential: equal numbers of blocks; the last
+/// group is not a region.
 LogicalResult RegionBuilder::makeSegments(int64_t count) {
   if (failed(findBlocks()) || blockNames.size() < size_t(count)) {
     blockNames.clear();
@@ -251,7 +256,7 @@ LogicalResult RegionBuilder::makeSegments(int64_t count) {
   return success();
 }
 
-/// Modules of the node that are regions, outermost first.
+/// Returns the modules of the node that are regions, outermost first.
 std::vector<std::string>
 RegionBuilder::openModules(const NodeNames &node) const {
   std::vector<std::string> open;
@@ -268,7 +273,7 @@ RegionBuilder::openModules(const NodeNames &node) const {
   return open;
 }
 
-/// Regions that attributes name: "outer/inner".
+/// Adds regions that attributes name: "outer/inner".
 void RegionBuilder::addAttribute(planner::NodeId node) {
   Operation *op = nodes.problem.ops[size_t(node)];
   auto text = op->getAttrOfType<StringAttr>(attrs::kCheckpoint);
@@ -280,7 +285,7 @@ void RegionBuilder::addAttribute(planner::NodeId node) {
     paths[size_t(node)].push_back(part.str());
 }
 
-/// Gives each region a number, by its whole path.
+/// Numbers the regions by their whole path.
 void RegionBuilder::intern() {
   for (planner::NodeId n : nodes.forward) {
     std::string whole;
@@ -294,7 +299,7 @@ void RegionBuilder::intern() {
   }
 }
 
-/// A gradient lies where the node lies whose gradient it is.
+/// A gradient belongs to the region of the node whose gradient it is.
 void RegionBuilder::assignGradients() {
   constexpr planner::NodeId ambiguous = -1;
   llvm::StringMap<planner::NodeId> byName;

@@ -2,11 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Problem: tell people which values a plan keeps and which it computes again,
-// and why, where they look for it: beside the op.
-// Method: the planner's report has the facts; each value that is kept for a
-// later reader is an analysis remark, each that is made again a passed remark.
-// Steps count from 0 in the planned order. Complexity: that of the report.
+// Problem: tell users, at the location of each op, which values a plan keeps or
+// recomputes, and why. Method: the planner's report has the facts. Each value
+// that is kept for a later reader is an analysis remark, each that is computed
+// again a passed remark. Steps count from 0 in the planned order. Complexity:
+// that of the report.
 //
 //===----------------------------------------------------------------------===//
 #include "mlir/IR/Remarks.h"
@@ -64,7 +64,7 @@ planner::Report ckopt::planReport(const RematPlan &plan) {
   return report;
 }
 
-/// One remark for the diagnostic engine.
+/// Emits a remark through the diagnostic engine.
 static void emitDiagnostic(Location loc, const planner::ValueReport &value) {
   bool again = value.fate == planner::Fate::Again;
   InFlightDiagnostic remark = emitRemark(loc);
@@ -79,10 +79,11 @@ static void emitDiagnostic(Location loc, const planner::ValueReport &value) {
   remark << ": " << value.reason;
 }
 
-/// Functions may be planned in parallel; the remark engine is the context's.
+/// Functions may be planned in parallel, but they share the context's remark
+/// engine.
 static std::mutex engineMutex;
 
-/// The figures of a plan, where other passes have statistics.
+/// Emits the figures of a plan as a remark; other passes have statistics.
 static void emitSummary(FunctionOpInterface function, const RematPlan &plan) {
   std::lock_guard<std::mutex> lock(engineMutex);
   RematFigures figures = getFigures(plan);
@@ -104,7 +105,7 @@ static void emitSummary(FunctionOpInterface function, const RematPlan &plan) {
       << remark::metric("Uncounted", figures.uncounted);
 }
 
-/// The same for the context's remark engine; nothing where it has none.
+/// Emits a remark through the context's remark engine, if it has one.
 static void emitOptimizationRemark(Location loc, StringRef function,
                                    const planner::ValueReport &value) {
   std::lock_guard<std::mutex> lock(engineMutex);
@@ -137,13 +138,14 @@ void ckopt::emitPlanRemarks(FunctionOpInterface function, const RematPlan &plan,
       plan.problem.graph.values.size());
   for (const planner::ValueReport &value : report.values)
     byValue[size_t(value.value)] = &value;
-  // In the order of the program, so that the remarks are the same every time.
+  // Emit remarks in program order, so that they are the same in every run.
   for (Operation *op : plan.problem.ops)
     for (Value result : op->getResults()) {
       auto id = plan.problem.storage.find(result);
       if (id == plan.problem.storage.end())
         continue;
-      // A new state has its argument's storage, which is neither.
+      // A new state lies in its argument's storage, so it is neither kept nor
+      // recomputed.
       const planner::ValueReport *value = byValue[size_t(id->second)];
       if (!value || (value->fate != planner::Fate::Again &&
                      value->fate != planner::Fate::Kept))
@@ -156,10 +158,10 @@ void ckopt::emitPlanRemarks(FunctionOpInterface function, const RematPlan &plan,
 }
 
 //===----------------------------------------------------------------------===//
-// What may run again, and what is counted
+// Nodes that may not run again, and uncounted memory
 //===----------------------------------------------------------------------===//
 
-/// Reasons with the number of nodes, in the order of the function.
+/// Counts the nodes for each reason, in the order of the function.
 static llvm::MapVector<StringRef, int64_t>
 countReasons(const PlanningProblem &problem) {
   llvm::MapVector<StringRef, int64_t> reasons;

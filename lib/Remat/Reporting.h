@@ -11,15 +11,16 @@
 
 namespace ckopt {
 
-/// The budget that the planner had, and costs as seconds.
+/// Returns the report's options: the budget that the planner had, and seconds
+/// as the unit of costs.
 planner::ReportOptions reportOptions(const RematPlan &plan);
 
-/// The planner's report; where a policy asks for what became of a value, that
-/// is the reason.
+/// Returns the planner's report. If a policy decided on a value, that is the
+/// reason given.
 planner::Report planReport(const RematPlan &plan);
 
-/// Members of the current JSON object: how many nodes may run again, why the
-/// others run once, and what is not counted.
+/// Writes members of the current JSON object: how many nodes may run again, why
+/// the others run once, and which memory is not counted.
 void writeOnce(llvm::json::OStream &json, const PlanningProblem &problem);
 
 } // namespace ckopt

@@ -2,18 +2,17 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Problem: the functions of a module share one arena, hence one budget. What
-// does a relative one mean?
-// Method: a ratio is one of the largest arena that a function takes without
-// recomputation. The minimum is the least that all functions fit: each that
-// does not fit what the ones before it need is asked for its own minimum; then
-// those that had to do with less are planned again with what there is.
-// Functions that others call come before them: a call needs what the callee's
-// plan takes beside arguments and results. A caller that does not fit asks its
-// callees for their minima.
-// Guarantee: every plan that is applied fits the budget; nothing is applied
-// where one function fails. Complexity: planning each function up to twice, and
-// once more without a budget for ratios.
+// Problem: plan all functions of a module, which share one arena and hence one
+// budget. Method: a ratio refers to the largest arena that any function needs
+// without recomputation. The minimum is the least budget under which all
+// functions fit: each function that does not fit into the minimum of the ones
+// before it is planned for its own minimum; then the functions that were
+// planned for less are planned again with the final budget. Callees are planned
+// before their callers: a call needs the bytes that the callee's plan uses
+// beside arguments and results. If a caller does not fit, its callees are
+// planned for their minima. Guarantee: every plan that is applied fits the
+// budget; nothing is applied if one function fails. Complexity: planning each
+// function up to twice, and once more without a budget for ratios.
 //
 //===----------------------------------------------------------------------===//
 #include "Planning.h"
@@ -35,7 +34,7 @@ public:
                const RematOptions &options, std::vector<RematPlan> &plans)
       : functions(functions), options(options),
         costs(options.costs, ratesOf(functions.front())), plans(plans) {}
-  /// Plans all functions, `first` first but for those that it calls.
+  /// Plans all functions: `first` comes first, after its callees.
   LogicalResult run(size_t first);
 
 private:
@@ -55,11 +54,11 @@ private:
   RematOptions options;
   CostModel costs;
   std::vector<RematPlan> &plans;
-  std::vector<SmallVector<size_t, 2>> calls; ///< by function: whom it calls
+  std::vector<SmallVector<size_t, 2>> calls; ///< by function: its callees
   std::vector<char> isCalled;
-  std::vector<char> isLeast; ///< planned for as little as possible
+  std::vector<char> isLeast; ///< set if planned for its minimum
   SmallVector<size_t> order; ///< callees before callers
-  /// What calls of planned functions need beside operands and results.
+  /// Bytes that calls of planned functions need beside operands and results.
   DenseMap<Operation *, int64_t> callBytes;
 };
 
@@ -72,7 +71,7 @@ static MemoryBudget ofBytes(int64_t bytes) {
   return budget;
 }
 
-/// Who calls whom among the functions.
+/// Finds the calls between the functions.
 void SharedBudget::findCalls() {
   DenseMap<Operation *, size_t> index;
   for (auto [i, function] : llvm::enumerate(functions))
@@ -114,7 +113,7 @@ void SharedBudget::visit(size_t i, SmallVectorImpl<size_t> &done) {
 
 LogicalResult SharedBudget::plan(size_t i, MemoryBudget budget,
                                  bool ignorePolicy) {
-  // Arguments of private functions that others call are their callers'
+  // The arguments of private functions with callers are their callers'
   // operands.
   auto isCallersOwn = [&](size_t f) {
     return isCalled[f] && FunctionOpInterface(functions[f]).isPrivate();
@@ -157,7 +156,8 @@ LogicalResult SharedBudget::plan(size_t i, MemoryBudget budget,
   return success();
 }
 
-/// Bytes of the buffers that the function returns, or returns views of.
+/// Returns the bytes of the buffers that the function returns, or returns views
+/// of.
 int64_t SharedBudget::returnedBytes(size_t i) const {
   int64_t sum = 0;
   for (const planner::Value &value : plans[i].problem.graph.values)
@@ -166,8 +166,8 @@ int64_t SharedBudget::returnedBytes(size_t i) const {
   return sum;
 }
 
-/// Bytes of results that callers count as theirs: what the results show, which
-/// may be less than the buffers that they are views of.
+/// Returns the bytes of results that callers count: those that the results
+/// show, which may be less than the buffers that they are views of.
 int64_t SharedBudget::resultBytes(size_t i) const {
   FunctionOpInterface function = functions[i];
   TypeSizes sizes(function, options.hooks);
@@ -180,8 +180,8 @@ int64_t SharedBudget::resultBytes(size_t i) const {
   return std::min(sum, returnedBytes(i));
 }
 
-/// The rest of a buffer lives as long as a view of it that the function
-/// returns: callers do not count that.
+/// If the function returns a view of a part of a buffer, the rest of the buffer
+/// stays alive, too, and callers do not count it: refuse that.
 LogicalResult SharedBudget::checkReturnedViews(size_t i) const {
   if (!isCalled[i] || !plans[i].result.hasPlan())
     return success();
@@ -200,7 +200,7 @@ LogicalResult SharedBudget::checkReturnedViews(size_t i) const {
   return failure(refused);
 }
 
-/// Bytes for a ratio: one of the function with the largest arena.
+/// Turns a ratio into bytes, based on the function with the largest arena.
 LogicalResult SharedBudget::resolveRatio() {
   size_t largest = order.front();
   for (size_t i : order) {
@@ -217,7 +217,7 @@ LogicalResult SharedBudget::resolveRatio() {
 LogicalResult SharedBudget::findMinimum() {
   int64_t bytes = 0;
   for (size_t i : order) {
-    // What is called stays as small as it can be: its callers need it so.
+    // Callees stay as small as possible, because their callers need the room.
     if (bytes > 0 && !isCalled[i]) {
       if (failed(plan(i, ofBytes(bytes))))
         return failure();
@@ -230,7 +230,7 @@ LogicalResult SharedBudget::findMinimum() {
       return fail(i);
     bytes = std::max(bytes, plans[i].arena);
   }
-  // Others may use what one of them needs.
+  // One function's minimum is a budget that all others may use.
   for (size_t i : order) {
     if (plans[i].budgetBytes >= bytes || isCalled[i])
       continue;
@@ -245,7 +245,7 @@ LogicalResult SharedBudget::findMinimum() {
   return success();
 }
 
-/// Plans all that the function calls, at any depth, for as little as possible.
+/// Plans all callees, direct and indirect, for as few bytes as possible.
 LogicalResult SharedBudget::shrinkCallees(size_t i) {
   SmallVector<size_t> below;
   visit(i, below);
@@ -278,7 +278,7 @@ LogicalResult SharedBudget::planAll() {
   return success();
 }
 
-/// Says that nothing fits, and leaves what is known on the function.
+/// Reports that nothing fits, and records the figures on the function.
 LogicalResult SharedBudget::fail(size_t i) {
   FunctionOpInterface function = functions[i];
   function->setAttr(kPlanAttr,
@@ -307,8 +307,7 @@ LogicalResult SharedBudget::run(size_t first) {
   return planAll();
 }
 
-/// Tells of everything that cannot be planned, or not be counted, in all
-/// functions.
+/// Reports everything that cannot be planned or counted, in all functions.
 static LogicalResult checkSupported(ArrayRef<FunctionOpInterface> functions,
                                     const RematOptions &options) {
   LogicalResult status = success();
@@ -329,7 +328,8 @@ static LogicalResult checkSupported(ArrayRef<FunctionOpInterface> functions,
   return status;
 }
 
-/// A profile of other ops, or with a typing error, would be without effect.
+/// Warns if a profile matches no op: it may be for another program, or have a
+/// typing error.
 static void checkProfile(ArrayRef<FunctionOpInterface> functions,
                          const RematOptions &options,
                          ArrayRef<RematPlan> plans) {

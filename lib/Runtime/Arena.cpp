@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The arena's end lies flush (to 64 bytes) with a page that no one may touch,
-// and what lies in front of it is watched; Pattern.h says how its own bytes
-// are.
+// The arena ends (to 64 bytes) at a page that faults on access, and the bytes
+// in front of it are checked for changes; Pattern.h explains how its own bytes
+// are checked.
 //
 //===----------------------------------------------------------------------===//
 #include "Arena.h"
@@ -41,7 +41,7 @@ std::unique_ptr<Arena> Arena::create(int64_t bytes, std::string &error) {
             " bytes: " + std::strerror(errno);
     return nullptr;
   }
-  // Large pages where the system has them; only speed depends on it.
+  // Large pages are used where the system has them; they only affect speed.
   if (inner > 0)
     (void)madvise(inside, static_cast<size_t>(inner), MADV_HUGEPAGE);
   arena->front = inner - arena->used;

@@ -26,17 +26,17 @@ public:
   char *base() const { return start; }
   int64_t bytes() const { return used; }
 
-  /// Fills everything with the pattern of `seed`.
+  /// Fills the arena with the pattern of `seed`.
   void fillPattern(uint64_t seed);
-  /// Measures, then fills everything outside `keep` (sorted, disjoint) with
-  /// another pattern.
+  /// Measures changes, then fills everything outside `keep` (sorted, disjoint)
+  /// with another pattern.
   void refillPattern(const std::vector<ArenaRange> &keep, uint64_t seed);
-  /// The loader wrote up to `end`.
+  /// Records that the loader wrote up to `end`.
   void noteWritten(int64_t end) { peak = end > peak ? end : peak; }
-  /// Highest changed byte so far, plus one.
+  /// Returns the end of the highest byte that was ever changed.
   int64_t measure();
   bool hasPattern() const { return !segments.empty(); }
-  /// False if bytes in front of the arena were changed.
+  /// Returns false if bytes in front of the arena were changed.
   bool frontIntact() const;
 
 private:

@@ -2,11 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// f64 products (oneDNN 2.6 has no f64), and f32 products that oneDNN refuses;
-// it won no f32 shape that both can do (README.md). Batches are a loop over
-// gemm. Matrices without a unit stride are beyond BLAS: a plain loop computes
-// those, slowly and right. No workspace: OpenBLAS packs into buffers of its own
-// that it keeps from its first use on.
+// Products of f64 (oneDNN 2.6 has no f64), and f32 products that oneDNN
+// refuses; for shapes that both support, OpenBLAS was never faster (README.md).
+// Batches are a loop over gemm. BLAS has no matrices without a unit stride: a
+// slow plain loop computes those. No workspace is needed: OpenBLAS packs into
+// buffers of its own that it keeps from its first use on.
 //
 //===----------------------------------------------------------------------===//
 #include "PrimitiveImpl.h"

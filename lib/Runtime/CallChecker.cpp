@@ -2,12 +2,12 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// For code compiled with a call after each kernel: the first value that is not
-// finite, and whether a recomputed value has the bits of its first computation.
-// The latter keeps 128 bits a value (two multiply-xorshift lanes; a chance of
-// 2^-128 that a difference hides, against accidents, not adversaries), or a
-// copy outside of the arena, which shows where the first difference lies.
-// Linear in the bytes looked at.
+// Checks results in code compiled with a call after each kernel: finds the
+// first value that is not finite, and whether a recomputed value has the bits
+// of its first computation. The latter keeps 128 bits a value (two
+// multiply-xorshift lanes; a chance of 2^-128 that a difference hides, against
+// accidents, not adversaries), or a copy outside of the arena, which shows
+// where the first difference lies. Linear in the bytes read.
 //
 //===----------------------------------------------------------------------===//
 #include "CallChecker.h"

@@ -15,21 +15,23 @@
 
 namespace ckopt::runtime {
 
-/// Looks at each finished kernel call of instrumented code.
+/// Observes each finished kernel call of instrumented code.
 class CallObserver {
 public:
   virtual ~CallObserver() = default;
-  /// Nonzero ends the step; the observer keeps the reason.
+  /// Handles a finished call. Nonzero ends the step; the observer keeps the
+  /// reason.
   virtual int32_t callDone(int64_t call, char *arena) = 0;
 };
 
-/// What instrumented code reports to: finite values, recomputed values, times.
+/// Receives the calls of instrumented code, to check finite values and
+/// recomputed values, and to measure times.
 class CallChecker final : public CallObserver {
 public:
   explicit CallChecker(const Manifest &manifest) : manifest(manifest) {}
   int32_t callDone(int64_t call, char *arena) override;
   void startStep();
-  /// True while anything is to be looked at.
+  /// Returns whether any check is on.
   bool active() const { return checkFinite || verify || hook; }
 
   bool checkFinite = false, verify = false, keep = false;
@@ -49,7 +51,7 @@ private:
   void prepareVerify();
 
   const Manifest &manifest;
-  std::vector<char> repeated; ///< calls that some later call repeats
+  std::vector<char> repeated; ///< set for calls that a later call repeats
   std::vector<std::vector<Hash>> hashes;
   std::vector<std::vector<std::string>> kept;
   std::chrono::steady_clock::time_point last;

@@ -2,9 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Creation does all that a step must not: map the arena, make every library
-// primitive with the planned number of threads, check that each needs the
-// workspace that was planned for it. Running a step is then one call.
+// The constructor does all work that a step must not do: it maps the arena,
+// makes every library primitive with the planned number of threads, and checks
+// that each needs the workspace that was planned for it. Running a step is then
+// one call.
 //
 //===----------------------------------------------------------------------===//
 #include "Arena.h"
@@ -34,7 +35,8 @@ static ckrt_status makePrimitives(const Manifest &m, ckrt_env &env) {
     if (!env.addPrimitive(desc, error))
       return fail(CKRT_UNSUPPORTED, error);
   }
-  // Another oneDNN or CPU may want another workspace than was planned.
+  // Another version of oneDNN, or another CPU, may need more workspace than
+  // planned.
   for (const CallInfo &call : m.calls) {
     if (call.primitive < 0)
       continue;
@@ -96,8 +98,9 @@ private:
   const AllocationHook *hook = nullptr;
 };
 
-/// Opens the library that counts, beside this one, for the rest of the process:
-/// others' calls may pass through it as long as any session lives.
+/// Opens the library that counts allocations, which lies beside this one, for
+/// the rest of the process: other code's calls may pass through it as long as
+/// any session lives.
 ckrt_status startAllocationHook(const AllocationHook *&hook) {
   void *library =
       dlopen(kAllocationLibrary, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);

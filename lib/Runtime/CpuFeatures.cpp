@@ -2,10 +2,12 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Code compiled for AVX-512 dies by a signal elsewhere. The kernel's list of
-// flags (/proc/cpuinfo) says what the CPU has and the system lets programs use.
-// The compiler names features in LLVM's words, which differ from the kernel's
-// in punctuation and in a few names. An unreadable list counts as all missing.
+// Checks that the CPU has the features that an artifact was compiled for: code
+// for AVX-512 would die by a signal elsewhere. The kernel's list of flags
+// (/proc/cpuinfo) names the features that the CPU has and the system lets
+// programs use. LLVM's names for features differ from the kernel's in
+// punctuation and in a few words. If the list cannot be read, all features
+// count as missing.
 //
 //===----------------------------------------------------------------------===//
 #include "CpuFeatures.h"
@@ -17,8 +19,9 @@
 
 using namespace ckopt::runtime;
 
-/// Letters and digits only: "avx512_bf16", "avx512-bf16" and "avx512bf16" are
-/// one feature; LLVM's other names become the kernel's.
+/// Reduces a name to letters and digits, so that "avx512_bf16", "avx512-bf16"
+/// and "avx512bf16" are one feature, and translates LLVM's other names to the
+/// kernel's.
 static std::string canonical(const std::string &name) {
   std::string text;
   for (char c : name)

@@ -11,7 +11,7 @@
 
 namespace ckopt::runtime {
 
-/// Every CPU feature of the list that this machine or its kernel lacks.
+/// Returns the CPU features of the list that this machine or its kernel lacks.
 std::vector<std::string>
 missingCpuFeatures(const std::vector<std::string> &features);
 

@@ -2,8 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// From a shared library or from memory; both meet in one check of the manifest,
-// the machine and the table of functions before anything runs.
+// Loads a program from a shared library or from memory. Both ways share one
+// check of the manifest, the machine and the table of functions before anything
+// runs.
 //
 //===----------------------------------------------------------------------===//
 #include "CpuFeatures.h"
@@ -87,10 +88,10 @@ static ckrt_status loadSymbols(void *library, const char *path,
       dataSize ? *dataSize : 0, program);
 }
 
-/// What keeps the file from being mapped whole: dlopen takes a truncated
-/// library and faults at its first missing page. Empty if nothing does.
+/// Returns why the file cannot be mapped whole, or "": dlopen accepts a
+/// truncated library and faults at its first missing page.
 static std::string checkElf(const std::string &path) {
-  // A pipe would wait for a writer that may never come.
+  // Opening a pipe would wait for a writer that may never come.
   struct stat info = {};
   if (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode))
     return "no regular file";
@@ -119,7 +120,7 @@ static std::string checkElf(const std::string &path) {
 
 ckrt_status ckopt::runtime::loadSharedLibrary(const std::string &path,
                                               ckrt_program **program) {
-  // Without a slash dlopen would search the system's folders.
+  // For a name without a slash, dlopen would search the system's folders.
   std::string file = path.find('/') == std::string::npos ? "./" + path : path;
   if (std::string problem = checkElf(file); !problem.empty())
     return fail(CKRT_BAD_ARTIFACT, "cannot load " + path + ": " + problem);

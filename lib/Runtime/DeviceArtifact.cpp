@@ -2,10 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Files go to a folder beside the target, are forced to the disk, and the
-// folder is moved into place; an older artifact is exchanged with it in one
-// step where the file system can, else moved aside first. Whatever fails, what
-// was there before stays, and the temporary folder goes away.
+// Writes an artifact so that a crash leaves the old or the new one. Files go to
+// a folder beside the target and are forced to disk, then the folder is moved
+// into place. An older artifact is exchanged with it in one step if the file
+// system can do that, else it is moved aside first. If anything fails, the old
+// artifact stays and the temporary folder is removed.
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Runtime/DeviceArtifact.h"
@@ -70,7 +71,7 @@ std::string readme(const Manifest &m) {
          "step.json is for people and scripts.\n";
 }
 
-/// A file that is complete on the disk when finish() says so.
+/// A file whose contents are on disk once finish() succeeds.
 class NewFile {
 public:
   NewFile(const fs::path &path) : path(path) {
@@ -132,7 +133,8 @@ bool writeData(const fs::path &path, DataSource *data, uint64_t &hash,
   return true;
 }
 
-/// True if the folder may be replaced: it is empty, or an artifact of ours.
+/// Returns whether the folder may be replaced: it is empty, or an artifact of
+/// ckopt.
 bool isReplaceable(const fs::path &folder) {
   std::error_code code;
   if (!fs::is_directory(folder, code))
@@ -155,7 +157,7 @@ void syncFolder(const fs::path &folder) {
   ::close(fd);
 }
 
-/// Puts `made` where `target` is or will be.
+/// Moves `made` to `target`, replacing what is there.
 bool moveIntoPlace(const fs::path &made, const fs::path &target,
                    std::string &error) {
   std::error_code code;
@@ -212,7 +214,7 @@ bool writeFiles(const fs::path &folder, Manifest manifest,
                     error);
 }
 
-/// Data that lies in memory.
+/// Data in memory.
 class MemorySource final : public DataSource {
 public:
   MemorySource(const void *data, size_t size)

@@ -11,8 +11,9 @@
 
 namespace ckopt::runtime {
 
-/// 64 bits against accidents: multiply and xorshift a word of 8 bytes. Pieces
-/// must be given in order, all but the last in multiples of 8 bytes.
+/// A hash of 64 bits against accidental changes: multiply and xorshift for each
+/// word of 8 bytes. Pieces must be given in order, all but the last in
+/// multiples of 8 bytes.
 class DeviceHash {
 public:
   void add(const void *data, size_t size) {

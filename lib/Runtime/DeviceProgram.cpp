@@ -2,10 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// From a folder or from memory. Nothing in the folder is trusted: every file
-// has the size and hash that the manifest says, every tensor's data lies in the
-// data, and the manifest's own checks hold every address inside the arena. No
-// device is needed to load, so that an artifact can be looked at anywhere.
+// Loads a program from a folder or from memory. Nothing in the folder is
+// trusted: every file must have the size and hash that the manifest states,
+// every tensor's data must lie inside the data file, and the manifest's own
+// checks hold every address inside the arena. Loading needs no device, so that
+// an artifact can be inspected anywhere.
 //
 //===----------------------------------------------------------------------===//
 #include "DeviceHash.h"
@@ -24,7 +25,8 @@ using namespace ckopt::runtime;
 
 namespace {
 
-// Far above any real step's; below it, reading whole files is cheap.
+// Larger than any real step's files; below this limit, reading whole files is
+// cheap.
 constexpr int64_t kMaxSmallFile = int64_t(1) << 30;
 
 /// A file mapped for reading.
@@ -34,9 +36,9 @@ public:
     if (memory)
       munmap(memory, size);
   }
-  /// False with the reason.
+  /// Maps the file; on failure returns false and sets `error`.
   bool map(const std::string &path, int64_t most, std::string &error) {
-    // A pipe would wait for a writer that may never come.
+    // A blocking open of a pipe would wait for a writer that may never come.
     int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat info = {};
     bool sound = fd >= 0 && fstat(fd, &info) == 0;
@@ -69,7 +71,7 @@ public:
     hash.add(memory, size);
     return hash.value();
   }
-  /// Hands the mapping over.
+  /// Transfers ownership of the mapping.
   void *release() {
     void *taken = memory;
     memory = nullptr;
@@ -81,7 +83,7 @@ private:
   void *memory = nullptr;
 };
 
-/// Empty, or how the file differs from what the manifest says.
+/// Returns "", or how the file differs from the manifest.
 std::string compare(const MappedFile &file, int64_t bytes, uint64_t hash) {
   if (file.size != static_cast<uint64_t>(bytes))
     return "holds " + std::to_string(file.size) +

@@ -8,8 +8,8 @@
 // order of weights would cost half of it. The backward primitives take the
 // forward descriptor as oneDNN's hint. A pointwise convolution over
 // channels-last activations is a plain product of matrices, which reads the
-// weights as they are: taken where it measured faster (README.md beside this
-// file).
+// weights as they are; it is used where it was measured to be faster (README.md
+// beside this file).
 //
 //===----------------------------------------------------------------------===//
 #include "DnnlProgram.h"
@@ -20,7 +20,7 @@ using namespace ckopt::runtime;
 
 namespace {
 
-/// ConvDesc in oneDNN's terms: logical [N, C, spatial...] and [(G,) O, I,
+/// A ConvDesc in oneDNN's terms: logical [N, C, spatial...] and [(G,) O, I,
 /// k...].
 struct Geometry {
   dnnl_memory_desc_t x, y, plainWeights, anyWeights;
@@ -63,10 +63,11 @@ bool describeGeometry(const PrimitiveDesc &desc, Geometry &g) {
   for (int d = 0; d < c.rank; ++d) {
     weights[rank++] = c.kernel[d];
     g.strides[d] = c.strides[d];
-    // A single tap has no dilation; naming one costs the fast kernels.
+    // A single tap has no dilation; naming one would disable the fast kernels.
     g.dilates[d] = c.kernel[d] == 1 ? 0 : c.dilations[d] - 1;
     g.padsLo[d] = c.padsLo[d];
-    // What the strides leave over at the end is not padding to oneDNN.
+    // oneDNN does not count the points as padding that strides leave over at
+    // the end.
     g.padsHi[d] = (c.out[d] - 1) * c.strides[d] +
                   (c.kernel[d] - 1) * c.dilations[d] + 1 - c.in[d] -
                   c.padsLo[d];
@@ -115,7 +116,7 @@ dnnl_status_t backwardDesc(PrimitiveKind kind, const Geometry &g,
                                           dnnlEngine(), hint);
 }
 
-/// Where a kind's operands stand among the arguments, and oneDNN's names.
+/// Positions of a kind's operands among the arguments, and oneDNN's names.
 struct Roles {
   int x, weights, y; ///< argument positions
   int dnnlX, dnnlWeights, dnnlY;
@@ -162,8 +163,9 @@ bool isPointwise(const ConvDesc &c) {
   return single;
 }
 
-/// The table, from README.md: products win where the weights are many (their
-/// reorder then costs), and in gradients that widen.
+/// The rule comes from measurements (README.md): products are faster where
+/// there are many weights (reordering them costs time), and in gradients with
+/// more output than input channels.
 bool prefersProduct(const PrimitiveDesc &desc) {
   const ConvDesc &c = desc.conv;
   return c.inChannels * c.outChannels >= (int64_t(1) << 18) ||
@@ -171,7 +173,8 @@ bool prefersProduct(const PrimitiveDesc &desc) {
           c.outChannels > c.inChannels);
 }
 
-/// A pointwise convolution with the same arguments in the same order.
+/// Returns a pointwise convolution as a product with the same arguments in the
+/// same order.
 PrimitiveDesc asProduct(const PrimitiveDesc &desc) {
   const ConvDesc &c = desc.conv;
   int64_t points = c.batch;
@@ -189,7 +192,7 @@ PrimitiveDesc asProduct(const PrimitiveDesc &desc) {
     m.m = points, m.n = c.inChannels, m.k = c.outChannels;
     m.aRow = c.outChannels, m.bRow = m.cRow = c.inChannels;
   } else {
-    // x^T dy: the transpose of the weights' gradient.
+    // The product is x^T dy, the transpose of the weights' gradient.
     m.m = c.inChannels, m.n = c.outChannels, m.k = points;
     m.aRow = 1, m.aCol = c.inChannels;
     m.bRow = c.outChannels;

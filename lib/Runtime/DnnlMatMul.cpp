@@ -2,11 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// oneDNN wants the result row-major in its last two dimensions; a result whose
-// rows are contiguous the other way is the product of the transposes. Batches
-// that nest are one dense batch dimension. Others (heads that stay where a
-// [B,T,H,D] tensor has them) go in as two: 2.6 recognizes these orders in four
-// dimensions and keeps its fast kernels, in three it does not.
+// oneDNN wants the result row-major in its last two dimensions; a column-major
+// result is computed as the product of the transposes. Batches that are
+// contiguous become one batch dimension. Others (attention heads inside a
+// [B,T,H,D] tensor) are passed as two: oneDNN 2.6 recognizes these orders in
+// four dimensions and keeps its fast kernels, but not in three.
 //
 //===----------------------------------------------------------------------===//
 #include "DnnlProgram.h"
@@ -23,8 +23,8 @@ struct Operand {
   int64_t batch[2], row, col;
 };
 
-/// Single rows and columns have no stride of their own: they get what a dense
-/// matrix would have, since the library looks at it.
+/// Single rows and columns have no stride of their own: they get the stride of
+/// a dense matrix, since the library looks at it.
 void normalizeUnit(Operand &o, int64_t rows, int64_t cols) {
   if (cols == 1 && rows == 1)
     o.row = o.col = 1;
@@ -34,8 +34,8 @@ void normalizeUnit(Operand &o, int64_t rows, int64_t cols) {
     o.row = o.col == 1 ? cols : 1;
 }
 
-/// The last `rank` of [batch 0, batch 1, rows, cols]; a broadcast batch has
-/// extent 1.
+/// Describes the last `rank` dimensions of [batch 0, batch 1, rows, cols]; a
+/// broadcast batch has extent 1.
 bool view(dnnl_memory_desc_t &md, const Operand &o, int rank,
           const int64_t *batch, int64_t rows, int64_t cols,
           dnnl_data_type_t type) {
@@ -45,7 +45,7 @@ bool view(dnnl_memory_desc_t &md, const Operand &o, int rank,
   for (int d = 1; d >= 0; --d) {
     if (strides[d] == 0)
       dims[d] = 1;
-    // The stride of a single batch is free too.
+    // The stride of a single batch has no effect.
     if (dims[d] == 1)
       strides[d] = std::max(dense, d == 0 ? dims[1] * strides[1] : dense);
   }
@@ -53,7 +53,7 @@ bool view(dnnl_memory_desc_t &md, const Operand &o, int rank,
                                           strides + 4 - rank) == dnnl_success;
 }
 
-/// Two batch dimensions as one, where all operands allow it.
+/// Merges two batch dimensions into one if all operands allow it.
 void mergeBatches(int64_t *batch, std::initializer_list<Operand *> operands) {
   if (batch[1] == 1) {
     std::swap(batch[0], batch[1]);

@@ -2,10 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// oneDNN allocates scratchpads, reorder buffers and memory objects on its own
-// unless told otherwise. Here it is told: scratchpad_mode is `user`, reorder
-// buffers are ours, memory objects are made with the program. What an execution
-// still allocates are the library's own argument maps, some hundred bytes.
+// Keeps oneDNN from allocating memory in a step. By default it allocates
+// scratchpads, reorder buffers and memory objects. Here scratchpad_mode is
+// `user`, reorder buffers lie in the workspace, and memory objects are made
+// with the program. The only allocations left in a run are the library's own
+// argument maps, some hundred bytes.
 //
 //===----------------------------------------------------------------------===//
 #include "DnnlProgram.h"

@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A short fixed sequence of oneDNN primitives (reorder in, compute, reorder
-// out) whose every buffer is an argument or a place in the planned workspace.
-// Memory objects are made once and pointed at their bytes before each run.
+// out). Every buffer is an argument or lies in the planned workspace. Memory
+// objects are made once, and get their addresses before each run.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_RUNTIME_DNNLPROGRAM_H
@@ -17,17 +17,17 @@
 
 namespace ckopt::runtime {
 
-/// The process-wide CPU engine.
+/// Returns the process-wide CPU engine.
 dnnl_engine_t dnnlEngine();
 
-/// oneDNN's type, or dnnl_data_type_undef.
+/// Returns oneDNN's type, or dnnl_data_type_undef.
 dnnl_data_type_t dnnlType(DType dtype);
 
-/// "unimplemented", "invalid arguments", ...
+/// Returns "unimplemented", "invalid arguments", ...
 std::string dnnlStatusText(dnnl_status_t status);
 
-/// oneDNN counts in 32 bits here and there, rounds up, and divides by the
-/// result: an extent of 2^38 ends the process.
+/// oneDNN counts in 32 bits in some places, rounds up, and divides by the
+/// result: an extent of 2^38 would crash the process.
 inline constexpr int64_t kMaxDnnlExtent = int64_t(1) << 30;
 inline constexpr char kDnnlExtentText[] =
     "oneDNN takes no extents above 2^30; a smaller batch may help";
@@ -39,12 +39,12 @@ public:
   bool execute(void *const *args, void *workspace, std::string &error) override;
   std::string implementation() const override { return name; }
 
-  /// A memory object over argument `arg`.
+  /// Makes a memory object for argument `arg`.
   dnnl_memory_t argument(const dnnl_memory_desc_t &desc, int arg);
-  /// A memory object over fresh workspace.
+  /// Makes a memory object in fresh workspace.
   dnnl_memory_t scratch(const dnnl_memory_desc_t &desc);
-  /// Appends a computation on the given memories plus its own scratchpad;
-  /// takes ownership of `desc`. False with the reason in `error`.
+  /// Appends a computation on the given memories and its own scratchpad; takes
+  /// ownership of `desc`. On failure returns false and sets `error`.
   bool append(dnnl_primitive_desc_t desc, std::vector<dnnl_exec_arg_t> args,
               std::string &error);
   /// Appends a copy from one order to another.
@@ -55,7 +55,7 @@ public:
 private:
   struct Binding {
     dnnl_memory_t memory;
-    int arg; ///< -1: workspace
+    int arg; ///< -1 for workspace
     int64_t offset;
   };
   struct Stage {

@@ -26,14 +26,14 @@ namespace {
 
 constexpr unsigned kFlushToZero = 0x8000, kDenormalsAreZero = 0x0040;
 
-/// One parallel-for, on its caller's stack.
+/// A parallel loop; it lies on its caller's stack.
 struct Loop {
   ckrt_kernel kernel;
   void *const *args;
   const int64_t *scalars;
   void *scratch;
   int64_t trip, grain;
-  int64_t ranges;   ///< how many contiguous ranges
+  int64_t ranges;   ///< number of contiguous ranges
   int64_t perRange; ///< grains in each, plus one in the first `extra`
   int64_t extra;
   unsigned mode;
@@ -52,7 +52,7 @@ void loopBody(void *data) {
   auto *loop = static_cast<Loop *>(data);
   unsigned saved = _mm_getcsr();
   _mm_setcsr(loop->mode);
-  // A team smaller than asked for must still cover every range.
+  // A team smaller than requested must still cover every range.
   int64_t team = omp_get_num_threads();
   for (int64_t r = omp_get_thread_num(); r < loop->ranges; r += team)
     loop->runRange(r);
@@ -82,15 +82,15 @@ TeamScope::TeamScope(int32_t threads, bool keepDenormals)
       savedDynamic(omp_get_dynamic()) {
   omp_set_dynamic(0);
   omp_set_num_threads(threads); // OpenBLAS asks OpenMP at every call
-  // The workers keep their mode between regions, so the libraries' regions run
-  // in it too.
+  // Worker threads keep their mode between regions, so the libraries' regions
+  // run in it as well.
   Team team{floatMode(keepDenormals)};
   GOMP_parallel(joinTeam, &team, static_cast<unsigned>(threads), 0);
   delivered = team.count.load();
 }
 
 TeamScope::~TeamScope() {
-  // Whoever shares these threads finds them as the caller's own.
+  // Restore the mode for other code that shares these threads.
   Team team{savedMode};
   GOMP_parallel(joinTeam, &team, static_cast<unsigned>(delivered), 0);
   _mm_setcsr(savedMode);
@@ -152,7 +152,7 @@ int32_t ckrt_execute(const ckrt_env *env, int64_t index, void *const *args,
                    " in this artifact (its code and manifest disagree)";
     return CKRT_BAD_ARTIFACT;
   }
-  // The number of threads that a primitive was made with is baked into it.
+  // A primitive only works with the number of threads that it was made for.
   omp_set_num_threads(env->threads);
   if (env->primitives[index]->execute(args, workspace, env->failure))
     return 0;

@@ -17,8 +17,8 @@
 
 namespace ckopt::runtime {
 
-/// The control word of SSE arithmetic on the calling thread, with denormals
-/// flushed (results and operands) or kept.
+/// Sets SSE's control word on the calling thread, so that denormals are flushed
+/// (results and operands) or kept; returns the old one.
 unsigned floatMode(bool keepDenormals);
 
 /// Puts the calling thread's team of `threads` in the given floating-point mode
@@ -45,10 +45,10 @@ struct ckrt_env {
   bool keepDenormals = false;
   std::vector<std::unique_ptr<ckopt::runtime::Primitive>> owned;
   std::vector<ckopt::runtime::PrimitiveDesc> ownedDescs;
-  /// By manifest index; equal descriptors share one primitive.
+  /// Primitives by manifest index; equal descriptors share one.
   std::vector<ckopt::runtime::Primitive *> primitives;
   ckopt::runtime::CallObserver *observer = nullptr;
-  /// Why a primitive failed, until ckrt_run returns it.
+  /// Why a primitive failed; ckrt_run returns it.
   mutable std::string failure;
 
   /// Makes (or shares) a primitive and appends it to `primitives`.

@@ -2,11 +2,12 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The correctness path: each image and group is unfolded into a matrix
-// [channels/group * kernel points, output points] in the workspace, then one
-// dgemm. Any rank up to 3, order, group count, padding, dilation. Sums run in a
-// fixed order: images one after another, so the bits do not depend on anything
-// but the descriptor and the number of threads. Speed is no matter here.
+// Convolutions of f64, for correctness checks rather than speed. Each image and
+// group is unfolded into a matrix [channels/group * kernel points, output
+// points] in the workspace, then multiplied by one dgemm. Any rank up to 3,
+// order, group count, padding and dilation is supported. Images are summed one
+// after another, so the bits depend only on the descriptor and the number of
+// threads.
 //
 //===----------------------------------------------------------------------===//
 #include "PrimitiveImpl.h"
@@ -53,7 +54,7 @@ public:
   }
 
 private:
-  /// Calls fn(column element, x element) for all that lie inside of x.
+  /// Calls fn(column element, x element) for all elements inside of x.
   template <typename Fn>
   void unfold(double *columns, double *x, int64_t point, Fn fn) const {
     int64_t row = 0;
@@ -84,7 +85,7 @@ private:
 
   void runOne(int64_t n, int64_t g, double *x, double *w, double *y,
               double *columns) const {
-    // Element (channel, point) of an image's group.
+    // Strides that locate element (channel, point) in an image's group.
     int64_t xPoint = c.channelsLast ? c.inChannels : 1;
     double *xg = x + n * c.inChannels * inPoints +
                  g * channels * (c.channelsLast ? 1 : inPoints);
@@ -93,7 +94,8 @@ private:
     auto f = static_cast<blasint>(filters);
     auto ck = static_cast<blasint>(channels * taps);
     auto p = static_cast<blasint>(outPoints);
-    // y's group as [filters, points]: transposed in memory if channels last.
+    // y's group is read as [filters, points]; in memory it is transposed if
+    // channels are last.
     CBLAS_TRANSPOSE yOrder = c.channelsLast ? CblasTrans : CblasNoTrans;
     auto ldy = static_cast<blasint>(c.channelsLast ? c.outChannels : outPoints);
     if (kind == PrimitiveKind::ConvInputGrad) {

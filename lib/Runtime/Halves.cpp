@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// LLVM has no instruction for one f32 as bf16 on CPUs without AVX512-BF16 and
-// calls a function of its own runtime library, which GCC's got in version 13:
-// artifacts bring it along. A bf16 is returned in the low bits of a vector
-// register; so is this float.
+// Artifacts bring their own function for rounding f32 to bf16. LLVM has no
+// instruction for it on CPUs without AVX512-BF16 and calls a function of its
+// runtime library, which GCC's library has from version 13 only. A bf16 is
+// returned in the low bits of a vector register, and so is this float.
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Base/DType.h"

@@ -57,8 +57,8 @@ private:
   PhiloxCounter last{};
 };
 
-/// Fans where the manifest has none: of a [out, in, kernel...] weight, else of
-/// the element count.
+/// Computes the fans where the manifest has none: from a weight [out, in,
+/// kernel...], else from the element count.
 void fans(const TensorInfo &t, double &in, double &out) {
   double points = 1;
   for (size_t d = 2; d < t.shape.size(); ++d)

@@ -104,8 +104,8 @@ public:
     value.assign(reinterpret_cast<const char *>(next), size);
     next += size;
   }
-  /// `minBytes`: the least that one element takes, so that a wild count fails
-  /// before it allocates.
+  /// `minBytes` is the least size of an element, so that a corrupt count fails
+  /// before memory is allocated.
   template <typename T, typename Fn>
   void list(std::vector<T> &values, size_t minBytes, Fn each) {
     uint32_t count = 0;

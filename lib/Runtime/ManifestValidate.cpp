@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Every bound that later code takes for granted is checked here once: places
+// Checks once, at load time, every bound that later code relies on: offsets
 // inside the arena, strides inside a tensor's bytes, indices inside tables.
 // Linear in the manifest; all arithmetic is checked for overflow.
 //
@@ -17,7 +17,7 @@ using namespace ckopt::runtime;
 
 namespace {
 
-// Far above any memory, far below where sums of two overflow.
+// Above any real memory, yet small enough that sums cannot overflow.
 constexpr int64_t kMaxBytes = int64_t(1) << 50;
 constexpr size_t kMaxRank = 32;
 
@@ -36,7 +36,8 @@ bool inArena(const Manifest &m, int64_t offset, int64_t bytes) {
          offset <= m.arenaBytes - bytes;
 }
 
-/// Bytes from a tensor's first to its last element, or -1 on overflow.
+/// Returns the bytes from a tensor's first to its last element, or -1 on
+/// overflow.
 int64_t spanBytes(const TensorInfo &t) {
   int64_t last = 0;
   for (size_t d = 0; d < t.shape.size(); ++d) {
@@ -64,7 +65,7 @@ bool validateTensor(const Manifest &m, const TensorInfo &t,
   if (t.shape.size() != t.strides.size() || t.shape.size() > kMaxRank)
     return bad("shape and strides disagree in rank");
   int64_t elements = 1;
-  // Strides of no elements are the products of extents, which may be 0.
+  // Strides of an empty tensor are products of extents, some of which are 0.
   bool empty = std::find(t.shape.begin(), t.shape.end(), 0) != t.shape.end();
   for (size_t d = 0; d < t.shape.size(); ++d) {
     if (t.shape[d] < 0 || t.strides[d] < 0)
@@ -146,7 +147,7 @@ bool validateCalls(const Manifest &m, std::string &error) {
 // Devices
 //===----------------------------------------------------------------------===//
 
-// Of every architecture from sm_50 on, and of PTX.
+// Limits of every architecture from sm_50 on, and of PTX.
 constexpr int64_t kMaxGrid = 0x7FFFFFFF, kMaxBlock = 1024;
 constexpr int64_t kMaxStaticShared = 48 * 1024;
 constexpr int64_t kMaxParameterBytes = 4096;
@@ -181,7 +182,7 @@ bool validateKernels(const Manifest &m, std::string &error) {
   return true;
 }
 
-/// Empty, or what is wrong.
+/// Returns "", or what is wrong with the launch.
 std::string checkLaunch(const Manifest &m, const CallInfo &call,
                         const LaunchInfo &l) {
   auto known = [](int32_t index, size_t count) {
@@ -283,8 +284,8 @@ bool ckopt::runtime::validate(const Manifest &m, std::string &error) {
     return false;
   for (size_t i = 0; i < m.primitives.size(); ++i) {
     std::string wrong = check(m.primitives[i]);
-    // Operands of f32 have one precision everywhere, or bits would depend on
-    // what was left to libraries.
+    // All operands of f32 must have one precision, or bits would depend on
+    // which products run in libraries.
     if (wrong.empty() && m.primitives[i].dtype == DType::F32 &&
         m.primitives[i].precision != m.device.precision)
       wrong = describe(m.primitives[i]) + ": another precision than the step's";

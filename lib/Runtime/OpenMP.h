@@ -2,9 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// oneDNN and OpenBLAS run on libgomp. One process must hold one OpenMP runtime,
-// and clang's pragmas would bring libomp beside it: so libgomp's stable entry
-// points (ABI GOMP_4.0, OMP_1.0) are called by name.
+// Declares libgomp's stable entry points (ABI GOMP_4.0, OMP_1.0). oneDNN and
+// OpenBLAS run on libgomp, and one process must hold only one OpenMP runtime;
+// clang's pragmas would bring libomp as well, so the entry points are called by
+// name.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_RUNTIME_OPENMP_H

@@ -15,7 +15,7 @@ static uint64_t patternWord(uint64_t seed, int64_t word) {
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
   z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
   z ^= z >> 31;
-  // Five random bits a byte over 0x60; 0x7F (part of NaNs) becomes 0x77.
+  // Each byte has five random bits over 0x60; 0x7F (part of NaNs) becomes 0x77.
   z = (z & 0x1F1F1F1F1F1F1F1Full) | 0x6060606060606060ull;
   uint64_t full =
       z & (z >> 1) & (z >> 2) & (z >> 3) & (z >> 4) & 0x0101010101010101ull;
@@ -42,7 +42,7 @@ void ckopt::runtime::writePattern(char *to, int64_t begin, int64_t end,
 
 int64_t ckopt::runtime::highestChange(const char *from, int64_t begin,
                                       int64_t end, uint64_t seed) {
-  // From the top down; whole words while they hold the pattern.
+  // Search from the top down, by whole words while they hold the pattern.
   for (int64_t at = end; at > begin;) {
     uint64_t word;
     if (at % 8 == 0 && at - begin >= 8) {

@@ -2,14 +2,14 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Problem: "the step stays inside the arena and uses all of it" has to be seen,
-// not believed. Method: before the first step every byte gets a value that
-// depends on its position; later the highest byte that differs is looked for.
-// Pattern bytes lie in 0x60..0x7E: as the top byte of an f32, f64 or bf16 these
-// are numbers above 1e19 and as that of an integer or a bool huge ones, so what
-// a step writes at the end of a tensor does not look like the pattern; and a
-// step that reads what it never wrote soon makes an infinity of it. A second
-// fill with another seed shows the byte that coincided all the same.
+// Problem: prove that a step stays inside the arena and uses all of it. Method:
+// before the first step every byte gets a value that depends on its position;
+// later the highest byte that differs is looked for. Pattern bytes lie in
+// 0x60..0x7E. As the top byte of an f32, f64 or bf16 they make numbers above
+// 1e19, as that of an integer or a bool huge ones, so the results that a step
+// writes at the end of a tensor rarely look like the pattern, and a step that
+// reads unwritten memory soon computes an infinity. A written byte may equal
+// the pattern by chance; a second fill with another seed finds it.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_RUNTIME_PATTERN_H
@@ -34,18 +34,18 @@ struct PatternSegment {
 /// Writes the pattern's bytes of positions [begin, end) to `to`.
 void writePattern(char *to, int64_t begin, int64_t end, uint64_t seed);
 
-/// The highest position of [begin, end) whose byte at `from` (that of position
-/// `begin`) is not the pattern's, plus one; `begin` if all are.
+/// Returns the end of the highest byte of [begin, end) that is not the
+/// pattern's; `begin` if all are. `from` is the address of position `begin`.
 int64_t highestChange(const char *from, int64_t begin, int64_t end,
                       uint64_t seed);
 
-/// [0, used) cut into `keep` (sorted, disjoint), whose bytes stay as they are
-/// and are compared with the pattern of `kept`, and the rest, with `seed`.
+/// Splits [0, used) into the ranges of `keep` (sorted, disjoint), whose bytes
+/// stay and are compared with the pattern of `kept`, and the rest, with `seed`.
 std::vector<PatternSegment> cutAround(const std::vector<ArenaRange> &keep,
                                       int64_t used, uint64_t kept,
                                       uint64_t seed);
 
-/// True if the segment is one of `keep`.
+/// Returns whether the segment is one of `keep`.
 bool isKept(const PatternSegment &segment, const std::vector<ArenaRange> &keep);
 
 } // namespace ckopt::runtime

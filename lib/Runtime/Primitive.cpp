@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which library runs a descriptor is a pure function of the descriptor (the
-// table and its measurements are in README.md beside this file), never of a
-// timing of this run: the choice decides bits.
+// Chooses the library that runs a descriptor. The choice is a pure function of
+// the descriptor (the table and its measurements are in README.md beside this
+// file), never of a timing of this run, because it decides the bits of results.
 //
 //===----------------------------------------------------------------------===//
 #include "PrimitiveImpl.h"
@@ -36,7 +36,7 @@ std::unique_ptr<Primitive> createChecked(const PrimitiveDesc &desc,
   if (!isMatMul)
     return createDnnlConv(desc, error);
   auto product = createDnnlMatMul(desc, error);
-  // OpenBLAS takes some strides that oneDNN refuses.
+  // OpenBLAS accepts some strides that oneDNN refuses.
   if (!product && desc.dtype == DType::F32) {
     error.clear();
     return createBlasMatMul(desc);
@@ -57,7 +57,7 @@ std::unique_ptr<Primitive> Primitive::create(const PrimitiveDesc &desc,
                              "outside of parallel regions";
     return nullptr;
   }
-  // The number of threads is baked into what the library makes.
+  // Libraries build a primitive for a fixed number of threads.
   TeamScope team(threads, desc.dtype == DType::F64);
   if (team.delivered != threads) {
     error = describe(desc) + ": OpenMP gives " +

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //-----------------===//
 //
-// What can be said of a library kernel without the library: names, sizes,
-// whether the numbers fit each other. Constant time each.
+// Properties of library kernels that need no library: names, sizes, whether the
+// numbers are consistent. Constant time each.
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Runtime/Primitive.h"
@@ -68,7 +68,7 @@ std::string ckopt::runtime::describe(const PrimitiveDesc &desc) {
 
 namespace {
 
-// Products of two such numbers and of an element's size stay in int64.
+// Products of two such numbers and of an element's size fit an int64.
 constexpr int64_t kMaxExtent = int64_t(1) << 40;
 
 bool multiply(int64_t &total, int64_t factor) {

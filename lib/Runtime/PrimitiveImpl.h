@@ -11,7 +11,7 @@
 namespace ckopt::runtime {
 
 /// All of these expect a checked descriptor and a TeamScope of the planned
-/// size; those that can fail say why in `error`.
+/// size; on failure they return null and set `error`.
 std::unique_ptr<Primitive> createBlasMatMul(const PrimitiveDesc &desc);
 std::unique_ptr<Primitive> createF64Conv(const PrimitiveDesc &desc);
 std::unique_ptr<Primitive> createDnnlMatMul(const PrimitiveDesc &desc,
@@ -21,9 +21,9 @@ std::unique_ptr<Primitive> createDnnlConv(const PrimitiveDesc &desc,
 
 inline int64_t alignUp(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
-/// The last 64 bytes of a workspace: written before the library runs and looked
-/// at afterwards, so that a library that writes beyond the scratchpad that it
-/// asked for is caught at once.
+/// Guards the last 64 bytes of a workspace: they are written before the library
+/// runs and compared afterwards, so that a library that writes beyond its
+/// scratchpad is caught at once.
 struct WorkspaceGuard {
   static constexpr int64_t kBytes = 64;
   static constexpr unsigned char kValue = 0xC3;

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A manifest, and data for the tensors that have some. Whether an artifact is a
-// shared library (CPU) or a folder (device) is seen from what lies on the disk.
+// A program is a manifest, code, and data for some tensors. The loader tells a
+// shared library (CPU) from a folder (device) by looking at the path.
 //
 //===----------------------------------------------------------------------===//
 #include "Session.h"

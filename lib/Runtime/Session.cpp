@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Chooses the backend that the manifest names, gives tensors with data their
-// bytes, and hands every call on. What memory is and how a step runs is the
-// backend's.
+// Chooses the backend that the manifest names, initializes tensors with data,
+// and forwards every call to the backend, which knows how memory is accessed
+// and how a step runs.
 //
 //===----------------------------------------------------------------------===//
 #include "Session.h"
@@ -89,7 +89,7 @@ ckrt_status ckrt_measured_peak(ckrt_session *session, int64_t *bytes) {
   return session->backend->measure(*bytes);
 }
 
-/// What lives from step to step, as sorted disjoint ranges.
+/// Returns the bytes that live from step to step, as sorted disjoint ranges.
 static std::vector<ArenaRange> persistentRanges(const Manifest &manifest) {
   std::vector<ArenaRange> ranges;
   for (const TensorInfo &t : manifest.tensors)

@@ -12,13 +12,13 @@
 
 struct ckrt_program {
   ckopt::runtime::Manifest manifest;
-  /// The manifest's functions, for the CPU; none for a device.
+  /// The manifest's functions, compiled for the CPU; empty for a device.
   std::vector<ckrt_fn> functions;
   std::string deviceCode; ///< PTX text
-  std::string folder;     ///< that it was loaded from, or empty
+  std::string folder;     ///< the folder that it was loaded from, or empty
   const char *data = nullptr;
   void *library = nullptr; ///< dlopen's handle, or null
-  /// The file that `data` lies in, mapped; or null.
+  /// The mapping of the file that holds `data`, or null.
   void *mapping = nullptr;
   size_t mapped = 0;
 };
@@ -39,15 +39,15 @@ struct ckrt_session {
 
 namespace ckopt::runtime {
 
-/// Fails where the manifest is for another target than the code beside it.
+/// Fails if the manifest is for another target than the code.
 ckrt_status checkTarget(const Manifest &manifest, Target target);
-/// Parses the manifest and checks it against what comes with it.
+/// Parses the manifest and checks it against the code and data.
 ckrt_status makeProgram(const void *manifest, size_t manifestSize,
                         Target target, uint64_t dataSize,
                         std::unique_ptr<ckrt_program> &program);
 
-/// A tensor of the session opened for the host; closed by close(), or, where
-/// something failed in between, by the end of its life.
+/// Opens a tensor of the session for the host. close() ends it and reports
+/// failures; the destructor ends it if close() was not reached.
 class OpenTensor {
 public:
   OpenTensor(const ckrt_session &session, const TensorInfo &tensor,
@@ -68,7 +68,7 @@ public:
     return backend.close(tensor, access);
   }
 
-  ckrt_status status; ///< of opening
+  ckrt_status status; ///< result of opening it
   char *bytes = nullptr;
 
 private:
@@ -78,8 +78,8 @@ private:
   bool isOpen = false;
 };
 
-/// Calls fn(logical index, byte offset within the tensor) for runs: `count`
-/// elements whose physical step is `step` elements.
+/// Calls fn(logical index, byte offset within the tensor) for each sequence of
+/// `count` elements whose physical distance is `step` elements.
 template <typename Fn> void forEachRun(const TensorInfo &t, Fn fn) {
   int64_t rank = static_cast<int64_t>(t.shape.size());
   int64_t total = 1;
@@ -110,8 +110,8 @@ inline int64_t elementCount(const TensorInfo &t) {
   return total;
 }
 
-/// How to open a tensor whose elements are all written: bytes between them
-/// belong to others.
+/// Returns how to open a tensor whose elements are all written: if there are
+/// bytes between them, these belong to other tensors and must be kept.
 inline Access accessToWrite(const TensorInfo &t) {
   return elementCount(t) * dtypeSize(t.dtype) == t.bytes ? Access::Write
                                                          : Access::Update;

@@ -12,7 +12,7 @@
 
 namespace ckopt::runtime {
 
-/// Keeps `text` for ckrt_last_error() and returns `status`.
+/// Records `text` for ckrt_last_error() and returns `status`.
 ckrt_status fail(ckrt_status status, std::string text);
 
 } // namespace ckopt::runtime

@@ -2,9 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Host data is row-major in the logical shape; the arena holds what the plan
-// chose. Copies go run by run along the last logical dimension; equal type and
-// dense order is one memcpy. Linear in the elements.
+// Copies tensors between host and arena. Host data is row-major in the logical
+// shape; in the arena the plan decides. Copies go along the last logical
+// dimension; with equal type and dense order they are one memcpy. Linear in the
+// elements.
 //
 //===----------------------------------------------------------------------===//
 #include "Session.h"
@@ -41,12 +42,13 @@ template <typename T> static void storeAs(char *at, T value) {
   std::memcpy(at, &value, sizeof(T));
 }
 
-/// 0 for floats; a u64 as the same bits: who needs the value asks first.
+/// Reads an integer; 0 for floats. A u64 keeps its bits, so callers who need
+/// the value check the type first.
 static int64_t loadInteger(DType dtype, const char *at) {
   return dispatchDType(dtype, [&](auto zero) -> int64_t {
     using T = decltype(zero);
     if constexpr (std::is_same_v<T, bool>)
-      return *at != 0; // the host's byte may be any
+      return *at != 0; // the host's byte may have any value
     else if constexpr (std::is_integral_v<T>)
       return static_cast<int64_t>(loadAs<T>(at));
     else
@@ -54,7 +56,7 @@ static int64_t loadInteger(DType dtype, const char *at) {
   });
 }
 
-/// False if the value is out of the type's range.
+/// Returns false if the value is out of the type's range.
 static bool storeInteger(DType dtype, char *at, int64_t value) {
   return dispatchDType(dtype, [&](auto zero) {
     using T = decltype(zero);
@@ -88,7 +90,7 @@ void ckopt::runtime::storeElement(DType dtype, char *at, double value) {
     return storeAs(at, static_cast<float>(value));
   case DType::F16:
     return storeAs(at, Half(value));
-  case DType::BF16: // through f32: first values of parameters rest on it
+  case DType::BF16: // through f32, on which the first values of parameters rely
     return storeAs(at, floatToBFloat16(static_cast<float>(value)));
   case DType::U64:
     return storeAs(at, static_cast<uint64_t>(value));
@@ -97,7 +99,7 @@ void ckopt::runtime::storeElement(DType dtype, char *at, double value) {
   }
 }
 
-/// One element from one type to another; false if out of range.
+/// Converts one element to another type; false if it is out of range.
 static bool convert(DType to, char *dst, DType from, const char *src) {
   if (isFloat(to)) {
     storeElement(to, dst, loadElement(from, src));
@@ -122,7 +124,7 @@ void copyRun(char *dst, int64_t dstStep, const char *src, int64_t srcStep,
                 src + i * srcStep * int64_t(sizeof(T)), sizeof(T));
 }
 
-/// Strided run of equal types.
+/// Copies a strided sequence without conversion.
 void copySame(int64_t size, char *dst, int64_t dstStep, const char *src,
               int64_t srcStep, int64_t count) {
   if (dstStep == 1 && srcStep == 1)

@@ -2,10 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The order matters: data forced to the disk before the rename, the folder
-// after it; otherwise a power cut could leave the new name with no data. Plain
-// POSIX calls, since errors need their errno and fsync its own check. One
-// buffer of 256 KiB spares system calls for small pieces.
+// Writes a file so that a reader sees the old or the new contents, whatever
+// happens. The order matters: the data is forced to disk before the rename, and
+// the folder after it; otherwise a power cut could leave the new name without
+// data. The code uses plain POSIX calls, since errors need their errno and
+// fsync its own check. A buffer of 256 KiB saves system calls for small pieces.
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Support/AtomicFile.h"
@@ -29,8 +30,8 @@ static constexpr size_t bufferSize = 256 * 1024;
 
 static std::string reason(int code) { return std::strerror(code); }
 
-/// The file that `path` stands for: links are followed, so that the link stays
-/// and the file behind it is replaced.
+/// Returns the file that `path` refers to: links are followed, so that the link
+/// stays and the file it points to is replaced.
 static std::string followLinks(StringRef path) {
   struct stat info;
   if (lstat(path.str().c_str(), &info) == 0 && S_ISLNK(info.st_mode)) {
@@ -61,7 +62,7 @@ Expected<AtomicFile> AtomicFile::create(StringRef givenPath) {
       return ioError("cannot write '" + givenPath + "': " + reason(errno));
     return file;
   }
-  // A file that may not be written stays, though a rename could replace it.
+  // A read-only file is not replaced, though a rename could do it.
   if (exists && access(file.path.c_str(), W_OK) != 0)
     return ioError("cannot write '" + givenPath + "': " + reason(errno));
 
@@ -85,7 +86,8 @@ Expected<AtomicFile> AtomicFile::create(StringRef givenPath) {
                    "': " + why);
   }
   if (exists)
-    (void)fchmod(file.fd, mode); // open() applies the umask, the old did not
+    // open() applied the umask; the old file's mode did not
+    (void)fchmod(file.fd, mode);
   sys::RemoveFileOnSignal(file.temporary);
   return file;
 }
@@ -177,8 +179,8 @@ Error AtomicFile::commit() {
     return fail("cannot put in place");
   sys::DontRemoveFileOnSignal(temporary);
   temporary.clear();
-  // The new file is there and whole; a folder that cannot be forced (some
-  // file systems refuse) is no reason to call it a failure.
+  // The new file is complete and in place, so a folder that cannot be synced
+  // (some file systems refuse) is not an error.
   const int folder =
       open(folderOf(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder >= 0) {
@@ -191,13 +193,14 @@ Error AtomicFile::commit() {
 Error checkWritable(ArrayRef<std::string> paths) {
   Error errors = Error::success();
   for (const std::string &path : paths) {
-    // Opening a pipe or a device can have effects of its own.
+    // Opening a pipe or a device can have side effects, so look at the type
+    // first.
     struct stat info;
     if (path.empty() || path == "-" ||
         (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode) &&
          !S_ISDIR(info.st_mode)))
       continue;
-    auto file = AtomicFile::create(path); // removes its temporary
+    auto file = AtomicFile::create(path); // removes its temporary file
     if (!file)
       errors = joinErrors(std::move(errors), file.takeError());
   }

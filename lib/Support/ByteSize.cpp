@@ -71,7 +71,8 @@ Expected<int64_t> parseByteSize(StringRef text) {
     return malformed(text, "a byte has no fractions");
   if (whole.ltrim('0').size() > 19)
     return malformed(text, "it is more than 2^63 - 1 bytes");
-  // More digits than these cannot change a byte of a TiB, rounding down.
+  // More than 18 digits cannot change the result, even in TiB, because it is
+  // rounded down.
   fraction = fraction.take_front(18);
 
   using Wide = unsigned __int128;
@@ -82,7 +83,7 @@ Expected<int64_t> parseByteSize(StringRef text) {
     number = number * 10 + unsigned(digit - '0');
     scale *= 10;
   }
-  // At most 10^37 here; times 2^40 it could pass 2^128.
+  // The number is at most 10^37 here, but times 2^40 it could exceed 2^128.
   const Wide limit = std::numeric_limits<int64_t>::max();
   const Wide integral = number / scale, part = number % scale;
   if (integral > limit / Wide(unit))
@@ -118,7 +119,7 @@ Expected<MemoryBudget> parseBudgetRatio(StringRef text, MemoryBudget::Kind kind,
     return budget;
   }
   double ratio = 0;
-  // Digits and a point only: no "nan", "inf" or hexadecimal.
+  // Only digits and a point are allowed: no "nan", "inf" or hexadecimal.
   const bool plain =
       !text.trim().empty() &&
       text.trim().find_first_not_of("0123456789.") == StringRef::npos;
@@ -175,7 +176,8 @@ std::string formatBytes(int64_t bytes) {
   static const char *const names[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
   double value = double(bytes);
   unsigned unit = 0;
-  // 1023.6 KiB would print as "1024 KiB": go up where rounding gets there.
+  // 1023.6 KiB would print as "1024 KiB": use the next unit if rounding reaches
+  // it.
   while (unit + 1 < std::size(names) && std::fabs(value) >= 1023.5) {
     value /= 1024;
     ++unit;

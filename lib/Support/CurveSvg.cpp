@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One plot, in the style of the memory timelines. Linear in the points.
+// Draws one plot, in the style of the memory timelines. Linear in the points.
 //
 //===----------------------------------------------------------------------===//
 #include "SvgCanvas.h"
@@ -83,8 +83,8 @@ void CurveWriter::axes() {
                label);
 }
 
-/// A level that holds from each point on to the right (a plan for less is a
-/// plan for more), or from each point to the left (a bound).
+/// Draws a step function whose value holds from each point on to the right (a
+/// plan for less memory is also a plan for more), or to the left (a bound).
 void CurveWriter::stairs(double TradeoffPoint::*level, bool holdsBelow,
                          const char *color, const char *name, double legendAt) {
   os << "<path fill=\"none\" " << stroke(color, " stroke-width=\"1.8\"")

@@ -11,7 +11,7 @@
 using namespace ckopt;
 using llvm::StringRef;
 
-/// Columns of help: where texts start, and how long a line may be.
+/// Columns of help: where descriptions start, and their width.
 static constexpr size_t helpColumn = 26, helpWidth = 53;
 
 void FlagTable::add(StringRef name, StringRef value, unsigned groups,
@@ -36,7 +36,8 @@ const Flag *FlagTable::find(StringRef name, unsigned groups) const {
 
 const Flag *FlagTable::nearest(StringRef name, unsigned groups) const {
   const Flag *best = nullptr;
-  // A name that shares less than half with another is no slip of it.
+  // A name that shares less than half with another one is not a misspelling of
+  // it.
   unsigned distance = std::min<unsigned>(4, unsigned(name.size() + 1) / 2);
   for (const Flag &flag : flags)
     if (flag.groups & groups)
@@ -48,7 +49,7 @@ const Flag *FlagTable::nearest(StringRef name, unsigned groups) const {
   return best;
 }
 
-/// As it is written on a command line: "-o", "--seed".
+/// Returns the flag as written on a command line: "-o", "--seed".
 static std::string dashed(StringRef name) {
   return (name.size() == 1 ? "-" : "--") + name.str();
 }

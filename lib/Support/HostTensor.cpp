@@ -42,7 +42,8 @@ static int64_t product(ArrayRef<int64_t> shape) {
 }
 
 static std::shared_ptr<const void> allocate(int64_t size) {
-  // A line of its own keeps vector loads aligned; never a null pointer.
+  // Aligning to cache lines keeps vector loads aligned; at least one byte is
+  // allocated, so that the pointer is never null.
   void *memory = allocate_buffer(size_t(std::max<int64_t>(size, 1)), 64);
   return std::shared_ptr<const void>(memory, [size](const void *memory) {
     deallocate_buffer(const_cast<void *>(memory),

@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Converting must never turn a value into another one silently. What is let
-// through: rounding of floats; integers that fit. What is refused: values out
-// of the target's range, and float to integer unless the caller asked for it.
-// Every value is looked at (one pass, O(elements)), then converted (another).
+// Converting must never turn a value into another one silently. Rounding of
+// floats is allowed, and integers that fit. Values outside the target's range
+// are refused, and so is float to integer unless the caller asked for it. Every
+// value is checked (one pass, O(elements)), then converted (another pass).
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Support/Error.h"
@@ -33,7 +33,7 @@ template <typename To, typename From> static To convertOne(From value) {
     return To(double(value));
 }
 
-/// Why `value` cannot become a To; nullptr if it can.
+/// Returns why `value` cannot become a To, or nullptr if it can.
 template <typename To, typename From> static const char *whyNot(From value) {
   if constexpr (std::is_same_v<To, From>) {
     return nullptr;
@@ -53,7 +53,7 @@ template <typename To, typename From> static const char *whyNot(From value) {
         return double(value) == 0 || double(value) == 1 ? nullptr
                                                         : "is neither 0 nor 1";
       } else {
-        // Both bounds are powers of two (or 0): exact as doubles.
+        // Both bounds are powers of two (or 0), hence exact as doubles.
         const double low = double(std::numeric_limits<To>::min());
         const double above = std::ldexp(1.0, std::numeric_limits<To>::digits);
         return wide >= low && wide < above ? nullptr : "is out of range";

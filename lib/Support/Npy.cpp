@@ -2,7 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The format is in ckopt/Base/Npy.h. O(bytes).
+// Reads and writes .npy files in the format that ckopt/Base/Npy.h parses.
+// O(bytes).
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Base/Npy.h"

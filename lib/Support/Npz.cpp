@@ -2,11 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// An .npz is a zip archive of .npy files. The directory at the end of the file
-// is the truth (local headers of streamed archives hold no sizes); each entry
-// must lie inside the file and agree with its local header, and the inflated
-// bytes with size and checksum. A member's memory is bounded before it is
-// taken: deflate cannot expand more than 1,032 times.
+// An .npz is a zip archive of .npy files. Entries are found through the
+// directory at the end of the file (local headers of streamed archives hold no
+// sizes); each entry must lie inside the file and agree with its local header,
+// and the inflated bytes with size and checksum. The memory of an entry is
+// bounded before it is allocated: deflate cannot expand more than 1,032 times.
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Support/Npz.h"
@@ -52,7 +52,8 @@ Expected<NpzReader> NpzReader::fromBuffer(std::unique_ptr<MemoryBuffer> buffer,
   return reader;
 }
 
-/// Where the end record starts; it closes the file but for a comment.
+/// Finds the end record, which is the last part of the file except for a
+/// comment.
 static uint64_t findEndRecord(StringRef bytes) {
   if (bytes.size() < endRecordSize)
     return StringRef::npos;
@@ -132,7 +133,8 @@ Error NpzReader::readDirectoryEntry(uint64_t &at, uint64_t end) {
   member.headerOffset = read32le(entry + 42);
   member.name = std::string(entry + entrySize, nameSize);
 
-  // The zip64 field holds those of the three that are all ones, in this order.
+  // The zip64 field holds, in this order, those of the three numbers that are
+  // all ones in the entry itself.
   StringRef extra(entry + entrySize + nameSize, extraSize);
   while (extra.size() >= 4) {
     const unsigned id = read16le(extra.data());
@@ -157,7 +159,7 @@ Error NpzReader::readDirectoryEntry(uint64_t &at, uint64_t end) {
   at += whole;
   StringRef name = member.name;
   if (!name.consume_back(".npy"))
-    return Error::success(); // a folder, or a file that is no array
+    return Error::success(); // a folder, or a file that is not an array
   member.name = name.str();
   members.push_back(std::move(member));
   return Error::success();
@@ -215,7 +217,7 @@ Expected<StringRef> NpzReader::compressedBytes(const Member &member) const {
   return bytes.substr(start, member.compressedSize);
 }
 
-/// Raw deflate of `input` into exactly `size` bytes.
+/// Inflates `input` (raw deflate) into exactly `size` bytes.
 static bool inflateExactly(StringRef input, char *output, uint64_t size) {
   z_stream stream = {};
   if (inflateInit2(&stream, -MAX_WBITS) != Z_OK)

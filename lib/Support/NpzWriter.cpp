@@ -2,10 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A zip archive with one .npy file a tensor; zip64 fields only where a size or
-// an offset needs them. Times are zip's first (1980-01-01), so that equal
-// tensors give equal bytes. A deflated member is made in memory before it is
-// written, so that its header can hold its size: O(largest tensor) memory.
+// Writes a zip archive with one .npy file for each tensor; zip64 fields are
+// written only where a size or an offset needs them. Times are zip's first
+// (1980-01-01), so that equal tensors give equal bytes. A deflated member is
+// made in memory before it is written, so that its header can hold its size:
+// O(largest tensor) memory.
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Base/Npy.h"
@@ -21,7 +22,8 @@ namespace ckopt {
 
 namespace {
 
-constexpr uint64_t wide = 0xffffffff; ///< "see the zip64 field"
+/// A marker that refers to the zip64 field.
+constexpr uint64_t wide = 0xffffffff;
 
 void put(std::string &out, uint64_t value, int bytes) {
   for (int i = 0; i < bytes; ++i)
@@ -35,7 +37,7 @@ struct Entry {
   bool deflated = false;
 
   bool isWide() const { return size >= wide || compressedSize >= wide; }
-  /// The fields that both headers share, from the version needed on.
+  /// Appends the fields that both headers share, from the required version on.
   void putCommon(std::string &out, bool zip64, size_t extraSize) const {
     put(out, zip64 ? 45 : 20, 2);
     put(out, 0x0800, 2); // names are UTF-8
@@ -85,7 +87,7 @@ struct Entry {
   }
 };
 
-/// Raw deflate of the pieces one after another.
+/// Compresses the pieces into one raw deflate stream.
 Expected<std::string> deflatePieces(ArrayRef<StringRef> pieces) {
   z_stream stream = {};
   if (deflateInit2(&stream, 6, Z_DEFLATED, -MAX_WBITS, 8, Z_DEFAULT_STRATEGY) !=

@@ -2,7 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Widths count terminal columns of UTF-8 text, not bytes. O(cells).
+// Lays out tables of text. Widths count terminal columns of UTF-8 text, not
+// bytes. O(cells).
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Support/Report.h"

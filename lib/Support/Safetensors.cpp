@@ -3,10 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Reading maps the file and gives views; the header's grammar and checks are in
-// ckopt/Base/Safetensors.h. Writing puts the widest elements first, each tensor
-// right after the one before: with a header padded to 8 bytes everything is
-// aligned and the data has no holes. O(header + number of tensors * log), and
-// O(bytes) without a copy for writing.
+// ckopt/Base/Safetensors.h. Writing puts the widest elements first and leaves
+// no gaps: with a header padded to 8 bytes all tensors are aligned. O(header +
+// number of tensors * log), and O(bytes) without a copy for writing.
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Support/Safetensors.h"
@@ -27,7 +26,7 @@ static HostTensor makeView(const SafetensorsEntry &tensor, const char *data,
   if (tensor.dtype != DType::Bool)
     return HostTensor::view(tensor.dtype, tensor.shape, data + tensor.begin,
                             std::move(keeper));
-  // Any byte but 0 and 1 would be no valid bool in C++.
+  // A byte other than 0 and 1 would be an invalid bool in C++.
   HostTensor flags(DType::Bool, tensor.shape);
   uint8_t *target = static_cast<uint8_t *>(flags.mutableRawData());
   for (uint64_t i = 0; i < tensor.end - tensor.begin; ++i)
@@ -110,7 +109,7 @@ Error writeSafetensors(StringRef path, const TensorMap &tensors,
   for (const auto &[key, value] : metadata)
     if (!json::isUTF8(key) || !json::isUTF8(value))
       return notText(key, "the metadata entry");
-  // Entries lie in one array: their addresses are their order.
+  // Entries lie in one array, so comparing addresses gives their order.
   llvm::sort(order, [](const auto *a, const auto *b) {
     const int64_t sizeA = dtypeSize(a->second.dtype());
     const int64_t sizeB = dtypeSize(b->second.dtype());

@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A page of SVG that opens anywhere: head, lines, boxes, words, in one style.
-// Coordinates are pixels from the upper left corner. Words and titles from
-// outside have to go through escape() first.
+// Writes an SVG page that any viewer opens: header, lines, boxes and text in
+// one style. Coordinates are pixels from the upper left corner. Text that comes
+// from outside has to go through escape() first.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_SUPPORT_SVGCANVAS_H
@@ -24,7 +24,7 @@ protected:
 
   explicit SvgCanvas(llvm::raw_ostream &os) : os(os) {}
 
-  /// Opens the page; headline and the line under it are escaped here.
+  /// Opens the page; the headline and the line below it are escaped here.
   void begin(double width, double height, llvm::StringRef title,
              llvm::StringRef subtitle) {
     os << llvm::formatv("<svg xmlns=\"http://www.w3.org/2000/svg\" "
@@ -39,9 +39,9 @@ protected:
   }
   void end() { os << "</svg>\n"; }
 
-  /// One decimal of a pixel is enough, and short.
+  /// Prints one decimal of a pixel, which is precise enough.
   static std::string px(double value) { return llvm::formatv("{0:f1}", value); }
-  /// Attributes: the color, then `more`.
+  /// Returns attributes: the color, then `more`.
   static std::string fill(llvm::StringRef color, Text more = "") {
     return ("fill=\"" + color + "\"" + more).str();
   }
@@ -53,7 +53,7 @@ protected:
     os << "<text x=\"" << px(x) << "\" y=\"" << px(y) << "\" " << style << '>'
        << words << "</text>\n";
   }
-  /// Upwards, around its middle.
+  /// Draws text that runs upwards, centered.
   void verticalText(double x, double y, Text words, Text style) {
     os << "<text transform=\"translate(" << px(x) << ',' << px(y)
        << ") rotate(-90)\" text-anchor=\"middle\" " << style << '>' << words
@@ -63,7 +63,7 @@ protected:
     os << "<line x1=\"" << px(x1) << "\" y1=\"" << px(y1) << "\" x2=\""
        << px(x2) << "\" y2=\"" << px(y2) << "\" " << style << "/>\n";
   }
-  /// `title` is shown under the pointer.
+  /// Draws a box; viewers show `title` under the pointer.
   void rect(double left, double top, double width, double height, Text style,
             Text title = "") {
     os << "<rect x=\"" << px(left) << "\" y=\"" << px(top) << "\" width=\""

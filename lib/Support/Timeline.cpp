@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Panels of stacked areas on common scales. What a reader wants to see at
-// once: how high the peak is, where, what it is made of, how it lies to the
-// budget, and what recomputation costs. O(steps).
+// Draws panels of stacked areas on common scales. They show how high the peak
+// is, where it lies, which kinds of memory it consists of, how it compares with
+// the budget, and what recomputation costs. O(steps).
 //
 //===----------------------------------------------------------------------===//
 #include "SvgCanvas.h"
@@ -28,7 +28,8 @@ constexpr double pageWidth = 1120, plotLeft = 86, plotWidth = 880,
                  plotHeight = 270, panelHeight = 404, headHeight = 112;
 constexpr const char *recomputeInk = "#8e5bb5";
 
-/// Told apart with red-green blindness too; in the order of MemoryKind.
+/// Colors in the order of MemoryKind, which people with red-green blindness can
+/// tell apart as well.
 constexpr const char *colors[numMemoryKinds] = {"#33527f", "#7fa6d9", "#e39c3d",
                                                 "#a3abb3", "#58a27c", "#b48bd2",
                                                 "#d9cfa8", "#d5d9dd"};
@@ -152,8 +153,8 @@ void TimelineWriter::areas(ArrayRef<TimelineBar> bars, double top) {
     if (none_of(bars,
                 [&](const TimelineBar &b) { return b.step->bytes[kind] > 0; }))
       continue;
-    // There along the upper edge, back along the lower one. Corners that
-    // would lie on a straight line are left out.
+    // The outline runs right along the upper edge and back along the lower one.
+    // Points within a straight line are left out.
     os << "<path " << fill(colors[kind]) << " d=\"M" << px(x(bars[0].from))
        << ' ' << px(y(double(base[0]), top));
     auto edge = [&](bool upper, size_t i) {
@@ -178,7 +179,7 @@ void TimelineWriter::areas(ArrayRef<TimelineBar> bars, double top) {
   }
 }
 
-/// Names under the pointer, in viewers that show titles.
+/// Writes names that viewers show under the pointer.
 void TimelineWriter::hovers(ArrayRef<TimelineBar> bars, double top) {
   os << "<g fill=\"#000\" fill-opacity=\"0\">\n";
   for (const TimelineBar &bar : bars)
@@ -190,8 +191,8 @@ void TimelineWriter::hovers(ArrayRef<TimelineBar> bars, double top) {
   os << "</g>\n";
 }
 
-/// Under the axis: phases. One whose parts are all too narrow for its name is
-/// explained beside the axis's title.
+/// Writes the phases below the axis. If all parts of a phase are too narrow for
+/// its name, the name is explained beside the axis's title.
 void TimelineWriter::phases(ArrayRef<TimelineBar> bars, double top) {
   static const char *const shades[] = {"#cfd8e3", "#aab8c9", "#8797ab"};
   struct Phase {
@@ -232,7 +233,7 @@ void TimelineWriter::phases(ArrayRef<TimelineBar> bars, double top) {
   }
 }
 
-/// On the axis: marks where something is computed again.
+/// Marks on the axis where something is computed again.
 void TimelineWriter::recomputed(ArrayRef<TimelineBar> bars, double top) {
   if (none_of(bars, [](const TimelineBar &bar) { return bar.recomputed; }))
     return;
@@ -246,13 +247,14 @@ void TimelineWriter::recomputed(ArrayRef<TimelineBar> bars, double top) {
        fill(recomputeInk, " font-size=\"12\""));
 }
 
-/// The lines of the budget and of the arena's size, named at the right.
+/// Draws the lines of the budget and of the arena's size, with labels at the
+/// right.
 void TimelineWriter::levels(const TimelinePanel &panel, double top) {
   const double right = plotLeft + plotWidth;
   const double arena = y(double(peakOf(panel)), top);
   const double budget = y(double(panel.budget), top);
-  // Labels are two lines of 14 px each; where they would overlap, the arena's
-  // goes below.
+  // Labels are two lines of 14 px each; if they would overlap, the arena's
+  // label goes below its line.
   double arenaLabel = arena;
   if (panel.budget && std::fabs(arena - budget) < 32)
     arenaLabel = arena < budget ? budget - 32 : budget + 32;
@@ -271,7 +273,7 @@ void TimelineWriter::levels(const TimelinePanel &panel, double top) {
        style + " font-weight=\"600\"");
 }
 
-/// A dot on the highest load, with the call that runs there.
+/// Draws a dot at the highest load, and names the call that runs there.
 void TimelineWriter::peak(ArrayRef<TimelineBar> bars, double top) {
   const TimelineBar *highest = &bars.front();
   for (const TimelineBar &bar : bars)
@@ -287,7 +289,7 @@ void TimelineWriter::peak(ArrayRef<TimelineBar> bars, double top) {
   const double middle = std::clamp(
       atX, plotLeft + half + 4,
       std::max(plotLeft + half + 4, plotLeft + plotWidth - half - 4));
-  // A white rim keeps it readable on lines and areas.
+  // A white outline keeps the text readable on lines and areas.
   text(middle, std::max(atY - 12, top + 10), escape(words),
        "text-anchor=\"middle\" font-size=\"12\" stroke=\"#ffffff\" "
        "stroke-width=\"4\" paint-order=\"stroke\" stroke-linejoin=\"round\"");

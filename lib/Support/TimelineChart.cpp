@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Columns of block characters, one panel below the other on common scales, for
-// a terminal or a log. A column shows the highest load within it, so no peak is
-// lost. O(steps + width * height).
+// Draws columns of block characters for a terminal or a log, one panel below
+// the other on common scales. A column shows the highest load within it, so no
+// peak is lost. O(steps + width * height).
 //
 //===----------------------------------------------------------------------===//
 #include "TimelineLayout.h"
@@ -50,10 +50,10 @@ private:
   void print(const TimelinePanel &panel);
   void printRow(const TimelinePanel &panel, unsigned row,
                 ArrayRef<int64_t> loads);
-  /// Load and whether something runs again, by column.
+  /// Computes, by column, the load and whether something is recomputed.
   void measure(const TimelinePanel &panel, std::vector<int64_t> &loads,
                std::vector<bool> &again) const;
-  /// A level in eighths of a row.
+  /// Returns the height of a level in eighths of a row.
   int64_t eighths(int64_t bytes) const {
     return int64_t(double(bytes) / double(top) * rows * 8 + 0.5);
   }
@@ -76,7 +76,7 @@ void Chart::measure(const TimelinePanel &panel, std::vector<int64_t> &loads,
     auto column = [&](double x) {
       return std::min<int64_t>(columns - 1, int64_t(x / scales.xMax * columns));
     };
-    // A step that ends where a column begins does not reach into it.
+    // A step that ends where a column begins is not part of that column.
     int64_t first = column(at), last = column(end);
     if (last > first && double(last) * scales.xMax / columns >= end)
       --last;

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// More calls than the plot has pixels are merged to one column each, which
+// Merges calls to columns where there are more calls than pixels. A column
 // keeps the call with the most live bytes, so that no peak is lost. O(steps).
 //
 //===----------------------------------------------------------------------===//

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Internal to the picture: scales, merged columns, text helpers.
+// Scales, merged columns and text helpers of the timeline picture; internal.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_SUPPORT_TIMELINELAYOUT_H
@@ -12,15 +12,15 @@
 
 namespace ckopt {
 
-/// Merged calls: one column of the picture.
+/// One column of the picture: one call, or several merged ones.
 struct TimelineBar {
   double from = 0, to = 0; ///< in x units
   const TimelineStep *step = nullptr;
   size_t index = 0;
-  bool recomputed = false; ///< any of the merged
+  bool recomputed = false; ///< set if any of the calls is recomputed
 };
 
-/// Common to all panels.
+/// Scales that all panels share.
 struct TimelineScales {
   explicit TimelineScales(const Timeline &timeline);
   bool timed = false; ///< x is in seconds, else in calls
@@ -29,21 +29,23 @@ struct TimelineScales {
   const char *unitName = "B";
 };
 
-/// The columns of a panel that is `pixels` wide.
+/// Returns the columns of a panel that is `pixels` wide.
 std::vector<TimelineBar> makeBars(const TimelinePanel &panel,
                                   const TimelineScales &scales, double pixels);
 
-/// The largest sum of live bytes.
+/// Returns the largest sum of live bytes.
 int64_t peakLoad(const TimelinePanel &panel);
-/// The arena's size, or the load where none is given.
+/// Returns the arena's size, or the load if no size is given.
 int64_t peakOf(const TimelinePanel &panel);
 double secondsOf(const TimelinePanel &panel);
 
-/// Text for XML.
+/// Escapes text for XML.
 std::string escape(llvm::StringRef text);
-/// At most `limit` bytes, cut in the middle: both ends of a name tell most.
+/// Shortens text to at most `limit` bytes by cutting out its middle, since both
+/// ends of a name matter most.
 std::string shorten(llvm::StringRef text, size_t limit);
-/// 1, 2 or 5 times a power of ten, so that about `count` fit into `range`.
+/// Returns 1, 2 or 5 times a power of ten, so that about `count` steps fit into
+/// `range`.
 double niceStep(double range, int count);
 
 } // namespace ckopt

@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One process a panel: complete events for the kernel calls, a counter with a
-// series a kind of memory, at the start of each call. Times are the expected
-// ones in microseconds (a cost that is no time counts as one); where there are
-// none, each call counts one. O(steps).
+// Writes one process for each panel: complete events for the kernel calls, and
+// at the start of each call a counter with a series for each kind of memory.
+// Times are the expected ones in microseconds (a cost that is not a time counts
+// as one); without costs, each call takes one. O(steps).
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Support/AtomicFile.h"
@@ -76,7 +76,7 @@ static void panelEvents(json::OStream &out, int64_t process,
     counterEvent(out, process, at, step.bytes);
     at += duration;
   }
-  // Without a last value viewers draw the last call as if it took no time.
+  // Without a final value, viewers would draw the last call with no duration.
   if (!panel.steps.empty())
     counterEvent(out, process, at, panel.steps.back().bytes);
 }

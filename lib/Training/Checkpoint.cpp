@@ -2,8 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Metadata of safetensors are strings: numbers are written in decimal, under
-// "ckopt.*", options under "option.*". O(bytes).
+// Reads and writes checkpoints as safetensors. Its metadata are strings:
+// numbers are written in decimal, under "ckopt.*", options under "option.*".
+// O(bytes).
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Training/Checkpoint.h"
@@ -76,7 +77,7 @@ Expected<Checkpoint> readCheckpoint(StringRef path) {
   return result;
 }
 
-/// Lists of names stay readable: the first ten, then a count.
+/// Prints the first ten names, then a count, so that long lists stay readable.
 static std::string nameList(ArrayRef<std::string> names) {
   std::string text;
   for (const std::string &name : names.take_front(10))

@@ -39,7 +39,8 @@ struct ClassView {
 };
 } // namespace
 
-/// One position: adds its loss and whether its first largest logit is `label`.
+/// Adds the loss at one position, and whether its first largest logit is
+/// `label`.
 template <typename T>
 static void addPosition(MetricSums &sums, const T *logits, int64_t stride,
                         int64_t classes, int64_t label) {

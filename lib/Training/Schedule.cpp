@@ -20,7 +20,7 @@ namespace ckopt {
 
 static constexpr double pi = 3.14159265358979323846;
 
-/// From `start` to `end` as p goes from 0 to 1.
+/// Goes from `start` to `end` as p goes from 0 to 1.
 static double anneal(double start, double end, double p, bool linear) {
   if (linear)
     return start + (end - start) * p;

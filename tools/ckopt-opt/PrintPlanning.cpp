@@ -95,7 +95,7 @@ static StringRef nameOf(CostSource source) {
 }
 
 namespace {
-/// A pass on each step of a module, with the cost model that `remat` has.
+/// Runs on each step of a module, with the cost model that `remat` uses.
 template <typename Derived>
 struct PrintPass : PassWrapper<Derived, OperationPass<ModuleOp>> {
   PrintPass() = default;

@@ -1,9 +1,8 @@
-//===- TestPasses.h - passes of ckopt-opt alone ---------------------*- C++
+//===- TestPasses.h - passes of ckopt-opt alone -----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-//-*-===//
 #ifndef CKOPT_TOOLS_CKOPT_OPT_TESTPASSES_H
 #define CKOPT_TOOLS_CKOPT_OPT_TESTPASSES_H
 

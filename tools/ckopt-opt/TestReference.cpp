@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// For tests of the ops' meaning: `--test-reference` runs @main and prints its
-// results, one a line. An argument takes its `test.value`, or seeded random
-// numbers in [-1, 1) (integers in [0, 4)).
+// Runs @main in the reference interpreter and prints its results, one a line
+// (`--test-reference`), to test the meaning of ops. An argument takes its
+// `test.value`, or seeded random numbers in [-1, 1) (integers in [0, 4)).
 //
 //===----------------------------------------------------------------------===//
 #include "TestPasses.h"

@@ -47,7 +47,7 @@
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/raw_ostream.h"
 
-/// Linking LLVM brings the flags of all its code generators; --help is about
+/// Hides flags that LLVM's code generators register, since --help is about
 /// passes. --help-hidden still lists them.
 static void hideFlagsOfLibraries() {
   for (auto &[name, flag] : llvm::cl::getRegisteredOptions())
@@ -63,7 +63,7 @@ int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   registry.insert<ckopt::CkoptDialect, mlir::func::FuncDialect,
                   mlir::arith::ArithDialect>();
-  // remat works on other people's functions, too.
+  // remat also works on functions of these dialects.
   registry.insert<mlir::affine::AffineDialect, mlir::async::AsyncDialect,
                   mlir::bufferization::BufferizationDialect,
                   mlir::cf::ControlFlowDialect, mlir::complex::ComplexDialect,
@@ -73,7 +73,7 @@ int main(int argc, char **argv) {
                   mlir::shape::ShapeDialect,
                   mlir::sparse_tensor::SparseTensorDialect,
                   mlir::tensor::TensorDialect, mlir::tosa::TosaDialect>();
-  // Kernels in block form.
+  // Kernels in block form use these dialects.
   registry.insert<mlir::gpu::GPUDialect, mlir::LLVM::LLVMDialect,
                   mlir::vector::VectorDialect>();
   ckopt::registerKernelDialects(registry);

@@ -2,12 +2,13 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A claim is derived again, contradicted or listed as not checked. Steps,
-// figures and offsets are replayed by the verifier. Bounds on cost follow from
-// the sum of all costs, from certificates or, on graphs small enough for
-// searches to end at once, from a search of our own; least budgets from bounds
-// on memory or such a search. What the file says a search showed is not checked
-// beyond that, unless it left cases: then they must show it.
+// Checks a plan file against its graph. Each claim is derived again,
+// contradicted, or listed as not checked. The verifier replays steps, figures
+// and offsets. Bounds on cost follow from the sum of all costs, from
+// certificates or, on graphs small enough for a search to end at once, from a
+// new search; smallest budgets from bounds on memory or such a search. Results
+// of longer searches are not checked, unless they left case certificates, which
+// must then prove them.
 //
 //===----------------------------------------------------------------------===//
 #include "Check.h"
@@ -27,7 +28,7 @@ using namespace ckopt::planner;
 
 namespace {
 
-/// The exact tier ends at once up to this size.
+/// The exact search ends at once up to this size.
 constexpr size_t smallGraph = 12;
 constexpr double rounding = 1 + 1e-9;
 
@@ -73,7 +74,7 @@ std::string text(double number) {
   return digits;
 }
 
-/// What the planner says about the file's budget.
+/// Plans for the file's budget.
 Result Checker::ask(bool fixedOrder, bool orderOnly) const {
   Options options;
   options.budget = file.budget;
@@ -100,12 +101,12 @@ bool Checker::checkNames() {
   return true;
 }
 
-/// The plan itself, and what its status says of the bounds.
+/// Checks the plan itself, and that its bounds agree with its status.
 bool Checker::checkSteps() {
   if (plan.status == "infeasible" || plan.status == "unknown")
     return fail("called " + plan.status + ", and yet it has steps");
   if (!file.statesPeak) {
-    // Steps must make sense before they are simulated.
+    // Steps must be well formed before they are simulated.
     if (std::string wrong = verifySteps(graph, plan); !wrong.empty())
       return fail(wrong);
     plan.peak = planPeak(graph, plan, /*aligned=*/false);
@@ -130,7 +131,7 @@ bool Checker::checkSteps() {
   return true;
 }
 
-/// A file that says that there is no plan.
+/// Checks a file that says that there is no plan.
 bool Checker::checkNothing() {
   if (plan.status != "infeasible" && plan.status != "unknown")
     return fail("it has no steps, and does not say that there are none");
@@ -174,7 +175,7 @@ bool Checker::checkBound(const char *key, double stated, double shown,
       claims.derived.push_back(claim);
     return true;
   }
-  // Cases show all that the search did.
+  // Case certificates prove everything that the search found.
   bool cases = std::any_of(plan.certificates.begin(), plan.certificates.end(),
                            [&](const Certificate &certificate) {
                              return !certificate.tree.empty() &&
@@ -221,7 +222,7 @@ bool Checker::checkProvenMinimum() {
   if (stated <= 0)
     return true;
   std::string claim = "proven_minimum " + std::to_string(stated);
-  int64_t known = -1; // A load that a plan is known to have.
+  int64_t known = -1; // The load of some known plan.
   if (!plan.steps.empty())
     known = planPeak(graph, plan, /*aligned=*/true);
   Plan program;
@@ -240,7 +241,7 @@ bool Checker::checkProvenMinimum() {
       {memoryBoundInOrder(graph, program.steps), "fixed_order"},
       {orderOnlyBound(graph), "order_only"},
   };
-  // What holds for all plans holds for some.
+  // A bound that holds for all plans also holds for restricted ones.
   auto applies = [&](const Kind &kind) {
     return !*kind.restrictedTo || plan.restrictedTo == kind.restrictedTo;
   };
@@ -272,7 +273,7 @@ bool Checker::checkMinimumBudget() {
     return fail(claim + " is wrong: no plan needs less than " +
                 std::to_string(least));
   if (!plan.steps.empty()) {
-    // What lies outside of an arena counts beside it.
+    // Memory outside of the arena counts in addition to it.
     int64_t size = plan.arena;
     for (size_t v = 0; v < graph.values.size(); ++v) {
       ValueKind kind = graph.values[v].kind;
@@ -294,8 +295,8 @@ bool Checker::checkMinimumBudget() {
   return true;
 }
 
-/// Whether offsets for the steps need as much as is stated. Searches again
-/// where a search showed it; the load was checked by verify().
+/// Checks the proof that offsets for the steps need the stated bytes. Searches
+/// again if a search proved it; verify() has checked the load.
 bool Checker::checkPacking() {
   const PackingFacts &stated = plan.packing;
   if (plan.offsets.empty() || stated.lowerBound == 0)

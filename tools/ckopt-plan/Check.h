@@ -13,18 +13,18 @@
 
 namespace ckopt::planner {
 
-/// What became of the claims in a plan file.
+/// Results of checking the claims in a plan file.
 struct CheckedClaims {
-  /// The first one that is wrong; empty: none.
+  /// The first wrong claim, or "".
   std::string wrong;
-  /// Claims that were derived again, and those that nothing here can derive,
-  /// each with the reason.
+  /// Claims that were derived again, and claims that cannot be checked, each
+  /// with the reason.
   std::vector<std::string> derived, notChecked;
 };
 
 /// Checks the plan itself against `budget` (bytes, 0: none) and everything that
-/// the file states: figures, status, bounds, least budgets, packing. Fills in
-/// the peak where none is stated. Searches again on graphs of at most 12 nodes.
+/// the file states: figures, status, bounds, smallest budgets, packing. Sets
+/// the peak if none is stated. Searches again on graphs of at most 12 nodes.
 CheckedClaims checkPlanFile(const Graph &graph, PlanFile &file, int64_t budget);
 
 } // namespace ckopt::planner

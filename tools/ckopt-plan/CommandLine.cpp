@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Contradictions are errors: a flag that would be ignored is one that its user
-// misunderstood.
+// Parses the command line. Contradictions are errors: if a flag would be
+// ignored, its user misunderstood it.
 //
 //===----------------------------------------------------------------------===//
 #include "CommandLine.h"
@@ -52,7 +52,7 @@ llvm::Expected<int64_t> positiveBytes(StringRef text, StringRef flag,
   return *bytes;
 }
 
-/// The flags of one run, and what of them was given.
+/// Parses the flags of one run, and records which were given.
 class PlanFlags {
 public:
   explicit PlanFlags(CommandLine &line) : line(line) {
@@ -206,7 +206,7 @@ void PlanFlags::addOutputs() {
 
 llvm::Error PlanFlags::parse(int argc, char **argv) {
   llvm::ArrayRef<char *> arguments(argv + 1, size_t(argc - 1));
-  // Who asks for help is helped, whatever else is wrong.
+  // --help works even if other flags are wrong.
   for (StringRef argument : arguments)
     if (argument == "--help" || argument == "-h" || argument == "--version") {
       line.mode = argument == "--version" ? Mode::Version : Mode::Help;
@@ -269,7 +269,7 @@ void PlanFlags::printHelp(llvm::raw_ostream &os) const {
 
 llvm::Expected<CommandLine> ckopt::parseArguments(int argc, char **argv) {
   CommandLine line;
-  // The table's functions store into this very object.
+  // The table's functions store pointers to this very object.
   if (llvm::Error error = PlanFlags(line).parse(argc, argv))
     return std::move(error);
   return line;

@@ -15,13 +15,13 @@
 
 namespace ckopt {
 
-/// What the tool was asked for.
+/// The tool's mode.
 enum class Mode {
   Plan,     ///< a plan for a budget
   Minimum,  ///< the smallest budget
   Pareto,   ///< plans for several budgets
   PackOnly, ///< a packing problem
-  Check,    ///< a plan that is given
+  Check,    ///< checks a given plan
   Help,
   Version,
 };
@@ -38,13 +38,13 @@ struct CommandLine {
   std::string hint;       ///< the plan to start from
   std::string report;     ///< JSON
   std::string trace, svg; ///< memory over the step; the curve
-  /// Characters; 0: none; -2: as wide as the terminal; -1: the same, but only
-  /// where output is a terminal.
+  /// Characters of the chart's width; 0: no chart; -2: the terminal's width;
+  /// -1: the same, but only if the output is a terminal.
   int chartWidth = -1;
   bool asciiChart = false;
 };
 
-/// Problems are usage errors.
+/// Parses the arguments; problems are usage errors.
 llvm::Expected<CommandLine> parseArguments(int argc, char **argv);
 
 void printHelp(llvm::raw_ostream &os);

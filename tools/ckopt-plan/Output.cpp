@@ -48,7 +48,7 @@ void ckopt::printAlive(llvm::raw_ostream &os, const Result &result) {
        << shown - 12 << " more\n";
 }
 
-/// How far from the least arena for its steps it is.
+/// Describes how far the arena is from the least one for its steps.
 static std::string describeProof(const Plan &plan) {
   switch (plan.packing.proof(plan.arena)) {
   case PackProof::Load:
@@ -64,7 +64,7 @@ static std::string describeProof(const Plan &plan) {
                    formatBytes(plan.packing.lowerBound) + ")";
 }
 
-/// What a plan is, beside its name and budget.
+/// Prints the figures of a plan, without its name and budget.
 static void printPlanLines(llvm::raw_ostream &os, const Graph &graph,
                            const Result &result) {
   const Plan &plan = result.plan;
@@ -72,8 +72,8 @@ static void printPlanLines(llvm::raw_ostream &os, const Graph &graph,
   auto percent = [&](double cost) {
     return llvm::format("%.3f %%", base > 0 ? 100 * (cost / base - 1) : 0);
   };
-  // Files of others may state no bound; every bound is above 0 where anything
-  // costs.
+  // Plan files of other tools may state no bound; every bound is above 0 if
+  // anything has a cost.
   auto bounds = [&]() -> std::string {
     if (base > 0 && plan.lowerBound <= 0 && plan.orderLowerBound <= 0)
       return "no bound stated";
@@ -128,7 +128,7 @@ void ckopt::printSummary(llvm::raw_ostream &os, const Graph &graph,
     os << "note            " << result.message << "\n";
 }
 
-/// 0: no chart.
+/// Returns the width of the chart in characters, or 0 for no chart.
 static unsigned chartWidth(const CommandLine &line) {
   if (line.chartWidth >= 0)
     return unsigned(line.chartWidth);
@@ -143,7 +143,7 @@ llvm::Error ckopt::writeReports(const CommandLine &line, const Graph &graph,
                                 const Result &result,
                                 const ReportOptions &options) {
   if (!line.report.empty()) {
-    // The same question gives the same bytes.
+    // Equal requests must give equal bytes.
     ReportOptions stated = options;
     stated.planSeconds = -1;
     if (llvm::Error error =

@@ -13,15 +13,15 @@
 
 namespace ckopt {
 
-/// Figures of a result as lines of "name  value".
+/// Prints figures of a result as lines of "name  value".
 void printSummary(llvm::raw_ostream &os, const planner::Graph &graph,
                   const planner::Result &result,
                   const planner::ReportOptions &options, int64_t baseline);
 
-/// What lies in memory at the peak, largest first.
+/// Prints the values alive at the peak, largest first.
 void printAlive(llvm::raw_ostream &os, const planner::Result &result);
 
-/// Report, trace, picture and chart, as the flags ask for.
+/// Writes the report, trace, picture and chart that the flags ask for.
 llvm::Error writeReports(const CommandLine &line, const planner::Graph &graph,
                          const planner::Result &result,
                          const planner::ReportOptions &options);

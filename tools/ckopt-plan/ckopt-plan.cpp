@@ -38,7 +38,7 @@ llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> readFile(StringRef path) {
   return std::move(*buffer);
 }
 
-/// One error a line of `text`, each with the file's name.
+/// Returns an error for each line of `text`, each with the file's name.
 llvm::Error fileErrors(StringRef path, StringRef text) {
   llvm::Error all = llvm::Error::success();
   while (!text.empty()) {
@@ -77,7 +77,7 @@ int64_t programPeak(const Graph &graph) {
   return simulate(graph, program, true).peak;
 }
 
-/// Bytes of the budget asked for; 0: none.
+/// Returns the budget in bytes, or 0 for none.
 int64_t resolveBudget(const MemoryBudget &budget, int64_t baseline) {
   if (budget.kind == MemoryBudget::Kind::Bytes)
     return budget.bytes;

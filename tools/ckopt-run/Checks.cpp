@@ -31,7 +31,7 @@ int ckopt::run::printMeasurement(Loaded &loaded) {
               static_cast<long long>(ckrt_arena_bytes(loaded.session)),
               static_cast<long long>(peak));
   if (loaded.manifest().target == runtime::Target::Cuda)
-    return ExitOk; // the device's allocations are known: --inspect
+    return ExitOk; // --inspect lists the device's allocations
   ckrt_allocation_stats stats = {};
   stats.size = sizeof(stats);
   status = ckrt_allocations(loaded.session, &stats);
@@ -46,11 +46,9 @@ int ckopt::run::printMeasurement(Loaded &loaded) {
   return ExitOk;
 }
 
-/// The steps ran over one pattern; runs once more over another, so that a byte
-/// which happened to equal the first one shows.
-/// Where the bytes end that the table of a device gives to a function: all
-/// tensors, and what its launches may touch. Libraries need not use all of
-/// their workspaces: counted if `libraries`.
+/// Returns where the planned bytes of a device's function end: all tensors, and
+/// everything that its launches may access. Library workspaces count only with
+/// `libraries`, since libraries need not use all of them.
 static int64_t plannedEnd(const runtime::Manifest &m,
                           const std::string &function, bool libraries) {
   int64_t end = 0;
@@ -72,6 +70,8 @@ static int64_t plannedEnd(const runtime::Manifest &m,
   return end;
 }
 
+/// The steps ran over one pattern; this runs once more over another, to find a
+/// written byte that happened to equal the first pattern.
 int ckopt::run::checkArena(Loaded &loaded, const Options &options) {
   int64_t peak = 0, planned = ckrt_arena_bytes(loaded.session);
   ckrt_status status = ckrt_pattern_refill(loaded.session, 2);

@@ -2,7 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// ckopt-run must not need more than the runtime, so its arrays are plain bytes.
+// Reads and writes arrays as plain bytes, since ckopt-run must not need more
+// libraries than the runtime.
 //
 //===----------------------------------------------------------------------===//
 #include "HostFiles.h"

@@ -23,17 +23,18 @@ struct HostArray {
   int64_t elements() const;
 };
 
-/// "2x3x4", "scalar".
+/// Returns the shape as text: "2x3x4", "scalar".
 std::string shapeText(const int64_t *shape, int64_t rank);
 
-/// Whole file into `bytes`; false with the reason in `error`.
+/// Reads a whole file into `bytes`; on failure returns false and sets `error`.
 bool readFile(const std::string &path, std::vector<char> &bytes,
               std::string &error);
-/// Writes a file beside `path` and renames it: `path` is whole or untouched.
+/// Writes a file beside `path` and renames it, so that `path` is either
+/// complete or unchanged.
 bool writeFile(const std::string &path, const std::vector<char> &bytes,
                std::string &error);
 
-/// numpy's .npy.
+/// Parses numpy's .npy.
 bool parseNpy(const std::vector<char> &bytes, HostArray &array,
               std::string &error);
 std::vector<char> formatNpy(const HostArray &array);

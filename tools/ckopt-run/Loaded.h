@@ -23,7 +23,7 @@ struct Loaded {
   ckrt_program *program = nullptr;
   ckrt_session *session = nullptr;
   ~Loaded() {
-    // Without them there may be no runtime to call, either.
+    // Without a session there may be no runtime to call, either.
     if (session)
       ckrt_session_destroy(session);
     if (program)
@@ -35,14 +35,14 @@ struct Loaded {
   }
 };
 
-// Checks.cpp: what was measured. All return an exit code.
+// The following are in Checks.cpp. All return an exit code.
 
-/// Planned and measured peak, allocations.
+/// Prints the planned and measured peak, and allocations.
 int printMeasurement(Loaded &loaded);
 /// Runs the function once more over another pattern and compares the highest
 /// byte written with the plan.
 int checkArena(Loaded &loaded, const Options &options);
-/// What the session's device is, and what it took.
+/// Prints the session's device, and the memory that it uses.
 int inspect(Loaded &loaded);
 
 } // namespace ckopt::run

@@ -62,7 +62,8 @@ bool parseReal(const std::string &text, double &value) {
 }
 
 bool parseInput(const std::string &text, Options &options) {
-  // The name ends at the first "=": file names may hold one, names do not.
+  // The name ends at the first "=", because names contain none, but file names
+  // may.
   size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
     return false;
@@ -71,7 +72,7 @@ bool parseInput(const std::string &text, Options &options) {
 }
 
 bool parseRandom(const std::string &text, Options &options) {
-  // From the end: names may hold colons.
+  // Search from the end, because names may contain colons.
   size_t high = text.rfind(':');
   size_t low = high == std::string::npos || high == 0
                    ? std::string::npos
@@ -87,7 +88,7 @@ bool parseRandom(const std::string &text, Options &options) {
   return true;
 }
 
-/// "cuda:0" or "cuda".
+/// Parses "cuda:0" or "cuda".
 bool parseDevice(const std::string &text, Options &options) {
   const std::string prefix = "cuda";
   options.deviceGiven = true;
@@ -97,7 +98,7 @@ bool parseDevice(const std::string &text, Options &options) {
          parseInteger(text.substr(5), options.device);
 }
 
-/// Empty, or what is wrong with `argument`.
+/// Returns "", or what is wrong with `argument`.
 std::string parseOption(const std::string &argument, Options &options) {
   size_t equals = argument.find('=');
   std::string key = argument.substr(0, equals);

@@ -13,7 +13,8 @@
 
 namespace ckopt::run {
 
-/// An input that gets numbers from [low, high); whole ones if it has integers.
+/// An input that gets random numbers from [low, high), integers if it has an
+/// integer type.
 struct RandomInput {
   std::string name;
   double low = 0, high = 1;
@@ -34,10 +35,10 @@ struct Options {
   int32_t device = 0;
 };
 
-/// What --help prints.
+/// The text that --help prints.
 extern const char kUsage[];
 
-/// Reads all arguments into `options`; empty, or what is wrong with them.
+/// Parses all arguments into `options`; returns "", or what is wrong.
 std::string parseArguments(int argc, char **argv, Options &options);
 
 } // namespace ckopt::run

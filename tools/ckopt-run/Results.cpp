@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A machine with a GPU may have nothing but its driver: no Python, no numpy.
-// So the tool itself compares gradients with references, tells whether two
-// steps made the same bits, and makes data for measurements.
+// A machine with a GPU may lack Python and numpy, so the tool itself compares
+// gradients with references, tells whether two steps gave the same bits, and
+// makes data for measurements.
 //
 //===----------------------------------------------------------------------===//
 #include "Results.h"
@@ -53,7 +53,7 @@ int ckopt::run::readTensor(Loaded &loaded, int64_t tensor, HostArray &array) {
 
 namespace {
 
-/// A reference and what the step made, both in f64.
+/// A reference and the step's result, both in f64.
 struct Pair {
   std::string name;
   std::vector<double> wanted, made;
@@ -77,7 +77,7 @@ bool toDoubles(const HostArray &array, std::vector<double> &values) {
   values.resize(count);
   if (array.dtype != DType::F64 && array.dtype != DType::F32)
     return false;
-  if (count == 0) // memcpy takes no null pointers
+  if (count == 0) // memcpy must not get null pointers
     return true;
   if (array.dtype == DType::F64) {
     std::memcpy(values.data(), array.data.data(), count * sizeof(double));
@@ -122,9 +122,9 @@ int takePair(Loaded &loaded, const Options &options, const NamedArray &wanted,
 } // namespace
 
 /// The error of one tensor is the norm of the difference over the norm of the
-/// reference; where that is zero by construction (a bias before a batch norm),
-/// over a tenth of what such a tensor's norm is on average. That of all
-/// gradients together is one number that no small tensor decides alone.
+/// reference; if that norm is zero by construction (a bias before a batch
+/// norm), over a tenth of the average norm. The error of all gradients together
+/// is a single number that no small tensor dominates.
 int ckopt::run::compareOutputs(Loaded &loaded, const Options &options) {
   std::vector<char> bytes;
   std::vector<NamedArray> references;
@@ -157,7 +157,7 @@ int ckopt::run::compareOutputs(Loaded &loaded, const Options &options) {
     double relative = pair.distance();
     if (relative > 0)
       relative = scale > 0 ? relative / scale : INFINITY;
-    // NaN is no small error.
+    // Written so that NaN fails.
     if (!(relative <= largest))
       largest = std::isnan(relative) ? INFINITY : relative, worst = &pair;
   }
@@ -181,7 +181,7 @@ int ckopt::run::compareOutputs(Loaded &loaded, const Options &options) {
 
 namespace {
 
-/// FNV-1a of 64 bits: against accidents, not against malice.
+/// FNV-1a with 64 bits, which detects accidental changes.
 class Hash {
 public:
   void add(const void *data, size_t size) {
@@ -205,7 +205,8 @@ int ckopt::run::printHash(Loaded &loaded, const Options &options) {
         tensors[i].role == TensorRole::State ||
         tensors[i].role == TensorRole::OptimizerState)
       wanted[i] = true;
-  // By name: the order of an artifact's table is its own affair.
+  // Hash tensors in the order of their names, because the order in the table
+  // may differ between artifacts.
   std::vector<size_t> order;
   for (size_t i = 0; i < tensors.size(); ++i)
     if (wanted[i])
@@ -232,7 +233,7 @@ int ckopt::run::printHash(Loaded &loaded, const Options &options) {
 // --random
 //===----------------------------------------------------------------------===//
 
-/// Splitmix64: number `index` of stream `seed`.
+/// Returns number `index` of stream `seed` (splitmix64).
 static uint64_t drawAt(uint64_t seed, uint64_t index) {
   uint64_t z =
       (seed + 1) * 0xD1342543DE82EF95ull + (index + 1) * 0x9E3779B97F4A7C15ull;
@@ -258,8 +259,8 @@ int ckopt::run::drawInputs(Loaded &loaded, const Options &options) {
     if (!real && std::max(std::abs(input.low), std::abs(input.high)) > 0x1p53)
       return complain(ExitInputError,
                       "--random=" + input.name + ": no range for integers");
-    // Numbers of a type that the runtime turns into the tensor's: it makes no
-    // integers of floating-point numbers.
+    // Use a type that the runtime converts to the tensor's: it refuses to
+    // convert floating-point numbers to integers.
     std::vector<double> values(real ? static_cast<size_t>(count) : 0);
     std::vector<int64_t> whole(real ? 0 : static_cast<size_t>(count));
     for (size_t i = 0; i < static_cast<size_t>(count); ++i) {

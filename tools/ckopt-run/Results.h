@@ -11,24 +11,23 @@
 
 namespace ckopt::run {
 
-/// Reads a tensor, in its own type (bf16, which numpy lacks: as f32). An exit
-/// code.
+/// Reads a tensor in its own type (bf16 as f32, because numpy lacks it).
+/// Returns an exit code.
 int readTensor(Loaded &loaded, int64_t tensor, HostArray &array);
 
 /// Compares outputs of the function with all tensors of
 /// `options.expect` (.safetensors) and prints the largest error and that of all
-/// gradients together. An exit code:
-/// ExitInternal if one is above the tolerance, ExitInputError if the function
-/// does not make one of them.
+/// gradients together. Returns an exit code: ExitInternal if one is above the
+/// tolerance, ExitInputError if the function does not make one of them.
 int compareOutputs(Loaded &loaded, const Options &options);
 
-/// Prints one number for the bits of everything that the function left:
-/// outputs, and all parameters and state. Where the arena has them plays no
-/// part: equal for all budgets. An exit code.
+/// Prints a hash of the bits that the function left in outputs, parameters and
+/// state. It does not depend on their places in the arena, so it is equal for
+/// all budgets. Returns an exit code.
 int printHash(Loaded &loaded, const Options &options);
 
-/// Gives inputs that `options.random` names numbers that depend on the seed
-/// alone. An exit code.
+/// Fills the inputs that `options.random` names with numbers that depend on the
+/// seed alone. Returns an exit code.
 int drawInputs(Loaded &loaded, const Options &options);
 
 } // namespace ckopt::run

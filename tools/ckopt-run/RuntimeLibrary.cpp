@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Problem: one tool for both kinds of artifact, which starts also where only
+// Problem: one tool runs both kinds of artifact, and must start even if only
 // one of the two libraries can be loaded. Method: neither is linked; the
-// entries of ckrt.h that the tool calls are defined here and go to the library
-// that was opened. Code written for a linked runtime stays as it is.
+// functions of ckrt.h that the tool calls are defined here and forwarded to the
+// library that was opened, so that callers need not know.
 //
 //===----------------------------------------------------------------------===//
 #include "RuntimeLibrary.h"
@@ -23,9 +23,10 @@ bool ckopt::run::openRuntime(const std::string &artifact, std::string &error) {
   struct stat info;
   bool folder = stat(artifact.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
   const char *name = folder ? "libckopt_cuda.so.1" : "libckopt_runtime.so.1";
-  // Global: a compiled step for the CPU finds the runtime's entries by name. Of
-  // the other one nothing may be found by NVIDIA's libraries, which are opened
-  // later and have a C++ library of their own.
+  // Load the CPU's runtime globally: a compiled step finds the runtime's
+  // entries by name. Load the device's locally: NVIDIA's libraries, which are
+  // opened later and have a C++ library of their own, must not find symbols in
+  // it.
   library = dlopen(name, RTLD_NOW | (folder ? RTLD_LOCAL : RTLD_GLOBAL));
   if (library)
     return true;

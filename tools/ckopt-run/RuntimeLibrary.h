@@ -11,8 +11,9 @@
 namespace ckopt::run {
 
 /// Opens the library that runs `artifact`: libckopt_cuda for a folder, which
-/// needs NVIDIA's driver alone, else libckopt_runtime with oneDNN and OpenBLAS.
-/// After it the entries of ckrt.h can be called. False with the reason.
+/// needs only NVIDIA's driver, else libckopt_runtime with oneDNN and OpenBLAS.
+/// Functions of ckrt.h can be called afterwards. On failure returns false and
+/// sets `error`.
 bool openRuntime(const std::string &artifact, std::string &error);
 
 } // namespace ckopt::run

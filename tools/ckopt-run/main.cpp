@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Loads step.so (or a folder: a step for a device), gives it inputs and
-// weights, runs steps, prints the loss and writes what it made. It is both a
-// tool and the shortest example of the C interface (Runtime/ckrt.h); it needs
-// nothing but the runtime that the artifact needs.
+// weights, runs steps, prints the loss and writes results. It is both a tool
+// and the shortest example of the C interface (Runtime/ckrt.h); it needs no
+// library but the artifact's runtime.
 //
 //===----------------------------------------------------------------------===//
 #include "HostFiles.h"
@@ -53,7 +53,7 @@ int write(ckrt_session *session, int64_t tensor, const HostArray &array,
   return status == CKRT_OK ? ExitOk : complain(status);
 }
 
-/// Parameters and state: from the file where it has them, else by rule.
+/// Initializes parameters and state from the file, or by rule if it lacks them.
 int loadWeights(Loaded &loaded, const Options &options) {
   ckrt_status status = ckrt_init_parameters(loaded.session, options.seed);
   if (status != CKRT_OK)
@@ -160,7 +160,7 @@ int writeSeed(Loaded &loaded, uint64_t seed) {
   return ExitOk;
 }
 
-/// The loss of the function just run; false if it has none.
+/// Reads the loss of the function just run; false if it has none.
 bool readLoss(Loaded &loaded, const Options &options, double &loss) {
   for (const auto &f : loaded.manifest().functions)
     if (f.name == options.function)
@@ -310,7 +310,8 @@ int runArtifact(const Options &options) {
 } // namespace
 
 int main(int argc, char **argv) {
-  // As in tools/ckopt: idle threads sleep soon, unless the user says otherwise.
+  // As in tools/ckopt, idle threads go to sleep soon, unless the user says
+  // otherwise.
   if (!std::getenv("GOMP_SPINCOUNT") && !std::getenv("OMP_WAIT_POLICY") &&
       setenv("GOMP_SPINCOUNT", "20000", 1) == 0)
     execv("/proc/self/exe", argv);

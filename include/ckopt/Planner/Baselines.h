@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The classical ways to choose checkpoints, as strategies that can be named:
-// for tools and tests that compare. No compiler links them
+// The classical ways to choose checkpoints, as strategies that can be selected
+// by name, for tools and tests that compare. The compiler does not link them
 // (CkoptPlannerBaselines).
 //
 //===----------------------------------------------------------------------===//
@@ -14,8 +14,8 @@
 
 namespace ckopt::planner {
 
-/// "rotor", "all", "greedy", "sqrt", "revolve", "mincut", "lowerset", for
-/// Options::more.
+/// Returns the strategies "rotor", "all", "greedy", "sqrt", "revolve", "mincut"
+/// and "lowerset", for Options::more.
 const std::vector<Strategy> &baselines();
 
 } // namespace ckopt::planner

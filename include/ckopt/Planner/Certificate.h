@@ -15,39 +15,39 @@ namespace ckopt::planner {
 /// Prices of bytes in integers, from which checkCertificate() derives a bound
 /// on the cost of every plan within `budget`.
 struct Certificate {
-  /// (row, units a byte), rows ascending, the number of rows for the end; what
-  /// is not named is 0.
+  /// Pairs (row, units a byte), in ascending order of rows, where the number of
+  /// rows stands for the end; missing rows have price 0.
   using Prices = std::vector<std::pair<int32_t, int64_t>>;
 
   int64_t budget = 0; ///< bytes
   /// False: the bound holds for plans whose first runs follow `rows`, which are
-  /// all nodes (empty: the program order). True: for all plans; the rows are
-  /// then a path of the dependence graph.
+  /// all nodes (empty: the program order). True: it holds for all plans; the
+  /// rows are then a path of the dependence graph.
   bool anyOrder = false;
   std::vector<NodeId> rows;
   /// Costs are counted in units of 2^-scaleBits, rounded down.
   int32_t scaleBits = 0;
-  Prices prices; ///< where there is no tree
-  /// (storage, the storage whose replays pay for making or keeping it after its
-  /// last access); storages ascending.
+  Prices prices; ///< used if there is no tree
+  /// Claims (storage, claimed storage): replays of the first pay for making or
+  /// keeping the second after its last access. Storages ascend.
   std::vector<std::pair<ValueId, ValueId>> claims;
 
-  /// A tree of cases. A branch names a gap: the storage, and the node by whose
-  /// access it starts. All plans that keep the storage there are in the case
-  /// that comes next, those that make it again in the one after. A case that is
-  /// no branch has prices of its own.
+  /// A node in a tree of cases. A branch names a gap by its storage and the
+  /// node whose access starts it. The next case covers all plans that keep the
+  /// storage over the gap, the one after it all plans that make it again. A
+  /// leaf has prices of its own.
   struct Case {
-    ValueId storage = -1; ///< -1: no branch
+    ValueId storage = -1; ///< -1 for a leaf
     NodeId from = -1;
     Prices prices;
   };
-  std::vector<Case> tree; ///< in preorder; empty: one case
+  std::vector<Case> tree; ///< in preorder; empty if there is only one case
 };
 
-/// The bound that the certificate proves, in the graph's unit of cost: at least
-/// the sum of all costs (rounded down). Integer arithmetic, linear time for
-/// each case, and no code shared with the solvers. Nothing, and `error` says
-/// why, if the certificate is malformed.
+/// Returns the bound that the certificate proves, in the graph's unit of cost:
+/// at least the sum of all costs (rounded down). It uses integer arithmetic,
+/// takes linear time for each case, and shares no code with the solvers.
+/// Returns nothing and sets `error` if the certificate is malformed.
 std::optional<double> checkCertificate(const Graph &graph,
                                        const Certificate &certificate,
                                        std::string &error);

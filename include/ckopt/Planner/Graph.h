@@ -30,8 +30,9 @@ enum class ValueKind : uint8_t {
   Output,     ///< made by a node, its last copy is resident to the end
 };
 
-/// One value; if `aliasOf` is not negative it is a view of that value, needs no
-/// bytes of its own, and keeps the other one resident while it is itself.
+/// One value. If `aliasOf` is not negative, it is a view of that value: it
+/// needs no bytes of its own, and keeps the other value resident while it is
+/// resident itself.
 struct Value {
   int64_t bytes = 0;
   ValueKind kind = ValueKind::Temp;
@@ -41,21 +42,23 @@ struct Value {
 
 struct Node {
   std::string name;
-  /// Any unit (the compiler uses seconds), additive, not negative.
+  /// Cost of a run in any unit (the compiler uses seconds), additive, not
+  /// negative.
   double cost = 0;
   std::vector<ValueId> inputs, outputs;
   /// Bytes resident only while the node runs.
   int64_t workspace = 0;
   /// False: the node runs exactly once.
   bool recompute = true;
-  /// Pairs (input, output): the output may take the input's bytes over, in
-  /// listed order, wherever the input is at its last use, is no view, has no
-  /// live view, is not of kind Input or Persistent, and is at least as large.
+  /// Pairs (input, output): the output may take the input's bytes, in listed
+  /// order, if the input is at its last use, is not a view, has no live view,
+  /// is not of kind Input or Persistent, and is at least as large.
   std::vector<std::pair<ValueId, ValueId>> reuse;
-  /// Values that the node overwrites. It runs once; nodes before it in program
-  /// order read the value before it runs, nodes after it after.
+  /// Values that the node overwrites. The node runs once; nodes before it in
+  /// program order read the value before it runs, nodes after it read the new
+  /// contents.
   std::vector<ValueId> mutates;
-  /// Nodes that must have run before (smaller ids).
+  /// Nodes that must have run before this one (smaller ids).
   std::vector<NodeId> after;
   /// Name of the repeated block that the node belongs to; may be empty.
   std::string group;
@@ -65,13 +68,15 @@ struct Graph {
   std::string name;
   std::vector<Value> values;
   std::vector<Node> nodes;
-  /// Every buffer starts at a multiple of it and is rounded up to it, in bytes.
+  /// Every buffer starts at a multiple of this number of bytes and is rounded
+  /// up to it.
   int64_t alignment = 1;
   /// Where the costs come from ("analytic", a profile's name, ...); may be
   /// empty. Plans and reports repeat it.
   std::string costModel;
   /// Ids that values and nodes have in the file that the graph was read from,
-  /// ascending; empty: the same as in memory. Files and messages use them.
+  /// ascending; empty if they are the same as in memory. Files and messages use
+  /// them.
   std::vector<int64_t> valueIds, nodeIds;
 
   int64_t valueFileId(ValueId v) const {
@@ -82,12 +87,13 @@ struct Graph {
   }
 };
 
-/// Returns what is wrong with the graph (all problems, one a line, at most 20
-/// named), or an empty string. Every entry point of the planner calls it, so
+/// Returns all problems of the graph, one a line, of which at most 20 are
+/// named, or an empty string. Every entry point of the planner calls it, so
 /// malformed graphs are diagnosed and never reach a solver.
 std::string validate(const Graph &graph);
 
-/// Sum of all nodes' costs: what a plan without recomputation costs.
+/// Returns the sum of all nodes' costs, which is the cost of a plan without
+/// recomputation.
 double baseCost(const Graph &graph);
 
 /// Rounds `bytes` up to a multiple of `alignment`.

@@ -13,32 +13,32 @@
 
 namespace ckopt::planner {
 
-/// Reads ckopt-graph/1. On failure returns nothing and `error` says what is
-/// wrong and where, one problem a line, at most 20; no input crashes it. The
+/// Reads ckopt-graph/1. On failure returns nothing and sets `error` to the
+/// problems with their places, one a line, at most 20; no input crashes it. The
 /// result is validated.
 std::optional<Graph> parseGraph(std::string_view text, std::string &error);
 
 /// Writes ckopt-graph/1.
 std::string printGraph(const Graph &graph);
 
-/// A ckopt-plan/1 file: the plan and what else the file states.
+/// The contents of a ckopt-plan/1 file: the plan and further statements.
 struct PlanFile {
   Plan plan;
   std::string graph;       ///< name of the graph it is for; may be empty
   int64_t budget = 0;      ///< bytes; 0: none stated
-  bool statesPeak = false; ///< otherwise plan.peak is not to be compared
+  bool statesPeak = false; ///< otherwise plan.peak is not compared
 };
 
 /// Reads ckopt-plan/1 for a graph; checks form and ids, not validity (see
-/// verify()). Errors as above.
+/// verify()). Errors are returned as above.
 std::optional<PlanFile> parsePlan(std::string_view text, const Graph &graph,
                                   std::string &error);
 
-/// The same without a graph: ids stay as they are in the file.
+/// Reads a plan without a graph: ids stay as they are in the file.
 std::optional<Plan> parsePlan(std::string_view text, std::string &error);
 
-/// Writes ckopt-plan/1 for a plan (or, where the result has none, the statement
-/// that the budget is infeasible). `budget` 0: no budget is written.
+/// Writes ckopt-plan/1 for a plan (or, if the result has none, the statement
+/// that the budget is infeasible). With `budget` 0, no budget is written.
 std::string printPlan(const Graph &graph, const Result &result, int64_t budget);
 
 } // namespace ckopt::planner

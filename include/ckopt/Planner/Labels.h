@@ -13,15 +13,15 @@
 
 namespace ckopt::planner {
 
-/// Names for people. Where several nodes or values have the same name, each has
-/// its id behind it: "conv #12".
+/// Names of nodes and values for messages. If several have the same name, each
+/// is followed by its id: "conv #12".
 class Labels {
 public:
   explicit Labels(const Graph &graph);
-  /// The name, or "node 12".
+  /// Returns the name, or "node 12".
   std::string node(NodeId node) const;
-  /// The name, or "value 3 of conv1" where `producer` (-1: none) has a name, or
-  /// "value 3".
+  /// Returns the name, or "value 3 of conv1" if `producer` (-1: none) has a
+  /// name, or "value 3".
   std::string value(ValueId value, NodeId producer) const;
 
 private:

@@ -10,20 +10,20 @@
 
 namespace ckopt::planner {
 
-/// What is resident while one node first runs, whatever the plan is.
+/// The bytes that are resident while one node first runs, under every plan.
 struct MemoryNeed {
-  NodeId node = -1; ///< -1: the graph has no nodes
-  /// Sum of all of it (aligned bytes): no plan has a smaller load.
-  /// memoryBound() may prove more.
+  NodeId node = -1; ///< -1 if the graph has no nodes
+  /// Sum of these bytes (aligned): no plan has a smaller load. memoryBound()
+  /// may prove more.
   int64_t bytes = 0;
-  /// Of it what is there from the first step to the last.
+  /// The part that is resident from the first step to the last.
   int64_t persistentBytes = 0;
-  /// The rest by name, largest first: what the node reads, makes and needs for
-  /// scratch, and what waits for a later reader and cannot be made again.
+  /// The rest by name, largest first: values that the node reads and makes, its
+  /// scratch, and values that wait for a later reader and cannot be made again.
   std::vector<PeakEntry> values;
 };
 
-/// The node that needs most. Linear time.
+/// Returns the need of the node that needs most. Linear time.
 MemoryNeed memoryNeed(const Graph &graph);
 
 } // namespace ckopt::planner

@@ -13,32 +13,32 @@
 
 namespace ckopt::planner {
 
-/// A box to place: `bytes` over the steps [first, last]. Where `inPlaceOf` is
-/// not negative the box either starts at that box's offset, and then shares its
-/// last step (which is this one's first), or overlaps it nowhere.
+/// A box to place: `bytes` over the steps [first, last]. If `inPlaceOf` is not
+/// negative, the box either starts at that box's offset, and then shares its
+/// last step (which is this one's first), or does not overlap it.
 struct Box {
   int32_t first, last;
   int64_t bytes;
   int32_t inPlaceOf = -1;
 };
 
-/// Offsets of the boxes, multiples of `alignment`; returns the arena's size.
-/// For about `effort` seconds at most (counted in steps, not by the clock).
-/// `facts` (optional) receives what is known about smaller arenas.
+/// Computes offsets of the boxes, multiples of `alignment`; returns the arena's
+/// size. Runs for about `effort` seconds at most (counted in steps, not by the
+/// clock). `facts` (optional) receives what is known about smaller arenas.
 int64_t packBoxes(const std::vector<Box> &boxes, int64_t alignment,
                   std::vector<int64_t> &offsets, double effort = 1,
                   PackingFacts *facts = nullptr);
 
-/// Fills offsets, initial, arena and packing of a plan from its steps. Inputs
-/// and persistent values lie in the arena if `holdsAll`. Returns whether these
-/// steps are proven to have no smaller arena.
+/// Sets offsets, initial, arena and packing of a plan from its steps. With
+/// `holdsAll`, inputs and persistent values lie in the arena. Returns whether
+/// these steps are proven to have no smaller arena.
 PackProof packPlan(const Graph &graph, Plan &plan, bool holdsAll,
                    double effort = 1);
 
-/// What a packing of the plan's steps is known to need, with those inputs and
-/// persistent values in the arena that `initial` names. `effort` as above, 0:
-/// the load alone. `arena` (optional) receives the smallest one found, -1 where
-/// none was looked for.
+/// Returns bounds on the packing of the plan's steps, with the inputs and
+/// persistent values in the arena that `initial` names. `effort` as above; with
+/// 0 only the load is computed. `arena` (optional) receives the smallest one
+/// found, or -1 if none was looked for.
 PackingFacts packingFacts(const Graph &graph, const Plan &plan,
                           double effort = 0, int64_t *arena = nullptr);
 
@@ -48,14 +48,15 @@ struct PackItem {
 };
 
 struct PackOptions {
-  /// Bytes to fit into, and then the search ends; 0: as few as can be found.
+  /// Bytes to fit into, upon which the search ends; 0: as few as can be found.
   int64_t capacity = 0;
-  /// Offsets are multiples of it, sizes are rounded up to it; bytes.
+  /// Offsets are multiples of this number of bytes, and sizes are rounded up to
+  /// it.
   int64_t alignment = 1;
   /// Work units (about 50 ns each); 0: a limit scaled from the problem's size.
   int64_t workLimit = 0;
-  /// Safety net in seconds; 0: none. An answer may depend on it only where it
-  /// strikes.
+  /// Safety net in seconds; 0: none. An answer depends on it only if it is
+  /// reached.
   double timeLimitSeconds = 0;
   /// Threads to use; the answer does not depend on it.
   int threads = 1;
@@ -64,21 +65,22 @@ struct PackOptions {
 
 enum class PackStatus : uint8_t {
   Fits,    ///< offsets within the capacity (or, without one, the best found)
-  TooMuch, ///< proven: nothing fits the capacity
-  Unknown, ///< none found within the capacity, none ruled out
-  Error,   ///< bad items or options; see message
+  TooMuch, ///< proven: no packing fits the capacity
+  Unknown, ///< none found within the capacity, and not proven impossible
+  Error,   ///< invalid items or options; see message
 };
 
 struct PackResult {
   PackStatus status = PackStatus::Error;
-  /// By item; the best packing found also where it is above the capacity, but
+  /// Offsets by item: the best packing found, even if it exceeds the capacity;
   /// empty on Error.
   std::vector<int64_t> offsets;
   /// Size of the arena for `offsets`, bytes.
   int64_t height = 0;
-  /// No arena is smaller, bytes: the load, or what a search proved.
+  /// A proven lower bound of the arena in bytes: the load, or the result of a
+  /// search.
   int64_t lowerBound = 0;
-  /// How the height (or, where nothing fits, the status) is proven least.
+  /// How the height (or, if nothing fits, the status) is proven.
   PackProof proof = PackProof::None;
   std::string message;
 };
@@ -88,21 +90,21 @@ PackResult packProblem(const std::vector<PackItem> &items,
                        const PackOptions &options);
 
 /// A packing problem as a CSV file: a header that names the columns `lower`,
-/// `upper` (exclusive) and `size` in any order, and one line an item. Other
-/// columns (`id` and what else there is) are kept as they are.
+/// `upper` (exclusive) and `size` in any order, and one line for each item.
+/// Other columns (`id`, for example) are kept.
 struct PackingCsv {
   std::string header;
   std::vector<std::string> rows;
   std::vector<PackItem> items;
 };
 
-/// Reads a problem. On failure returns nothing and `error` says the line and
-/// what is wrong with it.
+/// Reads a problem. On failure returns nothing and sets `error` to the line and
+/// its problem.
 std::optional<PackingCsv> parsePackingCsv(std::string_view text,
                                           std::string &error);
 
-/// Writes the same file with a column `offset` at the end of each line; one
-/// that the file had before is left out.
+/// Writes the same file with a column `offset` at the end of each line; an
+/// older such column is dropped.
 std::string printPackingCsv(const PackingCsv &csv,
                             const std::vector<int64_t> &offsets);
 

@@ -20,28 +20,28 @@ struct ParetoPoint {
   Result result;      ///< always has a plan
 };
 
-/// The smallest budget found first, then rising ones. Cost never rises with the
-/// budget.
+/// Points from the smallest budget found to larger ones. Cost never rises with
+/// the budget.
 struct ParetoCurve {
   int64_t programPeak = 0; ///< load of the program order, aligned bytes
   double baseCost = 0;     ///< without recomputation
   int64_t provenMinimum = 0;
   std::vector<ParetoPoint> points;
-  /// Where there are no points: why.
+  /// If there are no points, the result that says why.
   Result error;
 };
 
-/// pareto() with what a reader of the curve wants to know beside it.
+/// Computes pareto() and the figures that describe the curve as a whole.
 ParetoCurve paretoCurve(const Graph &graph, const Options &options, int points);
 
-/// A table for people, one line a budget.
+/// Prints a table, one line for each budget.
 void printCurve(llvm::raw_ostream &os, const Graph &graph,
                 const ParetoCurve &curve);
 
-/// ckopt-pareto/1 (docs/planner.md): every point with its whole plan.
+/// Returns ckopt-pareto/1 (docs/planner.md): every point with its whole plan.
 std::string printPareto(const Graph &graph, const ParetoCurve &curve);
 
-/// For curveSvg().
+/// Converts the curve for curveSvg().
 TradeoffCurve tradeoffCurve(const Graph &graph, const ParetoCurve &curve);
 
 } // namespace ckopt::planner

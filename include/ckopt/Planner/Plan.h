@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A plan says in which order nodes run, which run again, and where each copy of
-// each value lies. It is the in-memory form of ckopt-plan/1.
+// A plan says in which order nodes run, which run again, and at which offset
+// each copy of each value lies. It is the in-memory form of ckopt-plan/1.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_PLANNER_PLAN_H
@@ -13,19 +13,20 @@
 
 namespace ckopt::planner {
 
-/// Why no packing is smaller.
+/// How it is proven that no packing is smaller.
 enum class PackProof : uint8_t {
-  None,   ///< a smaller one may exist
+  None,   ///< not proven: a smaller one may exist
   Load,   ///< the arena is as large as the largest sum of live bytes
   Search, ///< an exhaustive search found none
 };
 
-/// What is known about arenas for given steps, bytes. All of it is about
-/// packings that take bytes over wherever the steps allow it.
+/// Bounds on the arena for given steps, in bytes. All of them assume that
+/// in-place results take over bytes wherever the steps allow it.
 struct PackingFacts {
-  int64_t load = 0;       ///< largest sum of what lies in the arena, aligned
-  int64_t lowerBound = 0; ///< no arena is smaller; 0: nothing is known
-  bool searched = false;  ///< lowerBound is above the load: shown by search
+  int64_t load = 0;       ///< largest sum of live bytes in the arena, aligned
+  int64_t lowerBound = 0; ///< no arena is smaller; 0 if not known
+  /// Set if a search proved lowerBound, which then exceeds the load.
+  bool searched = false;
 
   PackProof proof(int64_t arena) const {
     if (lowerBound == 0 || arena > lowerBound)
@@ -36,7 +37,7 @@ struct PackingFacts {
 
 /// One value that is resident at the peak.
 struct PeakEntry {
-  ValueId value = -1; ///< -1: the workspace of the node that runs there
+  ValueId value = -1; ///< -1 for the workspace of the node that runs there
   int64_t bytes = 0;
   std::string name;
 };
@@ -49,36 +50,36 @@ struct Plan {
   double cost = 0;
   /// Load: the largest sum of resident bytes over all steps, before alignment.
   int64_t peak = 0;
-  /// Size of the arena in bytes (the planned peak); 0 if the plan is not
-  /// packed.
+  /// Size of the arena in bytes; 0 if the plan is not packed.
   int64_t arena = 0;
-  /// One list a step: an offset for each of the node's outputs, then one for
-  /// its workspace if it has any. Empty if the plan is not packed. A view has
-  /// the offset of its base.
+  /// Offsets of each step: one for each of the node's outputs, then one for its
+  /// workspace if it has any. Empty if the plan is not packed. A view has the
+  /// offset of its base.
   std::vector<std::vector<int64_t>> offsets;
   /// Offsets of inputs and persistent values that lie in the arena.
   std::vector<std::pair<ValueId, int64_t>> initial;
-  /// What is known about other offsets for these steps.
+  /// Bounds on other packings of these steps.
   PackingFacts packing;
   /// Proven lower bound on the cost of any valid plan within the budget.
   double lowerBound = 0;
-  /// The same over plans whose first runs follow the program order.
+  /// Proven lower bound over plans whose first runs follow the program order.
   double orderLowerBound = 0;
-  /// What proves lowerBound and orderLowerBound, but for a bound that was shown
-  /// by search; checkCertificate() derives the same figures.
+  /// Proofs of lowerBound and orderLowerBound, except of a bound that search
+  /// proved; checkCertificate() derives the same figures.
   std::vector<Certificate> certificates;
   /// "optimal", "order_optimal", "feasible" or "infeasible".
   std::string status;
-  /// How the bound that decides the status was shown: "search" if by
+  /// How the bound that decides the status was proven: "search" if by
   /// exhaustion; empty if by a bound that anyone can compute again.
   std::string proof;
   /// The smallest budget known to be feasible, and a proven bound below it
-  /// (bytes). Set for infeasible budgets and by minimize(); otherwise the
-  /// first may be 0 (not looked for).
+  /// (bytes). Set for infeasible budgets and by minimize(); otherwise the first
+  /// may be 0 (not looked for).
   int64_t minimumBudget = 0;
   int64_t provenMinimum = 0;
-  /// What status and provenMinimum speak of: "fixed_order" (plans in program
-  /// order), "order_only" (plans without recomputation); empty: all plans.
+  /// The plans that status and provenMinimum refer to: "fixed_order" (plans in
+  /// program order), "order_only" (plans without recomputation); empty: all
+  /// plans.
   std::string restrictedTo;
 };
 

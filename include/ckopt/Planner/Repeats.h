@@ -11,16 +11,16 @@
 
 namespace ckopt::planner {
 
-/// A stretch of labels that consists of equal pieces.
+/// A range of labels that consists of equal pieces.
 struct Repeat {
   int32_t first = 0, period = 0, count = 0;
 };
 
-/// Finds repeated blocks in a sequence of labels: the stretch of the largest
-/// weight, then what lies left and right of it; periods of at least
-/// `leastPeriod` labels, at least two of them. `cuts[i]`: bytes that live
-/// across the place before label i; blocks begin where that is least.
-/// Ascending, disjoint. O(labels * longest period) a stretch.
+/// Finds repeated blocks in a sequence of labels: the range of the largest
+/// weight, then those to its left and right; at least two periods of at least
+/// `leastPeriod` labels. `cuts[i]` is the number of bytes that are live just
+/// before label i; blocks begin where that is least. Results are ascending and
+/// disjoint. O(labels * longest period) for each range.
 std::vector<Repeat> findRepeats(const std::vector<int32_t> &labels,
                                 const std::vector<double> &weights,
                                 const std::vector<int64_t> &cuts,

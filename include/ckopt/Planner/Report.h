@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What is kept and what is made again, and why; what lies in memory at the
-// peak; the memory of the step before and after. Facts are computed here once;
-// JSON, pictures and text print the same ones.
+// The facts about a plan: which values it keeps, which it makes again, and why;
+// the values in memory at the peak; the memory of the step before and after.
+// Facts are computed here once, so that JSON, pictures and text agree.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_PLANNER_REPORT_H
@@ -20,26 +20,26 @@ class OStream;
 
 namespace ckopt::planner {
 
-/// What a plan does with a value.
+/// How a plan treats a value.
 enum class Fate : uint8_t {
-  Resident, ///< an input or persistent value: there before the first step
-  Passing,  ///< read at once: there is no time to be gone for
+  Resident, ///< an input or persistent value, resident before the first step
+  Passing,  ///< read right after it is made, so dropping it frees nothing
   Kept,     ///< waits in memory for a later reader
-  Again,    ///< let go of and made again for a later reader
+  Again,    ///< dropped and made again for a later reader
 };
-/// "resident", "passing", "kept", "recomputed".
+/// Returns "resident", "passing", "kept" or "recomputed".
 const char *fateName(Fate fate);
 
 struct ValueReport {
   ValueId value = -1;
   std::string name;
-  int64_t bytes = 0; ///< aligned; views, which need none, are not listed
+  int64_t bytes = 0; ///< aligned; views, which need no bytes, are not listed
   Fate fate = Fate::Passing;
-  int32_t made = 0; ///< times that it is made
-  /// Steps of its first and last residency, and for how many steps in between
-  /// it is resident, and gone.
+  int32_t made = 0; ///< number of times that it is made
+  /// Its first and last step in memory, and the numbers of steps in between in
+  /// which it is resident, and in which it is not.
   int32_t firstStep = 0, lastStep = 0, resident = 0, gone = 0;
-  /// Cost of its node's extra runs if it is made again, of one run otherwise.
+  /// Cost of its node's extra runs if it is made again, else of one run.
   double cost = 0;
   std::string reason;
 };
@@ -53,12 +53,12 @@ struct NodeReport {
 };
 
 /// Repeated blocks of a training step in program order: those that the graph
-/// names (Node::group), or runs of nodes of equal shapes and wiring.
+/// names (Node::group), or sequences of nodes of equal shapes and wiring.
 struct BlockCounts {
-  int32_t kinds = 0;  ///< different ones that have two or more members
-  int32_t copies = 0; ///< members of these
+  int32_t kinds = 0;  ///< different blocks that have two or more copies
+  int32_t copies = 0; ///< copies of these
 };
-/// For a valid graph. O(graph log graph) but for findRepeats().
+/// Counts the blocks of a valid graph. O(graph log graph) beside findRepeats().
 BlockCounts countBlocks(const Graph &graph);
 
 /// Totals of one sequence of steps.
@@ -71,41 +71,41 @@ struct PlanFigures {
 
 struct ReportOptions {
   int64_t budget = 0; ///< bytes; 0: none
-  /// Seconds that a unit of cost stands for; 0: it is not known.
+  /// Seconds in a unit of cost; 0 if unknown.
   double secondsPerCost = 0;
-  /// Time that planning took; negative: not stated, so that equal plans give
+  /// Time that planning took; negative: left out, so that equal plans give
   /// equal reports.
   double planSeconds = -1;
 };
 
 struct Report {
-  PlanFigures before; ///< program order, nothing recomputed
+  PlanFigures before; ///< program order without recomputation
   PlanFigures after;  ///< empty if there is no plan
   std::vector<ValueReport> values;
   std::vector<NodeReport> nodes;
   BlockCounts blocks; ///< zero if there is no plan
 };
 
-/// Facts about a result; `result.plan` must be valid where there is one.
+/// Collects facts about a result; if `result.plan` has steps, it must be valid.
 /// O(n log n) in the steps and their operands.
 Report makeReport(const Graph &graph, const Result &result,
                   const ReportOptions &options);
 
-/// Load of a plan in bytes, of sizes as they are or rounded up to the
-/// alignment.
+/// Returns the load of a plan in bytes, with sizes as given or rounded up to
+/// the alignment.
 int64_t planPeak(const Graph &graph, const Plan &plan, bool aligned);
 
-/// Writes the members of ckopt-report/1 (docs/planner.md) that speak of the
-/// plan into an object that the caller has begun.
+/// Writes the plan's members of ckopt-report/1 (docs/planner.md) into an object
+/// that the caller has begun.
 void writeReport(llvm::json::OStream &out, const Graph &graph,
                  const Result &result, const Report &report,
                  const ReportOptions &options);
 
-/// A whole ckopt-report/1 file.
+/// Returns a complete ckopt-report/1 file.
 std::string printReport(const Graph &graph, const Result &result,
                         const ReportOptions &options);
 
-/// Memory by step, before and (where there is a plan) after, for
+/// Returns memory by step, before and (if there is a plan) after, for
 /// timelineSvg(), memoryTrace() and timelineChart().
 Timeline planTimeline(const Graph &graph, const Result &result,
                       const ReportOptions &options);

@@ -12,13 +12,13 @@
 namespace ckopt::planner {
 
 /// Adds --strategy, --fixed-order, --order-only, --time-limit, --work-limit,
-/// --effort, --seed and --threads, each with `prefix` before the name.
-/// `planning` take all of them, `packing` those that also speak of packing
-/// alone. Who sets a limit asks for a search up to it.
+/// --effort, --seed and --threads, each with `prefix` before the name. Commands
+/// in `planning` take all of them, those in `packing` only flags that also
+/// apply to packing alone. A limit also asks to search until it is reached.
 void addSearchFlags(FlagTable &table, Options &options, unsigned planning,
                     unsigned packing = 0, llvm::StringRef prefix = "");
 
-/// A usage error if the options leave nothing to search.
+/// Returns a usage error if the options leave nothing to search.
 llvm::Error checkSearch(const Options &options);
 
 } // namespace ckopt::planner

@@ -3,10 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // solve() finds a plan of small cost within a budget, minimize() the smallest
-// budget it can find a plan for. Every plan that leaves here was checked by
-// verify(), which shares no code with the solvers. The same graph and options
-// give the same plan: all limits are counts scaled from the graph's size; the
-// time limit is only a safety net.
+// budget for which it can find a plan. Every plan that is returned was checked
+// by verify(), which shares no code with the solvers. The same graph and
+// options give the same plan: all limits are counts scaled from the graph's
+// size; the time limit is only a safety net.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_PLANNER_SOLVE_H
@@ -21,36 +21,38 @@ namespace ckopt::planner {
 struct Strategy;
 
 struct Options {
-  /// Bytes; 0: unconstrained (smallest cost, then smallest peak). With `pack`
-  /// the arena is held within it, otherwise the load.
+  /// Budget in bytes; 0: unconstrained (smallest cost, then smallest peak).
+  /// With `pack` it limits the arena, otherwise the load.
   int64_t budget = 0;
-  /// A name from strategyNames(); "auto" takes the best of its own.
+  /// A name from strategyNames(); "auto" tries its own strategies and takes the
+  /// best plan.
   std::string strategy = "auto";
-  /// Further strategies that may be named (Baselines.h); may be null.
+  /// Further strategies that `strategy` may name (Baselines.h); may be null.
   const std::vector<Strategy> *more = nullptr;
-  /// Safety net in seconds; 0: none. A plan may depend on it only where it
-  /// strikes.
+  /// Safety net in seconds; 0: none. A plan depends on it only if it is
+  /// reached.
   double timeLimitSeconds = 60;
   uint64_t seed = 1;
   /// Work units (about 50 ns each) after which the best plan so far is taken;
   /// 0: a limit scaled from the graph's size. Reproducible, unlike time.
   int64_t workLimit = 0;
-  /// Improve until a limit strikes or nothing better can exist, instead of
+  /// Improves until a limit is reached or nothing better can exist, instead of
   /// for a fixed effort.
   bool searchToLimit = false;
   /// Threads to use, 0: as many as the machine has. The answer does not depend
   /// on it.
   int threads = 0;
-  /// No recomputation: only the order is searched.
+  /// Searches orders only, without recomputation.
   bool orderOnly = false;
-  /// A known plan to start from (only its steps are read); the
-  /// answer is never worse than it where it is valid and fits.
+  /// A known plan to start from (only its steps are read); the result is never
+  /// worse, if the plan is valid and fits.
   const Plan *hint = nullptr;
-  /// First runs keep the program order.
+  /// Makes first runs follow the program order.
   bool fixedOrder = false;
-  /// Give offsets, and hold arena (plus what lies outside it) <= budget.
+  /// Assigns offsets, and keeps the arena (plus the bytes outside it) within
+  /// the budget.
   bool pack = false;
-  /// Inputs and persistent values lie in the arena too (with `pack`).
+  /// With `pack`, inputs and persistent values lie in the arena too.
   bool arenaHoldsAll = true;
   /// Work factor of the local search; 1 is the default effort, 0 none.
   double effort = 1;
@@ -59,32 +61,34 @@ struct Options {
 enum class Status : uint8_t {
   Optimal,    ///< the plan's cost equals the proven lower bound
   Feasible,   ///< a plan within the budget
-  Infeasible, ///< proven: no plan fits
-  Unknown,    ///< no plan found, none ruled out
-  Error,      ///< bad graph or options, or a defect; see message
+  Infeasible, ///< proven that no plan fits
+  Unknown,    ///< no plan found, but not proven impossible
+  Error,      ///< invalid graph or options, or a defect; see message
 };
 
 struct Result {
   Status status = Status::Error;
-  /// Valid if status is Optimal or Feasible. Otherwise `steps` is empty and
-  /// lowerBound, minimumBudget and provenMinimum still say what is known.
+  /// Valid if status is Optimal or Feasible. Otherwise `steps` is empty, but
+  /// lowerBound, minimumBudget and provenMinimum are set as far as they are
+  /// known.
   Plan plan;
-  /// Why there is no plan, and that the time limit cut the search off; empty
+  /// Why there is no plan, or that the time limit ended the search; empty
   /// otherwise.
   std::string message;
-  /// True if the time limit cut the search off: the plan is the best so far.
+  /// Set if the time limit ended the search: the plan is the best found by
+  /// then.
   bool cut = false;
-  /// True if status is Error through a defect of the planner.
+  /// Set if status is Error because of a defect in the planner.
   bool internalError = false;
-  /// Bytes resident at the peak of the plan (or of the smallest plan found,
-  /// where the budget was too small), largest first.
+  /// Bytes resident at the peak of the plan (or of the smallest plan found, if
+  /// the budget was too small), largest first.
   std::vector<PeakEntry> aliveAtPeak;
-  /// Which strategy made the plan.
+  /// The strategy that made the plan.
   std::string strategy;
-  /// Of a curve: the budget that this point answers, bytes.
+  /// In a curve: the budget of this point, in bytes.
   int64_t budget = 0;
-  /// Bytes of inputs and persistent values that lie outside of the arena and
-  /// count beside it.
+  /// Bytes of inputs and persistent values outside of the arena, which count in
+  /// addition.
   int64_t outside = 0;
   /// Work units that the search spent.
   int64_t work = 0;
@@ -96,13 +100,13 @@ struct Result {
 
 Result solve(const Graph &graph, const Options &options);
 
-/// The smallest budget that a plan was found for; `plan.minimumBudget` is it,
-/// `plan.provenMinimum` a proven bound below it. options.budget is ignored.
-/// solve() succeeds for every budget from there on and for none below (unless
-/// the time limit struck).
+/// Finds the smallest budget for which it can find a plan, as
+/// `plan.minimumBudget`; `plan.provenMinimum` is a proven bound below it.
+/// options.budget is ignored. solve() succeeds for every budget from there on
+/// and for none below (unless the time limit was reached).
 Result minimize(const Graph &graph, const Options &options);
 
-/// BudgetPlanner::pareto for one graph.
+/// Runs BudgetPlanner::pareto for one graph.
 std::vector<Result> pareto(const Graph &graph, const Options &options,
                            int points);
 
@@ -118,9 +122,10 @@ public:
 
   Result solve(const Options &options);
   Result minimize(const Options &options);
-  /// The curve of cost against budget: at most `points` budgets from the
-  /// smallest found to what no recomputation needs, rising; cost never rises
-  /// along it. One result without a plan where there is none.
+  /// Returns the curve of cost against budget: at most `points` budgets from
+  /// the smallest found to the one that needs no recomputation, rising; cost
+  /// never rises along it. Returns a single result without a plan if there is
+  /// none.
   std::vector<Result> pareto(const Options &options, int points);
 
 private:
@@ -128,7 +133,8 @@ private:
   std::unique_ptr<Impl> impl;
 };
 
-/// Names that Options::strategy takes, "auto" first; `more` as in Options.
+/// Returns the names that Options::strategy takes, "auto" first; `more` as in
+/// Options.
 std::vector<std::string>
 strategyNames(const std::vector<Strategy> *more = nullptr);
 

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Shares no code with the solvers: it replays the steps from the rules of the
-// interchange format alone.
+// Checks plans without sharing code with the solvers: it replays the steps from
+// the rules of the interchange format alone.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_PLANNER_VERIFIER_H
@@ -19,9 +19,8 @@ namespace ckopt::planner {
 /// within `budget` (0: none). O(steps log steps + overlap checks).
 std::string verify(const Graph &graph, const Plan &plan, int64_t budget);
 
-/// The same for `steps` alone: of what the plan says of itself
-/// (cost, peak, offsets, status) nothing is looked at. Steps that people edited
-/// come through here first.
+/// Checks `steps` alone, and nothing else that the plan states (cost, peak,
+/// offsets, status). Steps that people edited are checked by this first.
 std::string verifySteps(const Graph &graph, const Plan &plan);
 
 } // namespace ckopt::planner

@@ -57,7 +57,7 @@ double hyperValue(const OptimizerKind &kind, const HyperValues &values,
 /// number.
 double learningRateOr(double rate, llvm::StringRef optimizer);
 /// Checks the values. The error lists names that the optimizer does not have,
-/// numbers outside of their range, combinations that mean nothing.
+/// numbers outside of their range, combinations that have no effect.
 llvm::Error checkHyperValues(const OptimizerKind &kind,
                              const HyperValues &values);
 

@@ -6,8 +6,8 @@
 // to be a multiple of 16; where that is wrong, the access faults. So it is
 // proved, from the alignment of the kernel's arguments and the powers of two
 // that divide the indices; LLVM's own analysis proves the same but gives up six
-// operations deep, which an index of a tiled kernel exceeds. What was promised
-// by the access itself stays, nothing else is.
+// operations deep, which an index of a tiled kernel exceeds. An alignment that
+// the access states itself is kept.
 //
 // Powers of two survive the wrapping of integers, so no overflow matters. Each
 // value is looked at once.
@@ -25,18 +25,21 @@ using namespace ckopt::blockform;
 
 namespace {
 
-/// Powers of two that divide integers and addresses, as exponents.
+/// Computes, as exponents, the powers of two that divide integers and
+/// addresses.
 class Divisors {
 public:
-  /// Of an integer or index.
+  /// Returns the exponent for an integer or index.
   unsigned ofNumber(Value v);
-  /// Of a pointer.
+  /// Returns the exponent for a pointer.
   unsigned ofPointer(Value v);
-  /// Of the address that a load or store of a buffer accesses.
+  /// Returns the exponent for the address that a load or store of a buffer
+  /// accesses.
   unsigned ofElement(Operation *access);
 
 private:
-  /// Zero is a multiple of everything; this is enough.
+  /// The exponent for zero, which is a multiple of every power; no access needs
+  /// more.
   static constexpr unsigned kMost = 32;
   static unsigned ofConstant(const APInt &value) {
     return std::min(kMost, value.isZero() ? kMost : value.countr_zero());
@@ -71,7 +74,7 @@ unsigned Divisors::compute(Value v) {
   return computeOf(v.getDefiningOp(), cast<OpResult>(v).getResultNumber());
 }
 
-/// x / c where 2^d divides x, and c is 2^j, j <= d.
+/// Computes the exponent of x / c where 2^d divides x and c is 2^j with j <= d.
 unsigned Divisors::computeQuotient(Operation *op) {
   APInt divisor;
   unsigned whole = ofNumber(op->getOperand(0));
@@ -109,7 +112,7 @@ unsigned Divisors::computeOf(Operation *op, unsigned result) {
   return 0;
 }
 
-/// Exponent of the power of two that divides `bytes` > 0.
+/// Returns the exponent of the power of two that divides `bytes` > 0.
 static unsigned exponentOf(int64_t bytes) {
   return unsigned(llvm::countr_zero(uint64_t(bytes)));
 }
@@ -150,8 +153,8 @@ unsigned Divisors::ofElement(Operation *access) {
 }
 
 /// Gives an access of `type` the alignment 2^exponent unless it has a better
-/// one. Elements always lie at multiples of their size; vectors only so if the
-/// access says nothing.
+/// one. Elements always lie at multiples of their size; vectors only if the
+/// access does not state less.
 template <typename Op>
 static void improve(Op op, Type type, unsigned exponent) {
   Type element = getElementTypeOrSelf(type);

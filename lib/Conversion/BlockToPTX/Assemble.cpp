@@ -2,8 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// For tests and reports: the driver assembles by itself when it loads. ptxas
-// reads a temporary file and writes nothing but its messages.
+// Runs ptxas for tests and reports; in production, the driver assembles by
+// itself at load time. ptxas reads a temporary file and writes nothing but its
+// messages.
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Conversion/BlockToPTX/BlockToPTX.h"
@@ -34,7 +35,8 @@ std::optional<std::string> ckopt::findPtxas() {
   return std::nullopt;
 }
 
-/// The number before `unit` in a list like "0 bytes stack frame, 8 bytes smem".
+/// Returns the number before `unit` in a list like "0 bytes stack frame, 8
+/// bytes smem".
 static int64_t numberBefore(StringRef line, StringRef unit) {
   size_t at = line.find(unit);
   if (at == StringRef::npos)
@@ -47,7 +49,7 @@ static int64_t numberBefore(StringRef line, StringRef unit) {
   return number;
 }
 
-/// Reads the messages of `ptxas -v`.
+/// Parses the messages of `ptxas -v`.
 static std::vector<AssembledKernel> readMessages(StringRef text) {
   std::vector<AssembledKernel> kernels;
   while (!text.empty()) {

@@ -2,21 +2,22 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The lowering puts a barrier wherever an interval begins or ends. One is
-// needless if nothing that may run between the barrier before it and itself
-// conflicts with anything that may run between itself and the next one:
-// accesses of the same memory of which one is a store. Memory is told apart by
-// workgroup buffer; global memory is one, since arguments may share bytes, and
-// constant tables and a thread's own buffers are none.
+// Removes needless barriers. The lowering puts a barrier wherever an interval
+// begins or ends. A barrier is needless if nothing that may run between the
+// barrier before it and itself conflicts with anything that may run between
+// itself and the next one: accesses of the same memory of which one is a store.
+// Each workgroup buffer is a memory of its own. All of global memory counts as
+// one, since arguments may share bytes; constant tables and a thread's own
+// buffers cannot conflict.
 //
-// Loops around barriers have one region: block form allows scf.for alone
-// (BlockForm), so what its end reaches is its own beginning.
+// Around barriers, block form allows no control flow but scf.for (BlockForm),
+// so the end of a loop's body leads to its beginning.
 //
-// What may run before and after each barrier are two data flow problems over
-// the structured code (loops: a fixpoint). Needless barriers are erased one
-// after another, each judged with those before it gone, since erasing joins the
-// code on its sides. B barriers, n operations, depth d of loops: O(B n 2^d),
-// all three small.
+// The accesses that may run before and after each barrier are two data flow
+// problems over the structured code (loops: a fixpoint). Needless barriers are
+// erased one after another, each judged with those before it gone, since
+// erasing joins the code on its sides. B barriers, n operations, depth d of
+// loops: O(B n 2^d), all three small.
 //
 //===----------------------------------------------------------------------===//
 #include "BlockToGPU.h"
@@ -28,7 +29,7 @@ using namespace ckopt::blockform;
 
 namespace {
 
-/// Sets of kinds of memory, a bit each.
+/// A set of accesses, as one bit for each memory.
 struct Accesses {
   uint64_t reads = 0, writes = 0;
   Accesses operator|(Accesses other) const {
@@ -54,7 +55,7 @@ private:
 
 } // namespace
 
-/// The pointer that `address` is an offset of.
+/// Returns the pointer that `address` is an offset of.
 static Value baseOf(Value address) {
   while (auto gep = address.getDefiningOp<LLVM::GEPOp>())
     address = gep.getBase();
@@ -62,11 +63,11 @@ static Value baseOf(Value address) {
 }
 
 Accesses Barriers::accessesOf(Operation *op) const {
-  uint64_t memory = 1; // global
+  uint64_t memory = 1; // global memory
   if (Value buffer = bufferOf(op)) {
     auto shared = dyn_cast<BlockArgument>(buffer);
     if (!shared)
-      return {}; // a thread's own
+      return {}; // a buffer of the thread itself
     memory = uint64_t(1) << std::min(1 + shared.getArgNumber(), 63u);
   } else if (auto load = dyn_cast<LLVM::LoadOp>(op)) {
     if (baseOf(load.getAddr()).getDefiningOp<LLVM::AddressOfOp>())
@@ -78,9 +79,9 @@ Accesses Barriers::accessesOf(Operation *op) const {
   return isStore(op) ? Accesses{0, memory} : Accesses{memory, 0};
 }
 
-/// The accesses that reach the end of the block (going backward: its start)
-/// without a barrier between, those of `state` reaching the other side. Notes
-/// what reaches each barrier.
+/// Returns the accesses that reach the end of the block (going backward: its
+/// start) without a barrier between, if `state` reaches the other side. Records
+/// the accesses that reach each barrier.
 template <bool Forward> Accesses Barriers::flow(Block &block, Accesses state) {
   auto visit = [&](Operation &op) {
     if (isa<gpu::BarrierOp>(op)) {
@@ -89,7 +90,8 @@ template <bool Forward> Accesses Barriers::flow(Block &block, Accesses state) {
       return;
     }
     bool isLoop = isa<LoopLikeOpInterface>(op);
-    Accesses out = state; // a branch may be passed by, a loop run no time
+    // A branch may not be taken, a loop may run zero times.
+    Accesses out = state;
     for (Region &region : op.getRegions()) {
       if (region.empty())
         continue;

@@ -24,7 +24,7 @@ SmallVector<func::FuncOp> blockform::kernelsOf(ModuleOp module) {
   return kernels;
 }
 
-/// Whether the forall has the one mapping `Mapping<x>`.
+/// Returns whether the forall has the single mapping `Mapping<x>`.
 template <typename Mapping> static bool isMappedTo(scf::ForallOp forall) {
   std::optional<ArrayAttr> mapping = forall.getMapping();
   if (!mapping || mapping->size() != 1)
@@ -91,7 +91,7 @@ void blockform::inlineBody(scf::ForallOp forall, Operation *point,
 
 namespace {
 
-/// Checks one function; collects all mistakes.
+/// Checks one function and reports all mistakes.
 class Checker {
 public:
   explicit Checker(func::FuncOp function) { kernel.function = function; }
@@ -150,7 +150,7 @@ void Checker::checkBuffer(BlockArgument arg, MemRefType type) {
     kernel.privateBuffers.push_back(arg);
     return;
   }
-  // Sizes of one buffer beyond the limit must not overflow the sum.
+  // Cap the size of each buffer, so that the sum cannot overflow.
   int64_t bits = std::max(8u, type.getElementTypeBitWidth());
   int64_t bytes = bits / 8;
   for (int64_t size : type.getShape())
@@ -175,7 +175,7 @@ void Checker::checkArguments() {
     launch.push_back(arg.getType());
   }
   kernel.launchParameters = launch.size();
-  // Pointers, i64 scalars, the scratch pointer.
+  // Parameters are pointers, i64 scalars, then the scratch pointer.
   auto isPointer = [](Type type) { return isa<LLVM::LLVMPointerType>(type); };
   bool fits = !launch.empty() && isPointer(launch.back());
   if (fits) {
@@ -247,7 +247,7 @@ void Checker::checkFunctionBody() {
   checkUniform(*kernel.blocks.getBody());
 }
 
-/// Code that all threads of a block run alike.
+/// Checks code that all threads of a block run in the same way.
 void Checker::checkUniform(Block &block) {
   for (Operation &op : block) {
     if (auto forall = dyn_cast<scf::ForallOp>(op)) {
@@ -291,7 +291,8 @@ void Checker::checkPrivateAccess(Operation *user, BlockArgument buffer) {
 void Checker::checkBufferUses() {
   auto check = [&](BlockArgument buffer, bool isPrivate) {
     for (Operation *user : buffer.getUsers()) {
-      // A store of the buffer itself is impossible: its elements are numbers.
+      // The buffer itself cannot be the stored value, because elements are
+      // numbers.
       if (!isPrivate && isa<block::MmaOp>(user))
         continue;
       if (bufferOf(user) != buffer)

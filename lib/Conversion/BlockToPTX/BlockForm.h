@@ -2,9 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What both lowerings need to know of a function in block form, found once and
-// checked whole: after `analyze` succeeds, neither meets a case that it does
-// not know.
+// Analyzes a function in block form for both lowerings, and checks it
+// completely: after `analyze` succeeds, neither lowering meets an unknown case.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_CONVERSION_BLOCKTOPTX_BLOCKFORM_H
@@ -17,12 +16,12 @@
 
 namespace ckopt::blockform {
 
-/// One launch.
+/// The kernel of one launch.
 struct Kernel {
   mlir::func::FuncOp function;
   mlir::scf::ForallOp blocks;
   int64_t grid = 1, block = 1;
-  /// Pointers, scalars, scratch: the first arguments.
+  /// Number of pointers, scalars and scratch, which are the first arguments.
   unsigned launchParameters = 0;
   llvm::SmallVector<mlir::BlockArgument> sharedBuffers, privateBuffers;
   int64_t sharedBytes = 0;
@@ -31,36 +30,37 @@ struct Kernel {
 /// Limits of every GPU from sm_80 on.
 inline constexpr int64_t kMaxGrid = (int64_t(1) << 31) - 1;
 inline constexpr int64_t kMaxBlock = 1024;
-/// 4 KiB of 8 bytes each.
+/// Parameters may take 4 KiB, 8 bytes each.
 inline constexpr unsigned kMaxLaunchParameters = 512;
 inline constexpr int64_t kMaxSharedBytes = 48 * 1024;
 /// Alignment of every shared buffer.
 inline constexpr int64_t kSharedAlign = 16;
 
-/// Functions of the module that are launches.
+/// Returns the functions of the module that are launches.
 llvm::SmallVector<mlir::func::FuncOp> kernelsOf(mlir::ModuleOp module);
 
-/// Checks the whole function; one diagnostic for each mistake.
+/// Checks the whole function; reports one diagnostic for each mistake.
 mlir::FailureOr<Kernel> analyze(mlir::func::FuncOp function);
 
-/// Whether this forall maps its iterations to the threads of a block.
+/// Returns whether this forall maps its iterations to the threads of a block.
 bool isThreadForall(mlir::Operation *op);
 
-/// A thread forall's iterations.
+/// Returns the number of iterations of a thread forall.
 int64_t threadsOf(mlir::scf::ForallOp forall);
 
-/// The memref that a load or store of memref or vector accesses; null for
-/// other operations.
+/// Returns the memref that a load or store of memref or vector accesses; null
+/// for other operations.
 mlir::Value bufferOf(mlir::Operation *op);
-/// The indices of such an access.
+/// Returns the indices of such an access.
 mlir::OperandRange indicesOf(mlir::Operation *op);
-/// v before casts between index and integers: thread numbers fit in all.
+/// Returns v before casts between index and integers; thread numbers fit in all
+/// types.
 mlir::Value withoutCasts(mlir::Value v);
-/// Whether `op` writes to memory.
+/// Returns whether `op` writes to memory.
 bool isStore(mlir::Operation *op);
 
-/// Puts the operations of `forall`'s body, but for its terminator, before
-/// `point`, its iteration number being `number`. The forall stays, empty.
+/// Moves the operations of `forall`'s body, without its terminator, before
+/// `point`, with `number` as the iteration number. The empty forall stays.
 void inlineBody(mlir::scf::ForallOp forall, mlir::Operation *point,
                 mlir::Value number);
 

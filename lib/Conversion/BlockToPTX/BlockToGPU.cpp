@@ -2,11 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One gpu.func for each launch. Uniform code is run by every thread; a store in
-// it by thread 0 alone. A thread forall becomes code of the threads below its
-// count, between barriers. Shared buffers become workgroup buffers of the
-// function; of a private one, [thread][...], every thread has its row, which
-// LLVM keeps in registers.
+// Lowers block form to one gpu.func for each launch. Every thread runs uniform
+// code, but only thread 0 its stores. A thread forall becomes code for the
+// threads below its count, between barriers. Shared buffers become workgroup
+// buffers of the function; of a private buffer [thread][...], every thread has
+// its row, which LLVM keeps in registers.
 //
 //===----------------------------------------------------------------------===//
 #include "BlockToGPU.h"
@@ -67,7 +67,7 @@ void Lowering::makeFunction() {
       function.setArgAttrs(i, attrs);
     from.getArgument(i).replaceAllUsesWith(function.getArgument(i));
   }
-  // Vectors of a shared buffer are as well aligned as their offsets.
+  // Vectors in a shared buffer are aligned as well as their offsets are.
   Attribute align = b.getI64IntegerAttr(kSharedAlign);
   for (auto [i, buffer] : llvm::enumerate(kernel.sharedBuffers)) {
     function.setWorkgroupAttributionAttr(
@@ -81,7 +81,7 @@ void Lowering::run() {
   Block &entry = function.getBody().front();
   b.setInsertionPointToEnd(&entry);
   auto end = gpu::ReturnOp::create(b);
-  // What precedes the forall over blocks, then its body.
+  // Move the code before the forall over blocks, then its body.
   Block &from = kernel.function.front();
   entry.getOperations().splice(end->getIterator(), from.getOperations(),
                                from.begin(), kernel.blocks->getIterator());
@@ -96,7 +96,7 @@ void Lowering::run() {
   deriveAlignment(function);
 }
 
-/// Whether threads wait for each other in `op`.
+/// Returns whether threads wait for each other in `op`.
 bool Lowering::synchronizes(Operation *op) {
   return op
       ->walk([](Operation *inner) {
@@ -114,8 +114,8 @@ void Lowering::lowerBlock(Block &block) {
     } else if (isStore(&op)) {
       lowerUniformStore(&op);
     } else if (op.getNumRegions()) {
-      // A barrier before the loop, so that its first interval needs none of
-      // its own in every iteration.
+      // A barrier before the loop saves one before the first interval in every
+      // iteration.
       if (isa<scf::ForOp>(op) && synchronizes(&op)) {
         b.setInsertionPoint(&op);
         gpu::BarrierOp::create(b);
@@ -155,7 +155,7 @@ void Lowering::lowerUniformStore(Operation *store) {
   store->moveBefore(guarded.thenBlock()->getTerminator());
 }
 
-/// Private buffers become a thread's own, without the first dimension.
+/// Replaces private buffers by a thread's own, without the first dimension.
 void Lowering::givePrivateRows() {
   for (BlockArgument buffer : kernel.privateBuffers) {
     auto type = cast<MemRefType>(buffer.getType());
@@ -173,7 +173,7 @@ void Lowering::givePrivateRows() {
 
 } // namespace
 
-/// What the host needs to launch the kernel.
+/// Returns the data that the host needs to launch the kernel.
 static PtxKernel describe(const Kernel &kernel) {
   PtxKernel info;
   func::FuncOp function = kernel.function;
@@ -215,7 +215,7 @@ LogicalResult blockform::lowerToGPU(ModuleOp module,
       infos->push_back(std::move(info));
     Lowering(kernel, into).run();
   }
-  // Their constant tables.
+  // Move the constant tables of the kernels.
   for (auto global :
        llvm::make_early_inc_range(module.getOps<LLVM::GlobalOp>()))
     global->moveBefore(into.getBody(), into.getBody()->begin());

@@ -14,29 +14,30 @@ namespace ckopt::blockform {
 /// Name of the gpu.module that holds all kernels.
 inline constexpr llvm::StringLiteral kModuleName = "ckopt_kernels";
 
-/// Diagnoses every operation of the kernel for which LLVM's NVPTX target has no
+/// Reports every operation of the kernel for which LLVM's NVPTX target has no
 /// code of its own.
 mlir::LogicalResult checkSelectable(const Kernel &kernel);
 
-/// Whether anything in the kernel is f64.
+/// Returns whether any value in the kernel is f64.
 bool usesF64(const Kernel &kernel);
 
-/// Runs of lane steps that became shuffles; those that stay as they are.
+/// Numbers of trees whose lane steps became shuffles, and of those that stay as
+/// they are.
 struct TreeCount {
   int64_t shuffled = 0, plain = 0;
 };
-/// Merges each run of five lane steps into one interval of 32 threads.
+/// Merges each sequence of five lane steps into one interval of 32 threads.
 TreeCount mergeLaneSteps(const Kernel &kernel);
 
-/// Erases barriers between whose sides no accesses of shared or global memory
-/// conflict.
+/// Erases each barrier that separates no conflicting accesses of shared or
+/// global memory.
 void removeNeedlessBarriers(mlir::gpu::GPUFuncOp function);
 
-/// Writes to every access of the function how well it is known to be aligned.
+/// Sets the alignment of every access of the function to the best provable one.
 void deriveAlignment(mlir::gpu::GPUFuncOp function);
 
-/// Moves all kernels of the module into one gpu.module. What is known of each
-/// goes to `infos`, unless null, in the order of the module.
+/// Moves all kernels of the module into one gpu.module. Their descriptions go
+/// to `infos`, unless null, in the order of the module.
 mlir::LogicalResult
 lowerToGPU(mlir::ModuleOp module,
            llvm::SmallVectorImpl<PtxKernel> *infos = nullptr);

@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Blocks one after another, in each the intervals one after another, in each
-// the threads one after another. Threads of one interval are independent unless
-// they race, so their order must not show: it can be reversed, and buffers can
-// start with other bytes.
+// Lowers block form to loops: over blocks, in each over the intervals, in each
+// over the threads. Threads of one interval are independent unless they race,
+// so their order must not change results. To test that, the order can be
+// reversed, and buffers can start with other bytes.
 //
 //===----------------------------------------------------------------------===//
 #include "Mma.h"
@@ -48,7 +48,7 @@ static scf::ForOp toLoop(scf::ForallOp forall, bool descending) {
   return loop;
 }
 
-/// A number all of whose bytes are 0x00 or 0xFF.
+/// Returns a number whose bytes are all 0x00 or all 0xFF.
 static Value fillOf(ImplicitLocOpBuilder &b, Type type, bool ones) {
   unsigned bits = type.getIntOrFloatBitWidth();
   APInt pattern = ones ? APInt::getAllOnes(bits) : APInt::getZero(bits);
@@ -58,7 +58,7 @@ static Value fillOf(ImplicitLocOpBuilder &b, Type type, bool ones) {
   return arith::ConstantOp::create(b, b.getIntegerAttr(type, pattern));
 }
 
-/// Stores `number` to every element, at the builder's place.
+/// Stores `number` to every element.
 static void fill(ImplicitLocOpBuilder &b, Value buffer, Value number) {
   OpBuilder::InsertionGuard guard(b);
   SmallVector<Value> indices;
@@ -73,7 +73,7 @@ static void fill(ImplicitLocOpBuilder &b, Value buffer, Value number) {
   memref::StoreOp::create(b, number, buffer, indices);
 }
 
-/// Shared and private buffers become local ones of the function.
+/// Replaces shared and private buffers by local ones of the function.
 static void makeBuffersLocal(Kernel &kernel, scf::ForOp blocks,
                              bool descending) {
   func::FuncOp function = kernel.function;
@@ -94,7 +94,7 @@ static void makeBuffersLocal(Kernel &kernel, scf::ForOp blocks,
   (void)function.eraseArguments(gone);
 }
 
-/// void SYMBOL__emul(void *const *params)
+/// Adds void SYMBOL__emul(void *const *params).
 static void addWrapper(func::FuncOp function) {
   MLIRContext *ctx = function.getContext();
   ImplicitLocOpBuilder b(function.getLoc(), ctx);

@@ -2,12 +2,13 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// LLVM unrolls a loop whole while its body, after simplification, stays below a
-// threshold: a sum over 392 rows in blocks of 32 becomes 392 loads, which a
-// second pass over the same rows then keeps, all at once, in registers that
-// spill. Loops around others therefore stay loops unless they are very short,
-// and innermost ones of many iterations are told how often to be unrolled:
-// enough that latencies of loads overlap. The rest is LLVM's to judge.
+// Limits how often LLVM unrolls loops. LLVM unrolls a loop completely while its
+// body, after simplification, stays below a threshold: a sum over 392 rows in
+// blocks of 32 becomes 392 loads, which a second pass over the same rows then
+// keeps, all at once, in registers that spill. Loops around others therefore
+// stay loops unless they are very short, and innermost ones of many iterations
+// get a fixed unroll count, large enough that latencies of loads overlap. LLVM
+// decides about all other loops.
 //
 //===----------------------------------------------------------------------===//
 #include "BlockToGPU.h"
@@ -21,12 +22,14 @@ namespace ckopt {
 using namespace mlir;
 using namespace ckopt;
 
-/// Iterations up to which a loop may vanish: an innermost one, one around
-/// others. Operations that an unrolled body may have; how often at most.
+/// Iterations up to which a loop may be unrolled completely: an innermost one,
+/// and one around others. Most operations of an unrolled body, and the largest
+/// unroll count.
 static constexpr int64_t kShort = 64, kShortAround = 8, kOperations = 256,
                          kMost = 8;
 
-/// Operations of a loop's body; none if loops are nested in it.
+/// Returns the number of operations of a loop's body; nothing if loops are
+/// nested in it.
 static std::optional<int64_t> sizeOfInnermost(scf::ForOp loop) {
   int64_t size = 0;
   WalkResult nested = loop.getBody()->walk([&](Operation *op) {
@@ -37,7 +40,7 @@ static std::optional<int64_t> sizeOfInnermost(scf::ForOp loop) {
   return nested.wasInterrupted() ? std::nullopt : std::optional(size);
 }
 
-/// How often to unroll; 0 where that is LLVM's to judge.
+/// Returns the unroll count; 0 if LLVM should decide.
 static int64_t unrollCount(scf::ForOp loop) {
   std::optional<APInt> trips = loop.getStaticTripCount();
   std::optional<int64_t> size = sizeOfInnermost(loop);
@@ -62,7 +65,7 @@ static void bound(scf::ForOp loop) {
       /*runtimeDisable=*/nullptr, /*full=*/nullptr,
       /*followupUnrolled=*/nullptr, /*followupRemainder=*/nullptr,
       /*followupAll=*/nullptr);
-  // The name that LLVM's branch has for it: the conversions copy it.
+  // The conversions copy this attribute to LLVM's branch.
   loop->setAttr("loop_annotation", LLVM::LoopAnnotationAttr::get(
                                        b.getContext(), {}, {}, {}, unroll, {},
                                        {}, {}, {}, {}, {}, {}, {}, {}, {}, {}));

@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The same bytes on every machine: no toolkit is looked for, no library linked,
-// no environment read. Nothing may change rounding: no contraction, no
-// fast-math, no vectorizers; division and square root are the rounded ones.
-// What comes out is scanned before anybody sees it.
+// Emits the same bytes on every machine: no toolkit is looked for, no library
+// linked, no environment read. Nothing may change rounding: no contraction, no
+// fast-math, no vectorizers; division and square root are correctly rounded.
+// The text is scanned before it is returned.
 //
 //===----------------------------------------------------------------------===//
 #include "BlockToGPU.h"
@@ -36,7 +36,7 @@ using namespace ckopt;
 using namespace ckopt::blockform;
 
 namespace {
-/// The lowest PTX version that knows a GPU, and what reads it.
+/// The lowest PTX version that supports a GPU, and the driver that reads it.
 struct Isa {
   unsigned sm, major, minor;
   int driverVersion;
@@ -85,8 +85,8 @@ makeTargetMachine(const Isa &isa) {
   return machine;
 }
 
-/// Vectors of 16 bytes in global memory whose alignment is not known to be 16:
-/// the target splits them.
+/// Counts vectors of 16 bytes in global memory whose alignment is not known to
+/// be 16, because the target splits them.
 static int64_t countSplitVectors(const llvm::Function &function) {
   const llvm::DataLayout &layout = function.getDataLayout();
   int64_t count = 0;
@@ -115,13 +115,14 @@ static llvm::Expected<std::string> printPtx(llvm::Module &module,
   return text.str().str();
 }
 
-/// What the text shows of each kernel; fails where it must not be run.
+/// Collects facts about each kernel from the text; fails if the text must not
+/// be run.
 static llvm::Error checkText(PtxModule &result, const PtxOptions &options) {
   llvm::StringMap<PtxKernel *> mayUseF64;
   for (PtxKernel &kernel : result.kernels)
     if (kernel.usesF64)
       mayUseF64[kernel.symbol] = &kernel;
-  // What was asked for may have been folded away.
+  // LLVM may have folded vector accesses away.
   for (PtxKernel &kernel : result.kernels)
     kernel.usesF64 = false;
   std::string problems;

@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Upstream's patterns, composed without those of libdevice: what they would
-// turn into calls of __nv_* functions becomes LLVM's intrinsics, all of which
-// the target selects (Selectable.cpp saw to that).
+// Converts kernels with upstream's patterns, but without those for libdevice:
+// operations that these turn into calls of __nv_* functions become LLVM's
+// intrinsics, all of which the target selects (Selectable.cpp checked that).
 //
 //===----------------------------------------------------------------------===//
 #include "BlockToGPU.h"
@@ -35,7 +35,7 @@ namespace ckopt {
 using namespace mlir;
 using namespace ckopt;
 
-/// Vector operations that the conversion itself does not know.
+/// Rewrites vector operations that the conversion does not handle.
 static LogicalResult simplifyVectors(gpu::GPUModuleOp module) {
   RewritePatternSet patterns(module.getContext());
   vector::populateVectorBroadcastLoweringPatterns(patterns);
@@ -46,10 +46,10 @@ static LogicalResult simplifyVectors(gpu::GPUModuleOp module) {
 }
 
 namespace {
-/// Halves to f32, to the same bits, in a way that LLVM does not see through: it
-/// would move an extension behind comparisons and maxima, and the target prints
-/// those of halves with `.ftz`. Of f16 that takes small numbers for zero; of
-/// bf16 (sm_90) PTX has no such instruction.
+/// Extends halves to f32, to the same bits, in a way that LLVM does not see
+/// through. LLVM would move an extension behind comparisons and maxima of
+/// halves, which the target prints with `.ftz`. For f16, that flushes small
+/// numbers to zero; for bf16 (sm_90), PTX has no such instruction.
 struct HideExtension : OpRewritePattern<arith::ExtFOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -91,7 +91,7 @@ private:
 };
 } // namespace
 
-/// Computes halves in f32, as the CPU does, with one rounding.
+/// Computes halves in f32 with one rounding, as the CPU does.
 static LogicalResult widenHalves(gpu::GPUModuleOp module) {
   MLIRContext *ctx = module.getContext();
   TypeConverter converter;
@@ -136,7 +136,7 @@ static LogicalResult convert(gpu::GPUModuleOp module) {
   return applyPartialConversion(module, target, std::move(patterns));
 }
 
-/// Denormals of f32 are zero, as in the CPU's float mode.
+/// Flushes denormals of f32 to zero, as in the CPU's float mode.
 static void flushDenormals(gpu::GPUModuleOp module) {
   Builder b(module.getContext());
   for (auto function : module.getOps<LLVM::LLVMFuncOp>())

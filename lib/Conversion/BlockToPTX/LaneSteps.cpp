@@ -4,7 +4,7 @@
 //
 // A tree over a shared buffer ends in five intervals of 32 threads, steps
 // s = 16, 8, 4, 2, 1: thread t < s combines elements t and t + s into element
-// t. All 32 threads are one warp, so what they exchange can stay in registers:
+// t. All 32 threads are one warp, so they can exchange values in registers:
 //
 //   x = buffer[t]
 //   for s: y = x of lane t + s; x = t < s ? combine(x, y) : x
@@ -15,7 +15,7 @@
 // t + s < 32 exists and holds element t + s. So memory after the run is the
 // same, too. Several buffers of one run are combined together.
 //
-// A run that does not have this form stays as it is: right, only slower.
+// A run of another form stays unchanged: still correct, only slower.
 //
 //===----------------------------------------------------------------------===//
 #include "BlockToGPU.h"
@@ -33,17 +33,17 @@ static constexpr int64_t kLanes = 32;
 static constexpr int64_t kSteps[] = {16, 8, 4, 2, 1};
 
 namespace {
-/// One interval of the run, taken apart.
+/// One interval of the run.
 struct Step {
   scf::ForallOp forall;
   scf::IfOp guarded;
-  /// By buffer, in the order of the stores: loads of elements t and t + s,
-  /// the element stored.
+  /// By buffer, in the order of the stores: the buffer, loads of elements t and
+  /// t + s, and the stored element.
   SmallVector<Value> buffers, own, other, combined;
 };
 } // namespace
 
-/// The constant c where v is t + c.
+/// Returns the constant c if v is t + c.
 static std::optional<int64_t> offsetFrom(Value t, Value v) {
   v = withoutCasts(v);
   if (v == t)
@@ -59,7 +59,7 @@ static std::optional<int64_t> offsetFrom(Value t, Value v) {
   return std::nullopt;
 }
 
-/// Whether `condition` is t < s.
+/// Returns whether `condition` is t < s.
 static bool isBelow(Value condition, Value t, int64_t s) {
   auto compare = condition.getDefiningOp<arith::CmpIOp>();
   APInt limit;
@@ -75,7 +75,8 @@ static bool isPlainPure(Operation &op) {
   return op.getNumRegions() == 0 && isMemoryEffectFree(&op);
 }
 
-/// Loads and stores of the guarded code; false where it has another form.
+/// Reads loads and stores of the guarded code; returns false if it has another
+/// form.
 static bool readAccesses(Step &step, Value t, int64_t s) {
   llvm::SmallDenseMap<Value, Value> own, other;
   for (Operation &op : step.guarded.thenBlock()->without_terminator()) {
@@ -94,7 +95,7 @@ static bool readAccesses(Step &step, Value t, int64_t s) {
       step.combined.push_back(store.getValue());
       continue;
     }
-    // A load after the store would have to see what was stored.
+    // A load after the store would have to see the stored value.
     if (llvm::is_contained(step.buffers, buffer) ||
         (offset != 0 && offset != s))
       return false;
@@ -136,8 +137,8 @@ static std::optional<Step> matchStep(scf::ForallOp forall, int64_t s) {
   return step;
 }
 
-/// The five steps that begin with `first`; only operations without effects lie
-/// between them.
+/// Matches the five steps that begin with `first`; between them only operations
+/// without effects may lie.
 static std::optional<SmallVector<Step, 0>> matchRun(scf::ForallOp first) {
   SmallVector<Step, 0> steps;
   Operation *op = first;
@@ -156,14 +157,14 @@ static std::optional<SmallVector<Step, 0>> matchRun(scf::ForallOp first) {
   return steps;
 }
 
-/// An i32 of lane t + s.
+/// Returns the i32 of lane t + s.
 static Value shuffleWord(ImplicitLocOpBuilder &b, Value word, int64_t s) {
   return gpu::ShuffleOp::create(b, word, int32_t(s), int32_t(kLanes),
                                 gpu::ShuffleMode::DOWN)
       .getShuffleResult();
 }
 
-/// x of lane t + s. A shuffle moves 32 bits.
+/// Returns x of lane t + s. A shuffle moves 32 bits.
 static Value shuffleDown(ImplicitLocOpBuilder &b, Value x, int64_t s) {
   Type type = x.getType(), i32 = b.getI32Type();
   unsigned bits = type.getIntOrFloatBitWidth();
@@ -176,7 +177,7 @@ static Value shuffleDown(ImplicitLocOpBuilder &b, Value x, int64_t s) {
   if (bits < 32) {
     word = arith::ExtUIOp::create(b, i32, word);
     word = arith::TruncIOp::create(b, integer, shuffleWord(b, word, s));
-  } else { // 64: two halves
+  } else { // 64 bits move in two halves
     Value half = arith::ConstantIntOp::create(b, integer, 32);
     Value low = arith::TruncIOp::create(b, i32, word);
     Value high = arith::ShRUIOp::create(b, word, half);
@@ -190,7 +191,7 @@ static Value shuffleDown(ImplicitLocOpBuilder &b, Value x, int64_t s) {
                          : arith::BitcastOp::create(b, type, word).getResult();
 }
 
-/// Copies the operations that combine elements of one step.
+/// Copies the operations that combine elements in one step.
 static void combine(ImplicitLocOpBuilder &b, const Step &step, Value t,
                     int64_t s, SmallVector<Value> &x) {
   scf::ForallOp forall = step.forall;

@@ -2,17 +2,17 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// block.mma says which elements of the product each thread has. On the CPU each
-// thread computes its own four by a loop over k; on a GPU the 32 threads load
-// the fragments that mma.sync wants of each and run it (PTX ISA, "Matrix
+// block.mma assigns elements of the product to threads. On the CPU each thread
+// computes its own four by a loop over k; on a GPU the 32 threads load the
+// fragments that mma.sync expects in each thread and run it (PTX ISA, "Matrix
 // Fragments for mma.m16n8k16 with floating point type", "... mma.m16n8k8").
 // Both read the same shared buffers, so barriers are the same.
 //
 // Of halves, a fragment's register is a pair of neighbours along k. Of TF32 it
-// is one element, and a thread's two of a row are those of k = q and q + 4. A
-// sum does not care which of its products is which, so the k of memory are
-// given other numbers, the same for A and B: 2q is q, 2q + 1 is q + 4. Rows
-// along k are then read in pairs, too.
+// is one element, and a thread's two of a row are those of k = q and q + 4. The
+// order of k does not matter as long as A and B agree, so columns of memory are
+// renumbered: 2q becomes q, and 2q + 1 becomes q + 4. Rows along k are then
+// read in pairs, too.
 //
 //===----------------------------------------------------------------------===//
 #include "Mma.h"
@@ -33,7 +33,7 @@ static constexpr int64_t kWarp = 32;
 // Checks
 //===----------------------------------------------------------------------===//
 
-/// Whether all threads of `forall` have the same v, as far as can be seen.
+/// Returns whether all threads of `forall` are known to have the same v.
 static bool isUniform(Value v, scf::ForallOp forall) {
   Operation *op = v.getDefiningOp();
   return (op && op->hasTrait<OpTrait::ConstantLike>()) ||
@@ -41,7 +41,7 @@ static bool isUniform(Value v, scf::ForallOp forall) {
 }
 
 std::string blockform::mistakeOf(MmaOp mma) {
-  // Whole warps must come here, all their threads as often.
+  // Whole warps must run the operation, and all their threads equally often.
   Operation *op = mma->getParentOp();
   SmallVector<scf::ForOp> loops;
   for (; op && !isThreadForall(op); op = op->getParentOp()) {
@@ -70,7 +70,7 @@ std::string blockform::mistakeOf(MmaOp mma) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Builds what stands for one mma.
+/// Builds the replacement of one mma.
 struct Expansion {
   explicit Expansion(MmaOp mma) : mma(mma), b(mma.getLoc(), mma) {
     Value lane = arith::RemUIOp::create(b, mma.getThread(), index(kWarp));
@@ -84,7 +84,7 @@ struct Expansion {
     return arith::MulIOp::create(b, x, index(by));
   }
   bool isTf32() { return mma.getA().getType().getElementType().isF32(); }
-  /// Where rows group and group + 8 of A begin.
+  /// Returns the offsets of rows group and group + 8 of A.
   std::pair<Value, Value> rows() {
     Value row = add(mma.getAOffset(), times(group, mma.getAPitch()));
     return {row, add(row, index(8 * mma.getAPitch()))};
@@ -92,7 +92,7 @@ struct Expansion {
 
   SmallVector<Value> byLoop();
   SmallVector<Value> byWarp();
-  /// Registers of A and of B.
+  /// Loads the registers of A and of B.
   void loadHalves(SmallVector<Value> &x, SmallVector<Value> &y);
   void loadTf32(SmallVector<Value> &x, SmallVector<Value> &y);
 
@@ -156,7 +156,7 @@ void Expansion::loadHalves(SmallVector<Value> &x, SmallVector<Value> &y) {
 void Expansion::loadTf32(SmallVector<Value> &x, SmallVector<Value> &y) {
   Type f32 = b.getF32Type(), word = b.getI32Type();
   VectorType pair = VectorType::get({2}, f32);
-  /// Elements 2q and 2q + 1 along k, as words.
+  /// Reads elements 2q and 2q + 1 along k, as words.
   auto read = [&](Value buffer, Value from, int64_t step) {
     Value two[2];
     if (step == 1) {
@@ -212,8 +212,8 @@ SmallVector<Value> Expansion::byWarp() {
 // Rounding
 //===----------------------------------------------------------------------===//
 
-/// By integers: half of the last kept bit added to the magnitude carries where
-/// it should, into the exponent and up to infinity.
+/// Rounds with integers: half of the last kept bit is added to the magnitude,
+/// which carries correctly into the exponent and up to infinity.
 static Value roundedByBits(ImplicitLocOpBuilder &b, Value x) {
   Type type = b.getI32Type();
   if (auto vector = dyn_cast<VectorType>(x.getType()))

@@ -11,12 +11,13 @@
 
 namespace ckopt::blockform {
 
-/// What is wrong with where `mma` stands; empty if nothing.
+/// Returns why `mma` may not stand at its place, or "".
 std::string mistakeOf(block::MmaOp mma);
 
-/// Replaces every operation of the block dialect in the kernel by what one
-/// thread does. block.mma: loops, or loads of fragments and nvvm.mma.sync;
-/// block.round_tf32: integers, or the GPU's conversion; both to the same bits.
+/// Replaces every operation of the block dialect in the kernel by one thread's
+/// code. block.mma becomes loops, or loads of fragments and nvvm.mma.sync;
+/// block.round_tf32 becomes integer operations, or the GPU's conversion. Both
+/// ways give the same bits.
 void expandMma(const Kernel &kernel, bool byWarps);
 
 } // namespace ckopt::blockform

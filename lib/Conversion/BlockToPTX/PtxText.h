@@ -14,7 +14,7 @@ namespace ckopt::blockform {
 void countAccesses(llvm::StringRef text,
                    llvm::MutableArrayRef<PtxKernel> kernels);
 
-/// Whether the finding is f64 in a kernel that was not said to use it.
+/// Returns whether the finding is f64 in a kernel that should not use it.
 bool isAboutF64(const PtxViolation &violation);
 
 } // namespace ckopt::blockform

@@ -2,11 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The last check before code leaves the compiler, on the text itself, so that
-// it holds whatever LLVM did: each finding stands for a way in which code was
-// seen to be accepted by the assembler and yet to be wrong, slow or different
-// from machine to machine. One pass over the lines; an instruction is looked at
-// by its dotted parts.
+// Checks the text before it leaves the compiler, independently of what LLVM
+// did. Each finding stands for code that the assembler accepts and that is
+// still wrong, slow, or different from machine to machine. One pass over the
+// lines; an instruction is examined by its dotted parts.
 //
 //===----------------------------------------------------------------------===//
 #include "PtxText.h"
@@ -23,7 +22,8 @@ using llvm::StringRef;
 
 static constexpr char kUnaskedF64[] = "f64 that the kernel did not ask for";
 
-/// Bits of a float type's name; 0 for other parts of an instruction's name.
+/// Returns the bits of a float type's name; 0 for other parts of an
+/// instruction's name.
 static unsigned floatBits(StringRef part) {
   return llvm::StringSwitch<unsigned>(part)
       .Cases({"f16", "f16x2", "bf16", "bf16x2"}, 16)
@@ -38,7 +38,7 @@ static bool isRounding(StringRef part) {
 }
 
 namespace {
-/// Goes through the text line by line.
+/// Scans the text line by line.
 class Scanner {
 public:
   Scanner(StringRef text, ArrayRef<std::string> f64Kernels, bool tf32)
@@ -60,7 +60,7 @@ private:
 };
 } // namespace
 
-/// The name of the kernel that begins in this line, or nothing.
+/// Returns the name of the kernel that begins in this line, or nothing.
 static StringRef entryOf(StringRef line) {
   size_t at = line.find(".entry ");
   if (at == StringRef::npos)
@@ -69,7 +69,7 @@ static StringRef entryOf(StringRef line) {
       [](char c) { return c == '(' || llvm::isSpace(c); });
 }
 
-/// The instruction's name without predicate and operands.
+/// Returns the instruction's name without predicate and operands.
 static StringRef instructionOf(StringRef line) {
   if (line.consume_front("@"))
     line = line.drop_until(llvm::isSpace).ltrim();
@@ -87,7 +87,7 @@ void Scanner::scanInstruction(StringRef name) {
     unsigned bits = floatBits(part);
     if (bits)
       floats.push_back(bits);
-    // b32, s64, u16, pred, ...
+    // Counts type suffixes: b32, s64, u16, pred, ...
     types += bits || (part.size() > 1 && llvm::is_contained("bsu", part[0]) &&
                       llvm::all_of(part.drop_front(), llvm::isDigit));
   }
@@ -101,7 +101,7 @@ void Scanner::scanInstruction(StringRef name) {
                                              "fma", "div", "sqrt", "rcp"};
   if (llvm::is_contained(arithmetic, op) && !llvm::is_contained(parts, "rn"))
     found("float arithmetic that does not say to round to nearest");
-  // Only from a narrower float to a wider one is there nothing to round.
+  // Only a conversion from a narrower to a wider float never rounds.
   bool widens = floats.size() == 2 && types == 2 && floats[0] > floats[1];
   if (op == "cvt" && !rounded && !widens)
     found("conversion of a float that does not say how to round");
@@ -114,7 +114,7 @@ void Scanner::scanInstruction(StringRef name) {
     found(kUnaskedF64);
 }
 
-/// Whether `word` is a name in the line, rather than a part of one.
+/// Returns whether `word` is a whole name in the line.
 static bool hasName(StringRef line, StringRef word) {
   auto isPart = [](char c) { return llvm::isAlnum(c) || c == '_' || c == '$'; };
   for (size_t at = line.find(word); at != StringRef::npos;

@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // LLVM's NVPTX target ends the process where an operation has no code, or calls
-// a function that nobody links. So everything is looked up here first, in the
-// list of what it selects by itself, without approximations; the rest is
-// refused by name and place.
+// a function that nobody links. So everything is checked here first against the
+// list of operations that the target selects by itself, without approximations;
+// others are reported by name and location.
 //
 //===----------------------------------------------------------------------===//
 #include "BlockToGPU.h"
@@ -20,8 +20,8 @@ using namespace mlir;
 using namespace ckopt;
 using namespace ckopt::blockform;
 
-/// Operations of the math, vector and LLVM dialects that have code. Of
-/// arithmetic, everything has but the remainder of floats.
+/// Operations of the math, vector and LLVM dialects that have code. All of
+/// arith has code except the remainder of floats.
 static const llvm::StringSet<> &selectable() {
   static const llvm::StringSet<> names = {
       "block.mma", "block.round_tf32", "math.absf", "math.absi", "math.ceil",
@@ -52,7 +52,8 @@ static bool isSelectable(Operation *op) {
   return selectable().contains(op->getName().getStringRef());
 }
 
-/// Numbers that threads compute with; null for others (pointers, buffers).
+/// Returns an unsupported type of the operation's numbers; null if there is
+/// none (pointers and buffers are not looked at).
 static Type unsupportedType(Operation *op) {
   auto fits = [](Type type) {
     if (auto vector = dyn_cast<VectorType>(type)) {

@@ -2,10 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Translates to LLVM IR, adds the manifest and the data as constant arrays,
-// runs LLVM's standard pipeline for the target CPU and emits a position
-// independent object. Nothing in the pipeline may change rounding: no fast-math
-// flags are set anywhere, and FP contraction is off.
+// Compiles a step to an object file: translates to LLVM IR, adds the manifest
+// and the data as constant arrays, runs LLVM's standard pipeline for the target
+// CPU and emits a position independent object. Nothing in the pipeline may
+// change rounding: no fast-math flags are set anywhere, and FP contraction is
+// off.
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Conversion/Emit/Emit.h"
@@ -62,8 +63,8 @@ makeTargetMachine(const CpuOptions &options) {
                      "no code generator for this machine: " + error);
   std::string cpu = options.cpu;
   if (cpu == "native") {
-    // The CPU's name tunes; the features say what may be used, since a virtual
-    // machine may hide some of what the name implies.
+    // The CPU's name only tunes; the features decide what code may use, since a
+    // virtual machine may hide some features of its CPU.
     cpu = llvm::sys::getHostCPUName().str();
     std::vector<std::string> list;
     for (const auto &feature : llvm::sys::getHostCPUFeatures())
@@ -105,7 +106,7 @@ static void addBlob(llvm::Module &module, llvm::StringRef name,
                            name + "_size");
 }
 
-/// Everything but the entry points is private to the object.
+/// Makes everything but the entry points private to the object.
 static void setLinkage(llvm::Module &module,
                        llvm::function_ref<bool(llvm::StringRef)> isEntry) {
   for (llvm::Function &function : module) {
@@ -117,8 +118,9 @@ static void setLinkage(llvm::Module &module,
   }
 }
 
-/// The module, translated; `lowered` is erased, since it is the largest part of
-/// the memory. `addData` adds what does not come from it.
+/// Translates and compiles the module; `lowered` is erased early, since it is
+/// the largest part of the memory. `addData` adds globals that are not in the
+/// module.
 static llvm::Expected<std::vector<char>>
 emit(mlir::OwningOpRef<mlir::ModuleOp> &lowered, const CpuOptions &target,
      llvm::function_ref<bool(llvm::StringRef)> isEntry,

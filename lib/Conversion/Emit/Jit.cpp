@@ -22,7 +22,7 @@ JitProgram::~JitProgram() {
     ckrt_program_destroy(loaded);
 }
 
-/// Address of a symbol of the linked object.
+/// Returns the address of a symbol of the linked object.
 template <typename T>
 static llvm::Expected<T> lookup(llvm::orc::LLJIT &jit, llvm::StringRef name) {
   auto address = jit.lookup(name);

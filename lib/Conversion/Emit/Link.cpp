@@ -13,7 +13,7 @@
 
 using namespace ckopt;
 
-/// A linker on the PATH: lld first, then what compilers bring.
+/// Finds a linker on the PATH: lld first, then those of compilers.
 static llvm::Expected<std::string> findLinker() {
   for (const char *name : {"ld.lld-22", "ld.lld", "ld.bfd", "ld"})
     if (auto path = llvm::sys::findProgramByName(name))

@@ -17,7 +17,7 @@ using namespace mlir;
 using namespace ckopt;
 using namespace ckopt::codegen;
 
-/// The kernel, planned; null with a diagnostic.
+/// Returns the planned kernel; null with a diagnostic on failure.
 static std::unique_ptr<GeneratedKernel> planned(func::FuncOp kernel,
                                                 const CodegenOptions &options) {
   auto kind = kernel->getAttrOfType<StringAttr>(attrs::kKernel);

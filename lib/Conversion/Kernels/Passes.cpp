@@ -23,7 +23,7 @@ using namespace ckopt;
 
 namespace {
 
-/// The options that a pass was given; fails with a diagnostic.
+/// Reads the options of a pass; fails with a diagnostic.
 FailureOr<CodegenOptions> codegenOptions(ModuleOp module,
                                          const KernelSettings &settings) {
   auto fail = [&](llvm::Error error) {
@@ -38,7 +38,7 @@ FailureOr<CodegenOptions> codegenOptions(ModuleOp module,
   return *options;
 }
 
-/// Says which kernels are more than the target takes.
+/// Reports kernels that exceed the target's limits.
 LogicalResult checkLimits(func::FuncOp kernel, const KernelCode &code,
                           const TargetTraits &target) {
   unsigned tensors = kernel.getNumArguments() + kernel.getNumResults();

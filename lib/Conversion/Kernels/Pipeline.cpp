@@ -19,8 +19,8 @@
 using namespace mlir;
 
 void ckopt::buildKernelLoweringPipeline(OpPassManager &pm) {
-  // What is computed per element but does not vary is where it belongs
-  // already; this removes what was emitted twice and folds constants.
+  // The emitter places loop invariants itself; canonicalization removes
+  // duplicates and folds constants.
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
   pm.addPass(createSCFToControlFlowPass());
@@ -28,7 +28,8 @@ void ckopt::buildKernelLoweringPipeline(OpPassManager &pm) {
   vector.reassociateFPReductions = false;
   pm.addPass(createConvertVectorToLLVMPass(vector));
   pm.addPass(createUBToLLVMConversionPass());
-  // Intrinsics first: floor, roundeven, fma; what has none becomes libm calls.
+  // Convert to intrinsics first (floor, roundeven, fma); ops without one become
+  // libm calls.
   pm.addPass(createConvertMathToLLVMPass());
   pm.addPass(createConvertMathToLibmPass());
   pm.addPass(createConvertVectorToLLVMPass(vector));

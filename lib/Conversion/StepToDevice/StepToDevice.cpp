@@ -2,13 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Problem: a planned function says for every value where it lies; a device
-// needs code for each kernel and, for each call, which kernel to launch on
-// which places.
-// Method: every kernel once in block form, all of them to one PTX module; then
-// one table entry a launch of a call.
-// Guarantee: only places that the plan gave to a call's operands, results and
-// workspace are passed to it.
+// Problem: a planned function gives every value an offset; a device needs code
+// for each kernel and, for each call, the launch and its addresses. Method:
+// emit every kernel once in block form, all of them to one PTX module; then add
+// one table entry for each launch of a call. Guarantee: a launch only gets
+// addresses that the plan gave to the call's operands, results and workspace.
 // Complexity: linear in calls and operands; each kernel is emitted once.
 //
 //===----------------------------------------------------------------------===//
@@ -32,7 +30,7 @@ public:
 
 private:
   LogicalResult collectFunctions();
-  /// Plans and emits every kernel that the functions call; tells of all that
+  /// Plans and emits every kernel that the functions call; reports all that
   /// have no code.
   LogicalResult emitKernels();
   void describeKernels();

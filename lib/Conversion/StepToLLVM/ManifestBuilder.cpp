@@ -70,7 +70,8 @@ FailureOr<DType> ckopt::runtimeType(Type element) {
   return failure();
 }
 
-/// Collects NameLoc names, outermost only (the type of the op is its child).
+/// Collects the outermost NameLoc names (a NameLoc's child holds the op's
+/// type).
 static void collectNames(Location location,
                          llvm::SmallSetVector<StringRef, 4> &names) {
   if (auto name = dyn_cast<NameLoc>(location)) {
@@ -89,8 +90,8 @@ std::string ckopt::sourceName(Location location) {
   return llvm::join(names, ", ");
 }
 
-/// Fans of a weight: [out, in/groups, kernel...] for convolutions, [in, out]
-/// or [out, in] for matrices (the sum is what both rules use there).
+/// Sets the fans of a weight: [out, in/groups, kernel...] for convolutions,
+/// [in, out] or [out, in] for matrices (both rules only use their sum).
 static void setFans(runtime::TensorInfo &tensor) {
   int64_t receptive = 1;
   for (size_t d = 2; d < tensor.shape.size(); ++d)
@@ -120,7 +121,7 @@ describeTensor(func::FuncOp function, RankedTensorType type, StringRef name,
   return tensor;
 }
 
-/// Index of an equal tensor, adding it if there is none.
+/// Returns the index of an equal tensor, adding it if there is none.
 static int32_t intern(runtime::TensorInfo tensor, runtime::Manifest &manifest) {
   for (auto [i, other] : llvm::enumerate(manifest.tensors))
     if (other.name == tensor.name && other.offset == tensor.offset &&
@@ -204,8 +205,8 @@ runtime::CallInfo &CallRecorder::add(KernelCallOp call, int32_t primitive,
     info.results.push_back(
         {succeeded(dtype) ? *dtype : DType::U8, offset, getByteSize(type)});
   }
-  // Calls of one node of the unscheduled step: the first one makes the values
-  // that later ones must repeat.
+  // Calls of one node of the unscheduled step: later calls must repeat the
+  // values of the first one.
   if (auto node = call->getAttrOfType<IntegerAttr>(attrs::kNode)) {
     auto [first, isNew] = originals.try_emplace({function, node.getInt()},
                                                 int32_t(manifest.calls.size()));

@@ -16,8 +16,8 @@ namespace ckopt {
 /// Offsets in the arena of every value of a planned function.
 class ValueOffsets {
 public:
-  /// Reads the attributes that plan-memory wrote. Failure: one is missing; an
-  /// error names the op.
+  /// Reads the attributes that plan-memory wrote. Fails with an error that
+  /// names the op if one is missing.
   static mlir::FailureOr<ValueOffsets> read(mlir::func::FuncOp function);
   int64_t lookup(mlir::Value value) const { return offsets.at(value); }
 
@@ -25,10 +25,10 @@ private:
   llvm::DenseMap<mlir::Value, int64_t> offsets;
 };
 
-/// The runtime's element type.
+/// Returns the runtime's element type.
 mlir::FailureOr<DType> runtimeType(mlir::Type element);
 
-/// The names of the source nodes in a location, joined by ", ".
+/// Returns the names of the source nodes in a location, joined by ", ".
 std::string sourceName(mlir::Location location);
 
 /// Adds the function's arguments and results to the manifest; arguments that
@@ -44,7 +44,7 @@ public:
                          runtime::Manifest &manifest);
 
 private:
-  /// (function, node) -> its first call.
+  /// Maps (function, node) to its first call.
   llvm::DenseMap<std::pair<int64_t, int64_t>, int32_t> originals;
 };
 

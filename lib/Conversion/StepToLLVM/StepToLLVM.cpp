@@ -2,14 +2,14 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Problem: a planned function says for every value where it lies; the code has
-// to call each kernel with those places and do nothing else.
-// Method: one LLVM function a planned function. It holds one array of pointers
-// and one of scalars on its stack, sized for the widest call, fills them for
-// each call and calls ckrt_parallel_for (generated kernels, one call a stage)
-// or ckrt_execute (library primitives; a failure returns at once).
-// Guarantee: only addresses inside the planned places are passed.
-// Complexity: linear in calls and operands; each kernel is emitted once.
+// Problem: a planned function gives every value an offset; the code has to call
+// each kernel with the addresses and do nothing else. Method: each planned
+// function becomes one LLVM function. It has one array of pointers and one of
+// scalars on its stack, sized for the widest call, fills them for each call and
+// calls ckrt_parallel_for (generated kernels, one call a stage) or ckrt_execute
+// (library primitives; a failure returns at once). Guarantee: only addresses of
+// planned bytes are passed. Complexity: linear in calls and operands; each
+// kernel is emitted once.
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Conversion/StepToLLVM/StepToLLVM.h"
@@ -44,9 +44,10 @@ private:
   LogicalResult lowerFunction(func::FuncOp function, int32_t index);
   LogicalResult lowerCall(KernelCallOp call, const ValueOffsets &offsets,
                           int32_t function);
-  /// Widest call: pointers and scalars that the arrays must hold.
+  /// Returns the sizes of the two arrays: the most pointers and scalars of any
+  /// call.
   static std::pair<int64_t, int64_t> widest(func::FuncOp function);
-  /// Returns the status at once if it is not zero.
+  /// Emits a return of the status if it is not zero.
   void returnOnFailure(Location loc, Value status);
 
   Value constant(Location loc, int64_t value) {
@@ -65,7 +66,7 @@ private:
   llvm::StringMap<int32_t> primitives; ///< kernel symbol -> index
   CallRecorder recorder;
 
-  // Of the function being lowered.
+  // The function being lowered.
   LLVM::LLVMFuncOp current;
   Value env, arena, argsArray, scalarsArray;
   Block *failBlock = nullptr;
@@ -162,7 +163,7 @@ LogicalResult StepLowering::lowerCall(KernelCallOp call,
   for (Value value : call.getArgs())
     places.push_back(offsets.lookup(value));
   llvm::append_range(places, *call.getOffsets());
-  if (code.library) { // a primitive may want its arguments in another order
+  if (code.library) { // a primitive may need its arguments in another order
     SmallVector<int64_t> ordered;
     for (unsigned argument : code.primitiveArgs)
       ordered.push_back(places[argument]);
@@ -263,7 +264,7 @@ FailureOr<LoweredStep> StepLowering::run() {
     if (failed(lowerKernels(function)))
       return failure();
   }
-  // Kernels become LLVM functions before anything takes their address.
+  // Convert kernels to LLVM functions before their addresses are taken.
   PassManager manager(context);
   buildKernelLoweringPipeline(manager);
   if (failed(manager.run(*lowered.module)))

@@ -47,7 +47,7 @@ template <typename T> static T bfe(T a, uint32_t b, uint32_t c) {
   return T(result);
 }
 
-/// "bfi": the low bits of a into b.
+/// "bfi": inserts the low bits of a into b.
 template <typename T> static T bfi(T a, T b, uint32_t c, uint32_t d) {
   constexpr unsigned msb = 8 * sizeof(T) - 1;
   unsigned pos = c & 0xFF, len = d & 0xFF;
@@ -168,7 +168,7 @@ static bool decodeFunnel(Decoder &d) {
   return d.defUse(Type::B32, {Type::B32, Type::B32, Type::U32});
 }
 
-/// Instructions of 32 or 64 bits alone.
+/// Picks an implementation for instructions of 32 or 64 bits only.
 template <typename F> static Execute byWide(Type type, F pick) {
   return bitsOf(type) >= 32 ? byInteger(type, pick) : nullptr;
 }

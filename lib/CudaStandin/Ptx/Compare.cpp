@@ -16,7 +16,7 @@ template <typename T> struct Compare {
   static bool ge(T a, T b) { return a >= b; }
 };
 
-/// Halves are compared as the numbers that they are; bf16 has no .ftz.
+/// Halves are compared as numbers; bf16 has no .ftz.
 template <bool Ftz> static double input(Half x) {
   bool flush = Ftz && (x.bits & 0x7C00) == 0;
   return widen(flush ? x.bits & 0x8000 : x.bits, formatOf(Type::F16));
@@ -25,7 +25,7 @@ template <bool> static double input(BHalf x) {
   return widen(x.bits, formatOf(Type::BF16));
 }
 
-/// Ordered comparisons are false with a NaN, those with a `u` are true.
+/// Ordered comparisons are false for NaN, comparisons with a `u` are true.
 template <typename T, bool Ftz> struct FloatCompare {
   static bool nan(T a, T b) {
     auto x = input<Ftz>(a), y = input<Ftz>(b);
@@ -80,8 +80,8 @@ static Execute pickFloat(std::string_view op) {
                        : nullptr;
 }
 
-/// lo, ls, hi, hs are lt, le, gt, ge of unsigned integers; bits are compared
-/// for equality alone.
+/// lo, ls, hi, hs are lt, le, gt, ge of unsigned integers; untyped bits are
+/// compared for equality only.
 static Execute pickInteger(std::string_view op, Type type) {
   bool equality = op == "eq" || op == "ne";
   bool isUnsigned = type >= Type::U16 && type <= Type::U64;
@@ -171,7 +171,7 @@ static bool selp(Decoder &d) {
              : bits == 32 ? lanewise<&select<uint32_t>>
                           : lanewise<&select<uint16_t>>;
   d.in.moves = 3;
-  d.in.lazy = true; // the one that is not taken need not have a value
+  d.in.lazy = true; // the source that is not selected may be undefined
   return d.defUse(type, {type, type, Type::Pred});
 }
 

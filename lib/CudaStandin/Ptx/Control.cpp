@@ -22,7 +22,7 @@ static bool branchIndexed(Decoder &d) {
   return d.use(size_t(0), Type::U32);
 }
 
-/// bar.sync and barrier.sync.aligned: all threads of the block.
+/// bar.sync and barrier.sync.aligned wait for all threads of the block.
 static bool blockBarrier(Decoder &d) {
   bool aligned = d.op == "bar";
   (void)d.take("cta");
@@ -54,7 +54,7 @@ static bool decodeControlOp(Decoder &d) {
     (void)d.take("uni");
   } else if (d.op == "trap") {
     d.in.run = &trap;
-  } else { // fences: they order, but nobody waits
+  } else { // fences order memory accesses, but no thread waits
     d.takeOf({"cta", "gpu", "sys", "gl"});
     d.takeOf({"sc", "acq_rel"});
   }
@@ -68,7 +68,7 @@ bool standin::ptx::decodeControl(Decoder &d) {
       (void)decodeControlOp(d);
       return true;
     }
-  // bar.warp.sync is another family's.
+  // bar.warp.sync belongs to another family.
   if (d.op != "bar" || d.statement.opcode.size() < 2 ||
       d.statement.opcode[1] == "warp")
     return false;

@@ -2,10 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Any number that is not a 64-bit integer is exact in a double, so a conversion
-// to a float rounds a double once, by integers, in any of the modes; one from a
-// float rounds to an integer and clamps. Conversions of integers, and those to
-// f32 and f64 that the host rounds the same way, have code of their own.
+// Any number except a 64-bit integer is exact in a double. So a conversion to a
+// float rounds a double once, with integer arithmetic, in any of the modes; a
+// conversion from a float rounds to an integer and clamps. Conversions of
+// integers, and conversions to f32 and f64 that the host rounds in the same
+// way, have code of their own.
 //
 //===----------------------------------------------------------------------===//
 #include "Formats.h"
@@ -14,7 +15,7 @@
 
 namespace standin::ptx::CKOPT_LANES {
 
-/// x as an integer, by the mode.
+/// Rounds x to an integer in the given mode.
 static double integral(double x, Mode mode) {
   switch (mode) {
   case Mode::Nearest:
@@ -29,11 +30,11 @@ static double integral(double x, Mode mode) {
 }
 
 //===----------------------------------------------------------------------===//
-// All conversions, slowly
+// General conversions
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// What an instruction converts; packed into its detail.
+/// The types and modes of a conversion, packed into the instruction's detail.
 struct Conversion {
   Type to, from;
   Mode mode;    ///< of rounding to `to`
@@ -81,8 +82,8 @@ static uint64_t floatTo(double x, const Conversion &c) {
   return bits;
 }
 
-/// Clamped. "NaN becomes 0 where the source is not f64 and the destination has
-/// not 64 bits, else the sign's bit alone."
+/// Clamps to the integer's range. "NaN becomes 0 where the source is not f64
+/// and the destination has not 64 bits, else the sign's bit alone."
 static uint64_t wholeFrom(double x, const Conversion &c) {
   unsigned bits = bitsOf(c.to);
   uint64_t mask = bits == 64 ? ~uint64_t(0) : (uint64_t(1) << bits) - 1;
@@ -137,8 +138,8 @@ static uint64_t extended(uint64_t bits, Type type) {
                         : bits << above >> above;
 }
 
-/// A double that rounds to 24 bits or less as the integer does: what is below
-/// its upper 52 bits is one sticky bit.
+/// Returns a double that rounds to 24 bits or fewer as the integer does: all
+/// bits below its upper 52 become one sticky bit.
 static double forRounding(uint64_t bits, Type type) {
   bool negative = isSigned(type) && int64_t(bits) < 0;
   uint64_t magnitude = negative ? -bits : bits;
@@ -155,8 +156,9 @@ static uint64_t saturated(uint64_t bits, const Conversion &c) {
   return uint64_t(x < low ? low : x > high ? high : x);
 }
 
-/// Where an integer's register is wider than its type, and integers to halves.
-/// Bytes of registers: of the result in `bytes`, of the source in `count`.
+/// Converts integers where the register is wider than its type, and integers to
+/// halves. `bytes` is the size of the result's register, `count` that of the
+/// source's.
 static void convertWhole(const Instruction &in, Lanes &lanes) {
   Conversion c = Conversion::unpack(in.detail);
   uint32_t *to = lanes.slot(in.slots[0]), *from = lanes.slot(in.slots[1]);
@@ -235,7 +237,7 @@ static bool cvtPair(Decoder &d, Conversion c) {
   return d.defUse(Type::B32, {Type::F32, Type::F32});
 }
 
-/// Which of the conversions with code of their own it is; null if none.
+/// Returns the special code for this conversion, or null.
 static Execute quick(const Conversion &c) {
   if (c.saturate || c.toWhole != Mode::None)
     return nullptr;
@@ -254,7 +256,7 @@ static Execute quick(const Conversion &c) {
   return nullptr;
 }
 
-/// Whether the modes are those that these types take.
+/// Returns whether the types allow these modes.
 static bool modesFit(const Conversion &c) {
   bool floats = isFloat(c.to) && isFloat(c.from);
   if (!isFloat(c.to))

@@ -15,7 +15,7 @@ struct TypeInfo {
   unsigned bits;
 };
 } // namespace
-// In the order of the enumeration.
+// Entries are in the order of the enumeration.
 static constexpr TypeInfo kTypes[] = {
     {"", 0},       {"pred", 1},  {"b8", 8},      {"b16", 16},  {"b32", 32},
     {"b64", 64},   {"u8", 8},    {"u16", 16},    {"u32", 32},  {"u64", 64},
@@ -102,7 +102,7 @@ Slot Decoder::constant(uint64_t value, bool wide) {
   return kernel.constants.back().slot;
 }
 
-/// Whether the register fits the type.
+/// Returns whether the register fits the type.
 static bool fits(unsigned bits, Type type, unsigned most) {
   return bits == bitsOf(type) || (bits > bitsOf(type) && bits <= most) ||
          (bitsOf(type) == 8 && bits >= 8 && bits <= 32);
@@ -125,7 +125,7 @@ bool Decoder::def(const Operand &operand, Type type, unsigned most) {
   return true;
 }
 
-/// The bits of an immediate as a value of the type.
+/// Converts an immediate to bits of the type.
 static bool literalBits(const Operand &operand, Type type, uint64_t &bits) {
   bits = operand.value;
   if (type == Type::Pred) {
@@ -136,7 +136,7 @@ static bool literalBits(const Operand &operand, Type type, uint64_t &bits) {
   if (operand.literal == Type::U64) {
     if (size < 64)
       bits &= (uint64_t(1) << size) - 1;
-    // "0" is no float; bits in a float's register are.
+    // "0" is not a float, but the bits in a float's register are.
     return !isFloat(type) || type == Type::F16 || type == Type::BF16 ||
            type == Type::F16x2 || type == Type::BF16x2;
   }
@@ -188,7 +188,7 @@ bool Decoder::address(const Operand &operand) {
     return fail("an [address] is needed");
   in.offset = static_cast<int64_t>(operand.value);
   Slot base = operand.slot == kNoSlot ? constant(0, true) : operand.slot;
-  // A base of 32 bits is told by the detail's lowest bit.
+  // The detail's lowest bit says that the base has 32 bits.
   in.detail = operand.slot != kNoSlot && operand.bits == 32;
   if (!push(base))
     return false;

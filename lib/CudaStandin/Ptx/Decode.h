@@ -2,10 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A statement is an opcode with its dotted modifiers, and operands. A family of
-// instructions (integers, floats, memory, ...) has a function that takes the
-// modifiers it knows, defines destinations, then sources, and picks the code.
-// A modifier that nobody took is an error: it would have meant something.
+// A statement is an opcode with its dotted modifiers, and operands. Each family
+// of instructions (integers, floats, memory, ...) has a function that takes the
+// modifiers it knows, defines destinations, then sources, and picks the code. A
+// modifier that no function took is an error, because ignoring it could change
+// the result.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_CUDASTANDIN_PTX_DECODE_H
@@ -26,7 +27,7 @@ enum class Type : uint8_t {
 // clang-format on
 /// None if no type is called so.
 Type typeNamed(std::string_view name);
-/// Of a register; 1 for predicates.
+/// Returns the bits of a register of the type; 1 for predicates.
 unsigned bitsOf(Type type);
 bool isFloat(Type type);
 bool isSigned(Type type);
@@ -34,13 +35,14 @@ bool isSigned(Type type);
 struct Operand {
   enum Kind { Register, Special, Immediate, Symbol, Address, Vector, Sink };
   Kind kind = Sink;
-  std::string_view name;      ///< as written
-  Slot slot = kNoSlot;        ///< of a register, or of an address's base
-  unsigned bits = 0;          ///< of a register, or of an address's base
-  bool negated = false;       ///< !%p
-  Type literal = Type::None;  ///< of an immediate: U64, F32 or F64
-  uint64_t value = 0;         ///< immediate; offset of an address
-  std::vector<Operand> parts; ///< of a vector; [0]: behind a '|'
+  std::string_view name;     ///< as written
+  Slot slot = kNoSlot;       ///< of a register, or of an address's base
+  unsigned bits = 0;         ///< of a register, or of an address's base
+  bool negated = false;      ///< !%p
+  Type literal = Type::None; ///< of an immediate: U64, F32 or F64
+  uint64_t value = 0;        ///< immediate; offset of an address
+  /// Elements of a vector; [0] also holds the operand after a '|'.
+  std::vector<Operand> parts;
 };
 
 struct Statement {
@@ -52,7 +54,7 @@ struct Statement {
 class Decoder {
 public:
   Decoder(Kernel &kernel, const Statement &statement);
-  /// False: `error` says why.
+  /// Decodes the statement; on failure returns false and sets `error`.
   bool decode();
   std::string error;
 
@@ -62,9 +64,9 @@ public:
   std::vector<Type> types;
   Kernel &kernel;
 
-  /// Whether the modifier is there; it counts as understood.
+  /// Returns whether the modifier is there, and marks it as understood.
   bool take(std::string_view modifier);
-  /// Which of these is there, "" if none.
+  /// Returns which of these modifiers is there, or "".
   std::string_view takeOf(std::initializer_list<std::string_view> modifiers);
   bool fail(const std::string &why);
   bool unknownType() { return fail("a type that this instruction has not"); }
@@ -81,11 +83,11 @@ public:
   bool use(size_t i, Type type, unsigned most = 0) {
     return use(statement.operands[i], type, most);
   }
-  /// Operand 0 is defined, the others are used.
+  /// Defines operand 0 and uses the others.
   bool defUse(Type result, std::initializer_list<Type> sources);
-  /// [address]: the base becomes a source.
+  /// Uses an operand [address]: its base becomes a source.
   bool address(const Operand &operand);
-  /// A slot of 64 bits if `wide`.
+  /// Returns the slot of a constant; a slot of 64 bits if `wide`.
   Slot constant(uint64_t value, bool wide);
   Slot freshSlot(bool wide);
 
@@ -94,9 +96,10 @@ private:
   std::vector<std::string_view> modifiers;
 };
 
-/// A family: whether it knows the opcode; then d.error tells of mistakes.
+/// Decodes a statement of one family. Returns whether the family knows the
+/// opcode; errors are in d.error.
 using Family = bool (*)(Decoder &d);
-// Compiled twice: for every x86-64, and for those with AVX2 and FMA.
+// The code is compiled twice: for every x86-64, and for CPUs with AVX2 and FMA.
 namespace plain {
 bool decodeInteger(Decoder &d);
 bool decodeBits(Decoder &d);

@@ -11,7 +11,8 @@
 
 using namespace standin::ptx;
 
-// More instructions without a barrier than any kernel here has.
+// The most instructions without a barrier; no kernel of the tests has as many,
+// so a thread that runs more is in an endless loop.
 static constexpr uint64_t kMostInstructions = uint64_t(1) << 28;
 
 std::string standin::ptx::coordinates(const uint32_t *of,
@@ -218,7 +219,8 @@ bool Execution::checkSources(Warp &warp, const Instruction &in,
   return true;
 }
 
-/// selp d, a, b, c: a where c is true, b elsewhere.
+/// Checks selp d, a, b, c, which selects a where c is true and b elsewhere:
+/// only the selected source must be defined.
 bool Execution::checkSelection(Warp &warp, const Instruction &in,
                                uint32_t active) {
   if (uint32_t missing = active & ~warp.written[in.slots[3]])

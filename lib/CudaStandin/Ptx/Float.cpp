@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // f32 and f64, rounded to nearest even (.rn, or no mode). Other rounding modes
-// and approximations (.approx, .full) have no place in code whose results are
-// to be the same everywhere; they are errors.
+// and approximations (.approx, .full) are errors, because the compiler's
+// results must be the same on every device.
 //
 //===----------------------------------------------------------------------===//
 #include "FloatBits.h"
@@ -22,7 +22,7 @@ static bool isNegative(double x) {
   return __builtin_bit_cast(uint64_t, x) >> 63;
 }
 
-/// a * b + c, rounded once.
+/// Returns a * b + c, rounded once.
 static double fused(double a, double b, double c) { return std::fma(a, b, c); }
 static float fused(float a, float b, float c) {
 #ifdef __FMA__
@@ -52,7 +52,7 @@ template <typename T, bool Ftz> struct FloatOp {
   static T fma(T a, T b, T c) { return out(fused(in(a), in(b), in(c))); }
   static T rcp(T a) { return out(T(1) / in(a)); }
   static T sqrt(T a) { return out(std::sqrt(in(a))); }
-  // Signs are changed whatever the number.
+  // The sign of every number changes, NaN included.
   static T neg(T a) { return -in(a); }
   static T abs(T a) { return clearSign(in(a)); }
   /// "If one of the inputs is NaN, the result is the other; +0.0 > -0.0".
@@ -124,7 +124,8 @@ bool decodeFloat(Decoder &d) {
   d.in.run = !single ? pick<double, false>(d.op, false)
              : ftz   ? pick<float, true>(d.op, nan)
                      : pick<float, false>(d.op, nan);
-  bool one = false, plain = false; // one source; without a rounding mode
+  // `one`: a single source; `plain`: without a rounding mode
+  bool one = false, plain = false;
   for (std::string_view op : {"rcp", "sqrt", "neg", "abs"})
     one = one || op == d.op;
   for (std::string_view op : {"neg", "abs", "min", "max", "copysign"})

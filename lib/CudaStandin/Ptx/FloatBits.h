@@ -4,9 +4,9 @@
 //
 // PTX ISA, "Floating Point Instructions": .ftz flushes subnormal inputs and
 // results of f32 to zeros of their sign; a NaN that f32 arithmetic makes is
-// 0x7FFFFFFF. A result is flushed if it is subnormal after it was rounded as
-// one: the manual leaves open what becomes of the few that would round up to
-// the least normal number.
+// 0x7FFFFFFF. A result is flushed if it is still subnormal after rounding; the
+// manual leaves open what happens to results that round up to the least normal
+// number.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_CUDASTANDIN_PTX_FLOATBITS_H
@@ -28,7 +28,7 @@ template <bool Ftz> inline float result(float x) {
   x = x != x ? floatOf(0x7FFFFFFF) : x;
   return Ftz ? flushed(x) : x;
 }
-// f64 has neither .ftz nor one NaN.
+// f64 has no .ftz, and NaNs keep their bits.
 template <bool> inline double input(double x) { return x; }
 template <bool> inline double result(double x) { return x; }
 

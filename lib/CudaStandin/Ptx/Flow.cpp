@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// bar.sync is barrier.sync.aligned: all threads of a warp must come to it
-// together, and all threads of the block to the same one. A thread that is
-// through before, or elsewhere, is an error: hardware would hang, or go on with
-// values that are not there yet.
+// Branches and barriers. bar.sync is barrier.sync.aligned: all threads of a
+// warp must reach it together, and all threads of the block must reach the same
+// one. A thread that has ended, or waits elsewhere, is an error: hardware would
+// hang, or go on with values that are not there yet.
 //
 //===----------------------------------------------------------------------===//
 #include "Execution.h"
@@ -30,7 +30,8 @@ bool Execution::control(Warp &warp, const Instruction &in, uint32_t active) {
 void Execution::part(Warp &warp, uint32_t meeting,
                      const std::vector<Group> &ways) {
   Group from = warp.current;
-  // The meeting waits below, unless a group that waits goes on there.
+  // Push a group for the point of reconvergence, unless a waiting group
+  // continues there.
   if (meeting != from.until)
     warp.waiting.push_back({meeting, from.mask, from.until});
   for (const Group &way : ways)
@@ -60,7 +61,7 @@ bool Execution::branchIndexed(Warp &warp, const Instruction &in,
                               uint32_t active) {
   if (!checkSources(warp, in, active))
     return false;
-  std::map<uint32_t, uint32_t> masks; // of lanes, by place
+  std::map<uint32_t, uint32_t> masks; // lane masks, by place
   if (uint32_t stay = warp.current.mask & ~active)
     masks[warp.current.place + 1] = stay;
   const uint32_t *index = &warp.file[size_t(in.slots[0]) * kLanes];

@@ -18,7 +18,7 @@ enum class Mode : uint8_t { None, Nearest, Away, Zero, Down, Up };
 /// A binary format: bits of the significand with the hidden one, exponents.
 struct Format {
   int precision, least, most;
-  uint32_t nan; ///< what arithmetic makes
+  uint32_t nan; ///< bits of the NaN that arithmetic makes
 };
 
 inline Format formatOf(Type type) {
@@ -50,7 +50,7 @@ inline bool roundsUp(Mode mode, bool negative, uint64_t kept, uint64_t rest,
   }
 }
 
-/// The bits of x in the format.
+/// Rounds x to the format and returns its bits.
 inline uint32_t narrow(double x, Format format, Mode mode) {
   auto bits = __builtin_bit_cast(uint64_t, x);
   bool negative = bits >> 63;
@@ -73,7 +73,7 @@ inline uint32_t narrow(double x, Format format, Mode mode) {
   uint64_t half = drop > 62 ? 2 : uint64_t(1) << (drop - 1);
   kept += roundsUp(mode, negative, kept, rest, half);
   auto made = uint32_t(kept);
-  if (exponent >= format.least) // a carry goes into the exponent, as it should
+  if (exponent >= format.least) // a carry into the exponent is correct
     made = uint32_t((uint64_t(top - format.least + 1) << fraction) + kept -
                     (uint64_t(1) << fraction));
   if (made >= infinity) {
@@ -85,7 +85,7 @@ inline uint32_t narrow(double x, Format format, Mode mode) {
   return sign | made;
 }
 
-/// The number of a 16-bit format.
+/// Returns the value of a number in a 16-bit format.
 inline double widen(uint16_t bits, Format format) {
   int fraction = format.precision - 1;
   bool negative = bits >> 15;

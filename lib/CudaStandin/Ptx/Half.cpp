@@ -2,9 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// f16 and bf16. Sums and products are computed in double and rounded again:
-// its 53 bits are more than twice theirs, so that is one rounding. The sum of a
-// fma is rounded to odd first (Boldo and Melquiond, 2008), for the same reason.
+// f16 and bf16. Sums and products are computed in double and rounded again. A
+// double has more than twice as many bits, so the result is as if rounded once.
+// The sum of a fma is rounded to odd first (Boldo and Melquiond, 2008), for the
+// same reason.
 //
 //===----------------------------------------------------------------------===//
 #include "Formats.h"
@@ -18,7 +19,7 @@ template <> struct HalfType<Type::BF16> {
   using type = BHalf;
 };
 
-/// a + b, to odd where it is not exact.
+/// Returns a + b, rounded to odd if it is not exact.
 static double sumToOdd(double a, double b) {
   double s = a + b, back = s - a;
   double rest = (a - (s - back)) + (b - back);
@@ -60,7 +61,7 @@ template <Type T, bool Ftz> struct HalfOp {
   static H maxNan(H a, H b) { return hasNan(a, b) ? out(NAN) : max(a, b); }
 };
 
-/// The same for both halves of a word.
+/// Applies the function to both halves of a word.
 template <typename H, H (*Fn)(H)> static uint32_t both(uint32_t a) {
   return Fn({uint16_t(a)}).bits | uint32_t(Fn({uint16_t(a >> 16)}).bits) << 16;
 }

@@ -2,18 +2,18 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A compiler may leave half of a register undefined and shift it out later:
-// LLVM packs {undefined, x} to get x << 16. So an instruction that only moves
-// bits may take such a register; everything else (arithmetic, addresses,
-// stores, branches) may not. As in Memcheck (Seward and Nethercote, "Using
-// Valgrind to Detect Undefined Value Errors with Bit-Precision", 2005), each
-// bit is known to have a value or none: the instruction runs with zeros in the
-// holes, then with ones, and the bits of the result that differ are its holes.
-// That is exact, since each bit of these results is one bit of a source, its
-// complement, or grows with bits of sources ("and", "or").
+// Problem: a compiler may leave half of a register undefined and shift it out
+// later: LLVM packs {undefined, x} to get x << 16. So an instruction that only
+// moves bits may read such a register; all others (arithmetic, addresses,
+// stores, branches) may not. Method: as in Memcheck (Seward and Nethercote,
+// "Using Valgrind to Detect Undefined Value Errors with Bit-Precision", 2005),
+// each bit is defined or not. The instruction runs with zeros for the undefined
+// bits, then with ones; bits of the result that differ are undefined.
+// Guarantee: this is exact, since each bit of these results is one bit of a
+// source, its complement, or monotonic in bits of sources ("and", "or").
 //
-// Registers with holes do not count as written, so that code without them pays
-// nothing.
+// Registers with undefined bits do not count as written, so code without them
+// pays nothing.
 //
 //===----------------------------------------------------------------------===//
 #include "Execution.h"
@@ -22,7 +22,8 @@
 
 using namespace standin::ptx;
 
-// What a program reads where it should not.
+// Undefined registers hold this value, so that a program that reads one gets a
+// strange number.
 static constexpr uint32_t kPattern = 0xA5A5A5A5;
 
 uint64_t Execution::holeOf(const Warp &warp, Slot slot, unsigned lane) const {
@@ -51,7 +52,7 @@ bool Execution::movesHoles(const Warp &warp, const Instruction &in,
   for (unsigned l = 0; l < kLanes; ++l) {
     if (!(lanes >> l & 1))
       continue;
-    bool any = false; // something of the result has a value
+    bool any = false; // some bit of the result is defined
     for (unsigned i = 0; i < in.srcs; ++i) {
       Slot slot = in.slots[in.dsts + i];
       bool written = warp.written[slot] >> l & 1;
@@ -74,7 +75,8 @@ void Execution::moveHoles(Warp &warp, const Instruction &in, uint32_t active) {
   auto words = [&](unsigned i) {
     return &warp.file[size_t(in.slots[i]) * kLanes];
   };
-  // The registers of operands as they are, and their holes.
+  // The registers of the operands before the instruction, and their undefined
+  // bits.
   std::vector<std::vector<uint32_t>> before, holes(all);
   for (unsigned i = 0; i < all; ++i)
     before.emplace_back(words(i), words(i) + size(i));
@@ -87,7 +89,7 @@ void Execution::moveHoles(Warp &warp, const Instruction &in, uint32_t active) {
       if (!(lacking >> l & 1))
         continue;
       uint64_t hole = holeOf(warp, slot, l);
-      if (!hole) // a part of a pack that nobody wrote
+      if (!hole) // this part of a pack was never written
         hole = (uint64_t(1) << in.detail) - 1;
       for (unsigned w = 0; w < parts; ++w)
         holes[i][parts * l + w] = uint32_t(hole >> (32 * w));

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// All arithmetic wraps. Division by zero, which the manual leaves open, is an
-// error of the program.
+// Integer arithmetic, which wraps. Division by zero, which the manual leaves
+// undefined, is an error of the program.
 //
 //===----------------------------------------------------------------------===//
 #include "LaneWise.h"
@@ -31,7 +31,8 @@ template <> struct Twice<int64_t> {
 };
 template <typename T> using TwiceOf = typename Twice<T>::type;
 
-/// Arithmetic mod 2^bits: unsigned, and never int's promotion of 16 bits.
+/// Computes modulo 2^bits with unsigned numbers, which avoids the promotion of
+/// 16 bits to int.
 template <typename T>
 using Ring = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
 
@@ -54,7 +55,7 @@ template <typename T> struct Op {
   static T max(T a, T b) { return a > b ? a : b; }
   static T neg(T a) { return T(0 - Ring<T>(a)); }
   static T abs(T a) { return a < 0 ? neg(a) : a; }
-  // The lowest number divided by -1 wraps, too.
+  // The lowest number divided by -1 wraps as well.
   static T div(T a, T b) {
     if constexpr (std::is_signed_v<T>)
       if (b == T(-1))

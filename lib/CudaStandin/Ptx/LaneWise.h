@@ -2,11 +2,12 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// lanewise<&f> is the code of an instruction that computes f in each lane: its
-// destination's and sources' types are those of f. bool is a predicate. Files
-// that use it are compiled twice, CKOPT_LANES being `plain` or `fast`, so that
-// the loops become vector code where the machine has it. A source that is the
-// destination, too, is the same slot: lanes do not meet.
+// lanewise<&f> implements an instruction that computes f in each lane; the
+// types of its destination and sources are those of f, where bool is a
+// predicate. Files that use it are compiled twice, with CKOPT_LANES as `plain`
+// or `fast`, so that the loops become vector code where the machine has it. A
+// destination may be the same slot as a source, because a lane reads only its
+// own values.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_CUDASTANDIN_PTX_LANEWISE_H
@@ -20,7 +21,7 @@
 
 namespace standin::ptx::CKOPT_LANES {
 
-/// 16 bits of a float.
+/// The 16 bits of a half-precision float.
 struct Half {
   uint16_t bits;
 };
@@ -104,7 +105,7 @@ template <typename R, typename... A, R (*Fn)(A...)> struct LaneWise<Fn> {
 };
 template <auto Fn> inline constexpr Execute lanewise = &LaneWise<Fn>::run;
 
-/// Runs on the type that `type` names (integers); null if it is none of them.
+/// Calls `pick` for the integer type that `type` names; null for other types.
 template <typename F> inline Execute byInteger(Type type, F pick) {
   switch (type) {
   case Type::U16:

@@ -16,7 +16,8 @@ static bool isPart(char c) {
          c == '%' || c == '.';
 }
 
-/// "0x1F", "017", "0b11", "42", "42U"; "0f3F800000", "0d..."; "1.5", "2e3".
+/// Reads a number: "0x1F", "017", "0b11", "42", "42U"; "0f3F800000", "0d...";
+/// "1.5", "2e3".
 static bool readNumber(Token &token) {
   std::string text(token.text);
   char *end = nullptr;
@@ -101,7 +102,7 @@ bool Scanner::next(Token &token, std::string &error) {
   }
   token.text = text.substr(begin, at - begin);
   if (std::isdigit(static_cast<unsigned char>(c))) {
-    // "1e-5" goes on behind its sign.
+    // The sign in "1e-5" is part of the number.
     bool hex = token.text.size() > 1 && token.text[0] == '0' &&
                std::isalpha(static_cast<unsigned char>(token.text[1]));
     if (!hex && (token.text.back() == 'e' || token.text.back() == 'E') &&

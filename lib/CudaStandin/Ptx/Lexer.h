@@ -28,8 +28,8 @@ struct Token {
   }
 };
 
-/// All tokens, an End last; false with `error` where a character or a number is
-/// wrong.
+/// Returns all tokens, followed by an End; returns false and sets `error` if a
+/// character or a number is wrong.
 bool tokenize(std::string_view text, std::vector<Token> &tokens,
               std::string &error);
 

@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Every access is aligned to all of its bytes (a vector of four f32 to 16),
-// lies in live memory of its state space, and races with no other thread's.
-// Shared memory is written before it is read. What is read by .nc is not
-// written during the launch.
+// Checks each memory access: it must be aligned to its size (a vector of four
+// f32 to 16 bytes), lie in live memory of its state space, and not race with
+// another thread's. Shared memory must be written before it is read, and memory
+// that .nc reads must not be written during the launch.
 //
 //===----------------------------------------------------------------------===//
 #include "Decode.h"
@@ -26,7 +26,7 @@ public:
   Accessor(const Instruction &in, Lanes &lanes, bool write)
       : in(in), lanes(lanes), execution(*lanes.warp->execution), write(write),
         bytes(unsigned(in.bytes) * in.count) {}
-  /// Where the bytes are; null: fault.
+  /// Returns where the bytes are, or null after a fault.
   char *place(uint64_t address, unsigned lane);
 
 private:
@@ -160,7 +160,7 @@ char *Accessor::place(uint64_t address, unsigned lane) {
   }
 }
 
-/// The address of lane l.
+/// Returns the address of lane l.
 static uint64_t addressOf(const Instruction &in, const Lanes &lanes,
                           unsigned slot, unsigned l) {
   uint32_t *base = lanes.slot(in.slots[slot]);
@@ -169,8 +169,8 @@ static uint64_t addressOf(const Instruction &in, const Lanes &lanes,
   return value + uint64_t(in.offset);
 }
 
-// Details: bit 0: the address has 32 bits; bit 1: a narrow value is signed;
-// bits 8 to 15: bits of the registers.
+// Bits of the detail: bit 0 says that the address has 32 bits, bit 1 that a
+// narrow value is signed; bits 8 to 15 hold the bits of the registers.
 static void load(const Instruction &in, Lanes &lanes) {
   Accessor accessor(in, lanes, /*write=*/false);
   bool wide = in.bytes == 8;
@@ -243,7 +243,7 @@ static bool takeSpace(Decoder &d) {
   return true;
 }
 
-/// Modifiers that say how, not what, memory is accessed.
+/// Takes modifiers that change how fast memory is accessed, but not the values.
 static void takeCaching(Decoder &d) {
   d.takeOf({"weak", "volatile", "relaxed"});
   d.takeOf({"cta", "gpu", "sys"});
@@ -284,7 +284,7 @@ static bool decodeAccess(Decoder &d, bool isLoad) {
       data.kind == Operand::Vector ? data.parts : single;
   if (parts.size() != d.in.count)
     return d.fail("as many registers are needed as the vector has elements");
-  // Immediates have the type's size.
+  // An immediate has the size of the type.
   unsigned bits = parts[0].bits ? parts[0].bits : bitsOf(type);
   for (const Operand &part : parts)
     if ((part.bits ? part.bits : bitsOf(type)) / 64 != bits / 64)

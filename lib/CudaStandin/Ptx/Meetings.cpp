@@ -2,10 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The immediate post-dominator of each branch: the first instruction that every
-// way from there to the end goes through. By the iteration of Cooper, Harvey
-// and Kennedy ("A Simple, Fast Dominance Algorithm", 2001) over the reversed
-// graph of basic blocks, with one node for the end.
+// Finds the immediate post-dominator of each branch: the first instruction that
+// every path from the branch to the end goes through. It is computed by the
+// iteration of Cooper, Harvey and Kennedy ("A Simple, Fast Dominance
+// Algorithm", 2001) over the reversed graph of basic blocks, with one node for
+// the end.
 //
 //===----------------------------------------------------------------------===//
 #include "Program.h"
@@ -18,7 +19,7 @@ namespace {
 struct Block {
   uint32_t begin, end; ///< instructions
   std::vector<uint32_t> next, before;
-  uint32_t order = kNoPlace; ///< in a postorder from the end, backward
+  uint32_t order = kNoPlace; ///< position in a postorder from the end, backward
   uint32_t dominator = kNoPlace;
 };
 
@@ -41,7 +42,7 @@ static bool ends(const Instruction &in) {
   return in.control != Control::None && in.control != Control::Barrier;
 }
 
-/// Where control goes from an instruction; kNoPlace: to the end.
+/// Returns the successors of an instruction; kNoPlace stands for the end.
 std::vector<uint32_t> Graph::places(const Instruction &in,
                                     uint32_t place) const {
   std::vector<uint32_t> to = in.targets;
@@ -140,7 +141,7 @@ void standin::ptx::findMeetings(Kernel &kernel) {
     if (block.begin == kNoPlace)
       continue;
     Instruction &last = kernel.code[block.end - 1];
-    // A block that never comes to the end has no meeting.
+    // Lanes of a block that cannot reach the end never reconverge.
     if (ends(last) && block.dominator != kNoPlace)
       last.meeting = graph.blocks[block.dominator].begin;
   }

@@ -10,7 +10,7 @@
 // one launch are a race (PTX ISA, "Memory Consistency Model": no order between
 // them) unless a barrier of their block lies between, or of their warp.
 //
-// Readers since the last write are not all kept: the last one, and whether
+// Of the readers since the last write, only the last one is kept, and whether
 // others of this interval, or of other blocks, read too. That is enough to find
 // every race of a reader with a later writer.
 //
@@ -22,7 +22,7 @@
 
 namespace standin::ptx {
 
-/// Who accesses: the thread of the block, the instruction's index.
+/// The thread of an access, and the index of its instruction.
 struct Access {
   uint32_t thread, instruction;
 };
@@ -31,17 +31,17 @@ struct Granule {
   uint32_t writeTime = 0, readTime = 0;
   uint32_t writer = 0; ///< instruction * 1024 + thread
   uint32_t reader = 0;
-  uint16_t others = 0; ///< of the readers' interval: see kOther...
+  uint16_t others = 0; ///< other readers in the interval; see kOther...
 };
 inline constexpr uint16_t kOtherThreads = 1, kOtherWarps = 2, kOtherBlocks = 4;
 
-/// Times of what runs now; see above.
+/// The current time, and the times of the last barriers; see above.
 struct Clock {
   uint32_t now = 1;
   uint32_t launch = 1, block = 1, interval = 1;
 };
 
-/// How an access stands to an earlier one.
+/// Conflict of an access with an earlier one.
 enum class Conflict : uint8_t {
   None,
   Unwritten,
@@ -50,7 +50,8 @@ enum class Conflict : uint8_t {
   ReadOnly
 };
 
-/// Checks the access and notes it. `warpTime`: the last barrier of the warp.
+/// Checks the access and records it. `warpTime` is the time of the warp's last
+/// barrier.
 inline Conflict touch(Granule &g, Access by, bool write, bool shared,
                       const Clock &clock, uint32_t warpTime) {
   uint32_t since = shared ? clock.block : clock.launch;
@@ -88,7 +89,8 @@ inline Conflict touch(Granule &g, Access by, bool write, bool shared,
   } else if (g.readTime < clock.block) {
     g.others = kOtherBlocks;
   } else if (reader != by.thread) {
-    // Readers before the last barrier matter no more, those of other blocks do.
+    // Readers before the last barrier no longer matter, but those of other
+    // blocks do.
     uint16_t kept = g.others & kOtherBlocks;
     if (g.readTime >= clock.interval)
       kept = g.others | kOtherThreads |
@@ -108,10 +110,10 @@ struct Region {
   std::string name;
 };
 
-/// Global memory over many launches: which of it lives, and its granules.
+/// Global memory over many launches: its live regions, and their granules.
 class GlobalMemory {
 public:
-  /// What lives from now on.
+  /// Sets the regions that are live from now on.
   void setRegions(const std::vector<Region> &regions);
   Clock clock;
 
@@ -123,9 +125,9 @@ public:
     Region region;
     std::vector<Page> pages; ///< 4 KiB of addresses each
   };
-  /// The region that holds the bytes, or null.
+  /// Returns the region that holds the bytes, or null.
   Tracked *find(uint64_t address, uint64_t bytes);
-  /// The granules from `address` on.
+  /// Returns the granules from `address` on.
   static Granule *granules(Tracked &in, uint64_t address, unsigned granule);
 
 private:
@@ -133,16 +135,16 @@ private:
   Tracked *last = nullptr;
 };
 
-/// Runs a kernel of grid x block threads. `parameters`: their values, one
-/// after the other where PTX has them (Variable::address). Empty, or what is
-/// wrong: kernel, line, block, thread.
+/// Runs a kernel of grid x block threads. `parameters` are their values in
+/// PTX's layout (Variable::address). Returns "", or what is wrong: kernel,
+/// line, block, thread.
 struct LaunchSize {
   uint32_t grid[3] = {1, 1, 1}, block[3] = {1, 1, 1};
 };
 std::string launch(const Program &program, const Kernel &kernel,
                    const LaunchSize &size, const std::vector<char> &parameters,
                    GlobalMemory &memory);
-/// The same of values of 8 bytes each.
+/// Runs a kernel whose parameters have 8 bytes each.
 std::string launch(const Program &program, const std::string &kernel,
                    uint32_t grid, uint32_t block,
                    const std::vector<uint64_t> &parameters,

@@ -12,8 +12,9 @@
 //   A, tf32: register r holds row g + 8 (r mod 2), column t + 4 (r / 2); B:
 //     register r row t + 4r of column g;
 //   C and D: element i is in row g + 8 (i / 2), column 2t + i mod 2.
-// The manual leaves the order of the sums open. Here they are made in f32 in
-// the order of k, each product added by one fma: one of the allowed results.
+// The manual leaves the order of the sums open. Here the sums are computed in
+// f32 in the order of k, one fma for each product, which is one of the allowed
+// results.
 //
 //===----------------------------------------------------------------------===//
 #include "Decode.h"
@@ -42,7 +43,7 @@ static float element(uint32_t word, unsigned half, Type type) {
   return type == Type::F16 ? fromF16(bits) : std::bit_cast<float>(bits << 16);
 }
 
-// Detail: type of A and B, k << 8.
+// The detail holds the type of A and B, and k << 8.
 static void multiply(const Instruction &in, Lanes &lanes) {
   if (lanes.active != kAllLanes) {
     lanes.fault = "mma.sync.aligned needs all 32 lanes of the warp";

@@ -23,7 +23,7 @@ static void moveWords(const Instruction &in, Lanes &lanes) {
       to[l] = from[l];
 }
 
-/// A 64-bit source plus the offset.
+/// Adds the offset to a 64-bit source.
 static void moveAddress(const Instruction &in, Lanes &lanes) {
   auto *to = reinterpret_cast<uint64_t *>(lanes.slot(in.slots[0]));
   auto *from = reinterpret_cast<const uint64_t *>(lanes.slot(in.slots[1]));
@@ -32,7 +32,8 @@ static void moveAddress(const Instruction &in, Lanes &lanes) {
       to[l] = from[l] + uint64_t(in.offset);
 }
 
-// mov.b64 d, {a, b}: a is the low part. Detail: bits of a part.
+// Reads {a, b} of mov.b64 d, {a, b}, where a is the low part. The detail holds
+// the bits of a part.
 static uint64_t wordOf(const Lanes &lanes, Slot slot, unsigned bits,
                        unsigned l) {
   uint32_t *words = lanes.slot(slot);
@@ -112,7 +113,7 @@ static bool move(Decoder &d) {
   return d.defUse(type, {type});
 }
 
-/// Generic addresses are those of global memory; shared memory has a window.
+/// Generic addresses equal those of global memory; shared memory has a window.
 static bool convertAddress(Decoder &d) {
   bool to = d.take("to");
   std::string_view space = d.takeOf({"global", "shared", "const", "param"});

@@ -38,7 +38,7 @@ bool Parser::body(Kernel &kernel) {
       return false;
     }
   } while (depth != 0);
-  // Running over the end ends a thread ("ret" may be left out).
+  // A thread ends at the end of the body, so "ret" may be left out.
   Instruction exit;
   exit.control = Control::Exit;
   exit.line = tokens[at - 1].line;
@@ -141,7 +141,8 @@ bool Parser::immediate(Operand &operand) {
   return true;
 }
 
-/// PTX ISA, "Special Registers"; bits, 0 if it is not known.
+/// Returns the bits of a special register (PTX ISA, "Special Registers"), or 0
+/// if it is unknown.
 static unsigned specialBits(std::string_view name) {
   for (const char *base : {"%tid.", "%ntid.", "%ctaid.", "%nctaid."})
     for (char axis : {'x', 'y', 'z'})
@@ -158,7 +159,7 @@ static unsigned specialBits(std::string_view name) {
 bool Parser::named(Kernel &kernel, Operand &operand) {
   operand.name = next().text;
   if (operand.name == "_")
-    return true; // a sink
+    return true; // a sink, whose value is dropped
   if (const Symbol *symbol = lookup(operand.name)) {
     if (symbol->kind == Symbol::Register) {
       operand.kind = Operand::Register;

@@ -43,7 +43,7 @@ bool Parser::module() {
   return true;
 }
 
-/// "7.8" as 78.
+/// Reads "7.8" as 78.
 static unsigned decimal(std::string_view text) {
   size_t dot = text.find('.');
   unsigned major = unsigned(std::atoi(std::string(text).c_str()));
@@ -138,7 +138,7 @@ bool Parser::variable(Variable &variable, std::vector<uint8_t> *values) {
       if (!integer(align))
         return false;
     } else if (word.is(".ptr")) {
-      // What it points to is aligned so, not the variable.
+      // The alignment is that of the memory pointed to, not of the parameter.
       while (here().is(".global") || here().is(".shared") ||
              here().is(".const") || here().is(".local"))
         ++at;

@@ -3,10 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // PTX ISA, "Directives": a module's version, target and variables, kernels with
-// their parameters, registers, shared variables, labels and statements. What
-// changes nothing that a program computes (.loc, .pragma, sections of debug
-// information, limits for the assembler) is read over; whatever else is unknown
-// is an error.
+// their parameters, registers, shared variables, labels and statements.
+// Directives that do not change results (.loc, .pragma, sections of debug
+// information, limits for the assembler) are skipped; other unknown directives
+// are errors.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_CUDASTANDIN_PTX_PARSER_H
@@ -36,21 +36,21 @@ private:
     Space space = Space::None;
   };
 
-  // ParseModule.cpp
+  // The following are in ParseModule.cpp.
   bool directive();
   bool entry();
   bool parameters(Kernel &kernel);
   bool kernelDirectives(Kernel &kernel);
-  /// ".align 4 .b8 name[16] = {...}" behind its space.
+  /// Parses ".align 4 .b8 name[16] = {...}" after its state space.
   bool variable(Variable &variable, std::vector<uint8_t> *values);
   bool initializer(Type type, std::vector<uint8_t> &values);
   bool staticVariable(Space space);
   bool sharedVariable(Kernel *kernel);
   void addShared(Kernel &kernel, Variable variable);
-  /// Over everything up to the bracket that closes the one here.
+  /// Skips everything up to the bracket that closes the current one.
   bool skipBlock();
 
-  // ParseBody.cpp
+  // The following are in ParseBody.cpp.
   bool body(Kernel &kernel);
   bool bodyDirective(Kernel &kernel);
   bool registers(Kernel &kernel);

@@ -4,9 +4,10 @@
 //
 // An interpreter of PTX for tests: no library does it (GPU Ocelot did, and is
 // neither maintained nor packaged). It is written from NVIDIA's "PTX ISA",
-// whose sections the files cite, not from the code that makes PTX here, so that
-// it is a second reading. What it does not know is an error with its line;
-// nothing is skipped. What it checks while running is in Memory.h and Flow.cpp.
+// whose sections the files cite, not from ckopt's code generator, so that a
+// misreading of the manual shows as a difference. An unknown construct is an
+// error with its line; nothing is skipped. The checks at run time are described
+// in Memory.h and Flow.cpp.
 //
 // Registers lie as [register][lane]: a slot is one word of 4 bytes for each of
 // 32 lanes (two slots for 64 bits), so an instruction is decoded once for a
@@ -35,32 +36,33 @@ inline constexpr uint32_t kAllLanes = 0xFFFFFFFF;
 using Slot = uint32_t;
 inline constexpr Slot kNoSlot = ~Slot(0);
 
-/// State spaces (PTX ISA, "State Spaces"). None: generic addresses.
+/// State spaces (PTX ISA, "State Spaces"). None means generic addresses.
 enum class Space : uint8_t { None, Global, Shared, Param, Const };
 
-/// Shared addresses begin here (0 is never an address), and the same bytes
-/// here in generic addresses.
+/// Shared addresses begin here, so that 0 is never a valid address; generic
+/// addresses of shared memory use the same numbers.
 inline constexpr uint64_t kSharedBase = 1024;
 inline constexpr uint64_t kSharedWindow = uint64_t(0x7E) << 56;
 
 struct Warp;
 struct Instruction;
 
-/// What an instruction of one warp works on.
+/// The state of one warp that an instruction reads and writes.
 struct Lanes {
   uint32_t *file;  ///< the warp's registers
   uint32_t active; ///< lanes that run it
   Warp *warp;
-  const char *fault = nullptr; ///< set by an instruction that must not be
+  /// Set by an instruction that is not allowed to run.
+  const char *fault = nullptr;
   unsigned faultLane = 0;
-  uint32_t undefined = 0; ///< lanes whose result has no value
+  uint32_t undefined = 0; ///< lanes whose result is undefined
 
   uint32_t *slot(Slot slot) const { return file + size_t(slot) * kLanes; }
 };
 
 using Execute = void (*)(const Instruction &, Lanes &);
 
-/// Index of no instruction.
+/// Marks the absence of an instruction.
 inline constexpr uint32_t kNoPlace = ~uint32_t(0);
 
 enum class Control : uint8_t { None, Branch, BranchIndexed, Barrier, Exit };
@@ -68,26 +70,27 @@ enum class Control : uint8_t { None, Branch, BranchIndexed, Barrier, Exit };
 struct Instruction {
   Execute run = nullptr;
   Control control = Control::None;
-  uint8_t dsts = 0, srcs = 0; ///< slots in use of `slots`, in this order
+  /// Numbers of slots in `slots`: destinations, then sources.
+  uint8_t dsts = 0, srcs = 0;
   bool guardNegated = false;
   bool uniform = false; ///< bra.uni; the instruction is .aligned
   bool lazy = false;    ///< checks its sources itself
-  bool packs = false;   ///< a source may have no value at all
-  /// Sources (bit i: the i-th) whose bits are moved, not computed with: they
-  /// may have bits without a value. See Holes.cpp.
+  bool packs = false;   ///< sources may be undefined
+  /// Sources (bit i for the i-th) whose bits are only moved, so that they may
+  /// be undefined. See Holes.cpp.
   uint8_t moves = 0;
   Slot guard = kNoSlot;
   Slot slots[16];
-  // Memory.
+  // Memory accesses:
   Space space = Space::None;
   uint8_t count = 1; ///< elements of a vector
-  uint8_t bytes = 0; ///< of an element
+  uint8_t bytes = 0; ///< size of an element
   bool readOnly = false;
   int64_t offset = 0;
-  /// Of the instruction: a mode, a branch's target, flags.
+  /// Details of the instruction: a mode, a branch's target, flags.
   uint32_t detail = 0;
   std::vector<uint32_t> targets; ///< of brx.idx
-  uint32_t meeting = kNoPlace;   ///< of a branch: where lanes come together
+  uint32_t meeting = kNoPlace;   ///< of a branch: where lanes reconverge
   unsigned line = 0;             ///< in the text, from 1
 };
 
@@ -99,7 +102,7 @@ struct Variable {
   uint64_t address = 0; ///< offset of parameters, address of others
 };
 
-/// What a slot holds that no instruction writes.
+/// The value of a slot that no instruction writes.
 struct ConstantSlot {
   Slot slot;
   bool wide;
@@ -123,8 +126,8 @@ struct Kernel {
   std::vector<ConstantSlot> constants;
   std::vector<SpecialSlot> specials;
   Slot numSlots = 0;
-  std::set<Slot> wide; ///< those of 64 bits
-  /// Least bytes of one element accessed in global and shared memory.
+  std::set<Slot> wide; ///< slots of 64 bits
+  /// The smallest elements accessed in global and in shared memory, in bytes.
   unsigned globalGranule = 4, sharedGranule = 4;
 };
 
@@ -142,15 +145,15 @@ struct Program {
   std::vector<std::string> lines;
 };
 
-/// Sets where lanes that part at a branch come together.
+/// Computes for each branch where its lanes reconverge.
 void findMeetings(Kernel &kernel);
 
-/// For tests: whether code for every x86-64 is taken where faster code could
-/// be.
+/// Tests set this to run the code for every x86-64 even where faster code could
+/// run.
 inline bool onlyPlainLanes = false;
 
-/// Parses and decodes. Null where the text is wrong or holds what this
-/// interpreter does not know: `error` says what, with its line.
+/// Parses and decodes. Returns null if the text is wrong or contains something
+/// unknown to this interpreter; `error` says why, with the line.
 std::unique_ptr<Program> parse(const std::string &text, std::string &error);
 
 } // namespace standin::ptx

@@ -2,9 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// PTX ISA, "shfl.sync", "vote.sync", "activemask", "bar.warp.sync". Lanes named
-// in the member mask and not through must all be there: each lane's group is
-// run as far as it goes before, so a lane that is missing is elsewhere.
+// Instructions of whole warps (PTX ISA, "shfl.sync", "vote.sync", "activemask",
+// "bar.warp.sync"). All lanes of the member mask that have not ended must be in
+// the current group. Every other group has been run as far as possible before,
+// so a missing lane waits elsewhere.
 //
 //===----------------------------------------------------------------------===//
 #include "Decode.h"
@@ -12,7 +13,7 @@
 
 using namespace standin::ptx;
 
-/// Whether exactly the lanes of the mask in the slot are here.
+/// Returns whether the current lanes are exactly those of the mask in the slot.
 static bool together(Lanes &lanes, Slot mask) {
   const uint32_t *masks = lanes.slot(mask);
   uint32_t living = lanes.warp->all & ~lanes.warp->exited;
@@ -27,7 +28,8 @@ static bool together(Lanes &lanes, Slot mask) {
   return true;
 }
 
-// Details: how lanes are picked; bit 2: a predicate follows the result.
+// Bits of the detail: how lanes are picked; bit 2 says that a predicate follows
+// the result.
 enum Shuffle : uint32_t { Up, Down, Butterfly, Index };
 
 static void shuffle(const Instruction &in, Lanes &lanes) {
@@ -41,7 +43,7 @@ static void shuffle(const Instruction &in, Lanes &lanes) {
   for (unsigned lane = 0; lane < kLanes; ++lane) {
     if (!(lanes.active >> lane & 1))
       continue;
-    // As the manual's pseudocode has it.
+    // This follows the manual's pseudocode.
     unsigned bval = b[lane] & 0x1F, clamp = c[lane] & 0x1F;
     unsigned segment = c[lane] >> 8 & 0x1F;
     unsigned most = (lane & segment) | (clamp & ~segment & 0x1F);

@@ -2,9 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the dialect has no op for is written in its elementwise ops; fusion
-// makes one kernel of it. A branch that a select drops must not overflow: its
-// gradient would be 0 * inf. So exponentials take min(x, 0).
+// Activations without an op of their own in the dialect are written in its
+// elementwise ops; fusion makes one kernel of them. A branch that a select
+// drops must not overflow, because its gradient would be 0 * inf. So
+// exponentials take min(x, 0).
 //
 //===----------------------------------------------------------------------===//
 #include "TorchCalls.h"
@@ -140,7 +141,8 @@ template <typename Op> static LogicalResult softmax(NodeImporter &n) {
   return success();
 }
 
-/// Before opset 13: over all dimensions from `axis` on, taken as one.
+/// Before opset 13, softmax ran over all dimensions from `axis` on, taken as
+/// one.
 template <typename Op> static LogicalResult softmaxCoerced(NodeImporter &n) {
   Value x = n.in(0);
   if (!x)
@@ -183,7 +185,7 @@ static void setDropout(NodeImporter &n, bool active, double ratio) {
       n.set(1, n.cast(ones, maskType));
     return;
   }
-  // The mask is what the same draw leaves of ones.
+  // The mask is computed as the same dropout of a tensor of ones.
   int64_t site = n.graph.nextDropoutSite();
   auto drop = [&](Value v) {
     return n.make<DropoutOp>({v, n.graph.seed(), n.graph.step()},
@@ -194,8 +196,7 @@ static void setDropout(NodeImporter &n, bool active, double ratio) {
     n.set(1, n.cast(n.compare(P::NE, drop(ones), n.scalar(0, x)), maskType));
 }
 
-/// Up to opset 11 a file says the ratio but not whether it trains (but before
-/// opset 7).
+/// Up to opset 11 (from 7 on) a file gives the ratio but not whether it trains.
 static LogicalResult dropoutByAttribute(NodeImporter &n) {
   bool active = n.opset < 7 ? n.attrInt("is_test", 0) == 0 : false;
   setDropout(n, active || n.graph.trainMode(), n.attrFloat("ratio", 0.5));
@@ -203,7 +204,7 @@ static LogicalResult dropoutByAttribute(NodeImporter &n) {
 }
 
 /// Exporters leave `training_mode` out where they mean the mode of the run
-/// (attention's dropout); an explicit false turns the dropout off.
+/// (dropout of attention); an explicit false turns the dropout off.
 static LogicalResult dropoutByOperand(NodeImporter &n) {
   double ratio = 0.5;
   bool active = n.graph.trainMode();

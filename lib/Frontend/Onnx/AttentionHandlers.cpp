@@ -2,11 +2,12 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// softmax(scale * Q K^T, capped, masked) V. Query heads that share a key head
-// lie next to each other, so they count as more rows of one matrix: grouped
-// heads need no copies of K and V. What is not allowed is selected away rather
-// than added, and a row without any allowed key is computed on zeros and then
-// set to zero, so that neither it nor its gradient is NaN.
+// Computes softmax(scale * Q K^T, capped, masked) V. Query heads that share a
+// key head lie next to each other, so they count as more rows of one matrix:
+// grouped heads need no copies of K and V. Scores of masked keys are replaced
+// by a select rather than by adding -inf, and a row without any allowed key is
+// computed on zeros and then set to zero, so that neither it nor its gradient
+// is NaN.
 //
 //===----------------------------------------------------------------------===//
 #include "NodeImporter.h"
@@ -27,7 +28,7 @@ private:
   Value maskByPosition();
   bool someRowIsEmpty(int64_t offset) const;
   bool readMask();
-  /// Rows of which no key is allowed, or null where there are none.
+  /// Returns which rows have no allowed key, or null if every row has one.
   Value emptyRows();
 
   NodeImporter &n;
@@ -117,7 +118,7 @@ bool Attention::readOperands() {
   return !n.hasFailed();
 }
 
-/// Whether masks by position alone leave a query without keys.
+/// Returns whether masks by position alone leave a query without keys.
 bool Attention::someRowIsEmpty(int64_t offset) const {
   for (int64_t i = 0; i < queries; ++i) {
     int64_t at = i + offset;
@@ -132,7 +133,7 @@ bool Attention::someRowIsEmpty(int64_t offset) const {
   return false;
 }
 
-/// Which keys causality, windows and lengths allow; null where all.
+/// Returns which keys causality, windows and lengths allow; null if all.
 Value Attention::maskByPosition() {
   Type index = n.b.getI64Type();
   Value mask;
@@ -195,7 +196,7 @@ bool Attention::readMask() {
     return allowed != nullptr;
   }
   bias = n.cast(mask, n.element(q));
-  // A constant without infinities masks nothing.
+  // An additive mask without infinities masks no key entirely.
   std::optional<double> number = n.scalarOf(bias);
   mayBeEmpty |= !number || std::isinf(*number);
   return bias != nullptr;
@@ -212,8 +213,8 @@ Value Attention::emptyRows() {
     return {};
   if (n.rank(open) == 0)
     open = n.reshape(open, {1});
-  // The mask decides, not its gradient: a maximum over it is not
-  // differentiated, since a comparison ends it.
+  // The maximum over the mask only feeds a comparison, so no gradient flows
+  // through it.
   Value best = n.reduce(ReduceKind::Max, open, {n.rank(open) - 1}, true);
   return n.compare(P::EQ, best, n.scalar(bias ? -INFINITY : 0, best));
 }
@@ -304,7 +305,7 @@ static LogicalResult rotaryEmbedding(NodeImporter &n) {
     return failure();
   }
   int64_t length = packed ? shape[1] : shape[2], half = rotated / 2;
-  // [batch, length, half] with a dimension of one entry for the heads
+  // Reshapes [batch, length, half], adding a dimension of size 1 for the heads.
   auto table = [&](Value values) -> Value {
     if (n.has(3)) {
       Value positions = n.in(3);

@@ -8,10 +8,11 @@
 // value, which dimension holds the batch and at which stride within it. A
 // reshape keeps row-major order, so that stride names the one entry of the new
 // shape that holds the batch; where none does, the samples would mix, and the
-// import fails. A constant or broadcast that has the file's batch where its
-// partner has the wanted one follows if all its entries along that dimension
-// are provably equal; otherwise, too, the import fails. O(rank) a value, and
-// one look at each element of a constant that is resized.
+// import fails. If an operand still has the file's batch and the other one the
+// wanted batch, the operand is resized, provided that it is a constant or
+// broadcast whose entries along that dimension are provably equal; otherwise,
+// too, the import fails. O(rank) a value, and O(elements) for each constant
+// that is resized.
 //
 //===----------------------------------------------------------------------===//
 #include "BatchScaling.h"
@@ -30,7 +31,7 @@ static int64_t product(ArrayRef<int64_t> sizes) {
 }
 
 //===----------------------------------------------------------------------===//
-// Where the batch is
+// Position of the batch
 //===----------------------------------------------------------------------===//
 
 bool BatchScaling::isBatch(NodeImporter &node, size_t i, int64_t d) const {
@@ -62,7 +63,8 @@ BatchScaling::findAxis(const NodeImporter &node, ArrayRef<int64_t> was,
     if (before == now)
       continue;
     if (found || before * target != now * base)
-      return std::nullopt; // in two dimensions, or in none as a factor
+      // The batch is in two dimensions, or in none as a factor.
+      return std::nullopt;
     found = int64_t(d);
   }
   if (!found)
@@ -70,7 +72,8 @@ BatchScaling::findAxis(const NodeImporter &node, ArrayRef<int64_t> was,
   int64_t size = was[size_t(*found)];
   if (size == base)
     return Axis{*found, 1};
-  // A factor within the dimension keeps its place in the operand it is from.
+  // A factor within a dimension keeps its position in the operand that it comes
+  // from.
   for (const std::string &input : node.node.inputs) {
     auto shape = baseShapes.find(input);
     auto axis = axes.find(input);
@@ -104,7 +107,7 @@ void BatchScaling::record(NodeImporter &node) {
 std::optional<Shape> BatchScaling::scaled(NodeImporter &node, const Axis &axis,
                                           ArrayRef<int64_t> source,
                                           ArrayRef<int64_t> wanted) {
-  // Elements between one sample and the next at the file's batch.
+  // The stride: elements between one sample and the next at the file's batch.
   int64_t stride =
       axis.inner * product(source.drop_front(size_t(axis.dim) + 1));
   std::optional<size_t> chosen;
@@ -112,7 +115,8 @@ std::optional<Shape> BatchScaling::scaled(NodeImporter &node, const Axis &axis,
     int64_t below = product(wanted.drop_front(d + 1));
     if (below == 0 || stride % below || wanted[d] % (stride / below * base))
       continue;
-    // At a batch of 1 several fit: the outermost that starts at the stride.
+    // With a batch of 1 several entries fit: take the outermost that starts at
+    // the stride.
     if (!chosen ||
         (below == stride && product(wanted.drop_front(*chosen + 1)) != stride))
       chosen = d;
@@ -134,7 +138,7 @@ std::optional<Shape> BatchScaling::reshape(NodeImporter &node,
   if (!x || source == baseShapes.end() || wanted == baseShapes.end())
     return std::nullopt;
   if (ArrayRef<int64_t>(source->second) == node.shape(x))
-    return wanted->second; // no batch in it
+    return wanted->second; // this dimension holds no batch
   auto axis = axes.find(input);
   std::optional<Shape> shape;
   if (axis != axes.end())
@@ -168,7 +172,7 @@ std::optional<Shape> BatchScaling::reshape(NodeImporter &node,
 // Values that are the same for every sample
 //===----------------------------------------------------------------------===//
 
-/// Whether all entries of a constant along `dim` are equal.
+/// Returns whether all entries of a constant along `dim` are equal.
 static bool isUniform(DenseElementsAttr constant, int64_t dim) {
   if (constant.isSplat())
     return true;
@@ -184,14 +188,14 @@ static bool isUniform(DenseElementsAttr constant, int64_t dim) {
 
 static bool isUniform(Value value, int64_t dim);
 
-/// The same for dimension `dim` of `result` in an operand that broadcasts to
-/// it.
+/// Returns whether this holds for dimension `dim` of `result` in an operand
+/// that broadcasts to it.
 static bool isUniformBroadcast(Value operand, Value result, int64_t dim) {
   int64_t d = dim - NodeImporter::rank(result) + NodeImporter::rank(operand);
   return d < 0 || NodeImporter::shape(operand)[d] == 1 || isUniform(operand, d);
 }
 
-/// Whether all entries of `value` along `dim` are provably equal.
+/// Returns whether all entries of `value` along `dim` are provably equal.
 static bool isUniform(Value value, int64_t dim) {
   DenseElementsAttr constant;
   if (matchPattern(value, m_Constant(&constant)))
@@ -253,7 +257,8 @@ bool BatchScaling::align(NodeImporter &node, MutableArrayRef<Value> operands,
         int64_t dim = node.rank(value) - back;
         int64_t has = node.shape(value)[dim];
         int64_t wants = node.shape(other)[node.rank(other) - back];
-        // `value` still has k times the file's batch, `other` k times ours.
+        // Here `value` still has k times the file's batch, and `other` k times
+        // the wanted one.
         if (has == 1 || wants == 1 || has == wants || has % base ||
             has / base * target != wants)
           continue;

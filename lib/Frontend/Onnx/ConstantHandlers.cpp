@@ -36,7 +36,7 @@ static LogicalResult constant(NodeImporter &n) {
   return failure();
 }
 
-/// A shape operand as a shape, within what a tensor may have.
+/// Reads a shape from an operand; sizes must be possible for a tensor.
 static std::optional<Shape> shapeOperand(NodeImporter &n, size_t i) {
   auto shape = n.constInts(i);
   if (!shape)

@@ -7,7 +7,8 @@
 // branches and selects, which is right because nodes have no side effects
 // (running statistics are selected, too). A loop whose number of rounds is
 // known is unrolled: names of round i are the body's after a prefix that is
-// unique in the model. Everything else is refused with what it depends on.
+// unique in the model. All other control flow is refused, with the inputs that
+// it depends on.
 //
 //===----------------------------------------------------------------------===//
 #include "NodeImporter.h"
@@ -25,8 +26,8 @@ static const Graph *subgraph(NodeImporter &n, StringRef name) {
   return nullptr;
 }
 
-/// What names inside of round (or branch) `round` start with: results of nodes
-/// have names that nothing else has.
+/// Returns a prefix for names inside of round (or branch) `round`, made from
+/// the node's result, whose name is unique.
 static std::string prefixOf(NodeImporter &n, const Twine &round) {
   std::string own = n.node.name;
   for (const std::string &output : llvm::reverse(n.node.outputs))
@@ -42,7 +43,8 @@ static void setFrom(NodeImporter &n, size_t i, StringRef name) {
     n.set(i, n.graph.lookup(name));
 }
 
-/// A number as the subgraph's input `info` declares it: of shape [] or [1].
+/// Binds a number to the subgraph's input `info`, with the declared shape [] or
+/// [1].
 static std::string bindNumber(NodeImporter &n, const ValueInfo &info,
                               double number, Type element, StringRef name) {
   bool isVector = info.shape && info.shape->size() == 1;
@@ -55,7 +57,7 @@ static std::string bindNumber(NodeImporter &n, const ValueInfo &info,
 // If
 //===----------------------------------------------------------------------===//
 
-/// The value where the condition holds, else the other one.
+/// Returns `yes` where the condition holds, else `no`.
 static Value choose(NodeImporter &n, Value condition, Value yes, Value no) {
   if (yes == no || !yes || !no)
     return yes;
@@ -151,7 +153,7 @@ static LogicalResult conditional(NodeImporter &n) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// What the rounds of a loop leave behind.
+/// Results of the rounds of a loop.
 struct Rounds {
   explicit Rounds(size_t scans) : scans(scans) {}
   Names carried;
@@ -162,7 +164,7 @@ struct Rounds {
 /// The values of all rounds along a new dimension `axis`.
 static Value stack(NodeImporter &n, const ValueInfo &info,
                    ArrayRef<Value> values, int64_t axis) {
-  if (values.empty()) { // the type is what the file says
+  if (values.empty()) { // the type is the one that the file declares
     Shape shape;
     bool known = info.dtype && info.shape;
     for (size_t d = 0; known && d < info.shape->size(); ++d) {
@@ -197,8 +199,9 @@ static Value stack(NodeImporter &n, const ValueInfo &info,
   return n.concat(std::move(parts), *normal);
 }
 
-/// Runs one round and takes its results: those before `scansFrom` go on to the
-/// next one. (Loop's first, the condition, is left in `condition`.)
+/// Runs one round and reads its results: those before `scansFrom` are inputs of
+/// the next one. (The first result of a Loop, the condition, is stored in
+/// `condition`.)
 static bool runRound(NodeImporter &n, const Graph &body, const Names &arguments,
                      StringRef prefix, Rounds &rounds,
                      std::string *condition = nullptr) {
@@ -228,7 +231,7 @@ static bool runRound(NodeImporter &n, const Graph &body, const Names &arguments,
   return true;
 }
 
-/// Whether a loop goes on after a condition; nothing after an error.
+/// Returns whether a loop continues after a condition; nothing after an error.
 static std::optional<bool> goesOn(NodeImporter &n, StringRef condition) {
   Value value = n.graph.lookup(condition);
   if (auto known = n.scalarOf(value))
@@ -302,7 +305,7 @@ struct ScanForm {
 };
 } // namespace
 
-/// Entry `at` of dimension `axis`, without it.
+/// Returns entry `at` of dimension `axis`, without that dimension.
 static Value entryOf(NodeImporter &n, Value x, int64_t axis, int64_t at) {
   Value part = n.sliceAxis(x, axis, at, 1);
   if (!part)
@@ -312,7 +315,7 @@ static Value entryOf(NodeImporter &n, Value x, int64_t axis, int64_t at) {
   return n.reshape(part, shape);
 }
 
-/// Final states and stacked outputs of one scan over `inputs`.
+/// Computes final states and stacked outputs of one scan over `inputs`.
 static bool runScan(NodeImporter &n, const ScanForm &form, Names states,
                     ArrayRef<Value> inputs, StringRef prefix,
                     SmallVectorImpl<Value> &results) {
@@ -354,8 +357,8 @@ static bool runScan(NodeImporter &n, const ScanForm &form, Names states,
   return !n.hasFailed();
 }
 
-/// The numbers of operands and results, and where and how they are cut.
-/// `first`: operands before the states.
+/// Reads the numbers of operands and results, and the axes and directions in
+/// which they are sliced. `first` is the number of operands before the states.
 static std::optional<ScanForm> readScan(NodeImporter &n, size_t first) {
   ScanForm form;
   form.body = subgraph(n, "body");
@@ -412,7 +415,8 @@ static LogicalResult scan(NodeImporter &n) {
   return success();
 }
 
-/// Opset 8: operand 0 holds lengths, all others have a batch in front.
+/// In opset 8, operand 0 holds lengths, and all others begin with a batch
+/// dimension.
 static LogicalResult scanBatch(NodeImporter &n) {
   auto form = readScan(n, 1);
   if (!form)
@@ -458,8 +462,8 @@ static LogicalResult scanBatch(NodeImporter &n) {
 // SequenceMap
 //===----------------------------------------------------------------------===//
 
-/// The body for each tensor of the first operand; further sequences go along
-/// with it, tensors are the same in each round.
+/// Runs the body for each tensor of the first operand. Further sequences are
+/// indexed likewise; tensors are the same in each round.
 static LogicalResult sequenceMap(NodeImporter &n) {
   const Graph *body = subgraph(n, "body");
   const Sequence *first = n.sequence(0);

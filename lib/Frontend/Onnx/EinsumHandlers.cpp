@@ -4,11 +4,12 @@
 //
 // Each operand becomes a term: a value with one label for each dimension, all
 // different (a repeated label takes the diagonal; a dimension that broadcasts
-// is dropped). Labels that no other term and not the result has are summed at
-// once. Then the pair of terms whose product is cheapest, by multiplications
-// with the smaller result first among equals, is multiplied until one term is
-// left: as a matrix product where labels are summed and either side has labels
-// of its own, elementwise otherwise. Cubic in the number of operands.
+// is dropped). Labels that occur in no other term and not in the result are
+// summed at once. Then the pair of terms whose product is cheapest, by
+// multiplications with the smaller result first among equals, is multiplied
+// until one term is left: as a matrix product where labels are summed and
+// either side has labels of its own, elementwise otherwise. Cubic in the number
+// of operands.
 //
 //===----------------------------------------------------------------------===//
 #include "NodeImporter.h"
@@ -63,8 +64,8 @@ static bool has(ArrayRef<Label> labels, Label label) {
 // The equation
 //===----------------------------------------------------------------------===//
 
-/// The labels of a term's text; `ellipsisRank`: dimensions that "..." stands
-/// for.
+/// Parses the labels of a term; `ellipsisRank` is the number of dimensions that
+/// "..." stands for.
 std::optional<Labels> Einsum::parseTerm(StringRef text, int64_t ellipsisRank) {
   Labels labels;
   bool sawEllipsis = false;
@@ -166,7 +167,7 @@ bool Einsum::parse() {
 //===----------------------------------------------------------------------===//
 
 /// Takes the diagonal where a label is repeated: two dimensions of n entries
-/// as one of n * n, of which every (n + 1)-th is on the diagonal.
+/// become one of n * n, of which every (n + 1)-th entry is on the diagonal.
 Value Einsum::diagonal(Value value, Labels &labels) {
   for (size_t i = 0; value && i < labels.size(); ++i) {
     size_t j = i + 1;
@@ -176,7 +177,8 @@ Value Einsum::diagonal(Value value, Labels &labels) {
       continue;
     int64_t size = n.shape(value)[i];
     if (size != n.shape(value)[j]) {
-      // One broadcasts to the other's size: its only entry is all there is.
+      // A dimension of size 1 broadcasts, so it is dropped and the other one
+      // stays.
       size_t gone = size == 1 ? i : j;
       Shape shape(n.shape(value));
       shape.erase(shape.begin() + int64_t(gone));
@@ -205,12 +207,12 @@ Value Einsum::diagonal(Value value, Labels &labels) {
     steps.back() = size + 1;
     value = n.slice(value, starts, shape, steps);
     labels = rest;
-    i = size_t(-1); // labels moved: from the start
+    i = size_t(-1); // labels changed: start again
   }
   return value;
 }
 
-/// Whether the result or a term other than the two given has the label.
+/// Returns whether the result or a term other than the two given has the label.
 bool Einsum::isNeeded(Label label, size_t skip1, size_t skip2) const {
   if (has(result, label))
     return true;
@@ -235,8 +237,8 @@ void Einsum::sumOwnLabels() {
   }
 }
 
-/// The term's value with dimensions in that order, those that it lacks with
-/// one entry.
+/// Returns the term's value with dimensions in that order; labels that it lacks
+/// get a dimension of size 1.
 Value Einsum::arrange(const Term &term, ArrayRef<Label> order) {
   if (!term.value)
     return {};
@@ -265,7 +267,7 @@ int64_t Einsum::product(ArrayRef<Label> labels) const {
   return count;
 }
 
-/// The labels that the product of two terms keeps.
+/// Returns the labels that the product of two terms keeps.
 Labels Einsum::keptBy(size_t i, size_t j) const {
   Labels kept;
   for (size_t k : {i, j})
@@ -287,8 +289,8 @@ double Einsum::cost(size_t i, size_t j, double &resultSize) const {
   return all;
 }
 
-/// Multiplies two terms and sums the labels that are not kept. Every label to
-/// sum is in both: the others were summed before.
+/// Multiplies two terms and sums over the labels that are not kept. Each of
+/// these is in both terms, because labels of a single term were summed before.
 Term Einsum::multiply(Term x, Term y, const Labels &kept) {
   Labels batch, sum, left, right;
   for (Label label : x.labels)
@@ -311,8 +313,8 @@ Term Einsum::multiply(Term x, Term y, const Labels &kept) {
     all.truncate(all.size() - sum.size());
     return {axes.empty() ? z : n.reduce(ReduceKind::Sum, z, axes, false), all};
   }
-  // [batch, left, sum] x [batch, sum, right], either one transposed where it
-  // lies so already.
+  // Computes [batch, left, sum] x [batch, sum, right]; an operand that already
+  // lies transposed is passed as transposed.
   auto side = [&](const Term &term, const Labels &own, bool ownFirst,
                   bool &transposed) {
     Labels straight(batch), swapped(batch);
@@ -351,8 +353,8 @@ Value Einsum::run() {
     term.value = diagonal(term.value, term.labels);
     if (!term.value)
       return {};
-    // A dimension of one entry where others have more broadcasts: the product
-    // does that by itself.
+    // A dimension of size 1 broadcasts against larger ones in the product
+    // itself.
     Shape shape;
     Labels kept;
     for (auto [label, size] : llvm::zip(term.labels, n.shape(term.value)))
@@ -379,7 +381,7 @@ Value Einsum::run() {
       }
     Labels kept = keptBy(bestI, bestJ);
     Term x = terms[bestI], y = terms[bestJ];
-    // The result's order decides which one is the left operand.
+    // The order of the result's labels decides which term is the left operand.
     auto place = [&](const Term &term, const Term &other) {
       for (auto [i, label] : llvm::enumerate(result))
         if (has(term.labels, label) && !has(other.labels, label))

@@ -3,12 +3,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // GatherND and ScatterND read and write rows: their tuples of indices become
-// one index into the operand with all indexed dimensions taken as one, so that
-// the gradient of a gather is scatter_add over whole rows. Indices that are
-// constants are checked here, those that are data before a step sees them (of
-// indices that the model computes no error tells, but nothing is touched
-// outside of a tensor), and rows that lie side by side become slices, which
-// need no indices at all.
+// one index into the operand with all indexed dimensions merged, so that the
+// gradient of a gather is scatter_add over whole rows. Constant indices are
+// checked here, and indices that are data before a step reads them; indices
+// that the model computes are clamped without an error. Adjacent rows become
+// slices, which need no indices at all.
 //
 //===----------------------------------------------------------------------===//
 #include "NodeImporter.h"
@@ -26,7 +25,7 @@ static int64_t product(ArrayRef<int64_t> sizes) {
   return result;
 }
 
-/// Operand `i` as indices: 32 or 64 bits.
+/// Returns operand `i` as indices of 32 or 64 bits.
 static Value indexOperand(NodeImporter &n, size_t i) {
   Value indices = n.in(i);
   if (!indices)
@@ -41,7 +40,7 @@ static Value indexOperand(NodeImporter &n, size_t i) {
   return n.cast(indices, n.b.getI64Type());
 }
 
-/// False after an error: a constant index outside of -size..size-1.
+/// Reports a constant index outside of -size..size-1 and returns false.
 static bool checkRange(NodeImporter &n, Value indices, int64_t size) {
   DenseElementsAttr given = n.constantOf(indices);
   if (!given)
@@ -91,8 +90,8 @@ static Value scatter(NodeImporter &n, ScatterKind kind, Value init,
        n.named("axis", axis)});
 }
 
-/// PyTorch's older exporter writes additions in this form, too. Indices that
-/// are known were checked when they were written.
+/// PyTorch's older exporter writes additions in this form, too. Constant
+/// indices were checked at export time.
 static void remarkOnOverwriting(NodeImporter &n, ScatterKind kind,
                                 Value indices) {
   if (kind == ScatterKind::Set && !n.isConstant(indices))
@@ -120,8 +119,8 @@ static LogicalResult scatterElements(NodeImporter &n) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// What tuples of indices name: `rows` rows of shape `row`, and the number of
-/// each tuple's row.
+/// The rows that tuples of indices select: `rows` rows of shape `row`, and the
+/// row number of each tuple.
 struct Rows {
   int64_t rows = 1;
   Shape row;
@@ -129,9 +128,9 @@ struct Rows {
 };
 } // namespace
 
-/// Row numbers from the tuples along the last dimension of `indices`, which
-/// index `x` from dimension `batch` on; the dimensions before are indexed by
-/// the position in `indices`.
+/// Computes row numbers from the tuples along the last dimension of `indices`,
+/// which index `x` from dimension `batch` on; the dimensions before are indexed
+/// by the position in `indices`.
 static std::optional<Rows> linearize(NodeImporter &n, Value x, Value indices,
                                      int64_t batch) {
   int64_t rank = n.rank(x), depth = n.rank(indices);
@@ -175,7 +174,7 @@ static std::optional<Rows> linearize(NodeImporter &n, Value x, Value indices,
   return result;
 }
 
-/// The first of constant indices that count up by one.
+/// Returns the first of constant indices that count up by one.
 static std::optional<int64_t> firstOfNeighbours(NodeImporter &n,
                                                 Value indices) {
   DenseElementsAttr given = n.constantOf(indices);
@@ -209,7 +208,7 @@ static LogicalResult gatherND(NodeImporter &n) {
   return success();
 }
 
-/// `table` with the rows from `first` on replaced.
+/// Replaces the rows of `table` from `first` on.
 static Value replaceRows(NodeImporter &n, Value table, Value updates,
                          int64_t first) {
   int64_t end = first + n.shape(updates)[0], rows = n.shape(table)[0];

@@ -20,7 +20,7 @@ static LogicalResult comparison(NodeImporter &n) {
   return success();
 }
 
-/// Sum, Min, Max of any number of operands.
+/// Handles Sum, Min and Max of any number of operands.
 template <typename Op> static LogicalResult variadic(NodeImporter &n) {
   Value result = n.in(0);
   for (size_t i = 1; i < n.numInputs(); ++i)
@@ -29,7 +29,8 @@ template <typename Op> static LogicalResult variadic(NodeImporter &n) {
   return success();
 }
 
-/// Max or Min, which clamp() becomes in some exports: ties are bounds then.
+/// Handles Max or Min. Some exports write clamp() with them, in which case
+/// equal operands count as bounds.
 template <typename Op> static LogicalResult extremum(NodeImporter &n) {
   bool isClamp = isCallOf(n.node, "clamp") || isCallOf(n.node, "clamp_min") ||
                  isCallOf(n.node, "clamp_max");
@@ -58,7 +59,7 @@ static LogicalResult power(NodeImporter &n) {
   // The exponent may have a type of its own; the result has the base's.
   if (n.element(exponent) != n.element(base)) {
     if (n.isFloat(exponent) && !n.isFloat(base)) {
-      // Integers to broken powers: in f64, the result truncated.
+      // Integers to fractional powers are computed in f64 and truncated.
       Type f64 = n.b.getF64Type();
       Value wide =
           n.broadcast<PowOp>({n.cast(base, f64), n.cast(exponent, f64)});
@@ -91,7 +92,7 @@ static LogicalResult bitShift(NodeImporter &n) {
   return success();
 }
 
-/// x + bias below -lambd, x - bias above lambd, 0 between.
+/// Returns x + bias below -lambd, x - bias above lambd, and 0 between.
 static LogicalResult shrink(NodeImporter &n) {
   using P = ComparePredicate;
   Value x = n.in(0);
@@ -112,7 +113,7 @@ static LogicalResult where(NodeImporter &n) {
 // Clip
 //===----------------------------------------------------------------------===//
 
-/// The bound that does not bound a type.
+/// Returns a bound that excludes no number of the type.
 static double unbounded(Type element, bool upper) {
   auto integer = dyn_cast<IntegerType>(element);
   if (!integer)
@@ -182,7 +183,7 @@ static LogicalResult castTo(NodeImporter &n) {
   return success();
 }
 
-/// Integers of one width keep their bits in a cast.
+/// A cast between integers of one width keeps their bits.
 static LogicalResult bitCast(NodeImporter &n) {
   Value x = n.in(0);
   Type to = n.attrType("to");

@@ -12,38 +12,40 @@
 namespace ckopt::onnx_frontend {
 
 struct ExportAnalysis {
-  /// "PyTorch (torch.export), 27 parameters", for people.
+  /// Describes the exporter to users: "PyTorch (torch.export), 27 parameters".
   std::string form;
-  /// The file says which parameters the model had.
+  /// Set if the file lists the parameters that the model had.
   bool isSigned = false;
-  /// What makes the file the model that was exported.
+  /// Edits that turn the file into the model that was exported.
   GraphEdits edits;
   /// After the edits: initializers that are parameters whatever their shape and
   /// use, and float initializers that are not trained, with the reason.
   llvm::StringSet<> parameters;
   std::map<std::string, std::string> constants;
-  /// Those of `constants` that their values alone make ones: named by --train
-  /// they are trained.
+  /// Members of `constants` that were classified by their values alone; --train
+  /// can override this.
   llvm::StringSet<> likelyConstants;
-  /// Trained initializers that may be buffers: this form does not tell.
+  /// Trained initializers that may be buffers, because this form of file does
+  /// not tell.
   std::vector<std::string> unclear;
-  /// What cannot be trained as the model that was exported: a sentence each.
+  /// Sentences that say which parts cannot be trained as in the exported model.
   std::vector<std::string> lost;
-  /// What was mended.
+  /// Sentences that say what the edits repaired.
   std::vector<std::string> notes;
   bool hasDropout = false;
 };
 
-/// Compares a graph with what its exporter notes about it. The graph must be as
-/// the file has it. Calls that were merged are split in it at once; all else is
-/// left to applyEdits(), since edits name the nodes of that graph by number.
+/// Compares a graph with the exporter's metadata in it. The graph must be as
+/// the file has it. Calls that the exporter merged are split in the graph at
+/// once; all other edits are left to applyEdits(), since they refer to nodes of
+/// that graph by number.
 ExportAnalysis analyzeExport(Model &model);
 
-/// The same where no signature is there to compare with: names and structure.
+/// Analyzes a file without a signature, by names and structure.
 void analyzeUnsigned(const Model &model, ExportAnalysis &result);
 
-/// Whether the values are those of a mask that is added: zeros, and numbers of
-/// -100 or less, such as -inf.
+/// Returns whether the values are those of a mask that is added: zeros, and
+/// numbers of -100 or less, such as -inf.
 bool isMask(const HostTensor &value);
 
 } // namespace ckopt::onnx_frontend

@@ -2,14 +2,14 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Where folding computed a whole call, no node is left that says what went in:
-// a position table looked up by constant indices, a transposed or repeated
-// parameter, and just as well masks, rotary tables and initial states. Which
-// constant is which follows, in this order, from the program's name for it
-// ("zeros", "embedding_1"), its values, the line of Python that reads it, and,
-// where one unmentioned parameter and one unexplained constant are left, from
-// that (ExportViews.cpp, ExportStates.cpp). What stays open is said to be lost,
-// never guessed.
+// Problem: where folding computed a whole call, no node is left that tells its
+// operands. The constant may be rows of a position table, a transposed or
+// repeated parameter, or a mask, a rotary table or an initial state. Method:
+// the origin of a constant follows, in this order, from the program's name for
+// it ("zeros", "embedding_1"), its values, the line of Python that reads it,
+// and, if one unmentioned parameter and one unexplained constant are left, from
+// that (ExportViews.cpp, ExportStates.cpp). Parameters without a match are
+// reported as lost, never guessed.
 //
 //===----------------------------------------------------------------------===//
 #include "ExportMatcher.h"
@@ -23,7 +23,7 @@ using llvm::ArrayRef;
 using llvm::StringRef;
 using llvm::Twine;
 
-/// Calls that make values of shapes and numbers alone.
+/// Returns whether the call makes its values from shapes and numbers alone.
 static bool isCreation(StringRef op) {
   return llvm::StringSwitch<bool>(op)
       .Cases({"zeros", "ones", "full", "arange", "eye", "linspace", "empty",
@@ -34,7 +34,7 @@ static bool isCreation(StringRef op) {
       .Default(false);
 }
 
-/// Calls that cannot be without a weight.
+/// Returns whether the call always has a weight.
 static bool needsWeight(StringRef op) {
   return op.starts_with("conv") || op.contains("_norm") ||
          llvm::StringSwitch<bool>(op)
@@ -74,15 +74,15 @@ void ExportMatcher::noteFolded(OperandUse use, const FxCall &call,
     name = candidates.front();
   if (name.empty() && llvm::is_contained(candidates, held))
     name = held;
-  // The value has the parameter's name only because both were equal.
+  // The value is named after the parameter only because both were equal.
   FoldedValue &value = folded[name.empty() ? held : name.str()];
   value.name = name.empty() ? held : name.str();
   value.transposed |= form == Form::Transposed;
   value.uses.push_back(use);
 }
 
-/// Rewriting makes nodes of no call, such as Split: a constant that they read
-/// has the name of the call that it was.
+/// Nodes that a rewrite made, such as Split, have no call: a constant that they
+/// read is named after the call that was rewritten.
 void ExportMatcher::noteNameless(OperandUse use) {
   if (!readsInitializer(use) || signature.target(recovered.nameOf(use)))
     return;
@@ -93,7 +93,7 @@ void ExportMatcher::noteNameless(OperandUse use) {
   value.uses.push_back(use);
 }
 
-/// The node's module; that of a reader where it has none.
+/// Returns the node's module, or that of a reader if it has none.
 StringRef ExportMatcher::scopeNear(size_t node) const {
   const Node &self = graph.nodes[node];
   if (!self.scopes.empty())
@@ -119,15 +119,15 @@ std::vector<FoldedValue *> ExportMatcher::unexplained() {
   for (auto &[name, value] : folded)
     if (!value.explained)
       result.push_back(&value);
-  // As the program numbers them: in the order of execution.
+  // The program numbers values in the order of execution.
   llvm::sort(result, [](FoldedValue *a, FoldedValue *b) {
     return splitFxName(a->name) < splitFxName(b->name);
   });
   return result;
 }
 
-/// A module that reads the parameter of another one by the same leaf name is
-/// tied to it: the program has one placeholder for both.
+/// A module that reads another module's parameter of the same own name is tied
+/// to it: the program has one placeholder for both.
 void ExportMatcher::findTied() {
   llvm::StringMap<llvm::SmallVector<size_t>> nodesOf;
   for (auto [i, node] : llvm::enumerate(graph.nodes))
@@ -163,8 +163,8 @@ void ExportMatcher::explainConstants() {
   }
 }
 
-/// A parameter may be read as it is in one place and folded in another: then a
-/// line of Python names it more often than the calls of that line read it.
+/// A parameter may be read directly in one place and be folded in another: then
+/// a line of Python names it more often than the calls of that line read it.
 void ExportMatcher::explainInPart() {
   for (FoldedValue *value : unexplained()) {
     const Node &node = graph.nodes[value->uses.front().node];
@@ -208,8 +208,8 @@ void ExportMatcher::explainInPart() {
   }
 }
 
-/// "x * scale" is no operation where the scale is 1: then the readers of the
-/// product read x.
+/// With a scale of 1, "x * scale" is removed, and the readers of the product
+/// read x.
 void ExportMatcher::explainVanished() {
   for (auto [i, node] : llvm::enumerate(graph.nodes)) {
     const FxCall &call = calls[i];
@@ -271,8 +271,8 @@ void ExportMatcher::reportFolded() {
     result.notes.push_back("the model does not read " + unused);
 }
 
-/// The optimizer notes what a constant was folded from, directly or not, as a
-/// list of names between quotes.
+/// Returns the names that a constant was folded from, directly or not, which
+/// the optimizer records as a list between quotes.
 std::optional<StringRef> ExportMatcher::foldedFrom(StringRef name) const {
   auto source = graph.metadata.find(
       ("pkg.onnxscript.optimizer.folded_from " + name).str());
@@ -281,8 +281,8 @@ std::optional<StringRef> ExportMatcher::foldedFrom(StringRef name) const {
   return StringRef(source->second);
 }
 
-/// Notes what constants that no parameter is part of were folded from: neither
-/// is one part of that.
+/// Collects constants that were folded from no parameter, and the values that
+/// they were folded from.
 void ExportMatcher::findConstantValues() {
   for (const Tensor &tensor : graph.initializers) {
     if (!isFromNoParameter(tensor.name))
@@ -294,7 +294,7 @@ void ExportMatcher::findConstantValues() {
   }
 }
 
-/// Whether the constant was folded, and from no parameter.
+/// Returns whether the constant was folded, and from no parameter.
 bool ExportMatcher::isFromNoParameter(StringRef name) const {
   std::optional<StringRef> noted = foldedFrom(name);
   return noted && llvm::none_of(signature.entries, [&](const Entry &entry) {
@@ -303,7 +303,7 @@ bool ExportMatcher::isFromNoParameter(StringRef name) const {
          });
 }
 
-/// The one parameter that the constant was folded from.
+/// Returns the parameter that the constant was folded from, if it is only one.
 const TorchSignature::Entry *ExportMatcher::soleSource(StringRef name) const {
   const Entry *sole = nullptr;
   for (const Entry &entry : signature.entries)
@@ -316,8 +316,8 @@ const TorchSignature::Entry *ExportMatcher::soleSource(StringRef name) const {
   return sole;
 }
 
-/// A constant that is left in the graph and came from a parameter would stay as
-/// it is while that is trained.
+/// Reports a constant in the graph that was folded from a trained parameter,
+/// since it would keep its old value.
 void ExportMatcher::reportHidden(StringRef name) {
   std::optional<StringRef> source = foldedFrom(name);
   auto reason = reasons.find(name);

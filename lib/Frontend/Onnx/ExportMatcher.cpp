@@ -2,16 +2,16 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// PyTorch's exporter optimizes for inference unless told otherwise: it merges
-// initializers of equal value, stores weights transposed, folds batch norms
-// into convolutions. Trained as it is, such a file is another network. But each
-// node still carries the call of the exported program that it came from, and
-// that call names its parameters. So: for each call, the operands of its nodes
-// are matched with the parameters of the call, by their place where operator
+// Problem: PyTorch's exporter optimizes for inference unless told otherwise: it
+// merges initializers of equal value, stores weights transposed, folds batch
+// norms into convolutions. Trained in that form, the file is another network.
+// Method: each node still names the call of the exported program that it came
+// from, and the call names its parameters. For each call, the operands of its
+// nodes are matched with the parameters of the call: by position where operator
 // and call agree, by name, or where only one of each is left. An operand that
-// reads the initializer of a parameter which its call does not have is a merge.
-// A parameter that a call has and no operand reads is lost. O(nodes + operands
-// + bytes of weights that change their form).
+// reads the initializer of a parameter which its call does not have was merged.
+// A parameter that a call has and no operand reads is lost. Complexity: O(nodes
+// + operands + bytes of weights that change their form).
 //
 //===----------------------------------------------------------------------===//
 #include "ExportMatcher.h"
@@ -38,14 +38,14 @@ bool onnx_frontend::isMask(const HostTensor &value) {
 }
 
 namespace {
-/// Which argument of a call an operand of one of its nodes is.
+/// Maps an operand of an operator to an argument of a call.
 struct Place {
   const char *call, *op;
   size_t operand;
-  int argument; ///< -1: none; the operand is a constant of the lowering
+  int argument; ///< -1 for a constant that the lowering adds
   Form form;
 };
-/// Operators that have their operands in another order or form than the call.
+/// Operators whose operands differ from the call's in order or form.
 constexpr Place places[] = {
     {"linear", "MatMul", 1, 1, Form::Transposed},
     {"linear", "Gemm", 1, 1, Form::Transposed}, // with transB: as it is
@@ -119,7 +119,7 @@ bool ExportMatcher::readsInitializer(OperandUse use) const {
          (isFloat(value->dtype()) || signature.target(recovered.nameOf(use)));
 }
 
-/// Whether operands and the call's values stand in the same places.
+/// Returns whether operands and the call's values have the same positions.
 bool ExportMatcher::isPositional(const Node &node, const FxCall &call) const {
   if (call.guessed || node.inputs.size() != call.args.size())
     return false;
@@ -127,7 +127,7 @@ bool ExportMatcher::isPositional(const Node &node, const FxCall &call) const {
     bool isConstant = recovered.initializer(input);
     bool mayBeConstant =
         signature.placeholder(argument) || !produced.contains(argument);
-    // A value of the same name is the same value; another one may be the
+    // Equal names mean the same value; a value of another name may be the
     // argument in another type.
     if (isConstant != mayBeConstant)
       return false;
@@ -145,8 +145,8 @@ void ExportMatcher::noteConstant(OperandUse use, StringRef reason) {
     reasons.try_emplace(name, reason.str());
 }
 
-/// The operand is the parameter as it is, unless an anonymous constant holds
-/// it: then only its value can tell its form.
+/// The operand is the parameter itself, unless an anonymous constant holds it:
+/// then only its value tells its form.
 void ExportMatcher::bindPlain(OperandUse use, const Entry &entry) {
   const std::string &name = recovered.nameOf(use);
   bool named = signature.target(name) || name == entry.placeholder;
@@ -166,8 +166,8 @@ bool onnx_frontend::isUniform(const HostTensor &value) {
   return true;
 }
 
-/// Where the call itself is not known, equal numbers that no initialization
-/// repeats say that two modules share one parameter.
+/// If the call itself is not known, equal numbers that no initialization
+/// repeats show that two modules share one parameter.
 bool ExportMatcher::bindOrTie(OperandUse use, const Entry &entry, Form form,
                               bool guessed) {
   const Entry *other = signature.target(recovered.nameOf(use));
@@ -181,8 +181,7 @@ bool ExportMatcher::bindOrTie(OperandUse use, const Entry &entry, Form form,
   return true;
 }
 
-/// The exporter drops biases that are zero when exporting; the weight says how
-/// long they are.
+/// The exporter drops biases that are zero; the weight gives their length.
 bool ExportMatcher::restoreBias(size_t number, const Entry &entry) {
   const Node &node = graph.nodes[number];
   const auto &positions = calls[number].positions;
@@ -206,8 +205,8 @@ bool ExportMatcher::restoreBias(size_t number, const Entry &entry) {
                           HostTensor(weight->dtype(), {size}));
 }
 
-/// "table[t]" is looked up in a copy of the parameter, with the dimensions that
-/// are indexed in front; where they are the leading ones, it is the parameter.
+/// "table[t]" is a lookup in a copy of the parameter that has the indexed
+/// dimensions first; if they are the first ones already, in the parameter.
 bool ExportMatcher::bindIndexed(OperandUse use, const FxCall &call) {
   const Entry *entry =
       call.args.empty() ? nullptr : signature.placeholder(call.args[0]);
@@ -245,7 +244,8 @@ void ExportMatcher::matchOperand(OperandUse use, const FxCall &call,
     if (!argument.empty() && !produced.contains(argument))
       return noteFolded(use, call, argument, placedForm);
   }
-  if (!node.rewriteRule.empty()) { // of several calls: names have to do
+  // It stands for several calls, so names must decide.
+  if (!node.rewriteRule.empty()) {
     if (const Entry *entry = signature.target(name)) {
       recovered.claim(entry->target);
       boundHere.insert(entry->target);
@@ -262,7 +262,7 @@ void ExportMatcher::matchOperand(OperandUse use, const FxCall &call,
   }
   const Entry *entry = signature.target(name);
   bool own = entry && llvm::is_contained(call.args, entry->placeholder);
-  // Modules read parameters of modules below them without calling these.
+  // A module may read a parameter of a submodule without calling it.
   if (entry && call.guessed && !node.scopes.empty())
     own |= StringRef(name).starts_with(node.scopes.back() + ".") ||
            node.scopes.back().empty();
@@ -288,7 +288,7 @@ void ExportMatcher::noteMissing(ArrayRef<size_t> nodes,
   }
 }
 
-/// A batch norm without parameters of its own leaves none that is missing.
+/// A batch norm without parameters of its own leaves no parameter missing.
 void ExportMatcher::noteFoldedNorm(ArrayRef<size_t> nodes, const FxCall &call) {
   bool reported = llvm::any_of(call.args, [&](const std::string &argument) {
     const Entry *entry = signature.placeholder(argument);
@@ -347,7 +347,7 @@ void ExportMatcher::matchCall(ArrayRef<size_t> nodes) {
       trained.insert(recovered.nameOf(use));
   }
   llvm::erase_if(missing, [&](const Entry *entry) {
-    // Only its shape may have been read.
+    // Perhaps only its shape was read.
     return (recovered.isBound(entry->target) && !unclear) ||
            settled.contains(entry->target);
   });
@@ -355,7 +355,7 @@ void ExportMatcher::matchCall(ArrayRef<size_t> nodes) {
     return StringRef(graph.nodes[node].rewriteRule).contains("BatchNorm");
   });
   if (call.guessed && !isNorm)
-    return; // a call that has no node may have read it
+    return; // a call without a node may have read it
   if (!missing.empty())
     noteMissing(nodes, missing);
   if (isNorm)
@@ -364,7 +364,8 @@ void ExportMatcher::matchCall(ArrayRef<size_t> nodes) {
 
 void ExportMatcher::run() {
   result.isSigned = true;
-  // First what stands under its own name where no call is noted.
+  // First match initializers that have a parameter's own name, in nodes without
+  // a call.
   auto claim = [&](const Node &node) {
     for (const std::string &input : node.inputs)
       if (signature.target(input) && recovered.initializer(input))

@@ -14,20 +14,21 @@
 
 namespace ckopt::onnx_frontend {
 
-/// A value of the exported program that folding made a constant.
+/// A value of the exported program that folding replaced by a constant.
 struct FoldedValue {
-  std::string name; ///< of the program's value; "" where several may be meant
+  std::string name; ///< of the program's value; "" if ambiguous
   std::vector<OperandUse> uses;
-  bool explained = false;      ///< it is known what it holds
-  bool transposed = false;     ///< it is so where it is read
-  std::optional<size_t> batch; ///< the dimension of the batch, where known
+  bool explained = false;      ///< its contents are known
+  bool transposed = false;     ///< its reader reads it transposed
+  std::optional<size_t> batch; ///< the batch dimension, if known
   std::string target;          ///< the parameter that it is a form of, or ""
 };
 
-/// The innermost module that the node belongs to; "" where none is noted.
+/// Returns the innermost module that the node belongs to; "" if the file names
+/// none.
 llvm::StringRef scopeOf(const Node &node);
 
-/// Whether all elements are the same number.
+/// Returns whether all elements are the same number.
 bool isUniform(const HostTensor &value);
 
 class ExportMatcher {
@@ -39,7 +40,7 @@ public:
 private:
   using Entry = TorchSignature::Entry;
 
-  // ExportMatcher.cpp: operands of the nodes that each call became
+  // In ExportMatcher.cpp: match the operands of nodes with their call.
   void noteFoldedNorm(llvm::ArrayRef<size_t> nodes, const FxCall &call);
   void matchCall(llvm::ArrayRef<size_t> nodes);
   void matchOperand(OperandUse use, const FxCall &call, size_t groupSize);
@@ -53,12 +54,12 @@ private:
   bool isPositional(const Node &node, const FxCall &call) const;
   bool readsInitializer(OperandUse use) const;
 
-  // ExportRecurrent.cpp: packed weights and states
+  // In ExportRecurrent.cpp: match packed weights and states.
   void noteState(OperandUse use, const FxCall &call, llvm::StringRef argument,
                  bool isWhole);
   bool matchRecurrent(llvm::ArrayRef<size_t> nodes, const FxCall &call);
 
-  // ExportStops.cpp: values that the model detaches
+  // In ExportStops.cpp: find values that the model detaches.
   void matchStops(llvm::ArrayRef<size_t> nodes, const FxCall &call);
   bool placeStop(llvm::ArrayRef<size_t> nodes, const FxCall &call,
                  llvm::StringRef detached);
@@ -66,7 +67,8 @@ private:
   void stopInRegions();
   void finishStops();
 
-  // ExportFolds.cpp, ExportViews.cpp, ExportStates.cpp: what no call mentions
+  // In ExportFolds.cpp, ExportViews.cpp and ExportStates.cpp: explain constants
+  // that no call mentions.
   void noteFolded(OperandUse use, const FxCall &call, llvm::StringRef name,
                   Form form = Form::Same);
   void noteNameless(OperandUse use);
@@ -102,22 +104,26 @@ private:
   ExportAnalysis &result;
   TorchSignature signature;
   RecoveredParameters recovered;
-  std::vector<FxCall> calls;  ///< by node
-  llvm::StringSet<> constant; ///< program values that no parameter is part of
-  llvm::StringSet<> produced; ///< values that the file computes or takes
+  std::vector<FxCall> calls; ///< by node
+  /// Program values that do not depend on parameters.
+  llvm::StringSet<> constant;
+  llvm::StringSet<> produced; ///< values that the file computes, or its inputs
   llvm::MapVector<llvm::StringRef, llvm::SmallVector<size_t>> groups;
-  llvm::StringSet<> settled; ///< targets: found, tied, or said to be lost
+  /// Targets that are found, tied, or reported as lost.
+  llvm::StringSet<> settled;
   std::map<std::string, FoldedValue> folded; ///< by program value
   llvm::StringSet<> lostInPart;              ///< parameters, by target
   std::vector<std::string> merged;           ///< values
-  std::string vanished; ///< a call that its operands made an identity
-  std::string tied;     ///< and what they are, for people
+  std::string vanished; ///< a call that was removed as an identity
+  std::string tied;     ///< description of tied parameters, for messages
   llvm::StringMap<std::string> reasons; ///< why an initializer is no parameter
-  llvm::StringSet<> trained;            ///< lost weights' stand-ins
+  llvm::StringSet<> trained;            ///< stand-ins for lost weights
   llvm::StringSet<> namedStops;         ///< detached values that calls name
-  int64_t numStops = 0;                 ///< of these, those that were placed
-  std::vector<OperandUse> open;         ///< of the call being matched
-  llvm::StringSet<> boundHere;          ///< likewise
+  int64_t numStops = 0;                 ///< how many of these were matched
+  /// Operands of the current call without a match.
+  std::vector<OperandUse> open;
+  /// Parameters matched in the current call.
+  llvm::StringSet<> boundHere;
 };
 
 } // namespace ckopt::onnx_frontend

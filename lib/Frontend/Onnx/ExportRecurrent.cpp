@@ -2,9 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One call of the program is one node a layer, whose operands pack weights of
-// both directions with the gates in ONNX's order: each operand is matched with
-// the parameters in the order in which the call takes them. O(operands).
+// Matches recurrent layers. One call of the program is one node for each layer,
+// whose operands pack weights of both directions with the gates in ONNX's
+// order: each operand is matched with the parameters in the order in which the
+// call takes them. O(operands).
 //
 //===----------------------------------------------------------------------===//
 #include "ExportMatcher.h"
@@ -15,7 +16,7 @@ using namespace ckopt::onnx_frontend;
 using llvm::ArrayRef;
 using llvm::StringRef;
 
-/// An initial state: a parameter as it is, or what folding made of it.
+/// Matches an initial state: a parameter itself, or a constant folded from it.
 void ExportMatcher::noteState(OperandUse use, const FxCall &call,
                               StringRef argument, bool isWhole) {
   const Entry *entry = signature.placeholder(argument);
@@ -31,8 +32,7 @@ void ExportMatcher::noteState(OperandUse use, const FxCall &call,
     open.push_back(use);
 }
 
-/// LSTM, GRU and RNN: one node a layer, whose operands pack the weights of both
-/// directions with the gates in ONNX's order.
+/// Matches LSTM, GRU and RNN.
 bool ExportMatcher::matchRecurrent(ArrayRef<size_t> nodes, const FxCall &call) {
   bool isRnn = call.op == "rnn_tanh" || call.op == "rnn_relu";
   const char *op = call.op == "lstm"  ? "LSTM"

@@ -2,9 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A cell's first step maps a state of zeros, which folding makes a constant: a
-// bias that is repeated over the batch, or zeros. Both are told from parameters
-// by the weight that made them. O(values * parameters).
+// Explains initial states. A cell's first step multiplies a state of zeros,
+// which folding replaces by a constant: a bias that is repeated over the batch,
+// or zeros. Both are told from parameters by the weight that they were
+// multiplied with. O(values * parameters).
 //
 //===----------------------------------------------------------------------===//
 #include "ExportMatcher.h"
@@ -22,8 +23,8 @@ static bool isZero(const HostTensor &value) {
   return value.numElements() > 0;
 }
 
-/// Whether a parameter was folded as a zero state may be: then zeros are no
-/// constants.
+/// Returns whether a parameter was folded as a zero state may be: then zeros
+/// may be a parameter's.
 bool ExportMatcher::hasZeroState() const {
   return llvm::any_of(folded, [&](const auto &item) {
     const std::string &target = item.second.target;
@@ -31,8 +32,8 @@ bool ExportMatcher::hasZeroState() const {
   });
 }
 
-/// Whether the node's module has a linear map to `outputs` numbers, without a
-/// bias, whose weight makes zeros of zeros only.
+/// Returns whether the node's module has a linear map to `outputs` numbers,
+/// without a bias, whose weight gives zeros for zeros only.
 bool ExportMatcher::readsWeightOf(StringRef scope, int64_t outputs) {
   bool found = false;
   if (hasZeroState())
@@ -44,14 +45,15 @@ bool ExportMatcher::readsWeightOf(StringRef scope, int64_t outputs) {
         leafOf(entry.target) == "bias" || weight->dim(0) != outputs)
       continue;
     if (isZero(*weight) || weight->dim(0) < weight->dim(1))
-      return false; // it makes zeros of other values, too
+      return false; // it gives zeros for other values as well
     found = true;
   }
   return found;
 }
 
-/// A linear map of a zero state is its bias, repeated. Only that is known of
-/// it: the weight must have something to say for the state to be zero.
+/// A linear map of a zero state is its bias, repeated. The file proves nothing
+/// else about the state, so the weight must give nonzero results for nonzero
+/// states.
 void ExportMatcher::explainBiasOnly() {
   for (FoldedValue *value : unexplained()) {
     StringRef op = splitFxName(value->name).first;

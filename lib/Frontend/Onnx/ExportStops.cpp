@@ -2,13 +2,13 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// PyTorch's detach() is a node Identity in a file as it was traced: its import
-// stops the gradient. Optimizing removes the node; but the calls that read the
-// detached value still name it, so the operand that stands where the call has
-// it stops the gradient instead. Where another node with the same operands was
-// merged into the reader, or nothing names a detached value any more, gradients
-// would flow where the model has none: then the file lacks something, and that
-// is said. O(operands).
+// Finds where detach() stopped gradients. In a file as it was traced, PyTorch's
+// detach() is a node Identity, whose import stops the gradient. Optimizing
+// removes the node; but the calls that read the detached value still name it,
+// so the operand at the position of that argument stops the gradient instead.
+// If another node with the same operands was merged into the reader, or nothing
+// names a detached value any more, gradients would flow where the model has
+// none: then the file is reported as incomplete. O(operands).
 //
 //===----------------------------------------------------------------------===//
 #include "ExportMatcher.h"
@@ -23,8 +23,8 @@ static bool isDetach(StringRef name) {
   return splitFxName(name).first == "detach";
 }
 
-/// Stops the gradient of the operands that are the call's detached value; false
-/// where the file does not say which these are.
+/// Stops the gradient of the operands that are the call's detached value;
+/// returns false if the file does not tell which these are.
 bool ExportMatcher::placeStop(ArrayRef<size_t> nodes, const FxCall &call,
                               StringRef detached) {
   const Node &first = graph.nodes[nodes.front()];
@@ -98,9 +98,9 @@ static bool castsToHalf(const Node &node) {
   return false;
 }
 
-/// Regions in which the model computes other than around them are pasted into
-/// the exported program as code that it made up itself. Under torch.no_grad()
-/// nothing in them has a gradient; under autocast there are casts.
+/// The exporter inlines regions with another mode of computing into the
+/// program, under generated names. Values of a region under torch.no_grad()
+/// have no gradient; under autocast there are casts.
 void ExportMatcher::stopInRegions() {
   std::string names;
   int64_t count = 0;
@@ -118,8 +118,8 @@ void ExportMatcher::stopInRegions() {
     for (const std::string &output : node.outputs)
       if (node.inRegion && node.op != "Constant" && node.op != "Shape")
         within.insert(output);
-  // Equal calls in the region and out of it were merged: one value stands for
-  // both.
+  // Equal calls inside and outside of the region were merged: one value stands
+  // for both.
   for (auto [node, call] : llvm::zip_equal(graph.nodes, calls))
     for (const std::string &input : node.inputs)
       if (!node.inRegion && !call.guessed && within.contains(input) &&
@@ -137,7 +137,7 @@ void ExportMatcher::stopInRegions() {
                          "(torch.no_grad()): none flow through them");
 }
 
-/// The program numbers its calls: a number that nothing names was optimized
+/// The program numbers its calls: a number that no node names was optimized
 /// away together with its readers.
 void ExportMatcher::finishStops() {
   stopInRegions();

@@ -2,13 +2,14 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// PyTorch's TorchScript exporter writes no signature. Its names say a good
-// deal: initializers keep those of the state dict, what folding made is called
-// "onnx::MatMul_31" after its reader, nodes are called by their modules
+// PyTorch's TorchScript exporter writes no signature. Its names tell much:
+// initializers keep the names of the state dict, folded constants are called
+// "onnx::MatMul_31" after their reader, nodes are called by their modules
 // ("/layers.0/fc/MatMul"), and equal initializers that it merged stand behind
 // nodes "Identity_3". Files of other exporters are left as they are. Buffers
-// and parameters look alike: masks and tables of sines and cosines are told by
-// their values, what else has no name that torch.nn gives is listed as unclear.
+// and parameters look alike: masks and tables of sines and cosines are
+// recognized by their values; other tensors whose names torch.nn does not use
+// are listed as unclear.
 //
 //===----------------------------------------------------------------------===//
 #include "ExportAnalysis.h"
@@ -32,7 +33,7 @@ public:
 private:
   void noteNamed(StringRef name, const HostTensor &value);
   bool isAnonymous(StringRef name) const { return name.starts_with("onnx::"); }
-  /// "/layers.0/fc/MatMul" as "layers.0.fc"; "" for other names.
+  /// Returns "layers.0.fc" for "/layers.0/fc/MatMul"; "" for other names.
   std::string moduleOf(const Node &node) const;
   void splitMerged();
   void matchOperand(OperandUse use);
@@ -53,7 +54,7 @@ std::string TorchScriptFile::moduleOf(const Node &node) const {
   StringRef name = node.name;
   if (!name.consume_front("/") || !name.contains('/'))
     return "";
-  // Modules of lists bear the list's name: "/h.0/h.0.fc/MatMul" has no other.
+  // A module in a list has the list's name in its path: "/h.0/h.0.fc/MatMul".
   StringRef path = name.rsplit('/').first;
   std::string module;
   llvm::SmallVector<StringRef> parts;
@@ -67,8 +68,8 @@ std::string TorchScriptFile::moduleOf(const Node &node) const {
   return module;
 }
 
-/// Equal initializers that evaluation mode merges. Tied parameters never look
-/// like this: the exporter gives them one name.
+/// Splits equal initializers that the exporter merged in evaluation mode. Tied
+/// parameters never look like this: the exporter gives them one name.
 void TorchScriptFile::splitMerged() {
   int64_t count = 0;
   for (auto [i, node] : llvm::enumerate(graph.nodes)) {
@@ -85,7 +86,8 @@ void TorchScriptFile::splitMerged() {
                            "each has its own again");
 }
 
-/// A folded transpose with the very elements of a named weight was tied to it.
+/// A folded transpose with exactly the elements of a named weight was tied to
+/// it.
 bool TorchScriptFile::bindTied(OperandUse use) {
   const HostTensor &value = recovered.valueOf(use);
   if (value.rank() != 2 || value.numElements() < 4)
@@ -102,9 +104,9 @@ bool TorchScriptFile::bindTied(OperandUse use) {
   return false;
 }
 
-/// linear(x, weight, bias) is Add(bias, MatMul(x, transposed weight)), the
-/// bias first, which x @ weight + bias is not; "a.in_proj_bias" names
-/// "a.in_proj_weight".
+/// linear(x, weight, bias) is exported as Add(bias, MatMul(x, transposed
+/// weight)), unlike x @ weight + bias, which has the bias second;
+/// "a.in_proj_bias" names "a.in_proj_weight".
 bool TorchScriptFile::bindByBias(OperandUse use) {
   auto found = biasOf.find(graph.nodes[use.node].outputs[0]);
   if (use.operand != 1 || found == biasOf.end())
@@ -149,9 +151,9 @@ bool TorchScriptFile::bindRecurrent(OperandUse use) {
   return recovered.bindPacked(use, targets, order, directions);
 }
 
-/// Whether all lanes along the dimension are sin(w t + p) or cos(w t + p) for
-/// t = 0, 1, ..., p a multiple of pi / 2: then v[t+1] + v[t-1] is k v[t], with
-/// one k for the lane. Rounding grows with t.
+/// Returns whether all lanes along the dimension are sin(w t + p) or cos(w t +
+/// p) for t = 0, 1, ..., with p a multiple of pi / 2: then v[t+1] + v[t-1] is k
+/// v[t], with one k for the lane. Rounding errors grow with t.
 static bool isSinusoidalAlong(const HostTensor &value, size_t dim) {
   int64_t size = value.dim(dim), inner = 1;
   for (size_t d = dim + 1; d < size_t(value.rank()); ++d)
@@ -170,7 +172,7 @@ static bool isSinusoidalAlong(const HostTensor &value, size_t dim) {
                              : 0;
     if (!isSine && !isCosine)
       return false;
-    // The sine of the first step leaves open on which side of pi / 2 it is.
+    // The sine of the first step does not tell on which side of pi / 2 it is.
     double other = isSine ? std::acos(-1) - step : step;
     auto follows = [&](double w) {
       for (int64_t t = 0; t < size; ++t) {
@@ -187,7 +189,7 @@ static bool isSinusoidalAlong(const HostTensor &value, size_t dim) {
   return varies;
 }
 
-/// Tables of rotary and position encodings.
+/// Returns whether the value is a table of rotary or position encodings.
 static bool isSinusoidal(const HostTensor &value) {
   for (size_t dim = 0; value.rank() >= 2 && dim < size_t(value.rank()); ++dim)
     if (isSinusoidalAlong(value, dim))
@@ -195,7 +197,7 @@ static bool isSinusoidal(const HostTensor &value) {
   return false;
 }
 
-/// Names that modules of torch.nn give their parameters.
+/// Returns whether modules of torch.nn give a parameter this name.
 static bool isUsualName(StringRef name) {
   StringRef leaf = name.contains('.') ? name.rsplit('.').second : name;
   return leaf.starts_with("weight") || leaf.starts_with("bias") ||
@@ -224,7 +226,7 @@ void TorchScriptFile::matchOperand(OperandUse use) {
   if (!isAnonymous(name)) {
     if (node.op != "BatchNormalization" || use.operand < 3)
       noteNamed(name, value);
-    // Numbers of the graph are Constant nodes in these files.
+    // In these files, numbers that a node needs are Constant nodes.
     bool isBound = (node.op == "Clip" || node.op == "Pad") && use.operand > 0;
     if (value.rank() == 0 && !isBound)
       result.parameters.insert(name);
@@ -247,7 +249,7 @@ void TorchScriptFile::matchOperand(OperandUse use) {
     }
   }
   if (node.op == "MatMul" && value.rank() == 2) {
-    // Only a module that makes one product is a linear layer by its looks.
+    // Only a module that makes one product can be recognized as a linear layer.
     bool linear = StringRef(node.name).ends_with("/MatMul") &&
                   use.operand == 1 && modules.lookup(module) == 1;
     if (bindTied(use) || bindByBias(use) ||

@@ -2,10 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A transposed, widened, repeated or sliced parameter, or rows of a table, that
-// folding made a constant: the line of Python that reads it, the one parameter
-// that is left, or the elements of a parameter that is known say whose view it
-// is; what the view did to it is undone. O(values * parameters), and bytes.
+// Explains constants that folding made of a parameter: transposed, widened,
+// repeated or sliced, or rows of a table. The line of Python that reads the
+// constant, the one parameter that is left, or the elements of a known
+// parameter tell which parameter it is a view of; the view is then undone.
+// O(values * parameters), and bytes.
 //
 //===----------------------------------------------------------------------===//
 #include "ExportMatcher.h"
@@ -21,9 +22,9 @@ static bool onlyWidens(StringRef op) {
   return op == "unsqueeze" || op == "view" || op == "reshape";
 }
 
-/// What made the value a view of a parameter: the calls that change shapes, in
-/// the order of their names in `known` ("t", "unsqueeze, expand"), as far as
-/// the optimizer notes them; else the call that it has its name from.
+/// Returns the calls that made the value a view of a parameter, in the order of
+/// their names in `known` ("t", "unsqueeze, expand"), as far as the optimizer
+/// records them; else the call that the value is named after.
 std::string ExportMatcher::viewOf(const FoldedValue &value) const {
   static constexpr StringRef known[] = {
       "t",       "numpy_T",   "transpose", "permute", "view",   "reshape",
@@ -31,7 +32,7 @@ std::string ExportMatcher::viewOf(const FoldedValue &value) const {
   StringRef own = splitFxName(value.name).first;
   std::optional<StringRef> noted =
       foldedFrom(recovered.nameOf(value.uses.front()));
-  if (!noted || own == "embedding") // others may have made the indices
+  if (!noted || own == "embedding") // other calls may have made the indices
     return own.str();
   llvm::StringSet<> calls;
   llvm::SmallVector<StringRef> names;
@@ -48,8 +49,8 @@ std::string ExportMatcher::viewOf(const FoldedValue &value) const {
   return text.empty() ? own.str() : text;
 }
 
-/// Takes the parameter out of a folded view of it; `source` is what the line of
-/// Python does with it ("" where that is not known).
+/// Recovers the parameter from a folded view of it; `source` is the Python text
+/// after the parameter's name ("" if not known).
 bool ExportMatcher::bindFolded(FoldedValue &value, const Entry &entry,
                                StringRef source) {
   std::string view = viewOf(value);
@@ -98,9 +99,9 @@ bool ExportMatcher::bindFolded(FoldedValue &value, const Entry &entry,
   return true;
 }
 
-/// "x @ self.A.t()": the line names the parameter and what it does with it.
-/// Calls of one kind in one line are numbered in the order in which it names
-/// their parameters.
+/// In "x @ self.A.t()" the line names the parameter and its view. Calls of one
+/// kind in one line are numbered in the order in which the line names their
+/// parameters.
 void ExportMatcher::explainBySource() {
   struct Line {
     std::vector<FoldedValue *> values;
@@ -137,12 +138,13 @@ void ExportMatcher::explainBySource() {
             mentions.push_back({rest, entry});
     if (mentions.size() != line.values.size())
       continue;
-    // What is left of the line gets shorter from mention to mention.
+    // The rest of the line gets shorter from mention to mention.
     llvm::sort(mentions, [](const auto &a, const auto &b) {
       return a.first.size() > b.first.size();
     });
     for (auto [value, mention] : llvm::zip(line.values, mentions)) {
-      // One part of several is not the parameter.
+      // A parameter of which the value is only one part cannot be recovered
+      // from it.
       const Entry *entry = mention.second;
       if (op != "slice" || llvm::count_if(mentions, [&](const auto &other) {
                              return other.second == entry;
@@ -152,8 +154,8 @@ void ExportMatcher::explainBySource() {
   }
 }
 
-/// Tables looked up by constant indices: "embeddings + position_embeddings"
-/// names the table's module, or only one table is left.
+/// Explains tables looked up by constant indices: "embeddings +
+/// position_embeddings" names the table's module, or only one table is left.
 void ExportMatcher::explainLookups() {
   auto findLookups = [&] {
     std::vector<FoldedValue *> lookups = unexplained();
@@ -162,7 +164,7 @@ void ExportMatcher::explainLookups() {
     });
     return lookups;
   };
-  // What one is found to be may leave one choice for another.
+  // Explaining one value may leave a single choice for another.
   for (bool changed = true; changed;) {
     changed = false;
     std::vector<FoldedValue *> lookups = findLookups();
@@ -183,9 +185,9 @@ void ExportMatcher::explainLookups() {
   }
 }
 
-/// The table that `value` holds rows of: the one that the line of Python names,
-/// the last one, or the one of positions where one value alone reads each row
-/// once.
+/// Returns the table that `value` holds rows of: the one that the line of
+/// Python names, the last one left, or the table of positions, if a single
+/// value reads each row once.
 const TorchSignature::Entry *
 ExportMatcher::findTable(const FoldedValue &value,
                          ArrayRef<FoldedValue *> lookups) {
@@ -217,8 +219,9 @@ ExportMatcher::findTable(const FoldedValue &value,
                                                            : nullptr;
 }
 
-/// One parameter and one view are left: of the model, or, where the view holds
-/// numbers as only an initialization makes them, of the module that reads it.
+/// Matches the last parameter with the last view: of the model, or, if the view
+/// holds numbers that only an initialization makes, of the module that reads
+/// it.
 void ExportMatcher::explainLast() {
   auto explain = [&](FoldedValue &value, const Entry &entry) {
     const Node &reader = graph.nodes[value.uses.front().node];
@@ -248,7 +251,7 @@ void ExportMatcher::explainLast() {
   }
 }
 
-/// Whether the elements of `part` stand side by side in `whole`.
+/// Returns whether the elements of `part` are adjacent in `whole`.
 static bool holdsElements(const HostTensor &whole, const HostTensor &part) {
   auto text = [](const HostTensor &value) {
     return StringRef(static_cast<const char *>(value.rawData()),
@@ -257,10 +260,10 @@ static bool holdsElements(const HostTensor &whole, const HostTensor &part) {
   return whole.dtype() == part.dtype() && text(whole).contains(text(part));
 }
 
-/// A view of a parameter that other calls read as it is ("x @ emb.weight.t()"):
-/// its elements, which no initialization repeats, say of which. Elements that
-/// are all alike say nothing: a matrix of them is taken for a parameter's that
-/// has as many, which is said to be lost, as it is where a part is left of it.
+/// Explains views of a parameter that other calls read directly ("x @
+/// emb.weight.t()"). Its elements, which no initialization repeats, tell which
+/// parameter it is. If all elements are equal they do not tell: then a
+/// parameter of as many elements is reported as lost.
 void ExportMatcher::explainTiedViews() {
   for (FoldedValue *value : unexplained()) {
     StringRef op = splitFxName(value->name).first;

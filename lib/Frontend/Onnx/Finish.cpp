@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Folding leaves dead shape arithmetic behind, large constants move out of the
-// IR (the step's arena holds them), and weights that nothing reads are no
-// arguments of the step.
+// Cleans the function up after import: removes dead shape arithmetic that
+// folding leaves, moves large constants out of the IR (into the step's arena),
+// and drops weights that nothing reads.
 //
 //===----------------------------------------------------------------------===//
 #include "GraphImporter.h"
@@ -22,8 +22,9 @@ void GraphImporter::removeDeadOps() {
       op.erase();
 }
 
-/// Writes each state once, at the end: a layer that runs twice in a step, or in
-/// branches of which one counts, averages values that are no state yet.
+/// Writes each state once, at the end. A layer that runs twice in a step, or in
+/// a branch that may not be taken, has intermediate averages that are not yet
+/// the state.
 void GraphImporter::settleUpdates() {
   llvm::SmallPtrSet<Operation *, 8> writes;
   for (auto &[argument, value] : updates)
@@ -54,7 +55,7 @@ void GraphImporter::settleUpdates() {
       value = AssignOp::create(builder, value.getLoc(), argument, value);
 }
 
-/// The bytes of a constant in host form.
+/// Converts a constant to a host tensor.
 static HostTensor toHost(DenseElementsAttr value) {
   auto type = cast<RankedTensorType>(value.getType());
   std::vector<int64_t> shape(type.getShape().begin(), type.getShape().end());

@@ -4,8 +4,8 @@
 //
 // Exporters before opset 20 spell GELU out: x * 0.5 * (1 + erf(x / sqrt 2)) or
 // x * 0.5 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))), with the products in
-// any order and the scaling as a product or a quotient. As one op it keeps one
-// value for the backward pass, not five. The match works on a product's
+// any order and the scaling as a product or a quotient. As one op, GELU keeps
+// one value for the backward pass, not five. The match works on a product's
 // factors, so no order needs a pattern of its own. Linear in the function.
 //
 //===----------------------------------------------------------------------===//
@@ -16,8 +16,8 @@ using namespace mlir;
 using namespace ckopt;
 using namespace ckopt::onnx_frontend;
 
-/// The factors of a product: operands of nested products that nothing else
-/// reads; numbers are multiplied into `number`.
+/// Collects the factors of a product: operands of nested products that nothing
+/// else reads; constants are multiplied into `number`.
 static void collectFactors(Value value, bool root, SmallVectorImpl<Value> &rest,
                            double &number) {
   if (auto constant = NodeImporter::scalarOf(value)) {
@@ -44,7 +44,7 @@ static void collectFactors(Value value, bool root, SmallVectorImpl<Value> &rest,
 /// Files hold these numbers rounded to float32 or with fewer digits.
 static bool near(double x, double y) { return std::abs(x - y) < 1e-5 * y; }
 
-/// The operand of 1 + f(operand).
+/// Returns the operand of f in 1 + f(operand).
 template <typename Op> static Value onePlus(Value value) {
   auto add = value.getDefiningOp<AddOp>();
   if (!add)
@@ -127,7 +127,7 @@ static bool fuseAt(Operation *root) {
 }
 
 void onnx_frontend::fuseGelu(func::FuncOp func) {
-  // From the end: the root of a product is met before its parts.
+  // Walk from the end, so that the root of a product comes before its parts.
   for (Operation &op : llvm::reverse(func.getBody().front()))
     if (isa<MulOp, DivOp>(op) && !op.use_empty())
       fuseAt(&op);

@@ -5,8 +5,8 @@
 // Before opset 17 exporters spell layer normalization out:
 //   d = x - mean(x); y = d / sqrt(mean(d * d) + epsilon) * scale + bias
 // with the square as a power or a product and the division as a product with a
-// reciprocal. As one op it keeps x and two numbers a row for the backward pass,
-// not five tensors. Linear in the function.
+// reciprocal. As one op, it keeps x and two numbers a row for the backward
+// pass, not five tensors. Linear in the function.
 //
 //===----------------------------------------------------------------------===//
 #include "GraphImporter.h"
@@ -24,8 +24,8 @@ struct Match {
 };
 } // namespace
 
-/// The operand of a mean over trailing dimensions that are kept, and the first
-/// of them.
+/// Returns the operand of a mean over trailing dimensions that are kept, and
+/// the first of them.
 static Value trailingMean(Value value, int64_t &axis) {
   auto reduce = value.getDefiningOp<ReduceOp>();
   if (!reduce || reduce.getKind() != ReduceKind::Mean || !reduce.getKeepdims())
@@ -40,7 +40,7 @@ static Value trailingMean(Value value, int64_t &axis) {
   return axes.empty() ? Value() : reduce.getInput();
 }
 
-/// `value` = root^2: the root.
+/// Returns the root of `value` if it is a square.
 static Value squareRootOf(Value value) {
   if (auto mul = value.getDefiningOp<MulOp>())
     return mul.getLhs() == mul.getRhs() ? mul.getLhs() : Value();
@@ -49,7 +49,7 @@ static Value squareRootOf(Value value) {
                                                             : Value();
 }
 
-/// `value` = d / sqrt(...), in either spelling: d and what the root is of.
+/// If `value` is d / sqrt(r), in either form, returns d and r.
 static std::pair<Value, Value> quotient(Operation *op) {
   if (auto div = dyn_cast<DivOp>(op)) {
     auto sqrt = div.getRhs().getDefiningOp<SqrtOp>();
@@ -92,8 +92,8 @@ static std::optional<Match> matchAt(Operation *op) {
   return std::nullopt;
 }
 
-/// The only user of `value` if it is an `Op` whose other operand is a weight
-/// of the shape of a row: that operand.
+/// If the only user of `value` is an `Op` whose other operand is a weight with
+/// the shape of a row, returns that operand.
 template <typename Op>
 static Value rowOperand(Value value, int64_t axis, Op &user) {
   if (!value.hasOneUse())

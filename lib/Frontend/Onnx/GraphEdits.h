@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What mending an export changes is kept as data, so that the model in memory
-// and the file that trained weights are written to become the same graph.
+// Edits that repair an exported graph, kept as data, so that they apply both to
+// the model in memory and to the file that trained weights are written to.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_FRONTEND_ONNX_GRAPHEDITS_H
@@ -14,30 +14,31 @@
 
 namespace ckopt::onnx_frontend {
 
-/// A node that stands behind the one whose first result is `original`.
+/// A copy of a node, placed after the node whose first result is `original`.
 struct NodeCopy {
   std::string original;
   Node node;
 };
 
 struct GraphEdits {
-  /// Made first: what follows numbers the nodes of the graph that has them.
+  /// Copies come first: later edits number the nodes of the graph that has
+  /// them.
   std::vector<NodeCopy> copies;
-  /// Operand `operand` of node `node` (by its number in the graph) reads `to`;
-  /// a node may get one operand more than it has.
+  /// Lets operand `operand` of node `node` (by its number in the graph) read
+  /// `to`; it may be one past the node's last operand.
   struct Rewire {
     size_t node, operand;
     std::string to;
   };
-  /// Readers of copies, which analyzeExport() rewired in memory.
+  /// Rewired readers of copies; analyzeExport() has applied these in memory.
   std::vector<Rewire> copyReads;
   std::vector<Tensor> added;     ///< initializers
-  std::set<std::string> removed; ///< initializers that nothing reads any more
-  std::vector<Node> nodes;       ///< in front of all others
+  std::set<std::string> removed; ///< initializers without readers
+  std::vector<Node> nodes;       ///< new nodes, before all others
   std::vector<Rewire> rewired;
-  std::set<size_t> dropped; ///< nodes of the file that go
-  /// Node and operand: no gradient flows back there. In memory alone, as no
-  /// operator of ONNX says so.
+  std::set<size_t> dropped; ///< nodes that are removed
+  /// Pairs of node and operand through which no gradient flows. They exist in
+  /// memory only, since no operator of ONNX expresses them.
   std::vector<std::pair<size_t, size_t>> stopped;
 
   bool empty() const {

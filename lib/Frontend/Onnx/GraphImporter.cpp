@@ -5,7 +5,7 @@
 // The graph is a list in dependency order; each node is built by its handler
 // at once on static shapes, so shape arithmetic folds while it is made and
 // later nodes find constants. Linear in the graph. A node whose operand failed
-// is skipped silently: one report for each cause.
+// is skipped silently, so that each cause is reported once.
 //
 //===----------------------------------------------------------------------===//
 #include "GraphImporter.h"
@@ -32,7 +32,7 @@ GraphImporter::GraphImporter(const Model &model, const ImportPlan &plan,
   used.erase("");
 }
 
-/// Notes what the node and its subgraphs read.
+/// Records the values that the node and its subgraphs read.
 void GraphImporter::use(const Node &node) {
   for (const std::string &input : node.inputs)
     used.insert(input);
@@ -115,7 +115,7 @@ void GraphImporter::bind(StringRef name, Value value) {
     values[name] = value;
 }
 
-/// Whether all elements are the same bytes.
+/// Returns whether all elements have the same bytes.
 static bool isSplat(const HostTensor &value) {
   int64_t size = dtypeSize(value.dtype());
   const char *bytes = static_cast<const char *>(value.rawData());
@@ -148,7 +148,7 @@ Value GraphImporter::constant(Location loc, const HostTensor &given,
     value = llvm::cantFail(value.convertTo(DType::F64)); // widening always fits
   auto type = RankedTensorType::get(value.shape(), elementType(value.dtype()));
   bool splat = isSplat(value);
-  // Integers stay where folding sees them, up to the folder's own limit.
+  // Integers stay in the IR for folding, up to the folder's own limit.
   constexpr int64_t floatLimit = 4 << 10, integerLimit = 64 << 10;
   int64_t limit = ckopt::isFloat(value.dtype()) ? floatLimit : integerLimit;
   if (!splat && value.sizeInBytes() > limit) {
@@ -275,7 +275,8 @@ void GraphImporter::createArguments() {
 // Nodes
 //===----------------------------------------------------------------------===//
 
-/// The node's name, then its operator, then the modules that hold it.
+/// Makes a location of the node's name, its operator, and the modules that hold
+/// it.
 static Location nodeLocation(const Node &node, MLIRContext *context) {
   Builder builder(context);
   Location modules = builder.getUnknownLoc();
@@ -294,7 +295,8 @@ static Location nodeLocation(const Node &node, MLIRContext *context) {
                       NameLoc::get(builder.getStringAttr(node.op), modules));
 }
 
-/// Whether all operands are there; one that failed was reported where it did.
+/// Returns whether all operands exist; a missing one was reported where it
+/// failed.
 bool GraphImporter::areOperandsReady(NodeImporter &importer) {
   bool ready = true;
   for (const std::string &input : importer.node.inputs) {
@@ -322,7 +324,8 @@ bool GraphImporter::importNode(const Node &node) {
   bool ready = areOperandsReady(importer);
   Handler handler = findHandler(node.domain, node.op, node.opset);
   if (ready && !handler) {
-    // In a subgraph; those of the graph itself are reported before.
+    // This is in a subgraph; unknown operators of the graph itself are reported
+    // before.
     importer.unsupported() << "unsupported operator " << node.op << " (domain '"
                            << (node.domain.empty() ? "ai.onnx" : node.domain)
                            << "', opset " << node.opset << ")";
@@ -330,7 +333,7 @@ bool GraphImporter::importNode(const Node &node) {
   }
   bool ok = ready && succeeded(handler(importer)) && !importer.hasFailed();
   if (ready && !ok && !importer.hasFailed())
-    importer.error() << "cannot be imported"; // no failure without a word
+    importer.error() << "cannot be imported"; // so that no failure is silent
   for (auto [i, output] : llvm::enumerate(node.outputs)) {
     if (const Sequence *list = ok ? importer.sequenceResult(i) : nullptr) {
       bindSequence(output, *list);
@@ -426,7 +429,7 @@ LogicalResult GraphImporter::collectResults() {
     Value value = lookup(output.name);
     if (!value)
       return failure();
-    if (!updated.contains(value)) // comes as an update below
+    if (!updated.contains(value)) // other values are returned as updates below
       results.emplace_back(output.name, value);
   }
   if (results.empty()) {
@@ -450,7 +453,7 @@ LogicalResult GraphImporter::run() {
     importNode(node);
   if (failed || mlir::failed(collectResults()))
     return failure();
-  recordShapes(); // before dead values go
+  recordShapes(); // before dead values are removed
   settleUpdates();
   SmallVector<Value> returned;
   for (auto &[name, value] : results)

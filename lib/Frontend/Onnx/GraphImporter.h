@@ -30,20 +30,21 @@ struct DataInput {
   std::vector<int64_t> shape;
 };
 
-/// Everything decided before the graph is walked.
+/// The decisions that are made before the graph is imported.
 struct ImportPlan {
   std::vector<DataInput> inputs;
-  llvm::StringMap<WeightRole> weights; ///< by name, for those not data
+  llvm::StringMap<WeightRole> weights; ///< by name, without data inputs
   std::vector<std::string> weightOrder;
   bool trainMode = true;
-  /// The file was exported in training mode: a norm or a dropout says so.
+  /// Set if the file was exported in training mode, as a norm or a dropout
+  /// shows.
   bool trainingForm = false;
   bool f64 = false;
 };
 
 /// Builds @forward from one graph. Diagnostics go to the context's handler,
-/// located at the node; a node that fails does not stop the others, so that a
-/// user sees all errors at once.
+/// located at the node; after a node fails the import continues, so that a user
+/// sees all errors at once.
 class GraphImporter {
 public:
   GraphImporter(const Model &model, const ImportPlan &plan,
@@ -52,38 +53,38 @@ public:
 
   mlir::LogicalResult run();
 
-  /// Shapes of all values by ONNX name, after `run`.
+  /// Shapes of all values by ONNX name, filled in by `run`.
   llvm::StringMap<llvm::SmallVector<int64_t>> shapes;
-  /// Some node needs what ckopt does not have (rather than being wrong).
+  /// Set if some node needs an unsupported feature (rather than being wrong).
   bool sawUnsupported = false;
-  /// Graph inputs that nodes would have to know when compiling.
+  /// Graph inputs whose values nodes need at compile time.
   std::set<std::string> neededConstants;
 
   //===--------------------------------------------------------------------===//
-  // For nodes
+  // Functions for handlers of nodes
   //===--------------------------------------------------------------------===//
 
   mlir::OpBuilder &getBuilder() { return builder; }
   BatchScaling *getScaling() { return scaling; }
   bool trainMode() const { return plan.trainMode; }
   bool isTrainingForm() const { return plan.trainingForm; }
-  /// Whether one of PyTorch's exporters wrote the file.
+  /// Returns whether one of PyTorch's exporters wrote the file.
   bool isFromPyTorch() const { return model.producer == "pytorch"; }
-  /// The value of an initializer of the file, or null.
+  /// Returns the value of an initializer of the file, or null.
   const HostTensor *initializer(llvm::StringRef name) const {
     return initializers.lookup(name);
   }
   bool isUsed(llvm::StringRef name) const { return used.contains(name); }
-  /// The value of that name; null where there is none or its node failed.
+  /// Returns the value of that name; null if there is none or its node failed.
   mlir::Value lookup(llvm::StringRef name);
   bool isDefined(llvm::StringRef name) const;
   void bind(llvm::StringRef name, mlir::Value value);
-  /// A sequence is no value of the IR but a list of them that is known while
-  /// importing. Null where `name` is none.
+  /// Returns the sequence `name`, or null if it is not one. A sequence is not a
+  /// value of the IR but a list of values that is known at import time.
   const Sequence *findSequence(llvm::StringRef name) const;
   void bindSequence(llvm::StringRef name, Sequence sequence);
-  /// Counts so many more ops that unrolling makes; failure, after a diagnostic,
-  /// where the model's loops make more than a compiler can hold.
+  /// Adds to the count of ops that unrolling makes; fails, with a diagnostic,
+  /// if the model's loops would make more than a compiler can hold.
   mlir::LogicalResult chargeUnrolled(NodeImporter &owner, int64_t count);
   /// Imports the nodes of `graph` in place, with the values named `arguments`
   /// as its inputs and names that start with `prefix`. Returns the names of its
@@ -91,38 +92,41 @@ public:
   mlir::FailureOr<std::vector<std::string>>
   importBody(NodeImporter &owner, const Graph &graph,
              llvm::ArrayRef<std::string> arguments, llvm::StringRef prefix);
-  /// New values of states so far; a branch has them for itself.
+  /// New values of states so far; each branch has its own.
   using Updates = llvm::MapVector<mlir::Value, mlir::Value>;
   Updates &stateUpdates() { return updates; }
 
   mlir::Type elementType(DType dtype);
-  /// A constant op, or an argument of role "constant" where it is large.
+  /// Makes a constant op, or an argument of role "constant" if it is large.
   mlir::Value constant(mlir::Location loc, const HostTensor &value,
                        llvm::StringRef name);
-  /// A new argument at the end.
+  /// Adds an argument at the end.
   mlir::Value addArgument(mlir::RankedTensorType type, llvm::StringRef name,
                           llvm::StringRef role, llvm::StringRef init = "");
-  /// The scalars that random numbers are made from, added on first use.
+  /// Return the scalars that random numbers are made from, added on first use.
   mlir::Value seed();
   mlir::Value step();
   int64_t nextDropoutSite() { return dropoutSites++; }
-  /// Notes that `argument`, a state, has a new value at the end of the step.
+  /// Records the new value that a state, an argument, has at the end of the
+  /// step.
   void updateState(mlir::Value argument, mlir::Value value);
-  /// The newest value of a state (itself before any update).
+  /// Returns the newest value of a state (the argument itself before any
+  /// update).
   mlir::Value currentState(mlir::Value argument);
-  /// Says something to the user that is no error.
+  /// Reports a remark to the user.
   void remark(const llvm::Twine &text) { result.remarks.push_back(text.str()); }
-  /// The same, once for all nodes that it is about.
+  /// Reports a remark once, for all nodes that it applies to.
   void remarkOnce(const std::string &text) {
     if (!llvm::is_contained(result.remarks, text))
       remark(text);
   }
-  /// Notes that `value` is the loss.
+  /// Records that `value` is a loss.
   void markLoss(mlir::Value value) { losses.insert(value); }
-  /// The data inputs that `value` is computed from, also noted as needed
-  /// constants: what a node must know is not known. Linear in the ops behind.
+  /// Returns the data inputs that `value` is computed from, and records them as
+  /// needed constants, because a node must know the value at compile time.
+  /// Linear in the ops that compute it.
   std::string noteNeeded(mlir::Value value);
-  /// The name under which `value`, an argument, is known; "" for others.
+  /// Returns the name of `value` if it is an argument, else "".
   llvm::StringRef argumentName(mlir::Value value) const;
   void setArgumentRole(mlir::Value argument, llvm::StringRef role);
 
@@ -140,7 +144,7 @@ private:
   void recordShapes();
   mlir::LogicalResult collectResults();
   void setDictionaries();
-  /// Finish.cpp: dead code, large constants, unused weights.
+  /// In Finish.cpp: dead code, large constants, unused weights.
   void settleUpdates();
   void removeDeadOps();
   void outlineLargeConstants();
@@ -167,14 +171,14 @@ private:
   bool failed = false;
 };
 
-/// x * 0.5 * (1 + erf(x / sqrt 2)) and its tanh approximation, however they
-/// are spelled, become ckopt.gelu. FuseGelu.cpp.
+/// Replaces x * 0.5 * (1 + erf(x / sqrt 2)) and its tanh approximation, in any
+/// form, by ckopt.gelu. Defined in FuseGelu.cpp.
 void fuseGelu(mlir::func::FuncOp func);
-/// (x - mean) / sqrt(variance + epsilon), scaled and shifted, becomes
-/// ckopt.layer_norm. FuseLayerNorm.cpp.
+/// Replaces (x - mean) / sqrt(variance + epsilon), scaled and shifted, by
+/// ckopt.layer_norm. Defined in FuseLayerNorm.cpp.
 void fuseLayerNorm(mlir::func::FuncOp func);
 
-/// Notes on arguments which labels and indices losses and lookups take of them
+/// Records on arguments which labels and indices losses and lookups accept
 /// (Dialect/Ckopt/Utils/LabelRange.h).
 void noteDataLimits(mlir::func::FuncOp function);
 

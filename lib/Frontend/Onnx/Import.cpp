@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Decides, before the graph is walked, what the graph's inputs and weights are
-// and what their shapes are; then imports once, or, to change a batch size
-// that is baked in, once at the file's own and once at the wanted one.
+// Imports a model. First decides the roles and shapes of the graph's inputs and
+// weights; then imports the graph once, or, to change a batch size that the
+// file has fixed, once at the file's own size and once at the wanted one.
 //
 //===----------------------------------------------------------------------===//
 #include "ExportAnalysis.h"
@@ -57,7 +57,7 @@ private:
   ImportPlan plan;
   std::vector<std::vector<int64_t>> bakedShapes; ///< of the data inputs
   std::string batchSymbol; ///< of the first data input's first dimension
-  int64_t bakedBatch = 0;  ///< to be changed; 0: nothing to change
+  int64_t bakedBatch = 0;  ///< the fixed batch to be changed; 0 if none
   int64_t batch = 0;
 };
 } // namespace
@@ -83,8 +83,8 @@ llvm::Error ModelImporter::checkOpsets() const {
         " is not supported; ckopt reads opsets " + Twine(firstOpset) + " to " +
         Twine(lastOpset));
   });
-  // Those of subgraphs are reported where they are imported: a branch that is
-  // never taken may hold any.
+  // Unsupported operators of subgraphs are reported where they are imported,
+  // since a branch that is never taken may hold any.
   for (const Node &node : model.graph.nodes) {
     if (findHandler(node.domain, node.op, node.opset))
       continue;
@@ -101,7 +101,7 @@ llvm::Error ModelImporter::checkOpsets() const {
 // Inputs
 //===----------------------------------------------------------------------===//
 
-/// Whether the graph input holds the labels of a loss node.
+/// Returns whether the graph input holds the labels of a loss node.
 bool ModelImporter::feedsLoss(StringRef name) const {
   return llvm::any_of(model.graph.nodes, [&](const Node &node) {
     return (node.op == "SoftmaxCrossEntropyLoss" ||
@@ -129,7 +129,8 @@ ModelImporter::findInputs(std::vector<const ValueInfo *> &data,
     bool isData = !options.inputs.empty() ? named.contains(input.name)
                   : initializers.empty()  ? data.empty()
                                           : true;
-    isData |= feedsLoss(input.name); // labels need not be named
+    // Labels are data even if the user does not name them.
+    isData |= feedsLoss(input.name);
     (isData ? data : others).push_back(&input);
     if (seen.size() < 20)
       all += (all.empty() ? "'" : ", '") + input.name + "'";
@@ -141,7 +142,7 @@ ModelImporter::findInputs(std::vector<const ValueInfo *> &data,
   return llvm::Error::success();
 }
 
-/// Inputs with a value for good become initializers that are not trained.
+/// Turns inputs with a fixed value into initializers that are not trained.
 llvm::Error ModelImporter::takeConstants() {
   for (const auto &[name, value] : options.constants) {
     const ValueInfo *found = nullptr;
@@ -164,19 +165,20 @@ llvm::Error ModelImporter::takeConstants() {
   return llvm::Error::success();
 }
 
-/// The size of one dimension, -1 where nothing gives it.
+/// Returns the size of one dimension, or -1 if nothing determines it.
 int64_t ModelImporter::sizeOf(const Dim &dim, bool leading) const {
   if (dim.size >= 0)
     return dim.size;
   auto given = options.dims.find(dim.symbol);
   if (!dim.symbol.empty() && given != options.dims.end())
     return given->second;
-  // A leading dimension without a number holds the batch.
+  // A leading dimension without a number is the batch.
   bool isBatch = leading || (!dim.symbol.empty() && dim.symbol == batchSymbol);
   return isBatch ? options.batch.value_or(-1) : -1;
 }
 
-/// The shape of a data input; symbols without a size are noted in `open`.
+/// Computes the shape of a data input; symbols without a size are added to
+/// `open`.
 llvm::Error ModelImporter::fixShape(const ValueInfo &input, std::string &open) {
   if (!input.dtype)
     return makeError(ExitUnsupported, "'" + path + "': input '" + input.name +
@@ -224,7 +226,8 @@ llvm::Error ModelImporter::fixShape(const ValueInfo &input, std::string &open) {
       open += (open.empty() ? "'" : ", '") +
               (dim.symbol.empty() ? "(unnamed)" : dim.symbol) + "' of '" +
               input.name + "'";
-    shape.push_back(std::max<int64_t>(size, 0)); // open ones fail in the end
+    // Unknown sizes fail in the end.
+    shape.push_back(std::max<int64_t>(size, 0));
   }
   auto count = checkedNumElements(shape, 8);
   if (!count)
@@ -235,7 +238,8 @@ llvm::Error ModelImporter::fixShape(const ValueInfo &input, std::string &open) {
   return llvm::Error::success();
 }
 
-/// Sizes that are given belong to symbols that there are, and agree.
+/// Checks that sizes which the user gives belong to existing symbols, and
+/// agree.
 llvm::Error ModelImporter::checkDims(ArrayRef<const ValueInfo *> data) const {
   std::set<std::string> symbols;
   for (const ValueInfo *input : data)
@@ -332,7 +336,7 @@ llvm::Error ModelImporter::findWeights(ArrayRef<const ValueInfo *> others) {
   return llvm::Error::success();
 }
 
-/// What the exporter notes goes before what operators suggest.
+/// The exporter's metadata take precedence over roles derived from operators.
 void ModelImporter::applyAnalysis(
     llvm::function_ref<bool(llvm::StringRef)> isFrozen) {
   for (const std::string &name : plan.weightOrder) {
@@ -355,7 +359,7 @@ void ModelImporter::applyAnalysis(
 // The import
 //===----------------------------------------------------------------------===//
 
-/// "node 'n' (Conv): " for locations of nodes.
+/// Returns "node 'n' (Conv): " for locations of nodes.
 static std::string locationText(Location loc) {
   auto name = dyn_cast<NameLoc>(loc);
   if (!name)

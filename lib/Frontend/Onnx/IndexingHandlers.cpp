@@ -13,7 +13,7 @@ using namespace ckopt::onnx_frontend;
 // Slice
 //===----------------------------------------------------------------------===//
 
-/// One axis of a slice as first entry and number of entries.
+/// Computes one axis of a slice as first entry and number of entries.
 static void sliceRange(int64_t size, int64_t start, int64_t end, int64_t step,
                        int64_t &first, int64_t &count) {
   auto from = [&](int64_t at) { return at < 0 ? at + size : at; };
@@ -62,7 +62,8 @@ static LogicalResult sliceBy(NodeImporter &n, ArrayRef<int64_t> starts,
     auto d = size_t(*axis);
     sliceRange(size, starts[i], ends[i], step, first[d], sizes[d]);
     stride[d] = step;
-    // A bound that was the whole batch in the file is so in any other.
+    // A bound that was the whole batch in the file stays the whole batch at any
+    // size.
     BatchScaling *scaling = n.graph.getScaling();
     if (scaling && scaling->isBatch(n, 0, *axis) &&
         scaling->isWhole(n, *axis, starts[i], ends[i], step)) {
@@ -148,9 +149,9 @@ static LogicalResult splitByOperand(NodeImporter &n) {
 // Gather, OneHot, Trilu
 //===----------------------------------------------------------------------===//
 
-/// The row of an embedding that is for padding: it takes no gradient in
-/// PyTorch. Where the exporter notes no calls, one row of zeros among others
-/// tells: initializations draw all but that one.
+/// Returns the row of an embedding that is for padding; it gets no gradient in
+/// PyTorch. If the exporter records no calls, it is the only row of zeros,
+/// since initializations leave no other row zero.
 static std::optional<int64_t> paddingRow(NodeImporter &n, Value table) {
   if (!n.graph.trainMode() || n.rank(table) != 2)
     return std::nullopt;
@@ -200,8 +201,8 @@ static LogicalResult gather(NodeImporter &n) {
                   << " of " << x.getType();
         return failure();
       }
-    // One index, or neighbours (positions 0, 1, 2, ...): a slice needs no
-    // indices, and its gradient no scatter.
+    // A single index, or consecutive ones (positions 0, 1, 2, ...), become a
+    // slice, which needs no indices, and whose gradient needs no scatter.
     int64_t first = given->empty() ? 0 : given->front();
     first += first < 0 ? size : 0;
     bool neighbours = !given->empty() && !padding;
@@ -230,7 +231,8 @@ static LogicalResult gather(NodeImporter &n) {
   return success();
 }
 
-/// [.., depth, ..] of off, with on where the index equals the place.
+/// Computes `off` everywhere in [.., depth, ..] but `on` where the index equals
+/// the position.
 static LogicalResult oneHot(NodeImporter &n) {
   Value indices = n.in(0), values = n.in(2);
   auto depth = n.constScalar(1);

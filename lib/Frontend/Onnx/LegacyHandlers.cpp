@@ -2,9 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Broadcasting was an attribute then: the second operand's dimensions are those
-// of the first from `axis` on (without it, the last ones). Trailing dimensions
-// of 1 make numpy's broadcasting do the same.
+// Handlers of early opsets, in which broadcasting was an attribute: the second
+// operand's dimensions are those of the first from `axis` on (without it, the
+// last ones). Appending dimensions of size 1 expresses this as numpy's
+// broadcasting.
 //
 //===----------------------------------------------------------------------===//
 #include "NodeImporter.h"
@@ -13,7 +14,8 @@ using namespace mlir;
 using namespace ckopt;
 using namespace ckopt::onnx_frontend;
 
-/// Operand 1 with its dimensions where operand 0 has them; null after an error.
+/// Reshapes operand 1 so that its dimensions match those of operand 0; null
+/// after an error.
 static Value alignedOperand(NodeImporter &n) {
   Value x = n.in(0), y = n.in(1);
   if (!x || !y)

@@ -6,8 +6,8 @@
 // weights of the targets that count, which without weights is their number.
 //
 // SoftmaxCrossEntropyLoss has no label smoothing, and PyTorch's exporter drops
-// it without a word; the call that it notes still has it, so that training can
-// put it back.
+// it silently; the call that it records still has it, so the import restores
+// it.
 //
 //===----------------------------------------------------------------------===//
 #include "TorchCalls.h"
@@ -22,7 +22,7 @@ struct LossOperands {
   Value scores, targets, weight;
   std::optional<int64_t> ignored;
   std::string reduction;
-  double smoothing = 0; ///< the share of the labels that all classes get
+  double smoothing = 0; ///< the probability that is spread over all classes
 };
 } // namespace
 
@@ -30,7 +30,7 @@ static bool readLoss(NodeImporter &n, LossOperands &loss) {
   loss.scores = n.in(0);
   loss.targets = n.in(1);
   loss.weight = n.optional(2);
-  // Weights of classes say what is wanted; the loss must not train them.
+  // Class weights are settings of the loss; training must not change them.
   if (loss.weight)
     n.graph.setArgumentRole(loss.weight, roles::kFrozen);
   loss.reduction = n.attrString("reduction", "mean");
@@ -63,8 +63,7 @@ static bool readLoss(NodeImporter &n, LossOperands &loss) {
   return loss.targets != nullptr;
 }
 
-/// sum over classes of `values` (broadcast along them) where the class is the
-/// target.
+/// Sums `values` (broadcast along the classes) where the class is the target.
 static Value pick(NodeImporter &n, const LossOperands &loss, Value values) {
   Shape wide(n.shape(loss.targets));
   wide.insert(wide.begin() + 1, 1);
@@ -81,7 +80,8 @@ static Value pick(NodeImporter &n, const LossOperands &loss, Value values) {
                   {1}, /*keepdims=*/false);
 }
 
-/// The smoothed part of the loss of each target: of all classes alike.
+/// Returns the smoothed part of each target's loss, to which all classes
+/// contribute equally.
 static Value ofAllClasses(NodeImporter &n, const LossOperands &loss,
                           Value classWeights) {
   Value each =
@@ -95,7 +95,8 @@ static Value ofAllClasses(NodeImporter &n, const LossOperands &loss,
 
 /// Weighs and reduces the loss of each target.
 static void reduceLoss(NodeImporter &n, const LossOperands &loss, Value each) {
-  Value counted, weights; // of each target, null: all 1; of classes
+  // `counted` weighs each target, or is null; `weights` is by class
+  Value counted, weights;
   if (loss.weight) {
     Shape wide(size_t(n.rank(loss.scores)), 1);
     wide[1] = n.shape(loss.scores)[1];

@@ -9,7 +9,8 @@ using namespace mlir;
 using namespace ckopt;
 using namespace ckopt::onnx_frontend;
 
-/// numpy.matmul: vectors count as a row at the left, a column at the right.
+/// As in numpy.matmul, a vector counts as a row at the left and as a column at
+/// the right.
 static LogicalResult matmul(NodeImporter &n) {
   Value x = n.in(0), y = n.in(1);
   if (!x || !y)
@@ -40,7 +41,7 @@ static LogicalResult matmul(NodeImporter &n) {
   return success();
 }
 
-/// alpha * A' * B' + beta * C
+/// Computes alpha * A' * B' + beta * C.
 static LogicalResult gemm(NodeImporter &n) {
   Value a = n.in(0), c = n.optional(2);
   double alpha = n.attrFloat("alpha", 1), beta = n.attrFloat("beta", 1);

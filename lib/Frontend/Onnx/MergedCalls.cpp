@@ -4,17 +4,16 @@
 //
 // Problem: PyTorch's exporter optimizes for inference and merges calls of equal
 // operands. Two modules that start with equal weights and read one value, the
-// two norms of a parallel transformer block, become one; trained so, it is
-// another network.
-// Method: the readers of a value that is gone still name it in their calls. If
-// what they read instead is the result of such a call with parameters, and one
-// module alone has parameters of the same names that no call mentions, then the
-// nodes of that call are copied for this module and its readers read the copy.
-// Which initializers the copy reads is settled like that of any other merged
-// initializer, by ExportMatcher. What is not as clear as that stays as it is,
-// and is said to be lost there.
-// Guarantee: outputs keep their bits, since the copy starts with equal weights.
-// O(nodes * operands + merged calls * parameters).
+// two norms of a parallel transformer block, become one; trained in that form,
+// the file is another network. Method: the readers of a removed value still
+// name it in their calls. If they now read the result of an equal call with
+// parameters, and one module alone has parameters of the same names that no
+// call mentions, then the nodes of that call are copied for this module and its
+// readers read the copy. ExportMatcher decides which initializers the copy
+// reads, as for any other merged initializer. Less clear cases stay unchanged,
+// and ExportMatcher reports them as lost. Guarantee: outputs keep their bits,
+// since the copy starts with equal weights. O(nodes * operands + merged calls *
+// parameters).
 //
 //===----------------------------------------------------------------------===//
 #include "MergedCalls.h"
@@ -30,7 +29,7 @@ using llvm::SmallVector;
 using llvm::StringRef;
 using Entry = TorchSignature::Entry;
 
-/// How many modules above both are the same.
+/// Returns how many enclosing modules both have in common.
 static size_t commonDepth(StringRef a, StringRef b) {
   SmallVector<StringRef> left, right;
   a.split(left, '.');
@@ -42,7 +41,7 @@ static size_t commonDepth(StringRef a, StringRef b) {
   return depth;
 }
 
-/// Replaces a name, where it stands as a whole after `%`.
+/// Replaces a name where it occurs as a whole after `%`.
 static std::string renamed(StringRef text, StringRef from, StringRef to) {
   std::string result;
   std::string key = ("%" + from).str();
@@ -94,7 +93,8 @@ std::vector<const Entry *> MergedCalls::unmentioned() const {
   return result;
 }
 
-/// Whether the operand stands where the call had `argument`, of the same kind.
+/// Returns whether the operand has the position of the call's `argument`, and
+/// its kind.
 bool MergedCalls::standsFor(const std::string &operand,
                             StringRef argument) const {
   auto made = producer.find(operand);
@@ -191,8 +191,8 @@ bool MergedCalls::isNamedInSource(StringRef target) const {
   });
 }
 
-/// The entries that a copy of the call has in place of the call's parameters,
-/// in their order; none where that is not clear.
+/// Returns the entries that a copy of the call reads instead of the call's
+/// parameters, in their order; none if that is ambiguous.
 std::vector<const Entry *>
 MergedCalls::twinOf(const FxCall &call,
                     llvm::ArrayRef<const Entry *> left) const {
@@ -208,7 +208,7 @@ MergedCalls::twinOf(const FxCall &call,
         return moduleOf(entry->target) != module || !entry->isParameter;
       }))
     return {};
-  // Another module with parameters of the same names; the nearest one.
+  // Find the nearest other module with parameters of the same names.
   size_t nearest = 0, count = 0;
   StringRef found;
   for (const Entry *entry : left) {
@@ -235,7 +235,7 @@ MergedCalls::twinOf(const FxCall &call,
       return {};
     return twin;
   }
-  // One more parameter of the same module.
+  // Else it may be another parameter of the same module.
   if (count == 0 && own.size() == 1 && left.size() == 1 &&
       moduleOf(left[0]->target) == module &&
       llvm::any_of(lines, [&](const auto &line) {
@@ -289,7 +289,8 @@ std::vector<NodeCopy> MergedCalls::copyFor(StringRef value, size_t node,
   return copies;
 }
 
-/// Whether parameters that no call mentions have the names of the call's own.
+/// Returns whether parameters that no call mentions have the names of the
+/// call's own.
 bool MergedCalls::hasTwinNames(const FxCall &call,
                                llvm::ArrayRef<const Entry *> left) const {
   bool any = false;
@@ -306,8 +307,8 @@ bool MergedCalls::hasTwinNames(const FxCall &call,
   return any;
 }
 
-/// The program numbers its calls of one kind: whether one is gone that others
-/// of a higher number follow.
+/// The program numbers its calls of one kind. Returns whether a number is
+/// missing below a higher one.
 bool MergedCalls::isNumberMissing(StringRef kind) const {
   std::set<unsigned> numbers;
   auto note = [&](StringRef name) {
@@ -340,7 +341,7 @@ bool MergedCalls::isSuspect(StringRef value, size_t node,
                             llvm::ArrayRef<const Entry *> left) const {
   if (hasTwinNames(calls[node], left))
     return true;
-  // What a call without parameters reads may have been merged before it.
+  // A call without parameters may read values that were merged before.
   constexpr size_t most = 64;
   SmallVector<size_t> work{node};
   for (size_t i = 0; i < work.size() && work.size() < most; ++i) {
@@ -361,9 +362,9 @@ bool MergedCalls::isSuspect(StringRef value, size_t node,
   return false;
 }
 
-/// A result of the program has its call's name. One that another call makes, or
-/// none, was that call until it was merged, or until its operands made it an
-/// identity ("x * scale" with a scale of 1).
+/// Returns the removed results of the program. A result is named after its
+/// call. If another call makes it, or none, its own call was merged, or removed
+/// because its operands made it an identity ("x * scale" with a scale of 1).
 std::vector<std::string>
 MergedCalls::lostOutputs(llvm::ArrayRef<const Entry *> left) const {
   std::vector<std::string> result;
@@ -384,16 +385,17 @@ MergedCalls::lostOutputs(llvm::ArrayRef<const Entry *> left) const {
 }
 
 namespace {
-/// All operands that stood for one value.
+/// All operands that read one removed value.
 struct MergedValue {
   SmallVector<MergedCalls::Read> reads;
-  size_t node = 0;                 ///< what made the value that they read
-  std::vector<const Entry *> twin; ///< whose copy it was; empty: not known
+  size_t node = 0; ///< the node whose result they read now
+  /// Entries of the copy's parameters; empty if not known.
+  std::vector<const Entry *> twin;
 };
 } // namespace
 
-/// What each value that is gone was, as far as that is clear: of several that
-/// would have the same parameters, none is.
+/// Finds out what each removed value was, as far as that is clear: if several
+/// values claim the same parameters, none gets them.
 static llvm::MapVector<StringRef, MergedValue>
 explainMerged(const MergedCalls &merged,
               llvm::ArrayRef<MergedCalls::Read> reads,
@@ -450,7 +452,7 @@ SplitCalls onnx_frontend::splitMergedCalls(Graph &graph) {
       result.suspects.push_back(name.str());
   llvm::append_range(result.suspects, merged.unplaced(reads, left));
   llvm::append_range(result.suspects, merged.lostOutputs(left));
-  // Numbers before and after the copies are in the graph.
+  // Node numbers without the copies are mapped to numbers with them.
   std::map<std::string, std::vector<std::pair<size_t, std::string>>> readers;
   for (auto &[name, value] : values) {
     if (value.twin.empty())

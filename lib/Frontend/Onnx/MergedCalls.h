@@ -13,12 +13,13 @@
 
 namespace ckopt::onnx_frontend {
 
-/// What the calls of an exported program say of values that are gone.
+/// Derives, from the calls of an exported program, the values that merging
+/// removed.
 class MergedCalls {
 public:
   explicit MergedCalls(const Graph &graph);
 
-  /// An operand that stands where its node's call has `value`, which is gone.
+  /// An operand at the position where its node's call has the removed `value`.
   struct Read {
     size_t node, operand;
     std::string value;
@@ -26,7 +27,7 @@ public:
     bool isDirect;    ///< else through other nodes of the same call
   };
   std::vector<Read> reads() const;
-  /// Parameters that no call has among its arguments.
+  /// Returns the parameters that no call has among its arguments.
   std::vector<const TorchSignature::Entry *> unmentioned() const;
   size_t producerOf(llvm::StringRef value) const {
     return producer.lookup(value);
@@ -35,17 +36,18 @@ public:
   std::vector<const TorchSignature::Entry *>
   twinOf(const FxCall &call,
          llvm::ArrayRef<const TorchSignature::Entry *> left) const;
-  /// Copies of the nodes of `call`, one of which is `node`, that make `value`
-  /// with the parameters of `twin`.
+  /// Copies the nodes of `call`, one of which is `node`, so that they make
+  /// `value` with the parameters of `twin`.
   std::vector<NodeCopy>
   copyFor(llvm::StringRef value, size_t node, const FxCall &call,
           llvm::ArrayRef<const TorchSignature::Entry *> twin);
 
-  /// Whether merging the value away may have taken one of the parameters.
+  /// Returns whether merging the value away may have removed one of the
+  /// parameters.
   bool isSuspect(llvm::StringRef value, size_t node,
                  llvm::ArrayRef<const TorchSignature::Entry *> left) const;
-  /// A buffer that no call mentions and that the call's like may have read in
-  /// place of a parameter that it was equal to.
+  /// Returns a buffer that no call mentions and that a call of this kind may
+  /// have read in place of a parameter of equal value.
   const TorchSignature::Entry *equalBuffer(const FxCall &call) const;
   /// Parameters of other modules that the calls which `reads` stand for may
   /// have read, by what the file says, in place of equal ones: a sentence, or
@@ -92,20 +94,21 @@ private:
 
 struct SplitCalls {
   std::vector<NodeCopy> copies;
-  /// Operands that read the copies, by the numbers of the graph with them.
+  /// Operands that read the copies, by node numbers of the graph with the
+  /// copies.
   std::vector<GraphEdits::Rewire> reads;
-  /// Values that are gone, and that others of their kind stand for.
+  /// Removed values for which equal ones stand in.
   std::vector<std::string> gone;
-  /// Of these, and of the results, those that may have had parameters of their
-  /// own.
+  /// Those of these values, and of the results, that may have had parameters of
+  /// their own.
   std::vector<std::string> suspects;
-  std::vector<std::string> lost; ///< what is lost for certain: sentences
+  std::vector<std::string> lost; ///< sentences on what is certainly lost
 };
 
-/// Copies merged calls whose parameters are known, in the graph.
+/// Copies merged calls in the graph, where their parameters are known.
 SplitCalls splitMergedCalls(Graph &graph);
 
-/// Puts each copy behind the node that it is a copy of.
+/// Inserts each copy after the node that it is a copy of.
 void insertCopies(llvm::ArrayRef<NodeCopy> copies, Graph &graph);
 
 } // namespace ckopt::onnx_frontend

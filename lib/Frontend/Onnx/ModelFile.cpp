@@ -28,7 +28,7 @@ using namespace ckopt::onnx_frontend;
 //===----------------------------------------------------------------------===//
 
 static bool parseBytes(onnx::ModelProto &model, llvm::StringRef bytes) {
-  // Protobuf prints its own complaints; ours say more.
+  // Protobuf prints complaints of its own, but ckopt's errors say more.
   auto *old = google::protobuf::SetLogHandler(nullptr);
   google::protobuf::io::ArrayInputStream raw(bytes.data(), int(bytes.size()));
   google::protobuf::io::CodedInputStream coded(&raw);
@@ -136,7 +136,7 @@ int32_t onnx_frontend::dtypeToOnnx(DType type) {
 }
 
 std::string onnx_frontend::onnxTypeName(int32_t type) {
-  // Those that are newer than the schema that is compiled in.
+  // Types that are newer than the schema that is compiled in.
   static constexpr const char *newer[] = {
       "float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz", "uint4",
       "int4",         "float4e2m1",     "float8e8m0", "uint2",          "int2"};
@@ -156,7 +156,7 @@ std::string onnx_frontend::onnxTypeName(int32_t type) {
 // Tensors
 //===----------------------------------------------------------------------===//
 
-/// The mapped bytes that an external tensor names, and their owner.
+/// Returns the mapped bytes that an external tensor names, and their owner.
 static llvm::Expected<
     std::pair<llvm::StringRef, std::shared_ptr<llvm::MemoryBuffer>>>
 mapExternal(const onnx::TensorProto &tensor, llvm::StringRef modelPath,
@@ -200,7 +200,7 @@ mapExternal(const onnx::TensorProto &tensor, llvm::StringRef modelPath,
   if (!resolved.starts_with(folder))
     return inputError(what + ": external data '" + full +
                       "' leads out of the model's folder");
-  // A pipe would wait for a writer that may never come.
+  // Opening a pipe would wait for a writer that may never come.
   if (!llvm::sys::fs::is_regular_file(resolved))
     return inputError(what + ": external data '" + full +
                       "' is no regular file");
@@ -233,7 +233,8 @@ static void copyField(HostTensor &to, const Field &field) {
   }
 }
 
-/// Where a tensor without raw bytes keeps its elements: their number.
+/// Returns the number of elements in the field that a tensor without raw bytes
+/// uses.
 static int64_t fieldSize(const onnx::TensorProto &tensor, DType type) {
   switch (type) {
   case DType::F64:
@@ -311,7 +312,7 @@ onnx_frontend::readTensor(const onnx::TensorProto &tensor,
     }
     if (*type != DType::Bool)
       return result;
-    // Any byte but 0 and 1 in a bool is undefined behaviour to read.
+    // Reading a bool whose byte is neither 0 nor 1 is undefined behaviour.
     HostTensor clean(*type, shape);
     auto *out = static_cast<uint8_t *>(clean.mutableRawData());
     auto *in = static_cast<const uint8_t *>(result.rawData());

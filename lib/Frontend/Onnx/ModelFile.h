@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Shared by the reader and the writer only: the one header that shows
+// Functions that the reader and the writer share. No other header includes
 // protobuf.
 //
 //===----------------------------------------------------------------------===//
@@ -21,18 +21,18 @@ namespace ckopt::onnx_frontend {
 llvm::Expected<std::shared_ptr<onnx::ModelProto>>
 parseModelFile(llvm::StringRef path);
 
-/// Our name of TensorProto.DataType `type`.
+/// Returns ckopt's type for the TensorProto.DataType `type`.
 std::optional<DType> dtypeFromOnnx(int32_t type);
 int32_t dtypeToOnnx(DType type);
-/// The value of `tensor`; external data is looked for beside `modelPath` and
-/// never outside of its folder. `what` names the tensor in errors; `keeper`
+/// Reads the value of `tensor`; external data is looked for beside `modelPath`
+/// and never outside of its folder. `what` names the tensor in errors; `keeper`
 /// keeps `tensor` alive, so that its bytes need not be copied.
 llvm::Expected<HostTensor> readTensor(const onnx::TensorProto &tensor,
                                       llvm::StringRef modelPath,
                                       const llvm::Twine &what,
                                       std::shared_ptr<const void> keeper);
 
-/// Makes `tensor` hold `value` in its own bytes, under its old name.
+/// Stores `value` in `tensor` as bytes inside the message, under its old name.
 void storeTensor(onnx::TensorProto &tensor, const HostTensor &value);
 
 } // namespace ckopt::onnx_frontend

@@ -27,7 +27,7 @@ int64_t Node::intAttribute(llvm::StringRef attribute) const {
 namespace {
 using OpsetTable = std::map<std::string, int64_t>;
 
-/// One file being read; the first error ends it.
+/// Reads one file; the first error ends it.
 class Reader {
 public:
   Reader(std::shared_ptr<onnx::ModelProto> model, llvm::StringRef path)
@@ -151,7 +151,7 @@ Reader::readAttribute(const onnx::AttributeProto &from, const Node &node,
   return to;
 }
 
-/// The strings of a list as Python prints it: "['', 'net']".
+/// Parses a list of strings as Python prints it: "['', 'net']".
 static std::vector<std::string> readPythonList(llvm::StringRef text) {
   std::vector<std::string> items;
   if (!text.consume_front("[") || !text.consume_back("]"))
@@ -201,7 +201,7 @@ static void readMetadata(const onnx::NodeProto &from, Node &node) {
               "File \"<eval_with_key>");
         }
       });
-  // The last pair is the call of the exported program, no module.
+  // The last pair is the call of the exported program, not a module.
   if (node.scopes.size() != node.classes.size() || node.scopes.empty()) {
     node.scopes.clear();
     node.classes.clear();
@@ -224,7 +224,8 @@ llvm::Error Reader::readNode(const onnx::NodeProto &from,
   node.inputs.assign(from.input().begin(), from.input().end());
   node.outputs.assign(from.output().begin(), from.output().end());
   node.name = from.name();
-  if (node.name.empty()) // nodes need no name: their first value has one
+  // Nodes may be unnamed, but their first value has a name.
+  if (node.name.empty())
     for (const std::string &output : node.outputs)
       if (node.name.empty())
         node.name = output;
@@ -261,7 +262,7 @@ llvm::Error Reader::readInitializers(const onnx::GraphProto &from,
   return llvm::Error::success();
 }
 
-/// "sequence(tensor(float))" and the like, for messages.
+/// Returns "sequence(tensor(float))" and the like, for messages.
 static std::string typeText(const onnx::TypeProto &type) {
   switch (type.value_case()) {
   case onnx::TypeProto::kTensorType:
@@ -353,7 +354,8 @@ llvm::Error Reader::readFunction(const onnx::FunctionProto &from) {
   return llvm::Error::success();
 }
 
-/// Names of their own for all subgraphs, then functions into their calls.
+/// Gives the values of all subgraphs names of their own, then expands calls of
+/// functions.
 llvm::Error Reader::expand() {
   llvm::StringSet<> taken;
   for (const ValueInfo &input : model.graph.inputs)

@@ -2,11 +2,12 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The message is parsed, tensors are replaced, the message is written: what
-// this schema does not know stays as unknown fields. Where importing took
-// parameters out of merged or folded initializers, the copy holds them by their
-// own names too. External tensors become internal ones, so that the copy is
-// whole wherever it lies, unless it would pass the 2 GiB that a file can hold.
+// Writes a model with new weights. The message is parsed, tensors are replaced,
+// the message is written; fields that this schema does not know are kept. Where
+// importing took parameters out of merged or folded initializers, the copy also
+// holds them under their own names. External tensors become internal ones, so
+// that the copy is complete wherever it lies, unless it would exceed the 2 GiB
+// that a file can hold.
 //
 //===----------------------------------------------------------------------===//
 #include "ExportAnalysis.h"
@@ -39,7 +40,7 @@ static llvm::Expected<HostTensor> fitted(const HostTensor &value,
   return converted;
 }
 
-/// Replaces what is an initializer already, in subgraphs, too; makes the others
+/// Replaces existing initializers, in subgraphs too, and makes the others
 /// internal.
 static llvm::Error
 replaceInitializers(onnx::GraphProto &graph, llvm::StringRef path,
@@ -72,8 +73,8 @@ replaceInitializers(onnx::GraphProto &graph, llvm::StringRef path,
   return llvm::Error::success();
 }
 
-/// Graph inputs that are weights become initializers. From IR version 4 on an
-/// initializer need not be an input too, and then is none.
+/// Turns graph inputs that are weights into initializers. From IR version 4 on,
+/// an initializer need not be an input as well, so the input is removed.
 static llvm::Error
 convertInputs(onnx::GraphProto &graph, bool keepInputs,
               const std::map<std::string, HostTensor> &weights,
@@ -104,8 +105,8 @@ convertInputs(onnx::GraphProto &graph, bool keepInputs,
   return llvm::Error::success();
 }
 
-/// Weights that the file makes by ConstantOfShape become initializers, where
-/// importing took them for parameters.
+/// Replaces ConstantOfShape nodes by initializers where importing took them for
+/// parameters.
 static void replaceConstants(onnx::GraphProto &graph,
                              const std::map<std::string, HostTensor> &weights,
                              llvm::StringMap<bool> &done) {
@@ -139,7 +140,7 @@ static void writeAttribute(const NodeAttribute &from, onnx::NodeProto &to) {
     attribute.add_ints(value);
 }
 
-/// Puts copies of nodes behind these.
+/// Inserts copies of nodes after the originals.
 static void writeCopies(llvm::ArrayRef<NodeCopy> copies,
                         onnx::GraphProto &graph) {
   if (copies.empty())
@@ -152,7 +153,7 @@ static void writeCopies(llvm::ArrayRef<NodeCopy> copies,
     for (const NodeCopy &copy : copies) {
       if (copy.original != name)
         continue;
-      // Without the exporter's notes, which are of the other call.
+      // The copy has no metadata, which describe the original's call.
       onnx::NodeProto made;
       made.set_name(copy.node.name);
       made.set_op_type(nodes[original].op_type());
@@ -168,9 +169,9 @@ static void writeCopies(llvm::ArrayRef<NodeCopy> copies,
   graph.mutable_node()->Swap(&nodes);
 }
 
-/// The edits that the model in memory had: then both are the same graph. Nodes
-/// are found by their first result: `graph` may have calls of functions where
-/// `plain`, the same in memory, has the functions' nodes.
+/// Applies the edits of the model in memory, so that both are the same graph.
+/// Nodes are found by their first result, because `graph` may have calls of
+/// functions where `plain`, the graph in memory, has the functions' nodes.
 static llvm::Error applyEdits(const GraphEdits &edits, const Graph &plain,
                               onnx::GraphProto &graph) {
   writeCopies(edits.copies, graph);
@@ -181,7 +182,8 @@ static llvm::Error applyEdits(const GraphEdits &edits, const Graph &plain,
   std::set<int> dropped;
   for (size_t node : edits.dropped)
     dropped.insert(numbers.lookup(plain.nodes[node].outputs[0]));
-  auto rewired = edits.copyReads; // these first: others may follow on them
+  // First, because other edits may refer to these.
+  auto rewired = edits.copyReads;
   llvm::append_range(rewired, edits.rewired);
   for (const auto &[node, operand, to] : rewired) {
     auto found = numbers.find(plain.nodes[node].outputs[0]);
@@ -231,7 +233,7 @@ static llvm::Error applyEdits(const GraphEdits &edits, const Graph &plain,
   return llvm::Error::success();
 }
 
-/// Moves the numbers of large initializers into the file `outPath`.data.
+/// Moves the data of large initializers into the file `outPath`.data.
 static llvm::Error writeExternal(onnx::GraphProto &graph,
                                  llvm::StringRef outPath) {
   std::string dataPath = (outPath + ".data").str();
@@ -285,7 +287,7 @@ exportChecked(llvm::StringRef originalPath, llvm::StringRef outPath,
   for (const auto &[name, value] : weights)
     if (!done.lookup(name))
       return inputError("'" + originalPath + "' has no weight '" + name + "'");
-  // An ONNX file holds 2 GiB at most; more goes beside it.
+  // An ONNX file holds 2 GiB at most, so more data goes to a file beside it.
   if ((*model)->ByteSizeLong() > size_t(INT_MAX))
     if (llvm::Error error = writeExternal(graph, outPath))
       return error;

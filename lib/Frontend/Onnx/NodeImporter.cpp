@@ -83,7 +83,7 @@ void NodeImporter::set(size_t i, Value value) {
   if (i < results.size())
     results[i] = value;
   if (!value && !failed)
-    error() << "cannot be built"; // a helper failed without saying why
+    error() << "cannot be built"; // a helper failed without a message
 }
 
 //===----------------------------------------------------------------------===//
@@ -97,7 +97,7 @@ const NodeAttribute *NodeImporter::find(StringRef name) const {
   return nullptr;
 }
 
-/// The attribute of that name if it has that kind.
+/// Returns the attribute of that name if it has that kind.
 #define CKOPT_FIND_ATTRIBUTE(KIND, TEXT, MISSING)                              \
   const onnx_frontend::NodeAttribute *found = find(name);                      \
   if (!found)                                                                  \

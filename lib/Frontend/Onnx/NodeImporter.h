@@ -2,11 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One node: its operands, attributes and constants, and ways to build ops that
-// never abort: each op's types are inferred and verified first, and a failure
-// becomes a diagnostic at the node and a null value. Null values pass through
-// all helpers, so a handler need not check each step; only one that looks at a
-// type must.
+// Gives handlers the operands, attributes and constants of one node, and
+// functions that build ops without ever aborting: each op's types are inferred
+// and verified first, and a failure becomes a diagnostic at the node and a null
+// value. Null values pass through all functions, so a handler need not check
+// each step; only one that looks at a type must.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_FRONTEND_ONNX_NODEIMPORTER_H
@@ -29,12 +29,12 @@ public:
   const int64_t opset;
   mlir::OpBuilder &b;
 
-  /// A diagnostic about this node: the node is wrong.
+  /// Reports that the node is wrong.
   mlir::InFlightDiagnostic error();
-  /// The node asks for what ckopt does not do.
+  /// Reports that the node needs something that ckopt does not support.
   mlir::InFlightDiagnostic unsupported();
   bool hasFailed() const { return failed; }
-  /// Fails without a word: what is wrong has been said elsewhere.
+  /// Fails without a message, because the cause has been reported elsewhere.
   void fail() { failed = true; }
 
   //===--------------------------------------------------------------------===//
@@ -44,11 +44,11 @@ public:
   size_t numInputs() const { return node.inputs.size(); }
   size_t numOutputs() const { return node.outputs.size(); }
   bool has(size_t i) const;
-  /// Operand `i`; an error where it is missing.
+  /// Returns operand `i`; an error if it is missing.
   mlir::Value in(size_t i);
-  /// Operand `i` or null, without an error.
+  /// Returns operand `i` or null, without an error.
   mlir::Value optional(size_t i);
-  /// All operands from `first` on.
+  /// Returns all operands from `first` on.
   llvm::SmallVector<mlir::Value> inputsFrom(size_t first);
   bool wants(size_t i) const; ///< result `i` is named and used
   void set(size_t i, mlir::Value value);
@@ -56,7 +56,7 @@ public:
   bool isSequence(size_t i) const {
     return has(i) && graph.findSequence(node.inputs[i]);
   }
-  /// Operand `i`, a sequence; null after an error.
+  /// Returns operand `i`, a sequence; null after an error.
   const Sequence *sequence(size_t i);
   void setSequence(size_t i, Sequence sequence);
   const Sequence *sequenceResult(size_t i) const {
@@ -64,7 +64,8 @@ public:
   }
 
   //===--------------------------------------------------------------------===//
-  // Attributes: the default where absent, an error where of another kind
+  // Attributes: the functions return the default if absent, and report one of
+  // another kind
   //===--------------------------------------------------------------------===//
 
   bool hasAttr(llvm::StringRef name) const { return find(name); }
@@ -74,8 +75,8 @@ public:
   Shape attrInts(llvm::StringRef name, llvm::ArrayRef<int64_t> missing = {});
   std::vector<double> attrFloats(llvm::StringRef name);
   std::vector<std::string> attrStrings(llvm::StringRef name);
-  /// The element type that a number of TensorProto.DataType names; null after
-  /// an error.
+  /// Returns the element type that a number of TensorProto.DataType names; null
+  /// after an error.
   mlir::Type attrType(llvm::StringRef name);
   const NodeAttribute *find(llvm::StringRef name) const;
 
@@ -83,27 +84,28 @@ public:
   // Constants
   //===--------------------------------------------------------------------===//
 
-  /// The constant that `value` folded to, or null.
+  /// Returns the constant that `value` folded to, or null.
   static mlir::DenseElementsAttr constantOf(mlir::Value value);
-  /// Whether `value` folded to a constant.
+  /// Returns whether `value` folded to a constant.
   static bool isConstant(mlir::Value value);
-  /// The elements of operand `i`, an integer constant; an error otherwise.
+  /// Returns the elements of operand `i`, an integer constant; an error
+  /// otherwise.
   std::optional<Shape> constInts(size_t i);
   std::optional<Shape> intsOf(mlir::Value value, llvm::StringRef what);
-  /// The elements of a constant of numbers; an error for others.
+  /// Returns the elements of a constant of numbers; an error for others.
   std::optional<std::vector<double>> doublesOf(mlir::Value value,
                                                llvm::StringRef what);
-  /// The one element of a constant; nothing (and no error) for others.
+  /// Returns the one element of a constant; nothing (and no error) for others.
   static std::optional<double> scalarOf(mlir::Value value);
-  /// An error: `value` must be known when compiling; it names the graph
-  /// inputs that decide it. `what`: "operand 1 ('axes')".
+  /// Reports that `value` must be known at compile time, and names the graph
+  /// inputs that determine it. `what` is, for example, "operand 1 ('axes')".
   void needConstant(mlir::Value value, llvm::StringRef what);
-  /// Operand `i` as one number; an error where it is none.
+  /// Returns operand `i` as one number; an error if it is not a constant.
   std::optional<double> constScalar(size_t i);
-  /// Axes from the attribute or, where there is none, from operand `i`;
-  /// normalized to 0..rank-1, sorted. Nothing: neither is given.
+  /// Returns axes from the attribute or, if there is none, from operand `i`;
+  /// normalized to 0..rank-1 and sorted. Returns nothing if neither is given.
   std::optional<Shape> axes(size_t i, int64_t rank);
-  /// `axis` within -rank..rank-1 as 0..rank-1; an error outside.
+  /// Normalizes `axis` from -rank..rank-1 to 0..rank-1; an error outside.
   std::optional<int64_t> normalAxis(int64_t axis, int64_t rank);
 
   //===--------------------------------------------------------------------===//
@@ -128,8 +130,8 @@ public:
   mlir::NamedAttribute namedF(llvm::StringRef name, double value);
   mlir::NamedAttribute flag(llvm::StringRef name);
 
-  /// Creates the op, or what it folds to; empty after an error. `types`: for
-  /// ops that do not infer theirs.
+  /// Creates the op, or the values that it folds to; empty after an error.
+  /// `types` is for ops that do not infer their types.
   llvm::SmallVector<mlir::Value> build(llvm::StringRef name,
                                        mlir::ValueRange operands,
                                        NamedAttrs attrs, mlir::TypeRange types);
@@ -146,8 +148,8 @@ public:
     return all.empty() ? mlir::Value() : all.front();
   }
 
-  /// Numpy broadcasting happens in the ops; these bring operands whose batch
-  /// is still that of the file to the wanted batch first.
+  /// The ops broadcast as numpy does; these functions first resize operands
+  /// that still have the file's batch.
   mlir::Value add(mlir::Value x, mlir::Value y);
   mlir::Value sub(mlir::Value x, mlir::Value y);
   mlir::Value mul(mlir::Value x, mlir::Value y);
@@ -161,18 +163,18 @@ public:
       return {};
     return make<Op>(operands, attrs);
   }
-  /// An error where the node takes a part of (or adds to) the dimension of an
-  /// operand that holds a scaled batch.
+  /// Reports an error if the node takes a part of (or adds to) the dimension of
+  /// an operand that holds a scaled batch.
   bool cutsBatch(int64_t axis, size_t operand = 0);
-  /// See BatchScaling::align.
+  /// Aligns operands, see BatchScaling::align.
   bool alignBatch(llvm::MutableArrayRef<mlir::Value> operands);
 
-  /// A rank-0 constant of the element type of `like`.
+  /// Returns a rank-0 constant of the element type of `like`.
   mlir::Value scalar(double value, mlir::Value like);
   mlir::Value scalarOfType(double value, mlir::Type element);
   mlir::Value splat(double value, mlir::RankedTensorType type);
   mlir::Value intConstant(llvm::ArrayRef<int64_t> values);
-  /// A constant of a float or integer type, each value rounded to it.
+  /// Returns a constant of a float or integer type, each value rounded to it.
   mlir::Value constant(llvm::ArrayRef<double> values,
                        llvm::ArrayRef<int64_t> shape, mlir::Type element);
   mlir::Value reshape(mlir::Value x, llvm::ArrayRef<int64_t> shape);
@@ -180,7 +182,7 @@ public:
   mlir::Value slice(mlir::Value x, llvm::ArrayRef<int64_t> starts,
                     llvm::ArrayRef<int64_t> sizes,
                     llvm::ArrayRef<int64_t> steps = {});
-  /// `size` entries from `start` on along `axis`.
+  /// Returns `size` entries from `start` on along `axis`.
   mlir::Value sliceAxis(mlir::Value x, int64_t axis, int64_t start,
                         int64_t size);
   mlir::Value concat(llvm::SmallVector<mlir::Value> inputs, int64_t axis);
@@ -193,7 +195,8 @@ public:
   mlir::Value clip(mlir::Value x, double lo, double hi);
   mlir::Value iota(llvm::ArrayRef<int64_t> shape, mlir::Type element,
                    int64_t axis, double start = 0, double delta = 1);
-  /// Adds [C] to the channels (dimension 1) of `x`; nothing where null.
+  /// Adds [C] to the channels (dimension 1) of `x`; returns `x` if the bias is
+  /// null.
   mlir::Value addChannelBias(mlir::Value x, mlir::Value bias);
 
 private:
@@ -202,7 +205,7 @@ private:
   llvm::SmallVector<std::optional<Sequence>> sequences;
 };
 
-/// An operator's handler from opset `since` on.
+/// A handler is valid from opset `since` on.
 using Handler = mlir::LogicalResult (*)(NodeImporter &);
 struct HandlerEntry {
   const char *op;
@@ -211,7 +214,7 @@ struct HandlerEntry {
   const char *domain = "";
 };
 
-/// The handlers of each category; Registry.cpp joins them.
+/// Returns the handlers of each category; Registry.cpp joins them.
 llvm::ArrayRef<HandlerEntry> elementwiseHandlers();
 llvm::ArrayRef<HandlerEntry> activationHandlers();
 llvm::ArrayRef<HandlerEntry> shapeHandlers();
@@ -245,12 +248,12 @@ llvm::ArrayRef<HandlerEntry> previewHandlers();
 llvm::ArrayRef<HandlerEntry> textHandlers();
 llvm::ArrayRef<HandlerEntry> legacyHandlers();
 
-/// The handler for an operator in an opset, or null.
+/// Returns the handler for an operator in an opset, or null.
 Handler findHandler(llvm::StringRef domain, llvm::StringRef op, int64_t opset);
-/// Whether any opset has the operator.
+/// Returns whether any opset has the operator.
 bool isKnownOperator(llvm::StringRef domain, llvm::StringRef op);
 
-/// The handler of an operator that is one op of one operand.
+/// Handles an operator that corresponds to one op with one operand.
 template <typename Op> mlir::LogicalResult unary(NodeImporter &n) {
   n.set(0, n.make<Op>({n.in(0)}));
   return mlir::success();

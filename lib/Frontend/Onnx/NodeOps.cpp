@@ -2,8 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// All go through `build`, which infers, creates, verifies and folds: an op that
-// a malformed file asks for is reported, never asserted on.
+// Builds ops for handlers. All go through `build`, which infers, creates,
+// verifies and folds, so that an invalid op in a malformed file is reported
+// instead of failing an assertion.
 //
 //===----------------------------------------------------------------------===//
 #include "NodeImporter.h"
@@ -54,14 +55,15 @@ NamedAttribute NodeImporter::flag(StringRef name) {
 // Building
 //===----------------------------------------------------------------------===//
 
-/// The result types that the op infers, or failure after a diagnostic.
+/// Returns the result types that the op infers, or fails after a diagnostic.
 static LogicalResult inferTypes(OperationName name, Location loc,
                                 ValueRange operands, DictionaryAttr attributes,
                                 SmallVectorImpl<Type> &types) {
   auto *interface = name.getInterface<InferTypeOpInterface>();
   if (!interface)
     return emitError(loc) << "'" << name << "' needs result types";
-  if (name.getOpPropertyByteSize() == 0) // such ops refuse any attribute
+  // Ops without properties refuse every attribute.
+  if (name.getOpPropertyByteSize() == 0)
     return interface->inferReturnTypes(loc.getContext(), loc, operands,
                                        attributes, nullptr, {}, types);
   SmallVector<std::max_align_t, 8> storage(
@@ -142,8 +144,8 @@ Value NodeImporter::select(Value condition, Value x, Value y) {
   return broadcast<SelectOp>({condition, x, y});
 }
 
-/// The number as an integer's bits: NaN as 0, what does not fit as the nearest
-/// that does.
+/// Converts a number to an integer's bits: NaN to 0, and numbers that do not
+/// fit to the nearest that does.
 static uint64_t integerBits(double value) {
   if (std::isnan(value))
     return 0;

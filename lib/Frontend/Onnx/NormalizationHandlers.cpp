@@ -13,8 +13,9 @@ using namespace ckopt::onnx_frontend;
 // Batch normalization
 //===----------------------------------------------------------------------===//
 
-/// The channels' statistics over the batch, and the running ones as state; as
-/// plain results where the file's own training mode is meant.
+/// Computes the channels' statistics over the batch and updates the running
+/// ones as states; if the file itself is in training mode, they are plain
+/// results.
 static void trainBatchNorm(NodeImporter &n, double epsilon, double momentum) {
   Value mean = n.in(3), variance = n.in(4);
   auto all = n.makeAll<BatchNormOp>({n.in(0), n.in(1), n.in(2)},
@@ -40,8 +41,8 @@ static void trainBatchNorm(NodeImporter &n, double epsilon, double momentum) {
   }
 }
 
-/// Whether the node itself asks for the batch's statistics: by an attribute
-/// from opset 14 on and before 7, by its outputs in between.
+/// Returns whether the node itself asks for the batch's statistics: by an
+/// attribute from opset 14 on and before 7, by its outputs in between.
 static bool asksForTraining(NodeImporter &n) {
   if (n.opset >= 14)
     return n.attrInt("training_mode", 0) != 0;
@@ -55,9 +56,9 @@ static LogicalResult batchNorm(NodeImporter &n) {
     n.unsupported() << "spatial = 0 (statistics for each element)";
     return failure();
   }
-  // Exporters write inference form; in training, the batch's own statistics
-  // count, as the framework would use them. A file in training form means what
-  // it says: this norm alone was in evaluation mode.
+  // Exporters write norms in inference form; in training, they use the batch's
+  // own statistics, as the framework would. In a file in training form, such a
+  // norm was in evaluation mode on purpose.
   bool evaluates = !asksForTraining(n);
   bool trains = n.graph.trainMode() && !n.graph.isTrainingForm();
   if (evaluates && trains && n.opset >= 14)
@@ -79,7 +80,7 @@ static LogicalResult batchNorm(NodeImporter &n) {
 // Norms of each sample
 //===----------------------------------------------------------------------===//
 
-/// layer_norm's three results; empty after an error.
+/// Returns layer_norm's three results; empty after an error.
 static SmallVector<Value> layerNormOf(NodeImporter &n, Value x, Value scale,
                                       Value bias, int64_t axis,
                                       double epsilon) {
@@ -114,7 +115,7 @@ static LogicalResult layerNorm(NodeImporter &n) {
   return success();
 }
 
-/// y * scale + bias, both [C], along dimension 1.
+/// Computes y * scale + bias along dimension 1, where both have shape [C].
 static Value scaleChannels(NodeImporter &n, Value y, Value scale, Value bias) {
   if (!y || !scale || !bias)
     return {};
@@ -130,7 +131,7 @@ static Value scaleChannels(NodeImporter &n, Value y, Value scale, Value bias) {
   return n.add(n.mul(y, n.reshape(scale, wide)), n.reshape(bias, wide));
 }
 
-/// Normalizes groups of channels: [N, C, ...] as [N, groups, rest].
+/// Normalizes groups of channels by reshaping [N, C, ...] to [N, groups, rest].
 static Value normalizeGroups(NodeImporter &n, Value x, int64_t groups,
                              double epsilon) {
   int64_t rest = n.shape(x)[1] / groups;
@@ -178,7 +179,7 @@ static LogicalResult groupNorm(NodeImporter &n) {
   return success();
 }
 
-/// x / sqrt(mean(x^2) + epsilon) * scale
+/// Computes x / sqrt(mean(x^2) + epsilon) * scale.
 static LogicalResult rmsNorm(NodeImporter &n) {
   Value x = n.in(0);
   if (!x)
@@ -194,7 +195,8 @@ static LogicalResult rmsNorm(NodeImporter &n) {
   return success();
 }
 
-/// x / (bias + alpha / size * sum of x^2 over `size` channels around)^beta
+/// Computes x / (bias + alpha / size * s)^beta, where s sums x^2 over the
+/// `size` nearest channels.
 static LogicalResult localResponseNorm(NodeImporter &n) {
   Value x = n.in(0);
   if (!x)
@@ -224,7 +226,7 @@ static LogicalResult localResponseNorm(NodeImporter &n) {
   return success();
 }
 
-/// (x - mean) / (standard deviation + 1e-9) over some axes.
+/// Computes (x - mean) / (standard deviation + 1e-9) over some axes.
 static LogicalResult meanVarianceNorm(NodeImporter &n) {
   Value x = n.in(0);
   if (!x)
@@ -240,7 +242,7 @@ static LogicalResult meanVarianceNorm(NodeImporter &n) {
   Value centered = n.sub(x, n.reduce(ReduceKind::Mean, x, axes, true));
   Value variance =
       n.reduce(ReduceKind::Mean, n.mul(centered, centered), axes, true);
-  // The root has no derivative at 0, where its value does not matter.
+  // The root has no derivative at 0, so a select keeps zeros out of it.
   Value isZero =
       n.compare(ComparePredicate::EQ, variance, n.scalar(0, variance));
   Value root =

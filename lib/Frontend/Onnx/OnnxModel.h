@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a file says, checked for form but not for meaning: the importer and its
-// handlers see these structs, only the reader and the writer see protobuf.
+// A file's contents, checked for form but not for meaning. The importer and its
+// handlers use these structs; only the reader and the writer know protobuf.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_FRONTEND_ONNX_ONNXMODEL_H
@@ -38,10 +38,10 @@ struct NodeAttribute {
     Ints,
     Strings,
     Subgraph,
-    Other ///< types, sparse tensors, strings in tensors: no handler takes them
+    Other ///< types, sparse tensors, strings in tensors: unsupported
   };
   std::string name;
-  /// In the body of a function: the attribute of the call that gives the
+  /// In the body of a function: the name of the call's attribute that gives the
   /// value. Empty elsewhere.
   std::string reference;
   Kind kind = Other;
@@ -57,30 +57,30 @@ struct NodeAttribute {
 
 struct Node {
   std::string name, op, domain, overload;
-  int64_t opset = 1; ///< version of its domain where the node stands
-  std::vector<std::string> inputs, outputs; ///< "": not given
+  int64_t opset = 1;                        ///< version of the node's domain
+  std::vector<std::string> inputs, outputs; ///< "" for one that is not given
   std::vector<NodeAttribute> attributes;
   /// Modules that hold the node, outermost first, as PyTorch's exporter names
   /// them ("net.h.0"), and their classes ("package.GPT2Block"); may be empty.
   std::vector<std::string> scopes, classes;
   /// The call of PyTorch's exported program that the node belongs to, the
   /// rewrite rule that made the node, and the line of Python behind the call;
-  /// empty where the file does not say.
+  /// empty if the file does not tell.
   std::string fxNode, rewriteRule, sourceLine;
-  /// Where the file says so: the lines of Python of all callers, with file
-  /// names.
+  /// The lines of Python of all callers, with file names; empty if the file
+  /// does not tell.
   std::string sourceTrace;
   /// Name and target of that call ("linear_1", "aten.linear.default"), which
-  /// are in the file where the call itself is not.
+  /// are in the file even if the call itself is not.
   std::string fxName, fxTarget;
-  /// The call stood in a region that the exporter pasted into the program:
-  /// torch.no_grad() or autocast.
+  /// Set if the call was in a region that the exporter inlined: torch.no_grad()
+  /// or autocast.
   bool inRegion = false;
-  /// Operands that are constants to gradients (detach()), by number.
+  /// Numbers of operands through which no gradient flows (detach()).
   std::vector<size_t> stopped;
-  /// "node 'n' (Conv)", for messages.
+  /// Returns "node 'n' (Conv)", for messages.
   std::string describe() const;
-  /// The integer attribute; 0 where the node does not have it.
+  /// Returns the integer attribute, or 0 if the node does not have it.
   int64_t intAttribute(llvm::StringRef attribute) const;
 };
 
@@ -91,14 +91,15 @@ struct Dim {
 
 struct ValueInfo {
   std::string name;
-  std::optional<DType> dtype; ///< nothing: not a tensor, or of foreign type
-  std::string typeText;       ///< what it is, for messages
+  /// Nothing if not a tensor, or of an unknown type.
+  std::optional<DType> dtype;
+  std::string typeText; ///< the type's text, for messages
   std::optional<std::vector<Dim>> shape;
 };
 
-/// Of a subgraph, too: all names that it defines are its own within the model,
-/// other names are those of the graphs around it, and its initializers are
-/// with those of the model's graph.
+/// A graph or subgraph. The names that a subgraph defines are unique within the
+/// model, other names are those of the graphs around it, and its initializers
+/// are listed with those of the model's graph.
 struct Graph {
   std::vector<Node> nodes;
   std::vector<ValueInfo> inputs, outputs;
@@ -106,11 +107,11 @@ struct Graph {
   std::map<std::string, std::string> metadata; ///< the graph's own
 };
 
-/// A function of the model's own.
+/// A function that the model defines.
 struct Function {
   std::string domain, name, overload;
   std::vector<std::string> inputs, outputs;
-  std::vector<NodeAttribute> defaults; ///< of attributes that a call leaves out
+  std::vector<NodeAttribute> defaults; ///< of attributes that a call omits
   std::vector<Node> nodes;
 };
 
@@ -121,11 +122,12 @@ struct Model {
   Graph graph;
 };
 
-/// Names the TensorProto.DataType `type`: "f16", "string", "float8e5m2".
+/// Returns the name of the TensorProto.DataType `type`: "f16", "string",
+/// "float8e5m2".
 std::string onnxTypeName(int32_t type);
 
-/// Reads a file, external data included; calls of the model's own functions
-/// are replaced by the functions' nodes.
+/// Reads a file with its external data; calls of functions that the model
+/// defines are replaced by the functions' nodes.
 llvm::Expected<Model> readModel(llvm::StringRef path);
 
 /// Calls `visit` for each node, those of subgraphs after the node that holds

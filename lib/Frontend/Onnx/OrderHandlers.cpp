@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Values of TopK are read at the indices that top_k chose, so that gradients
-// rest on one choice. Everything else here is indices alone and has no
+// TopK reads its values at the indices that top_k chose, so that gradients use
+// the same choice. The other operators here give indices only, which have no
 // gradient.
 //
 //===----------------------------------------------------------------------===//
@@ -18,7 +18,7 @@ using P = ComparePredicate;
 // Running sums and products
 //===----------------------------------------------------------------------===//
 
-/// The axis that operand 1 names; nothing after an error.
+/// Returns the axis that operand 1 names; nothing after an error.
 static std::optional<int64_t> runningAxis(NodeImporter &n) {
   Value x = n.in(0);
   auto given = n.constInts(1);
@@ -46,7 +46,8 @@ static LogicalResult runningSum(NodeImporter &n) {
   return success();
 }
 
-/// `x` moved by `by` places along `axis` (away from the start), ones after it.
+/// Shifts `x` by `by` entries along `axis` (away from the start), and fills
+/// with ones.
 static Value shifted(NodeImporter &n, Value x, int64_t axis, int64_t by,
                      bool reverse) {
   if (!x)
@@ -61,8 +62,8 @@ static Value shifted(NodeImporter &n, Value x, int64_t axis, int64_t by,
                         n.named("interior", none), n.namedF("value", 1)});
 }
 
-/// Products of 2, 4, 8, ... elements: as many steps as the logarithm of the
-/// size, and gradients that stay right where an element is 0.
+/// Multiplies 2, 4, 8, ... elements at a time: a logarithmic number of steps,
+/// and gradients that stay right where an element is 0.
 static LogicalResult runningProduct(NodeImporter &n) {
   auto axis = runningAxis(n);
   if (!axis)
@@ -81,7 +82,7 @@ static LogicalResult runningProduct(NodeImporter &n) {
 // Largest elements
 //===----------------------------------------------------------------------===//
 
-/// Indices along `axis` as 64-bit integers.
+/// Returns indices along `axis` as 64-bit integers.
 static Value topIndices(NodeImporter &n, Value x, int64_t axis, int64_t k,
                         bool smallest, bool last) {
   SmallVector<NamedAttribute> attributes{n.named("axis", axis),
@@ -133,8 +134,9 @@ template <bool smallest> static LogicalResult extremum(NodeImporter &n) {
   auto axis = n.normalAxis(n.attrInt("axis", 0), n.rank(x));
   if (!axis || n.cutsBatch(*axis))
     return failure();
-  // Of floats the smallest is the largest of the negated: NaN is found first
-  // in both, as numpy and PyTorch do; the last of a sort is what it is to TopK.
+  // The smallest floats are the largest of the negated ones; NaN comes first in
+  // both, as in numpy and PyTorch. NaN is last in ascending sorts, which TopK
+  // treats as largest.
   bool negated = smallest && n.isFloat(x);
   Value indices = n.cast(topIndices(n, negated ? n.make<NegOp>({x}) : x, *axis,
                                     1, smallest && !negated,
@@ -149,7 +151,7 @@ template <bool smallest> static LogicalResult extremum(NodeImporter &n) {
   return success();
 }
 
-/// 1 at the first largest element along `axis`, else 0.
+/// Returns 1 at the first largest element along `axis`, else 0.
 static Value hardmaxOf(NodeImporter &n, Value x, int64_t axis) {
   if (!x)
     return {};
@@ -174,7 +176,8 @@ static LogicalResult hardmax(NodeImporter &n) {
   return success();
 }
 
-/// Before opset 13: over all dimensions from `axis` on, taken as one.
+/// Before opset 13, hardmax ran over all dimensions from `axis` on, taken as
+/// one.
 static LogicalResult hardmaxCoerced(NodeImporter &n) {
   Value x = n.in(0);
   if (!x)
@@ -194,7 +197,7 @@ static LogicalResult hardmaxCoerced(NodeImporter &n) {
 // ReverseSequence
 //===----------------------------------------------------------------------===//
 
-/// Step t of sequence b becomes step length[b] - 1 - t where t < length[b].
+/// Step t of sequence b becomes step length[b] - 1 - t for t < length[b].
 static LogicalResult reverseSequence(NodeImporter &n) {
   Value x = n.in(0), length = n.in(1);
   if (!x || !length)

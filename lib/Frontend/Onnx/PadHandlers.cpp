@@ -2,9 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Negative pads crop first. What the modes reflect, edge and wrap put around
-// the operand is slices of it, one axis after the other, so that a corner holds
-// what both axes ask for.
+// Negative pads crop first. The modes reflect, edge and wrap add slices of the
+// operand, one axis after the other, so that corners combine both axes.
 //
 //===----------------------------------------------------------------------===//
 #include "Resampling.h"
@@ -13,7 +12,8 @@ using namespace mlir;
 using namespace ckopt;
 using namespace ckopt::onnx_frontend;
 
-/// The operand's entry that stands at place `at` (negative or beyond the end).
+/// Returns the operand's entry that belongs at position `at` (negative or
+/// beyond the end).
 static int64_t sourceOf(StringRef mode, int64_t at, int64_t size) {
   if (mode == "edge" || size == 1)
     return std::clamp<int64_t>(at, 0, size - 1);
@@ -23,7 +23,7 @@ static int64_t sourceOf(StringRef mode, int64_t at, int64_t size) {
   return place < size ? place : period - place;
 }
 
-/// Pads `x`, which has no crops left, by entries of its own.
+/// Pads `x`, after all crops, by entries of its own.
 static Value padByEntries(NodeImporter &n, Value x, StringRef mode,
                           ArrayRef<int64_t> low, ArrayRef<int64_t> high) {
   for (size_t d = 0; x && d < low.size(); ++d) {
@@ -120,8 +120,8 @@ static LogicalResult padByOperand(NodeImporter &n) {
   return padBy(n, *pads, axes, *value);
 }
 
-/// Crops or pads to a shape with the middle kept: the odd entry goes, or
-/// comes, at the end.
+/// Crops or pads to a shape around the middle; an odd entry is dropped or added
+/// at the end.
 static LogicalResult centerCropPad(NodeImporter &n) {
   Value x = n.in(0);
   auto wanted = n.constInts(1);

@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // auto_pad and ceil_mode are resolved here into explicit pads, from which the
-// ops' result sizes follow. A maximum's place in its window, which the op
-// gives, becomes the place in the operand that ONNX wants by arithmetic on the
-// places of the windows.
+// ops' result sizes follow. The op gives a maximum's position within its
+// window; arithmetic on the windows' positions turns it into the position in
+// the operand that ONNX wants.
 //
 //===----------------------------------------------------------------------===//
 #include "Window.h"
@@ -14,8 +14,8 @@ using namespace mlir;
 using namespace ckopt;
 using namespace ckopt::onnx_frontend;
 
-/// Reads a pool's window for `x` and computes the result's shape; `high` is
-/// changed to what gives that size.
+/// Reads a pool's window for `x` and computes the result's shape; changes the
+/// window's `high` padding to give that size.
 static bool preparePool(NodeImporter &n, Value &x, Window &w, Shape &shape) {
   if (n.rank(x) < 3) {
     n.error() << "needs an input of rank 3 or more, got " << x.getType();
@@ -37,7 +37,7 @@ static bool preparePool(NodeImporter &n, Value &x, Window &w, Shape &shape) {
     int64_t out = span < 0 ? 0 : span / stride + 1;
     if (ceil && span >= 0) {
       out = (span + stride - 1) / stride + 1;
-      // No window may start in the padding behind the input.
+      // No window may start in the padding after the input.
       if ((out - 1) * stride >= size + w.low[d])
         --out;
     }
@@ -60,8 +60,8 @@ static SmallVector<NamedAttribute> poolAttributes(NodeImporter &n,
           n.named("dilations", w.dilations)};
 }
 
-/// The winners' places in the whole operand, as ONNX counts them: row-major,
-/// or with the first spatial dimension fastest (storage_order 1).
+/// Returns the maxima's positions in the whole operand, as ONNX counts them:
+/// row-major, or with the first spatial dimension fastest (storage_order 1).
 static Value placesInOperand(NodeImporter &n, Value x, Value index,
                              const Window &w) {
   Type type = n.b.getI64Type();
@@ -139,11 +139,12 @@ static LogicalResult averagePool(NodeImporter &n) {
   auto attributes = poolAttributes(n, w);
   size_t spatial = w.kernel.size();
   bool countPads = n.attrInt("count_include_pad", 0) != 0;
-  bool beyond = false; // windows that reach out of the padded input
+  bool beyond = false; // windows that exceed the padded input
   for (size_t d = 0; d < spatial; ++d)
     beyond |= w.high[d] > w.padding[d];
   if (countPads && beyond) {
-    // What lies beyond does not count, the padding does: pad for real.
+    // The padding counts but entries beyond it do not, so the padding must be
+    // added to the operand.
     Shape low(2, 0), high(2, 0), none(spatial + 2, 0);
     low.append(w.low);
     for (size_t d = 0; d < spatial; ++d) {
@@ -176,7 +177,7 @@ template <ReduceKind kind> static LogicalResult globalPool(NodeImporter &n) {
   return success();
 }
 
-/// s^(1/p), 0 with a derivative of 0 where s is 0.
+/// Computes s^(1/p), with 0 and a derivative of 0 where s is 0.
 static Value rootOf(NodeImporter &n, Value sum, double p) {
   if (p == 1)
     return sum;
@@ -195,8 +196,8 @@ static Value absolutePower(NodeImporter &n, Value x, double p) {
   return p == 1 ? x : n.broadcast<PowOp>({x, n.scalar(p, x)});
 }
 
-/// The p-norm of each window: an average times the window's points, padding
-/// counting as zeros.
+/// Computes the p-norm of each window from an average times the window's
+/// points, where padding counts as zeros.
 static LogicalResult lpPool(NodeImporter &n) {
   Value x = n.in(0);
   Window w;
@@ -238,7 +239,7 @@ static LogicalResult globalLpPool(NodeImporter &n) {
   return success();
 }
 
-/// x over its p-norm along an axis, 0 where that is 0.
+/// Computes x over its p-norm along an axis, 0 where that norm is 0.
 static LogicalResult lpNormalization(NodeImporter &n) {
   Value x = n.in(0);
   if (!x)

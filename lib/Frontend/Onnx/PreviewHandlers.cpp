@@ -2,10 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// ai.onnx.preview.training: optimizers as operators on lists of tensors; their
-// operands are a learning rate, a count of updates, then all tensors of each
-// kind (X, gradients, state). ai.onnx.ml: what has numbers alone.
-// ai.onnx.preview: attention with subgraphs.
+// Operators of preview domains. ai.onnx.preview.training has optimizers as
+// operators on lists of tensors: their operands are a learning rate, a count of
+// updates, then all tensors of each kind (X, gradients, state). Of ai.onnx.ml,
+// only operators on numbers are supported. ai.onnx.preview has attention with
+// subgraphs.
 //
 //===----------------------------------------------------------------------===//
 #include "NodeImporter.h"
@@ -17,15 +18,15 @@ using namespace ckopt;
 using namespace ckopt::onnx_frontend;
 
 namespace {
-/// One tensor that an optimizer changes, and what belongs to it.
+/// A tensor that an optimizer updates, with its gradient and states.
 struct Variable {
   Value x, gradient;
   SmallVector<Value, 2> state;
 };
 } // namespace
 
-/// The tensors, each with `states` tensors of state; empty after an error. The
-/// gradients have the regularization added.
+/// Returns the tensors, each with `states` states; empty after an error. The
+/// gradients include the regularization.
 static SmallVector<Variable> variablesOf(NodeImporter &n, size_t states) {
   size_t kinds = 2 + states;
   if (n.numInputs() < 2 + kinds || (n.numInputs() - 2) % kinds) {
@@ -50,13 +51,13 @@ static SmallVector<Variable> variablesOf(NodeImporter &n, size_t states) {
   return all;
 }
 
-/// Operand `i`, a number, in the element type of `like`.
+/// Returns operand `i`, a number, in the element type of `like`.
 static Value numberLike(NodeImporter &n, size_t i, Value like) {
   Value number = n.in(i);
   return number && like ? n.cast(number, n.element(like)) : Value();
 }
 
-/// a * x + b * y.
+/// Computes a * x + b * y.
 static Value mix(NodeImporter &n, double a, Value x, double b, Value y) {
   if (!x || !y)
     return {};
@@ -80,7 +81,7 @@ static LogicalResult adagrad(NodeImporter &n) {
   return success(!all.empty());
 }
 
-/// 1 - b^t.
+/// Computes 1 - b^t.
 static Value warmth(NodeImporter &n, double b, Value steps) {
   if (!steps)
     return {};
@@ -139,7 +140,7 @@ static LogicalResult momentum(NodeImporter &n) {
   return success(!all.empty());
 }
 
-/// 1 above the threshold, else 0.
+/// Returns 1 above the threshold, else 0.
 static LogicalResult binarizer(NodeImporter &n) {
   Value x = n.in(0);
   if (!x)
@@ -153,8 +154,8 @@ static LogicalResult binarizer(NodeImporter &n) {
 // FlexAttention
 //===----------------------------------------------------------------------===//
 
-/// What the subgraph in attribute `name` makes of `value`: the same shape and
-/// type; `value` itself where there is none.
+/// Applies the subgraph in attribute `name` to `value`, keeping shape and type;
+/// without a subgraph, returns `value`.
 static Value modified(NodeImporter &n, StringRef name, Value value) {
   const onnx_frontend::NodeAttribute *found = n.find(name);
   if (!found || !value)
@@ -180,8 +181,9 @@ static Value modified(NodeImporter &n, StringRef name, Value value) {
   return result;
 }
 
-/// prob_mod(softmax(score_mod(scale * Q K^T))) V. Query heads that share a key
-/// head lie next to each other, and count as more rows of one matrix.
+/// Computes prob_mod(softmax(score_mod(scale * Q K^T))) V. Query heads that
+/// share a key head lie next to each other, and count as more rows of one
+/// matrix.
 static LogicalResult flexAttention(NodeImporter &n) {
   Value q = n.in(0), k = n.in(1), v = n.in(2);
   if (!q || !k || !v)

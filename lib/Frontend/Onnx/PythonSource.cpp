@@ -12,7 +12,8 @@ using namespace ckopt::onnx_frontend;
 using llvm::SmallVector;
 using llvm::StringRef;
 
-/// "[:, None, None]" or "[None]" of a value that has `rank` dimensions after.
+/// Parses "[:, None, None]" or "[None]", which give a value of `rank`
+/// dimensions.
 static std::optional<Widened> widenedByIndex(StringRef items, size_t rank) {
   size_t added = 0, kept = 0, last = 0;
   SmallVector<StringRef> list;
@@ -79,7 +80,7 @@ bool onnx_frontend::repeatsAlongFirst(StringRef source) {
   auto [first, rest] = source.split(',');
   if (!first.starts_with(".repeat(") || rest.empty())
     return false;
-  // The first number may be a call itself; what follows it is not.
+  // The first argument may be a call itself; the others may not.
   SmallVector<StringRef> others;
   rest.take_until([](char c) { return c == ')'; }).split(others, ',');
   return llvm::all_of(others,

@@ -11,22 +11,23 @@
 
 namespace ckopt::onnx_frontend {
 
-/// What an expression that only adds dimensions of size 1 made its value of: a
+/// The value before an expression that only adds dimensions of size 1: a
 /// vector, or the result without dimension `dim`.
 struct Widened {
   std::optional<size_t> dim;
 };
 
-/// Reads how `source`, the text behind a name ("[:, None]", ".unsqueeze(0)",
-/// ".view(1, -1, 1, 1)"), makes a value of `rank` dimensions of what has that
-/// name; nothing where it does more, or leaves open what was there before.
+/// Parses `source`, the text after a name ("[:, None]", ".unsqueeze(0)",
+/// ".view(1, -1, 1, 1)"), which gives a value of `rank` dimensions. Returns
+/// nothing if it does more than add dimensions, or if the dimensions before are
+/// unclear.
 std::optional<Widened> widenedBy(llvm::StringRef source, size_t rank);
 
-/// Whether `source` begins with a new first dimension: "[None]", "[None, :]" or
-/// ".unsqueeze(0)".
+/// Returns whether `source` begins by adding a first dimension: "[None]",
+/// "[None, :]" or ".unsqueeze(0)".
 bool widensFirst(llvm::StringRef source);
 
-/// Whether `source` is ".repeat(batch, 1, 1)", with any first number.
+/// Returns whether `source` is ".repeat(batch, 1, 1)", with any first number.
 bool repeatsAlongFirst(llvm::StringRef source);
 
 } // namespace ckopt::onnx_frontend

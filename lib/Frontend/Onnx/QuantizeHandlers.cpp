@@ -3,11 +3,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A QuantizeLinear that a DequantizeLinear reads is fake quantization: the
-// rounded numbers stay floats between them, and rounding counts as the
-// identity for gradients (straight-through), which pass where the rounded
-// number lies within the integer's range, as in PyTorch. Scales and zero
-// points are settings, not trained. Arithmetic on integers is done in f64,
-// where sums of products of 8-bit numbers are exact.
+// rounded numbers stay floats between them. Gradients pass through the rounding
+// unchanged (straight-through), but only where the rounded number lies within
+// the integer's range, as in PyTorch. Scales and zero points are settings, not
+// trained. Arithmetic on integers is done in f64, where sums of products of
+// 8-bit numbers are exact.
 //
 //===----------------------------------------------------------------------===//
 #include "Window.h"
@@ -16,7 +16,7 @@ using namespace mlir;
 using namespace ckopt;
 using namespace ckopt::onnx_frontend;
 
-/// The least and largest number of an integer type.
+/// Returns the smallest and the largest number of an integer type.
 static std::pair<double, double> rangeOf(Type type) {
   auto integer = cast<IntegerType>(type);
   double bits = integer.getWidth();
@@ -30,7 +30,7 @@ static bool isQuantized(Type type) {
   return integer && integer.getWidth() >= 8 && integer.getWidth() <= 32;
 }
 
-/// A scale or zero point as a tensor that broadcasts to `x`: one number, one
+/// Reshapes a scale or zero point to broadcast to `x`: it has one number, one
 /// for each entry along the axis, or one for each block of entries along it.
 static Value spread(NodeImporter &n, Value scale, Value x) {
   if (!scale || !x)
@@ -65,12 +65,13 @@ static Value spread(NodeImporter &n, Value scale, Value x) {
   return n.sliceAxis(all, *axis, 0, size);
 }
 
-/// `x` rounded, halves to even, as floats.
+/// Rounds `x`, halves to even, and keeps it a float.
 static Value roundStraightThrough(NodeImporter &n, Value x) {
   return n.make<RoundOp>({x}, {n.flag("ckopt.straight_through")});
 }
 
-/// round(x / scale) + zero point within the range of `type`, as f32 or f64.
+/// Computes round(x / scale) + zero point within the range of `type`, as f32 or
+/// f64.
 static Value quantized(NodeImporter &n, Value ratio, Value zero, Type type) {
   if (!ratio)
     return {};
@@ -113,7 +114,7 @@ static LogicalResult quantizeLinear(NodeImporter &n) {
   return success();
 }
 
-/// The floats that QuantizeLinear rounded to make `x`, if it did.
+/// Returns the floats that QuantizeLinear rounded to make `x`, or null.
 static Value roundedFloats(Value x) {
   auto cast = x.getDefiningOp<CastOp>();
   if (!cast || !isQuantized(NodeImporter::element(x)))
@@ -164,7 +165,7 @@ static LogicalResult dequantizeLinear(NodeImporter &n) {
   return success();
 }
 
-/// To u8 with the scale and zero point that cover the data and 0.
+/// Quantizes to u8 with the scale and zero point that cover the data and 0.
 static LogicalResult dynamicQuantizeLinear(NodeImporter &n) {
   Value x = n.in(0);
   if (!x)
@@ -194,8 +195,8 @@ static LogicalResult dynamicQuantizeLinear(NodeImporter &n) {
 // Integer arithmetic
 //===----------------------------------------------------------------------===//
 
-/// `x` minus its zero point as f64. `axis`: where the zero point has one entry
-/// for each row (or channel), the dimension of `x` that these are.
+/// Returns `x` minus its zero point as f64. If the zero point has one entry for
+/// each row (or channel), `axis` is that dimension of `x`.
 static Value shifted(NodeImporter &n, Value x, Value zero, int64_t axis) {
   if (!x)
     return {};
@@ -217,7 +218,7 @@ static Value shifted(NodeImporter &n, Value x, Value zero, int64_t axis) {
   return n.sub(wide, n.cast(zero, n.b.getF64Type()));
 }
 
-/// The matrix product of f64, vectors as numpy has them.
+/// Returns the matrix product of f64; vectors are handled as in numpy.
 static Value product(NodeImporter &n, Value x, Value y) {
   if (!x || !y)
     return {};
@@ -256,8 +257,8 @@ static LogicalResult convInteger(NodeImporter &n) {
   return success();
 }
 
-/// round(sum * scales / scale) + zero point, in the zero point's type. The
-/// product of scales is rounded to f32 as each step of ONNX's is.
+/// Computes round(sum * scales / scale) + zero point, in the zero point's type.
+/// The product of scales is rounded to f32, as ONNX rounds each step.
 static Value requantize(NodeImporter &n, Value sum, Value factor, Value zero) {
   if (!sum || !factor || !zero)
     return {};
@@ -268,7 +269,8 @@ static Value requantize(NodeImporter &n, Value sum, Value factor, Value zero) {
   return n.cast(n.clip(y, least, largest), n.element(zero));
 }
 
-/// One scale as it is, several along dimension `axis` of `rank`.
+/// Returns a single scale unchanged, and several along dimension `axis` of
+/// `rank`.
 static Value along(NodeImporter &n, Value scale, int64_t rank, int64_t axis) {
   if (!scale || n.rank(scale) != 1)
     return scale;

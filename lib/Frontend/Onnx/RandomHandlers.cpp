@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Every random node gets a site of its own, and its numbers are a function of
-// (seed of the run, step, site, element): the `seed` that a file gives a node
-// is not used, which is said. Numbers of f16 and bf16 are made in f32.
+// (seed of the run, step, site, element). The `seed` that a file gives a node
+// is not used, and a remark says so. Numbers of f16 and bf16 are made in f32.
 //
 //===----------------------------------------------------------------------===//
 #include "NodeImporter.h"
@@ -14,7 +14,7 @@ using namespace ckopt;
 using namespace ckopt::onnx_frontend;
 using P = ComparePredicate;
 
-/// Uniform or normal numbers of an element type that is at least f32.
+/// Draws uniform or normal numbers in an element type of at least f32.
 static Value draw(NodeImporter &n, RandomKind kind, ArrayRef<int64_t> shape,
                   Type element) {
   if (n.hasAttr("seed"))
@@ -28,7 +28,7 @@ static Value draw(NodeImporter &n, RandomKind kind, ArrayRef<int64_t> shape,
       {n.tensor(shape, wide)});
 }
 
-/// `scale` * numbers + `offset` in the element type that is asked for.
+/// Computes `scale` * numbers + `offset` in the requested element type.
 static LogicalResult setNumbers(NodeImporter &n, RandomKind kind,
                                 ArrayRef<int64_t> shape, Type element,
                                 double scale, double offset) {
@@ -61,7 +61,7 @@ static LogicalResult setUniform(NodeImporter &n, ArrayRef<int64_t> shape,
 
 using SetNumbers = LogicalResult (*)(NodeImporter &, ArrayRef<int64_t>, Type);
 
-/// In the shape that an attribute gives.
+/// Draws numbers in the shape that an attribute gives.
 template <SetNumbers setter> static LogicalResult ofShape(NodeImporter &n) {
   Shape shape = n.attrInts("shape");
   if (auto count = checkedNumElements(shape, 8); !count) {
@@ -73,7 +73,7 @@ template <SetNumbers setter> static LogicalResult ofShape(NodeImporter &n) {
   return setter(n, shape, element);
 }
 
-/// In the shape of the operand.
+/// Draws numbers in the shape of the operand.
 template <SetNumbers setter> static LogicalResult like(NodeImporter &n) {
   Value x = n.in(0);
   if (!x)
@@ -82,7 +82,7 @@ template <SetNumbers setter> static LogicalResult like(NodeImporter &n) {
                 n.hasAttr("dtype") ? n.attrType("dtype") : n.element(x));
 }
 
-/// 1 with the probability that the operand holds, else 0.
+/// Returns 1 with the probability that the operand holds, else 0.
 static LogicalResult bernoulli(NodeImporter &n) {
   Value p = n.in(0);
   if (!p)
@@ -95,8 +95,8 @@ static LogicalResult bernoulli(NodeImporter &n) {
   return success();
 }
 
-/// Classes drawn with replacement from logarithms of probabilities: the number
-/// of classes whose cumulative probability is not above a uniform number.
+/// Draws classes with replacement from logarithms of probabilities: counts the
+/// classes whose cumulative probability is not above a uniform number.
 static LogicalResult multinomial(NodeImporter &n) {
   Value logits = n.in(0);
   if (!logits)
@@ -121,7 +121,7 @@ static LogicalResult multinomial(NodeImporter &n) {
   Value upTo = n.make<CumulativeSumOp>({p}, {n.named("axis", int64_t(1))});
   if (!upTo)
     return failure();
-  // Scaled by the last sum, which rounding may leave below 1.
+  // Scale by the last sum, which rounding may leave below 1.
   u = n.mul(u, n.sliceAxis(upTo, 1, classes - 1, 1));
   Value below = n.compare(P::LE, n.reshape(upTo, {batch, 1, classes}),
                           n.reshape(u, {batch, samples, 1}));

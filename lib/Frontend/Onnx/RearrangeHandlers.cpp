@@ -5,7 +5,7 @@
 // DepthToSpace and its relatives are transposes between reshapes. Col2Im is
 // the gradient of a convolution whose weight picks one point of the window for
 // each channel. MaxUnpool is a scatter. A determinant is expanded by minors,
-// each used by all larger ones that contain it.
+// each of which is computed once.
 //
 //===----------------------------------------------------------------------===//
 #include "Window.h"
@@ -14,7 +14,7 @@ using namespace mlir;
 using namespace ckopt;
 using namespace ckopt::onnx_frontend;
 
-/// The block size of a node on [N, C, H, W]; nothing after an error.
+/// Returns the block size of a node on [N, C, H, W]; nothing after an error.
 static std::optional<int64_t> blockSize(NodeImporter &n, Value x) {
   if (!x)
     return std::nullopt;
@@ -137,8 +137,8 @@ static LogicalResult col2im(NodeImporter &n) {
 // MaxUnpool
 //===----------------------------------------------------------------------===//
 
-/// Puts each value at its place in a tensor of zeros. Places count in the
-/// shape that the window implies, which lies at the start of a larger one.
+/// Scatters each value to its position in a tensor of zeros. Positions count in
+/// the shape that the window implies; a larger result has zeros at its end.
 static LogicalResult maxUnpool(NodeImporter &n) {
   Value x = n.in(0), places = n.in(1);
   if (!x || !places)
@@ -215,7 +215,8 @@ static LogicalResult determinant(NodeImporter &n) {
         n.sliceAxis(n.sliceAxis(x, rank - 2, row, 1), rank - 1, column, 1),
         batch);
   };
-  // The determinant of the last rows and a set of as many columns.
+  // minors[s] is the determinant of the last rows and the set s of as many
+  // columns.
   std::vector<Value> minors(size_t(1) << size);
   for (size_t columns = 1; columns < minors.size(); ++columns) {
     int64_t row = size - llvm::popcount(columns);

@@ -2,13 +2,13 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Folding stores a parameter transposed, packed with others, or not at all
-// where another one had the same value. Each form here can be undone exactly:
-// the parameter's value is taken out of the file's, and nodes put in front of
-// the graph make the old form from it, so gradients reach it and its new value
-// goes where the old one was. What contradicts a value that is known already
-// is refused: then the file is not what its metadata says. O(bytes of what
-// changes its form).
+// Folding stores a parameter transposed, packed with others, or not at all if
+// another one had the same value. Each of these forms can be undone exactly:
+// the parameter's value is extracted from the file's, and nodes at the start of
+// the graph compute the old form from it, so that gradients reach the parameter
+// and its new value goes back to the file. A value that contradicts a known one
+// is refused, because then the file does not match its metadata. O(bytes of
+// parameters that change their form).
 //
 //===----------------------------------------------------------------------===//
 #include "RecoveredParameters.h"
@@ -78,7 +78,8 @@ const HostTensor &RecoveredParameters::valueOf(OperandUse use) const {
 // Values
 //===----------------------------------------------------------------------===//
 
-/// `count` blocks of `bytes` each: block i of the result is block `from(i)`.
+/// Copies `count` blocks of `bytes` each: block i of the result is block
+/// `from(i)`.
 template <typename From>
 static HostTensor gathered(const HostTensor &value, std::vector<int64_t> shape,
                            int64_t count, int64_t bytes, From from) {
@@ -97,8 +98,8 @@ HostTensor onnx_frontend::transposed(const HostTensor &value) {
                   [&](int64_t i) { return i % rows * columns + i / rows; });
 }
 
-/// The distinct rows of a table in order of appearance, and which of them each
-/// place holds.
+/// Collects the distinct rows of a table in order of appearance, and returns
+/// the row that each position holds.
 static std::vector<int64_t> distinctRows(const HostTensor &value,
                                          std::vector<int64_t> &places) {
   int64_t size = value.dim(value.rank() - 1) * dtypeSize(value.dtype());
@@ -242,8 +243,8 @@ void RecoveredParameters::replaceNode(size_t node) {
   initializers[copy.outputs[0]] = value;
 }
 
-/// The blocks that lie one after another along a dimension: how many of them
-/// there are in each of `outer` groups, and their bytes.
+/// The blocks along a dimension: their number in each of `outer` groups, and
+/// their bytes.
 namespace {
 struct Blocks {
   Blocks(const HostTensor &value, size_t dim)
@@ -256,7 +257,7 @@ struct Blocks {
 };
 } // namespace
 
-/// Whether all slices along the dimension are the same.
+/// Returns whether all slices along the dimension are equal.
 static bool repeatsAlong(const HostTensor &value, size_t dim) {
   Blocks blocks(value, dim);
   auto *data = static_cast<const char *>(value.rawData());
@@ -269,7 +270,7 @@ static bool repeatsAlong(const HostTensor &value, size_t dim) {
   return true;
 }
 
-/// The first slice along the dimension, which stays with size 1.
+/// Returns the first slice along the dimension, which stays with size 1.
 static HostTensor firstAlong(const HostTensor &value, size_t dim) {
   Blocks blocks(value, dim);
   std::vector<int64_t> shape = value.shape().vec();
@@ -282,14 +283,15 @@ bool RecoveredParameters::hasNewFirst(const HostTensor &value) {
   if (value.rank() < 2 || value.numElements() == 0)
     return false;
   for (size_t i = 0; i < size_t(value.rank()); ++i)
-    if (repeatsAlong(value, i) != (i == 0)) // so is one of size 1
+    if (repeatsAlong(value, i) != (i == 0)) // so does a dimension of size 1
       return false;
   return true;
 }
 
-/// Along which dimensions a parameter was expanded: where its slices are equal.
-/// Numbers that are all the same do not tell; then it is the dimension that the
-/// caller knows of, or else the first one, which is that of the batch.
+/// Returns the dimensions along which a parameter was expanded, where its
+/// slices are equal. If all numbers are equal the values do not tell: then it
+/// is the dimension that the caller knows, or else the first one, which is the
+/// batch.
 static std::vector<size_t> expandedDims(const HostTensor &held,
                                         std::optional<size_t> known) {
   std::vector<size_t> dims;
@@ -398,7 +400,7 @@ bool RecoveredParameters::bindPacked(OperandUse use,
   if (held.rank() < 2 || held.dim(0) != int64_t(directions) ||
       parts % held.dim(0) || held.numElements() % (parts * gates))
     return false;
-  // A target is [gates x hidden, ...]; its gates lie in `order` in the file.
+  // The parameter is [gates x hidden, ...]; the file has its gates in `order`.
   std::vector<int64_t> shape(held.shape().begin() + 1, held.shape().end());
   shape[0] = shape[0] * held.dim(0) / parts;
   if (shape[0] % gates)

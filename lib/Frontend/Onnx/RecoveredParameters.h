@@ -18,64 +18,65 @@ struct OperandUse {
   size_t node, operand;
 };
 
-/// What an exporter's folding made of a parameter.
+/// The form in which folding stored a parameter.
 enum class Form {
   Same,
-  Transposed, ///< of two dimensions
+  Transposed, ///< a transposed matrix
   Reshaped,   ///< to one dimension, or without one of its dimensions of size 1
   Rows,       ///< some of its rows, looked up by constant indices
   Expanded,   ///< its one slice along a dimension, repeated
   Repeated,   ///< its copies along a first dimension that it does not have
 };
 
-/// The transposed matrix; `value` has two dimensions.
+/// Transposes `value`, which has two dimensions.
 HostTensor transposed(const HostTensor &value);
 
 /// Gives every parameter an initializer of its own under PyTorch's name, and
-/// the operands that read it in another form nodes that make that form.
+/// adds nodes that compute the forms in which operands read it.
 class RecoveredParameters {
 public:
   explicit RecoveredParameters(const Model &model);
 
-  /// The file's initializer of that name, or null.
+  /// Returns the file's initializer of that name, or null.
   const HostTensor *initializer(llvm::StringRef name) const;
-  /// The same, or what was taken out of another form; or null.
+  /// Returns the initializer, or the value extracted from another form, or
+  /// null.
   const HostTensor *parameter(llvm::StringRef target) const;
   const HostTensor &valueOf(OperandUse use) const;
   const std::string &nameOf(OperandUse use) const;
 
-  /// Notes that the operand holds parameter `target` in `form` (`dim`: the
-  /// dimension that a reshaped parameter does not have, none: it is a vector;
-  /// or the one of an expanded one that was of size 1, none: as values say).
-  /// False, and no change, where its value cannot be such a form, or where it
-  /// is not the value that the parameter is known to have.
+  /// Records that the operand holds parameter `target` in `form`. `dim` is the
+  /// dimension that a reshaped parameter lacks (none: it is a vector), or the
+  /// dimension of size 1 that was expanded (none: the values tell). Returns
+  /// false, without a change, if the operand's value cannot have this form, or
+  /// differs from the known value of the parameter.
   bool bind(OperandUse use, llvm::StringRef target, Form form,
             std::optional<size_t> dim = std::nullopt);
-  /// Whether of all dimensions only the first can be one that was added with
+  /// Returns whether only the first dimension can be one that was added with
   /// size 1 and then expanded.
   static bool hasNewFirst(const HostTensor &value);
-  /// Notes that the operand reads the parameter of that name as it is.
+  /// Records that the operand reads the parameter of that name directly.
   void claim(llvm::StringRef target) { bound.insert(target); }
-  /// Gives the node operand `use.operand`, which it lacks, with this value.
+  /// Adds the missing operand `use.operand` to the node, with this value.
   bool append(OperandUse use, llvm::StringRef target, HostTensor value);
   /// Gives the operand a constant of its own with the same value.
   void separate(OperandUse use);
-  /// Node `node` copies an initializer: its result becomes an initializer.
+  /// Replaces node `node`, which copies an initializer, by an initializer.
   void replaceNode(size_t node);
-  /// Packed weights of a recurrent node's operand 1, 2 or 3: `targets` holds a
-  /// name for each direction (two for biases). `order[i]`: the place that the
-  /// i-th gate of ONNX has in PyTorch.
+  /// Binds packed weights of a recurrent node's operand 1, 2 or 3: `targets`
+  /// holds a name for each direction (two for biases). `order[i]` is the
+  /// position in PyTorch of ONNX's i-th gate.
   bool bindPacked(OperandUse use, llvm::ArrayRef<std::string> targets,
                   llvm::ArrayRef<int64_t> order, size_t directions);
 
   bool isBound(llvm::StringRef target) const { return bound.contains(target); }
-  /// Whether each of several rows stands in one place.
+  /// Returns whether several distinct rows occur once each.
   static bool hasDistinctRows(const HostTensor &value);
-  /// Whether the order in which places read the rows of a table, or which of
-  /// them are one, cannot be seen. It can where rows repeat as a whole, and no
-  /// initialization makes two rows alike.
+  /// Returns whether the positions that read each row of a table cannot be
+  /// determined. They can if whole rows repeat, because no initialization makes
+  /// two rows equal.
   static bool hasUnclearRows(const HostTensor &value);
-  /// Lists what nothing reads any more, and hands the edits over.
+  /// Lists initializers without readers, and returns the edits.
   GraphEdits finish();
 
   int64_t numSplit = 0;  ///< operands that read another parameter's initializer
@@ -91,7 +92,7 @@ private:
   std::string freshName(const llvm::Twine &stem);
 
   const Graph &graph;
-  int64_t opset; ///< of nodes that are made
+  int64_t opset; ///< opset of new nodes
   llvm::StringMap<const HostTensor *> initializers;
   llvm::StringMap<HostTensor> added;
   llvm::StringSet<> bound, taken;

@@ -19,22 +19,24 @@ using namespace ckopt::onnx_frontend;
 
 namespace {
 
-/// A function of a gate, by name, with what it takes.
+/// The activation of a gate, with its constants.
 struct Activation {
   std::string name; ///< in lower case
   double alpha, beta;
 };
 
-/// What the three cells share. Time-major: x is [T, B, I].
+/// Settings that the three cells share. Time comes first: x is [T, B, I].
 struct Recurrence {
   Value x, weights, recurrent, bias, hidden0, cell0;
   int64_t steps, batch, hidden, directions, gates;
-  bool reverseFirst = false;           ///< direction = reverse
-  bool batchMajor = false;             ///< layout = 1
-  std::vector<Activation> activations; ///< of one direction after another
-  size_t functions = 0;                ///< of them a direction has
-  double clip = INFINITY;              ///< of what activations are applied to
-  Value lengths;                       ///< [B, 1] i64; null: all are whole
+  bool reverseFirst = false; ///< direction = reverse
+  bool batchMajor = false;   ///< layout = 1
+  /// Of all directions, one after the other.
+  std::vector<Activation> activations;
+  size_t functions = 0;   ///< activations of one direction
+  double clip = INFINITY; ///< limit of the activations' operands
+  /// [B, 1] i64; null if all are full length
+  Value lengths;
 
   Value activate(NodeImporter &n, int64_t direction, size_t function,
                  Value x) const;
@@ -52,7 +54,7 @@ struct Direction {
 
 } // namespace
 
-/// The state [D, B, H] given, or null.
+/// Checks that the state, if given, is [D, B, H].
 static bool checkState(NodeImporter &n, Value &state, const Recurrence &r) {
   if (!state)
     return true;
@@ -71,7 +73,7 @@ static bool checkState(NodeImporter &n, Value &state, const Recurrence &r) {
   return false;
 }
 
-/// Sequences may end early; nothing is noted where none does.
+/// Reads the lengths of sequences; none are kept if all are full length.
 static bool readLengths(NodeImporter &n, Recurrence &r) {
   if (!n.has(4))
     return true;
@@ -92,8 +94,9 @@ static bool readLengths(NodeImporter &n, Recurrence &r) {
   return bool(r.lengths);
 }
 
-/// `next` where the sequences go on at time `t`, `before` (null: zeros) where
-/// they have ended. Backwards, they have not begun: the same.
+/// Returns `next` where the sequences continue at time `t`, `before` (null for
+/// zeros) where they have ended. Backwards, they have not begun, which is
+/// handled in the same way.
 Value Recurrence::hold(NodeImporter &n, int64_t t, Value next,
                        Value before) const {
   if (!lengths || !next)
@@ -107,8 +110,7 @@ Value Recurrence::hold(NodeImporter &n, int64_t t, Value next,
 // Activations
 //===----------------------------------------------------------------------===//
 
-/// Constants of a function that has none of its own in the file; nothing for
-/// an unknown one.
+/// Returns the default constants of an activation; nothing for an unknown one.
 static std::optional<std::pair<double, double>> defaultsOf(StringRef name) {
   return llvm::StringSwitch<std::optional<std::pair<double, double>>>(name)
       .Cases({"relu", "tanh", "sigmoid", "softsign", "softplus"},
@@ -121,7 +123,8 @@ static std::optional<std::pair<double, double>> defaultsOf(StringRef name) {
       .Default(std::nullopt);
 }
 
-/// The lists of constants name those of the functions that take any, in order.
+/// The lists of constants only contain those of activations that need them, in
+/// order.
 static bool readActivations(NodeImporter &n, ArrayRef<StringRef> defaults,
                             Recurrence &r) {
   std::vector<std::string> names = n.attrStrings("activations");
@@ -238,7 +241,7 @@ static bool readRecurrence(NodeImporter &n, int64_t gates, bool hasCell,
                  "empty";
     return false;
   }
-  // A step is 9 to 20 ops.
+  // A step of a cell is 9 to 20 ops.
   constexpr int64_t kMost = int64_t(1) << 40, kOpsPerStep = 12;
   if (failed(n.graph.chargeUnrolled(n, std::min(r.steps, kMost) * r.directions *
                                            kOpsPerStep)))
@@ -257,8 +260,9 @@ static bool readRecurrence(NodeImporter &n, int64_t gates, bool hasCell,
          checkState(n, r.cell0, r);
 }
 
-/// Cuts direction `d` out of the parameters and multiplies the whole input.
-/// `addBoth`: the recurrent bias adds to the input's (all but GRU's).
+/// Slices direction `d` out of the parameters and multiplies the whole input.
+/// `addBoth` says that the recurrent bias is added to the input's (in all cells
+/// but GRU).
 static Direction prepareDirection(NodeImporter &n, const Recurrence &r,
                                   int64_t d, bool addBoth) {
   int64_t width = r.gates * r.hidden, features = n.shape(r.x)[2];
@@ -292,7 +296,8 @@ static Value stepGates(NodeImporter &n, const Recurrence &r,
                    {r.batch, r.gates * r.hidden});
 }
 
-/// Null: zeros, so that the first step leaves out what they multiply.
+/// Returns the initial state; null stands for zeros, so that the first step
+/// omits products with it.
 static Value initialState(NodeImporter &n, const Recurrence &r, Value state,
                           int64_t d) {
   if (!state || NodeImporter::scalarOf(state) == 0.0)
@@ -300,8 +305,8 @@ static Value initialState(NodeImporter &n, const Recurrence &r, Value state,
   return n.reshape(n.sliceAxis(state, 0, d, 1), {r.batch, r.hidden});
 }
 
-/// Joins what each step and direction gave: Y [T, D, B, H] and the last
-/// states [D, B, H], batch-major where asked.
+/// Joins the results of all steps and directions: Y [T, D, B, H] and the last
+/// states [D, B, H], batch-major if the node asks for it.
 static void setResults(NodeImporter &n, const Recurrence &r,
                        ArrayRef<SmallVector<Value>> outputs,
                        ArrayRef<SmallVector<Value>> finals) {
@@ -355,7 +360,8 @@ static LogicalResult lstm(NodeImporter &n) {
       auto gate = [&](int64_t g) {
         return n.sliceAxis(gates, 1, g * r.hidden, r.hidden);
       };
-      // A cell looks at its own state through the part `p` of the peepholes.
+      // Adds a peephole: the gate's input plus part `p` of the peepholes times
+      // the state.
       auto peep = [&](Value x, int64_t p, Value state) {
         if (!peepholes || !state)
           return x;
@@ -382,8 +388,8 @@ static LogicalResult lstm(NodeImporter &n) {
   return success();
 }
 
-/// z, r, h gates; `linear_before_reset` multiplies the reset gate after the
-/// product (as PyTorch does) or before it.
+/// Gates are z, r, h; with `linear_before_reset` the reset gate multiplies
+/// after the product (as in PyTorch), else before it.
 static LogicalResult gru(NodeImporter &n) {
   Recurrence r;
   if (!readRecurrence(n, 3, /*hasCell=*/false, {"Sigmoid", "Tanh"}, r))
@@ -397,7 +403,8 @@ static LogicalResult gru(NodeImporter &n) {
     if (!h)
       h = n.splat(0, n.tensor({r.batch, r.hidden}, n.element(r.x)));
     SmallVector<Value> steps(static_cast<size_t>(r.steps));
-    // The product of a state with gates [from, from + count), with bias.
+    // Returns the product of a state with gates [from, from + count), with
+    // bias.
     auto product = [&](Value state, int64_t from, int64_t count) -> Value {
       Value y = n.matmul(
           state, n.sliceAxis(direction.recurrent, 0, from * H, count * H),

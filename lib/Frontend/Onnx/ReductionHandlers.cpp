@@ -17,8 +17,8 @@ struct Reduction {
 };
 } // namespace
 
-/// Operand, axes and keepdims; nothing with result 0 set where nothing is
-/// reduced.
+/// Reads operand, axes and keepdims. Returns nothing, with result 0 set, if no
+/// axis is reduced.
 static std::optional<Reduction> prepare(NodeImporter &n) {
   Value x = n.in(0);
   if (!x)
@@ -57,7 +57,7 @@ static LogicalResult l1(NodeImporter &n) {
   return success();
 }
 
-/// The root is taken away from zero, so that the gradient of the norm of a zero
+/// Zeros are kept out of the root, so that the gradient of the norm of a zero
 /// vector is 0 and not 0 / 0, as in PyTorch.
 static LogicalResult l2(NodeImporter &n) {
   auto r = prepare(n);
@@ -85,8 +85,8 @@ static LogicalResult logSum(NodeImporter &n) {
   return success();
 }
 
-/// max + log(sum(e^(x - max))): finite wherever x is. A maximum that is not
-/// finite is no shift: inf - inf is NaN.
+/// Computes max + log(sum(e^(x - max))), which is finite wherever x is. A
+/// maximum that is not finite is not subtracted, because inf - inf is NaN.
 static LogicalResult logSumExp(NodeImporter &n) {
   auto r = prepare(n);
   if (!r)
@@ -112,8 +112,8 @@ static LogicalResult logSumExp(NodeImporter &n) {
   return success();
 }
 
-// Axes are an attribute up to opset 17 (ReduceSum: 12), an operand from then
-// on; `prepare` takes whichever is there.
+// Axes are an attribute up to opset 17 (ReduceSum: 12), and an operand from
+// then on; `prepare` handles both.
 llvm::ArrayRef<HandlerEntry> onnx_frontend::reductionHandlers() {
   using K = ReduceKind;
   static const HandlerEntry entries[] = {

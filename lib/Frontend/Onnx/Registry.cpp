@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A handler holds from its version on until the operator's next one. Adding an
-// operator is one line in its category's table.
+// Finds handlers. A handler is valid from its version on until the operator's
+// next one. Adding an operator is one line in its category's table.
 //
 //===----------------------------------------------------------------------===//
 #include "NodeImporter.h"

@@ -21,9 +21,9 @@ using namespace mlir;
 using namespace ckopt;
 using namespace ckopt::onnx_frontend;
 
-/// A period may cost this many slices in all.
+/// The most slices that one period may need.
 static constexpr int64_t maxSlices = 32;
-/// Weights in a matrix before gathers are used.
+/// The most weights in a matrix; beyond, gathers are used.
 static constexpr int64_t maxMatrix = int64_t(1) << 22;
 
 Resampling Resampling::picks(int64_t size,
@@ -34,7 +34,7 @@ Resampling Resampling::picks(int64_t size,
   return map;
 }
 
-/// `entries` of `x` from `start` on by `step` along `axis`.
+/// Returns `entries` of `x` from `start` on with step `step` along `axis`.
 static Value strided(NodeImporter &n, Value x, int64_t axis, int64_t start,
                      int64_t entries, int64_t step) {
   if (!x)
@@ -47,7 +47,7 @@ static Value strided(NodeImporter &n, Value x, int64_t axis, int64_t start,
   return n.slice(x, starts, sizes, steps);
 }
 
-/// Entry `at` of `x` along `axis`, `count` times.
+/// Returns entry `at` of `x` along `axis`, repeated `count` times.
 static Value repeated(NodeImporter &n, Value x, int64_t axis, int64_t at,
                       int64_t count) {
   Value one = n.sliceAxis(x, axis, at, 1);
@@ -88,7 +88,7 @@ Value onnx_frontend::pickEntries(NodeImporter &n, Value x, int64_t axis,
   return parts.size() == 1 ? parts[0] : n.concat(parts, axis);
 }
 
-/// Each entry `factor` times in a row.
+/// Repeats each entry `factor` times.
 static Value repeatEntries(NodeImporter &n, Value x, int64_t axis,
                            int64_t factor) {
   Shape inserted(n.shape(x)), merged(n.shape(x));
@@ -103,12 +103,13 @@ static Value repeatEntries(NodeImporter &n, Value x, int64_t axis,
 // Weighted sums
 //===----------------------------------------------------------------------===//
 
-/// One result entry for each of the period, strided slices of the operand.
+/// Computes one result entry for each of the period, from strided slices of the
+/// operand.
 static Value byPhases(NodeImporter &n, Value x, int64_t axis,
                       const Resampling &map) {
   int64_t size = n.shape(x)[axis], out = int64_t(map.rows.size());
   int64_t each = (out + map.period - 1) / map.period;
-  int64_t low = 0, high = 0; // entries wanted beyond the operand
+  int64_t low = 0, high = 0; // entries needed beyond the operand
   for (int64_t k = 0; k < map.period; ++k)
     for (Tap tap : map.rows[size_t(k)]) {
       low = std::max(low, -tap.index);

@@ -10,33 +10,35 @@
 
 namespace ckopt::onnx_frontend {
 
-/// One term of a result's entry: `weight` times the operand's entry `index`.
+/// A term of a result's entry: `weight` times the operand's entry `index`.
 struct Tap {
   int64_t index;
   double weight;
 };
 
-/// The entries of a result along one axis as weighted sums of the operand's.
+/// A map along one axis: each entry of the result is a weighted sum of the
+/// operand's.
 struct Resampling {
-  /// Taps of each entry; an index outside of the operand means its nearest
+  /// Taps of each entry; an index outside of the operand stands for its nearest
   /// entry.
   std::vector<llvm::SmallVector<Tap, 4>> rows;
-  /// Where positive: row i + period has the weights of row i, its indices
+  /// If positive: row i + period has the weights of row i, and indices that are
   /// larger by `advance`.
   int64_t period = 0, advance = 0;
 
-  /// `size` entries that each come from the operand's entry `source(i)`.
+  /// Returns the map of `size` entries that copies entry `source(i)` to entry
+  /// i.
   static Resampling picks(int64_t size,
                           llvm::function_ref<int64_t(int64_t)> source);
 };
 
-/// `x`, of floats, with `map` applied along `axis`; null after an error. Maps
-/// that only pick entries take any element type.
+/// Applies `map` to `x`, of floats, along `axis`; null after an error. Maps
+/// that only pick entries accept any element type.
 mlir::Value resample(NodeImporter &n, mlir::Value x, int64_t axis,
                      const Resampling &map);
 
-/// Entries `indices` of `x` along `axis`, as few slices as there are runs of
-/// constant step where these are few, else a gather.
+/// Picks entries `indices` of `x` along `axis`: by a few slices if the indices
+/// form a few sequences of constant step, else by a gather.
 mlir::Value pickEntries(NodeImporter &n, mlir::Value x, int64_t axis,
                         llvm::ArrayRef<int64_t> indices);
 

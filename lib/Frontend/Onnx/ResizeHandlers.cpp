@@ -4,10 +4,10 @@
 //
 // Resizing is separable: along each axis a result's entry is a weighted sum of
 // the operand's entries around the coordinate that its own is mapped to. That
-// mapping is linear, x -> (a * x + b) / c; where the scale is a fraction of
-// small integers (always, where sizes are given) a, b and c are integers, so
-// coordinates on and between entries are told apart without rounding, and the
-// weights repeat with the fraction's period. Resampling.cpp makes ops of them.
+// mapping is linear, x -> (a * x + b) / c; if the scale is a fraction of small
+// integers (as it always is if sizes are given), a, b and c are integers, so
+// that coordinates are exact and the weights repeat with the fraction's period.
+// Resampling.cpp turns the weights into ops.
 //
 //===----------------------------------------------------------------------===//
 #include "Resampling.h"
@@ -18,24 +18,24 @@ using namespace ckopt;
 using namespace ckopt::onnx_frontend;
 
 namespace {
-/// One axis: `out` entries from `in`, at a scale of p / q (or `scale` where q
-/// is 0), which `out` need not divide to.
+/// One axis: `out` entries from `in`, at a scale of p / q (or `scale` if q is
+/// 0), by which `out` need not be divisible.
 struct Axis {
   int64_t in = 0, out = 0;
   double scale = 1;
   int64_t p = 0, q = 0;
   double start = 0, end = 1; ///< roi
-  /// Corners are aligned at `out` entries, not at the `scale * in` entries,
+  /// Corners are aligned for `out` entries, not for the `scale * in` entries,
   /// perhaps a fraction, that ONNX's reference counts.
   bool wholeLength = false;
 };
 
-/// x -> (a * x + b) / c; exact where c is positive.
+/// Maps x to (a * x + b) / c; exact if c is positive.
 struct Coordinates {
   int64_t a = 1, b = 0, c = 0;
   double slope = 1, offset = 0;
 
-  /// The entry at or before coordinate `x`, and the distance from it.
+  /// Returns the entry at or before coordinate `x`, and the distance from it.
   std::pair<int64_t, double> at(int64_t x) const {
     if (c > 0) {
       int64_t entry = llvm::divideFloorSigned(a * x + b, c);
@@ -50,7 +50,7 @@ struct Options {
   std::string mode, transform, nearest;
   double cubic = -0.75, extrapolation = 0;
   bool antialias = false, excludeOutside = false;
-  /// Results of opset 10: coordinates round up where it shrinks.
+  /// Set for opset 10, where coordinates round up when shrinking.
   bool simple = false;
 };
 } // namespace
@@ -59,7 +59,7 @@ struct Options {
 // Coordinates
 //===----------------------------------------------------------------------===//
 
-/// Finds the small fraction that `scale`, an f32, stands for.
+/// Finds the small fraction that `scale`, an f32, approximates.
 static void findFraction(Axis &axis) {
   auto fits = [&](int64_t p, int64_t q) {
     if (p < 1 || float(double(p) / double(q)) != float(axis.scale))
@@ -75,7 +75,7 @@ static void findFraction(Axis &axis) {
       return;
 }
 
-/// The linear map of `transform`, or nothing where there is no such mode.
+/// Returns the linear map of `transform`, or nothing for an unknown mode.
 static std::optional<Coordinates> coordinates(const Axis &axis,
                                               StringRef transform) {
   Coordinates map;
@@ -110,7 +110,7 @@ static std::optional<Coordinates> coordinates(const Axis &axis,
   else
     return std::nullopt;
   if (map.c < 0 || (map.c == 0 && !std::isfinite(map.slope + map.offset)))
-    map = {}; // a length below 1: nothing sensible; every entry is in range
+    map = {}; // a length below 1 has no sensible map; keep entries in range
   return map;
 }
 
@@ -118,7 +118,8 @@ static std::optional<Coordinates> coordinates(const Axis &axis,
 // Weights
 //===----------------------------------------------------------------------===//
 
-/// The interpolating kernel at distance `x`: a triangle, or Keys' cubic.
+/// Evaluates the interpolating kernel at distance `x`: a triangle, or Keys'
+/// cubic.
 static double kernelAt(const Options &options, double x) {
   x = std::fabs(x);
   if (options.mode == "linear")
@@ -141,7 +142,7 @@ static int64_t nearestEntry(const Options &options, const Axis &axis,
   return up ? entry + 1 : entry;
 }
 
-/// The taps of entry `x`, which may lie outside of the operand.
+/// Returns the taps of entry `x`, which may lie outside of the operand.
 static SmallVector<Tap, 4> tapsOf(const Options &options, const Axis &axis,
                                   const Coordinates &map, int64_t x) {
   auto [entry, past] = map.at(x);
@@ -186,7 +187,7 @@ static Resampling weights(const Options &options, const Axis &axis,
 // The node
 //===----------------------------------------------------------------------===//
 
-/// Entries along a resized axis; sane models have far fewer.
+/// The most entries along a resized axis; realistic models have far fewer.
 static constexpr int64_t maxExtent = int64_t(1) << 20;
 
 /// Resizes `x`; `axes` has an entry for each dimension.
@@ -197,7 +198,7 @@ static Value resize(NodeImporter &n, Value x, ArrayRef<Axis> axes,
   if (rounds)
     x = n.cast(x, n.b.getF32Type());
   auto rank = int64_t(axes.size());
-  Value inside; // where no coordinate leaves the operand
+  Value inside; // 1 where no coordinate leaves the operand
   for (int64_t d = 0; d < rank; ++d) {
     const Axis &axis = axes[size_t(d)];
     if (axis.in == axis.out && axis.scale == 1 && axis.start == 0 &&
@@ -239,8 +240,7 @@ static Value resize(NodeImporter &n, Value x, ArrayRef<Axis> axes,
   return n.cast(n.clip(n.make<RoundOp>({x}), lo, hi), element);
 }
 
-/// Reads operand `i` as numbers, one for each of `count`; nothing where it is
-/// absent or empty.
+/// Reads operand `i` as `count` numbers; nothing if it is absent or empty.
 static std::optional<std::vector<double>> numbers(NodeImporter &n, size_t i,
                                                   size_t count) {
   Value value = n.optional(i);
@@ -257,7 +257,8 @@ static std::optional<std::vector<double>> numbers(NodeImporter &n, size_t i,
   return given;
 }
 
-/// Sizes as the aspect-ratio policy changes them, and the scales they mean.
+/// Computes sizes under the aspect-ratio policy, and the scales that they
+/// imply.
 static bool applySizes(NodeImporter &n, ArrayRef<double> sizes,
                        ArrayRef<int64_t> which, SmallVectorImpl<Axis> &axes) {
   std::string policy = n.attrString("keep_aspect_ratio_policy", "stretch");
@@ -266,7 +267,7 @@ static bool applySizes(NodeImporter &n, ArrayRef<double> sizes,
     n.error() << "unknown keep_aspect_ratio_policy '" << policy << "'";
     return false;
   }
-  size_t chosen = 0; // whose scale all axes take
+  size_t chosen = 0; // the axis whose scale all axes take
   BatchScaling *scaling = n.graph.getScaling();
   for (auto [i, d] : llvm::enumerate(which)) {
     Axis &axis = axes[size_t(d)];
@@ -307,7 +308,7 @@ static bool applySizes(NodeImporter &n, ArrayRef<double> sizes,
   return true;
 }
 
-/// Sizes from scales: rounded down.
+/// Computes sizes from scales, rounded down.
 static bool applyScales(NodeImporter &n, ArrayRef<double> scales,
                         ArrayRef<int64_t> which, StringRef transform,
                         SmallVectorImpl<Axis> &axes) {
@@ -316,8 +317,8 @@ static bool applyScales(NodeImporter &n, ArrayRef<double> scales,
     axis.scale = scales[i];
     double extent =
         transform == "tf_crop_and_resize" ? axis.end - axis.start : 1;
-    // 0.6 and such are not what they seem as f32; a product that is whole but
-    // for that stays whole.
+    // An f32 scale such as 0.6 is inexact; a product that would be whole but
+    // for that is rounded to the whole number.
     double length = double(axis.in) * extent * axis.scale;
     if (std::fabs(length - std::round(length)) < 1e-6 * std::fabs(length))
       length = std::round(length);
@@ -327,7 +328,7 @@ static bool applyScales(NodeImporter &n, ArrayRef<double> scales,
       return false;
     }
     axis.out = int64_t(length);
-    // PyTorch exports the scale that it was given, and aligns whole lengths.
+    // PyTorch exports the scale that the user gave, and aligns whole lengths.
     axis.wholeLength = n.graph.isFromPyTorch();
     findFraction(axis);
     if (axis.q)
@@ -371,7 +372,7 @@ static SmallVector<Axis> axesOf(NodeImporter &n, Value x) {
   return axes;
 }
 
-/// Resize from opset 11 on.
+/// Handles Resize from opset 11 on.
 static LogicalResult resizeByOptions(NodeImporter &n) {
   Value x = n.in(0);
   Options options;
@@ -414,7 +415,7 @@ static LogicalResult resizeByOptions(NodeImporter &n) {
   return success();
 }
 
-/// Upsample, and Resize of opset 10, which also shrinks.
+/// Handles Upsample, and Resize of opset 10, which also shrinks.
 static LogicalResult resizeByScales(NodeImporter &n,
                                     std::optional<std::vector<double>> scales) {
   Value x = n.in(0);

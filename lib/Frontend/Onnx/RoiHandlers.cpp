@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // RoiAlign reads a grid of points in each bin of each region; the number of
-// points must be known when importing. MaxRoiPool takes maxima over rows, then
-// columns, with what lies outside of a bin masked.
+// points must be known at import time. MaxRoiPool takes maxima over rows, then
+// columns, where entries outside of a bin are masked.
 //
 //===----------------------------------------------------------------------===//
 #include "Sampling.h"
@@ -14,7 +14,8 @@ using namespace ckopt;
 using namespace ckopt::onnx_frontend;
 using P = ComparePredicate;
 
-/// Column `i` of `table` [regions, columns] as [regions, 1...] of `rank`.
+/// Reshapes column `i` of `table` [regions, columns] to [regions, 1...] of
+/// `rank`.
 static Value column(NodeImporter &n, Value table, int64_t i, size_t rank) {
   Value part = n.sliceAxis(table, 1, i, 1);
   if (!part)
@@ -37,13 +38,14 @@ private:
   bool halfPixel = true;
   double scale = 1;
   int64_t bins[2] = {1, 1}, regions = 0;
-  /// Points along an axis of a bin: at most `most`, each region's own number.
+  /// Points along an axis of a bin: at most `most`; each region has its own
+  /// number.
   int64_t most[2] = {1, 1};
   std::vector<double> counts[2];
 };
 } // namespace
 
-/// How many points a bin has along an axis; false after an error.
+/// Counts the points of a bin along an axis; returns false after an error.
 bool RoiAlign::countPoints(Value rois, int axis) {
   int64_t ratio = n.attrInt("sampling_ratio", 0);
   counts[axis].assign(size_t(regions), double(ratio));
@@ -79,7 +81,7 @@ bool RoiAlign::countPoints(Value rois, int axis) {
   return true;
 }
 
-/// Coordinates [regions, bins, points], of axis 0 (y) or 1 (x).
+/// Returns coordinates [regions, bins, points] of axis 0 (y) or 1 (x).
 Value RoiAlign::places(Value rois, int axis) {
   Type element = n.element(rois);
   double shift = halfPixel ? 0.5 : 0;
@@ -130,7 +132,7 @@ bool RoiAlign::run() {
     return false;
   Shape all{regions, bins[0], most[0], bins[1], most[1]};
   SmallVector<Value> coordinates;
-  Value weight; // 0 beyond the operand and beyond a region's own points
+  Value weight; // 0 outside the operand and beyond a region's own points
   for (int axis = 0; axis < 2; ++axis) {
     Value place = places(rois, axis);
     if (!place)
@@ -171,7 +173,7 @@ static LogicalResult roiAlign(NodeImporter &n) {
   return success(RoiAlign(n).run());
 }
 
-/// Which of `size` entries each of `bins` bins of a region covers:
+/// Returns which of `size` entries each of `bins` bins of a region covers:
 /// [regions, bins, size].
 static Value binMask(NodeImporter &n, Value start, Value end, int64_t bins,
                      int64_t size) {

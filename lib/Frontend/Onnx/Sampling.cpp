@@ -5,11 +5,11 @@
 // The operand becomes a matrix with one row of channels for each point, so
 // that a tap of the interpolation is a gather of rows, and its gradient adds
 // rows. A value is the sum over all combinations of taps along the dimensions
-// (2 or 4 along each), each weighted by the product of its weights. Along one
-// dimension, what lies outside is handled as PyTorch does: the coordinate is
-// moved inside first, for cubics each tap is. Coordinates that are moved have
-// a gradient of 0, those at the border, too. A coordinate that is NaN reads
-// row 0 (its weight is NaN).
+// (2 or 4 along each), each weighted by the product of its weights. Points
+// outside are handled as in PyTorch: the coordinate is moved inside first; for
+// cubics, each tap is moved. Coordinates that are moved, or lie at the border,
+// have a gradient of 0. A coordinate that is NaN reads row 0 (its weight is
+// NaN).
 //
 //===----------------------------------------------------------------------===//
 #include "Sampling.h"
@@ -20,14 +20,14 @@ using namespace ckopt::onnx_frontend;
 using P = ComparePredicate;
 
 namespace {
-/// One tap along one dimension: an index that is inside, as i64, and a weight
+/// A tap along one dimension: an index inside the operand, as i64, and a weight
 /// (null for 1).
 struct GridTap {
   Value index, weight;
 };
 } // namespace
 
-/// `at` within 0..last.
+/// Clamps `at` to 0..last.
 static Value moveInside(NodeImporter &n, Value at, double last) {
   Value zero = n.scalar(0, at), end = n.scalar(last, at);
   at = n.select(n.compare(P::LE, at, zero), zero, at);
@@ -58,7 +58,7 @@ static Value bringInside(NodeImporter &n, Value at, int64_t size,
   return options.outside == Outside::Zeros ? at : moveInside(n, at, last);
 }
 
-/// The tap at `place`, a whole number as a float, of `size` points.
+/// Returns the tap at `place`, a whole number as a float, of `size` points.
 static GridTap tapAt(NodeImporter &n, Value place, Value weight, int64_t size,
                      const SampleOptions &options) {
   Value inside = n.broadcast<AndOp>(
@@ -75,7 +75,8 @@ static GridTap tapAt(NodeImporter &n, Value place, Value weight, int64_t size,
   return tap;
 }
 
-/// Keys' weights for the taps at -1, 0, 1 and 2, `t` past the tap at 0.
+/// Returns Keys' weights for the taps at -1, 0, 1 and 2, where `t` is the
+/// distance from the tap at 0.
 static SmallVector<Value> cubicWeights(NodeImporter &n, Value t) {
   constexpr double a = -0.75;
   auto number = [&](double x) { return n.scalar(x, t); };
@@ -93,7 +94,7 @@ static SmallVector<Value> cubicWeights(NodeImporter &n, Value t) {
           outer(n.sub(number(2), t))};
 }
 
-/// All taps along a dimension of `size` points.
+/// Returns all taps along a dimension of `size` points.
 static SmallVector<GridTap> tapsAlong(NodeImporter &n, Value at, int64_t size,
                                       const SampleOptions &options) {
   bool cubic = options.mode == Interpolation::Cubic;

@@ -20,22 +20,23 @@ enum class Outside {
 struct SampleOptions {
   Interpolation mode = Interpolation::Linear;
   Outside outside = Outside::Zeros;
-  /// Mirrors stand on the outermost points rather than half a step beyond.
+  /// Mirrors lie on the outermost points rather than half a step beyond.
   bool mirrorOnPoints = false;
-  /// The largest of the weighted points instead of their sum (RoiAlign).
+  /// Takes the largest of the weighted points instead of their sum (RoiAlign).
   bool largest = false;
 };
 
-/// Values of `x` [N, C, d1, ..., dk] at points: `coordinates[i]`, a float of a
-/// shape [N, ...] (all alike), is the place along dimension i, the first entry
-/// being 0. The result is [N, ..., C]: channels last. Differentiable in x and,
-/// but for `Nearest`, in the coordinates. Null after an error. `samples`, i64
-/// [M]: entry i of the coordinates, then of shape [M, ...], reads that sample.
+/// Samples `x` [N, C, d1, ..., dk] at points: `coordinates[i]`, floats of shape
+/// [N, ...] (the same for all i), are positions along dimension i, where the
+/// first entry has position 0. The result is [N, ..., C]: channels last. It is
+/// differentiable in x and, except for `Nearest`, in the coordinates. Null
+/// after an error. With `samples`, i64 [M], the coordinates have shape [M,
+/// ...], and entry i reads sample `samples[i]`.
 mlir::Value sample(NodeImporter &n, mlir::Value x,
                    llvm::ArrayRef<mlir::Value> coordinates,
                    const SampleOptions &options, mlir::Value samples = {});
 
-/// [N, ..., C] as [N, C, ...].
+/// Transposes [N, ..., C] to [N, C, ...].
 mlir::Value channelsFirst(NodeImporter &n, mlir::Value x);
 
 } // namespace ckopt::onnx_frontend

@@ -50,12 +50,13 @@ static LogicalResult gridSample(NodeImporter &n) {
   Shape points(n.shape(grid).drop_back());
   SmallVector<Value> places;
   for (int64_t d = 0; d < spatial; ++d) {
-    // The grid's last dimension counts from the operand's last one.
+    // The last dimension of the grid lists coordinates from the operand's last
+    // dimension on.
     Value at =
         n.reshape(n.sliceAxis(grid, spatial + 1, spatial - 1 - d, 1), points);
     at = n.cast(at, n.element(x));
     double size = double(n.shape(x)[d + 2]);
-    // -1..1 to 0..size-1, or to -0.5..size-0.5.
+    // Maps -1..1 to 0..size-1, or to -0.5..size-0.5.
     double factor = corners ? (size - 1) / 2 : size / 2;
     double shift = (size - 1) / 2;
     at = n.mul(at, n.scalar(factor, at));
@@ -65,7 +66,7 @@ static LogicalResult gridSample(NodeImporter &n) {
   return success();
 }
 
-/// The points of a regular grid, mapped by an affine map of each sample.
+/// Computes the points of a regular grid, mapped by each sample's affine map.
 static LogicalResult affineGrid(NodeImporter &n) {
   Value theta = n.in(0);
   auto size = n.constInts(1);
@@ -113,7 +114,7 @@ static LogicalResult affineGrid(NodeImporter &n) {
 //===----------------------------------------------------------------------===//
 
 /// A convolution that reads each point of its window at an offset of its own:
-/// the points are sampled, then one matrix product makes the result.
+/// the points are sampled, then multiplied by the weight matrix.
 static LogicalResult deformConv(NodeImporter &n) {
   Value x = n.in(0), weight = n.in(1), offset = n.in(2);
   if (!x || !weight || !offset)
@@ -141,7 +142,7 @@ static LogicalResult deformConv(NodeImporter &n) {
               << weight.getType() << ", offset " << offset.getType();
     return failure();
   }
-  // Samples of one part of the channels: [batch * parts, taps, out..., C].
+  // Samples one part of the channels: [batch * parts, taps, out..., C].
   int64_t each = channels / parts;
   Value image =
       n.reshape(x, {batch * parts, each, n.shape(x)[2], n.shape(x)[3]});
@@ -172,7 +173,7 @@ static LogicalResult deformConv(NodeImporter &n) {
     }
     read = n.mul(read, n.reshape(given, mask));
   }
-  // [batch, channels, taps, points], then by groups against the weight.
+  // Multiplies [batch, channels, taps, points] by the weight, group by group.
   int64_t points = out[0] * out[1], depth = channels / groups * taps;
   Value columns = n.transpose(
       n.reshape(read, {batch, parts, taps, points, each}), {0, 1, 4, 2, 3});

@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Where the values that decide the size are constants, the positions that are
-// selected are computed here and the data is gathered at them. Otherwise the
-// node is refused: a training step has static shapes.
+// Operators whose result size depends on values. If these values are constants,
+// the selected positions are computed here and the data is gathered at them.
+// Otherwise the node is refused, because a training step has static shapes.
 //
 //===----------------------------------------------------------------------===//
 #include "NodeImporter.h"
@@ -13,7 +13,8 @@ using namespace mlir;
 using namespace ckopt;
 using namespace ckopt::onnx_frontend;
 
-/// The constant that operand `i` is; an error that says what it decides.
+/// Returns the constant operand `i`; otherwise reports that the result size
+/// depends on it.
 static DenseElementsAttr decidingConstant(NodeImporter &n, size_t i) {
   Value value = n.in(i);
   if (!value)
@@ -26,7 +27,7 @@ static DenseElementsAttr decidingConstant(NodeImporter &n, size_t i) {
   return constant;
 }
 
-/// Keys that are ordered as the elements are. NaN comes after all numbers.
+/// Returns keys that sort like the elements, with NaN after all numbers.
 static std::vector<double> floatKeys(DenseElementsAttr values) {
   std::vector<double> keys;
   for (APFloat x : values.getValues<APFloat>()) {
@@ -49,7 +50,7 @@ static std::vector<double> numbersOf(DenseElementsAttr values) {
   return keys;
 }
 
-/// Integers beyond 2^53 keep their order as integers.
+/// Integers beyond 2^53 are compared as integers, which keeps their order.
 static std::vector<int64_t> integerKeys(DenseElementsAttr values) {
   auto type = cast<IntegerType>(values.getElementType());
   std::vector<int64_t> keys;
@@ -133,7 +134,8 @@ struct Distinct {
 };
 } // namespace
 
-/// Equal ones of `count` rows under `less`, in its order or by appearance.
+/// Finds equal rows of `count` under `less`; lists them in its order or by
+/// appearance.
 static Distinct distinctRows(int64_t count, bool sorted,
                              llvm::function_ref<bool(int64_t, int64_t)> less) {
   Shape order = llvm::to_vector(llvm::seq<int64_t>(0, count));
@@ -228,7 +230,7 @@ static Box boxAt(ArrayRef<double> four, bool centered) {
           std::max(four[0], four[2]), std::max(four[1], four[3])};
 }
 
-/// Intersection over union.
+/// Returns the intersection over union.
 static double overlap(const Box &x, const Box &y) {
   double height = std::min(x.bottom, y.bottom) - std::max(x.top, y.top);
   double width = std::min(x.right, y.right) - std::max(x.left, y.left);
@@ -237,8 +239,8 @@ static double overlap(const Box &x, const Box &y) {
   return whole > 0 ? common / whole : 0;
 }
 
-/// The best boxes of one class, best first, none of which overlaps a better
-/// one by more than `threshold`.
+/// Returns the best boxes of one class, best first, none of which overlaps a
+/// better one by more than `threshold`.
 static Shape suppress(ArrayRef<double> boxes, ArrayRef<double> scores,
                       bool centered, int64_t limit, double threshold,
                       std::optional<double> least) {

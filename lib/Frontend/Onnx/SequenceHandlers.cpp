@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A sequence is never a value at run time: its length and the positions that
-// are read are known once the shapes are fixed, so it is a list of values while
-// importing and nothing afterwards.
+// A sequence is never a value at run time. Its length and the positions that
+// are read are known once the shapes are fixed, so it exists as a list of
+// values at import time only.
 //
 //===----------------------------------------------------------------------===//
 #include "NodeImporter.h"
@@ -13,8 +13,8 @@ using namespace mlir;
 using namespace ckopt;
 using namespace ckopt::onnx_frontend;
 
-/// Operand `i` as a position in 0..size-1 (`mayAppend`: or size); negative ones
-/// count from the end.
+/// Returns operand `i` as a position in 0..size-1 (with `mayAppend`, also
+/// size); negative ones count from the end.
 static std::optional<size_t> positionIn(NodeImporter &n, size_t i, size_t size,
                                         bool mayAppend = false) {
   auto given = n.constInts(i);
@@ -128,7 +128,8 @@ static LogicalResult concatenate(NodeImporter &n) {
   return success();
 }
 
-/// The sizes of the parts of a dimension of `size`; nothing after an error.
+/// Returns the sizes of the parts of a dimension of `size`; nothing after an
+/// error.
 static std::optional<Shape> partSizes(NodeImporter &n, int64_t size) {
   constexpr int64_t mostParts = 1 << 16;
   auto tooMany = [&](int64_t parts) {
@@ -145,7 +146,7 @@ static std::optional<Shape> partSizes(NodeImporter &n, int64_t size) {
   if (!given)
     return std::nullopt;
   Shape sizes = *given;
-  if (n.rank(n.in(1)) == 0) { // equal parts, the last one may be smaller
+  if (n.rank(n.in(1)) == 0) { // equal parts, of which the last may be smaller
     int64_t part = given->front();
     if (part > 0 && tooMany(size / part))
       return std::nullopt;
@@ -176,7 +177,8 @@ static LogicalResult split(NodeImporter &n) {
     return failure();
   if (sizes->size() > 1 && n.cutsBatch(*axis))
     return failure();
-  // Only parts of size 1 that are not asked for lose their dimension.
+  // Only parts whose size (1) is not given by an operand may lose their
+  // dimension.
   bool drop = !n.has(1) && n.attrInt("keepdims", 1) == 0;
   Sequence parts;
   int64_t start = 0;

@@ -31,8 +31,8 @@ static LogicalResult reshape(NodeImporter &n) {
   auto wanted = n.constInts(1);
   if (!x || !wanted)
     return failure();
-  // With a scaled batch the entries may still be the file's own: the shape
-  // follows from the one at the file's batch.
+  // With a scaled batch, the entries may still be those of the file: compute
+  // the shape from the one at the file's batch.
   if (n.graph.getScaling())
     return setReshape(n, {});
   bool allowZero = n.attrInt("allowzero", 0) != 0;
@@ -141,8 +141,8 @@ static LogicalResult concat(NodeImporter &n) {
   if (!axis)
     return failure();
   if (BatchScaling *scaling = n.graph.getScaling()) {
-    // All other dimensions must agree: a value that is the same for every
-    // sample follows.
+    // All other dimensions must agree, so a value that is the same for every
+    // sample is resized.
     int64_t base = scaling->getBase(), target = scaling->getTarget();
     for (int64_t d = 0; d < n.rank(inputs[0]); ++d) {
       bool anyScaled = llvm::any_of(inputs, [&](Value other) {
@@ -158,7 +158,7 @@ static LogicalResult concat(NodeImporter &n) {
       }
     }
   }
-  // Exporters concatenate empty tensors, too.
+  // Exporters concatenate empty tensors as well; drop them.
   llvm::erase_if(inputs, [&](Value input) {
     return inputs.size() > 1 && n.rank(input) == 1 && n.shape(input)[0] == 0;
   });
@@ -173,7 +173,7 @@ static LogicalResult expand(NodeImporter &n) {
   auto wanted = n.constInts(1);
   if (!x || !wanted)
     return failure();
-  // Where the operand's batch is scaled, a constant still names the file's.
+  // If the operand's batch is scaled, a constant shape still has the file's.
   BatchScaling *scaling = n.graph.getScaling();
   for (size_t d = 0; scaling && d < wanted->size(); ++d) {
     int64_t from = int64_t(d) + n.rank(x) - int64_t(wanted->size());
@@ -200,7 +200,7 @@ static LogicalResult expand(NodeImporter &n) {
   return success();
 }
 
-/// Repeats as [.., repeat, size, ..]: a broadcast and a reshape.
+/// Repeats by a broadcast to [.., repeat, size, ..] and a reshape.
 static LogicalResult tile(NodeImporter &n) {
   Value x = n.in(0);
   auto repeats = n.constInts(1);

@@ -21,15 +21,15 @@ struct Transform {
   bool inverse = false, onesided = false;
 
   int64_t half() const { return length / 2 + 1; }
-  /// Entries along the axis, and numbers for each, of operand and result.
+  /// Entries along the axis of operand and result, and numbers for each.
   int64_t inputs() const { return inverse && onesided ? half() : length; }
   int64_t outputs() const { return !inverse && onesided ? half() : length; }
   int64_t outputParts() const { return inverse && onesided ? 1 : 2; }
 };
 } // namespace
 
-/// The matrix [inputs * parts, outputs * outputParts] of a transform; null
-/// after an error.
+/// Returns the matrix [inputs * parts, outputs * outputParts] of a transform;
+/// null after an error.
 static Value matrixOf(NodeImporter &n, const Transform &t, int64_t parts,
                       Type element) {
   constexpr int64_t maxLength = 4096;
@@ -94,7 +94,7 @@ static Value transform(NodeImporter &n, Value x, const Transform &t) {
                    shape);
 }
 
-/// Checks [..., 1 or 2] floats.
+/// Checks that the value is floats of shape [..., 1 or 2].
 static bool isSignal(NodeImporter &n, Value x) {
   if (!x)
     return false;
@@ -143,7 +143,7 @@ static LogicalResult dft(NodeImporter &n) {
   return success();
 }
 
-/// Transforms of frames that may overlap, each times a window.
+/// Transforms frames that may overlap, each multiplied by a window.
 static LogicalResult stft(NodeImporter &n) {
   Value x = n.in(0);
   auto step = n.constScalar(1);
@@ -188,13 +188,13 @@ static LogicalResult stft(NodeImporter &n) {
 // Tables
 //===----------------------------------------------------------------------===//
 
-/// The element type that attribute output_datatype names, f32 without it.
+/// Returns the element type that attribute output_datatype names, or f32.
 static Type tableType(NodeImporter &n) {
   return n.hasAttr("output_datatype") ? n.attrType("output_datatype")
                                       : n.graph.elementType(DType::F32);
 }
 
-/// a - b cos(2 pi i / N) + c cos(4 pi i / N)
+/// Computes a - b cos(2 pi i / N) + c cos(4 pi i / N).
 static LogicalResult cosineWindow(NodeImporter &n, double a, double b,
                                   double c) {
   auto size = n.constScalar(0);
@@ -226,7 +226,7 @@ static LogicalResult blackmanWindow(NodeImporter &n) {
   return cosineWindow(n, 0.42, 0.5, 0.08);
 }
 
-/// Triangular filters whose centers are evenly spaced in mel.
+/// Computes triangular filters whose centers are evenly spaced in mel.
 static LogicalResult melWeightMatrix(NodeImporter &n) {
   double numbers[5];
   for (size_t i = 0; i < 5; ++i) {

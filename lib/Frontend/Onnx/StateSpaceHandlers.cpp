@@ -13,8 +13,8 @@ using namespace mlir;
 using namespace ckopt;
 using namespace ckopt::onnx_frontend;
 
-/// A convolution of each channel over the positions up to the current one,
-/// the `kernel - 1` ones before the first from the state.
+/// Convolves each channel over the positions up to the current one; the `kernel
+/// - 1` positions before the first come from the state.
 static LogicalResult causalConv(NodeImporter &n) {
   Value x = n.in(0), weight = n.in(1);
   if (!x || !weight)
@@ -69,7 +69,7 @@ struct LinearAttention {
 private:
   Value heads(Value x, int64_t count);
   Value at(Value x, int64_t position) { return n.sliceAxis(x, 2, position, 1); }
-  /// [batch, query heads, rows, width] read from states of the key heads.
+  /// Reads [batch, query heads, rows, width] from states of the key heads.
   Value readState(Value query, Value state);
   Value step(Value state, int64_t position);
   Value allAtOnce();
@@ -157,7 +157,7 @@ Value LinearAttention::readState(Value query, Value from) {
   return n.reshape(n.matmul(rows, from), shape);
 }
 
-/// The state after one more position.
+/// Returns the state after one more position.
 Value LinearAttention::step(Value before, int64_t position) {
   Value key = at(k, position), value = at(v, position);
   if (gated) // a factor for each row of the state, or one for all
@@ -168,7 +168,8 @@ Value LinearAttention::step(Value before, int64_t position) {
   return n.add(before, n.mul(n.transpose(key, {0, 1, 3, 2}), value));
 }
 
-/// Without decay and correction, position i reads what j <= i wrote.
+/// Without decay and correction, position i reads the values that all j <= i
+/// wrote, which is a masked product.
 Value LinearAttention::allAtOnce() {
   int64_t group = queryHeads / keyHeads, size = n.shape(k)[3];
   Value rows = n.reshape(q, {batch, keyHeads, group * length, size});

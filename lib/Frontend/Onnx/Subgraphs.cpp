@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A model may hold one body in several places: functions that are called
-// twice, loops that are unrolled, branches that use the same names. Everything
-// after the reader works on names, so each copy of a body gets names of its
-// own, once, here: no later pass has scopes. Linear in the nodes that result.
+// A model may use one body in several places: functions that are called twice,
+// loops that are unrolled, branches that use the same names. Everything after
+// the reader works on names, so each copy of a body gets unique names here;
+// later passes then need no scopes. Linear in the nodes that result.
 //
 //===----------------------------------------------------------------------===//
 #include "Subgraphs.h"
@@ -75,7 +75,8 @@ Node Renamer::copy(const Node &node) {
     auto value = resolve(attribute);
     if (!value)
       continue;
-    // A graph that the call gave has the names of the caller.
+    // A graph that the call passes as an attribute uses the names of the
+    // caller.
     if (value->graph && attribute.reference.empty())
       value->graph = std::make_shared<Graph>(copy(*value->graph));
     to.attributes.push_back(std::move(*value));
@@ -154,7 +155,7 @@ private:
 };
 } // namespace
 
-/// The function's nodes with the call's operands and results.
+/// Returns the function's nodes with the call's operands and results.
 std::vector<Node> Expander::instantiate(const Node &call,
                                         const Function &function) {
   llvm::StringMap<std::string> results;
@@ -183,7 +184,7 @@ std::vector<Node> Expander::instantiate(const Node &call,
       defined.insert(output);
     nodes.push_back(std::move(node));
   }
-  // A result may be an operand, or one value twice.
+  // A result may be an operand, or one value may be returned twice.
   for (auto [i, output] : llvm::enumerate(function.outputs)) {
     if (i >= call.outputs.size() || call.outputs[i].empty() ||
         defined.contains(call.outputs[i]))
@@ -191,7 +192,7 @@ std::vector<Node> Expander::instantiate(const Node &call,
     Node node;
     node.name = call.name + "/" + output;
     node.op = "Identity";
-    node.opset = 13; // one form in all opsets
+    node.opset = 13; // has the same form in all opsets
     node.inputs = {renamer.use(output)};
     node.outputs = {call.outputs[i]};
     nodes.push_back(std::move(node));

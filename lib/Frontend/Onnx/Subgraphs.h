@@ -13,28 +13,29 @@
 
 namespace ckopt::onnx_frontend {
 
-/// Copies nodes from where their names hold to where other names do.
+/// Copies nodes while it renames values.
 class Renamer {
 public:
-  /// `fresh` names what a copied node defines.
+  /// `fresh` makes a name for a value that a copied node defines.
   explicit Renamer(std::function<std::string(llvm::StringRef)> fresh)
       : fresh(std::move(fresh)) {}
 
-  /// Reads of `name` become reads of `to`.
+  /// Replaces reads of `name` by reads of `to`.
   void bind(llvm::StringRef name, std::string to) {
     names[name] = std::move(to);
   }
-  /// The name by which copies read `name`: itself where it is not defined.
+  /// Returns the name by which copies read `name`, which is itself unless it is
+  /// bound.
   std::string use(llvm::StringRef name) const;
-  /// A new name for `name`, read by copies from here on.
+  /// Makes a new name for `name`, which copies read from here on.
   std::string define(llvm::StringRef name);
-  /// Attributes that refer to one of a call take it from here, or go.
+  /// Attributes that refer to one of the call's take its value, or are dropped.
   void setCall(const Node *call, const Function *function) {
     this->call = call;
     this->function = function;
   }
 
-  /// A copy with all names replaced, in its subgraphs too.
+  /// Returns a copy with all names replaced, in its subgraphs too.
   Node copy(const Node &node);
   Graph copy(const Graph &graph);
 
@@ -47,16 +48,17 @@ private:
   const Function *function = nullptr;
 };
 
-/// A name that starts as `wanted` and is not in `taken`, which it joins.
+/// Returns a name that starts as `wanted` and is not in `taken`, and adds it
+/// there.
 std::string uniqueName(llvm::StringSet<> &taken, llvm::StringRef wanted);
 
-/// Gives everything that the subgraphs of `nodes` define a name of its own and
-/// moves their initializers to `initializers`.
+/// Gives all values in subgraphs of `nodes` unique names and moves their
+/// initializers to `initializers`.
 void separateSubgraphs(std::vector<Node> &nodes, llvm::StringSet<> &taken,
                        std::vector<Tensor> &initializers);
 
 /// Replaces calls of `functions` in `nodes` and their subgraphs by the nodes of
-/// the functions. Errors: recursion, more nodes than make sense.
+/// the functions. Fails on recursion, and if the result has too many nodes.
 llvm::Error expandFunctions(std::vector<Node> &nodes,
                             llvm::ArrayRef<Function> functions,
                             llvm::StringSet<> &taken);

@@ -15,7 +15,7 @@ using namespace ckopt;
 using namespace ckopt::onnx_frontend;
 
 namespace {
-/// The attributes, checked.
+/// The node's attributes, checked.
 struct Pool {
   Shape starts;  ///< where the n-grams of each length begin in `items`
   Shape items;   ///< all n-grams, one after another
@@ -53,7 +53,8 @@ static std::optional<Pool> readPool(NodeImporter &n) {
   return std::nullopt;
 }
 
-/// [rows, grams] f32: occurrences of the n-grams of one length with one skip.
+/// Returns [rows, grams] f32: occurrences of the n-grams of one length with one
+/// skip.
 static Value countGrams(NodeImporter &n, Value x, ArrayRef<int64_t> grams,
                         int64_t length, int64_t skip) {
   int64_t rows = n.shape(x)[0], stride = skip + 1;
@@ -75,7 +76,7 @@ static Value countGrams(NodeImporter &n, Value x, ArrayRef<int64_t> grams,
   return n.reduce(ReduceKind::Sum, n.cast(match, f32), {1}, false);
 }
 
-/// Counts by column of the result, [rows, width].
+/// Returns counts by column of the result, [rows, width].
 static Value countAll(NodeImporter &n, Value x, const Pool &pool) {
   SmallVector<Value> counts;
   Shape columns;
@@ -88,7 +89,7 @@ static Value countAll(NodeImporter &n, Value x, const Pool &pool) {
     ArrayRef<int64_t> grams = ArrayRef(pool.items).slice(begin, end - begin);
     int64_t count = int64_t(grams.size()) / length;
     if (length >= pool.least && length <= pool.most && count) {
-      // With more left out, no window lies within a row.
+      // With a larger skip, no window fits into a row.
       int64_t widest = length == 1 ? 0 : (n.shape(x)[1] - 1) / (length - 1) - 1;
       int64_t last = std::clamp<int64_t>(widest, 0, pool.skips);
       Value sum;
@@ -105,7 +106,7 @@ static Value countAll(NodeImporter &n, Value x, const Pool &pool) {
   Type f32 = n.b.getF32Type();
   if (counts.empty())
     return n.splat(0, n.tensor({n.shape(x)[0], pool.width}, f32));
-  // A product with a matrix of zeros and ones puts each count in its column.
+  // A product with a matrix of zeros and ones moves each count to its column.
   Shape all(size_t(pool.width));
   for (int64_t c = 0; c < pool.width; ++c)
     all[size_t(c)] = c;

@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// ONNX's operators say what is computed, not what is differentiated: detach()
-// is an Identity, the padding_idx of an embedding and the smoothing of a cross
-// entropy are gone. PyTorch's exporter notes the call that each node came from,
-// and there they still stand.
+// ONNX's operators define values, not derivatives: detach() is an Identity, and
+// the padding_idx of an embedding and the smoothing of a cross entropy are
+// dropped. PyTorch's exporter records the call that each node came from, which
+// still has these arguments.
 //
 //===----------------------------------------------------------------------===//
 #include "TorchCalls.h"
@@ -42,7 +42,7 @@ std::optional<double> onnx_frontend::callNumber(const Node &node, StringRef op,
     if (key.trim() == keyword)
       return number(value.take_until([](char c) { return c == '}'; }));
   }
-  // A list would shift what follows it.
+  // A list among the arguments would shift the positions after it.
   if (positional.contains('[') || position >= arguments.size())
     return std::nullopt;
   return number(arguments[position]);

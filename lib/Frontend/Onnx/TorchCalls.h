@@ -10,18 +10,21 @@
 
 namespace ckopt::onnx_frontend {
 
-/// Whether the exporter notes that the node came from a call of `aten.<op>`.
+/// Returns whether the exporter records that the node came from a call of
+/// `aten.<op>`.
 bool isCallOf(const Node &node, llvm::StringRef op);
 
-/// The number that such a call has at `position`, or by the name `keyword`;
-/// nothing where the node is not of that call, or the file does not say.
+/// Returns the number that such a call has at `position`, or by the name
+/// `keyword`; nothing if the node is not of that call, or the file does not
+/// tell.
 std::optional<double> callNumber(const Node &node, llvm::StringRef op,
                                  size_t position, llvm::StringRef keyword);
 
-/// The value, as a constant for gradients.
+/// Returns the value with its gradient stopped.
 mlir::Value stopGradient(NodeImporter &n, mlir::Value value);
 
-/// min(max(x, lo), hi); at the bounds, too, no gradient passes, as in PyTorch.
+/// Returns min(max(x, lo), hi); no gradient passes at the bounds, as in
+/// PyTorch.
 mlir::Value clipOpenRange(NodeImporter &n, mlir::Value x, double lo, double hi);
 
 } // namespace ckopt::onnx_frontend

@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The exporter writes the signature of the exported program into the graph's
-// metadata and each node's call into the node's, as text for people. It is
-// read with a scanner that takes what it knows and leaves the rest: a file of
-// another version of PyTorch at worst says less. Linear in the text.
+// metadata and each node's call into the node's, as text for people. It is read
+// with a scanner that skips unknown text, so that a file of another version of
+// PyTorch at worst gives less information. Linear in the text.
 //
 //===----------------------------------------------------------------------===//
 #include "TorchMetadata.h"
@@ -26,7 +26,7 @@ const TorchSignature::Entry *TorchSignature::target(StringRef name) const {
   return found == byTarget.end() ? nullptr : &entries[found->second];
 }
 
-/// The text after `key` up to the next quote, where `key` ends in one.
+/// Returns the text after `key`, which ends in a quote, up to the next one.
 static StringRef quotedAfter(StringRef text, StringRef key) {
   size_t at = text.find(key);
   if (at == StringRef::npos)
@@ -47,7 +47,7 @@ static void addEntry(TorchSignature &signature, StringRef placeholder,
   signature.entries.push_back({placeholder.str(), target.str(), isParameter});
 }
 
-/// "p_0_weight: PARAMETER target='0.weight'", a line each (PyTorch 2.7 on).
+/// Reads a line "p_0_weight: PARAMETER target='0.weight'" (PyTorch 2.7 on).
 static void readLine(TorchSignature &signature, StringRef line) {
   auto [placeholder, rest] = line.split(": ");
   bool isParameter = rest.starts_with("PARAMETER ");
@@ -60,8 +60,9 @@ static void readLine(TorchSignature &signature, StringRef line) {
            isParameter);
 }
 
-/// "InputSpec(kind=<InputKind.PARAMETER: 2>, arg=TensorArgument(name='p'),
-/// target='t', ...)", as Python prints it (before).
+/// Reads "InputSpec(kind=<InputKind.PARAMETER: 2>,
+/// arg=TensorArgument(name='p'), target='t', ...)", as Python prints it (before
+/// PyTorch 2.7).
 static void readSpecs(TorchSignature &signature, StringRef text) {
   for (text = text.split("InputSpec(kind=<InputKind.").second; !text.empty();) {
     auto [spec, rest] = text.split("InputSpec(kind=<InputKind.");
@@ -96,8 +97,8 @@ TorchSignature onnx_frontend::readSignature(const Graph &graph) {
 
 static bool isNamePart(char c) { return llvm::isAlnum(c) || c == '_'; }
 
-/// "%x, [%a, %b], None, 1e-05), kwargs = {...})": values at any depth, and by
-/// position up to the closing parenthesis.
+/// Reads "%x, [%a, %b], None, 1e-05), kwargs = {...})": values at any depth,
+/// and by position up to the closing parenthesis.
 static void readArguments(StringRef text, FxCall &call) {
   int depth = 0;
   bool positional = true;
@@ -123,14 +124,14 @@ static void readArguments(StringRef text, FxCall &call) {
   }
 }
 
-/// "torch.ops.aten.linear.default" as "linear".
+/// Returns "linear" for "torch.ops.aten.linear.default".
 static std::string operatorName(StringRef target) {
   target.consume_front("torch.ops.");
   StringRef rest = target.split('.').second;
   return (rest.empty() ? target : rest).split('.').first.str();
 }
 
-/// A call of which only the name and the module are known.
+/// Makes a call of which only the name and the module are known.
 static FxCall guessCall(const Node &node, const TorchSignature &signature) {
   FxCall call;
   call.guessed = true;

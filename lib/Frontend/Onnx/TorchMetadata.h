@@ -12,54 +12,54 @@
 
 namespace ckopt::onnx_frontend {
 
-/// The inputs of the exported program that are no data: every parameter and
-/// buffer of the module, whether the file still holds it or not.
+/// The inputs of the exported program other than data: every parameter and
+/// buffer of the module, even if the file no longer holds it.
 struct TorchSignature {
   struct Entry {
     std::string placeholder; ///< "p_h_0_ln1_weight"
     std::string target;      ///< "h.0.ln1.weight"
-    bool isParameter;        ///< else a buffer or a constant
+    bool isParameter;        ///< else it is a buffer or a constant
   };
   std::vector<Entry> entries;
   llvm::StringMap<size_t> byPlaceholder, byTarget;
-  std::vector<std::string> inputs; ///< names of the data in the program
-  llvm::StringSet<> outputs;       ///< and of its results
+  std::vector<std::string> inputs; ///< names of data inputs in the program
+  llvm::StringSet<> outputs;       ///< names of its results
 
   const Entry *placeholder(llvm::StringRef name) const;
   const Entry *target(llvm::StringRef name) const;
 };
 
-/// The signature of a graph; without entries where the file has none.
+/// Returns the signature of a graph; it is empty if the file has none.
 TorchSignature readSignature(const Graph &graph);
 
 /// One call of the exported program: "%name : ... target=torch.ops.aten.op".
 struct FxCall {
-  std::string name;              ///< empty: the node belongs to no call
+  std::string name;              ///< empty if the node belongs to no call
   std::string op;                ///< "linear", without package and overload
-  std::vector<std::string> args; ///< the values among its arguments, in order
-  /// Its arguments by position; "": no single value (None, a number, a list).
+  std::vector<std::string> args; ///< values among its arguments, in order
+  /// Arguments by position; "" if not a single value (None, a number, a list).
   std::vector<std::string> positions;
-  /// The file has no more than the name of the call: its arguments are those
-  /// that such a call of its module has.
+  /// Set if the file only has the name of the call; its arguments are then
+  /// those that calls of this kind in its module have.
   bool guessed = false;
 };
 FxCall readFxCall(const Node &node, const TorchSignature &signature);
 
-/// "embedding_1" as "embedding" and 1; 0 where there is no number.
+/// Splits "embedding_1" into "embedding" and 1; 0 if there is no number.
 std::pair<llvm::StringRef, unsigned> splitFxName(llvm::StringRef name);
 
-/// "h.0.ln1.weight" as the module "h.0.ln1" and its own name "weight".
+/// Splits "h.0.ln1.weight" into the module "h.0.ln1" and its own name "weight".
 llvm::StringRef moduleOf(llvm::StringRef target);
 llvm::StringRef leafOf(llvm::StringRef target);
 
-/// Whether the result of such a call holds elements of its operand and nothing
-/// else.
+/// Returns whether the result of such a call only holds elements of its
+/// operand.
 bool isViewCall(llvm::StringRef op);
 
-/// Where `line` reads `.leaf` as a whole name: what follows it, for each time.
+/// Returns the text after each whole name `.leaf` in `line`.
 std::vector<llvm::StringRef> mentionsOf(llvm::StringRef line,
                                         llvm::StringRef leaf);
-/// Whether `line` holds `name` as a whole identifier.
+/// Returns whether `line` holds `name` as a whole identifier.
 bool hasIdentifier(llvm::StringRef line, llvm::StringRef name);
 
 } // namespace ckopt::onnx_frontend

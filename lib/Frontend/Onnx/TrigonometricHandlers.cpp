@@ -2,11 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// They are written in the dialect's elementwise ops so that values and
-// gradients are right to a few units in the last place everywhere: where the
-// textbook form cancels (near 0) another form is selected, and the form that is
-// not selected gets an operand that keeps it finite, because its gradient is
-// multiplied by 0. f16 and bf16 are computed in f32.
+// Trigonometric functions are written in the dialect's elementwise ops so that
+// values and gradients are right to a few units in the last place everywhere:
+// where the textbook form cancels (near 0) another form is selected, and the
+// form that is not selected gets an operand that keeps it finite, because its
+// gradient is multiplied by 0. f16 and bf16 are computed in f32.
 //
 //===----------------------------------------------------------------------===//
 #include "NodeImporter.h"
@@ -16,7 +16,7 @@ using namespace ckopt;
 using namespace ckopt::onnx_frontend;
 using P = ComparePredicate;
 
-/// Below this, atanh and what rests on it are series.
+/// Below this, atanh and functions computed from it are series.
 static constexpr double nearZero = 0.25;
 
 static Value plus(NodeImporter &n, Value x, double y) {
@@ -29,7 +29,7 @@ static Value sqrtOf(NodeImporter &n, Value x) { return n.make<SqrtOp>({x}); }
 static Value logOf(NodeImporter &n, Value x) { return n.make<LogOp>({x}); }
 static Value atanOf(NodeImporter &n, Value x) { return n.make<AtanOp>({x}); }
 
-/// `inner` where |x| < bound, else `outer`.
+/// Returns `inner` where |x| < bound, else `outer`.
 static Value within(NodeImporter &n, Value x, double bound, Value inner,
                     Value outer) {
   return n.select(n.compare(P::LT, n.make<AbsOp>({x}), n.scalar(bound, x)),

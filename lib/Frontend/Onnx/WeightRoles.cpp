@@ -30,8 +30,8 @@ enum Use : unsigned {
   OtherUse = 256,
 };
 
-/// A weight behind a value; `swapped` where a transpose of two dimensions lies
-/// between.
+/// A weight that a value is a view of; `swapped` if a transpose of two
+/// dimensions lies between.
 struct View {
   size_t weight;
   bool swapped;
@@ -63,7 +63,7 @@ private:
 };
 } // namespace
 
-/// Ops whose result holds their operand's elements and nothing else.
+/// Returns whether the op's result only holds elements of the operand.
 static bool isView(const Node &node, size_t operand) {
   if (node.op == "Concat" || node.op == "ConcatFromSequence" ||
       node.op == "SequenceConstruct" || node.op == "SequenceInsert")
@@ -116,7 +116,8 @@ unsigned RoleFinder::useOf(const Node &node, size_t operand,
   return Elementwise;
 }
 
-/// How many inputs each output of a contraction sums, as PyTorch counts.
+/// Computes how many inputs each output of a contraction sums, as PyTorch
+/// counts.
 void RoleFinder::noteFan(const Node &node, size_t operand, const View &view) {
   const auto &shape = weights[view.weight].shape;
   Uses &use = uses[view.weight];
@@ -145,7 +146,7 @@ void RoleFinder::noteFan(const Node &node, size_t operand, const View &view) {
   use.fanOut = shape[shape.size() - 2];
 }
 
-/// Gives `to` the views of `from` as well.
+/// Makes `to` a view of the weights that `from` is a view of.
 void RoleFinder::carry(llvm::StringRef from, llvm::StringRef to) {
   auto found = views.find(from);
   if (to.empty() || found == views.end())
@@ -154,8 +155,8 @@ void RoleFinder::carry(llvm::StringRef from, llvm::StringRef to) {
   llvm::append_range(views[to], carried);
 }
 
-/// What a subgraph reads, it reads by its own nodes: its inputs and results are
-/// other names of the node's.
+/// A subgraph's nodes are visited like the graph's; its inputs and results are
+/// bound to the node's operands and results.
 void RoleFinder::visitSubgraph(const Node &node, const Graph &body) {
   bool isLoop = node.op == "Loop";
   size_t skippedInputs = node.op == "Scan" && node.opset < 9 ? 1 : 0;
@@ -255,7 +256,7 @@ llvm::StringMap<WeightRole> onnx_frontend::findWeightRoles(
   return roles;
 }
 
-/// The shape that a ConstantOfShape node makes, if the file says so.
+/// Returns the shape that a ConstantOfShape node makes, if the file tells.
 static std::optional<std::vector<Dim>> constantShape(const Graph &graph,
                                                      const Node &node) {
   for (const Tensor &tensor : graph.initializers) {

@@ -14,14 +14,15 @@
 namespace ckopt::onnx_frontend {
 
 struct WeightRole {
-  std::string role; ///< "parameter", "frozen", "state"; "": inline constant
+  /// "parameter", "frozen", "state"; "" for an inline constant
+  std::string role;
   std::string init;
-  int64_t fanIn = 0, fanOut = 0; ///< 0: has no meaning here
+  int64_t fanIn = 0, fanOut = 0; ///< 0 if it has no meaning
   DType dtype = DType::F32;
   std::vector<int64_t> shape;
 };
 
-/// A weight before its role is known: an initializer or a graph input.
+/// An initializer or a graph input whose role is not yet known.
 struct WeightSource {
   std::string name;
   DType dtype;
@@ -29,14 +30,14 @@ struct WeightSource {
   bool hasValue;
 };
 
-/// Finds each weight's role by the operators that read it, looking through
+/// Finds each weight's role from the operators that read it, through
 /// transposes, reshapes, slices and concatenations.
 llvm::StringMap<WeightRole>
 findWeightRoles(const Graph &graph, llvm::ArrayRef<WeightSource> weights,
                 llvm::function_ref<bool(llvm::StringRef)> isFrozen);
 
-/// Takes ConstantOfShape nodes out whose results are read as weights, and says
-/// what they are: for files whose numbers were taken out.
+/// Removes ConstantOfShape nodes whose results are read as weights, and
+/// describes them. Files whose weights were removed have such nodes.
 std::vector<ValueInfo> takeConstantWeights(Graph &graph);
 
 } // namespace ckopt::onnx_frontend

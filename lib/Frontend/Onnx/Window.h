@@ -10,7 +10,7 @@
 
 namespace ckopt::onnx_frontend {
 
-/// The attributes that all windows share, for each spatial dimension.
+/// The attributes that all windows have, for each spatial dimension.
 struct Window {
   Shape kernel, strides, low, high, dilations;
   Shape padding; ///< `high` before ceil_mode changes it
@@ -19,18 +19,19 @@ struct Window {
   int64_t extent(size_t d) const { return (kernel[d] - 1) * dilations[d] + 1; }
 };
 
-/// Reads a node's attributes; false after an error. Pads may be negative.
+/// Reads a node's attributes; returns false after an error. Pads may be
+/// negative.
 bool readWindow(NodeImporter &n, size_t spatial, llvm::ArrayRef<int64_t> kernel,
                 Window &w);
-/// Splits a total between both ends; the odd one goes where auto_pad says.
+/// Splits a total between both ends; auto_pad decides where an odd one goes.
 void splitPad(Window &w, size_t d, int64_t total);
-/// The pads that auto_pad means for an input of `sizes`.
+/// Computes the pads that auto_pad asks for with an input of `sizes`.
 void resolveSame(Window &w, llvm::ArrayRef<int64_t> sizes);
-/// Crops `x` where pads are negative, and makes them 0.
+/// Crops `x` where pads are negative, and sets these to 0.
 mlir::Value cropNegativePads(NodeImporter &n, mlir::Value x, Window &w);
 
-/// Conv of `x` and `weight` by the node's attributes, without bias; null after
-/// an error.
+/// Convolves `x` and `weight` by the node's attributes, without bias; null
+/// after an error.
 mlir::Value convolve(NodeImporter &n, mlir::Value x, mlir::Value weight);
 
 } // namespace ckopt::onnx_frontend

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// auto_pad and output_shape are resolved here into explicit pads, from which
-// the ops' result sizes follow.
+// Handlers of convolutions. auto_pad and output_shape become explicit pads,
+// from which the ops' result sizes follow.
 //
 //===----------------------------------------------------------------------===//
 #include "Window.h"
@@ -96,7 +96,7 @@ convAttributes(NodeImporter &n, const Window &w, int64_t groups) {
           n.named("groups", groups)};
 }
 
-/// Common checks of input and weight; false after an error.
+/// Checks input and weight; returns false after an error.
 static bool checkConv(NodeImporter &n, Value x, Value w) {
   if (!x || !w)
     return false;
@@ -152,7 +152,7 @@ static LogicalResult convTranspose(NodeImporter &n) {
   int64_t groups = n.attrInt("group", 1);
   Shape extra = n.attrInts("output_padding", Shape(spatial, 0));
   Shape wanted = n.attrInts("output_shape");
-  if (wanted.size() == spatial + 2) // some files count batch and channels
+  if (wanted.size() == spatial + 2) // some files include batch and channels
     wanted.erase(wanted.begin(), wanted.begin() + 2);
   if (extra.size() != spatial ||
       (!wanted.empty() && wanted.size() != spatial) || groups < 1) {
@@ -160,7 +160,7 @@ static LogicalResult convTranspose(NodeImporter &n) {
               << " entries, group at least 1";
     return failure();
   }
-  // Entries that no input reaches are padded behind the result of the op.
+  // Entries that no input reaches are padded after the op's result.
   Shape shape{n.shape(x)[0], n.shape(weight)[1] * groups}, behind(2, 0);
   Shape none(size_t(n.rank(x)), 0);
   bool same = w.autoPad == "SAME_UPPER" || w.autoPad == "SAME_LOWER";

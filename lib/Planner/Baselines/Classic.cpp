@@ -2,12 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The machine under the classical strategies: finds forward part and stages
-// (see Classic.h), and turns a policy or a set of saved values into steps. A
-// value that is made again needs no note that its first copy is gone: a copy
-// is resident up to its last use before it is made again. So every sequence
-// from here is valid, and only its load tells whether a plan is any good.
-// O(steps and their operands).
+// The machinery of the classical strategies: finds forward part and stages (see
+// Classic.h), and turns a policy or a set of saved values into steps. Dropping
+// a copy needs no record: a copy is resident up to its last use before it is
+// made again. So every sequence from here is valid, and only its load decides
+// whether a plan is any good. O(steps and their operands).
 //
 //===----------------------------------------------------------------------===//
 #include "Baselines/Classic.h"
@@ -44,8 +43,9 @@ ForwardPart::ForwardPart(const Problem &problem,
         stageOf[v] = i;
 }
 
-/// Every node is a stage where there are few; otherwise stages of about equal
-/// bytes wanted, each cut where the fewest bytes are live in its second half.
+/// Every node is a stage if there are few nodes; otherwise stages make about
+/// equal bytes for the backward part, and each ends where the fewest bytes are
+/// live in its second half.
 void ForwardPart::cut(int32_t mostStages) {
   std::vector<int64_t> live(size_t(turn) + 2, 0), kept(size_t(turn) + 2, 0);
   for (ValueId v = 0; v < problem.numValues; ++v) {
@@ -143,14 +143,14 @@ private:
   const Problem &problem;
   std::vector<NodeId> steps;
   std::vector<char> ran;
-  /// By value: its latest copy is the one to read.
+  /// By value: whether its latest copy is the one to read.
   std::vector<char> there;
   std::vector<char> needed;     ///< scratch: by value
   std::vector<Pending> pending; ///< by rising stages
 };
 
-/// Runs a stage; `keep`: for the backward part; `further`: the next stage
-/// follows.
+/// Runs a stage. `keep` keeps its results for the backward part; `further` says
+/// that the next stage follows.
 void Runner::runStage(int32_t stage, bool keep, bool further) {
   int32_t first = forward.begin[stage], end = forward.begin[stage + 1];
   bool again = ran[forward.order[first]];
@@ -183,7 +183,7 @@ void Runner::runStage(int32_t stage, bool keep, bool further) {
     each([&](ValueId v, ValueId r) { there[v] |= forward.wanted(r); });
 }
 
-/// Runs the stages of a part up to its end, as the policy says.
+/// Runs the stages of a part up to its end, following the policy.
 void Runner::open(Pending part, const StagePolicy &policy) {
   while (part.from <= part.to) {
     StagePolicy::Decision decision =
@@ -210,7 +210,7 @@ std::vector<NodeId> Runner::byPolicy(const StagePolicy &policy) {
   for (int32_t p = forward.turn + 1; p < problem.numNodes; ++p) {
     NodeId node = forward.order[p];
     for (ValueId v : problem.reads[node]) {
-      // Later parts first: they are what the backward part is at.
+      // Run later parts first, because the backward part needs them first.
       while (forward.stageOf[v] >= 0 && !there[v] && !pending.empty() &&
              pending.back().to >= forward.stageOf[v]) {
         Pending part = pending.back();
@@ -223,7 +223,7 @@ std::vector<NodeId> Runner::byPolicy(const StagePolicy &policy) {
   return std::move(steps);
 }
 
-/// Makes a value again, and before it what it is made from.
+/// Makes a value again, after the values that it is made from.
 void Runner::replay(ValueId value) {
   std::vector<std::pair<ValueId, bool>> stack{{value, false}};
   while (!stack.empty()) {
@@ -237,7 +237,7 @@ void Runner::replay(ValueId value) {
       for (ValueId w : problem.outputs[node])
         there[w] = 1;
     } else if (!mayReplay(node)) {
-      there[v] = 1; // Its first copy stays.
+      there[v] = 1; // its first copy stays
     } else {
       stack.push_back({v, true});
       for (ValueId w : problem.reads[node])

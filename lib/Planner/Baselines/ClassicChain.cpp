@@ -51,7 +51,7 @@ struct RevolvePolicy : StagePolicy {
     int32_t length = to - from + 1;
     if (length == 1)
       return {from, slots, 0};
-    if (slots == 0) // Up to the last stage, and again for the others.
+    if (slots == 0) // once up to the last stage, then again for each other one
       return {to, 0, 0};
     return {from + table.split(length, slots), slots - 1, slots};
   }
@@ -175,7 +175,8 @@ void ckopt::planner::runRevolve(StrategyContext &context) {
     if (stages < 1)
       return;
     RevolveTable table(stages, stages);
-    // The number of runs rises as slots go; so does, mostly, what is freed.
+    // The number of runs rises as slots fall; so, mostly, do the bytes that are
+    // freed.
     int32_t last = -1;
     for (double slots = stages - 1; slots >= 0.5; slots *= 0.85) {
       if (int32_t(slots) == last)
@@ -207,7 +208,7 @@ void ckopt::planner::runRotor(StrategyContext &context) {
         result.push_back(int32_t(std::ceil(double(b) / unit)));
       return result;
     };
-    // Rounding up may ask for more than the sum: some units to spare.
+    // Rounding up may need more than the sum, so add some units.
     RotorTable table(forward.stageCost(), rounded(enters), rounded(keeps),
                      memoryUnits + stages);
     context.deadline.spend(int64_t(stages) * stages * stages * 8);
@@ -220,8 +221,8 @@ void ckopt::planner::runRotor(StrategyContext &context) {
     };
     if (table.cost(0, stages - 1, high) == infinity || meets(high))
       continue;
-    // More memory in the model is a cheaper schedule with a higher load,
-    // mostly: halve, and then look at what lies above.
+    // More memory in the model mostly gives a cheaper schedule with a higher
+    // load: bisect, then look at larger memories.
     int32_t fits = low;
     while (high - fits > 1 && !context.deadline.passed()) {
       int32_t middle = (fits + high) / 2;

@@ -2,13 +2,13 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// As XLA's HloRematerialization: walk the schedule with a memory tracker, and
-// where the next step would pass the limit let go of what frees the most bytes
-// until its next use; the time to compute it again is no part of the score
-// (its cost is limit / bytes freed). What is let go of is made again just
-// before its next use, from what is there, or recursively. The limit is not
-// guaranteed, as there; unlike there, it is reported as not met. A run takes
-// time near-linear in the steps.
+// Evicts like XLA's HloRematerialization: walk the schedule with a memory
+// tracker, and if the next step would exceed the limit, evict the value that
+// frees the most bytes until its next use; the time to compute it again does
+// not count (the score is limit / bytes freed). An evicted value is made again
+// just before its next use, from resident values, or recursively. As in XLA,
+// the limit is not guaranteed; unlike in XLA, the report says if it is not met.
+// A run takes time near-linear in the steps.
 //
 //===----------------------------------------------------------------------===//
 #include "Baselines/Classic.h"

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Strategies that choose a set of values to save; whatever else the backward
-// part wants is made again, once.
+// Strategies that choose a set of values to save; all other values that the
+// backward part needs are made again, once.
 //   all: saves nothing but what cannot be made again.
 //   mincut: the set of the fewest bytes from which all that is wanted follows,
 //     a minimum cut between forward and backward part (Chen and Horace He,
@@ -34,13 +34,15 @@ namespace {
 
 constexpr int64_t endless = MaximumFlow::unlimited;
 
-/// The saved set of the fewest bytes if the `banned` nodes run only once.
+/// Returns the saved set of the fewest bytes if the `banned` nodes run only
+/// once.
 std::vector<char> cheapestCut(const ForwardPart &forward,
                               const std::vector<char> &banned) {
   const Problem &problem = forward.problem;
   int32_t values = problem.numValues, nodes = problem.numNodes;
   int32_t source = 2 * values + nodes, sink = source + 1;
-  // A storage is an edge of its bytes; a node takes it on to what it makes.
+  // A storage is an edge with its bytes as capacity; a node connects it to the
+  // node's results.
   MaximumFlow flow(sink + 1);
   for (int32_t p = 0; p <= forward.turn; ++p) {
     NodeId node = forward.order[p];
@@ -88,11 +90,11 @@ private:
 
   StrategyContext &context;
   const ForwardPart &forward;
-  std::vector<std::vector<Cell>> table; ///< by end of a lower set and time
+  std::vector<std::vector<Cell>> table; ///< by end of a lower set, and time
 };
 
-/// The least memory for each lower set and time, where what a segment makes
-/// again has to fit `room` beside what is saved.
+/// Computes the least memory for each lower set and time, where the values that
+/// a segment makes again must fit `room` beside the saved ones.
 void LowerSets::fill(int64_t room) {
   int32_t stages = forward.stages();
   std::vector<int64_t> enters = forward.crossingBytes();
@@ -108,7 +110,7 @@ void LowerSets::fill(int64_t room) {
     for (int32_t to = from + 1; to <= stages; ++to) {
       inside += keeps[to - 1];
       again += cost[to - 1];
-      // The last segment is run once: the backward part follows at once.
+      // The last segment runs once, because the backward part follows at once.
       int32_t more = to == stages ? 0 : int32_t(again / whole * units + 0.999);
       if (!context.deadline.spend(units / 16))
         return;
@@ -146,7 +148,8 @@ void LowerSets::run() {
   int64_t whole = 1;
   for (int64_t bytes : keeps)
     whole += bytes;
-  // What else is live is not part of the method's model: less and less room.
+  // The method's model ignores other live values, so try it with less and less
+  // room.
   for (double share = 1; share > 0.01; share *= 0.9) {
     fill(int64_t(double(whole) * share));
     for (int32_t time = 0; time <= units; ++time) {
@@ -183,7 +186,7 @@ void ckopt::planner::runMinCut(StrategyContext &context) {
     ranked.push_back({problem.cost[n] / bytes, n});
   }
   std::sort(ranked.begin(), ranked.end());
-  // As few nodes set free as meet the budget.
+  // Free as few nodes as meet the budget.
   constexpr size_t tries = 24;
   for (size_t t = 0; t <= tries; ++t) {
     size_t free = ranked.size() * t / tries;

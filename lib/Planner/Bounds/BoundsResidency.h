@@ -20,26 +20,28 @@ class ResidencySearch {
 public:
   explicit ResidencySearch(const Problem &problem);
 
-  /// Load while `node` runs and the storages of `kept` (ascending, not
-  /// persistent) are resident and needed later; less all that results could be
-  /// written over.
+  /// Returns the load while `node` runs and the storages of `kept` (ascending,
+  /// not persistent) are resident and needed later, less the bytes that results
+  /// could be written over.
   int64_t loadAt(NodeId node, const std::vector<ValueId> &kept) const;
-  /// A bound, not below `atLeast`, on the load at some time up to when all of
-  /// `set` (ascending) is resident; it is exact but for order constraints where
-  /// the search ends before `units` of work are spent. Adds what it spent to
-  /// `work`. Stops once the bound reaches `enough`.
+  /// Returns a bound, not below `atLeast`, on the load at some time before all
+  /// of `set` (ascending) is resident. The bound is exact, except for order
+  /// constraints, unless the search ends after `units` of work. Adds its work
+  /// to `work`. Stops once the bound reaches `enough`.
   int64_t leastPeak(const std::vector<ValueId> &set, int64_t atLeast,
                     int64_t enough, int64_t units, int64_t &work);
-  /// What the node reads, persistent values left out; ascending.
+  /// Returns the storages that the node reads, without persistent ones;
+  /// ascending.
   const std::vector<ValueId> &needs(NodeId node) const { return reads[node]; }
-  /// Says which nodes come before which in every order, and, by node, what is
-  /// resident while it first runs because it is not made again (ascending).
+  /// Sets which nodes come before which in every order, and, by node, the
+  /// storages that are resident while it first runs because they cannot be made
+  /// again (ascending).
   void setOrder(std::function<bool(NodeId, NodeId)> isBefore,
                 std::vector<std::vector<ValueId>> waitingAt) {
     before = std::move(isBefore);
     waiting = std::move(waitingAt);
   }
-  /// States a proven bound on the load by the time the node's results exist.
+  /// Records a proven bound on the load by the time the node's results exist.
   void learn(NodeId node, int64_t bound);
 
 private:

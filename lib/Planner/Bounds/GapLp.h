@@ -12,14 +12,14 @@
 
 namespace ckopt::planner {
 
-/// `bytes` may be saved at all of [first, last] for `cost`, any part of it for
-/// that part of the cost.
+/// `bytes` may be saved at all positions of [first, last] for `cost`, or any
+/// part of them for that part of the cost.
 struct SavingArc {
   int32_t first, last;
   double bytes, cost;
 };
 
-/// A relaxation of what must be saved: by position, `need` (see
+/// A relaxation of the bytes to be saved: by position, `need` (see
 /// GapProblem::need) with all arcs kept.
 struct SavingProblem {
   std::vector<int64_t> need;
@@ -28,15 +28,15 @@ struct SavingProblem {
 
 struct GapProblem;
 
-/// Replays of replays are followed to this depth.
+/// The depth to which replays of replays are followed.
 constexpr int maxClaimDepth = 32;
 
-/// What is known of a gap.
+/// What is decided about a gap.
 enum class GapSide : char { Open, Kept, Dropped };
 
-/// The relaxation of an order (GapArcs.cpp), of plans that drop and keep what
-/// `sides` says of each gap (empty: nothing). The cost of what is dropped is
-/// not part of it; `gapOf` (optional) receives the gap that an arc stands for.
+/// Builds the relaxation of an order (GapArcs.cpp) over plans that keep and
+/// drop gaps as `sides` says (empty: undecided). The cost of dropped gaps is
+/// not part of it; `gapOf` (optional) receives the gap of each arc.
 SavingProblem savingProblem(const GapProblem &gaps, int64_t budget,
                             const std::vector<GapSide> &sides = {},
                             std::vector<size_t> *gapOf = nullptr);
@@ -46,7 +46,7 @@ SavingProblem savingProblem(const GapProblem &gaps, int64_t budget,
 ///       max(0, bytes * (sum of prices from first to last) - cost)
 /// up to rounding. Empty if no position needs anything. Any prices give a
 /// valid bound, so nothing depends on how well the solver did. `saved`
-/// (optional) receives how many bytes each arc saves in a solution.
+/// (optional) receives the bytes that each arc saves in a solution.
 std::vector<double> bestPrices(const SavingProblem &problem,
                                std::vector<double> *saved = nullptr);
 

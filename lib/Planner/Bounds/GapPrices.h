@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Private to lib/Planner: what certificates are made of.
+// Private to lib/Planner. Integer prices and claims for certificates.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_PLANNER_BOUNDS_GAPPRICES_H
@@ -13,15 +13,15 @@
 
 namespace ckopt::planner {
 
-/// The scale at which costs and prices that add up to `largest` at most stay
-/// below 2^61.
+/// Returns the scale at which costs and prices that add up to at most `largest`
+/// stay below 2^61.
 int32_t certificateScale(double largest);
 
-/// By row, at the certificate's scale, which bounds their sum.
+/// Returns prices by row at the certificate's scale, which bounds their sum.
 Certificate::Prices integerPrices(const std::vector<double> &prices,
                                   const Certificate &certificate);
 
-/// All claims of the relaxation that can hold in some gap.
+/// Returns all claims of the relaxation that can hold in some gap.
 std::vector<std::pair<ValueId, ValueId>>
 certificateClaims(const GapProblem &gaps);
 

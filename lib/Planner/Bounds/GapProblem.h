@@ -11,11 +11,11 @@
 // the gaps and the load at each row if all of them are kept; the bounds, the
 // exact tier and the constructive tier share it.
 //
-// A run of a storage's maker in a gap needs the maker's inputs. Where such an
-// input has no first-run access any more, nothing else charges for it: it is
-// kept from its last access on or made again, too. So that it is charged once,
-// each storage is claimed by one storage at most (`claimedBy`) whose maker
-// reads it. `claims` lists them the other way round.
+// A run of a storage's maker in a gap needs the maker's inputs. If such an
+// input has no later access by a first run, no gap accounts for it: it is kept
+// from its last access on or made again, too. So that its cost is counted once,
+// each storage is claimed by at most one storage (`claimedBy`) whose maker
+// reads it. `claims` lists the same pairs from the other side.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_PLANNER_BOUNDS_GAPPROBLEM_H
@@ -25,37 +25,38 @@
 
 namespace ckopt::planner {
 
-/// Pairs (input, result) of a node that share bytes in some plan. Unlike
-/// Problem::pairs they include inputs that must be there at the end: a copy
-/// that is made again later is not the last one.
+/// Returns pairs (input, result) of a node that share bytes in some plan.
+/// Unlike Problem::pairs they include inputs that must be there at the end,
+/// since a copy that is made again later is not the last one.
 std::vector<std::pair<ValueId, ValueId>> sharingPairs(const Problem &problem,
                                                       NodeId node);
 
-/// One gap of a storage: accessed at `from` and `to` and, by those accesses
-/// whose place among the rows is known, nowhere in between.
+/// One gap of a storage: it is accessed at `from` and `to` and, by those
+/// accesses whose row is known, nowhere in between.
 struct Gap {
   ValueId storage;
-  NodeId node; ///< makes it (again)
-  /// Rows; `to` is the number of rows but one for the end. With a chain: the
-  /// last row that is not after the first access, and the first row that is not
-  /// before the second.
+  NodeId node; ///< makes the storage
+  /// Rows of the accesses; `to` is the number of rows less one for the end.
+  /// With a chain: the last row that is not after the first access, and the
+  /// first row that is not before the second.
   int32_t from, to;
-  /// Rows where the bytes count only if the gap is kept: those strictly
-  /// between the accesses, and `from` itself where the node there could
-  /// otherwise write its result over them. Never empty.
+  /// Rows whose load includes the bytes only if the gap is kept: those strictly
+  /// between the accesses, and `from` itself if its node could otherwise write
+  /// its result over them. Never empty.
   int32_t first, last;
   int32_t after; ///< first row strictly after the first access
   int64_t bytes; ///< aligned
-  /// What making it again costs, the node's cost shared among its results by
+  /// The cost of making it again; a node's cost is divided among its results by
   /// size.
   double cost;
 };
 
 struct GapProblem {
-  /// `order`: all nodes, a valid order of first runs. O(graph).
+  /// `order` holds all nodes in a valid order of first runs. O(graph).
   GapProblem(const Problem &problem, const std::vector<NodeId> &order);
 
-  /// Any order: the rows are a longest chain of the dependence graph. O(graph).
+  /// Builds the problem for any order: the rows are a longest chain of the
+  /// dependence graph. O(graph).
   static GapProblem anyOrder(const Problem &problem);
 
   const Problem &problem;
@@ -63,26 +64,27 @@ struct GapProblem {
   std::vector<NodeId> order;
   /// Rows and the end: order.size() + 1.
   int32_t numPositions;
-  /// By node: the last row not after its first run, the first one not before
-  /// it; its own row, where it has one.
+  /// By node: the last row not after its first run, and the first one not
+  /// before it; both are its own row if it has one.
   std::vector<int32_t> low, high;
-  /// By storage, and by position of their start within one storage.
+  /// Gaps by storage, and by position of their start within a storage.
   std::vector<Gap> gaps;
   /// By position: load (aligned bytes) with all gaps kept, and with none.
   std::vector<int64_t> kept, dropped;
-  /// By storage: last row up to which it is read for sure; order.size() for
-  /// what must be there at the end, -1 if there is none.
+  /// By storage: the last row up to which it is certainly read; order.size()
+  /// for values that must be there at the end, -1 if there is none.
   std::vector<int32_t> lastAccess;
-  /// By storage: share of its maker's cost (by size among all results).
+  /// By storage: its share of its maker's cost (by size among all results).
   std::vector<double> share;
-  /// By storage: the storage whose replay pays for this one after its last
+  /// By storage: the storage whose replays pay for this one after its last
   /// access, or -1.
   std::vector<ValueId> claimedBy;
-  /// By storage: the claim holds in gaps with `from` not before this row.
+  /// By storage: the first row `from` of gaps in which the claim holds.
   std::vector<int32_t> claimFrom;
-  Csr claims; ///< storage -> what it claims
+  Csr claims; ///< storage -> the storages that it claims
 
-  /// By position: bytes that must be saved there, negative where there is room.
+  /// Returns by position the bytes that must be saved there, negative if there
+  /// is room.
   std::vector<int64_t> need(int64_t budget) const;
 
 private:
@@ -102,8 +104,8 @@ private:
   std::vector<std::vector<NodeId>> accesses;
   /// By storage: last row strictly before one of its readers.
   std::vector<int32_t> readAfter;
-  /// (storage, row) where a kept gap keeps the node's result from taking the
-  /// storage's bytes over; sorted.
+  /// Pairs (storage, row) where a kept gap keeps the node's result from taking
+  /// the storage's bytes; sorted.
   std::vector<std::pair<ValueId, int32_t>> heads;
 };
 

@@ -2,16 +2,15 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Problem: name values that prove a budget to be too small, for people who have
-// to change the model.
-// Method: while a node first runs, what it reads, makes and needs for scratch
-// is resident, less results that may be written over what is read; so is what
-// cannot be made again, was made before it in every order, and is read after it
-// in every order. The former is added up for all nodes, the latter for the few
-// that need most without it.
+// Problem: name values that prove a budget to be too small, for users who have
+// to change the model. Method: while a node first runs, its operands, results
+// and scratch are resident, less results that may be written over operands; so
+// are values that cannot be made again, are made before the node in every
+// order, and are read after it in every order. The former are added up for all
+// nodes, the latter only for the few nodes that need most without them.
 // Guarantee: no plan in any order has a smaller load. memoryBound() starts from
-// the same sets and may prove more by search.
-// Complexity: linear in nodes and operands.
+// the same sets and may prove more by search. Complexity: linear in nodes and
+// operands.
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Planner/MemoryNeed.h"
@@ -23,7 +22,7 @@
 
 using namespace ckopt::planner;
 
-/// Nodes for which waiting values are looked for.
+/// The number of nodes for which waiting values are looked for.
 static constexpr size_t maxCandidates = 8;
 
 namespace {
@@ -47,8 +46,8 @@ private:
 
 } // namespace
 
-/// Storages that the node reads or makes; results that may take an operand's
-/// bytes over are left out.
+/// Returns storages that the node reads or makes, without results that may take
+/// an operand's bytes over.
 std::vector<ValueId> NeedFinder::touched(NodeId node) const {
   std::vector<ValueId> values;
   for (ValueId v : problem.reads[node])
@@ -74,7 +73,8 @@ int64_t NeedFinder::bytesOf(NodeId node,
   return sum;
 }
 
-/// Nodes that come after (or, by `preds`, before) the node in every order.
+/// Returns the nodes that come after (or, with `preds`, before) the node in
+/// every order.
 std::vector<char> NeedFinder::reach(NodeId node, const Csr &edges) const {
   std::vector<char> mark(size_t(problem.numNodes), 0);
   std::vector<NodeId> stack{node};
@@ -90,7 +90,7 @@ std::vector<char> NeedFinder::reach(NodeId node, const Csr &edges) const {
   return mark;
 }
 
-/// Adds what waits for later readers and cannot be made again.
+/// Adds values that wait for later readers and cannot be made again.
 void NeedFinder::addWaiting(NodeId node, std::vector<ValueId> &values) const {
   std::vector<char> before = reach(node, problem.preds);
   std::vector<char> after = reach(node, problem.succs);

@@ -44,7 +44,7 @@ namespace {
 
 using Wide = __int128;
 constexpr int64_t most = int64_t(1) << 62;
-/// Sums stop here: two of it do not overflow, and no budget needs more.
+/// Sums stop here: two such sums do not overflow, and no budget needs more.
 constexpr Wide enough = Wide(1) << 124;
 constexpr int maxClaims = 32, maxDepth = 1000;
 
@@ -74,7 +74,7 @@ private:
   Wide at(NodeId n) const { return isRow(n) ? total(low[n], low[n]) : 0; }
 
   const CertificateGraph graph;
-  const std::vector<CertificateGraph::Node> &nodes; ///< the end is the last
+  const std::vector<CertificateGraph::Node> &nodes; ///< the last one is the end
   const Certificate &given;
   std::string wrong;
   std::vector<int64_t> cost, prefix;
@@ -180,8 +180,9 @@ std::string Derivation::readClaims() {
   return "";
 }
 
-/// Bytes at a row whatever is kept, and which gaps start at the row itself: the
-/// one input of a result of the same size.
+/// Computes the bytes at a row that are there under every plan, and the gaps
+/// that start at the row itself: those of an input that is the only one which a
+/// result of the same size may overwrite.
 void Derivation::loadRow(int32_t row) {
   const CertificateGraph::Node &node = nodes[rows[row]];
   Wide sum = node.workspace;
@@ -219,8 +220,8 @@ std::string Derivation::readPrices(const Certificate::Prices &prices) {
   return "";
 }
 
-/// What it costs at least, at these prices, to make v again in a gap over which
-/// prices add up to `length`.
+/// Returns the least cost, at these prices, of making v again in a gap over
+/// which prices add up to `length`.
 Wide Derivation::drop(ValueId v, Wide length, int32_t start, int depth) const {
   if (graph.stays[v])
     return enough;
@@ -246,7 +247,7 @@ Wide Derivation::gap(ValueId v, NodeId from, NodeId to) const {
   return side != decided.end() ? dropped : std::min(keep, dropped);
 }
 
-/// Beside rows that touch it.
+/// Returns the cost of the storage's bytes at rows that do not touch it.
 Wide Derivation::storageLoad(ValueId v) const {
   if (accesses[v].empty())
     return 0;

@@ -2,7 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Linear in the graph but for sorting what a node touches.
+// Builds the checker's graph. Linear in the graph, except for sorting the
+// storages that a node touches.
 //
 //===----------------------------------------------------------------------===//
 #include "Check/CertificateGraph.h"
@@ -71,7 +72,7 @@ void CertificateGraph::readNode(const Graph &graph, NodeId n) {
     bool usable = contains(from.inputs, i) && contains(from.outputs, o) &&
                   maker[i] >= 0 && root[i] == i && root[o] == o &&
                   bytes[o] <= bytes[i];
-    // A view of the only copy that there is forbids it, and one made here.
+    // A view of the only copy prevents the reuse, and so does a view made here.
     for (ValueId v : from.inputs)
       usable &= graph.values[v].aliasOf != i || !stays[i];
     for (ValueId v : from.outputs)
@@ -81,8 +82,8 @@ void CertificateGraph::readNode(const Graph &graph, NodeId n) {
   }
 }
 
-/// A node that overwrites a storage comes after all that use it before, in
-/// program order, and before all that use it after.
+/// A node that overwrites a storage runs after all nodes that use it earlier in
+/// program order, and before all that use it later.
 void CertificateGraph::orderWrites(const Graph &graph) {
   std::vector<NodeId> writer(root.size(), -1);
   std::vector<std::vector<NodeId>> users(root.size());

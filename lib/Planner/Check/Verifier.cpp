@@ -23,11 +23,11 @@ namespace {
 
 struct Resident {
   ValueId value;
-  int32_t born;     ///< step, -1: there at the start
+  int32_t born;     ///< step; -1: at the start
   int32_t lastNeed; ///< -1: never needed
   int32_t viewOf = -1;
-  int32_t takes = -1;  ///< whose bytes it takes over
-  int32_t changes = 0; ///< how often its bytes were overwritten (no views)
+  int32_t takes = -1;  ///< the copy whose bytes it takes over
+  int32_t changes = 0; ///< how often its bytes were overwritten (not for views)
 };
 
 class Checker {
@@ -52,7 +52,7 @@ private:
     error = message;
     return false;
   }
-  /// Ids as in the files.
+  /// Returns the id that the file has.
   std::string idOf(NodeId n) const {
     return std::to_string(graph.nodeFileId(n));
   }
@@ -162,8 +162,8 @@ bool Checker::checkOverwrites(int32_t t) {
   return true;
 }
 
-/// A copy that is used must be the one that all changes so far were made to
-/// (without bytes there is nothing to change).
+/// Checks that a copy in use is the one that all changes so far were made to (a
+/// value without bytes cannot change).
 bool Checker::seesChanges(int32_t c, const std::string &where) {
   ValueId value = copies[c].value;
   while (copies[c].viewOf >= 0)
@@ -177,7 +177,7 @@ bool Checker::seesChanges(int32_t c, const std::string &where) {
               " overwrites: the change would be lost");
 }
 
-/// Makes the changes of a step.
+/// Applies the changes of a step.
 bool Checker::overwrite(int32_t t) {
   std::map<ValueId, int32_t> targets; // storage -> copy
   for (ValueId v : graph.nodes[plan.steps[t]].mutates) {
@@ -394,7 +394,7 @@ bool Checker::placeSteps() {
 }
 
 bool Checker::sweep() {
-  // By time; what is live is disjoint, so only neighbours can collide.
+  // Scan in time; live ranges are disjoint, so only adjacent ones can collide.
   std::sort(placed.begin(), placed.end(), [](const Placed &a, const Placed &b) {
     return a.from != b.from ? a.from < b.from : a.low < b.low;
   });
@@ -420,8 +420,8 @@ bool Checker::sweep() {
   return true;
 }
 
-/// What the plan says of other arenas for its steps. A bound that a search
-/// showed cannot be derived here, only held against the arena.
+/// Checks the plan's bounds on other packings of its steps. A bound that a
+/// search proved cannot be derived here, only compared with the arena.
 bool Checker::checkPacking() {
   const PackingFacts &stated = plan.packing;
   if (stated.lowerBound == 0)
@@ -456,7 +456,7 @@ bool Checker::checkPacking() {
 bool Checker::checkArena() {
   if (plan.offsets.empty() && plan.arena == 0)
     return true;
-  // Far above all sums of sizes: nothing below overflows.
+  // Far above all sums of sizes, so that no later sum overflows.
   if (plan.arena < 0 || plan.arena > (int64_t(1) << 61))
     return fail("arena out of range");
   if (!placeInitial() || !placeSteps() || !sweep())

@@ -2,7 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Private to lib/Planner: what states of the exact searches are made of.
+// Private to lib/Planner: bit sets, of which states of the exact searches are
+// made.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_PLANNER_EXACT_EXACTBITS_H
@@ -64,7 +65,7 @@ template <int Words> struct Bits {
     return sum;
   }
   /// Calls `visit(i)` for each number, ascending. Searches spend much of their
-  /// time in such visits: without the hint those of exported classes are calls.
+  /// time in such visits, so the attribute makes the compiler inline it.
   template <typename Visit>
   [[gnu::always_inline]] void each(Visit visit) const {
     for (int k = 0; k < Words; ++k)

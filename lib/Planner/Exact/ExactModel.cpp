@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Problem: the fewer bits a state has, the fewer states there are. Method:
-// leave out what no decision depends on. Guarantee: the least cost and the
-// least load are those of the graph. Linear, but for the comparison of reader
-// lists.
+// Problem: build the smallest search state, because fewer bits mean fewer
+// states. Method: leave out what no decision depends on. Guarantee: the least
+// cost and the least load are those of the graph. Complexity: linear, except
+// for the comparison of reader lists.
 //
 //===----------------------------------------------------------------------===//
 #include "Exact/ExactModel.h"
@@ -79,7 +79,7 @@ void ExactModel::buildItems(const Problem &problem) {
   }
 }
 
-/// Which items share bytes, and what overwrites them.
+/// Finds which items share bytes, and which nodes overwrite them.
 void ExactModel::linkViews(const Problem &problem) {
   for (ValueId v = 0; v < problem.numValues; ++v) {
     if (itemOf[v] < 0)
@@ -88,7 +88,7 @@ void ExactModel::linkViews(const Problem &problem) {
     int32_t r = itemOf[root];
     if (r >= 0 && items[r].bytes > 0)
       items[itemOf[v]].root = r;
-    // Views in between that nothing needs are skipped: they share the bytes.
+    // Skip views in between that no node needs, because they share the bytes.
     for (ValueId b = problem.base[v]; b >= 0; b = problem.base[b])
       if (itemOf[b] >= 0) {
         items[itemOf[v]].base = itemOf[b];
@@ -130,7 +130,7 @@ void ExactModel::buildNode(const Problem &problem, NodeId n) {
         problem.producer[o] == n && problem.base[i] < 0 &&
         problem.base[o] < 0 && !problem.initial[i] &&
         problem.graph.values[o].bytes <= problem.graph.values[i].bytes;
-    // A direct view that this very node reads or makes is in the way.
+    // A direct view that this node reads or makes prevents the reuse.
     std::vector<int32_t> read;
     for (ValueId view : problem.views[i]) {
       possible &= problem.producer[view] != n;

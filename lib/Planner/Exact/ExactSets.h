@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Private to lib/Planner. What the exact searches share: how wide their sets
-// are for a graph, and its nodes as such sets.
+// Private to lib/Planner. Shared by the exact searches: the width of their sets
+// for a graph, and its nodes as such sets.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_PLANNER_EXACT_EXACTSETS_H
@@ -17,9 +17,10 @@
 
 namespace ckopt::planner {
 
-/// Gives what `search` returns for the number of 64-bit words (a constant: 1, 2
-/// or 6) that the nodes and items of the model fit into; a default-constructed
-/// result, with nothing searched, for models of more than 384 of either.
+/// Returns the result of `search` for the number of 64-bit words (a constant:
+/// 1, 2 or 6) that holds the nodes and items of the model; a
+/// default-constructed result, without a search, for models of more than 384 of
+/// either.
 template <typename Search>
 auto withWords(const ExactModel &model, Search search) {
   size_t size = std::max(model.nodes.size(), model.items.size());
@@ -54,7 +55,7 @@ template <int Words> struct NodeSets {
 
   std::vector<Set> reads, makes; ///< items
   std::vector<Set> blockers;     ///< nodes after which it cannot run any more
-  Set atEnd;                     ///< items that must be there at the end
+  Set atEnd;                     ///< items that must be resident at the end
 };
 
 } // namespace ckopt::planner

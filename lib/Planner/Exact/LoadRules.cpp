@@ -2,13 +2,15 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Problem: of the pebble game with sizes, what nodes that ran and values that
-// are resident permit: which nodes may run, which of them at once, what is out
-// of reach. Method: the reductions 1, 2 and 4 of LoadSearch.cpp.
-// 1. Remembered are nodes that run once, whose results nobody reads, or that
+// Problem: the rules of the pebble game with sizes: given the nodes that ran
+// and the resident values, which nodes may run, which of them should run at
+// once, and what can no longer be reached. Method: the reductions 1, 2 and 4 of
+// LoadSearch.cpp. 1. Remembered are nodes that run once, whose results nobody
+// reads, or that
 //    others wait for without reading what they make.
-// 2. What fits beside all that is there and leaves no burden runs at once.
-// 4. A node that must still run meets what nodes after it read and nothing can
+// 2. A node that fits beside the resident values and does not raise the load
+// afterwards runs at once. 4. A node that must still run meets what nodes after
+// it read and nothing can
 //    make again: where that does not fit, the state is a dead end.
 // Guarantee: safe where cost does not count, i.e. no plan is lost; but a second
 // copy of a storage whose views are still read is counted once. Complexity: a
@@ -57,7 +59,7 @@ template <int Words> void LoadRules<Words>::chooseRemembered() {
   for (NodeId n = 0; n < numNodes; ++n)
     if (!model.nodes[n].rerun || !isRead[n])
       remembered.add(n);
-  // Whose order matters is remembered too, but for what a reader implies.
+  // Remember nodes whose order matters, unless one of their readers implies it.
   for (NodeId n = 0; n < numNodes; ++n)
     for (NodeId p : model.nodes[n].preds)
       if (!blockers[p].has(n) && !makes[p].meets(reads[n]))
@@ -136,7 +138,7 @@ bool LoadRules<Words>::deadEnd(const Set &ran, const Set &lost) const {
         model.always + model.nodes[n].bytes + bytesOf(classes(held | reads[n]));
     if (load <= budget)
       continue;
-    // At most what all of its pairs give.
+    // At most the sum over all of its pairs.
     int64_t saved = 0;
     for (const ExactNode::Pair &pair : model.nodes[n].pairs)
       if (!held.has(pair.input))
@@ -210,14 +212,14 @@ bool LoadRules<Words>::mayRun(const Set &ran, const Set &kept,
                               const Future &future, NodeId n) const {
   if (!kept.includes(reads[n]) || blockers[n].meets(ran))
     return false;
-  if (ran.has(n) || !remembered.has(n)) // To bring back what is useful.
+  if (ran.has(n) || !remembered.has(n)) // to restore useful items
     return model.nodes[n].rerun &&
            !kept.includes((makes[n] & future.useful).without(future.spoilt)) &&
            ran.includes(preds[n]);
   return ran.includes(preds[n]);
 }
 
-/// Runs the node if that cannot be a mistake.
+/// Runs the node if that cannot lose a plan.
 template <int Words>
 bool LoadRules<Words>::runFree(Set &ran, Set &kept, NodeId n) {
   const ExactNode &node = model.nodes[n];
@@ -228,7 +230,8 @@ bool LoadRules<Words>::runFree(Set &ran, Set &kept, NodeId n) {
   const Future &now = futureOf(ran);
   if (future.dead)
     return false;
-  // A second copy of a storage is another matter.
+  // Never run for free a node that would create a second live copy of a
+  // storage.
   bool copies = false;
   makes[n].each([&](int32_t i) {
     if (model.items[i].root == i && kept.meets(sharing[i]))
@@ -236,7 +239,7 @@ bool LoadRules<Words>::runFree(Set &ran, Set &kept, NodeId n) {
   });
   if (copies)
     return false;
-  Set ends; // Nothing of these is read afterwards.
+  Set ends; // items that are not read afterwards
   reads[n].each([&](int32_t i) {
     int32_t root = model.items[i].root;
     if (root >= 0 && !((kept | makes[n]) & sharing[root]).meets(future.useful))
@@ -252,7 +255,7 @@ bool LoadRules<Words>::runFree(Set &ran, Set &kept, NodeId n) {
     for (NodeId m = 0; m < numNodes; ++m)
       if (blockers[m].has(n) && !now.lost.includes(makes[m] & now.useful))
         return false;
-    // A view of what is there holds on to it.
+    // A view of a resident item keeps its bytes alive.
     int64_t grows = bytesOf(classes(makes[n] & future.useful)) -
                     bytesOf(classes(ends & now.lost));
     if (grows > 0)
@@ -263,7 +266,7 @@ bool LoadRules<Words>::runFree(Set &ran, Set &kept, NodeId n) {
   return true;
 }
 
-/// Runs all that is free; false: a dead end.
+/// Runs all nodes that are free to run; returns false at a dead end.
 template <int Words>
 bool LoadRules<Words>::close(Set &ran, Set &kept, std::vector<NodeId> &path) {
   bool changed = true;

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Private to lib/Planner. The pebble game under a number of bytes: is there any
-// plan, whatever it costs?
+// Private to lib/Planner. The pebble game with a limit on bytes: is there any
+// plan, whatever its cost?
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_PLANNER_EXACT_LOADSEARCH_H
@@ -16,17 +16,18 @@ namespace ckopt::planner {
 
 struct LoadResult {
   enum Kind : uint8_t {
-    Found,  ///< `steps` are claimed to fit; simulate them
+    Found,  ///< `steps` should fit; simulate them to be sure
     NoPlan, ///< proven: no plan in any order fits
-    GaveUp, ///< a limit struck, or the graph is too large to encode
+    GaveUp, ///< a limit was reached, or the graph is too large to encode
   };
   Kind kind = GaveUp;
   std::vector<NodeId> steps;
 };
 
 /// Searches for a plan, in any order, whose load (aligned) is within `budget`.
-/// `width` 0: all that matter of at most `stateLimit` states, best first, with
-/// proof. Otherwise a beam of that many states, which proves nothing.
+/// With `width` 0, it explores all relevant states, at most `stateLimit`, best
+/// first, and can prove that there is no plan. Otherwise it is a beam of that
+/// many states, which proves nothing.
 LoadResult searchWithin(const ExactModel &model, int64_t budget,
                         Deadline &deadline, size_t stateLimit = 400000,
                         int32_t width = 0);

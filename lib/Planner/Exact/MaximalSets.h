@@ -2,13 +2,14 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Private to lib/Planner. Problem: of things of so many bytes each, the subsets
-// that fit into some room and are inclusion-maximal: a search that may let go
-// of anything at any time never needs to keep less. Method: branching on one
-// thing after another; as soon as all that is left fits, it stays, and the set
-// counts if nothing that went fits as well. Guarantee: each maximal subset
-// once, those with the first things first. Complexity: O(things) for each set
-// that is found or turned down; with the largest things first few are.
+// Private to lib/Planner. Problem: enumerate the inclusion-maximal subsets of
+// items with given sizes that fit into some room: a search that may drop
+// anything at any time never needs to keep less. Method: branch on one item
+// after another; as soon as all remaining items fit, they stay, and the set
+// counts if no dropped item fits as well. Guarantee: each maximal subset is
+// visited once, those with the first items first. Complexity: O(items) for each
+// set that is found or rejected; if the largest items come first, few are
+// rejected.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_PLANNER_EXACT_MAXIMALSETS_H
@@ -22,9 +23,9 @@
 
 namespace ckopt::planner {
 
-/// `goOn(branches)` is asked wherever the search comes to, with whether it
-/// would branch there: it counts the work and may cut the search off.
-/// `found(stays)` is told each set, one flag a thing.
+/// `goOn(branches)` is called at each node of the search, with whether it would
+/// branch there: it counts the work and may end the search. `found(stays)` is
+/// called for each set, with one flag for each item.
 template <typename GoOn, typename Found> class MaximalSets {
 public:
   MaximalSets(std::vector<int64_t> bytes, GoOn goOn, Found found)
@@ -40,7 +41,8 @@ public:
   }
 
 private:
-  /// Chooses from thing k on what stays, `rest` bytes in all; `room` is left.
+  /// Decides from item k on which ones stay, `rest` bytes in all; `room` is
+  /// left.
   void choose(size_t k, int64_t room, int64_t rest) {
     if (!goOn(rest > room))
       return;
@@ -55,7 +57,8 @@ private:
     }
     choose(k + 1, room, rest - bytes[k]);
   }
-  /// All from k on stays, which leaves `room`. Nothing that went may still fit.
+  /// Keeps all items from k on, which leaves `room`. The set counts if no
+  /// dropped item still fits.
   void keepRest(size_t k, int64_t room) {
     for (size_t i = 0; i < k; ++i)
       if (!stays[i] && bytes[i] <= room)

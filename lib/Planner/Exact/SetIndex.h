@@ -2,8 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Private to lib/Planner. For each number, which sets have it, as bits: a
-// question takes the bits of its numbers together, 64 sets at a time.
+// Private to lib/Planner. Answers whether a stored set includes a given one.
+// For each number, bits say which sets contain it: a query combines the bits of
+// its numbers, 64 sets at a time.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_PLANNER_EXACT_SETINDEX_H
@@ -31,7 +32,7 @@ public:
         [&](int32_t i) { rows[i][count / 64] |= uint64_t(1) << (count % 64); });
     ++count;
   }
-  /// True if one of the sets from `first` on includes `set`.
+  /// Returns whether one of the sets from `first` on includes `set`.
   bool covers(const Set &set, size_t first = 0) const {
     const uint64_t *list[size_t(Words) * 64];
     int size = 0;

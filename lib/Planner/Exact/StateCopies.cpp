@@ -2,12 +2,12 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Problem: which copies of storages are there in a state, which of them a step
-// needs, and what it leaves. Method: the newest copy of a storage is implied by
-// the values that are there; an older one is remembered as the set of values
-// that hang on it. What overwrites a storage does so in one copy: all others
-// are of no use from then on. Guarantee: the rules of ckopt-graph/1, none left
-// out. Complexity: O(items + copies * results) a step.
+// Problem: find which copies of storages exist in a state, which of them a step
+// needs, and which it leaves. Method: the newest copy of a storage is implied
+// by the resident values; an older one is remembered as the set of values that
+// show it. A node overwrites a storage in one copy: all other copies are of no
+// use from then on. Guarantee: all rules of ckopt-graph/1 hold. Complexity:
+// O(items + copies * results) a step.
 //
 //===----------------------------------------------------------------------===//
 #include "Exact/StateCopies.h"
@@ -50,8 +50,8 @@ auto StateCopies<Words>::ofState(const Set &kept, int32_t stale) const
   return copies;
 }
 
-/// Marks the copies that lack what node n changes. False if what it changes
-/// lies in two copies of one storage.
+/// Marks the copies that lack the changes of node n. Returns false if it would
+/// have to change two copies of one storage.
 template <int Words>
 bool StateCopies<Words>::markDoomed(std::vector<Copy> &copies, NodeId n) const {
   const ExactModel &model = rules.model;
@@ -95,7 +95,7 @@ bool StateCopies<Words>::ofStep(NodeId n, const Set &ran, const Set &kept,
   return true;
 }
 
-/// What the step makes: copies of its own, or views of what it reads.
+/// Adds the copies that the step makes: new ones, or views of what it reads.
 template <int Words>
 void StateCopies<Words>::addMade(NodeId n, const Set &ran,
                                  StepCopies<Words> &step) const {

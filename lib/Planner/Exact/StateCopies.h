@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Private to lib/Planner. A recomputation under a view that is still needed
-// leaves two copies of one storage. A state of the exact search tells which
-// values are there, and as a number which older copies these hang on.
+// Private to lib/Planner. If a storage is recomputed while a view of its old
+// copy is still needed, there are two copies. A state of the exact search holds
+// the resident values, and a number that tells which of them show older copies.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_PLANNER_EXACT_STATECOPIES_H
@@ -16,26 +16,27 @@
 
 namespace ckopt::planner {
 
-/// One copy of a storage that is there, with all that hangs on it.
+/// One resident copy of a storage, with all values that show it.
 template <int Words> struct StorageCopy {
   Bits<Words> items; ///< values that are read from it
   int64_t bytes;
   bool stale; ///< a newer copy of the storage has been made
   int32_t root;
-  bool doomed = false; ///< lacks a change: no use after the step
+  /// It lacks a later change, so nothing may read it after the step.
+  bool doomed = false;
 };
 
-/// The copies that one step meets and leaves.
+/// The copies before and after one step.
 template <int Words> struct StepCopies {
   using List = std::vector<StorageCopy<Words>>;
-  List before;   ///< all that are there when it runs
-  List required; ///< those that it reads or that nothing can replace
+  List before;   ///< all that are resident before it
+  List required; ///< those that it reads or that cannot be made again
   List optional; ///< others that may stay, by falling size
-  List made;     ///< what the step makes
+  List made;     ///< those that the step makes
   int64_t requiredBytes = 0;
 };
 
-/// The numbers of the sets of older copies, and what follows from them.
+/// Numbers the sets of older copies, and derives the copies of a state.
 template <int Words> class StateCopies {
 public:
   using Set = Bits<Words>;
@@ -45,13 +46,13 @@ public:
     staleId({});
   }
 
-  /// The number of a set of older copies, each given by the values that hang on
-  /// it; 0: there are none.
+  /// Returns the number of a set of older copies, each given by the values that
+  /// show it; 0 for none.
   int32_t staleId(std::vector<Set> list);
-  /// The copies where node n runs in a state of items `kept` and older copies
-  /// `stale`; `ran` holds the nodes that ran before, `after` is what comes
-  /// behind the step. False if n must not run: what it changes lies in two
-  /// copies of one storage.
+  /// Computes the copies at node n in a state with items `kept` and older
+  /// copies `stale`; `ran` holds the nodes that ran before, `after` is the
+  /// state after the step. Returns false if n must not run, because it would
+  /// change a storage of which two copies are needed.
   bool ofStep(NodeId n, const Set &ran, const Set &kept, int32_t stale,
               const StateFuture<Words> &after, StepCopies<Words> &step) const;
 

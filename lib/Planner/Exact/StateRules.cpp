@@ -2,15 +2,15 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Problem: of the planning problem as a search over states, which nodes may run
-// next, what may still be read, and what the rest costs at least. Method: by
-// the rules of the format; the bound is the cost of the nodes that did not run,
-// and of those that must run again because what they made is needed and gone.
-// What overwrites a storage does so in one copy: what its maker makes again is
-// of no use from then on. Guarantee: the bound never exceeds the truth and
-// falls by no more than a step costs (consistent, as A* asks). Complexity: a
-// future takes O(nodes * items) and is computed once for each set of nodes that
-// ran; a bound takes O(nodes + items).
+// Problem: in planning as a search over states, decide which nodes may run next
+// and which items may still be read, and bound the cost that remains. Method:
+// by the rules of the format; the bound is the cost of the nodes that did not
+// run, and of those that must run again because a needed result is gone. A node
+// overwrites a storage in one copy: copies that its maker makes later are of no
+// use. Guarantee: the bound never exceeds the truth and falls by no more than a
+// step costs (consistent, as A* asks). Complexity: a future takes O(nodes *
+// items) and is computed once for each set of nodes that ran; a bound takes
+// O(nodes + items).
 //
 //===----------------------------------------------------------------------===//
 #include "Exact/StateRules.h"
@@ -35,8 +35,8 @@ StateRules<Words>::StateRules(const ExactModel &model)
   }
 }
 
-/// An item may still be read if it is needed at the end, or if a node reads it
-/// which did not run or may run again to some use.
+/// An item may still be read if it is needed at the end, or by a node that did
+/// not run or may usefully run again.
 template <int Words>
 auto StateRules<Words>::futureOf(const Set &ran) -> const Future & {
   auto [it, fresh] = futures.try_emplace(ran);
@@ -66,8 +66,8 @@ double StateRules<Words>::costLeft(const Set &ran, const Set &kept) const {
       needed = needed | reads[n];
       sum += model.nodes[n].cost;
     }
-  // Items have larger numbers than what their makers read only by value id, so
-  // look until nothing new is missing.
+  // Items have larger numbers than their makers' operands only by value id, so
+  // repeat until nothing new is missing.
   Set seen;
   for (;;) {
     Set missing = needed.without(kept).without(seen);
@@ -100,7 +100,7 @@ bool StateRules<Words>::mayRun(const Set &ran, const Set &kept,
                                const Set &useful, NodeId n) const {
   if (!kept.includes(reads[n]) || blockers[n].meets(ran))
     return false;
-  if (ran.has(n)) // Again: to bring back what is useful and gone.
+  if (ran.has(n)) // again, to restore needed items
     return model.nodes[n].rerun && !kept.includes(bringsBack(n, ran) & useful);
   return ran.includes(preds[n]);
 }

@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Private to lib/Planner. The exact search (StateSearch.h) walks over the nodes
-// that ran and the items that are resident. Here is what these permit and what
-// they cost at least.
+// Private to lib/Planner. The exact search (StateSearch.h) explores states: the
+// nodes that ran and the items that are resident. The rules here say which
+// steps a state allows, and bound the cost that remains.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_PLANNER_EXACT_STATERULES_H
@@ -16,7 +16,7 @@
 
 namespace ckopt::planner {
 
-/// What depends on the nodes that ran alone.
+/// Facts that depend only on the nodes that ran.
 template <int Words> struct StateFuture {
   Bits<Words> useful;    ///< items that may still be read
   Bits<Words> essential; ///< items that are needed and cannot be made again
@@ -31,24 +31,24 @@ public:
 
   explicit StateRules(const ExactModel &model);
 
-  /// Stays valid as long as the rules do.
+  /// Returns a reference that stays valid as long as the rules do.
   const Future &futureOf(const Set &ran);
-  /// A lower bound on the cost still to come; infinite: a dead end.
+  /// Returns a lower bound on the cost still to come; infinite at a dead end.
   double costLeft(const Set &ran, const Set &kept) const;
-  /// Whether node n can run and is of use; `useful` is that of `ran`.
+  /// Returns whether node n can run and is of use; `useful` is that of `ran`.
   bool mayRun(const Set &ran, const Set &kept, const Set &useful,
               NodeId n) const;
-  /// Items that lack a change if they are made again.
+  /// Returns the items that would get old contents if they were made again.
   Set spoilt(const Set &ran) const;
 
   const ExactModel &model;
   using NodeSets<Words>::reads, NodeSets<Words>::makes,
       NodeSets<Words>::blockers, NodeSets<Words>::atEnd;
   std::vector<Set> spoilers; ///< by item: nodes
-  Set weightless;            ///< items that are there for good once made
+  Set weightless;            ///< items that stay for good once made
 
 private:
-  /// What running n again would bring back.
+  /// Returns the items that running n again would restore.
   Set bringsBack(NodeId n, const Set &ran) const {
     return makes[n].without(spoilt(ran));
   }

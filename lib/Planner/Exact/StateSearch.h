@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Private to lib/Planner. The search behind ExactSearch.h.
+// Private to lib/Planner: the search behind ExactSearch.h.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_PLANNER_EXACT_STATESEARCH_H
@@ -13,10 +13,11 @@
 
 namespace ckopt::planner {
 
-/// The cheapest steps whose load (aligned bytes) is within `budget`. First runs
-/// follow the program order if `fixedOrder`; without `countCost` any steps will
-/// do, and they cost nought. GaveUp: a limit struck, with the smallest cost
-/// that is left, or the model is too large to encode.
+/// Finds the cheapest steps whose load (aligned bytes) is within `budget`.
+/// First runs follow the program order if `fixedOrder`; without `countCost` any
+/// steps will do, and their cost counts as 0. Returns GaveUp if a limit was
+/// reached, with the smallest cost that is left, or if the model is too large
+/// to encode.
 ExactResult searchStates(const ExactModel &model, int64_t budget,
                          bool fixedOrder, bool countCost, Deadline &deadline,
                          size_t stateLimit);

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Interface of this folder.
+// The exact method for a fixed order of first runs.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_PLANNER_EXACTORDER_EXACTORDER_H
@@ -21,13 +21,14 @@ void runExactOrder(StrategyContext &context);
 
 struct CaseTreeOptions {
   int mostCases = 64;
-  /// Units of work at most; the same number gives the same tree.
+  /// The most units of work; the same number gives the same tree.
   int64_t work = 20000000;
 };
 
-/// A certificate whose cases show that no plan in program order within the
-/// budget (bytes) costs less than `bound`, in the graph's unit of cost. Empty
-/// (no tree) if the limits do not suffice, or if gaps alone do not show it.
+/// Returns a certificate whose cases prove that no plan in program order within
+/// the budget (bytes) costs less than `bound`, in the graph's unit of cost. It
+/// is empty (no tree) if the limits do not suffice, or if gaps alone do not
+/// prove it.
 Certificate caseTree(const Problem &problem, int64_t budget, double bound,
                      const CaseTreeOptions &options = {});
 

@@ -2,12 +2,13 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Problem: a set of dropped gaps says what is made again, not when, and not
-// what the replays themselves keep. Method: replays just in time (they load
-// memory for the shortest time); two passes: the first one notes at which
-// positions replays read which storage, so that the second one keeps a storage
-// for a later replay where the load of the kept gaps leaves room. Guarantee:
-// valid steps. Linear in the steps, times the length of the stays.
+// Problem: a set of dropped gaps says which storages are made again, but not
+// when, and not which values the replays themselves keep. Method: replay just
+// in time (which loads memory for the shortest time), in two passes: the first
+// one records at which positions replays read which storage, so that the second
+// one keeps a storage for a later replay where the load of the kept gaps leaves
+// room. Guarantee: valid steps. Complexity: linear in the steps, times the
+// length of the kept ranges.
 //
 //===----------------------------------------------------------------------===//
 #include "ExactOrder/GapExpand.h"
@@ -63,14 +64,14 @@ void Expander::release(ValueId storage) {
   problem.forget(storage, valid);
 }
 
-/// The next position before which a replay reads the storage.
+/// Returns the next position before which a replay reads the storage.
 int32_t Expander::nextWanted(ValueId storage, int32_t position) const {
   const std::vector<int32_t> &list = wanted[storage];
   auto it = std::upper_bound(list.begin(), list.end(), position);
   return it == list.end() ? -1 : *it;
 }
 
-/// Takes bytes over the positions from ... to - 1 if they are free.
+/// Reserves bytes over the positions from ... to - 1 if they are free.
 bool Expander::takeRoom(ValueId storage, int32_t from, int32_t to) {
   int64_t bytes = problem.bytes[storage];
   for (int32_t p = from; p < to; ++p)
@@ -86,7 +87,7 @@ bool Expander::takeRoom(ValueId storage, int32_t from, int32_t to) {
 void Expander::settle(ValueId storage, int32_t position, bool first) {
   if (problem.initial[storage] || !valid[storage])
     return;
-  // The gap that the position lies in.
+  // Find the gap that contains the position.
   const auto &list = gapAt[storage];
   int32_t from = first ? position + 1 : position;
   auto it = std::lower_bound(
@@ -95,9 +96,9 @@ void Expander::settle(ValueId storage, int32_t position, bool first) {
   bool tail = gaps.lastAccess[storage] < from;
   if (!tail) {
     if (it == list.end() || !it->second)
-      return; // Kept, or the next access is the very next step.
+      return; // kept, or the next access is the very next step
     if (!first && it->first > position && takeRoom(storage, from, it->first))
-      return; // Made early, kept to the access.
+      return; // made early and kept to the access
     if (!first && it->first == position)
       return;
   }
@@ -121,7 +122,7 @@ void Expander::emit(NodeId node, int32_t position, bool first) {
 }
 
 bool Expander::make(ValueId value, int32_t position) {
-  // Replays of replays can double with every level: such plans are no use.
+  // Replays of replays can double with every level: such plans are useless.
   if (steps.size() > size_t(problem.numNodes) * 6 + 1000)
     return false;
   NodeId node = problem.producer[value];
@@ -131,7 +132,7 @@ bool Expander::make(ValueId value, int32_t position) {
     if (ran[blocker])
       return false;
   ++depth;
-  // What one input's replay needs may be let go of by another's.
+  // One input's replay may evict what another's needs, so repeat.
   for (int round = 0; round < 3; ++round)
     for (ValueId v : problem.reads[node])
       if (!valid[v] && !make(v, position))
@@ -166,7 +167,8 @@ bool Expander::pass() {
     for (ValueId v : problem.outputs[node])
       settle(problem.root[v], p, true);
   }
-  // What must be there at the end and was dropped after its last access.
+  // Make again the values that must be there at the end and were dropped after
+  // their last access.
   for (ValueId v = 0; v < problem.numValues; ++v)
     if (problem.endLive[v] && !valid[v] && !make(v, problem.numNodes))
       return false;

@@ -12,11 +12,12 @@
 
 namespace ckopt::planner {
 
-/// Steps that run the order and drop the given gaps (by index into
-/// `gaps.gaps`), each storage made again as late as it can be, together with
-/// what that needs. What replays make or read stays for its next use where the
-/// load leaves room under the budget. Nothing if a value that is needed cannot
-/// be made again. The steps may still pass the budget while they replay.
+/// Returns steps that run the order and drop the given gaps (by index into
+/// `gaps.gaps`). Each dropped storage is made again as late as possible,
+/// together with the storages that this needs. Storages that replays make or
+/// read stay for their next use if the load leaves room under the budget.
+/// Returns nothing if a needed value cannot be made again. The steps may still
+/// exceed the budget while they replay.
 std::optional<std::vector<NodeId>> expandGaps(const GapProblem &gaps,
                                               const std::vector<char> &dropped,
                                               int64_t budget);

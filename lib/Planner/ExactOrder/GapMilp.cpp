@@ -4,8 +4,8 @@
 //
 // Problem: the least extra cost of a plan whose first runs follow a given
 // order. Method: a mixed integer program over retention gaps (GapModel.h).
-// After each solution, runs that it leaves no moment for are asked about at one
-// more position (logic-based Benders). Guarantee: every plan of the order
+// If a solution leaves no possible position for a run, rows for one more
+// position are added (logic-based Benders). Guarantee: every plan of the order
 // satisfies all rows, so the optimum is a bound for all of them.
 //
 //===----------------------------------------------------------------------===//
@@ -17,7 +17,7 @@
 
 using namespace ckopt::planner;
 
-/// What solutions of the program differ by at least; 0: unknown.
+/// Returns the least difference between costs of solutions; 0 if unknown.
 static double stepOfCosts(const Milp &milp) {
   for (double cost : milp.cost)
     if (cost != std::floor(cost) || cost > 1e9)
@@ -25,7 +25,7 @@ static double stepOfCosts(const Milp &milp) {
   return 1;
 }
 
-/// Sums of whole costs are whole.
+/// If all costs are whole numbers, so are their sums.
 static double roundBound(const Problem &problem, double bound) {
   for (double cost : problem.cost)
     if (cost != std::floor(cost) || cost > 1e9)
@@ -42,7 +42,7 @@ GapDecision ckopt::planner::decideGaps(const GapProblem &gaps, int64_t budget,
   MilpOptions milpOptions;
   milpOptions.treeNodes = options.treeNodes;
   milpOptions.cutoff = options.known;
-  // Rough answers show what to ask for; when nothing is left to ask, exact ones
+  // Rough answers show which rows to add; when none are missing, exact answers
   // are worth their time.
   milpOptions.gap = options.roughGap;
   for (int round = 0; round < options.rounds && !deadline.passed(); ++round) {

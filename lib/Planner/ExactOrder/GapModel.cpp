@@ -4,13 +4,13 @@
 //
 // x_g = 1: gap g is dropped, its storage is made again inside it. At each
 // position the bytes of dropped gaps must make up for the load over the budget.
-// A run of g's maker needs the maker's inputs. An input that has its last
-// access by a first run at or before g starts is charged by nothing else: it is
-// kept beyond that access (k: costs bytes up to the start of g) or made again
-// after it (z: costs a run, which needs inputs in turn). Inputs with later
-// accesses cost nothing beyond their own gaps, but where a run is asked about.
-// Guarantee: every plan of the order satisfies all rows (with x, k and z read
-// off it). O(gaps * inputs) columns.
+// A run of g's maker needs the maker's inputs. An input whose last access by a
+// first run is at or before the start of g is not accounted for by any gap: it
+// is kept beyond that access (k: costs bytes up to the start of g) or made
+// again after it (z: costs a run, which needs inputs in turn). Inputs with
+// later accesses cost nothing beyond their own gaps, except where rows for a
+// run were added. Guarantee: every plan of the order satisfies all rows (with
+// x, k and z read off it). O(gaps * inputs) columns.
 //
 //===----------------------------------------------------------------------===//
 #include "ExactOrder/GapModel.h"
@@ -42,14 +42,15 @@ int32_t GapModel::stay(ValueId storage, int32_t until) {
   return it->second;
 }
 
-/// The storage is made again after its last access and before `to`.
+/// Returns the column that makes the storage again after its last access and
+/// before `to`.
 int32_t GapModel::again(ValueId storage, int32_t to) {
   NodeId node = problem.producer[storage];
   if (node < 0 || !problem.recompute[node])
     return -1;
   auto [it, fresh] = agains.insert({{storage, to}, 0});
   if (fresh) {
-    // All of them may be one run.
+    // A single run may serve all of them.
     auto [once, first] = agains.insert({{storage, -1}, 0});
     if (first)
       once->second = milp.addColumn(problem.cost[node] * gaps.share[storage]);
@@ -61,7 +62,7 @@ int32_t GapModel::again(ValueId storage, int32_t to) {
 }
 
 /// If the column is 1, the node runs again in a gap, or (gap < 0) between two
-/// positions. Inputs that have their last access before that.
+/// positions. Requires inputs whose last access is before that.
 void GapModel::requireTails(int32_t column, NodeId node, int32_t from,
                             int32_t to, int64_t gap) {
   std::vector<ValueId> seen;
@@ -72,7 +73,8 @@ void GapModel::requireTails(int32_t column, NodeId node, int32_t from,
         std::find(seen.begin(), seen.end(), input) != seen.end())
       continue;
     seen.push_back(input);
-    // At its last access it is there: a run right then has nothing to charge.
+    // The storage is resident at its last access, so a run right then needs
+    // nothing.
     if (last >= from && gap < 0)
       continue;
     int32_t make = again(input, to);
@@ -111,7 +113,7 @@ int32_t GapModel::twice(size_t gap) {
   return it->second;
 }
 
-/// The same for inputs whose own gap reaches beyond the run.
+/// Requires inputs whose own gap extends beyond the run.
 void GapModel::requireShared(int32_t column, NodeId node, int32_t from,
                              int32_t to, int64_t gap) {
   for (ValueId v : problem.reads[node])
@@ -141,8 +143,8 @@ void GapModel::requireShared(int32_t column, NodeId node, int32_t from,
     }
 }
 
-/// Who is there up to a later position is there up to an earlier one; who is
-/// there from an earlier one on is there from a later one on.
+/// A storage that is resident up to a later position is so up to an earlier
+/// one; from an earlier one on, also from a later one on.
 void GapModel::chainParts() {
   for (auto it = parts.begin(); it != parts.end(); ++it) {
     auto next = std::next(it);
@@ -156,7 +158,7 @@ void GapModel::chainParts() {
   }
 }
 
-/// Who stays to a later position stays to the earlier ones.
+/// A storage that stays up to a later position also stays up to earlier ones.
 void GapModel::chainStays() {
   for (auto it = stays.begin(); it != stays.end(); ++it) {
     auto next = std::next(it);
@@ -204,7 +206,7 @@ void GapModel::addLoadRows() {
       most += std::max(0.0, -bytes);
     if (most <= 0)
       continue;
-    // In units of the largest size, to be kind to the solver.
+    // Scale by the largest size, which keeps the solver's numbers small.
     double unit = 1;
     for (auto [column, bytes] : terms[p])
       unit = std::max(unit, std::abs(bytes));
@@ -245,9 +247,10 @@ void GapModel::build() {
   addLoadRows();
 }
 
-/// Where the solution leaves no moment for a run: up to `known` its input is
-/// there, from `made` on its result, and between the two neither is asked for.
-/// Asks where the load is highest. True if anything was added.
+/// Finds runs for which the solution leaves no possible position: up to `known`
+/// the input is resident, from `made` on the result, and the columns between
+/// decide neither. Adds rows where the load is highest. Returns whether
+/// anything was added.
 bool GapModel::refine(const std::vector<char> &x) {
   std::vector<int64_t> load = gaps.kept;
   for (size_t g = 0; g < gaps.gaps.size(); ++g)
@@ -267,7 +270,7 @@ bool GapModel::refine(const std::vector<char> &x) {
                                         : gaps.lastAccess[conflict.input];
     int32_t known = std::max(gap.from, start), made = gap.to;
     auto isThere = [&](const auto &columns, const auto &key) {
-      auto it = columns.find(key); // Not there: asked for in this very round.
+      auto it = columns.find(key); // added in this very round
       return it != columns.end() && on(it->second);
     };
     for (int32_t q : splits[conflict.gap]) {

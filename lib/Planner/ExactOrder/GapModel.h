@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Private to lib/Planner: columns and rows of the program that GapMilp.cpp
-// solves.
+// Private to lib/Planner: columns and rows of the integer program that
+// GapMilp.cpp solves.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_PLANNER_EXACTORDER_GAPMODEL_H
@@ -22,31 +22,34 @@ class GapModel {
 public:
   GapModel(const GapProblem &gaps, int64_t budget);
 
-  /// Makes the program anew, with all that was asked for so far.
+  /// Builds the program again, with all rows and columns requested so far.
   void build();
-  /// Asks about runs that a solution leaves no moment for, where the load is
-  /// highest. True if anything was added: build() again.
+  /// Finds runs for which a solution leaves no possible position, at the
+  /// highest load, and requests rows for them. Returns whether anything was
+  /// added: then call build() again.
   bool refine(const std::vector<char> &x);
-  /// Asks for what replays of inputs need, too. False if it is asked already.
+  /// Also requests the inputs of replayed inputs. Returns false if they are
+  /// included already.
   bool deepen() { return !std::exchange(deep, true); }
   const Milp &program() const { return milp; }
-  /// By gap, of a solution.
+  /// Returns, by gap, whether a solution drops it.
   std::vector<char> dropped(const std::vector<char> &x) const;
 
 private:
-  /// The run in a gap reads an input whose own gap `outer` (-1: its time after
-  /// the last access) holds that gap.
+  /// A conflict: the run in a gap reads an input whose own gap `outer` (-1: the
+  /// time after its last access) contains that gap.
   struct Conflict {
     size_t gap;
     int64_t outer;
     ValueId input;
-    int32_t early, again; ///< columns that settle it
+    int32_t early, again; ///< columns that resolve it
   };
-  /// The storage stays beyond its last access, up to a position.
+  /// Returns the column that keeps the storage beyond its last access, up to a
+  /// position.
   int32_t stay(ValueId storage, int32_t until);
   int32_t again(ValueId storage, int32_t to);
-  /// Part of a dropped gap in which its storage is there after all: `position`
-  /// says up to where, or from where on.
+  /// A part of a dropped gap in which its storage is resident after all: up to
+  /// `position`, or from it on.
   struct Part {
     size_t gap;
     bool suffix;
@@ -59,8 +62,8 @@ private:
                     int64_t gap);
   void requireShared(int32_t column, NodeId node, int32_t from, int32_t to,
                      int64_t gap);
-  /// Adds a row with further columns that help it. (They are made before the
-  /// row is: making one may add rows.)
+  /// Adds a row with further columns that help to satisfy it. (They are made
+  /// before the row, since making one may add rows.)
   void addRow(Milp::Row row, std::initializer_list<int32_t> helping) {
     for (int32_t column : helping)
       row.terms.push_back({column, 1});
@@ -77,14 +80,15 @@ private:
   Milp milp;
   std::vector<int32_t> gapColumn;
   std::map<std::pair<ValueId, int32_t>, int32_t> stays;
-  /// (storage, before which position); -1: at all, which is what costs.
+  /// Columns by (storage, before which position); -1 for the column that
+  /// carries the cost.
   std::map<std::pair<ValueId, int32_t>, int32_t> agains;
   std::map<Part, int32_t> parts;
   std::map<size_t, int32_t> twices;
   std::vector<Conflict> conflicts;
-  /// By gap: positions at which to ask whether its run comes before (the
-  /// storage is there from then on) or after (what it reads was there until
-  /// then).
+  /// By gap: positions at which the program must decide whether its run comes
+  /// before (the storage is resident from then on) or after (its inputs were
+  /// resident until then).
   std::vector<std::set<int32_t>> splits;
   /// By storage: its gaps, ascending.
   std::vector<std::vector<size_t>> gapsOf;
@@ -92,8 +96,8 @@ private:
     ValueId storage;
     int32_t to, column;
   };
-  bool deep = false;       ///< ask for what replays of inputs need, too
-  std::vector<Again> open; ///< whose inputs are to be asked for
+  bool deep = false;       ///< includes the inputs of replayed inputs
+  std::vector<Again> open; ///< columns whose inputs are yet to be added
 };
 
 } // namespace ckopt::planner

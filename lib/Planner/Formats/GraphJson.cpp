@@ -3,9 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Files come from other programs (JsonReader.h). Ids in a file need not be
-// dense or listed in order: program order is their numeric order, in memory
-// they are indices, and the graph keeps the file's. Values and nodes are parsed
-// one at a time: memory stays near the size of the graph. O(n log n).
+// dense or listed in order: program order is their numeric order. In memory
+// they are indices, and the graph keeps the file's ids for messages. Values and
+// nodes are parsed one at a time, so memory stays near the size of the graph.
+// O(n log n).
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Planner/GraphJson.h"
@@ -23,17 +24,17 @@ namespace {
 /// File ids by index, ascending.
 class IdTable {
 public:
-  /// Takes the ids over, sorted, and sorts `items` with them.
+  /// Sets the ids, sorted, and sorts `items` with them.
   template <typename T>
   void fill(std::vector<int64_t> given, std::vector<T> &items);
-  /// -1: unknown.
+  /// Returns the index of an id, or -1.
   int32_t find(int64_t id) const {
     auto it = std::lower_bound(ids.begin(), ids.end(), id);
     return it != ids.end() && *it == id ? int32_t(it - ids.begin()) : -1;
   }
-  /// Those that occur more than once.
+  /// Returns ids that occur more than once.
   std::vector<int64_t> repeated() const;
-  /// Empty if the ids are 0, 1, 2, ...
+  /// Returns the ids; empty if they are 0, 1, 2, ...
   std::vector<int64_t> release() const {
     for (size_t i = 0; i < ids.size(); ++i)
       if (ids[i] != int64_t(i))
@@ -71,7 +72,7 @@ std::vector<int64_t> IdTable::repeated() const {
   return twice;
 }
 
-/// A node with the file ids of `after`.
+/// A node, with the ids of `after` as in the file.
 struct ReadNode {
   Node node;
   std::vector<int64_t> after;
@@ -135,8 +136,8 @@ bool GraphReader::idList(const json::Object &object, llvm::StringRef key,
   return true;
 }
 
-/// Keys that nobody knows are somebody else's, but for those that are a slip of
-/// the pen away from ours: "recompte" must not turn into a default.
+/// Unknown keys may belong to other tools, unless they are misspelled ones of
+/// this format: "recompte" must not silently mean the default.
 void GraphReader::checkKeys(const json::Object &object,
                             const std::string &where,
                             llvm::ArrayRef<llvm::StringLiteral> known) {
@@ -149,7 +150,7 @@ void GraphReader::checkKeys(const json::Object &object,
         misspelt.push_back(where + ": unknown key \"" + key.str() +
                            "\"; did you mean \"" + ours.str() + "\"?");
   }
-  // Objects are hashed: their order is no one's.
+  // llvm::json objects are hash maps, so iterate in sorted key order.
   llvm::sort(misspelt);
   for (const std::string &problem : misspelt)
     fail(problem);
@@ -241,7 +242,7 @@ bool GraphReader::readNode(const json::Object &object, const std::string &where,
   return true;
 }
 
-/// Parses each element of a list by itself; false if one is not JSON.
+/// Parses each element of a list by itself; returns false if one is not JSON.
 bool GraphReader::items(const char *what, const char *each,
                         std::string_view text, Item item,
                         std::vector<int64_t> &ids) {
@@ -288,8 +289,8 @@ void GraphReader::takeNodes() {
   }
 }
 
-/// Everything but the lists of values and nodes; false if the text is no JSON
-/// object.
+/// Reads everything but the lists of values and nodes; returns false if the
+/// text is not a JSON object.
 bool GraphReader::readHead(std::string_view text) {
   return splitObject(text, [&](std::string_view key, std::string_view part) {
     llvm::Expected<json::Value> name = json::parse(llvm::StringRef(key));
@@ -312,14 +313,14 @@ bool GraphReader::readHead(std::string_view text) {
   });
 }
 
-/// Values, then nodes; false if a part is no JSON.
+/// Reads values, then nodes; returns false if a part is not JSON.
 bool GraphReader::readItems() {
   std::vector<int64_t> ids;
   if (!valueText.empty() &&
       !items("values", "value", valueText, &GraphReader::readValue, ids))
     return false;
   if (ids.size() != graph.values.size())
-    return true; // Without their ids, all that reads them would look wrong.
+    return true; // without ids, every reference would be reported
   values.fill(std::move(ids), graph.values);
   for (int64_t id : values.repeated())
     fail("value " + str(id) + " is listed twice");

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What GraphJson.cpp and PlanJson.cpp read. The same graph or plan gives the
-// same bytes.
+// Writes the files that GraphJson.cpp and PlanJson.cpp read. The same graph or
+// plan gives the same bytes.
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Planner/GraphJson.h"
@@ -32,7 +32,7 @@ const char *kindName(ValueKind kind) {
   return "temp";
 }
 
-/// Ids in a file are those of the file that the graph came from.
+/// Writes the ids of the file that the graph came from.
 void writeValues(json::OStream &out, llvm::StringRef key, const Graph &graph,
                  const std::vector<ValueId> &list) {
   out.attributeArray(key, [&] {
@@ -76,7 +76,7 @@ void writeNode(json::OStream &out, const Graph &graph, NodeId id) {
   });
 }
 
-/// A list of certificates: the keys are the fields of Certificate.
+/// Writes a list of certificates: the keys are the fields of Certificate.
 void writeCertificates(json::OStream &out, const Graph &graph,
                        const std::vector<Certificate> &list) {
   auto pairs = [&](llvm::StringRef key, const auto &entries, auto first,

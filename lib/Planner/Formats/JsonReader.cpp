@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // LLVM's parser does the parsing. Splitting finds where members begin and end
-// by counting brackets outside of strings; what it takes wrongly out of a text
-// that is no JSON is refused when the part is parsed. Linear in the text.
+// by counting brackets outside of strings; if it splits an invalid text
+// wrongly, parsing the part fails. Linear in the text.
 //
 //===----------------------------------------------------------------------===//
 #include "Formats/JsonReader.h"
@@ -152,7 +152,7 @@ public:
     blanks();
     return at == text.size();
   }
-  /// The value that begins here; empty if there is none.
+  /// Returns the value that begins here; empty if there is none.
   std::string_view value();
 
 private:

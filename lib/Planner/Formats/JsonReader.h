@@ -2,9 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Private to lib/Planner. Every field is checked for presence, type and range
-// before it is used; each problem names its place, and reading goes on behind
-// it, so that a file's problems are listed together.
+// Private to lib/Planner. Reads JSON with checks: every field is checked for
+// presence, type and range before it is used; each problem names its place, and
+// reading continues after it, so that all problems of a file are listed
+// together.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_PLANNER_FORMATS_JSONREADER_H
@@ -32,7 +33,8 @@ private:
   int count = 0;
 };
 
-/// Typed access; every function returns false (or null) after adding a problem.
+/// Typed access to members; every function returns false (or null) after adding
+/// a problem.
 class JsonReader {
 public:
   explicit JsonReader(JsonErrors &errors) : errors(errors) {}
@@ -43,19 +45,19 @@ protected:
 
   bool integer(const llvm::json::Value &value, const std::string &where,
                int64_t &result);
-  /// A member that may be left out, in which case `result` stays, unless
+  /// Reads a member; if it is missing, `result` stays unchanged, unless it is
   /// `required`.
   bool integer(const llvm::json::Object &object, llvm::StringRef key,
                const std::string &where, int64_t &result, bool required);
-  /// The same for a finite number.
+  /// Reads a finite number in the same way.
   bool number(const llvm::json::Object &object, llvm::StringRef key,
               const std::string &where, double &result, bool required);
-  /// Null where the member is missing (a problem only if `required`) or is no
-  /// list.
+  /// Returns null if the member is missing (a problem only if `required`) or is
+  /// not a list.
   const llvm::json::Array *list(const llvm::json::Object &object,
                                 llvm::StringRef key, const std::string &where,
                                 bool required);
-  /// All numbers of a list.
+  /// Reads all numbers of a list.
   bool integers(const llvm::json::Array &list, const std::string &where,
                 std::vector<int64_t> &result);
   bool format(const llvm::json::Object &object, llvm::StringRef wanted);
@@ -65,16 +67,17 @@ protected:
   JsonErrors &errors;
 };
 
-/// What is wrong with a text before it can be parsed (no UTF-8, brackets nested
-/// more than 64 deep: the parser recurses), or an empty string.
+/// Returns why a text must not be parsed (it is not UTF-8, or brackets nest
+/// more than 64 deep, on which the parser recurses), or an empty string.
 std::string checkJsonText(std::string_view text);
 
-/// Why a text is not JSON, with the place.
+/// Returns why a text is not JSON, with the place.
 std::string whyNotJson(std::string_view text);
 
-/// Splits an object or a list into its members without building a tree: a tree
-/// of 100,000 nodes takes a gigabyte. Each part is still to be parsed. False if
-/// the text is no object (list) or a callback returns false.
+/// Splits an object or a list into its members without building a tree, since a
+/// tree of 100,000 nodes takes a gigabyte. Each part is still to be parsed.
+/// Returns false if the text is not an object (list) or a callback returns
+/// false.
 bool splitObject(
     std::string_view text,
     llvm::function_ref<bool(std::string_view key, std::string_view value)>

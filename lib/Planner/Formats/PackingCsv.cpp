@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The form that MiniMalloc's and idealloc's benchmarks are published in: a
-// header and one buffer a line. A solution is the same file with a column
-// `offset`, so rows are kept as they were written. Numbers are checked one by
-// one and as a sum, so that no later sum of sizes overflows. O(bytes).
+// Reads and writes packing problems in the form of MiniMalloc's and idealloc's
+// benchmarks: a header and one buffer a line. A solution is the same file with
+// a column `offset`, so rows are kept as they were written. Numbers are checked
+// one by one and as a sum, so that no later sum of sizes overflows. O(bytes).
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Planner/Packing.h"
@@ -17,7 +17,7 @@ using namespace ckopt::planner;
 
 namespace {
 
-/// Sums of all sizes stay below it, so that sums of heights fit 64 bits.
+/// The sum of all sizes stays below this, so that sums of heights fit 64 bits.
 constexpr int64_t largestSum = std::numeric_limits<int64_t>::max() / 4;
 
 std::string_view trim(std::string_view text) {
@@ -53,7 +53,7 @@ private:
     return false;
   }
   bool number(std::string_view field, const char *column, int64_t &result);
-  /// The line's fields but for a former `offset`.
+  /// Returns the line's fields without a former `offset`.
   std::string kept(const std::vector<std::string_view> &fields) const;
 
   std::string_view text;

@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Plans may be written by hand or by other programs: form and ids are checked
-// here (JsonReader.h), whether the plan holds is the verifier's question.
-// Linear in the text, but for looking up ids that are not dense.
+// Reads plans, which may be written by hand or by other programs: form and ids
+// are checked here (JsonReader.h); the verifier decides whether the plan is
+// valid. Linear in the text, except for looking up ids that are not dense.
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Planner/GraphJson.h"
@@ -54,7 +54,8 @@ private:
   const Graph *graph;
 };
 
-/// The index of a file's id; -1 and a problem if the graph has none such.
+/// Returns the index of a file's id; -1, with a problem, if the graph does not
+/// have it.
 int32_t PlanReader::index(const std::vector<int64_t> *ids, size_t count,
                           int64_t id, const char *what, const char *where) {
   int64_t found = id;
@@ -78,8 +79,8 @@ void PlanReader::readSteps(const json::Object &object, Plan &plan) {
     plan.steps.push_back(node(step, "steps"));
 }
 
-/// Plans of earlier versions may choose among alternatives of nodes, which
-/// graphs do not have any more.
+/// Refuses plans of earlier versions that choose among alternatives of nodes,
+/// which graphs no longer have.
 void PlanReader::refuseChoices(const json::Object &object) {
   const json::Value *value = object.get("choices");
   const json::Object *choices = value ? value->getAsObject() : nullptr;
@@ -168,7 +169,7 @@ bool PlanReader::readPrices(const json::Object &object,
   return true;
 }
 
-/// In preorder: {"gap": [storage, node]} or {"prices": ...}.
+/// Reads cases in preorder: {"gap": [storage, node]} or {"prices": ...}.
 bool PlanReader::readTree(const json::Array &tree, const std::string &where,
                           Certificate &result) {
   for (const json::Value &item : tree) {

@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The facts of Report.cpp in the form of ckopt-report/1, and the memory of the
-// step by step and kind. Linear in the steps. Equal results give equal bytes
-// unless the time that planning took is stated.
+// Writes the facts of Report.cpp in the form of ckopt-report/1, and the memory
+// by step and kind. Linear in the steps. Equal results give equal bytes unless
+// the planning time is included.
 //
 //===----------------------------------------------------------------------===//
 #include "Model/Problem.h"
@@ -48,7 +48,7 @@ void writeFigures(json::OStream &out, const Graph &graph, const char *key,
   });
 }
 
-/// cost / bound - 1, or null where the bound says nothing.
+/// Returns cost / bound - 1, or null if the bound is 0.
 json::Value gap(double cost, double bound) {
   return bound > 0 ? jsonNumber(cost / bound - 1) : json::Value(nullptr);
 }
@@ -87,7 +87,7 @@ void writeEntries(json::OStream &out, const Graph &graph, const char *key,
   });
 }
 
-/// What makes small budgets impossible.
+/// Writes the values that rule out small budgets.
 void writeNeed(json::OStream &out, const Graph &graph) {
   MemoryNeed need = memoryNeed(graph);
   if (need.node < 0)
@@ -118,7 +118,7 @@ void writeValue(json::OStream &out, const Graph &graph,
   });
 }
 
-/// Bytes of one kind over the steps, as differences.
+/// Sums bytes of one kind over the steps, as differences.
 class Loads {
 public:
   explicit Loads(size_t steps) : change(steps + 1) {}
@@ -203,7 +203,7 @@ void planner::writeReport(json::OStream &out, const Graph &graph,
   writeBounds(out, result, report.before);
   writeFigures(out, graph, "before", report.before, nullptr, nullptr);
   if (!result.hasPlan()) {
-    // What lies at the peak of the smallest plan found.
+    // List the values at the peak of the smallest plan found.
     writeEntries(out, graph, "alive_at_peak_of_smallest", result.aliveAtPeak);
     writeNeed(out, graph);
     return;

@@ -11,7 +11,7 @@ using llvm::StringRef;
 
 void planner::addSearchFlags(FlagTable &table, Options &o, unsigned planning,
                              unsigned packing, StringRef prefix) {
-  // Who sets a limit wants the best that there is time for.
+  // A user who sets a limit wants the best plan within it.
   auto limit = [&o](Flag::Store store) -> Flag::Store {
     return [&o, store](StringRef text) -> llvm::Error {
       o.searchToLimit = true;

@@ -17,7 +17,7 @@ namespace ckopt::planner {
 
 class MaximumFlow {
 public:
-  /// The capacity of an arc that no cut may take.
+  /// The capacity of an arc that no cut may contain.
   static constexpr int64_t unlimited = std::numeric_limits<int64_t>::max() / 4;
 
   explicit MaximumFlow(int32_t vertices) : first(vertices, -1) {}
@@ -27,9 +27,10 @@ public:
     arcs.push_back({from, first[to], 0});
     first[to] = int32_t(arcs.size()) - 1;
   }
-  /// The most that flows; counts touched arcs in `work`.
+  /// Computes the maximum flow; counts touched arcs in `work`.
   int64_t run(int32_t source, int32_t sink, int64_t &work);
-  /// After run(): on the source's side of the smallest cut nearest to it.
+  /// After run(): returns whether the vertex is on the source's side of the
+  /// smallest cut nearest to the source.
   bool reached(int32_t vertex) const { return level[vertex] >= 0; }
 
 private:

@@ -26,8 +26,8 @@ namespace {
 
 constexpr double infinite = std::numeric_limits<double>::infinity();
 constexpr double fractional = 1e-6;
-/// Rows are in units of their largest factor; what is left of one after whole
-/// factors were taken off is rounding below this.
+/// Rows are divided by their largest factor; a remainder below this after whole
+/// factors were subtracted is rounding.
 constexpr double whole = 1e-6;
 
 class Tree {
@@ -50,11 +50,11 @@ private:
     double bound;
     int32_t number;
     std::vector<std::pair<int32_t, char>> fixings;
-    bool operator<(const Node &o) const { // The least bound on top.
+    bool operator<(const Node &o) const { // the least bound comes first
       return bound != o.bound ? bound > o.bound : number < o.number;
     }
   };
-  /// Nothing of at least this bound is of interest.
+  /// Returns the bound from which nodes need not be explored.
   double limit() const {
     double best = std::min(options.cutoff, result.value);
     return best - std::max(options.step * (1 - 1e-6),
@@ -81,13 +81,13 @@ private:
   LinearProgram lp;
   std::vector<std::vector<std::pair<int32_t, double>>> byColumn;
   std::vector<char> fixed;
-  /// Pseudo-costs: by value, by column.
+  /// Pseudo-costs by value and by column.
   std::vector<double> gain[2];
   std::vector<int> tries[2];
   std::priority_queue<Node> open;
   int32_t numbers = 0;
   MilpResult result;
-  double pruned = infinite; ///< least bound of what was cut off
+  double pruned = infinite; ///< least bound of nodes that were pruned
 };
 
 void Tree::take(const std::vector<char> &x) {
@@ -100,7 +100,8 @@ void Tree::take(const std::vector<char> &x) {
   result.x = x;
 }
 
-/// Flips columns, cheap ones for what they bring, until all rows hold.
+/// Flips columns until all rows hold, those with the least cost for their
+/// effect first.
 bool Tree::repair(std::vector<char> &x, std::vector<double> &slack) {
   size_t flips = 0;
   for (size_t r = 0; r < milp.rows.size();) {
@@ -127,13 +128,13 @@ bool Tree::repair(std::vector<char> &x, std::vector<double> &slack) {
     x[best] = !x[best];
     for (auto [row, factor] : byColumn[best])
       slack[row] += by * factor;
-    r = 0; // Logical rows may ask for more.
+    r = 0; // logical rows may need more
     deadline.spend(int64_t(milp.rows.size() / 8) + 1);
   }
   return true;
 }
 
-/// Takes out what is not needed, the dearest first.
+/// Removes columns that are not needed, the most expensive first.
 void Tree::strip(std::vector<char> &x, std::vector<double> &slack) {
   std::vector<int32_t> columns;
   for (size_t c = 0; c < x.size(); ++c)
@@ -173,8 +174,8 @@ void Tree::round() {
   }
 }
 
-/// A violated knapsack cover inequality of a row, the columns with negative
-/// factors complemented.
+/// Returns a violated knapsack cover inequality of a row, with columns of
+/// negative factors complemented.
 bool Tree::coverCut(const Milp::Row &row, std::vector<Milp::Row> &cuts) const {
   double rest = row.least;
   for (auto [c, factor] : row.terms)
@@ -191,7 +192,7 @@ bool Tree::coverCut(const Milp::Row &row, std::vector<Milp::Row> &cuts) const {
   double best = 1e-3;
   Milp::Row cut;
   for (size_t prefix = 0; prefix <= order.size() && rest > whole; ++prefix) {
-    // Sets of equal share enter together.
+    // Columns with equal LP value are added to the cover as a group.
     if (prefix == 0 || prefix == order.size() ||
         order[prefix].first > order[prefix - 1].first + 1e-6) {
       double sum = 0;
@@ -208,14 +209,14 @@ bool Tree::coverCut(const Milp::Row &row, std::vector<Milp::Row> &cuts) const {
           auto [c, factor] = row.terms[k];
           double share = std::min(std::abs(factor), rest) / rest;
           if (inside[k] || share < 1e-9)
-            continue; // Tiny shares are given away: the row is only weaker ...
+            continue; // dropping tiny factors only weakens the row ...
           cut.terms.push_back({c, factor < 0 ? -share : share});
           cut.least -= factor < 0 ? share : 0;
         }
         for (size_t k = 0; k < row.terms.size(); ++k)
           if (!inside[k] &&
               std::min(std::abs(row.terms[k].second), rest) / rest < 1e-9)
-            cut.least -= 1e-9; // ... if they are taken off here.
+            cut.least -= 1e-9; // ... if they are subtracted here
       }
     }
     if (prefix < order.size()) {
@@ -265,7 +266,7 @@ void Tree::enter(const Node &node) {
   }
 }
 
-/// What fixing a column raises the bound by, by a few pivots.
+/// Estimates by a few pivots how much fixing a column raises the bound.
 double Tree::probe(int32_t column, int value, double bound) {
   lp.fix(column, value);
   LinearProgram::Outcome outcome = solve(60);
@@ -346,7 +347,7 @@ MilpResult Tree::run() {
   open.push({-infinite, 0, {}});
   bool dive = false;
   Node current;
-  double left = infinite; ///< least bound of nodes that were given up
+  double left = infinite; ///< least bound of unexplored nodes at a limit
   while (dive || !open.empty()) {
     if (!dive) {
       current = open.top();
@@ -377,8 +378,8 @@ MilpResult Tree::run() {
     const std::vector<double> x = lp.x();
     int32_t column = chooseColumn(bound);
     if (column < 0) {
-      // All are whole. Where rounding did not take it over, a column that is
-      // free is fixed all the same.
+      // All columns are integral. If rounding did not accept the solution, fix
+      // a free column all the same.
       if (result.value <= bound + 1e-9 * std::abs(bound) + 1e-12) {
         pruned = std::min(pruned, bound);
         continue;
@@ -386,7 +387,8 @@ MilpResult Tree::run() {
       for (size_t c = 0; c < x.size() && column < 0; ++c)
         if (fixed[c] < 0)
           column = int32_t(c);
-      if (column < 0) { // Nothing is free: the rows do not hold, or take().
+      // Nothing is free: either rows fail, or the solution is accepted.
+      if (column < 0) {
         pruned = std::min(pruned, std::max(bound, 0.0));
         continue;
       }

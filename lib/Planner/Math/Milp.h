@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Private to lib/Planner. Limits are counts, so answers do not depend on the
-// machine; every bound is evaluated from dual prices by this code, not taken
-// from the linear programming library.
+// Private to lib/Planner: integer programs over binaries. Limits are counts, so
+// answers do not depend on the machine; every bound is evaluated from dual
+// prices by this code, not taken from the linear programming library.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_PLANNER_MATH_MILP_H
@@ -33,29 +33,30 @@ struct MilpResult {
     Optimal,    ///< `x` is optimal
     Infeasible, ///< no x satisfies the rows
     CutOff,     ///< no x costs less than the cutoff
-    Limited,    ///< a limit struck; `x` is the best found, or empty
+    Limited,    ///< a limit was reached; `x` is the best found, or empty
   };
   Kind kind = Limited;
   std::vector<char> x;
   double value = 0; ///< cost of x
-  /// Proven: no x costs less (what the cutoff hides counts as the cutoff).
+  /// Proven lower bound of the cost of all x (at most the cutoff).
   double bound = 0;
   int32_t treeNodes = 0;
 };
 
 struct MilpOptions {
   int32_t treeNodes = 2000;
-  /// Only x that cost less are looked for.
+  /// Only x of lower cost are searched for.
   double cutoff = 1e300;
-  /// Solutions that are better by less do not matter.
+  /// Smaller improvements do not matter.
   double step = 0;
-  /// Nor do those that are better by less than this share.
+  /// Nor do improvements below this share of the value.
   double gap = 0;
   /// A known solution; may be empty.
   std::vector<char> start;
 };
 
-/// Work is spent at about a unit for each factor that a simplex pivot touches.
+/// Solves the program. A unit of work is about one factor that a simplex pivot
+/// touches.
 MilpResult solveMilp(const Milp &milp, const MilpOptions &options,
                      Deadline &deadline);
 

@@ -15,7 +15,7 @@ struct Candidate {
   std::vector<NodeId> steps;
   double cost = 0;
   int64_t peak = 0;
-  std::string strategy; ///< who found them
+  std::string strategy; ///< the strategy that found them
 };
 
 } // namespace ckopt::planner

@@ -2,16 +2,16 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Problem: the unit of costs or bytes must not decide which plan is found, but
-// sums of doubles round otherwise in another unit, steps of a search end at
-// other bytes, and randomized searches amplify a last bit. Method: bytes are
-// divided by their greatest common divisor. Costs are divided by the largest
-// unit of which all are whole multiples; where there is none, the largest cost
-// is a power of two and the others are rounded to a few bits.
+// Problem: the unit of costs or bytes must not affect which plan is found, but
+// sums of doubles round differently in another unit, searches stop at other
+// bytes, and randomized searches amplify the difference of a last bit. Method:
+// bytes are divided by their greatest common divisor. Costs are divided by the
+// largest unit of which all are whole multiples; where there is none, the
+// largest cost is a power of two and the others are rounded to a few bits.
 // Guarantee: the same plans fit, and a plan's cost differs by less than 2e-10
 // of itself. The forms of two graphs whose costs differ by a factor are equal
-// unless rounding that factor moves a cost over a boundary between two rounded
-// ones: once in a million costs. O(n log n).
+// unless rounding that factor changes how one of the costs is rounded, which
+// happens for one cost in a million. O(n log n).
 //
 //===----------------------------------------------------------------------===//
 #include "Model/Canonical.h"
@@ -29,7 +29,7 @@ static constexpr int canonicalBits = 32;
 /// The largest multiple of a unit. Quotients of whole numbers up to here differ
 /// by 1.4e-14 at least, far more than they are rounded by.
 static constexpr int64_t mostUnits = int64_t(1) << 23;
-/// By which part of itself a quotient of two costs may be rounded.
+/// The relative error that a quotient of two costs may have from rounding.
 static constexpr double quotientRounding = 1e-15;
 /// What the largest cost becomes where there is no unit.
 static constexpr double largestCost = 1 << 20;
@@ -69,7 +69,7 @@ static int64_t unitsOfLargest(const std::vector<Node> &nodes, double largest) {
     int64_t denominator = denominatorOf(node.cost / largest);
     if (denominator == 0)
       return 0;
-    units = std::lcm(units, denominator); // Both are at most 2^23.
+    units = std::lcm(units, denominator); // both are at most 2^23
     if (units > mostUnits)
       return 0;
   }
@@ -105,7 +105,7 @@ void CanonicalGraph::divideBytes() {
     divisor = std::gcd(divisor, node.workspace);
   if (divisor == 0)
     return;
-  // An alignment that all sizes have asks for nothing.
+  // An alignment that divides all sizes has no effect.
   if (divisor % graph.alignment == 0)
     graph.alignment = 1;
   else
@@ -126,7 +126,7 @@ void CanonicalGraph::divideCosts() {
     return;
   int64_t units = unitsOfLargest(graph.nodes, largest);
   costUnit = largest / (units > 0 ? double(units) : largestCost);
-  double dearer = 0; // By which part of itself a cost here may be too high.
+  double dearer = 0; // largest relative excess of a cost here
   for (Node &node : graph.nodes) {
     double cost = node.cost / costUnit;
     cost = units > 0 ? std::nearbyint(cost) : roundToBits(cost);

@@ -12,10 +12,10 @@
 
 namespace ckopt::planner {
 
-/// When a search must end: a number of work units, which makes results
-/// reproducible, and a wall clock, which is for people. A unit is an elementary
-/// step of about 50 ns (a touched operand, a proposed move counts its
-/// operands); strategies report what they do with spend(), at least every
+/// When a search must end: after a number of work units, which makes results
+/// reproducible, or by the clock, for the user's sake. A unit is an elementary
+/// step of about 50 ns (a touched operand; a proposed move counts its
+/// operands); strategies report their work by spend(), at least every
 /// millisecond.
 class Deadline {
 public:
@@ -26,7 +26,7 @@ public:
                 std::chrono::duration<double>(
                     seconds > 0 ? std::min(seconds, 1e7) : 0))) {}
 
-  /// Counts work; false once the search must end.
+  /// Counts work; returns false once the search must end.
   bool spend(int64_t units) {
     work += units;
     return !passed();
@@ -36,9 +36,9 @@ public:
   bool timePassed() const {
     return limited && std::chrono::steady_clock::now() >= end;
   }
-  /// Ends the search as well after so much work (0: any) without a gain.
+  /// Also ends the search after this much work (0: any) without an improvement.
   void setPatience(int64_t units) { patience = units; }
-  /// Something better was found: patience starts anew.
+  /// Reports an improvement, after which patience counts from 0.
   void gained() { lastGain = work; }
   bool stale() const { return patience > 0 && work - lastGain >= patience; }
   int64_t spent() const { return work; }
@@ -46,11 +46,11 @@ public:
     return workLimit == 0 ? 0 : std::max<int64_t>(1, workLimit - work);
   }
   bool hasWorkLimit() const { return workLimit > 0; }
-  /// For a part of the search, or a task on another thread: at most that share
-  /// of the time left, at most `units` (0: no limit of its own) and at most
-  /// what is left here. Who asked for it spends its work here when it is done;
-  /// tasks that run side by side get their parts before any of them starts, so
-  /// that the outcome does not depend on which is faster.
+  /// Returns a deadline for a part of the search, or a task on another thread:
+  /// at most that share of the time left, at most `units` (0: no limit of its
+  /// own) and at most the work left here. The caller adds its work here when it
+  /// is done. Parallel tasks get their parts before any of them starts, so that
+  /// the result does not depend on which is faster.
   Deadline part(int64_t units, double timeShare = 1) const {
     Deadline result = *this;
     result.work = result.lastGain = 0;

@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Every solver indexes arrays by the ids in the graph and trusts program order
-// to be a topological order; this is the one place that makes both true. Linear
-// in the size of the graph.
+// Validates graphs. Every solver indexes arrays by the ids in the graph and
+// relies on program order being a topological order; this is the one place that
+// checks both. Linear in the size of the graph.
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Planner/Graph.h"
@@ -16,8 +16,8 @@ using namespace ckopt::planner;
 
 namespace {
 
-/// Sums of sizes stay far from overflow, and those of costs, times any number
-/// of steps, too.
+/// Sums of sizes stay below this limit, so that neither they nor costs times
+/// any number of steps overflow.
 constexpr int64_t maxTotalBytes = int64_t(1) << 60;
 constexpr double maxTotalCost = 1e100;
 
@@ -83,8 +83,8 @@ void Validator::checkValues() {
   }
 }
 
-/// Every view can hold one more copy of the value below it, so the load stays
-/// below the sum of all sizes times one more than their views.
+/// Each view can keep one more copy of its base alive, so the load stays below
+/// the sum of all sizes times one more than their views.
 void Validator::checkTotals() {
   std::vector<int64_t> copies(graph.values.size(), 1);
   for (size_t i = 0; i < graph.values.size(); ++i) {
@@ -98,7 +98,8 @@ void Validator::checkTotals() {
   }
   int64_t total = 0;
   for (size_t i = 0; i < graph.values.size(); ++i) {
-    // One too many, aligned, does not overflow.
+    // A size is capped one above the limit, so that rounding it up cannot
+    // overflow.
     int64_t bytes = alignTo(std::min(graph.values[i].bytes, maxTotalBytes + 1),
                             graph.alignment);
     if (bytes > (maxTotalBytes - total) / copies[i])
@@ -166,7 +167,7 @@ void Validator::checkMutates(NodeId id) {
   }
 }
 
-/// The value below a view is made before it.
+/// Checks that the base of a view is made before it.
 void Validator::checkViews(NodeId id) {
   const Node &n = graph.nodes[id];
   for (size_t k = 0; k < n.outputs.size(); ++k) {
@@ -230,7 +231,7 @@ std::string Validator::run() {
     fail("more than 2^28 values or nodes");
   checkValues();
   if (count)
-    return errors; // Ids below could be out of range.
+    return errors; // ids below could be out of range
   checkAliasCycles();
   if (count)
     return errors;

@@ -2,13 +2,13 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A good order often saves what others recompute for: a weight gradient's
-// update run at once frees the gradient, an accumulation run early frees a
-// term. Finding the best order is NP-hard (register sufficiency); these are
-// list schedules in the manner of Liu's and Kayaaslan et al.'s greedy rules:
-// take a ready node that does not raise the load as soon as there is one,
-// otherwise follow a base order. Run forwards they hoist what frees bytes,
-// run backwards they sink what allocates. O(m log n) each.
+// A good order often makes recomputation unnecessary: if a weight's update runs
+// right after its gradient, it frees the gradient, an accumulation run early
+// frees a term. Finding the best order is NP-hard (register sufficiency); these
+// are list schedules in the manner of Liu's and Kayaaslan et al.'s greedy
+// rules: take a ready node that does not raise the load as soon as there is
+// one, otherwise follow a base order. Run forwards, they hoist nodes that free
+// bytes; run backwards, they sink nodes that allocate. O(m log n) each.
 //
 //===----------------------------------------------------------------------===//
 #include "Model/Order.h"
@@ -24,13 +24,13 @@ namespace {
 
 /// How ready nodes are ranked.
 enum class Rule {
-  Eager,  ///< what does not raise the load first, then the base order
+  Eager,  ///< nodes that do not raise the load first, then the base order
   Greedy, ///< least growth of the load first, then the base order
 };
 
-/// One list schedule. Forwards it tracks how many readers each storage still
-/// has; backwards a storage starts to live with its last reader and ends with
-/// its producer.
+/// One list schedule. Run forwards, it tracks how many readers of each storage
+/// remain; run backwards, a storage starts to live with its last reader and
+/// ends with its producer.
 class ListScheduler {
 public:
   ListScheduler(const Problem &problem, bool backwards, Rule rule)
@@ -49,7 +49,7 @@ private:
   const Problem &problem;
   bool backwards;
   Rule rule;
-  std::vector<int32_t> rank; ///< by node: place in the base order
+  std::vector<int32_t> rank; ///< by node: position in the base order
   std::vector<int32_t> waiting;
   std::vector<int32_t> remaining; ///< by storage
   std::vector<std::vector<NodeId>> readersOf;

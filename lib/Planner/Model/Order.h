@@ -10,17 +10,18 @@
 
 namespace ckopt::planner {
 
-/// 0, 1, 2, ...
+/// Returns 0, 1, 2, ...
 std::vector<NodeId> programOrder(const Problem &problem);
 
-/// Valid orders worth trying, the smallest load first; the program order is
-/// always among them. No order is there twice.
+/// Returns valid orders worth trying, the smallest load first; the program
+/// order is always among them. No order is listed twice.
 std::vector<std::vector<NodeId>> candidateOrders(const Problem &problem);
 
-/// True if each node is there once, after all it must follow.
+/// Returns whether each node is there once, after all nodes that it must
+/// follow.
 bool isValidOrder(const Problem &problem, const std::vector<NodeId> &order);
 
-/// True if first runs follow the ids.
+/// Returns whether first runs follow the ids.
 bool isProgramOrder(const Problem &problem, const std::vector<NodeId> &steps);
 
 } // namespace ckopt::planner

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Linear in the size of the graph, but for nodes that overwrite values: their
-// order edges are chained per storage, so they are linear too.
+// Builds the arrays. Linear in the size of the graph; order edges of nodes that
+// overwrite values are chained per storage, so they are linear too.
 //
 //===----------------------------------------------------------------------===//
 #include "Model/Problem.h"
@@ -85,7 +85,7 @@ void Problem::buildOperands() {
                       producer[o] == n && base[i] < 0 && base[o] < 0 &&
                       !initial[i] && (!endLive[i] || recompute[producer[i]]) &&
                       graph.values[o].bytes <= graph.values[i].bytes;
-      // A direct view that this very node reads or makes is in the way.
+      // A direct view that this node reads or makes prevents the reuse.
       for (ValueId v : node.inputs)
         possible &= base[v] != i;
       for (ValueId v : node.outputs)
@@ -150,8 +150,8 @@ void Problem::buildOrder(Rules rules) {
       lastWriter[r] = n;
     }
   }
-  // What a copy made afresh would lack: the change. With views, a copy made
-  // before the change could still leave an older one to be read.
+  // A copy that is made again would lack the change. With views, even a copy
+  // made before the change could leave an older one to be read.
   for (ValueId v = 0; v < numValues && rules == Rules::Simple; ++v) {
     if (writers[v].empty() || producer[v] < 0)
       continue;

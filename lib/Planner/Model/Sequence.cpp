@@ -53,7 +53,7 @@ void Sequence::rebuild(const std::vector<NodeId> &steps) {
   filled.assign((slots + 63) / 64, 0);
   credit.assign(slots, 0);
   difference.assign(slots + 1, 0);
-  // Lists keep their memory.
+  // The lists keep their allocated memory.
   auto empty = [](std::vector<std::vector<int32_t>> &lists, int32_t count) {
     lists.resize(count);
     for (std::vector<int32_t> &list : lists)
@@ -135,7 +135,7 @@ int32_t Sequence::computeLast(ValueId v, int32_t copy) const {
   return last;
 }
 
-/// -2 stands for "no copy", -1 for one that is there at the start and never
+/// -2 stands for "no copy", -1 for a copy that is there at the start and never
 /// needed: neither has bytes.
 void Sequence::changeLoad(ValueId v, int32_t made, int32_t oldLast,
                           int32_t newLast) {
@@ -167,7 +167,7 @@ void Sequence::setLast(ValueId v, int32_t copy, int32_t last) {
   touchCredit(before);
   touchCredit(last);
   if (problem.base[v] >= 0) {
-    // The base copy that was the latest when the view was made.
+    // Find the base copy that was the latest when the view was made.
     int32_t base = copyAt(problem.base[v], madeAt[v][copy] + 1);
     if (base >= 0)
       refresh(problem.base[v], base);
@@ -190,8 +190,8 @@ void Sequence::dropUse(ValueId v, int32_t slot) {
     refresh(v, copy);
 }
 
-/// A copy that is made within the life of the one before splits it in two: the
-/// bytes between are one range.
+/// A copy that is made within the life of an older one splits that one in two,
+/// so the bytes between are added as one range.
 void Sequence::addCopy(ValueId v, int32_t slot) {
   std::vector<int32_t> &made = madeAt[v];
   auto it = std::lower_bound(made.begin(), made.end(), slot);
@@ -296,7 +296,7 @@ void Sequence::remove(int32_t slot) {
   settle();
 }
 
-/// Puts a number at its place in a sorted list that another one leaves.
+/// Replaces one number in a sorted list by another.
 static void replaceSorted(std::vector<int32_t> &list, int32_t old,
                           int32_t now) {
   auto it = std::lower_bound(list.begin(), list.end(), old);
@@ -335,7 +335,7 @@ void Sequence::move(int32_t from, int32_t to) {
     madeAt[v][copy] = to;
     int32_t &last = lastOfCopy[v][copy];
     int64_t bytes = problem.bytes[v];
-    if (last == from) { // Never read.
+    if (last == from) { // it is never read
       last = to;
       tree.add(from, from, -bytes);
       tree.add(to, to, bytes);
@@ -402,7 +402,7 @@ bool Sequence::mayRemove(int32_t slot) const {
   if (runs.size() < 2)
     return false;
   if (runs.front() != slot)
-    return true; // Whatever reads it finds the copy before.
+    return true; // every reader then finds the copy before
   int32_t next = runs[1];
   for (NodeId s : problem.succs[n])
     if (!runsOf[s].empty() && runsOf[s].front() < next)

@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Private to lib/Planner. Keeps cost and load of a sequence up to date while
-// steps are put in and taken out, each edit in time logarithmic in the number
-// of slots. Steps lie in slots with empty ones between them; when a place runs
-// out of empty slots, the steps are spread anew.
+// steps are inserted and removed, in time logarithmic in the number of slots
+// for each edit. Steps lie in slots with empty ones between them; when a place
+// runs out of empty slots, the steps are spread anew.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_PLANNER_MODEL_SEQUENCE_H
@@ -16,8 +16,9 @@
 
 namespace ckopt::planner {
 
-/// Bytes that outputs take over from inputs: each pair in turn whose input
-/// `isLast` calls free and of which neither was taken before.
+/// Returns the bytes that outputs take over from inputs: each pair in turn
+/// whose input is at its last use (`isLast`) and of which neither was used
+/// before.
 template <typename IsLast>
 int64_t takenOver(const std::vector<std::pair<ValueId, ValueId>> &pairs,
                   const std::vector<int64_t> &bytes, IsLast isLast) {
@@ -43,7 +44,8 @@ public:
 
   double cost() const { return totalCost; }
   int64_t peak() const { return tree.max() + always; }
-  /// The largest load over the slots [first, last]; 0 if there are none.
+  /// Returns the largest load over the slots [first, last]; 0 if there are
+  /// none.
   int64_t peakIn(int32_t first, int32_t last) const {
     return first > last ? 0 : tree.maxIn(first, last) + always;
   }
@@ -53,25 +55,27 @@ public:
   int32_t peakSlot() const { return tree.argmax(); }
   std::vector<NodeId> steps() const;
 
-  /// Slots of a node's runs, ascending.
+  /// Returns the slots of a node's runs, ascending.
   const std::vector<int32_t> &runs(NodeId n) const { return runsOf[n]; }
-  /// Slots of the steps that read a value, ascending.
+  /// Returns the slots of the steps that read a value, ascending.
   const std::vector<int32_t> &uses(ValueId v) const { return usesOf[v]; }
-  /// Slots at which a value is made, ascending; -1: there at the start.
+  /// Returns the slots at which a value is made, ascending; -1 stands for the
+  /// start.
   const std::vector<int32_t> &makes(ValueId v) const { return madeAt[v]; }
-  /// Index of the copy that a read in `slot` sees; -1: none.
+  /// Returns the index of the copy that a read in `slot` sees; -1: none.
   int32_t copyAt(ValueId v, int32_t slot) const;
-  /// Last slot that needs the copy.
+  /// Returns the last slot that needs the copy.
   int32_t lastOf(ValueId v, int32_t copy) const { return lastOfCopy[v][copy]; }
 
-  /// The nearest step before or after a slot; -1: none.
+  /// Returns the nearest step before or after a slot; -1: none.
   int32_t previousStep(int32_t slot) const;
   int32_t nextStep(int32_t slot) const;
-  /// An empty slot between the step before `slot` and `slot`; -1: none.
+  /// Returns an empty slot between the step before `slot` and `slot`; -1: none.
   int32_t emptyBefore(int32_t slot) const;
 
-  /// True if a run of the node may stand in the (empty) slot: all it reads is
-  /// there, what it must follow ran, and nothing overwrote what it reads.
+  /// Returns whether a run of the node may be inserted in the (empty) slot: its
+  /// operands are resident, the nodes that it must follow ran, and no operand
+  /// has been overwritten.
   bool mayInsert(NodeId n, int32_t slot) const;
   /// True if the run in the slot may go: every read of what it makes has an
   /// earlier copy, and another run keeps what must follow the node after it.
@@ -79,7 +83,7 @@ public:
   void insert(NodeId n, int32_t slot);
   void remove(int32_t slot);
   /// Moves a run to an empty slot. Each of its reads must find the same copy
-  /// there, and each reader the same run's.
+  /// there, and each reader must read the same run's.
   void move(int32_t from, int32_t to);
   /// Spreads the steps evenly; all slots change.
   void respread();
@@ -98,7 +102,7 @@ private:
   void dropUse(ValueId v, int32_t slot);
   void addCopy(ValueId v, int32_t slot);
   void dropCopy(ValueId v, int32_t slot);
-  /// True if no view shares the bytes of the value.
+  /// Returns whether no view shares the bytes of the value.
   bool isPlain(ValueId v) const {
     return problem.base[v] < 0 && problem.views[v].empty();
   }

@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Private to lib/Planner. A segment tree for range add and range maximum that
-// stores, for every subtree, its maximum less that of its parent: an addition
-// is then made at the few nodes that cover the range, and the way up ends where
-// nothing changes any more. O(log n) an operation, usually much less.
+// Private to lib/Planner. A segment tree for range add and range maximum. Each
+// subtree stores its maximum less that of its parent: an addition then changes
+// only the few nodes that cover the range, and the way up ends where no maximum
+// changes any more. O(log n) for each operation, usually much less.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_PLANNER_MODEL_SEQUENCETREE_H
@@ -20,8 +20,8 @@ namespace ckopt::planner {
 
 class LoadTree {
 public:
-  /// Takes the loads of the slots 0, 1, ...; beside them lie two that are never
-  /// added to, so that ranges are open at both ends.
+  /// Sets the loads of the slots 0, 1, ...; one slot that is never added to
+  /// lies at each end, so that ranges can be open.
   void build(const std::vector<int64_t> &loads) {
     size = int32_t(std::bit_ceil(loads.size() + 2));
     rise.assign(2 * size_t(size), lowest);
@@ -33,7 +33,7 @@ public:
     }
   }
 
-  /// The largest load of all.
+  /// Returns the largest load of all.
   int64_t max() const { return rise[1]; }
 
   /// Adds to the loads of the slots [first, last].
@@ -41,7 +41,7 @@ public:
     if (first > last || delta == 0)
       return;
     int32_t l = first + size, r = last + size + 2;
-    // Up to where the two ways meet; a level's maxima are settled as the ways
+    // Go up until the two paths meet; a level's maxima are updated as the paths
     // leave it.
     while ((l ^ r) != 1) {
       if (!(l & 1))
@@ -56,7 +56,8 @@ public:
         return;
   }
 
-  /// The largest load of the slots [first, last], which must not be empty.
+  /// Returns the largest load of the slots [first, last], which must not be
+  /// empty.
   int64_t maxIn(int32_t first, int32_t last) const {
     int32_t l = first + size, r = last + size + 2;
     int64_t left = lowest, right = lowest;
@@ -74,7 +75,7 @@ public:
     return result;
   }
 
-  /// The first slot where the maximum is reached.
+  /// Returns the first slot at which the maximum is reached.
   int32_t argmax() const {
     int32_t p = 1;
     while (p < size)
@@ -83,7 +84,7 @@ public:
   }
 
 private:
-  /// Moves what both halves have in common up to their parent; returns it.
+  /// Moves the common part of both halves up to their parent, and returns it.
   int64_t settle(int32_t p) {
     int64_t most = std::max(rise[2 * p], rise[2 * p + 1]);
     rise[2 * p] -= most;
@@ -92,8 +93,8 @@ private:
     return most;
   }
 
-  /// Below every load, and far enough from the end of the numbers that sums of
-  /// a few differences do not pass it.
+  /// Below every load, yet so far from the smallest integer that a few
+  /// differences can be added without overflow.
   static constexpr int64_t lowest = -(int64_t(1) << 61);
   int32_t size = 1;
   std::vector<int64_t> rise;

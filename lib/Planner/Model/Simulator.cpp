@@ -2,9 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One pass over the steps finds each copy's last need (a view's need is a need
-// of its base), a second one the bytes that outputs take over from inputs that
-// end at the very step, a third the load. Linear in steps and operands.
+// Simulates a plan. One pass over the steps finds each copy's last need (a
+// view's need is a need of its base), a second one the bytes that outputs take
+// over from inputs that end at the same step, a third the load. Linear in steps
+// and operands.
 //
 //===----------------------------------------------------------------------===//
 #include "Model/Problem.h"
@@ -47,9 +48,10 @@ private:
   bool aligned;
   Simulation result;
   std::vector<int32_t> current;
-  std::vector<int32_t> firstMade;          ///< by step: its first copy
-  std::vector<std::vector<int32_t>> offer; ///< by step: copies pairs may take
-  /// By step with pairs: the copies that views among its inputs hang on.
+  std::vector<int32_t> firstMade; ///< by step: its first copy
+  /// By step: copies that its pairs may take over.
+  std::vector<std::vector<int32_t>> offer;
+  /// By step with pairs: the copies that are shown by views among its inputs.
   std::vector<std::vector<int32_t>> viewed;
 };
 
@@ -85,8 +87,8 @@ void Replay::liveness() {
 }
 
 bool Replay::blockedByView(int32_t source, int32_t step) const {
-  // The source is at its last need, so no view of it lives on; one that is
-  // read or made by this very step is in the way too.
+  // The source is at its last need, so no view of it lives on, but a view that
+  // this step reads or makes prevents the reuse as well.
   for (int32_t c = firstMade[step]; c < firstMade[step + 1]; ++c)
     if (result.copies[c].base == source)
       return true;

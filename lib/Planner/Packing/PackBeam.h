@@ -12,14 +12,14 @@
 
 namespace ckopt::planner {
 
-/// What searchPacking() does, by beam search: much sooner where a packing
-/// exists that loses next to nothing, seldom a proof.
+/// Searches for packings like searchPacking(), but by beam search: much faster
+/// if a packing with almost no waste exists, but it rarely proves anything.
 class PackBeam {
 public:
   PackBeam(std::vector<SearchShape> shapes, int32_t capacity, uint64_t seed);
   ~PackBeam();
 
-  /// Searches until the deadline passes; the next call goes on there.
+  /// Searches until the deadline passes; the next call continues from there.
   SearchOutcome run(Deadline &deadline, std::vector<int32_t> &offsets);
 
   class Beam;

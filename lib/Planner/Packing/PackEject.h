@@ -11,21 +11,22 @@
 
 namespace ckopt::planner {
 
-/// Places units within a capacity; where one finds no room, others make way for
-/// it and look for room in turn.
+/// Places units within a capacity; if a unit finds no room, others are removed
+/// to make room, and are placed again in turn.
 class PackEject {
 public:
-  /// `ids`: the units to place, of a model that is not `linked`.
+  /// `ids` are the units to place, of a model that is not `linked`.
   PackEject(const PackModel &model, std::vector<int32_t> ids, uint64_t seed);
 
-  /// Starts from those of `start` (offsets by unit of the model; may be empty)
-  /// that lie within the capacity (bytes), the largest of the others are placed
-  /// first. `newestFirst`: those that had to make way
-  /// last are the first to be placed again; otherwise any of them. True if
+  /// Starts from the units of `start` (offsets by unit of the model; may be
+  /// empty) that lie within the capacity (bytes); the largest of the others are
+  /// placed first. With `newestFirst`, units that were removed last are the
+  /// first to be placed again; otherwise any of them. Returns whether
   /// everything was placed before the deadline passed.
   bool run(int64_t capacity, const std::vector<int64_t> &start,
            bool newestFirst, Deadline &deadline);
-  /// What was placed when the least was left, and where.
+  /// Returns the units that were placed when the least area was left, and their
+  /// offsets.
   std::vector<int32_t> placedIds() const;
   std::vector<int64_t> placedAt() const;
 
@@ -50,16 +51,16 @@ private:
   PackRandom random;
   int64_t capacity = 0;
   std::vector<Spot> placed;    ///< by `low`
-  std::vector<int32_t> queue;  ///< boxes that have no place
+  std::vector<int32_t> queue;  ///< boxes without a place
   std::vector<double> penalty; ///< by box: how often it found no room
-  std::vector<int64_t> at;     ///< by box, -1: nowhere
-  // Those placed that a box meets in time, by `low`; what they would cost, in
-  // sums; the same by where they end.
+  std::vector<int64_t> at;     ///< by box, -1: not placed
+  // The placed boxes whose lifetimes overlap the current box, by `low`; prefix
+  // sums of the cost of removing them; the same boxes by their end.
   std::vector<Spot> meets;
   std::vector<double> costBefore, costEnded;
   std::vector<std::pair<int64_t, double>> ends;
   std::vector<int64_t> bestAt;
-  double bestLeft = 0; ///< area that is not in bestAt
+  double bestLeft = 0; ///< area of boxes that bestAt does not place
 };
 
 } // namespace ckopt::planner

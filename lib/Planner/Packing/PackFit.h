@@ -11,21 +11,21 @@
 
 namespace ckopt::planner {
 
-/// Places units one by one; the best placement stays.
+/// Places units one by one, and keeps the best placement.
 class PackFit {
 public:
   PackFit(const PackModel &model, uint64_t seed);
 
-  /// Several orders, until one reaches `target` (bytes).
+  /// Tries several orders, until one reaches `target` (bytes).
   void tryOrders(int64_t target, Deadline &deadline);
-  /// Orders by tension and lifetime with random weights.
+  /// Tries orders by tension and lifetime with random weights.
   void sample(int64_t target, Deadline &deadline);
-  /// Hill climbing on the best order.
+  /// Improves the best order by hill climbing.
   void improve(int64_t target, Deadline &deadline);
-  /// Puts the units of `fixed` (with offsets) first, the others by best fit.
+  /// Places the units of `fixed` (with offsets) first, the others by best fit.
   void complete(const std::vector<int32_t> &fixed,
                 const std::vector<int64_t> &at, Deadline &deadline);
-  /// Takes a whole placement over if it is smaller than the best.
+  /// Replaces the best placement by this one if it is smaller.
   void offer(const std::vector<int64_t> &at);
 
   int64_t arena() const { return best; }
@@ -44,7 +44,7 @@ private:
 
   const PackModel &model;
   const std::vector<PackUnit> &units;
-  // What is placed, by offset; columns for speed.
+  // The placed units by offset; separate arrays for speed.
   std::vector<int32_t> placedFirst, placedLast, placedId;
   std::vector<int64_t> placedLow, placedHigh;
   std::vector<int64_t> offset; ///< by unit
@@ -54,7 +54,7 @@ private:
   std::vector<int32_t> bestOrder, bestByOffset;
   int64_t work = 0; ///< simple steps spent
   bool bestLowest = false;
-  uint64_t state; ///< of the random numbers
+  uint64_t state; ///< of the random number generator
 };
 
 } // namespace ckopt::planner

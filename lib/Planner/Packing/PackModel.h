@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Private to lib/Planner. In-place chains of equal size become one unit, so
-// that every solver of the packing problem sees rectangles and, where a smaller
-// box takes a larger one's bytes over, a link between two of them.
+// Private to lib/Planner. The packing problem of rectangles: in-place chains of
+// equal size become one unit. Where a smaller box takes a larger one's bytes
+// over, two units are linked.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_PLANNER_PACKING_PACKMODEL_H
@@ -18,8 +18,8 @@ namespace ckopt::planner {
 struct PackUnit {
   int32_t first = 0, last = 0; ///< steps
   int64_t bytes = 0;           ///< aligned
-  /// Unit that its first box may take over from in step `first`, which is that
-  /// one's last; -1: none.
+  /// The unit whose bytes its first box may take over in step `first`, which is
+  /// the last step of that unit; -1: none.
   int32_t before = -1;
 };
 
@@ -30,7 +30,7 @@ struct PackModel {
   std::vector<PackUnit> units;
   std::vector<int32_t> unitOf;                 ///< by box
   std::vector<std::vector<int32_t>> followers; ///< units that `before` names
-  int64_t load = 0; ///< no packing that takes over wherever it may is smaller
+  int64_t load = 0; ///< lower bound of all packings with these take-overs
   /// By unit: the largest load over its steps.
   std::vector<int64_t> tension;
   bool linked = false; ///< some unit has a `before`

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Private to lib/Planner. What the exact search (PackSearch.cpp) and the beam
-// search (PackBeam.cpp) branch over.
+// Private to lib/Planner. States and branches of the exact search
+// (PackSearch.cpp) and the beam search (PackBeam.cpp).
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_PLANNER_PACKING_PACKSKYLINE_H
@@ -15,7 +15,7 @@
 
 namespace ckopt::planner {
 
-/// Small and fast numbers that are the same everywhere.
+/// A small and fast generator of random numbers that are the same everywhere.
 struct PackRandom {
   uint64_t state;
   uint32_t next() {
@@ -30,19 +30,21 @@ public:
 
   /// A partial packing.
   struct State {
-    std::vector<int32_t> floor; ///< by section: nothing more lies below
-    std::vector<int32_t> rest;  ///< by section: bytes to place
-    std::vector<int32_t> count; ///< by section: boxes to place
-    std::vector<int32_t> room;  ///< by section: what can still be wasted
-    /// By box: offset that the floors allow; of placed ones, their offset.
+    std::vector<int32_t> floor; ///< by section: no box will be placed below
+    std::vector<int32_t> rest;  ///< by section: bytes left to place
+    std::vector<int32_t> count; ///< by section: number of boxes left to place
+    std::vector<int32_t> room;  ///< by section: bytes that may still be wasted
+    /// By box: the least offset that the floors allow; for a placed box, its
+    /// offset.
     std::vector<int32_t> least;
-    std::vector<int32_t> why;  ///< by box: section whose floor decides it
-    std::vector<int32_t> left; ///< boxes to place, by falling `least`
-    int32_t from = 0, to = 0;  ///< sections that it is about
+    std::vector<int32_t> why;  ///< by box: the section whose floor decides it
+    std::vector<int32_t> left; ///< boxes left to place, by falling `least`
+    int32_t from = 0, to = 0;  ///< range of sections of the choice
   };
   struct Choice {
     int32_t section = -1, from = 0, to = 0; ///< in the valley [from, to]
-    int32_t raise = never; ///< the floor if no box starts there; never: no way
+    /// The floor if no box starts there; never: impossible.
+    int32_t raise = never;
     int32_t branches = 0;
   };
   struct Box {
@@ -56,13 +58,13 @@ public:
           uint64_t seed);
 
   State rootState() const;
-  /// Jackson's bound in every section of a window; also updates `room` there.
-  /// False: no packing, and `conflict` says why.
+  /// Checks Jackson's bound in every section of a window; also updates `room`
+  /// there. Returns false if there is no packing, and sets `conflict`.
   bool boundHolds(State &state, int32_t from, int32_t to);
-  /// Where to branch; no branches: no packing.
+  /// Returns the next branches; if there are none, no packing exists.
   Choice choose(const State &state);
   std::vector<int32_t> values(const State &state, const Choice &choice) const;
-  /// Take a branch. False: no packing, and `conflict` says why.
+  /// Takes a branch. Returns false if there is no packing, and sets `conflict`.
   bool place(State &state, int32_t box);
   bool raise(State &state, int32_t section, int32_t floor);
   uint64_t reason(const State &state, const Choice &choice) const;
@@ -74,7 +76,8 @@ public:
   int32_t numSections = 0;
   int64_t nodeWork = 1;        ///< work units that a branch costs
   std::vector<uint64_t> group; ///< by section: its bit in conflicts
-  uint64_t conflict = 0;       ///< groups that the last failure rests on
+  /// Groups of sections that caused the last failure.
+  uint64_t conflict = 0;
   PackRandom random;
 
 private:

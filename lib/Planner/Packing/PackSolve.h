@@ -14,11 +14,13 @@ struct PackAnswer {
   std::vector<int64_t> offsets; ///< by unit
   int64_t arena = 0;
   int64_t lowerBound = 0; ///< no arena is smaller
-  bool searched = false;  ///< lowerBound is above the load: shown by search
+  /// Set if a search proved lowerBound, which then exceeds the load.
+  bool searched = false;
 };
 
 /// Packs the units of a model until the arena is within `target` bytes (0: as
-/// few as can be), that is ruled out, or the deadline passes.
+/// small as possible), until that is proven impossible, or until the deadline
+/// passes.
 PackAnswer packModel(const PackModel &model, int64_t target, uint64_t seed,
                      Deadline &deadline);
 

@@ -10,7 +10,8 @@
 
 namespace ckopt::planner {
 
-/// Offsets of the units by best fit, in order of time or against it.
+/// Places the units by best fit, in order of time or in reverse, and returns
+/// their offsets.
 std::vector<int64_t> sweepUnits(const PackModel &model, bool backwards);
 
 } // namespace ckopt::planner

@@ -9,13 +9,13 @@
 // pass; backward nodes read that version. In nested regions a value has one
 // version for each depth: a copy at depth d stands for the d-th recomputation,
 // reads what lies in the same regions down to d at depth d, and what lies
-// outside at the depth that both have in common. What is kept for one late
-// reader is read by all late readers: nothing is computed again beside its
-// original. Marks, nodes without work, stand for the ends of passes, so that
-// the number of order edges stays linear.
+// outside at the depth that both have in common. A value that is kept for one
+// late reader is read by all late readers, so that it is not computed again
+// while its original is resident. Marks are nodes without work that stand for
+// the ends of passes, so that the number of order edges stays linear.
 // Guarantee: at each step of a plan of the larger graph the version that is
-// read is the one made last, but where the planner recomputes on top of it;
-// restorePlan() (PolicyPlan.cpp) therefore simulates anew.
+// read is the one made last, unless the planner recomputes more than the policy
+// asks for; restorePlan() (PolicyPlan.cpp) therefore simulates anew.
 // Complexity: O((nodes + operands) * depth) per round; a round lowers the depth
 // at which some value is read, in practice two rounds.
 //
@@ -40,7 +40,8 @@ private:
   void findBackward();
   void findUnable();
   int32_t depthOf(NodeId node) const;
-  /// Computed again by a rule of its own, not as part of a region.
+  /// Returns whether a rule of its own makes the node recomputed, rather than a
+  /// region.
   bool alone(NodeId node) const {
     return policy.recompute[node] && policy.regions[node].empty();
   }
@@ -70,10 +71,11 @@ private:
   /// By value: forward nodes that read it, in program order.
   std::vector<std::vector<NodeId>> readers;
   int32_t maxDepth = 0;
-  /// By value: late readers read no deeper version.
+  /// By value: the depth below which no late reader reads a version.
   std::vector<int32_t> deepest;
   std::vector<char> demanded; ///< by slot()
-  /// By node: only late readers; its one run is that of the copy.
+  /// By node: set if it has late readers only; its single run is then that of
+  /// the copy.
   std::vector<char> deferred;
   std::vector<std::pair<NodeId, int32_t>> worklist;
 
@@ -81,7 +83,7 @@ private:
   std::map<std::pair<ValueId, int32_t>, ValueId> versions;
   std::vector<NodeId> emitted;     ///< by slot(); -1: not yet
   std::map<int32_t, NodeId> marks; ///< by region; -1: the forward pass
-  std::map<int32_t, std::vector<NodeId>> members; ///< by region, its depth
+  std::map<int32_t, std::vector<NodeId>> members; ///< by region and depth
 };
 
 constexpr int32_t forwardPass = -1;
@@ -100,10 +102,11 @@ void RegionExpander::survey() {
   }
 }
 
-/// Nodes of the backward pass and all that must follow them.
+/// Finds nodes of the backward pass and all that must follow them.
 void RegionExpander::findBackward() {
   backward = policy.backward;
-  std::vector<char> touched(graph.values.size()); ///< by a backward node
+  /// A backward node reads or makes it.
+  std::vector<char> touched(graph.values.size());
   for (NodeId n = 0; n < numNodes; ++n) {
     const Node &node = graph.nodes[n];
     char &late = backward[n];
@@ -136,7 +139,7 @@ int32_t RegionExpander::depthOf(NodeId node) const {
   return depth == 0 && policy.recompute[node] ? 1 : depth;
 }
 
-/// Nodes that must run once in any case.
+/// Finds nodes that must run only once.
 void RegionExpander::findUnable() {
   kept = policy.save;
   std::vector<char> overwritten(graph.values.size());
@@ -166,8 +169,8 @@ int32_t RegionExpander::sharedDepth(NodeId a, NodeId b) const {
   return int32_t(depth);
 }
 
-/// The version of a value that a reader sees at a depth of recomputation
-/// (0: the node itself).
+/// Returns the version of a value that a reader sees at a depth of
+/// recomputation (0: the node itself).
 int32_t RegionExpander::versionFor(NodeId reader, int32_t level,
                                    ValueId value) const {
   NodeId maker = producer[value];
@@ -193,8 +196,8 @@ void RegionExpander::demand(NodeId node, int32_t level) {
   worklist.push_back({node, level});
 }
 
-/// Asks for what a node (or a copy of it) reads. True if a value turned out to
-/// be kept at a lesser depth than thought.
+/// Requests the operands of a node (or of a copy). Returns whether a value
+/// turned out to be kept at a lower depth than assumed.
 bool RegionExpander::readAll(NodeId reader, int32_t level) {
   bool changed = false;
   for (ValueId read : graph.nodes[reader].inputs) {
@@ -205,7 +208,7 @@ bool RegionExpander::readAll(NodeId reader, int32_t level) {
     demand(maker, version);
     if (!backward[reader] && level <= version)
       continue;
-    // A view that is kept keeps what it shows.
+    // A view that is kept keeps its base.
     for (ValueId v = read; v >= 0; v = graph.values[v].aliasOf) {
       if (v != read && version > 0)
         break;
@@ -218,7 +221,7 @@ bool RegionExpander::readAll(NodeId reader, int32_t level) {
   return changed;
 }
 
-/// One round: which copies are needed at the depths known so far.
+/// Runs one round: collects which copies are needed at the depths known so far.
 bool RegionExpander::collectDemand() {
   demanded.assign(size_t(numNodes) * size_t(maxDepth + 1), 0);
   worklist.clear();
@@ -234,7 +237,7 @@ bool RegionExpander::collectDemand() {
   return changed;
 }
 
-/// Nodes that nothing in the forward pass reads would run there in vain.
+/// Nodes that no forward node reads need not run in the forward pass.
 void RegionExpander::findDeferred() {
   deferred.assign(size_t(numNodes), 0);
   std::vector<char> followed(size_t(numNodes), 0);
@@ -258,7 +261,7 @@ ValueId RegionExpander::valueAt(ValueId value, int32_t version) const {
   return found == versions.end() ? value : found->second;
 }
 
-/// A node of the larger graph that stands for `node` at a depth.
+/// Adds a node of the larger graph that stands for `node` at a depth.
 NodeId RegionExpander::addNode(NodeId original, int32_t level) {
   NodeId id = NodeId(out.graph.nodes.size());
   Node node = graph.nodes[original];
@@ -292,7 +295,7 @@ NodeId RegionExpander::addNode(NodeId original, int32_t level) {
   return id;
 }
 
-/// A mark that follows the forward pass, or a region's recomputation.
+/// Returns the mark that follows the forward pass, or a region's recomputation.
 NodeId RegionExpander::mark(int32_t region) {
   if (auto found = marks.find(region); found != marks.end())
     return found->second;
@@ -322,8 +325,8 @@ NodeId RegionExpander::mark(int32_t region) {
   return marks[region] = id;
 }
 
-/// Emits a copy, first the copies that it reads (without recursion along the
-/// graph; marks recur once a level of nesting).
+/// Emits a copy after the copies that it reads (without recursion along the
+/// graph; marks recur once for each level of nesting).
 void RegionExpander::emitCopy(NodeId node, int32_t level) {
   std::vector<std::pair<NodeId, int32_t>> stack{{node, level}};
   while (!stack.empty()) {
@@ -347,7 +350,7 @@ void RegionExpander::emitCopy(NodeId node, int32_t level) {
   }
 }
 
-/// Copies that read what the node overwrites come before it.
+/// Emits copies that read a value before the node that overwrites it.
 void RegionExpander::emitBeforeUpdate(NodeId node) {
   for (ValueId v : graph.nodes[node].mutates)
     for (NodeId reader : readers[root[v]])
@@ -397,7 +400,8 @@ PolicyGraph RegionExpander::run() {
   for (ValueId v = 0; v < ValueId(graph.values.size()); ++v)
     out.valueOrigin.push_back(v);
   emitted.assign(size_t(numNodes) * size_t(maxDepth + 1), -1);
-  // The mark needs the forward pass in front of the first copy.
+  // The mark follows the forward pass, so the pass must come before the first
+  // copy.
   if (copies)
     for (NodeId n = 0; n < numNodes; ++n)
       if (!backward[n] && !deferred[n])

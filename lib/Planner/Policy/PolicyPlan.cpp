@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Problem: a plan of the graph that applyPolicy() made, as one of the graph
-// that it was made from. Method: its steps without marks, each node by its
+// Problem: convert a plan of the graph that applyPolicy() made to one of the
+// given graph. Method: its steps without marks, with each node replaced by its
 // origin; cost and load by simulation. Guarantee: offsets that are kept were
 // verified. Complexity: that of simulating, verifying and, rarely, packing.
 //
@@ -33,10 +33,11 @@ Plan ckopt::planner::restorePlan(const Graph &graph,
   Simulation simulation = simulate(graph, result.steps);
   result.cost = simulation.cost;
   result.peak = simulation.peak;
-  // Another copy than meant may be read where the planner recomputed more.
+  // Where the planner recomputed more, a step may read a different copy, so
+  // verify the offsets.
   if (!result.offsets.empty() && !verify(graph, result, 0).empty())
     packPlan(graph, result, holdsAll);
-  else if (!result.offsets.empty()) // Marks may have held some.
+  else if (!result.offsets.empty()) // marks may have had offsets
     result.packing = packingFacts(graph, result);
   return result;
 }

@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Private to lib/Planner. Sequences that were simulated (Pareto: cost against
-// load) and plans that were realized, that is packed where arenas count. What
-// was found once is never lost: answers come from here, so they are monotone in
-// the budget.
+// Private to lib/Planner. Stores sequences that were simulated (Pareto: cost
+// against load) and plans that were realized, which means packed if the arena
+// counts. Nothing found is ever lost: answers come from here, so they are
+// monotone in the budget.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_PLANNER_PORTFOLIO_ARCHIVE_H
@@ -25,71 +25,73 @@ namespace ckopt::planner {
 struct Entry {
   Plan plan;
   int64_t size = 0;
-  int64_t load = 0; ///< aligned: no packing is smaller
+  int64_t load = 0; ///< aligned; no packing is smaller
   double packEffort = 0;
   std::string strategy;
 };
 
-/// What answers may differ in.
+/// Options under which answers differ.
 struct Mode {
   bool fixedOrder = false, pack = false, holdsAll = false;
   auto operator<=>(const Mode &) const = default;
 };
 
-/// What is known about the loads to plan for, so that packing has the room that
-/// it needs within one budget; bytes, 0: nothing yet.
+/// Facts about the loads to plan for within one budget, so that the packed plan
+/// fits; bytes, 0: not known yet.
 struct Roomy {
-  /// The next load to plan for.
+  /// Returns the next load to plan for.
   int64_t next(int64_t budget) const;
-  /// What packing made of the cheapest plan for `load`, which has the load
-  /// `peak`: `missing` bytes too many; `most`: to take off the load for that.
+  /// Records the packing of the cheapest plan for `load`, which has the load
+  /// `peak`: it exceeded the budget by `missing` bytes. At most `most` is
+  /// subtracted from the load for that.
   void take(int64_t load, int64_t peak, int64_t missing, int64_t most);
   bool settled(int64_t budget) const;
 
   int64_t fits = 0;    ///< the cheapest plan for this load fits once packed
-  int64_t tooMuch = 0; ///< that of this load does not
-  int64_t step = 1;    ///< bytes to take off where none fits yet
+  int64_t tooMuch = 0; ///< that for this load does not fit
+  int64_t step = 1;    ///< bytes to subtract while none fits
   int tries = 0;
 };
 
 class Archive {
 public:
-  /// `programOrderOnly`: no other orders are looked for.
+  /// With `programOrderOnly`, no other orders are considered.
   Archive(const Problem &problem, Mode mode, bool programOrderOnly = false);
-  /// Has what `other` has, by the costs of `problem`, the same graph but for
-  /// them.
+  /// Copies what `other` holds, with the costs of `problem`, whose graph
+  /// differs only in them.
   Archive(const Problem &problem, const Archive &other);
 
-  /// Keeps a sequence if none known is as cheap and as small; true if its load
-  /// is within the budget.
+  /// Stores a sequence unless a known one is as cheap and as small; returns
+  /// whether its load is within the budget.
   bool report(std::vector<NodeId> steps, int64_t budget,
               const std::string &strategy);
-  /// Makes a plan of a candidate and returns its size. `packEffort` as in
-  /// packPlan(); a plan that is there already is packed anew only with more.
+  /// Makes a plan of a candidate and returns its size. `packEffort` is as in
+  /// packPlan(); an existing plan is packed again only with more.
   int64_t realize(const Candidate &candidate, double packEffort);
-  /// Takes a plan over as it is, offsets included; it must be valid.
+  /// Adds a plan unchanged, offsets included; it must be valid.
   void add(const Plan &plan, const std::string &strategy);
-  /// Takes over all that the other one has; its costs may differ.
+  /// Adds all that the other one holds; its costs may differ.
   void merge(const Archive &other);
 
-  /// The cheapest plan within the budget (0: any); null if there is none.
+  /// Returns the cheapest plan within the budget (0: any); null if there is
+  /// none.
   const Entry *bestWithin(int64_t budget) const;
   const std::vector<Entry> &all() const { return entries; }
-  /// The plan of the least size, never null.
+  /// Returns the plan of the least size, never null.
   const Entry *smallest() const;
-  /// The candidate of the least load, and those of a load below `below` by
-  /// rising load.
+  /// Return the candidate of the least load, and those with a load below
+  /// `below` by rising load.
   const Candidate &leastLoad() const;
   std::vector<Candidate> byLoad(int64_t below) const;
-  /// Candidates of a load within the budget by rising cost.
+  /// Returns candidates with a load within the budget by rising cost.
   std::vector<Candidate> byCost(int64_t budget) const;
 
   const Problem &problem;
   const Mode mode;
   std::vector<std::vector<NodeId>> orders;
   std::vector<Candidate> candidates;
-  /// Loads that the constructive strategies were asked for with full effort:
-  /// they would only say the same again.
+  /// Loads that the constructive strategies have already been run for with full
+  /// effort.
   std::vector<int64_t> constructed;
   /// By budget.
   std::map<int64_t, Roomy> rooms;

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Private to lib/Planner: the planner for a graph that is known to be well
-// formed (Solve.cpp sees to that).
+// formed (Solve.cpp checks it).
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_PLANNER_PORTFOLIO_GRAPHPLANNER_H
@@ -16,8 +16,9 @@
 
 namespace ckopt::planner {
 
-/// A graph by costs without starts. The smallest budget is searched for on it,
-/// for how long a kernel takes to start must not decide how few bytes do.
+/// A graph without the cost of starting kernels. The smallest budget is
+/// searched for on it, because the time that a kernel takes to start must not
+/// affect the result.
 struct StartlessGraph {
   explicit StartlessGraph(const Graph &graph)
       : canonical(graph, /*startless=*/true), problem(canonical.graph),
@@ -34,14 +35,15 @@ public:
 
   Result solve(const Options &options, Deadline &deadline);
   Result minimize(const Options &options, Deadline &deadline);
-  /// The best plan known for a budget without any search; Unknown if none is.
+  /// Returns the best plan known for a budget without any search; Unknown if
+  /// there is none.
   Result recall(const Options &options);
 
 private:
   using Key = std::tuple<Mode, std::string, uint64_t, double>;
   struct Least {
     LeastSearch search;
-    bool settled = false; ///< by the graph's own costs, too
+    bool settled = false; ///< also final by the graph's own costs
   };
 
   Archive &archive(const Options &options);
@@ -56,8 +58,8 @@ private:
   Result solveOrder(const Options &options, Deadline &deadline);
   Result answer(const Entry &entry, const Options &options, int64_t budget);
   Result failure(const Options &options, Deadline &deadline);
-  /// Says that a limit struck, if more could have been found (`open`: even if
-  /// the status says optimal).
+  /// Reports that a limit was reached, if more could have been found (with
+  /// `open`, even if the status is optimal).
   void sayCut(Result &result, const Options &options, const Deadline &deadline,
               bool open = false) const;
   void nameAlive(Result &result, const std::vector<NodeId> &steps) const;
@@ -67,22 +69,22 @@ private:
   double costOf(const std::vector<NodeId> &steps) const;
   const PricedBound &orderBound(int64_t budget);
 
-  const Graph &graph;       ///< as it was given: answers speak of it
-  CanonicalGraph canonical; ///< searches, archives and hints speak of it
+  const Graph &graph;       ///< as it was given; results refer to it
+  CanonicalGraph canonical; ///< searches, archives and hints use this form
   Problem problem;
   Search search;
   /// Proven bounds below every feasible budget: in any order, and in the
   /// program order.
   int64_t least[2];
-  bool bounded = false; ///< `least` says what can be said
-  /// The smallest load of all and steps that need no more, once it is proven.
+  bool bounded = false; ///< `least` is final
+  /// Steps of the smallest load of all, once it is proven.
   std::optional<std::vector<NodeId>> leastSteps[2];
   std::map<Mode, Archive> starts; ///< orders without recomputation only
   std::map<Mode, Archive> archives;
-  std::unique_ptr<StartlessGraph> startless; ///< null if not asked for yet
+  std::unique_ptr<StartlessGraph> startless; ///< null until it is needed
   std::map<Key, Least> leastSearches;
   std::map<int64_t, PricedBound> bounds; ///< by budget, of the given graph
-  /// By budget and bound: what shows it in cases, if anything does.
+  /// By budget and bound: its proof by cases, empty if there is none.
   std::map<std::pair<int64_t, double>, Certificate> cases;
 };
 

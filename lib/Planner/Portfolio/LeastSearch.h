@@ -10,23 +10,25 @@
 
 namespace ckopt::planner {
 
-/// The search for the smallest budget and how far it got: a fixed sequence of
-/// steps that depends on no budget, so that whoever asks takes the same ones.
+/// The search for the smallest budget and its progress. It is a fixed sequence
+/// of steps that depends on no budget, so that every caller gets the same
+/// result.
 class LeastSearch {
 public:
-  /// `start` holds orders without recomputation; no plan needs less than
-  /// `lowest` bytes.
+  /// `start` holds orders without recomputation; `lowest` is a proven lower
+  /// bound in bytes.
   LeastSearch(const Archive &start, int64_t lowest)
       : archive(start), lowest(lowest) {}
 
-  /// One step; does nothing when done.
+  /// Makes one step; does nothing when done.
   void advance(Search &search, const Options &options, Deadline &deadline);
   bool done() const { return phase == Done; }
   int64_t smallest() const { return archive.smallest()->size; }
-  /// Packs the plan of the least load, where limits left it unpacked.
+  /// Packs the plan of the least load, if limits left it unpacked.
   void packLeast(double effort);
 
-  Archive archive; ///< its own: no other question changes its course
+  /// Separate, so that other requests do not change the course.
+  Archive archive;
 
   /// Searches an archive for the cheapest plan of its smallest size.
   static void settle(Search &search, Archive &archive, const Options &options,
@@ -41,7 +43,7 @@ private:
   int64_t lowest;
   Phase phase = Bisect;
   int round = 0;       ///< of the phase
-  int64_t failed = -1; ///< largest load that a search missed
+  int64_t failed = -1; ///< the largest load for which a search failed
   int64_t step = 0;    ///< of Tighten, bytes
 };
 

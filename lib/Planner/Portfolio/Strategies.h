@@ -10,8 +10,8 @@
 
 namespace ckopt::planner {
 
-/// The strategies of "auto" and those that have to be named, in the order in
-/// which "auto" runs those of one tier.
+/// Returns the strategies of "auto" and those that have to be named; within a
+/// tier, "auto" runs them in this order.
 const std::vector<Strategy> &strategies();
 
 } // namespace ckopt::planner

@@ -2,13 +2,13 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Problem: find the layers of a network in the sequence of its kernels, where
-// nothing names them. Equal layers are equal runs of kernels.
-// Method: for each period, stretches whose labels equal those one period on
-// (tandem repeats); the one of the largest weight wins, of equals the one of
-// the shortest period; the blocks begin at the rotation with the fewest bytes
-// across its cuts. Then the same to the left and right of it.
-// Guarantee: every piece of a repeat has the same labels. Complexity: O(labels
+// Problem: find the layers of a network in the sequence of its kernels, if
+// nothing names them. Equal layers are equal sequences of kernels. Method: for
+// each period, find ranges in which each label equals the one a period later
+// (tandem repeats). The range of the largest weight wins, or the shortest
+// period among equals; the blocks begin at the rotation with the fewest bytes
+// across its cuts. Then the same to the left and right of it. Guarantee: every
+// piece of a repeat has the same labels. Complexity: O(labels
 // * longest period) a stretch; periods above 4096 are not tried.
 //
 //===----------------------------------------------------------------------===//
@@ -59,7 +59,7 @@ Stretch RepeatFinder::best(int32_t first, int32_t end) const {
     for (int32_t i = first; i + period <= end; ++i) {
       if (i + period < end && labels[i] == labels[i + period])
         continue;
-      // Labels [start, i + period) repeat; whole periods count.
+      // Labels [start, i + period) repeat; only whole periods count.
       int32_t count = (i + period - start) / period;
       double weight = sums[start + count * period] - sums[start];
       if (count >= 2 && weight > result.weight * (1 + 1e-9))

@@ -2,18 +2,19 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Problem: to show that no tensor or workspace is allocated outside the arena,
-// by our code or by a library, without a preloaded library and without paying
-// anything when no one looks. Method: every loaded object calls the allocation
+// Problem: show that no tensor or workspace is allocated outside the arena, by
+// compiled code or by a library, without a preloaded library and without cost
+// while no one is counting. Method: every loaded object calls the allocation
 // functions through slots of its global offset table; while a hook lives, these
 // slots (found through the dynamic section's relocations) point at counters
-// that pass the call on. A library of its own, since programs that only train
-// have no use for code that rewrites their tables. Sees: malloc, calloc,
-// realloc, memalign and its kin, mmap, as called by any object loaded before
-// the hook, operator new included (libstdc++ calls malloc through its slot).
-// What is made executable afterwards is code, which libraries generate when a
-// kernel first runs: counted apart. Does not see: libc's calls to itself, which
-// make no tensors. Cost: one pass over all relocations; when off, nothing.
+// that pass the call on. The hook is a library of its own, since programs that
+// only train have no use for code that rewrites their tables. Sees: malloc,
+// calloc, realloc, memalign and its kin, mmap, as called by any object loaded
+// before the hook, operator new included (libstdc++ calls malloc through its
+// slot). Memory that is made executable afterwards holds code, which libraries
+// generate when a kernel first runs; it is counted apart. Does not see: libc's
+// calls to itself, which make no tensors. Cost: one pass over all relocations;
+// when off, nothing.
 //
 //===----------------------------------------------------------------------===//
 #include "AllocationHook.h"
@@ -36,14 +37,14 @@ namespace {
 
 constexpr int64_t kLarge = 64 * 1024;
 
-/// One large allocation; `code` once its memory was made executable.
+/// One large allocation; `code` is set if its memory was made executable.
 struct Block {
   std::atomic<uintptr_t> at{0};
   std::atomic<int64_t> bytes{0};
   std::atomic<const void *> caller{nullptr};
   std::atomic<bool> code{false};
 };
-// The first ones are kept one by one; sums go on beyond.
+// The most allocations that are listed one by one; sums count all of them.
 constexpr int64_t kBlocks = 1024;
 Block blocks[kBlocks];
 
@@ -66,7 +67,7 @@ void count(size_t size, const void *result, const void *caller) {
   blocks[index].at = reinterpret_cast<uintptr_t>(result);
 }
 
-/// The newest block that overlaps [at, at + size) turned out to be code.
+/// Marks the newest block that overlaps [at, at + size) as code.
 void markCode(const void *at, size_t size) {
   auto begin = reinterpret_cast<uintptr_t>(at);
   for (int64_t i = std::min(large.load(), kBlocks); i-- > 0;) {
@@ -156,20 +157,21 @@ const Hook kHooks[] = {
 struct Slot {
   void **at;
   void *original;
-  bool closed; ///< lies in a page that is read-only outside of patching
+  bool closed; ///< in a page that is read-only except while it is patched
 };
 
 std::mutex hooksMutex;
 int hooksAlive = 0;
 std::vector<Slot> slots;
-bool slotsLeft = false; ///< one could not be changed: its calls go unseen
+/// Some slot could not be changed: its calls are not counted.
+bool slotsLeft = false;
 
 uintptr_t pageFloor(uintptr_t address) {
   return address & ~(static_cast<uintptr_t>(sysconf(_SC_PAGESIZE)) - 1);
 }
 
 /// Most slots lie in pages that the loader made read-only after relocation:
-/// they are opened for the moment of a change.
+/// they are made writable just for the change.
 bool store(const Slot &slot, void *value) {
   auto *page =
       reinterpret_cast<void *>(pageFloor(reinterpret_cast<uintptr_t>(slot.at)));
@@ -182,7 +184,7 @@ bool store(const Slot &slot, void *value) {
   return true;
 }
 
-/// The part of an object's data that the loader closes (PT_GNU_RELRO).
+/// The part of an object's data that the loader makes read-only (PT_GNU_RELRO).
 struct Object {
   ElfW(Addr) base, closedBegin = 0, closedEnd = 0;
   const ElfW(Sym) *symbols = nullptr;
@@ -222,7 +224,7 @@ int patchObject(dl_phdr_info *info, size_t, void *) {
       dynamic =
           reinterpret_cast<const ElfW(Dyn) *>(info->dlpi_addr + header.p_vaddr);
     if (header.p_type == PT_GNU_RELRO) {
-      // The loader closes whole pages only.
+      // The loader protects whole pages only.
       ElfW(Addr) begin = info->dlpi_addr + header.p_vaddr;
       object.closedBegin = pageFloor(begin);
       object.closedEnd = pageFloor(begin + header.p_memsz);

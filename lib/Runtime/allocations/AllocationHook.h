@@ -4,7 +4,8 @@
 //
 // The interface between the runtime and libckopt_allocations, which is opened
 // when a session is to count allocations and stays loaded from then on. One
-// table of functions is its only symbol. Not for use from several threads.
+// table of functions is its only symbol. The interface must not be used from
+// several threads.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_RUNTIME_ALLOCATIONS_ALLOCATIONHOOK_H
@@ -15,14 +16,15 @@
 namespace ckopt::runtime {
 
 struct AllocationHook {
-  /// From here to stop(), allocation calls of all loaded objects pass through
-  /// counters; starts nest. Null, or why they cannot (nothing is changed then).
+  /// Redirects the allocation calls of all loaded objects through counters
+  /// until stop(); starts nest. Returns null, or why it is impossible (nothing
+  /// is changed then).
   const char *(*start)();
   void (*stop)();
-  /// Counting is on between these two: during a step.
+  /// Counting is on between begin() and end(), that is, during a step.
   void (*begin)();
   void (*end)();
-  /// Sums over all steps so far.
+  /// Reads the sums over all steps so far.
   void (*read)(ckrt_allocation_stats &stats);
 };
 

@@ -7,7 +7,7 @@
 // operands swap; then each is plain or transposed by which of its strides is 1.
 // Of two batch dimensions one is the library's; the other is folded into it
 // where the strides allow, else it is a loop of launches.
-// Precision is the compute type: what the library may round operands to.
+// The compute type sets the precision that the library may round operands to.
 //
 //===----------------------------------------------------------------------===//
 #include "BlasLt.h"
@@ -24,14 +24,15 @@ using namespace ckopt::runtime::cuda;
 
 namespace {
 
-/// rows x cols with strides in elements.
+/// A matrix of rows x cols with strides in elements.
 struct Operand {
   int64_t rows, cols, rowStride, colStride;
   int64_t batch[2]; ///< strides
-  int argument;     ///< of the descriptor: 0 a, 1 b, 2 c
+  int argument;     ///< index in the descriptor: 0 a, 1 b, 2 c
 
-  /// Column-major with a leading dimension, as it is or transposed. A stride of
-  /// 0 (an operand read again and again) is neither.
+  /// Returns whether the matrix is column-major with a leading dimension, as it
+  /// is or transposed. A stride of 0 (an operand that is read repeatedly) is
+  /// neither.
   bool plain() const {
     return (rowStride == 1 || rows == 1) && (cols == 1 || colStride >= rows);
   }
@@ -46,10 +47,10 @@ Operand transposed(Operand o) {
   return o;
 }
 
-/// first times second, into a column-major result.
+/// A product of `first` and `second` into a column-major result.
 struct Product {
   Operand first, second, result;
-  int64_t outer = 1, inner = 1; ///< batch: launches, and of the library
+  int64_t outer = 1, inner = 1; ///< batches: launches, and within the library
 };
 
 std::optional<Product> arrange(const MatMulDesc &d) {
@@ -72,7 +73,7 @@ std::optional<Product> arrange(const MatMulDesc &d) {
   for (const Operand *o : {&p.first, &p.second, &p.result})
     folds = folds && o->batch[0] == o->batch[1] * d.batch[1];
   if (p.outer > 1 && (folds || p.inner == 1)) {
-    if (!folds) // the inner one is a single matrix: its stride says nothing
+    if (!folds) // the inner one is a single matrix, whose stride has no effect
       for (Operand *o : {&p.first, &p.second, &p.result})
         o->batch[1] = o->batch[0];
     p.inner *= p.outer;
@@ -116,7 +117,7 @@ public:
       : lt(lt), handle(handle), product(product), workspace(workspace),
         isF64(desc.dtype == DType::F64), elementBytes(dtypeSize(desc.dtype)) {}
   ~LtKernel() override;
-  /// Makes the descriptors; the library's status.
+  /// Makes the descriptors; returns the library's status.
   int describe(const PrimitiveDesc &primitive);
   int choose(LtResult &chosen);
   int restore(const LtAlgorithm &wanted);
@@ -203,7 +204,7 @@ int LtKernel::describe(const PrimitiveDesc &primitive) {
 }
 
 int64_t LtKernel::alignment() const {
-  int64_t bits = 64; // of places in the arena
+  int64_t bits = 64; // alignment of offsets in the arena
   if (product.outer > 1)
     for (const Operand *o : {&product.first, &product.second, &product.result})
       bits |= o->batch[0] * elementBytes;

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// By the library's stable interface of versions 12 and 13; a test compares them
-// with its header where that is installed.
+// Declarations of cuBLASLt's stable interface, versions 12 and 13; a test
+// compares them with its header where that is installed.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_RUNTIME_CUDA_BLASLT_H
@@ -31,8 +31,8 @@ enum LtNumber : int {
   kLtTypeBF16 = 14,
   kLtComputeF32 = 68, ///< no TF32
   kLtComputeF64 = 70,
-  /// Operands of f32 may be rounded to half or TF32, to bfloat16 or TF32, to
-  /// TF32.
+  /// With these, operands of f32 may be rounded to half or TF32, to bfloat16 or
+  /// TF32, or to TF32.
   kLtComputeFastF16 = 74,
   kLtComputeFastBF16 = 75,
   kLtComputeFastTF32 = 77,
@@ -43,8 +43,8 @@ enum LtNumber : int {
   kLtPrefMaxWorkspace = 1,
   kLtPrefReductionMask = 3,
   kLtPrefMinAlignmentA = 5, ///< B, C, D follow
-  /// Partial sums in the compute type, in the workspace, added in a fixed
-  /// order.
+  /// Partial sums have the compute type, lie in the workspace, and are added in
+  /// a fixed order.
   kLtReductionComputeType = 2,
 };
 

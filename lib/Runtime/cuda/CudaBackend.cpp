@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Making and releasing, copies between host and arena, and the pattern that
-// shows what a step wrote. Copies of n bytes take O(n); checks read the arena
-// in blocks of 8 MiB.
+// Makes and destroys the backend, copies between host and arena, and checks the
+// pattern that shows which bytes a step wrote. Copies of n bytes take O(n);
+// checks read the arena in blocks of 8 MiB.
 //
 //===----------------------------------------------------------------------===//
 #include "CudaBackend.h"
@@ -14,7 +14,7 @@
 using namespace ckopt::runtime;
 using namespace ckopt::runtime::cuda;
 
-// Behind the arena where a pattern is asked for.
+// Bytes after the arena that hold a pattern, if one is asked for.
 static constexpr int64_t kTailBytes = 64 << 10;
 static constexpr int64_t kBlockBytes = 8 << 20;
 
@@ -32,7 +32,7 @@ CudaBackend::CudaBackend(ckrt_program &program,
                          const ckrt_session_options &options)
     : program(program), options(options),
       lockPath(lockPathOf(program, options)) {
-  this->options.lock_file = nullptr; // the caller's
+  this->options.lock_file = nullptr; // the caller owns the string
 }
 
 ckrt_status CudaBackend::create() {
@@ -83,8 +83,8 @@ void CudaBackend::release() {
     return;
   const Driver &cuda = engine->driver();
   {
-    // Nothing may be under way when its memory goes; failures have been told,
-    // or nobody waits for them.
+    // All work must end before its memory is freed. Failures are ignored: they
+    // have been reported, or nobody waits for them.
     Current current(cuda, engine->context());
     for (Stream stream : {copyStream, stepStream})
       if (stream)
@@ -134,7 +134,7 @@ ckrt_status CudaBackend::download(char *to, int64_t offset, int64_t bytes) {
                                      result);
 }
 
-/// Returns when `from` may be used again.
+/// Copies to the device; returns when `from` may be used again.
 ckrt_status CudaBackend::upload(int64_t offset, const char *from,
                                 int64_t bytes) {
   const Driver &cuda = engine->driver();

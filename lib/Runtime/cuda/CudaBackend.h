@@ -2,10 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Two streams. The step's replays one graph a function; the copy stream moves
-// tensors. An event after each run keeps copies behind it, an event after each
-// copy keeps the next run behind that: the host may prepare the next batch
-// while a step runs, and nothing is read before it is there.
+// Runs steps on a device with two streams. The step's stream replays one graph
+// for each function; the copy stream moves tensors. An event after each run
+// makes copies wait for it, and an event after each copy makes the next run
+// wait: the host may prepare the next batch while a step runs, and nothing is
+// read too early.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_RUNTIME_CUDA_CUDABACKEND_H
@@ -35,20 +36,20 @@ public:
   ckrt_status deviceReport(ckrt_device_report &report) override;
 
 private:
-  // CudaBackend.cpp: making, copies, checks.
+  // In CudaBackend.cpp: construction, copies, checks.
   ckrt_status makeStreams();
   ckrt_status download(char *to, int64_t offset, int64_t bytes);
   ckrt_status upload(int64_t offset, const char *from, int64_t bytes);
   ckrt_status fillSegment(const PatternSegment &segment);
   ckrt_status checkTail(const std::string &after);
-  /// A driver's failure at `what`, kept for every later call. Where work had
-  /// been given to the device, the failing kernel is looked for.
+  /// Records a driver's failure at `what`; every later call returns it. If work
+  /// had been given to the device, the failing kernel is searched for.
   ckrt_status broken(const std::string &what, Result result);
-  /// The failure that broke the session, again.
+  /// Returns the failure that broke the session.
   ckrt_status repeatFailure() const { return fail(brokenStatus, brokenText); }
   void release();
 
-  // CudaSteps.cpp: graphs, single calls, failing kernels.
+  // In CudaSteps.cpp: graphs, single calls, failing kernels.
   ckrt_status runLibrariesOnce();
   ckrt_status captureAll();
   Result capture(size_t function, Graph &graph, std::string &what);
@@ -65,12 +66,13 @@ private:
   std::unique_ptr<Staging> staging;
   Stream stepStream = nullptr, copyStream = nullptr;
   Event stepDone = nullptr, copyDone = nullptr;
-  std::vector<GraphExec> graphs; ///< by function; null: nothing to launch
-  std::vector<char> bounce;      ///< pageable copy of the open tensor
-  std::vector<char> shadow;      ///< results that a checker looks at
+  /// By function; null if it has nothing to launch.
+  std::vector<GraphExec> graphs;
+  std::vector<char> bounce; ///< pageable copy of the open tensor
+  std::vector<char> shadow; ///< results that a checker looks at
   std::vector<PatternSegment> segments;
   int64_t peak = 0;
-  /// The function that the device was given last, for messages; -1: none.
+  /// The function that was last launched, for messages; -1 for none.
   int64_t lastFunction = -1;
   ckrt_status brokenStatus = CKRT_OK;
   std::string brokenText;

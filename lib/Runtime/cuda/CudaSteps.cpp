@@ -2,16 +2,16 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A function is its calls' launches in order, over fixed addresses. It is
+// A function is its calls' launches in order, at fixed addresses. It is
 // captured once as a graph and replayed; values that change lie in the arena.
-// One by one, each launch is waited for: slower, but what fails is known, and
-// results can be looked at between calls.
+// With one_by_one, the host waits for each launch: slower, but it shows which
+// launch fails, and results can be checked between calls.
 //
-// A kernel that fails in a graph leaves its context useless and the arena lost.
-// It is looked for in a new context: over an arena of zeros, with constants and
-// the last batch, since addresses do not depend on values (but for gathers).
-// Some failures cost the process the whole device; then one_by_one, from the
-// start, is what tells.
+// A kernel that fails in a graph makes its context unusable and the arena is
+// lost. The kernel is searched for in a new context, over an arena of zeros
+// with the constants and the last batch, since addresses do not depend on
+// values (except for gathers). Some failures take the device away from the
+// whole process; then the user has to run with one_by_one from the start.
 //
 //===----------------------------------------------------------------------===//
 #include "CudaBackend.h"
@@ -46,9 +46,10 @@ std::string CudaBackend::describe(const LaunchInfo &launch,
 // Graphs
 //===----------------------------------------------------------------------===//
 
-/// Each primitive once, not captured: the first call of an algorithm may load
-/// kernels and allocate, which can end a capture, and counts as the library's
-/// memory, not the graph's. The arena holds nothing yet that could be spoilt.
+/// Runs each primitive once without capturing it: the first call of an
+/// algorithm may load kernels and allocate, which can end a capture, and this
+/// memory counts as the library's, not the graph's. The arena holds no values
+/// yet, so nothing is overwritten.
 ckrt_status CudaBackend::runLibrariesOnce() {
   const Driver &cuda = engine->driver();
   const Manifest &m = program.manifest;
@@ -63,7 +64,7 @@ ckrt_status CudaBackend::runLibrariesOnce() {
       if (result != kSuccess) {
         ckrt_status status =
             engine->failed("cannot launch " + describe(launch, call), result);
-        // A library does not say that there was no memory for its code.
+        // A library does not report that memory for its code was missing.
         int64_t left = engine->freeBytes();
         return left < 0 ? status
                         : fail(status, std::string(ckrt_last_error()) + " (" +
@@ -82,8 +83,8 @@ ckrt_status CudaBackend::runLibrariesOnce() {
 
 Result CudaBackend::capture(size_t function, Graph &graph, std::string &what) {
   const Driver &cuda = engine->driver();
-  // A library's first call of an algorithm may load its kernels and allocate:
-  // every other mode forbids that to the capturing thread.
+  // A library's first call of an algorithm may load its kernels and allocate,
+  // which every other capture mode forbids.
   Result result = cuda.streamBeginCapture(stepStream, kCaptureModeRelaxed);
   if (result != kSuccess)
     return result;
@@ -94,7 +95,7 @@ Result CudaBackend::capture(size_t function, Graph &graph, std::string &what) {
           what = "cannot launch " + describe(launch, program.manifest.calls[c]);
         return result == kSuccess;
       });
-  // The stream leaves capture also where a launch was refused.
+  // End the capture even if a launch was refused.
   Result ended = cuda.streamEndCapture(stepStream, &graph);
   return result == kSuccess ? ended : result;
 }
@@ -184,7 +185,7 @@ ckrt_status CudaBackend::runOneByOne(size_t function, CallChecker &checker) {
       if (result == kSuccess)
         result = cuda.streamSynchronize(stepStream);
       if (result != kSuccess) {
-        lastFunction = -1; // found
+        lastFunction = -1; // no longer needed: the call is known
         return broken(describe(launch, call), result);
       }
     }
@@ -208,13 +209,14 @@ ckrt_status CudaBackend::runOneByOne(size_t function, CallChecker &checker) {
 
 namespace {
 
-/// A tensor's bytes, kept while its session is torn down.
+/// A tensor's bytes, kept while its session is destroyed.
 struct Kept {
   int64_t offset;
   std::string bytes;
 };
 
-/// Zeros, then what was kept. False if the device refuses.
+/// Fills the arena with zeros, then with the kept tensors. Returns false if the
+/// device refuses.
 bool fillForSearch(const Engine &engine, const std::vector<Kept> &kept,
                    Stream stream) {
   const Driver &cuda = engine.driver();
@@ -247,7 +249,7 @@ std::string CudaBackend::findFailingKernel() {
                                                  : program.data + t.dataOffset,
                                             static_cast<size_t>(t.bytes))});
   }
-  release(); // two arenas may be too much
+  release(); // there may not be memory for two arenas
   const std::string advice =
       "run it with --one-by-one to see which kernel it was";
   ckrt_status status = CKRT_OK;

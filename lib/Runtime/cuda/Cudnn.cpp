@@ -2,16 +2,16 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Activations have the order that the plan gave them; the library's gradients
-// want weights in the same one, and ckopt's weights are row-major. So channels
-// last means a copy of the weights in that order at the front of the workspace,
-// made before the convolution (after it for their gradient), by the library.
-// The heuristics list algorithms in the library's own order; the first that is
-// deterministic and fits into the rest of the workspace is taken. Padding that
-// differs at both ends is not the library's: its descriptor has one number a
-// dimension. Of f32 the library can make TF32 and no other type; which
-// convolutions of halves it has depends on algorithm, order and device, so
-// these are not the library's.
+// Activations have the order that the plan gave them; cuDNN's gradients need
+// weights in the same order, but ckopt's weights are row-major. So for
+// channels-last activations the library copies the weights to that order at the
+// front of the workspace, before the convolution (or back, after it, for their
+// gradient). The heuristics list algorithms in the library's own order; the
+// first that is deterministic and fits into the rest of the workspace is taken.
+// Padding that differs at both ends is refused, because cuDNN's descriptor has
+// one number a dimension. cuDNN may round f32 to TF32 and to no other type. It
+// is not used for halves: which of their convolutions it supports depends on
+// algorithm, order and device.
 //
 //===----------------------------------------------------------------------===//
 #include "Cudnn.h"
@@ -36,13 +36,13 @@ int typeOf(DType dtype) {
   return dtype == DType::F64 ? kDnnDouble : kDnnFloat; // no halves: see above
 }
 
-/// Of the copy of the weights in the library's order, in places of 256 bytes; 0
-/// where both orders are the same bytes.
+/// Returns the bytes of the copy of the weights, in units of 256; 0 if both
+/// orders are the same in memory.
 int64_t bytesOfCopiedWeights(const PrimitiveDesc &desc) {
   const ConvDesc &c = desc.conv;
   int64_t channels = c.inChannels / c.groups, points = 1;
   for (int64_t d = 0; d < c.rank; ++d)
-    points *= c.kernel[d]; // check() bounds it
+    points *= c.kernel[d]; // check() keeps it from overflowing
   if (!c.channelsLast || channels == 1 || points == 1)
     return 0;
   int64_t bytes = c.outChannels * channels * points * dtypeSize(desc.dtype);
@@ -51,7 +51,7 @@ int64_t bytesOfCopiedWeights(const PrimitiveDesc &desc) {
 
 using Ints = std::vector<int>;
 
-/// Narrows; false in `fits` where a number is too large for the library.
+/// Narrows to int; clears `fits` if the number is too large.
 int narrow(int64_t value, bool &fits) {
   fits = fits && value >= 0 && value <= INT_MAX;
   return static_cast<int>(value);
@@ -63,12 +63,14 @@ public:
             int64_t workspace)
       : dnn(dnn), handle(handle), desc(desc), workspace(workspace) {}
   ~DnnKernel() override;
-  /// The library's status, or kBadParameter with a reason.
+  /// Makes the descriptors; returns the library's status, or kBadParameter with
+  /// a reason.
   int describe(std::string &error);
   int choose();
   int restore(int wanted, int wantedMath);
   int restore(const std::string &wanted);
-  /// "ALGORITHM", or "ALGORITHM,MATH" where the library has a choice of that.
+  /// Returns "ALGORITHM", or "ALGORITHM,MATH" where the library has several
+  /// math types.
   std::string chosen() const;
   bool enqueue(const Places &places, Stream stream,
                std::string &error) override;
@@ -77,13 +79,14 @@ private:
   int setTensor(void *tensor, int64_t channels, const int64_t *extents,
                 bool &fits);
   int setFilter(bool &fits);
-  /// Describes row-major weights and those of the library's order.
+  /// Describes row-major weights, and weights in the library's order.
   int setOrders(bool &fits);
   int setConvolution(bool &fits);
   int workspaceOf(int candidate, size_t &bytes);
-  /// Whether convolutions of f32 may run on tensor cores, as TF32.
+  /// Returns whether convolutions of f32 may run on tensor cores, as TF32.
   bool isTF32() const { return desc.precision == ProductPrecision::TF32; }
-  /// Spatial dimensions as the library counts them: at least two.
+  /// Returns the number of spatial dimensions as the library counts them: at
+  /// least two.
   int64_t spatial() const { return std::max<int64_t>(desc.conv.rank, 2); }
 
   const DnnEntries &dnn;
@@ -92,9 +95,10 @@ private:
   int64_t workspace;
   void *input = nullptr, *output = nullptr; ///< x (or dx), y (or dy)
   void *filter = nullptr, *conv = nullptr;
-  /// Where weights are copied: as tensors, row-major and channels last.
+  /// Descriptors of the weights' copy: row-major and channels last.
   void *plainWeights = nullptr, *turnedWeights = nullptr;
-  /// Of that copy at the front of the workspace; 0: none is needed.
+  /// Bytes of the reordered weights at the front of the workspace; 0 if they
+  /// are not needed.
   int64_t weightBytes = 0;
   int algorithm = -1, math = kDnnFmaMath;
 };
@@ -272,7 +276,7 @@ int DnnKernel::workspaceOf(int candidate, size_t &bytes) {
 int DnnKernel::restore(int wanted, int wantedMath) {
   size_t bytes = 0;
   int status = wantedMath == math ? 0 : dnn.convSetMath(conv, wantedMath);
-  math = wantedMath; // a failure here fails the kernel or sets it again
+  math = wantedMath; // if this fails, the kernel fails or sets it again
   if (status == 0)
     status = workspaceOf(wanted, bytes);
   if (status == 0 && static_cast<int64_t>(bytes) > workspace - weightBytes)
@@ -282,13 +286,13 @@ int DnnKernel::restore(int wanted, int wantedMath) {
   return status;
 }
 
-/// Math that rounds operands of f32 to TF32 at most.
+/// Returns whether this math rounds operands of f32 to TF32 at most.
 static bool roundsToTF32AtMost(int math) {
   return math == kDnnDefaultMath || math == kDnnTensorMath ||
          math == kDnnFmaMath;
 }
 
-/// A number as std::to_string writes it, from `text` on; -1 for other text.
+/// Parses a number as std::to_string writes it; -1 for other text.
 static int numberIn(const std::string &text) {
   int number = std::atoi(text.c_str());
   return std::to_string(number) == text ? number : -1;
@@ -329,7 +333,8 @@ int DnnKernel::choose() {
     const DnnResult &result = results[i];
     if (result.status != 0 || result.determinism != kDnnDeterministic)
       continue;
-    // Each algorithm with the math that it is listed for; others have one.
+    // With TF32, only accept an algorithm with a math that allows no other
+    // rounding.
     if (isTF32() && !roundsToTF32AtMost(result.mathType))
       continue;
     if (restore(result.algorithm, isTF32() ? result.mathType : math) == 0)
@@ -363,7 +368,7 @@ bool DnnKernel::enqueue(const Places &places, Stream stream,
     status = dnn.forward(handle, alpha, input, first, filter, second, conv,
                          algorithm, scratch, bytes, beta, output, result);
   else if (status == 0 && desc.kind == PrimitiveKind::ConvInputGrad)
-    // The plan's order is dy, w; the library's w, dy.
+    // The plan's operands are in the order dy, w; the library's in w, dy.
     status =
         dnn.backwardData(handle, alpha, filter, second, output, first, conv,
                          algorithm, scratch, bytes, beta, input, result);
@@ -414,7 +419,7 @@ std::string ckopt::runtime::cuda::cudnnRefuses(const PrimitiveDesc &desc) {
       return "cuDNN has no padding that differs at both ends";
   int64_t input = c.batch * c.inChannels, output = c.batch * c.outChannels;
   for (int64_t d = 0; d < c.rank; ++d)
-    input *= c.in[d], output *= c.out[d]; // check() bounds them
+    input *= c.in[d], output *= c.out[d]; // check() keeps them from overflowing
   return std::max(input, output) > INT_MAX
              ? "an extent or stride is too large for cuDNN"
              : "";

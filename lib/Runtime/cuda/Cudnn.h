@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The classic interface, which version 9 keeps: its heuristics say of each
-// algorithm whether it is deterministic. A test compares the declarations with
-// the library's header where that is installed.
+// Declarations of cuDNN's classic interface, which version 9 keeps. It is used
+// because its heuristics tell which algorithms are deterministic. A test
+// compares the declarations with the library's header where that is installed.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_RUNTIME_CUDA_CUDNN_H
@@ -14,7 +14,8 @@
 
 namespace ckopt::runtime::cuda {
 
-/// cudnnConvolution{Fwd,BwdData,BwdFilter}AlgoPerf_t: one layout for all.
+/// cudnnConvolution{Fwd,BwdData,BwdFilter}AlgoPerf_t, which have the same
+/// layout.
 struct DnnResult {
   int algorithm;
   int status;

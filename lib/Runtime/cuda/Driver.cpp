@@ -19,7 +19,7 @@ const char *libraryName() {
   return chosen && *chosen ? chosen : "libcuda.so.1";
 }
 
-/// Opens the driver's library, or says why there is none to open.
+/// Opens the driver's library, or sets why it cannot be opened.
 void *openLibrary(std::string &error) {
   const char *name = libraryName();
   if (void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL))
@@ -31,8 +31,8 @@ void *openLibrary(std::string &error) {
   return nullptr;
 }
 
-/// Finds every entry. A library that cannot even be started is no driver; one
-/// that lacks others is of a time before them.
+/// Looks all entries up. If even the first ones are missing, the library is not
+/// a driver; if others are missing, the driver is too old.
 bool lookUp(void *library, Driver &driver, std::string &error, bool &tooOld) {
   if (!dlsym(library, "cuInit")) {
     error = std::string(libraryName()) +
@@ -75,7 +75,8 @@ std::unique_ptr<Driver> openDriver(std::string &error, bool &tooOld) {
               : "the CUDA driver does not start: " + driver->text(result);
   if (result == kSystemDriverMismatch)
     error += "; after an update of the driver the machine needs a restart";
-  // Threads of a driver that started halfway may still run: it stays mapped.
+  // Threads of a half-initialized driver may still run, so the library stays
+  // mapped.
   return nullptr;
 }
 
@@ -84,7 +85,8 @@ std::unique_ptr<Driver> openDriver(std::string &error, bool &tooOld) {
 const Driver *Driver::open(std::string &error, bool &tooOld) {
   tooOld = false;
   static std::mutex mutex;
-  static Driver *opened = nullptr; // never destroyed: sessions may outlive main
+  // Never destroyed, since sessions may outlive main.
+  static Driver *opened = nullptr;
   std::lock_guard<std::mutex> lock(mutex);
   if (!opened)
     opened = openDriver(error, tooOld).release();

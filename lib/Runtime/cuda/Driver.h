@@ -30,7 +30,7 @@ using Event = struct EventOpaque *;
 using Graph = struct GraphOpaque *;
 using GraphExec = struct GraphExecOpaque *;
 
-/// Those results that the runtime tells apart.
+/// The results that the runtime distinguishes.
 enum : Result {
   kSuccess = 0,
   kOutOfMemory = 2,
@@ -77,7 +77,8 @@ enum JitOption : int { kErrorLogBuffer = 5, kErrorLogBufferSizeBytes = 6 };
 enum : unsigned { kEventDisableTiming = 2, kStreamNonBlocking = 1 };
 enum CaptureMode : int { kCaptureModeRelaxed = 2 };
 
-/// The driver's entries. One a process: the library stays open.
+/// The driver's entries. There is one table for each process, and the library
+/// stays open.
 struct Driver {
 #define CKOPT_ENTRY(member, symbol, parameters) Result(*member) parameters;
 #include "DriverEntries.def"
@@ -85,15 +86,16 @@ struct Driver {
   int version = 0; ///< cuDriverGetVersion, once initialized
 
   /// Opens the library (CKOPT_CUDA_DRIVER names another one), looks every entry
-  /// up and initializes it. Null with the reason in `error`, and in `tooOld`
-  /// whether it is that a later driver would do; tried again at the next call.
+  /// up and initializes it. On failure returns null, sets `error`, and sets
+  /// `tooOld` if a newer driver would work; the next call tries again.
   static const Driver *open(std::string &error, bool &tooOld);
 
-  /// "an illegal memory access was encountered (CUDA_ERROR_ILLEGAL_ADDRESS)".
+  /// Returns, for example, "an illegal memory access was encountered
+  /// (CUDA_ERROR_ILLEGAL_ADDRESS)".
   std::string text(Result result) const;
 };
 
-/// "12.4" for 12040.
+/// Returns "12.4" for 12040.
 std::string versionText(int version);
 
 } // namespace ckopt::runtime::cuda

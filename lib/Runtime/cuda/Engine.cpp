@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The order is that of what can be told without cost: driver, device, versions,
-// then a context, the code (which the driver compiles), the arena. Free memory
-// is read between these steps; the differences are what each took beside the
-// planned bytes.
+// Checks come in order of their cost: driver, device, versions, then a context,
+// the code (which the driver compiles), the arena. Free memory is read between
+// these steps; the differences show how much each took beside the planned
+// bytes.
 //
 //===----------------------------------------------------------------------===//
 #include "Engine.h"
@@ -156,7 +156,7 @@ ckrt_status Engine::loadCode(const std::string &code) {
     return CKRT_OK;
   char log[4096] = {};
   JitOption options[] = {kErrorLogBuffer, kErrorLogBufferSizeBytes};
-  // The driver takes sizes as values in a table of pointers.
+  // The driver takes this size as a value in a table of pointers.
   void *values[] = {log, reinterpret_cast<void *>(sizeof(log) - 1)};
   int64_t before = freeBytes();
   Result result =
@@ -252,8 +252,8 @@ std::unique_ptr<Engine> Engine::create(const ckrt_program &program, int ordinal,
   Context made = nullptr, popped = nullptr;
   Result result = driver->ctxCreate(&made, 0, engine->device);
   if (result != kSuccess) {
-    // Later this result means that the device went away; here, that it was
-    // never to be had.
+    // During a step this result means that the device was lost; here, that it
+    // was never available.
     status = result == kDeviceUnavailable
                  ? fail(CKRT_NO_DEVICE,
                         engine->name() +
@@ -264,7 +264,7 @@ std::unique_ptr<Engine> Engine::create(const ckrt_program &program, int ordinal,
     return nullptr;
   }
   engine->ownContext = made;
-  (void)driver->ctxPopCurrent(&popped); // creation made it current
+  (void)driver->ctxPopCurrent(&popped); // its creation made it current
   Current current(*driver, made);
   size_t available = 0, total = 0;
   result = current.result;
@@ -292,7 +292,7 @@ Engine::~Engine() {
   if (!ownContext)
     return;
   {
-    // Failures here have nobody to tell: a lost device frees nothing.
+    // Failures are ignored here: a lost device frees nothing.
     Current current(cuda, ownContext);
     libraries.reset();
     if (arena)

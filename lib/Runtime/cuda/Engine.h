@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One context, one module, one allocation: what launching a call of the
-// manifest needs, and nothing that orders launches. All entries give the text
-// of a failure to ckrt_last_error() and its kind as a status; none of them
-// touches the CPU's memory as a way out.
+// Owns one context, one module and one allocation, which launching a call of
+// the manifest needs; the order of launches is decided elsewhere. On failure,
+// all functions put the text into ckrt_last_error() and return a status; none
+// falls back to the CPU's memory.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_RUNTIME_CUDA_ENGINE_H
@@ -15,10 +15,11 @@
 
 namespace ckopt::runtime::cuda {
 
-/// A library refused a launch; not one of the driver's numbers.
+/// The result of a launch that a library refused; not one of the driver's
+/// numbers.
 inline constexpr Result kLibraryFailed = -1;
 
-/// The status that a driver's result stands for, or kLibraryFailed.
+/// Converts a driver's result, or kLibraryFailed, to a status.
 ckrt_status statusOf(Result result);
 
 /// Makes a context current on the calling thread for as long as it lives.
@@ -28,7 +29,7 @@ public:
       : driver(driver), context(context),
         result(driver.ctxPushCurrent(context)) {}
   ~Current() {
-    // Destroying a context takes it from the thread's stack.
+    // Destroying a context removes it from the thread's stack.
     Context top = nullptr;
     if (result == kSuccess && driver.ctxGetCurrent(&top) == kSuccess &&
         top == context)
@@ -48,8 +49,8 @@ public:
 class Engine {
 public:
   /// Opens device `ordinal`, compiles the program's code for it and allocates
-  /// its arena with `tail` bytes behind it. Null with a status on failure;
-  /// nothing stays behind.
+  /// its arena with `tail` bytes after it. On failure returns null with a
+  /// status, and frees everything.
   static std::unique_ptr<Engine> create(const ckrt_program &program,
                                         int ordinal, int64_t tail,
                                         const std::string &lockPath,
@@ -60,31 +61,33 @@ public:
 
   const Driver &driver() const { return cuda; }
   Context context() const { return ownContext; }
-  /// Device address of a byte of the arena.
+  /// Returns the device address of a byte of the arena.
   DevicePointer at(int64_t offset) const {
     return arena + static_cast<DevicePointer>(offset);
   }
-  /// Bytes of the arena, rounded up to 64; the tail lies behind them.
+  /// Returns the bytes of the arena, rounded up to 64; the tail lies after
+  /// them.
   int64_t arenaBytes() const { return used; }
   int64_t allBytes() const { return used + tail; }
 
   /// Puts one launch into the stream. The context must be current.
   Result launch(const LaunchInfo &launch, Stream stream);
 
-  /// "cuda:0 (NVIDIA H100 80GB HBM3)".
+  /// Returns "cuda:0 (NVIDIA H100 80GB HBM3)", for example.
   std::string name() const;
-  /// The driver's text of a result, or the library's that refused a launch.
+  /// Returns the driver's text of a result, or that of the library that refused
+  /// a launch.
   std::string text(Result result) const;
-  /// `what` failed with `result`: its text and status.
+  /// Reports that `what` failed with `result`.
   ckrt_status failed(const std::string &what, Result result) const;
 
-  /// Free bytes of the device now, -1 if that cannot be told.
+  /// Returns the free bytes of the device now, or -1 if unknown.
   int64_t freeBytes() const;
-  /// What went since `before` bytes were free, -1 if that cannot be told: free
-  /// memory cannot be read, or others freed more in between.
+  /// Returns the bytes used since `before` bytes were free, or -1 if unknown:
+  /// free memory cannot be read, or others freed more in between.
   int64_t taken(int64_t before) const;
-  /// What a context takes, by making and destroying another one; -1 if that
-  /// cannot be told. The engine's own must be current.
+  /// Measures the bytes of a context by making and destroying another one; -1
+  /// if unknown. The engine's own context must be current.
   int64_t contextBytes() const;
   ckrt_device_report report = {};
 

@@ -91,7 +91,7 @@ std::string ckopt::runtime::cudaLibraryRefuses(const PrimitiveDesc &desc,
              : reason;
 }
 
-/// All that decides an algorithm, without spaces.
+/// Returns all parameters that decide an algorithm, without spaces.
 static std::string keyOf(const PrimitiveDesc &desc, int64_t workspace) {
   std::string key = describe(desc);
   auto add = [&](std::initializer_list<int64_t> values) {
@@ -139,7 +139,7 @@ ckrt_status Libraries::makeKernel(const Manifest &manifest, size_t primitive,
 ckrt_status Libraries::create(const Manifest &manifest,
                               const std::string &lockPath,
                               const ckrt_device_report &device) {
-  // The least workspace of all launches of a primitive: -1 where it has none.
+  // The least workspace of all launches of a primitive, or -1 if it has none.
   std::vector<int64_t> workspaces(manifest.primitives.size(), -1);
   for (const CallInfo &call : manifest.calls)
     for (const LaunchInfo &launch : call.launches)

@@ -14,15 +14,17 @@
 
 namespace ckopt::runtime::cuda {
 
-/// One kernel for each primitive that a launch names. Made in the context that
-/// is current, and to be destroyed before it.
+/// Library kernels, one for each primitive that a launch names. They belong to
+/// the context that was current when they were made, and must be destroyed
+/// before it.
 class Libraries {
 public:
-  /// Opens what the manifest needs and fixes every algorithm, by the lock file
-  /// where it has them. Without primitives nothing is opened.
+  /// Opens the libraries that the manifest needs and fixes every algorithm, as
+  /// the lock file says where it lists them. Without primitives nothing is
+  /// opened.
   ckrt_status create(const Manifest &manifest, const std::string &lockPath,
                      const ckrt_device_report &device);
-  /// False with the reason.
+  /// Launches a primitive; on failure returns false and sets the reason.
   bool enqueue(int32_t primitive, const Places &places, Stream stream,
                std::string &error) const {
     return kernels[static_cast<size_t>(primitive)]->enqueue(places, stream,

@@ -2,11 +2,12 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// cuBLASLt and cuDNN as the runtime sees them: given a descriptor and the bytes
-// of workspace that the plan reserved, either a kernel with one algorithm,
-// fixed from then on, or a reason why not. Algorithms are the first
-// deterministic ones that fit, in the library's own order; nothing is timed.
-// What was chosen is a short text, from which a later load makes the same one.
+// The interface of cuBLASLt and cuDNN. Given a descriptor and the bytes of
+// workspace that the plan reserved, a library returns a kernel with a fixed
+// algorithm, or the reason why it has none. The algorithm is the first
+// deterministic one that fits, in the library's own order; nothing is timed.
+// Its choice is described by a short text, from which a later load makes the
+// same kernel.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_RUNTIME_CUDA_LIBRARY_H
@@ -22,7 +23,7 @@
 
 namespace ckopt::runtime::cuda {
 
-/// Where a launch finds its operands and puts its result: device addresses.
+/// Device addresses of a launch's operands and result.
 struct Places {
   DevicePointer args[3]; ///< in the order of PrimitiveKind
   DevicePointer workspace;
@@ -41,35 +42,39 @@ class Library {
 public:
   virtual ~Library() = default;
   virtual std::string version() const = 0;
-  /// A kernel that needs at most `workspace` bytes. `algorithm`: the text of
-  /// the one to take, or empty, and then that of the one chosen. Null with the
-  /// reason.
+  /// Makes a kernel that needs at most `workspace` bytes. `algorithm` names the
+  /// algorithm to use; if it is empty, it receives the name of the chosen one.
+  /// On failure returns null with the reason.
   virtual std::unique_ptr<LibraryKernel> make(const PrimitiveDesc &desc,
                                               int64_t workspace,
                                               std::string &algorithm,
                                               std::string &error) = 0;
 };
 
-/// Null with the reason where the library or its handle cannot be had.
+/// Opens the library and a handle; on failure returns null and sets `error`.
 /// CKOPT_CUBLASLT and CKOPT_CUDNN name other files to open.
 std::unique_ptr<Library> openBlasLt(std::string &error);
 std::unique_ptr<Library> openCudnn(std::string &error);
 
-/// Empty, or what about the descriptor the library has no kernel for.
+/// Returns "", or the property of the descriptor for which the library has no
+/// kernel.
 std::string blasLtRefuses(const MatMulDesc &desc);
 std::string cudnnRefuses(const PrimitiveDesc &desc);
-/// The same for the bytes of workspace that the plan reserves.
+/// Returns the same for cuDNN, which also depends on the planned bytes of
+/// workspace.
 std::string cudnnRefuses(const PrimitiveDesc &desc, int64_t workspace);
 
-/// Opens the first of `names` that there is, or the file that the environment
-/// variable names; null with the reason.
+/// Opens the first of `names` that exists, or the file that the environment
+/// variable names; on failure returns null and sets the reason.
 void *openFirst(const char *variable, std::initializer_list<const char *> names,
                 std::string &error);
 
-/// A library's status: its number and the library's own words for it.
+/// Returns the text of a library's status: its number and the library's
+/// message.
 std::string statusText(int status, const char *(*words)(int));
 
-/// Bytes as hexadecimal digits, and back (false if they are not `size` bytes).
+/// Converts bytes to hexadecimal digits, and back (false if they are not `size`
+/// bytes).
 std::string hexText(const void *data, size_t size);
 bool parseHex(const std::string &text, void *data, size_t size);
 

@@ -31,7 +31,7 @@ static std::string sumLine(const std::string &text) {
   return line;
 }
 
-/// The lines before the sum, if that is theirs.
+/// Extracts the lines before the sum if the sum is right.
 static bool checkedText(const std::string &all, std::string &text) {
   size_t length = sumLine("").size();
   if (all.size() < length)
@@ -66,7 +66,7 @@ bool LockFile::read(const std::string &from, std::string &error) {
   path = from;
   if (path.empty() || access(path.c_str(), F_OK) != 0)
     return true;
-  // A pipe would wait for a writer that may never come.
+  // Opening a pipe would wait for a writer that may never come.
   struct stat info = {};
   if (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
     error = path + " is no regular file: it cannot be the lock file";
@@ -108,8 +108,8 @@ std::string LockFile::text() const {
 }
 
 int LockFile::replace() const {
-  // A name of its own: neither another thread nor what a process left that
-  // crashed is in the way.
+  // The temporary name is unique, so that it collides neither with another
+  // thread's nor with a file left by a crashed process.
   static std::atomic<unsigned> count{0};
   std::string made, all = text();
   int file = -1;
@@ -142,8 +142,8 @@ int LockFile::replace() const {
 
 namespace {
 
-/// One writer in a folder at a time; none is kept out where the file system
-/// has no such locks.
+/// Lets one process at a time write in a folder; has no effect where the file
+/// system has no such locks.
 class FolderLock {
 public:
   explicit FolderLock(const std::string &path) {
@@ -157,7 +157,7 @@ public:
   }
   ~FolderLock() {
     if (descriptor >= 0)
-      (void)close(descriptor); // which ends the lock
+      (void)close(descriptor); // which releases the lock
   }
   FolderLock(const FolderLock &) = delete;
   FolderLock &operator=(const FolderLock &) = delete;

@@ -10,12 +10,11 @@
 //   algorithm KEY VALUE  KEY: the primitive's descriptor
 //   sum HASH             of all bytes before this line
 // A call that the file lacks is added to it (an artifact of another budget), so
-// a lost line would silently choose again: the sum tells such a file.
-// Equal descriptors have one algorithm whatever the budget, so artifacts of one
-// model may share a file. Loads in other threads and processes may add to it at
-// the same time: what a load adds is merged into what is there by then, one
-// writer after the other (flock on the folder, where its file system has that),
-// and the file is replaced whole.
+// without the sum, a lost line would silently be chosen again. Equal
+// descriptors have one algorithm whatever the budget, so artifacts of one model
+// may share a file. Loads in other threads and processes may add to it at the
+// same time: each writer locks the folder (flock, where the file system has
+// it), merges its lines into the current file, and replaces the whole file.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_RUNTIME_CUDA_LOCKFILE_H
@@ -34,26 +33,27 @@ public:
     No       ///< an I/O error
   };
 
-  /// Reads the file; one that is not there is empty. No file at all where the
-  /// path is empty. False with the reason.
+  /// Reads the file; a missing file counts as empty, and an empty path means no
+  /// file. On failure returns false and sets the reason.
   bool read(const std::string &path, std::string &error);
-  /// Writes what was added, if anything was. Else the reason in `error`.
+  /// Writes the file if anything was added. On failure `error` has the reason.
   Written write(std::string &error) const;
 
-  /// Notes a fact of the machine. False, with what differs, if the file says
-  /// otherwise.
+  /// Records a fact of the machine. Returns false, with the difference, if the
+  /// file says otherwise.
   bool fact(const std::string &name, const std::string &value,
             std::string &error);
-  /// The algorithm of a descriptor, empty if there is none yet.
+  /// Returns the algorithm of a descriptor, or "" if there is none yet.
   std::string algorithm(const std::string &key) const;
   void setAlgorithm(const std::string &key, const std::string &value);
 
 private:
-  /// Adds what the other has; false, with what differs.
+  /// Adds the lines of the other file; returns false, with the difference, if
+  /// they contradict.
   bool merge(const LockFile &other, std::string &error);
   std::string text() const;
   bool parse(const std::string &text);
-  /// Replaces the file; 0 or an errno.
+  /// Replaces the file; returns 0 or an errno.
   int replace() const;
 
   std::string path;

@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What changes from step to step (batches, seed, step, learning rate) and what
-// is read every step (the loss) has a place of its own in pinned memory, so
-// that a copy is on its way while the host goes on. Everything else is copied
-// through pageable memory, and the host waits.
+// Pinned memory for tensors that are copied in every step (batches, seed, step,
+// learning rate, the loss): each has a slot of its own, so that the host goes
+// on while the copy runs. All other tensors are copied through pageable memory,
+// and the host waits.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_RUNTIME_CUDA_STAGING_H
@@ -17,11 +17,11 @@
 
 namespace ckopt::runtime::cuda {
 
-/// One allocation of pinned memory, cut into slots. Its context must be current
-/// at every call and at its end.
+/// One allocation of pinned memory, split into slots. Its context must be
+/// current at every call and in the destructor.
 class Staging {
 public:
-  /// A tensor's place, and the event after its last copy to the device.
+  /// A tensor's memory, and the event after its last copy to the device.
   struct Slot {
     char *bytes = nullptr;
     Event copied = nullptr;
@@ -34,7 +34,7 @@ public:
   Staging &operator=(const Staging &) = delete;
 
   Result create();
-  /// Null: the tensor has no slot.
+  /// Returns the tensor's slot, or null if it has none.
   Slot *find(const TensorInfo &tensor);
   int64_t bytes() const { return size; }
 

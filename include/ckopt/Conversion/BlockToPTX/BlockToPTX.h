@@ -2,17 +2,17 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The block form is what a GPU kernel looks like before it has threads: a
-// func.func for each launch, whose body is one scf.forall over blocks
-// (mapping #gpu.block<x>); in it uniform code and scf.foralls over threads
-// (mapping #gpu.thread<x>), one for each interval between two barriers, which
+// Block form represents a GPU kernel before threads are assigned: a func.func
+// for each launch, whose body is one scf.forall over blocks (mapping
+// #gpu.block<x>); in it uniform code and scf.foralls over threads (mapping
+// #gpu.thread<x>), one for each interval between two barriers, which
 // communicate through shared buffers alone (lib/Conversion/BlockToPTX/README.md
 // is its definition).
 //
 // Since nothing in it needs a GPU, the same form is lowered twice: to plain
 // loops, which check it on the CPU (a thread loop that runs backward must give
-// the same bits, or threads race), and to PTX. Only barriers, thread numbers
-// and the shuffles of the last 32 lanes of a tree are added on the second way.
+// the same bits, or threads race), and to PTX. Only the lowering to PTX adds
+// barriers, thread numbers and the shuffles of the last 32 lanes of a tree.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_CONVERSION_BLOCKTOPTX_BLOCKTOPTX_H
@@ -35,8 +35,8 @@ inline constexpr llvm::StringLiteral kBlock = "ckopt.gpu.block";
 inline constexpr llvm::StringLiteral kLaneStep = "ckopt.gpu.lane_step";
 } // namespace blockform
 
-/// Checks every function that has `ckopt.gpu.grid`; one diagnostic for each
-/// mistake. Both ways below do so first.
+/// Checks every function that has `ckopt.gpu.grid`; reports one diagnostic for
+/// each mistake. Both lowerings below check first.
 mlir::LogicalResult verifyBlockForm(mlir::ModuleOp module);
 
 //===----------------------------------------------------------------------===//
@@ -44,10 +44,10 @@ mlir::LogicalResult verifyBlockForm(mlir::ModuleOp module);
 //===----------------------------------------------------------------------===//
 
 struct BlockToLoopsOptions {
-  /// Run blocks and threads from the last to the first. The bits of all
-  /// results are those of the ascending order, or threads race. Shared and
-  /// private buffers start as bytes 0x00 ascending and 0xFF descending, so a
-  /// read before the first write shows, too.
+  /// Runs blocks and threads from the last to the first. All results have the
+  /// bits of the ascending order, unless threads race. Shared and private
+  /// buffers start as bytes 0x00 when ascending and 0xFF when descending, so
+  /// that a read before the first write shows as well.
   bool descending = false;
 };
 
@@ -60,7 +60,7 @@ struct BlockToLoopsOptions {
 void buildBlockToLoopsPipeline(mlir::OpPassManager &pm,
                                const BlockToLoopsOptions &options);
 
-/// SYMBOL__emul.
+/// Returns SYMBOL__emul.
 std::string emulationSymbol(llvm::StringRef kernel);
 
 //===----------------------------------------------------------------------===//
@@ -69,25 +69,27 @@ std::string emulationSymbol(llvm::StringRef kernel);
 
 struct PtxOptions {
   unsigned sm = 80;           ///< 80 or 90
-  bool keepDenormals = false; ///< f32; f64 always does
+  bool keepDenormals = false; ///< of f32; f64 always keeps them
   bool tf32 = false;          ///< products may round their operands to TF32
 };
 
-/// One launch.
+/// A kernel, as it is launched.
 struct PtxKernel {
   enum class Parameter { Pointer, Scalar }; ///< 8 bytes each
   std::string symbol;
-  /// In the order of kernelParams; the last one is the scratch pointer.
+  /// Parameters in the order of kernelParams; the last one is the scratch
+  /// pointer.
   std::vector<Parameter> parameters;
   int64_t grid = 1, block = 1; ///< x; y and z are 1
   int64_t sharedBytes = 0;     ///< static shared memory of a block
-  bool usesF64 = false;        ///< computes with f64, as it was written to
-  /// Accesses of global memory in the code: 16 bytes wide, narrower.
+  bool usesF64 = false;        ///< uses f64 because its source does
+  /// Counts of accesses of global memory in the code: 16 bytes wide, and
+  /// narrower.
   int64_t wideAccesses = 0, narrowAccesses = 0;
-  /// Vectors that the code asked for and that became narrower accesses, since
-  /// no alignment of 16 bytes could be derived.
+  /// Number of vectors in the source that became narrower accesses, since no
+  /// alignment of 16 bytes could be proved.
   int64_t splitVectors = 0;
-  /// Trees whose last 32 lanes became shuffles; those that did not fit.
+  /// Number of trees whose last 32 lanes became shuffles, and of others.
   int64_t shuffledTrees = 0, plainTrees = 0;
 };
 
@@ -95,48 +97,49 @@ struct PtxModule {
   std::string text;
   unsigned sm = 0;
   unsigned isaMajor = 0, isaMinor = 0; ///< PTX version: 7.0 or 7.8
-  /// The least that cuDriverGetVersion may say: 11000 or 11080.
+  /// The lowest result of cuDriverGetVersion that suffices: 11000 or 11080.
   int driverVersion = 0;
-  /// The same for people: "450.36 (CUDA 11.0)".
+  /// The same as text: "450.36 (CUDA 11.0)".
   std::string oldestDriver;
   std::vector<PtxKernel> kernels;
 };
 
-/// Code for all launches of `blockForm`, which stays as it is. In process:
-/// neither a CUDA toolkit nor the environment is looked at. Fails (exit code
-/// ExitUnsupported) where an operation has no code on a GPU, naming it in
-/// diagnostics; ExitInternal where the PTX does not pass scanPtx.
+/// Emits code for all launches of `blockForm`, which stays unchanged. It runs
+/// in process: neither a CUDA toolkit nor the environment is looked at. Fails
+/// with ExitUnsupported if an operation has no code on a GPU, naming it in
+/// diagnostics, and with ExitInternal if the PTX does not pass scanPtx.
 llvm::Expected<PtxModule> emitPtx(mlir::ModuleOp blockForm,
                                   const PtxOptions &options);
 
-/// What PTX must not contain: see scanPtx.
+/// A construct that PTX must not contain: see scanPtx.
 struct PtxViolation {
-  std::string kernel; ///< empty outside of kernels
+  std::string kernel; ///< empty if outside of kernels
   unsigned line = 0;  ///< from 1
   std::string text;   ///< the line, trimmed
   std::string reason;
 };
 
-/// Calls of functions that are not there, local memory, device malloc, dynamic
+/// Finds calls of undefined functions, local memory, device malloc, dynamic
 /// shared memory, float arithmetic without rounding mode, approximations, float
 /// atomics, f64 in kernels not named in `f64Kernels`, and TF32 unless `tf32`.
 std::vector<PtxViolation> scanPtx(llvm::StringRef text,
                                   llvm::ArrayRef<std::string> f64Kernels = {},
                                   bool tf32 = false);
 
-/// What ptxas says of a kernel.
+/// The figures that ptxas reports of a kernel.
 struct AssembledKernel {
   std::string symbol;
   int64_t registers = 0, spillStoreBytes = 0, spillLoadBytes = 0,
           sharedBytes = 0, stackBytes = 0;
 };
 
-/// The path of ptxas: on PATH, in $CUDA_HOME/bin or /usr/local/cuda/bin; none
-/// if it is not installed. For reports and tests alone: no code depends on it.
+/// Returns the path of ptxas: on PATH, in $CUDA_HOME/bin or
+/// /usr/local/cuda/bin; nothing if it is not installed. It is only for reports
+/// and tests; no code depends on it.
 std::optional<std::string> findPtxas();
 
-/// Assembles with the given ptxas for `sm` and throws the machine code away.
-/// Its messages become the error.
+/// Assembles with the given ptxas for `sm` and discards the machine code. On
+/// failure its messages become the error.
 llvm::Expected<std::vector<AssembledKernel>>
 assemble(llvm::StringRef ptx, unsigned sm, llvm::StringRef ptxas);
 

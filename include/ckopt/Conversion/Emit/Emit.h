@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One way to machine code for the JIT and for files: LLVM IR, optimized for one
+// The JIT and files share one way to machine code: LLVM IR, optimized for one
 // CPU, to an object in memory. The JIT links that object into this process; a
 // shared library is the same object linked by lld. So both run the same bytes.
 //
@@ -28,16 +28,16 @@ struct HostFeatures {
 };
 HostFeatures hostFeatures();
 
-/// Compiles to an object file in memory with the symbols that ckrt loads:
-/// the functions, ckopt_manifest, ckopt_manifest_size, ckopt_data,
-/// ckopt_data_size. `data`: first bytes of tensors that the artifact carries.
+/// Compiles to an object file in memory with the symbols that ckrt loads: the
+/// functions, ckopt_manifest, ckopt_manifest_size, ckopt_data, ckopt_data_size.
+/// `data` holds the initial bytes of tensors that the artifact contains.
 /// Consumes `lowered.module`.
 llvm::Expected<std::vector<char>> emitObject(LoweredStep &lowered,
                                              const std::vector<char> &data,
                                              const CpuOptions &target);
 
-/// Compiles a module of the LLVM dialect alone; functions that are no entries
-/// become private.
+/// Compiles a module of the LLVM dialect; functions that are not entries become
+/// private.
 llvm::Expected<std::vector<char>>
 emitFunctions(mlir::OwningOpRef<mlir::ModuleOp> module,
               llvm::function_ref<bool(llvm::StringRef)> isEntry,

@@ -13,8 +13,9 @@
 // [0, trip) cut anywhere at multiples of `grain` gives the same bits.
 //
 // For targets whose stages are launches (StageForm::Blocks) the same bodies are
-// in block form: one function a stage, parameters one by one, scf.forall over
-// blocks around scf.foralls over threads (see lib/Conversion/README.md).
+// in block form: one function for each stage, with separate parameters,
+// scf.forall over blocks around scf.foralls over threads (see
+// lib/Conversion/README.md).
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_CONVERSION_KERNELS_KERNELS_H
@@ -36,52 +37,54 @@ struct KernelStage {
   std::string symbol;
   int64_t trip = 0;
   int64_t grain = 1;
-  int64_t block = 0; ///< threads of a launch's block; 0: a function of ranges
-  /// Of a launch: why its accesses are of one element each; empty: they are of
-  /// 16 bytes where shapes allow.
+  /// Threads of a launch's block; 0 for a function of ranges.
+  int64_t block = 0;
+  /// Of a launch: why it accesses single elements; empty if it accesses 16
+  /// bytes at once where shapes allow.
   std::string scalarReason;
 };
 
-/// What runs when a kernel is called.
+/// How a call of the kernel runs.
 struct KernelCode {
   /// A library kernel: ckrt_execute of `primitive` on `primitiveArgs`, no
   /// stages. Otherwise the stages, in order.
   bool library = false;
   runtime::PrimitiveDesc primitive;
-  /// For library kernels: the primitive's i-th argument is the call's
-  /// primitiveArgs[i]-th argument (operands, then results).
+  /// For library kernels: the primitive's i-th argument is the call's argument
+  /// number primitiveArgs[i] (operands, then results).
   llvm::SmallVector<unsigned> primitiveArgs;
   llvm::SmallVector<KernelStage> stages;
-  /// Bytes at `scratch` (64-byte aligned), from the call's planned workspace.
+  /// Bytes at `scratch` (64-byte aligned), which are part of the call's planned
+  /// workspace.
   int64_t workspaceBytes = 0;
   /// (operand, result) pairs that may share all their bytes.
   llvm::SmallVector<std::pair<unsigned, unsigned>> reuse;
 };
 
-/// How the kernel will run. Makes no code; deterministic; cheap. Fails with a
-/// diagnostic on the op that cannot be lowered.
+/// Decides how the kernel will run. Makes no code; deterministic; cheap. Fails
+/// with a diagnostic on the op that cannot be lowered.
 llvm::FailureOr<KernelCode> planKernel(mlir::func::FuncOp kernel,
                                        const CodegenOptions &options);
 
 /// Adds the stage functions of a generated kernel to `into`, as func.func of
-/// llvm pointers, with the symbols that planKernel says; nothing for library
-/// kernels. Dialects used: func, scf, arith, math, vector, llvm. `kernel` may
-/// lie in `into`, too, and stays as it is: symbols of stages are
+/// llvm pointers, with the symbols of planKernel's result; adds nothing for
+/// library kernels. Dialects used: func, scf, arith, math, vector, llvm.
+/// `kernel` may be in `into` as well, and is not changed: symbols of stages are
 /// "<kernel>.s<n>", of launches "<kernel>_s<n>".
 mlir::LogicalResult emitKernel(mlir::func::FuncOp kernel,
                                const CodegenOptions &options,
                                mlir::ModuleOp into);
 
-/// Lowers what emitKernel made (and scf, arith, math, vector, func, cf, index
-/// in general) to the LLVM dialect. Functions of libm may remain external:
-/// link or resolve -lm.
+/// Lowers the result of emitKernel (and scf, arith, math, vector, func, cf,
+/// index in general) to the LLVM dialect. Functions of libm may remain
+/// external: link or resolve -lm.
 void buildKernelLoweringPipeline(mlir::OpPassManager &pm);
 
-/// Dialects that emitKernel and the pipeline make ops of; passes that call
-/// emitKernel add them to their dependent dialects.
+/// Registers the dialects of ops that emitKernel and the pipeline make; passes
+/// that call emitKernel add them to their dependent dialects.
 void registerKernelDialects(mlir::DialectRegistry &registry);
 
-/// How well a kernel vectorizes, for tests and reports.
+/// Counts that show how well a kernel vectorizes, for tests and reports.
 struct VectorReport {
   unsigned lanes = 1;      ///< of the vectorized loops
   unsigned unitLoads = 0;  ///< contiguous vector loads, in emitted code
@@ -89,7 +92,7 @@ struct VectorReport {
   unsigned gathers = 0;    ///< loads of a lane each
   unsigned libmCalls = 0;  ///< functions computed lane by lane
 };
-/// Emits the kernel into a throw-away module and counts.
+/// Emits the kernel into a temporary module and counts.
 llvm::FailureOr<VectorReport>
 reportVectorization(mlir::func::FuncOp kernel, const CodegenOptions &options);
 

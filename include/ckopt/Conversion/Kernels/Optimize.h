@@ -14,8 +14,8 @@ class TargetMachine;
 namespace ckopt {
 
 /// Runs LLVM's default pipeline of a level (0 to 3) without its vectorizers:
-/// kernels are vectorized when they are written, and LLVM's own could not be
-/// told to keep the bits.
+/// kernels are already vectorized, and LLVM's vectorizers might change the bits
+/// of results.
 void optimizeKernels(llvm::Module &module, llvm::TargetMachine &machine,
                      unsigned level);
 

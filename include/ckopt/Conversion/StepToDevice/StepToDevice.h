@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Lowers what plan-memory leaves to a device artifact: PTX for all kernels and
-// a manifest in which each function is a list of launches over fixed places of
-// the arena. There is no host code: the runtime captures the list once and
-// replays it. Nothing is allocated, moved or merged here: what was planned is
+// Lowers a module after plan-memory to a device artifact: PTX for all kernels
+// and a manifest in which each function is a list of launches at fixed
+// addresses of the arena. There is no host code: the runtime captures the list
+// once and replays it. Nothing is allocated, moved or merged here: the plan is
 // what runs.
 //
 //===----------------------------------------------------------------------===//
@@ -22,9 +22,10 @@
 namespace ckopt {
 
 struct LowerDeviceOptions {
-  CodegenOptions codegen; ///< as annotate-kernels was given it; in blocks
-  unsigned sm = 80;       ///< 80 or 90
-  /// An f64 step keeps denormals, all others flush them.
+  /// The options of annotate-kernels; stages are blocks.
+  CodegenOptions codegen;
+  unsigned sm = 80; ///< 80 or 90
+  /// Set for f64 steps; all others flush denormals.
   bool keepDenormals = false;
   std::string producer;
   /// Functions to lower, in the order of Manifest::functions.
@@ -36,8 +37,8 @@ struct ScalarLaunch {
   std::string kernel, reason;
 };
 
-/// A product or convolution that was to be left to libraries, that these have
-/// no kernel for, and why; it is our own code.
+/// A product or convolution that was meant for a library, but for which the
+/// library has no kernel, and why; generated code computes it.
 struct RefusedPrimitive {
   std::string kernel, primitive, reason;
 };
@@ -51,9 +52,9 @@ struct LoweredDeviceStep {
   std::vector<RefusedPrimitive> refusedPrimitives;
 };
 
-/// Lowers the functions of `planned` (which it leaves alone) that it has. Their
-/// kernels must have been annotated for CUDA. Errors: what has no code on a GPU
-/// (ExitUnsupported), all of it at once; diagnostics name the ops.
+/// Lowers the given functions of `planned`, which is not changed; missing ones
+/// are skipped. Their kernels must have been annotated for CUDA. Fails with
+/// ExitUnsupported if ops have no code on a GPU; diagnostics name all of them.
 llvm::Expected<LoweredDeviceStep>
 lowerDeviceStep(mlir::ModuleOp planned, const LowerDeviceOptions &options);
 

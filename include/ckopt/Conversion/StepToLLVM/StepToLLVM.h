@@ -2,14 +2,14 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Lowers what plan-memory leaves, functions that are straight lines of kernel
+// Lowers a module after plan-memory, whose functions are sequences of kernel
 // calls with an offset for every value, to LLVM functions
 //
 //   i32 ckopt_fn_<name>(ptr env, ptr arena)
 //
 // that fill an array of pointers into the arena and call the runtime once for
 // each kernel stage or library primitive. Nothing is allocated, moved or
-// merged here: what was planned is what runs.
+// merged here: the plan is what runs.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_CONVERSION_STEPTOLLVM_STEPTOLLVM_H
@@ -25,11 +25,11 @@
 namespace ckopt {
 
 struct LowerStepOptions {
-  CodegenOptions codegen; ///< of kernels; in ranges
+  CodegenOptions codegen; ///< kernel options; stages are ranges
   /// Call ckrt_call_done after each kernel call (profiles, --check-finite,
   /// --verify-remat).
   bool instrument = false;
-  /// An f64 step keeps denormals, all others flush them.
+  /// Set for f64 steps; all others flush denormals.
   bool keepDenormals = false;
   /// CPU features that the code needs, as in /proc/cpuinfo.
   std::vector<std::string> cpuFeatures;
@@ -44,8 +44,8 @@ struct LoweredStep {
   runtime::Manifest manifest;
 };
 
-/// Lowers the functions of `planned` (which it leaves alone) that it has.
-/// Failure: an error has been emitted.
+/// Lowers the given functions of `planned`, which is not changed; missing ones
+/// are skipped. Fails after an error was emitted.
 mlir::FailureOr<LoweredStep> lowerStep(mlir::ModuleOp planned,
                                        const LowerStepOptions &options);
 

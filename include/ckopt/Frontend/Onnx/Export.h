@@ -18,8 +18,8 @@ namespace ckopt::onnx_frontend {
 /// which each named weight has the given value: initializers are replaced
 /// (external ones become internal; a model above 2 GiB keeps its numbers in
 /// `outPath`.data instead), graph inputs become initializers. Values
-/// are converted to the file's element type. All else stays as it was, unknown
-/// fields too. An error where a name is none of the file's weights.
+/// are converted to the file's element type. Everything else is kept, unknown
+/// fields too. Fails if a name is not one of the file's weights.
 llvm::Error exportModel(llvm::StringRef originalPath, llvm::StringRef outPath,
                         const std::map<std::string, HostTensor> &weights);
 

@@ -2,12 +2,13 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Import gives a `func.func @forward` of ckopt ops on statically shaped
-// tensors: batch fixed, shape arithmetic folded, batch norms and dropouts in
-// training form. Weights stay out of the IR: they lie in a table by name.
-// Export.h puts trained weights into a copy of the original file. Whatever the
-// bytes of a file are, both end in a result or in an error that names file,
-// node and remedy; no protobuf type and no exception leaves this library.
+// Imports ONNX files. The result is a `func.func @forward` of ckopt ops on
+// statically shaped tensors: batch fixed, shape arithmetic folded, batch norms
+// and dropouts in training form. Weights are not in the IR but in a table by
+// name. Export.h puts trained weights into a copy of the original file.
+// Whatever the bytes of a file are, both end in a result or in an error that
+// names file, node and remedy; no protobuf type and no exception leaves this
+// library.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_FRONTEND_ONNX_ONNX_H
@@ -27,52 +28,53 @@
 namespace ckopt::onnx_frontend {
 
 struct ImportOptions {
-  /// The size of the data inputs' first dimension. Needed where the file has a
-  /// symbol there; where it has a number, the graph's shape constants follow as
-  /// far as it is proven which of them hold the batch (an error names the
-  /// others).
+  /// The size of the data inputs' first dimension. It is required if the file
+  /// has a symbol there; if the file has a number, the graph's shape constants
+  /// are changed as far as it is proven which of them hold the batch (an error
+  /// names the others).
   std::optional<int64_t> batch;
   /// Values of other symbolic dimensions by name.
   std::map<std::string, int64_t> dims;
   /// Whole shapes of graph inputs by name: for inputs whose shape the file
-  /// leaves out, or whose dimensions have no names. They must agree with what
-  /// the file does say.
+  /// omits, or whose dimensions have no names. They must agree with the
+  /// dimensions that the file gives.
   std::map<std::string, std::vector<int64_t>> shapes;
-  /// Graph inputs that have one value for good, by name: what decides shapes,
-  /// axes and trip counts must be known when compiling.
+  /// Graph inputs with a fixed value, by name: inputs that determine shapes,
+  /// axes and trip counts must be known at compile time.
   std::map<std::string, HostTensor> constants;
-  /// Where import fails, receives the graph inputs that would have to be
-  /// constants for it to get further (see `constants`).
+  /// If import fails, receives the graph inputs that would have to be constants
+  /// for it to proceed (see `constants`).
   std::set<std::string> *neededConstants = nullptr;
-  /// The graph inputs that are data. Empty: the first graph input where the
-  /// graph has no initializers, else every input that is no initializer.
+  /// The graph inputs that are data. If empty: the first graph input if the
+  /// graph has no initializers, else every input that is not an initializer.
   std::vector<std::string> inputs;
   /// Float weights whose whole name matches (POSIX extended) are not trained.
   std::string freezeRegex;
-  /// If not empty, only those whose whole name matches are trained; a weight
+  /// If not empty, only weights whose whole name matches are trained; a weight
   /// that both expressions match is not.
   std::string trainRegex;
-  /// Weights that are made by ConstantOfShape, as in files whose numbers were
-  /// taken out, are parameters without a value.
+  /// Weights that ConstantOfShape makes, as in files without their numbers, are
+  /// parameters without a value.
   bool paramsFromConstants = false;
-  /// Batch norms use the batch's statistics and update the running ones,
-  /// dropouts drop, also where the file was exported for inference. False:
-  /// each does what the file says.
+  /// Batch norms use the batch's statistics and update the running ones, and
+  /// dropouts drop, even if the file was exported for inference. False: each
+  /// node keeps the file's mode.
   bool trainMode = true;
   /// "" or "f64": every float32 becomes float64.
   std::string computeType;
 };
 
-/// What exporting did to the model; see docs/from-pytorch.md.
+/// Describes how exporting changed the model; see docs/from-pytorch.md.
 struct ExportDiagnosis {
-  std::string form; ///< who wrote the file and what it notes, for people
-  /// What is not in the file, so that training it would train another model: a
-  /// sentence each. Empty: the file is whole.
+  std::string form; ///< the exporter, and which metadata the file has
+  /// Sentences on parts of the model that the file lacks, so that training
+  /// would train another model; empty if the file is complete.
   std::vector<std::string> lost;
-  std::vector<std::string> notes; ///< what was mended
+  std::vector<std::string> notes; ///< repairs that import made
   /// Float initializers that are not trained, and why.
   std::vector<std::pair<std::string, std::string>> constants;
-  /// What is trained and may be a buffer: this form of export does not tell.
+  /// Trained weights that may be buffers, because this form of export does not
+  /// tell.
   std::vector<std::string> unclear;
   bool hasDropout = false;
 };
@@ -82,16 +84,16 @@ struct ImportedModel {
   mlir::OwningOpRef<mlir::ModuleOp> module;
   /// Values of arguments by `ckopt.name`. Arguments without a value carry
   /// `ckopt.init` ("kaiming", "xavier", "normal", "zeros", "ones"), and, where
-  /// it has a meaning, `ckopt.fan_in` and `ckopt.fan_out`.
+  /// they are defined, `ckopt.fan_in` and `ckopt.fan_out`.
   std::map<std::string, HostTensor> weights;
-  /// What was taken for what, for the user.
+  /// Remarks to the user on the roles that import assigned.
   std::vector<std::string> remarks;
-  /// Those of them that are on the nodes of the graph.
+  /// Remarks on nodes of the graph, which are also among `remarks`.
   std::vector<std::string> notes;
   ExportDiagnosis diagnosis;
-  /// The batch size that was fixed, 0 where no data input has dimensions.
+  /// The fixed batch size, 0 if no data input has dimensions.
   int64_t batch = 0;
-  /// The graph ends in a loss of its own: the result that carries
+  /// Set if the graph ends in a loss of its own: the result that carries
   /// `ckopt.role = "loss"`.
   bool endsInLoss = false;
 };
@@ -102,20 +104,21 @@ llvm::Expected<ImportedModel> importModel(llvm::StringRef path,
                                           const ImportOptions &options,
                                           mlir::MLIRContext &context);
 
-/// What exporting did to the model in the file, without importing it.
+/// Diagnoses the model in the file, without importing it.
 llvm::Expected<ExportDiagnosis> diagnoseExport(llvm::StringRef path);
-/// `diagnosis.lost` as one message, with the lines that export it whole.
+/// Returns `diagnosis.lost` as one message, with the Python lines that export
+/// the complete model.
 std::string describeLost(const ExportDiagnosis &diagnosis,
                          llvm::StringRef path);
 
-/// An operator and the opset versions from which its handled forms hold.
+/// An operator and the opset versions from which its supported forms are valid.
 struct SupportedOp {
   std::string domain, name;
   std::vector<int64_t> opsets;
 };
-/// All operators that import knows, by name.
+/// Lists all operators that import supports, by name.
 std::vector<SupportedOp> listSupportedOps();
-/// The same as a Markdown table.
+/// Prints the list as a Markdown table.
 void printSupportedOps(llvm::raw_ostream &os);
 
 /// The opsets that import accepts.

@@ -11,7 +11,7 @@ using namespace ckopt;
 using namespace ckopt::codegen;
 using codegen::Index;
 
-/// Threads of a warp: the last steps of a tree exchange registers.
+/// The most threads of a block that reduce a row.
 static constexpr int64_t kMostThreads = 256;
 
 int64_t BlockNest::threadsFor(int64_t length, int64_t width) {

@@ -2,11 +2,12 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Thread t takes elements (or vectors of W) t, t + T, t + 2T, ... of the
-// innermost reduced loop, for all points of the outer ones, into one
-// accumulator; the T partial results meet in a binary tree: halves over shared
-// memory down to 32, then lanes. The order of additions depends on the shape
-// only. Barrier intervals: one for the elements, one a step of the tree.
+// Reduces a row with a block of threads. Thread t takes elements (or vectors of
+// W) t, t + T, t + 2T, ... of the innermost reduced loop, for all points of the
+// outer ones, into one accumulator; the T partial results are combined in a
+// binary tree: halves over shared memory down to 32, then lanes. The order of
+// additions depends on the shape only. Barrier intervals: one for the elements,
+// and one for each step of the tree.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_CONVERSION_KERNELS_DEVICE_BLOCKNEST_H
@@ -21,8 +22,8 @@ inline constexpr int64_t kThreadRow = 16;
 
 class BlockNest final : public PointNest {
 public:
-  /// `threads`: a power of two, at least 32. `vectors`: the innermost loop runs
-  /// on lanes; its size and range are multiples of them.
+  /// `threads` is a power of two, at least 32. With `vectors`, the innermost
+  /// loop runs on lanes; its size and range are multiples of their number.
   BlockNest(Emitter &e, const Domain &domain, ArrayRef<unsigned> reduced,
             ArrayRef<AffineExpr> at, int64_t threads, bool vectors)
       : e(e), domain(domain), reduced(reduced), at(at), threads(threads),
@@ -32,19 +33,19 @@ public:
     rangeLow = low;
     rangeHigh = high;
   }
-  /// One scalar for each reducer, the same in all threads.
+  /// Returns one scalar for each reducer, the same in all threads.
   SmallVector<Value> reduce(ArrayRef<Reducer> reducers, Body body) override;
   void forEach(llvm::function_ref<void(Index, unsigned vector)> body) override;
 
-  /// Threads that have something to do in rows of `length` elements.
+  /// Returns how many threads have work in rows of `length` elements.
   static int64_t threadsFor(int64_t length, int64_t width);
 
 private:
   using Point = llvm::function_ref<SmallVector<Value>(ArrayRef<Value>)>;
-  /// The calling thread's points, with carried values.
+  /// Loops over the calling thread's points, with carried values.
   SmallVector<Value> points(unsigned level, Value thread,
                             ArrayRef<Value> carried, Point point);
-  /// All lanes of v as one.
+  /// Combines all lanes of v into one.
   Value fold(const Reducer &reducer, Value v);
   void tree(ArrayRef<Reducer> reducers, ArrayRef<Value> buffers);
 

@@ -96,7 +96,7 @@ ConvIndex::point(Emitter &e, Value number, const int64_t (&sizes)[3]) const {
 }
 
 static void require(Emitter &e, Value &inside, Value i, int64_t size) {
-  // One unsigned comparison: negative numbers are large.
+  // One unsigned comparison suffices, because negative numbers become large.
   Value fits = e.cmpi(arith::CmpIPredicate::ult, i, e.index(size));
   inside = inside ? e.andi(inside, fits) : fits;
 }
@@ -125,7 +125,7 @@ SmallVector<Value> ConvIndex::over(Emitter &e, ArrayRef<Value> in,
       Value quotient = arith::DivSIOp::create(e.b, o, stride);
       Value whole =
           e.cmpi(arith::CmpIPredicate::eq, e.mul(quotient, stride), o);
-      // A negative o may divide to zero: test it before.
+      // A negative o may be zero after division, so test it before.
       whole = e.andi(whole, e.cmpi(arith::CmpIPredicate::sge, o, e.index(0)));
       inside = inside ? e.andi(inside, whole) : whole;
       o = quotient;

@@ -10,25 +10,25 @@
 
 namespace ckopt::codegen {
 
-/// Element offsets of a convolution's tensors.
+/// Computes element offsets of a convolution's tensors.
 struct ConvIndex {
   explicit ConvIndex(const runtime::ConvDesc &desc)
       : desc(desc), channelsIn(desc.inChannels / desc.groups),
         channelsOut(desc.outChannels / desc.groups) {}
 
   runtime::ConvDesc desc;
-  int64_t channelsIn, channelsOut; ///< of a group
+  int64_t channelsIn, channelsOut; ///< channels of a group
 
   int64_t window() const { return product(extents(desc.kernel)); }
   int64_t pointsIn() const { return product(extents(desc.in)); }
   int64_t pointsOut() const { return product(extents(desc.out)); }
-  /// Whether input and output points are the same.
+  /// Returns whether input and output points are the same.
   bool isPointwise() const;
-  /// Whether (channel of the group, window point) numbers a weight's elements
-  /// in the order of memory when depth() splits it.
+  /// Returns whether depth() numbers a weight's (channel of the group, window
+  /// point) in the order of memory.
   bool isWeightInOrder() const { return !desc.channelsLast || window() == 1; }
 
-  /// An activation's element: image, channel, point.
+  /// Returns an activation's offset by image, channel and point.
   Value input(Emitter &e, Value image, Value channel,
               ArrayRef<Value> point) const {
     return activation(e, image, channel, point, desc.in, desc.inChannels);
@@ -37,34 +37,36 @@ struct ConvIndex {
                ArrayRef<Value> point) const {
     return activation(e, image, channel, point, desc.out, desc.outChannels);
   }
-  /// An activation's element where the point is one number, so that multiples
-  /// of it show.
+  /// Returns an activation's offset where the point is a single number, so that
+  /// its divisors remain visible.
   Value flatActivation(Emitter &e, Value number, Value channel, int64_t points,
                        int64_t channels) const;
-  /// A weight's element where `number` splits into channel and window point.
+  /// Returns a weight's offset where `number` is split into channel and window
+  /// point.
   Value weight(Emitter &e, Value out, Value number) const;
-  /// A weight's element: row-major [out channel, channel of the group, window].
+  /// Returns a weight's offset: row-major [out channel, channel of the group,
+  /// window].
   Value weight(Emitter &e, Value out, Value in, ArrayRef<Value> at) const;
 
-  /// k of activations against weights: channel and window point; the channel
-  /// innermost where it is in memory.
+  /// Splits k into channel and window point; the channel is innermost where it
+  /// is innermost in memory.
   std::pair<Value, SmallVector<Value>> depth(Emitter &e, Value k,
                                              int64_t channels) const;
-  /// Image and point of a row number.
+  /// Splits a row number into image and point.
   std::pair<Value, SmallVector<Value>> point(Emitter &e, Value number,
                                              const int64_t (&sizes)[3]) const;
-  /// Where a group's channel lies among all.
+  /// Returns the number of a group's channel among all channels.
   static Value channelOf(Emitter &e, Value group, Value channel,
                          int64_t ofGroup) {
     return e.add(e.mul(group, e.index(ofGroup)), channel);
   }
 
-  /// The input point under window point `at` of output point `out`, and whether
-  /// it lies inside.
+  /// Returns the input point under window point `at` of output point `out`, and
+  /// whether it lies inside.
   SmallVector<Value> under(Emitter &e, ArrayRef<Value> out, ArrayRef<Value> at,
                            Value &inside) const;
-  /// The output point whose window point `at` lies on input point `in`, and
-  /// whether there is one.
+  /// Returns the output point whose window point `at` lies on input point `in`,
+  /// and whether there is one.
   SmallVector<Value> over(Emitter &e, ArrayRef<Value> in, ArrayRef<Value> at,
                           Value &inside) const;
 

@@ -127,7 +127,8 @@ DeviceGemm codegen::describeProduct(const runtime::PrimitiveDesc &primitive,
   gemm.aAlongK = desc.aCol == 1;
   gemm.bAlongN = desc.bCol == 1;
   gemm.cAlongN = desc.cCol == 1;
-  // Stride 1 along one dimension; all others start at multiples.
+  // Vectors need stride 1 along one dimension, and multiples for the starts of
+  // all others.
   auto lanes = [](Operand x, int64_t stride, int64_t extent, int64_t other,
                   const int64_t (&batches)[2]) {
     return x.lanes(stride == 1, {extent, other, batches[0], batches[1]});

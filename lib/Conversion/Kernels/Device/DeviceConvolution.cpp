@@ -2,7 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// With o an output point, i an input point, w a point of the window:
+// Describes convolutions as products of matrices. With o an output point, i an
+// input point, w a point of the window:
 //
 //   forward          m = (image, o)      n = out channel   k = (channel, w)
 //   input gradient   m = (image, i)      n = in channel    k = (channel, w)
@@ -21,7 +22,7 @@ using namespace ckopt::codegen;
 using runtime::PrimitiveKind;
 using runtime::ProductPrecision;
 
-/// load() where `inside` holds, else zero.
+/// Loads if `inside` holds; returns zero otherwise.
 static Value loadInside(Emitter &e, Type type, unsigned lanes, Value inside,
                         function_ref<Value()> load) {
   if (!inside)
@@ -38,8 +39,8 @@ static Value loadInside(Emitter &e, Type type, unsigned lanes, Value inside,
       .front();
 }
 
-/// The input's element under an output point and a channel and window point,
-/// both as numbers; zero where the window leaves the input.
+/// Loads the input's element under an output point and a channel and window
+/// point, both as numbers; zero where the window leaves the input.
 static Value loadInput(const ConvIndex &conv, Operand x, OperandForm form,
                        Emitter &e, Value group, Value output, Value depth,
                        unsigned lanes) {

@@ -12,8 +12,8 @@ using namespace mlir;
 using namespace ckopt;
 using namespace ckopt::codegen;
 
-/// Blocks that fill a GPU, with tiles of 64 and of 128; the least of k that is
-/// worth a part.
+/// Numbers of blocks that fill a GPU, with tiles of 64 and of 128, and the
+/// least length of k that is worth a part.
 static constexpr int64_t kFullBlocks = 256, kFullLargeBlocks = 128,
                          kLeastPart = 512;
 
@@ -49,7 +49,7 @@ static Value below(Emitter &e, Value x, int64_t limit) {
   return e.cmpi(arith::CmpIPredicate::slt, x, e.index(limit));
 }
 
-/// Quotient and remainder of a non-negative number.
+/// Returns quotient and remainder of a non-negative number.
 static std::pair<Value, Value> divided(Emitter &e, Value x, int64_t by) {
   Value divisor = e.index(by);
   return {arith::DivUIOp::create(e.b, x, divisor),
@@ -60,11 +60,11 @@ static std::pair<Value, Value> divided(Emitter &e, Value x, int64_t by) {
 // Slices
 //===----------------------------------------------------------------------===//
 
-/// Depth and place across of element number `at`, the first of its vector, of a
-/// slice. Neighbouring threads load neighbours. Where vectors across must be
-/// laid along k, all places across would meet few banks: then 4 threads load
-/// neighbours and 8 such groups of a warp are at 8 depths, whose elements lie
-/// side by side in shared memory.
+/// Returns depth and position across for element number `at`, the first of its
+/// vector, of a slice. Adjacent threads load adjacent elements. If vectors
+/// across must be stored along k, consecutive positions across would share few
+/// banks: then groups of 4 threads load adjacent vectors, and the 8 groups of a
+/// warp load 8 depths, whose elements are adjacent in shared memory.
 std::pair<Value, Value> DeviceGemm::placeOf(Emitter &e, Value at,
                                             const Slice &s) const {
   if (s.alongDepth) {
@@ -83,7 +83,7 @@ std::pair<Value, Value> DeviceGemm::placeOf(Emitter &e, Value at,
                 e.index(s.lanes))};
 }
 
-/// Neighbours number at, at + 1, ... of a slice, to shared memory.
+/// Copies vectors number at, at + 1, ... of a slice to shared memory.
 void DeviceGemm::emitLoadOf(Emitter &e, const Tile &tile, Value at, Value from,
                             const Slice &s) const {
   auto [depth, across] = placeOf(e, at, s);
@@ -129,7 +129,7 @@ void DeviceGemm::emitLoadOf(Emitter &e, const Tile &tile, Value at, Value from,
 void DeviceGemm::emitLoad(Emitter &e, const Tile &tile, Value thread,
                           Value from, const Slice &s) const {
   int64_t step = kThreads * s.lanes, all = this->tile() * slice();
-  // A few at once: their latencies overlap.
+  // Load several vectors at once, so that their latencies overlap.
   constexpr int64_t kAtOnce = 4;
   Value first = e.mul(thread, e.index(s.lanes));
   auto some = [&](Value first, int64_t count) {
@@ -149,8 +149,8 @@ void DeviceGemm::emitLoad(Emitter &e, const Tile &tile, Value thread,
 // Products
 //===----------------------------------------------------------------------===//
 
-/// Threads are a square of 16 x 16, and of each square of 64 x 64 elements
-/// every thread has one of 4 x 4.
+/// Threads form a square of 16 x 16, and of each square of 64 x 64 elements
+/// every thread computes 4 x 4.
 void DeviceGemm::emitProducts(Emitter &e, const Tile &tile,
                               Value thread) const {
   auto [threadRow, threadColumn] = divided(e, thread, 16);
@@ -163,7 +163,7 @@ void DeviceGemm::emitProducts(Emitter &e, const Tile &tile,
   VectorType four = VectorType::get({4}, type);
   SmallVector<Value> total = e.forLoop(
       e.index(0), e.index(slice()), 1, start, [&](Value depth, ValueRange sum) {
-        // Both lie alike: [k][m or n].
+        // Both operands have the form [k][m or n].
         Value base = e.mul(depth, e.index(pitch(/*isA=*/true)));
         auto read = [&](Value shared, Value at) {
           SmallVector<Value> elements;
@@ -192,7 +192,7 @@ void DeviceGemm::emitProducts(Emitter &e, const Tile &tile,
 // Results
 //===----------------------------------------------------------------------===//
 
-/// Stores neighbouring elements, where they lie inside.
+/// Stores adjacent elements where they lie inside of the result.
 void DeviceGemm::emitResult(Emitter &e, const Tile &tile, Value row,
                             Value column, ArrayRef<Value> sums) const {
   Value elements = sums.front();
@@ -214,7 +214,7 @@ void DeviceGemm::emitResult(Emitter &e, const Tile &tile, Value row,
       store(e, tile.batch, row, column, elements);
       return SmallVector<Value>();
     }
-    // [part][batch][m][n]
+    // Partial sums are stored as [part][batch][m][n].
     Value offset = e.add(e.mul(tile.part, e.index(batch)), tile.batch);
     offset = e.add(e.mul(offset, e.index(m)), row);
     offset = e.add(e.mul(offset, e.index(n)), column);
@@ -232,7 +232,7 @@ void DeviceGemm::emitResult(Emitter &e, const Tile &tile, Value row,
 }
 
 void DeviceGemm::emitResults(Emitter &e, const Tile &tile, Value thread) const {
-  // Parts lie row by row.
+  // Parts are stored row by row.
   bool alongN = parts() > 1 || cAlongN;
   int64_t lanes = std::min<int64_t>(cLanes, 4);
   if (parts() > 1)
@@ -241,7 +241,7 @@ void DeviceGemm::emitResults(Emitter &e, const Tile &tile, Value thread) const {
   Value firstRow = e.add(tile.row, e.mul(threadRow, e.index(4)));
   Value firstColumn = e.add(tile.column, e.mul(threadColumn, e.index(4)));
   int64_t side = 4 * squares();
-  // Element i of a thread's side lies at 64 * (i / 4) + i % 4.
+  // Element i of a thread's side is at position 64 * (i / 4) + i % 4.
   auto place = [](int64_t i) { return i / 4 * 64 + i % 4; };
   for (int64_t outer = 0; outer < side; ++outer)
     for (int64_t inner = 0; inner < side; inner += lanes) {

@@ -10,19 +10,19 @@
 
 namespace ckopt::codegen {
 
-/// What one block works on.
+/// The tile that one block computes.
 struct DeviceGemm::Tile {
-  Value batch, part, row, column; ///< row and column of its first element
-  Value low, high;                ///< of k
+  Value batch, part, row, column; ///< position of its first element
+  Value low, high;                ///< range of k
   Value sharedA, sharedB;
-  Value sums; ///< of each thread
+  Value sums; ///< sums of each thread
 };
 
 inline Value asIndex(Emitter &e, Value v) {
   return mlir::arith::IndexCastOp::create(e.b, e.b.getIndexType(), v);
 }
 
-/// Where sum number i of the thread lies.
+/// Returns the position of the thread's sum number i.
 inline SmallVector<Value> sumAt(Emitter &e, int64_t i) {
   return {e.threadIndex(), mlir::arith::ConstantIndexOp::create(e.b, i)};
 }

@@ -2,10 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The eight warps of a block are 4 x 2; each has a part of the tile, of
-// 16 x 32 elements in a tile of 64, made of blocks of 16 x 8. How slices lie in
-// shared memory is DeviceGemm::depthInside's; the pitch keeps the threads that
-// load a fragment together on banks of their own.
+// Multiplies tiles with tensor cores. The eight warps of a block form 4 x 2;
+// each computes a part of the tile, 16 x 32 elements in a tile of 64, made of
+// blocks of 16 x 8. DeviceGemm::depthInside decides how slices lie in shared
+// memory; the pitch lets the threads that load a fragment together use
+// different banks.
 //
 //===----------------------------------------------------------------------===//
 #include "Device/DeviceGemm.h"
@@ -26,7 +27,7 @@ static Value remainder(Emitter &e, Value x, int64_t by) {
   return arith::RemUIOp::create(e.b, x, e.index(by));
 }
 
-/// First row and column of the thread's warp in the tile.
+/// Returns the first row and column of the thread's warp in the tile.
 static std::pair<Value, Value> originOfWarp(Emitter &e, Value thread,
                                             int64_t squares) {
   Value warp = quotient(e, thread, kWarp);
@@ -37,7 +38,8 @@ static std::pair<Value, Value> originOfWarp(Emitter &e, Value thread,
 void DeviceGemm::emitWarpProducts(Emitter &e, const Tile &tile,
                                   Value thread) const {
   auto [row, column] = originOfWarp(e, thread, squares());
-  // Elements from a row or column to the next, and from one k to the next.
+  // Distances in elements between adjacent rows or columns, and between
+  // adjacent k.
   struct Strides {
     int64_t line, step;
   };
@@ -84,7 +86,7 @@ void DeviceGemm::emitWarpResults(Emitter &e, const Tile &tile,
   row = e.add(e.add(tile.row, row), quotient(e, lane, 4));
   column = e.add(e.add(tile.column, column),
                  e.mul(remainder(e, lane, 4), e.index(2)));
-  // Two neighbours of a row at once where rows are even.
+  // Store two adjacent elements of a row at once if rows have even length.
   bool pairs = parts() > 1 ? n % 2 == 0 : cAlongN && cLanes > 1;
   int64_t number = 0;
   for (int64_t i = 0; i < squares(); ++i)

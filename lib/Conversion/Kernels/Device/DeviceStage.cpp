@@ -2,9 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A launch is a loop over blocks around loops over threads. Items are numbered;
-// either every thread does one (emitThreads), or every block does one together
-// (emitBlocks). Which item a block does depends on the shape alone.
+// Builds launches: a loop over blocks around loops over threads. Items are
+// numbered; either every thread handles one (emitThreads), or every block one
+// together (emitBlocks). The assignment of items to blocks depends on the shape
+// alone.
 //
 //===----------------------------------------------------------------------===//
 #include "Kinds/GeneratedKernel.h"
@@ -18,14 +19,15 @@ void GeneratedKernel::addLaunch(int64_t items, int64_t block, bool together,
                                 StringRef scalarReason) {
   std::string symbol =
       (kernel.getSymName() + "_s" + Twine(code.stages.size())).str();
-  for (char &c : symbol) // a name in PTX
+  for (char &c : symbol) // PTX allows fewer characters in names
     if (!llvm::isAlnum(c))
       c = '_';
   int64_t blocks = together ? items : llvm::divideCeil(items, block);
   code.stages.push_back({symbol, blocks, 1, block, scalarReason.str()});
 }
 
-/// The launch's function with its loop over blocks; the builder ends up in it.
+/// Makes the launch's function with its loop over blocks, and moves the builder
+/// inside.
 static func::FuncOp makeLaunch(func::FuncOp kernel, const KernelStage &stage,
                                OpBuilder &builder, Value &block) {
   MLIRContext *ctx = kernel.getContext();

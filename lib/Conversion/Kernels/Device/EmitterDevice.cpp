@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What launches in block form need beside the code that both targets share. A
-// buffer is an argument of the launch in an address space of its own; what
-// becomes of it is decided where block form is lowered.
+// The emitter's functions that only launches in block form need. A buffer is an
+// argument of the launch in an address space of its own; the lowering of block
+// form decides where it lies.
 //
 //===----------------------------------------------------------------------===//
 #include "Emit/Emitter.h"

@@ -11,7 +11,8 @@ using namespace mlir;
 using namespace ckopt;
 using namespace ckopt::codegen;
 
-/// Buffers of one stage; the sum stays far below a thread's stack.
+/// The most buffers of one stage; together they stay far below the size of a
+/// thread's stack.
 static constexpr size_t kBuffers = 6;
 
 void ColumnCache::plan(const Domain &domain, ArrayRef<Value> roots) {
@@ -39,8 +40,9 @@ void ColumnCache::visit(Value value, ArrayRef<AffineExpr> given) {
     if (size == 1)
       index[d] = getAffineConstantExpr(0, type.getContext());
     auto own = dyn_cast<AffineDimExpr>(index[d]);
-    // The value has exactly the columns of the loop: whatever else reads it, at
-    // whatever index (the other half of a split), reads what the buffer holds.
+    // The value has exactly the columns of the loop, so every reader, at
+    // whatever index (the other half of a split, for example), finds its
+    // element in the buffer.
     if (own && own.getPosition() == dim && !component && size == columns)
       component = d;
     else if (!isa<AffineConstantExpr>(index[d]))

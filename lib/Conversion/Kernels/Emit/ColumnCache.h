@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Where lanes run over columns and the loop over rows is outside of them, what
-// depends on the column alone (1 / sqrt(variance + epsilon) of a channel) would
-// be computed again in each row. Such values are computed once a call of a
-// range, into a buffer on the stack, and loaded from there.
+// Where lanes run over columns and the loop over rows is outside of them,
+// values that depend on the column alone (1 / sqrt(variance + epsilon) of a
+// channel) would be computed again in each row. Such values are computed once
+// for each range, into a buffer on the stack, and loaded from there.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_CONVERSION_KERNELS_EMIT_COLUMNCACHE_H
@@ -18,11 +18,11 @@ namespace ckopt::codegen {
 
 class ColumnCache {
 public:
-  /// Looks for the values among what `roots` need at the domain's points.
-  /// Nothing is cached unless the innermost loop is one logical dimension of
-  /// at most kColumns and rows are many.
+  /// Selects values among those that `roots` need at the domain's points.
+  /// Nothing is cached unless the innermost loop is one logical dimension of at
+  /// most kColumns and there are many rows.
   void plan(const Domain &domain, ArrayRef<Value> roots);
-  /// Computes them; at the start of a stage.
+  /// Computes the values; called at the start of a stage.
   void emit(Emitter &e) const;
   bool empty() const { return entries.empty(); }
 
@@ -31,8 +31,9 @@ public:
 private:
   struct Entry {
     Value value;
-    SmallVector<AffineExpr> index; ///< of the domain's logical dimensions
-    unsigned component;            ///< of `index` that is the column
+    /// In terms of the domain's logical dimensions.
+    SmallVector<AffineExpr> index;
+    unsigned component; ///< component of `index` that is the column
   };
   void visit(Value value, ArrayRef<AffineExpr> index);
 
@@ -42,7 +43,7 @@ private:
   int64_t columns = 0;
 };
 
-/// An uninitialized buffer on the stack of a stage.
+/// Makes an uninitialized buffer on the stack of a stage.
 Value stackBuffer(Emitter &e, Type element, int64_t count);
 
 } // namespace ckopt::codegen

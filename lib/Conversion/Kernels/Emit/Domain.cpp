@@ -82,7 +82,7 @@ Domain::Domain(ArrayRef<int64_t> shape, ArrayRef<int64_t> order,
       SmallVector<Loop> merged = loops;
       merged.back().size *= shape[d];
       merged.back().dims.push_back(unsigned(d));
-      // What later dimensions do is not decided yet: one loop each.
+      // Later dimensions are not merged yet: each is a loop of its own.
       SmallVector<Loop> all = merged;
       bool after = false;
       for (int64_t other : order) {

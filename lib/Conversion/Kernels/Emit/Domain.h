@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A kernel runs over the points of one shape, in the physical order of one
-// tensor. Neighbouring dimensions become one loop where every access stays
-// linear in it (contiguous tensors become a single loop), tested symbolically
-// on the accesses of the whole body.
+// tensor. Adjacent dimensions become one loop where every access stays linear
+// in it (contiguous tensors become a single loop), tested symbolically on the
+// accesses of the whole body.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_CONVERSION_KERNELS_EMIT_DOMAIN_H
@@ -18,23 +18,23 @@
 
 namespace ckopt::codegen {
 
-/// What a body reads, as functions of the point (dimensions d0, d1, ... are the
-/// domain's logical ones).
+/// The elements that a body reads, as functions of the point (dimensions d0,
+/// d1, ... are the domain's logical ones).
 struct Accesses {
   struct Read {
     mlir::BlockArgument arg;
     llvm::SmallVector<mlir::AffineExpr> index;
   };
   llvm::SmallVector<Read> reads;
-  /// Other expressions that code computes with.
+  /// Other expressions that the code computes.
   llvm::SmallVector<mlir::AffineExpr> uses;
-  /// Arguments that are read at points not known here, or at several.
+  /// Arguments that are read at unknown points, or at several.
   llvm::SmallVector<mlir::BlockArgument> elsewhere;
   /// Null, or an op that has no element model.
   mlir::Operation *unsupported = nullptr;
 
-  /// Adds what making `value` at `index` reads. Linear in the body's ops for
-  /// one index each.
+  /// Adds the reads that computing `value` at `index` needs. Linear in the
+  /// body's ops for each index.
   void add(mlir::Value value, llvm::ArrayRef<mlir::AffineExpr> index);
   /// Adds the point of a tensor that is written (or read) directly.
   void addUse(mlir::RankedTensorType type,
@@ -53,7 +53,7 @@ public:
     int64_t size;
     llvm::SmallVector<unsigned> dims; ///< logical dimensions, outermost first
   };
-  /// `classes[d]`: only dimensions of one class share a loop.
+  /// Only dimensions of one class (`classes[d]`) may share a loop.
   Domain(llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<int64_t> order,
          llvm::ArrayRef<int> classes, const Accesses &accesses,
          mlir::MLIRContext *ctx);
@@ -62,7 +62,7 @@ public:
   llvm::SmallVector<int64_t> shape;
   mlir::MLIRContext *ctx;
 
-  /// The logical index at which loop l stands at at[l].
+  /// Returns the logical index at which loop l has position at[l].
   llvm::SmallVector<mlir::AffineExpr>
   index(llvm::ArrayRef<mlir::AffineExpr> at) const {
     return indexOf(loops, at);
@@ -75,7 +75,7 @@ private:
   bool staysLinear(llvm::ArrayRef<Loop> loops, const Accesses &accesses) const;
 };
 
-/// d0, d1, ...
+/// Returns d0, d1, ...
 llvm::SmallVector<mlir::AffineExpr> identityIndex(unsigned rank,
                                                   mlir::MLIRContext *ctx);
 

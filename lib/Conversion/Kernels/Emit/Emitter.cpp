@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Levels and memoization. Expressions: EmitterIndex.cpp; loads and stores:
-// EmitterMemory.cpp.
+// Levels and memoization of the emitter. Expressions are in EmitterIndex.cpp,
+// loads and stores in EmitterMemory.cpp.
 //
 //===----------------------------------------------------------------------===//
 #include "Emit/Emitter.h"
@@ -63,8 +63,8 @@ void Emitter::fail(Operation *op, const Twine &message) {
 // Levels
 //===----------------------------------------------------------------------===//
 
-/// While it lives, code goes to level `level`: before the loop that is being
-/// emitted there.
+/// Moves the builder to level `level`, before the loop that is being emitted
+/// there, until destroyed.
 struct Emitter::AtLevel {
   AtLevel(Emitter &e, unsigned level) : e(e) {
     if (level >= e.currentLevel())
@@ -100,7 +100,7 @@ SmallVector<Value> Emitter::forLoop(Value low, Value high, int64_t step,
   auto loop = scf::ForOp::create(b, low, high, stepValue, inits);
   Operation *before = levels.back().child;
   enter(loop);
-  // The builder leaves an empty body with a terminator only without inits.
+  // The builder adds a terminator to an empty body only if there are no inits.
   Block *block = loop.getBody();
   if (!block->empty())
     block->back().erase();
@@ -117,7 +117,7 @@ SmallVector<Value> Emitter::forLoop(Value low, Value high, int64_t step,
 SmallVector<Value>
 Emitter::ifThen(Value condition, function_ref<SmallVector<Value>()> then,
                 function_ref<SmallVector<Value>()> otherwise) {
-  // Result types are known after the branch is made: build it first.
+  // Result types are only known after a branch is built, so build it first.
   auto probe = scf::IfOp::create(b, TypeRange(), condition,
                                  /*addThenBlock=*/true,
                                  /*addElseBlock=*/bool(otherwise));
@@ -171,7 +171,7 @@ Value Emitter::withMask(Value lanesInside, function_ref<Value()> fn,
 //===----------------------------------------------------------------------===//
 
 Emitter::Key Emitter::keyOf(Value tensor, Index index, bool lane) {
-  // Maps of equal expressions are equal, whatever was bound since.
+  // Equal expressions give equal maps, whatever symbols were added since.
   AffineMap map = AffineMap::get(1 << 16, 1 << 16, index, ctx);
   return {tensor.getAsOpaquePointer(), map.getAsOpaquePointer(),
           lane && mask ? mask.getAsOpaquePointer() : nullptr};
@@ -208,7 +208,7 @@ Value Emitter::emit(Value tensor, Index given) {
     return *known;
   AtLevel at(*this, level);
   Value element = emitAt(tensor, index);
-  if (!element) // failed: anything of the right type goes
+  if (!element) // after a failure, return any value of the right type
     element = constant(computeType(type.getElementType()), int64_t(0));
   memo[key] = {element, currentLevel(), levels.back().id};
   return element;

@@ -36,26 +36,26 @@ using mlir::ArrayRef;
 using mlir::SmallVector;
 using Index = ArrayRef<AffineExpr>;
 
-/// The index with zero where a dimension's size is 1: it has no other one.
+/// Returns the index with zeros where a dimension has size 1.
 SmallVector<AffineExpr> normalized(mlir::RankedTensorType type, Index index);
 
-/// Threads of a GPU that run in step.
+/// Threads of a GPU that run in lockstep.
 inline constexpr int64_t kWarp = 32;
 
-/// The type that elements of `element` are computed in: f16 and bf16 in f32,
-/// unsigned integers as signless ones.
+/// Returns the type that elements of `element` are computed in: f16 and bf16 in
+/// f32, unsigned integers as signless ones.
 Type computeType(Type element);
-/// The type that elements have in memory: i1 as a byte.
+/// Returns the type that elements have in memory: i1 is a byte.
 Type storageType(Type element);
 
 class Emitter : public ValueBuilder {
 public:
-  /// Emits into `stage` (ABI signature, empty entry block).
+  /// Makes an emitter into `stage` (ABI signature, empty entry block).
   Emitter(mlir::func::FuncOp kernel, mlir::func::FuncOp stage,
           mlir::OpBuilder &builder, unsigned lanes);
-  /// Emits at the builder's place in a launch, whose arguments are the kernel's
-  /// operands and results, then one i64 a scalar of the call (added when it is
-  /// asked for), then the scratch.
+  /// Makes an emitter at the builder's place in a launch, whose arguments are
+  /// the kernel's operands and results, then an i64 for each scalar of the call
+  /// (added when it is first used), then the scratch.
   static Emitter forLaunch(mlir::func::FuncOp kernel, mlir::func::FuncOp launch,
                            mlir::OpBuilder &builder, unsigned lanes);
 
@@ -63,92 +63,95 @@ public:
   AffineExpr c(int64_t value) {
     return mlir::getAffineConstantExpr(value, ctx);
   }
-  /// A loop dimension bound to `iv` (i64) at the current level; `lane`: lane l
-  /// is iv + l.
+  /// Adds a loop dimension bound to `iv` (i64) at the current level; if `lane`
+  /// is set, lane l has the value iv + l.
   AffineExpr addDim(Value iv, bool lane = false);
-  /// An index computed by code: i64, or a vector of the lane index type.
+  /// Adds an index computed by code: i64, or a vector of the lane index type.
   AffineExpr addSymbol(Value v, bool nonNegative);
-  /// An index that was read from a tensor, in a dimension of `size` > 0:
-  /// negative ones count from the end; whatever is out of range after that is
-  /// clamped, so that nothing outside of a tensor is touched.
+  /// Adds an index that was read from a tensor, in a dimension of `size` > 0:
+  /// negative ones count from the end; an index that is still out of range is
+  /// clamped, so that no access leaves the tensor.
   AffineExpr addReadIndex(Value read, int64_t size);
   bool dependsOnLane(AffineExpr e) const;
-  /// The constant difference between lanes, if there is one.
+  /// Returns the constant difference between lanes, if there is one.
   std::optional<int64_t> laneStride(AffineExpr e) const;
   bool isNonNegative(AffineExpr e) const;
-  /// Whether lane 0 of e is known to be a multiple of n, which divides or is a
-  /// multiple of the number of lanes: lane dimensions start at multiples of it.
+  /// Returns whether lane 0 of e is known to be a multiple of n, which divides
+  /// or is a multiple of the number of lanes: lane dimensions start at
+  /// multiples of it.
   bool isMultipleOf(AffineExpr e, int64_t n) const;
-  /// e as i64; its value in lane 0 where it depends on the lane.
+  /// Returns e as i64; its value in lane 0 if it depends on the lane.
   Value scalar(AffineExpr e);
-  /// e as a vector of laneIndexType().
+  /// Returns e as a vector of laneIndexType().
   Value laneVector(AffineExpr e);
-  /// scalar or laneVector, whichever e needs.
+  /// Returns e as a scalar or as a laneVector, whichever it needs.
   Value materialize(AffineExpr e);
   Type laneIndexType() { return indexType; }
-  /// Lanes hold i64 indices rather than i32 (huge tensors).
+  /// Makes lanes hold i64 indices rather than i32, for huge tensors.
   void useWideLaneIndices() { indexType = b.getI64Type(); }
-  /// e with nested divisions and remainders resolved where possible.
+  /// Returns e with nested divisions and remainders resolved where possible.
   static AffineExpr simplify(AffineExpr e);
-  /// sum of index[d] * strides[d], simplified.
+  /// Returns the sum of index[d] * strides[d], simplified.
   static AffineExpr linearize(Index index, ArrayRef<int64_t> strides,
                               mlir::MLIRContext *ctx);
 
   //===--- Elements
   //--------------------------------------------------------===//
-  /// The element of `tensor` at `index`, in its compute type; a vector if the
-  /// index depends on the lane, else (mostly) a scalar.
+  /// Returns the element of `tensor` at `index`, in its compute type; a vector
+  /// if the index depends on the lane, else (mostly) a scalar.
   Value emit(Value tensor, Index index);
-  /// Keeps the element of another result of an op whose model computes several.
+  /// Records the element of another result of an op whose model computes
+  /// several.
   void remember(Value tensor, Index index, Value element);
-  /// From now on takes elements of `tensor` from `buffer` (of its compute type)
-  /// where the index is `pattern` but for its component `component`, which is
-  /// the place in the buffer: it holds all of that dimension.
+  /// Makes later reads of `tensor` load from `buffer` (of its compute type) if
+  /// the index equals `pattern` except for component `component`, which is the
+  /// position in the buffer: it holds all of that dimension.
   void cache(Value tensor, Index pattern, unsigned component, Value buffer);
   /// Stores to the kernel's result `result` of logical type `type`.
   void store(unsigned result, mlir::RankedTensorType type, Index index,
              Value element);
-  /// The element of the kernel's result `result`, written before.
+  /// Loads the element of the kernel's result `result`, which was stored
+  /// before.
   Value reload(unsigned result, mlir::RankedTensorType type, Index index);
-  /// Element `offset` of the buffer at `base`.
+  /// Loads element `offset` of the buffer at `base`.
   Value loadFrom(Value base, Type element, AffineExpr offset);
   void storeTo(Value base, Type element, AffineExpr offset, Value v);
-  /// What `fn` computes from values that vary with no loop, once a call: at
-  /// the outermost level. `slot` tells several of one op apart.
+  /// Emits a value that varies with no loop at the outermost level, by `fn`,
+  /// once. `slot` distinguishes several values of one op.
   Value once(mlir::Operation *op, unsigned slot,
              llvm::function_ref<Value()> fn);
-  /// Values that several vectors of one group share, computed for `at` once in
-  /// the current level.
+  /// Returns values that several vectors of one group share, computed for `at`
+  /// once in the current level.
   SmallVector<Value> sharedBy(mlir::Operation *op, AffineExpr at,
                               unsigned count,
                               llvm::function_ref<SmallVector<Value>()> fn);
-  /// Which of how many neighbouring vectors of a loop iteration is being
-  /// emitted.
+  /// The position of the current vector among the adjacent vectors of a loop
+  /// iteration.
   struct Group {
     unsigned vector = 0, count = 1;
   } group;
-  /// The scalar `position` of the call's list of scalars, i64.
+  /// Returns the scalar `position` of the call's list of scalars, an i64.
   Value callScalar(int64_t position);
-  /// Where the kernel's argument (operands, then results) lies.
+  /// Returns the address of the kernel's argument (operands, then results).
   Value argument(unsigned number) const { return argPtrs[number]; }
-  /// Address of a constant table.
+  /// Returns the address of a constant table.
   Value constantTable(mlir::DenseElementsAttr values);
 
-  /// Runs `fn` with lanes outside of `lanesInside` switched off.
-  /// `level`: where the mask was made; by default the current one.
+  /// Runs `fn` with lanes outside of `lanesInside` switched off. `level` is
+  /// where the mask was made, by default the current level.
   Value withMask(Value lanesInside, llvm::function_ref<Value()> fn,
                  std::optional<unsigned> level = {});
   Value getMask() const { return mask; }
-  /// Conditions of one point: `scalar` holds for all lanes, `lanes` for each.
+  /// Conditions on one point: `scalar` for all lanes, `lanes` for each.
   struct Guard {
     Value scalarCondition, laneCondition;
   };
-  /// Adds low <= e < high to the guard, unless known to hold.
+  /// Adds low <= e < high to the guard, unless it is known to hold.
   void require(Guard &guard, AffineExpr e, int64_t low, int64_t high,
                std::optional<std::pair<int64_t, int64_t>> known = {});
   void requireEqual(Guard &guard, AffineExpr e, int64_t value);
-  /// tensor[index] where the guard holds, else `otherwise`. Never reads outside
-  /// of the tensor.
+  /// Returns tensor[index] where the guard holds, else `otherwise`. Never reads
+  /// outside of the tensor.
   Value emitGuarded(const Guard &guard, Value tensor, Index index,
                     Value otherwise);
 
@@ -158,21 +161,21 @@ public:
       Value iv, mlir::ValueRange carried)>;
   SmallVector<Value> forLoop(Value low, Value high, int64_t step,
                              ArrayRef<Value> inits, LoopBody body);
-  /// `otherwise` may be null where nothing is returned.
+  /// Emits a branch; `otherwise` may be null if nothing is returned.
   SmallVector<Value> ifThen(Value condition,
                             llvm::function_ref<SmallVector<Value>()> then,
                             llvm::function_ref<SmallVector<Value>()> otherwise);
 
-  /// A loop over threads of a block: one barrier interval. `attributes` go to
-  /// the loop.
+  /// Emits a loop over threads of a block: one barrier interval. The loop gets
+  /// `attributes`.
   void forThreads(int64_t count, llvm::function_ref<void(Value thread)> body,
                   ArrayRef<mlir::NamedAttribute> attributes = {});
-  /// The number of the thread of the innermost forThreads, as an index.
+  /// Returns the number of the thread of the innermost forThreads, as an index.
   Value threadIndex() const { return thread; }
-  /// A buffer of `count` elements that the threads of a block share.
+  /// Makes a buffer of `count` elements that the threads of a block share.
   Value sharedBuffer(Type element, int64_t count);
-  /// `count` numbers of each of `threads` threads, kept between intervals:
-  /// [threadIndex()][number].
+  /// Makes `count` numbers for each of `threads` threads, kept between
+  /// intervals: [threadIndex()][number].
   Value privateBuffer(Type element, int64_t threads, int64_t count);
 
   Value begin, end, scratch; ///< the stage's arguments
@@ -180,7 +183,7 @@ public:
   mlir::MLIRContext *ctx;
   VectorReport report;
 
-  /// Emission went wrong (diagnostic issued): the code is unusable.
+  /// Set if emission failed (after a diagnostic), so that the code is unusable.
   bool failed = false;
   void fail(mlir::Operation *op, const llvm::Twine &message);
 
@@ -201,7 +204,7 @@ private:
     unsigned level;
   };
   struct Level {
-    mlir::Operation *child; ///< inserts go before it; null: at the end
+    mlir::Operation *child; ///< ops are inserted before it; null: at the end
     unsigned id;
   };
   struct Entry {

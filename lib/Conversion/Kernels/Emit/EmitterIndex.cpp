@@ -142,7 +142,7 @@ AffineExpr Emitter::linearize(Index index, ArrayRef<int64_t> strides,
 // Code of expressions
 //===----------------------------------------------------------------------===//
 
-/// Floor division or remainder by a positive constant.
+/// Emits a floor division or remainder by a positive constant.
 Value Emitter::divide(Value x, int64_t by, bool remainder, bool nonNegative) {
   Value divisor = like(x, double(by));
   if (nonNegative)

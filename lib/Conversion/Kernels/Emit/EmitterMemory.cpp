@@ -128,7 +128,8 @@ Value Emitter::constantTable(DenseElementsAttr values) {
   auto flat =
       RankedTensorType::get({type.getNumElements()}, type.getElementType());
   DenseElementsAttr data = values.reshape(flat);
-  if (type.getElementType() != storage) { // bits to bytes, signedness dropped
+  // Bits become bytes, signedness is dropped.
+  if (type.getElementType() != storage) {
     SmallVector<APInt> numbers;
     unsigned width = storage.getIntOrFloatBitWidth();
     for (const APInt &bits : values.getValues<APInt>())

@@ -12,7 +12,7 @@ namespace ckopt::codegen::math_detail {
 
 inline bool isDouble(Value x) { return ValueBuilder::elementType(x).isF64(); }
 
-/// Horner's rule, highest coefficient first.
+/// Evaluates a polynomial by Horner's rule, highest coefficient first.
 inline Value polynomial(ValueBuilder &v, Value x,
                         mlir::ArrayRef<double> coefficients) {
   Value sum = v.like(x, coefficients.front());
@@ -21,7 +21,7 @@ inline Value polynomial(ValueBuilder &v, Value x,
   return sum;
 }
 
-/// 2^n as f32 for n in [-126, 127], n an i32.
+/// Returns 2^n as f32 for n in [-126, 127], n an i32.
 inline Value powerOfTwo(ValueBuilder &v, Value n) {
   return v.bitcast(v.b.getF32Type(), v.shl(v.add(n, v.like(n, 127)), 23));
 }

@@ -2,11 +2,12 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Powers: PowerFunctions.cpp; sine and cosine: TrigFunctions.cpp. Here:
-// exp, log, tanh: the reductions and minimax coefficients of Moshier's Cephes
-// library (expf, logf, tanhf); erf: an odd rational function on the clamped
-// argument (as in Eigen and XLA). Overflow gives infinity, underflow gradual
-// or zero as the thread's mode says, NaN stays NaN.
+// Elementary functions; powers are in PowerFunctions.cpp, sine and cosine in
+// TrigFunctions.cpp. exp, log and tanh use the reductions and minimax
+// coefficients of Moshier's Cephes library (expf, logf, tanhf); erf is an odd
+// rational function on the clamped argument (as in Eigen and XLA). Overflow
+// gives infinity, underflow gradual or zero as the thread's mode says, NaN
+// stays NaN.
 //
 //===----------------------------------------------------------------------===//
 #include "Emit/MathFunctions.h"
@@ -31,10 +32,11 @@ Value codegen::emitExp(ValueBuilder &v, Value x, Value tail) {
   Value n = v.sub(shifted, magic);
   Type i32 = v.b.getI32Type();
   Value bits = v.sub(v.bitcast(i32, shifted), v.bitcast(i32, magic));
-  // r = x - n ln 2, ln 2 in two parts of which n * the first is exact.
+  // Compute r = x - n ln 2 with ln 2 in two parts, of which n times the first
+  // is exact.
   Value r = v.fma(n, v.like(x, -0.693359375), x);
   r = v.fma(n, v.like(x, 2.12194440e-4), r);
-  if (tail) { // the sum as rounded, and what was lost
+  if (tail) { // the rounded sum, and its rounding error
     Value sum = v.add(r, tail);
     tail = v.add(v.sub(r, sum), tail);
     r = sum;
@@ -44,7 +46,7 @@ Value codegen::emitExp(ValueBuilder &v, Value x, Value tail) {
                         4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1});
   p = tail ? v.add(v.fma(p, v.mul(r, r), tail), r) : v.fma(p, v.mul(r, r), r);
   p = v.add(p, v.like(x, 1));
-  // 2^n in two factors, since n goes from -150 to 128.
+  // Multiply by 2^n in two factors, since n goes from -150 to 128.
   Value half = arith::ShRSIOp::create(v.b, bits, v.like(bits, 1));
   p = v.mul(p, powerOfTwo(v, half));
   return v.mul(p, powerOfTwo(v, v.sub(bits, half)));
@@ -58,7 +60,7 @@ Value codegen::emitLog(ValueBuilder &v, Value x) {
   Value denormal = v.cmpf(P::OLT, x, v.like(x, 0x1p-126));
   Value scaled = v.select(denormal, v.mul(x, v.like(x, 0x1p23)), x);
   Value bits = v.bitcast(i32, scaled);
-  // x = m * 2^e, m in [sqrt(1/2), sqrt(2)).
+  // Split x = m * 2^e with m in [sqrt(1/2), sqrt(2)).
   Value offset = v.sub(bits, v.like(bits, double(0x3f3504f3)));
   Value e = arith::ShRSIOp::create(v.b, offset, v.like(bits, 23));
   Value m = v.bitcast(f32, v.sub(bits, v.shl(e, 23)));
@@ -102,7 +104,8 @@ Value codegen::emitTanh(ValueBuilder &v, Value x) {
 Value codegen::emitErf(ValueBuilder &v, Value x) {
   if (isDouble(x))
     return math::ErfOp::create(v.b, x);
-  // Beyond, the function is within one unit of 1, from 3.8325 on it is 1.
+  // Beyond the limit the function is within one unit of 1, and from 3.8325 on
+  // it is 1.
   double limit = 3.7439211627767994;
   Value c = v.select(v.cmpf(arith::CmpFPredicate::OGT, x, v.like(x, limit)),
                      v.like(x, limit), x);

@@ -2,11 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// f32: polynomials with explicit fused multiply-adds, the same sequence for a
-// scalar and for lanes, at most 2 ulp (exp, log, sin, cos, atan, pow) to 4 ulp
-// (tanh, erf) off; unittests/Conversion measures them over the whole range.
-// f64: libm, which is there on the CPU only; powers by integers are ours in all
-// types.
+// Elementary functions. f32: polynomials with explicit fused multiply-adds, the
+// same sequence for a scalar and for lanes, at most 2 ulp (exp, log, sin, cos,
+// atan, pow) to 4 ulp (tanh, erf) off; unittests/Conversion measures them over
+// the whole range. f64: libm, which exists on the CPU only; powers by integers
+// are computed by products in all types.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_CONVERSION_KERNELS_EMIT_MATHFUNCTIONS_H
@@ -16,35 +16,37 @@
 
 namespace ckopt::codegen {
 
-/// e^x; with `tail`, |tail| <= 2^-16, e^(x + tail) (f32 alone).
+/// Returns e^x; with `tail`, |tail| <= 2^-16, e^(x + tail) (f32 only).
 Value emitExp(ValueBuilder &v, Value x, Value tail = {});
 Value emitLog(ValueBuilder &v, Value x);
 Value emitTanh(ValueBuilder &v, Value x);
 Value emitErf(ValueBuilder &v, Value x);
 Value emitSigmoid(ValueBuilder &v, Value x);
-/// log(1 + e^x)
+/// Returns log(1 + e^x).
 Value emitSoftplus(ValueBuilder &v, Value x);
 Value emitGelu(ValueBuilder &v, Value x, bool tanh);
 Value emitSin(ValueBuilder &v, Value x);
 Value emitCos(ValueBuilder &v, Value x);
 Value emitAtan(ValueBuilder &v, Value x);
-/// cos(2 pi m / 2^24), sin where `sine` holds; m an i32 in [0, 2^24). f32.
+/// Returns cos(2 pi m / 2^24), or sin where `sine` holds; m is an i32 in [0,
+/// 2^24). f32.
 Value emitCircle(ValueBuilder &v, Value m, Value sine);
-/// x^y of floats, as C's pow in all special cases.
+/// Returns x^y of floats, like C's pow in all special cases.
 Value emitPow(ValueBuilder &v, Value x, Value y);
-/// The rest of x / y with the sign of x, exact, as C's fmod; floats.
+/// Returns the remainder of x / y with the sign of x, exact, like C's fmod;
+/// floats.
 Value emitFmod(ValueBuilder &v, Value x, Value y);
-/// base^exponent of integers modulo 2^width; a negative exponent truncates the
-/// fraction.
+/// Returns base^exponent of integers modulo 2^width; a negative exponent
+/// truncates the fraction.
 Value emitIntegerPower(ValueBuilder &v, Value base, Value exponent,
                        bool isSigned);
-/// base^exponent of a float scalar, exponent >= 0 an i64: products, in an order
-/// that depends on the exponent alone.
+/// Returns base^exponent of a float scalar, exponent >= 0 an i64, by products
+/// in an order that depends on the exponent alone.
 Value emitPowerByInteger(ValueBuilder &v, Value base, Value exponent);
-/// 1 / sqrt(x), as a division and a square root
+/// Returns 1 / sqrt(x), by a division and a square root.
 Value emitRsqrt(ValueBuilder &v, Value x);
-/// f32 as bf16, rounded to nearest even. For a scalar, also one that it takes
-/// out of a vector, LLVM calls a function that older compilers' runtimes lack.
+/// Rounds f32 to bf16, to nearest even. For a scalar, even one from a vector,
+/// LLVM would call a function that older compilers' runtimes lack.
 Value emitToBF16(ValueBuilder &v, Value x);
 
 } // namespace ckopt::codegen

@@ -11,7 +11,7 @@ using namespace ckopt;
 using namespace ckopt::codegen;
 using codegen::Index;
 
-/// Points whose sum is one term of the next sum.
+/// Number of points that are summed into one term of the next sum.
 static constexpr int64_t kChainBlock = 32;
 
 /// Accumulators of a row: enough to hide the latency of an addition.
@@ -130,8 +130,8 @@ SmallVector<Value> Nest::loop(unsigned level, ArrayRef<Value> carried,
   bool innermost = level + 1 == reduced.size();
   if (!innermost || (level == 0 && count && *count <= kChainBlock))
     return points(low, high, carried);
-  // Sums of blocks, then the sum of those: the rounding error grows with the
-  // length of one chain of additions, not with the number of points.
+  // Sum blocks, then the blocks' sums: the rounding error grows with the length
+  // of one chain of additions, not with the number of points.
   SmallVector<Value> identities;
   for (size_t i = 0; i < carried.size(); ++i)
     identities.push_back(widened(reducers[i % reducers.size()].identity(e)));

@@ -20,25 +20,26 @@
 
 namespace ckopt::codegen {
 
-/// One running reduction.
+/// One reduction of a nest.
 struct Reducer {
-  ReduceKind kind; ///< Mean accumulates as Sum
+  ReduceKind kind; ///< Mean accumulates like Sum
   Type type;       ///< of the accumulator
   bool isSigned = true;
   Value identity(Emitter &e) const; ///< scalar
   Value combine(Emitter &e, Value x, Value y) const;
 };
 
-/// How the reduced loops run: in one thread (Nest), by a block (BlockNest).
+/// Runs the reduced loops: in one thread (Nest), or by a block (BlockNest).
 class PointNest {
 public:
-  /// Elements at a logical index, one for each reducer; `vector` counts the
-  /// vectors of columns.
+  /// Returns elements at a logical index, one for each reducer; `vector`
+  /// numbers the vectors of columns.
   using Body = llvm::function_ref<SmallVector<Value>(Index, unsigned vector)>;
   virtual ~PointNest() = default;
-  /// One value for each reducer (Nest with columns: for each vector of them).
+  /// Returns one value for each reducer (Nest with columns: for each vector of
+  /// them).
   virtual SmallVector<Value> reduce(ArrayRef<Reducer> reducers, Body body) = 0;
-  /// Calls body at every point, in the same loops.
+  /// Calls body at every point, in the same loops as reduce().
   virtual void
   forEach(llvm::function_ref<void(Index, unsigned vector)> body) = 0;
   /// Restricts the outermost reduced loop to [low, high).
@@ -48,8 +49,9 @@ public:
 
 class Nest : public PointNest {
 public:
-  /// `at`: positions of all loops; those of `reduced` are set while looping.
-  /// `laneReduced`: rows. For columns, one of `at` is a lane dimension.
+  /// `at` holds positions of all loops; those of `reduced` are set while
+  /// looping. `laneReduced` selects the form with rows. For columns, one of
+  /// `at` is a lane dimension.
   Nest(Emitter &e, const Domain &domain, ArrayRef<unsigned> reduced,
        bool laneReduced, ArrayRef<AffineExpr> at)
       : e(e), domain(domain), reduced(reduced), laneReduced(laneReduced),
@@ -60,8 +62,9 @@ public:
     rangeHigh = high;
     rangeCount = count;
   }
-  /// Columns: vectors of columns that are reduced at once; vector u is `lane`
-  /// shifted by u vectors, under masks[u] (null: all), made at `maskLevel`.
+  /// Selects columns: several vectors of columns are reduced at once; vector u
+  /// is `lane` shifted by u vectors, under masks[u] (null: all), made at
+  /// `maskLevel`.
   void setColumns(unsigned laneLoop, AffineExpr lane,
                   ArrayRef<Value> columnMasks, unsigned level) {
     columnLoop = laneLoop;
@@ -70,11 +73,11 @@ public:
     maskLevel = level;
   }
 
-  /// No lanes at all: every value is a scalar (a thread of a GPU).
+  /// Uses no lanes at all: every value is a scalar (a thread of a GPU).
   void setScalar() { scalars = true; }
 
-  /// Rows: one scalar for each reducer. Columns: a vector for each (vector of
-  /// columns, reducer), reducers fastest.
+  /// Rows return a scalar for each reducer. Columns return a vector for each
+  /// (vector of columns, reducer), reducers fastest.
   SmallVector<Value> reduce(ArrayRef<Reducer> reducers, Body body) override;
   void forEach(llvm::function_ref<void(Index, unsigned vector)> body) override;
 

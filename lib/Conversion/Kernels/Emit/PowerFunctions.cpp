@@ -2,9 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// x^y of floats: e^(y log x) with log x and the product as sums of two floats,
-// after Juffa's powf; at most 1.6 ulp off. Remainders: long division of the
-// significands, exact. Powers by integers: squares and products.
+// Computes x^y of floats as e^(y log x), with log x and the product as sums of
+// two floats, after Juffa's powf; at most 1.6 ulp off. Remainders use long
+// division of the significands, which is exact. Powers by integers use squares
+// and products.
 //
 //===----------------------------------------------------------------------===//
 #include "Emit/MathDetail.h"
@@ -25,7 +26,7 @@ static constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 // Floats by floats
 //===----------------------------------------------------------------------===//
 
-/// log(a) as high + low, for finite a > 0; error below 2^-30 of it.
+/// Returns log(a) as high + low, for finite a > 0; error below 2^-30 of it.
 static std::pair<Value, Value> emitLogInTwoParts(ValueBuilder &v, Value a) {
   Type i32 = v.b.getI32Type(), f32 = v.b.getF32Type();
   Value denormal = v.cmpf(FloatCompare::OLT, a, v.like(a, 0x1p-126));
@@ -52,7 +53,7 @@ static std::pair<Value, Value> emitLogInTwoParts(ValueBuilder &v, Value a) {
   cubeLow = v.fma(square, qLow, v.fma(squareLow, q, cubeLow));
   Value low = v.fma(p, cube, v.fma(p, cubeLow, qLow));
   Value twice = v.add(q, q);
-  // Plus e * log 2, in two parts, too.
+  // Add e * log 2, in two parts as well.
   Value high = v.fma(v.like(a, 0x1.62e430p-1), i, twice);
   Value back = v.fma(v.like(a, -0x1.62e430p-1), i, high);
   low = v.fma(v.like(a, 2), low, v.sub(twice, back));
@@ -61,14 +62,15 @@ static std::pair<Value, Value> emitLogInTwoParts(ValueBuilder &v, Value a) {
   return {sum, v.add(v.sub(high, sum), low)};
 }
 
-/// a^y for finite a > 0 and finite y.
+/// Returns a^y for finite a > 0 and finite y.
 static Value emitPositivePower(ValueBuilder &v, Value a, Value y) {
   auto [high, low] = emitLogInTwoParts(v, a);
   Value t = v.mul(high, y);
   Value tLow = v.fma(low, y, v.fma(high, y, v.neg(t)));
   Value sum = v.add(t, tLow);
   Value rest = v.add(v.sub(t, sum), tLow);
-  // Beyond, the result is zero or infinity, and the rest may be no number.
+  // Outside this range the result is zero or infinity, and the remainder term
+  // may be NaN.
   Value inside = v.cmpf(FloatCompare::OLT, v.abs(t), v.like(a, 104));
   return emitExp(v, v.select(inside, sum, t),
                  v.select(inside, rest, v.like(a, 0)));
@@ -89,12 +91,12 @@ Value codegen::emitPow(ValueBuilder &v, Value x, Value y) {
                     v.select(falling, inf, zero), result);
   result = v.select(is(FloatCompare::OEQ, a, inf), v.select(falling, zero, inf),
                     result);
-  // y infinite: 0, 1 or infinity.
+  // For infinite y the result is 0, 1 or infinity.
   Value grows = v.xori(is(FloatCompare::OGT, a, one), falling);
   Value limit =
       v.select(is(FloatCompare::OEQ, a, one), one, v.select(grows, inf, zero));
   result = v.select(is(FloatCompare::OEQ, magnitude, inf), limit, result);
-  // x below zero: the sign of odd powers, and no number for fractions.
+  // For negative x, odd powers are negative, and fractional ones NaN.
   Value half = v.mul(y, v.like(y, 0.5));
   Value whole = is(FloatCompare::OEQ, math::FloorOp::create(v.b, y), y);
   Value even = is(FloatCompare::OEQ, math::FloorOp::create(v.b, half), half);
@@ -116,7 +118,7 @@ Value codegen::emitPow(ValueBuilder &v, Value x, Value y) {
 // Remainders
 //===----------------------------------------------------------------------===//
 
-/// One lane's, f32.
+/// Computes the remainder of one lane, f32.
 static Value emitScalarFmod(ValueBuilder &v, Value x, Value y) {
   Type i32 = v.b.getI32Type();
   Value a = v.abs(x), divisor = v.abs(y);
@@ -130,7 +132,7 @@ static Value emitScalarFmod(ValueBuilder &v, Value x, Value y) {
   };
   auto [mx, ex] = split(a);
   auto [my, ey] = split(divisor);
-  my = v.maximum(my, v.like(my, 1)); // y = 0 is replaced at the end
+  my = v.maximum(my, v.like(my, 1)); // the result for y = 0 is set at the end
   Value zero = v.like(ex, 0), one = v.like(ex, 1);
   Value steps = v.maximum(v.sub(ex, ey), zero);
   Value start = arith::RemUIOp::create(v.b, mx, my);
@@ -166,7 +168,7 @@ Value codegen::emitFmod(ValueBuilder &v, Value x, Value y) {
 // By integers
 //===----------------------------------------------------------------------===//
 
-/// base^exponent of scalars, the exponent an unsigned integer.
+/// Returns base^exponent of scalars; the exponent is an unsigned integer.
 static Value emitPowerLoop(ValueBuilder &v, Value base, Value exponent) {
   Type type = exponent.getType();
   Value zero = v.constant(type, int64_t(0)), one = v.constant(type, int64_t(1));
@@ -194,7 +196,7 @@ static Value emitScalarIntegerPower(ValueBuilder &v, Value base, Value exponent,
   Value below = v.cmpi(IntCompare::slt, exponent, zero);
   Value power =
       emitPowerLoop(v, base, v.select(below, v.like(exponent, 0), exponent));
-  // 1 / base^|exponent|: zero but for 1 and -1.
+  // 1 / base^|exponent| is zero except for bases 1 and -1.
   Value minusOne = v.like(base, -1);
   Value odd = v.cmpi(IntCompare::ne, v.andi(exponent, one), zero);
   Value ofMinusOne = v.select(odd, minusOne, one);

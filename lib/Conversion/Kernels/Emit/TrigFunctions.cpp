@@ -9,9 +9,9 @@
 // in two parts. Then minimax polynomials. At most 1.5 ulp off. Infinities and
 // NaN give NaN.
 //
-// atan: of 1/|x| where |x| > 1, then pi/2 less that; a polynomial in the square
-// of the argument, which lies in [0, 1], that minimizes the relative error
-// (2.6e-9). At most 1.5 ulp off; infinities give pi/2 with their sign.
+// atan: where |x| > 1, pi/2 - atan(1/|x|); a polynomial in the square of the
+// argument, which lies in [0, 1], that minimizes the relative error (2.6e-9).
+// At most 1.5 ulp off; infinities give pi/2 with their sign.
 //
 //===----------------------------------------------------------------------===//
 #include "Emit/MathDetail.h"
@@ -24,7 +24,7 @@ using namespace ckopt::codegen;
 using namespace ckopt::codegen::math_detail;
 using IntCompare = arith::CmpIPredicate;
 
-/// 2/pi in units of 4, from the word before the point.
+/// The bits of 2/pi, in units of 4, from the word before the point.
 static constexpr uint32_t twoOverPi[] = {0,          0x28be60db, 0x9391054a,
                                          0x7f09d5f4, 0x7d4d3770, 0x36d8a566,
                                          0x4f10e410, 0};
@@ -40,7 +40,8 @@ struct Reduced {
 };
 } // namespace
 
-/// The three words of 2/pi that magnitudes 2^e need, e >= 0 an i32, as i64.
+/// Returns the three words of 2/pi that magnitudes 2^e need, as i64; e >= 0 is
+/// an i32.
 static SmallVector<Value> wordsOfTwoOverPi(ValueBuilder &v, Value e) {
   Type wide = v.typeLike(v.b.getI64Type(), e);
   Value first = v.shr(e, 5), bits = v.andi(e, v.like(e, 31));
@@ -65,7 +66,7 @@ static SmallVector<Value> wordsOfTwoOverPi(ValueBuilder &v, Value e) {
   return shifted;
 }
 
-/// Of magnitudes a >= 0.
+/// Reduces magnitudes a >= 0.
 static Reduced reduceQuadrants(ValueBuilder &v, Value a) {
   Type i32 = v.b.getI32Type(), wide = v.typeLike(v.b.getI64Type(), a);
   Value bits = v.bitcast(i32, a);
@@ -74,13 +75,13 @@ static Reduced reduceQuadrants(ValueBuilder &v, Value a) {
   Value m = v.ori(v.shl(bits, 8), v.like(bits, double(0x80000000u)));
   m = arith::ExtUIOp::create(v.b, wide, m);
   SmallVector<Value> w = wordsOfTwoOverPi(v, e);
-  // a * 2/pi with 62 bits behind the point, modulo 4.
+  // Compute a * 2/pi with 62 bits after the point, modulo 4.
   Value p = v.shr(v.mul(m, w[2]), 32);
   p = v.add(v.mul(m, w[1]), p);
   p = v.add(v.shl(v.mul(m, w[0]), 32), p);
   Value quadrant = v.shr(v.add(p, v.like(p, 0x1p61)), 62);
   quadrant = arith::TruncIOp::create(v.b, v.typeLike(i32, a), quadrant);
-  // The fraction in [-1/2, 1/2), as the sum of two floats.
+  // Split off the fraction in [-1/2, 1/2), as the sum of two floats.
   Value fraction = arith::ShRSIOp::create(v.b, v.shl(p, 2), v.like(p, 2));
   Value high = arith::SIToFPOp::create(v.b, a.getType(), fraction);
   Value back = arith::FPToSIOp::create(v.b, wide, high);
@@ -92,13 +93,13 @@ static Reduced reduceQuadrants(ValueBuilder &v, Value a) {
   Value rest = v.fma(high, c, v.neg(r));
   rest = v.fma(low, c, v.fma(high, cLow, rest));
   r = v.add(r, rest);
-  // Small arguments are their own rest.
+  // Small arguments need no reduction.
   Value small = v.cmpf(arith::CmpFPredicate::OLT, a, v.like(a, 0.785398163));
   return {v.select(small, a, r),
           v.select(small, v.like(quadrant, 0), quadrant)};
 }
 
-/// sin(r + quadrant * pi/2), |r| <= pi/4, as bits.
+/// Returns the bits of sin(r + quadrant * pi/2), |r| <= pi/4.
 static Value sinusBits(ValueBuilder &v, Value r, Value quadrant) {
   Value z = v.mul(r, r);
   Value s = polynomial(
@@ -114,7 +115,7 @@ static Value sinusBits(ValueBuilder &v, Value r, Value quadrant) {
   return v.xori(y, v.shl(v.andi(quadrant, two), 30));
 }
 
-/// sin(x + shift * pi/2), shift 0 or 1.
+/// Returns sin(x + shift * pi/2), where shift is 0 or 1.
 static Value emitSinus(ValueBuilder &v, Value x, int64_t shift) {
   Value magnitude = v.abs(x);
   auto [r, quadrant] = reduceQuadrants(v, magnitude);
@@ -142,7 +143,7 @@ Value codegen::emitCos(ValueBuilder &v, Value x) {
 }
 
 Value codegen::emitCircle(ValueBuilder &v, Value m, Value sine) {
-  // The nearest quadrant and the rest, exact.
+  // Compute the nearest quadrant and the remainder, exactly.
   Value quadrant = v.shr(v.add(m, v.like(m, 0x1p21)), 22);
   Value rest = v.sub(m, v.shl(quadrant, 22));
   Type type = v.typeLike(v.b.getF32Type(), m);

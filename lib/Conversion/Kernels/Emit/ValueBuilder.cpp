@@ -119,7 +119,7 @@ Value ValueBuilder::maximum(Value x, Value y, bool isSigned) {
     return isSigned ? Value(arith::MaxSIOp::create(b, x, y))
                     : Value(arith::MaxUIOp::create(b, x, y));
   }
-  // x > y or x is NaN: x; a NaN in y fails both.
+  // Select x if x > y or x is NaN; a NaN in y fails both tests.
   Value larger = select(cmpf(arith::CmpFPredicate::OGT, x, y), x, y);
   return select(cmpf(arith::CmpFPredicate::UNO, x, x), x, larger);
 }

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The emitter computes one element as a scalar or W elements as vector<WxT>;
-// with W = 1 all code is of scalars. ValueBuilder does arithmetic on either:
+// with W = 1 all values are scalars. ValueBuilder does arithmetic on either:
 // where an operand is a vector, scalar operands are broadcast, so op models are
 // written once.
 //
@@ -39,27 +39,27 @@ public:
   mlir::VectorType vectorType(Type element) {
     return mlir::VectorType::get({int64_t(lanes)}, element);
   }
-  /// `element`, or a vector of it where `like` is one.
+  /// Returns `element`, or a vector of it if `like` is one.
   Type typeLike(Type element, Value like) {
     return isVector(like) ? Type(vectorType(element)) : element;
   }
 
-  /// A vector of v unless it is one, or there is one lane.
+  /// Returns a vector of v, unless it is one already or there is only one lane.
   Value splat(Value v);
-  void match(Value &x, Value &y); ///< both vectors if one is
+  void match(Value &x, Value &y); ///< broadcasts one if the other is a vector
   Value constant(Type element, double value);
   Value constant(Type element, int64_t value);
   Value index(int64_t value) { return constant(b.getI64Type(), value); }
-  /// A number of v's element type.
+  /// Returns a number of v's element type.
   Value like(Value v, double value);
-  /// [0, step, 2 * step, ...]
+  /// Returns [0, step, 2 * step, ...].
   Value iota(Type element, int64_t step);
 
-  // Floats and integers.
+  // These take floats and integers.
   Value add(Value x, Value y);
   Value sub(Value x, Value y);
   Value mul(Value x, Value y);
-  /// Floats; integers: see IntegerOps in ElementwiseModels.cpp.
+  /// These take floats; for integers, see IntegerOps in ElementwiseModels.cpp.
   Value div(Value x, Value y);
   Value fma(Value x, Value y, Value z); ///< x * y + z, one rounding; floats
   Value neg(Value x);
@@ -68,7 +68,7 @@ public:
   Value select(Value c, Value x, Value y);
   Value cmpf(mlir::arith::CmpFPredicate p, Value x, Value y);
   Value cmpi(mlir::arith::CmpIPredicate p, Value x, Value y);
-  /// The larger one, NaN if either is. `isSigned` for integers.
+  /// Returns the larger one, NaN if either is. `isSigned` is for integers.
   Value maximum(Value x, Value y, bool isSigned = true);
   Value minimum(Value x, Value y, bool isSigned = true);
   Value andi(Value x, Value y);

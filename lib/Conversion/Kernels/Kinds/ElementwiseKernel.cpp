@@ -2,12 +2,13 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One loop nest over the results' points. Neighbouring dimensions merge where
-// every access allows (Domain); the innermost loop runs on lanes, in blocks of
-// at most kBlock, and blocks and outer loops together are the parallel
-// dimension. All results of a point are computed before any is stored: stores
-// may go where operands lie (reuse). On a GPU a thread does one vector of the
-// innermost loop, or one element where vectors would be unaligned or gathered.
+// Elementwise kernels are one loop nest over the results' points. Adjacent
+// dimensions merge where every access allows (Domain); the innermost loop runs
+// on lanes, in blocks of at most kBlock, and blocks and outer loops together
+// are the parallel dimension. All results of a point are computed before any is
+// stored: stores may go where operands lie (reuse). On a GPU, a thread computes
+// one vector of the innermost loop, or one element where vectors would be
+// unaligned or gathered.
 //
 //===----------------------------------------------------------------------===//
 #include "Emit/ColumnCache.h"
@@ -22,7 +23,8 @@ using namespace ckopt::codegen;
 /// Elements of the innermost loop in one step of the parallel dimension.
 static constexpr int64_t kBlock = 4096;
 
-/// Vectors of one iteration where random numbers are made.
+/// Number of vectors that one iteration computes if the kernel draws random
+/// numbers.
 static constexpr unsigned kGroup = 4;
 
 namespace {
@@ -89,7 +91,7 @@ protected:
     });
   }
 
-  /// One vector a thread where that is one access of 16 bytes.
+  /// A thread computes one vector if that is one access of 16 bytes.
   LogicalResult planBlocks() override {
     std::string reason;
     width = lanes;
@@ -127,8 +129,8 @@ private:
     addLaunch(items, kBlockThreads, /*together=*/false, reason);
   }
 
-  /// The logical index of the loops' positions `outer` and `last`; computes and
-  /// stores all results there.
+  /// Computes and stores all results at the logical index of the loops'
+  /// positions `outer` and `last`.
   void emitPoint(Emitter &e, ArrayRef<AffineExpr> outer, AffineExpr last) {
     SmallVector<AffineExpr> positions(outer);
     positions.push_back(last);
@@ -141,7 +143,7 @@ private:
               index, element);
   }
 
-  /// What one thread does.
+  /// Emits the code of one thread.
   void emitItem(Emitter &e, Value t) {
     SmallVector<Value> parts = split(e, t, trips);
     SmallVector<AffineExpr> outer;
@@ -207,9 +209,10 @@ private:
   ColumnCache cache;
   SmallVector<int64_t> trips;
   int64_t inner = 1, block = 1;
-  int64_t items = 0, width = 1; ///< of a launch: a thread's elements
-  bool empty = false;           ///< no elements
-  bool random = false;          ///< some op draws random numbers
+  /// Of a launch: items, and elements of a thread.
+  int64_t items = 0, width = 1;
+  bool empty = false;  ///< there are no elements
+  bool random = false; ///< some op draws random numbers
 };
 
 } // namespace

@@ -10,8 +10,8 @@ using namespace mlir;
 using namespace ckopt;
 using namespace ckopt::codegen;
 
-/// Lanes by the widest float that is computed on; integers do not count, since
-/// indices and labels are often i64 beside f32 data.
+/// Returns the lanes for the widest float in the computation; integers do not
+/// count, since indices and labels are often i64 beside f32 data.
 static unsigned lanesOf(func::FuncOp kernel, unsigned vectorBits) {
   bool wide = false, narrow = false;
   auto look = [&](Type type) {
@@ -91,7 +91,7 @@ LogicalResult GeneratedKernel::emitStage(ModuleOp into, unsigned number,
   auto type = builder.getFunctionType({ptr, ptr, i64, i64, ptr}, {});
   auto stage = func::FuncOp::create(builder, kernel.getLoc(),
                                     code.stages[number].symbol, type);
-  // Debian's LLVM prefers 256-bit vectors on most machines with 512.
+  // LLVM as Debian builds it prefers 256-bit vectors on most machines with 512.
   stage->setAttr(
       "passthrough",
       builder.getArrayAttr({builder.getStrArrayAttr(
@@ -154,7 +154,7 @@ SmallVector<Value> codegen::split(Emitter &e, Value t,
 }
 
 Value codegen::maskBelow(Emitter &e, Value at, Value high) {
-  // As i32: the difference may be large, so clamp it first.
+  // Lane indices are i32, and the difference may be large, so clamp it first.
   Value left = e.sub(high, at);
   left = e.minimum(left, e.index(e.lanes));
   Type i32 = e.b.getI32Type();
@@ -179,8 +179,9 @@ void codegen::vectorLoop(Emitter &e, Value low, Value high,
     });
   if (lanes == 1 || (count && *count % lanes == 0))
     return;
-  // One element left: a scalar. (LLVM 22 also miscompiles narrowing stores
-  // under a constant mask of one lane: it stores the wide element.)
+  // A single remaining element is computed as a scalar. (LLVM 22 also
+  // miscompiles narrowing stores under a constant mask of one lane: it stores
+  // the wide element.)
   if (count && *count % lanes == 1)
     return body(e.addDim(middle));
   auto rest = [&] {

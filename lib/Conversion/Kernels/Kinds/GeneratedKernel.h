@@ -13,12 +13,12 @@
 
 namespace ckopt::codegen {
 
-/// Elements of work that are worth a parallel range of their own.
+/// The least number of elements that are worth a parallel range of their own.
 inline constexpr int64_t kRangeElements = 16384;
-/// Threads of a block that do an item each.
+/// Threads of a block in which each thread handles an item.
 inline constexpr int64_t kBlockThreads = 256;
 
-/// A kernel looked at: `code` is its plan, emit() makes the stages.
+/// An analyzed kernel: `code` is its plan, and emit() makes the stages.
 class GeneratedKernel {
 public:
   GeneratedKernel(mlir::func::FuncOp kernel, const CodegenOptions &options);
@@ -27,33 +27,34 @@ public:
   virtual mlir::LogicalResult emit(mlir::ModuleOp into) = 0;
 
   KernelCode code;
-  VectorReport report; ///< after emit()
+  VectorReport report; ///< valid after emit()
 
 protected:
-  /// A new stage of the plan.
+  /// Adds a stage to the plan.
   void addStage(int64_t trip, int64_t grain);
   /// Emits stage `number`: its function, then the body by `fn`.
   mlir::LogicalResult emitStage(mlir::ModuleOp into, unsigned number,
                                 llvm::function_ref<void(Emitter &)> fn);
-  /// Adds what was counted to the report; erases the function if emission went
-  /// wrong.
+  /// Adds the counts to the report; erases the function if emission failed.
   mlir::LogicalResult finishStage(Emitter &e);
-  /// A new launch: `items` done by a thread each, or by a block each.
+  /// Adds a launch of `items` items, each handled by a thread, or by a block
+  /// together.
   void addLaunch(int64_t items, int64_t block, bool together,
                  llvm::StringRef scalarReason = {});
-  /// Emits launch `number` of one item a block.
+  /// Emits launch `number`, in which each block handles one item.
   mlir::LogicalResult
   emitLaunch(mlir::ModuleOp into, unsigned number,
              llvm::function_ref<void(Emitter &, Value block)> body);
-  /// Emits launch `number` of one item a thread; `items` of them.
+  /// Emits launch `number`, in which each thread handles one of `items` items.
   mlir::LogicalResult
   emitThreads(mlir::ModuleOp into, unsigned number, int64_t items,
               llvm::function_ref<void(Emitter &, Value item)> fn);
-  /// Whether lane indices need 64 bits.
+  /// Returns whether lane indices need 64 bits.
   bool hasHugeTensors();
 
-  /// reuse: arguments of a result's own type that are read at the result's
-  /// point only. `accesses` of all results, over one identity index.
+  /// Finds reuse pairs: arguments of a result's own type that are read at the
+  /// result's point only. `accesses` are those of all results, over one
+  /// identity index.
   void findReuse(const Accesses &accesses, llvm::ArrayRef<AffineExpr> point);
 
   mlir::func::FuncOp kernel;
@@ -63,7 +64,7 @@ protected:
   unsigned lanes;
 };
 
-/// A kernel with code in both forms of stages; the target has chosen one.
+/// A kernel with code for both forms of stages; the target chooses one.
 class FormedKernel : public GeneratedKernel {
 public:
   using GeneratedKernel::GeneratedKernel;
@@ -71,7 +72,7 @@ public:
   mlir::LogicalResult emit(mlir::ModuleOp into) final;
 
 protected:
-  /// What does not depend on the form.
+  /// Does the analysis that does not depend on the form.
   virtual mlir::LogicalResult analyze() = 0;
   virtual mlir::LogicalResult planRanges() = 0;
   virtual mlir::LogicalResult planBlocks() = 0;
@@ -90,7 +91,7 @@ makeStructuredKernel(mlir::func::FuncOp kernel, const CodegenOptions &options);
 std::unique_ptr<GeneratedKernel>
 makeLibraryKernel(mlir::func::FuncOp kernel, const CodegenOptions &options);
 
-/// The same op by our own code, in launches.
+/// Makes the same op from generated code, in launches.
 std::unique_ptr<GeneratedKernel>
 makeDeviceContraction(mlir::func::FuncOp kernel, const CodegenOptions &options);
 
@@ -99,15 +100,16 @@ mlir::LogicalResult describePrimitive(mlir::func::FuncOp kernel,
                                       const CodegenOptions &options,
                                       KernelCode &code);
 
-/// The coordinates of number `t` in a row-major box (divisions; for few t).
+/// Returns the coordinates of number `t` in a row-major box (uses divisions, so
+/// only for few t).
 SmallVector<Value> split(Emitter &e, Value t, ArrayRef<int64_t> sizes);
 
-/// Calls `body` with an index expression of a lane dimension for all of
-/// [low, high): full vectors, then the rest under a mask. `count`: high - low
-/// where known.
+/// Calls `body` with an index expression of a lane dimension for all of [low,
+/// high): full vectors, then the remainder under a mask. `count` is high - low
+/// if known.
 void vectorLoop(Emitter &e, Value low, Value high, std::optional<int64_t> count,
                 llvm::function_ref<void(AffineExpr)> body);
-/// lane l is on iff at + l < high.
+/// Returns a mask in which lane l is on if at + l < high.
 Value maskBelow(Emitter &e, Value at, Value high);
 
 } // namespace ckopt::codegen

@@ -42,8 +42,8 @@ struct Batch {
 };
 } // namespace
 
-/// The batch dimensions of a product, neighbours merged where all three
-/// tensors allow, dimensions of size 1 dropped.
+/// Returns the batch dimensions of a product, adjacent ones merged where all
+/// three tensors allow it, without dimensions of size 1.
 static SmallVector<Batch> batchesOf(ArrayRef<RankedTensorType> types) {
   SmallVector<Batch> batches;
   RankedTensorType out = types[2];
@@ -110,8 +110,8 @@ static LogicalResult describeMatMul(MatMulOp op, MatMulDesc &desc) {
 // Convolutions
 //===----------------------------------------------------------------------===//
 
-/// Whether elements lie as if the tensor had this order (dimensions of size 1
-/// lie anywhere).
+/// Returns whether elements lie as if the tensor had this order (dimensions of
+/// size 1 may have any position).
 static bool liesIn(RankedTensorType type, ArrayRef<int64_t> order) {
   auto own = getElementStrides(type),
        wanted = getElementStrides(withOrder(type, order));
@@ -247,7 +247,8 @@ public:
 
 } // namespace
 
-/// Of a form that has code of our own for what libraries cannot do.
+/// Returns whether the target leaves the op to libraries, though generated code
+/// exists for cases that libraries refuse.
 static bool leftToLibraries(func::FuncOp kernel,
                             const CodegenOptions &options) {
   KernelCode code;

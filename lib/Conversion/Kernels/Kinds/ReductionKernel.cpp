@@ -2,20 +2,22 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// All reduce and moments ops of the kernel share the loops. Where the kept
-// dimensions alone do not give enough work for many threads, or the data of
-// one column block would leave the caches, the outermost reduced loop is cut
-// into chunks by shape (never by threads): stage 0 leaves a partial result a
-// chunk in scratch, stage 1 combines them in order.
+// All reduce and moments ops of the kernel share the loops. If the kept
+// dimensions alone do not give enough work for many threads, or the data of one
+// column block would not fit the caches, the outermost reduced loop is split
+// into chunks, depending on the shape (never on the number of threads): stage 0
+// leaves a partial result for each chunk in scratch, stage 1 combines them in
+// order.
 //
 // moments: two passes over a chunk (mean, then squares around it; the second
 // from cache), combined by Chan, Golub and LeVeque's formula: no cancellation
 // whatever the mean.
 //
-// On a GPU a chunk is a block's (rows) or a thread's (columns), and a thread
+// On a GPU, a block (rows) or a thread (columns) reduces a chunk, and a thread
 // combines the chunks of a kept point.
 //
-// Time: the data once from memory. Scratch: chunks * kept points * states.
+// Time: the data is read from memory once. Scratch: chunks * kept points *
+// states.
 //
 //===----------------------------------------------------------------------===//
 #include "Kinds/ReductionKernel.h"
@@ -26,14 +28,15 @@ using namespace mlir;
 using namespace ckopt;
 using namespace ckopt::codegen;
 
-/// Elements of one chunk: what stays in a second-level cache.
+/// Elements of one chunk, which fit a second-level cache.
 static constexpr int64_t kChunkElements = 65536;
 /// Vectors of columns that one parallel step reduces together.
 static constexpr int64_t kColumnVectors = 4;
-/// On a GPU: blocks or threads that fill it, and points worth one of them.
+/// For a GPU: blocks or threads that fill it, and the least number of points
+/// for each.
 static constexpr int64_t kFullBlocks = 512, kFullThreads = 65536;
 static constexpr int64_t kLeastBlockPoints = 4096, kLeastThreadPoints = 32;
-/// Most columns whose sums lie in a buffer on the stack.
+/// The most columns whose sums are kept in a buffer on the stack.
 static constexpr int64_t kWideColumns = 4096;
 
 LogicalResult ReductionKernel::collect() {
@@ -93,7 +96,7 @@ LogicalResult ReductionKernel::analyze() {
     classes[axis] = 1;
     count *= type.getDimSize(axis);
   }
-  // The order in which the largest operand lies in memory.
+  // Loops follow the order in which the largest operand lies in memory.
   SmallVector<int64_t> order = getPhysicalOrder(type);
   for (const Accesses::Read &read : accesses.reads) {
     auto own = cast<RankedTensorType>(read.arg.getType());
@@ -134,7 +137,8 @@ LogicalResult ReductionKernel::planRanges() {
     trips.back() = llvm::divideCeil(columns, width);
     keptSteps = keptPoints / std::max<int64_t>(columns, 1) * trips.back();
   }
-  // A chunk of all columns stays in cache while block after block reads it.
+  // A chunk of all columns stays in cache while one block of columns after
+  // another reads it.
   int64_t side = rows ? 1 : domain->loops.back().size;
   chunkLength = std::max<int64_t>(
       kChunkElements / std::max<int64_t>(inside * side, 1), 1);
@@ -166,7 +170,8 @@ LogicalResult ReductionKernel::planRanges() {
 }
 
 void ReductionKernel::planScratch() {
-  // No padding at the end: a step writes every byte below its planned peak.
+  // No padding at the end, because a step must write every byte below its
+  // planned peak.
   int64_t end = 0;
   for (Item &item : items)
     for (int state = 0; state < (item.moments ? 2 : 1); ++state) {
@@ -181,7 +186,7 @@ void ReductionKernel::planScratch() {
 LogicalResult ReductionKernel::planBlocks() {
   int64_t outermost = reduced.empty() ? 1 : domain->loops[reduced[0]].size;
   together = rows && count > kThreadRow;
-  // Chunks enough to fill a GPU, none of them too short to be worth it.
+  // Use enough chunks to fill a GPU, unless they would be too short.
   int64_t wanted = together ? kFullBlocks : kFullThreads;
   int64_t least = together ? kLeastBlockPoints : kLeastThreadPoints;
   int64_t parts = std::min<int64_t>(

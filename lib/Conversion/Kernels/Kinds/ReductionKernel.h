@@ -19,7 +19,7 @@ struct Item {
   Reducer reducer;
   bool moments;
   bool mean;
-  SmallVector<int64_t> scratch; ///< byte offsets of its partial states
+  SmallVector<int64_t> scratch; ///< offsets of its partial states, in bytes
 };
 
 class ReductionKernel : public FormedKernel {
@@ -51,11 +51,11 @@ private:
   /// Stores an item's final values at the kept point.
   void finish(Emitter &e, const Item &item, ArrayRef<Value> states,
               Index point);
-  /// Elements of a chunk's share of one kept point, as a number.
+  /// Returns the number of elements that a chunk contributes to one kept point.
   Value chunkCount(Emitter &e, Value chunk, Type type);
   void chunkRange(Emitter &e, Value chunk, Value &low, Value &high);
   AffineExpr keptNumber(ArrayRef<AffineExpr> at);
-  /// Writes what emitPartial reduced, vector of columns by vector.
+  /// Stores the results of emitPartial, one vector of columns after another.
   void writePartials(Emitter &e, ArrayRef<Value> sums, ArrayRef<Value> squares,
                      Value chunk, ArrayRef<AffineExpr> at, AffineExpr lane,
                      ArrayRef<Value> masks);
@@ -64,21 +64,22 @@ private:
   SmallVector<int64_t> axes;
   std::optional<Domain> domain;
   SmallVector<unsigned> reduced, kept;
-  SmallVector<int64_t> trips; ///< kept loops (the last in blocks), then chunks
+  /// Extents of kept loops (the last in blocks), then of chunks.
+  SmallVector<int64_t> trips;
   bool rows = false;
-  /// Lanes are elements of a row or neighbouring columns; in launches a thread
-  /// has one column or row.
+  /// Set if lanes are elements of a row rather than adjacent columns; in
+  /// launches, a thread has one column or row.
   bool overLanes = false;
-  /// Columns beyond a few vectors: all of them in one pass over a tile of rows,
-  /// sums in a buffer, so that memory is read in order.
+  /// Set for many columns: all of them are reduced in one pass over a tile of
+  /// rows, with sums in a buffer, so that memory is read in order.
   bool wide = false;
   ColumnCache cache;
-  SmallVector<Value> buffers;        ///< two an item
+  SmallVector<Value> buffers;        ///< two for each item
   int64_t keptPoints = 1, count = 1; ///< of the whole reduction
   int64_t chunkLength = 1, chunks = 1, vectors = 1;
-  // Of launches.
+  // Work and threads of a launch.
   int64_t work = 1, threads = 32;
-  bool together = false; ///< a block does a row's chunk
+  bool together = false; ///< a block reduces a row's chunk together
   bool laneRows = false; ///< its threads load vectors
 };
 

@@ -13,7 +13,7 @@ using namespace ckopt;
 using namespace ckopt::codegen;
 using codegen::Index;
 
-/// Rows that one pass over the columns adds up.
+/// Rows that are added in one pass over the columns.
 static constexpr int64_t kTileRows = 8;
 
 void ReductionKernel::chunkRange(Emitter &e, Value chunk, Value &low,
@@ -47,7 +47,8 @@ static Value addressAt(Emitter &e, int64_t bytes) {
 }
 
 void ReductionKernel::emitPartial(Emitter &e, Value t) {
-  // Chunks outside, column blocks inside: neighbours read the same pages.
+  // Chunks are outside and column blocks inside, so that consecutive steps read
+  // the same pages.
   SmallVector<int64_t> sizes(trips);
   sizes.insert(sizes.empty() ? sizes.end() : sizes.end() - 1, chunks);
   size_t chunkAt = trips.empty() ? 0 : trips.size() - 1;
@@ -171,7 +172,7 @@ void ReductionKernel::wideFold(
     overColumns([&](AffineExpr lane) {
       SmallVector<AffineExpr> point(at);
       point.back() = lane;
-      // The tile's own sum first: shorter chains of additions round less.
+      // Sum the tile first: shorter chains of additions round less.
       SmallVector<Value> tile(folded.size());
       for (int64_t k = 0; k < count; ++k) {
         point[reduced[0]] = row + k;
@@ -192,7 +193,8 @@ void ReductionKernel::wideFold(
     overColumns([&](AffineExpr lane) {
       e.storeTo(sums[i], item->reducer.type, lane, item->reducer.identity(e));
     });
-  // Many concatenated operands are much code for one row already.
+  // With many concatenated operands, the code for a single row is large
+  // already.
   int64_t tileRows = kTileRows;
   kernel.walk([&](ConcatOp op) {
     if (op.getInputs().size() > 2)
@@ -213,7 +215,7 @@ void ReductionKernel::wideFold(
 
 void ReductionKernel::emitWidePartial(Emitter &e, Value t) {
   SmallVector<int64_t> sizes(trips);
-  sizes.back() = chunks; // the column blocks' place: there is one
+  sizes.back() = chunks; // instead of column blocks, of which there is one
   SmallVector<Value> parts = split(e, t, sizes);
   Value chunk = parts.back(), low = e.index(0),
         high = e.index(domain->loops[reduced[0]].size);
@@ -335,7 +337,7 @@ void ReductionKernel::finish(Emitter &e, const Item &item,
     values[1] = e.div(values[1], e.like(values[1], double(count)));
   else if (item.mean && Emitter::isFloat(values[0]))
     values[0] = e.div(values[0], e.like(values[0], double(count)));
-  else if (item.mean) // toward zero
+  else if (item.mean) // integers are divided toward zero
     values[0] = arith::DivSIOp::create(
         e.b, values[0], e.like(values[0], double(std::max<int64_t>(count, 1))));
   bool keepdims = false;

@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The parallel dimension counts rows; where the row's dimensions do not lie
-// innermost, it counts vectors of neighbouring columns. On a GPU a block does a
-// row, or a thread does a short row or a column.
+// Kernels of row ops. The parallel dimension counts rows; if the row's
+// dimensions are not innermost, it counts vectors of adjacent columns. On a GPU
+// a block computes a row, or a thread a short row or a column.
 //
 //===----------------------------------------------------------------------===//
 #include "Kinds/RowKernel.h"
@@ -157,7 +157,7 @@ protected:
   }
 
 private:
-  /// A row or column, by a thread or by a block.
+  /// Computes a row or column, by a thread or by a block.
   void emitItem(Emitter &e, Value t) {
     SmallVector<Value> outer = split(e, t, trips);
     SmallVector<AffineExpr> at(domain->loops.size(), e.c(0));
@@ -204,9 +204,9 @@ private:
   SmallVector<int64_t> trips;
   int64_t length = 1;
   bool rows = false;
-  // Of a launch.
+  // Items and threads of a launch.
   int64_t items = 1, threads = 32;
-  bool together = false; ///< a block does a row
+  bool together = false; ///< a block computes a row together
   bool vectors = false;
 };
 

@@ -11,7 +11,7 @@
 
 namespace ckopt::codegen {
 
-/// What a row op computes for one row (or a vector of columns).
+/// Lets a row op's model compute one row (or a vector of columns).
 class RowContext {
 public:
   RowContext(Emitter &e, PointNest &nest, mlir::func::ReturnOp terminator,
@@ -29,7 +29,7 @@ public:
   int64_t length; ///< elements of a row
 
   Value operand(unsigned number, Index index);
-  /// One value of all elements of the row.
+  /// Reduces all elements of the row to one value.
   SmallVector<Value> reduce(ArrayRef<Reducer> reducers,
                             llvm::function_ref<SmallVector<Value>(Index)> body);
   Value reduce(ReduceKind kind, Type type,
@@ -38,24 +38,24 @@ public:
   /// Stores to each kernel result that returns result `result` of the op.
   void store(unsigned result, Index index, Value element);
   bool isUsed(unsigned result);
-  /// What store() wrote at `index`.
+  /// Loads the value that store() wrote at `index`.
   Value stored(unsigned result, Index index);
 };
 
-/// One model an op; see RowModels.cpp.
+/// The model of a row op; see RowModels.cpp.
 struct RowModel {
   /// The operand whose shape is the domain.
   unsigned domainOperand;
   /// The reduced dimensions.
   std::function<SmallVector<int64_t>(mlir::Operation *)> axes;
   std::function<void(RowContext &)> emit;
-  /// Each point is read before it is written and not again.
+  /// Set if each point is read before it is written and not again.
   bool inPlace = true;
 };
 
 const RowModel *lookupRowModel(mlir::Operation *op);
 
-/// top_k for small k, in SelectionKernel.cpp.
+/// Computes top_k for small k; defined in SelectionKernel.cpp.
 void emitTopK(RowContext &row);
 
 } // namespace ckopt::codegen

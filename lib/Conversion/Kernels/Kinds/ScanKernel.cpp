@@ -4,8 +4,8 @@
 //
 // Each item carries a sum along the axis: a row, or (where the axis is not
 // innermost) a vector of neighbouring columns. The order of additions is that
-// of the axis, whatever the ranges; f16 and bf16 are summed in f32. On a GPU a
-// thread does a row or a column.
+// of the axis, whatever the ranges; f16 and bf16 are summed in f32. On a GPU, a
+// thread computes a row or a column.
 //
 // Complexity: O(elements), as many dependent additions as the axis is long.
 //
@@ -31,7 +31,7 @@ protected:
   LogicalResult analyze() override {
     rangeColumns = lanes;
     columnWork = shape[axis];
-    // An element is read before its sum is written.
+    // Each element is read before its sum is written, so both may share bytes.
     return planOp(/*inPlace=*/true);
   }
 

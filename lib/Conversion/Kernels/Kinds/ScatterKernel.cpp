@@ -2,10 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Parallel over what no two updates share: all dimensions but the axis, on the
-// CPU in blocks of columns. Each item starts from init, then applies its
-// updates in their order: deterministic, no atomics. On a GPU one launch copies
-// init, a second applies the updates: a thread a column.
+// The kernel is parallel over all dimensions but the axis, along which updates
+// may collide; on the CPU, in blocks of columns. Each item starts from init,
+// then applies its updates in their order: deterministic, no atomics. On a GPU
+// one launch copies init, a second applies the updates, with a thread for each
+// column.
 //
 // Sums and products of f16 and bf16 are computed in f32, in scratch, and
 // rounded once.
@@ -31,7 +32,7 @@ namespace {
 
 class ScatterKernel : public AxisKernel {
 public:
-  /// `ownIndices`: each column has indices of its own, in the shape of the
+  /// With `ownIndices`, each column has indices of its own, in the shape of the
   /// updates; else all columns share them.
   ScatterKernel(func::FuncOp kernel, const CodegenOptions &options,
                 Operation *op, int64_t axis, ScatterKind kind, bool ownIndices)
@@ -123,7 +124,7 @@ private:
     e.store(0, type, at, current(e, at));
   }
 
-  /// All elements of an item.
+  /// Calls `body` for all elements of an item.
   void overElements(Emitter &e, const Place &place,
                     function_ref<void(ArrayRef<AffineExpr>)> body) {
     e.forLoop(e.index(0), e.index(shape[axis]), 1, {},
@@ -137,16 +138,16 @@ private:
 
   //===--- Updates ------------------------------------------------------===//
 
-  /// The number of updates along dimension d of the result, which is not the
-  /// axis.
+  /// Returns the number of updates along dimension d of the result, which is
+  /// not the axis.
   int64_t extent(int64_t d) const {
     return ownIndices ? tensorType(indices).getDimSize(d) : shape[d];
   }
 
   int64_t lastDim() const { return int64_t(shape.size()) - 1; }
 
-  /// `column`: the only one, which may have no updates; null where all columns
-  /// of the place have some.
+  /// `column` is the only column, which may have no updates; null if all
+  /// columns of the item have some.
   void emitUpdates(Emitter &e, const Place &place, Value column) {
     Value inside; // null: all of the item's elements have updates
     auto require = [&](Value at, int64_t d) {
@@ -174,7 +175,7 @@ private:
       apply();
   }
 
-  /// Leaves the columns below `size`.
+  /// Restricts the item to the columns below `size`.
   static void narrow(Emitter &e, Place &place, int64_t size) {
     place.high = e.maximum(e.minimum(place.high, e.index(size)), place.low);
     place.count = std::nullopt;
@@ -217,8 +218,8 @@ private:
   ScatterKind kind;
   bool ownIndices;
   SmallVector<int64_t> steps; ///< shape of the updates of one column
-  int64_t count = 1;          ///< of them
-  bool wide;                  ///< sums in f32
+  int64_t count = 1;          ///< their number
+  bool wide;                  ///< sums are computed in f32
 };
 
 } // namespace

@@ -7,12 +7,12 @@
 // Method: elements become integers whose signed order is the op's (`keyOf`);
 // equal keys are ordered by index, so that no two elements are equal and every
 // method finds the same indices.
-// - k up to kSelected: k times the best of what comes after the last one found.
-//   A row op of reductions: lanes over elements or columns; on a GPU a block
-//   does a row.
-// - larger k: the k best so far are a heap, worst first, in the result's own
-//   place; each element that beats the worst replaces it. Then the heap is
-//   sorted where it lies. One row an item (a thread on a GPU), no scratch.
+// - k up to kSelected: k reductions, each of which finds the best element after
+//   the last one found. Lanes run over elements or columns; on a GPU a block
+//   handles a row.
+// - larger k: the k best so far are a heap, worst first, in the result itself;
+//   each element that beats the worst replaces it. Then the heap is sorted in
+//   place. Each item (a thread on a GPU) handles a row, without scratch.
 //
 // Complexity: O(n k), or O(n log k), a row.
 //
@@ -25,11 +25,11 @@ using namespace ckopt;
 using namespace ckopt::codegen;
 using IntCompare = arith::CmpIPredicate;
 
-/// The largest k for which repeated passes beat a heap.
+/// The largest k for which repeated passes are faster than a heap.
 static constexpr int64_t kSelected = 8;
 
-/// An integer of 32 or 64 bits that is larger the earlier the op wants x.
-/// NaN is larger than every number; zeros of both signs are equal.
+/// Returns an integer of 32 or 64 bits that is larger the earlier the op wants
+/// x. NaN is larger than every number; zeros of both signs are equal.
 static Value keyOf(Emitter &e, TopKOp op, Value x) {
   Type element = getElementTypeOrSelf(op.getInput());
   bool is64 = element.getIntOrFloatBitWidth() == 64;
@@ -41,7 +41,7 @@ static Value keyOf(Emitter &e, TopKOp op, Value x) {
   Value key = x;
   if (isa<FloatType>(element)) {
     Value isNaN = e.cmpf(arith::CmpFPredicate::UNO, x, x);
-    // Bits of a float are ordered by magnitude. Adding zero makes -0 a +0.
+    // Bits of a float are ordered by magnitude. Adding zero turns -0 into +0.
     key = e.bitcast(type, e.add(x, e.like(x, 0)));
     Value negative = e.cmpi(IntCompare::slt, key, e.like(key, 0));
     key = e.select(negative, e.xori(key, number(most)), key);
@@ -52,7 +52,7 @@ static Value keyOf(Emitter &e, TopKOp op, Value x) {
     if (element.getIntOrFloatBitWidth() < 32)
       key = isUnsigned ? Value(arith::ExtUIOp::create(e.b, wanted, x))
                        : Value(arith::ExtSIOp::create(e.b, wanted, x));
-    else if (isUnsigned) // the sign bit of the order
+    else if (isUnsigned) // flip the sign bit to get unsigned order
       key = e.xori(key, number(~most));
   }
   return op.getSmallest()
@@ -60,12 +60,12 @@ static Value keyOf(Emitter &e, TopKOp op, Value x) {
              : key;
 }
 
-/// Whether index a comes before b where their elements are equal.
+/// Returns whether index a comes before b if their elements are equal.
 static Value comesFirst(Emitter &e, TopKOp op, Value a, Value b) {
   return e.cmpi(op.getLast() ? IntCompare::sgt : IntCompare::slt, a, b);
 }
 
-/// v as an integer of `type`.
+/// Returns v as an integer of `type`.
 static Value resized(Emitter &e, Type type, Value v) {
   unsigned from = Emitter::elementType(v).getIntOrFloatBitWidth(),
            to = type.getIntOrFloatBitWidth();
@@ -97,7 +97,7 @@ void codegen::emitTopK(RowContext &row) {
   auto placeAt = [&](Index i) {
     return resized(e, placeType, e.materialize(i[axis]));
   };
-  // Whether an element was not chosen yet; null: none was.
+  // Returns whether an element was not chosen yet; null if none was chosen.
   auto isLeft = [&](Value key, Value place) -> Value {
     if (!lastKey)
       return {};
@@ -143,7 +143,7 @@ public:
 protected:
   LogicalResult analyze() override {
     columnWork = shape[axis] * int64_t(llvm::Log2_64_Ceil(k + 1));
-    // Elements are compared until the end: the result has bytes of its own.
+    // Elements are compared until the end, so the result has bytes of its own.
     return planOp(/*inPlace=*/false);
   }
 
@@ -165,7 +165,7 @@ private:
     index[axis] = e.addSymbol(place, /*nonNegative=*/true);
     return {place, keyOf(e, topK, e.emit(topK.getInput(), index))};
   }
-  /// Whether a comes after b in the result.
+  /// Returns whether a comes after b in the result.
   Value isWorse(Emitter &e, const Candidate &a, const Candidate &b) {
     Value behind = e.andi(e.cmpi(IntCompare::eq, a.key, b.key),
                           comesFirst(e, topK, b.place, a.place));
@@ -187,15 +187,15 @@ private:
     e.store(0, topK.getType(), slot(e, at, number), place);
   }
 
-  /// Puts x into the heap of `size` elements in place of element `root`, whose
-  /// children are heaps.
+  /// Inserts x into the heap of `size` elements in place of element `root`,
+  /// whose children are heaps.
   void sift(Emitter &e, ArrayRef<AffineExpr> at, Value root, Value size,
             const Candidate &x) {
     Type i1 = e.b.getI1Type();
     int64_t depth = llvm::Log2_64_Ceil(k + 1);
     auto descend = [&](Value number) -> SmallVector<Value> {
       Value left = e.add(e.mul(number, e.index(2)), e.index(1));
-      // Where there is no right child, the left one again.
+      // If there is no right child, use the left one again.
       Value right = e.minimum(e.add(left, e.index(1)), e.sub(size, e.index(1)));
       Candidate a = candidate(e, at, get(e, at, left));
       Candidate b = candidate(e, at, get(e, at, right));
@@ -252,7 +252,7 @@ private:
           },
           nullptr);
     });
-    // The worst of what is left goes to its end.
+    // Move the worst remaining element to the end.
     loop(1, k, [&](Value i) {
       Value last = e.sub(size, i);
       Candidate x = candidate(e, at, get(e, at, last));

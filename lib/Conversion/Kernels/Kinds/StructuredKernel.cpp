@@ -114,7 +114,7 @@ void AxisKernel::overColumns(Emitter &e, const Place &place,
     point.back() = column;
     body(point);
   };
-  if (columnBlock == 1) // no lanes
+  if (columnBlock == 1) // without lanes
     return at(e.addDim(place.low));
   vectorLoop(e, place.low, place.high, place.count, at);
 }

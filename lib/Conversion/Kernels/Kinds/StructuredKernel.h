@@ -2,7 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One maker an op, found by the op's type in a table: a new op adds itself and
+// Kernels of single ops that are neither elementwise nor reductions. Each op
+// has a maker, found by the op's type in a table: a new op adds itself and
 // changes nothing else.
 //
 //===----------------------------------------------------------------------===//
@@ -18,9 +19,9 @@ public:
   using Make = std::unique_ptr<GeneratedKernel> (*)(mlir::func::FuncOp,
                                                     const CodegenOptions &,
                                                     mlir::Operation *);
-  /// The makers of the dialect's ops; made once.
+  /// Returns the makers of the dialect's ops; built once.
   static const StructuredKernels &get();
-  /// Null: no kernel of this kind.
+  /// Returns the maker, or null if the op has no kernel of this kind.
   Make lookup(mlir::Operation *op) const;
   template <typename Op> void add(Make make) {
     makers[mlir::TypeID::get<Op>()] = make;
@@ -39,33 +40,33 @@ void addSelectionKernels(StructuredKernels &kernels);
 /// block of columns, which are the last dimension where that is not `axis`.
 class AxisKernel : public FormedKernel {
 protected:
-  /// `shape`: what the items cover, of one rank with the op's result.
+  /// `shape` is what the items cover; it has the rank of the op's result.
   AxisKernel(mlir::func::FuncOp kernel, const CodegenOptions &options,
              mlir::Operation *op, llvm::ArrayRef<int64_t> shape, int64_t axis);
 
-  /// Checks the kernel's form. The result may take the bytes of operand 0
-  /// where it has the same type and nothing else reads it, if `inPlace`.
+  /// Checks the kernel's form. With `inPlace`, the result may take the bytes of
+  /// operand 0 if it has the same type and nothing else reads it.
   mlir::LogicalResult planOp(bool inPlace);
-  /// One stage; its items do up to `rangeColumns` columns.
+  /// Plans one stage, whose items have up to `rangeColumns` columns.
   mlir::LogicalResult planRanges() override;
-  /// A launch of a thread an item, which is one column or row.
+  /// Plans a launch with a thread for each item, which is one column or row.
   mlir::LogicalResult planBlocks() override;
   mlir::LogicalResult emitRanges(mlir::ModuleOp into) override;
   mlir::LogicalResult emitBlocks(mlir::ModuleOp into) override;
 
-  /// Where an item works.
+  /// The part of the result that an item computes.
   struct Place {
     SmallVector<AffineExpr> point; ///< 0 along the axis and the columns
-    Value low, high;               ///< columns
-    std::optional<int64_t> count;  ///< high - low where it is known
+    Value low, high;               ///< range of columns
+    std::optional<int64_t> count;  ///< high - low if known
   };
   Place placeOf(Emitter &e, Value item);
-  /// Calls `body` at all columns of the place, or at its one point.
+  /// Calls `body` at all columns of the item, or at its one point.
   void overColumns(Emitter &e, const Place &place,
                    llvm::function_ref<void(ArrayRef<AffineExpr>)> body);
-  /// What an item of a stage does; of a launch by default the same.
+  /// Emits the code of an item of a stage, and by default also of a launch.
   virtual void emitItem(Emitter &e, const Place &place) = 0;
-  /// Launch `number`: `body` at each item.
+  /// Emits launch `number`, with `body` for each item.
   mlir::LogicalResult
   emitItemLaunch(mlir::ModuleOp into, unsigned number,
                  llvm::function_ref<void(Emitter &, const Place &)> body);
@@ -73,9 +74,9 @@ protected:
   mlir::Operation *op;
   llvm::ArrayRef<int64_t> shape;
   int64_t axis;
-  bool columns; ///< the last dimension is not the axis
+  bool columns; ///< set if the last dimension is not the axis
   // analyze() sets these.
-  int64_t rangeColumns = 1; ///< of an item of a stage
+  int64_t rangeColumns = 1; ///< columns of an item of a stage
   int64_t columnWork = 1;   ///< operations of an item for one column
 
 private:

@@ -2,9 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One model an op; the emitter finds it by the op's type in a table, so a new
-// op needs a new model and no change to the emitter. (A table rather than an
-// op interface: models need the emitter, which only this library has.)
+// Models of ops: how one element of a result is computed. The emitter finds a
+// model by the op's type in a table, so a new op needs a new model and no
+// change to the emitter. (It is a table rather than an op interface because
+// models need the emitter, which only this library has.)
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_CONVERSION_KERNELS_MODELS_ELEMENTMODEL_H
@@ -18,35 +19,35 @@ namespace ckopt::codegen {
 class ElementModel {
 public:
   virtual ~ElementModel();
-  /// The one point of operand `operand` that the point `index` of the results
-  /// is made from; nullopt if there are several, none for sure, or one known
-  /// only when running. By default: numpy broadcasting.
+  /// Returns the only point of operand `operand` from which the point `index`
+  /// of the results is computed; nullopt if there are several, possibly none,
+  /// or one known only at run time. By default: numpy broadcasting.
   virtual std::optional<SmallVector<AffineExpr>>
   operandIndex(mlir::Operation *op, unsigned operand, Index index) const;
-  /// Expressions that the op computes with, besides loading.
+  /// Returns the expressions that the op computes with, besides loads.
   virtual SmallVector<AffineExpr> indexUses(mlir::Operation *op,
                                             Index index) const {
     return {};
   }
-  /// The element, in compute type; calls Emitter::fail if it cannot.
+  /// Returns the element, in compute type; calls Emitter::fail on failure.
   virtual Value emit(mlir::Operation *op, unsigned result, Index index,
                      Emitter &e) const = 0;
 
 protected:
-  /// The operand's element at operandIndex.
+  /// Returns the operand's element at operandIndex.
   Value operand(mlir::Operation *op, unsigned number, Index index,
                 Emitter &e) const {
     return e.emit(op->getOperand(number), *operandIndex(op, number, index));
   }
 };
 
-/// An index of a tensor of shape `operand` that broadcasts to `index`.
+/// Returns the index of a tensor of shape `operand` that broadcasts to `index`.
 SmallVector<AffineExpr> broadcastIndex(mlir::Type operand, Index index,
                                        mlir::MLIRContext *ctx);
 
 class ElementModels {
 public:
-  /// The models of the dialect's ops; made once.
+  /// Returns the models of the dialect's ops; built once.
   static const ElementModels &get();
   const ElementModel *lookup(mlir::Operation *op) const;
   template <typename Op, typename Model> void add() {

@@ -14,7 +14,8 @@ using namespace ckopt::codegen;
 using FloatCompare = arith::CmpFPredicate;
 using IntCompare = arith::CmpIPredicate;
 
-/// Whether elements of `v` (a tensor) compare and divide as signed numbers.
+/// Returns whether elements of `v` (a tensor) compare and divide as signed
+/// numbers.
 static bool isSigned(Value v) {
   auto type = dyn_cast<IntegerType>(getElementTypeOrSelf(v));
   return !type || !type.isUnsigned();
@@ -89,7 +90,7 @@ static Value clip(Operation *op, Value x, Emitter &e) {
   double high = clip.getMax().convertToDouble();
   bool isSigned = ::isSigned(op->getOperand(0));
   if (auto type = dyn_cast<IntegerType>(Emitter::elementType(x))) {
-    // Bounds beyond the type's range say nothing.
+    // Bounds beyond the type's range have no effect.
     double smallest = isSigned ? -std::ldexp(1.0, type.getWidth() - 1) : 0;
     double largest = std::ldexp(1.0, type.getWidth() - isSigned);
     if (low > smallest)
@@ -103,7 +104,7 @@ static Value clip(Operation *op, Value x, Emitter &e) {
                   e.like(x, high), x);
 }
 
-/// Conversion between compute types, then rounding to `target`.
+/// Converts between compute types, then rounds to `target`.
 static Value castOf(Operation *op, Value x, Emitter &e) {
   Type source = getElementTypeOrSelf(op->getOperand(0));
   Type target = getElementTypeOrSelf(op->getResult(0));
@@ -123,7 +124,7 @@ static Value castOf(Operation *op, Value x, Emitter &e) {
       x = arith::TruncFOp::create(e.b, type, x);
     if (target == to)
       return x;
-    // f16, bf16: round, go on in f32.
+    // f16 and bf16 are rounded, but stay in f32.
     bool onCpu = bool(e.begin);
     Value half =
         target.isBF16() && onCpu
@@ -172,7 +173,7 @@ static Value notOf(Operation *, Value x, Emitter &e) {
   return e.xori(x, e.like(x, flag ? 1 : -1));
 }
 
-/// f64 is computed by libm, lane by lane.
+/// Counts a function of f64, which libm computes lane by lane.
 static void countLibm(Value x, Emitter &e) {
   e.report.libmCalls += Emitter::elementType(x).isF64();
 }
@@ -194,8 +195,9 @@ static Value arcTangent(Operation *, Value x, Emitter &e) {
 // Two operands
 //===----------------------------------------------------------------------===//
 
-/// Division of integers toward zero, and its remainder; both 0 for a zero
-/// divisor. No trap: neither by zero nor for the smallest number by -1.
+/// Divides integers toward zero; returns quotient and remainder, both 0 for a
+/// zero divisor. Never traps: neither for zero nor for the smallest number over
+/// -1.
 static std::pair<Value, Value> divideIntegers(Value x, Value y, bool isSigned,
                                               Emitter &e) {
   Value zero = e.like(x, 0), one = e.like(x, 1);
@@ -243,7 +245,7 @@ static Value modulo(Operation *op, Value x, Value y, Emitter &e) {
   return e.select(differs, e.add(rest, y), rest);
 }
 
-/// x^n by products, for exponents that occur.
+/// Computes x^n by products, for common exponents.
 static Value constantPower(Value x, double exponent, Emitter &e) {
   if (exponent == 1)
     return x;
@@ -264,9 +266,10 @@ static Value constantPower(Value x, double exponent, Emitter &e) {
   return {};
 }
 
-/// A decay's power by a number of steps: a constant from 0 to 1, the exponent
-/// an integer that was cast. By products, which a GPU has in f64, too. Scalars
-/// only, so that an element's bits do not depend on lanes.
+/// Computes the power of a decay by a number of steps: a constant from 0 to 1,
+/// and an exponent that is an integer after a cast. It uses products, which a
+/// GPU has in f64, too, and scalars only, so that an element's bits do not
+/// depend on lanes.
 static Value decayedBySteps(Operation *op, Value x, Emitter &e) {
   DenseElementsAttr constant;
   auto type = cast<RankedTensorType>(op->getResult(0).getType());
@@ -330,7 +333,8 @@ static Value compare(Operation *op, Value x, Value y, Emitter &e) {
                 x, y);
 }
 
-/// A shift by the width or more is undefined in a machine's terms.
+/// A shift by the width or more is undefined for the machine, so it is
+/// replaced.
 static std::pair<Value, Value> shiftWithin(Value y, double beyond, Emitter &e) {
   double width = Emitter::elementType(y).getIntOrFloatBitWidth();
   Value inside = e.cmpi(IntCompare::ult, y, e.like(y, width));
@@ -342,7 +346,7 @@ static Value shiftLeft(Operation *, Value x, Value y, Emitter &e) {
   return e.select(inside, shifted, e.like(x, 0));
 }
 static Value shiftRight(Operation *op, Value x, Value y, Emitter &e) {
-  if (isSigned(op->getOperand(0))) { // the sign is all that stays
+  if (isSigned(op->getOperand(0))) { // only the sign remains
     double most = Emitter::elementType(y).getIntOrFloatBitWidth() - 1;
     return arith::ShRSIOp::create(e.b, x, shiftWithin(y, most, e).second);
   }

@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Each point loops over a window: the forward ops over the input points they
-// cover, the gradients over the windows that cover them, so that no two points
-// write to one place. Bounds are tested on scalars where lanes run over
-// channels, else lane by lane.
+// Pooling computes each point by a loop over a window: the forward ops over the
+// input points that the window covers, the gradients over the windows that
+// cover the point, so that no two points write to one place. Bounds are tested
+// on scalars where lanes run over channels, else lane by lane.
 //
 //===----------------------------------------------------------------------===//
 #include "Models/ElementModel.h"
@@ -19,7 +19,8 @@ using Indices = SmallVector<AffineExpr>;
 
 namespace {
 
-/// The window attributes of any pooling op and the extents on both sides.
+/// The window attributes of any pooling op, and the spatial extents of input
+/// and output.
 struct Window {
   ArrayRef<int64_t> kernel, strides, low, high, dilations;
   SmallVector<int64_t> in, out; ///< spatial extents
@@ -81,7 +82,8 @@ struct PoolModel : ElementModel {
                         [&](AffineExpr i) { return e.dependsOnLane(i); });
   }
 
-  /// Input position of window point k at output position o, along d.
+  /// Returns the input position of window point k at output position o, along
+  /// d.
   static AffineExpr inputAt(const Window &w, size_t d, AffineExpr o,
                             AffineExpr k) {
     return o * w.strides[d] + k * w.dilations[d] - w.low[d];
@@ -112,7 +114,7 @@ struct PoolModel : ElementModel {
                     [&] { return SmallVector<Value>(otherwise); });
   }
 
-  /// The guard that window points lie inside of the input.
+  /// Returns the guard that window points lie inside of the input.
   static Emitter::Guard inputGuard(Emitter &e, const Window &w, Index at) {
     Emitter::Guard guard;
     for (size_t d = 0; d < w.rank(); ++d) {
@@ -124,8 +126,8 @@ struct PoolModel : ElementModel {
     return guard;
   }
 
-  /// For gradients: the output position that reaches input position i with
-  /// window point k, and the guard that there is one.
+  /// For gradients: returns the output position whose window point k is input
+  /// position i, and the guard that there is one.
   static Indices outputAt(Emitter &e, const Window &w, Index spatial, Index k,
                           Emitter::Guard &guard) {
     Indices result;
@@ -228,7 +230,8 @@ private:
   }
 };
 
-/// Points of the window at output position o along d that count.
+/// Counts the points of the window at output position o along d that the
+/// average includes.
 static Value countAlong(Emitter &e, const Window &w, size_t d, AffineExpr o,
                         bool includePad) {
   int64_t first = includePad ? -w.low[d] : 0;
@@ -250,7 +253,7 @@ static Value countAlong(Emitter &e, const Window &w, size_t d, AffineExpr o,
   return count;
 }
 
-/// 1 / (points of the window at output position `spatial`), of `type`.
+/// Returns 1 / (points of the window at output position `spatial`), of `type`.
 static Value divisor(Emitter &e, const Window &w, Index spatial,
                      bool includePad, Type type) {
   Value product;

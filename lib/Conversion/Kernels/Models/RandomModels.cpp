@@ -2,14 +2,15 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Philox4x32-10 as in ckopt/Base/Philox.h: key = seed, counter = (e/4, step,
-// site), word e mod 4 for element e in logical row-major order. One block
-// serves four elements: where the lanes are consecutive elements from a
-// multiple of four on, W blocks make the words of four vectors (Emitter::Group)
-// or W/4 those of one; else each lane makes its own. Normal numbers are made
-// from pairs of words by Box and Muller's transform, each element for itself:
-// a cosine for the even one, a sine for the odd one. f16 and bf16 round what
-// f32 would be, which for a uniform number next to 1 is 1.
+// Random numbers are those of Philox4x32-10 as in ckopt/Base/Philox.h: key =
+// seed, counter = (e/4, step, site), word e mod 4 for element e in logical
+// row-major order. One block serves four elements: where the lanes are
+// consecutive elements from a multiple of four on, W blocks make the words of
+// four vectors (Emitter::Group) or W/4 those of one; else each lane makes its
+// own. Normal numbers are made from pairs of words by Box and Muller's
+// transform, each element for itself: a cosine for the even one, a sine for the
+// odd one. f16 and bf16 are rounded from f32, so that a uniform number close to
+// 1 becomes 1.
 //
 //===----------------------------------------------------------------------===//
 #include "Emit/MathFunctions.h"
@@ -41,7 +42,7 @@ public:
     }
     return counter;
   }
-  /// A scalar as a value of x's type.
+  /// Returns a scalar as a value of x's type.
   Value like(Value x, Value scalar) {
     if (!isa<VectorType>(x.getType()))
       return scalar;
@@ -49,7 +50,7 @@ public:
   }
 
 private:
-  /// High and low words of x * factor.
+  /// Returns the high and low words of x * factor.
   std::pair<Value, Value> multiply(Value x, uint32_t factor) {
     Type i64 = b.getI64Type();
     auto type = dyn_cast<VectorType>(x.getType());
@@ -62,7 +63,7 @@ private:
     return {arith::TruncIOp::create(b, x.getType(), high),
             arith::TruncIOp::create(b, x.getType(), product)};
   }
-  /// The same on pairs of lanes in 64 bits: even and odd ones are what the
+  /// Multiplies pairs of lanes in 64 bits: even and odd lanes are what the
   /// machine's widening multiplication takes, without moves between lanes.
   std::pair<Value, Value> multiplyPairs(Value x, VectorType type,
                                         uint32_t factor) {
@@ -84,7 +85,7 @@ private:
     return {vector::BitCastOp::create(b, type, high),
             vector::BitCastOp::create(b, type, low)};
   }
-  /// A 64-bit number of x's type.
+  /// Returns a 64-bit number of x's type.
   Value number(Value x, int64_t value) {
     return like(x, e.constant(b.getI64Type(), value));
   }
@@ -95,7 +96,7 @@ private:
   ImplicitLocOpBuilder &b;
 };
 
-/// The random words of one op's elements.
+/// Computes the random words of one op's elements.
 class RandomWords {
 public:
   template <typename Op>
@@ -115,7 +116,7 @@ public:
     site = e.once(op, 2, [&] { return low32(e.callScalar(position)); });
   }
 
-  /// The element's place in logical row-major order.
+  /// Returns the element's position in logical row-major order.
   static AffineExpr elementOf(Operation *op, Index index) {
     auto type = cast<RankedTensorType>(op->getResult(0).getType());
     AffineExpr number = getAffineConstantExpr(0, op->getContext());
@@ -124,7 +125,7 @@ public:
     return Emitter::simplify(number);
   }
 
-  /// The element's own word.
+  /// Returns the element's own word.
   Value word() {
     if (inBlocks()) {
       SmallVector<Value> out = blocks();
@@ -179,7 +180,7 @@ private:
                   e.like(x, 0));
   }
 
-  /// Whether lanes are consecutive elements from a multiple of four on.
+  /// Returns whether lanes are consecutive elements from a multiple of four on.
   bool inBlocks() {
     return e.laneStride(element) == 1 && e.lanes % 4 == 0 &&
            e.isMultipleOf(element, 4);
@@ -188,8 +189,8 @@ private:
   int64_t count() const { return share() * e.group.count; }
   int64_t first() const { return share() * e.group.vector; }
 
-  /// The words of consecutive elements: the blocks of a whole group of vectors
-  /// at once. Word k of block i is element 4i + k.
+  /// Returns the words of consecutive elements, for all blocks of a group of
+  /// vectors at once. Word k of block i is for element 4i + k.
   SmallVector<Value> blocks() {
     AffineExpr start =
         Emitter::simplify(element - int64_t(e.group.vector) * e.lanes);
@@ -200,7 +201,7 @@ private:
       SmallVector<Attribute> steps;
       for (int64_t i = 0; i < count(); ++i)
         steps.push_back(e.b.getI32IntegerAttr(i));
-      // As i64: a group may cross a multiple of 2^32 blocks.
+      // Use i64, because a group may cross a multiple of 2^32 blocks.
       auto wide = VectorType::get({count()}, e.b.getI64Type());
       Value block =
           arith::ConstantOp::create(e.b, DenseElementsAttr::get(type, steps));
@@ -215,8 +216,8 @@ private:
     });
   }
 
-  /// The words of each lane's (or the scalar's) own block, and which of them is
-  /// the element's.
+  /// Returns the words of the block of each lane (or scalar), and which of them
+  /// is the element's.
   std::pair<SmallVector<Value>, Value> ownBlock() {
     Value number = e.materialize(element);
     Value block = e.shr(number, 2), high;
@@ -303,7 +304,7 @@ struct RandomModel : ElementModel {
   }
 
 private:
-  /// In [0, 1), a multiple of 2^-24.
+  /// Returns a number in [0, 1), a multiple of 2^-24.
   static Value uniform(Emitter &e, Value word, Type type) {
     Value x =
         arith::SIToFPOp::create(e.b, e.typeLike(type, word), e.shr(word, 8));

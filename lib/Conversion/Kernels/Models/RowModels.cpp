@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Passes over a row that stays in the first cache levels. Each pass computes
-// fused operands again rather than keeping them. A pass that stores comes
-// last, or touches each point once before writing it (reuse).
+// Models of row ops: passes over a row that stays in the first cache levels.
+// Each pass computes fused operands again rather than keeping them. A pass that
+// stores comes last, or touches each point once before writing it (reuse).
 //
 //===----------------------------------------------------------------------===//
 #include "Emit/MathFunctions.h"
@@ -15,7 +15,7 @@ using namespace ckopt;
 using namespace ckopt::codegen;
 using codegen::Index;
 
-/// The dimensions of an operand from `axis` on.
+/// Returns the dimensions of an operand from `axis` on.
 static SmallVector<int64_t> from(Operation *op, unsigned operand,
                                  int64_t axis) {
   int64_t rank =
@@ -38,7 +38,7 @@ static void emitSoftmax(RowContext &row) {
   auto exponential = [&](Index i) {
     return emitExp(e, e.sub(row.operand(0, i), max));
   };
-  // The exponentials wait in the result's place where it holds them exactly.
+  // The exponentials are kept in the result if its type holds them exactly.
   bool keep =
       row.isUsed(0) && getElementTypeOrSelf(row.op->getResult(0)) == type;
   Value sum = row.reduce(ReduceKind::Sum, type, [&](Index i) {
@@ -87,7 +87,8 @@ static void emitLogSoftmaxGrad(RowContext &row) {
   });
 }
 
-/// The index of a row op's parameter: its dimensions are the domain's last.
+/// Returns the index of a row op's parameter, whose dimensions are the domain's
+/// last.
 static SmallVector<AffineExpr> trailing(RowContext &row, Value parameter,
                                         Index i) {
   auto type = cast<RankedTensorType>(parameter.getType());
@@ -172,7 +173,7 @@ static void emitCrossEntropy(RowContext &row) {
   Value ignored =
       e.cmpi(arith::CmpIPredicate::eq, target,
              e.like(target, double(int64_t(loss.getIgnoreIndex()))));
-  // No read outside of the row whatever the label says.
+  // Clamp labels, so that no read leaves the row.
   auto logits = cast<RankedTensorType>(loss.getLogits().getType());
   Value safe = e.minimum(e.maximum(target, e.like(target, 0)),
                          e.like(target, double(logits.getDimSize(axis) - 1)));

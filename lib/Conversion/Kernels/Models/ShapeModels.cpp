@@ -25,7 +25,7 @@ static SmallVector<int64_t> rowMajorStrides(ArrayRef<int64_t> shape) {
 
 namespace {
 
-/// Ops that only read another index of their operand.
+/// Models ops that only read their operand at another index.
 struct Moves : ElementModel {
   Value emit(Operation *op, unsigned, Index index, Emitter &e) const override {
     return operand(op, 0, index, e);
@@ -58,8 +58,8 @@ struct SliceModel : Moves {
   }
 };
 
-/// Any reshape: through the row-major element number, unless it only adds or
-/// drops dimensions of size 1.
+/// Models any reshape through the row-major element number, unless it only adds
+/// or drops dimensions of size 1.
 struct ReshapeModel : Moves {
   std::optional<Indices> operandIndex(Operation *op, unsigned,
                                       Index index) const override {
@@ -136,7 +136,7 @@ struct IotaModel : ElementModel {
       return e.add(e.mul(position, e.like(position, delta)),
                    e.like(position, start));
     }
-    // In double, rounded once.
+    // Compute in double, rounded once.
     Type f64 = e.typeLike(e.b.getF64Type(), position);
     Value real = arith::SIToFPOp::create(e.b, f64, position);
     real = e.add(e.mul(real, e.like(real, delta)), e.like(real, start));
@@ -170,7 +170,7 @@ struct ConcatModel : ElementModel {
   }
 
 private:
-  /// The element, known to lie in operands [first, last): by halves.
+  /// Returns the element, known to lie in operands [first, last), by bisection.
   static Value pick(ConcatOp op, unsigned first, unsigned last,
                     ArrayRef<int64_t> begins, Index index, Emitter &e) {
     int64_t axis = op.getAxis();
@@ -180,7 +180,7 @@ private:
       return e.emit(op.getInputs()[first], inside);
     }
     unsigned middle = (first + last) / 2;
-    // A boundary between vectors: all lanes lie on one side of it.
+    // If the boundary lies between vectors, all lanes are on one side of it.
     bool together = e.laneStride(index[axis]) == 1 &&
                     begins[middle] % int64_t(e.lanes) == 0 &&
                     e.isMultipleOf(index[axis], e.lanes);
@@ -269,7 +269,7 @@ struct TriluModel : ElementModel {
 };
 
 struct GatherModel : ElementModel {
-  /// Where in `indices` the point's index is.
+  /// Returns the position in `indices` for the point's index.
   static Indices indicesPoint(GatherOp op, Index index) {
     return Indices(index.slice(op.getAxis(), shapeOf(op.getIndices()).size()));
   }

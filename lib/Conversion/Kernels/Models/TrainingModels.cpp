@@ -2,8 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Scalars of a step (bias corrections) are computed in double precision once
-// per call of a range, from the step number and the learning rate.
+// Models of losses and updates. Scalars of a step (bias corrections) are
+// computed in double precision once for each range, from the step number and
+// the learning rate.
 //
 //===----------------------------------------------------------------------===//
 #include "Emit/MathFunctions.h"
@@ -20,12 +21,12 @@ static Type elementOf(Value tensor) {
   return computeType(getElementTypeOrSelf(tensor));
 }
 
-/// A scalar double as a number of `type`.
+/// Returns a scalar double as a number of `type`.
 static Value round(Emitter &e, Value x, Type type) {
   return type.isF64() ? x : Value(arith::TruncFOp::create(e.b, type, x));
 }
 
-/// The scalar tensor as a double.
+/// Returns the scalar tensor as a double.
 static Value scalarDouble(Emitter &e, Value tensor) {
   Value x = e.emit(tensor, {});
   Type f64 = e.b.getF64Type();
@@ -61,7 +62,7 @@ struct AccumulateModel : ElementModel {
   }
 };
 
-/// Scalars are read at no point of the domain.
+/// Operands that are scalars are read at no point of the domain.
 struct UpdateModel : ElementModel {
   std::optional<Indices> operandIndex(Operation *op, unsigned number,
                                       Index index) const override {
@@ -171,7 +172,7 @@ struct CrossEntropyGradModel : ElementModel {
                e.like(target, double(int64_t(grad.getIgnoreIndex()))));
     g = e.select(ignored, e.like(g, 0), g);
     Value position = e.materialize(index[grad.getAxis()]);
-    // Labels as wide as the lanes' indices.
+    // Make labels as wide as the lanes' indices.
     Type wanted = Emitter::elementType(position);
     if (Emitter::isVector(target) && !Emitter::isVector(position))
       wanted = e.laneIndexType();
@@ -189,7 +190,7 @@ struct CrossEntropyGradModel : ElementModel {
     Value softmax = emitExp(e, e.sub(x, lse));
     Value d =
         e.sub(softmax, e.select(hit, e.like(softmax, 1), e.like(softmax, 0)));
-    // 0, not 0 * infinity, where ignored.
+    // Select 0 where ignored, since the product could be 0 * infinity.
     return e.select(ignored, e.like(d, 0), e.mul(g, d));
   }
 };

@@ -48,7 +48,8 @@ LogicalResult CkoptDialect::verifyOperationAttribute(Operation *op,
   if (attr.getName() == attrs::kArenaBytes &&
       !isa<IntegerAttr>(attr.getValue()))
     return op->emitError() << attr.getName() << " must be an integer (bytes)";
-  // What is read without a look at the type would be silently ignored.
+  // Some attributes are read without a look at their type; one of the wrong
+  // type would be silently ignored, so it is an error here.
   if (attr.getName() == attrs::kKernel &&
       !isa<StringAttr, UnitAttr>(attr.getValue()))
     return op->emitError() << attr.getName() << " must be a string";
@@ -123,7 +124,7 @@ SmallVector<int64_t> ckopt::getPhysicalOrder(RankedTensorType type) {
 SmallVector<int64_t> ckopt::getElementStrides(RankedTensorType type) {
   SmallVector<int64_t> strides(type.getRank());
   int64_t stride = 1;
-  // The adaptor keeps a reference, so the order needs a name.
+  // The adaptor keeps a reference, so the order must outlive it.
   SmallVector<int64_t> order = getPhysicalOrder(type);
   for (int64_t dim : llvm::reverse(order)) {
     strides[dim] = stride;

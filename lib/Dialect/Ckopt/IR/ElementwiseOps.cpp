@@ -2,8 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Result types follow numpy broadcasting; the result takes the layout of an
-// operand of the result's own shape where one has a layout.
+// Type inference and folding of elementwise ops. Result types follow numpy
+// broadcasting; the result takes the layout of the first operand that has the
+// result's shape and a layout.
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
@@ -12,7 +13,7 @@
 using namespace mlir;
 using namespace ckopt;
 
-/// The layout of the first operand of this shape that has one.
+/// Returns the layout of the first operand of this shape that has one.
 static Attribute commonLayout(ValueRange operands, ArrayRef<int64_t> shape) {
   for (Value operand : operands) {
     auto type = cast<RankedTensorType>(operand.getType());
@@ -22,7 +23,7 @@ static Attribute commonLayout(ValueRange operands, ArrayRef<int64_t> shape) {
   return {};
 }
 
-/// Result of elementwise ops: the broadcast shape of all operands.
+/// Infers the result of elementwise ops: the broadcast shape of all operands.
 static LogicalResult inferBroadcast(std::optional<Location> loc,
                                     ValueRange operands, Type element,
                                     SmallVectorImpl<Type> &results) {
@@ -145,8 +146,8 @@ static bool isSplatOf(Value value, double number) {
          splat.getSplatValue<APInt>().getSExtValue() == int64_t(number);
 }
 
-// Identities that keep every bit (x + 0 does not for x = -0, but -0 + 0 = +0
-// differs only in the sign of zero; so for floats only x - 0, x * 1, x / 1).
+// Folds only identities that keep every bit. For floats these are x - 0, x * 1
+// and x / 1; x + 0 is not one, because -0 + 0 is +0.
 OpFoldResult AddOp::fold(FoldAdaptor) {
   if (!isa<IntegerType>(getElementTypeOrSelf(getType())))
     return {};
@@ -181,7 +182,7 @@ OpFoldResult NegOp::fold(FoldAdaptor) {
   return {};
 }
 
-/// Whether every value of `from` has a value of `to`.
+/// Returns whether every value of type `from` is a value of type `to`.
 static bool holdsAll(Type from, Type to) {
   auto isBool = [](Type type) { return type.isInteger(1); };
   if (isBool(from))
@@ -205,8 +206,8 @@ static bool holdsAll(Type from, Type to) {
 OpFoldResult CastOp::fold(FoldAdaptor) {
   if (getInput().getType() == getType())
     return getInput();
-  // A cast there and back that loses nothing on the way is no cast; a wider
-  // stop between two types of one kind is not needed.
+  // A cast to another type and back is dropped if every value survives it; of
+  // two casts within one kind of types, a wider type in the middle is dropped.
   auto inner = getInput().getDefiningOp<CastOp>();
   if (!inner)
     return {};
@@ -234,8 +235,8 @@ OpFoldResult SelectOp::fold(FoldAdaptor adaptor) {
 }
 
 namespace {
-/// pow(x, 2) is x * x (exporters write squares so), pow(x, 1) is x,
-/// pow(x, 0.5) is sqrt(x): cheaper, and no less exact.
+/// pow(x, 2) becomes x * x (exporters write squares as powers), pow(x, 1)
+/// becomes x, pow(x, 0.5) becomes sqrt(x): cheaper, and no less exact.
 struct SimplifyPow : OpRewritePattern<PowOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(PowOp op,

@@ -8,7 +8,7 @@
 
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 
-// The signature every inferReturnTypes shares.
+// The parameters that every inferReturnTypes has.
 #define CKOPT_INFER(OP)                                                        \
   LogicalResult OP::inferReturnTypes(                                          \
       MLIRContext *context, std::optional<Location> loc, ValueRange operands,  \
@@ -17,12 +17,12 @@
 
 namespace ckopt {
 
-/// The type of a value that the op's constraints make a ranked tensor.
+/// Returns the type of a value that the op's constraints make a ranked tensor.
 static inline mlir::RankedTensorType tensorType(mlir::Value value) {
   return mlir::cast<mlir::RankedTensorType>(value.getType());
 }
 
-/// Reports an axis that is no dimension of `type`.
+/// Reports an axis that is not a dimension of `type`.
 static inline llvm::LogicalResult checkAxis(std::optional<mlir::Location> loc,
                                             int64_t axis,
                                             mlir::RankedTensorType type) {

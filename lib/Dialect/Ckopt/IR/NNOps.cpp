@@ -44,11 +44,13 @@ double MatMulOp::getFlops() {
 }
 
 namespace {
-/// transpose of the last two dimensions of an operand is the op's own flag.
+/// Replaces a transpose of the last two dimensions of an operand by the op's
+/// own flag.
 struct AbsorbTranspose : OpRewritePattern<MatMulOp> {
   using OpRewritePattern::OpRewritePattern;
 
-  /// The transposed value if `value` swaps exactly its last two dimensions.
+  /// Returns the transposed value if `value` swaps exactly its last two
+  /// dimensions.
   static Value untransposed(Value value) {
     auto transpose = value.getDefiningOp<TransposeOp>();
     if (!transpose || !isRowMajor(tensorType(value)) ||
@@ -83,8 +85,9 @@ void MatMulOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
 // Convolutions
 //===----------------------------------------------------------------------===//
 
-/// Positions of a window of `kernel` points along a padded dimension; nothing
-/// where the padded dimension or the window is longer than an int64 can say.
+/// Returns the number of positions of a window of `kernel` points along a
+/// padded dimension, or nothing if the padded dimension or the window overflows
+/// an int64.
 static std::optional<int64_t> windowPositions(int64_t size, int64_t kernel,
                                               int64_t stride, int64_t low,
                                               int64_t high, int64_t dilation) {
@@ -175,7 +178,7 @@ static LogicalResult verifyConv(Op op, RankedTensorType input,
   return success();
 }
 
-/// Two operations for each of the kernel's points at each output.
+/// Counts two operations for each point of the kernel at each output.
 static double convFlops(RankedTensorType weight, RankedTensorType output) {
   return 2.0 * double(output.getNumElements()) *
          double(weight.getNumElements()) / double(weight.getDimSize(0));
@@ -242,7 +245,7 @@ static LogicalResult verifyPool(Op op, RankedTensorType input,
   return success();
 }
 
-/// An i8 holds the positions of windows of up to 127 points.
+/// An i8 can hold the positions of windows of up to 127 points.
 template <typename Op>
 static LogicalResult verifyIndex(Op op, RankedTensorType output) {
   auto index = dyn_cast<RankedTensorType>(op.getIndex().getType());

@@ -77,7 +77,7 @@ CKOPT_INFER_SAME(LogSoftmaxOp)
 CKOPT_INFER_SAME(SoftmaxGradOp)
 CKOPT_INFER_SAME(LogSoftmaxGradOp)
 
-/// Scale and bias of a layer norm broadcast to a row.
+/// Returns whether scale or bias of a layer norm broadcasts to a row.
 static bool fitsRow(RankedTensorType operand, ArrayRef<int64_t> row) {
   auto merged = broadcastShapes(row, operand.getShape());
   return merged && ArrayRef<int64_t>(*merged) == row;
@@ -121,7 +121,7 @@ CKOPT_INFER(LayerNormOp) {
 }
 
 LogicalResult LayerNormOp::verify() {
-  // Runs before the types are inferred, which reports a wrong axis.
+  // This runs before type inference, which reports a wrong axis.
   int64_t axis = getAxis();
   if (axis < 0 || axis >= tensorType(getInput()).getRank())
     return success();
@@ -140,7 +140,8 @@ LogicalResult LayerNormOp::verify() {
 // Losses and updates
 //===----------------------------------------------------------------------===//
 
-/// The class axis must fit: logits without it have the shape of targets.
+/// Checks the class axis: the logits' shape without it is the shape of the
+/// targets.
 static LogicalResult checkTargets(std::optional<Location> loc,
                                   RankedTensorType logits,
                                   RankedTensorType targets, int64_t axis) {
@@ -183,7 +184,7 @@ CKOPT_INFER(CrossEntropyGradOp) {
   return success();
 }
 
-/// The operands of an update are of the shape of the first.
+/// Checks that the operands of an update have the shape of the first one.
 static LogicalResult checkUpdate(std::optional<Location> loc,
                                  ValueRange operands) {
   for (Value operand : operands)

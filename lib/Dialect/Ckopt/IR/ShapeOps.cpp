@@ -43,7 +43,7 @@ LogicalResult ReshapeOp::verify() {
   return success();
 }
 
-/// The dimensions that are not 1.
+/// Returns the dimensions that are not 1.
 static SmallVector<int64_t> realDims(RankedTensorType type) {
   SmallVector<int64_t> dims;
   for (int64_t size : type.getShape())
@@ -120,7 +120,7 @@ KernelKind TransposeOp::getKernelKind() {
   return KernelKind::View;
 }
 
-/// The innermost dimension stays.
+/// A transpose is computed inside a loop only if the innermost dimension stays.
 bool TransposeOp::isFusible() {
   ArrayRef<int64_t> permutation = getPermutation();
   return getKernelKind() != KernelKind::View && !permutation.empty() &&
@@ -201,7 +201,7 @@ LogicalResult SliceOp::verify() {
     int64_t first = getStarts()[d], size = getSizes()[d], step = getSteps()[d];
     if (step == 0)
       return emitOpError("steps must not be 0");
-    // Sizes and steps beyond the dimension come first: the product below must
+    // Check sizes and steps against the dimension first: the product below must
     // not overflow.
     int64_t count = type.getDimSize(d);
     bool tooFar =
@@ -224,7 +224,7 @@ OpFoldResult SliceOp::fold(FoldAdaptor) {
 }
 
 namespace {
-/// A slice of one concat operand is a slice of that operand.
+/// A slice that reads one operand of a concat becomes a slice of that operand.
 struct SliceOfConcat : OpRewritePattern<SliceOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(SliceOp op,
@@ -268,7 +268,7 @@ struct MergeSlices : OpRewritePattern<SliceOp> {
          llvm::zip(op.getStarts(), op.getSizes(), op.getSteps(),
                    inner.getStarts(), inner.getSteps())) {
       starts.push_back(innerFirst + first * innerStep);
-      // A step along one element says nothing, and might overflow.
+      // A single element has no step, and the product might overflow.
       steps.push_back(size == 1 ? 1 : step * innerStep);
     }
     rewriter.replaceOpWithNewOp<SliceOp>(op, op.getType(), inner.getInput(),
@@ -283,8 +283,8 @@ void SliceOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
   patterns.add<SliceOfConcat, MergeSlices>(context);
 }
 
-/// Joining chooses an operand by the index; one that chooses among more is a
-/// kernel of its own.
+/// A fused concat chooses its operand by comparing the index; with more
+/// operands than this it is a kernel of its own.
 bool ConcatOp::isFusible() {
   constexpr unsigned maxJoined = 8;
   return getNumOperands() <= maxJoined;
@@ -398,12 +398,13 @@ OpFoldResult ExpandOp::fold(FoldAdaptor adaptor) {
 // Gather, scatter, relayout
 //===----------------------------------------------------------------------===//
 
-/// The lanes run over dimensions behind the gathered one.
+/// The vector lanes run over dimensions after the gathered one, so there must
+/// be some.
 bool GatherOp::isFusible() {
   return int64_t(getAxis()) + 1 < tensorType(getData()).getRank();
 }
 
-/// Something to index where anything is.
+/// A data tensor without elements can only be indexed by no indices.
 static LogicalResult checkIndexed(std::optional<Location> loc,
                                   RankedTensorType data,
                                   RankedTensorType indices, int64_t axis) {
@@ -451,7 +452,7 @@ CKOPT_INFER(ScatterAddOp) {
   return success();
 }
 
-/// Checks what gather_elements and scatter_elements ask of their indices.
+/// Checks the indices of gather_elements and scatter_elements against the data.
 static LogicalResult checkElementIndices(std::optional<Location> loc,
                                          RankedTensorType data,
                                          RankedTensorType indices,

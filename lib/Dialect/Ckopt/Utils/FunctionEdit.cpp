@@ -84,7 +84,7 @@ void ckopt::setResults(func::FuncOp function, ArrayRef<Result> results) {
     attrs.push_back(DictionaryAttr::get(function.getContext(), result.attrs));
   }
   function.getBody().front().getTerminator()->setOperands(values);
-  // Attributes go first: their number must match that of the results.
+  // Remove attributes first: their number must match that of the results.
   function.removeResAttrsAttr();
   function.setFunctionType(FunctionType::get(function.getContext(),
                                              function.getArgumentTypes(),
@@ -129,8 +129,8 @@ void ckopt::removeStops(Block &block) {
 
 void ckopt::eraseDeadOps(func::FuncOp function) {
   Block &block = function.getBody().front();
-  // Collected first: a reversed range stands one op behind what it shows, and
-  // would be left on an erased one.
+  // Collect the ops first: a reversed iterator stores the next op, which would
+  // be erased under it.
   SmallVector<Operation *> ops;
   for (Operation &op : block.without_terminator())
     ops.push_back(&op);

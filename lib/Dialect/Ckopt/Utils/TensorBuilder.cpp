@@ -73,7 +73,7 @@ Value TensorBuilder::sumTo(Value value, ArrayRef<int64_t> shape) {
 Value TensorBuilder::keepDims(Value value, ArrayRef<int64_t> axes,
                               ArrayRef<int64_t> shape) {
   if (tensorType(value).getRank() == 0)
-    return value; // broadcasts to any shape as it is
+    return value; // a scalar broadcasts to any shape as it is
   SmallVector<int64_t> kept(shape);
   for (int64_t axis : axes)
     kept[axis] = 1;
