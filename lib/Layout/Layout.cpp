@@ -160,7 +160,12 @@ RankedTensorType LayoutAssigner::wanted(Value value) const {
 
 Value LayoutAssigner::inOrderOf(Value value, RankedTensorType type,
                                 Operation *user) {
-  if (value.getType() == type || matchPattern(value, m_Constant()))
+  // Generated kernels compute a constant's elements where they need them; a
+  // library reads them.
+  auto kernel = dyn_cast<KernelOpInterface>(user);
+  bool isRead = kernel && kernel.getLayoutRole() == LayoutRole::Convolution;
+  bool isComputed = matchPattern(value, m_Constant()) && !isRead;
+  if (value.getType() == type || isComputed)
     return value;
   Value &copy = converted[{value, type}];
   if (!copy) {

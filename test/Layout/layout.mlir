@@ -80,3 +80,14 @@ func.func @index(%x: tensor<2x1x8x8xf32>, %w: tensor<4x1x3x3xf32>, %i: index) ->
   %0 = ckopt.conv %x, %w {strides = array<i64: 1, 1>, pads_low = array<i64: 0, 0>, pads_high = array<i64: 0, 0>, dilations = array<i64: 1, 1>, groups = 1} : (tensor<2x1x8x8xf32>, tensor<4x1x3x3xf32>) -> tensor<2x4x6x6xf32>
   return %0, %i : tensor<2x4x6x6xf32>, index
 }
+
+// A library reads what a generated kernel would compute: the constant gradient
+// of a mean behind a convolution is put in the convolution's order.
+// CHECK-LABEL: func @constant_gradient(
+// CHECK: %[[G:.*]] = ckopt.relayout %{{.*}} -> tensor<2x3x6x6xf32, #ckopt.layout<[0, 2, 3, 1]>>
+// CHECK: ckopt.conv_weight_grad %[[G]], %{{.*}} : (tensor<2x3x6x6xf32, #ckopt.layout<[0, 2, 3, 1]>>, tensor<2x2x6x6xf32, #ckopt.layout<[0, 2, 3, 1]>>)
+func.func @constant_gradient(%x: tensor<2x2x6x6xf32>) -> tensor<3x2x1x1xf32> {
+  %g = ckopt.constant dense<0.25> : tensor<2x3x6x6xf32>
+  %0 = ckopt.conv_weight_grad %g, %x {dilations = array<i64: 1, 1>, groups = 1 : i64, pads_high = array<i64: 0, 0>, pads_low = array<i64: 0, 0>, strides = array<i64: 1, 1>} : (tensor<2x3x6x6xf32>, tensor<2x2x6x6xf32>) -> tensor<3x2x1x1xf32>
+  return %0 : tensor<3x2x1x1xf32>
+}

@@ -211,17 +211,29 @@ void ExportMatcher::explainInPart() {
 /// With a scale of 1, "x * scale" is removed, and the readers of the product
 /// read x.
 void ExportMatcher::explainVanished() {
+  llvm::StringMap<StringRef> madeBy;
+  for (auto [node, call] : llvm::zip(graph.nodes, calls))
+    for (const std::string &output : node.outputs)
+      madeBy[output] = call.name;
   for (auto [i, node] : llvm::enumerate(graph.nodes)) {
     const FxCall &call = calls[i];
-    if (call.guessed || node.inputs.size() != call.args.size())
-      continue;
-    for (auto [input, argument] : llvm::zip(node.inputs, call.args)) {
+    bool positional = node.inputs.size() == call.args.size();
+    for (auto [place, argument] : llvm::enumerate(call.args)) {
       StringRef op = splitFxName(argument).first;
       bool mayVanish = op == "mul" || op == "add" || op == "sub" ||
                        op == "div" || op == "pow";
-      if (mayVanish && input != argument && vanished.empty() &&
-          !produced.contains(argument) && !recovered.initializer(input))
-        vanished = argument;
+      if (call.guessed || !mayVanish || !vanished.empty() ||
+          produced.contains(argument) || signature.placeholder(argument))
+        continue;
+      for (auto [operand, input] : llvm::enumerate(node.inputs)) {
+        // An operand that the call does not name stands for what is gone.
+        bool here = positional ? operand == place && input != argument
+                               : !llvm::is_contained(call.args, input) &&
+                                     madeBy.contains(input) &&
+                                     madeBy.lookup(input) != call.name;
+        if (here && !recovered.initializer(input))
+          vanished = argument;
+      }
     }
   }
 }

@@ -59,7 +59,13 @@ void ExportMatcher::explainBiasOnly() {
     StringRef op = splitFxName(value->name).first;
     OperandUse first = value->uses.front();
     const HostTensor &held = recovered.valueOf(first);
-    if ((op != "linear" && op != "addmm") || held.rank() != 2)
+    // A reader with parameters is a module of its own, not the one of the map.
+    bool isOtherModule =
+        llvm::any_of(calls[first.node].args, [&](const std::string &argument) {
+          const Entry *entry = signature.placeholder(argument);
+          return entry && entry->isParameter;
+        });
+    if ((op != "linear" && op != "addmm") || held.rank() != 2 || isOtherModule)
       continue;
     if (isZero(held) && readsWeightOf(scopeNear(first.node), held.dim(1))) {
       value->explained = true;
@@ -68,23 +74,25 @@ void ExportMatcher::explainBiasOnly() {
       continue;
     }
     const Entry *bias = nullptr;
-    bool sure = !hasZeroState();
+    bool sure = !hasZeroState(), hasWeight = false;
     for (const Entry &entry : signature.entries) {
       const HostTensor *parameter = recovered.parameter(entry.target);
       if (!entry.isParameter || !parameter || parameter->numElements() == 0 ||
           moduleOf(entry.target) != scopeNear(first.node))
         continue;
-      if (parameter->rank() == 2 && parameter->dim(0) == held.dim(1))
+      if (parameter->rank() == 2 && parameter->dim(0) == held.dim(1)) {
+        hasWeight = true;
         sure &=
             llvm::any_of(llvm::seq<int64_t>(parameter->numElements()),
                          [&](int64_t i) { return parameter->getDouble(i); });
+      }
       bool equal = parameter->rank() == 1 && parameter->dim(0) == held.dim(1);
       for (int64_t i = 0; equal && i < held.numElements(); ++i)
         equal = held.getDouble(i) == parameter->getDouble(i % held.dim(1));
       sure &= !equal || !bias;
       bias = equal ? &entry : bias;
     }
-    value->explained = bias && sure;
+    value->explained = bias && sure && hasWeight;
     for (OperandUse use : value->uses)
       if (value->explained)
         value->explained = recovered.bind(use, bias->target, Form::Repeated);

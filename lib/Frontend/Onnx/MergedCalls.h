@@ -75,6 +75,7 @@ private:
   using Line = std::pair<llvm::StringRef, llvm::StringRef>; ///< place, text
   std::vector<Line> linesOf(const Node &node) const;
   std::vector<const TorchSignature::Entry *> twinsOf(const FxCall &call) const;
+  bool mayBeGone(llvm::StringRef kind, size_t reader) const;
   size_t callsOnLine(const Line &line,
                      const TorchSignature::Entry &entry) const;
   bool isSameModule(llvm::ArrayRef<Read> reads,

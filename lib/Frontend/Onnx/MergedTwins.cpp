@@ -10,8 +10,8 @@
 // Method: a call that a line of Python writes down again (`attn(ln(x), ln(x),
 // ln(x))`) read the same parameter: the line names its module once for each
 // call that stands and each that is gone, no module of an equal parameter, and
-// no element of a list. Of calls further up, which must have been merged
-// before, one more of their kind must be missing in the program's numbers.
+// no element of a list. Calls further up must have been merged before: where
+// the program's numbers have no place for one more of their kind, none was.
 // Guarantee: a merge is taken for harmless only where the file shows that.
 // O(merged calls * (nodes + parameters)).
 //
@@ -56,16 +56,15 @@ std::vector<const Entry *> MergedCalls::twinsOf(const FxCall &call) const {
           read.insert(input);
   auto isLike = [&](const Entry &entry) {
     return llvm::any_of(own, [&](const Entry *mine) {
-      return &entry != mine && (leafOf(entry.target) == leafOf(mine->target) ||
-                                moduleOf(entry.target) ==
-                                    moduleOf(mine->target)) &&
+      return &entry != mine &&
+             (leafOf(entry.target) == leafOf(mine->target) ||
+              moduleOf(entry.target) == moduleOf(mine->target)) &&
              (read.contains(mine->target) || read.contains(entry.target) ||
               !initializers.contains(mine->target));
     });
   };
   for (const Entry &entry : signature.entries) {
-    if (!entry.isParameter || llvm::is_contained(own, &entry) ||
-        !isLike(entry))
+    if (!entry.isParameter || llvm::is_contained(own, &entry) || !isLike(entry))
       continue;
     bool isEqual = read.contains(entry.target);
     if (!initializers.contains(entry.target))
@@ -77,7 +76,35 @@ std::vector<const Entry *> MergedCalls::twinsOf(const FxCall &call) const {
     if (isEqual)
       result.push_back(&entry);
   }
+  // Another module has equal ones for all of them: biases of zero alone, beside
+  // weights that differ, tell that the module is the same.
+  bool isModule = llvm::all_of(own, [&](const Entry *mine) {
+    return !moduleOf(mine->target).empty() &&
+           moduleOf(mine->target) == moduleOf(own[0]->target);
+  });
+  if (isModule &&
+      llvm::any_of(own,
+                   [&](const Entry *mine) {
+                     return llvm::none_of(result, [&](const Entry *twin) {
+                       return leafOf(twin->target) == leafOf(mine->target);
+                     });
+                   }) &&
+      own.size() > 1)
+    return {};
   return result;
+}
+
+/// Returns whether a call of the kind may be gone whose number nothing shows: a
+/// missing one, or those after the last that the file has, where none follows
+/// the reader.
+bool MergedCalls::mayBeGone(StringRef kind, size_t reader) const {
+  if (isNumberMissing(kind))
+    return true;
+  size_t last = 0;
+  for (auto [i, call] : llvm::enumerate(calls))
+    if (splitFxName(call.name).first == kind)
+      last = i;
+  return last < reader;
 }
 
 /// The name that Python has for the module of a parameter, or for the
@@ -130,7 +157,7 @@ std::string MergedCalls::sharedTwins(llvm::ArrayRef<Read> reads, size_t node) {
   for (size_t i = 0; i < work.size() && work.size() < most; ++i) {
     const FxCall &call = calls[work[i]];
     std::vector<const Entry *> twins;
-    if (i == 0 || isNumberMissing(splitFxName(call.name).first))
+    if (i == 0 || mayBeGone(splitFxName(call.name).first, reads[0].node))
       twins = twinsOf(call);
     const Entry *own = nullptr;
     for (const std::string &argument : call.args)

@@ -321,6 +321,29 @@ class Again(nn.Module):
         return self.second(q * k)
 
 
+class Scaled(nn.Module):
+    """Factors of 1 in front of a reshape: neither they nor their products are in the file."""
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.ParameterList([nn.Parameter(torch.tensor(1.0)) for _ in range(2)])
+        self.fc = nn.Linear(6, 4)
+    def forward(self, x):
+        return torch.cat([(s * self.fc(x * (i + 1))).reshape(2, 2, 2)
+                          for i, s in enumerate(self.scale)])
+
+
+class FirstTurn(nn.Module):
+    """A norm that first reads a map of zeros: a constant that equals the norm's bias."""
+    def __init__(self):
+        super().__init__()
+        self.c, self.n, self.d = nn.Linear(4, 4, bias=False), nn.LayerNorm(4), nn.Linear(4, 4, bias=False)
+    def forward(self, x):
+        z = torch.zeros_like(x)
+        for _ in range(2):
+            z = torch.tanh(x + self.d(self.n(self.c(z))))
+        return z
+
+
 class Lookup(nn.Module):
     """Tables read by an input: a buffer, a tensor, a parameter."""
     def __init__(self):
@@ -440,6 +463,8 @@ MODELS = {
     "folded_norm": (FoldedNorm, lambda: torch.randn(2, 1, 4, 4)),
     "stacked": (Stacked, lambda: torch.randn(2, 6)),
     "turns": (Turns, lambda: torch.randn(2, 6)),
+    "scaled": (Scaled, lambda: torch.randn(2, 6)),
+    "first_turn": (FirstTurn, lambda: torch.randn(2, 4)),
     "again": (Again, lambda: torch.randn(2, 6)),
     "temperature": (Temperature, lambda: torch.randn(2, 6)),
 }
@@ -467,7 +492,7 @@ def make(name):
         torch.onnx.export(model, (x,), f"{name}/raw.onnx", dynamo=True, optimize=False, input_names=["x"],
                           output_names=["out"], external_data=False, verbose=False)
         return
-    if name in ("transposed", "normalized", "stacked", "turns", "again"):
+    if name in ("transposed", "normalized", "stacked", "turns", "again", "scaled", "first_turn"):
         return
     if name == "twice":  # in training form, as it was traced
         os.remove(f"{name}/default.onnx")
