@@ -56,16 +56,15 @@ std::vector<const Entry *> MergedCalls::twinsOf(const FxCall &call) const {
           read.insert(input);
   auto isLike = [&](const Entry &entry) {
     return llvm::any_of(own, [&](const Entry *mine) {
-      return &entry != mine && (leafOf(entry.target) == leafOf(mine->target) ||
-                                moduleOf(entry.target) ==
-                                    moduleOf(mine->target)) &&
+      return &entry != mine &&
+             (leafOf(entry.target) == leafOf(mine->target) ||
+              moduleOf(entry.target) == moduleOf(mine->target)) &&
              (read.contains(mine->target) || read.contains(entry.target) ||
               !initializers.contains(mine->target));
     });
   };
   for (const Entry &entry : signature.entries) {
-    if (!entry.isParameter || llvm::is_contained(own, &entry) ||
-        !isLike(entry))
+    if (!entry.isParameter || llvm::is_contained(own, &entry) || !isLike(entry))
       continue;
     bool isEqual = read.contains(entry.target);
     if (!initializers.contains(entry.target))
