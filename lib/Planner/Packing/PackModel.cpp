@@ -43,7 +43,8 @@ void PackModel::makeUnits(const std::vector<Box> &boxes) {
     if (from >= 0 && units[unitOf[from]].last == box.first)
       units.back().before = unitOf[from];
   }
-  // A chain that grew past the hand-over does not end there any more.
+  // A chain that grew past the step in which bytes were taken over does not end
+  // there any more.
   followers.resize(units.size());
   for (size_t u = 0; u < units.size(); ++u) {
     int32_t before = units[u].before;
