@@ -29,7 +29,7 @@ namespace ckopt::fuse {
 /// of an image, or a rotary embedding, need four.
 inline constexpr size_t maxPoints = 4;
 
-/// Sorted numbers of points.
+/// Points by number, sorted.
 using Points = llvm::SmallVector<unsigned, maxPoints>;
 /// The points at which ops of a kernel are computed.
 using PointsOfOps = llvm::DenseMap<mlir::Operation *, Points>;
@@ -43,8 +43,8 @@ public:
                        llvm::ArrayRef<mlir::Operation *> roots);
 
 private:
-  /// Numbers of the points that ops which move elements add, by operand and the
-  /// op's own point.
+  /// Points that arise at operands of ops that move elements, numbered by
+  /// operand and the op's own point.
   llvm::DenseMap<std::pair<mlir::OpOperand *, unsigned>, unsigned> moved;
 };
 

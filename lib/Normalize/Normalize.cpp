@@ -52,8 +52,8 @@ struct FlattenProduct : OpRewritePattern<MatMulOp> {
 };
 
 /// Rewrites matmul(x, transpose k to [.., D, T]) with k = [B, T, H, D], so that
-/// the transpose keeps D innermost and the product reads it transposed. Whole
-/// rows are moved then, both here and in the gradient.
+/// the transpose keeps D innermost and the product reads it transposed. The
+/// transpose then moves whole rows, both here and in the gradient.
 struct KeepRowsWhole : OpRewritePattern<MatMulOp> {
   using OpRewritePattern::OpRewritePattern;
 

@@ -76,8 +76,8 @@ TEST(Values, RepeatedBlock) {
   EXPECT_EQ(getRepeatedBlock(""), "");
 }
 
-// Ops of other dialects: what can be written in place, what runs once, in which
-// order, at what cost.
+// For ops of other dialects: which operands can be overwritten, which ops run
+// once, in which order, at what cost.
 TEST(PlanningProblem, RulesOfForeignOps) {
   TestModule test(R"(
 func.func @f(%x: tensor<16xf32>, %y: tensor<16xi32>) -> tensor<16xi32> {
@@ -97,7 +97,7 @@ func.func @f(%x: tensor<16xf32>, %y: tensor<16xi32>) -> tensor<16xi32> {
   EXPECT_EQ(nodes[0].cost, 3.0);
   EXPECT_EQ(problem->costs.attribute, 1);
   EXPECT_EQ(problem->costs.analytic, 4);
-  // A slice shows a part of its storage: nothing is written over it.
+  // A slice shows a part of its storage, so nothing may be written over it.
   EXPECT_TRUE(nodes[1].reuse.empty());
   EXPECT_EQ(nodes[1].inputs, nodes[0].outputs);
   EXPECT_FALSE(nodes[2].recompute);
@@ -129,7 +129,7 @@ func.func @f(%x: tensor<8xf32>, %y: tensor<4xf32>) {
   SmallVector<double> seconds;
   for (Operation &op : test.function("f").front().without_terminator())
     seconds.push_back(costs.seconds(&op));
-  // 32 bytes at one byte a second for what the profile does not name.
+  // Ops that the profile does not name cost 32 bytes at one byte a second.
   EXPECT_EQ(seconds, (SmallVector<double>{1, 2, 3, 32}));
 }
 

@@ -46,7 +46,7 @@ static void fuse(ModuleOp module) {
 }
 
 // The picture's peak is the plan's load, with and without recomputation, and
-// its parts are what they are called.
+// its parts have the right kinds.
 TEST(Timeline, PeakIsTheLoad) {
   for (auto kind :
        {MemoryBudget::Kind::Unlimited, MemoryBudget::Kind::Minimum}) {

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What differences cannot tell: ties, zeros, bounds. PyTorch's conventions but
-// where the op says otherwise.
+// Gradients that differences cannot check: ties, zeros, bounds. The conventions
+// are PyTorch's unless the op states others.
 //
 //===----------------------------------------------------------------------===//
 #include "GradientCheck.h"
@@ -100,7 +100,7 @@ TEST(EdgeGradient, SoftplusStaysFinite) {
 }
 
 TEST(EdgeGradient, ZeroDerivativesGiveNoGradient) {
-  // Nothing but a warning: there is no gradient to return.
+  // This only warns, because there is no gradient to return.
   EXPECT_TRUE(
       gradientsOf({"", {values({2}, {0.3, 1.7})}, unaryBuild<FloorOp>()})
           .empty());
@@ -196,7 +196,7 @@ TEST(EdgeGradient, ClippedLogarithmIsFlat) {
 }
 
 TEST(EdgeGradient, UnmaskedPolesStayInfinite) {
-  // As in PyTorch: the derivative is what it is.
+  // As in PyTorch, the derivative is not changed.
   std::vector<Numbers> found =
       gradientsOf({"", {values({1}, {0})}, unaryBuild<SqrtOp>()});
   EXPECT_EQ(found, std::vector<Numbers>({{INFINITY}}));

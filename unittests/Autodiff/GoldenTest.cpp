@@ -142,9 +142,9 @@ INSTANTIATE_TEST_SUITE_P(All, GoldenNetwork,
                            return info.param.name;
                          });
 
-/// What PyTorch's exporter writes when nothing is said: merged, transposed,
-/// packed, repeated parameters. Each is itself again, with PyTorch's gradient
-/// under PyTorch's name, and nothing else is trained.
+/// PyTorch's exporter merges, transposes, packs and repeats parameters by
+/// default. Each is recovered, with PyTorch's gradient under PyTorch's name,
+/// and nothing else is trained.
 static Golden exported(const char *name) {
   return {name, "mse", "from_torch", "default"};
 }

@@ -49,7 +49,7 @@ struct GradientCase {
   double tolerance = 1e-6;
 };
 
-/// What gtest prints of a case.
+/// Prints a case for gtest.
 inline void PrintTo(const GradientCase &test, std::ostream *os) {
   *os << test.name;
 }
@@ -74,7 +74,7 @@ public:
   /// All results, in double.
   std::vector<reference::Tensor>
   evaluate(llvm::ArrayRef<reference::Tensor> args) const;
-  /// Random arguments and weights, as double; those of `get`.
+  /// Returns random arguments and weights in double, or those that `get` gives.
   std::vector<reference::Tensor> arguments(const GradientCase &test) const;
 
 private:

@@ -165,7 +165,7 @@ static GradientCase gradientOf(GradientCase test, Ints resultShape) {
   return test;
 }
 
-// Rules build what has rules.
+// Rules build ops that have rules themselves.
 TEST(IndexGradient, SecondDerivatives) {
   checkGradients(gradientOf(gatherAlong("", {2, 4}, meeting(), 1), {2, 5}));
   checkGradients(gradientOf(sum("", {2, 4}, 1, true, true), {2, 4}));

@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// LossGolden.inc holds what torch.nn.functional gives in float64, at corners
-// and special points, too. Each case goes through the text of the pass: its
-// options are tested with the formulas.
+// LossGolden.inc holds the results of torch.nn.functional in float64, at
+// corners and special points, too. Each case is parsed from the pass's textual
+// options, which are thus tested as well.
 //
 //===----------------------------------------------------------------------===//
 #include "GradientCheck.h"

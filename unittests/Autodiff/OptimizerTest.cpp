@@ -148,7 +148,7 @@ void clip(Numbers &a, Numbers &b, double limit) {
       value *= factor;
 }
 
-/// What PyTorch computed.
+/// A case with PyTorch's results.
 struct GoldenCase {
   std::string name, kind;
   HyperValues values, own; ///< own: of parameter b

@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// An access that claims 16 bytes and lies elsewhere faults on a GPU. So random
-// index arithmetic goes through the lowering, and what it claims of the loads
-// is compared with the places that the arithmetic gives.
+// An access that claims 16 bytes but is not aligned faults on a GPU. So random
+// index arithmetic is lowered, and the alignment claimed for its loads is
+// compared with the addresses that the arithmetic gives.
 //
 //===----------------------------------------------------------------------===//
 #include "BlockJit.h"
@@ -25,7 +25,7 @@ namespace {
 /// The value of an index where block, thread and loop are at these numbers.
 using Meaning = std::function<uint64_t(uint64_t, uint64_t, uint64_t)>;
 
-/// Random index expressions, as text and as what they mean.
+/// Random index expressions, as text and as their values.
 class Expressions {
 public:
   explicit Expressions(unsigned seed) : random(seed) {}
@@ -145,7 +145,7 @@ TEST(BlockAlignment, HoldsWhereverItIsClaimed) {
     wide += claimed >= 16;
     best += actual >= 16;
   }
-  // Most of what is aligned is found.
+  // Most aligned accesses are recognized.
   EXPECT_GT(wide, best * 2 / 3);
   EXPECT_LT(best, kernels);
 }

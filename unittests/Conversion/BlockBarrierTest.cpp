@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A barrier too few shows on a GPU only, and there by chance. So random kernels
-// of intervals, uniform accesses, loops and branches go through the lowering,
-// and random paths through what comes out are read: between two accesses of
-// the same memory by different intervals, one of them a store, lies a barrier.
+// A missing barrier is only noticed on a GPU, and there by chance. So random
+// kernels of intervals, uniform accesses, loops and branches are lowered, and
+// random paths through the result are examined: between two accesses of the
+// same memory by different intervals, one of them a store, lies a barrier.
 //
 //===----------------------------------------------------------------------===//
 #include "BlockJit.h"

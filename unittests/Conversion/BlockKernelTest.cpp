@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Without a GPU: every order of threads gives the same bits, unless threads
-// race, which shows; what shuffles compute is run by computing each lane's
-// value anew; PTX is deterministic, assembles, and is scanned.
+// Tests without a GPU: every order of threads gives the same bits, unless
+// threads race, which is detected; shuffles are checked by computing each
+// lane's value anew; PTX is deterministic, assembles, and is scanned.
 //
 //===----------------------------------------------------------------------===//
 #include "BlockJit.h"
@@ -119,8 +119,8 @@ TEST(BlockKernel, ParametersReachTheKernel) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Computes what a value of a merged interval is in any lane, by code that
-/// follows shuffles to the lane that they read.
+/// Computes the value in any lane of a merged interval, by following shuffles
+/// to the lane that they read.
 class LaneEvaluator {
 public:
   LaneEvaluator(OpBuilder &b, scf::ForallOp forall) : b(b), forall(forall) {}

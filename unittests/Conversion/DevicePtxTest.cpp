@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Kernels as PTX: wide accesses where the shape allows them, sums in registers
-// (no local memory: emitPtx refuses it), and what ptxas says where it is
+// (no local memory: emitPtx refuses it), and the figures of ptxas where it is
 // installed.
 //
 //===----------------------------------------------------------------------===//
@@ -57,7 +57,8 @@ static std::string product(const std::string &element, int64_t batch, int64_t m,
                               ") -> " + c + "\n return %0 : " + c + "\n");
 }
 
-/// ptxas takes it and spills nothing; says loudly where there is no ptxas.
+/// Checks that ptxas accepts it and spills nothing; says loudly if there is no
+/// ptxas.
 static void expectAssembles(const PtxModule &ptx, int64_t mostRegisters) {
   auto ptxas = findPtxas();
   if (!ptxas) {

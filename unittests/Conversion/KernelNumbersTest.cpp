@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// test/Kernels compares kernels with the reference interpreter. Here is what it
-// refuses (indices out of range) or what tolerances hide (how a number is
-// rounded).
+// test/Kernels compares kernels with the reference interpreter. The tests here
+// cover inputs that the interpreter refuses (indices out of range) and errors
+// that tolerances hide (how a number is rounded).
 //
 //===----------------------------------------------------------------------===//
 #include "KernelJit.h"
@@ -24,8 +24,9 @@ static std::string gather(const std::string &op, const std::string &count) {
                         ") -> " + y + "\n return %0 : " + y + "\n");
 }
 
-// Whatever an index is, nothing outside of the tensor is read: the nearest
-// element is. The same in lanes (width 70) and in scalars (width 1).
+// Whatever the index, nothing outside of the tensor is read: the nearest
+// element is read instead. The same holds in lanes (width 70) and in scalars
+// (width 1).
 TEST(GatherKernel, BadIndicesAreClamped) {
   constexpr int64_t low = std::numeric_limits<int64_t>::min(),
                     high = std::numeric_limits<int64_t>::max(),

@@ -94,7 +94,7 @@ TEST(MatmulPrecision, RoundsAsItSays) {
                                         {nan, nan}});
 }
 
-// What is asked for changes results, and f32 alone keeps all bits.
+// A requested precision changes results, and only f32 keeps all bits.
 TEST(MatmulPrecision, DiffersFromF32) {
   std::vector<double> numbers{1 + 0x1p-12, 1 + 0x1p-8};
   for (ProductPrecision precision :

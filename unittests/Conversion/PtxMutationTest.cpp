@@ -32,7 +32,7 @@ std::string withoutBarrier(std::string text, size_t which) {
   return text.erase(at, text.find(';', at) + 1 - at);
 }
 
-/// Runs PTX that was changed; keeps what the interpreter says.
+/// Runs PTX that was changed; records the interpreter's error.
 class Mutant : public KernelLauncher {
 public:
   Mutant(PtxModule made, std::string text, std::string &error)
@@ -100,8 +100,9 @@ size_t runWithout(const std::string &text, size_t lost, std::string &error) {
   return barriers;
 }
 
-/// How many barriers there are, and whose loss is seen: as a race, or, since
-/// warps run one after the other here, as a read of what a later one writes.
+/// The number of barriers, and of those whose removal is detected: as a race,
+/// or, since warps run one after the other here, as a read of a value that a
+/// later warp writes.
 struct Losses {
   size_t all = 0;
   std::vector<size_t> needed;

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Runs the ckopt tool as a user does and looks at its exit code and at what it
-// says: the code is documented, the text names the thing that is wrong.
+// Runs the ckopt tool as a user does and checks its exit code and its message:
+// the code is documented, and the text names the problem.
 //
 //===----------------------------------------------------------------------===//
 #include "Harness.h"
@@ -119,7 +119,7 @@ TEST_F(BadInput, BudgetsThatDoNotParseOrDoNotFit) {
                "2GX");
   EXPECT_FAILS(ckopt(digits({digitsData(), "--memory-budget=-1"})), ExitUsage,
                "-1");
-  // What fits is named, with a proven bound.
+  // The error names a budget that fits, and a proven bound.
   EXPECT_FAILS(ckopt(digits({digitsData(), "--memory-budget=64KiB"})),
                ExitInfeasible, "smallest", "proven");
 }

@@ -29,8 +29,8 @@ static double distance(const HostTensor &a, const HostTensor &b) {
   return std::sqrt(sum);
 }
 
-/// Root mean square over all reference gradients: what "small" means where one
-/// parameter's gradient is zero by construction.
+/// Root mean square over all reference gradients, as the scale for parameters
+/// whose gradient is zero by construction.
 static double modelScale(const TensorMap &reference) {
   double sum = 0, count = 0;
   for (const auto &[name, value] : reference)

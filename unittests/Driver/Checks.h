@@ -16,7 +16,7 @@ namespace ckopt::test {
 void checkGradients(Session &session, const GoldenModel &model,
                     double tolerance);
 
-/// What a run of a few steps leaves behind.
+/// The results of a run of a few steps.
 struct Outcome {
   std::vector<double> losses;
   TensorMap weights; ///< optimizer state included

@@ -56,7 +56,8 @@ llvm::Expected<std::string> CpuKernels::library(const CudaStep &step,
   return path;
 }
 
-/// On the stand-in driver; `kernels`: what it runs.
+/// Opens a session on the stand-in driver; `kernels` selects the code that it
+/// runs.
 static llvm::Expected<std::unique_ptr<Session>>
 openSession(CudaStep &step, const std::string &kernels) {
   setenv("CKOPT_CUDA_DRIVER", CKOPT_STANDIN, /*overwrite=*/1);

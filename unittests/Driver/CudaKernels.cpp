@@ -138,9 +138,9 @@ static bool checkWanted(ArrayRef<Tensor> wanted, const std::string &text) {
   return anyZero;
 }
 
-/// Sums of f32 differ from the interpreter's by roundings of the largest terms
-/// that meet, which may cancel: so they are bounded by what results and
-/// operands are like, and by how many elements meet in one.
+/// Sums of f32 differ from the interpreter's by rounding errors of their
+/// largest terms, which may cancel. So errors are bounded relative to results
+/// and operands, and by the number of elements in a sum.
 static KernelOptions tolerance(ArrayRef<Tensor> inputs,
                                ArrayRef<Tensor> wanted) {
   KernelOptions options;

@@ -6,11 +6,11 @@
 // not show which kernel reads beside its operands, races, or rounds otherwise
 // than the CPU's.
 //
-// Method: the reference interpreter runs the planned step. What each call gets
-// there is what its kernel is checked on, so indices are in range, variances
-// positive, the places that pooling kept are places, and gradients belong to
-// what they are gradients of, without a word about any op here. Only arguments
-// of the step are random, by their roles. Kernels with the same text are one.
+// Method: the reference interpreter runs the planned step. Each kernel is
+// checked on the operands that its call has there, so indices are in range,
+// variances positive, positions from pooling valid, and gradients consistent,
+// without knowledge of any op here. Only arguments of the step are random, by
+// their roles. Kernels with the same text are checked once.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_UNITTESTS_DRIVER_CUDAKERNELS_H
@@ -26,7 +26,7 @@
 
 namespace ckopt::test {
 
-/// What kinds of code the kernels of a network have on a GPU.
+/// Counts the kinds of code that the kernels of a network have on a GPU.
 struct KernelCensus {
   std::map<std::string, int64_t> kinds; ///< kernels of each `ckopt.kernel`
   int64_t wide = 0, narrow = 0;         ///< launches by width of accesses
@@ -37,12 +37,13 @@ struct KernelCensus {
   int64_t dropouts = 0;
   int64_t checked = 0;     ///< kernels that were new
   int64_t interpreted = 0; ///< of these: as PTX, too
-  int64_t zeros = 0;       ///< of these: a result has nothing but zeros
+  int64_t zeros = 0;       ///< of these: a result has only zeros
 };
 
 /// Checks every kernel of the planned module's functions whose text is not in
-/// `known`, and adds it there. The module stays as it is. Products other than
-/// by f32: of products alone, and the interpreter's operands are rounded so.
+/// `known`, and adds it there. The module is not changed. With a precision
+/// other than f32, only products are checked, and the interpreter's operands
+/// are rounded to it.
 KernelCensus checkKernels(
     mlir::ModuleOp module, std::set<std::string> &known,
     runtime::ProductPrecision precision = runtime::ProductPrecision::F32);

@@ -33,7 +33,7 @@ using reference::Tensor;
 
 namespace {
 
-/// What a case must meet.
+/// The features that a case must have.
 struct Wanted {
   std::vector<std::string> kinds = {"elementwise", "reduction", "library"};
   bool wide = false, narrow = false;
@@ -120,7 +120,8 @@ void expectMet(const KernelCensus &census, const Wanted &wanted) {
   EXPECT_LE(census.zeros, wanted.zeros) << "operands say too little";
 }
 
-// Each kernel of the planned step, on what the step gives it.
+// Checks each kernel of the planned step on the operands that the step gives
+// it.
 TEST_P(CudaKernels, GiveWhatTheCpuGives) {
   static std::set<std::string> known; // one text is checked once
   const Case &param = GetParam();

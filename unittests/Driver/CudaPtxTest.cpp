@@ -3,12 +3,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The golden networks, trained on the stand-in driver twice: by the CPU code of
-// their block form, and by their PTX, which lib/CudaStandin/Ptx interprets as
-// NVIDIA's manual has it and not as the code that wrote it. What is added on
-// the way to PTX (addresses, vectors, shuffles, barriers, predicates, 32-bit
-// arithmetic) must leave every bit as it was; accesses out of bounds or not
-// aligned, races, values that nobody wrote and barriers that not all threads
-// come to end the step with an error.
+// their block form, and by their PTX, which the interpreter of
+// lib/CudaStandin/Ptx runs by NVIDIA's manual, independently of the code that
+// wrote it. The lowering to PTX (addresses, vectors, shuffles, barriers,
+// predicates, 32-bit arithmetic) must keep every bit; accesses out of bounds or
+// not aligned, races, undefined values and barriers that not all threads reach
+// end the step with an error.
 //
 //===----------------------------------------------------------------------===//
 #include "Checks.h"

@@ -21,7 +21,7 @@ struct Loaded {
   std::unique_ptr<Session> session;
 };
 
-/// test/data/golden/NAME, and what to train it with.
+/// test/data/golden/NAME, with the options to train it.
 struct GoldenModel {
   std::string name;
   std::string loss;

@@ -471,8 +471,8 @@ bool scatterElements(Program &p) {
   bool adds = p.draw(2);
   int64_t extent = x.shape[axis];
   int64_t shift = int64_t(p.draw(uint64_t(extent)));
-  // Where places are replaced, ONNX leaves open what an index that comes twice
-  // does: then each comes once.
+  // For replacing scatters, ONNX leaves the result of repeated indices open, so
+  // each index occurs once.
   for (size_t i = 0; i < indices.size(); ++i)
     indices[i] = adds ? int64_t(p.draw(uint64_t(extent)))
                       : (int64_t(i) + shift) % extent;

@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A source that is not a file gives the bits of the file with the same samples,
-// whether or not it knows how many it has; what is wrong with it is refused
-// before a step sees it.
+// whether or not it knows how many it has; invalid sources are refused before a
+// step reads them.
 //
 //===----------------------------------------------------------------------===//
 #include "Harness.h"
@@ -106,7 +106,7 @@ protected:
     check(loaded->session->initialize(loaded->compilation->weights(), 1));
     return train(*loaded->session, source, plainLoss(), options);
   }
-  /// What training from this source says.
+  /// Returns the error of training from this source.
   std::string refusal(BatchSource &source) {
     auto result = run(source);
     EXPECT_FALSE(bool(result));

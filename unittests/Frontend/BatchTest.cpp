@@ -138,7 +138,7 @@ TEST(Batch, ConstantsThatDifferBySampleFail) {
   EXPECT_NE(error.text.find("reads 'c'"), std::string::npos) << error.text;
 }
 
-// The full-size networks, where they are at hand.
+// Tests the full-size networks if their files exist.
 TEST(Batch, FullSizeNetworks) {
   std::string folder = std::string(CKOPT_SHARED_DIR) + "/models/";
   if (!llvm::sys::fs::is_directory(folder))

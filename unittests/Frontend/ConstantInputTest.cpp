@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Inputs that decide shapes are fixed to values; inputs whose shape the file
-// leaves out get one; what is missing is named.
+// omits get one; missing ones are named.
 //
 //===----------------------------------------------------------------------===//
 #include "TestUtils.h"

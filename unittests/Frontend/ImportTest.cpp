@@ -70,8 +70,8 @@ TEST(Import, BatchNormUpdatesItsState) {
   EXPECT_GE(argumentNamed(func, "step"), 0);
 }
 
-// As written: a file in training form keeps its dropouts and the statistics of
-// its batches, and nothing is updated.
+// A file in training form can be imported unchanged: it keeps its dropouts and
+// the statistics of its batches, and nothing is updated.
 TEST(Import, AsWritten) {
   mlir::MLIRContext context;
   ImportOptions options;
@@ -201,8 +201,8 @@ static std::string layerNormGraph(const char *square, const char *quotient) {
          " }";
 }
 
-// Layer normalization in the spellings of exporters before opset 17 is one op,
-// with the same result; one that is not quite it stays as it is.
+// Layer normalization in the forms of exporters before opset 17 becomes one op,
+// with the same result; a similar formula stays unchanged.
 TEST(Import, LayerNormSpelledOut) {
   const char *power =
       "node { op_type: 'Pow' input: 'd' input: 'two' output: 'q' }";

@@ -63,7 +63,7 @@ struct Failure {
   std::string how;
 };
 
-/// Runs [begin, end) in a child. Returns what failed, if something did.
+/// Runs [begin, end) in a child. Returns the failure, if there was one.
 std::optional<Failure> runBlock(const std::vector<std::string> &corpus,
                                 uint64_t begin, uint64_t end, Counts &counts) {
   int channel[2];
@@ -129,7 +129,7 @@ void keepFailure(const std::vector<std::string> &corpus, uint64_t seed) {
 
 } // namespace
 
-// What once crashed, as it is (fuzz/corpus/onnx).
+// Models that once crashed the importer (fuzz/corpus/onnx).
 TEST(OnnxFuzz, FoundModelsStayMended) {
   std::vector<std::string> found;
   addModels(dataFile("../../fuzz/corpus/onnx"), found);

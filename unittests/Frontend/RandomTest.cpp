@@ -12,7 +12,7 @@ using namespace ckopt;
 using namespace ckopt::onnx_frontend;
 using namespace ckopt::test;
 
-/// Result 0 of one node, and what the import remarked.
+/// Returns result 0 of one node, and the import's remarks.
 static reference::Tensor draw(const std::string &node, const std::string &x,
                               const HostTensor &value, int outputType = 1,
                               std::vector<std::string> *remarks = nullptr) {

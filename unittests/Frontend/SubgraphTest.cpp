@@ -143,7 +143,7 @@ TEST(Subgraph, IfOfDifferentShapes) {
 // Loops
 //===----------------------------------------------------------------------===//
 
-/// s = s * x each round; collects s. `go`: what the next round depends on.
+/// s = s * x each round; collects s. `go` is the condition of the next round.
 static std::string loopBody(const std::string &go) {
   return graphAttribute(
       "body", node("Mul", "s x", "s2") + node("Identity", "s2", "each") +
@@ -181,7 +181,7 @@ TEST(Subgraph, LoopEndsByCondition) {
   EXPECT_EQ(results[1], (std::vector<double>{2, 3}));
 }
 
-// No round: the state as it came, and nothing collected.
+// Without a round, the state is returned unchanged, and nothing is collected.
 TEST(Subgraph, LoopWithoutRounds) {
   auto results = run(loopModel("loop_none.onnx", "none", "on"),
                      {{"x", floats({2}, {2, 3})}});
@@ -189,7 +189,7 @@ TEST(Subgraph, LoopWithoutRounds) {
   EXPECT_TRUE(results[1].empty());
 }
 
-// Refused loops say what their end depends on.
+// The error for a loop names the inputs that decide when it ends.
 TEST(Subgraph, LoopOfUnknownLength) {
   std::string more =
       node("ReduceSum", "x", "sum", intAttribute("keepdims", 0)) +

@@ -5,8 +5,8 @@
 // The training step of each network, interpreted after the phases: decomposing,
 // layouts and fusion keep its numbers up to the rounding of double arithmetic;
 // recomputation under the smallest budget and memory planning keep every bit.
-// Dropout is on, running statistics and optimizer state are results. What this
-// shows holds before any code is generated.
+// Dropout is on, running statistics and optimizer state are results. No code is
+// generated in these tests.
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Backends/Backends.h"
@@ -169,8 +169,8 @@ INSTANTIATE_TEST_SUITE_P(
       return info.param.name;
     });
 
-/// Everything that a pipeline can be told, with numbers that six digits do not
-/// hold.
+/// Options with all fields set, including numbers that six digits cannot
+/// represent.
 static StepOptions unusualOptions() {
   StepOptions options;
   options.loss = *autodiff::parseLoss("cross_entropy*0.3333333333333333");
@@ -192,8 +192,8 @@ static StepOptions unusualOptions() {
   return options;
 }
 
-// What a phase prints as its pipeline, parsed as ckopt-opt parses it, makes the
-// same IR as the phase, which was made from option structs.
+// If a phase's printed pipeline is parsed as ckopt-opt does, it makes the same
+// IR as the phase, which was made from option structs.
 TEST(Phases, PrintedPipelinesDoTheSame) {
   registerAllPasses(); // textual pipelines find passes by their names
   DialectRegistry registry;

@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Random small graphs of two families: with everything the format has, and
-// training steps (forward chains with cheap private links, skips, in-place
-// pairs, then backward). The exact search says what the optimum is; no bound
-// may pass it, and on training steps bounds must be near it.
+// Random small graphs of two families: graphs with every feature of the format,
+// and training steps (forward chains with cheap private links, skips, in-place
+// pairs, then backward). The exact search gives the optimum; no bound may
+// exceed it, and on training steps bounds must be near it.
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Planner/Bounds.h"
@@ -114,7 +114,7 @@ void checkCase(const Graph &graph, int64_t step, Seen &seen,
   }
 }
 
-/// Work limits change what is proven, never whether it is true.
+/// Work limits change which bound is proven, never whether it is true.
 TEST(Bounds, MemoryNeverPassesTheLeastPeak) {
   int exact = 0, all = 0, exactOnce = 0;
   for (uint64_t seed = 1000; seed < 1200; ++seed) {

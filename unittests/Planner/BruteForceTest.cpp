@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Random graphs of 1 to 9 nodes with everything that ckopt-graph/1 has, each
-// asked about at several budgets around where it becomes tight: the planner
-// must find the optimum where there is one, call infeasible what is and nothing
-// else, and keep its bounds below the truth. PlanReference knows the truth.
+// Random graphs of 1 to 9 nodes with every feature of ckopt-graph/1, each
+// planned for several budgets around the tight ones: the planner must find the
+// optimum if there is one, report infeasible budgets and no others as such, and
+// keep its bounds valid. PlanReference computes the truth.
 //
 //===----------------------------------------------------------------------===//
 #include "Exact/ExactSearch.h"
@@ -182,7 +182,7 @@ void checkAnswer(const Graph &graph, int64_t budget, bool fixed, double truth,
   counts.costly += truth > baseCost(graph);
 }
 
-/// The exact tier's least load is what it takes, and no less.
+/// The least load of the exact tier is achieved by its steps, and proven.
 void checkLeastPeak(const Graph &graph, bool fixed,
                     const PlanReference &reference) {
   Problem problem(graph);

@@ -34,7 +34,7 @@ int64_t programPeak(const Graph &graph) {
 
 enum class Answer { Plan, Impossible, Open };
 
-/// Asks and checks what can be checked without trusting the planner.
+/// Plans, and checks the result without trusting the planner.
 Answer ask(const Graph &graph, int64_t budget, int64_t smallestKnown) {
   Options options;
   options.budget = budget;
@@ -76,7 +76,7 @@ TEST(BudgetTruth, SmallGraphsAreNeverLeftOpen) {
   EXPECT_GT(counts[1], 200);
 }
 
-/// What became of the pairs of one kind of graphs.
+/// Counts the results of the pairs of one kind of graphs.
 struct Tally {
   int plans = 0, impossible = 0, open = 0;
   std::vector<double> ratios; ///< smallest found over proven minimum, by graph
@@ -88,9 +88,10 @@ struct Tally {
   }
 };
 
-/// Draws budgets between the bound on memory and what no recomputation needs.
-/// What the smallest plan fits is kept by it, what is proven too small is
-/// impossible, what lies between is open. The planner is asked for the first.
+/// Draws budgets between the bound on memory and the need without
+/// recomputation. Budgets that the smallest plan fits are feasible, budgets
+/// that are proven too small are infeasible, and those between are open. The
+/// planner is asked for feasible ones.
 void drawPairs(const Graph &graph, uint64_t seed, int budgets, Tally &tally) {
   BudgetPlanner planner(graph);
   Options options;

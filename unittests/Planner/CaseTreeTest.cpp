@@ -80,7 +80,8 @@ TEST(CaseTree, ShowsOptimaAndNothingMore) {
   EXPECT_GE(branched * 3, asked) << branched << " of " << asked;
 }
 
-/// Whatever single number is changed: what the certificate shows stays true.
+/// Whichever number of a certificate is changed, the bound that it proves stays
+/// true.
 TEST(CaseTree, NoChangedNumberShowsTooMuch) {
   int changes = 0, refused = 0;
   for (uint64_t seed = 0; seed < 60; ++seed) {

@@ -127,7 +127,7 @@ TEST(Classic, EveryStrategySavesOnAChain) {
   }
 }
 
-/// Splits or keeps at random, by a hash of what it is asked.
+/// Splits or keeps at random, by a hash of its arguments.
 struct RandomPolicy : StagePolicy {
   explicit RandomPolicy(uint64_t seed) : seed(seed) {}
   Decision decide(int32_t from, int32_t to, int32_t level) const override {

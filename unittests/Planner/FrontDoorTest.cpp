@@ -30,8 +30,8 @@ int64_t programPeak(const Graph &graph) {
   return simulate(graph, order, true).peak;
 }
 
-/// Where the time limit is shorter than what bounds take on a graph of the
-/// size, they are left out, and the answer is still one: what it says holds.
+/// If the time limit is shorter than the time for bounds on such a graph, they
+/// are skipped, and the answer is still valid.
 TEST(FrontDoor, AnswersInLittleTime) {
   Graph graph = chain(1500);
   for (bool pack : {false, true}) {
@@ -92,7 +92,7 @@ TEST(FrontDoor, HintsAreNeverLost) {
       Result good = solve(graph, options);
       if (!good.hasPlan())
         continue;
-      options.strategy = "none"; // Finds nothing by itself.
+      options.strategy = "none"; // finds nothing by itself
       Result bare = solve(graph, options);
       options.hint = &good.plan;
       Result hinted = solve(graph, options);
@@ -109,7 +109,7 @@ TEST(FrontDoor, HintsAreNeverLost) {
   EXPECT_GT(useful, 0);
 }
 
-/// With order alone nothing runs twice.
+/// With orders only, nothing runs twice.
 TEST(FrontDoor, OrderOnlyRecomputesNothing) {
   Graph graph = randomGraph(21, 60);
   Options options = quick(0);

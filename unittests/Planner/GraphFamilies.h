@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the property tests of budgets draw their graphs from. All take a seed
-// and the wished number of nodes and give the same graph for the same two.
+// Families of graphs for the property tests of budgets. All take a seed and the
+// wanted number of nodes, and give the same graph for the same two.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_UNITTESTS_PLANNER_GRAPHFAMILIES_H

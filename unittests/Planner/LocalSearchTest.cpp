@@ -34,7 +34,8 @@ Graph layered(uint64_t seed, int nodes, int width) {
   return graph;
 }
 
-/// What one chain says of its best sequence is what the simulator says.
+/// The cost and load that a chain reports for its best sequence are the
+/// simulator's.
 TEST(Annealer, KeepsCountOfItsBest) {
   for (uint64_t seed = 0; seed < 12; ++seed) {
     Graph graph =
@@ -134,7 +135,7 @@ TEST(LocalSearch, RecomputesAChain) {
   EXPECT_EQ(found.cost, problem.baseCost + 1);
 }
 
-/// Seeds differ in what they try, not in what they end with.
+/// Different seeds try different moves, but end with similar results.
 TEST(LocalSearch, SeedsAgreeOnIrregularGraphs) {
   Graph graph = layered(9, 100, 8);
   Problem problem(graph);

@@ -51,8 +51,8 @@ private:
   int64_t best = std::numeric_limits<int64_t>::max();
 };
 
-/// What is called optimal is the best of all orders, on graphs with all that
-/// the format has.
+/// An order that is called optimal is the best of all orders, on graphs with
+/// every feature of the format.
 TEST(OrderSearch, AgreesWithAllOrdersOfSmallGraphs) {
   int proved = 0;
   for (uint64_t seed = 0; seed < 400; ++seed) {

@@ -15,7 +15,7 @@ using namespace ckopt::planner;
 namespace {
 
 /// A rectangle of `sections` times `height`, cut into shapes at random: it is
-/// full everywhere, so nothing at all may be lost.
+/// full everywhere, so a packing must not waste any byte.
 std::vector<SearchShape> cutRectangle(std::mt19937 &rng, int cuts,
                                       int32_t sections, int32_t height) {
   struct Part {

@@ -13,8 +13,7 @@ using namespace ckopt::planner;
 
 namespace {
 
-/// Cuts a rectangle of `steps` by `height` into boxes, so that they fit with
-/// nothing to spare.
+/// Cuts a rectangle of `steps` by `height` into boxes that fill it completely.
 void cut(std::vector<Box> &boxes, PackRandom &random, int32_t first,
          int32_t last, int64_t low, int64_t high, int depth) {
   bool wide = last - first >= 3, tall = high - low >= 4;
@@ -48,7 +47,7 @@ std::vector<int32_t> allOf(const PackModel &model) {
   return ids;
 }
 
-/// No overlap, and nothing above the capacity.
+/// Expects that no boxes overlap, and none exceeds the capacity.
 void expectValid(const PackModel &model, const PackEject &packer,
                  int64_t capacity) {
   std::vector<int32_t> ids = packer.placedIds();

@@ -30,7 +30,8 @@ TEST(PackSweep, PlacesManyWithoutOverlap) {
   for (bool backwards : {false, true}) {
     std::vector<int64_t> offsets = sweepUnits(model, backwards);
     ASSERT_EQ(offsets.size(), model.units.size());
-    // By time: what is live is disjoint, but for what is handed over.
+    // Scan by time: live ranges are disjoint, except for bytes that are taken
+    // over.
     std::vector<size_t> order(offsets.size());
     for (size_t u = 0; u < order.size(); ++u)
       order[u] = u;

@@ -31,8 +31,8 @@ int64_t loadOf(const std::vector<Box> &boxes) {
   return load;
 }
 
-/// Every pair of boxes that meet in time is apart in bytes, but for in-place
-/// pairs at one offset.
+/// Expects that any two boxes that overlap in time are disjoint in bytes,
+/// except for in-place pairs at one offset.
 void expectValid(const std::vector<Box> &boxes, int64_t alignment,
                  const std::vector<int64_t> &offsets, int64_t arena) {
   ASSERT_EQ(offsets.size(), boxes.size());
@@ -103,7 +103,7 @@ TEST(Packing, ChainsInPlaceShareOneBuffer) {
   EXPECT_EQ(offsets, std::vector<int64_t>(3, 0));
 }
 
-/// Published offset problems, where they are at hand.
+/// Tests published packing problems if their files exist.
 TEST(Packing, PublishedProblems) {
   std::filesystem::path folder =
       std::filesystem::path(CKOPT_SHARED_DIR) / "planbench" / "packing";

@@ -120,7 +120,7 @@ Game::Game(const Graph &graph, bool programOrder, int64_t budget)
   }
 }
 
-/// All but what the values that it reads must be.
+/// Returns whether the node may run, apart from the state of its operands.
 bool Game::allowed(const State &state, NodeId n) const {
   const Node &node = graph.nodes[n];
   if (state.ran >> n & 1) {
@@ -156,7 +156,7 @@ bool Game::oneTarget(const State &state, NodeId n) const {
   return true;
 }
 
-/// The copies that are there, without what the step makes anew.
+/// Collects the resident copies, without those that the step makes.
 void Game::collectGroups(const State &state, NodeId n) {
   groups.clear();
   alive = 0;
@@ -185,7 +185,7 @@ void Game::collectGroups(const State &state, NodeId n) {
     if (!(outputs[n] >> v & 1))
       group.members |= 1u << v;
   }
-  // What lacks a change is of no use any more.
+  // Copies that lack a change are of no use any more.
   for (ValueId v : node.mutates)
     if (!persistent[v] && bytes[root[v]] > 0) {
       Group *target = &groupOf(v);
@@ -194,7 +194,8 @@ void Game::collectGroups(const State &state, NodeId n) {
     }
 }
 
-/// Adds the copies that the step makes. False if a view has nothing below it.
+/// Adds the copies that the step makes. Returns false if the base of a view is
+/// gone.
 bool Game::makeOutputs(const State &state, NodeId n) {
   for (Group &group : groups)
     if (outputs[n] >> group.root & 1)
@@ -318,7 +319,7 @@ void Game::tryStep(const State &state, NodeId n, double cost) {
         if (groups[g].newest && groups[g].required &&
             (ending >> groups[g].root & 1))
           stays &= ~(1u << g);
-      // Subsets of what may stay to which nothing can be added.
+      // Enumerate the maximal subsets of copies that may stay.
       for (uint32_t set = optional;; set = (set - 1) & optional) {
         int64_t sum = 0, smallestOut = INT64_MAX;
         for (size_t g = 0; g < groups.size(); ++g) {

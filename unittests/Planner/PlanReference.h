@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The truth that planner tests compare with: the least cost within a budget,
-// by the words of ckopt-graph/1, and so what is feasible at all. Shares nothing
-// with lib/Planner but the graph.
+// A reference for planner tests: the least cost within a budget by the
+// definition of ckopt-graph/1, and so which budgets are feasible at all. Shares
+// nothing with lib/Planner but the graph.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_UNITTESTS_PLANNER_PLANREFERENCE_H

@@ -191,8 +191,8 @@ TEST(Policy, CopiesComeBeforeUpdatesOfWhatTheyRead) {
   EXPECT_EQ(runs(layers.graph, plan.steps)[0], 2);
 }
 
-/// Whatever regions and rules are drawn: the plan is valid, saved nodes run
-/// once, and what a region holds for itself does not cross the boundary.
+/// For all random regions and rules, the plan is valid, saved nodes run once,
+/// and values inside a region do not cross its boundary.
 TEST(Policy, RandomPoliciesGiveValidPlansWithinTheBudget) {
   std::mt19937 random(7);
   int fitted = 0;

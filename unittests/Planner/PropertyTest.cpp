@@ -175,7 +175,7 @@ TEST(Planner, TheMinimumIsWherePlansBegin) {
     for (int64_t less : {int64_t(1), graph.alignment, minimum / 50}) {
       options.budget = minimum - less;
       Result below = solve(graph, options);
-      // A search for that very budget may find what bisection missed.
+      // A search for that very budget may find a plan that bisection missed.
       if (below.hasPlan())
         EXPECT_EQ(verify(graph, below.plan, options.budget), "");
       else
@@ -197,7 +197,8 @@ TEST(Planner, TheMinimumStandsAfterOtherQuestions) {
   Result least = planner.minimize(optionsFor(0));
   EXPECT_LE(failed.plan.minimumBudget, least.plan.minimumBudget);
   EXPECT_TRUE(planner.solve(optionsFor(least.plan.minimumBudget)).hasPlan());
-  // A search for that very budget may find less, but says nothing else.
+  // A search for that very budget may find a smaller one, but must not
+  // contradict.
   Result below = planner.solve(optionsFor(least.plan.minimumBudget - 1));
   EXPECT_LE(below.plan.minimumBudget, least.plan.minimumBudget);
 }

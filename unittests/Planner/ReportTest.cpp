@@ -98,7 +98,7 @@ TEST(Report, FollowsChainsOfRecomputation) {
   EXPECT_EQ(of(report, 1).reason, "the recomputation of n1 reads it");
 }
 
-/// Facts add up to what the plan says, and the timeline to its load.
+/// Facts add up to the plan's figures, and the timeline to its load.
 TEST(Report, AddsUpOnRandomGraphs) {
   int recomputing = 0;
   for (uint64_t seed = 0; seed < 40; ++seed) {

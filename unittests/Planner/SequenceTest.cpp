@@ -43,7 +43,7 @@ TEST(LoadTree, AgreesWithAnArray) {
   }
 }
 
-/// After each of many random edits cost and load are what the simulator says.
+/// After each of many random edits, cost and load equal the simulator's.
 TEST(Sequence, AgreesWithTheSimulator) {
   int inserted = 0, removed = 0;
   for (uint64_t seed = 0; seed < 30; ++seed) {
@@ -76,8 +76,8 @@ TEST(Sequence, AgreesWithTheSimulator) {
   EXPECT_GT(removed, 500);
 }
 
-/// A run that moves within the steps around it leaves what a removal and an
-/// insertion leave.
+/// A run that moves within the steps around it has the same effect as a removal
+/// and an insertion.
 TEST(Sequence, MovesLikeARemovalAndAnInsertion) {
   Graph graph = chain(12);
   Problem problem(graph);

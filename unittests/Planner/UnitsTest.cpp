@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Properties: with all costs or all bytes times a constant the planner finds
-// the same plan; what all kernels take to start does not decide how few bytes
-// do; a plan found by other costs is never better than the answer it is a hint
-// for.
+// Properties: multiplying all costs or all bytes by a constant gives the same
+// plan; the time that kernels take to start does not affect the smallest
+// budget; a plan found with other costs and given as a hint is never better
+// than the answer.
 //
 //===----------------------------------------------------------------------===//
 #include "Model/Canonical.h"
@@ -49,7 +49,8 @@ static Options packed() {
   return options;
 }
 
-/// A budget between the smallest and what no recomputation needs.
+/// Returns a budget between the smallest one and the need without
+/// recomputation.
 static int64_t tightBudget(const Graph &graph, Options options) {
   int64_t least = minimize(graph, options).plan.minimumBudget;
   options.budget = 0;
@@ -109,7 +110,7 @@ TEST(Units, WhatKernelsTakeToStartDecidesNoBytes) {
   for (const Graph &graph : someGraphs()) {
     Options options = packed();
     double start = 3 * baseCost(graph) / double(graph.nodes.size());
-    // The graph as it would be if its cheapest node cost nothing.
+    // The graph without the cost of its cheapest node.
     Graph without = graph, with = graph;
     double least = startCost(graph);
     for (NodeId n = 0; n < NodeId(graph.nodes.size()); ++n) {

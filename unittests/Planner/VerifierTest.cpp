@@ -15,7 +15,7 @@ using namespace ckopt::planner::test;
 
 namespace {
 
-/// A plan that tells the truth about its steps, packed.
+/// Returns a packed plan with correct figures for these steps.
 Plan planOf(const Graph &graph, std::vector<NodeId> steps) {
   Plan plan;
   plan.steps = std::move(steps);

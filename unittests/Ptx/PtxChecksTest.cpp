@@ -2,8 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A checker that accepts everything is worth nothing: each kind of mistake is
-// made once and must be told with its place, beside the same code made right.
+// Tests the checks of the PTX interpreter: each kind of mistake is made once
+// and must be reported with its place, beside the same code without the
+// mistake.
 //
 //===----------------------------------------------------------------------===//
 #include "PtxFixture.h"
@@ -73,7 +74,7 @@ TEST(PtxChecks, NeverWritten) {
   expectError(body("@%p1 mov.b32 %r3, 1;\n"), {"%p1", "never written"});
   expectFine(body("mov.pred %p1, 0;\nselp.b32 %r2, %r3, 1, %p1;\n"));
   expectError(shared("ld.shared.b32 %r2, [%rd3];\n"), {"nobody wrote"});
-  // What a block left is not there for the next.
+  // Shared memory of one block is undefined for the next.
   expectError(shared("mov.u32 %r2, %ctaid.x;\nsetp.eq.s32 %p1, %r2, 0;\n"
                      "@%p1 st.shared.b32 [%rd3], %r1;\nbar.sync 0;\n"
                      "ld.shared.b32 %r3, [%rd3];\n",
@@ -81,7 +82,7 @@ TEST(PtxChecks, NeverWritten) {
               {"block 1", "nobody wrote"});
 }
 
-// A half that nobody wrote may be moved away, and nothing else.
+// An undefined half of a register may be moved, and not used otherwise.
 TEST(PtxChecks, HalvesThatNobodyWrote) {
   std::string pack = "mov.b16 %rs1, 0x1234;\nmov.b32 %r2, {%rs2, %rs1};\n";
   std::string store = "st.global.b32 [%rd2], %r3;\n";
@@ -115,11 +116,11 @@ TEST(PtxChecks, HalvesThatNobodyWrote) {
   // Some lanes write the half.
   std::string some = "setp.lt.u32 %p1, %r1, 4;\n@%p1 mov.b16 %rs2, 7;\n";
   expectError(body(some + pack + "mov.b32 %r3, %r2;\n" + store), {"thread 4"});
-  // Written later as a whole: nothing is missing.
+  // The register is written completely later, so nothing is undefined.
   expectFine(body(pack + "mov.b32 %r3, %r2;\nmov.b32 %r3, 1;\n" + store));
 }
 
-// Thread t reads what its neighbour wrote.
+// Thread t reads the value of its neighbour.
 const char *const kNeighbour = "xor.b32 %r2, %r1, 1;\n"
                                "mad.wide.u32 %rd5, %r2, 4, %rd4;\n"
                                "ld.shared.b32 %r3, [%rd5];\n";
@@ -130,7 +131,7 @@ TEST(PtxChecks, RacesInSharedMemory) {
   expectFine(shared(store + "bar.warp.sync -1;\n" + load, 64));
   expectError(shared(store + load, 64),
               {"reads what thread 1 wrote in line", "thread 0", "race"});
-  // A write over what another still reads.
+  // A write over a value that another thread still reads.
   expectFine(shared(store + "bar.sync 0;\n" + load + "bar.sync 0;\n" + store));
   expectError(shared(store + "bar.sync 0;\n" + load + store),
               {"writes what thread 1 read", "race in shared"});

@@ -35,7 +35,8 @@ struct Kernel1 {
   }
 };
 
-/// Runs it; what is left in `out`, which begins as zeros, or the error.
+/// Runs it; the result is the contents of `out`, which begins as zeros, or the
+/// error.
 struct Outcome {
   std::string error;
   std::vector<uint32_t> out;
@@ -78,7 +79,8 @@ inline Value b16(uint64_t bits) { return {"b16", bits}; }
 inline Value f32(float x) { return {"b32", std::bit_cast<uint32_t>(x)}; }
 inline Value f64(double x) { return {"b64", std::bit_cast<uint64_t>(x)}; }
 
-/// What `op` makes of the operands, in one lane alone and in all: the same.
+/// Returns the result of `op` in a single lane and in all lanes, which must
+/// agree.
 inline uint64_t evaluate(const std::string &op, const std::string &result,
                          const std::vector<Value> &operands) {
   auto name = [](const std::string &type, size_t i) {

@@ -112,7 +112,7 @@ TEST(PtxFloat, ComparisonsOfHalves) {
   EXPECT_TRUE(holds("nan.bf16", b16(0x7F81), one));
 }
 
-// p is what the lower halves say, q what the upper ones do.
+// p is the result for the lower halves, q for the upper ones.
 TEST(PtxFloat, ComparisonsOfPairs) {
   auto both = [](const std::string &op, uint32_t a, uint32_t b) {
     Kernel1 kernel;

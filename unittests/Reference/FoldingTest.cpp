@@ -35,7 +35,7 @@ protected:
 };
 } // namespace
 
-/// What an importer does: ops vanish while they are built.
+/// Builds ops as an importer does, so that they fold while they are built.
 TEST_F(FoldingTest, CreateOrFold) {
   Value shape = constant({8, 3, 32, 32});
   Value index = constant({2});

@@ -64,8 +64,8 @@ TEST_F(TensorTest, IntegersWrap) {
   EXPECT_EQ(flags.integer(1), 0);
 }
 
-/// What no integer type holds becomes its nearest bound, and NaN becomes 0:
-/// conversions are defined for every input.
+/// Values outside of an integer type become its nearest bound, and NaN becomes
+/// 0: conversions are defined for every input.
 TEST_F(TensorTest, FloatsOutOfRangeSaturate) {
   Tensor wide(type({4}, b.getI64Type()));
   wide.set(0, 1e300);

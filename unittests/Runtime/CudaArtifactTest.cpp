@@ -109,7 +109,7 @@ TEST_F(CudaArtifact, IsAFolderOfFiveFiles) {
   ASSERT_TRUE(write(deviceManifest())) << error;
   EXPECT_EQ(read(step + "/manifest.bin"), first);
   EXPECT_EQ(files(folder), std::vector<std::string>{"step"});
-  // What products round their operands to is said to people, too.
+  // The description for users includes the precision of products.
   Manifest rounded = deviceManifest();
   rounded.device.precision = ProductPrecision::TF32;
   ASSERT_TRUE(write(rounded)) << error;

@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Compiled where a CUDA toolkit is installed: what we call by name has the
-// parameters that the driver's own header gives it. Opaque handles have other
-// names there, so types are compared by what a call passes: integers by size
-// and sign, pointers as pointers.
+// Compiled where a CUDA toolkit is installed: the functions that the runtime
+// calls by name must have the parameters of the driver's own header. Opaque
+// handles have other names there, so types are compared by how a call passes
+// them: integers by size and sign, pointers as pointers.
 //
 //===----------------------------------------------------------------------===//
 #include "../../lib/Runtime/cuda/BlasLt.h"

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which algorithms are taken, what the lock file holds, what is refused and
-// how failures are told.
+// Tests which algorithms are chosen, the contents of the lock file, which cases
+// are refused and how failures are reported.
 //
 //===----------------------------------------------------------------------===//
 #include "../../lib/Runtime/cuda/LockFile.h"
@@ -103,7 +103,7 @@ TEST_F(CudaLibrary, ALockFileFixesAlgorithms) {
         "\nalgorithm matmul_f32_2x3x4_", "\nalgorithm convolution_f32_1x1x1x1"})
     EXPECT_NE(first.find(line), std::string::npos) << first;
   EXPECT_EQ(count("cublasLtMatmulAlgoGetHeuristic"), 1);
-  // The second load asks for nothing and changes nothing.
+  // The second load queries nothing and changes nothing.
   load({}, CKRT_OK, "");
   EXPECT_EQ(count("cublasLtMatmulAlgoGetHeuristic"), 0);
   EXPECT_EQ(count("cublasLtMatmulAlgoCheck"), 1);
@@ -184,7 +184,8 @@ TEST_F(CudaLibrary, TheLockFileKnowsPrecisions) {
   load(ProductPrecision::TF32, CKRT_OK);
   EXPECT_EQ(count("cudnnGetConvolutionAlgorithm"), 0) << "it is known";
   EXPECT_EQ(read(lock), first);
-  // No math type, one that rounds to halves, what is no number.
+  // Algorithms without a math type, with one that rounds to halves, and with
+  // one that is not a number.
   size_t at = first.find("convolution_f32_by_tf32");
   ASSERT_NE(at, std::string::npos) << first;
   std::string key = first.substr(at, first.find(' ', at) - at);

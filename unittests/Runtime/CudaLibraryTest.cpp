@@ -2,7 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the runtime tells cuBLASLt and cuDNN, seen by what comes out.
+// Tests the descriptions that the runtime gives cuBLASLt and cuDNN, by the
+// results.
 //
 //===----------------------------------------------------------------------===//
 #include "CudaLibraryFixture.h"
@@ -135,8 +136,8 @@ static PrimitiveDesc smallConvolution() {
   return desc;
 }
 
-// Those of f64 are as those of f32; which of halves there are is known on a
-// device alone, so they are not left to the library.
+// f64 behaves like f32; support for halves depends on the device, so they are
+// not left to the library.
 TEST_F(CudaLibrary, ConvolutionsOfOtherTypes) {
   PrimitiveDesc desc = smallConvolution();
   for (PrimitiveKind kind :
@@ -172,8 +173,8 @@ TEST_F(CudaLibrary, ConvolutionsWhoseWeightsDoNotFit) {
   EXPECT_NE(cudaLibraryRefuses(desc), "");
 }
 
-// The compute type says what operands may be rounded to; small whole numbers
-// are the same in all of them.
+// The compute type sets the precision of operands; small whole numbers are
+// exact in all of them.
 TEST_F(CudaLibrary, ProductsByPrecision) {
   for (auto [precision, compute] : {std::pair(ProductPrecision::F32, 68),
                                     {ProductPrecision::TF32, 77},

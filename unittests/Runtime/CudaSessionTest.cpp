@@ -436,8 +436,8 @@ TEST_F(CudaSession, NamesTheKernelThatFails) {
   expectClean();
 }
 
-// Whatever call fails, whenever: a status and a text, no crash, no hang, and
-// nothing stays behind.
+// Whichever call fails: the result is a status and a text, without a crash, a
+// hang or a leak.
 TEST_F(CudaSession, EveryCallFailsOnce) {
   inChild({}, [] {
     OnDevice on(deviceManifest(), true);
@@ -452,7 +452,7 @@ TEST_F(CudaSession, EveryCallFailsOnce) {
       ++calls[line.substr(0, line.find(' '))];
   EXPECT_GT(calls.size(), 25u);
   for (const auto &[name, times] : calls) {
-    // Releasing never fails in the stand-in: nobody could do anything.
+    // Releasing never fails in the stand-in, because no caller could react.
     if (name.find("Destroy") != std::string::npos ||
         name.find("Free") != std::string::npos || name == "cuModuleUnload")
       continue;

@@ -65,7 +65,8 @@ TEST_F(LockFiles, LoadsAtTheSameTimeAddToEachOther) {
   EXPECT_EQ(files(), 1u);
 }
 
-// The second of two loads that disagree is told; the first one's file stays.
+// The second of two loads that disagree gets an error; the file of the first
+// one stays.
 TEST_F(LockFiles, LoadsThatDisagreeAreTold) {
   LockFile one = loaded("12040", "a", "1"), two = loaded("12040", "a", "2"),
            other = loaded("13000", "b", "2");
@@ -109,7 +110,7 @@ TEST_F(LockFiles, ThreadsDoNotLoseEntries) {
   EXPECT_EQ(files(), 1u);
 }
 
-// What a process left that crashed, with this one's number, is in nobody's way.
+// A file left by a crashed process with the same process id causes no problem.
 TEST_F(LockFiles, LeftoversDoNotMatter) {
   for (int i = 0; i < 100; ++i)
     std::ofstream(path + ".tmp-" + std::to_string(getpid()) + "-" +

@@ -39,7 +39,7 @@ protected:
 
 TEST_F(LogCheck, AcceptsWhatTheTableSays) {
   EXPECT_EQ(check(runAndLog(false)), "");
-  // "eval" begins as "step" does: a run is told from the next by what follows.
+  // "eval" begins like "step": the launches that follow tell the runs apart.
   EXPECT_EQ(facts.runs, 5);
   EXPECT_EQ(facts.launches, 2 + 3 + 2 + 2 + 3);
   EXPECT_EQ(facts.copies, 3); // the constant, the parameter, the loss

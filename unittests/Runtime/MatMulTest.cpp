@@ -26,7 +26,7 @@ template <typename T> void check(const MatMulDesc &m, double tolerance) {
   auto a = values<T>(span(m.batch, m.aBatch, m.m, m.aRow, m.k, m.aCol), 1);
   auto b = values<T>(span(m.batch, m.bBatch, m.k, m.bRow, m.n, m.bCol), 2);
   int64_t size = span(m.batch, m.cBatch, m.m, m.cRow, m.n, m.cCol);
-  // What the product does not own keeps its 7s.
+  // Elements outside of the product keep their 7s.
   std::vector<double> expected(size, 7.0);
   for (int64_t i = 0; i < m.batch[0]; ++i)
     for (int64_t j = 0; j < m.batch[1]; ++j)

@@ -114,7 +114,7 @@ TEST_F(RunTool, MeasuringWithoutTheCounterIsRefused) {
   EXPECT_EQ(run(arguments + " --measure"), 1);
   EXPECT_TRUE(has("cannot count allocations by libckopt_allocations.so.1"))
       << output;
-  EXPECT_EQ(run(arguments), 0) << output; // nothing else needs it
+  EXPECT_EQ(run(arguments), 0) << output; // no other function needs it
   unsetenv("LD_LIBRARY_PATH");
 }
 

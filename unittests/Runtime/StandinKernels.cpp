@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the stand-in driver runs in place of the PTX of CudaFixture.h: one
-// function a kernel, over the parameters that a launch would get.
+// CPU code that the stand-in driver runs instead of the PTX of CudaFixture.h:
+// one function for each kernel, with the parameters of a launch.
 //
 //===----------------------------------------------------------------------===//
 #include <cstdint>

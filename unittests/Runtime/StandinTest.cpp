@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A checker that accepts everything would make all other tests of CUDA worth
-// nothing: each kind of mistake is made here once, and must be logged.
+// Tests the checks of the stand-in driver, on which all other tests of CUDA
+// rely: each kind of mistake is made here once, and must be logged.
 //
 //===----------------------------------------------------------------------===//
 #include "../../lib/Runtime/cuda/Driver.h"
@@ -179,7 +179,7 @@ TEST_F(Standin, AMissingEventShows) {
       EXPECT_EQ(p.cu.memcpyDtoHAsync(host + 64, p.memory, 1, p.second), 0);
       EXPECT_EQ(p.cu.streamSynchronize(p.second), 0);
       EXPECT_EQ(host[64] == 42, ordered);
-      // A copy from pinned memory takes what is there when it is done.
+      // A copy from pinned memory reads the contents at the time it runs.
       EXPECT_EQ(p.cu.memcpyHtoDAsync(p.memory, host, 1, p.first), 0);
       host[0] = 7;
       EXPECT_EQ(p.cu.streamSynchronize(p.first), 0);

@@ -17,18 +17,18 @@ namespace ckopt {
 #define GEN_PASS_REGISTRATION
 #include "ckopt/Remat/Passes.h.inc"
 
-/// The pass of these options, which reads and writes no files. `result`, if it
-/// is given, gets the plans of all functions and must live as long as the pass
-/// runs. Hooks and stored plans that came from no file are not in the pipeline
-/// as it is printed.
+/// Creates the pass with these options; it reads and writes no files. `result`,
+/// if it is given, gets the plans of all functions and must live as long as the
+/// pass runs. A printed pipeline lacks hooks, and stored plans that did not
+/// come from a file.
 std::unique_ptr<mlir::Pass> createRematPass(RematOptions options,
                                             RematResult *result = nullptr);
 
-/// What the pass's textual options ask for; the files that they name are read.
-/// Usage errors say what is wrong. Options that only the pass knows (which
-/// functions, report, plan-out) are not in it.
+/// Parses the pass's textual options, and reads the files that they name. Usage
+/// errors say what is wrong. Options that only the pass knows (which functions,
+/// report, plan-out) are not in it.
 llvm::Expected<RematOptions> parseRematOptions(const RematPassOptions &options);
-/// The textual options that parse to these.
+/// Returns the textual options that parse to these options.
 RematPassOptions printedOptions(const RematOptions &options);
 
 } // namespace ckopt

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* ckrt.h - the runtime's C interface
  *
- * Loads a compiled training step, owns its arena, runs it. Everything a step
- * needs besides this library is in the artifact.
+ * The runtime loads a compiled training step, owns its arena, and runs it. The
+ * artifact contains everything that a step needs besides this library.
  *
- * Ownership: whoever creates destroys; a program must outlive its sessions;
- * pointers that getters return live as long as the object asked. Every call
- * that can fail returns a ckrt_status; ckrt_last_error() is the text of the
- * calling thread's last failure. A session is used by one thread at a time,
- * outside of OpenMP parallel regions. All entries: since ABI version 1 unless
- * said otherwise.
+ * Ownership: the caller destroys what it creates; a program must outlive its
+ * sessions; pointers that getters return live as long as the object asked.
+ * Every call that can fail returns a ckrt_status; ckrt_last_error() is the text
+ * of the calling thread's last failure. Only one thread at a time may use a
+ * session, outside of OpenMP parallel regions. Functions exist since ABI
+ * version 1 unless stated otherwise.
  */
 #ifndef CKOPT_RUNTIME_CKRT_H
 #define CKOPT_RUNTIME_CKRT_H
@@ -33,21 +33,21 @@ typedef enum ckrt_status {
   CKRT_OUT_OF_MEMORY = 4,
   CKRT_NOT_FOUND = 5,   /* no tensor or function of that name */
   CKRT_MISMATCH = 6,    /* shape or type of host data does not fit */
-  CKRT_UNSUPPORTED = 7, /* the library cannot run a primitive, or not count
-                           allocations */
+  CKRT_UNSUPPORTED = 7, /* the library cannot run a primitive, or cannot
+                           count allocations */
   CKRT_EXECUTION = 8,   /* a kernel failed */
   CKRT_NON_FINITE = 9,  /* ckrt_set_check_finite found a value */
   CKRT_VERIFY = 10,     /* a recomputed value differs from its first one */
   CKRT_IO = 11,
   /* Devices; since ABI version 2. */
   CKRT_NO_DEVICE = 12,      /* no driver library, or no such device */
-  CKRT_DEVICE_TOO_OLD = 13, /* the device or its driver */
-  CKRT_DEVICE_MEMORY = 14,  /* the arena does not fit in what is free */
-  CKRT_DEVICE_CODE = 15,    /* the driver refuses the code, or a kernel of it */
-  CKRT_DEVICE_LOST = 16,    /* the device does not answer any more */
+  CKRT_DEVICE_TOO_OLD = 13, /* the device or its driver is too old */
+  CKRT_DEVICE_MEMORY = 14,  /* the arena exceeds the free memory */
+  CKRT_DEVICE_CODE = 15,    /* the driver refuses the code, or a kernel */
+  CKRT_DEVICE_LOST = 16,    /* the device no longer responds */
   CKRT_KERNEL = 17,         /* a kernel failed on the device */
   CKRT_NO_LIBRARY = 18,     /* cuBLASLt or cuDNN is missing, or refuses */
-  CKRT_LOCK = 19            /* the lock file's algorithms cannot be had here */
+  CKRT_LOCK = 19 /* the lock file names algorithms that are missing */
 } ckrt_status;
 
 /* The element types, numbered as ckopt::DType. */
@@ -71,30 +71,31 @@ typedef struct ckrt_env ckrt_env;
 typedef struct ckrt_program ckrt_program;
 typedef struct ckrt_session ckrt_session;
 
-/* Text of this thread's last failed call; never NULL. */
+/* Returns the text of this thread's last failed call; never NULL. */
 CKRT_EXPORT const char *ckrt_last_error(void);
 CKRT_EXPORT uint32_t ckrt_abi_version(void);
 
-/*--- What generated code calls ---------------------------------------------*/
+/*--- Functions that generated code calls ------------------------------------*/
 
-/* A step or eval function: straight-line code over the arena. 0 on success. */
+/* A step or eval function: straight-line code over the arena. Returns 0 on
+ * success. */
 typedef int32_t (*ckrt_fn)(const ckrt_env *env, char *arena);
 /* A kernel (or one stage of it) on [begin, end) of its parallel dimension. */
 typedef void (*ckrt_kernel)(void *const *args, const int64_t *scalars,
                             int64_t begin, int64_t end, void *scratch);
 
 /* Runs the kernel over [0, trip) in contiguous ranges whose bounds are
- * multiples of `grain` (but for the last end), at most one a thread; inline
- * where trip <= grain. Allocates nothing. */
+ * multiples of `grain` (except the last end), at most one for each thread; on
+ * the calling thread if trip <= grain. Allocates nothing. */
 CKRT_EXPORT void ckrt_parallel_for(const ckrt_env *env, ckrt_kernel kernel,
                                    void *const *args, const int64_t *scalars,
                                    int64_t trip, int64_t grain, void *scratch);
-/* Runs primitive `index` of the manifest; nonzero on failure, which the step
- * returns at once (the text is kept for ckrt_run's caller). */
+/* Runs primitive `index` of the manifest. Returns nonzero on failure, which the
+ * step returns at once (ckrt_run's caller gets the text). */
 CKRT_EXPORT int32_t ckrt_execute(const ckrt_env *env, int64_t index,
                                  void *const *args, void *workspace);
-/* Instrumented code calls this after kernel call `call` of Manifest::calls;
- * nonzero: the step returns it at once. */
+/* Instrumented code calls this after kernel call `call` of Manifest::calls; if
+ * the result is nonzero, the step returns it at once. */
 CKRT_EXPORT int32_t ckrt_call_done(const ckrt_env *env, int64_t call,
                                    char *arena);
 
@@ -125,22 +126,25 @@ CKRT_EXPORT void ckrt_env_destroy(ckrt_env *env);
  */
 CKRT_EXPORT ckrt_status ckrt_program_load_file(const char *path,
                                                ckrt_program **program);
-/* ... or a folder: an artifact for a device (docs/cuda.md; since 2). */
-/* The same from memory: functions[i] is the code of the manifest's function i.
+/* The path may also be a folder: an artifact for a device (docs/cuda.md; since
+ * 2). */
+/* Loads a program from memory: functions[i] is the code of the manifest's
+ * function i.
  * `data` holds the first values of tensors with a dataOffset (NULL if none).
  * Code and data must outlive the program; the manifest is copied. */
 CKRT_EXPORT ckrt_status ckrt_program_load_memory(
     const void *manifest, size_t manifest_size, const ckrt_fn *functions,
     size_t num_functions, const void *data, size_t data_size,
     ckrt_program **program);
-/* A device's program from memory: `code` is PTX text; everything is copied but
- * `data`, which must outlive the program. Needs no device. Since 2. */
+/* Loads a device's program from memory: `code` is PTX text; everything is
+ * copied except `data`, which must outlive the program. Needs no device.
+ * Since 2. */
 CKRT_EXPORT ckrt_status
 ckrt_program_load_device(const void *manifest, size_t manifest_size,
                          const char *code, size_t code_size, const void *data,
                          size_t data_size, ckrt_program **program);
 CKRT_EXPORT void ckrt_program_destroy(ckrt_program *program);
-/* The parsed ckopt::runtime::Manifest, for C++ callers. */
+/* Returns the parsed ckopt::runtime::Manifest, for C++ callers. */
 CKRT_EXPORT const void *ckrt_program_manifest(const ckrt_program *program);
 
 /*--- Sessions ---------------------------------------------------------------*/
@@ -150,50 +154,50 @@ typedef struct ckrt_session_options {
   int32_t pattern_fill; /* fill the arena with a pattern (ckrt_measured_peak) */
   int32_t count_allocations; /* see ckrt_allocations */
   uint64_t pattern_seed;
-  /* Since 2, for devices: which one (0 is the first); launch and wait for one
-   * kernel at a time instead of replaying a graph, which names the kernel that
-   * fails for certain. */
+  /* Since 2, for devices: the number of the device (0 is the first); whether to
+   * launch and wait for one kernel at a time instead of replaying a graph, so
+   * that a failure certainly names the right kernel. */
   int32_t device;
   int32_t one_by_one;
-  /* Where the algorithms of cuBLASLt and cuDNN are written on the first load,
-   * and taken from on later ones. NULL: FOLDER.lock beside an artifact that was
-   * loaded from a folder, none for one from memory; "": none. */
+  /* File to which the first load writes the algorithms of cuBLASLt and cuDNN,
+   * and from which later loads read them. NULL: FOLDER.lock beside an artifact
+   * that was loaded from a folder, none for one from memory; "": none. */
   const char *lock_file;
 } ckrt_session_options;
 
-/* Maps the arena, makes the primitives. On a device: opens it, compiles the
- * code, allocates the arena, captures each function as a graph. options may be
- * NULL. */
+/* Maps the arena and makes the primitives. On a device: opens it, compiles the
+ * code, allocates the arena, and captures each function as a graph. options may
+ * be NULL. */
 CKRT_EXPORT ckrt_status ckrt_session_create(ckrt_program *program,
                                             const ckrt_session_options *options,
                                             ckrt_session **session);
 CKRT_EXPORT void ckrt_session_destroy(ckrt_session *session);
 
-/* Runs "step" or "eval". A device may still be at work when this returns: what
- * failed there is told by the next call that waits (ckrt_tensor_read,
- * ckrt_synchronize). Tensors written after it are those of the next run. */
+/* Runs "step" or "eval". A device may still be at work when this returns: the
+ * next call that waits (ckrt_tensor_read, ckrt_synchronize) reports its
+ * failures. Tensors that are written afterwards affect the next run only. */
 CKRT_EXPORT ckrt_status ckrt_run(ckrt_session *session, const char *function);
-/* Waits until all runs and copies are done. Nothing to do on the CPU. Since 2.
+/* Waits until all runs and copies are done. Does nothing on the CPU. Since 2.
  */
 CKRT_EXPORT ckrt_status ckrt_synchronize(ckrt_session *session);
-/* Values of all parameters with an init rule, element by element from
- * (seed, name, row-major index); zeroes state and optimizer state that has no
- * rule. Leaves tensors with other roles alone. */
+/* Sets all parameters with an init rule, element by element from (seed, name,
+ * row-major index), and zeroes state and optimizer state without a rule. Does
+ * not change tensors with other roles. */
 CKRT_EXPORT ckrt_status ckrt_init_parameters(ckrt_session *session,
                                              uint64_t seed);
 
-/* The arena's first byte; NULL for a device, whose memory the host cannot
- * reach. */
+/* Returns the arena's first byte; NULL for a device, whose memory the host
+ * cannot access. */
 CKRT_EXPORT char *ckrt_arena(ckrt_session *session);
 CKRT_EXPORT int64_t ckrt_arena_bytes(const ckrt_session *session);
 
 /*--- Tensors (by index in the manifest's order) -----------------------------*/
 
 CKRT_EXPORT int64_t ckrt_tensor_count(const ckrt_session *session);
-/* Index of the first tensor of that name, or -1. */
+/* Returns the index of the first tensor of that name, or -1. */
 CKRT_EXPORT int64_t ckrt_tensor_find(const ckrt_session *session,
                                      const char *name);
-/* The same among the inputs and outputs of one function, or -1. */
+/* Searches the inputs and outputs of one function only; -1 if not found. */
 CKRT_EXPORT int64_t ckrt_tensor_find_in(const ckrt_session *session,
                                         const char *function, const char *name);
 CKRT_EXPORT const char *ckrt_tensor_name(const ckrt_session *, int64_t tensor);
@@ -210,8 +214,8 @@ CKRT_EXPORT int64_t ckrt_tensor_elements(const ckrt_session *, int64_t tensor);
 CKRT_EXPORT ckrt_status ckrt_tensor_write(ckrt_session *session, int64_t tensor,
                                           const void *data, ckrt_dtype dtype,
                                           int64_t elements);
-/* The inverse, into a row-major host buffer of the tensor's own type unless
- * dtype says another. */
+/* Copies the tensor to a row-major host buffer, converting its elements to
+ * `dtype` if that is another type. */
 CKRT_EXPORT ckrt_status ckrt_tensor_read(ckrt_session *session, int64_t tensor,
                                          void *data, ckrt_dtype dtype,
                                          int64_t elements);
@@ -219,14 +223,16 @@ CKRT_EXPORT ckrt_status ckrt_tensor_read(ckrt_session *session, int64_t tensor,
 CKRT_EXPORT ckrt_status ckrt_tensor_fill(ckrt_session *session, int64_t tensor,
                                          double value);
 
-/*--- Checking what a step really does ---------------------------------------*/
+/*--- Checks of a step's behaviour -------------------------------------------*/
 
-/* Highest byte of the arena that any step (or this library) changed since the
- * session's pattern fill, plus one. Needs pattern_fill. Finds it by looking. */
+/* Returns the end of the highest byte of the arena that any step (or this
+ * library) changed since the session's pattern fill. Needs pattern_fill;
+ * compares the arena's bytes with the pattern. */
 CKRT_EXPORT ckrt_status ckrt_measured_peak(ckrt_session *session,
                                            int64_t *bytes);
-/* Fills what holds no persistent tensor with another pattern, so that a byte
- * which happened to equal the first one shows. The peak found so far stays. */
+/* Fills the bytes outside of persistent tensors with another pattern, to find a
+ * written byte that happened to equal the first one. The peak found so far
+ * stays. */
 CKRT_EXPORT ckrt_status ckrt_pattern_refill(ckrt_session *session,
                                             uint64_t seed);
 
@@ -247,10 +253,10 @@ typedef struct ckrt_allocation_stats {
 CKRT_EXPORT ckrt_status ckrt_allocations(ckrt_session *session,
                                          ckrt_allocation_stats *stats);
 
-/* What a session's device is, and what the driver took of it beside the arena,
- * measured while the session was made: by the device's free memory before and
- * after, which other processes change, too. A figure that cannot be told (they
- * freed more than was taken) is -1. */
+/* Describes a session's device, and the memory that the driver uses there
+ * beside the arena. It is measured while the session is made, by the device's
+ * free memory before and after, which other processes change, too. A figure is
+ * -1 if it is not known because they freed more than the session took. */
 typedef struct ckrt_device_report {
   size_t size; /* sizeof(ckrt_device_report) */
   char name[128];
@@ -259,10 +265,10 @@ typedef struct ckrt_device_report {
   int32_t driver_version;     /* as cuDriverGetVersion: 12040 */
   int32_t multiprocessors;
   int64_t total_bytes;   /* the device's memory */
-  int64_t context_bytes; /* taken by a context of the driver's: what a second
-                            one takes, made and destroyed by ckrt_device (free
-                            memory before the first cannot be asked for);
-                            -1 where there is no room for it */
+  int64_t context_bytes; /* taken by a context: measured by a second one that
+                            ckrt_device makes and destroys, since free memory
+                            before the first is not known; -1 if there is no
+                            memory for it */
   int64_t code_bytes;    /* taken by loading the code */
   int64_t library_bytes; /* taken by cuBLASLt and cuDNN */
   int64_t arena_bytes;   /* taken by the arena (planned peak, rounded up) */
@@ -276,7 +282,7 @@ typedef struct ckrt_device_report {
                          context and by all other processes and displays,
                          which no call of the driver's tells apart */
 } ckrt_device_report;
-/* CKRT_INVALID_ARGUMENT on the CPU. Since 2. */
+/* Returns CKRT_INVALID_ARGUMENT on the CPU. Since 2. */
 CKRT_EXPORT ckrt_status ckrt_device(ckrt_session *session,
                                     ckrt_device_report *report);
 

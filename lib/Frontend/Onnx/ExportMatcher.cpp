@@ -48,7 +48,8 @@ struct Place {
 /// Operators whose operands differ from the call's in order or form.
 constexpr Place places[] = {
     {"linear", "MatMul", 1, 1, Form::Transposed},
-    {"linear", "Gemm", 1, 1, Form::Transposed}, // with transB: as it is
+    // not transposed if transB is set
+    {"linear", "Gemm", 1, 1, Form::Transposed},
     {"linear", "Gemm", 2, 2, Form::Same},
     {"linear", "Add", 0, 2, Form::Same},
     {"linear", "Add", 1, 2, Form::Same},
@@ -364,8 +365,8 @@ void ExportMatcher::matchCall(ArrayRef<size_t> nodes) {
 
 void ExportMatcher::run() {
   result.isSigned = true;
-  // First match initializers that have a parameter's own name, in nodes without
-  // a call.
+  // Match initializers that have a parameter's own name first, for nodes
+  // without a call.
   auto claim = [&](const Node &node) {
     for (const std::string &input : node.inputs)
       if (signature.target(input) && recovered.initializer(input))

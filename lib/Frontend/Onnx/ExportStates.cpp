@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Explains initial states. A cell's first step multiplies a state of zeros,
-// which folding replaces by a constant: a bias that is repeated over the batch,
-// or zeros. Both are told from parameters by the weight that they were
-// multiplied with. O(values * parameters).
+// Explains constants that are initial states. A recurrent cell's first step
+// multiplies a state of zeros with a weight. Folding replaces the product by a
+// constant: zeros, or the bias, repeated over the batch. The shape of the
+// module's weight tells such constants from parameters. O(values * parameters).
 //
 //===----------------------------------------------------------------------===//
 #include "ExportMatcher.h"
@@ -23,8 +23,8 @@ static bool isZero(const HostTensor &value) {
   return value.numElements() > 0;
 }
 
-/// Returns whether a parameter was folded as a zero state may be: then zeros
-/// may be a parameter's.
+/// Returns whether some folded parameter is all zeros: then a constant of zeros
+/// need not be a state.
 bool ExportMatcher::hasZeroState() const {
   return llvm::any_of(folded, [&](const auto &item) {
     const std::string &target = item.second.target;
@@ -51,8 +51,8 @@ bool ExportMatcher::readsWeightOf(StringRef scope, int64_t outputs) {
   return found;
 }
 
-/// A linear map of a zero state is its bias, repeated. The file proves nothing
-/// else about the state, so the weight must give nonzero results for nonzero
+/// If a linear map of a constant equals its repeated bias, the constant is a
+/// state of zeros, provided that the weight gives nonzero results for other
 /// states.
 void ExportMatcher::explainBiasOnly() {
   for (FoldedValue *value : unexplained()) {

@@ -23,7 +23,7 @@ static int64_t sourceOf(StringRef mode, int64_t at, int64_t size) {
   return place < size ? place : period - place;
 }
 
-/// Pads `x`, after all crops, by entries of its own.
+/// Pads `x`, after all crops, with copies of its own entries.
 static Value padByEntries(NodeImporter &n, Value x, StringRef mode,
                           ArrayRef<int64_t> low, ArrayRef<int64_t> high) {
   for (size_t d = 0; x && d < low.size(); ++d) {

@@ -289,9 +289,9 @@ bool RecoveredParameters::hasNewFirst(const HostTensor &value) {
 }
 
 /// Returns the dimensions along which a parameter was expanded, where its
-/// slices are equal. If all numbers are equal the values do not tell: then it
-/// is the dimension that the caller knows, or else the first one, which is the
-/// batch.
+/// slices are equal. If all numbers are equal, every dimension looks expanded:
+/// then it is the dimension that the caller knows, or else the first one, which
+/// is the batch.
 static std::vector<size_t> expandedDims(const HostTensor &held,
                                         std::optional<size_t> known) {
   std::vector<size_t> dims;

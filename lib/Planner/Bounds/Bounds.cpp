@@ -43,7 +43,8 @@ Certificate makeCertificate(const GapProblem &gaps, int64_t budget,
   return result;
 }
 
-/// What the checker says; a certificate that it refuses is dropped.
+/// Returns the bound that the checker derives; a certificate that it rejects is
+/// cleared.
 double derive(const Problem &problem, Certificate &certificate) {
   std::string error;
   if (auto bound = checkCertificate(problem.graph, certificate, error))
@@ -58,8 +59,8 @@ int32_t ckopt::planner::certificateScale(double largest) {
   return std::clamp(60 - int(std::ceil(std::log2(largest))), -900, 900);
 }
 
-/// Sums of prices are rounded, not prices, so that the error of a gap's sum is
-/// one unit, however many rows it spans.
+/// Rounds sums of prices rather than prices, so that the error of a gap's sum
+/// is one unit, however many rows it spans.
 Certificate::Prices
 ckopt::planner::integerPrices(const std::vector<double> &prices,
                               const Certificate &certificate) {

@@ -11,7 +11,7 @@ using namespace ckopt::planner;
 int64_t ckopt::planner::leastWaitingBytes(
     const Problem &problem, NodeId node,
     const std::function<bool(NodeId, NodeId)> &before, int64_t &work) {
-  // Storage v is the vertices 2 v (needed) and 2 v + 1 (there).
+  // Storage v has the vertices 2 v (needed) and 2 v + 1 (resident).
   int32_t source = 2 * problem.numValues, sink = source + 1;
   MaximumFlow flow(sink + 1);
   auto persistent = [&](ValueId root) {

@@ -34,7 +34,7 @@ namespace {
 
 constexpr int32_t closureLimit = 4096;
 
-/// Transitive closure: which nodes come before which.
+/// The transitive closure: which nodes come before which.
 class Ancestors {
 public:
   explicit Ancestors(const Problem &problem)
@@ -56,8 +56,8 @@ private:
   std::vector<uint64_t> bits;
 };
 
-/// Storages that are never made twice: there at the start, or by nodes that run
-/// once. Persistent ones are left out.
+/// Returns storages that are never made twice, because they are there at the
+/// start, or their makers run once. Persistent ones are left out.
 std::vector<ValueId> madeOnce(const Problem &problem) {
   std::vector<ValueId> list;
   for (ValueId v = 0; v < problem.numValues; ++v) {
@@ -161,8 +161,8 @@ void LoadBound::addWaitingBytes(ValueId storage) {
       waitingBytes[n] += problem.bytes[storage];
 }
 
-/// What is resident while the node first runs because it is not made again and
-/// is needed afterwards.
+/// Returns values that are resident while the node first runs because they
+/// cannot be made again and are needed afterwards.
 std::vector<ValueId> LoadBound::waitingAt(NodeId node) const {
   std::vector<ValueId> list;
   for (ValueId v : once) {
@@ -207,8 +207,8 @@ int64_t LoadBound::settle(Goal &goal, int64_t units, int64_t &work) {
   return goal.bound;
 }
 
-/// What must be there for the rest to run, by minimum cuts, the nodes of the
-/// highest load first.
+/// Bounds the load by minimum cuts of the values that the remaining nodes need,
+/// the nodes of the highest load first.
 int64_t LoadBound::cutAll(int64_t units, int64_t &work) {
   std::vector<std::pair<int64_t, NodeId>> nodes;
   std::vector<std::vector<ValueId>> kept(problem.numNodes);
@@ -247,7 +247,8 @@ int64_t LoadBound::run(int64_t units) {
   int64_t share = units / 3 / int64_t(goals.size());
   for (Goal &goal : goals)
     bound = std::max(bound, settle(goal, share, work));
-  // The rest to the highest; each step doubles what one goal may take.
+  // Work on the highest goals first; each round doubles the work that one goal
+  // may take.
   std::sort(goals.begin(), goals.end(), [](const Goal &a, const Goal &b) {
     return a.bound != b.bound ? a.bound > b.bound : a.node < b.node;
   });

@@ -83,7 +83,8 @@ void ResidencySearch::learn(NodeId node, int64_t bound) {
     single[v] = std::max(single[v], bound);
 }
 
-/// The sets one step back. False if there are none: nothing has to be made.
+/// Adds the sets that may be resident one step before. Returns false if there
+/// are none, because nothing has to be made.
 bool ResidencySearch::expand(const State &state, int64_t &work,
                              std::vector<State> &children) const {
   children.clear();
@@ -139,7 +140,7 @@ int64_t ResidencySearch::leastPeak(const std::vector<ValueId> &set,
   auto later = [](const State &a, const State &b) {
     if (a.key != b.key)
       return a.key > b.key;
-    // Sets near the start of the program first.
+    // Prefer sets near the start of the program.
     return a.set > b.set;
   };
   std::priority_queue<State, std::vector<State>, decltype(later)> queue(later);
@@ -167,7 +168,7 @@ int64_t ResidencySearch::leastPeak(const std::vector<ValueId> &set,
       it->second = child.key;
       queue.push(std::move(child));
     }
-    if (queue.empty()) { // Cannot be; still a bound.
+    if (queue.empty()) { // impossible, but still a valid bound
       work += spent;
       return reached;
     }

@@ -31,7 +31,7 @@ using namespace ckopt::planner;
 
 namespace {
 
-/// min(L bytes, cost); ascending cost by byte within a list.
+/// The function min(L bytes, cost) of L; lists ascend by cost per byte.
 struct Term {
   double bytes, cost;
 };
@@ -50,7 +50,7 @@ std::vector<Term> Replays::terms(ValueId storage, int32_t from, int depth) {
   double bytes = double(problem.bytes[storage]);
   NodeId maker = problem.producer[storage];
   if (maker < 0 || !problem.recompute[maker])
-    return {}; // Never saved.
+    return {}; // it never has to be saved
   double fixed = problem.cost[maker] * gaps.share[storage], keptSlope = 0;
   std::vector<Term> rest;
   for (ValueId input : gaps.claims[storage]) {
@@ -66,7 +66,7 @@ std::vector<Term> Replays::terms(ValueId storage, int32_t from, int depth) {
   std::sort(rest.begin(), rest.end(), [](const Term &a, const Term &b) {
     return a.cost * b.bytes < b.cost * a.bytes;
   });
-  // The terms whose bend comes before L bytes meets the rest are swallowed.
+  // Drop the terms whose bend comes before L bytes meets the rest.
   double slope = keptSlope;
   for (const Term &term : rest)
     slope += term.bytes;
@@ -82,7 +82,7 @@ std::vector<Term> Replays::terms(ValueId storage, int32_t from, int depth) {
       }
     }
     if (k == rest.size())
-      return {}; // Keeping it is never dearer.
+      return {}; // keeping it is never more expensive
     sum += rest[k].cost;
     slope -= rest[k++].bytes;
   }
@@ -116,7 +116,8 @@ SavingProblem ckopt::planner::savingProblem(const GapProblem &gaps,
       add(g, gap.first, gap.storage, 0);
     if (side != GapSide::Dropped)
       continue;
-    // Its bytes are gone, what it claims is kept or made again.
+    // The gap's bytes are freed; the storages that it claims are kept or made
+    // again.
     load(gap.first, gap.last, -gap.bytes);
     for (ValueId input : gaps.claims[gap.storage])
       if (gaps.claimFrom[input] <= gap.from) {

@@ -22,7 +22,7 @@
 
 using namespace ckopt::planner;
 
-/// Few rows bind: a handful of rounds finds them.
+/// Few rows are binding, so a few rounds find them.
 static constexpr int maxLpRounds = 40;
 
 namespace {
@@ -41,8 +41,9 @@ private:
   bool addViolated();
 
   const SavingProblem &problem;
-  std::vector<int32_t> candidates; ///< positions that may matter, ascending
-  std::vector<int32_t> rows;       ///< those in the model, ascending
+  /// Positions whose rows may be binding, ascending.
+  std::vector<int32_t> candidates;
+  std::vector<int32_t> rows; ///< candidates in the model, ascending
   std::vector<CoinBigIndex> starts;
   std::vector<int> indices;
   std::vector<double> elements, upper, cost;
@@ -52,7 +53,7 @@ private:
 
 void PathFlow::chooseCandidates() {
   int32_t n = int32_t(problem.need.size());
-  // Sums of arcs by their first and last position.
+  // Sums over arcs, by their first and last position.
   std::vector<double> opened(n + 2, 0), closed(n + 2, 0), cover(n + 2, 0);
   for (const SavingArc &arc : problem.arcs) {
     opened[arc.first + 1] += arc.bytes;
@@ -62,7 +63,7 @@ void PathFlow::chooseCandidates() {
     opened[p + 1] += opened[p];
     closed[p + 1] += closed[p];
   }
-  // opened[p]: of arcs that start before p; closed[p]: that end before p.
+  // opened[p] sums arcs that start before p, closed[p] those that end before p.
   std::vector<double> rest(n);
   for (int32_t p = 0; p < n; ++p)
     rest[p] = double(problem.need[p]) - (opened[p + 1] - closed[p]);
@@ -103,7 +104,7 @@ void PathFlow::buildColumns() {
   auto close = [&] { starts.push_back(CoinBigIndex(indices.size())); };
   auto entry = [&](int32_t row, double value) {
     if (row >= count)
-      return; // The last difference is the sum of all others.
+      return; // the last difference is the sum of all others
     indices.push_back(row);
     elements.push_back(value);
   };
@@ -158,8 +159,8 @@ std::vector<double> PathFlow::solve() {
   return price;
 }
 
-/// Takes into the model, between any two rows, the candidate that the last
-/// solution misses most. False if none is missed.
+/// Adds to the model, between any two rows, the candidate that the last
+/// solution violates most. Returns false if none is violated.
 bool PathFlow::addViolated() {
   std::vector<double> change(problem.need.size() + 1, 0);
   for (size_t a = 0; a < saved.size(); ++a) {

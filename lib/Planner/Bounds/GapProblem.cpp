@@ -38,8 +38,8 @@ ckopt::planner::sharingPairs(const Problem &problem, NodeId node) {
                 graph.values[o].bytes <= graph.values[i].bytes;
     if (!possible)
       continue;
-    // A direct view of the same copy is in the way; where the input can be made
-    // again, the view may hang on an older one.
+    // A direct view of the same copy prevents the reuse; if the input can be
+    // made again, the view may show an older copy instead.
     bool again = problem.recompute[problem.producer[i]];
     for (ValueId v : inputs)
       possible &= again || problem.base[v] != i;
@@ -65,7 +65,7 @@ GapProblem::GapProblem(const Problem &problem, const std::vector<NodeId> &order)
   build();
 }
 
-/// A longest path by number of nodes; ids are a topological order.
+/// Returns a longest path by number of nodes; ids are a topological order.
 static std::vector<NodeId> longestChain(const Problem &problem) {
   int32_t n = problem.numNodes;
   std::vector<int32_t> length(n, 1), previous(n, -1);
@@ -256,19 +256,20 @@ void GapProblem::addStorage(ValueId storage) {
       addFixed(low[next], low[next], bytes);
     previous = next;
   }
-  // Of an output only the last copy must be there at the end.
+  // Only the last copy of an output must be there at the end.
   if (atEnd) {
     addGap(storage, previous, problem.numNodes);
     addFixed(numRows(), numRows(), bytes);
   }
 }
 
-/// Each storage goes to the reader's result with the longest gap in which the
-/// claim can hold; what a claimed storage needs in turn, to that one.
+/// Assigns each storage to the reader's result with the longest gap in which
+/// the claim can hold; storages that a claimed storage needs in turn go to the
+/// same result.
 void GapProblem::chooseClaims() {
   auto latest = [&](ValueId input, ValueId claimant) {
     if (lastAccess[input] == numRows())
-      return numPositions; // In a gap of its own to the end.
+      return numPositions; // in its own gap up to the end
     int32_t row = -1;
     for (NodeId n : accesses[input])
       if (n != problem.producer[input] && n != problem.producer[claimant])

@@ -28,24 +28,24 @@ void runPrices(StrategyContext &context);
 /// and between repeated blocks, in levels. Gives up on graphs without a turn.
 void runSegments(StrategyContext &context);
 
-/// Takes out of valid steps those replays that the budget does not need, the
-/// best saving for the price of the bytes first. Steps whose load passes the
-/// budget (bytes, aligned) come back with no more load than they had.
-/// `price`: by node, the price of a byte while the node first runs; empty: all
-/// the same. First runs stay where they are.
+/// Removes those replays from valid steps that the budget does not need, the
+/// best saving for the price of the bytes first. Steps whose load exceeds the
+/// budget (bytes, aligned) are returned with no more load than before. `price`
+/// holds, by node, the price of a byte while the node first runs; empty: all
+/// the same. First runs stay in place.
 std::vector<NodeId> fillReplays(const Problem &problem,
                                 const std::vector<NodeId> &steps,
                                 int64_t budget,
                                 const std::vector<double> &price,
                                 Deadline &deadline);
 
-/// Reports steps, and where they are within the budget, what fillReplays()
-/// makes of them too. True if they are.
+/// Reports steps and, if they are within the budget, the result of
+/// fillReplays() too. Returns whether they are.
 bool reportFilled(StrategyContext &context, std::vector<NodeId> steps,
                   const std::vector<double> &price);
 
-/// By node: the price of a byte at its place in the program order, as the
-/// relaxation for the context's budget has it.
+/// Returns, by node, the price of a byte at its position in the program order,
+/// from the relaxation for the context's budget.
 std::vector<double> pricesByNode(const StrategyContext &context);
 
 } // namespace ckopt::planner

@@ -49,7 +49,7 @@ void ckopt::planner::runEviction(StrategyContext &context) {
         options.distancePower = settings[s].distance;
         auto steps = execute(problem, context.orders[k], options);
         if (!steps)
-          break; // A smaller target is harder still.
+          break; // a smaller target is even harder
         double cost = 0;
         for (NodeId n : *steps)
           cost += problem.cost[n];

@@ -30,9 +30,9 @@ public:
   Executor(const Problem &problem, const std::vector<NodeId> &order,
            const ExecutorOptions &options);
   std::optional<std::vector<NodeId>> run();
-  /// What stopped the last run from making a value again.
+  /// The value that the last run failed to make again, or -1.
   ValueId blockedValue = -1;
-  /// By storage: never let go of it.
+  /// By storage: whether it must never be evicted.
   std::vector<char> keep;
   ExecutorReport seen;
   bool reporting = false; ///< `seen` is wanted
@@ -66,7 +66,7 @@ private:
   const std::vector<NodeId> &order;
   const ExecutorOptions &options;
   Csr uses; ///< storage -> positions in the order
-  /// By value: the last position at which it can surely be made again, from
+  /// By value: the last position at which it can certainly be made again, from
   /// whatever is left.
   std::vector<int32_t> until;
   std::vector<int32_t> place;
@@ -75,16 +75,18 @@ private:
   std::vector<NodeId> steps;
   std::vector<char> valid, resident, ran;
   std::vector<int32_t> pins, pointer, slot;
-  std::vector<ValueId> residents; ///< storages, in no order that matters
+  std::vector<ValueId> residents; ///< storages in any order
   int64_t load = 0;
   double spent = 0;
-  bool hopeless = false; ///< too many steps, or too costly
-  int64_t highest = 0;   ///< load since the last step of the order
+  /// Set if there are too many steps, or they cost too much.
+  bool hopeless = false;
+  int64_t highest = 0; ///< load since the last step of the order
   int64_t work = 0;
-  /// Storages that may go, the best first, and the first one not looked at.
+  /// Storages that may be evicted, the best first, and the first one not yet
+  /// considered.
   std::vector<std::pair<double, ValueId>> ranking;
   size_t nextRanked = 0, rankedAt = 0;
-  /// Storages to look at again when the order comes to a position: a list by
+  /// Storages to reconsider when the order comes to a position: a list for each
   /// position, as (storage, next entry).
   std::vector<int32_t> expiring;
   std::vector<std::pair<ValueId, int32_t>> expiries;
@@ -111,9 +113,9 @@ Executor::Executor(const Problem &problem, const std::vector<NodeId> &order,
   findUntil();
 }
 
-/// A value can be made again until something overwrote what its maker reads,
-/// and as long as that holds for all that the maker reads; what runs once only
-/// is there until its last use.
+/// Computes how long values can be made again: until a node overwrites an
+/// operand of their maker, and as long as all these operands can be made.
+/// Results of nodes that run once are there until their last use.
 void Executor::findUntil() {
   until.assign(problem.numValues, never);
   for (NodeId node : order) {
@@ -163,8 +165,8 @@ void Executor::reset() {
   }
 }
 
-/// The next position at which the order itself reads the storage; the current
-/// step's own read counts until the step has run.
+/// Returns the next position at which the order itself reads the storage; the
+/// read of the current step counts until the step has run.
 int32_t Executor::nextUse(ValueId storage) const {
   auto list = uses[storage];
   int32_t i = pointer[storage];
@@ -189,7 +191,7 @@ void Executor::release(ValueId storage) {
   residents.pop_back();
   load -= problem.bytes[storage];
   if (problem.initial[storage])
-    return; // Still there for replays; counting it longer is the simulator's.
+    return; // still there for replays; the simulator computes its true lifetime
   problem.forget(storage, valid);
 }
 
@@ -223,10 +225,10 @@ double Executor::priceUntil(ValueId storage, int32_t until) const {
           options.priceSums[std::min(now + 1, until)]);
 }
 
-/// Compares the price of the bytes up to position `until` with what it costs
-/// to make the storage again there. Inputs that the order itself needs later
-/// are there or made again anyway; the others count with what is cheaper,
-/// keeping or making them.
+/// Compares the price of the bytes up to position `until` with the cost of
+/// making the storage again there. Inputs that the order itself needs later are
+/// resident or made again anyway; others count with the cheaper of keeping and
+/// making them.
 bool Executor::worthKeeping(ValueId storage, int32_t until) {
   if (options.priceSums.empty())
     return true;
@@ -257,7 +259,7 @@ bool Executor::worthKeeping(ValueId storage, int32_t until) {
   return sum >= price;
 }
 
-/// Lets go of what was kept for replays that did not come.
+/// Evicts storages that were kept for replays that did not happen.
 void Executor::expire() {
   for (int32_t i = expiring[now]; i >= 0; i = expiries[i].second) {
     ValueId r = expiries[i].first;
@@ -302,9 +304,9 @@ bool Executor::mayRun(NodeId node) const {
   return true;
 }
 
-/// Lists in `replay` the runs that make what the node reads and is missing, in
-/// the order of first runs, each once: what several of them read is made once
-/// for all of them, however deep they nest.
+/// Lists in `replay` the runs that make the missing operands of the node, in
+/// the order of first runs, each once: an operand that several of them read is
+/// made once, however deep they nest.
 bool Executor::collect(NodeId reader) {
   replay.clear();
   ++stamp;
@@ -332,7 +334,7 @@ bool Executor::collect(NodeId reader) {
   return true;
 }
 
-/// Makes again what the node reads and is missing, and pins all that it reads.
+/// Makes the missing operands of the node again, and pins all its operands.
 bool Executor::materialize(NodeId reader) {
   pinReads(reader, 1);
   if (!collect(reader))
@@ -422,8 +424,8 @@ bool Executor::evictable(ValueId storage) const {
   return true;
 }
 
-/// Cost of making the storage again from what is there, looked at over a
-/// bounded number of nodes.
+/// Returns the cost of making the storage again from resident ones, estimated
+/// over a bounded number of nodes.
 double Executor::chainCost(ValueId storage) {
   double sum = 0;
   int budget = 32;
@@ -446,7 +448,7 @@ double Executor::chainCost(ValueId storage) {
   return sum;
 }
 
-/// std::pow for the powers in use.
+/// std::pow, faster for the exponents in use.
 double power(double x, double exponent) {
   return exponent == 1     ? x
          : exponent == 0   ? 1
@@ -474,9 +476,9 @@ void Executor::rank() {
   work += int64_t(8 * residents.size());
 }
 
-/// Evicts by rank. Scores change slowly, so a ranking serves for a number of
-/// steps in proportion to its length, which makes evictions cost a constant
-/// each.
+/// Evicts by rank. Scores change slowly, so a ranking is used for a number of
+/// steps in proportion to its length, which makes the cost of an eviction
+/// constant.
 void Executor::makeRoom(int64_t bytes) {
   if (load + bytes <= options.budget)
     return;
@@ -541,7 +543,8 @@ std::optional<std::vector<NodeId>> ckopt::planner::execute(
     const ExecutorOptions &options, ExecutorReport *report) {
   Executor executor(problem, order, options);
   executor.reporting = report != nullptr;
-  // A value that cannot be made again when it is needed must be kept.
+  // A value that cannot be made again when it is needed must be kept: note it
+  // and run again.
   for (int attempt = 0; attempt < 64; ++attempt) {
     std::optional<std::vector<NodeId>> steps = executor.run();
     if (steps || executor.blockedValue < 0) {

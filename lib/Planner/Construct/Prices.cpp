@@ -65,8 +65,8 @@ void PriceSearch::adjust(const ExecutorReport &seen, double rate) {
   }
 }
 
-/// Runs once with prices alone, for the load they lead to, and once with
-/// eviction on top.
+/// Runs once with prices alone, to learn the load that they lead to, and once
+/// with eviction as well.
 bool PriceSearch::tryPrices(ExecutorOptions &options, double scale,
                             ExecutorReport &seen) {
   setSums(options, scale);

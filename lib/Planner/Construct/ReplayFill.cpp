@@ -34,7 +34,7 @@ public:
         limit(std::max(budget, sequence.peak())) {
     sumPrices(price);
   }
-  /// One pass over all replays; false if it took none out.
+  /// Makes one pass over all replays; returns false if it removed none.
   bool pass();
   std::vector<NodeId> steps() const { return sequence.steps(); }
 
@@ -50,7 +50,8 @@ private:
   };
   void sumPrices(const std::vector<double> &price);
   bool isReplay(NodeId node, int32_t slot) const;
-  /// What goes if the run in the slot goes: it and the runs that only it needs.
+  /// Collects the runs to remove with the one in the slot: those that only it
+  /// needs.
   void collect(int32_t slot);
   bool needless(int32_t slot) const;
   double density(int32_t slot);
@@ -77,7 +78,7 @@ void Filler::sumPrices(const std::vector<double> &price) {
       now = 1;
     else if (sequence.runs(n).front() == slot)
       now = price[n];
-    // A replay adds steps, no time at which the relaxation has a price.
+    // The relaxation has no prices at the time of a replay.
     if (price.empty() || sequence.runs(n).front() == slot)
       sums[slot + 1] += now;
   }
@@ -93,7 +94,8 @@ double Filler::priceBetween(int32_t from, int32_t to) const {
   return sums[to] - sums[from];
 }
 
-/// True if only runs that go read what the run in the slot makes.
+/// Returns whether only runs that are being removed read the results of the run
+/// in the slot.
 bool Filler::needless(int32_t slot) const {
   NodeId n = sequence.at(slot);
   for (ValueId v : problem.outputs[n]) {
@@ -143,7 +145,7 @@ double Filler::density(int32_t slot) {
     for (ValueId v : problem.outputs[node]) {
       int32_t copy = sequence.copyAt(v, at + 1);
       if (at != slot)
-        continue; // Nothing reads it any more.
+        continue; // nothing reads it any more
       if (copy > 0 && sequence.lastOf(v, copy) > at)
         paid += double(problem.bytes[problem.root[v]]) *
                 priceBetween(sequence.lastOf(v, copy - 1) + 1, at);

@@ -52,11 +52,12 @@ private:
   StrategyContext &context;
   const Problem &problem;
   const std::vector<NodeId> &order;
-  std::vector<double> price;       ///< by node, of a byte
-  int32_t turn = 0;                ///< position of the peak
-  std::vector<StorageSpan> spans;  ///< by storage
-  std::vector<int64_t> cutBytes;   ///< live behind a position, before the turn
-  std::vector<int64_t> savedBytes; ///< sums of bytes that wait past the turn
+  std::vector<double> price;      ///< by node, of a byte
+  int32_t turn = 0;               ///< position of the peak
+  std::vector<StorageSpan> spans; ///< by storage
+  /// Bytes live after a position, before the turn.
+  std::vector<int64_t> cutBytes;
+  std::vector<int64_t> savedBytes; ///< sums of bytes that live past the turn
 };
 
 void Segmenter::survey() {
@@ -82,8 +83,8 @@ void Segmenter::survey() {
   }
 }
 
-/// Positions behind which to cut: the narrowest in the second half of each
-/// segment.
+/// Chooses positions after which to cut: the narrowest in the second half of
+/// each segment.
 std::vector<int32_t> Segmenter::chooseCuts(int64_t segmentBytes) const {
   std::vector<int32_t> cuts;
   int64_t start = 0;
@@ -104,9 +105,10 @@ std::vector<int32_t> Segmenter::chooseCuts(int64_t segmentBytes) const {
   return cuts;
 }
 
-/// For each segment the position at which the backward part comes to it: where
-/// a twentieth of the bytes that it saves has been used, since a few may be
-/// used early. Falls along the segments; the last one is there from the start.
+/// Returns, for each segment, the position at which the backward part reaches
+/// it: where a twentieth of its saved bytes has been used, since a few may be
+/// used early. Positions fall along the segments; the last segment is resident
+/// from the start.
 std::vector<int32_t> Segmenter::starts(const std::vector<int32_t> &cuts) const {
   std::vector<std::vector<std::pair<int32_t, int64_t>>> uses(cuts.size() + 1);
   for (ValueId v = 0; v < problem.numValues; ++v) {
@@ -134,14 +136,15 @@ std::vector<int32_t> Segmenter::starts(const std::vector<int32_t> &cuts) const {
   return start;
 }
 
-/// `branching` 0: one level. `lean`: only checkpoints stay, what a replay makes
-/// for later uses does not.
+/// With `branching` 0 there is one level. With `lean`, only checkpoints stay,
+/// and results of replays are not kept for later uses.
 ExecutorOptions Segmenter::plan(const std::vector<int32_t> &cuts,
                                 const std::vector<int32_t> &start,
                                 int branching, bool lean) const {
   int32_t count = int32_t(cuts.size());
   // Cut i lies between the segments i and i + 1; its checkpoint is kept from
-  // where the backward part comes to the next higher cut, or from the first.
+  // the time at which the backward part reaches the next higher cut, or from
+  // the start.
   std::vector<int32_t> from(count, 0);
   for (int32_t j = 0; branching > 0 && j < count; ++j) {
     int64_t stride = branching;
@@ -185,8 +188,8 @@ bool Segmenter::attempt(ExecutorOptions options) {
   return false;
 }
 
-/// Cuts where every block, every second one, every fourth one and so on begins,
-/// of the blocks that repeat.
+/// Returns cuts at the starts of repeated blocks: at every block, every second
+/// one, every fourth one and so on.
 std::vector<std::vector<int32_t>> Segmenter::blockCuts() const {
   std::vector<int32_t> place(problem.numNodes), begins;
   for (int32_t p = 0; p < problem.numNodes; ++p)

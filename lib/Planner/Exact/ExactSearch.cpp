@@ -22,7 +22,7 @@ using namespace ckopt::planner;
 
 namespace {
 
-/// Narrows down the least load from both ends.
+/// Bisects for the least load.
 class LeastPeak {
 public:
   LeastPeak(const Problem &problem, bool fixedOrder, int64_t low,
@@ -39,9 +39,9 @@ private:
   bool fixedOrder;
   size_t stateLimit;
   ExactResult result;
-  int64_t low;  ///< proven: nothing is smaller
+  int64_t low;  ///< proven lower bound
   int64_t high; ///< the load of the smallest steps found
-  /// The next question is about the bound itself, which is often met.
+  /// The first search is for the bound itself, which is often reached.
   bool first = true;
 };
 
@@ -56,7 +56,7 @@ LeastPeak::LeastPeak(const Problem &problem, bool fixedOrder, int64_t low,
   this->low = std::min(alignTo(std::max<int64_t>(low, 0), model.granule), high);
 }
 
-/// Takes steps over; false if they are not valid within `within`.
+/// Stores steps; returns false if they are not valid within `within`.
 bool LeastPeak::take(std::vector<NodeId> steps, int64_t within) {
   Plan plan;
   plan.steps = steps;
@@ -71,7 +71,7 @@ bool LeastPeak::take(std::vector<NodeId> steps, int64_t within) {
   return true;
 }
 
-/// Optimal: there are steps within the load, and they were taken over.
+/// Searches for steps within the load. Optimal: some were found and stored.
 ExactResult::Kind LeastPeak::ask(int64_t load, int32_t width,
                                  Deadline &deadline) {
   if (!fixedOrder) {
@@ -83,7 +83,7 @@ ExactResult::Kind LeastPeak::ask(int64_t load, int32_t width,
   }
   if (deadline.passed() || width > 0)
     return ExactResult::GaveUp;
-  // Copies of one storage side by side ask for the whole model.
+  // Several copies of one storage at a time need the model of StateSearch.h.
   ExactResult found =
       searchStates(model, load, fixedOrder, false, deadline, stateLimit);
   if (found.kind == ExactResult::Optimal && !take(std::move(found.steps), load))
@@ -92,8 +92,8 @@ ExactResult::Kind LeastPeak::ask(int64_t load, int32_t width,
 }
 
 void LeastPeak::bisect(int32_t width, Deadline &limit, int share) {
-  // Below `open` nothing was found; where that is above `low`, searches were
-  // cut off.
+  // Searches below `open` found nothing; if it is above `low`, they were cut
+  // off.
   int64_t open = low;
   while (open < high && !limit.passed()) {
     int64_t middle = open;
@@ -112,7 +112,7 @@ void LeastPeak::bisect(int32_t width, Deadline &limit, int share) {
 }
 
 ExactResult LeastPeak::run(Deadline &deadline) {
-  // Narrow beams find small plans, which leaves less to prove.
+  // Narrow beams find small plans, so that less remains to be proved.
   if (!fixedOrder && deadline.hasWorkLimit())
     for (int32_t width : {8, 64}) {
       Deadline part = deadline.part(deadline.unitsLeft() / 4);
@@ -143,7 +143,8 @@ ExactResult ckopt::planner::exactSearch(const Problem &problem, int64_t budget,
   Simulation simulation = simulate(problem, result.steps, true);
   result.cost = simulation.cost;
   result.leastPeak = simulation.peak;
-  if (simulation.peak > budget) // A defect; never claim what is not so.
+  // A defect; never claim a load that does not hold.
+  if (simulation.peak > budget)
     return {};
   return result;
 }

@@ -38,7 +38,7 @@ using namespace ckopt::planner;
 
 namespace {
 
-/// Inputs of one node that its in-place pairs may end, at most.
+/// The most inputs of one node whose bytes in-place pairs may take.
 constexpr size_t maxLoadEnding = 10;
 /// Sets of values to keep that a beam tries for one step.
 constexpr int32_t beamSets = 4;
@@ -58,12 +58,13 @@ private:
     Set ran, kept;
     int32_t parent;
     int32_t path, pathLength; ///< steps from the parent, in `paths`
-    int32_t left;             ///< runs to the end, at least
-    int32_t place;            ///< in the index of its `ran`
+    int32_t left;             ///< least number of runs to the end
+    int32_t place;            ///< position in the index of its `ran`
   };
   struct Open {
     int32_t left, state;
-    bool operator<(const Open &o) const { // The least on top, latest first.
+    // The least on top, among equals the latest.
+    bool operator<(const Open &o) const {
       return left != o.left ? left > o.left : state < o.state;
     }
   };
@@ -85,7 +86,7 @@ private:
   LoadRules<Words> rules;
   Deadline &deadline;
   size_t stateLimit;
-  int32_t width; ///< of the beam; 0: none
+  int32_t width; ///< of the beam; 0 for no beam
 
   std::vector<State> states;
   std::vector<NodeId> paths;
@@ -140,7 +141,7 @@ void LoadSearch<Words>::expandNode(const State &state, int32_t index,
   optional.each(
       [&](int32_t r) { step.choice.push_back({model.items[r].bytes, r}); });
   sortChoice(future.lost);
-  // Inputs that may end here and give their bytes to an output.
+  // Inputs whose last use may be here, and whose bytes an output may take.
   std::vector<int32_t> ending = node.pairInputs();
   std::erase_if(ending, [&](int32_t i) {
     int32_t root = model.items[i].root;
@@ -163,7 +164,7 @@ void LoadSearch<Words>::expandNode(const State &state, int32_t index,
   }
 }
 
-/// Adds the states in which a maximal part of the step's choice stays.
+/// Adds the states in which a maximal subset of the step's choice stays.
 template <int Words> void LoadSearch<Words>::keepWithin(int64_t room) {
   std::vector<int64_t> bytes;
   for (auto [size, root] : step.choice)

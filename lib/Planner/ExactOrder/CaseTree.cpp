@@ -26,7 +26,7 @@ using namespace ckopt::planner;
 namespace {
 
 constexpr double unbounded = std::numeric_limits<double>::infinity();
-/// Gaps that are tried on both sides before one is branched on.
+/// The most gaps whose two cases are tried before branching on one.
 constexpr size_t mostTries = 6;
 
 class Builder {
@@ -48,7 +48,7 @@ public:
 
 private:
   struct Leaf {
-    double extra = 0; ///< that every plan of the case costs at least
+    double extra = 0; ///< lower bound of the extra cost of plans of the case
     std::vector<double> prices;
     std::vector<std::pair<double, size_t>> partly; ///< (how evenly, gap)
   };
@@ -64,7 +64,7 @@ private:
   double target;
   const CaseTreeOptions &options;
   std::vector<GapSide> sides;
-  double unit = 0; ///< all costs are multiples of it; 0: not known
+  double unit = 0; ///< all costs are multiples of it; 0 if unknown
   int cases = 0;
   Certificate result;
 };
@@ -72,8 +72,8 @@ private:
 Builder::Leaf Builder::relax() {
   std::vector<size_t> gapOf;
   SavingProblem saving = savingProblem(gaps, budget, sides, &gapOf);
-  // What no gap can save comes at a price that is far too high, so that prices
-  // exist and show that nothing fits.
+  // Bytes that no gap can save get a very high price, so that prices exist and
+  // prove that nothing fits.
   int64_t most = 1;
   for (int64_t need : saving.need)
     most = std::max(most, need);
@@ -167,7 +167,7 @@ bool Builder::grow(Leaf leaf, int depth) {
 Certificate Builder::run() {
   result.budget = budget;
   result.claims = certificateClaims(gaps);
-  // Prices of cases that hold no plan are high.
+  // Cases without any plan have high prices.
   result.scaleBits = certificateScale(8 * (target + problem.baseCost));
   if (!grow(relax(), 0))
     return {};

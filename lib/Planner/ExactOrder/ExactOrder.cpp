@@ -29,7 +29,8 @@ static constexpr size_t mostGaps = 1500;
 
 void ckopt::planner::runExactOrder(StrategyContext &context) {
   const Problem &problem = context.problem;
-  Problem format(problem.graph, Rules::Format); // What is proven is of all.
+  // Proofs must hold for all plans of the format.
+  Problem format(problem.graph, Rules::Format);
   GapProblem gaps(format, programOrder(problem));
   if (gaps.gaps.size() > mostGaps)
     return;

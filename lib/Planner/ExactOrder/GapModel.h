@@ -80,8 +80,8 @@ private:
   Milp milp;
   std::vector<int32_t> gapColumn;
   std::map<std::pair<ValueId, int32_t>, int32_t> stays;
-  /// Columns by (storage, before which position); -1 for the column that
-  /// carries the cost.
+  /// Columns by (storage, before which position). Position -1 stands for the
+  /// column that carries the cost of making the storage again at all.
   std::map<std::pair<ValueId, int32_t>, int32_t> agains;
   std::map<Part, int32_t> parts;
   std::map<size_t, int32_t> twices;

@@ -43,7 +43,7 @@ const char *planner::fateName(Fate fate) {
 
 namespace {
 
-/// The maximum over any range.
+/// Answers queries for the maximum over any range.
 class RangeMaximum {
 public:
   explicit RangeMaximum(std::vector<int64_t> base) {
@@ -56,7 +56,7 @@ public:
       levels.push_back(std::move(next));
     }
   }
-  /// Over [first, last]; 0 if that is empty.
+  /// Returns the maximum over [first, last]; 0 if that is empty.
   int64_t operator()(int64_t first, int64_t last) const {
     if (first > last)
       return 0;
@@ -69,19 +69,19 @@ private:
   std::vector<std::vector<int64_t>> levels;
 };
 
-/// The inside of a wait or a gap: steps that do not touch the value.
+/// The steps inside a wait or a gap, which do not touch the value.
 struct Span {
   int32_t first = 0, last = -1;
   int32_t steps() const { return std::max(0, last - first + 1); }
 };
 
-/// What the pass over the steps finds for a value.
+/// Facts about a value from the pass over the steps.
 struct Trace {
   Span wait;            ///< the longest
   Span gap;             ///< the longest
   int32_t gone = 0;     ///< steps in all gaps
-  bool rereads = false; ///< a step reads another copy than the first
-  bool forAgain = true; ///< all such steps are themselves run again
+  bool rereads = false; ///< a step reads a copy other than the first
+  bool forAgain = true; ///< all such steps are recomputations
   NodeId reader = -1;   ///< one of them
   int32_t lastTouch = -1;
   int32_t lastCopy = -1; ///< the copy touched last
@@ -122,7 +122,8 @@ private:
   std::vector<int32_t> firstCopy;    ///< by value
   std::vector<Span> residency;       ///< by value: first to last step
   std::vector<int32_t> resident;     ///< by value: steps
-  double costPerByte = 0;            ///< what the plan pays at most
+  /// The highest cost per byte that the plan pays.
+  double costPerByte = 0;
 };
 
 void Reporter::touch(ValueId value, int32_t copy, int32_t step) {
@@ -206,13 +207,13 @@ std::string Reporter::whyKept(const ValueReport &entry, const Trace &t) const {
     return "no budget asks for room";
   int64_t most = load(t.wait.first, t.wait.last);
   // The load counts whole units of alignment; a budget may end inside of one,
-  // and the arena then does, too.
+  // and then the arena may, too.
   int64_t shown = most <= alignTo(options.budget, graph.alignment)
                       ? std::min(most, options.budget)
                       : most;
   std::string there = "while it waits the load is at most " +
                       formatBytes(shown) + " of " + formatBytes(options.budget);
-  // Where nothing is made again, nothing had to go.
+  // If nothing is made again, nothing had to be dropped.
   bool nothingGone = costPerByte <= 0;
   if (nothingGone ||
       (most < simulation.peak && most + entry.bytes <= options.budget))

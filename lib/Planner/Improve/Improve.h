@@ -30,13 +30,13 @@ void runWindows(StrategyContext &context);
 struct OrderResult {
   std::vector<NodeId> order;
   int64_t peak = 0; ///< aligned bytes, as simulate() counts them
-  /// True if no order without recomputation has a smaller peak: proved by
-  /// searching all sets of nodes that may have run.
+  /// Set if a search over all sets of nodes that may have run proved that no
+  /// order without recomputation has a smaller peak.
   bool optimal = false;
 };
 
-/// The order of the least peak that was found; it is never worse than the best
-/// of candidateOrders(). The same for any number of threads.
+/// Returns the order with the least peak that was found; it is never worse than
+/// the best of candidateOrders(), and is the same for any number of threads.
 OrderResult searchOrder(const Problem &problem, Deadline &deadline,
                         uint64_t seed, double effort = 1, int threads = 1);
 

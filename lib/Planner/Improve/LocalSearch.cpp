@@ -37,13 +37,13 @@ struct Outcome {
   std::vector<NodeId> steps;
   double cost = 0;
   int64_t peak = 0;
-  bool cut = false; ///< the clock struck
+  bool cut = false; ///< the time limit was reached
 };
 
 /// How much to search.
 struct Amount {
   double moves = 0;     ///< of a chain that starts from a good plan
-  int64_t hotMoves = 0; ///< of one that starts from an order
+  int64_t hotMoves = 0; ///< of a chain that starts from an order
   int hotChains = 0;
 };
 
@@ -68,7 +68,7 @@ private:
       return fitsA;
     return fitsA && a.cost != b.cost ? a.cost < b.cost : a.peak < b.peak;
   }
-  /// True if nothing is left to gain.
+  /// Returns whether no improvement is possible.
   bool finished() const {
     return best.peak <= goal.budget && best.cost <= problem.baseCost;
   }
@@ -80,7 +80,7 @@ private:
   double mean;
   Outcome best;
   uint64_t salt = 0;
-  bool cut = false; ///< a stage was ended by the clock
+  bool cut = false; ///< the time limit ended a stage
 };
 
 void LocalSearch::runStage(const std::vector<Chain> &chains, double timeShare) {
@@ -102,7 +102,8 @@ void LocalSearch::runStage(const std::vector<Chain> &chains, double timeShare) {
     double cold = mean * chain.cold;
     if (!annealer.run(chain.moves, mean * chain.hot, cold, parts[i]) &&
         !parts[i].workPassed()) {
-      // The clock struck while it was hot: what is left cools it down.
+      // The time limit was reached while the chain was hot: the rest of the
+      // time cools it down.
       outcomes[i].cut = true;
       annealer.run(chain.moves / 8 + 1, mean * std::min(chain.hot, 0.5), cold,
                    rests[i]);
@@ -111,7 +112,8 @@ void LocalSearch::runStage(const std::vector<Chain> &chains, double timeShare) {
     outcomes[i].cost = annealer.bestCost();
     outcomes[i].peak = annealer.bestPeak();
   };
-  // Chains are dealt out in turn, so that threads do about the same work.
+  // Chains are assigned to threads in turn, so that threads do about the same
+  // work.
   std::vector<std::thread> workers;
   for (size_t t = 1; t < threads; ++t)
     workers.emplace_back([&, t] {
@@ -156,7 +158,7 @@ Amount LocalSearch::amount() const {
 }
 
 void LocalSearch::run() {
-  // The cheapest within the budget, else the one nearest to it.
+  // Start from the cheapest within the budget, else from the one nearest to it.
   for (const Candidate &candidate : context.known) {
     Outcome known{candidate.steps, candidate.cost, candidate.peak, false};
     if (best.steps.empty() || better(known, best))
@@ -182,7 +184,7 @@ void LocalSearch::run() {
     chains.push_back({&order, much.hotMoves, i % 3 == 2 ? 15.0 : 8.0, 0.005});
   if (hot && !finished())
     runStage(chains, 0.6);
-  // Where the clock decides, all of the time is used.
+  // If the time limit decides, use all of the time.
   for (int round = 0; (cut || round < (hot ? 2 : 1)) && !finished(); ++round) {
     if (context.deadline.passed())
       return;

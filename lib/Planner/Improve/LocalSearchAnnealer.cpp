@@ -159,7 +159,7 @@ bool Annealer::run(int64_t moves, double hot, double cold, Deadline &deadline) {
   double cooling = std::pow(cold / hot, double(block) / double(moves));
   int64_t snapshot = std::max<int64_t>(problem.numNodes / 2, 64), since = 0;
   double current = energy();
-  int64_t quiet = 0; // Moves since the last spread.
+  int64_t quiet = 0; // moves since the last respread
   bool more = true;
   for (int64_t m = 0; m < moves; ++m) {
     if (m % block == 0) {
@@ -188,7 +188,7 @@ bool Annealer::run(int64_t moves, double hot, double cold, Deadline &deadline) {
     }
     crowded = false;
     if (++since >= snapshot) {
-      current = energy(); // No drift of rounding.
+      current = energy(); // so that rounding errors do not add up
       keepBest();
       since = 0;
     }

@@ -14,7 +14,7 @@
 
 namespace ckopt::planner {
 
-/// SplitMix64: small, fast, the same everywhere.
+/// SplitMix64, a small and fast generator that is the same everywhere.
 class Random {
 public:
   explicit Random(uint64_t seed) : state(seed) {}
@@ -24,7 +24,7 @@ public:
     z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
     return z ^ (z >> 31);
   }
-  /// 0 to n - 1; n > 0.
+  /// Returns a number from 0 to n - 1; n > 0.
   int32_t below(int32_t n) {
     return int32_t(((next() >> 32) * uint64_t(n)) >> 32);
   }
@@ -34,22 +34,22 @@ private:
   uint64_t state;
 };
 
-/// What all chains on one problem share; immutable.
+/// Immutable tables that all chains on one problem share.
 struct AnnealingTables {
   explicit AnnealingTables(const Problem &problem);
 
   /// Values that can be made again, by rising cost per byte.
   std::vector<ValueId> byRatio;
-  /// Order edges beside those that data make.
+  /// Order edges other than data dependences.
   Csr extraPreds, extraSuccs;
-  /// -log((i + 0.5) / 4096): draws of the Metropolis rule.
+  /// -log((i + 0.5) / 4096), for random draws of the Metropolis rule.
   std::vector<double> draws;
 };
 
 struct AnnealingGoal {
   int64_t budget = 0;
   bool fixedOrder = false;
-  /// Only moves steps: no recomputation.
+  /// Only moves steps, without recomputation.
   bool orderOnly = false;
   /// Cost of a byte over the budget.
   double penalty = 0;
@@ -67,7 +67,8 @@ public:
   void restart();
   void setBudget(int64_t budget);
 
-  /// The cheapest within the budget, else the one of the least energy.
+  /// Returns the cheapest steps within the budget, or else those of the least
+  /// energy.
   const std::vector<NodeId> &best() const { return bestSteps; }
   double bestCost() const { return bestCostSeen; }
   int64_t bestPeak() const { return bestPeakSeen; }
@@ -86,8 +87,8 @@ private:
     int64_t over = sequence.peak() - goal.budget;
     return sequence.cost() + (over > 0 ? goal.penalty * double(over) : 0);
   }
-  /// The largest load at which a sequence that costs `rise` more than this one
-  /// would be taken; -1: none.
+  /// Returns the largest load at which a sequence that costs `rise` more than
+  /// this one would be accepted; -1: none.
   int64_t affordable(double rise) const {
     double rest = limit - sequence.cost() - rise;
     return rest < 0 ? -1 : goal.budget + int64_t(rest / goal.penalty);
@@ -123,12 +124,14 @@ private:
   AnnealingGoal goal;
   Sequence sequence;
   Random random;
-  double limit = 0; ///< energy that the present proposal may reach
+  /// Largest energy at which the current proposal is accepted.
+  double limit = 0;
   std::vector<Edit> log;
   std::vector<NodeId> multi; ///< nodes that run more than once
   std::vector<int32_t> multiIndex;
-  bool crowded = false; ///< no empty slot where one was wanted
-  int64_t work = 0;     ///< operands touched since last told the deadline
+  bool crowded = false; ///< there was no empty slot for a step
+  /// Operands touched since the last report to the deadline.
+  int64_t work = 0;
   std::vector<NodeId> bestSteps;
   double bestCostSeen = 0, bestEnergy = 0;
   int64_t bestPeakSeen = 0;

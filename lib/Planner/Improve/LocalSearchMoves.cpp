@@ -22,14 +22,14 @@ int32_t Annealer::randomStep() {
   return runs.size() == 1 ? runs[0] : runs[random.below(int32_t(runs.size()))];
 }
 
-/// A run of a node that has several.
+/// Picks a run of a node that has several.
 int32_t Annealer::randomRun() {
   const std::vector<int32_t> &runs =
       sequence.runs(multi[random.below(int32_t(multi.size()))]);
   return runs[random.below(int32_t(runs.size()))];
 }
 
-/// True if nothing needs what the run in the slot makes.
+/// Returns whether nothing needs the results of the run in the slot.
 bool Annealer::isDeadRun(int32_t slot) const {
   for (ValueId v : problem.outputs[sequence.at(slot)]) {
     int32_t copy = sequence.copyAt(v, slot + 1);
@@ -39,7 +39,7 @@ bool Annealer::isDeadRun(int32_t slot) const {
   return true;
 }
 
-/// After a run of `of` left `slot`: takes out the runs that only it needed.
+/// After a run of `of` left `slot`: removes the runs that only it needed.
 void Annealer::removeDead(NodeId of, int32_t slot, int depth) {
   if (depth > 64)
     return;
@@ -60,8 +60,8 @@ void Annealer::removeDead(NodeId of, int32_t slot, int depth) {
   }
 }
 
-/// False if the load is sure to be too large without the run in the slot: the
-/// copies before have to last until its readers.
+/// Returns false if the load is certain to be too large without the run in the
+/// slot, because the copies before have to last until its readers.
 bool Annealer::removalFits(int32_t slot) const {
   NodeId n = sequence.at(slot);
   int64_t most = affordable(-problem.cost[n]);
@@ -76,7 +76,7 @@ bool Annealer::removalFits(int32_t slot) const {
   }
   if (delta == 0)
     return true;
-  // Its inputs may be let go of earlier, if it is what they wait for.
+  // Its inputs may be dropped earlier, if it is their last reader.
   for (ValueId v : problem.reads[n]) {
     int32_t copy = sequence.copyAt(v, slot);
     if (sequence.lastOf(v, copy) == slot)
@@ -85,7 +85,7 @@ bool Annealer::removalFits(int32_t slot) const {
   return sequence.peakIn(from + 1, slot - 1) + delta <= most;
 }
 
-/// True if the run is not needed for what is read, nor for the order.
+/// Returns whether neither readers nor the order need the run.
 bool Annealer::mayDrop(int32_t slot) const {
   return sequence.mayRemove(slot) &&
          !(goal.fixedOrder && slot == sequence.runs(sequence.at(slot)).front());
@@ -104,7 +104,7 @@ bool Annealer::proposeRemove() {
   return true;
 }
 
-/// Takes a run out and puts cheaper ones in where the load is then too large.
+/// Removes a run and inserts cheaper ones where the load is then too large.
 bool Annealer::proposeExchange() {
   if (multi.empty())
     return false;
@@ -121,9 +121,9 @@ bool Annealer::proposeExchange() {
   return true;
 }
 
-/// Puts a run that makes `value` just before the step in `slot`, and now and
-/// then runs that make what this one would keep alive for long. Adds no more
-/// than `atMost` to the cost.
+/// Inserts a run that makes `value` just before the step in `slot`, and
+/// sometimes runs that make operands which this one would keep alive for long.
+/// Adds at most `atMost` to the cost.
 bool Annealer::insertBefore(ValueId value, int32_t slot, double atMost,
                             int depth) {
   NodeId n = problem.producer[value];
@@ -136,7 +136,7 @@ bool Annealer::insertBefore(ValueId value, int32_t slot, double atMost,
   }
   if (!sequence.mayInsert(n, at))
     return false;
-  // What each input's copy was last needed for before.
+  // Find the last step that needed each input's copy before.
   std::vector<ValueId> stretched;
   if (depth < 24) {
     int32_t previous = sequence.previousStep(at);
@@ -155,14 +155,14 @@ bool Annealer::insertBefore(ValueId value, int32_t slot, double atMost,
   return true;
 }
 
-/// Lets go of a value over the step in `target` and makes it again for its next
-/// read, for `atMost` at most.
+/// Drops a value over the step in `target` and makes it again for its next
+/// read, at a cost of at most `atMost`.
 bool Annealer::insertAt(int32_t target, double atMost) {
   int32_t count = int32_t(tables.byRatio.size());
   if (count == 0 || atMost < 0)
     return false;
   for (int attempt = 0; attempt < 24; ++attempt) {
-    // Two draws, the cheaper one.
+    // Samples two candidates and keeps the cheaper.
     int32_t index = std::min(random.below(count), random.below(count));
     ValueId v = tables.byRatio[index];
     ++work;
@@ -206,7 +206,7 @@ bool Annealer::proposeInsert() {
 }
 
 /// Moves a repeated run to another place, before which other copies may be
-/// there.
+/// resident.
 bool Annealer::proposeShift() {
   if (multi.empty())
     return false;
@@ -214,7 +214,7 @@ bool Annealer::proposeShift() {
   const std::vector<int32_t> &runs = sequence.runs(n);
   size_t k = 1 + random.below(int32_t(runs.size()) - 1);
   int32_t slot = runs[k];
-  // From the run before to the first reader, or to the end.
+  // From the previous run to the first reader, or to the end.
   Window window{runs[k - 1], sequence.numSlots()};
   for (ValueId v : problem.outputs[n]) {
     const std::vector<int32_t> &uses = sequence.uses(v);
@@ -231,8 +231,8 @@ bool Annealer::proposeShift() {
   return true;
 }
 
-/// The slots between what the run must come after and before, all reads and
-/// readers finding the same copies.
+/// Returns the slots to which the run may move such that all reads and readers
+/// find the same copies.
 Annealer::Window Annealer::windowOf(int32_t slot) const {
   NodeId n = sequence.at(slot);
   Window window{-1, sequence.numSlots()};
@@ -252,7 +252,8 @@ Annealer::Window Annealer::windowOf(int32_t slot) const {
     const std::vector<int32_t> &made = sequence.makes(v);
     if (made.size() == 1)
       continue;
-    // Not before a reader of the copy before, nor after the copy behind.
+    // Stay after the readers of the previous copy, and before those of the next
+    // one.
     int32_t copy = sequence.copyAt(v, slot);
     if (copy >= 0)
       low = std::max({low, made[copy], sequence.lastOf(v, copy)});
@@ -260,7 +261,7 @@ Annealer::Window Annealer::windowOf(int32_t slot) const {
       high = std::min(high, made[copy + 2]);
   }
   if (sequence.runs(n).front() == slot) {
-    // What overwrites a value follows all runs that read it.
+    // A node that overwrites a value follows all runs that read it.
     bool writes = !problem.graph.nodes[n].mutates.empty();
     auto preds = writes ? problem.preds[n] : tables.extraPreds[n];
     for (NodeId p : preds)
@@ -274,7 +275,7 @@ Annealer::Window Annealer::windowOf(int32_t slot) const {
   return window;
 }
 
-/// An empty slot within the window to move the run in `slot` to; -1: none.
+/// Picks an empty slot within the window for the run in `slot`; -1: none.
 int32_t Annealer::targetIn(Window window, int32_t slot) {
   auto [low, high] = window;
   if (high - low < 3)
@@ -291,7 +292,7 @@ int32_t Annealer::targetIn(Window window, int32_t slot) {
   case 2:
     target = sequence.nextStep(low + random.below(high - low));
     break;
-  default: { // A few steps around.
+  default: { // a few steps away
     int32_t hops = int32_t((bits >> 2) & 7) + 1;
     bool back = (bits >> 5) & 1;
     for (int32_t h = 0; h < hops + !back; ++h) {
@@ -317,7 +318,7 @@ int32_t Annealer::targetIn(Window window, int32_t slot) {
   return at > low && at < high && sequence.previousStep(at) != slot ? at : -1;
 }
 
-/// False if the load is sure to be too large once the run has moved.
+/// Returns false if the load is certain to be too large once the run has moved.
 bool Annealer::moveFits(int32_t from, int32_t to) const {
   NodeId n = sequence.at(from);
   int64_t most = affordable(0), delta = 0;
@@ -332,7 +333,7 @@ bool Annealer::moveFits(int32_t from, int32_t to) const {
     else if (to > from && last == from && root == v)
       delta += problem.bytes[v];
   }
-  // Bytes may be taken over in the step itself: that one is left out.
+  // Bytes may be taken over in the step itself, so that step is left out.
   if (to < from)
     return delta <= 0 ||
            sequence.peakIn(to + !problem.pairs[n].empty(), from - 1) + delta <=
@@ -340,7 +341,7 @@ bool Annealer::moveFits(int32_t from, int32_t to) const {
   return delta <= 0 || sequence.peakIn(from + 1, to - 1) + delta <= most;
 }
 
-/// Moves a run within what must come before and after it.
+/// Moves a run between the steps that it must follow and precede.
 bool Annealer::proposeMove() {
   int32_t slot = randomStep();
   work += int64_t(problem.reads[sequence.at(slot)].size());

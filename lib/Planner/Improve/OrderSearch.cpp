@@ -24,10 +24,10 @@ using namespace ckopt::planner;
 
 namespace {
 
-/// Graphs of more nodes are not searched with proof.
+/// The most nodes of graphs that are searched with proof.
 constexpr int32_t mostNodesProved = 384;
 /// Units of work of that search (about a second) up to 100 nodes, fewer beyond,
-/// since a unit there proves less; and states that it may hold.
+/// since a unit proves less there; and the most states that it may hold.
 constexpr double proofWork = 2e7;
 constexpr size_t proofStates = 400000;
 
@@ -61,7 +61,7 @@ bool OrderSearch::take(std::vector<NodeId> order) {
   return true;
 }
 
-/// True if the least peak of all orders is known.
+/// Returns whether the least peak of all orders is known.
 bool OrderSearch::searchAll() {
   if (problem.numNodes > mostNodesProved || problem.simplified)
     return false;

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Private to lib/Planner. The only file that knows of Clp (COIN-OR's simplex
-// code) is LinearProgram.cpp.
+// Private to lib/Planner. Linear programs, solved by Clp (COIN-OR's simplex
+// code), which only LinearProgram.cpp includes.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_PLANNER_MATH_LINEARPROGRAM_H
@@ -31,18 +31,19 @@ public:
   void addRows(std::vector<Row> rows);
   const std::vector<Row> &rows() const { return allRows; }
 
-  /// Free: -1; otherwise the value that the column has.
+  /// Fixes a column to a value, or frees it with -1.
   void fix(int32_t column, int value);
 
   struct Outcome {
     bool solved = false; ///< x is (nearly) optimal
-    /// No x costs less: evaluated from the dual prices, so it holds whatever
-    /// the simplex code did. Infinite: no x satisfies the rows.
+    /// Proven lower bound of the cost of all x: evaluated from the dual prices,
+    /// so it does not depend on the simplex code. Infinite: no x satisfies the
+    /// rows.
     double bound = 0;
     int64_t work = 0; ///< units of about 50 ns, reproducible
   };
   Outcome solve(int32_t maxPivots);
-  /// Of the last solve.
+  /// Returns the last solution.
   const std::vector<double> &x() const { return solution; }
   /// Lower bounds on what the cost rises by if a column leaves the bound at
   /// which it is; of the last solve.

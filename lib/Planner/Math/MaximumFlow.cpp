@@ -22,7 +22,7 @@ bool MaximumFlow::layer(int32_t source, int32_t sink) {
   return level[sink] >= 0;
 }
 
-/// One path of the layered graph; 0 if none is left.
+/// Augments along one path of the layered graph; returns 0 if none is left.
 int64_t MaximumFlow::augment(int32_t source, int32_t sink, int64_t &work) {
   std::vector<int32_t> path;
   int32_t at = source;
@@ -38,7 +38,7 @@ int64_t MaximumFlow::augment(int32_t source, int32_t sink, int64_t &work) {
     }
     if (path.empty())
       return 0;
-    level[at] = -1; // A dead end.
+    level[at] = -1; // a dead end
     at = arcs[path.back() ^ 1].to;
     path.pop_back();
   }

@@ -10,7 +10,7 @@
 
 using namespace ckopt::planner;
 
-/// The names that occur more than once.
+/// Returns the names that occur more than once.
 template <typename List>
 static std::set<std::string_view> sharedNames(const List &list) {
   std::vector<std::string_view> names;

@@ -3,12 +3,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A good order often makes recomputation unnecessary: if a weight's update runs
-// right after its gradient, it frees the gradient, an accumulation run early
-// frees a term. Finding the best order is NP-hard (register sufficiency); these
-// are list schedules in the manner of Liu's and Kayaaslan et al.'s greedy
-// rules: take a ready node that does not raise the load as soon as there is
-// one, otherwise follow a base order. Run forwards, they hoist nodes that free
-// bytes; run backwards, they sink nodes that allocate. O(m log n) each.
+// right after its gradient, it frees the gradient; if two gradients are added
+// early, their sum takes the place of both. Finding the best order is NP-hard
+// (register sufficiency); these are list schedules in the manner of Liu's and
+// Kayaaslan et al.'s greedy rules: take a ready node that does not raise the
+// load as soon as there is one, otherwise follow a base order. Run forwards,
+// they hoist nodes that free bytes; run backwards, they sink nodes that
+// allocate. O(m log n) each.
 //
 //===----------------------------------------------------------------------===//
 #include "Model/Order.h"

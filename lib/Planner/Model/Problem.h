@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Private to lib/Planner: flat arrays of what every solver asks for again and
-// again. Sizes are rounded up to the alignment, views have none, the base of a
+// Private to lib/Planner: the graph as flat arrays, in the form that solvers
+// need. Sizes are rounded up to the alignment, views have none, the base of a
 // view counts as read by the node that makes the view.
 //
 //===----------------------------------------------------------------------===//
@@ -25,14 +25,15 @@ struct Csr {
   static Csr from(const std::vector<std::vector<int32_t>> &lists);
 };
 
-/// What results that nodes overwrite ask of a plan.
+/// The rules for plans of graphs whose nodes overwrite values.
 enum class Rules : uint8_t {
-  /// In a form that every strategy can keep: such a result is made once if it
-  /// has views, and is never made again after a change; making a view of it
-  /// counts as reading it.
+  /// Restricted rules that every strategy can follow: a result that is
+  /// overwritten is made once if it has views, and is never made again after a
+  /// change; making a view of it counts as reading it.
   Simple,
-  /// As the format says: only what is read must have seen all changes. Bounds
-  /// and proofs use it; each plan within the simple rules is one within these.
+  /// The rules of the format: only the copies that are read must have seen all
+  /// changes. Bounds and proofs use them; every plan within the simple rules is
+  /// one within these.
   Format,
 };
 
@@ -57,20 +58,22 @@ struct Problem {
   Csr readers; ///< value -> nodes, ascending
   Csr views;   ///< value -> its direct views
   Csr preds, succs; ///< order of first runs: data, after, mutates
-  /// node -> nodes that must not have run yet (they overwrite what it reads)
+  /// Node -> nodes that must not have run yet, because they overwrite its
+  /// operands.
   Csr blockers;
   /// storage -> nodes that overwrite it, ascending
   Csr writers;
-  /// The two rules differ for this graph.
+  /// Set if the two rules differ for this graph.
   bool simplified = false;
-  /// node -> reuse pairs, those that can never be taken left out
+  /// Node -> reuse pairs, without those that can never be used.
   std::vector<std::vector<std::pair<ValueId, ValueId>>> pairs;
 
-  /// Bytes resident from the first step to the last whatever the plan is.
+  /// Bytes that are resident from the first step to the last under every plan.
   int64_t persistentBytes = 0;
   double baseCost = 0;
 
-  /// Resident bytes while the node runs, beside what it does not touch.
+  /// Returns resident bytes while the node runs, without values that it does
+  /// not touch.
   int64_t ownBytes(NodeId node) const;
 
   /// Marks a storage and all its views as gone.
@@ -102,7 +105,7 @@ Node renamedNode(const Problem &problem, NodeId n, Rename rename) {
 /// True if valid steps keep the problem's rules on runs and order as well.
 bool keepsSimpleRules(const Problem &problem, std::span<const NodeId> steps);
 
-/// The exact simulation, on compiled arrays.
+/// Simulates steps exactly, on these arrays.
 Simulation simulate(const Problem &problem, std::span<const NodeId> steps,
                     bool aligned);
 

@@ -23,7 +23,7 @@ template <typename IsLast>
 int64_t takenOver(const std::vector<std::pair<ValueId, ValueId>> &pairs,
                   const std::vector<int64_t> &bytes, IsLast isLast) {
   int64_t sum = 0;
-  uint64_t taken = 0; // Pairs beyond the 64th are left out.
+  uint64_t taken = 0; // pairs beyond the 64th are ignored
   for (size_t k = 0; k < pairs.size() && k < 64; ++k) {
     auto [i, o] = pairs[k];
     bool open = isLast(i);
@@ -77,8 +77,9 @@ public:
   /// operands are resident, the nodes that it must follow ran, and no operand
   /// has been overwritten.
   bool mayInsert(NodeId n, int32_t slot) const;
-  /// True if the run in the slot may go: every read of what it makes has an
-  /// earlier copy, and another run keeps what must follow the node after it.
+  /// Returns whether the run in the slot may be removed: every read of its
+  /// results has an earlier copy, and another run precedes all nodes that must
+  /// follow it.
   bool mayRemove(int32_t slot) const;
   void insert(NodeId n, int32_t slot);
   void remove(int32_t slot);

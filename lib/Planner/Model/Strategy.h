@@ -20,7 +20,7 @@
 
 namespace ckopt::planner {
 
-/// Below this effort quick answers are asked for: fewer settings, no proofs.
+/// Below this effort, a quick answer is wanted: fewer settings, no proofs.
 inline constexpr double fullEffort = 0.5;
 /// The largest effort that is quick.
 inline constexpr double quickEffort = 0.49;
@@ -30,7 +30,7 @@ struct StrategyContext {
   const Problem &problem;
   /// Valid orders of first runs, the most promising first.
   const std::vector<std::vector<NodeId>> &orders;
-  /// Load to stay within, bytes, aligned.
+  /// The largest allowed load in bytes, aligned.
   int64_t budget;
   bool fixedOrder;
   uint64_t seed;
@@ -40,7 +40,7 @@ struct StrategyContext {
   const std::vector<Candidate> &known;
   /// Reports a sequence; returns true if it is within the budget.
   std::function<bool(std::vector<NodeId>)> report;
-  /// States what was proven: no plan within the budget costs less than `cost`
+  /// Records a proof that no plan within the budget costs less than `cost`
   /// (infinity: there is none), in any order or, if `programOrder`, among those
   /// whose first runs follow the program order.
   std::function<void(double cost, bool programOrder)> prove;
@@ -53,8 +53,9 @@ struct StrategyContext {
   std::function<const std::vector<double> &()> prices = nullptr;
 };
 
-/// When "auto" runs a strategy. Tiers run in this order, the strategies of one
-/// in the table's; improvement runs in rounds with rising effort.
+/// The phase in which "auto" runs a strategy. Tiers run in this order,
+/// strategies of one tier in the table's; improvement runs in rounds with
+/// rising effort.
 enum class Tier : uint8_t {
   Construct, ///< gives first plans, fast
   Exact,     ///< may prove that a plan is the best

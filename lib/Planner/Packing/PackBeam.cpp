@@ -27,14 +27,15 @@ using namespace ckopt::planner;
 
 namespace {
 
-/// What partial packings are compared by.
+/// Weights by which partial packings are compared.
 struct Guide {
-  double ease;  ///< of the capacity: the larger, the less tight sections count
+  /// Share of the capacity: the larger, the less tight sections count.
+  double ease;
   double noise; ///< relative
 };
 constexpr std::array<Guide, 3> guides{{{0.1, 0}, {0.4, 0.02}, {0.1, 0.02}}};
 constexpr int firstWidth = 8;
-/// Bytes of partial packings that a pass may hold.
+/// The most bytes of partial packings that a pass may hold.
 constexpr int64_t mostBytes = int64_t(192) << 20;
 
 } // namespace
@@ -61,13 +62,15 @@ private:
   void keepBest();
   double scoreOf(const State &state);
 
-  const int64_t branchWork = (nodeWork + 1) / 2; ///< no explanations
+  /// Without explanations of failures.
+  const int64_t branchWork = (nodeWork + 1) / 2;
   int pass = -1;
   size_t width = 0;
-  bool wide = false;    ///< memory ends here: only noise makes a difference
+  /// The memory limit was reached: only noise makes a difference.
+  bool wide = false;
   bool dropped = false; ///< in this pass
-  /// Of `current` the first `alive` count, of `next` the first `grown`; the
-  /// others are storage.
+  /// Only the first `alive` entries of `current` and the first `grown` of
+  /// `next` are valid; the others are reused storage.
   std::vector<Partial> current, next;
   size_t alive = 0, grown = 0;
   std::unordered_set<uint64_t> seen;
@@ -91,8 +94,8 @@ double Beam::scoreOf(const State &state) {
   return score;
 }
 
-/// Takes branches while there is no choice. False: no packing, or (if nothing
-/// is left to place) `found` is one.
+/// Takes branches while there is no choice. Returns false if there is no
+/// packing, or (if nothing is left to place) if `found` is one.
 bool Beam::force(State &state, Choice &choice, std::vector<int32_t> &boxesThere,
                  Deadline &deadline) {
   while (true) {
@@ -152,7 +155,7 @@ void Beam::keepBest() {
   dropped = true;
 }
 
-/// A pass, from where it was left.
+/// Continues a pass.
 SearchOutcome Beam::sweep(Deadline &deadline) {
   Choice choice;
   std::vector<int32_t> boxesThere;
@@ -166,7 +169,7 @@ SearchOutcome Beam::sweep(Deadline &deadline) {
       if (force(state, choice, boxesThere, deadline))
         expand(state, choice, boxesThere, deadline);
       else
-        current[i].dead = true; // Not again, if the level is begun anew.
+        current[i].dead = true; // skip it if the level is started again
       if (!found.empty())
         return SearchOutcome::Found;
       if (deadline.passed())

@@ -43,7 +43,7 @@ double PackEject::area(int32_t box) const {
   return double(unit.bytes) * (double(unit.last) - unit.first + 1);
 }
 
-/// Collects what is placed and meets the box in time.
+/// Collects the placed boxes whose lifetimes overlap the box's.
 void PackEject::meet(int32_t box) {
   const PackUnit &unit = model.units[ids[box]];
   meets.clear();
@@ -52,7 +52,7 @@ void PackEject::meet(int32_t box) {
       meets.push_back(spot);
 }
 
-/// The tightest gap that holds the box, -1 if there is none.
+/// Returns the tightest gap that holds the box, -1 if there is none.
 int64_t PackEject::gapFor(int32_t box) const {
   int64_t size = bytes(box), top = 0, found = -1, least = 0;
   auto offer = [&](int64_t gap) {
@@ -69,9 +69,10 @@ int64_t PackEject::gapFor(int32_t box) const {
   return found;
 }
 
-/// Where it costs least that others make way. Positions are those at which one
-/// of them ends below the box, or begins above it, and the two ends; sums over
-/// those that begin below the box's top less those that end below it.
+/// Returns the position at which removing others costs least. Candidates are
+/// positions at which one of them ends below the box, or begins above it, and
+/// the two ends of the arena. The cost is the sum over boxes that begin below
+/// the box's top, less the sum over those that end below it.
 int64_t PackEject::cheapest(int32_t box) {
   const int64_t size = bytes(box);
   const size_t k = meets.size();
@@ -91,7 +92,7 @@ int64_t PackEject::cheapest(int32_t box) {
   int64_t found = -1;
   uint32_t ties = 0;
   size_t begun = 0, ended = 0;
-  auto offer = [&](int64_t low) { // By rising offset.
+  auto offer = [&](int64_t low) { // by rising offset
     if (low < 0 || low > capacity - size)
       return;
     while (begun < k && meets[begun].low < low + size)
@@ -119,7 +120,8 @@ int64_t PackEject::cheapest(int32_t box) {
   return found;
 }
 
-/// Sends what overlaps the box at `low` back to the queue, the largest last.
+/// Moves boxes that overlap the box at `low` back to the queue, the largest
+/// last.
 void PackEject::makeWay(int32_t box, int64_t low) {
   int64_t high = low + bytes(box);
   size_t from = queue.size();

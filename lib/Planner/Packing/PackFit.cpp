@@ -26,9 +26,9 @@ using namespace ckopt::planner;
 namespace {
 constexpr int64_t nowhere = -1;
 constexpr int numRules = 10;
-/// From here on a placement in a given order takes a second and more.
+/// With this many units, one placement in a given order takes a second or more.
 constexpr size_t manyUnits = 20000;
-/// Simple steps (a compared box) that make a work unit.
+/// Simple steps (comparisons with a box) in a work unit.
 constexpr int64_t stepsPerUnit = 32;
 } // namespace
 
@@ -94,8 +94,9 @@ void PackFit::insert(int32_t id, int64_t low) {
   offset[id] = low;
 }
 
-/// Places the units of an order; those before `from` stand as in the best
-/// placement so far, whose order they share. True if it is no worse than that.
+/// Places the units of an order; those before `from` keep their offsets of the
+/// best placement so far, whose order they share. Returns whether the result is
+/// no worse than that.
 bool PackFit::place(const std::vector<int32_t> &order, size_t from, bool lowest,
                     Deadline &deadline) {
   clear();
@@ -121,7 +122,8 @@ bool PackFit::place(const std::vector<int32_t> &order, size_t from, bool lowest,
       continue;
     }
     work += int64_t(placedLow.size());
-    if (best >= 0 && (i & 1023) == 0) { // Large ones take seconds.
+    // Large placements take seconds, so check the deadline.
+    if (best >= 0 && (i & 1023) == 0) {
       deadline.spend(work / stepsPerUnit);
       work %= stepsPerUnit;
       if (deadline.passed())
@@ -151,7 +153,8 @@ std::vector<int32_t> PackFit::sorted(int rule) const {
     const PackUnit &u = units[id];
     double life = double(u.last) - u.first + 1, size = double(u.bytes);
     if (life > end)
-      return {-1e300, -size, 0}; // There all the time: at the bottom.
+      // It lives for all steps, so it goes to the bottom.
+      return {-1e300, -size, 0};
     double tension = double(model.tension[id]) / peak;
     switch (rule) {
     case 0:
@@ -186,7 +189,8 @@ std::vector<int32_t> PackFit::sorted(int rule) const {
   return order;
 }
 
-/// By tension, in classes of a random width, then by lifetime, jittered.
+/// Sorts by tension, in classes of a random width, then by lifetime, with
+/// noise.
 std::vector<int32_t> PackFit::sampled() {
   double peak = std::max<double>(1, double(model.load));
   double width = 0.004 * std::pow(80.0, random()), phase = random();
@@ -219,7 +223,7 @@ void PackFit::sample(int64_t target, Deadline &deadline) {
 }
 
 void PackFit::tryOrders(int64_t target, Deadline &deadline) {
-  if (units.size() > manyUnits) { // Something first, in no time.
+  if (units.size() > manyUnits) { // find a first placement quickly
     for (bool backwards : {false, true})
       offer(sweepUnits(model, backwards));
     deadline.spend(int64_t(units.size()) * 40);
@@ -236,8 +240,9 @@ void PackFit::tryOrders(int64_t target, Deadline &deadline) {
   }
 }
 
-/// Hill climbing that walks along plateaus: a unit that reaches the top, or
-/// one that it meets in time, goes to an earlier place of the order.
+/// Improves by hill climbing that accepts equal results: a unit that reaches
+/// the top, or one whose lifetime overlaps it, moves to an earlier place of the
+/// order.
 void PackFit::improve(int64_t target, Deadline &deadline) {
   auto below = [&](size_t n) { return size_t(random() * double(n)); };
   size_t n = units.size();
@@ -252,7 +257,7 @@ void PackFit::improve(int64_t target, Deadline &deadline) {
       if (bestOffset[u] + units[u].bytes == best && units[u].bytes > 0)
         top.push_back(int32_t(u));
     int32_t moved = top[below(top.size())];
-    // Units placed before it, or anything, that it meets in time.
+    // Collect the units placed before it whose lifetimes overlap, or any units.
     meets.clear();
     for (size_t i = 0; i < index[moved]; ++i) {
       const PackUnit &a = units[bestOrder[i]], &b = units[moved];
@@ -260,7 +265,7 @@ void PackFit::improve(int64_t target, Deadline &deadline) {
         meets.push_back(bestOrder[i]);
     }
     if (meets.empty())
-      return; // It alone is the arena.
+      return; // it alone determines the arena's size
     if (below(3) == 0)
       moved = meets[below(meets.size())];
     size_t from = index[moved], to;
@@ -326,7 +331,7 @@ void PackFit::offer(const std::vector<int64_t> &at) {
     return;
   best = arena;
   bestOffset = at;
-  // By offset: best fit in that order gives a placement no worse than it.
+  // Best fit in the order of offsets gives a placement that is no worse.
   bestOrder.resize(units.size());
   std::iota(bestOrder.begin(), bestOrder.end(), 0);
   std::sort(bestOrder.begin(), bestOrder.end(), [&](int32_t a, int32_t b) {

@@ -21,7 +21,7 @@ PackModel::PackModel(const std::vector<Box> &boxes, int64_t alignment)
 
 void PackModel::makeUnits(const std::vector<Box> &boxes) {
   unitOf.assign(boxes.size(), -1);
-  // A box is chained to one follower only; boxes come in order of time.
+  // A box is chained to one follower only; boxes are in order of time.
   std::vector<char> followed(boxes.size(), 0);
   for (size_t i = 0; i < boxes.size(); ++i) {
     const Box &box = boxes[i];
@@ -43,7 +43,8 @@ void PackModel::makeUnits(const std::vector<Box> &boxes) {
     if (from >= 0 && units[unitOf[from]].last == box.first)
       units.back().before = unitOf[from];
   }
-  // A chain that grew past the hand-over no longer ends there.
+  // A chain that grew past the step in which bytes were taken over does not end
+  // there any more.
   followers.resize(units.size());
   for (size_t u = 0; u < units.size(); ++u) {
     int32_t before = units[u].before;

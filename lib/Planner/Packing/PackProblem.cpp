@@ -17,10 +17,11 @@ using namespace ckopt::planner;
 
 namespace {
 
-/// Ten to fifteen seconds.
+/// This takes ten to fifteen seconds.
 constexpr int64_t defaultWork = 200'000'000;
 
-/// Boxes over ranks of times; the first and the last rank that it covers.
+/// Replaces times by their ranks; each box has the first and the last rank that
+/// it covers.
 std::vector<Box> rankTimes(const std::vector<PackItem> &items) {
   std::vector<int64_t> times;
   for (const PackItem &item : items)
@@ -37,7 +38,7 @@ std::vector<Box> rankTimes(const std::vector<PackItem> &items) {
   return boxes;
 }
 
-/// What is wrong with the question, or an empty string.
+/// Returns what is wrong with the request, or an empty string.
 std::string check(const std::vector<PackItem> &items,
                   const PackOptions &options) {
   if (options.alignment < 1 || options.alignment > (int64_t(1) << 40))

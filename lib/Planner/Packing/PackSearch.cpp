@@ -41,14 +41,15 @@ private:
   Verdict descend(int depth, const Choice &choice);
 
   Deadline &deadline;
-  std::vector<double> key;   ///< by box: tried first where it is large
+  std::vector<double> key;   ///< by box: larger keys are tried first
   std::vector<State> states; ///< by depth
   std::vector<int32_t> offset, reach;
-  std::unordered_map<uint64_t, uint64_t> failed; ///< to their conflicts
+  /// Failed states and their conflicts.
+  std::unordered_map<uint64_t, uint64_t> failed;
   int64_t nodes = 0, nodeLimit = 0;
 };
 
-/// Solves a node: the parts of it that share no time, one by one.
+/// Solves the parts of a node that share no time, one by one.
 Search::Verdict Search::dive(int depth) {
   if (int(states.size()) <= depth + 1)
     states.resize(depth + 2);
@@ -142,7 +143,7 @@ Search::Verdict Search::descend(int depth, const Choice &choice) {
     uint64_t changed =
         raises ? group[choice.section] : boxes[boxesThere[i]].mask;
     if (!(conflict & changed))
-      return Bad; // Whatever is decided here, it fails all the same.
+      return Bad; // the failure does not depend on this decision
     reasons |= conflict;
   }
   conflict = reasons;

@@ -25,12 +25,13 @@ using namespace ckopt::planner;
 
 namespace {
 
-/// What a search of this many shapes may cost in memory: a state a depth.
+/// The most shapes of a search, whose memory is one state for each depth.
 constexpr size_t mostShapes = 1200;
-/// Units that ejection places; each placement looks at all of them.
+/// The most units that ejection places, because each placement looks at all of
+/// them.
 constexpr size_t mostEjected = 4000;
 
-/// Their load, in the units of their sizes.
+/// Returns the load in the shapes' units of size.
 int32_t loadOf(const std::vector<SearchShape> &shapes) {
   int32_t sections = 0;
   for (const SearchShape &shape : shapes)
@@ -61,13 +62,14 @@ private:
   std::vector<Chain> coreChains() const;
   std::vector<SearchShape> shapesOf(const std::vector<Chain> &chains,
                                     int64_t scale) const;
-  /// What the searches are asked.
+  /// The input of a search.
   struct Question {
     std::vector<Chain> chains;
     std::vector<SearchShape> shapes;
-    int64_t scale = 0;   ///< bytes of a unit of their sizes
-    int32_t room = 0;    ///< the capacity in such units
-    bool proves = false; ///< nothing found is nothing there
+    int64_t scale = 0; ///< bytes in one unit of size
+    int32_t room = 0;  ///< the capacity in these units
+    /// Whether a failed search proves that there is no packing.
+    bool proves = false;
   };
   Question ask(int64_t capacity) const;
   void take(SearchOutcome outcome, const Question &question, int64_t capacity,
@@ -75,7 +77,7 @@ private:
   void searchAt(int64_t capacity, int64_t units);
   void beamAt(int64_t capacity, int64_t units);
   void eject(int64_t units);
-  /// What was asked for is ruled out.
+  /// Returns whether the target is proven impossible.
   bool hopeless() const { return target > 0 && lowerBound > target; }
   template <typename Body> void inPart(int64_t units, Body body) {
     Deadline part = deadline.part(units);
@@ -91,16 +93,18 @@ private:
   PackFit fit;
   int64_t lowerBound;
   bool bySearch = false;
-  size_t coreSize = 300; ///< chains searched where there are too many
+  /// Most chains that a search gets, if there are too many.
+  size_t coreSize = 300;
   /// The beam search at beamCapacity for beamCore chains at most.
   std::unique_ptr<PackBeam> beam;
-  double ejectShare = 0.15; ///< of what is above the target, to be kept
-  int ejectMode = 0;        ///< how the next ejection starts and goes on
+  /// Share of the bytes above the target that remains.
+  double ejectShare = 0.15;
+  int ejectMode = 0; ///< how the next ejection starts and proceeds
   int64_t beamCapacity = -1;
   size_t beamCore = 0;
 };
 
-/// All chains, or the largest ones.
+/// Returns all chains, or the largest ones.
 std::vector<Solver::Chain> Solver::coreChains() const {
   std::vector<Chain> chains;
   std::vector<int32_t> chainOf(model.units.size(), -1);
@@ -119,7 +123,7 @@ std::vector<Solver::Chain> Solver::coreChains() const {
   }
   if (chains.size() <= mostShapes)
     return chains;
-  // The small ones find room between the others.
+  // Small chains are left out, because they find room between the others.
   std::vector<std::pair<int64_t, int32_t>> ranked;
   for (size_t c = 0; c < chains.size(); ++c)
     ranked.push_back({-model.units[chains[c][0]].bytes, int32_t(c)});
@@ -130,7 +134,8 @@ std::vector<Solver::Chain> Solver::coreChains() const {
   return core;
 }
 
-/// The chains over ranks of the times at which one of them starts.
+/// Converts chains to shapes over ranks of the times at which one of them
+/// starts.
 std::vector<SearchShape> Solver::shapesOf(const std::vector<Chain> &chains,
                                           int64_t scale) const {
   auto startOf = [&](const Chain &chain, size_t k) {
@@ -142,7 +147,7 @@ std::vector<SearchShape> Solver::shapesOf(const std::vector<Chain> &chains,
       starts.push_back(startOf(chain, k));
   std::sort(starts.begin(), starts.end());
   starts.erase(std::unique(starts.begin(), starts.end()), starts.end());
-  auto rank = [&](int32_t step) { // Starts up to the step, less one.
+  auto rank = [&](int32_t step) { // number of starts up to the step, less one
     return int32_t(std::upper_bound(starts.begin(), starts.end(), step) -
                    starts.begin()) -
            1;
@@ -153,7 +158,7 @@ std::vector<SearchShape> Solver::shapesOf(const std::vector<Chain> &chains,
     for (size_t k = 0; k < chain.size(); ++k) {
       const PackUnit &unit = model.units[chain[k]];
       if (startOf(chain, k) > unit.last)
-        continue; // Dies in the step in which it takes over.
+        continue; // it ends in the step in which it takes over
       int64_t size = (unit.bytes + scale - 1) / scale;
       shape.push_back(
           {rank(startOf(chain, k)), rank(unit.last), int32_t(size)});
@@ -175,18 +180,18 @@ Solver::Question Solver::ask(int64_t capacity) const {
       question.scale = std::gcd(question.scale, model.units[u].bytes);
   }
   bool exact = capacity / question.scale < (1 << 30);
-  if (!exact) // Coarser sizes, rounded up: sound for what is found.
+  if (!exact) // coarser sizes, rounded up, so that a packing found is valid
     question.scale =
         (capacity / (1 << 29) / question.scale + 1) * question.scale;
   question.shapes = shapesOf(question.chains, question.scale);
   question.room = int32_t(capacity / question.scale);
-  if (!exact) // What rounding adds is far below a percent: let it in.
+  if (!exact) // rounding adds far below a percent, so allow for it
     question.room = std::max(question.room, loadOf(question.shapes));
   question.proves = exact && !linked;
   return question;
 }
 
-/// Makes use of what a search for a packing within the capacity came to.
+/// Uses the result of a search for a packing within the capacity.
 void Solver::take(SearchOutcome outcome, const Question &question,
                   int64_t capacity, const std::vector<int32_t> &found) {
   if (outcome == SearchOutcome::Exhausted && question.proves) {
@@ -236,8 +241,8 @@ void Solver::beamAt(int64_t capacity, int64_t units) {
     beam.reset();
 }
 
-/// Ejection with less and less room: what is left between the target and the
-/// best known packing shrinks to a share, which grows where that fails.
+/// Ejects with less and less room: the difference between the target and the
+/// best known packing is multiplied by a share, which grows after failures.
 void Solver::eject(int64_t units) {
   std::vector<int32_t> ids(model.units.size());
   std::iota(ids.begin(), ids.end(), 0);
@@ -245,7 +250,7 @@ void Solver::eject(int64_t units) {
     int64_t left = model.units[a].bytes, right = model.units[b].bytes;
     return left != right ? left > right : a < b;
   });
-  // The small ones find room between the others.
+  // Small chains find room between the others.
   size_t count = 0;
   while (count < std::min(ids.size(), mostEjected) &&
          model.units[ids[count]].bytes > model.load / 50000)
@@ -260,7 +265,8 @@ void Solver::eject(int64_t units) {
   double &share = ejectShare;
   while (fit.arena() > limit() && !all.passed()) {
     int64_t room = limit() + int64_t(double(fit.arena() - limit()) * share);
-    room -= room % grain; // Boxes hang from the top, too: places stay aligned.
+    // Boxes also hang from the top, so offsets must stay aligned.
+    room -= room % grain;
     Deadline part = all.part(ejectMode == 0 ? units / 4 : units / 2);
     PackEject packer(model, ids, seed++);
     int64_t before = fit.arena();
@@ -283,7 +289,7 @@ PackAnswer Solver::run() {
   int64_t share = 400000;
   for (int round = 0;
        fit.arena() > limit() && !hopeless() && !deadline.passed(); ++round) {
-    // Where all of it can be searched, sampling seldom helps.
+    // If the whole problem can be searched, sampling seldom helps.
     bool whole = model.units.size() <= mostShapes;
     inPart(whole ? share / 4 : share,
            [&](Deadline &part) { fit.sample(limit(), part); });
@@ -293,7 +299,7 @@ PackAnswer Solver::run() {
                                      : share / 2);
     if (fit.arena() > limit())
       beamAt(limit(), whole ? 4 * share : 2 * share);
-    // At the target, or half way to what is known.
+    // Aim at the target, or half way to the best known size.
     if (int64_t low = limit(), high = fit.arena(); high > low && !hopeless())
       searchAt(round % 2 == 0 ? low : low + (high - low) / 2,
                round % 2 == 0 ? 2 * share : share);
@@ -310,14 +316,15 @@ PackAnswer Solver::run() {
   return answer;
 }
 
-/// A model without the units that are there all the time: they lie at the
-/// bottom, which loses nothing, since nothing else crosses them.
+/// A model without the units that live for all steps: they lie at the bottom,
+/// which loses nothing, since every other unit overlaps all of them in time.
 struct Grounded {
   explicit Grounded(const PackModel &model);
 
   PackModel rest;
-  std::vector<int32_t> newId;  ///< by unit of the whole model, -1: grounded
-  std::vector<int64_t> offset; ///< by unit, of those grounded
+  /// By unit of the whole model; -1 if at the bottom.
+  std::vector<int32_t> newId;
+  std::vector<int64_t> offset; ///< by unit at the bottom
   int64_t height = 0;
 };
 

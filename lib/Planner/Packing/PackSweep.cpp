@@ -18,7 +18,7 @@ using namespace ckopt::planner;
 
 namespace {
 
-/// The free bytes below the top of an arena.
+/// The free ranges below the top of an arena.
 class Gaps {
 public:
   int64_t take(int64_t bytes) {
@@ -61,7 +61,7 @@ private:
     bySize.erase({it->second, it->first});
     return byLow.erase(it);
   }
-  /// Nothing fits: from the gap at the top, if there is one, upwards.
+  /// Nothing fits: extend the gap at the top, or the arena.
   int64_t grow(int64_t bytes) {
     int64_t low = top;
     if (!byLow.empty()) {
@@ -105,7 +105,8 @@ std::vector<int64_t> ckopt::planner::sweepUnits(const PackModel &model,
     return to(a) != to(b) ? to(a) < to(b) : a < b;
   });
   std::vector<int64_t> offset(units.size(), 0);
-  std::vector<int64_t> inherited(units.size(), 0); ///< bytes handed over
+  /// Bytes taken over from other units.
+  std::vector<int64_t> inherited(units.size(), 0);
   Gaps gaps;
   size_t ended = 0;
   for (int32_t u : order) {

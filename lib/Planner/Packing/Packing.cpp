@@ -19,14 +19,14 @@ using namespace ckopt::planner;
 
 namespace {
 
-/// What lies in the arena of a plan.
+/// The boxes of a plan.
 struct PlanBoxes {
   std::vector<Box> boxes;
-  std::vector<int32_t> boxOf;      ///< by copy, -1: none of its own
-  std::vector<int32_t> scratchBox; ///< by step, -1: no workspace
+  std::vector<int32_t> boxOf;      ///< by copy; -1 if it has no box of its own
+  std::vector<int32_t> scratchBox; ///< by step; -1 if it has no workspace
 };
 
-/// `inside`: by value, whether a copy of it that is there at the start lies in
+/// `inside` says, by value, whether a copy that is there at the start lies in
 /// the arena.
 PlanBoxes boxesOf(const Graph &graph, const std::vector<NodeId> &steps,
                   const Simulation &simulation,

@@ -190,8 +190,8 @@ std::vector<Candidate> Archive::byCost(int64_t budget) const {
   return list;
 }
 
-/// A little less each time until what is found fits, as one who plans without
-/// placement would; then back up, by halves.
+/// Lowers the load target step by step until the packed plan fits, as if
+/// planning without offsets; then bisects upward.
 int64_t Roomy::next(int64_t budget) const {
   if (tooMuch == 0)
     return budget;

@@ -49,7 +49,7 @@ int64_t GraphPlanner::lowest(const Options &options) {
   return options.fixedOrder ? std::max(least[0], least[1]) : least[0];
 }
 
-/// The least load of small graphs is searched for with proof.
+/// Searches for the least load of small graphs, with proof.
 void GraphPlanner::proveLeast(const Options &options, Deadline &deadline) {
   if (problem.numNodes > (options.fixedOrder ? tuning.provenLeastNodesInOrder
                                              : tuning.provenLeastNodes) ||
@@ -79,7 +79,7 @@ void GraphPlanner::proveLeast(const Options &options, Deadline &deadline) {
   leastSteps[options.fixedOrder] = std::move(found.steps);
 }
 
-/// True if it is proven that nothing fits the budget.
+/// Returns whether it is proven that nothing fits the budget.
 bool GraphPlanner::infeasible(const Options &options) {
   return lowest(options) * canonical.byteUnit > options.budget ||
          std::isinf(search.proven(canonical.fromBytes(options.budget),
@@ -104,7 +104,7 @@ Archive &GraphPlanner::archive(const Options &options) {
   return it->second;
 }
 
-/// What steps cost in the given graph, summed in their order.
+/// Returns the cost of steps in the given graph, summed in their order.
 double GraphPlanner::costOf(const std::vector<NodeId> &steps) const {
   double cost = 0;
   for (NodeId n : steps)
@@ -112,7 +112,7 @@ double GraphPlanner::costOf(const std::vector<NodeId> &steps) const {
   return cost;
 }
 
-/// The bound of the search for this budget, of the given graph.
+/// Returns the bound for this budget, of the given graph.
 const PricedBound &GraphPlanner::orderBound(int64_t budget) {
   auto [it, fresh] = bounds.try_emplace(budget);
   if (fresh) {
@@ -152,7 +152,7 @@ void GraphPlanner::takeHint(Archive &store, const Options &options) {
   store.add(plan, "hint");
 }
 
-/// The search by costs without starts, where there are any.
+/// Returns the search on the graph without start costs, if there are any.
 Search &GraphPlanner::startlessSearch() {
   if (!startless && startCost(graph) > 0)
     startless = std::make_unique<StartlessGraph>(graph);
@@ -171,8 +171,8 @@ GraphPlanner::Least &GraphPlanner::leastSearch(const Options &options) {
   return it->second;
 }
 
-/// Ends the search for the smallest budget: the cheapest plan of it by the
-/// graph's own costs.
+/// Ends the search for the smallest budget: finds the cheapest plan within it
+/// by the graph's own costs.
 void GraphPlanner::settleLeast(Least &least, const Options &options,
                                Deadline &deadline) {
   if (least.settled || !startless || deadline.passed())
@@ -185,7 +185,7 @@ void GraphPlanner::settleLeast(Least &least, const Options &options,
 }
 
 /// Searches for the smallest budget until one well below `budget` is known, or
-/// to the end. Returns the smallest found; both in units.
+/// to the end. Returns the smallest found; both are in units.
 int64_t GraphPlanner::runLeast(const Options &options, int64_t budget,
                                Deadline &deadline) {
   proveLeast(options, deadline);
@@ -245,8 +245,7 @@ Result GraphPlanner::answer(const Entry &entry, const Options &options,
     plan.status = "optimal";
   } else if (plan.cost <= plan.orderLowerBound * tuning.rounding &&
              plan.cost * tuning.rounding >= plan.orderLowerBound) {
-    plan.status =
-        "order_optimal"; // Another order may do better, and then does.
+    plan.status = "order_optimal"; // another order may be cheaper
     if (bySearch[1])
       plan.orderLowerBound = plan.cost;
   }
@@ -255,7 +254,7 @@ Result GraphPlanner::answer(const Entry &entry, const Options &options,
   if (bySearch[1] && !search.small())
     addCases(plan, budget);
   if (plan.lowerBound > plan.cost)
-    plan.lowerBound = plan.cost; // Sums in another order.
+    plan.lowerBound = plan.cost; // sums in another order round differently
   plan.provenMinimum = lowest(options) * canonical.byteUnit;
   result.outside =
       options.pack ? entry.size * canonical.byteUnit - plan.arena : 0;
@@ -272,7 +271,8 @@ Result GraphPlanner::answer(const Entry &entry, const Options &options,
   return result;
 }
 
-/// Cases that show what a search proved for the program order, where few do.
+/// Adds cases that prove a search's bound for the program order, if few cases
+/// suffice.
 void GraphPlanner::addCases(Plan &plan, int64_t budget) {
   auto [it, fresh] = cases.try_emplace({budget, plan.orderLowerBound});
   if (fresh)
@@ -283,7 +283,8 @@ void GraphPlanner::addCases(Plan &plan, int64_t budget) {
     return;
   plan.certificates.push_back(it->second);
   if (auto shown = checkCertificate(graph, it->second, error))
-    plan.orderLowerBound = std::min(plan.orderLowerBound, *shown); // Rounding.
+    // Because of rounding.
+    plan.orderLowerBound = std::min(plan.orderLowerBound, *shown);
 }
 
 void GraphPlanner::nameAlive(Result &result,
@@ -310,17 +311,18 @@ void GraphPlanner::sayCut(Result &result, const Options &options,
 }
 
 Result GraphPlanner::failure(const Options &options, Deadline &deadline) {
-  // How much is needed is worth a search only of all strategies.
+  // The smallest budget is only searched for with "auto".
   bool automatic = options.strategy == "auto";
   if (automatic) {
-    // With nothing to hope for, the smallest budget found is a quick one.
+    // If nothing fits anyway, search for the smallest budget only briefly.
     bool hopeless = infeasible(options) && !search.small();
     Deadline part = deadline.part(hopeless ? tuning.smallestWork : 0);
     runLeast(options, 0, part);
     deadline.spend(part.spent());
   }
   Archive &store = archive(options);
-  // What was found on the way says more than an order without recomputation.
+  // The smallest load found so far says more than an order without
+  // recomputation.
   Candidate found = store.leastLoad();
   if (found.peak < store.smallest()->size)
     store.realize(found, std::min(tuning.sketchEffort, options.effort));
@@ -378,10 +380,11 @@ Result GraphPlanner::solve(const Options &options, Deadline &deadline) {
   const Entry *best = store.bestWithin(budget);
   if (budget > 0 && infeasible(options))
     return failure(options, deadline);
-  // Without recomputation nothing costs less.
+  // No plan costs less than one without recomputation.
   if (best && (budget == 0 || best->plan.cost <= problem.baseCost))
     return answer(*best, options, options.budget);
-  // Some is left for the smallest budget, where nothing is found.
+  // Reserve a part of the limits for the smallest budget, in case nothing is
+  // found.
   Deadline direct = search.tight(options, deadline)
                         ? deadline.part(0)
                         : deadline.part(int64_t(double(deadline.unitsLeft()) *
@@ -406,8 +409,8 @@ Result GraphPlanner::solve(const Options &options, Deadline &deadline) {
   return result;
 }
 
-/// What the order alone can do: the smallest load (arena) without any
-/// recomputation, and how small it may get.
+/// Solves for the order alone: the smallest load (arena) without any
+/// recomputation, and its lower bound.
 Result GraphPlanner::solveOrder(const Options &options, Deadline &deadline) {
   Options none = options;
   none.strategy = "none";
@@ -424,7 +427,7 @@ Result GraphPlanner::solveOrder(const Options &options, Deadline &deadline) {
     if (found.optimal && !problem.simplified)
       bound = std::max(bound, found.peak);
   }
-  const Entry *best = nullptr; // A hint may recompute.
+  const Entry *best = nullptr; // a hint may recompute
   for (const Entry &entry : store.all())
     if (entry.plan.steps.size() == size_t(problem.numNodes) &&
         (!best || entry.size < best->size))
@@ -464,7 +467,7 @@ Result GraphPlanner::minimize(const Options &options, Deadline &deadline) {
   int64_t size = least * canonical.byteUnit;
   Result result = answer(*archive(options).bestWithin(least), options, size);
   result.plan.minimumBudget = size;
-  // The cheapest plan of that size, but perhaps not the smallest size.
+  // This is the cheapest plan of that size, but perhaps not the smallest size.
   sayCut(result, options, deadline, least > lowest(options));
   return result;
 }

@@ -14,8 +14,8 @@
 
 using namespace ckopt::planner;
 
-/// The limits of one step: in proportion to the graph, so that `min` takes a
-/// second for small ones.
+/// Returns the limits of one step, in proportion to the graph, so that `min`
+/// takes a second for small ones.
 static Deadline shareByNodes(int32_t nodes, int64_t workEachNode,
                              const Deadline &deadline) {
   return deadline.part(nodes <= tuning.smallNodes
@@ -47,7 +47,7 @@ void LeastSearch::bisect(Search &search, const Options &options,
   deadline.spend(part.spent());
   if (archive.leastLoad().peak > target)
     failed = target;
-  // The best so far must be a plan at any time.
+  // The best load so far must be packed at any time.
   packLeast(std::min(tuning.bisectPackEffort, options.effort));
 }
 
@@ -82,7 +82,7 @@ void LeastSearch::tighten(Search &search, const Options &options,
   Deadline part = shareByNodes(nodes, tuning.tightenWorkEachNode, deadline);
   search.fit(archive, quick, target, part);
   deadline.spend(part.spent());
-  // Without packing this asks what the bisection asked, with more effort.
+  // Without packing, this repeats the bisection's searches with more effort.
   if (smallest() > target)
     step /= options.pack ? tuning.finerPacked : tuning.finer;
 }
@@ -92,7 +92,8 @@ void LeastSearch::settle(Search &search, Archive &archive,
   int32_t nodes = archive.problem.numNodes;
   Options own = options;
   own.searchToLimit = false;
-  if (nodes > tuning.provenAtLeastNodes) // Proofs rarely end this low.
+  // Proofs rarely end at budgets this low.
+  if (nodes > tuning.provenAtLeastNodes)
     own.effort = std::min(quickEffort, own.effort);
   Deadline part = shareByNodes(nodes, tuning.settleWorkEachNode, deadline);
   search.fit(archive, own, archive.smallest()->size, part);
@@ -102,7 +103,7 @@ void LeastSearch::settle(Search &search, Archive &archive,
 void LeastSearch::advance(Search &search, const Options &options,
                           Deadline &deadline) {
   Options own = options;
-  own.searchToLimit = false; // A fixed sequence of steps.
+  own.searchToLimit = false; // the steps are a fixed sequence
   switch (phase) {
   case Bisect:
     return bisect(search, own, deadline);

@@ -48,8 +48,8 @@ bool Search::isValid(const std::vector<NodeId> &steps) const {
   return verifySteps(problem.graph, plan).empty();
 }
 
-/// What strategies may start from: they keep the simple rules, which hints and
-/// what a proof found need not. Never empty.
+/// Returns the candidates that strategies may start from. They follow the
+/// simple rules, which hints and results of proofs need not. Never empty.
 std::vector<Candidate> Search::simpleCandidates(const Archive &store) const {
   std::vector<Candidate> list;
   for (const Candidate &candidate : store.candidates)
@@ -64,10 +64,11 @@ std::vector<Candidate> Search::simpleCandidates(const Archive &store) const {
 }
 
 namespace {
-/// How good the best answer for a load is.
+/// The quality of the best answer for a load.
 struct Standing {
-  double cost = std::numeric_limits<double>::infinity(); ///< of what fits
-  int64_t peak = std::numeric_limits<int64_t>::max();    ///< of anything
+  /// Of sequences that fit.
+  double cost = std::numeric_limits<double>::infinity();
+  int64_t peak = std::numeric_limits<int64_t>::max(); ///< of any sequence
 
   Standing(const Archive &store, int64_t load) {
     for (const Candidate &candidate : store.candidates) {
@@ -76,7 +77,8 @@ struct Standing {
         cost = std::min(cost, candidate.cost);
     }
   }
-  /// Better enough to go on for: cheaper or, where nothing fits, smaller.
+  /// Returns whether it is better by enough to continue: cheaper or, if nothing
+  /// fits, smaller.
   bool better(const Standing &than) const {
     return std::isinf(than.cost)
                ? !std::isinf(cost) ||
@@ -106,7 +108,7 @@ void Search::runStrategy(const Strategy &strategy, Archive &store,
       deadline,
       problem.simplified ? simple : store.candidates,
       [&](std::vector<NodeId> steps) {
-        // Proofs may look beyond the simple rules.
+        // Results of proofs may break the simple rules.
         if (problem.simplified && !isValid(steps))
           return false;
         deadline.spend(int64_t(steps.size()) * 4);
@@ -153,7 +155,7 @@ void Search::runTier(Tier tier, Archive &store, const Options &options,
     }
 }
 
-/// True if nothing better can be found.
+/// Returns whether nothing better can be found.
 bool Search::closed(const Archive &store, const Options &options,
                     int64_t load) {
   double best = std::numeric_limits<double>::infinity();
@@ -182,7 +184,7 @@ void Search::improve(Archive &store, const Options &options, int64_t load,
   }
 }
 
-/// Tries two constructions with little effort, so that tight limits give a
+/// Tries two constructions with little effort, so that even tight limits give a
 /// plan.
 void Search::sketch(Archive &store, const Options &options, int64_t load,
                     Deadline &deadline) {
@@ -273,16 +275,17 @@ void Search::fit(Archive &store, const Options &options, int64_t budget,
       store.realize(fitting.front(), 1);
     return;
   }
-  // Loads whose cheapest plan fits once packed, and does not.
+  // Facts on the loads whose cheapest plan fits once packed, or does not.
   Roomy &known = store.rooms[budget];
   for (int attempt = 0; attempt < tuning.packAttempts; ++attempt) {
     int64_t load = known.next(budget);
     if (load <= 0)
       break;
     Options again = options;
-    if (attempt > 0) // Starts from plans that nearly fit.
+    if (attempt > 0) // start from plans that nearly fit
       again.effort = options.effort * tuning.againEffort;
-    // Small graphs probe first; a large one's first plan is most of the work.
+    // Small graphs probe first; for a large graph, the first plan is most of
+    // the work.
     double share = tuning.packShare;
     if (attempt == 0 && known.settled(budget) && known.tooMuch > 0)
       share = tuning.packShareSettled;
@@ -296,7 +299,8 @@ void Search::fit(Archive &store, const Options &options, int64_t budget,
     if (fitting.empty())
       break;
     int64_t size = place(store, options, fitting.front(), budget, deadline);
-    // Trials are dear on large graphs, so they leave all the room at once.
+    // Packing trials take long on large graphs, so they may lower the load by
+    // any amount at once.
     int64_t most = problem.numNodes > tuning.dearPackingNodes
                        ? budget
                        : std::max<int64_t>(1, budget / tuning.packStepDivisor)
@@ -310,8 +314,8 @@ void Search::fit(Archive &store, const Options &options, int64_t budget,
   packMore(store, options, budget, deadline);
 }
 
-/// Packs a candidate; with more effort where little is missing and a placement
-/// is much cheaper than another plan.
+/// Packs a candidate; with more effort if few bytes are missing and the plan
+/// would be much cheaper than others.
 int64_t Search::place(Archive &store, const Options &options,
                       const Candidate &candidate, int64_t budget,
                       const Deadline &deadline) {
@@ -324,8 +328,7 @@ int64_t Search::place(Archive &store, const Options &options,
   return size;
 }
 
-/// Something that fits, where it is at hand: known sequences of less and less
-/// load, packed in no time.
+/// Quickly packs known sequences of smaller and smaller loads, until one fits.
 void Search::packSmaller(Archive &store, const Options &options,
                          int64_t budget) {
   for (int percent : {97, 94, 90, 85, 75, 60, 0}) {
@@ -341,8 +344,9 @@ void Search::packSmaller(Archive &store, const Options &options,
   }
 }
 
-/// Cheaper sequences of more load may pack as well: halves the list of what
-/// costs less than the best that fits. Dearer ones have less load.
+/// Tries cheaper sequences of larger load, which may fit once packed: bisects
+/// the list of those that cost less than the best plan that fits. Expensive
+/// ones have a smaller load.
 void Search::packMore(Archive &store, const Options &options, int64_t budget,
                       Deadline &deadline) {
   std::vector<Candidate> list = store.byCost(budget);

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Private to lib/Planner. Runs the table of strategies for one load, tier by
-// tier, and packs what they find where arenas count.
+// tier, and packs the sequences that they find if the arena counts.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_PLANNER_PORTFOLIO_SEARCH_H
@@ -19,14 +19,14 @@
 
 namespace ckopt::planner {
 
-/// A bound for the program order and the prices of bytes that show it.
+/// A bound for the program order, and the prices of bytes that prove it.
 struct PricedBound {
   double cost = 0;
   std::vector<double> prices;
   Certificate certificate;
 };
 
-/// What a search proved: no plan within the budget costs less (infinity: there
+/// A proof by search that no plan within the budget costs less (infinity: there
 /// is none), in any order or in the program order.
 struct Proof {
   int64_t budget;
@@ -38,31 +38,31 @@ class Search {
 public:
   explicit Search(const Problem &problem) : problem(problem) {}
 
-  /// The best bound that searches proved for this budget, 0 if none did. What
-  /// holds for more bytes holds for fewer, and what holds in any order holds in
-  /// the program order.
+  /// Returns the best bound that searches proved for this budget, 0 if none
+  /// did. A bound for more bytes holds for fewer, and a bound for any order
+  /// holds for the program order.
   double proven(int64_t budget, bool programOrder) const;
-  /// Small enough for the exact search to come first and go to its end.
+  /// Returns whether the graph is so small that the exact search comes first
+  /// and runs to its end.
   bool small() const { return problem.numNodes <= tuning.smallNodes; }
 
-  /// Proposes sequences for a load within `load` (bytes, aligned). A quick
-  /// effort (Model/Strategy.h) asks for no exact tier. With
-  /// Options::searchToLimit improvement goes on until the deadline or until
-  /// nothing better can exist.
+  /// Proposes sequences with at most `load` (bytes, aligned). A quick effort
+  /// (Model/Strategy.h) skips the exact tier. With Options::searchToLimit,
+  /// improvement continues until the deadline or until nothing better can
+  /// exist.
   void run(Archive &store, const Options &options, int64_t load,
            Deadline &deadline);
-  /// Searches for the cheapest plan whose size (arena where those count) is
+  /// Searches for the cheapest plan whose size (the arena, if that counts) is
   /// within the budget.
   void fit(Archive &store, const Options &options, int64_t budget,
            Deadline &deadline);
-  /// True where the clock would strike before bounds and orders are computed:
-  /// they are left out then, so that the answer comes in time.
+  /// Returns whether time would run out before bounds and orders are computed:
+  /// they are skipped then, so that the answer comes in time.
   bool hurried(const Options &options) const {
     return options.timeLimitSeconds > 0 &&
            options.timeLimitSeconds < 2e-5 * double(problem.numNodes);
   }
-  /// True where the time limit leaves little for each node, or the work limit
-  /// does.
+  /// Returns whether the time or work limit leaves little for each node.
   bool shortOfTime(const Options &options) const {
     return options.timeLimitSeconds > 0 &&
            options.timeLimitSeconds <

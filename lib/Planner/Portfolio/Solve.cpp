@@ -17,13 +17,13 @@
 using namespace ckopt::planner;
 
 /// Share of the time limit for searching; the rest is for packing, bounds and
-/// the check.
+/// verification.
 static constexpr double searchShare = 0.92;
 
 struct BudgetPlanner::Impl {
   explicit Impl(const Graph &graph) : graph(graph), error(validate(graph)) {}
 
-  /// False, with the reason in `result`, if the question makes no sense.
+  /// Returns false, with the reason in `result`, if the request is invalid.
   bool prepare(const Options &options, Result &result);
 
   const Graph &graph;
@@ -135,7 +135,7 @@ std::vector<Result> BudgetPlanner::pareto(const Options &options, int points) {
   return curve;
 }
 
-/// Says of which plans alone the question was.
+/// Sets the restriction on plans that the request made.
 static Result restricted(Result result, const Options &options) {
   if (options.orderOnly)
     result.plan.restrictedTo = "order_only";

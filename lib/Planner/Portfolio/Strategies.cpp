@@ -13,7 +13,7 @@
 using namespace ckopt::planner;
 
 namespace {
-/// Orders alone, no recomputation.
+/// Reports orders without recomputation.
 void runNone(StrategyContext &context) {
   for (const std::vector<NodeId> &order : context.orders)
     context.report(order);

@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Every number that decides how the portfolio divides its limits, with the
-// reason for it. Work is in units of Deadline.h (about 50 ns), so none of them
-// depends on the machine. None depends on the scale of costs or bytes.
+// All numbers that decide how the portfolio divides its limits, with the reason
+// for each. Work is in units of Deadline.h (about 50 ns), so they do not depend
+// on the machine, nor on the scale of costs or bytes.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_PLANNER_PORTFOLIO_TUNING_H
@@ -17,30 +17,32 @@
 namespace ckopt::planner {
 
 struct SearchTuning {
-  // -- Sizes of graphs, in nodes.
-  /// The exact search comes first up to here, and goes to its end.
+  // -- Sizes of graphs, in nodes. Up to this size, the exact search comes first
+  // and runs to its end.
   int32_t smallNodes = 12;
-  /// Beyond, construction gains more than improvement and gets more.
+  /// Above this size, construction gains more than improvement, so it gets a
+  /// larger share.
   int32_t largeNodes = 2000;
-  /// Beyond, a packing trial is dear: fewer and bolder ones are made.
+  /// Above this size, a packing trial takes long, so fewer and larger steps are
+  /// made.
   int32_t dearPackingNodes = 1000;
   /// Beyond, fewer of the cheaper plans are tried for packing.
   int32_t fewTrialsNodes = 4000;
-  /// The least load is searched for with proof up to here; with a fixed order,
-  /// where each state has to be held, up to the second.
+  /// Up to this size the least load is searched for with proof; with a fixed
+  /// order, where each state has to be stored, up to the second number.
   int32_t provenLeastNodes = 384, provenLeastNodesInOrder = 24;
-  /// Proofs rarely end at the smallest budget of larger graphs.
+  /// For larger graphs, proofs rarely end at the smallest budget.
   int32_t provenAtLeastNodes = 100;
 
-  // -- Construction.
-  /// A construction leaves this part of the tier's work to each one behind it.
+  // -- Construction. A construction leaves this share of the tier's work to
+  // each one after it.
   double leftForEach = 0.1;
   /// It ends after so much work a node (or in all, if that is more) without a
   /// gain.
   int64_t patienceEachNode = 8000, leastPatience = 4000000;
   /// Work of the tier: of large graphs by node, of others in all (4 s).
   int64_t constructWorkEachNode = 40000, constructWork = 80000000;
-  /// Parts of a limit on work and on time that it may use.
+  /// Shares of the work and time limits that the tier may use.
   double constructShare = 1.0 / 3, constructShareLarge = 2.0 / 3;
   double constructTime = 0.3, constructTimeLarge = 0.65;
   /// Where nothing fits, half the load is aimed for, so many times in turn,
@@ -49,10 +51,10 @@ struct SearchTuning {
   int64_t aimWorkDivisor = 3;
   double aimTime = 0.15;
 
-  /// Limits of less than this a node are tight: before all settings of one
-  /// construction are tried, two of them get a part of the limits, with little
-  /// effort. `prices` is the first to have a plan, where it finds one; `dtr`
-  /// finds one more often, so it comes first where no clock runs.
+  /// If the limits are below this for each node, they are tight: before all
+  /// settings of one construction are tried, two of them get a share of the
+  /// limits, with little effort. `prices` is the fastest, when it finds a plan;
+  /// `dtr` finds one more often, so it comes first without a time limit.
   double tightSecondsEachNode = 3e-4;
   int64_t tightWorkEachNode = 10000;
   std::string_view quickest = "prices", surest = "dtr";
@@ -67,45 +69,45 @@ struct SearchTuning {
   /// more effort than the one before, up to a limit.
   int maxRounds = 64;
   double roundGrowth = 0.5, mostRoundEffort = 8;
-  /// A plan is better if it costs this much less or, where nothing fits, needs
-  /// this part of the bytes.
+  /// A plan is better if its cost falls below this share or, if nothing fits,
+  /// its peak does.
   double betterCost = 1 - 1e-5, betterPeak = 0.999;
-  /// Sums of the same costs in another order differ by this factor at most.
+  /// Sums of the same costs in another order differ by at most this factor.
   double rounding = 1 + 1e-9;
 
-  // -- Packing within the search.
-  /// Loads that are tried for one budget.
+  // -- Packing within the search. Loads that are tried for one budget.
   int packAttempts = 7;
-  /// Those after the first start from plans that nearly fit.
+  /// Effort of tries after the first, which start from plans that nearly fit.
   double againEffort = 0.15;
-  /// Parts of the limits for a load; for the last question of a bisection; for
-  /// the first one of a graph on which trials are cheap.
+  /// Shares of the limits for one load: in general; for the last step of a
+  /// bisection; for the first probe of a graph on which trials are cheap.
   double packShare = 0.5, packShareSettled = 0.8, packShareProbe = 0.25;
-  /// The first step down is the budget by this, and doubles twice a try.
+  /// The first step down is the budget divided by this; each try doubles it
+  /// twice.
   int64_t packStepDivisor = 200;
-  /// A placement that lacks less than the budget by this is tried again with
-  /// more effort.
+  /// If a placement exceeds the budget by less than the budget divided by this,
+  /// it is tried again with more effort.
   int64_t nearMissDivisor = 25;
   double nearMissEffort = 3;
-  /// Effort of a packing that only has to be there.
+  /// Effort of a packing that only has to exist.
   double sketchEffort = 0.02;
   /// Cheaper plans that are tried for packing: of small and of large graphs.
   int packTrials = 6, packTrialsLarge = 2;
 
-  // -- The smallest budget.
-  /// Part of the limits for the budget asked; the rest is for the smallest one.
+  // -- The smallest budget. Share of the limits for the requested budget; the
+  // rest is for the smallest one.
   double directShare = 0.75;
-  /// Budgets within this factor of the smallest are searched with all that is
-  /// known about small plans.
+  /// Budgets within this factor of the smallest are searched with all known
+  /// small plans.
   double comfortable = 1.03;
-  /// Bisection of the load: rounds, effort of each, and the part of the load
-  /// within which it ends.
+  /// Bisection of the load: rounds, effort of each, and the relative width at
+  /// which it ends.
   int bisections = 14;
   double bisectEffort = 0.03, bisectPackEffort = 0.05;
   int64_t bisectDivisor = 400;
-  /// Then steps below the smallest size: the first and the finest, as divisors
-  /// of it, the effort of each, and how much finer a miss makes them with and
-  /// without packing.
+  /// Steps below the smallest size, after the bisection: the first and the
+  /// finest, as divisors of that size, the effort of each, and how much finer
+  /// steps become after a failure, with and without packing.
   int64_t firstStepDivisor = 64, finestStepDivisor = 2000;
   double tightenEffort = 0.08;
   int64_t finerPacked = 4, finer = 16;
@@ -114,12 +116,12 @@ struct SearchTuning {
   int32_t leastNodes = 65;
   int64_t bisectWorkEachNode = 5000, tightenWorkEachNode = 10000;
   int64_t settleWorkEachNode = 40000, provenLeastWorkEachNode = 120000;
-  /// Work (a second) of the search for the smallest budget where it is proven
-  /// that nothing fits the one asked for: an answer that comes at once is worth
-  /// more than one that is a little smaller.
+  /// Work (a second) of the search for the smallest budget if it is proven that
+  /// nothing fits the requested one: a quick answer is worth more than a
+  /// slightly smaller budget.
   int64_t smallestWork = 20000000;
-  /// Proof of the least load: work (a second), states, and the part of a limit,
-  /// since a proof without a plan is of no use.
+  /// Proof of the least load: work (a second), states, and the share of a
+  /// limit, since a proof without a plan is of no use.
   double provenLeastWork = 2e7;
   size_t provenLeastStates = 400000, provenLeastStatesSmall = 4000000;
   double provenLeastTime = 0.3;

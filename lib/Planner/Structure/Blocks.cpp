@@ -28,7 +28,7 @@ uint64_t mix(uint64_t hash, uint64_t value) {
   return hash ^ (hash >> 29);
 }
 
-/// What a value looks like by itself.
+/// Hashes the properties of a value itself.
 uint64_t valueHash(const Problem &problem, ValueId v) {
   uint64_t kind = uint64_t(problem.graph.values[v].kind);
   return mix(mix(kind, uint64_t(problem.bytes[problem.root[v]])),
@@ -52,8 +52,8 @@ ForwardGroups namedBlocks(const Problem &problem,
       blocks.emplace_back();
     blocks[it->second].push_back(order[p]);
   }
-  // The same number of nodes, ending alike: the first block of a network often
-  // begins otherwise, since nothing made its input.
+  // Blocks match if they have as many nodes and end alike: the first block of a
+  // network often begins differently, since no node makes its input.
   std::map<std::pair<size_t, int32_t>, size_t> kinds;
   ForwardGroups groups;
   for (std::vector<NodeId> &block : blocks) {
@@ -71,7 +71,7 @@ ForwardGroups repeatedBlocks(const Problem &problem,
                              const std::vector<int32_t> &labels) {
   std::vector<int32_t> word;
   std::vector<double> weights;
-  std::vector<int64_t> cuts(turn + 3, 0); // Differences, then sums.
+  std::vector<int64_t> cuts(turn + 3, 0); // differences, then sums
   std::vector<int32_t> made(problem.numValues, -1), last(problem.numValues, -1);
   for (int32_t p = 0; p <= turn; ++p) {
     word.push_back(labels[order[p]]);

@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Where each storage is made and used in the forward and the backward part of
-// an order of first runs. Method: one pass over the order; a view's uses are
-// those of its storage. Exact. O(graph).
+// Finds where each storage is made and used in the forward and the backward
+// part of an order of first runs. Method: one pass over the order; a view's
+// uses are those of its storage. Exact. O(graph).
 //
 //===----------------------------------------------------------------------===//
 #include "Structure/Structure.h"

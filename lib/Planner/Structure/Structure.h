@@ -2,9 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Interface of this folder: the repeated blocks of a network and the life of
-// each storage before and after the turn (the last position of the forward
-// part).
+// Finds the repeated blocks of a network and the lifetime of each storage
+// before and after the turn (the last position of the forward part).
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_PLANNER_STRUCTURE_STRUCTURE_H
@@ -28,10 +27,9 @@ struct BlockGroup {
 };
 
 /// Numbers nodes so that equal numbers mean equal structure: sizes and kinds of
-/// operands and results, and what the makers of the operands look like, and
-/// theirs, for so many rounds. Costs and workspaces may differ, since they are
-/// often measured. Dense, by first
-/// occurrence. O(graph log graph).
+/// operands and results, and likewise of the nodes that make the operands, for
+/// the given number of rounds. Costs and workspaces may differ, since they are
+/// often measured. Numbers are dense, by first occurrence. O(graph log graph).
 std::vector<int32_t> structuralLabels(const Problem &problem, int rounds = 1);
 
 /// Finds repeated blocks. `order`: all nodes in a valid order of first runs;
@@ -43,17 +41,17 @@ std::vector<BlockGroup> findRepeatedBlocks(const Problem &problem,
                                            const std::vector<NodeId> &order,
                                            int32_t turn);
 
-/// What the first runs do with a storage; positions of the order.
+/// Positions in the order at which first runs make and use a storage.
 struct StorageSpan {
-  int32_t made = -1; ///< -1: not by a node
-  /// Last use in the forward part, or where it is made there.
+  int32_t made = -1; ///< -1 if no node makes it
+  /// Last use in the forward part, or the position where it is made there.
   int32_t lastBefore = -1;
   int32_t firstAfter = -1; ///< first use beyond; -1: none
   int32_t lastUse = -1;    ///< numNodes: it is there at the end
 };
 
-/// By value, those of storages being filled in; `order` holds every node once,
-/// `turn` is the last position of its forward part. O(graph).
+/// Returns spans by value, set for storages only; `order` holds every node
+/// once, `turn` is the last position of its forward part. O(graph).
 std::vector<StorageSpan> storageSpans(const Problem &problem,
                                       const std::vector<NodeId> &order,
                                       int32_t turn);

@@ -4,7 +4,8 @@
 //
 // Results on a device are equal to the bit for one device, driver, library
 // versions and algorithms. The first load writes these beside the artifact;
-// later loads take the same ones or fail. Text, a line each:
+// later loads take the same ones or fail. The file is text, with one entry a
+// line:
 //   ckopt-lock 1
 //   NAME VALUE           device, driver, library versions
 //   algorithm KEY VALUE  KEY: the primitive's descriptor
