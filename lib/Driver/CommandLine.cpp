@@ -30,7 +30,7 @@ constexpr CommandInfo commands[] = {
     {"plan", "plan a training step and print its table, without compiling",
      true},
     {"compile", "write a step as a shared library for ckopt-run", true},
-    {"train", "train a model on data from an .npz file", true},
+    {"train", "train a model on samples from files", true},
     {"run", "run the model forward on data and write its outputs", true},
     {"grad", "write the loss and every parameter's gradient", true},
     {"bench", "time the training step", true},

@@ -10,7 +10,11 @@
 #include "LossChoice.h"
 #include "ckopt/Planner/SearchFlags.h"
 #include "ckopt/Support/Error.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/Regex.h"
+
+#include <cmath>
 
 using namespace ckopt;
 using namespace ckopt::autodiff;
@@ -98,6 +102,9 @@ static llvm::Error checkOptimizer(const CompileOptions &options) {
   if (llvm::Error error = checkHyperValues(*kind, settings.values))
     return error;
   for (const ParameterGroup &group : options.groups) {
+    std::string problem;
+    if (!llvm::Regex(group.pattern).isValid(problem))
+      return usageError("--group='" + group.text + "': " + problem);
     HyperValues values = settings.values;
     for (const auto &[name, value] : group.values)
       values[name] = value;
@@ -111,11 +118,47 @@ static llvm::Error checkOptimizer(const CompileOptions &options) {
   return llvm::Error::success();
 }
 
+/// Numbers that flags would not take.
+static llvm::Error checkLossNumbers(const LossSettings &set) {
+  if (!(set.labelSmoothing >= 0 && set.labelSmoothing <= 1))
+    return usageError("--label-smoothing is a share, from 0 to 1");
+  for (const std::vector<double> *weights : {&set.classWeights, &set.posWeight})
+    for (double weight : *weights)
+      if (!(weight >= 0) || std::isinf(weight))
+        return usageError("weights of classes and targets are numbers from 0 "
+                          "on");
+  if (!(set.beta >= 0) || !(set.delta >= 0) || std::isinf(set.beta) ||
+      std::isinf(set.delta) || !std::isfinite(set.margin))
+    return usageError("--beta and --delta are numbers from 0 on, --margin is "
+                      "any finite one");
+  return llvm::Error::success();
+}
+
+static llvm::Error checkNumbers(const CompileOptions &options) {
+  constexpr int32_t kMostThreads = 4096; // that a manifest may name
+  const StepOptions &step = options.step;
+  if (step.threads < 1 || step.threads > kMostThreads)
+    return usageError("a step has 1 to " + llvm::Twine(kMostThreads) +
+                      " threads, not " + llvm::Twine(step.threads));
+  if (options.target.optLevel > 3)
+    return usageError("LLVM optimizes by levels 0 to 3, not " +
+                      llvm::Twine(options.target.optLevel));
+  if (!llvm::is_contained({"auto", "kaiming", "xavier", "normal"},
+                          StringRef(options.init)))
+    return usageError("--init: '" + options.init +
+                      "' is not one of auto, kaiming, xavier, normal");
+  const MemoryBudget &budget = step.remat.budget;
+  bool isRatio = budget.kind == MemoryBudget::Kind::Ratio ||
+                 budget.kind == MemoryBudget::Kind::ActivationRatio;
+  if (isRatio && (!(budget.ratio > 0) || std::isinf(budget.ratio)))
+    return usageError("a budget's ratio is a number above 0");
+  return checkLossNumbers(step.lossSettings);
+}
+
 llvm::Error ckopt::checkOptions(const CompileOptions &options) {
   const StepOptions &step = options.step;
-  if (step.threads < 1)
-    return usageError("a step needs at least one thread, not " +
-                      llvm::Twine(step.threads));
+  if (llvm::Error error = checkNumbers(options))
+    return error;
   if (llvm::Error error = checkPolicyForm(step.remat.policy))
     return error;
   if (llvm::Error error = planner::checkSearch(step.remat.search))

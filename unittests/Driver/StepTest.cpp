@@ -9,25 +9,18 @@
 #include "Harness.h"
 #include "ckopt/Support/Error.h"
 
+#include <cmath>
+
 using namespace ckopt;
 using namespace ckopt::test;
 
 namespace {
 
-CompileOptions stepOptions(const char *loss = "cross_entropy") {
+CompileOptions stepOptions() {
   CompileOptions options =
-      trainingOptions(dataPath("models/digits_cnn.onnx"), loss);
+      trainingOptions(dataPath("models/digits_cnn.onnx"), "cross_entropy");
   options.import.batch = 64;
   return options;
-}
-
-/// Checks that compiling is a usage error that says this.
-void expectRefused(CompileOptions options, const std::string &part) {
-  auto step = compile(std::move(options));
-  ASSERT_FALSE(bool(step)) << part;
-  ErrorText error = takeErrorText(step.takeError());
-  EXPECT_EQ(error.code, ExitUsage) << error.text;
-  EXPECT_NE(error.text.find(part), std::string::npos) << error.text;
 }
 
 DataOptions stepData() {
@@ -39,31 +32,58 @@ DataOptions stepData() {
 }
 
 TEST(Step, RefusesOptionsThatMeanNothing) {
-  CompileOptions options = stepOptions("mse");
-  options.step.lossSettings.labelSmoothing = 0.1;
-  expectRefused(options, "--label-smoothing is for losses that are attached");
-  options = stepOptions();
-  options.step.lossSettings.reduction = "batchmean";
-  expectRefused(options, "--reduction=batchmean is for --loss=kl");
-  options = stepOptions();
-  options.step.optimizer.values["momentum"] = 0.9;
-  expectRefused(options, "adamw has no 'momentum'");
-  options = stepOptions();
-  options.step.optimizer.values["beta1"] = 1.5;
-  expectRefused(options, "beta1 must lie in [0, 1)");
-  options = stepOptions();
-  options.step.optimizer.kind = "adamv";
-  expectRefused(options, "unknown optimizer 'adamv'");
-  options = stepOptions();
-  options.step.threads = 0;
-  expectRefused(options, "at least one thread");
-  options = stepOptions();
-  options.groups.push_back({"bias:lr=1", "bias", {}, 1.0});
-  options.learningRate = 0;
-  expectRefused(options, "a group's lr needs an --lr above 0");
-  options = stepOptions();
-  options.step.remat.policy.save = {"("};
-  expectRefused(options, "(");
+  struct Case {
+    const char *text;
+    void (*change)(CompileOptions &);
+  };
+  const Case cases[] = {
+      {"--label-smoothing is for losses that are attached",
+       [](CompileOptions &o) {
+         o.step.loss = llvm::cantFail(autodiff::parseLoss("mse"));
+         o.step.lossSettings.labelSmoothing = 0.1;
+       }},
+      {"--label-smoothing is a share",
+       [](CompileOptions &o) { o.step.lossSettings.labelSmoothing = 2; }},
+      {"weights of classes",
+       [](CompileOptions &o) { o.step.lossSettings.classWeights = {1, -1}; }},
+      {"--margin", [](CompileOptions &o) { o.step.lossSettings.margin = NAN; }},
+      {"--reduction=batchmean is for --loss=kl",
+       [](CompileOptions &o) { o.step.lossSettings.reduction = "batchmean"; }},
+      {"adamw has no 'momentum'",
+       [](CompileOptions &o) { o.step.optimizer.values["momentum"] = 0.9; }},
+      {"beta1 must lie in [0, 1)",
+       [](CompileOptions &o) { o.step.optimizer.values["beta1"] = 1.5; }},
+      {"unknown optimizer 'adamv'",
+       [](CompileOptions &o) { o.step.optimizer.kind = "adamv"; }},
+      {"threads, not 0", [](CompileOptions &o) { o.step.threads = 0; }},
+      {"threads, not 100000",
+       [](CompileOptions &o) { o.step.threads = 100000; }},
+      {"levels 0 to 3", [](CompileOptions &o) { o.target.optLevel = 9; }},
+      {"--init: 'lecun'", [](CompileOptions &o) { o.init = "lecun"; }},
+      {"ratio is a number above 0",
+       [](CompileOptions &o) {
+         o.step.remat.budget.kind = MemoryBudget::Kind::Ratio;
+         o.step.remat.budget.ratio = NAN;
+       }},
+      {"--group='(:lr=1'",
+       [](CompileOptions &o) { o.groups.push_back({"(:lr=1", "(", {}, 1.0}); }},
+      {"a group's lr needs an --lr above 0",
+       [](CompileOptions &o) {
+         o.groups.push_back({"bias:lr=1", "bias", {}, 1.0});
+         o.learningRate = 0;
+       }},
+      {"(", [](CompileOptions &o) { o.step.remat.policy.save = {"("}; }},
+      {"effort", [](CompileOptions &o) { o.step.remat.search.effort = -1; }},
+  };
+  for (const Case &one : cases) {
+    CompileOptions options = stepOptions();
+    one.change(options);
+    auto step = compile(std::move(options));
+    ASSERT_FALSE(bool(step)) << one.text;
+    ErrorText error = takeErrorText(step.takeError());
+    EXPECT_EQ(error.code, ExitUsage) << error.text;
+    EXPECT_NE(error.text.find(one.text), std::string::npos) << error.text;
+  }
 }
 
 TEST(Step, RefusesToTrainWithoutUpdates) {

@@ -64,5 +64,13 @@ llvm::Error planner::checkSearch(const Options &options) {
   if (options.orderOnly && options.strategy != "auto")
     return usageError("--order-only has one search: leave out --strategy=" +
                       options.strategy);
+  if (!(options.effort >= 0 && options.effort <= 1e6))
+    return usageError("--effort is a number from 0 to 1e6");
+  if (!(options.timeLimitSeconds >= 0 && options.timeLimitSeconds <= 1e7) ||
+      options.workLimit < 0)
+    return usageError("limits of time (up to 1e7 seconds) and of work are not "
+                      "negative");
+  if (options.threads < 0 || options.threads > 256)
+    return usageError("a search has up to 256 threads");
   return llvm::Error::success();
 }
