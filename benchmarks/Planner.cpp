@@ -44,13 +44,15 @@ void planWithin(benchmark::State &state, double effort, bool pack) {
   double cost = 0;
   for (auto _ : state) {
     Result result = solve(graph, made);
-    cost = result.hasPlan() ? result.plan.cost : 0;
+    if (!result.hasPlan())
+      return state.SkipWithError("no plan was found");
+    cost = result.plan.cost;
   }
   double all = 0;
   for (const Node &node : graph.nodes)
     all += node.cost;
   state.counters["nodes"] = double(graph.nodes.size());
-  state.counters["extra_cost_%"] = cost > 0 ? 100 * (cost / all - 1) : -1;
+  state.counters["extra_cost_%"] = 100 * (cost / all - 1);
 }
 
 /// Argument: nodes.

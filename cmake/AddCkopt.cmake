@@ -89,12 +89,21 @@ function(add_ckopt_test_library name)
   endif()
 endfunction()
 
-# ckopt_slow_tests(TESTS...): tests of more than about 15 seconds, which
-# `scripts/test --quick` leaves out. Call it in the folder that adds them.
+# Tests of more than about 15 seconds, which `scripts/test --quick` leaves out.
+# Call it in the folder that adds them.
 function(ckopt_slow_tests)
+  ckopt_label_tests(slow ${ARGN})
+endfunction()
+
+# What only `scripts/test --long` runs: packages, networks out of PyTorch.
+function(ckopt_long_tests)
+  ckopt_label_tests(long ${ARGN})
+endfunction()
+
+function(ckopt_label_tests label)
   foreach(test ${ARGN})
     if(TEST ${test})
-      set_property(TEST ${test} APPEND PROPERTY LABELS slow)
+      set_property(TEST ${test} APPEND PROPERTY LABELS ${label})
     endif()
   endforeach()
 endfunction()
