@@ -79,7 +79,8 @@ static llvm::Error writePlanning(const DriverOptions &options,
 }
 
 llvm::Expected<std::unique_ptr<Compilation>>
-ckopt::planModel(DriverOptions &options) {
+ckopt::planModel(DriverOptions &options,
+                 std::unique_ptr<Compilation> *refused) {
   if (llvm::Error error = readPlanning(options))
     return std::move(error);
   auto compilation = std::make_unique<Compilation>(compileOptions(options));
@@ -88,16 +89,22 @@ ckopt::planModel(DriverOptions &options) {
   if (!error)
     return std::move(compilation);
   // If no plan fits the budget, the report still contains bounds.
-  if (compilation->wasPlanned() && !compilation->summary().figures.hasPlan())
-    error = joinErrors(std::move(error),
-                       writeReports(options, *compilation, nullptr));
+  if (compilation->wasPlanned() && !compilation->summary().figures.hasPlan()) {
+    if (refused)
+      *refused = std::move(compilation);
+    else
+      error = joinErrors(std::move(error),
+                         writeReports(options, *compilation, nullptr));
+  }
   return std::move(error);
 }
 
-llvm::Expected<PlannedStep> ckopt::prepareStep(DriverOptions &options) {
+llvm::Expected<PlannedStep>
+ckopt::prepareStep(DriverOptions &options,
+                   std::unique_ptr<Compilation> *refused) {
   if (llvm::Error error = readConstants(options))
     return std::move(error);
-  auto compilation = planModel(options);
+  auto compilation = planModel(options, refused);
   if (!compilation)
     return compilation.takeError();
   PlannedStep planned{std::move(*compilation), nullptr};

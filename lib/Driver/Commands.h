@@ -28,8 +28,10 @@ llvm::Error runCheck(DriverOptions &options);
 /// Prints counts of the imported model on standard output.
 void printSummary(const Compilation &compilation);
 /// Imports and plans; the start of most commands. A budget that nothing fits
-/// is reported first.
-llvm::Expected<std::unique_ptr<Compilation>> planModel(DriverOptions &options);
+/// is reported first; `refused`, if given, then gets what is known of it.
+llvm::Expected<std::unique_ptr<Compilation>>
+planModel(DriverOptions &options,
+          std::unique_ptr<Compilation> *refused = nullptr);
 /// A planned model and its step, loaded with the weights that flags ask for.
 struct PlannedStep {
   std::unique_ptr<Compilation> compilation;
@@ -37,8 +39,11 @@ struct PlannedStep {
 };
 /// Reads the values of inputs that --constant fixes from the data.
 llvm::Error readConstants(DriverOptions &options);
-/// Plans and loads, and records the checks that the data has to pass.
-llvm::Expected<PlannedStep> prepareStep(DriverOptions &options);
+/// Plans and loads, and records the checks that the data has to pass; `refused`
+/// as in planModel().
+llvm::Expected<PlannedStep>
+prepareStep(DriverOptions &options,
+            std::unique_ptr<Compilation> *refused = nullptr);
 llvm::Error needData(const DriverOptions &options);
 /// Returns whether flags ask for the planning graph: as a file, or for a curve.
 bool wantsPlanningGraph(const DriverOptions &options);

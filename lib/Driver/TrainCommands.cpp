@@ -66,15 +66,20 @@ openValidation(const Session &session, const DriverOptions &options) {
   return openSource(session, data, DatasetSource::Order::AsStored);
 }
 
-/// One training run, from model file to result.
+/// One training run, from model file to result; without a result where no plan
+/// fits the budget.
 struct TrainedRun {
   std::unique_ptr<Compilation> compilation;
   TrainResult result;
+
+  bool trained() const { return compilation->summary().figures.hasPlan(); }
 };
 
-static llvm::Expected<TrainedRun> trainOnce(DriverOptions &options,
-                                            bool writeOutput) {
-  auto planned = prepareStep(options);
+/// `refused` as in planModel().
+static llvm::Expected<TrainedRun>
+trainOnce(DriverOptions &options, bool writeOutput,
+          std::unique_ptr<Compilation> *refused = nullptr) {
+  auto planned = prepareStep(options, refused);
   if (!planned)
     return planned.takeError();
   Session &session = *planned->session;
@@ -202,11 +207,51 @@ static llvm::Error writeComparison(const DriverOptions &options,
         for (size_t i = 0; i < runs.size(); ++i)
           json.object([&] {
             json.attribute("budget", jsonString(budgets[i].describe()));
-            writeRun(json, *runs[i].compilation, &runs[i].result);
+            writeRun(json, *runs[i].compilation,
+                     runs[i].trained() ? &runs[i].result : nullptr);
           });
       });
     });
   });
+}
+
+/// Trains at each budget. One that nothing fits gives a run without a result;
+/// an error only where no budget gives another.
+static llvm::Expected<std::vector<TrainedRun>>
+trainAtBudgets(DriverOptions &options, llvm::ArrayRef<MemoryBudget> budgets) {
+  std::vector<TrainedRun> runs;
+  bool anyTrained = false;
+  llvm::Error none = llvm::Error::success();
+  for (const MemoryBudget &budget : budgets) {
+    options.compile.step.remat.budget = budget;
+    if (!options.quiet)
+      llvm::errs() << "budget: " << budget.describe() << "\n";
+    std::unique_ptr<Compilation> refused;
+    auto run = trainOnce(options, /*writeOutput=*/!anyTrained, &refused);
+    if (!run && !refused)
+      return llvm::joinErrors(std::move(none), run.takeError());
+    if (run) {
+      anyTrained = true;
+      runs.push_back(std::move(*run));
+    } else {
+      none = llvm::joinErrors(std::move(none), run.takeError());
+      runs.push_back({std::move(refused), {}});
+    }
+    options.compile.remarks = false; // they are the same for every budget
+  }
+  if (!anyTrained)
+    return std::move(none);
+  llvm::consumeError(std::move(none)); // The table says it.
+  return std::move(runs);
+}
+
+/// The row of a budget that nothing fits.
+static std::vector<std::string> refusedRow(const MemoryBudget &budget,
+                                           const RematFigures &plan) {
+  return {
+      budget.describe(), groupDigits(plan.budget),
+      std::string(plan.status == "infeasible" ? "nothing fits" : "none found") +
+          ", smallest " + groupDigits(plan.smallestFound)};
 }
 
 llvm::Error ckopt::runCompare(DriverOptions &options) {
@@ -219,30 +264,29 @@ llvm::Error ckopt::runCompare(DriverOptions &options) {
     budgets[1].ratio = 0.6;
     budgets[2].kind = MemoryBudget::Kind::Minimum;
   }
-  std::vector<TrainedRun> runs;
-  for (const MemoryBudget &budget : budgets) {
-    options.compile.step.remat.budget = budget;
-    if (!options.quiet)
-      llvm::errs() << "budget: " << budget.describe() << "\n";
-    auto run = trainOnce(options, runs.empty());
-    if (!run)
-      return run.takeError();
-    runs.push_back(std::move(*run));
-    options.compile.remarks = false; // remarks are the same for every budget
-  }
+  auto trained = trainAtBudgets(options, budgets);
+  if (!trained)
+    return trained.takeError();
+  const std::vector<TrainedRun> &runs = *trained;
   TextTable table;
   for (const char *header :
        {"budget", "bytes", "planned peak", "measured peak", "recomputed",
         "overhead (predicted)", "overhead (measured)", "bound", "final loss",
         "accuracy", "losses"})
     table.addColumn(header, TextTable::Right);
-  const TrainResult &base = runs.front().result;
-  const RematFigures &basePlan = runs.front().compilation->summary().figures;
+  const TrainedRun &first =
+      *llvm::find_if(runs, [](const TrainedRun &run) { return run.trained(); });
+  const TrainResult &base = first.result;
+  const RematFigures &basePlan = first.compilation->summary().figures;
   bool equal = true;
   for (size_t i = 0; i < runs.size(); ++i) {
     const PlanSummary &summary = runs[i].compilation->summary();
     const RematFigures &plan = summary.figures;
     const TrainResult &result = runs[i].result;
+    if (!runs[i].trained()) {
+      table.addRow(refusedRow(budgets[i], plan));
+      continue;
+    }
     bool same = sameLosses(result, base);
     equal &= same;
     table.addRow(
@@ -258,9 +302,9 @@ llvm::Error ckopt::runCompare(DriverOptions &options) {
          formatNumber(result.finalLoss, 9),
          result.classified ? formatPercent(result.evaluation.accuracy(), 2)
                            : "",
-         i == 0 ? ""
-         : same ? "same bits"
-                : "DIFFER"});
+         &runs[i] == &first ? ""
+         : same             ? "same bits"
+                            : "DIFFER"});
   }
   llvm::outs() << "\n";
   table.print(llvm::outs());
@@ -271,8 +315,8 @@ llvm::Error ckopt::runCompare(DriverOptions &options) {
     Timeline timeline;
     timeline.title = options.compile.model;
     timeline.panels.push_back(
-        runs.front().compilation->timeline("without recomputation"));
-    if (runs.size() > 1)
+        first.compilation->timeline("without recomputation"));
+    if (&runs.back() != &first && runs.back().trained())
       timeline.panels.push_back(runs.back().compilation->timeline(
           "budget: " + budgets.back().describe()));
     if (llvm::Error error = writeTimeline(options.timeline, timeline))

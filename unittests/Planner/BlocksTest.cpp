@@ -56,58 +56,43 @@ Network residual(int depth, bool named, double jitter = 0) {
   return net;
 }
 
-std::vector<BlockGroup> find(const Network &net) {
+BlockGroups find(const Network &net) {
   Problem problem(net.graph);
   return findRepeatedBlocks(problem, programOrder(problem), net.turn);
 }
 
 TEST(Blocks, FindsLayersByStructure) {
   Network net = residual(6, false);
-  std::vector<BlockGroup> groups = find(net);
+  BlockGroups groups = find(net);
   ASSERT_EQ(groups.size(), 1u);
   // The first one reads the stem, so it may look different.
-  ASSERT_GE(groups[0].blocks.size(), 5u);
+  ASSERT_GE(groups[0].size(), 5u);
   Problem problem(net.graph);
   std::vector<int32_t> labels = structuralLabels(problem);
-  const BlockGroup::Block &first = groups[0].blocks[0];
-  EXPECT_EQ(first.forward.size(), 3u);
-  for (const BlockGroup::Block &block : groups[0].blocks) {
-    ASSERT_EQ(block.forward.size(), first.forward.size());
-    for (size_t i = 0; i < block.forward.size(); ++i)
-      EXPECT_EQ(labels[block.forward[i]], labels[first.forward[i]]);
+  const std::vector<NodeId> &first = groups[0][0];
+  EXPECT_EQ(first.size(), 3u);
+  for (const std::vector<NodeId> &block : groups[0]) {
+    ASSERT_EQ(block.size(), first.size());
+    for (size_t i = 0; i < block.size(); ++i)
+      EXPECT_EQ(labels[block[i]], labels[first[i]]);
   }
   // Nothing but a block's input lives across the place where it begins.
-  EXPECT_EQ(problem.outputs[first.forward[0] - 1].size(), 1u);
-  EXPECT_EQ(problem.bytes[problem.outputs[first.forward[0] - 1][0]], 100);
-}
-
-TEST(Blocks, GivesEachBlockItsBackwardPart) {
-  Network net = residual(6, false);
-  std::vector<BlockGroup> groups = find(net);
-  ASSERT_EQ(groups.size(), 1u);
-  const auto &blocks = groups[0].blocks;
-  std::vector<int> seen(net.graph.nodes.size(), 0);
-  for (size_t b = 0; b + 1 < blocks.size(); ++b) {
-    EXPECT_FALSE(blocks[b].backward.empty());
-    // Backward parts come in the opposite order.
-    EXPECT_GT(blocks[b].backward.front(), blocks[b + 1].backward.back());
-    for (NodeId n : blocks[b].backward)
-      EXPECT_EQ(seen[n]++, 0);
-  }
+  EXPECT_EQ(problem.outputs[first[0] - 1].size(), 1u);
+  EXPECT_EQ(problem.bytes[problem.outputs[first[0] - 1][0]], 100);
 }
 
 TEST(Blocks, MeasuredCostsMayDiffer) {
   EXPECT_EQ(find(residual(6, false, 0.37)).size(), 1u);
-  EXPECT_EQ(find(residual(6, false, 0.37))[0].blocks.size(),
-            find(residual(6, false))[0].blocks.size());
+  EXPECT_EQ(find(residual(6, false, 0.37))[0].size(),
+            find(residual(6, false))[0].size());
 }
 
 TEST(Blocks, NamesDecide) {
-  std::vector<BlockGroup> groups = find(residual(4, true));
+  BlockGroups groups = find(residual(4, true));
   ASSERT_EQ(groups.size(), 1u);
-  ASSERT_EQ(groups[0].blocks.size(), 4u);
-  EXPECT_EQ(groups[0].blocks[0].forward, (std::vector<NodeId>{1, 2, 3}));
-  EXPECT_EQ(groups[0].blocks[3].forward, (std::vector<NodeId>{10, 11, 12}));
+  ASSERT_EQ(groups[0].size(), 4u);
+  EXPECT_EQ(groups[0][0], (std::vector<NodeId>{1, 2, 3}));
+  EXPECT_EQ(groups[0][3], (std::vector<NodeId>{10, 11, 12}));
 }
 
 TEST(Blocks, NothingRepeats) {

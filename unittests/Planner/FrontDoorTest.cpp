@@ -48,6 +48,9 @@ TEST(FrontDoor, AnswersInLittleTime) {
     ASSERT_NE(result.status, Status::Infeasible) << result.message;
     EXPECT_LE(result.plan.provenMinimum, options.budget);
     EXPECT_LE(result.plan.lowerBound, baseCost(graph));
+    // However busy the machine is, there is a first plan.
+    options.timeLimitSeconds = 1e-9;
+    EXPECT_TRUE(solve(graph, options).hasPlan());
     options.budget = 1; // Less than a node needs is seen without a search.
     result = solve(graph, options);
     EXPECT_EQ(result.status, Status::Infeasible);

@@ -80,6 +80,8 @@ private:
   std::optional<double> ofClient(mlir::Operation *op) const;
   std::optional<double> ofInterface(mlir::Operation *op) const;
   double bytesOf(mlir::ValueRange values) const;
+  double bytesRead(mlir::Operation *op, mlir::Value read) const;
+  double bytesRead(mlir::BlockArgument argument) const;
 
   CostOptions options;
   std::function<std::optional<double>(mlir::Operation *)> hook;

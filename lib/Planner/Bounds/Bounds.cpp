@@ -8,11 +8,12 @@
 // replays need in turn (GapArcs.cpp) this is a linear program over one interval
 // of rows a term, a min-cost flow along a path (GapLp.cpp). Its prices of bytes
 // are rounded to integers, and the bound is what the checker derives from them
-// (Certificate.cpp), so no rounding and no defect here can make it a lie.
-// In any order the rows are a longest path of the dependence graph, on which
+// (Certificate.cpp), so no rounding and no defect here can make it a lie. In
+// any order the rows are a longest path of the dependence graph, on which
 // training graphs have nearly all their gaps; it is weak for graphs that are
-// much wider than long. Cost: building is linear, the simplex method takes the
-// time (10,000 nodes: tens of milliseconds).
+// much wider than long. Gives up: never, any prices give a bound. Complexity:
+// building is linear, the simplex method takes the time (10,000 nodes: tens of
+// milliseconds).
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Planner/Bounds.h"

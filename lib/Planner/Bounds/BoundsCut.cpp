@@ -2,6 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
+// Objective: the bytes that wait while a node first runs, in every plan (why:
+// BoundsCut.h). Method: a minimum vertex cut, each storage an arc of its bytes;
+// maximum flow by Dinic's algorithm. Gives up: never. Complexity: O(V E) at
+// most, mostly a few times E.
+//
 //===----------------------------------------------------------------------===//
 #include "Bounds/BoundsCut.h"
 #include "Math/MaximumFlow.h"

@@ -7,17 +7,17 @@
 // value, every input that it or a node after it reads, and every result that
 // cannot be made again, was made before it and is needed after it. All of these
 // had to come to be resident at once, which may take more (BoundsResidency.h),
-// and more must be there so that the rest can run at all (BoundsCut.h).
-// That is searched for each node's first run, in program order, where what is
-// proven for a node holds for all sets with its results, and for the end; the
-// largest bound holds. Searches get equal shares
-// of the work limit, then what is left goes to those that ended early, the
-// highest first. Which values wait for which node takes the transitive closure,
-// as bits, for up to 4,096 nodes; beyond, a traversal for each of the largest
-// waiting values, and only their bytes count.
+// and more must be there so that the rest can run at all (BoundsCut.h). That is
+// searched for each node's first run, in program order, where what is proven
+// for a node holds for all sets with its results, and for the end; the largest
+// bound holds. Gives up: searches get equal shares of the work limit, then what
+// is left goes to those that ended early, the highest first. Which values wait
+// for which node takes the transitive closure, as bits, for up to 4,096 nodes;
+// beyond, a traversal for each of the largest waiting values, and only their
+// bytes count.
 //
-// Guarantee: no valid plan in any order has a smaller load. Work: the limit,
-// plus n^2 / 64 or 10^8 steps.
+// Guarantee: no valid plan in any order has a smaller load. Complexity: the
+// limit, plus n^2 / 64 or 10^8 steps.
 //
 //===----------------------------------------------------------------------===//
 #include "Bounds/BoundsCut.h"

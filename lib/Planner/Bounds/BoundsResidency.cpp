@@ -2,21 +2,24 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Let T(S) be the least peak of any plan in which all storages of S are
-// resident at once at some time, up to that time. Of S's copies let x be the
-// one made last. While its maker n ran, S without n's results was resident, and
-// what n reads; just before, so was S' = (S without n's results) + reads(n). So
+// Objective: how high the load must have risen before all storages of a set are
+// resident at once. Method: let T(S) be the least peak of any plan in which all
+// storages of S are resident at once at some time, up to that time. Of S's
+// copies let x be the one made last. While its maker n ran, S without n's
+// results was resident, and what n reads; just before, so was S' = (S without
+// n's results) + reads(n). So
 //   T(S) >= min over x in S of max(load while n runs, T(S')),
 // and T(S) >= T(S') for S' within S. Storages that are there at the start are
-// never made, and stay in the set: they have been resident from the start. The
+// never made, and stay in the set: they have been resident from the start.
 // Where n runs only once, it has not run before: nothing in S' may come after
 // n, and all that waits at n's first run is in S'. The minimum over all ways
-// back is a bottleneck shortest path to a set that
-// nothing has to be made for, found best first; where the work limit ends it,
-// the least key on the frontier is still a bound. Two shortcuts keep it short:
-// keys start at what is known for each member alone, and where x can be taken
-// back without needing more (reads(n) within S) and without a higher load, no
-// other way back can be better, so it is the only one tried.
+// back is a bottleneck shortest path to a set that nothing has to be made for,
+// found best first; where the work limit ends it, the least key on the frontier
+// is still a bound. Two shortcuts keep it short: keys start at what is known
+// for each member alone, and where x can be taken back without needing more
+// (reads(n) within S) and without a higher load, no other way back can be
+// better, so it is the only one tried. Gives up: with the work limit, with what
+// is then proven. Complexity: exponential within it.
 //
 //===----------------------------------------------------------------------===//
 #include "Bounds/BoundsResidency.h"

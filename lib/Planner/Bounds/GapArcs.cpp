@@ -2,11 +2,13 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Making v again at some time s inside its gap (a, b) takes every input of its
-// maker at that time. Let u be an input that v claims, whose last first-run
-// access is at a or before. Then the copy of u that is read was made inside
-// (a, s), which no gap of u pays for, or it is resident from a to s. With
-// prices whose sum over (a, b) is L, the cost of the gap is therefore at least
+// Objective: what a gap of v costs at least, replays of replays included, as
+// arcs of the saving problem. Method: making v again at some time s inside its
+// gap (a, b) takes every input of its maker at that time. Let u be an input
+// that v claims, whose last first-run access is at a or before. Then the copy
+// of u that is read was made inside (a, s), which no gap of u pays for, or it
+// is resident from a to s. With prices whose sum over (a, b) is L, the cost of
+// the gap is therefore at least
 //   phi_v(L) = min(L bytes_v, cost_v + sum of phi_u(L) over claimed inputs u)
 // where phi_u(L) = L bytes_u if u cannot be made again. Proof: if v is not made
 // again, it is resident throughout. Otherwise let s be the first time it is;
@@ -17,9 +19,10 @@
 // once: gaps of one storage are disjoint, a storage is claimed by one other
 // only, and claims on u start after the last gap of u.
 //
-// phi is concave and piecewise linear, so it is a sum of terms
-// min(L bytes_k, cost_k): arcs of the saving problem. Linear in gaps times the
-// size of the claimed trees, which is limited.
+// phi is concave and piecewise linear, so it is a sum of terms min(L bytes_k,
+// cost_k): arcs of the saving problem. Gives up: beyond a depth and number of
+// claims, which only weakens the bound. Complexity: linear in gaps times the
+// size of the claimed trees.
 //
 //===----------------------------------------------------------------------===//
 #include "Bounds/GapLp.h"

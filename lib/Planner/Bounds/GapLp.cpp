@@ -2,16 +2,18 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The least cost of saving need_t bytes at each position t, each arc saving the
-// same bytes over an interval. With one row a position and neighbouring rows
-// subtracted, each column has one +1 and one -1: a min-cost flow along a path,
-// which Clp's simplex solves. Its duals are the prices.
+// Objective: the least cost of saving need_t bytes at each position t, each arc
+// saving the same bytes over an interval. Method: with one row a position and
+// neighbouring rows subtracted, each column has one +1 and one -1: a min-cost
+// flow along a path, which Clp's simplex solves. Its duals are the prices.
 //
 // Rows that others imply are left out first: a row t is implied by t' if what
-// is resident at t' with everything dropped is at least that at t plus all
-// arcs that cover t but not t', because even with the latter all saved, t'
-// asks for no less of the common arcs. Of the rest, rows come into the model
-// where a solution misses them; mostly a few dozen do, and fewer have prices.
+// is resident at t' with everything dropped is at least that at t plus all arcs
+// that cover t but not t', because even with the latter all saved, t' asks for
+// no less of the common arcs. Of the rest, rows come into the model where a
+// solution misses them; mostly a few dozen do, and fewer have prices. Gives up:
+// after a number of pivots; any prices give a bound. Complexity: the simplex
+// method's, on those rows.
 //
 //===----------------------------------------------------------------------===//
 #include "Bounds/GapLp.h"

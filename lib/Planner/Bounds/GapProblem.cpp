@@ -2,10 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Where a node lies among the rows is an interval [low, high]; a row's own node
-// has low = high. Of a storage's accesses, those are taken as ends of gaps that
-// follow each other in every order: sorted by high, each whose low is not
-// before the high of the last one taken (all of them, where the order is
+// Objective: the gap relaxation of an order, or of all orders along a chain.
+// Method: where a node lies among the rows is an interval [low, high]; a row's
+// own node has low = high. Of a storage's accesses, those are taken as ends of
+// gaps that follow each other in every order: sorted by high, each whose low is
+// not before the high of the last one taken (all of them, where the order is
 // given). A row's own accesses are always among them, so no row counts a
 // storage twice. A gap covers the rows strictly between its ends.
 //
@@ -17,7 +18,8 @@
 // the node itself, so that gap starts at the node, not after it: a copy that is
 // read later is not at its last use, and one that is made again in the gap was.
 //
-// Linear in the graph but for sorting each storage's accesses.
+// Exact, so there is nothing to give up. Complexity: linear in the graph but
+// for sorting each storage's accesses.
 //
 //===----------------------------------------------------------------------===//
 #include "Bounds/GapProblem.h"

@@ -12,7 +12,17 @@
 
 #include "Model/Strategy.h"
 
+#include <limits>
+
 namespace ckopt::planner {
+
+/// From these numbers of nodes on constructions try fewer settings, and only
+/// one or two: a run of 10,000 nodes takes about 0.05 s, of 100,000 a second.
+inline constexpr int32_t largeGraph = 4000, hugeGraph = 40000;
+/// A run that costs more than so many times the graph is not worth its end.
+inline constexpr double mostReplays = 4;
+/// A budget that nothing exceeds.
+inline constexpr int64_t noBudget = std::numeric_limits<int64_t>::max() / 4;
 
 /// Strategy "dtr". Objective: the cheapest steps within the budget. Method:
 /// runs each of a few orders and evicts by cost, bytes and distance (offline

@@ -2,14 +2,18 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The gap relaxation (Bounds.cpp) has a price for a byte at each step; at its
-// best prices the relaxation keeps a value between two uses exactly where that
-// is worth what making it again costs. Here those decisions are taken one by
-// one while the order runs, where it is known which inputs are there, so that
-// the cost of a replay is seen whole and shared replays are paid once. The
-// prices are then raised where the load passes the budget and lowered where it
-// does not (Lagrangian relaxation with primal feedback); each round's decisions
-// are also run with eviction, which makes them fit. Linear in steps per round.
+// Objective: the cheapest plan of an order within the budget, near the proven
+// bound. Method: the gap relaxation (Bounds.cpp) has a price for a byte at each
+// step; at its best prices the relaxation keeps a value between two uses
+// exactly where that is worth what making it again costs. Here those decisions
+// are taken one by one while the order runs, where it is known which inputs are
+// there, so that the cost of a replay is seen whole and shared replays are paid
+// once. The prices are then raised where the load passes the budget and lowered
+// where it does not (Lagrangian relaxation with primal feedback); each round's
+// decisions are also run with eviction, which makes them fit. Gives up: where
+// the relaxation has no price (nothing need be dropped), where a round costs
+// four times the graph, and after a fixed number of rounds. Complexity: linear
+// in steps a round.
 //
 //===----------------------------------------------------------------------===//
 #include "Construct/Construct.h"
@@ -23,6 +27,19 @@
 using namespace ckopt::planner;
 
 namespace {
+
+/// Where prices start, as multiples of the relaxation's: it does not see what
+/// replays need while they run, so budgets that are tight need higher ones.
+constexpr double scales[] = {1.0, 1.5, 2.5, 5.0};
+/// A step of the prices: by how far a load is off, within bounds; downwards
+/// with half the rate, since what no longer fits costs more than what is left
+/// unused. Steps become smaller, so that prices come to rest.
+constexpr double mostUnder = -0.5, mostOver = 1.0, fallRate = 0.5;
+constexpr double firstRate = 0.6, rateDecay = 0.1;
+/// Loads so many times the budget say nothing about what eviction finds.
+constexpr int64_t farOver = 3;
+/// Filling (ReplayFill.cpp) gains up to about this much on the best plan.
+constexpr double worthFilling = 1.02;
 
 class PriceSearch {
 public:
@@ -57,11 +74,11 @@ void PriceSearch::adjust(const ExecutorReport &seen, double rate) {
   for (int32_t p = 0; p < problem.numNodes; ++p) {
     double over = (double(seen.load[p]) - double(context.budget)) /
                   double(context.budget);
-    over = std::clamp(over, -0.5, 1.0);
+    over = std::clamp(over, mostUnder, mostOver);
     if (over > 0)
       price[p] += rate * over * (mean + price[p]);
     else
-      price[p] *= 1 + rate * 0.5 * over;
+      price[p] *= 1 + rate * fallRate * over;
   }
 }
 
@@ -70,15 +87,15 @@ void PriceSearch::adjust(const ExecutorReport &seen, double rate) {
 bool PriceSearch::tryPrices(ExecutorOptions &options, double scale,
                             ExecutorReport &seen) {
   setSums(options, scale);
-  options.costLimit = 4 * problem.baseCost;
-  options.budget = std::numeric_limits<int64_t>::max() / 4;
+  options.costLimit = mostReplays * problem.baseCost;
+  options.budget = noBudget;
   auto steps = execute(problem, order, options, &seen);
   if (!steps)
     return false;
   options.replayUses = seen.replayUses;
   int64_t highest = *std::max_element(seen.load.begin(), seen.load.end());
   if (reportFilled(context, std::move(*steps), byNode) ||
-      highest > context.budget * 3)
+      highest > context.budget * farOver)
     return true;
   options.budget = context.budget;
   options.costLimit = limit;
@@ -87,13 +104,13 @@ bool PriceSearch::tryPrices(ExecutorOptions &options, double scale,
     for (NodeId n : *fitted)
       cost += problem.cost[n];
     if (reportFilled(context, std::move(*fitted), byNode))
-      limit = std::min(limit, cost * 1.02);
+      limit = std::min(limit, cost * worthFilling);
   }
   return true;
 }
 
 void PriceSearch::run(int rounds) {
-  limit = 4 * problem.baseCost;
+  limit = mostReplays * problem.baseCost;
   orderBound(problem.graph, order, context.budget, &price);
   price.resize(problem.numNodes);
   double sum = 0;
@@ -105,7 +122,7 @@ void PriceSearch::run(int rounds) {
   byNode.resize(problem.numNodes);
   for (int32_t p = 0; p < problem.numNodes; ++p)
     byNode[order[p]] = price[p];
-  for (double scale : {1.0, 1.5, 2.5, 5.0}) {
+  for (double scale : scales) {
     price = start;
     ExecutorOptions options;
     options.deadline = &context.deadline;
@@ -113,7 +130,7 @@ void PriceSearch::run(int rounds) {
     for (int round = 0; round < rounds; ++round) {
       if (context.deadline.passed() || !tryPrices(options, scale, seen))
         break;
-      adjust(seen, 0.6 / (1 + 0.1 * round));
+      adjust(seen, firstRate / (1 + rateDecay * round));
     }
   }
 }
@@ -123,12 +140,13 @@ void PriceSearch::run(int rounds) {
 void ckopt::planner::runPrices(StrategyContext &context) {
   if (context.problem.numNodes == 0)
     return;
-  size_t orders = std::min<size_t>(context.orders.size(),
-                                   context.problem.numNodes > 4000 ? 1 : 3);
-  int rounds = isQuick(context.effort)            ? 4
-               : context.problem.numNodes > 40000 ? 6
-               : context.problem.numNodes > 4000  ? 10
-                                                  : 24;
+  size_t orders = std::min<size_t>(
+      context.orders.size(), context.problem.numNodes > largeGraph ? 1 : 3);
+  // Prices settle in about two dozen rounds; most of the gain is in the first.
+  int rounds = isQuick(context.effort)                 ? 4
+               : context.problem.numNodes > hugeGraph  ? 6
+               : context.problem.numNodes > largeGraph ? 10
+                                                       : 24;
   for (size_t k = 0; k < orders; ++k)
     PriceSearch(context, context.orders[k]).run(rounds);
 }

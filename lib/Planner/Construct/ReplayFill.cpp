@@ -10,8 +10,9 @@
 // the densest is taken out first if the load stays within the budget. Densities
 // are brought up to date when they reach the top (lazy greedy, as for
 // submodular functions: Minoux 1978). Guarantee: valid steps of no more cost,
-// and no more load than the larger of the budget and before. O((r + n) log n)
-// for r replays with bounded operands.
+// and no more load than the larger of the budget and before. Gives up: with the
+// deadline, with what is then valid. Complexity: O((r + n) log n) for r replays
+// with bounded operands.
 //
 //===----------------------------------------------------------------------===//
 #include "Construct/Construct.h"

@@ -2,19 +2,22 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Sublinear-memory training (Chen et al., 2016) on any graph, in levels as in
-// treeverse (Griewank, 1992): the run up to the peak is cut into segments of
-// about equal saved bytes, at places where few bytes are live. What is live at
-// a cut is a checkpoint, all else that waits for a use beyond the peak is let
-// go of; the backward part replays a segment when it first needs something of
-// it and keeps what it replays for its own uses. With branching b, every b-th
-// cut is of a higher level, and a cut's checkpoint is kept only once the
-// backward part has come to the last but one higher cut, so that the bytes of
-// checkpoints grow with the logarithm of the graph and the replays with the
-// levels. Many segment sizes, cuts between the network's blocks where it
-// repeats one (Blocks), and a few branchings are tried, and eviction on
-// top where they do not fit; memory that is left is then filled (ReplayFill).
-// O(n log n) for each size and branching.
+// Objective: the cheapest plan that fits the budget, also far below the square
+// root of what the graph saves. Method: sublinear-memory training (Chen et al.,
+// 2016) on any graph, in levels as in treeverse (Griewank, 1992): the run up to
+// the peak is cut into segments of about equal saved bytes, at places where few
+// bytes are live. What is live at a cut is a checkpoint, all else that waits
+// for a use beyond the peak is let go of; the backward part replays a segment
+// when it first needs something of it and keeps what it replays for its own
+// uses. With branching b, every b-th cut is of a higher level, and a cut's
+// checkpoint is kept only once the backward part has come to the last but one
+// higher cut, so that the bytes of checkpoints grow with the logarithm of the
+// graph and the replays with the levels. Many segment sizes, cuts between the
+// network's blocks where it repeats one (Blocks), and a few branchings are
+// tried, and eviction on top where they do not fit; memory that is left is then
+// filled (ReplayFill). Gives up: a size or branching that costs six times the
+// graph (twelve where only checkpoints stay); all after some twenty sizes.
+// Complexity: O(n log n) for each size and branching.
 //
 //===----------------------------------------------------------------------===//
 #include "Construct/Construct.h"
@@ -27,6 +30,18 @@
 using namespace ckopt::planner;
 
 namespace {
+
+/// Segments that a graph is cut into: less than two save nothing, 200 take
+/// more checkpoints than what they save.
+constexpr double leastParts = 1.5, mostParts = 200;
+/// Cuts of a level to one of the next; 0: one level.
+constexpr int branchings[] = {0, 2, 3, 5};
+/// The part of a segment's bytes that may be used before the backward part is
+/// taken to have come to it.
+constexpr double earlyDivisor = 20;
+/// Levels replay more than other constructions do, and most of all where only
+/// checkpoints stay.
+constexpr double mostReplaysLevels = 6, mostReplaysLean = 12;
 
 class Segmenter {
 public:
@@ -127,7 +142,7 @@ std::vector<int32_t> Segmenter::starts(const std::vector<int32_t> &cuts) const {
     for (auto [position, bytes] : uses[i])
       sum += double(bytes);
     for (auto [position, bytes] : uses[i])
-      if ((seen += double(bytes)) * 20 >= sum) {
+      if ((seen += double(bytes)) * earlyDivisor >= sum) {
         latest = std::max(latest, position);
         break;
       }
@@ -177,10 +192,10 @@ ExecutorOptions Segmenter::plan(const std::vector<int32_t> &cuts,
 }
 
 bool Segmenter::attempt(ExecutorOptions options) {
-  options.costLimit = (options.near > 1 ? 12 : 6) * problem.baseCost;
+  options.costLimit = (options.near > 1 ? mostReplaysLean : mostReplaysLevels) *
+                      problem.baseCost;
   for (bool evict : {false, true}) {
-    options.budget =
-        evict ? context.budget : std::numeric_limits<int64_t>::max() / 4;
+    options.budget = evict ? context.budget : noBudget;
     if (auto steps = execute(problem, order, options))
       if (reportFilled(context, std::move(*steps), price))
         return true;
@@ -194,9 +209,9 @@ std::vector<std::vector<int32_t>> Segmenter::blockCuts() const {
   std::vector<int32_t> place(problem.numNodes), begins;
   for (int32_t p = 0; p < problem.numNodes; ++p)
     place[order[p]] = p;
-  for (const BlockGroup &group : findRepeatedBlocks(problem, order, turn))
-    for (const BlockGroup::Block &block : group.blocks)
-      if (int32_t p = place[block.forward.front()]; p > 0)
+  for (const auto &group : findRepeatedBlocks(problem, order, turn))
+    for (const std::vector<NodeId> &block : group)
+      if (int32_t p = place[block.front()]; p > 0)
         begins.push_back(p - 1);
   std::sort(begins.begin(), begins.end());
   std::vector<std::vector<int32_t>> result;
@@ -211,13 +226,13 @@ std::vector<std::vector<int32_t>> Segmenter::blockCuts() const {
 
 void Segmenter::attemptCuts(const std::vector<int32_t> &cuts, bool lean) {
   std::vector<int32_t> start = starts(cuts);
-  for (int branching : {0, 2, 3, 5}) {
+  for (int branching : branchings) {
     if (context.deadline.passed() || branching > int(cuts.size()) / 2)
       return;
     bool fits = attempt(plan(cuts, start, branching, lean));
     found |= fits;
     // More levels cost more where one is enough.
-    if (fits && problem.numNodes > 4000)
+    if (fits && problem.numNodes > largeGraph)
       return;
   }
 }
@@ -226,10 +241,11 @@ void Segmenter::run(bool lean) {
   if (turn < 2 || savedBytes[turn] == 0)
     return;
   std::vector<int32_t> last;
-  double tries = problem.numNodes > 40000  ? 2.5
-                 : problem.numNodes > 4000 ? 1.6
-                                           : 1.25;
-  for (double parts = 1.5; parts < 200; parts *= tries) {
+  // Sizes of segments fall by a factor, which is larger for larger graphs.
+  double factor = problem.numNodes > hugeGraph    ? 2.5
+                  : problem.numNodes > largeGraph ? 1.6
+                                                  : 1.25;
+  for (double parts = leastParts; parts < mostParts; parts *= factor) {
     std::vector<int32_t> cuts =
         chooseCuts(int64_t(double(savedBytes[turn]) / parts));
     if (cuts.empty() || cuts == last)
@@ -237,7 +253,7 @@ void Segmenter::run(bool lean) {
     last = cuts;
     attemptCuts(cuts, lean);
   }
-  if (problem.numNodes <= 40000)
+  if (problem.numNodes <= hugeGraph)
     for (const std::vector<int32_t> &cuts : blockCuts())
       attemptCuts(cuts, lean);
 }
@@ -253,7 +269,7 @@ void ckopt::planner::runSegments(StrategyContext &context) {
     segmenter.run(false);
     if (!segmenter.found)
       segmenter.run(true);
-    if (segmenter.found && context.problem.numNodes > 40000)
+    if (segmenter.found && context.problem.numNodes > hugeGraph)
       return;
   }
 }

@@ -9,7 +9,8 @@
 // (LoadSearch.cpp), first in narrow beams, then with proof; where copies of one
 // storage may lie side by side, by the search over states at cost nought.
 // Guarantee: as these searches; every plan is simulated before it is believed.
-// Complexity: theirs, times the logarithm of the range for the least load.
+// Gives up: where those do, with what is proven by then. Complexity: theirs,
+// times the logarithm of the range for the least load.
 //
 //===----------------------------------------------------------------------===//
 #include "Exact/ExactSearch.h"

@@ -18,11 +18,11 @@
 //    one with the same nodes run keeps more.
 // 4. A state is a dead end where some node that must still run would meet more
 //    bytes that have to wait for nodes after it than fit.
-// The most advanced state (fewest runs to the end, at least) comes first.
-// A second copy of a storage whose views are still read is counted once: a
+// The most advanced state (fewest runs to the end, at least) comes first. A
+// second copy of a storage whose views are still read is counted once: a
 // relaxation that only such graphs notice, so what is found is to be simulated.
-// Guarantee: NoPlan is a proof. Complexity: exponential; states * nodes *
-// maximal sets.
+// Guarantee: NoPlan is a proof. Gives up: beyond a number of states or the
+// work. Complexity: exponential; states * nodes * maximal sets.
 //
 //===----------------------------------------------------------------------===//
 #include "Exact/LoadSearch.h"

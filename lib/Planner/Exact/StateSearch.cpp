@@ -12,8 +12,8 @@
 // inputs do is branched on. The estimate (StateRules.cpp) is consistent, so the
 // first complete state is the optimum. Guarantee: Optimal and Infeasible are
 // proofs for the rules of the format; where the limits strike, the smallest
-// estimate that is left bounds the cost. Complexity: exponential; states *
-// nodes * maximal sets.
+// estimate that is left bounds the cost, and it gives up. Complexity:
+// exponential; states * nodes * maximal sets.
 //
 //===----------------------------------------------------------------------===//
 #include "Exact/StateSearch.h"

@@ -9,7 +9,8 @@
 // each leaf has only to reach it. The gap to branch on is that whose two sides
 // raise the bound most, of a few that the relaxation drops in part (strong
 // branching). Guarantee: what is returned was derived again by the checker
-// (Certificate.cpp). Exponential, limited by the number of cases.
+// (Certificate.cpp). Gives up: beyond a number of cases. Complexity:
+// exponential within it.
 //
 //===----------------------------------------------------------------------===//
 #include "Bounds/Gaps.h"

@@ -8,8 +8,9 @@
 // budget does not need are taken out (fillReplays), and what costs more than
 // the model says goes on as the cutoff of the next program. Where bound and
 // plan meet, the plan is optimal for the order. Guarantee: what is stated as
-// proven holds for every plan of the order. Limits are counts of tree nodes and
-// work.
+// proven holds for every plan of the order. Gives up: at counts of tree nodes
+// and work, and at once on programs with too many gaps. Complexity: exponential
+// within them.
 //
 //===----------------------------------------------------------------------===//
 #include "ExactOrder/ExactOrder.h"
@@ -24,7 +25,7 @@
 
 using namespace ckopt::planner;
 
-/// Programs of more gaps are left to windows.
+/// Programs of more gaps are left to improvement.
 static constexpr size_t mostGaps = 1500;
 
 void ckopt::planner::runExactOrder(StrategyContext &context) {

@@ -336,9 +336,9 @@ BlockCounts planner::countBlocks(const Graph &graph) {
   Problem problem(graph);
   std::vector<NodeId> order = programOrder(problem);
   int32_t turn = simulate(problem, order, true).peakStep;
-  for (const BlockGroup &group : findRepeatedBlocks(problem, order, turn)) {
+  for (const auto &group : findRepeatedBlocks(problem, order, turn)) {
     ++counts.kinds;
-    counts.copies += int32_t(group.blocks.size());
+    counts.copies += int32_t(group.size());
   }
   return counts;
 }

@@ -18,15 +18,6 @@ namespace ckopt::planner {
 /// the effort.
 void runLocalSearch(StrategyContext &context);
 
-/// Above, what fits into the work does not pay.
-constexpr int32_t mostWindowsNodes = 5000;
-
-/// Improves the cheapest known plan within the budget, first by annealing too
-/// cool to leave its basin, then by trades from it (WindowsTrade.h), each
-/// annealed in turn. Reports valid steps only; does nothing where no plan is
-/// known, nothing is left to gain, or the graph is too large for it to help.
-void runWindows(StrategyContext &context);
-
 struct OrderResult {
   std::vector<NodeId> order;
   int64_t peak = 0; ///< aligned bytes, as simulate() counts them

@@ -2,18 +2,19 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Improves what the constructive strategies found, and finds what they cannot:
-// order and recomputation are searched together. Method: simulated annealing on
-// the sequence of steps as in FastSA (Imanishi et al., NeurIPS 2023): put a run
-// in, take one out, move one; with moves that take whole replays, with
-// exchanges, and with a penalty for bytes over the budget instead of a product
-// of peak and cost. Several chains run side by side: hot ones from an order
-// without recomputation, which find the basin, and a cool one from the best
-// plan known; then cooler ones polish the best. Guarantee: reports valid
+// Objective: the cheapest plan within the budget, or the smallest where none is
+// known; order and recomputation are searched together. Method: simulated
+// annealing on the sequence of steps as in FastSA (Imanishi et al., NeurIPS
+// 2023): put a run in, take one out, move one; with moves that take whole
+// replays, with exchanges, and with a penalty for bytes over the budget instead
+// of a product of peak and cost. Several chains run side by side: hot ones from
+// an order without recomputation, which find the basin, and a cool one from the
+// best plan known; then cooler ones polish the best. Guarantee: reports valid
 // sequences only. The number of moves depends on the graph's size and the
 // effort alone, each chain has its own random numbers and its own share of the
 // work, and results are taken in the chains' order: the outcome is the same on
-// one thread or several. A move costs O(log n) for each operand.
+// one thread or several. Gives up: after that number of moves, or at a plan
+// without recomputation. Complexity: O(log n) for each operand of a move.
 //
 //===----------------------------------------------------------------------===//
 #include "Improve/Improve.h"
@@ -40,6 +41,15 @@ struct Outcome {
   bool cut = false; ///< the time limit was reached
 };
 
+/// Units of work that a move takes where nothing is known of it yet: between 5,
+/// where most are turned down unseen, and 30.
+constexpr double usualUnits = 25;
+/// Hot chains take this much more a move than the quick look does.
+constexpr double hotterUnits = 1.25;
+
+/// With fewer moves a node hot chains cool down before they found a basin.
+constexpr double leastHot = 100;
+
 /// How much to search.
 struct Amount {
   double moves = 0;     ///< of a chain that starts from a good plan
@@ -58,7 +68,7 @@ public:
   void run();
 
 private:
-  Amount amount() const;
+  Amount amount(double perMove) const;
   /// Runs chains side by side, reports and keeps their outcomes. Where there is
   /// a clock, takes that share of the time left at most.
   void runStage(const std::vector<Chain> &chains, double timeShare);
@@ -137,22 +147,21 @@ void LocalSearch::runStage(const std::vector<Chain> &chains, double timeShare) {
 /// Hot chains need thousands of moves a node before they are better than the
 /// constructions, and the more the longer they are; graphs of a few hundred
 /// nodes have several basins, and short chains to find them all.
-Amount LocalSearch::amount() const {
+Amount LocalSearch::amount(double perMove) const {
   double size = problem.numNodes;
   Amount much;
   much.moves = std::min(2.2e6, 500000 + 1700 * size);
   double hot = std::min({8000 * size, 7.0e6, 7.0e9 / size});
   if (hot >= 400 * size)
     much.hotChains = int(std::clamp(1200 / size, 2.0, 12.0)) & ~1;
-  // A move takes about 25 units; the stages other than the hot one make two and
-  // a half times `moves`.
-  double units = 25 * (much.moves * 2.5 + hot * much.hotChains);
+  // The stages other than the hot one make two and a half times `moves`.
+  double units = perMove * (much.moves * 2.5 + hot * much.hotChains);
   double factor = context.effort;
   if (context.deadline.hasWorkLimit())
     factor = std::min(factor, double(context.deadline.unitsLeft()) / units);
   much.moves *= factor;
   much.hotMoves = std::max<int64_t>(1, int64_t(hot * factor));
-  if (double(much.hotMoves) < 40 * size)
+  if (double(much.hotMoves) < leastHot * size)
     much.hotChains = 0;
   return much;
 }
@@ -169,15 +178,19 @@ void LocalSearch::run() {
   const std::vector<NodeId> known = best.steps;
   const std::vector<NodeId> &order =
       context.orders.empty() ? known : context.orders.front();
-  Amount much = amount();
+  Amount much = amount(usualUnits);
   auto part = [&](double share) {
     return std::max<int64_t>(1, int64_t(much.moves * share));
   };
   bool hot = much.hotChains > 0;
-  // A quick look, for whoever has little time.
+  // A quick look, for whoever has little time; it shows what a move takes.
+  int64_t before = context.deadline.spent(), looked = 2 * part(0.15);
   runStage({{&known, part(0.15), 0.3, 0.002},
             {hot ? &order : &known, part(0.15), hot ? 8 : 0.05, 0.002}},
            0.3);
+  much = amount(hotterUnits * double(context.deadline.spent() - before) /
+                double(looked));
+  hot = much.hotChains > 0;
   const std::vector<NodeId> quick = best.steps;
   std::vector<Chain> chains;
   for (int i = 0; i < much.hotChains; ++i)

@@ -2,11 +2,13 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Metropolis' rule with the draw made before the proposal: the energy that the
-// new sequence may reach is known beforehand, so most proposals are turned down
-// by their cost or by one range maximum before anything is edited; what remains
-// is edited, measured exactly, and undone if it is too bad. The energy is the
-// cost plus a price for bytes over the budget.
+// Objective: the sequence of least energy, the cost plus a price for bytes over
+// the budget. Method: Metropolis' rule with the draw made before the proposal:
+// the energy that the new sequence may reach is known beforehand, so most
+// proposals are turned down by their cost or by one range maximum before
+// anything is edited; what remains is edited, measured exactly, and undone if
+// it is too bad. Gives up: after its moves or with the deadline. Complexity:
+// O(log n) for each operand of a move that is edited, O(1) for most others.
 //
 //===----------------------------------------------------------------------===//
 #include "Improve/LocalSearchAnnealer.h"
@@ -55,21 +57,9 @@ Annealer::Annealer(const Problem &problem, const AnnealingTables &tables,
       random(seed), multiIndex(problem.numNodes, -1), bestSteps(start) {
   for (NodeId n = 0; n < problem.numNodes; ++n)
     updateMulti(n);
-  setBudget(goal.budget);
-}
-
-void Annealer::setBudget(int64_t budget) {
-  goal.budget = budget;
-  restart();
   bestCostSeen = sequence.cost();
   bestPeakSeen = sequence.peak();
   bestEnergy = energy();
-}
-
-void Annealer::restart() {
-  sequence.assign(bestSteps);
-  for (NodeId n = 0; n < problem.numNodes; ++n)
-    updateMulti(n);
 }
 
 void Annealer::updateMulti(NodeId n) {

@@ -28,7 +28,6 @@ public:
   int32_t below(int32_t n) {
     return int32_t(((next() >> 32) * uint64_t(n)) >> 32);
   }
-  double unit() { return double(next() >> 11) * 0x1p-53; }
 
 private:
   uint64_t state;
@@ -63,9 +62,6 @@ public:
   /// Makes `moves` proposals while the temperature falls from `hot` to `cold`
   /// (in units of cost). Ends early with the deadline, and returns false then.
   bool run(int64_t moves, double hot, double cold, Deadline &deadline);
-  /// Goes on from the best sequence found.
-  void restart();
-  void setBudget(int64_t budget);
 
   /// Returns the cheapest steps within the budget, or else those of the least
   /// energy.

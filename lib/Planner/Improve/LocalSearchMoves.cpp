@@ -2,12 +2,14 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Put a run in just before a read, with the runs that it would else keep values
-// for; take one out, with the runs that only it needed; exchange one for
-// another at the place where the load became too large; move a repeated run;
-// move a first run between what must come before and after it. Each says
-// whether it edited the sequence, and edits only if cost and loads nearby do
-// not already rule the outcome out.
+// Objective: proposals that keep sequences valid. Method: put a run in just
+// before a read, with the runs that it would else keep values for; take one
+// out, with the runs that only it needed; exchange one for another at the place
+// where the load became too large; move a repeated run; move a first run
+// between what must come before and after it. Each says whether it edited the
+// sequence, and edits only if cost and loads nearby do not already rule the
+// outcome out. Gives up: a draw that finds no place proposes nothing.
+// Complexity: as of Annealer's moves.
 //
 //===----------------------------------------------------------------------===//
 #include "Improve/LocalSearchAnnealer.h"

@@ -8,8 +8,9 @@
 // run once, which often proves the optimum of graphs of up to 384 nodes;
 // otherwise simulated annealing on the order, in several chains of their own.
 // Guarantee: valid orders, never worse than the list schedules; `optimal` is a
-// proof. Complexity: O(n log n) for each of a number of moves that grows with n
-// up to a limit, so that large graphs take near-linear time.
+// proof. Gives up: at the bound, or after its moves. Complexity: O(n log n) for
+// each of a number of moves that grows with n up to a limit, so that large
+// graphs take near-linear time.
 //
 //===----------------------------------------------------------------------===//
 #include "Exact/ExactSearch.h"

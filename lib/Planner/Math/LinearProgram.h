@@ -45,9 +45,6 @@ public:
   Outcome solve(int32_t maxPivots);
   /// Returns the last solution.
   const std::vector<double> &x() const { return solution; }
-  /// Lower bounds on what the cost rises by if a column leaves the bound at
-  /// which it is; of the last solve.
-  const std::vector<double> &reducedCost() const { return reduced; }
 
 private:
   double evaluate(const double *price, double sign, bool withCost);
@@ -55,7 +52,7 @@ private:
   struct Impl;
   std::unique_ptr<Impl> impl;
   std::vector<Row> allRows;
-  std::vector<double> cost, solution, reduced;
+  std::vector<double> cost, solution, reduced; ///< reduced: scratch
   int64_t factors = 0;
 };
 

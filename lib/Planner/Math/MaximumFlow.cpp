@@ -2,6 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
+// Method: Dinic's algorithm (1970): shortest augmenting paths, a layer at a
+// time. Exact in integers. O(V^2 E), mostly a few times E.
+//
 //===----------------------------------------------------------------------===//
 #include "Math/MaximumFlow.h"
 

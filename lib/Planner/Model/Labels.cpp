@@ -1,9 +1,8 @@
-//===- Labels.cpp - names for people
+//===- Labels.cpp - names for people --------------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-//---------------------------------------===//
 #include "ckopt/Planner/Labels.h"
 
 #include <algorithm>

@@ -84,24 +84,6 @@ private:
   void buildOrder(Rules rules);
 };
 
-/// A node of the problem for another graph, `rename` giving the values' numbers
-/// there: inputs first, then outputs. What it overwrites and waits for is left
-/// to the caller.
-template <typename Rename>
-Node renamedNode(const Problem &problem, NodeId n, Rename rename) {
-  Node node;
-  node.cost = problem.cost[n];
-  node.workspace = problem.workspace[n];
-  node.recompute = problem.recompute[n];
-  for (ValueId v : problem.graph.nodes[n].inputs)
-    node.inputs.push_back(rename(v));
-  for (ValueId v : problem.graph.nodes[n].outputs)
-    node.outputs.push_back(rename(v));
-  for (auto [input, output] : problem.pairs[n])
-    node.reuse.push_back({rename(input), rename(output)});
-  return node;
-}
-
 /// True if valid steps keep the problem's rules on runs and order as well.
 bool keepsSimpleRules(const Problem &problem, std::span<const NodeId> steps);
 

@@ -88,8 +88,6 @@ public:
   void move(int32_t from, int32_t to);
   /// Spreads the steps evenly; all slots change.
   void respread();
-  /// Starts anew with other steps.
-  void assign(const std::vector<NodeId> &steps) { rebuild(steps); }
 
 private:
   void rebuild(const std::vector<NodeId> &steps);

@@ -68,7 +68,6 @@ struct Strategy {
   void (*run)(StrategyContext &context);
   Tier tier;
   /// "auto" gives graphs of more nodes nothing of it, not even a share.
-  int32_t mostNodes = std::numeric_limits<int32_t>::max();
 };
 
 } // namespace ckopt::planner

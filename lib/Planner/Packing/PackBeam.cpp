@@ -12,8 +12,9 @@
 // the sum of rest^2 / (room + ease) as shares of the capacity. Passes with
 // several values of ease, with and without noise, and growing widths.
 //   Guarantee: Found packs within the capacity; Exhausted, where no pass had to
-// drop anything, is a proof, up to collisions of a 64-bit hash. A pass costs
-// O(width * depth * branches) steps of a Skyline each.
+// drop anything, is a proof, up to collisions of a 64-bit hash. Gives up: after
+// all passes, or with its share of the limits. Complexity: a pass costs O(width
+// * depth * branches) steps of a Skyline each.
 //
 //===----------------------------------------------------------------------===//
 #include "Packing/PackBeam.h"

@@ -10,9 +10,9 @@
 // larger it is and the more often it found no room itself, so the hard ones
 // settle and the search does not go round in circles. Best fit decides once;
 // here what was decided for one part of time gives way when another needs it.
-//   Guarantee: what is placed does not overlap and lies within the capacity.
-// No proofs. A placement of n boxes, k of which meet the box, costs
-// O(n + k log k).
+//   Guarantee: what is placed does not overlap and lies within the capacity. No
+// proofs. Gives up: with its share of the limits. Complexity: a placement of n
+// boxes, k of which meet the box, costs O(n + k log k).
 //
 //===----------------------------------------------------------------------===//
 #include "Packing/PackEject.h"

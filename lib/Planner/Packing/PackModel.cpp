@@ -2,8 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Merges in-place chains, sums loads and finds each unit's tension, the largest
-// load that it meets (a sparse table of range maxima). O(n log n).
+// Objective: boxes in a form that all packers share. Method: merges in-place
+// chains, sums loads and finds each unit's tension, the largest load that it
+// meets (a sparse table of range maxima). Exact, so there is nothing to give
+// up. Complexity: O(n log n).
 //
 //===----------------------------------------------------------------------===//
 #include "Packing/PackModel.h"

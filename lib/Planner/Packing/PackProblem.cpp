@@ -2,10 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Offline dynamic storage allocation as a problem of its own (`--pack-only`):
-// times are ranked, so that only their order counts, the load is a proven
-// bound, and what lies between load and capacity is left to the packer.
-// O(n log n) beside it.
+// Objective: offsets for boxes that no plan made (`--pack-only`): offline
+// dynamic storage allocation. Method: times are ranked, so that only their
+// order counts, the load is a proven bound, and what lies between load and
+// capacity is left to the packer. Gives up: with the packer (PackSolve.cpp).
+// Complexity: O(n log n) beside it.
 //
 //===----------------------------------------------------------------------===//
 #include "Packing/PackSolve.h"

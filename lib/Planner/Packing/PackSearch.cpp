@@ -9,8 +9,9 @@
 // decisions elsewhere are jumped over (Prosser, 1993); failed states are
 // remembered by hash. Restarts with other value orders and growing node limits.
 //   Guarantee: Found packs within the capacity; Exhausted is a proof, up to
-// collisions of a 64-bit hash. Exponential in the worst case; O(boxes + sum of
-// their lengths in sections) a node.
+// collisions of a 64-bit hash. Gives up: after its share of nodes. Complexity:
+// exponential in the worst case; O(boxes + sum of their lengths in sections) a
+// node.
 //
 //===----------------------------------------------------------------------===//
 #include "Packing/PackSkyline.h"

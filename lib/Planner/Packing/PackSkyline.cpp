@@ -2,19 +2,19 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the searches for packings share: a partial packing whose floors form a
-// skyline over the sections of time, how it grows, and when it can no longer
-// be completed. Packings are left-justified ("canonical", Moffitt, ASPLOS
-// 2023), and branching is in one section: in a valley (a run of equal floors
-// between higher ones) the next box upwards either starts at the floor, and
-// then lies within the valley, or all of them start at the next offset that
-// anything could support. The section with the fewest such branches, then the
-// least slack, is taken.
+// Objective: what the searches for packings share. Method: a partial packing
+// whose floors form a skyline over the sections of time, how it grows, and when
+// it can no longer be completed. Packings are left-justified ("canonical",
+// Moffitt, ASPLOS 2023), and branching is in one section: in a valley (a run of
+// equal floors between higher ones) the next box upwards either starts at the
+// floor, and then lies within the valley, or all of them start at the next
+// offset that anything could support. The section with the fewest such
+// branches, then the least slack, is taken.
 //   Pruning: Jackson's bound in each section (what cannot start below h fits
 // between h and the capacity). What it leaves of the capacity is the section's
 // room. Guarantee: every packing within the capacity has a canonical form that
-// some sequence of the branches reaches. O(boxes + sum of their lengths in
-// sections) a branch.
+// some sequence of the branches reaches. Gives up: never, searches do.
+// Complexity: O(boxes + sum of their lengths in sections) a branch.
 //
 //===----------------------------------------------------------------------===//
 #include "Packing/PackSkyline.h"

@@ -2,15 +2,18 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Best fit in several orders first, since it mostly ends within a percent of
-// the load, in no time (what lives all the time lies at the bottom); then
-// ejection with less and less room, beam search at the target, the exact search
-// and hill climbing in turns with growing shares. Where the exact search runs
-// out of packings, the bound rises and it asks for half of the way to what is
-// known. Problems too large for the searches give them their core, the largest
-// units, and best fit completes what they find. The core of a problem is a
-// problem of its own, so what is exhausted for it is ruled out for the whole.
-//   Guarantee: no overlap; a bound that is a load or an exhausted search.
+// Objective: offsets in an arena as small as possible, or within a capacity.
+// Method: best fit in several orders first, since it mostly ends within a
+// percent of the load, in no time (what lives all the time lies at the bottom);
+// then ejection with less and less room, beam search at the target, the exact
+// search and hill climbing in turns with growing shares. Where the exact search
+// runs out of packings, the bound rises and it asks for half of the way to what
+// is known. Problems too large for the searches give them their core, the
+// largest units, and best fit completes what they find. The core of a problem
+// is a problem of its own, so what is exhausted for it is ruled out for the
+// whole.
+//   Guarantee: no overlap; a bound that is a load or an exhausted search. Gives
+// up: at the bound, or with the limits. Complexity: that of each in its share.
 //
 //===----------------------------------------------------------------------===//
 #include "Packing/PackSolve.h"

@@ -5,7 +5,8 @@
 // Problem: a first packing of up to a million boxes, where comparing each with
 // all others is out of the question. Method: an allocator that sweeps over
 // time, forwards or backwards, and gives each box the smallest gap that holds
-// it (best fit). Guarantee: no overlap; nothing on the size. O(n log n).
+// it (best fit). Guarantee: no overlap; nothing on the size. Gives up: never.
+// Complexity: O(n log n).
 //
 //===----------------------------------------------------------------------===//
 #include "Packing/PackSweep.h"

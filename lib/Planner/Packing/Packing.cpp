@@ -7,7 +7,8 @@
 // plans and boxes: makes boxes of a plan's copies and workspaces, packs them
 // (PackSolve.cpp) and writes the offsets back. Guarantee: no overlap but for
 // in-place pairs that start at one offset; what is said about smaller arenas
-// holds for packings that take over wherever the plan does.
+// holds for packings that take over wherever the plan does. Gives up: with the
+// packer. Complexity: linear in steps and operands beside it.
 //
 //===----------------------------------------------------------------------===//
 #include "Model/Problem.h"

@@ -2,11 +2,16 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Linear scans over a few hundred sequences: cheap beside finding one.
+// Objective: keep every sequence that no other one beats in cost and load, and
+// every packed plan that none beats in cost and size, so that answers are
+// monotone in the budget. Method: linear scans over a few hundred sequences,
+// cheap beside finding one. Never gives up: nothing is lost for lack of room.
+// Complexity: O(sequences) a report, beside its simulation.
 //
 //===----------------------------------------------------------------------===//
 #include "Portfolio/Archive.h"
 #include "Model/Order.h"
+#include "Portfolio/Tuning.h"
 #include "ckopt/Planner/Packing.h"
 
 #include <algorithm>
@@ -21,7 +26,7 @@ Archive::Archive(const Problem &problem, Mode mode, bool programOrderOnly)
     orders = candidateOrders(problem);
   for (const std::vector<NodeId> &order : orders)
     report(order, 0, "none");
-  size_t packed = std::min<size_t>(orders.size(), 3);
+  size_t packed = std::min(orders.size(), tuning.packedOrders);
   for (size_t i = 0; i < packed; ++i) {
     Simulation simulation = simulate(problem, orders[i], true);
     realize({orders[i], simulation.cost, simulation.peak, "none"}, 1);
@@ -201,7 +206,8 @@ int64_t Roomy::next(int64_t budget) const {
 }
 
 bool Roomy::settled(int64_t budget) const {
-  return fits > 0 && (tooMuch == 0 || (tooMuch - fits) / 2 <= budget / 500);
+  return fits > 0 && (tooMuch == 0 ||
+                      (tooMuch - fits) / 2 <= budget / tuning.settledDivisor);
 }
 
 void Roomy::take(int64_t load, int64_t peak, int64_t missing, int64_t most) {

@@ -9,7 +9,9 @@
 // another process; what was found once is never lost, so cost never rises with
 // the budget within one planner; a plan that leaves here passed verify(). All
 // of it but verify() holds where no limit struck; where one did, the result
-// says so.
+// says so. Gives up: where limits end, and where nothing fits the smallest
+// budget found or a bound rules the budget out. Complexity: Search.cpp's, and
+// LeastSearch.cpp's where a budget is hard.
 //
 //===----------------------------------------------------------------------===//
 #include "Portfolio/GraphPlanner.h"
@@ -55,14 +57,16 @@ void GraphPlanner::proveLeast(const Options &options, Deadline &deadline) {
                                              : tuning.provenLeastNodes) ||
       leastSteps[options.fixedOrder])
     return;
-  // About a second; of small graphs, which end in it, at any effort.
-  double share =
-      problem.numNodes <= 48 ? 1 : std::clamp(10 * options.effort, 0.02, 1.0);
-  share *= std::min(1.0, 100.0 / std::max(1, problem.numNodes));
-  // At most a third of a limit: a proof without a plan is of no use.
+  double share = problem.numNodes <= tuning.provenLeastEnds
+                     ? 1
+                     : std::clamp(tuning.provenLeastEffort * options.effort,
+                                  tuning.provenLeastLeast, 1.0);
+  share *= std::min(1.0, double(tuning.provenLeastRare) /
+                             std::max(1, problem.numNodes));
   int64_t units = search.small() ? 0 : int64_t(tuning.provenLeastWork * share);
   if (!search.small() && deadline.hasWorkLimit())
-    units = std::min(units, deadline.unitsLeft() / 3 + 1);
+    units =
+        std::min(units, deadline.unitsLeft() / tuning.provenLeastDivisor + 1);
   if (!search.small())
     units = std::min(units, tuning.provenLeastWorkEachNode *
                                 std::max(problem.numNodes, tuning.leastNodes));
@@ -393,8 +397,11 @@ Result GraphPlanner::solve(const Options &options, Deadline &deadline) {
   search.fit(store, options, budget, direct);
   deadline.spend(direct.spent());
   if (store.bestWithin(budget)) {
-    if (options.searchToLimit && !deadline.passed())
-      search.fit(store, options, budget, deadline);
+    if (options.searchToLimit && !deadline.passed()) {
+      Options further = options; // Not the same moves again.
+      further.seed = ~options.seed;
+      search.fit(store, further, budget, deadline);
+    }
   } else if (!infeasible(options) && !deadline.passed()) {
     int64_t least = runLeast(options, budget, deadline);
     if (least <= budget && !deadline.passed() &&

@@ -2,10 +2,12 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Bisects the load with quick searches, packs the smallest plans found, asks
-// for a little less in steps that become finer, and ends with the cheapest plan
-// of the smallest size. A heuristic: below its result nothing was found, which
-// only a bound can turn into "nothing exists".
+// Objective: the smallest budget that a plan can be found for. Method: bisects
+// the load with quick searches, packs the smallest plans found, asks for a
+// little less in steps that become finer, and ends with the cheapest plan of
+// the smallest size. Gives up: after a fixed number of steps, each with work in
+// proportion to the graph. Below its result nothing was found, which only a
+// bound can turn into "nothing exists". Complexity: two dozen quick searches.
 //
 //===----------------------------------------------------------------------===//
 #include "Portfolio/LeastSearch.h"
@@ -66,7 +68,12 @@ void LeastSearch::tighten(Search &search, const Options &options,
                           Deadline &deadline) {
   int64_t size = smallest();
   int32_t nodes = archive.problem.numNodes;
-  int rounds = nodes <= 500 ? 12 : nodes <= 2000 ? 6 : nodes <= 8000 ? 3 : 1;
+  int rounds = 1;
+  auto limit = std::find_if(
+      tuning.tightenSteps.begin(), tuning.tightenSteps.end(),
+      [&](const SearchTuning::Steps &steps) { return nodes <= steps.nodes; });
+  if (limit != tuning.tightenSteps.end())
+    rounds = limit->steps;
   if (round++ == 0)
     step = size / tuning.firstStepDivisor;
   if (round > rounds ||
@@ -115,7 +122,7 @@ void LeastSearch::advance(Search &search, const Options &options,
     int64_t size = smallest();
     settle(search, archive, own, deadline);
     // It may turn out smaller still.
-    if (smallest() == size || ++round >= 2)
+    if (smallest() == size || ++round >= tuning.settlings)
       phase = Done;
     return;
   }

@@ -7,9 +7,11 @@
 // plans, exact ones may prove the best, improving ones work on what is known,
 // in rounds of rising effort while limits allow; each sequence is simulated
 // exactly and all that are not beaten are kept. Where packing needs more than
-// the load, the search is repeated for smaller loads.
-// Guarantee: all steps are valid; the same question gives the same answer
-// unless the clock strikes; more is never worse.
+// the load, the search is repeated for smaller loads. Guarantee: all steps are
+// valid; the same question gives the same answer unless the clock strikes; more
+// is never worse. Gives up: where limits end or a bound is met; without limits
+// after one round. Complexity: that of the strategies, in shares of the limits
+// (Tuning.h).
 //
 //===----------------------------------------------------------------------===//
 #include "Portfolio/Search.h"
@@ -24,6 +26,11 @@
 #include <thread>
 
 using namespace ckopt::planner;
+
+/// Work of simulating a step.
+static constexpr int64_t simulationUnits = 4;
+/// Rounds differ in their seeds by this prime, so that none repeats another.
+static constexpr uint64_t seedStride = 1000003;
 
 const PricedBound &Search::orderBound(int64_t budget) {
   auto [it, fresh] = bounds.try_emplace(budget);
@@ -111,7 +118,7 @@ void Search::runStrategy(const Strategy &strategy, Archive &store,
         // Results of proofs may break the simple rules.
         if (problem.simplified && !isValid(steps))
           return false;
-        deadline.spend(int64_t(steps.size()) * 4);
+        deadline.spend(int64_t(steps.size()) * simulationUnits);
         bool fits = store.report(std::move(steps), load, strategy.name);
         if (Standing now(store, load); now.better(best)) {
           best = now;
@@ -131,20 +138,16 @@ void Search::runTier(Tier tier, Archive &store, const Options &options,
                      int64_t load, Deadline &deadline) {
   int left = 0;
   for (const Strategy &strategy : strategies())
-    left += strategy.tier == tier && problem.numNodes <= strategy.mostNodes;
+    left += strategy.tier == tier;
   for (const Strategy &strategy : strategies())
-    if (strategy.tier == tier && problem.numNodes <= strategy.mostNodes) {
+    if (strategy.tier == tier) {
       if (deadline.passed() || closed(store, options, load))
         return;
       // Constructions go on while they gain, but for a tenth for each of those
-      // behind them. Improvement gains a little for long: the first one leaves
-      // some to the others. Proofs may take all.
+      // behind them. Proofs and improvement may take all.
       --left;
       bool construct = tier == Tier::Construct;
-      double share = construct ? 1 - tuning.leftForEach * left
-                     : tier == Tier::Improve && left > 0
-                         ? tuning.firstImproverShare
-                         : 1.0;
+      double share = construct ? 1 - tuning.leftForEach * left : 1.0;
       Deadline part =
           deadline.part(int64_t(double(deadline.unitsLeft()) * share), share);
       if (construct && !isQuick(options.effort))
@@ -178,7 +181,7 @@ void Search::improve(Archive &store, const Options &options, int64_t load,
     if (!options.searchToLimit || deadline.passed() ||
         closed(store, options, load))
       return;
-    round.seed = options.seed + uint64_t(i + 1) * 1000003;
+    round.seed = options.seed + uint64_t(i + 1) * seedStride;
     round.effort = options.effort * std::min(tuning.mostRoundEffort,
                                              1 + tuning.roundGrowth * (i + 1));
   }
@@ -200,6 +203,11 @@ void Search::sketch(Archive &store, const Options &options, int64_t load,
             name == tuning.surest ? tuning.surestShare : tuning.quickestShare;
         Deadline part =
             deadline.part(int64_t(double(deadline.unitsLeft()) * share), share);
+        // On a busy machine the clock strikes before anything was done, so what
+        // ends the search for a first plan is its work.
+        if (shortOfTime(options) && !deadline.hasWorkLimit() &&
+            store.leastLoad().peak > load)
+          part = Deadline(0, tuning.firstPlanWorkEachNode * problem.numNodes);
         runStrategy(strategy, store, quick, load, part);
         deadline.spend(part.spent());
       }
@@ -220,10 +228,10 @@ void Search::run(Archive &store, const Options &options, int64_t load,
   }
   if (small())
     runTier(Tier::Exact, store, options, load, deadline);
-  if (!small() && tight(options, deadline))
-    sketch(store, options, load, deadline);
   if (std::find(store.constructed.begin(), store.constructed.end(), load) ==
       store.constructed.end()) {
+    if (!small() && tight(options, deadline))
+      sketch(store, options, load, deadline);
     // Most of the limits are for improving, which irregular graphs need most;
     // large graphs gain more from construction.
     bool large = problem.numNodes > tuning.largeNodes;
@@ -237,8 +245,6 @@ void Search::run(Archive &store, const Options &options, int64_t load,
                                                : tuning.constructTime);
     runTier(Tier::Construct, store, options, load, part);
     deadline.spend(part.spent());
-    if (!small())
-      aimLower(store, options, load, units, deadline);
     if (!small() && !isQuick(options.effort)) {
       part = deadline.part(deadline.unitsLeft() / tuning.exactWorkDivisor,
                            tuning.exactTime);
@@ -249,21 +255,6 @@ void Search::run(Archive &store, const Options &options, int64_t load,
       store.constructed.push_back(load);
   }
   improve(store, options, load, deadline);
-}
-
-/// Where constructions found nothing that fits, asks them for less: what is
-/// made for half the load may well fit, since it recomputes in deeper levels.
-void Search::aimLower(Archive &store, const Options &options, int64_t load,
-                      int64_t units, Deadline &deadline) {
-  auto fits = [&] { return store.leastLoad().peak <= load; };
-  for (int64_t aim = load / 2, tries = 0;
-       tries < tuning.aims && aim > 0 && !fits() && !deadline.passed();
-       aim /= 2, ++tries) {
-    Deadline part =
-        deadline.part(units / tuning.aimWorkDivisor, tuning.aimTime);
-    runTier(Tier::Construct, store, options, aim, part);
-    deadline.spend(part.spent());
-  }
 }
 
 void Search::fit(Archive &store, const Options &options, int64_t budget,
@@ -331,7 +322,7 @@ int64_t Search::place(Archive &store, const Options &options,
 /// Quickly packs known sequences of smaller and smaller loads, until one fits.
 void Search::packSmaller(Archive &store, const Options &options,
                          int64_t budget) {
-  for (int percent : {97, 94, 90, 85, 75, 60, 0}) {
+  for (int percent : tuning.smallerPercents) {
     if (store.bestWithin(budget))
       return;
     std::vector<Candidate> less =

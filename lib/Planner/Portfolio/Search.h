@@ -60,7 +60,8 @@ public:
   /// they are skipped then, so that the answer comes in time.
   bool hurried(const Options &options) const {
     return options.timeLimitSeconds > 0 &&
-           options.timeLimitSeconds < 2e-5 * double(problem.numNodes);
+           options.timeLimitSeconds <
+               tuning.hurriedSecondsEachNode * double(problem.numNodes);
   }
   /// Returns whether the time or work limit leaves little for each node.
   bool shortOfTime(const Options &options) const {
@@ -73,8 +74,6 @@ public:
            (deadline.hasWorkLimit() &&
             deadline.unitsLeft() < tuning.tightWorkEachNode * problem.numNodes);
   }
-  void aimLower(Archive &store, const Options &options, int64_t load,
-                int64_t units, Deadline &deadline);
   /// Cached by budget.
   const PricedBound &orderBound(int64_t budget);
 

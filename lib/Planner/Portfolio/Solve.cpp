@@ -5,7 +5,8 @@
 // Checks graph and options, so that nothing behind this file sees bad input,
 // hands the graph to GraphPlanner, and draws the curve of cost against budget.
 // Guarantee: plans passed verify(); along a curve cost never rises with the
-// budget and bounds never do either.
+// budget and bounds never do either. Gives up: at once on questions that make
+// no sense. Complexity: a curve takes a search a point, and one for its end.
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Planner/Solve.h"

@@ -2,6 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
+// Which strategies there are and when `auto` runs each. What each one aims at,
+// how, and when it gives up stands at its own file's head.
+//
 //===----------------------------------------------------------------------===//
 #include "Portfolio/Strategies.h"
 #include "Construct/Construct.h"
@@ -29,7 +32,6 @@ const std::vector<Strategy> &ckopt::planner::strategies() {
       {"segments", runSegments, Tier::Construct},
       {"prices", runPrices, Tier::Construct},
       {"local-search", runLocalSearch, Tier::Improve},
-      {"windows", runWindows, Tier::Improve, mostWindowsNodes},
   };
   return table;
 }

@@ -10,6 +10,7 @@
 #ifndef CKOPT_LIB_PLANNER_PORTFOLIO_TUNING_H
 #define CKOPT_LIB_PLANNER_PORTFOLIO_TUNING_H
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -26,6 +27,9 @@ struct SearchTuning {
   /// Above this size, a packing trial takes long, so fewer and larger steps are
   /// made.
   int32_t dearPackingNodes = 1000;
+  /// A clock that leaves less than this for a node strikes before bounds and
+  /// other orders than the program's are computed.
+  double hurriedSecondsEachNode = 2e-5;
   /// Beyond, fewer of the cheaper plans are tried for packing.
   int32_t fewTrialsNodes = 4000;
   /// Up to this size the least load is searched for with proof; with a fixed
@@ -39,17 +43,14 @@ struct SearchTuning {
   double leftForEach = 0.1;
   /// It ends after so much work a node (or in all, if that is more) without a
   /// gain.
-  int64_t patienceEachNode = 8000, leastPatience = 4000000;
+  int64_t patienceEachNode = 4000, leastPatience = 4000000;
   /// Work of the tier: of large graphs by node, of others in all (4 s).
   int64_t constructWorkEachNode = 40000, constructWork = 80000000;
   /// Shares of the work and time limits that the tier may use.
   double constructShare = 1.0 / 3, constructShareLarge = 2.0 / 3;
   double constructTime = 0.3, constructTimeLarge = 0.65;
-  /// Where nothing fits, half the load is aimed for, so many times in turn,
-  /// each with this part of the tier's work and of the time left.
-  int aims = 3;
-  int64_t aimWorkDivisor = 3;
-  double aimTime = 0.15;
+  /// The best list schedules that are packed before anything is searched.
+  size_t packedOrders = 3;
 
   /// If the limits are below this for each node, they are tight: before all
   /// settings of one construction are tried, two of them get a share of the
@@ -58,13 +59,14 @@ struct SearchTuning {
   double tightSecondsEachNode = 3e-4;
   int64_t tightWorkEachNode = 10000;
   std::string_view quickest = "prices", surest = "dtr";
+  /// Work of a node that each of them may do without a look at the clock, while
+  /// there is no plan: of 10,000 nodes a third of a second.
+  int64_t firstPlanWorkEachNode = 700;
   double quickestShare = 0.4, surestShare = 0.75, sketchPlanEffort = 0.1;
 
   // -- Proof and improvement.
   int64_t exactWorkDivisor = 3;
   double exactTime = 0.4;
-  /// What the first improving strategy of a round takes of the round.
-  double firstImproverShare = 0.75;
   /// Rounds at most, should a strategy not count its work; each has this much
   /// more effort than the one before, up to a limit.
   int maxRounds = 64;
@@ -91,6 +93,12 @@ struct SearchTuning {
   double nearMissEffort = 3;
   /// Effort of a packing that only has to exist.
   double sketchEffort = 0.02;
+  /// Loads between one that packs and one that does not are halved until they
+  /// differ by less than twice this part of the budget.
+  int64_t settledDivisor = 500;
+  /// Parts of the budget, in hundredths, whose cheapest known plan is packed
+  /// where nothing fits yet; 0: the plan of the least load.
+  std::array<int, 7> smallerPercents = {97, 94, 90, 85, 75, 60, 0};
   /// Cheaper plans that are tried for packing: of small and of large graphs.
   int packTrials = 6, packTrialsLarge = 2;
 
@@ -111,6 +119,14 @@ struct SearchTuning {
   int64_t firstStepDivisor = 64, finestStepDivisor = 2000;
   double tightenEffort = 0.08;
   int64_t finerPacked = 4, finer = 16;
+  /// Steps of graphs up to so many nodes (those beyond get one), since each is
+  /// a search of its own; and settlings at the end, as the size may fall again.
+  struct Steps {
+    int32_t nodes;
+    int steps;
+  };
+  std::array<Steps, 3> tightenSteps = {{{500, 12}, {2000, 6}, {8000, 3}}};
+  int settlings = 2;
   /// Work of its steps by node, of graphs of this many nodes or more: 65 nodes
   /// take at most a second in all, 700 ten.
   int32_t leastNodes = 65;
@@ -125,6 +141,12 @@ struct SearchTuning {
   double provenLeastWork = 2e7;
   size_t provenLeastStates = 400000, provenLeastStatesSmall = 4000000;
   double provenLeastTime = 0.3;
+  int64_t provenLeastDivisor = 3;
+  /// Such proofs end on graphs of up to so many nodes, at any effort; they
+  /// rarely do from the second number on, which get less the larger they are.
+  /// Below an effort of a tenth they get less, too.
+  int32_t provenLeastEnds = 48, provenLeastRare = 100;
+  double provenLeastEffort = 10, provenLeastLeast = 0.02;
 };
 
 inline constexpr SearchTuning tuning;

@@ -2,14 +2,13 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Problem: deep networks repeat a block; find the blocks and which part of the
-// backward pass belongs to each. Method: nodes get labels by structural hashing
-// of shapes (a round of Weisfeiler-Leman refinement along operands), the
-// forward pass becomes a word of labels, and repeats in it are blocks
-// (Repeats.cpp); a backward node belongs to the latest block that it reads
-// from, or to that of what it reads. Guarantee: blocks of a group have the same
-// labels, node by node, unless they were named by Node::group with as many
-// nodes each. O(graph log graph) but for findRepeats().
+// Problem: deep networks repeat a block; find the blocks of the forward pass.
+// Method: nodes get labels by structural hashing of shapes (a round of
+// Weisfeiler-Leman refinement along operands), the forward pass becomes a word
+// of labels, and repeats in it are blocks (Repeats.cpp). Guarantee: blocks of a
+// group have the same labels, node by node, unless they were named by
+// Node::group with as many nodes each. O(graph log graph) but for
+// findRepeats().
 //
 //===----------------------------------------------------------------------===//
 #include "Structure/Structure.h"
@@ -35,12 +34,9 @@ uint64_t valueHash(const Problem &problem, ValueId v) {
              uint64_t(problem.base[v] >= 0));
 }
 
-/// The blocks as lists of forward nodes, in groups.
-using ForwardGroups = std::vector<std::vector<std::vector<NodeId>>>;
-
-ForwardGroups namedBlocks(const Problem &problem,
-                          const std::vector<NodeId> &order, int32_t turn,
-                          const std::vector<int32_t> &labels) {
+BlockGroups namedBlocks(const Problem &problem,
+                        const std::vector<NodeId> &order, int32_t turn,
+                        const std::vector<int32_t> &labels) {
   std::map<std::string, size_t> known;
   std::vector<std::vector<NodeId>> blocks;
   for (int32_t p = 0; p <= turn; ++p) {
@@ -55,7 +51,7 @@ ForwardGroups namedBlocks(const Problem &problem,
   // Blocks match if they have as many nodes and end alike: the first block of a
   // network often begins differently, since no node makes its input.
   std::map<std::pair<size_t, int32_t>, size_t> kinds;
-  ForwardGroups groups;
+  BlockGroups groups;
   for (std::vector<NodeId> &block : blocks) {
     std::pair<size_t, int32_t> kind{block.size(), labels[block.back()]};
     auto [it, fresh] = kinds.insert({kind, groups.size()});
@@ -66,9 +62,9 @@ ForwardGroups namedBlocks(const Problem &problem,
   return groups;
 }
 
-ForwardGroups repeatedBlocks(const Problem &problem,
-                             const std::vector<NodeId> &order, int32_t turn,
-                             const std::vector<int32_t> &labels) {
+BlockGroups repeatedBlocks(const Problem &problem,
+                           const std::vector<NodeId> &order, int32_t turn,
+                           const std::vector<int32_t> &labels) {
   std::vector<int32_t> word;
   std::vector<double> weights;
   std::vector<int64_t> cuts(turn + 3, 0); // differences, then sums
@@ -89,7 +85,7 @@ ForwardGroups repeatedBlocks(const Problem &problem,
   for (size_t i = 1; i < cuts.size(); ++i)
     cuts[i] += cuts[i - 1];
   cuts.resize(word.size() + 1);
-  ForwardGroups groups;
+  BlockGroups groups;
   for (const Repeat &repeat : findRepeats(word, weights, cuts)) {
     groups.emplace_back();
     for (int32_t k = 0; k < repeat.count; ++k) {
@@ -131,59 +127,18 @@ std::vector<int32_t> ckopt::planner::structuralLabels(const Problem &problem,
   return labels;
 }
 
-std::vector<BlockGroup> ckopt::planner::findRepeatedBlocks(
-    const Problem &problem, const std::vector<NodeId> &order, int32_t turn) {
-  std::vector<BlockGroup> result;
+BlockGroups ckopt::planner::findRepeatedBlocks(const Problem &problem,
+                                               const std::vector<NodeId> &order,
+                                               int32_t turn) {
   if (problem.numNodes == 0 || turn < 0)
-    return result;
+    return {};
   turn = std::min(turn, problem.numNodes - 1); // a peak may be at the end
   bool named = false;
   for (const Node &node : problem.graph.nodes)
     named |= !node.group.empty();
   std::vector<int32_t> labels = structuralLabels(problem, named ? 0 : 1);
-  ForwardGroups groups = named ? namedBlocks(problem, order, turn, labels)
-                               : repeatedBlocks(problem, order, turn, labels);
-  // Blocks by number, in the order of their first nodes' places.
-  std::vector<int32_t> place(problem.numNodes);
-  for (int32_t p = 0; p < problem.numNodes; ++p)
-    place[order[p]] = p;
-  struct Owner {
-    int32_t rank = -1; ///< place of the block's first node
-    BlockGroup::Block *block = nullptr;
-  };
-  std::vector<Owner> owner(problem.numNodes);
+  BlockGroups groups = named ? namedBlocks(problem, order, turn, labels)
+                             : repeatedBlocks(problem, order, turn, labels);
   std::erase_if(groups, [](const auto &group) { return group.size() < 2; });
-  result.resize(groups.size());
-  for (size_t g = 0; g < groups.size(); ++g) {
-    result[g].blocks.resize(groups[g].size());
-    for (size_t b = 0; b < groups[g].size(); ++b) {
-      BlockGroup::Block &block = result[g].blocks[b];
-      block.forward = std::move(groups[g][b]);
-      for (NodeId n : block.forward)
-        owner[n] = {place[block.forward.front()], &block};
-    }
-  }
-  for (int32_t p = turn + 1; p < problem.numNodes; ++p) {
-    NodeId n = order[p];
-    Owner direct, inherited;
-    for (ValueId v : problem.reads[n]) {
-      NodeId maker = problem.producer[v];
-      if (maker < 0)
-        continue;
-      Owner &best = place[maker] <= turn ? direct : inherited;
-      bool better = place[maker] <= turn
-                        ? owner[maker].rank > best.rank
-                        : owner[maker].block &&
-                              (!best.block || owner[maker].rank < best.rank);
-      if (better)
-        best = owner[maker];
-    }
-    owner[n] = direct.block ? direct : inherited;
-    if (owner[n].block)
-      owner[n].block->backward.push_back(n);
-  }
-  for (BlockGroup &group : result)
-    for (BlockGroup::Block &block : group.blocks)
-      std::sort(block.backward.begin(), block.backward.end());
-  return result;
+  return groups;
 }

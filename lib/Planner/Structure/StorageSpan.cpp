@@ -18,18 +18,14 @@ ckopt::planner::storageSpans(const Problem &problem,
   for (int32_t p = 0; p < problem.numNodes; ++p) {
     for (ValueId v : problem.outputs[order[p]])
       if (problem.root[v] == v)
-        spans[v] = {p, p <= turn ? p : -1, -1, p};
+        spans[v] = {p, p <= turn ? p : -1, -1};
     for (ValueId v : problem.reads[order[p]]) {
       StorageSpan &span = spans[problem.root[v]];
-      span.lastUse = p;
       if (p <= turn)
         span.lastBefore = p;
       else if (span.firstAfter < 0)
         span.firstAfter = p;
     }
   }
-  for (ValueId v = 0; v < problem.numValues; ++v)
-    if (problem.endLive[v])
-      spans[problem.root[v]].lastUse = problem.numNodes;
   return spans;
 }

@@ -13,18 +13,10 @@
 
 namespace ckopt::planner {
 
-/// Blocks that are copies of each other, in the order in which they run.
-struct BlockGroup {
-  struct Block {
-    /// Nodes of the forward pass in the order given, as many in every block of
-    /// a group and with equal labels one by one.
-    std::vector<NodeId> forward;
-    /// Nodes of the backward pass that first read what the block saved, and
-    /// those that only they lead to, ascending.
-    std::vector<NodeId> backward;
-  };
-  std::vector<Block> blocks; ///< two or more
-};
+/// Groups of blocks that are copies of each other, in the order in which they
+/// run; a block is a list of nodes of the forward pass in the order given, as
+/// many in every block of a group and with equal labels one by one.
+using BlockGroups = std::vector<std::vector<std::vector<NodeId>>>;
 
 /// Numbers nodes so that equal numbers mean equal structure: sizes and kinds of
 /// operands and results, and likewise of the nodes that make the operands, for
@@ -37,9 +29,8 @@ std::vector<int32_t> structuralLabels(const Problem &problem, int rounds = 1);
 /// (Node::group), a group is a block; else blocks are found by structure, and
 /// begin where few bytes live across. Groups are disjoint and ordered by their
 /// first node.
-std::vector<BlockGroup> findRepeatedBlocks(const Problem &problem,
-                                           const std::vector<NodeId> &order,
-                                           int32_t turn);
+BlockGroups findRepeatedBlocks(const Problem &problem,
+                               const std::vector<NodeId> &order, int32_t turn);
 
 /// Positions in the order at which first runs make and use a storage.
 struct StorageSpan {
@@ -47,7 +38,6 @@ struct StorageSpan {
   /// Last use in the forward part, or the position where it is made there.
   int32_t lastBefore = -1;
   int32_t firstAfter = -1; ///< first use beyond; -1: none
-  int32_t lastUse = -1;    ///< numNodes: it is there at the end
 };
 
 /// Returns spans by value, set for storages only; `order` holds every node
