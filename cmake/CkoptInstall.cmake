@@ -7,11 +7,21 @@ install(DIRECTORY ${CKOPT_SOURCE_DIR}/include/ckopt ${CKOPT_BINARY_DIR}/include/
         FILES_MATCHING PATTERN "*.h" PATTERN "*.inc" PATTERN "*.td"
         PATTERN "CMakeFiles" EXCLUDE)
 install(EXPORT CkoptTargets DESTINATION ${CKOPT_CMAKE_DIR})
+set(CKOPT_CONFIG_INCLUDES "\"\${PACKAGE_PREFIX_DIR}/${CMAKE_INSTALL_INCLUDEDIR}\"")
 configure_package_config_file(${CKOPT_SOURCE_DIR}/cmake/CkoptConfig.cmake.in
-  ${CKOPT_BINARY_DIR}/CkoptConfig.cmake INSTALL_DESTINATION ${CKOPT_CMAKE_DIR})
+  ${CKOPT_BINARY_DIR}/installed/CkoptConfig.cmake INSTALL_DESTINATION ${CKOPT_CMAKE_DIR})
 write_basic_package_version_file(${CKOPT_BINARY_DIR}/CkoptConfigVersion.cmake
   COMPATIBILITY SameMinorVersion)
-install(FILES ${CKOPT_BINARY_DIR}/CkoptConfig.cmake
+install(FILES ${CKOPT_BINARY_DIR}/installed/CkoptConfig.cmake
               ${CKOPT_BINARY_DIR}/CkoptConfigVersion.cmake
               ${CKOPT_SOURCE_DIR}/cmake/CkoptLibraries.cmake
         DESTINATION ${CKOPT_CMAKE_DIR})
+
+# The same for the build tree: -DCkopt_DIR=BUILD finds what is not installed.
+export(EXPORT CkoptTargets FILE ${CKOPT_BINARY_DIR}/CkoptTargets.cmake)
+set(CKOPT_CONFIG_INCLUDES "\"${CKOPT_SOURCE_DIR}/include\" \"${CKOPT_BINARY_DIR}/include\"")
+configure_package_config_file(${CKOPT_SOURCE_DIR}/cmake/CkoptConfig.cmake.in
+  ${CKOPT_BINARY_DIR}/CkoptConfig.cmake INSTALL_DESTINATION ${CKOPT_BINARY_DIR}
+  INSTALL_PREFIX ${CKOPT_BINARY_DIR})
+configure_file(${CKOPT_SOURCE_DIR}/cmake/CkoptLibraries.cmake
+               ${CKOPT_BINARY_DIR}/CkoptLibraries.cmake COPYONLY)

@@ -111,6 +111,18 @@ static llvm::Error checkFlags(const DriverOptions &options) {
   return llvm::Error::success();
 }
 
+llvm::Error DriverFlags::settle() {
+  if (llvm::Error error = settleTarget(o, given))
+    return error;
+  if (llvm::Error error = checkFlags(o))
+    return error;
+  auto isGiven = [&](StringRef flag) { return given.count(flag.str()) > 0; };
+  if (llvm::Error error = checkLossSettings(o.compile.step, isGiven))
+    return error;
+  o.train.seed = o.seed;
+  return settleOptimizer();
+}
+
 bool ckopt::parseCommandLine(int argc, char **argv, DriverOptions &options,
                              int &code) {
   code = ExitUsage;
@@ -156,20 +168,11 @@ bool ckopt::parseCommandLine(int argc, char **argv, DriverOptions &options,
     error = usageError("no model given; usage: ckopt " + name +
                        " MODEL.onnx [flags]");
   if (!error)
-    error = settleTarget(options, flags.given);
-  if (!error)
-    error = checkFlags(options);
-  if (!error)
-    error = checkLossSettings(options.compile.step, [&](llvm::StringRef flag) {
-      return flags.given.count(flag.str()) > 0;
-    });
-  if (!error)
-    error = flags.settleOptimizer();
+    error = flags.settle();
   if (error) {
     code = reportError(std::move(error), "ckopt", llvm::errs());
     return false;
   }
-  options.train.seed = options.seed;
   options.train.progress = !options.quiet;
   code = ExitOk;
   return true;

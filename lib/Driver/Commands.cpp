@@ -32,8 +32,7 @@ static LostParameters onLost(const DriverOptions &options) {
                                                  : LostParameters::Warn;
 }
 
-/// Returns the options of a compilation, from the flags and the command.
-static CompileOptions compileOptions(const DriverOptions &options) {
+CompileOptions ckopt::compileOptions(const DriverOptions &options) {
   CompileOptions compile = options.compile;
   compile.remarks &= !options.quiet;
   compile.lost = onLost(options);
@@ -42,8 +41,7 @@ static CompileOptions compileOptions(const DriverOptions &options) {
   return compile;
 }
 
-/// Reads files that flags name: the profile that gives costs, stored plans.
-static llvm::Error readPlanning(DriverOptions &options) {
+llvm::Error ckopt::readPlanning(DriverOptions &options) {
   RematOptions &remat = options.compile.step.remat;
   auto costs = parseCostModel(options.costModel);
   if (!costs)
@@ -94,6 +92,23 @@ ckopt::planModel(DriverOptions &options) {
   return std::move(error);
 }
 
+llvm::Expected<LoadOptions>
+ckopt::readLoadOptions(const DriverOptions &options) {
+  LoadOptions load;
+  load.session.checkFinite = options.checkFinite;
+  load.session.verifyRemat = options.verifyRemat;
+  load.session.keepValues = options.keepValues;
+  load.session.device = options.compile.device.ordinal;
+  load.seed = options.seed;
+  if (options.weights.empty())
+    return std::move(load);
+  auto file = readSafetensors(options.weights);
+  if (!file)
+    return file.takeError();
+  load.weights = std::move(file->tensors);
+  return std::move(load);
+}
+
 llvm::Expected<PlannedStep> ckopt::prepareStep(DriverOptions &options) {
   if (llvm::Error error = readConstants(options))
     return std::move(error);
@@ -103,19 +118,10 @@ llvm::Expected<PlannedStep> ckopt::prepareStep(DriverOptions &options) {
   PlannedStep planned{std::move(*compilation), nullptr};
   if (llvm::Error error = planned.compilation->emit())
     return std::move(error);
-  LoadOptions load;
-  load.session.checkFinite = options.checkFinite;
-  load.session.verifyRemat = options.verifyRemat;
-  load.session.keepValues = options.keepValues;
-  load.session.device = options.compile.device.ordinal;
-  load.seed = options.seed;
-  if (!options.weights.empty()) {
-    auto file = readSafetensors(options.weights);
-    if (!file)
-      return file.takeError();
-    load.weights = std::move(file->tensors);
-  }
-  auto session = ckopt::load(*planned.compilation, load);
+  auto load = readLoadOptions(options);
+  if (!load)
+    return load.takeError();
+  auto session = ckopt::load(*planned.compilation, *load);
   if (!session)
     return session.takeError();
   planned.session = std::move(*session);

@@ -7,6 +7,7 @@
 #define CKOPT_LIB_DRIVER_COMMANDS_H
 
 #include "CommandLine.h"
+#include "ckopt/Driver/Reports.h"
 #include "ckopt/Driver/Step.h"
 #include "llvm/Support/JSON.h"
 
@@ -35,6 +36,12 @@ struct PlannedStep {
   std::unique_ptr<Compilation> compilation;
   std::unique_ptr<Session> session;
 };
+/// What commands ask of a compilation beside its flags.
+CompileOptions compileOptions(const DriverOptions &options);
+/// Reads what flags name: the profile that gives costs, stored plans.
+llvm::Error readPlanning(DriverOptions &options);
+/// How flags have a step loaded; reads --weights.
+llvm::Expected<LoadOptions> readLoadOptions(const DriverOptions &options);
 /// Reads the values of inputs that --constant fixes from the data.
 llvm::Error readConstants(DriverOptions &options);
 /// Plans and loads, and records the checks that the data has to pass.
@@ -46,11 +53,6 @@ llvm::Error runPlanModes(const DriverOptions &options,
                          const Compilation &compilation);
 /// Prints memory before and after planning as a text chart.
 void printChart(const DriverOptions &options, const Compilation &compilation);
-/// Prints the table of `plan`: arena by kind, budget, costs, bounds.
-void printPlan(const Compilation &compilation, llvm::raw_ostream &os);
-/// Returns memory over the step before and (if there is a plan) after planning.
-Timeline memoryTimeline(const DriverOptions &options,
-                        const Compilation &compilation);
 /// Writes a trace if the file name ends in .json, else a picture.
 llvm::Error writeTimeline(llvm::StringRef path, const Timeline &timeline);
 /// Writes members of the current JSON object: the plan, and the result of

@@ -276,9 +276,10 @@ void DriverFlags::addPolicyFlags() {
         step.remat.compare = *how;
         return llvm::Error::success();
       });
-  add("plan-out", "FILE", one, "write the plan; it may be edited",
+  unsigned command = one & ~Program;
+  add("plan-out", "FILE", command, "write the plan; it may be edited",
       flag::text("plan-out", o.planOut));
-  add("plan-report", "FILE", one,
+  add("plan-report", "FILE", command,
       "each value that is kept or computed again, and why (JSON)",
       flag::text("plan-report", o.planReport));
 }
@@ -318,7 +319,7 @@ void DriverFlags::addDataFlags() {
   add("log", "FILE", Train,
       "a line for each step: loss, rate, time, validation (.csv or .jsonl)",
       flag::text("log", o.log));
-  add("targets", "ARRAY", data,
+  add("targets", "ARRAY", data | Program,
       "array of targets (default y); of several losses OUTPUT=ARRAY,...",
       flag::text("targets", o.data.targets));
   add("epochs", "N", Train | Compare, "passes over the data (default 1)",
@@ -335,10 +336,10 @@ void DriverFlags::addDataFlags() {
       flag::number<int64_t>("checkpoint-every", o.train.checkpointEvery, 1));
   add("resume", "FILE", Train, "go on from a checkpoint, with the same bits",
       flag::text("resume", o.train.resume));
-  add("check-finite", "", Train | Compare | Bench,
+  add("check-finite", "", Train | Compare | Bench | Program,
       "name the first op that makes a NaN or infinity",
       flag::turnOn(o.checkFinite));
-  add("verify-remat", "[=keep]", Train | Compare,
+  add("verify-remat", "[=keep]", Train | Compare | Program,
       "compare each recomputed value with the first one",
       [this](StringRef value) -> llvm::Error {
         if (!value.empty() && value != "keep")
@@ -349,8 +350,8 @@ void DriverFlags::addDataFlags() {
       });
   add("steps", "N", Bench, "steps to time (default 10)",
       flag::number<int64_t>("steps", o.steps, 1));
-  add("profile", "", Bench, "time each kernel; print the table by time",
-      flag::turnOn(o.profile));
+  add("profile", "", Bench | Program,
+      "time each kernel; print the table by time", flag::turnOn(o.profile));
   add("profile-out", "FILE", Bench,
       "time each kernel; write the times for --cost-model=profile=FILE",
       flag::text("profile-out", o.profileOut));
@@ -464,15 +465,15 @@ void DriverFlags::addDeviceFlags() {
 }
 
 void DriverFlags::addToolFlags() {
-  add("o", "FILE", Models & ~(Bench | Inspect | Check), "output",
+  unsigned files = Stepping & ~Program;
+  add("o", "FILE", Models & ~(Bench | Inspect | Check | Program), "output",
       flag::text("o", o.output));
-  add("report", "FILE", Stepping,
-      "everything that was printed, and more, as JSON",
+  add("report", "FILE", files, "everything that was printed, and more, as JSON",
       flag::text("report", o.report));
-  add("timeline", "FILE", Stepping,
+  add("timeline", "FILE", files,
       "memory over the step, .svg or .json (Perfetto)",
       flag::text("timeline", o.timeline));
-  add("trace", "FILE", Stepping & ~Compare,
+  add("trace", "FILE", files & ~Compare,
       "the same as a Chrome trace, for ui.perfetto.dev",
       flag::text("trace", o.trace));
   add("allow-inference-export", "", Models & ~Check,
@@ -481,7 +482,7 @@ void DriverFlags::addToolFlags() {
   add("summary", "", Import, "counts instead of IR", flag::turnOn(o.summary));
   add("list-ops", "", Import, "the operators that import knows",
       flag::turnOn(o.listOps));
-  add("quiet", "", Models,
+  add("quiet", "", Models & ~Program,
       "no progress, no remarks; train and bench without the table of memory",
       flag::turnOn(o.quiet));
   add("verbose", "", Models, "a line for each phase",

@@ -28,7 +28,8 @@ enum : unsigned {
   Inspect = 1u << unsigned(Command::Inspect),
   Compare = 1u << unsigned(Command::Compare),
   Check = 1u << unsigned(Command::Check),
-  Stepping = Plan | Compile | Train | Bench | Inspect | Compare,
+  Program = Check << 1, ///< no command: the settings of a program's step
+  Stepping = Plan | Compile | Train | Bench | Inspect | Compare | Program,
   Models = Import | Stepping | Run | Grad | Check,
 };
 } // namespace takers
@@ -43,11 +44,12 @@ public:
   /// The names of the flags on the command line.
   std::set<std::string> given;
 
-  /// Sets defaults of the chosen optimizer, groups and schedule; must be called
-  /// after parsing. A flag that has no effect on them is a usage error.
-  llvm::Error settleOptimizer();
+  /// Settles what depends on several flags: target, loss, optimizer, groups,
+  /// schedule. Flags that say nothing to these are usage errors. After parsing.
+  llvm::Error settle();
 
 private:
+  llvm::Error settleOptimizer();
   void add(llvm::StringRef name, llvm::StringRef value, unsigned commands,
            llvm::StringRef help, Flag::Store store) {
     auto noted = [this, name = name.str(),

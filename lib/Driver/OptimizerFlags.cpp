@@ -139,6 +139,9 @@ void DriverFlags::addScheduleFlags() {
         schedule.byEpoch = text == "epoch";
         return llvm::Error::success();
       });
+  add("total-steps", "N", Program,
+      "linear, cosine, onecycle: where they end, in updates from the start",
+      flag::number<int64_t>("total-steps", schedule.totalSteps, 1));
   add("warmup-steps", "N", Stepping,
       "linear warm-up before the schedule (in --lr-unit)",
       flag::number<int64_t>("warmup-steps", schedule.warmupSteps, 0));

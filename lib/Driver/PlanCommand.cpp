@@ -52,8 +52,7 @@ void ckopt::printChart(const DriverOptions &options,
                 : columns          ? columns
                                    : 80;
   chart.unicode = !options.asciiChart;
-  llvm::outs() << "\n"
-               << timelineChart(memoryTimeline(options, compilation), chart);
+  llvm::outs() << "\n" << timelineChart(memoryTimeline(compilation), chart);
 }
 
 bool ckopt::wantsPlanningGraph(const DriverOptions &options) {

@@ -123,11 +123,11 @@ llvm::Error ckopt::writeTimeline(llvm::StringRef path,
                                  : writeTimelineSvg(path, timeline);
 }
 
-Timeline ckopt::memoryTimeline(const DriverOptions &options,
-                               const Compilation &compilation) {
+Timeline ckopt::memoryTimeline(const Compilation &compilation) {
+  const CompileOptions &options = compilation.given();
   Timeline timeline;
-  timeline.title = options.compile.model;
-  timeline.subtitle = "budget: " + options.compile.step.remat.budget.describe();
+  timeline.title = options.model;
+  timeline.subtitle = "budget: " + options.step.remat.budget.describe();
   if (!compilation.timelineBefore().steps.empty())
     timeline.panels.push_back(compilation.timelineBefore());
   if (compilation.summary().figures.hasPlan())
@@ -163,13 +163,23 @@ void ckopt::writeRun(llvm::json::OStream &json, const Compilation &compilation,
   });
 }
 
+std::string ckopt::stepReport(const Compilation &compilation) {
+  return jsonText([&](llvm::json::OStream &json) {
+    json.object([&] {
+      json.attribute("format", "ckopt-step-report/1");
+      json.attribute("model", jsonString(compilation.given().model));
+      writeRun(json, compilation, nullptr);
+    });
+  });
+}
+
 llvm::Error ckopt::writeReports(const DriverOptions &options,
                                 const Compilation &compilation,
                                 const TrainResult *result) {
   bool curve = options.paretoPoints > 0;
   if (!options.timeline.empty() || !options.trace.empty() ||
       (!options.svg.empty() && !curve)) {
-    Timeline timeline = memoryTimeline(options, compilation);
+    Timeline timeline = memoryTimeline(compilation);
     if (!options.timeline.empty())
       if (llvm::Error error = writeTimeline(options.timeline, timeline))
         return error;

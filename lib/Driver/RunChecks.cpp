@@ -67,6 +67,29 @@ llvm::Error ckopt::checkFinite(double value, const llvm::Twine &what,
                                       describe(value) + advice(step <= 1));
 }
 
+/// Result of a step that clips (lib/Autodiff/Optimizer.cpp).
+static constexpr llvm::StringLiteral kGradientNormName = "gradient_norm";
+
+llvm::Error ckopt::checkGradientNorm(const Session &session, int64_t step) {
+  for (const runtime::FunctionInfo &info : session.manifest().functions)
+    for (int32_t index : info.outputs)
+      if (info.name == "step" &&
+          session.info_of(index).name == kGradientNormName) {
+        auto value = session.read(index);
+        if (!value)
+          return value.takeError();
+        return checkFinite(value->getDouble(0), "norm of the gradients", step);
+      }
+  return llvm::Error::success();
+}
+
+llvm::Error ckopt::checkState(const Session &session, int64_t step) {
+  auto tensors = session.weights(/*optimizerState=*/true);
+  if (!tensors)
+    return tensors.takeError();
+  return checkFinite(*tensors, step);
+}
+
 bool DivergenceWatch::add(int64_t step, double loss) {
   constexpr double kFar = 10;
   constexpr int64_t kCertain = 5;

@@ -17,6 +17,16 @@ llvm::Error checkFinite(const TensorMap &tensors, int64_t step);
 /// Returns the same error for a loss or a norm.
 llvm::Error checkFinite(double value, const llvm::Twine &what, int64_t step);
 
+/// The same of the gradients' norm, where the step computes it: clipping by an
+/// infinite one multiplies all gradients by 0, silently.
+llvm::Error checkGradientNorm(const Session &session, int64_t step);
+/// The same of all that a step leaves behind.
+llvm::Error checkState(const Session &session, int64_t step);
+
+/// Steps between checks of the state: reading all weights costs as much as a
+/// few of their updates.
+constexpr int64_t kStateCheckEvery = 100;
+
 /// Tells a diverging loss from a noisy one. A loss is far above its start if it
 /// exceeds the first loss by more than ten times that loss's size; it diverges
 /// if it stays there for five steps (or up to the end of a shorter run).

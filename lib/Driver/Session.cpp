@@ -6,6 +6,7 @@
 #include "ckopt/Driver/Session.h"
 #include "ckopt/Runtime/StatusExit.h"
 #include "ckopt/Support/Error.h"
+#include "ckopt/Training/Checkpoint.h"
 
 using namespace ckopt;
 using runtime::TensorRole;
@@ -134,6 +135,24 @@ llvm::Expected<TensorMap> Session::weights(bool optimizerState) const {
       result.set(info_of(index).name, std::move(*value));
     }
   return result;
+}
+
+llvm::Error Session::restore(const TensorMap &values, llvm::StringRef what) {
+  std::vector<TensorSpec> expected;
+  std::vector<int64_t> indices;
+  for (TensorRole role : {TensorRole::Parameter, TensorRole::Frozen,
+                          TensorRole::State, TensorRole::OptimizerState})
+    for (int64_t index : tensors(role)) {
+      const runtime::TensorInfo &tensor = info_of(index);
+      expected.push_back({tensor.name, tensor.dtype, tensor.shape});
+      indices.push_back(index);
+    }
+  if (llvm::Error error = checkTensors(values, expected, what))
+    return error;
+  for (size_t i = 0; i < indices.size(); ++i)
+    if (llvm::Error error = write(indices[i], *values.find(expected[i].name)))
+      return error;
+  return llvm::Error::success();
 }
 
 llvm::Error Session::run(const char *function) {

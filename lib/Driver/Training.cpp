@@ -41,8 +41,6 @@ private:
   llvm::Error runOnce(const char *function, double &time, double &loss);
   llvm::Error runStep(BatchStream &batches);
   llvm::Error runSteps(BatchStream &batches);
-  llvm::Error checkGradientNorm();
-  llvm::Error checkState();
   llvm::Error save(DataPosition position);
   llvm::Error report(DataPosition at, ProgressLine &progress);
   llvm::Error finish();
@@ -68,10 +66,6 @@ private:
 } // namespace
 
 constexpr const char *horizonKey = "schedule-steps";
-/// Reading all weights costs as much as a few updates.
-constexpr int64_t kStateCheckEvery = 100;
-/// The result that a step with clipping has (lib/Autodiff/Optimizer.cpp).
-constexpr llvm::StringLiteral kGradientNormName = "gradient_norm";
 
 llvm::Error Trainer::checkCounts() const {
   if (options.epochs < 0 || options.maxSteps < 0 ||
@@ -168,29 +162,13 @@ llvm::Error Trainer::resume(DataPosition &position) {
   auto checkpoint = readCheckpoint(options.resume);
   if (!checkpoint)
     return checkpoint.takeError();
-  std::vector<TensorSpec> expected;
-  for (TensorRole role : {TensorRole::Parameter, TensorRole::Frozen,
-                          TensorRole::State, TensorRole::OptimizerState})
-    for (int64_t index : session.tensors(role)) {
-      const runtime::TensorInfo &tensor = session.info_of(index);
-      expected.push_back({tensor.name, tensor.dtype, tensor.shape});
-    }
-  if (llvm::Error error =
-          checkTensors(checkpoint->tensors, expected, options.resume))
-    return error;
   if (llvm::Error error = checkHorizon(checkpoint->state.options))
     return error;
   if (llvm::Error error =
           checkOptions(checkpoint->state.options, identity, options.resume))
     return error;
-  for (const TensorSpec &spec : expected) {
-    auto index = session.find(spec.name);
-    if (!index)
-      return index.takeError();
-    if (llvm::Error error =
-            session.write(*index, *checkpoint->tensors.find(spec.name)))
-      return error;
-  }
+  if (llvm::Error error = session.restore(checkpoint->tensors, options.resume))
+    return error;
   stepNumber = checkpoint->state.step;
   position = checkpoint->state.data;
   return llvm::Error::success();
@@ -251,35 +229,11 @@ llvm::Error Trainer::runStep(BatchStream &batches) {
   result.losses.push_back(loss);
   if (llvm::Error error = checkFinite(loss, "loss", stepNumber))
     return error;
-  if (llvm::Error error = checkGradientNorm())
+  if (llvm::Error error = checkGradientNorm(session, stepNumber))
     return error;
   if (stepNumber % kStateCheckEvery == 0)
-    return checkState();
+    return checkState(session, stepNumber);
   return llvm::Error::success();
-}
-
-/// Reports an infinite gradient norm, which would silently multiply all
-/// gradients by 0.
-llvm::Error Trainer::checkGradientNorm() {
-  for (const runtime::FunctionInfo &info : session.manifest().functions)
-    for (int32_t index : info.outputs)
-      if (info.name == "step" &&
-          session.info_of(index).name == kGradientNormName) {
-        auto value = session.read(index);
-        if (!value)
-          return value.takeError();
-        return checkFinite(value->getDouble(0), "norm of the gradients",
-                           stepNumber);
-      }
-  return llvm::Error::success();
-}
-
-/// Checks all values that live across steps.
-llvm::Error Trainer::checkState() {
-  auto tensors = session.weights(/*optimizerState=*/true);
-  if (!tensors)
-    return tensors.takeError();
-  return checkFinite(*tensors, stepNumber);
 }
 
 llvm::Error Trainer::finish() {
@@ -432,7 +386,7 @@ llvm::Expected<TrainResult> Trainer::run() {
   if (llvm::Error error = save(batches->position()))
     return std::move(error);
   if (options.trained) {
-    if (llvm::Error error = checkState())
+    if (llvm::Error error = checkState(session, stepNumber))
       return std::move(error);
     if (llvm::Error error = options.trained(stepNumber))
       return std::move(error);

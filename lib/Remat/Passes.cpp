@@ -332,18 +332,27 @@ std::unique_ptr<Pass> ckopt::createRematPass(RematOptions options,
   return std::make_unique<RematPass>(std::move(options), result);
 }
 
-llvm::Error ckopt::writeRematReport(StringRef path, ArrayRef<RematPlan> plans) {
+static void writeReportJson(llvm::json::OStream &json,
+                            ArrayRef<RematPlan> plans) {
   std::map<std::string, const RematPlan *> byName;
   for (const RematPlan &plan : plans)
     if (plan.wasPlanned())
       byName[plan.problem.graph.name] = &plan;
-  return writeJsonFile(path, [&](llvm::json::OStream &json) {
-    json.object([&] {
-      json.attribute("format", "ckopt-remat-report/1");
-      json.attributeArray("functions", [&] {
-        for (const auto &[name, plan] : byName)
-          json.object([&, plan = plan] { writePlanFigures(json, *plan); });
-      });
+  json.object([&] {
+    json.attribute("format", "ckopt-remat-report/1");
+    json.attributeArray("functions", [&] {
+      for (const auto &[name, plan] : byName)
+        json.object([&, plan = plan] { writePlanFigures(json, *plan); });
     });
   });
+}
+
+llvm::Error ckopt::writeRematReport(StringRef path, ArrayRef<RematPlan> plans) {
+  return writeJsonFile(
+      path, [&](llvm::json::OStream &json) { writeReportJson(json, plans); });
+}
+
+std::string ckopt::rematReport(ArrayRef<RematPlan> plans) {
+  return jsonText(
+      [&](llvm::json::OStream &json) { writeReportJson(json, plans); });
 }

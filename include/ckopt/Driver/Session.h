@@ -60,6 +60,11 @@ public:
   /// Returns parameters, state and (if asked) optimizer state.
   llvm::Expected<TensorMap> weights(bool optimizerState) const;
 
+  /// Writes all that a step changes or keeps from `values`. One error lists
+  /// what is missing, unexpected, or of another type or shape; `what` names
+  /// their file in it.
+  llvm::Error restore(const TensorMap &values, llvm::StringRef what);
+
   llvm::Error run(const char *function);
   llvm::Expected<int64_t> measuredPeak() const;
 

@@ -170,6 +170,8 @@ runRemat(llvm::ArrayRef<mlir::FunctionOpInterface> functions,
 /// planned, by name (ckopt-remat-report/1; `-`: standard output).
 llvm::Error writeRematReport(llvm::StringRef path,
                              llvm::ArrayRef<RematPlan> plans);
+/// Returns what writeRematReport() writes.
+std::string rematReport(llvm::ArrayRef<RematPlan> plans);
 
 } // namespace ckopt
 

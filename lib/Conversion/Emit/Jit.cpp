@@ -9,6 +9,8 @@
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
 #include "llvm/Support/TargetSelect.h"
 
+#include <dlfcn.h>
+
 using namespace ckopt;
 
 struct JitProgram::Impl {
@@ -31,6 +33,21 @@ static llvm::Expected<T> lookup(llvm::orc::LLJIT &jit, llvm::StringRef name) {
   return address->toPtr<T>();
 }
 
+/// The library that this process has the runtime from, with what it depends on.
+/// A host that opened it for itself alone, as Python opens its modules, keeps
+/// its symbols out of the process's global ones.
+static std::unique_ptr<llvm::orc::DefinitionGenerator>
+runtimeSymbols(char prefix) {
+  Dl_info info = {};
+  if (!dladdr(reinterpret_cast<void *>(&ckrt_execute), &info))
+    return nullptr;
+  void *handle = dlopen(info.dli_fname, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+  if (!handle)
+    return nullptr; // linked into the program itself
+  return std::make_unique<llvm::orc::DynamicLibrarySearchGenerator>(
+      llvm::sys::DynamicLibrary(handle), prefix);
+}
+
 llvm::Expected<std::unique_ptr<JitProgram>>
 JitProgram::create(const std::vector<char> &object) {
   llvm::InitializeNativeTarget();
@@ -45,6 +62,8 @@ JitProgram::create(const std::vector<char> &object) {
       lljit.getDataLayout().getGlobalPrefix());
   if (!process)
     return process.takeError();
+  if (auto runtime = runtimeSymbols(lljit.getDataLayout().getGlobalPrefix()))
+    lljit.getMainJITDylib().addGenerator(std::move(runtime));
   lljit.getMainJITDylib().addGenerator(std::move(*process));
   if (llvm::Error error =
           lljit.addObjectFile(llvm::MemoryBuffer::getMemBufferCopy(

@@ -1,0 +1,48 @@
+//===- Settings.h - what a step is asked for, by name -----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Programs that compile steps for others (bindings, services) hand on what
+// these ask for by name and text: the flags of `ckopt train` without dashes,
+// with the driver's defaults, checks and messages.
+//
+//   auto settings = readSettings("model.onnx", {{"loss", "cross_entropy"},
+//                                               {"optimizer", "adamw"},
+//                                               {"memory-budget", "64MiB"}});
+//   auto step = compile(settings->compile, settings->data);
+//   auto run = StepRun::create(std::move(*step), settings->train,
+//                              settings->load);
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_DRIVER_SETTINGS_H
+#define CKOPT_DRIVER_SETTINGS_H
+
+#include "ckopt/Driver/Step.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ckopt {
+
+/// The name of a flag and its value; switches take "". Flags that are
+/// repeatable may come several times.
+using Setting = std::pair<std::string, std::string>;
+
+struct StepSettings {
+  CompileOptions compile;
+  DataOptions data;
+  TrainOptions train;
+  LoadOptions load;
+};
+
+/// Reads settings. One usage error lists all that are unknown or wrong. Flags
+/// of the driver's files and of its loop (`data`, `epochs`, `checkpoint`,
+/// `report`, ...) are none; `total-steps` is the end of a schedule that has
+/// one, which the driver takes from the epochs.
+llvm::Expected<StepSettings> readSettings(const std::string &model,
+                                          llvm::ArrayRef<Setting> settings);
+
+} // namespace ckopt
+
+#endif // CKOPT_DRIVER_SETTINGS_H

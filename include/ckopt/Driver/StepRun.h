@@ -1,0 +1,111 @@
+//===- StepRun.h - a step whose batches the caller brings -------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A run owns a compiled step and its session, and knows how many updates it
+// made. It checks each batch as a dataset is checked, and looks for what goes
+// wrong as train() does. The same batches give the bits of train().
+//
+//   auto run = StepRun::create(std::move(*step), train, load);
+//   TensorMap batch;
+//   batch.set("x", images); // [batch, ...]
+//   batch.set("y", labels);
+//   auto result = (*run)->step(batch);
+//
+// Threads: a run is used by one thread at a time. After an error of step() the
+// weights are those that the failed update left.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_DRIVER_STEPRUN_H
+#define CKOPT_DRIVER_STEPRUN_H
+
+#include "ckopt/Driver/Step.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace ckopt {
+
+/// The outcome of one batch.
+struct StepResult {
+  double loss = 0;
+  bool updated = true; ///< false: its gradients wait for those of others
+};
+
+/// The loss of one batch and its gradients, by the parameters' names.
+struct BatchGradients {
+  double loss = 0;
+  TensorMap gradients;
+};
+
+/// The time of one kernel call.
+struct CallTime {
+  std::string kernel, source, primitive; ///< primitive: "" for generated code
+  bool recomputed = false;
+  double seconds = 0; ///< mean over the steps
+};
+
+class StepRun {
+public:
+  /// Loads the step. Of `train` the seed and the schedule count, whose end
+  /// (where it has one) is its totalSteps.
+  static llvm::Expected<std::unique_ptr<StepRun>>
+  create(CompiledStep step, const TrainOptions &train, const LoadOptions &load);
+  ~StepRun();
+  StepRun(const StepRun &) = delete;
+
+  const CompiledStep &compiled() const;
+  Session &session();
+  /// Returns what a batch has to hold, by `array`: inputs in the model's order,
+  /// then targets.
+  llvm::ArrayRef<FieldSpec> fields() const;
+  int64_t batch() const;
+  /// Returns the number of updates made, those before resume() included.
+  int64_t updates() const;
+  /// Returns the rate of the next update.
+  double learningRate() const;
+
+  /// Feeds one whole batch (first dimensions are the batch size) and runs the
+  /// step on it. Warnings of a loss that leaves its start go to the messages of
+  /// the compilation.
+  llvm::Expected<StepResult> step(const TensorMap &batch);
+  /// Computes the gradients of one whole batch, in a step that was compiled
+  /// without an optimizer. Running statistics are updated.
+  llvm::Expected<BatchGradients> gradients(const TensorMap &batch);
+  /// Computes the metrics of any number of samples; the last batch is padded
+  /// and masked.
+  llvm::Expected<MetricSums> evaluate(const TensorMap &samples);
+  /// Computes the outputs of any number of samples, by name; targets are not
+  /// needed.
+  llvm::Expected<TensorMap> predict(const TensorMap &samples);
+
+  /// Returns parameters, running statistics and frozen weights by name; with
+  /// `averaged` the averages (EMA) of the parameters.
+  llvm::Expected<TensorMap> weights(bool averaged = false) const;
+  /// Sets weights by name; those without a value stay. An unknown name is an
+  /// error.
+  llvm::Error setWeights(const TensorMap &weights);
+  /// Writes weights to FILE.onnx or FILE.safetensors.
+  llvm::Error writeWeights(const std::string &path,
+                           bool averaged = false) const;
+
+  /// Writes all that the next updates depend on, but the batches.
+  llvm::Error writeCheckpoint(const std::string &path) const;
+  /// Goes on from such a file; one of a run with other options is an error.
+  llvm::Error resume(const std::string &path);
+
+  /// Times kernels over `steps` updates of the batch, and takes these back.
+  /// Needs a step with CompileOptions::instrument.
+  llvm::Expected<std::vector<CallTime>> profile(const TensorMap &batch,
+                                                int64_t steps);
+
+private:
+  struct Impl;
+  explicit StepRun(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl;
+};
+
+} // namespace ckopt
+
+#endif // CKOPT_DRIVER_STEPRUN_H

@@ -1,0 +1,70 @@
+//===- Settings.cpp - what a step is asked for, by name -------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "ckopt/Driver/Settings.h"
+#include "Commands.h"
+#include "Flags.h"
+#include "ckopt/Backends/Backends.h"
+#include "ckopt/Support/Error.h"
+
+#include <thread>
+
+using namespace ckopt;
+
+static llvm::Error parseSettings(DriverFlags &flags,
+                                 llvm::ArrayRef<Setting> settings) {
+  std::vector<std::string> texts;
+  for (const auto &[name, value] : settings)
+    texts.push_back("--" + name + (value.empty() ? "" : "=" + value));
+  std::vector<char *> arguments;
+  for (std::string &text : texts)
+    arguments.push_back(text.data());
+  return flags.table.parse(arguments, takers::Program, [](llvm::StringRef) {
+    return llvm::Error::success(); // all begin with dashes
+  });
+}
+
+/// A schedule that ends has no epochs to take its end from.
+static llvm::Error checkEnd(const LearningRateSchedule &schedule,
+                            const std::set<std::string> &given) {
+  if (schedule.byEpoch)
+    return usageError("--lr-unit=epoch: who brings batches counts in updates; "
+                      "leave it out");
+  bool ends = given.count("total-steps");
+  if (schedule.hasEnd() && !ends)
+    return usageError(std::string("--lr-schedule=") +
+                      scheduleName(schedule.kind) +
+                      " needs --total-steps: where it ends");
+  if (!schedule.hasEnd() && ends)
+    return usageError(std::string("--total-steps is not for --lr-schedule=") +
+                      scheduleName(schedule.kind) + ", which has no end");
+  return schedule.verify();
+}
+
+llvm::Expected<StepSettings>
+ckopt::readSettings(const std::string &model,
+                    llvm::ArrayRef<Setting> settings) {
+  registerAllTargets(); // flags name them
+  DriverOptions options;
+  // As strict as commands that derive gradients; updates are no must.
+  options.command = Command::Grad;
+  options.compile.model = model;
+  options.compile.step.threads =
+      int32_t(std::max(1u, std::thread::hardware_concurrency()));
+  DriverFlags flags(options);
+  if (llvm::Error error = parseSettings(flags, settings))
+    return std::move(error);
+  if (llvm::Error error = flags.settle())
+    return std::move(error);
+  if (llvm::Error error = checkEnd(options.train.schedule, flags.given))
+    return std::move(error);
+  if (llvm::Error error = readPlanning(options))
+    return std::move(error);
+  auto load = readLoadOptions(options);
+  if (!load)
+    return load.takeError();
+  return StepSettings{compileOptions(options), options.data, options.train,
+                      std::move(*load)};
+}
