@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Arrays of any library as contiguous numpy arrays of a step's types.
+
+Nothing is copied where type and layout fit. Values are converted where that is
+exact; what would be rounded is refused by name unless it was asked for.
+"""
+
+from __future__ import annotations
+
+import numpy
+
+from .errors import InputError, UsageError
+
+
+def _view(name, value):
+    """The array behind `value`, without a copy where it has one."""
+    if isinstance(value, numpy.ndarray):
+        return value
+    if hasattr(value, "detach"):  # torch: gradients do not flow through ckopt
+        value = value.detach()
+    if hasattr(value, "__dlpack_device__"):
+        kind, _ = value.__dlpack_device__()
+        if int(kind) != 1:
+            raise InputError(f"'{name}' is not in the CPU's memory; pass it after .cpu()")
+        try:
+            return numpy.from_dlpack(value)
+        except (BufferError, RuntimeError, TypeError) as error:
+            raise InputError(
+                f"'{name}' has elements of {getattr(value, 'dtype', 'a type')} that numpy does "
+                "not have; convert it to float32 (.float()) where that is what you mean") from error
+    try:
+        return numpy.asarray(value)
+    except ValueError as error:
+        raise InputError(f"'{name}' is no array: {error}") from error
+
+
+def _first_difference(array, back):
+    differs = ~((array == back) | ((array != array) & (back != back)))
+    place = tuple(int(i) for i in numpy.argwhere(differs)[0])
+    return place, array[place]
+
+
+def _convert(name, array, dtype, cast):
+    if array.dtype.kind not in "fiub":
+        raise InputError(f"'{name}' has elements of {array.dtype}; the step takes {dtype}")
+    if numpy.can_cast(array.dtype, dtype, "safe"):
+        return array.astype(dtype)
+    with numpy.errstate(all="ignore"):
+        converted = array.astype(dtype)
+        back = converted.astype(array.dtype)
+    floats = array.dtype.kind == "f" and dtype.kind == "f"
+    if floats and cast == "round":
+        return converted
+    if not numpy.array_equal(array, back, equal_nan=floats):
+        place, value = _first_difference(array, back)
+        help_text = (f"pass it as numpy.{dtype}, or compile with cast='round'" if floats else
+                     f"pass it as numpy.{dtype}")
+        raise InputError(f"'{name}' is {array.dtype} and the step takes {dtype}, in which its "
+                         f"element {list(place)} = {value!s} would be another number; {help_text}")
+    return converted
+
+
+def check_cast(cast):
+    """Raises UsageError for a `cast` that is neither 'exact' nor 'round'."""
+    if cast not in ("exact", "round"):
+        raise UsageError(f"cast={cast!r} is neither 'exact' nor 'round'")
+
+
+def as_array(name, value, dtype=None, cast="exact"):
+    """Returns `value` as a C-contiguous array of `dtype` (None: its own).
+
+    Raises InputError, with `name`, where values would change (`cast='round'`
+    lets floats round), for other kinds of elements and other devices.
+    """
+    array = _view(name, value)
+    if dtype is not None and array.dtype != numpy.dtype(dtype):
+        array = _convert(name, array, numpy.dtype(dtype), cast)
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    # ascontiguousarray would make [1] of a number.
+    return array if array.flags.c_contiguous else array.copy(order="C")

@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Plans: of compiled steps, and of graphs of other compilers."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+
+from . import _ckopt
+from .errors import InputError, UsageError
+from .optim import to_text
+
+
+class Plan:
+    """A plan: the order of a step's kernels, what is kept and what is computed again.
+
+    ``print(plan)`` gives a table, a notebook shows it with memory over the step.
+    """
+
+    def __init__(self, report, text):
+        self._report = report
+        self._text = text
+
+    @property
+    def values(self) -> list[dict]:
+        """What becomes of each value: "name", "bytes", "fate", "reason", ... (docs/planner.md)."""
+        return self._report.get("values", [])
+
+    def explain(self, value: str) -> str:
+        """Says in a sentence what becomes of the value of this name, and why.
+
+        Raises InputError, with names that are alike, where there is none.
+        """
+        named = [entry for entry in self.values if entry["name"] == value]
+        if not named:
+            close = [entry["name"] for entry in self.values if value in entry["name"]][:5]
+            raise InputError(f"the plan has no value '{value}'" +
+                             (f"; there are {', '.join(close)}" if close else ""))
+        lines = []
+        for entry in named:
+            line = f"{entry['name']} ({entry['bytes']:,} bytes): {entry['fate']}"
+            if entry.get("made", 1) > 1:
+                line += f", made {entry['made']} times"
+            if entry.get("reason"):
+                line += f"; {entry['reason']}"
+            lines.append(line)
+        return "\n".join(lines)
+
+    def _graph(self):
+        raise NotImplementedError
+
+    def _svg(self):
+        raise NotImplementedError
+
+    def pareto(self, points: int = 11, **search) -> Curve:
+        """Plans ``points`` budgets from the smallest to no recomputation.
+
+        search: flags of ``ckopt-plan``: ``effort=0``, ``time_limit=5``, ...
+        """
+        text, svg = _ckopt.curve(self._graph(), points, True, _search(search))
+        return Curve(json.loads(text), svg)
+
+    def timeline(self, path=None) -> str:
+        """Returns memory over the step as SVG, and writes it to FILE.svg if given."""
+        svg = self._svg()
+        if path is not None:
+            _write(path, svg, ".svg")
+        return svg
+
+    def __str__(self):
+        return self._text
+
+    def _repr_html_(self):
+        return f"<pre>{html.escape(str(self))}</pre>{self._svg()}"
+
+
+class StepPlan(Plan):
+    """The plan of a compiled step."""
+
+    def __init__(self, step):
+        functions = json.loads(step.plan_report())["functions"]
+        report = next((f for f in functions if f.get("name", f.get("function")) == "step"),
+                      functions[0] if functions else {})
+        super().__init__(report.get("plan", {}), step.plan_text())
+        self._step = step
+
+    @property
+    def figures(self) -> dict:
+        """The figures of the table, as a ckopt-step-report/1 has them (bytes, seconds)."""
+        return json.loads(self._step.report())["plan"]
+
+    def _graph(self):
+        return self._step.graph()
+
+    def _svg(self):
+        return self._step.timeline_svg()
+
+    def timeline(self, path=None) -> str:
+        """Returns memory over the step as SVG; writes FILE.svg, or FILE.json for Perfetto."""
+        if path is not None and os.fspath(path).endswith(".json"):
+            _write(path, self._step.timeline_json(), ".json")
+            return self._svg()
+        return super().timeline(path)
+
+
+class GraphPlan(Plan):
+    """The plan of a graph (``ckopt.plan``)."""
+
+    def __init__(self, graph, plan, report, svg):
+        self._graph_text = graph
+        self._plan_text = plan
+        self._svg_text = svg
+        self.json = json.loads(plan)
+        super().__init__(json.loads(report), "")
+
+    @property
+    def steps(self) -> list[int]:
+        """Node ids in the order of execution; one that appears again is recomputed."""
+        return self.json["steps"]
+
+    @property
+    def cost(self) -> float:
+        """The sum of the steps' costs, in the graph's unit."""
+        return self.json["cost"]
+
+    @property
+    def peak(self) -> int:
+        """The largest sum of live bytes."""
+        return self.json["peak"]
+
+    @property
+    def arena(self) -> int | None:
+        """The bytes of the arena, if the plan has offsets (``pack``)."""
+        return self.json.get("arena")
+
+    @property
+    def recomputed(self) -> int:
+        """The number of steps that compute something again."""
+        return len(self.steps) - len(set(self.steps))
+
+    def check(self, budget=None) -> None:
+        """Replays the plan by a checker that shares no code with the planner.
+
+        Raises InputError with what is wrong; ``budget`` (bytes or "2GiB") stands
+        in for the plan's own.
+        """
+        wrong = _ckopt.verify_plan(self._graph_text, json.dumps(self.json),
+                                   "" if budget is None else str(budget))
+        if wrong:
+            raise InputError(f"not a valid plan: {wrong}")
+
+    def save(self, path) -> None:
+        """Writes the plan as ckopt-plan/1, which ``ckopt-plan --check`` reads."""
+        _write(path, json.dumps(self.json), "")
+
+    def _graph(self):
+        return self._graph_text
+
+    def _svg(self):
+        return self._svg_text
+
+    def __str__(self):
+        plan = self.json
+        lines = [("steps", f"{len(self.steps)}, of them recomputed {self.recomputed}"),
+                 ("cost", f"{self.cost:g}"), ("peak", f"{self.peak:,} bytes")]
+        if self.arena is not None:
+            lines.append(("arena", f"{self.arena:,} bytes"))
+        if "budget" in plan:
+            lines.append(("budget", f"{plan['budget']:,} bytes"))
+        if "lower_bound" in plan:
+            lines.append(("no plan costs less", f"{plan['lower_bound']:g} (proven)"))
+        lines.append(("plan", f"{plan['status']}, by {plan['strategy']}"))
+        width = max(len(name) for name, _ in lines) + 2
+        return "\n".join(name.ljust(width) + text for name, text in lines)
+
+
+class Curve:
+    """Cost against budget: ``points`` by rising budget (docs/planner.md, ckopt-pareto/1)."""
+
+    def __init__(self, report, svg):
+        self.report = report
+        self._svg = svg
+
+    @property
+    def points(self) -> list[dict]:
+        """Points with "budget" (bytes), "cost", "overhead", "peak", "recomputed", ..."""
+        return self.report["points"]
+
+    def save(self, path) -> None:
+        """Writes the picture to FILE.svg or the points to FILE.json."""
+        if os.fspath(path).endswith(".json"):
+            _write(path, json.dumps(self.report), ".json")
+        else:
+            _write(path, self._svg, ".svg")
+
+    def __str__(self):
+        rows = [f"{'budget':>16}  {'overhead':>9}  {'recomputed':>10}"]
+        rows += [f"{p['budget']:>16,}  {100 * p['overhead']:>7.2f} %  {p['recomputed']:>10}"
+                 for p in self.points]
+        return "\n".join(rows)
+
+    def _repr_html_(self):
+        return self._svg
+
+
+def _write(path, text, ending):
+    path = os.fspath(path)
+    if not path.endswith(ending):
+        raise UsageError(f"'{path}' must end in {ending}")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def _search(flags):
+    return [(name.replace("_", "-"), "" if value is True else to_text(value))
+            for name, value in flags.items() if value is not None and value is not False]
+
+
+def _from_networkx(graph):
+    """Nodes are operations with one output of ``bytes`` each; edges are reads of it."""
+    import networkx
+
+    if not graph.is_directed() or graph.is_multigraph():
+        raise InputError("a NetworkX graph has to be a DiGraph without cycles")
+    try:
+        order = list(networkx.topological_sort(graph))
+    except networkx.NetworkXUnfeasible as error:
+        raise InputError("the graph has a cycle") from error
+    number = {node: i for i, node in enumerate(order)}
+    values, nodes = [], []
+    for node in order:
+        data = graph.nodes[node]
+        if "bytes" not in data:
+            raise InputError(f"node {node!r} has no attribute 'bytes' (of its result)")
+        kind = data.get("kind", "temp")
+        value = {"id": number[node], "name": str(node), "bytes": int(data["bytes"]), "kind": kind}
+        values.append(value)
+        if kind in ("input", "persistent"):
+            continue  # there before the first step: nothing makes it
+        nodes.append({"id": number[node], "name": str(node), "cost": data.get("cost", 1),
+                      "inputs": [number[n] for n in graph.predecessors(node)],
+                      "outputs": [number[node]], "workspace": int(data.get("workspace", 0)),
+                      "recompute": bool(data.get("recompute", True))})
+    return {"format": "ckopt-graph/1", "name": str(graph.graph.get("name", "graph")) or "graph",
+            "alignment": int(graph.graph.get("alignment", 1)), "values": values, "nodes": nodes}
+
+
+def plan(graph, *, budget: int | float | str | None = None, pack: bool = False,
+         **search) -> GraphPlan:
+    """Plans a graph of operations of any compiler under a byte budget.
+
+    graph: a ckopt-graph/1 (docs/planner.md) as dict, JSON text or path; or a
+        networkx.DiGraph whose nodes are operations with "bytes" (of the result)
+        and optionally "cost" (default 1), "workspace", "recompute", "kind"
+        ("temp", "output"; "input" and "persistent": no operation), whose edges
+        lead from the maker to the reader, and whose topological order is the
+        program order.
+    budget: bytes as int, "2GiB", "min"; a float is a share of the program
+        order's peak; None: no limit.
+    pack: give each value an offset, and hold the arena within the budget.
+    search: flags of ``ckopt-plan``: ``strategy="auto"``, ``effort=1``,
+        ``time_limit=60``, ``fixed_order=True``, ``seed=1``, ...
+
+    Raises BudgetError where no plan fits, InputError for graphs that are wrong.
+    """
+    if hasattr(graph, "is_directed"):
+        graph = _from_networkx(graph)
+    if isinstance(graph, dict):
+        text = json.dumps(graph)
+    elif isinstance(graph, str) and graph.lstrip().startswith("{"):
+        text = graph
+    elif isinstance(graph, (str, os.PathLike)):
+        try:
+            with open(graph, encoding="utf-8") as file:
+                text = file.read()
+        except OSError as error:
+            raise InputError(f"cannot read '{os.fspath(graph)}': {error.strerror}") from error
+    else:
+        raise UsageError(f"a graph is a dict, JSON, a path or a networkx.DiGraph, not "
+                         f"{type(graph).__name__}")
+    ratio = budget if isinstance(budget, float) else 0.0
+    bytes_text = "" if budget is None or ratio else str(budget)
+    return GraphPlan(text, *_ckopt.plan_graph(text, bytes_text, ratio, pack, _search(search)))

@@ -1,0 +1,48 @@
+//===- Module.cpp - the extension module of the Python package ------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "Bindings.h"
+
+#include "ckopt/Base/Version.h"
+#include "ckopt/Driver/Driver.h"
+#include "llvm/Config/llvm-config.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace ckopt;
+using namespace ckopt::python;
+
+/// Raises what ckopt.errors makes of the exit code and the text.
+static void raise(const std::exception_ptr &pointer, void *) {
+  try {
+    std::rethrow_exception(pointer);
+  } catch (const Failure &failure) {
+    nb::object made = nb::module_::import_("ckopt.errors")
+                          .attr("from_exit_code")(failure.code, failure.text);
+    PyErr_SetObject(reinterpret_cast<PyObject *>(Py_TYPE(made.ptr())),
+                    made.ptr());
+  }
+}
+
+static int runDriver(std::vector<std::string> arguments) {
+  std::vector<char *> argv;
+  for (std::string &argument : arguments)
+    argv.push_back(argument.data());
+  argv.push_back(nullptr);
+  nb::gil_scoped_release release;
+  int code = driverMain(int(arguments.size()), argv.data());
+  llvm::outs().flush();
+  return code;
+}
+
+NB_MODULE(_ckopt, module) {
+  module.doc() = "ckopt's compiler, runtime and planner; see the package ckopt";
+  nb::register_exception_translator(raise);
+  module.def("version_line",
+             [] { return versionLine("ckopt", LLVM_VERSION_STRING); });
+  module.def("driver", runDriver, nb::arg("arguments"),
+             "Runs the driver; arguments[0] is its name. Returns the exit code.");
+  bindStep(module);
+  bindPlan(module);
+}

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The planner on graphs of other compilers."""
+
+import json
+
+import pytest
+
+import ckopt
+
+
+def chain(length=8, size=100):
+    """Forward and backward of a chain: each value is read by the next node, and on the way back."""
+    values, nodes = [], []
+    for i in range(2 * length):
+        values.append({"id": i, "bytes": size, "kind": "temp" if i < 2 * length - 1 else "output",
+                       "name": f"v{i}"})
+        inputs = [i - 1] if i else []
+        if i >= length:
+            inputs.append(2 * length - 1 - i)
+        nodes.append({"id": i, "name": f"n{i}", "cost": 1, "inputs": sorted(set(inputs)),
+                      "outputs": [i], "workspace": 0, "recompute": True})
+    return {"format": "ckopt-graph/1", "name": "chain", "alignment": 1, "values": values,
+            "nodes": nodes}
+
+
+def test_plan_fits_its_budget():
+    free = ckopt.plan(chain())
+    assert free.recomputed == 0
+    tight = ckopt.plan(chain(), budget=free.peak - 200)
+    assert tight.peak <= free.peak - 200 and tight.recomputed > 0
+    tight.check()
+    assert "recomputed" in str(tight) and "<svg" in tight._repr_html_()
+    fates = {entry["name"]: entry["fate"] for entry in tight.values}
+    again = next(name for name, fate in fates.items() if fate == "recomputed")
+    assert "recomputed" in tight.explain(again)
+
+
+def test_forms_of_a_graph_are_one(tmp_path):
+    graph = chain()
+    path = tmp_path / "graph.json"
+    path.write_text(json.dumps(graph))
+    budget = ckopt.plan(graph).peak - 100
+    plans = [ckopt.plan(form, budget=budget).json for form in (graph, json.dumps(graph), path,
+                                                               str(path))]
+    assert plans[0] == plans[1] == plans[2] == plans[3]
+
+
+def test_networkx():
+    networkx = pytest.importorskip("networkx")
+    graph = networkx.DiGraph()
+    last = None
+    length = 8
+    for i in range(2 * length):
+        graph.add_node(f"n{i}", bytes=100, cost=1, kind="temp" if i < 2 * length - 1 else "output")
+        if last is not None:
+            graph.add_edge(last, f"n{i}")
+        if i >= length:
+            graph.add_edge(f"n{2 * length - 1 - i}", f"n{i}")
+        last = f"n{i}"
+    assert ckopt.plan(graph, budget="min").peak == ckopt.plan(chain(), budget="min").peak
+    graph.add_edge("n3", "n1")
+    with pytest.raises(ckopt.InputError, match="cycle"):
+        ckopt.plan(graph)
+
+
+def test_wrong_plans_do_not_pass_the_check():
+    plan = ckopt.plan(chain(), budget=ckopt.plan(chain()).peak - 200)
+    plan.json["steps"] = plan.json["steps"][1:]
+    with pytest.raises(ckopt.InputError):
+        plan.check()
+    plan = ckopt.plan(chain())
+    with pytest.raises(ckopt.InputError, match="budget|bytes|peak"):
+        plan.check(budget=10)
+
+
+def test_curve_falls():
+    curve = ckopt.plan(chain()).pareto(5)
+    costs = [point["cost"] for point in curve.points]
+    assert len(costs) > 2 and costs == sorted(costs, reverse=True)
+    assert "recomputed" in str(curve) and "<svg" in curve._repr_html_()
+
+
+def test_errors():
+    with pytest.raises(ckopt.BudgetError) as info:
+        ckopt.plan(chain(), budget=1)
+    assert info.value.exit_code == 2
+    graph = chain()
+    graph["nodes"][1]["inputs"] = [99]
+    with pytest.raises(ckopt.InputError, match="99"):
+        ckopt.plan(graph)
+    with pytest.raises(ckopt.UsageError, match="unknown flag --nonsense"):
+        ckopt.plan(chain(), nonsense=1)
+    with pytest.raises(ckopt.InputError, match="cannot read"):
+        ckopt.plan("/no/such/file.json")

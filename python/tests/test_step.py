@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Compiled steps: bits, weights, files, batches, refusals."""
+
+import threading
+
+import numpy
+import pytest
+from conftest import DATA, MODEL, compile_digits, run_driver
+
+import ckopt
+
+
+def assert_same_bits(first, second):
+    assert first.keys() == second.keys()
+    for name in first:
+        assert first[name].tobytes() == second[name].tobytes(), name
+
+
+def read_safetensors(path):
+    """Tensors of f32 by name; the format is a header of JSON and the bytes."""
+    import json
+
+    raw = path.read_bytes()
+    size = int.from_bytes(raw[:8], "little")
+    header = json.loads(raw[8:8 + size])
+    header.pop("__metadata__", None)
+    body = raw[8 + size:]
+    return {name: numpy.frombuffer(body[slice(*entry["data_offsets"])],
+                                   "<f4").reshape(entry["shape"])
+            for name, entry in header.items()}
+
+
+def test_bits_are_the_drivers(digits, tmp_path):
+    """A loop in Python gives the weights of `ckopt train`, also under a tight budget."""
+    images, labels = digits
+    run_driver("train", MODEL, f"--data={DATA}", "--inputs=x=images", "--targets=labels",
+               "--loss=cross_entropy", "--optimizer=adamw", "--lr=0.002", "--weight-decay=0.1",
+               "--clip-norm=1", "--lr-schedule=step", "--lr-step-size=10", "--batch=32",
+               "--threads=2", "--seed=3", "--max-steps=60", "--epochs=2", "--quiet",
+               "-o", tmp_path / "driver.safetensors")
+    step = compile_digits(optimizer=ckopt.AdamW(lr=0.002, weight_decay=0.1, clip_norm=1),
+                          schedule=ckopt.StepDecay(10), budget="min", seed=3)
+    for number, batch in enumerate(ckopt.batches(32, x=images, y=labels, epochs=2, seed=3)):
+        if number == 60:
+            break
+        step(**batch)
+    step.save(tmp_path / "python.safetensors")
+    driver = read_safetensors(tmp_path / "driver.safetensors")
+    assert_same_bits(driver, read_safetensors(tmp_path / "python.safetensors"))
+    assert_same_bits(driver, step.state_dict())
+    start = compile_digits(seed=3).state_dict()
+    assert any((start[name] != driver[name]).any() for name in start), "nothing was trained"
+
+
+def test_accumulated_batches_make_the_drivers_updates(digits, tmp_path):
+    images, labels = digits
+    run_driver("train", MODEL, f"--data={DATA}", "--inputs=x=images", "--targets=labels",
+               "--loss=cross_entropy", "--optimizer=sgd", "--momentum=0.9", "--accumulate=3",
+               "--batch=16", "--threads=2", "--max-steps=5", "--quiet",
+               "-o", tmp_path / "driver.safetensors")
+    step = compile_digits(optimizer=ckopt.SGD(momentum=0.9, accumulate=3), batch=16)
+    for number, batch in enumerate(ckopt.batches(16, x=images, y=labels)):
+        if number == 15:
+            break
+        step(batch)
+    assert step.updates == 5
+    assert_same_bits(read_safetensors(tmp_path / "driver.safetensors"), step.state_dict())
+
+
+def test_model_as_bytes(digits):
+    """The bytes of a file and the message that they hold are the model."""
+    onnx = pytest.importorskip("onnx")
+    images, labels = digits
+    with open(MODEL, "rb") as file:
+        raw = file.read()
+    losses = []
+    for model in (MODEL, raw, onnx.load_from_string(raw)):
+        step = ckopt.compile(model, loss="cross_entropy", batch=32, threads=2, effort=0)
+        losses.append(step(images[:32], labels[:32]))
+    assert losses[0] == losses[1] == losses[2]
+
+
+def test_weights_go_out_and_in(digits, tmp_path):
+    images, labels = digits
+    step = compile_digits()
+    start = step.state_dict()
+    for batch in list(ckopt.batches(32, x=images, y=labels))[:5]:
+        step(batch)
+    trained = step.state_dict()
+    step.save(tmp_path / "trained.onnx")
+    other = compile_digits()
+    other.load_state_dict(trained)
+    assert_same_bits(other.state_dict(), trained)
+    assert other.evaluate(x=images, y=labels) == step.evaluate(x=images, y=labels)
+    again = ckopt.compile(tmp_path / "trained.onnx", loss="cross_entropy", batch=32, threads=2,
+                          effort=0)
+    assert_same_bits(again.state_dict(), trained)
+    with pytest.raises(ckopt.InputError, match="unknown: nonsense.*missing"):
+        other.load_state_dict({"nonsense": numpy.zeros(3, "f4")})
+    with pytest.raises(ckopt.InputError, match="shape"):
+        other.load_state_dict({"o.bias": numpy.zeros(3, "f4")}, strict=False)
+    assert_same_bits(other.state_dict(), trained)
+    other.load_state_dict({"o.bias": start["o.bias"], "nonsense": 1.0}, strict=False)
+    assert other.state_dict()["o.bias"].tobytes() == start["o.bias"].tobytes()
+
+
+def test_resumed_run_has_the_bits_of_an_unbroken_one(digits, tmp_path):
+    images, labels = digits
+    batches = list(ckopt.batches(32, x=images, y=labels))[:12]
+    settings = dict(schedule=ckopt.Cosine(total_steps=12))
+    whole = compile_digits(**settings)
+    ckopt.train(whole, batches)
+    half = compile_digits(**settings)
+    ckopt.train(half, batches[:6])
+    half.checkpoint(tmp_path / "run.ckpt")
+    resumed = compile_digits(budget="min", **settings)
+    assert resumed.resume(tmp_path / "run.ckpt") == 6
+    ckopt.train(resumed, batches[6:])
+    assert_same_bits(whole.state_dict(), resumed.state_dict())
+    other = compile_digits(optimizer=ckopt.AdamW(lr=2e-3), **settings)
+    with pytest.raises(ckopt.InputError, match="lr"):
+        other.resume(tmp_path / "run.ckpt")
+
+
+def test_smaller_last_batch(digits):
+    images, labels = digits
+    step = compile_digits()
+    before = step.state_dict()
+    with pytest.warns(ckopt.Warning, match="7 samples is skipped"):
+        assert numpy.isnan(step(x=images[:7], y=labels[:7]))
+    assert step.skipped == 1 and step.updates == 0
+    assert_same_bits(before, step.state_dict())
+    strict = compile_digits(last_batch="error")
+    with pytest.raises(ckopt.InputError, match="7 samples, the step was compiled for 32"):
+        strict(x=images[:7], y=labels[:7])
+    with pytest.raises(ckopt.InputError, match="33 samples"):
+        step(x=images[:33], y=labels[:33])
+
+
+def test_evaluation_pads_and_masks(digits):
+    """Metrics of 70 samples do not depend on how they come."""
+    images, labels = digits
+    step = compile_digits()
+    step(images[:32], labels[:32])
+    whole = step.evaluate(x=images[:70], y=labels[:70])
+    assert whole["count"] == 70 and 0 <= whole["accuracy"] <= 1
+    parts = step.evaluate((images[i:i + 10], labels[i:i + 10]) for i in range(0, 70, 10))
+    assert parts["count"] == 70 and parts["accuracy"] == whole["accuracy"]
+    assert parts["loss"] == pytest.approx(whole["loss"], rel=1e-6)
+    scores = step.predict(x=images[:70])
+    assert scores.shape == (70, 10)
+    assert (scores.argmax(1) == labels[:70]).mean() == pytest.approx(whole["accuracy"])
+    logits = scores.astype("f8")
+    losses = numpy.log(numpy.exp(logits).sum(1)) - logits[numpy.arange(70), labels[:70]]
+    assert losses.mean() == pytest.approx(whole["loss"], rel=1e-6)
+
+
+def test_evaluation_between_steps_changes_nothing(digits):
+    images, labels = digits
+    plain, watched = compile_digits(), compile_digits()
+    for batch in list(ckopt.batches(32, x=images, y=labels))[:4]:
+        plain(batch)
+        watched(batch)
+        watched.evaluate(x=images[:50], y=labels[:50])
+        watched.predict(x=images[:3])
+    assert_same_bits(plain.state_dict(), watched.state_dict())
+
+
+@pytest.mark.parametrize("make, text", [
+    (lambda x, y: dict(x=x), "no array for 'y'"),
+    (lambda x, y: dict(x=x, y=y, z=y), "takes no 'z'"),
+    (lambda x, y: dict(x=x[:, :, :4], y=y), "shape"),
+    (lambda x, y: dict(x=x, y=y + 5), "label"),
+    (lambda x, y: dict(x=x + numpy.float64(1e-9), y=y), "'x' is float64.*float32"),
+    (lambda x, y: dict(x=x, y=y + 0.5), "'y' is float64"),
+    (lambda x, y: dict(x=x.astype("f4") * numpy.float32("nan"), y=y), "NaN"),
+    (lambda x, y: dict(x=x.astype(complex), y=y), "complex"),
+])
+def test_refusals_name_the_array(digits, make, text):
+    images, labels = digits
+    step = compile_digits()
+    with pytest.raises((ckopt.InputError, ckopt.UsageError), match=text):
+        step(**make(images[:32] * numpy.float32(1), labels[:32]))
+    assert step.updates == 0
+
+
+def test_exact_conversions(digits):
+    """Types that hold the values exactly give the same bits."""
+    images, labels = digits
+    losses = set()
+    for x, y in [(images, labels), (images.astype("f4"), labels.astype("i4")),
+                 (images.astype("f8"), labels.astype("u1")),
+                 (images.astype(">f4"), labels.astype("f8")),
+                 (numpy.asfortranarray(images), list(labels[:32]))]:
+        losses.add(compile_digits()(x=x[:32], y=y[:32]))
+    assert len(losses) == 1
+    rounding = compile_digits(cast="round")
+    rounding(x=images[:32] + 1e-9, y=labels[:32])
+
+
+def test_errors_have_classes_and_texts(tmp_path):
+    with pytest.raises(ckopt.BudgetError, match="(?s)smallest|budget") as info:
+        compile_digits(budget="1KiB")
+    assert info.value.exit_code == 2
+    with pytest.raises(ckopt.InputError, match="no_such"):
+        ckopt.compile(tmp_path / "no_such.onnx", loss="mse")
+    with pytest.raises(ckopt.UsageError, match="unknown flag --nonsense"):
+        compile_digits(nonsense=1)
+    with pytest.raises(ckopt.UsageError, match="momentum"):
+        compile_digits(momentum=0.9)
+    with pytest.raises(ckopt.UsageError, match="total-steps"):
+        compile_digits(lr_schedule="cosine")
+    with pytest.raises(ckopt.UsageError, match="unknown flag --epochs"):
+        compile_digits(epochs=3)
+    with pytest.raises(ckopt.OutputError):
+        compile_digits().save("/no/such/folder/x.onnx")
+
+
+def test_divergence_is_an_error(digits):
+    images, labels = digits
+    step = compile_digits(optimizer=ckopt.SGD(lr=1e38))
+    with pytest.raises(ckopt.NonFiniteError, match="finite|infinite|NaN"):
+        for batch in ckopt.batches(32, x=images, y=labels):
+            step(batch)
+
+
+def test_plan_says_what_it_does(digits, tmp_path):
+    images, labels = digits
+    free = compile_digits()
+    tight = compile_digits(budget="min", effort=1)
+    assert tight.memory["planned_peak_bytes"] < free.memory["planned_peak_bytes"]
+    assert "planned peak (arena)" in str(tight.plan)
+    assert "<svg" in tight.plan._repr_html_()
+    tight(images[:32], labels[:32])
+    assert tight.memory["measured_peak_bytes"] == tight.memory["planned_peak_bytes"]
+    assert tight.plan.values
+    name = tight.plan.values[0]["name"]
+    assert name in tight.plan.explain(name)
+    with pytest.raises(ckopt.InputError, match="no value 'nonsense'"):
+        tight.plan.explain("nonsense")
+    tight.timeline(tmp_path / "step.svg")
+    tight.timeline(tmp_path / "step.json")
+    assert (tmp_path / "step.svg").read_text().startswith("<svg")
+    curve = free.plan.pareto(3, effort=0)
+    costs = [point["cost"] for point in curve.points]
+    assert costs == sorted(costs, reverse=True) and len(costs) > 1
+
+
+def test_profile_takes_its_updates_back(digits):
+    images, labels = digits
+    step = compile_digits(profile=True)
+    before = step.state_dict()
+    rows = step.profile(images[:32], labels[:32], steps=2)
+    assert rows[0]["seconds"] >= rows[-1]["seconds"] >= 0 and rows[0]["seconds"] > 0
+    assert_same_bits(before, step.state_dict())
+    with pytest.raises(ckopt.UsageError, match="profile"):
+        compile_digits().profile(images[:32], labels[:32])
+
+
+def test_averages(digits):
+    images, labels = digits
+    step = compile_digits(optimizer=ckopt.AdamW(ema=0.9))
+    for batch in list(ckopt.batches(32, x=images, y=labels))[:5]:
+        step(batch)
+    averages, last = step.state_dict(averaged=True), step.state_dict()
+    assert (averages["o.weight"] != last["o.weight"]).any()
+    with pytest.raises(ckopt.UsageError, match="ema"):
+        compile_digits().state_dict(averaged=True)
+
+
+def test_threads_wait_for_each_other(digits):
+    """Calls of several threads come one after another, and the GIL is free in them."""
+    images, labels = digits
+    step = compile_digits()
+    threads = [threading.Thread(target=lambda: [step(images[:32], labels[:32])
+                                                for _ in range(10)]) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    alone = compile_digits()
+    for _ in range(40):
+        alone(images[:32], labels[:32])
+    assert step.updates == 40
+    assert_same_bits(step.state_dict(), alone.state_dict())
+
+
+def test_driver_by_module():
+    out, _ = run_driver("--version")
+    assert out.startswith("ckopt ") and ckopt.__version__ in out
+    run_driver("train", "--nonsense", code=64)
+    run_driver("plan", MODEL, "--loss=cross_entropy", "--batch=8",
+               "--memory-budget=1KiB", code=2)

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Modules of PyTorch as steps; skipped where torch or its exporter is missing."""
+
+import copy
+
+import numpy
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("onnxscript")
+
+import ckopt  # noqa: E402
+import ckopt.torch  # noqa: E402
+
+nn = torch.nn
+SETTINGS = dict(threads=2, effort=0)
+
+
+def network(dropout=0.0):
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Conv2d(1, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(),
+                         nn.Dropout(dropout), nn.Flatten(), nn.Linear(4 * 36, 16),
+                         nn.LayerNorm(16), nn.Tanh(), nn.Linear(16, 5)).train()
+
+
+def data(batches=6, batch=8):
+    generator = torch.Generator().manual_seed(1)
+    return [(torch.randn(batch, 1, 6, 6, generator=generator),
+             torch.randint(0, 5, (batch,), generator=generator)) for _ in range(batches)]
+
+
+def train_eagerly(module, batches, lr):
+    optimizer = torch.optim.SGD(module.parameters(), lr=lr, momentum=0.9)
+    losses = []
+    for x, y in batches:
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(module(x), y)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+def test_training_is_pytorchs():
+    """Losses, weights and running statistics are PyTorch's after sync."""
+    module, batches = network(), data()
+    eager = copy.deepcopy(module)
+    before = copy.deepcopy(module.state_dict())
+    step = ckopt.torch.compile_step(module, batches[0][0], loss="cross_entropy",
+                                    optimizer=ckopt.SGD(lr=0.05, momentum=0.9), budget="min",
+                                    **SETTINGS)
+    losses = [step(x, y) for x, y in batches]
+    numpy.testing.assert_allclose(losses, train_eagerly(eager, batches, 0.05), rtol=1e-4)
+    for name, value in module.state_dict().items():
+        assert torch.equal(value, before[name]), f"{name} changed before sync"
+    assert step.sync() is module
+    expected = eager.state_dict()
+    for name, value in module.state_dict().items():
+        torch.testing.assert_close(value, expected[name], rtol=2e-3, atol=2e-4, msg=name)
+    assert int(module[1].num_batches_tracked) == len(batches)
+    # ONNX's own variance differs by N/(N-1) where it is not converted.
+    torch.testing.assert_close(module[1].running_var, expected["1.running_var"], rtol=1e-5,
+                               atol=1e-7)
+
+
+def test_loss_function_is_exported():
+    """A loss of PyTorch's with settings of its own is part of the step, or it is refused."""
+    module, batches = network(), data(2)
+    step = ckopt.torch.compile_step(module, batches[0][0], example_targets=batches[0][1],
+                                    loss=nn.CrossEntropyLoss(label_smoothing=0.1),
+                                    optimizer=ckopt.SGD(lr=0.01), **SETTINGS)
+    expected = nn.functional.cross_entropy(copy.deepcopy(module)(batches[0][0]), batches[0][1],
+                                           label_smoothing=0.1).item()
+    assert step(*batches[0]) == pytest.approx(expected, rel=1e-4)
+    step.sync()
+
+
+def test_what_is_lost_is_found():
+    """An export of another network is an exception that names loss and tensors."""
+    class Lossy(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = nn.Linear(6, 8), nn.Linear(8, 5)
+
+        def forward(self, x):
+            hidden = self.first(x)
+            if torch.compiler.is_exporting():  # as an exporter with a defect would
+                hidden = hidden * 1.5
+            return self.second(hidden)
+
+    x, y = torch.randn(4, 6), torch.tensor([0, 1, 2, 3])
+    settings = dict(loss="cross_entropy", optimizer=ckopt.SGD(lr=0.1), **SETTINGS)
+    step = ckopt.torch.compile_step(Lossy(), x, **settings)
+    with pytest.raises(ckopt.torch.ComparisonError, match="gradient of 'second.weight'"):
+        step(x, y)
+    unchecked = ckopt.torch.compile_step(Lossy(), x, check=False, **settings)
+    assert numpy.isfinite(unchecked(x, y))
+
+
+def test_dropout_is_off_in_the_comparison_only():
+    module, batches = network(dropout=0.5), data(3)
+    step = ckopt.torch.compile_step(module, batches[0][0], loss="cross_entropy",
+                                    optimizer=ckopt.SGD(lr=0.0), **SETTINGS)
+    losses = [step(*batches[0]) for _ in range(3)]
+    assert len(set(losses)) == 3
+
+
+def test_frozen_parameters_stay():
+    module, batches = network(), data(2)
+    module[0].weight.requires_grad_(False)
+    step = ckopt.torch.compile_step(module, batches[0][0], loss="cross_entropy",
+                                    optimizer=ckopt.AdamW(lr=0.1), **SETTINGS)
+    before = copy.deepcopy(module.state_dict())
+    for x, y in batches:
+        step(x, y)
+    step.sync()
+    assert torch.equal(module[0].weight, before["0.weight"])
+    assert not torch.equal(module[8].weight, before["8.weight"])
+
+
+def test_refusals():
+    x = torch.randn(4, 6)
+
+    class Loops(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(6, 6)
+
+        def forward(self, x):
+            return self.layer(x) if x.sum().item() > 0 else x
+
+    with pytest.raises(ckopt.UnsupportedError, match="cannot export"):
+        ckopt.torch.compile_step(Loops(), x, loss="mse", **SETTINGS)
+    with pytest.raises(ckopt.UsageError, match="example_targets"):
+        ckopt.torch.compile_step(nn.Linear(6, 6), x, loss=nn.MSELoss(), **SETTINGS)
+    module = nn.Linear(6, 2).to("meta")
+    with pytest.raises(ckopt.InputError, match="'weight' is on meta"):
+        ckopt.torch.compile_step(module, x, loss="mse", **SETTINGS)
