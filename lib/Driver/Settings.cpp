@@ -48,6 +48,8 @@ ckopt::readSettings(const std::string &model,
                     llvm::ArrayRef<Setting> settings) {
   registerAllTargets(); // flags name them
   DriverOptions options;
+  // As strict as commands that derive gradients; updates are no must.
+  options.command = Command::Grad;
   options.compile.model = model;
   options.compile.step.threads =
       int32_t(std::max(1u, std::thread::hardware_concurrency()));

@@ -240,8 +240,7 @@ void checkProgram(uint64_t seed) {
 
 TEST(RandomPrograms, CompiledStepsAgreeWithDoubles) {
   uint64_t first = fromEnvironment("CKOPT_RANDOM_SEED", 1),
-           number = fromEnvironment("CKOPT_RANDOM_PROGRAMS",
-                                    std::getenv("CKOPT_LONG_TESTS") ? 100 : 40);
+           number = fromEnvironment("CKOPT_RANDOM_PROGRAMS", 100);
   for (uint64_t seed = first; seed < first + number; ++seed)
     checkProgram(seed);
 }
