@@ -60,6 +60,8 @@ def _optimizer_settings(optimizer, schedule):
     settings = []
     if isinstance(optimizer, str):
         settings.append(("optimizer", optimizer))
+        if optimizer == "none":
+            settings.append(("lr", "0"))  # nothing is updated, and a rate has to be a number
     elif isinstance(optimizer, Optimizer):
         settings += optimizer.settings()
     elif optimizer is not None:
@@ -196,7 +198,8 @@ class CompiledStep:
 
         Needs ``compile(..., optimizer="none")``. Running statistics move.
         """
-        return self._step.gradients(self._arrays(args, kwargs))
+        loss, gradients = self._step.gradients(self._arrays(args, kwargs))
+        return loss, {name.removeprefix("grad/"): value for name, value in gradients.items()}
 
     # --- evaluation --------------------------------------------------------
 

@@ -39,10 +39,10 @@ static std::optional<DType> typeOf(nb::dlpack::dtype type) {
 }
 
 static nb::dlpack::dtype dlpackOf(DType type) {
-  Code code = isFloat(type)          ? Code::Float
-              : type == DType::Bool  ? Code::Bool
-              : type == DType::U8 || type == DType::U16 ||
-                      type == DType::U32 || type == DType::U64
+  Code code = isFloat(type)         ? Code::Float
+              : type == DType::Bool ? Code::Bool
+              : type == DType::U8 || type == DType::U16 || type == DType::U32 ||
+                      type == DType::U64
                   ? Code::UInt
                   : Code::Int;
   return {uint8_t(code), uint8_t(dtypeSize(type) * 8), 1};
@@ -60,15 +60,16 @@ TensorMap python::toTensors(const nb::dict &arrays) {
     auto type = typeOf(array.dtype());
     if (!type)
       throw Failure{ExitInputError,
-                    "'" + name + "' has elements of a type that ckopt does "
-                                 "not know"};
+                    "'" + name +
+                        "' has elements of a type that ckopt does "
+                        "not know"};
     std::vector<int64_t> shape;
     for (size_t i = 0; i < array.ndim(); ++i)
       shape.push_back(int64_t(array.shape(i)));
     auto owner = std::make_shared<Array>(array);
-    result.set(name, HostTensor::view(*type, std::move(shape), owner->data(),
-                                      std::shared_ptr<const void>(
-                                          owner, owner->data())));
+    result.set(name, HostTensor::view(
+                         *type, std::move(shape), owner->data(),
+                         std::shared_ptr<const void>(owner, owner->data())));
   }
   return result;
 }

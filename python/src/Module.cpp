@@ -41,8 +41,9 @@ NB_MODULE(_ckopt, module) {
   nb::register_exception_translator(raise);
   module.def("version_line",
              [] { return versionLine("ckopt", LLVM_VERSION_STRING); });
-  module.def("driver", runDriver, nb::arg("arguments"),
-             "Runs the driver; arguments[0] is its name. Returns the exit code.");
+  module.def(
+      "driver", runDriver, nb::arg("arguments"),
+      "Runs the driver; arguments[0] is its name. Returns the exit code.");
   bindStep(module);
   bindPlan(module);
 }

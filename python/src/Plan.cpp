@@ -40,9 +40,8 @@ static Options readSearch(const std::vector<Setting> &settings) {
   std::vector<char *> arguments;
   for (std::string &text : texts)
     arguments.push_back(text.data());
-  check(table.parse(arguments, 1, [](llvm::StringRef) {
-    return llvm::Error::success();
-  }));
+  check(table.parse(arguments, 1,
+                    [](llvm::StringRef) { return llvm::Error::success(); }));
   check(checkSearch(options));
   return options;
 }

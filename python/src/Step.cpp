@@ -102,8 +102,8 @@ static nb::dict describe(const FieldSpec &field) {
 /// Sums, so that those of several calls add up.
 static nb::dict metrics(const MetricSums &sums, const DataOptions &data) {
   nb::dict result;
-  result["classified"] = data.loss == "cross_entropy" ||
-                         (data.loss.empty() && data.classify);
+  result["classified"] =
+      data.loss == "cross_entropy" || (data.loss.empty() && data.classify);
   result["loss"] = sums.loss;
   result["count"] = sums.count;
   result["correct"] = sums.correct;
@@ -118,17 +118,16 @@ static std::string planText(StepRun &run) {
 }
 
 static void bindCalls(nb::class_<Step> &step) {
-  step.def("step",
-           [](Step &self, const nb::dict &arrays) {
-             TensorMap batch = toTensors(arrays);
-             StepResult result = self.locked(
-                 [&](StepRun &run) { return run.step(batch); });
-             return std::pair(result.loss, result.updated);
-           });
+  step.def("step", [](Step &self, const nb::dict &arrays) {
+    TensorMap batch = toTensors(arrays);
+    StepResult result =
+        self.locked([&](StepRun &run) { return run.step(batch); });
+    return std::pair(result.loss, result.updated);
+  });
   step.def("gradients", [](Step &self, const nb::dict &arrays) {
     TensorMap batch = toTensors(arrays);
-    BatchGradients result = self.locked(
-        [&](StepRun &run) { return run.gradients(batch); });
+    BatchGradients result =
+        self.locked([&](StepRun &run) { return run.gradients(batch); });
     return std::pair(result.loss, toArrays(std::move(result.gradients)));
   });
   step.def("evaluate", [](Step &self, const nb::dict &arrays) {
@@ -145,8 +144,8 @@ static void bindCalls(nb::class_<Step> &step) {
   });
   step.def("profile", [](Step &self, const nb::dict &arrays, int64_t steps) {
     TensorMap batch = toTensors(arrays);
-    auto times = self.locked(
-        [&](StepRun &run) { return run.profile(batch, steps); });
+    auto times =
+        self.locked([&](StepRun &run) { return run.profile(batch, steps); });
     nb::list result;
     for (const CallTime &call : times) {
       nb::dict row;
@@ -194,8 +193,7 @@ static void bindFigures(nb::class_<Step> &step) {
     return self.plain([](StepRun &run) { return run.learningRate(); });
   });
   step.def_prop_ro("fields", [](Step &self) {
-    auto fields =
-        self.plain([](StepRun &run) { return run.fields().vec(); });
+    auto fields = self.plain([](StepRun &run) { return run.fields().vec(); });
     nb::list result;
     for (const FieldSpec &field : fields)
       result.append(describe(field));
@@ -206,9 +204,8 @@ static void bindFigures(nb::class_<Step> &step) {
         [](StepRun &run) { return run.session().measuredPeak(); });
   });
   step.def("report", [](Step &self) {
-    return self.plain([](StepRun &run) {
-      return stepReport(run.compiled().compilation());
-    });
+    return self.plain(
+        [](StepRun &run) { return stepReport(run.compiled().compilation()); });
   });
   step.def("plan_report", [](Step &self) {
     return self.plain([](StepRun &run) {
@@ -221,8 +218,7 @@ static void bindFigures(nb::class_<Step> &step) {
       return graph ? planner::printGraph(*graph) : std::string();
     });
   });
-  step.def("plan_text",
-           [](Step &self) { return self.plain(planText); });
+  step.def("plan_text", [](Step &self) { return self.plain(planText); });
   step.def("timeline_svg", [](Step &self) {
     return self.plain([](StepRun &run) {
       return timelineSvg(memoryTimeline(run.compiled().compilation()));
@@ -236,8 +232,8 @@ static void bindFigures(nb::class_<Step> &step) {
 }
 
 void python::bindStep(nb::module_ &module) {
-  module.def("epoch_order", epochPermutation, nb::arg("samples"), nb::arg("seed"),
-             nb::arg("epoch"));
+  module.def("epoch_order", epochPermutation, nb::arg("samples"),
+             nb::arg("seed"), nb::arg("epoch"));
   nb::class_<Step> step(module, "Step");
   step.def(nb::init<const std::string &, const std::vector<Setting> &>(),
            nb::arg("model"), nb::arg("settings"));

@@ -33,7 +33,8 @@ struct StepResult {
   bool updated = true; ///< false: its gradients wait for those of others
 };
 
-/// The loss of one batch and its gradients, by the parameters' names.
+/// The loss of one batch and its gradients, by "grad/" and the parameters'
+/// names.
 struct BatchGradients {
   double loss = 0;
   TensorMap gradients;
