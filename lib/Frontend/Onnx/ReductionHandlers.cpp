@@ -37,10 +37,40 @@ static std::optional<Reduction> prepare(NodeImporter &n) {
   return Reduction{x, *axes, keepdims};
 }
 
+/// Returns whether the node came from PyTorch's max(dim) or min(dim), which
+/// choose one element; amax and amin share the gradient among equal ones.
+static bool choosesOne(const Node &node, ReduceKind kind) {
+  StringRef call = kind == ReduceKind::Max ? "aten.max.dim" : "aten.min.dim";
+  return StringRef(node.fxTarget) == call ||
+         StringRef(node.fxNode).contains(("torch.ops." + call + "]").str());
+}
+
+/// Reads the first largest (smallest) element of each row by its index, so that
+/// the gradient goes to it alone, as in PyTorch.
+static LogicalResult chosen(NodeImporter &n, const Reduction &r,
+                            ReduceKind kind) {
+  int64_t axis = r.axes.front();
+  Value keyed = kind == ReduceKind::Min ? n.make<NegOp>({r.x}) : r.x;
+  Value index =
+      n.make<TopKOp>({keyed}, {n.named("axis", axis), n.named("k", 1)});
+  Value value = n.make<GatherElementsOp>({r.x, index}, {n.named("axis", axis)});
+  if (value && !r.keepdims) {
+    Shape shape(n.shape(value));
+    shape.erase(shape.begin() + axis);
+    value = n.reshape(value, shape);
+  }
+  n.set(0, value);
+  return success();
+}
+
 template <ReduceKind kind> static LogicalResult plain(NodeImporter &n) {
   auto r = prepare(n);
   if (!r)
     return success();
+  if ((kind == ReduceKind::Max || kind == ReduceKind::Min) && n.isFloat(r->x) &&
+      r->axes.size() == 1 && choosesOne(n.node, kind) &&
+      n.shape(r->x)[size_t(r->axes.front())] > 0)
+    return chosen(n, *r, kind);
   Type element = n.element(r->x);
   Value x = element.isInteger(1) ? n.cast(r->x, n.b.getI8Type()) : r->x;
   n.set(0, n.cast(n.reduce(kind, x, r->axes, r->keepdims), element));

@@ -344,6 +344,17 @@ class FirstTurn(nn.Module):
         return z
 
 
+class Ties(nn.Module):
+    """Equal extremes: max(dim) and min(dim) choose one, amax shares among all."""
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.tensor([[1.0, 2.0, 2.0], [3.0, 3.0, 1.0]]))
+        self.v = nn.Parameter(torch.tensor([[2.0, 2.0, 1.0], [0.0, 4.0, 4.0]]))
+    def forward(self, x):
+        chosen = self.w.max(1)[0] + self.w.min(dim=0, keepdim=True).values.sum()
+        return x * chosen + x * self.v.amax(1)
+
+
 class Lookup(nn.Module):
     """Tables read by an input: a buffer, a tensor, a parameter."""
     def __init__(self):
@@ -465,6 +476,7 @@ MODELS = {
     "turns": (Turns, lambda: torch.randn(2, 6)),
     "scaled": (Scaled, lambda: torch.randn(2, 6)),
     "first_turn": (FirstTurn, lambda: torch.randn(2, 4)),
+    "ties": (Ties, lambda: torch.randn(2, 2)),
     "again": (Again, lambda: torch.randn(2, 6)),
     "temperature": (Temperature, lambda: torch.randn(2, 6)),
 }
@@ -488,7 +500,7 @@ def make(name):
     numpy.savez_compressed(f"{name}/data.npz", x=x.numpy(), y=y.numpy(), loss=loss.item(), **grads)
     torch.onnx.export(model, (x,), f"{name}/default.onnx", dynamo=True, input_names=["x"],
                       output_names=["out"], external_data=False, verbose=False)
-    if name in ("calls", "stops", "norms_eval"):  # as it was traced
+    if name in ("calls", "stops", "norms_eval", "ties"):  # as it was traced
         torch.onnx.export(model, (x,), f"{name}/raw.onnx", dynamo=True, optimize=False, input_names=["x"],
                           output_names=["out"], external_data=False, verbose=False)
         return
