@@ -67,6 +67,11 @@ llvm::Expected<TrainResult> ckopt::train(const Compilation &compilation,
                       "learning rate than the schedule's");
   if (!options.messages)
     options.messages = compilation.options().messages;
+  if (options.accumulate != 1 && options.accumulate != optimizer.accumulate)
+    return usageError("the step was compiled for " +
+                      llvm::Twine(optimizer.accumulate) +
+                      " micro-batches an update (OptimizerSettings), not " +
+                      llvm::Twine(options.accumulate));
   options.accumulate = optimizer.accumulate;
   options.averages = optimizer.ema > 0;
   options.identity = runIdentity(given, options, session, source);
@@ -94,6 +99,9 @@ llvm::Error ckopt::writeWeightsFile(const std::string &model,
                                     const TensorMap &weights) {
   if (llvm::StringRef(path).ends_with(".safetensors"))
     return writeSafetensors(path, weights);
+  if (!llvm::StringRef(path).ends_with(".onnx"))
+    return usageError("weights are written to .onnx or .safetensors, not '" +
+                      path + "'");
   std::map<std::string, HostTensor> byName;
   for (auto &[name, value] : weights)
     byName[name] = value;

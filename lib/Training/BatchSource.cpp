@@ -18,6 +18,11 @@ Expected<std::unique_ptr<BatchSource>> BatchSource::holdOut(double share,
                              "a source of validation samples");
 }
 
+std::string BatchSource::identity() const {
+  std::optional<int64_t> count = numSamples();
+  return count ? name() + " (" + std::to_string(*count) + " samples)" : name();
+}
+
 Error CallbackSource::seek(uint64_t newSeed, DataPosition place) {
   seed = newSeed;
   at = place;

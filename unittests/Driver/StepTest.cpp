@@ -155,4 +155,27 @@ TEST(Step, RefusesCountsBelowZero) {
   EXPECT_EQ(takeErrorText(result.takeError()).code, ExitUsage);
 }
 
+// A step is compiled for its number of micro-batches; another one would train
+// otherwise than the caller thinks.
+TEST(Step, RefusesAnotherNumberOfMicroBatches) {
+  CompiledStep step = get(compile(stepOptions(), stepData()));
+  auto session = get(step.load());
+  auto source = get(openSource(*session, step.data()));
+  for (int64_t accumulate : {-1, 0, 2}) {
+    TrainOptions how;
+    how.accumulate = accumulate;
+    auto result = step.train(*session, *source, how);
+    ASSERT_FALSE(bool(result));
+    EXPECT_EQ(takeErrorText(result.takeError()).code, ExitUsage);
+  }
+}
+
+TEST(Step, WritesWeightsToFilesOfKnownKindsAlone) {
+  CompiledStep step = get(compile(stepOptions(), stepData()));
+  auto session = get(step.load());
+  llvm::Error error = step.writeWeights(*session, "weights.bin");
+  ASSERT_TRUE(bool(error));
+  EXPECT_EQ(takeErrorText(std::move(error)).code, ExitUsage);
+}
+
 } // namespace

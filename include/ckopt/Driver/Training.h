@@ -79,8 +79,10 @@ struct TrainOptions {
   int64_t epochs = 1;
   int64_t maxSteps = 0; ///< 0: as many as the epochs have
   uint64_t seed = 0;
-  int64_t accumulate = 1; ///< micro-batches whose gradients make one update
-  double holdout = 0;     ///< fraction kept for evaluation
+  /// Micro-batches whose gradients make one update: what the step was compiled
+  /// for, or 1, which stands for that.
+  int64_t accumulate = 1;
+  double holdout = 0; ///< fraction kept for evaluation
   /// Samples for evaluation, instead of a fraction of those that train.
   BatchSource *validation = nullptr;
   int64_t validateEvery = 0; ///< steps; 0: at the end alone

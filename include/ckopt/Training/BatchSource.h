@@ -75,7 +75,7 @@ public:
   /// Names the source in messages: a file, "standard input".
   virtual std::string name() const = 0;
   /// Returns the fields, the same at any time. Types that differ from the
-  /// step's are converted where that is exact.
+  /// step's are converted: floats are rounded, anything else must fit.
   virtual llvm::ArrayRef<SourceField> fields() const = 0;
   /// Returns the samples of an epoch, or nothing where only their end will
   /// tell.
@@ -92,8 +92,9 @@ public:
   virtual llvm::Expected<int64_t> next(int64_t count,
                                        llvm::ArrayRef<void *> to) = 0;
 
-  /// Returns what the samples are: a resumed run must have the same text.
-  virtual std::string identity() const { return name(); }
+  /// Returns what the samples are: a resumed run must have the same text. The
+  /// default is the name, and the number of samples where it is known.
+  virtual std::string identity() const;
   /// Tells whether every value was checked already. Otherwise each batch is,
   /// for values that are not finite, labels and indices out of range.
   virtual bool isChecked() const { return false; }
@@ -129,7 +130,7 @@ public:
     std::optional<int64_t> numSamples;
     /// The function's samples depend on the request alone.
     bool canSeek = false;
-    std::string identity; ///< "": the name
+    std::string identity; ///< "": the default's
   };
   CallbackSource(Options options, Function function)
       : options(std::move(options)), function(std::move(function)) {}
@@ -141,7 +142,8 @@ public:
   }
   bool canSeek() const override { return options.canSeek; }
   std::string identity() const override {
-    return options.identity.empty() ? options.name : options.identity;
+    return options.identity.empty() ? BatchSource::identity()
+                                    : options.identity;
   }
   llvm::Error seek(uint64_t seed, DataPosition place) override;
   llvm::Expected<int64_t> next(int64_t count,
