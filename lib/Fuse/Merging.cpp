@@ -173,7 +173,7 @@ void Merger::join(unsigned first, unsigned second, int64_t place,
   llvm::sort(a.roots, [&](Operation *x, Operation *y) {
     return g.place.lookup(x) < g.place.lookup(y);
   });
-  // Values that one made for the other alone are no longer stored.
+  // A value that one group made and only the other read is not stored any more.
   for (Operation *root : a.roots)
     for (Value result : root->getResults())
       if (a.inputs.remove(result))

@@ -55,8 +55,9 @@ bool Search::isValid(const std::vector<NodeId> &steps) const {
   return verifySteps(problem.graph, plan).empty();
 }
 
-/// Returns the candidates that strategies may start from. They follow the
-/// simple rules, which hints and results of proofs need not. Never empty.
+/// Returns the candidates that strategies may start from, at least one. Each
+/// obeys the simple rules; hints and results of proofs, which need not obey
+/// them, are left out.
 std::vector<Candidate> Search::simpleCandidates(const Archive &store) const {
   std::vector<Candidate> list;
   for (const Candidate &candidate : store.candidates)
@@ -143,8 +144,9 @@ void Search::runTier(Tier tier, Archive &store, const Options &options,
     if (strategy.tier == tier) {
       if (deadline.passed() || closed(store, options, load))
         return;
-      // Constructions go on while they gain, but for a tenth for each of those
-      // behind them. Proofs and improvement may take all.
+      // A construction goes on while it gains, and leaves a share of the work
+      // (`leftForEach`) to each construction behind it. Proofs and improvement
+      // may take all of it.
       --left;
       bool construct = tier == Tier::Construct;
       double share = construct ? 1 - tuning.leftForEach * left : 1.0;
@@ -266,7 +268,8 @@ void Search::fit(Archive &store, const Options &options, int64_t budget,
       store.realize(fitting.front(), 1);
     return;
   }
-  // Facts on the loads whose cheapest plan fits once packed, or does not.
+  // The search notes which loads gave a plan that fits the budget once packed,
+  // and which did not, and tries a load between them next.
   Roomy &known = store.rooms[budget];
   for (int attempt = 0; attempt < tuning.packAttempts; ++attempt) {
     int64_t load = known.next(budget);
