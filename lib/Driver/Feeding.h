@@ -85,6 +85,13 @@ private:
   bool loaded = false; ///< the feeder has the batch at `at`
 };
 
+/// Returns the seed of a batch that `after` others of the same update follow.
+/// Batches of one update draw different dropout masks, and the last one that of
+/// the run's seed.
+inline uint64_t microSeed(uint64_t seed, int64_t after) {
+  return seed + uint64_t(after) * 0x9E3779B97F4A7C15u;
+}
+
 } // namespace ckopt
 
 #endif // CKOPT_LIB_DRIVER_FEEDING_H

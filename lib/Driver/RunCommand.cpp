@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Commands.h"
+#include "Feeding.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/Npz.h"
 #include "llvm/Support/raw_ostream.h"
@@ -94,15 +95,20 @@ runBatches(Session &session, BatchSource &source, const DataOptions &options) {
   };
   std::vector<std::vector<char>> outputs(eval.outputs.size());
   TensorMap result;
+  auto feeder = Feeder::create(session, source, options);
+  if (!feeder)
+    return feeder.takeError();
   if (llvm::Error error = source.seek(/*seed=*/0, {}))
     return std::move(error);
   int64_t done = 0;
   for (int64_t number = 1, valid = batch; valid == batch; ++number) {
-    auto given = feed(session, source, options, {0, done});
+    auto given = feeder->load({0, done});
     if (!given)
       return given.takeError();
     if (valid = *given; !valid)
       break;
+    if (llvm::Error error = feeder->write())
+      return std::move(error);
     // Models that draw random numbers draw others for each batch.
     if (llvm::Error error = session.fill(TensorRole::Step, double(number)))
       return std::move(error);
@@ -141,12 +147,6 @@ static llvm::Expected<TensorMap> runModel(Session &session,
   if (hasTargets || !session.tensors(TensorRole::Input).empty())
     if (llvm::Error error = needData(options))
       return std::move(error);
-  for (int64_t index : session.tensors(TensorRole::Seed))
-    if (llvm::Error error = session.write(
-            index, HostTensor::scalar<int64_t>(int64_t(options.seed))))
-      return std::move(error);
-  if (llvm::Error error = session.fill(TensorRole::Step, 1))
-    return std::move(error);
   // Labels and indices are checked where data are read as samples.
   bool checked = hasTargets || !options.data.tableRows.empty() ||
                  !options.data.labels.empty();

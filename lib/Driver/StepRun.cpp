@@ -126,12 +126,9 @@ llvm::Error StepRun::Impl::runUpdate(const char *function) {
   if (llvm::Error error =
           session->fill(TensorRole::LearningRate, train.schedule.at(number)))
     return error;
-  // As in train(): batches of one update draw different dropout masks, the last
-  // one that of the seed itself.
-  uint64_t before = uint64_t(train.accumulate - 1 - pending);
+  int64_t after = train.accumulate - 1 - pending;
   if (train.accumulate > 1)
-    if (llvm::Error error =
-            setSeed(*session, train.seed + before * 0x9E3779B97F4A7C15u))
+    if (llvm::Error error = setSeed(*session, microSeed(train.seed, after)))
       return error;
   return withContext(session->run(function), "step " + llvm::Twine(number));
 }

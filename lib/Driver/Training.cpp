@@ -216,10 +216,8 @@ llvm::Error Trainer::runStep(BatchStream &batches) {
   for (int64_t micro = options.accumulate - 1; micro >= 0; --micro) {
     if (llvm::Error error = batches.feed())
       return error;
-    // Micro-batches of one step draw different dropout masks.
     if (options.accumulate > 1)
-      if (llvm::Error error = setSeed(
-              session, options.seed + uint64_t(micro) * 0x9E3779B97F4A7C15u))
+      if (llvm::Error error = setSeed(session, microSeed(options.seed, micro)))
         return error;
     if (llvm::Error error = runOnce(micro ? "accumulate" : "step", time, loss))
       return error;

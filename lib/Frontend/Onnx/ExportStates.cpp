@@ -60,11 +60,7 @@ void ExportMatcher::explainBiasOnly() {
     OperandUse first = value->uses.front();
     const HostTensor &held = recovered.valueOf(first);
     // A reader with parameters is a module of its own, not the one of the map.
-    bool isOtherModule =
-        llvm::any_of(calls[first.node].args, [&](const std::string &argument) {
-          const Entry *entry = signature.placeholder(argument);
-          return entry && entry->isParameter;
-        });
+    bool isOtherModule = !signature.parametersOf(calls[first.node]).empty();
     if ((op != "linear" && op != "addmm") || held.rank() != 2 || isOtherModule)
       continue;
     if (isZero(held) && readsWeightOf(scopeNear(first.node), held.dim(1))) {

@@ -292,18 +292,13 @@ std::vector<NodeCopy> MergedCalls::copyFor(StringRef value, size_t node,
 /// call's own.
 bool MergedCalls::hasTwinNames(const FxCall &call,
                                llvm::ArrayRef<const Entry *> left) const {
-  bool any = false;
-  for (const std::string &argument : call.args)
-    if (const Entry *entry = signature.placeholder(argument);
-        entry && entry->isParameter) {
-      any = true;
-      if (llvm::none_of(left, [&](const Entry *other) {
-            return leafOf(other->target) == leafOf(entry->target) ||
-                   moduleOf(other->target) == moduleOf(entry->target);
-          }))
-        return false;
-    }
-  return any;
+  std::vector<const Entry *> own = signature.parametersOf(call);
+  return !own.empty() && llvm::all_of(own, [&](const Entry *entry) {
+    return llvm::any_of(left, [&](const Entry *other) {
+      return leafOf(other->target) == leafOf(entry->target) ||
+             moduleOf(other->target) == moduleOf(entry->target);
+    });
+  });
 }
 
 /// The program numbers its calls of one kind. Returns whether a number is
@@ -323,16 +318,12 @@ bool MergedCalls::isNumberMissing(StringRef kind) const {
 }
 
 const Entry *MergedCalls::equalBuffer(const FxCall &call) const {
-  for (const std::string &argument : call.args) {
-    const Entry *own = signature.placeholder(argument);
-    if (!own || !own->isParameter)
-      continue;
+  for (const Entry *own : signature.parametersOf(call))
     for (const Entry &entry : signature.entries)
       if (!entry.isParameter && !mentioned.contains(entry.placeholder) &&
           moduleOf(entry.target) == moduleOf(own->target) &&
           leafOf(entry.target) != "num_batches_tracked")
         return &entry;
-  }
   return nullptr;
 }
 

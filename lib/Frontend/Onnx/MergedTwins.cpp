@@ -42,11 +42,7 @@ std::vector<MergedCalls::Line> MergedCalls::linesOf(const Node &node) const {
 /// in one initializer with a parameter of the call.
 std::vector<const Entry *> MergedCalls::twinsOf(const FxCall &call) const {
   llvm::StringSet<> read;
-  std::vector<const Entry *> own, result;
-  for (const std::string &argument : call.args)
-    if (const Entry *entry = signature.placeholder(argument);
-        entry && entry->isParameter)
-      own.push_back(entry);
+  std::vector<const Entry *> own = signature.parametersOf(call), result;
   if (own.empty())
     return {};
   for (auto [node, other] : llvm::zip(graph.nodes, calls))
@@ -159,11 +155,8 @@ std::string MergedCalls::sharedTwins(llvm::ArrayRef<Read> reads, size_t node) {
     std::vector<const Entry *> twins;
     if (i == 0 || mayBeGone(splitFxName(call.name).first, reads[0].node))
       twins = twinsOf(call);
-    const Entry *own = nullptr;
-    for (const std::string &argument : call.args)
-      if (const Entry *entry = signature.placeholder(argument);
-          entry && entry->isParameter && !own)
-        own = entry;
+    std::vector<const Entry *> parameters = signature.parametersOf(call);
+    const Entry *own = parameters.empty() ? nullptr : parameters.front();
     if (!twins.empty() && !isSameModule(reads, *own, twins))
       return "merged when exporting with an equal call of '" + call.op +
              "'; it may have read '" + twins[0]->target + "' in place of '" +

@@ -26,6 +26,15 @@ const TorchSignature::Entry *TorchSignature::target(StringRef name) const {
   return found == byTarget.end() ? nullptr : &entries[found->second];
 }
 
+std::vector<const TorchSignature::Entry *>
+TorchSignature::parametersOf(const FxCall &call) const {
+  std::vector<const Entry *> result;
+  for (const std::string &argument : call.args)
+    if (const Entry *entry = placeholder(argument); entry && entry->isParameter)
+      result.push_back(entry);
+  return result;
+}
+
 /// Returns the text after `key`, which ends in a quote, up to the next one.
 static StringRef quotedAfter(StringRef text, StringRef key) {
   size_t at = text.find(key);

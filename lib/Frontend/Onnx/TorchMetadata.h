@@ -12,6 +12,8 @@
 
 namespace ckopt::onnx_frontend {
 
+struct FxCall;
+
 /// The inputs of the exported program other than data: every parameter and
 /// buffer of the module, even if the file no longer holds it.
 struct TorchSignature {
@@ -27,6 +29,8 @@ struct TorchSignature {
 
   const Entry *placeholder(llvm::StringRef name) const;
   const Entry *target(llvm::StringRef name) const;
+  /// Returns the parameters among the call's arguments, in their order.
+  std::vector<const Entry *> parametersOf(const FxCall &call) const;
 };
 
 /// Returns the signature of a graph; it is empty if the file has none.
