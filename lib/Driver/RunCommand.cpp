@@ -105,7 +105,10 @@ runBatches(Session &session, BatchSource &source, const DataOptions &options) {
     auto given = feeder->load({0, done});
     if (!given)
       return given.takeError();
-    if (valid = *given; !valid)
+    valid = *given;
+    // Inputs without a batch are one sample, which no count tells.
+    bool isWhole = number == 1 && source.numSamples() == 0;
+    if (!valid && !isWhole)
       break;
     if (llvm::Error error = feeder->write())
       return std::move(error);
@@ -119,11 +122,11 @@ runBatches(Session &session, BatchSource &source, const DataOptions &options) {
       if (!value)
         return value.takeError();
       if (isBatched(eval.outputs[k]))
-        append(outputs[k], *value, valid);
+        append(outputs[k], *value, isWhole ? batch : valid);
       else
         result.insert(session.info_of(eval.outputs[k]).name, *value);
     }
-    done += valid;
+    done += isWhole ? batch : valid;
   }
   TensorMap ordered;
   for (size_t k = 0; k < eval.outputs.size(); ++k) {
