@@ -96,11 +96,6 @@ static llvm::Error checkFlags(const DriverOptions &options) {
   if (options.paretoPoints > 0 &&
       options.compile.step.remat.budget.kind != MemoryBudget::Kind::Unlimited)
     return usageError("--pareto plans many budgets: leave out the one given");
-  if ((options.paretoPoints > 0 || !options.graphOut.empty()) &&
-      !options.compile.step.remat.policy.empty())
-    return usageError("--pareto and --graph-out know no --save, --recompute, "
-                      "--checkpoint-region and --remat: leave them out, or "
-                      "plan without those two");
   // A step for another machine may have any number of threads.
   int64_t most = 4 * int64_t(std::max(1u, std::thread::hardware_concurrency()));
   if (options.command != Command::Compile && options.command != Command::Plan &&

@@ -315,14 +315,22 @@ void Compilation::noteUnplanned() {
                          /*budget=*/0, model);
   if (!opts.keepGraph)
     return;
-  FailureOr<PlanningProblem> problem = buildProblem(step, model);
-  if (failed(problem))
+  // Where planning follows, it reports the same mistakes.
+  ScopedDiagnosticHandler quiet(context.get(), [&](Diagnostic &) {
+    return failure(opts.phases.to == "fuse");
+  });
+  SmallVector<FunctionOpInterface> functions{step};
+  if (auto eval = module().lookupSymbol<func::FuncOp>("eval"))
+    functions.push_back(eval);
+  if (failed(checkPolicyMatches(functions, opts.step.remat.policy)))
     return;
-  unplanned = std::move(problem->graph);
-  unplanned->name = opts.model;
-  for (planner::Value &value : unplanned->values)
-    if (value.kind == planner::ValueKind::Persistent)
-      value.bytes = planner::alignTo(value.bytes, kArenaAlignment);
+  FailureOr<RematGraph> graph = buildRematGraph(step, opts.step.remat, model);
+  if (failed(graph))
+    return;
+  unplanned = std::move(*graph);
+  unplanned->graph.name = opts.model;
+  if (unplanned->constrained)
+    unplanned->constrained->graph.name = opts.model;
 }
 
 llvm::Error Compilation::plan() {
@@ -339,6 +347,9 @@ llvm::Error Compilation::plan() {
   planSummary.planSeconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
           .count();
+  if (!error && opts.keepGraph && opts.phases.to == "fuse" && !unplanned &&
+      module().lookupSymbol("step"))
+    return inputError("no curve is drawn, by what is said above");
   summarize();
   noteTargets();
   before.budget = planSummary.figures.budget;

@@ -5,7 +5,7 @@
 // Writes and prints the planning graph of an ONNX model as ckopt-plan does for
 // a graph file: the graph as a file, the curve of time against memory, memory
 // before and after as text. The graph is that of the step before recomputation;
-// arguments count as the remat pass counts them.
+// under rules it is the larger graph whose every plan obeys them.
 //
 //===----------------------------------------------------------------------===//
 #include "Commands.h"
@@ -20,12 +20,14 @@
 using namespace ckopt;
 
 static llvm::Error writeCurve(const DriverOptions &options,
-                              const planner::Graph &graph) {
+                              const RematGraph &step) {
   planner::Options request = options.compile.step.remat.search;
   request.pack = true;
   request.arenaHoldsAll = false;
+  const planner::Graph &graph = step.graph;
   planner::ParetoCurve curve =
-      planner::paretoCurve(graph, request, options.paretoPoints);
+      planner::paretoCurve(graph, request, options.paretoPoints,
+                           step.constrained ? &*step.constrained : nullptr);
   if (curve.points.empty())
     return makeError(curve.error.internalError ? ExitInternal : ExitNoPlanFound,
                      curve.error.message);
@@ -61,12 +63,12 @@ bool ckopt::wantsPlanningGraph(const DriverOptions &options) {
 
 llvm::Error ckopt::runPlanModes(const DriverOptions &options,
                                 const Compilation &compilation) {
-  const std::optional<planner::Graph> &graph = compilation.graph();
+  const std::optional<RematGraph> &graph = compilation.graph();
   if (!graph)
     return inputError("the model has no training step to plan");
   if (!options.graphOut.empty())
     if (llvm::Error error = writeFileAtomically(
-            options.graphOut, planner::printGraph(*graph) + "\n"))
+            options.graphOut, planner::printGraph(graph->searched()) + "\n"))
       return error;
   if (options.paretoPoints > 0)
     return writeCurve(options, *graph);

@@ -4,11 +4,11 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Remat/Passes.h"
+#include "PlanSink.h"
 #include "Planning.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/Dialect/Ckopt/Utils/ExitDiagnostic.h"
 #include "ckopt/Remat/Remat.h"
-#include "ckopt/Support/AtomicFile.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/Report.h"
 #include "mlir/Dialect/Affine/IR/ValueBoundsOpInterfaceImpl.h"
@@ -20,7 +20,6 @@
 #include "mlir/Transforms/Passes.h"
 
 #include <map>
-#include <mutex>
 
 using namespace mlir;
 using namespace ckopt;
@@ -33,41 +32,12 @@ namespace ckopt {
 
 namespace {
 
-/// Collects plans for all clones of one pass, which may plan functions in
-/// parallel and in any order. They go to the pipeline's owner, or to files if
-/// the options name some: a file is complete when the last function is done.
-class Gathered {
-public:
-  explicit Gathered(RematResult *result = nullptr) : result(result) {}
-
-  /// Adds the plans of functions, and writes the report of all plans so far.
-  llvm::Error add(RematResult found, StringRef report) {
-    std::lock_guard<std::mutex> lock(mutex);
-    std::vector<RematPlan> &plans = result ? result->plans : own.plans;
-    for (RematPlan &plan : found.plans)
-      if (plan.wasPlanned())
-        plans.push_back(std::move(plan));
-    if (report.empty())
-      return llvm::Error::success();
-    return writeRematReport(report, plans);
-  }
-  void clear() {
-    std::lock_guard<std::mutex> lock(mutex);
-    (result ? result->plans : own.plans).clear();
-  }
-
-private:
-  std::mutex mutex;
-  RematResult *result;
-  RematResult own;
-};
-
 struct RematPass : ckopt::impl::RematPassBase<RematPass> {
   using RematPassBase::RematPassBase;
   RematPass(RematOptions options, RematResult *result)
       : RematPassBase(printedOptions(options)),
         settled(std::make_shared<RematOptions>(std::move(options))),
-        isTyped(true), gathered(std::make_shared<Gathered>(result)) {}
+        sink(std::make_shared<PlanSink>(result)), isTyped(true) {}
 
   /// The pass runs on modules, and on functions of any dialect.
   bool canScheduleOn(RegisteredOperationName name) const override {
@@ -118,9 +88,11 @@ struct RematPass : ckopt::impl::RematPassBase<RematPass> {
   /// Reads the options, and the files that they name, once for all functions,
   /// so that mistakes in them are reported once.
   LogicalResult initialize(MLIRContext *context) override {
-    gathered->clear();
-    if (isTyped)
+    if (isTyped) {
+      sink->clear();
       return success();
+    }
+    sink = createFileSink(planOut, report);
     llvm::Expected<RematOptions> parsed = parseRematOptions(stated());
     if (!parsed)
       return emitError(UnknownLoc::get(context))
@@ -255,11 +227,9 @@ struct RematPass : ckopt::impl::RematPassBase<RematPass> {
             << "' with a body here";
   }
 
-  /// Returns whether this run writes the plan file. If functions are planned
-  /// one by one, only one plan is written.
-  bool writesPlan(ArrayRef<FunctionOpInterface> named) {
-    if (planOut.empty())
-      return false;
+  /// Returns whether this run's plan is the one for a plan file. If functions
+  /// are planned one by one, only one is.
+  bool storesPlan(ArrayRef<FunctionOpInterface> named) {
     if (!isa<FunctionOpInterface>(getOperation()))
       return true;
     const auto *step = llvm::find_if(named, [](FunctionOpInterface function) {
@@ -283,29 +253,23 @@ struct RematPass : ckopt::impl::RematPassBase<RematPass> {
     RematResult found;
     if (failed(runRemat(wanted, options, found)))
       signalPassFailure();
-    // If no plan fits, the files still report what is known.
-    auto check = [&](llvm::Error error) {
-      if (!error)
-        return;
+    // If no plan fits, the sink still gets what is known.
+    const RematPlan *stored = storesPlan(named) ? found.mainPlan() : nullptr;
+    if (llvm::Error error = sink->add(std::move(found), stored)) {
       ErrorText text = takeErrorText(std::move(error));
       InFlightDiagnostic diagnostic = emitError(getOperation()->getLoc());
       diagnostic << text.text;
       setExitCode(diagnostic, text.code);
       signalPassFailure();
-    };
-    if (const RematPlan *plan = found.mainPlan(); plan && writesPlan(named))
-      check(writeFileAtomically(planOut, printStoredPlan(*plan)));
-    bool isKnown = llvm::any_of(
-        found.plans, [](const RematPlan &plan) { return plan.wasPlanned(); });
-    check(gathered->add(std::move(found), isKnown ? report : StringRef()));
+    }
   }
 
 private:
   /// The options in effect.
   std::shared_ptr<const RematOptions> settled;
-  bool isTyped = false; ///< set if the options are a struct rather than text
   /// Copies of the pass that run in parallel share it.
-  std::shared_ptr<Gathered> gathered = std::make_shared<Gathered>();
+  std::shared_ptr<PlanSink> sink;
+  bool isTyped = false; ///< set if the options are a struct rather than text
 };
 
 struct StripBarriersPass

@@ -112,6 +112,12 @@ void ckopt::warnIfCut(FunctionOpInterface function, const RematPlan &plan) {
         << "plan of @" << function.getName() << ": " << plan.result.message;
 }
 
+void ckopt::countAlignedArguments(planner::Graph &graph) {
+  for (planner::Value &value : graph.values)
+    if (value.kind == planner::ValueKind::Persistent)
+      value.bytes = planner::alignTo(value.bytes, kArenaAlignment);
+}
+
 FailureOr<RematPlan> ckopt::planBaseline(FunctionOpInterface function,
                                          const RematOptions &options,
                                          CostModel &costs) {
@@ -125,10 +131,7 @@ FailureOr<RematPlan> ckopt::planBaseline(FunctionOpInterface function,
   RematPlan plan;
   plan.problem = std::move(*problem);
   planner::Graph &graph = plan.problem.graph;
-  // Arguments lie at aligned offsets, so count their aligned sizes.
-  for (planner::Value &value : graph.values)
-    if (value.kind == planner::ValueKind::Persistent)
-      value.bytes = planner::alignTo(value.bytes, kArenaAlignment);
+  countAlignedArguments(graph);
   plan.fixedBytes = plan.problem.argumentBytes + options.reservedBytes;
   plan.baseCost = planner::baseCost(graph);
   plan.memoryBound = planner::memoryBound(graph) + options.reservedBytes;

@@ -53,6 +53,9 @@ void boundArena(RematPlan &plan);
 /// recompute values.
 bool hasPolicy(mlir::FunctionOpInterface function, const RematOptions &options);
 
+/// Rounds the sizes of arguments up, since they lie at aligned offsets.
+void countAlignedArguments(planner::Graph &graph);
+
 /// Plans the function without recomputation and without a budget. Relative
 /// budgets refer to this plan, and searches start from it.
 mlir::FailureOr<RematPlan> planBaseline(mlir::FunctionOpInterface function,

@@ -237,6 +237,28 @@ static void warnUnable(const PlanningProblem &problem,
              "effects, or reads a state that the forward pass overwrites";
 }
 
+FailureOr<RematGraph> ckopt::buildRematGraph(FunctionOpInterface function,
+                                             const RematOptions &options,
+                                             CostModel &costs) {
+  FailureOr<PlanningProblem> problem =
+      buildProblem(function, costs, planningContext(options));
+  if (failed(problem))
+    return failure();
+  countAlignedArguments(problem->graph);
+  RematGraph result;
+  if (hasPolicy(function, options)) {
+    PolicyOutcome outcome;
+    FailureOr<std::optional<planner::Policy>> policy =
+        resolvePolicy(function, *problem, options.policy, outcome);
+    if (failed(policy))
+      return failure();
+    if (*policy)
+      result.constrained = planner::applyPolicy(problem->graph, **policy);
+  }
+  result.graph = std::move(problem->graph);
+  return result;
+}
+
 FailureOr<RematPlan> ckopt::planUnderPolicy(FunctionOpInterface function,
                                             const RematOptions &options,
                                             CostModel &costs) {

@@ -215,7 +215,7 @@ static void bindFigures(nb::class_<Step> &step) {
   step.def("graph", [](Step &self) {
     return self.plain([](StepRun &run) {
       const auto &graph = run.compiled().compilation().graph();
-      return graph ? planner::printGraph(*graph) : std::string();
+      return graph ? planner::printGraph(graph->searched()) : std::string();
     });
   });
   step.def("plan_text", [](Step &self) { return self.plain(planText); });

@@ -114,8 +114,8 @@ public:
   const TimelinePanel &timelineBefore() const { return before; }
 
   /// With `keepGraph`: the step as the planner sees it, before anything is
-  /// moved or recomputed. Arguments count as the remat pass counts them.
-  const std::optional<planner::Graph> &graph() const { return unplanned; }
+  /// moved or recomputed, under the rules that the options state.
+  const std::optional<RematGraph> &graph() const { return unplanned; }
 
   /// Returns a line for each group of parameters that flags train in their own
   /// way.
@@ -160,7 +160,7 @@ private:
   PlanSummary planSummary;
   RematResult plans;
   TimelinePanel before;
-  std::optional<planner::Graph> unplanned;
+  std::optional<RematGraph> unplanned;
   std::unique_ptr<StepCode> stepCode;
 };
 

@@ -6,6 +6,7 @@
 #ifndef CKOPT_PLANNER_PARETO_H
 #define CKOPT_PLANNER_PARETO_H
 
+#include "ckopt/Planner/Policy.h"
 #include "ckopt/Planner/Solve.h"
 #include "ckopt/Support/Curve.h"
 
@@ -31,8 +32,11 @@ struct ParetoCurve {
   Result error;
 };
 
-/// Computes pareto() and the figures that describe the curve as a whole.
-ParetoCurve paretoCurve(const Graph &graph, const Options &options, int points);
+/// Computes pareto() and the figures that describe the curve as a whole. With
+/// `constrained`, which applyPolicy() made from `graph`, every point is a plan
+/// of `graph` that obeys the policy.
+ParetoCurve paretoCurve(const Graph &graph, const Options &options, int points,
+                        const PolicyGraph *constrained = nullptr);
 
 /// Prints a table, one line for each budget.
 void printCurve(llvm::raw_ostream &os, const Graph &graph,

@@ -78,8 +78,8 @@ struct Plan {
   int64_t minimumBudget = 0;
   int64_t provenMinimum = 0;
   /// The plans that status and provenMinimum refer to: "fixed_order" (plans in
-  /// program order), "order_only" (plans without recomputation); empty: all
-  /// plans.
+  /// program order), "order_only" (plans without recomputation), "policy"
+  /// (plans that obey a policy); empty: all plans.
   std::string restrictedTo;
 };
 

@@ -99,6 +99,24 @@ mlir::FailureOr<RematPlan> planRemat(mlir::FunctionOpInterface function,
                                      const RematOptions &options,
                                      CostModel &costs);
 
+/// A function as the planner searches it, before anything is moved or
+/// recomputed; arguments count with their aligned sizes.
+struct RematGraph {
+  planner::Graph graph;
+  /// With a policy: the larger graph whose every plan obeys it.
+  std::optional<planner::PolicyGraph> constrained;
+
+  const planner::Graph &searched() const {
+    return constrained ? constrained->graph : graph;
+  }
+};
+
+/// Builds the function's planning graph. Failure: as planRemat(), or a policy
+/// with mistakes (errors were emitted).
+mlir::FailureOr<RematGraph> buildRematGraph(mlir::FunctionOpInterface function,
+                                            const RematOptions &options,
+                                            CostModel &costs);
+
 /// Emits the error for a budget that no plan was found for, with the exit code
 /// that fits (infeasible, or no plan found in time).
 void emitNoPlan(mlir::FunctionOpInterface function, const RematPlan &plan);

@@ -14,21 +14,52 @@
 #include "ckopt/Support/Report.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
+#include <tuple>
 
 using namespace ckopt;
 using namespace ckopt::planner;
 namespace json = llvm::json;
 
+/// Converts the results for the larger graph. Where the planner recomputed more
+/// than the policy asks for, a converted plan may need more bytes than its
+/// budget: it then stands at those bytes, unless a plan for fewer bytes costs
+/// no more.
+static void restorePoints(const Graph &graph, const PolicyGraph &constrained,
+                          bool holdsAll, std::vector<Result> &results) {
+  for (Result &result : results) {
+    result.plan = restorePlan(graph, constrained, result.plan, holdsAll);
+    int64_t bytes = result.plan.offsets.empty()
+                        ? simulate(graph, result.plan.steps, true).peak
+                        : result.plan.arena + result.outside;
+    result.budget = std::max(result.budget, bytes);
+  }
+  llvm::sort(results, [](const Result &a, const Result &b) {
+    return std::tie(a.budget, a.plan.cost) < std::tie(b.budget, b.plan.cost);
+  });
+  double least = std::numeric_limits<double>::infinity();
+  llvm::erase_if(results, [&](const Result &result) {
+    bool isWorse = result.plan.cost > least;
+    least = std::min(least, result.plan.cost);
+    return isWorse;
+  });
+  for (Result &result : results)
+    result.plan.minimumBudget = results.front().budget;
+}
+
 ParetoCurve planner::paretoCurve(const Graph &graph, const Options &options,
-                                 int points) {
+                                 int points, const PolicyGraph *constrained) {
   ParetoCurve curve;
-  std::vector<Result> results = pareto(graph, options, points);
+  std::vector<Result> results =
+      pareto(constrained ? constrained->graph : graph, options, points);
   if (results.empty() || !results.front().hasPlan()) {
     if (!results.empty())
       curve.error = std::move(results.front());
     return curve;
   }
+  if (constrained)
+    restorePoints(graph, *constrained, options.arenaHoldsAll, results);
   std::vector<NodeId> program(graph.nodes.size());
   std::iota(program.begin(), program.end(), 0);
   curve.programPeak = simulate(graph, program, true).peak;

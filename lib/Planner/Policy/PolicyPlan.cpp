@@ -19,6 +19,10 @@ Plan ckopt::planner::restorePlan(const Graph &graph,
                                  const PolicyGraph &constrained,
                                  const Plan &plan, bool holdsAll) {
   Plan result = plan;
+  // The certificates name nodes of the larger graph; what they prove holds for
+  // plans that obey the policy.
+  result.certificates.clear();
+  result.restrictedTo = "policy";
   result.steps.clear();
   result.offsets.clear();
   result.packing = {};
