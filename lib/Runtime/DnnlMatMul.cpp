@@ -8,6 +8,13 @@
 // [B,T,H,D] tensor) are passed as two: oneDNN 2.6 recognizes these orders in
 // four dimensions and keeps its fast kernels, but not in three.
 //
+// A right operand whose rows lie a multiple of 4 KiB apart is packed into the
+// workspace first: oneDNN's f32 kernels read it in place, and there every row
+// of a tile falls into the same sets of the L1 cache. On Intel's cores that
+// takes up to twice the time (512x3072x768 on two threads: 26.3 ms in place,
+// 14.0 packed and 1.9 for packing); on AMD's Zen it makes no difference. The
+// rule depends on the descriptor alone, so results never depend on a budget.
+//
 //===----------------------------------------------------------------------===//
 #include "DnnlProgram.h"
 
@@ -69,6 +76,46 @@ void mergeBatches(int64_t *batch, std::initializer_list<Operand *> operands) {
   }
 }
 
+/// Packing reads and writes the right operand once, which the product has to
+/// make up for: each of its elements is used `rows` times.
+constexpr int64_t kLeastPackedRows = 256;
+constexpr int64_t kLeastPackedExtent = 64;
+/// The most bytes of workspace that packing may add.
+constexpr int64_t kMostPackedBytes = int64_t(32) << 20;
+constexpr int64_t kPageBytes = 4096;
+
+/// Returns whether to pack the right operand of a product of two f32 matrices.
+bool wantsPacking(const MatMulDesc &m, const Operand &b, int rank,
+                  DType dtype) {
+  int64_t size = int64_t(sizeof(float));
+  return rank == 2 && dtype == DType::F32 && b.col == 1 &&
+         b.row * size % kPageBytes == 0 && m.m >= kLeastPackedRows &&
+         std::min(m.n, m.k) >= kLeastPackedExtent &&
+         m.n * m.k <= kMostPackedBytes / size;
+}
+
+/// Describes the product; with `packed`, the library chooses the order of the
+/// right operand. Returns null where it refuses.
+dnnl_primitive_desc_t describeProduct(const dnnl_memory_desc_t &a,
+                                      const dnnl_memory_desc_t &b,
+                                      const dnnl_memory_desc_t &c, bool packed,
+                                      dnnl_status_t &status) {
+  dnnl_memory_desc_t right = b;
+  dnnl_matmul_desc_t op;
+  dnnl_primitive_desc_t pd = nullptr;
+  DnnlAttributes attributes;
+  status = packed
+               ? dnnl_memory_desc_init_by_tag(&right, b.ndims, b.dims,
+                                              b.data_type, dnnl_format_tag_any)
+               : dnnl_success;
+  if (status == dnnl_success)
+    status = dnnl_matmul_desc_init(&op, &a, &right, nullptr, &c);
+  if (status == dnnl_success)
+    status = dnnl_primitive_desc_create(&pd, &op, attributes.get(),
+                                        dnnlEngine(), nullptr);
+  return status == dnnl_success ? pd : nullptr;
+}
+
 } // namespace
 
 std::unique_ptr<Primitive>
@@ -101,19 +148,14 @@ ckopt::runtime::createDnnlMatMul(const PrimitiveDesc &desc,
   int rank = m.batch[0] > 1 ? 4 : m.batch[1] == 1 ? 2 : allDense ? 3 : 4;
   dnnl_data_type_t type = dnnlType(desc.dtype);
   dnnl_memory_desc_t aDesc, bDesc, cDesc;
-  dnnl_matmul_desc_t op;
+  dnnl_status_t status = dnnl_invalid_arguments;
   dnnl_primitive_desc_t pd = nullptr;
-  DnnlAttributes attributes;
-  bool sound = view(aDesc, a, rank, m.batch, m.m, m.k, type) &&
-               view(bDesc, b, rank, m.batch, m.k, m.n, type) &&
-               view(cDesc, c, rank, m.batch, m.m, m.n, type);
-  dnnl_status_t status =
-      sound ? dnnl_matmul_desc_init(&op, &aDesc, &bDesc, nullptr, &cDesc)
-            : dnnl_invalid_arguments;
-  if (status == dnnl_success)
-    status = dnnl_primitive_desc_create(&pd, &op, attributes.get(),
-                                        dnnlEngine(), nullptr);
-  if (status != dnnl_success) {
+  if (view(aDesc, a, rank, m.batch, m.m, m.k, type) &&
+      view(bDesc, b, rank, m.batch, m.k, m.n, type) &&
+      view(cDesc, c, rank, m.batch, m.m, m.n, type))
+    pd = describeProduct(aDesc, bDesc, cDesc,
+                         wantsPacking(m, b, rank, desc.dtype), status);
+  if (!pd) {
     error = dnnlStatusText(status);
     return nullptr;
   }
@@ -121,6 +163,16 @@ ckopt::runtime::createDnnlMatMul(const PrimitiveDesc &desc,
   dnnl_memory_t aMem = program->argument(aDesc, a.arg);
   dnnl_memory_t bMem = program->argument(bDesc, b.arg);
   dnnl_memory_t cMem = program->argument(cDesc, c.arg);
+  const dnnl_memory_desc_t &packed =
+      *dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0);
+  if (!dnnl_memory_desc_equal(&packed, &bDesc)) {
+    dnnl_memory_t packedMem = program->scratch(packed);
+    if (!program->appendReorder(bDesc, bMem, packed, packedMem, error)) {
+      dnnl_primitive_desc_destroy(pd);
+      return nullptr;
+    }
+    bMem = packedMem;
+  }
   if (!program->append(pd,
                        {{DNNL_ARG_SRC, aMem},
                         {DNNL_ARG_WEIGHTS, bMem},

@@ -140,6 +140,34 @@ TEST(MatMul, PaddedRows) {
   both(d);
 }
 
+// Rows a multiple of 4 KiB apart: the operand is packed into the workspace,
+// stored with gaps, too, and where the operands change places for a result
+// that is stored transposed.
+TEST(MatMul, RowsOfWholePages) {
+  auto workspace = [](const MatMulDesc &m) {
+    PrimitiveDesc desc;
+    desc.dtype = DType::F32;
+    desc.matmul = m;
+    std::string error;
+    return primitiveWorkspace(desc, 2, error);
+  };
+  MatMulDesc d = dense(1, 260, 1024, 70, false, false);
+  EXPECT_GE(workspace(d), 1024 * 70 * 4);
+  check<float>(d, 2e-6);
+  d = dense(1, 256, 100, 64, true, false);
+  d.bRow = 2048;
+  EXPECT_GE(workspace(d), 100 * 64 * 4);
+  check<float>(d, 2e-6);
+  d = dense(1, 1024, 256, 64, true, true, true);
+  EXPECT_GE(workspace(d), 1024 * 64 * 4);
+  check<float>(d, 2e-6);
+  // Nothing is packed where too few rows would repay it, or where
+  // the copy would take too much memory.
+  EXPECT_LT(workspace(dense(1, 32, 1024, 70, false, false)), 1024 * 70 * 4);
+  EXPECT_LT(workspace(dense(1, 256, 65536, 256, false, false)),
+            int64_t(65536) * 256 * 4);
+}
+
 TEST(MatMul, NoUnitStride) {
   MatMulDesc d = dense(1, 5, 6, 7, false, false);
   d.aCol = 2, d.aRow = 14;
