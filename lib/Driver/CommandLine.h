@@ -40,7 +40,6 @@ struct DriverOptions {
   std::string output;                  ///< -o
   std::string emaOutput;               ///< --ema-out
   std::string validation; ///< --validation: like --data or --tokens
-  std::string log;        ///< --log: a line a step
   std::string weights;    ///< --weights: initial values, safetensors
   std::string report;     ///< --report: JSON
   std::string timeline;   ///< --timeline: SVG, or JSON for Perfetto

@@ -21,10 +21,16 @@ static llvm::Error checkOutputs(const DriverOptions &options) {
       !timeline.ends_with(".json"))
     return usageError("--timeline must end in .svg or .json, got '" + timeline +
                       "'");
-  std::vector<std::string> paths{
-      options.train.checkpoint, options.report,  options.log,
-      options.timeline,         options.trace,   options.svg,
-      options.graphOut,         options.planOut, options.planReport};
+  std::vector<std::string> paths{options.train.checkpoint,
+                                 options.report,
+                                 options.train.log,
+                                 options.train.keepBest,
+                                 options.timeline,
+                                 options.trace,
+                                 options.svg,
+                                 options.graphOut,
+                                 options.planOut,
+                                 options.planReport};
   // An artifact for a device is a folder, which replaces an older one.
   bool folder = options.command == Command::Compile &&
                 options.target->traits.writesFolder;

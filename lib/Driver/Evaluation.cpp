@@ -8,6 +8,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Feeding.h"
+#include "Validation.h"
+#include "ckopt/Support/Error.h"
 
 using namespace ckopt;
 using runtime::TensorRole;
@@ -60,12 +62,84 @@ static llvm::Expected<MetricSums> hostMetrics(Session &session, int32_t scores,
   auto target = given.convertTo(spec.dtype);
   if (!target)
     return target.takeError();
-  if (options.loss == "mse" || !isInteger(target->dtype()))
+  if (!classifies(options))
     return squaredErrorMetrics(*output, *target, mask);
   auto axis = options.classAxis;
   if (axis && *axis < 0)
     *axis += output->rank();
-  return crossEntropyMetrics(*output, *target, spec.ignoreIndex, mask, axis);
+  int64_t topK = 1;
+  for (const Metric &metric : options.metrics)
+    topK = std::max(topK, metric.k);
+  return crossEntropyMetrics(*output, *target, spec.ignoreIndex, mask, axis,
+                             topK);
+}
+
+static bool asksFor(const DataOptions &options, Metric::Kind kind) {
+  return llvm::any_of(options.metrics, [&](const Metric &metric) {
+    return metric.kind == kind;
+  });
+}
+
+/// Without a name any output may have the scores.
+static bool isScores(const runtime::TensorInfo &info, llvm::StringRef name) {
+  return name.empty() || info.name == name;
+}
+
+static bool hasTargetsLike(const Session &session, llvm::StringRef output) {
+  for (int64_t index : session.tensors(TensorRole::Output))
+    for (int64_t target : session.tensors(TensorRole::Target))
+      if (isScores(session.info_of(index), output) &&
+          session.info_of(index).shape == session.info_of(target).shape)
+        return true;
+  return false;
+}
+
+/// What a metric lacks, or "".
+static std::string whatLacks(const Session &session, const DataOptions &options,
+                             const Metric &metric) {
+  using Kind = Metric::Kind;
+  bool classified = classifies(options);
+  // A loss of the model's own, or several.
+  bool own = options.loss.empty() && options.scores.empty();
+  bool single = own && options.targetOutputs.empty();
+  if (metric.kind == Kind::Loss ||
+      (metric.kind == Kind::Perplexity && (classified || single)))
+    return "";
+  if (metric.kind == Kind::SquaredError)
+    return !classified && !own && hasTargetsLike(session, options.scores)
+               ? ""
+               : "one output with targets in its shape";
+  if (!classified || own)
+    return "one output whose targets are labels";
+  for (int64_t index : session.tensors(TensorRole::Output)) {
+    const runtime::TensorInfo &info = session.info_of(index);
+    if (!isScores(info, options.scores) || info.shape.empty())
+      continue;
+    int64_t axis = options.classAxis.value_or(-1);
+    int64_t classes =
+        info.shape[size_t(axis < 0 ? axis + int64_t(info.shape.size()) : axis)];
+    if (metric.k > classes)
+      return "as many classes, and '" + info.name + "' has " +
+             std::to_string(classes);
+  }
+  return "";
+}
+
+llvm::Error ckopt::checkMetrics(const Session &session,
+                                const DataOptions &options) {
+  std::optional<int64_t> k;
+  for (const Metric &metric : options.metrics) {
+    std::string lacks = whatLacks(session, options, metric);
+    if (!lacks.empty())
+      return usageError("the metric '" + metric.name() + "' needs " + lacks);
+    if (metric.kind != Metric::Kind::TopK)
+      continue;
+    if (k && *k != metric.k)
+      return usageError("top" + llvm::Twine(*k) + " and top" +
+                        llvm::Twine(metric.k) + ": one of them at a time");
+    k = metric.k;
+  }
+  return llvm::Error::success();
 }
 
 namespace {
@@ -76,7 +150,8 @@ struct Evaluator {
   const DataOptions &options;
   int32_t scores, loss;
   size_t targetField;
-  bool byHost; ///< the host computes the loss
+  bool byHost;    ///< the host computes the loss
+  bool hostReads; ///< the host looks at the scores
 
   llvm::Expected<MetricSums> measure(int64_t valid);
 };
@@ -90,8 +165,7 @@ llvm::Expected<MetricSums> Evaluator::measure(int64_t valid) {
     return std::move(error);
   MetricSums metrics;
   metrics.count = valid;
-  bool classify = byHost || options.classify;
-  if (classify && scores >= 0 && targetField < feeder.numFields()) {
+  if (hostReads && scores >= 0 && targetField < feeder.numFields()) {
     std::vector<uint8_t> mask(size_t(feeder.batchSize()), 0);
     std::fill_n(mask.begin(), valid, uint8_t(1));
     auto host = hostMetrics(session, scores, feeder.value(targetField),
@@ -99,6 +173,8 @@ llvm::Expected<MetricSums> Evaluator::measure(int64_t valid) {
     if (!host)
       return host.takeError();
     metrics = *host;
+    if (!byHost && !classifies(options))
+      metrics.count = valid; // the loss counts samples, not elements
   }
   if (!byHost) {
     auto value = session.read(loss);
@@ -129,8 +205,10 @@ llvm::Expected<Evaluation> ckopt::evaluate(Session &session,
   bool byHost = !dataOptions.loss.empty();
   if (byHost ? scores < 0 || *targetField == feeder->numFields() : loss < 0)
     return result;
+  bool hostReads = byHost || dataOptions.classify ||
+                   asksFor(dataOptions, Metric::Kind::SquaredError);
   Evaluator run{session, std::move(*feeder), dataOptions, scores,
-                loss,    *targetField,       byHost};
+                loss,    *targetField,       byHost,      hostReads};
   if (llvm::Error error = source.seek(/*seed=*/0, {}))
     return std::move(error);
   int64_t batch = run.feeder.batchSize(), valid = batch;

@@ -13,6 +13,7 @@
 #include <cstring>
 
 using namespace ckopt;
+using runtime::TensorRole;
 
 /// The source's names of fields, for errors.
 static std::string listFields(const BatchSource &source) {
@@ -23,7 +24,8 @@ static std::string listFields(const BatchSource &source) {
 }
 
 llvm::Expected<Feeder> Feeder::create(Session &session, BatchSource &source,
-                                      const DataOptions &data) {
+                                      const DataOptions &data,
+                                      bool needTargets) {
   auto specs = describeFields(session, data);
   if (!specs)
     return specs.takeError();
@@ -55,9 +57,14 @@ llvm::Expected<Feeder> Feeder::create(Session &session, BatchSource &source,
     result.specs.push_back(std::move(*spec));
     specs->erase(spec);
   }
-  if (!specs->empty())
-    return inputError(source.name() + ": no field '" + specs->front().name +
-                      "'; there are " + listFields(source));
+  for (const FieldSpec &spec : *specs) {
+    auto index = session.find(spec.name);
+    if (!index)
+      return index.takeError();
+    if (needTargets || session.info_of(*index).role != TensorRole::Target)
+      return inputError(source.name() + ": no field '" + spec.name +
+                        "'; there are " + listFields(source));
+  }
   return std::move(result);
 }
 
@@ -165,6 +172,20 @@ void BatchStream::endEpoch(int64_t left) {
   placed = loaded = false;
 }
 
+/// A source that has more samples than it says would train on the same few in
+/// each epoch, and nobody would notice.
+llvm::Error BatchStream::checkEnd() {
+  auto given = feeder.load(at);
+  if (!given)
+    return given.takeError();
+  if (*given == *count - at.position)
+    return llvm::Error::success();
+  return inputError(source->name() + " says that it has " +
+                    llvm::Twine(*count) + " samples, and gives " +
+                    (*given == feeder.batchSize() ? "at least " : "") +
+                    llvm::Twine(at.position + *given));
+}
+
 /// Takes the batch at `at`; false: the epoch has no more.
 llvm::Expected<bool> BatchStream::load() {
   if (!placed)
@@ -201,8 +222,11 @@ llvm::Error BatchStream::feed() {
     return error;
   loaded = false;
   at.position += feeder.batchSize();
-  if (count && at.position + feeder.batchSize() > *count)
-    endEpoch(*count - at.position);
+  if (!count || at.position + feeder.batchSize() <= *count)
+    return llvm::Error::success();
+  if (llvm::Error error = checkEnd())
+    return error;
+  endEpoch(*count - at.position);
   return llvm::Error::success();
 }
 

@@ -18,9 +18,11 @@ llvm::Expected<std::vector<FieldSpec>> describeFields(const Session &session,
 class Feeder {
 public:
   /// Matches the source's fields with the step's inputs and targets. Those that
-  /// are missing, not the step's, or of another shape are errors.
+  /// are missing, not the step's, or of another shape are errors; without
+  /// `needTargets` targets may be missing.
   static llvm::Expected<Feeder> create(Session &session, BatchSource &source,
-                                       const DataOptions &data);
+                                       const DataOptions &data,
+                                       bool needTargets = true);
 
   int64_t batchSize() const { return batch; }
   /// Takes the next samples, up to a batch, and returns how many there were.
@@ -73,6 +75,7 @@ private:
       : feeder(std::move(feeder)), source(&source), seed(seed),
         count(source.numSamples()) {}
   llvm::Expected<bool> load();
+  llvm::Error checkEnd();
   void endEpoch(int64_t left);
 
   Feeder feeder;
@@ -84,13 +87,6 @@ private:
   bool placed = false; ///< the source stands at `at`
   bool loaded = false; ///< the feeder has the batch at `at`
 };
-
-/// Returns the seed of a batch that `after` others of the same update follow.
-/// Batches of one update draw different dropout masks, and the last one that of
-/// the run's seed.
-inline uint64_t microSeed(uint64_t seed, int64_t after) {
-  return seed + uint64_t(after) * 0x9E3779B97F4A7C15u;
-}
 
 } // namespace ckopt
 

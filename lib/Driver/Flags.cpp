@@ -316,9 +316,36 @@ void DriverFlags::addDataFlags() {
   add("validate-every", "N", Train,
       "evaluate after every N steps, too (default: at the end)",
       flag::number<int64_t>("validate-every", o.train.validateEvery, 1));
+  add("metrics", "LIST", Train | Compare,
+      "what evaluations compute beside loss and accuracy: topK (top5), "
+      "perplexity, mse",
+      [this](StringRef text) -> llvm::Error {
+        auto metrics = parseMetrics(text, "--metrics");
+        if (!metrics)
+          return metrics.takeError();
+        o.data.metrics = std::move(*metrics);
+        return llvm::Error::success();
+      });
+  add("best-by", "METRIC", Train,
+      "what the best evaluation is judged by: loss (default), accuracy or one "
+      "of --metrics",
+      [this](StringRef text) -> llvm::Error {
+        auto metric = parseMetric(text, "--best-by");
+        if (!metric)
+          return metric.takeError();
+        o.train.bestBy = *metric;
+        return llvm::Error::success();
+      });
+  add("keep-best", "FILE", Train,
+      "the state of the best evaluation: a checkpoint (.safetensors) or "
+      "weights (.onnx)",
+      flag::text("keep-best", o.train.keepBest));
+  add("early-stop", "N", Train,
+      "stop after N evaluations in a row that were not better",
+      flag::number<int64_t>("early-stop", o.train.earlyStop, 1));
   add("log", "FILE", Train,
       "a line for each step: loss, rate, time, validation (.csv or .jsonl)",
-      flag::text("log", o.log));
+      flag::text("log", o.train.log));
   add("targets", "ARRAY", data | Program,
       "array of targets (default y); of several losses OUTPUT=ARRAY,...",
       flag::text("targets", o.data.targets));

@@ -70,7 +70,7 @@ static void addSchedule(const LearningRateSchedule &schedule,
 StringMetadata ckopt::runIdentity(const CompileOptions &compile,
                                   const TrainOptions &options,
                                   const Session &session,
-                                  const BatchSource &source) {
+                                  llvm::StringRef data) {
   const StepOptions &step = compile.step;
   const OptimizerSettings &opt = step.optimizer;
   const LearningRateSchedule &schedule = options.schedule;
@@ -117,6 +117,6 @@ StringMetadata ckopt::runIdentity(const CompileOptions &compile,
   set("threads", step.threads);
   set("accumulate", double(opt.accumulate));
   result["batch"] = std::to_string(batchSize(session.manifest()));
-  result["data"] = source.identity();
+  result["data"] = data.str();
   return result;
 }

@@ -7,11 +7,11 @@
 #define CKOPT_LIB_DRIVER_PROGRESS_H
 
 #include "ckopt/Training/Metrics.h"
-#include "llvm/Support/Format.h"
 #include "llvm/Support/Process.h"
-#include "llvm/Support/raw_ostream.h"
 
 #include <chrono>
+#include <optional>
+#include <string>
 
 namespace ckopt {
 
@@ -21,7 +21,23 @@ inline double secondsSince(ProgressClock::time_point start) {
   return std::chrono::duration<double>(ProgressClock::now() - start).count();
 }
 
-/// One line that is written over on a terminal, and a line an epoch elsewhere.
+/// Returns the bytes of this process that lie in memory, 0 where the system
+/// does not say.
+int64_t residentBytes();
+
+/// Where a run stands after a step.
+struct RunPlace {
+  int64_t epoch = 0;   ///< from 0
+  int64_t inEpoch = 0; ///< steps of this epoch
+  bool epochEnds = false;
+  int64_t samples = 0;              ///< that this process trained on
+  int64_t stepsDone = 0;            ///< by this process
+  std::optional<int64_t> stepsLeft; ///< nothing: not known
+};
+
+/// One line that is written over on a terminal, and a line an epoch elsewhere:
+/// place, loss, time of a step, samples a second, resident memory, and the time
+/// that is left.
 class ProgressLine {
 public:
   /// `stepsPerEpoch` is 0 where it is not known.
@@ -30,43 +46,22 @@ public:
         epochs(epochs), stepsPerEpoch(stepsPerEpoch),
         start(ProgressClock::now()) {}
 
-  void step(int64_t epoch, int64_t inEpoch, bool epochEnds, double loss,
-            double seconds) {
-    bool last = stepsPerEpoch ? inEpoch == stepsPerEpoch : epochEnds;
-    if (!on || (!live && !last) || (live && !last && secondsSince(shown) < 0.1))
-      return;
-    shown = ProgressClock::now();
-    llvm::errs() << (live ? "\r" : "") << "epoch " << epoch + 1 << "/" << epochs
-                 << "  step " << inEpoch;
-    if (stepsPerEpoch)
-      llvm::errs() << "/" << stepsPerEpoch;
-    llvm::errs() << llvm::format("  loss %.6f  %.2f ms/step  %.1f s", loss,
-                                 seconds * 1e3, secondsSince(start))
-                 << (live ? "   " : "\n");
-    dirty = live;
-  }
-  /// A line with what an evaluation in the middle of a run found.
-  void validated(int64_t step, const MetricSums &sums, bool classified) {
-    if (!on || !sums.count)
-      return;
-    finish();
-    llvm::errs() << "step " << step
-                 << llvm::format("  validation loss %.6f", sums.meanLoss());
-    if (classified)
-      llvm::errs() << llvm::format(", accuracy %.2f%%", sums.accuracy() * 100);
-    llvm::errs() << "\n";
-  }
-  void finish() {
-    if (dirty)
-      llvm::errs() << "\n";
-    dirty = false;
-  }
+  void step(const RunPlace &place, double loss, double seconds);
+  /// A line with what an evaluation in the middle of a run found; `more` as
+  /// describeMetrics() says it.
+  void validated(int64_t step, const MetricSums &sums, llvm::StringRef more);
+  void finish();
 
 private:
   bool on, live, dirty = false;
   int64_t epochs, stepsPerEpoch;
   ProgressClock::time_point start, shown;
 };
+
+/// Formats an evaluation's accuracy, if it has one, and the metrics that were
+/// asked for: ", accuracy 97.01 %, top5 99.80 %".
+std::string describeMetrics(const MetricSums &sums, bool classified,
+                            llvm::ArrayRef<Metric> metrics);
 
 } // namespace ckopt
 

@@ -156,6 +156,14 @@ void ckopt::writeRun(llvm::json::OStream &json, const Compilation &compilation,
     if (result->evaluated)
       json.attribute("evaluation_loss",
                      jsonNumber(result->evaluation.meanLoss()));
+    if (const auto &best = result->best)
+      json.attributeObject("best", [&] {
+        json.attribute("metric", jsonString(best->metric));
+        json.attribute("value", jsonNumber(best->value));
+        json.attribute("step", best->step);
+      });
+    if (result->stoppedEarly)
+      json.attribute("stopped_early", true);
     json.attributeArray("losses", [&] {
       for (double loss : result->losses)
         json.value(jsonNumber(loss));

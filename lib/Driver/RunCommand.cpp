@@ -9,12 +9,10 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Commands.h"
-#include "Feeding.h"
+#include "Outputs.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/Npz.h"
 #include "llvm/Support/raw_ostream.h"
-
-#include <cstring>
 
 using namespace ckopt;
 using runtime::TensorRole;
@@ -67,81 +65,13 @@ static llvm::Expected<TensorMap> runWhole(Session &session,
   if (llvm::Error error = session.run("eval"))
     return std::move(error);
   TensorMap result;
-  for (int32_t index : session.manifest().functions.front().outputs) {
+  for (int64_t index : evaluationOutputs(session, /*losses=*/true)) {
     auto value = session.read(index);
     if (!value)
       return value.takeError();
     result.set(session.info_of(index).name, std::move(*value));
   }
   return result;
-}
-
-/// Appends the first `samples` of a batch's output along its first dimension.
-static void append(std::vector<char> &to, const HostTensor &output,
-                   int64_t samples) {
-  const char *from = static_cast<const char *>(output.rawData());
-  int64_t bytes = output.sizeInBytes() / output.dim(0) * samples;
-  to.insert(to.end(), from, from + bytes);
-}
-
-/// Outputs of all batches, one after another along the first dimension.
-static llvm::Expected<TensorMap>
-runBatches(Session &session, BatchSource &source, const DataOptions &options) {
-  int64_t batch = batchSize(session.manifest());
-  const runtime::FunctionInfo &eval = session.manifest().functions.front();
-  auto isBatched = [&](int32_t index) {
-    const runtime::TensorInfo &info = session.info_of(index);
-    return !info.shape.empty() && info.shape[0] == batch;
-  };
-  std::vector<std::vector<char>> outputs(eval.outputs.size());
-  TensorMap result;
-  auto feeder = Feeder::create(session, source, options);
-  if (!feeder)
-    return feeder.takeError();
-  if (llvm::Error error = source.seek(/*seed=*/0, {}))
-    return std::move(error);
-  int64_t done = 0;
-  for (int64_t number = 1, valid = batch; valid == batch; ++number) {
-    auto given = feeder->load({0, done});
-    if (!given)
-      return given.takeError();
-    valid = *given;
-    // Inputs without a batch are one sample, which no count tells.
-    bool isWhole = number == 1 && source.numSamples() == 0;
-    if (!valid && !isWhole)
-      break;
-    if (llvm::Error error = feeder->write())
-      return std::move(error);
-    // Models that draw random numbers draw others for each batch.
-    if (llvm::Error error = session.fill(TensorRole::Step, double(number)))
-      return std::move(error);
-    if (llvm::Error error = session.run("eval"))
-      return std::move(error);
-    for (size_t k = 0; k < eval.outputs.size(); ++k) {
-      auto value = session.read(eval.outputs[k]);
-      if (!value)
-        return value.takeError();
-      if (isBatched(eval.outputs[k]))
-        append(outputs[k], *value, isWhole ? batch : valid);
-      else
-        result.insert(session.info_of(eval.outputs[k]).name, *value);
-    }
-    done += isWhole ? batch : valid;
-  }
-  TensorMap ordered;
-  for (size_t k = 0; k < eval.outputs.size(); ++k) {
-    const runtime::TensorInfo &info = session.info_of(eval.outputs[k]);
-    if (!isBatched(eval.outputs[k])) {
-      ordered.set(info.name, *result.find(info.name));
-      continue;
-    }
-    std::vector<int64_t> shape = info.shape;
-    shape[0] = done;
-    HostTensor whole(info.dtype, shape);
-    std::memcpy(whole.mutableRawData(), outputs[k].data(), outputs[k].size());
-    ordered.set(info.name, std::move(whole));
-  }
-  return ordered;
 }
 
 static llvm::Expected<TensorMap> runModel(Session &session,
@@ -164,7 +94,8 @@ static llvm::Expected<TensorMap> runModel(Session &session,
       openSource(session, options.data, DatasetSource::Order::AsStored);
   if (!source)
     return source.takeError();
-  return runBatches(session, **source, options.data);
+  return computeOutputs(session, **source, options.data,
+                        evaluationOutputs(session, /*losses=*/true));
 }
 
 llvm::Error ckopt::runForward(DriverOptions &options) {

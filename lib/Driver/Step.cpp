@@ -8,8 +8,35 @@
 #include "ckopt/Frontend/Onnx/Onnx.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/Safetensors.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace ckopt;
+
+/// Fields of a caller's source that the step does not take, and those that it
+/// takes and the source does not have.
+static llvm::Error checkSourceFields(const Compilation &compilation,
+                                     const DataOptions &data) {
+  auto step = compilation.module().lookupSymbol<mlir::func::FuncOp>("step");
+  if (data.fields.empty() || !step)
+    return llvm::Error::success();
+  std::set<std::string> taken;
+  for (unsigned i = 0; i < step.getNumArguments(); ++i) {
+    auto role = step.getArgAttrOfType<mlir::StringAttr>(i, "ckopt.role");
+    auto name = step.getArgAttrOfType<mlir::StringAttr>(i, "ckopt.name");
+    if (role && name &&
+        (role.getValue() == "input" || role.getValue() == "target"))
+      taken.insert(name.getValue().str());
+  }
+  std::string all = llvm::join(taken, "', '");
+  for (const SourceField &field : data.fields)
+    if (!taken.erase(field.name))
+      return inputError("the step takes no field '" + field.name +
+                        "', or takes it once alone; it takes '" + all + "'");
+  if (!taken.empty())
+    return inputError("the source has no field '" + *taken.begin() +
+                      "'; the step takes '" + all + "'");
+  return llvm::Error::success();
+}
 
 llvm::Error ckopt::plan(Compilation &compilation, DataOptions &data) {
   if (llvm::Error error = compilation.import())
@@ -19,7 +46,7 @@ llvm::Error ckopt::plan(Compilation &compilation, DataOptions &data) {
   if (llvm::Error error = compilation.plan())
     return error;
   describeTargets(compilation, data);
-  return llvm::Error::success();
+  return checkSourceFields(compilation, data);
 }
 
 //===----------------------------------------------------------------------===//
@@ -74,7 +101,14 @@ llvm::Expected<TrainResult> ckopt::train(const Compilation &compilation,
                       llvm::Twine(options.accumulate));
   options.accumulate = optimizer.accumulate;
   options.averages = optimizer.ema > 0;
-  options.identity = runIdentity(given, options, session, source);
+  options.identity = runIdentity(given, options, session, source.identity());
+  if (!options.writeWeights)
+    options.writeWeights = [&](const std::string &path) -> llvm::Error {
+      auto weights = session.weights(/*optimizerState=*/false);
+      if (!weights)
+        return weights.takeError();
+      return writeWeightsFile(given.model, path, *weights);
+    };
   return train(session, source, where, options);
 }
 
@@ -94,14 +128,21 @@ llvm::Expected<CompiledStep> ckopt::compile(CompileOptions options,
 // Files
 //===----------------------------------------------------------------------===//
 
+llvm::Error ckopt::checkWeightsPath(llvm::StringRef path,
+                                    const llvm::Twine &what) {
+  if (path.ends_with(".onnx") || path.ends_with(".safetensors"))
+    return llvm::Error::success();
+  return usageError(what + " must end in .onnx or .safetensors, got '" + path +
+                    "'");
+}
+
 llvm::Error ckopt::writeWeightsFile(const std::string &model,
                                     const std::string &path,
                                     const TensorMap &weights) {
+  if (llvm::Error error = checkWeightsPath(path, "a file of weights"))
+    return error;
   if (llvm::StringRef(path).ends_with(".safetensors"))
     return writeSafetensors(path, weights);
-  if (!llvm::StringRef(path).ends_with(".onnx"))
-    return usageError("weights are written to .onnx or .safetensors, not '" +
-                      path + "'");
   std::map<std::string, HostTensor> byName;
   for (auto &[name, value] : weights)
     byName[name] = value;

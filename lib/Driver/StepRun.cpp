@@ -6,10 +6,10 @@
 #include "ckopt/Driver/StepRun.h"
 #include "Feeding.h"
 #include "LossChoice.h"
+#include "Outputs.h"
 #include "RunChecks.h"
+#include "Updates.h"
 #include "ckopt/Support/Error.h"
-
-#include <cstring>
 
 using namespace ckopt;
 using runtime::TensorRole;
@@ -19,9 +19,9 @@ struct StepRun::Impl {
       : compiled(std::move(step)), train(train), data(compiled.data()) {}
 
   llvm::Error open(const LoadOptions &load);
-  llvm::Expected<StringMetadata> identity() const;
+  StringMetadata identity() const;
   llvm::Error feedBatch(const TensorMap &batch);
-  llvm::Error runUpdate(const char *function);
+  llvm::Expected<double> runNext();
   llvm::Error check(double updateLoss);
   llvm::Expected<StepResult> step(const TensorMap &batch);
 
@@ -87,24 +87,6 @@ StepRun::create(CompiledStep step, const TrainOptions &train,
 // Steps
 //===----------------------------------------------------------------------===//
 
-/// Writes the batch that begins at `start`, filled up with its first sample.
-static llvm::Error feedSamples(Session &session, const Dataset &data,
-                               int64_t start, int64_t batch) {
-  std::vector<int64_t> indices;
-  for (int64_t i = start; i < start + batch; ++i)
-    indices.push_back(i < data.numSamples() ? i : start);
-  for (size_t field = 0; field < data.numFields(); ++field) {
-    auto index = session.find(data.spec(field).name);
-    if (!index)
-      return index.takeError();
-    HostTensor value(data.spec(field).dtype, session.info_of(*index).shape);
-    data.gather(field, indices, value.mutableRawData());
-    if (llvm::Error error = session.write(*index, value))
-      return error;
-  }
-  return llvm::Error::success();
-}
-
 llvm::Error StepRun::Impl::feedBatch(const TensorMap &arrays) {
   auto samples = Dataset::fromTensors(arrays, fields, data.path);
   if (!samples)
@@ -115,34 +97,35 @@ llvm::Error StepRun::Impl::feedBatch(const TensorMap &arrays) {
     return inputError("the batch has " + llvm::Twine(samples->numSamples()) +
                       " samples, the step was compiled for " +
                       llvm::Twine(batch));
-  return feedSamples(*session, *samples, 0, batch);
+  DatasetSource source(std::move(*samples), DatasetSource::Order::AsStored);
+  if (llvm::Error error = source.seek(/*seed=*/0, {}))
+    return error;
+  auto feeder = Feeder::create(*session, source, data);
+  if (!feeder)
+    return feeder.takeError();
+  if (auto count = feeder->load({}); !count)
+    return count.takeError();
+  return feeder->write();
 }
 
-/// Runs a function as a part of the update after `updates`.
-llvm::Error StepRun::Impl::runUpdate(const char *function) {
-  int64_t number = updates + 1;
-  if (llvm::Error error = session->fill(TensorRole::Step, double(number)))
-    return error;
-  if (llvm::Error error =
-          session->fill(TensorRole::LearningRate, train.schedule.at(number)))
-    return error;
-  int64_t after = train.accumulate - 1 - pending;
-  if (train.accumulate > 1)
-    if (llvm::Error error = setSeed(*session, microSeed(train.seed, after)))
-      return error;
-  return withContext(session->run(function), "step " + llvm::Twine(number));
+/// Runs the batch in the session as the next part of the update after
+/// `updates`.
+llvm::Expected<double> StepRun::Impl::runNext() {
+  auto outcome =
+      runBatch(*session, {train.schedule, train.seed, train.accumulate},
+               updates + 1, train.accumulate - 1 - pending);
+  if (!outcome)
+    return outcome.takeError();
+  return outcome->loss;
 }
 
 /// Looks at what an update left.
 llvm::Error StepRun::Impl::check(double updateLoss) {
-  if (llvm::Error error = checkFinite(updateLoss, "loss", updates))
-    return error;
-  if (llvm::Error error = checkGradientNorm(*session, updates))
+  if (llvm::Error error = checkUpdate(*session, updateLoss, updates))
     return error;
   if (watch.add(updates, updateLoss))
     compiled.compilation().say(Message::Severity::Warning, watch.describe());
-  return updates % kStateCheckEvery == 0 ? checkState(*session, updates)
-                                         : llvm::Error::success();
+  return llvm::Error::success();
 }
 
 llvm::Expected<StepResult> StepRun::Impl::step(const TensorMap &arrays) {
@@ -153,10 +136,7 @@ llvm::Expected<StepResult> StepRun::Impl::step(const TensorMap &arrays) {
     return std::move(error);
   StepResult result;
   result.updated = pending + 1 == train.accumulate;
-  const char *function = result.updated ? "step" : "accumulate";
-  if (llvm::Error error = runUpdate(function))
-    return std::move(error);
-  auto loss = readLoss(*session, function);
+  auto loss = runNext();
   if (!loss)
     return loss.takeError();
   result.loss = *loss;
@@ -186,9 +166,7 @@ llvm::Expected<BatchGradients> StepRun::gradients(const TensorMap &batch) {
                       "--optimizer=none");
   if (llvm::Error error = impl->feedBatch(batch))
     return std::move(error);
-  if (llvm::Error error = impl->runUpdate("step"))
-    return std::move(error);
-  auto loss = readLoss(*impl->session);
+  auto loss = impl->runNext();
   if (!loss)
     return loss.takeError();
   BatchGradients result;
@@ -223,55 +201,6 @@ llvm::Expected<MetricSums> StepRun::evaluate(const TensorMap &samples) {
   return result->sums;
 }
 
-/// Outputs of the evaluation but its loss.
-static std::vector<int64_t> findOutputs(const Session &session) {
-  std::vector<int64_t> result;
-  for (const runtime::FunctionInfo &function : session.manifest().functions)
-    if (function.name == "eval")
-      for (int32_t index : function.outputs)
-        if (session.info_of(index).role != TensorRole::Loss)
-          result.push_back(index);
-  return result;
-}
-
-/// Runs the evaluation batch by batch; outputs with the batch's dimension are
-/// put one after another, of the others the first counts.
-static llvm::Expected<TensorMap> evaluateOutputs(Session &session,
-                                                 const Dataset &data) {
-  std::vector<int64_t> outputs = findOutputs(session);
-  int64_t batch = batchSize(session.manifest());
-  int64_t samples = std::max<int64_t>(data.numSamples(), 1);
-  TensorMap result;
-  for (int64_t start = 0; start < samples; start += batch) {
-    // Models that draw random numbers draw others for each batch.
-    if (llvm::Error error =
-            session.fill(TensorRole::Step, double(start / batch + 1)))
-      return std::move(error);
-    if (llvm::Error error = feedSamples(session, data, start, batch))
-      return std::move(error);
-    if (llvm::Error error = session.run("eval"))
-      return std::move(error);
-    for (int64_t index : outputs) {
-      const runtime::TensorInfo &info = session.info_of(index);
-      auto value = session.read(index);
-      if (!value)
-        return value.takeError();
-      if (info.shape.empty() || info.shape[0] != batch) {
-        result.insert(info.name, std::move(*value));
-        continue;
-      }
-      std::vector<int64_t> shape = info.shape;
-      shape[0] = samples;
-      result.insert(info.name, HostTensor(info.dtype, shape));
-      char *to = static_cast<char *>(result.find(info.name)->mutableRawData());
-      int64_t sampleBytes = value->sizeInBytes() / batch;
-      std::memcpy(to + start * sampleBytes, value->rawData(),
-                  size_t(std::min(batch, samples - start) * sampleBytes));
-    }
-  }
-  return std::move(result);
-}
-
 llvm::Expected<TensorMap> StepRun::predict(const TensorMap &samples) {
   std::vector<FieldSpec> inputs;
   for (const FieldSpec &field : impl->fields) {
@@ -284,7 +213,9 @@ llvm::Expected<TensorMap> StepRun::predict(const TensorMap &samples) {
   auto data = Dataset::fromTensors(samples, inputs, impl->data.path);
   if (!data)
     return data.takeError();
-  auto outputs = evaluateOutputs(*impl->session, *data);
+  DatasetSource source(std::move(*data), DatasetSource::Order::AsStored);
+  auto outputs = computeOutputs(*impl->session, source, impl->data,
+                                evaluationOutputs(*impl->session, false));
   if (!outputs)
     return outputs.takeError();
   if (outputs->empty())
@@ -360,15 +291,11 @@ llvm::Error StepRun::writeWeights(const std::string &path,
 //===----------------------------------------------------------------------===//
 
 /// What a run that goes on must share, but its batches: those are the caller's.
-llvm::Expected<StringMetadata> StepRun::Impl::identity() const {
-  // Nothing is asked of the source but what it is.
-  CallbackSource::Options callers;
-  callers.name = "the caller's batches";
-  CallbackSource batches(callers, nullptr);
-  StringMetadata result =
-      runIdentity(compiled.compilation().given(), train, *session, batches);
+StringMetadata StepRun::Impl::identity() const {
+  StringMetadata result = runIdentity(compiled.compilation().given(), train,
+                                      *session, "the caller's batches");
   if (train.schedule.hasEnd())
-    result["schedule-steps"] = std::to_string(train.schedule.totalSteps);
+    result[horizonKey] = std::to_string(train.schedule.totalSteps);
   return result;
 }
 
@@ -378,33 +305,16 @@ llvm::Error StepRun::writeCheckpoint(const std::string &path) const {
                       llvm::Twine(impl->pending) + " of " +
                       llvm::Twine(impl->train.accumulate) +
                       " batches of the next one are in");
-  auto options = impl->identity();
-  if (!options)
-    return options.takeError();
-  auto tensors = impl->session->weights(/*optimizerState=*/true);
-  if (!tensors)
-    return tensors.takeError();
-  if (llvm::Error error = checkFinite(*tensors, impl->updates))
-    return error;
-  Checkpoint checkpoint;
-  checkpoint.tensors = std::move(*tensors);
-  checkpoint.state.step = impl->updates;
-  checkpoint.state.seed = impl->train.seed;
-  checkpoint.state.options = std::move(*options);
-  return ckopt::writeCheckpoint(path, checkpoint);
+  return saveRun(path, *impl->session,
+                 {impl->updates, {}, impl->train.seed, impl->identity(), {}});
 }
 
 llvm::Error StepRun::resume(const std::string &path) {
   auto checkpoint = readCheckpoint(path);
   if (!checkpoint)
     return checkpoint.takeError();
-  auto options = impl->identity();
-  if (!options)
-    return options.takeError();
   if (llvm::Error error =
-          checkOptions(checkpoint->state.options, *options, path))
-    return error;
-  if (llvm::Error error = impl->session->restore(checkpoint->tensors, path))
+          restoreRun(path, *impl->session, *checkpoint, impl->identity()))
     return error;
   impl->updates = checkpoint->state.step;
   impl->pending = 0;
@@ -443,7 +353,7 @@ llvm::Expected<std::vector<CallTime>> StepRun::profile(const TensorMap &batch,
   llvm::Error error = llvm::Error::success();
   // The first step warms caches up.
   for (int64_t i = 0; i <= steps && !error; ++i) {
-    error = llvm::joinErrors(std::move(error), impl->runUpdate("step"));
+    error = impl->runNext().takeError();
     if (i == 0)
       std::fill(sums.begin(), sums.end(), 0.0);
   }

@@ -4,7 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Commands.h"
-#include "TrainLog.h"
+#include "Progress.h"
+#include "Validation.h"
+#include "ckopt/Driver/Step.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/Report.h"
 #include "ckopt/Training/ReadAhead.h"
@@ -20,18 +22,17 @@ static llvm::Error checkTrainFlags(const DriverOptions &options) {
     return error;
   if (!options.validation.empty() && options.train.holdout > 0)
     return usageError("give one of --validation and --holdout");
-  if (options.train.validateEvery && options.validation.empty() &&
-      options.train.holdout == 0)
-    return usageError("--validate-every needs --validation or --holdout");
+  if (llvm::Error error =
+          checkValidation(options.train, !options.validation.empty() ||
+                                             options.train.holdout > 0))
+    return error;
   if (!(options.train.holdout >= 0 && options.train.holdout < 1))
     return usageError("--holdout must lie in [0, 1)");
   for (auto [flag, out] : {std::pair("-o", &options.output),
                            std::pair("--ema-out", &options.emaOutput)})
-    if (!out->empty() && !llvm::StringRef(*out).ends_with(".onnx") &&
-        !llvm::StringRef(*out).ends_with(".safetensors"))
-      return usageError(llvm::Twine(flag) +
-                        " must end in .onnx or .safetensors, got '" + *out +
-                        "'");
+    if (!out->empty())
+      if (llvm::Error error = checkWeightsPath(*out, flag))
+        return error;
   return llvm::Error::success();
 }
 
@@ -96,11 +97,6 @@ trainOnce(DriverOptions &options, bool writeOutput,
     validation = std::move(*opened);
     train.validation = validation.get();
   }
-  auto log = TrainLog::open(options.log, /*append=*/!train.resume.empty());
-  if (!log)
-    return log.takeError();
-  if (*log)
-    train.report = [&](const StepReport &step) { return (*log)->add(step); };
   if (writeOutput)
     train.trained = [&](int64_t steps) {
       return writeOutputs(options, session, steps > 0);
@@ -110,6 +106,22 @@ trainOnce(DriverOptions &options, bool writeOutput,
   if (!result)
     return result.takeError();
   return TrainedRun{std::move(planned->compilation), std::move(*result)};
+}
+
+/// Which evaluation was the best, and whether the run ended for want of a
+/// better one.
+static void printBest(const TrainOptions &options, const TrainResult &result) {
+  if (result.stoppedEarly)
+    llvm::outs() << "stopped early: the last " << result.best->since
+                 << " evaluations were not better\n";
+  if (!result.best)
+    return;
+  llvm::outs() << "best " << result.best->metric << " "
+               << options.bestBy.format(result.best->value) << ", after step "
+               << result.best->step;
+  if (!options.keepBest.empty())
+    llvm::outs() << ", in " << options.keepBest;
+  llvm::outs() << "\n";
 }
 
 llvm::Error ckopt::runTrain(DriverOptions &options) {
@@ -144,21 +156,17 @@ llvm::Error ckopt::runTrain(DriverOptions &options) {
     llvm::outs() << (options.validation.empty() ? "held-out" : "validation")
                  << " samples " << result.evaluated << ", loss "
                  << formatNumber(result.evaluation.meanLoss(), 6)
-                 << (result.classified
-                         ? ", accuracy " +
-                               formatPercent(result.evaluation.accuracy(), 2)
-                         : std::string())
+                 << describeMetrics(result.evaluation, result.classified,
+                                    options.data.metrics)
                  << "\n";
   if (result.evaluated && options.compile.step.optimizer.ema > 0 &&
       result.averageEvaluation.count)
     llvm::outs() << "averaged weights: loss "
                  << formatNumber(result.averageEvaluation.meanLoss(), 6)
-                 << (result.classified
-                         ? ", accuracy " +
-                               formatPercent(
-                                   result.averageEvaluation.accuracy(), 2)
-                         : std::string())
+                 << describeMetrics(result.averageEvaluation, result.classified,
+                                    options.data.metrics)
                  << "\n";
+  printBest(options.train, result);
   if (!result.evaluated &&
       (options.train.holdout > 0 || !options.validation.empty()))
     llvm::outs() << (options.validation.empty() ? "held-out" : "validation")
@@ -172,8 +180,8 @@ llvm::Error ckopt::runTrain(DriverOptions &options) {
     llvm::outs() << "wrote " << options.output << "\n";
   if (!options.emaOutput.empty())
     llvm::outs() << "wrote " << options.emaOutput << " (averaged weights)\n";
-  if (!options.log.empty())
-    llvm::outs() << "wrote " << options.log << "\n";
+  if (!options.train.log.empty())
+    llvm::outs() << "wrote " << options.train.log << "\n";
   return writeReports(options, *run->compilation, &result);
 }
 

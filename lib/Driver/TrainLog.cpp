@@ -9,24 +9,52 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/JSON.h"
+#include "llvm/Support/MemoryBuffer.h"
 
 using namespace ckopt;
 
 static constexpr const char *columns =
     "step,epoch,loss,learning_rate,seconds,validation_loss,"
-    "validation_accuracy\n";
+    "validation_accuracy";
+
+/// Lines that follow must have the columns of those before.
+static llvm::Error checkHeader(const std::string &path,
+                               llvm::StringRef header) {
+  auto file = llvm::MemoryBuffer::getFile(path);
+  if (!file)
+    return inputError("cannot read '" + path +
+                      "': " + file.getError().message());
+  llvm::StringRef first = (*file)->getBuffer().split('\n').first.rtrim('\r');
+  if (first == header)
+    return llvm::Error::success();
+  return inputError(path + ": the log has the columns '" + first +
+                    "', this run's are '" + header +
+                    "'; give the --metrics that it was begun with, or another "
+                    "--log");
+}
 
 llvm::Expected<std::unique_ptr<TrainLog>>
-TrainLog::open(const std::string &path, bool append) {
+TrainLog::open(const std::string &path, llvm::ArrayRef<Metric> metrics,
+               bool append) {
   if (path.empty())
     return nullptr;
   std::unique_ptr<TrainLog> log(new TrainLog);
   log->path = path;
+  std::string header = columns;
+  for (const Metric &metric : metrics)
+    if (metric.kind != Metric::Kind::Loss &&
+        metric.kind != Metric::Kind::Accuracy) {
+      log->metrics.push_back(metric);
+      header += ",validation_" + metric.name();
+    }
   log->isCsv = llvm::StringRef(path).ends_with(".csv");
   if (!log->isCsv && !llvm::StringRef(path).ends_with(".jsonl"))
     return usageError("--log must end in .csv or .jsonl, got '" + path + "'");
   uint64_t size = 0;
   bool goesOn = append && !llvm::sys::fs::file_size(path, size) && size > 0;
+  if (goesOn && log->isCsv)
+    if (llvm::Error error = checkHeader(path, header))
+      return std::move(error);
   std::error_code code;
   log->stream = std::make_unique<llvm::raw_fd_ostream>(
       path, code,
@@ -36,7 +64,7 @@ TrainLog::open(const std::string &path, bool append) {
   if (code)
     return ioError("cannot write '" + path + "': " + code.message());
   if (log->isCsv && !goesOn)
-    if (llvm::Error error = log->write(columns))
+    if (llvm::Error error = log->write(header + "\n"))
       return std::move(error);
   return std::move(log);
 }
@@ -69,7 +97,10 @@ llvm::Error TrainLog::add(const StepReport &step) {
        << exactly(step.loss) << "," << exactly(step.learningRate) << ","
        << exactly(step.seconds) << ","
        << (hasLoss ? exactly(found->meanLoss()) : "") << ","
-       << (hasAccuracy ? exactly(found->accuracy()) : "") << "\n";
+       << (hasAccuracy ? exactly(found->accuracy()) : "");
+    for (const Metric &metric : metrics)
+      os << "," << (hasLoss ? exactly(metric.of(*found)) : "");
+    os << "\n";
     return write(line);
   }
   llvm::json::OStream json(os);
@@ -83,6 +114,10 @@ llvm::Error TrainLog::add(const StepReport &step) {
       json.attribute("validation_loss", jsonNumber(found->meanLoss()));
     if (hasAccuracy)
       json.attribute("validation_accuracy", jsonNumber(found->accuracy()));
+    if (hasLoss)
+      for (const Metric &metric : metrics)
+        json.attribute("validation_" + metric.name(),
+                       jsonNumber(metric.of(*found)));
   });
   os << "\n";
   return write(line);

@@ -19,8 +19,10 @@ namespace ckopt {
 class TrainLog {
 public:
   /// Opens the file; null for "". A run that goes on appends to it.
-  static llvm::Expected<std::unique_ptr<TrainLog>> open(const std::string &path,
-                                                        bool append);
+  /// `metrics` are columns beside loss and accuracy; a file with other columns
+  /// is an error.
+  static llvm::Expected<std::unique_ptr<TrainLog>>
+  open(const std::string &path, llvm::ArrayRef<Metric> metrics, bool append);
   llvm::Error add(const StepReport &step);
 
 private:
@@ -29,6 +31,7 @@ private:
 
   std::string path;
   bool isCsv = false;
+  std::vector<Metric> metrics;
   std::unique_ptr<llvm::raw_fd_ostream> stream;
 };
 

@@ -6,6 +6,9 @@
 #include "Feeding.h"
 #include "Progress.h"
 #include "RunChecks.h"
+#include "TrainLog.h"
+#include "Updates.h"
+#include "Validation.h"
 #include "ckopt/Support/Error.h"
 #include <cmath>
 
@@ -14,44 +17,39 @@ using runtime::TensorRole;
 
 namespace {
 
-/// Whether an evaluation has an accuracy.
-bool classifies(const DataOptions &options) {
-  return options.loss == "cross_entropy" ||
-         (options.loss.empty() && options.classify);
-}
-
 /// The state of one training run.
 class Trainer {
 public:
   Trainer(Session &session, BatchSource &source, const DataOptions &dataOptions,
           const TrainOptions &options)
       : session(session), source(source), dataOptions(dataOptions),
-        options(options) {}
+        options(options), validation(session, dataOptions, options) {}
 
   llvm::Expected<TrainResult> run();
 
 private:
   llvm::Error checkCounts() const;
   void warn(std::string text) const;
-  llvm::Error findValidation();
   llvm::Error resume(DataPosition &position);
   llvm::Error planUpdates();
   llvm::Error planUnknown();
   llvm::Error checkHorizon(const StringMetadata &saved) const;
-  llvm::Error runOnce(const char *function, double &time, double &loss);
   llvm::Error runStep(BatchStream &batches);
   llvm::Error runSteps(BatchStream &batches);
+  TrainingState state(DataPosition position) const;
   llvm::Error save(DataPosition position);
-  llvm::Error report(DataPosition at, ProgressLine &progress);
-  llvm::Error finish();
+  llvm::Error keepBest(DataPosition position);
+  llvm::Error report(DataPosition at, bool epochEnds, ProgressLine &progress);
+  llvm::Error finish(DataPosition position);
+  llvm::Error evaluateLast(DataPosition position);
   llvm::Error evaluateAverages();
 
   Session &session;
   BatchSource &source;
-  std::unique_ptr<BatchSource> heldOut;
-  BatchSource *validation = nullptr; ///< null: nothing to evaluate
   const DataOptions &dataOptions;
   const TrainOptions &options;
+  Validation validation;
+  std::unique_ptr<TrainLog> log;
   TrainResult result;
   LearningRateSchedule schedule;
   StringMetadata identity;
@@ -65,11 +63,8 @@ private:
 
 } // namespace
 
-constexpr const char *horizonKey = "schedule-steps";
-
 llvm::Error Trainer::checkCounts() const {
-  if (options.epochs < 0 || options.maxSteps < 0 ||
-      options.checkpointEvery < 0 || options.validateEvery < 0)
+  if (options.epochs < 0 || options.maxSteps < 0 || options.checkpointEvery < 0)
     return usageError("epochs and steps must not be negative");
   if (options.accumulate < 1)
     return usageError("an update needs at least one batch");
@@ -79,18 +74,6 @@ llvm::Error Trainer::checkCounts() const {
 void Trainer::warn(std::string text) const {
   Message message{Message::Severity::Warning, "", std::move(text)};
   options.messages ? options.messages(message) : printMessage(message);
-}
-
-llvm::Error Trainer::findValidation() {
-  if (options.validation && options.holdout > 0)
-    return usageError("evaluate on validation samples or on held-out ones, not "
-                      "on both");
-  auto rest = source.holdOut(options.holdout, options.seed);
-  if (!rest)
-    return rest.takeError();
-  heldOut = std::move(*rest);
-  validation = heldOut ? heldOut.get() : options.validation;
-  return llvm::Error::success();
 }
 
 /// What needs to know how many samples there are.
@@ -165,76 +148,81 @@ llvm::Error Trainer::resume(DataPosition &position) {
   if (llvm::Error error = checkHorizon(checkpoint->state.options))
     return error;
   if (llvm::Error error =
-          checkOptions(checkpoint->state.options, identity, options.resume))
+          restoreRun(options.resume, session, *checkpoint, identity))
     return error;
-  if (llvm::Error error = session.restore(checkpoint->tensors, options.resume))
-    return error;
+  if (!validation.resume(checkpoint->state.best))
+    warn(options.resume + ": its best evaluation was by '" +
+         checkpoint->state.best->metric + "', this run looks for another");
   stepNumber = checkpoint->state.step;
   position = checkpoint->state.data;
   return llvm::Error::success();
 }
 
+TrainingState Trainer::state(DataPosition position) const {
+  return {stepNumber, position, options.seed, identity, validation.bestSoFar()};
+}
+
 llvm::Error Trainer::save(DataPosition position) {
   if (options.checkpoint.empty())
     return llvm::Error::success();
-  Checkpoint checkpoint;
-  auto tensors = session.weights(/*optimizerState=*/true);
-  if (!tensors)
-    return tensors.takeError();
-  if (llvm::Error error = checkFinite(*tensors, stepNumber))
-    return error;
-  checkpoint.tensors = std::move(*tensors);
-  checkpoint.state.step = stepNumber;
-  checkpoint.state.data = position;
-  checkpoint.state.seed = options.seed;
-  checkpoint.state.options = identity;
-  return writeCheckpoint(options.checkpoint, checkpoint);
+  return saveRun(options.checkpoint, session, state(position));
 }
 
-/// Runs one function on one batch and adds up its time and loss.
-llvm::Error Trainer::runOnce(const char *function, double &time, double &loss) {
-  auto start = ProgressClock::now();
-  if (llvm::Error error = session.run(function))
-    return withContext(std::move(error), "step " + llvm::Twine(stepNumber));
-  time += secondsSince(start);
-  auto value = readLoss(session, function);
-  if (!value)
-    return value.takeError();
-  loss += *value;
-  return llvm::Error::success();
+/// Writes --keep-best where the evaluation after this step was the best.
+llvm::Error Trainer::keepBest(DataPosition position) {
+  if (options.keepBest.empty() || !validation.isBest(stepNumber))
+    return llvm::Error::success();
+  if (llvm::StringRef(options.keepBest).ends_with(".safetensors"))
+    return saveRun(options.keepBest, session, state(position));
+  if (!options.writeWeights)
+    return usageError("the best weights go to a .safetensors file; how others "
+                      "are written is not known (TrainOptions::writeWeights)");
+  if (llvm::Error error = checkState(session, stepNumber))
+    return error;
+  return options.writeWeights(options.keepBest);
 }
 
 /// One update: all but the last micro-batch only add to the gradients' sums.
 llvm::Error Trainer::runStep(BatchStream &batches) {
   ++stepNumber;
-  if (llvm::Error error = session.fill(TensorRole::Step, double(stepNumber)))
-    return error;
-  if (llvm::Error error =
-          session.fill(TensorRole::LearningRate, schedule.at(stepNumber)))
-    return error;
   double time = 0, loss = 0;
   for (int64_t micro = options.accumulate - 1; micro >= 0; --micro) {
     if (llvm::Error error = batches.feed())
       return error;
-    if (options.accumulate > 1)
-      if (llvm::Error error = setSeed(session, microSeed(options.seed, micro)))
-        return error;
-    if (llvm::Error error = runOnce(micro ? "accumulate" : "step", time, loss))
-      return error;
+    auto outcome =
+        runBatch(session, {schedule, options.seed, options.accumulate},
+                 stepNumber, micro);
+    if (!outcome)
+      return outcome.takeError();
+    time += outcome->seconds;
+    loss += outcome->loss;
   }
   seconds.push_back(time);
   loss /= double(options.accumulate);
   result.losses.push_back(loss);
-  if (llvm::Error error = checkFinite(loss, "loss", stepNumber))
-    return error;
-  if (llvm::Error error = checkGradientNorm(session, stepNumber))
-    return error;
-  if (stepNumber % kStateCheckEvery == 0)
-    return checkState(session, stepNumber);
-  return llvm::Error::success();
+  return checkUpdate(session, loss, stepNumber);
 }
 
-llvm::Error Trainer::finish() {
+/// Evaluates what the run ends with. It may be the best, which a checkpoint
+/// written before does not say.
+llvm::Error Trainer::evaluateLast(DataPosition position) {
+  if (!validation.exists())
+    return llvm::Error::success();
+  bool wasBest = validation.isBest(stepNumber);
+  auto evaluation = validation.evaluate(stepNumber);
+  if (!evaluation)
+    return evaluation.takeError();
+  result.evaluation = evaluation->sums;
+  result.evaluated = evaluation->samples;
+  result.classified = classifies(dataOptions);
+  if (wasBest || !validation.isBest(stepNumber))
+    return llvm::Error::success();
+  if (llvm::Error error = keepBest(position))
+    return error;
+  return options.keepBest.empty() ? llvm::Error::success() : save(position);
+}
+
+llvm::Error Trainer::finish(DataPosition position) {
   result.steps = stepNumber;
   if (!result.losses.empty()) {
     result.firstLoss = result.losses.front();
@@ -245,14 +233,10 @@ llvm::Error Trainer::finish() {
                      seconds.end());
     result.stepSeconds = seconds[seconds.size() / 2];
   }
-  if (validation) {
-    auto evaluation = evaluate(session, *validation, dataOptions);
-    if (!evaluation)
-      return evaluation.takeError();
-    result.evaluation = evaluation->sums;
-    result.evaluated = evaluation->samples;
-    result.classified = classifies(dataOptions);
-  }
+  if (llvm::Error error = evaluateLast(position))
+    return error;
+  result.validations = validation.points();
+  result.best = validation.bestSoFar();
   if (watch.leftAt() && !watch.wasReported())
     warn(watch.describe());
   result.divergedAt = watch.leftAt();
@@ -267,7 +251,7 @@ llvm::Error Trainer::finish() {
 /// Evaluates the averaged weights in place of the trained ones, which come back
 /// afterwards.
 llvm::Error Trainer::evaluateAverages() {
-  if (!options.averages || !validation || stepNumber == 0)
+  if (!options.averages || !validation.exists() || stepNumber == 0)
     return llvm::Error::success();
   auto averages = averagedWeights(session);
   if (!averages)
@@ -291,7 +275,7 @@ llvm::Error Trainer::evaluateAverages() {
   }
   if (llvm::Error error = write(*averages))
     return error;
-  auto evaluation = evaluate(session, *validation, dataOptions);
+  auto evaluation = evaluate(session, validation.source(), dataOptions);
   if (!evaluation)
     return evaluation.takeError();
   result.averageEvaluation = evaluation->sums;
@@ -299,7 +283,8 @@ llvm::Error Trainer::evaluateAverages() {
 }
 
 /// Tells the caller of the step that began at `at`, evaluated where it is time.
-llvm::Error Trainer::report(DataPosition at, ProgressLine &progress) {
+llvm::Error Trainer::report(DataPosition at, bool epochEnds,
+                            ProgressLine &progress) {
   StepReport step{stepNumber,
                   at,
                   result.losses.back(),
@@ -307,14 +292,18 @@ llvm::Error Trainer::report(DataPosition at, ProgressLine &progress) {
                   seconds.back(),
                   std::nullopt,
                   classifies(dataOptions)};
-  if (validation && options.validateEvery &&
-      stepNumber % options.validateEvery == 0) {
-    auto evaluation = evaluate(session, *validation, dataOptions);
+  if (validation.isDue(stepNumber, epochEnds)) {
+    auto evaluation = validation.evaluate(stepNumber);
     if (!evaluation)
       return evaluation.takeError();
     step.validation = evaluation->sums;
-    progress.validated(stepNumber, evaluation->sums, step.classified);
+    progress.validated(stepNumber, evaluation->sums,
+                       describeMetrics(evaluation->sums, step.classified,
+                                       dataOptions.metrics));
   }
+  if (log)
+    if (llvm::Error error = log->add(step))
+      return error;
   return options.report ? options.report(step) : llvm::Error::success();
 }
 
@@ -325,7 +314,8 @@ llvm::Error Trainer::runSteps(BatchStream &batches) {
   int64_t end = updates.value_or(INT64_MAX);
   if (options.maxSteps)
     end = std::min(options.maxSteps, end);
-  while (stepNumber < end &&
+  int64_t before = stepNumber;
+  while (stepNumber < end && !validation.isEnough() &&
          (updates || batches.position().epoch < options.epochs)) {
     DataPosition at = batches.position();
     llvm::Error error = runStep(batches);
@@ -336,14 +326,24 @@ llvm::Error Trainer::runSteps(BatchStream &batches) {
       return error;
     }
     bool epochEnds = batches.position().epoch != at.epoch;
-    progress.step(at.epoch, at.position / batch + 1, epochEnds,
-                  result.losses.back(), seconds.back());
+    RunPlace place;
+    place.epoch = at.epoch;
+    place.inEpoch = at.position / batch + 1;
+    place.epochEnds = epochEnds;
+    place.stepsDone = stepNumber - before;
+    place.samples = place.stepsDone * options.accumulate * batch;
+    if (end != INT64_MAX)
+      place.stepsLeft = end - stepNumber;
+    progress.step(place, result.losses.back(), seconds.back());
     if (watch.add(stepNumber, result.losses.back())) {
       progress.finish();
       warn(watch.describe());
     }
-    if (llvm::Error error = report(at, progress))
+    if (llvm::Error error = report(at, epochEnds, progress))
       return error;
+    if (validation.isDue(stepNumber, epochEnds))
+      if (llvm::Error error = keepBest(batches.position()))
+        return error;
     bool due = options.checkpointEvery
                    ? stepNumber % options.checkpointEvery == 0
                    : epochEnds;
@@ -352,19 +352,25 @@ llvm::Error Trainer::runSteps(BatchStream &batches) {
         return error;
   }
   progress.finish();
+  result.stoppedEarly = validation.isEnough();
   return llvm::Error::success();
 }
 
 llvm::Expected<TrainResult> Trainer::run() {
   if (llvm::Error error = checkCounts())
     return std::move(error);
-  if (llvm::Error error = findValidation())
+  if (llvm::Error error = validation.open(source))
     return std::move(error);
   if (llvm::Error error = planUpdates())
     return std::move(error);
   DataPosition position;
   if (llvm::Error error = resume(position))
     return std::move(error);
+  auto opened = TrainLog::open(options.log, dataOptions.metrics,
+                               /*append=*/!options.resume.empty());
+  if (!opened)
+    return opened.takeError();
+  log = std::move(*opened);
   auto feeder = Feeder::create(session, source, dataOptions);
   if (!feeder)
     return feeder.takeError();
@@ -389,7 +395,7 @@ llvm::Expected<TrainResult> Trainer::run() {
     if (llvm::Error error = options.trained(stepNumber))
       return std::move(error);
   }
-  if (llvm::Error error = finish())
+  if (llvm::Error error = finish(batches->position()))
     return std::move(error);
   if (llvm::Error error = evaluateAverages())
     return std::move(error);

@@ -9,6 +9,9 @@
 //===----------------------------------------------------------------------===//
 #include "ckopt/Training/Checkpoint.h"
 #include "ckopt/Support/Error.h"
+#include "ckopt/Support/FlagTable.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
 
 using namespace llvm;
 
@@ -17,6 +20,9 @@ namespace ckopt {
 static constexpr const char *formatKey = "ckopt.format";
 static constexpr const char *formatName = "checkpoint-1";
 static constexpr const char *optionPrefix = "option.";
+/// Metric, value, step and evaluations since, with blanks between; may be
+/// missing.
+static constexpr const char *bestKey = "ckopt.best";
 
 Error writeCheckpoint(StringRef path, const Checkpoint &checkpoint) {
   const TrainingState &state = checkpoint.state;
@@ -28,6 +34,10 @@ Error writeCheckpoint(StringRef path, const Checkpoint &checkpoint) {
   metadata["ckopt.seed"] = std::to_string(state.seed);
   for (const auto &[key, value] : state.options)
     metadata[optionPrefix + key] = value;
+  if (const auto &best = state.best)
+    raw_string_ostream(metadata[bestKey])
+        << best->metric << " " << format("%.17g", best->value) << " "
+        << best->step << " " << best->since;
   return writeSafetensors(path, checkpoint.tensors, metadata);
 }
 
@@ -42,6 +52,24 @@ static Error readNumber(const StringMetadata &metadata, const char *key, T &to,
       (std::is_signed_v<T> && it->second[0] == '-'))
     return inputError(path + ": damaged checkpoint: '" + key + "' is '" +
                       it->second + "'");
+  return Error::success();
+}
+
+static Error readBest(const StringMetadata &metadata,
+                      std::optional<BestEvaluation> &to, StringRef path) {
+  auto it = metadata.find(bestKey);
+  if (it == metadata.end())
+    return Error::success();
+  SmallVector<StringRef> parts;
+  StringRef(it->second).split(parts, ' ');
+  BestEvaluation best;
+  if (parts.size() != 4 || !flag::parseReal(parts[1], best.value) ||
+      parts[2].getAsInteger(10, best.step) ||
+      parts[3].getAsInteger(10, best.since))
+    return inputError(path + ": damaged checkpoint: '" + bestKey + "' is '" +
+                      it->second + "'");
+  best.metric = parts[0].str();
+  to = std::move(best);
   return Error::success();
 }
 
@@ -69,6 +97,8 @@ Expected<Checkpoint> readCheckpoint(StringRef path) {
                                state.data.position, path))
     return std::move(error);
   if (Error error = readNumber(file->metadata, "ckopt.seed", state.seed, path))
+    return std::move(error);
+  if (Error error = readBest(file->metadata, state.best, path))
     return std::move(error);
   for (const auto &[key, value] : file->metadata)
     if (StringRef(key).starts_with(optionPrefix))

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 #include "ckopt/Training/Metrics.h"
 #include "ckopt/Support/Error.h"
+#include "ckopt/Support/Report.h"
 #include <cmath>
 
 using namespace llvm;
@@ -39,35 +40,38 @@ struct ClassView {
 };
 } // namespace
 
-/// Adds the loss at one position, and whether its first largest logit is
-/// `label`.
+/// Adds the loss at one position, and the rank of `label` among its logits,
+/// where the first of equal ones comes first.
 template <typename T>
 static void addPosition(MetricSums &sums, const T *logits, int64_t stride,
-                        int64_t classes, int64_t label) {
-  double largest = -INFINITY;
-  int64_t best = -1;
+                        int64_t classes, int64_t label, int64_t topK) {
+  const double own = double(logits[label * stride]);
+  double largest = double(logits[0]);
+  int64_t before = 0; // logits that come before the label's
   bool bad = false;
   for (int64_t c = 0; c < classes; ++c) {
     const double value = double(logits[c * stride]);
     bad |= std::isnan(value);
-    if (best < 0 || value > largest) {
+    if (value > largest)
       largest = value;
-      best = c;
-    }
+    before += value > own || (value == own && c < label);
   }
   double sum = 0;
   for (int64_t c = 0; c < classes; ++c)
     sum += std::exp(double(logits[c * stride]) - largest);
-  sums.loss += std::log(sum) + (largest - double(logits[label * stride]));
-  sums.correct += best == label && !bad;
+  const double loss = std::log(sum) + (largest - own);
+  sums.loss += loss;
+  sums.crossEntropy += loss;
+  sums.correct += before == 0 && !bad;
+  sums.inTop += before < topK && !bad;
   ++sums.count;
+  ++sums.labels;
 }
 
-Expected<MetricSums> crossEntropyMetrics(const HostTensor &logits,
-                                         const HostTensor &targets,
-                                         std::optional<int64_t> ignoreIndex,
-                                         ArrayRef<uint8_t> mask,
-                                         std::optional<int64_t> classAxis) {
+Expected<MetricSums>
+crossEntropyMetrics(const HostTensor &logits, const HostTensor &targets,
+                    std::optional<int64_t> ignoreIndex, ArrayRef<uint8_t> mask,
+                    std::optional<int64_t> classAxis, int64_t topK) {
   if (!isFloat(logits.dtype()))
     return inputError("cross-entropy needs logits of a float type, not " +
                       logits.typeString());
@@ -111,7 +115,7 @@ Expected<MetricSums> crossEntropyMetrics(const HostTensor &logits,
         }
         const int64_t outer = i / view.inner, inner = i % view.inner;
         addPosition(sums, values + outer * view.classes * view.inner + inner,
-                    view.inner, view.classes, label);
+                    view.inner, view.classes, label, topK);
       }
     }
   });
@@ -139,7 +143,91 @@ Expected<MetricSums> squaredErrorMetrics(const HostTensor &predictions,
     sums.loss += difference * difference;
     ++sums.count;
   }
+  sums.squaredError = sums.loss;
+  sums.compared = sums.count;
   return sums;
+}
+
+//===----------------------------------------------------------------------===//
+// Metrics by name
+//===----------------------------------------------------------------------===//
+
+std::string Metric::name() const {
+  switch (kind) {
+  case Kind::Loss:
+    return "loss";
+  case Kind::Accuracy:
+    return "accuracy";
+  case Kind::TopK:
+    return "top" + std::to_string(k);
+  case Kind::Perplexity:
+    return "perplexity";
+  case Kind::SquaredError:
+    return "mse";
+  }
+  llvm_unreachable("all kinds are named");
+}
+
+double Metric::of(const MetricSums &sums) const {
+  auto mean = [](double sum, int64_t count) {
+    return count ? sum / double(count) : NAN;
+  };
+  switch (kind) {
+  case Kind::Loss:
+    return mean(sums.loss, sums.count);
+  case Kind::Accuracy:
+    return mean(double(sums.correct), sums.count);
+  case Kind::TopK:
+    return mean(double(sums.inTop), sums.count);
+  case Kind::Perplexity:
+    return std::exp(sums.labels ? mean(sums.crossEntropy, sums.labels)
+                                : mean(sums.loss, sums.count));
+  case Kind::SquaredError:
+    return mean(sums.squaredError, sums.compared);
+  }
+  llvm_unreachable("all kinds are computed");
+}
+
+std::string Metric::format(double value) const {
+  return isShare() ? formatPercent(value, 2) : formatNumber(value, 6);
+}
+
+Expected<Metric> parseMetric(StringRef name, StringRef flag) {
+  Metric metric;
+  StringRef number = name;
+  if (name == "loss")
+    metric.kind = Metric::Kind::Loss;
+  else if (name == "accuracy")
+    metric.kind = Metric::Kind::Accuracy;
+  else if (name == "perplexity")
+    metric.kind = Metric::Kind::Perplexity;
+  else if (name == "mse")
+    metric.kind = Metric::Kind::SquaredError;
+  else if (number.consume_front("top") && !number.getAsInteger(10, metric.k) &&
+           metric.k >= 1)
+    metric.kind = Metric::Kind::TopK;
+  else
+    return usageError(flag + ": '" + name +
+                      "' is not one of loss, accuracy, topK (top5), "
+                      "perplexity, mse");
+  return metric;
+}
+
+Expected<std::vector<Metric>> parseMetrics(StringRef names, StringRef flag) {
+  std::vector<Metric> result;
+  SmallVector<StringRef> parts;
+  names.split(parts, ',');
+  for (StringRef part : parts) {
+    Expected<Metric> metric = parseMetric(part.trim(), flag);
+    if (!metric)
+      return metric.takeError();
+    for (const Metric &before : result)
+      if (before.kind == metric->kind)
+        return usageError(flag + ": '" + before.name() + "' and '" +
+                          metric->name() + "': one is enough");
+    result.push_back(*metric);
+  }
+  return result;
 }
 
 } // namespace ckopt

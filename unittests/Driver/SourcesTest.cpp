@@ -228,6 +228,11 @@ TEST_F(Sources, MustGiveWhatTheyPromise) {
   options.epochs = 1;
   EXPECT_EQ(get(run(once)).steps, kSamples / kBatch);
 
+  digits.options.numSamples = kSamples - kBatch;
+  CallbackSource more = digits.source();
+  expectIn("my digits says that it has 86 samples, and gives at least 128",
+           refusal(more));
+
   digits.options.numSamples = kBatch - 1;
   CallbackSource few = digits.source();
   expectIn("63 training samples do not fill one batch of 64", refusal(few));
@@ -258,10 +263,32 @@ TEST_F(Sources, ValidateOnSamplesOfTheirOwn) {
   TrainResult result = get(run(source));
   EXPECT_EQ(result.evaluated, 15);
   EXPECT_EQ(result.evaluation.count, 15);
+  options.earlyStop = 1;
+  options.validateEvery = 1;
+  options.schedule.base = 0; // running statistics alone change
+  options.bestBy.kind = Metric::Kind::SquaredError;
+  expectIn("'mse' needs one output with targets in its shape", refusal(source));
+  options.bestBy.kind = Metric::Kind::TopK;
+  options.bestBy.k = 10; // of ten classes: no evaluation is better
+  result = get(run(source));
+  EXPECT_TRUE(result.stoppedEarly);
+  EXPECT_EQ(result.steps, 2);
+  ASSERT_TRUE(result.best);
+  EXPECT_EQ(*result.best, (BestEvaluation{"top10", 1, 1, 1}));
+  ASSERT_EQ(result.validations.size(), 2u);
+  EXPECT_EQ(result.validations[1].sums.inTop, 15);
+
+  options.keepBest = "best.onnx"; // of a session without a model
+  expectIn("TrainOptions::writeWeights", refusal(source));
+  options.keepBest = "best.npz";
+  expectIn("--keep-best must end in .safetensors", refusal(source));
+  options.keepBest.clear();
   options.holdout = 0.1;
   expectIn("not on both", refusal(source));
   options.validation = nullptr;
   expectIn("no share of its samples can be held out", refusal(source));
+  options.holdout = 0;
+  expectIn("needs --validation or --holdout", refusal(source));
 }
 
 } // namespace

@@ -97,6 +97,26 @@ TEST(Step, RefusesToTrainWithoutUpdates) {
   EXPECT_EQ(takeErrorText(result.takeError()).code, ExitUsage);
 }
 
+TEST(Step, RefusesFieldsThatItDoesNotTake) {
+  for (auto [name, text] :
+       {std::pair("images", "no field 'images'"), std::pair("x", "")}) {
+    CallbackSource::Options mine;
+    mine.fields = {{name, DType::F32, {1, 8, 8}}, {"target", DType::I64, {}}};
+    CallbackSource source(mine, nullptr);
+    auto step = compile(stepOptions(), source);
+    EXPECT_EQ(bool(step), *text == 0) << name;
+    if (!step)
+      EXPECT_NE(takeErrorText(step.takeError()).text.find(text),
+                std::string::npos);
+  }
+  CallbackSource::Options few;
+  few.fields = {{"x", DType::F32, {1, 8, 8}}};
+  auto step = compile(stepOptions(), CallbackSource(few, nullptr));
+  ASSERT_FALSE(bool(step));
+  EXPECT_NE(takeErrorText(step.takeError()).text.find("no field 'target'"),
+            std::string::npos);
+}
+
 TEST(Step, TrainsByTheOptimizersOwnRate) {
   CompileOptions options = stepOptions();
   options.step.optimizer.kind = "adagrad";

@@ -45,6 +45,11 @@ TEST_F(Checkpoints, RoundTrip) {
   EXPECT_EQ(read.state.options, saved.state.options);
   for (const auto &[name, tensor] : saved.tensors)
     EXPECT_TRUE(read.tensors.find(name)->bitEqual(tensor)) << name;
+  EXPECT_FALSE(read.state.best);
+  Checkpoint judged = some();
+  judged.state.best = BestEvaluation{"accuracy", 1.0 / 3, 120, 2};
+  EXPECT_EQ(textOf(writeCheckpoint(file("b"), judged)), "");
+  EXPECT_EQ(valueOf(readCheckpoint(file("b"))).state.best, judged.state.best);
   EXPECT_EQ(textOf(checkTensors(read.tensors, specs(), "c")), "");
   EXPECT_EQ(textOf(checkOptions(read.state.options, saved.state.options, "c")),
             "");

@@ -53,6 +53,48 @@ TEST(Metrics, ClassAxis) {
 static const std::vector<float> logitValues = {2, 1, 0, 0, 3, 0,
                                                1, 1, 5, 9, 0, 0};
 
+TEST(Metrics, LabelsAmongTheBest) {
+  // Ranks of the labels: 1, 0, 2 (the first of equal logits comes first), 0.
+  HostTensor logits = HostTensor::of<float>({4, 3}, logitValues);
+  HostTensor labels = HostTensor::of<int32_t>({4}, {1, 1, 1, 0});
+  for (auto [k, wanted] : {std::pair(1, 2), std::pair(2, 3), std::pair(3, 4)}) {
+    MetricSums sums =
+        valueOf(crossEntropyMetrics(logits, labels, {}, {}, {}, k));
+    EXPECT_EQ(sums.inTop, wanted) << k;
+    EXPECT_EQ(sums.correct, 2);
+    EXPECT_EQ((Metric{Metric::Kind::TopK, k}.of(sums)), wanted / 4.0);
+  }
+  HostTensor bad = HostTensor::of<float>({1, 3}, {NAN, 1, 2});
+  MetricSums nan = valueOf(crossEntropyMetrics(
+      bad, HostTensor::of<int64_t>({1}, {2}), {}, {}, {}, 3));
+  EXPECT_EQ(nan.inTop, 0);
+}
+
+TEST(Metrics, ByName) {
+  auto metrics = valueOf(parseMetrics("accuracy, top5,perplexity,mse", "--m"));
+  ASSERT_EQ(metrics.size(), 4u);
+  MetricSums sums;
+  sums.count = sums.labels = 4;
+  sums.loss = 100; // smoothed, weighted: not what a perplexity is of
+  sums.crossEntropy = 8;
+  sums.correct = 1;
+  sums.inTop = 3;
+  sums.squaredError = 6;
+  sums.compared = 12;
+  const double wanted[] = {0.25, 0.75, std::exp(2.0), 0.5};
+  const char *names[] = {"accuracy", "top5", "perplexity", "mse"};
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(metrics[i].of(sums), wanted[i]);
+    EXPECT_EQ(metrics[i].name(), names[i]);
+  }
+  EXPECT_TRUE(metrics[1].isBetter(0.5, 0.4));
+  EXPECT_TRUE(metrics[2].isBetter(0.4, 0.5));
+  EXPECT_FALSE(metrics[2].isBetter(NAN, 0.5));
+  EXPECT_TRUE(std::isnan(metrics[3].of(MetricSums())));
+  for (const char *wrong : {"top", "top0", "f1", "", "top2,top3", "mse,mse"})
+    EXPECT_NE(textOf(parseMetrics(wrong, "--m")), "") << wrong;
+}
+
 TEST(Metrics, AccuracyMaskAndIgnoredTargets) {
   HostTensor logits = HostTensor::of<float>({4, 3}, logitValues);
   HostTensor labels = HostTensor::of<int32_t>({4}, {0, 1, 1, -100});

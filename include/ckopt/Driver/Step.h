@@ -69,11 +69,11 @@ llvm::Expected<std::unique_ptr<Session>> load(const Compilation &compilation,
 llvm::Error plan(Compilation &compilation, DataOptions &data);
 
 /// Returns the options that the bits of a run depend on, by name; a run that is
-/// resumed must share them. `options.seed` and the optimizer's settings are
-/// among them, the budget is not.
+/// resumed must share them. `data` is a source's identity(); `options.seed` and
+/// the optimizer's settings are among them, the budget is not.
 StringMetadata runIdentity(const CompileOptions &compile,
                            const TrainOptions &options, const Session &session,
-                           const BatchSource &source);
+                           llvm::StringRef data);
 
 /// Trains `session`, which load() made of `compilation`, from `options.resume`
 /// if that names a checkpoint; one of a run with another identity is an error.
@@ -117,13 +117,18 @@ private:
 /// nodes of the model go to `options.messages`.
 llvm::Expected<CompiledStep> compile(CompileOptions options,
                                      DataOptions data = {});
-/// Compiles a model file to code for the samples of a source.
+/// Compiles a model file to code for the samples of a source, whose fields must
+/// be inputs and targets of the step.
 inline llvm::Expected<CompiledStep> compile(CompileOptions options,
                                             const BatchSource &source) {
   DataOptions data;
   data.fields = source.fields().vec();
   return compile(std::move(options), std::move(data));
 }
+
+/// Refuses names of files that writeWeightsFile() cannot write; `what` names
+/// them ("-o").
+llvm::Error checkWeightsPath(llvm::StringRef path, const llvm::Twine &what);
 
 /// Writes weights by name as writeWeights() does; `model` is the ONNX file that
 /// they belong to.

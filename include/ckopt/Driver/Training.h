@@ -62,6 +62,8 @@ struct DataOptions {
   /// Number of rows of the tables that inputs index (tokens), by the input's
   /// name.
   std::map<std::string, int64_t> tableRows;
+  /// What evaluations compute beside the loss, and the accuracy of labels.
+  std::vector<Metric> metrics;
 };
 
 /// What one step gave.
@@ -75,6 +77,12 @@ struct StepReport {
   bool classified = false; ///< the validation has an accuracy
 };
 
+/// What an evaluation in the course of a run found.
+struct ValidationPoint {
+  int64_t step = 0; ///< after which
+  MetricSums sums;
+};
+
 struct TrainOptions {
   int64_t epochs = 1;
   int64_t maxSteps = 0; ///< 0: as many as the epochs have
@@ -85,7 +93,14 @@ struct TrainOptions {
   double holdout = 0; ///< fraction kept for evaluation
   /// Samples for evaluation, instead of a fraction of those that train.
   BatchSource *validation = nullptr;
-  int64_t validateEvery = 0; ///< steps; 0: at the end alone
+  /// Steps; 0: at the end, and after each epoch where the best is asked for.
+  int64_t validateEvery = 0;
+  Metric bestBy; ///< what the best evaluation is judged by
+  /// Gets the state of the best evaluation so far: a checkpoint
+  /// (.safetensors), or weights (.onnx); "": none.
+  std::string keepBest;
+  /// Evaluations in a row without a better one that end the run; 0: none.
+  int64_t earlyStop = 0;
   LearningRateSchedule schedule;
   std::string checkpoint;      ///< written at the end of each epoch; "": none
   int64_t checkpointEvery = 0; ///< steps; 0: each epoch
@@ -93,12 +108,15 @@ struct TrainOptions {
   StringMetadata identity; ///< options that a resumed run must share
   bool averages = false;   ///< the step keeps averaged weights (EMA)
   bool progress = true;    ///< a line an epoch on standard error
+  std::string log;         ///< a line a step: .csv or .jsonl; "": none
   MessageHandler messages; ///< of warnings; null: the step's own handler
   /// Called after each step.
   std::function<llvm::Error(const StepReport &)> report;
   /// Called after the last step and before held-out samples are evaluated, so
   /// that the caller can save weights before the evaluation can fail.
   std::function<llvm::Error(int64_t steps)> trained;
+  /// Writes the weights for keepBest=FILE.onnx; null: the step's own way.
+  std::function<llvm::Error(const std::string &path)> writeWeights;
 };
 
 struct TrainResult {
@@ -108,14 +126,17 @@ struct TrainResult {
   MetricSums evaluation;               ///< on the held-out samples
   MetricSums averageEvaluation;        ///< the same of the averaged weights
   int64_t evaluated = 0;               ///< samples that the evaluation counts
-  bool classified = false;             ///< the evaluation has an accuracy
-  bool nothingToDo = false;            ///< the run was at its end already
-  DataPosition position;               ///< where the run stands now
-  double stepSeconds = 0;              ///< median, without feeding
-  int64_t measuredPeak = 0;            ///< bytes
-  int64_t dataBytes = 0;               ///< of the samples, in memory
-  int64_t divergedAt = 0; ///< step after which the loss stayed far above its
-                          ///< start; 0: it did not
+  std::vector<ValidationPoint> validations; ///< all of this run
+  std::optional<BestEvaluation> best;       ///< by TrainOptions::bestBy
+  bool stoppedEarly = false;
+  bool classified = false;  ///< the evaluation has an accuracy
+  bool nothingToDo = false; ///< the run was at its end already
+  DataPosition position;    ///< where the run stands now
+  double stepSeconds = 0;   ///< median, without feeding
+  int64_t measuredPeak = 0; ///< bytes
+  int64_t dataBytes = 0;    ///< of the samples, in memory
+  int64_t divergedAt = 0;   ///< step after which the loss stayed far above its
+                            ///< start; 0: it did not
   int64_t droppedPerEpoch = 0;
   int64_t droppedBatches = 0; ///< at the run's end: too few for an update
 };
@@ -150,6 +171,10 @@ struct Evaluation {
   MetricSums sums;
   int64_t samples = 0; ///< that count
 };
+
+/// Refuses metrics that evaluations of this step do not have.
+llvm::Error checkMetrics(const Session &session,
+                         const DataOptions &dataOptions);
 
 /// Computes the metrics of the "eval" function on one epoch of a source. The
 /// last batch is padded and masked; of a loss that the function computes itself

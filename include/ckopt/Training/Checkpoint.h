@@ -15,8 +15,18 @@
 #include "ckopt/Support/HostTensor.h"
 #include "ckopt/Support/Safetensors.h"
 #include "ckopt/Training/Dataset.h"
+#include <optional>
 
 namespace ckopt {
+
+/// The best evaluation of a run so far.
+struct BestEvaluation {
+  std::string metric; ///< what it was judged by (Metric::name)
+  double value = 0;
+  int64_t step = 0;  ///< after which it was found
+  int64_t since = 0; ///< evaluations that were no better since
+  bool operator==(const BestEvaluation &) const = default;
+};
 
 struct TrainingState {
   int64_t step = 0; ///< steps done
@@ -25,6 +35,7 @@ struct TrainingState {
   /// Options that the bits of the run depend on (optimizer, batch, loss, ...),
   /// compared when resuming; keys without "ckopt.".
   StringMetadata options;
+  std::optional<BestEvaluation> best;
 };
 
 struct Checkpoint {

@@ -1,0 +1,71 @@
+//===- Updates.cpp - one update of a run, and its state on disk -----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "Updates.h"
+#include "Progress.h"
+#include "RunChecks.h"
+#include "ckopt/Support/Error.h"
+
+using namespace ckopt;
+using runtime::TensorRole;
+
+/// Returns the seed of a batch that `after` others of the same update follow.
+/// Batches of one update draw different dropout masks, and the last one that of
+/// the run's seed.
+static uint64_t microSeed(uint64_t seed, int64_t after) {
+  return seed + uint64_t(after) * 0x9E3779B97F4A7C15u;
+}
+
+llvm::Expected<BatchOutcome> ckopt::runBatch(Session &session,
+                                             const UpdateSettings &settings,
+                                             int64_t number, int64_t after) {
+  if (llvm::Error error = session.fill(TensorRole::Step, double(number)))
+    return std::move(error);
+  if (llvm::Error error =
+          session.fill(TensorRole::LearningRate, settings.schedule.at(number)))
+    return std::move(error);
+  if (settings.accumulate > 1)
+    if (llvm::Error error = setSeed(session, microSeed(settings.seed, after)))
+      return std::move(error);
+  const char *function = after ? "accumulate" : "step";
+  auto start = ProgressClock::now();
+  if (llvm::Error error = session.run(function))
+    return withContext(std::move(error), "step " + llvm::Twine(number));
+  BatchOutcome result;
+  result.seconds = secondsSince(start);
+  auto loss = readLoss(session, function);
+  if (!loss)
+    return loss.takeError();
+  result.loss = *loss;
+  return result;
+}
+
+llvm::Error ckopt::checkUpdate(const Session &session, double loss,
+                               int64_t number) {
+  if (llvm::Error error = checkFinite(loss, "loss", number))
+    return error;
+  if (llvm::Error error = checkGradientNorm(session, number))
+    return error;
+  return number % kStateCheckEvery == 0 ? checkState(session, number)
+                                        : llvm::Error::success();
+}
+
+llvm::Error ckopt::saveRun(llvm::StringRef path, const Session &session,
+                           TrainingState state) {
+  auto tensors = session.weights(/*optimizerState=*/true);
+  if (!tensors)
+    return tensors.takeError();
+  if (llvm::Error error = checkFinite(*tensors, state.step))
+    return error;
+  return writeCheckpoint(path, {std::move(*tensors), std::move(state)});
+}
+
+llvm::Error ckopt::restoreRun(llvm::StringRef path, Session &session,
+                              const Checkpoint &checkpoint,
+                              const StringMetadata &options) {
+  if (llvm::Error error = checkOptions(checkpoint.state.options, options, path))
+    return error;
+  return session.restore(checkpoint.tensors, path);
+}
