@@ -36,6 +36,8 @@ if os.path.isdir(shared):
     config.available_features.add("shared-data")
 if config.sanitizers:
     config.available_features.add("sanitizers")
+if config.images.upper() in ("1", "TRUE", "YES", "ON"):
+    config.available_features.add("images")
 if os.path.exists(os.path.join(config.ckopt_source_dir, ".git")):
     config.available_features.add("git-checkout")
 onnx_testdata = "/usr/share/libonnx-testdata/data"

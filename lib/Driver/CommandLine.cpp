@@ -89,8 +89,13 @@ static llvm::Error checkFlags(const DriverOptions &options) {
   if (updates) // said before anything is compiled
     if (llvm::Error error = checkUpdates(opt))
       return error;
-  if (!options.data.tokens.empty() && !options.data.path.empty())
-    return usageError("give one of --data and --tokens");
+  const DataOptions &data = options.data;
+  if (!data.path.empty() + !data.tokens.empty() + !data.images.empty() > 1)
+    return usageError("give one of --data, --tokens and --images");
+  if (data.images.empty() &&
+      (data.imageOptions.resize || data.imageOptions.augment.any() ||
+       !data.imageOptions.mean.empty()))
+    return usageError("--resize, --augment and --normalize are for --images");
   if (!options.data.tokens.empty() && !options.data.sequence)
     return usageError("--tokens needs --sequence=N, the tokens of a sample");
   if (options.paretoPoints > 0 &&

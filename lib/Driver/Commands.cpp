@@ -81,6 +81,11 @@ ckopt::planModel(DriverOptions &options,
                  std::unique_ptr<Compilation> *refused) {
   if (llvm::Error error = readPlanning(options))
     return std::move(error);
+  if (options.quiet)
+    options.data.messages = [](const Message &message) {
+      if (message.severity != Message::Severity::Remark)
+        printMessage(message);
+    };
   auto compilation = std::make_unique<Compilation>(compileOptions(options));
   llvm::Error error = joinErrors(ckopt::plan(*compilation, options.data),
                                  writePlanning(options, *compilation));
@@ -224,7 +229,7 @@ llvm::Error ckopt::runCompile(DriverOptions &options) {
 //===----------------------------------------------------------------------===//
 
 llvm::Error ckopt::needData(const DriverOptions &options) {
-  if (options.data.path.empty() && options.data.tokens.empty())
+  if (!options.data.namesFiles())
     return usageError("give --data=FILE.npz");
   return llvm::Error::success();
 }

@@ -310,8 +310,31 @@ void DriverFlags::addDataFlags() {
       });
   add("sequence", "N", data, "tokens of a sample",
       flag::number<int64_t>("sequence", o.data.sequence, 1));
+  add("images", "FOLDER", data,
+      "PNG and JPEG files, a folder for each class; labels count the classes' "
+      "names in sorted order",
+      flag::text("images", o.data.images));
+  add("resize", "N", data,
+      "images: their shorter side before the middle is cut out (default: the "
+      "smallest that holds what the model takes)",
+      flag::number<int64_t>("resize", o.data.imageOptions.resize, 1));
+  add("augment", "LIST", Train | Compare,
+      "images: flip, crop[:PADDING], resized-crop[:LEAST_AREA], at random",
+      [this](StringRef text) -> llvm::Error {
+        auto augment = parseAugmentation(text, "--augment");
+        if (!augment)
+          return augment.takeError();
+        o.data.imageOptions.augment = *augment;
+        return llvm::Error::success();
+      });
+  add("normalize", "M,.../D,...", data,
+      "images: means and deviations of values from 0 to 1, or 'imagenet' "
+      "(default: none)",
+      [this](StringRef text) {
+        return parseNormalization(text, "--normalize", o.data.imageOptions);
+      });
   add("validation", "FILE", Train | Compare,
-      "samples for evaluation alone, as --data or --tokens",
+      "samples for evaluation alone, as --data, --tokens or --images",
       flag::text("validation", o.validation));
   add("validate-every", "N", Train,
       "evaluate after every N steps, too (default: at the end)",

@@ -64,7 +64,9 @@ LossChooser::findTargets(const Attached &loss, bool alone) const {
       type.shape.insert(type.shape.begin(), 1);
       return type;
     }
-  if (data.path.empty() && data.tokens.empty())
+  if (!data.images.empty())
+    return TargetType{DType::I64, {1}};
+  if (!data.namesFiles())
     return std::nullopt;
   auto array = targetArrayOf(data, loss.term->output);
   if (!array)
@@ -186,7 +188,7 @@ llvm::Error LossChooser::run() {
                 .getShape()
                 .vec();
   }
-  if (losses.size() > 1 && !(data.path.empty() && data.tokens.empty()) &&
+  if (losses.size() > 1 && data.namesFiles() &&
       data.targets.find('=') == std::string::npos)
     return usageError("several losses take targets: give --targets=" +
                       losses[0].term->output + "=ARRAY," +

@@ -156,6 +156,11 @@ void ckopt::writeRun(llvm::json::OStream &json, const Compilation &compilation,
     if (result->evaluated)
       json.attribute("evaluation_loss",
                      jsonNumber(result->evaluation.meanLoss()));
+    if (!result->classes.empty())
+      json.attributeArray("classes", [&] {
+        for (const std::string &name : result->classes)
+          json.value(jsonString(name));
+      });
     if (const auto &best = result->best)
       json.attributeObject("best", [&] {
         json.attribute("metric", jsonString(best->metric));

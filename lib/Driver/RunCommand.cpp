@@ -81,7 +81,8 @@ static llvm::Expected<TensorMap> runModel(Session &session,
     if (llvm::Error error = needData(options))
       return std::move(error);
   // Labels and indices are checked where data are read as samples.
-  bool checked = hasTargets || !options.data.tableRows.empty() ||
+  bool checked = hasTargets || !options.data.images.empty() ||
+                 !options.data.tableRows.empty() ||
                  !options.data.labels.empty();
   if (!checked) {
     auto whole = readWhole(session, options.data);

@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 #include "Feeding.h"
 #include "ckopt/Support/Error.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace ckopt;
 using runtime::TensorRole;
@@ -173,9 +174,45 @@ llvm::Expected<Dataset> ckopt::loadDataset(const Session &session,
       options.tokens.empty() ? options.path : options.tokens, *files, *fields);
 }
 
+/// Says what a folder holds, and what of it is left out.
+static void tellListing(const ImageListing &listing,
+                        const DataOptions &options) {
+  auto remark = [&](std::string text) {
+    Message message{Message::Severity::Remark, "", std::move(text)};
+    options.messages ? options.messages(message) : printMessage(message);
+  };
+  constexpr size_t kMost = 20;
+  const std::vector<std::string> &names = listing.classes;
+  std::string text = listing.folder + ": " +
+                     std::to_string(listing.images.size()) + " images of " +
+                     std::to_string(names.size()) + " classes: ";
+  text += llvm::join(llvm::ArrayRef(names).take_front(kMost), ", ");
+  if (names.size() > kMost)
+    text += " and " + std::to_string(names.size() - kMost) + " more";
+  remark(text);
+  for (std::string &line : listing.remarks())
+    remark(std::move(line));
+}
+
+static llvm::Expected<std::unique_ptr<BatchSource>>
+openImages(const Session &session, const DataOptions &options, bool train) {
+  auto fields = describeFields(session, options);
+  if (!fields)
+    return fields.takeError();
+  auto listing = ImageListing::read(options.images, options.classNames);
+  if (!listing)
+    return listing.takeError();
+  tellListing(*listing, options);
+  return ImageFolderSource::create(std::move(*listing), options.imageOptions,
+                                   *fields, train);
+}
+
 llvm::Expected<std::unique_ptr<BatchSource>>
 ckopt::openSource(const Session &session, const DataOptions &options,
                   DatasetSource::Order order) {
+  if (!options.images.empty())
+    return openImages(session, options,
+                      order == DatasetSource::Order::Shuffled);
   auto data = loadDataset(session, options);
   if (!data)
     return data.takeError();

@@ -9,6 +9,8 @@
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/Safetensors.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
 
 using namespace ckopt;
 
@@ -102,6 +104,9 @@ llvm::Expected<TrainResult> ckopt::train(const Compilation &compilation,
   options.accumulate = optimizer.accumulate;
   options.averages = optimizer.ema > 0;
   options.identity = runIdentity(given, options, session, source.identity());
+  if (auto names = source.classNames(); !names.empty())
+    options.identity["classes"] =
+        llvm::formatv("{0}", llvm::json::Value(llvm::json::Array(names)));
   if (!options.writeWeights)
     options.writeWeights = [&](const std::string &path) -> llvm::Error {
       auto weights = session.weights(/*optimizerState=*/false);
@@ -117,6 +122,8 @@ llvm::Expected<CompiledStep> ckopt::compile(CompileOptions options,
   CompiledStep step;
   step.compiled = std::make_unique<Compilation>(std::move(options));
   step.dataOptions = std::move(data);
+  if (!step.dataOptions.messages)
+    step.dataOptions.messages = step.compiled->options().messages;
   if (llvm::Error error = plan(*step.compiled, step.dataOptions))
     return std::move(error);
   if (llvm::Error error = step.compiled->emit())

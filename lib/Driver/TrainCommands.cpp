@@ -61,9 +61,13 @@ static llvm::Error writeOutputs(const DriverOptions &options,
 
 /// The samples of --validation, with the arrays of --data or --tokens.
 static llvm::Expected<std::unique_ptr<BatchSource>>
-openValidation(const Session &session, const DriverOptions &options) {
+openValidation(const Session &session, const DriverOptions &options,
+               std::vector<std::string> classNames) {
   DataOptions data = options.data;
-  (data.tokens.empty() ? data.path : data.tokens) = options.validation;
+  (!data.images.empty()   ? data.images
+   : !data.tokens.empty() ? data.tokens
+                          : data.path) = options.validation;
+  data.classNames = std::move(classNames);
   return openSource(session, data, DatasetSource::Order::AsStored);
 }
 
@@ -91,7 +95,7 @@ trainOnce(DriverOptions &options, bool writeOutput,
   TrainOptions train = options.train;
   std::unique_ptr<BatchSource> validation;
   if (!options.validation.empty()) {
-    auto opened = openValidation(session, options);
+    auto opened = openValidation(session, options, source.classNames());
     if (!opened)
       return opened.takeError();
     validation = std::move(*opened);

@@ -241,6 +241,7 @@ llvm::Error Trainer::finish(DataPosition position) {
     warn(watch.describe());
   result.divergedAt = watch.leftAt();
   result.dataBytes = source.bytesInMemory();
+  result.classes = source.classNames();
   auto peak = session.measuredPeak();
   if (!peak)
     return peak.takeError();

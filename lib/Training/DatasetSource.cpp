@@ -81,9 +81,7 @@ Expected<int64_t> DatasetSource::next(int64_t count, ArrayRef<void *> to) {
   return int64_t(batch.size());
 }
 
-Expected<std::unique_ptr<BatchSource>> DatasetSource::holdOut(double share,
-                                                              uint64_t seed) {
-  const int64_t count = data.numSamples();
+Expected<HeldOut> drawHeldOut(int64_t count, double share, uint64_t seed) {
   if (!(share >= 0 && share < 1))
     return usageError("the held-out fraction must be at least 0 and below 1");
   // A hair above keeps 0.3 of 10 at 3, where 0.3 * 10 is 2.9999...
@@ -94,13 +92,23 @@ Expected<std::unique_ptr<BatchSource>> DatasetSource::holdOut(double share,
                       Twine(count) + " samples leaves one part empty");
   const std::vector<int64_t> all =
       randomPermutation(count, seed, RandomUse::Holdout, 0);
-  samples.assign(all.begin() + held, all.end());
-  llvm::sort(samples);
-  if (held == 0)
+  HeldOut result{{all.begin() + held, all.end()},
+                 {all.begin(), all.begin() + held}};
+  llvm::sort(result.train);
+  llvm::sort(result.held);
+  return result;
+}
+
+Expected<std::unique_ptr<BatchSource>> DatasetSource::holdOut(double share,
+                                                              uint64_t seed) {
+  Expected<HeldOut> parts = drawHeldOut(data.numSamples(), share, seed);
+  if (!parts)
+    return parts.takeError();
+  samples = std::move(parts->train);
+  if (parts->held.empty())
     return nullptr;
   auto rest = std::make_unique<DatasetSource>(data, Order::AsStored);
-  rest->samples.assign(all.begin(), all.begin() + held);
-  llvm::sort(rest->samples);
+  rest->samples = std::move(parts->held);
   return std::move(rest);
 }
 

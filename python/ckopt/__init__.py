@@ -24,7 +24,8 @@ try:
     from . import _ckopt
 except ImportError as _error:
     _packages = {
-        "libMLIR": "libmlir-22", "libLLVM": "libllvm22", "libdnnl": "libdnnl2",
+        "libMLIR": "libmlir-22", "libLLVM": "libllvm22", "libdnnl": "libdnnl2", "libpng": "libpng16-16",
+        "libjpeg": "libjpeg62-turbo",
         "libopenblas": "libopenblas0-openmp", "libgomp": "libgomp1", "libClp": "coinor-libclp1",
         "libCoinUtils": "coinor-libcoinutils3v5", "libonnx_proto": "libonnx-dev",
         "libprotobuf": "libprotobuf32", "libz": "zlib1g",

@@ -46,6 +46,7 @@ enum class RandomUse : uint32_t {
   EpochOrder = 2,
   Holdout = 3,
   Test = 4,
+  Augmentation = 5, ///< block, sample and epoch are in the counter
 };
 
 /// Generates the numbers of (seed, use, stream), one after another. The counter

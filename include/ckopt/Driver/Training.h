@@ -15,6 +15,7 @@
 #include "ckopt/Driver/Session.h"
 #include "ckopt/Training/Checkpoint.h"
 #include "ckopt/Training/Dataset.h"
+#include "ckopt/Training/ImageFolder.h"
 #include "ckopt/Training/Metrics.h"
 #include "ckopt/Training/Schedule.h"
 
@@ -41,6 +42,11 @@ struct DataOptions {
   std::string tokens;
   DType tokenType = DType::U16;
   int64_t sequence = 0; ///< tokens of a sample
+  /// Or a folder of images by class.
+  std::string images;
+  ImageOptions imageOptions;
+  /// The classes that its labels count, in order; empty: those of the folder.
+  std::vector<std::string> classNames;
   /// The fields of a source of the caller's own, instead of a path. The type of
   /// targets settles what the loss leaves open.
   std::vector<SourceField> fields;
@@ -64,6 +70,14 @@ struct DataOptions {
   std::map<std::string, int64_t> tableRows;
   /// What evaluations compute beside the loss, and the accuracy of labels.
   std::vector<Metric> metrics;
+  /// Gets what is left out of files, and which classes there are; null: the
+  /// step's own handler, or standard error.
+  MessageHandler messages;
+
+  /// Tells whether files are named.
+  bool namesFiles() const {
+    return !path.empty() || !tokens.empty() || !images.empty();
+  }
 };
 
 /// What one step gave.
@@ -123,6 +137,7 @@ struct TrainResult {
   int64_t steps = 0;
   double firstLoss = 0, finalLoss = 0; ///< of the step's own precision
   std::vector<double> losses;          ///< one a step
+  std::vector<std::string> classes;    ///< BatchSource::classNames()
   MetricSums evaluation;               ///< on the held-out samples
   MetricSums averageEvaluation;        ///< the same of the averaged weights
   int64_t evaluated = 0;               ///< samples that the evaluation counts

@@ -101,6 +101,9 @@ public:
   /// Names a sample of the last batch in errors ("a.npz: sample 12"); "": by
   /// its place in the epoch.
   virtual std::string nameSample(int64_t) const { return ""; }
+  /// Returns the names of the classes, in the order of their labels, where the
+  /// samples have such.
+  virtual std::vector<std::string> classNames() const { return {}; }
   /// Returns the bytes of samples that the source holds in memory.
   virtual int64_t bytesInMemory() const { return 0; }
   /// Keeps a share of the samples from `next`, and returns them, in an order of

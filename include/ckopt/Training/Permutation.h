@@ -11,6 +11,7 @@
 #define CKOPT_TRAINING_PERMUTATION_H
 
 #include "ckopt/Base/Philox.h"
+#include "llvm/Support/Error.h"
 #include <utility>
 #include <vector>
 
@@ -33,6 +34,16 @@ inline std::vector<int64_t> epochPermutation(int64_t count, uint64_t seed,
                                              int64_t epoch) {
   return randomPermutation(count, seed, RandomUse::EpochOrder, uint32_t(epoch));
 }
+
+/// The samples that train and those that are kept back, each in ascending
+/// order.
+struct HeldOut {
+  std::vector<int64_t> train, held;
+};
+
+/// Keeps a share of `count` samples back. A share that leaves one part empty is
+/// an error; 0 keeps none.
+llvm::Expected<HeldOut> drawHeldOut(int64_t count, double share, uint64_t seed);
 
 } // namespace ckopt
 

@@ -34,6 +34,9 @@ public:
   std::string identity() const override { return source->identity(); }
   bool isChecked() const override { return source->isChecked(); }
   std::string nameSample(int64_t i) const override;
+  std::vector<std::string> classNames() const override {
+    return source->classNames();
+  }
   int64_t bytesInMemory() const override { return source->bytesInMemory(); }
   llvm::Expected<std::unique_ptr<BatchSource>> holdOut(double share,
                                                        uint64_t seed) override;
