@@ -16,14 +16,9 @@ using namespace ckopt;
 
 /// Finds out before any work is done whether its results can be written.
 static llvm::Error checkOutputs(const DriverOptions &options) {
-  llvm::StringRef timeline = options.timeline;
-  if (!timeline.empty() && !timeline.ends_with(".svg") &&
-      !timeline.ends_with(".json"))
-    return usageError("--timeline must end in .svg or .json, got '" + timeline +
-                      "'");
   std::vector<std::string> paths{
       options.train.checkpoint, options.report,  options.log,
-      options.timeline,         options.trace,   options.svg,
+      options.timeline,         options.trace,   options.curve,
       options.graphOut,         options.planOut, options.planReport};
   // An artifact for a device is a folder, which replaces an older one.
   bool folder = options.command == Command::Compile &&
