@@ -52,21 +52,6 @@ static MemoryKind kindOfResult(Value value) {
   return isGradient(value) ? MemoryKind::Gradients : MemoryKind::Activations;
 }
 
-namespace {
-/// Bytes of one kind that are live from a first to a last step.
-struct LiveBytes {
-  explicit LiveBytes(size_t steps) : change(steps + 1) {}
-  void add(int64_t first, int64_t last, MemoryKind kind, int64_t bytes) {
-    int64_t end = change.size() - 1;
-    if (bytes == 0 || first > last || first >= end)
-      return;
-    change[first][size_t(kind)] += bytes;
-    change[std::min(last + 1, end)][size_t(kind)] -= bytes;
-  }
-  std::vector<std::array<int64_t, numMemoryKinds>> change;
-};
-} // namespace
-
 /// Returns the last step that reads `value` or a view of it; `end` if it is
 /// returned.
 static int64_t lastUse(Value value, const DenseMap<Operation *, int64_t> &step,
@@ -101,6 +86,57 @@ static Value takenOver(KernelCallOp call, unsigned result) {
   return {};
 }
 
+/// The kernel calls of a function: what takes time.
+static SmallVector<Operation *> getSteps(func::FuncOp function) {
+  SmallVector<Operation *> ops;
+  for (Operation &op : function.front().without_terminator())
+    if (!isView(&op) && !isFree(&op))
+      ops.push_back(&op);
+  return ops;
+}
+
+/// Returns all bytes of a function with the steps between which they are live.
+static std::vector<LiveBytes> getLifetimes(func::FuncOp function,
+                                           ArrayRef<Operation *> ops) {
+  DenseMap<Operation *, int64_t> step;
+  for (auto [i, op] : llvm::enumerate(ops))
+    step[op] = int64_t(i);
+  int64_t end = ops.size();
+  std::vector<LiveBytes> live;
+  auto add = [&](Operation *maker, int64_t first, int64_t last, MemoryKind kind,
+                 int64_t bytes) {
+    if (bytes != 0 && first <= last && first < end)
+      live.push_back({maker, first, std::min(last, end - 1), kind, bytes});
+  };
+  auto aligned = [](Type type) {
+    return planner::alignTo(getStorageBytes(type), kArenaAlignment);
+  };
+  for (BlockArgument argument : function.getArguments()) {
+    auto role = function.getArgAttrOfType<StringAttr>(argument.getArgNumber(),
+                                                      attrs::kRole);
+    add(nullptr, 0, end, role ? kindOfRole(role) : MemoryKind::Other,
+        aligned(argument.getType()));
+  }
+  llvm::SmallDenseSet<Value> inPlace;
+  for (StateUpdate update : getStateUpdates(function))
+    inPlace.insert(function.front().getTerminator()->getOperand(update.result));
+  for (auto [i, op] : llvm::enumerate(ops)) {
+    auto call = dyn_cast<KernelCallOp>(op);
+    for (auto [operand, result] : getUpdatePairs(op))
+      inPlace.insert(op->getResult(result));
+    for (OpResult result : op->getResults()) {
+      if (inPlace.contains(result))
+        continue;
+      bool took = call && takenOver(call, result.getResultNumber());
+      add(op, i + took, lastUse(result, step, i, end), kindOfResult(result),
+          aligned(result.getType()));
+    }
+    if (call)
+      add(op, i, i, MemoryKind::Workspace, call.getWorkspace());
+  }
+  return live;
+}
+
 TimelinePanel ckopt::buildTimeline(func::FuncOp function, StringRef title,
                                    int64_t budget, CostModel &costs) {
   TimelinePanel panel;
@@ -108,28 +144,8 @@ TimelinePanel ckopt::buildTimeline(func::FuncOp function, StringRef title,
   panel.budget = budget;
   if (auto bytes = function->getAttrOfType<IntegerAttr>(attrs::kArenaBytes))
     panel.plannedPeak = bytes.getInt();
-  DenseMap<Operation *, int64_t> step;
-  SmallVector<Operation *> ops;
-  for (Operation &op : function.front().without_terminator())
-    if (!isView(&op) && !isFree(&op)) {
-      step[&op] = ops.size();
-      ops.push_back(&op);
-    }
-  int64_t end = ops.size();
-  LiveBytes live(end);
-  auto aligned = [](Type type) {
-    return planner::alignTo(getStorageBytes(type), kArenaAlignment);
-  };
-  for (BlockArgument argument : function.getArguments()) {
-    auto role = function.getArgAttrOfType<StringAttr>(argument.getArgNumber(),
-                                                      attrs::kRole);
-    live.add(0, end, role ? kindOfRole(role) : MemoryKind::Other,
-             aligned(argument.getType()));
-  }
-  llvm::SmallDenseSet<Value> inPlace;
-  for (StateUpdate update : getStateUpdates(function))
-    inPlace.insert(function.front().getTerminator()->getOperand(update.result));
-  for (auto [i, op] : llvm::enumerate(ops)) {
+  SmallVector<Operation *> ops = getSteps(function);
+  for (Operation *op : ops) {
     TimelineStep entry;
     entry.name = getSourceName(op->getLoc());
     auto call = dyn_cast<KernelCallOp>(op);
@@ -139,23 +155,37 @@ TimelinePanel ckopt::buildTimeline(func::FuncOp function, StringRef title,
     entry.seconds = costs.seconds(op);
     entry.recomputed = (call && call.getClone()) || op->hasAttr(attrs::kClone);
     panel.steps.push_back(std::move(entry));
-    for (auto [operand, result] : getUpdatePairs(op))
-      inPlace.insert(op->getResult(result));
-    for (OpResult result : op->getResults()) {
-      if (inPlace.contains(result))
-        continue;
-      bool took = call && takenOver(call, result.getResultNumber());
-      live.add(i + took, lastUse(result, step, i, end), kindOfResult(result),
-               aligned(result.getType()));
-    }
-    if (call)
-      live.add(i, i, MemoryKind::Workspace, call.getWorkspace());
+  }
+  std::vector<std::array<int64_t, numMemoryKinds>> change(ops.size() + 1);
+  for (const LiveBytes &live : getLifetimes(function, ops)) {
+    change[live.first][size_t(live.kind)] += live.bytes;
+    change[live.last + 1][size_t(live.kind)] -= live.bytes;
   }
   std::array<int64_t, numMemoryKinds> now{};
-  for (int64_t i = 0; i < end; ++i) {
+  for (size_t i = 0; i < ops.size(); ++i) {
     for (size_t kind = 0; kind < numMemoryKinds; ++kind)
-      now[kind] += live.change[i][kind];
+      now[kind] += change[i][kind];
     panel.steps[i].bytes = now;
   }
   return panel;
+}
+
+std::vector<LiveBytes> ckopt::getLiveAtPeak(func::FuncOp function) {
+  SmallVector<Operation *> ops = getSteps(function);
+  std::vector<LiveBytes> live = getLifetimes(function, ops);
+  std::vector<int64_t> change(ops.size() + 1);
+  for (const LiveBytes &bytes : live) {
+    change[bytes.first] += bytes.bytes;
+    change[bytes.last + 1] -= bytes.bytes;
+  }
+  int64_t peak = 0, now = 0, most = -1;
+  for (size_t i = 0; i < ops.size(); ++i)
+    if ((now += change[i]) > most) {
+      most = now;
+      peak = int64_t(i);
+    }
+  llvm::erase_if(live, [&](const LiveBytes &bytes) {
+    return bytes.first > peak || bytes.last < peak;
+  });
+  return live;
 }

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Commands.h"
+#include "ModuleSums.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/Report.h"
 #include "llvm/Support/raw_ostream.h"
@@ -29,14 +30,28 @@ struct Profile {
         std::max(profile->seconds.size(), size_t(call) + 1));
     profile->seconds[size_t(call)] += time;
   }
-  void print(const runtime::Manifest &manifest, int64_t steps) const;
+  /// Seconds of each call of the function "step", of one step.
+  std::vector<double> ofStep(const runtime::Manifest &manifest,
+                             int64_t steps) const;
+  void print(const runtime::Manifest &manifest, int64_t steps,
+             llvm::raw_ostream &os) const;
   llvm::Error write(llvm::StringRef path, const runtime::Manifest &manifest,
                     int64_t steps) const;
 };
 } // namespace
 
+std::vector<double> Profile::ofStep(const runtime::Manifest &manifest,
+                                    int64_t steps) const {
+  std::vector<double> result;
+  for (size_t i = 0; i < seconds.size(); ++i)
+    if (manifest.functions[size_t(manifest.calls[i].function)].name == "step")
+      result.push_back(seconds[i] / double(steps));
+  return result;
+}
+
 /// One line a kernel symbol, slowest first.
-void Profile::print(const runtime::Manifest &manifest, int64_t steps) const {
+void Profile::print(const runtime::Manifest &manifest, int64_t steps,
+                    llvm::raw_ostream &os) const {
   struct Line {
     double seconds = 0;
     int64_t calls = 0;
@@ -70,8 +85,8 @@ void Profile::print(const runtime::Manifest &manifest, int64_t steps) const {
     table.addRow({formatSeconds(line.seconds / double(steps)),
                   formatPercent(line.seconds / total),
                   std::to_string(line.calls), kernel, line.what, line.source});
-  llvm::outs() << "\n";
-  table.print(llvm::outs());
+  os << "\n";
+  table.print(os);
 }
 
 /// A ckopt-profile/1 file (CostProfile.h): the mean time of one call of each
@@ -150,22 +165,35 @@ llvm::Error ckopt::runBench(DriverOptions &options) {
   auto peak = session.measuredPeak();
   if (!peak)
     return peak.takeError();
-  if (!options.quiet) {
-    printPlan(compilation, llvm::outs());
-    llvm::outs() << "\n";
+  printPlan(compilation, options.out());
+  options.out() << "\nstep: best " << formatSeconds(seconds.front())
+                << ", median " << formatSeconds(seconds[seconds.size() / 2])
+                << ", worst " << formatSeconds(seconds.back()) << " of "
+                << steps << " (predicted "
+                << formatSeconds(compilation.summary().figures.seconds)
+                << "), loss " << formatNumber(*loss, 6) << ", measured peak "
+                << formatBytesExact(*peak) << "\n";
+  std::vector<ModuleSum> modules;
+  if (options.profile) {
+    profile.print(session.manifest(), steps, options.out());
+    std::vector<double> times = profile.ofStep(session.manifest(), steps);
+    modules = sumByModule(compilation, options.depth, &times);
+    printModules(modules, "time a step", options.out());
   }
-  llvm::outs() << "step: best " << formatSeconds(seconds.front()) << ", median "
-               << formatSeconds(seconds[seconds.size() / 2]) << ", worst "
-               << formatSeconds(seconds.back()) << " of " << steps
-               << " (predicted "
-               << formatSeconds(compilation.summary().figures.seconds)
-               << "), loss " << formatNumber(*loss, 6) << ", measured peak "
-               << formatBytesExact(*peak) << "\n";
-  if (options.profile)
-    profile.print(session.manifest(), steps);
   if (!options.profileOut.empty())
     if (llvm::Error error =
             profile.write(options.profileOut, session.manifest(), steps))
       return error;
-  return writeReports(options, compilation, nullptr);
+  return writeReports(options, compilation, nullptr, [&](auto &json) {
+    json.attributeObject("times", [&] {
+      json.attribute("steps", steps);
+      json.attribute("best_seconds", jsonNumber(seconds.front()));
+      json.attribute("median_seconds", jsonNumber(seconds[seconds.size() / 2]));
+      json.attribute("worst_seconds", jsonNumber(seconds.back()));
+      json.attribute("loss", jsonNumber(*loss));
+      json.attribute("measured_peak", *peak);
+    });
+    if (options.profile)
+      writeModules(modules, json);
+  });
 }

@@ -50,39 +50,41 @@ static std::string counted(int64_t count, StringRef noun) {
   return std::to_string(count) + " " + noun.str() + (count == 1 ? "" : "s");
 }
 
-static void printRoles(func::FuncOp forward, bool names) {
+static void printRoles(func::FuncOp forward, bool names,
+                       llvm::raw_ostream &os) {
   for (const auto &[role, entry] : countRoles(forward)) {
-    llvm::outs() << "  " << role << ": " << entry.count << " ("
-                 << counted(entry.elements, "element") << ", " << entry.bytes
-                 << " bytes)";
+    os << "  " << role << ": " << entry.count << " ("
+       << counted(entry.elements, "element") << ", " << entry.bytes
+       << " bytes)";
     if (names)
-      llvm::outs() << ": " << entry.names;
-    llvm::outs() << "\n";
+      os << ": " << entry.names;
+    os << "\n";
   }
 }
 
 /// Lists parameters that may be buffers, judging by their names and use.
-static void printUnclear(const Compilation &compilation) {
+static void printUnclear(const Compilation &compilation,
+                         llvm::raw_ostream &os) {
   const auto &unclear = compilation.model().diagnosis.unclear;
   if (unclear.empty())
     return;
-  llvm::outs() << "trained, if they are no buffers (this form of export does "
-                  "not tell; --freeze=NAME): ";
-  llvm::interleaveComma(unclear, llvm::outs(), [](const std::string &name) {
-    llvm::outs() << "'" << name << "'";
+  os << "trained, if they are no buffers (this form of export does "
+        "not tell; --freeze=NAME): ";
+  llvm::interleaveComma(unclear, os, [&os](const std::string &name) {
+    os << "'" << name << "'";
   });
-  llvm::outs() << "\n";
+  os << "\n";
 }
 
-static void printLoss(const Compilation &compilation, func::FuncOp forward) {
-  llvm::outs() << "loss:";
+static void printLoss(func::FuncOp forward, llvm::raw_ostream &os) {
+  os << "loss:";
   std::vector<autodiff::LossTerm> terms(1);
   terms.front().kind = autodiff::kOutputTerm.str();
   std::string text;
   if (autodiff::hasScalarOutput(forward)) {
     llvm::Error error = autodiff::resolveLoss(forward, terms, text);
     if (!error) {
-      llvm::outs() << " the model's own, '" << terms.front().output << "'\n";
+      os << " the model's own, '" << terms.front().output << "'\n";
       return;
     }
     // With several, --loss= has to name one.
@@ -94,20 +96,19 @@ static void printLoss(const Compilation &compilation, func::FuncOp forward) {
   if (llvm::Error error = autodiff::resolveLoss(forward, own, remark)) {
     llvm::consumeError(std::move(error));
   } else {
-    llvm::outs() << " the model's own, '" << own[0].output
-                 << "', its only scalar\n";
+    os << " the model's own, '" << own[0].output << "', its only scalar\n";
     return;
   }
-  llvm::outs() << " none in the model; --loss= for the outputs";
+  os << " none in the model; --loss= for the outputs";
   for (unsigned i = 0; i < forward.getNumResults(); ++i)
     if (auto name = forward.getResultAttrOfType<StringAttr>(i, attrs::kName))
       if (!forward.getResultAttr(i, attrs::kUpdates))
-        llvm::outs() << " '" << name.getValue() << "' "
-                     << forward.getResultTypes()[i];
-  llvm::outs() << "\n";
+        os << " '" << name.getValue() << "' " << forward.getResultTypes()[i];
+  os << "\n";
 }
 
-void ckopt::printSummary(const Compilation &compilation) {
+void ckopt::printSummary(const Compilation &compilation,
+                         llvm::raw_ostream &os) {
   auto forward = compilation.module().lookupSymbol<func::FuncOp>("forward");
   if (!forward)
     return;
@@ -117,17 +118,17 @@ void ckopt::printSummary(const Compilation &compilation) {
   int64_t count = 0;
   for (const auto &[name, number] : ops)
     count += number;
-  llvm::outs() << "export: " << compilation.model().diagnosis.form << "\n"
-               << "arguments:\n";
-  printRoles(forward, /*names=*/false);
-  printLoss(compilation, forward);
-  llvm::outs() << "operations: " << count << "\n";
+  os << "export: " << compilation.model().diagnosis.form << "\n"
+     << "arguments:\n";
+  printRoles(forward, /*names=*/false, os);
+  printLoss(forward, os);
+  os << "operations: " << count << "\n";
   llvm::sort(ops, [](const auto &a, const auto &b) {
     return std::make_pair(-a.second, a.first) <
            std::make_pair(-b.second, b.first);
   });
   for (const auto &[name, number] : ops)
-    llvm::outs() << "  " << number << " " << name << "\n";
+    os << "  " << number << " " << name << "\n";
 }
 
 /// Imports the model; a symbolic batch size is set to 2 for the check.
@@ -149,11 +150,12 @@ static llvm::Error importForCheck(std::unique_ptr<Compilation> &compilation,
 }
 
 llvm::Error ckopt::runCheck(DriverOptions &options) {
+  llvm::raw_ostream &os = options.out();
   const std::string &path = options.compile.model;
   auto diagnosis = onnx_frontend::diagnoseExport(path);
   if (!diagnosis)
     return diagnosis.takeError();
-  llvm::outs() << "export: " << diagnosis->form << "\n";
+  os << "export: " << diagnosis->form << "\n";
   CompileOptions quiet = options.compile; // the diagnosis is printed below
   quiet.remarks = false;
   quiet.lost = LostParameters::Ignore;
@@ -163,27 +165,26 @@ llvm::Error ckopt::runCheck(DriverOptions &options) {
   if (llvm::Error error = importForCheck(compilation, quiet, guessedBatch))
     problem = takeErrorText(std::move(error));
   bool unsupported = problem.code == ExitUnsupported;
-  llvm::outs() << "operators: "
-               << (unsupported ? "not all are supported" : "all supported")
-               << "\n";
+  os << "operators: "
+     << (unsupported ? "not all are supported" : "all supported") << "\n";
   if (problem.code == ExitOk) {
     auto forward = compilation->module().lookupSymbol<func::FuncOp>("forward");
     if (guessedBatch)
-      llvm::outs() << "batch: symbolic (--batch=N); 2 for this check\n";
-    printLoss(*compilation, forward);
-    llvm::outs() << "arguments:\n";
-    printRoles(forward, /*names=*/true);
+      os << "batch: symbolic (--batch=N); 2 for this check\n";
+    printLoss(forward, os);
+    os << "arguments:\n";
+    printRoles(forward, /*names=*/true, os);
     for (const auto &[name, reason] : compilation->model().diagnosis.constants)
-      llvm::outs() << "not trained: '" << name << "': " << reason << "\n";
-    printUnclear(*compilation);
+      os << "not trained: '" << name << "': " << reason << "\n";
+    printUnclear(*compilation, os);
     for (const std::string &note : compilation->model().notes)
-      llvm::outs() << "note: " << note << "\n";
+      os << "note: " << note << "\n";
   }
   for (const std::string &note : diagnosis->notes)
-    llvm::outs() << "mended: " << note << "\n";
+    os << "mended: " << note << "\n";
   if (!diagnosis->hasDropout)
-    llvm::outs() << "dropout: none in the file\n";
-  llvm::outs().flush();
+    os << "dropout: none in the file\n";
+  os.flush();
   llvm::Error errors = llvm::Error::success();
   if (problem.code != ExitOk)
     errors = makeError(problem.code, problem.text);
@@ -192,6 +193,6 @@ llvm::Error ckopt::runCheck(DriverOptions &options) {
         std::move(errors),
         inputError(onnx_frontend::describeLost(*diagnosis, path)));
   if (!errors)
-    llvm::outs() << "verdict: can be trained as the model that was exported\n";
+    os << "verdict: can be trained as the model that was exported\n";
   return errors;
 }

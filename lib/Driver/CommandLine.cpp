@@ -48,7 +48,8 @@ static void printUsage(llvm::raw_ostream &os) {
   for (const CommandInfo &info : commands)
     os << llvm::format("  %-10s ", info.name.str().c_str()) << info.summary
        << "\n";
-  os << "\nckopt COMMAND --help lists the flags of a command.\n"
+  os << "\nckopt COMMAND --help shows the flags of a command that most runs "
+        "need, --help-all\nall of them.\n"
         "Exit codes: 0 ok, 1 bad input, 2 no plan fits the budget, 3 no plan "
         "found in\n"
         "time, 4 unsupported operator, 5 value not finite, 10 to 17 devices "
@@ -56,11 +57,65 @@ static void printUsage(llvm::raw_ostream &os) {
         "64 usage, 70 defect of ckopt, 74 cannot write.\n";
 }
 
+/// The flags that most runs need, in the order of help: ten at most for each
+/// command.
+static std::vector<StringRef> commonFlags(unsigned command) {
+  using namespace takers;
+  static const std::pair<StringRef, unsigned> flags[] = {
+      {"list-ops", Import},
+      {"data", Train | Run | Grad | Compare},
+      {"inputs", Models},
+      {"targets", Train | Grad | Compare},
+      {"dim", Import | Check | Run},
+      {"shape", Import | Check},
+      {"loss", Stepping | Grad},
+      {"optimizer", Train | Plan | Compile | Bench | Inspect | Compare},
+      {"lr", Train | Compare},
+      {"batch", Models},
+      {"epochs", Train | Compare},
+      {"weights", Run | Grad},
+      {"freeze", Import | Grad | Check},
+      {"seed", Grad | Run},
+      {"memory-budget", Stepping},
+      {"budgets", Compare},
+      {"pareto", Plan},
+      {"plan-out", Plan},
+      {"chart", Plan},
+      {"target", Compile | Inspect},
+      {"sm", Compile},
+      {"threads", Compile | Run | Bench | Grad},
+      {"device", Run},
+      {"steps", Bench},
+      {"profile", Bench},
+      {"depth", Bench | Inspect},
+      {"summary", Import},
+      {"timeline", Plan | Inspect},
+      {"report", Compile | Plan | Bench | Inspect | Compare},
+      {"as-written", Run},
+      {"o", Models & ~(Plan | Compare)},
+  };
+  std::vector<StringRef> names;
+  for (auto [name, takers] : flags)
+    if (takers & command)
+      names.push_back(name);
+  return names;
+}
+
 static void printHelp(const CommandInfo &info, const FlagTable &table,
-                      unsigned command) {
+                      unsigned command, bool all) {
   llvm::outs() << "usage: ckopt " << info.name << " MODEL.onnx [flags]\n\n"
                << info.summary << "\n\n";
-  table.printHelp(llvm::outs(), command);
+  if (all) {
+    table.printHelp(llvm::outs(), command);
+    return;
+  }
+  table.printHelp(llvm::outs(), command, commonFlags(command));
+  llvm::outs() << "\nckopt " << info.name << " --help-all lists all "
+               << table.count(command) << " flags.\n";
+}
+
+llvm::raw_ostream &DriverOptions::out() const {
+  return quiet ? llvm::nulls() : llvm::outs();
 }
 
 /// Finds the target, which completes the options and refuses some.
@@ -101,6 +156,15 @@ static llvm::Error checkFlags(const DriverOptions &options) {
   if (options.paretoPoints > 0 &&
       options.compile.step.remat.budget.kind != MemoryBudget::Kind::Unlimited)
     return usageError("--pareto plans many budgets: leave out the one given");
+  if (!options.curve.empty() && options.paretoPoints == 0)
+    return usageError("--curve is for --pareto; memory over the step is "
+                      "--timeline=FILE.svg");
+  bool printsIR =
+      options.command == Command::Import || !options.compile.phases.to.empty();
+  if (options.quiet && ((printsIR && options.output.empty()) ||
+                        options.summary || options.listOps))
+    return usageError("--quiet leaves nothing to print: give -o FILE (or -o -) "
+                      "for the IR, or leave out --quiet");
   // A step for another machine may have any number of threads.
   int64_t most = 4 * int64_t(std::max(1u, std::thread::hardware_concurrency()));
   if (options.command != Command::Compile && options.command != Command::Plan &&
@@ -114,6 +178,8 @@ static llvm::Error checkFlags(const DriverOptions &options) {
 llvm::Error DriverFlags::settle() {
   if (llvm::Error error = settleTarget(o, given))
     return error;
+  if (!o.svg.empty())
+    (o.paretoPoints > 0 ? o.curve : o.timeline) = o.svg;
   if (llvm::Error error = checkFlags(o))
     return error;
   auto isGiven = [&](StringRef flag) { return given.count(flag.str()) > 0; };
@@ -121,6 +187,17 @@ llvm::Error DriverFlags::settle() {
     return error;
   o.train.seed = o.seed;
   return settleOptimizer();
+}
+
+/// Prints errors and the notes that belong to them.
+static MessageHandler printErrorsAlone() {
+  bool isError = false;
+  return [isError](const Message &message) mutable {
+    if (message.severity != Message::Severity::Note)
+      isError = message.severity == Message::Severity::Error;
+    if (isError)
+      printMessage(message);
+  };
 }
 
 bool ckopt::parseCommandLine(int argc, char **argv, DriverOptions &options,
@@ -140,19 +217,33 @@ bool ckopt::parseCommandLine(int argc, char **argv, DriverOptions &options,
   const CommandInfo *found = llvm::find_if(
       commands, [&](const CommandInfo &info) { return info.name == name; });
   if (found == std::end(commands)) {
-    llvm::errs() << "ckopt: error: unknown command '" << name
-                 << "'; ckopt --help lists them\n";
+    StringRef near;
+    unsigned distance = 3;
+    for (const CommandInfo &info : commands)
+      if (unsigned d = name.edit_distance(info.name, true, distance);
+          d < distance) {
+        distance = d;
+        near = info.name;
+      }
+    llvm::errs() << "ckopt: error: unknown command '" << name << "'; "
+                 << (near.empty() ? "ckopt --help lists them"
+                                  : "did you mean '" + near.str() + "'?")
+                 << "\n";
     return false;
   }
   options.command = Command(found - std::begin(commands));
   options.compile.step.threads =
       int32_t(std::max(1u, std::thread::hardware_concurrency()));
   DriverFlags flags(options);
+  std::vector<std::string> names;
+  for (const CommandInfo &info : commands)
+    names.push_back(info.name.str());
+  flags.table.nameGroups(std::move(names));
   unsigned command = 1u << unsigned(options.command);
   llvm::ArrayRef<char *> rest(argv + 2, size_t(argc - 2));
   for (StringRef argument : rest)
-    if (argument == "--help" || argument == "-h") {
-      printHelp(*found, flags.table, command);
+    if (argument == "--help" || argument == "-h" || argument == "--help-all") {
+      printHelp(*found, flags.table, command, argument == "--help-all");
       code = ExitOk;
       return false;
     }
@@ -163,7 +254,8 @@ bool ckopt::parseCommandLine(int argc, char **argv, DriverOptions &options,
     options.compile.model = argument.str();
     return llvm::Error::success();
   };
-  llvm::Error error = flags.table.parse(rest, command, takeModel);
+  FlagTable::Given given;
+  llvm::Error error = flags.table.parse(rest, command, takeModel, &given);
   if (!error && options.compile.model.empty() && !options.listOps)
     error = usageError("no model given; usage: ckopt " + name +
                        " MODEL.onnx [flags]");
@@ -174,6 +266,12 @@ bool ckopt::parseCommandLine(int argc, char **argv, DriverOptions &options,
     return false;
   }
   options.train.progress = !options.quiet;
+  options.compile.phases.verbose &= !options.quiet;
+  if (options.quiet)
+    options.compile.messages = printErrorsAlone();
+  else
+    for (const std::string &remark : given.remarks)
+      llvm::errs() << "ckopt: " << remark << "\n";
   code = ExitOk;
   return true;
 }

@@ -42,15 +42,16 @@ struct DriverOptions {
   std::string validation; ///< --validation: like --data or --tokens
   std::string weights;    ///< --weights: initial values, safetensors
   std::string report;     ///< --report: JSON
-  std::string timeline;   ///< --timeline: SVG, or JSON for Perfetto
-  std::string trace;      ///< --trace: JSON for Perfetto
+  std::string timeline;   ///< --timeline: SVG
+  std::string trace;      ///< --timeline: JSON for Perfetto
   std::string costModel = "analytic"; ///< --cost-model
   std::string plan, planHint;         ///< --plan, --plan-hint: ckopt-plan/1
   std::string planOut;                ///< --plan-out: the same
   /// --plan-report: values that are kept, and why
   std::string planReport;
   std::string graphOut;    ///< plan: ckopt-graph/1
-  std::string svg;         ///< plan: picture of memory, or of the curve
+  std::string curve;       ///< plan: picture of the curve
+  std::string svg;         ///< an old name of `curve`, or of `timeline`
   int paretoPoints = 0;    ///< plan: budgets of the curve; 0: none
   bool chart = false;      ///< plan: memory as text
   unsigned chartWidth = 0; ///< characters; 0: the terminal's
@@ -63,12 +64,16 @@ struct DriverOptions {
   bool verifyRemat = false, keepValues = false;
   bool profile = false;   ///< bench: a table of kernels by time
   std::string profileOut; ///< bench: file for the kernels' times
+  int depth = 2;          ///< levels of modules in tables; 0: no table
   bool quiet = false;
   bool listOps = false;
   bool summary = false; ///< import: prints counts instead of IR
   /// If set, a file that lacks parameters only causes a warning, in every
   /// command.
   bool allowInferenceExport = false;
+
+  /// Where commands print what is no file: nowhere if they are to be quiet.
+  llvm::raw_ostream &out() const;
 };
 
 /// Parses the command line; prints help and version itself. Returns false if

@@ -167,7 +167,7 @@ llvm::Error ckopt::runImport(DriverOptions &options) {
   if (llvm::Error error = compilation.import())
     return error;
   if (options.summary) {
-    printSummary(compilation);
+    printSummary(compilation, options.out());
     return llvm::Error::success();
   }
   const std::string &to = options.compile.phases.to;
@@ -191,7 +191,7 @@ llvm::Error ckopt::runPlan(DriverOptions &options) {
     return runPlanModes(options, **compilation);
   if (!options.compile.phases.to.empty())
     return writeModule(**compilation, options.output);
-  printPlan(**compilation, llvm::outs());
+  printPlan(**compilation, options.out());
   if (options.chart)
     printChart(options, **compilation);
   if (wantsPlanningGraph(options))
@@ -219,8 +219,8 @@ llvm::Error ckopt::runCompile(DriverOptions &options) {
   const StepCode &code = (*compilation)->code();
   if (llvm::Error error = code.write(options.output))
     return error;
-  printPlan(**compilation, llvm::outs());
-  code.print(llvm::outs());
+  printPlan(**compilation, options.out());
+  code.print(options.out());
   return writeReports(options, **compilation, nullptr);
 }
 

@@ -26,8 +26,8 @@ llvm::Error runBench(DriverOptions &options);
 llvm::Error runInspect(DriverOptions &options);
 llvm::Error runCheck(DriverOptions &options);
 
-/// Prints counts of the imported model on standard output.
-void printSummary(const Compilation &compilation);
+/// Prints counts of the imported model.
+void printSummary(const Compilation &compilation, llvm::raw_ostream &os);
 /// Imports and plans; the start of most commands. A budget that nothing fits
 /// is reported first; `refused`, if given, then gets what is known of it.
 llvm::Expected<std::unique_ptr<Compilation>>
@@ -58,17 +58,19 @@ llvm::Error runPlanModes(const DriverOptions &options,
                          const Compilation &compilation);
 /// Prints memory before and after planning as a text chart.
 void printChart(const DriverOptions &options, const Compilation &compilation);
-/// Writes a trace if the file name ends in .json, else a picture.
-llvm::Error writeTimeline(llvm::StringRef path, const Timeline &timeline);
+/// Writes the picture and the trace that --timeline asks for.
+llvm::Error writeTimeline(const DriverOptions &options,
+                          const Timeline &timeline);
 /// Writes members of the current JSON object: the plan, and the result of
 /// training.
 void writeRun(llvm::json::OStream &json, const Compilation &compilation,
               const TrainResult *result);
-/// Writes --report, --timeline, --trace and --svg, also if no plan fits the
-/// budget.
-llvm::Error writeReports(const DriverOptions &options,
-                         const Compilation &compilation,
-                         const TrainResult *result);
+/// Writes --report and --timeline, also if no plan fits the budget. `more` adds
+/// members to the report.
+llvm::Error
+writeReports(const DriverOptions &options, const Compilation &compilation,
+             const TrainResult *result,
+             llvm::function_ref<void(llvm::json::OStream &)> more = nullptr);
 
 } // namespace ckopt
 

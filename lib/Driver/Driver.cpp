@@ -16,18 +16,13 @@ using namespace ckopt;
 
 /// Finds out before any work is done whether its results can be written.
 static llvm::Error checkOutputs(const DriverOptions &options) {
-  llvm::StringRef timeline = options.timeline;
-  if (!timeline.empty() && !timeline.ends_with(".svg") &&
-      !timeline.ends_with(".json"))
-    return usageError("--timeline must end in .svg or .json, got '" + timeline +
-                      "'");
   std::vector<std::string> paths{options.train.checkpoint,
                                  options.report,
                                  options.train.log,
                                  options.train.keepBest,
                                  options.timeline,
                                  options.trace,
-                                 options.svg,
+                                 options.curve,
                                  options.graphOut,
                                  options.planOut,
                                  options.planReport};

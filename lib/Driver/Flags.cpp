@@ -33,6 +33,7 @@ DriverFlags::DriverFlags(DriverOptions &options) : o(options) {
 }
 
 void DriverFlags::addModelFlags() {
+  table.beginSection("The model");
   auto &import = o.compile.import;
   add("batch", "N", Models,
       "batch size (fixes a symbolic one, changes a baked-in one)",
@@ -139,6 +140,7 @@ llvm::Error DriverFlags::setBudget(StringRef flag, const MemoryBudget &budget) {
 }
 
 void DriverFlags::addBudgetFlags() {
+  table.beginSection("Memory and the plan");
   StepOptions &step = o.compile.step;
   unsigned one = Stepping & ~Compare;
   add("memory-budget", "BYTES", one,
@@ -171,7 +173,7 @@ void DriverFlags::addBudgetFlags() {
         budget.kind = MemoryBudget::Kind::Minimum;
         return setBudget("--minimum", budget);
       });
-  table.addAlias("budget", "memory-budget", Plan);
+  table.addOldName("budget", "memory-budget", one);
   add("budgets", "LIST", Compare,
       "budgets, ratios (0.6) or min, separated by commas (default "
       "none,0.6,min)",
@@ -207,9 +209,8 @@ void DriverFlags::addBudgetFlags() {
                    ? llvm::Error::success()
                    : flag::number<int>("pareto", o.paretoPoints, 2, 1000)(text);
       });
-  add("svg", "FILE", Plan,
-      "a picture of memory over the step, or, with --pareto, of the curve",
-      flag::text("svg", o.svg));
+  add("curve", "FILE", Plan, "a picture of the curve of --pareto (.svg)",
+      flag::text("curve", o.curve));
   add("graph-out", "FILE", Plan,
       "write the planning graph (ckopt-graph/1) for ckopt-plan",
       flag::text("graph-out", o.graphOut));
@@ -222,11 +223,15 @@ void DriverFlags::addBudgetFlags() {
       });
   add("ascii", "", Plan, "no block characters in the chart",
       flag::turnOn(o.asciiChart));
+  table.beginSection("The search for the plan");
   // The search flags have the same names as in ckopt-plan.
-  planner::addSearchFlags(table, step.remat.search, Stepping, 0, "remat-");
+  planner::addSearchFlags(table, step.remat.search, Stepping, 0,
+                          /*onlySeed=*/false);
   for (StringRef name : {"strategy", "fixed-order", "order-only", "time-limit",
                          "work-limit", "effort"})
-    table.addAlias(name, ("remat-" + name).str(), Stepping);
+    table.addOldName(("remat-" + name).str(), name, Stepping);
+  table.addOldName("remat-seed", "search-seed", Stepping);
+  table.addOldName("remat-threads", "search-threads", Stepping);
   add("cost-model", "MODEL", Stepping,
       "times of kernels: analytic (default) or profile=FILE, as bench "
       "--profile-out writes it",
@@ -234,6 +239,7 @@ void DriverFlags::addBudgetFlags() {
 }
 
 void DriverFlags::addPolicyFlags() {
+  table.beginSection("What is kept and what is computed again");
   StepOptions &step = o.compile.step;
   unsigned one = Stepping & ~Compare;
   auto rules = [](std::vector<std::string> &list) {
@@ -285,6 +291,7 @@ void DriverFlags::addPolicyFlags() {
 }
 
 void DriverFlags::addDataFlags() {
+  table.beginSection("Data");
   unsigned data = Train | Compare | Grad | Run;
   add("data", "FILE", data,
       "arrays of samples: .npz, .npy, a folder of .npy, or a pattern "
@@ -372,6 +379,7 @@ void DriverFlags::addDataFlags() {
   add("targets", "ARRAY", data | Program,
       "array of targets (default y); of several losses OUTPUT=ARRAY,...",
       flag::text("targets", o.data.targets));
+  table.beginSection("The run");
   add("epochs", "N", Train | Compare, "passes over the data (default 1)",
       flag::number<int64_t>("epochs", o.train.epochs, 0));
   add("max-steps", "N", Train | Compare, "stop after so many steps",
@@ -398,6 +406,7 @@ void DriverFlags::addDataFlags() {
         o.keepValues = value == "keep";
         return llvm::Error::success();
       });
+  table.beginSection("Times");
   add("steps", "N", Bench, "steps to time (default 10)",
       flag::number<int64_t>("steps", o.steps, 1));
   add("profile", "", Bench | Program,
@@ -410,6 +419,7 @@ void DriverFlags::addDataFlags() {
 }
 
 void DriverFlags::addCompilerFlags() {
+  table.beginSection("The compiler");
   StepOptions &step = o.compile.step;
   unsigned all = Stepping | Grad | Run;
   add("threads", "N", all, "threads of the step (default: the cores)",
@@ -420,7 +430,6 @@ void DriverFlags::addCompilerFlags() {
       flag::text("cpu", o.compile.target.cpu));
   add("O", "LEVEL", all, "LLVM's optimization, 0 to 3 (default 2)",
       flag::number<unsigned>("O", o.compile.target.optLevel, 0, 3));
-  addDeviceFlags();
   add("compile-from", "PHASE", Plan | Compile | Import,
       "the input is IR dumped before this phase",
       flag::text("compile-from", o.compile.phases.from));
@@ -429,9 +438,11 @@ void DriverFlags::addCompilerFlags() {
       flag::text("compile-to", o.compile.phases.to));
   add("dump-phases", "DIR", Models, "write the IR after each phase",
       flag::text("dump-phases", o.compile.phases.dumpDirectory));
+  addDeviceFlags();
 }
 
 void DriverFlags::addDeviceFlags() {
+  table.beginSection("Devices");
   DeviceOptions &device = o.compile.device;
   unsigned all = Stepping | Grad | Run;
   unsigned running = all & ~(Plan | Compile);
@@ -515,17 +526,27 @@ void DriverFlags::addDeviceFlags() {
 }
 
 void DriverFlags::addToolFlags() {
+  table.beginSection("What is printed and written");
   unsigned files = Stepping & ~Program;
-  add("o", "FILE", Models & ~(Bench | Inspect | Check | Program), "output",
+  add("o", "FILE", Models & ~(Bench | Inspect | Check | Program),
+      "the result: a step (compile), trained weights (train, compare: .onnx or "
+      ".safetensors), arrays (run, grad: .npz), IR (import, plan)",
       flag::text("o", o.output));
   add("report", "FILE", files, "everything that was printed, and more, as JSON",
       flag::text("report", o.report));
   add("timeline", "FILE", files,
-      "memory over the step, .svg or .json (Perfetto)",
-      flag::text("timeline", o.timeline));
-  add("trace", "FILE", files & ~Compare,
-      "the same as a Chrome trace, for ui.perfetto.dev",
-      flag::text("trace", o.trace));
+      "memory over the step: a picture (.svg) or a trace for ui.perfetto.dev "
+      "(.json); once each",
+      flag::bySuffix("timeline", {{".svg", &o.timeline}, {".json", &o.trace}}));
+  table.addOldFlag("trace", "FILE", files & ~Compare, "--timeline=FILE.json",
+                   flag::text("trace", o.trace));
+  table.addOldFlag("svg", "FILE", Plan,
+                   "--timeline=FILE.svg, and --curve=FILE with --pareto",
+                   flag::text("svg", o.svg));
+  add("depth", "N", Bench | Inspect,
+      "modules in the table of times and bytes by module: of how many levels "
+      "(default 2; 0: no table)",
+      flag::number<int>("depth", o.depth, 0));
   add("allow-inference-export", "", Models & ~Check,
       "train what is left of a model that was exported for inference",
       flag::turnOn(o.allowInferenceExport));
@@ -533,7 +554,7 @@ void DriverFlags::addToolFlags() {
   add("list-ops", "", Import, "the operators that import knows",
       flag::turnOn(o.listOps));
   add("quiet", "", Models & ~Program,
-      "no progress, no remarks; train and bench without the table of memory",
+      "print nothing but errors; files are written as ever",
       flag::turnOn(o.quiet));
   add("verbose", "", Models, "a line for each phase",
       flag::turnOn(o.compile.phases.verbose));

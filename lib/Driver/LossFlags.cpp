@@ -52,6 +52,7 @@ static llvm::Error readNumbers(StringRef flag, StringRef text,
 }
 
 void DriverFlags::addLossFlags() {
+  table.beginSection("The loss");
   StepOptions &step = o.compile.step;
   autodiff::LossSettings &set = step.lossSettings;
   unsigned training = Stepping | Grad;

@@ -59,6 +59,7 @@ static std::string help(StringRef parameter) {
 }
 
 void DriverFlags::addOptimizerFlags() {
+  table.beginSection("The optimizer");
   OptimizerSettings &opt = o.compile.step.optimizer;
   std::vector<std::string> kinds;
   for (const OptimizerKind &kind : optimizerKinds())
@@ -110,6 +111,7 @@ void DriverFlags::addOptimizerFlags() {
 }
 
 void DriverFlags::addScheduleFlags() {
+  table.beginSection("The learning rate");
   LearningRateSchedule &schedule = o.train.schedule;
   add("lr", "RATE", Stepping,
       "learning rate (default as in PyTorch: 1e-3; rmsprop and adagrad 1e-2, "

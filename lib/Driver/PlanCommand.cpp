@@ -31,7 +31,8 @@ static llvm::Error writeCurve(const DriverOptions &options,
   if (curve.points.empty())
     return makeError(curve.error.internalError ? ExitInternal : ExitNoPlanFound,
                      curve.error.message);
-  planner::printCurve(options.output == "-" ? llvm::errs() : llvm::outs(),
+  planner::printCurve(options.output == "-" && !options.quiet ? llvm::errs()
+                                                              : options.out(),
                       graph, curve);
   if (!options.output.empty()) {
     std::string text = planner::printPareto(graph, curve);
@@ -40,9 +41,9 @@ static llvm::Error writeCurve(const DriverOptions &options,
     else if (llvm::Error error = writeFileAtomically(options.output, text))
       return error;
   }
-  if (options.svg.empty())
+  if (options.curve.empty())
     return llvm::Error::success();
-  return writeFileAtomically(options.svg,
+  return writeFileAtomically(options.curve,
                              curveSvg(planner::tradeoffCurve(graph, curve)));
 }
 
@@ -54,7 +55,7 @@ void ckopt::printChart(const DriverOptions &options,
                 : columns          ? columns
                                    : 80;
   chart.unicode = !options.asciiChart;
-  llvm::outs() << "\n" << timelineChart(memoryTimeline(compilation), chart);
+  options.out() << "\n" << timelineChart(memoryTimeline(compilation), chart);
 }
 
 bool ckopt::wantsPlanningGraph(const DriverOptions &options) {

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Commands.h"
+#include "ModuleSums.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/Report.h"
 #include "llvm/Support/Format.h"
@@ -117,10 +118,13 @@ static void writePlanJson(llvm::json::OStream &json,
   json.attribute("plan_seconds", jsonNumber(summary.planSeconds));
 }
 
-llvm::Error ckopt::writeTimeline(llvm::StringRef path,
+llvm::Error ckopt::writeTimeline(const DriverOptions &options,
                                  const Timeline &timeline) {
-  return path.ends_with(".json") ? writeMemoryTrace(path, timeline)
-                                 : writeTimelineSvg(path, timeline);
+  if (!options.timeline.empty())
+    if (llvm::Error error = writeTimelineSvg(options.timeline, timeline))
+      return error;
+  return options.trace.empty() ? llvm::Error::success()
+                               : writeMemoryTrace(options.trace, timeline);
 }
 
 Timeline ckopt::memoryTimeline(const Compilation &compilation) {
@@ -186,23 +190,13 @@ std::string ckopt::stepReport(const Compilation &compilation) {
   });
 }
 
-llvm::Error ckopt::writeReports(const DriverOptions &options,
-                                const Compilation &compilation,
-                                const TrainResult *result) {
-  bool curve = options.paretoPoints > 0;
-  if (!options.timeline.empty() || !options.trace.empty() ||
-      (!options.svg.empty() && !curve)) {
-    Timeline timeline = memoryTimeline(compilation);
-    if (!options.timeline.empty())
-      if (llvm::Error error = writeTimeline(options.timeline, timeline))
-        return error;
-    if (!options.trace.empty())
-      if (llvm::Error error = writeMemoryTrace(options.trace, timeline))
-        return error;
-    if (!options.svg.empty() && !curve)
-      if (llvm::Error error = writeTimelineSvg(options.svg, timeline))
-        return error;
-  }
+llvm::Error
+ckopt::writeReports(const DriverOptions &options,
+                    const Compilation &compilation, const TrainResult *result,
+                    llvm::function_ref<void(llvm::json::OStream &)> more) {
+  if (!options.timeline.empty() || !options.trace.empty())
+    if (llvm::Error error = writeTimeline(options, memoryTimeline(compilation)))
+      return error;
   if (options.report.empty())
     return llvm::Error::success();
   llvm::Error failure = llvm::Error::success();
@@ -212,6 +206,8 @@ llvm::Error ckopt::writeReports(const DriverOptions &options,
           json.attribute("format", "ckopt-step-report/1");
           json.attribute("model", jsonString(options.compile.model));
           writeRun(json, compilation, result);
+          if (more)
+            more(json);
           if (compilation.hasCode())
             failure = llvm::joinErrors(std::move(failure),
                                        compilation.code().writeJson(json));
@@ -270,7 +266,7 @@ llvm::Error ckopt::runInspect(DriverOptions &options) {
     return compilation.takeError();
   if (llvm::Error error = (*compilation)->emit())
     return error;
-  printPlan(**compilation, llvm::outs());
+  printPlan(**compilation, options.out());
   const runtime::Manifest &manifest = (*compilation)->manifest();
   TextTable tensors;
   for (const char *header : {"tensor", "role", "type"})
@@ -282,12 +278,15 @@ llvm::Error ckopt::runInspect(DriverOptions &options) {
                     std::string(runtime::dtypeName(info.dtype)) + " " +
                         shapeString(info.shape),
                     groupDigits(info.offset), groupDigits(info.bytes)});
-  llvm::outs() << "\n";
-  tensors.print(llvm::outs());
-  if (llvm::Error error = (*compilation)->code().inspect(llvm::outs()))
+  options.out() << "\n";
+  tensors.print(options.out());
+  if (llvm::Error error = (*compilation)->code().inspect(options.out()))
     return error;
   if (!options.compile.device.target.empty())
-    if (llvm::Error error = printDevice(**compilation, options, llvm::outs()))
+    if (llvm::Error error = printDevice(**compilation, options, options.out()))
       return error;
-  return writeReports(options, **compilation, nullptr);
+  std::vector<ModuleSum> modules = sumByModule(**compilation, options.depth);
+  printModules(modules, "predicted time", options.out());
+  return writeReports(options, **compilation, nullptr,
+                      [&](auto &json) { writeModules(modules, json); });
 }

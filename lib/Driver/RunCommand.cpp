@@ -117,6 +117,6 @@ llvm::Error ckopt::runForward(DriverOptions &options) {
   if (!options.output.empty())
     return writeNpz(options.output, *result);
   for (auto &[name, value] : *result)
-    llvm::outs() << name << ": " << value.typeString() << "\n";
+    options.out() << name << ": " << value.typeString() << "\n";
   return llvm::Error::success();
 }

@@ -114,18 +114,19 @@ trainOnce(DriverOptions &options, bool writeOutput,
 
 /// Which evaluation was the best, and whether the run ended for want of a
 /// better one.
-static void printBest(const TrainOptions &options, const TrainResult &result) {
+static void printBest(llvm::raw_ostream &os, const TrainOptions &options,
+                      const TrainResult &result) {
   if (result.stoppedEarly)
-    llvm::outs() << "stopped early: the last " << result.best->since
-                 << " evaluations were not better\n";
+    os << "stopped early: the last " << result.best->since
+       << " evaluations were not better\n";
   if (!result.best)
     return;
-  llvm::outs() << "best " << result.best->metric << " "
-               << options.bestBy.format(result.best->value) << ", after step "
-               << result.best->step;
+  os << "best " << result.best->metric << " "
+     << options.bestBy.format(result.best->value) << ", after step "
+     << result.best->step;
   if (!options.keepBest.empty())
-    llvm::outs() << ", in " << options.keepBest;
-  llvm::outs() << "\n";
+    os << ", in " << options.keepBest;
+  os << "\n";
 }
 
 llvm::Error ckopt::runTrain(DriverOptions &options) {
@@ -135,57 +136,55 @@ llvm::Error ckopt::runTrain(DriverOptions &options) {
   if (!run)
     return run.takeError();
   const TrainResult &result = run->result;
-  if (!options.quiet) {
-    printPlan(*run->compilation, llvm::outs());
-    llvm::outs() << "\n";
-  }
+  printPlan(*run->compilation, options.out());
+  options.out() << "\n";
   if (result.nothingToDo)
-    llvm::outs() << "nothing to do: the run is at epoch "
-                 << result.position.epoch << " of " << options.train.epochs
-                 << ", step " << result.steps << "\n";
+    options.out() << "nothing to do: the run is at epoch "
+                  << result.position.epoch << " of " << options.train.epochs
+                  << ", step " << result.steps << "\n";
   else
-    llvm::outs() << "steps " << result.steps << ", loss "
-                 << formatNumber(result.firstLoss, 6) << " -> "
-                 << formatNumber(result.finalLoss, 6) << ", "
-                 << formatSeconds(result.stepSeconds) << " a step (median)\n";
+    options.out() << "steps " << result.steps << ", loss "
+                  << formatNumber(result.firstLoss, 6) << " -> "
+                  << formatNumber(result.finalLoss, 6) << ", "
+                  << formatSeconds(result.stepSeconds) << " a step (median)\n";
   if (result.droppedPerEpoch)
-    llvm::outs() << result.droppedPerEpoch
-                 << " samples of each epoch's last, partial batch were not "
-                    "used\n";
+    options.out() << result.droppedPerEpoch
+                  << " samples of each epoch's last, partial batch were not "
+                     "used\n";
   if (result.droppedBatches)
-    llvm::outs() << result.droppedBatches
-                 << " batches at the end were too few for an update and were "
-                    "not used\n";
+    options.out() << result.droppedBatches
+                  << " batches at the end were too few for an update and were "
+                     "not used\n";
   if (result.evaluated)
-    llvm::outs() << (options.validation.empty() ? "held-out" : "validation")
-                 << " samples " << result.evaluated << ", loss "
-                 << formatNumber(result.evaluation.meanLoss(), 6)
-                 << describeMetrics(result.evaluation, result.classified,
-                                    options.data.metrics)
-                 << "\n";
+    options.out() << (options.validation.empty() ? "held-out" : "validation")
+                  << " samples " << result.evaluated << ", loss "
+                  << formatNumber(result.evaluation.meanLoss(), 6)
+                  << describeMetrics(result.evaluation, result.classified,
+                                     options.data.metrics)
+                  << "\n";
   if (result.evaluated && options.compile.step.optimizer.ema > 0 &&
       result.averageEvaluation.count)
-    llvm::outs() << "averaged weights: loss "
-                 << formatNumber(result.averageEvaluation.meanLoss(), 6)
-                 << describeMetrics(result.averageEvaluation, result.classified,
-                                    options.data.metrics)
-                 << "\n";
-  printBest(options.train, result);
+    options.out() << "averaged weights: loss "
+                  << formatNumber(result.averageEvaluation.meanLoss(), 6)
+                  << describeMetrics(result.averageEvaluation,
+                                     result.classified, options.data.metrics)
+                  << "\n";
+  printBest(options.out(), options.train, result);
   if (!result.evaluated &&
       (options.train.holdout > 0 || !options.validation.empty()))
-    llvm::outs() << (options.validation.empty() ? "held-out" : "validation")
-                 << " samples: not evaluated, fewer than a batch of "
-                    "the loss that the model computes\n";
+    options.out() << (options.validation.empty() ? "held-out" : "validation")
+                  << " samples: not evaluated, fewer than a batch of "
+                     "the loss that the model computes\n";
   if (!result.nothingToDo)
-    llvm::outs() << "measured peak " << formatBytesExact(result.measuredPeak)
-                 << "; beside it, outside of the budget, the data: "
-                 << formatBytesExact(result.dataBytes) << "\n";
+    options.out() << "measured peak " << formatBytesExact(result.measuredPeak)
+                  << "; beside it, outside of the budget, the data: "
+                  << formatBytesExact(result.dataBytes) << "\n";
   if (!options.output.empty())
-    llvm::outs() << "wrote " << options.output << "\n";
+    options.out() << "wrote " << options.output << "\n";
   if (!options.emaOutput.empty())
-    llvm::outs() << "wrote " << options.emaOutput << " (averaged weights)\n";
+    options.out() << "wrote " << options.emaOutput << " (averaged weights)\n";
   if (!options.train.log.empty())
-    llvm::outs() << "wrote " << options.train.log << "\n";
+    options.out() << "wrote " << options.train.log << "\n";
   return writeReports(options, *run->compilation, &result);
 }
 
@@ -318,12 +317,12 @@ llvm::Error ckopt::runCompare(DriverOptions &options) {
          : same             ? "same bits"
                             : "DIFFER"});
   }
-  llvm::outs() << "\n";
-  table.print(llvm::outs());
-  llvm::outs()
+  options.out() << "\n";
+  table.print(options.out());
+  options.out()
       << "bound: the plan's predicted time is at most so far above the "
          "fastest possible one for its budget (proven)\n";
-  if (!options.timeline.empty()) {
+  if (!options.timeline.empty() || !options.trace.empty()) {
     Timeline timeline;
     timeline.title = options.compile.model;
     timeline.panels.push_back(
@@ -331,9 +330,11 @@ llvm::Error ckopt::runCompare(DriverOptions &options) {
     if (&runs.back() != &first && runs.back().trained())
       timeline.panels.push_back(runs.back().compilation->timeline(
           "budget: " + budgets.back().describe()));
-    if (llvm::Error error = writeTimeline(options.timeline, timeline))
+    if (llvm::Error error = writeTimeline(options, timeline))
       return error;
-    llvm::outs() << "wrote " << options.timeline << "\n";
+    for (const std::string &path : {options.timeline, options.trace})
+      if (!path.empty())
+        options.out() << "wrote " << path << "\n";
   }
   if (llvm::Error error = writeComparison(options, budgets, runs, equal))
     return error;

@@ -23,60 +23,6 @@
 using namespace mlir;
 using namespace ckopt;
 
-/// Collects named locations in order, including those inside of fused
-/// locations.
-static void collectNames(Location loc, SmallVectorImpl<NameLoc> &names) {
-  if (auto name = dyn_cast<NameLoc>(loc))
-    names.push_back(name);
-  else if (auto fused = dyn_cast<FusedLoc>(loc))
-    for (Location part : fused.getLocations())
-      collectNames(part, names);
-  else if (auto call = dyn_cast<CallSiteLoc>(loc))
-    collectNames(call.getCallee(), names);
-}
-
-static std::string withoutNumbers(StringRef text) {
-  std::string result;
-  for (char c : text)
-    if (!llvm::isDigit(c))
-      result += c;
-    else if (result.empty() || result.back() != '#')
-      result += '#';
-  return result;
-}
-
-/// Splits "/layer1/layer1.0/conv1/Conv" into modules: layer1, layer1.0, conv1.
-static std::vector<ModuleScope> modulesOfName(StringRef name) {
-  std::vector<ModuleScope> modules;
-  SmallVector<StringRef> parts;
-  name.split(parts, '/', -1, /*KeepEmpty=*/false);
-  std::string path;
-  for (StringRef part : ArrayRef(parts).drop_back(parts.empty() ? 0 : 1)) {
-    path += (path.empty() ? "" : "/") + part.str();
-    modules.push_back({path, withoutNumbers(part)});
-  }
-  return modules;
-}
-
-static std::vector<ModuleScope> modulesOf(NameLoc node) {
-  Location below = node.getChildLoc();
-  if (auto kind = dyn_cast<NameLoc>(below))
-    below = kind.getChildLoc();
-  auto fused = dyn_cast<FusedLoc>(below);
-  auto data = fused ? dyn_cast_or_null<DictionaryAttr>(fused.getMetadata())
-                    : DictionaryAttr();
-  auto scopes = data ? data.getAs<ArrayAttr>("scopes") : ArrayAttr();
-  auto classes = data ? data.getAs<ArrayAttr>("classes") : ArrayAttr();
-  if (!scopes || !classes || scopes.size() != classes.size())
-    return modulesOfName(node.getName());
-  std::vector<ModuleScope> modules;
-  for (auto [scope, kind] : llvm::zip(scopes, classes))
-    if (isa<StringAttr>(scope) && isa<StringAttr>(kind))
-      modules.push_back(
-          {cast<StringAttr>(scope).str(), cast<StringAttr>(kind).str()});
-  return modules;
-}
-
 /// Returns whether the op is a contraction of another dialect.
 static bool isDot(StringRef kind) {
   static const llvm::StringSet<> dots = {
@@ -120,9 +66,7 @@ NodeNames ckopt::getNodeNames(Operation *op) {
     if (result.names.empty()) {
       result.gradient = gradient;
       result.update = update;
-      result.modules = modulesOf(location);
-      if (gradient && result.modules.empty())
-        result.modules = modulesOfName(name);
+      result.modules = getModules(location, location.getName());
     }
     // A gradient that computes part of the forward pass again inside of itself
     // is not a node of the forward pass.

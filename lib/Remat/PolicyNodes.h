@@ -6,16 +6,11 @@
 #ifndef CKOPT_LIB_REMAT_POLICYNODES_H
 #define CKOPT_LIB_REMAT_POLICYNODES_H
 
+#include "ckopt/Analysis/SourceModules.h"
 #include "ckopt/Remat/Policy.h"
 #include "llvm/Support/Regex.h"
 
 namespace ckopt {
-
-/// A module that holds an op: "net.h.0" of class "package.GPT2Block". If no
-/// class is known, it is the scope's own name without its numbers.
-struct ModuleScope {
-  std::string name, className;
-};
 
 /// Names by which users know one op.
 struct NodeNames {

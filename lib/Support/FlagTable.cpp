@@ -14,20 +14,29 @@ using llvm::StringRef;
 /// Columns of help: where descriptions start, and their width.
 static constexpr size_t helpColumn = 26, helpWidth = 53;
 
-void FlagTable::add(StringRef name, StringRef value, unsigned groups,
-                    StringRef help, Flag::Store store) {
-  flags.push_back(
-      {name.str(), value.str(), groups, help.str(), std::move(store)});
+/// Returns the flag as written on a command line: "-o", "--seed".
+static std::string dashed(StringRef name) {
+  return (name.size() == 1 ? "-" : "--") + name.str();
 }
 
-void FlagTable::addAlias(StringRef name, StringRef of, unsigned groups) {
-  aliases.push_back({name.str(), of.str(), groups});
+void FlagTable::add(StringRef name, StringRef value, unsigned groups,
+                    StringRef help, Flag::Store store) {
+  flags.push_back({name.str(), value.str(), groups, help.str(),
+                   std::move(store), section, ""});
+}
+
+void FlagTable::addOldName(StringRef name, StringRef of, unsigned groups) {
+  Flag flag = *find(of, groups);
+  addOldFlag(name, flag.value, flag.groups & groups, dashed(of), flag.store);
+}
+
+void FlagTable::addOldFlag(StringRef name, StringRef value, unsigned groups,
+                           StringRef instead, Flag::Store store) {
+  flags.push_back({name.str(), value.str(), groups, "", std::move(store), "",
+                   instead.str()});
 }
 
 const Flag *FlagTable::find(StringRef name, unsigned groups) const {
-  for (const Alias &alias : aliases)
-    if (name == alias.name && (alias.groups & groups))
-      name = alias.of;
   for (const Flag &flag : flags)
     if (flag.name == name && (flag.groups & groups))
       return &flag;
@@ -49,15 +58,29 @@ const Flag *FlagTable::nearest(StringRef name, unsigned groups) const {
   return best;
 }
 
-/// Returns the flag as written on a command line: "-o", "--seed".
-static std::string dashed(StringRef name) {
-  return (name.size() == 1 ? "-" : "--") + name.str();
+/// Says what an unknown flag may have been meant to be.
+llvm::Error FlagTable::unknown(StringRef written, unsigned groups) const {
+  StringRef name = written.ltrim('-');
+  if (const Flag *other = find(name, ~groups);
+      other && other->instead.empty() && !groupNames.empty()) {
+    std::string takers;
+    for (auto [bit, group] : llvm::enumerate(groupNames))
+      if (other->groups >> bit & 1)
+        takers += (takers.empty() ? "" : ", ") + group;
+    if (!takers.empty())
+      return usageError("unknown flag " + written + "; it is one of " + takers);
+  }
+  if (const Flag *near = nearest(name, groups))
+    return usageError(
+        "unknown flag " + written + "; did you mean " +
+        (near->instead.empty() ? dashed(near->name) : near->instead) + "?");
+  return usageError("unknown flag " + written + " (see --help-all)");
 }
 
 llvm::Error
 FlagTable::parse(llvm::ArrayRef<char *> arguments, unsigned groups,
                  llvm::function_ref<llvm::Error(StringRef)> positional,
-                 std::vector<const Flag *> *given) const {
+                 Given *given) const {
   llvm::Error errors = llvm::Error::success();
   auto take = [&](llvm::Error error) {
     errors = llvm::joinErrors(std::move(errors), std::move(error));
@@ -73,10 +96,7 @@ FlagTable::parse(llvm::ArrayRef<char *> arguments, unsigned groups,
     bool hasValue = argument.contains('=');
     const Flag *flag = find(name, groups);
     if (!flag) {
-      const Flag *near = nearest(name, groups);
-      take(usageError("unknown flag " + written +
-                      (near ? "; did you mean " + dashed(near->name) + "?"
-                            : " (see --help)")));
+      take(unknown(written, groups));
       continue;
     }
     if (flag->value.empty() && hasValue) {
@@ -91,39 +111,65 @@ FlagTable::parse(llvm::ArrayRef<char *> arguments, unsigned groups,
       }
       value = arguments[++i];
     }
-    if (given)
-      given->push_back(flag);
+    if (given) {
+      given->flags.push_back(flag);
+      if (!flag->instead.empty())
+        given->remarks.push_back("remark: " + dashed(name) + " is now " +
+                                 flag->instead);
+    }
     take(flag->store(value));
   }
   return errors;
 }
 
-void FlagTable::printHelp(llvm::raw_ostream &os, unsigned groups) const {
-  for (const Flag &flag : flags) {
-    if (!(flag.groups & groups))
-      continue;
-    std::string head = dashed(flag.name);
-    for (const Alias &alias : aliases)
-      if (alias.of == flag.name && (alias.groups & groups))
-        head = dashed(alias.name) + ", " + head;
-    if (StringRef(flag.value).starts_with("["))
-      head += flag.value;
-    else if (!flag.value.empty())
-      head += (flag.name.size() == 1 ? " " : "=") + flag.value;
-    os << "  " << llvm::left_justify(head, helpColumn - 3);
-    if (head.size() > helpColumn - 3)
-      os << "\n" << std::string(helpColumn - 1, ' ');
-    os << ' ';
-    StringRef rest = flag.help;
-    while (rest.size() > helpWidth) {
-      size_t at = rest.rfind(' ', helpWidth + 1);
-      if (at == StringRef::npos)
-        break;
-      os << rest.take_front(at) << '\n' << std::string(helpColumn, ' ');
-      rest = rest.drop_front(at + 1);
-    }
-    os << rest << '\n';
+static void printEntry(llvm::raw_ostream &os, const Flag &flag) {
+  std::string head = dashed(flag.name);
+  if (StringRef(flag.value).starts_with("["))
+    head += flag.value;
+  else if (!flag.value.empty())
+    head += (flag.name.size() == 1 ? " " : "=") + flag.value;
+  os << "  " << llvm::left_justify(head, helpColumn - 3);
+  if (head.size() > helpColumn - 3)
+    os << "\n" << std::string(helpColumn - 1, ' ');
+  os << ' ';
+  StringRef rest = flag.help;
+  while (rest.size() > helpWidth) {
+    size_t at = rest.rfind(' ', helpWidth + 1);
+    if (at == StringRef::npos)
+      break;
+    os << rest.take_front(at) << '\n' << std::string(helpColumn, ' ');
+    rest = rest.drop_front(at + 1);
   }
+  os << rest << '\n';
+}
+
+void FlagTable::printHelp(llvm::raw_ostream &os, unsigned groups) const {
+  std::vector<StringRef> sections;
+  for (const Flag &flag : flags)
+    if ((flag.groups & groups) && flag.instead.empty() &&
+        !llvm::is_contained(sections, flag.section))
+      sections.push_back(flag.section);
+  for (StringRef title : sections) {
+    if (!title.empty())
+      os << (title == sections.front() ? "" : "\n") << title << ":\n";
+    for (const Flag &flag : flags)
+      if ((flag.groups & groups) && flag.instead.empty() &&
+          flag.section == title)
+        printEntry(os, flag);
+  }
+}
+
+void FlagTable::printHelp(llvm::raw_ostream &os, unsigned groups,
+                          llvm::ArrayRef<StringRef> names) const {
+  for (StringRef name : names)
+    if (const Flag *flag = find(name, groups))
+      printEntry(os, *flag);
+}
+
+size_t FlagTable::count(unsigned groups) const {
+  return size_t(llvm::count_if(flags, [&](const Flag &flag) {
+    return (flag.groups & groups) && flag.instead.empty();
+  }));
 }
 
 std::string flag::limitText(double limit) {
@@ -182,12 +228,19 @@ Flag::Store flag::oneOf(StringRef name, std::string &slot,
   };
 }
 
-Flag::Store flag::onOff(StringRef name, bool &slot) {
-  return [name = name.str(), &slot](StringRef value) -> llvm::Error {
-    if (value != "on" && value != "off")
-      return usageError("--" + name + ": '" + value +
-                        "' is not one of on, off");
-    slot = value == "on";
-    return llvm::Error::success();
+Flag::Store
+flag::bySuffix(StringRef name,
+               std::vector<std::pair<std::string, std::string *>> slots) {
+  return [name = name.str(), slots](StringRef value) -> llvm::Error {
+    std::string suffixes;
+    for (const auto &[suffix, slot] : slots) {
+      if (value.ends_with(suffix)) {
+        *slot = value.str();
+        return llvm::Error::success();
+      }
+      suffixes += (suffixes.empty() ? "" : " or ") + suffix;
+    }
+    return usageError("--" + name + " must end in " + suffixes + ", got '" +
+                      value + "'");
   };
 }

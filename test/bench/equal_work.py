@@ -30,7 +30,7 @@ def plan(graph, ratio, options, pack):
     """Extra cost in percent or a mark, bytes, seconds of processor time."""
     tool = os.environ.get("CKOPT_PLAN", "build/bin/ckopt-plan")
     with tempfile.NamedTemporaryFile(suffix=".json") as out:
-        command = [tool, graph, f"--budget-ratio={ratio}", "--threads=1", "--time-limit=0"]
+        command = [tool, graph, f"--budget-ratio={ratio}", "--search-threads=1", "--time-limit=0"]
         command += [f"--{key}={options[key]}" for key in ("strategy", "effort")]
         command += [f"--work-limit={options['work']}", f"--output={out.name}"]
         command += ["--pack"] if pack else []

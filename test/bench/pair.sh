@@ -14,7 +14,7 @@ ours() { # MODEL BATCH flags...
   local model=$1 batch=$2
   shift 2
   "$ckopt" bench "$models/$model.onnx" --batch="$batch" --loss=cross_entropy \
-    --optimizer=sgd --momentum=0.9 --quiet --threads=2 --steps=5 "$@" |
+    --optimizer=sgd --momentum=0.9 --threads=2 --steps=5 "$@" |
     grep -E '^step|planned peak' | sed "s/^/ckopt $model b$batch $* /"
 }
 for ((round = 1; round <= rounds; ++round)); do

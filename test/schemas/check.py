@@ -48,12 +48,15 @@ def write_files(programs, root):
         "--plan-report=remat-none.json", "--report=step-none.json", code=2)
     run(ckopt, "train", *step, *samples, *short, "--holdout=0.9", "--report=train.json")
     run(ckopt, "compare", *step, *samples, *short, "--budgets=none,0.8", "--report=compare.json")
-    run(ckopt, "bench", *step, "--threads=1", "-O", "0", "--steps=2", "--profile-out=profile.json")
+    run(ckopt, "bench", *step, "--threads=1", "-O", "0", "--steps=2", "--profile-out=profile.json",
+        "--profile", "--report=bench.json")
+    run(ckopt, "inspect", *step, "--threads=1", "-O", "0", "--depth=3", "--report=inspect.json")
     run(ckopt, "compile", *step, "--target=cuda", "--report=device.json", "-o", "device")
     chain = os.path.join(root, "test", "ckopt-plan", "Inputs", "chain.json")
     run(plan, "graph.json", "--budget-ratio=0.7", "--pack", "-o", "packed.json",
-        "--report=report.json")
-    run(plan, "graph.json", "--budget=1KiB", "-o", "nothing.json", "--report=report-none.json", code=2)
+        "--plan-report=report.json")
+    run(plan, "graph.json", "--memory-budget=1KiB", "-o", "nothing.json",
+        "--plan-report=report-none.json", code=2)
     run(plan, chain, "--minimum", "-o", "minimum.json")
     run(plan, chain, "--order-only", "-o", "order.json")
     run(plan, chain, "--pareto=3", "-o", "pareto.json")
@@ -65,7 +68,8 @@ def write_files(programs, root):
         "ckopt-pareto-1": ["pareto.json"],
         "ckopt-report-1": ["report.json", "report-none.json"],
         "ckopt-remat-report-1": ["remat.json", "remat-none.json"],
-        "ckopt-step-report-1": ["step.json", "step-none.json", "train.json", "device.json"],
+        "ckopt-step-report-1": ["step.json", "step-none.json", "train.json", "device.json",
+                                "bench.json", "inspect.json"],
         "ckopt-compare-report-1": ["compare.json"],
         "ckopt-profile-1": ["profile.json"],
         "ckopt-device-step": ["device/step.json"],

@@ -60,7 +60,7 @@ public:
     addModes();
     addSearch();
     addOutputs();
-    table.addAlias("output", "o", any);
+    table.addOldName("output", "o", any);
   }
   llvm::Error parse(int argc, char **argv);
   void printHelp(llvm::raw_ostream &os) const;
@@ -75,7 +75,7 @@ private:
 
   CommandLine &line;
   FlagTable table;
-  std::vector<const Flag *> given;
+  FlagTable::Given given;
   /// The flags that chose mode or budget, in the order given.
   std::vector<std::string> choices;
 };
@@ -94,18 +94,20 @@ llvm::Error PlanFlags::setInput(StringRef path) {
 }
 
 void PlanFlags::addModes() {
-  table.add("budget", "BYTES", bit(Mode::Plan) | bit(Mode::Check),
+  table.beginSection("What is asked");
+  table.add("memory-budget", "BYTES", bit(Mode::Plan) | bit(Mode::Check),
             "4096, 512MiB, 2GB, or min (default: none)",
             [this](StringRef text) -> llvm::Error {
               if (text.trim() == "min")
-                return setMode(Mode::Minimum, "--budget=min");
-              auto bytes = positiveBytes(
-                  text, "--budget", ", or 'min' for the smallest possible");
+                return setMode(Mode::Minimum, "--memory-budget=min");
+              auto bytes =
+                  positiveBytes(text, "--memory-budget",
+                                ", or 'min' for the smallest possible");
               if (!bytes)
                 return bytes.takeError();
               line.budget.kind = MemoryBudget::Kind::Bytes;
               line.budget.bytes = *bytes;
-              choices.push_back("--budget");
+              choices.push_back("--memory-budget");
               return llvm::Error::success();
             });
   table.add("budget-ratio", "R", bit(Mode::Plan) | bit(Mode::Check),
@@ -123,6 +125,7 @@ void PlanFlags::addModes() {
             });
   table.add("minimum", "", any, "the smallest budget that can be found",
             [this](StringRef) { return setMode(Mode::Minimum, "--minimum"); });
+  table.addOldName("budget", "memory-budget", any);
   table.add("pareto", "[=N]", any,
             "N budgets from the smallest to no recomputation (default 11)",
             [this](StringRef text) -> llvm::Error {
@@ -158,6 +161,7 @@ void PlanFlags::addModes() {
 }
 
 void PlanFlags::addSearch() {
+  table.beginSection("How to search");
   table.add("pack", "", planning,
             "give offsets too; the arena then counts, not the load",
             flag::turnOn(line.options.pack));
@@ -168,20 +172,28 @@ void PlanFlags::addSearch() {
 }
 
 void PlanFlags::addOutputs() {
+  table.beginSection("Results");
   table.add(
       "o", "FILE", planning | bit(Mode::PackOnly),
       "write the plan (ckopt-plan/1), curve (ckopt-pareto/1) or CSV; '-': "
       "standard output",
       flag::text("o", line.output));
-  table.add("report", "FILE", reporting,
+  table.add("plan-report", "FILE", reporting,
             "what is kept, what is made again, and why (ckopt-report/1)",
-            flag::text("report", line.report));
-  table.add("trace", "FILE", reporting,
-            "memory and steps as a Chrome trace, for ui.perfetto.dev",
-            flag::text("trace", line.trace));
-  table.add("svg", "FILE", planning | bit(Mode::Check),
-            "a picture of memory over the step, or of the curve",
-            flag::text("svg", line.svg));
+            flag::text("plan-report", line.report));
+  table.addOldName("report", "plan-report", any);
+  table.add("timeline", "FILE", reporting,
+            "memory over the step: a picture (.svg) or a trace for "
+            "ui.perfetto.dev (.json); once each",
+            flag::bySuffix("timeline",
+                           {{".svg", &line.svg}, {".json", &line.trace}}));
+  table.add("curve", "FILE", bit(Mode::Pareto), "a picture of the curve (.svg)",
+            flag::text("curve", line.svg));
+  table.addOldFlag("trace", "FILE", reporting, "--timeline=FILE.json",
+                   flag::text("trace", line.trace));
+  table.addOldFlag("svg", "FILE", planning | bit(Mode::Check),
+                   "--timeline=FILE.svg, and --curve=FILE with --pareto",
+                   flag::text("svg", line.svg));
   table.add("chart", "[=WIDTH]", reporting | bit(Mode::Pareto),
             "memory as text, before and after (default where output is a "
             "terminal); 0: none",
@@ -193,36 +205,43 @@ void PlanFlags::addOutputs() {
             });
   table.add("ascii", "", reporting | bit(Mode::Pareto),
             "no block characters in the chart", flag::turnOn(line.asciiChart));
-  table.add("help", "", any, "this text", [this](StringRef) -> llvm::Error {
-    line.mode = Mode::Help;
-    return llvm::Error::success();
-  });
-  table.add("version", "", any, "the version",
-            [this](StringRef) -> llvm::Error {
-              line.mode = Mode::Version;
-              return llvm::Error::success();
-            });
+  table.add("quiet", "", any, "print nothing but errors",
+            flag::turnOn(line.quiet));
+  auto enter = [this](Mode mode, bool all = false) {
+    return [this, mode, all](StringRef) -> llvm::Error {
+      line.mode = mode;
+      line.helpAll |= all;
+      return llvm::Error::success();
+    };
+  };
+  table.add("help", "", any, "the flags that most runs need",
+            enter(Mode::Help));
+  table.add("help-all", "", any, "this text", enter(Mode::Help, true));
+  table.add("version", "", any, "the version", enter(Mode::Version));
 }
 
 llvm::Error PlanFlags::parse(int argc, char **argv) {
   llvm::ArrayRef<char *> arguments(argv + 1, size_t(argc - 1));
   // --help works even if other flags are wrong.
   for (StringRef argument : arguments)
-    if (argument == "--help" || argument == "-h" || argument == "--version") {
+    if (argument == "--help" || argument == "-h" || argument == "--help-all" ||
+        argument == "--version") {
       line.mode = argument == "--version" ? Mode::Version : Mode::Help;
+      line.helpAll = argument == "--help-all";
       return llvm::Error::success();
     }
   if (llvm::Error error = table.parse(
           arguments, any, [this](StringRef text) { return setInput(text); },
           &given))
     return error;
+  line.remarks = std::move(given.remarks);
   return checkTogether();
 }
 
 llvm::Error PlanFlags::checkTogether() {
   auto ofCheck = [&](const std::string &flag) {
     return line.mode == Mode::Check &&
-           (flag == "--budget" || flag == "--budget-ratio");
+           (flag == "--memory-budget" || flag == "--budget-ratio");
   };
   std::string first;
   for (const std::string &flag : choices) {
@@ -230,12 +249,12 @@ llvm::Error PlanFlags::checkTogether() {
       continue;
     if (!first.empty() && flag != first)
       return usageError(first + " and " + flag +
-                        " exclude each other: give one of --budget, "
+                        " exclude each other: give one of --memory-budget, "
                         "--budget-ratio, --minimum, --pareto, --check and "
                         "--pack-only");
     first = flag;
   }
-  for (const Flag *flag : given)
+  for (const Flag *flag : given.flags)
     if (!(flag->groups & bit(line.mode)) &&
         !(line.mode == Mode::Minimum &&
           StringRef(first).starts_with("--" + flag->name + "=min")))
@@ -255,6 +274,15 @@ void PlanFlags::printHelp(llvm::raw_ostream &os) const {
         "       ckopt-plan --pack-only=FILE.csv [--capacity=BYTES] -o FILE\n\n"
         "Finds order, recomputation and offsets of a training step under a "
         "budget.\nA file named '-' is standard input or output.\n\n";
+  if (!line.helpAll) {
+    table.printHelp(os, any,
+                    {"memory-budget", "minimum", "pareto", "check", "pack",
+                     "plan-hint", "time-limit", "o", "plan-report",
+                     "timeline"});
+    os << "\nckopt-plan --help-all lists all " << table.count(any)
+       << " flags, exit codes and strategies.\n";
+    return;
+  }
   table.printHelp(os, any);
   os << "\nExit codes: 0 a plan (a valid one, with --check); 1 bad file or "
         "invalid plan;\n2 no plan fits the budget (proven); 3 none found; 64 "
@@ -275,7 +303,8 @@ llvm::Expected<CommandLine> ckopt::parseArguments(int argc, char **argv) {
   return line;
 }
 
-void ckopt::printHelp(llvm::raw_ostream &os) {
+void ckopt::printHelp(llvm::raw_ostream &os, bool all) {
   CommandLine line;
+  line.helpAll = all;
   PlanFlags(line).printHelp(os);
 }

@@ -12,6 +12,7 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <string>
+#include <vector>
 
 namespace ckopt {
 
@@ -42,12 +43,22 @@ struct CommandLine {
   /// -1: the same, but only if the output is a terminal.
   int chartWidth = -1;
   bool asciiChart = false;
+  bool quiet = false;               ///< nothing but errors
+  bool helpAll = false;             ///< of Help: every flag
+  std::vector<std::string> remarks; ///< on flags that have new names
+
+  /// Where figures are printed: nowhere, or beside a result that goes to
+  /// standard output.
+  llvm::raw_ostream &log() const {
+    return quiet ? llvm::nulls() : output == "-" ? llvm::errs() : llvm::outs();
+  }
 };
 
 /// Parses the arguments; problems are usage errors.
 llvm::Expected<CommandLine> parseArguments(int argc, char **argv);
 
-void printHelp(llvm::raw_ostream &os);
+/// Prints the flags that most runs need, or `all`.
+void printHelp(llvm::raw_ostream &os, bool all);
 
 } // namespace ckopt
 

@@ -130,6 +130,8 @@ void ckopt::printSummary(llvm::raw_ostream &os, const Graph &graph,
 
 /// Returns the width of the chart in characters, or 0 for no chart.
 static unsigned chartWidth(const CommandLine &line) {
+  if (line.quiet)
+    return 0;
   if (line.chartWidth >= 0)
     return unsigned(line.chartWidth);
   bool terminal = llvm::sys::Process::StandardOutIsDisplayed();

@@ -114,7 +114,7 @@ int runPackOnly(const CommandLine &line, llvm::Error &failure) {
       std::chrono::steady_clock::now() - start;
   if (result.status == PackStatus::Error)
     return fail(fileErrors(line.input, result.message));
-  llvm::raw_ostream &os = line.output == "-" ? llvm::errs() : llvm::outs();
+  llvm::raw_ostream &os = line.log();
   os << "buffers         " << problem->items.size() << "\n"
      << "proven minimum  " << formatBytesExact(result.lowerBound) << "\n";
   if (line.capacity > 0)
@@ -156,13 +156,13 @@ llvm::Expected<int> runCheck(const CommandLine &line, const Graph &graph,
       result.plan.steps.empty() ? Status::Infeasible : Status::Feasible;
   ReportOptions options;
   options.budget = budget;
-  printSummary(llvm::outs(), graph, result, options, baseline);
+  printSummary(line.log(), graph, result, options, baseline);
   for (const std::string &claim : claims.derived)
-    llvm::outs() << "checked         " << claim << "\n";
+    line.log() << "checked         " << claim << "\n";
   for (const std::string &claim : claims.notChecked)
-    llvm::outs() << "not checked     " << claim << "\n";
-  llvm::outs() << (claims.notChecked.empty() ? "valid\n"
-                                             : "valid as far as checked\n");
+    line.log() << "not checked     " << claim << "\n";
+  line.log() << (claims.notChecked.empty() ? "valid\n"
+                                           : "valid as far as checked\n");
   if (llvm::Error error = writeReports(line, graph, result, options))
     return std::move(error);
   return ExitOk;
@@ -175,7 +175,7 @@ llvm::Expected<int> runPareto(const CommandLine &line, const Graph &graph) {
                      : curve.error.status == Status::Error ? ExitInputError
                                                            : ExitNoPlanFound,
                      curve.error.message);
-  printCurve(line.output == "-" ? llvm::errs() : llvm::outs(), graph, curve);
+  printCurve(line.log(), graph, curve);
   if (!line.output.empty())
     if (llvm::Error error = writeOutput(line.output, printPareto(graph, curve)))
       return std::move(error);
@@ -210,7 +210,7 @@ llvm::Expected<int> runPlan(CommandLine &line, const Graph &graph,
   ReportOptions options;
   options.budget = minimum ? result.plan.minimumBudget : budget;
   options.planSeconds = seconds.count();
-  llvm::raw_ostream &os = line.output == "-" ? llvm::errs() : llvm::outs();
+  llvm::raw_ostream &os = line.log();
   printSummary(os, graph, result, options, baseline);
   if (!result.hasPlan())
     printAlive(os, result);
@@ -233,13 +233,16 @@ llvm::Expected<int> run(int argc, char **argv) {
   if (!line)
     return line.takeError();
   if (line->mode == Mode::Help) {
-    printHelp(llvm::outs());
+    printHelp(llvm::outs(), line->helpAll);
     return ExitOk;
   }
   if (line->mode == Mode::Version) {
     llvm::outs() << versionLine("ckopt-plan") << "\n";
     return ExitOk;
   }
+  if (!line->quiet)
+    for (const std::string &remark : line->remarks)
+      llvm::errs() << "ckopt-plan: " << remark << "\n";
   if (llvm::Error error =
           checkWritable({line->output, line->report, line->trace, line->svg}))
     return std::move(error);

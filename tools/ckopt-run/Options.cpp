@@ -2,48 +2,19 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
+// One table has each flag's name, value, help and store. Flags that ckopt has,
+// too, are spelled and meant as there.
+//
 //===----------------------------------------------------------------------===//
 #include "Options.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstdlib>
+#include <numeric>
 
 using namespace ckopt::run;
-
-const char ckopt::run::kUsage[] =
-    "usage: ckopt-run STEP.so|FOLDER [options]\n"
-    "  --function=NAME        function to run: step (default) or eval\n"
-    "  --steps=N              how many times (default 1)\n"
-    "  --input=NAME=FILE.npy  data for an input or target (repeat)\n"
-    "  --random=NAME:LO:HI    or numbers from [LO, HI), by the seed (repeat)\n"
-    "  --weights=FILE         parameters, state: .safetensors\n"
-    "  --seed=N               of initialization and dropout (default 0)\n"
-    "  --lr=X                 learning rate (default 0.001)\n"
-    "  --print-loss           print the loss after every step\n"
-    "  --time                 print the best and the median step's time\n"
-    "  --measure              print planned and measured peak of memory\n"
-    "  --check-arena          two runs over different patterns: fails unless "
-    "they write\n"
-    "                         exactly the planned bytes\n"
-    "  --outputs=DIR          write outputs and gradients as .npy\n"
-    "  --expect=FILE          fail unless the function makes all tensors of "
-    "this file\n"
-    "                         (.safetensors), as near as --tolerance=X: norm "
-    "of "
-    "the\n"
-    "                         difference over norm (default 1e-4)\n"
-    "  --hash                 print a hash of outputs, parameters and state\n"
-    "  --list                 list the artifact's tensors and functions\n"
-    "for a step compiled for a device:\n"
-    "  --device=cuda:N        which device (default cuda:0)\n"
-    "  --one-by-one           wait for each kernel: names the one that fails\n"
-    "  --lock=FILE            algorithms of cuBLASLt and cuDNN (default "
-    "FOLDER.lock;\n"
-    "                         empty: choose anew, write nothing)\n"
-    "  --inspect              load it and print what the device and its driver "
-    "take\n"
-    "--version prints ckopt's version\n";
 
 namespace {
 
@@ -98,84 +69,211 @@ bool parseDevice(const std::string &text, Options &options) {
          parseInteger(text.substr(5), options.device);
 }
 
-/// Returns "", or what is wrong with `argument`.
-std::string parseOption(const std::string &argument, Options &options) {
+/// Stores a value; false if it cannot be read.
+using Store = bool (*)(const std::string &text, Options &options);
+
+template <bool Options::*field> bool turnOn(const std::string &, Options &o) {
+  return o.*field = true;
+}
+template <std::string Options::*field>
+bool keep(const std::string &text, Options &o) {
+  o.*field = text;
+  return !text.empty();
+}
+
+struct Flag {
+  const char *name;
+  const char *value; ///< null: a switch
+  const char *help;
+  bool common; ///< the short help has it
+  Store store;
+};
+
+const Flag kFlags[] = {
+    {"--input", "NAME=FILE.npy", "data for an input or target (repeat)", true,
+     parseInput},
+    {"--random", "NAME:LO:HI", "or numbers from [LO, HI), by the seed (repeat)",
+     true, parseRandom},
+    {"--weights", "FILE", "parameters, state: .safetensors", true,
+     keep<&Options::weights>},
+    {"--steps", "N", "how many times (default 1)", true,
+     [](const std::string &text, Options &o) {
+       return parseInteger(text, o.steps);
+     }},
+    {"--lr", "X", "learning rate (default 0.001)", true,
+     [](const std::string &text, Options &o) {
+       return parseReal(text, o.learningRate);
+     }},
+    {"--print-loss", nullptr, "print the loss after every step", true,
+     turnOn<&Options::printLoss>},
+    {"--outputs", "DIR", "write outputs and gradients as .npy", true,
+     keep<&Options::outputs>},
+    {"--function", "NAME", "function to run: step (default) or eval", true,
+     keep<&Options::function>},
+    {"--list", nullptr, "list the artifact's tensors and functions", true,
+     turnOn<&Options::list>},
+    {"--device", "cuda:N", "for a step for a device: which (default cuda:0)",
+     true, parseDevice},
+    {"--seed", "N", "of initialization, dropout and --random (default 0)",
+     false,
+     [](const std::string &text, Options &o) {
+       return parseInteger(text, o.seed);
+     }},
+    {"--time", nullptr, "print the best and the median step's time", false,
+     turnOn<&Options::time>},
+    {"--measure", nullptr, "print planned and measured peak of memory", false,
+     turnOn<&Options::measure>},
+    {"--check-arena", nullptr,
+     "two runs over different patterns: fails unless they write exactly the "
+     "planned bytes",
+     false, turnOn<&Options::checkArena>},
+    {"--expect", "FILE",
+     "fail unless the function makes all tensors of this file (.safetensors), "
+     "as near as --tolerance",
+     false, keep<&Options::expect>},
+    {"--tolerance", "X",
+     "norm of the difference over norm that --expect allows (default 1e-4)",
+     false,
+     [](const std::string &text, Options &o) {
+       return parseReal(text, o.tolerance) && o.tolerance >= 0;
+     }},
+    {"--hash", nullptr, "print a hash of outputs, parameters and state", false,
+     turnOn<&Options::hash>},
+    {"--quiet", nullptr, "print nothing but errors", false,
+     turnOn<&Options::quiet>},
+    {"--one-by-one", nullptr,
+     "device: wait for each kernel: names the one that fails", false,
+     turnOn<&Options::oneByOne>},
+    {"--lock", "FILE",
+     "device: algorithms of cuBLASLt and cuDNN (default FOLDER.lock; empty: "
+     "choose anew, write nothing)",
+     false,
+     [](const std::string &text, Options &o) {
+       o.lock = text;
+       return o.lockGiven = true;
+     }},
+    {"--inspect", nullptr,
+     "device: load the step and print what the device and its driver take",
+     false, turnOn<&Options::inspect>},
+    {"--help", nullptr, "the flags that most runs need", false,
+     turnOn<&Options::help>},
+    {"--help-all", nullptr, "this text", false, turnOn<&Options::helpAll>},
+    {"--version", nullptr, "ckopt's version", false, turnOn<&Options::version>},
+};
+
+/// The least number of letters to insert, delete or replace. O(|a| * |b|).
+size_t editDistance(const std::string &a, const std::string &b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t(0));
+  for (size_t i = 0; i < a.size(); ++i) {
+    size_t diagonal = row[0]++;
+    for (size_t j = 0; j < b.size(); ++j) {
+      size_t replaced = diagonal + (a[i] != b[j]);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({row[j] + 1, row[j + 1] + 1, replaced});
+    }
+  }
+  return row.back();
+}
+
+std::string describeUnknown(const std::string &name) {
+  const Flag *near = nullptr;
+  size_t distance = std::min<size_t>(4, name.size() / 2);
+  for (const Flag &flag : kFlags)
+    if (size_t d = editDistance(name, flag.name); d < distance) {
+      distance = d;
+      near = &flag;
+    }
+  return "unknown flag " + name +
+         (near ? "; did you mean " + std::string(near->name) + "?"
+               : std::string(" (see --help-all)"));
+}
+
+/// Parses argument `i`, which has dashes, and moves on to its value where that
+/// is the next one. Returns "", or what is wrong.
+std::string parseFlag(int argc, char **argv, int &i, Options &options) {
+  std::string argument = argv[i];
   size_t equals = argument.find('=');
-  std::string key = argument.substr(0, equals);
-  std::string value =
-      equals == std::string::npos ? "" : argument.substr(equals + 1);
-  bool sound = true;
-  if (key == "--function")
-    options.function = value;
-  else if (key == "--steps")
-    sound = parseInteger(value, options.steps);
-  else if (key == "--input")
-    sound = parseInput(value, options);
-  else if (key == "--random")
-    sound = parseRandom(value, options);
-  else if (key == "--expect")
-    sound = !value.empty(), options.expect = value;
-  else if (key == "--tolerance")
-    sound = parseReal(value, options.tolerance) && options.tolerance >= 0;
-  else if (argument == "--hash")
-    options.hash = true;
-  else if (key == "--weights")
-    options.weights = value;
-  else if (key == "--seed")
-    sound = parseInteger(value, options.seed);
-  else if (key == "--lr")
-    sound = parseReal(value, options.learningRate);
-  else if (key == "--outputs")
-    options.outputs = value;
-  else if (argument == "--print-loss")
-    options.printLoss = true;
-  else if (argument == "--time")
-    options.time = true;
-  else if (argument == "--measure")
-    options.measure = true;
-  else if (argument == "--list")
-    options.list = true;
-  else if (argument == "--check-arena")
-    options.checkArena = true;
-  else if (argument == "--one-by-one")
-    options.oneByOne = true;
-  else if (argument == "--inspect")
-    options.inspect = true;
-  else if (key == "--lock")
-    options.lock = value, options.lockGiven = true;
-  else if (key == "--device")
-    sound = parseDevice(value, options);
-  else
-    return "unknown option " + argument;
-  return sound ? "" : "cannot read " + argument;
+  std::string name = argument.substr(0, equals);
+  if (name == "-h")
+    name = "--help";
+  auto flag = std::find_if(std::begin(kFlags), std::end(kFlags),
+                           [&](const Flag &f) { return name == f.name; });
+  if (flag == std::end(kFlags))
+    return describeUnknown(name);
+  if (!flag->value && equals != std::string::npos)
+    return name + " takes no value";
+  std::string value;
+  if (equals != std::string::npos)
+    value = argument.substr(equals + 1);
+  else if (flag->value && i + 1 == argc)
+    return name + " needs a value (" + flag->value + ")";
+  else if (flag->value)
+    value = argv[++i];
+  return flag->store(value, options) ? "" : "cannot read " + name + "=" + value;
 }
 
 } // namespace
+
+std::string ckopt::run::shellWord(const std::string &word) {
+  static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUV"
+                              "WXYZ0123456789_-+=./:,@%";
+  if (!word.empty() && word.find_first_not_of(plain) == std::string::npos)
+    return word;
+  std::string text = "'";
+  for (char c : word)
+    text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
+std::string ckopt::run::helpText(bool all) {
+  constexpr size_t column = 26, width = 53;
+  std::string text = "usage: ckopt-run STEP.so|FOLDER [flags]\n\nRuns a step "
+                     "that ckopt compile made.\n\n";
+  for (const Flag &flag : kFlags) {
+    if (!all && !flag.common)
+      continue;
+    std::string head = std::string("  ") + flag.name +
+                       (flag.value ? "=" + std::string(flag.value) : "");
+    head.resize(std::max(head.size() + 1, column), ' ');
+    text += head;
+    size_t at = head.size();
+    std::string rest = flag.help;
+    while (at + rest.size() > column + width) {
+      size_t end = rest.rfind(' ', column + width - at);
+      text += rest.substr(0, end) + "\n" + std::string(column, ' ');
+      rest = rest.substr(end + 1);
+      at = column;
+    }
+    text += rest + "\n";
+  }
+  if (!all)
+    text += "\nckopt-run --help-all lists all " +
+            std::to_string(std::size(kFlags)) + " flags.\n";
+  return text;
+}
 
 std::string ckopt::run::parseArguments(int argc, char **argv,
                                        Options &options) {
   for (int i = 1; i < argc; ++i) {
     std::string argument = argv[i];
-    if (argument == "--help" || argument == "-h") {
-      options.help = true;
-      return "";
-    }
-    if (argument == "--version") {
-      options.version = true;
-      return "";
-    }
-    // `--input NAME=FILE` as two words, as users type it.
-    if (argument == "--input" && i + 1 < argc)
-      argument += std::string("=") + argv[++i];
-    if (argument.compare(0, 2, "--") == 0) {
-      std::string wrong = parseOption(argument, options);
+    options.line += " " + shellWord(argument);
+    if (argument.compare(0, 1, "-") == 0) {
+      int at = i;
+      std::string wrong = parseFlag(argc, argv, i, options);
       if (!wrong.empty())
         return wrong;
+      if (i > at)
+        options.line += " " + shellWord(argv[i]);
+      if (options.help || options.helpAll || options.version)
+        return "";
     } else if (options.artifact.empty()) {
       options.artifact = argument;
     } else {
       return "two artifacts: " + options.artifact + ", " + argument;
     }
   }
-  return options.artifact.empty() ? "no artifact" : "";
+  return options.artifact.empty()
+             ? "no artifact; usage: ckopt-run STEP.so|FOLDER [flags]"
+             : "";
 }

@@ -30,13 +30,16 @@ struct Options {
   double learningRate = 1e-3;
   bool printLoss = false, time = false, measure = false, list = false;
   bool checkArena = false, oneByOne = false, inspect = false, hash = false;
-  bool help = false, version = false;
+  bool help = false, helpAll = false, version = false, quiet = false;
   bool deviceGiven = false, lockGiven = false;
   int32_t device = 0;
+  std::string line; ///< the arguments, as a shell takes them
 };
 
-/// The text that --help prints.
-extern const char kUsage[];
+/// Returns the text that --help prints, or --help-all.
+std::string helpText(bool all);
+/// Returns a word as a shell takes it.
+std::string shellWord(const std::string &word);
 
 /// Parses all arguments into `options`; returns "", or what is wrong.
 std::string parseArguments(int argc, char **argv, Options &options);

@@ -98,6 +98,38 @@ int loadWeights(Loaded &loaded, const Options &options) {
   return ExitOk;
 }
 
+std::string fileNameOf(std::string tensor) {
+  for (char &c : tensor)
+    if (c == '/' || c == '\\' || static_cast<unsigned char>(c) < 0x20)
+      c = '_';
+  return tensor[0] == '.' ? "_" + tensor : tensor;
+}
+
+/// Says which data are missing, by the line to type.
+int complainOfMissing(const std::vector<const TensorInfo *> &missing,
+                      const Options &options) {
+  std::string names, files, random;
+  for (const TensorInfo *t : missing) {
+    std::string shape =
+        shapeText(t->shape.data(), static_cast<int64_t>(t->shape.size()));
+    bool real = t->dtype == DType::F64 || t->dtype == DType::F32 ||
+                t->dtype == DType::F16 || t->dtype == DType::BF16;
+    names += (names.empty() ? "'" : ", '") + t->name + "' (" +
+             std::string(dtypeName(t->dtype)) + " " + shape + ")";
+    files += " " + shellWord("--input=" + t->name + "=" + fileNameOf(t->name) +
+                             ".npy");
+    random +=
+        " " + shellWord("--random=" + t->name + (real ? ":-1:1" : ":0:2"));
+  }
+  return complain(ExitInputError,
+                  "no data for " + names +
+                      "; with files of numpy, type\n  "
+                      "ckopt-run" +
+                      options.line + files +
+                      "\nor, with random numbers,\n  ckopt-run" + options.line +
+                      random);
+}
+
 int loadInputs(Loaded &loaded, const Options &options) {
   std::map<std::string, bool> given;
   for (const auto &[name, path] : options.inputs) {
@@ -119,18 +151,16 @@ int loadInputs(Loaded &loaded, const Options &options) {
   }
   for (const RandomInput &input : options.random)
     given[input.name] = true;
-  std::string missing;
+  std::vector<const TensorInfo *> missing;
   for (const auto &f : loaded.manifest().functions)
     if (f.name == options.function)
       for (int32_t index : f.inputs) {
         const TensorInfo &t = loaded.manifest().tensors[index];
         if ((t.role == TensorRole::Input || t.role == TensorRole::Target) &&
             !given.count(t.name))
-          missing += " --input=" + t.name + "=FILE.npy";
+          missing.push_back(&t);
       }
-  if (!missing.empty())
-    return complain(ExitInputError, "data is missing; give" + missing);
-  return ExitOk;
+  return missing.empty() ? int(ExitOk) : complainOfMissing(missing, options);
 }
 
 /// Sets every tensor of a role to one value.
@@ -202,13 +232,6 @@ int runSteps(Loaded &loaded, const Options &options) {
                 times[times.size() / 2]);
   }
   return ExitOk;
-}
-
-std::string fileNameOf(std::string tensor) {
-  for (char &c : tensor)
-    if (c == '/' || c == '\\' || static_cast<unsigned char>(c) < 0x20)
-      c = '_';
-  return tensor[0] == '.' ? "_" + tensor : tensor;
 }
 
 int writeOutputs(Loaded &loaded, const Options &options) {
@@ -317,8 +340,8 @@ int main(int argc, char **argv) {
     execv("/proc/self/exe", argv);
   Options options;
   std::string wrong = parseArguments(argc, argv, options);
-  if (options.help) {
-    std::fputs(kUsage, stdout);
+  if (options.help || options.helpAll) {
+    std::fputs(helpText(options.helpAll).c_str(), stdout);
     return ExitOk;
   }
   if (options.version) {
@@ -327,8 +350,11 @@ int main(int argc, char **argv) {
   }
   if (!wrong.empty()) {
     complain(ExitUsage, wrong);
-    std::fputs(kUsage, stderr);
+    std::fputs("ckopt-run --help shows the flags\n", stderr);
     return ExitUsage;
   }
+  // Everything on standard output was asked for by another flag.
+  if (options.quiet && !std::freopen("/dev/null", "w", stdout))
+    return complain(ExitIoError, "/dev/null cannot be opened");
   return runArtifact(options);
 }

@@ -122,7 +122,8 @@ TEST_F(RunTool, NamesAllMissingDataAtOnce) {
   EXPECT_EQ(run(std::string(CKOPT_TEST_ARTIFACT) +
                 " --weights=" + file("w.safetensors")),
             1);
-  EXPECT_TRUE(has("--input=x=FILE.npy --input=t=FILE.npy")) << output;
+  EXPECT_TRUE(has("--input=x=x.npy --input=t=t.npy")) << output;
+  EXPECT_TRUE(has("--random=x:-1:1 --random=t:-1:1")) << output;
   EXPECT_EQ(run(base), 1);
   EXPECT_TRUE(has("no values for 'w'; give --weights")) << output;
 }

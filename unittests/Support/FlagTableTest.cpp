@@ -30,23 +30,27 @@ protected:
     table.add("o", "FILE", 3, "output", flag::text("o", s.file));
     table.add("kind", "NAME", 2, "a kind",
               flag::oneOf("kind", s.kind, {"a", "b"}));
-    table.addAlias("number", "count", 2);
+    table.addOldName("number", "count", 2);
+    table.nameGroups({"first", "second"});
   }
   /// What is wrong with the arguments; empty: nothing.
   std::string parse(std::vector<std::string> arguments, unsigned groups = 1) {
     std::vector<char *> pointers;
     for (std::string &argument : arguments)
       pointers.push_back(argument.data());
-    llvm::Error error =
-        table.parse(pointers, groups, [&](llvm::StringRef text) -> llvm::Error {
+    llvm::Error error = table.parse(
+        pointers, groups,
+        [&](llvm::StringRef text) -> llvm::Error {
           s.model = text.str();
           return llvm::Error::success();
-        });
+        },
+        &given);
     return takeErrorText(std::move(error)).text;
   }
 
   Settings s;
   FlagTable table;
+  FlagTable::Given given;
 };
 
 } // namespace
@@ -71,21 +75,31 @@ TEST_F(FlagTableTest, TellsAllMistakesAtOnce) {
             "--quiet takes no value\n"
             "--o has an empty value; leave it out instead\n"
             "unknown flag --cuont; did you mean --count?\n"
-            "unknown flag --zzz (see --help)\n"
+            "unknown flag --zzz (see --help-all)\n"
             "--seed needs a value (N)");
   EXPECT_EQ(s.rate, 0);
 }
 
-TEST_F(FlagTableTest, FlagsAndAliasesBelongToGroups) {
-  EXPECT_EQ(parse({"--kind=b"}), "unknown flag --kind (see --help)");
+TEST_F(FlagTableTest, FlagsBelongToGroups) {
+  EXPECT_EQ(parse({"--kind=b"}), "unknown flag --kind; it is one of second");
   EXPECT_NE(parse({"--number=3"}), "");
-  EXPECT_EQ(parse({"--kind=b", "--number=3"}, 2), "");
+  EXPECT_EQ(parse({"--kind=b"}, 2), "");
   EXPECT_EQ(s.kind, "b");
-  EXPECT_EQ(s.count, 3);
   EXPECT_EQ(parse({"--kind=c"}, 2), "--kind: 'c' is not one of a, b");
 }
 
+TEST_F(FlagTableTest, OldNamesWorkAndAreRemarkedOn) {
+  EXPECT_EQ(parse({"--number=3", "--seed=1"}, 2), "");
+  EXPECT_EQ(s.count, 3);
+  EXPECT_EQ(given.remarks,
+            std::vector<std::string>({"remark: --number is now --count"}));
+  // Suggestions have the new ones.
+  EXPECT_EQ(parse({"--nubmer=3"}, 2),
+            "unknown flag --nubmer; did you mean --count?");
+}
+
 TEST_F(FlagTableTest, HelpListsAGroupInLinesOf79) {
+  table.beginSection("More");
   table.add("long", "[=WIDTH]", 2,
             std::string(40, 'x') + " " + std::string(30, 'y') + " z",
             flag::turnOn(s.quiet));
@@ -93,11 +107,25 @@ TEST_F(FlagTableTest, HelpListsAGroupInLinesOf79) {
   llvm::raw_string_ostream os(text);
   table.printHelp(os, 2);
   EXPECT_EQ(text.find("--rate"), std::string::npos);
-  EXPECT_NE(text.find("  --number, --count=N     a count\n"), std::string::npos)
+  EXPECT_EQ(text.find("--number"), std::string::npos);
+  EXPECT_NE(text.find("  --count=N               a count\n"), std::string::npos)
       << text;
-  EXPECT_NE(text.find("  --long[=WIDTH] "), std::string::npos);
+  EXPECT_NE(text.find("\n\nMore:\n  --long[=WIDTH] "), std::string::npos)
+      << text;
+  EXPECT_EQ(table.count(2), 6u);
   llvm::SmallVector<llvm::StringRef> lines;
   llvm::StringRef(text).split(lines, '\n');
   for (llvm::StringRef line : lines)
     EXPECT_LE(line.size(), 79u) << line.str();
+}
+
+TEST_F(FlagTableTest, ShortHelpHasTheNamedFlagsOfAGroupInOrder) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  table.printHelp(os, 1, {"seed", "kind", "rate"});
+  size_t seed = text.find("--seed"), rate = text.find("--rate");
+  EXPECT_LT(seed, rate);
+  EXPECT_NE(rate, std::string::npos);
+  EXPECT_EQ(text.find("--kind"), std::string::npos);
+  EXPECT_EQ(text.find("--count"), std::string::npos);
 }

@@ -19,6 +19,17 @@ namespace ckopt {
 TimelinePanel buildTimeline(mlir::func::FuncOp function, llvm::StringRef title,
                             int64_t budget, CostModel &costs);
 
+/// Bytes that are live over a part of a step.
+struct LiveBytes {
+  mlir::Operation *maker; ///< the call that makes or needs them; null: argument
+  int64_t first, last;    ///< kernel calls of the step
+  MemoryKind kind;
+  int64_t bytes;
+};
+
+/// Returns everything that is live at the fullest moment of a function.
+std::vector<LiveBytes> getLiveAtPeak(mlir::func::FuncOp function);
+
 } // namespace ckopt
 
 #endif // CKOPT_ANALYSIS_MEMORYTIMELINE_H

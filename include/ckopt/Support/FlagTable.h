@@ -2,10 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The table has for each flag its name, the commands that take it, its help,
-// and a function that stores its value. LLVM's own command line library would
-// bring the fifteen hundred options of the back ends along, and exits with
-// codes of its own.
+// The table has for each flag its name, the commands that take it, its help
+// and section, and a function that stores its value. Old names go on working;
+// help does not show them, and a remark names the new one. LLVM's own command
+// line library would bring the fifteen hundred options of the back ends along,
+// and exits with codes of its own.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_SUPPORT_FLAGTABLE_H
@@ -33,38 +34,59 @@ struct Flag {
   unsigned groups;   ///< who takes it (commands, modes): a bit each
   std::string help;
   Store store;
+  std::string section; ///< title over the flag in the help
+  std::string instead; ///< of an old name: what to write today; else empty
 };
 
 class FlagTable {
 public:
+  /// Puts the flags that are added from now on under a title.
+  void beginSection(llvm::StringRef title) { section = title.str(); }
   void add(llvm::StringRef name, llvm::StringRef value, unsigned groups,
            llvm::StringRef help, Flag::Store store);
-  /// Another name of a flag for some of those that take it.
-  void addAlias(llvm::StringRef name, llvm::StringRef of, unsigned groups);
+  /// Adds an old name of a flag, for some of those that take it.
+  void addOldName(llvm::StringRef name, llvm::StringRef of, unsigned groups);
+  /// Adds a flag that does its work, is not shown, and has another one
+  /// `instead`.
+  void addOldFlag(llvm::StringRef name, llvm::StringRef value, unsigned groups,
+                  llvm::StringRef instead, Flag::Store store);
+  /// Gives groups names, by their bits, for messages on flags of others.
+  void nameGroups(std::vector<std::string> names) {
+    groupNames = std::move(names);
+  }
 
-  /// Finds the flag of that name (or alias) for one of the groups; null if
+  /// Finds the flag of that name (old ones too) for one of the groups; null if
   /// there is none.
   const Flag *find(llvm::StringRef name, unsigned groups) const;
 
+  /// What a command line held beside values.
+  struct Given {
+    std::vector<const Flag *> flags;  ///< in their order
+    std::vector<std::string> remarks; ///< on old names
+  };
+
   /// Parses the arguments and stores their values. `positional` receives the
   /// arguments that are no flags (`-` too). One usage error lists all mistakes.
-  /// `given` (optional) receives the flags in their order.
   llvm::Error parse(llvm::ArrayRef<char *> arguments, unsigned groups,
                     llvm::function_ref<llvm::Error(llvm::StringRef)> positional,
-                    std::vector<const Flag *> *given = nullptr) const;
+                    Given *given = nullptr) const;
 
-  /// Prints one entry for each flag, in lines of 79 characters.
+  /// Prints one entry for each flag, by sections, in lines of 79 characters.
   void printHelp(llvm::raw_ostream &os, unsigned groups) const;
+  /// Prints the entries of these flags alone, in their order, without those
+  /// that the groups do not take.
+  void printHelp(llvm::raw_ostream &os, unsigned groups,
+                 llvm::ArrayRef<llvm::StringRef> names) const;
+  /// Returns how many flags printHelp() shows.
+  size_t count(unsigned groups) const;
 
 private:
   const Flag *nearest(llvm::StringRef name, unsigned groups) const;
+  llvm::Error unknown(llvm::StringRef written, unsigned groups) const;
 
   std::vector<Flag> flags;
-  struct Alias {
-    std::string name, of;
-    unsigned groups;
-  };
-  std::vector<Alias> aliases;
+  std::string section;
+  std::vector<std::string> groupNames;
 };
 
 /// Functions that store values; `name` is the flag's, for messages.
@@ -113,8 +135,9 @@ Flag::Store text(llvm::StringRef name, std::string &slot);
 Flag::Store turnOn(bool &slot);
 Flag::Store oneOf(llvm::StringRef name, std::string &slot,
                   std::vector<std::string> values);
-/// Makes a function that takes "on" or "off".
-Flag::Store onOff(llvm::StringRef name, bool &slot);
+/// Makes a function that stores a file name by its suffix.
+Flag::Store bySuffix(llvm::StringRef name,
+                     std::vector<std::pair<std::string, std::string *>> slots);
 
 } // namespace flag
 

@@ -10,7 +10,7 @@ using namespace ckopt::planner;
 using llvm::StringRef;
 
 void planner::addSearchFlags(FlagTable &table, Options &o, unsigned planning,
-                             unsigned packing, StringRef prefix) {
+                             unsigned packing, bool onlySeed) {
   // A user who sets a limit wants the best plan within it.
   auto limit = [&o](Flag::Store store) -> Flag::Store {
     return [&o, store](StringRef text) -> llvm::Error {
@@ -20,8 +20,7 @@ void planner::addSearchFlags(FlagTable &table, Options &o, unsigned planning,
   };
   auto add = [&](StringRef name, StringRef value, unsigned groups,
                  StringRef help, auto make) {
-    std::string full = (prefix + name).str();
-    table.add(full, value, groups, help, make(full));
+    table.add(name, value, groups, help, make(name));
   };
   add("strategy", "NAME", planning,
       "how to search (default auto: what fits the graph); an unknown one lists "
@@ -48,14 +47,18 @@ void planner::addSearchFlags(FlagTable &table, Options &o, unsigned planning,
       [&](StringRef name) {
         return flag::number<double>(name, o.effort, 0, 1e6);
       });
-  add("seed", "N", planning | packing, "seed of the search (default 1)",
+  add("search-seed", "N", planning | packing, "seed of the search (default 1)",
       [&](StringRef name) { return flag::number<uint64_t>(name, o.seed); });
-  add("threads", "N", planning | packing,
+  add("search-threads", "N", planning | packing,
       "threads of the search; the answer does not depend on it (default: all "
       "cores)",
       [&](StringRef name) {
         return flag::number<int>(name, o.threads, 1, 256);
       });
+  if (!onlySeed)
+    return;
+  table.addOldName("seed", "search-seed", planning | packing);
+  table.addOldName("threads", "search-threads", planning | packing);
 }
 
 llvm::Error planner::checkSearch(const Options &options) {
