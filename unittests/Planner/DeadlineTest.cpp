@@ -7,6 +7,8 @@
 
 #include <gtest/gtest.h>
 
+#include <thread>
+
 using namespace ckopt::planner;
 
 namespace {
@@ -42,6 +44,20 @@ TEST(Deadline, PartsCountAnew) {
   EXPECT_TRUE(part.spend(99));
   EXPECT_FALSE(part.spend(1));
   EXPECT_EQ(deadline.part(0).unitsLeft(), 910);
+}
+
+/// A limit of a minute is a net for the whole search: its parts have no share
+/// of it, so what they find does not depend on the clock.
+TEST(Deadline, ShortLimitsAreDivided) {
+  Deadline net(55), brief(10);
+  Deadline partOfNet = net.part(1000, 1e-7), part = brief.part(1000, 1e-7);
+  std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  EXPECT_FALSE(partOfNet.passed());
+  EXPECT_FALSE(net.wasCutByTime());
+  EXPECT_FALSE(brief.wasCutByTime());
+  EXPECT_TRUE(part.passed());
+  EXPECT_TRUE(brief.wasCutByTime()) << "of a part";
+  EXPECT_FALSE(brief.passed());
 }
 
 } // namespace

@@ -7,8 +7,10 @@
 #define CKOPT_LIB_PLANNER_MODEL_DEADLINE_H
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <memory>
 
 namespace ckopt::planner {
 
@@ -16,11 +18,15 @@ namespace ckopt::planner {
 /// reproducible, or by the clock, for the user's sake. A unit is an elementary
 /// step of about 50 ns (a touched operand; a proposed move counts its
 /// operands); strategies report their work by spend(), at least every
-/// millisecond.
+/// millisecond. A limit of a minute, the default, is a safety net for the whole
+/// search: parts have no share of it, so that a busy machine makes the same
+/// plan as a quiet one until the net itself is reached.
 class Deadline {
 public:
   explicit Deadline(double seconds, int64_t workUnits = 0)
-      : limited(seconds > 0), workLimit(workUnits),
+      : limited(seconds > 0), shared(seconds < kNetSeconds),
+        workLimit(workUnits),
+        struck(std::make_shared<std::atomic<bool>>(false)),
         end(std::chrono::steady_clock::now() +
             std::chrono::duration_cast<std::chrono::steady_clock::duration>(
                 std::chrono::duration<double>(
@@ -34,8 +40,13 @@ public:
   bool passed() const { return workPassed() || stale() || timePassed(); }
   bool workPassed() const { return workLimit > 0 && work >= workLimit; }
   bool timePassed() const {
-    return limited && std::chrono::steady_clock::now() >= end;
+    bool passed = limited && std::chrono::steady_clock::now() >= end;
+    if (passed)
+      *struck = true;
+    return passed;
   }
+  /// Tells whether the clock ended this search or a part of it.
+  bool wasCutByTime() const { return *struck; }
   /// Also ends the search after this much work (0: any) without an improvement.
   void setPatience(int64_t units) { patience = units; }
   /// Reports an improvement, after which patience counts from 0.
@@ -55,7 +66,7 @@ public:
     Deadline result = *this;
     result.work = result.lastGain = 0;
     int64_t left = std::max<int64_t>(1, workLimit - work);
-    if (timeShare < 1 && limited) {
+    if (timeShare < 1 && limited && shared) {
       auto now = std::chrono::steady_clock::now();
       if (now < end)
         result.end =
@@ -70,8 +81,13 @@ public:
   }
 
 private:
-  bool limited;
+  /// Shorter limits are for the user's sake and are divided among parts: less
+  /// than a minute, of which the search proper has a share.
+  static constexpr double kNetSeconds = 50;
+
+  bool limited, shared;
   int64_t workLimit, work = 0, patience = 0, lastGain = 0;
+  std::shared_ptr<std::atomic<bool>> struck; ///< one for all parts
   std::chrono::steady_clock::time_point end;
 };
 

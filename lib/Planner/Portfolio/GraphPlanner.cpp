@@ -236,8 +236,11 @@ Result GraphPlanner::answer(const Entry &entry, const Options &options,
   int64_t units = canonical.fromBytes(budget);
   double proven[] = {search.proven(units, false) * canonical.boundUnit,
                      search.proven(units, true) * canonical.boundUnit};
+  // A search may prove that no plan in program order fits; this plan then has
+  // another order, and a cost of plans that do not exist says nothing.
   bool bySearch[] = {proven[0] > plan.lowerBound,
-                     proven[1] > plan.orderLowerBound};
+                     proven[1] > plan.orderLowerBound &&
+                         std::isfinite(proven[1])};
   if (bySearch[0])
     plan.lowerBound = proven[0];
   if (bySearch[1])
@@ -299,15 +302,16 @@ void GraphPlanner::nameAlive(Result &result,
 
 void GraphPlanner::sayCut(Result &result, const Options &options,
                           const Deadline &deadline, bool open) const {
-  if (!deadline.passed() || (!open && result.status != Status::Feasible &&
-                             result.status != Status::Unknown))
+  bool passed = deadline.passed() || deadline.wasCutByTime();
+  if (!passed || (!open && result.status != Status::Feasible &&
+                  result.status != Status::Unknown))
     return;
   result.cut = true;
   std::string limit = std::to_string(options.timeLimitSeconds);
   limit.erase(limit.find_last_not_of('0') + 1);
   if (limit.back() == '.')
     limit.pop_back();
-  limit = deadline.workPassed()
+  limit = deadline.workPassed() && !deadline.wasCutByTime()
               ? "work limit of " + std::to_string(options.workLimit) + " units"
               : "time limit of " + limit + " s";
   result.message += std::string(result.message.empty() ? "" : "; ") + "the " +
