@@ -49,8 +49,8 @@ struct CallTime {
 
 class StepRun {
 public:
-  /// Loads the step. Of `train` the seed and the schedule count, whose end
-  /// (where it has one) is its totalSteps.
+  /// Loads the step. It uses only the seed and the schedule of `train`; a
+  /// schedule that ends needs totalSteps.
   static llvm::Expected<std::unique_ptr<StepRun>>
   create(CompiledStep step, const TrainOptions &train, const LoadOptions &load);
   ~StepRun();
@@ -58,8 +58,8 @@ public:
 
   const CompiledStep &compiled() const;
   Session &session();
-  /// Returns what a batch has to hold, by `array`: inputs in the model's order,
-  /// then targets.
+  /// Returns the fields of a batch, inputs in the model's order, then targets;
+  /// `array` is the name under which a batch holds each.
   llvm::ArrayRef<FieldSpec> fields() const;
   int64_t batch() const;
   /// Returns the number of updates made, those before resume() included.
@@ -68,8 +68,8 @@ public:
   double learningRate() const;
 
   /// Feeds one whole batch (first dimensions are the batch size) and runs the
-  /// step on it. Warnings of a loss that leaves its start go to the messages of
-  /// the compilation.
+  /// step on it. Warns, in the messages of the compilation, of a loss that
+  /// rises far above its first value.
   llvm::Expected<StepResult> step(const TensorMap &batch);
   /// Computes the gradients of one whole batch, in a step that was compiled
   /// without an optimizer. Running statistics are updated.

@@ -34,16 +34,18 @@ enum class LayoutRole {
 };
 
 namespace detail {
-/// Elements of the largest result times the operations of one.
+/// Returns the floating-point operations of an op: the elements of its largest
+/// result times the operations that one element takes.
 double defaultFlops(mlir::Operation *op);
-/// Constants and elementwise ops.
+/// Returns whether the kind is a constant or elementwise op.
 bool isFusibleKind(KernelKind kind);
-/// Library ops and views that a kernel cannot look through want all operands
-/// stored, structured ops all but a constant first one, indexed ops those that
-/// they do not read lane by lane.
+/// Returns whether the operand must be in memory. Library ops, and views that a
+/// kernel cannot look through, need all operands there; structured ops all but
+/// a constant first one; indexed ops those that they do not read lane by lane.
 bool defaultNeedsStoredOperand(mlir::Operation *op, unsigned index);
 LayoutRole layoutRoleOfKind(KernelKind kind);
-/// For elementwise ops: each operand of a result's own type, else none.
+/// Returns the pairs (operand, result) that may share bytes: for elementwise
+/// ops each operand of the result's own type, for other ops none.
 llvm::SmallVector<std::pair<unsigned, unsigned>>
 defaultReusePairs(mlir::Operation *op);
 } // namespace detail

@@ -2,6 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
+// Objective: one name for each strategy of the literature that ckopt is
+// compared with. Method: a table of functions that others look names up in; no
+// search.
+//
 //===----------------------------------------------------------------------===//
 #include "ckopt/Planner/Baselines.h"
 #include "Baselines/Classic.h"

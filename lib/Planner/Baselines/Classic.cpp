@@ -2,11 +2,12 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The machinery of the classical strategies: finds forward part and stages (see
-// Classic.h), and turns a policy or a set of saved values into steps. Dropping
-// a copy needs no record: a copy is resident up to its last use before it is
-// made again. So every sequence from here is valid, and only its load decides
-// whether a plan is any good. O(steps and their operands).
+// Objective: what the classical strategies share, the forward part and its
+// stages (see Classic.h), and steps from a policy or a set of saved values.
+// Method: dropping a copy needs no record, since a copy is resident up to its
+// last use before it is made again. Guarantee: every sequence from here is
+// valid, and only its load decides whether a plan is any good. Nothing is
+// searched, so there is nothing to give up. O(steps and their operands).
 //
 //===----------------------------------------------------------------------===//
 #include "Baselines/Classic.h"

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Checkpointing of a chain of stages.
+// Objective: the cheapest plan of a chain of stages within the budget. Methods:
 //   sqrt: segments of about sqrt(n) stages, whose starts are kept, each run
 //     again as a whole (Chen et al., Training Deep Nets with Sublinear Memory
 //     Cost, 2016). The number of segments is then varied until the budget is
@@ -15,7 +15,8 @@
 //     all that it makes (Beaumont et al., Optimal Checkpointing for
 //     Heterogeneous Chains, 2019). Optimal for persistent schedules on true
 //     chains up to the units' rounding.
-// Guarantee: valid plans; the budget is met only where a report says so. The
+// Guarantee: valid plans; the budget is met only where a report says so. Gives
+// up: where the graph is no chain of stages, or after the last setting. The
 // tables take O(stages^2 * slots) and O(stages^3 * units).
 //
 //===----------------------------------------------------------------------===//

@@ -2,13 +2,15 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Evicts like XLA's HloRematerialization: walk the schedule with a memory
+// Objective: a plan whose load is within the budget, in program order. Method:
+// eviction as in XLA's HloRematerialization: walk the schedule with a memory
 // tracker, and if the next step would exceed the limit, evict the value that
 // frees the most bytes until its next use; the time to compute it again does
 // not count (the score is limit / bytes freed). An evicted value is made again
 // just before its next use, from resident values, or recursively. As in XLA,
 // the limit is not guaranteed; unlike in XLA, the report says if it is not met.
-// A run takes time near-linear in the steps.
+// Gives up: where nothing that may be made again is left to evict. A run takes
+// time near-linear in the steps.
 //
 //===----------------------------------------------------------------------===//
 #include "Baselines/Classic.h"

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Strategies that choose a set of values to save; all other values that the
-// backward part needs are made again, once.
+// Objective: a set of values to save within the budget; all other values that
+// the backward part needs are made again, once. Methods:
 //   all: saves nothing but what cannot be made again.
 //   mincut: the set of the fewest bytes from which all that is wanted follows,
 //     a minimum cut between forward and backward part (Chen and Horace He,
@@ -16,7 +16,8 @@
 //     Graph Theoretic Framework of Recomputation, 2019). The approximate form
 //     of the dynamic program: lower sets are the stages' ends, time is counted
 //     in 256 units, and the least memory is kept for each.
-// Guarantee: valid plans; the budget is met only where a report says so. A cut
+// Guarantee: valid plans; the budget is met only where a report says so. Gives
+// up: after the last setting. A cut
 // takes O(V^2 E) at worst, near-linear in practice; the dynamic program
 // O(stages^2 * units).
 //

@@ -9,7 +9,8 @@
 // order, and are read after it in every order. The former are added up for all
 // nodes, the latter only for the few nodes that need most without them.
 // Guarantee: no plan in any order has a smaller load. memoryBound() starts from
-// the same sets and may prove more by search. Complexity: linear in nodes and
+// the same sets and may prove more by search. Gives up: never, since only the
+// few largest nodes are looked at closely. Complexity: linear in nodes and
 // operands.
 //
 //===----------------------------------------------------------------------===//

@@ -34,10 +34,10 @@ namespace {
 /// Segments that a graph is cut into: less than two save nothing, 200 take
 /// more checkpoints than what they save.
 constexpr double leastParts = 1.5, mostParts = 200;
-/// Cuts of a level to one of the next; 0: one level.
+/// Number of cuts of one level for each cut of the next; 0: one level.
 constexpr int branchings[] = {0, 2, 3, 5};
-/// The part of a segment's bytes that may be used before the backward part is
-/// taken to have come to it.
+/// The backward part counts as having reached a segment once it has used one in
+/// this many of the bytes that the segment saved.
 constexpr double earlyDivisor = 20;
 /// Levels replay more than other constructions do, and most of all where only
 /// checkpoints stay.

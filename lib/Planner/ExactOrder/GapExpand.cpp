@@ -82,8 +82,8 @@ bool Expander::takeRoom(ValueId storage, int32_t from, int32_t to) {
   return true;
 }
 
-/// Decides whether a storage that was touched just before (a replay) or at (a
-/// first run) a position stays.
+/// Decides whether a storage stays after a position that touched it. A first
+/// run touches it at the position; a replay touches it just before.
 void Expander::settle(ValueId storage, int32_t position, bool first) {
   if (problem.initial[storage] || !valid[storage])
     return;

@@ -6,7 +6,8 @@
 // order. Method: a mixed integer program over retention gaps (GapModel.h).
 // If a solution leaves no possible position for a run, rows for one more
 // position are added (logic-based Benders). Guarantee: every plan of the order
-// satisfies all rows, so the optimum is a bound for all of them.
+// satisfies all rows, so the optimum is a bound for all of them. Gives up: with
+// its share of the limits, and then states the bound that the solver has.
 //
 //===----------------------------------------------------------------------===//
 #include "ExactOrder/GapMilp.h"

@@ -2,7 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// x_g = 1: gap g is dropped, its storage is made again inside it. At each
+// Objective: the mixed integer program whose optimum bounds every plan of a
+// given order. Method: x_g = 1 says that gap g is dropped and its storage made
+// again inside it. At each
 // position the bytes of dropped gaps must make up for the load over the budget.
 // A run of g's maker needs the maker's inputs. An input whose last access by a
 // first run is at or before the start of g is not accounted for by any gap: it

@@ -18,6 +18,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Improve/Improve.h"
+#include "Improve/ImproveTuning.h"
 #include "Improve/LocalSearchAnnealer.h"
 
 #include <algorithm>
@@ -31,7 +32,7 @@ namespace {
 struct Chain {
   const std::vector<NodeId> *start;
   int64_t moves;
-  double hot, cold; ///< in mean costs of a node
+  Cooling cooling; ///< in mean costs of a node
 };
 
 struct Outcome {
@@ -40,15 +41,6 @@ struct Outcome {
   int64_t peak = 0;
   bool cut = false; ///< the time limit was reached
 };
-
-/// Units of work that a move takes where nothing is known of it yet: between 5,
-/// where most are turned down unseen, and 30.
-constexpr double usualUnits = 25;
-/// Hot chains take this much more a move than the quick look does.
-constexpr double hotterUnits = 1.25;
-
-/// With fewer moves a node hot chains cool down before they found a basin.
-constexpr double leastHot = 100;
 
 /// How much to search.
 struct Amount {
@@ -62,7 +54,7 @@ public:
   explicit LocalSearch(StrategyContext &context)
       : context(context), problem(context.problem), tables(problem),
         goal{context.budget, context.fixedOrder, false,
-             4 * std::max(problem.baseCost, 1e-300) /
+             localTuning.penalty * std::max(problem.baseCost, 1e-300) /
                  std::max<double>(1, double(context.budget))},
         mean(std::max(problem.baseCost, 1e-300) / problem.numNodes) {}
   void run();
@@ -102,21 +94,23 @@ void LocalSearch::runStage(const std::vector<Chain> &chains, double timeShare) {
   std::vector<Deadline> parts, rests;
   for (size_t i = 0; i < chains.size(); ++i) {
     double turn = double(i / threads + 1) / turns;
-    parts.push_back(context.deadline.part(units, timeShare * 0.85 * turn));
+    parts.push_back(
+        context.deadline.part(units, timeShare * localTuning.hotTime * turn));
     rests.push_back(context.deadline.part(units, timeShare * turn));
   }
   auto runChain = [&](size_t i) {
     const Chain &chain = chains[i];
     Annealer annealer(problem, tables, goal, *chain.start,
                       context.seed * 7919 + salt + i);
-    double cold = mean * chain.cold;
-    if (!annealer.run(chain.moves, mean * chain.hot, cold, parts[i]) &&
+    double cold = mean * chain.cooling.cold;
+    if (!annealer.run(chain.moves, mean * chain.cooling.hot, cold, parts[i]) &&
         !parts[i].workPassed()) {
       // The time limit was reached while the chain was hot: the rest of the
       // time cools it down.
       outcomes[i].cut = true;
-      annealer.run(chain.moves / 8 + 1, mean * std::min(chain.hot, 0.5), cold,
-                   rests[i]);
+      annealer.run(chain.moves / localTuning.coolingDivisor + 1,
+                   mean * std::min(chain.cooling.hot, localTuning.coolingHeat),
+                   cold, rests[i]);
     }
     outcomes[i].steps = annealer.best();
     outcomes[i].cost = annealer.bestCost();
@@ -150,18 +144,25 @@ void LocalSearch::runStage(const std::vector<Chain> &chains, double timeShare) {
 Amount LocalSearch::amount(double perMove) const {
   double size = problem.numNodes;
   Amount much;
-  much.moves = std::min(2.2e6, 500000 + 1700 * size);
-  double hot = std::min({8000 * size, 7.0e6, 7.0e9 / size});
-  if (hot >= 400 * size)
-    much.hotChains = int(std::clamp(1200 / size, 2.0, 12.0)) & ~1;
-  // The stages other than the hot one make two and a half times `moves`.
-  double units = perMove * (much.moves * 2.5 + hot * much.hotChains);
+  much.moves =
+      std::min(localTuning.mostMoves,
+               localTuning.leastMoves + localTuning.movesEachNode * size);
+  double hot =
+      std::min({localTuning.hotMovesEachNode * size, localTuning.mostHotMoves,
+                localTuning.mostHotWork / size});
+  if (hot >= localTuning.leastHotMovesEachNode * size) // an even number
+    much.hotChains =
+        int(std::clamp(localTuning.hotChains / size, localTuning.leastHotChains,
+                       localTuning.mostHotChains)) &
+        ~1;
+  double units =
+      perMove * (much.moves * localTuning.otherStages + hot * much.hotChains);
   double factor = context.effort;
   if (context.deadline.hasWorkLimit())
     factor = std::min(factor, double(context.deadline.unitsLeft()) / units);
   much.moves *= factor;
   much.hotMoves = std::max<int64_t>(1, int64_t(hot * factor));
-  if (double(much.hotMoves) < leastHot * size)
+  if (double(much.hotMoves) < localTuning.leastHot * size)
     much.hotChains = 0;
   return much;
 }
@@ -178,37 +179,42 @@ void LocalSearch::run() {
   const std::vector<NodeId> known = best.steps;
   const std::vector<NodeId> &order =
       context.orders.empty() ? known : context.orders.front();
-  Amount much = amount(usualUnits);
+  Amount much = amount(localTuning.usualUnits);
   auto part = [&](double share) {
     return std::max<int64_t>(1, int64_t(much.moves * share));
   };
   bool hot = much.hotChains > 0;
   // A quick look, for whoever has little time; it shows what a move takes.
-  int64_t before = context.deadline.spent(), looked = 2 * part(0.15);
-  runStage({{&known, part(0.15), 0.3, 0.002},
-            {hot ? &order : &known, part(0.15), hot ? 8 : 0.05, 0.002}},
-           0.3);
-  much = amount(hotterUnits * double(context.deadline.spent() - before) /
-                double(looked));
+  int64_t before = context.deadline.spent(),
+          looked = 2 * part(localTuning.quickShare);
+  runStage({{&known, part(localTuning.quickShare), localTuning.fromPlan},
+            {hot ? &order : &known, part(localTuning.quickShare),
+             hot ? localTuning.fromOrder : localTuning.polish}},
+           localTuning.quickTime);
+  much = amount(localTuning.hotterUnits *
+                double(context.deadline.spent() - before) / double(looked));
   hot = much.hotChains > 0;
   const std::vector<NodeId> quick = best.steps;
   std::vector<Chain> chains;
   for (int i = 0; i < much.hotChains; ++i)
-    chains.push_back({&order, much.hotMoves, i % 3 == 2 ? 15.0 : 8.0, 0.005});
+    chains.push_back({&order, much.hotMoves,
+                      i % 3 == 2 ? localTuning.hotter : localTuning.hot});
   if (hot && !finished())
-    runStage(chains, 0.6);
+    runStage(chains, localTuning.hotTimeShare);
   // If the time limit decides, use all of the time.
   for (int round = 0; (cut || round < (hot ? 2 : 1)) && !finished(); ++round) {
     if (context.deadline.passed())
       return;
     const std::vector<NodeId> start = best.steps;
     if (round == 0)
-      runStage({{&quick, part(1), 0.3, 0.002},
-                {&start, part(hot ? 0.6 : 1), hot ? 3 : 0.05, 0.002}},
-               hot ? 0.5 : 1);
+      runStage({{&quick, part(1), localTuning.fromPlan},
+                {&start, part(hot ? localTuning.secondShare : 1),
+                 hot ? localTuning.fromBest : localTuning.polish}},
+               hot ? localTuning.secondTime : 1);
     else
-      runStage({{&start, part(0.3), 0.5, 0.005},
-                {&start, part(0.3), hot ? 1.5 : 0.2, 0.005}},
+      runStage({{&start, part(localTuning.lastShare), localTuning.again},
+                {&start, part(localTuning.lastShare),
+                 hot ? localTuning.againHot : localTuning.againMild}},
                1);
   }
 }

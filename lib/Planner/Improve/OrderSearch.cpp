@@ -15,6 +15,7 @@
 //===----------------------------------------------------------------------===//
 #include "Exact/ExactSearch.h"
 #include "Improve/Improve.h"
+#include "Improve/ImproveTuning.h"
 #include "Improve/LocalSearchAnnealer.h"
 #include "Model/Order.h"
 
@@ -24,13 +25,6 @@
 using namespace ckopt::planner;
 
 namespace {
-
-/// The most nodes of graphs that are searched with proof.
-constexpr int32_t mostNodesProved = 384;
-/// Units of work of that search (about a second) up to 100 nodes, fewer beyond,
-/// since a unit proves less there; and the most states that it may hold.
-constexpr double proofWork = 2e7;
-constexpr size_t proofStates = 400000;
 
 class OrderSearch {
 public:
@@ -64,17 +58,17 @@ bool OrderSearch::take(std::vector<NodeId> order) {
 
 /// Returns whether the least peak of all orders is known.
 bool OrderSearch::searchAll() {
-  if (problem.numNodes > mostNodesProved || problem.simplified)
+  if (problem.numNodes > orderTuning.mostNodesProved || problem.simplified)
     return false;
   Graph once = problem.graph;
   for (Node &node : once.nodes)
     node.recompute = false;
-  Deadline part = deadline.part(
-      int64_t(proofWork * std::min(1.0, effort) *
-              std::min(1.0, 100.0 / std::max(1, problem.numNodes))));
-  ExactResult found =
-      exactLeastPeak(Problem(once), /*fixedOrder=*/false,
-                     problem.persistentBytes, best.order, part, proofStates);
+  Deadline part = deadline.part(int64_t(
+      orderTuning.proofWork * std::min(1.0, effort) *
+      std::min(1.0, orderTuning.provedNodes / std::max(1, problem.numNodes))));
+  ExactResult found = exactLeastPeak(Problem(once), /*fixedOrder=*/false,
+                                     problem.persistentBytes, best.order, part,
+                                     orderTuning.proofStates);
   deadline.spend(part.spent());
   if (isValidOrder(problem, found.steps))
     take(std::move(found.steps));
@@ -83,11 +77,13 @@ bool OrderSearch::searchAll() {
 
 void OrderSearch::anneal() {
   double size = problem.numNodes;
-  int64_t moves = int64_t(effort * std::min(1.0e6, 100000 + 700 * size));
+  int64_t moves =
+      int64_t(effort * std::min(orderTuning.mostMoves,
+                                orderTuning.leastMoves +
+                                    orderTuning.movesEachNode * size));
   AnnealingTables tables(problem);
   AnnealingGoal goal{0, false, true, 1};
-  const double hots[] = {0.003, 0.001, 0.01, 0.003};
-  constexpr int count = 4;
+  constexpr int count = OrderTuning::chains;
   std::vector<Deadline> parts;
   for (int i = 0; i < count; ++i)
     parts.push_back(deadline.part(deadline.unitsLeft() / count));
@@ -95,7 +91,8 @@ void OrderSearch::anneal() {
   auto run = [&](int i) {
     Annealer annealer(problem, tables, goal, best.order, seed * 4099 + i);
     double bytes = double(best.peak);
-    annealer.run(moves, bytes * hots[i], bytes * 1e-5, parts[i]);
+    annealer.run(moves, bytes * orderTuning.hot[i], bytes * orderTuning.cold,
+                 parts[i]);
     outcomes[i] = annealer.best();
   };
   int workers = std::clamp(threads, 1, count);

@@ -4,11 +4,11 @@
 //
 // Problem: dynamic storage allocation, offline: boxes with given lifetimes and
 // free offsets in an arena as small as possible (NP-hard). The front door for
-// plans and boxes: makes boxes of a plan's copies and workspaces, packs them
-// (PackSolve.cpp) and writes the offsets back. Guarantee: no overlap but for
-// in-place pairs that start at one offset; what is said about smaller arenas
-// holds for packings that take over wherever the plan does. Gives up: with the
-// packer. Complexity: linear in steps and operands beside it.
+// plans and boxes. Method: makes boxes of a plan's copies and workspaces, packs
+// them (PackSolve.cpp) and writes the offsets back. Guarantee: no overlap but
+// for in-place pairs that start at one offset; what is said about smaller
+// arenas holds for packings that take over wherever the plan does. Gives up:
+// with the packer. Complexity: linear in steps and operands beside it.
 //
 //===----------------------------------------------------------------------===//
 #include "Model/Problem.h"

@@ -27,7 +27,8 @@ public:
   /// Packs the plan of the least load, if limits left it unpacked.
   void packLeast(double effort);
 
-  /// Separate, so that other requests do not change the course.
+  /// Plans of this search alone, so that plans for other budgets cannot change
+  /// its result.
   Archive archive;
 
   /// Searches an archive for the cheapest plan of its smallest size.

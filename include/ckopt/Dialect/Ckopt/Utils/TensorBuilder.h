@@ -73,7 +73,7 @@ public:
   mlir::Value broadcastAlong(mlir::Value value, llvm::ArrayRef<int64_t> axes,
                              llvm::ArrayRef<int64_t> shape);
   /// A reshape that puts a size of 1 at each of `axes` of `shape`; a scalar
-  /// stays one.
+  /// is returned unchanged.
   mlir::Value keepDims(mlir::Value value, llvm::ArrayRef<int64_t> axes,
                        llvm::ArrayRef<int64_t> shape);
   mlir::DenseI64ArrayAttr ints(llvm::ArrayRef<int64_t> values) {
