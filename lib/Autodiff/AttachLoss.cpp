@@ -44,6 +44,13 @@ Value LossBuilder::signs() {
   return b.cast(argument, getElementTypeOrSelf(x));
 }
 
+Value LossBuilder::probabilities(StringRef kind) {
+  BlockArgument argument = addTargets(*this, targetType);
+  setArgument(*this, argument, kProbabilitiesAttr,
+              b.builder.getStringAttr(kind));
+  return b.cast(argument, getElementTypeOrSelf(x));
+}
+
 Value LossBuilder::labels(int64_t axis, bool ignores) {
   SmallVector<int64_t> shape(this->shape());
   shape.erase(shape.begin() + axis);

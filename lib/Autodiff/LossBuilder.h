@@ -30,6 +30,8 @@ struct LossBuilder {
   mlir::Value targetsLikeX();
   /// Adds an argument of targets that are -1 or 1, in the element type of x.
   mlir::Value signs();
+  /// Adds targets from 0 to 1, converted to the type of x (LabelRange.h).
+  mlir::Value probabilities(llvm::StringRef kind);
   /// Adds the argument of labels: i64, the shape of the predictions without
   /// `axis`.
   mlir::Value labels(int64_t axis, bool ignores);

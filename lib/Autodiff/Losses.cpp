@@ -225,7 +225,7 @@ static Value huber(LossBuilder &l) {
 /// x are probabilities. As in PyTorch, logarithms are at least -100, and x (1 -
 /// x), which the gradient is divided by, is at least 1e-12 (rounded to float).
 static Value bce(LossBuilder &l) {
-  Value t = l.targetsLikeX(), x = l.constant(l.x);
+  Value t = l.probabilities("required"), x = l.constant(l.x);
   Value rest = l.b.sub(1, x);
   auto bounded = [&](Value p) {
     Value log = l.b.make<LogOp>(p);
@@ -243,7 +243,7 @@ static Value bce(LossBuilder &l) {
 /// x are logits: the loss is (1 - t) x + (1 + (p - 1) t) softplus(-x), with p
 /// the weight of positive targets.
 static Value bceLogits(LossBuilder &l) {
-  Value t = l.targetsLikeX();
+  Value t = l.probabilities("usual");
   Value below = l.b.make<SoftplusOp>(l.b.neg(l.x));
   if (!l.options.posWeight.empty()) {
     FailureOr<Value> positive = l.along(

@@ -214,6 +214,7 @@ llvm::Error Compilation::import() {
     return error;
   for (const std::string &text : imported.remarks)
     remark(text);
+  noteUnclear();
   return judgeExport();
 }
 
@@ -253,6 +254,9 @@ void Compilation::readLimits(func::FuncOp function) {
       labelRanges[name] = {*classes, number(i, kIgnoreIndexAttr)};
     if (function.getArgAttr(i, kSignsAttr))
       signTargets.insert(name);
+    if (auto kind =
+            function.getArgAttrOfType<StringAttr>(i, kProbabilitiesAttr))
+      probabilityTargets[name] = kind.getValue() == "required";
     if (auto size = number(i, kRowsAttr))
       rows[name] = *size;
   }

@@ -208,6 +208,11 @@ void ckopt::describeTargets(const Compilation &compilation, DataOptions &data) {
   const StepOptions &step = compilation.options().step;
   data.labels = compilation.labels();
   data.signs = compilation.signs();
+  data.probabilities = compilation.probabilities();
+  data.warn = [messages =
+                   compilation.options().messages](const std::string &text) {
+    messages({Message::Severity::Warning, "", text});
+  };
   data.tableRows = compilation.tableRows();
   data.targetOutputs = compilation.targetOutputs();
   data.classAxis = step.lossSettings.classAxis;

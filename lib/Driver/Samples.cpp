@@ -11,6 +11,9 @@
 #include "ckopt/Support/Error.h"
 #include "llvm/ADT/StringExtras.h"
 
+#include <memory>
+#include <set>
+
 using namespace ckopt;
 using runtime::TensorRole;
 
@@ -94,6 +97,15 @@ targetArray(const runtime::TensorInfo &tensor,
 /// Limits labels to the range that the losses which read them accept.
 static void limitLabels(FieldSpec &field, const DataOptions &options) {
   field.signs = options.signs.count(field.name);
+  auto probable = options.probabilities.find(field.name);
+  field.probabilities = probable != options.probabilities.end();
+  if (field.probabilities && !probable->second)
+    field.warn = [warn = options.warn,
+                  told = std::make_shared<bool>()](const std::string &text) {
+      if (!*told && warn)
+        warn(text);
+      *told = true;
+    };
   auto table = options.tableRows.find(field.name);
   if (table != options.tableRows.end())
     field.rows = table->second;
@@ -102,6 +114,48 @@ static void limitLabels(FieldSpec &field, const DataOptions &options) {
     return;
   field.classes = range->second.classes;
   field.ignoreIndex = range->second.ignored;
+}
+
+/// Names in --inputs and --targets that the step does not know.
+static llvm::Error checkNames(const Session &session,
+                              llvm::ArrayRef<ArrayMapping> inputs,
+                              const DataOptions &options) {
+  std::string known, outputs;
+  auto list = [](std::string &to, llvm::StringRef name) {
+    to += ((to.empty() ? "'" : ", '") + name + "'").str();
+  };
+  std::set<std::string> names, targets;
+  for (TensorRole role : {TensorRole::Input, TensorRole::Target})
+    for (int64_t index : session.tensors(role)) {
+      const std::string &name = session.info_of(index).name;
+      auto attached = options.targetOutputs.find(name);
+      bool isAttached = attached != options.targetOutputs.end();
+      if (role == TensorRole::Target)
+        targets.insert(isAttached ? attached->second : name);
+      if (names.insert(name).second && !isAttached)
+        list(known, name);
+    }
+  for (const std::string &name : targets)
+    list(outputs, name);
+  for (const ArrayMapping &mapping : inputs)
+    if (!names.count(mapping.name))
+      return usageError("--inputs: the step takes no '" + mapping.name +
+                        "'; there are " + (known.empty() ? "none" : known));
+  if (options.targets.empty())
+    return llvm::Error::success();
+  if (targets.empty())
+    return usageError("--targets=" + options.targets +
+                      ": nothing reads targets here");
+  if (options.targets.find('=') == std::string::npos)
+    return llvm::Error::success();
+  auto mappings = parseArrayMappings(options.targets, "--targets");
+  if (!mappings)
+    return mappings.takeError();
+  for (const ArrayMapping &mapping : *mappings)
+    if (!targets.count(mapping.name))
+      return usageError("--targets: there is no '" + mapping.name +
+                        "' that has targets; there are " + outputs);
+  return llvm::Error::success();
 }
 
 llvm::Expected<std::vector<FieldSpec>>
@@ -113,6 +167,8 @@ ckopt::describeFields(const Session &session, const DataOptions &options) {
       return parsed.takeError();
     mappings = std::move(*parsed);
   }
+  if (llvm::Error error = checkNames(session, mappings, options))
+    return std::move(error);
   int64_t batch = batchSize(session.manifest());
   std::vector<FieldSpec> fields;
   std::vector<int64_t> inputs = session.tensors(TensorRole::Input);

@@ -20,6 +20,7 @@ struct StepRun::Impl {
 
   llvm::Error open(const LoadOptions &load);
   StringMetadata identity() const;
+  llvm::Error checkArrays(const TensorMap &arrays) const;
   llvm::Error feedBatch(const TensorMap &batch);
   llvm::Expected<double> runNext();
   llvm::Error check(double updateLoss);
@@ -87,7 +88,23 @@ StepRun::create(CompiledStep step, const TrainOptions &train,
 // Steps
 //===----------------------------------------------------------------------===//
 
+/// Refuses arrays that no field has.
+llvm::Error StepRun::Impl::checkArrays(const TensorMap &arrays) const {
+  std::string known;
+  for (const FieldSpec &field : fields)
+    known += (known.empty() ? "'" : ", '") + field.array + "'";
+  for (const auto &entry : arrays)
+    if (llvm::none_of(fields, [&](const FieldSpec &field) {
+          return field.array == entry.first;
+        }))
+      return inputError(data.path + ": the step takes no array '" +
+                        entry.first + "'; there are " + known);
+  return llvm::Error::success();
+}
+
 llvm::Error StepRun::Impl::feedBatch(const TensorMap &arrays) {
+  if (llvm::Error error = checkArrays(arrays))
+    return error;
   auto samples = Dataset::fromTensors(arrays, fields, data.path);
   if (!samples)
     return samples.takeError();
@@ -186,6 +203,8 @@ llvm::Expected<BatchGradients> StepRun::gradients(const TensorMap &batch) {
 //===----------------------------------------------------------------------===//
 
 llvm::Expected<MetricSums> StepRun::evaluate(const TensorMap &samples) {
+  if (llvm::Error error = impl->checkArrays(samples))
+    return std::move(error);
   auto data = Dataset::fromTensors(samples, impl->fields, impl->data.path);
   if (!data)
     return data.takeError();
@@ -210,6 +229,8 @@ llvm::Expected<TensorMap> StepRun::predict(const TensorMap &samples) {
     if (impl->session->info_of(*index).role == TensorRole::Input)
       inputs.push_back(field);
   }
+  if (llvm::Error error = impl->checkArrays(samples))
+    return std::move(error);
   auto data = Dataset::fromTensors(samples, inputs, impl->data.path);
   if (!data)
     return data.takeError();

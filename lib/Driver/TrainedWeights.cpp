@@ -83,6 +83,27 @@ llvm::Error Compilation::checkTrained() {
   return llvm::Error::success();
 }
 
+/// Names what is trained though it may be a buffer: a form of export that does
+/// not tell leaves the choice to the user.
+void Compilation::noteUnclear() const {
+  auto forward = module().lookupSymbol<func::FuncOp>("forward");
+  if (!forward || opts.step.forwardOnly || opts.lost == LostParameters::Ignore)
+    return;
+  std::string names, pattern;
+  for (unsigned i = 0; i < forward.getNumArguments(); ++i) {
+    std::string name = argumentName(forward, i);
+    if (argumentRole(forward, i) != roles::kParameter ||
+        !llvm::is_contained(imported.diagnosis.unclear, name))
+      continue;
+    names += (names.empty() ? "'" : ", '") + name + "'";
+    pattern += (pattern.empty() ? "" : "|") + llvm::Regex::escape(name);
+  }
+  if (!names.empty())
+    remark("trained, if they are no buffers, which this form of export does "
+           "not tell: " +
+           names + "; --freeze='" + pattern + "' keeps them as they are");
+}
+
 /// Returns settings like "weight_decay 0, lr 0.0001".
 static std::string settingsText(const ParameterGroup &group) {
   std::string text;

@@ -100,7 +100,12 @@ Error Dataset::addFile(const ArrayFile &file) {
       }
       known = cache.emplace(spec.array, std::move(*array)).first;
     }
-    if (Error error = checkArray(spec, known->second)) {
+    FieldSpec named = spec;
+    if (spec.warn)
+      named.warn = [&](const std::string &text) {
+        spec.warn(file.name + ": " + text);
+      };
+    if (Error error = checkArray(named, known->second)) {
       errors = joinErrors(std::move(errors),
                           withContext(std::move(error), file.name));
       continue;

@@ -87,6 +87,26 @@ static Error checkSigns(const FieldSpec &spec, const HostTensor &tensor,
   return Error::success();
 }
 
+static Error checkProbabilities(const FieldSpec &spec, const HostTensor &tensor,
+                                SampleNamer nameSample) {
+  for (int64_t i = 0; i < tensor.numElements(); ++i) {
+    const double value = tensor.getDouble(i);
+    if (value >= 0 && value <= 1)
+      continue;
+    std::string text;
+    raw_string_ostream(text)
+        << quoted(spec) << ": " << placeOf(i, tensor, spec.batched, nameSample)
+        << " is " << format("%g", value)
+        << ", but targets of this loss are probabilities, from 0 to 1"
+        << (spec.warn ? ": beyond them it has no minimum" : "");
+    if (!spec.warn)
+      return inputError(text);
+    spec.warn(text);
+    break;
+  }
+  return Error::success();
+}
+
 /// Indices beyond a table pick no row of it; negative ones count from its end.
 static Error checkRows(const FieldSpec &spec, const HostTensor &tensor,
                        SampleNamer nameSample) {
@@ -148,6 +168,9 @@ Error checkValues(const FieldSpec &spec, const HostTensor &tensor,
       return error;
   if (spec.signs)
     if (Error error = checkSigns(spec, tensor, nameSample))
+      return error;
+  if (spec.probabilities)
+    if (Error error = checkProbabilities(spec, tensor, nameSample))
       return error;
   if (Error error = tensor.checkConvertible(spec.dtype))
     return withContext(std::move(error),

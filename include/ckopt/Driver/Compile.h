@@ -103,6 +103,11 @@ public:
   }
   /// Returns the names of targets that are -1 or 1.
   const std::set<std::string> &signs() const { return signTargets; }
+  /// Returns the names of targets that are probabilities; true: no other
+  /// numbers have a meaning.
+  const std::map<std::string, bool> &probabilities() const {
+    return probabilityTargets;
+  }
   /// Returns the model's output that each target of an attached loss is for.
   const std::map<std::string, std::string> &targetOutputs() const {
     return targets;
@@ -139,6 +144,7 @@ private:
   llvm::Error checkTrained();
   llvm::Error applyGroups();
   llvm::Error noteFrozenNorms();
+  void noteUnclear() const;
   llvm::Error checkTrainedTypes() const;
   void applyInit();
   void readLimits(mlir::func::FuncOp function);
@@ -154,6 +160,7 @@ private:
   onnx_frontend::ImportedModel imported;
   std::map<std::string, LabelRange> labelRanges;
   std::set<std::string> signTargets;
+  std::map<std::string, bool> probabilityTargets;
   std::map<std::string, int64_t> rows;
   std::map<std::string, std::string> targets;
   std::vector<std::string> trainedLines;

@@ -63,6 +63,10 @@ struct DataOptions {
   std::map<std::string, LabelRange> labels;
   /// Names of targets that are -1 or 1.
   std::set<std::string> signs;
+  /// Names of targets that are probabilities; true: others are refused, false:
+  /// the first other one is told to `warn`.
+  std::map<std::string, bool> probabilities;
+  std::function<void(const std::string &)> warn;
   /// The output of the model that each target of an attached loss is for.
   std::map<std::string, std::string> targetOutputs;
   /// Number of rows of the tables that inputs index (tokens), by the input's

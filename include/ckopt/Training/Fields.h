@@ -11,6 +11,7 @@
 
 #include "ckopt/Support/HostTensor.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,6 +33,10 @@ struct FieldSpec {
   std::optional<int64_t> ignoreIndex;
   /// Values are -1 or 1.
   bool signs = false;
+  /// Values are from 0 to 1. Others are an error, or the first one is told to
+  /// `warn` where that is set.
+  bool probabilities = false;
+  std::function<void(const std::string &)> warn;
   /// Values are rows of a table of this many; negative ones count from its end.
   std::optional<int64_t> rows;
 };

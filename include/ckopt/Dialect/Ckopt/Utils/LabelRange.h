@@ -23,6 +23,10 @@ inline constexpr llvm::StringLiteral kIgnoreIndexAttr = "ckopt.ignore_index";
 /// Targets are -1 or 1.
 inline constexpr llvm::StringLiteral kSignsAttr = "ckopt.signs";
 
+/// Targets are probabilities: "required" where the loss has no meaning outside
+/// of [0, 1], "usual" where it is defined for every number.
+inline constexpr llvm::StringLiteral kProbabilitiesAttr = "ckopt.probabilities";
+
 /// The argument, or operand 0 of the op, holds indices in [-this, this).
 inline constexpr llvm::StringLiteral kRowsAttr = "ckopt.rows";
 
