@@ -20,6 +20,12 @@ using namespace ckopt;
 static llvm::Error checkTrainFlags(const DriverOptions &options) {
   if (llvm::Error error = needData(options))
     return error;
+  if (options.data.isStream() &&
+      (options.train.epochs > 1 || options.command == Command::Compare))
+    return usageError("--data=- can be read but once: one run of one epoch");
+  if (options.validation == "-")
+    return usageError("--validation=-: standard input can be read but once, "
+                      "and evaluations read their samples again; give a file");
   if (!options.validation.empty() && options.train.holdout > 0)
     return usageError("give one of --validation and --holdout");
   if (llvm::Error error =

@@ -36,8 +36,11 @@ struct LabelRange {
 /// Where samples come from, and what the step takes.
 struct DataOptions {
   /// A file or folder of arrays, or a pattern of files
-  /// (ckopt/Support/ArrayFile.h).
+  /// (ckopt/Support/ArrayFile.h); "-": standard input
+  /// (ckopt/Training/ArrayStream.h).
   std::string path;
+  /// A folder that compressed arrays are unpacked to once; "": into memory.
+  std::string cache;
   /// Or a file of tokens (openTokenFile), whose arrays are `tokens` and `next`.
   std::string tokens;
   DType tokenType = DType::U16;
@@ -74,6 +77,7 @@ struct DataOptions {
   /// step's own handler, or standard error.
   MessageHandler messages;
 
+  bool isStream() const { return path == "-"; }
   /// Tells whether files are named.
   bool namesFiles() const {
     return !path.empty() || !tokens.empty() || !images.empty();
