@@ -380,6 +380,9 @@ void DriverFlags::addDataFlags() {
   add("log", "FILE", Train,
       "a line for each step: loss, rate, time, validation (.csv or .jsonl)",
       flag::text("log", o.train.log));
+  add("html", "FILE", Train,
+      "a page about the run: loss, evaluations, memory, plan, options",
+      flag::text("html", o.train.html));
   add("targets", "ARRAY", data | Program,
       "array of targets (default y); of several losses OUTPUT=ARRAY,...",
       flag::text("targets", o.data.targets));

@@ -179,7 +179,7 @@ llvm::Expected<Dataset> ckopt::loadDataset(const Session &session,
       options.tokens.empty() ? options.path : options.tokens, *files, *fields);
 }
 
-static void remark(const DataOptions &options, std::string text) {
+static void tellRemark(const DataOptions &options, std::string text) {
   Message message{Message::Severity::Remark, "", std::move(text)};
   options.messages ? options.messages(message) : printMessage(message);
 }
@@ -195,9 +195,9 @@ static void tellListing(const ImageListing &listing,
   text += llvm::join(llvm::ArrayRef(names).take_front(kMost), ", ");
   if (names.size() > kMost)
     text += " and " + std::to_string(names.size() - kMost) + " more";
-  remark(options, std::move(text));
+  tellRemark(options, std::move(text));
   for (std::string &line : listing.remarks())
-    remark(options, std::move(line));
+    tellRemark(options, std::move(line));
 }
 
 static llvm::Expected<std::unique_ptr<BatchSource>>
@@ -231,11 +231,12 @@ ckopt::openSource(const Session &session, const DataOptions &options,
     return data.takeError();
   constexpr int64_t kMuch = int64_t(64) << 20;
   if (int64_t bytes = data->sizeInBytes(/*withMapped=*/false); bytes > kMuch)
-    remark(options,
-           data->name() + ": " + formatBytes(bytes) +
-               " are unpacked in memory, outside of the budget: compressed "
-               "arrays (--data-cache=FOLDER unpacks them to files, once), and "
-               "those in Fortran order or of another byte order");
+    tellRemark(
+        options,
+        data->name() + ": " + formatBytes(bytes) +
+            " are unpacked in memory, outside of the budget: compressed "
+            "arrays (--data-cache=FOLDER unpacks them to files, once), and "
+            "those in Fortran order or of another byte order");
   // Where one batch is all there is, what is not batched may speak of places in
   // it (the edges of a graph, of its nodes): samples stay where they are.
   bool isWhole = data->numSamples() == batchSize(session.manifest());

@@ -5,7 +5,9 @@
 //===----------------------------------------------------------------------===//
 #include "ckopt/Driver/Step.h"
 #include "LossChoice.h"
+#include "TrainPage.h"
 #include "ckopt/Frontend/Onnx/Onnx.h"
+#include "ckopt/Support/AtomicFile.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/Safetensors.h"
 #include "llvm/ADT/StringExtras.h"
@@ -114,7 +116,13 @@ llvm::Expected<TrainResult> ckopt::train(const Compilation &compilation,
         return weights.takeError();
       return writeWeightsFile(given.model, path, *weights);
     };
-  return train(session, source, where, options);
+  auto result = train(session, source, where, options);
+  if (!result || options.html.empty())
+    return result;
+  if (llvm::Error error = writeFileAtomically(
+          options.html, trainPage(compilation, where, options, *result)))
+    return std::move(error);
+  return result;
 }
 
 llvm::Expected<CompiledStep> ckopt::compile(CompileOptions options,

@@ -191,6 +191,8 @@ llvm::Error ckopt::runTrain(DriverOptions &options) {
     options.out() << "wrote " << options.emaOutput << " (averaged weights)\n";
   if (!options.train.log.empty())
     options.out() << "wrote " << options.train.log << "\n";
+  if (!options.train.html.empty())
+    options.out() << "wrote " << options.train.html << "\n";
   return writeReports(options, *run->compilation, &result);
 }
 

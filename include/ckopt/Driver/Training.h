@@ -127,6 +127,8 @@ struct TrainOptions {
   bool averages = false;   ///< the step keeps averaged weights (EMA)
   bool progress = true;    ///< a line an epoch on standard error
   std::string log;         ///< a line a step: .csv or .jsonl; "": none
+  /// A page about the run, written at its end by train() of a compilation.
+  std::string html;
   MessageHandler messages; ///< of warnings; null: the step's own handler
   /// Called after each step.
   std::function<llvm::Error(const StepReport &)> report;
