@@ -45,13 +45,14 @@ static llvm::Error checkTrainFlags(const DriverOptions &options) {
 /// Writes trained weights and, if asked, their averages; running statistics and
 /// frozen weights are the same in both files.
 static llvm::Error writeOutputs(const DriverOptions &options,
-                                const Session &session, bool anySteps) {
+                                const Session &session,
+                                const StringMetadata &metadata, bool anySteps) {
   auto weights = session.weights(/*optimizerState=*/false);
   if (!weights)
     return weights.takeError();
   if (!options.output.empty())
-    if (llvm::Error error =
-            writeWeightsFile(options.compile.model, options.output, *weights))
+    if (llvm::Error error = writeWeightsFile(
+            options.compile.model, options.output, *weights, metadata))
       return error;
   if (options.emaOutput.empty())
     return llvm::Error::success();
@@ -62,7 +63,8 @@ static llvm::Error writeOutputs(const DriverOptions &options,
     for (auto &[name, value] : *averages)
       weights->set(name, value);
   }
-  return writeWeightsFile(options.compile.model, options.emaOutput, *weights);
+  return writeWeightsFile(options.compile.model, options.emaOutput, *weights,
+                          metadata);
 }
 
 /// The samples of --validation, with the arrays of --data or --tokens.
@@ -109,7 +111,7 @@ trainOnce(DriverOptions &options, bool writeOutput,
   }
   if (writeOutput)
     train.trained = [&](int64_t steps) {
-      return writeOutputs(options, session, steps > 0);
+      return writeOutputs(options, session, weightsMetadata(source), steps > 0);
     };
   auto result = ckopt::train(*planned->compilation, session, options.data,
                              source, std::move(train));
