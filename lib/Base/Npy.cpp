@@ -158,7 +158,21 @@ std::string HeaderParser::parse() {
   return rest.empty() ? "" : bad("text follows the dictionary");
 }
 
-std::string ckopt::parseNpyArray(string_view bytes, NpyArray &array) {
+/// The bytes before the data, of a file that has at least its first ones.
+static size_t headerEnd(string_view bytes) {
+  auto byte = [&](size_t i) { return size_t(uint8_t(bytes[i])); };
+  const size_t length = byte(8) | byte(9) << 8;
+  return byte(6) == 1 ? 10 + length
+                      : 12 + (length | byte(10) << 16 | byte(11) << 24);
+}
+
+size_t ckopt::npyHeaderSize(string_view bytes) {
+  bool known = bytes.starts_with("\x93NUMPY") && bytes.size() >= 12;
+  return known ? headerEnd(bytes) : 0;
+}
+
+std::string ckopt::parseNpyHeader(string_view bytes, NpyArray &array,
+                                  uint64_t &dataBytes) {
   array = {};
   if (!bytes.starts_with("\x93NUMPY"))
     return "not a .npy array (its first bytes are others)";
@@ -171,9 +185,7 @@ std::string ckopt::parseNpyArray(string_view bytes, NpyArray &array) {
   const size_t start = byte(6) == 1 ? 10 : 12;
   if (bytes.size() < start)
     return "truncated .npy array: the header is missing";
-  size_t length = byte(8) | byte(9) << 8;
-  if (start == 12)
-    length |= byte(10) << 16 | byte(11) << 24;
+  const size_t length = headerEnd(bytes) - start;
   if (length > bytes.size() - start)
     return "truncated .npy array: a header of " + std::to_string(length) +
            " bytes is cut off";
@@ -184,8 +196,16 @@ std::string ckopt::parseNpyArray(string_view bytes, NpyArray &array) {
     error = countElements(array.shape, size, count);
   if (!error.empty())
     return error;
-  array.data = bytes.substr(start + length);
-  const uint64_t wanted = uint64_t(count) * uint64_t(size);
+  dataBytes = uint64_t(count) * uint64_t(size);
+  return "";
+}
+
+std::string ckopt::parseNpyArray(string_view bytes, NpyArray &array) {
+  uint64_t wanted = 0;
+  std::string error = parseNpyHeader(bytes, array, wanted);
+  if (!error.empty())
+    return error;
+  array.data = bytes.substr(headerEnd(bytes));
   if (array.data.size() == wanted)
     return "";
   return std::string(array.data.size() < wanted

@@ -20,6 +20,7 @@ static llvm::Error checkOutputs(const DriverOptions &options) {
                                  options.report,
                                  options.train.log,
                                  options.train.keepBest,
+                                 options.train.html,
                                  options.timeline,
                                  options.trace,
                                  options.curve,

@@ -294,9 +294,13 @@ void DriverFlags::addDataFlags() {
   table.beginSection("Data");
   unsigned data = Train | Compare | Grad | Run;
   add("data", "FILE", data,
-      "arrays of samples: .npz, .npy, a folder of .npy, or a pattern "
-      "('train-*.npz')",
+      "arrays of samples: .npz, .npy, a folder of .npy, a pattern "
+      "('train-*.npz'), or - (.npy arrays one after another)",
       flag::text("data", o.data.path));
+  add("data-cache", "FOLDER", data,
+      "where compressed arrays of .npz files are unpacked to, once (default: "
+      "memory)",
+      flag::text("data-cache", o.data.cache));
   add("tokens", "FILE", data,
       "a text as numbers without a header: pieces of --sequence tokens are the "
       "array 'tokens', the tokens that follow 'next'",
@@ -376,6 +380,9 @@ void DriverFlags::addDataFlags() {
   add("log", "FILE", Train,
       "a line for each step: loss, rate, time, validation (.csv or .jsonl)",
       flag::text("log", o.train.log));
+  add("html", "FILE", Train,
+      "a page about the run: loss, evaluations, memory, plan, options",
+      flag::text("html", o.train.html));
   add("targets", "ARRAY", data | Program,
       "array of targets (default y); of several losses OUTPUT=ARRAY,...",
       flag::text("targets", o.data.targets));

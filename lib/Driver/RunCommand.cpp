@@ -82,7 +82,7 @@ static llvm::Expected<TensorMap> runModel(Session &session,
       return std::move(error);
   // Labels and indices are checked where data are read as samples.
   bool checked = hasTargets || !options.data.images.empty() ||
-                 !options.data.tableRows.empty() ||
+                 options.data.isStream() || !options.data.tableRows.empty() ||
                  !options.data.labels.empty() || !options.data.targets.empty();
   if (!checked) {
     auto whole = readWhole(session, options.data);

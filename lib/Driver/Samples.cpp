@@ -8,7 +8,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Feeding.h"
+#include "ckopt/Support/ByteSize.h"
 #include "ckopt/Support/Error.h"
+#include "ckopt/Training/ArrayStream.h"
 #include "llvm/ADT/StringExtras.h"
 
 #include <memory>
@@ -198,6 +200,9 @@ ckopt::describeFields(const Session &session, const DataOptions &options) {
 
 llvm::Expected<std::vector<ArrayFile>>
 ckopt::openFiles(const DataOptions &options) {
+  if (options.isStream())
+    return usageError("standard input is for training alone: it can be read "
+                      "but once");
   bool isText = !options.tokens.empty();
   auto names = listFiles(isText ? options.tokens : options.path);
   if (!names)
@@ -207,7 +212,7 @@ ckopt::openFiles(const DataOptions &options) {
   for (const std::string &name : *names) {
     auto file = isText
                     ? openTokenFile(name, options.tokenType, options.sequence)
-                    : openArrayFile(name);
+                    : openArrayFile(name, options.cache);
     if (file)
       files.push_back(std::move(*file));
     else
@@ -230,13 +235,14 @@ llvm::Expected<Dataset> ckopt::loadDataset(const Session &session,
       options.tokens.empty() ? options.path : options.tokens, *files, *fields);
 }
 
+static void tellRemark(const DataOptions &options, std::string text) {
+  Message message{Message::Severity::Remark, "", std::move(text)};
+  options.messages ? options.messages(message) : printMessage(message);
+}
+
 /// Says what a folder holds, and what of it is left out.
 static void tellListing(const ImageListing &listing,
                         const DataOptions &options) {
-  auto remark = [&](std::string text) {
-    Message message{Message::Severity::Remark, "", std::move(text)};
-    options.messages ? options.messages(message) : printMessage(message);
-  };
   constexpr size_t kMost = 20;
   const std::vector<std::string> &names = listing.classes;
   std::string text = listing.folder + ": " +
@@ -245,9 +251,9 @@ static void tellListing(const ImageListing &listing,
   text += llvm::join(llvm::ArrayRef(names).take_front(kMost), ", ");
   if (names.size() > kMost)
     text += " and " + std::to_string(names.size() - kMost) + " more";
-  remark(text);
+  tellRemark(options, std::move(text));
   for (std::string &line : listing.remarks())
-    remark(std::move(line));
+    tellRemark(options, std::move(line));
 }
 
 static llvm::Expected<std::unique_ptr<BatchSource>>
@@ -269,9 +275,24 @@ ckopt::openSource(const Session &session, const DataOptions &options,
   if (!options.images.empty())
     return openImages(session, options,
                       order == DatasetSource::Order::Shuffled);
+  if (options.isStream()) {
+    auto fields = describeFields(session, options);
+    if (!fields)
+      return fields.takeError();
+    return ArrayStreamSource::create(stdin, "standard input",
+                                     std::move(*fields));
+  }
   auto data = loadDataset(session, options);
   if (!data)
     return data.takeError();
+  constexpr int64_t kMuch = int64_t(64) << 20;
+  if (int64_t bytes = data->sizeInBytes(/*withMapped=*/false); bytes > kMuch)
+    tellRemark(
+        options,
+        data->name() + ": " + formatBytes(bytes) +
+            " are unpacked in memory, outside of the budget: compressed "
+            "arrays (--data-cache=FOLDER unpacks them to files, once), and "
+            "those in Fortran order or of another byte order");
   // Where one batch is all there is, what is not batched may speak of places in
   // it (the edges of a graph, of its nodes): samples stay where they are.
   bool isWhole = data->numSamples() == batchSize(session.manifest());

@@ -5,11 +5,13 @@
 //===----------------------------------------------------------------------===//
 #include "ckopt/Driver/Step.h"
 #include "LossChoice.h"
+#include "TrainPage.h"
 #include "ckopt/Frontend/Onnx/Onnx.h"
+#include "ckopt/Support/AtomicFile.h"
 #include "ckopt/Support/Error.h"
+#include "ckopt/Support/Report.h"
 #include "ckopt/Support/Safetensors.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
 
 using namespace ckopt;
@@ -80,6 +82,20 @@ ckopt::load(const Compilation &compilation, const LoadOptions &options) {
 // Training
 //===----------------------------------------------------------------------===//
 
+static constexpr llvm::StringLiteral kOurs = "ckopt.";
+
+StringMetadata ckopt::weightsMetadata(const BatchSource &source) {
+  std::vector<std::string> names = source.classNames();
+  if (names.empty())
+    return {};
+  llvm::json::Array array;
+  for (const std::string &one : names)
+    array.push_back(jsonString(one));
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::json::Value(std::move(array));
+  return {{(kOurs + "classes").str(), text}};
+}
+
 llvm::Expected<TrainResult> ckopt::train(const Compilation &compilation,
                                          Session &session,
                                          const DataOptions &where,
@@ -104,17 +120,24 @@ llvm::Expected<TrainResult> ckopt::train(const Compilation &compilation,
   options.accumulate = optimizer.accumulate;
   options.averages = optimizer.ema > 0;
   options.identity = runIdentity(given, options, session, source.identity());
-  if (auto names = source.classNames(); !names.empty())
-    options.identity["classes"] =
-        llvm::formatv("{0}", llvm::json::Value(llvm::json::Array(names)));
+  for (const auto &[key, value] : weightsMetadata(source))
+    options.identity[llvm::StringRef(key).drop_front(kOurs.size()).str()] =
+        value;
   if (!options.writeWeights)
     options.writeWeights = [&](const std::string &path) -> llvm::Error {
       auto weights = session.weights(/*optimizerState=*/false);
       if (!weights)
         return weights.takeError();
-      return writeWeightsFile(given.model, path, *weights);
+      return writeWeightsFile(given.model, path, *weights,
+                              weightsMetadata(source));
     };
-  return train(session, source, where, options);
+  auto result = train(session, source, where, options);
+  if (!result || options.html.empty())
+    return result;
+  if (llvm::Error error = writeFileAtomically(
+          options.html, trainPage(compilation, where, options, *result)))
+    return std::move(error);
+  return result;
 }
 
 llvm::Expected<CompiledStep> ckopt::compile(CompileOptions options,
@@ -145,15 +168,16 @@ llvm::Error ckopt::checkWeightsPath(llvm::StringRef path,
 
 llvm::Error ckopt::writeWeightsFile(const std::string &model,
                                     const std::string &path,
-                                    const TensorMap &weights) {
+                                    const TensorMap &weights,
+                                    const StringMetadata &metadata) {
   if (llvm::Error error = checkWeightsPath(path, "a file of weights"))
     return error;
   if (llvm::StringRef(path).ends_with(".safetensors"))
-    return writeSafetensors(path, weights);
+    return writeSafetensors(path, weights, metadata);
   std::map<std::string, HostTensor> byName;
   for (auto &[name, value] : weights)
     byName[name] = value;
-  return onnx_frontend::exportModel(model, path, byName);
+  return onnx_frontend::exportModel(model, path, byName, metadata);
 }
 
 llvm::Error CompiledStep::writeWeights(const Session &session,

@@ -20,6 +20,12 @@ using namespace ckopt;
 static llvm::Error checkTrainFlags(const DriverOptions &options) {
   if (llvm::Error error = needData(options))
     return error;
+  if (options.data.isStream() &&
+      (options.train.epochs > 1 || options.command == Command::Compare))
+    return usageError("--data=- can be read but once: one run of one epoch");
+  if (options.validation == "-")
+    return usageError("--validation=-: standard input can be read but once, "
+                      "and evaluations read their samples again; give a file");
   if (!options.validation.empty() && options.train.holdout > 0)
     return usageError("give one of --validation and --holdout");
   if (llvm::Error error =
@@ -39,13 +45,14 @@ static llvm::Error checkTrainFlags(const DriverOptions &options) {
 /// Writes trained weights and, if asked, their averages; running statistics and
 /// frozen weights are the same in both files.
 static llvm::Error writeOutputs(const DriverOptions &options,
-                                const Session &session, bool anySteps) {
+                                const Session &session,
+                                const StringMetadata &metadata, bool anySteps) {
   auto weights = session.weights(/*optimizerState=*/false);
   if (!weights)
     return weights.takeError();
   if (!options.output.empty())
-    if (llvm::Error error =
-            writeWeightsFile(options.compile.model, options.output, *weights))
+    if (llvm::Error error = writeWeightsFile(
+            options.compile.model, options.output, *weights, metadata))
       return error;
   if (options.emaOutput.empty())
     return llvm::Error::success();
@@ -56,7 +63,8 @@ static llvm::Error writeOutputs(const DriverOptions &options,
     for (auto &[name, value] : *averages)
       weights->set(name, value);
   }
-  return writeWeightsFile(options.compile.model, options.emaOutput, *weights);
+  return writeWeightsFile(options.compile.model, options.emaOutput, *weights,
+                          metadata);
 }
 
 /// The samples of --validation, with the arrays of --data or --tokens.
@@ -103,7 +111,7 @@ trainOnce(DriverOptions &options, bool writeOutput,
   }
   if (writeOutput)
     train.trained = [&](int64_t steps) {
-      return writeOutputs(options, session, steps > 0);
+      return writeOutputs(options, session, weightsMetadata(source), steps > 0);
     };
   auto result = ckopt::train(*planned->compilation, session, options.data,
                              source, std::move(train));
@@ -185,6 +193,8 @@ llvm::Error ckopt::runTrain(DriverOptions &options) {
     options.out() << "wrote " << options.emaOutput << " (averaged weights)\n";
   if (!options.train.log.empty())
     options.out() << "wrote " << options.train.log << "\n";
+  if (!options.train.html.empty())
+    options.out() << "wrote " << options.train.html << "\n";
   return writeReports(options, *run->compilation, &result);
 }
 

@@ -65,7 +65,7 @@ static ArrayFile openNpyFiles(StringRef name, std::vector<std::string> files) {
   return result;
 }
 
-Expected<ArrayFile> openArrayFile(StringRef path) {
+Expected<ArrayFile> openArrayFile(StringRef path, StringRef cache) {
   if (sys::fs::is_directory(path)) {
     Expected<std::vector<std::string>> files =
         listFiles((path.rtrim('/') + "/*.npy").str());
@@ -75,7 +75,7 @@ Expected<ArrayFile> openArrayFile(StringRef path) {
   }
   if (path.ends_with(".npy"))
     return openNpyFiles(path, {path.str()});
-  Expected<NpzReader> reader = NpzReader::open(path);
+  Expected<NpzReader> reader = NpzReader::open(path, cache);
   if (!reader)
     return reader.takeError();
   ArrayFile result;

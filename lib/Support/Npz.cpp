@@ -10,11 +10,17 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Support/Npz.h"
+#include "ckopt/Support/AtomicFile.h"
 #include "ckopt/Support/Error.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallString.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/Endian.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/xxhash.h"
 #include <cstring>
 #include <limits>
 #include <zlib.h>
@@ -33,13 +39,16 @@ static bool fits(uint64_t at, uint64_t size, uint64_t total) {
   return at <= total && size <= total - at;
 }
 
-Expected<NpzReader> NpzReader::open(StringRef path) {
+Expected<NpzReader> NpzReader::open(StringRef path, StringRef cache) {
   ErrorOr<std::unique_ptr<MemoryBuffer>> buffer = MemoryBuffer::getFile(
       path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
   if (!buffer)
     return inputError("cannot read '" + path +
                       "': " + buffer.getError().message());
-  return fromBuffer(std::move(*buffer), path);
+  Expected<NpzReader> reader = fromBuffer(std::move(*buffer), path);
+  if (reader)
+    reader->cache = cache.str();
+  return reader;
 }
 
 Expected<NpzReader> NpzReader::fromBuffer(std::unique_ptr<MemoryBuffer> buffer,
@@ -217,15 +226,17 @@ Expected<StringRef> NpzReader::compressedBytes(const Member &member) const {
   return bytes.substr(start, member.compressedSize);
 }
 
-/// Inflates `input` (raw deflate) into exactly `size` bytes.
-static bool inflateExactly(StringRef input, char *output, uint64_t size) {
+/// Inflates `input` (raw deflate) into exactly `size` bytes, which `next` gives
+/// room for: a piece of at most as many bytes as are left.
+static bool
+inflateExactly(StringRef input, uint64_t size,
+               function_ref<MutableArrayRef<char>(uint64_t left)> next) {
   z_stream stream = {};
   if (inflateInit2(&stream, -MAX_WBITS) != Z_OK)
     return false;
   const uint64_t chunk = std::numeric_limits<uInt>::max();
   uint64_t inputLeft = input.size(), outputLeft = size;
   stream.next_in = reinterpret_cast<Bytef *>(const_cast<char *>(input.data()));
-  stream.next_out = reinterpret_cast<Bytef *>(output);
   int status = Z_OK;
   while (status == Z_OK) {
     if (stream.avail_in == 0) {
@@ -233,7 +244,9 @@ static bool inflateExactly(StringRef input, char *output, uint64_t size) {
       inputLeft -= stream.avail_in;
     }
     if (stream.avail_out == 0) {
-      stream.avail_out = uInt(std::min(outputLeft, chunk));
+      MutableArrayRef<char> room = next(std::min(outputLeft, chunk));
+      stream.next_out = reinterpret_cast<Bytef *>(room.data());
+      stream.avail_out = uInt(room.size());
       outputLeft -= stream.avail_out;
     }
     status = inflate(&stream, Z_NO_FLUSH);
@@ -245,6 +258,68 @@ static bool inflateExactly(StringRef input, char *output, uint64_t size) {
   return whole;
 }
 
+static uint32_t checksumOf(StringRef bytes) {
+  return uint32_t(crc32_z(crc32_z(0, nullptr, 0),
+                          reinterpret_cast<const Bytef *>(bytes.data()),
+                          bytes.size()));
+}
+
+/// Maps the file of the cache that holds a member, which is written first where
+/// there is none, or a damaged one. Its name says which packed bytes it is of.
+Expected<std::shared_ptr<MemoryBuffer>>
+NpzReader::unpackToCache(const Member &member, StringRef packed) const {
+  const std::string what = path + ": array '" + member.name + "'";
+  std::string name = member.name.substr(0, 100);
+  for (char &c : name)
+    if (!isAlnum(c))
+      c = '_';
+  SmallString<128> file(cache);
+  sys::path::append(
+      file, name + "-" + Twine(member.size) + "-" +
+                utohexstr(xxh3_64bits(packed), /*LowerCase=*/true) + ".npy");
+  auto map = [&]() -> std::shared_ptr<MemoryBuffer> {
+    ErrorOr<std::unique_ptr<MemoryBuffer>> mapped = MemoryBuffer::getFile(
+        file, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+    if (mapped && (*mapped)->getBufferSize() == member.size &&
+        checksumOf((*mapped)->getBuffer()) == member.crc)
+      return std::move(*mapped);
+    return nullptr;
+  };
+  if (std::shared_ptr<MemoryBuffer> known = map())
+    return known;
+  if (std::error_code code = sys::fs::create_directories(cache))
+    return ioError("cannot make the folder '" + cache + "': " + code.message());
+  constexpr uint64_t kPiece = 1 << 20;
+  std::vector<char> piece(size_t(std::min(kPiece, member.size)));
+  bool whole = false;
+  Error error = writeFileAtomically(file, [&](AtomicFile &out) -> Error {
+    Error failed = Error::success();
+    size_t filled = 0;
+    auto flush = [&] {
+      if (!failed && filled)
+        failed = joinErrors(std::move(failed), out.write(piece.data(), filled));
+      filled = 0;
+    };
+    whole = inflateExactly(packed, member.size, [&](uint64_t left) {
+      flush();
+      filled = size_t(std::min<uint64_t>(left, piece.size()));
+      return MutableArrayRef(piece.data(), filled);
+    });
+    flush();
+    if (!whole && !failed)
+      return inputError(what + ": damaged .npz archive: its compressed data "
+                               "is not valid");
+    return failed;
+  });
+  if (error)
+    return std::move(error);
+  if (std::shared_ptr<MemoryBuffer> made = map())
+    return made;
+  (void)sys::fs::remove(file);
+  return inputError(what + ": damaged .npz archive: the checksum of its data "
+                           "is wrong");
+}
+
 Expected<HostArray> NpzReader::mapMember(const Member &member) const {
   const std::string what = path + ": array '" + member.name + "'";
   Expected<StringRef> packed = compressedBytes(member);
@@ -252,21 +327,34 @@ Expected<HostArray> NpzReader::mapMember(const Member &member) const {
     return packed.takeError();
   std::shared_ptr<MemoryBuffer> keeper = buffer;
   StringRef bytes = *packed;
+  bool inFile = member.method == 0;
   if (member.method == 8) {
     if (member.size / 1100 > member.compressedSize)
       return inputError(
           what + ": damaged .npz archive: " + Twine(member.compressedSize) +
           " bytes cannot inflate to " + Twine(member.size));
-    std::unique_ptr<WritableMemoryBuffer> inflated =
-        WritableMemoryBuffer::getNewUninitMemBuffer(member.size);
-    if (!inflated)
-      return inputError(what + ": not enough memory for its " +
-                        Twine(member.size) + " bytes");
-    if (!inflateExactly(*packed, inflated->getBufferStart(), member.size))
-      return inputError(what + ": damaged .npz archive: its compressed data "
-                               "is not valid");
-    bytes = StringRef(inflated->getBufferStart(), inflated->getBufferSize());
-    keeper = std::move(inflated);
+    if (!cache.empty()) {
+      auto unpacked = unpackToCache(member, *packed);
+      if (!unpacked)
+        return unpacked.takeError();
+      keeper = std::move(*unpacked);
+      inFile = true;
+    } else {
+      std::unique_ptr<WritableMemoryBuffer> inflated =
+          WritableMemoryBuffer::getNewUninitMemBuffer(member.size);
+      if (!inflated)
+        return inputError(what + ": not enough memory for its " +
+                          Twine(member.size) + " bytes");
+      char *to = inflated->getBufferStart();
+      if (!inflateExactly(*packed, member.size, [&](uint64_t left) {
+            to += left;
+            return MutableArrayRef(to - left, left);
+          }))
+        return inputError(what + ": damaged .npz archive: its compressed data "
+                                 "is not valid");
+      keeper = std::move(inflated);
+    }
+    bytes = keeper->getBuffer();
   } else if (member.method != 0) {
     return inputError(what + ": compression method " + Twine(member.method) +
                       " is not supported (stored and deflate are)");
@@ -274,15 +362,13 @@ Expected<HostArray> NpzReader::mapMember(const Member &member) const {
     return inputError(what + ": damaged .npz archive: a stored member has two "
                              "sizes");
   }
-  const uLong crc =
-      crc32_z(crc32_z(0, nullptr, 0),
-              reinterpret_cast<const Bytef *>(bytes.data()), bytes.size());
-  if (uint32_t(crc) != member.crc)
+  bool checked = inFile && member.method == 8; // in the cache
+  if (!checked && checksumOf(bytes) != member.crc)
     return inputError(what + ": damaged .npz archive: the checksum of its "
                              "data is wrong");
   Expected<HostArray> array = viewNpy(bytes, what, keeper);
   if (array)
-    array->mapped &= member.method == 0;
+    array->mapped &= inFile;
   return array;
 }
 

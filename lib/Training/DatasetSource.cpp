@@ -11,7 +11,6 @@
 #include "ckopt/Training/Permutation.h"
 #include "llvm/ADT/STLExtras.h"
 #include <cmath>
-#include <numeric>
 
 using namespace llvm;
 
@@ -47,8 +46,7 @@ Expected<ArrayFile> openTokenFile(StringRef path, DType type,
 }
 
 DatasetSource::DatasetSource(Dataset given, Order order)
-    : data(std::move(given)), order(order), samples(size_t(data.numSamples())) {
-  std::iota(samples.begin(), samples.end(), 0);
+    : data(std::move(given)), order(order) {
   for (size_t i = 0; i < data.numFields(); ++i) {
     const FieldSpec &spec = data.spec(i);
     list.push_back(
@@ -57,25 +55,25 @@ DatasetSource::DatasetSource(Dataset given, Order order)
 }
 
 Error DatasetSource::seek(uint64_t seed, DataPosition place) {
-  const int64_t count = int64_t(samples.size());
+  const int64_t count = *numSamples();
+  if (data.numSamples() > UINT32_MAX)
+    return inputError(name() + ": more than 2^32 samples");
   if (place.epoch < 0 || place.position < 0 || place.position > count)
     return inputError(name() + ": epoch " + Twine(place.epoch) +
                       " has no sample " + Twine(place.position));
-  at = size_t(place.position);
-  if (order == Order::AsStored) {
-    sequence = samples;
-    return Error::success();
-  }
-  sequence = epochPermutation(count, seed, place.epoch);
-  for (int64_t &index : sequence)
-    index = samples[size_t(index)];
+  at = place.position;
+  if (order == Order::Shuffled)
+    sequence = epochPermutation<uint32_t>(count, seed, place.epoch);
   return Error::success();
 }
 
 Expected<int64_t> DatasetSource::next(int64_t count, ArrayRef<void *> to) {
-  ArrayRef<int64_t> batch = ArrayRef(sequence).drop_front(at);
-  batch = batch.take_front(size_t(count));
-  at += batch.size();
+  count = std::min(count, *numSamples() - at);
+  std::vector<int64_t> batch;
+  for (; int64_t(batch.size()) < count; ++at) {
+    int64_t index = sequence.empty() ? at : sequence[size_t(at)];
+    batch.push_back(samples ? (*samples)[size_t(index)] : index);
+  }
   for (size_t field = 0; field < to.size(); ++field)
     data.gather(field, batch, to[field]);
   return int64_t(batch.size());
@@ -90,8 +88,10 @@ Expected<HeldOut> drawHeldOut(int64_t count, double share, uint64_t seed) {
   if (share > 0 && (held == 0 || held == count))
     return inputError("holding out " + Twine(std::to_string(share)) + " of " +
                       Twine(count) + " samples leaves one part empty");
-  const std::vector<int64_t> all =
-      randomPermutation(count, seed, RandomUse::Holdout, 0);
+  if (held == 0)
+    return HeldOut();
+  const std::vector<uint32_t> all =
+      randomPermutation<uint32_t>(count, seed, RandomUse::Holdout, 0);
   HeldOut result{{all.begin() + held, all.end()},
                  {all.begin(), all.begin() + held}};
   llvm::sort(result.train);
@@ -104,9 +104,10 @@ Expected<std::unique_ptr<BatchSource>> DatasetSource::holdOut(double share,
   Expected<HeldOut> parts = drawHeldOut(data.numSamples(), share, seed);
   if (!parts)
     return parts.takeError();
-  samples = std::move(parts->train);
+  samples.reset();
   if (parts->held.empty())
     return nullptr;
+  samples = std::move(parts->train);
   auto rest = std::make_unique<DatasetSource>(data, Order::AsStored);
   rest->samples = std::move(parts->held);
   return std::move(rest);

@@ -119,7 +119,7 @@ ImageFolderSource::create(ImageListing listing, const ImageOptions &options,
                       ": the model takes " + Twine(result->width) + "x" +
                       Twine(result->height) + " pixels, which are more");
   result->samples.resize(result->listing->images.size());
-  std::iota(result->samples.begin(), result->samples.end(), 0);
+  std::iota(result->samples.begin(), result->samples.end(), 0u);
   return std::move(result);
 }
 
@@ -294,15 +294,15 @@ Error ImageFolderSource::seek(uint64_t newSeed, DataPosition place) {
   at = size_t(place.position);
   sequence = samples;
   if (train) {
-    sequence = epochPermutation(count, seed, epoch);
-    for (int64_t &index : sequence)
-      index = samples[size_t(index)];
+    sequence = epochPermutation<uint32_t>(count, seed, epoch);
+    for (uint32_t &index : sequence)
+      index = samples[index];
   }
   return Error::success();
 }
 
 Expected<int64_t> ImageFolderSource::next(int64_t count, ArrayRef<void *> to) {
-  ArrayRef<int64_t> batch = ArrayRef(sequence).drop_front(at);
+  ArrayRef<uint32_t> batch = ArrayRef(sequence).drop_front(at);
   batch = batch.take_front(size_t(count));
   at += batch.size();
   const SourceField &field = list[imageField];
@@ -340,9 +340,11 @@ ImageFolderSource::holdOut(double share, uint64_t holdSeed) {
       drawHeldOut(int64_t(listing->images.size()), share, holdSeed);
   if (!parts)
     return parts.takeError();
-  samples = std::move(parts->train);
+  samples.resize(listing->images.size());
+  std::iota(samples.begin(), samples.end(), 0u);
   if (parts->held.empty())
     return nullptr;
+  samples = std::move(parts->train);
   std::unique_ptr<ImageFolderSource> rest(new ImageFolderSource(*this));
   rest->samples = std::move(parts->held);
   rest->sequence.clear();

@@ -227,6 +227,66 @@ static std::string npy(StringRef header, StringRef bytes = "") {
   return text + header.str() + bytes.str();
 }
 
+TEST_F(NpzFiles, UnpacksCompressedArraysToFilesOnce) {
+  TensorMap map;
+  HostTensor ramp(DType::I32, {300000});
+  for (int64_t i = 0; i < ramp.numElements(); ++i)
+    ramp.setDouble(i, double(i));
+  map.insert("a/ramp", ramp);
+  map.insert("empty", HostTensor(DType::F32, {0}));
+  ASSERT_EQ(textOf(writeNpz(file("d.npz"), map, /*deflate=*/true)), "");
+  const std::string cache = file("cache/below");
+  auto files = [&] {
+    std::vector<std::string> found;
+    std::error_code code;
+    for (llvm::sys::fs::directory_iterator it(cache, code), end;
+         it != end && !code; it.increment(code))
+      found.push_back(it->path());
+    return found;
+  };
+  EXPECT_FALSE(
+      valueOf(valueOf(NpzReader::open(file("d.npz"))).map("a/ramp")).mapped);
+  EXPECT_TRUE(files().empty());
+  auto read = [&] {
+    HostArray array =
+        valueOf(valueOf(NpzReader::open(file("d.npz"), cache)).map("a/ramp"));
+    EXPECT_TRUE(array.mapped);
+    EXPECT_TRUE(array.tensor().bitEqual(ramp));
+  };
+  read();
+  ASSERT_EQ(files().size(), 1u);
+  const std::string path = files()[0];
+  llvm::sys::fs::file_status before, after;
+  ASSERT_FALSE(llvm::sys::fs::status(path, before));
+  read();
+  ASSERT_FALSE(llvm::sys::fs::status(path, after));
+  EXPECT_EQ(before.getUniqueID(), after.getUniqueID()) << "written again";
+  EXPECT_EQ(valueOf(valueOf(NpzReader::open(file("d.npz"), cache)).map("empty"))
+                .numElements(),
+            0);
+
+  // A damaged file of the cache is made again, one of a damaged archive never.
+  llvm::StringRef name = llvm::StringRef(path).drop_front(folder.size() + 1);
+  std::string bytes = get(name);
+  bytes[bytes.size() / 2] ^= 1;
+  put(name, bytes);
+  read();
+  const size_t made = files().size();
+  std::string archive = get("d.npz");
+  archive[archive.size() / 4] ^= 1;
+  put("damaged.npz", archive);
+  expectContains(
+      textOf(
+          valueOf(NpzReader::open(file("damaged.npz"), cache)).map("a/ramp")),
+      "damaged .npz archive");
+  EXPECT_EQ(files().size(), made);
+  put("file", "");
+  expectContains(
+      textOf(
+          valueOf(NpzReader::open(file("d.npz"), file("file"))).map("a/ramp")),
+      "file");
+}
+
 TEST(Npy, BadHeadersAreErrors) {
   const std::pair<const char *, const char *> cases[] = {
       {"", "not a dictionary"},

@@ -33,6 +33,15 @@ struct NpyArray {
   void copyTo(void *out) const;
 };
 
+/// Returns the bytes of a file before its data, from its first 12 bytes; 0
+/// where these are no .npy file's.
+size_t npyHeaderSize(std::string_view bytes);
+
+/// Parses the bytes before the data, as parseNpyArray() does; `dataBytes` gets
+/// how many follow, and `array.data` stays empty.
+std::string parseNpyHeader(std::string_view bytes, NpyArray &array,
+                           uint64_t &dataBytes);
+
 /// Parses a file. Returns "" on success, else a description of the defect.
 /// `array` points into `bytes`.
 std::string parseNpyArray(std::string_view bytes, NpyArray &array);

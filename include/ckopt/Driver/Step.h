@@ -131,9 +131,14 @@ inline llvm::Expected<CompiledStep> compile(CompileOptions options,
 llvm::Error checkWeightsPath(llvm::StringRef path, const llvm::Twine &what);
 
 /// Writes weights by name as writeWeights() does; `model` is the ONNX file that
-/// they belong to.
+/// they belong to. `metadata` is added to the file's.
 llvm::Error writeWeightsFile(const std::string &model, const std::string &path,
-                             const TensorMap &weights);
+                             const TensorMap &weights,
+                             const StringMetadata &metadata = {});
+
+/// Returns what files of weights say of the samples that these are for: the
+/// names of the classes, as a JSON array "ckopt.classes".
+StringMetadata weightsMetadata(const BatchSource &source);
 
 } // namespace ckopt
 

@@ -36,8 +36,11 @@ struct LabelRange {
 /// Where samples come from, and what the step takes.
 struct DataOptions {
   /// A file or folder of arrays, or a pattern of files
-  /// (ckopt/Support/ArrayFile.h).
+  /// (ckopt/Support/ArrayFile.h); "-": standard input
+  /// (ckopt/Training/ArrayStream.h).
   std::string path;
+  /// A folder that compressed arrays are unpacked to once; "": into memory.
+  std::string cache;
   /// Or a file of tokens (openTokenFile), whose arrays are `tokens` and `next`.
   std::string tokens;
   DType tokenType = DType::U16;
@@ -78,6 +81,7 @@ struct DataOptions {
   /// step's own handler, or standard error.
   MessageHandler messages;
 
+  bool isStream() const { return path == "-"; }
   /// Tells whether files are named.
   bool namesFiles() const {
     return !path.empty() || !tokens.empty() || !images.empty();
@@ -127,6 +131,8 @@ struct TrainOptions {
   bool averages = false;   ///< the step keeps averaged weights (EMA)
   bool progress = true;    ///< a line an epoch on standard error
   std::string log;         ///< a line a step: .csv or .jsonl; "": none
+  /// A page about the run, written at its end by train() of a compilation.
+  std::string html;
   MessageHandler messages; ///< of warnings; null: the step's own handler
   /// Called after each step.
   std::function<llvm::Error(const StepReport &)> report;

@@ -56,8 +56,10 @@ struct ArrayFile {
 };
 
 /// Opens an .npz file, a .npy file (its array has the file's name without the
-/// ending), or a folder of .npy files.
-llvm::Expected<ArrayFile> openArrayFile(llvm::StringRef path);
+/// ending), or a folder of .npy files. Compressed arrays are unpacked to files
+/// in the folder `cache`, or ("") into memory.
+llvm::Expected<ArrayFile> openArrayFile(llvm::StringRef path,
+                                        llvm::StringRef cache = "");
 
 /// Returns the files that a pattern stands for, in the order of their names:
 /// `*`, `?` and `[...]` in the last part of the path. Without them the path

@@ -29,7 +29,10 @@ namespace ckopt {
 /// it.
 class NpzReader {
 public:
-  static llvm::Expected<NpzReader> open(llvm::StringRef path);
+  /// Compressed arrays that are mapped are unpacked to files in `cache`, where
+  /// those of an earlier run are found again; "": into memory.
+  static llvm::Expected<NpzReader> open(llvm::StringRef path,
+                                        llvm::StringRef cache = "");
   /// As `open` on bytes in memory; `what` names them in errors.
   static llvm::Expected<NpzReader>
   fromBuffer(std::unique_ptr<llvm::MemoryBuffer> buffer, llvm::StringRef what);
@@ -57,7 +60,10 @@ private:
   llvm::Expected<llvm::StringRef> compressedBytes(const Member &member) const;
   llvm::Expected<HostArray> mapMember(const Member &member) const;
 
-  std::string path;
+  llvm::Expected<std::shared_ptr<llvm::MemoryBuffer>>
+  unpackToCache(const Member &member, llvm::StringRef packed) const;
+
+  std::string path, cache;
   std::shared_ptr<llvm::MemoryBuffer> buffer;
   std::vector<Member> members;
 };

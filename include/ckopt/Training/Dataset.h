@@ -93,7 +93,7 @@ public:
   std::string name() const override { return data.name(); }
   llvm::ArrayRef<SourceField> fields() const override { return list; }
   std::optional<int64_t> numSamples() const override {
-    return int64_t(samples.size());
+    return samples ? int64_t(samples->size()) : data.numSamples();
   }
   bool canSeek() const override { return true; }
   llvm::Error seek(uint64_t seed, DataPosition place) override;
@@ -111,8 +111,11 @@ private:
   Dataset data;
   Order order;
   std::vector<SourceField> list;
-  std::vector<int64_t> samples, sequence;
-  size_t at = 0;
+  /// Nothing: all. Numbers of 32 bits, since they are what a large data set
+  /// takes memory for.
+  std::optional<std::vector<uint32_t>> samples;
+  std::vector<uint32_t> sequence; ///< empty: as stored
+  int64_t at = 0;
 };
 
 } // namespace ckopt

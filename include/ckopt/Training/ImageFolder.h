@@ -118,7 +118,7 @@ private:
   size_t imageField = 0, labelField = 0; ///< labelField: list.size() if none
   int64_t channels = 3, height = 0, width = 0;
   bool channelsLast = false;
-  std::vector<int64_t> samples, sequence;
+  std::vector<uint32_t> samples, sequence;
   size_t at = 0;
   uint64_t seed = 0;
   int64_t epoch = 0;

@@ -17,12 +17,13 @@
 
 namespace ckopt {
 
-/// Returns 0 .. count-1 in random order.
-inline std::vector<int64_t> randomPermutation(int64_t count, uint64_t seed,
-                                              RandomUse use, uint32_t stream) {
-  std::vector<int64_t> order(size_t(count > 0 ? count : 0));
+/// Returns 0 .. count-1 in random order, as numbers of a type that holds them.
+template <typename T = int64_t>
+std::vector<T> randomPermutation(int64_t count, uint64_t seed, RandomUse use,
+                                 uint32_t stream) {
+  std::vector<T> order(size_t(count > 0 ? count : 0));
   for (size_t i = 0; i < order.size(); ++i)
-    order[i] = int64_t(i);
+    order[i] = T(i);
   PhiloxStream random(seed, use, stream);
   for (size_t i = order.size(); i > 1; --i)
     std::swap(order[i - 1], order[size_t(random.below(i))]);
@@ -30,19 +31,20 @@ inline std::vector<int64_t> randomPermutation(int64_t count, uint64_t seed,
 }
 
 /// Returns the order of `count` samples in `epoch` (0-based).
-inline std::vector<int64_t> epochPermutation(int64_t count, uint64_t seed,
-                                             int64_t epoch) {
-  return randomPermutation(count, seed, RandomUse::EpochOrder, uint32_t(epoch));
+template <typename T = int64_t>
+std::vector<T> epochPermutation(int64_t count, uint64_t seed, int64_t epoch) {
+  return randomPermutation<T>(count, seed, RandomUse::EpochOrder,
+                              uint32_t(epoch));
 }
 
 /// The samples that train and those that are kept back, each in ascending
 /// order.
 struct HeldOut {
-  std::vector<int64_t> train, held;
+  std::vector<uint32_t> train, held;
 };
 
 /// Keeps a share of `count` samples back. A share that leaves one part empty is
-/// an error; 0 keeps none.
+/// an error; with 0 both lists are empty, and all samples train.
 llvm::Expected<HeldOut> drawHeldOut(int64_t count, double share, uint64_t seed);
 
 } // namespace ckopt

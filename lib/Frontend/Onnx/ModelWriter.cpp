@@ -263,9 +263,23 @@ static llvm::Error writeExternal(onnx::GraphProto &graph,
   return file->commit();
 }
 
+/// A key of the model's own is not kept twice.
+static void setMetadata(onnx::ModelProto &model, const std::string &key,
+                        const std::string &value) {
+  for (onnx::StringStringEntryProto &entry : *model.mutable_metadata_props())
+    if (entry.key() == key) {
+      entry.set_value(value);
+      return;
+    }
+  onnx::StringStringEntryProto &entry = *model.add_metadata_props();
+  entry.set_key(key);
+  entry.set_value(value);
+}
+
 static llvm::Error
 exportChecked(llvm::StringRef originalPath, llvm::StringRef outPath,
-              const std::map<std::string, HostTensor> &weights) {
+              const std::map<std::string, HostTensor> &weights,
+              const std::map<std::string, std::string> &metadata) {
   auto model = parseModelFile(originalPath);
   if (!model)
     return model.takeError();
@@ -287,6 +301,8 @@ exportChecked(llvm::StringRef originalPath, llvm::StringRef outPath,
   for (const auto &[name, value] : weights)
     if (!done.lookup(name))
       return inputError("'" + originalPath + "' has no weight '" + name + "'");
+  for (const auto &[key, value] : metadata)
+    setMetadata(**model, key, value);
   // An ONNX file holds 2 GiB at most, so more data goes to a file beside it.
   if ((*model)->ByteSizeLong() > size_t(INT_MAX))
     if (llvm::Error error = writeExternal(graph, outPath))
@@ -305,9 +321,10 @@ exportChecked(llvm::StringRef originalPath, llvm::StringRef outPath,
 llvm::Error
 onnx_frontend::exportModel(llvm::StringRef originalPath,
                            llvm::StringRef outPath,
-                           const std::map<std::string, HostTensor> &weights) {
+                           const std::map<std::string, HostTensor> &weights,
+                           const std::map<std::string, std::string> &metadata) {
   try {
-    return exportChecked(originalPath, outPath, weights);
+    return exportChecked(originalPath, outPath, weights, metadata);
   } catch (const std::bad_alloc &) {
     return inputError("'" + originalPath +
                       "' with its weights does not fit into memory");

@@ -19,9 +19,12 @@ namespace ckopt::onnx_frontend {
 /// (external ones become internal; a model above 2 GiB keeps its numbers in
 /// `outPath`.data instead), graph inputs become initializers. Values
 /// are converted to the file's element type. Everything else is kept, unknown
-/// fields too. Fails if a name is not one of the file's weights.
-llvm::Error exportModel(llvm::StringRef originalPath, llvm::StringRef outPath,
-                        const std::map<std::string, HostTensor> &weights);
+/// fields too. `metadata` is added to the model's metadata_props. Fails if a
+/// name is not one of the file's weights.
+llvm::Error
+exportModel(llvm::StringRef originalPath, llvm::StringRef outPath,
+            const std::map<std::string, HostTensor> &weights,
+            const std::map<std::string, std::string> &metadata = {});
 
 } // namespace ckopt::onnx_frontend
 
