@@ -4,8 +4,8 @@
 
 check_library.py LIBRARY HEADER [CC...]
 
-  - its symbols are the functions of the header, each with a version, and no
-    other: neither ckopt's own nor LLVM's, which a process may have twice;
+  - its symbols are the functions of the header and those beside it, each with a
+    version, and no other: neither ckopt's own nor LLVM's, which a process may have twice;
   - it is opened, called and closed by a process that was linked without it;
   - with compilers: the header is C11 and C++ without warnings.
 """
@@ -19,9 +19,14 @@ import tempfile
 
 
 def declared(header):
-    with open(header, encoding="utf-8") as file:
-        text = re.sub(r"/\*.*?\*/", "", file.read(), flags=re.S)
-    return set(re.findall(r"CKOPT_API\b[^;(]*?\b(ckopt_\w+)\s*\(", text))
+    """The functions of the header and of those beside it (mlir.h)."""
+    found = set()
+    folder = os.path.dirname(header)
+    for name in os.listdir(folder):
+        with open(os.path.join(folder, name), encoding="utf-8") as file:
+            text = re.sub(r"/\*.*?\*/", "", file.read(), flags=re.S)
+        found.update(re.findall(r"CKOPT_API\b[^;(]*?\b(ckopt_\w+)\s*\(", text))
+    return found
 
 
 def exported(library):

@@ -4,7 +4,7 @@
 
 check_examples.py ROOT PAGE...
 
-A paragraph that begins with "From [examples/..." names the source of the next
+A sentence that begins with "From [examples/..." names the source of the next
 block of code: the block's lines must be lines of that file, in that order (lines
 in between, and indentation, may differ). Examples are compiled and run by install.package. A
 page without such a block is an error.
@@ -18,7 +18,7 @@ import sys
 def check(root, page):
     with open(os.path.join(root, page), encoding="utf-8") as file:
         text = file.read()
-    blocks = re.findall(r"^From \[(examples/[^]]+)\].*?^```\w*\n(.*?)^```$", text, re.M | re.S)
+    blocks = re.findall(r"\bFrom\s\[(examples/[^]]+)\].*?^```\w*\n(.*?)^```$", text, re.M | re.S)
     if not blocks:
         return [f"{page}: no block that is from an example"]
     errors = []

@@ -94,6 +94,12 @@ foreach(name whole resumed)
 endforeach()
 run(${WORK}/c/c-plan ${SOURCE}/test/ckopt-plan/Inputs/chain.json min)
 expect("order: 0 .*[0-9]+ of [0-9]+ bytes")
+# ckopt's passes through MLIR's C API.
+run(${CMAKE_COMMAND} -S ${SOURCE}/examples/mlir-c-client -B ${WORK}/mlir-c -G Ninja
+    -DCMAKE_C_COMPILER=${CC} -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_PREFIX_PATH=${WORK}/moved)
+run(${CMAKE_COMMAND} --build ${WORK}/mlir-c)
+run(${WORK}/mlir-c/mlir-c-client ${SOURCE}/test/Plugin/Inputs/chain.mlir func.func\(remat{budget=min}\))
+expect("ckopt.barrier")
 find_program(PKG_CONFIG pkg-config)
 find_program(GCC gcc)
 if(PKG_CONFIG AND GCC)

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Handles.h"
+#include "ckopt-c/mlir.h"
 
 #include <cstddef>
 #include <cstring>
@@ -73,8 +74,9 @@ TEST(CApi, NullPointersAreStatuses) {
   REFUSED(ckopt_step_train(nullptr, nullptr, nullptr, nullptr));
   REFUSED(ckopt_step_profile(nullptr, nullptr, 0, 1, nullptr, nullptr));
   REFUSED(ckopt_epoch_order(3, 0, 0, nullptr));
+  REFUSED(ckopt_register_dialects({nullptr}));
 #undef REFUSED
-  EXPECT_EQ(number, 43);
+  EXPECT_EQ(number, 44);
   ckopt_tensors_destroy(nullptr);
   ckopt_options_destroy(nullptr);
   ckopt_model_destroy(nullptr);
@@ -165,6 +167,7 @@ TEST(CApi, FilesAndModelsThatAreWrong) {
                ckopt_compile(digitsModel().get(),
                              makeOptions({{"loss", "cross_entropy"},
                                           {"batch", "32"},
+                                          {"effort", "0"},
                                           {"memory-budget", "1KiB"}})
                                  .get(),
                              &step));
@@ -234,7 +237,8 @@ TEST(CApi, PlansOfModels) {
   CKOPT_OK_OR_FAIL(ckopt_plan_model(digitsModel().get(),
                                     makeOptions({{"loss", "cross_entropy"},
                                                  {"batch", "32"},
-                                                 {"memory-budget", "min"}})
+                                                 {"effort", "0"},
+                                                 {"memory-budget", "1.9MiB"}})
                                         .get(),
                                     &made));
   Plan plan(made);

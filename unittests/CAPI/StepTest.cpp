@@ -238,8 +238,10 @@ TEST(CApiStep, MessagesReachTheHandlerAndTheErrorText) {
     int remarks = 0, errors = 0;
     std::string text;
   } heard;
-  Options options = makeOptions(
-      {{"loss", "cross_entropy"}, {"batch", "32"}, {"memory-budget", "1KiB"}});
+  Options options = makeOptions({{"loss", "cross_entropy"},
+                                 {"batch", "32"},
+                                 {"effort", "0"},
+                                 {"memory-budget", "1KiB"}});
   CKOPT_OK_OR_FAIL(ckopt_options_set_message_handler(
       options.get(),
       [](void *user, int32_t severity, const char *place, const char *text) {
@@ -271,7 +273,7 @@ TEST(CApiStep, CheckpointsGoOnWithTheSameBits) {
   runBatch(half, digits, 0);
   runBatch(half, digits, 32);
   CKOPT_OK_OR_FAIL(ckopt_step_checkpoint(half.get(), path.c_str()));
-  Step resumed = compileDigits({{"memory-budget", "min"}});
+  Step resumed = compileDigits({{"effort", "0"}, {"memory-budget", "2MiB"}});
   int64_t updates = 0;
   CKOPT_OK_OR_FAIL(ckopt_step_resume(resumed.get(), path.c_str(), &updates));
   EXPECT_EQ(updates, 2);
@@ -332,7 +334,7 @@ TEST(CApiStep, ArtifactsAndMemory) {
       path.c_str()));
   EXPECT_GT(std::filesystem::file_size(path), 1000u);
   std::filesystem::remove(path);
-  Step step = compileDigits({{"memory-budget", "2MiB"}});
+  Step step = compileDigits({{"effort", "0"}, {"memory-budget", "2MiB"}});
   Digits digits;
   runBatch(step, digits);
   ckopt_memory memory = {};
