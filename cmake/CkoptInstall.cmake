@@ -8,6 +8,7 @@ install(DIRECTORY ${CKOPT_SOURCE_DIR}/include/ckopt ${CKOPT_BINARY_DIR}/include/
         PATTERN "CMakeFiles" EXCLUDE)
 install(EXPORT CkoptTargets DESTINATION ${CKOPT_CMAKE_DIR})
 set(CKOPT_CONFIG_INCLUDES "\"\${PACKAGE_PREFIX_DIR}/${CMAKE_INSTALL_INCLUDEDIR}\"")
+set(CKOPT_CONFIG_LIBRARIES "\${PACKAGE_PREFIX_DIR}/${CMAKE_INSTALL_LIBDIR}")
 configure_package_config_file(${CKOPT_SOURCE_DIR}/cmake/CkoptConfig.cmake.in
   ${CKOPT_BINARY_DIR}/installed/CkoptConfig.cmake INSTALL_DESTINATION ${CKOPT_CMAKE_DIR})
 write_basic_package_version_file(${CKOPT_BINARY_DIR}/CkoptConfigVersion.cmake
@@ -20,6 +21,7 @@ install(FILES ${CKOPT_BINARY_DIR}/installed/CkoptConfig.cmake
 # The same for the build tree: -DCkopt_DIR=BUILD finds what is not installed.
 export(EXPORT CkoptTargets FILE ${CKOPT_BINARY_DIR}/CkoptTargets.cmake)
 set(CKOPT_CONFIG_INCLUDES "\"${CKOPT_SOURCE_DIR}/include\" \"${CKOPT_BINARY_DIR}/include\"")
+set(CKOPT_CONFIG_LIBRARIES "${CKOPT_BINARY_DIR}/lib")
 configure_package_config_file(${CKOPT_SOURCE_DIR}/cmake/CkoptConfig.cmake.in
   ${CKOPT_BINARY_DIR}/CkoptConfig.cmake INSTALL_DESTINATION ${CKOPT_BINARY_DIR}
   INSTALL_PREFIX ${CKOPT_BINARY_DIR})

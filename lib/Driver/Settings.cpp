@@ -43,6 +43,23 @@ static llvm::Error checkEnd(const LearningRateSchedule &schedule,
   return schedule.verify();
 }
 
+llvm::Error ckopt::checkSetting(const Setting &setting) {
+  registerAllTargets();
+  DriverOptions options;
+  DriverFlags flags(options);
+  return parseSettings(flags, setting);
+}
+
+std::string ckopt::settingsHelp() {
+  registerAllTargets();
+  DriverOptions options;
+  DriverFlags flags(options);
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  flags.table.printHelp(stream, takers::Program);
+  return text;
+}
+
 llvm::Expected<StepSettings>
 ckopt::readSettings(const std::string &model,
                     llvm::ArrayRef<Setting> settings) {

@@ -43,6 +43,12 @@ struct StepSettings {
 llvm::Expected<StepSettings> readSettings(const std::string &model,
                                           llvm::ArrayRef<Setting> settings);
 
+/// Checks the name and the value of one setting; what only several together
+/// show is for readSettings().
+llvm::Error checkSetting(const Setting &setting);
+/// Returns all settings with their help, as `ckopt train --help` prints them.
+std::string settingsHelp();
+
 } // namespace ckopt
 
 #endif // CKOPT_DRIVER_SETTINGS_H

@@ -1,0 +1,360 @@
+//===- Plan.cpp - plans of models and graphs, in C ------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "GraphSettings.h"
+#include "Handles.h"
+
+#include "ckopt/Driver/Reports.h"
+#include "ckopt/Driver/Step.h"
+#include "ckopt/Planner/GraphJson.h"
+#include "ckopt/Planner/Report.h"
+#include "ckopt/Planner/SearchFlags.h"
+#include "ckopt/Planner/Verifier.h"
+#include "ckopt/Remat/Remat.h"
+#include "ckopt/Remat/StoredPlan.h"
+#include "ckopt/Support/Report.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <cmath>
+
+using namespace ckopt;
+using namespace ckopt::capi;
+
+static constexpr size_t kNumTexts = CKOPT_PLAN_TIMELINE_TRACE + 1;
+
+struct ckopt_plan {
+  ckopt_plan_figures figures = {};
+  std::string texts[kNumTexts];
+  std::vector<int64_t> steps;
+};
+
+//===----------------------------------------------------------------------===//
+// Models
+//===----------------------------------------------------------------------===//
+
+static std::vector<int64_t> stepsInFile(const planner::Graph &graph,
+                                        const planner::Plan &plan) {
+  std::vector<int64_t> result;
+  for (planner::NodeId node : plan.steps)
+    result.push_back(graph.nodeFileId(node));
+  return result;
+}
+
+static ckopt_plan_figures stepFigures(const PlanSummary &summary) {
+  const RematFigures &plan = summary.figures;
+  ckopt_plan_figures figures = {};
+  figures.peak_bytes = plan.arena;
+  figures.load_bytes = plan.load;
+  figures.budget_bytes = plan.budget;
+  figures.full_bytes = plan.fullArena;
+  figures.bound_bytes = plan.memoryBound;
+  figures.parameter_bytes = summary.parameterBytes;
+  figures.optimizer_bytes = summary.optimizerBytes;
+  figures.state_bytes = summary.stateBytes;
+  figures.data_bytes = summary.dataBytes;
+  figures.steps = summary.calls;
+  figures.recomputed = plan.recomputed;
+  figures.cost = plan.seconds;
+  figures.full_cost = plan.baseSeconds;
+  figures.bound_cost = plan.lowerBound;
+  figures.seconds = summary.planSeconds;
+  figures.optimal = plan.status == "optimal";
+  return figures;
+}
+
+std::unique_ptr<ckopt_plan> capi::describePlan(const Compilation &compilation) {
+  auto plan = std::make_unique<ckopt_plan>();
+  plan->figures = stepFigures(compilation.summary());
+  llvm::raw_string_ostream table(plan->texts[CKOPT_PLAN_TABLE]);
+  printPlan(compilation, table);
+  plan->texts[CKOPT_PLAN_REPORT] = stepReport(compilation);
+  const RematResult &planned = compilation.planned();
+  plan->texts[CKOPT_PLAN_VALUES] = rematReport(planned.plans);
+  if (const RematPlan *main = planned.mainPlan()) {
+    plan->texts[CKOPT_PLAN_JSON] = printStoredPlan(*main);
+    plan->texts[CKOPT_PLAN_GRAPH] = planner::printGraph(main->problem.graph);
+    plan->steps = stepsInFile(main->problem.graph, main->result.plan);
+  }
+  Timeline timeline = memoryTimeline(compilation);
+  plan->texts[CKOPT_PLAN_TIMELINE_SVG] = timelineSvg(timeline);
+  plan->texts[CKOPT_PLAN_TIMELINE_TRACE] = memoryTrace(timeline);
+  return plan;
+}
+
+ckopt_status ckopt_plan_model(const ckopt_model *model,
+                              const ckopt_options *options, ckopt_plan **plan) {
+  return guarded([&]() -> llvm::Error {
+    if (!plan)
+      return misuse("the result is NULL");
+    *plan = nullptr;
+    auto request = readRequest(model, options);
+    if (!request)
+      return request.takeError();
+    Compilation compilation(std::move(request->settings.compile));
+    if (llvm::Error error = ckopt::plan(compilation, request->settings.data))
+      return request->messages->explain(std::move(error));
+    *plan = describePlan(compilation).release();
+    return llvm::Error::success();
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Graphs
+//===----------------------------------------------------------------------===//
+
+/// Adds the flags of a graph's plan, which store into `settings`.
+static void addGraphFlags(FlagTable &table, GraphSettings &settings) {
+  using Kind = MemoryBudget::Kind;
+  auto set = [&settings](llvm::Expected<MemoryBudget> budget) -> llvm::Error {
+    if (!budget)
+      return budget.takeError();
+    if (budget->kind == Kind::Bytes && budget->bytes == 0)
+      return usageError("--budget: 0 bytes hold nothing; 'min' asks for the "
+                        "smallest budget");
+    if (settings.budget.kind != Kind::Unlimited &&
+        settings.budget.kind != budget->kind)
+      return usageError("give one budget");
+    settings.budget = *budget;
+    return llvm::Error::success();
+  };
+  table.add(
+      "budget", "BYTES", 1,
+      "limit, e.g. 512MiB; 'min': the smallest that can be found",
+      [set](llvm::StringRef text) { return set(parseMemoryBudget(text)); });
+  table.add("budget-ratio", "R", 1,
+            "R times what the program order needs, rounded up; 0 < R <= 1",
+            [set](llvm::StringRef text) {
+              return set(parseBudgetRatio(text, Kind::Ratio, "--budget-ratio"));
+            });
+  table.add("pack", "", 1, "give each value an offset, and limit the arena",
+            flag::turnOn(settings.search.pack));
+  planner::addSearchFlags(table, settings.search, /*planning=*/1);
+}
+
+llvm::Expected<GraphSettings>
+capi::readGraphSettings(llvm::ArrayRef<Setting> settings) {
+  GraphSettings result;
+  FlagTable table;
+  addGraphFlags(table, result);
+  std::vector<std::string> texts;
+  for (const auto &[name, value] : settings)
+    texts.push_back("--" + name + (value.empty() ? "" : "=" + value));
+  std::vector<char *> arguments;
+  for (std::string &text : texts)
+    arguments.push_back(text.data());
+  if (llvm::Error error = table.parse(arguments, 1, [](llvm::StringRef) {
+        return llvm::Error::success(); // all begin with dashes
+      }))
+    return std::move(error);
+  return result;
+}
+
+std::string capi::graphSettingsHelp() {
+  GraphSettings settings;
+  FlagTable table;
+  addGraphFlags(table, settings);
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  table.printHelp(stream, 1);
+  return text;
+}
+
+static llvm::Expected<planner::Graph> readGraph(const char *json,
+                                                size_t bytes) {
+  if (!json)
+    return misuse("the graph is NULL");
+  std::string error;
+  auto graph = planner::parseGraph({json, bytes}, error);
+  if (!graph)
+    return inputError(error);
+  return std::move(*graph);
+}
+
+static planner::Result solveGraph(const planner::Graph &graph,
+                                  GraphSettings settings) {
+  using Kind = MemoryBudget::Kind;
+  if (settings.budget.kind == Kind::Minimum)
+    return planner::minimize(graph, settings.search);
+  if (settings.budget.kind == Kind::Bytes)
+    settings.search.budget = settings.budget.bytes;
+  if (settings.budget.kind == Kind::Ratio) {
+    planner::Report program = planner::makeReport(graph, {}, {});
+    settings.search.budget =
+        std::max<int64_t>(1, int64_t(std::ceil(settings.budget.ratio *
+                                               double(program.before.peak))));
+  }
+  planner::Result result = planner::solve(graph, settings.search);
+  result.budget = settings.search.budget;
+  return result;
+}
+
+static llvm::Error whyNot(const planner::Result &result) {
+  switch (result.status) {
+  case planner::Status::Error:
+    return makeError(result.internalError ? ExitInternal : ExitInputError,
+                     result.message);
+  case planner::Status::Infeasible:
+    return makeError(ExitInfeasible, result.message);
+  default:
+    return makeError(ExitNoPlanFound, result.message);
+  }
+}
+
+static ckopt_plan_figures graphFigures(const planner::Result &result,
+                                       const planner::Report &report,
+                                       int64_t budget) {
+  const planner::Plan &plan = result.plan;
+  ckopt_plan_figures figures = {};
+  figures.peak_bytes = plan.arena ? plan.arena : plan.peak;
+  figures.load_bytes = plan.peak;
+  figures.budget_bytes = budget;
+  figures.full_bytes = report.before.peak;
+  figures.bound_bytes = plan.provenMinimum;
+  figures.steps = int64_t(plan.steps.size());
+  figures.recomputed = int64_t(plan.steps.size()) - report.before.steps;
+  figures.cost = plan.cost;
+  figures.full_cost = report.before.cost;
+  figures.bound_cost = plan.lowerBound;
+  figures.optimal = result.status == planner::Status::Optimal;
+  return figures;
+}
+
+/// The table of a graph's plan.
+static std::string graphTable(const ckopt_plan_figures &figures,
+                              const planner::Result &result) {
+  TextTable table;
+  table.addColumn("plan");
+  table.addColumn("", TextTable::Right);
+  auto row = [&](const char *name, const std::string &text) {
+    table.addRow({name, text});
+  };
+  row("steps, of them recomputed", std::to_string(figures.steps) + ", " +
+                                       std::to_string(figures.recomputed));
+  row("cost", formatNumber(figures.cost));
+  row("cost without recomputation", formatNumber(figures.full_cost));
+  if (figures.bound_cost > 0)
+    row("no plan costs less than (proven)", formatNumber(figures.bound_cost));
+  row("load (largest sum of live bytes)", groupDigits(figures.load_bytes));
+  if (result.plan.arena)
+    row("arena", groupDigits(figures.peak_bytes));
+  row("load of the program order", groupDigits(figures.full_bytes));
+  if (figures.budget_bytes)
+    row("budget", groupDigits(figures.budget_bytes));
+  if (figures.bound_bytes)
+    row("no plan can need less than (proven)",
+        groupDigits(figures.bound_bytes));
+  row("plan", result.plan.status + ", by " + result.strategy);
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  table.print(stream);
+  return text;
+}
+
+static std::unique_ptr<ckopt_plan>
+describeGraphPlan(const planner::Graph &graph, planner::Result result,
+                  bool minimum) {
+  planner::ReportOptions options;
+  options.budget = minimum ? result.plan.minimumBudget : result.budget;
+  auto plan = std::make_unique<ckopt_plan>();
+  plan->figures = graphFigures(
+      result, planner::makeReport(graph, result, options), options.budget);
+  plan->texts[CKOPT_PLAN_TABLE] = graphTable(plan->figures, result);
+  plan->texts[CKOPT_PLAN_REPORT] = planner::printReport(graph, result, options);
+  plan->texts[CKOPT_PLAN_VALUES] = plan->texts[CKOPT_PLAN_REPORT];
+  plan->texts[CKOPT_PLAN_JSON] =
+      planner::printPlan(graph, result, options.budget);
+  plan->texts[CKOPT_PLAN_GRAPH] = planner::printGraph(graph);
+  Timeline timeline = planner::planTimeline(graph, result, options);
+  plan->texts[CKOPT_PLAN_TIMELINE_SVG] = timelineSvg(timeline);
+  plan->texts[CKOPT_PLAN_TIMELINE_TRACE] = memoryTrace(timeline);
+  plan->steps = stepsInFile(graph, result.plan);
+  return plan;
+}
+
+ckopt_status ckopt_plan_graph(const char *json, size_t bytes,
+                              const ckopt_options *options, ckopt_plan **plan) {
+  return guarded([&]() -> llvm::Error {
+    if (!plan)
+      return misuse("the result is NULL");
+    *plan = nullptr;
+    if (options && !options->graph)
+      return misuse("the options are those of a step; those of a graph are "
+                    "made by ckopt_options_create_for_graph");
+    auto settings =
+        readGraphSettings(options ? options->settings : std::vector<Setting>());
+    if (!settings)
+      return settings.takeError();
+    if (llvm::Error error = planner::checkSearch(settings->search))
+      return error;
+    auto graph = readGraph(json, bytes);
+    if (!graph)
+      return graph.takeError();
+    bool minimum = settings->budget.kind == MemoryBudget::Kind::Minimum;
+    planner::Result result = solveGraph(*graph, std::move(*settings));
+    if (!result.hasPlan())
+      return whyNot(result);
+    *plan = describeGraphPlan(*graph, std::move(result), minimum).release();
+    return llvm::Error::success();
+  });
+}
+
+ckopt_status ckopt_check_plan(const char *graph, size_t graph_bytes,
+                              const char *plan, size_t plan_bytes,
+                              int64_t budget) {
+  return guarded([&]() -> llvm::Error {
+    auto parsed = readGraph(graph, graph_bytes);
+    if (!parsed)
+      return parsed.takeError();
+    if (!plan || budget < 0)
+      return misuse("the plan is NULL, or the budget negative");
+    std::string wrong;
+    auto file = planner::parsePlan({plan, plan_bytes}, *parsed, wrong);
+    if (!file)
+      return inputError(wrong);
+    if (!file->statesPeak)
+      file->plan.peak = planner::planPeak(*parsed, file->plan, false);
+    wrong =
+        planner::verify(*parsed, file->plan, budget ? budget : file->budget);
+    return wrong.empty() ? llvm::Error::success() : inputError(wrong);
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Plans
+//===----------------------------------------------------------------------===//
+
+void ckopt_plan_destroy(ckopt_plan *plan) { delete plan; }
+
+ckopt_status ckopt_plan_get_figures(const ckopt_plan *plan,
+                                    ckopt_plan_figures *figures) {
+  return guarded([&]() -> llvm::Error {
+    if (!plan)
+      return misuse("the plan is NULL");
+    return writeSized(plan->figures, figures);
+  });
+}
+
+ckopt_status ckopt_plan_get_text(const ckopt_plan *plan, int32_t kind,
+                                 const char **text) {
+  return guarded([&]() -> llvm::Error {
+    if (!plan || !text)
+      return misuse("the plan or the result are NULL");
+    if (kind < 0 || size_t(kind) >= kNumTexts)
+      return misuse("a plan has no text of kind " + llvm::Twine(kind));
+    *text = plan->texts[kind].c_str();
+    return llvm::Error::success();
+  });
+}
+
+ckopt_status ckopt_plan_get_steps(const ckopt_plan *plan, const int64_t **nodes,
+                                  size_t *count) {
+  return guarded([&]() -> llvm::Error {
+    if (!plan || !nodes || !count)
+      return misuse("the plan or a result are NULL");
+    *nodes = plan->steps.data();
+    *count = plan->steps.size();
+    return llvm::Error::success();
+  });
+}
