@@ -446,3 +446,6 @@ def compile_step(module, example_inputs, *, example_targets=None, loss=None, opt
     step._bind(module, eager if check else None, known, norms, accumulate, compare)
     return step
 
+
+
+from ._partitioner import partitioner  # noqa: E402 (as ckopt.torch.partitioner)
