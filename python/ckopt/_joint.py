@@ -420,7 +420,7 @@ class Module:
         self.groups, self.maker, self.readers_of = groups, maker, readers_of
 
     def _live(self, resident):
-        """Live bytes before and in each group, and seconds."""
+        """The peak of live bytes, and seconds."""
         joint, bytes_of = self.joint, self.joint.bytes
         last = {}
         for b, groups in self.readers_of.items():
@@ -438,7 +438,6 @@ class Module:
             if b not in last and b not in resident and b not in self.outputs:
                 live -= bytes_of[b]  # never read: freed at once
         peak, seconds, at = live, 0.0, -1
-        timeline = []
         for g, (kernels, loop, *_) in enumerate(self.groups):
             new, read, arithmetic, work, extra = [], set(), 0.0, 0.0, 0
             for k in kernels:
@@ -461,7 +460,6 @@ class Module:
             else:
                 reuse = 0
             now = live + made - reuse + extra
-            timeline.append(now)
             if now > peak:
                 peak, at = now, g
             live += made - sum(bytes_of[b] for b in dead)
@@ -471,7 +469,6 @@ class Module:
             seconds += max(work / joint.flops, moved / joint.bandwidth,
                            arithmetic / joint.element_ops)
         self.peak, self.seconds, self.at, self.end = peak, seconds, at, live
-        self.timeline = timeline
 
     def alive_at_peak(self, count=5):
         """The largest values made here that lie in memory at the peak: (name, bytes)."""

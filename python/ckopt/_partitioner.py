@@ -11,6 +11,7 @@ chosen again for less where that exceeds the budget.
 
 from __future__ import annotations
 
+import inspect
 import logging
 import threading
 import time
@@ -71,7 +72,8 @@ class _Optimizer:
         probe = torch.nn.Parameter(torch.zeros(64, 64))
         probe.grad = torch.zeros(64, 64)
         # What is for tensors on other devices says nothing of the state's size.
-        settings = {k: v for k, v in settings.items() if k not in ("capturable", "fused", "foreach")}
+        known = set(inspect.signature(cls).parameters) - {"capturable", "fused", "foreach"}
+        settings = {k: v for k, v in settings.items() if k in known}
         try:
             made = cls([probe], **settings)
             made.step()
@@ -83,7 +85,6 @@ class _Optimizer:
         self.name = cls.__name__
         self.per_byte = state / (probe.numel() * probe.element_size())
         self.all = bool(getattr(optimizer, "defaults", {}).get("foreach"))
-        self.settings = repr(sorted((k, str(v)) for k, v in settings.items()))
 
     def state(self, sizes):
         return round(self.per_byte * sum(sizes))
@@ -114,7 +115,7 @@ class Partitioner(CustomPartitionerFn):
         self._reserve = _bytes(reserve, "reserve")
         self._check = check
         self.figures = None
-        self._hits = None
+        self._hits = torch._dynamo.utils.counters["aot_autograd"]["autograd_cache_hit"]
         self._taken = None
 
     def uuid(self):
@@ -138,7 +139,7 @@ class Partitioner(CustomPartitionerFn):
                 "(torch.compile(fullgraph=True, dynamic=False)), give each its own partitioner "
                 "and a share of the bytes, or call reset() when the first is gone")
         hits = torch._dynamo.utils.counters["aot_autograd"]["autograd_cache_hit"]
-        if self._hits is not None and hits > self._hits:
+        if hits > self._hits:
             warnings.warn(f"{hits - self._hits} graph(s) came from PyTorch's cache before this "
                           f"one: if they are trained, too, the budget of {_mib(self._budget)} "
                           "does not hold for all of them together", CkoptWarning, stacklevel=2)
@@ -201,8 +202,7 @@ class Partitioner(CustomPartitionerFn):
 
     def _fit(self, split, state):
         """Chooses, lowers, and chooses again for less until Inductor's schedule fits."""
-        target = tries = None
-        best = None
+        target = best = None
         for tries in range(8):
             def pick(search):
                 nonlocal target
@@ -216,6 +216,8 @@ class Partitioner(CustomPartitionerFn):
                 if best is not None:
                     break
                 raise
+            if "choice" not in state:
+                return modules  # there is no backward part to speak of
             choice, allowed = state["choice"], self._activations(state)
             measured = choice.peak
             if self._check:
@@ -235,7 +237,8 @@ class Partitioner(CustomPartitionerFn):
             elif best is not None:
                 break
             else:
-                target -= max(min(measured - allowed, allowed // 20), allowed // 100)
+                target = min(target, choice.peak) - \
+                    max(min(measured - allowed, allowed // 20), allowed // 100)
                 if target <= 0:
                     self._give_up(state["search"], state, 0, measured)
         if best is None:

@@ -155,7 +155,8 @@ class Search:
     def _planned(self, budget, **search):
         try:
             work = max(8_000_000, _PLAN_WORK * len(self.graph["nodes"]))
-            found = _plan(self.graph, budget=max(1, budget), work_limit=work, **search)
+            found = _plan(self.graph, budget=max(1, budget), work_limit=work,
+                          strategy="local-search", **search)
         except BudgetError:
             return None
         return self._judge(saved_of(found, self.graph, self.boundary))

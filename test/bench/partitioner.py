@@ -147,12 +147,14 @@ def networks():
     }
 
 
-def measure(name, kind, amount):
+def measure(name, kind, amount, steps):
     """One process: prints a JSON object."""
     import gc
     import torch
     import torch._functorch.config
     import torch._inductor.config
+
+    from torch._dynamo.utils import counters
 
     def status(key):
         with open("/proc/self/status", encoding="utf-8") as file:
@@ -176,15 +178,17 @@ def measure(name, kind, amount):
     else:
         torch._functorch.config.activation_memory_budget = amount
     step = torch.compile(module, dynamic=False)
-    losses, seconds, peak = [], [], 0
+    losses, seconds, peak, floor = [], [], 0, 0
     begin = time.time()
-    for i in range(8):
+    for i in range(steps):
         if i == 2:
             gc.collect()
             with open("/proc/self/clear_refs", "w", encoding="utf-8") as file:
                 file.write("5")
         at = time.perf_counter()
         optimizer.zero_grad()
+        if i == 2:
+            floor = status("VmRSS") - base
         loss = step(*batch)
         loss.backward()
         optimizer.step()
@@ -197,21 +201,26 @@ def measure(name, kind, amount):
             peak = status("VmHWM") - base
     fixed = 4 * sum(p.numel() * p.element_size() for p in module.parameters())
     print(json.dumps({"network": name, "kind": kind, "amount": amount, "bytes": peak,
-                      "seconds": min(seconds[2:]), "compile": compiled, "losses": losses[:3],
-                      "fixed": fixed, "base": base,
+                      "seconds": min(seconds[1:], default=0), "compile": compiled, "losses": losses[:3],
+                      "fixed": fixed, "floor": floor, "cached": counters["aot_autograd"]["autograd_cache_hit"],
                       "figures": dict(hook.figures) if hook and hook.figures else None}))
 
 
 def run(name, kind, amount, out):
     environment = dict(os.environ, MALLOC_MMAP_THRESHOLD_=THRESHOLD)
-    done = subprocess.run([sys.executable, __file__, "--one", name, kind, str(amount)],
-                          env=environment, capture_output=True, text=True, check=False)
-    if done.returncode:
-        lines = [l for l in done.stderr.splitlines() if "Error" in l]
-        result = {"network": name, "kind": kind, "amount": amount,
-                  "error": (lines or ["?"])[-1][:400]}
-    else:
+    environment.setdefault("TORCHINDUCTOR_CACHE_DIR", os.path.abspath(out) + ".cache")
+    result, figures, compiled = {}, None, 0
+    for steps in ("1", "6"):  # compile, then measure
+        done = subprocess.run([sys.executable, __file__, "--one", name, kind, str(amount), steps],
+                              env=environment, capture_output=True, text=True, check=False)
+        if done.returncode:
+            lines = [l for l in done.stderr.splitlines() if "Error" in l]
+            result = {"network": name, "kind": kind, "amount": amount,
+                      "error": (lines or ["?"])[-1][:400]}
+            break
         result = json.loads(done.stdout.splitlines()[-1])
+        figures, compiled = figures or result["figures"], compiled or result["compile"]
+        result.update(figures=figures, compile=compiled)
     with open(out, "a", encoding="utf-8") as file:
         file.write(json.dumps(result) + "\n")
     print({k: v for k, v in result.items() if k not in ("losses", "figures")}, flush=True)
@@ -243,23 +252,27 @@ def main():
     """Runs what the command line names."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("networks", nargs="*")
-    parser.add_argument("--one", nargs=3)
+    parser.add_argument("--one", nargs=4)
     parser.add_argument("--table")
     parser.add_argument("-o", default="partitioner.jsonl")
+    parser.add_argument("--budgets", type=int, nargs="*", help="bytes, in place of shares")
     parser.add_argument("--ratios", type=float, nargs="*", default=RATIOS)
     options = parser.parse_args()
     if options.one:
-        measure(options.one[0], options.one[1], float(options.one[2]))
+        measure(options.one[0], options.one[1], float(options.one[2]), int(options.one[3]))
     elif options.table:
         table(options.table)
     else:
         for name in options.networks or list(networks()):
-            first = run(name, "torch", 1.0, options.o)
-            if "error" in first:
-                continue
-            for share in SHARES:
-                budget = first["fixed"] + share * (first["bytes"] - first["fixed"])
-                run(name, "ckopt", int(budget), options.o)
+            budgets = options.budgets
+            if not budgets:
+                first = run(name, "torch", 1.0, options.o)
+                if "error" in first:
+                    continue
+                above = first["bytes"] - first["fixed"]
+                budgets = [int(first["fixed"] + share * above) for share in SHARES]
+            for budget in budgets:
+                run(name, "ckopt", budget, options.o)
             for ratio in options.ratios:
                 if ratio != 1.0:
                     run(name, "torch", ratio, options.o)

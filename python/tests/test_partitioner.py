@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""A byte budget inside torch.compile; skipped where torch (2.15 on) is missing."""
+
+import copy
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("torch._inductor.custom_graph_pass")
+if not hasattr(__import__("torch._inductor.custom_graph_pass", fromlist=["x"]),
+               "CustomPartitionerFn"):
+    pytest.skip("this PyTorch has no hook for a partitioner (2.15 has)", allow_module_level=True)
+
+import torch._inductor.config as inductor  # noqa: E402
+from torch.utils.checkpoint import checkpoint  # noqa: E402
+
+import ckopt  # noqa: E402
+import ckopt.torch  # noqa: E402
+
+nn, F = torch.nn, torch.nn.functional
+KIB = 1024
+
+
+class Net(nn.Module):
+    """Convolution, batch norm, dropout and attention, small."""
+
+    def __init__(self, tagged=False):
+        super().__init__()
+        self.conv, self.norm = nn.Conv2d(2, 8, 3, padding=1), nn.BatchNorm2d(8)
+        self.mix, self.out = nn.Linear(64, 192), nn.Linear(64, 5)
+        self.mlp = nn.ModuleList([nn.Sequential(nn.LayerNorm(64), nn.Linear(64, 256), nn.GELU(),
+                                                nn.Dropout(0.2), nn.Linear(256, 64))
+                                  for _ in range(3)])
+        self.tagged = tagged
+
+    def forward(self, x, y):
+        h = F.relu(self.norm(self.conv(x))).flatten(2)
+        q, k, v = self.mix(h).chunk(3, -1)
+        h = h + F.dropout((q @ k.transpose(1, 2) / 8).softmax(-1), 0.1, self.training) @ v
+        for block in self.mlp:
+            h = h + (checkpoint(block, h, use_reentrant=False) if self.tagged else block(h))
+        return F.cross_entropy(self.out(h.mean(1)), y)
+
+
+def batch():
+    generator = torch.Generator().manual_seed(1)
+    return (torch.randn(64, 2, 8, 8, generator=generator),
+            torch.randint(0, 5, (64,), generator=generator))
+
+
+def train(module, hook, steps=2, data=None):
+    """Losses, gradients and state after some steps of torch.compile with the hook."""
+    torch._dynamo.reset()
+    module = copy.deepcopy(module).train()
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.05)
+    with inductor.patch(custom_partitioner_fn=hook, force_disable_caches=True):
+        step = torch.compile(module, dynamic=False)
+        torch.manual_seed(3)
+        losses, gradients = [], []
+        for _ in range(steps):
+            optimizer.zero_grad()
+            loss = step(*(data or batch()))
+            loss.backward()
+            gradients.append([p.grad.clone() for p in module.parameters()])
+            optimizer.step()
+            losses.append(loss.item())
+    return losses, gradients, module.state_dict()
+
+
+def assert_same(one, other):
+    torch.testing.assert_close(one[0], other[0], rtol=1e-6, atol=1e-7)
+    for a, b in zip(one[1], other[1]):
+        for x, y in zip(a, b):
+            torch.testing.assert_close(x, y, rtol=1e-4, atol=1e-6)
+    for name, value in one[2].items():
+        torch.testing.assert_close(value, other[2][name], rtol=1e-4, atol=1e-6, msg=name)
+
+
+def plan_only(module, budget, data=None, **options):
+    """The hook's figures; nothing is compiled after it."""
+    class Stop(Exception):
+        pass
+
+    hook = ckopt.torch.partitioner(budget, **options)
+    call = type(hook).__call__
+
+    class Stopping(type(hook)):
+        def __call__(self, *args, **kwargs):
+            self.modules = call(self, *args, **kwargs)
+            raise Stop
+
+    hook.__class__ = Stopping
+    torch._dynamo.reset()
+    with inductor.patch(custom_partitioner_fn=hook, force_disable_caches=True):
+        try:
+            torch.compile(copy.deepcopy(module), dynamic=False)(*(data or batch()))
+        except Exception as error:
+            if "Stop" not in repr(error):
+                raise
+    return hook
+
+
+@pytest.fixture(scope="module")
+def net():
+    torch.manual_seed(0)
+    return Net()
+
+
+@pytest.fixture(scope="module")
+def default(net):
+    """Bytes that the step takes where nothing is computed again for the budget's sake."""
+    return plan_only(net, "1GiB", check=False).figures["peak"]
+
+
+def test_training_is_that_of_torch_compile(net, default):
+    """Loss, gradients, running statistics and dropout's masks do not depend on the budget."""
+    expected = train(net, None)
+    hook = ckopt.torch.partitioner(int(0.7 * default))
+    assert_same(train(net, hook), expected)
+    assert hook.figures["peak"] <= 0.7 * default
+    assert hook.figures["recomputed_ops"] > 0
+    assert int(expected[2]["norm.num_batches_tracked"]) == 2
+
+
+def test_bytes_follow_the_budget(net, default):
+    """Peaks are within the budgets and fall with them; time only rises."""
+    figures = [plan_only(net, int(share * default), check=False).figures
+               for share in (1.1, 0.85, 0.7, 0.6)]
+    for share, one in zip((1.1, 0.85, 0.7, 0.6), figures):
+        assert one["peak"] <= share * default
+    peaks = [one["peak"] for one in figures]
+    times = [one["slower_by_the_model"] for one in figures]
+    assert peaks == sorted(peaks, reverse=True) and peaks[-1] < peaks[0]
+    # The first is what torch.compile does anyway, whatever the model says of its time.
+    assert times[0] == 0 and times[1:] == sorted(times[1:])
+    assert figures[0]["by_the_model"] == figures[0]["activations_and_gradients"]
+
+
+def test_what_is_random_runs_once(net, default):
+    """Seeds are made in the forward module alone: the backward one would draw others."""
+    hook = plan_only(net, int(0.6 * default), check=False)
+    names = [[str(n.target) for n in m.graph.nodes if n.op == "call_function"]
+             for m in hook.modules]
+    assert any("inductor_seeds" in n for n in names[0])
+    assert not any("inductor_seeds" in n for n in names[1])
+
+
+def test_checkpoint_tags_are_kept(default):
+    """What the user tagged is computed again even where bytes are plenty."""
+    torch.manual_seed(0)
+    tagged = Net(tagged=True)
+    hook = plan_only(tagged, "1GiB", check=False)
+    saved = {n.name for n in hook.modules[1].graph.nodes if n.op == "placeholder"}
+    marked = {n.name for n in hook.modules[0].graph.nodes
+              if n.meta.get("recompute") is not None and n.op == "call_function" and
+              "MUST_SAVE" not in str(n.meta["recompute"])}
+    assert marked and not marked & saved
+    again = {n.name for n in hook.modules[1].graph.nodes if n.op == "call_function"}
+    assert marked & again
+
+
+def test_mutated_inputs_are_not_read_later():
+    """A buffer that the step changes is not saved: the backward part would read the new one."""
+    class Counts(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(32, 32)
+            self.register_buffer("scale", torch.full((32,), 0.5))
+
+        def forward(self, x):
+            h = torch.tanh(self.layer(x) + self.scale)
+            self.scale.mul_(1.5)
+            return (h * h).sum()
+
+    torch.manual_seed(0)
+    module, data = Counts(), (torch.randn(64, 32),)
+    expected = train(module, None, data=data)
+    assert_same(train(module, ckopt.torch.partitioner("64KiB"), data=data), expected)
+    assert float(expected[2]["scale"][0]) == pytest.approx(0.5 * 1.5**2)
+
+
+def test_what_does_not_fit_names_bytes(net, default):
+    with pytest.raises(Exception, match="the smallest found needs [0-9,]+ bytes"):
+        plan_only(net, int(0.2 * default), check=False)
+    with pytest.raises(Exception, match="optimizer state .* alone need [0-9,]+ bytes"):
+        plan_only(net, "300KB", optimizer=torch.optim.AdamW)
+
+
+def test_one_graph_has_the_budget(net):
+    """A second graph, symbolic sizes and texts that are no bytes are refused."""
+    class Breaks(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = nn.Linear(8, 8), nn.Linear(8, 8)
+
+        def forward(self, x):
+            h = self.a(x).tanh()
+            torch._dynamo.graph_break()
+            return self.b(h).tanh().sum()
+
+    hook = ckopt.torch.partitioner("1MiB", check=False)
+    with pytest.raises(Exception, match=r"a second graph .*1,048,576 bytes .*first one has"):
+        train(Breaks(), hook, data=(torch.randn(4, 8),))
+    torch._dynamo.reset()
+    with inductor.patch(custom_partitioner_fn=ckopt.torch.partitioner("1MiB"),
+                        force_disable_caches=True):
+        with pytest.raises(Exception, match="symbolic size .*1,048,576 bytes"):
+            torch.compile(nn.Linear(8, 8), dynamic=True)(torch.randn(5, 8)).sum().backward()
+    for wrong in ("2 apples", -1, True, 1.5):
+        with pytest.raises(ckopt.UsageError, match="budget is"):
+            ckopt.torch.partitioner(wrong)
+
+
+def test_uuid_holds_what_decides():
+    make = ckopt.torch.partitioner
+    one = make("1MiB").uuid()
+    assert one == make(2**20).uuid() and ckopt.__version__ in one
+    others = [make("2MiB"), make("1MiB", reserve=1), make("1MiB", check=False),
+              make("1MiB", optimizer=torch.optim.Adam)]
+    assert len({one, *[o.uuid() for o in others]}) == 5
+
+
+def test_optimizers_state_is_counted():
+    parameters = [torch.nn.Parameter(torch.zeros(8, 8))]
+    for optimizer, copies in ((torch.optim.AdamW, 2), (torch.optim.SGD, 0),
+                              (torch.optim.SGD(parameters, lr=0.1, momentum=0.9), 1),
+                              (torch.optim.Adam(parameters, amsgrad=True), 3)):
+        hook = ckopt.torch.partitioner("1GiB", optimizer=optimizer)
+        assert hook._optimizer.state([10**6]) == pytest.approx(copies * 10**6, rel=0.001)
