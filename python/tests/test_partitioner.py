@@ -48,13 +48,13 @@ def batch():
             torch.randint(0, 5, (64,), generator=generator))
 
 
-def train(module, hook, steps=2, data=None):
+def train(module, hook, steps=2, data=None, compiled=True):
     """Losses, gradients and state after some steps of torch.compile with the hook."""
     torch._dynamo.reset()
     module = copy.deepcopy(module).train()
-    optimizer = torch.optim.SGD(module.parameters(), lr=0.05)
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.01)
     with inductor.patch(custom_partitioner_fn=hook, force_disable_caches=True):
-        step = torch.compile(module, dynamic=False)
+        step = torch.compile(module, dynamic=False) if compiled else module
         torch.manual_seed(3)
         losses, gradients = [], []
         for _ in range(steps):
@@ -160,7 +160,10 @@ def test_checkpoint_tags_are_kept(default):
 
 
 def test_mutated_inputs_are_not_read_later():
-    """A buffer that the step changes is not saved: the backward part would read the new one."""
+    """A buffer that the step changes is not saved: the backward part would read the new one.
+
+    PyTorch 2.15's own choice does read it, so eager training says what is right.
+    """
     class Counts(nn.Module):
         def __init__(self):
             super().__init__()
@@ -170,12 +173,13 @@ def test_mutated_inputs_are_not_read_later():
         def forward(self, x):
             h = torch.tanh(self.layer(x) + self.scale)
             self.scale.mul_(1.5)
-            return (h * h).sum()
+            return (h * h).mean()
 
     torch.manual_seed(0)
     module, data = Counts(), (torch.randn(64, 32),)
-    expected = train(module, None, data=data)
-    assert_same(train(module, ckopt.torch.partitioner("64KiB"), data=data), expected)
+    expected = train(module, None, data=data, compiled=False)
+    for budget in ("64KiB", "1GiB"):
+        assert_same(train(module, ckopt.torch.partitioner(budget), data=data), expected)
     assert float(expected[2]["scale"][0]) == pytest.approx(0.5 * 1.5**2)
 
 
