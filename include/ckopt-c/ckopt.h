@@ -33,9 +33,10 @@
  * Threads. Calls on different handles may run at the same time. Calls on one
  * step wait for each other. Options must not be changed while another thread
  * uses them. Plans, tensors and models never change, and may be read by any
- * threads. Callbacks run on the thread that made the call. The functions of a
- * step return CKOPT_BUSY to its own callbacks, but for those that an entry
- * allows.
+ * threads. Callbacks run on the thread that made the call, and must return to
+ * it: no longjmp, no exception. The functions of a step return CKOPT_BUSY to
+ * its own callbacks, but for those that an entry allows. During a call the
+ * thread's LC_NUMERIC is that of the C locale, in callbacks, too.
  *
  * ABI. Handles are opaque. Structs with a member `size` may grow at their end:
  * the caller sets it to sizeof, and the library reads and writes no more than
@@ -256,6 +257,7 @@ typedef struct ckopt_plan_figures {
   int32_t optimal;     /* the plan is proven to be a cheapest one */
   int32_t reserved;
 } ckopt_plan_figures;
+/* Fills the struct, whose `size` is set. */
 CKOPT_API ckopt_status ckopt_plan_get_figures(const ckopt_plan *plan,
                                               ckopt_plan_figures *figures);
 
@@ -296,6 +298,7 @@ CKOPT_API ckopt_status ckopt_compile_to_file(const ckopt_model *model,
  * the caller. From the step's own callbacks it does nothing. */
 CKOPT_API void ckopt_step_destroy(ckopt_step *step);
 
+/* What a step is, and where it stands. */
 typedef struct ckopt_step_info {
   size_t size;          /* sizeof(ckopt_step_info) */
   int64_t batch;        /* samples of a batch */
@@ -304,6 +307,7 @@ typedef struct ckopt_step_info {
   double learning_rate; /* of the next update */
   size_t fields;        /* tensors of a batch */
 } ckopt_step_info;
+/* Fills the struct, whose `size` is set. */
 CKOPT_API ckopt_status ckopt_step_get_info(ckopt_step *step,
                                            ckopt_step_info *info);
 
@@ -329,9 +333,10 @@ typedef struct ckopt_memory {
   int64_t budget;        /* 0: none */
   int64_t parameters, optimizer, state, data;
 } ckopt_memory;
+/* Fills the struct, whose `size` is set. */
 CKOPT_API ckopt_status ckopt_step_get_memory(ckopt_step *step,
                                              ckopt_memory *memory);
-/* Makes a plan handle of the step's plan, which may outlive the step. */
+/* Makes a handle of the step's plan, which may outlive the step. */
 CKOPT_API ckopt_status ckopt_step_get_plan(ckopt_step *step, ckopt_plan **plan);
 
 /* Runs one batch: a tensor [batch, ...] for each field, by name, in any order.
@@ -351,6 +356,7 @@ CKOPT_API ckopt_status ckopt_step_gradients(ckopt_step *step,
                                             size_t count, double *loss,
                                             ckopt_tensors **gradients);
 
+/* The metrics of an evaluation; the accuracy is correct / count. */
 typedef struct ckopt_metrics {
   size_t size;        /* sizeof(ckopt_metrics) */
   double loss;        /* the mean */
@@ -409,12 +415,12 @@ CKOPT_API ckopt_status ckopt_step_resume(ckopt_step *step, const char *path,
 
 /* The samples that a source is asked for. */
 typedef struct ckopt_batch_request {
-  size_t size;      /* of the struct, as the library knows it */
-  uint64_t seed;    /* the option "seed" */
-  int64_t epoch;    /* from 0 */
-  int64_t position; /* samples of the epoch before the first one */
-  int64_t count;    /* samples to write */
-  size_t num_buffers;
+  size_t size;          /* of the struct, as the library knows it */
+  uint64_t seed;        /* the option "seed" */
+  int64_t epoch;        /* from 0 */
+  int64_t position;     /* samples of the epoch before the first one */
+  int64_t count;        /* samples to write */
+  size_t num_buffers;   /* fields */
   void *const *buffers; /* one a field: `count` samples, one after another; of
                            fields that are not batched one constant */
   const char *error;    /* the callback may set it, to a text that lives until
@@ -438,6 +444,7 @@ typedef struct ckopt_source {
   void *user;
 } ckopt_source;
 
+/* One update of ckopt_step_train. */
 typedef struct ckopt_progress {
   size_t size;      /* of the struct, as the library knows it */
   int64_t update;   /* from 1 */
@@ -447,6 +454,7 @@ typedef struct ckopt_progress {
   double learning_rate;
 } ckopt_progress;
 
+/* How ckopt_step_train ends, and whom it tells. */
 typedef struct ckopt_train_options {
   size_t size;         /* sizeof(ckopt_train_options) */
   int64_t epochs;      /* of the whole run, those before a resume too; 0: 1 */
@@ -458,6 +466,7 @@ typedef struct ckopt_train_options {
   void *user;
 } ckopt_train_options;
 
+/* What ckopt_step_train did. */
 typedef struct ckopt_train_result {
   size_t size;       /* sizeof(ckopt_train_result) */
   int64_t updates;   /* made by this call */
@@ -475,8 +484,8 @@ typedef struct ckopt_train_result {
  * number of samples; otherwise it begins with the first epoch, and a step that
  * has made updates is refused (CKOPT_USAGE). Samples that do not fill the last
  * batch of an epoch are left out. NULL options are the defaults, `result` may
- * be NULL. Callbacks are kept during the call; `next` may call what `progress`
- * may. */
+ * be NULL. Errors in samples name the source. Callbacks are kept during the
+ * call; `next` may call what `progress` may. */
 CKOPT_API ckopt_status ckopt_step_train(ckopt_step *step,
                                         const ckopt_source *source,
                                         const ckopt_train_options *options,

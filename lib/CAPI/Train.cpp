@@ -38,6 +38,7 @@ private:
   llvm::Expected<int64_t> ask();
   /// Makes one update; false where the run is at its end.
   llvm::Expected<bool> update();
+  llvm::Error ofBatch(llvm::Error error) const;
   bool stops(double loss, double rate);
   std::string name() const { return source.name ? source.name : "source"; }
   bool counted() const { return source.num_samples >= 0; }
@@ -179,6 +180,16 @@ llvm::Expected<bool> SourceLoop::nextBatch() {
   return true;
 }
 
+/// Names the samples that the step refused.
+llvm::Error SourceLoop::ofBatch(llvm::Error error) const {
+  ErrorText text = takeErrorText(std::move(error));
+  if (text.code != ExitInputError)
+    return makeError(text.code, text.text);
+  return inputError(name() + ": samples " + llvm::Twine(position - batch) +
+                    " to " + llvm::Twine(position - 1) + " of epoch " +
+                    llvm::Twine(epoch) + ": " + text.text);
+}
+
 bool SourceLoop::stops(double loss, double rate) {
   if (!options.progress)
     return false;
@@ -201,7 +212,7 @@ llvm::Expected<bool> SourceLoop::update() {
     Within working(step.working);
     auto one = run.step(buffers);
     if (!one)
-      return one.takeError();
+      return ofBatch(one.takeError());
     sum += one->loss;
     updated = one->updated;
     step.pending = !updated;

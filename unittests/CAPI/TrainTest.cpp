@@ -179,10 +179,11 @@ TEST(CApiTrain, SourcesThatAreWrong) {
   static const int64_t huge[] = {INT64_MAX, 8, 8};
   static const int64_t wrong[] = {1, 8, 9};
   refused(CKOPT_INPUT_ERROR, "x", [](D &d, S &) { d.fields[0].shape = huge; });
-  refused(CKOPT_INPUT_ERROR, "x", [](D &d, S &) {
-    d.fields[0].shape = wrong;
-    d.answer = 32;
-  });
+  refused(CKOPT_INPUT_ERROR,
+          "digits: samples 0 to 31 of epoch 0: ", [](D &d, S &) {
+            d.fields[0].shape = wrong;
+            d.answer = 32;
+          });
   // A source of an older program's, which ends before `next`.
   refused(misuse, "next",
           [](D &, S &s) { s.size = offsetof(ckopt_source, next); });
