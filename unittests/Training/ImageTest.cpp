@@ -226,6 +226,30 @@ TEST_F(Images, ThatCannotBeReadAreNamed) {
   expectContains(textOf(readImageHead(file("huge.png"))), "huge.png: ");
 }
 
+TEST_F(Images, WithDamagedBytesNeverReadElsewhere) {
+  putPng("a.png", picture(13, 9));
+  putJpeg("b.jpg", 16, 16, 3, JCS_RGB);
+  putJpeg("c.jpg", 16, 16, 3, JCS_RGB, /*progressive=*/true);
+  for (const char *name : {"a.png", "b.jpg", "c.jpg"}) {
+    const std::string whole = get(name);
+    int64_t errors = 0;
+    for (size_t at = 0; at < whole.size(); ++at)
+      for (char flip : {'\x01', '\x80', '\xff'}) {
+        std::string bytes = whole;
+        bytes[at] ^= flip;
+        put("x", bytes);
+        auto image = readImage(file("x"), 3);
+        if (image)
+          EXPECT_EQ(int64_t(image->pixels.size()),
+                    image->width * image->height * 3);
+        else
+          ++errors;
+        llvm::consumeError(image.takeError());
+      }
+    EXPECT_GT(errors, 0) << name;
+  }
+}
+
 //===----------------------------------------------------------------------===//
 // Folders
 //===----------------------------------------------------------------------===//
