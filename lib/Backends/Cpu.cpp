@@ -108,7 +108,7 @@ public:
   CpuTarget() : TargetInfo(describe()) {}
 
   llvm::Error settle(TargetRequest &request) const override {
-    return refuseGpuFlags(request);
+    return refuseNarrowProducts(request);
   }
 
   llvm::Expected<CodegenOptions>
@@ -140,7 +140,7 @@ private:
   static TargetTraits describe() {
     TargetTraits traits;
     traits.name = "cpu";
-    traits.machine = "a CPU";
+    traits.machines = "CPUs";
     return traits;
   }
 };

@@ -9,8 +9,10 @@
 #include "ckopt/Runtime/CudaLibraries.h"
 #include "ckopt/Runtime/DeviceArtifact.h"
 #include "ckopt/Runtime/ckrt.h"
+#include "ckopt/Support/ByteSize.h"
 #include "ckopt/Support/Error.h"
 #include "mlir/Pass/PassManager.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace ckopt;
 
@@ -66,6 +68,11 @@ public:
 
   llvm::Error settle(TargetRequest &request) const override;
 
+  std::shared_ptr<TargetOptions> makeOptions() const override {
+    return std::make_shared<CudaOptions>();
+  }
+  std::vector<TargetFlag> ownFlags(TargetOptions &options) const override;
+
   llvm::Expected<CodegenOptions>
   codegen(const KernelSettings &settings) const override {
     auto precision = parsePrecision(settings.matmulPrecision);
@@ -97,13 +104,14 @@ private:
   static TargetTraits describe() {
     TargetTraits traits;
     traits.name = "cuda";
-    traits.machine = "a GPU";
+    traits.machines = "GPUs";
     traits.form = StageForm::Blocks;
     // A kernel may have 512 parameters of 8 bytes, one of them the scratch. The
     // limit of blocks is that of the one grid dimension in use.
     traits.limits.tensors = 511;
     traits.limits.joined = 500;
     traits.limits.blocks = (int64_t(1) << 31) - 1;
+    traits.ownContractions = true;
     traits.halfProducts = true;
     traits.arenaAlignment = runtime::kDeviceAlignment;
     // The rates are the CPU's, since no GPU has been measured.
@@ -116,9 +124,69 @@ private:
 
 } // namespace
 
+std::vector<TargetFlag> CudaTarget::ownFlags(TargetOptions &options) const {
+  auto &own = static_cast<CudaOptions &>(options);
+  auto choose = [](const char *flag, const char *no, const char *yes,
+                   std::function<void(bool)> set) {
+    return [=](llvm::StringRef text) -> llvm::Error {
+      if (text != no && text != yes)
+        return usageError(llvm::Twine("--") + flag + ": '" + text +
+                          "' is neither " + no + " nor " + yes);
+      set(text == yes);
+      return llvm::Error::success();
+    };
+  };
+  auto workspace = [&own](llvm::StringRef text) -> llvm::Error {
+    auto bytes = parseByteSize(text);
+    if (!bytes)
+      return bytes.takeError();
+    if (*bytes <= 0)
+      return usageError("--cuda-workspace: more than 0 bytes are needed");
+    own.workspace = int64_t(llvm::alignTo(uint64_t(*bytes), 64));
+    return llvm::Error::success();
+  };
+  auto emulation = [&own](llvm::StringRef text) -> llvm::Error {
+    if (text.empty())
+      return usageError("--cuda-emulation needs a file name");
+    own.emulation = text.str();
+    return llvm::Error::success();
+  };
+  return {
+      {"sm", "N",
+       "cuda: least compute capability of the device, 80 (default) or 90",
+       choose("sm", "80", "90", [&own](bool yes) { own.sm = yes ? 90 : 80; })},
+      {"cuda-libs", "NAME",
+       "none (default): contractions of our own; all: cuBLASLt and cuDNN",
+       choose("cuda-libs", "none", "all",
+              [&own](bool yes) { own.libraries = yes; })},
+      {"cuda-workspace", "BYTES",
+       "planned for each call of a library (default 32 MiB)", workspace},
+      {"cuda-emulation", "FILE",
+       "also write the kernels as CPU code, for tests without a GPU",
+       emulation},
+      {"cuda-emulation-order", "NAME",
+       "of that code's threads and blocks: ascending (default) or descending; "
+       "the bits are the same, or threads race",
+       choose("cuda-emulation-order", "ascending", "descending",
+              [&own](bool yes) { own.descending = yes; })},
+  };
+}
+
+/// Returns the settings of this target; those of another are an error.
+static llvm::Expected<const CudaOptions *>
+ownOptions(const DeviceOptions &device) {
+  static const CudaOptions defaults;
+  if (!device.own)
+    return &defaults;
+  if (device.own->target != defaults.target)
+    return usageError("settings of target '" + device.own->target +
+                      "' are none of target '" + defaults.target + "'");
+  return static_cast<const CudaOptions *>(device.own.get());
+}
+
 /// Refuses flags that have no effect on a step for GPUs.
-static llvm::Error refuseIdleFlags(const TargetRequest &request) {
-  const DeviceOptions &device = request.device;
+static llvm::Error refuseIdleFlags(const TargetRequest &request,
+                                   const CudaOptions &device) {
   if (request.flags.count("threads"))
     return usageError("--threads is for CPUs: leave it out for a GPU");
   for (const char *flag : {"cpu", "O"})
@@ -134,15 +202,18 @@ static llvm::Error refuseIdleFlags(const TargetRequest &request) {
 }
 
 llvm::Error CudaTarget::settle(TargetRequest &request) const {
-  if (llvm::Error error = refuseIdleFlags(request))
+  auto own = ownOptions(request.device);
+  if (!own)
+    return own.takeError();
+  if (llvm::Error error = refuseIdleFlags(request, **own))
     return error;
   KernelSettings &kernels = request.kernels;
   if (request.computeType == "f64" && kernels.matmulPrecision != "f32")
     return usageError("--matmul-precision=" + kernels.matmulPrecision +
                       " is for products of f32, and --compute-type=f64 has "
                       "none: leave out one of the two");
-  if (request.device.libraries)
-    kernels.libraryWorkspace = request.device.workspace;
+  if ((*own)->libraries)
+    kernels.libraryWorkspace = (*own)->workspace;
   kernels.threads = 1;
   if (request.runsHere && request.device.target.empty())
     return usageError("a step for CUDA runs on a device: give --device=cuda:0");
@@ -154,9 +225,12 @@ CudaTarget::emit(mlir::ModuleOp planned, const EmitOptions &options) const {
   auto kernels = codegen(options.kernels);
   if (!kernels)
     return kernels.takeError();
+  auto own = ownOptions(options.device);
+  if (!own)
+    return own.takeError();
   LowerDeviceOptions lowering;
   lowering.codegen = *kernels;
-  lowering.sm = options.device.sm;
+  lowering.sm = (*own)->sm;
   lowering.keepDenormals = options.keepDenormals;
   lowering.producer = options.producer;
   auto lowered = lowerDeviceStep(planned, lowering);
@@ -166,9 +240,9 @@ CudaTarget::emit(mlir::ModuleOp planned, const EmitOptions &options) const {
   if (options.addData)
     if (llvm::Error error = options.addData(code->manifest, code->data))
       return std::move(error);
-  if (!options.device.emulation.empty())
+  if (!(*own)->emulation.empty())
     if (llvm::Error error = code->writeEmulation(
-            options.device.emulation, options.device.descending, options.cpu))
+            (*own)->emulation, (*own)->descending, options.cpu))
       return std::move(error);
   return std::move(code);
 }

@@ -26,19 +26,10 @@ ckopt::parsePrecision(const std::string &name) {
                     "'; there are f32, tf32, bf16, f16");
 }
 
-llvm::Error ckopt::refuseGpuFlags(const TargetRequest &request) {
-  for (const char *flag :
-       {"sm", "cuda-libs", "cuda-workspace", "matmul-precision",
-        "cuda-emulation", "cuda-emulation-order"}) {
-    if (!request.flags.count(flag))
-      continue;
-    std::string text = flag;
-    if (text == "matmul-precision") {
-      if (request.kernels.matmulPrecision == "f32")
-        continue; // every target accepts this flag
-      text += "=" + request.kernels.matmulPrecision;
-    }
-    return usageError("--" + text + " is for GPUs: give --target=cuda");
-  }
-  return llvm::Error::success();
+llvm::Error ckopt::refuseNarrowProducts(const TargetRequest &request) {
+  const std::string &precision = request.kernels.matmulPrecision;
+  if (!request.flags.count("matmul-precision") || precision == "f32")
+    return llvm::Error::success();
+  return usageError("--matmul-precision=" + precision +
+                    " is for GPUs: give --target=cuda");
 }

@@ -82,7 +82,6 @@ static std::vector<StringRef> commonFlags(unsigned command) {
       {"plan-out", Plan},
       {"chart", Plan},
       {"target", Compile | Inspect},
-      {"sm", Compile},
       {"threads", Compile | Run | Bench | Grad},
       {"device", Run},
       {"steps", Bench},
@@ -118,22 +117,31 @@ llvm::raw_ostream &DriverOptions::out() const {
   return quiet ? llvm::nulls() : llvm::outs();
 }
 
-/// Finds the target, which completes the options and refuses some.
-static llvm::Error settleTarget(DriverOptions &options,
-                                const std::set<std::string> &given) {
-  CompileOptions &compile = options.compile;
+llvm::Error DriverFlags::settleTarget() {
+  CompileOptions &compile = o.compile;
   if (!compile.device.target.empty())
     compile.step.target = compile.device.target;
   auto target = findTarget(compile.step.target);
   if (!target)
     return target.takeError();
-  options.target = *target;
-  Command command = options.command;
+  o.target = *target;
+  for (const OwnSettings &own : ownSettings) {
+    if (own.target == o.target)
+      compile.device.own = own.options;
+    else if (auto flag = llvm::find_if(
+                 own.flags,
+                 [&](const std::string &name) { return given.count(name); });
+             flag != own.flags.end())
+      return usageError("--" + *flag + " is for " +
+                        own.target->traits.machines +
+                        ": give --target=" + own.target->name());
+  }
+  Command command = o.command;
   TargetRequest request{compile.step, compile.target, compile.device,
                         compile.import.computeType, given};
   request.runsHere = command != Command::Compile && command != Command::Plan &&
                      command != Command::Inspect;
-  return options.target->settle(request);
+  return o.target->settle(request);
 }
 
 /// Refuses combinations of flags that contradict each other.
@@ -176,7 +184,7 @@ static llvm::Error checkFlags(const DriverOptions &options) {
 }
 
 llvm::Error DriverFlags::settle() {
-  if (llvm::Error error = settleTarget(o, given))
+  if (llvm::Error error = settleTarget())
     return error;
   if (!o.svg.empty())
     (o.paretoPoints > 0 ? o.curve : o.timeline) = o.svg;

@@ -14,7 +14,6 @@
 #include "ckopt/Target/TargetRegistry.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
-#include "llvm/Support/MathExtras.h"
 
 using namespace ckopt;
 using llvm::StringRef;
@@ -460,61 +459,26 @@ void DriverFlags::addDeviceFlags() {
       "what the step runs on: " + llvm::join(targets, ", ") + " (default " +
           o.compile.step.target + ")",
       flag::oneOf("target", o.compile.step.target, targets));
-  add("sm", "N", all,
-      "cuda: least compute capability of the device, 80 (default) or 90",
-      [&device](StringRef text) -> llvm::Error {
-        if (text != "80" && text != "90")
-          return usageError("--sm: '" + text + "' is neither 80 nor 90");
-        device.sm = text == "80" ? 80 : 90;
-        return llvm::Error::success();
-      });
-  add("cuda-libs", "NAME", all,
-      "none (default): contractions of our own; all: cuBLASLt and cuDNN",
-      [&device](StringRef text) -> llvm::Error {
-        if (text != "none" && text != "all")
-          return usageError("--cuda-libs: '" + text +
-                            "' is neither none nor "
-                            "all");
-        device.libraries = text == "all";
-        return llvm::Error::success();
-      });
-  add("cuda-workspace", "BYTES", all,
-      "planned for each call of a library (default 32 MiB)",
-      [&device](StringRef text) -> llvm::Error {
-        auto bytes = parseByteSize(text);
-        if (!bytes)
-          return bytes.takeError();
-        if (*bytes <= 0)
-          return usageError("--cuda-workspace: more than 0 bytes are needed");
-        device.workspace = int64_t(llvm::alignTo(uint64_t(*bytes), 64));
-        return llvm::Error::success();
-      });
+  for (const TargetInfo *target : allTargets()) {
+    std::shared_ptr<TargetOptions> own = target->makeOptions();
+    if (!own)
+      continue;
+    OwnSettings &settings = ownSettings.emplace_back();
+    settings.target = target;
+    settings.options = own;
+    for (TargetFlag &flag : target->ownFlags(*own)) {
+      add(flag.name, flag.value, all, flag.help, std::move(flag.store));
+      settings.flags.push_back(flag.name);
+    }
+  }
   add("matmul-precision", "TYPE", all,
-      "cuda: what products and convolutions of f32 round their operands to: "
+      "GPUs: what products and convolutions of f32 round their operands to: "
       "f32 (default: nothing), tf32, bf16, f16; sums and tensors stay f32",
       [this](StringRef text) -> llvm::Error {
         if (!runtime::parseProductPrecision(text))
           return usageError("--matmul-precision: '" + text +
                             "' is not one of f32, tf32, bf16, f16");
         o.compile.step.matmulPrecision = text.str();
-        return llvm::Error::success();
-      });
-  add("cuda-emulation", "FILE", all,
-      "also write the kernels as CPU code, for tests without a GPU",
-      [&device](StringRef text) -> llvm::Error {
-        if (text.empty())
-          return usageError("--cuda-emulation needs a file name");
-        device.emulation = text.str();
-        return llvm::Error::success();
-      });
-  add("cuda-emulation-order", "NAME", all,
-      "of that code's threads and blocks: ascending (default) or descending; "
-      "the bits are the same, or threads race",
-      [&device](StringRef text) -> llvm::Error {
-        if (text != "ascending" && text != "descending")
-          return usageError("--cuda-emulation-order: '" + text +
-                            "' is neither ascending nor descending");
-        device.descending = text == "descending";
         return llvm::Error::success();
       });
   add("device", "cuda:N", running, "compile for CUDA and run on this device",

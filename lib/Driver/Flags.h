@@ -10,6 +10,7 @@
 
 #include "ckopt/Support/FlagTable.h"
 
+#include <memory>
 #include <set>
 #include <string>
 
@@ -77,7 +78,18 @@ private:
   llvm::Error settleGroups();
   llvm::Error settleSchedule();
 
+  /// Finds the target, which completes the options and refuses some.
+  llvm::Error settleTarget();
+
+  /// What one target alone has, and its flags.
+  struct OwnSettings {
+    const TargetInfo *target = nullptr;
+    std::shared_ptr<const TargetOptions> options;
+    std::vector<std::string> flags;
+  };
+
   DriverOptions &o;
+  std::vector<OwnSettings> ownSettings;
   std::string budgetFlag;
   std::vector<std::string> groups; ///< --group, as given
   std::string rateFile;            ///< of --lr-schedule=file:PATH

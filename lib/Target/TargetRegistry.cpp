@@ -12,6 +12,14 @@ using namespace ckopt;
 
 StepCode::~StepCode() = default;
 TargetInfo::~TargetInfo() = default;
+TargetOptions::~TargetOptions() = default;
+
+std::shared_ptr<TargetOptions> TargetInfo::makeOptions() const {
+  return nullptr;
+}
+std::vector<TargetFlag> TargetInfo::ownFlags(TargetOptions &) const {
+  return {};
+}
 
 void StepCode::print(llvm::raw_ostream &) const {}
 llvm::Error StepCode::writeJson(llvm::json::OStream &) const {

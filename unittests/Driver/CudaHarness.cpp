@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "CudaHarness.h"
+#include "ckopt/Backends/Backends.h"
 #include "ckopt/Support/Error.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
@@ -16,7 +17,9 @@ using namespace ckopt::test;
 llvm::Expected<CudaStep> ckopt::test::compileForCuda(CompileOptions options) {
   options.step.target = "cuda";
   options.step.threads = 1;
-  options.device.sm = 90;
+  auto own = std::make_shared<CudaOptions>();
+  own->sm = 90;
+  options.device.own = own;
   // For the kernels on the CPU: they run on few numbers.
   options.target.optLevel = 0;
   CudaStep step;

@@ -24,7 +24,7 @@ public:
       return usageError("--threads: target scalar has one");
     request.kernels.threads = 1;
     request.kernels.layout = "none";
-    return refuseGpuFlags(request);
+    return refuseNarrowProducts(request);
   }
 
   llvm::Expected<CodegenOptions>
@@ -49,7 +49,7 @@ private:
   static TargetTraits describe() {
     TargetTraits traits;
     traits.name = "scalar";
-    traits.machine = "a scalar core";
+    traits.machines = "scalar cores";
     traits.limits.joined = 3;
     traits.rates.vector = 1e8;
     return traits;

@@ -17,6 +17,17 @@ const TargetInfo &cpuTarget();
 /// cuBLASLt and cuDNN.
 const TargetInfo &cudaTarget();
 
+/// What target cuda alone has (DeviceOptions::own).
+struct CudaOptions final : TargetOptions {
+  CudaOptions() : TargetOptions("cuda") {}
+
+  unsigned sm = 80;                      ///< least compute capability: 80, 90
+  bool libraries = false;                ///< contractions by cuBLASLt and cuDNN
+  int64_t workspace = int64_t(32) << 20; ///< of each call of theirs
+  std::string emulation;   ///< write the kernels as CPU code, for tests
+  bool descending = false; ///< of that code: the last thread and block first
+};
+
 /// Registers both, once. Compilations and registerAllPasses() call it.
 void registerAllTargets();
 
@@ -24,8 +35,8 @@ void registerAllTargets();
 // For targets that are processors, too
 //===----------------------------------------------------------------------===//
 
-/// A usage error if the request has flags that only a GPU reads.
-llvm::Error refuseGpuFlags(const TargetRequest &request);
+/// A usage error if the request asks for products of rounded operands.
+llvm::Error refuseNarrowProducts(const TargetRequest &request);
 
 /// oneDNN's or OpenBLAS's primitive, with the workspace that it needs.
 LibraryChoice chooseHostLibrary(const runtime::PrimitiveDesc &desc,

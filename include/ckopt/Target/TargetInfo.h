@@ -42,8 +42,10 @@ struct KernelSettings {
   std::string layout = "channels-last"; ///< of activations; or "none"
   int32_t threads = 1;
   unsigned vectorBits = 512;
-  int64_t libraryWorkspace = 0; ///< cuda: of each call of a library
-  /// cuda, operands of products of f32: f32, tf32, bf16, f16.
+  /// Bytes for each call of a library that kernels may be left to, where the
+  /// target has code of its own for them, too; 0: they are not.
+  int64_t libraryWorkspace = 0;
+  /// What operands of products of f32 are rounded to: f32, tf32, bf16, f16.
   std::string matmulPrecision = "f32";
 };
 
@@ -53,11 +55,8 @@ struct CodegenOptions {
   unsigned threads = 1;
   /// Of a vector; where no two elements fit, code is of scalars alone.
   unsigned vectorBits = 512;
-  /// Launches: contractions and convolutions are left to libraries, with so
-  /// many bytes each; 0: they are our own code.
-  int64_t libraryWorkspace = 0;
-  /// Launches: of contractions and convolutions of f32; other types as they
-  /// are.
+  int64_t libraryWorkspace = 0; ///< KernelSettings::libraryWorkspace
+  /// Of contractions and convolutions of f32; other types as they are.
   runtime::ProductPrecision precision = runtime::ProductPrecision::F32;
 };
 
@@ -67,15 +66,27 @@ struct CpuOptions {
   unsigned optLevel = 2;      ///< 0 to 3
 };
 
-/// What a step for a GPU is compiled for.
+/// Settings that one target alone has, which derives from this.
+struct TargetOptions {
+  explicit TargetOptions(std::string target) : target(std::move(target)) {}
+  virtual ~TargetOptions();
+
+  const std::string target; ///< the name of the one that reads them
+};
+
+/// A flag of such settings: the name without dashes, the help's name of the
+/// value, the help, and a function that stores or refuses a text.
+struct TargetFlag {
+  std::string name, value, help;
+  std::function<llvm::Error(llvm::StringRef)> store;
+};
+
+/// What a step for a device is compiled for.
 struct DeviceOptions {
-  unsigned sm = 80;       ///< least compute capability: 80, 90
-  int32_t ordinal = 0;    ///< where `train` and others run it: cuda:0
-  std::string target;     ///< of --device; empty: none was given
-  bool libraries = false; ///< contractions by cuBLASLt and cuDNN
-  int64_t workspace = int64_t(32) << 20; ///< of each call of theirs
-  std::string emulation;   ///< write the kernels as CPU code, for tests
-  bool descending = false; ///< of that code: the last thread and block first
+  int32_t ordinal = 0; ///< where `train` and others run it: cuda:0
+  std::string target;  ///< of --device; empty: none was given
+  /// The target's own settings; null: their defaults.
+  std::shared_ptr<const TargetOptions> own;
 };
 
 /// All that a target may complete or refuse before anything is compiled.
@@ -120,10 +131,13 @@ struct KernelLimits {
 };
 
 struct TargetTraits {
-  std::string name;    ///< as users write it: "cpu"
-  std::string machine; ///< in messages: "a CPU"
+  std::string name;     ///< as users write it: "cpu"
+  std::string machines; ///< in messages: "CPUs"
   StageForm form = StageForm::Ranges;
   KernelLimits limits;
+  /// There is code of ours for contractions and convolutions that no library
+  /// takes (in blocks); otherwise these are refused.
+  bool ownContractions = false;
   /// Products and convolutions of f16 have code; otherwise they are widened.
   bool halfProducts = false;
   int64_t arenaAlignment = 64; ///< of the arena's start
@@ -185,8 +199,13 @@ public:
   virtual llvm::Expected<CodegenOptions>
   codegen(const KernelSettings &settings) const = 0;
 
-  /// Who computes a sound descriptor. StageForm::Blocks has code of our own for
-  /// what no library takes.
+  /// The target's own settings with their defaults; null: it has none.
+  virtual std::shared_ptr<TargetOptions> makeOptions() const;
+  /// The flags that set them, in the order of help. `options` is of
+  /// makeOptions().
+  virtual std::vector<TargetFlag> ownFlags(TargetOptions &options) const;
+
+  /// Who computes a sound descriptor.
   virtual LibraryChoice chooseLibrary(const runtime::PrimitiveDesc &desc,
                                       const CodegenOptions &options) const = 0;
 

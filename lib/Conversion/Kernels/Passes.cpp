@@ -52,8 +52,8 @@ LogicalResult checkLimits(func::FuncOp kernel, const KernelCode &code,
   const KernelLimits &limits = target.limits;
   if (limits.tensors && runs && tensors > limits.tensors)
     return refuse() << "reads and writes " << tensors
-                    << " tensors at once, and a kernel of " << target.machine
-                    << " takes " << limits.tensors
+                    << " tensors at once, and kernels of " << target.machines
+                    << " take " << limits.tensors
                     << ": split the node, or run this model on the CPU";
   for (const KernelStage &stage : code.stages)
     if (limits.blocks && stage.trip > limits.blocks)
@@ -61,7 +61,7 @@ LogicalResult checkLimits(func::FuncOp kernel, const KernelCode &code,
              << "needs " << stage.trip << " blocks of threads for "
              << withOrder(
                     cast<RankedTensorType>(kernel.getResultTypes().front()), {})
-             << ", and " << target.machine << " starts at most "
+             << ", and " << target.machines << " start at most "
              << limits.blocks
              << ": make the batch smaller, or run this model on the CPU";
   return success();

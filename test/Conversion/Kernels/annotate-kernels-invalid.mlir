@@ -3,7 +3,7 @@
 // RUN: not ckopt-opt %s --annotate-kernels=target=cuda 2>&1 | FileCheck %s
 // RUN: ckopt-opt %s --annotate-kernels -o /dev/null
 
-// CHECK: error: needs 2200000000 blocks of threads for 'tensor<2200000000x640xf32>', and a GPU starts at most 2147483647: make the batch smaller, or run this model on the CPU
+// CHECK: error: needs 2200000000 blocks of threads for 'tensor<2200000000x640xf32>', and GPUs start at most 2147483647: make the batch smaller, or run this model on the CPU
 // CHECK: error: needs 2147483648 blocks of threads for 'tensor<2147483648x1x1xf32>'
 // CHECK-NOT: error:
 func.func private @rows(%x: tensor<2200000000x640xf32>) -> tensor<2200000000x640xf32> attributes {ckopt.kernel = "row"} {

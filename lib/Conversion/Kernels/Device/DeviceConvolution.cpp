@@ -39,105 +39,135 @@ static Value loadInside(Emitter &e, Type type, unsigned lanes, Value inside,
       .front();
 }
 
-/// Loads the input's element under an output point and a channel and window
-/// point, both as numbers; zero where the window leaves the input.
-static Value loadInput(const ConvIndex &conv, Operand x, OperandForm form,
-                       Emitter &e, Value group, Value output, Value depth,
-                       unsigned lanes) {
-  auto [channel, at] = conv.depth(e, depth, conv.channelsIn);
-  Value all = ConvIndex::channelOf(e, group, channel, conv.channelsIn);
+namespace {
+
+/// The input or the output of a convolution, as a matrix of points and
+/// channels.
+struct Activation {
+  ConvIndex conv;
+  Operand operand;
+  bool isInput;
+
+  int64_t channels() const {
+    return isInput ? conv.channelsIn : conv.channelsOut;
+  }
+  int64_t points() const {
+    return isInput ? conv.pointsIn() : conv.pointsOut();
+  }
+
+  /// Returns the offset of a group's channel at a point, both numbers.
+  Value offset(Emitter &e, Value group, Value point, Value channel) const {
+    Value all = ConvIndex::channelOf(e, group, channel, channels());
+    return flat(e, point, all);
+  }
+  /// Loads the element that meets a point of the other activation in `depth`, a
+  /// channel and window point; zero where there is none.
+  Value loadMet(Emitter &e, OperandForm form, Value group, Value other,
+                Value depth, unsigned lanes) const;
+
+  /// Lanes of elements along what is innermost in memory.
+  unsigned lanes() const {
+    return operand.lanes(true, conv.desc.channelsLast ? channels() : points());
+  }
+  /// The same, of elements that loadMet() loads.
+  unsigned lanesMet() const {
+    return conv.desc.channelsLast ? operand.lanes(true, channels())
+                                  : operand.lanes(conv.isPointwise(), points());
+  }
+
+private:
+  Value flat(Emitter &e, Value point, Value channel) const {
+    return conv.flatActivation(e, point, channel, points(),
+                               isInput ? conv.desc.inChannels
+                                       : conv.desc.outChannels);
+  }
+};
+
+} // namespace
+
+Value Activation::loadMet(Emitter &e, OperandForm form, Value group,
+                          Value other, Value depth, unsigned lanes) const {
+  auto [channel, at] = conv.depth(e, depth, channels());
+  Value all = ConvIndex::channelOf(e, group, channel, channels());
   if (conv.isPointwise())
-    return x.load(e,
-                  conv.flatActivation(e, output, all, conv.pointsIn(),
-                                      conv.desc.inChannels),
-                  lanes, form);
-  auto [image, out] = conv.point(e, output, conv.desc.out);
+    return operand.load(e, flat(e, other, all), lanes, form);
+  auto [image, out] =
+      conv.point(e, other, isInput ? conv.desc.out : conv.desc.in);
   Value inside;
-  SmallVector<Value> in = conv.under(e, out, at, inside);
+  SmallVector<Value> met =
+      isInput ? conv.under(e, out, at, inside) : conv.over(e, out, at, inside);
   return loadInside(e, form.type, lanes, inside, [&] {
-    return x.load(e, conv.input(e, image, all, in), lanes, form);
+    return operand.load(e,
+                        isInput ? conv.input(e, image, all, met)
+                                : conv.output(e, image, all, met),
+                        lanes, form);
   });
+}
+
+/// A product for one group, m by n, over k.
+static DeviceGemm startGemm(const ConvIndex &conv, int64_t m, int64_t n,
+                            int64_t k, Operand first, Operand second,
+                            Operand result, ProductPrecision precision) {
+  DeviceGemm gemm;
+  gemm.batch = conv.desc.groups;
+  gemm.m = m;
+  gemm.n = n;
+  gemm.k = k;
+  gemm.type = computeType(result.element);
+  gemm.operand = operandForm(first, second, gemm.type, precision);
+  return gemm;
+}
+
+/// Lets the product's rows be points of one activation, its columns the
+/// channels, and k the channels and window points of the other one.
+static DeviceGemm describePoints(const ConvIndex &conv, Activation from,
+                                 Operand w, Activation to,
+                                 ProductPrecision precision) {
+  const bool last = conv.desc.channelsLast;
+  DeviceGemm gemm = startGemm(conv, conv.desc.batch * to.points(),
+                              to.channels(), from.channels() * conv.window(),
+                              from.operand, w, to.operand, precision);
+  OperandForm form = gemm.operand;
+  gemm.a = [=](Emitter &e, Value group, Value m, Value k, unsigned lanes) {
+    return from.loadMet(e, form, group, m, k, lanes);
+  };
+  gemm.store = [=](Emitter &e, Value group, Value m, Value n, Value v) {
+    to.operand.store(e, to.offset(e, group, m, n), v);
+  };
+  gemm.aAlongK = last;
+  gemm.cAlongN = last;
+  gemm.aLanes = from.lanesMet();
+  gemm.cLanes = to.lanes();
+  return gemm;
 }
 
 static DeviceGemm describeForward(const ConvIndex &conv, Operand x, Operand w,
                                   Operand y, ProductPrecision precision) {
-  const bool last = conv.desc.channelsLast;
-  DeviceGemm gemm;
-  gemm.batch = conv.desc.groups;
-  gemm.m = conv.desc.batch * conv.pointsOut();
-  gemm.n = conv.channelsOut;
-  gemm.k = conv.channelsIn * conv.window();
-  gemm.type = computeType(y.element);
-  OperandForm form = gemm.operand = operandForm(x, w, gemm.type, precision);
-  gemm.a = [=](Emitter &e, Value group, Value m, Value k, unsigned lanes) {
-    return loadInput(conv, x, form, e, group, m, k, lanes);
-  };
+  DeviceGemm gemm =
+      describePoints(conv, {conv, x, true}, w, {conv, y, false}, precision);
+  OperandForm form = gemm.operand;
   gemm.b = [=](Emitter &e, Value group, Value k, Value n, unsigned lanes) {
     Value out = ConvIndex::channelOf(e, group, n, conv.channelsOut);
     return w.load(e, conv.weight(e, out, k), lanes, form);
   };
-  gemm.store = [=](Emitter &e, Value group, Value m, Value n, Value v) {
-    Value channel = ConvIndex::channelOf(e, group, n, conv.channelsOut);
-    y.store(e,
-            conv.flatActivation(e, m, channel, conv.pointsOut(),
-                                conv.desc.outChannels),
-            v);
-  };
-  gemm.aAlongK = last;
   gemm.bAlongN = false;
-  gemm.cAlongN = last;
-  gemm.aLanes = last ? x.lanes(true, conv.channelsIn)
-                     : x.lanes(conv.isPointwise(), conv.pointsIn());
   gemm.bLanes = w.lanes(conv.isWeightInOrder(), gemm.k);
-  gemm.cLanes = y.lanes(true, last ? conv.channelsOut : conv.pointsOut());
   return gemm;
 }
 
 static DeviceGemm describeInputGrad(const ConvIndex &conv, Operand dy,
                                     Operand w, Operand dx,
                                     ProductPrecision precision) {
-  const bool last = conv.desc.channelsLast;
-  DeviceGemm gemm;
-  gemm.batch = conv.desc.groups;
-  gemm.m = conv.desc.batch * conv.pointsIn();
-  gemm.n = conv.channelsIn;
-  gemm.k = conv.channelsOut * conv.window();
-  gemm.type = computeType(dx.element);
-  OperandForm form = gemm.operand = operandForm(dy, w, gemm.type, precision);
-  gemm.a = [=](Emitter &e, Value group, Value m, Value k, unsigned lanes) {
-    auto [channel, at] = conv.depth(e, k, conv.channelsOut);
-    Value all = ConvIndex::channelOf(e, group, channel, conv.channelsOut);
-    if (conv.isPointwise())
-      return dy.load(e,
-                     conv.flatActivation(e, m, all, conv.pointsOut(),
-                                         conv.desc.outChannels),
-                     lanes, form);
-    auto [image, in] = conv.point(e, m, conv.desc.in);
-    Value inside;
-    SmallVector<Value> out = conv.over(e, in, at, inside);
-    return loadInside(e, form.type, lanes, inside, [&] {
-      return dy.load(e, conv.output(e, image, all, out), lanes, form);
-    });
-  };
+  DeviceGemm gemm =
+      describePoints(conv, {conv, dy, false}, w, {conv, dx, true}, precision);
+  OperandForm form = gemm.operand;
   gemm.b = [=](Emitter &e, Value group, Value k, Value n, unsigned lanes) {
     auto [channel, at] = conv.depth(e, k, conv.channelsOut);
     Value out = ConvIndex::channelOf(e, group, channel, conv.channelsOut);
     return w.load(e, conv.weight(e, out, n, at), lanes, form);
   };
-  gemm.store = [=](Emitter &e, Value group, Value m, Value n, Value v) {
-    Value channel = ConvIndex::channelOf(e, group, n, conv.channelsIn);
-    dx.store(e,
-             conv.flatActivation(e, m, channel, conv.pointsIn(),
-                                 conv.desc.inChannels),
-             v);
-  };
-  gemm.aAlongK = last;
   gemm.bAlongN = conv.window() == 1;
-  gemm.cAlongN = last;
-  gemm.aLanes = last ? dy.lanes(true, conv.channelsOut)
-                     : dy.lanes(conv.isPointwise(), conv.pointsOut());
   gemm.bLanes = w.lanes(gemm.bAlongN, conv.channelsIn);
-  gemm.cLanes = dx.lanes(true, last ? conv.channelsIn : conv.pointsIn());
   return gemm;
 }
 
@@ -145,22 +175,16 @@ static DeviceGemm describeWeightGrad(const ConvIndex &conv, Operand x,
                                      Operand dy, Operand dw,
                                      ProductPrecision precision) {
   const bool last = conv.desc.channelsLast;
-  DeviceGemm gemm;
-  gemm.batch = conv.desc.groups;
-  gemm.m = conv.channelsOut;
-  gemm.n = conv.channelsIn * conv.window();
-  gemm.k = conv.desc.batch * conv.pointsOut();
-  gemm.type = computeType(dw.element);
-  OperandForm form = gemm.operand = operandForm(x, dy, gemm.type, precision);
+  DeviceGemm gemm =
+      startGemm(conv, conv.channelsOut, conv.channelsIn * conv.window(),
+                conv.desc.batch * conv.pointsOut(), x, dy, dw, precision);
+  OperandForm form = gemm.operand;
+  Activation input{conv, x, true}, output{conv, dy, false};
   gemm.a = [=](Emitter &e, Value group, Value m, Value k, unsigned lanes) {
-    Value channel = ConvIndex::channelOf(e, group, m, conv.channelsOut);
-    return dy.load(e,
-                   conv.flatActivation(e, k, channel, conv.pointsOut(),
-                                       conv.desc.outChannels),
-                   lanes, form);
+    return output.operand.load(e, output.offset(e, group, k, m), lanes, form);
   };
   gemm.b = [=](Emitter &e, Value group, Value k, Value n, unsigned lanes) {
-    return loadInput(conv, x, form, e, group, k, n, lanes);
+    return input.loadMet(e, form, group, k, n, lanes);
   };
   gemm.store = [=](Emitter &e, Value group, Value m, Value n, Value v) {
     Value out = ConvIndex::channelOf(e, group, m, conv.channelsOut);
@@ -168,9 +192,8 @@ static DeviceGemm describeWeightGrad(const ConvIndex &conv, Operand x,
   };
   gemm.aAlongK = !last;
   gemm.bAlongN = last;
-  gemm.aLanes = dy.lanes(true, last ? conv.channelsOut : conv.pointsOut());
-  gemm.bLanes = last ? x.lanes(true, conv.channelsIn)
-                     : x.lanes(conv.isPointwise(), conv.pointsIn());
+  gemm.aLanes = output.lanes();
+  gemm.bLanes = input.lanesMet();
   gemm.cLanes = dw.lanes(conv.isWeightInOrder(), gemm.n);
   return gemm;
 }

@@ -141,3 +141,18 @@ bool Domain::staysLinear(ArrayRef<Loop> loops, const Accesses &accesses) const {
   }
   return true;
 }
+
+LoopRoles Domain::roles(ArrayRef<int> classes) const {
+  LoopRoles result;
+  for (auto [l, loop] : llvm::enumerate(loops)) {
+    if (!loop.dims.empty() && classes[loop.dims.front()]) {
+      result.reduced.push_back(l);
+      continue;
+    }
+    result.kept.push_back(l);
+    result.trips.push_back(loop.size);
+  }
+  result.rows =
+      !result.reduced.empty() && result.reduced.back() + 1 == loops.size();
+  return result;
+}

@@ -47,6 +47,13 @@ private:
   llvm::DenseSet<std::pair<void *, const void *>> seen;
 };
 
+/// The loops of a kernel that reduces some of them.
+struct LoopRoles {
+  llvm::SmallVector<unsigned> reduced, kept; ///< numbers of loops
+  llvm::SmallVector<int64_t> trips;          ///< of the kept ones
+  bool rows = false; ///< the reduced ones are there, and end innermost
+};
+
 class Domain {
 public:
   struct Loop {
@@ -57,6 +64,9 @@ public:
   Domain(llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<int64_t> order,
          llvm::ArrayRef<int> classes, const Accesses &accesses,
          mlir::MLIRContext *ctx);
+
+  /// Loops over dimensions of a class that is not 0 are reduced.
+  LoopRoles roles(llvm::ArrayRef<int> classes) const;
 
   llvm::SmallVector<Loop> loops; ///< outermost first, at least one
   llvm::SmallVector<int64_t> shape;

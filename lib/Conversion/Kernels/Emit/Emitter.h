@@ -222,6 +222,11 @@ private:
   Value emitAt(Value tensor, Index index);
   Value divide(Value x, int64_t by, bool remainder, bool nonNegative);
   Value pointer(Value base, Type element, Value offset);
+  /// Returns a vector of the lanes' addresses; `stride` as of laneStride().
+  Value lanePointers(Value base, Type element, AffineExpr offset,
+                     std::optional<int64_t> stride);
+  /// Returns the mask, or one that all lanes pass.
+  Value anyMask();
   void enter(mlir::Operation *child);
   void leave();
 

@@ -18,6 +18,21 @@ Value Emitter::pointer(Value base, Type element, Value offset) {
                              ArrayRef<LLVM::GEPArg>{offset});
 }
 
+Value Emitter::lanePointers(Value base, Type element, AffineExpr offset,
+                            std::optional<int64_t> stride) {
+  if (!stride)
+    return pointer(base, element, laneVector(offset));
+  Value first = pointer(base, element, scalar(offset));
+  return pointer(first, element, iota(laneIndexType(), *stride));
+}
+
+Value Emitter::anyMask() {
+  if (mask)
+    return mask;
+  return arith::ConstantOp::create(
+      b, DenseElementsAttr::get(vectorType(b.getI1Type()), true));
+}
+
 Value Emitter::load(Value base, RankedTensorType type, Index index) {
   return loadFrom(base, type.getElementType(),
                   linearize(index, getElementStrides(type), ctx));
@@ -43,19 +58,9 @@ Value Emitter::loadFrom(Value base, Type element, AffineExpr offset) {
       raw = LLVM::LoadOp::create(b, vector, address, bytes);
   } else {
     ++report.gathers;
-    Value address = base, offsets;
-    if (stride) {
-      address = pointer(base, storage, scalar(offset));
-      offsets = iota(laneIndexType(), *stride);
-    } else {
-      offsets = laneVector(offset);
-    }
-    Value addresses = pointer(address, storage, offsets);
+    Value addresses = lanePointers(base, storage, offset, stride);
     Type vector = vectorType(storage);
-    Value all =
-        mask ? mask
-             : Value(arith::ConstantOp::create(
-                   b, DenseElementsAttr::get(vectorType(b.getI1Type()), true)));
+    Value all = anyMask();
     Value zero = arith::ConstantOp::create(b, b.getZeroAttr(vector));
     raw = LLVM::masked_gather::create(b, vector, addresses, all,
                                       ValueRange{zero}, uint32_t(bytes));
@@ -107,19 +112,8 @@ void Emitter::storeTo(Value base, Type element, AffineExpr offset, Value v) {
       LLVM::StoreOp::create(b, v, address, bytes);
     return;
   }
-  Value address = base, offsets;
-  if (stride) {
-    address = pointer(base, storage, scalar(offset));
-    offsets = iota(laneIndexType(), *stride);
-  } else {
-    offsets = laneVector(offset);
-  }
-  Value all =
-      mask ? mask
-           : Value(arith::ConstantOp::create(
-                 b, DenseElementsAttr::get(vectorType(b.getI1Type()), true)));
-  LLVM::masked_scatter::create(b, v, pointer(address, storage, offsets), all,
-                               bytes);
+  Value addresses = lanePointers(base, storage, offset, stride);
+  LLVM::masked_scatter::create(b, v, addresses, anyMask(), bytes);
 }
 
 Value Emitter::constantTable(DenseElementsAttr values) {

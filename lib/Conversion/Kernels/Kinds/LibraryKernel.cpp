@@ -259,7 +259,7 @@ static bool leftToLibraries(func::FuncOp kernel,
 
 std::unique_ptr<GeneratedKernel>
 codegen::makeLibraryKernel(func::FuncOp kernel, const CodegenOptions &options) {
-  if (options.target->traits.form == StageForm::Blocks &&
+  if (options.target->traits.ownContractions &&
       !leftToLibraries(kernel, options))
     return makeDeviceContraction(kernel, options);
   return std::make_unique<LibraryKernel>(kernel, options);

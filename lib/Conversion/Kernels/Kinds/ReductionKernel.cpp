@@ -106,16 +106,9 @@ LogicalResult ReductionKernel::analyze() {
     }
   }
   domain.emplace(type.getShape(), order, classes, accesses, ctx);
-  for (auto [l, loop] : llvm::enumerate(domain->loops)) {
-    if (!loop.dims.empty() && classes[loop.dims.front()]) {
-      reduced.push_back(l);
-      continue;
-    }
-    kept.push_back(l);
-    trips.push_back(loop.size);
-    keptPoints *= loop.size;
-  }
-  rows = !reduced.empty() && reduced.back() + 1 == domain->loops.size();
+  LoopRoles::operator=(domain->roles(classes));
+  for (int64_t trip : trips)
+    keptPoints *= trip;
   return success();
 }
 

@@ -22,7 +22,9 @@ struct Item {
   SmallVector<int64_t> scratch; ///< offsets of its partial states, in bytes
 };
 
-class ReductionKernel : public FormedKernel {
+/// Of LoopRoles, `trips` are extents of kept loops (the last in blocks), then
+/// of chunks.
+class ReductionKernel : public FormedKernel, private LoopRoles {
 public:
   using FormedKernel::FormedKernel;
 
@@ -63,10 +65,6 @@ private:
   SmallVector<Item> items;
   SmallVector<int64_t> axes;
   std::optional<Domain> domain;
-  SmallVector<unsigned> reduced, kept;
-  /// Extents of kept loops (the last in blocks), then of chunks.
-  SmallVector<int64_t> trips;
-  bool rows = false;
   /// Set if lanes are elements of a row rather than adjacent columns; in
   /// launches, a thread has one column or row.
   bool overLanes = false;

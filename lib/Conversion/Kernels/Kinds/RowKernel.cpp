@@ -58,7 +58,7 @@ Value RowContext::stored(unsigned result, Index index) {
 
 namespace {
 
-class RowKernel : public FormedKernel {
+class RowKernel : public FormedKernel, private LoopRoles {
 public:
   RowKernel(func::FuncOp kernel, const CodegenOptions &options, Operation *op,
             const RowModel &model)
@@ -96,15 +96,7 @@ protected:
     }
     domain.emplace(type.getShape(), getPhysicalOrder(type), classes, accesses,
                    ctx);
-    for (auto [l, loop] : llvm::enumerate(domain->loops)) {
-      if (!loop.dims.empty() && classes[loop.dims.front()]) {
-        reduced.push_back(l);
-        continue;
-      }
-      kept.push_back(l);
-      trips.push_back(loop.size);
-    }
-    rows = !reduced.empty() && reduced.back() + 1 == domain->loops.size();
+    LoopRoles::operator=(domain->roles(classes));
     return success();
   }
 
@@ -200,10 +192,7 @@ private:
   Operation *op;
   const RowModel &model;
   std::optional<Domain> domain;
-  SmallVector<unsigned> reduced, kept;
-  SmallVector<int64_t> trips;
   int64_t length = 1;
-  bool rows = false;
   // Items and threads of a launch.
   int64_t items = 1, threads = 32;
   bool together = false; ///< a block computes a row together

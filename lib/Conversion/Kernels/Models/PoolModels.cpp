@@ -77,10 +77,15 @@ struct PoolModel : ElementModel {
     return run(0, inits);
   }
 
-  static bool anyLane(Emitter &e, Index index) {
-    return llvm::any_of(index,
-                        [&](AffineExpr i) { return e.dependsOnLane(i); });
-  }
+  /// Makes vectors of scalars where the point depends on the lane.
+  struct Widener {
+    Widener(Emitter &e, Index index)
+        : e(e), lane(llvm::any_of(
+                    index, [&](AffineExpr i) { return e.dependsOnLane(i); })) {}
+    Value operator()(Value v) const { return lane ? e.splat(v) : v; }
+    Emitter &e;
+    bool lane;
+  };
 
   /// Returns the input position of window point k at output position o, along
   /// d.
@@ -89,8 +94,19 @@ struct PoolModel : ElementModel {
     return o * w.strides[d] + k * w.dilations[d] - w.low[d];
   }
 
-  static Value both(Emitter &e, Value x, Value y) {
-    return !x ? y : !y ? x : e.andi(x, y);
+  /// Returns the index of the input point under window point k.
+  static Indices inputPoint(const Window &w, Index index, Index k) {
+    Indices point(index.take_front(2));
+    for (size_t d = 0; d < w.rank(); ++d)
+      point.push_back(inputAt(w, d, index[d + 2], k[d]));
+    return point;
+  }
+  /// Returns the number of a window point, row-major.
+  static AffineExpr pointNumber(Emitter &e, const Window &w, Index k) {
+    AffineExpr number = e.c(0);
+    for (size_t d = 0; d < w.rank(); ++d)
+      number = number * w.kernel[d] + k[d];
+    return number;
   }
   /// Runs fn where the guard's scalar part holds, under the mask of its lanes.
   static SmallVector<Value> guarded(Emitter &e, const Emitter::Guard &guard,
@@ -156,20 +172,15 @@ struct MaxPoolModel : PoolModel {
     Window w(pool, pool.getInput(), pool.getOutput());
     Type type = computeType(getElementTypeOrSelf(pool.getInput()));
     Type i32 = e.b.getI32Type();
-    bool lane = anyLane(e, index);
-    auto widen = [&](Value v) { return lane ? e.splat(v) : v; };
+    Widener widen(e, index);
     using P = arith::CmpFPredicate;
     SmallVector<Value> inits{
         widen(e.constant(type, -std::numeric_limits<double>::infinity())),
         widen(e.constant(i32, int64_t(-1)))};
     SmallVector<Value> won =
         forWindow(e, w, inits, [&](Index k, ArrayRef<Value> best) {
-          Indices point(index.take_front(2));
-          AffineExpr number = e.c(0);
-          for (size_t d = 0; d < w.rank(); ++d) {
-            point.push_back(inputAt(w, d, index[d + 2], k[d]));
-            number = number * w.kernel[d] + k[d];
-          }
+          Indices point = inputPoint(w, index, k);
+          AffineExpr number = pointNumber(e, w, k);
           auto guard = inputGuard(e, w, ArrayRef(point).drop_front(2));
           return guarded(e, guard, best, [&] {
             Value x = widen(e.emit(pool.getInput(), point));
@@ -198,8 +209,7 @@ struct MaxPoolGradModel : PoolModel {
     auto pool = cast<MaxPoolGradOp>(op);
     Window w(pool, pool.getOutput(), pool.getGrad());
     Type type = computeType(getElementTypeOrSelf(pool.getGrad()));
-    bool lane = anyLane(e, index);
-    auto widen = [&](Value v) { return lane ? e.splat(v) : v; };
+    Widener widen(e, index);
     return forWindow(e, w, widen(e.constant(type, 0.0)),
                      [&](Index k, ArrayRef<Value> sum) {
                        Emitter::Guard guard;
@@ -207,9 +217,7 @@ struct MaxPoolGradModel : PoolModel {
                        llvm::append_range(
                            point,
                            outputAt(e, w, index.drop_front(2), k, guard));
-                       AffineExpr number = e.c(0);
-                       for (size_t d = 0; d < w.rank(); ++d)
-                         number = number * w.kernel[d] + k[d];
+                       AffineExpr number = pointNumber(e, w, k);
                        return guarded(e, guard, sum, [&] {
                          return addIfWon(e, pool, point, number, sum[0], widen);
                        });
@@ -270,14 +278,11 @@ struct AvgPoolModel : PoolModel {
     auto pool = cast<AvgPoolOp>(op);
     Window w(pool, pool.getInput(), pool.getOutput());
     Type type = computeType(getElementTypeOrSelf(pool.getInput()));
-    bool lane = anyLane(e, index);
-    auto widen = [&](Value v) { return lane ? e.splat(v) : v; };
+    Widener widen(e, index);
     Value sum =
         forWindow(e, w, widen(e.constant(type, 0.0)),
                   [&](Index k, ArrayRef<Value> sum) {
-                    Indices point(index.take_front(2));
-                    for (size_t d = 0; d < w.rank(); ++d)
-                      point.push_back(inputAt(w, d, index[d + 2], k[d]));
+                    Indices point = inputPoint(w, index, k);
                     auto guard =
                         inputGuard(e, w, ArrayRef(point).drop_front(2));
                     return guarded(e, guard, sum, [&] {
@@ -296,8 +301,7 @@ struct AvgPoolGradModel : PoolModel {
     auto pool = cast<AvgPoolGradOp>(op);
     Window w(pool, pool.getOutput(), pool.getGrad());
     Type type = computeType(getElementTypeOrSelf(pool.getGrad()));
-    bool lane = anyLane(e, index);
-    auto widen = [&](Value v) { return lane ? e.splat(v) : v; };
+    Widener widen(e, index);
     return forWindow(e, w, widen(e.constant(type, 0.0)),
                      [&](Index k, ArrayRef<Value> sum) {
                        Emitter::Guard guard;
