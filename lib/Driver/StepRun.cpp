@@ -3,41 +3,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "ckopt/Driver/StepRun.h"
+#include "StepRunImpl.h"
+
 #include "Feeding.h"
 #include "LossChoice.h"
 #include "Outputs.h"
-#include "RunChecks.h"
 #include "Updates.h"
 #include "ckopt/Support/Error.h"
 
 using namespace ckopt;
 using runtime::TensorRole;
-
-struct StepRun::Impl {
-  Impl(CompiledStep step, const TrainOptions &train)
-      : compiled(std::move(step)), train(train), data(compiled.data()) {}
-
-  llvm::Error open(const LoadOptions &load);
-  StringMetadata identity() const;
-  llvm::Error checkArrays(const TensorMap &arrays) const;
-  llvm::Error feedBatch(const TensorMap &batch);
-  llvm::Expected<double> runNext();
-  llvm::Error check(double updateLoss);
-  llvm::Expected<StepResult> step(const TensorMap &batch);
-
-  CompiledStep compiled;
-  TrainOptions train;
-  DataOptions data;
-  std::unique_ptr<Session> session;
-  std::vector<FieldSpec> fields;
-  int64_t batch = 1;
-  int64_t updates = 0;
-  /// Batches of the current update that were added up, and their losses.
-  int64_t pending = 0;
-  double pendingLoss = 0;
-  DivergenceWatch watch;
-};
 
 StepRun::StepRun(std::unique_ptr<Impl> impl) : impl(std::move(impl)) {}
 StepRun::~StepRun() = default;
@@ -102,6 +77,28 @@ llvm::Error StepRun::Impl::checkArrays(const TensorMap &arrays) const {
   return llvm::Error::success();
 }
 
+/// Writes arrays that have the step's types and shapes as they are; false: one
+/// has to be converted.
+static llvm::Expected<bool> feedWhole(Session &session, const TensorMap &arrays,
+                                      llvm::ArrayRef<FieldSpec> fields) {
+  std::vector<std::pair<int64_t, const HostTensor *>> writes;
+  for (const FieldSpec &field : fields) {
+    auto index = session.find(field.name);
+    if (!index)
+      return index.takeError();
+    const runtime::TensorInfo &info = session.info_of(*index);
+    const HostTensor *given = arrays.find(field.array);
+    if (!given || given->dtype() != info.dtype ||
+        given->shape() != llvm::ArrayRef<int64_t>(info.shape))
+      return false;
+    writes.emplace_back(*index, given);
+  }
+  for (auto [index, given] : writes)
+    if (llvm::Error error = session.write(index, *given))
+      return std::move(error);
+  return true;
+}
+
 llvm::Error StepRun::Impl::feedBatch(const TensorMap &arrays) {
   if (llvm::Error error = checkArrays(arrays))
     return error;
@@ -114,6 +111,11 @@ llvm::Error StepRun::Impl::feedBatch(const TensorMap &arrays) {
     return inputError("the batch has " + llvm::Twine(samples->numSamples()) +
                       " samples, the step was compiled for " +
                       llvm::Twine(batch));
+  auto written = feedWhole(*session, arrays, fields);
+  if (!written)
+    return written.takeError();
+  if (*written)
+    return llvm::Error::success();
   DatasetSource source(std::move(*samples), DatasetSource::Order::AsStored);
   if (llvm::Error error = source.seek(/*seed=*/0, {}))
     return error;
@@ -208,6 +210,7 @@ llvm::Expected<MetricSums> StepRun::evaluate(const TensorMap &samples) {
   auto data = Dataset::fromTensors(samples, impl->fields, impl->data.path);
   if (!data)
     return data.takeError();
+  int64_t given = data->numSamples();
   DatasetSource source(std::move(*data), DatasetSource::Order::AsStored);
   auto result = ckopt::evaluate(*impl->session, source, impl->data);
   if (!result)
@@ -217,6 +220,13 @@ llvm::Expected<MetricSums> StepRun::evaluate(const TensorMap &samples) {
         "nothing was evaluated: the step computes its loss itself, from whole "
         "batches of " +
         llvm::Twine(impl->batch) + " samples, or it has no evaluation");
+  if (result->samples < given)
+    impl->compiled.compilation().say(
+        Message::Severity::Warning,
+        std::to_string(given - result->samples) +
+            " samples were not evaluated: the step computes its loss itself, "
+            "from whole batches of " +
+            std::to_string(impl->batch));
   return result->sums;
 }
 
@@ -338,6 +348,7 @@ llvm::Error StepRun::resume(const std::string &path) {
           restoreRun(path, *impl->session, *checkpoint, impl->identity()))
     return error;
   impl->updates = checkpoint->state.step;
+  impl->epochs = 0;
   impl->pending = 0;
   impl->pendingLoss = 0;
   impl->watch = DivergenceWatch();

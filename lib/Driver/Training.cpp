@@ -63,8 +63,13 @@ private:
 
 } // namespace
 
+/// The option of a checkpoint that counts updates of no epoch of its run.
+constexpr const char *beforeKey = "steps-before";
+
 llvm::Error Trainer::checkCounts() const {
-  if (options.epochs < 0 || options.maxSteps < 0 || options.checkpointEvery < 0)
+  if (options.epochs < 0 || options.maxSteps < 0 ||
+      options.checkpointEvery < 0 || options.stepsBefore < 0 ||
+      options.epochsBefore < 0)
     return usageError("epochs and steps must not be negative");
   if (options.accumulate < 1)
     return usageError("an update needs at least one batch");
@@ -112,6 +117,11 @@ llvm::Error Trainer::planUpdates() {
     schedule.batchesPerStep = options.accumulate;
     if (!schedule.totalSteps)
       schedule.totalSteps = schedule.byEpoch ? options.epochs : *updates;
+    int64_t accounted =
+        options.epochsBefore * (*samples / batch) / options.accumulate;
+    if (options.stepsBefore != accounted)
+      identity[beforeKey] = std::to_string(options.stepsBefore - accounted);
+    *updates += options.stepsBefore;
   } else if (llvm::Error error = planUnknown()) {
     return error;
   }
@@ -136,8 +146,11 @@ llvm::Error Trainer::checkHorizon(const StringMetadata &saved) const {
 }
 
 llvm::Error Trainer::resume(DataPosition &position) {
-  if (options.resume.empty())
+  if (options.resume.empty()) {
+    stepNumber = options.stepsBefore;
+    position.epoch = options.epochsBefore;
     return llvm::Error::success();
+  }
   if (!source.canSeek())
     return inputError(options.resume +
                       ": the run cannot go on: " + source.name() +
@@ -311,13 +324,14 @@ llvm::Error Trainer::report(DataPosition at, bool epochEnds,
 llvm::Error Trainer::runSteps(BatchStream &batches) {
   int64_t batch = batchSize(session.manifest());
   int64_t perEpoch = source.numSamples().value_or(0) / batch;
-  ProgressLine progress(options.progress, options.epochs, perEpoch);
+  int64_t epochs = options.epochsBefore + options.epochs;
+  ProgressLine progress(options.progress, epochs, perEpoch);
   int64_t end = updates.value_or(INT64_MAX);
   if (options.maxSteps)
-    end = std::min(options.maxSteps, end);
+    end = std::min(options.stepsBefore + options.maxSteps, end);
   int64_t before = stepNumber;
   while (stepNumber < end && !validation.isEnough() &&
-         (updates || batches.position().epoch < options.epochs)) {
+         (updates || batches.position().epoch < epochs)) {
     DataPosition at = batches.position();
     llvm::Error error = runStep(batches);
     if (!error)
@@ -368,7 +382,8 @@ llvm::Expected<TrainResult> Trainer::run() {
   if (llvm::Error error = resume(position))
     return std::move(error);
   auto opened = TrainLog::open(options.log, dataOptions.metrics,
-                               /*append=*/!options.resume.empty());
+                               /*append=*/!options.resume.empty() ||
+                                   options.stepsBefore > 0);
   if (!opened)
     return opened.takeError();
   log = std::move(*opened);

@@ -23,23 +23,14 @@ if _spin:
 try:
     from . import _ckopt
 except ImportError as _error:
-    _packages = {
-        "libMLIR": "libmlir-22", "libLLVM": "libllvm22", "libdnnl": "libdnnl2", "libpng": "libpng16-16",
-        "libjpeg": "libjpeg62-turbo",
-        "libopenblas": "libopenblas0-openmp", "libgomp": "libgomp1", "libClp": "coinor-libclp1",
-        "libCoinUtils": "coinor-libcoinutils3v5", "libonnx_proto": "libonnx-dev",
-        "libprotobuf": "libprotobuf32", "libz": "zlib1g",
-    }
-    _missing = [package for library, package in _packages.items() if library in str(_error)]
-    if not _missing:
-        raise
-    raise ImportError(f"{_error}: ckopt needs the Debian package {_missing[0]} "
-                      f"(apt-get install {_missing[0]})") from _error
+    from ._packages import explain as _explain
+    raise _explain(_error) from _error
 finally:
     if _spin:
         del _os.environ["GOMP_SPINCOUNT"]
 
-from ._step import CompiledStep, batches, compile, train
+from ._fit import FitResult
+from ._step import CompiledStep, batches, compile
 from .errors import (BudgetError, DeviceError, Error, InputError, InternalError, NonFiniteError,
                      NoPlanFoundError, OutputError, UnsupportedError, UsageError, Warning)
 from .optim import (SGD, Adadelta, Adagrad, Adam, Adamax, AdamW, Constant, Cosine, Exponential,
@@ -51,9 +42,9 @@ __version__ = _ckopt.version_line().split()[1]
 
 __all__ = [
     "SGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "BudgetError", "CompiledStep",
-    "Constant", "Cosine", "Curve", "DeviceError", "Error", "Exponential", "GraphPlan", "Group",
-    "InputError", "InternalError", "Linear", "Lion", "MultiStep", "NAdam", "NoPlanFoundError",
+    "Constant", "Cosine", "Curve", "DeviceError", "Error", "Exponential", "FitResult", "GraphPlan",
+    "Group", "InputError", "InternalError", "Linear", "Lion", "MultiStep", "NAdam", "NoPlanFoundError",
     "NonFiniteError", "OneCycle", "Optimizer", "OutputError", "Plan", "RAdam", "RMSprop",
     "Schedule", "StepDecay", "StepPlan", "UnsupportedError", "UsageError", "Warning", "batches",
-    "compile", "plan", "train",
+    "compile", "plan",
 ]

@@ -12,22 +12,35 @@ import numpy
 from .errors import InputError, UsageError
 
 
+def _from_dlpack(name, value):
+    try:
+        kind = int(value.__dlpack_device__()[0])
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        raise InputError(f"'{name}' is not in memory: {error}") from error
+    if kind != 1:
+        raise InputError(f"'{name}' is not in the CPU's memory; pass it after .cpu()")
+    if str(getattr(value, "dtype", "")) in ("torch.bfloat16", "torch.float8_e4m3fn",
+                                            "torch.float8_e5m2"):
+        value = value.float()  # exact; numpy has none of them
+    try:
+        return numpy.from_dlpack(value)
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        raise InputError(f"'{name}' ({getattr(value, 'dtype', type(value).__name__)}) cannot be "
+                         f"read as a dense array of numbers: {error}") from error
+
+
 def _view(name, value):
     """The array behind `value`, without a copy where it has one."""
+    if isinstance(value, numpy.ma.MaskedArray):
+        if numpy.ma.getmaskarray(value).any():
+            raise InputError(f"'{name}' has masked elements, which a step cannot leave out")
+        return value.data
     if isinstance(value, numpy.ndarray):
         return value
     if hasattr(value, "detach"):  # torch: gradients do not flow through ckopt
         value = value.detach()
     if hasattr(value, "__dlpack_device__"):
-        kind, _ = value.__dlpack_device__()
-        if int(kind) != 1:
-            raise InputError(f"'{name}' is not in the CPU's memory; pass it after .cpu()")
-        try:
-            return numpy.from_dlpack(value)
-        except (BufferError, RuntimeError, TypeError) as error:
-            raise InputError(
-                f"'{name}' has elements of {getattr(value, 'dtype', 'a type')} that numpy does "
-                "not have; convert it to float32 (.float()) where that is what you mean") from error
+        return _from_dlpack(name, value)
     try:
         return numpy.asarray(value)
     except ValueError as error:
@@ -40,10 +53,16 @@ def _first_difference(array, back):
     return place, array[place]
 
 
+def is_exact(dtype, to):
+    """Whether every value of `dtype` is one of `to`."""
+    wide = dtype.kind in "iu" and dtype.itemsize == 8 and to.kind == "f"  # numpy calls it safe
+    return numpy.can_cast(dtype, to, "safe") and not wide
+
+
 def _convert(name, array, dtype, cast):
     if array.dtype.kind not in "fiub":
         raise InputError(f"'{name}' has elements of {array.dtype}; the step takes {dtype}")
-    if numpy.can_cast(array.dtype, dtype, "safe"):
+    if is_exact(array.dtype, dtype):
         return array.astype(dtype)
     with numpy.errstate(all="ignore"):
         converted = array.astype(dtype)

@@ -7,15 +7,23 @@ import logging
 import os
 import tempfile
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy
 
 from . import _ckopt
 from ._arrays import as_array, check_cast
+from ._fit import FitResult, is_one_batch, mean_metrics
+from ._fit import run as run_fit
 from .errors import InputError, UsageError, Warning
-from .optim import Optimizer, Schedule, to_text
+from .optim import Optimizer, Schedule, budget_setting, to_text
 from .plan import StepPlan
 
 _log = logging.getLogger("ckopt")
+
+Path = str | os.PathLike[str]
+State = dict[str, numpy.ndarray]
 
 
 def _model_file(model):
@@ -25,22 +33,14 @@ def _model_file(model):
     if hasattr(model, "SerializeToString"):
         model = model.SerializeToString()
     if not isinstance(model, (bytes, bytearray, memoryview)):
+        hint = " (modules of PyTorch: ckopt.torch.compile_step)" if hasattr(model, "modules") else ""
         raise UsageError(f"a model is a path, an onnx.ModelProto or bytes, not "
-                         f"{type(model).__name__}")
+                         f"{type(model).__name__}{hint}")
     folder = tempfile.TemporaryDirectory(prefix="ckopt-")
     path = os.path.join(folder.name, "model.onnx")
     with open(path, "wb") as file:
         file.write(model)
     return path, folder
-
-
-def budget_settings(budget):
-    """The driver's settings of a budget: bytes, '2GiB', 'min', or a share (float)."""
-    if budget is None:
-        return []
-    if isinstance(budget, float):
-        return [("budget-ratio", repr(budget))]
-    return [("memory-budget", str(budget))]
 
 
 def _flag_settings(flags):
@@ -73,10 +73,10 @@ def _optimizer_settings(optimizer, schedule):
     return settings
 
 
-def compile(model, *, loss: str | None = None, optimizer: Optimizer | str | None = None,
+def compile(model: Any, *, loss: str | None = None, optimizer: Optimizer | str | None = None,
             schedule: Schedule | None = None, budget: int | float | str | None = None,
             batch: int | None = None, last_batch: str = "skip", cast: str = "exact",
-            **flags) -> CompiledStep:
+            **flags: Any) -> CompiledStep:
     """Compiles an ONNX model to a training step that stays inside a byte budget.
 
     model: path, ``onnx.ModelProto`` or the bytes of a file.
@@ -105,10 +105,16 @@ def compile(model, *, loss: str | None = None, optimizer: Optimizer | str | None
     path, folder = _model_file(model)
     settings = [] if loss is None else [("loss", loss)]
     settings += _optimizer_settings(optimizer, schedule)
-    settings += budget_settings(budget)
+    limit = budget_setting(budget)
+    settings += [limit] if limit else []
     settings += [] if batch is None else [("batch", to_text(batch))]
     settings += _flag_settings(flags)
     step = CompiledStep(_ckopt.Step(path, settings), last_batch, cast)
+    fields = [field["array"] for field in step._fields]
+    twice = [name for name in fields if fields.count(name) > 1]
+    if twice and not {"inputs", "targets"} & set(flags):
+        raise UsageError(f"an input of the model and the targets are both called '{twice[0]}'; "
+                         "give targets='NAME'")
     step._folder = folder  # goes with the step, which saves to copies of the model
     step._tell()
     return step
@@ -122,11 +128,12 @@ class CompiledStep:
     thread at a time; others wait. The GIL is free while it works.
     """
 
-    def __init__(self, step, last_batch="skip", cast="exact"):
+    def __init__(self, step: _ckopt.Step, last_batch: str = "skip", cast: str = "exact"):
         self._step = step
         self._last_batch = last_batch
         self._cast = cast
-        self._folder = None
+        self._folder: Any = None  # holds a model that came as bytes
+        self._fitting = False
         self._fields = step.fields
         self.skipped = 0
         self.messages: list[str] = []
@@ -170,7 +177,7 @@ class CompiledStep:
                 return len(arrays[field["array"]])
         return self.batch
 
-    def __call__(self, *args, **kwargs) -> float:
+    def __call__(self, *args: Any, **kwargs: Any) -> float:
         """Makes one update from one batch and returns its loss.
 
         Arrays have the shape [batch, ...]: numpy, torch and all that speaks
@@ -180,6 +187,7 @@ class CompiledStep:
         for shapes, types, labels out of range and values that are not finite,
         NonFiniteError where training diverges.
         """
+        self._not_in_fit()
         arrays = self._arrays(args, kwargs)
         samples = self._samples(arrays)
         if 0 < samples < self.batch and self._last_batch == "skip":
@@ -193,43 +201,122 @@ class CompiledStep:
         self._tell()
         return loss
 
-    def gradients(self, *args, **kwargs) -> tuple[float, dict]:
+    def fit(self, samples: Any, *, validation: Any = None, epochs: int = 1,
+            max_steps: int | None = None, holdout: float | None = None,
+            validate_every: int | None = None, log: Path | None = None,
+            metrics: str | Iterable[str] | None = None, best_by: str | None = None,
+            keep_best: Path | None = None, early_stop: int | None = None,
+            html: Path | None = None,
+            checkpoint: Path | None = None, checkpoint_every: int | None = None,
+            resume: Path | None = None, samples_per_epoch: int | None = None,
+            report: Callable[[dict[str, Any]], object] | None = None,
+            progress: bool = False) -> FitResult:
+        """Trains for ``epochs`` more epochs by the library's loop, that of ``ckopt train``.
+
+        samples: a mapping of arrays [samples, ...] (``{"x": x, "y": y}``) or a path
+            as ``--data`` takes it: each epoch in a new order, a function of (seed,
+            epoch), with the bits of the driver. Or batches of any sizes, in their
+            order: an iterable (a DataLoader) of mappings or tuples, or a function
+            that returns an iterator, begun anew for each epoch. Their number is not
+            known before, so that one batch is drawn ahead; ``accumulate`` needs
+            ``samples_per_epoch``.
+        validation: samples that do not train, in any of these forms; or
+            ``holdout``: a share of the arrays. Evaluated at the end, and after every
+            ``validate_every`` updates, by loss, accuracy and ``metrics`` ("top5",
+            "perplexity", "mse"). ``keep_best``: a file that gets the state of the best
+            one (.safetensors: a checkpoint; .onnx: weights), judged by ``best_by``
+            (default "loss"); ``early_stop``: ends after so many without a better one.
+        max_steps: stops after so many updates.
+        log: FILE.csv or FILE.jsonl, which gets a line for each update; ``html``: a page
+            about the run, written at its end.
+        checkpoint: a file, written at the end of each epoch or after every
+            ``checkpoint_every`` updates.
+        resume: such a file, or one of the driver: goes on where it stood, with the
+            bits of an unbroken run, and ``epochs`` counts from the run's begin.
+            Batches of an iterable cannot be resumed: they cannot be found again.
+        report: called after each update with a dictionary ("step", "epoch", "loss",
+            "learning_rate", "seconds", "validation"). It may look at the step, save
+            it, and raise an exception, which ends the run.
+        progress: writes a line an epoch to the standard error of the process.
+
+        Samples that do not fill the last batch of an epoch are skipped, counted and
+        said, or an InputError, as ``last_batch`` says. Ctrl-C is heard between
+        updates; the step then stands after the last one.
+        """
+        self._not_in_fit()
+        self._fitting = True
+        try:
+            result, skipped = run_fit(
+                self, samples, validation=validation, convert=self._item_arrays, cast=self._cast,
+                strict=self._last_batch == "error", first=self._first_batch(), report=report,
+                count=samples_per_epoch, epochs=epochs, max_steps=max_steps, holdout=holdout,
+                validate_every=validate_every, metrics=metrics, best_by=best_by,
+                keep_best=keep_best, early_stop=early_stop, html=html, log=log,
+                checkpoint=checkpoint, checkpoint_every=checkpoint_every, resume=resume,
+                progress=progress)
+        finally:
+            self._fitting = False
+            self._tell()
+        if validation is not None and not result.validation:
+            warnings.warn("the validation samples were not evaluated: the step computes its loss "
+                          "itself, from whole batches", Warning, stacklevel=2)
+        if skipped and not self.skipped:
+            warnings.warn(f"{result.dropped} samples of each epoch's last batch are skipped: the "
+                          f"step was compiled for {self.batch} (counted in .skipped; "
+                          "last_batch='error' raises)", Warning, stacklevel=2)
+        self.skipped += skipped
+        return result
+
+    def _not_in_fit(self):
+        if self._fitting:
+            raise UsageError("the step is being trained by fit()")
+
+    def _first_batch(self):
+        """What has to see the first batch before it trains, or None."""
+        return None
+
+    def _item_arrays(self, item):
+        """The arrays by name of an item of an iterable of batches."""
+        return self._arrays(item, {}) if isinstance(item, (tuple, list)) else \
+            self._arrays((item,), {})
+
+    def gradients(self, *args: Any, **kwargs: Any) -> tuple[float, State]:
         """Returns the loss of one batch and its gradients by parameter; updates nothing.
 
         Needs ``compile(..., optimizer="none")``. Running statistics move.
         """
+        self._not_in_fit()
         loss, gradients = self._step.gradients(self._arrays(args, kwargs))
         return loss, {name.removeprefix("grad/"): value for name, value in gradients.items()}
 
     # --- evaluation --------------------------------------------------------
 
-    def evaluate(self, *args, **kwargs) -> dict[str, float]:
+    def evaluate(self, *args: Any, **kwargs: Any) -> dict[str, float]:
         """Returns {"loss", "count"} and, for classes, "accuracy", of the current weights.
 
         Takes arrays of any number of samples, or one iterable of batches
         (mappings or tuples); the last batch is padded and masked. ``count`` is
         the number of elements that the mean is of.
         """
-        batches = [(args, kwargs)]
+        batches: Iterable[tuple[Any, dict[str, Any]]] = [(args, kwargs)]
         first = args[0] if len(args) == 1 and not kwargs else None
-        if first is not None and not isinstance(first, Mapping) and not hasattr(first, "shape"):
+        if is_one_batch(first):
+            batches = [(first, {})]
+        elif first is not None and not isinstance(first, Mapping) and not hasattr(first, "shape"):
             batches = ((item, {}) if isinstance(item, (tuple, list)) else ((item,), {})
                        for item in first)
-        loss, count, correct, classes = 0.0, 0, 0, False
+        total = {"loss": 0.0, "count": 0, "correct": 0, "classified": False}
         for one_args, one_kwargs in batches:
             sums = self._step.evaluate(self._arrays(one_args, one_kwargs))
-            loss += sums["loss"]
-            count += sums["count"]
-            correct += sums["correct"]
-            classes = sums["classified"]
-        if not count:
+            for name in ("loss", "count", "correct"):
+                total[name] += sums[name]
+            total["classified"] = sums["classified"]
+            self._tell()
+        if not total["count"]:
             raise InputError("nothing was evaluated: there were no samples")
-        result = {"loss": loss / count, "count": count}
-        if classes:
-            result["accuracy"] = correct / count
-        return result
+        return mean_metrics(total)
 
-    def predict(self, *args, **kwargs):
+    def predict(self, *args: Any, **kwargs: Any) -> Any:
         """Returns the model's outputs for any number of samples.
 
         One array [samples, ...] where the model has one output, else a dictionary
@@ -241,7 +328,7 @@ class CompiledStep:
 
     # --- weights -----------------------------------------------------------
 
-    def state_dict(self, *, averaged: bool = False) -> dict:
+    def state_dict(self, *, averaged: bool = False) -> State:
         """Returns parameters and running statistics as numpy arrays (copies) by name.
 
         averaged: with the averages (``ema``) in place of the parameters. Running
@@ -249,7 +336,7 @@ class CompiledStep:
         """
         return self._step.weights(averaged)
 
-    def load_state_dict(self, state: Mapping, *, strict: bool = True) -> None:
+    def load_state_dict(self, state: Mapping[str, Any], *, strict: bool = True) -> None:
         """Sets weights by name, from numpy arrays or tensors.
 
         strict: names that are missing or unknown are an InputError; otherwise
@@ -268,23 +355,24 @@ class CompiledStep:
                    for name in arrays if name in known}
         self._step.set_weights(fitting)
 
-    def save(self, path, *, averaged: bool = False) -> None:
+    def save(self, path: Path, *, averaged: bool = False) -> None:
         """Writes the model with the current weights: FILE.onnx or FILE.safetensors."""
         path = os.fspath(path)
         if not path.endswith((".onnx", ".safetensors")):
             raise UsageError(f"'{path}' must end in .onnx or .safetensors")
         self._step.write_weights(path, averaged)
 
-    def checkpoint(self, path) -> None:
+    def checkpoint(self, path: Path) -> None:
         """Writes weights, optimizer state and the number of updates (safetensors)."""
         self._step.write_checkpoint(os.fspath(path))
 
-    def resume(self, path) -> int:
+    def resume(self, path: Path) -> int:
         """Goes on from a checkpoint with the bits of an unbroken run.
 
         Returns the number of updates made so far: go on with the batch that
         followed. A checkpoint of other options (but the budget) is an InputError.
         """
+        self._not_in_fit()
         self._step.resume(os.fspath(path))
         return self.updates
 
@@ -315,19 +403,24 @@ class CompiledStep:
         result["measured_peak_bytes"] = self._step.measured_peak()
         return result
 
-    def timeline(self, path=None) -> str:
+    def timeline(self, path: Path | None = None) -> str:
         """Returns memory over the step as SVG; writes it to FILE.svg, or as a trace to FILE.json."""
         return self.plan.timeline(path)
 
-    def profile(self, *args, steps: int = 10, **kwargs) -> list[dict]:
+    def profile(self, *args: Any, steps: int = 10, **kwargs: Any) -> list[dict[str, Any]]:
         """Times each kernel call on a batch, mean of ``steps`` updates, slowest first.
 
         Needs ``compile(..., profile=True)``, whose code is slower. The updates
         are taken back. Rows have "kernel", "source" (the model's node),
         "primitive", "recomputed", "seconds".
         """
+        self._not_in_fit()
         rows = self._step.profile(self._arrays(args, kwargs), steps)
         return sorted(rows, key=lambda row: -row["seconds"])
+
+    def __reduce__(self):
+        raise TypeError("a CompiledStep is code in this process and can be neither pickled nor "
+                        "copied: write a checkpoint, or compile it again and load_state_dict()")
 
     # --- messages ----------------------------------------------------------
 
@@ -339,13 +432,14 @@ class CompiledStep:
             else:
                 _log.info("%s: %s", severity, text)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         takes = ", ".join(f"{name}: {dtype}[{self.batch}{''.join(f', {n}' for n in shape)}]"
                           for name, (dtype, shape) in self.inputs.items())
         return f"<ckopt.CompiledStep({takes}), {self.updates} updates>"
 
 
-def batches(batch: int, *, epochs: int = 1, seed: int = 0, **arrays):
+def batches(batch: int, *, epochs: int = 1, seed: int = 0,
+            **arrays: Any) -> Iterator[State]:
     """Yields batches of arrays [samples, ...] as ``ckopt train`` draws them.
 
     Each epoch has the samples in a new order, a function of (seed, epoch); those
@@ -364,16 +458,3 @@ def batches(batch: int, *, epochs: int = 1, seed: int = 0, **arrays):
         for start in range(0, samples - batch + 1, batch):
             chosen = order[start:start + batch]
             yield {name: value[chosen] for name, value in arrays.items()}
-
-
-def train(step: CompiledStep, batches: Iterable, *, epochs: int = 1) -> list[float]:
-    """Calls ``step`` with each of ``batches``, ``epochs`` times, and returns the losses.
-
-    ``batches`` is an iterable of mappings or tuples (a torch DataLoader), begun
-    anew for each epoch.
-    """
-    losses = []
-    for _ in range(epochs):
-        for item in batches:
-            losses.append(step(*item) if isinstance(item, (tuple, list)) else step(item))
-    return losses

@@ -82,6 +82,6 @@ _CLASSES = {
 def from_exit_code(code, text):
     """Returns the exception of an exit code (an int) with its text."""
     cls = DeviceError if 10 <= code <= 17 else _CLASSES.get(code, Error)
-    error = cls(text.rstrip("\n"))
+    error = cls(text.rstrip("\n").removeprefix("error: "))
     error.exit_code = code
     return error

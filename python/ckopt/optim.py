@@ -7,12 +7,18 @@ PyTorch's (docs/training.md). ``None`` leaves a setting at its default.
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Iterable
+from typing import Any
+
+from .errors import UsageError
 
 Settings = list[tuple[str, str]]
+Number = float | None
+Betas = tuple[float, float] | None
 
 
-def to_text(value) -> str:
+def to_text(value: Any) -> str:
     """A setting's value as the driver reads it."""
     if isinstance(value, bool):
         return "1" if value else "0"
@@ -23,7 +29,23 @@ def to_text(value) -> str:
     return str(value)
 
 
-def _collect(values: dict) -> Settings:
+def budget_setting(budget: Any) -> tuple[str, str] | None:
+    """The driver's setting of a budget: bytes, '2GiB', 'min', or a share (float)."""
+    if budget is None:
+        return None
+    if isinstance(budget, numbers.Integral) and not isinstance(budget, bool):
+        return "memory-budget", str(int(budget))
+    if isinstance(budget, numbers.Real) and not isinstance(budget, bool):
+        if not 0 < float(budget) <= 1:
+            raise UsageError(f"budget={budget!r} is no share: those lie above 0 and up to 1; bytes "
+                             "are an int or a text like '2GiB'")
+        return "budget-ratio", repr(float(budget))
+    if isinstance(budget, str):
+        return "memory-budget", budget
+    raise UsageError(f"budget={budget!r} is neither bytes nor a text like '2GiB' nor a share")
+
+
+def _collect(values: dict[str, Any]) -> Settings:
     settings = []
     for name, value in values.items():
         if value is None or value is False:
@@ -40,11 +62,12 @@ class Group:
     a parameter counts. A group that gets none is an error.
     """
 
-    def __init__(self, pattern: str, **settings):
+    def __init__(self, pattern: str, **settings: Any):
         self.pattern = pattern
         self.settings = settings
 
     def text(self) -> str:
+        """Returns the driver's form of it."""
         values = []
         for name, value in self.settings.items():
             text = to_text(value)
@@ -64,22 +87,27 @@ class Optimizer:
 
     name = ""
 
-    def __init__(self, lr: float | None = None, *, groups: Iterable[Group] = (),
+    def __init__(self, lr: float | None = None, *, groups: Group | Iterable[Group] = (),
                  clip_norm: float | None = None, accumulate: int | None = None,
-                 ema: float | None = None, **values):
+                 ema: float | None = None, **values: Any):
         self._values = dict(values, lr=lr, clip_norm=clip_norm, accumulate=accumulate, ema=ema)
-        self._groups = list(groups)
+        self._groups = [groups] if isinstance(groups, Group) else list(groups)
+        for group in self._groups:
+            if not isinstance(group, Group):
+                raise UsageError(f"groups: {group!r} is no ckopt.Group")
 
     def settings(self) -> Settings:
         """Returns the driver's settings."""
         values = dict(self._values)
         betas = values.pop("betas", None)
         if betas is not None:
+            if not isinstance(betas, (list, tuple)) or len(betas) != 2:
+                raise UsageError(f"betas={betas!r} are not two numbers")
             values["beta1"], values["beta2"] = betas
         settings = [("optimizer", self.name)] + _collect(values)
         return settings + [("group", group.text()) for group in self._groups]
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         values = {k: v for k, v in self._values.items() if v is not None and v is not False}
         return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in values.items())})"
 
@@ -89,8 +117,8 @@ class SGD(Optimizer):
 
     name = "sgd"
 
-    def __init__(self, lr=None, *, momentum=None, dampening=None, weight_decay=None,
-                 nesterov=False, **common):
+    def __init__(self, lr: Number = None, *, momentum: Number = None, dampening: Number = None,
+                 weight_decay: Number = None, nesterov: bool = False, **common: Any):
         super().__init__(lr, momentum=momentum, dampening=dampening, weight_decay=weight_decay,
                          nesterov=nesterov, **common)
 
@@ -100,8 +128,8 @@ class Adam(Optimizer):
 
     name = "adam"
 
-    def __init__(self, lr=None, *, betas=None, eps=None, weight_decay=None, amsgrad=False,
-                 **common):
+    def __init__(self, lr: Number = None, *, betas: Betas = None, eps: Number = None,
+                 weight_decay: Number = None, amsgrad: bool = False, **common: Any):
         super().__init__(lr, betas=betas, epsilon=eps, weight_decay=weight_decay, amsgrad=amsgrad,
                          **common)
 
@@ -117,8 +145,9 @@ class RMSprop(Optimizer):
 
     name = "rmsprop"
 
-    def __init__(self, lr=None, *, alpha=None, eps=None, weight_decay=None, momentum=None,
-                 centered=False, **common):
+    def __init__(self, lr: Number = None, *, alpha: Number = None, eps: Number = None,
+                 weight_decay: Number = None, momentum: Number = None, centered: bool = False,
+                 **common: Any):
         super().__init__(lr, alpha=alpha, epsilon=eps, weight_decay=weight_decay,
                          momentum=momentum, centered=centered, **common)
 
@@ -128,8 +157,8 @@ class Adagrad(Optimizer):
 
     name = "adagrad"
 
-    def __init__(self, lr=None, *, lr_decay=None, weight_decay=None,
-                 initial_accumulator_value=None, eps=None, **common):
+    def __init__(self, lr: Number = None, *, lr_decay: Number = None, weight_decay: Number = None,
+                 initial_accumulator_value: Number = None, eps: Number = None, **common: Any):
         super().__init__(lr, lr_decay=lr_decay, weight_decay=weight_decay,
                          initial_accumulator_value=initial_accumulator_value, epsilon=eps,
                          **common)
@@ -140,7 +169,8 @@ class Adadelta(Optimizer):
 
     name = "adadelta"
 
-    def __init__(self, lr=None, *, rho=None, eps=None, weight_decay=None, **common):
+    def __init__(self, lr: Number = None, *, rho: Number = None, eps: Number = None,
+                 weight_decay: Number = None, **common: Any):
         super().__init__(lr, rho=rho, epsilon=eps, weight_decay=weight_decay, **common)
 
 
@@ -149,7 +179,8 @@ class Adamax(Optimizer):
 
     name = "adamax"
 
-    def __init__(self, lr=None, *, betas=None, eps=None, weight_decay=None, **common):
+    def __init__(self, lr: Number = None, *, betas: Betas = None, eps: Number = None,
+                 weight_decay: Number = None, **common: Any):
         super().__init__(lr, betas=betas, epsilon=eps, weight_decay=weight_decay, **common)
 
 
@@ -158,8 +189,9 @@ class NAdam(Optimizer):
 
     name = "nadam"
 
-    def __init__(self, lr=None, *, betas=None, eps=None, weight_decay=None, momentum_decay=None,
-                 decoupled_weight_decay=False, **common):
+    def __init__(self, lr: Number = None, *, betas: Betas = None, eps: Number = None,
+                 weight_decay: Number = None, momentum_decay: Number = None,
+                 decoupled_weight_decay: bool = False, **common: Any):
         super().__init__(lr, betas=betas, epsilon=eps, weight_decay=weight_decay,
                          momentum_decay=momentum_decay,
                          decoupled_weight_decay=decoupled_weight_decay, **common)
@@ -170,8 +202,9 @@ class RAdam(Optimizer):
 
     name = "radam"
 
-    def __init__(self, lr=None, *, betas=None, eps=None, weight_decay=None,
-                 decoupled_weight_decay=False, **common):
+    def __init__(self, lr: Number = None, *, betas: Betas = None, eps: Number = None,
+                 weight_decay: Number = None, decoupled_weight_decay: bool = False,
+                 **common: Any):
         super().__init__(lr, betas=betas, epsilon=eps, weight_decay=weight_decay,
                          decoupled_weight_decay=decoupled_weight_decay, **common)
 
@@ -181,7 +214,8 @@ class Lion(Optimizer):
 
     name = "lion"
 
-    def __init__(self, lr=None, *, betas=None, weight_decay=None, **common):
+    def __init__(self, lr: Number = None, *, betas: Betas = None, weight_decay: Number = None,
+                 **common: Any):
         super().__init__(lr, betas=betas, weight_decay=weight_decay, **common)
 
 
@@ -194,14 +228,14 @@ class Schedule:
 
     kind = "constant"
 
-    def __init__(self, **values):
+    def __init__(self, **values: Any):
         self._values = values
 
     def settings(self) -> Settings:
         """Returns the driver's settings."""
         return [("lr-schedule", self.kind)] + _collect(self._values)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         values = {k: v for k, v in self._values.items() if v is not None}
         return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in values.items())})"
 
@@ -209,7 +243,7 @@ class Schedule:
 class Constant(Schedule):
     """The optimizer's rate, after a warm-up if one is given."""
 
-    def __init__(self, warmup_steps=None):
+    def __init__(self, warmup_steps: int | None = None):
         super().__init__(warmup_steps=warmup_steps)
 
 
@@ -218,7 +252,8 @@ class Linear(Schedule):
 
     kind = "linear"
 
-    def __init__(self, total_steps, *, min_lr_ratio=None, warmup_steps=None):
+    def __init__(self, total_steps: int, *, min_lr_ratio: Number = None,
+                 warmup_steps: int | None = None):
         super().__init__(total_steps=total_steps, min_lr_ratio=min_lr_ratio,
                          warmup_steps=warmup_steps)
 
@@ -234,7 +269,7 @@ class StepDecay(Schedule):
 
     kind = "step"
 
-    def __init__(self, step_size, *, gamma=None, warmup_steps=None):
+    def __init__(self, step_size: int, *, gamma: Number = None, warmup_steps: int | None = None):
         super().__init__(lr_step_size=step_size, lr_gamma=gamma, warmup_steps=warmup_steps)
 
 
@@ -243,7 +278,8 @@ class MultiStep(Schedule):
 
     kind = "multistep"
 
-    def __init__(self, milestones, *, gamma=None, warmup_steps=None):
+    def __init__(self, milestones: Iterable[int], *, gamma: Number = None,
+                 warmup_steps: int | None = None):
         super().__init__(lr_milestones=list(milestones), lr_gamma=gamma,
                          warmup_steps=warmup_steps)
 
@@ -253,7 +289,7 @@ class Exponential(Schedule):
 
     kind = "exponential"
 
-    def __init__(self, gamma, *, warmup_steps=None):
+    def __init__(self, gamma: float, *, warmup_steps: int | None = None):
         super().__init__(lr_gamma=gamma, warmup_steps=warmup_steps)
 
 
@@ -262,8 +298,8 @@ class OneCycle(Schedule):
 
     kind = "onecycle"
 
-    def __init__(self, total_steps, *, pct_start=None, div_factor=None, final_div_factor=None,
-                 anneal=None):
+    def __init__(self, total_steps: int, *, pct_start: Number = None, div_factor: Number = None,
+                 final_div_factor: Number = None, anneal: str | None = None):
         super().__init__(total_steps=total_steps, lr_pct_start=pct_start,
                          lr_div_factor=div_factor, lr_final_div_factor=final_div_factor,
                          lr_anneal=anneal)

@@ -6,10 +6,13 @@ from __future__ import annotations
 import html
 import json
 import os
+from typing import Any
 
 from . import _ckopt
-from .errors import InputError, UsageError
-from .optim import to_text
+from .errors import InputError, OutputError, UsageError
+from .optim import budget_setting, to_text
+
+Path = str | os.PathLike[str]
 
 
 class Plan:
@@ -18,12 +21,12 @@ class Plan:
     ``print(plan)`` gives a table, a notebook shows it with memory over the step.
     """
 
-    def __init__(self, report, text):
+    def __init__(self, report: dict[str, Any], text: str):
         self._report = report
         self._text = text
 
     @property
-    def values(self) -> list[dict]:
+    def values(self) -> list[dict[str, Any]]:
         """What becomes of each value: "name", "bytes", "fate", "reason", ... (docs/planner.md)."""
         return self._report.get("values", [])
 
@@ -47,13 +50,13 @@ class Plan:
             lines.append(line)
         return "\n".join(lines)
 
-    def _graph(self):
+    def _graph(self) -> str:
         raise NotImplementedError
 
-    def _svg(self):
+    def _svg(self) -> str:
         raise NotImplementedError
 
-    def pareto(self, points: int = 11, **search) -> Curve:
+    def pareto(self, points: int = 11, **search: Any) -> Curve:
         """Plans ``points`` budgets from the smallest to no recomputation.
 
         search: flags of ``ckopt-plan``: ``effort=0``, ``time_limit=5``, ...
@@ -61,24 +64,24 @@ class Plan:
         text, svg = _ckopt.curve(self._graph(), points, True, _search(search))
         return Curve(json.loads(text), svg)
 
-    def timeline(self, path=None) -> str:
+    def timeline(self, path: Path | None = None) -> str:
         """Returns memory over the step as SVG, and writes it to FILE.svg if given."""
         svg = self._svg()
         if path is not None:
             _write(path, svg, ".svg")
         return svg
 
-    def __str__(self):
+    def __str__(self) -> str:
         return self._text
 
-    def _repr_html_(self):
+    def _repr_html_(self) -> str:
         return f"<pre>{html.escape(str(self))}</pre>{self._svg()}"
 
 
 class StepPlan(Plan):
     """The plan of a compiled step."""
 
-    def __init__(self, step):
+    def __init__(self, step: _ckopt.Step):
         functions = json.loads(step.plan_report())["functions"]
         report = next((f for f in functions if f.get("name", f.get("function")) == "step"),
                       functions[0] if functions else {})
@@ -86,17 +89,27 @@ class StepPlan(Plan):
         self._step = step
 
     @property
-    def figures(self) -> dict:
+    def figures(self) -> dict[str, Any]:
         """The figures of the table, as a ckopt-step-report/1 has them (bytes, seconds)."""
         return json.loads(self._step.report())["plan"]
 
-    def _graph(self):
+    def check(self, budget: int | str | None = None) -> None:
+        """Replays the plans of the step's functions by a checker of its own.
+
+        Raises InputError with what is wrong; ``budget`` (bytes or "2GiB") stands
+        in for the step's own.
+        """
+        wrong = self._step.verify_plans("" if budget is None else str(budget))
+        if wrong:
+            raise InputError(f"not a valid plan: {wrong}")
+
+    def _graph(self) -> str:
         return self._step.graph()
 
-    def _svg(self):
+    def _svg(self) -> str:
         return self._step.timeline_svg()
 
-    def timeline(self, path=None) -> str:
+    def timeline(self, path: Path | None = None) -> str:
         """Returns memory over the step as SVG; writes FILE.svg, or FILE.json for Perfetto."""
         if path is not None and os.fspath(path).endswith(".json"):
             _write(path, self._step.timeline_json(), ".json")
@@ -107,7 +120,7 @@ class StepPlan(Plan):
 class GraphPlan(Plan):
     """The plan of a graph (``ckopt.plan``)."""
 
-    def __init__(self, graph, plan, report, svg):
+    def __init__(self, graph: str, plan: str, report: str, svg: str):
         self._graph_text = graph
         self._plan_text = plan
         self._svg_text = svg
@@ -139,7 +152,7 @@ class GraphPlan(Plan):
         """The number of steps that compute something again."""
         return len(self.steps) - len(set(self.steps))
 
-    def check(self, budget=None) -> None:
+    def check(self, budget: int | str | None = None) -> None:
         """Replays the plan by a checker that shares no code with the planner.
 
         Raises InputError with what is wrong; ``budget`` (bytes or "2GiB") stands
@@ -150,17 +163,17 @@ class GraphPlan(Plan):
         if wrong:
             raise InputError(f"not a valid plan: {wrong}")
 
-    def save(self, path) -> None:
+    def save(self, path: Path) -> None:
         """Writes the plan as ckopt-plan/1, which ``ckopt-plan --check`` reads."""
         _write(path, json.dumps(self.json), "")
 
-    def _graph(self):
+    def _graph(self) -> str:
         return self._graph_text
 
-    def _svg(self):
+    def _svg(self) -> str:
         return self._svg_text
 
-    def __str__(self):
+    def __str__(self) -> str:
         plan = self.json
         lines = [("steps", f"{len(self.steps)}, of them recomputed {self.recomputed}"),
                  ("cost", f"{self.cost:g}"), ("peak", f"{self.peak:,} bytes")]
@@ -178,29 +191,29 @@ class GraphPlan(Plan):
 class Curve:
     """Cost against budget: ``points`` by rising budget (docs/planner.md, ckopt-pareto/1)."""
 
-    def __init__(self, report, svg):
+    def __init__(self, report: dict[str, Any], svg: str):
         self.report = report
         self._svg = svg
 
     @property
-    def points(self) -> list[dict]:
+    def points(self) -> list[dict[str, Any]]:
         """Points with "budget" (bytes), "cost", "overhead", "peak", "recomputed", ..."""
         return self.report["points"]
 
-    def save(self, path) -> None:
+    def save(self, path: Path) -> None:
         """Writes the picture to FILE.svg or the points to FILE.json."""
         if os.fspath(path).endswith(".json"):
             _write(path, json.dumps(self.report), ".json")
         else:
             _write(path, self._svg, ".svg")
 
-    def __str__(self):
+    def __str__(self) -> str:
         rows = [f"{'budget':>16}  {'overhead':>9}  {'recomputed':>10}"]
         rows += [f"{p['budget']:>16,}  {100 * p['overhead']:>7.2f} %  {p['recomputed']:>10}"
                  for p in self.points]
         return "\n".join(rows)
 
-    def _repr_html_(self):
+    def _repr_html_(self) -> str:
         return self._svg
 
 
@@ -208,8 +221,11 @@ def _write(path, text, ending):
     path = os.fspath(path)
     if not path.endswith(ending):
         raise UsageError(f"'{path}' must end in {ending}")
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(text)
+    try:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise OutputError(f"cannot write '{path}': {error.strerror}") from error
 
 
 def _search(flags):
@@ -246,8 +262,8 @@ def _from_networkx(graph):
             "alignment": int(graph.graph.get("alignment", 1)), "values": values, "nodes": nodes}
 
 
-def plan(graph, *, budget: int | float | str | None = None, pack: bool = False,
-         **search) -> GraphPlan:
+def plan(graph: Any, *, budget: int | float | str | None = None, pack: bool = False,
+         **search: Any) -> GraphPlan:
     """Plans a graph of operations of any compiler under a byte budget.
 
     graph: a ckopt-graph/1 (docs/planner.md) as dict, JSON text or path; or a
@@ -279,6 +295,7 @@ def plan(graph, *, budget: int | float | str | None = None, pack: bool = False,
     else:
         raise UsageError(f"a graph is a dict, JSON, a path or a networkx.DiGraph, not "
                          f"{type(graph).__name__}")
-    ratio = budget if isinstance(budget, float) else 0.0
-    bytes_text = "" if budget is None or ratio else str(budget)
-    return GraphPlan(text, *_ckopt.plan_graph(text, bytes_text, ratio, pack, _search(search)))
+    kind, value = budget_setting(budget) or ("", "")
+    ratio = float(value) if kind == "budget-ratio" else 0.0
+    return GraphPlan(text, *_ckopt.plan_graph(text, "" if ratio else value, ratio, pack,
+                                              _search(search)))

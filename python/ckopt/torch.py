@@ -9,18 +9,22 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
 import inspect
+import logging
 import os
 import re
 import tempfile
 import warnings
 from collections.abc import Mapping
+from typing import Any
 
 import torch
 
 from ._step import CompiledStep
 from ._step import compile as _compile
-from .errors import Error, InputError, UnsupportedError, UsageError
+from .errors import Error, InputError, UnsupportedError, UsageError, Warning
+from .optim import Optimizer, Schedule
 
 _functional = torch.nn.functional
 
@@ -36,6 +40,29 @@ _LOSSES = {
     "bce_logits": _functional.binary_cross_entropy_with_logits,
 }
 _LABELLED = ("cross_entropy", "nll")
+# Flags of losses, PyTorch's names for them, and what they are there.
+_LOSS_FLAGS = {
+    "label_smoothing": ("label_smoothing", float), "ignore_index": ("ignore_index", int),
+    "reduction": ("reduction", str), "beta": ("beta", float), "delta": ("delta", float),
+    "class_weights": ("weight", torch.tensor), "pos_weight": ("pos_weight", torch.tensor),
+}
+
+
+def _loss_function(loss, flags):
+    """PyTorch's loss of the driver's name and flags; None where it has none."""
+    function = _LOSSES.get(loss)
+    if function is None:
+        return None
+    known = inspect.signature(function).parameters
+    settings = {}
+    for flag, (name, make) in _LOSS_FLAGS.items():
+        if flag not in flags:
+            continue
+        value = flags[flag]
+        if name not in known or isinstance(value, str) != (make is str):
+            return None
+        settings[name] = make([float(v) for v in value] if make is torch.tensor else value)
+    return functools.partial(function, **settings)
 
 
 class ComparisonError(Error):
@@ -96,19 +123,53 @@ def _input_names(module, count):
     for name, parameter in inspect.signature(module.forward).parameters.items():
         if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
             names.append(name)
-    taken = {name for name, _ in module.named_parameters()}
+    taken = {"y"} | {name for name, _ in module.named_parameters()}  # y: the targets
     taken |= {name for name, _ in module.named_buffers()}
     names = (names + [f"input_{i}" for i in range(len(names), count)])[:count]
     return [f"{name}_input" if name in taken else name for name in names]
 
 
-def _export(module, inputs, names, path):
-    """Writes the module in training form; what it raises says what to do."""
-    was = module.training
-    module.train(was or not any(m.training for m in module.modules()))
-    big = sum(p.nbytes for p in module.parameters()) > 1 << 30
+def _evaluated_norm(norm, x):
+    """A batch norm in eval() in plain arithmetic."""
+    def along(value):
+        return value.reshape(1, -1, *[1] * (x.ndim - 2))
+    scale = torch.rsqrt(norm.running_var + norm.eps)
+    x = (x - along(norm.running_mean)) * along(scale if norm.weight is None else scale * norm.weight)
+    return x if norm.bias is None else x + along(norm.bias)
+
+
+@contextlib.contextmanager
+def _evaluated_norms(module):
+    """Norms in eval() are arithmetic inside: the exporter writes norms in training as those."""
+    norms = [one for one in module.modules()
+             if isinstance(one, torch.nn.modules.batchnorm._BatchNorm) and not one.training and
+             one.running_mean is not None]
     try:
-        with warnings.catch_warnings():
+        for norm in norms:
+            norm.forward = functools.partial(_evaluated_norm, norm)
+        yield
+    finally:
+        for norm in norms:
+            del norm.forward
+
+
+def _root(error):
+    """The first line of what an exception goes back to, without colors."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", str(error)).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0] if lines else ''}"
+
+
+def _export(module, inputs, names, path):
+    """Writes the module as it is, in training or not; what it raises says what to do."""
+    big = sum(p.nbytes for p in module.parameters()) > 1 << 30
+    # It warns of each package that is not there, whether the module needs it or not.
+    logger = logging.getLogger("torch.onnx._internal.exporter._registration")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings(), _evaluated_norms(module):
             warnings.simplefilter("ignore")
             torch.onnx.export(module, inputs, path, dynamo=True, optimize=False, verbose=False,
                               input_names=names, external_data=big)
@@ -116,14 +177,14 @@ def _export(module, inputs, names, path):
         raise UsageError(f"PyTorch's exporter needs a package: {error} "
                          "(pip install onnx onnxscript)") from error
     except Exception as error:  # whatever the exporter raises
-        lines = str(error).strip().splitlines()
         raise UnsupportedError(
-            f"PyTorch cannot export the module: {type(error).__name__}: "
-            f"{lines[0] if lines else ''}\n"
+            f"PyTorch cannot export the module: {_root(error)}\n"
             "  forward has to be without control flow that depends on values; "
             "torch.export.export(module, inputs) shows where it stops.\n"
             "  Export it yourself (docs/from-pytorch.md) and give the file to ckopt.compile") \
             from error
+    finally:
+        logger.setLevel(level)
 
 
 def _tensors(values, what):
@@ -141,6 +202,8 @@ def _tensors(values, what):
 
 
 def _check_module(module):
+    if not isinstance(module, torch.nn.Module):
+        raise UsageError(f"{type(module).__name__} is no torch.nn.Module")
     for name, value in list(module.named_parameters()) + list(module.named_buffers()):
         if value.device.type != "cpu":
             raise InputError(f"'{name}' is on {value.device}; call module.cpu() first")
@@ -151,8 +214,21 @@ def _check_module(module):
                                    "(momentum=None), which ONNX cannot say; give it a momentum")
 
 
+def _warn_of_eval(module):
+    moody = (torch.nn.modules.batchnorm._BatchNorm, torch.nn.modules.dropout._DropoutNd)
+    if not any(one.training for one in module.modules()) and \
+            any(isinstance(one, moody) for one in module.modules()):
+        warnings.warn("the module is in eval(): dropout is off, and batch norms use their running "
+                      "statistics; call module.train() first to train as usual", Warning,
+                      stacklevel=3)
+
+
 class TorchStep(CompiledStep):
     """A compiled step of a module (``compile_step``)."""
+
+    _prefix: str               # of the module's names in the step
+    _tracked: dict[str, int]   # batches that norms had seen before
+    _of_the_loss: set[str]     # weights that are no module's
 
     def _bind(self, module, eager, names, norms, accumulate, check):
         self._module = module
@@ -166,7 +242,7 @@ class TorchStep(CompiledStep):
         self._note_start(0)
 
     @property
-    def module(self):
+    def module(self) -> torch.nn.Module:
         """The module; ``sync`` writes to it."""
         return self._module
 
@@ -196,36 +272,46 @@ class TorchStep(CompiledStep):
             args = ()
         return super()._arrays(args, kwargs, all_of_them)
 
-    def __call__(self, *args, **kwargs) -> float:
+    def _first_batch(self):
+        if self._check is None:
+            return None
+
+        def compare(arrays):
+            self._check(self, arrays)
+            self._check = self._eager = None  # its memory is free again
+
+        return compare
+
+    def __call__(self, *args: Any, **kwargs: Any) -> float:
         """Makes one update, as CompiledStep does; the first call compares with PyTorch.
 
         Inputs come in forward's order, then the targets. Raises ComparisonError
         if loss or gradients differ from those of the module.
         """
-        if self._check is not None:
+        compare = self._first_batch()
+        if compare:
+            self._not_in_fit()
             arrays = self._arrays(args, kwargs)
             if self._samples(arrays) == self.batch:
-                check, self._check = self._check, None
-                check(self, arrays)
-                self._eager = None  # its memory is free again
+                compare(arrays)
         before = self.skipped
         loss = super().__call__(*args, **kwargs)
         if self.skipped == before:
             self._pending = (self._pending + 1) % self._accumulate
         return loss
 
-    def load_state_dict(self, state, *, strict=True):
+    def load_state_dict(self, state: Mapping[str, Any], *, strict: bool = True) -> None:
         """Sets weights by ckopt's names; running statistics are ONNX's."""
         super().load_state_dict(state, strict=strict)
         self._note_start(self._batches_run())
 
-    def resume(self, path) -> int:
+    def resume(self, path: str | os.PathLike[str]) -> int:
         """Goes on from a checkpoint; the module's running statistics of the start count."""
         updates = super().resume(path)
         self._pending = 0
         return updates
 
-    def sync(self):
+    def sync(self) -> torch.nn.Module:
         """Writes weights and running statistics into the module and returns it.
 
         Names and shapes are PyTorch's, running variances those that PyTorch would
@@ -370,8 +456,10 @@ def _make_check(eager, attached, inputs, names, settings, prefix, frozen):
     return check
 
 
-def compile_step(module, example_inputs, *, example_targets=None, loss=None, optimizer=None,
-                 schedule=None, budget=None, check: bool = True, **flags) -> TorchStep:
+def compile_step(module: torch.nn.Module, example_inputs: Any, *, example_targets: Any = None,
+                 loss: Any = None, optimizer: Optimizer | str | None = None,
+                 schedule: Schedule | None = None, budget: int | float | str | None = None,
+                 check: bool = True, **flags: Any) -> TorchStep:
     """Exports a module in training form and compiles it to a step.
 
     module: on the CPU, in training mode as it shall be trained (parts in
@@ -394,23 +482,23 @@ def compile_step(module, example_inputs, *, example_targets=None, loss=None, opt
     if not inputs or not inputs[0].ndim:
         raise UsageError("example_inputs: the first input's first dimension is the batch")
     _check_module(module)
+    _warn_of_eval(module)
     if callable(loss):
         if example_targets is None:
             raise UsageError("a loss function is exported with the module: give example_targets")
         targets = _tensors(example_targets, "example_targets")
-        whole, prefix, attached = _WithLoss(module, loss), "module.", None
-        whole.train(module.training)
-        for one, other in zip(whole.module.modules(), list(module.modules())):
-            one.training = other.training
+        whole: torch.nn.Module = _WithLoss(module, loss)
+        whole.training = module.training
+        prefix, attached = "module.", None
         names = _input_names(module, len(inputs)) + ["y"]
         all_inputs = inputs + targets
         loss_name = None
     else:
         whole, prefix, loss_name = module, "", loss
-        attached = _LOSSES.get(loss) if loss else None
+        attached = _loss_function(loss, flags) if loss else None
         if loss and check and attached is None:
-            raise UsageError(f"loss='{loss}' cannot be compared with PyTorch: give a function, or "
-                             "check=False")
+            raise UsageError(f"loss='{loss}' with these settings cannot be compared with PyTorch: "
+                             "give a function, or check=False")
         names = _input_names(module, len(inputs))
         all_inputs = inputs
         if loss in _LABELLED:

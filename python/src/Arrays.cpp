@@ -38,7 +38,7 @@ static std::optional<DType> typeOf(nb::dlpack::dtype type) {
   }
 }
 
-static nb::dlpack::dtype dlpackOf(DType type) {
+nb::dlpack::dtype python::dlpackOf(DType type) {
   Code code = isFloat(type)         ? Code::Float
               : type == DType::Bool ? Code::Bool
               : type == DType::U8 || type == DType::U16 || type == DType::U32 ||

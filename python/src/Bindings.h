@@ -50,6 +50,7 @@ T take(llvm::Expected<T> value, const std::string &context = "") {
 /// Views of arrays by name: C-contiguous, on the CPU. They live as long as the
 /// dictionary.
 TensorMap toTensors(const nb::dict &arrays);
+nb::dlpack::dtype dlpackOf(DType type);
 /// A dictionary of numpy arrays, which own their bytes.
 nb::dict toArrays(TensorMap tensors);
 

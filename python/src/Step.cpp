@@ -3,16 +3,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "Bindings.h"
+#include "Step.h"
 
 #include "ckopt/Driver/Reports.h"
-#include "ckopt/Driver/Settings.h"
-#include "ckopt/Driver/StepRun.h"
 #include "ckopt/Planner/GraphJson.h"
+#include "ckopt/Planner/Verifier.h"
+#include "ckopt/Support/ByteSize.h"
 #include "ckopt/Training/Permutation.h"
 #include "llvm/Support/raw_ostream.h"
-
-#include <mutex>
 
 using namespace ckopt;
 using namespace ckopt::python;
@@ -34,60 +32,40 @@ std::string errorLines(const Messages &messages) {
   return text;
 }
 
-/// A run with a lock: Python's threads may call at once, as each call lets the
-/// GIL go while it works.
-class Step {
-public:
-  Step(const std::string &model, const std::vector<Setting> &settings) {
-    nb::gil_scoped_release release;
-    StepSettings all = take(readSettings(model, settings));
-    all.compile.keepGraph = true; // for curves
-    all.compile.messages = [messages = messages](const Message &message) {
-      messages->push_back(message);
-    };
-    auto compiled = compile(std::move(all.compile), std::move(all.data));
-    check(compiled.takeError(), errorLines(*messages));
-    run = take(StepRun::create(std::move(*compiled), all.train, all.load),
-               errorLines(*messages));
-  }
-
-  /// Calls `work` on the run without the GIL.
-  template <typename Work> auto locked(Work work) {
-    nb::gil_scoped_release release;
-    std::lock_guard lock(mutex);
-    using Result = decltype(work(*run));
-    if constexpr (std::is_same_v<Result, llvm::Error>)
-      check(work(*run));
-    else
-      return take(work(*run));
-  }
-  template <typename Work> auto plain(Work work) {
-    nb::gil_scoped_release release;
-    std::lock_guard lock(mutex);
-    return work(*run);
-  }
-
-  /// Returns what was said since the last call: severity and text.
-  std::vector<std::pair<std::string, std::string>> takeMessages() {
-    std::vector<std::pair<std::string, std::string>> result;
-    static constexpr const char *names[] = {"error", "warning", "remark",
-                                            "note"};
-    std::lock_guard lock(mutex);
-    for (const Message &message : *messages)
-      result.emplace_back(names[size_t(message.severity)],
-                          (message.where.empty() ? "" : message.where + ": ") +
-                              message.text);
-    messages->clear();
-    return result;
-  }
-
-private:
-  std::shared_ptr<Messages> messages = std::make_shared<Messages>();
-  std::mutex mutex;
-  std::unique_ptr<StepRun> run;
-};
-
 } // namespace
+
+const pid_t python::loadedIn = getpid();
+
+Step::Step(const std::string &model, const std::vector<Setting> &settings) {
+  nb::gil_scoped_release release;
+  onThreads([&] { open(model, settings); });
+}
+
+void Step::open(const std::string &model,
+                const std::vector<Setting> &settings) {
+  StepSettings all = take(readSettings(model, settings));
+  all.compile.keepGraph = true; // for curves
+  all.compile.messages = [messages = messages](const Message &message) {
+    messages->push_back(message);
+  };
+  auto compiled = compile(std::move(all.compile), std::move(all.data));
+  check(compiled.takeError(), errorLines(*messages));
+  run = take(StepRun::create(std::move(*compiled), all.train, all.load),
+             errorLines(*messages));
+}
+
+std::vector<std::pair<std::string, std::string>> Step::takeMessages() {
+  static constexpr const char *names[] = {"error", "warning", "remark", "note"};
+  nb::gil_scoped_release release; // whoever has the lock may want the GIL
+  std::lock_guard lock(mutex);
+  std::vector<std::pair<std::string, std::string>> result;
+  for (const Message &message : *messages)
+    result.emplace_back(names[size_t(message.severity)],
+                        (message.where.empty() ? "" : message.where + ": ") +
+                            message.text);
+  messages->clear();
+  return result;
+}
 
 static nb::dict describe(const FieldSpec &field) {
   nb::dict result;
@@ -99,11 +77,9 @@ static nb::dict describe(const FieldSpec &field) {
   return result;
 }
 
-/// Sums, so that those of several calls add up.
-static nb::dict metrics(const MetricSums &sums, const DataOptions &data) {
+nb::dict python::metrics(const MetricSums &sums, bool classified) {
   nb::dict result;
-  result["classified"] =
-      data.loss == "cross_entropy" || (data.loss.empty() && data.classify);
+  result["classified"] = classified;
   result["loss"] = sums.loss;
   result["count"] = sums.count;
   result["correct"] = sums.correct;
@@ -117,68 +93,120 @@ static std::string planText(StepRun &run) {
   return text;
 }
 
+/// Checks the plans of all functions by the planner's verifier; the text says
+/// what is wrong, and is empty if nothing is. `budget`: bytes; 0: the step's
+/// own.
+static std::string verifyPlans(StepRun &run, int64_t budget) {
+  for (const RematPlan &plan : run.compiled().compilation().planned().plans) {
+    if (!plan.wasPlanned())
+      continue;
+    const std::string &name = plan.problem.graph.name;
+    std::string wrong =
+        planner::verify(plan.problem.graph, plan.result.plan, /*budget=*/0);
+    if (!wrong.empty())
+      return "@" + name + ": " + wrong;
+    int64_t allowed = budget ? budget : plan.budgetBytes;
+    if (plan.arena > allowed)
+      return "@" + name + " takes " + std::to_string(plan.arena) + " bytes, " +
+             std::to_string(allowed) + " are allowed";
+  }
+  return "";
+}
+
 static void bindCalls(nb::class_<Step> &step) {
-  step.def("step", [](Step &self, const nb::dict &arrays) {
-    TensorMap batch = toTensors(arrays);
-    StepResult result =
-        self.locked([&](StepRun &run) { return run.step(batch); });
-    return std::pair(result.loss, result.updated);
-  });
-  step.def("gradients", [](Step &self, const nb::dict &arrays) {
-    TensorMap batch = toTensors(arrays);
-    BatchGradients result =
-        self.locked([&](StepRun &run) { return run.gradients(batch); });
-    return std::pair(result.loss, toArrays(std::move(result.gradients)));
-  });
-  step.def("evaluate", [](Step &self, const nb::dict &arrays) {
-    TensorMap samples = toTensors(arrays);
-    DataOptions data =
-        self.plain([](StepRun &run) { return run.compiled().data(); });
-    return metrics(
-        self.locked([&](StepRun &run) { return run.evaluate(samples); }), data);
-  });
-  step.def("predict", [](Step &self, const nb::dict &arrays) {
-    TensorMap samples = toTensors(arrays);
-    return toArrays(
-        self.locked([&](StepRun &run) { return run.predict(samples); }));
-  });
-  step.def("profile", [](Step &self, const nb::dict &arrays, int64_t steps) {
-    TensorMap batch = toTensors(arrays);
-    auto times =
-        self.locked([&](StepRun &run) { return run.profile(batch, steps); });
-    nb::list result;
-    for (const CallTime &call : times) {
-      nb::dict row;
-      row["kernel"] = call.kernel;
-      row["source"] = call.source;
-      row["primitive"] = call.primitive;
-      row["recomputed"] = call.recomputed;
-      row["seconds"] = call.seconds;
-      result.append(row);
-    }
-    return result;
-  });
+  step.def(
+      "step",
+      [](Step &self, const nb::dict &arrays) {
+        TensorMap batch = toTensors(arrays);
+        StepResult result =
+            self.locked([&](StepRun &run) { return run.step(batch); });
+        return std::pair(result.loss, result.updated);
+      },
+      nb::arg("arrays"));
+  step.def(
+      "gradients",
+      [](Step &self, const nb::dict &arrays) {
+        TensorMap batch = toTensors(arrays);
+        BatchGradients result =
+            self.locked([&](StepRun &run) { return run.gradients(batch); });
+        return std::pair(result.loss, toArrays(std::move(result.gradients)));
+      },
+      nb::arg("arrays"));
+  step.def(
+      "evaluate",
+      [](Step &self, const nb::dict &arrays) {
+        TensorMap samples = toTensors(arrays);
+        DataOptions data =
+            self.plain([](StepRun &run) { return run.compiled().data(); });
+        return metrics(
+            self.locked([&](StepRun &run) { return run.evaluate(samples); }),
+            data.loss == "cross_entropy" ||
+                (data.loss.empty() && data.classify));
+      },
+      nb::arg("arrays"));
+  step.def(
+      "predict",
+      [](Step &self, const nb::dict &arrays) {
+        TensorMap samples = toTensors(arrays);
+        return toArrays(
+            self.locked([&](StepRun &run) { return run.predict(samples); }));
+      },
+      nb::arg("arrays"));
+  step.def(
+      "profile",
+      [](Step &self, const nb::dict &arrays, int64_t steps) {
+        TensorMap batch = toTensors(arrays);
+        auto times = self.locked(
+            [&](StepRun &run) { return run.profile(batch, steps); });
+        nb::list result;
+        for (const CallTime &call : times) {
+          nb::dict row;
+          row["kernel"] = call.kernel;
+          row["source"] = call.source;
+          row["primitive"] = call.primitive;
+          row["recomputed"] = call.recomputed;
+          row["seconds"] = call.seconds;
+          result.append(row);
+        }
+        return result;
+      },
+      nb::arg("arrays"), nb::arg("steps"));
 }
 
 static void bindWeights(nb::class_<Step> &step) {
-  step.def("weights", [](Step &self, bool averaged) {
-    return toArrays(
-        self.locked([&](StepRun &run) { return run.weights(averaged); }));
-  });
-  step.def("set_weights", [](Step &self, const nb::dict &arrays) {
-    TensorMap weights = toTensors(arrays);
-    self.locked([&](StepRun &run) { return run.setWeights(weights); });
-  });
-  step.def("write_weights", [](Step &self, const std::string &path,
-                               bool averaged) {
-    self.locked([&](StepRun &run) { return run.writeWeights(path, averaged); });
-  });
-  step.def("write_checkpoint", [](Step &self, const std::string &path) {
-    self.locked([&](StepRun &run) { return run.writeCheckpoint(path); });
-  });
-  step.def("resume", [](Step &self, const std::string &path) {
-    self.locked([&](StepRun &run) { return run.resume(path); });
-  });
+  step.def(
+      "weights",
+      [](Step &self, bool averaged) {
+        return toArrays(
+            self.locked([&](StepRun &run) { return run.weights(averaged); }));
+      },
+      nb::arg("averaged"));
+  step.def(
+      "set_weights",
+      [](Step &self, const nb::dict &arrays) {
+        TensorMap weights = toTensors(arrays);
+        self.locked([&](StepRun &run) { return run.setWeights(weights); });
+      },
+      nb::arg("arrays"));
+  step.def(
+      "write_weights",
+      [](Step &self, const std::string &path, bool averaged) {
+        self.locked(
+            [&](StepRun &run) { return run.writeWeights(path, averaged); });
+      },
+      nb::arg("path"), nb::arg("averaged"));
+  step.def(
+      "write_checkpoint",
+      [](Step &self, const std::string &path) {
+        self.locked([&](StepRun &run) { return run.writeCheckpoint(path); });
+      },
+      nb::arg("path"));
+  step.def(
+      "resume",
+      [](Step &self, const std::string &path) {
+        self.locked([&](StepRun &run) { return run.resume(path); });
+      },
+      nb::arg("path"));
 }
 
 static void bindFigures(nb::class_<Step> &step) {
@@ -188,6 +216,9 @@ static void bindFigures(nb::class_<Step> &step) {
   });
   step.def_prop_ro("updates", [](Step &self) {
     return self.plain([](StepRun &run) { return run.updates(); });
+  });
+  step.def_prop_ro("epochs", [](Step &self) {
+    return self.plain([](StepRun &run) { return run.epochs(); });
   });
   step.def_prop_ro("learning_rate", [](Step &self) {
     return self.plain([](StepRun &run) { return run.learningRate(); });
@@ -218,6 +249,14 @@ static void bindFigures(nb::class_<Step> &step) {
       return graph ? planner::printGraph(graph->searched()) : std::string();
     });
   });
+  step.def(
+      "verify_plans",
+      [](Step &self, const std::string &budget) {
+        int64_t bytes = budget.empty() ? 0 : take(parseByteSize(budget));
+        return self.plain(
+            [&](StepRun &run) { return verifyPlans(run, bytes); });
+      },
+      nb::arg("budget"));
   step.def("plan_text", [](Step &self) { return self.plain(planText); });
   step.def("timeline_svg", [](Step &self) {
     return self.plain([](StepRun &run) {
@@ -238,6 +277,7 @@ void python::bindStep(nb::module_ &module) {
   step.def(nb::init<const std::string &, const std::vector<Setting> &>(),
            nb::arg("model"), nb::arg("settings"));
   bindCalls(step);
+  bindFit(step);
   bindWeights(step);
   bindFigures(step);
 }

@@ -17,6 +17,8 @@ import sys
 import sysconfig
 
 NEEDED = ["nanobind", "scikit_build_core", "numpy", "pytest"]
+# Tests say so where these are not there.
+USEFUL = ["mypy", "networkx", "onnx"]
 
 
 def skip(reason):
@@ -25,24 +27,44 @@ def skip(reason):
     sys.exit(77)
 
 
+def missing_of(python, modules):
+    """The distributions of those modules that this Python does not find."""
+    program = ("import importlib.util as u, sys; "
+               "print(*[m for m in sys.argv[1:] if not u.find_spec(m)])")
+    found = subprocess.check_output([python, "-c", program, *modules], text=True).split()
+    return [name.replace("_", "-") for name in found]
+
+
+def install(python, names):
+    """Installs distributions from PyPI; false: that cannot be done."""
+    return not names or not subprocess.run(
+        [python, "-m", "pip", "install", "-q", "--disable-pip-version-check", *names],
+        check=False).returncode
+
+
 def prepare(folder):
     """Returns the Python of a virtual environment with all that is needed."""
+    if not os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h")):
+        skip("Python.h is not there (apt-get install python3-dev)")
     python = os.path.join(folder, "bin", "python")
-    if not os.path.exists(python):
-        if subprocess.run([sys.executable, "-m", "venv", folder], check=False).returncode:
+    # A folder without pip is what a call without python3-venv left behind.
+    if not os.path.exists(os.path.join(folder, "bin", "pip")):
+        if subprocess.run([sys.executable, "-m", "venv", "--clear", folder],
+                          check=False).returncode:
             skip("no virtual environment can be made (apt-get install python3-venv)")
         site = subprocess.check_output(
             [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], text=True)
         with open(os.path.join(site.strip(), "outer.pth"), "w", encoding="utf-8") as file:
             file.write(sysconfig.get_path("purelib") + "\n")
-    program = "import importlib.util as u, sys; print(*[m for m in sys.argv[1:] if not u.find_spec(m)])"
-    missing = subprocess.check_output([python, "-c", program, *NEEDED], text=True).split()
-    if missing:
-        if os.environ.get("CKOPT_NO_PYPI"):
+    missing, useful = missing_of(python, NEEDED), missing_of(python, USEFUL)
+    if os.environ.get("CKOPT_NO_PYPI"):
+        if missing:
             skip(f"{', '.join(missing)} missing, and CKOPT_NO_PYPI is set")
-        names = [name.replace("_", "-") for name in missing]
-        if subprocess.run([python, "-m", "pip", "install", "-q", *names], check=False).returncode:
-            skip(f"{', '.join(names)} cannot be installed from PyPI")
+    elif not install(python, missing):
+        skip(f"{', '.join(missing)} cannot be installed from PyPI")
+    else:
+        for name in useful:
+            install(python, [name])
     return python
 
 
@@ -57,8 +79,8 @@ def main():
         skip(f"Python 3.11 is needed, this is {sys.version.split()[0]}")
     python = prepare(options.venv or os.path.join(options.build, "python-venv"))
     subprocess.run([python, "-m", "pip", "install", "-q", "--no-build-isolation", "--no-deps",
-                    "--force-reinstall", options.source, "-C",
-                    f"cmake.define.Ckopt_DIR={options.build}"], check=True)
+                    "--force-reinstall", "--disable-pip-version-check", options.source,
+                    f"--config-settings=cmake.define.Ckopt_DIR={options.build}"], check=True)
     tests = os.path.join(options.source, "python", "tests")
     # Away from the sources, so that what is installed is what is tested.
     sys.exit(subprocess.run([python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-rs", tests,

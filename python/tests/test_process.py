@@ -51,11 +51,58 @@ with numpy.load({DATA!r}) as data:
 loader = torch.utils.data.DataLoader(set_, batch_size=32, num_workers=2,
                                      multiprocessing_context="fork")
 step = ckopt.compile({MODEL!r}, loss="cross_entropy", batch=32, threads=2, effort=0)
-losses = ckopt.train(step, loader)
+losses = [step(x, y) for x, y in loader]
 assert len(losses) == len(loader) and step.skipped == 1 and step.updates == len(loader) - 1
 print(run() if run() == first else "other bits")
 """
     assert run(program) == alone
+
+
+@pytest.mark.parametrize("first", ["", "import torch; torch.ones(500, 500) @ torch.ones(500, 500)"])
+def test_forked_processes_train(alone, first):
+    """A child of a process that trained has none of its threads, and trains with its own."""
+    if first:
+        pytest.importorskip("torch")
+    program = f"""
+{first}
+import ckopt, multiprocessing, os
+{TRAIN}
+with numpy.load({DATA!r}) as data:
+    x, y = data["images"], data["labels"]
+losses = run()
+inherited = ckopt.compile({MODEL!r}, loss="cross_entropy", batch=32, threads=2, effort=0)
+inherited(x[:32], y[:32])
+def child(queue):
+    inherited.fit({{"x": x[:96], "y": y[:96]}}, report=lambda e: inherited.evaluate(x[:9], y[:9]))
+    queue.put(run() if inherited.updates == 4 else "not trained")
+context = multiprocessing.get_context("fork")
+queue = context.Queue()
+process = context.Process(target=child, args=(queue,))
+process.start()
+result = queue.get(timeout=200)
+process.join(60)
+assert process.exitcode == 0 and inherited.updates == 1
+print(run() if result == losses else result)
+"""
+    assert run(program) == alone
+
+
+def test_interrupt_of_the_driver(tmp_path):
+    """Ctrl-C ends `python -m ckopt` at once."""
+    import os
+    import signal
+    import time
+
+    process = subprocess.Popen([sys.executable, "-m", "ckopt", "train", MODEL, f"--data={DATA}",
+                                "--inputs=x=images", "--targets=labels", "--loss=cross_entropy",
+                                "--batch=8", "--epochs=100000", "--quiet",
+                                f"--log={tmp_path / 'run.csv'}"], stderr=subprocess.DEVNULL)
+    for _ in range(1200):
+        if (tmp_path / "run.csv").exists():
+            break
+        time.sleep(0.1)
+    os.kill(process.pid, signal.SIGINT)
+    assert process.wait(timeout=120) == -signal.SIGINT
 
 
 def test_interrupt_between_steps():

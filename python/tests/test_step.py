@@ -109,13 +109,16 @@ def test_resumed_run_has_the_bits_of_an_unbroken_one(digits, tmp_path):
     batches = list(ckopt.batches(32, x=images, y=labels))[:12]
     settings = dict(schedule=ckopt.Cosine(total_steps=12))
     whole = compile_digits(**settings)
-    ckopt.train(whole, batches)
+    for batch in batches:
+        whole(batch)
     half = compile_digits(**settings)
-    ckopt.train(half, batches[:6])
+    for batch in batches[:6]:
+        half(batch)
     half.checkpoint(tmp_path / "run.ckpt")
     resumed = compile_digits(budget="min", **settings)
     assert resumed.resume(tmp_path / "run.ckpt") == 6
-    ckopt.train(resumed, batches[6:])
+    for batch in batches[6:]:
+        resumed(batch)
     assert_same_bits(whole.state_dict(), resumed.state_dict())
     other = compile_digits(optimizer=ckopt.AdamW(lr=2e-3), **settings)
     with pytest.raises(ckopt.InputError, match="lr"):
@@ -175,6 +178,8 @@ def test_evaluation_between_steps_changes_nothing(digits):
     (lambda x, y: dict(x=x, y=y + 0.5), "'y' is float64"),
     (lambda x, y: dict(x=x.astype("f4") * numpy.float32("nan"), y=y), "NaN"),
     (lambda x, y: dict(x=x.astype(complex), y=y), "complex"),
+    (lambda x, y: dict(x=numpy.ma.masked_greater(x, 3), y=y), "'x' has masked"),
+    (lambda x, y: dict(x=x, y=(2**53 + 1) * numpy.ones(32, "i8")), "label"),
 ])
 def test_refusals_name_the_array(digits, make, text):
     images, labels = digits
@@ -244,6 +249,38 @@ def test_plan_says_what_it_does(digits, tmp_path):
     curve = free.plan.pareto(3, effort=0)
     costs = [point["cost"] for point in curve.points]
     assert costs == sorted(costs, reverse=True) and len(costs) > 1
+
+
+def test_plans_are_checked(digits):
+    """The checker replays the step's plan, and refuses a budget that it does not fit."""
+    step = compile_digits(budget="min")
+    step.plan.check()
+    step.plan.check(budget=step.memory["planned_peak_bytes"])
+    with pytest.raises(ckopt.InputError, match="@step takes .* are allowed"):
+        step.plan.check(budget=step.memory["planned_peak_bytes"] - 1)
+
+
+def test_refused_arguments():
+    """Python's own mistakes are usage errors that say what is wrong."""
+    for settings, text in [(dict(budget=1.5), "is no share"), (dict(budget=True), "neither bytes"),
+                           (dict(optimizer=ckopt.SGD), "neither a name nor"),
+                           (dict(schedule="cosine"), "none of ckopt's schedules"),
+                           (dict(last_batch="pad"), "neither 'skip' nor"),
+                           (dict(cast="yes"), "neither 'exact' nor")]:
+        with pytest.raises(ckopt.UsageError, match=text):
+            compile_digits(**settings)
+    with pytest.raises(ckopt.UsageError, match="no ckopt.Group"):
+        ckopt.SGD(groups=[("norm", 1)])
+    with pytest.raises(ckopt.UsageError, match="not two numbers"):
+        ckopt.Adam(betas=0.9).settings()
+    with pytest.raises(ckopt.UsageError, match="not int"):
+        ckopt.compile(3)
+    step = compile_digits()
+    with pytest.raises(TypeError, match="neither pickled nor"):
+        import copy
+        copy.deepcopy(step)
+    with pytest.raises(ckopt.OutputError):
+        step.timeline("/no/such/folder/x.svg")
 
 
 def test_profile_takes_its_updates_back(digits):

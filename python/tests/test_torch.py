@@ -118,6 +118,76 @@ def test_frozen_parameters_stay():
     assert not torch.equal(module[8].weight, before["8.weight"])
 
 
+@pytest.mark.parametrize("which", ["one", "all"])
+def test_norms_in_eval_stay_so(which):
+    """The exporter writes both kinds alike, and fixed statistics are no weights."""
+    module, batches = network(), data(2)
+    module = nn.Sequential(module[:8], nn.BatchNorm1d(16), module[8]).train()
+    fixed = module[1] if which == "one" else module
+    fixed.eval()
+    module[1].running_var.fill_(3.0)
+    module[1].running_mean.fill_(0.5)
+    modes = [one.training for one in module.modules()]
+    eager = copy.deepcopy(module)
+    settings = dict(SETTINGS, loss="cross_entropy", optimizer=ckopt.SGD(lr=0.05, momentum=0.9))
+    if which == "all":
+        with pytest.warns(ckopt.Warning, match=r"in eval\(\)"):
+            step = ckopt.torch.compile_step(module, batches[0][0], **settings)
+    else:
+        step = ckopt.torch.compile_step(module, batches[0][0], **settings)
+    losses = [step(x, y) for x, y in batches]
+    numpy.testing.assert_allclose(losses, train_eagerly(eager, batches, 0.05), rtol=1e-4)
+    step.sync()
+    assert [one.training for one in module.modules()] == modes
+    for name, value in eager.state_dict().items():
+        torch.testing.assert_close(module.state_dict()[name], value, rtol=2e-3, atol=2e-4, msg=name)
+
+
+def test_settings_of_losses_are_compared():
+    module, batches = network(), data(1)
+    x, y = batches[0]
+    for settings, named in [(dict(label_smoothing=0.1), dict(label_smoothing=0.1)),
+                            (dict(class_weights=[1.0, 2.0, 3.0, 4.0, 5.0], reduction="sum"),
+                             dict(weight=torch.arange(1.0, 6.0), reduction="sum"))]:
+        step = ckopt.torch.compile_step(module, x, loss="cross_entropy",
+                                        optimizer=ckopt.SGD(lr=0.0), **settings, **SETTINGS)
+        expected = nn.functional.cross_entropy(copy.deepcopy(module)(x), y, **named)
+        assert step(x, y) == pytest.approx(expected.item(), rel=1e-4)
+
+
+def test_fit_compares_its_first_batch():
+    """By tensors, by a DataLoader, and with nothing lost where the comparison fails."""
+    module, batches = network(), data(6)
+    eager = copy.deepcopy(module)
+    step = ckopt.torch.compile_step(module, batches[0][0], loss="cross_entropy",
+                                    optimizer=ckopt.SGD(lr=0.05, momentum=0.9), **SETTINGS)
+    whole = torch.utils.data.TensorDataset(*(torch.cat(part) for part in zip(*batches)))
+    result = step.fit(torch.utils.data.DataLoader(whole, batch_size=12), epochs=2)
+    assert result.steps == 12
+    numpy.testing.assert_allclose(result.losses[:6], train_eagerly(eager, batches, 0.05), rtol=1e-4)
+    step.sync()
+    assert int(module[1].num_batches_tracked) == 12
+
+    class Lossy(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(6, 5)
+
+        def forward(self, x):
+            return self.layer(x) * (1.5 if torch.compiler.is_exporting() else 1.0)
+
+    x, y = torch.randn(4, 6), torch.tensor([0, 1, 2, 3])
+    for samples in ([(x, y)], {"x": x, "y": y}):
+        step = ckopt.torch.compile_step(Lossy(), x, loss="cross_entropy",
+                                        optimizer=ckopt.SGD(lr=0.1), **SETTINGS)
+        for _ in range(2):  # a second try is compared as well
+            with pytest.raises(ckopt.torch.ComparisonError, match="layer.weight"):
+                step.fit(samples)
+        assert step.updates == 0
+    with pytest.raises(ckopt.UsageError, match="check=False"):
+        step.fit("file.npz")
+
+
 def test_refusals():
     x = torch.randn(4, 6)
 
@@ -129,10 +199,12 @@ def test_refusals():
         def forward(self, x):
             return self.layer(x) if x.sum().item() > 0 else x
 
-    with pytest.raises(ckopt.UnsupportedError, match="cannot export"):
+    with pytest.raises(ckopt.UnsupportedError, match="(?s)cannot export.*DataDependent"):
         ckopt.torch.compile_step(Loops(), x, loss="mse", **SETTINGS)
     with pytest.raises(ckopt.UsageError, match="example_targets"):
         ckopt.torch.compile_step(nn.Linear(6, 6), x, loss=nn.MSELoss(), **SETTINGS)
+    with pytest.raises(ckopt.UsageError, match="no torch.nn.Module"):
+        ckopt.torch.compile_step(lambda x: x, x, loss="mse", **SETTINGS)
     module = nn.Linear(6, 2).to("meta")
     with pytest.raises(ckopt.InputError, match="'weight' is on meta"):
         ckopt.torch.compile_step(module, x, loss="mse", **SETTINGS)

@@ -169,6 +169,41 @@ TEST_F(Sources, ResumeWithTheBitsOfAnUnbrokenRun) {
     }
 }
 
+TEST_F(Sources, CallsAddUpToOneRun) {
+  Digits digits;
+  for (bool known : {true, false}) {
+    digits.options.numSamples =
+        known ? std::optional<int64_t>(kSamples) : std::nullopt;
+    CallbackSource source = digits.source();
+    options.epochs = 3;
+    options.stepsBefore = options.epochsBefore = 0;
+    TrainResult whole = get(run(source));
+    TensorMap bits = weights();
+    options.epochs = 1;
+    TrainResult first = get(run(source));
+    options.stepsBefore = first.steps;
+    options.epochsBefore = first.position.epoch;
+    options.epochs = 2;
+    TrainResult rest =
+        get(train(*loaded->session, source, plainLoss(), options));
+    EXPECT_EQ(rest.steps, whole.steps);
+    EXPECT_EQ(rest.position, whole.position);
+    EXPECT_EQ(rest.losses.size(), whole.losses.size() - first.losses.size());
+    expectSameTensors(weights(), bits);
+  }
+}
+
+TEST_F(Sources, UpdatesThatNoEpochHasAreNotResumed) {
+  Digits digits;
+  CallbackSource source = digits.source();
+  options.stepsBefore = 1; // made from a batch of the caller's
+  options.checkpoint = checkpoint.str().str();
+  EXPECT_EQ(get(run(source)).steps, 1 + 3 * (kSamples / kBatch));
+  options.stepsBefore = 0;
+  options.resume = options.checkpoint;
+  expectIn("steps-before", refusal(source));
+}
+
 TEST_F(Sources, ThatCannotGoBackAreNotResumed) {
   Digits digits;
   digits.options.canSeek = false;

@@ -64,6 +64,8 @@ public:
   int64_t batch() const;
   /// Returns the number of updates made, those before resume() included.
   int64_t updates() const;
+  /// Returns the number of epochs that fit() began.
+  int64_t epochs() const;
   /// Returns the rate of the next update.
   double learningRate() const;
 
@@ -71,6 +73,12 @@ public:
   /// step on it. Warns, in the messages of the compilation, of a loss that
   /// rises far above its first value.
   llvm::Expected<StepResult> step(const TensorMap &batch);
+  /// Trains on a source as train() does, with the seed, the schedule and the
+  /// accumulation of this run; updates and epochs are counted on from those of
+  /// earlier calls. With `options.resume` it goes on from a checkpoint of fit()
+  /// or of the driver. `metrics` are what evaluations compute beside the loss.
+  llvm::Expected<TrainResult> fit(BatchSource &source, TrainOptions options,
+                                  std::vector<Metric> metrics = {});
   /// Computes the gradients of one whole batch, in a step that was compiled
   /// without an optimizer. Running statistics are updated.
   llvm::Expected<BatchGradients> gradients(const TensorMap &batch);

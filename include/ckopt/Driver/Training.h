@@ -127,6 +127,10 @@ struct TrainOptions {
   std::string checkpoint;      ///< written at the end of each epoch; "": none
   int64_t checkpointEvery = 0; ///< steps; 0: each epoch
   std::string resume;
+  /// Updates and epochs that the session has behind it, made by earlier calls;
+  /// those of this run are counted on from there. A run that is resumed takes
+  /// them from its checkpoint.
+  int64_t stepsBefore = 0, epochsBefore = 0;
   StringMetadata identity; ///< options that a resumed run must share
   bool averages = false;   ///< the step keeps averaged weights (EMA)
   bool progress = true;    ///< a line an epoch on standard error

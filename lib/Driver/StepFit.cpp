@@ -1,0 +1,47 @@
+//===- StepFit.cpp - train a StepRun from a source ------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A run that is fed batch by batch can also be trained by the library's loop.
+// The loop counts updates and epochs on from those of earlier calls, so that
+// two calls of one epoch each give the bits of one call of two.
+//
+//===----------------------------------------------------------------------===//
+#include "StepRunImpl.h"
+
+#include "ckopt/Support/Error.h"
+
+using namespace ckopt;
+
+int64_t StepRun::epochs() const { return impl->epochs; }
+
+llvm::Expected<TrainResult> StepRun::fit(BatchSource &source,
+                                         TrainOptions options,
+                                         std::vector<Metric> metrics) {
+  if (impl->pending)
+    return usageError(llvm::Twine(impl->pending) + " of " +
+                      llvm::Twine(impl->train.accumulate) +
+                      " batches of the next update are in already");
+  options.seed = impl->train.seed;
+  options.schedule = impl->train.schedule;
+  options.accumulate = impl->train.accumulate;
+  if (options.resume.empty()) {
+    options.stepsBefore = impl->updates;
+    options.epochsBefore = impl->epochs;
+  }
+  // The count holds before the caller hears of a step.
+  options.report =
+      [this, callers = std::move(options.report)](const StepReport &step) {
+        impl->updates = step.step;
+        return callers ? callers(step) : llvm::Error::success();
+      };
+  DataOptions data = impl->compiled.data();
+  data.metrics = std::move(metrics);
+  auto result = train(impl->compiled.compilation(), *impl->session, data,
+                      source, std::move(options));
+  if (!result)
+    return result.takeError();
+  impl->updates = result->steps;
+  impl->epochs = result->position.epoch + (result->position.position > 0);
+  return result;
+}

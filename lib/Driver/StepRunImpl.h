@@ -1,0 +1,42 @@
+//===- StepRunImpl.h - the state of a StepRun -------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_LIB_DRIVER_STEPRUNIMPL_H
+#define CKOPT_LIB_DRIVER_STEPRUNIMPL_H
+
+#include "RunChecks.h"
+#include "ckopt/Driver/StepRun.h"
+
+namespace ckopt {
+
+struct StepRun::Impl {
+  Impl(CompiledStep step, const TrainOptions &train)
+      : compiled(std::move(step)), train(train), data(compiled.data()) {}
+
+  llvm::Error open(const LoadOptions &load);
+  StringMetadata identity() const;
+  llvm::Error checkArrays(const TensorMap &arrays) const;
+  llvm::Error feedBatch(const TensorMap &batch);
+  llvm::Expected<double> runNext();
+  llvm::Error check(double updateLoss);
+  llvm::Expected<StepResult> step(const TensorMap &batch);
+
+  CompiledStep compiled;
+  TrainOptions train;
+  DataOptions data;
+  std::unique_ptr<Session> session;
+  std::vector<FieldSpec> fields;
+  int64_t batch = 1;
+  int64_t updates = 0;
+  int64_t epochs = 0; ///< that fit() began
+  /// Batches of the current update that were added up, and their losses.
+  int64_t pending = 0;
+  double pendingLoss = 0;
+  DivergenceWatch watch;
+};
+
+} // namespace ckopt
+
+#endif // CKOPT_LIB_DRIVER_STEPRUNIMPL_H

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Training by the library's loop: what its samples may be, and what it returns."""
+
+from __future__ import annotations
+
+import operator
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy
+
+from ._arrays import as_array, is_exact
+from .errors import InputError, UsageError
+
+
+@dataclass
+class FitResult:
+    """The outcome of ``CompiledStep.fit``."""
+
+    losses: list[float]  #: one for each update of this call
+    steps: int           #: updates of this call
+    epochs: int          #: epochs that this step has behind it, earlier calls included
+    dropped: int         #: samples of the last epoch that filled no batch
+    dropped_batches: int  #: batches at the end that were too few for an update
+    seconds_per_step: float
+    measured_peak_bytes: int
+    stopped_early: bool = False
+    #: of samples that did not train, after the last update: "loss", "count", "accuracy"
+    validation: dict[str, float] = field(default_factory=dict)
+    #: the same of the averaged weights (``ema``)
+    averages: dict[str, float] = field(default_factory=dict)
+    #: all evaluations of this call, with the "step" that each came after
+    validations: list[dict[str, float]] = field(default_factory=list)
+
+    def __repr__(self):
+        text = f"{self.steps} updates"
+        if self.losses:
+            text += f", loss {self.losses[0]:.6g} -> {self.losses[-1]:.6g}"
+        if self.validation:
+            text += ", validation " + ", ".join(
+                f"{name} {value:.6g}" for name, value in self.validation.items())
+        return f"<ckopt.FitResult: {text}>"
+
+
+def is_one_batch(value) -> bool:
+    """Whether it is a tuple of arrays, and not one of batches."""
+    return isinstance(value, tuple) and bool(value) and all(hasattr(v, "shape") for v in value)
+
+
+def _whole(name, value):
+    """An option that counts something."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise UsageError(f"{name}={value!r} is no whole number") from None
+
+
+def mean_metrics(sums) -> dict[str, float]:
+    """{"loss", "count"} and, for classes, "accuracy", of sums."""
+    if not sums or not sums["count"]:
+        return {}
+    result = {"loss": sums["loss"] / sums["count"], "count": sums["count"]}
+    if sums["classified"]:
+        result["accuracy"] = sums["correct"] / sums["count"]
+    return result
+
+
+class Batches:
+    """Batches of an iterable, in pieces of the size that the step asks for.
+
+    The extension module calls ``seek`` where an epoch begins and ``next`` for
+    the samples that follow.
+    """
+
+    def __init__(self, step, batches, convert, *, strict, first=None):
+        self._step = step
+        self._make = batches if callable(batches) and not isinstance(batches, Iterable) else None
+        self._batches = batches
+        self._convert = convert  # an item of the iterable as arrays by name
+        self._strict = strict
+        self._first = first      # called with the first batch, once
+        self._begun = False
+        self._iterator = iter(())
+        self._arrays: dict = {}
+        self._at = self._left = 0
+
+    def seek(self, epoch):
+        """Begins the epoch."""
+        source = self._make() if self._make else self._batches
+        iterator = iter(source)
+        if self._begun and self._make is None and iterator is source:
+            raise InputError(
+                f"the batches can be read but once, and epoch {epoch + 1} reads them again: give a "
+                "list, a DataLoader, or a function that returns an iterator")
+        self._begun = True
+        self._iterator, self._arrays, self._left = iterator, {}, 0
+
+    def _pull(self):
+        """Takes the next batch; false: there is none."""
+        while True:
+            try:
+                item = next(self._iterator)
+            except StopIteration:
+                if not self._arrays:
+                    raise InputError("the batches are empty: they gave no samples") from None
+                return False
+            self._arrays = self._convert(item)
+            counts = {}
+            for spec in self._step._fields:
+                name, array = spec["array"], self._arrays[spec["array"]]
+                shape = tuple(spec["shape"])
+                found = array.shape[1:] if spec["batched"] else array.shape
+                if found != shape or (spec["batched"] and not array.ndim):
+                    takes = ", ".join(["*"] * spec["batched"] + [str(n) for n in shape])
+                    raise InputError(f"'{name}' has shape {list(array.shape)}, the step takes "
+                                     f"[{takes}]")
+                if spec["batched"]:
+                    counts[name] = len(array)
+            if len(set(counts.values())) > 1:
+                raise InputError(f"a batch has arrays of {counts} samples")
+            self._at, self._left = 0, next(iter(counts.values()), self._step.batch)
+            if self._left:
+                return True
+
+    def next(self, buffers):
+        """Writes the samples that follow to the buffers; returns their number."""
+        specs = self._step._fields
+        count = next((len(b) for b, s in zip(buffers, specs) if s["batched"]), self._step.batch)
+        filled = 0
+        while filled < count and (self._left or self._pull()):
+            taken = min(count - filled, self._left)
+            for buffer, spec in zip(buffers, specs):
+                array = self._arrays[spec["array"]]
+                if spec["batched"]:
+                    buffer[filled:filled + taken] = array[self._at:self._at + taken]
+                else:
+                    buffer[...] = array
+            filled += taken
+            self._at += taken
+            self._left -= taken
+        if 0 < filled < count and self._strict:
+            raise InputError(f"the last batch of an epoch has {filled} samples, the step was "
+                             f"compiled for {count}")
+        if self._first and filled == count:
+            first, self._first = self._first, None
+            first({spec["array"]: buffer for buffer, spec in zip(buffers, specs)})
+        return filled
+
+
+def whole_arrays(step, arrays, cast):
+    """Arrays of all samples by name, in their own types where those are exact in the step's."""
+    result = {}
+    for name, value in arrays.items():
+        if name not in step.inputs:
+            raise UsageError(f"the step takes no '{name}', but {', '.join(step.inputs)}")
+        dtype = numpy.dtype(step.inputs[name][0])
+        array = as_array(name, value)
+        result[name] = array if is_exact(array.dtype, dtype) else as_array(name, value, dtype, cast)
+    missing = [name for name in step.inputs if name not in result]
+    if missing:
+        raise UsageError(f"no array for '{missing[0]}'; the step takes {', '.join(step.inputs)}")
+    return result
+
+
+def samples_of(step, samples, convert, cast, *, strict=False, first=None):
+    """What the extension module takes: a path, a dictionary of arrays, or Batches."""
+    if samples is None:
+        return None
+    if isinstance(samples, (str, os.PathLike)):
+        if first:
+            raise UsageError("the first batch is compared with PyTorch's numbers: give arrays or "
+                             "batches, or compile with check=False")
+        return os.fspath(samples)
+    if is_one_batch(samples):
+        samples = convert(samples)
+    if isinstance(samples, Mapping):
+        arrays = whole_arrays(step, samples, cast)
+        if first:
+            some = {spec["array"]: arrays[spec["array"]][:step.batch] if spec["batched"] else
+                    arrays[spec["array"]] for spec in step._fields}
+            if all(len(some[s["array"]]) == step.batch for s in step._fields if s["batched"]):
+                first(convert(some))
+        return arrays
+    if isinstance(samples, Iterable) or callable(samples):
+        return Batches(step, samples, convert, strict=strict, first=first)
+    raise UsageError(f"samples are a path, a mapping of arrays or an iterable of batches, not "
+                     f"{type(samples).__name__}")
+
+
+def run(step, samples, *, validation, convert, cast, strict, first, report: Callable | None,
+        count, **options) -> tuple[FitResult, int]:
+    """Trains; returns the result and the number of batches that were skipped."""
+    options = {name: os.fspath(value) if isinstance(value, os.PathLike) else value
+               for name, value in options.items() if value is not None}
+    if not isinstance(options.get("metrics", ""), str):
+        options["metrics"] = ",".join(options["metrics"])
+    for name in ("epochs", "max_steps", "validate_every", "checkpoint_every", "early_stop"):
+        if name in options:
+            options[name] = _whole(name, options[name])
+    count = None if count is None else _whole("samples_per_epoch", count)
+    before = step._step.epochs
+    made = step._step.fit(
+        samples_of(step, samples, convert, cast, strict=strict, first=first),
+        samples_of(step, validation, convert, cast), count, report, dict(options, strict=strict))
+    result = FitResult(**made)
+    return result, max(result.epochs - before, 0) if result.dropped else 0

@@ -1,0 +1,280 @@
+//===- Fit.cpp - the library's training loop in Python --------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The loop works without the GIL. It takes it to pull a batch out of Python,
+// and after each step to hear of Ctrl-C; what Python raises there ends the run
+// and travels on as it was.
+//
+//===----------------------------------------------------------------------===//
+#include "Step.h"
+
+#include "ckopt/Training/Dataset.h"
+#include "ckopt/Training/ReadAhead.h"
+
+#include <cmath>
+#include <variant>
+
+using namespace ckopt;
+using namespace ckopt::python;
+
+namespace {
+
+/// What Python raised while the loop called it.
+struct Raised {
+  std::exception_ptr exception;
+
+  /// Calls `work` with the GIL; an exception is kept, and an error returned.
+  template <typename Work> llvm::Error guard(Work work) {
+    nb::gil_scoped_acquire acquire;
+    try {
+      work();
+      return llvm::Error::success();
+    } catch (...) {
+      exception = std::current_exception();
+      return makeError(ExitUsage, "Python raised an exception");
+    }
+  }
+};
+
+/// Batches of an object with `seek(epoch)` and `next(buffers)`, which fills
+/// arrays with as many samples as there are (python/ckopt/_fit.py).
+class PythonSource : public BatchSource {
+public:
+  PythonSource(nb::handle batches, llvm::ArrayRef<FieldSpec> specs,
+               std::optional<int64_t> count, Raised &raised)
+      : batches(batches), count(count), raised(raised) {
+    for (const FieldSpec &spec : specs)
+      list.push_back({spec.name, spec.dtype, *spec.shape, spec.batched});
+  }
+
+  std::string name() const override { return "the batches"; }
+  llvm::ArrayRef<SourceField> fields() const override { return list; }
+  std::optional<int64_t> numSamples() const override { return count; }
+  llvm::Error seek(uint64_t, DataPosition place) override {
+    return raised.guard([&] { batches.attr("seek")(place.epoch); });
+  }
+  llvm::Expected<int64_t> next(int64_t count,
+                               llvm::ArrayRef<void *> to) override {
+    int64_t given = 0;
+    llvm::Error error = raised.guard([&] {
+      nb::list buffers;
+      for (size_t i = 0; i < list.size(); ++i)
+        buffers.append(view(list[i], count, to[i]));
+      given = nb::cast<int64_t>(batches.attr("next")(buffers));
+    });
+    if (error)
+      return std::move(error);
+    return given;
+  }
+
+private:
+  static nb::object view(const SourceField &field, int64_t count, void *data) {
+    std::vector<size_t> shape(field.shape.begin(), field.shape.end());
+    if (field.batched)
+      shape.insert(shape.begin(), size_t(count));
+    nb::ndarray<nb::numpy> array(data, shape.size(), shape.data(), nb::handle(),
+                                 nullptr, dlpackOf(field.dtype));
+    return array.cast(nb::rv_policy::reference);
+  }
+
+  nb::handle batches;
+  std::optional<int64_t> count;
+  Raised &raised;
+  std::vector<SourceField> list;
+};
+
+/// Samples as Python gives them: none, a path, arrays, batches.
+using Samples =
+    std::variant<std::monostate, std::string, TensorMap, nb::handle>;
+
+Samples readSamples(nb::handle value) {
+  if (value.is_none())
+    return std::monostate();
+  if (nb::isinstance<nb::str>(value))
+    return nb::cast<std::string>(value);
+  if (nb::isinstance<nb::dict>(value))
+    return toTensors(nb::cast<nb::dict>(value));
+  return value;
+}
+
+/// What fit() is asked for.
+struct Request {
+  Samples samples, validation;
+  std::optional<int64_t> count; ///< samples of an epoch of batches
+  nb::handle report;            ///< called with each step; may be None
+  bool strict = false;          ///< a batch that is not full is an error
+  std::vector<Metric> metrics;
+  TrainOptions options;
+};
+
+/// Returns a source; null where there are no samples.
+llvm::Expected<std::unique_ptr<BatchSource>>
+openSamples(StepRun &run, const Samples &samples, const Request &request,
+            DatasetSource::Order order, Raised &raised) {
+  if (const auto *path = std::get_if<std::string>(&samples)) {
+    DataOptions data = run.compiled().data();
+    data.path = *path;
+    return openSource(run.session(), data, order);
+  }
+  if (const auto *arrays = std::get_if<TensorMap>(&samples)) {
+    auto data = Dataset::fromTensors(*arrays, run.fields(), "the arrays");
+    if (!data)
+      return data.takeError();
+    return std::make_unique<DatasetSource>(std::move(*data), order);
+  }
+  if (const auto *batches = std::get_if<nb::handle>(&samples)) {
+    bool trains = order == DatasetSource::Order::Shuffled;
+    return std::make_unique<PythonSource>(
+        *batches, run.fields(), trains ? request.count : std::nullopt, raised);
+  }
+  return nullptr;
+}
+
+/// An error where the samples that train do not fill whole batches.
+llvm::Error checkWhole(const StepRun &run, const BatchSource &source,
+                       double holdout) {
+  auto samples = source.numSamples();
+  if (!samples)
+    return llvm::Error::success(); // their end will tell
+  // As DatasetSource::holdOut() counts.
+  int64_t held = int64_t(std::floor(double(*samples) * holdout + 1e-9));
+  int64_t rest = (*samples - held) % run.batch();
+  if (rest == 0)
+    return llvm::Error::success();
+  return inputError("the last batch of an epoch has " + llvm::Twine(rest) +
+                    " samples, the step was compiled for " +
+                    llvm::Twine(run.batch()));
+}
+
+/// The numbers of an evaluation by name; empty where nothing was evaluated.
+nb::dict describe(const MetricSums &sums, bool classified,
+                  llvm::ArrayRef<Metric> metrics) {
+  nb::dict result;
+  if (!sums.count)
+    return result;
+  result["loss"] = sums.meanLoss();
+  result["count"] = sums.count;
+  if (classified)
+    result["accuracy"] = sums.accuracy();
+  for (const Metric &metric : metrics)
+    result[metric.name().c_str()] = metric.of(sums);
+  return result;
+}
+
+nb::dict describeStep(const StepReport &step, llvm::ArrayRef<Metric> metrics) {
+  nb::dict result;
+  result["step"] = step.step;
+  result["epoch"] = step.position.epoch + 1;
+  result["loss"] = step.loss;
+  result["learning_rate"] = step.learningRate;
+  result["seconds"] = step.seconds;
+  if (step.validation)
+    result["validation"] = describe(*step.validation, step.classified, metrics);
+  return result;
+}
+
+llvm::Expected<TrainResult> runFit(StepRun &run, Request &request,
+                                   Raised &raised) {
+  auto opened = openSamples(run, request.samples, request,
+                            DatasetSource::Order::Shuffled, raised);
+  if (!opened)
+    return opened.takeError();
+  auto validation = openSamples(run, request.validation, request,
+                                DatasetSource::Order::AsStored, raised);
+  if (!validation)
+    return validation.takeError();
+  TrainOptions &options = request.options;
+  options.validation = validation->get();
+  if (request.strict)
+    if (llvm::Error error = checkWhole(run, **opened, options.holdout))
+      return std::move(error);
+  // Batches of Python are pulled by the thread that called, which hears Ctrl-C.
+  if (!std::holds_alternative<nb::handle>(request.samples))
+    *opened = std::make_unique<ReadAheadSource>(std::move(*opened));
+  options.report = [&](const StepReport &step) {
+    return raised.guard([&] {
+      if (PyErr_CheckSignals())
+        nb::raise_python_error();
+      if (!request.report.is_none())
+        request.report(describeStep(step, request.metrics));
+    });
+  };
+  return run.fit(**opened, options, request.metrics);
+}
+
+template <typename T>
+void setOption(const nb::dict &options, const char *name, T &to) {
+  if (options.contains(name))
+    to = nb::cast<T>(options[name]);
+}
+
+nb::dict describeResult(const TrainResult &result,
+                        llvm::ArrayRef<Metric> metrics) {
+  nb::dict made;
+  made["losses"] = result.losses;
+  made["steps"] = result.losses.size();
+  made["epochs"] = result.position.epoch;
+  made["dropped"] = result.droppedPerEpoch;
+  made["dropped_batches"] = result.droppedBatches;
+  made["seconds_per_step"] = result.stepSeconds;
+  made["measured_peak_bytes"] = result.measuredPeak;
+  made["stopped_early"] = result.stoppedEarly;
+  made["validation"] = describe(result.evaluation, result.classified, metrics);
+  made["averages"] =
+      describe(result.averageEvaluation, result.classified, metrics);
+  nb::list points;
+  for (const ValidationPoint &point : result.validations) {
+    nb::dict entry = describe(point.sums, result.classified, metrics);
+    entry["step"] = point.step;
+    points.append(entry);
+  }
+  made["validations"] = points;
+  return made;
+}
+
+nb::dict fit(Step &self, nb::object samples, nb::object validation,
+             std::optional<int64_t> count, nb::object report,
+             const nb::dict &options) {
+  Request request{readSamples(samples), readSamples(validation), count, report};
+  TrainOptions &train = request.options;
+  setOption(options, "strict", request.strict);
+  setOption(options, "log", train.log);
+  setOption(options, "html", train.html);
+  setOption(options, "keep_best", train.keepBest);
+  setOption(options, "early_stop", train.earlyStop);
+  setOption(options, "epochs", train.epochs);
+  setOption(options, "max_steps", train.maxSteps);
+  setOption(options, "holdout", train.holdout);
+  setOption(options, "validate_every", train.validateEvery);
+  setOption(options, "checkpoint", train.checkpoint);
+  setOption(options, "checkpoint_every", train.checkpointEvery);
+  setOption(options, "resume", train.resume);
+  setOption(options, "progress", train.progress);
+  std::string names, best;
+  setOption(options, "metrics", names);
+  setOption(options, "best_by", best);
+  if (!names.empty())
+    request.metrics = take(parseMetrics(names, "metrics"));
+  if (!best.empty())
+    train.bestBy = take(parseMetric(best, "best_by"));
+  Raised raised;
+  try {
+    TrainResult result =
+        self.locked([&](StepRun &run) { return runFit(run, request, raised); });
+    return describeResult(result, request.metrics);
+  } catch (const Failure &) {
+    if (raised.exception)
+      std::rethrow_exception(raised.exception);
+    throw;
+  }
+}
+
+} // namespace
+
+void python::bindFit(nb::class_<Step> &step) {
+  step.def("fit", fit, nb::arg("samples"), nb::arg("validation").none(),
+           nb::arg("count").none(), nb::arg("report").none(),
+           nb::arg("options"),
+           "Trains by the library's loop; python/ckopt/_fit.py says on what.");
+}

@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Training by the library's loop: the driver's bits, sources, refusals, Ctrl-C."""
+
+import json
+import os
+import signal
+
+import numpy
+import pytest
+from conftest import DATA, MODEL, run_driver
+from conftest import compile_digits as compile_with_threads
+from test_step import assert_same_bits, read_safetensors
+
+import ckopt
+
+
+def compile_digits(**settings):
+    """On one thread: two wait long for each other where others are at work."""
+    return compile_with_threads(threads=1, **settings)
+
+
+def driver_flags(tmp_path, **flags):
+    return ["train", MODEL, f"--data={DATA}", "--inputs=x=images", "--targets=labels",
+            "--loss=cross_entropy", "--optimizer=adamw", "--lr=0.001", "--batch=32",
+            "--threads=1", "--quiet", "--seed=5", "-o", tmp_path / "driver.safetensors",
+            *[f"--{name.replace('_', '-')}={value}" for name, value in flags.items()]]
+
+
+def parts(images, labels, sizes):
+    """The samples one after another, in batches of these sizes, over and over."""
+    at, number = 0, 0
+    while at < len(images):
+        size = sizes[number % len(sizes)]
+        yield images[at:at + size], labels[at:at + size]
+        at, number = at + size, number + 1
+
+
+def test_arrays_and_files_have_the_drivers_bits(digits, tmp_path):
+    """Also where two calls make the epochs of one run, and with validation between."""
+    images, labels = digits
+    run_driver(*driver_flags(tmp_path, epochs=2, holdout=0.2))
+    driver = read_safetensors(tmp_path / "driver.safetensors")
+    whole = compile_digits(seed=5)
+    result = whole.fit({"x": images, "y": labels}, epochs=2, holdout=0.2)
+    assert_same_bits(driver, whole.state_dict())
+    assert result.steps == len(result.losses) == whole.updates and result.epochs == 2
+    assert result.validation["count"] == 359 and 0.3 < result.validation["accuracy"] <= 1
+    twice = compile_digits(seed=5, budget="min", inputs="x=images", targets="labels")
+    for _ in range(2):
+        last = twice.fit(DATA, holdout=0.2, validate_every=20)
+    assert_same_bits(driver, twice.state_dict())
+    assert last.validation == result.validation and last.epochs == 2
+
+
+def test_resumed_runs_have_the_bits_of_unbroken_ones(digits, tmp_path):
+    """From a checkpoint of fit and one of the driver, in the middle of an epoch."""
+    images, labels = digits
+    run_driver(*driver_flags(tmp_path, epochs=2))
+    driver = read_safetensors(tmp_path / "driver.safetensors")
+    arrays = {"x": images, "y": labels}
+    half = compile_digits(seed=5)
+    half.fit(arrays, epochs=2, max_steps=70, checkpoint=tmp_path / "half.ckpt")
+    assert half.updates == 70
+    resumed = compile_digits(seed=5, budget="min")
+    result = resumed.fit(arrays, epochs=2, resume=tmp_path / "half.ckpt")
+    assert_same_bits(driver, resumed.state_dict())
+    assert resumed.updates == 112 and result.steps == 42
+    run_driver(*driver_flags(tmp_path, epochs=2, max_steps=70, checkpoint=tmp_path / "driver.ckpt"))
+    other = compile_digits(seed=5)
+    other.fit(arrays, epochs=2, resume=tmp_path / "driver.ckpt")
+    assert_same_bits(driver, other.state_dict())
+    with pytest.raises(ckopt.InputError, match="option 'data'"):
+        compile_digits(seed=5).fit({"x": images + 1, "y": labels}, epochs=2,
+                                   resume=tmp_path / "half.ckpt")
+    # Updates that the loop did not make cannot be found again by one that goes on.
+    mixed = compile_digits(seed=5)
+    mixed(images[:32], labels[:32])
+    mixed.fit(arrays, checkpoint=tmp_path / "mixed.ckpt")
+    with pytest.raises(ckopt.InputError, match="steps-before"):
+        compile_digits(seed=5).fit(arrays, epochs=2, resume=tmp_path / "mixed.ckpt")
+
+
+def test_batches_of_any_sizes(digits):
+    """An iterable's pieces do not matter, only its samples; calls give the same bits."""
+    images, labels = digits[0][:325], digits[1][:325]
+    by_hand = compile_digits()
+    for _ in range(2):
+        for start in range(0, 320, 32):
+            by_hand(images[start:start + 32], labels[start:start + 32])
+    for sizes in ([32], [7, 50, 1], [500]):
+        step = compile_digits()
+        with pytest.warns(ckopt.Warning, match="5 samples of each epoch's last batch"):
+            result = step.fit(lambda: parts(images, labels, sizes), epochs=2)
+        assert result.steps == 20 and result.dropped == 5 and step.skipped == 2
+        assert_same_bits(by_hand.state_dict(), step.state_dict())
+    step = compile_digits(optimizer=ckopt.SGD(lr=0.1, accumulate=4))
+    with pytest.raises(ckopt.UsageError, match="accumulation needs to know"):
+        step.fit(parts(images, labels, [32]))
+    assert step.fit(parts(images, labels, [32]), samples_per_epoch=325).steps == 2
+
+
+def test_iterators_are_read_once(digits):
+    images, labels = digits
+    step = compile_digits()
+    with pytest.raises(ckopt.InputError, match="read but once"):
+        step.fit(parts(images[:64], labels[:64], [32]), epochs=2)
+    assert step.updates == 2
+    with pytest.raises(ckopt.InputError, match="cannot go back"):
+        step.fit(parts(images, labels, [32]), resume="x.ckpt")
+
+
+def test_validation_of_all_forms(digits, tmp_path):
+    images, labels = digits
+    held = {"x": images[1600:], "y": labels[1600:]}
+    numpy.savez(tmp_path / "held.npz", **held)
+    results = []
+    for validation in (held, tmp_path / "held.npz", [(held["x"], held["y"])],
+                       lambda: parts(held["x"], held["y"], [50])):
+        step = compile_digits()
+        seen = []
+        result = step.fit({"x": images[:1600], "y": labels[:1600]}, validation=validation,
+                          validate_every=25, report=seen.append)
+        assert [entry["step"] for entry in seen if "validation" in entry] == [25, 50]
+        assert len(seen) == 50 and seen[3]["loss"] == result.losses[3]
+        assert result.validation == seen[-1]["validation"]
+        results.append((result.losses, result.validation))
+    assert results[0][1]["count"] == 197
+    assert all(one == results[0] for one in results)
+    assert step.evaluate(held)["accuracy"] == result.validation["accuracy"]
+
+
+def test_best_evaluation_is_kept(digits, tmp_path):
+    images, labels = digits
+    step = compile_digits(optimizer=ckopt.AdamW(lr=0.3))  # gets no better for long
+    result = step.fit({"x": images, "y": labels}, epochs=20, holdout=0.2, validate_every=10,
+                      metrics=["top5"], best_by="accuracy", early_stop=3,
+                      keep_best=tmp_path / "best.onnx", html=tmp_path / "run.html")
+    assert "<svg" in (tmp_path / "run.html").read_text()
+    assert result.stopped_early and step.updates < 20 * 44
+    best = max(point["accuracy"] for point in result.validations)
+    assert all(point["top5"] >= point["accuracy"] for point in result.validations)
+    assert [point["accuracy"] for point in result.validations].index(best) == \
+        len(result.validations) - 4
+    kept = ckopt.compile(tmp_path / "best.onnx", loss="cross_entropy", batch=32, threads=1,
+                         effort=0, optimizer=ckopt.SGD(lr=0.0))
+    again = kept.fit({"x": images, "y": labels}, holdout=0.2, max_steps=1)
+    # Running statistics move by the one step of rate zero.
+    assert again.validation["accuracy"] == pytest.approx(best, abs=0.1)
+    with pytest.raises(ckopt.UsageError, match="best_by"):
+        step.fit({"x": images, "y": labels}, holdout=0.2, best_by="beauty")
+
+
+def test_logs_and_checkpoints(digits, tmp_path):
+    images, labels = digits
+    step = compile_digits()
+    for _ in range(2):
+        step.fit({"x": images[:320], "y": labels[:320]}, log=tmp_path / "run.jsonl",
+                 checkpoint=tmp_path / "run.ckpt", checkpoint_every=5)
+    lines = [json.loads(line) for line in (tmp_path / "run.jsonl").read_text().splitlines()]
+    assert [line["step"] for line in lines] == list(range(1, 21))
+    assert [line["epoch"] for line in lines] == [1] * 10 + [2] * 10
+    assert (tmp_path / "run.ckpt").exists()
+    with pytest.raises(ckopt.UsageError, match=".csv or .jsonl"):
+        step.fit({"x": images, "y": labels}, log=tmp_path / "run.txt")
+
+
+def test_report_may_look_and_stop(digits, tmp_path):
+    """Calls from the report do not wait for themselves; its exceptions come out."""
+    images, labels = digits
+    step = compile_digits()
+
+    class Enough(Exception):
+        pass
+
+    def look(entry):
+        assert step.updates == entry["step"]
+        step.evaluate(x=images[:40], y=labels[:40])
+        with pytest.raises(ckopt.UsageError, match="being trained by fit"):
+            step(images[:32], labels[:32])
+        if entry["step"] == 3:
+            step.save(tmp_path / "third.safetensors")
+            raise Enough
+
+    with pytest.raises(Enough):
+        step.fit({"x": images, "y": labels}, report=look)
+    assert step.updates == 3
+    plain = compile_digits()
+    plain.fit({"x": images, "y": labels}, max_steps=3)
+    assert_same_bits(plain.state_dict(), step.state_dict())
+    step(images[:32], labels[:32])
+    assert step.updates == 4
+
+
+def test_interrupt_ends_the_run_between_updates(digits):
+    images, labels = digits
+    step = compile_digits()
+
+    def interrupt(entry):
+        if entry["step"] == 4:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        step.fit({"x": images, "y": labels}, report=interrupt)
+    assert step.updates in (4, 5)
+    made = step.updates
+    step(images[:32], labels[:32])
+    assert step.updates == made + 1
+
+
+def test_errors_of_batches_come_out(digits):
+    images, labels = digits
+
+    def broken():
+        yield images[:32], labels[:32]
+        raise OSError("the disk is gone")
+
+    step = compile_digits()
+    with pytest.raises(OSError, match="the disk is gone"):
+        step.fit(broken())
+    with pytest.raises(ckopt.InputError, match="'x' has shape"):
+        step.fit([(images[:32, :, :4], labels[:32])])
+    with pytest.raises(ckopt.InputError, match="arrays of"):
+        step.fit([(images[:32], labels[:31])])
+    with pytest.raises(ckopt.InputError, match="label"):
+        step.fit([(images[:32], labels[:32] + 5)])
+    with pytest.raises(ckopt.InputError, match="label"):
+        step.fit({"x": images, "y": labels + 5})
+    with pytest.raises(ckopt.InputError, match="'x' is float64"):
+        step.fit({"x": images + 1e-9, "y": labels})
+    with pytest.raises(ckopt.UsageError, match="no array for 'y'"):
+        step.fit({"x": images})
+    with pytest.raises(ckopt.UsageError, match="takes no 'z'"):
+        step.fit({"x": images, "y": labels, "z": labels})
+    with pytest.raises(ckopt.UsageError, match="validat"):
+        step.fit({"x": images, "y": labels}, validate_every=3)
+    with pytest.raises(ckopt.UsageError, match="a path, a mapping"):
+        step.fit(3)
+    with pytest.raises(ckopt.InputError, match="5 samples"):
+        compile_digits(last_batch="error").fit({"x": images, "y": labels})
+    with pytest.raises(ckopt.InputError, match="5 samples"):
+        compile_digits(last_batch="error").fit(parts(images, labels, [32]))
