@@ -236,7 +236,12 @@ nb::dict describeResult(const TrainResult &result,
 nb::dict fit(Step &self, nb::object samples, nb::object validation,
              std::optional<int64_t> count, nb::object report,
              const nb::dict &options) {
-  Request request{readSamples(samples), readSamples(validation), count, report};
+  Request request{.samples = readSamples(samples),
+                  .validation = readSamples(validation),
+                  .count = count,
+                  .report = report,
+                  .metrics = {},
+                  .options = {}};
   TrainOptions &train = request.options;
   setOption(options, "strict", request.strict);
   setOption(options, "log", train.log);

@@ -271,8 +271,12 @@ static void bindFigures(nb::class_<Step> &step) {
 }
 
 void python::bindStep(nb::module_ &module) {
-  module.def("epoch_order", epochPermutation, nb::arg("samples"),
-             nb::arg("seed"), nb::arg("epoch"));
+  module.def(
+      "epoch_order",
+      [](int64_t samples, uint64_t seed, int64_t epoch) {
+        return epochPermutation<int64_t>(samples, seed, epoch);
+      },
+      nb::arg("samples"), nb::arg("seed"), nb::arg("epoch"));
   nb::class_<Step> step(module, "Step");
   step.def(nb::init<const std::string &, const std::vector<Setting> &>(),
            nb::arg("model"), nb::arg("settings"));
