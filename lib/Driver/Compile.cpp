@@ -340,14 +340,16 @@ void Compilation::noteUnplanned() {
 llvm::Error Compilation::plan() {
   if (llvm::Error error = checkTrainedTypes())
     return error;
+  auto phases = buildPhases(opts.step, *targetInfo, &plans);
+  if (!phases)
+    return phases.takeError();
   auto start = std::chrono::steady_clock::now();
   PhaseControl control = opts.phases;
   control.finished = [this](StringRef phase) {
     if (phase == "fuse")
       noteUnplanned();
   };
-  llvm::Error error =
-      runPhases(module(), buildPhases(opts.step, *targetInfo, &plans), control);
+  llvm::Error error = runPhases(module(), *phases, control);
   planSummary.planSeconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
           .count();
