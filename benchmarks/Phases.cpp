@@ -74,7 +74,8 @@ void runPhase(benchmark::State &state, const Network &network, size_t number) {
   Imported imported(network);
   if (!imported.model)
     return state.SkipWithError(imported.error.c_str());
-  std::vector<Phase> phases = buildPhases(trainingStep(), cpuTarget());
+  std::vector<Phase> phases =
+      llvm::cantFail(buildPhases(trainingStep(), cpuTarget()));
   ModuleOp before = imported.model->module.get();
   auto run = [&](ModuleOp module, size_t phase) {
     llvm::Error error = runPhases(module, {phases[phase]}, PhaseControl());
@@ -98,7 +99,8 @@ void runPhase(benchmark::State &state, const Network &network, size_t number) {
 } // namespace
 
 void ckopt::benchmarks::registerPhases() {
-  std::vector<Phase> phases = buildPhases(trainingStep(), cpuTarget());
+  std::vector<Phase> phases =
+      llvm::cantFail(buildPhases(trainingStep(), cpuTarget()));
   for (const Network &network : networks()) {
     benchmark::RegisterBenchmark(("import/" + network.name).c_str(),
                                  importNetwork, network)

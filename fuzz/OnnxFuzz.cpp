@@ -45,8 +45,8 @@ static bool runTo(mlir::ModuleOp module, const StepOptions &options,
   control.from = from;
   control.to = to;
   messages = 0;
-  llvm::Error error =
-      runPhases(module, buildPhases(options, cpuTarget()), control);
+  llvm::Error error = runPhases(
+      module, llvm::cantFail(buildPhases(options, cpuTarget())), control);
   if (!error)
     return true;
   if (takeErrorText(std::move(error)).text.empty() && !messages)

@@ -40,7 +40,8 @@ int main(int argc, char **argv) {
   step.remat.budget = *ratio;
   ckopt::RematResult result;
   if (llvm::Error error = ckopt::runPhases(
-          *model->module, ckopt::buildPhases(step, ckopt::cpuTarget(), &result),
+          *model->module,
+          llvm::cantFail(ckopt::buildPhases(step, ckopt::cpuTarget(), &result)),
           {}))
     return fail(std::move(error));
   for (const ckopt::RematPlan &made : result.plans) {

@@ -11,8 +11,8 @@ using namespace ckopt;
 
 void ckopt::registerAllTargets() {
   static const bool once = [] {
-    registerTarget(cpuTarget());
-    registerTarget(cudaTarget());
+    llvm::cantFail(registerTarget(cpuTarget()));
+    llvm::cantFail(registerTarget(cudaTarget()));
     return true;
   }(); // one thread initializes, others wait
   (void)once;

@@ -174,13 +174,9 @@ static llvm::Error checkFlags(const DriverOptions &options) {
     return usageError("--quiet leaves nothing to print: give -o FILE (or -o -) "
                       "for the IR, or leave out --quiet");
   // A step for another machine may have any number of threads.
-  int64_t most = 4 * int64_t(std::max(1u, std::thread::hardware_concurrency()));
-  if (options.command != Command::Compile && options.command != Command::Plan &&
-      options.compile.step.threads > most)
-    return usageError("--threads=" + llvm::Twine(options.compile.step.threads) +
-                      " is more than four for each of this machine's cores (" +
-                      llvm::Twine(most / 4) + ")");
-  return llvm::Error::success();
+  if (options.command == Command::Compile || options.command == Command::Plan)
+    return llvm::Error::success();
+  return checkThreadsHere(options.compile.step.threads);
 }
 
 llvm::Error DriverFlags::settle() {

@@ -116,6 +116,7 @@ ckopt::readLoadOptions(const DriverOptions &options) {
   if (!file)
     return file.takeError();
   load.weights = std::move(file->tensors);
+  load.weightsFile = "'" + options.weights + "'";
   return std::move(load);
 }
 

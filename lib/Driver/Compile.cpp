@@ -171,7 +171,18 @@ llvm::Error Compilation::settleTarget() {
   targetInfo = *found;
   TargetRequest request{opts.step, opts.target, opts.device,
                         opts.import.computeType};
-  return targetInfo->settle(request);
+  if (llvm::Error error = targetInfo->settle(request))
+    return error;
+  // What the kernels' passes would refuse is said before the model is read.
+  if (auto kernels = targetInfo->codegen(opts.step); !kernels)
+    return kernels.takeError();
+  auto phases = buildPhases(opts.step, *targetInfo);
+  if (!phases)
+    return phases.takeError();
+  PhaseControl control = opts.phases;
+  if (control.to == "import")
+    control.to.clear();
+  return checkPhases(*phases, control);
 }
 
 /// Refuses kernels that were planned for another target, which have other
@@ -187,6 +198,17 @@ static llvm::Error checkDumpedTarget(ModuleOp module,
 }
 
 llvm::Error Compilation::import() {
+  if (stage != Stage::New)
+    return usageError("a compilation imports its model once: make another "
+                      "one");
+  stage = Stage::Failed;
+  if (llvm::Error error = importModel())
+    return error;
+  stage = Stage::Imported;
+  return llvm::Error::success();
+}
+
+llvm::Error Compilation::importModel() {
   if (llvm::Error error = checkOptions(opts))
     return error;
   opts.learningRate =
@@ -338,16 +360,28 @@ void Compilation::noteUnplanned() {
 }
 
 llvm::Error Compilation::plan() {
+  if (stage != Stage::Imported)
+    return usageError("plan() follows import(), once, and needs its success");
+  stage = Stage::Failed;
+  if (llvm::Error error = runPlanning())
+    return error;
+  stage = Stage::Planned;
+  return llvm::Error::success();
+}
+
+llvm::Error Compilation::runPlanning() {
   if (llvm::Error error = checkTrainedTypes())
     return error;
+  auto phases = buildPhases(opts.step, *targetInfo, &plans);
+  if (!phases)
+    return phases.takeError();
   auto start = std::chrono::steady_clock::now();
   PhaseControl control = opts.phases;
   control.finished = [this](StringRef phase) {
     if (phase == "fuse")
       noteUnplanned();
   };
-  llvm::Error error =
-      runPhases(module(), buildPhases(opts.step, *targetInfo, &plans), control);
+  llvm::Error error = runPhases(module(), *phases, control);
   planSummary.planSeconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
           .count();
@@ -382,6 +416,10 @@ llvm::Error Compilation::embedWeights(runtime::Manifest &manifest,
 }
 
 llvm::Error Compilation::emit() {
+  if (stage != Stage::Planned || hasCode())
+    return usageError("emit() follows plan(), once, and needs its success");
+  if (llvm::Error error = checkAllPhases(opts.phases))
+    return error;
   EmitOptions options;
   options.kernels = opts.step;
   options.cpu = opts.target;
@@ -400,8 +438,14 @@ llvm::Error Compilation::emit() {
   return llvm::Error::success();
 }
 
+const StepCode &Compilation::code() const {
+  if (!stepCode)
+    llvm::report_fatal_error("Compilation::code() and manifest() need emit()");
+  return *stepCode;
+}
+
 TimelinePanel Compilation::timeline(llvm::StringRef title) const {
-  auto step = module().lookupSymbol<func::FuncOp>("step");
+  auto step = module() ? module().lookupSymbol<func::FuncOp>("step") : nullptr;
   if (!step)
     return TimelinePanel();
   CostModel model(opts.step.remat.costs, targetInfo->traits.rates);

@@ -143,7 +143,7 @@ void DriverFlags::addBudgetFlags() {
   StepOptions &step = o.compile.step;
   unsigned one = Stepping & ~Compare;
   add("memory-budget", "BYTES", one,
-      "real peak: 512MiB, 2GB, plain bytes, or min",
+      "real peak: 512MiB, 2GB, plain bytes, 0.6x (--budget-ratio), or min",
       [this](StringRef text) -> llvm::Error {
         auto budget = parseMemoryBudget(text);
         if (!budget)

@@ -14,6 +14,11 @@ namespace ckopt {
 /// optimizers, groups, policies and searches that nothing would read, or that
 /// mean nothing.
 llvm::Error checkOptions(const CompileOptions &options);
+/// Refuses phases that stop before there is a step to make code of.
+llvm::Error checkAllPhases(const PhaseControl &phases);
+/// Refuses numbers of threads that this machine can only have by mistake; a
+/// step for another one may have them.
+llvm::Error checkThreadsHere(int64_t threads);
 /// Refuses to train without an optimizer.
 llvm::Error checkUpdates(const OptimizerSettings &optimizer);
 /// Refuses settings of losses that no loss reads. `isGiven` tells by the flag's
@@ -27,6 +32,8 @@ llvm::Error settleLoss(Compilation &compilation, const DataOptions &data);
 /// Sets the checks that the data must pass for the planned step, and how its
 /// loss is evaluated.
 void describeTargets(const Compilation &compilation, DataOptions &data);
+/// Lists names like this: "'a', 'b' and 7 more".
+std::string listNames(llvm::ArrayRef<std::string> names);
 
 } // namespace ckopt
 

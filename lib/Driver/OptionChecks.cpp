@@ -15,6 +15,7 @@
 #include "llvm/Support/Regex.h"
 
 #include <cmath>
+#include <thread>
 
 using namespace ckopt;
 using namespace ckopt::autodiff;
@@ -93,8 +94,18 @@ static bool isChanged(const LossSettings &set, StringRef flag) {
 /// The optimizer, and groups of parameters with settings of their own.
 static llvm::Error checkOptimizer(const CompileOptions &options) {
   const OptimizerSettings &settings = options.step.optimizer;
-  if (settings.kind.empty())
-    return llvm::Error::success();
+  if (!(settings.clipNorm >= 0) || std::isinf(settings.clipNorm))
+    return usageError("--clip-norm is a number from 0 on");
+  if (!(settings.ema >= 0 && settings.ema < 1))
+    return usageError("--ema must lie in [0, 1)");
+  if (settings.accumulate < 1)
+    return usageError("--accumulate: an update needs at least one batch");
+  if (settings.kind.empty()) {
+    if (settings.values.empty() && options.groups.empty() && settings.ema == 0)
+      return llvm::Error::success();
+    return usageError("--optimizer=none has no updates that settings, groups "
+                      "and averages could be about");
+  }
   const OptimizerKind *kind = findOptimizer(settings.kind);
   if (!kind)
     return usageError("unknown optimizer '" + settings.kind +
@@ -134,6 +145,31 @@ static llvm::Error checkLossNumbers(const LossSettings &set) {
   return llvm::Error::success();
 }
 
+static llvm::Error checkBudget(const MemoryBudget &budget) {
+  bool isRatio = budget.kind == MemoryBudget::Kind::Ratio ||
+                 budget.kind == MemoryBudget::Kind::ActivationRatio;
+  if (isRatio && !(budget.ratio > 0 && budget.ratio <= 1))
+    return usageError("a budget's ratio is a number above 0 up to 1");
+  if (budget.kind == MemoryBudget::Kind::Bytes && budget.bytes <= 0)
+    return usageError("a budget of " + llvm::Twine(budget.bytes) +
+                      " bytes holds nothing; 'min' asks for the smallest "
+                      "possible");
+  return llvm::Error::success();
+}
+
+/// What decides kernels, as flags would take it.
+static llvm::Error checkKernelSettings(const KernelSettings &kernels) {
+  if (!llvm::is_contained({"channels-last", "none"}, StringRef(kernels.layout)))
+    return usageError("--layout: '" + kernels.layout +
+                      "' is not one of channels-last, none");
+  if (!llvm::is_contained({0u, 128u, 256u, 512u}, kernels.vectorBits))
+    return usageError("vectors have 128, 256 or 512 bits, or 0 for none, not " +
+                      llvm::Twine(kernels.vectorBits));
+  if (kernels.libraryWorkspace < 0)
+    return usageError("a library's workspace is not negative");
+  return llvm::Error::success();
+}
+
 static llvm::Error checkNumbers(const CompileOptions &options) {
   constexpr int32_t kMostThreads = 4096; // that a manifest may name
   const StepOptions &step = options.step;
@@ -147,12 +183,29 @@ static llvm::Error checkNumbers(const CompileOptions &options) {
                           StringRef(options.init)))
     return usageError("--init: '" + options.init +
                       "' is not one of auto, kaiming, xavier, normal");
-  const MemoryBudget &budget = step.remat.budget;
-  bool isRatio = budget.kind == MemoryBudget::Kind::Ratio ||
-                 budget.kind == MemoryBudget::Kind::ActivationRatio;
-  if (isRatio && (!(budget.ratio > 0) || std::isinf(budget.ratio)))
-    return usageError("a budget's ratio is a number above 0");
+  if (options.learningRate < 0 || std::isinf(options.learningRate))
+    return usageError("--lr is a number from 0 on");
+  if (llvm::Error error = checkKernelSettings(step))
+    return error;
+  if (llvm::Error error = checkBudget(step.remat.budget))
+    return error;
   return checkLossNumbers(step.lossSettings);
+}
+
+llvm::Error ckopt::checkAllPhases(const PhaseControl &phases) {
+  if (phases.to.empty() || phases.to == "plan-memory")
+    return llvm::Error::success();
+  return usageError("there is no code to make of phases that stop behind '" +
+                    phases.to + "' (--compile-to)");
+}
+
+llvm::Error ckopt::checkThreadsHere(int64_t threads) {
+  int64_t cores = std::max(1u, std::thread::hardware_concurrency());
+  if (threads <= 4 * cores)
+    return llvm::Error::success();
+  return usageError("--threads=" + llvm::Twine(threads) +
+                    " is more than four for each of this machine's cores (" +
+                    llvm::Twine(cores) + ")");
 }
 
 llvm::Error ckopt::checkOptions(const CompileOptions &options) {

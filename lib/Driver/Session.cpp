@@ -63,7 +63,22 @@ llvm::Expected<int64_t> Session::find(llvm::StringRef name) const {
   return index;
 }
 
+llvm::Error Session::checkIndex(int64_t index) const {
+  if (size_t(index) < info->tensors.size())
+    return llvm::Error::success();
+  return usageError("no tensor has the index " + llvm::Twine(index) +
+                    ": the step has " + llvm::Twine(info->tensors.size()));
+}
+
+const runtime::TensorInfo &Session::info_of(int64_t index) const {
+  if (llvm::Error error = checkIndex(index))
+    llvm::report_fatal_error(std::move(error));
+  return info->tensors[size_t(index)];
+}
+
 llvm::Error Session::write(int64_t index, const HostTensor &value) {
+  if (llvm::Error error = checkIndex(index))
+    return error;
   const runtime::TensorInfo &tensor = info_of(index);
   // Scalars may be given as [1]; all other shapes must agree.
   bool same = value.shape() == llvm::ArrayRef<int64_t>(tensor.shape);
@@ -87,6 +102,8 @@ llvm::Error Session::write(int64_t index, const HostTensor &value) {
 }
 
 llvm::Expected<HostTensor> Session::read(int64_t index) const {
+  if (llvm::Error error = checkIndex(index))
+    return std::move(error);
   const runtime::TensorInfo &tensor = info_of(index);
   HostTensor result(tensor.dtype, tensor.shape);
   if (auto status = ckrt_tensor_read(session, index, result.mutableRawData(),

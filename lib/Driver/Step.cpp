@@ -15,6 +15,7 @@
 #include "llvm/Support/JSON.h"
 
 using namespace ckopt;
+using runtime::TensorRole;
 
 /// Fields of a caller's source that the step does not take, and those that it
 /// takes and the source does not have.
@@ -57,12 +58,75 @@ llvm::Error ckopt::plan(Compilation &compilation, DataOptions &data) {
 // Loading
 //===----------------------------------------------------------------------===//
 
+/// Refuses what the code was not made for. Steps of devices run kernel by
+/// kernel where a check is asked for; others need calls in their code.
+static llvm::Error checkSession(const Compilation &compilation,
+                                const SessionOptions &options) {
+  if (!compilation.hasCode())
+    return usageError("a step is loaded from code: call Compilation::emit() "
+                      "first");
+  bool checks = options.checkFinite || options.verifyRemat;
+  if (checks && !compilation.given().instrument &&
+      compilation.manifest().target == runtime::Target::Cpu)
+    return usageError(
+        llvm::Twine(options.checkFinite ? "checkFinite" : "verifyRemat") +
+        " needs a step that was compiled with "
+        "CompileOptions::instrument");
+  return checkThreadsHere(compilation.manifest().threads);
+}
+
 llvm::Expected<std::unique_ptr<Session>>
 ckopt::open(const Compilation &compilation, const SessionOptions &options) {
+  if (llvm::Error error = checkSession(compilation, options))
+    return std::move(error);
   auto loaded = compilation.code().load();
   if (!loaded)
     return loaded.takeError();
   return Session::create(loaded->program, options, std::move(loaded->keeper));
+}
+
+/// Names of the tensors that a file of weights can be about: those of the step,
+/// and what the model holds beside them (weights that nothing reads).
+static std::set<std::string> weightNames(const Compilation &compilation,
+                                         const Session &session) {
+  std::set<std::string> names;
+  for (const auto &entry : compilation.model().weights)
+    names.insert(entry.first);
+  for (TensorRole role : {TensorRole::Parameter, TensorRole::Frozen,
+                          TensorRole::State, TensorRole::Constant})
+    for (int64_t index : session.tensors(role))
+      names.insert(session.info_of(index).name);
+  return names;
+}
+
+/// Refuses weights of which the model has none, which are another network's,
+/// and warns of those that it has not. A checkpoint's optimizer state
+/// ("NAME/momentum") is that of NAME.
+static llvm::Error checkGivenWeights(const Compilation &compilation,
+                                     const Session &session,
+                                     const LoadOptions &options) {
+  std::set<std::string> known = weightNames(compilation, session);
+  std::vector<std::string> unknown;
+  for (const auto &entry : options.weights) {
+    llvm::StringRef name = entry.first;
+    if (!known.count(name.str()) && !known.count(name.rsplit('/').first.str()))
+      unknown.push_back(name.str());
+  }
+  if (unknown.empty())
+    return llvm::Error::success();
+  const std::string &model = compilation.given().model;
+  if (unknown.size() < options.weights.size()) {
+    compilation.say(Message::Severity::Warning,
+                    options.weightsFile + ": " + llvm::Twine(unknown.size()) +
+                        " of its " + llvm::Twine(options.weights.size()) +
+                        " tensors are no weights of '" + model +
+                        "' and are not used: " + listNames(unknown));
+    return llvm::Error::success();
+  }
+  return inputError(
+      options.weightsFile + " holds no weight of '" + model + "': it has " +
+      listNames(unknown) + ", the model has " +
+      listNames(std::vector<std::string>(known.begin(), known.end())));
 }
 
 llvm::Expected<std::unique_ptr<Session>>
@@ -70,6 +134,8 @@ ckopt::load(const Compilation &compilation, const LoadOptions &options) {
   auto session = open(compilation, options.session);
   if (!session)
     return session.takeError();
+  if (llvm::Error error = checkGivenWeights(compilation, **session, options))
+    return std::move(error);
   TensorMap weights = compilation.weights();
   for (const auto &[name, value] : options.weights)
     weights.set(name, value);
@@ -118,6 +184,9 @@ llvm::Expected<TrainResult> ckopt::train(const Compilation &compilation,
                       " micro-batches an update (OptimizerSettings), not " +
                       llvm::Twine(options.accumulate));
   options.accumulate = optimizer.accumulate;
+  if (options.averages && optimizer.ema == 0)
+    return usageError("the step was compiled without averaged weights "
+                      "(OptimizerSettings::ema, --ema=D)");
   options.averages = optimizer.ema > 0;
   options.identity = runIdentity(given, options, session, source.identity());
   for (const auto &[key, value] : weightsMetadata(source))
@@ -142,6 +211,8 @@ llvm::Expected<TrainResult> ckopt::train(const Compilation &compilation,
 
 llvm::Expected<CompiledStep> ckopt::compile(CompileOptions options,
                                             DataOptions data) {
+  if (llvm::Error error = checkAllPhases(options.phases))
+    return std::move(error);
   CompiledStep step;
   step.compiled = std::make_unique<Compilation>(std::move(options));
   step.dataOptions = std::move(data);
@@ -152,6 +223,35 @@ llvm::Expected<CompiledStep> ckopt::compile(CompileOptions options,
   if (llvm::Error error = step.compiled->emit())
     return std::move(error);
   return std::move(step);
+}
+
+llvm::Error CompiledStep::check() const {
+  if (compiled)
+    return llvm::Error::success();
+  return usageError("the step is empty: compile() makes one, and it has one "
+                    "owner");
+}
+
+const Compilation &CompiledStep::compilation() const {
+  if (llvm::Error error = check())
+    llvm::report_fatal_error(std::move(error));
+  return *compiled;
+}
+
+llvm::Expected<std::unique_ptr<Session>>
+CompiledStep::load(const LoadOptions &options) const {
+  if (llvm::Error error = check())
+    return std::move(error);
+  return ckopt::load(*compiled, options);
+}
+
+llvm::Expected<TrainResult> CompiledStep::train(Session &session,
+                                                BatchSource &source,
+                                                TrainOptions options) const {
+  if (llvm::Error error = check())
+    return std::move(error);
+  return ckopt::train(*compiled, session, dataOptions, source,
+                      std::move(options));
 }
 
 //===----------------------------------------------------------------------===//
@@ -182,6 +282,8 @@ llvm::Error ckopt::writeWeightsFile(const std::string &model,
 
 llvm::Error CompiledStep::writeWeights(const Session &session,
                                        const std::string &path) const {
+  if (llvm::Error error = check())
+    return error;
   auto weights = session.weights(/*optimizerState=*/false);
   if (!weights)
     return weights.takeError();
@@ -189,5 +291,7 @@ llvm::Error CompiledStep::writeWeights(const Session &session,
 }
 
 llvm::Error CompiledStep::write(const std::string &path) const {
+  if (llvm::Error error = check())
+    return error;
   return compiled->code().write(path);
 }

@@ -53,6 +53,8 @@ llvm::Error StepRun::Impl::open(const LoadOptions &load) {
 llvm::Expected<std::unique_ptr<StepRun>>
 StepRun::create(CompiledStep step, const TrainOptions &train,
                 const LoadOptions &load) {
+  if (llvm::Error error = step.check())
+    return std::move(error);
   auto impl = std::make_unique<Impl>(std::move(step), train);
   if (llvm::Error error = impl->open(load))
     return std::move(error);

@@ -7,6 +7,7 @@
 // error, and all effects are listed in the summary.
 //
 //===----------------------------------------------------------------------===//
+#include "LossChoice.h"
 #include "ckopt/Autodiff/Autodiff.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
@@ -20,8 +21,7 @@
 using namespace mlir;
 using namespace ckopt;
 
-/// Lists names like this: "'a', 'b' and 7 more".
-static std::string listNames(ArrayRef<std::string> names) {
+std::string ckopt::listNames(ArrayRef<std::string> names) {
   constexpr size_t kShown = 4;
   std::string text;
   for (const std::string &name : names.take_front(kShown))

@@ -97,10 +97,11 @@ static void addFusion(OpPassManager &passes, const StepOptions &options,
   passes.addPass(createAnnotateKernelsPass(kernels));
 }
 
-std::vector<Phase> ckopt::buildPhases(const StepOptions &options,
-                                      const TargetInfo &target,
-                                      RematResult *result) {
-  registerTarget(target);
+llvm::Expected<std::vector<Phase>>
+ckopt::buildPhases(const StepOptions &options, const TargetInfo &target,
+                   RematResult *result) {
+  if (llvm::Error error = registerTarget(target))
+    return std::move(error);
   std::vector<Phase> phases;
   phases.push_back({"normalize", "fold and deduplicate what the exporter wrote",
                     [](OpPassManager &passes) {
@@ -167,8 +168,8 @@ static llvm::Error runPhase(ModuleOp module, const Phase &phase) {
                        "' by what is said above");
 }
 
-llvm::Error ckopt::runPhases(ModuleOp module, const std::vector<Phase> &phases,
-                             const PhaseControl &control) {
+llvm::Error ckopt::checkPhases(ArrayRef<Phase> phases,
+                               const PhaseControl &control) {
   auto known = [&](StringRef name) {
     return name.empty() || llvm::any_of(phases, [&](const Phase &phase) {
              return phase.name == name;
@@ -182,6 +183,21 @@ llvm::Error ckopt::runPhases(ModuleOp module, const std::vector<Phase> &phases,
       return usageError("no phase '" + name + "'; the phases are import, " +
                         list);
     }
+  auto place = [&](StringRef name) {
+    return llvm::find_if(
+        phases, [&](const Phase &phase) { return phase.name == name; });
+  };
+  if (!control.from.empty() && !control.to.empty() &&
+      place(control.to) < place(control.from))
+    return usageError("phase '" + control.to + "' ends before '" +
+                      control.from + "' begins");
+  return llvm::Error::success();
+}
+
+llvm::Error ckopt::runPhases(ModuleOp module, const std::vector<Phase> &phases,
+                             const PhaseControl &control) {
+  if (llvm::Error error = checkPhases(phases, control))
+    return error;
   bool running = control.from.empty();
   for (auto [i, phase] : llvm::enumerate(phases)) {
     running |= phase.name == control.from;

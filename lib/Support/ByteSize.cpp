@@ -100,11 +100,17 @@ Expected<MemoryBudget> parseMemoryBudget(StringRef text) {
     budget.kind = MemoryBudget::Kind::Minimum;
     return budget;
   }
+  if (StringRef share = text.trim();
+      share.consume_back_insensitive("x") && share != "min")
+    return parseBudgetRatio(share, MemoryBudget::Kind::Ratio,
+                            "--memory-budget");
   Expected<int64_t> bytes = parseByteSize(text);
   if (!bytes) {
     ErrorText why = takeErrorText(bytes.takeError());
     return makeError(why.code, "--memory-budget: " + why.text +
-                                   ", or 'min' for the smallest possible");
+                                   ", '0.6x' for a share of the peak without "
+                                   "recomputation, or 'min' for the smallest "
+                                   "possible");
   }
   budget.kind = MemoryBudget::Kind::Bytes;
   budget.bytes = *bytes;

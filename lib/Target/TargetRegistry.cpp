@@ -6,7 +6,10 @@
 #include "ckopt/Target/TargetRegistry.h"
 #include "ckopt/Support/Error.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/Support/ErrorHandling.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <cmath>
 
 using namespace ckopt;
 
@@ -38,14 +41,49 @@ static const TargetInfo *lookupTarget(llvm::StringRef name) {
   return nullptr;
 }
 
-void ckopt::registerTarget(const TargetInfo &target) {
+/// Traits that a step would fail with later: when planned, loaded or named.
+static llvm::Error checkTraits(const TargetTraits &traits) {
+  auto wrong = [&](const llvm::Twine &what) {
+    return usageError("target '" + traits.name + "': " + what);
+  };
+  if (traits.name.empty() || !llvm::all_of(traits.name, [](char c) {
+        return llvm::isAlnum(c) || c == '-' || c == '_' || c == '.';
+      }))
+    return wrong("a name is letters, digits, '-', '_' and '.'");
+  // What manifests and the runtimes of these forms take.
+  int64_t most = traits.form == StageForm::Blocks ? runtime::kDeviceAlignment
+                                                  : int64_t(64);
+  int64_t alignment = traits.arenaAlignment;
+  if (alignment < 64 || alignment > most ||
+      !llvm::isPowerOf2_64(uint64_t(alignment)))
+    return wrong("arenaAlignment is " +
+                 (most == 64
+                      ? std::string("64")
+                      : "a power of two from 64 to " + std::to_string(most)) +
+                 ", not " + llvm::Twine(alignment));
+  if (traits.limits.joined == 1 || traits.limits.blocks < 0)
+    return wrong("limits are 0 (none) or positive, that of joined operands "
+                 "at least 2");
+  const MachineRates &rates = traits.rates;
+  for (double rate : {rates.bandwidth, rates.matmul, rates.conv,
+                      rates.depthwiseConv, rates.vector})
+    if (!(rate > 0) || !std::isfinite(rate))
+      return wrong("rates are finite numbers above 0");
+  if (!(rates.overhead >= 0) || !std::isfinite(rates.overhead))
+    return wrong("the overhead of a kernel is a finite number from 0 on");
+  return llvm::Error::success();
+}
+
+llvm::Error ckopt::registerTarget(const TargetInfo &target) {
   const TargetInfo *known = lookupTarget(target.name());
   if (known == &target)
-    return;
+    return llvm::Error::success();
+  if (llvm::Error error = checkTraits(target.traits))
+    return error;
   if (known)
-    llvm::report_fatal_error(
-        llvm::Twine("two targets have the name '" + target.name() + "'"));
+    return usageError("two targets have the name '" + target.name() + "'");
   registeredTargets().push_back(&target);
+  return llvm::Error::success();
 }
 
 std::vector<const TargetInfo *> ckopt::allTargets() {

@@ -10,8 +10,10 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Check.h"
+#include "ckopt/Base/Version.h"
 #include "ckopt/Pipelines/Pipelines.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/Config/llvm-config.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -254,6 +256,9 @@ int Runner::report() const {
 
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
+  cl::SetVersionPrinter([](llvm::raw_ostream &os) {
+    os << ckopt::versionLine("ckopt-conformance", LLVM_VERSION_STRING) << "\n";
+  });
   cl::ParseCommandLineOptions(argc, argv, "runs ONNX backend test folders\n");
   Runner runner;
   for (auto step : {&Runner::collect, &Runner::readKnown})

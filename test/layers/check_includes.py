@@ -12,7 +12,8 @@ Checked, on every header and source of a layer:
     headers of ckopt that it includes;
   - private headers of other layers ("../Runtime/...") by the same rows;
   - nothing but the C++ standard library in Base;
-  - every layer that lib/CMakeLists.txt names has a row, in the same order;
+  - every layer that lib/CMakeLists.txt names has a row, in the same order, and
+    a folder with sources;
   - the folders of lib/Planner (ROOMS): each includes only the folders in its
     row, and of those only the headers that they offer.
 """
@@ -244,6 +245,8 @@ def check_table(root):
         if os.path.isdir(os.path.join(root, "lib", folder)) and folder not in LAYERS:
             errors.append(f"lib/{folder}: no row in test/layers/check_includes.py")
     for layer, allowed in LAYERS.items():
+        if next(files_of(root, layer), None) is None:
+            errors.append(f"layer {layer}: there is no source in lib/{layer}")
         order = list(LAYERS)
         for target in allowed:
             if order.index(target) > order.index(layer):
@@ -271,6 +274,7 @@ def self_test():
         + ")\n"
     )
     clean = {
+        **{f"lib/{layer}/empty.cpp": "" for layer in LAYERS},
         "lib/CMakeLists.txt": cmake,
         "include/ckopt/Base/B.h": "#include <vector>\n",
         "include/ckopt/Support/A.h": '#include "ckopt/Base/B.h"\n' '#include "llvm/ADT/ArrayRef.h"\n',
@@ -300,12 +304,15 @@ def self_test():
         "private header": {"lib/Support/s.cpp": '#include "../Planner/P.h"\n'},
         "unknown layer": {"lib/Driver/d.cpp": '#include "ckopt/Magic/M.h"\n'},
         "folder without a row": {"lib/Magic/M.cpp": "\n"},
+        "layer without a folder": {"lib/Reference/empty.cpp": None},
         "missing layer": {"lib/CMakeLists.txt": cmake.replace("Reference ", "")},
     }
     failures = []
     for name, files in [("clean", {})] + list(bad.items()):
         with tempfile.TemporaryDirectory() as root:
             for path, text in {**clean, **files}.items():
+                if text is None:
+                    continue
                 full = os.path.join(root, path)
                 os.makedirs(os.path.dirname(full), exist_ok=True)
                 with open(full, "w", encoding="utf-8") as file:

@@ -51,7 +51,7 @@ public:
     StepOptions step;
     step.optimizer.kind.clear();
     step.evaluation = false;
-    std::vector<Phase> phases = buildPhases(step, cpuTarget());
+    std::vector<Phase> phases = llvm::cantFail(buildPhases(step, cpuTarget()));
     PhaseControl control;
     control.to = "autodiff";
     if (llvm::Error failure = runPhases(*model.module, phases, control))

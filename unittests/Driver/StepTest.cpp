@@ -65,6 +65,42 @@ TEST(Step, RefusesOptionsThatMeanNothing) {
          o.step.remat.budget.kind = MemoryBudget::Kind::Ratio;
          o.step.remat.budget.ratio = NAN;
        }},
+      {"ratio is a number above 0 up to 1",
+       [](CompileOptions &o) {
+         o.step.remat.budget.kind = MemoryBudget::Kind::ActivationRatio;
+         o.step.remat.budget.ratio = 7;
+       }},
+      {"0 bytes holds nothing",
+       [](CompileOptions &o) {
+         o.step.remat.budget.kind = MemoryBudget::Kind::Bytes;
+       }},
+      {"--lr is a number", [](CompileOptions &o) { o.learningRate = -3; }},
+      {"512 bits, or 0 for none, not 333",
+       [](CompileOptions &o) { o.step.vectorBits = 333; }},
+      {"--layout: 'foo'", [](CompileOptions &o) { o.step.layout = "foo"; }},
+      {"--strategy: 'nosuch' is not one of auto",
+       [](CompileOptions &o) { o.step.remat.search.strategy = "nosuch"; }},
+      {"products by tf32 are for target cuda alone",
+       [](CompileOptions &o) { o.step.matmulPrecision = "tf32"; }},
+      {"no precision of products 'f8'",
+       [](CompileOptions &o) { o.step.matmulPrecision = "f8"; }},
+      {"--clip-norm",
+       [](CompileOptions &o) { o.step.optimizer.clipNorm = -1; }},
+      {"--clip-norm",
+       [](CompileOptions &o) { o.step.optimizer.clipNorm = NAN; }},
+      {"--ema must lie in [0, 1)",
+       [](CompileOptions &o) { o.step.optimizer.ema = 1.5; }},
+      {"--accumulate",
+       [](CompileOptions &o) { o.step.optimizer.accumulate = -1; }},
+      {"--optimizer=none has no updates",
+       [](CompileOptions &o) {
+         o.step.optimizer.kind.clear();
+         o.step.optimizer.ema = 0.9;
+       }},
+      {"phases that stop behind 'fuse'",
+       [](CompileOptions &o) { o.phases.to = "fuse"; }},
+      {"no phase 'nosuch'; the phases are",
+       [](CompileOptions &o) { o.phases.from = "nosuch"; }},
       {"--group='(:lr=1'",
        [](CompileOptions &o) { o.groups.push_back({"(:lr=1", "(", {}, 1.0}); }},
       {"a group's lr needs an --lr above 0",
@@ -77,6 +113,7 @@ TEST(Step, RefusesOptionsThatMeanNothing) {
   };
   for (const Case &one : cases) {
     CompileOptions options = stepOptions();
+    options.model = "absent.onnx"; // said before it is looked for
     one.change(options);
     auto step = compile(std::move(options));
     ASSERT_FALSE(bool(step)) << one.text;
@@ -173,6 +210,24 @@ TEST(Step, RefusesCountsBelowZero) {
   auto result = step.train(*session, *source, how);
   ASSERT_FALSE(bool(result));
   EXPECT_EQ(takeErrorText(result.takeError()).code, ExitUsage);
+}
+
+TEST(Step, RefusesTrainingThatItCannotDo) {
+  CompiledStep step = get(compile(stepOptions(), stepData()));
+  auto session = get(step.load());
+  auto source = get(openSource(*session, step.data()));
+  TrainOptions averages, validation;
+  averages.averages = true;
+  validation.validateEvery = 3;
+  for (auto [how, text] :
+       {std::pair(&averages, "without averaged weights"),
+        std::pair(&validation, "needs --validation or --holdout")}) {
+    auto result = step.train(*session, *source, *how);
+    ASSERT_FALSE(bool(result)) << text;
+    ErrorText error = takeErrorText(result.takeError());
+    EXPECT_EQ(error.code, ExitUsage);
+    EXPECT_NE(error.text.find(text), std::string::npos) << error.text;
+  }
 }
 
 // A step is compiled for its number of micro-batches; another one would train

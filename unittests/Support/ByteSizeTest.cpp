@@ -77,11 +77,16 @@ TEST(ByteSize, Budgets) {
   EXPECT_EQ(budget.kind, MemoryBudget::Kind::Bytes);
   EXPECT_EQ(budget.bytes, 3 << 20);
   EXPECT_EQ(budget.describe(), "3.00 MiB (3,145,728 B)");
+  EXPECT_EQ(budget.resolve(10, 5), 3 << 20);
   expectContains(textOf(parseMemoryBudget("many")),
                  "--memory-budget: 'many' is not a byte size");
   expectContains(textOf(parseMemoryBudget("many")), "or 'min'");
+  budget = valueOf(parseMemoryBudget(" 0.8x "));
+  EXPECT_EQ(budget.kind, MemoryBudget::Kind::Ratio);
+  EXPECT_EQ(budget.ratio, 0.8);
+  for (const char *text : {"x", "2x", "0x", "minx", "-1x", "0.5xx"})
+    EXPECT_FALSE(textOf(parseMemoryBudget(text)).empty()) << text;
   EXPECT_EQ(MemoryBudget().resolve(10, 5), std::numeric_limits<int64_t>::max());
-  EXPECT_EQ(budget.resolve(10, 5), 3 << 20);
 }
 
 TEST(ByteSize, Ratios) {

@@ -24,7 +24,7 @@ namespace {
 class ScalarGradients : public testing::TestWithParam<GoldenModel> {
 protected:
   /// The only edit that a new target asks for.
-  static void SetUpTestSuite() { registerTarget(scalarTarget()); }
+  static void SetUpTestSuite() { check(registerTarget(scalarTarget())); }
 };
 
 CompileOptions scalarOptions(const std::string &name, const std::string &loss) {
@@ -78,7 +78,7 @@ INSTANTIATE_TEST_SUITE_P(All, ScalarGradients,
 
 class ScalarStep : public testing::Test {
 protected:
-  static void SetUpTestSuite() { registerTarget(scalarTarget()); }
+  static void SetUpTestSuite() { check(registerTarget(scalarTarget())); }
 };
 
 // A few steps of AdamW at the smallest budget go the CPU's way, with the bits
@@ -117,7 +117,7 @@ TEST_F(ScalarStep, TextPipelines) {
     check(compilation.import());
     bool asText = &text == &modules[1];
     for (const Phase &phase :
-         buildPhases(compilation.options().step, scalarTarget())) {
+         get(buildPhases(compilation.options().step, scalarTarget()))) {
       if (!asText) {
         check(runPhases(compilation.module(), {phase}, {}));
         continue;

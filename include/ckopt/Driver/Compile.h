@@ -61,7 +61,9 @@ struct PlanSummary {
   double planSeconds = 0;
 };
 
-/// A model on its way to a step. Owns its MLIR context.
+/// A model on its way to a step. Owns its MLIR context. import(), plan() and
+/// emit() are called once each, in this order; any other order is a usage
+/// error.
 class Compilation {
 public:
   explicit Compilation(CompileOptions options);
@@ -73,7 +75,8 @@ public:
   /// Runs the phases up to the planned step. Where no plan fits the budget,
   /// summary() still has the figures that are known.
   llvm::Error plan();
-  /// Lowers the planned step to the target's code.
+  /// Lowers the planned step to the target's code; phases that stop earlier
+  /// leave none.
   llvm::Error emit();
 
   const CompileOptions &options() const { return opts; }
@@ -84,7 +87,8 @@ public:
   /// Returns the options as they were given; options() has the choices that
   /// were left open filled in, by the target, too.
   const CompileOptions &given() const { return asked; }
-  mlir::ModuleOp module() const { return *imported.module; }
+  /// Null before import().
+  mlir::ModuleOp module() const { return imported.module.get(); }
   const onnx_frontend::ImportedModel &model() const { return imported; }
   const PlanSummary &summary() const { return planSummary; }
   /// Whether planning got as far as an answer.
@@ -93,8 +97,9 @@ public:
   const TargetInfo *target() const { return targetInfo; }
   /// Tells whether emit() has made code.
   bool hasCode() const { return stepCode != nullptr; }
-  const StepCode &code() const { return *stepCode; }
-  const runtime::Manifest &manifest() const { return stepCode->manifest; }
+  /// Without code (hasCode()) these two end the program with a message.
+  const StepCode &code() const;
+  const runtime::Manifest &manifest() const { return code().manifest; }
   TensorMap weights() const;
   /// Returns the labels that losses accept, by the name of the argument that
   /// holds them.
@@ -138,6 +143,11 @@ public:
   }
 
 private:
+  /// How far it has come; Failed: import() or plan() stopped.
+  enum class Stage { New, Failed, Imported, Planned };
+
+  llvm::Error importModel();
+  llvm::Error runPlanning();
   llvm::Error settleTarget();
   llvm::Error judgeExport() const;
   void summarize();
@@ -155,6 +165,7 @@ private:
 
   const CompileOptions asked;
   CompileOptions opts;
+  Stage stage = Stage::New;
   const TargetInfo *targetInfo = nullptr;
   std::unique_ptr<mlir::MLIRContext> context;
   onnx_frontend::ImportedModel imported;

@@ -22,12 +22,16 @@ namespace ckopt {
 struct SessionOptions {
   bool measurePeak = true; ///< fill the arena with a pattern first
   bool countAllocations = false;
-  bool checkFinite = false; ///< needs an instrumented step
-  bool verifyRemat = false; ///< the same
-  bool keepValues = false;  ///< verifyRemat with copies
-  int32_t device = 0;       ///< of a step for GPUs
+  /// On the CPU these need a step that was compiled with
+  /// CompileOptions::instrument; load() and open() refuse others.
+  bool checkFinite = false;
+  bool verifyRemat = false;
+  bool keepValues = false; ///< verifyRemat with copies
+  int32_t device = 0;      ///< of a step for GPUs
 };
 
+/// Indices of tensors are those of manifest().tensors. Others are usage errors,
+/// but in info_of(), which ends the program with a message.
 class Session {
 public:
   /// Makes a session. The program must outlive it; `keeper`, if given, is held
@@ -45,9 +49,7 @@ public:
   std::vector<int64_t> tensors(runtime::TensorRole role) const;
   /// Returns the index of the tensor, or an error that lists the tensors.
   llvm::Expected<int64_t> find(llvm::StringRef name) const;
-  const runtime::TensorInfo &info_of(int64_t index) const {
-    return info->tensors[size_t(index)];
-  }
+  const runtime::TensorInfo &info_of(int64_t index) const;
 
   llvm::Error write(int64_t index, const HostTensor &value);
   llvm::Expected<HostTensor> read(int64_t index) const;
@@ -70,6 +72,8 @@ public:
 
 private:
   Session() = default;
+  llvm::Error checkIndex(int64_t index) const;
+
   std::shared_ptr<void> keeper;
   ckrt_session *session = nullptr;
   const runtime::Manifest *info = nullptr;

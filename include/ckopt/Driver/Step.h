@@ -45,20 +45,23 @@ namespace ckopt {
 
 struct LoadOptions {
   SessionOptions session;
-  /// Initial weights by name, instead of the model's own.
+  /// Initial weights by name, instead of the model's own. Where the model has
+  /// none of them it is an error; those that it has not are a warning.
   TensorMap weights;
+  std::string weightsFile = "the given weights"; ///< what messages call them
   /// Seed of the initial values that neither of them has.
   uint64_t seed = 0;
 };
 
 /// Loads the emitted code of a compilation; the content of its arena is
-/// arbitrary.
+/// arbitrary. Needs Compilation::emit(); without it, or with options that the
+/// code was not made for, it is a usage error.
 llvm::Expected<std::unique_ptr<Session>> open(const Compilation &compilation,
                                               const SessionOptions &options);
 
 /// Loads the emitted code of a compilation, on the CPU or on the device of
 /// `options.session.device`, with weights in place and optimizer state at its
-/// start. Needs Compilation::emit().
+/// start. Needs what open() needs.
 llvm::Expected<std::unique_ptr<Session>> load(const Compilation &compilation,
                                               const LoadOptions &options = {});
 
@@ -81,24 +84,22 @@ llvm::Expected<TrainResult> train(const Compilation &compilation,
                                   Session &session, const DataOptions &where,
                                   BatchSource &source, TrainOptions options);
 
-/// A step in machine code, with its plan.
+/// A step in machine code, with its plan. One that was moved from or made
+/// without compile() is empty: what returns errors then returns a usage error,
+/// and compilation() and plan() end the program with a message.
 class CompiledStep {
 public:
-  const Compilation &compilation() const { return *compiled; }
-  const PlanSummary &plan() const { return compiled->summary(); }
+  bool isEmpty() const { return !compiled; }
+  const Compilation &compilation() const;
+  const PlanSummary &plan() const { return compilation().summary(); }
   /// Returns where samples come from, and the ranges that they are checked
   /// against.
   const DataOptions &data() const { return dataOptions; }
 
   llvm::Expected<std::unique_ptr<Session>>
-  load(const LoadOptions &options = {}) const {
-    return ckopt::load(*compiled, options);
-  }
+  load(const LoadOptions &options = {}) const;
   llvm::Expected<TrainResult> train(Session &session, BatchSource &source,
-                                    TrainOptions options) const {
-    return ckopt::train(*compiled, session, dataOptions, source,
-                        std::move(options));
-  }
+                                    TrainOptions options) const;
   /// Writes parameters and running statistics: to FILE.onnx, the model's file
   /// with new values, or FILE.safetensors.
   llvm::Error writeWeights(const Session &session,
@@ -106,6 +107,9 @@ public:
   /// Writes a shared library, or a folder for a GPU, that ckopt-run and
   /// ckrt_program_load take.
   llvm::Error write(const std::string &path) const;
+
+  /// The usage error of an empty step.
+  llvm::Error check() const;
 
 private:
   friend llvm::Expected<CompiledStep> compile(CompileOptions, DataOptions);

@@ -62,10 +62,11 @@ struct Phase {
 
 /// Returns the phases after import and before lowering, in order, for `target`,
 /// which gets registered: their text has its name. They put the plans into
-/// `result` if given, which must outlive their runs.
-std::vector<Phase> buildPhases(const StepOptions &options,
-                               const TargetInfo &target,
-                               RematResult *result = nullptr);
+/// `result` if given, which must outlive their runs. Fails where
+/// registerTarget() does.
+llvm::Expected<std::vector<Phase>> buildPhases(const StepOptions &options,
+                                               const TargetInfo &target,
+                                               RematResult *result = nullptr);
 
 struct PhaseControl {
   std::string from, to; ///< phase names; empty: all
@@ -74,6 +75,11 @@ struct PhaseControl {
   /// Called after each phase that ran, with its name.
   std::function<void(llvm::StringRef)> finished;
 };
+
+/// Refuses names of phases that there are none of, and an end before the start
+/// (usage errors).
+llvm::Error checkPhases(llvm::ArrayRef<Phase> phases,
+                        const PhaseControl &control);
 
 /// Runs the phases on the module. On failure diagnostics have been emitted, and
 /// the returned error names the phase and has the first diagnostic's exit code.

@@ -42,7 +42,7 @@ struct MemoryBudget {
 /// TB, KiB, MiB, GiB, TiB in any case.
 llvm::Expected<int64_t> parseByteSize(llvm::StringRef text);
 
-/// Parses the value of --memory-budget: a byte size, or "min".
+/// Parses the value of --memory-budget: a byte size, a ratio "0.6x", or "min".
 llvm::Expected<MemoryBudget> parseMemoryBudget(llvm::StringRef text);
 
 /// Parses the value of --budget-ratio or --activation-ratio (`kind`): a number

@@ -140,7 +140,7 @@ struct TargetTraits {
   bool ownContractions = false;
   /// Products and convolutions of f16 have code; otherwise they are widened.
   bool halfProducts = false;
-  int64_t arenaAlignment = 64; ///< of the arena's start
+  int64_t arenaAlignment = 64; ///< 64; with Blocks a power of two up to 256
   MachineRates rates;
   /// Steps run on numbered devices: --device=NAME:0.
   bool hasDevices = false;

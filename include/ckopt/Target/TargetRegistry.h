@@ -18,9 +18,10 @@ namespace ckopt {
 /// On modules: the target that kernels were planned for.
 inline constexpr llvm::StringLiteral kTargetAttr = "ckopt.target";
 
-/// Adds a target, which lives as long as the program, once. Another one of the
-/// same name is a mistake of the program.
-void registerTarget(const TargetInfo &target);
+/// Adds a target, which lives as long as the program; it may come again.
+/// Refuses another one of the same name, and traits that no step could be made
+/// with (usage errors).
+llvm::Error registerTarget(const TargetInfo &target);
 
 /// The target of that name, or an error that says which there are.
 llvm::Expected<const TargetInfo *> findTarget(llvm::StringRef name);

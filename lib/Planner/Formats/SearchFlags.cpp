@@ -4,6 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Planner/SearchFlags.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace ckopt;
 using namespace ckopt::planner;
@@ -62,6 +64,10 @@ void planner::addSearchFlags(FlagTable &table, Options &o, unsigned planning,
 }
 
 llvm::Error planner::checkSearch(const Options &options) {
+  std::vector<std::string> strategies = strategyNames(options.more);
+  if (!llvm::is_contained(strategies, options.strategy))
+    return usageError("--strategy: '" + options.strategy + "' is not one of " +
+                      llvm::join(strategies, ", "));
   if (options.orderOnly && options.fixedOrder)
     return usageError("--order-only and --fixed-order leave nothing to search");
   if (options.orderOnly && options.strategy != "auto")
