@@ -95,23 +95,30 @@ def _passes(whole, value):
     """Only the loop that makes it reads it: it never lies in memory."""
     group = whole.maker[value]
     return whole.groups[group][1] and value not in whole.outputs and \
-        whole.readers_of.get(value) == {group}
+        value not in whole.read_late and whole.readers_of.get(value) == {group}
 
 
 def _clusters(whole):
     """Kernels that belong together: what passes between them cannot be saved."""
+    joint = whole.joint
     whole.made_by = {w: k for k, kernel in enumerate(whole.kernels) for w in kernel[2]}
+    read = {b for kernel in whole.kernels for b in kernel[1]}
+    # What runs once and is for the step's outputs alone (running statistics) must not keep the
+    # loop that it is fused with from running again.
+    late = {k for k, (i, _, writes, _, _) in enumerate(whole.kernels)
+            if joint.once[i] and not read & set(writes)}
+    whole.read_late = {b for k in late for b in whole.kernels[k][1]}
     clusters = []
     for kernels_of in (group[0] for group in whole.groups):
         spans = []
-        for k in kernels_of:
+        for k in [k for k in kernels_of if k not in late]:
             low = min([whole.made_by[b] for b in whole.kernels[k][1]
                        if b in whole.made_by and _passes(whole, b)], default=k)
             mine = [k]
             while spans and spans[-1][-1] >= low:
                 mine = spans.pop() + mine
             spans.append(mine)
-        clusters += spans
+        clusters += spans + [[k] for k in kernels_of if k in late]
     return clusters
 
 

@@ -178,14 +178,14 @@ def measure(name, kind, amount, steps):
     else:
         torch._functorch.config.activation_memory_budget = amount
     step = torch.compile(module, dynamic=False)
-    losses, seconds, peak, floor = [], [], 0, 0
+    losses, seconds, cpus, peak, floor = [], [], [], 0, 0
     begin = time.time()
     for i in range(steps):
         if i == 2:
             gc.collect()
             with open("/proc/self/clear_refs", "w", encoding="utf-8") as file:
                 file.write("5")
-        at = time.perf_counter()
+        at, cpu = time.perf_counter(), time.process_time()
         optimizer.zero_grad()
         if i == 2:
             floor = status("VmRSS") - base
@@ -195,13 +195,14 @@ def measure(name, kind, amount, steps):
         losses.append(loss.item())
         if i:
             seconds.append(time.perf_counter() - at)
+            cpus.append(time.process_time() - cpu)
         else:
             compiled = time.time() - begin
         if i == 2:
             peak = status("VmHWM") - base
     fixed = 4 * sum(p.numel() * p.element_size() for p in module.parameters())
     print(json.dumps({"network": name, "kind": kind, "amount": amount, "bytes": peak,
-                      "seconds": min(seconds[1:], default=0), "compile": compiled, "losses": losses[:3],
+                      "seconds": min(seconds[1:], default=0), "cpu": min(cpus[1:], default=0), "compile": compiled, "losses": losses[:3],
                       "fixed": fixed, "floor": floor, "cached": counters["aot_autograd"]["autograd_cache_hit"],
                       "figures": dict(hook.figures) if hook and hook.figures else None}))
 
