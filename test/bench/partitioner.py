@@ -202,8 +202,10 @@ def measure(name, kind, amount, steps):
             peak = status("VmHWM") - base
     fixed = 4 * sum(p.numel() * p.element_size() for p in module.parameters())
     print(json.dumps({"network": name, "kind": kind, "amount": amount, "bytes": peak,
-                      "seconds": min(seconds[1:], default=0), "cpu": min(cpus[1:], default=0), "compile": compiled, "losses": losses[:3],
-                      "fixed": fixed, "floor": floor, "cached": counters["aot_autograd"]["autograd_cache_hit"],
+                      "seconds": min(seconds[1:], default=0),
+                      "cpu": min(cpus[1:], default=0), "compile": compiled, "losses": losses[:3],
+                      "fixed": fixed, "floor": floor,
+                      "cached": counters["aot_autograd"]["autograd_cache_hit"],
                       "figures": dict(hook.figures) if hook and hook.figures else None}))
 
 
@@ -233,7 +235,8 @@ def table(path):
     with open(path, encoding="utf-8") as file:
         lines = [json.loads(line) for line in file]
     mib = 2**20
-    print("| network | | asked | measured MiB | of the budget | s a step | planned, checked in s |")
+    print("| network | | asked | measured MiB | of the budget | s a step, of CPU | "
+          "planned, checked in s |")
     print("| --- | --- | ---: | ---: | ---: | ---: | ---: |")
     for line in lines:
         ours = line["kind"] == "ckopt"
@@ -246,7 +249,7 @@ def table(path):
         figures = line.get("figures") or {}
         times = f"{figures['planning_seconds']}, {figures['checking_seconds']}" if figures else ""
         print(f"| {line['network']} | {who} | {asked} | {line['bytes'] / mib:.0f} | {share} | "
-              f"{line['seconds']:.2f} | {times} |")
+              f"{line['seconds']:.2f}, {line['cpu']:.2f} | {times} |")
 
 
 def main():
