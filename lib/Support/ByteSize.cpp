@@ -101,7 +101,8 @@ Expected<MemoryBudget> parseMemoryBudget(StringRef text) {
     return budget;
   }
   if (StringRef share = text.trim();
-      share.consume_back_insensitive("x") && share != "min")
+      share.consume_back_insensitive("x") &&
+      share.find_first_not_of("0123456789.") == StringRef::npos)
     return parseBudgetRatio(share, MemoryBudget::Kind::Ratio,
                             "--memory-budget");
   Expected<int64_t> bytes = parseByteSize(text);
