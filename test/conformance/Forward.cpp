@@ -86,10 +86,16 @@ conformance::load(Compilation &compilation, const Tensors &inputs) {
     return std::move(error);
   if (llvm::Error error = compilation.emit())
     return std::move(error);
-  LoadOptions options;
+  auto session = ckopt::open(compilation, SessionOptions());
+  if (!session)
+    return session.takeError();
+  // Which inputs of a case are weights depends on the case; often none is.
+  TensorMap weights = compilation.weights();
   for (const auto &[name, value] : inputs)
-    options.weights.set(name, value);
-  return ckopt::load(compilation, options);
+    weights.set(name, value);
+  if (llvm::Error error = (*session)->initialize(weights, /*seed=*/0))
+    return std::move(error);
+  return session;
 }
 
 llvm::Error conformance::feed(Session &session, const Tensors &inputs) {

@@ -134,6 +134,7 @@ TEST(Misuse, WeightsOfAnotherNetworkAreRefused) {
   ASSERT_TRUE(session);
   TensorMap own = get(session->weights(/*optimizerState=*/true));
   std::string name = own.begin()->first;
+  heard.clear();
 
   LoadOptions how;
   how.weightsFile = "'other.safetensors'";
