@@ -47,6 +47,9 @@ static double kernelOpSeconds(KernelOpInterface kernel,
   double flops = kernel.getFlops();
   if (kernel.getKernelKind() != KernelKind::Library)
     return flops / rates.vector;
+  Type element = getElementTypeOrSelf(op->getOperand(0));
+  if (element.isBF16() || element.isF16())
+    flops /= rates.halves;
   int64_t smallest = std::numeric_limits<int64_t>::max();
   if (auto matmul = dyn_cast<MatMulOp>(op)) {
     for (Value operand : matmul->getOperands())

@@ -113,6 +113,7 @@ private:
     traits.limits.blocks = (int64_t(1) << 31) - 1;
     traits.ownContractions = true;
     traits.halfProducts = true;
+    traits.bf16Products = true;
     traits.arenaAlignment = runtime::kDeviceAlignment;
     // The rates are the CPU's, since no GPU has been measured.
     traits.rates = MachineRates();

@@ -221,6 +221,9 @@ llvm::Error Compilation::importModel() {
       return inputError("cannot read IR from '" + opts.model + "'");
     return checkDumpedTarget(module(), *targetInfo);
   }
+  if (opts.step.precision != "f32" && !targetInfo->traits.bf16Products)
+    remark("precision: this machine has no instructions for products of bf16; "
+           "they are computed in f32 from values that are stored in bf16");
   auto model = onnx_frontend::importModel(opts.model, opts.import, *context);
   if (!model)
     return model.takeError();
@@ -321,6 +324,12 @@ void Compilation::summarize() {
     return;
   if (auto bytes = step->getAttrOfType<IntegerAttr>(attrs::kArenaBytes))
     figures.arena = bytes.getInt();
+  if (auto work = step->getAttrOfType<ArrayAttr>(attrs::kBF16Products)) {
+    auto at = [&](unsigned i) {
+      return cast<FloatAttr>(work[i]).getValueAsDouble();
+    };
+    planSummary.lowProducts = at(1) > 0 ? at(0) / at(1) : 0;
+  }
   llvm::StringSet<> kernels;
   figures.recomputed = 0;
   step.walk([&](KernelCallOp call) {

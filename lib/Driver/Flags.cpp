@@ -432,6 +432,24 @@ void DriverFlags::addCompilerFlags() {
       flag::number<int32_t>("threads", step.threads, 1));
   add("layout", "NAME", all, "channels-last (default) or none",
       flag::oneOf("layout", step.layout, {"channels-last", "none"}));
+  add("precision", "TYPE", all,
+      "f32 (default), bf16: products and convolutions from bf16, which "
+      "activations are stored in; parameters, their gradients, sums and losses "
+      "stay f32 (docs/precision.md)",
+      [this](StringRef text) -> llvm::Error {
+        if (text == "f16")
+          return usageError("--precision=f16 needs losses that are scaled, "
+                            "which ckopt has not: --precision=bf16 needs none");
+        if (text != "f32" && text != "bf16")
+          return usageError("--precision: '" + text +
+                            "' is not one of f32, bf16");
+        o.compile.step.precision = text.str();
+        return llvm::Error::success();
+      });
+  add("keep-f32", "REGEX", all,
+      "with --precision=bf16: nodes that stay as they are in f32 (a whole name "
+      "has to match)",
+      flag::text("keep-f32", o.compile.step.keepF32));
   add("cpu", "NAME", all, "CPU to compile for (default native)",
       flag::text("cpu", o.compile.target.cpu));
   add("O", "LEVEL", all, "LLVM's optimization, 0 to 3 (default 2)",

@@ -96,6 +96,10 @@ StringMetadata ckopt::runIdentity(const CompileOptions &compile,
   result["compute-type"] = compile.import.computeType;
   if (step.matmulPrecision != "f32")
     result["matmul-precision"] = step.matmulPrecision;
+  if (step.precision != "f32")
+    result["precision"] = step.precision;
+  if (!step.keepF32.empty())
+    result["keep-f32"] = step.keepF32;
   result["freeze"] = compile.import.freezeRegex;
   if (!compile.import.trainRegex.empty())
     result["train"] = compile.import.trainRegex;

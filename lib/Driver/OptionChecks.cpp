@@ -208,9 +208,36 @@ llvm::Error ckopt::checkThreadsHere(int64_t threads) {
                     llvm::Twine(cores) + ")");
 }
 
+/// Precisions that contradict each other, or that programs ask for by other
+/// names than flags.
+static llvm::Error checkPrecision(const CompileOptions &options) {
+  const StepOptions &step = options.step;
+  std::string problem;
+  if (!step.keepF32.empty() && !llvm::Regex(step.keepF32).isValid(problem))
+    return usageError("--keep-f32='" + step.keepF32 + "': " + problem);
+  if (step.precision == "f32")
+    return step.keepF32.empty()
+               ? llvm::Error::success()
+               : usageError("--keep-f32 is for --precision=bf16: in f32 all "
+                            "nodes are kept");
+  if (step.precision != "bf16")
+    return usageError("--precision: '" + step.precision +
+                      "' is not one of f32, bf16");
+  if (options.import.computeType == "f64")
+    return usageError("--precision=bf16 stores what is f32, and "
+                      "--compute-type=f64 has none: leave out one of the two");
+  if (step.matmulPrecision != "f32" && step.matmulPrecision != "bf16")
+    return usageError(
+        "--precision=bf16 and --matmul-precision=" + step.matmulPrecision +
+        " contradict each other: products are by bf16");
+  return llvm::Error::success();
+}
+
 llvm::Error ckopt::checkOptions(const CompileOptions &options) {
   const StepOptions &step = options.step;
   if (llvm::Error error = checkNumbers(options))
+    return error;
+  if (llvm::Error error = checkPrecision(options))
     return error;
   if (llvm::Error error = checkPolicyForm(step.remat.policy))
     return error;

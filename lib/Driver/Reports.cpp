@@ -55,6 +55,9 @@ void ckopt::printPlan(const Compilation &compilation, llvm::raw_ostream &os) {
       {"kernel calls, of them recomputed",
        std::to_string(summary.calls) + ", " + std::to_string(plan.recomputed)});
   time.addRow({"distinct kernels", std::to_string(summary.kernels)});
+  if (summary.lowProducts)
+    time.addRow({"products computed from bf16",
+                 formatPercent(*summary.lowProducts, 1)});
   time.addRow({"predicted step", formatSeconds(plan.seconds)});
   if (plan.baseSeconds > 0)
     time.addRow(
@@ -103,6 +106,8 @@ static void writePlanJson(llvm::json::OStream &json,
   if (plan.hasPlan()) {
     json.attribute("calls", summary.calls);
     json.attribute("kernels", summary.kernels);
+    if (summary.lowProducts)
+      json.attribute("bf16_products", jsonNumber(*summary.lowProducts));
   }
   if (plan.policy)
     json.attributeObject("policy", [&] {

@@ -88,6 +88,14 @@ static void addFusion(OpPassManager &passes, const StepOptions &options,
   passes.addPass(createLayoutPass(layout));
   simplify(passes);
   passes.addPass(createFusePass());
+  if (options.precision != "f32") {
+    MixedPrecisionPassOptions mixed;
+    mixed.keepF32 = options.keepF32;
+    mixed.threads = unsigned(options.threads);
+    mixed.target = target.name();
+    mixed.libraryWorkspace = options.libraryWorkspace;
+    passes.addPass(createMixedPrecisionPass(mixed));
+  }
   AnnotateKernelsPassOptions kernels;
   kernels.threads = unsigned(options.threads);
   kernels.vectorBits = options.vectorBits;

@@ -54,6 +54,11 @@ bool activation(dnnl_memory_desc_t &md, const ConvDesc &c, int64_t channels,
 bool describeGeometry(const PrimitiveDesc &desc, Geometry &g) {
   const ConvDesc &c = desc.conv;
   dnnl_data_type_t type = dnnlType(desc.dtype);
+  dnnl_data_type_t made = dnnlType(resultType(desc));
+  auto typeOf = [&](PrimitiveKind maker) {
+    return desc.kind == maker ? made : type;
+  };
+  dnnl_data_type_t weightType = typeOf(PrimitiveKind::ConvWeightGrad);
   dnnl_dims_t weights = {};
   int rank = 0;
   if (c.groups > 1)
@@ -77,11 +82,13 @@ bool describeGeometry(const PrimitiveDesc &desc, Geometry &g) {
     plain[d] = first ? 1 : plain[d + 1] * weights[d + 1];
     first = 0;
   }
-  return activation(g.x, c, c.inChannels, c.in, type) &&
-         activation(g.y, c, c.outChannels, c.out, type) &&
-         dnnl_memory_desc_init_by_strides(&g.plainWeights, rank, weights, type,
-                                          plain) == dnnl_success &&
-         dnnl_memory_desc_init_by_tag(&g.anyWeights, rank, weights, type,
+  return activation(g.x, c, c.inChannels, c.in,
+                    typeOf(PrimitiveKind::ConvInputGrad)) &&
+         activation(g.y, c, c.outChannels, c.out,
+                    typeOf(PrimitiveKind::ConvForward)) &&
+         dnnl_memory_desc_init_by_strides(&g.plainWeights, rank, weights,
+                                          weightType, plain) == dnnl_success &&
+         dnnl_memory_desc_init_by_tag(&g.anyWeights, rank, weights, weightType,
                                       dnnl_format_tag_any) == dnnl_success;
 }
 
@@ -182,6 +189,7 @@ PrimitiveDesc asProduct(const PrimitiveDesc &desc) {
     points *= c.in[d];
   PrimitiveDesc product;
   product.dtype = desc.dtype;
+  product.wideResult = desc.wideResult;
   MatMulDesc &m = product.matmul;
   m.aCol = m.bCol = m.cCol = 1;
   if (desc.kind == PrimitiveKind::ConvForward) {
@@ -216,14 +224,18 @@ ckopt::runtime::createDnnlConv(const PrimitiveDesc &desc, std::string &error) {
     error = kDnnlExtentText;
     return nullptr;
   }
-  Geometry g;
-  if (!describeGeometry(desc, g)) {
+  // The hint is a forward convolution of one type.
+  bool isForward = desc.kind == PrimitiveKind::ConvForward;
+  PrimitiveDesc hinted = desc;
+  hinted.wideResult = desc.wideResult && isForward;
+  Geometry g, hint;
+  if (!describeGeometry(desc, g) || !describeGeometry(hinted, hint)) {
     error = dnnlStatusText(dnnl_invalid_arguments);
     return nullptr;
   }
   dnnl_primitive_desc_t forward = nullptr, pd = nullptr;
-  dnnl_status_t status = forwardDesc(g, forward);
-  if (status == dnnl_success && desc.kind != PrimitiveKind::ConvForward) {
+  dnnl_status_t status = forwardDesc(hint, forward);
+  if (status == dnnl_success && !isForward) {
     status = backwardDesc(desc.kind, g, forward, pd);
     dnnl_primitive_desc_destroy(forward);
   } else {

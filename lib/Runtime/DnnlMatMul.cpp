@@ -147,12 +147,13 @@ ckopt::runtime::createDnnlMatMul(const PrimitiveDesc &desc,
       dense(a, m.m, m.k) && dense(b, m.k, m.n) && dense(c, m.m, m.n);
   int rank = m.batch[0] > 1 ? 4 : m.batch[1] == 1 ? 2 : allDense ? 3 : 4;
   dnnl_data_type_t type = dnnlType(desc.dtype);
+  dnnl_data_type_t sums = dnnlType(resultType(desc));
   dnnl_memory_desc_t aDesc, bDesc, cDesc;
   dnnl_status_t status = dnnl_invalid_arguments;
   dnnl_primitive_desc_t pd = nullptr;
   if (view(aDesc, a, rank, m.batch, m.m, m.k, type) &&
       view(bDesc, b, rank, m.batch, m.k, m.n, type) &&
-      view(cDesc, c, rank, m.batch, m.m, m.n, type))
+      view(cDesc, c, rank, m.batch, m.m, m.n, sums))
     pd = describeProduct(aDesc, bDesc, cDesc,
                          wantsPacking(m, b, rank, desc.dtype), status);
   if (!pd) {

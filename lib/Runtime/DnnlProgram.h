@@ -23,6 +23,11 @@ dnnl_engine_t dnnlEngine();
 /// Returns oneDNN's type, or dnnl_data_type_undef.
 dnnl_data_type_t dnnlType(DType dtype);
 
+/// Returns the type of the tensor that a primitive makes.
+inline DType resultType(const PrimitiveDesc &desc) {
+  return desc.wideResult ? DType::F32 : desc.dtype;
+}
+
 /// Returns "unimplemented", "invalid arguments", ...
 std::string dnnlStatusText(dnnl_status_t status);
 

@@ -198,7 +198,8 @@ template <typename IO, typename M> void manifestFields(IO &io, M &m) {
     numbers(io, f.outputs);
   });
   io.list(m.primitives, 64, [&](auto &p) {
-    io.field(p.kind), io.field(p.dtype), io.field(p.precision);
+    io.field(p.kind), io.field(p.dtype), io.field(p.wideResult);
+    io.field(p.precision);
     matmulFields(io, p.matmul);
     convFields(io, p.conv);
   });

@@ -43,6 +43,8 @@ std::string ckopt::runtime::describe(const PrimitiveDesc &desc) {
   std::string type(dtypeName(desc.dtype));
   if (desc.precision != ProductPrecision::F32)
     type += " by " + std::string(productPrecisionName(desc.precision));
+  if (desc.wideResult)
+    type += " to f32";
   if (desc.kind == PrimitiveKind::MatMul) {
     const MatMulDesc &m = desc.matmul;
     std::string text = "matmul " + type + " ";
@@ -145,6 +147,8 @@ std::string ckopt::runtime::check(const PrimitiveDesc &desc) {
     return "unknown precision of products";
   if (desc.precision != ProductPrecision::F32 && desc.dtype != DType::F32)
     return describe(desc) + ": only operands of f32 are rounded";
+  if (desc.wideResult && desc.dtype != DType::BF16 && desc.dtype != DType::F16)
+    return describe(desc) + ": only products of halves have a wider result";
   std::string wrong = desc.kind == PrimitiveKind::MatMul
                           ? checkMatMul(desc.matmul)
                           : checkConv(desc.conv);

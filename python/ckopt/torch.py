@@ -423,7 +423,8 @@ def _make_check(eager, attached, inputs, names, settings, prefix, frozen):
                 exported = tensors[:len(tensors) - bool(attached)]
                 _export(eager, exported, names[:len(exported)], path)
                 plain = {k: v for k, v in settings.items() if k not in (
-                    "optimizer", "schedule", "budget", "profile", "last_batch")}
+                    "optimizer", "schedule", "budget", "profile", "last_batch",
+                    "precision", "keep_f32")}  # the export is judged in f32
                 reference = _compile(path, optimizer="none", **plain)
                 reference.load_state_dict(step.state_dict(), strict=False)
                 loss, gradients = reference.gradients(

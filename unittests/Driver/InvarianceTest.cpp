@@ -21,6 +21,7 @@ struct Case {
   std::vector<std::string> groups = {};
   /// A budget halfway between the smallest and none, too.
   bool middle = true;
+  std::string precision = "f32";
 
   static OptimizerSettings adamw() {
     OptimizerSettings settings;
@@ -38,6 +39,7 @@ Outcome run(const Case &param, const MemoryBudget &budget, int64_t steps = 5) {
   if (param.batch)
     options.import.batch = param.batch;
   options.step.optimizer = param.optimizer;
+  options.step.precision = param.precision;
   for (const std::string &group : param.groups)
     options.groups.push_back(
         get(parseParameterGroup(group, *findOptimizer(param.optimizer.kind))));
@@ -84,6 +86,14 @@ std::vector<Case> cases() {
       {"digits_cnn", dataPath("models/digits_cnn.onnx"), "cross_entropy", 32});
   result.push_back(
       {"byte_gpt", dataPath("models/byte_gpt.onnx"), "cross_entropy", 2});
+  // What is rounded to bf16 follows from the program, not from what the planner
+  // repeats.
+  for (size_t i = 0, count = result.size(); i < count; ++i) {
+    Case low = result[i];
+    low.name += "_bf16";
+    low.precision = "bf16";
+    result.push_back(low);
+  }
   // Every optimizer, with averages and a group of its own.
   const GoldenModel model = goldenModels().front();
   for (const OptimizerKind &kind : optimizerKinds()) {

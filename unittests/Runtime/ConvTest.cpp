@@ -209,3 +209,47 @@ TEST(Conv, RefusesWrongGeometry) {
   EXPECT_EQ(primitiveWorkspace(desc, 2, error), -1);
   EXPECT_NE(error.find("no extents above 2^30"), std::string::npos) << error;
 }
+
+// Gradients of weights and results in f32, from activations of bf16.
+TEST(Conv, SumsOfHalvesInF32) {
+  for (bool last : {false, true}) {
+    ConvDesc c = conv2d(2, 16, 32, 7, 6, 3, 1, 1);
+    for (int d = 0; d < 2; ++d)
+      c.out[d] = c.in[d];
+    c.channelsLast = last;
+    PrimitiveDesc desc;
+    desc.dtype = DType::BF16;
+    desc.wideResult = true;
+    desc.conv = c;
+    desc.kind = PrimitiveKind::ConvForward;
+    SCOPED_TRACE(describe(desc));
+    if (!multipliesHalves(desc))
+      GTEST_SKIP() << "this CPU has no convolutions of bf16";
+    int64_t x = 2 * 16 * 7 * 6, y = 2 * 32 * 7 * 6, w = 32 * 16 * 9;
+    auto xs = halves(values<float>(x, 1)), ws = halves(values<float>(w, 2)),
+         ys = halves(values<float>(y, 3));
+    auto number = [](uint16_t bits) {
+      return double(ckopt::bfloat16ToFloat(bits));
+    };
+    std::vector<double> expected(y, 0.0);
+    forEachProduct(c, [&](int64_t i, int64_t k, int64_t o) {
+      expected[o] += number(xs[i]) * number(ws[k]);
+    });
+    EXPECT_LT(worst(runPrimitive<uint16_t, float>(desc, xs, ws, y), expected),
+              1e-5);
+    desc.kind = PrimitiveKind::ConvInputGrad;
+    expected.assign(x, 0.0);
+    forEachProduct(c, [&](int64_t i, int64_t k, int64_t o) {
+      expected[i] += number(ys[o]) * number(ws[k]);
+    });
+    EXPECT_LT(worst(runPrimitive<uint16_t, float>(desc, ys, ws, x), expected),
+              1e-5);
+    desc.kind = PrimitiveKind::ConvWeightGrad;
+    expected.assign(w, 0.0);
+    forEachProduct(c, [&](int64_t i, int64_t k, int64_t o) {
+      expected[k] += number(xs[i]) * number(ys[o]);
+    });
+    EXPECT_LT(worst(runPrimitive<uint16_t, float>(desc, xs, ys, w), expected),
+              1e-5);
+  }
+}

@@ -206,3 +206,37 @@ TEST(MatMul, ExtentsBeyond32Bits) {
   EXPECT_EQ(Primitive::create(desc, 2, error), nullptr);
   EXPECT_NE(error.find("no extents above 2^30"), std::string::npos) << error;
 }
+
+// Sums of products of bf16, stored as they are: closer than a bf16 can say.
+TEST(MatMul, SumsOfHalvesInF32) {
+  for (bool ta : {false, true})
+    for (bool tb : {false, true})
+      for (bool tc : {false, true}) {
+        PrimitiveDesc desc;
+        desc.dtype = DType::BF16;
+        desc.wideResult = true;
+        desc.matmul = dense(1, 33, 48, 65, ta, tb, tc);
+        SCOPED_TRACE(describe(desc));
+        if (!multipliesHalves(desc))
+          GTEST_SKIP() << "this CPU has no products of bf16";
+        const MatMulDesc &m = desc.matmul;
+        auto a = halves(values<float>(m.m * m.k, 1));
+        auto b = halves(values<float>(m.k * m.n, 2));
+        std::vector<double> expected(m.m * m.n, 0.0);
+        for (int64_t i = 0; i < m.m; ++i)
+          for (int64_t j = 0; j < m.n; ++j)
+            for (int64_t k = 0; k < m.k; ++k)
+              expected[i * m.cRow + j * m.cCol] +=
+                  double(ckopt::bfloat16ToFloat(a[i * m.aRow + k * m.aCol])) *
+                  double(ckopt::bfloat16ToFloat(b[k * m.bRow + j * m.bCol]));
+        EXPECT_LT(worst(runPrimitive<uint16_t, float>(desc, a, b, m.m * m.n),
+                        expected),
+                  1e-5);
+      }
+  std::string error;
+  PrimitiveDesc wrong;
+  wrong.matmul = dense(1, 2, 2, 2, false, false);
+  wrong.wideResult = true;
+  EXPECT_EQ(Primitive::create(wrong, 2, error), nullptr);
+  EXPECT_NE(error.find("only products of halves"), std::string::npos) << error;
+}

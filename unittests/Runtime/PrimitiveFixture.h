@@ -59,9 +59,9 @@ template <typename T> std::vector<T> values(int64_t count, uint32_t seed) {
 }
 
 /// Runs `desc` with `threads` threads on a and b; the result has `count`
-/// elements and starts as 7s.
-template <typename T>
-std::vector<T> runPrimitive(const PrimitiveDesc &desc, const std::vector<T> &a,
+/// elements of type R and starts as 7s.
+template <typename T, typename R = T>
+std::vector<R> runPrimitive(const PrimitiveDesc &desc, const std::vector<T> &a,
                             const std::vector<T> &b, int64_t count,
                             int32_t threads = 2) {
   std::string error;
@@ -76,12 +76,12 @@ std::vector<T> runPrimitive(const PrimitiveDesc &desc, const std::vector<T> &a,
   ckrt_env *env = ckrt_env_create(threads, 0);
   int64_t index = -1;
   EXPECT_EQ(ckrt_env_add_primitive(env, &desc, &index), CKRT_OK);
-  std::vector<T> runs[2];
-  for (std::vector<T> &run : runs) {
-    Guarded workspace(planned), result(count * int64_t(sizeof(T)));
+  std::vector<R> runs[2];
+  for (std::vector<R> &run : runs) {
+    Guarded workspace(planned), result(count * int64_t(sizeof(R)));
     std::vector<T> first = a, second = b;
-    auto *out = static_cast<T *>(result.data());
-    std::fill(out, out + count, T(7));
+    auto *out = static_cast<R *>(result.data());
+    std::fill(out, out + count, R(7));
     void *args[] = {first.data(), second.data(), out};
     EXPECT_EQ(ckrt_execute(env, index, args, workspace.data()), 0)
         << ckrt_last_error();
@@ -91,10 +91,24 @@ std::vector<T> runPrimitive(const PrimitiveDesc &desc, const std::vector<T> &a,
     EXPECT_EQ(second, b);
     run.assign(out, out + count);
   }
-  EXPECT_EQ(std::memcmp(runs[0].data(), runs[1].data(), count * sizeof(T)), 0)
+  EXPECT_EQ(std::memcmp(runs[0].data(), runs[1].data(), count * sizeof(R)), 0)
       << "two runs differ in bits";
   ckrt_env_destroy(env);
   return runs[0];
+}
+
+/// The same values as bf16, which are exact in f32.
+inline std::vector<uint16_t> halves(const std::vector<float> &values) {
+  std::vector<uint16_t> result;
+  for (float value : values)
+    result.push_back(floatToBFloat16(value));
+  return result;
+}
+
+/// Returns whether the library multiplies halves on this CPU.
+inline bool multipliesHalves(const PrimitiveDesc &desc) {
+  std::string error;
+  return Primitive::create(desc, 2, error) != nullptr;
 }
 
 /// Largest difference in units of `scale` (the largest expected value).

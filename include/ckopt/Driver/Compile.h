@@ -58,6 +58,9 @@ struct PlanSummary {
   int64_t parameterBytes = 0, optimizerBytes = 0, dataBytes = 0, stateBytes = 0;
   int64_t calls = 0;   ///< kernel calls of a step, clones included
   int64_t kernels = 0; ///< distinct ones
+  /// Share of the arithmetic of products and convolutions that is computed from
+  /// bf16; nothing without mixed precision.
+  std::optional<double> lowProducts;
   double planSeconds = 0;
 };
 

@@ -47,6 +47,9 @@ struct KernelSettings {
   int64_t libraryWorkspace = 0;
   /// What operands of products of f32 are rounded to: f32, tf32, bf16, f16.
   std::string matmulPrecision = "f32";
+  /// What activations are stored in, and products computed from: f32, bf16.
+  std::string precision = "f32";
+  std::string keepF32; ///< with bf16: nodes whose names match stay f32
 };
 
 /// The same, checked: what code for one kernel depends on.
@@ -140,6 +143,9 @@ struct TargetTraits {
   bool ownContractions = false;
   /// Products and convolutions of f16 have code; otherwise they are widened.
   bool halfProducts = false;
+  /// Products and convolutions of bf16 have instructions here; otherwise mixed
+  /// precision computes them in f32.
+  bool bf16Products = false;
   int64_t arenaAlignment = 64; ///< 64; with Blocks a power of two up to 256
   MachineRates rates;
   /// Steps run on numbered devices: --device=NAME:0.

@@ -7,11 +7,14 @@
 set -euo pipefail
 model=$1 out=$2
 shift 2
-for kind in f32-none tf32-none bf16-none f16-none tf32-all bf16-all; do
+# mixed-...: activations in bf16 as well.
+for kind in f32-none tf32-none bf16-none f16-none tf32-all bf16-all mixed-none mixed-all; do
+  flag=--matmul-precision=${kind%-*}
+  [ "${kind%-*}" != mixed ] || flag=--precision=bf16
   for budget in 1 min; do
     name=$out/$kind-$budget
     ckopt compile "$model" --loss=cross_entropy --work-limit=1000000 --activation-ratio=$budget --target=cuda -O 0 \
-      --matmul-precision="${kind%-*}" --cuda-libs="${kind#*-}" --cuda-emulation="$name.so" -o "$name" --report="$name.json" >"$name.plan"
+      "$flag" --cuda-libs="${kind#*-}" --cuda-emulation="$name.so" -o "$name" --report="$name.json" >"$name.plan"
     CKOPT_STANDIN_KERNELS=$name.so CKOPT_STANDIN_LOG=$name.log "$@" ckopt-run "$name" --random=x:0:1 --random=target:0:10 \
       --steps=3 --lr=0.05 --print-loss --hash --lock="$out/lock" >"$name.txt"
   done

@@ -8,6 +8,31 @@
 
 include "mlir/Pass/PassBase.td"
 
+def MixedPrecisionPass : Pass<"mixed-precision", "mlir::ModuleOp"> {
+  let summary = "Stores what lies between products in bf16, and computes products from bf16";
+  let description = [{
+    Runs behind `fuse`, which decided what is stored. Products and convolutions take operands of
+    bf16 (their sums are f32); a value that a kernel stores becomes bf16 where it follows from such
+    results and no f32 (docs/precision.md has the rules); kernels compute in f32 and round what
+    they store. Arguments and results of functions keep their types: parameters, their gradients,
+    losses, statistics and updates are f32. A value that is f32 and read by a product is cast by
+    the kernel that makes it, if that is elementwise, else by a kernel of its own; an argument is
+    cast again where many products lie between two that read it. Nodes whose names match `keep-f32`
+    stay as they are. Each function gets `ckopt.bf16_products`: the operations of products
+    that are computed from bf16, and those of all.
+  }];
+  let options = [
+    Option<"keepF32", "keep-f32", "std::string", "\"\"",
+           "Regular expression for the whole name of a node">,
+    Option<"threads", "threads", "unsigned", "1", "Threads of library kernels">,
+    Option<"target", "target", "std::string", "\"cpu\"", "Name of the target">,
+    Option<"libraryWorkspace", "library-workspace", "int64_t", "0",
+           "cuda: bytes of workspace of each call of cuBLASLt or cuDNN; 0: our own contractions">,
+    Option<"products", "products", "std::string", "\"auto\"",
+           "bf16, f32 (operands are widened first), auto: bf16 where the machine has instructions for it">,
+  ];
+}
+
 def AnnotateKernelsPass : Pass<"annotate-kernels", "mlir::ModuleOp"> {
   let summary = "Sets workspace and reuse of every kernel call from what its code will need";
   let description = [{

@@ -27,6 +27,16 @@ static constexpr int64_t kBlock = 4096;
 /// numbers.
 static constexpr unsigned kGroup = 4;
 
+/// Returns what to compute for a result: a store rounds to halves itself, with
+/// the bits of a cast.
+static Value beforeRounding(Value result) {
+  auto cast = result.getDefiningOp<CastOp>();
+  Type stored = getElementTypeOrSelf(result);
+  bool rounds = cast && getElementTypeOrSelf(cast.getInput()).isF32() &&
+                (stored.isBF16() || stored.isF16());
+  return rounds ? cast.getInput() : result;
+}
+
 namespace {
 
 class ElementwiseKernel : public FormedKernel {
@@ -137,7 +147,7 @@ private:
     SmallVector<AffineExpr> index = domain->index(positions);
     SmallVector<Value> elements;
     for (Value result : terminator.getOperands())
-      elements.push_back(e.emit(result, index));
+      elements.push_back(e.emit(beforeRounding(result), index));
     for (auto [r, element] : llvm::enumerate(elements))
       e.store(r, cast<RankedTensorType>(terminator.getOperand(r).getType()),
               index, element);

@@ -210,11 +210,12 @@ LogicalResult codegen::describePrimitive(func::FuncOp kernel,
   };
   if (failed(describeOp(op, code.primitive, setArgs)))
     return failure();
-  auto dtype = libraryType(op->getResult(0));
+  auto dtype = libraryType(op->getOperand(0));
   if (!dtype)
     return op->emitError("element type has no library primitive: ")
-           << op->getResult(0).getType();
+           << op->getOperand(0).getType();
   code.primitive.dtype = *dtype;
+  code.primitive.wideResult = libraryType(op->getResult(0)) != dtype;
   if (*dtype == DType::F32)
     code.primitive.precision = options.precision;
   std::string error = runtime::check(code.primitive);

@@ -178,3 +178,22 @@ bool ckopt::detail::equalUpToLayout(TypeRange a, TypeRange b) {
   }
   return true;
 }
+
+bool ckopt::detail::differOnlyInWidth(Type a, Type b) {
+  auto isStored = [](Type type) {
+    return type.isF32() || type.isBF16() || type.isF16();
+  };
+  return a == b || (isStored(a) && isStored(b) && (a.isF32() || b.isF32()));
+}
+
+bool ckopt::detail::equalUpToWidth(TypeRange a, TypeRange b) {
+  if (a.size() != b.size())
+    return false;
+  for (auto [x, y] : llvm::zip(a, b)) {
+    auto s = dyn_cast<ShapedType>(x), t = dyn_cast<ShapedType>(y);
+    if (!s || !t || s.getShape() != t.getShape() ||
+        !differOnlyInWidth(s.getElementType(), t.getElementType()))
+      return false;
+  }
+  return true;
+}

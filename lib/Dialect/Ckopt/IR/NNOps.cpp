@@ -136,6 +136,17 @@ CKOPT_INFER(ConvOp) {
   return success();
 }
 
+/// Checks the element types of a convolution or gradient, whose operands have
+/// one: the result has it, too, or f32 where it is a half.
+static LogicalResult verifyResultType(Operation *op) {
+  Type made = getElementTypeOrSelf(op->getResult(0));
+  Type given = getElementTypeOrSelf(op->getOperand(0));
+  if (made == given || (made.isF32() && (given.isBF16() || given.isF16())))
+    return success();
+  return op->emitOpError("operands and result must have one element type; "
+                         "halves may have a result of f32");
+}
+
 /// Checks that input, weight and output belong to one convolution.
 template <typename Op>
 static LogicalResult verifyConv(Op op, RankedTensorType input,
@@ -145,9 +156,8 @@ static LogicalResult verifyConv(Op op, RankedTensorType input,
   if (rank < 3 || rank > 5 || weight.getRank() != rank ||
       output.getRank() != rank)
     return op.emitOpError("needs tensors of equal rank 3 to 5");
-  if (input.getElementType() != output.getElementType() ||
-      input.getElementType() != weight.getElementType())
-    return op.emitOpError("operands and result must have one element type");
+  if (failed(verifyResultType(op)))
+    return failure();
   size_t spatial = rank - 2;
   if (op.getStrides().size() != spatial || op.getPadsLow().size() != spatial ||
       op.getPadsHigh().size() != spatial || op.getDilations().size() != spatial)

@@ -81,6 +81,16 @@ class Ckopt_AnyLayout {
   }];
 }
 
+// Kernels compute halves in f32, so these ops may store what they compute from
+// f32 in a half, and what they compute from halves in f32.
+class Ckopt_AnyWidth {
+  string decl = [{
+    static bool isCompatibleReturnTypes(::mlir::TypeRange l, ::mlir::TypeRange r) {
+      return ::ckopt::detail::equalUpToWidth(l, r);
+    }
+  }];
+}
+
 // Result types that follow from operands and attributes; encodings (layouts)
 // are free to differ from the inferred ones.
 class Ckopt_InferOp<string mnemonic, string kind, list<Trait> traits = []>

@@ -38,6 +38,8 @@ inline constexpr llvm::StringLiteral kClone = "ckopt.clone";
 /// clone has its original's.
 inline constexpr llvm::StringLiteral kNode = "ckopt.node";
 inline constexpr llvm::StringLiteral kKernel = "ckopt.kernel";
+/// On functions: operations of products computed from bf16, and of all.
+inline constexpr llvm::StringLiteral kBF16Products = "ckopt.bf16_products";
 /// On any op: "save", "recompute" or "auto", for its results.
 inline constexpr llvm::StringLiteral kRemat = "ckopt.remat";
 /// On any op: the checkpointed regions that hold it, outermost first:
@@ -78,6 +80,12 @@ broadcastShapes(llvm::ArrayRef<int64_t> a, llvm::ArrayRef<int64_t> b);
 namespace detail {
 /// Equal shapes and element types; layouts may differ.
 bool equalUpToLayout(mlir::TypeRange a, mlir::TypeRange b);
+/// Equal shapes and element types, or one of these f32 where the other is a
+/// half; layouts may differ.
+bool equalUpToWidth(mlir::TypeRange a, mlir::TypeRange b);
+/// Whether values of type `a` may be stored as `b`: of the same type, or f32
+/// and halves, either way.
+bool differOnlyInWidth(mlir::Type a, mlir::Type b);
 } // namespace detail
 
 } // namespace ckopt

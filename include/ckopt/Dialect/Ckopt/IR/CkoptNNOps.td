@@ -9,11 +9,11 @@
 include "ckopt/Dialect/Ckopt/IR/CkoptEnums.td"
 
 def Ckopt_MatMulOp : Ckopt_InferOp<"matmul", "Library", [SameOperandsElementType]> {
-  let summary = "Batched matrix product; leading dimensions broadcast; `transpose_*` swaps an operand's last two";
+  let summary = "Batched matrix product; leading dimensions broadcast; `transpose_*` swaps an operand's last two. Halves may have a result of f32";
   let arguments = (ins Ckopt_FloatTensor:$lhs, Ckopt_FloatTensor:$rhs, UnitAttr:$transpose_lhs, UnitAttr:$transpose_rhs);
   let results = (outs Ckopt_FloatTensor:$output);
   let assemblyFormat = "$lhs `,` $rhs attr-dict `:` functional-type(operands, results)";
-  let extraClassDeclaration = baseDecl # Ckopt_AnyLayout<>.decl # [{
+  let extraClassDeclaration = baseDecl # Ckopt_AnyWidth<>.decl # [{
     double getFlops();
   }];
   let hasCanonicalizer = 1;
@@ -34,7 +34,7 @@ def Ckopt_ConvOp : Ckopt_ConvLike<"conv", [DeclareOpInterfaceMethods<InferTypeOp
   let arguments = !con((ins Ckopt_FloatTensor:$input, Ckopt_FloatTensor:$weight), windowAttrs);
   let results = (outs Ckopt_FloatTensor:$output);
   let assemblyFormat = "$input `,` $weight attr-dict `:` functional-type(operands, results)";
-  let extraClassDeclaration = baseDecl # Ckopt_AnyLayout<>.decl # Ckopt_Layout<"Convolution">.decl # "double getFlops();\n";
+  let extraClassDeclaration = baseDecl # Ckopt_AnyWidth<>.decl # Ckopt_Layout<"Convolution">.decl # "double getFlops();\n";
 }
 def Ckopt_ConvInputGradOp : Ckopt_ConvLike<"conv_input_grad"> {
   let summary = "Gradient of conv with respect to its input (of the result's shape); also ConvTranspose";

@@ -31,6 +31,7 @@ class Ckopt_SoftmaxLike<string mnemonic, string text> : Ckopt_InferOp<mnemonic, 
   let arguments = (ins Ckopt_FloatTensor:$input, I64Attr:$axis);
   let results = (outs Ckopt_FloatTensor:$output);
   let assemblyFormat = "$input attr-dict `:` functional-type(operands, results)";
+  let extraClassDeclaration = baseDecl # Ckopt_AnyWidth<>.decl;
 }
 def Ckopt_SoftmaxOp : Ckopt_SoftmaxLike<"softmax", "e^(x - max) / sum, along `axis`">;
 def Ckopt_LogSoftmaxOp : Ckopt_SoftmaxLike<"log_softmax", "x - max - log(sum e^(x - max)), along `axis`">;
@@ -40,6 +41,7 @@ class Ckopt_SoftmaxGradLike<string mnemonic, string text> : Ckopt_InferOp<mnemon
   let arguments = (ins Ckopt_FloatTensor:$grad, Ckopt_FloatTensor:$result, I64Attr:$axis);
   let results = (outs Ckopt_FloatTensor:$output);
   let assemblyFormat = "$grad `,` $result attr-dict `:` functional-type(operands, results)";
+  let extraClassDeclaration = baseDecl # Ckopt_AnyWidth<>.decl;
 }
 def Ckopt_SoftmaxGradOp : Ckopt_SoftmaxGradLike<"softmax_grad", "y * (dy - sum(dy * y)), y the result of softmax">;
 def Ckopt_LogSoftmaxGradOp : Ckopt_SoftmaxGradLike<"log_softmax_grad", "dy - e^y * sum(dy), y the result of log_softmax">;
@@ -56,6 +58,7 @@ def Ckopt_LayerNormOp : Ckopt_InferOp<"layer_norm", "RowWise", [AttrSizedOperand
   let results = (outs Ckopt_FloatTensor:$output, Ckopt_FloatTensor:$mean, Ckopt_FloatTensor:$rstd);
   let assemblyFormat = "$input (`scale` $scale^)? (`bias` $bias^)? attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
+  let extraClassDeclaration = baseDecl # Ckopt_AnyWidth<>.decl;
 }
 
 def Ckopt_LayerNormGradOp : Ckopt_InferOp<"layer_norm_grad", "RowWise"> {
@@ -68,6 +71,7 @@ def Ckopt_LayerNormGradOp : Ckopt_InferOp<"layer_norm_grad", "RowWise"> {
                        Ckopt_FloatTensor:$rstd, Optional<Ckopt_FloatTensor>:$scale, I64Attr:$axis);
   let results = (outs Ckopt_FloatTensor:$output);
   let assemblyFormat = "$grad `,` $input `,` $mean `,` $rstd (`scale` $scale^)? attr-dict `:` functional-type(operands, results)";
+  let extraClassDeclaration = baseDecl # Ckopt_AnyWidth<>.decl;
 }
 
 #endif // CKOPT_DIALECT_CKOPT_REDUCTION

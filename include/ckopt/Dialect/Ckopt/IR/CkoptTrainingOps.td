@@ -25,7 +25,7 @@ def Ckopt_CrossEntropyGradOp : Ckopt_InferOp<"cross_entropy_grad", "RowWise"> {
   let arguments = (ins Ckopt_FloatTensor:$grad, Ckopt_FloatTensor:$logits, Ckopt_IndexTensor:$targets, Ckopt_FloatTensor:$lse, I64Attr:$axis, DefaultValuedAttr<I64Attr, "-100">:$ignore_index);
   let results = (outs Ckopt_FloatTensor:$output);
   let assemblyFormat = "$grad `,` $logits `,` $targets `,` $lse attr-dict `:` functional-type(operands, results)";
-  let extraClassDeclaration = baseDecl # Ckopt_Layout<"Uniform">.decl # Ckopt_AnyLayout<>.decl # [{
+  let extraClassDeclaration = baseDecl # Ckopt_Layout<"Uniform">.decl # Ckopt_AnyWidth<>.decl # [{
     ::llvm::SmallVector<std::pair<unsigned, unsigned>> getReusePairs() {
       if (getLogits().getType() == getOutput().getType())
         return {{1, 0}};

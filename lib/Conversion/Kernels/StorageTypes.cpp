@@ -1,0 +1,214 @@
+//===- StorageTypes.cpp - which stored values may be halves ---------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "StorageTypes.h"
+#include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
+
+using namespace mlir;
+using namespace ckopt;
+using namespace ckopt::codegen;
+
+/// An operand with this many times fewer elements than a result is broadcast.
+static constexpr int64_t broadcastFactor = 8;
+
+//===----------------------------------------------------------------------===//
+// The lists
+//===----------------------------------------------------------------------===//
+
+/// Results that stay f32 whatever the operands are: losses, and logarithms of
+/// probabilities, whose differences count. (All ops are computed in f32; this
+/// is about what is stored.)
+static bool staysF32(Operation *op) {
+  switch (opKind(op)) {
+  case KernelKind::Reduction:
+  case KernelKind::Structured:
+  case KernelKind::Update:
+    return true;
+  default:
+    return isa<LogOp, LogSoftmaxOp, CrossEntropyOp, RandomOp>(op);
+  }
+}
+
+/// Results beside the first are statistics: mean and deviation of a row.
+static bool hasStatistics(Operation *op) { return isa<LayerNormOp>(op); }
+
+//===----------------------------------------------------------------------===//
+// Classes
+//===----------------------------------------------------------------------===//
+
+StringRef codegen::kernelKind(func::FuncOp kernel) {
+  return kernel->getAttrOfType<StringAttr>(attrs::kKernel).getValue();
+}
+
+KernelKind codegen::opKind(Operation *op) {
+  return cast<KernelOpInterface>(op).getKernelKind();
+}
+
+bool codegen::isF32(Value value) { return getElementTypeOrSelf(value).isF32(); }
+
+static bool isStepView(Operation *op) {
+  return isa<KernelOpInterface>(op) && opKind(op) == KernelKind::View;
+}
+
+Value codegen::belowViews(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (!isStepView(op))
+      break;
+    value = op->getOperand(0);
+  }
+  return value;
+}
+
+static int64_t elementsOf(Value value) {
+  return cast<RankedTensorType>(value.getType()).getNumElements();
+}
+
+/// Calls `visit` with each use of the value and of views of it.
+static void forEachUse(Value value, function_ref<void(OpOperand &)> visit) {
+  for (OpOperand &use : value.getUses())
+    if (isStepView(use.getOwner()))
+      forEachUse(use.getOwner()->getResult(0), visit);
+    else
+      visit(use);
+}
+
+/// Returns whether all readers of the value only make gradients of parameters
+/// from it; sets `ends` if one is where these end.
+bool StorageTypes::endsInGradient(Value value, bool &ends) const {
+  bool only = true;
+  forEachUse(value, [&](OpOperand &use) {
+    auto call = dyn_cast<KernelCallOp>(use.getOwner());
+    if (!call || !call.getUpdates().empty()) {
+      ends = true;
+      return;
+    }
+    auto kernel = symbols.lookup<func::FuncOp>(call.getCallee());
+    StringRef kind = kernelKind(kernel);
+    bool sums = (kind == "elementwise" || kind == "structured") &&
+                llvm::all_of(call.getResults(), [&](Value result) {
+                  return gradients.contains(result);
+                });
+    ends |= sums;
+    // Norms of gradients are reductions.
+    only &= sums || kind == "reduction";
+  });
+  return only;
+}
+
+/// Returns whether all that the kernel does is to move elements.
+static bool onlyMoves(func::FuncOp kernel) {
+  return llvm::all_of(kernel.front().without_terminator(), [](Operation &op) {
+    return opKind(&op) == KernelKind::Indexed ||
+           opKind(&op) == KernelKind::View;
+  });
+}
+
+bool StorageTypes::endsInProducts(Value value) const {
+  bool only = true, any = false;
+  forEachUse(value, [&](OpOperand &use) {
+    auto call = dyn_cast<KernelCallOp>(use.getOwner());
+    any = true;
+    if (call && products.contains(call))
+      return;
+    only &= call && onlyMoves(symbols.lookup<func::FuncOp>(call.getCallee())) &&
+            llvm::all_of(call.getResults(), [&](Value result) {
+              return multiplied.contains(result);
+            });
+  });
+  return any && only;
+}
+
+void StorageTypes::lookAhead(Block &block) {
+  for (Operation &op : llvm::reverse(block.without_terminator()))
+    if (isa<KernelCallOp>(op))
+      for (Value result : op.getResults()) {
+        bool ends = false;
+        if (isF32(result) && endsInGradient(result, ends) && ends)
+          gradients.insert(result);
+        if (isF32(result) && endsInProducts(result))
+          multiplied.insert(result);
+      }
+}
+
+Storage StorageTypes::of(Value value) const {
+  return classes.lookup_or(belowViews(value), Storage::Full);
+}
+
+/// The class of an op's first result inside of a kernel's body.
+Storage StorageTypes::ofOp(Operation *op) const {
+  if (opKind(op) == KernelKind::Constant)
+    return Storage::Neutral;
+  if (staysF32(op))
+    return Storage::Full;
+  int64_t elements = elementsOf(op->getResult(0));
+  bool moves = opKind(op) == KernelKind::Indexed && !isa<ExpandOp>(op);
+  Storage result = Storage::Neutral;
+  for (Value operand : op->getOperands()) {
+    if (!isF32(operand) ||
+        (!moves && elementsOf(operand) * broadcastFactor <= elements))
+      continue;
+    Storage own = classes.lookup_or(operand, Storage::Full);
+    if (own == Storage::Full)
+      return own;
+    if (own == Storage::Low)
+      result = own;
+  }
+  return result;
+}
+
+void StorageTypes::classify(KernelCallOp call) {
+  if (products.contains(call)) {
+    Value result = call.getResult(0);
+    classes[result] = gradients.contains(result) ? Storage::Full : Storage::Low;
+    return;
+  }
+  if (keeps(call))
+    return;
+  auto kernel = symbols.lookup<func::FuncOp>(call.getCallee());
+  if (kernelKind(kernel) == "library")
+    return;
+  for (auto [argument, operand] :
+       llvm::zip_equal(kernel.getArguments(), call.getArgs()))
+    classes[argument] = of(operand);
+  for (Operation &op : kernel.front().without_terminator())
+    for (OpResult result : op.getResults())
+      classes[result] = result.getResultNumber() && hasStatistics(&op)
+                            ? Storage::Full
+                            : ofOp(&op);
+  for (auto [made, result] : llvm::zip_equal(
+           kernel.front().getTerminator()->getOperands(), call.getResults())) {
+    Storage own = classes.lookup_or(made, Storage::Full);
+    if (multiplied.contains(result) && kernelKind(kernel) != "structured" &&
+        kernelKind(kernel) != "reduction")
+      own = Storage::Low;
+    classes[result] = own;
+  }
+}
+
+bool StorageTypes::isMultiplied(Value value) const {
+  bool found = false;
+  forEachUse(value, [&](OpOperand &use) {
+    found |= products.contains(use.getOwner());
+  });
+  return found;
+}
+
+StorageTypes::StorageTypes(func::FuncOp function, const SymbolTable &symbols,
+                           std::function<bool(KernelCallOp)> keeps)
+    : symbols(symbols), keeps(std::move(keeps)) {
+  for (BlockArgument argument : function.getArguments())
+    if (argumentRole(function, argument.getArgNumber()) == roles::kConstant)
+      classes[argument] = Storage::Neutral;
+  Block &block = function.front();
+  for (auto call : block.getOps<KernelCallOp>()) {
+    auto kernel = symbols.lookup<func::FuncOp>(call.getCallee());
+    if (kernelKind(kernel) == "library" &&
+        llvm::all_of(call.getArgs(), isF32) && !this->keeps(call))
+      products.insert(call);
+  }
+  lookAhead(block);
+  for (auto call : block.getOps<KernelCallOp>())
+    classify(call);
+}

@@ -1,0 +1,78 @@
+//===- StorageTypes.h - which stored values may be halves -------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Problem: of the values that kernels store, find those that mixed precision
+// keeps in bf16, as PyTorch's autocast does by lists of ops.
+//
+// Method: one sweep in program order gives each value a class. Results of
+// products and convolutions are Low. Other results follow their operands:
+// Low if one of these is Low and none is Full, where operands that are
+// broadcast (biases, statistics) and constants do not count. Sums, statistics,
+// losses and new state are Full, and so is all that comes from arguments
+// (parameters, data). Two exceptions, by who reads a value: a product's result
+// that only ends in a gradient of a parameter is Full, and a Full result that
+// none but products read, which need it in bf16 anyway, is Low.
+//
+// Guarantee: a function of the program and the kept names alone. Complexity:
+// O(ops and operands).
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_LIB_CONVERSION_KERNELS_STORAGETYPES_H
+#define CKOPT_LIB_CONVERSION_KERNELS_STORAGETYPES_H
+
+#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/SymbolTable.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
+
+#include <functional>
+
+namespace ckopt::codegen {
+
+/// What decides whether values that follow from this one are Low. Neutral:
+/// says nothing (constants, broadcast values); itself it is stored as it is.
+enum class Storage { Neutral, Low, Full };
+
+/// Returns the kind of an outlined kernel: "library", "row", ...
+llvm::StringRef kernelKind(mlir::func::FuncOp kernel);
+KernelKind opKind(mlir::Operation *op);
+bool isF32(mlir::Value value);
+/// Returns the value below views.
+mlir::Value belowViews(mlir::Value value);
+
+class StorageTypes {
+public:
+  /// `keeps` says which calls stay as they are. The function holds views and
+  /// kernel calls.
+  StorageTypes(mlir::func::FuncOp function, const mlir::SymbolTable &symbols,
+               std::function<bool(KernelCallOp)> keeps);
+
+  Storage of(mlir::Value value) const;
+  /// Returns whether the call is a product or convolution of f32 that is not
+  /// kept.
+  bool isProduct(KernelCallOp call) const { return products.contains(call); }
+  /// Returns whether some product reads the value.
+  bool isMultiplied(mlir::Value value) const;
+
+private:
+  void lookAhead(mlir::Block &block);
+  bool endsInGradient(mlir::Value value, bool &ends) const;
+  bool endsInProducts(mlir::Value value) const;
+  void classify(KernelCallOp call);
+  Storage ofOp(mlir::Operation *op) const;
+
+  const mlir::SymbolTable &symbols;
+  std::function<bool(KernelCallOp)> keeps;
+  llvm::DenseSet<mlir::Operation *> products;
+  /// Values that end in nothing but gradients of parameters.
+  llvm::DenseSet<mlir::Value> gradients;
+  /// Values that none but products read, in place or after they were moved.
+  llvm::DenseSet<mlir::Value> multiplied;
+  llvm::DenseMap<mlir::Value, Storage> classes;
+};
+
+} // namespace ckopt::codegen
+
+#endif // CKOPT_LIB_CONVERSION_KERNELS_STORAGETYPES_H
