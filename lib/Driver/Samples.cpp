@@ -235,9 +235,14 @@ llvm::Expected<Dataset> ckopt::loadDataset(const Session &session,
       options.tokens.empty() ? options.path : options.tokens, *files, *fields);
 }
 
-static void tellRemark(const DataOptions &options, std::string text) {
-  Message message{Message::Severity::Remark, "", std::move(text)};
+static void tell(const DataOptions &options, Message::Severity severity,
+                 std::string text) {
+  Message message{severity, "", std::move(text)};
   options.messages ? options.messages(message) : printMessage(message);
+}
+
+static void tellRemark(const DataOptions &options, std::string text) {
+  tell(options, Message::Severity::Remark, std::move(text));
 }
 
 /// Says what a folder holds, and what of it is left out.
@@ -265,6 +270,14 @@ openImages(const Session &session, const DataOptions &options, bool train) {
   if (!listing)
     return listing.takeError();
   tellListing(*listing, options);
+  for (const FieldSpec &field : *fields)
+    if (int64_t had = int64_t(listing->classes.size());
+        train && field.classes && had < *field.classes)
+      tell(options, Message::Severity::Warning,
+           listing->folder + ": " + std::to_string(had) +
+               " folders of classes, but the model has " +
+               std::to_string(*field.classes) +
+               " classes; is it the folder of the classes?");
   return ImageFolderSource::create(std::move(*listing), options.imageOptions,
                                    *fields, train);
 }

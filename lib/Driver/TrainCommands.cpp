@@ -195,6 +195,10 @@ llvm::Error ckopt::runTrain(DriverOptions &options) {
     options.out() << "wrote " << options.train.log << "\n";
   if (!options.train.html.empty())
     options.out() << "wrote " << options.train.html << "\n";
+  if (!result.nothingToDo && options.output.empty() &&
+      options.emaOutput.empty() && options.train.checkpoint.empty() &&
+      options.train.keepBest.empty())
+    options.out() << "the trained weights are not kept: -o FILE writes them\n";
   return writeReports(options, *run->compilation, &result);
 }
 

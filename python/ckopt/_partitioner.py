@@ -225,6 +225,8 @@ class Partitioner(CustomPartitionerFn):
                 measured, _ = _schedule.peak(*modules)
                 state["check_seconds"] = state.get("check_seconds", 0) + time.perf_counter() - begin
             _log.info("partitioner: model %d, schedule %d, of %d", choice.peak, measured, allowed)
+            state["gap"] = max(state.get("gap", 0), measured - choice.peak)
+            state["least"] = min(state.get("least", measured), measured)
             if measured <= allowed:
                 better = best is None or choice.seconds < best[1].seconds
                 if better:
@@ -281,13 +283,15 @@ class Partitioner(CustomPartitionerFn):
         if measured is None and smallest.peak <= target:
             return smallest
         beside = self._budget - self._activations(state)
-        over = (measured - target) if measured is not None and target else 0
+        # What Inductor's schedules took beyond the model they will take again.
+        least = smallest.peak + state.get("gap", 0)
+        least = min(least, state.get("least", least))
         names = ", ".join(f"{n} {b:,}" for n, b in
                           (smallest.second if smallest.peaks[1] >= smallest.peaks[0]
                            else smallest.first).alive_at_peak(3))
         raise BudgetError(
             f"no choice of saved values fits the budget of {_mib(self._budget)}: the smallest found "
-            f"needs {_mib(beside + smallest.peak + max(0, over))}, of them parameters, inputs, "
+            f"needs {_mib(beside + least)}, of them parameters, inputs, "
             f"optimizer state and reserve {beside:,}; the largest at its peak: {names}")
 
 

@@ -120,8 +120,10 @@ class StepPlan(Plan):
 class GraphPlan(Plan):
     """The plan of a graph (``ckopt.plan``)."""
 
-    def __init__(self, graph: str, plan: str, report: str, svg: str):
+    def __init__(self, graph: str, plan: str, report: str, svg: str,
+                 keys: dict[int, Any] | None = None):
         self._graph_text = graph
+        self._keys = keys
         self._plan_text = plan
         self._svg_text = svg
         self.json = json.loads(plan)
@@ -131,6 +133,14 @@ class GraphPlan(Plan):
     def steps(self) -> list[int]:
         """Node ids in the order of execution; one that appears again is recomputed."""
         return self.json["steps"]
+
+    @property
+    def order(self) -> list[Any]:
+        """``steps`` as the graph's own nodes: NetworkX's, else names (ids where there are none)."""
+        if self._keys is None:
+            nodes = json.loads(self._graph_text)["nodes"]
+            self._keys = {node["id"]: node.get("name", node["id"]) for node in nodes}
+        return [self._keys[step] for step in self.steps]
 
     @property
     def cost(self) -> float:
@@ -258,8 +268,9 @@ def _from_networkx(graph):
                       "inputs": [number[n] for n in graph.predecessors(node)],
                       "outputs": [number[node]], "workspace": int(data.get("workspace", 0)),
                       "recompute": bool(data.get("recompute", True))})
-    return {"format": "ckopt-graph/1", "name": str(graph.graph.get("name", "graph")) or "graph",
-            "alignment": int(graph.graph.get("alignment", 1)), "values": values, "nodes": nodes}
+    name = str(graph.graph.get("name", "graph")) or "graph"
+    return {"format": "ckopt-graph/1", "name": name, "values": values, "nodes": nodes,
+            "alignment": int(graph.graph.get("alignment", 1))}, dict(enumerate(order))
 
 
 def plan(graph: Any, *, budget: int | float | str | None = None, pack: bool = False,
@@ -280,8 +291,10 @@ def plan(graph: Any, *, budget: int | float | str | None = None, pack: bool = Fa
 
     Raises BudgetError where no plan fits, InputError for graphs that are wrong.
     """
+    keys: dict[int, Any] | None = None
+    source = ""
     if hasattr(graph, "is_directed"):
-        graph = _from_networkx(graph)
+        graph, keys = _from_networkx(graph)
     if isinstance(graph, dict):
         text = json.dumps(graph)
     elif isinstance(graph, str) and graph.lstrip().startswith("{"):
@@ -292,10 +305,14 @@ def plan(graph: Any, *, budget: int | float | str | None = None, pack: bool = Fa
                 text = file.read()
         except OSError as error:
             raise InputError(f"cannot read '{os.fspath(graph)}': {error.strerror}") from error
+        source = f"{os.fspath(graph)}: "
     else:
         raise UsageError(f"a graph is a dict, JSON, a path or a networkx.DiGraph, not "
                          f"{type(graph).__name__}")
     kind, value = budget_setting(budget) or ("", "")
     ratio = float(value) if kind == "budget-ratio" else 0.0
-    return GraphPlan(text, *_ckopt.plan_graph(text, "" if ratio else value, ratio, pack,
-                                              _search(search)))
+    try:
+        made = _ckopt.plan_graph(text, "" if ratio else value, ratio, pack, _search(search))
+    except InputError as error:
+        raise InputError(f"{source}{error}") from error
+    return GraphPlan(text, *made, keys)

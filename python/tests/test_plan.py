@@ -58,6 +58,8 @@ def test_networkx():
             graph.add_edge(f"n{2 * length - 1 - i}", f"n{i}")
         last = f"n{i}"
     assert ckopt.plan(graph, budget="min").peak == ckopt.plan(chain(), budget="min").peak
+    made = ckopt.plan(graph)
+    assert made.order == [list(networkx.topological_sort(graph))[i] for i in made.steps]
     graph.add_edge("n3", "n1")
     with pytest.raises(ckopt.InputError, match="cycle"):
         ckopt.plan(graph)
@@ -78,6 +80,18 @@ def test_curve_falls():
     costs = [point["cost"] for point in curve.points]
     assert len(costs) > 2 and costs == sorted(costs, reverse=True)
     assert "recomputed" in str(curve) and "<svg" in curve._repr_html_()
+
+
+def test_order_names_nodes_and_errors_files(tmp_path):
+    graph = chain()
+    names = {node["id"]: node.get("name", node["id"]) for node in graph["nodes"]}
+    made = ckopt.plan(graph)
+    assert made.order == [names[step] for step in made.steps]
+    graph["nodes"][1]["inputs"] = [99]
+    path = tmp_path / "bad.json"
+    path.write_text(json.dumps(graph))
+    with pytest.raises(ckopt.InputError, match="bad.json: .*99"):
+        ckopt.plan(path)
 
 
 def test_errors():
