@@ -88,8 +88,8 @@ struct PrimitiveDesc {
   DType dtype = DType::F32; ///< f64, f32, bf16 (sums in f32)
   /// Only for dtypes BF16 and F16: the sums are stored as they are, in f32.
   bool wideResult = false;
-  MatMulDesc matmul;        ///< for MatMul
-  ConvDesc conv;            ///< for the three others
+  MatMulDesc matmul; ///< for MatMul
+  ConvDesc conv;     ///< for the three others
   /// Only on CUDA, and only for dtype F32, other than F32.
   ProductPrecision precision = ProductPrecision::F32;
   bool operator==(const PrimitiveDesc &) const = default;
