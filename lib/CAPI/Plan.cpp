@@ -138,15 +138,7 @@ capi::readGraphSettings(llvm::ArrayRef<Setting> settings) {
   GraphSettings result;
   FlagTable table;
   addGraphFlags(table, result);
-  std::vector<std::string> texts;
-  for (const auto &[name, value] : settings)
-    texts.push_back("--" + name + (value.empty() ? "" : "=" + value));
-  std::vector<char *> arguments;
-  for (std::string &text : texts)
-    arguments.push_back(text.data());
-  if (llvm::Error error = table.parse(arguments, 1, [](llvm::StringRef) {
-        return llvm::Error::success(); // all begin with dashes
-      }))
+  if (llvm::Error error = table.store(settings, 1))
     return std::move(error);
   return result;
 }

@@ -5,8 +5,6 @@
 //===----------------------------------------------------------------------===//
 #include "StepHandle.h"
 
-#include "llvm/ADT/StringExtras.h"
-
 using namespace ckopt;
 using namespace ckopt::capi;
 using runtime::TensorRole;
@@ -146,21 +144,6 @@ ckopt_status ckopt_step_get_plan(ckopt_step *step, ckopt_plan **plan) {
 // Batches
 //===----------------------------------------------------------------------===//
 
-llvm::Expected<TensorMap>
-capi::viewBatch(const StepRun &run, const ckopt_tensor *tensors, size_t count) {
-  auto views = viewTensors(tensors, count);
-  if (!views)
-    return views;
-  std::vector<std::string> names;
-  for (const FieldSpec &field : run.fields())
-    names.push_back(field.array);
-  for (const TensorMap::Entry &entry : *views)
-    if (!llvm::is_contained(names, entry.first))
-      return inputError("the step takes no '" + entry.first + "', but " +
-                        llvm::join(names, ", "));
-  return views;
-}
-
 /// Puts tensors into a handle for the caller.
 static llvm::Error give(llvm::Expected<TensorMap> tensors, ckopt_tensors **to) {
   if (!tensors)
@@ -172,7 +155,7 @@ static llvm::Error give(llvm::Expected<TensorMap> tensors, ckopt_tensors **to) {
 ckopt_status ckopt_step_run(ckopt_step *step, const ckopt_tensor *batch,
                             size_t count, double *loss, int32_t *updated) {
   return onStep(step, Use::Steps, [&](StepRun &run) -> llvm::Error {
-    auto views = viewBatch(run, batch, count);
+    auto views = viewTensors(batch, count);
     if (!views)
       return views.takeError();
     auto result = run.step(*views);
@@ -194,7 +177,7 @@ ckopt_status ckopt_step_gradients(ckopt_step *step, const ckopt_tensor *batch,
     if (!gradients)
       return misuse("the result is NULL");
     *gradients = nullptr;
-    auto views = viewBatch(run, batch, count);
+    auto views = viewTensors(batch, count);
     if (!views)
       return views.takeError();
     auto result = run.gradients(*views);
@@ -209,19 +192,17 @@ ckopt_status ckopt_step_gradients(ckopt_step *step, const ckopt_tensor *batch,
 ckopt_status ckopt_step_evaluate(ckopt_step *step, const ckopt_tensor *samples,
                                  size_t count, ckopt_metrics *metrics) {
   return onStep(step, Use::Reads, [&](StepRun &run) -> llvm::Error {
-    auto views = viewBatch(run, samples, count);
+    auto views = viewTensors(samples, count);
     if (!views)
       return views.takeError();
     auto sums = run.evaluate(*views);
     if (!sums)
       return sums.takeError();
-    const DataOptions &data = run.compiled().data();
     ckopt_metrics value = {};
     value.loss = sums->meanLoss();
     value.count = sums->count;
     value.correct = sums->correct;
-    value.classified =
-        data.loss == "cross_entropy" || (data.loss.empty() && data.classify);
+    value.classified = classifies(run.compiled().data());
     return writeSized(value, metrics);
   });
 }
@@ -232,7 +213,7 @@ ckopt_status ckopt_step_predict(ckopt_step *step, const ckopt_tensor *samples,
     if (!outputs)
       return misuse("the result is NULL");
     *outputs = nullptr;
-    auto views = viewBatch(run, samples, count);
+    auto views = viewTensors(samples, count);
     if (!views)
       return views.takeError();
     return give(run.predict(*views), outputs);
@@ -246,7 +227,7 @@ ckopt_status ckopt_step_profile(ckopt_step *step, const ckopt_tensor *batch,
   return onStep(step, Use::Steps, [&](StepRun &run) -> llvm::Error {
     if (!call)
       return misuse("the callback is NULL");
-    auto views = viewBatch(run, batch, count);
+    auto views = viewTensors(batch, count);
     if (!views)
       return views.takeError();
     auto times = run.profile(*views, updates);

@@ -70,10 +70,6 @@ ckopt_status onStep(ckopt_step *step, Use use, Work work) {
   });
 }
 
-/// Views the tensors of a batch, whose names must be those of fields.
-llvm::Expected<TensorMap> viewBatch(const StepRun &run,
-                                    const ckopt_tensor *tensors, size_t count);
-
 } // namespace ckopt::capi
 
 #endif // CKOPT_LIB_CAPI_STEPHANDLE_H

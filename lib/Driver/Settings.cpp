@@ -13,19 +13,6 @@
 
 using namespace ckopt;
 
-static llvm::Error parseSettings(DriverFlags &flags,
-                                 llvm::ArrayRef<Setting> settings) {
-  std::vector<std::string> texts;
-  for (const auto &[name, value] : settings)
-    texts.push_back("--" + name + (value.empty() ? "" : "=" + value));
-  std::vector<char *> arguments;
-  for (std::string &text : texts)
-    arguments.push_back(text.data());
-  return flags.table.parse(arguments, takers::Program, [](llvm::StringRef) {
-    return llvm::Error::success(); // all begin with dashes
-  });
-}
-
 /// A schedule that ends has no epochs to take its end from.
 static llvm::Error checkEnd(const LearningRateSchedule &schedule,
                             const std::set<std::string> &given) {
@@ -47,7 +34,7 @@ llvm::Error ckopt::checkSetting(const Setting &setting) {
   registerAllTargets();
   DriverOptions options;
   DriverFlags flags(options);
-  return parseSettings(flags, setting);
+  return flags.table.store(setting, takers::Program);
 }
 
 std::string ckopt::settingsHelp() {
@@ -71,7 +58,7 @@ ckopt::readSettings(const std::string &model,
   options.compile.step.threads =
       int32_t(std::max(1u, std::thread::hardware_concurrency()));
   DriverFlags flags(options);
-  if (llvm::Error error = parseSettings(flags, settings))
+  if (llvm::Error error = flags.table.store(settings, takers::Program))
     return std::move(error);
   if (llvm::Error error = flags.settle())
     return std::move(error);

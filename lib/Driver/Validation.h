@@ -10,9 +10,6 @@
 
 namespace ckopt {
 
-/// Tells whether an evaluation has an accuracy.
-bool classifies(const DataOptions &options);
-
 /// Refuses options that ask for evaluations of a run that has no samples for
 /// them, and options that contradict each other.
 llvm::Error checkValidation(const TrainOptions &options, bool hasSamples);

@@ -122,6 +122,19 @@ FlagTable::parse(llvm::ArrayRef<char *> arguments, unsigned groups,
   return errors;
 }
 
+llvm::Error FlagTable::store(llvm::ArrayRef<Setting> settings,
+                             unsigned groups) const {
+  std::vector<std::string> texts;
+  for (const auto &[name, value] : settings)
+    texts.push_back(dashed(name) + (value.empty() ? "" : "=" + value));
+  std::vector<char *> arguments;
+  for (std::string &text : texts)
+    arguments.push_back(text.data());
+  return parse(arguments, groups, [](StringRef) {
+    return llvm::Error::success(); // all begin with dashes
+  });
+}
+
 static void printEntry(llvm::raw_ostream &os, const Flag &flag) {
   std::string head = dashed(flag.name);
   if (StringRef(flag.value).starts_with("["))

@@ -20,8 +20,6 @@ using namespace ckopt;
 using namespace ckopt::python;
 using namespace ckopt::planner;
 
-using Setting = std::pair<std::string, std::string>;
-
 static Graph readGraph(const std::string &text) {
   std::string error;
   std::optional<Graph> graph = parseGraph(text, error);
@@ -34,14 +32,7 @@ static Options readSearch(const std::vector<Setting> &settings) {
   Options options;
   FlagTable table;
   addSearchFlags(table, options, /*planning=*/1);
-  std::vector<std::string> texts;
-  for (const auto &[name, value] : settings)
-    texts.push_back("--" + name + (value.empty() ? "" : "=" + value));
-  std::vector<char *> arguments;
-  for (std::string &text : texts)
-    arguments.push_back(text.data());
-  check(table.parse(arguments, 1,
-                    [](llvm::StringRef) { return llvm::Error::success(); }));
+  check(table.store(settings, /*groups=*/1));
   check(checkSearch(options));
   return options;
 }

@@ -136,12 +136,11 @@ static void bindCalls(nb::class_<Step> &step) {
       "evaluate",
       [](Step &self, const nb::dict &arrays) {
         TensorMap samples = toTensors(arrays);
-        DataOptions data =
-            self.plain([](StepRun &run) { return run.compiled().data(); });
+        bool classified = self.plain(
+            [](StepRun &run) { return classifies(run.compiled().data()); });
         return metrics(
             self.locked([&](StepRun &run) { return run.evaluate(samples); }),
-            data.loss == "cross_entropy" ||
-                (data.loss.empty() && data.classify));
+            classified);
       },
       nb::arg("arrays"));
   step.def(

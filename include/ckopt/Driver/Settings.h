@@ -18,16 +18,11 @@
 #define CKOPT_DRIVER_SETTINGS_H
 
 #include "ckopt/Driver/Step.h"
+#include "ckopt/Support/FlagTable.h"
 
 #include <string>
-#include <utility>
-#include <vector>
 
 namespace ckopt {
-
-/// The name of a flag and its value; switches take "". Flags that are
-/// repeatable may come several times.
-using Setting = std::pair<std::string, std::string>;
 
 struct StepSettings {
   CompileOptions compile;

@@ -88,6 +88,9 @@ struct DataOptions {
   }
 };
 
+/// Tells whether an evaluation has an accuracy.
+bool classifies(const DataOptions &options);
+
 /// What one step gave.
 struct StepReport {
   int64_t step = 0;      ///< from 1

@@ -21,6 +21,7 @@
 #include <limits>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace ckopt {
@@ -37,6 +38,10 @@ struct Flag {
   std::string section; ///< title over the flag in the help
   std::string instead; ///< of an old name: what to write today; else empty
 };
+
+/// The name of a flag, without dashes, and its value; switches take "". Flags
+/// that are repeatable may come several times.
+using Setting = std::pair<std::string, std::string>;
 
 class FlagTable {
 public:
@@ -70,6 +75,8 @@ public:
   llvm::Error parse(llvm::ArrayRef<char *> arguments, unsigned groups,
                     llvm::function_ref<llvm::Error(llvm::StringRef)> positional,
                     Given *given = nullptr) const;
+  /// Stores settings of a program. One usage error lists all mistakes.
+  llvm::Error store(llvm::ArrayRef<Setting> settings, unsigned groups) const;
 
   /// Prints one entry for each flag, by sections, in lines of 79 characters.
   void printHelp(llvm::raw_ostream &os, unsigned groups) const;
