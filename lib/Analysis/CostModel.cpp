@@ -199,6 +199,24 @@ std::string CostUse::describe() const {
   return text;
 }
 
+KernelWork ckopt::kernelWork(Operation *callee) {
+  // At one unit a second of one rate, and no limit by the others, seconds are
+  // units of work.
+  constexpr double none = std::numeric_limits<double>::infinity();
+  KernelWork work;
+  for (const NamedRate &named : kNamedRates) {
+    if (!named.work)
+      continue;
+    MachineRates rates;
+    for (const NamedRate &other : kNamedRates)
+      rates.*other.rate = none;
+    rates.*named.rate = 1;
+    rates.overhead = 0;
+    work.*named.work = CostModel(rates).kernelSeconds(callee);
+  }
+  return work;
+}
+
 void ckopt::annotateCosts(Operation *function, CostModel &model) {
   function->walk([&](KernelCallOp call) {
     CostSource source;

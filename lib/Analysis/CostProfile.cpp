@@ -79,24 +79,19 @@ llvm::Expected<CostProfile> CostProfile::parse(StringRef text) {
     const llvm::json::Object *rates = value->getAsObject();
     if (!rates)
       return inputError("'rates' must be an object");
-    std::pair<StringRef, double MachineRates::*> known[] = {
-        {"bandwidth", &MachineRates::bandwidth},
-        {"matmul", &MachineRates::matmul},
-        {"conv", &MachineRates::conv},
-        {"depthwise_conv", &MachineRates::depthwiseConv},
-        {"vector", &MachineRates::vector},
-        {"overhead", &MachineRates::overhead}};
     for (const auto &member : *rates) {
       StringRef name = member.first;
-      const auto *rate = llvm::find_if(
-          known, [&](const auto &entry) { return entry.first == name; });
+      const auto *rate =
+          llvm::find_if(kNamedRates, [&](const NamedRate &named) {
+            return named.name == name;
+          });
       std::optional<double> number = member.second.getAsNumber();
-      if (rate == std::end(known))
+      if (rate == std::end(kNamedRates))
         return inputError("rates: unknown rate '" + name + "'");
       if (!number || !std::isfinite(*number) || *number < 0 ||
           (*number == 0 && name != "overhead"))
         return inputError("rates: '" + name + "' must be a positive number");
-      profile.rates.emplace_back(rate->second, *number);
+      profile.rates.emplace_back(rate->rate, *number);
     }
   }
   if (const llvm::json::Value *value = root->get("ops")) {

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+#include "Calibration.h"
 #include "Commands.h"
 #include "ModuleSums.h"
 #include "ckopt/Support/Error.h"
@@ -139,7 +140,8 @@ llvm::Error ckopt::runBench(DriverOptions &options) {
           session.fill(TensorRole::LearningRate, options.train.schedule.base))
     return error;
   Profile profile;
-  if (options.profile || !options.profileOut.empty())
+  if (options.profile || !options.profileOut.empty() ||
+      !options.calibrate.empty())
     if (auto status =
             ckrt_set_profile(session.handle(), Profile::add, &profile))
       return makeError(ExitInternal, ckrt_last_error() +
@@ -184,6 +186,13 @@ llvm::Error ckopt::runBench(DriverOptions &options) {
     if (llvm::Error error =
             profile.write(options.profileOut, session.manifest(), steps))
       return error;
+  if (!options.calibrate.empty()) {
+    Calibration calibration =
+        calibrate(compilation, profile.ofStep(session.manifest(), steps));
+    calibration.print(options.out());
+    if (llvm::Error error = calibration.write(options.calibrate))
+      return error;
+  }
   return writeReports(options, compilation, nullptr, [&](auto &json) {
     json.attributeObject("times", [&] {
       json.attribute("steps", steps);

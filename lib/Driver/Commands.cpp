@@ -37,7 +37,8 @@ CompileOptions ckopt::compileOptions(const DriverOptions &options) {
   compile.remarks &= !options.quiet;
   compile.lost = onLost(options);
   compile.instrument |= options.checkFinite || options.verifyRemat ||
-                        options.profile || !options.profileOut.empty();
+                        options.profile || !options.profileOut.empty() ||
+                        !options.calibrate.empty();
   return compile;
 }
 

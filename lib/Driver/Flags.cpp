@@ -420,6 +420,10 @@ void DriverFlags::addDataFlags() {
   add("profile-out", "FILE", Bench,
       "time each kernel; write the times for --cost-model=profile=FILE",
       flag::text("profile-out", o.profileOut));
+  add("calibrate", "FILE", Bench,
+      "time each kernel; fit the machine's rates to the times and write them "
+      "for --cost-model=profile=FILE, for this and other models",
+      flag::text("calibrate", o.calibrate));
   add("warmup", "N", Bench, "steps before timing (default 2)",
       flag::number<int64_t>("warmup", o.warmup, 0));
 }

@@ -16,6 +16,7 @@
 
 #include "ckopt/Analysis/CostProfile.h"
 #include "ckopt/Analysis/PlanningHooks.h"
+#include "ckopt/Target/MachineRates.h"
 #include "mlir/IR/Operation.h"
 #include "mlir/IR/SymbolTable.h"
 #include "llvm/ADT/DenseMap.h"
@@ -74,8 +75,10 @@ public:
 
   const CostOptions &getOptions() const { return options; }
 
-private:
+  /// Estimates one call of a kernel (a function), whatever a profile says.
   double kernelSeconds(mlir::Operation *callee);
+
+private:
   double estimate(mlir::Operation *op);
   std::optional<double> ofClient(mlir::Operation *op) const;
   std::optional<double> ofInterface(mlir::Operation *op) const;
@@ -90,6 +93,9 @@ private:
   llvm::DenseMap<mlir::Operation *, double> kernels;
   mlir::SymbolTableCollection symbols;
 };
+
+/// Returns what the estimate of a kernel (a function) counts.
+KernelWork kernelWork(mlir::Operation *callee);
 
 /// Sets `cost` on every kernel call of the function that has none, or whose
 /// cost an attribute or profile gives.

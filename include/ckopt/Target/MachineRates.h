@@ -21,6 +21,29 @@ struct MachineRates {
   double overhead = 2e-6;      ///< seconds to start a kernel
 };
 
+/// What one call of a kernel does, by the rate that it takes: bytes of memory,
+/// and flops of each kind, more where the form of a product keeps it from its
+/// full rate.
+struct KernelWork {
+  double bytes = 0;
+  double matmul = 0, conv = 0, depthwiseConv = 0, vector = 0;
+};
+
+/// A rate that profiles name, and the work that it counts (null: none).
+struct NamedRate {
+  const char *name = "";
+  double MachineRates::*rate = nullptr;
+  double KernelWork::*work = nullptr;
+};
+inline constexpr NamedRate kNamedRates[] = {
+    {"bandwidth", &MachineRates::bandwidth, &KernelWork::bytes},
+    {"matmul", &MachineRates::matmul, &KernelWork::matmul},
+    {"conv", &MachineRates::conv, &KernelWork::conv},
+    {"depthwise_conv", &MachineRates::depthwiseConv,
+     &KernelWork::depthwiseConv},
+    {"vector", &MachineRates::vector, &KernelWork::vector},
+    {"overhead", &MachineRates::overhead, nullptr}};
+
 } // namespace ckopt
 
 #endif // CKOPT_TARGET_MACHINERATES_H

@@ -1,0 +1,32 @@
+//===- Calibration.h - rates of this machine, from a step -------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_LIB_DRIVER_CALIBRATION_H
+#define CKOPT_LIB_DRIVER_CALIBRATION_H
+
+#include "ckopt/Analysis/RateFit.h"
+#include "ckopt/Driver/Compile.h"
+
+namespace ckopt {
+
+/// Rates that were fitted to the kernels of one step.
+struct Calibration {
+  std::vector<FittedRate> rates;
+  MachineRates builtIn;
+  double measured = 0;  ///< seconds of the step's kernels
+  double predicted = 0; ///< the same, at the fitted rates
+
+  void print(llvm::raw_ostream &os) const;
+  /// Writes a ckopt-profile/1 file with the fitted rates.
+  llvm::Error write(llvm::StringRef path) const;
+};
+
+/// Fits rates; `seconds` has the time of each kernel call of the step.
+Calibration calibrate(const Compilation &compilation,
+                      llvm::ArrayRef<double> seconds);
+
+} // namespace ckopt
+
+#endif // CKOPT_LIB_DRIVER_CALIBRATION_H

@@ -1,0 +1,68 @@
+//===- RateFitTest.cpp - rates from kernels' times ------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "ckopt/Analysis/RateFit.h"
+#include "gtest/gtest.h"
+
+#include <random>
+
+using namespace ckopt;
+
+/// One call of a kernel on a machine that follows the model.
+static double secondsOn(const MachineRates &machine, const KernelWork &work) {
+  double arithmetic = 0;
+  for (const NamedRate &named : kNamedRates)
+    if (named.work && named.work != &KernelWork::bytes)
+      arithmetic += work.*named.work / (machine.*named.rate);
+  return std::max(arithmetic, work.bytes / machine.bandwidth) +
+         machine.overhead;
+}
+
+// On a machine that follows the model, kernels of one kind each show its rates,
+// however far the built-in ones are from them.
+TEST(RateFit, FindsTheRatesOfAMachine) {
+  MachineRates machine{90e9, 2e12, 1.5e12, 300e9, 1, 700e9, 5e-6};
+  std::mt19937 random(7);
+  std::uniform_real_distribution<double> size(1e7, 1e9);
+  std::vector<TimedKernel> kernels;
+  for (const NamedRate &named : kNamedRates)
+    for (int i = 0; i < 6; ++i) {
+      KernelWork work;
+      // Products read little memory for their flops.
+      if (named.work)
+        work.*named.work = named.work == &KernelWork::bytes
+                               ? size(random)
+                               : size(random) * 1e3;
+      int64_t calls = 1 + i;
+      kernels.push_back(
+          {work, calls, double(calls) * secondsOn(machine, work)});
+    }
+  std::vector<FittedRate> fitted = fitRates(kernels, MachineRates());
+  ASSERT_EQ(fitted.size(), std::size(kNamedRates));
+  for (const FittedRate &entry : fitted) {
+    EXPECT_EQ(entry.kernels, 6) << entry.rate.name;
+    EXPECT_NEAR(entry.value / (machine.*entry.rate.rate), 1, 0.02)
+        << entry.rate.name;
+  }
+}
+
+// What no kernel shows stays as it was, and is not given as measured.
+TEST(RateFit, LeavesWhatNoKernelShows) {
+  KernelWork product;
+  product.matmul = 1e12;
+  TimedKernel kernel{product, 1, 2.0};
+  std::vector<FittedRate> fitted = fitRates(kernel, MachineRates());
+  MachineRates rates = withFitted(MachineRates(), fitted);
+  EXPECT_NEAR(rates.matmul, 0.5e12, 1e9);
+  EXPECT_EQ(rates.conv, MachineRates().conv);
+  EXPECT_EQ(rates.bandwidth, MachineRates().bandwidth);
+  EXPECT_EQ(rates.overhead, MachineRates().overhead);
+}
+
+// Without kernels nothing is fitted.
+TEST(RateFit, NoKernels) {
+  for (const FittedRate &entry : fitRates({}, MachineRates()))
+    EXPECT_EQ(entry.value, 0) << entry.rate.name;
+}
