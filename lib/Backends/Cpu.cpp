@@ -64,11 +64,14 @@ public:
 llvm::Expected<std::unique_ptr<StepCode>>
 ckopt::emitHostCode(mlir::ModuleOp planned, const CodegenOptions &codegen,
                     const EmitOptions &options) {
+  auto features = cpuFeatures(options.cpu);
+  if (!features)
+    return features.takeError();
   LowerStepOptions lowering;
   lowering.codegen = codegen;
   lowering.instrument = options.instrument;
   lowering.keepDenormals = options.keepDenormals;
-  lowering.cpuFeatures = hostFeatures().features;
+  lowering.cpuFeatures = std::move(*features);
   lowering.producer = options.producer;
   auto lowered = lowerStep(planned, lowering);
   if (failed(lowered))

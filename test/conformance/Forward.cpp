@@ -8,7 +8,6 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Check.h"
-#include "ckopt/Conversion/Emit/Emit.h"
 #include "ckopt/Support/Error.h"
 
 #include "llvm/Support/Format.h"
@@ -38,7 +37,6 @@ static CompileOptions optionsFor(const Case &test, const Signature &signature,
   CompileOptions options;
   options.model = test.model;
   options.step.forwardOnly = options.step.asWritten = true;
-  options.step.vectorBits = hostFeatures().vectorBits;
   options.import.trainMode = false;
   options.import.computeType = f64 ? "f64" : "";
   options.keepDenormals = true;

@@ -161,7 +161,7 @@ struct Manifest {
   uint32_t abiVersion = kAbiVersion;
   Target target = Target::Cpu;
   DeviceInfo device;                    ///< of target Cuda
-  std::vector<std::string> cpuFeatures; ///< as in /proc/cpuinfo: "avx512f", ...
+  std::vector<std::string> cpuFeatures; ///< as LLVM or /proc/cpuinfo name them
   int32_t threads = 1;        ///< exactly so many run each step; 1 for a device
   bool keepDenormals = false; ///< f64 steps keep them
   int64_t arenaBytes = 0;     ///< the planned peak

@@ -28,27 +28,43 @@
 
 using namespace ckopt;
 
-/// LLVM's names of features that generated code can use, with the names that
-/// /proc/cpuinfo gives them.
-static constexpr std::pair<llvm::StringLiteral, llvm::StringLiteral>
-    knownFeatures[] = {{"avx", "avx"},           {"avx2", "avx2"},
-                       {"fma", "fma"},           {"f16c", "f16c"},
-                       {"bmi2", "bmi2"},         {"avx512f", "avx512f"},
-                       {"avx512bw", "avx512bw"}, {"avx512dq", "avx512dq"},
-                       {"avx512vl", "avx512vl"}, {"avx512cd", "avx512cd"}};
-
-HostFeatures ckopt::hostFeatures() {
-  HostFeatures result;
-  llvm::StringMap<bool> host = llvm::sys::getHostCPUFeatures();
-  for (auto [name, shown] : knownFeatures)
-    if (host.lookup(name))
-      result.features.push_back(shown.str());
-  if (host.lookup("avx512f"))
-    result.vectorBits = 512;
-  else if (host.lookup("avx"))
-    result.vectorBits = 256;
-  return result;
-}
+/// LLVM's names of the features that its code generator can use for what the
+/// emitter writes. The runtime knows what /proc/cpuinfo calls them.
+static constexpr llvm::StringLiteral usedFeatures[] = {"sse3",
+                                                       "ssse3",
+                                                       "sse4.1",
+                                                       "sse4.2",
+                                                       "popcnt",
+                                                       "lzcnt",
+                                                       "movbe",
+                                                       "bmi",
+                                                       "bmi2",
+                                                       "adx",
+                                                       "avx",
+                                                       "f16c",
+                                                       "fma",
+                                                       "avx2",
+                                                       "avxvnni",
+                                                       "avxifma",
+                                                       "avxneconvert",
+                                                       "avxvnniint8",
+                                                       "gfni",
+                                                       "vaes",
+                                                       "vpclmulqdq",
+                                                       "avx512f",
+                                                       "avx512cd",
+                                                       "avx512bw",
+                                                       "avx512dq",
+                                                       "avx512vl",
+                                                       "avx512ifma",
+                                                       "avx512vbmi",
+                                                       "avx512vbmi2",
+                                                       "avx512vnni",
+                                                       "avx512bitalg",
+                                                       "avx512vpopcntdq",
+                                                       "avx512bf16",
+                                                       "avx512fp16",
+                                                       "avx512vp2intersect"};
 
 static llvm::Expected<std::unique_ptr<llvm::TargetMachine>>
 makeTargetMachine(const CpuOptions &options) {
@@ -87,6 +103,20 @@ makeTargetMachine(const CpuOptions &options) {
     return usageError("--cpu: '" + cpu + "' is no " + triple.getArchName() +
                       " processor that LLVM knows");
   return machine;
+}
+
+llvm::Expected<std::vector<std::string>>
+ckopt::cpuFeatures(const CpuOptions &options) {
+  auto machine = makeTargetMachine(options);
+  if (!machine)
+    return machine.takeError();
+  std::vector<std::string> result;
+  if (!(*machine)->getTargetTriple().isX86())
+    return result;
+  for (llvm::StringRef feature : usedFeatures)
+    if ((*machine)->getMCSubtargetInfo()->checkFeatures(("+" + feature).str()))
+      result.push_back(feature.str());
+  return result;
 }
 
 /// Adds a constant array of bytes and its size as `name` and `name`_size.

@@ -20,13 +20,9 @@
 
 namespace ckopt {
 
-/// CPU features of this machine that generated code will use, by their names in
-/// /proc/cpuinfo, and the widest vectors that it should use.
-struct HostFeatures {
-  std::vector<std::string> features;
-  unsigned vectorBits = 128;
-};
-HostFeatures hostFeatures();
+/// The features that generated code for a CPU may use, as LLVM names them. A
+/// usage error where LLVM knows no such CPU.
+llvm::Expected<std::vector<std::string>> cpuFeatures(const CpuOptions &cpu);
 
 /// Compiles to an object file in memory with the symbols that ckrt loads: the
 /// functions, ckopt_manifest, ckopt_manifest_size, ckopt_data, ckopt_data_size.
