@@ -3,10 +3,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Makes the evaluation function of a training step. The clone is rewritten op
-// by op: dropout becomes its input, and batch normalization takes the running
-// statistics: its own mean and variance lead, through moving_average ops, to
-// the arguments that hold them. Batch norms that are not trained take them in
-// training as well (freezeNorms).
+// by op: dropout becomes its input, also where exporters write it out as random
+// numbers (of whole channels, of paths), and batch normalization takes the
+// running statistics: its own mean and variance lead, through moving_average
+// ops, to the arguments that hold them. Batch norms that are not trained take
+// them in training as well (freezeNorms). Other random numbers are the model's
+// function and stay, which a remark says.
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
@@ -79,6 +81,52 @@ static void useRunningStatistics(BatchNormOp op) {
   op.erase();
 }
 
+/// Returns the number that a constant holds in each element, if it does.
+static std::optional<APFloat> numberOf(Value value) {
+  auto constant = value.getDefiningOp<ConstantOp>();
+  auto elements =
+      constant ? dyn_cast<DenseFPElementsAttr>(constant.getValue()) : nullptr;
+  if (!elements || !elements.isSplat())
+    return std::nullopt;
+  return elements.getSplatValue<APFloat>();
+}
+
+/// Whether a quotient is the factor of a dropout: 1/p with probability p, else
+/// 0. PyTorch's exporter writes dropout1d to 3d as such, and libraries of
+/// networks the dropout of paths.
+static bool isDropoutFactor(DivOp op) {
+  auto cast = op.getLhs().getDefiningOp<CastOp>();
+  auto less = cast ? cast.getInput().getDefiningOp<CompareOp>() : nullptr;
+  if (!less || less.getPredicate() != ComparePredicate::LT)
+    return false;
+  auto random = less.getLhs().getDefiningOp<RandomOp>();
+  std::optional<APFloat> p = numberOf(less.getRhs());
+  std::optional<APFloat> divisor = numberOf(op.getRhs());
+  return random && random.getKind() == RandomKind::Uniform && p && divisor &&
+         p->bitwiseIsEqual(*divisor) && op.getType() == cast.getType();
+}
+
+static void replaceByOne(DivOp op) {
+  OpBuilder builder(op);
+  auto type = cast<RankedTensorType>(op.getType());
+  auto ones = DenseElementsAttr::get(
+      type, builder.getFloatAttr(type.getElementType(), 1.0));
+  op.getOutput().replaceAllUsesWith(
+      ConstantOp::create(builder, op.getLoc(), type, ones));
+}
+
+/// Says that evaluation draws random numbers.
+static void reportRandom(func::FuncOp eval) {
+  auto ops = eval.getBody().front().getOps<RandomOp>();
+  if (ops.empty())
+    return;
+  InFlightDiagnostic remark =
+      (*ops.begin())
+          .emitRemark("evaluation draws the random numbers of the model, too");
+  if (size_t others = llvm::range_size(ops) - 1)
+    remark << " (and of " << others << " more nodes)";
+}
+
 FailureOr<func::FuncOp> ckopt::makeEval(func::FuncOp function, StringRef name,
                                         bool asWritten) {
   if (failed(checkStraightLine(function)))
@@ -97,6 +145,9 @@ FailureOr<func::FuncOp> ckopt::makeEval(func::FuncOp function, StringRef name,
       break;
     if (auto dropout = dyn_cast<DropoutOp>(op))
       dropout.getOutput().replaceAllUsesWith(dropout.getInput());
+    else if (auto quotient = dyn_cast<DivOp>(op);
+             quotient && isDropoutFactor(quotient))
+      replaceByOne(quotient);
     else if (auto norm = dyn_cast<BatchNormOp>(op))
       norms.push_back(norm);
   }
@@ -109,6 +160,8 @@ FailureOr<func::FuncOp> ckopt::makeEval(func::FuncOp function, StringRef name,
   setResults(eval, results);
   removeStops(eval.getBody().front());
   eraseDeadOps(eval);
+  if (!asWritten)
+    reportRandom(eval);
   return eval;
 }
 

@@ -125,8 +125,14 @@ FlagTable::parse(llvm::ArrayRef<char *> arguments, unsigned groups,
 llvm::Error FlagTable::store(llvm::ArrayRef<Setting> settings,
                              unsigned groups) const {
   std::vector<std::string> texts;
-  for (const auto &[name, value] : settings)
-    texts.push_back(dashed(name) + (value.empty() ? "" : "=" + value));
+  for (const auto &[name, value] : settings) {
+    // An empty value is a value: without '=' the next setting would be it.
+    const Flag *flag = find(name, groups);
+    bool needsValue = flag && !flag->value.empty() &&
+                      !StringRef(flag->value).starts_with("[");
+    texts.push_back(dashed(name) +
+                    (value.empty() && !needsValue ? "" : "=" + value));
+  }
   std::vector<char *> arguments;
   for (std::string &text : texts)
     arguments.push_back(text.data());

@@ -321,8 +321,7 @@ class TorchStep(CompiledStep):
         """
         state = self.state_dict()
         batches = self._batches_run() - self._begin
-        targets = dict(self._module.named_parameters(remove_duplicate=False))
-        targets.update(self._module.named_buffers(remove_duplicate=False))
+        targets = _tensors_of(self._module)
         homeless = [name for name in state
                     if not (name.startswith(self._prefix) and name[len(self._prefix):] in targets)
                     and name not in self._of_the_loss]
@@ -355,7 +354,47 @@ class TorchStep(CompiledStep):
         return (start + (value.astype("f8") - start) * (count / (count - 1))).astype(value.dtype)
 
 
-def _count_norms(module, inputs, prefix):
+def _is_running(norm):
+    """Whether a module is a batch norm that moves its running statistics."""
+    return isinstance(norm, torch.nn.modules.batchnorm._BatchNorm) and norm.training and \
+        norm.track_running_stats
+
+
+def _tensors_of(module):
+    """Parameters and buffers by name; tied ones by each of their names."""
+    return {**dict(module.named_parameters(remove_duplicate=False)),
+            **dict(module.named_buffers(remove_duplicate=False))}
+
+
+def _look_at_forward(module, inputs):
+    """Runs a copy of a module: what its norms see, and which other tensors forward changes.
+
+    Returns, by running variance, elements a channel, momentum and calls of each batch norm in
+    training; and the names of parameters and buffers that forward changes and no file says so.
+    """
+    module = copy.deepcopy(module)
+    norms = {(name + "." if name else "") + kind
+             for name, norm in module.named_modules(remove_duplicate=False) if _is_running(norm)
+             for kind in ("running_mean", "running_var", "num_batches_tracked")}
+    before = {name: tensor.detach().clone() for name, tensor in _tensors_of(module).items()
+              if name not in norms and tensor.device.type == "cpu"}
+    # Modules without buffers rarely change anything, but embeddings with max_norm do.
+    changing = any(True for _ in module.buffers()) or \
+        any(getattr(one, "max_norm", None) is not None for one in module.modules())
+    if not changing:
+        return {}, []
+    with torch.random.fork_rng(devices=[]):
+        found = _count_norms(module, inputs)
+    after = _tensors_of(module)
+    return found, [name for name, was in before.items()
+                   if name not in after or not _same(was, after[name])]
+
+
+def _same(was, now):
+    return was.shape == now.shape and bool(((was == now) | ((was != was) & (now != now))).all())
+
+
+def _count_norms(module, inputs):
     """Elements a channel and momentum of each batch norm in training, by its running variance."""
     found, hooks = {}, []
 
@@ -371,16 +410,27 @@ def _count_norms(module, inputs, prefix):
         return hook
 
     for name, norm in module.named_modules():
-        if isinstance(norm, torch.nn.modules.batchnorm._BatchNorm) and norm.training and \
-                norm.track_running_stats:
-            key = prefix + (name + "." if name else "") + "running_var"
+        if _is_running(norm):
+            key = (name + "." if name else "") + "running_var"
             hooks.append(norm.register_forward_pre_hook(note(key, norm)))
-    if hooks:
-        with torch.no_grad():
-            module(*inputs)
-        for hook in hooks:
-            hook.remove()
+    with torch.no_grad():
+        module(*inputs)
+    for hook in hooks:
+        hook.remove()
     return found
+
+
+def _refuse_changes(names, check):
+    """Says that forward changes tensors, which the step would leave as they are."""
+    if not names:
+        return
+    shown = ", ".join(f"'{name}'" for name in names[:4]) + \
+        (f" and {len(names) - 4} more" if names[4:] else "")
+    text = f"forward changes {shown}, which an ONNX file cannot say: in the step they stay as they are"
+    if check:
+        raise UnsupportedError(f"{text}. Only running statistics of batch norms are followed; "
+                               "check=False trains with the others as constants")
+    warnings.warn(text, Warning, stacklevel=3)
 
 
 def _first(outputs):
@@ -411,7 +461,7 @@ def _differences(names, eager_loss, eager, loss, gradients):
     return lines
 
 
-def _make_check(eager, attached, inputs, names, settings, prefix, frozen):
+def _make_check(eager, attached, inputs, names, settings, frozen):
     """The comparison of the first call: one eager step, one compiled without budget."""
 
     def check(step, arrays):
@@ -426,10 +476,15 @@ def _make_check(eager, attached, inputs, names, settings, prefix, frozen):
                     "optimizer", "schedule", "budget", "profile", "last_batch",
                     "precision", "keep_f32")}  # the export is judged in f32
                 reference = _compile(path, optimizer="none", **plain)
-                reference.load_state_dict(step.state_dict(), strict=False)
+                weights = step.state_dict()  # those of now: maybe loaded, or resumed
+                reference.load_state_dict(weights, strict=False)
                 loss, gradients = reference.gradients(
                     {n: arrays[n] for n in reference.inputs})
             eager.zero_grad(set_to_none=True)
+            with torch.no_grad():
+                for name, tensor in _tensors_of(eager).items():
+                    if name in weights:
+                        tensor.copy_(torch.from_numpy(weights[name]).to(tensor.dtype))
             value = eager(*exported)
             if attached:
                 value = attached(_first(value), tensors[-1])
@@ -506,7 +561,8 @@ def compile_step(module: torch.nn.Module, example_inputs: Any, *, example_target
             flags.setdefault("class_axis", 1)
     # A copy: hooks and gradients of the comparison leave the module as it is.
     eager = copy.deepcopy(whole)
-    norms = _count_norms(copy.deepcopy(whole), all_inputs, "")
+    norms, changed = _look_at_forward(whole, all_inputs)
+    _refuse_changes(changed, check)
     frozen = [name for name, p in whole.named_parameters() if not p.requires_grad]
     if frozen:
         pattern = "|".join(re.sub(r"([.^$*+?()\[\]{}|\\])", r"\\\1", name) for name in frozen)
@@ -530,7 +586,7 @@ def compile_step(module: torch.nn.Module, example_inputs: Any, *, example_target
     batch = all_inputs + ((None,) if loss_name else ())
     accumulate = getattr(optimizer, "_values", {}).get("accumulate") or \
         int(flags.get("accumulate", 1))
-    compare = _make_check(eager, attached, batch, known, settings, prefix, set(frozen)) \
+    compare = _make_check(eager, attached, batch, known, settings, set(frozen)) \
         if check else None
     step._bind(module, eager if check else None, known, norms, accumulate, compare)
     return step

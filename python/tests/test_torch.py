@@ -97,6 +97,43 @@ def test_what_is_lost_is_found():
     assert numpy.isfinite(unchecked(x, y))
 
 
+def test_comparison_is_of_the_weights_of_now(tmp_path):
+    """A step that was resumed, or got other weights, is compared with these."""
+    module, batches = network(), data(3)
+    settings = dict(loss="cross_entropy", optimizer=ckopt.AdamW(lr=0.01), **SETTINGS)
+    first = ckopt.torch.compile_step(module, batches[0][0], **settings)
+    for x, y in batches[:2]:
+        first(x, y)
+    first.checkpoint(tmp_path / "two.ckpt")
+    weights = first.state_dict()
+    expected = first(*batches[2])
+    torch.manual_seed(3)
+    other = copy.deepcopy(module)
+    nn.init.normal_(other[8].weight)
+    resumed = ckopt.torch.compile_step(other, batches[0][0], **settings)
+    assert resumed.resume(tmp_path / "two.ckpt") == 2
+    assert resumed(*batches[2]) == expected
+    loaded = ckopt.torch.compile_step(other, batches[0][0], **settings)
+    loaded.load_state_dict(weights)
+    assert loaded(*batches[2]) == expected
+
+
+@pytest.mark.parametrize("make, name", [
+    (lambda: nn.Sequential(nn.utils.parametrizations.spectral_norm(nn.Linear(6, 5))),
+     "parametrizations.weight.0._u"),
+    (lambda: nn.Sequential(nn.Unflatten(1, (2, 3)),
+                           nn.InstanceNorm1d(2, track_running_stats=True), nn.Flatten(),
+                           nn.Linear(6, 5)), "1.running_mean")], ids=["spectral", "instance"])
+def test_what_forward_changes_is_refused(make, name):
+    """State that the file cannot hold would stay as it was, and its readers with it."""
+    x = torch.randn(4, 6)
+    settings = dict(loss="cross_entropy", optimizer=ckopt.SGD(lr=0.1), **SETTINGS)
+    with pytest.raises(ckopt.UnsupportedError, match=name):
+        ckopt.torch.compile_step(make(), x, **settings)
+    with pytest.warns(ckopt.Warning, match=name):
+        ckopt.torch.compile_step(make(), x, check=False, **settings)
+
+
 def test_dropout_is_off_in_the_comparison_only():
     module, batches = network(dropout=0.5), data(3)
     step = ckopt.torch.compile_step(module, batches[0][0], loss="cross_entropy",

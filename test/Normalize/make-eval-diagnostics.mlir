@@ -9,6 +9,16 @@ func.func @forward(%x: tensor<4x3xf32>, %s: tensor<3xf32>) -> tensor<4x3xf32> {
 
 // -----
 
+// Random numbers that are no dropout are said.
+func.func @forward(%x: tensor<4xf32>, %seed: tensor<i64>, %step: tensor<i64>) -> tensor<4xf32> {
+  // expected-remark @+1 {{evaluation draws the random numbers of the model, too}}
+  %n = ckopt.random normal %seed, %step {site = 0 : i64} : (tensor<i64>, tensor<i64>) -> tensor<4xf32>
+  %y = ckopt.add %x, %n : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+
+// -----
+
 func.func @eval() { return }
 // expected-error @+1 {{the module has a 'eval' already}}
 func.func @forward() { return }

@@ -1,7 +1,7 @@
 // Evaluation still draws the random numbers that a model computes with (they are
 // its function; dropout is training's), and a batch norm that runs twice in a step
 // reads the one pair of running statistics in both places.
-// RUN: ckopt-opt %s --make-eval | FileCheck %s
+// RUN: ckopt-opt %s --split-input-file --make-eval 2>&1 | FileCheck %s
 
 // CHECK-LABEL: func.func @eval(
 // CHECK-SAME:    %[[X:[^:]*]]: tensor<4x3xf32>
@@ -30,4 +30,29 @@ func.func @forward(
   %bm = ckopt.moving_average %am, %b#1 {momentum = 0.9} : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
   %bv = ckopt.moving_average %av, %b#2 {momentum = 0.9} : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
   return %b#0, %bm, %bv : tensor<4x3xf32>, tensor<3xf32>, tensor<3xf32>
+}
+
+// -----
+
+// The factor 1/p with probability p is a dropout, of whole channels here, and is 1
+// in evaluation; a quotient by another number is the model's own.
+// CHECK-LABEL: func.func @eval(
+// CHECK:         %[[ONE:.*]] = ckopt.constant dense<1.000000e+00> : tensor<4x3x1x1xf32>
+// CHECK:         ckopt.mul %{{.*}}, %[[ONE]]
+// CHECK:         ckopt.random uniform {{.*}} {site = 1 : i64}
+// CHECK-NOT:     ckopt.random
+func.func @forward(%x: tensor<4x3x5x5xf32>, %seed: tensor<i64>, %step: tensor<i64>) -> tensor<4x3x5x5xf32> {
+  %p = ckopt.constant dense<0.75> : tensor<f32>
+  %q = ckopt.constant dense<0.5> : tensor<f32>
+  %u = ckopt.random uniform %seed, %step {site = 0 : i64} : (tensor<i64>, tensor<i64>) -> tensor<4x3x1x1xf32>
+  %b = ckopt.compare lt %u, %p : (tensor<4x3x1x1xf32>, tensor<f32>) -> tensor<4x3x1x1xi1>
+  %c = ckopt.cast %b : (tensor<4x3x1x1xi1>) -> tensor<4x3x1x1xf32>
+  %f = ckopt.div %c, %p : (tensor<4x3x1x1xf32>, tensor<f32>) -> tensor<4x3x1x1xf32>
+  %y = ckopt.mul %x, %f : (tensor<4x3x5x5xf32>, tensor<4x3x1x1xf32>) -> tensor<4x3x5x5xf32>
+  %v = ckopt.random uniform %seed, %step {site = 1 : i64} : (tensor<i64>, tensor<i64>) -> tensor<4x3x1x1xf32>
+  %d = ckopt.compare lt %v, %p : (tensor<4x3x1x1xf32>, tensor<f32>) -> tensor<4x3x1x1xi1>
+  %e = ckopt.cast %d : (tensor<4x3x1x1xi1>) -> tensor<4x3x1x1xf32>
+  %g = ckopt.div %e, %q : (tensor<4x3x1x1xf32>, tensor<f32>) -> tensor<4x3x1x1xf32>
+  %z = ckopt.mul %y, %g : (tensor<4x3x5x5xf32>, tensor<4x3x1x1xf32>) -> tensor<4x3x5x5xf32>
+  return %z : tensor<4x3x5x5xf32>
 }

@@ -55,6 +55,15 @@ protected:
 
 } // namespace
 
+TEST_F(FlagTableTest, EmptySettingsTakeNothingFromTheNext) {
+  std::vector<Setting> settings = {{"o", ""}, {"quiet", ""}, {"count", "7"}};
+  EXPECT_EQ(takeErrorText(table.store(settings, 1)).text,
+            "--o has an empty value; leave it out instead");
+  EXPECT_EQ(s.file, "");
+  EXPECT_EQ(s.count, 7);
+  EXPECT_TRUE(s.quiet);
+}
+
 TEST_F(FlagTableTest, StoresValues) {
   EXPECT_EQ(parse({"m", "--rate=0.5", "--count", "7", "-o", "f", "--quiet"}),
             "");

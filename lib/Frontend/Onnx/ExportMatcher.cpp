@@ -401,7 +401,11 @@ void ExportMatcher::run() {
 ExportAnalysis onnx_frontend::analyzeExport(Model &model) {
   ExportAnalysis result;
   for (const Node &node : model.graph.nodes)
-    result.hasDropout |= node.op == "Dropout";
+    result.hasDropout |=
+        node.op == "Dropout" ||
+        llvm::any_of(node.classes, [](StringRef name) { // as random numbers
+          return name.starts_with("torch.nn.modules.dropout.");
+        });
   if (readSignature(model.graph).entries.empty())
     analyzeUnsigned(model, result);
   else {
