@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "GraphSettings.h"
 #include "Handles.h"
 
+#include "ckopt/Planner/Request.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -28,7 +28,7 @@ static ckopt_status createOptions(ckopt_options **options, bool graph) {
     *options = nullptr;
     auto made = std::make_unique<ckopt_options>();
     made->graph = graph;
-    made->help = graph ? graphSettingsHelp() : settingsHelp();
+    made->help = graph ? planner::requestHelp() : settingsHelp();
     *options = made.release();
     return llvm::Error::success();
   });
@@ -59,7 +59,7 @@ static llvm::Error setOption(ckopt_options *options, const char *name,
                       "' is no option: names have letters, digits and dashes");
   Setting setting(name, std::move(value));
   if (llvm::Error error = options->graph
-                              ? readGraphSettings(setting).takeError()
+                              ? planner::readRequest(setting).takeError()
                               : checkSetting(setting))
     return error;
   options->settings.push_back(std::move(setting));

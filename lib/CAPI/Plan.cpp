@@ -3,21 +3,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "GraphSettings.h"
 #include "Handles.h"
 
 #include "ckopt/Driver/Reports.h"
 #include "ckopt/Driver/Step.h"
 #include "ckopt/Planner/GraphJson.h"
 #include "ckopt/Planner/Report.h"
+#include "ckopt/Planner/Request.h"
 #include "ckopt/Planner/SearchFlags.h"
-#include "ckopt/Planner/Verifier.h"
 #include "ckopt/Remat/Remat.h"
 #include "ckopt/Remat/StoredPlan.h"
 #include "ckopt/Support/Report.h"
 #include "llvm/Support/raw_ostream.h"
-
-#include <cmath>
 
 using namespace ckopt;
 using namespace ckopt::capi;
@@ -104,55 +101,6 @@ ckopt_status ckopt_plan_model(const ckopt_model *model,
 // Graphs
 //===----------------------------------------------------------------------===//
 
-/// Adds the flags of a graph's plan, which store into `settings`.
-static void addGraphFlags(FlagTable &table, GraphSettings &settings) {
-  using Kind = MemoryBudget::Kind;
-  auto set = [&settings](llvm::Expected<MemoryBudget> budget) -> llvm::Error {
-    if (!budget)
-      return budget.takeError();
-    if (budget->kind == Kind::Bytes && budget->bytes == 0)
-      return usageError("--budget: 0 bytes hold nothing; 'min' asks for the "
-                        "smallest budget");
-    if (settings.budget.kind != Kind::Unlimited &&
-        settings.budget.kind != budget->kind)
-      return usageError("give one budget");
-    settings.budget = *budget;
-    return llvm::Error::success();
-  };
-  table.add(
-      "budget", "BYTES", 1,
-      "limit, e.g. 512MiB; 'min': the smallest that can be found",
-      [set](llvm::StringRef text) { return set(parseMemoryBudget(text)); });
-  table.add("budget-ratio", "R", 1,
-            "R times what the program order needs, rounded up; 0 < R <= 1",
-            [set](llvm::StringRef text) {
-              return set(parseBudgetRatio(text, Kind::Ratio, "--budget-ratio"));
-            });
-  table.add("pack", "", 1, "give each value an offset, and limit the arena",
-            flag::turnOn(settings.search.pack));
-  planner::addSearchFlags(table, settings.search, /*planning=*/1);
-}
-
-llvm::Expected<GraphSettings>
-capi::readGraphSettings(llvm::ArrayRef<Setting> settings) {
-  GraphSettings result;
-  FlagTable table;
-  addGraphFlags(table, result);
-  if (llvm::Error error = table.store(settings, 1))
-    return std::move(error);
-  return result;
-}
-
-std::string capi::graphSettingsHelp() {
-  GraphSettings settings;
-  FlagTable table;
-  addGraphFlags(table, settings);
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  table.printHelp(stream, 1);
-  return text;
-}
-
 static llvm::Expected<planner::Graph> readGraph(const char *json,
                                                 size_t bytes) {
   if (!json)
@@ -164,44 +112,13 @@ static llvm::Expected<planner::Graph> readGraph(const char *json,
   return std::move(*graph);
 }
 
-static planner::Result solveGraph(const planner::Graph &graph,
-                                  GraphSettings settings) {
-  using Kind = MemoryBudget::Kind;
-  if (settings.budget.kind == Kind::Minimum)
-    return planner::minimize(graph, settings.search);
-  if (settings.budget.kind == Kind::Bytes)
-    settings.search.budget = settings.budget.bytes;
-  if (settings.budget.kind == Kind::Ratio) {
-    planner::Report program = planner::makeReport(graph, {}, {});
-    settings.search.budget =
-        std::max<int64_t>(1, int64_t(std::ceil(settings.budget.ratio *
-                                               double(program.before.peak))));
-  }
-  planner::Result result = planner::solve(graph, settings.search);
-  result.budget = settings.search.budget;
-  return result;
-}
-
-static llvm::Error whyNot(const planner::Result &result) {
-  switch (result.status) {
-  case planner::Status::Error:
-    return makeError(result.internalError ? ExitInternal : ExitInputError,
-                     result.message);
-  case planner::Status::Infeasible:
-    return makeError(ExitInfeasible, result.message);
-  default:
-    return makeError(ExitNoPlanFound, result.message);
-  }
-}
-
 static ckopt_plan_figures graphFigures(const planner::Result &result,
-                                       const planner::Report &report,
-                                       int64_t budget) {
+                                       const planner::Report &report) {
   const planner::Plan &plan = result.plan;
   ckopt_plan_figures figures = {};
   figures.peak_bytes = plan.arena ? plan.arena : plan.peak;
   figures.load_bytes = plan.peak;
-  figures.budget_bytes = budget;
+  figures.budget_bytes = result.budget;
   figures.full_bytes = report.before.peak;
   figures.bound_bytes = plan.provenMinimum;
   figures.steps = int64_t(plan.steps.size());
@@ -245,13 +162,12 @@ static std::string graphTable(const ckopt_plan_figures &figures,
 }
 
 static std::unique_ptr<ckopt_plan>
-describeGraphPlan(const planner::Graph &graph, planner::Result result,
-                  bool minimum) {
+describeGraphPlan(const planner::Graph &graph, const planner::Result &result) {
   planner::ReportOptions options;
-  options.budget = minimum ? result.plan.minimumBudget : result.budget;
+  options.budget = result.budget;
   auto plan = std::make_unique<ckopt_plan>();
-  plan->figures = graphFigures(
-      result, planner::makeReport(graph, result, options), options.budget);
+  plan->figures =
+      graphFigures(result, planner::makeReport(graph, result, options));
   plan->texts[CKOPT_PLAN_TABLE] = graphTable(plan->figures, result);
   plan->texts[CKOPT_PLAN_REPORT] = planner::printReport(graph, result, options);
   plan->texts[CKOPT_PLAN_VALUES] = plan->texts[CKOPT_PLAN_REPORT];
@@ -274,20 +190,19 @@ ckopt_status ckopt_plan_graph(const char *json, size_t bytes,
     if (options && !options->graph)
       return misuse("the options are those of a step; those of a graph are "
                     "made by ckopt_options_create_for_graph");
-    auto settings =
-        readGraphSettings(options ? options->settings : std::vector<Setting>());
-    if (!settings)
-      return settings.takeError();
-    if (llvm::Error error = planner::checkSearch(settings->search))
+    auto request = planner::readRequest(options ? options->settings
+                                                : std::vector<Setting>());
+    if (!request)
+      return request.takeError();
+    if (llvm::Error error = planner::checkSearch(request->search))
       return error;
     auto graph = readGraph(json, bytes);
     if (!graph)
       return graph.takeError();
-    bool minimum = settings->budget.kind == MemoryBudget::Kind::Minimum;
-    planner::Result result = solveGraph(*graph, std::move(*settings));
-    if (!result.hasPlan())
-      return whyNot(result);
-    *plan = describeGraphPlan(*graph, std::move(result), minimum).release();
+    planner::Result result = planner::planRequest(*graph, *request);
+    if (llvm::Error error = planner::planError(result))
+      return error;
+    *plan = describeGraphPlan(*graph, result).release();
     return llvm::Error::success();
   });
 }
@@ -305,10 +220,7 @@ ckopt_status ckopt_check_plan(const char *graph, size_t graph_bytes,
     auto file = planner::parsePlan({plan, plan_bytes}, *parsed, wrong);
     if (!file)
       return inputError(wrong);
-    if (!file->statesPeak)
-      file->plan.peak = planner::planPeak(*parsed, file->plan, false);
-    wrong =
-        planner::verify(*parsed, file->plan, budget ? budget : file->budget);
+    wrong = planner::verifyFile(*parsed, *file, budget);
     return wrong.empty() ? llvm::Error::success() : inputError(wrong);
   });
 }

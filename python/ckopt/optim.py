@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Iterable
+from decimal import Decimal
 from typing import Any
 
 from .errors import UsageError
@@ -39,7 +40,7 @@ def budget_setting(budget: Any) -> tuple[str, str] | None:
         if not 0 < float(budget) <= 1:
             raise UsageError(f"budget={budget!r} is no share: those lie above 0 and up to 1; bytes "
                              "are an int or a text like '2GiB'")
-        return "budget-ratio", repr(float(budget))
+        return "budget-ratio", f"{Decimal(repr(float(budget))):f}"  # without an exponent
     if isinstance(budget, str):
         return "memory-budget", budget
     raise UsageError(f"budget={budget!r} is neither bytes nor a text like '2GiB' nor a share")

@@ -61,7 +61,7 @@ class Plan:
 
         search: flags of ``ckopt-plan``: ``effort=0``, ``time_limit=5``, ...
         """
-        text, svg = _ckopt.curve(self._graph(), points, True, _search(search))
+        text, svg = _ckopt.curve(self._graph(), points, [("pack", ""), *_search(search)])
         return Curve(json.loads(text), svg)
 
     def timeline(self, path: Path | None = None) -> str:
@@ -309,10 +309,12 @@ def plan(graph: Any, *, budget: int | float | str | None = None, pack: bool = Fa
     else:
         raise UsageError(f"a graph is a dict, JSON, a path or a networkx.DiGraph, not "
                          f"{type(graph).__name__}")
-    kind, value = budget_setting(budget) or ("", "")
-    ratio = float(value) if kind == "budget-ratio" else 0.0
+    settings = _search({"pack": pack, **search})
+    if (limit := budget_setting(budget)) is not None:
+        kind, value = limit
+        settings.append((kind.replace("memory-", ""), value))
     try:
-        made = _ckopt.plan_graph(text, "" if ratio else value, ratio, pack, _search(search))
+        made = _ckopt.plan_graph(text, settings)
     except InputError as error:
         raise InputError(f"{source}{error}") from error
     return GraphPlan(text, *made, keys)

@@ -5,16 +5,10 @@
 //===----------------------------------------------------------------------===//
 #include "Bindings.h"
 
-#include "ckopt/Planner/GraphJson.h"
 #include "ckopt/Planner/Pareto.h"
 #include "ckopt/Planner/Report.h"
+#include "ckopt/Planner/Request.h"
 #include "ckopt/Planner/SearchFlags.h"
-#include "ckopt/Planner/Simulator.h"
-#include "ckopt/Planner/Verifier.h"
-#include "ckopt/Support/ByteSize.h"
-
-#include <cmath>
-#include <numeric>
 
 using namespace ckopt;
 using namespace ckopt::python;
@@ -28,46 +22,22 @@ static Graph readGraph(const std::string &text) {
   return std::move(*graph);
 }
 
-static Options readSearch(const std::vector<Setting> &settings) {
-  Options options;
-  FlagTable table;
-  addSearchFlags(table, options, /*planning=*/1);
-  check(table.store(settings, /*groups=*/1));
-  check(checkSearch(options));
-  return options;
-}
-
-static int64_t programPeak(const Graph &graph) {
-  std::vector<NodeId> program(graph.nodes.size());
-  std::iota(program.begin(), program.end(), 0);
-  return simulate(graph, program, true).peak;
+static Request readChecked(const std::vector<Setting> &settings) {
+  Request request = take(readRequest(settings));
+  check(checkSearch(request.search));
+  return request;
 }
 
 /// Plans a ckopt-graph/1 text; returns ckopt-plan/1, ckopt-report/1 and the
 /// memory timeline as SVG.
 static std::tuple<std::string, std::string, std::string>
-planGraph(const std::string &text, const std::string &budget, double ratio,
-          bool pack, const std::vector<Setting> &settings) {
+planGraph(const std::string &text, const std::vector<Setting> &settings) {
   nb::gil_scoped_release release;
   Graph graph = readGraph(text);
-  Options options = readSearch(settings);
-  options.pack = pack;
-  bool minimum = budget == "min";
-  if (ratio > 0)
-    options.budget = std::max<int64_t>(
-        1, int64_t(std::ceil(ratio * double(programPeak(graph)))));
-  else if (!budget.empty() && !minimum)
-    options.budget = take(parseByteSize(budget));
-  Result result = minimum ? minimize(graph, options) : solve(graph, options);
-  if (result.status == Status::Error)
-    throw Failure{result.internalError ? ExitInternal : ExitInputError,
-                  result.message};
-  if (!result.hasPlan())
-    throw Failure{result.status == Status::Infeasible ? ExitInfeasible
-                                                      : ExitNoPlanFound,
-                  result.message};
+  Result result = planRequest(graph, readChecked(settings));
+  check(planError(result));
   ReportOptions report;
-  report.budget = minimum ? result.plan.minimumBudget : options.budget;
+  report.budget = result.budget;
   return {printPlan(graph, result, report.budget),
           printReport(graph, result, report),
           timelineSvg(planTimeline(graph, result, report))};
@@ -75,18 +45,16 @@ planGraph(const std::string &text, const std::string &budget, double ratio,
 
 /// The curve of cost against budget: ckopt-pareto/1, and its picture.
 static std::pair<std::string, std::string>
-curveOf(const std::string &text, int points, bool pack,
+curveOf(const std::string &text, int points,
         const std::vector<Setting> &settings) {
   nb::gil_scoped_release release;
   Graph graph = readGraph(text);
-  Options options = readSearch(settings);
-  options.pack = pack;
-  ParetoCurve curve = paretoCurve(graph, options, points);
+  Request request = readChecked(settings);
+  if (request.budget.kind != MemoryBudget::Kind::Unlimited)
+    check(usageError("a curve has all budgets: leave out --budget"));
+  ParetoCurve curve = paretoCurve(graph, request.search, points);
   if (curve.points.empty())
-    throw Failure{curve.error.internalError             ? ExitInternal
-                  : curve.error.status == Status::Error ? ExitInputError
-                                                        : ExitNoPlanFound,
-                  curve.error.message};
+    check(planError(curve.error));
   return {printPareto(graph, curve), curveSvg(tradeoffCurve(graph, curve))};
 }
 
@@ -100,17 +68,14 @@ static std::string verifyPlan(const std::string &graphText,
   auto file = parsePlan(planText, graph, error);
   if (!file)
     throw Failure{ExitInputError, error};
-  int64_t bytes = budget.empty() ? file->budget : take(parseByteSize(budget));
-  if (!file->statesPeak)
-    file->plan.peak = planPeak(graph, file->plan, /*aligned=*/false);
-  return verify(graph, file->plan, bytes);
+  int64_t bytes = budget.empty() ? 0 : take(parseByteSize(budget));
+  return verifyFile(graph, *file, bytes);
 }
 
 void python::bindPlan(nb::module_ &module) {
-  module.def("plan_graph", planGraph, nb::arg("graph"), nb::arg("budget"),
-             nb::arg("ratio"), nb::arg("pack"), nb::arg("settings"));
+  module.def("plan_graph", planGraph, nb::arg("graph"), nb::arg("settings"));
   module.def("curve", curveOf, nb::arg("graph"), nb::arg("points"),
-             nb::arg("pack"), nb::arg("settings"));
+             nb::arg("settings"));
   module.def("verify_plan", verifyPlan, nb::arg("graph"), nb::arg("plan"),
              nb::arg("budget"));
 }

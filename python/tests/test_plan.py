@@ -73,6 +73,16 @@ def test_wrong_plans_do_not_pass_the_check():
     plan = ckopt.plan(chain())
     with pytest.raises(ckopt.InputError, match="budget|bytes|peak"):
         plan.check(budget=10)
+    # Steps that people edited need not state a peak; a node that reads what was never made is named.
+    plan = ckopt.plan(chain())
+    del plan.json["peak"]
+    plan.check()
+    plan.json["steps"] = plan.json["steps"][::-1]
+    with pytest.raises(ckopt.InputError, match="never made"):
+        plan.check()
+    plan.json |= {"steps": [], "status": "infeasible"}
+    with pytest.raises(ckopt.InputError, match="no plan"):
+        plan.check()
 
 
 def test_curve_falls():
@@ -104,5 +114,11 @@ def test_errors():
         ckopt.plan(graph)
     with pytest.raises(ckopt.UsageError, match="unknown flag --nonsense"):
         ckopt.plan(chain(), nonsense=1)
+    with pytest.raises(ckopt.UsageError, match="0 bytes hold nothing"):
+        ckopt.plan(chain(), budget=0)
+    with pytest.raises(ckopt.BudgetError):
+        ckopt.plan(chain(), budget=1e-9)
+    with pytest.raises(ckopt.UsageError, match="all budgets"):
+        ckopt.plan(chain()).pareto(3, budget=100)
     with pytest.raises(ckopt.InputError, match="cannot read"):
         ckopt.plan("/no/such/file.json")

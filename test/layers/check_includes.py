@@ -107,7 +107,7 @@ ROOMS = {
     "Formats": (
         ["Check", "Model", "Structure", "Packing", "Bounds", "Construct", "Portfolio", "Policy"],
         [],
-        ["GraphJson", "Pareto", "Report", "SearchFlags"],
+        ["GraphJson", "Pareto", "Report", "Request", "SearchFlags"],
     ),
 }
 # What a problem and a plan are: every folder speaks of them.

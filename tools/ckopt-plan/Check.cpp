@@ -8,7 +8,8 @@
 // certificates or, on graphs small enough for a search to end at once, from a
 // new search; smallest budgets from bounds on memory or such a search. Results
 // of longer searches are not checked, unless they left case certificates, which
-// must then prove them.
+// must then prove them. Plans made under rules may claim what holds for plans
+// that obey them: that cannot be checked, since the file does not have them.
 //
 //===----------------------------------------------------------------------===//
 #include "Check.h"
@@ -17,10 +18,11 @@
 #include "ckopt/Planner/Certificate.h"
 #include "ckopt/Planner/Packing.h"
 #include "ckopt/Planner/Report.h"
-#include "ckopt/Planner/Verifier.h"
+#include "ckopt/Planner/Request.h"
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 using namespace ckopt;
@@ -31,6 +33,10 @@ namespace {
 /// The exact search ends at once up to this size.
 constexpr size_t smallGraph = 12;
 constexpr double rounding = 1 + 1e-9;
+
+const char *const withRules =
+    "; the plan was made under rules, and a graph that was written under rules "
+    "has nodes of its own for their copies: write the graph without them";
 
 class Checker {
 public:
@@ -46,8 +52,14 @@ private:
   void skip(const std::string &claim, const std::string &why) {
     claims.notChecked.push_back(claim + ": " + why);
   }
-  bool small() const { return graph.nodes.size() <= smallGraph; }
+  /// Returns whether claims hold only for plans that obey rules.
+  bool underRules() const { return plan.restrictedTo == "policy"; }
+  /// Returns whether a search that ends at once may answer the file's question.
+  bool searchable() const {
+    return graph.nodes.size() <= smallGraph && file.budget > 0 && !underRules();
+  }
   Result ask(bool fixedOrder, bool orderOnly) const;
+  bool checkGraph();
   bool checkNames();
   bool checkSteps();
   bool checkNothing();
@@ -84,10 +96,31 @@ Result Checker::ask(bool fixedOrder, bool orderOnly) const {
   return solve(graph, options);
 }
 
+/// Checks that the plan is for this graph, as far as the two say what they are.
+bool Checker::checkGraph() {
+  if (file.nodes.empty()) {
+    if (!file.graph.empty() && !graph.name.empty() && file.graph != graph.name)
+      return fail("it is for graph '" + file.graph + "', and this one is '" +
+                  graph.name + "'");
+    return true;
+  }
+  if (file.nodes.size() != graph.nodes.size())
+    return fail("it is for " + std::to_string(file.nodes.size()) +
+                " nodes, and this graph has " +
+                std::to_string(graph.nodes.size()) +
+                (underRules() ? withRules : ""));
+  for (size_t n = 0; n < graph.nodes.size(); ++n)
+    if (file.nodes[n] != graph.nodes[n].name)
+      return fail("it calls node " +
+                  std::to_string(graph.nodeFileId(NodeId(n))) + " '" +
+                  file.nodes[n] + "', and this graph '" + graph.nodes[n].name +
+                  "'");
+  return true;
+}
+
 bool Checker::checkNames() {
-  if (!file.graph.empty() && !graph.name.empty() && file.graph != graph.name)
-    return fail("it is for graph '" + file.graph + "', and this one is '" +
-                graph.name + "'");
+  if (!checkGraph())
+    return false;
   static const char *const known[] = {"",         "optimal",    "order_optimal",
                                       "feasible", "infeasible", "unknown"};
   if (std::find(std::begin(known), std::end(known), plan.status) ==
@@ -95,23 +128,17 @@ bool Checker::checkNames() {
     return fail("unknown status '" + plan.status + "'");
   if (!plan.proof.empty() && plan.proof != "search")
     return fail("unknown proof '" + plan.proof + "'");
-  if (!plan.restrictedTo.empty() && plan.restrictedTo != "fixed_order" &&
-      plan.restrictedTo != "order_only")
+  static const char *const restrictions[] = {"", "fixed_order", "order_only",
+                                             "policy"};
+  if (std::find(std::begin(restrictions), std::end(restrictions),
+                plan.restrictedTo) == std::end(restrictions))
     return fail("restricted to '" + plan.restrictedTo + "', which is unknown");
   return true;
 }
 
 /// Checks the plan itself, and that its bounds agree with its status.
 bool Checker::checkSteps() {
-  if (plan.status == "infeasible" || plan.status == "unknown")
-    return fail("called " + plan.status + ", and yet it has steps");
-  if (!file.statesPeak) {
-    // Steps must be well formed before they are simulated.
-    if (std::string wrong = verifySteps(graph, plan); !wrong.empty())
-      return fail(wrong);
-    plan.peak = planPeak(graph, plan, /*aligned=*/false);
-  }
-  if (std::string wrong = verify(graph, plan, budget); !wrong.empty())
+  if (std::string wrong = verifyFile(graph, file, budget); !wrong.empty())
     return fail(wrong);
   claims.derived.push_back(plan.offsets.empty() ? "steps, cost, peak"
                                                 : "steps, cost, peak, offsets");
@@ -175,6 +202,11 @@ bool Checker::checkBound(const char *key, double stated, double shown,
       claims.derived.push_back(claim);
     return true;
   }
+  if (underRules()) {
+    skip(claim, "holds under rules, which are not here; without them " +
+                    text(shown) + " is certain");
+    return true;
+  }
   // Case certificates prove everything that the search found.
   bool cases = std::any_of(plan.certificates.begin(), plan.certificates.end(),
                            [&](const Certificate &certificate) {
@@ -188,7 +220,7 @@ bool Checker::checkBound(const char *key, double stated, double shown,
   bool decides = plan.status == (fixedOrder ? "order_optimal" : "optimal");
   if (!searched && decides)
     return fail("called " + plan.status + ", but nothing shows its " + claim);
-  if (small() && file.budget > 0) {
+  if (searchable()) {
     Result truth = ask(fixedOrder, false);
     if (truth.hasPlan() && stated > truth.plan.cost * rounding)
       return fail(claim + " is wrong: a plan within the budget costs " +
@@ -211,10 +243,11 @@ bool Checker::checkBounds() {
   double any = 0, order = 0;
   if (!readCertificates(any, order))
     return false;
-  return checkBound("lower_bound", plan.lowerBound, any, false) &&
-         checkBound("order_lower_bound", plan.orderLowerBound,
-                    std::max(order, std::min(plan.lowerBound, plan.cost)),
-                    true);
+  if (!checkBound("lower_bound", plan.lowerBound, any, false))
+    return false;
+  if (!underRules())
+    order = std::max(order, std::min(plan.lowerBound, plan.cost));
+  return checkBound("order_lower_bound", plan.orderLowerBound, order, true);
 }
 
 bool Checker::checkProvenMinimum() {
@@ -222,23 +255,23 @@ bool Checker::checkProvenMinimum() {
   if (stated <= 0)
     return true;
   std::string claim = "proven_minimum " + std::to_string(stated);
-  int64_t known = -1; // The load of some known plan.
+  // The least load of known plans; the program order may break rules.
+  int64_t known = std::numeric_limits<int64_t>::max();
+  if (!underRules())
+    known = programLoad(graph);
   if (!plan.steps.empty())
-    known = planPeak(graph, plan, /*aligned=*/true);
-  Plan program;
-  program.steps.resize(graph.nodes.size());
-  std::iota(program.steps.begin(), program.steps.end(), 0);
-  int64_t load = planPeak(graph, program, /*aligned=*/true);
-  known = known < 0 ? load : std::min(known, load);
+    known = std::min(known, planPeak(graph, plan, /*aligned=*/true));
   if (stated > known)
     return fail(claim + " is wrong: " + std::to_string(known) +
                 " bytes are enough");
+  std::vector<NodeId> program(graph.nodes.size());
+  std::iota(program.begin(), program.end(), 0);
   struct Kind {
     int64_t bound;
     const char *restrictedTo;
   } kinds[] = {
       {memoryBound(graph), ""},
-      {memoryBoundInOrder(graph, program.steps), "fixed_order"},
+      {memoryBoundInOrder(graph, program), "fixed_order"},
       {orderOnlyBound(graph), "order_only"},
   };
   // A bound that holds for all plans also holds for restricted ones.
@@ -250,7 +283,7 @@ bool Checker::checkProvenMinimum() {
       claims.derived.push_back(claim);
       return true;
     }
-  if (small() && file.budget > 0 && plan.status == "infeasible") {
+  if (searchable() && plan.status == "infeasible") {
     Result truth = ask(plan.restrictedTo == "fixed_order",
                        plan.restrictedTo == "order_only");
     if (truth.hasPlan() || truth.plan.provenMinimum < stated)
@@ -258,7 +291,9 @@ bool Checker::checkProvenMinimum() {
     claims.derived.push_back(claim + " (searched again)");
     return true;
   }
-  skip(claim, "rests on a search; without it " +
+  skip(claim, (underRules() ? "holds under rules, which are not here; without "
+                              "them "
+                            : "rests on a search; without it ") +
                   std::to_string(kinds[0].bound) + " is certain");
   return true;
 }

@@ -23,8 +23,9 @@ struct CheckedClaims {
 };
 
 /// Checks the plan itself against `budget` (bytes, 0: none) and everything that
-/// the file states: figures, status, bounds, smallest budgets, packing. Sets
-/// the peak if none is stated. Searches again on graphs of at most 12 nodes.
+/// the file states: figures, status, bounds, smallest budgets, packing. What
+/// holds only under rules, which no file has, is not checked. Sets the peak if
+/// none is stated. Searches again on graphs of at most 12 nodes.
 CheckedClaims checkPlanFile(const Graph &graph, PlanFile &file, int64_t budget);
 
 } // namespace ckopt::planner

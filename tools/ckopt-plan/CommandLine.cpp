@@ -82,6 +82,8 @@ private:
 
 llvm::Error PlanFlags::setMode(Mode mode, StringRef flag) {
   line.mode = mode;
+  if (mode == Mode::Minimum)
+    line.budget.kind = MemoryBudget::Kind::Minimum;
   choices.push_back(flag.str());
   return llvm::Error::success();
 }

@@ -11,9 +11,8 @@
 #include "Output.h"
 
 #include "ckopt/Base/Version.h"
-#include "ckopt/Planner/GraphJson.h"
 #include "ckopt/Planner/Packing.h"
-#include "ckopt/Planner/Simulator.h"
+#include "ckopt/Planner/Request.h"
 #include "ckopt/Support/AtomicFile.h"
 #include "ckopt/Support/Error.h"
 
@@ -21,8 +20,6 @@
 #include "llvm/Support/MemoryBuffer.h"
 
 #include <chrono>
-#include <cmath>
-#include <numeric>
 #include <thread>
 
 using namespace ckopt;
@@ -69,22 +66,6 @@ llvm::Expected<PlanFile> readPlan(StringRef path, const Graph &graph) {
   if (!plan)
     return fileErrors(path, error);
   return std::move(*plan);
-}
-
-int64_t programPeak(const Graph &graph) {
-  std::vector<NodeId> program(graph.nodes.size());
-  std::iota(program.begin(), program.end(), 0);
-  return simulate(graph, program, true).peak;
-}
-
-/// Returns the budget in bytes, or 0 for none.
-int64_t resolveBudget(const MemoryBudget &budget, int64_t baseline) {
-  if (budget.kind == MemoryBudget::Kind::Bytes)
-    return budget.bytes;
-  if (budget.kind == MemoryBudget::Kind::Ratio)
-    return std::max<int64_t>(
-        1, int64_t(std::ceil(budget.ratio * double(baseline))));
-  return 0;
 }
 
 int runPackOnly(const CommandLine &line, llvm::Error &failure) {
@@ -144,7 +125,7 @@ llvm::Expected<int> runCheck(const CommandLine &line, const Graph &graph,
   auto file = readPlan(line.check, graph);
   if (!file)
     return file.takeError();
-  int64_t asked = resolveBudget(line.budget, baseline);
+  int64_t asked = budgetBytes(graph, line.budget);
   int64_t budget = asked > 0 ? asked : file->budget;
   CheckedClaims claims = checkPlanFile(graph, *file, budget);
   if (!claims.wrong.empty())
@@ -171,10 +152,7 @@ llvm::Expected<int> runCheck(const CommandLine &line, const Graph &graph,
 llvm::Expected<int> runPareto(const CommandLine &line, const Graph &graph) {
   ParetoCurve curve = paretoCurve(graph, line.options, line.paretoPoints);
   if (curve.points.empty())
-    return makeError(curve.error.internalError             ? ExitInternal
-                     : curve.error.status == Status::Error ? ExitInputError
-                                                           : ExitNoPlanFound,
-                     curve.error.message);
+    return planError(curve.error);
   printCurve(line.log(), graph, curve);
   if (!line.output.empty())
     if (llvm::Error error = writeOutput(line.output, printPareto(graph, curve)))
@@ -186,29 +164,25 @@ llvm::Expected<int> runPareto(const CommandLine &line, const Graph &graph) {
   return ExitOk;
 }
 
-llvm::Expected<int> runPlan(CommandLine &line, const Graph &graph,
+llvm::Expected<int> runPlan(const CommandLine &line, const Graph &graph,
                             int64_t baseline) {
-  bool minimum = line.mode == Mode::Minimum;
-  int64_t budget = minimum ? 0 : resolveBudget(line.budget, baseline);
-  line.options.budget = budget;
+  Request request{line.options, line.budget};
   std::optional<PlanFile> hint;
   if (!line.hint.empty()) {
     auto file = readPlan(line.hint, graph);
     if (!file)
       return file.takeError();
     hint = std::move(*file);
-    line.options.hint = &hint->plan;
+    request.search.hint = &hint->plan;
   }
   auto start = std::chrono::steady_clock::now();
-  Result result = minimum ? planner::minimize(graph, line.options)
-                          : planner::solve(graph, line.options);
+  Result result = planRequest(graph, request);
   std::chrono::duration<double> seconds =
       std::chrono::steady_clock::now() - start;
   if (result.status == Status::Error)
-    return makeError(result.internalError ? ExitInternal : ExitInputError,
-                     result.message);
+    return planError(result);
   ReportOptions options;
-  options.budget = minimum ? result.plan.minimumBudget : budget;
+  options.budget = result.budget;
   options.planSeconds = seconds.count();
   llvm::raw_ostream &os = line.log();
   printSummary(os, graph, result, options, baseline);
@@ -223,9 +197,7 @@ llvm::Expected<int> runPlan(CommandLine &line, const Graph &graph,
   if (result.hasPlan())
     return ExitOk;
   os.flush();
-  return makeError(result.status == Status::Infeasible ? ExitInfeasible
-                                                       : ExitNoPlanFound,
-                   result.message);
+  return planError(result);
 }
 
 llvm::Expected<int> run(int argc, char **argv) {
@@ -256,7 +228,7 @@ llvm::Expected<int> run(int argc, char **argv) {
   auto graph = readGraph(line->input);
   if (!graph)
     return graph.takeError();
-  int64_t baseline = programPeak(*graph);
+  int64_t baseline = programLoad(*graph);
   if (line->mode == Mode::Check)
     return runCheck(*line, *graph, baseline);
   if (line->mode == Mode::Pareto)

@@ -293,6 +293,13 @@ TEST(CApi, PlansOfGraphs) {
   checkTexts(plan, "ckopt-report/1");
   EXPECT_FAILS(CKOPT_INFEASIBLE, "budget", planChain("1", plan));
   EXPECT_EQ(plan, nullptr);
+  // Steps of files are checked before anything reckons with them.
+  std::string graph = chainGraph();
+  std::string early = "{\"format\":\"ckopt-plan/1\",\"cost\":9.25,"
+                      "\"steps\":[8,7,6,5,4,3,2,1,0]}";
+  EXPECT_FAILS(CKOPT_INPUT_ERROR, "never made",
+               ckopt_check_plan(graph.data(), graph.size(), early.data(),
+                                early.size(), 0));
   ckopt_plan *made = nullptr;
   for (std::string wrong : {"", "{", "[]", "{\"format\":\"ckopt-graph/1\"}",
                             "{\"format\":\"ckopt-graph/2\"}"})

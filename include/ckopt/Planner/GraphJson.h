@@ -27,6 +27,9 @@ struct PlanFile {
   std::string graph;       ///< name of the graph it is for; may be empty
   int64_t budget = 0;      ///< bytes; 0: none stated
   bool statesPeak = false; ///< otherwise plan.peak is not compared
+  /// Names of the graph's nodes by id, as plans of models state them; `graph`
+  /// is then a function of the model.
+  std::vector<std::string> nodes;
 };
 
 /// Reads ckopt-plan/1 for a graph; checks form and ids, not validity (see

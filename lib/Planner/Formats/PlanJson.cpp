@@ -37,6 +37,7 @@ private:
   }
   void readSteps(const json::Object &object, Plan &plan);
   void refuseChoices(const json::Object &object);
+  void readNames(const json::Object &object, PlanFile &file);
   void readOffsets(const json::Object &object, Plan &plan);
   void readInitial(const json::Object &object, Plan &plan);
   void readPacking(const json::Object &object, Plan &plan);
@@ -88,6 +89,17 @@ void PlanReader::refuseChoices(const json::Object &object) {
     fail("\"choices\" must be an object {\"node\": index}");
   else if (choices && !choices->empty())
     fail("\"choices\" are not supported: nodes have no alternatives");
+}
+
+void PlanReader::readNames(const json::Object &object, PlanFile &file) {
+  const json::Array *names = list(object, "nodes", "plan", false);
+  if (!names)
+    return;
+  for (const json::Value &name : *names)
+    if (auto text = name.getAsString())
+      file.nodes.push_back(text->str());
+    else
+      fail("\"nodes\" must hold the names of nodes");
 }
 
 void PlanReader::readOffsets(const json::Object &object, Plan &plan) {
@@ -266,6 +278,7 @@ std::optional<PlanFile> PlanReader::read(const json::Value &file) {
   integer(*object, "arena", "plan", plan.arena, false);
   integer(*object, "minimum_budget", "plan", plan.minimumBudget, false);
   integer(*object, "proven_minimum", "plan", plan.provenMinimum, false);
+  readNames(*object, result);
   readOffsets(*object, plan);
   readInitial(*object, plan);
   readPacking(*object, plan);
