@@ -5,7 +5,9 @@
 // Problem: people think in modules of their program, a plan has kernel calls.
 // Method: each call counts for the modules of its first source node (for a
 // gradient: of the node whose gradient it is) and for all modules around these.
-// Complexity: O(calls * depth).
+// What lies in a module with others, but in none of these, has a row of its
+// own, so that the rows below each module add up to it. Complexity: O(calls *
+// depth).
 //
 //===----------------------------------------------------------------------===//
 #include "ModuleSums.h"
@@ -40,6 +42,7 @@ public:
       at = child(at, origin.path[i]);
       count(nodes[at].sum);
     }
+    count(nodes[at].itself);
   }
   std::vector<ModuleSum> take() {
     std::vector<ModuleSum> sums;
@@ -49,7 +52,7 @@ public:
 
 private:
   struct Node {
-    ModuleSum sum;
+    ModuleSum sum, itself; ///< itself: outside of the modules in it
     std::vector<size_t> children;
     llvm::StringMap<size_t> byName;
   };
@@ -66,8 +69,16 @@ private:
     return index;
   }
   void collect(size_t index, std::vector<ModuleSum> &sums) {
-    sums.push_back(nodes[index].sum);
-    for (size_t next : nodes[index].children)
+    const Node &node = nodes[index];
+    sums.push_back(node.sum);
+    const ModuleSum &rest = node.itself;
+    if (!node.children.empty() &&
+        (rest.calls || rest.weightBytes || rest.peakBytes)) {
+      sums.push_back(rest);
+      sums.back().name = node.sum.name + "/(itself)";
+      sums.back().depth = node.sum.depth + 1;
+    }
+    for (size_t next : node.children)
       collect(next, sums);
   }
 
@@ -124,9 +135,14 @@ std::vector<ModuleSum> ckopt::sumByModule(const Compilation &compilation,
   }
   if (!named)
     return {};
+  const Origin none{{"(no module)"}};
   for (auto &[op, origin] : origins)
     if (origin.path.empty())
-      origin.path = {"(no module)"};
+      origin.path = none.path;
+  auto placeOf = [&](Operation *op) -> const Origin & {
+    auto known = origins.find(op);
+    return known == origins.end() ? none : known->second;
+  };
   ModuleTree tree(depth);
   CostModel costs(compilation.options().step.remat.costs,
                   compilation.target()->traits.rates);
@@ -156,14 +172,14 @@ std::vector<ModuleSum> ckopt::sumByModule(const Compilation &compilation,
                   role.getValue() != roles::kFrozen))
       continue;
     if (Operation *reader = firstReader(argument))
-      tree.add(origins.lookup(reader), [&](ModuleSum &sum) {
+      tree.add(placeOf(reader), [&](ModuleSum &sum) {
         sum.weightBytes +=
             getByteSize(cast<RankedTensorType>(argument.getType()));
       });
   }
   for (const LiveBytes &live : getLiveAtPeak(step))
     if (live.maker)
-      tree.add(origins.lookup(live.maker),
+      tree.add(placeOf(live.maker),
                [&](ModuleSum &sum) { sum.peakBytes += live.bytes; });
   return tree.take();
 }

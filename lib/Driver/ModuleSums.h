@@ -27,7 +27,8 @@ struct ModuleSum {
 /// Time and bytes of the planned step by the modules of the program that was
 /// exported: parents before children, in the order in which the step reaches
 /// them, `depth` levels (1: the outermost). Calls outside of modules count for
-/// "(no module)", updates of weights for "(optimizer)". Seconds are those of
+/// "(no module)", updates of weights for "(optimizer)", those that a module
+/// with others in it has itself for "MODULE/(itself)". Seconds are those of
 /// `measured` by the step's calls in order, or else predicted. Empty where no
 /// node names a module.
 std::vector<ModuleSum>

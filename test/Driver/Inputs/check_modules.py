@@ -20,7 +20,16 @@ assert rows[0]["weight_bytes"] == report["plan"]["parameter_bytes"]
 assert 0 < rows[0]["backward_seconds"] < rows[0]["seconds"]
 assert (rows[0]["recomputed_seconds"] > 0) == ("--recomputed" in sys.argv)
 assert rows[0]["peak_bytes"] < report["plan"]["planned_peak_bytes"]
-for before, row in zip(rows, rows[1:]):  # parents stand before children, which add up to less
+for before, row in zip(rows, rows[1:]):  # parents stand before children
     assert row["depth"] <= before["depth"] + 1, row
-    if row["depth"] > before["depth"]:
-        assert row["calls"] <= before["calls"] and row["seconds"] <= before["seconds"], row
+for at, row in enumerate(rows):  # the rows in a module add up to it
+    inside = []
+    for after in rows[at + 1:]:
+        if after["depth"] <= row["depth"]:
+            break
+        if after["depth"] == row["depth"] + 1:
+            inside.append(after)
+    for key in ("calls", "weight_bytes", "result_bytes", "peak_bytes") if inside else ():
+        assert row[key] == sum(one[key] for one in inside), (row, key)
+if depth > 2:
+    assert any(row["module"].endswith("/(itself)") and row["calls"] for row in rows), rows
