@@ -3,6 +3,7 @@
 # says of SOURCE, or as "" where SOURCE is no git checkout (an archive of the
 # source). The file keeps its date where nothing changed, so that a build links
 # again after a commit alone. Variables: GIT, SOURCE, OUTPUT.
+cmake_minimum_required(VERSION 3.25)
 set(commit "")
 if(GIT)
   # Empty at the top of a checkout; an archive may lie inside of another one.

@@ -15,20 +15,19 @@ using namespace ckopt::reference;
 // One operand
 //===----------------------------------------------------------------------===//
 
-template <typename Op, double (*fn)(double)>
+template <typename Op, auto fn>
 static LogicalResult interpretUnary(Op, Operands in, Results out,
                                     const Environment &) {
   for (int64_t i = 0; i < out[0].size(); ++i)
     out[0].real(i) = fn(in[0]->real(i));
   return success();
 }
-template <typename Op, double (*fn)(double)>
-static void attachUnary(MLIRContext *context) {
+template <typename Op, auto fn> static void attachUnary(MLIRContext *context) {
   attachModel<Op, interpretUnary<Op, fn>>(context);
 }
 
 /// For ops on floats and integers; results are wrapped to the type afterwards.
-template <typename Op, double (*fn)(double), int64_t (*intFn)(int64_t)>
+template <typename Op, auto fn, int64_t (*intFn)(int64_t)>
 static LogicalResult interpretNumUnary(Op, Operands in, Results out,
                                        const Environment &) {
   for (int64_t i = 0; i < out[0].size(); ++i) {
@@ -153,13 +152,13 @@ static void zip(Operands in, Tensor &out, RealFn real, IntFn integer) {
   });
 }
 
-template <typename Op, RealFn real, IntFn integer>
+template <typename Op, auto real, auto integer>
 static LogicalResult interpretBinary(Op, Operands in, Results out,
                                      const Environment &) {
-  zip(in, out[0], real, integer);
+  zip(in, out[0], RealFn(real), IntFn(integer));
   return success();
 }
-template <typename Op, RealFn real, IntFn integer>
+template <typename Op, auto real, auto integer>
 static void attachBinary(MLIRContext *context) {
   attachModel<Op, interpretBinary<Op, real, integer>>(context);
 }

@@ -14,8 +14,8 @@ Value TensorBuilder::splat(RankedTensorType type, double value) {
     element = builder.getIntegerAttr(integer, int64_t(value));
   else
     element = builder.getFloatAttr(type.getElementType(), value);
-  return ConstantOp::create(
-      builder, loc, cast<ElementsAttr>(DenseElementsAttr::get(type, element)));
+  ElementsAttr elements = DenseElementsAttr::get(type, element);
+  return ConstantOp::create(builder, loc, elements);
 }
 
 Value TensorBuilder::number(Value like, double value) {
