@@ -14,6 +14,13 @@ namespace ckopt {
 llvm::Expected<std::vector<FieldSpec>> describeFields(const Session &session,
                                                       const DataOptions &data);
 
+/// Tells whether a file of tokens has the array.
+bool takesTokens(llvm::StringRef array);
+/// Refuses samples of another number of tokens than an input of shape [batch,
+/// ...] takes.
+llvm::Error checkSequence(llvm::StringRef input, llvm::ArrayRef<int64_t> shape,
+                          const DataOptions &options);
+
 /// One batch between a source and a session.
 class Feeder {
 public:

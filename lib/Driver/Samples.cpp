@@ -160,6 +160,28 @@ static llvm::Error checkNames(const Session &session,
   return llvm::Error::success();
 }
 
+bool ckopt::takesTokens(llvm::StringRef array) {
+  return array == "tokens" || array == "next";
+}
+
+llvm::Error ckopt::checkSequence(llvm::StringRef input,
+                                 llvm::ArrayRef<int64_t> shape,
+                                 const DataOptions &options) {
+  if (options.tokens.empty() || shape.size() < 2)
+    return llvm::Error::success();
+  int64_t takes = shape[1];
+  if (shape.size() == 2 && takes == options.sequence)
+    return llvm::Error::success();
+  std::string text = options.tokens + ": samples have " +
+                     std::to_string(options.sequence) + " tokens, and '" +
+                     input.str() + "' takes " + shapeString(shape.drop_front());
+  if (shape.size() == 2)
+    text += " a sample: give --sequence=" + std::to_string(takes);
+  else
+    text += " a sample, which is no row of tokens";
+  return inputError(text);
+}
+
 llvm::Expected<std::vector<FieldSpec>>
 ckopt::describeFields(const Session &session, const DataOptions &options) {
   std::vector<ArrayMapping> mappings;
@@ -181,6 +203,9 @@ ckopt::describeFields(const Session &session, const DataOptions &options) {
     for (const ArrayMapping &mapping : mappings)
       if (mapping.name == tensor.name)
         array = mapping.array;
+    if (takesTokens(array))
+      if (llvm::Error error = checkSequence(tensor.name, tensor.shape, options))
+        return std::move(error);
     fields.push_back(describeField(tensor, array, batch));
     limitLabels(fields.back(), options);
   }

@@ -4,13 +4,16 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Driver/Step.h"
+#include "Feeding.h"
 #include "LossChoice.h"
 #include "TrainPage.h"
+#include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
 #include "ckopt/Frontend/Onnx/Onnx.h"
 #include "ckopt/Support/AtomicFile.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/Report.h"
 #include "ckopt/Support/Safetensors.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/JSON.h"
 
@@ -43,8 +46,46 @@ static llvm::Error checkSourceFields(const Compilation &compilation,
   return llvm::Error::success();
 }
 
+/// Refuses tokens in pieces that the model does not take before anything is
+/// made of their shape.
+static llvm::Error checkTokens(const Compilation &compilation,
+                               const DataOptions &data) {
+  auto forward =
+      compilation.module().lookupSymbol<mlir::func::FuncOp>("forward");
+  if (data.tokens.empty() || !forward)
+    return llvm::Error::success();
+  std::vector<std::pair<std::string, std::vector<int64_t>>> inputs;
+  for (unsigned i = 0; i < forward.getNumArguments(); ++i) {
+    auto role = forward.getArgAttrOfType<mlir::StringAttr>(i, attrs::kRole);
+    auto name = forward.getArgAttrOfType<mlir::StringAttr>(i, attrs::kName);
+    auto type =
+        llvm::dyn_cast<mlir::RankedTensorType>(forward.getArgumentTypes()[i]);
+    if (role && name && type && role.getValue() == roles::kInput)
+      inputs.emplace_back(name.str(), type.getShape().vec());
+  }
+  std::vector<ArrayMapping> mappings;
+  if (!data.inputs.empty()) {
+    auto parsed = parseArrayMappings(data.inputs, "--inputs");
+    if (!parsed)
+      return parsed.takeError();
+    mappings = std::move(*parsed);
+  }
+  for (const auto &[name, shape] : inputs) {
+    std::string array = inputs.size() == 1 ? "tokens" : name;
+    for (const ArrayMapping &mapping : mappings)
+      if (mapping.name == name)
+        array = mapping.array;
+    if (takesTokens(array))
+      if (llvm::Error error = checkSequence(name, shape, data))
+        return error;
+  }
+  return llvm::Error::success();
+}
+
 llvm::Error ckopt::plan(Compilation &compilation, DataOptions &data) {
   if (llvm::Error error = compilation.import())
+    return error;
+  if (llvm::Error error = checkTokens(compilation, data))
     return error;
   if (llvm::Error error = settleLoss(compilation, data))
     return error;

@@ -346,8 +346,8 @@ llvm::Error StepRun::resume(const std::string &path) {
   auto checkpoint = readCheckpoint(path);
   if (!checkpoint)
     return checkpoint.takeError();
-  if (llvm::Error error =
-          restoreRun(path, *impl->session, *checkpoint, impl->identity()))
+  if (llvm::Error error = restoreRun(path, *impl->session, *checkpoint,
+                                     impl->identity(), impl->train.schedule))
     return error;
   impl->updates = checkpoint->state.step;
   impl->epochs = 0;

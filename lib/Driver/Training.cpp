@@ -33,7 +33,6 @@ private:
   llvm::Error resume(DataPosition &position);
   llvm::Error planUpdates();
   llvm::Error planUnknown();
-  llvm::Error checkHorizon(const StringMetadata &saved) const;
   llvm::Error runStep(BatchStream &batches);
   llvm::Error runSteps(BatchStream &batches);
   TrainingState state(DataPosition position) const;
@@ -131,20 +130,6 @@ llvm::Error Trainer::planUpdates() {
   return updates != 0 ? schedule.verify() : llvm::Error::success();
 }
 
-/// Refuses to resume if the schedule ends at another step, because its rates
-/// differ.
-llvm::Error Trainer::checkHorizon(const StringMetadata &saved) const {
-  auto was = saved.find(horizonKey), is = identity.find(horizonKey);
-  if (was == saved.end() || is == identity.end() || was->second == is->second)
-    return llvm::Error::success();
-  return inputError(options.resume + ": its learning-rate schedule ends at " +
-                    (schedule.byEpoch ? "epoch " : "step ") + was->second +
-                    ", this run's at " +
-                    (schedule.byEpoch ? "epoch " : "step ") + is->second +
-                    "; give the --epochs that it was started with (and "
-                    "--max-steps to stop earlier)");
-}
-
 llvm::Error Trainer::resume(DataPosition &position) {
   if (options.resume.empty()) {
     stepNumber = options.stepsBefore;
@@ -158,10 +143,8 @@ llvm::Error Trainer::resume(DataPosition &position) {
   auto checkpoint = readCheckpoint(options.resume);
   if (!checkpoint)
     return checkpoint.takeError();
-  if (llvm::Error error = checkHorizon(checkpoint->state.options))
-    return error;
-  if (llvm::Error error =
-          restoreRun(options.resume, session, *checkpoint, identity))
+  if (llvm::Error error = restoreRun(options.resume, session, *checkpoint,
+                                     identity, options.schedule))
     return error;
   if (!validation.resume(checkpoint->state.best))
     warn(options.resume + ": its best evaluation was by '" +

@@ -62,10 +62,53 @@ llvm::Error ckopt::saveRun(llvm::StringRef path, const Session &session,
   return writeCheckpoint(path, {std::move(*tensors), std::move(state)});
 }
 
+/// Refuses to resume if the schedule ends at another step, because its rates
+/// differ.
+static llvm::Error checkHorizon(llvm::StringRef path, std::string was,
+                                std::string is,
+                                const LearningRateSchedule &schedule) {
+  if (was == is)
+    return llvm::Error::success();
+  std::string unit = schedule.byEpoch ? "epoch " : "step ";
+  return inputError(path + ": its learning-rate schedule ends at " + unit +
+                    was + ", this run's at " + unit + is +
+                    (schedule.totalSteps
+                         ? "; give --total-steps=" + was
+                         : "; give the --epochs that it was started with (and "
+                           "--max-steps to stop earlier)"));
+}
+
+/// The options by the names of the flags that ask for them, without the end of
+/// the schedule, which has a check of its own.
+static StringMetadata byFlags(const StringMetadata &options) {
+  static const std::pair<const char *, const char *> flags[] = {
+      {"schedule", "lr-schedule"},
+      {"dims", "dim"},
+      {"cpu", "cpu, -O"},
+      {"steps-before", "updates outside of its epochs"}};
+  StringMetadata result = options;
+  result.erase(horizonKey);
+  for (auto [key, flag] : flags)
+    if (auto node = result.extract(key)) {
+      node.key() = flag;
+      result.insert(std::move(node));
+    }
+  return result;
+}
+
 llvm::Error ckopt::restoreRun(llvm::StringRef path, Session &session,
                               const Checkpoint &checkpoint,
-                              const StringMetadata &options) {
-  if (llvm::Error error = checkOptions(checkpoint.state.options, options, path))
+                              const StringMetadata &options,
+                              const LearningRateSchedule &schedule) {
+  const StringMetadata &saved = checkpoint.state.options;
+  if (llvm::Error error = checkOptions(byFlags(saved), byFlags(options), path))
+    return error;
+  auto endIn = [](const StringMetadata &known) -> std::string {
+    auto found = known.find(horizonKey);
+    return found == known.end() ? "no known one" : found->second;
+  };
+  if (llvm::Error error =
+          checkHorizon(path, endIn(saved), endIn(options), schedule))
     return error;
   return session.restore(checkpoint.tensors, path);
 }

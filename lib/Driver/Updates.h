@@ -42,10 +42,12 @@ llvm::Error checkUpdate(const Session &session, double loss, int64_t number);
 /// Writes a checkpoint of a session's tensors, unless one is not finite.
 llvm::Error saveRun(llvm::StringRef path, const Session &session,
                     TrainingState state);
-/// Restores a session from a checkpoint of a run with the same options.
+/// Restores a session from a checkpoint of a run with the same options. Errors
+/// name them as they are asked for; `schedule` tells from where its end comes.
 llvm::Error restoreRun(llvm::StringRef path, Session &session,
                        const Checkpoint &checkpoint,
-                       const StringMetadata &options);
+                       const StringMetadata &options,
+                       const LearningRateSchedule &schedule);
 
 } // namespace ckopt
 
