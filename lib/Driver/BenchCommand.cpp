@@ -186,12 +186,14 @@ llvm::Error ckopt::runBench(DriverOptions &options) {
     if (llvm::Error error =
             profile.write(options.profileOut, session.manifest(), steps))
       return error;
+  tellWritten(options, options.profileOut);
   if (!options.calibrate.empty()) {
     Calibration calibration =
         calibrate(compilation, profile.ofStep(session.manifest(), steps));
     calibration.print(options.out());
     if (llvm::Error error = calibration.write(options.calibrate))
       return error;
+    tellWritten(options, options.calibrate);
   }
   return writeReports(options, compilation, nullptr, [&](auto &json) {
     json.attributeObject("times", [&] {

@@ -65,8 +65,12 @@ llvm::Error writeTimeline(const DriverOptions &options,
 /// training.
 void writeRun(llvm::json::OStream &json, const Compilation &compilation,
               const TrainResult *result);
-/// Writes --report and --timeline, also if no plan fits the budget. `more` adds
-/// members to the report.
+/// Says on standard output which file was written, if any was asked for.
+void tellWritten(const DriverOptions &options, llvm::StringRef path,
+                 llvm::StringRef what = "");
+/// Writes --report and --timeline, also if no plan fits the budget, and says
+/// so, and that the files of the plan were written. `more` adds members to the
+/// report.
 llvm::Error
 writeReports(const DriverOptions &options, const Compilation &compilation,
              const TrainResult *result,

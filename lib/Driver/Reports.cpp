@@ -195,13 +195,30 @@ std::string ckopt::stepReport(const Compilation &compilation) {
   });
 }
 
+void ckopt::tellWritten(const DriverOptions &options, llvm::StringRef path,
+                        llvm::StringRef what) {
+  if (path.empty() || path == "-")
+    return;
+  options.out() << "wrote " << path;
+  if (!what.empty())
+    options.out() << " (" << what << ")";
+  options.out() << "\n";
+}
+
 llvm::Error
 ckopt::writeReports(const DriverOptions &options,
                     const Compilation &compilation, const TrainResult *result,
                     llvm::function_ref<void(llvm::json::OStream &)> more) {
+  const RematResult &planned = compilation.planned();
+  if (planned.mainPlan())
+    tellWritten(options, options.planOut);
+  if (!planned.plans.empty())
+    tellWritten(options, options.planReport);
   if (!options.timeline.empty() || !options.trace.empty())
     if (llvm::Error error = writeTimeline(options, memoryTimeline(compilation)))
       return error;
+  tellWritten(options, options.timeline);
+  tellWritten(options, options.trace);
   if (options.report.empty())
     return llvm::Error::success();
   llvm::Error failure = llvm::Error::success();
@@ -218,7 +235,10 @@ ckopt::writeReports(const DriverOptions &options,
                                        compilation.code().writeJson(json));
         });
       });
-  return llvm::joinErrors(std::move(failure), std::move(written));
+  llvm::Error error = llvm::joinErrors(std::move(failure), std::move(written));
+  if (!error)
+    tellWritten(options, options.report);
+  return error;
 }
 
 /// Prints the device memory that driver, code and graphs take beside the arena.

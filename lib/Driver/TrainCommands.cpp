@@ -187,14 +187,11 @@ llvm::Error ckopt::runTrain(DriverOptions &options) {
     options.out() << "measured peak " << formatBytesExact(result.measuredPeak)
                   << "; beside it, outside of the budget, the data: "
                   << formatBytesExact(result.dataBytes) << "\n";
-  if (!options.output.empty())
-    options.out() << "wrote " << options.output << "\n";
-  if (!options.emaOutput.empty())
-    options.out() << "wrote " << options.emaOutput << " (averaged weights)\n";
-  if (!options.train.log.empty())
-    options.out() << "wrote " << options.train.log << "\n";
-  if (!options.train.html.empty())
-    options.out() << "wrote " << options.train.html << "\n";
+  tellWritten(options, options.output);
+  tellWritten(options, options.emaOutput, "averaged weights");
+  tellWritten(options, options.train.checkpoint);
+  tellWritten(options, options.train.log);
+  tellWritten(options, options.train.html);
   if (!result.nothingToDo && options.output.empty() &&
       options.emaOutput.empty() && options.train.checkpoint.empty() &&
       options.train.keepBest.empty())
@@ -223,7 +220,7 @@ static llvm::Error writeComparison(const DriverOptions &options,
                                    bool equal) {
   if (options.report.empty())
     return llvm::Error::success();
-  return writeJsonFile(options.report, [&](llvm::json::OStream &json) {
+  auto fill = [&](llvm::json::OStream &json) {
     json.object([&] {
       json.attribute("format", "ckopt-compare-report/1");
       json.attribute("model", jsonString(options.compile.model));
@@ -237,7 +234,11 @@ static llvm::Error writeComparison(const DriverOptions &options,
           });
       });
     });
-  });
+  };
+  if (llvm::Error error = writeJsonFile(options.report, fill))
+    return error;
+  tellWritten(options, options.report);
+  return llvm::Error::success();
 }
 
 /// Trains at each budget. One that nothing fits gives a run without a result;
@@ -347,8 +348,7 @@ llvm::Error ckopt::runCompare(DriverOptions &options) {
     if (llvm::Error error = writeTimeline(options, timeline))
       return error;
     for (const std::string &path : {options.timeline, options.trace})
-      if (!path.empty())
-        options.out() << "wrote " << path << "\n";
+      tellWritten(options, path);
   }
   if (llvm::Error error = writeComparison(options, budgets, runs, equal))
     return error;
