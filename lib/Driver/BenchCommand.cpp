@@ -6,125 +6,169 @@
 #include "Calibration.h"
 #include "Commands.h"
 #include "ModuleSums.h"
+#include "ckopt/Analysis/CostModel.h"
+#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/Report.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 #include <map>
 
 using namespace ckopt;
 using runtime::TensorRole;
 
+/// Seconds of processor time of all threads so far: what other work on the
+/// machine takes does not count.
+static double processorSeconds() {
+  timespec now = {};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return double(now.tv_sec) + 1e-9 * double(now.tv_nsec);
+}
+
 namespace {
-/// Seconds of each kernel call, summed over the steps that were timed.
+/// What is said of all calls of one kernel.
+struct KernelLine {
+  double seconds = 0;   ///< of a step
+  double processor = 0; ///< of them, of processor time of all threads
+  int64_t calls = 0;
+  std::string what, source;
+};
+
+/// Seconds of each kernel call: the least of the steps that were timed, which
+/// other work on the machine disturbs least.
 struct Profile {
-  std::vector<double> seconds;
+  std::vector<double> seconds, processor;
+  double used = 0; ///< processor time at the end of the last call
   bool on = false;
 
   static void add(void *self, int64_t call, double time) {
-    auto *profile = static_cast<Profile *>(self);
-    if (!profile->on)
-      return;
-    profile->seconds.resize(
-        std::max(profile->seconds.size(), size_t(call) + 1));
-    profile->seconds[size_t(call)] += time;
+    auto &profile = *static_cast<Profile *>(self);
+    double now = processorSeconds();
+    if (profile.on) {
+      keepLeast(profile.seconds, size_t(call), time);
+      keepLeast(profile.processor, size_t(call), now - profile.used);
+    }
+    profile.used = now;
+  }
+  static void keepLeast(std::vector<double> &times, size_t call, double time) {
+    if (call >= times.size())
+      times.resize(call + 1);
+    times[call] = times[call] > 0 ? std::min(times[call], time) : time;
   }
   /// Seconds of each call of the function "step", of one step.
-  std::vector<double> ofStep(const runtime::Manifest &manifest,
-                             int64_t steps) const;
-  void print(const runtime::Manifest &manifest, int64_t steps,
-             llvm::raw_ostream &os) const;
-  llvm::Error write(llvm::StringRef path, const runtime::Manifest &manifest,
-                    int64_t steps) const;
+  std::vector<double> ofStep(const runtime::Manifest &manifest) const;
+  /// One line a kernel symbol, slowest first.
+  std::vector<std::pair<std::string, KernelLine>>
+  byKernel(const runtime::Manifest &manifest) const;
+  void print(const runtime::Manifest &manifest, llvm::raw_ostream &os) const;
+  void writeKernels(const Compilation &compilation,
+                    const runtime::Manifest &manifest,
+                    llvm::json::OStream &json) const;
+  llvm::Error write(llvm::StringRef path,
+                    const runtime::Manifest &manifest) const;
 };
 } // namespace
 
-std::vector<double> Profile::ofStep(const runtime::Manifest &manifest,
-                                    int64_t steps) const {
+std::vector<double> Profile::ofStep(const runtime::Manifest &manifest) const {
   std::vector<double> result;
   for (size_t i = 0; i < seconds.size(); ++i)
     if (manifest.functions[size_t(manifest.calls[i].function)].name == "step")
-      result.push_back(seconds[i] / double(steps));
+      result.push_back(seconds[i]);
   return result;
 }
 
-/// One line a kernel symbol, slowest first.
-void Profile::print(const runtime::Manifest &manifest, int64_t steps,
-                    llvm::raw_ostream &os) const {
-  struct Line {
-    double seconds = 0;
-    int64_t calls = 0;
-    std::string what, source;
-  };
-  std::map<std::string, Line> lines;
-  double total = 0;
+std::vector<std::pair<std::string, KernelLine>>
+Profile::byKernel(const runtime::Manifest &manifest) const {
+  std::map<std::string, KernelLine> lines;
   for (size_t i = 0; i < seconds.size(); ++i) {
+    if (seconds[i] <= 0)
+      continue;
     const runtime::CallInfo &call = manifest.calls[i];
-    Line &line = lines[call.kernel];
+    KernelLine &line = lines[call.kernel];
     line.seconds += seconds[i];
-    total += seconds[i];
-    line.calls += seconds[i] > 0;
+    line.processor += processor[i];
+    ++line.calls;
     if (line.source.empty())
       line.source = call.source.substr(0, 60);
     if (call.primitive >= 0)
       line.what =
           runtime::describe(manifest.primitives[size_t(call.primitive)]);
   }
-  std::vector<std::pair<std::string, Line>> sorted(lines.begin(), lines.end());
+  std::vector<std::pair<std::string, KernelLine>> sorted(lines.begin(),
+                                                         lines.end());
   std::sort(sorted.begin(), sorted.end(), [](const auto &a, const auto &b) {
     return std::pair(-a.second.seconds, a.first) <
            std::pair(-b.second.seconds, b.first);
   });
+  return sorted;
+}
+
+void Profile::print(const runtime::Manifest &manifest,
+                    llvm::raw_ostream &os) const {
+  double total = 0;
+  for (double time : seconds)
+    total += time;
   TextTable table;
   for (const char *header : {"time a step", "share", "calls"})
     table.addColumn(header, TextTable::Right);
   for (const char *header : {"kernel", "primitive", "first source node"})
     table.addColumn(header);
-  for (auto &[kernel, line] : sorted)
-    table.addRow({formatSeconds(line.seconds / double(steps)),
+  for (auto &[kernel, line] : byKernel(manifest))
+    table.addRow({formatSeconds(line.seconds),
                   formatPercent(line.seconds / total),
                   std::to_string(line.calls), kernel, line.what, line.source});
   os << "\n";
   table.print(os);
 }
 
-/// A ckopt-profile/1 file (CostProfile.h): the mean time of one call of each
+/// Writes the member "kernels" of the current JSON object, with the bytes that
+/// a call has to read and write: what a roofline needs.
+void Profile::writeKernels(const Compilation &compilation,
+                           const runtime::Manifest &manifest,
+                           llvm::json::OStream &json) const {
+  std::map<std::string, int64_t> bytes;
+  compilation.module().walk([&](mlir::func::FuncOp function) {
+    if (!function.isDeclaration())
+      bytes[function.getSymName().str()] = int64_t(kernelWork(function).bytes);
+  });
+  json.attributeArray("kernels", [&] {
+    for (const auto &[kernel, line] : byKernel(manifest))
+      json.object([&, &kernel = kernel, &line = line] {
+        json.attribute("kernel", kernel);
+        json.attribute("calls", line.calls);
+        json.attribute("seconds", jsonNumber(line.seconds));
+        json.attribute("processor_seconds", jsonNumber(line.processor));
+        json.attribute("bytes_a_call", bytes[kernel]);
+        json.attribute("primitive", line.what);
+        json.attribute("source", jsonString(line.source));
+      });
+  });
+}
+
+/// A ckopt-profile/1 file (CostProfile.h): the mean time of the calls of each
 /// kernel. Symbols do not depend on the budget, so it serves every plan.
 llvm::Error Profile::write(llvm::StringRef path,
-                           const runtime::Manifest &manifest,
-                           int64_t steps) const {
-  std::map<std::string, std::pair<double, int64_t>> kernels;
-  for (size_t i = 0; i < seconds.size(); ++i) {
-    auto &[sum, calls] = kernels[manifest.calls[i].kernel];
-    sum += seconds[i];
-    calls += seconds[i] > 0;
-  }
+                           const runtime::Manifest &manifest) const {
   return writeJsonFile(path, [&](llvm::json::OStream &json) {
     json.object([&] {
       json.attribute("format", "ckopt-profile/1");
       json.attributeArray("ops", [&] {
-        for (const auto &[kernel, timed] : kernels)
-          if (timed.second)
-            json.object([&, &kernel = kernel, &timed = timed] {
-              json.attribute("op", kernel);
-              json.attribute("seconds",
-                             jsonNumber(timed.first / double(timed.second) /
-                                        double(steps)));
-            });
+        for (const auto &[kernel, line] : byKernel(manifest))
+          json.object([&, &kernel = kernel, &line = line] {
+            json.attribute("op", kernel);
+            json.attribute("seconds",
+                           jsonNumber(line.seconds / double(line.calls)));
+          });
       });
     });
   });
 }
 
-llvm::Error ckopt::runBench(DriverOptions &options) {
-  auto planned = prepareStep(options);
-  if (!planned)
-    return planned.takeError();
-  const Compilation &compilation = *planned->compilation;
-  Session &session = *planned->session;
-  // Without data: small deterministic numbers, labels within the classes.
+/// Small deterministic numbers as data, labels within the classes.
+static llvm::Error fillData(Session &session) {
   for (TensorRole role : {TensorRole::Input, TensorRole::Target})
     for (int64_t index : session.tensors(role)) {
       const runtime::TensorInfo &info = session.info_of(index);
@@ -136,6 +180,17 @@ llvm::Error ckopt::runBench(DriverOptions &options) {
       if (llvm::Error error = session.write(index, value))
         return error;
     }
+  return llvm::Error::success();
+}
+
+llvm::Error ckopt::runBench(DriverOptions &options) {
+  auto planned = prepareStep(options);
+  if (!planned)
+    return planned.takeError();
+  const Compilation &compilation = *planned->compilation;
+  Session &session = *planned->session;
+  if (llvm::Error error = fillData(session))
+    return error;
   if (llvm::Error error =
           session.fill(TensorRole::LearningRate, options.train.schedule.base))
     return error;
@@ -146,21 +201,25 @@ llvm::Error ckopt::runBench(DriverOptions &options) {
             ckrt_set_profile(session.handle(), Profile::add, &profile))
       return makeError(ExitInternal, ckrt_last_error() +
                                          (" (" + std::to_string(status) + ")"));
-  std::vector<double> seconds;
+  std::vector<double> seconds, processor;
   int64_t steps = options.steps ? options.steps : 10;
   for (int64_t i = 0; i < options.warmup + steps; ++i) {
     if (llvm::Error error = session.fill(TensorRole::Step, double(i + 1)))
       return error;
     profile.on = i >= options.warmup;
+    double used = profile.used = processorSeconds();
     auto start = std::chrono::steady_clock::now();
     if (llvm::Error error = session.run("step"))
       return error;
-    if (i >= options.warmup)
-      seconds.push_back(std::chrono::duration<double>(
-                            std::chrono::steady_clock::now() - start)
-                            .count());
+    if (i < options.warmup)
+      continue;
+    std::chrono::duration<double> time =
+        std::chrono::steady_clock::now() - start;
+    seconds.push_back(time.count());
+    processor.push_back(processorSeconds() - used);
   }
   std::sort(seconds.begin(), seconds.end());
+  std::sort(processor.begin(), processor.end());
   auto loss = readLoss(session);
   if (!loss)
     return loss.takeError();
@@ -173,23 +232,24 @@ llvm::Error ckopt::runBench(DriverOptions &options) {
                 << ", worst " << formatSeconds(seconds.back()) << " of "
                 << steps << " (predicted "
                 << formatSeconds(compilation.summary().figures.seconds)
-                << "), loss " << formatNumber(*loss, 6) << ", measured peak "
+                << "), processor time " << formatSeconds(processor.front())
+                << ", loss " << formatNumber(*loss, 6) << ", measured peak "
                 << formatBytesExact(*peak) << "\n";
   std::vector<ModuleSum> modules;
   if (options.profile) {
-    profile.print(session.manifest(), steps, options.out());
-    std::vector<double> times = profile.ofStep(session.manifest(), steps);
+    profile.print(session.manifest(), options.out());
+    std::vector<double> times = profile.ofStep(session.manifest());
     modules = sumByModule(compilation, options.depth, &times);
     printModules(modules, "time a step", options.out());
   }
   if (!options.profileOut.empty())
     if (llvm::Error error =
-            profile.write(options.profileOut, session.manifest(), steps))
+            profile.write(options.profileOut, session.manifest()))
       return error;
   tellWritten(options, options.profileOut);
   if (!options.calibrate.empty()) {
     Calibration calibration =
-        calibrate(compilation, profile.ofStep(session.manifest(), steps));
+        calibrate(compilation, profile.ofStep(session.manifest()));
     calibration.print(options.out());
     if (llvm::Error error = calibration.write(options.calibrate))
       return error;
@@ -201,10 +261,13 @@ llvm::Error ckopt::runBench(DriverOptions &options) {
       json.attribute("best_seconds", jsonNumber(seconds.front()));
       json.attribute("median_seconds", jsonNumber(seconds[seconds.size() / 2]));
       json.attribute("worst_seconds", jsonNumber(seconds.back()));
+      json.attribute("processor_seconds", jsonNumber(processor.front()));
       json.attribute("loss", jsonNumber(*loss));
       json.attribute("measured_peak", *peak);
     });
-    if (options.profile)
+    if (options.profile) {
       writeModules(modules, json);
+      profile.writeKernels(compilation, session.manifest(), json);
+    }
   });
 }
