@@ -78,9 +78,12 @@ struct Messages {
   void *user = nullptr;
   bool print = true; ///< warnings, as nobody set a handler
   std::string errors;
+  /// The file of a model that was given as bytes; "": the caller's own.
+  std::string temporary;
 
   void add(const Message &message);
-  /// Puts the errors that were said since the last call before the text.
+  /// Puts the errors that were said since the last call before the text, or
+  /// in its place where it only points at them.
   llvm::Error explain(llvm::Error error);
 
 private:

@@ -6,6 +6,8 @@
 #include "Handles.h"
 
 #include "ckopt/Planner/Request.h"
+#include "ckopt/Support/ToldError.h"
+#include "ckopt/Support/Wording.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -105,22 +107,30 @@ ckopt_status ckopt_options_set_message_handler(ckopt_options *options,
 void Messages::add(const Message &message) {
   if (message.severity != Message::Severity::Note)
     kind = message.severity;
+  Message said = message;
+  said.text =
+      wordModel(wordSettings(message.text, SettingStyle::Named), temporary);
   if (kind == Message::Severity::Error)
-    errors += message.str() + "\n";
+    errors += (errors.empty() ? "" : "\n") +
+              (said.severity == kind ? said.placed() : said.str());
   if (handler)
-    handler(user, int32_t(message.severity), message.where.c_str(),
-            message.text.c_str());
+    handler(user, int32_t(said.severity), said.where.c_str(),
+            said.text.c_str());
   else if (print && kind == Message::Severity::Warning)
-    printMessage(message);
+    printMessage(said);
 }
 
 llvm::Error Messages::explain(llvm::Error error) {
   std::string before;
   std::swap(before, errors);
-  if (!error || before.empty())
+  if (!error || (before.empty() && temporary.empty()))
     return error;
+  bool isTold = error.isA<ToldError>();
   ErrorText text = takeErrorText(std::move(error));
-  return makeError(text.code, before + text.text);
+  if (isTold && !before.empty())
+    return makeError(text.code, before);
+  return makeError(text.code, before + (before.empty() ? "" : "\n") +
+                                  wordModel(text.text, temporary));
 }
 
 //===----------------------------------------------------------------------===//
@@ -209,6 +219,8 @@ llvm::Expected<Request> capi::readRequest(const ckopt_model *model,
     messages->user = options->user;
     messages->print = options->print;
   }
+  if (!model->file->folder.empty())
+    messages->temporary = model->file->path;
   settings->compile.messages = [messages](const Message &message) {
     messages->add(message);
   };

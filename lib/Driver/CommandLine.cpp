@@ -144,6 +144,18 @@ llvm::Error DriverFlags::settleTarget() {
   return o.target->settle(request);
 }
 
+llvm::Error ckopt::checkDataFlags(const DataOptions &data) {
+  if (!data.path.empty() + !data.tokens.empty() + !data.images.empty() > 1)
+    return usageError("give one of --data, --tokens and --images");
+  if (data.images.empty() &&
+      (data.imageOptions.resize || data.imageOptions.augment.any() ||
+       !data.imageOptions.mean.empty()))
+    return usageError("--resize, --augment and --normalize are for --images");
+  if (!data.tokens.empty() && !data.sequence)
+    return usageError("--tokens needs --sequence=N, the tokens of a sample");
+  return llvm::Error::success();
+}
+
 /// Refuses combinations of flags that contradict each other.
 static llvm::Error checkFlags(const DriverOptions &options) {
   const OptimizerSettings &opt = options.compile.step.optimizer;
@@ -152,15 +164,8 @@ static llvm::Error checkFlags(const DriverOptions &options) {
   if (updates) // said before anything is compiled
     if (llvm::Error error = checkUpdates(opt))
       return error;
-  const DataOptions &data = options.data;
-  if (!data.path.empty() + !data.tokens.empty() + !data.images.empty() > 1)
-    return usageError("give one of --data, --tokens and --images");
-  if (data.images.empty() &&
-      (data.imageOptions.resize || data.imageOptions.augment.any() ||
-       !data.imageOptions.mean.empty()))
-    return usageError("--resize, --augment and --normalize are for --images");
-  if (!options.data.tokens.empty() && !options.data.sequence)
-    return usageError("--tokens needs --sequence=N, the tokens of a sample");
+  if (llvm::Error error = checkDataFlags(options.data))
+    return error;
   if (options.paretoPoints > 0 &&
       options.compile.step.remat.budget.kind != MemoryBudget::Kind::Unlimited)
     return usageError("--pareto plans many budgets: leave out the one given");

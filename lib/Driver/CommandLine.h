@@ -77,6 +77,9 @@ struct DriverOptions {
   llvm::raw_ostream &out() const;
 };
 
+/// Refuses flags about samples that contradict each other.
+llvm::Error checkDataFlags(const DataOptions &data);
+
 /// Parses the command line; prints help and version itself. Returns false if
 /// the program should exit with `code` now.
 bool parseCommandLine(int argc, char **argv, DriverOptions &options, int &code);

@@ -12,7 +12,7 @@
 #include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
 #include "ckopt/Dialect/Ckopt/Utils/LabelRange.h"
 #include "ckopt/Driver/Session.h"
-#include "ckopt/Support/Error.h"
+#include "ckopt/Support/ToldError.h"
 #include "ckopt/Target/TargetRegistry.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Parser/Parser.h"
@@ -54,10 +54,13 @@ static void handOn(Diagnostic &diagnostic, const MessageHandler &messages) {
     handOn(note, messages);
 }
 
+std::string Message::placed() const {
+  return (where.empty() ? "" : where + ": ") + text;
+}
+
 std::string Message::str() const {
   static constexpr const char *names[] = {"error", "warning", "remark", "note"};
-  return std::string(names[size_t(severity)]) + ": " +
-         (where.empty() ? "" : where + ": ") + text;
+  return std::string(names[size_t(severity)]) + ": " + placed();
 }
 
 void ckopt::printMessage(const Message &message) {
@@ -396,7 +399,8 @@ llvm::Error Compilation::runPlanning() {
           .count();
   if (!error && opts.keepGraph && opts.phases.to == "fuse" && !unplanned &&
       module().lookupSymbol("step"))
-    return inputError("no curve is drawn, by what is said above");
+    return toldError(ExitInputError,
+                     "no curve is drawn, by what is said above");
   summarize();
   noteTargets();
   before.budget = planSummary.figures.budget;

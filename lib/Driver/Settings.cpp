@@ -37,6 +37,20 @@ llvm::Error ckopt::checkSetting(const Setting &setting) {
   return flags.table.store(setting, takers::Program);
 }
 
+llvm::Error ckopt::readDataSettings(llvm::ArrayRef<Setting> settings,
+                                    DataOptions &data) {
+  registerAllTargets();
+  DriverOptions options;
+  options.data = data;
+  DriverFlags flags(options);
+  if (llvm::Error error = flags.table.store(settings, takers::Train))
+    return error;
+  if (llvm::Error error = checkDataFlags(options.data))
+    return error;
+  data = std::move(options.data);
+  return llvm::Error::success();
+}
+
 std::string ckopt::settingsHelp() {
   registerAllTargets();
   DriverOptions options;

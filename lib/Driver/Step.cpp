@@ -191,8 +191,7 @@ ckopt::load(const Compilation &compilation, const LoadOptions &options) {
 
 static constexpr llvm::StringLiteral kOurs = "ckopt.";
 
-StringMetadata ckopt::weightsMetadata(const BatchSource &source) {
-  std::vector<std::string> names = source.classNames();
+StringMetadata ckopt::weightsMetadata(llvm::ArrayRef<std::string> names) {
   if (names.empty())
     return {};
   llvm::json::Array array;
@@ -230,7 +229,7 @@ llvm::Expected<TrainResult> ckopt::train(const Compilation &compilation,
                       "(OptimizerSettings::ema, --ema=D)");
   options.averages = optimizer.ema > 0;
   options.identity = runIdentity(given, options, session, source.identity());
-  for (const auto &[key, value] : weightsMetadata(source))
+  for (const auto &[key, value] : weightsMetadata(source.classNames()))
     options.identity[llvm::StringRef(key).drop_front(kOurs.size()).str()] =
         value;
   if (!options.writeWeights)
@@ -239,7 +238,7 @@ llvm::Expected<TrainResult> ckopt::train(const Compilation &compilation,
       if (!weights)
         return weights.takeError();
       return writeWeightsFile(given.model, path, *weights,
-                              weightsMetadata(source));
+                              weightsMetadata(source.classNames()));
     };
   auto result = train(session, source, where, options);
   if (!result || options.html.empty())

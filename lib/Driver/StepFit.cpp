@@ -42,6 +42,7 @@ llvm::Expected<TrainResult> StepRun::fit(BatchSource &source,
   if (!result)
     return result.takeError();
   impl->updates = result->steps;
+  impl->classes = result->classes;
   impl->epochs = result->position.epoch + (result->position.position > 0);
   return result;
 }

@@ -206,15 +206,25 @@ llvm::Expected<BatchGradients> StepRun::gradients(const TensorMap &batch) {
 // Evaluation
 //===----------------------------------------------------------------------===//
 
-llvm::Expected<MetricSums> StepRun::evaluate(const TensorMap &samples) {
+llvm::Expected<MetricSums> StepRun::evaluate(const TensorMap &samples,
+                                             std::vector<Metric> metrics) {
   if (llvm::Error error = impl->checkArrays(samples))
     return std::move(error);
   auto data = Dataset::fromTensors(samples, impl->fields, impl->data.path);
   if (!data)
     return data.takeError();
-  int64_t given = data->numSamples();
   DatasetSource source(std::move(*data), DatasetSource::Order::AsStored);
-  auto result = ckopt::evaluate(*impl->session, source, impl->data);
+  return evaluate(source, std::move(metrics));
+}
+
+llvm::Expected<MetricSums> StepRun::evaluate(BatchSource &source,
+                                             std::vector<Metric> metrics) {
+  DataOptions data = impl->data;
+  data.metrics = std::move(metrics);
+  if (llvm::Error error = checkMetrics(*impl->session, data))
+    return std::move(error);
+  int64_t given = source.numSamples().value_or(0);
+  auto result = ckopt::evaluate(*impl->session, source, data);
   if (!result)
     return result.takeError();
   if (result->samples == 0)
@@ -316,7 +326,7 @@ llvm::Error StepRun::writeWeights(const std::string &path,
   if (llvm::Error error = checkFinite(*values, impl->updates))
     return error;
   return writeWeightsFile(impl->compiled.compilation().given().model, path,
-                          *values);
+                          *values, weightsMetadata(impl->classes));
 }
 
 //===----------------------------------------------------------------------===//

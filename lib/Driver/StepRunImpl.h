@@ -30,7 +30,8 @@ struct StepRun::Impl {
   std::vector<FieldSpec> fields;
   int64_t batch = 1;
   int64_t updates = 0;
-  int64_t epochs = 0; ///< that fit() began
+  int64_t epochs = 0;               ///< that fit() began
+  std::vector<std::string> classes; ///< of the samples of the last fit()
   /// Batches of the current update that were added up, and their losses.
   int64_t pending = 0;
   double pendingLoss = 0;

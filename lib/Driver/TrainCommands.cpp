@@ -111,7 +111,8 @@ trainOnce(DriverOptions &options, bool writeOutput,
   }
   if (writeOutput)
     train.trained = [&](int64_t steps) {
-      return writeOutputs(options, session, weightsMetadata(source), steps > 0);
+      return writeOutputs(options, session,
+                          weightsMetadata(source.classNames()), steps > 0);
     };
   auto result = ckopt::train(*planned->compilation, session, options.data,
                              source, std::move(train));

@@ -13,7 +13,7 @@
 #include "ckopt/Pipelines/Pipelines.h"
 #include "ckopt/Remat/Passes.h"
 #include "ckopt/Support/AtomicFile.h"
-#include "ckopt/Support/Error.h"
+#include "ckopt/Support/ToldError.h"
 #include "ckopt/Target/TargetRegistry.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
@@ -171,7 +171,7 @@ static llvm::Error runPhase(ModuleOp module, const Phase &phase) {
       });
   if (succeeded(manager.run(module)))
     return llvm::Error::success();
-  return makeError(code.value_or(ExitInputError),
+  return toldError(code.value_or(ExitInputError),
                    "stopped in phase '" + phase.name +
                        "' by what is said above");
 }

@@ -5,7 +5,7 @@
 // See the header. O(length of the messages).
 //
 //===----------------------------------------------------------------------===//
-#include "ckopt/Support/Error.h"
+#include "ckopt/Support/ToldError.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace llvm;
@@ -13,6 +13,7 @@ using namespace llvm;
 namespace ckopt {
 
 char CkoptError::ID = 0;
+char ToldError::ID = 0;
 
 std::error_code CkoptError::convertToErrorCode() const {
   return inconvertibleErrorCode();
@@ -20,6 +21,9 @@ std::error_code CkoptError::convertToErrorCode() const {
 
 Error makeError(ExitCode code, const Twine &message) {
   return make_error<CkoptError>(code, message.str());
+}
+Error toldError(ExitCode code, const Twine &message) {
+  return make_error<ToldError>(code, message.str());
 }
 Error inputError(const Twine &message) {
   return makeError(ExitInputError, message);

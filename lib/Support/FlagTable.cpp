@@ -59,7 +59,9 @@ const Flag *FlagTable::nearest(StringRef name, unsigned groups) const {
 }
 
 /// Says what an unknown flag may have been meant to be.
-llvm::Error FlagTable::unknown(StringRef written, unsigned groups) const {
+llvm::Error FlagTable::unknown(StringRef written, unsigned groups,
+                               StringRef what) const {
+  std::string text = ("unknown " + what + " " + written).str();
   StringRef name = written.ltrim('-');
   if (const Flag *other = find(name, ~groups);
       other && other->instead.empty() && !groupNames.empty()) {
@@ -68,13 +70,13 @@ llvm::Error FlagTable::unknown(StringRef written, unsigned groups) const {
       if (other->groups >> bit & 1)
         takers += (takers.empty() ? "" : ", ") + group;
     if (!takers.empty())
-      return usageError("unknown flag " + written + "; it is one of " + takers);
+      return usageError(text + "; it is one of " + takers);
   }
   if (const Flag *near = nearest(name, groups))
     return usageError(
-        "unknown flag " + written + "; did you mean " +
+        text + "; did you mean " +
         (near->instead.empty() ? dashed(near->name) : near->instead) + "?");
-  return usageError("unknown flag " + written + " (see --help-all)");
+  return usageError(text + (what == "flag" ? " (see --help-all)" : ""));
 }
 
 llvm::Error
@@ -96,7 +98,7 @@ FlagTable::parse(llvm::ArrayRef<char *> arguments, unsigned groups,
     bool hasValue = argument.contains('=');
     const Flag *flag = find(name, groups);
     if (!flag) {
-      take(unknown(written, groups));
+      take(unknown(written, groups, "flag"));
       continue;
     }
     if (flag->value.empty() && hasValue) {
@@ -124,21 +126,20 @@ FlagTable::parse(llvm::ArrayRef<char *> arguments, unsigned groups,
 
 llvm::Error FlagTable::store(llvm::ArrayRef<Setting> settings,
                              unsigned groups) const {
-  std::vector<std::string> texts;
+  llvm::Error errors = llvm::Error::success();
+  auto take = [&](llvm::Error error) {
+    errors = llvm::joinErrors(std::move(errors), std::move(error));
+  };
   for (const auto &[name, value] : settings) {
-    // An empty value is a value: without '=' the next setting would be it.
     const Flag *flag = find(name, groups);
-    bool needsValue = flag && !flag->value.empty() &&
-                      !StringRef(flag->value).starts_with("[");
-    texts.push_back(dashed(name) +
-                    (value.empty() && !needsValue ? "" : "=" + value));
+    if (!flag)
+      take(unknown(dashed(name), groups, "setting"));
+    else if (flag->value.empty() && !value.empty())
+      take(usageError(dashed(name) + " takes no value"));
+    else
+      take(flag->store(value));
   }
-  std::vector<char *> arguments;
-  for (std::string &text : texts)
-    arguments.push_back(text.data());
-  return parse(arguments, groups, [](StringRef) {
-    return llvm::Error::success(); // all begin with dashes
-  });
+  return errors;
 }
 
 static void printEntry(llvm::raw_ostream &os, const Flag &flag) {

@@ -30,6 +30,7 @@ finally:
         del _os.environ["GOMP_SPINCOUNT"]
 
 from ._fit import FitResult
+from ._sources import ImageFolder, Tokens
 from ._step import CompiledStep, batches, compile
 from .errors import (BudgetError, DeviceError, Error, InputError, InternalError, NonFiniteError,
                      NoPlanFoundError, OutputError, UnsupportedError, UsageError, Warning)
@@ -42,9 +43,9 @@ __version__ = _ckopt.version_line().split()[1]
 
 __all__ = [
     "SGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "BudgetError", "CompiledStep",
-    "Constant", "Cosine", "Curve", "DeviceError", "Error", "Exponential", "FitResult", "GraphPlan",
-    "Group", "InputError", "InternalError", "Linear", "Lion", "MultiStep", "NAdam", "NoPlanFoundError",
-    "NonFiniteError", "OneCycle", "Optimizer", "OutputError", "Plan", "RAdam", "RMSprop",
-    "Schedule", "StepDecay", "StepPlan", "UnsupportedError", "UsageError", "Warning", "batches",
-    "compile", "plan",
+    "Constant", "Cosine", "Curve", "DeviceError", "Error", "Exponential", "FitResult",
+    "GraphPlan", "Group", "ImageFolder", "InputError", "InternalError", "Linear", "Lion",
+    "MultiStep", "NAdam", "NoPlanFoundError", "NonFiniteError", "OneCycle", "Optimizer",
+    "OutputError", "Plan", "RAdam", "RMSprop", "Schedule", "StepDecay", "StepPlan", "Tokens",
+    "UnsupportedError", "UsageError", "Warning", "batches", "compile", "plan",
 ]

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import numpy
 
 from ._arrays import as_array, is_exact
+from ._sources import settings_of
 from .errors import InputError, UsageError
 
 
@@ -25,8 +26,10 @@ class FitResult:
     dropped_batches: int  #: batches at the end that were too few for an update
     seconds_per_step: float
     measured_peak_bytes: int
+    classes: list[str] = field(default_factory=list)  #: names of labels (``ImageFolder``)
     stopped_early: bool = False
-    #: of samples that did not train, after the last update: "loss", "count", "accuracy"
+    #: of samples that did not train, after the last update: "loss", "count", "accuracy",
+    #: metrics
     validation: dict[str, float] = field(default_factory=dict)
     #: the same of the averaged weights (``ema``)
     averages: dict[str, float] = field(default_factory=dict)
@@ -56,14 +59,9 @@ def _whole(name, value):
         raise UsageError(f"{name}={value!r} is no whole number") from None
 
 
-def mean_metrics(sums) -> dict[str, float]:
-    """{"loss", "count"} and, for classes, "accuracy", of sums."""
-    if not sums or not sums["count"]:
-        return {}
-    result = {"loss": sums["loss"] / sums["count"], "count": sums["count"]}
-    if sums["classified"]:
-        result["accuracy"] = sums["correct"] / sums["count"]
-    return result
+def metric_names(metrics) -> str:
+    """Names of metrics as the library reads them: with commas between."""
+    return metrics if isinstance(metrics, str) else ",".join(metrics or ())
 
 
 class Batches:
@@ -164,14 +162,15 @@ def whole_arrays(step, arrays, cast):
 
 
 def samples_of(step, samples, convert, cast, *, strict=False, first=None):
-    """What the extension module takes: a path, a dictionary of arrays, or Batches."""
+    """What the extension module takes: settings, a dictionary of arrays, or Batches."""
     if samples is None:
         return None
-    if isinstance(samples, (str, os.PathLike)):
+    settings = settings_of(samples)
+    if settings is not None:
         if first:
             raise UsageError("the first batch is compared with PyTorch's numbers: give arrays or "
                              "batches, or compile with check=False")
-        return os.fspath(samples)
+        return settings
     if is_one_batch(samples):
         samples = convert(samples)
     if isinstance(samples, Mapping):
@@ -184,8 +183,8 @@ def samples_of(step, samples, convert, cast, *, strict=False, first=None):
         return arrays
     if isinstance(samples, Iterable) or callable(samples):
         return Batches(step, samples, convert, strict=strict, first=first)
-    raise UsageError(f"samples are a path, a mapping of arrays or an iterable of batches, not "
-                     f"{type(samples).__name__}")
+    raise UsageError(f"samples are a path, a mapping of arrays, an iterable of batches, "
+                     f"ckopt.Tokens or ckopt.ImageFolder, not {type(samples).__name__}")
 
 
 def run(step, samples, *, validation, convert, cast, strict, first, report: Callable | None,
@@ -193,8 +192,8 @@ def run(step, samples, *, validation, convert, cast, strict, first, report: Call
     """Trains; returns the result and the number of batches that were skipped."""
     options = {name: os.fspath(value) if isinstance(value, os.PathLike) else value
                for name, value in options.items() if value is not None}
-    if not isinstance(options.get("metrics", ""), str):
-        options["metrics"] = ",".join(options["metrics"])
+    if "metrics" in options:
+        options["metrics"] = metric_names(options["metrics"])
     for name in ("epochs", "max_steps", "validate_every", "checkpoint_every", "early_stop"):
         if name in options:
             options[name] = _whole(name, options[name])

@@ -14,8 +14,9 @@ import numpy
 
 from . import _ckopt
 from ._arrays import as_array, check_cast
-from ._fit import FitResult, is_one_batch, mean_metrics
+from ._fit import FitResult, is_one_batch, metric_names
 from ._fit import run as run_fit
+from ._sources import settings_of
 from .errors import InputError, UsageError, Warning
 from .optim import Optimizer, Schedule, budget_setting, to_text
 from .plan import StepPlan
@@ -109,7 +110,7 @@ def compile(model: Any, *, loss: str | None = None, optimizer: Optimizer | str |
     settings += [limit] if limit else []
     settings += [] if batch is None else [("batch", to_text(batch))]
     settings += _flag_settings(flags)
-    step = CompiledStep(_ckopt.Step(path, settings), last_batch, cast)
+    step = CompiledStep(_ckopt.Step(path, settings, folder is not None), last_batch, cast)
     fields = [field["array"] for field in step._fields]
     twice = [name for name in fields if fields.count(name) > 1]
     if twice and not {"inputs", "targets"} & set(flags):
@@ -213,9 +214,10 @@ class CompiledStep:
             progress: bool = False) -> FitResult:
         """Trains for ``epochs`` more epochs by the library's loop, that of ``ckopt train``.
 
-        samples: a mapping of arrays [samples, ...] (``{"x": x, "y": y}``) or a path
-            as ``--data`` takes it: each epoch in a new order, a function of (seed,
-            epoch), with the bits of the driver. Or batches of any sizes, in their
+        samples: a mapping of arrays [samples, ...] (``{"x": x, "y": y}``), a path
+            as ``--data`` takes it, ``ckopt.Tokens`` or ``ckopt.ImageFolder``: each
+            epoch in a new order, a function of (seed, epoch), with the bits of the
+            driver. Or batches of any sizes, in their
             order: an iterable (a DataLoader) of mappings or tuples, or a function
             that returns an iterator, begun anew for each epoch. Their number is not
             known before, so that one batch is drawn ahead; ``accumulate`` needs
@@ -291,30 +293,43 @@ class CompiledStep:
 
     # --- evaluation --------------------------------------------------------
 
-    def evaluate(self, *args: Any, **kwargs: Any) -> dict[str, float]:
+    def evaluate(self, *args: Any, metrics: str | Iterable[str] | None = None,
+                 **kwargs: Any) -> dict[str, float]:
         """Returns {"loss", "count"} and, for classes, "accuracy", of the current weights.
 
-        Takes arrays of any number of samples, or one iterable of batches
-        (mappings or tuples); the last batch is padded and masked. ``count`` is
-        the number of elements that the mean is of.
+        Takes arrays of any number of samples, one iterable of batches (mappings or
+        tuples), or what the library reads itself: a path as ``--data`` takes it,
+        ``ckopt.Tokens``, ``ckopt.ImageFolder``. The last batch is padded and masked.
+        ``count`` is the number of elements that the mean is of.
+
+        metrics: names of further numbers: "top5" (any k), "perplexity", "mse",
+            ``["top5", "perplexity"]`` or with commas between. (An array that is
+            called "metrics" goes into a mapping.)
         """
-        batches: Iterable[tuple[Any, dict[str, Any]]] = [(args, kwargs)]
+        names = metric_names(metrics)
         first = args[0] if len(args) == 1 and not kwargs else None
+        settings = settings_of(first)
+        if settings is not None:
+            total = self._step.evaluate_named(settings, names)
+            self._tell()
+            return total.numbers()
+        batches: Iterable[tuple[Any, dict[str, Any]]] = [(args, kwargs)]
         if is_one_batch(first):
             batches = [(first, {})]
         elif first is not None and not isinstance(first, Mapping) and not hasattr(first, "shape"):
             batches = ((item, {}) if isinstance(item, (tuple, list)) else ((item,), {})
                        for item in first)
-        total = {"loss": 0.0, "count": 0, "correct": 0, "classified": False}
+        found = None
         for one_args, one_kwargs in batches:
-            sums = self._step.evaluate(self._arrays(one_args, one_kwargs))
-            for name in ("loss", "count", "correct"):
-                total[name] += sums[name]
-            total["classified"] = sums["classified"]
+            part = self._step.evaluate(self._arrays(one_args, one_kwargs), names)
+            if found is None:
+                found = part
+            else:
+                found.add(part)
             self._tell()
-        if not total["count"]:
+        if found is None or not found.numbers():
             raise InputError("nothing was evaluated: there were no samples")
-        return mean_metrics(total)
+        return found.numbers()
 
     def predict(self, *args: Any, **kwargs: Any) -> Any:
         """Returns the model's outputs for any number of samples.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Exceptions, one class for each class of the driver's exit codes.
 
-Each carries the text that the driver would print, and ``exit_code``, the code
-that it would exit with.
+Each carries the text that the driver would print, with settings as keywords, and
+``exit_code``, the code that it would exit with.
 """
 
 
@@ -82,6 +82,6 @@ _CLASSES = {
 def from_exit_code(code, text):
     """Returns the exception of an exit code (an int) with its text."""
     cls = DeviceError if 10 <= code <= 17 else _CLASSES.get(code, Error)
-    error = cls(text.rstrip("\n").removeprefix("error: "))
+    error = cls(text.rstrip("\n"))
     error.exit_code = code
     return error

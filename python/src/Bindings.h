@@ -9,8 +9,9 @@
 #ifndef CKOPT_PYTHON_BINDINGS_H
 #define CKOPT_PYTHON_BINDINGS_H
 
-#include "ckopt/Support/Error.h"
 #include "ckopt/Support/HostTensor.h"
+#include "ckopt/Support/ToldError.h"
+#include "ckopt/Support/Wording.h"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -33,17 +34,29 @@ struct Failure {
   std::string text;
 };
 
-/// Throws the error, if it is one, below `context` (lines of diagnostics).
-inline void check(llvm::Error error, const std::string &context = "") {
-  if (!error)
-    return;
-  ErrorText text = takeErrorText(std::move(error));
-  throw Failure{int(text.code), context + text.text};
+/// What texts have to say in Python's words.
+struct Told {
+  std::string lines;     ///< of diagnostics, to put above an error
+  std::string temporary; ///< file of a model that was given as bytes; or ""
+};
+
+/// Writes what the library says with settings as keywords.
+inline std::string inPython(const std::string &text, const Told &told) {
+  return wordModel(wordSettings(text, SettingStyle::Keywords), told.temporary);
 }
 
-template <typename T>
-T take(llvm::Expected<T> value, const std::string &context = "") {
-  check(value.takeError(), context);
+/// Throws the error, if it is one.
+inline void check(llvm::Error error, const Told &told = {}) {
+  if (!error)
+    return;
+  bool isTold = error.isA<ToldError>() && !told.lines.empty();
+  ErrorText text = takeErrorText(std::move(error));
+  throw Failure{int(text.code),
+                inPython(told.lines + (isTold ? "" : text.text), told)};
+}
+
+template <typename T> T take(llvm::Expected<T> value, const Told &told = {}) {
+  check(value.takeError(), told);
   return std::move(*value);
 }
 

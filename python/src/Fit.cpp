@@ -84,15 +84,16 @@ private:
   std::vector<SourceField> list;
 };
 
-/// Samples as Python gives them: none, a path, arrays, batches.
+/// Samples as Python gives them: none, settings that say where they are,
+/// arrays, batches.
 using Samples =
-    std::variant<std::monostate, std::string, TensorMap, nb::handle>;
+    std::variant<std::monostate, std::vector<Setting>, TensorMap, nb::handle>;
 
 Samples readSamples(nb::handle value) {
   if (value.is_none())
     return std::monostate();
-  if (nb::isinstance<nb::str>(value))
-    return nb::cast<std::string>(value);
+  if (nb::isinstance<nb::list>(value))
+    return nb::cast<std::vector<Setting>>(value);
   if (nb::isinstance<nb::dict>(value))
     return toTensors(nb::cast<nb::dict>(value));
   return value;
@@ -108,15 +109,25 @@ struct Request {
   TrainOptions options;
 };
 
+/// Opens samples that the library reads itself; labels count `classes` where
+/// these are known.
+llvm::Expected<std::unique_ptr<BatchSource>>
+openNamed(StepRun &run, const std::vector<Setting> &settings,
+          DatasetSource::Order order, std::vector<std::string> classes) {
+  DataOptions data = run.compiled().data();
+  if (llvm::Error error = readDataSettings(settings, data))
+    return std::move(error);
+  data.classNames = std::move(classes);
+  return openSource(run.session(), data, order);
+}
+
 /// Returns a source; null where there are no samples.
 llvm::Expected<std::unique_ptr<BatchSource>>
 openSamples(StepRun &run, const Samples &samples, const Request &request,
-            DatasetSource::Order order, Raised &raised) {
-  if (const auto *path = std::get_if<std::string>(&samples)) {
-    DataOptions data = run.compiled().data();
-    data.path = *path;
-    return openSource(run.session(), data, order);
-  }
+            DatasetSource::Order order, Raised &raised,
+            std::vector<std::string> classes = {}) {
+  if (const auto *settings = std::get_if<std::vector<Setting>>(&samples))
+    return openNamed(run, *settings, order, std::move(classes));
   if (const auto *arrays = std::get_if<TensorMap>(&samples)) {
     auto data = Dataset::fromTensors(*arrays, run.fields(), "the arrays");
     if (!data)
@@ -147,19 +158,9 @@ llvm::Error checkWhole(const StepRun &run, const BatchSource &source,
                     llvm::Twine(run.batch()));
 }
 
-/// The numbers of an evaluation by name; empty where nothing was evaluated.
 nb::dict describe(const MetricSums &sums, bool classified,
                   llvm::ArrayRef<Metric> metrics) {
-  nb::dict result;
-  if (!sums.count)
-    return result;
-  result["loss"] = sums.meanLoss();
-  result["count"] = sums.count;
-  if (classified)
-    result["accuracy"] = sums.accuracy();
-  for (const Metric &metric : metrics)
-    result[metric.name().c_str()] = metric.of(sums);
-  return result;
+  return Evaluated{sums, classified, metrics.vec()}.numbers();
 }
 
 nb::dict describeStep(const StepReport &step, llvm::ArrayRef<Metric> metrics) {
@@ -181,7 +182,8 @@ llvm::Expected<TrainResult> runFit(StepRun &run, Request &request,
   if (!opened)
     return opened.takeError();
   auto validation = openSamples(run, request.validation, request,
-                                DatasetSource::Order::AsStored, raised);
+                                DatasetSource::Order::AsStored, raised,
+                                (*opened)->classNames());
   if (!validation)
     return validation.takeError();
   TrainOptions &options = request.options;
@@ -219,6 +221,7 @@ nb::dict describeResult(const TrainResult &result,
   made["dropped_batches"] = result.droppedBatches;
   made["seconds_per_step"] = result.stepSeconds;
   made["measured_peak_bytes"] = result.measuredPeak;
+  made["classes"] = result.classes;
   made["stopped_early"] = result.stoppedEarly;
   made["validation"] = describe(result.evaluation, result.classified, metrics);
   made["averages"] =
@@ -278,6 +281,21 @@ nb::dict fit(Step &self, nb::object samples, nb::object validation,
 } // namespace
 
 void python::bindFit(nb::class_<Step> &step) {
+  step.def(
+      "evaluate_named",
+      [](Step &self, const std::vector<Setting> &settings,
+         const std::string &names) {
+        using Sums = llvm::Expected<MetricSums>;
+        return self.evaluated(names, [&](StepRun &run, auto metrics) -> Sums {
+          auto source =
+              openNamed(run, settings, DatasetSource::Order::AsStored, {});
+          if (!source)
+            return source.takeError();
+          return run.evaluate(**source, std::move(metrics));
+        });
+      },
+      nb::arg("settings"), nb::arg("metrics"),
+      "Evaluates samples that the library reads itself.");
   step.def("fit", fit, nb::arg("samples"), nb::arg("validation").none(),
            nb::arg("count").none(), nb::arg("report").none(),
            nb::arg("options"),

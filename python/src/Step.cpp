@@ -27,7 +27,9 @@ std::string errorLines(const Messages &messages) {
     if (message.severity != Message::Severity::Note)
       ofError = message.severity == Message::Severity::Error;
     if (ofError)
-      text += message.str() + "\n";
+      text += (message.severity == Message::Severity::Note ? message.str()
+                                                           : message.placed()) +
+              "\n";
   }
   return text;
 }
@@ -36,22 +38,25 @@ std::string errorLines(const Messages &messages) {
 
 const pid_t python::loadedIn = getpid();
 
-Step::Step(const std::string &model, const std::vector<Setting> &settings) {
+Step::Step(const std::string &model, const std::vector<Setting> &settings,
+           bool isTemporary) {
   nb::gil_scoped_release release;
+  words.temporary = isTemporary ? model : "";
   onThreads([&] { open(model, settings); });
 }
 
 void Step::open(const std::string &model,
                 const std::vector<Setting> &settings) {
-  StepSettings all = take(readSettings(model, settings));
+  StepSettings all = take(readSettings(model, settings), words);
   all.compile.keepGraph = true; // for curves
   all.compile.messages = [messages = messages](const Message &message) {
     messages->push_back(message);
   };
+  auto told = [&] { return Told{errorLines(*messages), words.temporary}; };
   auto compiled = compile(std::move(all.compile), std::move(all.data));
-  check(compiled.takeError(), errorLines(*messages));
-  run = take(StepRun::create(std::move(*compiled), all.train, all.load),
-             errorLines(*messages));
+  check(compiled.takeError(), told());
+  run =
+      take(StepRun::create(std::move(*compiled), all.train, all.load), told());
 }
 
 std::vector<std::pair<std::string, std::string>> Step::takeMessages() {
@@ -61,8 +66,7 @@ std::vector<std::pair<std::string, std::string>> Step::takeMessages() {
   std::vector<std::pair<std::string, std::string>> result;
   for (const Message &message : *messages)
     result.emplace_back(names[size_t(message.severity)],
-                        (message.where.empty() ? "" : message.where + ": ") +
-                            message.text);
+                        inPython(message.placed(), words));
   messages->clear();
   return result;
 }
@@ -77,12 +81,16 @@ static nb::dict describe(const FieldSpec &field) {
   return result;
 }
 
-nb::dict python::metrics(const MetricSums &sums, bool classified) {
+nb::dict Evaluated::numbers() const {
   nb::dict result;
-  result["classified"] = classified;
-  result["loss"] = sums.loss;
+  if (!sums.count)
+    return result;
+  result["loss"] = sums.meanLoss();
   result["count"] = sums.count;
-  result["correct"] = sums.correct;
+  if (classified)
+    result["accuracy"] = sums.accuracy();
+  for (const Metric &metric : metrics)
+    result[metric.name().c_str()] = metric.of(sums);
   return result;
 }
 
@@ -134,15 +142,13 @@ static void bindCalls(nb::class_<Step> &step) {
       nb::arg("arrays"));
   step.def(
       "evaluate",
-      [](Step &self, const nb::dict &arrays) {
+      [](Step &self, const nb::dict &arrays, const std::string &names) {
         TensorMap samples = toTensors(arrays);
-        bool classified = self.plain(
-            [](StepRun &run) { return classifies(run.compiled().data()); });
-        return metrics(
-            self.locked([&](StepRun &run) { return run.evaluate(samples); }),
-            classified);
+        return self.evaluated(names, [&](StepRun &run, auto metrics) {
+          return run.evaluate(samples, std::move(metrics));
+        });
       },
-      nb::arg("arrays"));
+      nb::arg("arrays"), nb::arg("metrics"));
   step.def(
       "predict",
       [](Step &self, const nb::dict &arrays) {
@@ -276,9 +282,17 @@ void python::bindStep(nb::module_ &module) {
         return epochPermutation<int64_t>(samples, seed, epoch);
       },
       nb::arg("samples"), nb::arg("seed"), nb::arg("epoch"));
+  nb::class_<Evaluated>(module, "Evaluated")
+      .def(
+          "add",
+          [](Evaluated &self, const Evaluated &other) {
+            self.sums += other.sums;
+          },
+          nb::arg("other"))
+      .def("numbers", &Evaluated::numbers);
   nb::class_<Step> step(module, "Step");
-  step.def(nb::init<const std::string &, const std::vector<Setting> &>(),
-           nb::arg("model"), nb::arg("settings"));
+  step.def(nb::init<const std::string &, const std::vector<Setting> &, bool>(),
+           nb::arg("model"), nb::arg("settings"), nb::arg("is_temporary"));
   bindCalls(step);
   bindFit(step);
   bindWeights(step);

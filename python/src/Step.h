@@ -37,20 +37,32 @@ template <typename Work> auto onThreads(Work work) {
       .get();
 }
 
+/// What an evaluation found; those of several calls add up.
+struct Evaluated {
+  MetricSums sums;
+  bool classified = false;
+  std::vector<Metric> metrics;
+
+  /// Returns the numbers by name; empty where nothing was evaluated.
+  nb::dict numbers() const;
+};
+
 /// A run with a lock: Python's threads may call at once, as each call lets the
 /// GIL go while it works. The thread that trains by fit() may call again from
 /// its callbacks.
 class Step {
 public:
-  Step(const std::string &model, const std::vector<Setting> &settings);
+  /// `isTemporary`: the file holds a model that was given as bytes.
+  Step(const std::string &model, const std::vector<Setting> &settings,
+       bool isTemporary);
 
   /// Calls `work` on the run without the GIL.
   template <typename Work> auto locked(Work work) {
     using Result = decltype(work(*run));
     if constexpr (std::is_same_v<Result, llvm::Error>)
-      check(plain(work));
+      check(plain(work), words);
     else
-      return take(plain(work));
+      return take(plain(work), words);
   }
   /// The same for results that are no errors.
   template <typename Work> auto plain(Work work) {
@@ -61,20 +73,31 @@ public:
     });
   }
 
+  /// Calls `work` with the metrics of these names (with commas between).
+  template <typename Work>
+  Evaluated evaluated(const std::string &names, Work work) {
+    Evaluated result;
+    if (!names.empty())
+      result.metrics = take(parseMetrics(names, "metrics"));
+    result.classified =
+        plain([](StepRun &run) { return classifies(run.compiled().data()); });
+    result.sums =
+        locked([&](StepRun &run) { return work(run, result.metrics); });
+    return result;
+  }
+
   /// Returns what was said since the last call: severity and text.
   std::vector<std::pair<std::string, std::string>> takeMessages();
 
 private:
   void open(const std::string &model, const std::vector<Setting> &settings);
 
+  Told words; ///< without lines
   std::shared_ptr<std::vector<Message>> messages =
       std::make_shared<std::vector<Message>>();
   std::recursive_mutex mutex;
   std::unique_ptr<StepRun> run;
 };
-
-/// Sums, so that those of several calls add up.
-nb::dict metrics(const MetricSums &sums, bool classified);
 
 void bindFit(nb::class_<Step> &step);
 

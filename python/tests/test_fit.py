@@ -4,6 +4,8 @@
 import json
 import os
 import signal
+import struct
+import zlib
 
 import numpy
 import pytest
@@ -52,6 +54,101 @@ def test_arrays_and_files_have_the_drivers_bits(digits, tmp_path):
     assert last.validation == result.validation and last.epochs == 2
 
 
+def text_model(tmp_path, tokens=16):
+    """Scores of the next of 50 tokens from the one before."""
+    onnx = pytest.importorskip("onnx")
+    helper = onnx.helper
+    random = numpy.random.default_rng(0)
+    weights = [onnx.numpy_helper.from_array(random.normal(size=shape).astype("f4") * 0.1, name)
+               for name, shape in (("table", (50, 8)), ("out", (8, 50)))]
+    graph = helper.make_graph(
+        [helper.make_node("Gather", ["table", "x"], ["e"], "look"),
+         helper.make_node("MatMul", ["e", "out"], ["scores"], "score")], "text",
+        [helper.make_tensor_value_info("x", onnx.TensorProto.INT64, ["batch", tokens])],
+        [helper.make_tensor_value_info("scores", onnx.TensorProto.FLOAT, ["batch", tokens, 50])],
+        weights)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    model.ir_version = 9
+    path = tmp_path / "text.onnx"
+    onnx.save(model, path)
+    numbers = numpy.cumsum(random.integers(1, 4, 4001)) % 50
+    numbers.astype("u2").tofile(tmp_path / "train.bin")
+    numbers[:400].astype("u1").tofile(tmp_path / "valid.bin")
+    return path
+
+
+def test_tokens_have_the_drivers_bits(tmp_path):
+    path = text_model(tmp_path)
+    made = dict(loss="cross_entropy", optimizer=ckopt.AdamW(lr=1e-2), batch=8, threads=1, effort=0,
+                seed=3)
+    train = tmp_path / "train.bin"
+    run_driver("train", path, f"--tokens={train}", "--sequence=16", "--loss=cross_entropy",
+               "--optimizer=adamw", "--lr=0.01", "--batch=8", "--threads=1", "--quiet", "--seed=3",
+               "--epochs=2", "-o", tmp_path / "driver.safetensors")
+    step = ckopt.compile(path, **made)
+    result = step.fit(ckopt.Tokens(train, sequence=16), epochs=2,
+                      validation=ckopt.Tokens(tmp_path / "valid.bin", sequence=16, type="uint8"),
+                      metrics=["perplexity", "top5"])
+    assert_same_bits(read_safetensors(tmp_path / "driver.safetensors"), step.state_dict())
+    assert result.steps == 62 and result.dropped == 2 and result.losses[-1] < result.losses[0]
+    again = step.evaluate(ckopt.Tokens(tmp_path / "valid.bin", 16, numpy.uint8),
+                          metrics=["perplexity", "top5"])
+    assert again == result.validation and again["count"] == 24 * 16
+    with pytest.raises(ckopt.InputError, match=r"train.bin: samples have 32 tokens, and 'x' takes "
+                       r"\[16\] a sample: give sequence=16"):
+        step.fit(ckopt.Tokens(train, sequence=32))
+    with pytest.raises(ckopt.UsageError, match="'token_type': 'float32' is not one of"):
+        step.fit(ckopt.Tokens(train, sequence=16, type=numpy.float32))
+
+
+def write_png(path, pixels):
+    """A gray image of uint8."""
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    head = struct.pack(">IIBBBBB", pixels.shape[1], pixels.shape[0], 8, 0, 0, 0, 0)
+    rows = b"".join(b"\0" + row.tobytes() for row in pixels)
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) +
+                     chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+
+
+def test_image_folders_have_the_drivers_bits(digits, tmp_path):
+    images, labels = digits
+    for i in range(150):
+        folder = tmp_path / ("train" if i < 110 else "valid") / f"digit-{labels[i]}"
+        folder.mkdir(parents=True, exist_ok=True)
+        write_png(folder / f"{i}.png", numpy.pad(images[i, 0] * 15, ((1, 1), (2, 2))))
+    run_driver(*[flag for flag in driver_flags(tmp_path, epochs=2) if not str(flag).startswith(
+        ("--data", "--inputs", "--targets"))], f"--images={tmp_path / 'train'}", "--augment=crop,flip",
+        "--normalize=0.5/0.25")
+    step = compile_digits(seed=5)
+    result = step.fit(ckopt.ImageFolder(tmp_path / "train", augment=["crop", "flip"],
+                                        normalize=(0.5, [0.25])), epochs=2,
+                      validation=ckopt.ImageFolder(tmp_path / "valid", normalize="0.5/0.25"))
+    assert_same_bits(read_safetensors(tmp_path / "driver.safetensors"), step.state_dict())
+    assert result.classes == [f"digit-{n}" for n in range(10)]
+    assert result.validation["count"] == 40
+    step.save(tmp_path / "trained.safetensors")
+    assert b"digit-7" in (tmp_path / "trained.safetensors").read_bytes()
+    with pytest.raises(ckopt.UsageError, match="is neither 'imagenet' nor"):
+        step.fit(ckopt.ImageFolder(tmp_path / "train", normalize=3))
+    with pytest.raises(ckopt.UsageError, match="'augment'.*'flop'"):
+        step.fit(ckopt.ImageFolder(tmp_path / "train", augment="flop"))
+
+
+def test_the_end_of_a_schedule_is_named(digits, tmp_path):
+    images, labels = digits
+    made = dict(schedule=ckopt.Cosine(total_steps=10))
+    step = compile_digits(**made)
+    step(images[:32], labels[:32])
+    step.checkpoint(tmp_path / "one.ckpt")
+    with pytest.raises(ckopt.InputError, match="ends at step 10, .* step 20; give total_steps=10"):
+        compile_digits(schedule=ckopt.Cosine(total_steps=20)).resume(tmp_path / "one.ckpt")
+    with pytest.raises(ckopt.InputError, match="(?s)option 'lr-schedule' was 'cosine'") as info:
+        compile_digits().resume(tmp_path / "one.ckpt")
+    assert "schedule-steps" not in str(info.value)
+
+
 def test_resumed_runs_have_the_bits_of_unbroken_ones(digits, tmp_path):
     """From a checkpoint of fit and one of the driver, in the middle of an epoch."""
     images, labels = digits
@@ -76,7 +173,7 @@ def test_resumed_runs_have_the_bits_of_unbroken_ones(digits, tmp_path):
     mixed = compile_digits(seed=5)
     mixed(images[:32], labels[:32])
     mixed.fit(arrays, checkpoint=tmp_path / "mixed.ckpt")
-    with pytest.raises(ckopt.InputError, match="steps-before"):
+    with pytest.raises(ckopt.InputError, match="updates outside of its epochs"):
         compile_digits(seed=5).fit(arrays, epochs=2, resume=tmp_path / "mixed.ckpt")
 
 

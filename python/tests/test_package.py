@@ -55,7 +55,9 @@ assert_type(step.fit({"x": 1}, epochs=2), ckopt.FitResult)
 assert_type(step.fit([]).losses, list[float])
 assert_type(step.plan, ckopt.StepPlan)
 assert_type(step.plan.pareto(3), ckopt.Curve)
-assert_type(step.evaluate(x=1, y=2), dict[str, float])
+assert_type(step.evaluate(x=1, y=2, metrics=["top5"]), dict[str, float])
+assert_type(step.fit(ckopt.Tokens("t.bin", sequence=4), validation="v.npz"), ckopt.FitResult)
+assert_type(step.evaluate(ckopt.ImageFolder("f", augment=["flip"])), dict[str, float])
 assert_type(ckopt.plan({}, budget="1GiB").peak, int)
 """
 WRONG = USER + "step.fit({}, epochs='two')\nckopt.compile('m', optimizer=3)\nstep.trian()\n"
@@ -83,10 +85,11 @@ def test_stubs_have_what_the_module_has():
 
     tree = ast.parse((PACKAGE / "_ckopt.pyi").read_text())
     functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
-    step = next(node for node in tree.body if isinstance(node, ast.ClassDef))
-    assert functions | {"Step"} == {name for name in dir(_ckopt) if not name.startswith("_")}
-    assert {n.name for n in step.body if isinstance(n, ast.FunctionDef)} - {"__init__"} == \
-        {name for name in dir(_ckopt.Step) if not name.startswith("_")}
+    classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+    assert functions | set(classes) == {name for name in dir(_ckopt) if not name.startswith("_")}
+    for name, node in classes.items():
+        assert {n.name for n in node.body if isinstance(n, ast.FunctionDef)} - {"__init__"} == \
+            {name for name in dir(getattr(_ckopt, name)) if not name.startswith("_")}
 
 
 def test_import_names_the_missing_package(tmp_path):

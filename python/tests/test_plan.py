@@ -2,8 +2,10 @@
 """The planner on graphs of other compilers."""
 
 import json
+import os
 
 import pytest
+from conftest import ROOT
 
 import ckopt
 
@@ -112,7 +114,7 @@ def test_errors():
     graph["nodes"][1]["inputs"] = [99]
     with pytest.raises(ckopt.InputError, match="99"):
         ckopt.plan(graph)
-    with pytest.raises(ckopt.UsageError, match="unknown flag --nonsense"):
+    with pytest.raises(ckopt.UsageError, match="unknown setting 'nonsense'$"):
         ckopt.plan(chain(), nonsense=1)
     with pytest.raises(ckopt.UsageError, match="0 bytes hold nothing"):
         ckopt.plan(chain(), budget=0)
@@ -122,3 +124,10 @@ def test_errors():
         ckopt.plan(chain()).pareto(3, budget=100)
     with pytest.raises(ckopt.InputError, match="cannot read"):
         ckopt.plan("/no/such/file.json")
+
+
+def test_the_page_lists_what_plans_have():
+    with open(os.path.join(ROOT, "docs/python.md"), encoding="utf-8") as file:
+        page = file.read().split("| of a `GraphPlan`")[1].split("\n\n")[0]
+    for name in dir(ckopt.GraphPlan):
+        assert name.startswith("_") or f"`{name}" in page, name

@@ -151,7 +151,19 @@ def test_evaluation_pads_and_masks(digits):
     assert parts["count"] == 70 and parts["accuracy"] == whole["accuracy"]
     assert parts["loss"] == pytest.approx(whole["loss"], rel=1e-6)
     scores = step.predict(x=images[:70])
-    assert scores.shape == (70, 10)
+    assert isinstance(scores, numpy.ndarray) and scores.shape == (70, 10)
+    more = step.evaluate(x=images[:70], y=labels[:70], metrics=["top3", "perplexity"])
+    best = numpy.argsort(-scores, axis=1, kind="stable")[:, :3]
+    assert {name: more[name] for name in whole} == whole
+    assert more["top3"] == pytest.approx((best == labels[:70, None]).any(1).mean())
+    assert more["perplexity"] == pytest.approx(numpy.exp(whole["loss"]), rel=1e-5)
+    halves = step.evaluate(((images[i:i + 35], labels[i:i + 35]) for i in (0, 35)),
+                           metrics="top3,perplexity")
+    assert halves["top3"] == more["top3"]
+    with pytest.raises(ckopt.UsageError, match="mse"):
+        step.evaluate(x=images[:70], y=labels[:70], metrics="mse")
+    with pytest.raises(ckopt.UsageError, match="metrics: 'top'"):
+        step.evaluate(x=images[:70], y=labels[:70], metrics="top")
     assert (scores.argmax(1) == labels[:70]).mean() == pytest.approx(whole["accuracy"])
     logits = scores.astype("f8")
     losses = numpy.log(numpy.exp(logits).sum(1)) - logits[numpy.arange(70), labels[:70]]
@@ -209,16 +221,38 @@ def test_errors_have_classes_and_texts(tmp_path):
     assert info.value.exit_code == 2
     with pytest.raises(ckopt.InputError, match="no_such"):
         ckopt.compile(tmp_path / "no_such.onnx", loss="mse")
-    with pytest.raises(ckopt.UsageError, match="unknown flag --nonsense"):
+    with pytest.raises(ckopt.UsageError, match="unknown setting 'nonsense'$"):
         compile_digits(nonsense=1)
     with pytest.raises(ckopt.UsageError, match="momentum"):
         compile_digits(momentum=0.9)
-    with pytest.raises(ckopt.UsageError, match="total-steps"):
+    with pytest.raises(ckopt.UsageError, match="lr_schedule='cosine' needs 'total_steps'"):
         compile_digits(lr_schedule="cosine")
-    with pytest.raises(ckopt.UsageError, match="unknown flag --epochs"):
+    with pytest.raises(ckopt.UsageError, match="unknown setting 'epochs'"):
         compile_digits(epochs=3)
     with pytest.raises(ckopt.OutputError):
         compile_digits().save("/no/such/folder/x.onnx")
+
+
+def test_errors_speak_of_what_the_caller_has():
+    """Keywords, not flags; a diagnostic's text without the driver's frame; bytes, not a path."""
+    def told(call, kind=ckopt.Error):
+        with pytest.raises(kind) as info:
+            call()
+        text = str(info.value)
+        assert "--" not in text and "error: " not in text and "said above" not in text, text
+        return text
+
+    for garbage in (b"", b"no model at all"):
+        text = told(lambda g=garbage: ckopt.compile(g, loss="mse"), ckopt.InputError)
+        assert "the model given as bytes is" in text and ".onnx'" not in text
+    with open(MODEL, "rb") as file:
+        model = file.read()
+    assert "budget" in told(lambda: ckopt.compile(model, loss="cross_entropy", batch=32, effort=0,
+                                                  budget="1KiB"), ckopt.BudgetError)
+    assert "give its size (batch=N)" in told(lambda: ckopt.compile(model, loss="cross_entropy"))
+    assert "'label_smoothing'" in told(lambda: compile_digits(loss="mse", label_smoothing=0.1))
+    step = compile_digits()
+    assert "ema=D" in told(lambda: step.save("x.safetensors", averaged=True))
 
 
 def test_divergence_is_an_error(digits):

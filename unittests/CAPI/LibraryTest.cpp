@@ -110,8 +110,14 @@ TEST(CApi, OptionsAreCheckedWhenTheyAreSet) {
   auto set = [&](const char *name, const char *value) {
     return ckopt_options_set(options.get(), name, value);
   };
-  EXPECT_FAILS(CKOPT_USAGE, "optimiser", set("optimiser", "adam"));
-  EXPECT_FAILS(CKOPT_USAGE, "batch", set("batch", "many"));
+  EXPECT_FAILS(CKOPT_USAGE,
+               "unknown setting 'optimiser'; did you mean 'optimizer'?",
+               set("optimiser", "adam"));
+  EXPECT_FAILS(CKOPT_USAGE, "unknown setting 'zzz'", set("zzz", "1"));
+  EXPECT_EQ(std::string(ckopt_last_error()), "unknown setting 'zzz'");
+  EXPECT_FAILS(CKOPT_USAGE, "'batch': 'many' is no integer",
+               set("batch", "many"));
+  EXPECT_FAILS(CKOPT_USAGE, "'batch': '' is no integer", set("batch", ""));
   EXPECT_FAILS(CKOPT_USAGE, "data", set("data", "train.npz"));
   // Neither a second option nor a value may hide in a name.
   EXPECT_FAILS(CKOPT_USAGE, "no option", set("loss=mse", ""));
@@ -155,9 +161,12 @@ TEST(CApi, FilesAndModelsThatAreWrong) {
   for (size_t bytes : {size_t(0), garbage.size()}) {
     CKOPT_OK_OR_FAIL(ckopt_model_from_memory(garbage.data(), bytes, &model));
     Model wrong(model);
-    EXPECT_EQ(ckopt_compile(model, nullptr, &step), CKOPT_INPUT_ERROR);
+    EXPECT_FAILS(CKOPT_INPUT_ERROR, "the model given as bytes is",
+                 ckopt_compile(model, nullptr, &step));
+    EXPECT_EQ(std::string(ckopt_last_error()).find(".onnx'"),
+              std::string::npos);
   }
-  EXPECT_FAILS(CKOPT_USAGE, "lr-schedule",
+  EXPECT_FAILS(CKOPT_USAGE, "lr-schedule=cosine needs 'total-steps'",
                ckopt_compile(digitsModel().get(),
                              makeOptions({{"loss", "cross_entropy"},
                                           {"lr-schedule", "cosine"}})

@@ -62,6 +62,11 @@ TEST_F(FlagTableTest, EmptySettingsTakeNothingFromTheNext) {
   EXPECT_EQ(s.file, "");
   EXPECT_EQ(s.count, 7);
   EXPECT_TRUE(s.quiet);
+  settings = {{"quiet", "yes"}, {"cuont", "1"}, {"zzz", ""}};
+  EXPECT_EQ(takeErrorText(table.store(settings, 1)).text,
+            "--quiet takes no value\n"
+            "unknown setting --cuont; did you mean --count?\n"
+            "unknown setting --zzz");
 }
 
 TEST_F(FlagTableTest, StoresValues) {

@@ -19,6 +19,8 @@ struct Message {
   std::string where;
   std::string text;
 
+  /// Formats the text with its place: "node 'conv1': text".
+  std::string placed() const;
   /// Formats the message: "warning: node 'conv1': text".
   std::string str() const;
 };

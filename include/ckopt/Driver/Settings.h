@@ -38,6 +38,12 @@ struct StepSettings {
 llvm::Expected<StepSettings> readSettings(const std::string &model,
                                           llvm::ArrayRef<Setting> settings);
 
+/// Reads where samples come from: the settings `data`, `data-cache`, `tokens`,
+/// `token-type`, `sequence`, `images`, `resize`, `augment`, `normalize`,
+/// `inputs`, `targets`.
+llvm::Error readDataSettings(llvm::ArrayRef<Setting> settings,
+                             DataOptions &data);
+
 /// Checks the name and the value of one setting; what only several together
 /// show is for readSettings().
 llvm::Error checkSetting(const Setting &setting);

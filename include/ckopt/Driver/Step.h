@@ -141,8 +141,8 @@ llvm::Error writeWeightsFile(const std::string &model, const std::string &path,
                              const StringMetadata &metadata = {});
 
 /// Returns what files of weights say of the samples that these are for: the
-/// names of the classes, as a JSON array "ckopt.classes".
-StringMetadata weightsMetadata(const BatchSource &source);
+/// names of the classes, as a JSON array "ckopt.classes"; nothing for none.
+StringMetadata weightsMetadata(llvm::ArrayRef<std::string> classes);
 
 } // namespace ckopt
 

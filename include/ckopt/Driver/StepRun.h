@@ -83,8 +83,12 @@ public:
   /// without an optimizer. Running statistics are updated.
   llvm::Expected<BatchGradients> gradients(const TensorMap &batch);
   /// Computes the metrics of any number of samples; the last batch is padded
-  /// and masked.
-  llvm::Expected<MetricSums> evaluate(const TensorMap &samples);
+  /// and masked. Sums hold what `metrics` are computed from.
+  llvm::Expected<MetricSums> evaluate(const TensorMap &samples,
+                                      std::vector<Metric> metrics = {});
+  /// The same of the samples of a source (openSource).
+  llvm::Expected<MetricSums> evaluate(BatchSource &source,
+                                      std::vector<Metric> metrics = {});
   /// Computes the outputs of any number of samples, by name; targets are not
   /// needed.
   llvm::Expected<TensorMap> predict(const TensorMap &samples);

@@ -89,7 +89,9 @@ public:
 
 private:
   const Flag *nearest(llvm::StringRef name, unsigned groups) const;
-  llvm::Error unknown(llvm::StringRef written, unsigned groups) const;
+  /// `what` it is called: "flag", "setting".
+  llvm::Error unknown(llvm::StringRef written, unsigned groups,
+                      llvm::StringRef what) const;
 
   std::vector<Flag> flags;
   std::string section;

@@ -13,7 +13,7 @@
 #include "ckopt/Conversion/StepToDevice/StepToDevice.h"
 #include "../StepToLLVM/ManifestBuilder.h"
 #include "ckopt/Conversion/Kernels/Kernels.h"
-#include "ckopt/Support/Error.h"
+#include "ckopt/Support/ToldError.h"
 
 using namespace mlir;
 using namespace ckopt;
@@ -199,7 +199,7 @@ llvm::Expected<LoweredDeviceStep> DeviceLowering::run() {
   if (failed(collectFunctions()))
     return makeError(ExitInternal, "lowering failed");
   if (failed(emitKernels()))
-    return makeError(ExitUnsupported,
+    return toldError(ExitUnsupported,
                      "what is said above has no code for CUDA");
   auto code =
       emitPtx(*lowered.blockForm, {options.sm, options.keepDenormals,
