@@ -104,7 +104,7 @@ static bool readPngPixels(PngReader &reader) {
   if (setjmp(png_jmpbuf(reader.png)))
     return false;
   const int color = png_get_color_type(reader.png, reader.info);
-  png_set_scale_16(reader.png);
+  png_set_strip_16(reader.png); // the upper 8 bits, as Pillow
   png_set_strip_alpha(reader.png);
   if (color == PNG_COLOR_TYPE_PALETTE)
     png_set_palette_to_rgb(reader.png);

@@ -103,17 +103,39 @@ static Expected<std::vector<std::string>> listFolders(StringRef folder,
   return names;
 }
 
-/// All files below a class's folder, in the order of their names.
+/// Whether a folder that was reached by a link holds the link: listing it would
+/// find everything again and again, under labels of other classes even.
+static bool holdsItself(StringRef path) {
+  bool isLink = false;
+  SmallString<128> real, parent;
+  if (sys::fs::is_symlink_file(path, isLink) || !isLink ||
+      sys::fs::real_path(path, real) ||
+      sys::fs::real_path(sys::path::parent_path(path), parent))
+    return false;
+  parent += '/';
+  real += '/';
+  return StringRef(parent).starts_with(real);
+}
+
+/// All files below a class's folder, in the order of their names; hidden ones,
+/// and those of hidden folders, are left out.
 static Error listImages(StringRef folder, StringRef name, int64_t label,
                         ImageListing &listing) {
   std::vector<std::string> paths;
   std::error_code code;
   const std::string top = (folder + "/" + name).str();
+  if (holdsItself(top))
+    return inputError(top + ": a link to a folder that it is in");
   for (sys::fs::recursive_directory_iterator it(top, code), end;
        it != end && !code; it.increment(code)) {
     StringRef path = it->path();
-    if (sys::fs::is_directory(path) ||
-        sys::path::filename(path).starts_with("."))
+    if (sys::path::filename(path).starts_with(".")) {
+      it.no_push();
+      continue;
+    }
+    if (holdsItself(path))
+      return inputError(path + ": a link to a folder that it is in");
+    if (sys::fs::is_directory(path))
       continue;
     path.consume_front(folder);
     paths.push_back(path.drop_while([](char c) { return c == '/'; }).str());
@@ -199,8 +221,8 @@ std::vector<std::string> ImageListing::remarks() const {
   count(deep, "16 bits a channel, of which the upper 8 are taken");
   if (!others.empty())
     lines.push_back(folder + ": " + std::to_string(others.size()) +
-                    " files are no .png or .jpg and are left out, the first "
-                    "is '" +
+                    " files are left out, which are no .png or .jpg or in no "
+                    "class's folder; the first is '" +
                     others.front() + "'");
   return lines;
 }

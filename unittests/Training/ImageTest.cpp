@@ -165,7 +165,7 @@ TEST_F(Images, OfAllFormsAreRead) {
   EXPECT_TRUE(valueOf(readImageHead(file("alpha.png"))).alpha);
   putPng("ga.png", {1, 0, 2, 255}, 2, 1, PNG_COLOR_TYPE_GRAY_ALPHA);
   EXPECT_EQ(pixels("ga.png", 1), (Bytes{1, 2}));
-  putPng("deep.png", {0x12, 0x12, 0xff, 0xff}, 2, 1, PNG_COLOR_TYPE_GRAY, 16);
+  putPng("deep.png", {0x12, 0xff, 0xff, 0x00}, 2, 1, PNG_COLOR_TYPE_GRAY, 16);
   EXPECT_EQ(pixels("deep.png", 1), (Bytes{0x12, 0xff}));
   EXPECT_TRUE(valueOf(readImageHead(file("deep.png"))).deep);
   putPng("palette.png", {0x40}, 2, 1, PNG_COLOR_TYPE_PALETTE, 1);
@@ -410,8 +410,16 @@ TEST_F(Images, InFoldersThatAreNotUsable) {
   auto listing = valueOf(ImageListing::read(file("d")));
   ASSERT_EQ(listing.remarks().size(), 1u);
   expectContains(listing.remarks()[0],
-                 "1 files are no .png or .jpg and are "
-                 "left out, the first is 'ant/notes.txt'");
+                 "1 files are left out, which are no .png or .jpg or in "
+                 "no class's folder; the first is 'ant/notes.txt'");
+  folderOf("d/ant/.thumbnails");
+  putPng("d/ant/.thumbnails/a.png", picture(5, 5));
+  EXPECT_EQ(valueOf(ImageListing::read(file("d"))).images.size(),
+            listing.images.size());
+  ASSERT_FALSE(llvm::sys::fs::create_link("..", file("d/ant/up")));
+  expectContains(textOf(ImageListing::read(file("d"))),
+                 "ant/up: a link to a folder that it is in");
+  llvm::sys::fs::remove(file("d/ant/up"));
   const std::string identity =
       valueOf(ImageFolderSource::create(listing, {}, fieldsOf({3, 4, 4}), true))
           ->identity();
