@@ -48,6 +48,8 @@ def _flag_settings(flags):
     settings = []
     for name, value in flags.items():
         name = name.replace("_", "-")
+        if isinstance(value, Mapping):  # dim={"length": 128}
+            value = [f"{key}={to_text(one)}" for key, one in value.items()]
         values = value if isinstance(value, (list, tuple)) and name in (
             "dim", "shape", "group", "save", "recompute", "auto", "checkpoint-region") else [value]
         for one in values:
@@ -103,6 +105,9 @@ def compile(model: Any, *, loss: str | None = None, optimizer: Optimizer | str |
     if last_batch not in ("skip", "error"):
         raise UsageError(f"last_batch={last_batch!r} is neither 'skip' nor 'error'")
     check_cast(cast)
+    if not isinstance(loss, (str, type(None))):
+        raise UsageError(f"loss={loss!r} is no name of a loss"
+                         " (functions: ckopt.torch.compile_step)")
     path, folder = _model_file(model)
     settings = [] if loss is None else [("loss", loss)]
     settings += _optimizer_settings(optimizer, schedule)
@@ -317,6 +322,9 @@ class CompiledStep:
         if is_one_batch(first):
             batches = [(first, {})]
         elif first is not None and not isinstance(first, Mapping) and not hasattr(first, "shape"):
+            if not isinstance(first, Iterable):
+                raise UsageError(f"samples are arrays or an iterable of batches, not "
+                                 f"{type(first).__name__}")
             batches = ((item, {}) if isinstance(item, (tuple, list)) else ((item,), {})
                        for item in first)
         found = None
@@ -461,8 +469,10 @@ def batches(batch: int, *, epochs: int = 1, seed: int = 0,
     that do not fill the last batch are left out. With the same seed a step gets
     the bits that it gets from the driver.
     """
+    if batch < 1 or epochs < 0:
+        raise UsageError(f"batch={batch} and epochs={epochs} are no numbers of samples and epochs")
     arrays = {name: as_array(name, value) for name, value in arrays.items()}
-    counts = {name: len(value) for name, value in arrays.items()}
+    counts = {name: len(value) if value.ndim else 0 for name, value in arrays.items()}
     if len(set(counts.values())) != 1:
         raise UsageError(f"arrays of as many samples are needed, not {counts}")
     samples = next(iter(counts.values()))

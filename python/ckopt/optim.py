@@ -25,6 +25,8 @@ def to_text(value: Any) -> str:
         return "1" if value else "0"
     if isinstance(value, float):
         return repr(value)
+    if hasattr(value, "tolist"):  # an array or a number of numpy, a tensor
+        return to_text(value.tolist())
     if isinstance(value, (list, tuple)):
         return ",".join(to_text(item) for item in value)
     return str(value)

@@ -8,6 +8,8 @@ import json
 import os
 from typing import Any
 
+import numpy
+
 from . import _ckopt
 from .errors import InputError, OutputError, UsageError
 from .optim import budget_setting, to_text
@@ -35,6 +37,8 @@ class Plan:
 
         Raises InputError, with names that are alike, where there is none.
         """
+        if not isinstance(value, str):
+            raise UsageError(f"explain takes the name of a value, not {value!r}")
         named = [entry for entry in self.values if entry["name"] == value]
         if not named:
             close = [entry["name"] for entry in self.values if value in entry["name"]][:5]
@@ -243,6 +247,33 @@ def _search(flags):
             for name, value in flags.items() if value is not None and value is not False]
 
 
+def _whole(node, name, number):
+    """An attribute of a node as an integer, which it has to be."""
+    try:
+        whole = int(number)
+    except (TypeError, ValueError, OverflowError):
+        whole = None
+    if whole is None or whole != number:
+        raise InputError(f"node {node!r}: {name}={number!r} is no integer")
+    return whole
+
+
+def _plain(number):
+    """Numbers of numpy, which json does not know, as Python's."""
+    if isinstance(number, (numpy.integer, numpy.floating, numpy.bool_)):
+        return number.item()
+    raise UsageError(f"a graph holds a {type(number).__name__}, which JSON has not")
+
+
+def _to_json(graph):
+    try:
+        return json.dumps(graph, default=_plain, allow_nan=False)
+    except UsageError:
+        raise
+    except ValueError as error:  # not finite, or circular
+        raise InputError(f"the graph cannot be written as JSON: {error}") from error
+
+
 def _from_networkx(graph):
     """Nodes are operations with one output of ``bytes`` each; edges are reads of it."""
     import networkx
@@ -260,14 +291,22 @@ def _from_networkx(graph):
         if "bytes" not in data:
             raise InputError(f"node {node!r} has no attribute 'bytes' (of its result)")
         kind = data.get("kind", "temp")
-        value = {"id": number[node], "name": str(node), "bytes": int(data["bytes"]), "kind": kind}
+        value = {"id": number[node], "name": str(node),
+                 "bytes": _whole(node, "bytes", data["bytes"]), "kind": kind}
         values.append(value)
-        if kind in ("input", "persistent"):
-            continue  # there before the first step: nothing makes it
+        if kind in ("input", "persistent"):  # there before the first step: nothing makes it
+            maker = next(iter(graph.predecessors(node)), None)
+            if maker is not None:
+                raise InputError(f"node {node!r} of the kind '{kind}' is made by nothing, but has "
+                                 f"an edge from {maker!r}")
+            continue
+        again = data.get("recompute", True)
+        if not isinstance(again, (bool, numpy.bool_)):
+            raise InputError(f"node {node!r}: recompute={again!r} is neither True nor False")
         nodes.append({"id": number[node], "name": str(node), "cost": data.get("cost", 1),
                       "inputs": [number[n] for n in graph.predecessors(node)],
-                      "outputs": [number[node]], "workspace": int(data.get("workspace", 0)),
-                      "recompute": bool(data.get("recompute", True))})
+                      "outputs": [number[node]], "workspace": _whole(node, "workspace", data.get("workspace", 0)),
+                      "recompute": bool(again)})
     name = str(graph.graph.get("name", "graph")) or "graph"
     return {"format": "ckopt-graph/1", "name": name, "values": values, "nodes": nodes,
             "alignment": int(graph.graph.get("alignment", 1))}, dict(enumerate(order))
@@ -296,7 +335,7 @@ def plan(graph: Any, *, budget: int | float | str | None = None, pack: bool = Fa
     if hasattr(graph, "is_directed"):
         graph, keys = _from_networkx(graph)
     if isinstance(graph, dict):
-        text = json.dumps(graph)
+        text = _to_json(graph)
     elif isinstance(graph, str) and graph.lstrip().startswith("{"):
         text = graph
     elif isinstance(graph, (str, os.PathLike)):

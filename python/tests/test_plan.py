@@ -4,6 +4,7 @@
 import json
 import os
 
+import numpy
 import pytest
 from conftest import ROOT
 
@@ -106,7 +107,39 @@ def test_order_names_nodes_and_errors_files(tmp_path):
         ckopt.plan(path)
 
 
+def test_graphs_hold_numbers_of_numpy_and_nothing_else():
+    graph = chain()
+    for value in graph["values"]:
+        value["bytes"] = numpy.int64(value["bytes"])
+    assert ckopt.plan(graph).peak == ckopt.plan(chain()).peak
+    graph["nodes"][1]["cost"] = float("nan")
+    with pytest.raises(ckopt.InputError, match="JSON"):
+        ckopt.plan(graph)
+    graph["nodes"][1]["cost"] = {1}
+    with pytest.raises(ckopt.UsageError, match="set"):
+        ckopt.plan(graph)
+
+
+@pytest.mark.parametrize("change, text", [
+    ({"bytes": 10.5}, "bytes=10.5 is no integer"),
+    ({"recompute": "no"}, "recompute='no'"),
+    ({"kind": "input"}, "made by nothing, but has an edge from 'a'")])
+def test_attributes_of_networkx(change, text):
+    """What would be read as something else, or not at all, is refused."""
+    networkx = pytest.importorskip("networkx")
+    graph = networkx.DiGraph()
+    graph.add_node("a", bytes=10)
+    graph.add_node("b", bytes=numpy.int32(10), recompute=numpy.bool_(True))
+    graph.add_edge("a", "b")
+    assert ckopt.plan(graph).peak == 20
+    graph.nodes["b"].update(change)
+    with pytest.raises(ckopt.InputError, match=text):
+        ckopt.plan(graph)
+
+
 def test_errors():
+    with pytest.raises(ckopt.UsageError, match="name of a value"):
+        ckopt.plan(chain()).explain(3)
     with pytest.raises(ckopt.BudgetError) as info:
         ckopt.plan(chain(), budget=1)
     assert info.value.exit_code == 2

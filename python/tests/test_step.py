@@ -362,3 +362,22 @@ def test_driver_by_module():
     run_driver("train", "--nonsense", code=64)
     run_driver("plan", MODEL, "--loss=cross_entropy", "--batch=8",
                "--memory-budget=1KiB", code=2)
+
+
+def test_settings_are_arrays_and_mappings_too():
+    weights = numpy.arange(1, 11, dtype="f4") / 8
+    assert ckopt.optim.to_text(weights) == ckopt.optim.to_text(weights.tolist())
+    assert ckopt.optim.to_text(numpy.float32(0.5)) == "0.5"
+    assert ckopt._step._flag_settings({"dim": {"length": 4, "width": 2}}) == [
+        ("dim", "length=4"), ("dim", "width=2")]
+
+
+def test_wrong_calls_are_usage_errors():
+    step = compile_digits()
+    with pytest.raises(ckopt.UsageError, match="loss=3"):
+        compile_digits(loss=3)
+    with pytest.raises(ckopt.UsageError, match="not int"):
+        step.evaluate(5)
+    for batch in (0, -4):
+        with pytest.raises(ckopt.UsageError, match="batch="):
+            next(ckopt.batches(batch, x=numpy.zeros(8)))
