@@ -117,6 +117,15 @@ TEST(GraphJson, ListsAllProblems) {
 }
 
 /// Sums that 64 bits do not hold are found before anything is added up.
+TEST(GraphJson, NamesMisspeltKeysOfTheGraph) {
+  std::string error;
+  EXPECT_FALSE(parseGraph(R"({"format": "ckopt-graph/1", "aligment": 64,
+      "made_by": "a tool", "values": [], "nodes": []})",
+                          error));
+  EXPECT_EQ(error, "graph: unknown key \"aligment\"; did you mean "
+                   "\"alignment\"?");
+}
+
 TEST(GraphJson, RefusesSumsThatOverflow) {
   auto load = [](int64_t bytes, int views) {
     Graph graph;

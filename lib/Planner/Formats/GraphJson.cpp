@@ -347,6 +347,8 @@ std::optional<Graph> GraphReader::read(std::string_view whole) {
   }
   if (!format(head, "ckopt-graph/1"))
     return std::nullopt;
+  checkKeys(head, "graph",
+            {"format", "name", "alignment", "cost_model", "values", "nodes"});
   graph.name = text(head, "name");
   graph.costModel = text(head, "cost_model");
   integer(head, "alignment", "graph", graph.alignment, false);
