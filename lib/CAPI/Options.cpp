@@ -219,8 +219,10 @@ llvm::Expected<Request> capi::readRequest(const ckopt_model *model,
     messages->user = options->user;
     messages->print = options->print;
   }
-  if (!model->file->folder.empty())
+  if (!model->file->folder.empty()) {
     messages->temporary = model->file->path;
+    settings->compile.modelName = kGivenAsBytes;
+  }
   settings->compile.messages = [messages](const Message &message) {
     messages->add(message);
   };

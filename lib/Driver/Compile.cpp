@@ -366,9 +366,9 @@ void Compilation::noteUnplanned() {
   if (failed(graph))
     return;
   unplanned = std::move(*graph);
-  unplanned->graph.name = opts.model;
+  unplanned->graph.name = opts.title();
   if (unplanned->constrained)
-    unplanned->constrained->graph.name = opts.model;
+    unplanned->constrained->graph.name = opts.title();
 }
 
 llvm::Error Compilation::plan() {

@@ -135,7 +135,7 @@ llvm::Error ckopt::writeTimeline(const DriverOptions &options,
 Timeline ckopt::memoryTimeline(const Compilation &compilation) {
   const CompileOptions &options = compilation.given();
   Timeline timeline;
-  timeline.title = options.model;
+  timeline.title = options.title();
   timeline.subtitle = "budget: " + options.step.remat.budget.describe();
   if (!compilation.timelineBefore().steps.empty())
     timeline.panels.push_back(compilation.timelineBefore());
@@ -189,7 +189,7 @@ std::string ckopt::stepReport(const Compilation &compilation) {
   return jsonText([&](llvm::json::OStream &json) {
     json.object([&] {
       json.attribute("format", "ckopt-step-report/1");
-      json.attribute("model", jsonString(compilation.given().model));
+      json.attribute("model", jsonString(compilation.given().title()));
       writeRun(json, compilation, nullptr);
     });
   });

@@ -68,7 +68,7 @@ private:
 } // namespace
 
 void PageWriter::writeOutcome() {
-  os << "<h1>" << escaped(compilation.given().model) << "</h1>\n<table>\n";
+  os << "<h1>" << escaped(compilation.given().title()) << "</h1>\n<table>\n";
   row("steps", std::to_string(result.steps));
   if (!result.losses.empty())
     row("loss", formatNumber(result.firstLoss, 6) + " → " +
@@ -167,7 +167,7 @@ void PageWriter::writeTimes() {
 }
 
 void PageWriter::write() {
-  os << pageHead << "<title>" << escaped(compilation.given().model)
+  os << pageHead << "<title>" << escaped(compilation.given().title())
      << "</title>\n</head>\n<body>\n";
   writeOutcome();
   writeLoss();

@@ -88,11 +88,10 @@ static std::string replaceAll(StringRef text, StringRef from, StringRef to) {
 }
 
 std::string wordModel(StringRef text, StringRef path) {
-  static constexpr const char *bytes = "the model given as bytes";
   if (path.empty())
     return text.str();
-  return replaceAll(replaceAll(text, "'" + path.str() + "'", bytes), path,
-                    bytes);
+  return replaceAll(replaceAll(text, "'" + path.str() + "'", kGivenAsBytes),
+                    path, kGivenAsBytes);
 }
 
 } // namespace ckopt

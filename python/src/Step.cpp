@@ -49,6 +49,8 @@ void Step::open(const std::string &model,
                 const std::vector<Setting> &settings) {
   StepSettings all = take(readSettings(model, settings), words);
   all.compile.keepGraph = true; // for curves
+  if (!words.temporary.empty())
+    all.compile.modelName = kGivenAsBytes;
   all.compile.messages = [messages = messages](const Message &message) {
     messages->push_back(message);
   };

@@ -249,6 +249,8 @@ def test_errors_speak_of_what_the_caller_has():
         model = file.read()
     assert "budget" in told(lambda: ckopt.compile(model, loss="cross_entropy", batch=32, effort=0,
                                                   budget="1KiB"), ckopt.BudgetError)
+    step = ckopt.compile(model, loss="cross_entropy", batch=32, effort=0, threads=1)
+    assert ">the model given as bytes" in step.plan.timeline()
     assert "give its size (batch=N)" in told(lambda: ckopt.compile(model, loss="cross_entropy"))
     assert "'label_smoothing'" in told(lambda: compile_digits(loss="mse", label_smoothing=0.1))
     step = compile_digits()

@@ -30,6 +30,11 @@ enum class LostParameters { Refuse, Warn, Ignore };
 
 struct CompileOptions {
   std::string model; ///< .onnx
+  /// What reports and pictures call it; "": its path.
+  std::string modelName;
+  const std::string &title() const {
+    return modelName.empty() ? model : modelName;
+  }
   onnx_frontend::ImportOptions import;
   /// How weights without values start, where their role asks for random
   /// numbers: "kaiming", "xavier", "normal"; "auto": by the role.

@@ -24,8 +24,11 @@ enum class SettingStyle {
 /// Writes the settings that a message names in another style. O(length).
 std::string wordSettings(llvm::StringRef text, SettingStyle style);
 
-/// What messages call a model that was given as bytes, instead of the temporary
-/// file `path` that holds it. O(length).
+/// What a model that was given as bytes is called.
+inline constexpr const char *kGivenAsBytes = "the model given as bytes";
+
+/// Writes this name instead of the temporary file `path` that holds the model.
+/// O(length).
 std::string wordModel(llvm::StringRef text, llvm::StringRef path);
 
 } // namespace ckopt
