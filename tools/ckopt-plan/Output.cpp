@@ -119,8 +119,12 @@ void ckopt::printSummary(llvm::raw_ostream &os, const Graph &graph,
     os << "smallest found  " << formatBytesExact(plan.minimumBudget) << "\n";
   os << "proven minimum  "
      << (plan.provenMinimum > 0 ? formatBytesExact(plan.provenMinimum)
-                                : std::string("none stated"))
-     << "\n";
+                                : std::string("none stated"));
+  if (plan.minimumBudget > plan.provenMinimum && plan.provenMinimum > 0)
+    os << llvm::format(" (%.1f %% below the smallest found)",
+                       100 - 100.0 * double(plan.provenMinimum) /
+                                 double(plan.minimumBudget));
+  os << "\n";
   if (options.planSeconds >= 0)
     os << "seconds         " << llvm::format("%.2f", options.planSeconds)
        << "\n";

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+#include "GraphFamilies.h"
 #include "TestGraphs.h"
 #include "ckopt/Planner/Bounds.h"
 #include "ckopt/Planner/Simulator.h"
@@ -54,6 +55,39 @@ TEST(FrontDoor, AnswersInLittleTime) {
     options.budget = 1; // Less than a node needs is seen without a search.
     result = solve(graph, options);
     EXPECT_EQ(result.status, Status::Infeasible);
+  }
+}
+
+/// A curve begins with the plan that minimize() gives.
+TEST(FrontDoor, CurvesBeginWithTheMinimum) {
+  for (uint64_t seed : {3}) {
+    Graph graph = layeredGraph(seed, 110);
+    Options options = quick(0);
+    Result least = minimize(graph, options);
+    ASSERT_TRUE(least.hasPlan()) << least.message;
+    EXPECT_GT(least.plan.cost, baseCost(graph));
+    std::vector<Result> curve = pareto(graph, options, 2);
+    ASSERT_FALSE(curve.empty());
+    EXPECT_EQ(curve.front().budget, least.plan.minimumBudget);
+    EXPECT_DOUBLE_EQ(curve.front().plan.cost, least.plan.cost);
+  }
+}
+
+/// A little work gives a small budget at once, and more a smaller one.
+TEST(FrontDoor, LittleWorkGivesASmallBudget) {
+  Graph graph = chain(400);
+  Options options;
+  options.threads = 1;
+  options.timeLimitSeconds = 0;
+  options.searchToLimit = true;
+  int64_t full = programPeak(graph);
+  for (auto [work, least] :
+       {std::pair<int64_t, int64_t>{200000, full / 2}, {2000000, full / 7}}) {
+    options.workLimit = work;
+    Result result = minimize(graph, options), again = minimize(graph, options);
+    ASSERT_TRUE(result.hasPlan()) << result.message;
+    EXPECT_EQ(result.plan.steps, again.plan.steps);
+    EXPECT_LE(result.plan.minimumBudget, least);
   }
 }
 

@@ -192,9 +192,16 @@ void GraphPlanner::settleLeast(Least &least, const Options &options,
 /// to the end. Returns the smallest found; both are in units.
 int64_t GraphPlanner::runLeast(const Options &options, int64_t budget,
                                Deadline &deadline) {
+  if (isLimited(options)) { // a plan is worth more than a proof
+    LeastSearch &first = leastSearch(options).search;
+    while (first.sketching() && !deadline.passed())
+      first.advance(startlessSearch(), options, deadline);
+  }
   proveLeast(options, deadline);
   Least &entry = leastSearch(options);
   LeastSearch &least = entry.search;
+  if (isLimited(options)) // otherwise its steps are always the same
+    least.raiseLowest(lowest(options));
   Archive &store = archive(options);
   const auto &steps = leastSteps[options.fixedOrder];
   if (steps && options.strategy == "auto") {
@@ -474,7 +481,22 @@ Result GraphPlanner::minimize(const Options &options, Deadline &deadline) {
     least.budget = 0;
     return solveOrder(least, deadline);
   }
-  int64_t least = runLeast(options, 0, deadline);
+  // Limits are for the smallest budget first, and then for its plan.
+  bool limited = isLimited(options);
+  double share = limited ? 1 - tuning.leastPlanShare : 1;
+  Deadline part =
+      deadline.part(int64_t(double(deadline.unitsLeft()) * share), share);
+  int64_t least = runLeast(options, 0, part);
+  for (int64_t before = -1; options.searchToLimit && !part.passed() &&
+                            least > lowest(options) && part.spent() > before;) {
+    before = part.spent();
+    leastSearch(options).search.goOn();
+    least = runLeast(options, 0, part);
+  }
+  deadline.spend(part.spent());
+  // What a search for just these bytes finds, so that solve() finds no better.
+  if (options.strategy == "auto" && !deadline.passed())
+    search.fit(archive(options), options, least, deadline);
   int64_t size = least * canonical.byteUnit;
   Result result = answer(*archive(options).bestWithin(least), options, size);
   result.plan.minimumBudget = size;

@@ -5,7 +5,9 @@
 // Objective: the smallest budget that a plan can be found for. Method: bisects
 // the load with quick searches, packs the smallest plans found, asks for a
 // little less in steps that become finer, and ends with the cheapest plan of
-// the smallest size. Gives up: after a fixed number of steps, each with work in
+// the smallest size. Where limits are set, a few constructions that end at
+// their first plan come before all of it, since a step of the rest may take a
+// whole limit. Gives up: after a fixed number of steps, each with work in
 // proportion to the graph. Below its result nothing was found, which only a
 // bound can turn into "nothing exists". Complexity: two dozen quick searches.
 //
@@ -13,6 +15,7 @@
 #include "Portfolio/LeastSearch.h"
 
 #include <algorithm>
+#include <cmath>
 
 using namespace ckopt::planner;
 
@@ -29,6 +32,45 @@ void LeastSearch::packLeast(double effort) {
   Candidate found = archive.leastLoad();
   if (found.peak < smallest())
     archive.realize(found, effort);
+}
+
+void LeastSearch::goOn() {
+  phase = Tighten;
+  round = 0;
+  ++again;
+}
+
+void LeastSearch::sketch(Search &search, const Options &options,
+                         Deadline &deadline) {
+  sketched = std::max({sketched, lowest - 1, int64_t(1)});
+  int64_t high = archive.leastLoad().peak;
+  bool tight =
+      isLimited(options) &&
+      (search.shortOfTime(options) ||
+       (deadline.hasWorkLimit() &&
+        deadline.unitsLeft() < tuning.leastTight * archive.problem.numNodes));
+  if (!tight || search.small() || options.strategy != "auto" ||
+      round >= tuning.leastSketches || high <= lowest ||
+      high - sketched <= high / tuning.leastSketchDivisor) {
+    phase = Bisect;
+    round = 0;
+    return;
+  }
+  // The smallest may lie orders of magnitude below what is known, but a run
+  // that has to recompute less takes less work.
+  int64_t target =
+      std::max(high / 2, int64_t(std::sqrt(double(sketched) * double(high))));
+  int64_t units = tuning.firstPlanWorkEachNode * archive.problem.numNodes;
+  if (deadline.hasWorkLimit())
+    units = std::min(units, deadline.unitsLeft() / tuning.leastSketchShare + 1);
+  Deadline part = deadline.part(units, 1.0 / double(tuning.leastSketchShare));
+  search.probe(archive, options, target, part);
+  deadline.spend(part.spent());
+  if (archive.leastLoad().peak > target) {
+    sketched = target;
+    ++round;
+  }
+  packLeast(std::min(tuning.sketchEffort, options.effort));
 }
 
 void LeastSearch::bisect(Search &search, const Options &options,
@@ -85,8 +127,11 @@ void LeastSearch::tighten(Search &search, const Options &options,
   }
   int64_t target = std::max(lowest, size - step);
   Options quick = options;
-  quick.effort = options.effort * tuning.tightenEffort;
-  Deadline part = shareByNodes(nodes, tuning.tightenWorkEachNode, deadline);
+  quick.effort = options.effort * tuning.tightenEffort *
+                 std::min(tuning.mostRoundEffort, 1.0 + again);
+  quick.seed += uint64_t(again) * seedStride;
+  Deadline part =
+      shareByNodes(nodes, tuning.tightenWorkEachNode * (1 + again), deadline);
   search.fit(archive, quick, target, part);
   deadline.spend(part.spent());
   // Without packing, this repeats the bisection's searches with more effort.
@@ -112,6 +157,8 @@ void LeastSearch::advance(Search &search, const Options &options,
   Options own = options;
   own.searchToLimit = false; // the steps are a fixed sequence
   switch (phase) {
+  case Sketch:
+    return sketch(search, options, deadline);
   case Bisect:
     return bisect(search, own, deadline);
   case Pack:

@@ -10,9 +10,10 @@
 
 namespace ckopt::planner {
 
-/// The search for the smallest budget and its progress. It is a fixed sequence
-/// of steps that depends on no budget, so that every caller gets the same
-/// result.
+/// The search for the smallest budget and its progress. Without limits it is a
+/// fixed sequence of steps that depends on no budget, so that every caller gets
+/// the same result. Limits make it begin with constructions alone, and go on
+/// until they strike.
 class LeastSearch {
 public:
   /// `start` holds orders without recomputation; `lowest` is a proven lower
@@ -23,6 +24,12 @@ public:
   /// Makes one step; does nothing when done.
   void advance(Search &search, const Options &options, Deadline &deadline);
   bool done() const { return phase == Done; }
+  bool sketching() const { return phase == Sketch; }
+  /// Starts another round of steps below the smallest size, with more effort
+  /// and other seeds than the ones before.
+  void goOn();
+  /// Takes note of a better proven bound below every load.
+  void raiseLowest(int64_t bound) { lowest = std::max(lowest, bound); }
   int64_t smallest() const { return archive.smallest()->size; }
   /// Packs the plan of the least load, if limits left it unpacked.
   void packLeast(double effort);
@@ -36,16 +43,19 @@ public:
                      Deadline &deadline);
 
 private:
-  enum Phase { Bisect, Pack, Tighten, Settle, Done };
+  enum Phase { Sketch, Bisect, Pack, Tighten, Settle, Done };
+  void sketch(Search &search, const Options &options, Deadline &deadline);
   void bisect(Search &search, const Options &options, Deadline &deadline);
   void pack(const Options &options, Deadline &deadline);
   void tighten(Search &search, const Options &options, Deadline &deadline);
 
   int64_t lowest;
-  Phase phase = Bisect;
-  int round = 0;       ///< of the phase
-  int64_t failed = -1; ///< the largest load for which a search failed
-  int64_t step = 0;    ///< of Tighten, bytes
+  Phase phase = Sketch;
+  int round = 0;         ///< of the phase
+  int again = 0;         ///< how often goOn() was called
+  int64_t failed = -1;   ///< the largest load for which a search failed
+  int64_t sketched = -1; ///< the same for constructions alone
+  int64_t step = 0;      ///< of Tighten, bytes
 };
 
 } // namespace ckopt::planner

@@ -29,8 +29,6 @@ using namespace ckopt::planner;
 
 /// Work of simulating a step.
 static constexpr int64_t simulationUnits = 4;
-/// Rounds differ in their seeds by this prime, so that none repeats another.
-static constexpr uint64_t seedStride = 1000003;
 
 const PricedBound &Search::orderBound(int64_t budget) {
   auto [it, fresh] = bounds.try_emplace(budget);
@@ -98,7 +96,7 @@ struct Standing {
 
 void Search::runStrategy(const Strategy &strategy, Archive &store,
                          const Options &options, int64_t load,
-                         Deadline &deadline) {
+                         Deadline &deadline, bool firstPlan) {
   int threads = options.threads > 0
                     ? options.threads
                     : int(std::max(1u, std::thread::hardware_concurrency()));
@@ -125,6 +123,8 @@ void Search::runStrategy(const Strategy &strategy, Archive &store,
           best = now;
           deadline.gained();
         }
+        if (fits && firstPlan)
+          deadline.setPatience(1);
         return fits;
       },
       [&](double cost, bool programOrder) {
@@ -213,6 +213,15 @@ void Search::sketch(Archive &store, const Options &options, int64_t load,
         runStrategy(strategy, store, quick, load, part);
         deadline.spend(part.spent());
       }
+}
+
+void Search::probe(Archive &store, const Options &options, int64_t load,
+                   Deadline &deadline) {
+  Options quick = options;
+  quick.effort = std::min(options.effort, tuning.sketchPlanEffort);
+  for (const Strategy &strategy : strategies())
+    if (strategy.name == tuning.surest)
+      runStrategy(strategy, store, quick, load, deadline, /*firstPlan=*/true);
 }
 
 void Search::run(Archive &store, const Options &options, int64_t load,

@@ -34,6 +34,14 @@ struct Proof {
   double cost;
 };
 
+/// Rounds differ in their seeds by this prime, so that none repeats another.
+inline constexpr uint64_t seedStride = 1000003;
+
+/// Returns whether the user set a limit on work or time.
+inline bool isLimited(const Options &options) {
+  return options.searchToLimit || options.workLimit > 0;
+}
+
 class Search {
 public:
   explicit Search(const Problem &problem) : problem(problem) {}
@@ -56,6 +64,10 @@ public:
   /// within the budget.
   void fit(Archive &store, const Options &options, int64_t budget,
            Deadline &deadline);
+  /// Tries the surest construction with little effort, and ends at its first
+  /// plan within the load.
+  void probe(Archive &store, const Options &options, int64_t load,
+             Deadline &deadline);
   /// Returns whether time would run out before bounds and orders are computed:
   /// they are skipped then, so that the answer comes in time.
   bool hurried(const Options &options) const {
@@ -87,7 +99,8 @@ private:
   void improve(Archive &store, const Options &options, int64_t load,
                Deadline &deadline);
   void runStrategy(const Strategy &strategy, Archive &store,
-                   const Options &options, int64_t load, Deadline &deadline);
+                   const Options &options, int64_t load, Deadline &deadline,
+                   bool firstPlan = false);
   bool isValid(const std::vector<NodeId> &steps) const;
   std::vector<Candidate> simpleCandidates(const Archive &store) const;
   bool closed(const Archive &store, const Options &options, int64_t load);

@@ -107,7 +107,8 @@ std::vector<Result> BudgetPlanner::pareto(const Options &options, int points) {
     if (budgets.empty() || budget > budgets.back())
       budgets.push_back(budget);
   }
-  for (size_t k = 0; k < budgets.size(); ++k) {
+  // minimize() did the same for the first budget; limits may leave more for it.
+  for (size_t k = isLimited(options) ? 0 : 1; k < budgets.size(); ++k) {
     own.budget = budgets[k];
     Deadline share = part(int(budgets.size() - k));
     Result each = impl->planner->solve(own, share);

@@ -127,6 +127,16 @@ struct SearchTuning {
   };
   std::array<Steps, 3> tightenSteps = {{{500, 12}, {2000, 6}, {8000, 3}}};
   int settlings = 2;
+  /// Where limits leave less than this for a node, which a step of the
+  /// bisection would take, constructions come first, each for half of the known
+  /// load or the geometric mean of the loads between which the smallest lies,
+  /// until so many of them found none or the loads differ by less than this
+  /// part. Each may take this part of what is left. In the end the cheapest
+  /// plan for the smallest budget gets a share.
+  int64_t leastTight = 4000;
+  int leastSketches = 2;
+  int64_t leastSketchDivisor = 32, leastSketchShare = 2;
+  double leastPlanShare = 0.15;
   /// Work of its steps by node, of graphs of this many nodes or more: 65 nodes
   /// take at most a second in all, 700 ten.
   int32_t leastNodes = 65;
