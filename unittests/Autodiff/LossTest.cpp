@@ -51,16 +51,15 @@ INSTANTIATE_TEST_SUITE_P(
 static GradientCase linearCrossEntropy(std::string name, Arg targets,
                                        bool transposed, bool withBias,
                                        int64_t rows, int64_t ignore = -100) {
-  std::vector<Arg> args{
-      real({5, 3}), transposed ? real({4, 3}) : real({3, 4}), targets};
+  std::vector<Arg> args{real({5, 3}), transposed ? real({4, 3}) : real({3, 4}),
+                        targets};
   if (withBias)
     args.push_back(real({4}));
   return {std::move(name), std::move(args),
           [=](TensorBuilder &b, ValueRange args) -> SmallVector<Value> {
             Value bias = withBias ? args[3] : Value();
-            return {b.make<LinearCrossEntropyOp>(args[0], args[1], args[2],
-                                                 bias, transposed, rows,
-                                                 ignore)};
+            return {b.make<LinearCrossEntropyOp>(
+                args[0], args[1], args[2], bias, transposed, rows, ignore)};
           }};
 }
 
