@@ -51,8 +51,8 @@ static double kernelOpSeconds(KernelOpInterface kernel,
   if (element.isBF16() || element.isF16())
     flops /= rates.halves;
   int64_t smallest = std::numeric_limits<int64_t>::max();
-  if (auto matmul = dyn_cast<MatMulOp>(op)) {
-    for (Value operand : matmul->getOperands())
+  if (isa<MatMulOp, MatMulAddOp>(op)) {
+    for (Value operand : op->getOperands())
       for (int64_t size :
            cast<RankedTensorType>(operand.getType()).getShape().take_back(2))
         smallest = std::min(smallest, size);

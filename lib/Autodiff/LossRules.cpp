@@ -24,10 +24,27 @@ static void crossEntropyRule(CrossEntropyOp op, RuleBuilder &b) {
   }
 }
 
+static void linearCrossEntropyRule(LinearCrossEntropyOp op, RuleBuilder &b) {
+  auto gradient = LinearCrossEntropyGradOp::create(
+      b.builder, b.loc, b.grad(), op.getInput(), op.getWeight(),
+      op.getTargets(), op.getBias(), op.getTransposeWeight(), op.getRows(),
+      op.getIgnoreIndex());
+  if (b.needs(0))
+    b.set(0, gradient.getInputGrad());
+  if (b.needs(1))
+    b.set(1, gradient.getWeightGrad());
+  if (op.getBias() && b.needs(3))
+    b.set(3, gradient.getBiasGrad());
+}
+
 void autodiff::addLossRules(MLIRContext *context) {
   addRule<CrossEntropyOp>(context, [](CrossEntropyOp op, RuleBuilder &b) {
     crossEntropyRule(op, b);
   });
+  addRule<LinearCrossEntropyOp>(context,
+                                [](LinearCrossEntropyOp op, RuleBuilder &b) {
+                                  linearCrossEntropyRule(op, b);
+                                });
   addRule<MovingAverageOp>(context, [](MovingAverageOp op, RuleBuilder &b) {
     double momentum = op.getMomentum().convertToDouble();
     if (b.needs(0))

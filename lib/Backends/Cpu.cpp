@@ -149,6 +149,7 @@ private:
     TargetTraits traits;
     traits.name = "cpu";
     traits.machines = "CPUs";
+    traits.addsProducts = true;
     llvm::StringMap<bool> host = llvm::sys::getHostCPUFeatures();
     traits.bf16Products = host.lookup("avx512bf16") || host.lookup("amx-bf16");
     if (traits.bf16Products)

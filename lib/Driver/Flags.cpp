@@ -454,6 +454,18 @@ void DriverFlags::addCompilerFlags() {
       "with --precision=bf16: nodes that stay as they are in f32 (a whole name "
       "has to match)",
       flag::text("keep-f32", o.compile.step.keepF32));
+  add("chunk-vocab", "ROWS", Stepping | Grad,
+      "cross entropy of a large head some rows at a time, so that its logits "
+      "never exist whole: auto (default: by their size), off, or the rows",
+      [this](StringRef text) -> llvm::Error {
+        int64_t rows;
+        if (text != "auto" && text != "off" &&
+            (text.getAsInteger(10, rows) || rows < 1))
+          return usageError("--chunk-vocab: '" + text +
+                            "' is not auto, off, or a positive number");
+        o.compile.step.chunkVocab = text.str();
+        return llvm::Error::success();
+      });
   add("cpu", "NAME", all, "CPU to compile for (default native)",
       flag::text("cpu", o.compile.target.cpu));
   add("O", "LEVEL", all, "LLVM's optimization, 0 to 3 (default 2)",

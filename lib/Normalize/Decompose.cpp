@@ -196,6 +196,7 @@ void Decomposer::run(func::FuncOp function) {
 }
 
 void ckopt::decompose(func::FuncOp function, unsigned maxJoined) {
+  unrollChunks(function);
   Decomposer().run(function);
   if (maxJoined)
     splitConcats(function, std::max(maxJoined, 2u));

@@ -57,7 +57,8 @@ static void addLossAndEval(OpPassManager &passes, const StepOptions &options) {
     passes.addPass(createAttachLossPass(loss));
 }
 
-static Phase autodiffPhase(const StepOptions &options) {
+static Phase autodiffPhase(const StepOptions &options,
+                           const TargetInfo &target) {
   if (options.forwardOnly)
     return {"autodiff", "evaluation form alone: no gradients",
             [options](OpPassManager &passes) {
@@ -67,10 +68,15 @@ static Phase autodiffPhase(const StepOptions &options) {
               passes.addPass(createMakeEvalPass(eval));
             }};
   return {"autodiff", "loss and backward graph",
-          [options](OpPassManager &passes) {
+          [options, &target](OpPassManager &passes) {
             if (options.freezeNorms)
               passes.addPass(createFreezeNormsPass());
             addLossAndEval(passes, options);
+            if (target.traits.addsProducts && options.chunkVocab != "off") {
+              ChunkVocabPassOptions chunks;
+              chunks.rows = options.chunkVocab;
+              passes.addPass(createChunkVocabPass(chunks));
+            }
             passes.addPass(createAutodiffPass());
             simplify(passes);
           }};
@@ -110,6 +116,10 @@ ckopt::buildPhases(const StepOptions &options, const TargetInfo &target,
                    RematResult *result) {
   if (llvm::Error error = registerTarget(target))
     return std::move(error);
+  if (!target.traits.addsProducts && options.chunkVocab != "auto" &&
+      options.chunkVocab != "off")
+    return usageError("--chunk-vocab=" + options.chunkVocab + ": target " +
+                      target.name() + " makes whole logits (off)");
   std::vector<Phase> phases;
   phases.push_back({"normalize", "fold and deduplicate what the exporter wrote",
                     [](OpPassManager &passes) {
@@ -117,7 +127,7 @@ ckopt::buildPhases(const StepOptions &options, const TargetInfo &target,
                       passes.addNestedPass<func::FuncOp>(createNormalizePass());
                       simplify(passes);
                     }});
-  phases.push_back(autodiffPhase(options));
+  phases.push_back(autodiffPhase(options, target));
   if (!options.optimizer.kind.empty() && !options.forwardOnly)
     phases.push_back(
         {"optimizer", "parameter updates", [options](OpPassManager &passes) {

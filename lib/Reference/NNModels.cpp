@@ -37,6 +37,22 @@ static LogicalResult interpretMatMul(MatMulOp op, Operands in, Results out,
   return success();
 }
 
+static LogicalResult interpretMatMulAdd(MatMulAddOp op, Operands in,
+                                        Results out, const Environment &) {
+  bool tl = op.getTransposeLhs(), tr = op.getTransposeRhs();
+  int64_t m = out[0].getShape()[0], n = out[0].getShape()[1];
+  int64_t k = in[0]->getShape()[!tl];
+  for (int64_t i = 0; i < m; ++i)
+    for (int64_t j = 0; j < n; ++j) {
+      double sum = in[2]->real(i * n + j);
+      for (int64_t c = 0; c < k; ++c)
+        sum += in[0]->real(tl ? c * m + i : i * k + c) *
+               in[1]->real(tr ? j * k + c : c * n + j);
+      out[0].real(i * n + j) = sum;
+    }
+  return success();
+}
+
 namespace {
 /// One product of the convolution's triple sum within a channel's spatial
 /// block: offsets of the output position, the kernel tap and the input element.
@@ -128,6 +144,7 @@ static LogicalResult interpretConvWeightGrad(ConvWeightGradOp op, Operands in,
 
 void reference::attachNNModels(MLIRContext *context) {
   attachModel<MatMulOp, interpretMatMul>(context);
+  attachModel<MatMulAddOp, interpretMatMulAdd>(context);
   attachModel<ConvOp, interpretConv>(context);
   attachModel<ConvInputGradOp, interpretConvInputGrad>(context);
   attachModel<ConvWeightGradOp, interpretConvWeightGrad>(context);

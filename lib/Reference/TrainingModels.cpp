@@ -72,6 +72,76 @@ static LogicalResult interpretCrossEntropyGrad(CrossEntropyGradOp op,
   return success();
 }
 
+/// Calls `visit` with each row's number, its class (-1: ignored), its
+/// probabilities and its loss. `op` has input, weight, targets, bias from
+/// operand `first` on.
+template <typename Op, typename Visit>
+static LogicalResult forEachLossRow(Op op, Operands in, unsigned first,
+                                    Visit visit) {
+  const Tensor &input = *in[first], &weight = *in[first + 1];
+  bool transposed = op.getTransposeWeight();
+  int64_t depth = input.getShape()[1];
+  int64_t classes = weight.getShape()[!transposed];
+  std::vector<double> row(classes);
+  for (int64_t r = 0; r < input.getShape()[0]; ++r) {
+    FailureOr<int64_t> target = targetOf(op, *in[first + 2], r, classes);
+    if (failed(target))
+      return failure();
+    double max = -std::numeric_limits<double>::infinity(), sum = 0;
+    for (int64_t c = 0; c < classes; ++c) {
+      double x = op.getBias() ? in[first + 3]->real(c) : 0;
+      for (int64_t k = 0; k < depth; ++k)
+        x += input.real(r * depth + k) *
+             weight.real(transposed ? c * depth + k : k * classes + c);
+      row[c] = x;
+      max = std::isnan(x) || x > max ? x : max;
+    }
+    for (double x : row)
+      sum += std::exp(x - max);
+    double lse = max + std::log(sum);
+    double loss = *target < 0 ? 0 : lse - row[*target];
+    for (double &x : row)
+      x = std::exp(x - lse);
+    visit(r, *target, ArrayRef<double>(row), loss);
+  }
+  return success();
+}
+
+static LogicalResult interpretLinearCrossEntropy(LinearCrossEntropyOp op,
+                                                 Operands in, Results out,
+                                                 const Environment &) {
+  return forEachLossRow(op, in, 0,
+                        [&](int64_t r, int64_t, ArrayRef<double>, double loss) {
+                          out[0].real(r) = loss;
+                        });
+}
+
+static LogicalResult
+interpretLinearCrossEntropyGrad(LinearCrossEntropyGradOp op, Operands in,
+                                Results out, const Environment &) {
+  const Tensor &grad = *in[0], &input = *in[1], &weight = *in[2];
+  bool transposed = op.getTransposeWeight();
+  int64_t depth = input.getShape()[1];
+  return forEachLossRow(
+      op, in, 1,
+      [&](int64_t r, int64_t target, ArrayRef<double> row, double loss) {
+        out[0].real(r) = loss;
+        if (target < 0)
+          return;
+        int64_t classes = int64_t(row.size());
+        for (int64_t c = 0; c < classes; ++c) {
+          double g = grad.real(r) * (row[c] - (c == target ? 1 : 0));
+          for (int64_t k = 0; k < depth; ++k) {
+            int64_t w = transposed ? c * depth + k : k * classes + c;
+            out[1].real(r * depth + k) += g * weight.real(w);
+            out[2].real(w) += g * input.real(r * depth + k);
+          }
+          if (op.getBias())
+            out[3].real(c) += g;
+        }
+      });
+}
+
 //===----------------------------------------------------------------------===//
 // State updates
 //===----------------------------------------------------------------------===//
@@ -148,6 +218,9 @@ static LogicalResult interpretAdam(AdamOp op, Operands in, Results out,
 void reference::attachTrainingModels(MLIRContext *context) {
   attachModel<CrossEntropyOp, interpretCrossEntropy>(context);
   attachModel<CrossEntropyGradOp, interpretCrossEntropyGrad>(context);
+  attachModel<LinearCrossEntropyOp, interpretLinearCrossEntropy>(context);
+  attachModel<LinearCrossEntropyGradOp, interpretLinearCrossEntropyGrad>(
+      context);
   attachModel<MovingAverageOp, interpretMovingAverage, false>(context);
   attachModel<AssignOp, interpretAssign, false>(context);
   attachModel<AccumulateOp, interpretAccumulate, false>(context);

@@ -56,24 +56,25 @@ bool rowMajorResult(const MatMulDesc &m) {
 }
 
 void gemm(const BlasMatrix &a, const BlasMatrix &b, const MatMulDesc &m,
-          const float *x, const float *y, float *z, blasint ldc) {
+          const float *x, const float *y, float beta, float *z, blasint ldc) {
   cblas_sgemm(CblasRowMajor, a.order, b.order, static_cast<blasint>(m.m),
               static_cast<blasint>(m.n), static_cast<blasint>(m.k), 1.0f, x,
-              a.lead, y, b.lead, 0.0f, z, ldc);
+              a.lead, y, b.lead, beta, z, ldc);
 }
 
 void gemm(const BlasMatrix &a, const BlasMatrix &b, const MatMulDesc &m,
-          const double *x, const double *y, double *z, blasint ldc) {
+          const double *x, const double *y, double beta, double *z,
+          blasint ldc) {
   cblas_dgemm(CblasRowMajor, a.order, b.order, static_cast<blasint>(m.m),
               static_cast<blasint>(m.n), static_cast<blasint>(m.k), 1.0, x,
-              a.lead, y, b.lead, 0.0, z, ldc);
+              a.lead, y, b.lead, beta, z, ldc);
 }
 
 template <typename T>
-void plainProduct(const MatMulDesc &m, const T *a, const T *b, T *c) {
+void plainProduct(const MatMulDesc &m, const T *a, const T *b, T beta, T *c) {
   for (int64_t i = 0; i < m.m; ++i)
     for (int64_t j = 0; j < m.n; ++j) {
-      T sum = 0;
+      T sum = beta == 0 ? 0 : c[i * m.cRow + j * m.cCol];
       for (int64_t k = 0; k < m.k; ++k)
         sum += a[i * m.aRow + k * m.aCol] * b[k * m.bRow + j * m.bCol];
       c[i * m.cRow + j * m.cCol] = sum;
@@ -82,7 +83,8 @@ void plainProduct(const MatMulDesc &m, const T *a, const T *b, T *c) {
 
 template <typename T> class BlasMatMul final : public Primitive {
 public:
-  explicit BlasMatMul(const MatMulDesc &desc) : m(desc), swapped(false) {
+  BlasMatMul(const MatMulDesc &desc, bool accumulate)
+      : m(desc), swapped(false), accumulate(accumulate) {
     if (!rowMajorResult(m) && rowMajorResult(transposed(m))) {
       m = transposed(m);
       swapped = true;
@@ -100,23 +102,37 @@ public:
   bool execute(void *const *args, void *, std::string &) override {
     auto *x = static_cast<const T *>(args[swapped ? 1 : 0]);
     auto *y = static_cast<const T *>(args[swapped ? 0 : 1]);
-    auto *z = static_cast<T *>(args[2]);
+    auto *z = static_cast<T *>(args[accumulate ? 3 : 2]);
+    T beta = accumulate ? 1 : 0;
+    if (accumulate && args[2] != args[3])
+      copyAddend(static_cast<const T *>(args[2]), z);
     for (int64_t i = 0; i < m.batch[0]; ++i)
       for (int64_t j = 0; j < m.batch[1]; ++j) {
         const T *xi = x + i * m.aBatch[0] + j * m.aBatch[1];
         const T *yi = y + i * m.bBatch[0] + j * m.bBatch[1];
         T *zi = z + i * m.cBatch[0] + j * m.cBatch[1];
         if (fits)
-          gemm(a, b, m, xi, yi, zi, ldc);
+          gemm(a, b, m, xi, yi, beta, zi, ldc);
         else
-          plainProduct(m, xi, yi, zi);
+          plainProduct(m, xi, yi, beta, zi);
       }
     return true;
   }
 
 private:
+  void copyAddend(const T *from, T *to) const {
+    for (int64_t i = 0; i < m.batch[0]; ++i)
+      for (int64_t j = 0; j < m.batch[1]; ++j)
+        for (int64_t r = 0; r < m.m; ++r)
+          for (int64_t c = 0; c < m.n; ++c) {
+            int64_t at =
+                i * m.cBatch[0] + j * m.cBatch[1] + r * m.cRow + c * m.cCol;
+            to[at] = from[at];
+          }
+  }
+
   MatMulDesc m;
-  bool swapped, fits;
+  bool swapped, accumulate, fits;
   BlasMatrix a, b;
   blasint ldc;
 };
@@ -126,6 +142,6 @@ private:
 std::unique_ptr<Primitive>
 ckopt::runtime::createBlasMatMul(const PrimitiveDesc &desc) {
   if (desc.dtype == DType::F64)
-    return std::make_unique<BlasMatMul<double>>(desc.matmul);
-  return std::make_unique<BlasMatMul<float>>(desc.matmul);
+    return std::make_unique<BlasMatMul<double>>(desc.matmul, desc.accumulate);
+  return std::make_unique<BlasMatMul<float>>(desc.matmul, desc.accumulate);
 }

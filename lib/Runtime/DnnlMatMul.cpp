@@ -95,11 +95,12 @@ bool wantsPacking(const MatMulDesc &m, const Operand &b, int rank,
 }
 
 /// Describes the product; with `packed`, the library chooses the order of the
-/// right operand. Returns null where it refuses.
+/// right operand, with `accumulate`, c is added to. Returns null where it
+/// refuses.
 dnnl_primitive_desc_t describeProduct(const dnnl_memory_desc_t &a,
                                       const dnnl_memory_desc_t &b,
                                       const dnnl_memory_desc_t &c, bool packed,
-                                      dnnl_status_t &status) {
+                                      bool accumulate, dnnl_status_t &status) {
   dnnl_memory_desc_t right = b;
   dnnl_matmul_desc_t op;
   dnnl_primitive_desc_t pd = nullptr;
@@ -108,6 +109,8 @@ dnnl_primitive_desc_t describeProduct(const dnnl_memory_desc_t &a,
                ? dnnl_memory_desc_init_by_tag(&right, b.ndims, b.dims,
                                               b.data_type, dnnl_format_tag_any)
                : dnnl_success;
+  if (status == dnnl_success && accumulate)
+    status = attributes.addSum();
   if (status == dnnl_success)
     status = dnnl_matmul_desc_init(&op, &a, &right, nullptr, &c);
   if (status == dnnl_success)
@@ -129,7 +132,8 @@ ckopt::runtime::createDnnlMatMul(const PrimitiveDesc &desc,
   }
   Operand a{0, {m.aBatch[0], m.aBatch[1]}, m.aRow, m.aCol};
   Operand b{1, {m.bBatch[0], m.bBatch[1]}, m.bRow, m.bCol};
-  Operand c{2, {m.cBatch[0], m.cBatch[1]}, m.cRow, m.cCol};
+  int result = desc.accumulate ? 3 : 2;
+  Operand c{result, {m.cBatch[0], m.cBatch[1]}, m.cRow, m.cCol};
   if (m.n > 1 && m.cCol != 1 && m.m > 1) {
     std::swap(a, b);
     std::swap(m.m, m.n);
@@ -155,12 +159,17 @@ ckopt::runtime::createDnnlMatMul(const PrimitiveDesc &desc,
       view(bDesc, b, rank, m.batch, m.k, m.n, type) &&
       view(cDesc, c, rank, m.batch, m.m, m.n, sums))
     pd = describeProduct(aDesc, bDesc, cDesc,
-                         wantsPacking(m, b, rank, desc.dtype), status);
+                         wantsPacking(m, b, rank, desc.dtype), desc.accumulate,
+                         status);
   if (!pd) {
     error = dnnlStatusText(status);
     return nullptr;
   }
   auto program = std::make_unique<DnnlProgram>();
+  if (desc.accumulate && !program->appendCopy(cDesc, 2, result, error)) {
+    dnnl_primitive_desc_destroy(pd);
+    return nullptr;
+  }
   dnnl_memory_t aMem = program->argument(aDesc, a.arg);
   dnnl_memory_t bMem = program->argument(bDesc, b.arg);
   dnnl_memory_t cMem = program->argument(cDesc, c.arg);

@@ -85,6 +85,17 @@ DnnlAttributes::DnnlAttributes() {
 
 DnnlAttributes::~DnnlAttributes() { dnnl_primitive_attr_destroy(attr); }
 
+dnnl_status_t DnnlAttributes::addSum() {
+  dnnl_post_ops_t ops = nullptr;
+  dnnl_status_t status = dnnl_post_ops_create(&ops);
+  if (status == dnnl_success)
+    status = dnnl_post_ops_append_sum(ops, 1.0f);
+  if (status == dnnl_success)
+    status = dnnl_primitive_attr_set_post_ops(attr, ops);
+  dnnl_post_ops_destroy(ops);
+  return status;
+}
+
 void WorkspaceGuard::write(void *at) { std::memset(at, kValue, kBytes); }
 
 bool WorkspaceGuard::intact(const void *at) {
@@ -149,7 +160,7 @@ bool DnnlProgram::append(dnnl_primitive_desc_t desc,
     error = dnnlStatusText(status);
     return false;
   }
-  stages.push_back({primitive, std::move(args)});
+  stages.push_back({primitive, std::move(args), 0, -1});
   return true;
 }
 
@@ -168,6 +179,16 @@ bool DnnlProgram::appendReorder(const dnnl_memory_desc_t &fromDesc,
   return append(desc, {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}}, error);
 }
 
+bool DnnlProgram::appendCopy(const dnnl_memory_desc_t &desc, int from, int to,
+                             std::string &error) {
+  if (!appendReorder(desc, argument(desc, from), desc, argument(desc, to),
+                     error))
+    return false;
+  stages.back().from = from;
+  stages.back().to = to;
+  return true;
+}
+
 bool DnnlProgram::execute(void *const *args, void *space, std::string &error) {
   char *base = static_cast<char *>(space);
   auto refuse = [&](dnnl_status_t status) {
@@ -183,6 +204,8 @@ bool DnnlProgram::execute(void *const *args, void *space, std::string &error) {
   if (workspace)
     WorkspaceGuard::write(base + workspace);
   for (const Stage &stage : stages) {
+    if (stage.to >= 0 && args[stage.from] == args[stage.to])
+      continue;
     dnnl_status_t status = dnnl_primitive_execute(
         stage.primitive, dnnlStream(), static_cast<int>(stage.args.size()),
         stage.args.data());

@@ -56,6 +56,10 @@ public:
   bool appendReorder(const dnnl_memory_desc_t &fromDesc, dnnl_memory_t from,
                      const dnnl_memory_desc_t &toDesc, dnnl_memory_t to,
                      std::string &error);
+  /// Appends a copy from argument `from` to argument `to`, which lie alike; it
+  /// is left out of runs where they are one.
+  bool appendCopy(const dnnl_memory_desc_t &desc, int from, int to,
+                  std::string &error);
 
 private:
   struct Binding {
@@ -66,6 +70,7 @@ private:
   struct Stage {
     dnnl_primitive_t primitive;
     std::vector<dnnl_exec_arg_t> args;
+    int from = 0, to = -1; ///< arguments that appendCopy() was given
   };
   dnnl_memory_t bind(const dnnl_memory_desc_t &desc, int arg, int64_t offset);
 
@@ -83,6 +88,8 @@ public:
   DnnlAttributes(const DnnlAttributes &) = delete;
   DnnlAttributes &operator=(const DnnlAttributes &) = delete;
   const_dnnl_primitive_attr_t get() const { return attr; }
+  /// Adds the result to what the destination holds.
+  dnnl_status_t addSum();
 
 private:
   dnnl_primitive_attr_t attr = nullptr;

@@ -199,7 +199,7 @@ template <typename IO, typename M> void manifestFields(IO &io, M &m) {
   });
   io.list(m.primitives, 64, [&](auto &p) {
     io.field(p.kind), io.field(p.dtype), io.field(p.wideResult);
-    io.field(p.precision);
+    io.field(p.accumulate), io.field(p.precision);
     matmulFields(io, p.matmul);
     convFields(io, p.conv);
   });

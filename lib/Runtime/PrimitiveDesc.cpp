@@ -51,7 +51,7 @@ std::string ckopt::runtime::describe(const PrimitiveDesc &desc) {
     if (m.batch[0] != 1 || m.batch[1] != 1)
       text += product(m.batch, 2) + ": ";
     return text + std::to_string(m.m) + "x" + std::to_string(m.n) + "x" +
-           std::to_string(m.k);
+           std::to_string(m.k) + (desc.accumulate ? ", added" : "");
   }
   const ConvDesc &c = desc.conv;
   static constexpr std::array<const char *, 4> kNames = {
@@ -149,6 +149,8 @@ std::string ckopt::runtime::check(const PrimitiveDesc &desc) {
     return describe(desc) + ": only operands of f32 are rounded";
   if (desc.wideResult && desc.dtype != DType::BF16 && desc.dtype != DType::F16)
     return describe(desc) + ": only products of halves have a wider result";
+  if (desc.accumulate && desc.kind != PrimitiveKind::MatMul)
+    return describe(desc) + ": only matrix products are added to a tensor";
   std::string wrong = desc.kind == PrimitiveKind::MatMul
                           ? checkMatMul(desc.matmul)
                           : checkConv(desc.conv);

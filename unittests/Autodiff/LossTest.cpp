@@ -46,6 +46,34 @@ INSTANTIATE_TEST_SUITE_P(
                      false)),
     caseName);
 
+/// The check evaluates both the composite ops and what decompose makes of
+/// them.
+static GradientCase linearCrossEntropy(std::string name, Arg targets,
+                                       bool transposed, bool withBias,
+                                       int64_t rows, int64_t ignore = -100) {
+  std::vector<Arg> args{real({5, 3}), transposed ? real({4, 3}) : real({3, 4}),
+                        targets};
+  if (withBias)
+    args.push_back(real({4}));
+  return {std::move(name), std::move(args),
+          [=](TensorBuilder &b, ValueRange args) -> SmallVector<Value> {
+            Value bias = withBias ? args[3] : Value();
+            return {b.make<LinearCrossEntropyOp>(
+                args[0], args[1], args[2], bias, transposed, rows, ignore)};
+          }};
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    LinearCrossEntropy, LossGradient,
+    testing::Values(
+        linearCrossEntropy("even", ints({5}, 0, 4), false, false, 1),
+        linearCrossEntropy("remainder", ints({5}, 0, 4), true, false, 2),
+        linearCrossEntropy("bias", ints({5}, 0, 4), true, true, 3),
+        linearCrossEntropy("whole", ints({5}, 0, 4), false, true, 5),
+        linearCrossEntropy("ignored", intValues({5}, {7, 7, 1, 3, 7}), false,
+                           true, 2, 7)),
+    caseName);
+
 namespace {
 /// A model whose output is its parameter, with a loss.
 struct LossModel {

@@ -21,9 +21,9 @@ TEST(RuleCoverage, EveryFloatOpHasARule) {
       "ckopt.shift_right", "ckopt.top_k",
       // Gradients of gradients: not asked for by any first-order training.
       "ckopt.max_pool_grad", "ckopt.layer_norm_grad", "ckopt.batch_norm_grad",
-      "ckopt.cross_entropy_grad",
+      "ckopt.cross_entropy_grad", "ckopt.linear_cross_entropy_grad",
       // Comes after autodiff.
-      "ckopt.sgd", "ckopt.adam", "ckopt.kernel_call"};
+      "ckopt.matmul_add", "ckopt.sgd", "ckopt.adam", "ckopt.kernel_call"};
   std::set<std::string> found;
   for (RegisteredOperationName op : testContext().getRegisteredOperations())
     if (op.getDialectNamespace() == "ckopt" &&

@@ -90,3 +90,19 @@ TEST(LibraryKernel, Convolutions) {
            "conv_input_grad %g, %w " + window + ": (" + y + ", " + w + ")");
   EXPECT_EQ(input.primitive.kind, PrimitiveKind::ConvInputGrad);
 }
+
+// A sum that grows: the addend is read before the result is written in its
+// place, which is what the planner is told.
+TEST(LibraryKernel, MatMulAdd) {
+  KernelCode code =
+      plan("%a: tensor<7x5xf32>, %b: tensor<7x9xf32>, %c: tensor<5x9xf32>",
+           "tensor<5x9xf32>",
+           "matmul_add %a, %b, %c {transpose_lhs} : (tensor<7x5xf32>, "
+           "tensor<7x9xf32>, tensor<5x9xf32>)");
+  ASSERT_TRUE(code.library);
+  EXPECT_TRUE(code.primitive.accumulate);
+  EXPECT_EQ(code.primitive.matmul.k, 7);
+  EXPECT_EQ(code.primitiveArgs, (llvm::SmallVector<unsigned>{0, 1, 2, 3}));
+  EXPECT_EQ(code.reuse,
+            (llvm::SmallVector<std::pair<unsigned, unsigned>>{{2, 0}}));
+}

@@ -22,6 +22,7 @@ struct Case {
   /// A budget halfway between the smallest and none, too.
   bool middle = true;
   std::string precision = "f32";
+  std::string chunkVocab = "auto";
 
   static OptimizerSettings adamw() {
     OptimizerSettings settings;
@@ -40,6 +41,7 @@ Outcome run(const Case &param, const MemoryBudget &budget, int64_t steps = 5) {
     options.import.batch = param.batch;
   options.step.optimizer = param.optimizer;
   options.step.precision = param.precision;
+  options.step.chunkVocab = param.chunkVocab;
   for (const std::string &group : param.groups)
     options.groups.push_back(
         get(parseParameterGroup(group, *findOptimizer(param.optimizer.kind))));
@@ -86,6 +88,12 @@ std::vector<Case> cases() {
       {"digits_cnn", dataPath("models/digits_cnn.onnx"), "cross_entropy", 32});
   result.push_back(
       {"byte_gpt", dataPath("models/byte_gpt.onnx"), "cross_entropy", 2});
+  // The head in chunks, the last of them smaller: the same sums, in the same
+  // order, whether its weight's gradient is made chunk by chunk or later.
+  Case chunks = result.back();
+  chunks.name += "_chunks";
+  chunks.chunkVocab = "48";
+  result.push_back(chunks);
   // What is rounded to bf16 follows from the program, not from what the planner
   // repeats.
   for (size_t i = 0, count = result.size(); i < count; ++i) {

@@ -62,6 +62,45 @@ MatMulDesc dense(int64_t batch, int64_t m, int64_t n, int64_t k, bool ta,
   return d;
 }
 
+/// Runs c = addend + a b, with the addend in c's bytes or in its own.
+template <typename T, typename R = T>
+std::vector<R> runSum(const PrimitiveDesc &desc, std::vector<T> a,
+                      std::vector<T> b, std::vector<R> addend, bool inPlace) {
+  std::string error;
+  std::vector<R> result(addend.size(), R(7));
+  std::vector<char> workspace(primitiveWorkspace(desc, 2, error) + 64);
+  ckrt_env *env = ckrt_env_create(2, 0);
+  int64_t index = -1;
+  EXPECT_EQ(ckrt_env_add_primitive(env, &desc, &index), CKRT_OK);
+  R *out = inPlace ? addend.data() : result.data();
+  void *args[] = {a.data(), b.data(), addend.data(), out};
+  auto space = (reinterpret_cast<uintptr_t>(workspace.data()) + 63) / 64 * 64;
+  EXPECT_EQ(ckrt_execute(env, index, args, reinterpret_cast<void *>(space)), 0)
+      << ckrt_last_error();
+  ckrt_env_destroy(env);
+  return inPlace ? addend : result;
+}
+
+/// Checks that a sum is the addend and the product, and has the same bits in
+/// the addend's place.
+template <typename T, typename R = T>
+void checkSum(const PrimitiveDesc &desc, const std::vector<T> &a,
+              const std::vector<T> &b, double tolerance) {
+  SCOPED_TRACE(describe(desc));
+  const MatMulDesc &m = desc.matmul;
+  int64_t size = m.batch[1] * m.m * m.n;
+  PrimitiveDesc product = desc;
+  product.accumulate = false;
+  std::vector<R> addend = values<R>(size, 3);
+  std::vector<R> plain = runPrimitive<T, R>(product, a, b, size);
+  std::vector<double> expected;
+  for (int64_t i = 0; i < size; ++i)
+    expected.push_back(double(plain[i]) + double(addend[i]));
+  std::vector<R> apart = runSum<T, R>(desc, a, b, addend, false);
+  EXPECT_LT(worst(apart, expected), tolerance);
+  EXPECT_EQ(apart, (runSum<T, R>(desc, a, b, addend, true)));
+}
+
 } // namespace
 
 TEST(MatMul, EveryTransposeAndSize) {
@@ -239,4 +278,35 @@ TEST(MatMul, SumsOfHalvesInF32) {
   wrong.wideResult = true;
   EXPECT_EQ(Primitive::create(wrong, 2, error), nullptr);
   EXPECT_NE(error.find("only products of halves"), std::string::npos) << error;
+}
+
+TEST(MatMul, SumsInPlaceAndElsewhere) {
+  for (const MatMulDesc &m :
+       {dense(1, 33, 17, 21, true, false), dense(1, 128, 64, 96, false, true),
+        dense(1, 1, 40, 9, false, false), dense(3, 16, 9, 31, false, false),
+        dense(1, 20, 30, 10, false, false, true)}) {
+    PrimitiveDesc desc;
+    desc.matmul = m;
+    desc.accumulate = true;
+    int64_t left = m.batch[1] * m.m * m.k, right = m.batch[1] * m.k * m.n;
+    auto a = values<float>(left, 1), b = values<float>(right, 2);
+    checkSum<float>(desc, a, b, 1e-6);
+    desc.dtype = DType::F64;
+    checkSum<double>(desc, values<double>(left, 1), values<double>(right, 2),
+                     1e-14);
+    desc.dtype = DType::BF16;
+    desc.wideResult = true;
+    if (multipliesHalves(desc))
+      checkSum<uint16_t, float>(desc, halves(a), halves(b), 1e-6);
+  }
+  PrimitiveDesc conv;
+  conv.kind = PrimitiveKind::ConvForward;
+  conv.accumulate = true;
+  EXPECT_NE(check(conv).find("only matrix products are added"),
+            std::string::npos);
+  PrimitiveDesc sum;
+  sum.matmul = dense(1, 2, 3, 4, false, false);
+  EXPECT_EQ(cudaLibraryRefuses(sum), "");
+  sum.accumulate = true;
+  EXPECT_NE(cudaLibraryRefuses(sum).find("for CPUs"), std::string::npos);
 }

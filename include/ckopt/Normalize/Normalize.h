@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// These functions do the work of the passes make-eval, freeze-norms, normalize
-// and decompose. Their diagnostics name the source node.
+// These functions do the work of the passes make-eval, freeze-norms, normalize,
+// chunk-vocab and decompose. Their diagnostics name the source node.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_NORMALIZE_NORMALIZE_H
@@ -34,6 +34,15 @@ llvm::LogicalResult freezeNorms(mlir::func::FuncOp function);
 
 /// Brings matrix products to one form before autodiff, and canonicalizes.
 llvm::LogicalResult normalize(mlir::func::FuncOp function);
+
+/// Rewrites cross entropies of large heads to chunks of rows; see the pass
+/// chunk-vocab. `rows`: "auto", "off" or a positive number.
+llvm::LogicalResult chunkVocabulary(mlir::func::FuncOp function,
+                                    llvm::StringRef rows);
+
+/// Rewrites linear_cross_entropy and its gradient to products and cross
+/// entropies of one chunk after another.
+void unrollChunks(mlir::func::FuncOp function);
 
 /// Rewrites matrix products with more batch dimensions than libraries take to
 /// one batch dimension. With `widenHalves`, products and convolutions of f16

@@ -62,6 +62,30 @@ def NormalizePass : Pass<"normalize", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::ckopt::CkoptDialect"];
 }
 
+def ChunkVocabPass : Pass<"chunk-vocab", "::mlir::ModuleOp"> {
+  let summary = "Takes the cross entropy of a large head in chunks of rows, before autodiff";
+  let description = [{
+    A `cross_entropy` over the last dimension of a product with one matrix (with a
+    bias, reshapes, slices of rows between them) becomes a `linear_cross_entropy` of
+    `rows` rows at a time, if nothing else reads the logits. Results of the function
+    do not count as readers: autodiff, which comes next, drops them. `auto` chunks by
+    a rule of the sizes alone (docs/losses.md); `off` never; a number chunks
+    every head of more rows. What was done, or what kept a large head whole, is a remark.
+
+    ```mlir
+    %logits = ckopt.matmul %x, %w {transpose_rhs} : ...
+    %loss, %lse = ckopt.cross_entropy %logits, %targets {axis = 1 : i64} : ...
+    // becomes
+    %loss = ckopt.linear_cross_entropy %x, %w, %targets {rows = 256 : i64, transpose_weight} : ...
+    ```
+  }];
+  let options = [
+    Option<"function", "function", "std::string", "\"forward\"", "The training function">,
+    Option<"rows", "rows", "std::string", "\"auto\"", "auto, off, or rows of a chunk">,
+  ];
+  let dependentDialects = ["::ckopt::CkoptDialect"];
+}
+
 def DecomposePass : Pass<"decompose", "::mlir::func::FuncOp"> {
   let summary = "Turns composite ops into reductions and elementwise ops";
   let description = [{
@@ -71,7 +95,9 @@ def DecomposePass : Pass<"decompose", "::mlir::func::FuncOp"> {
     computed on [C], once: the reciprocal standard deviation is shared between
     forward and backward. Products and convolutions of tensors without elements
     become zeros. Products with more than two batch dimensions that broadcasting keeps apart
-    get one. With `widen-halves`, products and convolutions of f16 are computed in
+    get one. `linear_cross_entropy` and its gradient become products and cross
+    entropies of some rows at a time, the loss and the gradients of one chunk after
+    another. With `widen-halves`, products and convolutions of f16 are computed in
     f32 and rounded once. Concatenations of more than `max-joined` tensors (0: of any
     number) become concatenations of concatenations, with as little as possible
     copied twice.

@@ -40,6 +40,9 @@ struct StepOptions : KernelSettings {
   /// @eval computes an attached loss, too (that of the model's own it always
   /// does).
   bool evaluateLoss = false;
+  /// Cross entropy of a large head by chunks: "auto" (a rule of its sizes),
+  /// "off", or the rows of a chunk. Changes the order of sums.
+  std::string chunkVocab = "auto";
   OptimizerSettings optimizer;
   bool evaluation = true;   ///< also make @eval
   bool forwardOnly = false; ///< @eval alone, no training step

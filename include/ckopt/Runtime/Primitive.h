@@ -47,7 +47,7 @@ CKRT_EXPORT std::optional<ProductPrecision>
 parseProductPrecision(std::string_view name);
 
 enum class PrimitiveKind : uint32_t {
-  MatMul = 0,     ///< args: a, b, c
+  MatMul = 0,     ///< args: a, b, c; with `accumulate` a, b, addend, c
   ConvForward,    ///< args: x, w, y
   ConvInputGrad,  ///< args: dy, w, dx
   ConvWeightGrad, ///< args: x, dy, dw
@@ -88,6 +88,9 @@ struct PrimitiveDesc {
   DType dtype = DType::F32; ///< f64, f32, bf16 (sums in f32)
   /// Only for dtypes BF16 and F16: the sums are stored as they are, in f32.
   bool wideResult = false;
+  /// Only for MatMul: c = addend + a * b. The addend lies as c does, and may be
+  /// c itself.
+  bool accumulate = false;
   MatMulDesc matmul; ///< for MatMul
   ConvDesc conv;     ///< for the three others
   /// Only on CUDA, and only for dtype F32, other than F32.

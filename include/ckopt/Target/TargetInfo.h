@@ -146,6 +146,8 @@ struct TargetTraits {
   /// Products and convolutions of bf16 have instructions here; otherwise mixed
   /// precision computes them in f32.
   bool bf16Products = false;
+  /// Products that are added to a tensor (matmul_add) have code.
+  bool addsProducts = false;
   int64_t arenaAlignment = 64; ///< 64; with Blocks a power of two up to 256
   MachineRates rates;
   /// Steps run on numbered devices: --device=NAME:0.

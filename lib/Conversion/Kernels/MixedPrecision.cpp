@@ -186,7 +186,8 @@ func::FuncOp MixedPrecisionRewriter::narrowedProduct(func::FuncOp kernel,
     return known->second;
   func::FuncOp variant = cloned(kernel, wide ? "_bf16_f32" : "_bf16");
   for (BlockArgument argument : variant.getArguments())
-    argument.setType(retyped(argument, half));
+    if (!isAddend(variant, argument.getArgNumber()))
+      argument.setType(retyped(argument, half));
   Value result = variant.front().front().getResult(0);
   if (!wide)
     result.setType(retyped(result, half));
@@ -221,7 +222,11 @@ void MixedPrecisionRewriter::rewriteProduct(KernelCallOp call,
   double work = cast<KernelOpInterface>(kernel.front().front()).getFlops();
   ++product;
   for (OpOperand &operand : call.getArgsMutable())
-    operand.set(coerce(operand.get(), variant ? half : single, call));
+    operand.set(coerce(operand.get(),
+                       variant && !isAddend(kernel, operand.getOperandNumber())
+                           ? half
+                           : single,
+                       call));
   if (variant) {
     lowFlops += work;
     replaceCall(call, variant);

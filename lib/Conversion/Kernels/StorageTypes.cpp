@@ -48,6 +48,17 @@ KernelKind codegen::opKind(Operation *op) {
 
 bool codegen::isF32(Value value) { return getElementTypeOrSelf(value).isF32(); }
 
+bool codegen::isAddend(func::FuncOp kernel, unsigned argument) {
+  if (kernelKind(kernel) != "library")
+    return false;
+  Operation *op = &kernel.front().front();
+  return llvm::any_of(cast<KernelOpInterface>(op).getReusePairs(),
+                      [&](std::pair<unsigned, unsigned> pair) {
+                        return op->getOperand(pair.first) ==
+                               kernel.getArgument(argument);
+                      });
+}
+
 static bool isStepView(Operation *op) {
   return isa<KernelOpInterface>(op) && opKind(op) == KernelKind::View;
 }
@@ -86,7 +97,8 @@ bool StorageTypes::endsInGradient(Value value, bool &ends) const {
     }
     auto kernel = symbols.lookup<func::FuncOp>(call.getCallee());
     StringRef kind = kernelKind(kernel);
-    bool sums = (kind == "elementwise" || kind == "structured") &&
+    bool sums = (kind == "elementwise" || kind == "structured" ||
+                 isAddend(kernel, use.getOperandNumber())) &&
                 llvm::all_of(call.getResults(), [&](Value result) {
                   return gradients.contains(result);
                 });
@@ -105,12 +117,21 @@ static bool onlyMoves(func::FuncOp kernel) {
   });
 }
 
+/// Returns whether the use is as a factor of a product or convolution.
+bool StorageTypes::multiplies(OpOperand &use) const {
+  if (!products.contains(use.getOwner()))
+    return false;
+  auto callee = cast<KernelCallOp>(use.getOwner()).getCallee();
+  return !isAddend(symbols.lookup<func::FuncOp>(callee),
+                   use.getOperandNumber());
+}
+
 bool StorageTypes::endsInProducts(Value value) const {
   bool only = true, any = false;
   forEachUse(value, [&](OpOperand &use) {
     auto call = dyn_cast<KernelCallOp>(use.getOwner());
     any = true;
-    if (call && products.contains(call))
+    if (call && multiplies(use))
       return;
     only &= call && onlyMoves(symbols.lookup<func::FuncOp>(call.getCallee())) &&
             llvm::all_of(call.getResults(), [&](Value result) {
@@ -189,9 +210,7 @@ void StorageTypes::classify(KernelCallOp call) {
 
 bool StorageTypes::isMultiplied(Value value) const {
   bool found = false;
-  forEachUse(value, [&](OpOperand &use) {
-    found |= products.contains(use.getOwner());
-  });
+  forEachUse(value, [&](OpOperand &use) { found |= multiplies(use); });
   return found;
 }
 

@@ -39,6 +39,9 @@ enum class Storage { Neutral, Low, Full };
 llvm::StringRef kernelKind(mlir::func::FuncOp kernel);
 KernelKind opKind(mlir::Operation *op);
 bool isF32(mlir::Value value);
+/// Returns whether a library kernel adds its argument of this number to a
+/// product, rather than to multiply it.
+bool isAddend(mlir::func::FuncOp kernel, unsigned argument);
 /// Returns the value below views.
 mlir::Value belowViews(mlir::Value value);
 
@@ -60,6 +63,7 @@ private:
   void lookAhead(mlir::Block &block);
   bool endsInGradient(mlir::Value value, bool &ends) const;
   bool endsInProducts(mlir::Value value) const;
+  bool multiplies(mlir::OpOperand &use) const;
   void classify(KernelCallOp call);
   Storage ofOp(mlir::Operation *op) const;
 

@@ -81,6 +81,8 @@ std::string ckopt::runtime::cudaLibraryRefuses(const PrimitiveDesc &desc) {
            std::string(dtypeName(desc.dtype));
   if (desc.wideResult)
     return describe(desc) + ": results of another type are ckopt's own";
+  if (desc.accumulate)
+    return describe(desc) + ": sums of products are for CPUs";
   return desc.kind == PrimitiveKind::MatMul ? blasLtRefuses(desc.matmul)
                                             : cudnnRefuses(desc);
 }

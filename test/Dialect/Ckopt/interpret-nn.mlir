@@ -17,6 +17,19 @@ func.func @main() -> (tensor<2x2x1xf32>, tensor<2x2xf32>, tensor<2x2xf32>) {
 
 // -----
 
+// A product that is added to a matrix, by both transposes: A = [1 2; 3 4].
+func.func @main() -> (tensor<2x2xf32>, tensor<2x2xf32>) {
+  %a = ckopt.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf32>
+  %c = ckopt.constant dense<[[100.0, 200.0], [300.0, 400.0]]> : tensor<2x2xf32>
+  %0 = ckopt.matmul_add %a, %a, %c {transpose_lhs} : (tensor<2x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+  %1 = ckopt.matmul_add %a, %a, %c {transpose_rhs} : (tensor<2x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+  return %0, %1 : tensor<2x2xf32>, tensor<2x2xf32>
+}
+// CHECK:      result 0: tensor<2x2xf32> [110, 214, 314, 420]
+// CHECK-NEXT: result 1: tensor<2x2xf32> [105, 211, 311, 425]
+
+// -----
+
 // A strided, padded, dilated, grouped convolution and its two gradients:
 // output o of channel c is x[2o - 1] + 10 x[2o + 1].
 func.func @main() -> (tensor<1x2x2xf32>, tensor<1x2x4xf32>, tensor<2x1x2xf32>) {

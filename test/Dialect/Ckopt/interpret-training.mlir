@@ -45,6 +45,26 @@ func.func @main() -> (tensor<3xf32>, tensor<3xf32>, tensor<3x2xf32>, tensor<1x3x
 
 // -----
 
+// The loss of {0, log 3} as a product of one input, with a bias that makes no
+// difference, and its gradients; an ignored row gives 0 to all of them.
+func.func @main() -> (tensor<2xf32>, tensor<2xf32>, tensor<2x1xf32>, tensor<1x2xf32>, tensor<2xf32>) {
+  %x = ckopt.constant dense<[[1.0], [9.0]]> : tensor<2x1xf32>
+  %w = ckopt.constant dense<[[0.0, 1.09861231]]> : tensor<1x2xf32>
+  %b = ckopt.constant dense<5.0> : tensor<2xf32>
+  %t = ckopt.constant dense<[0, -100]> : tensor<2xi64>
+  %g = ckopt.constant dense<[2.0, 3.0]> : tensor<2xf32>
+  %0 = ckopt.linear_cross_entropy %x, %w, %t {rows = 1 : i64} : (tensor<2x1xf32>, tensor<1x2xf32>, tensor<2xi64>) -> tensor<2xf32>
+  %1:4 = ckopt.linear_cross_entropy_grad %g, %x, %w, %t bias %b {rows = 1 : i64} : (tensor<2xf32>, tensor<2x1xf32>, tensor<1x2xf32>, tensor<2xi64>, tensor<2xf32>) -> (tensor<2xf32>, tensor<2x1xf32>, tensor<1x2xf32>, tensor<2xf32>)
+  return %0, %1#0, %1#1, %1#2, %1#3 : tensor<2xf32>, tensor<2xf32>, tensor<2x1xf32>, tensor<1x2xf32>, tensor<2xf32>
+}
+// CHECK:      result 0: tensor<2xf32> [1.38629436, 0]
+// CHECK-NEXT: result 1: tensor<2xf32> [1.38629436, 0]
+// CHECK-NEXT: result 2: tensor<2x1xf32> [1.64791846, 0]
+// CHECK-NEXT: result 3: tensor<1x2xf32> [-1.5, 1.5]
+// CHECK-NEXT: result 4: tensor<2xf32> [-1.5, 1.5]
+
+// -----
+
 // Moving average, SGD plain, with momentum in the first and a later step, and
 // with Nesterov momentum and weight decay.
 func.func @main() -> (tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>) {

@@ -2,6 +2,33 @@
 // what is wrong.
 // RUN: ckopt-opt %s --split-input-file --verify-diagnostics
 
+func.func @matmul_add_rank(%a: tensor<1x2x3xf32>, %b: tensor<3x4xf32>, %c: tensor<2x4xf32>) {
+  // expected-error @+2 {{matmul_add needs matrices}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %0 = ckopt.matmul_add %a, %b, %c : (tensor<1x2x3xf32>, tensor<3x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_add_sizes(%a: tensor<2x3xf32>, %b: tensor<3x4xf32>, %c: tensor<2x5xf32>) {
+  // expected-error @+2 {{sizes do not fit: 'tensor<2x5xf32>' + 'tensor<2x3xf32>' x 'tensor<3x4xf32>'}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %0 = ckopt.matmul_add %a, %b, %c : (tensor<2x3xf32>, tensor<3x4xf32>, tensor<2x5xf32>) -> tensor<2x5xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_add_types(%a: tensor<2x3xf32>, %b: tensor<3x4xf32>, %c: tensor<2x4xf64>) {
+  // expected-error @+2 {{element types do not fit}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %0 = ckopt.matmul_add %a, %b, %c : (tensor<2x3xf32>, tensor<3x4xf32>, tensor<2x4xf64>) -> tensor<2x4xf64>
+  return
+}
+
+// -----
+
 func.func @matmul_rank(%a: tensor<3xf32>, %b: tensor<3x4xf32>) {
   // expected-error @+2 {{matmul needs operands of rank 2 or more}}
   // expected-error @+1 {{failed to infer returned types}}

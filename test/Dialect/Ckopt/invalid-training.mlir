@@ -2,6 +2,51 @@
 // what is wrong.
 // RUN: ckopt-opt %s --split-input-file --verify-diagnostics
 
+func.func @linear_loss_rank(%x: tensor<2x2x2xf32>, %w: tensor<3x2xf32>, %t: tensor<4xi64>, %b: tensor<3xf32>) {
+  // expected-error @+2 {{needs input and weight of rank 2, targets of rank 1}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %0 = ckopt.linear_cross_entropy %x, %w, %t bias %b {rows = 2 : i64, transpose_weight} : (tensor<2x2x2xf32>, tensor<3x2xf32>, tensor<4xi64>, tensor<3xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @linear_loss_depth(%x: tensor<4x3xf32>, %w: tensor<3x2xf32>, %t: tensor<4xi64>, %b: tensor<3xf32>) {
+  // expected-error @+2 {{types do not fit: input 'tensor<4x3xf32>', weight 'tensor<3x2xf32>', targets 'tensor<4xi64>'}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %0 = ckopt.linear_cross_entropy %x, %w, %t bias %b {rows = 2 : i64, transpose_weight} : (tensor<4x3xf32>, tensor<3x2xf32>, tensor<4xi64>, tensor<3xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @linear_loss_bias(%x: tensor<4x2xf32>, %w: tensor<3x2xf32>, %t: tensor<4xi64>, %b: tensor<2xf32>) {
+  // expected-error @+2 {{the bias must have one element a class, is 'tensor<2xf32>'}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %0 = ckopt.linear_cross_entropy %x, %w, %t bias %b {rows = 2 : i64, transpose_weight} : (tensor<4x2xf32>, tensor<3x2xf32>, tensor<4xi64>, tensor<2xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @linear_loss_rows(%x: tensor<4x2xf32>, %w: tensor<3x2xf32>, %t: tensor<4xi64>, %b: tensor<3xf32>) {
+  // expected-error @+2 {{rows must be positive}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %0 = ckopt.linear_cross_entropy %x, %w, %t bias %b {rows = 0 : i64, transpose_weight} : (tensor<4x2xf32>, tensor<3x2xf32>, tensor<4xi64>, tensor<3xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @linear_loss_grad(%g: tensor<f32>, %x: tensor<4x2xf32>, %w: tensor<2x3xf32>, %t: tensor<4xi64>) {
+  // expected-error @+2 {{grad must have the shape of the targets, got 'tensor<f32>'}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %0:3 = ckopt.linear_cross_entropy_grad %g, %x, %w, %t {rows = 2 : i64} : (tensor<f32>, tensor<4x2xf32>, tensor<2x3xf32>, tensor<4xi64>) -> (tensor<4xf32>, tensor<4x2xf32>, tensor<2x3xf32>)
+  return
+}
+
+// -----
+
 func.func @cross_entropy_axis(%x: tensor<2x3xf32>, %t: tensor<2xi64>) {
   // expected-error @+2 {{axis 2 is outside of rank 2}}
   // expected-error @+1 {{failed to infer returned types}}

@@ -13,6 +13,15 @@ func.func @loss(%x: tensor<2x5x3xf32>, %t: tensor<2x3xi32>) {
   return
 }
 
+// CHECK-LABEL: func @linear_loss
+func.func @linear_loss(%x: tensor<4x2xf32>, %w: tensor<3x2xf32>, %t: tensor<4xi64>, %b: tensor<3xf32>) {
+  // CHECK: ckopt.linear_cross_entropy %{{.*}}, %{{.*}}, %{{[a-z0-9]*}} {rows = 2 : i64, transpose_weight} : (tensor<4x2xf32>, tensor<3x2xf32>, tensor<4xi64>) -> tensor<4xf32>
+  %l = ckopt.linear_cross_entropy %x, %w, %t {rows = 2 : i64, transpose_weight} : (tensor<4x2xf32>, tensor<3x2xf32>, tensor<4xi64>) -> tensor<4xf32>
+  // CHECK: ckopt.linear_cross_entropy_grad %{{.*}} bias %{{.*}} {ignore_index = 0 : i64, rows = 2 : i64, transpose_weight} : {{.*}} -> (tensor<4xf32>, tensor<4x2xf32>, tensor<3x2xf32>, tensor<3xf32>)
+  %0:4 = ckopt.linear_cross_entropy_grad %l, %x, %w, %t bias %b {ignore_index = 0 : i64, rows = 2 : i64, transpose_weight} : (tensor<4xf32>, tensor<4x2xf32>, tensor<3x2xf32>, tensor<4xi64>, tensor<3xf32>) -> (tensor<4xf32>, tensor<4x2xf32>, tensor<3x2xf32>, tensor<3xf32>)
+  return
+}
+
 // CHECK-LABEL: func @updates
 // CHECK-SAME: ckopt.name = "fc.weight", ckopt.role = "parameter"
 // CHECK-SAME: -> (tensor<4xf32> {ckopt.updates = 0 : i64})

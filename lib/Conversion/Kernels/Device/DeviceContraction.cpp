@@ -158,6 +158,9 @@ public:
   LogicalResult plan() override {
     if (failed(describePrimitive(kernel, options, code)))
       return failure();
+    if (code.primitive.accumulate)
+      return kernel.front().front().emitError(
+          "products that are added to a tensor have code for CPUs alone");
     gemm = describe();
     code.workspaceBytes = gemm.scratchBytes();
     StringRef reason = "elements that pass at once are no neighbours in memory";

@@ -74,7 +74,9 @@ static SmallVector<Batch> batchesOf(ArrayRef<RankedTensorType> types) {
   return batches;
 }
 
-static LogicalResult describeMatMul(MatMulOp op, MatMulDesc &desc) {
+/// Describes a matmul or matmul_add.
+template <typename Op>
+static LogicalResult describeMatMul(Op op, MatMulDesc &desc) {
   SmallVector<RankedTensorType> types{typeOf(op.getLhs()), typeOf(op.getRhs()),
                                       typeOf(op.getOutput())};
   SmallVector<Batch> batches = batchesOf(types);
@@ -167,6 +169,13 @@ describeOp(Operation *op, runtime::PrimitiveDesc &desc,
     return success(succeeded(setArgs({matmul.getLhs(), matmul.getRhs()})) &&
                    succeeded(describeMatMul(matmul, desc.matmul)));
   }
+  if (auto sum = dyn_cast<MatMulAddOp>(op)) {
+    desc.kind = PrimitiveKind::MatMul;
+    desc.accumulate = true;
+    return success(
+        succeeded(setArgs({sum.getLhs(), sum.getRhs(), sum.getAddend()})) &&
+        succeeded(describeMatMul(sum, desc.matmul)));
+  }
   if (auto conv = dyn_cast<ConvOp>(op)) {
     desc.kind = PrimitiveKind::ConvForward;
     return success(succeeded(setArgs({conv.getInput(), conv.getWeight()})) &&
@@ -239,6 +248,9 @@ public:
       return kernel.front().front().emitError("no library primitive: ")
              << choice.reason;
     code.library = true;
+    auto op = cast<KernelOpInterface>(kernel.front().front());
+    for (auto [operand, result] : op.getReusePairs())
+      code.reuse.emplace_back(code.primitiveArgs[operand], result);
     code.workspaceBytes = choice.workspaceBytes;
     return success();
   }

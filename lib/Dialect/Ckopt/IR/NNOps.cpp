@@ -43,6 +43,34 @@ double MatMulOp::getFlops() {
   return 2.0 * double(getType().getNumElements()) * double(k);
 }
 
+CKOPT_INFER(MatMulAddOp) {
+  MatMulAddOp::Adaptor adaptor(operands, attributes, properties, regions);
+  auto lhs = tensorType(adaptor.getLhs()), rhs = tensorType(adaptor.getRhs());
+  auto addend = tensorType(adaptor.getAddend());
+  if (lhs.getRank() != 2 || rhs.getRank() != 2 || addend.getRank() != 2)
+    return emitOptionalError(loc, "matmul_add needs matrices");
+  bool tl = adaptor.getTransposeLhs(), tr = adaptor.getTransposeRhs();
+  if (lhs.getDimSize(!tl) != rhs.getDimSize(tr) ||
+      addend.getDimSize(0) != lhs.getDimSize(tl) ||
+      addend.getDimSize(1) != rhs.getDimSize(!tr))
+    return emitOptionalError(loc, "sizes do not fit: ", addend, " + ", lhs,
+                             " x ", rhs);
+  Type wide = addend.getElementType();
+  if (lhs.getElementType() != rhs.getElementType() ||
+      (lhs.getElementType() != wide &&
+       !(wide.isF32() &&
+         (lhs.getElementType().isBF16() || lhs.getElementType().isF16()))))
+    return emitOptionalError(loc, "element types do not fit: ", addend, " + ",
+                             lhs, " x ", rhs);
+  results.push_back(addend);
+  return success();
+}
+
+double MatMulAddOp::getFlops() {
+  double k = double(tensorType(getLhs()).getDimSize(!getTransposeLhs()));
+  return 2.0 * double(getType().getNumElements()) * k;
+}
+
 namespace {
 /// Replaces a transpose of the last two dimensions of an operand by the op's
 /// own flag.

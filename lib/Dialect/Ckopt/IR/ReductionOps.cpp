@@ -184,6 +184,71 @@ CKOPT_INFER(CrossEntropyGradOp) {
   return success();
 }
 
+/// Checks that input, weight, targets and bias (unless null) of the op and of
+/// its gradient fit together.
+static LogicalResult checkLinearLoss(std::optional<Location> loc,
+                                     RankedTensorType input,
+                                     RankedTensorType weight, bool transpose,
+                                     RankedTensorType targets,
+                                     RankedTensorType bias, int64_t rows) {
+  if (input.getRank() != 2 || weight.getRank() != 2 || targets.getRank() != 1)
+    return emitOptionalError(loc, "needs input and weight of rank 2, targets "
+                                  "of rank 1");
+  int64_t classes = weight.getDimSize(!transpose);
+  if (input.getDimSize(1) != weight.getDimSize(transpose) ||
+      input.getDimSize(0) != targets.getDimSize(0) ||
+      input.getElementType() != weight.getElementType())
+    return emitOptionalError(loc, "types do not fit: input ", input,
+                             ", weight ", weight, ", targets ", targets);
+  if (bias && (bias.getShape() != ArrayRef<int64_t>(classes) ||
+               bias.getElementType() != weight.getElementType()))
+    return emitOptionalError(loc, "the bias must have one element a class, is ",
+                             bias);
+  if (rows < 1)
+    return emitOptionalError(loc, "rows must be positive");
+  return success();
+}
+
+CKOPT_INFER(LinearCrossEntropyOp) {
+  LinearCrossEntropyOp::Adaptor adaptor(operands, attributes, properties,
+                                        regions);
+  auto input = tensorType(adaptor.getInput());
+  auto targets = tensorType(adaptor.getTargets());
+  Value bias = adaptor.getBias();
+  if (failed(checkLinearLoss(loc, input, tensorType(adaptor.getWeight()),
+                             adaptor.getTransposeWeight(), targets,
+                             bias ? tensorType(bias) : RankedTensorType(),
+                             adaptor.getRows())))
+    return failure();
+  results.push_back(
+      RankedTensorType::get(targets.getShape(), input.getElementType()));
+  return success();
+}
+
+CKOPT_INFER(LinearCrossEntropyGradOp) {
+  LinearCrossEntropyGradOp::Adaptor adaptor(operands, attributes, properties,
+                                            regions);
+  auto input = tensorType(adaptor.getInput());
+  auto weight = tensorType(adaptor.getWeight());
+  auto targets = tensorType(adaptor.getTargets());
+  Value bias = adaptor.getBias();
+  if (failed(checkLinearLoss(
+          loc, input, weight, adaptor.getTransposeWeight(), targets,
+          bias ? tensorType(bias) : RankedTensorType(), adaptor.getRows())))
+    return failure();
+  if (tensorType(adaptor.getGrad()).getShape() != targets.getShape())
+    return emitOptionalError(loc,
+                             "grad must have the shape of the targets, "
+                             "got ",
+                             adaptor.getGrad().getType());
+  results.push_back(
+      RankedTensorType::get(targets.getShape(), input.getElementType()));
+  results.append({input, weight});
+  if (bias)
+    results.push_back(bias.getType());
+  return success();
+}
+
 /// Checks that the operands of an update have the shape of the first one.
 static LogicalResult checkUpdate(std::optional<Location> loc,
                                  ValueRange operands) {

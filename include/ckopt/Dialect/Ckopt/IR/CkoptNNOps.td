@@ -19,6 +19,21 @@ def Ckopt_MatMulOp : Ckopt_InferOp<"matmul", "Library", [SameOperandsElementType
   let hasCanonicalizer = 1;
 }
 
+def Ckopt_MatMulAddOp : Ckopt_InferOp<"matmul_add", "Library"> {
+  let summary = "addend + lhs rhs, of two matrices; `transpose_*` swaps an operand's dimensions";
+  let description = [{
+    A sum that grows product by product, in the addend's bytes where a plan
+    allows it. lhs and rhs may be halves with an addend and a result of f32.
+  }];
+  let arguments = (ins Ckopt_FloatTensor:$lhs, Ckopt_FloatTensor:$rhs, Ckopt_FloatTensor:$addend, UnitAttr:$transpose_lhs, UnitAttr:$transpose_rhs);
+  let results = (outs Ckopt_FloatTensor:$output);
+  let assemblyFormat = "$lhs `,` $rhs `,` $addend attr-dict `:` functional-type(operands, results)";
+  let extraClassDeclaration = baseDecl # Ckopt_AnyLayout<>.decl # [{
+    double getFlops();
+    ::llvm::SmallVector<std::pair<unsigned, unsigned>> getReusePairs() { return {{2, 0}}; }
+  }];
+}
+
 // Convolutions, cross-correlation as in ONNX: input [N, C, spatial...],
 // weight [M, C/group, kernel...], output [N, M, spatial...]. Three ops that are
 // closed under differentiation; ConvTranspose is conv_input_grad.

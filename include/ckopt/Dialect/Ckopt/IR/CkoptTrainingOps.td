@@ -34,6 +34,31 @@ def Ckopt_CrossEntropyGradOp : Ckopt_InferOp<"cross_entropy_grad", "RowWise"> {
   }];
 }
 
+def Ckopt_LinearCrossEntropyOp : Ckopt_InferOp<"linear_cross_entropy", "RowWise"> {
+  let summary = "cross_entropy of input weight (+ bias), whose logits never exist whole";
+  let description = [{
+    A composite: `ckopt-decompose` turns it into products and cross entropies of
+    `rows` rows at a time. input [N, K], weight [K, C], [C, K] with
+    `transpose_weight`, targets and loss [N], bias [C].
+  }];
+  let arguments = (ins Ckopt_FloatTensor:$input, Ckopt_FloatTensor:$weight, Ckopt_IndexTensor:$targets, Optional<Ckopt_FloatTensor>:$bias,
+                       UnitAttr:$transpose_weight, I64Attr:$rows, DefaultValuedAttr<I64Attr, "-100">:$ignore_index);
+  let results = (outs Ckopt_FloatTensor:$loss);
+  let assemblyFormat = "$input `,` $weight `,` $targets (`bias` $bias^)? attr-dict `:` functional-type(operands, results)";
+}
+def Ckopt_LinearCrossEntropyGradOp : Ckopt_InferOp<"linear_cross_entropy_grad", "RowWise"> {
+  let summary = "linear_cross_entropy's loss, and its gradients with respect to input, weight and bias";
+  let description = [{
+    Decomposed, each chunk's logits give its loss and its gradients, and go. The
+    loss is that of `linear_cross_entropy`, which it replaces where `grad` does
+    not depend on it, so that no product is computed twice.
+  }];
+  let arguments = (ins Ckopt_FloatTensor:$grad, Ckopt_FloatTensor:$input, Ckopt_FloatTensor:$weight, Ckopt_IndexTensor:$targets,
+                       Optional<Ckopt_FloatTensor>:$bias, UnitAttr:$transpose_weight, I64Attr:$rows, DefaultValuedAttr<I64Attr, "-100">:$ignore_index);
+  let results = (outs Ckopt_FloatTensor:$loss, Ckopt_FloatTensor:$input_grad, Ckopt_FloatTensor:$weight_grad, Optional<Ckopt_FloatTensor>:$bias_grad);
+  let assemblyFormat = "$grad `,` $input `,` $weight `,` $targets (`bias` $bias^)? attr-dict `:` functional-type(operands, results)";
+}
+
 // State updates: the first results are the new values of operands.
 def Ckopt_MovingAverageOp : Ckopt_InferOp<"moving_average", "Update"> {
   let summary = "old * momentum + value * (1 - momentum)";

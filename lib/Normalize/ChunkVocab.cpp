@@ -1,0 +1,258 @@
+//===- ChunkVocab.cpp - cross entropy without whole logits ----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The problem: the logits of a language model are its largest tensor by far
+// (tokens times vocabulary), and live from the end of the forward pass to the
+// gradient of the head.
+//
+// The method: before autodiff, a cross entropy over the last dimension of a
+// product with one matrix is replaced by linear_cross_entropy, which takes some
+// rows at a time. What lies between the two and only names or chooses rows
+// (reshapes, slices) is done to the product's input instead; a bias becomes an
+// operand. The softmax of a row is complete in its chunk, so only the sum of
+// the weight's gradient changes its order.
+//
+// The guarantee: whether and how a head is chunked follows from its sizes and
+// the option alone, so results are the same under every budget.
+//
+// Complexity: linear in ops.
+//
+//===----------------------------------------------------------------------===//
+#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
+#include "ckopt/Dialect/Ckopt/Utils/TensorBuilder.h"
+#include "ckopt/Normalize/Normalize.h"
+#include "ckopt/Normalize/Passes.h"
+#include "ckopt/Support/ByteSize.h"
+
+namespace ckopt {
+#define GEN_PASS_DEF_CHUNKVOCABPASS
+#include "ckopt/Normalize/Passes.h.inc"
+} // namespace ckopt
+
+using namespace mlir;
+using namespace ckopt;
+
+//===----------------------------------------------------------------------===//
+// The rule
+//===----------------------------------------------------------------------===//
+
+/// Smaller logits are not worth the sums of the weight's gradient, which each
+/// chunk but the first reads and writes.
+static constexpr int64_t kLeastBytes = int64_t(64) << 20;
+/// What the logits of a chunk may take.
+static constexpr int64_t kChunkBytes = int64_t(50) << 20;
+/// Products of fewer rows are slow, whatever the number of classes.
+static constexpr int64_t kLeastRows = 128;
+/// Rows of a chunk are a multiple, as the kernels of products like them.
+static constexpr int64_t kRowStep = 32;
+
+static int64_t logitsBytes(CrossEntropyOp loss) {
+  RankedTensorType type = tensorType(loss.getLogits());
+  return type.getNumElements() * type.getElementTypeBitWidth() / 8;
+}
+
+/// Returns the rows of a chunk for logits of `count` rows; `count` where they
+/// stay whole.
+static int64_t automaticRows(int64_t bytes, int64_t count) {
+  if (bytes < kLeastBytes)
+    return count;
+  int64_t most = std::max(kLeastRows, kChunkBytes / (bytes / count));
+  int64_t chunks = llvm::divideCeil(count, most);
+  int64_t rows = llvm::alignTo(llvm::divideCeil(count, chunks), kRowStep);
+  return std::min(rows, count);
+}
+
+//===----------------------------------------------------------------------===//
+// What is matched
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// A loss and where its logits come from.
+struct Head {
+  MatMulOp product;
+  Value bias; ///< null: none
+  /// Reshapes and slices of rows from the product to the logits, last first.
+  SmallVector<Operation *> moves;
+};
+} // namespace
+
+/// Returns a reader of the value beside `reader` that outlives autodiff.
+static Operation *otherReader(Value value, Operation *reader) {
+  for (OpOperand &use : value.getUses()) {
+    if (use.getOwner() == reader)
+      continue;
+    auto function = dyn_cast<func::FuncOp>(use.getOwner()->getParentOp());
+    if (isa<func::ReturnOp>(use.getOwner()) && function &&
+        !function.getResultAttr(use.getOperandNumber(), attrs::kUpdates))
+      continue;
+    return use.getOwner();
+  }
+  return nullptr;
+}
+
+static int64_t lastSize(Value value) {
+  ArrayRef<int64_t> shape = tensorType(value).getShape();
+  return shape.empty() ? 1 : shape.back();
+}
+
+/// Returns the operand of an addition that adds the same numbers, one a class,
+/// to each row of the other one.
+static Value biasOf(AddOp add, int64_t classes) {
+  for (Value operand : {add.getLhs(), add.getRhs()})
+    if (lastSize(operand) == classes &&
+        tensorType(operand).getNumElements() == classes &&
+        tensorType(add.getOutput()).getNumElements() != classes)
+      return operand;
+  return {};
+}
+
+/// Follows the logits up to a product. On failure `obstacle` is what does not
+/// allow chunks.
+static bool findHead(CrossEntropyOp loss, Head &head, Operation *&obstacle) {
+  Value at = loss.getLogits();
+  int64_t classes = lastSize(at);
+  obstacle = loss;
+  if (int64_t(loss.getAxis()) != tensorType(at).getRank() - 1)
+    return false;
+  for (OpOperand &use : loss.getLse().getUses()) {
+    obstacle = use.getOwner();
+    return false;
+  }
+  for (Operation *reader = loss;;) {
+    if ((obstacle = otherReader(at, reader)))
+      return false;
+    obstacle = reader;
+    Operation *op = at.getDefiningOp();
+    if (!op)
+      return false;
+    obstacle = reader = op;
+    if (auto product = dyn_cast<MatMulOp>(op)) {
+      head.product = product;
+      return tensorType(at).getRank() == 2 && !product.getTransposeLhs();
+    }
+    auto slice = dyn_cast<SliceOp>(op);
+    auto add = dyn_cast<AddOp>(op);
+    if (add && !head.bias) {
+      if (!(head.bias = biasOf(add, classes)))
+        return false;
+      at = add.getLhs() == head.bias ? add.getRhs() : add.getLhs();
+    } else if (isa<ReshapeOp>(op) || (slice && slice.getStarts().back() == 0 &&
+                                      slice.getSteps().back() == 1)) {
+      head.moves.push_back(op);
+      at = op->getOperand(0);
+    } else {
+      return false;
+    }
+    if (lastSize(at) != classes)
+      return false;
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Rewriting
+//===----------------------------------------------------------------------===//
+
+/// Does to rows of the product's input what `move` does to rows of its result.
+static Value moveRows(TensorBuilder &b, Value rows, Operation *move) {
+  int64_t depth = lastSize(rows);
+  if (auto slice = dyn_cast<SliceOp>(move)) {
+    SmallVector<int64_t> sizes(slice.getSizes());
+    sizes.back() = depth;
+    return b.make<SliceOp>(rows, b.ints(slice.getStarts()), b.ints(sizes),
+                           b.ints(slice.getSteps()));
+  }
+  SmallVector<int64_t> shape(tensorType(move->getResult(0)).getShape());
+  shape.back() = depth;
+  return b.reshape(rows, shape);
+}
+
+static void rewrite(CrossEntropyOp loss, Head &head, int64_t rows) {
+  OpBuilder builder(loss);
+  TensorBuilder b(builder, head.product.getLoc());
+  Value input = head.product.getLhs();
+  for (Operation *move : llvm::reverse(head.moves))
+    input = moveRows(b, input, move);
+  RankedTensorType result = tensorType(loss.getLoss());
+  int64_t count = result.getNumElements();
+  input = b.reshape(input, {count, lastSize(input)});
+  Value bias =
+      head.bias ? b.reshape(head.bias, {lastSize(head.bias)}) : Value();
+  Value each = LinearCrossEntropyOp::create(
+      builder, b.loc, input, head.product.getRhs(),
+      b.reshape(loss.getTargets(), {count}), bias,
+      head.product.getTransposeRhs(), rows, loss.getIgnoreIndex());
+  b.loc = loss.getLoc();
+  loss.getLoss().replaceAllUsesWith(b.reshape(each, result.getShape()));
+  loss.erase();
+}
+
+static void remarkChunks(CrossEntropyOp loss, int64_t bytes, int64_t count,
+                         int64_t rows) {
+  loss.emitRemark() << "cross entropy of " << count << " rows over "
+                    << lastSize(loss.getLogits()) << " classes in chunks of "
+                    << rows << " rows: logits take "
+                    << formatBytes(bytes / count * rows) << " instead of "
+                    << formatBytes(bytes) << " (--chunk-vocab)";
+}
+
+/// Says what keeps large logits whole.
+static void remarkObstacle(CrossEntropyOp loss, int64_t bytes,
+                           Operation *obstacle) {
+  InFlightDiagnostic remark = loss.emitRemark()
+                              << "the logits of the loss are kept whole ("
+                              << formatBytes(bytes) << "), because of '"
+                              << obstacle->getName() << "'";
+  if (StringRef node = nodeName(obstacle->getLoc()); !node.empty())
+    remark << " (node '" << node << "')";
+  remark << ": chunks need a product with one matrix, classes last, whose "
+            "result only the loss reads (--chunk-vocab)";
+}
+
+LogicalResult ckopt::chunkVocabulary(func::FuncOp function, StringRef rows) {
+  int64_t given = 0;
+  if (rows == "off")
+    return success();
+  if (rows != "auto" && (rows.getAsInteger(10, given) || given < 1))
+    return function.emitError("chunk-vocab: '")
+           << rows << "' is not auto, off, or a positive number of rows";
+  bool found = false;
+  SmallVector<CrossEntropyOp> losses(
+      function.getBody().getOps<CrossEntropyOp>());
+  for (CrossEntropyOp loss : losses) {
+    int64_t count = tensorType(loss.getLoss()).getNumElements();
+    int64_t bytes = logitsBytes(loss);
+    int64_t chunk = given ? given : count ? automaticRows(bytes, count) : 0;
+    if (chunk >= count)
+      continue;
+    found = true;
+    Head head;
+    Operation *obstacle = nullptr;
+    if (!findHead(loss, head, obstacle)) {
+      remarkObstacle(loss, bytes, obstacle);
+      continue;
+    }
+    remarkChunks(loss, bytes, count, chunk);
+    rewrite(loss, head, chunk);
+  }
+  if (given && !found)
+    function.emitWarning("chunk-vocab=")
+        << given << ": there is no cross entropy of labels over more rows";
+  return success();
+}
+
+namespace {
+struct ChunkVocab : ckopt::impl::ChunkVocabPassBase<ChunkVocab> {
+  using ChunkVocabPassBase::ChunkVocabPassBase;
+  void runOnOperation() override {
+    auto found = getOperation().lookupSymbol<func::FuncOp>(function);
+    if (!found) {
+      getOperation().emitError("no function '") << function << "'";
+      return signalPassFailure();
+    }
+    if (failed(chunkVocabulary(found, rows)))
+      signalPassFailure();
+  }
+};
+} // namespace
