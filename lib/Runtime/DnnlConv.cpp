@@ -172,12 +172,16 @@ bool isPointwise(const ConvDesc &c) {
 
 /// The rule comes from measurements (README.md): products are faster where
 /// there are many weights (reordering them costs time), and in gradients with
-/// more output than input channels.
+/// more output than input channels, unless the weights' gradient has so few
+/// rows (the input channels) that a tile of the product is mostly empty.
 bool prefersProduct(const PrimitiveDesc &desc) {
+  constexpr int64_t kFewChannels = 20;
   const ConvDesc &c = desc.conv;
   return c.inChannels * c.outChannels >= (int64_t(1) << 18) ||
          (desc.kind != PrimitiveKind::ConvForward &&
-          c.outChannels > c.inChannels);
+          c.outChannels > c.inChannels &&
+          (desc.kind == PrimitiveKind::ConvInputGrad ||
+           c.inChannels >= kFewChannels));
 }
 
 /// Returns a pointwise convolution as a product with the same arguments in the

@@ -139,14 +139,14 @@ def measure(args, out):
         modes = [mode for mode in args.modes.split(",") if mode] if args.python else []
         if name in TEXT:
             modes = [mode for mode in modes if "channels_last" not in mode]
-        ours = None  # bytes of parameters
+        ours = kernels = None  # bytes of parameters, kernels of the f32 step
         for _ in range(args.rounds):
             for precision in filter(None, args.precisions.split(",")):
                 line = base | {"who": f"ckopt {precision}"}
                 line |= ckopt_step(args, name, batch, precision)
                 ours = line["parameters"]
-                if args.roofline and precision == "f32":
-                    line["roofline"] = roofline(args, line["kernels"])
+                if precision == "f32":
+                    kernels = line["kernels"]
                 record(line)
             for mode in modes:
                 command = [args.python, os.path.abspath(__file__), "--torch", name, batch, mode,
@@ -159,6 +159,9 @@ def measure(args, out):
                     sys.exit(f"{name}: the networks differ, {line['parameters']} bytes of "
                              f"parameters in PyTorch and {ours} in ckopt")
                 record(line)
+        if args.roofline and kernels:
+            record(base | {"who": "roofline", "kernels": kernels,
+                           "roofline": roofline(args, kernels)})
 
 
 def least(lines, key):
@@ -171,8 +174,8 @@ def row(lines, clock):
         return [line for line in lines if line["who"] == f"ckopt {precision}"]
 
     def peers(bf16):
-        return [line for line in lines
-                if not line["who"].startswith("ckopt") and ("bf16" in line["who"]) == bf16]
+        return [line for line in lines if not line["who"].startswith(("ckopt", "roofline"))
+                and ("bf16" in line["who"]) == bf16]
 
     name = lines[0]["name"]
     cells = [f"{TITLES.get(name, name)}, batch {lines[0]['batch']}"]
@@ -181,10 +184,9 @@ def row(lines, clock):
         cells.append(f"{mine[clock]:.2f}" if mine else "-")
         cells.append(f"{best[clock]:.2f} ({best['who']})" if best else "-")
         cells.append(f"{mine[clock] / best[clock]:.2f}" if mine and best else "-")
-    known = [line for line in ours("f32") if "roofline" in line]
-    if known:
-        floor = min(sum(line["roofline"]) for line in known)
-        cells.append(f"{100 * floor / least(ours('f32'), clock)[clock]:.0f} %")
+    floors = [sum(line["roofline"]) for line in lines if "roofline" in line]
+    if floors and ours("f32"):
+        cells.append(f"{100 * min(floors) / least(ours('f32'), clock)[clock]:.0f} %")
     else:
         cells.append("-")
     mine, best = least(ours("f32"), "extra"), least(peers(False), "extra")
