@@ -156,6 +156,12 @@ class Joint:
                 taken = {u.args[1] for u in node.users if u.target is operator.getitem}
                 self.extra[i] = sum(_nbytes(v) for k, v in enumerate(node.meta["val"])
                                     if k not in taken)
+        # Whose memory a value lies in: views have none, so several saved views are one buffer.
+        self.root = root = list(range(count))
+        for i in range(count):
+            if self.kind[i] == VIEW and self.args[i]:
+                a = self.args[i][0]
+                root[i] = i if i in self.items[a] else root[a]
 
     def _describe_call(self, i, node, value):
         name = _name(node)
@@ -315,6 +321,9 @@ def _pointwise_overloads():
 _known_points = None
 
 
+_NONE = frozenset()
+
+
 class Module:
     """One of the two modules, lowered: kernels, buffers, live bytes, time."""
 
@@ -339,10 +348,10 @@ class Module:
                 forced.update(args[i])
             for a in args[i]:
                 users[a] = users.get(a, 0) + 1
-        reads, ops, heavy = {}, {}, {}
+        reads, ops, heavy = {}, {}, set()
         self.kernels = []  # (node, buffers read, buffers written, is a loop)
         for i in inputs:
-            reads[i] = frozenset((i,))
+            reads[i] = frozenset((joint.root[i],))
         for i in order:
             if i in reads:
                 continue
@@ -357,21 +366,30 @@ class Module:
                 if a is not None and i in items[a]:
                     reads[i] = frozenset((i,))
                 else:
-                    reads[i] = reads.get(a, frozenset())
-                    ops[i], heavy[i] = ops.get(a, 0), heavy.get(a, False)
+                    reads[i] = reads.get(a, _NONE)
+                    ops[i] = ops.get(a, 0)
+                    if a in heavy:
+                        heavy.add(i)
                 continue
             mine = args[i]
-            r = frozenset().union(*[reads.get(a, ()) for a in mine]) if mine else frozenset()
+            r, n = reads.get(mine[0], _NONE) if mine else _NONE, joint.weight[i]
+            for a in mine:
+                n += ops.get(a, 0)
+                more = reads.get(a, _NONE)
+                if more is not r and not more <= r:
+                    r |= more
             if k == POINT:
-                n = joint.weight[i] + sum(ops.get(a, 0) for a in mine)
-                h = joint.heavy[i] or any(heavy.get(a, False) for a in mine)
-                several = users.get(i, 0) > 1
+                h = joint.heavy[i]
+                for a in mine:
+                    h = h or a in heavy
+                several = users[i] > 1 if i in users else False
                 if not (i in forced or len(r) > 8 or joint.drawn[i] or i in crossing and
                         (n > 8 or joint.bytes[i] < max((joint.bytes[b] for b in r), default=0)) or
                         several and (h or len(r) > 4 or n > 60)):
-                    reads[i], ops[i], heavy[i] = r, n, h
+                    reads[i], ops[i] = r, n
+                    if h:
+                        heavy.add(i)
                     continue
-            n = joint.weight[i] + sum(ops.get(a, 0) for a in mine)
             writes = [g for g in items[i] if g in inside] if items[i] else [i]
             self.kernels.append((i, r, writes, k != LIBRARY, n))
             for w in writes:
@@ -380,8 +398,8 @@ class Module:
                 reads[i] = frozenset(writes)
         self.outputs = set()
         for o in outputs:
-            self.outputs |= reads.get(o, frozenset())
-        self.inputs = set(inputs)
+            self.outputs |= reads.get(o, _NONE)
+        self.inputs = {joint.root[i] for i in inputs}
 
     def _fuse(self):
         """Puts each loop into the last kernel that it reads from, if the loops agree."""
@@ -494,10 +512,10 @@ class Choice:
         self.first = Module(joint, self._reached(order, joint.forward_outputs + list(self.saved)),
                             joint.primals, joint.forward_outputs + sorted(self.saved), primals)
         inputs = sorted(self.saved | (joint.tangents & set(backward)))
-        keep = primals | set(joint.forward_outputs)
+        keep = primals | {joint.root[i] for i in joint.forward_outputs}
         self.second = Module(joint, joint.mimic(backward), inputs, joint.backward_outputs, keep)
         # The forward part's outputs stay with the caller.
-        held = sum(joint.bytes[i] for i in set(joint.forward_outputs) - primals)
+        held = sum(joint.bytes[i] for i in keep - primals)
         self.peaks = (self.first.peak, self.second.peak + held)
         self.peak = max(self.peaks)
         self.seconds = self.first.seconds + self.second.seconds
@@ -514,5 +532,6 @@ class Choice:
     @property
     def saved_bytes(self):
         """Bytes of saved values that are no inputs of the step."""
-        primals = set(self.joint.primals)
-        return sum(self.joint.bytes[i] for i in self.saved if i not in primals)
+        joint = self.joint
+        held = {joint.root[i] for i in self.saved} - set(joint.primals)
+        return sum(joint.bytes[i] for i in held)

@@ -163,12 +163,12 @@ class Partitioner(CustomPartitionerFn):
             if "search" not in state:
                 begin = time.perf_counter()
                 joint = _joint.Joint(joint_graph, info, outputs)
-                state["model_seconds"] = time.perf_counter() - begin
-                default = {joint.at[n] for n in theirs(joint_graph, info, memory_budget=1.0)}
-                begin = time.perf_counter()
-                state["search"] = _saved.Search(joint, default)
+
+                def saves(ratio):
+                    return {joint.at[n] for n in theirs(joint_graph, info, memory_budget=ratio)}
+                state["search"] = _saved.Search(joint, saves)
                 state["resident"] = self._resident(joint)
-                state["model_seconds"] += time.perf_counter() - begin
+                state["model_seconds"] = time.perf_counter() - begin
             search = state["search"]
             choice = state["pick"](search)
             state["choice"] = choice
@@ -227,22 +227,21 @@ class Partitioner(CustomPartitionerFn):
             _log.info("partitioner: model %d, schedule %d, of %d", choice.peak, measured, allowed)
             state["gap"] = max(state.get("gap", 0), measured - choice.peak)
             state["least"] = min(state.get("least", measured), measured)
+            search, gap = state["search"], measured - choice.peak
             if measured <= allowed:
-                better = best is None or choice.seconds < best[1].seconds
-                if better:
+                if best is None or choice.seconds < best[1].seconds:
                     best = (modules, choice, measured)
                 # Room that the model did not see: once more, for so much more.
-                if choice is state["search"].default or measured > 0.97 * allowed or not better or \
-                        tries >= 3:
+                if choice is search.default or measured > 0.97 * allowed or tries >= 3 or \
+                        allowed - gap <= 1.01 * target:
                     break
-                target += int(0.9 * (allowed - measured))
             elif best is not None:
                 break
             else:
-                target = min(target, choice.peak) - \
-                    max(min(measured - allowed, allowed // 20), allowed // 100)
-                if target <= 0:
-                    self._give_up(state["search"], state, 0, measured)
+                gap += choice.peak // 200
+            target = allowed - gap
+            if target <= 0:
+                self._give_up(search, state, 0, measured)
         if best is None:
             self._give_up(state["search"], state, target, measured)
         modules, choice, measured = best

@@ -8,9 +8,10 @@ step is fastest? What is not saved, the backward module makes again, once.
 Method: the joint graph, lowered to kernels, becomes a ckopt-graph/1 with a node
 between the parts: it runs after all that the forward part runs and before all
 that the backward part runs, so that in every plan what lies in memory there is
-a saved set. The planner's plans for several budgets give such sets; each
-is judged by the model of both modules (_joint.py), and the best are improved by
-single values put in and taken out while that pays.
+a saved set. The planner's plans for several budgets give such sets, PyTorch's own
+partitioner others, and what is too large is made smaller by the kinds of values
+that cost least for their bytes. Each is judged by the model of both modules
+(_joint.py), and the best is improved by values put in and taken out while that pays.
 
 Guarantee: a returned choice fits by the model. Complexity: a few hundred
 evaluations of the model, each linear, and a bounded search of the planner.
@@ -140,23 +141,32 @@ def saved_of(planned, text, boundary):
 # Units of 50 ns or so for each kernel that one plan may take; counted, so that plans do not
 # depend on the clock.
 _PLAN_WORK = 40_000
-_EVALUATED = 120_000  # nodes that the improvement may lower, over all its choices
+_EVALUATED = 130_000  # nodes that one search may lower, over all its choices
+# Choices of PyTorch's partitioner that the search knows: it is not to be slower than they are.
+_RATIOS = (0.75, 0.5)
 
 
 class Search:
-    """Choices for one joint graph, by what the model says of them."""
+    """Choices for one joint graph, by what the model says of them.
 
-    def __init__(self, joint, default):
-        self.joint = joint
-        self.default = _joint.Choice(joint, default)
+    ``theirs(ratio)`` is the set that PyTorch's own partitioner saves at a ratio.
+    """
+
+    def __init__(self, joint, theirs):
+        self.joint, self._theirs = joint, theirs
+        self.default = _joint.Choice(joint, theirs(1.0))
         self.graph, self.boundary = graph(joint)
         self.seconds = 0.0
-        self._seen = {}
+        self._seen, self._left, self._tried = {}, 0, set()
 
     def _judge(self, saved):
-        key = frozenset(saved)
+        """The choice that saves those values: what a view looks at, in place of the view."""
+        joint = self.joint
+        key = frozenset(r if joint.savable[r] or r in joint.primals else i
+                        for i in saved for r in (joint.root[i],))
         if key not in self._seen:
-            self._seen[key] = _joint.Choice(self.joint, key)
+            self._left -= len(joint.nodes)
+            self._seen[key] = _joint.Choice(joint, key)
         return self._seen[key]
 
     def _planned(self, budget, **search):
@@ -182,44 +192,113 @@ class Search:
     def find(self, budget):
         """The fastest choice that is found whose peak is at most ``budget``, or None."""
         if self.default.peak <= budget:
+            # PyTorch's partitioner goes on from here and changes the graph: not asked again.
+            self._tried.update(_RATIOS)
             return self.default
         begin = time.perf_counter()
-        best = None
-        for order in ({"fixed_order": True}, {}):
-            target = budget
-            for _ in range(3):
-                choice = self._planned(target, **order)
-                if choice is None:
-                    break
-                if choice.peak <= budget:
-                    if best is None or choice.seconds < best.seconds:
-                        best = choice
-                    break
-                target -= max(choice.peak - budget, budget // 200)
-            if best is not None:
+        self._left = _EVALUATED
+        for ratio in _RATIOS:
+            if ratio not in self._tried:
+                self._tried.add(ratio)
+                self._judge(self._theirs(ratio))
+        target = budget
+        for _ in range(2):
+            choice = self._planned(target, fixed_order=True)
+            if choice is None or choice.peak <= budget:
                 break
-        if best is not None:
-            best = self._improve(best, budget)
+            target -= max(choice.peak - budget, budget // 200)
+        # From above: the fastest of those that are too large, and the one nearest to the budget.
+        large = sorted((c for c in self._seen.values() if c.peak > budget),
+                       key=lambda c: (c.seconds, c.peak))
+        for start in large[:1] + sorted(large[1:], key=lambda c: c.peak)[:1]:
+            self._shrink(start, budget)
+        if all(c.peak > budget for c in self._seen.values()):
+            self._planned(budget)
+            self._lower(min(self._seen.values(), key=lambda c: c.peak), budget)
+        fits = [c for c in self._seen.values() if c.peak <= budget]
+        best = None
+        if fits:
+            best = self._improve(min(fits, key=lambda c: (c.seconds, c.peak)), budget)
         self.seconds += time.perf_counter() - begin
         return best
 
-    def _improve(self, best, budget):
-        """Puts single values in and takes them out while the step gets faster and fits."""
-        joint, left = self.joint, _EVALUATED
-        wanted = self.default.saved | {b for c in self._seen.values() for b in c.saved}
-        primals = set(joint.primals)
+    def _classes(self, values):
+        """Values of one kind (the same op and size, layer by layer), in the graph's order."""
+        joint, found = self.joint, {}
+        for i in sorted(values):
+            found.setdefault((joint.nodes[i].target, joint.bytes[i]), []).append(i)
+        return list(found.values())
 
-        def worth(i):
-            return (joint.work[i] / joint.flops + 2 * joint.bytes[i] / joint.bandwidth) / \
-                max(1, joint.bytes[i])
-
-        pairs = [(i, True) for i in sorted(wanted - best.saved, key=worth, reverse=True)]
-        pairs += [(i, False) for i in sorted(best.saved - primals, key=worth)]
-        for i, into in pairs:
-            if left <= 0:
+    def _shrink(self, start, budget):
+        """Takes out what costs least for its bytes, kind by kind, until the rest fits."""
+        joint, primals = self.joint, set(self.joint.primals)
+        ranked = []
+        for group in self._classes(start.saved - primals):
+            if self._left <= _EVALUATED // 2:
                 break
-            left -= len(joint.nodes)
-            choice = self._judge(best.saved | {i} if into else best.saved - {i})
+            without = self._judge(start.saved - set(group))
+            freed = start.peak - without.peak or sum(joint.bytes[i] for i in group) // 4
+            if freed > 0:
+                ranked.append(((without.seconds - start.seconds) / freed, group))
+        ranked.sort(key=lambda pair: pair[0])
+        best = start
+        for _, group in ranked:
+            # The first layers go first: they are made again when most memory is free.
+            for count in (len(group), len(group) // 2):
+                if count == 0 or self._left <= _EVALUATED // 3:
+                    continue
+                fewer = self._judge(best.saved - set(group[:count]))
+                if fewer.peak >= best.peak:
+                    continue
+                if fewer.peak > budget:
+                    best = fewer
+                    break
+                # All of them fit: as many of them as must go.
+                low = 1
+                while low < count:
+                    middle = (low + count) // 2
+                    if self._judge(best.saved - set(group[:middle])).peak <= budget:
+                        count = middle
+                    else:
+                        low = middle + 1
+                return
+
+    def _lower(self, best, budget):
+        """Changes single values, the largest first, while that lowers the peak, until it fits."""
+        joint, primals = self.joint, set(self.joint.primals)
+        wanted = {b for c in self._seen.values() for b in c.saved} - primals
+        for i in sorted(wanted, key=lambda i: (-joint.bytes[i], i)):
+            if self._left <= 0 or best.peak <= budget:
+                return
+            choice = self._judge(best.saved ^ {i})
+            if choice.peak < best.peak:
+                best = choice
+
+    def _improve(self, best, budget):
+        """Puts values in and takes them out while the step gets faster and fits.
+
+        First all of one kind together, then single ones.
+        """
+        joint = self.joint
+        primals = set(joint.primals)
+        wanted = {b for c in self._seen.values() for b in c.saved} - primals
+
+        def worth(group):
+            return sum(joint.work[i] / joint.flops + 2 * joint.bytes[i] / joint.bandwidth
+                       for i in group) / max(1, sum(joint.bytes[i] for i in group))
+
+        def moves(groups):
+            groups = sorted(groups, key=worth, reverse=True)
+            return [(set(g), True) for g in groups] + [(set(g), False) for g in groups[::-1]]
+
+        for group, into in [*moves([g for g in self._classes(wanted) if len(g) > 1]),
+                            *moves([i] for i in sorted(wanted))]:
+            if self._left <= 0:
+                break
+            changed = best.saved | group if into else best.saved - group
+            if changed == best.saved:
+                continue
+            choice = self._judge(changed)
             if choice.peak <= budget and choice.seconds < best.seconds:
                 best = choice
         return best
