@@ -3,10 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+#include "ckopt/Planner/Request.h"
 #include "GraphFamilies.h"
 #include "TestGraphs.h"
 #include "ckopt/Planner/Report.h"
-#include "ckopt/Planner/Request.h"
 #include "ckopt/Planner/Verifier.h"
 
 #include <gtest/gtest.h>

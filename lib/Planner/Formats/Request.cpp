@@ -30,9 +30,10 @@ static void addRequestFlags(FlagTable &table, Request &request) {
     request.budget = *budget;
     return llvm::Error::success();
   };
-  table.add("budget", "BYTES", 1,
-            "limit, e.g. 512MiB; 'min': the smallest that can be found",
-            [set](llvm::StringRef text) { return set(parseMemoryBudget(text)); });
+  table.add(
+      "budget", "BYTES", 1,
+      "limit, e.g. 512MiB; 'min': the smallest that can be found",
+      [set](llvm::StringRef text) { return set(parseMemoryBudget(text)); });
   table.add("budget-ratio", "R", 1,
             "R times what the program order needs, rounded up; 0 < R <= 1",
             [set](llvm::StringRef text) {
@@ -43,8 +44,7 @@ static void addRequestFlags(FlagTable &table, Request &request) {
   addSearchFlags(table, request.search, /*planning=*/1);
 }
 
-llvm::Expected<Request>
-planner::readRequest(llvm::ArrayRef<Setting> settings) {
+llvm::Expected<Request> planner::readRequest(llvm::ArrayRef<Setting> settings) {
   Request request;
   FlagTable table;
   addRequestFlags(table, request);
