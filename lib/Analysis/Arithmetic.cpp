@@ -58,6 +58,13 @@ static double kernelOpSeconds(KernelOpInterface kernel,
         smallest = std::min(smallest, size);
     return flops / (rates.matmul * sizeEfficiency(smallest));
   }
+  if (isa<AttentionOp, AttentionGradOp>(op)) {
+    // Products of heads, and a pass with an exp over each score.
+    auto depth = cast<RankedTensorType>(op->getOperand(0).getType());
+    double products =
+        flops / (rates.matmul * sizeEfficiency(depth.getShape().back()));
+    return products;
+  }
   int64_t groups = groupsOf(op);
   for (Value operand : op->getOperands())
     smallest = std::min(

@@ -111,6 +111,9 @@ namespace {
 /// alone; AMX is faster.
 constexpr double kHalvesRate = 1.8;
 
+/// Below, the matrices of scores of a few heads lie in the cache anyway.
+constexpr int64_t kLeastAttentionKeys = 64;
+
 class CpuTarget final : public TargetInfo {
 public:
   CpuTarget() : TargetInfo(describe()) {}
@@ -149,6 +152,7 @@ private:
     TargetTraits traits;
     traits.name = "cpu";
     traits.machines = "CPUs";
+    traits.leastAttentionKeys = kLeastAttentionKeys;
     llvm::StringMap<bool> host = llvm::sys::getHostCPUFeatures();
     traits.bf16Products = host.lookup("avx512bf16") || host.lookup("amx-bf16");
     if (traits.bf16Products)

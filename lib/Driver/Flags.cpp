@@ -454,6 +454,11 @@ void DriverFlags::addCompilerFlags() {
       "with --precision=bf16: nodes that stay as they are in f32 (a whole name "
       "has to match)",
       flag::text("keep-f32", o.compile.step.keepF32));
+  add("attention", "FORM", all,
+      "auto (default): on the CPU, attention of 64 keys and more makes its "
+      "scores block by block, forward and backward, and never keeps them "
+      "(docs/attention.md); off: products and a softmax",
+      flag::oneOf("attention", step.attention, {"auto", "off"}));
   add("cpu", "NAME", all, "CPU to compile for (default native)",
       flag::text("cpu", o.compile.target.cpu));
   add("O", "LEVEL", all, "LLVM's optimization, 0 to 3 (default 2)",

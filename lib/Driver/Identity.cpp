@@ -100,6 +100,8 @@ StringMetadata ckopt::runIdentity(const CompileOptions &compile,
     result["precision"] = step.precision;
   if (!step.keepF32.empty())
     result["keep-f32"] = step.keepF32;
+  if (step.attention != "auto")
+    result["attention"] = step.attention;
   result["freeze"] = compile.import.freezeRegex;
   if (!compile.import.trainRegex.empty())
     result["train"] = compile.import.trainRegex;

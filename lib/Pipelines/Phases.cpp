@@ -76,6 +76,18 @@ static Phase autodiffPhase(const StepOptions &options) {
           }};
 }
 
+/// Mixed precision leaves attention to its products, which are of bf16.
+static void addAttention(OpPassManager &passes, const StepOptions &options,
+                         const TargetInfo &target) {
+  FuseAttentionPassOptions attention;
+  attention.leastKeys = target.traits.leastAttentionKeys;
+  if (options.attention != "auto" || options.precision != "f32" ||
+      !attention.leastKeys)
+    return;
+  passes.addNestedPass<func::FuncOp>(createFuseAttentionPass(attention));
+  simplify(passes);
+}
+
 static void addFusion(OpPassManager &passes, const StepOptions &options,
                       const TargetInfo &target) {
   DecomposePassOptions decompose;
@@ -112,10 +124,11 @@ ckopt::buildPhases(const StepOptions &options, const TargetInfo &target,
     return std::move(error);
   std::vector<Phase> phases;
   phases.push_back({"normalize", "fold and deduplicate what the exporter wrote",
-                    [](OpPassManager &passes) {
+                    [options, &target](OpPassManager &passes) {
                       simplify(passes);
                       passes.addNestedPass<func::FuncOp>(createNormalizePass());
                       simplify(passes);
+                      addAttention(passes, options, target);
                     }});
   phases.push_back(autodiffPhase(options));
   if (!options.optimizer.kind.empty() && !options.forwardOnly)

@@ -81,6 +81,8 @@ std::string ckopt::runtime::cudaLibraryRefuses(const PrimitiveDesc &desc) {
            std::string(dtypeName(desc.dtype));
   if (desc.wideResult)
     return describe(desc) + ": results of another type are ckopt's own";
+  if (isAttention(desc.kind))
+    return describe(desc) + ": CUDA's libraries are not asked for attention";
   return desc.kind == PrimitiveKind::MatMul ? blasLtRefuses(desc.matmul)
                                             : cudnnRefuses(desc);
 }
