@@ -111,8 +111,8 @@ namespace {
 /// alone; AMX is faster.
 constexpr double kHalvesRate = 1.8;
 
-/// Below, the matrices of scores of a few heads lie in the cache anyway.
-constexpr int64_t kLeastAttentionKeys = 64;
+/// Below, products of all heads at once are faster (docs/attention.md).
+constexpr int64_t kLeastAttentionKeys = 128;
 
 class CpuTarget final : public TargetInfo {
 public:

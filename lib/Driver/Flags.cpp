@@ -455,10 +455,10 @@ void DriverFlags::addCompilerFlags() {
       "has to match)",
       flag::text("keep-f32", o.compile.step.keepF32));
   add("attention", "FORM", all,
-      "auto (default): on the CPU, attention of 64 keys and more makes its "
-      "scores block by block, forward and backward, and never keeps them "
-      "(docs/attention.md); off: products and a softmax",
-      flag::oneOf("attention", step.attention, {"auto", "off"}));
+      "on: scores are made block by block, forward and backward, and never "
+      "kept (docs/attention.md); off: products and a softmax; auto (default): "
+      "on the CPU in f32, from 128 keys",
+      flag::oneOf("attention", step.attention, {"auto", "on", "off"}));
   add("cpu", "NAME", all, "CPU to compile for (default native)",
       flag::text("cpu", o.compile.target.cpu));
   add("O", "LEVEL", all, "LLVM's optimization, 0 to 3 (default 2)",

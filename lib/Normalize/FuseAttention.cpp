@@ -68,10 +68,17 @@ const reference::Tensor *Evaluator::operator()(Value value) {
   auto [at, isNew] = known.try_emplace(value);
   if (!isNew)
     return at->second.get();
+  if (tensorType(value).getNumElements() > maxEvaluated)
+    return nullptr;
+  if (Attribute constant; matchPattern(value, m_Constant(&constant))) {
+    if (auto elements = dyn_cast<ElementsAttr>(constant))
+      at->second = std::make_unique<reference::Tensor>(
+          reference::Tensor::fromAttr(elements));
+    return at->second && *at->second ? at->second.get() : nullptr;
+  }
   auto model =
       dyn_cast_or_null<reference::ReferenceOpInterface>(value.getDefiningOp());
-  if (!model || !model.isFoldable() ||
-      tensorType(value).getNumElements() > maxEvaluated)
+  if (!model || !model.isFoldable())
     return nullptr;
   SmallVector<const reference::Tensor *> operands;
   for (Value operand : model->getOperands()) {
@@ -112,17 +119,17 @@ static MaskForm readMask(ArrayRef<int64_t> shape, int64_t queries, int64_t keys,
   for (int64_t size : shape)
     count *= size;
   form.all = llvm::all_of(llvm::seq<int64_t>(0, count), allows);
-  if (form.all || shape.size() < 2 || count != queries * keys ||
+  if (form.all || shape.size() < 2 ||
       shape.take_back(2) != ArrayRef<int64_t>({queries, keys}))
     return form;
   int64_t first = 0;
   while (first < keys && allows(first))
     ++first;
-  // Every row has a key.
-  for (int64_t i = 0; i < queries; ++i)
-    for (int64_t j = 0; j < keys; ++j)
-      if (first == 0 || allows(i * keys + j) != (j < i + first))
-        return form;
+  if (first == 0) // every row has a key
+    return form;
+  for (int64_t i = 0; i < count; ++i)
+    if (allows(i) != (i % keys < i / keys % queries + first))
+      return form;
   form.causal = first - 1;
   return form;
 }

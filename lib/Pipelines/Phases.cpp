@@ -76,13 +76,18 @@ static Phase autodiffPhase(const StepOptions &options) {
           }};
 }
 
-/// Mixed precision leaves attention to its products, which are of bf16.
+/// Whether attention ops have code. Mixed precision leaves attention to its
+/// products, which are of bf16.
+static bool hasAttention(const StepOptions &options, const TargetInfo &target) {
+  return options.precision == "f32" && target.traits.leastAttentionKeys;
+}
+
 static void addAttention(OpPassManager &passes, const StepOptions &options,
                          const TargetInfo &target) {
   FuseAttentionPassOptions attention;
-  attention.leastKeys = target.traits.leastAttentionKeys;
-  if (options.attention != "auto" || options.precision != "f32" ||
-      !attention.leastKeys)
+  attention.leastKeys =
+      options.attention == "on" ? 0 : target.traits.leastAttentionKeys;
+  if (options.attention == "off" || !hasAttention(options, target))
     return;
   passes.addNestedPass<func::FuncOp>(createFuseAttentionPass(attention));
   simplify(passes);
@@ -122,6 +127,9 @@ ckopt::buildPhases(const StepOptions &options, const TargetInfo &target,
                    RematResult *result) {
   if (llvm::Error error = registerTarget(target))
     return std::move(error);
+  if (options.attention == "on" && !hasAttention(options, target))
+    return usageError("--attention=on is for f32 on the CPU; elsewhere "
+                      "attention is products and a softmax");
   std::vector<Phase> phases;
   phases.push_back({"normalize", "fold and deduplicate what the exporter wrote",
                     [options, &target](OpPassManager &passes) {

@@ -17,9 +17,9 @@ using Ints = std::vector<int64_t>;
 
 /// What an attention has beside query, key and value.
 struct Extras {
-  std::optional<Ints> bias, mask; ///< their shapes
-  std::optional<double> fill;
-  std::optional<int64_t> causal;
+  std::optional<Ints> bias = {}, mask = {}; ///< their shapes
+  std::optional<double> fill = {};
+  std::optional<int64_t> causal = {};
   bool zeroEmptyRows = false, lse = false;
 };
 

@@ -113,7 +113,7 @@ struct AttentionDesc {
   int64_t bias[4] = {0, 0, 0, 0}, mask[4] = {0, 0, 0, 0};
   bool causal = false;
   int64_t offset = 0;
-  bool zeroEmptyRows = false; ///< rows without keys: zeros, else NaN
+  bool zeroEmptyRows = false;   ///< rows without keys: zeros, else NaN
   uint64_t scale = 0, fill = 0; ///< the bits of doubles
   bool operator==(const AttentionDesc &) const = default;
 };

@@ -50,7 +50,7 @@ struct KernelSettings {
   /// What activations are stored in, and products computed from: f32, bf16.
   std::string precision = "f32";
   std::string keepF32; ///< with bf16: nodes whose names match stay f32
-  /// Attention by blocks of rows, without the matrix of scores: auto, off.
+  /// Attention by blocks of rows, without the matrix of scores: auto, on, off.
   std::string attention = "auto";
 };
 
