@@ -10,13 +10,16 @@
 //   copy 1048576                    a copy that reads and writes 1 MiB in all
 //   matmul f32 512x3072x768
 //   convolution weight gradient f32 8x64x56x56 to 64x56x56, kernel 3x3, ...
+//   attention gradient f32 2x12: 256x256, heads of 64, causal
 //
-// Products: oneDNN with orders of its own choice, with plain ones and with each
-// operand transposed, OpenBLAS. Convolutions: oneDNN with orders of its choice
-// and channels last, pointwise ones also as products. Changing orders is not
-// counted. Seconds are of processor time with one thread, else of the clock.
-// Padding beside the kernel is split evenly, dilation taken as 1: what `bench`
-// writes does not say. Complexity: some runs of every shape.
+// Attention: the sum of its two (five) products, for the scores that causality
+// allows where there are as many queries as keys. Products: oneDNN with orders
+// of its own choice, with plain ones and with each operand transposed,
+// OpenBLAS. Convolutions: oneDNN with orders of its choice and channels last,
+// pointwise ones also as products. Changing orders is not counted. Seconds are
+// of processor time with one thread, else of the clock. Padding beside the
+// kernel is split evenly, dilation taken as 1: what `bench` writes does not
+// say. Complexity: some runs of every shape.
 //
 //===----------------------------------------------------------------------===//
 #include "../lib/Runtime/OpenMP.h"
@@ -182,6 +185,30 @@ void timeProduct(Best &best, int64_t batch, int64_t m, int64_t n, int64_t k,
     offerBlas(best, m, n, k);
 }
 
+/// Attention of `heads` heads in all; `depth` of queries and keys, `width` of
+/// values.
+void timeAttention(Best &best, bool gradient, int64_t heads, int64_t queries,
+                   int64_t keys, int64_t depth, int64_t width, bool causal) {
+  Types types;
+  auto add = [&](int64_t m, int64_t n, int64_t k) {
+    Best one;
+    timeProduct(one, heads, m, n, k, types);
+    best.seconds += one.seconds;
+    best.by = "products: " + one.by;
+  };
+  add(queries, keys, depth);
+  if (!gradient) {
+    add(queries, width, keys);
+  } else {
+    add(queries, keys, width);
+    add(keys, width, queries);
+    add(queries, depth, keys);
+    add(keys, depth, queries);
+  }
+  if (causal && queries == keys)
+    best.seconds *= double(keys + 1) / double(2 * keys);
+}
+
 //===----------------------------------------------------------------------===//
 // Convolutions
 //===----------------------------------------------------------------------===//
@@ -320,6 +347,10 @@ bool answer(const std::string &line, Best &best) {
       "convolution( input gradient| weight gradient)? (f32|bf16)( to f32)? "
       "([0-9x]+) to ([0-9x]+), kernel ([0-9x]+), strides ([0-9x]+), groups "
       "([0-9]+).*");
+  static const std::regex attention(
+      "attention( gradient)? f32 ([0-9]+)x([0-9]+): ([0-9]+)x([0-9]+), heads "
+      "of ([0-9]+)(?: and ([0-9]+))?(?:, [0-9]+ key heads)?(, causal)?"
+      "(?:, bias)?(?:, mask)?");
   std::smatch part;
   if (std::regex_match(line, part, copy)) {
     timeCopy(best, std::stoll(part[1]));
@@ -332,6 +363,11 @@ bool answer(const std::string &line, Best &best) {
       batch *= extent;
     timeProduct(best, batch, extents[0], extents[1], extents[2],
                 parseTypes(part[1], part[2].matched));
+  } else if (std::regex_match(line, part, attention)) {
+    auto number = [&](int i) { return std::stoll(part[i]); };
+    timeAttention(best, part[1].matched, number(2) * number(3), number(4),
+                  number(5), number(6), number(part[7].matched ? 7 : 6),
+                  part[8].matched);
   } else if (std::regex_match(line, part, convolution)) {
     Kind kind = !part[1].matched          ? Kind::Forward
                 : part[1].str()[1] == 'i' ? Kind::InputGrad

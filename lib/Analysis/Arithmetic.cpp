@@ -27,6 +27,9 @@ using namespace ckopt;
 /// Scalar operations a second, executed one at a time.
 static constexpr double scalarRate = 1e9;
 
+/// Operations on a score of attention between the products.
+static constexpr double kScorePasses = 20;
+
 /// Returns the share of the peak rate that a contraction with this smallest
 /// dimension reaches.
 static double sizeEfficiency(int64_t smallest) {
@@ -57,6 +60,19 @@ static double kernelOpSeconds(KernelOpInterface kernel,
            cast<RankedTensorType>(operand.getType()).getShape().take_back(2))
         smallest = std::min(smallest, size);
     return flops / (rates.matmul * sizeEfficiency(smallest));
+  }
+  if (isa<AttentionOp, AttentionGradOp>(op)) {
+    // Products of heads; what happens to a score between them is about as much
+    // as an exp.
+    auto columns = [&](unsigned operand) {
+      return cast<RankedTensorType>(op->getOperand(operand).getType())
+          .getShape()
+          .back();
+    };
+    int64_t terms = isa<AttentionOp>(op) ? columns(0) + columns(2)
+                                         : 3 * columns(0) + 2 * columns(2);
+    return flops / (rates.matmul * sizeEfficiency(columns(0))) +
+           kScorePasses * flops / (2 * double(terms) * rates.vector);
   }
   int64_t groups = groupsOf(op);
   for (Value operand : op->getOperands())

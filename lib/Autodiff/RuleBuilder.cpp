@@ -37,6 +37,7 @@ void ckopt::registerAutodiffRules(DialectRegistry &registry) {
     addIndexRules(context);
     addReductionRules(context);
     addNNRules(context);
+    addAttentionRules(context);
     addNormalizationRules(context);
     addLossRules(context);
   });

@@ -105,6 +105,7 @@ void addShapeRules(mlir::MLIRContext *context);
 void addIndexRules(mlir::MLIRContext *context);
 void addReductionRules(mlir::MLIRContext *context);
 void addNNRules(mlir::MLIRContext *context);
+void addAttentionRules(mlir::MLIRContext *context);
 void addNormalizationRules(mlir::MLIRContext *context);
 void addLossRules(mlir::MLIRContext *context);
 

@@ -111,6 +111,9 @@ namespace {
 /// alone; AMX is faster.
 constexpr double kHalvesRate = 1.8;
 
+/// Below, products of all heads at once are faster (docs/attention.md).
+constexpr int64_t kLeastAttentionKeys = 128;
+
 class CpuTarget final : public TargetInfo {
 public:
   CpuTarget() : TargetInfo(describe()) {}
@@ -150,6 +153,7 @@ private:
     traits.name = "cpu";
     traits.machines = "CPUs";
     traits.addsProducts = true;
+    traits.leastAttentionKeys = kLeastAttentionKeys;
     llvm::StringMap<bool> host = llvm::sys::getHostCPUFeatures();
     traits.bf16Products = host.lookup("avx512bf16") || host.lookup("amx-bf16");
     if (traits.bf16Products)

@@ -466,6 +466,11 @@ void DriverFlags::addCompilerFlags() {
         o.compile.step.chunkVocab = text.str();
         return llvm::Error::success();
       });
+  add("attention", "FORM", all,
+      "on: scores are made block by block, forward and backward, and never "
+      "kept (docs/attention.md); off: products and a softmax; auto (default): "
+      "on the CPU in f32, from 128 keys",
+      flag::oneOf("attention", step.attention, {"auto", "on", "off"}));
   add("cpu", "NAME", all, "CPU to compile for (default native)",
       flag::text("cpu", o.compile.target.cpu));
   add("O", "LEVEL", all, "LLVM's optimization, 0 to 3 (default 2)",

@@ -239,6 +239,10 @@ llvm::Error ckopt::checkOptions(const CompileOptions &options) {
     return error;
   if (llvm::Error error = checkPrecision(options))
     return error;
+  if (step.attention != "auto" && step.attention != "on" &&
+      step.attention != "off")
+    return usageError("--attention: '" + step.attention +
+                      "' is not one of auto, on, off");
   if (llvm::Error error = checkPolicyForm(step.remat.policy))
     return error;
   if (llvm::Error error = planner::checkSearch(step.remat.search))

@@ -324,7 +324,8 @@ SmallVector<Value> Grouping::outputs(const Unit &unit) const {
   for (Operation *root : unit.roots)
     for (Value value : root->getResults()) {
       auto found = readers.find(value);
-      if (needed.contains(value) ||
+      // A library primitive writes all of its results.
+      if (unit.kind == UnitKind::Library || needed.contains(value) ||
           (found != readers.end() && !found->second.empty()))
         result.push_back(value);
     }

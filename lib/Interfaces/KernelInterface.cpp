@@ -47,6 +47,12 @@ bool ckopt::detail::defaultNeedsStoredOperand(Operation *op, unsigned index) {
   llvm_unreachable("all kinds are handled");
 }
 
+bool ckopt::detail::suitsProduct(ArrayRef<int64_t> strides) {
+  size_t rank = strides.size();
+  return rank >= 2 && rank <= 4 &&
+         (strides[rank - 1] == 1 || strides[rank - 2] == 1);
+}
+
 LayoutRole ckopt::detail::layoutRoleOfKind(KernelKind kind) {
   switch (kind) {
   case KernelKind::Elementwise:

@@ -145,6 +145,7 @@ void LayoutAssigner::connect(Operation *op) {
   }
   case LayoutRole::Any:
   case LayoutRole::RowMajor:
+  case LayoutRole::Matrices:
     break;
   }
 }
@@ -188,7 +189,8 @@ void LayoutAssigner::rewrite(Operation *op) {
     Value value = operand.get();
     if (llvm::is_contained(values, value))
       operand.set(inOrderOf(value, wanted(value), op));
-    else if (role == LayoutRole::RowMajor || role == LayoutRole::Convolution)
+    else if (role == LayoutRole::RowMajor || role == LayoutRole::Matrices ||
+             role == LayoutRole::Convolution)
       operand.set(inOrderOf(value, rowMajor(tensorType(value)), op));
   }
   for (Value result : op->getResults()) {
@@ -199,17 +201,17 @@ void LayoutAssigner::rewrite(Operation *op) {
   }
 }
 
-/// Returns whether a product can read or write the tensor in place: at most two
-/// batch dimensions, and rows or columns without gaps.
-static bool suitsProduct(RankedTensorType type) {
-  SmallVector<int64_t> strides = getElementStrides(type);
-  return type.getRank() >= 2 && type.getRank() <= 4 &&
-         (strides[strides.size() - 1] == 1 || strides[strides.size() - 2] == 1);
+/// Returns whether the user reads the operand in place with these strides.
+static bool readsInPlace(OpOperand &use, ArrayRef<int64_t> strides) {
+  auto kernel = dyn_cast<KernelOpInterface>(use.getOwner());
+  return kernel && kernel.getLayoutRole() == LayoutRole::Matrices &&
+         kernel.acceptsStrides(/*isResult=*/false, use.getOperandNumber(),
+                               strides);
 }
 
-/// Turns a transpose between a product and another op into a view, where the
-/// product can read (or write) its operand (or result) with the other side's
-/// strides. Attention heads, for example, are then never copied.
+/// Turns a transpose between a product (or attention) and another op into a
+/// view, where the product can read (or write) its operand (or result) with the
+/// other side's strides. Attention heads, for example, are then never copied.
 static void placeTranspose(TransposeOp op) {
   auto type = op.getType(), input = tensorType(op.getInput());
   if (!isRowMajor(type) || !isRowMajor(input))
@@ -218,16 +220,24 @@ static void placeTranspose(TransposeOp op) {
   SmallVector<int64_t> inverse(permutation.size());
   for (auto [i, dim] : llvm::enumerate(permutation))
     inverse[dim] = i;
-  auto product = op.getInput().getDefiningOp<MatMulOp>();
+  auto product = op.getInput().getDefiningOp<KernelOpInterface>();
   RankedTensorType written = withOrder(input, permutation);
-  if (product && product->hasOneUse() && suitsProduct(written)) {
-    product.getOutput().setType(written);
+  SmallVector<int64_t> strides = getElementStrides(written);
+  if (product && product.getLayoutRole() == LayoutRole::Matrices &&
+      product.acceptsStrides(/*isResult=*/true,
+                             cast<OpResult>(op.getInput()).getResultNumber(),
+                             strides) &&
+      llvm::all_of(op.getInput().getUses(), [&](OpOperand &use) {
+        return use.getOwner() == op || readsInPlace(use, strides);
+      })) {
+    op.getInput().setType(written);
     return;
   }
   RankedTensorType read = withOrder(type, inverse);
-  if (!op->use_empty() && suitsProduct(read) &&
-      llvm::all_of(op->getUsers(),
-                   [](Operation *user) { return isa<MatMulOp>(user); }))
+  strides = getElementStrides(read);
+  if (!op->use_empty() && llvm::all_of(op->getUses(), [&](OpOperand &use) {
+        return readsInPlace(use, strides);
+      }))
     op.getOutput().setType(read);
 }
 

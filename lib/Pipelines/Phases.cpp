@@ -82,6 +82,23 @@ static Phase autodiffPhase(const StepOptions &options,
           }};
 }
 
+/// Whether attention ops have code. Mixed precision leaves attention to its
+/// products, which are of bf16.
+static bool hasAttention(const StepOptions &options, const TargetInfo &target) {
+  return options.precision == "f32" && target.traits.leastAttentionKeys;
+}
+
+static void addAttention(OpPassManager &passes, const StepOptions &options,
+                         const TargetInfo &target) {
+  FuseAttentionPassOptions attention;
+  attention.leastKeys =
+      options.attention == "on" ? 0 : target.traits.leastAttentionKeys;
+  if (options.attention == "off" || !hasAttention(options, target))
+    return;
+  passes.addNestedPass<func::FuncOp>(createFuseAttentionPass(attention));
+  simplify(passes);
+}
+
 static void addFusion(OpPassManager &passes, const StepOptions &options,
                       const TargetInfo &target) {
   DecomposePassOptions decompose;
@@ -120,12 +137,16 @@ ckopt::buildPhases(const StepOptions &options, const TargetInfo &target,
       options.chunkVocab != "off")
     return usageError("--chunk-vocab=" + options.chunkVocab + ": target " +
                       target.name() + " makes whole logits (off)");
+  if (options.attention == "on" && !hasAttention(options, target))
+    return usageError("--attention=on is for f32 on the CPU; elsewhere "
+                      "attention is products and a softmax");
   std::vector<Phase> phases;
   phases.push_back({"normalize", "fold and deduplicate what the exporter wrote",
-                    [](OpPassManager &passes) {
+                    [options, &target](OpPassManager &passes) {
                       simplify(passes);
                       passes.addNestedPass<func::FuncOp>(createNormalizePass());
                       simplify(passes);
+                      addAttention(passes, options, target);
                     }});
   phases.push_back(autodiffPhase(options, target));
   if (!options.optimizer.kind.empty() && !options.forwardOnly)

@@ -211,6 +211,7 @@ void reference::registerReferenceModels(DialectRegistry &registry) {
     attachIndexModels(context);
     attachReductionModels(context);
     attachNNModels(context);
+    attachAttentionModels(context);
     attachPoolModels(context);
     attachNormModels(context);
     attachTrainingModels(context);

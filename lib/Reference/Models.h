@@ -39,6 +39,7 @@ void attachShapeModels(mlir::MLIRContext *context);
 void attachIndexModels(mlir::MLIRContext *context);
 void attachReductionModels(mlir::MLIRContext *context);
 void attachNNModels(mlir::MLIRContext *context);
+void attachAttentionModels(mlir::MLIRContext *context);
 void attachPoolModels(mlir::MLIRContext *context);
 void attachNormModels(mlir::MLIRContext *context);
 void attachTrainingModels(mlir::MLIRContext *context);

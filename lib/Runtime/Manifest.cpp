@@ -152,6 +152,21 @@ template <typename IO, typename Desc> void convFields(IO &io, Desc &d) {
   io.field(d.channelsLast);
 }
 
+template <typename IO, typename Desc> void attentionFields(IO &io, Desc &d) {
+  io.field(d.batch), io.field(d.heads), io.field(d.keyHeads);
+  io.field(d.queries), io.field(d.keys), io.field(d.depth), io.field(d.width);
+  for (int i = 0; i < 3; ++i) {
+    io.field(d.q[i]), io.field(d.k[i]), io.field(d.v[i]), io.field(d.o[i]);
+    io.field(d.grad[i]), io.field(d.qGrad[i]);
+    io.field(d.kGrad[i]), io.field(d.vGrad[i]);
+  }
+  io.field(d.hasBias), io.field(d.hasMask);
+  for (int i = 0; i < 4; ++i)
+    io.field(d.bias[i]), io.field(d.mask[i]);
+  io.field(d.causal), io.field(d.offset), io.field(d.zeroEmptyRows);
+  io.field(d.scale), io.field(d.fill);
+}
+
 template <typename IO, typename T> void tensorFields(IO &io, T &t) {
   io.field(t.name), io.field(t.role), io.field(t.dtype);
   numbers(io, t.shape);
@@ -202,6 +217,8 @@ template <typename IO, typename M> void manifestFields(IO &io, M &m) {
     io.field(p.accumulate), io.field(p.precision);
     matmulFields(io, p.matmul);
     convFields(io, p.conv);
+    if (isAttention(p.kind))
+      attentionFields(io, p.attention);
   });
   io.list(m.calls, 44, [&](auto &c) { callFields(io, c); });
   io.list(m.kernels, 40, [&](auto &k) { kernelFields(io, k); });

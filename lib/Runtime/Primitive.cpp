@@ -25,6 +25,8 @@ namespace {
 std::unique_ptr<Primitive> createChecked(const PrimitiveDesc &desc,
                                          int32_t threads, std::string &error) {
   bool isMatMul = desc.kind == PrimitiveKind::MatMul;
+  if (isAttention(desc.kind))
+    return createAttention(desc, threads);
   if (desc.dtype == DType::F64)
     return isMatMul ? createBlasMatMul(desc) : createF64Conv(desc);
   if (desc.dtype != DType::F32 && desc.dtype != DType::BF16 &&

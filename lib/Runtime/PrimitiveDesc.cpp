@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 #include "ckopt/Runtime/Primitive.h"
 
+#include <algorithm>
 #include <array>
 
 using namespace ckopt::runtime;
@@ -53,6 +54,21 @@ std::string ckopt::runtime::describe(const PrimitiveDesc &desc) {
     return text + std::to_string(m.m) + "x" + std::to_string(m.n) + "x" +
            std::to_string(m.k) + (desc.accumulate ? ", added" : "");
   }
+  if (isAttention(desc.kind)) {
+    const AttentionDesc &a = desc.attention;
+    std::string text = desc.kind == PrimitiveKind::Attention
+                           ? "attention "
+                           : "attention gradient ";
+    text += type + " " + std::to_string(a.batch) + "x" +
+            std::to_string(a.heads) + ": " + std::to_string(a.queries) + "x" +
+            std::to_string(a.keys) + ", heads of " + std::to_string(a.depth);
+    if (a.width != a.depth)
+      text += " and " + std::to_string(a.width);
+    if (a.keyHeads != a.heads)
+      text += ", " + std::to_string(a.keyHeads) + " key heads";
+    return text + (a.causal ? ", causal" : "") + (a.hasBias ? ", bias" : "") +
+           (a.hasMask ? ", mask" : "");
+  }
   const ConvDesc &c = desc.conv;
   static constexpr std::array<const char *, 4> kNames = {
       "", "convolution ", "convolution input gradient ",
@@ -72,6 +88,7 @@ namespace {
 
 // Products of two such numbers and of an element's size fit an int64.
 constexpr int64_t kMaxExtent = int64_t(1) << 40;
+constexpr int64_t kMaxAttentionExtent = int64_t(1) << 30;
 
 bool multiply(int64_t &total, int64_t factor) {
   return !__builtin_mul_overflow(total, factor, &total) && total <= kMaxExtent;
@@ -136,6 +153,43 @@ std::string checkConv(const ConvDesc &c) {
   return fits ? "" : "too large";
 }
 
+std::string checkAttention(const PrimitiveDesc &desc) {
+  const AttentionDesc &a = desc.attention;
+  if (desc.dtype != DType::F32 && desc.dtype != DType::F64)
+    return "attention is computed in f32 and f64 alone";
+  for (int64_t extent :
+       {a.batch, a.heads, a.keyHeads, a.queries, a.keys, a.depth, a.width})
+    if (extent < 1 || extent > kMaxAttentionExtent)
+      return "extents must be positive and below 2^30";
+  if (a.heads % a.keyHeads)
+    return "query heads are not a multiple of key heads";
+  if (a.offset < -kMaxAttentionExtent || a.offset > kMaxAttentionExtent)
+    return "the causal offset is too large";
+  auto strided = [](const int64_t *strides, int count) {
+    for (int i = 0; i < count; ++i)
+      if (strides[i] < 0 || strides[i] > kMaxExtent)
+        return false;
+    return true;
+  };
+  for (const int64_t *strides :
+       {a.q, a.k, a.v, a.o, a.grad, a.qGrad, a.kGrad, a.vGrad})
+    if (!strided(strides, 3))
+      return "strides must not be negative";
+  if (!strided(a.bias, 4) || !strided(a.mask, 4))
+    return "strides must not be negative";
+  if (a.bias[3] > 1 || a.mask[3] > 1)
+    return "bias and mask must lie key by key";
+  int64_t elements = a.batch;
+  if (!multiply(elements, a.heads) || !multiply(elements, a.queries) ||
+      !multiply(elements, std::max(a.depth, a.width)))
+    return "too large";
+  elements = a.batch;
+  if (!multiply(elements, a.heads) || !multiply(elements, a.keys) ||
+      !multiply(elements, std::max(a.depth, a.width)))
+    return "too large";
+  return "";
+}
+
 } // namespace
 
 std::string ckopt::runtime::check(const PrimitiveDesc &desc) {
@@ -153,6 +207,7 @@ std::string ckopt::runtime::check(const PrimitiveDesc &desc) {
     return describe(desc) + ": only matrix products are added to a tensor";
   std::string wrong = desc.kind == PrimitiveKind::MatMul
                           ? checkMatMul(desc.matmul)
-                          : checkConv(desc.conv);
+                      : isAttention(desc.kind) ? checkAttention(desc)
+                                               : checkConv(desc.conv);
   return wrong.empty() ? wrong : describe(desc) + ": " + wrong;
 }

@@ -22,6 +22,7 @@ TEST(RuleCoverage, EveryFloatOpHasARule) {
       // Gradients of gradients: not asked for by any first-order training.
       "ckopt.max_pool_grad", "ckopt.layer_norm_grad", "ckopt.batch_norm_grad",
       "ckopt.cross_entropy_grad", "ckopt.linear_cross_entropy_grad",
+      "ckopt.attention_grad",
       // Comes after autodiff.
       "ckopt.matmul_add", "ckopt.sgd", "ckopt.adam", "ckopt.kernel_call"};
   std::set<std::string> found;

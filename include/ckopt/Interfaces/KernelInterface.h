@@ -30,6 +30,8 @@ enum class LayoutRole {
   Any,         ///< reads any order, makes row-major
   Uniform,     ///< operands and results of one shape or rank share one order
   RowMajor,    ///< reads and makes row-major
+  Matrices,    ///< reads and makes matrices with the strides that transposes
+               ///< leave (acceptsStrides); else row-major
   Convolution, ///< channels-last activations, row-major weights
 };
 
@@ -44,6 +46,9 @@ bool isFusibleKind(KernelKind kind);
 /// a constant first one; indexed ops those that they do not read lane by lane.
 bool defaultNeedsStoredOperand(mlir::Operation *op, unsigned index);
 LayoutRole layoutRoleOfKind(KernelKind kind);
+/// Returns whether a product reads or writes a matrix of these strides in
+/// place: at most two batch dimensions, and rows or columns without gaps.
+bool suitsProduct(mlir::ArrayRef<int64_t> strides);
 /// Returns the pairs (operand, result) that may share bytes: for elementwise
 /// ops each operand of the result's own type, for other ops none.
 llvm::SmallVector<std::pair<unsigned, unsigned>>

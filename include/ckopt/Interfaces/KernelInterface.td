@@ -47,6 +47,13 @@ def KernelOpInterface : OpInterface<"KernelOpInterface"> {
         return ::ckopt::detail::layoutRoleOfKind($_op.getKernelKind());
       }]>,
     InterfaceMethod<[{
+        For ops of role Matrices: whether operand `index` is read (results:
+        whether result `index` is written) in place with these strides.
+      }],
+      "bool", "acceptsStrides", (ins "bool":$isResult, "unsigned":$index,
+        "::llvm::ArrayRef<int64_t>":$strides), "",
+      /*defaultImplementation=*/"return false;">,
+    InterfaceMethod<[{
         Floating-point operations of one execution (an addition is one, a
         multiply-add two, an exp or tanh about twenty).
       }],

@@ -86,6 +86,29 @@ def ChunkVocabPass : Pass<"chunk-vocab", "::mlir::ModuleOp"> {
   let dependentDialects = ["::ckopt::CkoptDialect"];
 }
 
+def FuseAttentionPass : Pass<"fuse-attention", "::mlir::func::FuncOp"> {
+  let summary = "Makes attention ops of products around a softmax, before autodiff";
+  let description = [{
+    A product, masks, biases and factors, a softmax over the last dimension and a second
+    product that reads nothing else become `ckopt.attention`, if there are at least
+    `least-keys` keys. Constant masks that are a triangle become `causal`. A dropout behind the
+    softmax and a trained bias leave things as they are; a remark says so.
+
+    ```mlir
+    %s = ckopt.matmul %q, %k {transpose_rhs} : ...
+    %t = ckopt.div %s, %eight : ...
+    %p = ckopt.softmax %t {axis = 3 : i64} : ...
+    %o = ckopt.matmul %p, %v : ...
+    // becomes
+    %o, %lse = ckopt.attention %q, %k, %v {scale = 1.250000e-01 : f64} : ...
+    ```
+  }];
+  let options = [
+    Option<"leastKeys", "least-keys", "int64_t", "0", "fewer keys stay products">,
+  ];
+  let dependentDialects = ["::ckopt::CkoptDialect"];
+}
+
 def DecomposePass : Pass<"decompose", "::mlir::func::FuncOp"> {
   let summary = "Turns composite ops into reductions and elementwise ops";
   let description = [{

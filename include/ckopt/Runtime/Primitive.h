@@ -51,8 +51,22 @@ enum class PrimitiveKind : uint32_t {
   ConvForward,    ///< args: x, w, y
   ConvInputGrad,  ///< args: dy, w, dx
   ConvWeightGrad, ///< args: x, dy, dw
+  Attention,      ///< args: q, k, v, [bias], [mask], o, lse
+  AttentionGrad,  ///< args: q, k, v, [bias], [mask], o, lse, do, dq, dk, dv
 };
-inline constexpr uint32_t kNumPrimitiveKinds = 4;
+inline constexpr uint32_t kNumPrimitiveKinds = 6;
+
+/// Returns whether the kind is one of the convolutions.
+constexpr bool isConvolution(PrimitiveKind kind) {
+  return kind == PrimitiveKind::ConvForward ||
+         kind == PrimitiveKind::ConvInputGrad ||
+         kind == PrimitiveKind::ConvWeightGrad;
+}
+/// Returns whether the kind is attention or its gradient.
+constexpr bool isAttention(PrimitiveKind kind) {
+  return kind == PrimitiveKind::Attention ||
+         kind == PrimitiveKind::AttentionGrad;
+}
 
 /// c[i,j,:,:] = a[i,j,:,:] * b[i,j,:,:] over two batch dimensions (1 where
 /// absent; fill from the right: a single batch dimension is batch[1]). All
@@ -82,6 +96,28 @@ struct ConvDesc {
   bool operator==(const ConvDesc &) const = default;
 };
 
+/// Attention over [batch, heads, rows, columns]: query head h reads the key
+/// head h / (heads / keyHeads). A score is scale * q . k + bias where mask and
+/// causality allow the key, else `fill`; causality allows key j in row i where
+/// j <= i + offset. Strides are in elements, for batch, head and row; columns
+/// have stride 1. Those of bias and mask (bytes, 0 or 1) are for batch, query
+/// head, row and key, 0 where they broadcast. lse is dense [batch, heads,
+/// queries].
+struct AttentionDesc {
+  int64_t batch = 0, heads = 0, keyHeads = 0;
+  int64_t queries = 0, keys = 0, depth = 0, width = 0; ///< width: of v's rows
+  int64_t q[3] = {0, 0, 0}, k[3] = {0, 0, 0}, v[3] = {0, 0, 0};
+  int64_t o[3] = {0, 0, 0}, grad[3] = {0, 0, 0}; ///< grad: of o
+  int64_t qGrad[3] = {0, 0, 0}, kGrad[3] = {0, 0, 0}, vGrad[3] = {0, 0, 0};
+  bool hasBias = false, hasMask = false;
+  int64_t bias[4] = {0, 0, 0, 0}, mask[4] = {0, 0, 0, 0};
+  bool causal = false;
+  int64_t offset = 0;
+  bool zeroEmptyRows = false;   ///< rows without keys: zeros, else NaN
+  uint64_t scale = 0, fill = 0; ///< the bits of doubles
+  bool operator==(const AttentionDesc &) const = default;
+};
+
 /// A library kernel on tensors of one type.
 struct PrimitiveDesc {
   PrimitiveKind kind = PrimitiveKind::MatMul;
@@ -91,8 +127,9 @@ struct PrimitiveDesc {
   /// Only for MatMul: c = addend + a * b. The addend lies as c does, and may be
   /// c itself.
   bool accumulate = false;
-  MatMulDesc matmul; ///< for MatMul
-  ConvDesc conv;     ///< for the three others
+  MatMulDesc matmul;       ///< for MatMul
+  ConvDesc conv;           ///< for convolutions
+  AttentionDesc attention; ///< for attention and its gradient
   /// Only on CUDA, and only for dtype F32, other than F32.
   ProductPrecision precision = ProductPrecision::F32;
   bool operator==(const PrimitiveDesc &) const = default;

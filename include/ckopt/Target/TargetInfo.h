@@ -50,6 +50,8 @@ struct KernelSettings {
   /// What activations are stored in, and products computed from: f32, bf16.
   std::string precision = "f32";
   std::string keepF32; ///< with bf16: nodes whose names match stay f32
+  /// Attention by blocks of rows, without the matrix of scores: auto, on, off.
+  std::string attention = "auto";
 };
 
 /// The same, checked: what code for one kernel depends on.
@@ -148,6 +150,8 @@ struct TargetTraits {
   bool bf16Products = false;
   /// Products that are added to a tensor (matmul_add) have code.
   bool addsProducts = false;
+  /// Attention ops of at least so many keys pay here; 0: there are none.
+  int64_t leastAttentionKeys = 0;
   int64_t arenaAlignment = 64; ///< 64; with Blocks a power of two up to 256
   MachineRates rates;
   /// Steps run on numbered devices: --device=NAME:0.

@@ -223,7 +223,7 @@ StorageTypes::StorageTypes(func::FuncOp function, const SymbolTable &symbols,
   Block &block = function.front();
   for (auto call : block.getOps<KernelCallOp>()) {
     auto kernel = symbols.lookup<func::FuncOp>(call.getCallee());
-    if (kernelKind(kernel) == "library" &&
+    if (kernelKind(kernel) == "library" && call.getNumResults() == 1 &&
         llvm::all_of(call.getArgs(), isF32) && !this->keeps(call))
       products.insert(call);
   }

@@ -267,6 +267,8 @@ int DnnKernel::workspaceOf(int candidate, size_t &bytes) {
                                &bytes);
   case PrimitiveKind::MatMul:
   case PrimitiveKind::ConvForward:
+  case PrimitiveKind::Attention:
+  case PrimitiveKind::AttentionGrad:
     break;
   }
   return dnn.forwardWorkspace(handle, input, filter, conv, output, candidate,

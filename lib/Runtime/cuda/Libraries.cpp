@@ -83,6 +83,8 @@ std::string ckopt::runtime::cudaLibraryRefuses(const PrimitiveDesc &desc) {
     return describe(desc) + ": results of another type are ckopt's own";
   if (desc.accumulate)
     return describe(desc) + ": sums of products are for CPUs";
+  if (isAttention(desc.kind))
+    return describe(desc) + ": CUDA's libraries are not asked for attention";
   return desc.kind == PrimitiveKind::MatMul ? blasLtRefuses(desc.matmul)
                                             : cudnnRefuses(desc);
 }

@@ -330,3 +330,66 @@ func.func @index_of_window_overflows(%x: tensor<1x1x8x8xf32>) {
   %0:2 = ckopt.max_pool %x {kernel = array<i64: 4611686018427387904, 8>, strides = array<i64: 1, 1>, pads_low = array<i64: 0, 0>, pads_high = array<i64: 0, 0>, dilations = array<i64: 1, 1>} : (tensor<1x1x8x8xf32>) -> (tensor<1x1x0x1xf32>, tensor<1x1x0x1xi32>)
   return
 }
+
+// -----
+
+func.func @attention_rank(%q: tensor<5x3xf32>) {
+  // expected-error @+2 {{attention needs query, key and value of rank 4, or all of rank 3}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %o, %l = ckopt.attention %q, %q, %q {scale = 1.0 : f64} : (tensor<5x3xf32>, tensor<5x3xf32>, tensor<5x3xf32>) -> (tensor<5x3xf32>, tensor<5xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_groups(%q: tensor<1x3x5x3xf32>, %k: tensor<1x2x5x3xf32>) {
+  // expected-error @+2 {{shapes do not fit}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %o, %l = ckopt.attention %q, %k, %k {scale = 1.0 : f64} : (tensor<1x3x5x3xf32>, tensor<1x2x5x3xf32>, tensor<1x2x5x3xf32>) -> (tensor<1x3x5x3xf32>, tensor<1x3x5xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_mask(%q: tensor<2x5x3xf32>, %m: tensor<4x5xi1>) {
+  // expected-error @+2 {{'tensor<4x5xi1>' does not broadcast to the scores' shape}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %o, %l = ckopt.attention %q, %q, %q mask %m {scale = 1.0 : f64} : (tensor<2x5x3xf32>, tensor<2x5x3xf32>, tensor<2x5x3xf32>, tensor<4x5xi1>) -> (tensor<2x5x3xf32>, tensor<2x5xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_fill(%q: tensor<2x5x3xf32>) {
+  // expected-error @+2 {{causality fills with -inf; it takes no fill}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %o, %l = ckopt.attention %q, %q, %q {scale = 1.0 : f64, fill = 0.0 : f64, causal = 0 : i64} : (tensor<2x5x3xf32>, tensor<2x5x3xf32>, tensor<2x5x3xf32>) -> (tensor<2x5x3xf32>, tensor<2x5xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_types(%q: tensor<2x5x3xf32>, %k: tensor<2x5x3xf64>) {
+  // expected-error @+2 {{operands must have one element type}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %o, %l = ckopt.attention %q, %k, %q {scale = 1.0 : f64} : (tensor<2x5x3xf32>, tensor<2x5x3xf64>, tensor<2x5x3xf32>) -> (tensor<2x5x3xf32>, tensor<2x5xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_grad_shapes(%q: tensor<2x5x3xf32>, %l: tensor<2x4xf32>, %g: tensor<2x5x4xf32>) {
+  // expected-error @+2 {{output and its gradient must have the shape of attention's result, got 'tensor<2x5x4xf32>'}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %0:3 = ckopt.attention_grad %q, %q, %q of %q, %l by %g {scale = 1.0 : f64} : (tensor<2x5x3xf32>, tensor<2x5x3xf32>, tensor<2x5x3xf32>, tensor<2x5x3xf32>, tensor<2x4xf32>, tensor<2x5x4xf32>) -> (tensor<2x5x3xf32>, tensor<2x5x3xf32>, tensor<2x5x3xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_grad_rows(%q: tensor<2x5x3xf32>, %l: tensor<2x4xf32>) {
+  // expected-error @+2 {{lse must have a number for each row, got 'tensor<2x4xf32>'}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %0:3 = ckopt.attention_grad %q, %q, %q of %q, %l by %q {scale = 1.0 : f64} : (tensor<2x5x3xf32>, tensor<2x5x3xf32>, tensor<2x5x3xf32>, tensor<2x5x3xf32>, tensor<2x4xf32>, tensor<2x5x3xf32>) -> (tensor<2x5x3xf32>, tensor<2x5x3xf32>, tensor<2x5x3xf32>)
+  return
+}

@@ -210,6 +210,8 @@ DeviceGemm codegen::describeConvolution(const runtime::PrimitiveDesc &desc,
   case PrimitiveKind::ConvWeightGrad:
     return describeWeightGrad(conv, first, second, result, desc.precision);
   case PrimitiveKind::MatMul:
+  case PrimitiveKind::Attention:
+  case PrimitiveKind::AttentionGrad:
     break;
   }
   llvm_unreachable("kinds of convolutions are listed above");

@@ -161,6 +161,69 @@ static LogicalResult describeConv(Op op, RankedTensorType input,
   return success();
 }
 
+//===----------------------------------------------------------------------===//
+// Attention
+//===----------------------------------------------------------------------===//
+
+/// Sets the strides of batch, head and row.
+static LogicalResult headStrides(Value v, int64_t (&into)[3]) {
+  auto strides = getElementStrides(typeOf(v));
+  size_t rank = strides.size();
+  if (strides[rank - 1] != 1 && typeOf(v).getShape().back() != 1)
+    return emitError(v.getLoc(), "attention needs rows without gaps, not ")
+           << v.getType();
+  into[0] = rank == 4 ? strides[0] : 0;
+  into[1] = strides[rank - 3];
+  into[2] = strides[rank - 2];
+  return success();
+}
+
+/// Sets the strides of batch, head, row and key of what broadcasts to scores.
+static void scoreStrides(Value v, int64_t (&into)[4]) {
+  RankedTensorType type = typeOf(v);
+  auto strides = getElementStrides(type);
+  for (int64_t d = 0; d < type.getRank(); ++d)
+    if (type.getDimSize(d) != 1)
+      into[4 - type.getRank() + d] = strides[d];
+}
+
+template <typename Op>
+static LogicalResult describeScores(Op op, runtime::AttentionDesc &desc) {
+  auto query = typeOf(op.getQuery()), key = typeOf(op.getKey());
+  int64_t rank = query.getRank();
+  desc.batch = rank == 4 ? query.getDimSize(0) : 1;
+  desc.heads = query.getDimSize(rank - 3);
+  desc.keyHeads = key.getDimSize(rank - 3);
+  desc.queries = query.getDimSize(rank - 2);
+  desc.depth = query.getDimSize(rank - 1);
+  desc.keys = key.getDimSize(rank - 2);
+  desc.width = typeOf(op.getValue()).getShape().back();
+  desc.hasBias = bool(op.getBias());
+  desc.hasMask = bool(op.getMask());
+  if (op.getBias())
+    scoreStrides(op.getBias(), desc.bias);
+  if (op.getMask())
+    scoreStrides(op.getMask(), desc.mask);
+  desc.causal = op.getCausalOffset().has_value();
+  desc.offset = op.getCausalOffset().value_or(0);
+  desc.zeroEmptyRows = op.getZeroEmptyRows();
+  desc.scale = llvm::bit_cast<uint64_t>(op.getScale().convertToDouble());
+  desc.fill = llvm::bit_cast<uint64_t>(op.getFillValue());
+  return success(succeeded(headStrides(op.getQuery(), desc.q)) &&
+                 succeeded(headStrides(op.getKey(), desc.k)) &&
+                 succeeded(headStrides(op.getValue(), desc.v)) &&
+                 succeeded(headStrides(op.getOutput(), desc.o)));
+}
+
+static LogicalResult describeAttentionGrad(AttentionGradOp op,
+                                           runtime::AttentionDesc &desc) {
+  return success(succeeded(describeScores(op, desc)) &&
+                 succeeded(headStrides(op.getGrad(), desc.grad)) &&
+                 succeeded(headStrides(op.getQueryGrad(), desc.qGrad)) &&
+                 succeeded(headStrides(op.getKeyGrad(), desc.kGrad)) &&
+                 succeeded(headStrides(op.getValueGrad(), desc.vGrad)));
+}
+
 static LogicalResult
 describeOp(Operation *op, runtime::PrimitiveDesc &desc,
            function_ref<LogicalResult(ArrayRef<Value>)> setArgs) {
@@ -197,6 +260,16 @@ describeOp(Operation *op, runtime::PrimitiveDesc &desc,
                                           typeOf(conv.getOutput()),
                                           typeOf(conv.getGrad()), desc.conv)));
   }
+  if (auto attention = dyn_cast<AttentionOp>(op)) {
+    desc.kind = PrimitiveKind::Attention;
+    return success(succeeded(setArgs(llvm::to_vector(op->getOperands()))) &&
+                   succeeded(describeScores(attention, desc.attention)));
+  }
+  if (auto attention = dyn_cast<AttentionGradOp>(op)) {
+    desc.kind = PrimitiveKind::AttentionGrad;
+    return success(succeeded(setArgs(llvm::to_vector(op->getOperands()))) &&
+                   succeeded(describeAttentionGrad(attention, desc.attention)));
+  }
   return op->emitError("is not a library op");
 }
 
@@ -204,9 +277,10 @@ LogicalResult codegen::describePrimitive(func::FuncOp kernel,
                                          const CodegenOptions &options,
                                          KernelCode &code) {
   Operation *op = &kernel.front().front();
-  auto results = kernel.front().getTerminator()->getNumOperands();
-  if (kernel.front().getOperations().size() != 2 || results != 1)
-    return kernel.emitError("a library kernel must hold exactly one op");
+  OperandRange results = kernel.front().getTerminator()->getOperands();
+  if (kernel.front().getOperations().size() != 2 || results != op->getResults())
+    return kernel.emitError("a library kernel must hold exactly one op and "
+                            "give all of its results");
   auto setArgs = [&](ArrayRef<Value> operands) {
     for (Value operand : operands) {
       auto arg = dyn_cast<BlockArgument>(operand);
@@ -214,7 +288,8 @@ LogicalResult codegen::describePrimitive(func::FuncOp kernel,
         return failure();
       code.primitiveArgs.push_back(arg.getArgNumber());
     }
-    code.primitiveArgs.push_back(kernel.getNumArguments());
+    for (unsigned i = 0; i < op->getNumResults(); ++i)
+      code.primitiveArgs.push_back(kernel.getNumArguments() + i);
     return success();
   };
   if (failed(describeOp(op, code.primitive, setArgs)))

@@ -13,8 +13,11 @@ def Ckopt_MatMulOp : Ckopt_InferOp<"matmul", "Library", [SameOperandsElementType
   let arguments = (ins Ckopt_FloatTensor:$lhs, Ckopt_FloatTensor:$rhs, UnitAttr:$transpose_lhs, UnitAttr:$transpose_rhs);
   let results = (outs Ckopt_FloatTensor:$output);
   let assemblyFormat = "$lhs `,` $rhs attr-dict `:` functional-type(operands, results)";
-  let extraClassDeclaration = baseDecl # Ckopt_AnyWidth<>.decl # [{
+  let extraClassDeclaration = baseDecl # Ckopt_AnyWidth<>.decl # Ckopt_Layout<"Matrices">.decl # [{
     double getFlops();
+    bool acceptsStrides(bool, unsigned, ::llvm::ArrayRef<int64_t> strides) {
+      return ::ckopt::detail::suitsProduct(strides);
+    }
   }];
   let hasCanonicalizer = 1;
 }
@@ -32,6 +35,48 @@ def Ckopt_MatMulAddOp : Ckopt_InferOp<"matmul_add", "Library"> {
     double getFlops();
     ::llvm::SmallVector<std::pair<unsigned, unsigned>> getReusePairs() { return {{2, 0}}; }
   }];
+}
+
+// Attention and its gradient, for each head of each sample.
+class Ckopt_AttentionLike<string mnemonic> : Ckopt_InferOp<mnemonic, "Library", [AttrSizedOperandSegments]> {
+  dag scoreOperands = (ins Ckopt_FloatTensor:$query, Ckopt_FloatTensor:$key, Ckopt_FloatTensor:$value,
+      Optional<Ckopt_FloatTensor>:$bias, Optional<Ckopt_BoolTensor>:$mask);
+  dag scoreAttrs = (ins F64Attr:$scale, OptionalAttr<F64Attr>:$fill, OptionalAttr<I64Attr>:$causal,
+      UnitAttr:$zero_empty_rows);
+  let extraClassDeclaration = baseDecl # Ckopt_AnyLayout<>.decl # Ckopt_Layout<"Matrices">.decl # [{
+    double getFlops();
+    bool acceptsStrides(bool isResult, unsigned index, ::llvm::ArrayRef<int64_t> strides);
+    std::optional<int64_t> getCausalOffset() {
+      return getCausal() ? std::optional<int64_t>(int64_t(*getCausal())) : std::nullopt;
+    }
+    double getFillValue() {
+      return getFill() ? getFill()->convertToDouble() : -std::numeric_limits<double>::infinity();
+    }
+  }];
+}
+
+def Ckopt_AttentionOp : Ckopt_AttentionLike<"attention"> {
+  let summary = "softmax(scale * query key^T + bias, where allowed) value, without the matrix of scores in memory";
+  let description = [{
+    query [batch, heads, queries, depth], key [batch, key heads, keys, depth], value [batch, key
+    heads, keys, width]; without `batch` in rank 3. Query heads are a multiple of key heads; query
+    head h reads key head h / (heads / key heads). bias (added) and mask (true: allowed) broadcast
+    to [batch, heads, queries, keys]. A score that mask or causality do not allow is `fill`, -inf
+    where it is not given. `causal = c` allows key j in row i where j <= i + c.
+
+    A row whose scores are all -inf gives NaN, or zeros with `zero_empty_rows`. lse [batch, heads,
+    queries] is the log of each row's sum of exponentials, -inf for a row of zeros.
+  }];
+  let arguments = !con(scoreOperands, scoreAttrs);
+  let results = (outs Ckopt_FloatTensor:$output, Ckopt_FloatTensor:$lse);
+  let assemblyFormat = "$query `,` $key `,` $value (`bias` $bias^)? (`mask` $mask^)? attr-dict `:` functional-type(operands, results)";
+}
+
+def Ckopt_AttentionGradOp : Ckopt_AttentionLike<"attention_grad"> {
+  let summary = "Gradients of attention with respect to query, key and value; makes the probabilities again from lse";
+  let arguments = !con(scoreOperands, (ins Ckopt_FloatTensor:$output, Ckopt_FloatTensor:$lse, Ckopt_FloatTensor:$grad), scoreAttrs);
+  let results = (outs Ckopt_FloatTensor:$query_grad, Ckopt_FloatTensor:$key_grad, Ckopt_FloatTensor:$value_grad);
+  let assemblyFormat = "$query `,` $key `,` $value (`bias` $bias^)? (`mask` $mask^)? `of` $output `,` $lse `by` $grad attr-dict `:` functional-type(operands, results)";
 }
 
 // Convolutions, cross-correlation as in ONNX: input [N, C, spatial...],

@@ -1,0 +1,143 @@
+//===- AttentionRules.cpp - gradient of attention -------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Query, key and value get theirs from one op, which makes the probabilities
+// again. A bias that is trained, and a loss that reads lse, need the gradient
+// of the scores as a tensor; it is built from products. (The pass that makes
+// attention ops leaves trained biases decomposed.)
+//
+//===----------------------------------------------------------------------===//
+#include "RuleBuilder.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace ckopt;
+using namespace ckopt::autodiff;
+
+namespace {
+/// Attention by products: groups of query heads are more rows of one matrix.
+class Decomposed {
+public:
+  Decomposed(AttentionOp op, RuleBuilder &b)
+      : op(op), b(b), query(tensorType(op.getQuery()).getShape()),
+        key(tensorType(op.getKey()).getShape()),
+        scores(query.begin(), query.end() - 1) {
+    scores.push_back(key[key.size() - 2]);
+    grouped.assign(key.begin(), key.end());
+    grouped[key.size() - 2] =
+        query[query.size() - 2] * query[query.size() - 3] / key[key.size() - 3];
+  }
+
+  /// x [.., heads, rows, n] times y [.., key heads, ..]: [.., heads, rows, ..].
+  Value times(Value x, Value y, bool transposeY, int64_t columns) {
+    SmallVector<int64_t> result(scores);
+    result.back() = columns;
+    return b.reshape(b.make<MatMulOp>(group(x), y, false, transposeY), result);
+  }
+  /// The transpose of x times y, summed over the heads of a group.
+  Value transposedTimes(Value x, Value y) {
+    return b.make<MatMulOp>(group(x), group(y), true, false);
+  }
+
+  /// The gradient of the scores by those of output and lse (or null).
+  Value scoreGradient(Value outGrad, Value lseGrad);
+
+private:
+  Value group(Value x) {
+    SmallVector<int64_t> shape(grouped);
+    shape.back() = tensorType(x).getShape().back();
+    return b.reshape(x, shape);
+  }
+  Value besideKeys(Value rows) {
+    return b.keepDims(rows, {int64_t(scores.size()) - 1}, scores);
+  }
+  Value allowed();
+
+  AttentionOp op;
+  RuleBuilder &b;
+  ArrayRef<int64_t> query, key;
+  SmallVector<int64_t> scores, grouped;
+};
+} // namespace
+
+/// Returns which keys mask and causality allow, or null for all.
+Value Decomposed::allowed() {
+  Value mask = op.getMask();
+  if (!op.getCausalOffset())
+    return mask;
+  Type index = b.builder.getI64Type();
+  auto iota = [&](ArrayRef<int64_t> shape) {
+    return b.make<IotaOp>(
+        RankedTensorType::get(shape, index), b.builder.getI64IntegerAttr(0),
+        b.builder.getF64FloatAttr(0), b.builder.getF64FloatAttr(1));
+  };
+  Value rows = iota({scores[scores.size() - 2], 1}), keys = iota(scores.back());
+  Value below = b.compare(ComparePredicate::LE, keys,
+                          b.add(rows, double(*op.getCausalOffset())));
+  return mask ? b.make<AndOp>(mask, below) : below;
+}
+
+Value Decomposed::scoreGradient(Value outGrad, Value lseGrad) {
+  Value s = b.mul(times(op.getQuery(), op.getKey(), true, scores.back()),
+                  op.getScale().convertToDouble());
+  if (op.getBias())
+    s = b.add(s, op.getBias());
+  Value open = allowed();
+  if (open)
+    s = b.select(open, s, b.number(s, op.getFillValue()));
+  Value p = b.make<ExpOp>(b.sub(s, besideKeys(op.getLse())));
+  if (op.getZeroEmptyRows())
+    p = b.where(
+        b.compare(ComparePredicate::GT, besideKeys(op.getLse()), -INFINITY), p);
+  Value gradient;
+  if (outGrad) {
+    Value delta =
+        b.sum(b.mul(outGrad, op.getOutput()), {int64_t(scores.size()) - 1});
+    gradient = b.sub(times(outGrad, op.getValue(), true, scores.back()),
+                     besideKeys(delta));
+  }
+  if (lseGrad)
+    gradient =
+        gradient ? b.add(gradient, besideKeys(lseGrad)) : besideKeys(lseGrad);
+  gradient = b.mul(p, gradient);
+  return open ? b.where(open, gradient) : gradient;
+}
+
+static void attentionRule(AttentionOp op, RuleBuilder &b) {
+  bool inputs = b.needs(0) || b.needs(1) || b.needs(2);
+  if (b.grad(0) && inputs) {
+    Type types[] = {op.getQuery().getType(), op.getKey().getType(),
+                    op.getValue().getType()};
+    auto grads = AttentionGradOp::create(
+        b.builder, b.loc, types, op.getQuery(), op.getKey(), op.getValue(),
+        op.getBias(), op.getMask(), op.getOutput(), op.getLse(), b.grad(0),
+        op.getScaleAttr(), op.getFillAttr(), op.getCausalAttr(),
+        op.getZeroEmptyRowsAttr());
+    for (unsigned i = 0; i < 3; ++i)
+      if (b.needs(i))
+        b.set(i, grads.getResult(i));
+  }
+  bool trained = op.getBias() && b.needs(3);
+  if (!trained && !(b.grad(1) && inputs))
+    return;
+  Decomposed scores(op, b);
+  if (trained)
+    b.set(3, scores.scoreGradient(b.grad(0), b.grad(1)));
+  if (!b.grad(1) || !inputs)
+    return;
+  // Only what lse adds: the op above has the rest.
+  Value g = scores.scoreGradient(nullptr, b.grad(1));
+  double scale = op.getScale().convertToDouble();
+  int64_t depth = tensorType(op.getQuery()).getShape().back();
+  if (b.needs(0))
+    b.set(0, b.mul(scores.times(g, op.getKey(), false, depth), scale));
+  if (b.needs(1))
+    b.set(1, b.mul(scores.transposedTimes(g, op.getQuery()), scale));
+}
+
+void autodiff::addAttentionRules(MLIRContext *context) {
+  addRule<AttentionOp>(
+      context, [](AttentionOp op, RuleBuilder &b) { attentionRule(op, b); });
+}

@@ -1,0 +1,125 @@
+//===- AttentionOps.cpp - types of attention and its gradient -------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "InferTypes.h"
+
+using namespace mlir;
+using namespace ckopt;
+
+/// Checks the operands that make scores, and the attributes.
+template <typename Adaptor>
+static LogicalResult checkScores(std::optional<Location> loc, Adaptor op) {
+  auto query = tensorType(op.getQuery()), key = tensorType(op.getKey());
+  auto value = tensorType(op.getValue());
+  int64_t rank = query.getRank();
+  if (rank < 3 || rank > 4 || key.getRank() != rank || value.getRank() != rank)
+    return emitOptionalError(loc, "attention needs query, key and value of "
+                                  "rank 4, or all of rank 3");
+  for (Value operand : {op.getKey(), op.getValue(), op.getBias()})
+    if (operand &&
+        tensorType(operand).getElementType() != query.getElementType())
+      return emitOptionalError(loc, "operands must have one element type, got ",
+                               query, " and ", operand.getType());
+  auto q = query.getShape(), k = key.getShape(), v = value.getShape();
+  bool grouped = k[rank - 3] > 0 && q[rank - 3] % k[rank - 3] == 0;
+  if (!grouped || (rank == 4 && q[0] != k[0]) ||
+      k.drop_back() != v.drop_back() || q.back() != k.back())
+    return emitOptionalError(loc, "shapes do not fit: query ", query, ", key ",
+                             key, ", value ", value);
+  SmallVector<int64_t> scores(q.drop_back());
+  scores.push_back(k[rank - 2]);
+  for (Value operand : {op.getBias(), op.getMask()}) {
+    if (!operand)
+      continue;
+    auto all = broadcastShapes(scores, tensorType(operand).getShape());
+    if (!all || ArrayRef<int64_t>(*all) != ArrayRef<int64_t>(scores))
+      return emitOptionalError(loc, operand.getType(),
+                               " does not broadcast to the scores' shape");
+  }
+  if (op.getCausal() && op.getFill())
+    return emitOptionalError(loc,
+                             "causality fills with -inf; it takes no fill");
+  return success();
+}
+
+CKOPT_INFER(AttentionOp) {
+  AttentionOp::Adaptor adaptor(operands, attributes, properties, regions);
+  if (failed(checkScores(loc, adaptor)))
+    return failure();
+  auto query = tensorType(adaptor.getQuery());
+  SmallVector<int64_t> rows(query.getShape().drop_back());
+  SmallVector<int64_t> output(rows);
+  output.push_back(tensorType(adaptor.getValue()).getShape().back());
+  results.push_back(RankedTensorType::get(output, query.getElementType()));
+  results.push_back(RankedTensorType::get(rows, query.getElementType()));
+  return success();
+}
+
+CKOPT_INFER(AttentionGradOp) {
+  AttentionGradOp::Adaptor adaptor(operands, attributes, properties, regions);
+  if (failed(checkScores(loc, adaptor)))
+    return failure();
+  auto query = tensorType(adaptor.getQuery());
+  SmallVector<int64_t> rows(query.getShape().drop_back());
+  SmallVector<int64_t> output(rows);
+  output.push_back(tensorType(adaptor.getValue()).getShape().back());
+  for (Value operand : {adaptor.getOutput(), adaptor.getGrad()})
+    if (tensorType(operand).getShape() != ArrayRef<int64_t>(output))
+      return emitOptionalError(loc,
+                               "output and its gradient must have the "
+                               "shape of attention's result, got ",
+                               operand.getType());
+  if (tensorType(adaptor.getLse()).getShape() != ArrayRef<int64_t>(rows))
+    return emitOptionalError(loc, "lse must have a number for each row, got ",
+                             adaptor.getLse().getType());
+  for (Value operand :
+       {adaptor.getQuery(), adaptor.getKey(), adaptor.getValue()})
+    results.push_back(RankedTensorType::get(tensorType(operand).getShape(),
+                                            query.getElementType()));
+  return success();
+}
+
+/// Operations of `depths` and `widths` products of that many terms a score, for
+/// the scores that causality allows.
+template <typename Op>
+static double scoreFlops(Op op, double depths, double widths) {
+  ArrayRef<int64_t> q = tensorType(op.getQuery()).getShape();
+  int64_t queries = q[q.size() - 2],
+          keys = tensorType(op.getKey()).getShape()[q.size() - 2];
+  double scores = double(queries) * double(keys);
+  if (std::optional<int64_t> causal = op.getCausalOffset()) {
+    scores = 0;
+    for (int64_t row = 0; row < queries; ++row)
+      scores += double(std::clamp<int64_t>(row + *causal + 1, 0, keys));
+  }
+  double heads = 1;
+  for (int64_t size : q.drop_back(2))
+    heads *= double(size);
+  return 2 * heads * scores *
+         (depths * double(q.back()) +
+          widths * double(tensorType(op.getValue()).getShape().back()));
+}
+
+double AttentionOp::getFlops() { return scoreFlops(*this, 1, 1); }
+double AttentionGradOp::getFlops() { return scoreFlops(*this, 3, 2); }
+
+/// Heads are read and written in place where their rows have no gaps.
+static bool suitsHeads(ArrayRef<int64_t> strides) {
+  return ckopt::detail::suitsProduct(strides) && strides.back() == 1;
+}
+
+bool AttentionOp::acceptsStrides(bool isResult, unsigned index,
+                                 ArrayRef<int64_t> strides) {
+  return suitsHeads(strides) && (isResult ? index == 0 : index < 3);
+}
+
+bool AttentionGradOp::acceptsStrides(bool isResult, unsigned index,
+                                     ArrayRef<int64_t> strides) {
+  if (isResult || index < 3)
+    return suitsHeads(strides);
+  Value operand = getOperand(index);
+  return suitsHeads(strides) &&
+         (operand == getOutput() || operand == getGrad());
+}

@@ -1,0 +1,141 @@
+// A softmax between two products is attention: masks, biases and factors on the way become
+// operands and attributes. What is none, and what has a dropout inside, stays.
+// RUN: ckopt-opt %s --split-input-file --fuse-attention --canonicalize --verify-diagnostics | FileCheck %s
+// RUN: ckopt-opt %s --split-input-file --fuse-attention='least-keys=9' | FileCheck %s --check-prefix=FEW
+// FEW-NOT: ckopt.attention
+
+// The factor of the scores and those of query and key are one scale.
+// CHECK-LABEL: func.func @plain(
+// CHECK-SAME:    %[[Q:[^:]*]]: tensor<2x3x8x4xf32>, %[[K:[^:]*]]: tensor<2x3x8x4xf32>, %[[V:[^:]*]]: tensor<2x3x8x5xf32>
+// CHECK:         %[[O:.*]], %{{.*}} = ckopt.attention %[[Q]], %[[K]], %[[V]] {scale = 1.000000e+00 : f64}
+// CHECK-NEXT:    return %[[O]]
+func.func @plain(%q: tensor<2x3x8x4xf32>, %k: tensor<2x3x8x4xf32>, %v: tensor<2x3x8x5xf32>) -> tensor<2x3x8x5xf32> {
+  %two = ckopt.constant dense<2.0> : tensor<f32>
+  %r = ckopt.mul %q, %two : (tensor<2x3x8x4xf32>, tensor<f32>) -> tensor<2x3x8x4xf32>
+  %s = ckopt.matmul %r, %k {transpose_rhs} : (tensor<2x3x8x4xf32>, tensor<2x3x8x4xf32>) -> tensor<2x3x8x8xf32>
+  %t = ckopt.div %s, %two : (tensor<2x3x8x8xf32>, tensor<f32>) -> tensor<2x3x8x8xf32>
+  %p = ckopt.softmax %t {axis = 3 : i64} : (tensor<2x3x8x8xf32>) -> tensor<2x3x8x8xf32>
+  %o = ckopt.matmul %p, %v : (tensor<2x3x8x8xf32>, tensor<2x3x8x5xf32>) -> tensor<2x3x8x5xf32>
+  return %o : tensor<2x3x8x5xf32>
+}
+
+// -----
+
+// A constant triangle is causality, whether it is selected or added; -1e9 is as good as -inf there.
+// CHECK-LABEL: func.func @causal(
+// CHECK:         ckopt.attention %{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}} {causal = 0 : i64, scale = 1.000000e+00 : f64}
+func.func @causal(%q: tensor<3x8x4xf32>, %k: tensor<3x8x4xf32>, %v: tensor<3x8x4xf32>) -> tensor<3x8x4xf32> {
+  %ones = ckopt.constant dense<1.0> : tensor<8x8xf32>
+  %zero = ckopt.constant dense<0.0> : tensor<f32>
+  %low = ckopt.constant dense<-1.0e9> : tensor<f32>
+  %lower = ckopt.trilu %ones {upper = false} : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  %closed = ckopt.compare eq %lower, %zero : (tensor<8x8xf32>, tensor<f32>) -> tensor<8x8xi1>
+  %s = ckopt.matmul %q, %k {transpose_rhs} : (tensor<3x8x4xf32>, tensor<3x8x4xf32>) -> tensor<3x8x8xf32>
+  %m = ckopt.select %closed, %low, %s : (tensor<8x8xi1>, tensor<f32>, tensor<3x8x8xf32>) -> tensor<3x8x8xf32>
+  %p = ckopt.softmax %m {axis = 2 : i64} : (tensor<3x8x8xf32>) -> tensor<3x8x8xf32>
+  %o = ckopt.matmul %p, %v : (tensor<3x8x8xf32>, tensor<3x8x4xf32>) -> tensor<3x8x4xf32>
+  return %o : tensor<3x8x4xf32>
+}
+
+// -----
+
+// Two queries behind six earlier keys.
+// CHECK-LABEL: func.func @causal_bias(
+// CHECK:         ckopt.attention %{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}} {causal = 2 : i64, scale = 1.000000e+00 : f64}
+func.func @causal_bias(%q: tensor<3x2x4xf32>, %k: tensor<3x4x4xf32>, %v: tensor<3x4x4xf32>) -> tensor<3x2x4xf32> {
+  %bias = ckopt.constant dense<[[0.0, 0.0, 0.0, 0xFF800000], [0.0, 0.0, 0.0, 0.0]]> : tensor<2x4xf32>
+  %s = ckopt.matmul %q, %k {transpose_rhs} : (tensor<3x2x4xf32>, tensor<3x4x4xf32>) -> tensor<3x2x4xf32>
+  %m = ckopt.add %s, %bias : (tensor<3x2x4xf32>, tensor<2x4xf32>) -> tensor<3x2x4xf32>
+  %p = ckopt.softmax %m {axis = 2 : i64} : (tensor<3x2x4xf32>) -> tensor<3x2x4xf32>
+  %o = ckopt.matmul %p, %v : (tensor<3x2x4xf32>, tensor<3x4x4xf32>) -> tensor<3x2x4xf32>
+  return %o : tensor<3x2x4xf32>
+}
+
+// -----
+
+// Masks and biases of the data stay operands; NaN replaced by 0 says that rows may be empty. A
+// fill that is finite is kept.
+// CHECK-LABEL: func.func @masked(
+// CHECK-SAME:    %[[BIAS:[^:]*]]: tensor<1x1x8xf32>, %[[OPEN:[^:]*]]: tensor<8x8xi1>
+// CHECK:         ckopt.attention %{{[^ ]*}}, %{{[^ ]*}}, %{{[^ ]*}} bias %[[BIAS]] mask %[[OPEN]] {scale = 1.000000e+00 : f64, zero_empty_rows}
+func.func @masked(%q: tensor<3x8x4xf32>, %k: tensor<3x8x4xf32>, %v: tensor<3x8x4xf32>, %bias: tensor<1x1x8xf32>, %open: tensor<8x8xi1>) -> tensor<3x8x4xf32> {
+  %low = ckopt.constant dense<0xFF800000> : tensor<f32>
+  %zero = ckopt.constant dense<0.0> : tensor<f32>
+  %s = ckopt.matmul %q, %k {transpose_rhs} : (tensor<3x8x4xf32>, tensor<3x8x4xf32>) -> tensor<3x8x8xf32>
+  %b = ckopt.add %s, %bias : (tensor<3x8x8xf32>, tensor<1x1x8xf32>) -> tensor<3x8x8xf32>
+  %m = ckopt.select %open, %b, %low : (tensor<8x8xi1>, tensor<3x8x8xf32>, tensor<f32>) -> tensor<3x8x8xf32>
+  %p = ckopt.softmax %m {axis = 2 : i64} : (tensor<3x8x8xf32>) -> tensor<3x8x8xf32>
+  %nan = ckopt.compare ne %p, %p : (tensor<3x8x8xf32>, tensor<3x8x8xf32>) -> tensor<3x8x8xi1>
+  %r = ckopt.select %nan, %zero, %p : (tensor<3x8x8xi1>, tensor<f32>, tensor<3x8x8xf32>) -> tensor<3x8x8xf32>
+  %o = ckopt.matmul %r, %v : (tensor<3x8x8xf32>, tensor<3x8x4xf32>) -> tensor<3x8x4xf32>
+  return %o : tensor<3x8x4xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @fill(
+// CHECK:         ckopt.attention %{{.*}} mask %{{[^ ]*}} {fill = -1.000000e+04 : f64, scale = 1.000000e+00 : f64}
+func.func @fill(%q: tensor<3x8x4xf32>, %k: tensor<3x8x4xf32>, %v: tensor<3x8x4xf32>, %open: tensor<8x8xi1>) -> tensor<3x8x4xf32> {
+  %low = ckopt.constant dense<-1.0e4> : tensor<f32>
+  %s = ckopt.matmul %q, %k {transpose_rhs} : (tensor<3x8x4xf32>, tensor<3x8x4xf32>) -> tensor<3x8x8xf32>
+  %m = ckopt.select %open, %s, %low : (tensor<8x8xi1>, tensor<3x8x8xf32>, tensor<f32>) -> tensor<3x8x8xf32>
+  %p = ckopt.softmax %m {axis = 2 : i64} : (tensor<3x8x8xf32>) -> tensor<3x8x8xf32>
+  %o = ckopt.matmul %p, %v : (tensor<3x8x8xf32>, tensor<3x8x4xf32>) -> tensor<3x8x4xf32>
+  return %o : tensor<3x8x4xf32>
+}
+
+// -----
+
+// Keys that were expanded to the query heads are read where they are, through a transpose as well.
+// CHECK-LABEL: func.func @groups(
+// CHECK:         ckopt.attention %{{.*}} : (tensor<2x4x8x3xf32>, tensor<2x2x8x3xf32>, tensor<2x2x8x3xf32>)
+func.func @groups(%q: tensor<2x4x8x3xf32>, %k: tensor<2x2x1x8x3xf32>, %v: tensor<2x2x1x8x3xf32>) -> tensor<2x4x8x3xf32> {
+  %ke = ckopt.expand %k : (tensor<2x2x1x8x3xf32>) -> tensor<2x2x2x8x3xf32>
+  %ve = ckopt.expand %v : (tensor<2x2x1x8x3xf32>) -> tensor<2x2x2x8x3xf32>
+  %kr = ckopt.reshape %ke : (tensor<2x2x2x8x3xf32>) -> tensor<8x8x3xf32>
+  %kt = ckopt.transpose %kr {permutation = array<i64: 0, 2, 1>} : (tensor<8x8x3xf32>) -> tensor<8x3x8xf32>
+  %kh = ckopt.reshape %kt : (tensor<8x3x8xf32>) -> tensor<2x4x3x8xf32>
+  %vh = ckopt.reshape %ve : (tensor<2x2x2x8x3xf32>) -> tensor<2x4x8x3xf32>
+  %s = ckopt.matmul %q, %kh : (tensor<2x4x8x3xf32>, tensor<2x4x3x8xf32>) -> tensor<2x4x8x8xf32>
+  %p = ckopt.softmax %s {axis = 3 : i64} : (tensor<2x4x8x8xf32>) -> tensor<2x4x8x8xf32>
+  %o = ckopt.matmul %p, %vh : (tensor<2x4x8x8xf32>, tensor<2x4x8x3xf32>) -> tensor<2x4x8x3xf32>
+  return %o : tensor<2x4x8x3xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @dropout(
+// CHECK-NOT:     ckopt.attention
+func.func @dropout(%q: tensor<3x8x4xf32>, %k: tensor<3x8x4xf32>, %v: tensor<3x8x4xf32>, %seed: tensor<i64>, %step: tensor<i64>) -> tensor<3x8x4xf32> {
+  %s = ckopt.matmul %q, %k {transpose_rhs} : (tensor<3x8x4xf32>, tensor<3x8x4xf32>) -> tensor<3x8x8xf32>
+  // expected-remark@+1 {{attention keeps its matrix of scores here: a dropout lies between softmax and product}}
+  %p = ckopt.softmax %s {axis = 2 : i64} : (tensor<3x8x8xf32>) -> tensor<3x8x8xf32>
+  %d = ckopt.dropout %p, %seed, %step {ratio = 0.1 : f64, site = 0 : i64} : (tensor<3x8x8xf32>, tensor<i64>, tensor<i64>) -> tensor<3x8x8xf32>
+  %o = ckopt.matmul %d, %v : (tensor<3x8x8xf32>, tensor<3x8x4xf32>) -> tensor<3x8x4xf32>
+  return %o : tensor<3x8x4xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @trained_bias(
+// CHECK-NOT:     ckopt.attention
+func.func @trained_bias(%q: tensor<3x8x4xf32>, %k: tensor<3x8x4xf32>, %v: tensor<3x8x4xf32>, %b: tensor<8x8xf32> {ckopt.role = "parameter"}) -> tensor<3x8x4xf32> {
+  %s = ckopt.matmul %q, %k {transpose_rhs} : (tensor<3x8x4xf32>, tensor<3x8x4xf32>) -> tensor<3x8x8xf32>
+  %m = ckopt.add %s, %b : (tensor<3x8x8xf32>, tensor<8x8xf32>) -> tensor<3x8x8xf32>
+  // expected-remark@+1 {{a trained bias is added to the scores}}
+  %p = ckopt.softmax %m {axis = 2 : i64} : (tensor<3x8x8xf32>) -> tensor<3x8x8xf32>
+  %o = ckopt.matmul %p, %v : (tensor<3x8x8xf32>, tensor<3x8x4xf32>) -> tensor<3x8x4xf32>
+  return %o : tensor<3x8x4xf32>
+}
+
+// -----
+
+// Scores that somebody else reads are needed anyway.
+// CHECK-LABEL: func.func @read(
+// CHECK-NOT:     ckopt.attention
+func.func @read(%q: tensor<3x8x4xf32>, %k: tensor<3x8x4xf32>, %v: tensor<3x8x4xf32>) -> (tensor<3x8x4xf32>, tensor<3x8x8xf32>) {
+  %s = ckopt.matmul %q, %k {transpose_rhs} : (tensor<3x8x4xf32>, tensor<3x8x4xf32>) -> tensor<3x8x8xf32>
+  %p = ckopt.softmax %s {axis = 2 : i64} : (tensor<3x8x8xf32>) -> tensor<3x8x8xf32>
+  %o = ckopt.matmul %p, %v : (tensor<3x8x8xf32>, tensor<3x8x4xf32>) -> tensor<3x8x4xf32>
+  return %o, %p : tensor<3x8x4xf32>, tensor<3x8x8xf32>
+}

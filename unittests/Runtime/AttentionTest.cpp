@@ -1,0 +1,309 @@
+//===- AttentionTest.cpp - attention against plain loops ------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "PrimitiveFixture.h"
+
+#include <limits>
+
+using namespace ckopt::runtime;
+using namespace ckopt::runtime::test;
+
+namespace {
+
+constexpr double kNone = -std::numeric_limits<double>::infinity();
+
+uint64_t bitsOf(double value) {
+  uint64_t bits;
+  std::memcpy(&bits, &value, sizeof(bits));
+  return bits;
+}
+
+/// Heads of `rows` x `columns`, dense, or where a [batch, rows, heads, columns]
+/// tensor has them.
+void place(int64_t (&strides)[3], int64_t heads, int64_t rows, int64_t columns,
+           bool between) {
+  strides[0] = heads * rows * columns;
+  strides[1] = between ? columns : rows * columns;
+  strides[2] = between ? heads * columns : columns;
+}
+
+AttentionDesc sized(int64_t batch, int64_t heads, int64_t keyHeads,
+                    int64_t queries, int64_t keys, int64_t depth, int64_t width,
+                    bool between = false) {
+  AttentionDesc a;
+  a.batch = batch, a.heads = heads, a.keyHeads = keyHeads;
+  a.queries = queries, a.keys = keys, a.depth = depth, a.width = width;
+  for (auto *strides : {&a.q, &a.qGrad})
+    place(*strides, heads, queries, depth, between);
+  for (auto *strides : {&a.k, &a.kGrad})
+    place(*strides, keyHeads, keys, depth, between);
+  for (auto *strides : {&a.v, &a.vGrad})
+    place(*strides, keyHeads, keys, width, between);
+  for (auto *strides : {&a.o, &a.grad})
+    place(*strides, heads, queries, width, between);
+  a.scale = bitsOf(0.3);
+  a.fill = bitsOf(kNone);
+  return a;
+}
+
+AttentionDesc causal(AttentionDesc a, int64_t offset, bool zeros = false) {
+  a.causal = true;
+  a.offset = offset;
+  a.zeroEmptyRows = zeros;
+  return a;
+}
+
+/// The tensors of an attention and its gradient, in the order of the
+/// gradient's arguments.
+template <typename T> struct Tensors {
+  std::vector<T> q, k, v, bias;
+  std::vector<unsigned char> mask;
+  std::vector<T> o, lse, grad, dq, dk, dv;
+
+  explicit Tensors(const AttentionDesc &a) {
+    int64_t rows = a.batch * a.heads * a.queries;
+    int64_t keyRows = a.batch * a.keyHeads * a.keys;
+    q = values<T>(rows * a.depth, 1);
+    k = values<T>(keyRows * a.depth, 2);
+    v = values<T>(keyRows * a.width, 3);
+    grad = values<T>(rows * a.width, 4);
+    bias = values<T>(rows * a.keys, 5);
+    uint32_t state = 1;
+    for (int64_t i = 0; i < rows * a.keys; ++i) {
+      state = state * 1664525u + 1013904223u;
+      mask.push_back(state >> 24 & 1);
+    }
+    o.assign(grad.size(), T(7));
+    lse.assign(size_t(rows), T(7));
+    dq.assign(q.size(), T(7));
+    dk.assign(k.size(), T(7));
+    dv.assign(v.size(), T(7));
+  }
+
+  std::vector<void *> args(const AttentionDesc &a, bool gradient) {
+    std::vector<void *> list{q.data(), k.data(), v.data()};
+    if (a.hasBias)
+      list.push_back(bias.data());
+    if (a.hasMask)
+      list.push_back(mask.data());
+    list.insert(list.end(), {o.data(), lse.data()});
+    if (gradient)
+      list.insert(list.end(), {grad.data(), dq.data(), dk.data(), dv.data()});
+    return list;
+  }
+};
+
+/// Runs one of the two in a guarded workspace.
+void execute(PrimitiveDesc desc, const std::vector<void *> &args,
+             int32_t threads) {
+  std::string error;
+  int64_t planned = primitiveWorkspace(desc, threads, error);
+  ASSERT_GE(planned, 0) << error;
+  ckrt_env *env = ckrt_env_create(threads, desc.dtype == DType::F64);
+  int64_t index = -1;
+  ASSERT_EQ(ckrt_env_add_primitive(env, &desc, &index), CKRT_OK);
+  Guarded workspace(planned);
+  EXPECT_EQ(ckrt_execute(env, index, args.data(), workspace.data()), 0);
+  EXPECT_TRUE(workspace.intact()) << "workspace exceeded";
+  ckrt_env_destroy(env);
+}
+
+template <typename T>
+Tensors<T> computed(const AttentionDesc &a, int32_t threads) {
+  Tensors<T> t(a);
+  PrimitiveDesc desc;
+  desc.dtype = sizeof(T) == 8 ? DType::F64 : DType::F32;
+  desc.attention = a;
+  desc.kind = PrimitiveKind::Attention;
+  execute(desc, t.args(a, false), threads);
+  desc.kind = PrimitiveKind::AttentionGrad;
+  execute(desc, t.args(a, true), threads);
+  return t;
+}
+
+/// The same in double, key by key.
+template <typename T> struct Expected {
+  std::vector<double> o, lse, dq, dk, dv;
+
+  Expected(const AttentionDesc &a, const Tensors<T> &t)
+      : o(t.o.size()), lse(t.lse.size()), dq(t.q.size()), dk(t.k.size()),
+        dv(t.v.size()) {
+    for (int64_t b = 0; b < a.batch; ++b)
+      for (int64_t h = 0; h < a.heads; ++h)
+        for (int64_t i = 0; i < a.queries; ++i)
+          row(a, t, b, h, i);
+  }
+
+private:
+  static int64_t at(const int64_t *s, int64_t b, int64_t h, int64_t i) {
+    return b * s[0] + h * s[1] + i * s[2];
+  }
+
+  void row(const AttentionDesc &a, const Tensors<T> &t, int64_t b, int64_t h,
+           int64_t i) {
+    int64_t g = h / (a.heads / a.keyHeads);
+    double scale = 0.3, fill, greatest = kNone, sum = 0, delta = 0;
+    std::memcpy(&fill, &a.fill, sizeof(fill));
+    std::vector<double> p(size_t(a.keys));
+    std::vector<bool> open(size_t(a.keys), true);
+    for (int64_t j = 0; j < a.keys; ++j) {
+      double s = 0;
+      for (int64_t d = 0; d < a.depth; ++d)
+        s += double(t.q[at(a.q, b, h, i) + d]) * t.k[at(a.k, b, g, j) + d];
+      s *= scale;
+      if (a.hasBias)
+        s += t.bias[at(a.bias, b, h, i) + j * a.bias[3]];
+      open[j] = !(a.causal && j > i + a.offset) &&
+                !(a.hasMask && !t.mask[at(a.mask, b, h, i) + j * a.mask[3]]);
+      p[j] = open[j] ? s : fill;
+      greatest = std::max(greatest, p[j]);
+    }
+    bool empty = greatest == kNone;
+    for (double &x : p)
+      sum += x = empty ? (a.zeroEmptyRows ? 0 : NAN) : std::exp(x - greatest);
+    lse[(b * a.heads + h) * a.queries + i] =
+        empty ? (a.zeroEmptyRows ? kNone : NAN) : greatest + std::log(sum);
+    for (int64_t d = 0; d < a.width; ++d) {
+      double &out = o[at(a.o, b, h, i) + d];
+      for (int64_t j = 0; j < a.keys; ++j)
+        out += sum == 0 ? 0 : p[j] / sum * t.v[at(a.v, b, g, j) + d];
+      delta += out * t.grad[at(a.grad, b, h, i) + d];
+    }
+    for (int64_t j = 0; j < a.keys && sum != 0; ++j) {
+      double dp = 0;
+      for (int64_t d = 0; d < a.width; ++d) {
+        double grad = t.grad[at(a.grad, b, h, i) + d];
+        dp += grad * t.v[at(a.v, b, g, j) + d];
+        dv[at(a.vGrad, b, g, j) + d] += p[j] / sum * grad;
+      }
+      double ds = open[j] ? scale * p[j] / sum * (dp - delta) : 0;
+      for (int64_t d = 0; d < a.depth; ++d) {
+        dq[at(a.qGrad, b, h, i) + d] += ds * t.k[at(a.k, b, g, j) + d];
+        dk[at(a.kGrad, b, g, j) + d] += ds * t.q[at(a.q, b, h, i) + d];
+      }
+    }
+  }
+};
+
+/// Infinite entries must agree; they leave the comparison.
+template <typename T>
+void dropInfinite(std::vector<T> &got, std::vector<double> &expected) {
+  for (size_t i = 0; i < got.size(); ++i)
+    if (std::isinf(expected[i]) && double(got[i]) == expected[i])
+      got[i] = T(expected[i] = 0);
+}
+
+template <typename T> void check(const AttentionDesc &a, double tolerance) {
+  PrimitiveDesc desc;
+  desc.kind = PrimitiveKind::Attention;
+  desc.attention = a;
+  SCOPED_TRACE(describe(desc));
+  Tensors<T> t = computed<T>(a, 2);
+  Expected<T> e(a, t);
+  dropInfinite(t.lse, e.lse);
+  EXPECT_LT(worst(t.o, e.o), tolerance);
+  EXPECT_LT(worst(t.lse, e.lse), tolerance);
+  EXPECT_LT(worst(t.dq, e.dq), tolerance);
+  EXPECT_LT(worst(t.dk, e.dk), tolerance);
+  EXPECT_LT(worst(t.dv, e.dv), tolerance);
+  // Any number of threads gives the same bits.
+  for (int32_t threads : {1, 3}) {
+    Tensors<T> other = computed<T>(a, threads);
+    dropInfinite(other.lse, e.lse = std::vector<double>(t.lse.size(), kNone));
+    EXPECT_EQ(other.o, t.o);
+    EXPECT_EQ(other.dq, t.dq);
+    EXPECT_EQ(other.dk, t.dk);
+    EXPECT_EQ(other.dv, t.dv);
+  }
+}
+
+void both(const AttentionDesc &a) {
+  check<float>(a, 3e-6);
+  check<double>(a, 1e-13);
+}
+
+} // namespace
+
+TEST(Attention, Sizes) {
+  both(sized(1, 1, 1, 1, 1, 1, 1));
+  both(sized(2, 3, 3, 7, 5, 4, 3));
+  both(sized(1, 2, 2, 130, 197, 64, 64));
+  both(sized(1, 2, 2, 197, 33, 8, 16, /*between=*/true));
+}
+
+// Rows a multiple of 4 KiB apart are copied next to each other.
+TEST(Attention, HeadsBetweenManyOthers) {
+  both(sized(1, 16, 16, 21, 19, 64, 64, /*between=*/true));
+  both(causal(sized(1, 32, 16, 21, 35, 64, 64, /*between=*/true), 3));
+}
+
+TEST(Attention, ManyKeysTakeSmallBlocks) {
+  check<float>(sized(1, 1, 1, 70, 5000, 4, 4), 3e-6);
+}
+
+TEST(Attention, Causality) {
+  both(causal(sized(1, 2, 2, 150, 150, 8, 8), 0));
+  both(causal(sized(1, 2, 2, 70, 150, 8, 8, true), 80));
+  both(causal(sized(2, 1, 1, 40, 20, 8, 8), 3));
+}
+
+TEST(Attention, RowsWithoutKeys) {
+  both(causal(sized(1, 2, 2, 150, 150, 8, 8), -1, /*zeros=*/true));
+  both(causal(sized(1, 2, 2, 150, 20, 8, 8), -130, /*zeros=*/true));
+  Tensors<float> t = computed<float>(causal(sized(1, 1, 1, 3, 3, 2, 2), -1), 1);
+  EXPECT_TRUE(std::isnan(t.o[0]) && std::isnan(t.lse[0]));
+  EXPECT_FALSE(std::isnan(t.o[2]) || std::isnan(t.lse[1]));
+  for (float value : t.dk)
+    EXPECT_TRUE(std::isnan(value));
+}
+
+TEST(Attention, GroupsOfHeads) {
+  both(sized(2, 4, 2, 20, 30, 8, 6));
+  both(causal(sized(1, 6, 1, 70, 70, 8, 8, true), 0));
+}
+
+TEST(Attention, BiasAndMask) {
+  AttentionDesc a = sized(2, 3, 3, 9, 21, 4, 4);
+  a.hasBias = true;
+  a.bias[1] = 9 * 21, a.bias[2] = 21, a.bias[3] = 1; // the same for a batch
+  both(a);
+  a.hasMask = true;
+  a.mask[0] = 21, a.mask[3] = 1; // by sample and key
+  both(a);
+  a.zeroEmptyRows = true;
+  a.mask[0] = 9, a.mask[2] = 1, a.mask[3] = 0; // whole rows
+  both(a);
+  a.bias[3] = 0;
+  a.mask[3] = 1;
+  a.zeroEmptyRows = false;
+  a.fill = bitsOf(-0.5);
+  both(a);
+}
+
+TEST(Attention, NaNStays) {
+  AttentionDesc a = sized(1, 1, 1, 2, 40, 4, 4);
+  Tensors<float> t(a);
+  t.q[4] = NAN; // the second row
+  PrimitiveDesc desc;
+  desc.kind = PrimitiveKind::Attention;
+  desc.attention = a;
+  execute(desc, t.args(a, false), 1);
+  EXPECT_FALSE(std::isnan(t.o[0]));
+  EXPECT_TRUE(std::isnan(t.o[4]) && std::isnan(t.lse[1]));
+}
+
+TEST(Attention, DescriptorsAreChecked) {
+  PrimitiveDesc desc;
+  desc.kind = PrimitiveKind::AttentionGrad;
+  desc.attention = sized(1, 4, 2, 8, 8, 4, 4);
+  EXPECT_EQ(check(desc), "");
+  EXPECT_EQ(describe(desc), "attention gradient f32 1x4: 8x8, heads of 4, 2 "
+                            "key heads");
+  desc.attention.keyHeads = 3;
+  EXPECT_NE(check(desc).find("not a multiple of key heads"), std::string::npos);
+  desc.attention.keyHeads = 4;
+  desc.dtype = DType::BF16;
+  EXPECT_NE(check(desc).find("f32 and f64 alone"), std::string::npos);
+}
