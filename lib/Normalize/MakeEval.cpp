@@ -82,7 +82,7 @@ static void useRunningStatistics(BatchNormOp op) {
 }
 
 /// Returns the number that a constant holds in each element, if it does.
-static std::optional<APFloat> numberOf(Value value) {
+static std::optional<APFloat> splatOf(Value value) {
   auto constant = value.getDefiningOp<ConstantOp>();
   auto elements =
       constant ? dyn_cast<DenseFPElementsAttr>(constant.getValue()) : nullptr;
@@ -100,8 +100,8 @@ static bool isDropoutFactor(DivOp op) {
   if (!less || less.getPredicate() != ComparePredicate::LT)
     return false;
   auto random = less.getLhs().getDefiningOp<RandomOp>();
-  std::optional<APFloat> p = numberOf(less.getRhs());
-  std::optional<APFloat> divisor = numberOf(op.getRhs());
+  std::optional<APFloat> p = splatOf(less.getRhs());
+  std::optional<APFloat> divisor = splatOf(op.getRhs());
   return random && random.getKind() == RandomKind::Uniform && p && divisor &&
          p->bitwiseIsEqual(*divisor) && op.getType() == cast.getType();
 }
