@@ -467,9 +467,9 @@ void DriverFlags::addCompilerFlags() {
         return llvm::Error::success();
       });
   add("attention", "FORM", all,
-      "on: scores are made block by block, forward and backward, and never "
-      "kept (docs/attention.md); off: products and a softmax; auto (default): "
-      "on the CPU in f32, from 128 keys",
+      "auto: on the CPU in f32 scores of 128 keys or more are made block by "
+      "block, forward and backward, and never kept (docs/attention.md); on: "
+      "of any number of keys; off (default): products and a softmax",
       flag::oneOf("attention", step.attention, {"auto", "on", "off"}));
   add("cpu", "NAME", all, "CPU to compile for (default native)",
       flag::text("cpu", o.compile.target.cpu));

@@ -321,7 +321,7 @@ def _pointwise_overloads():
 _known_points = None
 
 
-_NONE = frozenset()
+_NONE: frozenset[int] = frozenset()
 
 
 class Module:

@@ -433,6 +433,22 @@ def _refuse_changes(names, check):
     warnings.warn(text, Warning, stacklevel=3)
 
 
+def _refuse_hooks(module):
+    """Refuses functions that change gradients: neither an ONNX file nor a copy has them."""
+    hooked = [name for name, tensor in _tensors_of(module).items()
+              if getattr(tensor, "_backward_hooks", None)
+              or getattr(tensor, "_post_accumulate_grad_hooks", None)]
+    hooked += [name or "the module" for name, one in module.named_modules()
+               if one._backward_hooks or one._backward_pre_hooks]
+    if hooked:
+        raise UnsupportedError(
+            "hooks of the backward pass (register_hook and the like) on "
+            + ", ".join(f"'{name}'" for name in hooked[:4])
+            + (f" and {len(hooked) - 4} more" if hooked[4:] else "")
+            + ": the step computes gradients by itself and never calls them; remove them, or write "
+              "what they do into the loss or the optimizer's settings")
+
+
 def _first(outputs):
     if isinstance(outputs, torch.Tensor):
         return outputs
@@ -559,6 +575,7 @@ def compile_step(module: torch.nn.Module, example_inputs: Any, *, example_target
         all_inputs = inputs
         if loss in _LABELLED:
             flags.setdefault("class_axis", 1)
+    _refuse_hooks(whole)
     # A copy: hooks and gradients of the comparison leave the module as it is.
     eager = copy.deepcopy(whole)
     norms, changed = _look_at_forward(whole, all_inputs)

@@ -134,6 +134,19 @@ def test_what_forward_changes_is_refused(make, name):
         ckopt.torch.compile_step(make(), x, check=False, **settings)
 
 
+@pytest.mark.parametrize("hook", [
+    lambda module: module[0].weight.register_hook(lambda grad: grad * 2),
+    lambda module: module[0].register_full_backward_hook(lambda *_: None),
+])
+def test_hooks_of_the_backward_pass_are_refused(hook):
+    """A copy of the module loses hooks of parameters, so no comparison would see them."""
+    module = nn.Sequential(nn.Linear(6, 3))
+    hook(module)
+    with pytest.raises(ckopt.UnsupportedError, match="hooks of the backward pass"):
+        ckopt.torch.compile_step(module, torch.randn(4, 6), loss="cross_entropy",
+                                 optimizer=ckopt.SGD(lr=0.1), **SETTINGS)
+
+
 def test_dropout_is_off_in_the_comparison_only():
     module, batches = network(dropout=0.5), data(3)
     step = ckopt.torch.compile_step(module, batches[0][0], loss="cross_entropy",

@@ -201,7 +201,7 @@ TEST_F(Sources, UpdatesThatNoEpochHasAreNotResumed) {
   EXPECT_EQ(get(run(source)).steps, 1 + 3 * (kSamples / kBatch));
   options.stepsBefore = 0;
   options.resume = options.checkpoint;
-  expectIn("steps-before", refusal(source));
+  expectIn("updates outside of its epochs", refusal(source));
 }
 
 TEST_F(Sources, ThatCannotGoBackAreNotResumed) {

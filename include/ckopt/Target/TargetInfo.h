@@ -50,8 +50,8 @@ struct KernelSettings {
   /// What activations are stored in, and products computed from: f32, bf16.
   std::string precision = "f32";
   std::string keepF32; ///< with bf16: nodes whose names match stay f32
-  /// Attention by blocks of rows, without the matrix of scores: auto, on, off.
-  std::string attention = "auto";
+  /// Attention by blocks of rows, without the matrix of scores: off, auto, on.
+  std::string attention = "off";
 };
 
 /// The same, checked: what code for one kernel depends on.

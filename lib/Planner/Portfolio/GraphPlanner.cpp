@@ -494,8 +494,9 @@ Result GraphPlanner::minimize(const Options &options, Deadline &deadline) {
     least = runLeast(options, 0, part);
   }
   deadline.spend(part.spent());
-  // What a search for just these bytes finds, so that solve() finds no better.
-  if (options.strategy == "auto" && !deadline.passed())
+  // Without limits a minimum is wanted soon: its steps end with a few for the
+  // plan, and a budget of those bytes searches in full.
+  if (limited && options.strategy == "auto" && !deadline.passed())
     search.fit(archive(options), options, least, deadline);
   int64_t size = least * canonical.byteUnit;
   Result result = answer(*archive(options).bestWithin(least), options, size);
