@@ -9,24 +9,13 @@
 //===----------------------------------------------------------------------===//
 #include "Bounds.h"
 #include "RuleBuilder.h"
-#include "mlir/IR/Matchers.h"
+#include "ckopt/Dialect/Ckopt/IR/Splat.h"
 
 #include <cmath>
 
 using namespace mlir;
 using namespace ckopt;
 using namespace ckopt::autodiff;
-
-static std::optional<double> splatNumber(Value value) {
-  DenseElementsAttr splat;
-  if (!matchPattern(value, m_Constant(&splat)) || !splat.isSplat() ||
-      !isa<FloatType>(splat.getElementType()))
-    return std::nullopt;
-  APFloat number = splat.getSplatValue<APFloat>();
-  bool lossy;
-  number.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &lossy);
-  return number.convertToDouble();
-}
 
 static void addArithmeticRules(MLIRContext *context) {
   addRule<AddOp>(context, [](AddOp, RuleBuilder &b) {

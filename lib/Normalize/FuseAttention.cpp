@@ -23,6 +23,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "ckopt/Dialect/Ckopt/IR/Splat.h"
 #include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
 #include "ckopt/Dialect/Ckopt/Utils/StopGradient.h"
 #include "ckopt/Dialect/Ckopt/Utils/TensorBuilder.h"
@@ -93,14 +94,6 @@ const reference::Tensor *Evaluator::operator()(Value value) {
   auto &kept = known[value];
   kept = std::make_unique<reference::Tensor>(std::move(results[number]));
   return kept.get();
-}
-
-/// Returns the number that a constant of equal elements holds.
-static std::optional<double> numberOf(Value value) {
-  DenseFPElementsAttr constant;
-  if (!matchPattern(value, m_Constant(&constant)) || !constant.isSplat())
-    return std::nullopt;
-  return constant.getSplatValue<APFloat>().convertToDouble();
 }
 
 /// Reads a constant mask of [.., queries, keys]: which keys are allowed.
@@ -243,13 +236,13 @@ bool Attention::matchWeights(std::string &reason) {
                           : CompareOp();
     if (!isNaN || isNaN.getLhs() != weights ||
         isNaN.getPredicate() != ComparePredicate::NE ||
-        numberOf(replaced.getOnTrue()) != 0.0)
+        splatNumber(replaced.getOnTrue()) != 0.0)
       return false;
     zeroEmptyRows = true;
     weights = replaced.getOutput();
   } else if (auto select = dyn_cast<SelectOp>(user);
              select && select.getOnFalse() == weights &&
-             numberOf(select.getOnTrue()) == 0.0 &&
+             splatNumber(select.getOnTrue()) == 0.0 &&
              select.getType() == scores) {
     emptyRows = select.getCondition();
     zeroEmptyRows = true;
@@ -280,7 +273,7 @@ bool Attention::addMask(Value condition, bool allowedWhere, double value) {
 bool Attention::matchSelect(SelectOp op, Value &next) {
   bool fillsWhereTrue = isScores(op.getOnFalse());
   next = fillsWhereTrue ? op.getOnFalse() : op.getOnTrue();
-  auto value = numberOf(fillsWhereTrue ? op.getOnTrue() : op.getOnFalse());
+  auto value = splatNumber(fillsWhereTrue ? op.getOnTrue() : op.getOnFalse());
   if (!value || tensorType(next) != scores)
     return false;
   if (emptyRows && op.getCondition() == emptyRows)
@@ -322,7 +315,7 @@ bool Attention::matchScores() {
         return false;
       biases.push_back(other);
     } else {
-      auto factor = numberOf(other);
+      auto factor = splatNumber(other);
       if (!factor || (isa<DivOp>(op) && !left) ||
           tensorType(op->getResult(0)).getNumElements() !=
               scores.getNumElements())
@@ -440,8 +433,8 @@ static Value unscaled(Value value, double &scale) {
     Operation *op = value.getDefiningOp();
     if (!isa_and_nonnull<MulOp, DivOp>(op) || isStopped(op))
       return value;
-    bool right = isa<MulOp>(op) && numberOf(op->getOperand(0));
-    auto factor = numberOf(op->getOperand(right ? 0 : 1));
+    bool right = isa<MulOp>(op) && splatNumber(op->getOperand(0));
+    auto factor = splatNumber(op->getOperand(right ? 0 : 1));
     Value next = op->getOperand(right ? 1 : 0);
     if (!factor || *factor == 0 || next.getType() != value.getType())
       return value;

@@ -12,6 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "ckopt/Dialect/Ckopt/IR/Splat.h"
 #include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
 #include "ckopt/Dialect/Ckopt/Utils/StopGradient.h"
 #include "ckopt/Normalize/Normalize.h"
@@ -81,16 +82,6 @@ static void useRunningStatistics(BatchNormOp op) {
   op.erase();
 }
 
-/// Returns the number that a constant holds in each element, if it does.
-static std::optional<APFloat> splatOf(Value value) {
-  auto constant = value.getDefiningOp<ConstantOp>();
-  auto elements =
-      constant ? dyn_cast<DenseFPElementsAttr>(constant.getValue()) : nullptr;
-  if (!elements || !elements.isSplat())
-    return std::nullopt;
-  return elements.getSplatValue<APFloat>();
-}
-
 /// Whether a quotient is the factor of a dropout: 1/p with probability p, else
 /// 0. PyTorch's exporter writes dropout1d to 3d as such, and libraries of
 /// networks the dropout of paths.
@@ -100,10 +91,9 @@ static bool isDropoutFactor(DivOp op) {
   if (!less || less.getPredicate() != ComparePredicate::LT)
     return false;
   auto random = less.getLhs().getDefiningOp<RandomOp>();
-  std::optional<APFloat> p = splatOf(less.getRhs());
-  std::optional<APFloat> divisor = splatOf(op.getRhs());
-  return random && random.getKind() == RandomKind::Uniform && p && divisor &&
-         p->bitwiseIsEqual(*divisor) && op.getType() == cast.getType();
+  std::optional<double> p = splatNumber(less.getRhs());
+  return random && random.getKind() == RandomKind::Uniform && p &&
+         p == splatNumber(op.getRhs()) && op.getType() == cast.getType();
 }
 
 static void replaceByOne(DivOp op) {

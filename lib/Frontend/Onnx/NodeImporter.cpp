@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "TorchCalls.h"
+#include "ckopt/Dialect/Ckopt/IR/Splat.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
@@ -231,22 +232,7 @@ std::optional<std::vector<double>> NodeImporter::doublesOf(Value value,
 }
 
 std::optional<double> NodeImporter::scalarOf(Value value) {
-  DenseElementsAttr elements = constantOf(value);
-  if (!elements || !(elements.isSplat() || elements.getNumElements() == 1))
-    return std::nullopt;
-  if (isa<FloatType>(elements.getElementType())) {
-    APFloat x = elements.getSplatValue<APFloat>();
-    bool lost;
-    x.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &lost);
-    return x.convertToDouble();
-  }
-  auto integer = dyn_cast<IntegerType>(elements.getElementType());
-  if (!integer)
-    return std::nullopt;
-  APInt x = elements.getSplatValue<APInt>();
-  return integer.getWidth() == 1 || integer.isUnsigned()
-             ? double(x.getZExtValue())
-             : double(x.getSExtValue());
+  return splatNumber(value);
 }
 
 std::optional<double> NodeImporter::constScalar(size_t i) {

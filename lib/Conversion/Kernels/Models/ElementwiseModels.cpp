@@ -6,7 +6,7 @@
 #include "Emit/MathFunctions.h"
 #include "Models/ElementModel.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
-#include "mlir/IR/Matchers.h"
+#include "ckopt/Dialect/Ckopt/IR/Splat.h"
 
 using namespace mlir;
 using namespace ckopt;
@@ -271,16 +271,14 @@ static Value constantPower(Value x, double exponent, Emitter &e) {
 /// GPU has in f64, too, and scalars only, so that an element's bits do not
 /// depend on lanes.
 static Value decayedBySteps(Operation *op, Value x, Emitter &e) {
-  DenseElementsAttr constant;
+  std::optional<double> base = splatNumber(op->getOperand(0));
   auto type = cast<RankedTensorType>(op->getResult(0).getType());
   auto whole = op->getOperand(1).getDefiningOp<CastOp>();
   if (type.getRank() != 0 || !whole ||
-      !isa<IntegerType>(getElementTypeOrSelf(whole.getInput())) ||
-      !matchPattern(op->getOperand(0), m_Constant(&constant)))
+      !isa<IntegerType>(getElementTypeOrSelf(whole.getInput())) || !base)
     return {};
-  double base = constant.getSplatValue<APFloat>().convertToDouble();
   Value steps = e.emit(whole.getInput(), {});
-  if (!(base >= 0 && base <= 1) || !steps.getType().isInteger(64) ||
+  if (!(*base >= 0 && *base <= 1) || !steps.getType().isInteger(64) ||
       !isSigned(whole.getInput()))
     return {};
   Value backward = e.cmpi(IntCompare::slt, steps, e.like(steps, 0));
@@ -289,14 +287,10 @@ static Value decayedBySteps(Operation *op, Value x, Emitter &e) {
 }
 
 static Value power(Operation *op, Value x, Value y, Emitter &e) {
-  DenseElementsAttr constant;
-  if (Emitter::isFloat(x) &&
-      matchPattern(op->getOperand(1), m_Constant(&constant)) &&
-      constant.isSplat()) {
-    double exponent = constant.getSplatValue<APFloat>().convertToDouble();
-    if (Value product = constantPower(x, exponent, e))
+  std::optional<double> exponent = splatNumber(op->getOperand(1));
+  if (Emitter::isFloat(x) && exponent)
+    if (Value product = constantPower(x, *exponent, e))
       return product;
-  }
   if (!Emitter::isFloat(x))
     return emitIntegerPower(e, x, y, isSigned(op->getOperand(0)));
   if (Emitter::elementType(x).isF64())

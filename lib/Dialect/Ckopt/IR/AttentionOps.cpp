@@ -44,16 +44,23 @@ static LogicalResult checkScores(std::optional<Location> loc, Adaptor op) {
   return success();
 }
 
+/// The types of attention's results: [.., queries, columns of the value], and
+/// a number for each row.
+template <typename AdaptorT>
+static std::pair<RankedTensorType, RankedTensorType> outputAndLse(AdaptorT op) {
+  auto query = tensorType(op.getQuery());
+  SmallVector<int64_t> shape(query.getShape().drop_back());
+  auto lse = RankedTensorType::get(shape, query.getElementType());
+  shape.push_back(tensorType(op.getValue()).getShape().back());
+  return {RankedTensorType::get(shape, query.getElementType()), lse};
+}
+
 CKOPT_INFER(AttentionOp) {
   AttentionOp::Adaptor adaptor(operands, attributes, properties, regions);
   if (failed(checkScores(loc, adaptor)))
     return failure();
-  auto query = tensorType(adaptor.getQuery());
-  SmallVector<int64_t> rows(query.getShape().drop_back());
-  SmallVector<int64_t> output(rows);
-  output.push_back(tensorType(adaptor.getValue()).getShape().back());
-  results.push_back(RankedTensorType::get(output, query.getElementType()));
-  results.push_back(RankedTensorType::get(rows, query.getElementType()));
+  auto [output, lse] = outputAndLse(adaptor);
+  results.append({output, lse});
   return success();
 }
 
@@ -61,23 +68,20 @@ CKOPT_INFER(AttentionGradOp) {
   AttentionGradOp::Adaptor adaptor(operands, attributes, properties, regions);
   if (failed(checkScores(loc, adaptor)))
     return failure();
-  auto query = tensorType(adaptor.getQuery());
-  SmallVector<int64_t> rows(query.getShape().drop_back());
-  SmallVector<int64_t> output(rows);
-  output.push_back(tensorType(adaptor.getValue()).getShape().back());
+  auto [output, lse] = outputAndLse(adaptor);
   for (Value operand : {adaptor.getOutput(), adaptor.getGrad()})
-    if (tensorType(operand).getShape() != ArrayRef<int64_t>(output))
+    if (tensorType(operand).getShape() != output.getShape())
       return emitOptionalError(loc,
                                "output and its gradient must have the "
                                "shape of attention's result, got ",
                                operand.getType());
-  if (tensorType(adaptor.getLse()).getShape() != ArrayRef<int64_t>(rows))
+  if (tensorType(adaptor.getLse()).getShape() != lse.getShape())
     return emitOptionalError(loc, "lse must have a number for each row, got ",
                              adaptor.getLse().getType());
   for (Value operand :
        {adaptor.getQuery(), adaptor.getKey(), adaptor.getValue()})
     results.push_back(RankedTensorType::get(tensorType(operand).getShape(),
-                                            query.getElementType()));
+                                            output.getElementType()));
   return success();
 }
 

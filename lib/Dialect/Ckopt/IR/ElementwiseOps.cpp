@@ -8,7 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
-#include "mlir/IR/Matchers.h"
+#include "ckopt/Dialect/Ckopt/IR/Splat.h"
 
 using namespace mlir;
 using namespace ckopt;
@@ -134,44 +134,32 @@ LogicalResult DropoutOp::verify() {
   return success();
 }
 
-/// Whether `value` is a splat of `number`.
-static bool isSplatOf(Value value, double number) {
-  DenseElementsAttr splat;
-  if (!matchPattern(value, m_Constant(&splat)) || !splat.isSplat())
-    return false;
-  if (isa<FloatType>(splat.getElementType()))
-    return splat.getSplatValue<APFloat>().convertToDouble() == number;
-  return splat.getElementType().isInteger() &&
-         !splat.getElementType().isInteger(1) &&
-         splat.getSplatValue<APInt>().getSExtValue() == int64_t(number);
-}
-
 // Folds only identities that keep every bit. For floats these are x - 0, x * 1
 // and x / 1; x + 0 is not one, because -0 + 0 is +0.
 OpFoldResult AddOp::fold(FoldAdaptor) {
   if (!isa<IntegerType>(getElementTypeOrSelf(getType())))
     return {};
-  if (getLhs().getType() == getType() && isSplatOf(getRhs(), 0))
+  if (getLhs().getType() == getType() && splatNumber(getRhs()) == 0)
     return getLhs();
   return {};
 }
 
 OpFoldResult SubOp::fold(FoldAdaptor) {
-  if (getLhs().getType() == getType() && isSplatOf(getRhs(), 0))
+  if (getLhs().getType() == getType() && splatNumber(getRhs()) == 0)
     return getLhs();
   return {};
 }
 
 OpFoldResult MulOp::fold(FoldAdaptor) {
-  if (getLhs().getType() == getType() && isSplatOf(getRhs(), 1))
+  if (getLhs().getType() == getType() && splatNumber(getRhs()) == 1)
     return getLhs();
-  if (getRhs().getType() == getType() && isSplatOf(getLhs(), 1))
+  if (getRhs().getType() == getType() && splatNumber(getLhs()) == 1)
     return getRhs();
   return {};
 }
 
 OpFoldResult DivOp::fold(FoldAdaptor) {
-  if (getLhs().getType() == getType() && isSplatOf(getRhs(), 1))
+  if (getLhs().getType() == getType() && splatNumber(getRhs()) == 1)
     return getLhs();
   return {};
 }
@@ -243,16 +231,16 @@ struct SimplifyPow : OpRewritePattern<PowOp> {
                                 PatternRewriter &rewriter) const override {
     if (op.getLhs().getType() != op.getType())
       return failure();
-    if (isSplatOf(op.getRhs(), 2)) {
+    if (splatNumber(op.getRhs()) == 2) {
       rewriter.replaceOpWithNewOp<MulOp>(op, op.getLhs(), op.getLhs());
       return success();
     }
-    if (isSplatOf(op.getRhs(), 1)) {
+    if (splatNumber(op.getRhs()) == 1) {
       rewriter.replaceOp(op, op.getLhs());
       return success();
     }
     if (isa<FloatType>(getElementTypeOrSelf(op.getType())) &&
-        isSplatOf(op.getRhs(), 0.5)) {
+        splatNumber(op.getRhs()) == 0.5) {
       rewriter.replaceOpWithNewOp<SqrtOp>(op, op.getLhs());
       return success();
     }

@@ -186,11 +186,11 @@ CKOPT_INFER(CrossEntropyGradOp) {
 
 /// Checks that input, weight, targets and bias (unless null) of the op and of
 /// its gradient fit together.
-static LogicalResult checkLinearLoss(std::optional<Location> loc,
-                                     RankedTensorType input,
-                                     RankedTensorType weight, bool transpose,
-                                     RankedTensorType targets,
-                                     RankedTensorType bias, int64_t rows) {
+template <typename AdaptorT>
+static LogicalResult checkLinearLoss(std::optional<Location> loc, AdaptorT op) {
+  auto input = tensorType(op.getInput()), weight = tensorType(op.getWeight());
+  auto targets = tensorType(op.getTargets());
+  bool transpose = op.getTransposeWeight();
   if (input.getRank() != 2 || weight.getRank() != 2 || targets.getRank() != 1)
     return emitOptionalError(loc, "needs input and weight of rank 2, targets "
                                   "of rank 1");
@@ -200,11 +200,14 @@ static LogicalResult checkLinearLoss(std::optional<Location> loc,
       input.getElementType() != weight.getElementType())
     return emitOptionalError(loc, "types do not fit: input ", input,
                              ", weight ", weight, ", targets ", targets);
-  if (bias && (bias.getShape() != ArrayRef<int64_t>(classes) ||
-               bias.getElementType() != weight.getElementType()))
-    return emitOptionalError(loc, "the bias must have one element a class, is ",
-                             bias);
-  if (rows < 1)
+  if (op.getBias()) {
+    auto bias = tensorType(op.getBias());
+    if (bias.getShape() != ArrayRef<int64_t>(classes) ||
+        bias.getElementType() != weight.getElementType())
+      return emitOptionalError(
+          loc, "the bias must have one element a class, is ", bias);
+  }
+  if (op.getRows() < 1)
     return emitOptionalError(loc, "rows must be positive");
   return success();
 }
@@ -212,30 +215,21 @@ static LogicalResult checkLinearLoss(std::optional<Location> loc,
 CKOPT_INFER(LinearCrossEntropyOp) {
   LinearCrossEntropyOp::Adaptor adaptor(operands, attributes, properties,
                                         regions);
-  auto input = tensorType(adaptor.getInput());
-  auto targets = tensorType(adaptor.getTargets());
-  Value bias = adaptor.getBias();
-  if (failed(checkLinearLoss(loc, input, tensorType(adaptor.getWeight()),
-                             adaptor.getTransposeWeight(), targets,
-                             bias ? tensorType(bias) : RankedTensorType(),
-                             adaptor.getRows())))
+  if (failed(checkLinearLoss(loc, adaptor)))
     return failure();
   results.push_back(
-      RankedTensorType::get(targets.getShape(), input.getElementType()));
+      RankedTensorType::get(tensorType(adaptor.getTargets()).getShape(),
+                            tensorType(adaptor.getInput()).getElementType()));
   return success();
 }
 
 CKOPT_INFER(LinearCrossEntropyGradOp) {
   LinearCrossEntropyGradOp::Adaptor adaptor(operands, attributes, properties,
                                             regions);
-  auto input = tensorType(adaptor.getInput());
-  auto weight = tensorType(adaptor.getWeight());
-  auto targets = tensorType(adaptor.getTargets());
-  Value bias = adaptor.getBias();
-  if (failed(checkLinearLoss(
-          loc, input, weight, adaptor.getTransposeWeight(), targets,
-          bias ? tensorType(bias) : RankedTensorType(), adaptor.getRows())))
+  if (failed(checkLinearLoss(loc, adaptor)))
     return failure();
+  auto input = tensorType(adaptor.getInput());
+  auto targets = tensorType(adaptor.getTargets());
   if (tensorType(adaptor.getGrad()).getShape() != targets.getShape())
     return emitOptionalError(loc,
                              "grad must have the shape of the targets, "
@@ -243,9 +237,9 @@ CKOPT_INFER(LinearCrossEntropyGradOp) {
                              adaptor.getGrad().getType());
   results.push_back(
       RankedTensorType::get(targets.getShape(), input.getElementType()));
-  results.append({input, weight});
-  if (bias)
-    results.push_back(bias.getType());
+  results.append({input, tensorType(adaptor.getWeight())});
+  if (adaptor.getBias())
+    results.push_back(adaptor.getBias().getType());
   return success();
 }
 
