@@ -14,6 +14,14 @@ namespace ckopt {
 llvm::Expected<std::vector<FieldSpec>> describeFields(const Session &session,
                                                       const DataOptions &data);
 
+/// Returns what `--inputs` says of inputs and arrays.
+llvm::Expected<std::vector<ArrayMapping>>
+inputMappings(const DataOptions &options);
+/// Returns the array of a tensor: the one that is mapped to it, else `usual`.
+std::string arrayOf(llvm::StringRef tensor,
+                    llvm::ArrayRef<ArrayMapping> mappings,
+                    llvm::StringRef usual);
+
 /// Tells whether a file of tokens has the array.
 bool takesTokens(llvm::StringRef array);
 /// Refuses samples of another number of tokens than an input of shape [batch,

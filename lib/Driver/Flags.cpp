@@ -457,15 +457,7 @@ void DriverFlags::addCompilerFlags() {
   add("chunk-vocab", "ROWS", Stepping | Grad,
       "cross entropy of a large head some rows at a time, so that its logits "
       "never exist whole: auto (default: by their size), off, or the rows",
-      [this](StringRef text) -> llvm::Error {
-        int64_t rows;
-        if (text != "auto" && text != "off" &&
-            (text.getAsInteger(10, rows) || rows < 1))
-          return usageError("--chunk-vocab: '" + text +
-                            "' is not auto, off, or a positive number");
-        o.compile.step.chunkVocab = text.str();
-        return llvm::Error::success();
-      });
+      flag::text("chunk-vocab", o.compile.step.chunkVocab));
   add("attention", "FORM", all,
       "auto: on the CPU in f32 scores of 128 keys or more are made block by "
       "block, forward and backward, and never kept (docs/attention.md); on: "

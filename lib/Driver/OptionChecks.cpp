@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "LossChoice.h"
+#include "ckopt/Normalize/Normalize.h"
 #include "ckopt/Planner/SearchFlags.h"
 #include "ckopt/Support/Error.h"
 #include "llvm/ADT/STLExtras.h"
@@ -239,6 +240,9 @@ llvm::Error ckopt::checkOptions(const CompileOptions &options) {
     return error;
   if (llvm::Error error = checkPrecision(options))
     return error;
+  if (!parseChunkRows(step.chunkVocab))
+    return usageError("--chunk-vocab: '" + step.chunkVocab +
+                      "' is not auto, off, or a positive number");
   if (step.attention != "auto" && step.attention != "on" &&
       step.attention != "off")
     return usageError("--attention: '" + step.attention +

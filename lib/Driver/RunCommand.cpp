@@ -31,19 +31,12 @@ readWhole(const Session &session, const DataOptions &options) {
   if (files->size() != 1)
     return std::nullopt;
   const ArrayFile &file = files->front();
-  std::vector<ArrayMapping> mappings;
-  if (!options.inputs.empty()) {
-    auto parsed = parseArrayMappings(options.inputs, "--inputs");
-    if (!parsed)
-      return parsed.takeError();
-    mappings = std::move(*parsed);
-  }
+  auto mappings = inputMappings(options);
+  if (!mappings)
+    return mappings.takeError();
   for (int64_t index : inputs) {
     const runtime::TensorInfo &tensor = session.info_of(index);
-    std::string array = tensor.name;
-    for (const ArrayMapping &mapping : mappings)
-      if (mapping.name == tensor.name)
-        array = mapping.array;
+    std::string array = arrayOf(tensor.name, *mappings, tensor.name);
     if (!file.contains(array))
       return std::nullopt;
     auto value = file.read(array);

@@ -160,6 +160,22 @@ static llvm::Error checkNames(const Session &session,
   return llvm::Error::success();
 }
 
+llvm::Expected<std::vector<ArrayMapping>>
+ckopt::inputMappings(const DataOptions &options) {
+  if (options.inputs.empty())
+    return std::vector<ArrayMapping>();
+  return parseArrayMappings(options.inputs, "--inputs");
+}
+
+std::string ckopt::arrayOf(llvm::StringRef tensor,
+                           llvm::ArrayRef<ArrayMapping> mappings,
+                           llvm::StringRef usual) {
+  for (const ArrayMapping &mapping : mappings)
+    if (mapping.name == tensor)
+      return mapping.array;
+  return usual.str();
+}
+
 bool ckopt::takesTokens(llvm::StringRef array) {
   return array == "tokens" || array == "next";
 }
@@ -184,14 +200,10 @@ llvm::Error ckopt::checkSequence(llvm::StringRef input,
 
 llvm::Expected<std::vector<FieldSpec>>
 ckopt::describeFields(const Session &session, const DataOptions &options) {
-  std::vector<ArrayMapping> mappings;
-  if (!options.inputs.empty()) {
-    auto parsed = parseArrayMappings(options.inputs, "--inputs");
-    if (!parsed)
-      return parsed.takeError();
-    mappings = std::move(*parsed);
-  }
-  if (llvm::Error error = checkNames(session, mappings, options))
+  auto mappings = inputMappings(options);
+  if (!mappings)
+    return mappings.takeError();
+  if (llvm::Error error = checkNames(session, *mappings, options))
     return std::move(error);
   int64_t batch = batchSize(session.manifest());
   std::vector<FieldSpec> fields;
@@ -199,10 +211,8 @@ ckopt::describeFields(const Session &session, const DataOptions &options) {
   for (int64_t index : inputs) {
     const runtime::TensorInfo &tensor = session.info_of(index);
     bool isText = !options.tokens.empty() && inputs.size() == 1;
-    std::string array = isText ? "tokens" : tensor.name;
-    for (const ArrayMapping &mapping : mappings)
-      if (mapping.name == tensor.name)
-        array = mapping.array;
+    std::string array =
+        arrayOf(tensor.name, *mappings, isText ? "tokens" : tensor.name);
     if (takesTokens(array))
       if (llvm::Error error = checkSequence(tensor.name, tensor.shape, options))
         return std::move(error);
@@ -211,7 +221,7 @@ ckopt::describeFields(const Session &session, const DataOptions &options) {
   }
   for (int64_t index : session.tensors(TensorRole::Target)) {
     const runtime::TensorInfo &tensor = session.info_of(index);
-    auto array = targetArray(tensor, mappings, options);
+    auto array = targetArray(tensor, *mappings, options);
     if (!array)
       return array.takeError();
     FieldSpec field = describeField(tensor, *array, batch);

@@ -29,10 +29,10 @@ static llvm::Error checkSourceFields(const Compilation &compilation,
     return llvm::Error::success();
   std::set<std::string> taken;
   for (unsigned i = 0; i < step.getNumArguments(); ++i) {
-    auto role = step.getArgAttrOfType<mlir::StringAttr>(i, "ckopt.role");
-    auto name = step.getArgAttrOfType<mlir::StringAttr>(i, "ckopt.name");
+    auto role = step.getArgAttrOfType<mlir::StringAttr>(i, attrs::kRole);
+    auto name = step.getArgAttrOfType<mlir::StringAttr>(i, attrs::kName);
     if (role && name &&
-        (role.getValue() == "input" || role.getValue() == "target"))
+        (role.getValue() == roles::kInput || role.getValue() == roles::kTarget))
       taken.insert(name.getValue().str());
   }
   std::string all = llvm::join(taken, "', '");
@@ -63,18 +63,12 @@ static llvm::Error checkTokens(const Compilation &compilation,
     if (role && name && type && role.getValue() == roles::kInput)
       inputs.emplace_back(name.str(), type.getShape().vec());
   }
-  std::vector<ArrayMapping> mappings;
-  if (!data.inputs.empty()) {
-    auto parsed = parseArrayMappings(data.inputs, "--inputs");
-    if (!parsed)
-      return parsed.takeError();
-    mappings = std::move(*parsed);
-  }
+  auto mappings = inputMappings(data);
+  if (!mappings)
+    return mappings.takeError();
   for (const auto &[name, shape] : inputs) {
-    std::string array = inputs.size() == 1 ? "tokens" : name;
-    for (const ArrayMapping &mapping : mappings)
-      if (mapping.name == name)
-        array = mapping.array;
+    std::string array =
+        arrayOf(name, *mappings, inputs.size() == 1 ? "tokens" : name);
     if (takesTokens(array))
       if (llvm::Error error = checkSequence(name, shape, data))
         return error;

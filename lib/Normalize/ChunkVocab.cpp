@@ -210,13 +210,25 @@ static void remarkObstacle(CrossEntropyOp loss, int64_t bytes,
             "result only the loss reads (--chunk-vocab)";
 }
 
+std::optional<int64_t> ckopt::parseChunkRows(StringRef text) {
+  if (text == "auto")
+    return 0;
+  if (text == "off")
+    return -1;
+  int64_t rows;
+  if (text.getAsInteger(10, rows) || rows < 1)
+    return std::nullopt;
+  return rows;
+}
+
 LogicalResult ckopt::chunkVocabulary(func::FuncOp function, StringRef rows) {
-  int64_t given = 0;
-  if (rows == "off")
-    return success();
-  if (rows != "auto" && (rows.getAsInteger(10, given) || given < 1))
+  std::optional<int64_t> parsed = parseChunkRows(rows);
+  if (!parsed)
     return function.emitError("chunk-vocab: '")
            << rows << "' is not auto, off, or a positive number of rows";
+  if (*parsed < 0)
+    return success();
+  int64_t given = *parsed;
   bool found = false;
   SmallVector<CrossEntropyOp> losses(
       function.getBody().getOps<CrossEntropyOp>());

@@ -35,8 +35,12 @@ llvm::LogicalResult freezeNorms(mlir::func::FuncOp function);
 /// Brings matrix products to one form before autodiff, and canonicalizes.
 llvm::LogicalResult normalize(mlir::func::FuncOp function);
 
+/// Reads how cross entropies are chunked: "auto" (0), "off" (-1), or the rows
+/// of a chunk, a positive number; nothing for any other text.
+std::optional<int64_t> parseChunkRows(llvm::StringRef text);
+
 /// Rewrites cross entropies of large heads to chunks of rows; see the pass
-/// chunk-vocab. `rows`: "auto", "off" or a positive number.
+/// chunk-vocab and parseChunkRows.
 llvm::LogicalResult chunkVocabulary(mlir::func::FuncOp function,
                                     llvm::StringRef rows);
 
