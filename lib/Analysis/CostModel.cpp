@@ -199,7 +199,7 @@ std::string CostUse::describe() const {
   return text;
 }
 
-KernelWork ckopt::kernelWork(Operation *callee) {
+KernelWork ckopt::kernelWork(Operation *callee, double halves) {
   // At one unit a second of one rate, and no limit by the others, seconds are
   // units of work.
   constexpr double none = std::numeric_limits<double>::infinity();
@@ -212,6 +212,7 @@ KernelWork ckopt::kernelWork(Operation *callee) {
       rates.*other.rate = none;
     rates.*named.rate = 1;
     rates.overhead = 0;
+    rates.halves = halves;
     work.*named.work = CostModel(rates).kernelSeconds(callee);
   }
   return work;

@@ -129,11 +129,13 @@ void Profile::print(const runtime::Manifest &manifest,
 void Profile::writeKernels(const Compilation &compilation,
                            const runtime::Manifest &manifest,
                            llvm::json::OStream &json) const {
-  std::map<std::string, int64_t> bytes;
-  compilation.module().walk([&](mlir::func::FuncOp function) {
-    if (!function.isDeclaration())
-      bytes[function.getSymName().str()] = int64_t(kernelWork(function).bytes);
-  });
+  auto bytesOf = [&](llvm::StringRef kernel) {
+    auto function =
+        compilation.module().lookupSymbol<mlir::func::FuncOp>(kernel);
+    return function && !function.isDeclaration()
+               ? int64_t(kernelWork(function).bytes)
+               : 0;
+  };
   json.attributeArray("kernels", [&] {
     for (const auto &[kernel, line] : byKernel(manifest))
       json.object([&, &kernel = kernel, &line = line] {
@@ -141,7 +143,7 @@ void Profile::writeKernels(const Compilation &compilation,
         json.attribute("calls", line.calls);
         json.attribute("seconds", jsonNumber(line.seconds));
         json.attribute("processor_seconds", jsonNumber(line.processor));
-        json.attribute("bytes_a_call", bytes[kernel]);
+        json.attribute("bytes_a_call", bytesOf(kernel));
         json.attribute("primitive", line.what);
         json.attribute("source", jsonString(line.source));
       });

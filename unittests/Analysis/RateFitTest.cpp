@@ -4,6 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Analysis/RateFit.h"
+#include "TestModule.h"
+#include "ckopt/Analysis/CostModel.h"
 #include "gtest/gtest.h"
 
 #include <random>
@@ -65,4 +67,25 @@ TEST(RateFit, LeavesWhatNoKernelShows) {
 TEST(RateFit, NoKernels) {
   for (const FittedRate &entry : fitRates({}, MachineRates()))
     EXPECT_EQ(entry.value, 0) << entry.rate.name;
+}
+
+// Products of halves count as the products of f32 that take as long, so that
+// the rate which is fitted to their times is that of f32.
+TEST(RateFit, CountsProductsOfHalvesAtTheirRate) {
+  TestModule test(R"(
+    func.func @kernel(%a: tensor<256x256xbf16>, %b: tensor<256x256xbf16>)
+        -> tensor<256x256xbf16> {
+      %0 = ckopt.matmul %a, %b : (tensor<256x256xbf16>, tensor<256x256xbf16>)
+          -> tensor<256x256xbf16>
+      return %0 : tensor<256x256xbf16>
+    })");
+  ASSERT_TRUE(test.module);
+  MachineRates rates;
+  rates.halves = 2;
+  KernelWork work = kernelWork(test.function("kernel"), rates.halves);
+  EXPECT_GT(work.matmul, 0);
+  EXPECT_NEAR(kernelWork(test.function("kernel")).matmul / work.matmul, 2,
+              1e-9);
+  double predicted = CostModel(rates).kernelSeconds(test.function("kernel"));
+  EXPECT_NEAR(secondsOn(rates, work) / predicted, 1, 1e-9);
 }

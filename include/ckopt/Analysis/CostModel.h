@@ -94,8 +94,10 @@ private:
   mlir::SymbolTableCollection symbols;
 };
 
-/// Returns what the estimate of a kernel (a function) counts.
-KernelWork kernelWork(mlir::Operation *callee);
+/// Returns what the estimate of a kernel (a function) counts. Products of
+/// halves count as the products of f32 that take as long: `halves` is their
+/// rate over that of f32 (MachineRates).
+KernelWork kernelWork(mlir::Operation *callee, double halves = 1);
 
 /// Sets `cost` on every kernel call of the function that has none, or whose
 /// cost an attribute or profile gives.
