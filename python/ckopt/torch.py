@@ -372,17 +372,16 @@ def _look_at_forward(module, inputs):
     Returns, by running variance, elements a channel, momentum and calls of each batch norm in
     training; and the names of parameters and buffers that forward changes and no file says so.
     """
+    # Modules without buffers rarely change anything, but embeddings with max_norm do.
+    if not any(True for _ in module.buffers()) and \
+            all(getattr(one, "max_norm", None) is None for one in module.modules()):
+        return {}, []
     module = copy.deepcopy(module)
     norms = {(name + "." if name else "") + kind
              for name, norm in module.named_modules(remove_duplicate=False) if _is_running(norm)
              for kind in ("running_mean", "running_var", "num_batches_tracked")}
     before = {name: tensor.detach().clone() for name, tensor in _tensors_of(module).items()
               if name not in norms and tensor.device.type == "cpu"}
-    # Modules without buffers rarely change anything, but embeddings with max_norm do.
-    changing = any(True for _ in module.buffers()) or \
-        any(getattr(one, "max_norm", None) is not None for one in module.modules())
-    if not changing:
-        return {}, []
     with torch.random.fork_rng(devices=[]):
         found = _count_norms(module, inputs)
     after = _tensors_of(module)
@@ -420,13 +419,17 @@ def _count_norms(module, inputs):
     return found
 
 
+def _some(names):
+    """The first four of many names."""
+    return ", ".join(f"'{name}'" for name in names[:4]) + \
+        (f" and {len(names) - 4} more" if names[4:] else "")
+
+
 def _refuse_changes(names, check):
     """Says that forward changes tensors, which the step would leave as they are."""
     if not names:
         return
-    shown = ", ".join(f"'{name}'" for name in names[:4]) + \
-        (f" and {len(names) - 4} more" if names[4:] else "")
-    text = f"forward changes {shown}, which an ONNX file cannot say: in the step they stay as they are"
+    text = f"forward changes {_some(names)}, which an ONNX file cannot say: in the step they stay as they are"
     if check:
         raise UnsupportedError(f"{text}. Only running statistics of batch norms are followed; "
                                "check=False trains with the others as constants")
@@ -442,11 +445,9 @@ def _refuse_hooks(module):
                if one._backward_hooks or one._backward_pre_hooks]
     if hooked:
         raise UnsupportedError(
-            "hooks of the backward pass (register_hook and the like) on "
-            + ", ".join(f"'{name}'" for name in hooked[:4])
-            + (f" and {len(hooked) - 4} more" if hooked[4:] else "")
-            + ": the step computes gradients by itself and never calls them; remove them, or write "
-              "what they do into the loss or the optimizer's settings")
+            f"hooks of the backward pass (register_hook and the like) on {_some(hooked)}: the step "
+            "computes gradients by itself and never calls them; remove them, or write what they do "
+            "into the loss or the optimizer's settings")
 
 
 def _first(outputs):
