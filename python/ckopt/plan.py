@@ -61,10 +61,12 @@ class Plan:
         raise NotImplementedError
 
     def pareto(self, points: int = 11, **search: Any) -> Curve:
-        """Plans ``points`` budgets from the smallest to no recomputation.
+        """Plans ``points`` budgets (2 or more) from the smallest to no recomputation.
 
         search: flags of ``ckopt-plan``: ``effort=0``, ``time_limit=5``, ...
         """
+        if points < 2:
+            raise UsageError(f"points={points}: a curve has two ends")
         text, svg = _ckopt.curve(self._graph(), points, [("pack", ""), *_search(search)])
         return Curve(json.loads(text), svg)
 

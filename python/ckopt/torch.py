@@ -502,11 +502,15 @@ def _make_check(eager, attached, inputs, names, settings, frozen):
                 for name, tensor in _tensors_of(eager).items():
                     if name in weights:
                         tensor.copy_(torch.from_numpy(weights[name]).to(tensor.dtype))
-            value = eager(*exported)
-            if attached:
-                value = attached(_first(value), tensors[-1])
-            value = _first(value)
+
+            def loss_of():
+                value = eager(*exported)
+                return _first(attached(_first(value), tensors[-1]) if attached else value)
+
+            value = loss_of()
             value.backward()
+            with torch.no_grad():
+                again = loss_of()
         grads = {name: p.grad for name, p in eager.named_parameters()
                  if p.grad is not None and name not in frozen}
         tied = {id(p): name for name, p in eager.named_parameters()}
@@ -519,6 +523,11 @@ def _make_check(eager, attached, inputs, names, settings, frozen):
 
         lines = _differences(ours, float(value.detach()), grads, loss, gradients)
         eager.zero_grad(set_to_none=True)
+        if lines and not _same(value, again):
+            raise ComparisonError(
+                "the module draws random numbers beside dropout: two runs of PyTorch on this batch "
+                f"give {float(value.detach()):.7g} and {float(again):.7g}, so that nothing can be "
+                "compared. check=False trains it; each step draws anew.")
         if lines:
             shown = "\n  ".join(lines[:8] + ([f"and {len(lines) - 8} more"] if lines[8:] else []))
             raise ComparisonError(

@@ -153,6 +153,8 @@ def test_errors():
         ckopt.plan(chain(), budget=0)
     with pytest.raises(ckopt.BudgetError):
         ckopt.plan(chain(), budget=1e-9)
+    with pytest.raises(ckopt.UsageError, match="two ends"):
+        ckopt.plan(chain()).pareto(1)
     with pytest.raises(ckopt.UsageError, match="all budgets"):
         ckopt.plan(chain()).pareto(3, budget=100)
     with pytest.raises(ckopt.InputError, match="cannot read"):

@@ -97,6 +97,23 @@ def test_what_is_lost_is_found():
     assert numpy.isfinite(unchecked(x, y))
 
 
+def test_comparison_of_noise_says_that_it_is_noise():
+    """What differs from run to run in PyTorch is no loss of the exporter."""
+    class Noisy(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(6, 5)
+
+        def forward(self, x):
+            return self.layer(x + torch.randn_like(x))
+
+    x, y = torch.randn(4, 6), torch.tensor([0, 1, 2, 3])
+    step = ckopt.torch.compile_step(Noisy(), x, loss="cross_entropy",
+                                    optimizer=ckopt.SGD(lr=0.1), **SETTINGS)
+    with pytest.raises(ckopt.torch.ComparisonError, match="draws random numbers"):
+        step(x, y)
+
+
 def test_comparison_is_of_the_weights_of_now(tmp_path):
     """A step that was resumed, or got other weights, is compared with these."""
     module, batches = network(), data(3)
