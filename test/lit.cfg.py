@@ -25,6 +25,8 @@ config.environment["PATH"] = os.path.pathsep.join(
 for name in ["HOME", "TMPDIR", "OMP_NUM_THREADS", "LD_LIBRARY_PATH"]:
     if name in os.environ:
         config.environment[name] = os.environ[name]
+# No test depends on what others compiled.
+config.environment["CKOPT_CACHE_DIR"] = "off"
 if "address" in config.sanitizers:
     # LLVM's headers poison arena memory that the uninstrumented MLIR uses again.
     config.environment["ASAN_OPTIONS"] = "allow_user_poisoning=0:detect_leaks=0"

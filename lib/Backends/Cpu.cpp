@@ -19,11 +19,11 @@ using namespace ckopt;
 
 namespace {
 
-/// Host code, as an object file.
+/// Host code, as object files.
 class HostCode final : public StepCode {
 public:
   llvm::Expected<Program> load() const override {
-    auto jit = JitProgram::create(object);
+    auto jit = JitProgram::create(objects);
     if (!jit)
       return jit.takeError();
     ckrt_program *program = (*jit)->program();
@@ -31,7 +31,7 @@ public:
   }
 
   llvm::Error write(const std::string &path) const override {
-    return linkSharedLibrary(object, path);
+    return linkSharedLibrary(objects, path);
   }
 
   llvm::Error inspect(llvm::raw_ostream &os) const override {
@@ -46,7 +46,7 @@ public:
     }
     // List the memory that a process needs beside the arena.
     os << "\noutside the arena:\n  code and tables of the step  "
-       << formatBytesExact(int64_t(object.size())) << "\n  stacks of "
+       << formatBytesExact(objects.bytes()) << "\n  stacks of "
        << manifest.threads
        << " threads         8 MiB each, mapped, touched as used\n"
           "  oneDNN: packing buffers of its own inside matrix products\n"
@@ -56,10 +56,22 @@ public:
     return llvm::Error::success();
   }
 
-  std::vector<char> object;
+  StepObjects objects;
 };
 
 } // namespace
+
+static std::string describe(const KernelCounts &counts,
+                            const KernelCache &cache) {
+  std::string text = "kernels: " + std::to_string(counts.functions) +
+                     " functions, " + std::to_string(counts.distinct) +
+                     " distinct, ";
+  int64_t compiled = counts.distinct - counts.found;
+  if (cache.folder().empty())
+    return text + std::to_string(compiled) + " compiled (no cache)";
+  return text + std::to_string(counts.found) + " from the cache '" +
+         cache.folder() + "', " + std::to_string(compiled) + " compiled";
+}
 
 llvm::Expected<std::unique_ptr<StepCode>>
 ckopt::emitHostCode(mlir::ModuleOp planned, const CodegenOptions &codegen,
@@ -81,10 +93,17 @@ ckopt::emitHostCode(mlir::ModuleOp planned, const CodegenOptions &codegen,
     if (llvm::Error error = options.addData(lowered->manifest, code->data))
       return std::move(error);
   code->manifest = lowered->manifest;
-  auto object = emitObject(*lowered, code->data, options.cpu);
-  if (!object)
-    return object.takeError();
-  code->object = std::move(*object);
+  auto loc = mlir::UnknownLoc::get(planned.getContext());
+  KernelCache cache(options.cpu.kernelCache, [&](const std::string &text) {
+    mlir::emitWarning(loc) << text;
+  });
+  KernelCounts counts;
+  auto objects = emitObjects(*lowered, code->data, options.cpu, cache, counts);
+  if (!objects)
+    return objects.takeError();
+  code->objects = std::move(*objects);
+  if (options.verbose)
+    mlir::emitRemark(loc) << describe(counts, cache);
   return std::move(code);
 }
 

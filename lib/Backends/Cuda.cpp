@@ -53,7 +53,7 @@ llvm::Error CudaCode::writeEmulation(const std::string &path, bool descending,
   auto object = emitFunctions(std::move(loops), isEntry, cpu);
   if (!object)
     return object.takeError();
-  return linkSharedLibrary(*object, path);
+  return linkSharedLibrary(StepObjects{std::move(*object), {}}, path);
 }
 
 //===----------------------------------------------------------------------===//

@@ -439,6 +439,7 @@ llvm::Error Compilation::emit() {
   options.device = opts.device;
   options.instrument = opts.instrument;
   options.keepDenormals = opts.keepDenormals;
+  options.verbose = opts.phases.verbose;
   options.producer = std::string("ckopt ") + CKOPT_VERSION;
   options.addData = [this](runtime::Manifest &manifest,
                            std::vector<char> &data) {

@@ -467,6 +467,10 @@ void DriverFlags::addCompilerFlags() {
       flag::text("cpu", o.compile.target.cpu));
   add("O", "LEVEL", all, "LLVM's optimization, 0 to 3 (default 2)",
       flag::number<unsigned>("O", o.compile.target.optLevel, 0, 3));
+  add("kernel-cache", "FOLDER", all,
+      "where compiled kernels are kept for later runs, or off (default: "
+      "$CKOPT_CACHE_DIR, else ckopt/ in $XDG_CACHE_HOME or ~/.cache)",
+      flag::text("kernel-cache", o.compile.target.kernelCache));
   add("compile-from", "PHASE", Plan | Compile | Import,
       "the input is IR dumped before this phase",
       flag::text("compile-from", o.compile.phases.from));

@@ -69,6 +69,8 @@ struct CodegenOptions {
 struct CpuOptions {
   std::string cpu = "native"; ///< an LLVM CPU name, or "native"
   unsigned optLevel = 2;      ///< 0 to 3
+  /// Where compiled kernels are kept: a folder, "off", or "" (KernelCache.h).
+  std::string kernelCache;
 };
 
 /// Settings that one target alone has, which derives from this.
@@ -112,6 +114,7 @@ struct EmitOptions {
   DeviceOptions device;
   bool instrument = false;    ///< for profiles and checks of each call
   bool keepDenormals = false; ///< an f64 step does, all others flush them
+  bool verbose = false;       ///< say in a remark what was compiled
   std::string producer;       ///< compiler and version
   /// Adds first values of tensors to the data, and their places to the
   /// manifest.

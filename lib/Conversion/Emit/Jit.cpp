@@ -1,4 +1,4 @@
-//===- Jit.cpp - an object linked into this process -----------------------===//
+//===- Jit.cpp - objects linked into this process -------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -24,7 +24,7 @@ JitProgram::~JitProgram() {
     ckrt_program_destroy(loaded);
 }
 
-/// Returns the address of a symbol of the linked object.
+/// Returns the address of a symbol of the linked objects.
 template <typename T>
 static llvm::Expected<T> lookup(llvm::orc::LLJIT &jit, llvm::StringRef name) {
   auto address = jit.lookup(name);
@@ -49,7 +49,7 @@ runtimeSymbols(char prefix) {
 }
 
 llvm::Expected<std::unique_ptr<JitProgram>>
-JitProgram::create(const std::vector<char> &object) {
+JitProgram::create(const StepObjects &objects) {
   llvm::InitializeNativeTarget();
   llvm::InitializeNativeTargetAsmPrinter();
   std::unique_ptr<JitProgram> result(new JitProgram);
@@ -65,10 +65,15 @@ JitProgram::create(const std::vector<char> &object) {
   if (auto runtime = runtimeSymbols(lljit.getDataLayout().getGlobalPrefix()))
     lljit.getMainJITDylib().addGenerator(std::move(runtime));
   lljit.getMainJITDylib().addGenerator(std::move(*process));
-  if (llvm::Error error =
-          lljit.addObjectFile(llvm::MemoryBuffer::getMemBufferCopy(
-              llvm::StringRef(object.data(), object.size()), "ckopt_step")))
+  auto add = [&](const std::vector<char> &object) {
+    return lljit.addObjectFile(llvm::MemoryBuffer::getMemBufferCopy(
+        llvm::StringRef(object.data(), object.size()), "ckopt_step"));
+  };
+  if (llvm::Error error = add(objects.main))
     return std::move(error);
+  for (const std::vector<char> &kernel : objects.kernels)
+    if (llvm::Error error = add(kernel))
+      return std::move(error);
 
   auto manifest = lookup<const char *>(lljit, "ckopt_manifest");
   auto manifestSize = lookup<const uint64_t *>(lljit, "ckopt_manifest_size");

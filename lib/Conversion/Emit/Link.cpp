@@ -1,4 +1,4 @@
-//===- Link.cpp - an object to a shared library ---------------------------===//
+//===- Link.cpp - objects to a shared library -----------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -6,6 +6,7 @@
 #include "ckopt/Conversion/Emit/Emit.h"
 #include "ckopt/Support/AtomicFile.h"
 #include "ckopt/Support/Error.h"
+#include "llvm/Object/ArchiveWriter.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -23,31 +24,70 @@ static llvm::Expected<std::string> findLinker() {
                    "(or binutils), or use 'ckopt train', which needs none");
 }
 
-llvm::Error ckopt::linkSharedLibrary(const std::vector<char> &object,
+/// An archive of the kernels: one file for the linker, which takes from it what
+/// the main object refers to.
+static llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
+archiveOf(const std::vector<std::vector<char>> &kernels) {
+  std::vector<llvm::NewArchiveMember> members;
+  for (const std::vector<char> &kernel : kernels)
+    members.emplace_back(llvm::MemoryBufferRef(
+        llvm::StringRef(kernel.data(), kernel.size()), "kernel.o"));
+  return llvm::writeArchiveToBuffer(members,
+                                    llvm::SymtabWritingMode::NormalSymtab,
+                                    llvm::object::Archive::K_GNU,
+                                    /*Deterministic=*/true, /*Thin=*/false);
+}
+
+namespace {
+
+/// A file that is removed with the object.
+struct TemporaryFile {
+  llvm::Error make(llvm::StringRef suffix) {
+    if (auto code =
+            llvm::sys::fs::createTemporaryFile("ckopt-step", suffix, path))
+      return ioError("cannot make a temporary file: " + code.message());
+    remover.setFile(path);
+    return llvm::Error::success();
+  }
+  llvm::Error make(llvm::StringRef suffix, llvm::StringRef bytes) {
+    if (llvm::Error error = make(suffix))
+      return error;
+    return writeFileAtomically(path, bytes);
+  }
+
+  llvm::SmallString<128> path;
+  llvm::FileRemover remover;
+};
+
+} // namespace
+
+llvm::Error ckopt::linkSharedLibrary(const StepObjects &objects,
                                      const std::string &path) {
   auto linker = findLinker();
   if (!linker)
     return linker.takeError();
-  llvm::SmallString<128> objectPath, libraryPath;
-  if (auto code =
-          llvm::sys::fs::createTemporaryFile("ckopt-step", "o", objectPath))
-    return ioError("cannot make a temporary file: " + code.message());
-  llvm::FileRemover removeObject(objectPath);
-  if (llvm::Error error = writeFileAtomically(
-          objectPath, llvm::StringRef(object.data(), object.size())))
+  TemporaryFile main, kernels, linked;
+  if (llvm::Error error = main.make(
+          "o", llvm::StringRef(objects.main.data(), objects.main.size())))
     return error;
-  if (auto code =
-          llvm::sys::fs::createTemporaryFile("ckopt-step", "so", libraryPath))
-    return ioError("cannot make a temporary file: " + code.message());
-  llvm::FileRemover removeLibrary(libraryPath);
+  if (llvm::Error error = linked.make("so"))
+    return error;
+  llvm::SmallVector<llvm::StringRef> arguments = {
+      *linker, "-shared", "--build-id=none", "-o", linked.path, main.path};
+  if (!objects.kernels.empty()) {
+    auto archive = archiveOf(objects.kernels);
+    if (!archive)
+      return archive.takeError();
+    if (llvm::Error error = kernels.make("a", (*archive)->getBuffer()))
+      return error;
+    arguments.push_back(kernels.path);
+  }
   std::string problem;
-  llvm::StringRef arguments[] = {*linker, "-shared",   "--build-id=none",
-                                 "-o",    libraryPath, objectPath};
   if (int code = llvm::sys::ExecuteAndWait(*linker, arguments, std::nullopt, {},
                                            0, 0, &problem))
     return makeError(ExitInternal, "linking '" + path + "' failed with code " +
                                        llvm::Twine(code) + " " + problem);
-  auto library = llvm::MemoryBuffer::getFile(libraryPath);
+  auto library = llvm::MemoryBuffer::getFile(linked.path);
   if (!library)
     return ioError("cannot read the linked library: " +
                    library.getError().message());

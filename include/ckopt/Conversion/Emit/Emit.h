@@ -3,13 +3,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The JIT and files share one way to machine code: LLVM IR, optimized for one
-// CPU, to an object in memory. The JIT links that object into this process; a
-// shared library is the same object linked by lld. So both run the same bytes.
+// CPU, to objects in memory. The JIT links these objects into this process; a
+// shared library is the same objects linked by lld. So both run the same bytes.
+//
+// Each function of a kernel is an object of its own, named by a hash of its
+// content: functions of equal content, of one step or of several, are compiled
+// once and kept on the disk (KernelCache.h).
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_CONVERSION_EMIT_EMIT_H
 #define CKOPT_CONVERSION_EMIT_EMIT_H
 
+#include "ckopt/Conversion/Emit/KernelCache.h"
 #include "ckopt/Conversion/StepToLLVM/StepToLLVM.h"
 #include "ckopt/Runtime/ckrt.h"
 #include "llvm/Support/Error.h"
@@ -24,30 +29,45 @@ namespace ckopt {
 /// usage error where LLVM knows no such CPU.
 llvm::Expected<std::vector<std::string>> cpuFeatures(const CpuOptions &cpu);
 
-/// Compiles to an object file in memory with the symbols that ckrt loads: the
-/// functions, ckopt_manifest, ckopt_manifest_size, ckopt_data, ckopt_data_size.
-/// `data` holds the initial bytes of tensors that the artifact contains.
-/// Consumes `lowered.module`.
-llvm::Expected<std::vector<char>> emitObject(LoweredStep &lowered,
-                                             const std::vector<char> &data,
-                                             const CpuOptions &target);
+/// Object files in memory: one with what is loaded, which refers to the others.
+struct StepObjects {
+  std::vector<char> main;
+  std::vector<std::vector<char>> kernels;
 
-/// Compiles a module of the LLVM dialect; functions that are not entries become
-/// private.
+  int64_t bytes() const;
+};
+
+/// Where the code of kernels came from.
+struct KernelCounts {
+  int64_t functions = 0; ///< of kernels
+  int64_t distinct = 0;  ///< without those of equal content
+  int64_t found = 0;     ///< of the distinct ones: compiled earlier
+};
+
+/// Compiles to objects with the symbols that ckrt loads: the functions,
+/// ckopt_manifest, ckopt_manifest_size, ckopt_data, ckopt_data_size. `data`
+/// holds the initial bytes of tensors that the artifact contains. Kernels come
+/// from `cache` where it has them. Consumes `lowered.module`.
+llvm::Expected<StepObjects>
+emitObjects(LoweredStep &lowered, const std::vector<char> &data,
+            const CpuOptions &target, KernelCache &cache, KernelCounts &counts);
+
+/// Compiles a module of the LLVM dialect to one object; functions that are not
+/// entries become private.
 llvm::Expected<std::vector<char>>
 emitFunctions(mlir::OwningOpRef<mlir::ModuleOp> module,
               llvm::function_ref<bool(llvm::StringRef)> isEntry,
               const CpuOptions &target);
 
-/// Links the object to a shared library at `path` (temporary name, renamed).
-llvm::Error linkSharedLibrary(const std::vector<char> &object,
+/// Links the objects to a shared library at `path` (temporary name, renamed).
+llvm::Error linkSharedLibrary(const StepObjects &objects,
                               const std::string &path);
 
-/// An object linked into this process, loaded as a program of the runtime.
+/// Objects linked into this process, loaded as a program of the runtime.
 class JitProgram {
 public:
   static llvm::Expected<std::unique_ptr<JitProgram>>
-  create(const std::vector<char> &object);
+  create(const StepObjects &objects);
   ~JitProgram();
   ckrt_program *program() const { return loaded; }
 
