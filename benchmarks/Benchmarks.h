@@ -16,6 +16,10 @@ void registerPhases();
 /// "plan/..." and "pack/...": plans of random training graphs.
 void registerPlanner();
 
+/// "product/MxNxK/CLASS": products of f32 by each class, on one thread;
+/// "items" are operations of the product of f32.
+void registerProducts();
+
 } // namespace ckopt::benchmarks
 
 #endif // CKOPT_BENCHMARKS_BENCHMARKS_H

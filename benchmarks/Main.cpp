@@ -16,6 +16,7 @@ int main(int argc, char **argv) {
   ckopt::benchmarks::registerKernels();
   ckopt::benchmarks::registerPhases();
   ckopt::benchmarks::registerPlanner();
+  ckopt::benchmarks::registerProducts();
   benchmark::RunSpecifiedBenchmarks();
   benchmark::Shutdown();
   return 0;

@@ -54,7 +54,7 @@ static double kernelOpSeconds(KernelOpInterface kernel,
   if (element.isBF16() || element.isF16())
     flops /= rates.halves;
   int64_t smallest = std::numeric_limits<int64_t>::max();
-  if (isa<MatMulOp, MatMulAddOp>(op)) {
+  if (isa<MatMulOp, MatMulAddOp, SplitMatMulOp>(op)) {
     for (Value operand : op->getOperands())
       for (int64_t size :
            cast<RankedTensorType>(operand.getType()).getShape().take_back(2))

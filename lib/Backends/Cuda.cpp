@@ -73,9 +73,19 @@ public:
   }
   std::vector<TargetFlag> ownFlags(TargetOptions &options) const override;
 
+  llvm::Expected<runtime::ProductPrecision>
+  productPrecision(llvm::StringRef name) const override {
+    auto precision = parsePrecision(name, runtime::ProductPrecision::TF32);
+    if (precision && pieceCount(*precision) > 1)
+      return usageError("products by " + name +
+                        " are for target cpu alone: "
+                        "tensor cores have tf32 (high)");
+    return precision;
+  }
+
   llvm::Expected<CodegenOptions>
   codegen(const KernelSettings &settings) const override {
-    auto precision = parsePrecision(settings.matmulPrecision);
+    auto precision = productPrecision(settings.matmulPrecision);
     if (!precision)
       return precision.takeError();
     return CodegenOptions{this, /*threads=*/1, /*vectorBits=*/128,
@@ -209,7 +219,11 @@ llvm::Error CudaTarget::settle(TargetRequest &request) const {
   if (llvm::Error error = refuseIdleFlags(request, **own))
     return error;
   KernelSettings &kernels = request.kernels;
-  if (request.computeType == "f64" && kernels.matmulPrecision != "f32")
+  auto precision = productPrecision(kernels.matmulPrecision);
+  if (!precision)
+    return precision.takeError();
+  if (request.computeType == "f64" &&
+      *precision != runtime::ProductPrecision::F32)
     return usageError("--matmul-precision=" + kernels.matmulPrecision +
                       " is for products of f32, and --compute-type=f64 has "
                       "none: leave out one of the two");

@@ -19,16 +19,24 @@ void ckopt::registerAllTargets() {
 }
 
 llvm::Expected<runtime::ProductPrecision>
-ckopt::parsePrecision(const std::string &name) {
+ckopt::parsePrecision(llvm::StringRef name, runtime::ProductPrecision high) {
   if (auto precision = runtime::parseProductPrecision(name))
     return *precision;
+  if (name == "highest")
+    return runtime::ProductPrecision::F32;
+  if (name == "high")
+    return high;
+  if (name == "medium")
+    return runtime::ProductPrecision::BF16;
   return usageError("no precision of products '" + name +
-                    "'; there are f32, tf32, bf16, f16");
+                    "'; there are highest, high, medium, f32, tf32, bf16, f16, "
+                    "bf16x3, bf16x6");
 }
 
 llvm::Error ckopt::refuseNarrowProducts(const TargetRequest &request) {
   const std::string &precision = request.kernels.matmulPrecision;
-  if (!request.flags.count("matmul-precision") || precision == "f32")
+  if (!request.flags.count("matmul-precision") || precision == "f32" ||
+      precision == "highest")
     return llvm::Error::success();
   return usageError("--matmul-precision=" + precision +
                     " is for GPUs: give --target=cuda");

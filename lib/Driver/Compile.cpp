@@ -227,6 +227,7 @@ llvm::Error Compilation::importModel() {
   if (opts.step.precision != "f32" && !targetInfo->traits.bf16Products)
     remark("precision: this machine has no instructions for products of bf16; "
            "they are computed in f32 from values that are stored in bf16");
+  noteProducts();
   auto model = onnx_frontend::importModel(opts.model, opts.import, *context);
   if (!model)
     return model.takeError();
@@ -341,6 +342,8 @@ void Compilation::summarize() {
     kernels.insert(call.getCallee());
   });
   planSummary.kernels = int64_t(kernels.size());
+  if (opts.step.matmulPrecision != "f32")
+    summarizeProducts(step);
 }
 
 /// The step as it is before anything is moved or recomputed.

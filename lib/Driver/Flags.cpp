@@ -507,12 +507,15 @@ void DriverFlags::addDeviceFlags() {
     }
   }
   add("matmul-precision", "TYPE", all,
-      "GPUs: what products and convolutions of f32 round their operands to: "
-      "f32 (default: nothing), tf32, bf16, f16; sums and tensors stay f32",
+      "class of products of f32: highest (default: f32), high (GPUs: tf32, "
+      "CPUs with AMX: bf16x3), medium (bf16), or one by its name: f32, tf32, "
+      "bf16, f16, bf16x3, bf16x6; sums and tensors stay f32",
       [this](StringRef text) -> llvm::Error {
-        if (!runtime::parseProductPrecision(text))
+        if (!runtime::parseProductPrecision(text) && text != "highest" &&
+            text != "high" && text != "medium")
           return usageError("--matmul-precision: '" + text +
-                            "' is not one of f32, tf32, bf16, f16");
+                            "' is not one of highest, high, medium, f32, tf32, "
+                            "bf16, f16, bf16x3, bf16x6");
         o.compile.step.matmulPrecision = text.str();
         return llvm::Error::success();
       });

@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Driver/Step.h"
+#include "ckopt/Target/TargetRegistry.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Support/xxhash.h"
@@ -39,6 +40,12 @@ static void describeLoss(const autodiff::LossSettings &set,
   note("margin", set.margin, usual.margin);
   list("class-weights", set.classWeights);
   list("pos-weight", set.posWeight);
+}
+
+/// Returns the class of products, whatever name it was asked for by.
+static runtime::ProductPrecision productsOf(const StepOptions &step) {
+  const TargetInfo *target = llvm::cantFail(findTarget(step.target));
+  return llvm::cantFail(target->productPrecision(step.matmulPrecision));
 }
 
 /// Adds settings that only some schedules have.
@@ -94,8 +101,9 @@ StringMetadata ckopt::runIdentity(const CompileOptions &compile,
   result["optimizer"] = opt.kind;
   result["schedule"] = scheduleName(schedule.kind);
   result["compute-type"] = compile.import.computeType;
-  if (step.matmulPrecision != "f32")
-    result["matmul-precision"] = step.matmulPrecision;
+  if (runtime::ProductPrecision products = productsOf(step);
+      products != runtime::ProductPrecision::F32)
+    result["matmul-precision"] = runtime::productPrecisionName(products);
   if (step.precision != "f32")
     result["precision"] = step.precision;
   if (!step.keepF32.empty())

@@ -227,7 +227,9 @@ static llvm::Error checkPrecision(const CompileOptions &options) {
   if (options.import.computeType == "f64")
     return usageError("--precision=bf16 stores what is f32, and "
                       "--compute-type=f64 has none: leave out one of the two");
-  if (step.matmulPrecision != "f32" && step.matmulPrecision != "bf16")
+  llvm::StringRef products = step.matmulPrecision;
+  if (products != "f32" && products != "highest" && products != "bf16" &&
+      products != "medium")
     return usageError(
         "--precision=bf16 and --matmul-precision=" + step.matmulPrecision +
         " contradict each other: products are by bf16");

@@ -11,6 +11,7 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <cmath>
+#include <map>
 
 using namespace ckopt;
 
@@ -19,6 +20,19 @@ static std::string gapText(const RematFigures &plan) {
   if (plan.lowerBound <= 0)
     return "unknown";
   return formatPercent(std::max(0.0, plan.seconds / plan.lowerBound - 1), 2);
+}
+
+/// Returns the share of each class in the arithmetic of products, by name.
+static std::map<std::string, double> productShares(const PlanSummary &summary) {
+  std::map<std::string, double> shares;
+  double all = 0;
+  for (const PlanSummary::ProductKernel &product : summary.products) {
+    shares[product.precision] += product.flops;
+    all += product.flops;
+  }
+  for (auto &[precision, share] : shares)
+    share /= std::max(all, 1.0);
+  return shares;
 }
 
 void ckopt::printPlan(const Compilation &compilation, llvm::raw_ostream &os) {
@@ -58,6 +72,8 @@ void ckopt::printPlan(const Compilation &compilation, llvm::raw_ostream &os) {
   if (summary.lowProducts)
     time.addRow({"products computed from bf16",
                  formatPercent(*summary.lowProducts, 1)});
+  for (const auto &[precision, share] : productShares(summary))
+    time.addRow({"products by " + precision, formatPercent(share, 1)});
   time.addRow({"predicted step", formatSeconds(plan.seconds)});
   if (plan.baseSeconds > 0)
     time.addRow(
@@ -108,6 +124,15 @@ static void writePlanJson(llvm::json::OStream &json,
     json.attribute("kernels", summary.kernels);
     if (summary.lowProducts)
       json.attribute("bf16_products", jsonNumber(*summary.lowProducts));
+    if (!summary.products.empty())
+      json.attributeArray("products", [&] {
+        for (const PlanSummary::ProductKernel &product : summary.products)
+          json.object([&] {
+            json.attribute("kernel", product.kernel);
+            json.attribute("class", product.precision);
+            json.attribute("calls", product.calls);
+          });
+      });
   }
   if (plan.policy)
     json.attributeObject("policy", [&] {

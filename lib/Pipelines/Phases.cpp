@@ -82,10 +82,24 @@ static Phase autodiffPhase(const StepOptions &options,
           }};
 }
 
-/// Whether attention ops have code. Mixed precision leaves attention to its
-/// products, which are of bf16.
+/// Returns whether products of f32 are computed by those of bf16, from operands
+/// that kernels of their own make.
+static bool splitsProducts(const StepOptions &options,
+                           const TargetInfo &target) {
+  auto precision = target.productPrecision(options.matmulPrecision);
+  if (!precision) {
+    llvm::consumeError(precision.takeError()); // codegen() says it
+    return false;
+  }
+  return target.traits.splitsProducts &&
+         *precision != runtime::ProductPrecision::F32;
+}
+
+/// Whether attention ops have code. Mixed precision and products of pieces
+/// leave attention to its products.
 static bool hasAttention(const StepOptions &options, const TargetInfo &target) {
-  return options.precision == "f32" && target.traits.leastAttentionKeys;
+  return options.precision == "f32" && !splitsProducts(options, target) &&
+         target.traits.leastAttentionKeys;
 }
 
 static void addAttention(OpPassManager &passes, const StepOptions &options,
@@ -118,6 +132,13 @@ static void addFusion(OpPassManager &passes, const StepOptions &options,
     mixed.target = target.name();
     mixed.libraryWorkspace = options.libraryWorkspace;
     passes.addPass(createMixedPrecisionPass(mixed));
+  }
+  if (splitsProducts(options, target)) {
+    SplitProductsPassOptions split;
+    split.precision = options.matmulPrecision;
+    split.threads = unsigned(options.threads);
+    split.target = target.name();
+    passes.addPass(createSplitProductsPass(split));
   }
   AnnotateKernelsPassOptions kernels;
   kernels.threads = unsigned(options.threads);

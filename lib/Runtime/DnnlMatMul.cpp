@@ -15,6 +15,9 @@
 // 14.0 packed and 1.9 for packing); on AMD's Zen it makes no difference. The
 // rule depends on the descriptor alone, so results never depend on a budget.
 //
+// A product of operands that are given in pieces is a chain of products, each
+// added to the result, those of small pieces first.
+//
 //===----------------------------------------------------------------------===//
 #include "DnnlProgram.h"
 
@@ -119,6 +122,41 @@ dnnl_primitive_desc_t describeProduct(const dnnl_memory_desc_t &a,
   return status == dnnl_success ? pd : nullptr;
 }
 
+/// A matrix and the number of the argument that it is.
+struct Factor {
+  const dnnl_memory_desc_t &desc;
+  int arg;
+};
+
+/// Appends c = a b, or c += a b.
+bool appendProduct(DnnlProgram &program, Factor a, Factor b, Factor c,
+                   bool packs, bool accumulate, std::string &error) {
+  dnnl_status_t status;
+  dnnl_primitive_desc_t pd =
+      describeProduct(a.desc, b.desc, c.desc, packs, accumulate, status);
+  if (!pd) {
+    error = dnnlStatusText(status);
+    return false;
+  }
+  dnnl_memory_t aMem = program.argument(a.desc, a.arg);
+  dnnl_memory_t bMem = program.argument(b.desc, b.arg);
+  dnnl_memory_t cMem = program.argument(c.desc, c.arg);
+  const dnnl_memory_desc_t &packed =
+      *dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0);
+  if (!dnnl_memory_desc_equal(&packed, &b.desc)) {
+    dnnl_memory_t packedMem = program.scratch(packed);
+    if (!program.appendReorder(b.desc, bMem, packed, packedMem, error)) {
+      dnnl_primitive_desc_destroy(pd);
+      return false;
+    }
+    bMem = packedMem;
+  }
+  return program.append(
+      pd,
+      {{DNNL_ARG_SRC, aMem}, {DNNL_ARG_WEIGHTS, bMem}, {DNNL_ARG_DST, cMem}},
+      error);
+}
+
 } // namespace
 
 std::unique_ptr<Primitive>
@@ -130,9 +168,10 @@ ckopt::runtime::createDnnlMatMul(const PrimitiveDesc &desc,
     error = kDnnlExtentText;
     return nullptr;
   }
+  int pieces = int(pieceCount(desc.precision));
   Operand a{0, {m.aBatch[0], m.aBatch[1]}, m.aRow, m.aCol};
-  Operand b{1, {m.bBatch[0], m.bBatch[1]}, m.bRow, m.bCol};
-  int result = desc.accumulate ? 3 : 2;
+  Operand b{pieces, {m.bBatch[0], m.bBatch[1]}, m.bRow, m.bCol};
+  int addend = 2 * pieces, result = addend + desc.accumulate;
   Operand c{result, {m.cBatch[0], m.cBatch[1]}, m.cRow, m.cCol};
   if (m.n > 1 && m.cCol != 1 && m.m > 1) {
     std::swap(a, b);
@@ -153,41 +192,25 @@ ckopt::runtime::createDnnlMatMul(const PrimitiveDesc &desc,
   dnnl_data_type_t type = dnnlType(desc.dtype);
   dnnl_data_type_t sums = dnnlType(resultType(desc));
   dnnl_memory_desc_t aDesc, bDesc, cDesc;
-  dnnl_status_t status = dnnl_invalid_arguments;
-  dnnl_primitive_desc_t pd = nullptr;
-  if (view(aDesc, a, rank, m.batch, m.m, m.k, type) &&
-      view(bDesc, b, rank, m.batch, m.k, m.n, type) &&
-      view(cDesc, c, rank, m.batch, m.m, m.n, sums))
-    pd = describeProduct(aDesc, bDesc, cDesc,
-                         wantsPacking(m, b, rank, desc.dtype), desc.accumulate,
-                         status);
-  if (!pd) {
-    error = dnnlStatusText(status);
+  if (!view(aDesc, a, rank, m.batch, m.m, m.k, type) ||
+      !view(bDesc, b, rank, m.batch, m.k, m.n, type) ||
+      !view(cDesc, c, rank, m.batch, m.m, m.n, sums)) {
+    error = dnnlStatusText(dnnl_invalid_arguments);
     return nullptr;
   }
+  bool packs = pieces == 1 && wantsPacking(m, b, rank, desc.dtype);
   auto program = std::make_unique<DnnlProgram>();
-  if (desc.accumulate && !program->appendCopy(cDesc, 2, result, error)) {
-    dnnl_primitive_desc_destroy(pd);
+  if (desc.accumulate && !program->appendCopy(cDesc, addend, result, error))
     return nullptr;
-  }
-  dnnl_memory_t aMem = program->argument(aDesc, a.arg);
-  dnnl_memory_t bMem = program->argument(bDesc, b.arg);
-  dnnl_memory_t cMem = program->argument(cDesc, c.arg);
-  const dnnl_memory_desc_t &packed =
-      *dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0);
-  if (!dnnl_memory_desc_equal(&packed, &bDesc)) {
-    dnnl_memory_t packedMem = program->scratch(packed);
-    if (!program->appendReorder(bDesc, bMem, packed, packedMem, error)) {
-      dnnl_primitive_desc_destroy(pd);
-      return nullptr;
+  bool first = !desc.accumulate;
+  // Of pieces i and j with i + j = order.
+  for (int order = pieces - 1; order >= 0; --order)
+    for (int i = order; i >= 0; --i) {
+      if (!appendProduct(*program, {aDesc, a.arg + i},
+                         {bDesc, b.arg + order - i}, {cDesc, result}, packs,
+                         !first, error))
+        return nullptr;
+      first = false;
     }
-    bMem = packedMem;
-  }
-  if (!program->append(pd,
-                       {{DNNL_ARG_SRC, aMem},
-                        {DNNL_ARG_WEIGHTS, bMem},
-                        {DNNL_ARG_DST, cMem}},
-                       error))
-    return nullptr;
   return program;
 }

@@ -112,7 +112,8 @@ DnnlProgram::~DnnlProgram() {
 }
 
 int64_t DnnlProgram::workspaceBytes() const {
-  return workspace ? workspace + WorkspaceGuard::kBytes : 0;
+  int64_t bytes = workspace + pads;
+  return bytes ? bytes + WorkspaceGuard::kBytes : 0;
 }
 
 dnnl_memory_t DnnlProgram::bind(const dnnl_memory_desc_t &desc, int arg,
@@ -132,7 +133,7 @@ dnnl_memory_t DnnlProgram::argument(const dnnl_memory_desc_t &desc, int arg) {
 dnnl_memory_t DnnlProgram::scratch(const dnnl_memory_desc_t &desc) {
   int64_t offset = workspace;
   workspace += alignUp(static_cast<int64_t>(dnnl_memory_desc_get_size(&desc)));
-  return bind(desc, -1, offset);
+  return bind(desc, kWorkspace, offset);
 }
 
 bool DnnlProgram::append(dnnl_primitive_desc_t desc,
@@ -142,7 +143,9 @@ bool DnnlProgram::append(dnnl_primitive_desc_t desc,
       dnnl_primitive_desc_query_md(desc, dnnl_query_scratchpad_md, 0);
   bool sound = true;
   if (pad && dnnl_memory_desc_get_size(pad) > 0) {
-    dnnl_memory_t memory = scratch(*pad);
+    dnnl_memory_t memory = bind(*pad, kPad, 0);
+    pads = std::max(
+        pads, alignUp(static_cast<int64_t>(dnnl_memory_desc_get_size(pad))));
     sound = memory != nullptr;
     args.push_back({DNNL_ARG_SCRATCHPAD, memory});
   }
@@ -196,13 +199,16 @@ bool DnnlProgram::execute(void *const *args, void *space, std::string &error) {
     return false;
   };
   for (const Binding &b : bindings) {
-    void *at = b.arg < 0 ? base + b.offset : args[b.arg];
+    void *at = b.arg == kPad         ? base + workspace
+               : b.arg == kWorkspace ? base + b.offset
+                                     : args[b.arg];
     dnnl_status_t status = dnnl_memory_set_data_handle(b.memory, at);
     if (status != dnnl_success)
       return refuse(status);
   }
-  if (workspace)
-    WorkspaceGuard::write(base + workspace);
+  int64_t used = workspace + pads;
+  if (used)
+    WorkspaceGuard::write(base + used);
   for (const Stage &stage : stages) {
     if (stage.to >= 0 && args[stage.from] == args[stage.to])
       continue;
@@ -213,7 +219,7 @@ bool DnnlProgram::execute(void *const *args, void *space, std::string &error) {
       return refuse(status);
   }
   dnnl_stream_wait(dnnlStream());
-  if (workspace && !WorkspaceGuard::intact(base + workspace)) {
+  if (used && !WorkspaceGuard::intact(base + used)) {
     error = name + " wrote beyond the workspace that it asked for";
     return false;
   }

@@ -48,8 +48,9 @@ public:
   dnnl_memory_t argument(const dnnl_memory_desc_t &desc, int arg);
   /// Makes a memory object in fresh workspace.
   dnnl_memory_t scratch(const dnnl_memory_desc_t &desc);
-  /// Appends a computation on the given memories and its own scratchpad; takes
-  /// ownership of `desc`. On failure returns false and sets `error`.
+  /// Appends a computation on the given memories and a scratchpad, whose bytes
+  /// all computations share, one after the other; takes ownership of `desc`. On
+  /// failure returns false and sets `error`.
   bool append(dnnl_primitive_desc_t desc, std::vector<dnnl_exec_arg_t> args,
               std::string &error);
   /// Appends a copy from one order to another.
@@ -62,9 +63,10 @@ public:
                   std::string &error);
 
 private:
+  static constexpr int kWorkspace = -1, kPad = -2;
   struct Binding {
     dnnl_memory_t memory;
-    int arg; ///< -1 for workspace
+    int arg; ///< or kWorkspace, kPad
     int64_t offset;
   };
   struct Stage {
@@ -76,7 +78,7 @@ private:
 
   std::vector<Binding> bindings;
   std::vector<Stage> stages;
-  int64_t workspace = 0;
+  int64_t workspace = 0, pads = 0; ///< scratchpads lie behind the workspace
   std::string name;
 };
 

@@ -226,7 +226,8 @@ bool validateDevice(const Manifest &m, std::string &error) {
   if (d.codeBytes < 0 || d.codeBytes > kMaxBytes || d.dataBytes < 0 ||
       d.dataBytes > kMaxBytes)
     return fail(error, "negative or wild size of code or data");
-  if (static_cast<uint32_t>(d.precision) >= kNumProductPrecisions)
+  if (static_cast<uint32_t>(d.precision) >= kNumProductPrecisions ||
+      pieceCount(d.precision) > 1)
     return fail(error, "unknown precision of products");
   if (m.threads != 1 || !m.cpuFeatures.empty())
     return fail(error, "made for a device, but with CPU features or threads");
@@ -286,9 +287,12 @@ bool ckopt::runtime::validate(const Manifest &m, std::string &error) {
     std::string wrong = check(m.primitives[i]);
     // All operands of f32 must have one precision, or bits would depend on
     // which products run in libraries.
-    if (wrong.empty() && m.primitives[i].dtype == DType::F32 &&
-        m.primitives[i].precision != m.device.precision)
-      wrong = describe(m.primitives[i]) + ": another precision than the step's";
+    const PrimitiveDesc &desc = m.primitives[i];
+    if (wrong.empty() && (pieceCount(desc.precision) > 1
+                              ? m.target != Target::Cpu
+                              : desc.dtype == DType::F32 &&
+                                    desc.precision != m.device.precision))
+      wrong = describe(desc) + ": another precision than the step's";
     if (!wrong.empty())
       return fail(error, "primitive " + std::to_string(i) + ": " + wrong);
   }

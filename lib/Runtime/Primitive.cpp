@@ -39,7 +39,8 @@ std::unique_ptr<Primitive> createChecked(const PrimitiveDesc &desc,
     return createDnnlConv(desc, error);
   auto product = createDnnlMatMul(desc, error);
   // OpenBLAS accepts some strides that oneDNN refuses.
-  if (!product && desc.dtype == DType::F32) {
+  if (!product && desc.dtype == DType::F32 &&
+      desc.precision == ProductPrecision::F32) {
     error.clear();
     return createBlasMatMul(desc);
   }

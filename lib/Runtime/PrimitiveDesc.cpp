@@ -17,7 +17,7 @@
 using namespace ckopt::runtime;
 
 static constexpr std::array<std::string_view, kNumProductPrecisions>
-    kPrecisions = {"f32", "tf32", "bf16", "f16"};
+    kPrecisions = {"f32", "tf32", "bf16", "f16", "bf16x3", "bf16x6"};
 
 std::string_view
 ckopt::runtime::productPrecisionName(ProductPrecision precision) {
@@ -41,10 +41,13 @@ static std::string product(const int64_t *values, int64_t count) {
 }
 
 std::string ckopt::runtime::describe(const PrimitiveDesc &desc) {
-  std::string type(dtypeName(desc.dtype));
+  bool split = pieceCount(desc.precision) > 1;
+  std::string type(split ? "f32" : dtypeName(desc.dtype));
   if (desc.precision != ProductPrecision::F32)
     type += " by " + std::string(productPrecisionName(desc.precision));
-  if (desc.wideResult)
+  if (split && desc.dtype == DType::F32)
+    type += " in f32";
+  if (desc.wideResult && !split)
     type += " to f32";
   if (desc.kind == PrimitiveKind::MatMul) {
     const MatMulDesc &m = desc.matmul;
@@ -199,7 +202,13 @@ std::string ckopt::runtime::check(const PrimitiveDesc &desc) {
     return "unknown element type";
   if (static_cast<uint32_t>(desc.precision) >= kNumProductPrecisions)
     return "unknown precision of products";
-  if (desc.precision != ProductPrecision::F32 && desc.dtype != DType::F32)
+  if (pieceCount(desc.precision) > 1) {
+    if (desc.kind != PrimitiveKind::MatMul ||
+        !(desc.dtype == DType::F32 ||
+          (desc.dtype == DType::BF16 && desc.wideResult)))
+      return describe(desc) + ": only matrix products of f32 are split";
+  } else if (desc.precision != ProductPrecision::F32 &&
+             desc.dtype != DType::F32)
     return describe(desc) + ": only operands of f32 are rounded";
   if (desc.wideResult && desc.dtype != DType::BF16 && desc.dtype != DType::F16)
     return describe(desc) + ": only products of halves have a wider result";

@@ -24,6 +24,14 @@ std::vector<TargetFlag> TargetInfo::ownFlags(TargetOptions &) const {
   return {};
 }
 
+llvm::Expected<runtime::ProductPrecision>
+TargetInfo::productPrecision(llvm::StringRef name) const {
+  if (name == "f32" || name == "highest")
+    return runtime::ProductPrecision::F32;
+  return usageError("products by " + name + ": " + traits.machines +
+                    " have those by f32 alone");
+}
+
 void StepCode::print(llvm::raw_ostream &) const {}
 llvm::Error StepCode::writeJson(llvm::json::OStream &) const {
   return llvm::Error::success();

@@ -23,6 +23,7 @@ struct Case {
   bool middle = true;
   std::string precision = "f32";
   std::string chunkVocab = "auto";
+  std::string products = "f32"; ///< class of products
 
   static OptimizerSettings adamw() {
     OptimizerSettings settings;
@@ -42,6 +43,7 @@ Outcome run(const Case &param, const MemoryBudget &budget, int64_t steps = 5) {
   options.step.optimizer = param.optimizer;
   options.step.precision = param.precision;
   options.step.chunkVocab = param.chunkVocab;
+  options.step.matmulPrecision = param.products;
   for (const std::string &group : param.groups)
     options.groups.push_back(
         get(parseParameterGroup(group, *findOptimizer(param.optimizer.kind))));
@@ -101,6 +103,13 @@ std::vector<Case> cases() {
     low.name += "_bf16";
     low.precision = "bf16";
     result.push_back(low);
+  }
+  // Pieces of operands may be made again, an added product of chunks too.
+  for (const char *products : {"bf16x3", "bf16x6", "bf16"}) {
+    Case split = chunks;
+    split.name += std::string("_by_") + products;
+    split.products = products;
+    result.push_back(split);
   }
   // Every optimizer, with averages and a group of its own.
   const GoldenModel model = goldenModels().front();

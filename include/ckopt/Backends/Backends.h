@@ -48,9 +48,10 @@ llvm::Expected<std::unique_ptr<StepCode>>
 emitHostCode(mlir::ModuleOp planned, const CodegenOptions &codegen,
              const EmitOptions &options);
 
-/// CodegenOptions::precision from text; an error that lists the names.
+/// A class of products from text; an error that lists the names. `high` is
+/// what the target has for that.
 llvm::Expected<runtime::ProductPrecision>
-parsePrecision(const std::string &name);
+parsePrecision(llvm::StringRef name, runtime::ProductPrecision high);
 
 } // namespace ckopt
 

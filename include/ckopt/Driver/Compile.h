@@ -66,6 +66,14 @@ struct PlanSummary {
   /// Share of the arithmetic of products and convolutions that is computed from
   /// bf16; nothing without mixed precision.
   std::optional<double> lowProducts;
+  /// The class of each library kernel's products, where another than f32 was
+  /// asked for.
+  struct ProductKernel {
+    std::string kernel, precision;
+    int64_t calls = 0;
+    double flops = 0; ///< of a step
+  };
+  std::vector<ProductKernel> products;
   double planSeconds = 0;
 };
 
@@ -159,9 +167,11 @@ private:
   llvm::Error settleTarget();
   llvm::Error judgeExport() const;
   void summarize();
+  void summarizeProducts(mlir::func::FuncOp step);
   llvm::Error checkTrained();
   llvm::Error applyGroups();
   llvm::Error noteFrozenNorms();
+  void noteProducts();
   void noteUnclear() const;
   llvm::Error checkTrainedTypes() const;
   void applyInit();

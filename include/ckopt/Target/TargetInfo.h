@@ -45,7 +45,9 @@ struct KernelSettings {
   /// Bytes for each call of a library that kernels may be left to, where the
   /// target has code of its own for them, too; 0: they are not.
   int64_t libraryWorkspace = 0;
-  /// What operands of products of f32 are rounded to: f32, tf32, bf16, f16.
+  /// The class of products of f32: highest, high or medium, what these are on
+  /// the target (TargetInfo::productPrecision), or f32, tf32, bf16, f16,
+  /// bf16x3, bf16x6.
   std::string matmulPrecision = "f32";
   /// What activations are stored in, and products computed from: f32, bf16.
   std::string precision = "f32";
@@ -61,7 +63,8 @@ struct CodegenOptions {
   /// Of a vector; where no two elements fit, code is of scalars alone.
   unsigned vectorBits = 512;
   int64_t libraryWorkspace = 0; ///< KernelSettings::libraryWorkspace
-  /// Of contractions and convolutions of f32; other types as they are.
+  /// Of contractions and convolutions of f32 whose kernels round operands;
+  /// other types as they are.
   runtime::ProductPrecision precision = runtime::ProductPrecision::F32;
 };
 
@@ -151,6 +154,9 @@ struct TargetTraits {
   /// Products and convolutions of bf16 have instructions here; otherwise mixed
   /// precision computes them in f32.
   bool bf16Products = false;
+  /// Operands of products of f32 are rounded, or split in pieces, by kernels of
+  /// their own (split-products), not on their way into a product.
+  bool splitsProducts = false;
   /// Products that are added to a tensor (matmul_add) have code.
   bool addsProducts = false;
   /// Attention ops of at least so many keys pay here; 0: there are none.
@@ -209,6 +215,11 @@ public:
   /// nothing to it and settings that contradict each other (usage errors). Not
   /// changed by being called twice.
   virtual llvm::Error settle(TargetRequest &request) const = 0;
+
+  /// The class of products that KernelSettings::matmulPrecision asks for; an
+  /// error where the target has none. By default there is f32 alone.
+  virtual llvm::Expected<runtime::ProductPrecision>
+  productPrecision(llvm::StringRef name) const;
 
   /// What kernels are made with; refuses what it has no code for.
   virtual llvm::Expected<CodegenOptions>

@@ -33,6 +33,26 @@ def MixedPrecisionPass : Pass<"mixed-precision", "mlir::ModuleOp"> {
   ];
 }
 
+def SplitProductsPass : Pass<"split-products", "mlir::ModuleOp"> {
+  let summary = "Computes products of f32 from operands that are split in pieces of bf16, or rounded to it";
+  let description = [{
+    Runs behind `fuse` and `mixed-precision`. By class `bf16x3` and `bf16x6` a matrix product of f32
+    becomes a `split_matmul` of the pieces of its operands (two of each and three products, or three
+    and six; `split_bf16`), by class `bf16` it and convolutions take operands that are rounded to
+    bf16; sums and results stay f32. Each value is split or rounded once a function, by a kernel of
+    its own, below views of it; the planner may make the pieces again. Products that the library
+    refuses stay as they are. Kernels that changed get `ckopt.products`, the class.
+  }];
+  let options = [
+    Option<"precision", "precision", "std::string", "\"bf16x3\"",
+           "Class of products: bf16x3, bf16x6, bf16; f32 changes nothing">,
+    Option<"threads", "threads", "unsigned", "1", "Threads of library kernels">,
+    Option<"target", "target", "std::string", "\"cpu\"", "Name of the target">,
+    Option<"pieces", "pieces", "std::string", "\"auto\"",
+           "What pieces are stored in: bf16, f32 (the same numbers, multiplied in f32), auto: bf16 where the machine has instructions for it">,
+  ];
+}
+
 def AnnotateKernelsPass : Pass<"annotate-kernels", "mlir::ModuleOp"> {
   let summary = "Sets workspace and reuse of every kernel call from what its code will need";
   let description = [{
@@ -51,7 +71,7 @@ def AnnotateKernelsPass : Pass<"annotate-kernels", "mlir::ModuleOp"> {
     Option<"libraryWorkspace", "library-workspace", "int64_t", "0",
            "cuda: bytes of workspace of each call of cuBLASLt or cuDNN; 0: our own contractions">,
     Option<"matmulPrecision", "matmul-precision", "std::string", "\"f32\"",
-           "cuda: what f32 operands of products and convolutions are rounded to: f32, tf32, bf16 or f16">,
+           "Class of products of f32, as split-products was given it; cuda: what operands are rounded to">,
   ];
   // Of the code that is tried to see how it vectorizes.
   let dependentDialects = [
@@ -71,7 +91,7 @@ def LowerKernelsPass : Pass<"lower-kernels", "mlir::ModuleOp"> {
     Option<"target", "target", "std::string", "\"cpu\"",
            "Name of the target: cpu (functions of ranges), cuda (launches in block form)">,
     Option<"matmulPrecision", "matmul-precision", "std::string", "\"f32\"",
-           "cuda: what f32 operands of products and convolutions are rounded to: f32, tf32, bf16 or f16">,
+           "Class of products of f32, as split-products was given it; cuda: what operands are rounded to">,
     Option<"toLLVM", "to-llvm", "bool", "false",
            "Erase everything else and lower the stages to the LLVM dialect">,
     Option<"report", "report", "bool", "false",

@@ -64,6 +64,8 @@ OperandForm codegen::operandForm(Operand a, Operand b, Type sums,
     MLIRContext *ctx = sums.getContext();
     switch (precision) {
     case ProductPrecision::F32:
+    case ProductPrecision::BF16x3:
+    case ProductPrecision::BF16x6:
       break;
     case ProductPrecision::TF32:
       return {sums, /*tf32=*/true};
@@ -158,6 +160,9 @@ public:
   LogicalResult plan() override {
     if (failed(describePrimitive(kernel, options, code)))
       return failure();
+    if (pieceCount(code.primitive.precision) > 1)
+      return kernel.front().front().emitError(
+          "products of pieces have code for CPUs alone");
     if (code.primitive.accumulate)
       return kernel.front().front().emitError(
           "products that are added to a tensor have code for CPUs alone");

@@ -169,3 +169,35 @@ Value codegen::emitToBF16(ValueBuilder &v, Value x) {
                                        v.select(isNaN, quiet, rounded));
   return v.bitcast(v.b.getBF16Type(), half);
 }
+
+/// Rounds a finite f32 to bf16, to nearest even, but keeps it an f32.
+static Value nearestBF16(ValueBuilder &v, Value x) {
+  Value bits = v.bitcast(v.b.getI32Type(), x);
+  Value odd = v.andi(v.shr(bits, 16), v.like(bits, 1));
+  bits = v.add(bits, v.add(odd, v.like(odd, 0x7fff)));
+  return v.bitcast(v.b.getF32Type(), v.andi(bits, v.like(bits, -65536)));
+}
+
+SmallVector<Value> codegen::emitSplitBF16(ValueBuilder &v, Value x,
+                                          unsigned count) {
+  using Compare = arith::CmpFPredicate;
+  constexpr double kLargest = 0x1.fep127, kSmallest = 0x1p-126;
+  Value infinity = v.like(x, std::numeric_limits<double>::infinity());
+  Value finite = v.cmpf(Compare::OLT, v.abs(x), infinity);
+  Value sign = v.select(v.cmpf(Compare::OLT, x, v.like(x, 0)), v.like(x, -1),
+                        v.like(x, 1));
+  Value rest = v.select(finite, x, sign);
+  SmallVector<Value> pieces;
+  for (unsigned i = 0; i < count; ++i) {
+    Value small = v.cmpf(Compare::OLT, v.abs(rest), v.like(x, kSmallest));
+    rest = v.select(small, v.like(x, 0), rest);
+    Value piece = nearestBF16(v, rest);
+    if (i == 0)
+      piece = v.minimum(v.maximum(piece, v.like(x, -kLargest)),
+                        v.like(x, kLargest));
+    pieces.push_back(piece);
+    rest = v.sub(rest, piece);
+  }
+  pieces.back() = v.select(finite, pieces.back(), x);
+  return pieces;
+}

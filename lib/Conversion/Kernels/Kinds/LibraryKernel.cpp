@@ -74,10 +74,11 @@ static SmallVector<Batch> batchesOf(ArrayRef<RankedTensorType> types) {
   return batches;
 }
 
-/// Describes a matmul or matmul_add.
+/// Describes a matmul, matmul_add or split_matmul of these operands.
 template <typename Op>
-static LogicalResult describeMatMul(Op op, MatMulDesc &desc) {
-  SmallVector<RankedTensorType> types{typeOf(op.getLhs()), typeOf(op.getRhs()),
+static LogicalResult describeMatMul(Op op, Value lhs, Value rhs,
+                                    MatMulDesc &desc) {
+  SmallVector<RankedTensorType> types{typeOf(lhs), typeOf(rhs),
                                       typeOf(op.getOutput())};
   SmallVector<Batch> batches = batchesOf(types);
   if (batches.size() > 2)
@@ -230,14 +231,27 @@ describeOp(Operation *op, runtime::PrimitiveDesc &desc,
   if (auto matmul = dyn_cast<MatMulOp>(op)) {
     desc.kind = PrimitiveKind::MatMul;
     return success(succeeded(setArgs({matmul.getLhs(), matmul.getRhs()})) &&
-                   succeeded(describeMatMul(matmul, desc.matmul)));
+                   succeeded(describeMatMul(matmul, matmul.getLhs(),
+                                            matmul.getRhs(), desc.matmul)));
   }
   if (auto sum = dyn_cast<MatMulAddOp>(op)) {
     desc.kind = PrimitiveKind::MatMul;
     desc.accumulate = true;
     return success(
         succeeded(setArgs({sum.getLhs(), sum.getRhs(), sum.getAddend()})) &&
-        succeeded(describeMatMul(sum, desc.matmul)));
+        succeeded(
+            describeMatMul(sum, sum.getLhs(), sum.getRhs(), desc.matmul)));
+  }
+  if (auto split = dyn_cast<SplitMatMulOp>(op)) {
+    desc.kind = PrimitiveKind::MatMul;
+    desc.accumulate = bool(split.getAddend());
+    desc.precision = split.getLhs().size() == 2
+                         ? runtime::ProductPrecision::BF16x3
+                         : runtime::ProductPrecision::BF16x6;
+    return success(
+        succeeded(setArgs(llvm::to_vector(op->getOperands()))) &&
+        succeeded(describeMatMul(split, split.getLhs().front(),
+                                 split.getRhs().front(), desc.matmul)));
   }
   if (auto conv = dyn_cast<ConvOp>(op)) {
     desc.kind = PrimitiveKind::ConvForward;
@@ -300,7 +314,7 @@ LogicalResult codegen::describePrimitive(func::FuncOp kernel,
            << op->getOperand(0).getType();
   code.primitive.dtype = *dtype;
   code.primitive.wideResult = libraryType(op->getResult(0)) != dtype;
-  if (*dtype == DType::F32)
+  if (*dtype == DType::F32 && pieceCount(code.primitive.precision) == 1)
     code.primitive.precision = options.precision;
   std::string error = runtime::check(code.primitive);
   if (!error.empty())

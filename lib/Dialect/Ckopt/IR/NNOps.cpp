@@ -14,16 +14,15 @@ using namespace ckopt;
 // Matrix products
 //===----------------------------------------------------------------------===//
 
-CKOPT_INFER(MatMulOp) {
-  MatMulOp::Adaptor adaptor(operands, attributes, properties, regions);
-  auto lhs = tensorType(adaptor.getLhs()), rhs = tensorType(adaptor.getRhs());
+/// Returns the shape of a product; reports operands that do not fit.
+static FailureOr<SmallVector<int64_t>>
+productShape(std::optional<Location> loc, RankedTensorType lhs,
+             RankedTensorType rhs, bool transposeLhs, bool transposeRhs) {
   if (lhs.getRank() < 2 || rhs.getRank() < 2)
     return emitOptionalError(loc, "matmul needs operands of rank 2 or more");
   auto rows = lhs.getShape().take_back(2), cols = rhs.getShape().take_back(2);
-  int64_t m = rows[adaptor.getTransposeLhs()],
-          k = rows[!adaptor.getTransposeLhs()];
-  int64_t n = cols[!adaptor.getTransposeRhs()],
-          k2 = cols[adaptor.getTransposeRhs()];
+  int64_t m = rows[transposeLhs], k = rows[!transposeLhs];
+  int64_t n = cols[!transposeRhs], k2 = cols[transposeRhs];
   if (k != k2)
     return emitOptionalError(loc, "inner dimensions differ: ", k, " and ", k2,
                              " of ", lhs, " and ", rhs);
@@ -33,6 +32,16 @@ CKOPT_INFER(MatMulOp) {
     return emitOptionalError(loc, "batch dimensions do not broadcast: ", lhs,
                              " and ", rhs);
   shape->append({m, n});
+  return std::move(*shape);
+}
+
+CKOPT_INFER(MatMulOp) {
+  MatMulOp::Adaptor adaptor(operands, attributes, properties, regions);
+  auto lhs = tensorType(adaptor.getLhs()), rhs = tensorType(adaptor.getRhs());
+  auto shape = productShape(loc, lhs, rhs, adaptor.getTransposeLhs(),
+                            adaptor.getTransposeRhs());
+  if (failed(shape))
+    return failure();
   results.push_back(RankedTensorType::get(*shape, lhs.getElementType()));
   return success();
 }
@@ -69,6 +78,34 @@ CKOPT_INFER(MatMulAddOp) {
 double MatMulAddOp::getFlops() {
   double k = double(tensorType(getLhs()).getDimSize(!getTransposeLhs()));
   return 2.0 * double(getType().getNumElements()) * k;
+}
+
+LogicalResult SplitMatMulOp::verify() {
+  size_t count = getLhs().size();
+  if (count != getRhs().size() || count < 2 || count > 3)
+    return emitOpError("needs 2 or 3 pieces of both operands");
+  if (!llvm::all_equal(getLhs().getTypes()) ||
+      !llvm::all_equal(getRhs().getTypes()))
+    return emitOpError("pieces of an operand must have one type");
+  auto lhs = tensorType(getLhs().front()), rhs = tensorType(getRhs().front());
+  if (lhs.getElementType() != rhs.getElementType())
+    return emitOpError("pieces must have one element type");
+  auto shape =
+      productShape(getLoc(), lhs, rhs, getTransposeLhs(), getTransposeRhs());
+  if (failed(shape))
+    return failure();
+  if (getType().getShape() != ArrayRef(*shape) ||
+      (getAddend() && getAddend().getType() != getType()))
+    return emitOpError("addend and result must have the product's shape");
+  return success();
+}
+
+double SplitMatMulOp::getFlops() {
+  int64_t count = int64_t(getLhs().size());
+  auto lhs = tensorType(getLhs().front());
+  int64_t k = lhs.getShape().take_back(2)[!getTransposeLhs()];
+  return double(count * (count + 1)) * double(getType().getNumElements()) *
+         double(k);
 }
 
 namespace {

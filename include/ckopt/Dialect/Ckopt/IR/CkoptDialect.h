@@ -40,6 +40,8 @@ inline constexpr llvm::StringLiteral kNode = "ckopt.node";
 inline constexpr llvm::StringLiteral kKernel = "ckopt.kernel";
 /// On functions: operations of products computed from bf16, and of all.
 inline constexpr llvm::StringLiteral kBF16Products = "ckopt.bf16_products";
+/// On library kernels: the class that split-products gave their products.
+inline constexpr llvm::StringLiteral kProducts = "ckopt.products";
 /// On any op: "save", "recompute" or "auto", for its results.
 inline constexpr llvm::StringLiteral kRemat = "ckopt.remat";
 /// On any op: the checkpointed regions that hold it, outermost first:
