@@ -330,6 +330,17 @@ def test_profile_takes_its_updates_back(digits):
         compile_digits().profile(images[:32], labels[:32])
 
 
+def test_products_by_class(digits):
+    """The first loss is that of f32, nearly; what this CPU has no products for is refused."""
+    images, labels = digits
+    losses = {name: float(compile_digits(matmul_precision=name)(images[:32], labels[:32]))
+              for name in ("highest", "bf16x3", "medium")}
+    assert abs(losses["bf16x3"] - losses["highest"]) < 1e-5
+    assert 0 < abs(losses["medium"] - losses["highest"]) < 1e-2
+    with pytest.raises(ckopt.UsageError, match="is for GPUs"):
+        compile_digits(matmul_precision="tf32")
+
+
 def test_averages(digits):
     images, labels = digits
     step = compile_digits(optimizer=ckopt.AdamW(ema=0.9))

@@ -16,12 +16,12 @@
 namespace ckopt {
 
 /// Splits `value` into `count` (2 or 3) numbers of bf16, each what the ones
-/// before it leave, rounded to nearest. The first does not round to infinity;
+/// before it leave, rounded to nearest. Their sum does not round to infinity;
 /// what is left below the smallest normal number is dropped. Of a value that is
 /// not finite the last piece is the value, the first 1 with its sign, another
 /// 0.
 inline void splitBFloat16(float value, float *pieces, unsigned count) {
-  const float largest = bfloat16ToFloat(0x7f7f);
+  float largest = bfloat16ToFloat(0x7f7f);
   bool finite = std::isfinite(value);
   float rest = finite ? value : value < 0 ? -1.0f : 1.0f;
   for (unsigned i = 0; i < count; ++i) {
@@ -30,6 +30,7 @@ inline void splitBFloat16(float value, float *pieces, unsigned count) {
     float piece = bfloat16ToFloat(floatToBFloat16(rest));
     pieces[i] = std::fmin(std::fmax(piece, -largest), largest);
     rest -= pieces[i];
+    largest *= 0x1p-8f; // only after a piece that was cut may more be left
   }
   if (!finite)
     pieces[count - 1] = value;

@@ -13,6 +13,9 @@
 #include "Emit/MathFunctions.h"
 #include "Emit/MathDetail.h"
 
+#include <cmath>
+#include <limits>
+
 using namespace mlir;
 using namespace ckopt;
 using namespace ckopt::codegen;
@@ -192,9 +195,9 @@ SmallVector<Value> codegen::emitSplitBF16(ValueBuilder &v, Value x,
     Value small = v.cmpf(Compare::OLT, v.abs(rest), v.like(x, kSmallest));
     rest = v.select(small, v.like(x, 0), rest);
     Value piece = nearestBF16(v, rest);
-    if (i == 0)
-      piece = v.minimum(v.maximum(piece, v.like(x, -kLargest)),
-                        v.like(x, kLargest));
+    double largest = std::ldexp(kLargest, -8 * int(i));
+    piece =
+        v.minimum(v.maximum(piece, v.like(x, -largest)), v.like(x, largest));
     pieces.push_back(piece);
     rest = v.sub(rest, piece);
   }
