@@ -41,7 +41,7 @@ void timeProduct(benchmark::State &state, Shape shape, ProductPrecision way) {
   std::string error;
   auto primitive = Primitive::create(desc, /*threads=*/1, error);
   if (!primitive)
-    return state.SkipWithMessage(error);
+    return state.SkipWithError(error.c_str());
   std::vector<std::unique_ptr<char[]>> buffers;
   std::vector<void *> args;
   auto add = [&](int64_t bytes) {
@@ -57,7 +57,7 @@ void timeProduct(benchmark::State &state, Shape shape, ProductPrecision way) {
   add(primitive->workspaceBytes());
   for (auto _ : state)
     if (!primitive->execute(args.data(), args.back(), error))
-      return state.SkipWithError(error);
+      return state.SkipWithError(error.c_str());
   state.SetItemsProcessed(state.iterations() * 2 * m.m * m.n * m.k);
 }
 

@@ -9,7 +9,9 @@
 // forward descriptor as oneDNN's hint. A pointwise convolution over
 // channels-last activations is a plain product of matrices, which reads the
 // weights as they are; it is used where it was measured to be faster (README.md
-// beside this file).
+// beside this file). Where windows lie side by side (kernel = stride), the
+// weights' gradient is computed of the same bytes seen as more and smaller
+// images, without strides (stacked).
 //
 //===----------------------------------------------------------------------===//
 #include "DnnlProgram.h"
@@ -137,10 +139,66 @@ Roles rolesOf(PrimitiveKind kind) {
   return {0, 1, 2, DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST};
 }
 
-/// Takes ownership of `pd`.
+/// Returns whether the gradient of the weights is of windows that lie side by
+/// side and cover the input, in an order where stacked() says the same. (With
+/// few channels, strided rows are faster: README.md.)
+bool isStackable(const PrimitiveDesc &desc) {
+  constexpr int64_t kLeastChannels = 16;
+  const ConvDesc &c = desc.conv;
+  bool side = desc.kind == PrimitiveKind::ConvWeightGrad && c.rank == 2 &&
+              c.channelsLast && c.groups == 1 &&
+              c.inChannels >= kLeastChannels && c.kernel[0] * c.kernel[1] > 1;
+  for (int d = 0; side && d < 2; ++d)
+    side = c.kernel[d] == c.strides[d] && c.dilations[d] == 1 &&
+           c.padsLo[d] == 0 && c.in[d] == c.out[d] * c.strides[d];
+  return side;
+}
+
+/// Rows of windows become images, and the points of a window's row become
+/// channels: x[n, oh KH + kh, ow KW + kw, i], as it lies in memory, is x'[n OH
+/// + oh, kh, ow, kw I + i], and one row of windows of KH x 1 points covers it.
+PrimitiveDesc stacked(const PrimitiveDesc &desc) {
+  PrimitiveDesc result = desc;
+  ConvDesc &c = result.conv;
+  c.batch *= c.out[0];
+  c.inChannels *= c.kernel[1];
+  c.in[0] = c.kernel[0];
+  c.in[1] = c.out[1];
+  c.out[0] = 1;
+  c.kernel[1] = 1;
+  for (int d = 0; d < 2; ++d)
+    c.strides[d] = 1, c.padsHi[d] = 0;
+  return result;
+}
+
+/// Appends a copy of the weights of stacked(desc), [O, KW I, KH, 1], to the
+/// argument, which lies as `own` says.
+bool unstack(const ConvDesc &c, dnnl_memory_t from,
+             const dnnl_memory_desc_t &own, DnnlProgram &program,
+             std::string &error) {
+  int64_t kh = c.kernel[0], kw = c.kernel[1], in = c.inChannels;
+  const int64_t *at = own.format_desc.blocking.strides;
+  dnnl_dims_t dims = {c.outChannels, kw, in, kh},
+              made = {kw * in * kh, in * kh, kh, 1},
+              wanted = {at[0], at[3], at[1], at[2]};
+  dnnl_memory_desc_t source, target;
+  if (dnnl_memory_desc_init_by_strides(&source, 4, dims, own.data_type, made) !=
+          dnnl_success ||
+      dnnl_memory_desc_init_by_strides(&target, 4, dims, own.data_type,
+                                       wanted) != dnnl_success) {
+    error = dnnlStatusText(dnnl_invalid_arguments);
+    return false;
+  }
+  int weights = rolesOf(PrimitiveKind::ConvWeightGrad).weights;
+  return program.appendReorder(source, program.view(source, from), target,
+                               program.argument(target, weights), error);
+}
+
+/// Takes ownership of `pd`. With `stack`, weights are made in the workspace and
+/// returned in it.
 bool assemble(const PrimitiveDesc &desc, const Geometry &g,
               dnnl_primitive_desc_t pd, DnnlProgram &program,
-              std::string &error) {
+              std::string &error, dnnl_memory_t *stack = nullptr) {
   bool makesWeights = desc.kind == PrimitiveKind::ConvWeightGrad;
   Roles r = rolesOf(desc.kind);
   const dnnl_memory_desc_t chosen = *dnnl_primitive_desc_query_md(
@@ -148,7 +206,10 @@ bool assemble(const PrimitiveDesc &desc, const Geometry &g,
   bool reorders = !dnnl_memory_desc_equal(&chosen, &g.plainWeights);
   dnnl_memory_t x = program.argument(g.x, r.x);
   dnnl_memory_t y = program.argument(g.y, r.y);
-  dnnl_memory_t plain = program.argument(g.plainWeights, r.weights);
+  dnnl_memory_t plain = stack ? program.scratch(g.plainWeights)
+                              : program.argument(g.plainWeights, r.weights);
+  if (stack)
+    *stack = plain;
   dnnl_memory_t weights = reorders ? program.scratch(chosen) : plain;
   if (reorders && !makesWeights &&
       !program.appendReorder(g.plainWeights, plain, chosen, weights, error)) {
@@ -216,9 +277,11 @@ PrimitiveDesc asProduct(const PrimitiveDesc &desc) {
 } // namespace
 
 std::unique_ptr<Primitive>
-ckopt::runtime::createDnnlConv(const PrimitiveDesc &desc, std::string &error) {
-  if (isPointwise(desc.conv) && prefersProduct(desc))
-    return createDnnlMatMul(asProduct(desc), error);
+ckopt::runtime::createDnnlConv(const PrimitiveDesc &asked, std::string &error) {
+  if (isPointwise(asked.conv) && prefersProduct(asked))
+    return createDnnlMatMul(asProduct(asked), error);
+  bool stacks = isStackable(asked);
+  PrimitiveDesc desc = stacks ? stacked(asked) : asked;
   const ConvDesc &c = desc.conv;
   int64_t most = std::max({c.batch, c.inChannels, c.outChannels});
   for (int64_t d = 0; d < c.rank; ++d)
@@ -232,8 +295,9 @@ ckopt::runtime::createDnnlConv(const PrimitiveDesc &desc, std::string &error) {
   bool isForward = desc.kind == PrimitiveKind::ConvForward;
   PrimitiveDesc hinted = desc;
   hinted.wideResult = desc.wideResult && isForward;
-  Geometry g, hint;
-  if (!describeGeometry(desc, g) || !describeGeometry(hinted, hint)) {
+  Geometry g, hint, own;
+  if (!describeGeometry(desc, g) || !describeGeometry(hinted, hint) ||
+      !describeGeometry(asked, own)) {
     error = dnnlStatusText(dnnl_invalid_arguments);
     return nullptr;
   }
@@ -250,5 +314,10 @@ ckopt::runtime::createDnnlConv(const PrimitiveDesc &desc, std::string &error) {
     return nullptr;
   }
   auto program = std::make_unique<DnnlProgram>();
-  return assemble(desc, g, pd, *program, error) ? std::move(program) : nullptr;
+  dnnl_memory_t stack = nullptr;
+  bool made =
+      assemble(desc, g, pd, *program, error, stacks ? &stack : nullptr) &&
+      (!stacks ||
+       unstack(asked.conv, stack, own.plainWeights, *program, error));
+  return made ? std::move(program) : nullptr;
 }

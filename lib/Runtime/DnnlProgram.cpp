@@ -136,6 +136,13 @@ dnnl_memory_t DnnlProgram::scratch(const dnnl_memory_desc_t &desc) {
   return bind(desc, kWorkspace, offset);
 }
 
+dnnl_memory_t DnnlProgram::view(const dnnl_memory_desc_t &desc,
+                                dnnl_memory_t of) {
+  auto it = std::find_if(bindings.begin(), bindings.end(),
+                         [&](const Binding &b) { return b.memory == of; });
+  return it == bindings.end() ? nullptr : bind(desc, it->arg, it->offset);
+}
+
 bool DnnlProgram::append(dnnl_primitive_desc_t desc,
                          std::vector<dnnl_exec_arg_t> args,
                          std::string &error) {

@@ -48,6 +48,8 @@ public:
   dnnl_memory_t argument(const dnnl_memory_desc_t &desc, int arg);
   /// Makes a memory object in fresh workspace.
   dnnl_memory_t scratch(const dnnl_memory_desc_t &desc);
+  /// Makes another memory object of the bytes of `of`.
+  dnnl_memory_t view(const dnnl_memory_desc_t &desc, dnnl_memory_t of);
   /// Appends a computation on the given memories and a scratchpad, whose bytes
   /// all computations share, one after the other; takes ownership of `desc`. On
   /// failure returns false and sets `error`.

@@ -133,6 +133,18 @@ TEST(Conv, Strides) {
   all(conv2d(1, 8, 8, 10, 10, 3, 3, 0));
 }
 
+// Windows that lie side by side: gradients of weights see more, smaller images.
+TEST(Conv, WindowsSideBySide) {
+  all(conv2d(2, 16, 24, 8, 12, 2, 2));
+  all(conv2d(1, 17, 5, 6, 9, 3, 3));
+  all(conv2d(2, 4, 8, 8, 8, 4, 4)); // too few channels
+  ConvDesc c = conv2d(2, 20, 12, 9, 8, 3, 3);
+  c.kernel[1] = c.strides[1] = 2;
+  all(c);
+  c.kernel[0] = c.strides[0] = 1;
+  all(c);
+}
+
 TEST(Conv, AsymmetricPadding) {
   ConvDesc c = conv2d(2, 8, 8, 9, 9, 3, 2);
   c.padsHi[0] = 1, c.padsHi[1] = 1;

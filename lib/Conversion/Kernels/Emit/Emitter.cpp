@@ -264,11 +264,11 @@ Value Emitter::once(Operation *op, unsigned slot, function_ref<Value()> fn) {
   return result;
 }
 
-SmallVector<Value> Emitter::sharedBy(Operation *op, AffineExpr at,
+SmallVector<Value> Emitter::sharedBy(const void *owner, AffineExpr at,
                                      unsigned count,
                                      function_ref<SmallVector<Value>()> fn) {
   auto keyOfSlot = [&](unsigned slot) {
-    return Key{op, at.getAsOpaquePointer(),
+    return Key{const_cast<void *>(owner), at.getAsOpaquePointer(),
                reinterpret_cast<void *>(uintptr_t(slot))};
   };
   SmallVector<Value> values;

@@ -39,6 +39,9 @@ using Index = ArrayRef<AffineExpr>;
 /// Returns the index with zeros where a dimension has size 1.
 SmallVector<AffineExpr> normalized(mlir::RankedTensorType type, Index index);
 
+/// Returns the constant by which e grows with the dimension, if there is one.
+std::optional<int64_t> factorOf(AffineExpr e, AffineExpr dim);
+
 /// Threads of a GPU that run in lockstep.
 inline constexpr int64_t kWarp = 32;
 
@@ -122,14 +125,34 @@ public:
              llvm::function_ref<Value()> fn);
   /// Returns values that several vectors of one group share, computed for `at`
   /// once in the current level.
-  SmallVector<Value> sharedBy(mlir::Operation *op, AffineExpr at,
-                              unsigned count,
+  SmallVector<Value> sharedBy(const void *owner, AffineExpr at, unsigned count,
                               llvm::function_ref<SmallVector<Value>()> fn);
   /// The position of the current vector among the adjacent vectors of a loop
   /// iteration.
   struct Group {
     unsigned vector = 0, count = 1;
   } group;
+  /// If not zero: loads of vectors of lanes also ask for the bytes so many
+  /// elements after them (which need not exist) to be brought near.
+  int64_t fetchAhead = 0;
+  /// Makes stores of whole vectors at multiples of their size go past the
+  /// caches; bases have to be aligned, and fenceStores() has to follow.
+  bool pastCaches = false;
+  void fenceStores();
+  /// The points along loop dimension `dim` that are computed together for one
+  /// vector of lanes, whose first `columns` are inside; the current one is
+  /// `point` of `points`, at dim + point.
+  struct Tile {
+    AffineExpr dim;
+    int64_t point, points, columns;
+    Value mask;     ///< current mask where the tile was begun
+    unsigned floor; ///< and the level that nothing leaves
+  };
+  std::optional<Tile> tile;
+  /// Begins a tile at the current level.
+  void beginTile(AffineExpr dim, int64_t points, int64_t columns) {
+    tile = Tile{dim, 0, points, columns, mask, floor};
+  }
   /// Returns the scalar `position` of the call's list of scalars, an i64.
   Value callScalar(int64_t position);
   /// Returns the address of the kernel's argument (operands, then results).
@@ -225,6 +248,11 @@ private:
   /// Returns a vector of the lanes' addresses; `stride` as of laneStride().
   Value lanePointers(Value base, Type element, AffineExpr offset,
                      std::optional<int64_t> stride);
+  /// Returns whether a load at `offset`, `stride` apart in neighbouring lanes,
+  /// is of a transposed tile all of which may be read.
+  bool isTransposed(AffineExpr offset, std::optional<int64_t> stride) const;
+  Value loadTransposed(Value base, Type storage, AffineExpr offset,
+                       int64_t stride);
   /// Returns the mask, or one that all lanes pass.
   Value anyMask();
   void enter(mlir::Operation *child);

@@ -50,12 +50,17 @@ Value Emitter::loadFrom(Value base, Type element, AffineExpr offset) {
     ++report.unitLoads;
     Value address = pointer(base, storage, scalar(offset));
     Type vector = vectorType(storage);
+    if (fetchAhead)
+      LLVM::Prefetch::create(b, pointer(address, storage, index(fetchAhead)),
+                             /*rw=*/0u, /*hint=*/2u, /*cache=*/1u);
     if (mask)
       raw = LLVM::MaskedLoadOp::create(
           b, vector, address, mask,
           arith::ConstantOp::create(b, b.getZeroAttr(vector)), bytes);
     else
       raw = LLVM::LoadOp::create(b, vector, address, bytes);
+  } else if (isTransposed(offset, stride)) {
+    raw = loadTransposed(base, storage, offset, *stride);
   } else {
     ++report.gathers;
     Value addresses = lanePointers(base, storage, offset, stride);
@@ -108,12 +113,19 @@ void Emitter::storeTo(Value base, Type element, AffineExpr offset, Value v) {
     Value address = pointer(base, storage, scalar(offset));
     if (mask)
       LLVM::MaskedStoreOp::create(b, v, address, mask, bytes);
+    else if (pastCaches && isMultipleOf(offset, lanes))
+      LLVM::StoreOp::create(b, v, address, bytes * lanes, /*isVolatile=*/false,
+                            /*isNonTemporal=*/true);
     else
       LLVM::StoreOp::create(b, v, address, bytes);
     return;
   }
   Value addresses = lanePointers(base, storage, offset, stride);
   LLVM::masked_scatter::create(b, v, addresses, anyMask(), bytes);
+}
+
+void Emitter::fenceStores() {
+  LLVM::FenceOp::create(b, LLVM::AtomicOrdering::seq_cst);
 }
 
 Value Emitter::constantTable(DenseElementsAttr values) {

@@ -21,20 +21,20 @@ using namespace ckopt;
 using namespace ckopt::codegen;
 using namespace ckopt::codegen::math_detail;
 
-Value codegen::emitExp(ValueBuilder &v, Value x, Value tail) {
-  if (isDouble(x))
-    return math::ExpOp::create(v.b, x);
-  // Beyond these the result is infinity or zero.
-  x = v.select(v.cmpf(arith::CmpFPredicate::OGT, x, v.like(x, 89)),
-               v.like(x, 89), x);
-  x = v.select(v.cmpf(arith::CmpFPredicate::OLT, x, v.like(x, -104)),
-               v.like(x, -104), x);
+namespace {
+/// exp(x) = 2^n (1 + q).
+struct ExpParts {
+  Value shifted; ///< f32 whose low bits are n
+  Value q;
+};
+} // namespace
+
+/// Reduces x in [-151 ln 2, 129 ln 2] (+ tail).
+static ExpParts reduceExp(ValueBuilder &v, Value x, Value tail = {}) {
   // n = round(x / ln 2): adding 1.5 * 2^23 leaves the integer in the low bits.
   Value magic = v.like(x, 12582912.0);
   Value shifted = v.fma(x, v.like(x, 1.44269504088896341), magic);
   Value n = v.sub(shifted, magic);
-  Type i32 = v.b.getI32Type();
-  Value bits = v.sub(v.bitcast(i32, shifted), v.bitcast(i32, magic));
   // Compute r = x - n ln 2 with ln 2 in two parts, of which n times the first
   // is exact.
   Value r = v.fma(n, v.like(x, -0.693359375), x);
@@ -47,12 +47,42 @@ Value codegen::emitExp(ValueBuilder &v, Value x, Value tail) {
   Value p = polynomial(v, r,
                        {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3,
                         4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1});
-  p = tail ? v.add(v.fma(p, v.mul(r, r), tail), r) : v.fma(p, v.mul(r, r), r);
-  p = v.add(p, v.like(x, 1));
-  // Multiply by 2^n in two factors, since n goes from -150 to 128.
-  Value half = arith::ShRSIOp::create(v.b, bits, v.like(bits, 1));
-  p = v.mul(p, powerOfTwo(v, half));
-  return v.mul(p, powerOfTwo(v, v.sub(bits, half)));
+  Value square = v.mul(r, r);
+  return {shifted,
+          tail ? v.add(v.fma(p, square, tail), r) : v.fma(p, square, r)};
+}
+
+/// Returns 2^n as f32 for n in [-126, 127], the low nine bits of `bits`.
+static Value powerOfLowBits(ValueBuilder &v, Value bits) {
+  return v.bitcast(v.b.getF32Type(),
+                   v.add(v.shl(bits, 23), v.like(bits, double(127 << 23))));
+}
+
+Value codegen::emitExp(ValueBuilder &v, Value x, Value tail) {
+  if (isDouble(x))
+    return math::ExpOp::create(v.b, x);
+  // Beyond these the result is infinity or zero.
+  x = v.select(v.cmpf(arith::CmpFPredicate::OGT, x, v.like(x, 89)),
+               v.like(x, 89), x);
+  x = v.select(v.cmpf(arith::CmpFPredicate::OLT, x, v.like(x, -104)),
+               v.like(x, -104), x);
+  ExpParts parts = reduceExp(v, x, tail);
+  // Multiply by 2^n in two factors, since n goes from -150 to 128. What the
+  // shift left above n is a multiple of 512, in either half.
+  Value bits = v.bitcast(v.b.getI32Type(), parts.shifted);
+  Value half = v.shr(bits, 1), first = powerOfLowBits(v, half);
+  return v.mul(v.fma(parts.q, first, first),
+               powerOfLowBits(v, v.sub(bits, half)));
+}
+
+Value codegen::emitExpNonPositive(ValueBuilder &v, Value x) {
+  if (isDouble(x))
+    return math::ExpOp::create(v.b, x);
+  ExpParts parts = reduceExp(v, x);
+  Value power = powerOfLowBits(v, v.bitcast(v.b.getI32Type(), parts.shifted));
+  // Below, the result would be denormal.
+  return v.select(v.cmpf(arith::CmpFPredicate::OLT, x, v.like(x, -87.33654)),
+                  v.like(x, 0), v.fma(parts.q, power, power));
 }
 
 Value codegen::emitLog(ValueBuilder &v, Value x) {
@@ -90,10 +120,11 @@ Value codegen::emitLog(ValueBuilder &v, Value x) {
 Value codegen::emitTanh(ValueBuilder &v, Value x) {
   if (isDouble(x))
     return math::TanhOp::create(v.b, x);
+  // 1 - 2 t / (1 + t), t = exp(-2 |x|)
   Value magnitude = v.abs(x), z = v.mul(x, x);
-  Value e = emitExp(v, v.add(magnitude, magnitude));
+  Value t = emitExpNonPositive(v, v.mul(magnitude, v.like(x, -2)));
   Value large =
-      v.sub(v.like(x, 1), v.div(v.like(x, 2), v.add(e, v.like(x, 1))));
+      v.fma(v.div(t, v.add(t, v.like(x, 1))), v.like(x, -2), v.like(x, 1));
   large = math::CopySignOp::create(v.b, large, x);
   Value p = polynomial(v, z,
                        {-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2,
@@ -146,6 +177,15 @@ Value codegen::emitSoftplus(ValueBuilder &v, Value x) {
 }
 
 Value codegen::emitGelu(ValueBuilder &v, Value x, bool tanh) {
+  if (tanh && !isDouble(x)) {
+    // x / (1 + exp(-2 u)), by exp(-2 |u|).
+    Value cube = v.mul(v.mul(x, x), x);
+    Value u = v.add(x, v.mul(v.like(x, 0.044715), cube));
+    u = v.mul(v.like(x, -2 * 0.79788456080286535588), v.abs(u));
+    Value t = emitExpNonPositive(v, u);
+    Value positive = v.cmpf(arith::CmpFPredicate::OGE, x, v.like(x, 0));
+    return v.div(v.select(positive, x, v.mul(x, t)), v.add(t, v.like(x, 1)));
+  }
   Value inner;
   if (tanh) {
     Value cube = v.mul(v.mul(x, x), x);

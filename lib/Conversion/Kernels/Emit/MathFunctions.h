@@ -18,6 +18,8 @@ namespace ckopt::codegen {
 
 /// Returns e^x; with `tail`, |tail| <= 2^-16, e^(x + tail) (f32 only).
 Value emitExp(ValueBuilder &v, Value x, Value tail = {});
+/// Returns e^x for x <= 88, with zero for what would be denormal (f32).
+Value emitExpNonPositive(ValueBuilder &v, Value x);
 Value emitLog(ValueBuilder &v, Value x);
 Value emitTanh(ValueBuilder &v, Value x);
 Value emitErf(ValueBuilder &v, Value x);

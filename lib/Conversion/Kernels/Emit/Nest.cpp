@@ -52,6 +52,8 @@ Value Reducer::combine(Emitter &e, Value x, Value y) const {
   case ReduceKind::Prod:
     return e.mul(x, y);
   case ReduceKind::Max:
+    if (ignoreNaN) // what a machine has one instruction for
+      return e.select(e.cmpf(arith::CmpFPredicate::OGT, y, x), y, x);
     return e.maximum(x, y, isSigned);
   case ReduceKind::Min:
     return e.minimum(x, y, isSigned);

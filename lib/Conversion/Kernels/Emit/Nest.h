@@ -25,6 +25,7 @@ struct Reducer {
   ReduceKind kind; ///< Mean accumulates like Sum
   Type type;       ///< of the accumulator
   bool isSigned = true;
+  bool ignoreNaN = false; ///< of floats: the largest number beside NaNs
   Value identity(Emitter &e) const; ///< scalar
   Value combine(Emitter &e, Value x, Value y) const;
 };

@@ -6,9 +6,10 @@
 // dimensions merge where every access allows (Domain); the innermost loop runs
 // on lanes, in blocks of at most kBlock, and blocks and outer loops together
 // are the parallel dimension. All results of a point are computed before any is
-// stored: stores may go where operands lie (reuse). On a GPU, a thread computes
-// one vector of the innermost loop, or one element where vectors would be
-// unaligned or gathered.
+// stored: stores may go where operands lie (reuse). Where an operand lies along
+// another loop (a transpose), tiles of both loops are computed
+// (EmitterTile.cpp). On a GPU, a thread computes one vector of the innermost
+// loop, or one element where vectors would be unaligned or gathered.
 //
 //===----------------------------------------------------------------------===//
 #include "Emit/ColumnCache.h"
@@ -22,6 +23,15 @@ using namespace ckopt::codegen;
 
 /// Elements of the innermost loop in one step of the parallel dimension.
 static constexpr int64_t kBlock = 4096;
+
+/// Points along the loop of a transposed operand in one step of the parallel
+/// dimension: of both sides, tiles then touch few pages at a time, whose lines
+/// they read and write whole.
+static constexpr int64_t kTilePoints = 64;
+/// The least extent of either loop that is worth tiles, and the most ops of a
+/// body, whose code a tile repeats for each of its points.
+static constexpr int64_t kLeastTile = 4;
+static constexpr size_t kTileOps = 16;
 
 /// Number of vectors that one iteration computes if the kernel draws random
 /// numbers.
@@ -68,6 +78,7 @@ protected:
     domain.emplace(type.getShape(), getPhysicalOrder(type), classes, accesses,
                    ctx);
     inner = domain->loops.back().size;
+    findTransposed(accesses);
     empty = type.getNumElements() == 0;
     return success();
   }
@@ -79,10 +90,17 @@ protected:
     for (const Domain::Loop &loop : ArrayRef(domain->loops).drop_back())
       trips.push_back(loop.size);
     trips.push_back(llvm::divideCeil(inner, block));
+    int64_t work = block;
+    if (random || lanes == 1)
+      across = std::nullopt;
+    if (across) {
+      work *= kTilePoints;
+      trips[*across] = llvm::divideCeil(trips[*across], kTilePoints);
+    }
     int64_t trip = 1;
     for (int64_t size : trips)
       trip *= size;
-    addStage(empty ? 0 : trip, kRangeElements / block);
+    addStage(empty ? 0 : trip, kRangeElements / work);
     return success();
   }
 
@@ -126,6 +144,28 @@ protected:
   }
 
 private:
+  /// Finds a loop along which an operand lies that is not contiguous in the
+  /// innermost one.
+  void findTransposed(const Accesses &accesses) {
+    unsigned last = domain->loops.size() - 1;
+    SmallVector<AffineExpr> at = identityIndex(last + 1, ctx);
+    if (inner < kLeastTile || kernel.front().getOperations().size() > kTileOps)
+      return;
+    for (const Accesses::Read &read : accesses.reads) {
+      SmallVector<AffineExpr> index;
+      for (AffineExpr i : read.index)
+        index.push_back(i.replaceDims(domain->index(at)));
+      auto type = cast<RankedTensorType>(read.arg.getType());
+      AffineExpr offset = Emitter::linearize(normalized(type, index),
+                                             getElementStrides(type), ctx);
+      if (factorOf(offset, at[last]).value_or(1) <= 1)
+        continue;
+      for (unsigned l = 0; l < last; ++l)
+        if (factorOf(offset, at[l]) == 1 && domain->loops[l].size >= kLeastTile)
+          across = l;
+    }
+  }
+
   void planItems(llvm::StringRef reason = {}) {
     trips.clear();
     for (const Domain::Loop &loop : ArrayRef(domain->loops).drop_back())
@@ -192,6 +232,8 @@ private:
       high = e.minimum(e.add(low, e.index(block)), high);
       count = inner % block == 0 ? std::optional(block) : std::nullopt;
     }
+    if (across)
+      return emitTiles(e, at, outer[*across], low, high);
     auto point = [&](AffineExpr lane) { emitPoint(e, at, lane); };
     if (random) {
       // Random numbers are made for several vectors at once.
@@ -215,7 +257,65 @@ private:
       vectorLoop(e, low, high, count, point);
   }
 
+  /// Calls `body` at every lanes-th position of [low, high) with the number of
+  /// points there: the whole loop of `size` points, or an aligned part.
+  void overVectors(Emitter &e, Value low, Value high, int64_t size,
+                   function_ref<void(Value at, int64_t count)> body) {
+    int64_t rest = size % lanes;
+    Value middle = high;
+    if (rest) {
+      Value vectors = arith::DivUIOp::create(e.b, e.sub(high, low),
+                                             e.index(int64_t(lanes)));
+      middle = e.add(low, e.mul(vectors, e.index(int64_t(lanes))));
+    }
+    if (size >= int64_t(lanes))
+      e.forLoop(low, middle, lanes, {}, [&](Value iv, ValueRange) {
+        body(iv, lanes);
+        return SmallVector<Value>();
+      });
+    if (rest)
+      e.ifThen(
+          e.cmpi(arith::CmpIPredicate::slt, middle, high),
+          [&] {
+            body(middle, rest);
+            return SmallVector<Value>();
+          },
+          nullptr);
+  }
+
+  /// Computes columns [low, high) of the points of tiles number `row`.
+  void emitTiles(Emitter &e, SmallVector<AffineExpr> at, Value row, Value low,
+                 Value high) {
+    int64_t size = domain->loops[*across].size;
+    Value first = e.mul(row, e.index(kTilePoints));
+    Value last = e.minimum(e.add(first, e.index(kTilePoints)), e.index(size));
+    overVectors(e, low, high, inner, [&](Value column, int64_t columns) {
+      // A single column is computed by scalars, as vectorLoop does.
+      AffineExpr lane = e.addDim(column, /*lane=*/columns > 1);
+      auto tile = [&](Value point, int64_t points) {
+        AffineExpr dim = e.addDim(point);
+        e.beginTile(dim, points, columns);
+        for (int64_t k = 0; k < points; ++k) {
+          e.tile->point = k;
+          at[*across] = dim + k;
+          emitPoint(e, at, lane);
+        }
+        e.tile.reset();
+      };
+      auto tiles = [&] {
+        overVectors(e, first, last, size, tile);
+        return Value();
+      };
+      if (columns > 1 && columns < int64_t(lanes))
+        e.withMask(maskBelow(e, column, e.index(inner)), tiles);
+      else
+        tiles();
+    });
+  }
+
   std::optional<Domain> domain;
+  /// Loop along which transposed operands are contiguous, if there are any.
+  std::optional<unsigned> across;
   ColumnCache cache;
   SmallVector<int64_t> trips;
   int64_t inner = 1, block = 1;

@@ -9,8 +9,12 @@
 // leaves a partial result for each chunk in scratch, stage 1 combines them in
 // order.
 //
-// moments: two passes over a chunk (mean, then squares around it; the second
-// from cache), combined by Chan, Golub and LeVeque's formula: no cancellation
+// moments of columns: one pass over a chunk, tile by tile of rows, that adds
+// deviations from a reference and their squares; the reference starts as the
+// first row and moves to the mean of the rows so far after each tile, exactly
+// (addRows). Rows, and columns whose reduced loops do not merge: two
+// passes over a chunk (mean, then squares around it; the second from cache).
+// Chunks are combined by Chan, Golub and LeVeque's formula: no cancellation
 // whatever the mean.
 //
 // On a GPU, a block (rows) or a thread (columns) reduces a chunk, and a thread
@@ -30,8 +34,6 @@ using namespace ckopt::codegen;
 
 /// Elements of one chunk, which fit a second-level cache.
 static constexpr int64_t kChunkElements = 65536;
-/// Vectors of columns that one parallel step reduces together.
-static constexpr int64_t kColumnVectors = 4;
 /// For a GPU: blocks or threads that fill it, and the least number of points
 /// for each.
 static constexpr int64_t kFullBlocks = 512, kFullThreads = 65536;
@@ -124,7 +126,9 @@ LogicalResult ReductionKernel::planRanges() {
                          : std::clamp<int64_t>(llvm::divideCeil(columns, lanes),
                                                1, kColumnVectors);
     width = vectors * lanes;
-    wide = columns > width && columns <= kWideColumns && reduced.size() == 1;
+    bool moments = llvm::any_of(items, [](auto &item) { return item.moments; });
+    wide = (columns > width || moments) && columns <= kWideColumns &&
+           reduced.size() == 1;
     if (wide)
       width = columns;
     trips.back() = llvm::divideCeil(columns, width);
@@ -247,9 +251,11 @@ LogicalResult ReductionKernel::emitRanges(ModuleOp into) {
         if (wide) {
           cache.emit(e);
           for (const Item &item : items)
-            for (int i = 0; i < 2; ++i)
-              buffers.push_back(
-                  stackBuffer(e, item.reducer.type, domain->loops.back().size));
+            for (int i = 0; i < 3; ++i)
+              buffers.push_back(i == 0 || item.moments
+                                    ? stackBuffer(e, item.reducer.type,
+                                                  domain->loops.back().size)
+                                    : Value());
         }
         loopOver(e, [&](Value t) {
           wide ? emitWidePartial(e, t) : emitPartial(e, t);

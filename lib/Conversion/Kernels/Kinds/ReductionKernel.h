@@ -22,6 +22,9 @@ struct Item {
   SmallVector<int64_t> scratch; ///< offsets of its partial states, in bytes
 };
 
+/// Vectors of columns that one parallel step reduces together.
+inline constexpr int64_t kColumnVectors = 4;
+
 /// Of LoopRoles, `trips` are extents of kept loops (the last in blocks), then
 /// of chunks.
 class ReductionKernel : public FormedKernel, private LoopRoles {
@@ -41,12 +44,14 @@ private:
   std::unique_ptr<PointNest> makeNest(Emitter &e, ArrayRef<AffineExpr> at);
   void emitPartial(Emitter &e, Value t);
   void emitWidePartial(Emitter &e, Value t);
-  /// Adds element(column) of all rows to `sums`, tile by tile of rows.
-  void
-  wideFold(Emitter &e, ArrayRef<AffineExpr> at, Value low, Value high,
-           ArrayRef<const Item *> folded, ArrayRef<Value> sums,
-           llvm::function_ref<Value(const Item &, size_t, Index, AffineExpr)>
-               element);
+  /// Calls `body` for all columns.
+  void overColumns(Emitter &e, llvm::function_ref<void(AffineExpr)> body);
+  int64_t tileRowsOf();
+  void startWide(Emitter &e, ArrayRef<AffineExpr> at, Value low);
+  /// Adds `rowCount` rows from `row` on to the buffers of a chunk that begins
+  /// at `low`, and moves the references to the means of all rows so far.
+  void addRows(Emitter &e, ArrayRef<AffineExpr> at, Value low, Value row,
+               int64_t rowCount);
   void writeStates(Emitter &e, const Item &item, ArrayRef<Value> states,
                    Value chunk, ArrayRef<AffineExpr> at);
   void emitCombine(Emitter &e, Value t);
@@ -68,11 +73,14 @@ private:
   /// Set if lanes are elements of a row rather than adjacent columns; in
   /// launches, a thread has one column or row.
   bool overLanes = false;
-  /// Set for many columns: all of them are reduced in one pass over a tile of
-  /// rows, with sums in a buffer, so that memory is read in order.
+  /// Set for many columns, and for moments of columns: all of them are reduced
+  /// in one pass over a tile of rows, with sums in a buffer, so that memory is
+  /// read in order, and once.
   bool wide = false;
   ColumnCache cache;
-  SmallVector<Value> buffers;        ///< two for each item
+  /// Three for each item: its sum; or, for moments, a reference r near the
+  /// mean, and the sums of x - r and of its square.
+  SmallVector<Value> buffers;
   int64_t keptPoints = 1, count = 1; ///< of the whole reduction
   int64_t chunkLength = 1, chunks = 1, vectors = 1;
   // Work and threads of a launch.

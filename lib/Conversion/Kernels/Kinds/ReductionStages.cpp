@@ -13,8 +13,24 @@ using namespace ckopt;
 using namespace ckopt::codegen;
 using codegen::Index;
 
-/// Rows that are added in one pass over the columns.
-static constexpr int64_t kTileRows = 8;
+/// Rows that are added in one pass over the columns; more of few columns, since
+/// every vector of columns waits for its sums of the tile before.
+static constexpr int64_t kTileRows = 8, kNarrowTileRows = 32;
+/// Additions in a row within a tile.
+static constexpr int64_t kChain = 8;
+
+int64_t ReductionKernel::tileRowsOf() {
+  // With many concatenated operands, the code for a single row is large
+  // already.
+  int64_t tileRows = domain->loops.back().size > kColumnVectors * lanes
+                         ? kTileRows
+                         : kNarrowTileRows;
+  kernel.walk([&](ConcatOp op) {
+    if (op.getInputs().size() > 2)
+      tileRows = 1;
+  });
+  return tileRows;
+}
 
 void ReductionKernel::chunkRange(Emitter &e, Value chunk, Value &low,
                                  Value &high) {
@@ -160,57 +176,105 @@ void ReductionKernel::writeStates(Emitter &e, const Item &item,
     e.storeTo(addressAt(e, item.scratch[s]), item.reducer.type, offset, state);
 }
 
-void ReductionKernel::wideFold(
-    Emitter &e, ArrayRef<AffineExpr> at, Value low, Value high,
-    ArrayRef<const Item *> folded, ArrayRef<Value> sums,
-    function_ref<Value(const Item &, size_t, Index, AffineExpr)> element) {
+void ReductionKernel::overColumns(Emitter &e,
+                                  function_ref<void(AffineExpr)> body) {
   int64_t columns = domain->loops.back().size;
-  auto overColumns = [&](function_ref<void(AffineExpr)> body) {
-    vectorLoop(e, e.index(0), e.index(columns), columns, body);
-  };
-  auto rowsFrom = [&](AffineExpr row, int64_t count) {
-    overColumns([&](AffineExpr lane) {
-      SmallVector<AffineExpr> point(at);
-      point.back() = lane;
-      // Sum the tile first: shorter chains of additions round less.
-      SmallVector<Value> tile(folded.size());
-      for (int64_t k = 0; k < count; ++k) {
-        point[reduced[0]] = row + k;
-        SmallVector<AffineExpr> index = domain->index(point);
-        for (auto [i, item] : llvm::enumerate(folded)) {
-          Value next = element(*item, i, index, lane);
-          tile[i] = tile[i] ? item->reducer.combine(e, tile[i], next) : next;
-        }
-      }
-      for (auto [i, item] : llvm::enumerate(folded)) {
-        Type type = item->reducer.type;
-        Value sum = e.loadFrom(sums[i], type, lane);
-        e.storeTo(sums[i], type, lane, item->reducer.combine(e, sum, tile[i]));
-      }
-    });
-  };
-  for (auto [i, item] : llvm::enumerate(folded))
-    overColumns([&](AffineExpr lane) {
-      e.storeTo(sums[i], item->reducer.type, lane, item->reducer.identity(e));
-    });
-  // With many concatenated operands, the code for a single row is large
-  // already.
-  int64_t tileRows = kTileRows;
-  kernel.walk([&](ConcatOp op) {
-    if (op.getInputs().size() > 2)
-      tileRows = 1;
+  vectorLoop(e, e.index(0), e.index(columns), columns, body);
+}
+
+/// Returns ((v0 + v1) + (v2 + v3)) + ...
+static Value pairwise(Emitter &e, const Reducer &reducer,
+                      SmallVector<Value> values) {
+  for (; values.size() > 1;) {
+    SmallVector<Value> next;
+    for (size_t i = 0; i + 1 < values.size(); i += 2)
+      next.push_back(reducer.combine(e, values[i], values[i + 1]));
+    if (values.size() % 2)
+      next.push_back(values.back());
+    values = next;
+  }
+  return values.front();
+}
+
+void ReductionKernel::startWide(Emitter &e, ArrayRef<AffineExpr> at,
+                                Value low) {
+  SmallVector<AffineExpr> point(at);
+  point[reduced[0]] = e.addDim(low);
+  overColumns(e, [&](AffineExpr lane) {
+    point.back() = lane;
+    for (auto [i, item] : llvm::enumerate(items)) {
+      Type type = item.reducer.type;
+      Value zero = e.constant(type, 0.0), start = item.reducer.identity(e);
+      if (item.moments && count > 0)
+        start = e.emit(item.input, domain->index(point));
+      e.storeTo(buffers[3 * i], type, lane, start);
+      for (unsigned state = 1; item.moments && state < 3; ++state)
+        e.storeTo(buffers[3 * i + state], type, lane, zero);
+    }
   });
-  Value tiles = e.sub(high, low), tile = e.index(tileRows);
-  tiles = e.add(low, e.mul(arith::DivUIOp::create(e.b, tiles, tile), tile));
-  auto loop = [&](Value from, Value to, int64_t step) {
-    e.forLoop(from, to, step, {}, [&](Value row, ValueRange) {
-      rowsFrom(e.addDim(row), step);
-      return SmallVector<Value>();
-    });
-  };
-  loop(low, tiles, tileRows);
-  if (tileRows > 1)
-    loop(tiles, high, 1);
+}
+
+void ReductionKernel::addRows(Emitter &e, ArrayRef<AffineExpr> at, Value low,
+                              Value row, int64_t rowCount) {
+  AffineExpr first = e.addDim(row);
+  Value rowsSoFar = e.sub(e.add(row, e.index(rowCount)), low);
+  SmallVector<Value> counts(items.size()), shares(items.size());
+  for (auto [i, item] : llvm::enumerate(items))
+    if (item.moments) {
+      Type type = item.reducer.type;
+      counts[i] = arith::SIToFPOp::create(e.b, type, rowsSoFar);
+      shares[i] = e.div(e.constant(type, 1.0), counts[i]);
+    }
+  overColumns(e, [&](AffineExpr lane) {
+    SmallVector<AffineExpr> point(at);
+    point.back() = lane;
+    // Sum the tile first: shorter chains of additions round less.
+    SmallVector<SmallVector<Value>> sums(items.size()), squares(items.size());
+    SmallVector<Value> references(items.size());
+    for (auto [i, item] : llvm::enumerate(items))
+      if (item.moments)
+        references[i] = e.loadFrom(buffers[3 * i], item.reducer.type, lane);
+    for (int64_t k = 0; k < rowCount; ++k) {
+      point[reduced[0]] = first + k;
+      SmallVector<AffineExpr> index = domain->index(point);
+      for (auto [i, item] : llvm::enumerate(items)) {
+        Value next = e.emit(item.input, index);
+        if (item.moments)
+          next = e.sub(next, references[i]);
+        if (k % kChain == 0) {
+          sums[i].push_back(next);
+          squares[i].push_back(item.moments ? e.mul(next, next) : Value());
+          continue;
+        }
+        sums[i].back() = item.reducer.combine(e, sums[i].back(), next);
+        if (item.moments)
+          squares[i].back() = e.fma(next, next, squares[i].back());
+      }
+    }
+    for (auto [i, item] : llvm::enumerate(items)) {
+      Type type = item.reducer.type;
+      Value sum = pairwise(e, item.reducer, sums[i]);
+      if (item.moments) {
+        Value square = pairwise(e, item.reducer, squares[i]);
+        Value *own = &buffers[3 * i];
+        sum = e.add(e.loadFrom(own[1], type, lane), sum);
+        square = e.add(e.loadFrom(own[2], type, lane), square);
+        // With N numbers so far, s the sum and q the sum of squares of x - r:
+        // if r becomes r + h, they become s - N h and q - h (s + (s - N h)),
+        // whatever h is.
+        Value moved = e.fma(sum, shares[i], references[i]);
+        Value by = e.neg(e.sub(moved, references[i]));
+        Value rest = e.fma(by, counts[i], sum);
+        e.storeTo(own[0], type, lane, moved);
+        e.storeTo(own[1], type, lane, rest);
+        e.storeTo(own[2], type, lane, e.fma(by, e.add(sum, rest), square));
+        continue;
+      }
+      sum =
+          item.reducer.combine(e, e.loadFrom(buffers[3 * i], type, lane), sum);
+      e.storeTo(buffers[3 * i], type, lane, sum);
+    }
+  });
 }
 
 void ReductionKernel::emitWidePartial(Emitter &e, Value t) {
@@ -225,48 +289,33 @@ void ReductionKernel::emitWidePartial(Emitter &e, Value t) {
   if (chunks > 1)
     chunkRange(e, chunk, low, high);
 
-  SmallVector<const Item *> all, withMoments;
-  SmallVector<Value> sums, squares, means;
-  for (auto [i, item] : llvm::enumerate(items)) {
-    all.push_back(&item);
-    sums.push_back(buffers[2 * i]);
-    if (!item.moments)
-      continue;
-    withMoments.push_back(&item);
-    means.push_back(buffers[2 * i]);
-    squares.push_back(buffers[2 * i + 1]);
-  }
-  wideFold(e, at, low, high, all, sums,
-           [&](const Item &item, size_t, Index index, AffineExpr) {
-             return e.emit(item.input, index);
-           });
-  int64_t columns = domain->loops.back().size;
-  auto overColumns = [&](function_ref<void(AffineExpr)> body) {
-    vectorLoop(e, e.index(0), e.index(columns), columns, body);
-  };
-  for (auto [i, item] : llvm::enumerate(withMoments)) {
-    Type type = item->reducer.type;
-    Value count = chunkCount(e, chunk, type);
-    overColumns([&](AffineExpr lane) {
-      e.storeTo(means[i], type, lane,
-                e.div(e.loadFrom(means[i], type, lane), count));
+  startWide(e, at, low);
+  int64_t tileRows = tileRowsOf();
+  Value tiles = e.sub(high, low), tile = e.index(tileRows);
+  tiles = e.add(low, e.mul(arith::DivUIOp::create(e.b, tiles, tile), tile));
+  auto loop = [&](Value from, Value to, int64_t step) {
+    e.forLoop(from, to, step, {}, [&](Value row, ValueRange) {
+      addRows(e, at, low, row, step);
+      return SmallVector<Value>();
     });
-  }
-  if (!withMoments.empty())
-    wideFold(e, at, low, high, withMoments, squares,
-             [&](const Item &item, size_t i, Index index, AffineExpr lane) {
-               Value mean = e.loadFrom(means[i], item.reducer.type, lane);
-               Value d = e.sub(e.emit(item.input, index), mean);
-               return e.mul(d, d);
-             });
-  overColumns([&](AffineExpr lane) {
+  };
+  loop(low, tiles, tileRows);
+  if (tileRows > 1)
+    loop(tiles, high, 1);
+
+  overColumns(e, [&](AffineExpr lane) {
     SmallVector<AffineExpr> place = at;
     place.back() = lane;
     for (auto [i, item] : llvm::enumerate(items)) {
-      SmallVector<Value> states;
-      for (int s = 0; s < (item.moments ? 2 : 1); ++s)
-        states.push_back(
-            e.loadFrom(buffers[2 * i + s], item.reducer.type, lane));
+      Type type = item.reducer.type;
+      SmallVector<Value> states{e.loadFrom(buffers[3 * i], type, lane)};
+      if (item.moments) {
+        Value rest = e.loadFrom(buffers[3 * i + 1], type, lane);
+        Value more = e.div(rest, chunkCount(e, chunk, type));
+        states.front() = e.add(states.front(), more);
+        states.push_back(e.fma(e.neg(more), rest,
+                               e.loadFrom(buffers[3 * i + 2], type, lane)));
+      }
       writeStates(e, item, states, chunk, place);
     }
   });

@@ -35,6 +35,13 @@ Value RowContext::reduce(ReduceKind kind, Type type,
       .front();
 }
 
+Value RowContext::sumFetching(Type type, function_ref<Value(Index)> body) {
+  e.fetchAhead = nextRow;
+  Value sum = reduce(ReduceKind::Sum, type, body);
+  e.fetchAhead = 0;
+  return sum;
+}
+
 void RowContext::forEach(function_ref<void(Index)> body) {
   nest.forEach([&](Index i, unsigned) { body(i); });
 }
@@ -178,7 +185,8 @@ private:
         mask = maskBelow(e, column, e.index(domain->loops[l].size));
     }
     Nest nest(e, *domain, reduced, rows, at);
-    RowContext context(e, nest, terminator, op, domain->index(at), length);
+    RowContext context(e, nest, terminator, op, domain->index(at), length,
+                       rows && lanes > 1 ? length : 0);
     auto emitAll = [&] {
       model.emit(context);
       return Value();

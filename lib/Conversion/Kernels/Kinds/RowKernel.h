@@ -16,9 +16,9 @@ class RowContext {
 public:
   RowContext(Emitter &e, PointNest &nest, mlir::func::ReturnOp terminator,
              mlir::Operation *op, SmallVector<AffineExpr> keptIndex,
-             int64_t length)
+             int64_t length, int64_t nextRow = 0)
       : e(e), nest(nest), terminator(terminator), op(op), kept(keptIndex),
-        length(length) {}
+        length(length), nextRow(nextRow) {}
 
   Emitter &e;
   PointNest &nest;
@@ -26,7 +26,8 @@ public:
   mlir::Operation *op;
   /// Logical index of the row in the domain; reduced dimensions are 0.
   SmallVector<AffineExpr> kept;
-  int64_t length; ///< elements of a row
+  int64_t length;  ///< elements of a row
+  int64_t nextRow; ///< elements from a row to the next; 0: do not fetch it
 
   Value operand(unsigned number, Index index);
   /// Reduces all elements of the row to one value.
@@ -34,6 +35,9 @@ public:
                             llvm::function_ref<SmallVector<Value>(Index)> body);
   Value reduce(ReduceKind kind, Type type,
                llvm::function_ref<Value(Index)> body);
+  /// As reduce() of a sum, in a pass over data that is near already: meanwhile
+  /// the next row is brought near.
+  Value sumFetching(Type type, llvm::function_ref<Value(Index)> body);
   void forEach(llvm::function_ref<void(Index)> body);
   /// Stores to each kernel result that returns result `result` of the op.
   void store(unsigned result, Index index, Value element);

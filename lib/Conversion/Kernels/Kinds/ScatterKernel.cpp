@@ -2,11 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The kernel is parallel over all dimensions but the axis, along which updates
-// may collide; on the CPU, in blocks of columns. Each item starts from init,
-// then applies its updates in their order: deterministic, no atomics. On a GPU
-// one launch copies init, a second applies the updates, with a thread for each
-// column.
+// A first stage starts from init, row by row as the memory lies; a second
+// applies the updates in their order, parallel over all dimensions but the
+// axis, along which updates may collide: on the CPU in blocks of columns, on a
+// GPU with a thread for each column. Deterministic, no atomics. Without columns
+// one stage does both for each item.
 //
 // Sums and products of f16 and bf16 are computed in f32, in scratch, and
 // rounded once.
@@ -15,6 +15,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Kinds/StructuredKernel.h"
+#include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 
 using namespace mlir;
@@ -55,7 +56,7 @@ public:
 protected:
   LogicalResult analyze() override {
     rangeColumns = kColumns;
-    columnWork = shape[axis] + count;
+    columnWork = (columns ? 0 : shape[axis]) + count;
     if (wide)
       code.workspaceBytes = type.getNumElements() * int64_t(sizeof(float));
     return planOp(/*inPlace=*/true);
@@ -72,12 +73,43 @@ protected:
     return success();
   }
 
+  LogicalResult planRanges() override {
+    if (columns)
+      planRows();
+    if (failed(AxisKernel::planRanges()))
+      return failure();
+    if (columns && wide)
+      planRows();
+    return success();
+  }
+
+  LogicalResult emitRanges(ModuleOp into) override {
+    if (!columns)
+      return AxisKernel::emitRanges(into);
+    auto over = [&](unsigned number, auto body) {
+      return emitStage(into, number, [&](Emitter &e) {
+        auto rows = [&] {
+          overRows(e, [&](ArrayRef<AffineExpr> at) { (this->*body)(e, at); });
+          return SmallVector<Value>();
+        };
+        if (number == 0 && fillsMemory()) {
+          ifAligned(e, rows);
+        } else {
+          rows();
+        }
+      });
+    };
+    auto update = [&](Emitter &e, const Place &place) {
+      emitItemUpdates(e, place);
+    };
+    return success(succeeded(over(0, &ScatterKernel::emitStart)) &&
+                   succeeded(emitItemStage(into, 1, update)) &&
+                   (!wide || succeeded(over(2, &ScatterKernel::emitFinish))));
+  }
+
   void emitItem(Emitter &e, const Place &place) override {
     overElements(e, place, [&](ArrayRef<AffineExpr> at) { emitStart(e, at); });
-    Place updated = place;
-    if (columns && extent(lastDim()) < shape.back())
-      narrow(e, updated, extent(lastDim()));
-    emitUpdates(e, updated, nullptr);
+    emitItemUpdates(e, place);
     if (wide)
       overElements(e, place,
                    [&](ArrayRef<AffineExpr> at) { emitFinish(e, at); });
@@ -137,6 +169,67 @@ private:
   }
 
   //===--- Updates ------------------------------------------------------===//
+
+  /// Returns whether the start is a constant, of more bytes than a cache keeps
+  /// until they are read.
+  bool fillsMemory() const {
+    constexpr int64_t kCached = 32 << 20;
+    return init.getDefiningOp<ConstantOp>() && !wide &&
+           getByteSize(type) > kCached;
+  }
+
+  /// Calls `rows` with stores past the caches where the result is aligned.
+  void ifAligned(Emitter &e, function_ref<SmallVector<Value>()> rows) {
+    Value result = e.argument(kernel.getNumArguments());
+    Value bits =
+        LLVM::PtrToIntOp::create(e.b, e.b.getI64Type(), result).getResult();
+    int64_t bytes =
+        int64_t(e.lanes) *
+        (storageType(type.getElementType()).getIntOrFloatBitWidth() / 8);
+    Value rest = e.andi(bits, e.index(bytes - 1));
+    e.ifThen(
+        e.cmpi(arith::CmpIPredicate::eq, rest, e.index(0)),
+        [&] {
+          e.pastCaches = true;
+          rows();
+          e.pastCaches = false;
+          e.fenceStores();
+          return SmallVector<Value>();
+        },
+        rows);
+  }
+
+  /// Calls `body` for all elements of the stage's range of rows.
+  void overRows(Emitter &e, function_ref<void(ArrayRef<AffineExpr>)> body) {
+    e.forLoop(e.begin, e.end, 1, {}, [&](Value row, ValueRange) {
+      SmallVector<AffineExpr> at;
+      for (Value part : split(e, row, shape.drop_back()))
+        at.push_back(e.addDim(part));
+      at.push_back({});
+      int64_t size = shape.back();
+      vectorLoop(e, e.index(0), e.index(size), size, [&](AffineExpr lane) {
+        at.back() = lane;
+        body(at);
+      });
+      return SmallVector<Value>();
+    });
+  }
+
+  /// Adds a stage over all rows of the result.
+  void planRows() {
+    int64_t rows = 1;
+    for (int64_t size : shape.drop_back())
+      rows *= size;
+    addStage(shape.back() ? rows : 0,
+             kRangeElements / std::max<int64_t>(shape.back(), 1));
+  }
+
+  void emitItemUpdates(Emitter &e, const Place &place) {
+    Place updated = place;
+    if (columns && extent(lastDim()) < shape.back())
+      narrow(e, updated, extent(lastDim()));
+    emitUpdates(e, updated, nullptr);
+  }
 
   /// Returns the number of updates along dimension d of the result, which is
   /// not the axis.

@@ -131,11 +131,18 @@ LogicalResult AxisKernel::emitBlocks(ModuleOp into) {
       into, 0, [&](Emitter &e, const Place &place) { emitItem(e, place); });
 }
 
-LogicalResult AxisKernel::emitRanges(ModuleOp into) {
-  return emitStage(into, 0, [&](Emitter &e) {
+LogicalResult
+AxisKernel::emitItemStage(ModuleOp into, unsigned number,
+                          function_ref<void(Emitter &, const Place &)> body) {
+  return emitStage(into, number, [&](Emitter &e) {
     e.forLoop(e.begin, e.end, 1, {}, [&](Value t, ValueRange) {
-      emitItem(e, placeOf(e, t));
+      body(e, placeOf(e, t));
       return SmallVector<Value>();
     });
   });
+}
+
+LogicalResult AxisKernel::emitRanges(ModuleOp into) {
+  return emitItemStage(
+      into, 0, [&](Emitter &e, const Place &place) { emitItem(e, place); });
 }

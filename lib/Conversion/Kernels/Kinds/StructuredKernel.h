@@ -66,6 +66,10 @@ protected:
                    llvm::function_ref<void(ArrayRef<AffineExpr>)> body);
   /// Emits the code of an item of a stage, and by default also of a launch.
   virtual void emitItem(Emitter &e, const Place &place) = 0;
+  /// Emits stage `number`, with `body` for each item.
+  mlir::LogicalResult
+  emitItemStage(mlir::ModuleOp into, unsigned number,
+                llvm::function_ref<void(Emitter &, const Place &)> body);
   /// Emits launch `number`, with `body` for each item.
   mlir::LogicalResult
   emitItemLaunch(mlir::ModuleOp into, unsigned number,

@@ -5,7 +5,10 @@
 // Pooling computes each point by a loop over a window: the forward ops over the
 // input points that the window covers, the gradients over the windows that
 // cover the point, so that no two points write to one place. Bounds are tested
-// on scalars where lanes run over channels, else lane by lane.
+// on scalars where lanes run over channels, else lane by lane. Windows of few
+// points are written out, and only the points that can lie outside are tested.
+// A gradient looks at the windows that can cover the point: of a window of K
+// points at stride S, those are ceil(K / S), not K.
 //
 //===----------------------------------------------------------------------===//
 #include "Models/ElementModel.h"
@@ -16,6 +19,9 @@ using namespace ckopt;
 using namespace ckopt::codegen;
 using codegen::Index;
 using Indices = SmallVector<AffineExpr>;
+
+/// The most points of a window whose code is written out.
+static constexpr int64_t kWrittenOut = 16;
 
 namespace {
 
@@ -50,22 +56,35 @@ struct PoolModel : ElementModel {
     return Indices(index);
   }
 
+  using WindowBody = function_ref<SmallVector<Value>(Index, ArrayRef<Value>)>;
+
   /// Loops over the points of a window with carried values.
-  static SmallVector<Value>
-  forWindow(Emitter &e, const Window &w, ArrayRef<Value> inits,
-            function_ref<SmallVector<Value>(Index, ArrayRef<Value>)> body) {
+  static SmallVector<Value> forWindow(Emitter &e, const Window &w,
+                                      ArrayRef<Value> inits, WindowBody body) {
+    return forBox(e, w.kernel, inits, body);
+  }
+
+  /// Loops over a box with carried values.
+  static SmallVector<Value> forBox(Emitter &e, ArrayRef<int64_t> sizes,
+                                   ArrayRef<Value> inits, WindowBody body) {
+    int64_t points = 1;
+    for (int64_t size : sizes)
+      points *= size;
     Indices at;
     std::function<SmallVector<Value>(size_t, ArrayRef<Value>)> run =
         [&](size_t d, ArrayRef<Value> carried) -> SmallVector<Value> {
-      if (d == w.rank())
+      if (d == sizes.size())
         return body(at, carried);
-      if (w.kernel[d] == 1) {
-        at.push_back(e.c(0));
-        SmallVector<Value> result = run(d + 1, carried);
-        at.pop_back();
+      if (sizes[d] == 1 || points <= kWrittenOut) {
+        SmallVector<Value> result(carried);
+        for (int64_t k = 0; k < sizes[d]; ++k) {
+          at.push_back(e.c(k));
+          result = run(d + 1, SmallVector<Value>(result));
+          at.pop_back();
+        }
         return result;
       }
-      return e.forLoop(e.index(0), e.index(w.kernel[d]), 1, carried,
+      return e.forLoop(e.index(0), e.index(sizes[d]), 1, carried,
                        [&](Value iv, ValueRange inner) {
                          at.push_back(e.addDim(iv));
                          SmallVector<Value> result =
@@ -130,38 +149,73 @@ struct PoolModel : ElementModel {
                     [&] { return SmallVector<Value>(otherwise); });
   }
 
-  /// Returns the guard that window points lie inside of the input.
-  static Emitter::Guard inputGuard(Emitter &e, const Window &w, Index at) {
+  /// Returns the guard that window point k lies inside of the input, at `at`.
+  static Emitter::Guard inputGuard(Emitter &e, const Window &w, Index at,
+                                   Index k) {
     Emitter::Guard guard;
     for (size_t d = 0; d < w.rank(); ++d) {
-      int64_t last = (w.out[d] - 1) * w.strides[d] +
-                     (w.kernel[d] - 1) * w.dilations[d] - w.low[d];
+      auto known = dyn_cast<AffineConstantExpr>(k[d]);
+      int64_t first = known ? known.getValue() : 0,
+              last = known ? known.getValue() : w.kernel[d] - 1;
+      int64_t lowest = first * w.dilations[d] - w.low[d],
+              highest = (w.out[d] - 1) * w.strides[d] + last * w.dilations[d] -
+                        w.low[d];
       e.require(guard, at[d], 0, w.in[d],
-                std::pair<int64_t, int64_t>(-w.low[d], last + 1));
+                std::pair<int64_t, int64_t>(lowest, highest + 1));
     }
     return guard;
   }
 
-  /// For gradients: returns the output position whose window point k is input
-  /// position i, and the guard that there is one.
-  static Indices outputAt(Emitter &e, const Window &w, Index spatial, Index k,
-                          Emitter::Guard &guard) {
-    Indices result;
-    for (size_t d = 0; d < w.rank(); ++d) {
-      AffineExpr at = spatial[d] + w.low[d] - k[d] * w.dilations[d];
-      if (w.strides[d] > 1) {
-        e.requireEqual(guard, at % w.strides[d], 0);
-        at = at.floorDiv(w.strides[d]);
+  /// For gradients: loops over the windows that can cover input position
+  /// `spatial`; `body` gets the window point k that lies there, the window's
+  /// output position, and the guard that there are both. The points come in
+  /// ascending order.
+  static SmallVector<Value> forCovering(
+      Emitter &e, const Window &w, Index spatial, ArrayRef<Value> inits,
+      function_ref<SmallVector<Value>(Index k, Index output,
+                                      const Emitter::Guard &, ArrayRef<Value>)>
+          body) {
+    SmallVector<int64_t> sizes;
+    for (size_t d = 0; d < w.rank(); ++d)
+      sizes.push_back(w.dilations[d] == 1
+                          ? llvm::divideCeil(w.kernel[d], w.strides[d])
+                          : w.kernel[d]);
+    return forBox(e, sizes, inits, [&](Index j, ArrayRef<Value> carried) {
+      Emitter::Guard guard;
+      Indices k, output;
+      for (size_t d = 0; d < w.rank(); ++d) {
+        int64_t stride = w.strides[d];
+        AffineExpr at = spatial[d] + w.low[d], o;
+        auto known = dyn_cast<AffineConstantExpr>(j[d]);
+        int64_t first = known ? known.getValue() : 0,
+                last = known ? known.getValue() : sizes[d] - 1;
+        if (w.dilations[d] == 1) { // k = at mod stride + j * stride
+          k.push_back(at % stride + j[d] * stride);
+          o = at.floorDiv(stride) - j[d];
+          e.require(
+              guard, k.back(), 0, w.kernel[d],
+              std::pair<int64_t, int64_t>(first * stride, (last + 1) * stride));
+          first *= stride;
+          last *= stride;
+        } else {
+          k.push_back(j[d]);
+          o = at - j[d] * w.dilations[d];
+          if (stride > 1) {
+            e.requireEqual(guard, o % stride, 0);
+            o = o.floorDiv(stride);
+          }
+          first *= w.dilations[d];
+          last *= w.dilations[d];
+        }
+        int64_t lowest = llvm::divideFloorSigned(w.low[d] - last, stride);
+        int64_t highest =
+            llvm::divideFloorSigned(w.in[d] - 1 + w.low[d] - first, stride);
+        e.require(guard, o, 0, w.out[d],
+                  std::pair<int64_t, int64_t>(lowest, highest + 1));
+        output.push_back(o);
       }
-      int64_t lowest = llvm::divideFloorSigned(
-          w.low[d] - (w.kernel[d] - 1) * w.dilations[d], w.strides[d]);
-      int64_t highest =
-          llvm::divideFloorSigned(w.in[d] - 1 + w.low[d], w.strides[d]);
-      e.require(guard, at, 0, w.out[d],
-                std::pair<int64_t, int64_t>(lowest, highest + 1));
-      result.push_back(at);
-    }
-    return result;
+      return body(k, output, guard, carried);
+    });
   }
 };
 
@@ -177,22 +231,27 @@ struct MaxPoolModel : PoolModel {
     SmallVector<Value> inits{
         widen(e.constant(type, -std::numeric_limits<double>::infinity())),
         widen(e.constant(i32, int64_t(-1)))};
+    bool some = false; // whether a point was surely taken
     SmallVector<Value> won =
         forWindow(e, w, inits, [&](Index k, ArrayRef<Value> best) {
           Indices point = inputPoint(w, index, k);
           AffineExpr number = pointNumber(e, w, k);
-          auto guard = inputGuard(e, w, ArrayRef(point).drop_front(2));
-          return guarded(e, guard, best, [&] {
+          auto guard = inputGuard(e, w, ArrayRef(point).drop_front(2), k);
+          auto next = guarded(e, guard, best, [&] {
             Value x = widen(e.emit(pool.getInput(), point));
             Value here = arith::TruncIOp::create(e.b, i32, e.scalar(number));
-            Value none =
-                e.cmpi(arith::CmpIPredicate::slt, best[1], e.like(best[1], 0));
-            Value nan =
-                e.andi(e.cmpf(P::UNO, x, x), e.cmpf(P::ORD, best[0], best[0]));
-            Value take = e.ori(e.ori(e.cmpf(P::OGT, x, best[0]), nan), none);
+            // The larger one, the first NaN, or the first point of all.
+            Value take = e.andi(e.cmpf(P::UGT, x, best[0]),
+                                e.cmpf(P::ORD, best[0], best[0]));
+            if (!some)
+              take = e.ori(take, e.cmpi(arith::CmpIPredicate::slt, best[1],
+                                        e.like(best[1], 0)));
             return SmallVector<Value>{e.select(take, x, best[0]),
                                       e.select(take, widen(here), best[1])};
           });
+          some |= !guard.scalarCondition && !guard.laneCondition &&
+                  isa<AffineConstantExpr>(number);
+          return next;
         });
     Type narrow = computeType(getElementTypeOrSelf(pool.getIndex()));
     Value where = won[1];
@@ -210,18 +269,17 @@ struct MaxPoolGradModel : PoolModel {
     Window w(pool, pool.getOutput(), pool.getGrad());
     Type type = computeType(getElementTypeOrSelf(pool.getGrad()));
     Widener widen(e, index);
-    return forWindow(e, w, widen(e.constant(type, 0.0)),
-                     [&](Index k, ArrayRef<Value> sum) {
-                       Emitter::Guard guard;
-                       Indices point(index.take_front(2));
-                       llvm::append_range(
-                           point,
-                           outputAt(e, w, index.drop_front(2), k, guard));
-                       AffineExpr number = pointNumber(e, w, k);
-                       return guarded(e, guard, sum, [&] {
-                         return addIfWon(e, pool, point, number, sum[0], widen);
-                       });
-                     })
+    return forCovering(e, w, index.drop_front(2), widen(e.constant(type, 0.0)),
+                       [&](Index k, Index output, const Emitter::Guard &guard,
+                           ArrayRef<Value> sum) {
+                         Indices point(index.take_front(2));
+                         llvm::append_range(point, output);
+                         AffineExpr number = pointNumber(e, w, k);
+                         return guarded(e, guard, sum, [&] {
+                           return addIfWon(e, pool, point, number, sum[0],
+                                           widen);
+                         });
+                       })
         .front();
   }
 
@@ -230,8 +288,10 @@ private:
                                      Index point, AffineExpr number, Value sum,
                                      function_ref<Value(Value)> widen) {
     Value where = widen(e.emit(pool.getIndex(), point));
-    Value here = e.scalar(number);
-    here = arith::TruncIOp::create(e.b, Emitter::elementType(where), here);
+    Value here = e.materialize(number);
+    Type type = e.typeLike(Emitter::elementType(where), here);
+    if (Emitter::elementType(here) != Emitter::elementType(where))
+      here = arith::TruncIOp::create(e.b, type, here);
     Value won = e.cmpi(arith::CmpIPredicate::eq, where, widen(here));
     Value g = widen(e.emit(pool.getGrad(), point));
     return {e.select(won, e.add(sum, g), sum)};
@@ -284,7 +344,7 @@ struct AvgPoolModel : PoolModel {
                   [&](Index k, ArrayRef<Value> sum) {
                     Indices point = inputPoint(w, index, k);
                     auto guard =
-                        inputGuard(e, w, ArrayRef(point).drop_front(2));
+                        inputGuard(e, w, ArrayRef(point).drop_front(2), k);
                     return guarded(e, guard, sum, [&] {
                       return SmallVector<Value>{
                           widen(e.add(sum[0], e.emit(pool.getInput(), point)))};
@@ -302,20 +362,19 @@ struct AvgPoolGradModel : PoolModel {
     Window w(pool, pool.getOutput(), pool.getGrad());
     Type type = computeType(getElementTypeOrSelf(pool.getGrad()));
     Widener widen(e, index);
-    return forWindow(e, w, widen(e.constant(type, 0.0)),
-                     [&](Index k, ArrayRef<Value> sum) {
-                       Emitter::Guard guard;
-                       Indices spatial =
-                           outputAt(e, w, index.drop_front(2), k, guard);
-                       Indices point(index.take_front(2));
-                       llvm::append_range(point, spatial);
-                       return guarded(e, guard, sum, [&] {
-                         Value g = e.emit(pool.getGrad(), point);
-                         g = e.div(g, divisor(e, w, spatial,
-                                              pool.getCountIncludePad(), type));
-                         return SmallVector<Value>{widen(e.add(sum[0], g))};
-                       });
-                     })
+    return forCovering(e, w, index.drop_front(2), widen(e.constant(type, 0.0)),
+                       [&](Index, Index output, const Emitter::Guard &guard,
+                           ArrayRef<Value> sum) {
+                         Indices point(index.take_front(2));
+                         llvm::append_range(point, output);
+                         return guarded(e, guard, sum, [&] {
+                           Value g = e.emit(pool.getGrad(), point);
+                           g = e.div(g,
+                                     divisor(e, w, output,
+                                             pool.getCountIncludePad(), type));
+                           return SmallVector<Value>{widen(e.add(sum[0], g))};
+                         });
+                       })
         .front();
   }
 };

@@ -25,72 +25,74 @@ using codegen::Index;
 
 namespace {
 
-/// Arithmetic on i32, scalars or vectors of any length.
+/// The generator's rounds.
 class Philox {
 public:
   explicit Philox(Emitter &e) : e(e), b(e.b) {}
 
+  /// Computes one block of i32 words, all scalars.
   SmallVector<Value> rounds(SmallVector<Value> counter, Value key0,
                             Value key1) {
-    for (int round = 0; round < 10; ++round) {
-      auto [high0, low0] = multiply(counter[0], 0xD2511F53u);
-      auto [high1, low1] = multiply(counter[2], 0xCD9E8D57u);
-      counter = {xorOf(xorOf(high1, counter[1]), like(counter[0], key0)), low1,
-                 xorOf(xorOf(high0, counter[3]), like(counter[0], key1)), low0};
-      key0 = e.add(key0, e.constant(key0.getType(), int64_t(0x9E3779B9u)));
-      key1 = e.add(key1, e.constant(key1.getType(), int64_t(0xBB67AE85u)));
-    }
-    return counter;
+    return rounds(counter, key0, key1, [&](Value x, uint32_t factor) {
+      Value wide = arith::ExtUIOp::create(b, b.getI64Type(), x);
+      Value product = e.mul(wide, number(wide, factor));
+      return std::pair(narrow(e.shr(product, 32)), narrow(product));
+    });
   }
+
+  /// Computes blocks of words, each a scalar or a vector of i64 of which the
+  /// lower half counts: what the machine's widening multiplication takes and
+  /// makes. Words that all blocks share stay scalars, outside of loops.
+  SmallVector<Value> wideRounds(SmallVector<Value> counter, Value key0,
+                                Value key1) {
+    return rounds(counter, key0, key1, [&](Value x, uint32_t factor) {
+      Value half = arith::AndIOp::create(b, x, number(x, 0xffffffff));
+      Value product = arith::MulIOp::create(b, half, number(x, factor));
+      Value high = arith::ShRUIOp::create(b, product, number(product, 32));
+      return std::pair(high, product);
+    });
+  }
+
   /// Returns a scalar as a value of x's type.
   Value like(Value x, Value scalar) {
     if (!isa<VectorType>(x.getType()))
       return scalar;
     return vector::BroadcastOp::create(b, x.getType(), scalar);
   }
-
-private:
-  /// Returns the high and low words of x * factor.
-  std::pair<Value, Value> multiply(Value x, uint32_t factor) {
-    Type i64 = b.getI64Type();
-    auto type = dyn_cast<VectorType>(x.getType());
-    if (type && type.getNumElements() % 2 == 0)
-      return multiplyPairs(x, type, factor);
-    Type wide = type ? Type(VectorType::get(type.getShape(), i64)) : i64;
-    Value product =
-        arith::MulIOp::create(b, x64(x, wide), number(x64(x, wide), factor));
-    Value high = arith::ShRUIOp::create(b, product, number(product, 32));
-    return {arith::TruncIOp::create(b, x.getType(), high),
-            arith::TruncIOp::create(b, x.getType(), product)};
-  }
-  /// Multiplies pairs of lanes in 64 bits: even and odd lanes are what the
-  /// machine's widening multiplication takes, without moves between lanes.
-  std::pair<Value, Value> multiplyPairs(Value x, VectorType type,
-                                        uint32_t factor) {
-    auto wide = VectorType::get({type.getNumElements() / 2}, b.getI64Type());
-    Value pairs = vector::BitCastOp::create(b, wide, x);
-    Value c = number(pairs, factor), bits = number(pairs, 32),
-          lowHalf = number(pairs, 0xffffffff),
-          highHalf = number(pairs, int64_t(0xffffffff00000000));
-    Value even = arith::MulIOp::create(
-        b, arith::AndIOp::create(b, pairs, lowHalf).getResult(), c);
-    Value odd = arith::MulIOp::create(
-        b, arith::ShRUIOp::create(b, pairs, bits).getResult(), c);
-    Value high = arith::OrIOp::create(
-        b, arith::ShRUIOp::create(b, even, bits).getResult(),
-        arith::AndIOp::create(b, odd, highHalf).getResult());
-    Value low = arith::OrIOp::create(
-        b, arith::AndIOp::create(b, even, lowHalf).getResult(),
-        arith::ShLIOp::create(b, odd, bits).getResult());
-    return {vector::BitCastOp::create(b, type, high),
-            vector::BitCastOp::create(b, type, low)};
-  }
   /// Returns a 64-bit number of x's type.
   Value number(Value x, int64_t value) {
     return like(x, e.constant(b.getI64Type(), value));
   }
-  Value x64(Value x, Type wide) { return arith::ExtUIOp::create(b, wide, x); }
-  Value xorOf(Value x, Value y) { return arith::XOrIOp::create(b, x, y); }
+
+private:
+  /// `multiply` returns the high and low words of x * factor.
+  SmallVector<Value>
+  rounds(SmallVector<Value> counter, Value key0, Value key1,
+         function_ref<std::pair<Value, Value>(Value, uint32_t)> multiply) {
+    Type word = getElementTypeOrSelf(counter[0]);
+    auto key = [&](Value k) -> Value {
+      return word == k.getType() ? k : arith::ExtUIOp::create(b, word, k);
+    };
+    for (int round = 0; round < 10; ++round) {
+      auto [high0, low0] = multiply(counter[0], 0xD2511F53u);
+      auto [high1, low1] = multiply(counter[2], 0xCD9E8D57u);
+      counter = {xorOf(xorOf(high1, counter[1]), key(key0)), low1,
+                 xorOf(xorOf(high0, counter[3]), key(key1)), low0};
+      key0 = e.add(key0, e.constant(key0.getType(), int64_t(0x9E3779B9u)));
+      key1 = e.add(key1, e.constant(key1.getType(), int64_t(0xBB67AE85u)));
+    }
+    return counter;
+  }
+  Value narrow(Value x) {
+    return arith::TruncIOp::create(b, b.getI32Type(), x);
+  }
+  Value xorOf(Value x, Value y) {
+    if (isa<VectorType>(x.getType()))
+      y = isa<VectorType>(y.getType()) ? y : like(x, y);
+    else if (isa<VectorType>(y.getType()))
+      x = like(y, x);
+    return arith::XOrIOp::create(b, x, y);
+  }
 
   Emitter &e;
   ImplicitLocOpBuilder &b;
@@ -127,19 +129,8 @@ public:
 
   /// Returns the element's own word.
   Value word() {
-    if (inBlocks()) {
-      SmallVector<Value> out = blocks();
-      SmallVector<int64_t> join, weave;
-      for (int64_t half : {int64_t(0), count()})
-        for (int64_t i = 0; i < share(); ++i)
-          join.push_back(half + first() + i);
-      for (int64_t i = 0; i < share(); ++i)
-        for (int64_t k = 0; k < 4; ++k)
-          weave.push_back(k * share() + i);
-      Value low = vector::ShuffleOp::create(e.b, out[0], out[1], join);
-      Value top = vector::ShuffleOp::create(e.b, out[2], out[3], join);
-      return vector::ShuffleOp::create(e.b, low, top, weave);
-    }
+    if (inBlocks())
+      return words();
     auto [out, which] = ownBlock();
     Value result = out[3];
     for (int word = 2; word >= 0; --word)
@@ -155,15 +146,15 @@ public:
   };
   Pair pair() {
     if (inBlocks()) {
-      SmallVector<Value> out = blocks();
-      SmallVector<int64_t> twice;
-      for (int64_t i = 0; i < share(); ++i)
-        for (int64_t half : {int64_t(0), int64_t(0), count(), count()})
-          twice.push_back(half + first() + i);
+      Value own = words();
+      SmallVector<int64_t> even, odd;
+      for (int64_t i = 0; i < int64_t(e.lanes); ++i) {
+        even.push_back(i & ~int64_t(1));
+        odd.push_back(i | 1);
+      }
       Value lane = e.iota(e.b.getI32Type(), 1);
-      return {vector::ShuffleOp::create(e.b, out[0], out[2], twice),
-              vector::ShuffleOp::create(e.b, out[1], out[3], twice),
-              isOdd(lane)};
+      return {vector::ShuffleOp::create(e.b, own, own, even),
+              vector::ShuffleOp::create(e.b, own, own, odd), isOdd(lane)};
     }
     auto [out, which] = ownBlock();
     Value high = e.cmpi(arith::CmpIPredicate::uge, which, e.like(which, 2));
@@ -189,30 +180,38 @@ private:
   int64_t count() const { return share() * e.group.count; }
   int64_t first() const { return share() * e.group.vector; }
 
+  /// Returns the words of the current vector's elements.
+  Value words() {
+    // Halves of blocks, of all vectors of the group: words 0 and 1, 2 and 3.
+    SmallVector<Value> halves = blocks();
+    SmallVector<int64_t> weave;
+    for (int64_t i = 0; i < share(); ++i)
+      weave.append({first() + i, count() + first() + i});
+    Value own = vector::ShuffleOp::create(e.b, halves[0], halves[1], weave);
+    return vector::BitCastOp::create(e.b, e.vectorType(e.b.getI32Type()), own);
+  }
+
   /// Returns the words of consecutive elements, for all blocks of a group of
   /// vectors at once. Word k of block i is for element 4i + k.
   SmallVector<Value> blocks() {
     AffineExpr start =
         Emitter::simplify(element - int64_t(e.group.vector) * e.lanes);
-    return e.sharedBy(op, start, 4, [&] {
-      Type i32 = e.b.getI32Type();
-      Value first = e.shr(e.scalar(start), 2);
-      auto type = VectorType::get({count()}, i32);
+    return e.sharedBy(op, start, 2, [&] {
+      auto type = VectorType::get({count()}, e.b.getI64Type());
       SmallVector<Attribute> steps;
       for (int64_t i = 0; i < count(); ++i)
-        steps.push_back(e.b.getI32IntegerAttr(i));
-      // Use i64, because a group may cross a multiple of 2^32 blocks.
-      auto wide = VectorType::get({count()}, e.b.getI64Type());
+        steps.push_back(e.b.getI64IntegerAttr(i));
       Value block =
           arith::ConstantOp::create(e.b, DenseElementsAttr::get(type, steps));
-      block = arith::ExtUIOp::create(e.b, wide, block);
+      Value first = e.shr(e.scalar(start), 2);
       block = arith::AddIOp::create(e.b, block, philox.like(block, first));
-      Value high = arith::TruncIOp::create(
-          e.b, type,
-          arith::ShRUIOp::create(e.b, block, philox.like(block, e.index(32)))
-              .getResult());
-      block = arith::TruncIOp::create(e.b, type, block);
-      return rounds(block, high);
+      SmallVector<Value> out = wideRounds(block);
+      auto half = [&](Value low, Value high) -> Value {
+        low = arith::AndIOp::create(e.b, low, philox.number(low, 0xffffffff));
+        high = arith::ShLIOp::create(e.b, high, philox.number(high, 32));
+        return arith::OrIOp::create(e.b, low, high);
+      };
+      return SmallVector<Value>{half(out[0], out[1]), half(out[2], out[3])};
     });
   }
 
@@ -220,22 +219,37 @@ private:
   /// is the element's.
   std::pair<SmallVector<Value>, Value> ownBlock() {
     Value number = e.materialize(element);
-    Value block = e.shr(number, 2), high;
     Type i32 = e.typeLike(e.b.getI32Type(), number);
-    if (Emitter::elementType(number).isInteger(64)) {
-      high = arith::TruncIOp::create(e.b, i32, e.shr(block, 32));
-      block = arith::TruncIOp::create(e.b, i32, block);
-      number = arith::TruncIOp::create(e.b, i32, number);
-    } else {
-      high = e.like(block, 0);
+    if (!Emitter::isVector(number)) {
+      Value block = e.shr(number, 2);
+      Value which = low32(number);
+      return {philox.rounds({low32(block), low32(e.shr(block, 32)), step, site},
+                            key0, key1),
+              e.andi(which, e.like(which, 3))};
     }
-    return {rounds(block, high), e.andi(number, e.like(number, 3))};
+    Value wide = number;
+    if (Emitter::elementType(number).isInteger(32))
+      wide = arith::ExtUIOp::create(e.b, e.typeLike(e.b.getI64Type(), number),
+                                    number);
+    else
+      number = arith::TruncIOp::create(e.b, i32, number);
+    SmallVector<Value> out = wideRounds(e.shr(wide, 2));
+    for (Value &word : out)
+      word = arith::TruncIOp::create(e.b, i32, word);
+    return {out, e.andi(number, e.like(number, 3))};
   }
 
-  SmallVector<Value> rounds(Value block, Value high) {
-    return philox.rounds(
-        {block, high, philox.like(block, step), philox.like(block, site)}, key0,
-        key1);
+  /// Returns the words of vectors of blocks as philox.wideRounds().
+  SmallVector<Value> wideRounds(Value block) {
+    auto wide = [&](Value x) -> Value {
+      return arith::ExtUIOp::create(e.b, e.b.getI64Type(), x);
+    };
+    // Few tensors have more than 2^32 blocks.
+    auto type = cast<RankedTensorType>(op->getResult(0).getType());
+    Value high = e.index(0);
+    if (type.getNumElements() > int64_t(1) << 34)
+      high = arith::ShRUIOp::create(e.b, block, philox.number(block, 32));
+    return philox.wideRounds({block, high, wide(step), wide(site)}, key0, key1);
   }
 
   Emitter &e;

@@ -30,18 +30,28 @@ static Type typeOf(RowContext &row, unsigned operand) {
   return computeType(getElementTypeOrSelf(row.op->getOperand(operand)));
 }
 
+/// Returns the largest number of the row of operand 0. A NaN is left to the sum
+/// of exponentials, which it makes NaN.
+static Value emitRowMax(RowContext &row) {
+  Reducer reducer{ReduceKind::Max, typeOf(row, 0)};
+  reducer.ignoreNaN = true;
+  return row
+      .reduce({reducer},
+              [&](Index i) { return SmallVector<Value>{row.operand(0, i)}; })
+      .front();
+}
+
 static void emitSoftmax(RowContext &row) {
   Emitter &e = row.e;
   Type type = typeOf(row, 0);
-  Value max = row.reduce(ReduceKind::Max, type,
-                         [&](Index i) { return row.operand(0, i); });
+  Value max = emitRowMax(row);
   auto exponential = [&](Index i) {
-    return emitExp(e, e.sub(row.operand(0, i), max));
+    return emitExpNonPositive(e, e.sub(row.operand(0, i), max));
   };
   // The exponentials are kept in the result if its type holds them exactly.
   bool keep =
       row.isUsed(0) && getElementTypeOrSelf(row.op->getResult(0)) == type;
-  Value sum = row.reduce(ReduceKind::Sum, type, [&](Index i) {
+  Value sum = row.sumFetching(type, [&](Index i) {
     Value x = exponential(i);
     if (keep)
       row.store(0, i, x);
@@ -56,10 +66,9 @@ static void emitSoftmax(RowContext &row) {
 static void emitLogSoftmax(RowContext &row) {
   Emitter &e = row.e;
   Type type = typeOf(row, 0);
-  Value max = row.reduce(ReduceKind::Max, type,
-                         [&](Index i) { return row.operand(0, i); });
-  Value sum = row.reduce(ReduceKind::Sum, type, [&](Index i) {
-    return emitExp(e, e.sub(row.operand(0, i), max));
+  Value max = emitRowMax(row);
+  Value sum = row.sumFetching(type, [&](Index i) {
+    return emitExpNonPositive(e, e.sub(row.operand(0, i), max));
   });
   Value log = emitLog(e, sum);
   row.forEach([&](Index i) {
@@ -106,7 +115,7 @@ static void emitLayerNorm(RowContext &row) {
   Value n = e.constant(type, double(row.length));
   auto input = [&](Index i) { return row.operand(0, i); };
   Value mean = e.div(row.reduce(ReduceKind::Sum, type, input), n);
-  Value squares = row.reduce(ReduceKind::Sum, type, [&](Index i) {
+  Value squares = row.sumFetching(type, [&](Index i) {
     Value d = e.sub(input(i), mean);
     return e.mul(d, d);
   });
@@ -161,10 +170,9 @@ static void emitCrossEntropy(RowContext &row) {
   auto loss = cast<CrossEntropyOp>(row.op);
   Type type = typeOf(row, 0);
   int64_t axis = loss.getAxis();
-  Value max = row.reduce(ReduceKind::Max, type,
-                         [&](Index i) { return row.operand(0, i); });
-  Value sum = row.reduce(ReduceKind::Sum, type, [&](Index i) {
-    return emitExp(e, e.sub(row.operand(0, i), max));
+  Value max = emitRowMax(row);
+  Value sum = row.sumFetching(type, [&](Index i) {
+    return emitExpNonPositive(e, e.sub(row.operand(0, i), max));
   });
   Value lse = e.add(max, emitLog(e, sum));
   SmallVector<AffineExpr> at = row.kept;

@@ -187,7 +187,7 @@ struct CrossEntropyGradModel : ElementModel {
       return v;
     };
     Value hit = e.cmpi(arith::CmpIPredicate::eq, as(position), as(target));
-    Value softmax = emitExp(e, e.sub(x, lse));
+    Value softmax = emitExpNonPositive(e, e.sub(x, lse));
     Value d =
         e.sub(softmax, e.select(hit, e.like(softmax, 1), e.like(softmax, 0)));
     // Select 0 where ignored, since the product could be 0 * infinity.
