@@ -20,6 +20,7 @@
 #include "llvm/ADT/StringSet.h"
 
 #include <chrono>
+#include <cstring>
 
 using namespace mlir;
 using namespace ckopt;
@@ -410,6 +411,24 @@ llvm::Error Compilation::runPlanning() {
   return error;
 }
 
+/// Copies row-major elements to where the tensor's own order has them.
+static void copyToOrder(const HostTensor &value,
+                        const runtime::TensorInfo &tensor, char *to) {
+  int64_t size = dtypeSize(tensor.dtype), offset = 0;
+  auto *from = static_cast<const char *>(value.rawData());
+  SmallVector<int64_t> index(tensor.shape.size());
+  for (int64_t i = 0, count = value.numElements(); i < count; ++i) {
+    std::memcpy(to + offset * size, from + i * size, size_t(size));
+    for (size_t d = index.size(); d-- > 0;) {
+      offset += tensor.strides[d];
+      if (++index[d] < tensor.shape[d])
+        break;
+      offset -= tensor.strides[d] * tensor.shape[d];
+      index[d] = 0;
+    }
+  }
+}
+
 /// Appends the known values of tensors, so that the artifact carries them.
 llvm::Error Compilation::embedWeights(runtime::Manifest &manifest,
                                       std::vector<char> &data) const {
@@ -422,11 +441,9 @@ llvm::Error Compilation::embedWeights(runtime::Manifest &manifest,
     auto value = found->second.convertTo(tensor.dtype);
     if (!value)
       return value.takeError();
-    // Arguments are row-major: logical and physical order agree.
     tensor.dataOffset = int64_t(data.size());
-    const char *bytes = static_cast<const char *>(value->rawData());
-    data.insert(data.end(), bytes, bytes + value->sizeInBytes());
-    data.resize((data.size() + 63) / 64 * 64);
+    data.resize((data.size() + size_t(tensor.bytes) + 63) / 64 * 64);
+    copyToOrder(*value, tensor, data.data() + tensor.dataOffset);
   }
   return llvm::Error::success();
 }

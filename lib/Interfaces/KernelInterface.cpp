@@ -56,12 +56,12 @@ bool ckopt::detail::suitsProduct(ArrayRef<int64_t> strides) {
 LayoutRole ckopt::detail::layoutRoleOfKind(KernelKind kind) {
   switch (kind) {
   case KernelKind::Elementwise:
+  case KernelKind::Update:
     return LayoutRole::Uniform;
   case KernelKind::View:
   case KernelKind::Library:
   case KernelKind::RowWise:
   case KernelKind::Structured:
-  case KernelKind::Update:
     return LayoutRole::RowMajor;
   case KernelKind::Constant:
   case KernelKind::Indexed:

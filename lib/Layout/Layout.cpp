@@ -4,150 +4,44 @@
 //
 // Problem: library convolutions run at about twice the speed on channels-last
 // activations, forward and backward; every change of layout in between costs a
-// copy.
+// copy. Weights need one order at rest that all their users read.
 // Method: union-find connects the values that one op reads and writes point by
-// point (elementwise ops, pooling, normalization, concat, pad, slice). A class
-// with an activation of a convolution becomes channels-last as a whole. Then
-// one pass over the ops sets result types and puts a copy where an op needs
-// another order than its operand has; each copy is made once.
-// Transposes of products' operands and results become views: a product reads
-// and writes any strides.
-// Guarantee: logical shapes and values stay; signatures stay row-major. The
+// point (elementwise ops, updates, pooling, normalization, concat, pad, slice).
+// A class with an activation of a convolution becomes channels-last as a whole.
+// So does a class with a weight of one, and with it gradients, momenta and
+// averages, unless an op reads or makes one of its values row-major (a product,
+// a reshape): weights lie as [out, window, in]. Named arguments and results are
+// the program's edges, where the runtime converts: they lie as their classes
+// do. All functions must agree on an argument; a fixed point finds the names
+// that stay row-major. Then one pass over the ops sets result types and puts a
+// copy where an op needs another order than its operand has; each copy is made
+// once.
+// Guarantee: logical shapes and values stay, and so does what has no name. The
 // decision looks at the program alone.
-// Complexity: near linear.
+// Complexity: near linear in the ops, times the rounds of the fixed point
+// (two, in all programs seen).
 //
 //===----------------------------------------------------------------------===//
-#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "LayoutAssigner.h"
+#include "Transposes.h"
 #include "ckopt/Layout/Passes.h"
 #include "mlir/IR/Matchers.h"
-#include "llvm/ADT/EquivalenceClasses.h"
 
 using namespace mlir;
 using namespace ckopt;
+using namespace ckopt::layout;
 
 namespace ckopt {
 #define GEN_PASS_DEF_LAYOUTPASS
 #include "ckopt/Layout/Passes.h.inc"
 } // namespace ckopt
 
-namespace {
-
-class LayoutAssigner {
-public:
-  explicit LayoutAssigner(func::FuncOp function) : function(function) {}
-  void run();
-
-private:
-  void connect(Operation *op);
-  void rewrite(Operation *op);
-  Value inOrderOf(Value value, RankedTensorType type, Operation *user);
-  RankedTensorType wanted(Value value) const;
-  void placeTransposes();
-
-  func::FuncOp function;
-  llvm::EquivalenceClasses<Value> classes;
-  DenseSet<Value> lastLeaders;
-  SmallVector<Value> activations;
-  DenseMap<std::pair<Value, Type>, Value> converted;
-};
-
-} // namespace
-
 static RankedTensorType tensorType(Value value) {
   return cast<RankedTensorType>(value.getType());
 }
 
-/// Returns whether the value is a tensor with channels and spatial dimensions.
-static bool hasChannels(Value value) {
-  int64_t rank = tensorType(value).getRank();
-  return rank >= 3 && rank <= 5;
-}
-
-/// Returns the type in channels-last order; row-major where the two are the
-/// same.
-static RankedTensorType channelsLast(RankedTensorType type) {
-  SmallVector<int64_t> order{0};
-  for (int64_t d = 2; d < type.getRank(); ++d)
-    order.push_back(d);
-  order.push_back(1);
-  SmallVector<int64_t> moved;
-  for (int64_t d : order)
-    if (type.getDimSize(d) != 1)
-      moved.push_back(d);
-  if (llvm::is_sorted(moved))
-    return withOrder(type, llvm::to_vector(llvm::seq<int64_t>(type.getRank())));
-  return withOrder(type, order);
-}
-
 static RankedTensorType rowMajor(RankedTensorType type) {
   return RankedTensorType::get(type.getShape(), type.getElementType());
-}
-
-static LayoutRole roleOf(Operation *op) {
-  return cast<KernelOpInterface>(op).getLayoutRole();
-}
-
-/// Returns the values of a uniform op that share a layout: those with as many
-/// elements as its largest value with channels, or, where shapes differ by
-/// design (pooling, concat, pad, slice), those of the result's rank.
-static SmallVector<Value> uniformValues(Operation *op) {
-  SmallVector<Value> values;
-  bool sameShape =
-      cast<KernelOpInterface>(op).getKernelKind() == KernelKind::Elementwise;
-  Value largest;
-  for (Value value : llvm::concat<Value>(
-           llvm::to_vector(llvm::map_range(
-               op->getResults(), [](OpResult r) { return Value(r); })),
-           llvm::to_vector(op->getOperands())))
-    if (hasChannels(value) &&
-        (!largest || tensorType(value).getNumElements() >
-                         tensorType(largest).getNumElements()))
-      largest = value;
-  if (!largest)
-    return values;
-  auto fits = [&](Value value) {
-    auto type = tensorType(value), best = tensorType(largest);
-    return sameShape ? type.getShape() == best.getShape()
-                     : type.getRank() == best.getRank();
-  };
-  for (Value result : op->getResults())
-    if (fits(result))
-      values.push_back(result);
-  for (Value operand : op->getOperands())
-    if (fits(operand))
-      values.push_back(operand);
-  return values;
-}
-
-/// Returns the operands and results of a convolution that are activations.
-static SmallVector<Value> convActivations(Operation *op) {
-  if (auto conv = dyn_cast<ConvOp>(op))
-    return {conv.getInput(), conv.getOutput()};
-  if (auto conv = dyn_cast<ConvInputGradOp>(op))
-    return {conv.getGrad(), conv.getOutput()};
-  auto conv = cast<ConvWeightGradOp>(op);
-  return {conv.getGrad(), conv.getInput()};
-}
-
-void LayoutAssigner::connect(Operation *op) {
-  switch (roleOf(op)) {
-  case LayoutRole::Convolution:
-    for (Value value : convActivations(op)) {
-      classes.insert(value);
-      activations.push_back(value);
-    }
-    break;
-  case LayoutRole::Uniform: {
-    SmallVector<Value> values = uniformValues(op);
-    for (Value value : values)
-      classes.unionSets(values.front(), value);
-    break;
-  }
-  case LayoutRole::Any:
-  case LayoutRole::RowMajor:
-  case LayoutRole::Matrices:
-    break;
-  }
 }
 
 /// Returns the value's type in the layout that its class has.
@@ -177,20 +71,21 @@ Value LayoutAssigner::inOrderOf(Value value, RankedTensorType type,
 }
 
 void LayoutAssigner::rewrite(Operation *op) {
+  if (isUpdate(op))
+    return rewriteUpdate(op);
   LayoutRole role = roleOf(op);
   SmallVector<Value> values;
   if (role == LayoutRole::Convolution)
-    values = convActivations(op);
+    llvm::append_range(values, convValues(op));
   else if (role == LayoutRole::Uniform)
     values = uniformValues(op);
-  // All values of an op are in one class, so the layout of its largest one
-  // decides.
+  // All values of an op but a convolution's are in one class, so the layout of
+  // its largest one decides.
   for (OpOperand &operand : op->getOpOperands()) {
     Value value = operand.get();
     if (llvm::is_contained(values, value))
       operand.set(inOrderOf(value, wanted(value), op));
-    else if (role == LayoutRole::RowMajor || role == LayoutRole::Matrices ||
-             role == LayoutRole::Convolution)
+    else if (role == LayoutRole::RowMajor || role == LayoutRole::Matrices)
       operand.set(inOrderOf(value, rowMajor(tensorType(value)), op));
   }
   for (Value result : op->getResults()) {
@@ -201,71 +96,53 @@ void LayoutAssigner::rewrite(Operation *op) {
   }
 }
 
-/// Returns whether the user reads the operand in place with these strides.
-static bool readsInPlace(OpOperand &use, ArrayRef<int64_t> strides) {
-  auto kernel = dyn_cast<KernelOpInterface>(use.getOwner());
-  return kernel && kernel.getLayoutRole() == LayoutRole::Matrices &&
-         kernel.acceptsStrides(/*isResult=*/false, use.getOperandNumber(),
-                               strides);
+/// Updates take over the bytes of states, so they work in the states' order.
+void LayoutAssigner::rewriteUpdate(Operation *op) {
+  auto pairs = cast<KernelOpInterface>(op).getUpdatePairs();
+  RankedTensorType state = tensorType(op->getOperand(pairs.front().first));
+  auto inOrder = [&](Value value) {
+    return state.getRank() == tensorType(value).getRank()
+               ? withOrder(tensorType(value), getPhysicalOrder(state))
+               : rowMajor(tensorType(value));
+  };
+  for (OpOperand &operand : op->getOpOperands())
+    operand.set(inOrderOf(operand.get(), inOrder(operand.get()), op));
+  for (Value result : op->getResults())
+    result.setType(inOrder(result));
 }
 
-/// Turns a transpose between a product (or attention) and another op into a
-/// view, where the product can read (or write) its operand (or result) with the
-/// other side's strides. Attention heads, for example, are then never copied.
-static void placeTranspose(TransposeOp op) {
-  auto type = op.getType(), input = tensorType(op.getInput());
-  if (!isRowMajor(type) || !isRowMajor(input))
-    return;
-  ArrayRef<int64_t> permutation = op.getPermutation();
-  SmallVector<int64_t> inverse(permutation.size());
-  for (auto [i, dim] : llvm::enumerate(permutation))
-    inverse[dim] = i;
-  auto product = op.getInput().getDefiningOp<KernelOpInterface>();
-  RankedTensorType written = withOrder(input, permutation);
-  SmallVector<int64_t> strides = getElementStrides(written);
-  if (product && product.getLayoutRole() == LayoutRole::Matrices &&
-      product.acceptsStrides(/*isResult=*/true,
-                             cast<OpResult>(op.getInput()).getResultNumber(),
-                             strides) &&
-      llvm::all_of(op.getInput().getUses(), [&](OpOperand &use) {
-        return use.getOwner() == op || readsInPlace(use, strides);
-      })) {
-    op.getInput().setType(written);
-    return;
+/// Sets the types of results and of the function.
+void LayoutAssigner::rewriteEdges() {
+  Operation *terminator = function.front().getTerminator();
+  for (auto [i, operand] : llvm::enumerate(terminator->getOpOperands())) {
+    auto type = dyn_cast<RankedTensorType>(operand.get().getType());
+    if (!type)
+      continue;
+    auto index = function.getResultAttrOfType<IntegerAttr>(i, attrs::kUpdates);
+    if (index)
+      type = cast<RankedTensorType>(
+          function.getArgument(index.getInt()).getType());
+    else if (!function.getResultAttr(i, attrs::kName))
+      type = rowMajor(type);
+    operand.set(inOrderOf(operand.get(), type, terminator));
   }
-  RankedTensorType read = withOrder(type, inverse);
-  strides = getElementStrides(read);
-  if (!op->use_empty() && llvm::all_of(op->getUses(), [&](OpOperand &use) {
-        return readsInPlace(use, strides);
-      }))
-    op.getOutput().setType(read);
+  function.setFunctionType(FunctionType::get(
+      function.getContext(), function.front().getArgumentTypes(),
+      terminator->getOperandTypes()));
 }
 
-void LayoutAssigner::placeTransposes() {
-  for (auto op : function.getOps<TransposeOp>())
-    placeTranspose(op);
-}
-
-void LayoutAssigner::run() {
-  Block &block = function.front();
-  SmallVector<Operation *> ops;
-  for (Operation &op : block.without_terminator())
-    ops.push_back(&op);
-  for (Operation *op : ops)
-    connect(op);
-  if (activations.empty()) {
-    placeTransposes();
-    return;
+void LayoutAssigner::run(const Names &refused, const Names &chosen) {
+  decide(refused, chosen);
+  if (!lastLeaders.empty()) {
+    for (BlockArgument argument : function.getArguments())
+      if (hasChannels(argument) && chosen.contains(edgeName(argument)))
+        argument.setType(channelsLast(tensorType(argument)));
+    for (Operation &op :
+         llvm::make_early_inc_range(function.front().without_terminator()))
+      rewrite(&op);
+    rewriteEdges();
   }
-  for (Value value : activations)
-    lastLeaders.insert(classes.getLeaderValue(value));
-  for (Operation *op : ops)
-    rewrite(op);
-  Operation *terminator = block.getTerminator();
-  for (OpOperand &operand : terminator->getOpOperands())
-    if (auto type = dyn_cast<RankedTensorType>(operand.get().getType()))
-      operand.set(inOrderOf(operand.get(), rowMajor(type), terminator));
-  placeTransposes();
+  placeTransposes(function);
 }
 
 namespace {
@@ -284,6 +161,34 @@ struct LayoutPass : ckopt::impl::LayoutPassBase<LayoutPass> {
     return result;
   }
 
+  bool isWanted(func::FuncOp function) const {
+    return !function.isDeclaration() && !function->hasAttr(attrs::kKernel) &&
+           (functions.empty() ||
+            llvm::is_contained(functions, function.getSymName().str()));
+  }
+
+  /// Assigns layouts to the functions, which agree on arguments of one name.
+  void assign(ArrayRef<func::FuncOp> wanted, Names refused) {
+    SmallVector<std::unique_ptr<LayoutAssigner>> assigners;
+    for (func::FuncOp function : wanted) {
+      hoistTransposes(function);
+      assigners.push_back(std::make_unique<LayoutAssigner>(function));
+    }
+    Names chosen;
+    auto grow = [&](Names &names, auto add) {
+      unsigned before;
+      do {
+        before = names.size();
+        for (auto &assigner : assigners)
+          add(*assigner);
+      } while (names.size() != before);
+    };
+    grow(refused, [&](LayoutAssigner &a) { a.refuse(refused); });
+    grow(chosen, [&](LayoutAssigner &a) { a.choose(refused, chosen); });
+    for (auto &assigner : assigners)
+      assigner->run(refused, chosen);
+  }
+
   void runOnOperation() override {
     if (layout != "channels-last" && layout != "none") {
       emitError(getOperation().getLoc())
@@ -293,15 +198,24 @@ struct LayoutPass : ckopt::impl::LayoutPassBase<LayoutPass> {
     }
     if (layout == "none")
       return;
+    SmallVector<func::FuncOp> wanted;
+    Names others; // names that a function has which stays as it is
     for (auto function : getOperation().getOps<func::FuncOp>()) {
-      if (function.isDeclaration() || function->hasAttr(attrs::kKernel) ||
-          (!functions.empty() &&
-           !llvm::is_contained(functions, function.getSymName().str())))
+      if (isWanted(function)) {
+        if (failed(check(function)))
+          return signalPassFailure();
+        wanted.push_back(function);
         continue;
-      if (failed(check(function)))
-        return signalPassFailure();
-      LayoutAssigner(function).run();
+      }
+      for (unsigned i = 0; i < function.getNumArguments(); ++i)
+        if (auto name = function.getArgAttrOfType<StringAttr>(i, attrs::kName))
+          others.insert(name.getValue());
     }
+    assign(wanted, std::move(others));
+    bool hasStep = getOperation().lookupSymbol("step");
+    for (func::FuncOp function : wanted)
+      if (!hasStep || function.getSymName() == "step")
+        remarkCopies(function);
   }
 };
 } // namespace

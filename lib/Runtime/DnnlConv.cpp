@@ -3,7 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Activations keep the order that the plan gave them (their descriptors carry
-// plain strides); only the weights' order is the library's choice, and is made
+// plain strides); only the weights' order is the library's choice, from either
+// order at rest, and is made
 // in the workspace: a few percent of a convolution's time, where a forced plain
 // order of weights would cost half of it. The backward primitives take the
 // forward descriptor as oneDNN's hint. A pointwise convolution over
@@ -80,10 +81,17 @@ bool describeGeometry(const PrimitiveDesc &desc, Geometry &g) {
                   c.padsLo[d];
   }
   dnnl_dims_t plain = {};
-  for (int d = rank - 1, first = 1; d >= 0; --d) {
-    plain[d] = first ? 1 : plain[d + 1] * weights[d + 1];
-    first = 0;
+  int inputs = c.groups > 1 ? 2 : 1; // the input channels' dimension
+  int64_t step = 1;
+  if (c.weightsLast) {
+    plain[inputs] = 1;
+    step = weights[inputs];
   }
+  for (int d = rank - 1; d >= 0; --d)
+    if (d != inputs || !c.weightsLast) {
+      plain[d] = step;
+      step *= weights[d];
+    }
   return activation(g.x, c, c.inChannels, c.in,
                     typeOf(PrimitiveKind::ConvInputGrad)) &&
          activation(g.y, c, c.outChannels, c.out,

@@ -57,14 +57,17 @@ private:
   /// Calls fn(column element, x element) for all elements inside of x.
   template <typename Fn>
   void unfold(double *columns, double *x, int64_t point, Fn fn) const {
-    int64_t row = 0;
-    for (int64_t ch = 0; ch < channels; ++ch)
-      for (int64_t k0 = 0; k0 < c.kernel[0]; ++k0)
-        for (int64_t k1 = 0; k1 < c.kernel[1]; ++k1)
-          for (int64_t k2 = 0; k2 < c.kernel[2]; ++k2, ++row)
+    // Rows lie as the weights of an output channel do.
+    int64_t tap = 0;
+    for (int64_t k0 = 0; k0 < c.kernel[0]; ++k0)
+      for (int64_t k1 = 0; k1 < c.kernel[1]; ++k1)
+        for (int64_t k2 = 0; k2 < c.kernel[2]; ++k2, ++tap)
+          for (int64_t ch = 0; ch < channels; ++ch) {
+            int64_t row = c.weightsLast ? tap * channels + ch : ch * taps + tap;
             unfoldRow(columns + row * outPoints,
                       x + (c.channelsLast ? ch : ch * inPoints), point, k0, k1,
                       k2, fn);
+          }
   }
 
   template <typename Fn>

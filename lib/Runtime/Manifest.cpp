@@ -149,7 +149,7 @@ template <typename IO, typename Desc> void convFields(IO &io, Desc &d) {
     io.field(d.strides[i]), io.field(d.dilations[i]);
     io.field(d.padsLo[i]), io.field(d.padsHi[i]);
   }
-  io.field(d.channelsLast);
+  io.field(d.channelsLast), io.field(d.weightsLast);
 }
 
 template <typename IO, typename Desc> void attentionFields(IO &io, Desc &d) {

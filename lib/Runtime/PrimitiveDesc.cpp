@@ -84,7 +84,8 @@ std::string ckopt::runtime::describe(const PrimitiveDesc &desc) {
          product(c.out, rank) + ", kernel " + product(c.kernel, rank) +
          ", strides " + product(c.strides, rank) + ", groups " +
          std::to_string(c.groups) +
-         (c.channelsLast ? ", channels last" : ", channels first");
+         (c.channelsLast ? ", channels last" : ", channels first") +
+         (c.weightsLast ? ", in weights, too" : "");
 }
 
 namespace {
@@ -129,6 +130,8 @@ std::string checkConv(const ConvDesc &c) {
     return "extents must be positive";
   if (c.inChannels % c.groups || c.outChannels % c.groups)
     return "channels are not a multiple of groups";
+  if (c.weightsLast && !c.channelsLast)
+    return "weights are channels-last, activations are not";
   int64_t inputs = c.batch, outputs = c.batch, weights = c.outChannels;
   bool fits = multiply(inputs, c.inChannels) &&
               multiply(outputs, c.outChannels) &&

@@ -146,6 +146,33 @@ func.func @convolutions_channels_last(%a: tensor<2x3x9x7xf32, #ckopt.layout<[0, 
   return
 }
 
+// The same with weights that lie channels-last, too.
+// CHECK: @convolutions_weights_last: 15 kernels, 0 as code of the CPU, 15 as PTX
+func.func @convolutions_weights_last(%a: tensor<2x3x9x7xf32, #ckopt.layout<[0, 2, 3, 1]>>, %b: tensor<5x3x3x3xf32, #ckopt.layout<[0, 2, 3, 1]>>,
+    %c: tensor<2x5x9x7xf32, #ckopt.layout<[0, 2, 3, 1]>>, %d: tensor<2x4x9x8xf32, #ckopt.layout<[0, 2, 3, 1]>>,
+    %e: tensor<6x4x3x2xf32, #ckopt.layout<[0, 2, 3, 1]>>, %f: tensor<2x6x4x4xf32, #ckopt.layout<[0, 2, 3, 1]>>,
+    %g: tensor<1x4x11x11xf32, #ckopt.layout<[0, 2, 3, 1]>>, %h: tensor<6x2x3x3xf32, #ckopt.layout<[0, 2, 3, 1]>>,
+    %i: tensor<1x6x4x4xf32, #ckopt.layout<[0, 2, 3, 1]>>, %j: tensor<2x6x5x5xf32, #ckopt.layout<[0, 2, 3, 1]>>,
+    %k: tensor<6x1x3x3xf32>, %l: tensor<2x3x17xf32, #ckopt.layout<[0, 2, 1]>>, %m: tensor<4x3x5xf32, #ckopt.layout<[0, 2, 1]>>,
+    %n: tensor<2x4x6xf32, #ckopt.layout<[0, 2, 1]>>) attributes {test.tolerance = array<f64: 1.0e-4, 1.0e-5>} {
+  %0 = ckopt.conv %a, %b {strides = array<i64: 1, 1>, pads_low = array<i64: 1, 1>, pads_high = array<i64: 1, 1>, dilations = array<i64: 1, 1>, groups = 1 : i64} : (tensor<2x3x9x7xf32, #ckopt.layout<[0, 2, 3, 1]>>, tensor<5x3x3x3xf32, #ckopt.layout<[0, 2, 3, 1]>>) -> tensor<2x5x9x7xf32, #ckopt.layout<[0, 2, 3, 1]>>
+  %1 = ckopt.conv_input_grad %c, %b {strides = array<i64: 1, 1>, pads_low = array<i64: 1, 1>, pads_high = array<i64: 1, 1>, dilations = array<i64: 1, 1>, groups = 1 : i64} : (tensor<2x5x9x7xf32, #ckopt.layout<[0, 2, 3, 1]>>, tensor<5x3x3x3xf32, #ckopt.layout<[0, 2, 3, 1]>>) -> tensor<2x3x9x7xf32, #ckopt.layout<[0, 2, 3, 1]>>
+  %2 = ckopt.conv_weight_grad %c, %a {strides = array<i64: 1, 1>, pads_low = array<i64: 1, 1>, pads_high = array<i64: 1, 1>, dilations = array<i64: 1, 1>, groups = 1 : i64} : (tensor<2x5x9x7xf32, #ckopt.layout<[0, 2, 3, 1]>>, tensor<2x3x9x7xf32, #ckopt.layout<[0, 2, 3, 1]>>) -> tensor<5x3x3x3xf32, #ckopt.layout<[0, 2, 3, 1]>>
+  %3 = ckopt.conv %d, %e {strides = array<i64: 2, 2>, pads_low = array<i64: 0, 1>, pads_high = array<i64: 0, 0>, dilations = array<i64: 1, 1>, groups = 1 : i64} : (tensor<2x4x9x8xf32, #ckopt.layout<[0, 2, 3, 1]>>, tensor<6x4x3x2xf32, #ckopt.layout<[0, 2, 3, 1]>>) -> tensor<2x6x4x4xf32, #ckopt.layout<[0, 2, 3, 1]>>
+  %4 = ckopt.conv_input_grad %f, %e {strides = array<i64: 2, 2>, pads_low = array<i64: 0, 1>, pads_high = array<i64: 0, 0>, dilations = array<i64: 1, 1>, groups = 1 : i64} : (tensor<2x6x4x4xf32, #ckopt.layout<[0, 2, 3, 1]>>, tensor<6x4x3x2xf32, #ckopt.layout<[0, 2, 3, 1]>>) -> tensor<2x4x9x8xf32, #ckopt.layout<[0, 2, 3, 1]>>
+  %5 = ckopt.conv_weight_grad %f, %d {strides = array<i64: 2, 2>, pads_low = array<i64: 0, 1>, pads_high = array<i64: 0, 0>, dilations = array<i64: 1, 1>, groups = 1 : i64} : (tensor<2x6x4x4xf32, #ckopt.layout<[0, 2, 3, 1]>>, tensor<2x4x9x8xf32, #ckopt.layout<[0, 2, 3, 1]>>) -> tensor<6x4x3x2xf32, #ckopt.layout<[0, 2, 3, 1]>>
+  %6 = ckopt.conv %g, %h {strides = array<i64: 2, 2>, pads_low = array<i64: 0, 0>, pads_high = array<i64: 0, 0>, dilations = array<i64: 2, 2>, groups = 2 : i64} : (tensor<1x4x11x11xf32, #ckopt.layout<[0, 2, 3, 1]>>, tensor<6x2x3x3xf32, #ckopt.layout<[0, 2, 3, 1]>>) -> tensor<1x6x4x4xf32, #ckopt.layout<[0, 2, 3, 1]>>
+  %7 = ckopt.conv_input_grad %i, %h {strides = array<i64: 2, 2>, pads_low = array<i64: 0, 0>, pads_high = array<i64: 0, 0>, dilations = array<i64: 2, 2>, groups = 2 : i64} : (tensor<1x6x4x4xf32, #ckopt.layout<[0, 2, 3, 1]>>, tensor<6x2x3x3xf32, #ckopt.layout<[0, 2, 3, 1]>>) -> tensor<1x4x11x11xf32, #ckopt.layout<[0, 2, 3, 1]>>
+  %8 = ckopt.conv_weight_grad %i, %g {strides = array<i64: 2, 2>, pads_low = array<i64: 0, 0>, pads_high = array<i64: 0, 0>, dilations = array<i64: 2, 2>, groups = 2 : i64} : (tensor<1x6x4x4xf32, #ckopt.layout<[0, 2, 3, 1]>>, tensor<1x4x11x11xf32, #ckopt.layout<[0, 2, 3, 1]>>) -> tensor<6x2x3x3xf32, #ckopt.layout<[0, 2, 3, 1]>>
+  %9 = ckopt.conv %j, %k {strides = array<i64: 1, 1>, pads_low = array<i64: 1, 1>, pads_high = array<i64: 1, 1>, dilations = array<i64: 1, 1>, groups = 6 : i64} : (tensor<2x6x5x5xf32, #ckopt.layout<[0, 2, 3, 1]>>, tensor<6x1x3x3xf32>) -> tensor<2x6x5x5xf32, #ckopt.layout<[0, 2, 3, 1]>>
+  %10 = ckopt.conv_input_grad %j, %k {strides = array<i64: 1, 1>, pads_low = array<i64: 1, 1>, pads_high = array<i64: 1, 1>, dilations = array<i64: 1, 1>, groups = 6 : i64} : (tensor<2x6x5x5xf32, #ckopt.layout<[0, 2, 3, 1]>>, tensor<6x1x3x3xf32>) -> tensor<2x6x5x5xf32, #ckopt.layout<[0, 2, 3, 1]>>
+  %11 = ckopt.conv_weight_grad %j, %j {strides = array<i64: 1, 1>, pads_low = array<i64: 1, 1>, pads_high = array<i64: 1, 1>, dilations = array<i64: 1, 1>, groups = 6 : i64} : (tensor<2x6x5x5xf32, #ckopt.layout<[0, 2, 3, 1]>>, tensor<2x6x5x5xf32, #ckopt.layout<[0, 2, 3, 1]>>) -> tensor<6x1x3x3xf32>
+  %12 = ckopt.conv %l, %m {strides = array<i64: 3>, pads_low = array<i64: 2>, pads_high = array<i64: 2>, dilations = array<i64: 1>, groups = 1 : i64} : (tensor<2x3x17xf32, #ckopt.layout<[0, 2, 1]>>, tensor<4x3x5xf32, #ckopt.layout<[0, 2, 1]>>) -> tensor<2x4x6xf32, #ckopt.layout<[0, 2, 1]>>
+  %13 = ckopt.conv_input_grad %n, %m {strides = array<i64: 3>, pads_low = array<i64: 2>, pads_high = array<i64: 2>, dilations = array<i64: 1>, groups = 1 : i64} : (tensor<2x4x6xf32, #ckopt.layout<[0, 2, 1]>>, tensor<4x3x5xf32, #ckopt.layout<[0, 2, 1]>>) -> tensor<2x3x17xf32, #ckopt.layout<[0, 2, 1]>>
+  %14 = ckopt.conv_weight_grad %n, %l {strides = array<i64: 3>, pads_low = array<i64: 2>, pads_high = array<i64: 2>, dilations = array<i64: 1>, groups = 1 : i64} : (tensor<2x4x6xf32, #ckopt.layout<[0, 2, 1]>>, tensor<2x3x17xf32, #ckopt.layout<[0, 2, 1]>>) -> tensor<4x3x5xf32, #ckopt.layout<[0, 2, 1]>>
+  return
+}
+
 // 16 points an image are vectors of neighbouring points.
 // CHECK: @one_by_one: 6 kernels, 0 as code of the CPU, 6 as PTX
 func.func @one_by_one(%a: tensor<2x8x6x6xf32, #ckopt.layout<[0, 2, 3, 1]>>, %b: tensor<4x8x1x1xf32>,
@@ -170,5 +197,17 @@ func.func @channels_in_vectors(%a: tensor<2x16x5x4xf32, #ckopt.layout<[0, 2, 3, 
   %3 = ckopt.conv %c, %d {strides = array<i64: 1, 1>, pads_low = array<i64: 1, 1>, pads_high = array<i64: 1, 1>, dilations = array<i64: 1, 1>, groups = 2 : i64} : (tensor<2x16x5x4xbf16, #ckopt.layout<[0, 2, 3, 1]>>, tensor<16x8x3x3xbf16>) -> tensor<2x16x5x4xbf16, #ckopt.layout<[0, 2, 3, 1]>>
   %4 = ckopt.conv_input_grad %c, %d {strides = array<i64: 1, 1>, pads_low = array<i64: 1, 1>, pads_high = array<i64: 1, 1>, dilations = array<i64: 1, 1>, groups = 2 : i64} : (tensor<2x16x5x4xbf16, #ckopt.layout<[0, 2, 3, 1]>>, tensor<16x8x3x3xbf16>) -> tensor<2x16x5x4xbf16, #ckopt.layout<[0, 2, 3, 1]>>
   %5 = ckopt.conv_weight_grad %c, %c {strides = array<i64: 1, 1>, pads_low = array<i64: 1, 1>, pads_high = array<i64: 1, 1>, dilations = array<i64: 1, 1>, groups = 2 : i64} : (tensor<2x16x5x4xbf16, #ckopt.layout<[0, 2, 3, 1]>>, tensor<2x16x5x4xbf16, #ckopt.layout<[0, 2, 3, 1]>>) -> tensor<16x8x3x3xbf16>
+  return
+}
+
+// CHECK: @weights_in_vectors: 6 kernels, 0 as code of the CPU, 6 as PTX
+func.func @weights_in_vectors(%a: tensor<2x16x5x4xf32, #ckopt.layout<[0, 2, 3, 1]>>, %b: tensor<16x8x3x3xf32, #ckopt.layout<[0, 2, 3, 1]>>,
+    %c: tensor<2x16x5x4xbf16, #ckopt.layout<[0, 2, 3, 1]>>, %d: tensor<16x8x3x3xbf16, #ckopt.layout<[0, 2, 3, 1]>>) attributes {test.tolerance = array<f64: 1.0e-4, 1.0e-5>} {
+  %0 = ckopt.conv %a, %b {strides = array<i64: 1, 1>, pads_low = array<i64: 1, 1>, pads_high = array<i64: 1, 1>, dilations = array<i64: 1, 1>, groups = 2 : i64} : (tensor<2x16x5x4xf32, #ckopt.layout<[0, 2, 3, 1]>>, tensor<16x8x3x3xf32, #ckopt.layout<[0, 2, 3, 1]>>) -> tensor<2x16x5x4xf32, #ckopt.layout<[0, 2, 3, 1]>>
+  %1 = ckopt.conv_input_grad %a, %b {strides = array<i64: 1, 1>, pads_low = array<i64: 1, 1>, pads_high = array<i64: 1, 1>, dilations = array<i64: 1, 1>, groups = 2 : i64} : (tensor<2x16x5x4xf32, #ckopt.layout<[0, 2, 3, 1]>>, tensor<16x8x3x3xf32, #ckopt.layout<[0, 2, 3, 1]>>) -> tensor<2x16x5x4xf32, #ckopt.layout<[0, 2, 3, 1]>>
+  %2 = ckopt.conv_weight_grad %a, %a {strides = array<i64: 1, 1>, pads_low = array<i64: 1, 1>, pads_high = array<i64: 1, 1>, dilations = array<i64: 1, 1>, groups = 2 : i64} : (tensor<2x16x5x4xf32, #ckopt.layout<[0, 2, 3, 1]>>, tensor<2x16x5x4xf32, #ckopt.layout<[0, 2, 3, 1]>>) -> tensor<16x8x3x3xf32, #ckopt.layout<[0, 2, 3, 1]>>
+  %3 = ckopt.conv %c, %d {strides = array<i64: 1, 1>, pads_low = array<i64: 1, 1>, pads_high = array<i64: 1, 1>, dilations = array<i64: 1, 1>, groups = 2 : i64} : (tensor<2x16x5x4xbf16, #ckopt.layout<[0, 2, 3, 1]>>, tensor<16x8x3x3xbf16, #ckopt.layout<[0, 2, 3, 1]>>) -> tensor<2x16x5x4xbf16, #ckopt.layout<[0, 2, 3, 1]>>
+  %4 = ckopt.conv_input_grad %c, %d {strides = array<i64: 1, 1>, pads_low = array<i64: 1, 1>, pads_high = array<i64: 1, 1>, dilations = array<i64: 1, 1>, groups = 2 : i64} : (tensor<2x16x5x4xbf16, #ckopt.layout<[0, 2, 3, 1]>>, tensor<16x8x3x3xbf16, #ckopt.layout<[0, 2, 3, 1]>>) -> tensor<2x16x5x4xbf16, #ckopt.layout<[0, 2, 3, 1]>>
+  %5 = ckopt.conv_weight_grad %c, %c {strides = array<i64: 1, 1>, pads_low = array<i64: 1, 1>, pads_high = array<i64: 1, 1>, dilations = array<i64: 1, 1>, groups = 2 : i64} : (tensor<2x16x5x4xbf16, #ckopt.layout<[0, 2, 3, 1]>>, tensor<2x16x5x4xbf16, #ckopt.layout<[0, 2, 3, 1]>>) -> tensor<16x8x3x3xbf16, #ckopt.layout<[0, 2, 3, 1]>>
   return
 }

@@ -89,6 +89,12 @@ TEST(LibraryKernel, Convolutions) {
       plan("%g: " + y + ", %w: " + w, x,
            "conv_input_grad %g, %w " + window + ": (" + y + ", " + w + ")");
   EXPECT_EQ(input.primitive.kind, PrimitiveKind::ConvInputGrad);
+  EXPECT_FALSE(input.primitive.conv.weightsLast);
+  std::string last = "tensor<32x16x3x3xf32" + cl;
+  EXPECT_TRUE(
+      plan("%g: " + y + ", %x: " + x, last,
+           "conv_weight_grad %g, %x " + window + ": (" + y + ", " + x + ")")
+          .primitive.conv.weightsLast);
 }
 
 // A sum that grows: the addend is read before the result is written in its

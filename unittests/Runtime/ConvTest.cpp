@@ -19,6 +19,14 @@ int64_t at(const ConvDesc &c, int64_t channels, const int64_t *extent,
                         : (n * channels + channel) * points + point;
 }
 
+/// Offset of (out channel, channel of the group, window point) in the weights.
+int64_t weightAt(const ConvDesc &c, int64_t f, int64_t ch, int64_t tap) {
+  int64_t channels = c.inChannels / c.groups;
+  int64_t taps = c.kernel[0] * c.kernel[1] * c.kernel[2];
+  return c.weightsLast ? (f * taps + tap) * channels + ch
+                       : (f * channels + ch) * taps + tap;
+}
+
 /// Calls fn(x offset, w offset, y offset) for every product of the convolution.
 template <typename Fn> void forEachProduct(const ConvDesc &c, Fn fn) {
   int64_t filters = c.outChannels / c.groups;
@@ -42,9 +50,7 @@ template <typename Fn> void forEachProduct(const ConvDesc &c, Fn fn) {
             }
             if (inside)
               fn(at(c, c.inChannels, c.in, n, f / filters * channels + ch, in),
-                 (f * channels + ch) * c.kernel[0] * c.kernel[1] * c.kernel[2] +
-                     k,
-                 at(c, c.outChannels, c.out, n, f, out));
+                 weightAt(c, f, ch, k), at(c, c.outChannels, c.out, n, f, out));
           }
 }
 
@@ -83,15 +89,16 @@ template <typename T> void check(ConvDesc c, double tolerance) {
       << "weight gradient";
 }
 
-/// All kinds, both types, both orders.
+/// All kinds, both types, all orders.
 void all(ConvDesc c) {
   for (int64_t d = 0; d < c.rank; ++d)
     c.out[d] = (c.in[d] + c.padsLo[d] + c.padsHi[d] -
                 (c.kernel[d] - 1) * c.dilations[d] - 1) /
                    c.strides[d] +
                1;
-  for (bool last : {false, true}) {
-    c.channelsLast = last;
+  for (int order : {0, 1, 2}) {
+    c.channelsLast = order > 0;
+    c.weightsLast = order > 1;
     check<float>(c, 1e-5);
     check<double>(c, 1e-13);
   }
@@ -212,6 +219,10 @@ TEST(Conv, RefusesWrongGeometry) {
   EXPECT_EQ(primitiveWorkspace(desc, 2, error), -1);
   EXPECT_NE(error.find("groups"), std::string::npos) << error;
   desc.conv.groups = 1;
+  desc.conv.weightsLast = true;
+  EXPECT_EQ(primitiveWorkspace(desc, 2, error), -1);
+  EXPECT_NE(error.find("activations are not"), std::string::npos) << error;
+  desc.conv.weightsLast = false;
   desc.dtype = DType::F16;
   if (Primitive::create(desc, 2, error) == nullptr) {
     EXPECT_NE(error.find("f16"), std::string::npos) << error;
@@ -224,11 +235,12 @@ TEST(Conv, RefusesWrongGeometry) {
 
 // Gradients of weights and results in f32, from activations of bf16.
 TEST(Conv, SumsOfHalvesInF32) {
-  for (bool last : {false, true}) {
+  for (int order : {0, 1, 2}) {
     ConvDesc c = conv2d(2, 16, 32, 7, 6, 3, 1, 1);
     for (int d = 0; d < 2; ++d)
       c.out[d] = c.in[d];
-    c.channelsLast = last;
+    c.channelsLast = order > 0;
+    c.weightsLast = order > 1;
     PrimitiveDesc desc;
     desc.dtype = DType::BF16;
     desc.wideResult = true;

@@ -112,9 +112,10 @@ inline void referenceConv(const PrimitiveDesc &desc, const float *first,
             }
             if (!inside)
               continue;
-            weight = (k * perGroup + g) * extent(c.kernel, 0) *
-                         extent(c.kernel, 1) * extent(c.kernel, 2) +
-                     t;
+            int64_t taps =
+                extent(c.kernel, 0) * extent(c.kernel, 1) * extent(c.kernel, 2);
+            weight = c.weightsLast ? (k * taps + t) * perGroup + g
+                                   : (k * perGroup + g) * taps + t;
             int64_t channel = k / (c.outChannels / c.groups) * perGroup + g;
             int64_t x = place(c, c.inChannels, c.in, n, channel, in);
             int64_t y = place(c, c.outChannels, c.out, n, k, out);

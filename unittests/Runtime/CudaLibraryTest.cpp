@@ -109,6 +109,11 @@ TEST_F(CudaLibrary, ConvolutionsAndTheirGradients) {
         desc.conv.groups = groups;
         expectEqual(desc);
         EXPECT_EQ(count("execute cudnnTransformTensor"), channelsLast);
+        if (channelsLast) {
+          desc.conv.weightsLast = true; // they lie as cuDNN reads them
+          expectEqual(desc);
+          EXPECT_EQ(count("execute cudnnTransformTensor"), 0);
+        }
       }
   PrimitiveDesc line;
   line.kind = PrimitiveKind::ConvForward;
@@ -168,6 +173,9 @@ TEST_F(CudaLibrary, ConvolutionsWhoseWeightsDoNotFit) {
   EXPECT_EQ(cudaLibraryRefuses(desc, 1023),
             "cuDNN's copy of the weights takes 1024 bytes, --cuda-workspace "
             "has 1023");
+  desc.conv.weightsLast = true;
+  EXPECT_EQ(cudaLibraryRefuses(desc, 0), "") << "nothing is copied";
+  desc.conv.weightsLast = false;
   desc.conv.padsHi[0] = 1, desc.conv.out[0] = 4;
   EXPECT_EQ(cudaLibraryRefuses(desc, 1024), cudaLibraryRefuses(desc));
   EXPECT_NE(cudaLibraryRefuses(desc), "");

@@ -42,7 +42,7 @@ Manifest sample() {
   conv.conv.in[0] = conv.conv.in[1] = 5;
   conv.conv.kernel[0] = conv.conv.kernel[1] = 3;
   conv.conv.out[0] = conv.conv.out[1] = 3;
-  conv.conv.channelsLast = true;
+  conv.conv.channelsLast = conv.conv.weightsLast = true;
   m.primitives.push_back(conv);
   CallInfo call;
   call.kernel = "k0", call.source = "/conv/Conv", call.primitive = 0;

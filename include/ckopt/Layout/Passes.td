@@ -18,11 +18,14 @@ def LayoutPass : Pass<"layout", "mlir::ModuleOp"> {
     %1 = ckopt.conv %0, %w ... -> tensor<8x64x56x56xf32, #ckopt.layout<[0, 2, 3, 1]>>
     ```
 
-    Weights, arguments and results of functions stay row-major, and so does what
-    reshapes, matrix products and row ops read. `ckopt.relayout` copies where the
-    two meet. A tensor whose bytes lie the same way in both orders (channels or
-    all spatial dimensions of size 1) is always written row-major, so it needs no
-    copy. Logical shapes never change.
+    So are weights, `[out, window..., in]`, with their gradients and states,
+    unless an op reads or makes one row-major. Arguments and results with a
+    `ckopt.name` lie as the values around them do; all functions agree on an
+    argument. Others stay row-major, and so does what reshapes, matrix products
+    and row ops read. `ckopt.relayout` copies where the two meet. A tensor whose
+    bytes lie the same way in both orders (channels or all spatial dimensions of
+    size 1) is always written row-major, so it needs no copy. Logical shapes
+    never change.
   }];
   let options = [
     Option<"layout", "layout", "std::string", "\"channels-last\"",

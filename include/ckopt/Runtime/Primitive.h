@@ -100,9 +100,9 @@ struct MatMulDesc {
 };
 
 /// A convolution of 1, 2 or 3 spatial dimensions (`rank`; entries beyond it are
-/// ignored). Weights are always [outChannels, inChannels/groups, kernel...]
-/// row-major; the library's own order lives in the workspace. `dilations` are
-/// as in ONNX: 1 is dense.
+/// ignored). Weights are [outChannels, inChannels/groups, kernel...]; the
+/// library's own order lives in the workspace. `dilations` are as in ONNX: 1 is
+/// dense.
 struct ConvDesc {
   int64_t rank = 2;
   int64_t batch = 0, inChannels = 0, outChannels = 0, groups = 1;
@@ -111,6 +111,9 @@ struct ConvDesc {
   int64_t padsLo[3] = {0, 0, 0}, padsHi[3] = {0, 0, 0};
   /// Order of both activations: [N, spatial..., C] if set, else [N, C, ...].
   bool channelsLast = false;
+  /// Order of weights: [outChannels, kernel..., inChannels/groups] if set, and
+  /// then activations are channels-last, too; else row-major.
+  bool weightsLast = false;
   bool operator==(const ConvDesc &) const = default;
 };
 

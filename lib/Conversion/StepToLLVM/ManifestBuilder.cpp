@@ -125,7 +125,8 @@ describeTensor(func::FuncOp function, RankedTensorType type, StringRef name,
 static int32_t intern(runtime::TensorInfo tensor, runtime::Manifest &manifest) {
   for (auto [i, other] : llvm::enumerate(manifest.tensors))
     if (other.name == tensor.name && other.offset == tensor.offset &&
-        other.shape == tensor.shape && other.role == tensor.role)
+        other.shape == tensor.shape && other.strides == tensor.strides &&
+        other.role == tensor.role)
       return int32_t(i);
   manifest.tensors.push_back(std::move(tensor));
   return int32_t(manifest.tensors.size()) - 1;

@@ -43,7 +43,7 @@ int64_t bytesOfCopiedWeights(const PrimitiveDesc &desc) {
   int64_t channels = c.inChannels / c.groups, points = 1;
   for (int64_t d = 0; d < c.rank; ++d)
     points *= c.kernel[d]; // check() keeps it from overflowing
-  if (!c.channelsLast || channels == 1 || points == 1)
+  if (c.channelsLast == c.weightsLast || channels == 1 || points == 1)
     return 0;
   int64_t bytes = c.outChannels * channels * points * dtypeSize(desc.dtype);
   return (bytes + 255) / 256 * 256;

@@ -64,11 +64,11 @@ Value ConvIndex::weight(Emitter &e, Value out, Value in,
   SmallVector<Value> values{out, in};
   llvm::append_range(values, at);
   SmallVector<int64_t> strides(values.size());
-  int64_t stride = 1;
+  int64_t stride = desc.weightsLast ? channelsIn : 1;
   for (size_t d = sizes.size(); d-- > 0; stride *= sizes[d])
     strides[d + 2] = stride;
-  strides[1] = stride;
-  strides[0] = stride * channelsIn;
+  strides[1] = desc.weightsLast ? 1 : stride;
+  strides[0] = channelsIn * window();
   return linear(e, values, strides);
 }
 

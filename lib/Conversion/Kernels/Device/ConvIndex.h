@@ -26,7 +26,13 @@ struct ConvIndex {
   bool isPointwise() const;
   /// Returns whether depth() numbers a weight's (channel of the group, window
   /// point) in the order of memory.
-  bool isWeightInOrder() const { return !desc.channelsLast || window() == 1; }
+  bool isWeightInOrder() const {
+    return desc.channelsLast == desc.weightsLast || window() == 1;
+  }
+  /// Returns whether a weight's input channels are neighbours in memory.
+  bool isWeightAlongChannels() const {
+    return desc.weightsLast || window() == 1;
+  }
 
   /// Returns an activation's offset by image, channel and point.
   Value input(Emitter &e, Value image, Value channel,
@@ -44,8 +50,7 @@ struct ConvIndex {
   /// Returns a weight's offset where `number` is split into channel and window
   /// point.
   Value weight(Emitter &e, Value out, Value number) const;
-  /// Returns a weight's offset: row-major [out channel, channel of the group,
-  /// window].
+  /// Returns a weight's offset by out channel, channel of the group and window.
   Value weight(Emitter &e, Value out, Value in, ArrayRef<Value> at) const;
 
   /// Splits k into channel and window point; the channel is innermost where it

@@ -166,7 +166,7 @@ static DeviceGemm describeInputGrad(const ConvIndex &conv, Operand dy,
     Value out = ConvIndex::channelOf(e, group, channel, conv.channelsOut);
     return w.load(e, conv.weight(e, out, n, at), lanes, form);
   };
-  gemm.bAlongN = conv.window() == 1;
+  gemm.bAlongN = conv.isWeightAlongChannels();
   gemm.bLanes = w.lanes(gemm.bAlongN, conv.channelsIn);
   return gemm;
 }

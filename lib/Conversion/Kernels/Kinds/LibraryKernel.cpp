@@ -136,15 +136,17 @@ static LogicalResult describeConv(Op op, RankedTensorType input,
       channelsLast.push_back(d);
   }
   channelsLast.push_back(1);
-  if (!liesIn(weight, rowMajor))
-    return op.emitError("the weight of a convolution must be row-major, is ")
-           << weight;
   if (liesIn(input, channelsLast) && liesIn(output, channelsLast))
     desc.channelsLast = true;
   else if (!liesIn(input, rowMajor) || !liesIn(output, rowMajor))
     return op.emitError("both activations of a convolution must be row-major "
                         "or both channels-last: ")
            << input << " and " << output;
+  desc.weightsLast = !liesIn(weight, rowMajor);
+  if (desc.weightsLast && !(desc.channelsLast && liesIn(weight, channelsLast)))
+    return op.emitError("the weight of a convolution must be row-major, or "
+                        "channels-last as its activations, is ")
+           << weight;
   desc.rank = rank;
   desc.batch = input.getDimSize(0);
   desc.inChannels = input.getDimSize(1);
