@@ -112,10 +112,10 @@ inline void referenceConv(const PrimitiveDesc &desc, const float *first,
             }
             if (!inside)
               continue;
-            int64_t taps =
+            int64_t window =
                 extent(c.kernel, 0) * extent(c.kernel, 1) * extent(c.kernel, 2);
-            weight = c.weightsLast ? (k * taps + t) * perGroup + g
-                                   : (k * perGroup + g) * taps + t;
+            weight = c.weightsLast ? (k * window + t) * perGroup + g
+                                   : (k * perGroup + g) * window + t;
             int64_t channel = k / (c.outChannels / c.groups) * perGroup + g;
             int64_t x = place(c, c.inChannels, c.in, n, channel, in);
             int64_t y = place(c, c.outChannels, c.out, n, k, out);
