@@ -165,6 +165,7 @@ bool isStackable(const PrimitiveDesc &desc) {
 /// Rows of windows become images, and the points of a window's row become
 /// channels: x[n, oh KH + kh, ow KW + kw, i], as it lies in memory, is x'[n OH
 /// + oh, kh, ow, kw I + i], and one row of windows of KH x 1 points covers it.
+/// Weights that lie channels-last, [o, kh, kw, i], are [o, kh, 1, kw I + i].
 PrimitiveDesc stacked(const PrimitiveDesc &desc) {
   PrimitiveDesc result = desc;
   ConvDesc &c = result.conv;
@@ -179,8 +180,8 @@ PrimitiveDesc stacked(const PrimitiveDesc &desc) {
   return result;
 }
 
-/// Appends a copy of the weights of stacked(desc), [O, KW I, KH, 1], to the
-/// argument, which lies as `own` says.
+/// Appends a copy of the row-major weights of stacked(desc), [O, KW I, KH, 1],
+/// to the argument, which lies as `own` says.
 bool unstack(const ConvDesc &c, dnnl_memory_t from,
              const dnnl_memory_desc_t &own, DnnlProgram &program,
              std::string &error) {
@@ -323,9 +324,10 @@ ckopt::runtime::createDnnlConv(const PrimitiveDesc &asked, std::string &error) {
   }
   auto program = std::make_unique<DnnlProgram>();
   dnnl_memory_t stack = nullptr;
+  bool unstacks = stacks && !asked.conv.weightsLast;
   bool made =
-      assemble(desc, g, pd, *program, error, stacks ? &stack : nullptr) &&
-      (!stacks ||
+      assemble(desc, g, pd, *program, error, unstacks ? &stack : nullptr) &&
+      (!unstacks ||
        unstack(asked.conv, stack, own.plainWeights, *program, error));
   return made ? std::move(program) : nullptr;
 }
