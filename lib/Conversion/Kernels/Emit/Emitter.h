@@ -132,9 +132,15 @@ public:
   struct Group {
     unsigned vector = 0, count = 1;
   } group;
-  /// If not zero: loads of vectors of lanes also ask for the bytes so many
-  /// elements after them (which need not exist) to be brought near.
-  int64_t fetchAhead = 0;
+  /// Loads of vectors of lanes whose offset grows with `dim` by `factor` (any
+  /// load, if `dim` is null) also ask for the bytes `ahead` elements after
+  /// them, which need not exist; `locality` is 3 for the nearest cache.
+  struct Fetch {
+    AffineExpr ahead, dim;
+    int64_t factor = 0;
+    unsigned locality = 2;
+  };
+  std::optional<Fetch> fetch;
   /// Makes stores of whole vectors at multiples of their size go past the
   /// caches; bases have to be aligned, and fenceStores() has to follow.
   bool pastCaches = false;

@@ -50,9 +50,10 @@ Value Emitter::loadFrom(Value base, Type element, AffineExpr offset) {
     ++report.unitLoads;
     Value address = pointer(base, storage, scalar(offset));
     Type vector = vectorType(storage);
-    if (fetchAhead)
-      LLVM::Prefetch::create(b, pointer(address, storage, index(fetchAhead)),
-                             /*rw=*/0u, /*hint=*/2u, /*cache=*/1u);
+    if (fetch && (!fetch->dim || factorOf(offset, fetch->dim) == fetch->factor))
+      LLVM::Prefetch::create(
+          b, pointer(base, storage, scalar(offset + fetch->ahead)),
+          /*rw=*/0u, /*hint=*/2u, /*cache=*/1u);
     if (mask)
       raw = LLVM::MaskedLoadOp::create(
           b, vector, address, mask,

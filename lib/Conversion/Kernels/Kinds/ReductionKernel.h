@@ -48,6 +48,8 @@ private:
   void overColumns(Emitter &e, llvm::function_ref<void(AffineExpr)> body);
   int64_t tileRowsOf();
   void startWide(Emitter &e, ArrayRef<AffineExpr> at, Value low);
+  void fetchTile(Emitter &e, AffineExpr row, AffineExpr lane, int64_t k,
+                 int64_t rowCount);
   /// Adds `rowCount` rows from `row` on to the buffers of a chunk that begins
   /// at `low`, and moves the references to the means of all rows so far.
   void addRows(Emitter &e, ArrayRef<AffineExpr> at, Value low, Value row,

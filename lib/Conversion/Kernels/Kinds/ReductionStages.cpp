@@ -16,6 +16,8 @@ using codegen::Index;
 /// Rows that are added in one pass over the columns; more of few columns, since
 /// every vector of columns waits for its sums of the tile before.
 static constexpr int64_t kTileRows = 8, kNarrowTileRows = 32;
+/// The most elements of a tile that is brought near before it is read.
+static constexpr int64_t kFetchedElements = 4096;
 /// Additions in a row within a tile.
 static constexpr int64_t kChain = 8;
 
@@ -214,6 +216,20 @@ void ReductionKernel::startWide(Emitter &e, ArrayRef<AffineExpr> at,
   });
 }
 
+/// A tile is read column by column, so that the machine sees as many streams as
+/// there are rows. Meanwhile the tile after the next is asked for as it lies,
+/// line by line: at vector v of row k, its line v * rows + k. (Long rows are
+/// streams that the machine follows by itself.)
+void ReductionKernel::fetchTile(Emitter &e, AffineExpr row, AffineExpr lane,
+                                int64_t k, int64_t rowCount) {
+  int64_t columns = domain->loops.back().size;
+  if (rowCount > 1 && rowCount * columns <= kFetchedElements)
+    e.fetch =
+        Emitter::Fetch{lane * (rowCount - 1) + (2 * rowCount - k) * columns +
+                           k * int64_t(lanes),
+                       row, columns};
+}
+
 void ReductionKernel::addRows(Emitter &e, ArrayRef<AffineExpr> at, Value low,
                               Value row, int64_t rowCount) {
   AffineExpr first = e.addDim(row);
@@ -236,6 +252,7 @@ void ReductionKernel::addRows(Emitter &e, ArrayRef<AffineExpr> at, Value low,
         references[i] = e.loadFrom(buffers[3 * i], item.reducer.type, lane);
     for (int64_t k = 0; k < rowCount; ++k) {
       point[reduced[0]] = first + k;
+      fetchTile(e, first, lane, k, rowCount);
       SmallVector<AffineExpr> index = domain->index(point);
       for (auto [i, item] : llvm::enumerate(items)) {
         Value next = e.emit(item.input, index);
@@ -251,6 +268,7 @@ void ReductionKernel::addRows(Emitter &e, ArrayRef<AffineExpr> at, Value low,
           squares[i].back() = e.fma(next, next, squares[i].back());
       }
     }
+    e.fetch.reset();
     for (auto [i, item] : llvm::enumerate(items)) {
       Type type = item.reducer.type;
       Value sum = pairwise(e, item.reducer, sums[i]);

@@ -36,9 +36,10 @@ Value RowContext::reduce(ReduceKind kind, Type type,
 }
 
 Value RowContext::sumFetching(Type type, function_ref<Value(Index)> body) {
-  e.fetchAhead = nextRow;
+  if (nextRow)
+    e.fetch = Emitter::Fetch{e.c(nextRow), {}};
   Value sum = reduce(ReduceKind::Sum, type, body);
-  e.fetchAhead = 0;
+  e.fetch.reset();
   return sum;
 }
 
