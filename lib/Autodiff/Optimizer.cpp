@@ -18,11 +18,18 @@
 // Averaged parameters (EMA) are one more state, made from the new parameter in
 // the same kernel.
 //
+// Where the loss is scaled by a state, one number tells whether all gradients
+// are finite: the sum of 0 * g over them. All new values are selected by it, or
+// told so by the step's number, which is 0 where no update is made and counts
+// those that were made otherwise.
+//
 //===----------------------------------------------------------------------===//
 #include "Optimizers.h"
 #include "ckopt/Autodiff/Autodiff.h"
 #include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
 #include "mlir/IR/SymbolTable.h"
+
+#include <cmath>
 
 using namespace mlir;
 using namespace ckopt;
@@ -64,6 +71,9 @@ private:
   void addArguments();
   void splitMicroBatches();
   void clip(TensorBuilder &b);
+  void judgeGradients();
+  void addScale(SmallVectorImpl<Result> &results);
+  Value settled(TensorBuilder &b, Value now, Value before);
   Common &commonOf(const Parameter &parameter);
   void addScalars(SmallVectorImpl<Result> &results);
   void update(const Parameter &parameter, SmallVectorImpl<Result> &results);
@@ -79,6 +89,11 @@ private:
   const OptimizerKind *kind = nullptr;
   const UpdateRule *rule = nullptr;
   Value learningRate, step, averageWeight;
+  /// With a scaled loss only: its states, and whether all gradients are finite.
+  BlockArgument scale, goodUpdates, skippedUpdates;
+  Value finite;
+  Value averageStarts;
+  Value made; ///< number, f64, that this update has among those made
 };
 } // namespace
 
@@ -98,6 +113,9 @@ LogicalResult OptimizerBuilder::checkOptions() {
   if (options.accumulate < 1)
     return reject("micro-batches must be 1 or more",
                   double(options.accumulate));
+  if (options.lossScaleGrowth < 0)
+    return reject("the loss's scale grows after 0 (never) or more updates",
+                  double(options.lossScaleGrowth));
   if (!(options.ema >= 0 && options.ema < 1))
     return reject("the decay of averaged parameters must lie in [0, 1)",
                   options.ema);
@@ -194,6 +212,15 @@ void OptimizerBuilder::addArguments() {
   else
     step = addArgument(function, scalar(builder.getI64Type()), "step",
                        roles::kStep);
+  auto index = findArgument(function, kLossScaleName);
+  if (!index || argumentRole(function, *index) != roles::kOptimizerState)
+    return;
+  scale = function.getArgument(*index);
+  Type f64 = builder.getF64Type();
+  goodUpdates = addArgument(function, scalar(f64), kGoodUpdatesName,
+                            roles::kOptimizerState);
+  skippedUpdates = addArgument(function, scalar(f64), kSkippedUpdatesName,
+                               roles::kOptimizerState);
 }
 
 /// Returns the shared values, which are made for the first parameter that needs
@@ -242,6 +269,16 @@ Result OptimizerBuilder::updateResult(Value value, BlockArgument argument) {
   return result;
 }
 
+/// Replaces an accumulation by an assignment of zeros.
+static Operation *clearedSum(Operation *sum, TensorBuilder &b) {
+  Value old = sum->getOperand(0);
+  Operation *cleared =
+      AssignOp::create(b.builder, b.loc, old, b.splat(tensorType(old), 0));
+  sum->replaceAllUsesWith(cleared);
+  sum->erase();
+  return cleared;
+}
+
 /// Clones the function as `accumulate`, which adds its gradients to the sums;
 /// in the step, the sums are added to the gradients.
 void OptimizerBuilder::splitMicroBatches() {
@@ -268,7 +305,11 @@ void OptimizerBuilder::splitMicroBatches() {
     TensorBuilder b(builder, updateLoc(parameter));
     builder.setInsertionPoint(sum);
     parameter.gradient = b.add(parameter.gradientSum, parameter.gradient);
-    sum->setOperand(1, b.neg(parameter.gradientSum));
+    // A sum that is not finite has no negative that clears it.
+    if (scale)
+      sum = clearedSum(sum, b);
+    else
+      sum->setOperand(1, b.neg(parameter.gradientSum));
     others.push_back(updateResult(sum->getResult(0), parameter.gradientSum));
   }
 }
@@ -297,6 +338,52 @@ void OptimizerBuilder::clip(TensorBuilder &b) {
               b.cast(factor, getElementTypeOrSelf(parameter.gradient)));
 }
 
+/// Returns the new value of a state, or the old one where the update is
+/// skipped.
+Value OptimizerBuilder::settled(TensorBuilder &b, Value now, Value before) {
+  return finite ? b.select(finite, now, before) : now;
+}
+
+/// Finds out whether the update is made, and as which one.
+void OptimizerBuilder::judgeGradients() {
+  TensorBuilder b(builder, NameLoc::get(builder.getStringAttr("loss_scale")));
+  Type f64 = builder.getF64Type();
+  Value total;
+  for (Parameter &parameter : parameters) {
+    Value part = b.cast(b.sumAll(b.mul(parameter.gradient, 0)), f64);
+    total = total ? b.add(total, part) : part;
+  }
+  finite = b.compare(ComparePredicate::EQ, total, 0);
+  made = b.sub(b.cast(step, f64), skippedUpdates);
+  step = b.cast(b.where(finite, made), builder.getI64Type());
+}
+
+/// Changes the scale as torch.amp.GradScaler does. It stays where f32 has its
+/// reciprocal, too.
+void OptimizerBuilder::addScale(SmallVectorImpl<Result> &results) {
+  TensorBuilder b(builder, NameLoc::get(builder.getStringAttr("loss_scale")));
+  auto assign = [&](BlockArgument state, Value value) {
+    results.push_back(
+        updateResult(AssignOp::create(builder, b.loc, state, value), state));
+  };
+  assign(skippedUpdates,
+         b.select(finite, skippedUpdates, b.add(skippedUpdates, 1)));
+  if (!options.lossScaleGrowth) {
+    assign(goodUpdates, b.where(finite, b.add(goodUpdates, 1)));
+    return;
+  }
+  Value good = b.add(goodUpdates, 1);
+  Value grows =
+      b.compare(ComparePredicate::GE, good, double(options.lossScaleGrowth));
+  double most = std::ldexp(1.0, kMaxScaleExponent);
+  Value larger = b.make<MinimumOp>(b.mul(scale, 2), b.number(scale, most));
+  Value smaller =
+      b.make<MaximumOp>(b.mul(scale, 0.5), b.number(scale, 1 / most));
+  assign(goodUpdates,
+         b.where(finite, b.select(grows, b.number(good, 0), good)));
+  assign(scale, b.select(finite, b.select(grows, larger, scale), smaller));
+}
+
 /// Computes the scalars that are equal for all elements, in f64 as PyTorch
 /// does, then casts them to the parameters' type.
 void OptimizerBuilder::addScalars(SmallVectorImpl<Result> &results) {
@@ -314,13 +401,22 @@ void OptimizerBuilder::addScalars(SmallVectorImpl<Result> &results) {
       common.scalars.push_back(b.cast(scalar, common.element));
     if (common.updatesShared)
       results.push_back(updateResult(
-          AssignOp::create(builder, b.loc, common.shared, scalars.shared),
+          AssignOp::create(builder, b.loc, common.shared,
+                           settled(b, scalars.shared, common.shared)),
           common.shared));
   }
-  // The average starts as the new parameters in the first step.
-  if (options.ema > 0)
+  if (options.ema <= 0)
+    return;
+  // The average starts as the parameters after the first step, or after
+  // that which made the first update.
+  Value later = b.number(t, 1 - options.ema);
+  if (finite) {
+    averageStarts = b.compare(ComparePredicate::EQ, made, 1);
+    averageWeight = b.where(finite, later);
+  } else {
     averageWeight = b.select(b.compare(ComparePredicate::NE, isOne, 0),
-                             b.number(t, 1), b.number(t, 1 - options.ema));
+                             b.number(t, 1), later);
+  }
 }
 
 void OptimizerBuilder::update(const Parameter &parameter,
@@ -330,22 +426,29 @@ void OptimizerBuilder::update(const Parameter &parameter,
   const Common &common = commonOf(parameter);
   SmallVector<Value> state(parameter.state.begin(), parameter.state.end());
   UpdateBuilder u{b,    parameter.hyper, value, parameter.gradient, common.rate,
-                  step, common.scalars,  state};
+                  step, common.scalars,  state, bool(finite)};
   SmallVector<Value> values = rule->build(u);
+  auto isUpdate = [](Value value) {
+    auto maker = value.getDefiningOp<KernelOpInterface>();
+    return maker && maker.getKernelKind() == KernelKind::Update;
+  };
   SmallVector<BlockArgument> targets{value};
   llvm::append_range(targets, parameter.state);
+  for (auto [updated, target] : llvm::zip_equal(values, targets))
+    if (!isUpdate(updated))
+      updated = settled(b, updated, target);
   if (parameter.average) {
     Value weight = b.cast(averageWeight, getElementTypeOrSelf(value));
     Value change = b.mul(b.sub(values[0], parameter.average), weight);
-    values.push_back(b.add(parameter.average, change));
+    Value average = b.add(parameter.average, change);
+    values.push_back(averageStarts ? b.select(averageStarts, values[0], average)
+                                   : average);
     targets.push_back(parameter.average);
   }
   // Adjacent assignments become one kernel.
   for (auto [updated, target] : llvm::zip_equal(values, targets)) {
-    auto maker = updated.getDefiningOp<KernelOpInterface>();
-    bool isUpdate = maker && maker.getKernelKind() == KernelKind::Update;
     Value result =
-        isUpdate
+        isUpdate(updated)
             ? updated
             : AssignOp::create(builder, b.loc, target, updated).getOutput();
     results.push_back(updateResult(result, target));
@@ -362,6 +465,8 @@ LogicalResult OptimizerBuilder::run() {
   addArguments();
   if (options.accumulate > 1)
     splitMicroBatches();
+  if (scale)
+    judgeGradients();
   if (options.clipNorm > 0) {
     TensorBuilder b(builder, NameLoc::get(builder.getStringAttr("clip_norm")));
     clip(b);
@@ -370,6 +475,8 @@ LogicalResult OptimizerBuilder::run() {
   // the parameters.
   SmallVector<Result> results(others);
   addScalars(results);
+  if (scale)
+    addScale(results);
   for (const Parameter &parameter : parameters)
     update(parameter, results);
   setResults(function, results);
