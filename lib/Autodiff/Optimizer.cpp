@@ -18,18 +18,15 @@
 // Averaged parameters (EMA) are one more state, made from the new parameter in
 // the same kernel.
 //
-// Where the loss is scaled by a state, one number tells whether all gradients
-// are finite: the sum of 0 * g over them. All new values are selected by it, or
-// told so by the step's number, which is 0 where no update is made and counts
-// those that were made otherwise.
+// Where the loss is scaled by a state, updates may be skipped
+// (GradientScale.h).
 //
 //===----------------------------------------------------------------------===//
+#include "GradientScale.h"
 #include "Optimizers.h"
 #include "ckopt/Autodiff/Autodiff.h"
 #include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
 #include "mlir/IR/SymbolTable.h"
-
-#include <cmath>
 
 using namespace mlir;
 using namespace ckopt;
@@ -71,9 +68,6 @@ private:
   void addArguments();
   void splitMicroBatches();
   void clip(TensorBuilder &b);
-  void judgeGradients();
-  void addScale(SmallVectorImpl<Result> &results);
-  Value settled(TensorBuilder &b, Value now, Value before);
   Common &commonOf(const Parameter &parameter);
   void addScalars(SmallVectorImpl<Result> &results);
   void update(const Parameter &parameter, SmallVectorImpl<Result> &results);
@@ -89,11 +83,8 @@ private:
   const OptimizerKind *kind = nullptr;
   const UpdateRule *rule = nullptr;
   Value learningRate, step, averageWeight;
-  /// With a scaled loss only: its states, and whether all gradients are finite.
-  BlockArgument scale, goodUpdates, skippedUpdates;
-  Value finite;
-  Value averageStarts;
-  Value made; ///< number, f64, that this update has among those made
+  Value averageStarts; ///< with a scaled loss only
+  GradientScale lossScale;
 };
 } // namespace
 
@@ -212,15 +203,7 @@ void OptimizerBuilder::addArguments() {
   else
     step = addArgument(function, scalar(builder.getI64Type()), "step",
                        roles::kStep);
-  auto index = findArgument(function, kLossScaleName);
-  if (!index || argumentRole(function, *index) != roles::kOptimizerState)
-    return;
-  scale = function.getArgument(*index);
-  Type f64 = builder.getF64Type();
-  goodUpdates = addArgument(function, scalar(f64), kGoodUpdatesName,
-                            roles::kOptimizerState);
-  skippedUpdates = addArgument(function, scalar(f64), kSkippedUpdatesName,
-                               roles::kOptimizerState);
+  lossScale.addArguments(function);
 }
 
 /// Returns the shared values, which are made for the first parameter that needs
@@ -306,7 +289,7 @@ void OptimizerBuilder::splitMicroBatches() {
     builder.setInsertionPoint(sum);
     parameter.gradient = b.add(parameter.gradientSum, parameter.gradient);
     // A sum that is not finite has no negative that clears it.
-    if (scale)
+    if (lossScale)
       sum = clearedSum(sum, b);
     else
       sum->setOperand(1, b.neg(parameter.gradientSum));
@@ -338,52 +321,6 @@ void OptimizerBuilder::clip(TensorBuilder &b) {
               b.cast(factor, getElementTypeOrSelf(parameter.gradient)));
 }
 
-/// Returns the new value of a state, or the old one where the update is
-/// skipped.
-Value OptimizerBuilder::settled(TensorBuilder &b, Value now, Value before) {
-  return finite ? b.select(finite, now, before) : now;
-}
-
-/// Finds out whether the update is made, and as which one.
-void OptimizerBuilder::judgeGradients() {
-  TensorBuilder b(builder, NameLoc::get(builder.getStringAttr("loss_scale")));
-  Type f64 = builder.getF64Type();
-  Value total;
-  for (Parameter &parameter : parameters) {
-    Value part = b.cast(b.sumAll(b.mul(parameter.gradient, 0)), f64);
-    total = total ? b.add(total, part) : part;
-  }
-  finite = b.compare(ComparePredicate::EQ, total, 0);
-  made = b.sub(b.cast(step, f64), skippedUpdates);
-  step = b.cast(b.where(finite, made), builder.getI64Type());
-}
-
-/// Changes the scale as torch.amp.GradScaler does. It stays where f32 has its
-/// reciprocal, too.
-void OptimizerBuilder::addScale(SmallVectorImpl<Result> &results) {
-  TensorBuilder b(builder, NameLoc::get(builder.getStringAttr("loss_scale")));
-  auto assign = [&](BlockArgument state, Value value) {
-    results.push_back(
-        updateResult(AssignOp::create(builder, b.loc, state, value), state));
-  };
-  assign(skippedUpdates,
-         b.select(finite, skippedUpdates, b.add(skippedUpdates, 1)));
-  if (!options.lossScaleGrowth) {
-    assign(goodUpdates, b.where(finite, b.add(goodUpdates, 1)));
-    return;
-  }
-  Value good = b.add(goodUpdates, 1);
-  Value grows =
-      b.compare(ComparePredicate::GE, good, double(options.lossScaleGrowth));
-  double most = std::ldexp(1.0, kMaxScaleExponent);
-  Value larger = b.make<MinimumOp>(b.mul(scale, 2), b.number(scale, most));
-  Value smaller =
-      b.make<MaximumOp>(b.mul(scale, 0.5), b.number(scale, 1 / most));
-  assign(goodUpdates,
-         b.where(finite, b.select(grows, b.number(good, 0), good)));
-  assign(scale, b.select(finite, b.select(grows, larger, scale), smaller));
-}
-
 /// Computes the scalars that are equal for all elements, in f64 as PyTorch
 /// does, then casts them to the parameters' type.
 void OptimizerBuilder::addScalars(SmallVectorImpl<Result> &results) {
@@ -402,7 +339,7 @@ void OptimizerBuilder::addScalars(SmallVectorImpl<Result> &results) {
     if (common.updatesShared)
       results.push_back(updateResult(
           AssignOp::create(builder, b.loc, common.shared,
-                           settled(b, scalars.shared, common.shared)),
+                           lossScale.settled(b, scalars.shared, common.shared)),
           common.shared));
   }
   if (options.ema <= 0)
@@ -410,9 +347,9 @@ void OptimizerBuilder::addScalars(SmallVectorImpl<Result> &results) {
   // The average starts as the parameters after the first step, or after
   // that which made the first update.
   Value later = b.number(t, 1 - options.ema);
-  if (finite) {
-    averageStarts = b.compare(ComparePredicate::EQ, made, 1);
-    averageWeight = b.where(finite, later);
+  if (lossScale) {
+    averageStarts = lossScale.isFirst(b);
+    averageWeight = b.where(lossScale.isMade(), later);
   } else {
     averageWeight = b.select(b.compare(ComparePredicate::NE, isOne, 0),
                              b.number(t, 1), later);
@@ -426,7 +363,7 @@ void OptimizerBuilder::update(const Parameter &parameter,
   const Common &common = commonOf(parameter);
   SmallVector<Value> state(parameter.state.begin(), parameter.state.end());
   UpdateBuilder u{b,    parameter.hyper, value, parameter.gradient, common.rate,
-                  step, common.scalars,  state, bool(finite)};
+                  step, common.scalars,  state, bool(lossScale)};
   SmallVector<Value> values = rule->build(u);
   auto isUpdate = [](Value value) {
     auto maker = value.getDefiningOp<KernelOpInterface>();
@@ -436,7 +373,7 @@ void OptimizerBuilder::update(const Parameter &parameter,
   llvm::append_range(targets, parameter.state);
   for (auto [updated, target] : llvm::zip_equal(values, targets))
     if (!isUpdate(updated))
-      updated = settled(b, updated, target);
+      updated = lossScale.settled(b, updated, target);
   if (parameter.average) {
     Value weight = b.cast(averageWeight, getElementTypeOrSelf(value));
     Value change = b.mul(b.sub(values[0], parameter.average), weight);
@@ -465,8 +402,12 @@ LogicalResult OptimizerBuilder::run() {
   addArguments();
   if (options.accumulate > 1)
     splitMicroBatches();
-  if (scale)
-    judgeGradients();
+  if (lossScale) {
+    TensorBuilder b(builder, NameLoc::get(builder.getStringAttr("loss_scale")));
+    SmallVector<Value> gradients = llvm::map_to_vector(
+        parameters, [](const Parameter &p) { return p.gradient; });
+    step = lossScale.judge(b, gradients, step);
+  }
   if (options.clipNorm > 0) {
     TensorBuilder b(builder, NameLoc::get(builder.getStringAttr("clip_norm")));
     clip(b);
@@ -475,8 +416,12 @@ LogicalResult OptimizerBuilder::run() {
   // the parameters.
   SmallVector<Result> results(others);
   addScalars(results);
-  if (scale)
-    addScale(results);
+  if (lossScale) {
+    TensorBuilder b(builder, NameLoc::get(builder.getStringAttr("loss_scale")));
+    for (auto [state, value] : lossScale.newStates(b, options.lossScaleGrowth))
+      results.push_back(
+          updateResult(AssignOp::create(builder, b.loc, state, value), state));
+  }
   for (const Parameter &parameter : parameters)
     update(parameter, results);
   setResults(function, results);
