@@ -306,6 +306,8 @@ typedef struct ckopt_step_info {
   int64_t updates;      /* made so far, those before ckopt_step_resume too */
   double learning_rate; /* of the next update */
   size_t fields;        /* tensors of a batch */
+  double loss_scale;    /* with precision=f16, of the next update; else 0 */
+  int64_t skipped;      /* updates whose gradients overflowed */
 } ckopt_step_info;
 /* Fills the struct, whose `size` is set. */
 CKOPT_API ckopt_status ckopt_step_get_info(ckopt_step *step,

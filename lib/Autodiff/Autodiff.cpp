@@ -26,9 +26,13 @@
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
 #include "ckopt/Dialect/Ckopt/Utils/StopGradient.h"
+#include "ckopt/Dialect/Ckopt/Utils/TensorBuilder.h"
 #include "ckopt/Interfaces/DifferentiableInterface.h"
 #include "mlir/IR/SymbolTable.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
+
+#include <cmath>
 
 using namespace mlir;
 using namespace ckopt;
@@ -48,6 +52,9 @@ private:
   LogicalResult chooseArguments();
   LogicalResult checkRules(const Activity &activity);
   bool pinCompared(const Activity &activity);
+  LogicalResult chooseScale();
+  Value seed();
+  Value unscaled(Value gradient);
   LogicalResult sweep(const Activity &activity);
   LogicalResult differentiateOp(Operation &op, const Activity &activity);
   void finish();
@@ -60,6 +67,7 @@ private:
   Value loss;
   SmallVector<unsigned> wrt;
   GradientSums gradients;
+  BlockArgument scale; ///< null: a number, AutodiffOptions::lossScale
 };
 } // namespace
 
@@ -211,17 +219,59 @@ LogicalResult Differentiator::differentiateOp(Operation &op,
   return success();
 }
 
+bool autodiff::isLossScale(double scale) {
+  int exponent;
+  return std::isnormal(scale) && std::frexp(scale, &exponent) == 0.5 &&
+         std::abs(exponent - 1) <= kMaxScaleExponent;
+}
+
+/// Powers of two scale f32 exactly.
+LogicalResult Differentiator::chooseScale() {
+  if (!isLossScale(options.lossScale))
+    return function.emitError("autodiff: the loss's scale must be a power of "
+                              "two between 2^-")
+           << kMaxScaleExponent << " and 2^" << kMaxScaleExponent << ", got "
+           << options.lossScale;
+  if (!options.lossScaleState)
+    return success();
+  scale = addArgument(function, RankedTensorType::get({}, builder.getF32Type()),
+                      kLossScaleName, roles::kOptimizerState);
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::format("%.17g", options.lossScale);
+  function.setArgAttr(scale.getArgNumber(), attrs::kInit,
+                      builder.getStringAttr(text));
+  return success();
+}
+
+/// The gradient of the loss.
+Value Differentiator::seed() {
+  auto type = cast<RankedTensorType>(loss.getType());
+  TensorBuilder b(builder, loss.getLoc());
+  if (scale)
+    return b.expand(b.reshape(b.cast(scale, type.getElementType()),
+                              SmallVector<int64_t>(type.getRank(), 1)),
+                    type.getShape());
+  Attribute one =
+      builder.getFloatAttr(type.getElementType(), options.lossScale);
+  return ConstantOp::create(
+      builder, loss.getLoc(),
+      cast<ElementsAttr>(DenseElementsAttr::get(type, one)));
+}
+
+Value Differentiator::unscaled(Value gradient) {
+  TensorBuilder b(builder, loss.getLoc());
+  if (scale)
+    return b.mul(gradient, b.cast(b.make<ReciprocalOp>(scale),
+                                  getElementTypeOrSelf(gradient)));
+  return options.lossScale == 1 ? gradient
+                                : b.mul(gradient, 1 / options.lossScale);
+}
+
 LogicalResult Differentiator::sweep(const Activity &activity) {
   SmallVector<Operation *> ops;
   for (Operation &op : block.without_terminator())
     ops.push_back(&op);
-  auto type = cast<RankedTensorType>(loss.getType());
-  Attribute one = builder.getFloatAttr(type.getElementType(), 1.0);
-  gradients.add(
-      loss,
-      ConstantOp::create(builder, loss.getLoc(),
-                         cast<ElementsAttr>(DenseElementsAttr::get(type, one))),
-      /*owned=*/true);
+  gradients.add(loss, seed(), /*owned=*/!scale);
   for (Operation *op : llvm::reverse(ops))
     if (failed(differentiateOp(*op, activity)))
       return failure();
@@ -242,7 +292,7 @@ void Differentiator::finish() {
       continue;
     }
     Result &result = results.emplace_back();
-    result.value = gradient;
+    result.value = unscaled(gradient);
     result.set(builder, attrs::kName,
                builder.getStringAttr("grad/" + argumentName(function, index)));
     result.set(builder, kGradientAttr, builder.getI64IntegerAttr(index));
@@ -260,7 +310,8 @@ void Differentiator::finish() {
 }
 
 LogicalResult Differentiator::run() {
-  if (failed(chooseLoss()) || failed(chooseArguments()))
+  if (failed(chooseLoss()) || failed(chooseArguments()) ||
+      failed(chooseScale()))
     return failure();
   for (Operation &op : block)
     for (Value result : op.getResults())

@@ -18,7 +18,11 @@
 // Averaged parameters (EMA) are one more state, made from the new parameter in
 // the same kernel.
 //
+// Where the loss is scaled by a state, updates may be skipped
+// (GradientScale.h).
+//
 //===----------------------------------------------------------------------===//
+#include "GradientScale.h"
 #include "Optimizers.h"
 #include "ckopt/Autodiff/Autodiff.h"
 #include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
@@ -79,6 +83,8 @@ private:
   const OptimizerKind *kind = nullptr;
   const UpdateRule *rule = nullptr;
   Value learningRate, step, averageWeight;
+  Value averageStarts; ///< with a scaled loss only
+  GradientScale lossScale;
 };
 } // namespace
 
@@ -98,6 +104,9 @@ LogicalResult OptimizerBuilder::checkOptions() {
   if (options.accumulate < 1)
     return reject("micro-batches must be 1 or more",
                   double(options.accumulate));
+  if (options.lossScaleGrowth < 0)
+    return reject("the loss's scale grows after 0 (never) or more updates",
+                  double(options.lossScaleGrowth));
   if (!(options.ema >= 0 && options.ema < 1))
     return reject("the decay of averaged parameters must lie in [0, 1)",
                   options.ema);
@@ -194,6 +203,7 @@ void OptimizerBuilder::addArguments() {
   else
     step = addArgument(function, scalar(builder.getI64Type()), "step",
                        roles::kStep);
+  lossScale.addArguments(function);
 }
 
 /// Returns the shared values, which are made for the first parameter that needs
@@ -242,6 +252,16 @@ Result OptimizerBuilder::updateResult(Value value, BlockArgument argument) {
   return result;
 }
 
+/// Replaces an accumulation by an assignment of zeros.
+static Operation *clearedSum(Operation *sum, TensorBuilder &b) {
+  Value old = sum->getOperand(0);
+  Operation *cleared =
+      AssignOp::create(b.builder, b.loc, old, b.splat(tensorType(old), 0));
+  sum->replaceAllUsesWith(cleared);
+  sum->erase();
+  return cleared;
+}
+
 /// Clones the function as `accumulate`, which adds its gradients to the sums;
 /// in the step, the sums are added to the gradients.
 void OptimizerBuilder::splitMicroBatches() {
@@ -268,7 +288,11 @@ void OptimizerBuilder::splitMicroBatches() {
     TensorBuilder b(builder, updateLoc(parameter));
     builder.setInsertionPoint(sum);
     parameter.gradient = b.add(parameter.gradientSum, parameter.gradient);
-    sum->setOperand(1, b.neg(parameter.gradientSum));
+    // A sum that is not finite has no negative that clears it.
+    if (lossScale)
+      sum = clearedSum(sum, b);
+    else
+      sum->setOperand(1, b.neg(parameter.gradientSum));
     others.push_back(updateResult(sum->getResult(0), parameter.gradientSum));
   }
 }
@@ -314,13 +338,22 @@ void OptimizerBuilder::addScalars(SmallVectorImpl<Result> &results) {
       common.scalars.push_back(b.cast(scalar, common.element));
     if (common.updatesShared)
       results.push_back(updateResult(
-          AssignOp::create(builder, b.loc, common.shared, scalars.shared),
+          AssignOp::create(builder, b.loc, common.shared,
+                           lossScale.settled(b, scalars.shared, common.shared)),
           common.shared));
   }
-  // The average starts as the new parameters in the first step.
-  if (options.ema > 0)
+  if (options.ema <= 0)
+    return;
+  // The average starts as the parameters after the first step, or after
+  // that which made the first update.
+  Value later = b.number(t, 1 - options.ema);
+  if (lossScale) {
+    averageStarts = lossScale.isFirst(b);
+    averageWeight = b.where(lossScale.isMade(), later);
+  } else {
     averageWeight = b.select(b.compare(ComparePredicate::NE, isOne, 0),
-                             b.number(t, 1), b.number(t, 1 - options.ema));
+                             b.number(t, 1), later);
+  }
 }
 
 void OptimizerBuilder::update(const Parameter &parameter,
@@ -330,22 +363,29 @@ void OptimizerBuilder::update(const Parameter &parameter,
   const Common &common = commonOf(parameter);
   SmallVector<Value> state(parameter.state.begin(), parameter.state.end());
   UpdateBuilder u{b,    parameter.hyper, value, parameter.gradient, common.rate,
-                  step, common.scalars,  state};
+                  step, common.scalars,  state, bool(lossScale)};
   SmallVector<Value> values = rule->build(u);
+  auto isUpdate = [](Value value) {
+    auto maker = value.getDefiningOp<KernelOpInterface>();
+    return maker && maker.getKernelKind() == KernelKind::Update;
+  };
   SmallVector<BlockArgument> targets{value};
   llvm::append_range(targets, parameter.state);
+  for (auto [updated, target] : llvm::zip_equal(values, targets))
+    if (!isUpdate(updated))
+      updated = lossScale.settled(b, updated, target);
   if (parameter.average) {
     Value weight = b.cast(averageWeight, getElementTypeOrSelf(value));
     Value change = b.mul(b.sub(values[0], parameter.average), weight);
-    values.push_back(b.add(parameter.average, change));
+    Value average = b.add(parameter.average, change);
+    values.push_back(averageStarts ? b.select(averageStarts, values[0], average)
+                                   : average);
     targets.push_back(parameter.average);
   }
   // Adjacent assignments become one kernel.
   for (auto [updated, target] : llvm::zip_equal(values, targets)) {
-    auto maker = updated.getDefiningOp<KernelOpInterface>();
-    bool isUpdate = maker && maker.getKernelKind() == KernelKind::Update;
     Value result =
-        isUpdate
+        isUpdate(updated)
             ? updated
             : AssignOp::create(builder, b.loc, target, updated).getOutput();
     results.push_back(updateResult(result, target));
@@ -362,6 +402,12 @@ LogicalResult OptimizerBuilder::run() {
   addArguments();
   if (options.accumulate > 1)
     splitMicroBatches();
+  if (lossScale) {
+    TensorBuilder b(builder, NameLoc::get(builder.getStringAttr("loss_scale")));
+    SmallVector<Value> gradients = llvm::map_to_vector(
+        parameters, [](const Parameter &p) { return p.gradient; });
+    step = lossScale.judge(b, gradients, step);
+  }
   if (options.clipNorm > 0) {
     TensorBuilder b(builder, NameLoc::get(builder.getStringAttr("clip_norm")));
     clip(b);
@@ -370,6 +416,12 @@ LogicalResult OptimizerBuilder::run() {
   // the parameters.
   SmallVector<Result> results(others);
   addScalars(results);
+  if (lossScale) {
+    TensorBuilder b(builder, NameLoc::get(builder.getStringAttr("loss_scale")));
+    for (auto [state, value] : lossScale.newStates(b, options.lossScaleGrowth))
+      results.push_back(
+          updateResult(AssignOp::create(builder, b.loc, state, value), state));
+  }
   for (const Parameter &parameter : parameters)
     update(parameter, results);
   setResults(function, results);

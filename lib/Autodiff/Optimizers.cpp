@@ -37,7 +37,8 @@ struct SgdRule : UpdateRule {
         velocity ? velocity.getType() : Type(), u.param, u.grad, u.rate, u.step,
         velocity, number("momentum"), number("dampening"),
         number("weight_decay"),
-        u.h["nesterov"] != 0 ? u.b.builder.getUnitAttr() : UnitAttr());
+        u.h["nesterov"] != 0 ? u.b.builder.getUnitAttr() : UnitAttr(),
+        u.skipping());
     return Values(op->getResults());
   }
 };
@@ -73,7 +74,7 @@ private:
         u.b.builder, u.b.loc, type, type, type, u.param, u.grad, u.state[0],
         u.state[1], u.rate, u.step, number("beta1"), number("beta2"),
         number("epsilon"), number("weight_decay"),
-        decoupled ? u.b.builder.getUnitAttr() : UnitAttr());
+        decoupled ? u.b.builder.getUnitAttr() : UnitAttr(), u.skipping());
     return Values(op->getResults());
   }
   /// Returns AMSGrad's running maximum (Reddi et al. 2018).

@@ -59,7 +59,11 @@ struct UpdateBuilder {
   mlir::Value step;                    ///< 0-d, i64
   llvm::ArrayRef<mlir::Value> scalars; ///< in the parameter's element type
   llvm::ArrayRef<mlir::Value> state;   ///< old values, as states() names them
+  bool skips = false;                  ///< step 0: the update is not made
 
+  mlir::UnitAttr skipping() {
+    return skips ? b.builder.getUnitAttr() : mlir::UnitAttr();
+  }
   /// Returns old * decay + value * (1 - decay).
   mlir::Value average(mlir::Value old, mlir::Value value, double decay) {
     return b.add(b.mul(old, decay), b.mul(value, 1 - decay));

@@ -104,6 +104,8 @@ struct Autodiff : ckopt::impl::AutodiffPassBase<Autodiff> {
     AutodiffOptions options;
     options.wrt.assign(wrt.begin(), wrt.end());
     options.result = result;
+    options.lossScale = lossScale;
+    options.lossScaleState = lossScaleState;
     if (!found || failed(differentiate(found, options)))
       signalPassFailure();
   }
@@ -121,6 +123,7 @@ struct Optimizer : ckopt::impl::OptimizerPassBase<Optimizer> {
     clipNorm = options.clipNorm;
     accumulate = options.accumulate;
     ema = options.ema;
+    lossScaleGrowth = options.lossScaleGrowth;
   }
 
   void runOnOperation() override {
@@ -141,6 +144,7 @@ struct Optimizer : ckopt::impl::OptimizerPassBase<Optimizer> {
     options.clipNorm = clipNorm;
     options.accumulate = accumulate;
     options.ema = ema;
+    options.lossScaleGrowth = lossScaleGrowth;
     if (failed(addOptimizer(found, options)))
       signalPassFailure();
   }

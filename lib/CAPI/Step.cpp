@@ -88,6 +88,10 @@ ckopt_status ckopt_step_get_info(ckopt_step *step, ckopt_step_info *info) {
     value.updates = run.updates();
     value.learning_rate = run.learningRate();
     value.fields = run.fields().size();
+    if (const auto &scale = run.lossScale()) {
+      value.loss_scale = scale->scale;
+      value.skipped = scale->skipped;
+    }
     return writeSized(value, info);
   });
 }

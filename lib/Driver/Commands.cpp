@@ -307,6 +307,9 @@ llvm::Error ckopt::runGrad(DriverOptions &options) {
   if (!notFinite.empty())
     return makeError(ExitNonFinite,
                      "'" + notFinite + "' is not finite; the numbers are in '" +
-                         options.output + "' as they are");
+                         options.output + "' as they are" +
+                         (options.compile.step.precision == "f16"
+                              ? "; a smaller --loss-scale may help"
+                              : ""));
   return llvm::Error::success();
 }

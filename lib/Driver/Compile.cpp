@@ -225,9 +225,14 @@ llvm::Error Compilation::importModel() {
       return inputError("cannot read IR from '" + opts.model + "'");
     return checkDumpedTarget(module(), *targetInfo);
   }
-  if (opts.step.precision != "f32" && !targetInfo->traits.bf16Products)
-    remark("precision: this machine has no instructions for products of bf16; "
-           "they are computed in f32 from values that are stored in bf16");
+  const TargetTraits &traits = targetInfo->traits;
+  const std::string &type = opts.step.precision;
+  if ((type == "bf16" && !traits.bf16Products) ||
+      (type == "f16" && !traits.halfProducts))
+    remark("precision: there are no products of " + type +
+           " on this machine; they are computed in f32 from values that are "
+           "stored in " +
+           type);
   noteProducts();
   auto model = onnx_frontend::importModel(opts.model, opts.import, *context);
   if (!model)
@@ -329,7 +334,12 @@ void Compilation::summarize() {
     return;
   if (auto bytes = step->getAttrOfType<IntegerAttr>(attrs::kArenaBytes))
     figures.arena = bytes.getInt();
-  if (auto work = step->getAttrOfType<ArrayAttr>(attrs::kBF16Products)) {
+  for (auto [attribute, type] : {std::pair(attrs::kBF16Products, "bf16"),
+                                 std::pair(attrs::kF16Products, "f16")}) {
+    auto work = step->getAttrOfType<ArrayAttr>(attribute);
+    if (!work)
+      continue;
+    planSummary.lowType = type;
     auto at = [&](unsigned i) {
       return cast<FloatAttr>(work[i]).getValueAsDouble();
     };

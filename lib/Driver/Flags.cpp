@@ -437,21 +437,14 @@ void DriverFlags::addCompilerFlags() {
   add("layout", "NAME", all, "channels-last (default) or none",
       flag::oneOf("layout", step.layout, {"channels-last", "none"}));
   add("precision", "TYPE", all,
-      "f32 (default), bf16: products and convolutions from bf16, which "
+      "f32 (default), bf16, f16: products and convolutions from halves, which "
       "activations are stored in; parameters, their gradients, sums and losses "
       "stay f32 (docs/precision.md)",
-      [this](StringRef text) -> llvm::Error {
-        if (text == "f16")
-          return usageError("--precision=f16 needs losses that are scaled, "
-                            "which ckopt has not: --precision=bf16 needs none");
-        if (text != "f32" && text != "bf16")
-          return usageError("--precision: '" + text +
-                            "' is not one of f32, bf16");
-        o.compile.step.precision = text.str();
-        return llvm::Error::success();
-      });
+      flag::oneOf("precision", step.precision, {"f32", "bf16", "f16"}));
+  addLossScaleFlags();
   add("keep-f32", "REGEX", all,
-      "with --precision=bf16: nodes that stay as they are in f32 (a whole name "
+      "with --precision=bf16 or f16: nodes that stay as they are in f32 (a "
+      "whole name "
       "has to match)",
       flag::text("keep-f32", o.compile.step.keepF32));
   add("chunk-vocab", "ROWS", Stepping | Grad,
@@ -480,6 +473,28 @@ void DriverFlags::addCompilerFlags() {
   add("dump-phases", "DIR", Models, "write the IR after each phase",
       flag::text("dump-phases", o.compile.phases.dumpDirectory));
   addDeviceFlags();
+}
+
+void DriverFlags::addLossScaleFlags() {
+  LossScaling &scaling = o.compile.step.lossScaling;
+  add("loss-scale", "N", Stepping | Grad,
+      "with --precision=f16: what the loss is multiplied by for the backward "
+      "pass, a power of two, or dynamic (default): halved after an overflow, "
+      "whose update is skipped, and doubled after a while without one",
+      [&scaling](StringRef text) -> llvm::Error {
+        scaling.dynamic = text == "dynamic";
+        if (!scaling.dynamic && text.getAsDouble(scaling.initial))
+          return usageError("--loss-scale: '" + text +
+                            "' is not dynamic or a number");
+        return llvm::Error::success();
+      });
+  add("loss-scale-init", "N", Stepping | Grad,
+      "where a dynamic scale starts (default 65536)",
+      flag::number<double>("loss-scale-init", scaling.initial));
+  add("loss-scale-growth-interval", "N", Stepping,
+      "updates without overflow after which it doubles (default 2000)",
+      flag::number<int64_t>("loss-scale-growth-interval",
+                            scaling.growthInterval, 1));
 }
 
 void DriverFlags::addDeviceFlags() {

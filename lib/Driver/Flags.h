@@ -69,6 +69,7 @@ private:
   void addPolicyFlags();
   void addDataFlags();
   void addCompilerFlags();
+  void addLossScaleFlags();
   void addDeviceFlags();
   void addToolFlags();
 

@@ -106,6 +106,10 @@ StringMetadata ckopt::runIdentity(const CompileOptions &compile,
     result["matmul-precision"] = runtime::productPrecisionName(products);
   if (step.precision != "f32")
     result["precision"] = step.precision;
+  if (step.precision == "f16" && step.lossScaling.dynamic)
+    set("loss-scale-growth-interval", double(step.lossScaling.growthInterval));
+  else if (step.precision == "f16")
+    set("loss-scale", step.lossScaling.initial);
   if (!step.keepF32.empty())
     result["keep-f32"] = step.keepF32;
   if (step.chunkVocab != "auto")

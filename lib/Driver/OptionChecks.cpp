@@ -209,6 +209,28 @@ llvm::Error ckopt::checkThreadsHere(int64_t threads) {
                     llvm::Twine(cores) + ")");
 }
 
+/// The factor of losses, which gradients of f16 alone need.
+static llvm::Error checkLossScale(const StepOptions &step) {
+  const LossScaling &given = step.lossScaling, usual;
+  if (step.precision != "f16")
+    return given.dynamic == usual.dynamic && given.initial == usual.initial &&
+                   given.growthInterval == usual.growthInterval
+               ? llvm::Error::success()
+               : usageError("losses are scaled with --precision=f16 alone: "
+                            "leave out --loss-scale and its kin");
+  if (!autodiff::isLossScale(given.initial))
+    return usageError(
+        llvm::Twine(given.dynamic ? "--loss-scale-init" : "--loss-scale") +
+        " must be a power of two between 2^-" +
+        llvm::Twine(autodiff::kMaxScaleExponent) + " and 2^" +
+        llvm::Twine(autodiff::kMaxScaleExponent) +
+        ", so that scaling rounds "
+        "nothing");
+  if (given.growthInterval < 1)
+    return usageError("--loss-scale-growth-interval must be 1 or more");
+  return llvm::Error::success();
+}
+
 /// Precisions that contradict each other, or that programs ask for by other
 /// names than flags.
 static llvm::Error checkPrecision(const CompileOptions &options) {
@@ -216,23 +238,27 @@ static llvm::Error checkPrecision(const CompileOptions &options) {
   std::string problem;
   if (!step.keepF32.empty() && !llvm::Regex(step.keepF32).isValid(problem))
     return usageError("--keep-f32='" + step.keepF32 + "': " + problem);
-  if (step.precision == "f32")
+  if (llvm::Error error = checkLossScale(step))
+    return error;
+  const std::string &type = step.precision;
+  if (type == "f32")
     return step.keepF32.empty()
                ? llvm::Error::success()
-               : usageError("--keep-f32 is for --precision=bf16: in f32 all "
-                            "nodes are kept");
-  if (step.precision != "bf16")
-    return usageError("--precision: '" + step.precision +
-                      "' is not one of f32, bf16");
+               : usageError("--keep-f32 is for --precision=bf16 and f16: in "
+                            "f32 all nodes are kept");
+  if (type != "bf16" && type != "f16")
+    return usageError("--precision: '" + type +
+                      "' is not one of f32, bf16, f16");
   if (options.import.computeType == "f64")
-    return usageError("--precision=bf16 stores what is f32, and "
-                      "--compute-type=f64 has none: leave out one of the two");
+    return usageError("--precision=" + type +
+                      " stores what is f32, and --compute-type=f64 has none: "
+                      "leave out one of the two");
   llvm::StringRef products = step.matmulPrecision;
-  if (products != "f32" && products != "highest" && products != "bf16" &&
-      products != "medium")
-    return usageError(
-        "--precision=bf16 and --matmul-precision=" + step.matmulPrecision +
-        " contradict each other: products are by bf16");
+  if (products != "f32" && products != "highest" && products != type &&
+      !(products == "medium" && type == "bf16"))
+    return usageError("--precision=" + type +
+                      " and --matmul-precision=" + step.matmulPrecision +
+                      " contradict each other: products are by " + type);
   return llvm::Error::success();
 }
 

@@ -39,7 +39,8 @@ std::string ckopt::describeMetrics(const MetricSums &sums, bool classified,
   return text;
 }
 
-void ProgressLine::step(const RunPlace &place, double loss, double seconds) {
+void ProgressLine::step(const RunPlace &place, double loss, double seconds,
+                        llvm::StringRef more) {
   bool last = stepsPerEpoch ? place.inEpoch == stepsPerEpoch : place.epochEnds;
   if (!on || (!live && !last) || (live && !last && secondsSince(shown) < 0.1))
     return;
@@ -50,7 +51,8 @@ void ProgressLine::step(const RunPlace &place, double loss, double seconds) {
   if (stepsPerEpoch)
     llvm::errs() << "/" << stepsPerEpoch;
   llvm::errs() << llvm::format("  loss %.6f  %.2f ms/step  %.1f s", loss,
-                               seconds * 1e3, elapsed);
+                               seconds * 1e3, elapsed)
+               << more;
   if (elapsed > 0)
     llvm::errs() << "  "
                  << groupDigits(int64_t(double(place.samples) / elapsed))

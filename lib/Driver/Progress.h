@@ -46,7 +46,9 @@ public:
         epochs(epochs), stepsPerEpoch(stepsPerEpoch),
         start(ProgressClock::now()) {}
 
-  void step(const RunPlace &place, double loss, double seconds);
+  /// `more` follows the time.
+  void step(const RunPlace &place, double loss, double seconds,
+            llvm::StringRef more);
   /// A line with what an evaluation in the middle of a run found; `more` as
   /// describeMetrics() says it.
   void validated(int64_t step, const MetricSums &sums, llvm::StringRef more);

@@ -70,7 +70,7 @@ void ckopt::printPlan(const Compilation &compilation, llvm::raw_ostream &os) {
        std::to_string(summary.calls) + ", " + std::to_string(plan.recomputed)});
   time.addRow({"distinct kernels", std::to_string(summary.kernels)});
   if (summary.lowProducts)
-    time.addRow({"products computed from bf16",
+    time.addRow({"products computed from " + summary.lowType,
                  formatPercent(*summary.lowProducts, 1)});
   for (const auto &[precision, share] : productShares(summary))
     time.addRow({"products by " + precision, formatPercent(share, 1)});
@@ -123,7 +123,8 @@ static void writePlanJson(llvm::json::OStream &json,
     json.attribute("calls", summary.calls);
     json.attribute("kernels", summary.kernels);
     if (summary.lowProducts)
-      json.attribute("bf16_products", jsonNumber(*summary.lowProducts));
+      json.attribute(summary.lowType + "_products",
+                     jsonNumber(*summary.lowProducts));
     if (!summary.products.empty())
       json.attributeArray("products", [&] {
         for (const PlanSummary::ProductKernel &product : summary.products)
@@ -179,6 +180,10 @@ void ckopt::writeRun(llvm::json::OStream &json, const Compilation &compilation,
     json.attribute("steps", result->steps);
     json.attribute("first_loss", jsonNumber(result->firstLoss));
     json.attribute("final_loss", jsonNumber(result->finalLoss));
+    if (result->lossScale) {
+      json.attribute("loss_scale", jsonNumber(result->lossScale->scale));
+      json.attribute("skipped_updates", result->skippedUpdates);
+    }
     if (result->divergedAt)
       json.attribute("diverged_at", result->divergedAt);
     json.attribute("data_bytes", result->dataBytes);

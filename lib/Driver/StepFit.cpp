@@ -42,6 +42,8 @@ llvm::Expected<TrainResult> StepRun::fit(BatchSource &source,
   if (!result)
     return result.takeError();
   impl->updates = result->steps;
+  if (llvm::Error error = impl->skips.begin(*impl->session))
+    return std::move(error);
   impl->classes = result->classes;
   impl->epochs = result->position.epoch + (result->position.position > 0);
   return result;

@@ -22,6 +22,9 @@ Session &StepRun::session() { return *impl->session; }
 llvm::ArrayRef<FieldSpec> StepRun::fields() const { return impl->fields; }
 int64_t StepRun::batch() const { return impl->batch; }
 int64_t StepRun::updates() const { return impl->updates; }
+const std::optional<LossScale> &StepRun::lossScale() const {
+  return impl->skips.state();
+}
 double StepRun::learningRate() const {
   return impl->train.schedule.at(impl->updates + 1);
 }
@@ -47,6 +50,8 @@ llvm::Error StepRun::Impl::open(const LoadOptions &load) {
     return described.takeError();
   fields = std::move(*described);
   batch = batchSize(session->manifest());
+  if (llvm::Error error = skips.begin(*session))
+    return error;
   return setSeed(*session, train.seed);
 }
 
@@ -142,9 +147,14 @@ llvm::Expected<double> StepRun::Impl::runNext() {
 
 /// Looks at what an update left.
 llvm::Error StepRun::Impl::check(double updateLoss) {
-  if (llvm::Error error = checkUpdate(*session, updateLoss, updates))
+  if (llvm::Error error = skips.update(*session, updates))
     return error;
-  if (watch.add(updates, updateLoss))
+  if (llvm::Error error =
+          checkUpdate(*session, updateLoss, updates, skips.skipped()))
+    return error;
+  if (skips.isStuck())
+    compiled.compilation().say(Message::Severity::Warning, skips.describe());
+  if (!skips.skipped() && watch.add(updates, updateLoss))
     compiled.compilation().say(Message::Severity::Warning, watch.describe());
   return llvm::Error::success();
 }
@@ -164,8 +174,9 @@ llvm::Expected<StepResult> StepRun::Impl::step(const TensorMap &arrays) {
   pendingLoss += *loss;
   ++pending;
   if (!result.updated) {
-    if (llvm::Error error = checkFinite(*loss, "loss", updates + 1))
-      return std::move(error);
+    if (!skips.state())
+      if (llvm::Error error = checkFinite(*loss, "loss", updates + 1))
+        return std::move(error);
     return result;
   }
   ++updates;
@@ -174,6 +185,7 @@ llvm::Expected<StepResult> StepRun::Impl::step(const TensorMap &arrays) {
   pendingLoss = 0;
   if (llvm::Error error = check(mean))
     return std::move(error);
+  result.skipped = skips.skipped();
   return result;
 }
 
@@ -364,7 +376,7 @@ llvm::Error StepRun::resume(const std::string &path) {
   impl->pending = 0;
   impl->pendingLoss = 0;
   impl->watch = DivergenceWatch();
-  return llvm::Error::success();
+  return impl->skips.begin(*impl->session);
 }
 
 //===----------------------------------------------------------------------===//

@@ -7,6 +7,7 @@
 #define CKOPT_LIB_DRIVER_STEPRUNIMPL_H
 
 #include "RunChecks.h"
+#include "Updates.h"
 #include "ckopt/Driver/StepRun.h"
 
 namespace ckopt {
@@ -36,6 +37,7 @@ struct StepRun::Impl {
   int64_t pending = 0;
   double pendingLoss = 0;
   DivergenceWatch watch;
+  SkipWatch skips;
 };
 
 } // namespace ckopt

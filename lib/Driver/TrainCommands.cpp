@@ -156,6 +156,10 @@ llvm::Error ckopt::runTrain(DriverOptions &options) {
                   << formatNumber(result.firstLoss, 6) << " -> "
                   << formatNumber(result.finalLoss, 6) << ", "
                   << formatSeconds(result.stepSeconds) << " a step (median)\n";
+  if (result.lossScale && !result.nothingToDo)
+    options.out() << "loss scale " << result.lossScale->text()
+                  << " at the end, " << result.skippedUpdates << " of "
+                  << result.losses.size() << " updates skipped\n";
   if (result.droppedPerEpoch)
     options.out() << result.droppedPerEpoch
                   << " samples of each epoch's last, partial batch were not "

@@ -35,7 +35,7 @@ static llvm::Error checkHeader(const std::string &path,
 
 llvm::Expected<std::unique_ptr<TrainLog>>
 TrainLog::open(const std::string &path, llvm::ArrayRef<Metric> metrics,
-               bool append) {
+               bool scales, bool append) {
   if (path.empty())
     return nullptr;
   std::unique_ptr<TrainLog> log(new TrainLog);
@@ -47,6 +47,9 @@ TrainLog::open(const std::string &path, llvm::ArrayRef<Metric> metrics,
       log->metrics.push_back(metric);
       header += ",validation_" + metric.name();
     }
+  log->scales = scales;
+  if (scales)
+    header += ",loss_scale,skipped";
   log->isCsv = llvm::StringRef(path).ends_with(".csv");
   if (!log->isCsv && !llvm::StringRef(path).ends_with(".jsonl"))
     return usageError("--log must end in .csv or .jsonl, got '" + path + "'");
@@ -100,6 +103,8 @@ llvm::Error TrainLog::add(const StepReport &step) {
        << (hasAccuracy ? exactly(found->accuracy()) : "");
     for (const Metric &metric : metrics)
       os << "," << (hasLoss ? exactly(metric.of(*found)) : "");
+    if (scales)
+      os << "," << exactly(step.lossScale->scale) << "," << int(step.skipped);
     os << "\n";
     return write(line);
   }
@@ -110,6 +115,10 @@ llvm::Error TrainLog::add(const StepReport &step) {
     json.attribute("loss", jsonNumber(step.loss));
     json.attribute("learning_rate", jsonNumber(step.learningRate));
     json.attribute("seconds", jsonNumber(step.seconds));
+    if (scales) {
+      json.attribute("loss_scale", jsonNumber(step.lossScale->scale));
+      json.attribute("skipped", step.skipped);
+    }
     if (hasLoss)
       json.attribute("validation_loss", jsonNumber(found->meanLoss()));
     if (hasAccuracy)

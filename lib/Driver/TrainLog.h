@@ -19,10 +19,11 @@ namespace ckopt {
 class TrainLog {
 public:
   /// Opens the file; null for "". A run that goes on appends to it.
-  /// `metrics` are columns beside loss and accuracy; a file with other columns
-  /// is an error.
+  /// With `scales` the loss's scale is one; `metrics` are columns beside loss
+  /// and accuracy; a file with other columns is an error.
   static llvm::Expected<std::unique_ptr<TrainLog>>
-  open(const std::string &path, llvm::ArrayRef<Metric> metrics, bool append);
+  open(const std::string &path, llvm::ArrayRef<Metric> metrics, bool scales,
+       bool append);
   llvm::Error add(const StepReport &step);
 
 private:
@@ -30,7 +31,7 @@ private:
   llvm::Error write(const std::string &line);
 
   std::string path;
-  bool isCsv = false;
+  bool isCsv = false, scales = false;
   std::vector<Metric> metrics;
   std::unique_ptr<llvm::raw_fd_ostream> stream;
 };

@@ -58,6 +58,7 @@ private:
   int64_t stepNumber = 0;
   std::vector<double> seconds;
   DivergenceWatch watch;
+  SkipWatch skips;
 };
 
 } // namespace
@@ -196,7 +197,9 @@ llvm::Error Trainer::runStep(BatchStream &batches) {
   seconds.push_back(time);
   loss /= double(options.accumulate);
   result.losses.push_back(loss);
-  return checkUpdate(session, loss, stepNumber);
+  if (llvm::Error error = skips.update(session, stepNumber))
+    return error;
+  return checkUpdate(session, loss, stepNumber, skips.skipped());
 }
 
 /// Evaluates what the run ends with. It may be the best, which a checkpoint
@@ -236,6 +239,11 @@ llvm::Error Trainer::finish(DataPosition position) {
   if (watch.leftAt() && !watch.wasReported())
     warn(watch.describe());
   result.divergedAt = watch.leftAt();
+  result.lossScale = skips.state();
+  result.skippedUpdates = skips.count();
+  auto made = int64_t(result.losses.size());
+  if (made && skips.count() == made)
+    warn(skips.describeUseless(made));
   result.dataBytes = source.bytesInMemory();
   result.classes = source.classNames();
   auto peak = session.measuredPeak();
@@ -288,7 +296,9 @@ llvm::Error Trainer::report(DataPosition at, bool epochEnds,
                   schedule.at(stepNumber),
                   seconds.back(),
                   std::nullopt,
-                  classifies(dataOptions)};
+                  classifies(dataOptions),
+                  skips.state(),
+                  skips.skipped()};
   if (validation.isDue(stepNumber, epochEnds)) {
     auto evaluation = validation.evaluate(stepNumber);
     if (!evaluation)
@@ -332,8 +342,16 @@ llvm::Error Trainer::runSteps(BatchStream &batches) {
     place.samples = place.stepsDone * options.accumulate * batch;
     if (end != INT64_MAX)
       place.stepsLeft = end - stepNumber;
-    progress.step(place, result.losses.back(), seconds.back());
-    if (watch.add(stepNumber, result.losses.back())) {
+    std::string scale;
+    if (skips.state())
+      scale = "  scale " + skips.state()->text() + ", " +
+              std::to_string(skips.count()) + " skipped";
+    progress.step(place, result.losses.back(), seconds.back(), scale);
+    if (skips.isStuck()) {
+      progress.finish();
+      warn(skips.describe());
+    }
+    if (!skips.skipped() && watch.add(stepNumber, result.losses.back())) {
       progress.finish();
       warn(watch.describe());
     }
@@ -364,9 +382,11 @@ llvm::Expected<TrainResult> Trainer::run() {
   DataPosition position;
   if (llvm::Error error = resume(position))
     return std::move(error);
-  auto opened = TrainLog::open(options.log, dataOptions.metrics,
-                               /*append=*/!options.resume.empty() ||
-                                   options.stepsBefore > 0);
+  if (llvm::Error error = skips.begin(session))
+    return std::move(error);
+  auto opened = TrainLog::open(
+      options.log, dataOptions.metrics, skips.state().has_value(),
+      /*append=*/!options.resume.empty() || options.stepsBefore > 0);
   if (!opened)
     return opened.takeError();
   log = std::move(*opened);

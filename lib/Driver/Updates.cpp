@@ -6,7 +6,10 @@
 #include "Updates.h"
 #include "Progress.h"
 #include "RunChecks.h"
+#include "ckopt/Autodiff/Autodiff.h"
 #include "ckopt/Support/Error.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
 
 using namespace ckopt;
 using runtime::TensorRole;
@@ -42,12 +45,83 @@ llvm::Expected<BatchOutcome> ckopt::runBatch(Session &session,
   return result;
 }
 
+llvm::Expected<std::optional<LossScale>>
+ckopt::readLossScale(const Session &session) {
+  auto number = [&](llvm::StringRef name) -> llvm::Expected<double> {
+    for (int64_t index : session.tensors(TensorRole::OptimizerState))
+      if (session.info_of(index).name == name) {
+        auto value = session.read(index);
+        return value ? llvm::Expected<double>(value->getDouble(0))
+                     : value.takeError();
+      }
+    return -1;
+  };
+  auto scale = number(autodiff::kLossScaleName);
+  auto skipped = number(autodiff::kSkippedUpdatesName);
+  if (!scale || !skipped)
+    return llvm::joinErrors(scale.takeError(), skipped.takeError());
+  if (*scale < 0 || *skipped < 0)
+    return std::nullopt;
+  return LossScale{*scale, int64_t(*skipped)};
+}
+
+std::string LossScale::text() const {
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::format("%.17g", scale);
+  return text;
+}
+
+llvm::Error SkipWatch::begin(const Session &session) {
+  lastSkipped = false;
+  skips = inRow = 0;
+  return readLossScale(session).moveInto(now);
+}
+
+llvm::Error SkipWatch::update(const Session &session, int64_t number) {
+  if (!now)
+    return llvm::Error::success();
+  LossScale before = *now;
+  if (llvm::Error error = readLossScale(session).moveInto(now))
+    return error;
+  lastSkipped = now->skipped > before.skipped;
+  skips += lastSkipped;
+  inRow = lastSkipped ? inRow + 1 : 0;
+  if (!lastSkipped || before.scale > 1 || now->scale == before.scale)
+    return llvm::Error::success();
+  return makeError(
+      ExitNonFinite,
+      "the gradients of step " + llvm::Twine(number) +
+          " are not finite at a loss scale of " + before.text() +
+          ", and no smaller one will help: values overflow f16 (65504) before "
+          "they are scaled, or the loss is not finite; give --keep-f32=REGEX "
+          "for the nodes that make them, --precision=bf16, or a lower --lr; "
+          "--check-finite finds the first op that made one");
+}
+
+std::string SkipWatch::describe() const {
+  return std::to_string(kStuck) +
+         " updates in a row were skipped: their gradients overflow f16; the "
+         "loss scale is now " +
+         now->text();
+}
+
+std::string SkipWatch::describeUseless(int64_t updates) const {
+  return "ALL " + std::to_string(updates) +
+         " updates were skipped, and nothing was trained: gradients were not "
+         "finite at any loss scale that was tried (now " +
+         now->text() +
+         "); train for more steps, give a smaller --loss-scale-init (or "
+         "--loss-scale), or --precision=bf16";
+}
+
 llvm::Error ckopt::checkUpdate(const Session &session, double loss,
-                               int64_t number) {
-  if (llvm::Error error = checkFinite(loss, "loss", number))
-    return error;
-  if (llvm::Error error = checkGradientNorm(session, number))
-    return error;
+                               int64_t number, bool skipped) {
+  if (!skipped)
+    if (llvm::Error error = checkFinite(loss, "loss", number))
+      return error;
+  if (!skipped)
+    if (llvm::Error error = checkGradientNorm(session, number))
+      return error;
   return number % kStateCheckEvery == 0 ? checkState(session, number)
                                         : llvm::Error::success();
 }

@@ -35,9 +35,37 @@ llvm::Expected<BatchOutcome> runBatch(Session &session,
                                       const UpdateSettings &settings,
                                       int64_t number, int64_t after);
 
+/// Watches which updates loss scaling skips.
+class SkipWatch {
+public:
+  /// Reads where updates go on from.
+  llvm::Error begin(const Session &session);
+  /// Looks at update `number`. Returns an error (ExitNonFinite) where gradients
+  /// overflow at a scale of 1 or less, so that no smaller one will help.
+  llvm::Error update(const Session &session, int64_t number);
+
+  /// Whether the last update was skipped.
+  bool skipped() const { return lastSkipped; }
+  const std::optional<LossScale> &state() const { return now; }
+  int64_t count() const { return skips; } ///< since begin()
+  /// Tells, once each time, that ten updates in a row were skipped.
+  bool isStuck() const { return inRow == kStuck; }
+  std::string describe() const;
+  /// What to tell of a run of so many updates, all of which were skipped.
+  std::string describeUseless(int64_t updates) const;
+
+private:
+  static constexpr int64_t kStuck = 10;
+  std::optional<LossScale> now;
+  bool lastSkipped = false;
+  int64_t skips = 0, inRow = 0;
+};
+
 /// Returns an error (ExitNonFinite) where an update's loss, the norm of its
 /// gradients or, every so often, what it left is not finite.
-llvm::Error checkUpdate(const Session &session, double loss, int64_t number);
+/// Of an update that was skipped only what it left counts.
+llvm::Error checkUpdate(const Session &session, double loss, int64_t number,
+                        bool skipped);
 
 /// Writes a checkpoint of a session's tensors, unless one is not finite.
 llvm::Error saveRun(llvm::StringRef path, const Session &session,

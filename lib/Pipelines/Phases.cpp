@@ -77,7 +77,12 @@ static Phase autodiffPhase(const StepOptions &options,
               chunks.rows = options.chunkVocab;
               passes.addPass(createChunkVocabPass(chunks));
             }
-            passes.addPass(createAutodiffPass());
+            AutodiffPassOptions gradients;
+            if (options.precision == "f16") {
+              gradients.lossScale = options.lossScaling.initial;
+              gradients.lossScaleState = !options.optimizer.kind.empty();
+            }
+            passes.addPass(createAutodiffPass(gradients));
             simplify(passes);
           }};
 }
@@ -127,6 +132,7 @@ static void addFusion(OpPassManager &passes, const StepOptions &options,
   passes.addPass(createFusePass());
   if (options.precision != "f32") {
     MixedPrecisionPassOptions mixed;
+    mixed.type = options.precision;
     mixed.keepF32 = options.keepF32;
     mixed.threads = unsigned(options.threads);
     mixed.target = target.name();
@@ -173,7 +179,11 @@ ckopt::buildPhases(const StepOptions &options, const TargetInfo &target,
   if (!options.optimizer.kind.empty() && !options.forwardOnly)
     phases.push_back(
         {"optimizer", "parameter updates", [options](OpPassManager &passes) {
-           passes.addPass(createOptimizerPass(options.optimizer));
+           OptimizerSettings settings = options.optimizer;
+           settings.lossScaleGrowth = options.lossScaling.dynamic
+                                          ? options.lossScaling.growthInterval
+                                          : 0;
+           passes.addPass(createOptimizerPass(settings));
          }});
   phases.push_back({"fuse",
                     "layouts, then ops to kernels with costs and workspaces",

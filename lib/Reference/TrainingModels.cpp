@@ -169,6 +169,15 @@ static LogicalResult interpretAccumulate(AccumulateOp, Operands in, Results out,
   return success();
 }
 
+/// Gives the results the values of the operands of these numbers.
+static LogicalResult keepAll(Operands in, Results out,
+                             ArrayRef<unsigned> operands) {
+  for (auto [r, number] : llvm::enumerate(operands))
+    for (int64_t i = 0; r < out.size() && i < out[r].size(); ++i)
+      out[r].real(i) = in[number]->real(i);
+  return success();
+}
+
 static LogicalResult interpretSgd(SgdOp op, Operands in, Results out,
                                   const Environment &) {
   double rate = in[2]->real(0);
@@ -176,6 +185,8 @@ static LogicalResult interpretSgd(SgdOp op, Operands in, Results out,
   double momentum = op.getMomentum().convertToDouble();
   double dampening = op.getDampening().convertToDouble();
   double decay = op.getWeightDecay().convertToDouble();
+  if (op.getSkips() && in[3]->integer(0) == 0)
+    return keepAll(in, out, {0, 4});
   for (int64_t i = 0; i < out[0].size(); ++i) {
     double param = in[0]->real(i);
     double grad = in[1]->real(i) + decay * param;
@@ -197,6 +208,8 @@ static LogicalResult interpretAdam(AdamOp op, Operands in, Results out,
   double beta2 = op.getBeta2().convertToDouble();
   double epsilon = op.getEpsilon().convertToDouble();
   double decay = op.getWeightDecay().convertToDouble();
+  if (op.getSkips() && step == 0)
+    return keepAll(in, out, {0, 2, 3});
   double correction1 = 1 - std::pow(beta1, step);
   double correction2 = std::sqrt(1 - std::pow(beta2, step));
   for (int64_t i = 0; i < out[0].size(); ++i) {

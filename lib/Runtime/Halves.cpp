@@ -2,10 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Artifacts bring their own function for rounding f32 to bf16. LLVM has no
-// instruction for it on CPUs without AVX512-BF16 and calls a function of its
-// runtime library, which GCC's library has from version 13 only. A bf16 is
-// returned in the low bits of a vector register, and so is this float.
+// Artifacts bring their own functions for rounding f32 to bf16 and f16, and for
+// widening f16. LLVM has no instruction for them on CPUs without AVX512-BF16 or
+// F16C and calls functions of its runtime library, which GCC's library has from
+// version 13 or 12 only. A half is passed in the low bits of a vector register,
+// and so is this float.
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Base/DType.h"
@@ -14,4 +15,14 @@
 extern "C" CKRT_EXPORT float __truncsfbf2(float value);
 extern "C" float __truncsfbf2(float value) {
   return std::bit_cast<float>(uint32_t(ckopt::floatToBFloat16(value)));
+}
+
+extern "C" CKRT_EXPORT float __truncsfhf2(float value);
+extern "C" float __truncsfhf2(float value) {
+  return std::bit_cast<float>(uint32_t(ckopt::floatToHalf(value)));
+}
+
+extern "C" CKRT_EXPORT float __extendhfsf2(float value);
+extern "C" float __extendhfsf2(float value) {
+  return ckopt::halfToFloat(uint16_t(std::bit_cast<uint32_t>(value)));
 }

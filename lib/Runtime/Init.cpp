@@ -10,9 +10,10 @@
 //   kaiming  uniform in +-sqrt(6 / fanIn)           (He et al. 2015)
 //   xavier   uniform in +-sqrt(6 / (fanIn + fanOut)) (Glorot, Bengio 2010)
 //   normal   0.02 * Gauss, by Box and Muller from words 2j and 2j + 1
-//   zeros, ones
+//   zeros, ones, or a number
 //
 //===----------------------------------------------------------------------===//
+#include "InitRule.h"
 #include "Session.h"
 #include "ckopt/Base/Philox.h"
 
@@ -107,9 +108,8 @@ ckrt_status ckrt_init_parameters(ckrt_session *session, uint64_t seed) {
     if (t.dataOffset >= 0 || !(state || (weight && !t.init.empty())))
       continue;
     auto index = static_cast<int64_t>(i);
-    if (t.init.empty() || t.init == "zeros" || t.init == "ones") {
-      ckrt_status status =
-          ckrt_tensor_fill(session, index, t.init == "ones" ? 1.0 : 0.0);
+    if (auto number = initialNumber(t.init)) {
+      ckrt_status status = ckrt_tensor_fill(session, index, *number);
       if (status != CKRT_OK)
         return status;
       continue;

@@ -7,6 +7,7 @@
 // Linear in the manifest; all arithmetic is checked for overflow.
 //
 //===----------------------------------------------------------------------===//
+#include "InitRule.h"
 #include "ckopt/Runtime/Manifest.h"
 
 #include <algorithm>
@@ -83,9 +84,9 @@ bool validateTensor(const Manifest &m, const TensorInfo &t,
     return bad("lies outside the arena");
   if (t.offset % dtypeSize(t.dtype) != 0)
     return bad("offset is not aligned to its element type");
-  static const std::set<std::string_view> kRules = {
-      "", "zeros", "ones", "kaiming", "xavier", "normal"};
-  if (!kRules.count(t.init))
+  static const std::set<std::string_view> kRandom = {"kaiming", "xavier",
+                                                     "normal"};
+  if (!initialNumber(t.init) && !kRandom.count(t.init))
     return bad("unknown initialization '" + t.init + "'");
   if (t.fanIn < 0 || t.fanOut < 0 || t.dataOffset < -1 ||
       t.dataOffset > kMaxBytes)

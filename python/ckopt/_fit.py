@@ -28,6 +28,7 @@ class FitResult:
     measured_peak_bytes: int
     classes: list[str] = field(default_factory=list)  #: names of labels (``ImageFolder``)
     stopped_early: bool = False
+    skipped_updates: int = 0  #: with ``precision="f16"``: their gradients overflowed
     #: of samples that did not train, after the last update: "loss", "count", "accuracy",
     #: metrics
     validation: dict[str, float] = field(default_factory=dict)

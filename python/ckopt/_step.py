@@ -242,7 +242,8 @@ class CompiledStep:
             bits of an unbroken run, and ``epochs`` counts from the run's begin.
             Batches of an iterable cannot be resumed: they cannot be found again.
         report: called after each update with a dictionary ("step", "epoch", "loss",
-            "learning_rate", "seconds", "validation"). It may look at the step, save
+            "learning_rate", "seconds", "validation"; with ``precision="f16"``
+            "loss_scale", "skipped"). It may look at the step, save
             it, and raise an exception, which ends the run.
         progress: writes a line an epoch to the standard error of the process.
 
@@ -403,6 +404,18 @@ class CompiledStep:
     def updates(self) -> int:
         """The number of updates made, those before ``resume`` included."""
         return self._step.updates
+
+    @property
+    def loss_scale(self) -> float | None:
+        """The factor of the next loss with ``precision="f16"``, else None."""
+        state = self._step.loss_scale
+        return state and state[0]
+
+    @property
+    def skipped_updates(self) -> int:
+        """The number of updates that were not made, since their gradients overflowed."""
+        state = self._step.loss_scale
+        return state[1] if state else 0
 
     @property
     def learning_rate(self) -> float:

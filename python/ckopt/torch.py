@@ -491,7 +491,8 @@ def _make_check(eager, attached, inputs, names, settings, frozen):
                 _export(eager, exported, names[:len(exported)], path)
                 plain = {k: v for k, v in settings.items() if k not in (
                     "optimizer", "schedule", "budget", "profile", "last_batch",
-                    "precision", "keep_f32", "matmul_precision")}  # the export is judged in f32
+                    "precision", "keep_f32", "matmul_precision", "loss_scale", "loss_scale_init",
+                    "loss_scale_growth_interval")}  # the export is judged in f32
                 reference = _compile(path, optimizer="none", **plain)
                 weights = step.state_dict()  # those of now: maybe loaded, or resumed
                 reference.load_state_dict(weights, strict=False)

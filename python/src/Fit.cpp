@@ -170,6 +170,10 @@ nb::dict describeStep(const StepReport &step, llvm::ArrayRef<Metric> metrics) {
   result["loss"] = step.loss;
   result["learning_rate"] = step.learningRate;
   result["seconds"] = step.seconds;
+  if (step.lossScale) {
+    result["loss_scale"] = step.lossScale->scale;
+    result["skipped"] = step.skipped;
+  }
   if (step.validation)
     result["validation"] = describe(*step.validation, step.classified, metrics);
   return result;
@@ -219,6 +223,8 @@ nb::dict describeResult(const TrainResult &result,
   made["epochs"] = result.position.epoch;
   made["dropped"] = result.droppedPerEpoch;
   made["dropped_batches"] = result.droppedBatches;
+  if (result.lossScale)
+    made["skipped_updates"] = result.skippedUpdates;
   made["seconds_per_step"] = result.stepSeconds;
   made["measured_peak_bytes"] = result.measuredPeak;
   made["classes"] = result.classes;

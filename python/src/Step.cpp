@@ -224,6 +224,13 @@ static void bindFigures(nb::class_<Step> &step) {
   step.def_prop_ro("updates", [](Step &self) {
     return self.plain([](StepRun &run) { return run.updates(); });
   });
+  step.def_prop_ro("loss_scale", [](Step &self) {
+    return self.plain([](StepRun &run) {
+      const auto &scale = run.lossScale();
+      return scale ? std::optional(std::pair(scale->scale, scale->skipped))
+                   : std::nullopt;
+    });
+  });
   step.def_prop_ro("epochs", [](Step &self) {
     return self.plain([](StepRun &run) { return run.epochs(); });
   });

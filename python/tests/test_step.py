@@ -67,6 +67,23 @@ def test_accumulated_batches_make_the_drivers_updates(digits, tmp_path):
     assert_same_bits(read_safetensors(tmp_path / "driver.safetensors"), step.state_dict())
 
 
+def test_f16_skips_updates_that_overflow(digits):
+    """As torch.amp.GradScaler: nothing changes but the scale, which is halved."""
+    images, labels = digits
+    step = compile_digits(precision="f16", loss_scale_init=2.0**40)
+    start = step.state_dict()
+    assert (step.loss_scale, step.skipped_updates) == (2.0**40, 0)
+    step(images[:32], labels[:32])
+    assert (step.loss_scale, step.skipped_updates) == (2.0**39, 1)
+    assert_same_bits(step.state_dict(), start)
+    result = step.fit({"x": images, "y": labels}, epochs=1)
+    assert 1 < result.skipped_updates < result.steps
+    assert step.skipped_updates == 1 + result.skipped_updates
+    assert compile_digits().loss_scale is None
+    with pytest.raises(ckopt.UsageError, match="power of two"):
+        compile_digits(precision="f16", loss_scale=1000)
+
+
 def test_model_as_bytes(digits):
     """The bytes of a file and the message that they hold are the model."""
     onnx = pytest.importorskip("onnx")

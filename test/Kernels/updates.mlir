@@ -35,6 +35,19 @@ func.func @sgd(%a: tensor<345xf32> {test.range = array<f64: 0.01, 1.0>},
   return
 }
 
+// With `skips` nothing changes in step 0, whatever the gradient is; in others it is an update.
+// CHECK: @skipped: 4 kernels, 4 as code of the CPU, 4 as PTX
+func.func @skipped(%p: tensor<45xf32>, %nan: tensor<45xf32> {test.value = dense<0x7FC00000> : tensor<45xf32>},
+    %g: tensor<45xf32>, %m: tensor<45xf32>, %v: tensor<45xf32> {test.range = array<f64: 0.01, 1.0>},
+    %lr: tensor<f32> {test.range = array<f64: 0.01, 1.0>}, %zero: tensor<i64> {test.value = dense<0> : tensor<i64>},
+    %two: tensor<i64> {test.value = dense<2> : tensor<i64>}) attributes {test.tolerance = array<f64: 1.0e-6, 2.0e-5>} {
+  %0:2 = ckopt.sgd %p, %nan, %lr, %zero velocity %m {skips, nesterov, momentum = 0.9 : f64, dampening = 0.0 : f64, weight_decay = 0.1 : f64} : (tensor<45xf32>, tensor<45xf32>, tensor<f32>, tensor<i64>, tensor<45xf32>) -> (tensor<45xf32>, tensor<45xf32>)
+  %1:2 = ckopt.sgd %p, %g, %lr, %two velocity %m {skips, nesterov, momentum = 0.9 : f64, dampening = 0.0 : f64, weight_decay = 0.1 : f64} : (tensor<45xf32>, tensor<45xf32>, tensor<f32>, tensor<i64>, tensor<45xf32>) -> (tensor<45xf32>, tensor<45xf32>)
+  %2:3 = ckopt.adam %p, %nan, %m, %v, %lr, %zero {skips, beta1 = 0.9 : f64, beta2 = 0.999 : f64, epsilon = 1.0e-8 : f64, weight_decay = 0.01 : f64} : (tensor<45xf32>, tensor<45xf32>, tensor<45xf32>, tensor<45xf32>, tensor<f32>, tensor<i64>) -> (tensor<45xf32>, tensor<45xf32>, tensor<45xf32>)
+  %3:3 = ckopt.adam %p, %g, %m, %v, %lr, %two {skips, decoupled, beta1 = 0.9 : f64, beta2 = 0.999 : f64, epsilon = 1.0e-8 : f64, weight_decay = 0.01 : f64} : (tensor<45xf32>, tensor<45xf32>, tensor<45xf32>, tensor<45xf32>, tensor<f32>, tensor<i64>) -> (tensor<45xf32>, tensor<45xf32>, tensor<45xf32>)
+  return
+}
+
 // CHECK: @states: 3 kernels, 3 as code of the CPU, 3 as PTX
 func.func @states(%a: tensor<45xf32>, %b: tensor<45xf32> {test.range = array<f64: -2.0, 2.0>}) {
   %0 = ckopt.moving_average %a, %b {momentum = 0.9 : f64} : (tensor<45xf32>, tensor<45xf32>) -> tensor<45xf32>

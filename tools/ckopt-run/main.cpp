@@ -202,6 +202,25 @@ bool readLoss(Loaded &loaded, const Options &options, double &loss) {
   return false;
 }
 
+/// Says which updates were skipped (docs/precision.md), if any were.
+void tellSkipped(Loaded &loaded, const Options &options) {
+  double scale = 0, skipped = 0;
+  const auto &tensors = loaded.manifest().tensors;
+  for (size_t i = 0; i < tensors.size(); ++i)
+    for (auto [name, value] : {std::pair("optimizer/loss_scale", &scale),
+                               {"optimizer/skipped_updates", &skipped}})
+      if (tensors[i].role == TensorRole::OptimizerState &&
+          tensors[i].name == name &&
+          ckrt_tensor_read(loaded.session, static_cast<int64_t>(i), value,
+                           CKRT_F64, 1) != CKRT_OK)
+        return;
+  if (skipped > 0)
+    std::fprintf(stderr,
+                 "%g of %lld updates skipped: their gradients overflowed; the "
+                 "loss scale is now %g\n",
+                 skipped, static_cast<long long>(options.steps), scale);
+}
+
 int runSteps(Loaded &loaded, const Options &options) {
   std::vector<double> times;
   for (int64_t step = 1; step <= options.steps; ++step) {
@@ -226,6 +245,7 @@ int runSteps(Loaded &loaded, const Options &options) {
       return complain(ExitNonFinite,
                       "the loss is not finite at step " + std::to_string(step));
   }
+  tellSkipped(loaded, options);
   if (options.time && !times.empty()) {
     std::sort(times.begin(), times.end());
     std::printf("best step %.6f s, median %.6f s\n", times.front(),

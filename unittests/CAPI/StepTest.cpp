@@ -44,6 +44,19 @@ TEST(CApiStep, TellsWhatItTakes) {
   EXPECT_EQ(ckopt_step_get_field(step.get(), 2, &y), CKOPT_NOT_FOUND);
 }
 
+TEST(CApiStep, TellsOfUpdatesThatOverflow) {
+  Digits digits;
+  Step step =
+      compileDigits({{"precision", "f16"}, {"loss-scale-init", "1073741824"}});
+  runBatch(step, digits);
+  ckopt_step_info info = {};
+  info.size = sizeof(info);
+  CKOPT_OK_OR_FAIL(ckopt_step_get_info(step.get(), &info));
+  EXPECT_EQ(info.updates, 1);
+  EXPECT_EQ(info.skipped, 1);
+  EXPECT_EQ(info.loss_scale, 536870912);
+}
+
 TEST(CApiStep, WrongBatchesAreRefusedAndChangeNothing) {
   Digits digits;
   Step step = compileDigits(), fresh = compileDigits();

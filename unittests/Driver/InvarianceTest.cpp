@@ -24,6 +24,7 @@ struct Case {
   std::string precision = "f32";
   std::string chunkVocab = "auto";
   std::string products = "f32"; ///< class of products
+  double scale = 65536; ///< with f16: where it starts
 
   static OptimizerSettings adamw() {
     OptimizerSettings settings;
@@ -44,6 +45,7 @@ Outcome run(const Case &param, const MemoryBudget &budget, int64_t steps = 5) {
   options.step.precision = param.precision;
   options.step.chunkVocab = param.chunkVocab;
   options.step.matmulPrecision = param.products;
+  options.step.lossScaling.initial = param.scale;
   for (const std::string &group : param.groups)
     options.groups.push_back(
         get(parseParameterGroup(group, *findOptimizer(param.optimizer.kind))));
@@ -111,6 +113,17 @@ std::vector<Case> cases() {
     split.products = products;
     result.push_back(split);
   }
+  // Rounding to f16 does so, too; its losses are scaled by what updates made of
+  // the scale.
+  for (const char *name : {"mlp", "lenet", "gpt", "resnet", "byte_gpt_chunks"})
+    for (size_t i = 0, count = result.size(); i < count; ++i)
+      if (result[i].name == name) {
+        Case low = result[i];
+        low.name += "_f16";
+        low.precision = "f16";
+        low.scale = 0x1p30;
+        result.push_back(low);
+      }
   // Every optimizer, with averages and a group of its own.
   const GoldenModel model = goldenModels().front();
   for (const OptimizerKind &kind : optimizerKinds()) {

@@ -34,9 +34,28 @@ void registerAutodiffRules(mlir::DialectRegistry &registry);
 
 namespace autodiff {
 
+/// States of dynamic loss scaling, 0-d: the scale (f32), updates since it last
+/// changed, and updates that were not made (f64).
+inline constexpr llvm::StringLiteral kLossScaleName = "optimizer/loss_scale";
+inline constexpr llvm::StringLiteral kGoodUpdatesName =
+    "optimizer/good_updates";
+inline constexpr llvm::StringLiteral kSkippedUpdatesName =
+    "optimizer/skipped_updates";
+
+/// Scales lie between 2^-k and 2^k.
+inline constexpr int kMaxScaleExponent = 60;
+/// Returns whether the number is a power of two in that range.
+bool isLossScale(double scale);
+
 struct AutodiffOptions {
   std::vector<std::string> wrt; ///< argument names; empty: all parameters
   std::string result = "step";  ///< the function's name afterwards
+  /// What the backward pass multiplies the loss by, a power of two; gradients
+  /// are divided by it.
+  double lossScale = 1;
+  /// The scale is a state that starts there (kLossScaleName), for addOptimizer
+  /// to change.
+  bool lossScaleState = false;
 };
 
 /// Appends the backward pass to `function`; see the pass `autodiff`.
@@ -54,6 +73,9 @@ struct OptimizerOptions {
   double clipNorm = 0;        ///< 0: no clipping
   int64_t accumulate = 1;     ///< micro-batches in a step
   double ema = 0;             ///< decay of averaged parameters; 0: none
+  /// Where the loss's scale is a state: updates in a row, with finite
+  /// gradients, after which it doubles; 0: it stays as it is.
+  int64_t lossScaleGrowth = 2000;
 };
 
 /// Replaces gradient results by updates; see the pass `optimizer`. With

@@ -52,6 +52,11 @@ def AutodiffPass : Pass<"autodiff", "::mlir::ModuleOp"> {
     uses of a value add up in reverse program order. Rules come from
     DifferentiableOpInterface; ops without one are reported all at once.
 
+    With `loss-scale` the backward pass starts from that power of two rather than 1, and its
+    results are multiplied by the reciprocal: gradients that are stored in f16 on the way do not
+    become zero. With `loss-scale-state` it is an argument, `optimizer/loss_scale`, that starts
+    there; the pass `optimizer` changes it.
+
     ```mlir
     func.func @forward(%x: ..., %w: ... {ckopt.name = "w", ckopt.role = "parameter"})
         -> (tensor<f32> {ckopt.name = "loss"})
@@ -65,6 +70,8 @@ def AutodiffPass : Pass<"autodiff", "::mlir::ModuleOp"> {
     Option<"function", "function", "std::string", "\"forward\"", "The function to differentiate">,
     Option<"result", "result", "std::string", "\"step\"", "Its name afterwards">,
     ListOption<"wrt", "wrt", "std::string", "Names of the arguments to differentiate by (default: all parameters)">,
+    Option<"lossScale", "loss-scale", "::ckopt::Real", "1.0", "Factor of the loss in the backward pass, a power of two">,
+    Option<"lossScaleState", "loss-scale-state", "bool", "false", "The factor is a state">,
   ];
   let dependentDialects = ["::ckopt::CkoptDialect"];
 }
@@ -89,6 +96,11 @@ def OptimizerPass : Pass<"optimizer", "::mlir::ModuleOp"> {
 
     `ema=D`: states `<parameter>/ema` hold D * old + (1 - D) * new parameter; the
     first step's parameters in step 1 (torch.optim.swa_utils.AveragedModel).
+
+    Where the loss's scale is a state (see `autodiff`), a step whose gradients are not all finite
+    changes no parameter and no state but the scale, which it halves; `loss-scale-growth` steps in a
+    row with finite ones double it (torch.amp.GradScaler). The optimizer counts the updates that
+    were made.
   }];
   let options = [
     Option<"function", "function", "std::string", "\"step\"", "The differentiated function">,
@@ -111,6 +123,7 @@ def OptimizerPass : Pass<"optimizer", "::mlir::ModuleOp"> {
     Option<"clipNorm", "clip-norm", "::ckopt::Real", "0.0", "Largest global norm of the gradients (0: no clipping)">,
     Option<"accumulate", "accumulate", "int64_t", "1", "Micro-batches in a step">,
     Option<"ema", "ema", "::ckopt::Real", "0.0", "Decay of averaged parameters (0: none)">,
+    Option<"lossScaleGrowth", "loss-scale-growth", "int64_t", "2000", "Updates after which the loss's scale doubles (0: it stays)">,
   ];
   let dependentDialects = ["::ckopt::CkoptDialect"];
 }

@@ -64,8 +64,9 @@ struct PlanSummary {
   int64_t calls = 0;   ///< kernel calls of a step, clones included
   int64_t kernels = 0; ///< distinct ones
   /// Share of the arithmetic of products and convolutions that is computed from
-  /// bf16; nothing without mixed precision.
+  /// halves of this type; nothing without mixed precision.
   std::optional<double> lowProducts;
+  std::string lowType;
   /// The class of each library kernel's products, where another than f32 was
   /// asked for.
   struct ProductKernel {

@@ -30,7 +30,9 @@ namespace ckopt {
 /// The outcome of one batch.
 struct StepResult {
   double loss = 0;
-  bool updated = true; ///< false: its gradients wait for those of others
+  bool updated = true;  ///< false: its gradients wait for those of others
+  bool skipped = false; ///< with precision f16: gradients overflowed, and
+                        ///< nothing changed but the loss's scale
 };
 
 /// The loss of one batch and its gradients, by "grad/" and the parameters'
@@ -66,6 +68,8 @@ public:
   int64_t updates() const;
   /// Returns the number of epochs that fit() began.
   int64_t epochs() const;
+  /// Returns where loss scaling stands; nothing without precision f16.
+  const std::optional<LossScale> &lossScale() const;
   /// Returns the rate of the next update.
   double learningRate() const;
 

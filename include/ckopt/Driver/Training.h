@@ -91,6 +91,13 @@ struct DataOptions {
 /// Tells whether an evaluation has an accuracy.
 bool classifies(const DataOptions &options);
 
+/// Where dynamic loss scaling stands (docs/precision.md).
+struct LossScale {
+  double scale = 1;         ///< of the next step
+  int64_t skipped = 0;      ///< updates that were skipped since training began
+  std::string text() const; ///< the scale: "65536"
+};
+
 /// What one step gave.
 struct StepReport {
   int64_t step = 0;      ///< from 1
@@ -99,7 +106,9 @@ struct StepReport {
   double seconds = 0; ///< of the step itself, without feeding
   /// Of samples that do not train, where they were evaluated after this step.
   std::optional<MetricSums> validation;
-  bool classified = false; ///< the validation has an accuracy
+  bool classified = false;            ///< the validation has an accuracy
+  std::optional<LossScale> lossScale; ///< with precision f16
+  bool skipped = false;               ///< gradients overflowed: no update
 };
 
 /// What an evaluation in the course of a run found.
@@ -170,6 +179,8 @@ struct TrainResult {
   int64_t divergedAt = 0;   ///< step after which the loss stayed far above its
                             ///< start; 0: it did not
   int64_t droppedPerEpoch = 0;
+  std::optional<LossScale> lossScale; ///< with precision f16
+  int64_t skippedUpdates = 0;         ///< of this run
   int64_t droppedBatches = 0; ///< at the run's end: too few for an update
 };
 
@@ -193,8 +204,10 @@ llvm::Expected<std::string> targetArrayOf(const DataOptions &options,
 
 /// Trains a session that holds the initial weights. Stops with ExitNonFinite,
 /// and writes nothing more, where a loss, a gradient's norm, a weight or an
-/// optimizer's state is not finite. A source that cannot say how many samples
-/// it has trains without accumulation, and with schedules whose end is given.
+/// optimizer's state is not finite (with loss scaling: of an update that was
+/// made), or where scaled gradients overflow at a scale of 1. A source that
+/// cannot say how many samples it has trains without accumulation, and with
+/// schedules whose end is given.
 llvm::Expected<TrainResult> train(Session &session, BatchSource &source,
                                   const DataOptions &dataOptions,
                                   const TrainOptions &options);
@@ -226,6 +239,9 @@ llvm::Error setSeed(Session &session, uint64_t seed);
 
 /// Returns the averages (EMA) of all parameters, by the parameters' names.
 llvm::Expected<TensorMap> averagedWeights(const Session &session);
+
+/// Returns the state of loss scaling; nothing where the step has none.
+llvm::Expected<std::optional<LossScale>> readLossScale(const Session &session);
 
 /// Returns the loss of the function ("step", "accumulate") that ran last.
 llvm::Expected<double> readLoss(const Session &session,

@@ -33,6 +33,14 @@ struct OptimizerSettings : autodiff::OptimizerOptions {
 };
 
 /// The options that decide the arithmetic of a step and the budget of its plan.
+/// With precision f16: the factor of losses in the backward pass, as
+/// torch.amp.GradScaler has it, a power of two.
+struct LossScaling {
+  bool dynamic = true;    ///< halved after an overflow, doubled after a while
+  double initial = 65536; ///< where it starts, or stays
+  int64_t growthInterval = 2000; ///< updates without overflow until it doubles
+};
+
 struct StepOptions : KernelSettings {
   /// autodiff::parseLoss() reads them from text; none: the model's own.
   std::vector<autodiff::LossTerm> loss;
@@ -44,6 +52,7 @@ struct StepOptions : KernelSettings {
   /// "off", or the rows of a chunk. Changes the order of sums.
   std::string chunkVocab = "auto";
   OptimizerSettings optimizer;
+  LossScaling lossScaling;
   bool evaluation = true;   ///< also make @eval
   bool forwardOnly = false; ///< @eval alone, no training step
   /// With forwardOnly: dropouts and batch norms do what the file says.

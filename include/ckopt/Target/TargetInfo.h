@@ -49,9 +49,10 @@ struct KernelSettings {
   /// the target (TargetInfo::productPrecision), or f32, tf32, bf16, f16,
   /// bf16x3, bf16x6.
   std::string matmulPrecision = "f32";
-  /// What activations are stored in, and products computed from: f32, bf16.
+  /// What activations are stored in, and products computed from: f32, bf16,
+  /// f16.
   std::string precision = "f32";
-  std::string keepF32; ///< with bf16: nodes whose names match stay f32
+  std::string keepF32; ///< with halves: nodes whose names match stay f32
   /// Attention by blocks of rows, without the matrix of scores: off, auto, on.
   std::string attention = "off";
 };

@@ -1,4 +1,4 @@
-//===- MixedPrecision.cpp - stored values and products in bf16 ------------===//
+//===- MixedPrecision.cpp - stored values and products in halves ----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -7,14 +7,14 @@
 //
 // Method: fuse has decided what is stored between kernels; StorageTypes says
 // which of these values are Low. Kernels are rewritten to read and write them
-// as bf16: a product gets operands of bf16, any other kernel casts what it
-// reads, computes in f32 as before, and casts what it stores. So nothing is
-// rounded but what is stored and what products read. A value of f32 that a
-// product reads is cast by its maker, as one more result, if that is an
+// as halves (bf16 or f16): a product gets such operands, any other kernel casts
+// what it reads, computes in f32 as before, and casts what it stores. So
+// nothing is rounded but what is stored and what products read. A value of f32
+// that a product reads is cast by its maker, as one more result, if that is an
 // elementwise kernel, else by a kernel of its own. An argument (a parameter) is
 // cast again for products far from the last cast, since keeping the copies of
 // all parameters from the forward to the backward pass would cost half their
-// bytes.
+// bytes; so are halves for products that are computed in f32.
 //
 // Guarantee: types of arguments and results stay. What is rounded depends on
 // the program and the options alone, never on a budget: later phases repeat
@@ -42,8 +42,8 @@ using namespace mlir;
 using namespace ckopt;
 using namespace ckopt::codegen;
 
-/// An argument is cast again if more products than this lie between two that
-/// read it.
+/// An argument, or a half to f32, is cast again if more products than this lie
+/// between two that read it.
 static constexpr int64_t keptCasts = 8;
 
 namespace {
@@ -51,10 +51,10 @@ namespace {
 class MixedPrecisionRewriter {
 public:
   MixedPrecisionRewriter(ModuleOp module, const CodegenOptions &codegen,
-                         bool lowProducts, llvm::Regex *keep)
+                         Type half, bool lowProducts, llvm::Regex *keep)
       : module(module), symbols(module), codegen(codegen),
-        lowProducts(lowProducts), keep(keep),
-        half(BFloat16Type::get(module.getContext())),
+        lowProducts(lowProducts), keep(keep), half(half),
+        suffix(half.isBF16() ? "_bf16" : "_f16"),
         single(Float32Type::get(module.getContext())) {}
 
   void run(func::FuncOp function);
@@ -78,7 +78,9 @@ private:
   const CodegenOptions &codegen;
   bool lowProducts;
   llvm::Regex *keep;
-  Type half, single;
+  Type half;
+  StringRef suffix; ///< of kernels that read or write halves
+  Type single;
   /// Kernels by what was asked of them; null: there is none.
   std::map<std::string, func::FuncOp> variants;
   DenseMap<std::pair<Type, Type>, func::FuncOp> castKernels;
@@ -167,7 +169,8 @@ Value MixedPrecisionRewriter::coerce(Value value, Type element,
     return copy->getResult(0);
   }
   auto &[copy, made] = copies[{value, element}];
-  if (!copy || (isa<BlockArgument>(value) && product - made > keptCasts))
+  bool again = isa<BlockArgument>(value) || element == single;
+  if (!copy || (again && product - made > keptCasts))
     copy = castBefore(value, element, before);
   made = product;
   return copy;
@@ -177,14 +180,15 @@ Value MixedPrecisionRewriter::coerce(Value value, Type element,
 // Products
 //===----------------------------------------------------------------------===//
 
-/// Returns the product of operands of bf16, or null where the target has none.
+/// Returns the product of operands of halves, or null where the target has
+/// none.
 func::FuncOp MixedPrecisionRewriter::narrowedProduct(func::FuncOp kernel,
                                                      bool wide) {
   auto [known, isNew] = variants.try_emplace(kernel.getSymName().str() +
                                              (wide ? "/wide" : "/low"));
   if (!isNew || !lowProducts)
     return known->second;
-  func::FuncOp variant = cloned(kernel, wide ? "_bf16_f32" : "_bf16");
+  func::FuncOp variant = cloned(kernel, (suffix + (wide ? "_f32" : "")).str());
   for (BlockArgument argument : variant.getArguments())
     if (!isAddend(variant, argument.getArgNumber()))
       argument.setType(retyped(argument, half));
@@ -234,7 +238,7 @@ void MixedPrecisionRewriter::rewriteProduct(KernelCallOp call,
   }
   if (wide)
     return;
-  // The product is computed in f32, and its result stored as bf16.
+  // The product is computed in f32, and its result stored as a half.
   Value result = call.getResult(0);
   Value narrow = castBefore(result, half, call->getNextNode());
   result.replaceAllUsesExcept(narrow, narrow.getDefiningOp());
@@ -244,13 +248,13 @@ void MixedPrecisionRewriter::rewriteProduct(KernelCallOp call,
 // Other kernels
 //===----------------------------------------------------------------------===//
 
-/// Returns the kernel with bf16 where it is wanted and possible.
+/// Returns the kernel with halves where they are wanted and possible.
 func::FuncOp MixedPrecisionRewriter::narrowed(func::FuncOp kernel,
                                               const Narrowing &wanted) {
   func::FuncOp &variant = variants[wanted.key(kernel.getSymName())];
   if (!variant) {
-    variant = cloned(kernel, "_bf16");
-    narrowKernel(variant, wanted);
+    variant = cloned(kernel, suffix);
+    narrowKernel(variant, wanted, half);
   }
   return variant;
 }
@@ -279,11 +283,12 @@ void MixedPrecisionRewriter::rewriteCall(KernelCallOp call, Narrowing wanted) {
 
 /// What a call's results become, before any type changes.
 static Narrowing wantedOf(KernelCallOp call, func::FuncOp kernel,
-                          const StorageTypes &types) {
+                          const StorageTypes &types, bool lowProducts) {
   Narrowing wanted;
   StringRef kind = kernelKind(kernel);
   bool narrows = kind == "elementwise" || kind == "row";
-  bool copies = kind == "elementwise" && call.getUpdates().empty();
+  bool copies =
+      kind == "elementwise" && call.getUpdates().empty() && lowProducts;
   for (auto [made, result] : llvm::zip_equal(
            kernel.front().getTerminator()->getOperands(), call.getResults())) {
     bool low = types.of(result) == Storage::Low;
@@ -311,7 +316,7 @@ void MixedPrecisionRewriter::run(func::FuncOp function) {
     if (types.isProduct(call))
       products[call] = types.of(call.getResult(0));
     else
-      wanted[call] = wantedOf(call, kernel, types);
+      wanted[call] = wantedOf(call, kernel, types, lowProducts);
   }
   for (Operation &op : llvm::make_early_inc_range(block.without_terminator())) {
     if (auto found = products.find(&op); found != products.end())
@@ -334,7 +339,7 @@ void MixedPrecisionRewriter::run(func::FuncOp function) {
         op.use_empty())
       op.erase();
   function->setAttr(
-      attrs::kBF16Products,
+      half.isBF16() ? attrs::kBF16Products : attrs::kF16Products,
       Builder(module.getContext()).getF64ArrayAttr({lowFlops, flops}));
 }
 
@@ -364,16 +369,24 @@ struct MixedPrecision : ckopt::impl::MixedPrecisionPassBase<MixedPrecision> {
     auto codegen = (*found)->codegen(settings);
     if (!codegen)
       return fail(codegen.takeError());
-    if (products != "auto" && products != "bf16" && products != "f32")
+    bool brain = type == "bf16";
+    if (!brain && type != "f16")
+      return getOperation().emitError("halves of type '")
+             << type << "': they are bf16 or f16";
+    if (products != "auto" && products != type && products != "f32")
       return getOperation().emitError("products by '")
-             << products << "': they are by auto, bf16 or f32";
-    bool low = products == "bf16" ||
-               (products == "auto" && (*found)->traits.bf16Products);
+             << products << "': they are by auto, " << type << " or f32";
+    const TargetTraits &traits = (*found)->traits;
+    bool low = products == type ||
+               (products == "auto" &&
+                (brain ? traits.bf16Products : traits.halfProducts));
     SmallVector<func::FuncOp> functions;
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (!function.isDeclaration() && !function->hasAttr(attrs::kKernel))
         functions.push_back(function);
-    MixedPrecisionRewriter rewriter(getOperation(), *codegen, low, keep);
+    Type half = brain ? Type(BFloat16Type::get(&getContext()))
+                      : Type(Float16Type::get(&getContext()));
+    MixedPrecisionRewriter rewriter(getOperation(), *codegen, half, low, keep);
     for (func::FuncOp function : functions)
       rewriter.run(function);
     rewriter.eraseUnused();

@@ -1,4 +1,4 @@
-//===- NarrowKernel.cpp - kernels that read and write bf16 ----------------===//
+//===- NarrowKernel.cpp - kernels that read and write halves --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -29,7 +29,7 @@ void codegen::settleType(func::FuncOp kernel) {
 }
 
 /// Returns whether the op only moves elements, and all those that it moves are
-/// narrow operands of the kernel: it then moves bf16.
+/// narrow operands of the kernel: it then moves halves.
 static bool movesNarrow(Operation *op, const Narrowing &wanted) {
   if (opKind(op) != KernelKind::Indexed)
     return false;
@@ -58,9 +58,10 @@ void codegen::dropUnreadable(func::FuncOp kernel, Narrowing &wanted) {
   }
 }
 
-void codegen::narrowKernel(func::FuncOp kernel, const Narrowing &wanted) {
+void codegen::narrowKernel(func::FuncOp kernel, const Narrowing &wanted,
+                           Type half) {
   MLIRContext *context = kernel.getContext();
-  Type half = BFloat16Type::get(context), single = Float32Type::get(context);
+  Type single = Float32Type::get(context);
   Block &block = kernel.front();
   SmallVector<Value> narrow;
   llvm::SmallDenseSet<Operation *> movers;

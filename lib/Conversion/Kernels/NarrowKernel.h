@@ -1,10 +1,11 @@
-//===- NarrowKernel.h - kernels that read and write bf16 --------*- C++ -*-===//
+//===- NarrowKernel.h - kernels that read and write halves ------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Rewrites the body of an outlined kernel so that some of its operands and
-// results are bf16: what it reads is cast first, what it stores last, and all
-// between stays f32. Ops that only move elements move bf16. O(ops).
+// results are halves (bf16, f16): what it reads is cast first, what it stores
+// last, and all between stays f32. Ops that only move elements move halves.
+// O(ops).
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_LIB_CONVERSION_KERNELS_NARROWKERNEL_H
@@ -17,7 +18,7 @@
 
 namespace ckopt::codegen {
 
-/// What is to become bf16 of a kernel's operands and results, and of which
+/// What is to become a half of a kernel's operands and results, and of which
 /// results a copy is asked for.
 struct Narrowing {
   llvm::SmallVector<bool> operands, results, copies;
@@ -46,9 +47,10 @@ void settleType(mlir::func::FuncOp kernel);
 /// Drops operands that an op of the kernel needs stored as f32.
 void dropUnreadable(mlir::func::FuncOp kernel, Narrowing &wanted);
 
-/// Rewrites the kernel; results that it cannot store as bf16 stay f32. Copies
+/// Rewrites the kernel; results that it cannot store as `half` stay f32. Copies
 /// become results behind the others.
-void narrowKernel(mlir::func::FuncOp kernel, const Narrowing &wanted);
+void narrowKernel(mlir::func::FuncOp kernel, const Narrowing &wanted,
+                  mlir::Type half);
 
 } // namespace ckopt::codegen
 

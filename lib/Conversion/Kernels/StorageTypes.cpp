@@ -217,9 +217,13 @@ bool StorageTypes::isMultiplied(Value value) const {
 StorageTypes::StorageTypes(func::FuncOp function, const SymbolTable &symbols,
                            std::function<bool(KernelCallOp)> keeps)
     : symbols(symbols), keeps(std::move(keeps)) {
-  for (BlockArgument argument : function.getArguments())
-    if (argumentRole(function, argument.getArgNumber()) == roles::kConstant)
+  // The scale of the loss, which all gradients come from, is a number.
+  for (BlockArgument argument : function.getArguments()) {
+    StringRef role = argumentRole(function, argument.getArgNumber());
+    if (role == roles::kConstant ||
+        (role == roles::kOptimizerState && elementsOf(argument) == 1))
       classes[argument] = Storage::Neutral;
+  }
   Block &block = function.front();
   for (auto call : block.getOps<KernelCallOp>()) {
     auto kernel = symbols.lookup<func::FuncOp>(call.getCallee());

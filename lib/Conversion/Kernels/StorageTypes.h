@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Problem: of the values that kernels store, find those that mixed precision
-// keeps in bf16, as PyTorch's autocast does by lists of ops.
+// keeps in halves, as PyTorch's autocast does by lists of ops.
 //
 // Method: one sweep in program order gives each value a class. Results of
 // products and convolutions are Low. Other results follow their operands:
@@ -12,7 +12,7 @@
 // losses and new state are Full, and so is all that comes from arguments
 // (parameters, data). Two exceptions, by who reads a value: a product's result
 // that only ends in a gradient of a parameter is Full, and a Full result that
-// none but products read, which need it in bf16 anyway, is Low.
+// none but products read, which need it narrow anyway, is Low.
 //
 // Guarantee: a function of the program and the kept names alone. Complexity:
 // O(ops and operands).
@@ -32,7 +32,8 @@
 namespace ckopt::codegen {
 
 /// What decides whether values that follow from this one are Low. Neutral:
-/// says nothing (constants, broadcast values); itself it is stored as it is.
+/// says nothing (constants, broadcast values, numbers of the optimizer); itself
+/// it is stored as it is.
 enum class Storage { Neutral, Low, Full };
 
 /// Returns the kind of an outlined kernel: "library", "row", ...

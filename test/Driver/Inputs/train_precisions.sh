@@ -7,10 +7,11 @@
 set -euo pipefail
 model=$1 out=$2
 shift 2
-# mixed-...: activations in bf16 as well.
-for kind in f32-none tf32-none bf16-none f16-none tf32-all bf16-all mixed-none mixed-all; do
+# mixed-..., half-...: activations in bf16 or f16 as well, the latter's loss scaled.
+for kind in f32-none tf32-none bf16-none f16-none tf32-all bf16-all mixed-none mixed-all half-none half-all; do
   flag=--matmul-precision=${kind%-*}
   [ "${kind%-*}" != mixed ] || flag=--precision=bf16
+  [ "${kind%-*}" != half ] || flag=--precision=f16
   for budget in 1 min; do
     name=$out/$kind-$budget
     ckopt compile "$model" --loss=cross_entropy --work-limit=1000000 --activation-ratio=$budget --target=cuda -O 0 \

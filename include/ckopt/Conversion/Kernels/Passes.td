@@ -9,19 +9,21 @@
 include "mlir/Pass/PassBase.td"
 
 def MixedPrecisionPass : Pass<"mixed-precision", "mlir::ModuleOp"> {
-  let summary = "Stores what lies between products in bf16, and computes products from bf16";
+  let summary = "Stores what lies between products in bf16 or f16, and computes products from that";
   let description = [{
-    Runs behind `fuse`, which decided what is stored. Products and convolutions take operands of
+    Runs behind `fuse`, which decided what is stored. With `type=f16` read f16 for bf16: the rules are
+    the same. Products and convolutions take operands of
     bf16 (their sums are f32); a value that a kernel stores becomes bf16 where it follows from such
     results and no f32 (docs/precision.md has the rules); kernels compute in f32 and round what
     they store. Arguments and results of functions keep their types: parameters, their gradients,
     losses, statistics and updates are f32. A value that is f32 and read by a product is cast by
     the kernel that makes it, if that is elementwise, else by a kernel of its own; an argument is
     cast again where many products lie between two that read it. Nodes whose names match `keep-f32`
-    stay as they are. Each function gets `ckopt.bf16_products`: the operations of products
-    that are computed from bf16, and those of all.
+    stay as they are. Each function gets `ckopt.bf16_products` (`ckopt.f16_products`): the operations
+    of products that are computed from bf16, and those of all.
   }];
   let options = [
+    Option<"type", "type", "std::string", "\"bf16\"", "bf16 or f16">,
     Option<"keepF32", "keep-f32", "std::string", "\"\"",
            "Regular expression for the whole name of a node">,
     Option<"threads", "threads", "unsigned", "1", "Threads of library kernels">,
@@ -29,7 +31,7 @@ def MixedPrecisionPass : Pass<"mixed-precision", "mlir::ModuleOp"> {
     Option<"libraryWorkspace", "library-workspace", "int64_t", "0",
            "cuda: bytes of workspace of each call of cuBLASLt or cuDNN; 0: our own contractions">,
     Option<"products", "products", "std::string", "\"auto\"",
-           "bf16, f32 (operands are widened first), auto: bf16 where the machine has instructions for it">,
+           "the type, f32 (operands are widened first), auto: the type where the machine has instructions for it">,
   ];
 }
 

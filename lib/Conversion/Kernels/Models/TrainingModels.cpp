@@ -73,12 +73,26 @@ struct UpdateModel : ElementModel {
   }
 };
 
+/// Returns new where the update is made, else old: with `skips`, step 0 is
+/// none.
+template <typename Op>
+static Value unlessSkipped(Op op, Emitter &e, Value old, Value now) {
+  if (!op.getSkips())
+    return now;
+  Value made = e.once(op, 3, [&] {
+    return e.cmpi(arith::CmpIPredicate::ne, e.emit(op.getStep(), {}),
+                  e.index(0));
+  });
+  return e.select(made, now, old);
+}
+
 struct SgdModel : UpdateModel {
   Value emit(Operation *op, unsigned result, Index index,
              Emitter &e) const override {
     auto sgd = cast<SgdOp>(op);
     Type type = elementOf(sgd.getParam());
     Value p = e.emit(sgd.getParam(), index), g = e.emit(sgd.getGrad(), index);
+    Value before = p;
     double decay = number(sgd.getWeightDecay()),
            momentum = number(sgd.getMomentum());
     if (decay != 0)
@@ -94,12 +108,15 @@ struct SgdModel : UpdateModel {
       v = e.add(e.mul(old, e.like(old, momentum)),
                 share == 1 ? g : e.mul(g, e.like(g, share)));
       v = e.select(first, g, v);
-      g = sgd.getNesterov() ? e.add(g, e.mul(v, e.like(v, momentum))) : v;
+      Value made = v;
+      v = unlessSkipped(sgd, e, old, v);
+      g = sgd.getNesterov() ? e.add(g, e.mul(made, e.like(made, momentum)))
+                            : made;
     }
     Value rate = e.once(op, 1, [&] {
       return round(e, scalarDouble(e, sgd.getLearningRate()), type);
     });
-    p = e.sub(p, e.mul(rate, g));
+    p = unlessSkipped(sgd, e, before, e.sub(p, e.mul(rate, g)));
     e.remember(op->getResult(0), index, p);
     if (v)
       e.remember(op->getResult(1), index, v);
@@ -116,6 +133,7 @@ struct AdamModel : UpdateModel {
            decay = number(adam.getWeightDecay());
     Value p = e.emit(adam.getParam(), index), g = e.emit(adam.getGrad(), index),
           m = e.emit(adam.getM(), index), v = e.emit(adam.getV(), index);
+    Value before[] = {p, m, v};
     Type f64 = e.b.getF64Type();
     auto rate = [&] { return scalarDouble(e, adam.getLearningRate()); };
     // 1 - beta^step
@@ -143,6 +161,9 @@ struct AdamModel : UpdateModel {
     Value root = e.mul(e.sqrt(v), inverse);
     root = e.add(root, e.like(root, number(adam.getEpsilon())));
     p = e.sub(p, e.mul(stepSize, e.div(m, root)));
+    p = unlessSkipped(adam, e, before[0], p);
+    m = unlessSkipped(adam, e, before[1], m);
+    v = unlessSkipped(adam, e, before[2], v);
     e.remember(op->getResult(0), index, p);
     e.remember(op->getResult(1), index, m);
     e.remember(op->getResult(2), index, v);

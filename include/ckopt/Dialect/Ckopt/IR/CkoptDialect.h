@@ -38,8 +38,9 @@ inline constexpr llvm::StringLiteral kClone = "ckopt.clone";
 /// clone has its original's.
 inline constexpr llvm::StringLiteral kNode = "ckopt.node";
 inline constexpr llvm::StringLiteral kKernel = "ckopt.kernel";
-/// On functions: operations of products computed from bf16, and of all.
+/// On functions: operations of products computed from halves, and of all.
 inline constexpr llvm::StringLiteral kBF16Products = "ckopt.bf16_products";
+inline constexpr llvm::StringLiteral kF16Products = "ckopt.f16_products";
 /// On library kernels: the class that split-products gave their products.
 inline constexpr llvm::StringLiteral kProducts = "ckopt.products";
 /// On any op: "save", "recompute" or "auto", for its results.

@@ -88,11 +88,11 @@ def Ckopt_SgdOp : Ckopt_InferOp<"sgd", "Update"> {
   let summary = "SGD with momentum, Nesterov momentum and weight decay, as torch.optim.SGD";
   let description = [{
     g += weight_decay * p; with momentum: v = momentum * v + (1 - dampening) * g (v = g in step 1);
-    g = nesterov ? g + momentum * v : v; p -= lr * g.
+    g = nesterov ? g + momentum * v : v; p -= lr * g. With `skips` step 0 is none: nothing changes.
   }];
   let arguments = (ins Ckopt_FloatTensor:$param, Ckopt_FloatTensor:$grad, 0DTensorOf<[F32, F64]>:$learning_rate,
                        0DTensorOf<[I64]>:$step, Optional<Ckopt_FloatTensor>:$velocity,
-                       F64Attr:$momentum, F64Attr:$dampening, F64Attr:$weight_decay, UnitAttr:$nesterov);
+                       F64Attr:$momentum, F64Attr:$dampening, F64Attr:$weight_decay, UnitAttr:$nesterov, UnitAttr:$skips);
   let results = (outs Ckopt_FloatTensor:$new_param, Optional<Ckopt_FloatTensor>:$new_velocity);
   let assemblyFormat = "$param `,` $grad `,` $learning_rate `,` $step (`velocity` $velocity^)? attr-dict `:` functional-type(operands, results)";
   let extraClassDeclaration = baseDecl # Ckopt_AnyLayout<>.decl # [{
@@ -110,11 +110,12 @@ def Ckopt_AdamOp : Ckopt_InferOp<"adam", "Update"> {
     decoupled: p *= 1 - lr * weight_decay, else g += weight_decay * p;
     m = beta1 * m + (1 - beta1) * g; v = beta2 * v + (1 - beta2) * g * g;
     p -= lr / (1 - beta1^step) * m / (sqrt(v) / sqrt(1 - beta2^step) + epsilon).
-    Scalars of the step are computed in double precision.
+    Scalars of the step are computed in double precision. With `skips` step 0 is none: nothing
+    changes.
   }];
   let arguments = (ins Ckopt_FloatTensor:$param, Ckopt_FloatTensor:$grad, Ckopt_FloatTensor:$m, Ckopt_FloatTensor:$v,
                        0DTensorOf<[F32, F64]>:$learning_rate, 0DTensorOf<[I64]>:$step,
-                       F64Attr:$beta1, F64Attr:$beta2, F64Attr:$epsilon, F64Attr:$weight_decay, UnitAttr:$decoupled);
+                       F64Attr:$beta1, F64Attr:$beta2, F64Attr:$epsilon, F64Attr:$weight_decay, UnitAttr:$decoupled, UnitAttr:$skips);
   let results = (outs Ckopt_FloatTensor:$new_param, Ckopt_FloatTensor:$new_m, Ckopt_FloatTensor:$new_v);
   let assemblyFormat = "$param `,` $grad `,` $m `,` $v `,` $learning_rate `,` $step attr-dict `:` functional-type(operands, results)";
   let extraClassDeclaration = baseDecl # Ckopt_AnyLayout<>.decl # [{
