@@ -232,7 +232,8 @@ TEST(Phases, PrintedPipelinesDoTheSame) {
 // printed again is the same.
 TEST(Phases, PrintedPipelinesAreReadBack) {
   registerAllPasses();
-  StepOptions device = unusualOptions(), forward;
+  StepOptions device = unusualOptions(), forward, split;
+  split.matmulPrecision = "bf16x3";
   device.target = "cuda";
   device.matmulPrecision = "bf16";
   device.libraryWorkspace = 1 << 20;
@@ -241,7 +242,7 @@ TEST(Phases, PrintedPipelinesAreReadBack) {
   device.remat.budget.ratio = 1.0 / 3;
   device.remat.policy.regions = "sequential:3";
   forward.forwardOnly = forward.asWritten = true;
-  for (const StepOptions &options : {unusualOptions(), device, forward})
+  for (const StepOptions &options : {unusualOptions(), device, forward, split})
     for (const Phase &phase : phasesOf(options)) {
       auto parsed = parsePassPipeline(phase.pipeline());
       ASSERT_TRUE(succeeded(parsed)) << phase.pipeline();

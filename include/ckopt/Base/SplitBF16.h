@@ -23,7 +23,7 @@ namespace ckopt {
 inline void splitBFloat16(float value, float *pieces, unsigned count) {
   float largest = bfloat16ToFloat(0x7f7f);
   bool finite = std::isfinite(value);
-  float rest = finite ? value : value < 0 ? -1.0f : 1.0f;
+  float rest = finite ? value : std::copysign(1.0f, value);
   for (unsigned i = 0; i < count; ++i) {
     if (std::fabs(rest) < std::numeric_limits<float>::min())
       rest = 0;

@@ -11,15 +11,15 @@
 // CLASS: products by f16 are for target cuda alone
 // CUDA: products by bf16x3 are for target cpu alone
 
-// A layer and its gradients, which share pieces: each value is split once, below views of it.
+// A layer and its gradients, which share pieces: each value is split once, below views of it; by
+// its maker, which makes nothing else where only products read the value.
 // CHECK-LABEL: func.func @layer
 // CHECK-SAME: %[[X:[^:]*]]: tensor<64x32xf32>{{.*}}, %[[W:[^:]*]]: tensor<32x48xf32>{{.*}}, %[[V:[^:]*]]: tensor<4x12x64xf32>
 // THREE: %[[XS:.*]]:2 = ckopt.kernel_call @k_split(%[[X]]) : (tensor<64x32xf32>) -> (tensor<64x32xbf16>, tensor<64x32xbf16>)
 // THREE: %[[WS:.*]]:2 = ckopt.kernel_call @k_split_0(%[[W]])
 // THREE: %[[H:.*]] = ckopt.kernel_call @k_library_0_bf16x3(%[[XS]]#0, %[[XS]]#1, %[[WS]]#0, %[[WS]]#1) : ({{.*}}) -> tensor<64x48xf32>
-// THREE: %[[R:.*]] = ckopt.kernel_call @k_elementwise_0(%[[H]])
-// THREE: %[[RS:.*]]:2 = ckopt.kernel_call @k_split_1(%[[R]])
-// THREE: %[[VS:.*]]:2 = ckopt.kernel_call @k_split_2(%[[V]]) : (tensor<4x12x64xf32>) -> (tensor<4x12x64xbf16>, tensor<4x12x64xbf16>)
+// THREE: %[[RS:.*]]:2 = ckopt.kernel_call @k_elementwise_0_split(%[[H]]) : (tensor<64x48xf32>) -> (tensor<64x48xbf16>, tensor<64x48xbf16>)
+// THREE: %[[VS:.*]]:2 = ckopt.kernel_call @k_split_1(%[[V]]) : (tensor<4x12x64xf32>) -> (tensor<4x12x64xbf16>, tensor<4x12x64xbf16>)
 // THREE: %[[V0:.*]] = ckopt.reshape %[[VS]]#0 : (tensor<4x12x64xbf16>) -> tensor<48x64xbf16>
 // THREE: %[[V1:.*]] = ckopt.reshape %[[VS]]#1
 // THREE: %[[Y:.*]] = ckopt.kernel_call @k_library_1_bf16x3(%[[RS]]#0, %[[RS]]#1, %[[V0]], %[[V1]])
@@ -28,6 +28,10 @@
 // THREE: ckopt.kernel_call @k_library_3_bf16x3(%[[RS]]#0, %[[RS]]#1, %[[YS]]#0, %[[YS]]#1)
 // THREE: func.func private @k_library_0_bf16x3(%{{.*}}: tensor<64x32xbf16>, %{{.*}}: tensor<64x32xbf16>, %{{.*}}: tensor<32x48xbf16>, %{{.*}}: tensor<32x48xbf16>) -> tensor<64x48xf32> attributes {ckopt.kernel = "library", ckopt.products = "bf16x3"}
 // THREE-NEXT: ckopt.split_matmul(%arg0, %arg1), (%arg2, %arg3) :
+// THREE: func.func private @k_elementwise_0_split
+// THREE: %[[RELU:.*]] = ckopt.relu
+// THREE-NEXT: %[[RP:.*]]:2 = ckopt.split_bf16 %[[RELU]]
+// THREE-NEXT: return %[[RP]]#0, %[[RP]]#1
 // THREE: func.func private @k_library_3_bf16x3
 // THREE-NEXT: ckopt.split_matmul(%arg0, %arg1), (%arg2, %arg3) {transpose_lhs} :
 // THREE-NOT: func.func private @k_library_0(
@@ -98,4 +102,21 @@ func.func @others(%x: tensor<16x16xf32>, %c: tensor<16x16xf32>, %d: tensor<16x16
 func.func @convolution(%x: tensor<1x16x6x6xf32>, %w: tensor<16x16x3x3xf32>) -> tensor<1x16x6x6xf32> {
   %0 = ckopt.conv %x, %w {strides = array<i64: 1, 1>, pads_low = array<i64: 1, 1>, pads_high = array<i64: 1, 1>, dilations = array<i64: 1, 1>, groups = 1 : i64} : (tensor<1x16x6x6xf32>, tensor<16x16x3x3xf32>) -> tensor<1x16x6x6xf32>
   return %0 : tensor<1x16x6x6xf32>
+}
+
+// -----
+
+// A maker of two values that products read: one that others read, too, stays beside its pieces.
+// CHECK-LABEL: func.func @maker
+// THREE: %[[M:.*]]:5 = ckopt.kernel_call @k_elementwise_0_split(%arg0) : (tensor<16x16xf32>) -> (tensor<16x16xf32>, tensor<16x16xbf16>, tensor<16x16xbf16>, tensor<16x16xbf16>, tensor<16x16xbf16>)
+// THREE: %[[P:.*]] = ckopt.kernel_call @k_library_0_bf16x3(%[[M]]#1, %[[M]]#2, %[[M]]#3, %[[M]]#4)
+// THREE: return %[[P]], %[[M]]#0
+// ONE-LABEL: func.func @maker
+// ONE: %[[M:.*]]:3 = ckopt.kernel_call @k_elementwise_0_round(%arg0)
+// ONE: ckopt.kernel_call @k_library_0_by_bf16(%[[M]]#1, %[[M]]#2)
+func.func @maker(%x: tensor<16x16xf32>) -> (tensor<16x16xf32>, tensor<16x16xf32>) {
+  %0 = ckopt.exp %x : (tensor<16x16xf32>) -> tensor<16x16xf32>
+  %1 = ckopt.tanh %x : (tensor<16x16xf32>) -> tensor<16x16xf32>
+  %2 = ckopt.matmul %0, %1 : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32>
+  return %2, %1 : tensor<16x16xf32>, tensor<16x16xf32>
 }

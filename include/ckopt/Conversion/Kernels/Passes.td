@@ -41,8 +41,9 @@ def SplitProductsPass : Pass<"split-products", "mlir::ModuleOp"> {
     Runs behind `fuse` and `mixed-precision`. By class `bf16x3` and `bf16x6` a matrix product of f32
     becomes a `split_matmul` of the pieces of its operands (two of each and three products, or three
     and six; `split_bf16`), by class `bf16` it and convolutions take operands that are rounded to
-    bf16; sums and results stay f32. Each value is split or rounded once a function, by a kernel of
-    its own, below views of it; the planner may make the pieces again. Products that the library
+    bf16; sums and results stay f32. Each value is split or rounded once a function, below views of
+    it: by its maker, if that is elementwise, in place of the value where none but products read it,
+    else by a kernel of its own. The planner may make the pieces again. Products that the library
     refuses stay as they are. Kernels that changed get `ckopt.products`, the class.
   }];
   let options = [

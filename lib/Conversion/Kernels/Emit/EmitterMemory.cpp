@@ -99,6 +99,8 @@ void Emitter::storeTo(Value base, Type element, AffineExpr offset, Value v) {
     v = splat(v);
   if (element.isInteger(1))
     v = arith::ExtUIOp::create(b, typeLike(storage, v), v);
+  else if (element.isBF16() && elementType(v).isBF16())
+    ; // as it is
   else if (element.isBF16() && scalarsPtr)
     v = emitToBF16(*this, v);
   else if (element.isF16() || element.isBF16())

@@ -13,7 +13,7 @@
 #include "Emit/MathFunctions.h"
 #include "Emit/MathDetail.h"
 
-#include <cmath>
+#include <bit>
 #include <limits>
 
 using namespace mlir;
@@ -213,34 +213,44 @@ Value codegen::emitToBF16(ValueBuilder &v, Value x) {
   return v.bitcast(v.b.getBF16Type(), half);
 }
 
-/// Rounds a finite f32 to bf16, to nearest even, but keeps it an f32.
-static Value nearestBF16(ValueBuilder &v, Value x) {
+/// Rounds a finite f32 to bf16, to nearest even, but keeps it an f32, at most
+/// `largest` of this sign; below the smallest normal number it is 0.
+static Value nearestBF16(ValueBuilder &v, Value x, float largest) {
   Value bits = v.bitcast(v.b.getI32Type(), x);
-  Value odd = v.andi(v.shr(bits, 16), v.like(bits, 1));
-  bits = v.add(bits, v.add(odd, v.like(odd, 0x7fff)));
-  return v.bitcast(v.b.getF32Type(), v.andi(bits, v.like(bits, -65536)));
+  auto number = [&](uint32_t value) { return v.like(bits, int32_t(value)); };
+  Value size = v.andi(bits, number(0x7fffffff));
+  Value odd = v.andi(v.shr(size, 16), number(1));
+  Value rounded =
+      v.andi(v.add(size, v.add(odd, number(0x7fff))), number(0xffff0000));
+  rounded = v.minimum(rounded, number(std::bit_cast<uint32_t>(largest)));
+  rounded = v.ori(rounded, v.andi(bits, number(0x80000000)));
+  Value small = v.cmpi(arith::CmpIPredicate::slt, size, number(0x00800000));
+  return v.bitcast(v.b.getF32Type(), v.select(small, number(0), rounded));
 }
 
 SmallVector<Value> codegen::emitSplitBF16(ValueBuilder &v, Value x,
                                           unsigned count) {
-  using Compare = arith::CmpFPredicate;
-  constexpr double kLargest = 0x1.fep127, kSmallest = 0x1p-126;
-  Value infinity = v.like(x, std::numeric_limits<double>::infinity());
-  Value finite = v.cmpf(Compare::OLT, v.abs(x), infinity);
-  Value sign = v.select(v.cmpf(Compare::OLT, x, v.like(x, 0)), v.like(x, -1),
-                        v.like(x, 1));
-  Value rest = v.select(finite, x, sign);
+  Value bits = v.bitcast(v.b.getI32Type(), x);
+  auto number = [&](uint32_t value) { return v.like(bits, int32_t(value)); };
+  Value finite = v.cmpi(arith::CmpIPredicate::slt,
+                        v.andi(bits, number(0x7fffffff)), number(0x7f800000));
+  // One with the sign of x.
+  Value one = v.ori(v.andi(bits, number(0x80000000)), number(0x3f800000));
+  Value rest = v.select(finite, x, v.bitcast(v.b.getF32Type(), one));
+  float largest = 0x1.fep127f;
   SmallVector<Value> pieces;
-  for (unsigned i = 0; i < count; ++i) {
-    Value small = v.cmpf(Compare::OLT, v.abs(rest), v.like(x, kSmallest));
-    rest = v.select(small, v.like(x, 0), rest);
-    Value piece = nearestBF16(v, rest);
-    double largest = std::ldexp(kLargest, -8 * int(i));
-    piece =
-        v.minimum(v.maximum(piece, v.like(x, -largest)), v.like(x, largest));
-    pieces.push_back(piece);
-    rest = v.sub(rest, piece);
+  for (unsigned i = 0; i < count; ++i, largest *= 0x1p-8f) {
+    pieces.push_back(nearestBF16(v, rest, largest));
+    rest = v.sub(rest, pieces.back());
   }
-  pieces.back() = v.select(finite, pieces.back(), x);
+  // A sum makes a NaN quiet, so that its upper half is one, too.
+  pieces.back() = v.select(finite, pieces.back(), v.add(x, x));
   return pieces;
+}
+
+Value codegen::upperHalf(ValueBuilder &v, Value x) {
+  Value high = v.shr(v.bitcast(v.b.getI32Type(), x), 16);
+  Value half =
+      arith::TruncIOp::create(v.b, v.typeLike(v.b.getI16Type(), x), high);
+  return v.bitcast(v.b.getBF16Type(), half);
 }

@@ -13,6 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Emit/ColumnCache.h"
+#include "Emit/MathFunctions.h"
 #include "Kinds/GeneratedKernel.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/Dialect/Ckopt/Utils/RandomSite.h"
@@ -186,8 +187,11 @@ private:
     positions.push_back(last);
     SmallVector<AffineExpr> index = domain->index(positions);
     SmallVector<Value> elements;
-    for (Value result : terminator.getOperands())
-      elements.push_back(e.emit(beforeRounding(result), index));
+    for (Value result : terminator.getOperands()) {
+      Value element = e.emit(beforeRounding(result), index);
+      bool isPiece = e.begin && result.getDefiningOp<SplitBF16Op>();
+      elements.push_back(isPiece ? upperHalf(e, element) : element);
+    }
     for (auto [r, element] : llvm::enumerate(elements))
       e.store(r, cast<RankedTensorType>(terminator.getOperand(r).getType()),
               index, element);
