@@ -175,7 +175,6 @@ PrimitiveDesc stacked(const PrimitiveDesc &desc) {
   c.in[1] = c.out[1];
   c.out[0] = 1;
   c.kernel[1] = 1;
-  c.weightsLast = false; // unstack() makes the order that was asked for
   for (int d = 0; d < 2; ++d)
     c.strides[d] = 1, c.padsHi[d] = 0;
   return result;
