@@ -125,6 +125,22 @@ ckopt::cpuFeatures(const CpuOptions &options) {
   return result;
 }
 
+llvm::Expected<std::string> ckopt::cpuClass(const CpuOptions &options) {
+  auto machine = makeTargetMachine(options);
+  if (!machine)
+    return machine.takeError();
+  static constexpr std::pair<const char *, const char *> classes[] = {
+      {"+amx-bf16", "amx"},
+      {"+avx512bf16", "avx512-bf16"},
+      {"+avx512f", "avx512"},
+      {"+avx2", "avx2"}};
+  if ((*machine)->getTargetTriple().isX86())
+    for (auto [feature, name] : classes)
+      if ((*machine)->getMCSubtargetInfo()->checkFeatures(feature))
+        return name;
+  return "baseline";
+}
+
 /// Adds a constant array of bytes and its size as `name` and `name`_size.
 static void addBlob(llvm::Module &module, llvm::StringRef name,
                     llvm::ArrayRef<char> bytes) {

@@ -29,6 +29,9 @@ namespace ckopt {
 /// usage error where LLVM knows no such CPU.
 llvm::Expected<std::vector<std::string>> cpuFeatures(const CpuOptions &cpu);
 
+/// The class of a CPU by its features, one of runtime::kCpuClasses.
+llvm::Expected<std::string> cpuClass(const CpuOptions &cpu);
+
 /// Object files in memory: one with what is loaded, which refers to the others.
 struct StepObjects {
   std::vector<char> main;
