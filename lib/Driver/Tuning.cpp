@@ -162,8 +162,8 @@ static llvm::Error race(int32_t threads, std::vector<Contestant> &contestants) {
   for (int i = 0; i <= kMostRounds && (i <= kLeastRounds || all < kEnough); ++i)
     for (Contestant &contestant : contestants) {
       double start = timeNow(threads);
-      if (ckrt_execute(env.get(), contestant.index, args.data(),
-                       args.back()) != CKRT_OK)
+      if (ckrt_execute(env.get(), contestant.index, args.data(), args.back()) !=
+          CKRT_OK)
         return fail();
       double time = timeNow(threads) - start;
       if (i == 0)
@@ -201,8 +201,7 @@ llvm::Expected<Tuning> ckopt::tuneLibraries(const runtime::Manifest &manifest) {
       result.contractions[entry->second].calls += calls[i];
       continue;
     }
-    std::vector<Contestant> contestants =
-        contestantsOf(desc, manifest.threads);
+    std::vector<Contestant> contestants = contestantsOf(desc, manifest.threads);
     if (contestants.size() < 2) {
       known.erase(entry);
       continue;
@@ -220,8 +219,8 @@ llvm::Expected<Tuning> ckopt::tuneLibraries(const runtime::Manifest &manifest) {
 const TunedContraction::Time &TunedContraction::best() const {
   const Time *best = &times.front();
   for (const Time &time : times)
-    if (time.seconds < (best == &times.front() ? kClearlyFaster : 1) *
-                           best->seconds)
+    if (time.seconds <
+        (best == &times.front() ? kClearlyFaster : 1) * best->seconds)
       best = &time;
   return *best;
 }

@@ -36,7 +36,8 @@ static std::string fieldNames(PrimitiveKind kind) {
   std::string names;
   for (uint32_t i = 0; i < kNumLibraryFields; ++i)
     if (auto field = static_cast<LibraryField>(i); hasField(kind, field))
-      names += (names.empty() ? "" : ", ") + text(libraryFieldName(field)).str();
+      names +=
+          (names.empty() ? "" : ", ") + text(libraryFieldName(field)).str();
   return names;
 }
 
@@ -86,9 +87,8 @@ llvm::Expected<LibraryRule> RuleReader::read() {
       if (llvm::Error error = readCondition(member.first, member.second))
         return std::move(error);
   // An object has no order, and equal rules have an equal hash.
-  llvm::sort(result.conditions, [](const auto &a, const auto &b) {
-    return a.field < b.field;
-  });
+  llvm::sort(result.conditions,
+             [](const auto &a, const auto &b) { return a.field < b.field; });
   if (llvm::Error error = readForm(*rule))
     return std::move(error);
   return std::move(result);
@@ -164,11 +164,12 @@ llvm::Error RuleReader::readCondition(StringRef name,
       return error;
   } else {
     const llvm::json::Object *object = number.getAsObject();
-    std::optional<int64_t> of =
-        object && object->size() == 1 ? object->getInteger("multiple_of")
-                                      : std::nullopt;
+    std::optional<int64_t> of = object && object->size() == 1
+                                    ? object->getInteger("multiple_of")
+                                    : std::nullopt;
     if (!of || *of < 1)
-      return fail("where." + name + ": is no integer, [LEAST, MOST] or "
+      return fail("where." + name +
+                  ": is no integer, [LEAST, MOST] or "
                   "{\"multiple_of\": N}");
     condition.multipleOf = *of;
   }
@@ -195,12 +196,15 @@ static llvm::Error addRules(const llvm::json::Object &classes,
   std::vector<LibraryRule> forAll;
   for (const auto &member : classes) {
     StringRef name = member.first;
-    if (name != kAnyClass && !llvm::is_contained(kCpuClasses, name)) {
+    if (name != kAnyClass &&
+        !llvm::is_contained(kCpuClasses, std::string_view(name))) {
       std::string names;
       for (std::string_view known : kCpuClasses)
         names += text(known).str() + ", ";
-      return inputError("classes: no class '" + name + "' of processors; there "
-                        "are " + names + kAnyClass);
+      return inputError("classes: no class '" + name +
+                        "' of processors; there "
+                        "are " +
+                        names + kAnyClass);
     }
     std::string place = "classes." + name.str();
     const llvm::json::Array *rules = member.second.getAsArray();
@@ -265,8 +269,7 @@ void ckopt::writeExactRule(const PrimitiveDesc &desc, LibraryForm form,
   json.attribute("type", text(dtypeName(desc.dtype)));
   json.attributeObject("where", [&] {
     for (uint32_t i = 0; i < kNumLibraryFields; ++i)
-      if (auto field = static_cast<LibraryField>(i);
-          hasField(desc.kind, field))
+      if (auto field = static_cast<LibraryField>(i); hasField(desc.kind, field))
         json.attribute(text(libraryFieldName(field)), fieldOf(desc, field));
   });
   bool product = isConvolution(desc.kind) && form != LibraryForm::Convolution;

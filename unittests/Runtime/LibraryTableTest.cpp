@@ -56,7 +56,8 @@ TEST(LibraryTable, PacksPitchesOfPages) {
   EXPECT_EQ(builtIn(desc), Form::Default);
   desc = product(788, 3072, 768);
   desc.matmul.batch[1] = 2;
-  desc.matmul.aBatch[1] = desc.matmul.bBatch[1] = desc.matmul.cBatch[1] = 1 << 22;
+  desc.matmul.aBatch[1] = desc.matmul.bBatch[1] = desc.matmul.cBatch[1] = 1
+                                                                          << 22;
   EXPECT_EQ(builtIn(desc), Form::InPlace);
   // A column-major result is the product of the transposes: its right operand
   // is the left one of the descriptor.
@@ -97,8 +98,12 @@ TEST(LibraryTable, ConvolutionsThatAreProducts) {
 TEST(LibraryTable, RulesStandBeforeTheirBase) {
   LibraryTable table;
   table.base = &builtInLibraryTable("");
-  table.rules.push_back({Kind::MatMul, DType::F32, {{LibraryField::M, 788, 788}}, Form::OpenBlas});
-  table.rules.push_back({Kind::MatMul, DType::F32, {{LibraryField::N, 3072}}, Form::InPlace});
+  table.rules.push_back({Kind::MatMul,
+                         DType::F32,
+                         {{LibraryField::M, 788, 788}},
+                         Form::OpenBlas});
+  table.rules.push_back(
+      {Kind::MatMul, DType::F32, {{LibraryField::N, 3072}}, Form::InPlace});
   table.rules.push_back({Kind::ConvForward, DType::F32, {}, Form::Default});
   EXPECT_EQ(table.formOf(product(788, 3072, 768)), Form::OpenBlas);
   EXPECT_EQ(table.formOf(product(787, 3072, 768)), Form::InPlace);
@@ -111,14 +116,12 @@ TEST(LibraryTable, RulesStandBeforeTheirBase) {
 
 /// All forms compute the same, and each repeats its bits.
 TEST(LibraryTable, FormsAgree) {
-  for (Kind kind :
-       {Kind::MatMul, Kind::ConvForward, Kind::ConvInputGrad,
-        Kind::ConvWeightGrad}) {
+  for (Kind kind : {Kind::MatMul, Kind::ConvForward, Kind::ConvInputGrad,
+                    Kind::ConvWeightGrad}) {
     PrimitiveDesc desc = kind == Kind::MatMul ? product(300, 1024, 70)
                                               : pointwise(kind, 40, 64, 9, 2);
     SCOPED_TRACE(describe(desc));
-    PrimitiveDesc shape =
-        kind == Kind::MatMul ? desc : productOf(desc);
+    PrimitiveDesc shape = kind == Kind::MatMul ? desc : productOf(desc);
     const MatMulDesc &m = shape.matmul;
     auto a = values<float>(m.m * m.k, 1), b = values<float>(m.k * m.n, 2);
     std::vector<LibraryForm> forms = formsOf(desc);

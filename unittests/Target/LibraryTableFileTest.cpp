@@ -67,10 +67,11 @@ TEST(LibraryTableFile, ErrorsNameTheRule) {
             "classes.any[0]: 'form' is none of product, convolution");
   EXPECT_EQ(refused(rule(R"("form": "packed", "were": {})")),
             "classes.any[0]: unknown member 'were'");
-  EXPECT_EQ(refused(rule(R"("form": "packed", "where": {"points": 3})")),
-            "classes.any[0]: where: no number 'points'; this kind has batch, m, "
-            "n, k, left_row, left_column, right_row, right_column, result_row, "
-            "right_elements, added");
+  EXPECT_EQ(
+      refused(rule(R"("form": "packed", "where": {"points": 3})")),
+      "classes.any[0]: where: no number 'points'; this kind has batch, m, "
+      "n, k, left_row, left_column, right_row, right_column, result_row, "
+      "right_elements, added");
   EXPECT_EQ(refused(rule(R"("form": "packed", "where": {"m": "3"})")),
             "classes.any[0]: where.m: is no integer, [LEAST, MOST] or "
             "{\"multiple_of\": N}");
@@ -99,12 +100,17 @@ TEST(LibraryTableFile, ClassesOfProcessors) {
 /// The hash is of what decides: not of measurements, blanks or the order of
 /// members; but of forms, numbers, and the order of rules.
 TEST(LibraryTableFile, HashesWhatDecides) {
-  std::string hash = hashOf(rule(R"("form": "packed", "where": {"m": 3, "n": 4})"));
+  std::string hash =
+      hashOf(rule(R"("form": "packed", "where": {"m": 3, "n": 4})"));
   EXPECT_EQ(hash.size(), 16u);
-  EXPECT_EQ(hash, hashOf(rule(
-                      R"("seconds": {"packed": 1}, "where": {"n":4,"m":3}, "form": "packed")")));
-  EXPECT_NE(hash, hashOf(rule(R"("form": "in-place", "where": {"m": 3, "n": 4})")));
-  EXPECT_NE(hash, hashOf(rule(R"("form": "packed", "where": {"m": 4, "n": 3})")));
+  EXPECT_EQ(
+      hash,
+      hashOf(rule(
+          R"("seconds": {"packed": 1}, "where": {"n":4,"m":3}, "form": "packed")")));
+  EXPECT_NE(hash,
+            hashOf(rule(R"("form": "in-place", "where": {"m": 3, "n": 4})")));
+  EXPECT_NE(hash,
+            hashOf(rule(R"("form": "packed", "where": {"m": 4, "n": 3})")));
   EXPECT_NE(hash, hashOf(file("")));
 }
 
@@ -116,8 +122,8 @@ TEST(LibraryTableFile, ExactRulesMatch) {
   llvm::raw_string_ostream os(text);
   llvm::json::OStream json(os);
   json.object([&] { writeExactRule(desc, LibraryForm::OpenBlas, json); });
-  auto table = llvm::cantFail(
-      parseLibraryTable(file("\"amx\": [" + text + "]"), "amx"));
+  auto table =
+      llvm::cantFail(parseLibraryTable(file("\"amx\": [" + text + "]"), "amx"));
   EXPECT_EQ(table->formOf(desc), LibraryForm::OpenBlas);
   desc.matmul.k = 4;
   EXPECT_EQ(table->formOf(desc), LibraryForm::InPlace);
