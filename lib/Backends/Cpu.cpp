@@ -24,6 +24,10 @@ namespace {
 class HostCode final : public StepCode {
 public:
   llvm::Expected<Program> load() const override {
+    if (!foreign.empty())
+      return usageError("--cpu: code for " + foreign +
+                        " does not run on this machine; ckopt compile writes "
+                        "it to a file");
     auto jit = JitProgram::create(objects);
     if (!jit)
       return jit.takeError();
@@ -61,6 +65,7 @@ public:
   }
 
   StepObjects objects;
+  std::string foreign; ///< another architecture than this machine's
 };
 
 } // namespace
@@ -94,7 +99,11 @@ ckopt::emitHostCode(mlir::ModuleOp planned, const CodegenOptions &codegen,
     return makeError(ExitInternal, "lowering failed");
   if (codegen.libraries)
     lowered->manifest.libraryTable = codegen.libraries->hash;
+  auto foreign = foreignArchitecture(options.cpu);
+  if (!foreign)
+    return foreign.takeError();
   auto code = std::make_unique<HostCode>();
+  code->foreign = *foreign;
   if (options.addData)
     if (llvm::Error error = options.addData(lowered->manifest, code->data))
       return std::move(error);
