@@ -8,6 +8,7 @@
 #include "ckopt/Conversion/StepToLLVM/StepToLLVM.h"
 #include "ckopt/Support/ByteSize.h"
 #include "ckopt/Support/Error.h"
+#include "ckopt/Target/LibraryTableFile.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/TargetParser/Host.h"
 
@@ -23,6 +24,10 @@ namespace {
 class HostCode final : public StepCode {
 public:
   llvm::Expected<Program> load() const override {
+    if (!foreign.empty())
+      return usageError("--cpu: code for " + foreign +
+                        " does not run on this machine; ckopt compile writes "
+                        "it to a file");
     auto jit = JitProgram::create(objects);
     if (!jit)
       return jit.takeError();
@@ -35,14 +40,17 @@ public:
   }
 
   llvm::Error inspect(llvm::raw_ostream &os) const override {
-    os << "\nlibrary primitives (" << manifest.primitives.size()
-       << " distinct):\n";
+    os << "\nlibrary primitives (" << manifest.primitives.size() << " distinct"
+       << (manifest.libraryTable.empty() ? "" : ", by library table ")
+       << manifest.libraryTable << "):\n";
     for (const runtime::PrimitiveDesc &desc : manifest.primitives) {
       std::string error;
       auto primitive =
           runtime::Primitive::create(desc, manifest.threads, error);
-      os << "  " << runtime::describe(desc) << "  "
-         << (primitive ? primitive->implementation() : error) << "\n";
+      os << "  " << runtime::describe(desc) << "  ";
+      if (desc.form != runtime::LibraryForm::Default)
+        os << runtime::libraryFormName(desc.form) << "  ";
+      os << (primitive ? primitive->implementation() : error) << "\n";
     }
     // List the memory that a process needs beside the arena.
     os << "\noutside the arena:\n  code and tables of the step  "
@@ -57,6 +65,7 @@ public:
   }
 
   StepObjects objects;
+  std::string foreign; ///< another architecture than this machine's
 };
 
 } // namespace
@@ -88,7 +97,13 @@ ckopt::emitHostCode(mlir::ModuleOp planned, const CodegenOptions &codegen,
   auto lowered = lowerStep(planned, lowering);
   if (failed(lowered))
     return makeError(ExitInternal, "lowering failed");
+  if (codegen.libraries)
+    lowered->manifest.libraryTable = codegen.libraries->hash;
+  auto foreign = foreignArchitecture(options.cpu);
+  if (!foreign)
+    return foreign.takeError();
   auto code = std::make_unique<HostCode>();
+  code->foreign = *foreign;
   if (options.addData)
     if (llvm::Error error = options.addData(lowered->manifest, code->data))
       return std::move(error);
@@ -108,10 +123,14 @@ ckopt::emitHostCode(mlir::ModuleOp planned, const CodegenOptions &codegen,
 }
 
 LibraryChoice ckopt::chooseHostLibrary(const runtime::PrimitiveDesc &desc,
-                                       unsigned threads) {
+                                       const CodegenOptions &options) {
   LibraryChoice choice;
-  choice.workspaceBytes =
-      runtime::primitiveWorkspace(desc, int32_t(threads), choice.reason);
+  runtime::PrimitiveDesc formed = desc;
+  const runtime::LibraryTable &table =
+      options.libraries ? *options.libraries : runtime::builtInLibraryTable("");
+  choice.form = formed.form = table.formOf(desc);
+  choice.workspaceBytes = runtime::primitiveWorkspace(
+      formed, int32_t(options.threads), choice.reason);
   choice.library = choice.reason.empty() && choice.workspaceBytes >= 0;
   if (!choice.library &&
       (desc.dtype == DType::F16 || desc.dtype == DType::BF16))
@@ -134,11 +153,31 @@ constexpr double kHalvesRate = 1.8, kAmxHalvesRate = 6;
 /// Below, products of all heads at once are faster (docs/attention.md).
 constexpr int64_t kLeastAttentionKeys = 128;
 
+llvm::Expected<std::shared_ptr<const runtime::LibraryTable>>
+libraryTable(const KernelSettings &settings) {
+  std::string name = settings.cpuClass;
+  if (name.empty()) {
+    auto native = cpuClass(CpuOptions());
+    if (!native)
+      return native.takeError();
+    name = *native;
+  }
+  if (!settings.libraryTable.empty())
+    return readLibraryTable(settings.libraryTable, name);
+  // Built-in tables live as long as the program.
+  return std::shared_ptr<const runtime::LibraryTable>(
+      &runtime::builtInLibraryTable(name), [](const auto *) {});
+}
+
 class CpuTarget final : public TargetInfo {
 public:
   CpuTarget() : TargetInfo(describe()) {}
 
   llvm::Error settle(TargetRequest &request) const override {
+    auto cpuClassOf = cpuClass(request.cpu);
+    if (!cpuClassOf)
+      return cpuClassOf.takeError();
+    request.kernels.cpuClass = *cpuClassOf;
     const std::string &name = request.kernels.matmulPrecision;
     if (name == "tf32" || name == "f16")
       return refuseNarrowProducts(request);
@@ -171,13 +210,18 @@ public:
     auto precision = productPrecision(settings.matmulPrecision);
     if (!precision)
       return precision.takeError();
-    return CodegenOptions{this, unsigned(settings.threads),
-                          settings.vectorBits};
+    CodegenOptions options{this, unsigned(settings.threads),
+                           settings.vectorBits};
+    auto table = libraryTable(settings);
+    if (!table)
+      return table.takeError();
+    options.libraries = *table;
+    return options;
   }
 
   LibraryChoice chooseLibrary(const runtime::PrimitiveDesc &desc,
                               const CodegenOptions &options) const override {
-    return chooseHostLibrary(desc, options.threads);
+    return chooseHostLibrary(desc, options);
   }
 
   llvm::Expected<std::unique_ptr<StepCode>>

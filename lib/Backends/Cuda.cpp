@@ -219,6 +219,8 @@ llvm::Error CudaTarget::settle(TargetRequest &request) const {
   if (llvm::Error error = refuseIdleFlags(request, **own))
     return error;
   KernelSettings &kernels = request.kernels;
+  if (!kernels.libraryTable.empty())
+    return usageError("--library-table is for CPUs: leave it out for a GPU");
   auto precision = productPrecision(kernels.matmulPrecision);
   if (!precision)
     return precision.takeError();

@@ -65,6 +65,7 @@ struct DriverOptions {
   bool profile = false;   ///< bench: a table of kernels by time
   std::string profileOut; ///< bench: file for the kernels' times
   std::string calibrate;  ///< bench: file for the machine's rates
+  std::string tune;       ///< bench: file for the library table
   int depth = 2;          ///< levels of modules in tables; 0: no table
   bool quiet = false;
   bool listOps = false;

@@ -424,6 +424,11 @@ void DriverFlags::addDataFlags() {
       "time each kernel; fit the machine's rates to the times and write them "
       "for --cost-model=profile=FILE, for this and other models",
       flag::text("calibrate", o.calibrate));
+  add("tune", "FILE", Bench,
+      "time each product and pointwise convolution of the step alone in all "
+      "forms that libraries have, and write a table of the fastest for "
+      "--library-table=FILE",
+      flag::text("tune", o.tune));
   add("warmup", "N", Bench, "steps before timing (default 2)",
       flag::number<int64_t>("warmup", o.warmup, 0));
 }
@@ -460,6 +465,10 @@ void DriverFlags::addCompilerFlags() {
       flag::text("cpu", o.compile.target.cpu));
   add("O", "LEVEL", all, "LLVM's optimization, 0 to 3 (default 2)",
       flag::number<unsigned>("O", o.compile.target.optLevel, 0, 3));
+  add("library-table", "FILE", all,
+      "which library runs which product or convolution, and how: rules before "
+      "the built-in ones, as bench --tune writes them (docs/library-table.md)",
+      flag::text("library-table", step.libraryTable));
   add("kernel-cache", "FOLDER", all,
       "where compiled kernels are kept for later runs, or off (default: "
       "$CKOPT_CACHE_DIR, else ckopt/ in $XDG_CACHE_HOME or ~/.cache)",

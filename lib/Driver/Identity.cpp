@@ -116,6 +116,8 @@ StringMetadata ckopt::runIdentity(const CompileOptions &compile,
     result["chunk-vocab"] = step.chunkVocab;
   if (step.attention != "off")
     result["attention"] = step.attention;
+  if (!session.manifest().libraryTable.empty())
+    result["library-table"] = session.manifest().libraryTable;
   result["freeze"] = compile.import.freezeRegex;
   if (!compile.import.trainRegex.empty())
     result["train"] = compile.import.trainRegex;

@@ -137,6 +137,8 @@ static void addFusion(OpPassManager &passes, const StepOptions &options,
     mixed.threads = unsigned(options.threads);
     mixed.target = target.name();
     mixed.libraryWorkspace = options.libraryWorkspace;
+    mixed.cpuClass = options.cpuClass;
+    mixed.libraryTable = options.libraryTable;
     passes.addPass(createMixedPrecisionPass(mixed));
   }
   if (splitsProducts(options, target)) {
@@ -152,6 +154,8 @@ static void addFusion(OpPassManager &passes, const StepOptions &options,
   kernels.target = target.name();
   kernels.libraryWorkspace = options.libraryWorkspace;
   kernels.matmulPrecision = options.matmulPrecision;
+  kernels.cpuClass = options.cpuClass;
+  kernels.libraryTable = options.libraryTable;
   passes.addPass(createAnnotateKernelsPass(kernels));
 }
 

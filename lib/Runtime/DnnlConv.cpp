@@ -7,12 +7,9 @@
 // order at rest, and is made
 // in the workspace: a few percent of a convolution's time, where a forced plain
 // order of weights would cost half of it. The backward primitives take the
-// forward descriptor as oneDNN's hint. A pointwise convolution over
-// channels-last activations is a plain product of matrices, which reads the
-// weights as they are; it is used where it was measured to be faster (README.md
-// beside this file). Where windows lie side by side (kernel = stride), the
-// weights' gradient is computed of the same bytes seen as more and smaller
-// images, without strides (stacked).
+// forward descriptor as oneDNN's hint. Where windows lie side by side (kernel =
+// stride), the weights' gradient is computed of the same bytes seen as more and
+// smaller images, without strides (stacked).
 //
 //===----------------------------------------------------------------------===//
 #include "DnnlProgram.h"
@@ -232,63 +229,10 @@ bool assemble(const PrimitiveDesc &desc, const Geometry &g,
          program.appendReorder(chosen, weights, g.plainWeights, plain, error);
 }
 
-bool isPointwise(const ConvDesc &c) {
-  bool single = c.channelsLast && c.groups == 1;
-  for (int64_t d = 0; d < c.rank; ++d)
-    single = single && c.kernel[d] == 1 && c.strides[d] == 1 &&
-             c.padsLo[d] == 0 && c.padsHi[d] == 0;
-  return single;
-}
-
-/// The rule comes from measurements (README.md): products are faster where
-/// there are many weights (reordering them costs time), and in gradients with
-/// more output than input channels, unless the weights' gradient has so few
-/// rows (the input channels) that a tile of the product is mostly empty.
-bool prefersProduct(const PrimitiveDesc &desc) {
-  constexpr int64_t kFewChannels = 20;
-  const ConvDesc &c = desc.conv;
-  return c.inChannels * c.outChannels >= (int64_t(1) << 18) ||
-         (desc.kind != PrimitiveKind::ConvForward &&
-          c.outChannels > c.inChannels &&
-          (desc.kind == PrimitiveKind::ConvInputGrad ||
-           c.inChannels >= kFewChannels));
-}
-
-/// Returns a pointwise convolution as a product with the same arguments in the
-/// same order.
-PrimitiveDesc asProduct(const PrimitiveDesc &desc) {
-  const ConvDesc &c = desc.conv;
-  int64_t points = c.batch;
-  for (int64_t d = 0; d < c.rank; ++d)
-    points *= c.in[d];
-  PrimitiveDesc product;
-  product.dtype = desc.dtype;
-  product.wideResult = desc.wideResult;
-  MatMulDesc &m = product.matmul;
-  m.aCol = m.bCol = m.cCol = 1;
-  if (desc.kind == PrimitiveKind::ConvForward) {
-    m.m = points, m.n = c.outChannels, m.k = c.inChannels;
-    m.aRow = c.inChannels, m.cRow = c.outChannels;
-    m.bRow = 1, m.bCol = c.inChannels;
-  } else if (desc.kind == PrimitiveKind::ConvInputGrad) {
-    m.m = points, m.n = c.inChannels, m.k = c.outChannels;
-    m.aRow = c.outChannels, m.bRow = m.cRow = c.inChannels;
-  } else {
-    // The product is x^T dy, the transpose of the weights' gradient.
-    m.m = c.inChannels, m.n = c.outChannels, m.k = points;
-    m.aRow = 1, m.aCol = c.inChannels;
-    m.bRow = c.outChannels;
-    m.cRow = 1, m.cCol = c.inChannels;
-  }
-  return product;
-}
-
 } // namespace
 
 std::unique_ptr<Primitive>
 ckopt::runtime::createDnnlConv(const PrimitiveDesc &asked, std::string &error) {
-  if (isPointwise(asked.conv) && prefersProduct(asked))
-    return createDnnlMatMul(asProduct(asked), error);
   bool stacks = isStackable(asked);
   PrimitiveDesc desc = stacks ? stacked(asked) : asked;
   const ConvDesc &c = desc.conv;

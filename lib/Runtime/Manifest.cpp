@@ -206,6 +206,7 @@ template <typename IO, typename M> void manifestFields(IO &io, M &m) {
   io.list(m.cpuFeatures, 4, [&](auto &s) { io.field(s); });
   io.field(m.threads), io.field(m.keepDenormals);
   io.field(m.arenaBytes), io.field(m.alignment), io.field(m.producer);
+  io.field(m.libraryTable);
   io.list(m.tensors, 64, [&](auto &t) { tensorFields(io, t); });
   io.list(m.functions, 16, [&](auto &f) {
     io.field(f.name), io.field(f.symbol);
@@ -214,7 +215,7 @@ template <typename IO, typename M> void manifestFields(IO &io, M &m) {
   });
   io.list(m.primitives, 64, [&](auto &p) {
     io.field(p.kind), io.field(p.dtype), io.field(p.wideResult);
-    io.field(p.accumulate), io.field(p.precision);
+    io.field(p.accumulate), io.field(p.precision), io.field(p.form);
     matmulFields(io, p.matmul);
     convFields(io, p.conv);
     if (isAttention(p.kind))

@@ -230,8 +230,12 @@ bool validateDevice(const Manifest &m, std::string &error) {
   if (static_cast<uint32_t>(d.precision) >= kNumProductPrecisions ||
       pieceCount(d.precision) > 1)
     return fail(error, "unknown precision of products");
-  if (m.threads != 1 || !m.cpuFeatures.empty())
-    return fail(error, "made for a device, but with CPU features or threads");
+  bool forms = false;
+  for (const PrimitiveDesc &primitive : m.primitives)
+    forms |= primitive.form != LibraryForm::Default;
+  if (m.threads != 1 || !m.cpuFeatures.empty() || forms)
+    return fail(error, "made for a device, but with CPU features, threads or "
+                       "forms of primitives");
   if (!validateKernels(m, error))
     return false;
   for (size_t i = 0; i < m.calls.size(); ++i)

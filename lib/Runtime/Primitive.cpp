@@ -2,15 +2,16 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Chooses the library that runs a descriptor. The choice is a pure function of
-// the descriptor (the table and its measurements are in README.md beside this
-// file), never of a timing of this run, because it decides the bits of results.
+// Makes the primitive of a descriptor. Its library and form are a pure function
+// of the descriptor (LibraryTable.h), never of a timing of this run, because
+// they decide the bits of results.
 //
 //===----------------------------------------------------------------------===//
 #include "PrimitiveImpl.h"
 
 #include "Env.h"
 #include "OpenMP.h"
+#include "ckopt/Runtime/LibraryTable.h"
 
 #include <map>
 #include <mutex>
@@ -22,8 +23,25 @@ Primitive::~Primitive() = default;
 
 namespace {
 
-std::unique_ptr<Primitive> createChecked(const PrimitiveDesc &desc,
+std::unique_ptr<Primitive> createProduct(const PrimitiveDesc &desc,
+                                         std::string &error) {
+  if (desc.form == LibraryForm::OpenBlas)
+    return createBlasMatMul(desc);
+  auto product = createDnnlMatMul(desc, error);
+  // OpenBLAS accepts some strides that oneDNN refuses.
+  if (!product && desc.dtype == DType::F32 &&
+      desc.precision == ProductPrecision::F32) {
+    error.clear();
+    return createBlasMatMul(desc);
+  }
+  return product;
+}
+
+std::unique_ptr<Primitive> createChecked(const PrimitiveDesc &given,
                                          int32_t threads, std::string &error) {
+  PrimitiveDesc desc = given;
+  if (desc.form == LibraryForm::Default)
+    desc.form = builtInLibraryTable("").formOf(desc);
   bool isMatMul = desc.kind == PrimitiveKind::MatMul;
   if (isAttention(desc.kind))
     return createAttention(desc, threads);
@@ -35,16 +53,14 @@ std::unique_ptr<Primitive> createChecked(const PrimitiveDesc &desc,
             std::string(dtypeName(desc.dtype));
     return nullptr;
   }
-  if (!isMatMul)
+  if (isMatMul)
+    return createProduct(desc, error);
+  if (desc.form == LibraryForm::Default ||
+      desc.form == LibraryForm::Convolution)
     return createDnnlConv(desc, error);
-  auto product = createDnnlMatMul(desc, error);
-  // OpenBLAS accepts some strides that oneDNN refuses.
-  if (!product && desc.dtype == DType::F32 &&
-      desc.precision == ProductPrecision::F32) {
-    error.clear();
-    return createBlasMatMul(desc);
-  }
-  return product;
+  PrimitiveDesc product = productOf(desc);
+  product.form = desc.form;
+  return createProduct(product, error);
 }
 
 } // namespace

@@ -1,9 +1,6 @@
-//===- PrimitiveDesc.cpp - what is said of library kernels
+//===- PrimitiveDesc.cpp - what is said of library kernels ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
-//-----------------===//
 //
 // Properties of library kernels that need no library: names, sizes, whether the
 // numbers are consistent. Constant time each.
@@ -31,6 +28,49 @@ ckopt::runtime::parseProductPrecision(std::string_view name) {
     if (name == kPrecisions[i])
       return static_cast<ProductPrecision>(i);
   return std::nullopt;
+}
+
+std::string_view ckopt::runtime::libraryFormName(LibraryForm form) {
+  static constexpr std::array<std::string_view, kNumLibraryForms> kNames = {
+      "default", "convolution", "in-place", "packed", "openblas"};
+  auto index = static_cast<uint32_t>(form);
+  return index < kNumLibraryForms ? kNames[index] : "unknown";
+}
+
+bool ckopt::runtime::isPointwise(const PrimitiveDesc &desc) {
+  const ConvDesc &c = desc.conv;
+  bool single = isConvolution(desc.kind) && c.channelsLast && c.groups == 1;
+  for (int64_t d = 0; single && d < c.rank; ++d)
+    single = c.kernel[d] == 1 && c.strides[d] == 1 && c.padsLo[d] == 0 &&
+             c.padsHi[d] == 0;
+  return single;
+}
+
+PrimitiveDesc ckopt::runtime::productOf(const PrimitiveDesc &desc) {
+  const ConvDesc &c = desc.conv;
+  int64_t points = c.batch;
+  for (int64_t d = 0; d < c.rank; ++d)
+    points *= c.in[d];
+  PrimitiveDesc product;
+  product.dtype = desc.dtype;
+  product.wideResult = desc.wideResult;
+  MatMulDesc &m = product.matmul;
+  m.aCol = m.bCol = m.cCol = 1;
+  if (desc.kind == PrimitiveKind::ConvForward) {
+    m.m = points, m.n = c.outChannels, m.k = c.inChannels;
+    m.aRow = c.inChannels, m.cRow = c.outChannels;
+    m.bRow = 1, m.bCol = c.inChannels;
+  } else if (desc.kind == PrimitiveKind::ConvInputGrad) {
+    m.m = points, m.n = c.inChannels, m.k = c.outChannels;
+    m.aRow = c.outChannels, m.bRow = m.cRow = c.inChannels;
+  } else {
+    // The product is x^T dy, the transpose of the weights' gradient.
+    m.m = c.inChannels, m.n = c.outChannels, m.k = points;
+    m.aRow = 1, m.aCol = c.inChannels;
+    m.bRow = c.outChannels;
+    m.cRow = 1, m.cCol = c.inChannels;
+  }
+  return product;
 }
 
 static std::string product(const int64_t *values, int64_t count) {
@@ -123,9 +163,6 @@ std::string checkMatMul(const MatMulDesc &m) {
 }
 
 std::string checkConv(const ConvDesc &c) {
-  if (c.rank < 1 || c.rank > 3)
-    return "convolutions have 1 to 3 spatial dimensions, not " +
-           std::to_string(c.rank);
   if (c.batch < 1 || c.inChannels < 1 || c.outChannels < 1 || c.groups < 1)
     return "extents must be positive";
   if (c.inChannels % c.groups || c.outChannels % c.groups)
@@ -196,6 +233,25 @@ std::string checkAttention(const PrimitiveDesc &desc) {
   return "";
 }
 
+/// Whether a descriptor can have the form that it asks for.
+bool fitsForm(const PrimitiveDesc &desc) {
+  bool narrow = (desc.dtype == DType::F32 || desc.dtype == DType::BF16) &&
+                desc.precision == ProductPrecision::F32;
+  bool product = desc.kind == PrimitiveKind::MatMul || isPointwise(desc);
+  switch (desc.form) {
+  case LibraryForm::Default:
+    return true;
+  case LibraryForm::Convolution:
+    return narrow && isConvolution(desc.kind);
+  case LibraryForm::InPlace:
+  case LibraryForm::Packed:
+    return narrow && product;
+  case LibraryForm::OpenBlas:
+    return narrow && desc.dtype == DType::F32 && product;
+  }
+  return false;
+}
+
 } // namespace
 
 std::string ckopt::runtime::check(const PrimitiveDesc &desc) {
@@ -217,6 +273,14 @@ std::string ckopt::runtime::check(const PrimitiveDesc &desc) {
     return describe(desc) + ": only products of halves have a wider result";
   if (desc.accumulate && desc.kind != PrimitiveKind::MatMul)
     return describe(desc) + ": only matrix products are added to a tensor";
+  if (isConvolution(desc.kind) && (desc.conv.rank < 1 || desc.conv.rank > 3))
+    return describe(desc) +
+           ": convolutions have 1 to 3 spatial dimensions, "
+           "not " +
+           std::to_string(desc.conv.rank);
+  if (!fitsForm(desc))
+    return describe(desc) + ": cannot be computed as '" +
+           std::string(libraryFormName(desc.form)) + "'";
   std::string wrong = desc.kind == PrimitiveKind::MatMul
                           ? checkMatMul(desc.matmul)
                       : isAttention(desc.kind) ? checkAttention(desc)

@@ -51,6 +51,7 @@ def write_files(programs, root):
     run(ckopt, "train", *step, *samples, *short, "--holdout=0.9", "--report=train.json")
     run(ckopt, "compare", *step, *samples, *short, "--budgets=none,0.8", "--report=compare.json")
     run(ckopt, "bench", *step, "--threads=1", "-O", "0", "--steps=2", "--profile-out=profile.json",
+        "--tune=table.json",
         "--profile", "--report=bench.json")
     run(ckopt, "inspect", *step, "--threads=1", "-O", "0", "--depth=3", "--report=inspect.json")
     run(ckopt, "compile", *step, "--target=cuda", "--report=device.json", "-o", "device")
@@ -74,6 +75,7 @@ def write_files(programs, root):
                                 "bench.json", "inspect.json"],
         "ckopt-compare-report-1": ["compare.json"],
         "ckopt-profile-1": ["profile.json"],
+        "ckopt-library-table-1": ["table.json"],
         "ckopt-device-step": ["device/step.json"],
     }
 

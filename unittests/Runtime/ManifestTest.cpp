@@ -43,7 +43,9 @@ Manifest sample() {
   conv.conv.kernel[0] = conv.conv.kernel[1] = 3;
   conv.conv.out[0] = conv.conv.out[1] = 3;
   conv.conv.channelsLast = conv.conv.weightsLast = true;
+  conv.form = LibraryForm::Convolution;
   m.primitives.push_back(conv);
+  m.libraryTable = "0123456789abcdef";
   CallInfo call;
   call.kernel = "k0", call.source = "/conv/Conv", call.primitive = 0;
   call.workspaceOffset = 1024, call.workspaceBytes = 512;
@@ -115,6 +117,7 @@ TEST(Manifest, RoundTrip) {
   EXPECT_EQ(back.tensors[0].init, "kaiming");
   EXPECT_EQ(back.functions[0].symbol, "ckopt_fn_step");
   EXPECT_EQ(back.primitives[0], m.primitives[0]);
+  EXPECT_EQ(back.libraryTable, m.libraryTable);
   EXPECT_EQ(back.calls[1].originalCall, 0);
   EXPECT_EQ(back.calls[0].results[0].bytes, 144);
 }
@@ -168,6 +171,11 @@ TEST(Manifest, SaysWhatIsWrongWithADeviceTable) {
          m.primitives[0].precision = ProductPrecision::TF32;
        },
        "another precision than the step's"},
+      {[](Manifest &m) {
+         m.primitives = {product()};
+         m.primitives[0].form = LibraryForm::Packed;
+       },
+       "forms of primitives"},
       {[](Manifest &m) { m.threads = 2; }, "threads"},
       {[](Manifest &m) { m.alignment = 512; }, "up to 256"},
       {[](Manifest &m) { m.kernels.push_back(m.kernels[0]); }, "there twice"},
@@ -279,6 +287,12 @@ TEST(Manifest, SaysWhatIsWrong) {
          m.primitives[0].precision = ProductPrecision(kNumProductPrecisions);
        },
        "unknown precision"},
+      {[](Manifest &m) { m.primitives[0].form = LibraryForm::Packed; },
+       "cannot be computed as 'packed'"},
+      {[](Manifest &m) {
+         m.primitives[0].form = LibraryForm(kNumLibraryForms);
+       },
+       "cannot be computed as 'unknown'"},
       {[](Manifest &m) { m.calls[0].primitive = 1; }, "primitive index"},
       {[](Manifest &m) { m.calls[1].originalCall = 1; }, "before it"},
       {[](Manifest &m) { m.calls[0].workspaceBytes = 4096; }, "workspace"},

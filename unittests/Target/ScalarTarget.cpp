@@ -34,7 +34,7 @@ public:
 
   LibraryChoice chooseLibrary(const runtime::PrimitiveDesc &desc,
                               const CodegenOptions &options) const override {
-    return chooseHostLibrary(desc, options.threads);
+    return chooseHostLibrary(desc, options);
   }
 
   llvm::Expected<std::unique_ptr<StepCode>>

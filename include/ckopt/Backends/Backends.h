@@ -38,9 +38,10 @@ void registerAllTargets();
 /// A usage error if the request asks for products of rounded operands.
 llvm::Error refuseNarrowProducts(const TargetRequest &request);
 
-/// oneDNN's or OpenBLAS's primitive, with the workspace that it needs.
+/// oneDNN's or OpenBLAS's primitive, by the table of the options, with the
+/// workspace that it needs.
 LibraryChoice chooseHostLibrary(const runtime::PrimitiveDesc &desc,
-                                unsigned threads);
+                                const CodegenOptions &options);
 
 /// Machine code for this machine's kind of processor, whose kernels are made
 /// with `codegen`, in ranges.

@@ -30,7 +30,7 @@
 namespace ckopt::runtime {
 
 /// Version of the blob and of the calls between generated code and runtime.
-inline constexpr uint32_t kAbiVersion = 6;
+inline constexpr uint32_t kAbiVersion = 7;
 
 /// The kind of machine that the code runs on.
 enum class Target : uint32_t { Cpu = 0, Cuda };
@@ -167,6 +167,9 @@ struct Manifest {
   int64_t arenaBytes = 0;     ///< the planned peak
   int64_t alignment = 64;     ///< of the arena's start; kDeviceAlignment on one
   std::string producer;       ///< compiler and version, for messages
+  /// The hash of the table by which forms of primitives were chosen; "": the
+  /// built-in one.
+  std::string libraryTable;
   std::vector<TensorInfo> tensors;
   std::vector<FunctionInfo> functions;
   std::vector<PrimitiveDesc> primitives;

@@ -86,6 +86,22 @@ constexpr bool isAttention(PrimitiveKind kind) {
          kind == PrimitiveKind::AttentionGrad;
 }
 
+/// How a product or a pointwise convolution of f32 or bf16 is computed on the
+/// CPU, where there is a choice (LibraryTable.h). It decides the bits of the
+/// result.
+enum class LibraryForm : uint8_t {
+  Default = 0, ///< as the built-in table says, or as the only form there is
+  Convolution, ///< oneDNN's convolution
+  InPlace,     ///< oneDNN's product, operands read as they lie
+  Packed,      ///< oneDNN's product, the right operand packed first
+  OpenBlas,    ///< OpenBLAS's product; f32 alone
+};
+inline constexpr uint32_t kNumLibraryForms = 5;
+
+/// Returns "default", "convolution", "in-place", "packed", "openblas";
+/// "unknown" for other numbers.
+CKRT_EXPORT std::string_view libraryFormName(LibraryForm form);
+
 /// c[i,j,:,:] = a[i,j,:,:] * b[i,j,:,:] over two batch dimensions (1 where
 /// absent; fill from the right: a single batch dimension is batch[1]). All
 /// strides are in elements; an operand's batch stride 0 broadcasts it. Two
@@ -155,8 +171,18 @@ struct PrimitiveDesc {
   /// CPU only for MatMul, and BF16x3 or BF16x6, where dtype is that of pieces:
   /// BF16 with wideResult, or F32 that hold numbers of bf16.
   ProductPrecision precision = ProductPrecision::F32;
+  /// Other than Default only on the CPU, and of the forms that the kind has.
+  LibraryForm form = LibraryForm::Default;
   bool operator==(const PrimitiveDesc &) const = default;
 };
+
+/// Returns whether this is a convolution over channels-last activations that is
+/// a product of matrices: one group, kernel 1, stride 1, no padding.
+CKRT_EXPORT bool isPointwise(const PrimitiveDesc &desc);
+
+/// Returns a pointwise convolution as a product with the same arguments in the
+/// same order, of form Default.
+CKRT_EXPORT PrimitiveDesc productOf(const PrimitiveDesc &desc);
 
 /// Describes a primitive in messages and tables: "matmul f32 2x12x256x256x64",
 /// or "matmul f32 by tf32 ..." with a precision other than f32.

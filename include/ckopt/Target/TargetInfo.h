@@ -14,6 +14,7 @@
 #ifndef CKOPT_TARGET_TARGETINFO_H
 #define CKOPT_TARGET_TARGETINFO_H
 
+#include "ckopt/Runtime/LibraryTable.h"
 #include "ckopt/Runtime/Manifest.h"
 #include "ckopt/Target/MachineRates.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -55,6 +56,9 @@ struct KernelSettings {
   std::string keepF32; ///< with halves: nodes whose names match stay f32
   /// Attention by blocks of rows, without the matrix of scores: off, auto, on.
   std::string attention = "off";
+  /// A file that says which library runs what (LibraryTableFile.h), for a class
+  /// of processors; "": the built-in table, this machine's class.
+  std::string libraryTable, cpuClass;
 };
 
 /// The same, checked: what code for one kernel depends on.
@@ -67,6 +71,8 @@ struct CodegenOptions {
   /// Of contractions and convolutions of f32 whose kernels round operands;
   /// other types as they are.
   runtime::ProductPrecision precision = runtime::ProductPrecision::F32;
+  /// Which library of a CPU runs what; null: by the built-in table.
+  std::shared_ptr<const runtime::LibraryTable> libraries = nullptr;
 };
 
 /// The processor that machine code is made for.
@@ -173,6 +179,7 @@ struct TargetTraits {
 /// Whether a library runs a contraction or convolution.
 struct LibraryChoice {
   bool library = false;
+  runtime::LibraryForm form = runtime::LibraryForm::Default;
   int64_t workspaceBytes = 0;
   std::string reason; ///< why none does
 };

@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Conversion/Emit/Emit.h"
+#include "Machine.h"
 #include "ckopt/Conversion/Kernels/Optimize.h"
 #include "ckopt/Support/Error.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -22,108 +23,12 @@
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/IR/Verifier.h"
-#include "llvm/MC/MCSubtargetInfo.h"
-#include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/SHA256.h"
-#include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
-#include "llvm/Target/TargetOptions.h"
-#include "llvm/TargetParser/Host.h"
 
 #include <set>
 
 using namespace ckopt;
-
-/// LLVM's names of the features that its code generator can use for what the
-/// emitter writes. The runtime knows what /proc/cpuinfo calls them.
-static constexpr llvm::StringLiteral usedFeatures[] = {"sse3",
-                                                       "ssse3",
-                                                       "sse4.1",
-                                                       "sse4.2",
-                                                       "popcnt",
-                                                       "lzcnt",
-                                                       "movbe",
-                                                       "bmi",
-                                                       "bmi2",
-                                                       "adx",
-                                                       "avx",
-                                                       "f16c",
-                                                       "fma",
-                                                       "avx2",
-                                                       "avxvnni",
-                                                       "avxifma",
-                                                       "avxneconvert",
-                                                       "avxvnniint8",
-                                                       "gfni",
-                                                       "vaes",
-                                                       "vpclmulqdq",
-                                                       "avx512f",
-                                                       "avx512cd",
-                                                       "avx512bw",
-                                                       "avx512dq",
-                                                       "avx512vl",
-                                                       "avx512ifma",
-                                                       "avx512vbmi",
-                                                       "avx512vbmi2",
-                                                       "avx512vnni",
-                                                       "avx512bitalg",
-                                                       "avx512vpopcntdq",
-                                                       "avx512bf16",
-                                                       "avx512fp16",
-                                                       "avx512vp2intersect"};
-
-static llvm::Expected<std::unique_ptr<llvm::TargetMachine>>
-makeTargetMachine(const CpuOptions &options) {
-  llvm::InitializeNativeTarget();
-  llvm::InitializeNativeTargetAsmPrinter();
-  llvm::Triple triple(llvm::sys::getProcessTriple());
-  std::string error, features;
-  const llvm::Target *target =
-      llvm::TargetRegistry::lookupTarget(triple, error);
-  if (!target)
-    return makeError(ExitInternal,
-                     "no code generator for this machine: " + error);
-  std::string cpu = options.cpu;
-  if (cpu == "native") {
-    // The CPU's name only tunes; the features decide what code may use, since a
-    // virtual machine may hide some features of its CPU.
-    cpu = llvm::sys::getHostCPUName().str();
-    std::vector<std::string> list;
-    for (const auto &feature : llvm::sys::getHostCPUFeatures())
-      list.push_back((feature.second ? "+" : "-") + feature.first().str());
-    llvm::sort(list);
-    features = llvm::join(list, ",");
-  }
-  llvm::TargetOptions targetOptions;
-  targetOptions.AllowFPOpFusion = llvm::FPOpFusion::Strict;
-  std::unique_ptr<llvm::TargetMachine> machine(target->createTargetMachine(
-      triple, cpu, features, targetOptions, llvm::Reloc::PIC_, std::nullopt,
-      options.optLevel >= 3 ? llvm::CodeGenOptLevel::Aggressive
-                            : llvm::CodeGenOptLevel::Default));
-  if (!machine)
-    return makeError(ExitInternal,
-                     "cannot generate code for CPU '" + cpu + "'");
-  const llvm::MCSubtargetInfo &info = *machine->getMCSubtargetInfo();
-  if (!info.isCPUStringValid(cpu) ||
-      (triple.isX86() && !info.checkFeatures("+64bit")))
-    return usageError("--cpu: '" + cpu + "' is no " + triple.getArchName() +
-                      " processor that LLVM knows");
-  return machine;
-}
-
-llvm::Expected<std::vector<std::string>>
-ckopt::cpuFeatures(const CpuOptions &options) {
-  auto machine = makeTargetMachine(options);
-  if (!machine)
-    return machine.takeError();
-  std::vector<std::string> result;
-  if (!(*machine)->getTargetTriple().isX86())
-    return result;
-  for (llvm::StringRef feature : usedFeatures)
-    if ((*machine)->getMCSubtargetInfo()->checkFeatures(("+" + feature).str()))
-      result.push_back(feature.str());
-  return result;
-}
 
 /// Adds a constant array of bytes and its size as `name` and `name`_size.
 static void addBlob(llvm::Module &module, llvm::StringRef name,

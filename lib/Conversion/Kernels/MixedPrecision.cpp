@@ -366,6 +366,8 @@ struct MixedPrecision : ckopt::impl::MixedPrecisionPassBase<MixedPrecision> {
     settings.target = target;
     settings.threads = int32_t(threads);
     settings.libraryWorkspace = libraryWorkspace;
+    settings.cpuClass = cpuClass;
+    settings.libraryTable = libraryTable;
     auto codegen = (*found)->codegen(settings);
     if (!codegen)
       return fail(codegen.takeError());

@@ -78,6 +78,8 @@ struct AnnotateKernels : ckopt::impl::AnnotateKernelsPassBase<AnnotateKernels> {
     settings.vectorBits = vectorBits;
     settings.libraryWorkspace = libraryWorkspace;
     settings.matmulPrecision = matmulPrecision;
+    settings.cpuClass = cpuClass;
+    settings.libraryTable = libraryTable;
     FailureOr<CodegenOptions> options =
         codegenOptions(getOperation(), settings);
     if (failed(options))
@@ -128,6 +130,8 @@ struct LowerKernels : ckopt::impl::LowerKernelsPassBase<LowerKernels> {
     settings.threads = int32_t(threads);
     settings.vectorBits = vectorBits;
     settings.matmulPrecision = matmulPrecision;
+    settings.cpuClass = cpuClass;
+    settings.libraryTable = libraryTable;
     FailureOr<CodegenOptions> options = codegenOptions(module, settings);
     if (failed(options))
       return signalPassFailure();

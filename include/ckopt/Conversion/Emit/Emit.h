@@ -29,6 +29,13 @@ namespace ckopt {
 /// usage error where LLVM knows no such CPU.
 llvm::Expected<std::vector<std::string>> cpuFeatures(const CpuOptions &cpu);
 
+/// The architecture of a CPU whose code this machine cannot run ("aarch64"); ""
+/// for those of its own architecture.
+llvm::Expected<std::string> foreignArchitecture(const CpuOptions &cpu);
+
+/// The class of a CPU by its features, one of runtime::kCpuClasses.
+llvm::Expected<std::string> cpuClass(const CpuOptions &cpu);
+
 /// Object files in memory: one with what is loaded, which refers to the others.
 struct StepObjects {
   std::vector<char> main;

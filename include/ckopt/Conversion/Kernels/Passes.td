@@ -30,6 +30,10 @@ def MixedPrecisionPass : Pass<"mixed-precision", "mlir::ModuleOp"> {
     Option<"target", "target", "std::string", "\"cpu\"", "Name of the target">,
     Option<"libraryWorkspace", "library-workspace", "int64_t", "0",
            "cuda: bytes of workspace of each call of cuBLASLt or cuDNN; 0: our own contractions">,
+    Option<"cpuClass", "cpu-class", "std::string", "\"\"",
+           "cpu: class of processors whose library table decides; empty: this machine's">,
+    Option<"libraryTable", "library-table", "std::string", "\"\"",
+           "cpu: a file of rules that stand before the built-in ones">,
     Option<"products", "products", "std::string", "\"auto\"",
            "the type, f32 (operands are widened first), auto: the type where the machine has instructions for it">,
   ];
@@ -75,6 +79,10 @@ def AnnotateKernelsPass : Pass<"annotate-kernels", "mlir::ModuleOp"> {
            "cuda: bytes of workspace of each call of cuBLASLt or cuDNN; 0: our own contractions">,
     Option<"matmulPrecision", "matmul-precision", "std::string", "\"f32\"",
            "Class of products of f32, as split-products was given it; cuda: what operands are rounded to">,
+    Option<"cpuClass", "cpu-class", "std::string", "\"\"",
+           "cpu: class of processors whose library table decides; empty: this machine's">,
+    Option<"libraryTable", "library-table", "std::string", "\"\"",
+           "cpu: a file of rules that stand before the built-in ones">,
   ];
   // Of the code that is tried to see how it vectorizes.
   let dependentDialects = [
@@ -95,6 +103,10 @@ def LowerKernelsPass : Pass<"lower-kernels", "mlir::ModuleOp"> {
            "Name of the target: cpu (functions of ranges), cuda (launches in block form)">,
     Option<"matmulPrecision", "matmul-precision", "std::string", "\"f32\"",
            "Class of products of f32, as split-products was given it; cuda: what operands are rounded to">,
+    Option<"cpuClass", "cpu-class", "std::string", "\"\"",
+           "cpu: class of processors whose library table decides; empty: this machine's">,
+    Option<"libraryTable", "library-table", "std::string", "\"\"",
+           "cpu: a file of rules that stand before the built-in ones">,
     Option<"toLLVM", "to-llvm", "bool", "false",
            "Erase everything else and lower the stages to the LLVM dialect">,
     Option<"report", "report", "bool", "false",

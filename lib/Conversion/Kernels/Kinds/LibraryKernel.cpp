@@ -339,6 +339,7 @@ public:
       return kernel.front().front().emitError("no library primitive: ")
              << choice.reason;
     code.library = true;
+    code.primitive.form = choice.form;
     auto op = cast<KernelOpInterface>(kernel.front().front());
     for (auto [operand, result] : op.getReusePairs())
       code.reuse.emplace_back(code.primitiveArgs[operand], result);
