@@ -53,7 +53,7 @@ struct KernelSettings {
   std::string precision = "f32";
   std::string keepF32; ///< with bf16: nodes whose names match stay f32
   /// Attention by blocks of rows, without the matrix of scores: off, auto, on.
-  std::string attention = "off";
+  std::string attention = "auto";
 };
 
 /// The same, checked: what code for one kernel depends on.
