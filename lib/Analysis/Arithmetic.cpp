@@ -14,6 +14,7 @@
 #include "Loops.h"
 #include "ckopt/Analysis/CostModel.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "ckopt/Dialect/Ckopt/Utils/RandomSite.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
@@ -28,7 +29,7 @@ using namespace ckopt;
 static constexpr double scalarRate = 1e9;
 
 /// Operations on a score of attention between the products.
-static constexpr double kScorePasses = 20;
+static constexpr double kScorePasses = 20, kScoreDropout = 16;
 
 /// Returns the share of the peak rate that a contraction with this smallest
 /// dimension reaches.
@@ -72,7 +73,8 @@ static double kernelOpSeconds(KernelOpInterface kernel,
     int64_t terms = isa<AttentionOp>(op) ? columns(0) + columns(2)
                                          : 3 * columns(0) + 2 * columns(2);
     return flops / (rates.matmul * sizeEfficiency(columns(0))) +
-           kScorePasses * flops / (2 * double(terms) * rates.vector);
+           (randomSite(op) ? kScorePasses + kScoreDropout : kScorePasses) *
+               flops / (2 * double(terms) * rates.vector);
   }
   int64_t groups = groupsOf(op);
   for (Value operand : op->getOperands())

@@ -5,7 +5,8 @@
 // Query, key and value get theirs from one op, which makes the probabilities
 // again. A bias that is trained, and a loss that reads lse, need the gradient
 // of the scores as a tensor; it is built from products. (The pass that makes
-// attention ops leaves trained biases decomposed.)
+// attention ops leaves trained biases decomposed.) What belongs to rows is f32
+// where the operands are halves, and so is that tensor.
 //
 //===----------------------------------------------------------------------===//
 #include "RuleBuilder.h"
@@ -41,7 +42,8 @@ public:
     return b.make<MatMulOp>(group(x), group(y), true, false);
   }
 
-  /// The gradient of the scores by those of output and lse (or null).
+  /// The gradient of the scores by those of output and lse (or null), in lse's
+  /// type.
   Value scoreGradient(Value outGrad, Value lseGrad);
 
 private:
@@ -50,6 +52,8 @@ private:
     shape.back() = tensorType(x).getShape().back();
     return b.reshape(x, shape);
   }
+  /// x in the type of lse.
+  Value wide(Value x) { return b.cast(x, getElementTypeOrSelf(op.getLse())); }
   Value besideKeys(Value rows) {
     return b.keepDims(rows, {int64_t(scores.size()) - 1}, scores);
   }
@@ -80,7 +84,7 @@ Value Decomposed::allowed() {
 }
 
 Value Decomposed::scoreGradient(Value outGrad, Value lseGrad) {
-  Value s = b.mul(times(op.getQuery(), op.getKey(), true, scores.back()),
+  Value s = b.mul(wide(times(op.getQuery(), op.getKey(), true, scores.back())),
                   op.getScale().convertToDouble());
   if (op.getBias())
     s = b.add(s, op.getBias());
@@ -93,10 +97,13 @@ Value Decomposed::scoreGradient(Value outGrad, Value lseGrad) {
         b.compare(ComparePredicate::GT, besideKeys(op.getLse()), -INFINITY), p);
   Value gradient;
   if (outGrad) {
-    Value delta =
-        b.sum(b.mul(outGrad, op.getOutput()), {int64_t(scores.size()) - 1});
-    gradient = b.sub(times(outGrad, op.getValue(), true, scores.back()),
-                     besideKeys(delta));
+    Value delta = b.sum(b.mul(wide(outGrad), wide(op.getOutput())),
+                        {int64_t(scores.size()) - 1});
+    gradient = wide(times(outGrad, op.getValue(), true, scores.back()));
+    if (op.getSeed()) // a dropout is its own gradient
+      gradient = b.make<DropoutOp>(gradient, op.getSeed(), op.getStep(),
+                                   op.getRatioAttr(), op.getSiteAttr());
+    gradient = b.sub(gradient, besideKeys(delta));
   }
   if (lseGrad)
     gradient =
@@ -112,9 +119,10 @@ static void attentionRule(AttentionOp op, RuleBuilder &b) {
                     op.getValue().getType()};
     auto grads = AttentionGradOp::create(
         b.builder, b.loc, types, op.getQuery(), op.getKey(), op.getValue(),
-        op.getBias(), op.getMask(), op.getOutput(), op.getLse(), b.grad(0),
-        op.getScaleAttr(), op.getFillAttr(), op.getCausalAttr(),
-        op.getZeroEmptyRowsAttr());
+        op.getBias(), op.getMask(), op.getSeed(), op.getStep(), op.getOutput(),
+        op.getLse(), b.grad(0), op.getScaleAttr(), op.getFillAttr(),
+        op.getCausalAttr(), op.getZeroEmptyRowsAttr(), op.getRatioAttr(),
+        op.getSiteAttr());
     for (unsigned i = 0; i < 3; ++i)
       if (b.needs(i))
         b.set(i, grads.getResult(i));
@@ -128,7 +136,8 @@ static void attentionRule(AttentionOp op, RuleBuilder &b) {
   if (!b.grad(1) || !inputs)
     return;
   // Only what lse adds: the op above has the rest.
-  Value g = scores.scoreGradient(nullptr, b.grad(1));
+  Value g = b.cast(scores.scoreGradient(nullptr, b.grad(1)),
+                   getElementTypeOrSelf(op.getQuery()));
   double scale = op.getScale().convertToDouble();
   int64_t depth = tensorType(op.getQuery()).getShape().back();
   if (b.needs(0))

@@ -457,9 +457,9 @@ void DriverFlags::addCompilerFlags() {
       "never exist whole: auto (default: by their size), off, or the rows",
       flag::text("chunk-vocab", o.compile.step.chunkVocab));
   add("attention", "FORM", all,
-      "auto: on the CPU in f32 scores of 128 keys or more are made block by "
+      "auto (default): on the CPU scores of 128 keys or more are made block by "
       "block, forward and backward, and never kept (docs/attention.md); on: "
-      "of any number of keys; off (default): products and a softmax",
+      "of any number of keys; off: products and a softmax",
       flag::oneOf("attention", step.attention, {"auto", "on", "off"}));
   add("cpu", "NAME", all, "CPU to compile for (default native)",
       flag::text("cpu", o.compile.target.cpu));

@@ -114,7 +114,7 @@ StringMetadata ckopt::runIdentity(const CompileOptions &compile,
     result["keep-f32"] = step.keepF32;
   if (step.chunkVocab != "auto")
     result["chunk-vocab"] = step.chunkVocab;
-  if (step.attention != "off")
+  if (step.attention != "auto")
     result["attention"] = step.attention;
   if (!session.manifest().libraryTable.empty())
     result["library-table"] = session.manifest().libraryTable;

@@ -17,8 +17,9 @@
 // below that are constants count as -inf. Rows where NaN is replaced by 0 (as
 // exporters treat rows without keys) become rows of zeros. What is matched
 // depends on the program alone, and never on a budget; what is not matched
-// stays as it was, and the reasons that a user could change are said. A dropout
-// between softmax and product stays, and so does a bias that is trained.
+// stays as it was, and the reasons that a user could change are said: a bias
+// that is trained. A dropout between softmax and product keeps its seed, site
+// and elements, and so its mask.
 // Complexity: linear, and the evaluation of constant masks.
 //
 //===----------------------------------------------------------------------===//
@@ -144,7 +145,7 @@ public:
   void rewrite();
 
 private:
-  bool matchWeights(std::string &reason);
+  bool matchWeights();
   bool matchScores();
   bool matchSelect(SelectOp op, Value &next);
   bool matchProducts();
@@ -159,6 +160,7 @@ private:
   RankedTensorType scores; ///< [(batch,) heads, queries, keys]
 
   MatMulOp first, second;
+  DropoutOp dropout; ///< of the probabilities, or null
   /// Where rows are replaced by zeros before and after the softmax.
   Value emptyRows;
   bool zeroEmptyRows = false;
@@ -214,7 +216,7 @@ bool Attention::isTrained(Value value) const {
 }
 
 /// Finds the product that reads the probabilities.
-bool Attention::matchWeights(std::string &reason) {
+bool Attention::matchWeights() {
   Value weights = softmax.getOutput();
   auto onlyUser = [](Value value) -> Operation * {
     return value.hasOneUse() ? *value.getUsers().begin() : nullptr;
@@ -248,14 +250,15 @@ bool Attention::matchWeights(std::string &reason) {
     zeroEmptyRows = true;
     weights = select.getOutput();
   }
-  user = onlyUser(weights);
-  if (auto dropout = dyn_cast_or_null<DropoutOp>(user)) {
-    reason = "a dropout lies between softmax and product";
-    return false;
-  }
-  if (auto reshape = dyn_cast_or_null<ReshapeOp>(user)) {
-    weights = reshape.getOutput();
-    user = onlyUser(weights);
+  // Elements are counted row by row, in whatever shape.
+  for (user = onlyUser(weights);; user = onlyUser(weights)) {
+    auto drops = dyn_cast_or_null<DropoutOp>(user);
+    if (!(drops ? !dropout && !isStopped(drops)
+                : isa_and_nonnull<ReshapeOp>(user)))
+      break;
+    if (drops)
+      dropout = drops;
+    weights = user->getResult(0);
   }
   second = dyn_cast_or_null<MatMulOp>(user);
   return second && second.getLhs() == weights && second.getRhs() != weights &&
@@ -406,15 +409,7 @@ bool Attention::match(std::string &reason) {
       !(element.isF32() || element.isF64()) || isStopped(softmax) ||
       llvm::is_contained(scores.getShape(), 0))
     return false;
-  bool read = matchWeights(reason);
-  if (!read && reason.empty())
-    return false;
-  if (!reason.empty()) { // only what would be attention otherwise is named
-    if (!isScores(softmax.getInput()) || scores.getShape().back() < leastKeys)
-      reason.clear();
-    return false;
-  }
-  if (!matchScores() || !matchProducts())
+  if (!matchWeights() || !matchScores() || !matchProducts())
     return false;
   if (llvm::any_of(biases, [&](Value bias) { return isTrained(bias); })) {
     reason = "a trained bias is added to the scores";
@@ -542,11 +537,15 @@ void Attention::rewrite() {
     mask = mask ? b.make<AndOp>(mask, open) : open;
   }
   auto number = [&](double x) { return builder.getF64FloatAttr(x); };
+  bool drops = dropout && dropout.getRatio().convertToDouble() > 0;
   auto made = AttentionOp::create(
-      builder, loc, query, key, value, bias, mask, number(scale),
-      mask && fill != -infinity ? number(fill) : FloatAttr(),
+      builder, loc, query, key, value, bias, mask,
+      drops ? dropout.getSeed() : Value(), drops ? dropout.getStep() : Value(),
+      number(scale), mask && fill != -infinity ? number(fill) : FloatAttr(),
       causal ? builder.getI64IntegerAttr(*causal) : IntegerAttr(),
-      zeroEmptyRows ? builder.getUnitAttr() : UnitAttr());
+      zeroEmptyRows ? builder.getUnitAttr() : UnitAttr(),
+      drops ? dropout.getRatioAttr() : FloatAttr(),
+      drops ? dropout.getSiteAttr() : IntegerAttr());
   made->setDiscardableAttrs(second->getDiscardableAttrDictionary());
   Value output = b.reshape(made.getOutput(), second.getType().getShape());
   second.getOutput().replaceAllUsesWith(output);

@@ -117,6 +117,14 @@ static void reportRandom(func::FuncOp eval) {
     remark << " (and of " << others << " more nodes)";
 }
 
+/// Takes the dropout out of attention.
+static void dropNothing(AttentionOp op) {
+  op.getSeedMutable().clear();
+  op.getStepMutable().clear();
+  op.removeRatioAttr();
+  op.removeSiteAttr();
+}
+
 FailureOr<func::FuncOp> ckopt::makeEval(func::FuncOp function, StringRef name,
                                         bool asWritten) {
   if (failed(checkStraightLine(function)))
@@ -135,6 +143,8 @@ FailureOr<func::FuncOp> ckopt::makeEval(func::FuncOp function, StringRef name,
       break;
     if (auto dropout = dyn_cast<DropoutOp>(op))
       dropout.getOutput().replaceAllUsesWith(dropout.getInput());
+    else if (auto attention = dyn_cast<AttentionOp>(op))
+      dropNothing(attention);
     else if (auto quotient = dyn_cast<DivOp>(op);
              quotient && isDropoutFactor(quotient))
       replaceByOne(quotient);

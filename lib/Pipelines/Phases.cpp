@@ -100,11 +100,9 @@ static bool splitsProducts(const StepOptions &options,
          *precision != runtime::ProductPrecision::F32;
 }
 
-/// Whether attention ops have code. Mixed precision and products of pieces
-/// leave attention to its products.
+/// Whether attention ops have code. Products of pieces leave attention to them.
 static bool hasAttention(const StepOptions &options, const TargetInfo &target) {
-  return options.precision == "f32" && !splitsProducts(options, target) &&
-         target.traits.leastAttentionKeys;
+  return !splitsProducts(options, target) && target.traits.leastAttentionKeys;
 }
 
 static void addAttention(OpPassManager &passes, const StepOptions &options,
@@ -169,8 +167,9 @@ ckopt::buildPhases(const StepOptions &options, const TargetInfo &target,
     return usageError("--chunk-vocab=" + options.chunkVocab + ": target " +
                       target.name() + " makes whole logits (off)");
   if (options.attention == "on" && !hasAttention(options, target))
-    return usageError("--attention=on is for f32 on the CPU; elsewhere "
-                      "attention is products and a softmax");
+    return usageError("--attention=on is for the CPU, without products of "
+                      "pieces (--matmul-precision); elsewhere attention is "
+                      "products and a softmax");
   std::vector<Phase> phases;
   phases.push_back({"normalize", "fold and deduplicate what the exporter wrote",
                     [options, &target](OpPassManager &passes) {

@@ -4,10 +4,10 @@
 //
 // Computes attention row by row: the scores of all keys, their softmax, and the
 // weighted sum of values. The gradient makes the probabilities from lse, as the
-// op says.
+// op says. A dropout's factor of an element is 0 or 1 / (1 - ratio).
 //
 //===----------------------------------------------------------------------===//
-#include "Models.h"
+#include "RandomWords.h"
 
 #include <cmath>
 #include <limits>
@@ -35,7 +35,28 @@ public:
     size_t next = 3;
     bias = op.getBias() ? in[next++] : nullptr;
     mask = op.getMask() ? in[next++] : nullptr;
-    rest = next;
+    seed = op.getSeed() ? next : 0;
+    rest = next + (seed ? 2 : 0);
+    ratio = seed ? op.getRatio()->convertToDouble() : 0;
+  }
+
+  /// Reads the seed of the dropout, if there is one.
+  LogicalResult start(Op op, const Environment &environment) {
+    if (!seed)
+      return success();
+    auto made = RandomWords::get(op, *in[seed], *in[seed + 1], environment);
+    if (succeeded(made))
+      words = *made;
+    return made;
+  }
+
+  /// Returns what the dropout multiplies a probability by.
+  double factor(int64_t row, int64_t key) const {
+    if (!words)
+      return 1;
+    int64_t i = row * keys + key;
+    bool keeps = RandomWords::uniform(words->block(i)[size_t(i) % 4]) >= ratio;
+    return keeps ? 1 / (1 - ratio) : 0;
   }
 
   /// Calls `fn(row, key row)` for each row: its number, and the number of the
@@ -77,11 +98,14 @@ public:
   Operands in;
   std::optional<int64_t> causal;
   double fill, scale;
+  double ratio;
   const Tensor *bias, *mask;
-  size_t rest; ///< the operand after bias and mask
+  size_t seed, rest; ///< operands: 0 for none, the one after all these
   int64_t rank, batch, heads, keyHeads, queries, keys, depth, width;
 
 private:
+  std::optional<RandomWords> words;
+
   int64_t elementOf(const Tensor &x, int64_t row, int64_t key) const {
     int64_t all[4] = {row / (heads * queries), row / queries % heads,
                       row % queries, key};
@@ -91,9 +115,12 @@ private:
 } // namespace
 
 static LogicalResult interpretAttention(AttentionOp op, Operands in,
-                                        Results out, const Environment &) {
+                                        Results out,
+                                        const Environment &environment) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   ScoreRows rows(op, in);
+  if (failed(rows.start(op, environment)))
+    return failure();
   std::vector<double> weights(size_t(rows.keys));
   rows.forEach([&](int64_t row, int64_t keyRow) {
     double greatest = -infinity, sum = 0;
@@ -108,7 +135,7 @@ static LogicalResult interpretAttention(AttentionOp op, Operands in,
       double value = 0;
       for (int64_t j = 0; j < rows.keys; ++j)
         if (!empty)
-          value += weights[size_t(j)] / sum *
+          value += weights[size_t(j)] / sum * rows.factor(row, j) *
                    in[2]->real((keyRow + j) * rows.width + d);
       out[0].real(row * rows.width + d) = value;
     }
@@ -118,9 +145,12 @@ static LogicalResult interpretAttention(AttentionOp op, Operands in,
 }
 
 static LogicalResult interpretAttentionGrad(AttentionGradOp op, Operands in,
-                                            Results out, const Environment &) {
+                                            Results out,
+                                            const Environment &environment) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   ScoreRows rows(op, in);
+  if (failed(rows.start(op, environment)))
+    return failure();
   const Tensor &output = *in[rows.rest], &lse = *in[rows.rest + 1],
                &grad = *in[rows.rest + 2];
   double scale = op.getScale().convertToDouble();
@@ -133,12 +163,14 @@ static LogicalResult interpretAttentionGrad(AttentionGradOp op, Operands in,
       return;
     for (int64_t j = 0; j < rows.keys; ++j) {
       double p = std::exp(rows.score(row, keyRow, j) - lse.real(row));
+      double factor = rows.factor(row, j);
       for (int64_t d = 0; d < rows.width; ++d)
         out[2].real((keyRow + j) * rows.width + d) +=
-            p * grad.real(row * rows.width + d);
+            p * factor * grad.real(row * rows.width + d);
       if (!rows.allows(row, j) && !std::isnan(p))
         continue;
-      double ds = scale * p * (rows.times(grad, row, keyRow, j) - delta);
+      double ds =
+          scale * p * (factor * rows.times(grad, row, keyRow, j) - delta);
       for (int64_t d = 0; d < rows.depth; ++d) {
         out[0].real(row * rows.depth + d) +=
             ds * in[1]->real((keyRow + j) * rows.depth + d);
@@ -151,6 +183,7 @@ static LogicalResult interpretAttentionGrad(AttentionGradOp op, Operands in,
 }
 
 void reference::attachAttentionModels(MLIRContext *context) {
-  attachModel<AttentionOp, interpretAttention>(context);
-  attachModel<AttentionGradOp, interpretAttentionGrad>(context);
+  attachModel<AttentionOp, interpretAttention, /*foldable=*/false>(context);
+  attachModel<AttentionGradOp, interpretAttentionGrad, /*foldable=*/false>(
+      context);
 }

@@ -7,8 +7,9 @@
 // body over vectors of 64 bytes, compiled three times (AVX-512, AVX2, baseline,
 // where the compiler splits the vectors), chosen once. Sums are kept in 16
 // lanes and added in a fixed order. exp is that of Cephes: two units in the
-// last place; below exp(-87) it is 0. Guarantee: NaN stays NaN; the bits of a
-// row depend on the row and the machine alone. Complexity: linear.
+// last place; below exp(-87) it is 0. A dropout's words are those of
+// Philox.h, made for 64 elements at once. Guarantee: NaN stays NaN; the bits of
+// a row depend on the row and the machine alone. Complexity: linear.
 //
 //===----------------------------------------------------------------------===//
 #include "AttentionRows.h"
@@ -77,9 +78,10 @@ CKOPT_INLINE int64_t padRow(float *row, int64_t count, float value) {
   return padded;
 }
 
-CKOPT_INLINE RowSum<float> exponentialsBody(float *scores, int64_t count) {
+CKOPT_INLINE RowSum<float> exponentialsBody(float *scores, int64_t count,
+                                            float least) {
   int64_t padded = padRow(scores, count, -kRowInfinity);
-  Lanes best = Lanes{} - kRowInfinity, value;
+  Lanes best = Lanes{} + least, value;
   for (int64_t i = 0; i < padded; i += kRowPad) {
     loadLanes(value, scores + i);
     best = value > best ? value : best;
@@ -87,10 +89,11 @@ CKOPT_INLINE RowSum<float> exponentialsBody(float *scores, int64_t count) {
   float greatest = -kRowInfinity;
   for (int64_t i = 0; i < kRowPad; ++i)
     greatest = best[i] > greatest ? best[i] : greatest;
+  const float base = greatest == -kRowInfinity ? 0 : greatest;
   Lanes sum = {};
   for (int64_t i = 0; i < padded; i += kRowPad) {
     loadLanes(value, scores + i);
-    value = value - greatest;
+    value = value - base;
     expLanes(value);
     storeLanes(scores + i, value);
     sum = sum + value;
@@ -112,20 +115,6 @@ CKOPT_INLINE void gradientsBody(float *scores, float *grads, int64_t count,
     grad = value * (grad - delta);
     storeLanes(grads + i, grad);
   }
-}
-
-CKOPT_INLINE float dotBody(const float *a, const float *b, int64_t count) {
-  Lanes sum = {}, left, right;
-  int64_t i = 0;
-  for (; i + kRowPad <= count; i += kRowPad) {
-    loadLanes(left, a + i);
-    loadLanes(right, b + i);
-    sum = sum + left * right;
-  }
-  float rest = 0;
-  for (; i < count; ++i)
-    rest += a[i] * b[i];
-  return addLanes(sum) + rest;
 }
 
 template <typename T>
@@ -154,16 +143,93 @@ CKOPT_INLINE void applyMaskBody(T *row, int64_t count,
       row[i] = fill;
 }
 
+using Words = uint32_t __attribute__((vector_size(64)));
+using WordPairs = uint64_t __attribute__((vector_size(64)));
+using Flags = unsigned char __attribute__((vector_size(16)));
+
+/// The high and low words of x * factor, by pairs of lanes: what widening
+/// multiplications take.
+CKOPT_INLINE void multiplyWords(Words &high, Words &low, const Words &x,
+                                uint64_t factor) {
+  constexpr uint64_t lower = 0xffffffffu;
+  WordPairs pairs;
+  std::memcpy(&pairs, &x, sizeof(pairs));
+  const WordPairs even = (pairs & lower) * factor, odd = (pairs >> 32) * factor;
+  const WordPairs top = (even >> 32) | (odd & ~lower);
+  const WordPairs rest = (even & lower) | (odd << 32);
+  std::memcpy(&high, &top, sizeof(high));
+  std::memcpy(&low, &rest, sizeof(low));
+}
+
+/// Makes the words of 16 blocks from `block` on, in order of the elements.
+CKOPT_INLINE void drawWords(Words (&to)[4], const DropoutWords &words,
+                            uint64_t block) {
+  const Words lanes = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  Words counter[4];
+  counter[0] = lanes + uint32_t(block);
+  counter[1] = Words{} + uint32_t(block >> 32) -
+               Words(counter[0] < lanes); // a carry is -1
+  counter[2] = Words{} + words.step;
+  counter[3] = Words{} + words.site;
+  auto key = words.key;
+  for (int round = 0; round < 10; ++round) {
+    Words high[2], low[2];
+    multiplyWords(high[0], low[0], counter[0], 0xD2511F53u);
+    multiplyWords(high[1], low[1], counter[2], 0xCD9E8D57u);
+    counter[0] = high[1] ^ counter[1] ^ key[0];
+    counter[1] = low[1];
+    counter[2] = high[0] ^ counter[3] ^ key[1];
+    counter[3] = low[0];
+    key[0] += 0x9E3779B9u;
+    key[1] += 0xBB67AE85u;
+  }
+#define CKOPT_ZIP_LOW(a, b)                                                    \
+  __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6,   \
+                          22, 7, 23)
+#define CKOPT_ZIP_HIGH(a, b)                                                   \
+  __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29,  \
+                          14, 30, 15, 31)
+  const Words even[2] = {CKOPT_ZIP_LOW(counter[0], counter[2]),
+                         CKOPT_ZIP_HIGH(counter[0], counter[2])};
+  const Words odd[2] = {CKOPT_ZIP_LOW(counter[1], counter[3]),
+                        CKOPT_ZIP_HIGH(counter[1], counter[3])};
+  for (int half = 0; half < 2; ++half) {
+    to[2 * half] = CKOPT_ZIP_LOW(even[half], odd[half]);
+    to[2 * half + 1] = CKOPT_ZIP_HIGH(even[half], odd[half]);
+  }
+#undef CKOPT_ZIP_LOW
+#undef CKOPT_ZIP_HIGH
+}
+
+CKOPT_INLINE const unsigned char *keepBody(const DropoutWords &words,
+                                           int64_t first, int64_t count,
+                                           unsigned char *to) {
+  int64_t before = first % 4;
+  for (int64_t i = 0; i < before + count; i += 4 * kRowPad) {
+    Words drawn[4];
+    drawWords(drawn, words, uint64_t(first - before + i) / 4);
+    for (int part = 0; part < 4; ++part) {
+      const Words kept = Words((drawn[part] >> 8) >= words.least) & 1u;
+      const Flags flags = __builtin_convertvector(kept, Flags);
+      std::memcpy(to + i + part * kRowPad, &flags, sizeof(flags));
+    }
+  }
+  return to + before;
+}
+
 #define CKOPT_ROW_PASSES(SUFFIX, TARGET)                                       \
-  TARGET RowSum<float> exponentials##SUFFIX(float *scores, int64_t count) {    \
-    return exponentialsBody(scores, count);                                    \
+  TARGET RowSum<float> exponentials##SUFFIX(float *scores, int64_t count,      \
+                                            float least) {                     \
+    return exponentialsBody(scores, count, least);                             \
   }                                                                            \
   TARGET void gradients##SUFFIX(float *scores, float *grads, int64_t count,    \
                                 float lse, float delta) {                      \
     gradientsBody(scores, grads, count, lse, delta);                           \
   }                                                                            \
-  TARGET float dot##SUFFIX(const float *a, const float *b, int64_t count) {    \
-    return dotBody(a, b, count);                                               \
+  TARGET const unsigned char *keep##SUFFIX(const DropoutWords &words,          \
+                                           int64_t first, int64_t count,       \
+                                           unsigned char *to) {                \
+    return keepBody(words, first, count, to);                                  \
   }                                                                            \
   TARGET void addBias##SUFFIX(float *row, int64_t count, const float *bias,    \
                               int64_t step) {                                  \
@@ -175,7 +241,7 @@ CKOPT_INLINE void applyMaskBody(T *row, int64_t count,
     applyMaskBody(row, count, mask, step, fill);                               \
   }                                                                            \
   constexpr RowPasses<float> kPasses##SUFFIX = {                               \
-      exponentials##SUFFIX, gradients##SUFFIX, dot##SUFFIX, addBias##SUFFIX,   \
+      exponentials##SUFFIX, gradients##SUFFIX, keep##SUFFIX, addBias##SUFFIX,  \
       applyMask##SUFFIX};
 
 CKOPT_ROW_PASSES(Plain, )
@@ -188,12 +254,14 @@ CKOPT_ROW_PASSES(Avx512, __attribute__((target("avx512f,avx512dq,avx2,fma"))))
 // f64: a correctness path
 //===----------------------------------------------------------------------===//
 
-RowSum<double> exponentialsF64(double *scores, int64_t count) {
-  double greatest = -std::numeric_limits<double>::infinity(), sum = 0;
+RowSum<double> exponentialsF64(double *scores, int64_t count, double least) {
+  double greatest = least, sum = 0;
   for (int64_t i = 0; i < count; ++i)
     greatest = scores[i] > greatest ? scores[i] : greatest;
+  const double base =
+      greatest == -std::numeric_limits<double>::infinity() ? 0 : greatest;
   for (int64_t i = 0; i < count; ++i)
-    sum += scores[i] = std::exp(scores[i] - greatest);
+    sum += scores[i] = std::exp(scores[i] - base);
   return {greatest, sum};
 }
 
@@ -205,13 +273,6 @@ void gradientsF64(double *scores, double *grads, int64_t count, double lse,
   }
 }
 
-double dotF64(const double *a, const double *b, int64_t count) {
-  double sum = 0;
-  for (int64_t i = 0; i < count; ++i)
-    sum += a[i] * b[i];
-  return sum;
-}
-
 void addBiasF64(double *row, int64_t count, const double *bias, int64_t step) {
   addBiasBody(row, count, bias, step);
 }
@@ -221,21 +282,23 @@ void applyMaskF64(double *row, int64_t count, const unsigned char *mask,
   applyMaskBody(row, count, mask, step, fill);
 }
 
-constexpr RowPasses<double> kPassesF64 = {exponentialsF64, gradientsF64, dotF64,
-                                          addBiasF64, applyMaskF64};
+constexpr RowPasses<double> kPassesF64 = {exponentialsF64, gradientsF64,
+                                          keepPlain, addBiasF64, applyMaskF64};
 
 } // namespace
 
-template <> const RowPasses<float> &ckopt::runtime::rowPasses<float>() {
+template <>
+const RowPasses<float> &ckopt::runtime::rowPasses<float>(Instructions with) {
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq"))
+  if (with == Instructions::Avx512)
     return kPassesAvx512;
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+  if (with == Instructions::Avx2)
     return kPassesAvx2;
 #endif
   return kPassesPlain;
 }
 
-template <> const RowPasses<double> &ckopt::runtime::rowPasses<double>() {
+template <>
+const RowPasses<double> &ckopt::runtime::rowPasses<double>(Instructions) {
   return kPassesF64;
 }

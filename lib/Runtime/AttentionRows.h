@@ -10,6 +10,9 @@
 #ifndef CKOPT_LIB_RUNTIME_ATTENTIONROWS_H
 #define CKOPT_LIB_RUNTIME_ATTENTIONROWS_H
 
+#include "BlockProduct.h"
+#include "ckopt/Base/Philox.h"
+
 #include <cstdint>
 
 namespace ckopt::runtime {
@@ -17,20 +20,33 @@ namespace ckopt::runtime {
 /// Elements that rows are padded to: a vector of 64 bytes of f32.
 inline constexpr int64_t kRowPad = 16;
 
-/// The greatest score of a row, and the sum of exp(score - greatest). A row of
-/// -inf has NaN for a sum.
+/// The greatest score of a row, and the sum of exp(score - greatest): 0 where
+/// that is -inf.
 template <typename T> struct RowSum {
   T greatest, sum;
 };
 
+/// Which elements a dropout keeps: those whose word >> 8 is no less than
+/// `least`.
+struct DropoutWords {
+  PhiloxKey key{};
+  uint32_t step = 0, site = 0, least = 0;
+};
+/// What `keep` may write beside the elements of a row.
+inline constexpr int64_t kKeepPad = 64;
+
 /// The passes, for one element type and this machine's instructions.
 template <typename T> struct RowPasses {
-  /// Replaces `count` scores by exp(score - greatest).
-  RowSum<T> (*exponentials)(T *scores, int64_t count);
+  /// Replaces `count` scores by exp(score - greatest), the greatest of them and
+  /// `least`; where it is -inf, -inf becomes 0.
+  RowSum<T> (*exponentials)(T *scores, int64_t count, T least);
   /// Replaces scores by probabilities p = exp(score - lse) and `grads`, the
   /// gradients of these, by those of the scores, p * (grad - delta).
   void (*gradients)(T *scores, T *grads, int64_t count, T lse, T delta);
-  T (*dot)(const T *a, const T *b, int64_t count);
+  /// Writes 1 for each of `count` elements, from `first` on, that a dropout
+  /// keeps, and 0 for others; returns where the first of them stands.
+  const unsigned char *(*keep)(const DropoutWords &words, int64_t first,
+                               int64_t count, unsigned char *to);
   /// Adds bias[i * step] to row[i]; step is 0 or 1.
   void (*addBias)(T *row, int64_t count, const T *bias, int64_t step);
   /// Replaces row[i] by `fill` where mask[i * step] is 0; step is 0 or 1.
@@ -38,9 +54,8 @@ template <typename T> struct RowPasses {
                     int64_t step, T fill);
 };
 
-/// Returns the passes for the widest vectors that this CPU has; T: float or
-/// double (loops of scalars).
-template <typename T> const RowPasses<T> &rowPasses();
+/// Returns the passes; T: float, or double (loops of scalars).
+template <typename T> const RowPasses<T> &rowPasses(Instructions with);
 
 } // namespace ckopt::runtime
 

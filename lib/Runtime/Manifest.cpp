@@ -164,7 +164,8 @@ template <typename IO, typename Desc> void attentionFields(IO &io, Desc &d) {
   for (int i = 0; i < 4; ++i)
     io.field(d.bias[i]), io.field(d.mask[i]);
   io.field(d.causal), io.field(d.offset), io.field(d.zeroEmptyRows);
-  io.field(d.scale), io.field(d.fill);
+  io.field(d.hasDropout);
+  io.field(d.scale), io.field(d.fill), io.field(d.ratio);
 }
 
 template <typename IO, typename T> void tensorFields(IO &io, T &t) {

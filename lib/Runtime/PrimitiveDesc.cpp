@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 
 using namespace ckopt::runtime;
 
@@ -110,7 +111,7 @@ std::string ckopt::runtime::describe(const PrimitiveDesc &desc) {
     if (a.keyHeads != a.heads)
       text += ", " + std::to_string(a.keyHeads) + " key heads";
     return text + (a.causal ? ", causal" : "") + (a.hasBias ? ", bias" : "") +
-           (a.hasMask ? ", mask" : "");
+           (a.hasMask ? ", mask" : "") + (a.hasDropout ? ", dropout" : "");
   }
   const ConvDesc &c = desc.conv;
   static constexpr std::array<const char *, 4> kNames = {
@@ -198,12 +199,14 @@ std::string checkConv(const ConvDesc &c) {
 
 std::string checkAttention(const PrimitiveDesc &desc) {
   const AttentionDesc &a = desc.attention;
-  if (desc.dtype != DType::F32 && desc.dtype != DType::F64)
-    return "attention is computed in f32 and f64 alone";
+  if (!isFloat(desc.dtype))
+    return "attention is of floating-point numbers";
   for (int64_t extent :
        {a.batch, a.heads, a.keyHeads, a.queries, a.keys, a.depth, a.width})
     if (extent < 1 || extent > kMaxAttentionExtent)
       return "extents must be positive and below 2^30";
+  if (double ratio = std::bit_cast<double>(a.ratio); !(ratio >= 0 && ratio < 1))
+    return "the ratio of a dropout lies in [0, 1)";
   if (a.heads % a.keyHeads)
     return "query heads are not a multiple of key heads";
   if (a.offset < -kMaxAttentionExtent || a.offset > kMaxAttentionExtent)

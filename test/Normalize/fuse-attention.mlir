@@ -1,5 +1,5 @@
 // A softmax between two products is attention: masks, biases and factors on the way become
-// operands and attributes. What is none, and what has a dropout inside, stays.
+// operands and attributes. What is none stays.
 // RUN: ckopt-opt %s --split-input-file --fuse-attention --canonicalize --verify-diagnostics | FileCheck %s
 // RUN: ckopt-opt %s --split-input-file --fuse-attention='least-keys=9' | FileCheck %s --check-prefix=FEW
 // FEW-NOT: ckopt.attention
@@ -104,15 +104,22 @@ func.func @groups(%q: tensor<2x4x8x3xf32>, %k: tensor<2x2x1x8x3xf32>, %v: tensor
 
 // -----
 
+// A dropout of the probabilities becomes the op's own, with its seed, ratio and site; one that drops
+// nothing goes.
 // CHECK-LABEL: func.func @dropout(
-// CHECK-NOT:     ckopt.attention
+// CHECK-SAME:    %[[SEED:[^:]*]]: tensor<i64>, %[[STEP:[^:]*]]: tensor<i64>
+// CHECK:         ckopt.attention {{.*}} dropout %[[SEED]], %[[STEP]] {ratio = 1.000000e-01 : f64, scale = 1.000000e+00 : f64, site = 3 : i64}
+// CHECK:         ckopt.attention {{[^d]*}} {scale = 1.000000e+00 : f64}
 func.func @dropout(%q: tensor<3x8x4xf32>, %k: tensor<3x8x4xf32>, %v: tensor<3x8x4xf32>, %seed: tensor<i64>, %step: tensor<i64>) -> tensor<3x8x4xf32> {
   %s = ckopt.matmul %q, %k {transpose_rhs} : (tensor<3x8x4xf32>, tensor<3x8x4xf32>) -> tensor<3x8x8xf32>
-  // expected-remark@+1 {{attention keeps its matrix of scores here: a dropout lies between softmax and product}}
   %p = ckopt.softmax %s {axis = 2 : i64} : (tensor<3x8x8xf32>) -> tensor<3x8x8xf32>
-  %d = ckopt.dropout %p, %seed, %step {ratio = 0.1 : f64, site = 0 : i64} : (tensor<3x8x8xf32>, tensor<i64>, tensor<i64>) -> tensor<3x8x8xf32>
+  %d = ckopt.dropout %p, %seed, %step {ratio = 0.1 : f64, site = 3 : i64} : (tensor<3x8x8xf32>, tensor<i64>, tensor<i64>) -> tensor<3x8x8xf32>
   %o = ckopt.matmul %d, %v : (tensor<3x8x8xf32>, tensor<3x8x4xf32>) -> tensor<3x8x4xf32>
-  return %o : tensor<3x8x4xf32>
+  %s1 = ckopt.matmul %o, %k {transpose_rhs} : (tensor<3x8x4xf32>, tensor<3x8x4xf32>) -> tensor<3x8x8xf32>
+  %p1 = ckopt.softmax %s1 {axis = 2 : i64} : (tensor<3x8x8xf32>) -> tensor<3x8x8xf32>
+  %d1 = ckopt.dropout %p1, %seed, %step {ratio = 0.0 : f64, site = 4 : i64} : (tensor<3x8x8xf32>, tensor<i64>, tensor<i64>) -> tensor<3x8x8xf32>
+  %o1 = ckopt.matmul %d1, %v : (tensor<3x8x8xf32>, tensor<3x8x4xf32>) -> tensor<3x8x4xf32>
+  return %o1 : tensor<3x8x4xf32>
 }
 
 // -----

@@ -21,6 +21,7 @@ struct Extras {
   std::optional<double> fill = {};
   std::optional<int64_t> causal = {};
   bool zeroEmptyRows = false, lse = false;
+  double ratio = 0; ///< of a dropout
 };
 
 GradientCase attention(std::string name, Ints query, Ints key, Ints value,
@@ -32,14 +33,25 @@ GradientCase attention(std::string name, Ints query, Ints key, Ints value,
     args.push_back(ints(*extras.mask, 0, 3)); // 0 is masked
   auto build = [=](TensorBuilder &b, ValueRange in) -> SmallVector<Value> {
     Value bias = extras.bias ? in[3] : Value(), mask;
+    if (bias && getElementTypeOrSelf(bias).getIntOrFloatBitWidth() == 16)
+      bias = b.cast(bias, b.builder.getF32Type());
     if (extras.mask)
       mask = b.compare(ComparePredicate::NE, in.back(), 0);
     OpBuilder &ops = b.builder;
+    bool drops = extras.ratio > 0;
+    auto scalar = [&](int64_t value) -> Value {
+      auto type = RankedTensorType::get({}, ops.getI64Type());
+      return drops ? b.make<ConstantOp>(DenseElementsAttr::get(type, {value}))
+                   : Value();
+    };
     auto op = AttentionOp::create(
-        ops, b.loc, in[0], in[1], in[2], bias, mask, ops.getF64FloatAttr(0.7),
+        ops, b.loc, in[0], in[1], in[2], bias, mask, scalar(3), scalar(5),
+        ops.getF64FloatAttr(0.7),
         extras.fill ? ops.getF64FloatAttr(*extras.fill) : FloatAttr(),
         extras.causal ? ops.getI64IntegerAttr(*extras.causal) : IntegerAttr(),
-        extras.zeroEmptyRows ? ops.getUnitAttr() : UnitAttr());
+        extras.zeroEmptyRows ? ops.getUnitAttr() : UnitAttr(),
+        drops ? ops.getF64FloatAttr(extras.ratio) : FloatAttr(),
+        drops ? ops.getI64IntegerAttr(7) : IntegerAttr());
     if (extras.lse)
       return {op.getOutput(), op.getLse()};
     return {op.getOutput()};
@@ -67,6 +79,9 @@ std::vector<GradientCase> attentionCases() {
                 {.mask = Ints{2, 1, 5, 6}, .fill = -1.5}),
       attention("finite_fill_and_bias", q, k, v,
                 {.bias = Ints{6}, .mask = Ints{5, 6}, .fill = 0.5}),
+      attention("dropout", q, k, v, {.causal = 1, .ratio = 0.4}),
+      attention("dropout_of_groups_and_bias", q, k2, v2,
+                {.bias = Ints{2, 4, 5, 6}, .ratio = 0.3}),
       attention("lse", q, k2, v2, {.bias = Ints{5, 6}, .lse = true}),
   };
 }

@@ -22,7 +22,7 @@ struct Case {
   /// A budget halfway between the smallest and none, too.
   bool middle = true;
   std::string precision = "f32";
-  std::string chunkVocab = "auto";
+  std::string chunkVocab = "auto", attention = "auto";
   std::string products = "f32"; ///< class of products
   double scale = 65536; ///< with f16: where it starts
 
@@ -46,6 +46,7 @@ Outcome run(const Case &param, const MemoryBudget &budget, int64_t steps = 5) {
   options.step.chunkVocab = param.chunkVocab;
   options.step.matmulPrecision = param.products;
   options.step.lossScaling.initial = param.scale;
+  options.step.attention = param.attention;
   for (const std::string &group : param.groups)
     options.groups.push_back(
         get(parseParameterGroup(group, *findOptimizer(param.optimizer.kind))));
@@ -83,6 +84,25 @@ TEST_P(Invariance, EveryBudgetGivesTheSameBits) {
   expectSame(free, middle);
 }
 
+/// A small GPT with dropouts, also of attention's probabilities.
+Case gptWithDropout(const std::string &attention) {
+  Case result = {"gpt_dropout_" + attention,
+                 dataPath("models/reduced/gpt2_dropout.onnx"), "cross_entropy",
+                 0};
+  result.attention = attention;
+  return result;
+}
+
+// Attention drops the same probabilities by blocks as by products.
+TEST(Invariance, AttentionKeepsTheMasksOfDropout) {
+  Outcome blocks = run(gptWithDropout("on"), {});
+  Outcome products = run(gptWithDropout("off"), {});
+  ASSERT_EQ(blocks.losses.size(), products.losses.size());
+  EXPECT_NE(blocks.planned, products.planned);
+  for (size_t i = 0; i < blocks.losses.size(); ++i)
+    EXPECT_NEAR(blocks.losses[i], products.losses[i], 2e-4) << "step " << i;
+}
+
 std::vector<Case> cases() {
   std::vector<Case> result;
   for (const GoldenModel &model : goldenModels())
@@ -98,6 +118,7 @@ std::vector<Case> cases() {
   chunks.name += "_chunks";
   chunks.chunkVocab = "48";
   result.push_back(chunks);
+  result.push_back(gptWithDropout("on"));
   // What is rounded to bf16 follows from the program, not from what the planner
   // repeats.
   for (size_t i = 0, count = result.size(); i < count; ++i) {

@@ -48,6 +48,15 @@ AttentionDesc sized(int64_t batch, int64_t heads, int64_t keyHeads,
   return a;
 }
 
+constexpr uint64_t kSeed = uint64_t(5) << 32 | 6, kStep = 11;
+constexpr int64_t kSite = 3;
+
+AttentionDesc dropped(AttentionDesc a, double ratio) {
+  a.hasDropout = true;
+  a.ratio = bitsOf(ratio);
+  return a;
+}
+
 AttentionDesc causal(AttentionDesc a, int64_t offset, bool zeros = false) {
   a.causal = true;
   a.offset = offset;
@@ -61,6 +70,8 @@ template <typename T> struct Tensors {
   std::vector<T> q, k, v, bias;
   std::vector<unsigned char> mask;
   std::vector<T> o, lse, grad, dq, dk, dv;
+  uint64_t seed = kSeed, step = kStep;
+  int64_t site = kSite;
 
   explicit Tensors(const AttentionDesc &a) {
     int64_t rows = a.batch * a.heads * a.queries;
@@ -88,9 +99,13 @@ template <typename T> struct Tensors {
       list.push_back(bias.data());
     if (a.hasMask)
       list.push_back(mask.data());
+    if (a.hasDropout)
+      list.insert(list.end(), {&seed, &step});
     list.insert(list.end(), {o.data(), lse.data()});
     if (gradient)
       list.insert(list.end(), {grad.data(), dq.data(), dk.data(), dv.data()});
+    if (a.hasDropout)
+      list.push_back(&site);
     return list;
   }
 };
@@ -146,7 +161,14 @@ private:
     int64_t g = h / (a.heads / a.keyHeads);
     double scale = 0.3, fill, greatest = kNone, sum = 0, delta = 0;
     std::memcpy(&fill, &a.fill, sizeof(fill));
-    std::vector<double> p(size_t(a.keys));
+    std::vector<double> p(size_t(a.keys)), kept(size_t(a.keys), 1.0);
+    int64_t element = ((b * a.heads + h) * a.queries + i) * a.keys;
+    double ratio;
+    std::memcpy(&ratio, &a.ratio, sizeof(ratio));
+    for (int64_t j = 0; a.hasDropout && j < a.keys; ++j)
+      kept[j] = ckrt_dropout_uniform(kSeed, kStep, kSite, element + j) >= ratio
+                    ? 1 / (1 - ratio)
+                    : 0;
     std::vector<bool> open(size_t(a.keys), true);
     for (int64_t j = 0; j < a.keys; ++j) {
       double s = 0;
@@ -168,7 +190,7 @@ private:
     for (int64_t d = 0; d < a.width; ++d) {
       double &out = o[at(a.o, b, h, i) + d];
       for (int64_t j = 0; j < a.keys; ++j)
-        out += sum == 0 ? 0 : p[j] / sum * t.v[at(a.v, b, g, j) + d];
+        out += sum == 0 ? 0 : kept[j] * p[j] / sum * t.v[at(a.v, b, g, j) + d];
       delta += out * t.grad[at(a.grad, b, h, i) + d];
     }
     for (int64_t j = 0; j < a.keys && sum != 0; ++j) {
@@ -176,9 +198,9 @@ private:
       for (int64_t d = 0; d < a.width; ++d) {
         double grad = t.grad[at(a.grad, b, h, i) + d];
         dp += grad * t.v[at(a.v, b, g, j) + d];
-        dv[at(a.vGrad, b, g, j) + d] += p[j] / sum * grad;
+        dv[at(a.vGrad, b, g, j) + d] += kept[j] * p[j] / sum * grad;
       }
-      double ds = open[j] ? scale * p[j] / sum * (dp - delta) : 0;
+      double ds = open[j] ? scale * p[j] / sum * (kept[j] * dp - delta) : 0;
       for (int64_t d = 0; d < a.depth; ++d) {
         dq[at(a.qGrad, b, h, i) + d] += ds * t.k[at(a.k, b, g, j) + d];
         dk[at(a.kGrad, b, g, j) + d] += ds * t.q[at(a.q, b, h, i) + d];
@@ -233,14 +255,48 @@ TEST(Attention, Sizes) {
   both(sized(1, 2, 2, 197, 33, 8, 16, /*between=*/true));
 }
 
-// Rows a multiple of 4 KiB apart are copied next to each other.
+// Rows a multiple of 4 KiB apart.
 TEST(Attention, HeadsBetweenManyOthers) {
   both(sized(1, 16, 16, 21, 19, 64, 64, /*between=*/true));
   both(causal(sized(1, 32, 16, 21, 35, 64, 64, /*between=*/true), 3));
 }
 
-TEST(Attention, ManyKeysTakeSmallBlocks) {
+// The result is scaled where a later block of keys has a greater score.
+TEST(Attention, ManyKeysTakeSeveralBlocks) {
   check<float>(sized(1, 1, 1, 70, 5000, 4, 4), 3e-6);
+  both(sized(1, 2, 1, 9, 515, 24, 40));
+  both(causal(sized(1, 2, 1, 300, 1030, 8, 8), 700));
+  both(causal(sized(1, 1, 1, 700, 600, 8, 8), -40, /*zeros=*/true));
+}
+
+TEST(Attention, LaterBlocksMayBeMasked) {
+  AttentionDesc a = sized(1, 2, 2, 5, 1100, 4, 4);
+  a.hasMask = true;
+  a.mask[3] = 1;
+  a.zeroEmptyRows = true;
+  for (int64_t open : {0, 3, 600, 1099}) {
+    Tensors<float> t(a);
+    std::fill(t.mask.begin(), t.mask.end(), 0);
+    t.mask[size_t(open)] = 1; // one key of one block
+    PrimitiveDesc desc;
+    desc.kind = PrimitiveKind::Attention;
+    desc.attention = a;
+    execute(desc, t.args(a, false), 1);
+    EXPECT_LT(worst(t.o, Expected<float>(a, t).o), 3e-6) << open;
+  }
+}
+
+TEST(Attention, Dropout) {
+  both(dropped(sized(2, 3, 3, 7, 5, 4, 3), 0.5));
+  both(dropped(sized(1, 2, 2, 130, 197, 16, 64), 0.1));
+  both(dropped(causal(sized(1, 4, 2, 70, 70, 8, 8, true), 0), 0.25));
+  both(dropped(causal(sized(1, 1, 1, 90, 1030, 4, 4), 940), 0.7));
+  both(dropped(sized(1, 1, 1, 3, 3, 2, 2), 0));
+  AttentionDesc a = sized(1, 2, 2, 9, 21, 4, 4);
+  a.hasMask = true;
+  a.mask[2] = 21, a.mask[3] = 1;
+  a.zeroEmptyRows = true;
+  both(dropped(a, 0.3));
 }
 
 TEST(Attention, Causality) {
@@ -282,6 +338,68 @@ TEST(Attention, BiasAndMask) {
   both(a);
 }
 
+/// Halves: computed in f32, rounded where they are stored.
+template <typename S> void checkHalves(const AttentionDesc &a, double epsilon) {
+  Tensors<float> t(a);
+  auto narrow = [](std::vector<float> &from) {
+    std::vector<S> to;
+    for (float &x : from) {
+      to.emplace_back(x);
+      x = float(double(to.back()));
+    }
+    return to;
+  };
+  std::vector<S> q = narrow(t.q), k = narrow(t.k), v = narrow(t.v),
+                 grad = narrow(t.grad), o = narrow(t.o), dq = narrow(t.dq),
+                 dk = narrow(t.dk), dv = narrow(t.dv);
+  PrimitiveDesc desc;
+  desc.dtype = std::is_same_v<S, ckopt::Half> ? DType::F16 : DType::BF16;
+  desc.attention = a;
+  SCOPED_TRACE(describe(desc));
+  for (bool gradient : {false, true}) {
+    desc.kind =
+        gradient ? PrimitiveKind::AttentionGrad : PrimitiveKind::Attention;
+    std::vector<void *> args = t.args(a, gradient);
+    for (auto [wide, half] :
+         std::vector<std::pair<void *, void *>>{{t.q.data(), q.data()},
+                                                {t.k.data(), k.data()},
+                                                {t.v.data(), v.data()},
+                                                {t.o.data(), o.data()},
+                                                {t.grad.data(), grad.data()},
+                                                {t.dq.data(), dq.data()},
+                                                {t.dk.data(), dk.data()},
+                                                {t.dv.data(), dv.data()}})
+      std::replace(args.begin(), args.end(), wide, half);
+    execute(desc, args, 2);
+  }
+  Expected<float> e(a, t);
+  auto error = [&](const std::vector<S> &got, const std::vector<double> &all) {
+    double worst = 0, scale = 1e-3;
+    for (size_t i = 0; i < got.size(); ++i) {
+      worst = std::max(worst, std::abs(double(got[i]) - all[i]));
+      scale = std::max(scale, std::abs(all[i]));
+    }
+    return worst / scale;
+  };
+  EXPECT_LT(error(o, e.o), epsilon);
+  EXPECT_LT(worst(t.lse, e.lse), 3e-6);
+  EXPECT_LT(error(dq, e.dq), 3 * epsilon);
+  EXPECT_LT(error(dk, e.dk), 3 * epsilon);
+  EXPECT_LT(error(dv, e.dv), 3 * epsilon);
+}
+
+TEST(Attention, Halves) {
+  AttentionDesc grouped = sized(2, 4, 2, 20, 30, 17, 6);
+  grouped.hasBias = true; // of f32
+  grouped.bias[2] = 30, grouped.bias[3] = 1;
+  for (const AttentionDesc &a :
+       {sized(1, 2, 2, 130, 197, 64, 64, true),
+        causal(sized(1, 2, 1, 150, 530, 8, 24), 380), grouped}) {
+    checkHalves<ckopt::BFloat16>(a, 0x1p-8);
+    checkHalves<ckopt::Half>(a, 0x1p-10);
+  }
+}
+
 TEST(Attention, NaNStays) {
   AttentionDesc a = sized(1, 1, 1, 2, 40, 4, 4);
   Tensors<float> t(a);
@@ -304,6 +422,9 @@ TEST(Attention, DescriptorsAreChecked) {
   desc.attention.keyHeads = 3;
   EXPECT_NE(check(desc).find("not a multiple of key heads"), std::string::npos);
   desc.attention.keyHeads = 4;
-  desc.dtype = DType::BF16;
-  EXPECT_NE(check(desc).find("f32 and f64 alone"), std::string::npos);
+  desc.attention.ratio = bitsOf(1);
+  EXPECT_NE(check(desc).find("ratio of a dropout"), std::string::npos);
+  desc.attention.ratio = 0;
+  desc.dtype = DType::I64;
+  EXPECT_NE(check(desc).find("floating-point"), std::string::npos);
 }

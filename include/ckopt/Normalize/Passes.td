@@ -91,8 +91,8 @@ def FuseAttentionPass : Pass<"fuse-attention", "::mlir::func::FuncOp"> {
   let description = [{
     A product, masks, biases and factors, a softmax over the last dimension and a second
     product that reads nothing else become `ckopt.attention`, if there are at least
-    `least-keys` keys. Constant masks that are a triangle become `causal`. A dropout behind the
-    softmax and a trained bias leave things as they are; a remark says so.
+    `least-keys` keys. Constant masks that are a triangle become `causal`, a dropout behind the
+    softmax becomes the op's own. A trained bias leaves things as they are; a remark says so.
 
     ```mlir
     %s = ckopt.matmul %q, %k {transpose_rhs} : ...

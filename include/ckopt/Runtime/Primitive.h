@@ -69,8 +69,9 @@ enum class PrimitiveKind : uint32_t {
   ConvForward,    ///< args: x, w, y
   ConvInputGrad,  ///< args: dy, w, dx
   ConvWeightGrad, ///< args: x, dy, dw
-  Attention,      ///< args: q, k, v, [bias], [mask], o, lse
-  AttentionGrad,  ///< args: q, k, v, [bias], [mask], o, lse, do, dq, dk, dv
+  Attention,      ///< args: q, k, v, [bias], [mask], [seed, step], o, lse
+  AttentionGrad,  ///< args: q, k, v, [bias], [mask], [seed, step], o, lse, do,
+                  ///< dq, dk, dv
 };
 inline constexpr uint32_t kNumPrimitiveKinds = 6;
 
@@ -139,7 +140,12 @@ struct ConvDesc {
 /// j <= i + offset. Strides are in elements, for batch, head and row; columns
 /// have stride 1. Those of bias and mask (bytes, 0 or 1) are for batch, query
 /// head, row and key, 0 where they broadcast. lse is dense [batch, heads,
-/// queries].
+/// queries], f32 where dtype is bf16.
+///
+/// With a dropout, probabilities are kept and divided by 1 - ratio where
+/// ckrt_dropout_uniform(seed, step, site, element) is no less than the ratio;
+/// elements count [batch, heads, queries, keys] row by row. A last argument,
+/// after all tensors, is then the address of the site (int64_t).
 struct AttentionDesc {
   int64_t batch = 0, heads = 0, keyHeads = 0;
   int64_t queries = 0, keys = 0, depth = 0, width = 0; ///< width: of v's rows
@@ -150,8 +156,9 @@ struct AttentionDesc {
   int64_t bias[4] = {0, 0, 0, 0}, mask[4] = {0, 0, 0, 0};
   bool causal = false;
   int64_t offset = 0;
-  bool zeroEmptyRows = false;   ///< rows without keys: zeros, else NaN
-  uint64_t scale = 0, fill = 0; ///< the bits of doubles
+  bool zeroEmptyRows = false; ///< rows without keys: zeros, else NaN
+  bool hasDropout = false;
+  uint64_t scale = 0, fill = 0, ratio = 0; ///< the bits of doubles
   bool operator==(const AttentionDesc &) const = default;
 };
 

@@ -55,7 +55,7 @@ struct KernelSettings {
   std::string precision = "f32";
   std::string keepF32; ///< with halves: nodes whose names match stay f32
   /// Attention by blocks of rows, without the matrix of scores: off, auto, on.
-  std::string attention = "off";
+  std::string attention = "auto";
   /// A file that says which library runs what (LibraryTableFile.h), for a class
   /// of processors; "": the built-in table, this machine's class.
   std::string libraryTable, cpuClass;

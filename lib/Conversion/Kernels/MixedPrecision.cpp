@@ -7,14 +7,15 @@
 //
 // Method: fuse has decided what is stored between kernels; StorageTypes says
 // which of these values are Low. Kernels are rewritten to read and write them
-// as halves (bf16 or f16): a product gets such operands, any other kernel casts
-// what it reads, computes in f32 as before, and casts what it stores. So
-// nothing is rounded but what is stored and what products read. A value of f32
-// that a product reads is cast by its maker, as one more result, if that is an
-// elementwise kernel, else by a kernel of its own. An argument (a parameter) is
-// cast again for products far from the last cast, since keeping the copies of
-// all parameters from the forward to the backward pass would cost half their
-// bytes; so are halves for products that are computed in f32.
+// as halves (bf16 or f16): a product gets such operands, attention has kernels
+// for bf16 (which compute in f32), any other kernel casts what it reads,
+// computes in f32 as before, and casts what it stores. So nothing is rounded
+// but what is stored and what products read. A value of f32 that a product
+// reads is cast by its maker, as one more result, if that is an elementwise
+// kernel, else by a kernel of its own. An argument (a parameter) is cast again
+// for products far from the last cast, since keeping the copies of all
+// parameters from the forward to the backward pass would cost half their bytes;
+// so are halves for products that are computed in f32.
 //
 // Guarantee: types of arguments and results stay. What is rounded depends on
 // the program and the options alone, never on a budget: later phases repeat
@@ -71,6 +72,8 @@ private:
   Value coerce(Value value, Type element, Operation *before);
   KernelCallOp replaceCall(KernelCallOp call, func::FuncOp kernel);
   void rewriteProduct(KernelCallOp call, Storage storage);
+  func::FuncOp narrowedAttention(func::FuncOp kernel);
+  void rewriteAttention(KernelCallOp call);
   void rewriteCall(KernelCallOp call, Narrowing wanted);
 
   ModuleOp module;
@@ -244,6 +247,36 @@ void MixedPrecisionRewriter::rewriteProduct(KernelCallOp call,
   result.replaceAllUsesExcept(narrow, narrow.getDefiningOp());
 }
 
+/// Returns the attention, or gradient of one, on tensors of bf16.
+func::FuncOp MixedPrecisionRewriter::narrowedAttention(func::FuncOp kernel) {
+  auto [known, isNew] =
+      variants.try_emplace(kernel.getSymName().str() + "/low");
+  if (!isNew)
+    return known->second;
+  func::FuncOp variant = cloned(kernel, "_bf16");
+  Operation &op = variant.front().front();
+  for (OpOperand &operand : op.getOpOperands())
+    if (isAttended(operand))
+      operand.get().setType(retyped(operand.get(), half));
+  for (OpResult result : op.getResults())
+    if (!isa<AttentionOp>(op) || result.getResultNumber() == 0)
+      result.setType(retyped(result, half));
+  settleType(variant);
+  return known->second = variant;
+}
+
+void MixedPrecisionRewriter::rewriteAttention(KernelCallOp call) {
+  func::FuncOp variant =
+      narrowedAttention(symbols.lookup<func::FuncOp>(call.getCallee()));
+  ++product;
+  for (OpOperand &operand : call.getArgsMutable())
+    operand.set(coerce(
+        operand.get(),
+        getElementTypeOrSelf(variant.getArgument(operand.getOperandNumber())),
+        call));
+  replaceCall(call, variant);
+}
+
 //===----------------------------------------------------------------------===//
 // Other kernels
 //===----------------------------------------------------------------------===//
@@ -307,6 +340,7 @@ void MixedPrecisionRewriter::run(func::FuncOp function) {
   Block &block = function.front();
   DenseMap<Operation *, Narrowing> wanted;
   DenseMap<Operation *, Storage> products;
+  DenseSet<Operation *> attentions;
   copies.clear();
   lowFlops = flops = 0;
   for (auto call : block.getOps<KernelCallOp>()) {
@@ -315,12 +349,16 @@ void MixedPrecisionRewriter::run(func::FuncOp function) {
       flops += cast<KernelOpInterface>(kernel.front().front()).getFlops();
     if (types.isProduct(call))
       products[call] = types.of(call.getResult(0));
+    else if (types.isAttention(call))
+      attentions.insert(call);
     else
       wanted[call] = wantedOf(call, kernel, types, lowProducts);
   }
   for (Operation &op : llvm::make_early_inc_range(block.without_terminator())) {
     if (auto found = products.find(&op); found != products.end())
       rewriteProduct(cast<KernelCallOp>(op), found->second);
+    else if (attentions.contains(&op))
+      rewriteAttention(cast<KernelCallOp>(op));
     else if (auto call = dyn_cast<KernelCallOp>(op); call)
       rewriteCall(call, wanted.lookup(call));
     else if (!op.getNumOperands() || isF32(op.getOperand(0)) ||

@@ -59,6 +59,20 @@ bool codegen::isAddend(func::FuncOp kernel, unsigned argument) {
                       });
 }
 
+bool codegen::isAttended(OpOperand &operand) {
+  Operation *op = operand.getOwner();
+  Value value = operand.get();
+  auto reads = [&](auto attention) {
+    return value == attention.getQuery() || value == attention.getKey() ||
+           value == attention.getValue();
+  };
+  if (auto attention = dyn_cast<AttentionOp>(op))
+    return reads(attention);
+  auto gradient = cast<AttentionGradOp>(op);
+  return reads(gradient) || value == gradient.getOutput() ||
+         value == gradient.getGrad();
+}
+
 static bool isStepView(Operation *op) {
   return isa<KernelOpInterface>(op) && opKind(op) == KernelKind::View;
 }
@@ -119,11 +133,15 @@ static bool onlyMoves(func::FuncOp kernel) {
 
 /// Returns whether the use is as a factor of a product or convolution.
 bool StorageTypes::multiplies(OpOperand &use) const {
-  if (!products.contains(use.getOwner()))
+  Operation *owner = use.getOwner();
+  if (!products.contains(owner) && !attentions.contains(owner))
     return false;
-  auto callee = cast<KernelCallOp>(use.getOwner()).getCallee();
-  return !isAddend(symbols.lookup<func::FuncOp>(callee),
-                   use.getOperandNumber());
+  auto kernel =
+      symbols.lookup<func::FuncOp>(cast<KernelCallOp>(owner).getCallee());
+  if (products.contains(owner))
+    return !isAddend(kernel, use.getOperandNumber());
+  return llvm::any_of(kernel.getArgument(use.getOperandNumber()).getUses(),
+                      isAttended);
 }
 
 bool StorageTypes::endsInProducts(Value value) const {
@@ -185,6 +203,14 @@ void StorageTypes::classify(KernelCallOp call) {
     classes[result] = gradients.contains(result) ? Storage::Full : Storage::Low;
     return;
   }
+  if (attentions.contains(call)) {
+    for (Value result : call.getResults())
+      classes[result] = Storage::Low;
+    auto kernel = symbols.lookup<func::FuncOp>(call.getCallee());
+    if (isa<AttentionOp>(kernel.front().front()))
+      classes[call.getResult(1)] = Storage::Full; // lse
+    return;
+  }
   if (keeps(call))
     return;
   auto kernel = symbols.lookup<func::FuncOp>(call.getCallee());
@@ -230,6 +256,9 @@ StorageTypes::StorageTypes(func::FuncOp function, const SymbolTable &symbols,
     if (kernelKind(kernel) == "library" && call.getNumResults() == 1 &&
         llvm::all_of(call.getArgs(), isF32) && !this->keeps(call))
       products.insert(call);
+    else if (isa<AttentionOp, AttentionGradOp>(kernel.front().front()) &&
+             isF32(call.getArgs().front()) && !this->keeps(call))
+      attentions.insert(call);
   }
   lookAhead(block);
   for (auto call : block.getOps<KernelCallOp>())

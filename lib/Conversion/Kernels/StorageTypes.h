@@ -43,6 +43,9 @@ bool isF32(mlir::Value value);
 /// Returns whether a library kernel adds its argument of this number to a
 /// product, rather than to multiply it.
 bool isAddend(mlir::func::FuncOp kernel, unsigned argument);
+/// Returns whether attention (or its gradient) reads the operand in the type of
+/// its queries, rather than in f32.
+bool isAttended(mlir::OpOperand &operand);
 /// Returns the value below views.
 mlir::Value belowViews(mlir::Value value);
 
@@ -57,6 +60,11 @@ public:
   /// Returns whether the call is a product or convolution of f32 that is not
   /// kept.
   bool isProduct(KernelCallOp call) const { return products.contains(call); }
+  /// Returns whether the call is attention of f32, or its gradient, that is not
+  /// kept.
+  bool isAttention(KernelCallOp call) const {
+    return attentions.contains(call);
+  }
   /// Returns whether some product reads the value.
   bool isMultiplied(mlir::Value value) const;
 
@@ -70,7 +78,7 @@ private:
 
   const mlir::SymbolTable &symbols;
   std::function<bool(KernelCallOp)> keeps;
-  llvm::DenseSet<mlir::Operation *> products;
+  llvm::DenseSet<mlir::Operation *> products, attentions;
   /// Values that end in nothing but gradients of parameters.
   llvm::DenseSet<mlir::Value> gradients;
   /// Values that none but products read, in place or after they were moved.

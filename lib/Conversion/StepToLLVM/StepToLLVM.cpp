@@ -116,8 +116,8 @@ LogicalResult StepLowering::lowerKernels(func::FuncOp function) {
 std::pair<int64_t, int64_t> StepLowering::widest(func::FuncOp function) {
   int64_t pointers = 1, scalars = 1;
   function.walk([&](KernelCallOp call) {
-    pointers = std::max<int64_t>(pointers,
-                                 call.getArgs().size() + call.getOuts().size());
+    pointers = std::max<int64_t>(pointers, call.getArgs().size() +
+                                               call.getOuts().size() + 1);
     scalars = std::max<int64_t>(scalars, call.getScalars().size());
   });
   return {pointers, scalars};
@@ -175,6 +175,9 @@ LogicalResult StepLowering::lowerCall(KernelCallOp call,
   for (auto [i, scalar] : llvm::enumerate(call.getScalars()))
     LLVM::StoreOp::create(builder, loc, constant(loc, scalar),
                           slot(scalarsArray, builder.getI64Type(), i));
+  if (code.library && !call.getScalars().empty()) // a last argument
+    LLVM::StoreOp::create(builder, loc, scalarsArray,
+                          slot(argsArray, pointer, int64_t(places.size())));
   Value scratch = place(call.getWorkspaceOffset().value_or(0));
   int32_t primitive = -1;
   if (code.library) {

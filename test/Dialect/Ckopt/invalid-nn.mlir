@@ -425,6 +425,24 @@ func.func @attention_fill(%q: tensor<2x5x3xf32>) {
 
 // -----
 
+func.func @attention_dropout(%q: tensor<2x5x3xf32>, %i: tensor<i64>) {
+  // expected-error @+2 {{a dropout needs seed and step, a ratio and a site}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %o, %l = ckopt.attention %q, %q, %q dropout %i, %i {scale = 1.0 : f64, ratio = 0.5 : f64} : (tensor<2x5x3xf32>, tensor<2x5x3xf32>, tensor<2x5x3xf32>, tensor<i64>, tensor<i64>) -> (tensor<2x5x3xf32>, tensor<2x5xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_ratio(%q: tensor<2x5x3xf32>, %i: tensor<i64>) {
+  // expected-error @+2 {{ratio must lie in [0, 1), got}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %o, %l = ckopt.attention %q, %q, %q dropout %i, %i {scale = 1.0 : f64, ratio = 1.0 : f64, site = 0 : i64} : (tensor<2x5x3xf32>, tensor<2x5x3xf32>, tensor<2x5x3xf32>, tensor<i64>, tensor<i64>) -> (tensor<2x5x3xf32>, tensor<2x5xf32>)
+  return
+}
+
+// -----
+
 func.func @attention_types(%q: tensor<2x5x3xf32>, %k: tensor<2x5x3xf64>) {
   // expected-error @+2 {{operands must have one element type}}
   // expected-error @+1 {{failed to infer returned types}}

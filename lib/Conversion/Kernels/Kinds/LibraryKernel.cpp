@@ -212,6 +212,9 @@ static LogicalResult describeScores(Op op, runtime::AttentionDesc &desc) {
   desc.zeroEmptyRows = op.getZeroEmptyRows();
   desc.scale = llvm::bit_cast<uint64_t>(op.getScale().convertToDouble());
   desc.fill = llvm::bit_cast<uint64_t>(op.getFillValue());
+  desc.hasDropout = op.getSeed() != nullptr;
+  if (desc.hasDropout)
+    desc.ratio = llvm::bit_cast<uint64_t>(op.getRatio()->convertToDouble());
   return success(succeeded(headStrides(op.getQuery(), desc.q)) &&
                  succeeded(headStrides(op.getKey(), desc.k)) &&
                  succeeded(headStrides(op.getValue(), desc.v)) &&

@@ -8,6 +8,13 @@
 using namespace mlir;
 using namespace ckopt;
 
+/// Returns the type of numbers of a row (lse, bias) for operands of this one.
+static Type rowType(Type element) {
+  return element.getIntOrFloatBitWidth() == 16
+             ? Type(Float32Type::get(element.getContext()))
+             : element;
+}
+
 /// Checks the operands that make scores, and the attributes.
 template <typename Adaptor>
 static LogicalResult checkScores(std::optional<Location> loc, Adaptor op) {
@@ -17,11 +24,15 @@ static LogicalResult checkScores(std::optional<Location> loc, Adaptor op) {
   if (rank < 3 || rank > 4 || key.getRank() != rank || value.getRank() != rank)
     return emitOptionalError(loc, "attention needs query, key and value of "
                                   "rank 4, or all of rank 3");
-  for (Value operand : {op.getKey(), op.getValue(), op.getBias()})
-    if (operand &&
-        tensorType(operand).getElementType() != query.getElementType())
+  for (Value operand : {op.getKey(), op.getValue()})
+    if (tensorType(operand).getElementType() != query.getElementType())
       return emitOptionalError(loc, "operands must have one element type, got ",
                                query, " and ", operand.getType());
+  if (op.getBias() && tensorType(op.getBias()).getElementType() !=
+                          rowType(query.getElementType()))
+    return emitOptionalError(loc, "bias must have the element type of lse, ",
+                             rowType(query.getElementType()), ", got ",
+                             op.getBias().getType());
   auto q = query.getShape(), k = key.getShape(), v = value.getShape();
   bool grouped = k[rank - 3] > 0 && q[rank - 3] % k[rank - 3] == 0;
   if (!grouped || (rank == 4 && q[0] != k[0]) ||
@@ -41,6 +52,14 @@ static LogicalResult checkScores(std::optional<Location> loc, Adaptor op) {
   if (op.getCausal() && op.getFill())
     return emitOptionalError(loc,
                              "causality fills with -inf; it takes no fill");
+  bool drops = op.getSeed() != nullptr;
+  if (bool(op.getStep()) != drops || op.getRatio().has_value() != drops ||
+      op.getSite().has_value() != drops)
+    return emitOptionalError(
+        loc, "a dropout needs seed and step, a ratio and a site");
+  if (double ratio = drops ? op.getRatio()->convertToDouble() : 0;
+      !(ratio >= 0 && ratio < 1))
+    return emitOptionalError(loc, "ratio must lie in [0, 1), got ", ratio);
   return success();
 }
 
@@ -50,7 +69,7 @@ template <typename AdaptorT>
 static std::pair<RankedTensorType, RankedTensorType> outputAndLse(AdaptorT op) {
   auto query = tensorType(op.getQuery());
   SmallVector<int64_t> shape(query.getShape().drop_back());
-  auto lse = RankedTensorType::get(shape, query.getElementType());
+  auto lse = RankedTensorType::get(shape, rowType(query.getElementType()));
   shape.push_back(tensorType(op.getValue()).getShape().back());
   return {RankedTensorType::get(shape, query.getElementType()), lse};
 }
@@ -75,7 +94,12 @@ CKOPT_INFER(AttentionGradOp) {
                                "output and its gradient must have the "
                                "shape of attention's result, got ",
                                operand.getType());
-  if (tensorType(adaptor.getLse()).getShape() != lse.getShape())
+  for (Value operand : {adaptor.getOutput(), adaptor.getGrad()})
+    if (tensorType(operand).getElementType() != output.getElementType())
+      return emitOptionalError(loc, "operands must have one element type, got ",
+                               output, " and ", operand.getType());
+  if (tensorType(adaptor.getLse()).getShape() != lse.getShape() ||
+      tensorType(adaptor.getLse()).getElementType() != lse.getElementType())
     return emitOptionalError(loc, "lse must have a number for each row, got ",
                              adaptor.getLse().getType());
   for (Value operand :

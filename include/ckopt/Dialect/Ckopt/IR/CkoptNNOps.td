@@ -63,9 +63,10 @@ def Ckopt_SplitMatMulOp : Ckopt_Op<"split_matmul", "Library", [AttrSizedOperandS
 // Attention and its gradient, for each head of each sample.
 class Ckopt_AttentionLike<string mnemonic> : Ckopt_InferOp<mnemonic, "Library", [AttrSizedOperandSegments]> {
   dag scoreOperands = (ins Ckopt_FloatTensor:$query, Ckopt_FloatTensor:$key, Ckopt_FloatTensor:$value,
-      Optional<Ckopt_FloatTensor>:$bias, Optional<Ckopt_BoolTensor>:$mask);
+      Optional<Ckopt_FloatTensor>:$bias, Optional<Ckopt_BoolTensor>:$mask,
+      Optional<0DTensorOf<[I64]>>:$seed, Optional<0DTensorOf<[I64]>>:$step);
   dag scoreAttrs = (ins F64Attr:$scale, OptionalAttr<F64Attr>:$fill, OptionalAttr<I64Attr>:$causal,
-      UnitAttr:$zero_empty_rows);
+      UnitAttr:$zero_empty_rows, OptionalAttr<F64Attr>:$ratio, OptionalAttr<I64Attr>:$site);
   let extraClassDeclaration = baseDecl # Ckopt_AnyLayout<>.decl # Ckopt_Layout<"Matrices">.decl # [{
     double getFlops();
     bool acceptsStrides(bool isResult, unsigned index, ::llvm::ArrayRef<int64_t> strides);
@@ -87,19 +88,23 @@ def Ckopt_AttentionOp : Ckopt_AttentionLike<"attention"> {
     to [batch, heads, queries, keys]. A score that mask or causality do not allow is `fill`, -inf
     where it is not given. `causal = c` allows key j in row i where j <= i + c.
 
+    With seed and step, the probabilities pass through a dropout of `ratio` and `site` before they
+    weigh the values: element e is that of the row-major [batch, heads, queries, keys].
+
     A row whose scores are all -inf gives NaN, or zeros with `zero_empty_rows`. lse [batch, heads,
-    queries] is the log of each row's sum of exponentials, -inf for a row of zeros.
+    queries] is the log of each row's sum of exponentials, -inf for a row of zeros; it and bias are
+    f32 where the other operands are halves.
   }];
   let arguments = !con(scoreOperands, scoreAttrs);
   let results = (outs Ckopt_FloatTensor:$output, Ckopt_FloatTensor:$lse);
-  let assemblyFormat = "$query `,` $key `,` $value (`bias` $bias^)? (`mask` $mask^)? attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = "$query `,` $key `,` $value (`bias` $bias^)? (`mask` $mask^)? (`dropout` $seed^ `,` $step)? attr-dict `:` functional-type(operands, results)";
 }
 
 def Ckopt_AttentionGradOp : Ckopt_AttentionLike<"attention_grad"> {
   let summary = "Gradients of attention with respect to query, key and value; makes the probabilities again from lse";
   let arguments = !con(scoreOperands, (ins Ckopt_FloatTensor:$output, Ckopt_FloatTensor:$lse, Ckopt_FloatTensor:$grad), scoreAttrs);
   let results = (outs Ckopt_FloatTensor:$query_grad, Ckopt_FloatTensor:$key_grad, Ckopt_FloatTensor:$value_grad);
-  let assemblyFormat = "$query `,` $key `,` $value (`bias` $bias^)? (`mask` $mask^)? `of` $output `,` $lse `by` $grad attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = "$query `,` $key `,` $value (`bias` $bias^)? (`mask` $mask^)? (`dropout` $seed^ `,` $step)? `of` $output `,` $lse `by` $grad attr-dict `:` functional-type(operands, results)";
 }
 
 // Convolutions, cross-correlation as in ONNX: input [N, C, spatial...],

@@ -1,0 +1,347 @@
+//===- AttentionBlocks.cpp - attention by blocks of rows and keys ---------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Problem: the matrix of scores [queries, keys] of all heads is the largest
+// tensor of a transformer's step, and passing it through memory costs more than
+// its products. Method: a thread takes one key head of one sample after
+// another, and goes through its keys, and for these through the query rows of
+// its heads, in blocks. A block of scores fits the L2 cache: one product makes
+// it, a pass makes exponentials of it, a second product adds to the result,
+// which is scaled wherever a row's greatest score grows from one block of keys
+// to the next, and by the row's sum at the end. What stays is the result and
+// each row's log of the sum of exponentials (lse). The gradient makes the
+// block's probabilities again from lse, and five products of it. With causality
+// the products leave out what lies above the diagonal. A dropout's random
+// numbers are made again, too; what it divides by is a factor of the result and
+// of its gradient.
+//
+// Products are those of BlockProduct.h. What they multiply is copied into the
+// workspace first, converted to the type that is computed in (f32 for halves,
+// whose sums are f32 in the workspace and rounded once): keys, values and
+// their transposes once for a block of keys, rows of queries for each block.
+//
+// Guarantee: which rows and keys make a block depends on the descriptor alone,
+// and a block's bits on nothing else, so they are the same for any number of
+// threads and any place in memory; nothing is allocated. Workspace a thread:
+// one block of scores (two for the gradient) and the copies, some hundred KiB
+// for any number of keys. Complexity: two (five) products over the keys that
+// causality allows, rounded up to tiles.
+//
+//===----------------------------------------------------------------------===//
+#include "AttentionBlocks.h"
+
+#include <bit>
+#include <cmath>
+#include <limits>
+
+using namespace ckopt;
+using namespace ckopt::runtime;
+
+namespace {
+
+/// The most rows and keys of a block. The gradient's are fewer, because it has
+/// two blocks of scores.
+constexpr int64_t kMostRows = 128, kMostKeys = 512, kMostGradientKeys = 256;
+/// Rows are divided by the rows of a tile of products.
+constexpr int64_t kRowStep = 6;
+/// What products may read beside the keys that causality allows in a row: less
+/// than the rows of a tile.
+constexpr int64_t kBeside = 8;
+
+template <typename T>
+constexpr T kInfinity = std::numeric_limits<T>::infinity();
+
+/// Returns the size of blocks that divide `count` evenly.
+int64_t evenBlocks(int64_t count, int64_t most, int64_t step) {
+  int64_t blocks = (count + most - 1) / most;
+  return roundUp((count + blocks - 1) / blocks, step);
+}
+
+} // namespace
+
+template <typename S>
+AttentionBlocks<S>::AttentionBlocks(const AttentionDesc &desc, bool gradient)
+    : a(desc), gradient(gradient),
+      scale(static_cast<T>(std::bit_cast<double>(a.scale))),
+      fill(static_cast<T>(std::bit_cast<double>(a.fill))),
+      keptFactor(1 / (1 - static_cast<T>(std::bit_cast<double>(a.ratio)))),
+      passes(rowPasses<T>(widestInstructions())),
+      copies(blockCopies<S>(widestInstructions())),
+      multiply(blockMultiply<T>(widestInstructions())) {
+  blockRows = evenBlocks(a.queries, kMostRows, kRowStep);
+  blockKeys =
+      evenBlocks(a.keys, gradient ? kMostGradientKeys : kMostKeys, kRowPad);
+  pitch = oddPitch<T>(blockKeys);
+  depthPitch = oddPitch<T>(a.depth), widthPitch = oddPitch<T>(a.width);
+  int64_t panels = roundUp(blockKeys, kPanel<T>);
+  int64_t rows = a.heads / a.keyHeads * a.queries;
+  slot.scores = place(blockRows * pitch);
+  slot.queries = place(blockRows * depthPitch);
+  slot.keysAcross = place(panels * a.depth);
+  if (a.hasDropout)
+    slot.kept =
+        place((blockKeys + kKeepPad + int64_t(sizeof(T))) / int64_t(sizeof(T)));
+  if (!gradient) {
+    slot.values = place(blockKeys * widthPitch);
+    slot.sums = place(rows);
+    if (isNarrow)
+      slot.outputs = place(rows * widthPitch);
+    return;
+  }
+  slot.scoreGrads = place(blockRows * pitch);
+  slot.outGrads = place(blockRows * widthPitch);
+  slot.keys = place(blockKeys * depthPitch);
+  slot.valuesAcross = place(panels * a.width);
+  if (isNarrow) {
+    slot.queryGrads = place(rows * depthPitch);
+    slot.keyGrads = place(blockKeys * depthPitch);
+    slot.valueGrads = place(blockKeys * widthPitch);
+  }
+}
+
+template <typename S>
+void AttentionBlocks<S>::keyBlock(const Tensors &t, int64_t batch,
+                                  int64_t keyHead, int64_t key,
+                                  T *space) const {
+  int64_t keys = std::min(blockKeys, a.keys - key);
+  const S *k = t.k + at(a.k, batch, keyHead, key);
+  const S *v = t.v + at(a.v, batch, keyHead, key);
+  copies.transpose(k, a.k[2], keys, a.depth, 1, space + slot.keysAcross);
+  Sums dK{}, dV{};
+  if (!gradient) {
+    copies.copy(v, a.v[2], keys, a.width, 1, space + slot.values, widthPitch);
+  } else {
+    copies.transpose(v, a.v[2], keys, a.width, 1, space + slot.valuesAcross);
+    copies.copy(k, a.k[2], keys, a.depth, scale, space + slot.keys, depthPitch);
+    dK = sums(t.kGrad, a.kGrad, at(a.kGrad, batch, keyHead, key),
+              space + slot.keyGrads, depthPitch);
+    dV = sums(t.vGrad, a.vGrad, at(a.vGrad, batch, keyHead, key),
+              space + slot.valueGrads, widthPitch);
+    clear(dK, keys, a.depth);
+    clear(dV, keys, a.width);
+  }
+  int64_t members = a.heads / a.keyHeads;
+  for (int64_t member = 0; member < members; ++member)
+    for (int64_t row = 0; row < a.queries; row += blockRows) {
+      Block b{batch,
+              keyHead * members + member,
+              member,
+              row,
+              std::min(blockRows, a.queries - row),
+              key,
+              keys,
+              row + a.offset - key};
+      if (gradient)
+        backward(t, b, dK, dV, space);
+      else
+        forward(t, b, space);
+    }
+  if (gradient && isNarrow) {
+    round(dK, keys, a.depth, t.kGrad + at(a.kGrad, batch, keyHead, key),
+          a.kGrad[2]);
+    round(dV, keys, a.width, t.vGrad + at(a.vGrad, batch, keyHead, key),
+          a.vGrad[2]);
+  }
+}
+
+template <typename S>
+void AttentionBlocks<S>::byKeys(const Block &b, bool causal, int64_t columns,
+                                const T *x, int64_t xPitch, const T *across,
+                                T *scores) const {
+  BlockProduct<T> p{b.rows, b.keys,    columns,
+                    x,      xPitch,    1,
+                    across, kPanel<T>, kPanel<T> * columns,
+                    scores, pitch};
+  p.wide = true;
+  p.triangle = b.above(Triangle::Columns, causal);
+  p.diagonal = b.diagonal;
+  multiply(p);
+}
+
+template <typename S>
+void AttentionBlocks<S>::ofKeys(const Block &b, bool causal, const T *scores,
+                                int64_t columns, const T *y, int64_t yPitch,
+                                bool add, const Sums &result) const {
+  BlockProduct<T> p{b.rows, columns, b.keys,    scores,      pitch,       1,
+                    y,      yPitch,  kPanel<T>, result.data, result.pitch};
+  p.add = add;
+  p.triangle = b.above(Triangle::Depth, causal);
+  p.diagonal = b.diagonal;
+  multiply(p);
+}
+
+template <typename S>
+void AttentionBlocks<S>::ofRows(const Block &b, bool causal, const T *scores,
+                                int64_t columns, const T *x, int64_t xPitch,
+                                const Sums &result) const {
+  BlockProduct<T> p{b.keys, columns, b.rows,    scores,      1,           pitch,
+                    x,      xPitch,  kPanel<T>, result.data, result.pitch};
+  p.add = true;
+  p.triangle = b.above(Triangle::Rows, causal);
+  p.diagonal = b.diagonal;
+  multiply(p);
+}
+
+template <typename S>
+void AttentionBlocks<S>::copyQueries(const Tensors &t, const Block &b,
+                                     T *to) const {
+  copies.copy(t.q + at(a.q, b.batch, b.head, b.row), a.q[2], b.rows, a.depth,
+              scale, to, depthPitch);
+}
+
+template <typename S>
+void AttentionBlocks<S>::forward(const Tensors &t, const Block &b,
+                                 T *space) const {
+  T *scores = space + slot.scores, *queries = space + slot.queries;
+  T *sum = space + slot.sums + b.member * a.queries + b.row;
+  T *greatest = lseOf(t, b);
+  Sums output = rowSums(t.o, a.o, b, space + slot.outputs, widthPitch);
+  if (b.key == 0) {
+    std::fill_n(greatest, b.rows, -kInfinity<T>);
+    std::fill_n(sum, b.rows, T(0));
+  }
+  if (isOpen(b)) {
+    copyQueries(t, b, queries);
+    byKeys(b, a.causal, a.depth, queries, depthPitch, space + slot.keysAcross,
+           scores);
+    for (int64_t i = 0; i < b.rows; ++i) {
+      T factor =
+          exponentials(t, b, i, scores + i * pitch, greatest[i], sum[i], space);
+      if (b.key > 0 && factor != 1)
+        for (int64_t d = 0; d < a.width; ++d)
+          output.row(i)[d] *= factor;
+    }
+    ofKeys(b, a.causal, scores, a.width, space + slot.values, widthPitch,
+           b.key > 0, output);
+  } else if (b.key == 0) {
+    clear(output, b.rows, a.width);
+  }
+  if (b.key + b.keys == a.keys)
+    finish(t, b, output, greatest, sum);
+}
+
+template <typename S>
+typename AttentionBlocks<S>::T
+AttentionBlocks<S>::exponentials(const Tensors &t, const Block &b, int64_t i,
+                                 T *scores, T &greatest, T &sum,
+                                 T *space) const {
+  int64_t own = keysOf(b, i);
+  combine(t, b, i, scores, own);
+  RowSum<T> row = passes.exponentials(scores, own, greatest);
+  if (a.hasDropout)
+    passes.applyMask(scores, own, keptOf(t, b, i, own, space), 1, T(0));
+  std::fill(scores + own, scores + std::min(b.keys, own + kBeside), T(0));
+  T factor =
+      row.greatest == greatest ? T(1) : std::exp(greatest - row.greatest);
+  sum = sum * factor + row.sum;
+  greatest = row.greatest;
+  return factor;
+}
+
+template <typename S>
+void AttentionBlocks<S>::finish(const Tensors &t, const Block &b,
+                                const Sums &output, T *lse,
+                                const T *sum) const {
+  S *o = t.o + at(a.o, b.batch, b.head, b.row);
+  for (int64_t i = 0; i < b.rows; ++i) {
+    bool isEmpty = lse[i] == -kInfinity<T> && (a.zeroEmptyRows || sum[i] == 0);
+    T nothing = a.zeroEmptyRows ? T(0) : std::numeric_limits<T>::quiet_NaN();
+    if (isEmpty)
+      std::fill_n(output.row(i), a.width, nothing);
+    copies.put(output.row(i), a.width, isEmpty ? 1 : keptFactor / sum[i],
+               o + i * a.o[2]);
+    if (!isEmpty)
+      lse[i] += std::log(sum[i]);
+    else if (!a.zeroEmptyRows)
+      lse[i] = nothing;
+  }
+}
+
+template <typename S>
+void AttentionBlocks<S>::backward(const Tensors &t, const Block &b,
+                                  const Sums &dK, const Sums &dV,
+                                  T *space) const {
+  T *scores = space + slot.scores, *grads = space + slot.scoreGrads;
+  T *queries = space + slot.queries, *outGrads = space + slot.outGrads;
+  Sums dQ = rowSums(t.qGrad, a.qGrad, b, space + slot.queryGrads, depthPitch);
+  // A row without any key has NaN for all keys, unless it has zeros.
+  bool causal = a.causal && (a.zeroEmptyRows || b.row + a.offset >= 0);
+  if (causal && !isOpen(b)) {
+    if (b.key == 0)
+      clear(dQ, b.rows, a.depth);
+  } else {
+    copyQueries(t, b, queries);
+    copies.copy(t.grad + at(a.grad, b.batch, b.head, b.row), a.grad[2], b.rows,
+                a.width, keptFactor, outGrads, widthPitch);
+    byKeys(b, causal, a.depth, queries, depthPitch, space + slot.keysAcross,
+           scores);
+    byKeys(b, causal, a.width, outGrads, widthPitch, space + slot.valuesAcross,
+           grads);
+    for (int64_t i = 0; i < b.rows; ++i)
+      gradientRow(t, b, i, causal, scores + i * pitch, grads + i * pitch,
+                  space);
+    ofRows(b, causal, scores, a.width, outGrads, widthPitch, dV);
+    ofKeys(b, causal, grads, a.depth, space + slot.keys, depthPitch, b.key > 0,
+           dQ);
+    ofRows(b, causal, grads, a.depth, queries, depthPitch, dK);
+  }
+  if (isNarrow && b.key + b.keys == a.keys)
+    round(dQ, b.rows, a.depth, t.qGrad + at(a.qGrad, b.batch, b.head, b.row),
+          a.qGrad[2]);
+}
+
+template <typename S>
+void AttentionBlocks<S>::gradientRow(const Tensors &t, const Block &b,
+                                     int64_t i, bool causal, T *scores,
+                                     T *grads, T *space) const {
+  int64_t own = keysOf(b, i);
+  int64_t end = causal ? std::min(b.keys, own + kBeside) : b.keys;
+  T lse = lseOf(t, b)[i];
+  bool isEmpty = std::isinf(lse) && lse < 0;
+  bool hasKeys = !a.causal || b.row + i + a.offset >= 0;
+  if (isEmpty)
+    own = 0;
+  combine(t, b, i, scores, own);
+  T delta = copies.dot(t.grad + at(a.grad, b.batch, b.head, b.row + i),
+                       t.o + at(a.o, b.batch, b.head, b.row + i), a.width);
+  const unsigned char *kept =
+      a.hasDropout ? keptOf(t, b, i, own, space) : nullptr;
+  if (kept)
+    passes.applyMask(grads, own, kept, 1, T(0));
+  passes.gradients(scores, grads, own, lse, delta);
+  if (kept)
+    passes.applyMask(scores, own, kept, 1, T(0));
+  // A fill that is finite may have a probability; it has no gradient.
+  if (t.mask)
+    passes.applyMask(grads, own, maskRow(t, b, i), a.mask[3], T(0));
+  T rest = hasKeys || isEmpty ? T(0) : lse; // lse: NaN
+  std::fill(scores + own, scores + end, rest);
+  std::fill(grads + own, grads + end, rest);
+}
+
+template <typename S>
+void AttentionBlocks<S>::combine(const Tensors &t, const Block &b, int64_t i,
+                                 T *scores, int64_t keys) const {
+  if (t.bias)
+    passes.addBias(scores, keys,
+                   t.bias + at(a.bias, b.batch, b.head, b.row + i) +
+                       b.key * a.bias[3],
+                   a.bias[3]);
+  if (t.mask)
+    passes.applyMask(scores, keys, maskRow(t, b, i), a.mask[3], fill);
+}
+
+template <typename S>
+const unsigned char *AttentionBlocks<S>::keptOf(const Tensors &t,
+                                                const Block &b, int64_t i,
+                                                int64_t keys, T *space) const {
+  int64_t row = (b.batch * a.heads + b.head) * a.queries + b.row + i;
+  return passes.keep(t.words, row * a.keys + b.key, keys,
+                     reinterpret_cast<unsigned char *>(space + slot.kept));
+}
+
+template class ckopt::runtime::AttentionBlocks<float>;
+template class ckopt::runtime::AttentionBlocks<double>;
+template class ckopt::runtime::AttentionBlocks<BFloat16>;
+template class ckopt::runtime::AttentionBlocks<Half>;
