@@ -100,9 +100,11 @@ static bool splitsProducts(const StepOptions &options,
          *precision != runtime::ProductPrecision::F32;
 }
 
-/// Whether attention ops have code. Products of pieces leave attention to them.
+/// Whether attention ops have code. Products of pieces leave attention to them,
+/// and f16 has no kernels of it.
 static bool hasAttention(const StepOptions &options, const TargetInfo &target) {
-  return !splitsProducts(options, target) && target.traits.leastAttentionKeys;
+  return !splitsProducts(options, target) && options.precision != "f16" &&
+         target.traits.leastAttentionKeys;
 }
 
 static void addAttention(OpPassManager &passes, const StepOptions &options,
@@ -168,8 +170,9 @@ ckopt::buildPhases(const StepOptions &options, const TargetInfo &target,
                       target.name() + " makes whole logits (off)");
   if (options.attention == "on" && !hasAttention(options, target))
     return usageError("--attention=on is for the CPU, without products of "
-                      "pieces (--matmul-precision); elsewhere attention is "
-                      "products and a softmax");
+                      "pieces (--matmul-precision) and without "
+                      "--precision=f16; elsewhere attention is products and a "
+                      "softmax");
   std::vector<Phase> phases;
   phases.push_back({"normalize", "fold and deduplicate what the exporter wrote",
                     [options, &target](OpPassManager &passes) {
