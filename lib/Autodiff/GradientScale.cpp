@@ -52,8 +52,7 @@ GradientScale::newStates(TensorBuilder &b, int64_t growth) const {
   Value smaller =
       b.make<MaximumOp>(b.mul(scale, 0.5), b.number(scale, 1 / most));
   good = b.where(finite, b.select(grows, b.number(good, 0), good));
-  return {
-      {skippedUpdates, skipped},
-      {goodUpdates, good},
-      {scale, b.select(finite, b.select(grows, larger, scale), smaller)}};
+  return {{skippedUpdates, skipped},
+          {goodUpdates, good},
+          {scale, b.select(finite, b.select(grows, larger, scale), smaller)}};
 }

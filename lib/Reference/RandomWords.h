@@ -20,9 +20,10 @@ public:
   /// attribute, which inside a kernel is an index into the call's scalars.
   template <typename Op>
   static llvm::FailureOr<RandomWords> get(Op op, const Tensor &seed,
-                                    const Tensor &step,
-                                    const Environment &environment) {
-    int64_t site = op->template getAttrOfType<mlir::IntegerAttr>(kSiteAttr).getInt();
+                                          const Tensor &step,
+                                          const Environment &environment) {
+    int64_t site =
+        op->template getAttrOfType<mlir::IntegerAttr>(kSiteAttr).getInt();
     if (environment.scalars) {
       if (site < 0 || site >= int64_t(environment.scalars->size()))
         return op.emitOpError("site ")

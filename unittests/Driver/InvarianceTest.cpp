@@ -24,7 +24,7 @@ struct Case {
   std::string precision = "f32";
   std::string chunkVocab = "auto", attention = "auto";
   std::string products = "f32"; ///< class of products
-  double scale = 65536; ///< with f16: where it starts
+  double scale = 65536;         ///< with f16: where it starts
 
   static OptimizerSettings adamw() {
     OptimizerSettings settings;

@@ -281,6 +281,7 @@ TEST(Manifest, SaysWhatIsWrong) {
       {[](Manifest &m) {
          m.primitives[0].precision = m.device.precision =
              ProductPrecision::TF32;
+         m.primitives[0].form = LibraryForm::Default;
        },
        "made for the CPU"},
       {[](Manifest &m) {

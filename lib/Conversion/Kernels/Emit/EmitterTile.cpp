@@ -45,7 +45,8 @@ std::optional<int64_t> codegen::factorOf(AffineExpr e, AffineExpr dim) {
 /// machines do in one instruction.
 static void transposeVectors(ValueBuilder &v, SmallVector<Value> &rows) {
   int64_t lanes = v.lanes;
-  unsigned bytes = ValueBuilder::elementType(rows[0]).getIntOrFloatBitWidth() / 8;
+  unsigned bytes =
+      ValueBuilder::elementType(rows[0]).getIntOrFloatBitWidth() / 8;
   unsigned near = llvm::Log2_64(
                std::max<uint64_t>(std::min<uint64_t>(lanes, 16 / bytes), 1)),
            far = llvm::Log2_64(lanes) - near;
@@ -100,24 +101,25 @@ bool Emitter::isTransposed(AffineExpr offset,
 Value Emitter::loadTransposed(Value base, Type storage, AffineExpr offset,
                               int64_t stride) {
   AffineExpr start = canonical(offset - tile->point);
-  SmallVector<Value> vectors = sharedBy(base.getAsOpaquePointer(), start, lanes, [&] {
-    unsigned bits = storage.getIntOrFloatBitWidth();
-    Type vector = vectorType(b.getIntegerType(bits));
-    Value zero = arith::ConstantOp::create(b, b.getZeroAttr(vector));
-    SmallVector<Value> rows(lanes, zero);
-    Value first = pointer(base, storage, scalar(start)), some;
-    if (tile->points < int64_t(lanes))
-      some = cmpi(arith::CmpIPredicate::slt, iota(b.getI32Type(), 1),
-                  splat(constant(b.getI32Type(), tile->points)));
-    for (int64_t j = 0; j < tile->columns; ++j) {
-      Value at = pointer(first, storage, index(j * stride));
-      rows[j] = some ? Value(LLVM::MaskedLoadOp::create(b, vector, at, some,
-                                                        zero, bits / 8))
-                     : Value(LLVM::LoadOp::create(b, vector, at, bits / 8));
-      ++report.unitLoads;
-    }
-    transposeVectors(*this, rows);
-    return rows;
-  });
+  SmallVector<Value> vectors =
+      sharedBy(base.getAsOpaquePointer(), start, lanes, [&] {
+        unsigned bits = storage.getIntOrFloatBitWidth();
+        Type vector = vectorType(b.getIntegerType(bits));
+        Value zero = arith::ConstantOp::create(b, b.getZeroAttr(vector));
+        SmallVector<Value> rows(lanes, zero);
+        Value first = pointer(base, storage, scalar(start)), some;
+        if (tile->points < int64_t(lanes))
+          some = cmpi(arith::CmpIPredicate::slt, iota(b.getI32Type(), 1),
+                      splat(constant(b.getI32Type(), tile->points)));
+        for (int64_t j = 0; j < tile->columns; ++j) {
+          Value at = pointer(first, storage, index(j * stride));
+          rows[j] = some ? Value(LLVM::MaskedLoadOp::create(b, vector, at, some,
+                                                            zero, bits / 8))
+                         : Value(LLVM::LoadOp::create(b, vector, at, bits / 8));
+          ++report.unitLoads;
+        }
+        transposeVectors(*this, rows);
+        return rows;
+      });
   return bitcast(storage, vectors[tile->point]);
 }
