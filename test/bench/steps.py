@@ -7,7 +7,7 @@ steps.py --table lines.jsonl    prints the table of what was measured before
 
 Every figure comes from a fresh process, in rounds in which the contestants
 alternate; the least of all steps counts. A step includes the loss and SGD with
-momentum; denormals are flushed on both sides. Roofline: for each kernel of
+momentum (or --optimizer=adamw); denormals are flushed on both sides. Roofline: for each kernel of
 ckopt's f32 step the larger of the best time that ckopt-roofline found for its
 shape alone and of a copy of its bytes. Memory: ckopt's arena without
 recomputation less parameters, optimizer state, running statistics and data,
@@ -29,10 +29,11 @@ TITLES = {"resnet50": "ResNet-50", "gpt2_small": "GPT-2 small", "vit_b_16": "ViT
           "bert_base": "BERT-base", "unet": "U-Net", "mobilenet_v2": "MobileNet-V2",
           "densenet121": "DenseNet-121"}
 TEXT = ("gpt2_small", "vit_b_16", "bert_base")  # no images inside: channels-last has no meaning
+OPTIMIZERS = {"sgd": ["--optimizer=sgd", "--momentum=0.9"], "adamw": ["--optimizer=adamw"]}
 MIB = 1 << 20
 
 
-def torch_step(name, batch, mode, steps, threads):
+def torch_step(name, batch, mode, steps, threads, kind):
     """Times one network in this process and prints a line of JSON."""
     import ctypes
     import gc
@@ -50,7 +51,10 @@ def torch_step(name, batch, mode, steps, threads):
     if "channels_last" in flags:
         net, x = net.to(memory_format=torch.channels_last), x.to(memory_format=torch.channels_last)
     run = torch.compile(net) if "compile" in flags else net
-    optimizer = torch.optim.SGD(net.parameters(), lr=1e-3, momentum=0.9, fused=True)
+    if kind == "adamw":
+        optimizer = torch.optim.AdamW(net.parameters(), lr=1e-3, fused=True)
+    else:
+        optimizer = torch.optim.SGD(net.parameters(), lr=1e-3, momentum=0.9, fused=True)
     for p in net.parameters():
         p.grad = torch.zeros_like(p)
 
@@ -92,7 +96,7 @@ def ckopt_step(args, name, batch, precision):
         report = os.path.join(folder, "report.json")
         subprocess.run(
             [args.ckopt, "bench", os.path.join(args.models, name + ".onnx"), f"--batch={batch}",
-             "--loss=cross_entropy", "--optimizer=sgd", "--momentum=0.9", "--lr=0.001",
+             "--loss=cross_entropy", *OPTIMIZERS[args.optimizer], "--lr=0.001",
              f"--precision={precision}", f"--threads={args.threads}", "--warmup=1",
              f"--steps={args.steps}", "--profile", "--quiet",
              f"--report={report}", *args.flag],
@@ -135,7 +139,8 @@ def measure(args, out):
 
     for network in args.networks.split(","):
         name, batch = network.split(":")
-        base = {"name": name, "batch": int(batch), "threads": args.threads}
+        base = {"name": name, "batch": int(batch), "threads": args.threads,
+                "optimizer": args.optimizer}
         modes = [mode for mode in args.modes.split(",") if mode] if args.python else []
         if name in TEXT:
             modes = [mode for mode in modes if "channels_last" not in mode]
@@ -150,7 +155,7 @@ def measure(args, out):
                 record(line)
             for mode in modes:
                 command = [args.python, os.path.abspath(__file__), "--torch", name, batch, mode,
-                           str(args.steps), str(args.threads)]
+                           str(args.steps), str(args.threads), args.optimizer]
                 result = subprocess.run(command, text=True, capture_output=True, check=False)
                 if result.returncode:
                     sys.exit(f"{name} {mode}: PyTorch failed\n{result.stderr}")
@@ -178,7 +183,8 @@ def row(lines, clock):
                 and ("bf16" in line["who"]) == bf16]
 
     name = lines[0]["name"]
-    cells = [f"{TITLES.get(name, name)}, batch {lines[0]['batch']}"]
+    adamw = lines[0].get("optimizer") == "adamw"
+    cells = [f"{TITLES.get(name, name)}, batch {lines[0]['batch']}" + ", AdamW" * adamw]
     for precision in ("f32", "bf16"):
         mine, best = least(ours(precision), clock), least(peers(precision == "bf16"), clock)
         cells.append(f"{mine[clock]:.2f}" if mine else "-")
@@ -193,9 +199,9 @@ def row(lines, clock):
     cells.append(f"{mine['extra'] / MIB:.0f}" if mine else "-")
     cells.append(f"{best['extra'] / MIB:.0f} ({best['who']})" if best else "-")
     cells.append(f"{mine['extra'] / best['extra']:.2f}" if mine and best else "-")
-    # PyTorch's whole: parameters, gradients, momentum, and what a step adds.
+    # PyTorch's whole: parameters, gradients, optimizer state, and what a step adds.
     cells.append(f"{mine['arena'] / MIB:.0f}" if mine else "-")
-    cells.append(f"{(3 * best['parameters'] + best['extra']) / MIB:.0f}" if best else "-")
+    cells.append(f"{((3 + adamw) * best['parameters'] + best['extra']) / MIB:.0f}" if best else "-")
     return "| " + " | ".join(cells) + " |"
 
 
@@ -205,8 +211,10 @@ def table(lines, clock):
               "all MiB, ckopt", "all MiB, PyTorch"]
     print("| " + " | ".join(titles) + " |")
     print("| --- |" + " ---: |" * (len(titles) - 1))
-    for key in dict.fromkeys((line["name"], line["batch"]) for line in lines):
-        print(row([line for line in lines if (line["name"], line["batch"]) == key], clock))
+    def key(line):
+        return line["name"], line["batch"], line.get("optimizer", "sgd")
+    for one in dict.fromkeys(map(key, lines)):
+        print(row([line for line in lines if key(line) == one], clock))
 
 
 def gaps(lines, clock, most=12):
@@ -226,8 +234,8 @@ def gaps(lines, clock, most=12):
 
 def main():
     if sys.argv[1:2] == ["--torch"]:
-        name, batch, mode, steps, threads = sys.argv[2:]
-        return torch_step(name, int(batch), mode, int(steps), int(threads))
+        name, batch, mode, steps, threads, kind = sys.argv[2:]
+        return torch_step(name, int(batch), mode, int(steps), int(threads), kind)
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="?", help="folder of ONNX models without weights")
@@ -239,6 +247,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--steps", type=int, default=3, help="of each process, after one")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--optimizer", choices=OPTIMIZERS, default="sgd", help="on both sides")
     parser.add_argument("--clock", choices=("wall", "cpu"), default="wall",
                         help="cpu: processor time of all threads, for machines that are busy")
     parser.add_argument("--ckopt", default="build/bin/ckopt")
