@@ -68,14 +68,18 @@ def test_accumulated_batches_make_the_drivers_updates(digits, tmp_path):
 
 
 def test_f16_skips_updates_that_overflow(digits):
-    """As torch.amp.GradScaler: nothing changes but the scale, which is halved."""
+    """As torch.amp.GradScaler: nothing that is trained changes, and the scale is halved."""
     images, labels = digits
     step = compile_digits(precision="f16", loss_scale_init=2.0**40)
-    start = step.state_dict()
+
+    def trained():
+        return {name: x for name, x in step.state_dict().items() if "running" not in name}
+
+    start = trained()
     assert (step.loss_scale, step.skipped_updates) == (2.0**40, 0)
     step(images[:32], labels[:32])
     assert (step.loss_scale, step.skipped_updates) == (2.0**39, 1)
-    assert_same_bits(step.state_dict(), start)
+    assert_same_bits(trained(), start)
     result = step.fit({"x": images, "y": labels}, epochs=1)
     assert 1 < result.skipped_updates < result.steps
     assert step.skipped_updates == 1 + result.skipped_updates

@@ -66,7 +66,7 @@ TestFunction::TestFunction(const GradientCase &test, Type element)
     Value weight = addArgument(function, result.getType(),
                                ("weight" + Twine(i)).str(), roles::kInput);
     Value part = b.sumAll(b.mul(result, weight));
-    loss = loss ? b.add(loss, part) : part;
+    loss = loss ? b.add(loss, b.cast(part, getElementTypeOrSelf(loss))) : part;
   }
   func::ReturnOp::create(builder, loc, loss);
   function.setFunctionType(
