@@ -15,11 +15,11 @@
 // Attention: the sum of its two (five) products, for the scores that causality
 // allows where there are as many queries as keys. Products: oneDNN with orders
 // of its own choice, with plain ones and with each operand transposed,
-// OpenBLAS. Convolutions: oneDNN with orders of its choice and channels last,
-// pointwise ones also as products. Changing orders is not counted. Seconds are
-// of processor time with one thread, else of the clock. Padding beside the
-// kernel is split evenly, dilation taken as 1: what `bench` writes does not
-// say. Complexity: some runs of every shape.
+// OpenBLAS; adding to a tensor is not counted. Convolutions: oneDNN with orders
+// of its choice and channels last, pointwise ones also as products. Changing
+// orders is not counted. Seconds are of processor time with one thread, else of
+// the clock. Padding beside the kernel is split evenly, dilation taken as 1:
+// what `bench` writes does not say. Complexity: some runs of every shape.
 //
 //===----------------------------------------------------------------------===//
 #include "../lib/Runtime/OpenMP.h"
@@ -342,7 +342,7 @@ void timeCopy(Best &best, int64_t bytes) {
 bool answer(const std::string &line, Best &best) {
   static const std::regex copy("copy ([0-9]+)");
   static const std::regex product(
-      "matmul (f32|bf16)( to f32)? (?:([0-9x]+): )?([0-9x]+)");
+      "matmul (f32|bf16)( to f32)? (?:([0-9x]+): )?([0-9x]+)(?:, added)?");
   // Three or six products of pieces, one after the other.
   static const std::regex split("matmul f32 by bf16x([36])( in f32)? (.*)");
   static const std::regex convolution(
@@ -352,7 +352,7 @@ bool answer(const std::string &line, Best &best) {
   static const std::regex attention(
       "attention( gradient)? f32 ([0-9]+)x([0-9]+): ([0-9]+)x([0-9]+), heads "
       "of ([0-9]+)(?: and ([0-9]+))?(?:, [0-9]+ key heads)?(, causal)?"
-      "(?:, bias)?(?:, mask)?");
+      "(?:, bias)?(?:, mask)?(?:, dropout)?");
   std::smatch part;
   if (std::regex_match(line, part, copy)) {
     timeCopy(best, std::stoll(part[1]));
