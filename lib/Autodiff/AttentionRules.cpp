@@ -52,6 +52,17 @@ private:
     shape.back() = tensorType(x).getShape().back();
     return b.reshape(x, shape);
   }
+  /// The first (lse) or second (what rounding took from it) number of rows, or
+  /// of their gradients, beside the keys.
+  Value rowNumber(Value pairs, int64_t which) {
+    SmallVector<int64_t> sizes(tensorType(pairs).getShape()),
+        starts(sizes.size(), 0), steps(sizes.size(), 1);
+    starts.back() = which;
+    sizes.back() = 1;
+    Value number =
+        b.make<SliceOp>(pairs, b.ints(starts), b.ints(sizes), b.ints(steps));
+    return besideKeys(b.reshape(number, ArrayRef(sizes).drop_back()));
+  }
   /// x in the type of lse.
   Value wide(Value x) { return b.cast(x, getElementTypeOrSelf(op.getLse())); }
   Value besideKeys(Value rows) {
@@ -91,10 +102,10 @@ Value Decomposed::scoreGradient(Value outGrad, Value lseGrad) {
   Value open = allowed();
   if (open)
     s = b.select(open, s, b.number(s, op.getFillValue()));
-  Value p = b.make<ExpOp>(b.sub(s, besideKeys(op.getLse())));
+  Value lse = rowNumber(op.getLse(), 0);
+  Value p = b.make<ExpOp>(b.sub(b.sub(s, lse), rowNumber(op.getLse(), 1)));
   if (op.getZeroEmptyRows())
-    p = b.where(
-        b.compare(ComparePredicate::GT, besideKeys(op.getLse()), -INFINITY), p);
+    p = b.where(b.compare(ComparePredicate::GT, lse, -INFINITY), p);
   Value gradient;
   if (outGrad) {
     Value delta = b.sum(b.mul(wide(outGrad), wide(op.getOutput())),
@@ -105,9 +116,10 @@ Value Decomposed::scoreGradient(Value outGrad, Value lseGrad) {
                                    op.getRatioAttr(), op.getSiteAttr());
     gradient = b.sub(gradient, besideKeys(delta));
   }
-  if (lseGrad)
-    gradient =
-        gradient ? b.add(gradient, besideKeys(lseGrad)) : besideKeys(lseGrad);
+  if (lseGrad) { // what rounding takes is constant
+    Value ofLse = rowNumber(lseGrad, 0);
+    gradient = gradient ? b.add(gradient, ofLse) : ofLse;
+  }
   gradient = b.mul(p, gradient);
   return open ? b.where(open, gradient) : gradient;
 }

@@ -121,6 +121,7 @@ static LogicalResult interpretAttention(AttentionOp op, Operands in,
   ScoreRows rows(op, in);
   if (failed(rows.start(op, environment)))
     return failure();
+  bool isF32 = getElementTypeOrSelf(op.getLse()).isF32();
   std::vector<double> weights(size_t(rows.keys));
   rows.forEach([&](int64_t row, int64_t keyRow) {
     double greatest = -infinity, sum = 0;
@@ -139,7 +140,12 @@ static LogicalResult interpretAttention(AttentionOp op, Operands in,
                    in[2]->real((keyRow + j) * rows.width + d);
       out[0].real(row * rows.width + d) = value;
     }
-    out[1].real(row) = empty ? -infinity : greatest + std::log(sum);
+    double lse = empty ? -infinity : greatest + std::log(sum);
+    if (isF32)
+      lse = double(float(lse));
+    out[1].real(2 * row) = lse;
+    out[1].real(2 * row + 1) =
+        std::isfinite(lse) ? (greatest - lse) + std::log(sum) : 0;
   });
   return success();
 }
@@ -159,10 +165,11 @@ static LogicalResult interpretAttentionGrad(AttentionGradOp op, Operands in,
     for (int64_t d = 0; d < rows.width; ++d)
       delta +=
           grad.real(row * rows.width + d) * output.real(row * rows.width + d);
-    if (lse.real(row) == -infinity)
+    if (lse.real(2 * row) == -infinity)
       return;
     for (int64_t j = 0; j < rows.keys; ++j) {
-      double p = std::exp(rows.score(row, keyRow, j) - lse.real(row));
+      double p = std::exp((rows.score(row, keyRow, j) - lse.real(2 * row)) -
+                          lse.real(2 * row + 1));
       double factor = rows.factor(row, j);
       for (int64_t d = 0; d < rows.width; ++d)
         out[2].real((keyRow + j) * rows.width + d) +=

@@ -67,7 +67,7 @@ private:
     const void *const *random = args + i;
     i += a.hasDropout ? 2 : 0;
     t.o = static_cast<S *>(args[i++]);
-    t.lse = static_cast<T *>(args[i++]);
+    t.lse = static_cast<RowLse<T> *>(args[i++]);
     if (gradient) {
       t.grad = static_cast<const S *>(args[i++]);
       t.qGrad = static_cast<S *>(args[i++]);

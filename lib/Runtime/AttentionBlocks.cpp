@@ -10,11 +10,11 @@
 // it, a pass makes exponentials of it, a second product adds to the result,
 // which is scaled wherever a row's greatest score grows from one block of keys
 // to the next, and by the row's sum at the end. What stays is the result and
-// each row's log of the sum of exponentials (lse). The gradient makes the
-// block's probabilities again from lse, and five products of it. With causality
-// the products leave out what lies above the diagonal. A dropout's random
-// numbers are made again, too; what it divides by is a factor of the result and
-// of its gradient.
+// each row's log of the sum of exponentials (lse), with what rounding took from
+// it. The gradient makes the block's probabilities again from lse, and five
+// products of it. With causality the products leave out what lies above the
+// diagonal. A dropout's random numbers are made again, too; what it divides by
+// is a factor of the result and of its gradient.
 //
 // Products are those of BlockProduct.h. What they multiply is copied into the
 // workspace first, converted to the type that is computed in (f32 for halves,
@@ -56,6 +56,14 @@ constexpr T kInfinity = std::numeric_limits<T>::infinity();
 int64_t evenBlocks(int64_t count, int64_t most, int64_t step) {
   int64_t blocks = (count + most - 1) / most;
   return roundUp((count + blocks - 1) / blocks, step);
+}
+
+/// Returns the sum, rounded, and what rounding took from it.
+template <typename T> RowLse<T> addExactly(T x, T y) {
+  T sum = x + y;
+  if (std::fabs(x) < std::fabs(y))
+    std::swap(x, y);
+  return {sum, std::isfinite(sum) ? y - (sum - x) : T(0)};
 }
 
 } // namespace
@@ -195,10 +203,10 @@ void AttentionBlocks<S>::forward(const Tensors &t, const Block &b,
                                  T *space) const {
   T *scores = space + slot.scores, *queries = space + slot.queries;
   T *sum = space + slot.sums + b.member * a.queries + b.row;
-  T *greatest = lseOf(t, b);
+  RowLse<T> *rowLse = lseOf(t, b);
   Sums output = rowSums(t.o, a.o, b, space + slot.outputs, widthPitch);
   if (b.key == 0) {
-    std::fill_n(greatest, b.rows, -kInfinity<T>);
+    std::fill_n(rowLse, b.rows, RowLse<T>{-kInfinity<T>, T(0)});
     std::fill_n(sum, b.rows, T(0));
   }
   if (isOpen(b)) {
@@ -206,8 +214,8 @@ void AttentionBlocks<S>::forward(const Tensors &t, const Block &b,
     byKeys(b, a.causal, a.depth, queries, depthPitch, space + slot.keysAcross,
            scores);
     for (int64_t i = 0; i < b.rows; ++i) {
-      T factor =
-          exponentials(t, b, i, scores + i * pitch, greatest[i], sum[i], space);
+      T factor = exponentials(t, b, i, scores + i * pitch, rowLse[i].lse,
+                              sum[i], space);
       if (b.key > 0 && factor != 1)
         for (int64_t d = 0; d < a.width; ++d)
           output.row(i)[d] *= factor;
@@ -218,7 +226,7 @@ void AttentionBlocks<S>::forward(const Tensors &t, const Block &b,
     clear(output, b.rows, a.width);
   }
   if (b.key + b.keys == a.keys)
-    finish(t, b, output, greatest, sum);
+    finish(t, b, output, rowLse, sum);
 }
 
 template <typename S>
@@ -241,20 +249,21 @@ AttentionBlocks<S>::exponentials(const Tensors &t, const Block &b, int64_t i,
 
 template <typename S>
 void AttentionBlocks<S>::finish(const Tensors &t, const Block &b,
-                                const Sums &output, T *lse,
+                                const Sums &output, RowLse<T> *rows,
                                 const T *sum) const {
   S *o = t.o + at(a.o, b.batch, b.head, b.row);
   for (int64_t i = 0; i < b.rows; ++i) {
-    bool isEmpty = lse[i] == -kInfinity<T> && (a.zeroEmptyRows || sum[i] == 0);
+    T &lse = rows[i].lse;
+    bool isEmpty = lse == -kInfinity<T> && (a.zeroEmptyRows || sum[i] == 0);
     T nothing = a.zeroEmptyRows ? T(0) : std::numeric_limits<T>::quiet_NaN();
     if (isEmpty)
       std::fill_n(output.row(i), a.width, nothing);
     copies.put(output.row(i), a.width, isEmpty ? 1 : keptFactor / sum[i],
                o + i * a.o[2]);
     if (!isEmpty)
-      lse[i] += std::log(sum[i]);
+      rows[i] = addExactly(lse, std::log(sum[i]));
     else if (!a.zeroEmptyRows)
-      lse[i] = nothing;
+      lse = nothing;
   }
 }
 
@@ -297,8 +306,8 @@ void AttentionBlocks<S>::gradientRow(const Tensors &t, const Block &b,
                                      T *grads, T *space) const {
   int64_t own = keysOf(b, i);
   int64_t end = causal ? std::min(b.keys, own + kBeside) : b.keys;
-  T lse = lseOf(t, b)[i];
-  bool isEmpty = std::isinf(lse) && lse < 0;
+  const RowLse<T> row = lseOf(t, b)[i];
+  bool isEmpty = std::isinf(row.lse) && row.lse < 0;
   bool hasKeys = !a.causal || b.row + i + a.offset >= 0;
   if (isEmpty)
     own = 0;
@@ -309,13 +318,13 @@ void AttentionBlocks<S>::gradientRow(const Tensors &t, const Block &b,
       a.hasDropout ? keptOf(t, b, i, own, space) : nullptr;
   if (kept)
     passes.applyMask(grads, own, kept, 1, T(0));
-  passes.gradients(scores, grads, own, lse, delta);
+  passes.gradients(scores, grads, own, row, delta);
   if (kept)
     passes.applyMask(scores, own, kept, 1, T(0));
   // A fill that is finite may have a probability; it has no gradient.
   if (t.mask)
     passes.applyMask(grads, own, maskRow(t, b, i), a.mask[3], T(0));
-  T rest = hasKeys || isEmpty ? T(0) : lse; // lse: NaN
+  T rest = hasKeys || isEmpty ? T(0) : row.lse; // NaN
   std::fill(scores + own, scores + end, rest);
   std::fill(grads + own, grads + end, rest);
 }

@@ -26,7 +26,7 @@ public:
     const unsigned char *mask = nullptr;
     DropoutWords words;
     S *o;
-    T *lse;
+    RowLse<T> *lse;
     const S *grad = nullptr;
     S *qGrad = nullptr, *kGrad = nullptr, *vGrad = nullptr;
   };
@@ -109,7 +109,7 @@ private:
                                int64_t i) const {
     return t.mask + at(a.mask, b.batch, b.head, b.row + i) + b.key * a.mask[3];
   }
-  T *lseOf(const Tensors &t, const Block &b) const {
+  RowLse<T> *lseOf(const Tensors &t, const Block &b) const {
     return t.lse + (b.batch * a.heads + b.head) * a.queries + b.row;
   }
 
@@ -131,8 +131,8 @@ private:
                  T &greatest, T &sum, T *space) const;
   /// Divides rows by their sums, and sets lse. A row without any key is NaN,
   /// or zero.
-  void finish(const Tensors &t, const Block &b, const Sums &output, T *lse,
-              const T *sum) const;
+  void finish(const Tensors &t, const Block &b, const Sums &output,
+              RowLse<T> *rows, const T *sum) const;
   void backward(const Tensors &t, const Block &b, const Sums &dK,
                 const Sums &dV, T *space) const;
   /// Makes probabilities and gradients of scores in a block's row i. Where the

@@ -102,14 +102,15 @@ CKOPT_INLINE RowSum<float> exponentialsBody(float *scores, int64_t count,
 }
 
 CKOPT_INLINE void gradientsBody(float *scores, float *grads, int64_t count,
-                                float lse, float delta) {
+                                const RowLse<float> &row, float delta) {
+  const float lse = row.lse, lost = row.lost;
   int64_t padded = padRow(scores, count, -kRowInfinity);
   padRow(grads, count, 0);
   Lanes value, grad;
   for (int64_t i = 0; i < padded; i += kRowPad) {
     loadLanes(value, scores + i);
     loadLanes(grad, grads + i);
-    value = value - lse;
+    value = (value - lse) - lost;
     expLanes(value);
     storeLanes(scores + i, value);
     grad = value * (grad - delta);
@@ -223,8 +224,8 @@ CKOPT_INLINE const unsigned char *keepBody(const DropoutWords &words,
     return exponentialsBody(scores, count, least);                             \
   }                                                                            \
   TARGET void gradients##SUFFIX(float *scores, float *grads, int64_t count,    \
-                                float lse, float delta) {                      \
-    gradientsBody(scores, grads, count, lse, delta);                           \
+                                const RowLse<float> &row, float delta) {       \
+    gradientsBody(scores, grads, count, row, delta);                           \
   }                                                                            \
   TARGET const unsigned char *keep##SUFFIX(const DropoutWords &words,          \
                                            int64_t first, int64_t count,       \
@@ -265,10 +266,10 @@ RowSum<double> exponentialsF64(double *scores, int64_t count, double least) {
   return {greatest, sum};
 }
 
-void gradientsF64(double *scores, double *grads, int64_t count, double lse,
-                  double delta) {
+void gradientsF64(double *scores, double *grads, int64_t count,
+                  const RowLse<double> &row, double delta) {
   for (int64_t i = 0; i < count; ++i) {
-    scores[i] = std::exp(scores[i] - lse);
+    scores[i] = std::exp((scores[i] - row.lse) - row.lost);
     grads[i] = scores[i] * (grads[i] - delta);
   }
 }

@@ -26,6 +26,12 @@ template <typename T> struct RowSum {
   T greatest, sum;
 };
 
+/// The log of a row's sum of exponentials, and what rounding took from it.
+/// Where scores are -1e9, lse alone has no digits for the sum.
+template <typename T> struct RowLse {
+  T lse, lost;
+};
+
 /// Which elements a dropout keeps: those whose word >> 8 is no less than
 /// `least`.
 struct DropoutWords {
@@ -40,9 +46,10 @@ template <typename T> struct RowPasses {
   /// Replaces `count` scores by exp(score - greatest), the greatest of them and
   /// `least`; where it is -inf, -inf becomes 0.
   RowSum<T> (*exponentials)(T *scores, int64_t count, T least);
-  /// Replaces scores by probabilities p = exp(score - lse) and `grads`, the
-  /// gradients of these, by those of the scores, p * (grad - delta).
-  void (*gradients)(T *scores, T *grads, int64_t count, T lse, T delta);
+  /// Replaces scores by probabilities p = exp(score - lse - lost) and `grads`,
+  /// the gradients of these, by those of the scores, p * (grad - delta).
+  void (*gradients)(T *scores, T *grads, int64_t count, const RowLse<T> &row,
+                    T delta);
   /// Writes 1 for each of `count` elements, from `first` on, that a dropout
   /// keeps, and 0 for others; returns where the first of them stands.
   const unsigned char *(*keep)(const DropoutWords &words, int64_t first,

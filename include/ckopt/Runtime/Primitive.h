@@ -140,7 +140,8 @@ struct ConvDesc {
 /// j <= i + offset. Strides are in elements, for batch, head and row; columns
 /// have stride 1. Those of bias and mask (bytes, 0 or 1) are for batch, query
 /// head, row and key, 0 where they broadcast. lse is dense [batch, heads,
-/// queries], f32 where dtype is bf16.
+/// queries, 2]: the log of the row's sum, and what rounding took from it; f32
+/// where dtype is of halves.
 ///
 /// With a dropout, probabilities are kept and divided by 1 - ratio where
 /// ckrt_dropout_uniform(seed, step, site, element) is no less than the ratio;

@@ -160,14 +160,14 @@ func.func @main() -> (tensor<1x2xf32>, tensor<2x1xf32>, tensor<1x2xf32>, tensor<
 
 // Equal scores share evenly over the keys that causality allows; a row without
 // any gives zeros.
-func.func @main() -> (tensor<1x3x1xf32>, tensor<1x3xf32>, tensor<1x3x1xf32>) {
+func.func @main() -> (tensor<1x3x1xf32>, tensor<1x3x2xf32>, tensor<1x3x1xf32>) {
   %q = ckopt.constant dense<0.0> : tensor<1x3x1xf32>
   %k = ckopt.constant dense<1.0> : tensor<1x3x1xf32>
   %v = ckopt.constant dense<[[[2.0], [4.0], [9.0]]]> : tensor<1x3x1xf32>
-  %o, %l = ckopt.attention %q, %k, %v {scale = 1.0 : f64, causal = -1 : i64, zero_empty_rows} : (tensor<1x3x1xf32>, tensor<1x3x1xf32>, tensor<1x3x1xf32>) -> (tensor<1x3x1xf32>, tensor<1x3xf32>)
-  %dq, %dk, %dv = ckopt.attention_grad %q, %k, %v of %o, %l by %k {scale = 1.0 : f64, causal = -1 : i64, zero_empty_rows} : (tensor<1x3x1xf32>, tensor<1x3x1xf32>, tensor<1x3x1xf32>, tensor<1x3x1xf32>, tensor<1x3xf32>, tensor<1x3x1xf32>) -> (tensor<1x3x1xf32>, tensor<1x3x1xf32>, tensor<1x3x1xf32>)
-  return %o, %l, %dv : tensor<1x3x1xf32>, tensor<1x3xf32>, tensor<1x3x1xf32>
+  %o, %l = ckopt.attention %q, %k, %v {scale = 1.0 : f64, causal = -1 : i64, zero_empty_rows} : (tensor<1x3x1xf32>, tensor<1x3x1xf32>, tensor<1x3x1xf32>) -> (tensor<1x3x1xf32>, tensor<1x3x2xf32>)
+  %dq, %dk, %dv = ckopt.attention_grad %q, %k, %v of %o, %l by %k {scale = 1.0 : f64, causal = -1 : i64, zero_empty_rows} : (tensor<1x3x1xf32>, tensor<1x3x1xf32>, tensor<1x3x1xf32>, tensor<1x3x1xf32>, tensor<1x3x2xf32>, tensor<1x3x1xf32>) -> (tensor<1x3x1xf32>, tensor<1x3x1xf32>, tensor<1x3x1xf32>)
+  return %o, %l, %dv : tensor<1x3x1xf32>, tensor<1x3x2xf32>, tensor<1x3x1xf32>
 }
 // CHECK:      result 0: tensor<1x3x1xf32> [0, 2, 3]
-// CHECK-NEXT: result 1: tensor<1x3xf32> [-inf, 0, 0.6931
+// CHECK-NEXT: result 1: tensor<1x3x2xf32> [-inf, 0, 0, 0, 0.6931
 // CHECK-NEXT: result 2: tensor<1x3x1xf32> [1.5, 0.5, 0]

@@ -392,7 +392,7 @@ func.func @index_of_window_overflows(%x: tensor<1x1x8x8xf32>) {
 func.func @attention_rank(%q: tensor<5x3xf32>) {
   // expected-error @+2 {{attention needs query, key and value of rank 4, or all of rank 3}}
   // expected-error @+1 {{failed to infer returned types}}
-  %o, %l = ckopt.attention %q, %q, %q {scale = 1.0 : f64} : (tensor<5x3xf32>, tensor<5x3xf32>, tensor<5x3xf32>) -> (tensor<5x3xf32>, tensor<5xf32>)
+  %o, %l = ckopt.attention %q, %q, %q {scale = 1.0 : f64} : (tensor<5x3xf32>, tensor<5x3xf32>, tensor<5x3xf32>) -> (tensor<5x3xf32>, tensor<5x2xf32>)
   return
 }
 
@@ -401,7 +401,7 @@ func.func @attention_rank(%q: tensor<5x3xf32>) {
 func.func @attention_groups(%q: tensor<1x3x5x3xf32>, %k: tensor<1x2x5x3xf32>) {
   // expected-error @+2 {{shapes do not fit}}
   // expected-error @+1 {{failed to infer returned types}}
-  %o, %l = ckopt.attention %q, %k, %k {scale = 1.0 : f64} : (tensor<1x3x5x3xf32>, tensor<1x2x5x3xf32>, tensor<1x2x5x3xf32>) -> (tensor<1x3x5x3xf32>, tensor<1x3x5xf32>)
+  %o, %l = ckopt.attention %q, %k, %k {scale = 1.0 : f64} : (tensor<1x3x5x3xf32>, tensor<1x2x5x3xf32>, tensor<1x2x5x3xf32>) -> (tensor<1x3x5x3xf32>, tensor<1x3x5x2xf32>)
   return
 }
 
@@ -410,7 +410,7 @@ func.func @attention_groups(%q: tensor<1x3x5x3xf32>, %k: tensor<1x2x5x3xf32>) {
 func.func @attention_mask(%q: tensor<2x5x3xf32>, %m: tensor<4x5xi1>) {
   // expected-error @+2 {{'tensor<4x5xi1>' does not broadcast to the scores' shape}}
   // expected-error @+1 {{failed to infer returned types}}
-  %o, %l = ckopt.attention %q, %q, %q mask %m {scale = 1.0 : f64} : (tensor<2x5x3xf32>, tensor<2x5x3xf32>, tensor<2x5x3xf32>, tensor<4x5xi1>) -> (tensor<2x5x3xf32>, tensor<2x5xf32>)
+  %o, %l = ckopt.attention %q, %q, %q mask %m {scale = 1.0 : f64} : (tensor<2x5x3xf32>, tensor<2x5x3xf32>, tensor<2x5x3xf32>, tensor<4x5xi1>) -> (tensor<2x5x3xf32>, tensor<2x5x2xf32>)
   return
 }
 
@@ -419,7 +419,7 @@ func.func @attention_mask(%q: tensor<2x5x3xf32>, %m: tensor<4x5xi1>) {
 func.func @attention_fill(%q: tensor<2x5x3xf32>) {
   // expected-error @+2 {{causality fills with -inf; it takes no fill}}
   // expected-error @+1 {{failed to infer returned types}}
-  %o, %l = ckopt.attention %q, %q, %q {scale = 1.0 : f64, fill = 0.0 : f64, causal = 0 : i64} : (tensor<2x5x3xf32>, tensor<2x5x3xf32>, tensor<2x5x3xf32>) -> (tensor<2x5x3xf32>, tensor<2x5xf32>)
+  %o, %l = ckopt.attention %q, %q, %q {scale = 1.0 : f64, fill = 0.0 : f64, causal = 0 : i64} : (tensor<2x5x3xf32>, tensor<2x5x3xf32>, tensor<2x5x3xf32>) -> (tensor<2x5x3xf32>, tensor<2x5x2xf32>)
   return
 }
 
@@ -428,7 +428,7 @@ func.func @attention_fill(%q: tensor<2x5x3xf32>) {
 func.func @attention_dropout(%q: tensor<2x5x3xf32>, %i: tensor<i64>) {
   // expected-error @+2 {{a dropout needs seed and step, a ratio and a site}}
   // expected-error @+1 {{failed to infer returned types}}
-  %o, %l = ckopt.attention %q, %q, %q dropout %i, %i {scale = 1.0 : f64, ratio = 0.5 : f64} : (tensor<2x5x3xf32>, tensor<2x5x3xf32>, tensor<2x5x3xf32>, tensor<i64>, tensor<i64>) -> (tensor<2x5x3xf32>, tensor<2x5xf32>)
+  %o, %l = ckopt.attention %q, %q, %q dropout %i, %i {scale = 1.0 : f64, ratio = 0.5 : f64} : (tensor<2x5x3xf32>, tensor<2x5x3xf32>, tensor<2x5x3xf32>, tensor<i64>, tensor<i64>) -> (tensor<2x5x3xf32>, tensor<2x5x2xf32>)
   return
 }
 
@@ -437,7 +437,7 @@ func.func @attention_dropout(%q: tensor<2x5x3xf32>, %i: tensor<i64>) {
 func.func @attention_ratio(%q: tensor<2x5x3xf32>, %i: tensor<i64>) {
   // expected-error @+2 {{ratio must lie in [0, 1), got}}
   // expected-error @+1 {{failed to infer returned types}}
-  %o, %l = ckopt.attention %q, %q, %q dropout %i, %i {scale = 1.0 : f64, ratio = 1.0 : f64, site = 0 : i64} : (tensor<2x5x3xf32>, tensor<2x5x3xf32>, tensor<2x5x3xf32>, tensor<i64>, tensor<i64>) -> (tensor<2x5x3xf32>, tensor<2x5xf32>)
+  %o, %l = ckopt.attention %q, %q, %q dropout %i, %i {scale = 1.0 : f64, ratio = 1.0 : f64, site = 0 : i64} : (tensor<2x5x3xf32>, tensor<2x5x3xf32>, tensor<2x5x3xf32>, tensor<i64>, tensor<i64>) -> (tensor<2x5x3xf32>, tensor<2x5x2xf32>)
   return
 }
 
@@ -446,7 +446,7 @@ func.func @attention_ratio(%q: tensor<2x5x3xf32>, %i: tensor<i64>) {
 func.func @attention_types(%q: tensor<2x5x3xf32>, %k: tensor<2x5x3xf64>) {
   // expected-error @+2 {{operands must have one element type}}
   // expected-error @+1 {{failed to infer returned types}}
-  %o, %l = ckopt.attention %q, %k, %q {scale = 1.0 : f64} : (tensor<2x5x3xf32>, tensor<2x5x3xf64>, tensor<2x5x3xf32>) -> (tensor<2x5x3xf32>, tensor<2x5xf32>)
+  %o, %l = ckopt.attention %q, %k, %q {scale = 1.0 : f64} : (tensor<2x5x3xf32>, tensor<2x5x3xf64>, tensor<2x5x3xf32>) -> (tensor<2x5x3xf32>, tensor<2x5x2xf32>)
   return
 }
 
@@ -462,7 +462,7 @@ func.func @attention_grad_shapes(%q: tensor<2x5x3xf32>, %l: tensor<2x4xf32>, %g:
 // -----
 
 func.func @attention_grad_rows(%q: tensor<2x5x3xf32>, %l: tensor<2x4xf32>) {
-  // expected-error @+2 {{lse must have a number for each row, got 'tensor<2x4xf32>'}}
+  // expected-error @+2 {{lse must have two numbers for each row, got 'tensor<2x4xf32>'}}
   // expected-error @+1 {{failed to infer returned types}}
   %0:3 = ckopt.attention_grad %q, %q, %q of %q, %l by %q {scale = 1.0 : f64} : (tensor<2x5x3xf32>, tensor<2x5x3xf32>, tensor<2x5x3xf32>, tensor<2x5x3xf32>, tensor<2x4xf32>, tensor<2x5x3xf32>) -> (tensor<2x5x3xf32>, tensor<2x5x3xf32>, tensor<2x5x3xf32>)
   return

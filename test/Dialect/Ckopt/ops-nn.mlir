@@ -100,14 +100,14 @@ func.func @rows(%x: tensor<2x3x4xf32>, %s: tensor<4xf32>) {
 
 // CHECK-LABEL: func @attention
 func.func @attention(%q: tensor<2x4x5x3xf32>, %k: tensor<2x2x6x3xf32>, %v: tensor<2x2x6x7xf32>, %b: tensor<4x1x6xf32>, %m: tensor<5x6xi1>, %i: tensor<i64>, %h: tensor<2x4x5x3xbf16>) {
-  // CHECK: %[[O:.*]], %[[L:.*]] = ckopt.attention %{{.*}}, %{{.*}}, %{{.*}} bias %{{.*}} mask %{{.*}} {causal = 1 : i64, scale = 5.000000e-01 : f64, zero_empty_rows} : {{.*}} -> (tensor<2x4x5x7xf32>, tensor<2x4x5xf32>)
-  %o, %l = ckopt.attention %q, %k, %v bias %b mask %m {scale = 0.5 : f64, causal = 1 : i64, zero_empty_rows} : (tensor<2x4x5x3xf32>, tensor<2x2x6x3xf32>, tensor<2x2x6x7xf32>, tensor<4x1x6xf32>, tensor<5x6xi1>) -> (tensor<2x4x5x7xf32>, tensor<2x4x5xf32>)
+  // CHECK: %[[O:.*]], %[[L:.*]] = ckopt.attention %{{.*}}, %{{.*}}, %{{.*}} bias %{{.*}} mask %{{.*}} {causal = 1 : i64, scale = 5.000000e-01 : f64, zero_empty_rows} : {{.*}} -> (tensor<2x4x5x7xf32>, tensor<2x4x5x2xf32>)
+  %o, %l = ckopt.attention %q, %k, %v bias %b mask %m {scale = 0.5 : f64, causal = 1 : i64, zero_empty_rows} : (tensor<2x4x5x3xf32>, tensor<2x2x6x3xf32>, tensor<2x2x6x7xf32>, tensor<4x1x6xf32>, tensor<5x6xi1>) -> (tensor<2x4x5x7xf32>, tensor<2x4x5x2xf32>)
   // CHECK: ckopt.attention_grad %{{.*}}, %{{.*}}, %{{.*}} mask %{{.*}} of %[[O]], %[[L]] by %[[O]] {fill = -1.000000e+00 : f64, scale = 5.000000e-01 : f64}
-  %dq, %dk, %dv = ckopt.attention_grad %q, %k, %v mask %m of %o, %l by %o {scale = 0.5 : f64, fill = -1.0 : f64} : (tensor<2x4x5x3xf32>, tensor<2x2x6x3xf32>, tensor<2x2x6x7xf32>, tensor<5x6xi1>, tensor<2x4x5x7xf32>, tensor<2x4x5xf32>, tensor<2x4x5x7xf32>) -> (tensor<2x4x5x3xf32>, tensor<2x2x6x3xf32>, tensor<2x2x6x7xf32>)
+  %dq, %dk, %dv = ckopt.attention_grad %q, %k, %v mask %m of %o, %l by %o {scale = 0.5 : f64, fill = -1.0 : f64} : (tensor<2x4x5x3xf32>, tensor<2x2x6x3xf32>, tensor<2x2x6x7xf32>, tensor<5x6xi1>, tensor<2x4x5x7xf32>, tensor<2x4x5x2xf32>, tensor<2x4x5x7xf32>) -> (tensor<2x4x5x3xf32>, tensor<2x2x6x3xf32>, tensor<2x2x6x7xf32>)
   // CHECK: ckopt.attention %{{.*}}, %{{.*}}, %{{.*}} bias %{{.*}} dropout %[[I:.*]], %[[I]] {ratio = 1.000000e-01 : f64, scale = 5.000000e-01 : f64, site = 2 : i64}
-  %o1, %l1 = ckopt.attention %q, %k, %v bias %b dropout %i, %i {scale = 0.5 : f64, ratio = 0.1 : f64, site = 2 : i64} : (tensor<2x4x5x3xf32>, tensor<2x2x6x3xf32>, tensor<2x2x6x7xf32>, tensor<4x1x6xf32>, tensor<i64>, tensor<i64>) -> (tensor<2x4x5x7xf32>, tensor<2x4x5xf32>)
+  %o1, %l1 = ckopt.attention %q, %k, %v bias %b dropout %i, %i {scale = 0.5 : f64, ratio = 0.1 : f64, site = 2 : i64} : (tensor<2x4x5x3xf32>, tensor<2x2x6x3xf32>, tensor<2x2x6x7xf32>, tensor<4x1x6xf32>, tensor<i64>, tensor<i64>) -> (tensor<2x4x5x7xf32>, tensor<2x4x5x2xf32>)
   // lse of halves is f32.
-  // CHECK: ckopt.attention {{.*}} -> (tensor<2x4x5x3xbf16>, tensor<2x4x5xf32>)
-  %o2, %l2 = ckopt.attention %h, %h, %h {scale = 0.5 : f64} : (tensor<2x4x5x3xbf16>, tensor<2x4x5x3xbf16>, tensor<2x4x5x3xbf16>) -> (tensor<2x4x5x3xbf16>, tensor<2x4x5xf32>)
+  // CHECK: ckopt.attention {{.*}} -> (tensor<2x4x5x3xbf16>, tensor<2x4x5x2xf32>)
+  %o2, %l2 = ckopt.attention %h, %h, %h {scale = 0.5 : f64} : (tensor<2x4x5x3xbf16>, tensor<2x4x5x3xbf16>, tensor<2x4x5x3xbf16>) -> (tensor<2x4x5x3xbf16>, tensor<2x4x5x2xf32>)
   return
 }

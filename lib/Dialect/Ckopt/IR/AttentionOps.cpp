@@ -64,13 +64,14 @@ static LogicalResult checkScores(std::optional<Location> loc, Adaptor op) {
 }
 
 /// The types of attention's results: [.., queries, columns of the value], and
-/// a number for each row.
+/// two numbers for each row.
 template <typename AdaptorT>
 static std::pair<RankedTensorType, RankedTensorType> outputAndLse(AdaptorT op) {
   auto query = tensorType(op.getQuery());
   SmallVector<int64_t> shape(query.getShape().drop_back());
+  shape.push_back(2);
   auto lse = RankedTensorType::get(shape, rowType(query.getElementType()));
-  shape.push_back(tensorType(op.getValue()).getShape().back());
+  shape.back() = tensorType(op.getValue()).getShape().back();
   return {RankedTensorType::get(shape, query.getElementType()), lse};
 }
 
@@ -100,7 +101,8 @@ CKOPT_INFER(AttentionGradOp) {
                                output, " and ", operand.getType());
   if (tensorType(adaptor.getLse()).getShape() != lse.getShape() ||
       tensorType(adaptor.getLse()).getElementType() != lse.getElementType())
-    return emitOptionalError(loc, "lse must have a number for each row, got ",
+    return emitOptionalError(loc,
+                             "lse must have two numbers for each row, got ",
                              adaptor.getLse().getType());
   for (Value operand :
        {adaptor.getQuery(), adaptor.getKey(), adaptor.getValue()})

@@ -92,8 +92,9 @@ def Ckopt_AttentionOp : Ckopt_AttentionLike<"attention"> {
     weigh the values: element e is that of the row-major [batch, heads, queries, keys].
 
     A row whose scores are all -inf gives NaN, or zeros with `zero_empty_rows`. lse [batch, heads,
-    queries] is the log of each row's sum of exponentials, -inf for a row of zeros; it and bias are
-    f32 where the other operands are halves.
+    queries, 2] is the log of each row's sum of exponentials, -inf for a row of zeros: the number,
+    and what rounding took from it (0 where it is not finite), without which a row of scores of
+    -1e9 has no probabilities. It and bias are f32 where the other operands are halves.
   }];
   let arguments = !con(scoreOperands, scoreAttrs);
   let results = (outs Ckopt_FloatTensor:$output, Ckopt_FloatTensor:$lse);
