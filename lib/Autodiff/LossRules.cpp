@@ -13,13 +13,14 @@ static void crossEntropyRule(CrossEntropyOp op, RuleBuilder &b) {
   Value x = op.getLogits();
   if (Value g = b.grad(0))
     b.set(0, b.make<CrossEntropyGradOp>(g, x, op.getTargets(), op.getLse(),
-                                        op.getAxisAttr(),
+                                        op.getLost(), op.getAxisAttr(),
                                         op.getIgnoreIndexAttr()));
   if (Value g = b.grad(1)) { // the log-sum-exp: its slope is the softmax
     SmallVector<int64_t> axis{int64_t(op.getAxis())};
     ArrayRef<int64_t> shape = tensorType(x).getShape();
     Value softmax =
-        b.make<ExpOp>(b.sub(x, b.keepDims(op.getLse(), axis, shape)));
+        b.make<ExpOp>(b.sub(b.sub(x, b.keepDims(op.getLse(), axis, shape)),
+                            b.keepDims(op.getLost(), axis, shape)));
     b.set(0, b.mul(softmax, b.keepDims(g, axis, shape)));
   }
 }

@@ -145,8 +145,11 @@ static Value crossEntropy(LossBuilder &l) {
   if (share == 0)
     return reduceLabels(l, *labels, each);
   // -log p of each class is lse - x.
-  Value classes =
-      l.b.sub(l.b.keepDims(op.getLse(), {labels->axis}, l.shape()), l.x);
+  auto besideClasses = [&](Value rows) {
+    return l.b.keepDims(rows, {labels->axis}, l.shape());
+  };
+  Value classes = l.b.add(l.b.sub(besideClasses(op.getLse()), l.x),
+                          besideClasses(op.getLost()));
   if (labels->weight)
     classes = l.b.mul(classes, *l.along(l.options.classWeights, labels->axis,
                                         "--class-weights"));

@@ -116,10 +116,11 @@ static bool findHead(CrossEntropyOp loss, Head &head, Operation *&obstacle) {
   obstacle = loss;
   if (int64_t(loss.getAxis()) != tensorType(at).getRank() - 1)
     return false;
-  for (OpOperand &use : loss.getLse().getUses()) {
-    obstacle = use.getOwner();
-    return false;
-  }
+  for (Value rest : {loss.getLse(), loss.getLost()})
+    for (OpOperand &use : rest.getUses()) {
+      obstacle = use.getOwner();
+      return false;
+    }
   for (Operation *reader = loss;;) {
     if ((obstacle = otherReader(at, reader)))
       return false;

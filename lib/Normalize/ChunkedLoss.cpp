@@ -144,7 +144,7 @@ static void unroll(LinearCrossEntropyGradOp op) {
     losses.push_back(loss.getLoss());
     Value gradient = CrossEntropyGradOp::create(
         builder, b.loc, chunk.rows(op.getGrad()), logits, targets,
-        loss.getLse(), /*axis=*/1, op.getIgnoreIndex());
+        loss.getLse(), loss.getLost(), /*axis=*/1, op.getIgnoreIndex());
     if (!op.getInputGrad().use_empty())
       inputs.push_back(b.make<MatMulOp>(gradient, op.getWeight(), false,
                                         !op.getTransposeWeight()));

@@ -28,6 +28,7 @@ static FailureOr<int64_t> targetOf(Op op, const Tensor &targets, int64_t r,
 static LogicalResult interpretCrossEntropy(CrossEntropyOp op, Operands in,
                                            Results out, const Environment &) {
   const Tensor &logits = *in[0], &targets = *in[1];
+  bool isF32 = getElementTypeOrSelf(op.getLse()).isF32();
   AxisView view(logits.getShape(), int64_t(op.getAxis()));
   for (int64_t o = 0; o < view.outer; ++o)
     for (int64_t i = 0; i < view.inner; ++i) {
@@ -42,10 +43,13 @@ static LogicalResult interpretCrossEntropy(CrossEntropyOp op, Operands in,
       }
       for (int64_t c = 0; c < view.count; ++c)
         sum += std::exp(logits.real(view(o, c, i)) - max);
-      double lse = max + std::log(sum);
+      double log = std::log(sum), lse = max + log;
+      if (isF32)
+        lse = double(float(lse));
       out[1].real(r) = lse;
+      out[2].real(r) = (max - lse) + log;
       if (*target >= 0)
-        out[0].real(r) = lse - logits.real(view(o, *target, i));
+        out[0].real(r) = (max - logits.real(view(o, *target, i))) + log;
     }
   return success();
 }
@@ -54,7 +58,7 @@ static LogicalResult interpretCrossEntropyGrad(CrossEntropyGradOp op,
                                                Operands in, Results out,
                                                const Environment &) {
   const Tensor &grad = *in[0], &logits = *in[1], &targets = *in[2];
-  const Tensor &lse = *in[3];
+  const Tensor &lse = *in[3], &lost = *in[4];
   AxisView view(logits.getShape(), int64_t(op.getAxis()));
   for (int64_t o = 0; o < view.outer; ++o)
     for (int64_t i = 0; i < view.inner; ++i) {
@@ -66,8 +70,10 @@ static LogicalResult interpretCrossEntropyGrad(CrossEntropyGradOp op,
         continue;
       for (int64_t c = 0; c < view.count; ++c)
         out[0].real(view(o, c, i)) =
-            grad.real(r) * (std::exp(logits.real(view(o, c, i)) - lse.real(r)) -
-                            (c == *target ? 1 : 0));
+            grad.real(r) *
+            (std::exp((logits.real(view(o, c, i)) - lse.real(r)) -
+                      lost.real(r)) -
+             (c == *target ? 1 : 0));
     }
   return success();
 }
@@ -98,10 +104,9 @@ static LogicalResult forEachLossRow(Op op, Operands in, unsigned first,
     }
     for (double x : row)
       sum += std::exp(x - max);
-    double lse = max + std::log(sum);
-    double loss = *target < 0 ? 0 : lse - row[*target];
+    double loss = *target < 0 ? 0 : (max - row[*target]) + std::log(sum);
     for (double &x : row)
-      x = std::exp(x - lse);
+      x = std::exp(x - max) / sum;
     visit(r, *target, ArrayRef<double>(row), loss);
   }
   return success();

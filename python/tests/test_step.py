@@ -67,6 +67,21 @@ def test_accumulated_batches_make_the_drivers_updates(digits, tmp_path):
     assert_same_bits(read_safetensors(tmp_path / "driver.safetensors"), step.state_dict())
 
 
+def test_losses_of_huge_logits(digits):
+    """Logits that are all -1e9 have the loss and gradients of logits that are all 0."""
+    images, labels = digits
+    weights = []
+    for bias in (0, -1e9):
+        step = compile_digits(optimizer=ckopt.SGD(lr=1.0))
+        start = step.state_dict()
+        step.load_state_dict({"o.weight": 0 * start["o.weight"],
+                              "o.bias": 0 * start["o.bias"] + numpy.float32(bias)}, strict=False)
+        assert step(images[:32], labels[:32]) == pytest.approx(numpy.log(10), rel=1e-6)
+        weights.append(step.state_dict()["o.weight"])
+    assert abs(weights[0]).max() > 0.01
+    numpy.testing.assert_allclose(weights[1], weights[0], atol=1e-6)
+
+
 def test_f16_skips_updates_that_overflow(digits):
     """As torch.amp.GradScaler: nothing that is trained changes, and the scale is halved."""
     images, labels = digits

@@ -22,8 +22,8 @@ func.func @forward(
     %b2: tensor<10xf32> {ckopt.name = "b2", ckopt.role = "frozen"})
     -> (tensor<4x10xf32> {ckopt.name = "logits"}) {
   // CHECK: %[[H:.*]] = ckopt.relu
-  // CHECK: %[[LOSS:[^,]*]], %[[LSE:.*]] = ckopt.cross_entropy %[[Z:[^,]*]], %[[T]]
-  // CHECK: %[[G:.*]] = ckopt.cross_entropy_grad %{{.*}}, %[[Z]], %[[T]], %[[LSE]]
+  // CHECK: %[[LOSS:[^,]*]], %[[LSE:[^,]*]], %[[LSELOST:.*]] = ckopt.cross_entropy %[[Z:[^,]*]], %[[T]]
+  // CHECK: %[[G:.*]] = ckopt.cross_entropy_grad %{{.*}}, %[[Z]], %[[T]], %[[LSE]], %[[LSELOST]]
   // CHECK: %[[GH:.*]] = ckopt.matmul %[[G]], %[[W2]] :
   // CHECK: %[[GW2:.*]] = ckopt.matmul %[[G]], %[[H]] {transpose_lhs}
   // The mask comes from the result of relu, so its operand may go.

@@ -151,15 +151,15 @@ func.func @cross_entropy(%a: tensor<6x5xf32> {test.range = array<f64: -4.0, 4.0>
     %k: tensor<2x4x5xi64> {test.range = array<f64: 0.0, 5.0>}, %l: tensor<2x4x5xf32>,
     %m: tensor<2x4x5xf32> {test.range = array<f64: -4.0, 4.0>},
     %n: tensor<2x7x4x5xf32, #ckopt.layout<[0, 2, 3, 1]>> {test.range = array<f64: -4.0, 4.0>}) attributes {test.tolerance = array<f64: 1.0e-6, 2.0e-5>} {
-  %0:2 = ckopt.cross_entropy %a, %b {axis = 1 : i64, ignore_index = 2 : i64} : (tensor<6x5xf32>, tensor<6xi64>) -> (tensor<6xf32>, tensor<6xf32>)
-  %1 = ckopt.cross_entropy_grad %c, %a, %b, %d {axis = 1 : i64, ignore_index = 2 : i64} : (tensor<6xf32>, tensor<6x5xf32>, tensor<6xi64>, tensor<6xf32>) -> tensor<6x5xf32>
-  %2:2 = ckopt.cross_entropy %e, %b {axis = 1 : i64, ignore_index = 2 : i64} : (tensor<6x37xf32>, tensor<6xi64>) -> (tensor<6xf32>, tensor<6xf32>)
-  %3 = ckopt.cross_entropy_grad %c, %e, %b, %d {axis = 1 : i64, ignore_index = 2 : i64} : (tensor<6xf32>, tensor<6x37xf32>, tensor<6xi64>, tensor<6xf32>) -> tensor<6x37xf32>
-  %4:2 = ckopt.cross_entropy %f, %g {axis = 2 : i64, ignore_index = 2 : i64} : (tensor<2x3x100xf32>, tensor<2x3xi64>) -> (tensor<2x3xf32>, tensor<2x3xf32>)
-  %5 = ckopt.cross_entropy_grad %h, %f, %g, %i {axis = 2 : i64, ignore_index = 2 : i64} : (tensor<2x3xf32>, tensor<2x3x100xf32>, tensor<2x3xi64>, tensor<2x3xf32>) -> tensor<2x3x100xf32>
-  %6:2 = ckopt.cross_entropy %j, %k {axis = 1 : i64, ignore_index = 2 : i64} : (tensor<2x7x4x5xf32>, tensor<2x4x5xi64>) -> (tensor<2x4x5xf32>, tensor<2x4x5xf32>)
-  %7 = ckopt.cross_entropy_grad %l, %j, %k, %m {axis = 1 : i64, ignore_index = 2 : i64} : (tensor<2x4x5xf32>, tensor<2x7x4x5xf32>, tensor<2x4x5xi64>, tensor<2x4x5xf32>) -> tensor<2x7x4x5xf32>
-  %8:2 = ckopt.cross_entropy %n, %k {axis = 1 : i64, ignore_index = 2 : i64} : (tensor<2x7x4x5xf32, #ckopt.layout<[0, 2, 3, 1]>>, tensor<2x4x5xi64>) -> (tensor<2x4x5xf32>, tensor<2x4x5xf32>)
-  %9 = ckopt.cross_entropy_grad %l, %n, %k, %m {axis = 1 : i64, ignore_index = 2 : i64} : (tensor<2x4x5xf32>, tensor<2x7x4x5xf32, #ckopt.layout<[0, 2, 3, 1]>>, tensor<2x4x5xi64>, tensor<2x4x5xf32>) -> tensor<2x7x4x5xf32, #ckopt.layout<[0, 2, 3, 1]>>
+  %0:3 = ckopt.cross_entropy %a, %b {axis = 1 : i64, ignore_index = 2 : i64} : (tensor<6x5xf32>, tensor<6xi64>) -> (tensor<6xf32>, tensor<6xf32>, tensor<6xf32>)
+  %1 = ckopt.cross_entropy_grad %c, %a, %b, %d, %d {axis = 1 : i64, ignore_index = 2 : i64} : (tensor<6xf32>, tensor<6x5xf32>, tensor<6xi64>, tensor<6xf32>, tensor<6xf32>) -> tensor<6x5xf32>
+  %2:3 = ckopt.cross_entropy %e, %b {axis = 1 : i64, ignore_index = 2 : i64} : (tensor<6x37xf32>, tensor<6xi64>) -> (tensor<6xf32>, tensor<6xf32>, tensor<6xf32>)
+  %3 = ckopt.cross_entropy_grad %c, %e, %b, %d, %d {axis = 1 : i64, ignore_index = 2 : i64} : (tensor<6xf32>, tensor<6x37xf32>, tensor<6xi64>, tensor<6xf32>, tensor<6xf32>) -> tensor<6x37xf32>
+  %4:3 = ckopt.cross_entropy %f, %g {axis = 2 : i64, ignore_index = 2 : i64} : (tensor<2x3x100xf32>, tensor<2x3xi64>) -> (tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>)
+  %5 = ckopt.cross_entropy_grad %h, %f, %g, %i, %i {axis = 2 : i64, ignore_index = 2 : i64} : (tensor<2x3xf32>, tensor<2x3x100xf32>, tensor<2x3xi64>, tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3x100xf32>
+  %6:3 = ckopt.cross_entropy %j, %k {axis = 1 : i64, ignore_index = 2 : i64} : (tensor<2x7x4x5xf32>, tensor<2x4x5xi64>) -> (tensor<2x4x5xf32>, tensor<2x4x5xf32>, tensor<2x4x5xf32>)
+  %7 = ckopt.cross_entropy_grad %l, %j, %k, %m, %m {axis = 1 : i64, ignore_index = 2 : i64} : (tensor<2x4x5xf32>, tensor<2x7x4x5xf32>, tensor<2x4x5xi64>, tensor<2x4x5xf32>, tensor<2x4x5xf32>) -> tensor<2x7x4x5xf32>
+  %8:3 = ckopt.cross_entropy %n, %k {axis = 1 : i64, ignore_index = 2 : i64} : (tensor<2x7x4x5xf32, #ckopt.layout<[0, 2, 3, 1]>>, tensor<2x4x5xi64>) -> (tensor<2x4x5xf32>, tensor<2x4x5xf32>, tensor<2x4x5xf32>)
+  %9 = ckopt.cross_entropy_grad %l, %n, %k, %m, %m {axis = 1 : i64, ignore_index = 2 : i64} : (tensor<2x4x5xf32>, tensor<2x7x4x5xf32, #ckopt.layout<[0, 2, 3, 1]>>, tensor<2x4x5xi64>, tensor<2x4x5xf32>, tensor<2x4x5xf32>) -> tensor<2x7x4x5xf32, #ckopt.layout<[0, 2, 3, 1]>>
   return
 }

@@ -20,7 +20,7 @@ func.func @forward(%x: tensor<6x4xf32>, %w: tensor<5x4xf32>, %t: tensor<2x3xi64>
   %0 = ckopt.matmul %x, %w {transpose_rhs} : (tensor<6x4xf32>, tensor<5x4xf32>) -> tensor<6x5xf32>
   %1 = ckopt.reshape %0 : (tensor<6x5xf32>) -> tensor<2x3x5xf32>
   // expected-remark @+1 {{cross entropy of 6 rows over 5 classes in chunks of 2 rows: logits take 40 B instead of 120 B (--chunk-vocab)}}
-  %loss, %lse = ckopt.cross_entropy %1, %t {axis = 2 : i64, ignore_index = 3 : i64} : (tensor<2x3x5xf32>, tensor<2x3xi64>) -> (tensor<2x3xf32>, tensor<2x3xf32>)
+  %loss, %lse, %lse_lost = ckopt.cross_entropy %1, %t {axis = 2 : i64, ignore_index = 3 : i64} : (tensor<2x3x5xf32>, tensor<2x3xi64>) -> (tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>)
   %2 = ckopt.matmul %w, %w {transpose_rhs} : (tensor<5x4xf32>, tensor<5x4xf32>) -> tensor<5x5xf32>
   return %loss, %1, %2 : tensor<2x3xf32>, tensor<2x3x5xf32>, tensor<5x5xf32>
 }
@@ -43,7 +43,7 @@ func.func @forward(%x: tensor<6x4xf32>, %w: tensor<4x5xf32>, %b: tensor<5xf32>, 
   %3 = ckopt.slice %2 {starts = array<i64: 0, 0, 0>, sizes = array<i64: 2, 2, 5>, steps = array<i64: 1, 1, 1>} : (tensor<2x3x5xf32>) -> tensor<2x2x5xf32>
   %4 = ckopt.reshape %3 : (tensor<2x2x5xf32>) -> tensor<4x5xf32>
   // expected-remark @+1 {{cross entropy of 4 rows over 5 classes in chunks of 2 rows}}
-  %loss, %lse = ckopt.cross_entropy %4, %t {axis = 1 : i64} : (tensor<4x5xf32>, tensor<4xi64>) -> (tensor<4xf32>, tensor<4xf32>)
+  %loss, %lse, %lse_lost = ckopt.cross_entropy %4, %t {axis = 1 : i64} : (tensor<4x5xf32>, tensor<4xi64>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
   return %loss : tensor<4xf32>
 }
 
@@ -56,7 +56,7 @@ func.func @forward(%x: tensor<6x4xf32>, %w: tensor<4x5xf32>, %b: tensor<5xf32>, 
 func.func @forward(%x: tensor<4x4xf32>, %w: tensor<4x5xf32>, %t: tensor<4xi64>) -> (tensor<4xf32>, tensor<4xf32>) {
   %0 = ckopt.matmul %x, %w : (tensor<4x4xf32>, tensor<4x5xf32>) -> tensor<4x5xf32>
   // expected-remark @+1 {{the logits of the loss are kept whole (80 B), because of 'ckopt.neg': chunks need}}
-  %loss, %lse = ckopt.cross_entropy %0, %t {axis = 1 : i64} : (tensor<4x5xf32>, tensor<4xi64>) -> (tensor<4xf32>, tensor<4xf32>)
+  %loss, %lse, %lse_lost = ckopt.cross_entropy %0, %t {axis = 1 : i64} : (tensor<4x5xf32>, tensor<4xi64>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
   %1 = ckopt.neg %lse : (tensor<4xf32>) -> tensor<4xf32>
   return %loss, %1 : tensor<4xf32>, tensor<4xf32>
 }
@@ -73,20 +73,20 @@ func.func @forward(%x: tensor<4x4xf32>, %y: tensor<2x4xf32>, %w: tensor<4x4xf32>
     -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4x4xf32>, tensor<2xf32>) {
   %0 = ckopt.matmul %x, %w : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   // expected-remark @+1 {{because of 'ckopt.tanh'}}
-  %l0, %s0 = ckopt.cross_entropy %0, %t {axis = 1 : i64} : (tensor<4x4xf32>, tensor<4xi64>) -> (tensor<4xf32>, tensor<4xf32>)
+  %l0, %s0, %s0_lost = ckopt.cross_entropy %0, %t {axis = 1 : i64} : (tensor<4x4xf32>, tensor<4xi64>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
   %1 = ckopt.tanh %0 : (tensor<4x4xf32>) -> tensor<4x4xf32>
   %2 = ckopt.neg %x : (tensor<4x4xf32>) -> tensor<4x4xf32>
   // expected-remark @+1 {{because of 'ckopt.neg'}}
-  %l1, %s1 = ckopt.cross_entropy %2, %t {axis = 1 : i64} : (tensor<4x4xf32>, tensor<4xi64>) -> (tensor<4xf32>, tensor<4xf32>)
+  %l1, %s1, %s1_lost = ckopt.cross_entropy %2, %t {axis = 1 : i64} : (tensor<4x4xf32>, tensor<4xi64>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
   %3 = ckopt.matmul %w, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   // expected-remark @+1 {{because of 'ckopt.cross_entropy'}}
-  %l2, %s2 = ckopt.cross_entropy %3, %t {axis = 0 : i64} : (tensor<4x4xf32>, tensor<4xi64>) -> (tensor<4xf32>, tensor<4xf32>)
+  %l2, %s2, %s2_lost = ckopt.cross_entropy %3, %t {axis = 0 : i64} : (tensor<4x4xf32>, tensor<4xi64>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
   %4 = ckopt.matmul %w, %w : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   %5 = ckopt.slice %4 {starts = array<i64: 0, 0>, sizes = array<i64: 4, 2>, steps = array<i64: 1, 1>} : (tensor<4x4xf32>) -> tensor<4x2xf32>
   // expected-remark @+1 {{because of 'ckopt.slice'}}
-  %l3, %s3 = ckopt.cross_entropy %5, %t {axis = 1 : i64} : (tensor<4x2xf32>, tensor<4xi64>) -> (tensor<4xf32>, tensor<4xf32>)
+  %l3, %s3, %s3_lost = ckopt.cross_entropy %5, %t {axis = 1 : i64} : (tensor<4x2xf32>, tensor<4xi64>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
   %6 = ckopt.matmul %y, %w : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
-  %l4, %s4 = ckopt.cross_entropy %6, %u {axis = 1 : i64} : (tensor<2x4xf32>, tensor<2xi64>) -> (tensor<2xf32>, tensor<2xf32>)
+  %l4, %s4, %s4_lost = ckopt.cross_entropy %6, %u {axis = 1 : i64} : (tensor<2x4xf32>, tensor<2xi64>) -> (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>)
   return %l0, %l1, %l2, %l3, %1, %l4 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4x4xf32>, tensor<2xf32>
 }
 
@@ -96,6 +96,6 @@ func.func @forward(%x: tensor<4x4xf32>, %y: tensor<2x4xf32>, %w: tensor<4x4xf32>
 // expected-warning @+1 {{chunk-vocab=2: there is no cross entropy of labels over more rows}}
 func.func @forward(%x: tensor<2x4xf32>, %w: tensor<4x4xf32>, %t: tensor<2xi64>) -> tensor<2xf32> {
   %0 = ckopt.matmul %x, %w : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
-  %loss, %lse = ckopt.cross_entropy %0, %t {axis = 1 : i64} : (tensor<2x4xf32>, tensor<2xi64>) -> (tensor<2xf32>, tensor<2xf32>)
+  %loss, %lse, %lse_lost = ckopt.cross_entropy %0, %t {axis = 1 : i64} : (tensor<2x4xf32>, tensor<2xi64>) -> (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>)
   return %loss : tensor<2xf32>
 }

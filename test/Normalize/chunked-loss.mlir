@@ -7,9 +7,9 @@
 // CHECK:         %[[X0:.*]] = ckopt.slice %[[X]] {sizes = array<i64: 3, 4>, starts = array<i64: 0, 0>
 // CHECK:         %[[T0:.*]] = ckopt.slice %[[T]] {sizes = array<i64: 3>, starts = array<i64: 0>
 // CHECK:         %[[Z0:.*]] = ckopt.matmul %[[X0]], %[[W]] {transpose_rhs} : {{.*}} -> tensor<3x6xf32>
-// CHECK:         %[[L0:[^,]*]], %[[S0:.*]] = ckopt.cross_entropy %[[Z0]], %[[T0]] {axis = 1 : i64}
+// CHECK:         %[[L0:[^,]*]], %[[S0:[^,]*]], %[[S0LOST:.*]] = ckopt.cross_entropy %[[Z0]], %[[T0]] {axis = 1 : i64}
 // CHECK:         %[[D0:.*]] = ckopt.slice %[[G]]
-// CHECK:         %[[G0:.*]] = ckopt.cross_entropy_grad %[[D0]], %[[Z0]], %[[T0]], %[[S0]]
+// CHECK:         %[[G0:.*]] = ckopt.cross_entropy_grad %[[D0]], %[[Z0]], %[[T0]], %[[S0]], %[[S0LOST]]
 // CHECK:         %[[DX0:.*]] = ckopt.matmul %[[G0]], %[[W]] : {{.*}} -> tensor<3x4xf32>
 // CHECK:         %[[DW0:.*]] = ckopt.matmul %[[G0]], %[[X0]] {transpose_lhs} : {{.*}} -> tensor<6x4xf32>
 // CHECK:         %[[X1:.*]] = ckopt.slice %[[X]] {sizes = array<i64: 2, 4>, starts = array<i64: 3, 0>

@@ -52,7 +52,7 @@ template <typename Op> static Value onePlus(Value value) {
   for (auto [one, other] : {std::pair(add.getLhs(), add.getRhs()),
                             std::pair(add.getRhs(), add.getLhs())}) {
     auto number = NodeImporter::scalarOf(one);
-    auto inner = other.getDefiningOp<Op>();
+    auto inner = other.template getDefiningOp<Op>();
     if (number && *number == 1 && inner)
       return inner.getInput();
   }

@@ -223,7 +223,7 @@ std::optional<std::vector<double>> NodeImporter::doublesOf(Value value,
     }
     return result;
   }
-  auto integer = cast<IntegerType>(elements.getElementType());
+  auto integer = llvm::cast<IntegerType>(elements.getElementType());
   for (const APInt &x : elements.getValues<APInt>())
     result.push_back(integer.getWidth() == 1 || integer.isUnsigned()
                          ? double(x.getZExtValue())

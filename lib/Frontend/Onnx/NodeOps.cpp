@@ -22,7 +22,7 @@ using namespace ckopt::onnx_frontend;
 //===----------------------------------------------------------------------===//
 
 RankedTensorType NodeImporter::type(Value value) {
-  return cast<RankedTensorType>(value.getType());
+  return llvm::cast<RankedTensorType>(value.getType());
 }
 ArrayRef<int64_t> NodeImporter::shape(Value value) {
   return type(value).getShape();

@@ -26,7 +26,7 @@ func.func @main() -> tensor<2xf32> {
   %x = ckopt.constant dense<0.0> : tensor<2x3xf32>
   %t = ckopt.constant dense<[1, 3]> : tensor<2xi64>
   // expected-error @+1 {{'ckopt.cross_entropy' op target 3 (element 1) is not one of the 3 classes}}
-  %0:2 = ckopt.cross_entropy %x, %t {axis = 1 : i64} : (tensor<2x3xf32>, tensor<2xi64>) -> (tensor<2xf32>, tensor<2xf32>)
+  %0:3 = ckopt.cross_entropy %x, %t {axis = 1 : i64} : (tensor<2x3xf32>, tensor<2xi64>) -> (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>)
   return %0#0 : tensor<2xf32>
 }
 

@@ -50,7 +50,7 @@ func.func @linear_loss_grad(%g: tensor<f32>, %x: tensor<4x2xf32>, %w: tensor<2x3
 func.func @cross_entropy_axis(%x: tensor<2x3xf32>, %t: tensor<2xi64>) {
   // expected-error @+2 {{axis 2 is outside of rank 2}}
   // expected-error @+1 {{failed to infer returned types}}
-  %0:2 = ckopt.cross_entropy %x, %t {axis = 2 : i64} : (tensor<2x3xf32>, tensor<2xi64>) -> (tensor<2xf32>, tensor<2xf32>)
+  %0:3 = ckopt.cross_entropy %x, %t {axis = 2 : i64} : (tensor<2x3xf32>, tensor<2xi64>) -> (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>)
   return
 }
 
@@ -59,7 +59,7 @@ func.func @cross_entropy_axis(%x: tensor<2x3xf32>, %t: tensor<2xi64>) {
 func.func @cross_entropy_targets(%x: tensor<2x3xf32>, %t: tensor<3xi64>) {
   // expected-error @+2 {{targets 'tensor<3xi64>' do not fit logits 'tensor<2x3xf32>' with classes along dimension 1}}
   // expected-error @+1 {{failed to infer returned types}}
-  %0:2 = ckopt.cross_entropy %x, %t {axis = 1 : i64} : (tensor<2x3xf32>, tensor<3xi64>) -> (tensor<3xf32>, tensor<3xf32>)
+  %0:3 = ckopt.cross_entropy %x, %t {axis = 1 : i64} : (tensor<2x3xf32>, tensor<3xi64>) -> (tensor<3xf32>, tensor<3xf32>, tensor<3xf32>)
   return
 }
 
@@ -68,7 +68,7 @@ func.func @cross_entropy_targets(%x: tensor<2x3xf32>, %t: tensor<3xi64>) {
 func.func @cross_entropy_grad_rows(%g: tensor<f32>, %x: tensor<2x3xf32>, %t: tensor<2xi64>) {
   // expected-error @+2 {{grad and lse must have the shape of the targets, got 'tensor<f32>'}}
   // expected-error @+1 {{failed to infer returned types}}
-  %0 = ckopt.cross_entropy_grad %g, %x, %t, %g {axis = 1 : i64} : (tensor<f32>, tensor<2x3xf32>, tensor<2xi64>, tensor<f32>) -> tensor<2x3xf32>
+  %0 = ckopt.cross_entropy_grad %g, %x, %t, %g, %g {axis = 1 : i64} : (tensor<f32>, tensor<2x3xf32>, tensor<2xi64>, tensor<f32>, tensor<f32>) -> tensor<2x3xf32>
   return
 }
 

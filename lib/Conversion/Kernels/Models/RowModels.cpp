@@ -174,7 +174,10 @@ static void emitCrossEntropy(RowContext &row) {
   Value sum = row.sumFetching(type, [&](Index i) {
     return emitExpNonPositive(e, e.sub(row.operand(0, i), max));
   });
-  Value lse = e.add(max, emitLog(e, sum));
+  Value log = emitLog(e, sum), lse = e.add(max, log);
+  // What rounding took from lse, exactly (Knuth's two-sum).
+  Value part = e.sub(lse, max);
+  Value lost = e.add(e.sub(max, e.sub(lse, part)), e.sub(log, part));
   SmallVector<AffineExpr> at = row.kept;
   at.erase(at.begin() + axis);
   Value target = e.emit(loss.getTargets(), at);
@@ -195,9 +198,10 @@ static void emitCrossEntropy(RowContext &row) {
   SmallVector<AffineExpr> point = row.kept;
   point[axis] = e.addSymbol(safe, /*nonNegative=*/true);
   Value x = row.operand(0, point);
-  Value result = e.sub(lse, x);
+  Value result = e.add(e.sub(max, x), log);
   row.store(0, at, e.select(ignored, e.like(result, 0), result));
   row.store(1, at, lse);
+  row.store(2, at, lost);
 }
 
 const RowModel *codegen::lookupRowModel(Operation *op) {

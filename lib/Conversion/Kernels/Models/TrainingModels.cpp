@@ -187,7 +187,8 @@ struct CrossEntropyGradModel : ElementModel {
   Value emit(Operation *op, unsigned, Index index, Emitter &e) const override {
     auto grad = cast<CrossEntropyGradOp>(op);
     Value g = operand(op, 0, index, e), x = operand(op, 1, index, e),
-          target = operand(op, 2, index, e), lse = operand(op, 3, index, e);
+          target = operand(op, 2, index, e), lse = operand(op, 3, index, e),
+          lost = operand(op, 4, index, e);
     Value ignored =
         e.cmpi(arith::CmpIPredicate::eq, target,
                e.like(target, double(int64_t(grad.getIgnoreIndex()))));
@@ -208,7 +209,7 @@ struct CrossEntropyGradModel : ElementModel {
       return v;
     };
     Value hit = e.cmpi(arith::CmpIPredicate::eq, as(position), as(target));
-    Value softmax = emitExpNonPositive(e, e.sub(x, lse));
+    Value softmax = emitExpNonPositive(e, e.sub(e.sub(x, lse), lost));
     Value d =
         e.sub(softmax, e.select(hit, e.like(softmax, 1), e.like(softmax, 0)));
     // Select 0 where ignored, since the product could be 0 * infinity.

@@ -162,7 +162,7 @@ CKOPT_INFER(CrossEntropyOp) {
   if (failed(checkTargets(loc, logits, targets, adaptor.getAxis())))
     return failure();
   results.append(
-      2, RankedTensorType::get(targets.getShape(), logits.getElementType()));
+      3, RankedTensorType::get(targets.getShape(), logits.getElementType()));
   return success();
 }
 
@@ -173,7 +173,7 @@ CKOPT_INFER(CrossEntropyGradOp) {
   if (failed(checkTargets(loc, logits, tensorType(adaptor.getTargets()),
                           adaptor.getAxis())))
     return failure();
-  for (Value row : {adaptor.getGrad(), adaptor.getLse()})
+  for (Value row : {adaptor.getGrad(), adaptor.getLse(), adaptor.getLost()})
     if (tensorType(row).getShape() !=
         tensorType(adaptor.getTargets()).getShape())
       return emitOptionalError(loc,
