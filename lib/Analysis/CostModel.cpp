@@ -90,8 +90,12 @@ double CostModel::kernelSeconds(Operation *callee) {
   double bytes = bytesOf(block.getTerminator()->getOperands());
   for (BlockArgument argument : block.getArguments())
     bytes += bytesRead(argument);
-  return entry->second =
-             std::max(arithmetic, bytes / rates.bandwidth) + rates.overhead;
+  double bandwidth =
+      bytes < rates.cacheBytes ? rates.cacheBandwidth : rates.bandwidth;
+  auto kind = callee->getAttrOfType<StringAttr>(attrs::kKernel);
+  bool reduces = kind && kind.getValue() == "reduction";
+  return entry->second = std::max(arithmetic, bytes / bandwidth) +
+                         rates.overhead * (reduces ? rates.reductionStarts : 1);
 }
 
 double CostModel::estimate(Operation *op) {

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+#include "CudaRates.h"
 #include "ckopt/Backends/Backends.h"
 #include "ckopt/Backends/CudaCode.h"
 #include "ckopt/Conversion/Emit/Emit.h"
@@ -92,6 +93,15 @@ public:
                           settings.libraryWorkspace, *precision};
   }
 
+  llvm::Expected<MachineRates>
+  rates(const KernelSettings &settings) const override {
+    if (settings.deviceRates.empty())
+      return traits.rates;
+    auto precision = productPrecision(settings.matmulPrecision);
+    return precision ? cudaRates(settings.deviceRates, *precision)
+                     : llvm::Expected<MachineRates>(precision.takeError());
+  }
+
   LibraryChoice chooseLibrary(const runtime::PrimitiveDesc &desc,
                               const CodegenOptions &options) const override {
     LibraryChoice choice;
@@ -125,7 +135,8 @@ private:
     traits.halfProducts = true;
     traits.bf16Products = true;
     traits.arenaAlignment = runtime::kDeviceAlignment;
-    // The rates are the CPU's, since no GPU has been measured.
+    // Rates of a device are the settings' (CudaRates.cpp); passes that were not
+    // given one weigh kernels as on a CPU.
     traits.rates = MachineRates();
     traits.writesFolder = true;
     traits.hasDevices = true;
@@ -172,6 +183,13 @@ std::vector<TargetFlag> CudaTarget::ownFlags(TargetOptions &options) const {
               [&own](bool yes) { own.libraries = yes; })},
       {"cuda-workspace", "BYTES",
        "planned for each call of a library (default 32 MiB)", workspace},
+      {"device-rates", "NAME|FILE",
+       "cuda: plan by the rates of a100 (default for --sm=80), h100 (for 90), "
+       "h200, l4, or of a file that bench --calibrate wrote",
+       [&own](llvm::StringRef text) -> llvm::Error {
+         own.rates = text.str();
+         return cudaRates(text, runtime::ProductPrecision::F32).takeError();
+       }},
       {"cuda-emulation", "FILE",
        "also write the kernels as CPU code, for tests without a GPU",
        emulation},
@@ -231,6 +249,9 @@ llvm::Error CudaTarget::settle(TargetRequest &request) const {
                       "none: leave out one of the two");
   if ((*own)->libraries)
     kernels.libraryWorkspace = (*own)->workspace;
+  kernels.deviceRates = !(*own)->rates.empty() ? (*own)->rates
+                        : (*own)->sm == 90     ? "h100"
+                                               : "a100";
   kernels.threads = 1;
   if (request.runsHere && request.device.target.empty())
     return usageError("a step for CUDA runs on a device: give --device=cuda:0");

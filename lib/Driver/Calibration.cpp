@@ -6,6 +6,7 @@
 #include "Calibration.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/Support/Report.h"
+#include "ckopt/Target/TargetRegistry.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
@@ -17,7 +18,7 @@ Calibration ckopt::calibrate(const Compilation &compilation,
                              llvm::ArrayRef<double> seconds) {
   Calibration result;
   const CostOptions &costs = compilation.options().step.remat.costs;
-  result.builtIn = compilation.target()->traits.rates;
+  result.builtIn = ratesOf(compilation.module());
   if (costs.profile)
     result.builtIn = costs.profile->ratesOver(result.builtIn);
   mlir::ModuleOp module = compilation.module();

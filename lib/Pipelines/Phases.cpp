@@ -154,6 +154,7 @@ static void addFusion(OpPassManager &passes, const StepOptions &options,
   kernels.target = target.name();
   kernels.libraryWorkspace = options.libraryWorkspace;
   kernels.matmulPrecision = options.matmulPrecision;
+  kernels.deviceRates = options.deviceRates;
   kernels.cpuClass = options.cpuClass;
   kernels.libraryTable = options.libraryTable;
   passes.addPass(createAnnotateKernelsPass(kernels));

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "ckopt/Target/TargetRegistry.h"
 #include "ckopt/Support/Error.h"
+#include "mlir/IR/Builders.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MathExtras.h"
@@ -30,6 +31,14 @@ TargetInfo::productPrecision(llvm::StringRef name) const {
     return runtime::ProductPrecision::F32;
   return usageError("products by " + name + ": " + traits.machines +
                     " have those by f32 alone");
+}
+
+llvm::Expected<MachineRates>
+TargetInfo::rates(const KernelSettings &settings) const {
+  if (!settings.deviceRates.empty())
+    return usageError("rates of a device are for devices, not " +
+                      traits.machines);
+  return traits.rates;
 }
 
 void StepCode::print(llvm::raw_ostream &) const {}
@@ -107,10 +116,41 @@ llvm::Expected<const TargetInfo *> ckopt::findTarget(llvm::StringRef name) {
   return usageError("no target '" + name + "'; there are " + known);
 }
 
+/// The rates that are written to IR.
+static constexpr std::pair<const char *, double MachineRates::*> kWritten[] = {
+    {"bandwidth", &MachineRates::bandwidth},
+    {"matmul", &MachineRates::matmul},
+    {"conv", &MachineRates::conv},
+    {"depthwise_conv", &MachineRates::depthwiseConv},
+    {"halves", &MachineRates::halves},
+    {"vector", &MachineRates::vector},
+    {"overhead", &MachineRates::overhead},
+    {"cache_bandwidth", &MachineRates::cacheBandwidth},
+    {"cache_bytes", &MachineRates::cacheBytes},
+    {"reduction_starts", &MachineRates::reductionStarts}};
+
+mlir::DictionaryAttr ckopt::ratesAttr(mlir::MLIRContext *context,
+                                      const MachineRates &rates) {
+  mlir::Builder builder(context);
+  llvm::SmallVector<mlir::NamedAttribute> written;
+  for (auto [name, rate] : kWritten)
+    written.push_back(
+        builder.getNamedAttr(name, builder.getF64FloatAttr(rates.*rate)));
+  return builder.getDictionaryAttr(written);
+}
+
 MachineRates ckopt::ratesOf(mlir::Operation *op) {
-  for (; op; op = op->getParentOp())
-    if (auto name = op->getAttrOfType<mlir::StringAttr>(kTargetAttr))
-      if (const TargetInfo *target = lookupTarget(name))
-        return target->traits.rates;
+  for (; op; op = op->getParentOp()) {
+    auto name = op->getAttrOfType<mlir::StringAttr>(kTargetAttr);
+    const TargetInfo *target = name ? lookupTarget(name) : nullptr;
+    if (!target)
+      continue;
+    MachineRates rates = target->traits.rates;
+    if (auto given = op->getAttrOfType<mlir::DictionaryAttr>(kRatesAttr))
+      for (auto [key, rate] : kWritten)
+        if (auto value = given.getAs<mlir::FloatAttr>(key))
+          rates.*rate = value.getValueAsDouble();
+    return rates;
+  }
   return {};
 }

@@ -19,6 +19,10 @@ struct MachineRates {
   double halves = 1;           ///< times the above, products of bf16 and f16
   double vector = 60e9;        ///< simple vector operations
   double overhead = 2e-6;      ///< seconds to start a kernel
+  /// Bytes a second of a kernel that touches no more than `cacheBytes`, which
+  /// kernels before it left in a cache; 0 bytes: there is none that counts.
+  double cacheBandwidth = 0, cacheBytes = 0;
+  double reductionStarts = 1; ///< kernels that a reduction is started as
 };
 
 /// What one call of a kernel does, by the rate that it takes: bytes of memory,

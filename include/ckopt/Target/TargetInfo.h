@@ -46,6 +46,9 @@ struct KernelSettings {
   /// Bytes for each call of a library that kernels may be left to, where the
   /// target has code of its own for them, too; 0: they are not.
   int64_t libraryWorkspace = 0;
+  /// Whose rates plans weigh kernels by, as the target reads it; "": the
+  /// target's.
+  std::string deviceRates;
   /// The class of products of f32: highest, high or medium, what these are on
   /// the target (TargetInfo::productPrecision), or f32, tf32, bf16, f16,
   /// bf16x3, bf16x6.
@@ -232,6 +235,11 @@ public:
   /// What kernels are made with; refuses what it has no code for.
   virtual llvm::Expected<CodegenOptions>
   codegen(const KernelSettings &settings) const = 0;
+
+  /// Rates that plans weigh kernels by; by default the traits' for all
+  /// settings.
+  virtual llvm::Expected<MachineRates>
+  rates(const KernelSettings &settings) const;
 
   /// The target's own settings with their defaults; null: it has none.
   virtual std::shared_ptr<TargetOptions> makeOptions() const;

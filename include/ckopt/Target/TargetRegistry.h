@@ -12,11 +12,18 @@
 #define CKOPT_TARGET_TARGETREGISTRY_H
 
 #include "ckopt/Target/TargetInfo.h"
+#include "mlir/IR/BuiltinAttributes.h"
 
 namespace ckopt {
 
 /// On modules: the target that kernels were planned for.
 inline constexpr llvm::StringLiteral kTargetAttr = "ckopt.target";
+
+/// On modules: the rates that plans weigh kernels by, where they are not the
+/// target's own.
+inline constexpr llvm::StringLiteral kRatesAttr = "ckopt.rates";
+mlir::DictionaryAttr ratesAttr(mlir::MLIRContext *context,
+                               const MachineRates &rates);
 
 /// Adds a target, which lives as long as the program; it may come again.
 /// Refuses another one of the same name, and traits that no step could be made

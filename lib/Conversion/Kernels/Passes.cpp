@@ -86,6 +86,15 @@ struct AnnotateKernels : ckopt::impl::AnnotateKernelsPassBase<AnnotateKernels> {
       return signalPassFailure();
     getOperation()->setAttr(kTargetAttr,
                             StringAttr::get(&getContext(), target));
+    if (!deviceRates.empty()) {
+      settings.deviceRates = deviceRates;
+      llvm::Expected<MachineRates> rates = options->target->rates(settings);
+      if (!rates) {
+        getOperation().emitError(takeErrorText(rates.takeError()).text);
+        return signalPassFailure();
+      }
+      getOperation()->setAttr(kRatesAttr, ratesAttr(&getContext(), *rates));
+    }
     llvm::MapVector<Operation *, KernelCode> codes;
     bool failedAny = false;
     for (auto kernel : getOperation().getOps<func::FuncOp>()) {
