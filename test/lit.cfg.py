@@ -3,10 +3,12 @@
 #
 # Substitutions: %data (test/data), %shared (the optional folder of large test
 # data beside the source), %python. Tools are on the PATH.
-# Feature `shared-data`: that folder is there.
+# Feature `shared-data`: that folder is there. `no-cudnn`: the loader finds no
+# cuDNN.
 # CKOPT_VERIFY_ROUNDTRIP=1 in the environment makes every ckopt-opt of every
 # test also check that its IR survives printing and parsing.
 
+import ctypes
 import os
 
 import lit.formats
@@ -94,6 +96,11 @@ config.substitutions.append(
         os.path.join(config.ckopt_binary_dir, "cuda-standin", "check-standin-log"),
     )
 )
+# Where the loader has none, what looks further can be tested.
+try:
+    ctypes.CDLL("libcudnn.so.9")
+except OSError:
+    config.available_features.add("no-cudnn")
 config.substitutions.append(("%data", os.path.join(config.test_source_root, "data")))
 config.substitutions.append(("%shared", shared))
 config.substitutions.append(("%python", config.python))

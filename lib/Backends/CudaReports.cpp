@@ -85,6 +85,15 @@ llvm::Error CudaCode::writeJson(llvm::json::OStream &json) const {
           json.attribute("reason", refused.reason);
         });
     });
+    json.attributeArray("calls", [&] {
+      for (const CallWork &work : step.work)
+        json.object([&] {
+          json.attribute("kernel", work.kernel);
+          json.attribute("what", work.what);
+          json.attribute("flops", jsonNumber(work.flops));
+          json.attribute("bytes", jsonNumber(work.bytes));
+        });
+    });
     json.attributeArray("kernels", [&] {
       for (const PtxKernel &kernel : step.code.kernels)
         writeKernel(json, kernel, bySymbol.lookup(kernel.symbol));

@@ -11,6 +11,7 @@
 
 #include <cstdio>
 #include <dlfcn.h>
+#include <utility>
 
 using namespace standin;
 
@@ -89,8 +90,7 @@ STANDIN cuCtxCreate_v2(Context *context, unsigned, Device device) {
   return kSuccess;
 }
 
-STANDIN cuCtxDestroy_v2(Context context) {
-  ENTER("cuCtxDestroy", "", false);
+static Result destroyContext(Machine &machine, Context context) {
   if (!Machine::live(machine.contexts, context))
     return machine.violation("destroys a context that is none");
   for (const Block &block : machine.deviceBlocks)
@@ -106,6 +106,40 @@ STANDIN cuCtxDestroy_v2(Context context) {
     stack.pop_back();
   Machine::destroy(machine.contexts, context);
   return kSuccess;
+}
+
+STANDIN cuCtxDestroy_v2(Context context) {
+  ENTER("cuCtxDestroy", "", false);
+  for (const auto &[device, primary] : machine.primaries)
+    if (context == primary.first)
+      return machine.violation("destroys a primary context");
+  return destroyContext(machine, context);
+}
+
+STANDIN cuDevicePrimaryCtxRetain(Context *context, Device device) {
+  ENTER("cuDevicePrimaryCtxRetain", text(device), false);
+  auto &[primary, retained] = machine.primaries[device];
+  if (!primary) {
+    if (machine.usedBytes() + Machine::kContextBytes > machine.totalBytes)
+      return kOutOfMemory;
+    auto made = std::make_unique<ContextOpaque>();
+    made->number = ++machine.nextNumber;
+    primary = made.get();
+    machine.contexts.push_back(std::move(made));
+  }
+  ++retained;
+  *context = primary;
+  return kSuccess;
+}
+
+STANDIN cuDevicePrimaryCtxRelease_v2(Device device) {
+  ENTER("cuDevicePrimaryCtxRelease", text(device), false);
+  auto &[primary, retained] = machine.primaries[device];
+  if (retained == 0)
+    return machine.violation("releases a primary context that is not held");
+  return --retained > 0
+             ? kSuccess
+             : destroyContext(machine, std::exchange(primary, nullptr));
 }
 
 STANDIN cuCtxPushCurrent_v2(Context context) {

@@ -60,11 +60,12 @@ STANDIN cuStreamSynchronize(Stream stream) {
   return machine.drainAll(stream);
 }
 
-STANDIN cuEventCreate(Event *event, unsigned) {
+STANDIN cuEventCreate(Event *event, unsigned flags) {
   ENTER("cuEventCreate", "");
   auto made = std::make_unique<EventOpaque>();
   made->number = static_cast<int>(machine.events.size()) + 1;
   made->context = machine.current();
+  made->timed = !(flags & kEventDisableTiming);
   *event = made.get();
   machine.events.push_back(std::move(made));
   return kSuccess;
@@ -86,7 +87,11 @@ STANDIN cuEventRecord(Event event, Stream stream) {
     return kInvalidHandle;
   if (stream->capture)
     return machine.violation("records an event in a stream that captures");
-  machine.push(stream, [] { return kSuccess; });
+  machine.push(stream, [event]() -> Result {
+    if (Machine::live(Machine::get().events, event))
+      event->when = std::chrono::steady_clock::now();
+    return kSuccess;
+  });
   event->stream = stream;
   event->position = stream->queued;
   return kSuccess;
@@ -96,6 +101,19 @@ STANDIN cuEventSynchronize(Event event) {
   ENTER("cuEventSynchronize", nameOf(event));
   return event->stream ? machine.drain(event->stream, event->position)
                        : kSuccess;
+}
+
+STANDIN cuEventElapsedTime(float *milliseconds, Event start, Event end) {
+  ENTER("cuEventElapsedTime", nameOf(start) + " " + nameOf(end));
+  for (Event event : {start, end}) {
+    if (!event->timed || !event->stream)
+      return machine.violation("asks an event for a time that it has not");
+    if (event->stream->done < event->position)
+      return 600; // CUDA_ERROR_NOT_READY
+  }
+  std::chrono::duration<float, std::milli> took = end->when - start->when;
+  *milliseconds = took.count();
+  return kSuccess;
 }
 
 STANDIN cuStreamWaitEvent(Stream stream, Event event, unsigned) {

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
+#include <thread>
 #include <xmmintrin.h>
 
 using namespace standin;
@@ -46,6 +47,7 @@ Machine::Machine()
     if (second != std::string::npos)
       failCode = std::atoi(&all[second + 1]);
   }
+  slowMicroseconds = number("CKOPT_STANDIN_SLOW", 0);
   const char *sticky = std::getenv("CKOPT_STANDIN_STICKY");
   stickyProcess = sticky && std::strcmp(sticky, "process") == 0;
 }
@@ -142,7 +144,7 @@ Result Machine::enter(const std::string &call, const std::string &arguments,
     else if (processFailure != kSuccess)
       result = processFailure;
   } else if (result == kSuccess && processFailure != kSuccess &&
-             call == "cuCtxCreate") {
+             (call == "cuCtxCreate" || call == "cuDevicePrimaryCtxRetain")) {
     result = processFailure;
   }
   if (result != kSuccess)
@@ -324,6 +326,8 @@ Result Machine::interpret(const Launch &launch) {
 }
 
 Result Machine::execute(const Launch &launch) {
+  if (slowMicroseconds > 0)
+    std::this_thread::sleep_for(std::chrono::microseconds(slowMicroseconds));
   if (launch.body) {
     log((launch.first ? "first " : "execute ") + launch.name);
     if (Result result = injected("kernel=" + launch.name))

@@ -22,6 +22,8 @@
 //   CKOPT_STANDIN_FAIL     CALL:N[+][:CODE]: the N-th CALL (with +: and every
 //                          later one) returns CODE (999); CALL without _v2;
 //                          kernel=SYMBOL:N[+][:CODE]: its N-th execution fails
+//   CKOPT_STANDIN_SLOW     microseconds that each execution of a kernel takes
+//                          beside its work (0)
 //   CKOPT_STANDIN_LIBRARY  version of its cuBLASLt and cuDNN (120400)
 //   CKOPT_STANDIN_STICKY   "process": such a failure spoils later contexts, too
 //
@@ -33,9 +35,11 @@
 #include "Ptx.h"
 #include "Ptx/Memory.h"
 
+#include <chrono>
 #include <deque>
 #include <functional>
 #include <list>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -105,6 +109,8 @@ struct EventOpaque {
   Context context;
   Stream stream = nullptr; ///< the stream of the last record
   uint64_t position = 0;   ///< the event has happened once done >= position
+  bool timed = true;       ///< made without CU_EVENT_DISABLE_TIMING
+  std::chrono::steady_clock::time_point when; ///< of the last one that happened
 };
 
 } // namespace ckopt::runtime::cuda
@@ -194,6 +200,8 @@ public:
     return false;
   }
   int nextNumber = 0;
+  /// By device: its primary context, and how many hold it.
+  std::map<Device, std::pair<Context, int>> primaries;
   /// Opens the library that CKOPT_STANDIN_KERNELS names now; null if it names
   /// none. It stays open.
   static void *openKernels();
@@ -209,6 +217,7 @@ private:
 
   ptx::GlobalMemory memory; ///< allocations as the interpreter sees them
   std::FILE *file = nullptr;
+  int64_t slowMicroseconds = 0;
   std::string failing;
   int failAt = 0, failCount = 0;
   bool failAlways = false;

@@ -9,6 +9,7 @@
 #include "Tuning.h"
 #include "ckopt/Analysis/CostModel.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
+#include "ckopt/Runtime/StatusExit.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/Report.h"
 #include "llvm/Support/raw_ostream.h"
@@ -53,6 +54,15 @@ struct Profile {
       keepLeast(profile.processor, size_t(call), now - profile.used);
     }
     profile.used = now;
+  }
+  /// Of a device, by its own clock: the sum of a call's launches.
+  static void addLaunch(void *self, int64_t call, int64_t, double time) {
+    auto &profile = *static_cast<Profile *>(self);
+    if (size_t(call) >= profile.seconds.size()) {
+      profile.seconds.resize(size_t(call) + 1);
+      profile.processor.resize(size_t(call) + 1);
+    }
+    profile.seconds[size_t(call)] += time;
   }
   static void keepLeast(std::vector<double> &times, size_t call, double time) {
     if (call >= times.size())
@@ -198,8 +208,12 @@ llvm::Error ckopt::runBench(DriverOptions &options) {
           session.fill(TensorRole::LearningRate, options.train.schedule.base))
     return error;
   Profile profile;
-  if (options.profile || !options.profileOut.empty() ||
-      !options.calibrate.empty())
+  bool profiles = options.profile || !options.profileOut.empty() ||
+                  !options.calibrate.empty();
+  // A device times its launches itself, after the steps: between kernels the
+  // host could only time how long it waits and copies.
+  bool onDevice = session.manifest().target == runtime::Target::Cuda;
+  if (profiles && !onDevice)
     if (auto status =
             ckrt_set_profile(session.handle(), Profile::add, &profile))
       return makeError(ExitInternal, ckrt_last_error() +
@@ -214,6 +228,8 @@ llvm::Error ckopt::runBench(DriverOptions &options) {
     auto start = std::chrono::steady_clock::now();
     if (llvm::Error error = session.run("step"))
       return error;
+    if (auto status = ckrt_synchronize(session.handle())) // a device may work
+      return makeError(exitCodeOf(status), ckrt_last_error());
     if (i < options.warmup)
       continue;
     std::chrono::duration<double> time =
@@ -229,6 +245,10 @@ llvm::Error ckopt::runBench(DriverOptions &options) {
   auto peak = session.measuredPeak();
   if (!peak)
     return peak.takeError();
+  if (profiles && onDevice)
+    if (auto status = ckrt_time_launches(session.handle(), "step", 4, 5,
+                                         Profile::addLaunch, &profile))
+      return makeError(exitCodeOf(status), ckrt_last_error());
   printPlan(compilation, options.out());
   options.out() << "\nstep: best " << formatSeconds(seconds.front())
                 << ", median " << formatSeconds(seconds[seconds.size() / 2])

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Driver/Session.h"
+#include "ckopt/Runtime/CudaSearch.h"
 #include "ckopt/Runtime/StatusExit.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Training/Checkpoint.h"
@@ -29,10 +30,11 @@ Session::create(ckrt_program *program, const SessionOptions &options,
   raw.count_allocations = options.countAllocations;
   raw.pattern_seed = 1;
   raw.device = options.device;
-  if (auto status = ckrt_session_create(program, &raw, &result->session))
-    return runtimeError(status);
   result->info =
       static_cast<const runtime::Manifest *>(ckrt_program_manifest(program));
+  runtime::chooseCudaLibraries(*result->info);
+  if (auto status = ckrt_session_create(program, &raw, &result->session))
+    return runtimeError(status);
   if (options.checkFinite)
     if (auto status = ckrt_set_check_finite(result->session, 1))
       return runtimeError(status);

@@ -9,6 +9,7 @@
 #include "LossChoice.h"
 #include "Outputs.h"
 #include "Updates.h"
+#include "ckopt/Runtime/StatusExit.h"
 #include "ckopt/Support/Error.h"
 
 using namespace ckopt;
@@ -389,6 +390,10 @@ static void addCallTime(void *times, int64_t call, double seconds) {
     sums[size_t(call)] += seconds;
 }
 
+static void addLaunchTime(void *times, int64_t call, int64_t, double seconds) {
+  addCallTime(times, call, seconds);
+}
+
 llvm::Expected<std::vector<CallTime>> StepRun::profile(const TensorMap &batch,
                                                        int64_t steps) {
   if (!impl->compiled.compilation().given().instrument)
@@ -404,15 +409,22 @@ llvm::Expected<std::vector<CallTime>> StepRun::profile(const TensorMap &batch,
     return std::move(error);
   const runtime::Manifest &manifest = session.manifest();
   std::vector<double> sums(manifest.calls.size());
-  if (ckrt_set_profile(session.handle(), addCallTime, &sums))
+  bool onDevice = manifest.target == runtime::Target::Cuda;
+  if (!onDevice && ckrt_set_profile(session.handle(), addCallTime, &sums))
     return makeError(ExitInternal, ckrt_last_error());
   llvm::Error error = llvm::Error::success();
-  // The first step warms caches up.
-  for (int64_t i = 0; i <= steps && !error; ++i) {
+  // The first step warms caches up. A device times launches by its own clock,
+  // after a step that leaves plausible values behind.
+  for (int64_t i = 0; i <= (onDevice ? 0 : steps) && !error; ++i) {
     error = impl->runNext().takeError();
     if (i == 0)
       std::fill(sums.begin(), sums.end(), 0.0);
   }
+  if (onDevice && !error)
+    if (auto status = ckrt_time_launches(session.handle(), "step", 4,
+                                         int32_t(std::min<int64_t>(steps, 100)),
+                                         addLaunchTime, &sums))
+      error = makeError(exitCodeOf(status), ckrt_last_error());
   ckrt_set_profile(session.handle(), nullptr, nullptr);
   error = llvm::joinErrors(std::move(error),
                            session.restore(*before, "before profiling"));
@@ -428,7 +440,8 @@ llvm::Expected<std::vector<CallTime>> StepRun::profile(const TensorMap &batch,
       primitive =
           runtime::describe(manifest.primitives[size_t(call.primitive)]);
     result.push_back({call.kernel, call.source, primitive,
-                      call.originalCall >= 0, sums[i] / double(steps)});
+                      call.originalCall >= 0,
+                      onDevice ? sums[i] : sums[i] / double(steps)});
   }
   return std::move(result);
 }

@@ -8,3 +8,9 @@
 using namespace ckopt::runtime;
 
 Backend::~Backend() = default;
+
+ckrt_status Backend::timeLaunches(size_t, const LaunchTiming &) {
+  return fail(CKRT_INVALID_ARGUMENT,
+              "ckrt_time_launches: the step runs on the CPU, which has no "
+              "launches (ckrt_set_profile times its calls)");
+}

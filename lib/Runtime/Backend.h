@@ -27,6 +27,13 @@ enum class Access {
   Update, ///< writes some bytes; the others stay
 };
 
+/// How ckrt_time_launches times, and who gets the times.
+struct LaunchTiming {
+  int32_t launches, replays;
+  ckrt_launch_hook hook;
+  void *user;
+};
+
 class Backend {
 public:
   virtual ~Backend();
@@ -57,6 +64,8 @@ public:
                              uint64_t seed) = 0;
   virtual ckrt_status allocations(ckrt_allocation_stats &stats) = 0;
   virtual ckrt_status deviceReport(ckrt_device_report &report) = 0;
+  /// Times each launch of a function (ckrt_time_launches); only a device can.
+  virtual ckrt_status timeLaunches(size_t function, const LaunchTiming &timing);
 };
 
 /// Both return null on failure, with the reason in ckrt_last_error() and its

@@ -143,6 +143,19 @@ ckrt_status ckrt_device(ckrt_session *session, ckrt_device_report *report) {
   return CKRT_OK;
 }
 
+ckrt_status ckrt_time_launches(ckrt_session *session, const char *function,
+                               int32_t launches, int32_t replays,
+                               ckrt_launch_hook hook, void *user) {
+  if (!session || !function || !hook || launches < 1 || replays < 1)
+    return fail(CKRT_INVALID_ARGUMENT, "ckrt_time_launches: wrong argument");
+  const auto &functions = session->manifest().functions;
+  for (size_t f = 0; f < functions.size(); ++f)
+    if (functions[f].name == function)
+      return session->backend->timeLaunches(f, {launches, replays, hook, user});
+  return fail(CKRT_NOT_FOUND,
+              std::string("the artifact has no function ") + function);
+}
+
 ckrt_status ckrt_set_check_finite(ckrt_session *session, int on) {
   if (!session)
     return fail(CKRT_INVALID_ARGUMENT, "ckrt_set_check_finite: no session");

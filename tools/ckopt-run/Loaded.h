@@ -42,6 +42,9 @@ int printMeasurement(Loaded &loaded);
 /// Runs the function once more over another pattern and compares the highest
 /// byte written with the plan.
 int checkArena(Loaded &loaded, const Options &options);
+/// Times each kernel of a device's function (KernelTimes.cpp), prints the
+/// slowest and writes all.
+int timeKernels(Loaded &loaded, const Options &options);
 /// Prints the session's device, and the memory that it uses.
 int inspect(Loaded &loaded);
 

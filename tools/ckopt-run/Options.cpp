@@ -152,6 +152,10 @@ const Flag kFlags[] = {
        o.lock = text;
        return o.lockGiven = true;
      }},
+    {"--kernel-times", "FILE",
+     "device: time each kernel alone after the steps, by the device's clock; "
+     "write them for --cost-model=profile=FILE",
+     false, keep<&Options::kernelTimes>},
     {"--inspect", nullptr,
      "device: load the step and print what the device and its driver take",
      false, turnOn<&Options::inspect>},

@@ -21,7 +21,8 @@ struct RandomInput {
 };
 
 struct Options {
-  std::string artifact, function = "step", weights, outputs, lock, expect;
+  std::string artifact, function = "step", weights, outputs, lock, expect,
+                        kernelTimes;
   std::vector<RandomInput> random;
   double tolerance = 1e-4;
   std::vector<std::pair<std::string, std::string>> inputs;

@@ -15,6 +15,7 @@
 
 #include "ckopt/Base/ExitCodes.h"
 #include "ckopt/Base/Version.h"
+#include "ckopt/Runtime/CudaSearch.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -305,7 +306,8 @@ int runArtifact(const Options &options) {
   if (status != CKRT_OK)
     return complain(status);
   if (loaded.manifest().target == runtime::Target::Cpu &&
-      (options.deviceGiven || options.oneByOne || options.inspect))
+      (options.deviceGiven || options.oneByOne || options.inspect ||
+       !options.kernelTimes.empty()))
     return complain(ExitInputError, options.artifact +
                                         " is compiled for the CPU: it runs on "
                                         "no device");
@@ -313,6 +315,7 @@ int runArtifact(const Options &options) {
     list(loaded.manifest());
     return ExitOk;
   }
+  runtime::chooseCudaLibraries(loaded.manifest());
   ckrt_session_options session = {};
   session.size = sizeof(session);
   session.pattern_fill = options.measure || options.checkArena;
@@ -347,6 +350,9 @@ int runArtifact(const Options &options) {
     code = checkArena(loaded, options);
   if (!code && !options.outputs.empty())
     code = writeOutputs(loaded, options);
+  // Last, since it loses all values.
+  if (!code && !options.kernelTimes.empty())
+    code = timeKernels(loaded, options);
   return code;
 }
 

@@ -301,6 +301,20 @@ typedef void (*ckrt_profile_hook)(void *user, int64_t call, double seconds);
 CKRT_EXPORT ckrt_status ckrt_set_profile(ckrt_session *session,
                                          ckrt_profile_hook hook, void *user);
 
+/* Times launches on a device by its own clock: each distinct launch of the
+ * function (kernel or library call, its constant scalars, the bytes behind its
+ * pointers) alone, `replays` replays of a graph of `launches` of it after one
+ * that is not counted. The hook gets the seconds of one launch, the median over
+ * the replays, once for every launch of the function in order; equal launches
+ * get one figure. The arena's contents are lost. CKRT_INVALID_ARGUMENT on the
+ * CPU, where ckrt_set_profile does it. Since 7. */
+typedef void (*ckrt_launch_hook)(void *user, int64_t call, int64_t launch,
+                                 double seconds);
+CKRT_EXPORT ckrt_status ckrt_time_launches(ckrt_session *session,
+                                           const char *function,
+                                           int32_t launches, int32_t replays,
+                                           ckrt_launch_hook hook, void *user);
+
 #ifdef __cplusplus
 } /* extern "C" */
 #endif

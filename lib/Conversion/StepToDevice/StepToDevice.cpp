@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 #include "ckopt/Conversion/StepToDevice/StepToDevice.h"
 #include "../StepToLLVM/ManifestBuilder.h"
+#include "ckopt/Analysis/CostModel.h"
 #include "ckopt/Conversion/Kernels/Kernels.h"
 #include "ckopt/Support/ToldError.h"
 
@@ -96,6 +97,13 @@ LogicalResult DeviceLowering::emitKernels() {
         lowered.refusedPrimitives.push_back(
             {name.str(), runtime::describe(code->primitive),
              codegen.target->chooseLibrary(code->primitive, codegen).reason});
+      KernelWork work = kernelWork(kernel);
+      double products = work.matmul + work.conv + work.depthwiseConv;
+      lowered.work.push_back(
+          {name.str(),
+           code->primitiveArgs.empty() ? ""
+                                       : runtime::describe(code->primitive),
+           products > 0 ? products : work.vector, work.bytes});
       for (const KernelStage &stage : code->stages)
         if (stage.trip && !stage.scalarReason.empty())
           lowered.scalarLaunches.push_back({stage.symbol, stage.scalarReason});

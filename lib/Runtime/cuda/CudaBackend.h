@@ -34,6 +34,8 @@ public:
                      uint64_t seed) override;
   ckrt_status allocations(ckrt_allocation_stats &stats) override;
   ckrt_status deviceReport(ckrt_device_report &report) override;
+  ckrt_status timeLaunches(size_t function,
+                           const LaunchTiming &timing) override;
 
 private:
   // In CudaBackend.cpp: construction, copies, checks.
@@ -57,6 +59,9 @@ private:
   ckrt_status runOneByOne(size_t function, CallChecker &checker);
   ckrt_status lookAtResults(size_t call, CallChecker &checker);
   std::string findFailingKernel();
+  // In CudaTimes.cpp.
+  Result timeOne(const LaunchInfo &launch, const LaunchTiming &timing,
+                 double &seconds);
   std::string describe(const LaunchInfo &launch, const CallInfo &call) const;
 
   ckrt_program &program;

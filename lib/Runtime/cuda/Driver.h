@@ -74,7 +74,11 @@ enum FunctionAttribute : int {
   kNumRegs = 4,
 };
 enum JitOption : int { kErrorLogBuffer = 5, kErrorLogBufferSizeBytes = 6 };
-enum : unsigned { kEventDisableTiming = 2, kStreamNonBlocking = 1 };
+enum : unsigned {
+  kEventDefault = 0,
+  kEventDisableTiming = 2,
+  kStreamNonBlocking = 1
+};
 enum CaptureMode : int { kCaptureModeRelaxed = 2 };
 
 /// The driver's entries. There is one table for each process, and the library

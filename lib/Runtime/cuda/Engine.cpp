@@ -231,6 +231,14 @@ int64_t Engine::contextBytes() const {
   return bytes;
 }
 
+static bool usesLibraries(const Manifest &manifest) {
+  for (const CallInfo &call : manifest.calls)
+    for (const LaunchInfo &launch : call.launches)
+      if (launch.primitive >= 0)
+        return true;
+  return false;
+}
+
 std::unique_ptr<Engine> Engine::create(const ckrt_program &program, int ordinal,
                                        int64_t tail,
                                        const std::string &lockPath,
@@ -250,7 +258,12 @@ std::unique_ptr<Engine> Engine::create(const ckrt_program &program, int ordinal,
   if (status != CKRT_OK)
     return nullptr;
   Context made = nullptr, popped = nullptr;
-  Result result = driver->ctxCreate(&made, 0, engine->device);
+  // CUDA's libraries have the runtime inside, which is made for the primary
+  // context of a device; without them one of our own ends with its failures.
+  engine->isPrimary = usesLibraries(program.manifest);
+  Result result = engine->isPrimary
+                      ? driver->primaryRetain(&made, engine->device)
+                      : driver->ctxCreate(&made, 0, engine->device);
   if (result != kSuccess) {
     // During a step this result means that the device was lost; here, that it
     // was never available.
@@ -264,7 +277,8 @@ std::unique_ptr<Engine> Engine::create(const ckrt_program &program, int ordinal,
     return nullptr;
   }
   engine->ownContext = made;
-  (void)driver->ctxPopCurrent(&popped); // its creation made it current
+  if (!engine->isPrimary)
+    (void)driver->ctxPopCurrent(&popped); // its creation made it current
   Current current(*driver, made);
   size_t available = 0, total = 0;
   result = current.result;
@@ -300,7 +314,10 @@ Engine::~Engine() {
     if (module)
       (void)cuda.moduleUnload(module);
   }
-  (void)cuda.ctxDestroy(ownContext);
+  if (isPrimary)
+    (void)cuda.primaryRelease(device);
+  else
+    (void)cuda.ctxDestroy(ownContext);
 }
 
 Result Engine::launch(const LaunchInfo &launch, Stream stream) {

@@ -104,6 +104,7 @@ private:
   const Manifest &manifest;
   Device device = 0;
   Context ownContext = nullptr;
+  bool isPrimary = false; ///< ownContext is the device's, not only ours
   Module module = nullptr;
   std::unique_ptr<Libraries> libraries;
   std::string libraryError; ///< of the last launch that a library refused

@@ -43,6 +43,13 @@ struct RefusedPrimitive {
   std::string kernel, primitive, reason;
 };
 
+/// What one call of a kernel has to do: the work that rates are told of.
+struct CallWork {
+  std::string kernel, what; ///< `what`: the primitive, or ""
+  double flops = 0;         ///< of products and convolutions; else of all ops
+  double bytes = 0;         ///< read and written at least
+};
+
 struct LoweredDeviceStep {
   PtxModule code;
   runtime::Manifest manifest;
@@ -50,6 +57,7 @@ struct LoweredDeviceStep {
   mlir::OwningOpRef<mlir::ModuleOp> blockForm;
   std::vector<ScalarLaunch> scalarLaunches;
   std::vector<RefusedPrimitive> refusedPrimitives;
+  std::vector<CallWork> work; ///< of each distinct kernel
 };
 
 /// Lowers the given functions of `planned`, which is not changed; missing ones
