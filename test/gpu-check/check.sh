@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Packs two small networks with tools/gpu-check and runs the archive on the
-# stand-in driver: all checks pass there; a kernel that fails, findings of
-# compute-sanitizer (a script in its place), a report that cannot be written and
-# a machine without a driver are found and said.
+# stand-in driver: all checks pass there; a kernel that fails, other bits,
+# findings of compute-sanitizer (a script in its place), results that cannot be
+# written and a machine without a driver are found and said. A visit that is
+# killed has every finished result in its file, and the next one goes on.
 # Usage: check.sh SOURCE BUILD PYTHON
 set -euo pipefail
-source=$1 build=$2 python=$3
+source=$1 build=$2
+# Not a script in its place, which would change the PATH.
+python=$("$3" -c 'import sys; print(sys.executable)')
 work=$build/test/gpu-check
 rm -rf "$work"
 mkdir -p "$work"
@@ -28,49 +31,109 @@ done
 # Nothing of the build is used from here on but the stand-in.
 standin=$build/cuda-standin/libcuda.so.1
 on_standin() {
-  env -u CUDA_HOME -u LD_LIBRARY_PATH PATH=/usr/bin:/bin CKOPT_CUDA_DRIVER="$standin" CKOPT_CUBLASLT="$standin" \
+  env -u CUDA_HOME -u LD_LIBRARY_PATH PATH="${tools:+$tools:}/usr/bin:/bin" CKOPT_CUDA_DRIVER="$standin" CKOPT_CUBLASLT="$standin" \
     CKOPT_CUDNN="$standin" "$@"
 }
+# visit STATE EXPECTED-CODE ARGUMENTS...: runs the archive; variables for the
+# stand-in are in $with.
+visit() {
+  local state=$1 expected=$2 code=0
+  shift 2
+  # shellcheck disable=SC2086
+  on_standin ${with:-} "$python" "$there/run" --state="$state" "$@" >"$state.log" 2>&1 || code=$?
+  [ $code -eq "$expected" ] || { cat "$state.log"; fail "$state: exit code $code, not $expected"; }
+}
+# told STATE PATTERN: a line of the report.
+told() { grep -Eq -- "$2" "$1/report.md" || { cat "$1/report.md"; fail "$1: the report lacks $2"; }; }
+only() { grep -E "$1" "$there"/all-cases >"$there"/cases; }
+cp "$there"/cases "$there"/all-cases
 
+# --- all passes ---------------------------------------------------------------
 # One log of all processes: each opens it anew.
 mkfifo pipe
 cat pipe >calls &
 reader=$!
 exec 9>pipe
-on_standin CKOPT_STANDIN_LOG="$work/pipe" "$there"/run --output=report.md >run.log 2>&1 9>&- ||
-  { cat run.log; fail "run"; }
+with="CKOPT_STANDIN_LOG=$work/pipe" visit all 0 9>&-
 exec 9>&-
 wait $reader
-grep -q '^All checks passed' report.md || fail "no verdict in the report"
-grep -Eq '^\| lenet \| [0-9]+, [0-9]+, [0-9]+, [0-9]+ \| [0-9.]+e-[0-9]+ \| yes \| yes \| yes \| not run \|$' report.md ||
-  { cat report.md; fail "no row for lenet"; }
-[ "$(sed -n 's/^| lenet | \([0-9]*\), .*/\1/p' report.md)" -gt "$(sed -n 's/^| lenet | [0-9]*, [0-9]*, [0-9]*, \([0-9]*\) .*/\1/p' report.md)" ] ||
-  fail "the smallest budget of lenet is not below the largest plan"
-[ "$(grep -Ec '^\| (mlp|lenet) \| (tf32|bf16) \| ([0-9.e-]+) \| \3 \([0-9.e-]+ to [0-9.e-]+\) \| [0-9.e-]+ \| 0 \| yes \| yes \| not run \|$' report.md)" -eq 4 ] ||
-  { cat report.md; fail "no rows for rounded operands"; }
-grep -q 'compute-sanitizer is not installed' report.md || fail "a skipped check is not said"
-[ "$(grep -c cuInit calls)" -gt 48 ] || fail "the log lacks processes"
+told all '^All checks passed'
+told all '^2 of 2 networks have the same gradients to the bit'
+told all '^\| lenet \| yes \| [0-9.]+e-[0-9]+ \|$'
+[ "$(grep -Ec '^\| (mlp|lenet) \| (tf32|bf16) \| ([0-9.e-]+) \| \3 \([0-9.e-]+ to [0-9.e-]+\) \| [0-9.e-]+ \|$' all/report.md)" -eq 4 ] ||
+  { cat all/report.md; fail "no rows for rounded operands"; }
+told all '^\| lenet \| gradients \| [0-9]+, [0-9]+, [0-9]+, [0-9]+ \| yes \| yes \|$'
+told all '^\| lenet \| training \| [0-9]+, [0-9]+, [0-9]+, [0-9]+ \| yes \| yes \|$'
+told all '^- sanitizer/mlp/gradients/3/memcheck: compute-sanitizer is not installed'
+sizes=$(sed -n 's/^| lenet | gradients | \([0-9, ]*\) |.*/\1/p' all/report.md)
+[ "${sizes%%,*}" -gt "${sizes##*, }" ] || fail "the smallest budget of lenet is not below the largest plan"
+[ "$(grep -c cuInit calls)" -gt 24 ] || fail "the log lacks processes"
 ! grep -E 'VIOLATION|LEAK' calls || fail "the stand-in objects"
+# What is there is not done again.
+cp all/results.jsonl before
+visit all 0
+cmp -s before all/results.jsonl || fail "a second visit does something again"
 
-# The part for large networks, on a small one.
+# --- large networks, on a small one ---------------------------------------------
 for libraries in none all; do
-  for budget in 0 1; do
-    mkdir -p "$there"/steps/toy/$libraries
-    cp -r "$there"/steps/lenet/training/$budget "$there"/steps/lenet/training/$budget.so "$there"/steps/toy/$libraries
+  mkdir -p "$there"/steps/toy/$libraries
+  for kind in 0:0 1:1 min:3 tf32:0 bf16:0; do
+    cp -r "$there"/steps/lenet/training/${kind#*:} "$there"/steps/toy/$libraries/${kind%:*}
+    cp "$there"/steps/lenet/training/${kind#*:}.so "$there"/steps/toy/$libraries/${kind%:*}.so
   done
-  cp -r "$there"/steps/toy/$libraries/0 "$there"/steps/toy/$libraries/tf32
-  cp "$there"/steps/toy/$libraries/0.so "$there"/steps/toy/$libraries/tf32.so
 done
-cp -r "$there"/steps/toy/none/0 "$there"/steps/toy/none/bf16
-cp "$there"/steps/toy/none/0.so "$there"/steps/toy/none/bf16.so
-mv "$there"/cases "$there"/all-cases
+rm -r "$there"/steps/toy/all/{1,min,bf16}
 echo "large toy x target 6 -1:1 0:10" >"$there"/cases
-on_standin "$there"/run --output=large.md --steps=3 >large.log 2>&1 || { cat large.log; fail "run of a large network"; }
-[ "$(grep -Ec '^\| toy, batch 6 \| ckopt, --cuda-libs=(none|all), .* \| [0-9.]+ s \| [0-9.]+ s \|' large.md)" -eq 7 ] && grep -q -- '--cuda-libs=none, no budget, bf16 | [0-9.]* s' large.md ||
-  { cat large.md; fail "no rows for a large network"; }
+with="CKOPT_STANDIN_SLOW=200" visit large 0 --steps=3
+[ "$(grep -Ec '^\| toy \| ckopt, .* --cuda-libs=(none|all) \| [0-9.]+ s \| [0-9.]+ s \| [0-9.]+ s \| [0-9.]+ MiB \|' large/report.md)" -eq 7 ] ||
+  { cat large/report.md; fail "no rows for a large network"; }
+told large '^\| toy \| ckopt, f32, --memory-budget=min, --cuda-libs=none \| .* MiB \| [0-9.]+ MiB \|$'
+told large '^### Kernels of toy/none/tf32$'
+tar tf large/logs.tar | grep -qx kernel-times/toy.none.tf32.json || fail "the archive of logs lacks times of kernels"
+tar xOf large/logs.tar kernel-times/toy.none.tf32.json >times.json
+# The stand-in takes 200 us for each kernel, and nothing else is timed.
+"$python" - times.json <<'END'
+import json, sys
+profile = json.load(open(sys.argv[1]))
+assert profile["format"] == "ckopt-profile/1"
+kernels = {op["op"]: op["seconds"] for op in profile["ops"]}
+assert len(kernels) > 10 and {launch["kernel"] for launch in profile["launches"]} == set(kernels)
+assert all(launch["seconds"] > 199e-6 and launch["bytes"] > 0 for launch in profile["launches"]), profile
+END
 
-# Scripts in the place of tools: a sanitizer that finds something with one of its
-# tools, and a PyTorch whose compiled network has another number of parameters.
+# --- killed, and going on --------------------------------------------------------
+cp "$there"/all-cases "$there"/cases
+on_standin CKOPT_STANDIN_SLOW=3000 "$python" "$there"/run --part=A --state=killed >killed.log 2>&1 &
+visitor=$!
+until [ -f killed/results.jsonl ] && [ "$(wc -l <killed/results.jsonl)" -ge 4 ]; do
+  kill -0 $visitor || { cat killed.log; fail "ended before it was killed"; }
+  sleep 0.2
+done
+kill -KILL $visitor
+wait $visitor 2>/dev/null && fail "not killed"
+sed -n 's/^gpu-check: \([a-z]*\/[^:]*\)$/\1/p' killed.log >begun
+sed '$d' begun | sort >finished
+[ "$(wc -l <finished)" -ge 4 ] || { cat killed.log; fail "too little was done before the kill"; }
+"$python" -c 'import json, sys
+for line in open("killed/results.jsonl"): print(json.loads(line)["id"])' | sort >there.txt
+[ -z "$(comm -23 finished there.txt)" ] || { cat killed.log; fail "finished results are not in the file: $(comm -23 finished there.txt)"; }
+# A line that was cut is no result; the others are not done again.
+printf '{"id": "golden/lenet/bf16", "sta' >>killed/results.jsonl
+visit killed 0 --part=A
+sed -n 's/^gpu-check: \([a-z]*\/[^:]*\)$/\1/p' killed.log | sort >again
+[ -z "$(comm -12 finished again)" ] || fail "done again: $(comm -12 finished again)"
+told killed '^2 of 2 networks have the same gradients to the bit'
+# No step begins that would end after the deadline: golden ones are expected to
+# take 6 s.
+with="CKOPT_STANDIN_SLOW=1000" visit late 75 --part=A --deadline=5.5
+told late '^- golden/mlp/f32$'
+told late '^- golden/lenet/bf16$'
+told late '^No check failed so far'
+! grep -q '"golden/' late/results.jsonl || fail "a step began that would end after the deadline"
+visit late 0 --part=A
+
+# --- scripts in the place of tools --------------------------------------------------
+# A sanitizer that finds something with one of its tools, and a PyTorch.
 mkdir tools
 cat >tools/compute-sanitizer <<'END'
 #!/bin/bash
@@ -84,62 +147,68 @@ done
 END
 cat >tools/python3 <<'END'
 #!/bin/bash
-[ "$1" != -c ] || { echo "1.2.3 yes"; exit; }
-[ "$5" = --tf32=off ] || { echo "no TF32 today" >&2; exit 1; }
-[ "$4" = eager ] && count=15734 || count=1
-printf 'row PyTorch %s | 0.1 s | 0.2 s | | 1.0 MiB | 2.0 MiB\nparameters %d\n' "$4" $count
+[ "$1" != -c ] || { echo "1.2.3 13.0 91000 yes"; exit; }
+[[ $* != *--tf32=off* ]] || { echo "no f32 today" >&2; exit 1; }
+echo 'json {"best": 0.1, "median": 0.2, "peak": 1048576, "parameters": 15734, "loss": 2.3}'
 END
 chmod +x tools/*
+echo "large toy x target 6 -1:1 0:10" >"$there"/cases
 grep '^golden mlp' "$there"/all-cases >>"$there"/cases
-code=0
-on_standin PATH="$work/tools:/usr/bin:/bin" "$there"/run --output=tools.md --steps=2 >tools.log 2>&1 || code=$?
-[ $code -eq 1 ] && grep -q '^| compute-sanitizer | 1.2.3 |$' tools.md &&
-  grep -q '^| mlp | .* | memcheck, synccheck, initcheck |$' tools.md &&
-  grep -q '^- mlp/gradients/3 under racecheck: .*Race reported' tools.md && grep -q 'Race reported' tools.mlp.gradients.3.racecheck.log &&
-  grep -q '^| toy, batch 6 | PyTorch eager | 0.1 s | 0.2 s |' tools.md &&
-  grep -q '^- toy: 1 parameters in PyTorch, 15734 in ckopt' tools.md && grep -q '^- toy in PyTorch (eager, TF32 on): no TF32 today' tools.md &&
-  grep -q '^## Failed (2)' tools.md || { cat tools.log; fail "exit code $code with scripts for tools"; }
+tools=$work/tools visit watched 1 --steps=2
+told watched '^\| compute-sanitizer \| Version 1.2.3 \|$'
+told watched '^\| mlp/gradients/3 \| memcheck: clean, racecheck: failed, synccheck: clean, initcheck: clean \|$'
+told watched '^- sanitizer/mlp/gradients/3/racecheck: .*Race reported'
+tar xOf watched/logs.tar sanitizer/mlp.gradients.3.racecheck.log | grep -q 'Race reported' || fail "the log of compute-sanitizer is lost"
+told watched '^\| toy \| PyTorch, compile, bf16 \| 0.100000 s \| 0.200000 s \| *\| *\| 1.0 MiB \|$'
+told watched '^- torch/toy/eager/f32: no f32 today'
+told watched '^## Failed \(1\)'
 
-# Every step fails: rows and the exit code say so.
-grep '^golden mlp' "$there"/all-cases >"$there"/cases
-code=0
-on_standin CKOPT_STANDIN_FAIL=cuGraphLaunch:1:719 "$there"/run --output=failed.md >failed.log 2>&1 || code=$?
-[ $code -eq 1 ] || { cat failed.log; fail "exit code $code where every step fails"; }
-grep -q '^## Failed' failed.md && grep -q '^| mlp .*| no | no | no |' failed.md ||
-  { cat failed.md; fail "failures are not in the report"; }
+# --- failures -------------------------------------------------------------------
+# Every step fails, and each is told.
+only '^golden mlp'
+with="CKOPT_STANDIN_FAIL=cuGraphLaunch:1:719" visit broken 1 --part=AB
+told broken '^\| mlp \| - \|'
+told broken '^\| mlp \| training \| .* \| NO \| NO \|$'
+told broken '^- golden/mlp/f32: .*one by one'
+# A loading that fails stops nothing else.
+with="CKOPT_STANDIN_FAIL=cuModuleLoadDataEx:1:218" visit refused 1 --part=A
+told refused '^- inventory/device: '
+told refused '^- golden/mlp/f32: '
+# Other bits than those of the CPU code.
+only '^golden'
+sed -i 's/^\(golden mlp .*\) [0-9a-f]*$/\1 0123456789abcdef/' "$there"/cases
+visit bits 1 --part=A
+told bits '^1 of 2 networks have the same gradients to the bit'
+told bits '^\| mlp \| NO \|'
+told bits '^- golden/mlp/f32: other bits than the same kernels as CPU code'
 
 # Operands that are not rounded; gradients ten times as far off as those of the
 # kernels as CPU code.
-grep '^golden mlp' "$there"/all-cases >"$there"/cases
-grep '^rounded mlp .* tf32 ' "$there"/all-cases >>"$there"/cases
+only '^rounded mlp .* tf32 '
 sed -n 's/^\(rounded mlp .* bf16\) .*/\1 0.000277/p' "$there"/all-cases >>"$there"/cases
+sed -n '/^golden mlp/p' "$there"/all-cases >>"$there"/cases
 for budget in 0 1; do
   rm -r "$there"/steps/mlp/tf32/$budget
   cp -r "$there"/steps/mlp/gradients/$((budget * 3)) "$there"/steps/mlp/tf32/$budget
 done
 cp "$there"/steps/mlp/gradients/0.so "$there"/steps/mlp/tf32/0.so
 cp "$there"/steps/mlp/gradients/3.so "$there"/steps/mlp/tf32/1.so
-code=0
-on_standin "$there"/run --output=other.md >other.log 2>&1 || code=$?
-[ $code -eq 1 ] && grep -Eq '^- mlp by tf32: error of the gradients [0-9.]+e-0[678], not from [0-9.]+e-05 to ' other.md &&
-  grep -Eq '^- mlp by bf16: error of the gradients 0.0027[0-9]*, not from [0-9.]+e-05 to 0.00255 \(0.000277 as CPU code\)' other.md && grep -q '^## Failed (2)' other.md ||
-  { cat other.log; fail "exit code $code where operands are not rounded, or gradients far off"; }
+visit other 1 --part=A
+told other '^- golden/mlp/tf32: error of the gradients [0-9.]+e-0[678], not from [0-9.]+e-05 to '
+told other '^- golden/mlp/bf16: error of the gradients 0.0027[0-9]*, not from [0-9.]+e-05 to 0.00255 \(0.000277 as CPU code\)'
+told other '^## Failed \(2\)'
 
 # A reference that is missing.
+only '^golden mlp'
 sed -i 's/grad/gra_/; t' "$there"/golden/mlp/expect.safetensors
-code=0
-on_standin "$there"/run --output=off.md >off.log 2>&1 || code=$?
-[ $code -eq 1 ] && grep -q "^- mlp, budget 0: .*does not make 'gra_/" off.md ||
-  { cat off.log; fail "exit code $code where a reference is missing"; }
+visit off 1 --part=A
+told off "^- golden/mlp/f32: .*does not make 'gra_/"
 
-# A full disk.
+# A full disk: a file may have 1 KiB.
 code=0
-on_standin "$there"/run --output=/dev/full >full.log 2>&1 || code=$?
-[ $code -eq 74 ] && grep -q '/dev/full cannot be written' full.log || { cat full.log; fail "exit code $code on a full disk"; }
+(ulimit -f 1 && on_standin "$python" "$there"/run --state=full) 2>&1 | cat >full.log || code=$?
+[ $code -eq 74 ] && grep -q 'File too large' full.log || { cat full.log; fail "exit code $code on a full disk"; }
 
 # No driver.
-code=0
-on_standin CKOPT_CUDA_DRIVER="$work/none.so" "$there"/run --output=none.md >none.log 2>&1 || code=$?
-[ $code -eq 10 ] && grep -q 'nothing could be run (exit code 10)' none.log ||
-  { cat none.log; fail "exit code $code without a driver"; }
+with="CKOPT_CUDA_DRIVER=$work/none.so" visit none 10 --part=A
 rm -rf "un packed" archive.tar.gz

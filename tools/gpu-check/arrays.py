@@ -40,17 +40,6 @@ def safetensors(tensors):
     return struct.pack("<Q", len(text)) + text + b"".join(tensor[3] for tensor in tensors)
 
 
-def pack_outputs(folder, path):
-    """What `ckopt-run --outputs` wrote as one .safetensors file."""
-    found = []
-    for file in sorted(folder.iterdir()):
-        # The tool makes one file name of "grad/NAME".
-        name = file.stem.replace("grad_", "grad/", 1) if file.stem.startswith("grad_") else file.stem
-        if name == "loss" or name.startswith("grad/"):
-            found.append((name, *parse_npy(file.read_bytes())))
-    path.write_bytes(safetensors(found))
-
-
 def unpack_golden(npz, folder):
     """Writes x.npy, y.npy and expect.safetensors (loss and gradients)."""
     expected = []

@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """One training step in PyTorch: a row of the report.
 
-bench_torch.py NETWORK BATCH eager|compile [--tf32=on|off] [--steps=N] [--device=cuda:0|cpu] [--weights=FILE]
+bench_torch.py NETWORK BATCH eager|compile [--tf32=on|off] [--amp=bf16] [--channels-last]
+               [--steps=N] [--device=cuda:0|cpu] [--weights=FILE]
 
 The networks are those of ckopt's step: same parameters by the same names (those
-of torchvision, which is not needed here), same loss. SGD with momentum 0.9, f32,
-random data. Prints "row ...", "parameters N" and "loss X" (of the first step)."""
+of torchvision, which is not needed here), same loss. SGD with momentum 0.9, f32
+or autocast to bf16, random data. A compiled step replays CUDA graphs, as ckopt's
+does. Prints "row ...", "json {...}", "parameters N" and "loss X" (of the first
+step)."""
 
 import argparse
 import contextlib
+import json
 import time
 
 import torch
@@ -191,6 +195,8 @@ def main():
     parser.add_argument("batch", type=int)
     parser.add_argument("mode", choices=["eager", "compile"])
     parser.add_argument("--tf32", choices=["on", "off"], default="off")
+    parser.add_argument("--amp", choices=["off", "bf16"], default="off", help="autocast")
+    parser.add_argument("--channels-last", action="store_true")
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--warmup", type=int, default=5)
     parser.add_argument("--device", default="cuda:0")
@@ -207,16 +213,19 @@ def main():
     torch.manual_seed(0)
     net = NETWORKS[options.network]().to(device).train()
     x, target = data(options.network, options.batch, device, bool(options.weights))
+    if options.channels_last:
+        net, x = net.to(memory_format=torch.channels_last), x.to(memory_format=torch.channels_last)
     parameters = list(net.parameters())
     if options.weights:
         save(net, options.weights)
     if options.mode == "compile":
-        net = torch.compile(net)
+        net = torch.compile(net, mode="reduce-overhead" if cuda else None)
     optimizer = torch.optim.SGD(parameters, lr=0.001, momentum=0.9)
 
     def step():
         optimizer.zero_grad(set_to_none=True)
-        loss = F.cross_entropy(net(x).flatten(0, -2), target.flatten())
+        with torch.autocast(device.type, dtype=torch.bfloat16, enabled=options.amp == "bf16"):
+            loss = F.cross_entropy(net(x).flatten(0, -2), target.flatten())
         loss.backward()
         optimizer.step()
         return loss
@@ -239,10 +248,13 @@ def main():
         times.append(time.perf_counter() - start)
     times.sort()
     peak, versions, held = "", "CPU", ""
+    told = {"best": times[0], "median": times[len(times) // 2], "parameters": sum(p.numel() for p in parameters), "loss": first}
     if cuda:
         versions = "CUDA %s, cuDNN %s" % (torch.version.cuda, torch.backends.cudnn.version())
         peak = "%.1f MiB" % (torch.cuda.max_memory_allocated() / 2**20)
+        told["peak"] = torch.cuda.max_memory_allocated()
         held = "%.1f MiB reserved in all" % (torch.cuda.max_memory_reserved() / 2**20)
+    print("json " + json.dumps(told))
     print("row PyTorch %s, %s, %s, TF32 %s | %.6f s | %.6f s | | %s | %s" %
           (torch.__version__, versions, options.mode, options.tf32, times[0], times[len(times) // 2], peak, held))
     print("parameters %d" % sum(p.numel() for p in parameters))
