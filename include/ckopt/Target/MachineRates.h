@@ -19,6 +19,8 @@ struct MachineRates {
   double halves = 1;           ///< times the above, products of bf16 and f16
   double vector = 60e9;        ///< simple vector operations
   double overhead = 2e-6;      ///< seconds to start a kernel
+  double linkBandwidth = 4e9;  ///< bytes a second, between two ranks
+  double linkLatency = 2e-6;   ///< seconds of a message between two ranks
 };
 
 /// What one call of a kernel does, by the rate that it takes: bytes of memory,
