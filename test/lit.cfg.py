@@ -81,6 +81,21 @@ config.substitutions.append(
     )
 )
 
+# Several processes, on this machine: as root in CI, on fewer cores than ranks.
+engine = os.path.join(config.ckopt_binary_dir, "lib", "libckopt_mpi.so.1")
+mpirun = lit.util.which("mpirun", config.environment["PATH"])
+if mpirun and os.path.exists(engine) and not config.sanitizers:
+    config.available_features.add("mpi")
+else:
+    lit_config.warning(
+        "training by several processes is NOT tested: needs mpirun (openmpi-bin) and " + engine
+    )
+config.environment["OMPI_ALLOW_RUN_AS_ROOT"] = "1"
+config.environment["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1"
+config.substitutions.append(
+    ("%mpirun", "mpirun --oversubscribe --bind-to none --mca btl_vader_single_copy_mechanism none")
+)
+
 # A CUDA driver for machines without a GPU: lib/CudaStandin/Machine.h says what
 # else its environment sets.
 standin = os.path.join(config.ckopt_binary_dir, "cuda-standin", "libcuda.so.1")

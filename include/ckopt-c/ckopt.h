@@ -80,6 +80,7 @@ enum {
   CKOPT_KERNEL_FAILED = 15,
   CKOPT_NO_LIBRARY = 16, /* cuBLASLt or cuDNN is missing, or refuses */
   CKOPT_LOCK = 17,       /* the lock file names algorithms that are missing */
+  CKOPT_RANK = 20,       /* another rank does not answer, or differs */
   CKOPT_USAGE = 64,      /* an option is unknown or wrong, or does not fit */
   CKOPT_INTERNAL = 70,   /* a defect of ckopt */
   CKOPT_IO_ERROR = 74,   /* cannot write */

@@ -44,6 +44,23 @@ static int64_t groupsOf(Operation *op) {
   return groups ? groups.getInt() : 0;
 }
 
+/// Returns the seconds of a sum over ranks: each sends every other rank a share
+/// of its elements and gets its sums back, so 2 (N - 1) / N of the bytes pass
+/// each rank's link, in two rounds that each take a message's latency.
+static double allReduceSeconds(AllReduceOp op, const MachineRates &rates) {
+  double bytes = 0, ranks = double(op.getRanks());
+  for (Value input : op.getInputs()) {
+    auto type = cast<RankedTensorType>(input.getType());
+    bytes += double(type.getNumElements()) *
+             double(type.getElementTypeBitWidth()) / 8;
+  }
+  if (ranks < 2)
+    return 0;
+  return 2 * (ranks - 1) * rates.linkLatency +
+         2 * (ranks - 1) / ranks * bytes / rates.linkBandwidth +
+         op.getFlops() / rates.vector;
+}
+
 /// Returns the seconds of one of ckopt's own ops, on all threads.
 static double kernelOpSeconds(KernelOpInterface kernel,
                               const MachineRates &rates) {
@@ -51,9 +68,13 @@ static double kernelOpSeconds(KernelOpInterface kernel,
   double flops = kernel.getFlops();
   if (kernel.getKernelKind() != KernelKind::Library)
     return flops / rates.vector;
+  if (isa<RankOp>(op))
+    return 0;
   Type element = getElementTypeOrSelf(op->getOperand(0));
   if (element.isBF16() || element.isF16())
     flops /= rates.halves;
+  if (auto sum = dyn_cast<AllReduceOp>(op))
+    return allReduceSeconds(sum, rates);
   int64_t smallest = std::numeric_limits<int64_t>::max();
   if (isa<MatMulOp, MatMulAddOp, SplitMatMulOp>(op)) {
     for (Value operand : op->getOperands())

@@ -115,11 +115,19 @@ Value LossBuilder::constant(Value value) {
 Value LossBuilder::reduce(Value each) {
   if (options.reduction == "sum")
     return b.sumAll(each);
-  return b.make<ReduceOp>(
+  Value mean = b.make<ReduceOp>(
       ReduceKindAttr::get(b.builder.getContext(), ReduceKind::Mean), each,
       b.ints(
           llvm::to_vector(llvm::seq<int64_t>(0, tensorType(each).getRank()))),
       b.builder.getBoolAttr(false));
+  return options.ranks == 1 ? mean : b.mul(mean, 1 / double(options.ranks));
+}
+
+Value LossBuilder::acrossRanks(Value count) {
+  if (options.ranks == 1)
+    return count;
+  return AllReduceOp::create(b.builder, b.loc, count, options.ranks)
+      .getResult(0);
 }
 
 //===----------------------------------------------------------------------===//
@@ -138,6 +146,23 @@ static LogicalResult checkReduction(func::FuncOp function,
              << options.reduction << "' of " << term.kind
              << "; expected mean or sum (of kl also batchmean)";
   }
+  return success();
+}
+
+/// How a number that the model makes of its samples depends on how many they
+/// are is not known, so ranks cannot take shares of it.
+static LogicalResult checkShares(func::FuncOp function,
+                                 const LossOptions &options) {
+  if (options.ranks < 1)
+    return function.emitError("the loss needs 1 rank or more, got ")
+           << options.ranks;
+  for (const LossTerm &term : options.terms)
+    if (options.ranks > 1 && !term.attaches())
+      return function.emitError("the model computes the loss '")
+             << term.output << "' itself: what the loss of a batch is of the "
+             << "losses of the shares that " << options.ranks
+             << " ranks have is not known; export the model without its loss "
+                "and attach one (--loss)";
   return success();
 }
 
@@ -180,7 +205,8 @@ LogicalResult autodiff::attachLoss(func::FuncOp function,
   std::string remark; // std::string remark; // printed by the driver
   if (llvm::Error error = resolveLoss(function, options.terms, remark))
     return function.emitError(takeErrorText(std::move(error)).text);
-  if (failed(checkReduction(function, options)))
+  if (failed(checkReduction(function, options)) ||
+      failed(checkShares(function, options)))
     return failure();
   OpBuilder builder(function.getBody().front().getTerminator());
   Location loc = NameLoc::get(builder.getStringAttr("loss"), function.getLoc());

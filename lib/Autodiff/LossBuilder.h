@@ -42,8 +42,11 @@ struct LossBuilder {
                                      int64_t axis, mlir::StringRef flag);
   /// Returns the value with its gradient stopped.
   mlir::Value constant(mlir::Value value);
-  /// Returns the sum or the mean over all elements, as the settings ask.
+  /// Returns the sum or the mean over all elements, as the settings ask; of
+  /// several ranks this one's share of it.
   mlir::Value reduce(mlir::Value each);
+  /// Returns the sum of a count over all ranks.
+  mlir::Value acrossRanks(mlir::Value count);
 };
 
 /// Builds the loss of the kind with this name.

@@ -96,7 +96,7 @@ static Value reduceLabels(LossBuilder &l, const Labels &labels, Value each) {
   Value counted = labels.weight
                       ? labels.weight
                       : l.b.cast(labels.valid, getElementTypeOrSelf(each));
-  Value count = l.b.sumAll(counted);
+  Value count = l.acrossRanks(l.b.sumAll(counted));
   return l.b.div(l.b.sumAll(each), count);
 }
 
@@ -124,7 +124,7 @@ static Value softCrossEntropy(LossBuilder &l) {
   if (l.options.reduction == "sum")
     return sum;
   double places = double(tensorType(l.x).getNumElements()) / classes;
-  return l.b.div(sum, l.b.number(sum, places));
+  return l.b.div(sum, l.b.number(sum, places * double(l.options.ranks)));
 }
 
 /// The op returns each label's loss, 0 where ignored; the sum is divided by the
@@ -271,7 +271,7 @@ static Value kl(LossBuilder &l) {
     return l.reduce(each);
   Value sum = l.b.sumAll(each);
   double samples = l.rank() ? double(l.shape()[0]) : 1;
-  return l.b.div(sum, l.b.number(sum, samples));
+  return l.b.div(sum, l.b.number(sum, samples * double(l.options.ranks)));
 }
 
 /// The loss is max(0, margin - t x) for targets t of -1 and 1.

@@ -13,6 +13,7 @@
 namespace ckopt {
 #define GEN_PASS_DEF_ATTACHLOSSPASS
 #define GEN_PASS_DEF_AUTODIFFPASS
+#define GEN_PASS_DEF_DISTRIBUTEPASS
 #define GEN_PASS_DEF_OPTIMIZERPASS
 #include "ckopt/Autodiff/Passes.h.inc"
 } // namespace ckopt
@@ -37,7 +38,8 @@ static func::FuncOp findFunction(ModuleOp module, StringRef name) {
 namespace {
 struct AttachLoss : ckopt::impl::AttachLossPassBase<AttachLoss> {
   using AttachLossPassBase::AttachLossPassBase;
-  explicit AttachLoss(const LossOptions &options) : typed(options) {
+  AttachLoss(const LossOptions &options, StringRef name) : typed(options) {
+    function = name.str();
     loss = formatLoss(options.terms);
     target = options.target;
     ignoreIndex = options.ignoreIndex;
@@ -54,6 +56,7 @@ struct AttachLoss : ckopt::impl::AttachLossPassBase<AttachLoss> {
     delta = options.delta;
     margin = options.margin;
     softTargets = options.softTargets;
+    ranks = options.ranks;
     if (options.classAxis)
       classAxis = *options.classAxis;
   }
@@ -89,6 +92,7 @@ private:
     options.delta = delta;
     options.margin = margin;
     options.softTargets = softTargets;
+    options.ranks = ranks;
     if (classAxis != INT64_MIN)
       options.classAxis = classAxis;
     return options;
@@ -107,6 +111,18 @@ struct Autodiff : ckopt::impl::AutodiffPassBase<Autodiff> {
     options.lossScale = lossScale;
     options.lossScaleState = lossScaleState;
     if (!found || failed(differentiate(found, options)))
+      signalPassFailure();
+  }
+};
+
+struct Distribute : ckopt::impl::DistributePassBase<Distribute> {
+  using DistributePassBase::DistributePassBase;
+  void runOnOperation() override {
+    func::FuncOp found = findFunction(getOperation(), function);
+    DistributeOptions options;
+    options.ranks = ranks;
+    options.bucketBytes = bucketBytes;
+    if (!found || failed(distribute(found, options)))
       signalPassFailure();
   }
 };
@@ -169,8 +185,9 @@ private:
 };
 } // namespace
 
-std::unique_ptr<Pass> ckopt::createAttachLossPass(const LossOptions &options) {
-  return std::make_unique<AttachLoss>(options);
+std::unique_ptr<Pass> ckopt::createAttachLossPass(const LossOptions &options,
+                                                  StringRef function) {
+  return std::make_unique<AttachLoss>(options, function);
 }
 
 std::unique_ptr<Pass>

@@ -26,6 +26,7 @@ static_assert(sameNumbers(CKOPT_INPUT_ERROR, ExitInputError) &&
               sameNumbers(CKOPT_NON_FINITE, ExitNonFinite) &&
               sameNumbers(CKOPT_NO_DEVICE, ExitNoDevice) &&
               sameNumbers(CKOPT_LOCK, ExitLock) &&
+              sameNumbers(CKOPT_RANK, ExitRank) &&
               sameNumbers(CKOPT_USAGE, ExitUsage) &&
               sameNumbers(CKOPT_INTERNAL, ExitInternal) &&
               sameNumbers(CKOPT_IO_ERROR, ExitIoError));
@@ -123,6 +124,8 @@ const char *ckopt_status_string(ckopt_status status) {
     return "cuBLASLt or cuDNN is missing, or refuses";
   case CKOPT_LOCK:
     return "the lock file names algorithms that are missing";
+  case CKOPT_RANK:
+    return "another rank does not answer, or differs";
   case CKOPT_USAGE:
     return "an option is wrong";
   case CKOPT_INTERNAL:

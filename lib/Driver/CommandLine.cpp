@@ -7,6 +7,7 @@
 #include "Commands.h"
 #include "Flags.h"
 #include "LossChoice.h"
+#include "Parallel.h"
 #include "ckopt/Base/Version.h"
 #include "ckopt/Planner/SearchFlags.h"
 #include "ckopt/Support/Error.h"
@@ -54,7 +55,8 @@ static void printUsage(llvm::raw_ostream &os) {
         "found in\n"
         "time, 4 unsupported operator, 5 value not finite, 10 to 17 devices "
         "(docs/cuda.md),\n"
-        "64 usage, 70 defect of ckopt, 74 cannot write.\n";
+        "20 ranks (docs/parallel.md), 64 usage, 70 defect of ckopt, 74 cannot "
+        "write.\n";
 }
 
 /// The flags that most runs need, in the order of help: ten at most for each
@@ -184,7 +186,35 @@ static llvm::Error checkFlags(const DriverOptions &options) {
   return checkThreadsHere(options.compile.step.threads);
 }
 
+/// Gives a rank its share of the batch, and of the machine's cores.
+llvm::Error DriverFlags::settleParallel() {
+  StepOptions &step = o.compile.step;
+  if (given.count("rank-timeout") && step.ranks == 1)
+    return usageError("--rank-timeout is for --parallel with several ranks");
+  if (step.ranks == 1)
+    return llvm::Error::success();
+  std::optional<int64_t> &batch = o.compile.import.batch;
+  std::string flag = "--parallel=dp:" + std::to_string(step.ranks);
+  if (!batch)
+    return usageError(flag + " needs --batch=N, the samples of all ranks "
+                             "together in a step");
+  if (*batch % step.ranks)
+    return usageError("--batch=" + llvm::Twine(*batch) +
+                      " is the batch of all ranks, and " + flag +
+                      " does not divide it");
+  if (o.data.isStream())
+    return usageError("--data=-: only one of the ranks has standard input; "
+                      "give a file");
+  *batch /= step.ranks;
+  if (!given.count("threads"))
+    step.threads = int32_t(
+        std::max<int64_t>(1, step.threads / ranksOfMachine(step.ranks)));
+  return llvm::Error::success();
+}
+
 llvm::Error DriverFlags::settle() {
+  if (llvm::Error error = settleParallel())
+    return error;
   if (llvm::Error error = settleTarget())
     return error;
   if (!o.svg.empty())
@@ -207,6 +237,13 @@ static MessageHandler printErrorsAlone() {
     if (isError)
       printMessage(message);
   };
+}
+
+void ckopt::silence(DriverOptions &options) {
+  options.quiet = true;
+  options.train.progress = false;
+  options.compile.phases.verbose = false;
+  options.compile.messages = printErrorsAlone();
 }
 
 bool ckopt::parseCommandLine(int argc, char **argv, DriverOptions &options,
@@ -274,10 +311,8 @@ bool ckopt::parseCommandLine(int argc, char **argv, DriverOptions &options,
     code = reportError(std::move(error), "ckopt", llvm::errs());
     return false;
   }
-  options.train.progress = !options.quiet;
-  options.compile.phases.verbose &= !options.quiet;
   if (options.quiet)
-    options.compile.messages = printErrorsAlone();
+    silence(options);
   else
     for (const std::string &remark : given.remarks)
       llvm::errs() << "ckopt: " << remark << "\n";

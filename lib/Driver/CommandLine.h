@@ -67,6 +67,7 @@ struct DriverOptions {
   std::string calibrate;  ///< bench: file for the machine's rates
   std::string tune;       ///< bench: file for the library table
   int depth = 2;          ///< levels of modules in tables; 0: no table
+  double rankTimeout = 0; ///< --rank-timeout: seconds; 0: none
   bool quiet = false;
   bool listOps = false;
   bool summary = false; ///< import: prints counts instead of IR
@@ -80,6 +81,9 @@ struct DriverOptions {
 
 /// Refuses flags about samples that contradict each other.
 llvm::Error checkDataFlags(const DataOptions &data);
+
+/// Makes commands print nothing but errors.
+void silence(DriverOptions &options);
 
 /// Parses the command line; prints help and version itself. Returns false if
 /// the program should exit with `code` now.

@@ -395,6 +395,19 @@ llvm::Error Compilation::plan() {
   return llvm::Error::success();
 }
 
+llvm::Error Compilation::adopt(llvm::StringRef planned) {
+  if (stage != Stage::Imported)
+    return usageError("adopt() follows import(), once, and needs its success");
+  stage = Stage::Failed;
+  imported.module = parseSourceString<ModuleOp>(planned, context.get());
+  if (!imported.module)
+    return makeError(ExitInternal, "the planned step cannot be read");
+  summarize();
+  noteTargets();
+  stage = Stage::Planned;
+  return llvm::Error::success();
+}
+
 llvm::Error Compilation::runPlanning() {
   if (llvm::Error error = checkTrainedTypes())
     return error;

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "ckopt/Driver/Driver.h"
 #include "Commands.h"
+#include "Parallel.h"
 #include "ckopt/Backends/Backends.h"
 #include "ckopt/Support/AtomicFile.h"
 #include "ckopt/Support/Error.h"
@@ -39,8 +40,9 @@ static llvm::Error checkOutputs(const DriverOptions &options) {
 }
 
 static llvm::Error dispatch(DriverOptions &options) {
-  if (llvm::Error error = checkOutputs(options))
-    return error;
+  if (isMainRank())
+    if (llvm::Error error = checkOutputs(options))
+      return error;
   switch (options.command) {
   case Command::Import:
     return runImport(options);
@@ -72,7 +74,17 @@ int ckopt::driverMain(int argc, char **argv) {
   int code = ExitOk;
   if (!parseCommandLine(argc, argv, options, code))
     return code;
-  if (llvm::Error error = dispatch(options))
+  if (llvm::Error error = joinWorld(options))
     return reportError(std::move(error), "ckopt", llvm::errs());
+  llvm::Error error = dispatch(options);
+  runtime::World *world = runtime::World::current();
+  if (!world)
+    return reportError(std::move(error), "ckopt", llvm::errs());
+  std::string name = "ckopt: rank " + std::to_string(world->rank());
+  code = reportError(std::move(error), name, llvm::errs());
+  // The others may wait for this rank: they end with it.
+  if (code != ExitOk)
+    world->abort(code);
+  world->close();
   return ExitOk;
 }

@@ -7,8 +7,10 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Feeding.h"
+#include "Parallel.h"
 #include "ckopt/Support/Error.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/xxhash.h"
 
 #include <cstring>
 
@@ -24,13 +26,15 @@ static std::string listFields(const BatchSource &source) {
 }
 
 llvm::Expected<Feeder> Feeder::create(Session &session, BatchSource &source,
-                                      const DataOptions &data,
-                                      bool needTargets) {
+                                      const DataOptions &data, bool needTargets,
+                                      bool sharded) {
   auto specs = describeFields(session, data);
   if (!specs)
     return specs.takeError();
   Feeder result(session, source);
-  result.batch = ckopt::batchSize(session.manifest());
+  const int64_t share = ckopt::batchSize(session.manifest());
+  result.ranks = sharded ? numRanks() : 1;
+  result.batch = share * result.ranks;
   for (const SourceField &field : source.fields()) {
     auto spec = llvm::find_if(
         *specs, [&](const FieldSpec &is) { return is.name == field.name; });
@@ -44,11 +48,13 @@ llvm::Expected<Feeder> Feeder::create(Session &session, BatchSource &source,
                         " in the step, not in the source");
     std::vector<int64_t> shape = field.shape;
     if (field.batched)
-      shape.insert(shape.begin(), result.batch);
+      shape.insert(shape.begin(), share);
     spec->array = field.name; // there is no file whose array it could be
-    HostTensor value(field.dtype, std::move(shape));
-    if (llvm::Error error = checkShape(*spec, value.shape()))
+    if (llvm::Error error = checkShape(*spec, shape))
       return withContext(std::move(error), source.name());
+    if (field.batched)
+      shape.front() = result.batch;
+    HostTensor value(field.dtype, std::move(shape));
     auto index = session.find(field.name);
     if (!index)
       return index.takeError();
@@ -113,10 +119,48 @@ llvm::Expected<int64_t> Feeder::load(DataPosition at) {
   return *count;
 }
 
+/// Returns the rows of a batch that belong to this rank.
+static HostTensor shareOf(const HostTensor &value, int64_t ranks) {
+  std::vector<int64_t> shape(value.shape().begin(), value.shape().end());
+  shape.front() /= ranks;
+  HostTensor share(value.dtype(), std::move(shape));
+  size_t bytes = size_t(share.sizeInBytes());
+  size_t rank = size_t(runtime::World::current()->rank());
+  std::memcpy(share.mutableRawData(),
+              static_cast<const char *>(value.rawData()) + rank * bytes, bytes);
+  return share;
+}
+
+/// Every rank reads whole batches. Other files behind one name would train on
+/// a mixture that no run could repeat.
+static llvm::Error checkSameBatch(llvm::ArrayRef<HostTensor> values) {
+  std::string hashes;
+  for (const HostTensor &value : values)
+    hashes += std::to_string(llvm::xxh3_64bits(
+                  {static_cast<const uint8_t *>(value.rawData()),
+                   size_t(value.sizeInBytes())})) +
+              " ";
+  auto all = gatherNumbers(int64_t(llvm::xxh3_64bits(hashes)));
+  if (!all)
+    return all.takeError();
+  for (size_t rank = 1; rank < all->size(); ++rank)
+    if ((*all)[rank] != all->front())
+      return makeError(ExitRank, "rank " + llvm::Twine(rank) +
+                                     " read other samples than rank 0");
+  return llvm::Error::success();
+}
+
 llvm::Error Feeder::write() {
-  for (size_t field = 0; field < specs.size(); ++field)
-    if (llvm::Error error = session->write(tensors[field], values[field]))
+  if (ranks > 1)
+    if (llvm::Error error = checkSameBatch(values))
       return error;
+  for (size_t field = 0; field < specs.size(); ++field) {
+    bool whole = ranks == 1 || !specs[field].batched;
+    if (llvm::Error error = session->write(
+            tensors[field],
+            whole ? values[field] : shareOf(values[field], ranks)))
+      return error;
+  }
   return llvm::Error::success();
 }
 

@@ -34,17 +34,20 @@ class Feeder {
 public:
   /// Matches the source's fields with the step's inputs and targets. Those that
   /// are missing, not the step's, or of another shape are errors; without
-  /// `needTargets` targets may be missing.
+  /// `needTargets` targets may be missing. If `sharded`, a batch is that of all
+  /// ranks, of which the session gets its rank's share.
   static llvm::Expected<Feeder> create(Session &session, BatchSource &source,
                                        const DataOptions &data,
-                                       bool needTargets = true);
+                                       bool needTargets = true,
+                                       bool sharded = false);
 
+  /// Returns the samples of a batch, of all ranks.
   int64_t batchSize() const { return batch; }
   /// Takes the next samples, up to a batch, and returns how many there were.
   /// A batch that is not full is filled up with copies of its first sample.
   /// `at` is the place of the first one, for errors.
   llvm::Expected<int64_t> load(DataPosition at);
-  /// Writes the batch to the session.
+  /// Writes the batch, or this rank's share of it, to the session.
   llvm::Error write();
 
   size_t numFields() const { return specs.size(); }
@@ -60,7 +63,7 @@ private:
 
   Session *session;
   BatchSource *source;
-  int64_t batch = 1;
+  int64_t batch = 1, ranks = 1;
   std::vector<FieldSpec> specs; ///< in the order of the source's fields
   std::vector<int64_t> tensors; ///< of the session
   std::vector<HostTensor> values;

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 #include "Flags.h"
 #include "Commands.h"
+#include "Parallel.h"
 #include "ckopt/Planner/SearchFlags.h"
 #include "ckopt/Runtime/Primitive.h"
 #include "ckopt/Support/ByteSize.h"
@@ -412,6 +413,20 @@ void DriverFlags::addDataFlags() {
         o.keepValues = value == "keep";
         return llvm::Error::success();
       });
+  add("parallel", "dp:N", Train | Plan,
+      "N processes train together, each on a share of every batch: mpirun -n N "
+      "ckopt train ... (docs/parallel.md); --batch is that of all",
+      [this](StringRef text) -> llvm::Error {
+        auto ranks = parseParallel(text);
+        if (!ranks)
+          return ranks.takeError();
+        o.compile.step.ranks = *ranks;
+        return llvm::Error::success();
+      });
+  add("rank-timeout", "SECONDS", Train,
+      "with --parallel: end where another rank has not answered for so long "
+      "(default: wait)",
+      flag::number<double>("rank-timeout", o.rankTimeout, 0));
   table.beginSection("Times");
   add("steps", "N", Bench, "steps to time (default 10)",
       flag::number<int64_t>("steps", o.steps, 1));

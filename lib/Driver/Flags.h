@@ -76,6 +76,7 @@ private:
   /// Sets the budget from a flag; a second budget of another kind is an error.
   llvm::Error setBudget(llvm::StringRef flag, const MemoryBudget &budget);
 
+  llvm::Error settleParallel();
   llvm::Error settleGroups();
   llvm::Error settleSchedule();
 

@@ -138,7 +138,7 @@ StringMetadata ckopt::runIdentity(const CompileOptions &compile,
   set("holdout", options.holdout);
   set("threads", step.threads);
   set("accumulate", double(opt.accumulate));
-  result["batch"] = std::to_string(batchSize(session.manifest()));
+  result["batch"] = std::to_string(batchSize(session.manifest()) * step.ranks);
   result["data"] = data.str();
   return result;
 }

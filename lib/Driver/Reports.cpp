@@ -38,6 +38,11 @@ static std::map<std::string, double> productShares(const PlanSummary &summary) {
 void ckopt::printPlan(const Compilation &compilation, llvm::raw_ostream &os) {
   const PlanSummary &summary = compilation.summary();
   const RematFigures &plan = summary.figures;
+  const CompileOptions &options = compilation.options();
+  if (int64_t ranks = options.step.ranks; ranks > 1 && options.import.batch)
+    os << ranks << " ranks, each with " << *options.import.batch
+       << " of a batch's " << *options.import.batch * ranks
+       << " samples; the figures are those of one rank\n\n";
   TextTable memory;
   memory.addColumn("memory");
   memory.addColumn("bytes", TextTable::Right);

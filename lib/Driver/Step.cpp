@@ -6,6 +6,7 @@
 #include "ckopt/Driver/Step.h"
 #include "Feeding.h"
 #include "LossChoice.h"
+#include "Parallel.h"
 #include "TrainPage.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
 #include "ckopt/Frontend/Onnx/Onnx.h"
@@ -83,7 +84,7 @@ llvm::Error ckopt::plan(Compilation &compilation, DataOptions &data) {
     return error;
   if (llvm::Error error = settleLoss(compilation, data))
     return error;
-  if (llvm::Error error = compilation.plan())
+  if (llvm::Error error = planOnMain(compilation))
     return error;
   describeTargets(compilation, data);
   return checkSourceFields(compilation, data);

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Commands.h"
+#include "Parallel.h"
 #include "Progress.h"
 #include "Validation.h"
 #include "ckopt/Driver/Step.h"
@@ -114,6 +115,9 @@ trainOnce(DriverOptions &options, bool writeOutput,
       return writeOutputs(options, session,
                           weightsMetadata(source.classNames()), steps > 0);
     };
+  if (llvm::Error error = checkRanksAgree(*planned->compilation, session,
+                                          source, validation.get(), options))
+    return std::move(error);
   auto result = ckopt::train(*planned->compilation, session, options.data,
                              source, std::move(train));
   if (!result)
@@ -136,6 +140,20 @@ static void printBest(llvm::raw_ostream &os, const TrainOptions &options,
   if (!options.keepBest.empty())
     os << ", in " << options.keepBest;
   os << "\n";
+}
+
+/// The measured peak, of several ranks that of each.
+static std::string describePeaks(const TrainResult &result) {
+  const std::vector<int64_t> &peaks = result.rankPeaks;
+  std::string text = formatBytesExact(result.measuredPeak);
+  if (peaks.size() < 2)
+    return text;
+  if (llvm::all_equal(peaks))
+    return text + " on each of " + std::to_string(peaks.size()) + " ranks";
+  for (size_t rank = 1; rank < peaks.size(); ++rank)
+    text += ", " + formatBytesExact(peaks[rank]) + " on rank " +
+            std::to_string(rank);
+  return text;
 }
 
 llvm::Error ckopt::runTrain(DriverOptions &options) {
@@ -189,7 +207,7 @@ llvm::Error ckopt::runTrain(DriverOptions &options) {
                   << " samples: not evaluated, fewer than a batch of "
                      "the loss that the model computes\n";
   if (!result.nothingToDo)
-    options.out() << "measured peak " << formatBytesExact(result.measuredPeak)
+    options.out() << "measured peak " << describePeaks(result)
                   << "; beside it, outside of the budget, the data: "
                   << formatBytesExact(result.dataBytes) << "\n";
   tellWritten(options, options.output);

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Feeding.h"
+#include "Parallel.h"
 #include "Progress.h"
 #include "RunChecks.h"
 #include "TrainLog.h"
@@ -100,7 +101,7 @@ llvm::Error Trainer::planUnknown() {
 /// Whole updates that the epochs have; a schedule ends with the last of them,
 /// so that a run which stops earlier can go on as if it never had.
 llvm::Error Trainer::planUpdates() {
-  int64_t batch = batchSize(session.manifest());
+  int64_t batch = batchSize(session.manifest()) * numRanks();
   schedule = options.schedule;
   identity = options.identity;
   if (auto samples = source.numSamples()) {
@@ -167,7 +168,8 @@ llvm::Error Trainer::save(DataPosition position) {
 
 /// Writes --keep-best where the evaluation after this step was the best.
 llvm::Error Trainer::keepBest(DataPosition position) {
-  if (options.keepBest.empty() || !validation.isBest(stepNumber))
+  if (options.keepBest.empty() || !validation.isBest(stepNumber) ||
+      !isMainRank())
     return llvm::Error::success();
   if (llvm::StringRef(options.keepBest).ends_with(".safetensors"))
     return saveRun(options.keepBest, session, state(position));
@@ -250,6 +252,10 @@ llvm::Error Trainer::finish(DataPosition position) {
   if (!peak)
     return peak.takeError();
   result.measuredPeak = *peak;
+  auto peaks = gatherNumbers(*peak);
+  if (!peaks)
+    return peaks.takeError();
+  result.rankPeaks = std::move(*peaks);
   return llvm::Error::success();
 }
 
@@ -280,7 +286,7 @@ llvm::Error Trainer::evaluateAverages() {
   }
   if (llvm::Error error = write(*averages))
     return error;
-  auto evaluation = evaluate(session, validation.source(), dataOptions);
+  auto evaluation = evaluateOnMain(session, validation.source(), dataOptions);
   if (!evaluation)
     return evaluation.takeError();
   result.averageEvaluation = evaluation->sums;
@@ -315,7 +321,7 @@ llvm::Error Trainer::report(DataPosition at, bool epochEnds,
 }
 
 llvm::Error Trainer::runSteps(BatchStream &batches) {
-  int64_t batch = batchSize(session.manifest());
+  int64_t batch = batchSize(session.manifest()) * numRanks();
   int64_t perEpoch = source.numSamples().value_or(0) / batch;
   int64_t epochs = options.epochsBefore + options.epochs;
   ProgressLine progress(options.progress, epochs, perEpoch);
@@ -331,7 +337,7 @@ llvm::Error Trainer::runSteps(BatchStream &batches) {
       error = batches.lookAhead();
     if (error) {
       progress.finish();
-      return error;
+      return withRank(std::move(error), stepNumber);
     }
     bool epochEnds = batches.position().epoch != at.epoch;
     RunPlace place;
@@ -390,7 +396,8 @@ llvm::Expected<TrainResult> Trainer::run() {
   if (!opened)
     return opened.takeError();
   log = std::move(*opened);
-  auto feeder = Feeder::create(session, source, dataOptions);
+  auto feeder = Feeder::create(session, source, dataOptions,
+                               /*needTargets=*/true, /*sharded=*/true);
   if (!feeder)
     return feeder.takeError();
   auto batches =
@@ -400,6 +407,8 @@ llvm::Expected<TrainResult> Trainer::run() {
   if (llvm::Error error = setSeed(session, options.seed))
     return std::move(error);
   if (llvm::Error error = runSteps(*batches))
+    return std::move(error);
+  if (llvm::Error error = checkSameState(session))
     return std::move(error);
   result.nothingToDo = result.losses.empty();
   result.droppedPerEpoch = batches->dropped();

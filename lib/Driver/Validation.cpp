@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Validation.h"
+#include "Parallel.h"
 #include "ckopt/Support/Error.h"
 
 #include <cmath>
@@ -90,7 +91,7 @@ void Validation::judge(int64_t step, const MetricSums &sums) {
 llvm::Expected<Evaluation> Validation::evaluate(int64_t step) {
   if (last && !history.empty() && history.back().step == step)
     return *last;
-  auto evaluation = ckopt::evaluate(session, *samples, data);
+  auto evaluation = evaluateOnMain(session, *samples, data);
   if (!evaluation)
     return evaluation;
   last = *evaluation;

@@ -118,6 +118,12 @@ void LayoutAssigner::connect(Operation *op) {
       classes.unionSets(values.front(), value);
     break;
   }
+  case LayoutRole::Pairs:
+    for (auto [operand, result] :
+         llvm::zip(op->getOperands(), op->getResults()))
+      if (hasChannels(operand))
+        classes.unionSets(operand, result);
+    break;
   case LayoutRole::Any:
   case LayoutRole::RowMajor:
   case LayoutRole::Matrices:

@@ -79,6 +79,8 @@ void LayoutAssigner::rewrite(Operation *op) {
     llvm::append_range(values, convValues(op));
   else if (role == LayoutRole::Uniform)
     values = uniformValues(op);
+  else if (role == LayoutRole::Pairs)
+    llvm::append_range(values, op->getOperands());
   // All values of an op but a convolution's are in one class, so the layout of
   // its largest one decides.
   for (OpOperand &operand : op->getOpOperands()) {
@@ -93,6 +95,9 @@ void LayoutAssigner::rewrite(Operation *op) {
       result.setType(wanted(result));
     else if (role == LayoutRole::Any && !matchPattern(op, m_Constant()))
       result.setType(wanted(result));
+    else if (role == LayoutRole::Pairs)
+      result.setType(
+          tensorType(op->getOperand(cast<OpResult>(result).getResultNumber())));
   }
 }
 

@@ -43,17 +43,21 @@ static void simplify(OpPassManager &passes) {
 
 /// Adds the loss and the evaluation function, which is a clone of the forward
 /// function at this point: with a loss of the model's own, or with an attached
-/// one if the host cannot compute it.
+/// one if the host cannot compute it. One rank evaluates alone, so that its
+/// loss is no share.
 static void addLossAndEval(OpPassManager &passes, const StepOptions &options) {
   autodiff::LossOptions loss;
   static_cast<autodiff::LossSettings &>(loss) = options.lossSettings;
   loss.terms = options.loss;
-  bool attaches = !options.loss.empty();
-  if (attaches && options.evaluateLoss)
+  bool attaches = !options.loss.empty(), alone = options.ranks == 1;
+  if (attaches && options.evaluateLoss && alone)
     passes.addPass(createAttachLossPass(loss));
   if (options.evaluation)
     passes.addPass(createMakeEvalPass());
-  if (attaches && !options.evaluateLoss)
+  if (attaches && options.evaluateLoss && !alone && options.evaluation)
+    passes.addPass(createAttachLossPass(loss, "eval"));
+  loss.ranks = options.ranks;
+  if (attaches && !(options.evaluateLoss && alone))
     passes.addPass(createAttachLossPass(loss));
 }
 
@@ -84,6 +88,11 @@ static Phase autodiffPhase(const StepOptions &options,
             }
             passes.addPass(createAutodiffPass(gradients));
             simplify(passes);
+            if (options.ranks > 1) {
+              DistributePassOptions distribute;
+              distribute.ranks = options.ranks;
+              passes.addPass(createDistributePass(distribute));
+            }
           }};
 }
 
@@ -160,10 +169,33 @@ static void addFusion(OpPassManager &passes, const StepOptions &options,
   passes.addPass(createAnnotateKernelsPass(kernels));
 }
 
+/// Refuses what steps of several ranks cannot do yet.
+static llvm::Error checkRanks(const StepOptions &options,
+                              const TargetInfo &target) {
+  if (options.ranks == 1)
+    return llvm::Error::success();
+  std::string flag = "--parallel=dp:" + std::to_string(options.ranks);
+  if (options.ranks < 1)
+    return usageError(flag + ": there is at least one rank");
+  if (target.traits.hasDevices)
+    return usageError(flag + " is for the CPU so far, over MPI: steps of " +
+                      target.name() + " run on one device");
+  if (options.precision != "f32")
+    return usageError(flag + " and --precision=" + options.precision +
+                      " do not go together yet");
+  if (options.loss.empty() && !options.forwardOnly)
+    return usageError(flag + " needs a loss that is attached (--loss): what "
+                             "the model's own makes of a share of the batch "
+                             "is not known");
+  return llvm::Error::success();
+}
+
 llvm::Expected<std::vector<Phase>>
 ckopt::buildPhases(const StepOptions &options, const TargetInfo &target,
                    RematResult *result) {
   if (llvm::Error error = registerTarget(target))
+    return std::move(error);
+  if (llvm::Error error = checkRanks(options, target))
     return std::move(error);
   if (!target.traits.addsProducts && options.chunkVocab != "auto" &&
       options.chunkVocab != "off")

@@ -44,7 +44,8 @@ public:
   LogicalResult start(Op op, const Environment &environment) {
     if (!seed)
       return success();
-    auto made = RandomWords::get(op, *in[seed], *in[seed + 1], environment);
+    auto made = RandomWords::get(op, *in[seed], *in[seed + 1], environment,
+                                 batch * heads * queries * keys);
     if (succeeded(made))
       words = *made;
     return made;

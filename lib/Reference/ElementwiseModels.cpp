@@ -317,7 +317,7 @@ static LogicalResult interpretSelect(SelectOp, Operands in, Results out,
 
 static LogicalResult interpretDropout(DropoutOp op, Operands in, Results out,
                                       const Environment &environment) {
-  auto words = RandomWords::get(op, *in[1], *in[2], environment);
+  auto words = RandomWords::get(op, *in[1], *in[2], environment, out[0].size());
   if (failed(words))
     return failure();
   double ratio = op.getRatio().convertToDouble();
@@ -329,7 +329,7 @@ static LogicalResult interpretDropout(DropoutOp op, Operands in, Results out,
 
 static LogicalResult interpretRandom(RandomOp op, Operands in, Results out,
                                      const Environment &environment) {
-  auto words = RandomWords::get(op, *in[0], *in[1], environment);
+  auto words = RandomWords::get(op, *in[0], *in[1], environment, out[0].size());
   if (failed(words))
     return failure();
   for (int64_t i = 0; i < out[0].size(); ++i) {

@@ -115,13 +115,12 @@ private:
 };
 } // namespace
 
-static LogicalResult evaluateIn(FunctionOpInterface function,
-                                ArrayRef<Tensor> args,
-                                SmallVectorImpl<Tensor> &results,
-                                const Environment &environment) {
+/// Defines the arguments of a function in its frame.
+static LogicalResult enter(Frame &frame, FunctionOpInterface function,
+                           ArrayRef<Tensor> args,
+                           const Environment &environment) {
   if (failed(checkArguments(function, args)))
     return failure();
-  Frame frame;
   Block &block = function.getFunctionBody().front();
   for (auto [value, arg] : llvm::zip(block.getArguments(), args)) {
     Tensor tensor = arg.withType(cast<RankedTensorType>(value.getType()));
@@ -129,7 +128,17 @@ static LogicalResult evaluateIn(FunctionOpInterface function,
       tensor.roundToType();
     frame.define(value, std::move(tensor));
   }
-  for (Operation &op : block) {
+  return success();
+}
+
+static LogicalResult evaluateIn(FunctionOpInterface function,
+                                ArrayRef<Tensor> args,
+                                SmallVectorImpl<Tensor> &results,
+                                const Environment &environment) {
+  Frame frame;
+  if (failed(enter(frame, function, args, environment)))
+    return failure();
+  for (Operation &op : function.getFunctionBody().front()) {
     SmallVector<const Tensor *> operands;
     for (Value operand : op.getOperands())
       operands.push_back(frame.lookup(operand));
@@ -156,6 +165,173 @@ LogicalResult reference::evaluate(FunctionOpInterface function,
                                   const Options &options) {
   return evaluateIn(function, args, results,
                     Environment{options, std::nullopt});
+}
+
+//===----------------------------------------------------------------------===//
+// Several ranks
+//===----------------------------------------------------------------------===//
+
+using World = SmallVector<SmallVector<Tensor>>;
+
+/// Returns the function that the op calls if an op of several ranks is in it.
+static FunctionOpInterface findSharedCallee(Operation *op) {
+  FlatSymbolRefAttr symbol;
+  if (auto call = dyn_cast<KernelCallOp>(op))
+    symbol = call.getCalleeAttr();
+  else if (auto call = dyn_cast<func::CallOp>(op))
+    symbol = call.getCalleeAttr();
+  if (!symbol)
+    return {};
+  auto callee =
+      SymbolTable::lookupNearestSymbolFrom<FunctionOpInterface>(op, symbol);
+  bool shares = callee && callee
+                              ->walk([](Operation *op) {
+                                return isa<AllReduceOp, RankOp>(op)
+                                           ? WalkResult::interrupt()
+                                           : WalkResult::advance();
+                              })
+                              .wasInterrupted();
+  return shares ? callee : FunctionOpInterface();
+}
+
+static LogicalResult checkWorld(Operation *op, uint64_t ranks, size_t here) {
+  if (size_t(ranks) == here)
+    return success();
+  return op->emitOpError("is for ") << ranks << " ranks, not for " << here;
+}
+
+/// Gives each rank its number.
+static LogicalResult numberRanks(RankOp op, size_t ranks, World &results) {
+  if (failed(checkWorld(op, op.getRanks(), ranks)))
+    return failure();
+  for (size_t rank = 0; rank < ranks; ++rank)
+    results.push_back(
+        {Tensor::splat(cast<RankedTensorType>(op.getType()), double(rank))});
+  return success();
+}
+
+/// Adds what all ranks have, in the order of the ranks. With `roundToType` each
+/// addition is rounded, as processes round it.
+static LogicalResult addRanks(AllReduceOp op,
+                              ArrayRef<SmallVector<const Tensor *>> operands,
+                              World &results, const Options &options) {
+  if (failed(checkWorld(op, op.getRanks(), operands.size())))
+    return failure();
+  SmallVector<Tensor> sums;
+  for (unsigned i = 0; i < op.getNumOperands(); ++i) {
+    Tensor sum = *operands[0][i];
+    for (size_t rank = 1; rank < operands.size(); ++rank) {
+      for (int64_t e = 0; e < sum.size(); ++e)
+        sum.real(e) += operands[rank][i]->real(e);
+      if (options.roundToType)
+        sum.roundToType();
+    }
+    sums.push_back(std::move(sum));
+  }
+  results.assign(operands.size(), sums);
+  return success();
+}
+
+static LogicalResult evaluateRanks(FunctionOpInterface function,
+                                   ArrayRef<SmallVector<Tensor>> args,
+                                   World &results,
+                                   const Environment &environment);
+
+/// Runs one op on all ranks.
+static LogicalResult runOnRanks(Operation *op,
+                                ArrayRef<SmallVector<const Tensor *>> operands,
+                                World &results,
+                                const Environment &environment) {
+  if (auto sum = dyn_cast<AllReduceOp>(op))
+    return addRanks(sum, operands, results, environment.options);
+  if (auto rank = dyn_cast<RankOp>(op))
+    return numberRanks(rank, operands.size(), results);
+  if (FunctionOpInterface callee = findSharedCallee(op)) {
+    World args(operands.size());
+    for (auto [rank, own] : llvm::enumerate(operands))
+      for (const Tensor *operand : own)
+        args[rank].push_back(*operand);
+    Environment inside{environment.options, std::nullopt};
+    if (auto call = dyn_cast<KernelCallOp>(op))
+      inside.scalars = call.getScalars();
+    if (failed(evaluateRanks(callee, args, results, inside)))
+      return failure();
+    for (SmallVector<Tensor> &own : results)
+      for (auto [value, type] : llvm::zip_equal(own, op->getResultTypes()))
+        value = value.withType(cast<RankedTensorType>(type));
+    return success();
+  }
+  results.resize(operands.size());
+  for (auto [own, values] : llvm::zip_equal(operands, results))
+    if (failed(evaluateOp(op, own, values, environment)))
+      return failure();
+  return success();
+}
+
+static LogicalResult evaluateRanks(FunctionOpInterface function,
+                                   ArrayRef<SmallVector<Tensor>> args,
+                                   World &results,
+                                   const Environment &environment) {
+  std::vector<Frame> frames(args.size());
+  for (auto [frame, own] : llvm::zip_equal(frames, args))
+    if (failed(enter(frame, function, own, environment)))
+      return failure();
+  for (Operation &op : function.getFunctionBody().front()) {
+    SmallVector<SmallVector<const Tensor *>> operands(args.size());
+    for (auto [frame, own] : llvm::zip_equal(frames, operands))
+      for (Value operand : op.getOperands())
+        own.push_back(frame.lookup(operand));
+    if (op.hasTrait<OpTrait::IsTerminator>()) {
+      results.assign(args.size(), {});
+      for (auto [values, own] : llvm::zip_equal(results, operands))
+        for (const Tensor *operand : own)
+          values.push_back(*operand);
+      return success();
+    }
+    World values;
+    if (failed(runOnRanks(&op, operands, values, environment)))
+      return failure();
+    for (auto [frame, own] : llvm::zip_equal(frames, values)) {
+      for (Value operand : op.getOperands())
+        frame.release(operand);
+      for (auto [value, tensor] : llvm::zip_equal(op.getResults(), own))
+        frame.define(value, std::move(tensor));
+    }
+  }
+  return function.emitError("has no terminator");
+}
+
+LogicalResult reference::evaluateWorld(
+    FunctionOpInterface function, ArrayRef<SmallVector<Tensor>> args,
+    SmallVectorImpl<SmallVector<Tensor>> &results, const Options &options) {
+  World values;
+  if (failed(evaluateRanks(function, args, values,
+                           Environment{options, std::nullopt})))
+    return failure();
+  results.assign(values.begin(), values.end());
+  return success();
+}
+
+static LogicalResult checkAlone(Operation *op, uint64_t ranks) {
+  if (ranks == 1)
+    return success();
+  return op->emitOpError("is for ")
+         << ranks << " ranks, which evaluateWorld() runs together";
+}
+
+static LogicalResult interpretRank(RankOp op, Operands, Results,
+                                   const Environment &) {
+  return checkAlone(op, op.getRanks()); // results are zeros
+}
+
+/// One rank alone: its own tensors are the sum.
+static LogicalResult interpretAllReduce(AllReduceOp op, Operands in,
+                                        Results out, const Environment &) {
+  if (failed(checkAlone(op, op.getRanks())))
+    return failure();
+  for (auto [result, operand] : llvm::zip_equal(out, in))
+    result = *operand;
+  return success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -202,6 +378,8 @@ static LogicalResult interpretBarrier(BarrierOp, Operands in, Results out,
 void reference::attachKernelModels(MLIRContext *context) {
   attachModel<KernelCallOp, interpretKernelCall, /*foldable=*/false>(context);
   attachModel<BarrierOp, interpretBarrier, /*foldable=*/false>(context);
+  attachModel<AllReduceOp, interpretAllReduce, /*foldable=*/false>(context);
+  attachModel<RankOp, interpretRank, /*foldable=*/false>(context);
 }
 
 void reference::registerReferenceModels(DialectRegistry &registry) {

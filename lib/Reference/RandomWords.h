@@ -13,15 +13,17 @@
 namespace ckopt::reference {
 
 /// The random words of (seed, step, site); element e has word e mod 4 of block
-/// e / 4.
+/// e / 4. Elements of rank r, the upper half of step, count on from those of
+/// the ranks before.
 class RandomWords {
 public:
   /// Takes seed and step from the operands of `op`, and the site from its
-  /// attribute, which inside a kernel is an index into the call's scalars.
+  /// attribute, which inside a kernel is an index into the call's scalars; the
+  /// op draws `count` words.
   template <typename Op>
-  static llvm::FailureOr<RandomWords> get(Op op, const Tensor &seed,
-                                          const Tensor &step,
-                                          const Environment &environment) {
+  static llvm::FailureOr<RandomWords>
+  get(Op op, const Tensor &seed, const Tensor &step,
+      const Environment &environment, int64_t count) {
     int64_t site =
         op->template getAttrOfType<mlir::IntegerAttr>(kSiteAttr).getInt();
     if (environment.scalars) {
@@ -31,11 +33,12 @@ public:
                << environment.scalars->size() << " scalars";
       site = (*environment.scalars)[size_t(site)];
     }
-    return RandomWords(uint64_t(seed.integer(0)), uint32_t(step.integer(0)),
-                       uint32_t(site));
+    uint64_t number = uint64_t(step.integer(0));
+    return RandomWords(uint64_t(seed.integer(0)), uint32_t(number),
+                       uint32_t(site), (number >> 32) * (uint64_t(count) / 4));
   }
   PhiloxCounter block(int64_t element) const {
-    uint64_t number = uint64_t(element) / 4;
+    uint64_t number = uint64_t(element) / 4 + firstBlock;
     return philox4x32({uint32_t(number), uint32_t(number >> 32), step, site},
                       key);
   }
@@ -43,10 +46,12 @@ public:
   static double uniform(uint32_t word) { return uniform24(word); }
 
 private:
-  RandomWords(uint64_t seed, uint32_t step, uint32_t site)
-      : key{uint32_t(seed), uint32_t(seed >> 32)}, step(step), site(site) {}
+  RandomWords(uint64_t seed, uint32_t step, uint32_t site, uint64_t firstBlock)
+      : key{uint32_t(seed), uint32_t(seed >> 32)}, step(step), site(site),
+        firstBlock(firstBlock) {}
   PhiloxKey key;
   uint32_t step, site;
+  uint64_t firstBlock;
 };
 
 } // namespace ckopt::reference

@@ -82,7 +82,9 @@ private:
       t.words = {{uint32_t(seed), uint32_t(seed >> 32)},
                  uint32_t(step),
                  uint32_t(site),
-                 uint32_t(least)};
+                 uint32_t(least),
+                 int64_t(step >> 32) *
+                     (a.batch * a.heads * a.queries * a.keys / 4 * 4)};
     }
     return t;
   }

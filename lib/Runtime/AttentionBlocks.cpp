@@ -346,7 +346,7 @@ const unsigned char *AttentionBlocks<S>::keptOf(const Tensors &t,
                                                 const Block &b, int64_t i,
                                                 int64_t keys, T *space) const {
   int64_t row = (b.batch * a.heads + b.head) * a.queries + b.row + i;
-  return passes.keep(t.words, row * a.keys + b.key, keys,
+  return passes.keep(t.words, t.words.first + row * a.keys + b.key, keys,
                      reinterpret_cast<unsigned char *>(space + slot.kept));
 }
 

@@ -33,10 +33,12 @@ template <typename T> struct RowLse {
 };
 
 /// Which elements a dropout keeps: those whose word >> 8 is no less than
-/// `least`.
+/// `least`. Words are counted from `first` on, that of the rank's first
+/// element.
 struct DropoutWords {
   PhiloxKey key{};
   uint32_t step = 0, site = 0, least = 0;
+  int64_t first = 0;
 };
 /// What `keep` may write beside the elements of a row.
 inline constexpr int64_t kKeepPad = 64;

@@ -12,6 +12,7 @@
 #include "Env.h"
 #include "Session.h"
 #include "allocations/AllocationHook.h"
+#include "ckopt/Runtime/World.h"
 
 #include <dlfcn.h>
 
@@ -29,7 +30,25 @@ static ckrt_status checkTeam(int32_t threads) {
                   std::to_string(team.delivered));
 }
 
+/// A step of several ranks would wait for ever for ranks that there are not.
+static ckrt_status checkWorld(const Manifest &m) {
+  for (const PrimitiveDesc &desc : m.primitives) {
+    World *world = World::current();
+    int64_t here = world ? world->size() : 1;
+    if (isOfRanks(desc.kind) && desc.allReduce.ranks != here)
+      return fail(CKRT_WRONG_MACHINE,
+                  "the step is one of " + std::to_string(desc.allReduce.ranks) +
+                      " ranks, and here " +
+                      (world ? "are " + std::to_string(here)
+                             : std::string("is one process alone")) +
+                      ": ckopt train --parallel under mpirun runs it");
+  }
+  return CKRT_OK;
+}
+
 static ckrt_status makePrimitives(const Manifest &m, ckrt_env &env) {
+  if (ckrt_status status = checkWorld(m))
+    return status;
   for (const PrimitiveDesc &desc : m.primitives) {
     std::string error;
     if (!env.addPrimitive(desc, error))

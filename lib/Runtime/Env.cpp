@@ -156,7 +156,7 @@ int32_t ckrt_execute(const ckrt_env *env, int64_t index, void *const *args,
   omp_set_num_threads(env->threads);
   if (env->primitives[index]->execute(args, workspace, env->failure))
     return 0;
-  return CKRT_EXECUTION;
+  return env->primitives[index]->failure();
 }
 
 int32_t ckrt_call_done(const ckrt_env *env, int64_t call, char *arena) {

@@ -221,6 +221,10 @@ template <typename IO, typename M> void manifestFields(IO &io, M &m) {
     convFields(io, p.conv);
     if (isAttention(p.kind))
       attentionFields(io, p.attention);
+    if (isOfRanks(p.kind)) {
+      io.field(p.allReduce.ranks);
+      numbers(io, p.allReduce.elements);
+    }
   });
   io.list(m.calls, 44, [&](auto &c) { callFields(io, c); });
   io.list(m.kernels, 40, [&](auto &k) { kernelFields(io, k); });

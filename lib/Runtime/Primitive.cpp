@@ -21,6 +21,8 @@ using namespace ckopt::runtime;
 
 Primitive::~Primitive() = default;
 
+int32_t Primitive::failure() const { return CKRT_EXECUTION; }
+
 namespace {
 
 std::unique_ptr<Primitive> createProduct(const PrimitiveDesc &desc,
@@ -45,6 +47,8 @@ std::unique_ptr<Primitive> createChecked(const PrimitiveDesc &given,
   bool isMatMul = desc.kind == PrimitiveKind::MatMul;
   if (isAttention(desc.kind))
     return createAttention(desc, threads);
+  if (isOfRanks(desc.kind))
+    return createOfRanks(desc);
   if (desc.dtype == DType::F64)
     return isMatMul ? createBlasMatMul(desc) : createF64Conv(desc);
   if (desc.dtype != DType::F32 && desc.dtype != DType::BF16 &&

@@ -113,6 +113,17 @@ std::string ckopt::runtime::describe(const PrimitiveDesc &desc) {
     return text + (a.causal ? ", causal" : "") + (a.hasBias ? ", bias" : "") +
            (a.hasMask ? ", mask" : "") + (a.hasDropout ? ", dropout" : "");
   }
+  if (desc.kind == PrimitiveKind::Rank)
+    return "number of one of " + std::to_string(desc.allReduce.ranks) +
+           " ranks";
+  if (desc.kind == PrimitiveKind::AllReduce) {
+    int64_t elements = 0;
+    for (int64_t count : desc.allReduce.elements)
+      elements += count;
+    return "sum over " + std::to_string(desc.allReduce.ranks) + " ranks " +
+           type + " " + std::to_string(elements) + " elements in " +
+           std::to_string(desc.allReduce.elements.size()) + " tensors";
+  }
   const ConvDesc &c = desc.conv;
   static constexpr std::array<const char *, 4> kNames = {
       "", "convolution ", "convolution input gradient ",
@@ -133,6 +144,7 @@ namespace {
 
 // Products of two such numbers and of an element's size fit an int64.
 constexpr int64_t kMaxExtent = int64_t(1) << 40;
+constexpr int64_t kMaxRanks = 1 << 16;
 constexpr int64_t kMaxAttentionExtent = int64_t(1) << 30;
 
 bool multiply(int64_t &total, int64_t factor) {
@@ -236,6 +248,26 @@ std::string checkAttention(const PrimitiveDesc &desc) {
   return "";
 }
 
+std::string checkRanks(const PrimitiveDesc &desc) {
+  const AllReduceDesc &a = desc.allReduce;
+  bool isSum = desc.kind == PrimitiveKind::AllReduce;
+  if (isSum && desc.dtype != DType::F32 && desc.dtype != DType::F64)
+    return "sums over ranks are of f32 or f64";
+  if (!isSum && (desc.dtype != DType::I64 || !a.elements.empty()))
+    return "the number of a rank is one i64";
+  if (a.ranks < 1 || a.ranks > kMaxRanks)
+    return "there are 1 to " + std::to_string(kMaxRanks) + " ranks";
+  int64_t total = 0;
+  for (int64_t count : a.elements) {
+    if (count < 0 || count > kMaxExtent)
+      return "a tensor has no or too many elements";
+    total += count;
+    if (total > kMaxExtent)
+      return "too large";
+  }
+  return "";
+}
+
 /// Whether a descriptor can have the form that it asks for.
 bool fitsForm(const PrimitiveDesc &desc) {
   bool narrow = (desc.dtype == DType::F32 || desc.dtype == DType::BF16) &&
@@ -287,6 +319,7 @@ std::string ckopt::runtime::check(const PrimitiveDesc &desc) {
   std::string wrong = desc.kind == PrimitiveKind::MatMul
                           ? checkMatMul(desc.matmul)
                       : isAttention(desc.kind) ? checkAttention(desc)
+                      : isOfRanks(desc.kind)   ? checkRanks(desc)
                                                : checkConv(desc.conv);
   return wrong.empty() ? wrong : describe(desc) + ": " + wrong;
 }

@@ -16,6 +16,7 @@ std::unique_ptr<Primitive> createBlasMatMul(const PrimitiveDesc &desc);
 std::unique_ptr<Primitive> createF64Conv(const PrimitiveDesc &desc);
 std::unique_ptr<Primitive> createAttention(const PrimitiveDesc &desc,
                                            int32_t threads);
+std::unique_ptr<Primitive> createOfRanks(const PrimitiveDesc &desc);
 std::unique_ptr<Primitive> createDnnlMatMul(const PrimitiveDesc &desc,
                                             std::string &error);
 std::unique_ptr<Primitive> createDnnlConv(const PrimitiveDesc &desc,

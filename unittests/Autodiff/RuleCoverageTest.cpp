@@ -16,9 +16,9 @@ using namespace ckopt::test;
 TEST(RuleCoverage, EveryFloatOpHasARule) {
   const std::set<std::string> without{
       // No operands, or none that a gradient could flow through.
-      "ckopt.constant", "ckopt.iota", "ckopt.not", "ckopt.and", "ckopt.or",
-      "ckopt.xor", "ckopt.compare", "ckopt.random", "ckopt.shift_left",
-      "ckopt.shift_right", "ckopt.top_k",
+      "ckopt.constant", "ckopt.iota", "ckopt.rank", "ckopt.not", "ckopt.and",
+      "ckopt.or", "ckopt.xor", "ckopt.compare", "ckopt.random",
+      "ckopt.shift_left", "ckopt.shift_right", "ckopt.top_k",
       // Gradients of gradients: not asked for by any first-order training.
       "ckopt.max_pool_grad", "ckopt.layer_norm_grad", "ckopt.batch_norm_grad",
       "ckopt.cross_entropy_grad", "ckopt.linear_cross_entropy_grad",

@@ -62,6 +62,15 @@ struct AutodiffOptions {
 llvm::LogicalResult differentiate(mlir::func::FuncOp function,
                                   const AutodiffOptions &options);
 
+struct DistributeOptions {
+  int64_t ranks = 2;
+  int64_t bucketBytes = int64_t(25) << 20; ///< where a bucket is closed
+};
+
+/// Sums gradients and losses over ranks; see the pass `distribute`.
+llvm::LogicalResult distribute(mlir::func::FuncOp function,
+                               const DistributeOptions &options);
+
 /// Attribute of a parameter: its own settings of the optimizer, a dictionary of
 /// hyperparameters (Support/Optimizers.h) and `lr_scale`, a
 /// factor of the learning rate; all f64.

@@ -83,6 +83,9 @@ struct LossOptions : LossSettings {
   /// Name of the new argument; a number follows if it is taken, and of several
   /// each has its output's name behind it ("target.depth").
   std::string target = "target";
+  /// Processes that each compute the loss of their share of a batch: the result
+  /// is this one's share of the batch's loss, and the shares add up to it.
+  int64_t ranks = 1;
 };
 
 /// Fills in the outputs that the terms mean. `output` without a name means the

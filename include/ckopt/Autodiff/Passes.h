@@ -20,7 +20,8 @@ namespace ckopt {
 
 /// The passes of these options.
 std::unique_ptr<mlir::Pass>
-createAttachLossPass(const autodiff::LossOptions &options);
+createAttachLossPass(const autodiff::LossOptions &options,
+                     llvm::StringRef function = "forward");
 std::unique_ptr<mlir::Pass>
 createOptimizerPass(const autodiff::OptimizerOptions &options);
 

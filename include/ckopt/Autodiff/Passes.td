@@ -34,6 +34,7 @@ def AttachLossPass : Pass<"attach-loss", "::mlir::ModuleOp"> {
     Option<"delta", "delta", "::ckopt::Real", "1.0", "huber: where it becomes linear">,
     Option<"margin", "margin", "::ckopt::Real", "1.0", "hinge, hinge_embedding, multi_margin">,
     Option<"softTargets", "soft-targets", "bool", "false", "cross_entropy: targets are probabilities">,
+    Option<"ranks", "ranks", "int64_t", "1", "Processes that each take a share of a batch: counts and means are those of all, the result is a share">,
   ];
   let dependentDialects = ["::ckopt::CkoptDialect"];
 }
@@ -72,6 +73,36 @@ def AutodiffPass : Pass<"autodiff", "::mlir::ModuleOp"> {
     ListOption<"wrt", "wrt", "std::string", "Names of the arguments to differentiate by (default: all parameters)">,
     Option<"lossScale", "loss-scale", "::ckopt::Real", "1.0", "Factor of the loss in the backward pass, a power of two">,
     Option<"lossScaleState", "loss-scale-state", "bool", "false", "The factor is a state">,
+  ];
+  let dependentDialects = ["::ckopt::CkoptDialect"];
+}
+
+def DistributePass : Pass<"distribute", "::mlir::ModuleOp"> {
+  let summary = "Data parallel: sums a step's gradients over ranks";
+  let description = [{
+    The function is one rank's share of a step: its loss and gradients are those of the rank's
+    samples, divided by the counts of the whole batch (`attach-loss` with `ranks`), so that the
+    batch's are their sums. Gradients become sums over `ranks` (`all_reduce`) in buckets: in the
+    order in which the backward pass makes them, by element type, closed once they have
+    `bucket-bytes`. The loss is summed, too. Batch norms keep the statistics of their rank's
+    samples; what running statistics learn is the ranks' mean, so that all ranks keep the same.
+
+    Dropouts of samples draw what one process draws for the same samples, which lie along dimension
+    0: they read a step that holds the rank's number (`ckopt.rank`). Random inputs are refused, and
+    new values of states other than moving averages.
+
+    ```mlir
+    return %loss, %dw : tensor<f32>, tensor<4x8xf32>
+    // becomes, with ranks=2
+    %0 = ckopt.all_reduce %dw {ranks = 2 : i64} : (tensor<4x8xf32>) -> tensor<4x8xf32>
+    %1 = ckopt.all_reduce %loss {ranks = 2 : i64} : (tensor<f32>) -> tensor<f32>
+    return %1, %0 : tensor<f32>, tensor<4x8xf32>
+    ```
+  }];
+  let options = [
+    Option<"function", "function", "std::string", "\"step\"", "The differentiated function">,
+    Option<"ranks", "ranks", "int64_t", "2", "Processes">,
+    Option<"bucketBytes", "bucket-bytes", "int64_t", "26214400", "Bytes of gradients from which a bucket is closed">,
   ];
   let dependentDialects = ["::ckopt::CkoptDialect"];
 }

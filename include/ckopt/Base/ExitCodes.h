@@ -25,6 +25,7 @@ enum ExitCode : int {
   ExitKernelFailed = 15, ///< a kernel failed on the device
   ExitNoLibrary = 16,    ///< cuBLASLt or cuDNN is missing, or refuses
   ExitLock = 17,         ///< the lock file's algorithms cannot be had here
+  ExitRank = 20,         ///< another rank does not answer, or differs
   ExitUsage = 64,        ///< wrong command line
   ExitInternal = 70,     ///< a defect of ckopt itself
   ExitIoError = 74,      ///< cannot write (disk full, no permission)

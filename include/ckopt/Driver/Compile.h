@@ -92,6 +92,9 @@ public:
   /// Runs the phases up to the planned step. Where no plan fits the budget,
   /// summary() still has the figures that are known.
   llvm::Error plan();
+  /// In place of plan(): takes the step that another process planned from the
+  /// same model and options, as it printed module().
+  llvm::Error adopt(llvm::StringRef planned);
   /// Lowers the planned step to the target's code; phases that stop earlier
   /// leave none.
   llvm::Error emit();

@@ -170,14 +170,15 @@ struct TrainResult {
   std::vector<ValidationPoint> validations; ///< all of this run
   std::optional<BestEvaluation> best;       ///< by TrainOptions::bestBy
   bool stoppedEarly = false;
-  bool classified = false;  ///< the evaluation has an accuracy
-  bool nothingToDo = false; ///< the run was at its end already
-  DataPosition position;    ///< where the run stands now
-  double stepSeconds = 0;   ///< median, without feeding
-  int64_t measuredPeak = 0; ///< bytes
-  int64_t dataBytes = 0;    ///< of the samples, in memory
-  int64_t divergedAt = 0;   ///< step after which the loss stayed far above its
-                            ///< start; 0: it did not
+  bool classified = false;        ///< the evaluation has an accuracy
+  bool nothingToDo = false;       ///< the run was at its end already
+  DataPosition position;          ///< where the run stands now
+  double stepSeconds = 0;         ///< median, without feeding
+  int64_t measuredPeak = 0;       ///< bytes
+  std::vector<int64_t> rankPeaks; ///< the same of each rank
+  int64_t dataBytes = 0;          ///< of the samples, in memory
+  int64_t divergedAt = 0; ///< step after which the loss stayed far above its
+                          ///< start; 0: it did not
   int64_t droppedPerEpoch = 0;
   std::optional<LossScale> lossScale; ///< with precision f16
   int64_t skippedUpdates = 0;         ///< of this run

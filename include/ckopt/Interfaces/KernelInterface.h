@@ -30,6 +30,7 @@ enum class LayoutRole {
   Any,         ///< reads any order, makes row-major
   Uniform,     ///< operands and results of one shape or rank share one order
   RowMajor,    ///< reads and makes row-major
+  Pairs,       ///< operand and result of one number share one order
   Matrices,    ///< reads and makes matrices with the strides that transposes
                ///< leave (acceptsStrides); else row-major
   Convolution, ///< channels-last activations, row-major weights

@@ -57,6 +57,9 @@ struct StepOptions : KernelSettings {
   bool forwardOnly = false; ///< @eval alone, no training step
   /// With forwardOnly: dropouts and batch norms do what the file says.
   bool asWritten = false;
+  /// Processes that train together, each on a share of every batch (data
+  /// parallel); shapes are those of a share.
+  int64_t ranks = 1;
   bool freezeNorms = false; ///< batch norms that are not trained: as in @eval
   /// Budget, search, costs, policy; what is asked of one step.
   RematOptions remat;

@@ -53,6 +53,16 @@ llvm::LogicalResult evaluate(mlir::FunctionOpInterface function,
                              llvm::SmallVectorImpl<Tensor> &results,
                              const Options &options = {});
 
+/// Runs a function on several ranks in lockstep, as processes would that run it
+/// at the same time: `args[r]` are those of rank r, and ops of several ranks
+/// (all_reduce) see the operands of all. Refuses ops that were made for another
+/// number of ranks than `args.size()`.
+llvm::LogicalResult
+evaluateWorld(mlir::FunctionOpInterface function,
+              llvm::ArrayRef<llvm::SmallVector<Tensor>> args,
+              llvm::SmallVectorImpl<llvm::SmallVector<Tensor>> &results,
+              const Options &options = {});
+
 /// Runs one op. `results` is replaced.
 llvm::LogicalResult evaluateOp(mlir::Operation *op,
                                llvm::ArrayRef<const Tensor *> operands,

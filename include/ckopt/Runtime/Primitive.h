@@ -24,6 +24,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace ckopt::runtime {
 
@@ -72,14 +73,20 @@ enum class PrimitiveKind : uint32_t {
   Attention,      ///< args: q, k, v, [bias], [mask], [seed, step], o, lse
   AttentionGrad,  ///< args: q, k, v, [bias], [mask], [seed, step], o, lse, do,
                   ///< dq, dk, dv
+  AllReduce,      ///< args: tensors, then their sums over ranks
+  Rank,           ///< args: the number of the rank, i64
 };
-inline constexpr uint32_t kNumPrimitiveKinds = 6;
+inline constexpr uint32_t kNumPrimitiveKinds = 8;
 
 /// Returns whether the kind is one of the convolutions.
 constexpr bool isConvolution(PrimitiveKind kind) {
   return kind == PrimitiveKind::ConvForward ||
          kind == PrimitiveKind::ConvInputGrad ||
          kind == PrimitiveKind::ConvWeightGrad;
+}
+/// Returns whether the kind is for a given number of ranks.
+constexpr bool isOfRanks(PrimitiveKind kind) {
+  return kind == PrimitiveKind::AllReduce || kind == PrimitiveKind::Rank;
 }
 /// Returns whether the kind is attention or its gradient.
 constexpr bool isAttention(PrimitiveKind kind) {
@@ -163,6 +170,14 @@ struct AttentionDesc {
   bool operator==(const AttentionDesc &) const = default;
 };
 
+/// Sums of tensors over ranks, element by element as they lie in memory, added
+/// in the order of the ranks; a sum may lie where its tensor does.
+struct AllReduceDesc {
+  int64_t ranks = 1;
+  std::vector<int64_t> elements; ///< of each tensor
+  bool operator==(const AllReduceDesc &) const = default;
+};
+
 /// A library kernel on tensors of one type.
 struct PrimitiveDesc {
   PrimitiveKind kind = PrimitiveKind::MatMul;
@@ -175,6 +190,7 @@ struct PrimitiveDesc {
   MatMulDesc matmul;       ///< for MatMul
   ConvDesc conv;           ///< for convolutions
   AttentionDesc attention; ///< for attention and its gradient
+  AllReduceDesc allReduce; ///< for AllReduce (f32, f64) and Rank (i64)
   /// Other than F32: on CUDA only for dtype F32, and TF32, BF16 or F16; on the
   /// CPU only for MatMul, and BF16x3 or BF16x6, where dtype is that of pieces:
   /// BF16 with wideResult, or F32 that hold numbers of bf16.
@@ -228,6 +244,8 @@ public:
   /// `workspace` is 64-byte aligned. False with a reason on failure.
   virtual bool execute(void *const *args, void *workspace,
                        std::string &error) = 0;
+  /// Returns the status of an execution that failed.
+  virtual int32_t failure() const;
   /// Names the library and the algorithm, for `inspect` and reports.
   virtual std::string implementation() const = 0;
 };

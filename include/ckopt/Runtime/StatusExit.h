@@ -36,6 +36,8 @@ inline ExitCode exitCodeOf(ckrt_status status) {
     return ExitNoLibrary;
   case CKRT_LOCK:
     return ExitLock;
+  case CKRT_RANK:
+    return ExitRank;
   case CKRT_INVALID_ARGUMENT:
   case CKRT_EXECUTION:
   case CKRT_VERIFY:

@@ -47,7 +47,8 @@ typedef enum ckrt_status {
   CKRT_DEVICE_LOST = 16,    /* the device no longer responds */
   CKRT_KERNEL = 17,         /* a kernel failed on the device */
   CKRT_NO_LIBRARY = 18,     /* cuBLASLt or cuDNN is missing, or refuses */
-  CKRT_LOCK = 19 /* the lock file names algorithms that are missing */
+  CKRT_LOCK = 19, /* the lock file names algorithms that are missing */
+  CKRT_RANK = 20  /* another rank does not answer */
 } ckrt_status;
 
 /* The element types, numbered as ckopt::DType. */

@@ -269,6 +269,8 @@ int DnnKernel::workspaceOf(int candidate, size_t &bytes) {
   case PrimitiveKind::ConvForward:
   case PrimitiveKind::Attention:
   case PrimitiveKind::AttentionGrad:
+  case PrimitiveKind::AllReduce:
+  case PrimitiveKind::Rank:
     break;
   }
   return dnn.forwardWorkspace(handle, input, filter, conv, output, candidate,

@@ -87,6 +87,8 @@ std::string ckopt::runtime::cudaLibraryRefuses(const PrimitiveDesc &desc) {
     return describe(desc) + ": sums of products are for CPUs";
   if (isAttention(desc.kind))
     return describe(desc) + ": CUDA's libraries are not asked for attention";
+  if (isOfRanks(desc.kind))
+    return describe(desc) + ": sums over ranks are for CPUs";
   return desc.kind == PrimitiveKind::MatMul ? blasLtRefuses(desc.matmul)
                                             : cudnnRefuses(desc);
 }

@@ -212,6 +212,8 @@ DeviceGemm codegen::describeConvolution(const runtime::PrimitiveDesc &desc,
   case PrimitiveKind::MatMul:
   case PrimitiveKind::Attention:
   case PrimitiveKind::AttentionGrad:
+  case PrimitiveKind::AllReduce:
+  case PrimitiveKind::Rank:
     break;
   }
   llvm_unreachable("kinds of convolutions are listed above");

@@ -289,6 +289,18 @@ describeOp(Operation *op, runtime::PrimitiveDesc &desc,
     return success(succeeded(setArgs(llvm::to_vector(op->getOperands()))) &&
                    succeeded(describeAttentionGrad(attention, desc.attention)));
   }
+  if (auto sum = dyn_cast<AllReduceOp>(op)) {
+    desc.kind = PrimitiveKind::AllReduce;
+    desc.allReduce.ranks = sum.getRanks();
+    for (Value input : sum.getInputs())
+      desc.allReduce.elements.push_back(typeOf(input).getNumElements());
+    return setArgs(llvm::to_vector(op->getOperands()));
+  }
+  if (auto rank = dyn_cast<RankOp>(op)) {
+    desc.kind = PrimitiveKind::Rank;
+    desc.allReduce.ranks = rank.getRanks();
+    return setArgs({});
+  }
   return op->emitError("is not a library op");
 }
 
@@ -313,13 +325,18 @@ LogicalResult codegen::describePrimitive(func::FuncOp kernel,
   };
   if (failed(describeOp(op, code.primitive, setArgs)))
     return failure();
+  if (code.primitive.kind == PrimitiveKind::Rank) {
+    code.primitive.dtype = DType::I64;
+    return success();
+  }
   auto dtype = libraryType(op->getOperand(0));
   if (!dtype)
     return op->emitError("element type has no library primitive: ")
            << op->getOperand(0).getType();
   code.primitive.dtype = *dtype;
   code.primitive.wideResult = libraryType(op->getResult(0)) != dtype;
-  if (*dtype == DType::F32 && pieceCount(code.primitive.precision) == 1)
+  if (*dtype == DType::F32 && code.primitive.kind != PrimitiveKind::AllReduce &&
+      pieceCount(code.primitive.precision) == 1)
     code.primitive.precision = options.precision;
   std::string error = runtime::check(code.primitive);
   if (!error.empty())

@@ -116,6 +116,13 @@ public:
     key1 = seedWord(32);
     step = e.once(op, 1, [&] { return low32(e.emit(number, {})); });
     site = e.once(op, 2, [&] { return low32(e.callScalar(position)); });
+    // Elements of rank r, the upper half of the step, count on from those of
+    // the ranks before.
+    auto type = cast<RankedTensorType>(op->getResult(0).getType());
+    firstBlock = e.once(op, 3, [&] {
+      Value rank = e.shr(e.emit(number, {}), 32);
+      return e.mul(rank, philox.number(rank, type.getNumElements() / 4));
+    });
   }
 
   /// Returns the element's position in logical row-major order.
@@ -203,7 +210,7 @@ private:
         steps.push_back(e.b.getI64IntegerAttr(i));
       Value block =
           arith::ConstantOp::create(e.b, DenseElementsAttr::get(type, steps));
-      Value first = e.shr(e.scalar(start), 2);
+      Value first = e.add(e.shr(e.scalar(start), 2), firstBlock);
       block = arith::AddIOp::create(e.b, block, philox.like(block, first));
       SmallVector<Value> out = wideRounds(block);
       auto half = [&](Value low, Value high) -> Value {
@@ -221,7 +228,7 @@ private:
     Value number = e.materialize(element);
     Type i32 = e.typeLike(e.b.getI32Type(), number);
     if (!Emitter::isVector(number)) {
-      Value block = e.shr(number, 2);
+      Value block = e.add(e.shr(number, 2), firstBlock);
       Value which = low32(number);
       return {philox.rounds({low32(block), low32(e.shr(block, 32)), step, site},
                             key0, key1),
@@ -233,7 +240,9 @@ private:
                                     number);
     else
       number = arith::TruncIOp::create(e.b, i32, number);
-    SmallVector<Value> out = wideRounds(e.shr(wide, 2));
+    Value block = e.shr(wide, 2);
+    SmallVector<Value> out =
+        wideRounds(e.add(block, philox.like(block, firstBlock)));
     for (Value &word : out)
       word = arith::TruncIOp::create(e.b, i32, word);
     return {out, e.andi(number, e.like(number, 3))};
@@ -244,10 +253,10 @@ private:
     auto wide = [&](Value x) -> Value {
       return arith::ExtUIOp::create(e.b, e.b.getI64Type(), x);
     };
-    // Few tensors have more than 2^32 blocks.
+    // Few tensors have more than 2^32 blocks, on all of 1024 ranks together.
     auto type = cast<RankedTensorType>(op->getResult(0).getType());
     Value high = e.index(0);
-    if (type.getNumElements() > int64_t(1) << 34)
+    if (type.getNumElements() > int64_t(1) << 24)
       high = arith::ShRUIOp::create(e.b, block, philox.number(block, 32));
     return philox.wideRounds({block, high, wide(step), wide(site)}, key0, key1);
   }
@@ -257,6 +266,7 @@ private:
   AffineExpr element;
   Philox philox;
   Value key0, key1, step, site;
+  Value firstBlock; ///< scalar, i64
 };
 
 struct DropoutModel : ElementModel {

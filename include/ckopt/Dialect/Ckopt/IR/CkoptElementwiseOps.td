@@ -126,8 +126,9 @@ def Ckopt_DropoutOp : Ckopt_InferOp<"dropout", "Elementwise"> {
     Keeps element e where u(seed, step, site, e) >= ratio; u is a uniform number
     in [0,1) from Philox4x32-10 with key (seed), counter (e/4, step, site) and
     word e mod 4, e the logical row-major index: a pure function, the same
-    however often and in whatever order it is computed. The op is its own
-    gradient with respect to the input (same seed, step and site).
+    however often and in whatever order it is computed. The upper half of step
+    is the rank's number: e counts on from the elements of the ranks before,
+    whose tensors have as many. The op is its own gradient with respect to the input (same seed, step and site).
   }];
   let arguments = (ins Ckopt_FloatTensor:$input, 0DTensorOf<[I64]>:$seed, 0DTensorOf<[I64]>:$step,
                        F64Attr:$ratio, I64Attr:$site);

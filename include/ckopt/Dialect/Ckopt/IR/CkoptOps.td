@@ -11,6 +11,7 @@ include "ckopt/Dialect/Ckopt/IR/CkoptShapeOps.td"
 include "ckopt/Dialect/Ckopt/IR/CkoptReductionOps.td"
 include "ckopt/Dialect/Ckopt/IR/CkoptNNOps.td"
 include "ckopt/Dialect/Ckopt/IR/CkoptTrainingOps.td"
+include "ckopt/Dialect/Ckopt/IR/CkoptCollectiveOps.td"
 include "ckopt/Dialect/Ckopt/IR/CkoptKernelOps.td"
 
 #endif // CKOPT_DIALECT_CKOPT_OPS

@@ -1,0 +1,77 @@
+//===- World.h - the processes of a run -------------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Steps of several ranks exchange tensors through this. Messages go from one
+// process to another, into buffers of the caller: sums and their order are
+// ckopt's own (AllReduce.cpp). The engine that carries them is a library of its
+// own, libckopt_mpi.so, which is opened with the world, so that nothing else
+// needs MPI.
+//
+// Threads: all calls on one thread.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_RUNTIME_WORLD_H
+#define CKOPT_RUNTIME_WORLD_H
+
+#include "ckopt/Runtime/Export.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ckopt::runtime {
+
+struct Engine;
+
+/// Bytes that one process sends to another. Those between two processes arrive
+/// in the order of their sending.
+struct Transfer {
+  bool sends = false; ///< else receives
+  void *data = nullptr;
+  int64_t bytes = 0;
+  int32_t peer = 0; ///< the other rank
+};
+
+class CKRT_EXPORT World {
+public:
+  /// Returns the world that open() made; null: this process runs alone.
+  static World *current();
+  /// Opens the engine and meets the other processes; "" or why it cannot.
+  static std::string open();
+
+  int32_t rank() const { return ownRank; }
+  int32_t size() const { return ranks; }
+  bool isMain() const { return ownRank == 0; }
+  /// Returns the machine's name.
+  const std::string &host() const { return hostName; }
+
+  /// Waits at most so many seconds for another rank; 0: for ever.
+  void setTimeout(double seconds) { timeout = seconds; }
+
+  /// Does all transfers and waits for their end. False with a reason that names
+  /// the rank which does not answer.
+  bool transfer(const std::vector<Transfer> &list, std::string &error);
+  /// Gives `bytes` of every rank to every rank: `all` holds size() times as
+  /// many, in the order of the ranks.
+  bool gatherAll(const void *own, int64_t bytes, void *all, std::string &error);
+  /// Gives rank 0's bytes to all others.
+  bool broadcast(void *data, int64_t bytes, std::string &error);
+
+  /// Ends all processes of the run with this exit code.
+  [[noreturn]] void abort(int code);
+  /// Meets the other ranks a last time. current() is null afterwards.
+  void close();
+
+private:
+  World() = default;
+
+  const Engine *engine = nullptr;
+  int32_t ownRank = 0, ranks = 1;
+  std::string hostName;
+  double timeout = 0;
+};
+
+} // namespace ckopt::runtime
+
+#endif // CKOPT_RUNTIME_WORLD_H

@@ -1,0 +1,191 @@
+//===- AllReduce.cpp - sums of tensors over ranks -------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Problem: add the tensors of N processes so that all get the same bits at any
+// time and on any network, within a workspace that is known when compiling.
+// Method: a bucket's tensors, one behind the other, are cut into pieces. Of
+// each piece every rank is responsible for a share: it receives the others'
+// numbers for it, adds all in the order of the ranks, and sends the sums back.
+// A number passes each link twice, as in a ring, in 2 (N - 1) messages a piece.
+// Guarantee: the order of additions is that of ranks, whoever comes first;
+// buffers lie in the planned workspace. O(elements) time.
+//
+//===----------------------------------------------------------------------===//
+#include "PrimitiveImpl.h"
+
+#include "ckopt/Runtime/World.h"
+#include "ckopt/Runtime/ckrt.h"
+
+#include <algorithm>
+#include <cstring>
+
+using namespace ckopt;
+using namespace ckopt::runtime;
+
+namespace {
+
+constexpr int64_t kPieceBytes = int64_t(4) << 20;
+
+template <typename T> class AllReduce final : public Primitive {
+public:
+  explicit AllReduce(const PrimitiveDesc &desc) : a(desc.allReduce) {
+    for (int64_t count : a.elements)
+      total += count;
+    piece = std::min(total, kPieceBytes / int64_t(sizeof(T)));
+    slot = alignUp(shareOf(piece) * int64_t(sizeof(T)));
+    packedBytes = alignUp(piece * int64_t(sizeof(T)));
+  }
+
+  int64_t workspaceBytes() const override {
+    return a.ranks < 2 ? 0 : packedBytes + (a.ranks - 1) * slot;
+  }
+  int32_t failure() const override { return CKRT_RANK; }
+  std::string implementation() const override {
+    return "shares of pieces of " + std::to_string(piece) + " elements";
+  }
+  bool execute(void *const *args, void *workspace, std::string &error) override;
+
+private:
+  /// The elements of a piece that one rank adds; the last may have fewer.
+  int64_t shareOf(int64_t count) const {
+    return (count + a.ranks - 1) / a.ranks;
+  }
+  template <typename Move> void forEachRun(int64_t from, int64_t count, Move);
+  bool sumPiece(World &world, int64_t count, std::string &error);
+
+  AllReduceDesc a;
+  int64_t total = 0, piece = 0, slot = 0, packedBytes = 0;
+  T *packed = nullptr; ///< in the workspace: this rank's numbers, then sums
+  char *received = nullptr; ///< in the workspace: a slot for each other rank
+};
+
+/// Calls move(tensor, offset in it, offset in the piece, elements) for the
+/// parts of tensors that lie in [from, from + count).
+template <typename T>
+template <typename Move>
+void AllReduce<T>::forEachRun(int64_t from, int64_t count, Move move) {
+  int64_t begin = 0;
+  for (size_t i = 0; i < a.elements.size(); begin += a.elements[i++]) {
+    int64_t low = std::max(from, begin);
+    int64_t high = std::min(from + count, begin + a.elements[i]);
+    if (low < high)
+      move(i, low - begin, low - from, high - low);
+  }
+}
+
+/// Replaces the packed numbers by the sums of all ranks.
+template <typename T>
+bool AllReduce<T>::sumPiece(World &world, int64_t count, std::string &error) {
+  const int32_t own = world.rank();
+  const int64_t share = shareOf(count), size = sizeof(T);
+  auto begin = [&](int32_t rank) { return std::min(rank * share, count); };
+  auto elements = [&](int32_t rank) { return begin(rank + 1) - begin(rank); };
+  auto slotOf = [&](int32_t rank) {
+    return received + (rank < own ? rank : rank - 1) * slot;
+  };
+  std::vector<Transfer> list;
+  for (int32_t peer = 0; peer < world.size(); ++peer) {
+    if (peer == own)
+      continue;
+    list.push_back({true, packed + begin(peer), elements(peer) * size, peer});
+    list.push_back({false, slotOf(peer), elements(own) * size, peer});
+  }
+  if (!world.transfer(list, error))
+    return false;
+  std::vector<const T *> terms;
+  for (int32_t rank = 0; rank < world.size(); ++rank)
+    terms.push_back(rank == own ? packed + begin(own)
+                                : reinterpret_cast<const T *>(slotOf(rank)));
+  T *sums = packed + begin(own);
+  for (int64_t i = 0; i < elements(own); ++i) {
+    T sum = terms[0][i];
+    for (size_t rank = 1; rank < terms.size(); ++rank)
+      sum += terms[rank][i];
+    sums[i] = sum;
+  }
+  list.clear();
+  for (int32_t peer = 0; peer < world.size(); ++peer) {
+    if (peer == own)
+      continue;
+    list.push_back({true, sums, elements(own) * size, peer});
+    list.push_back({false, packed + begin(peer), elements(peer) * size, peer});
+  }
+  return world.transfer(list, error);
+}
+
+/// Returns the world of a step of so many ranks, or null and why.
+World *findWorld(int64_t ranks, std::string &error) {
+  World *world = World::current();
+  if (world && world->size() == ranks)
+    return world;
+  error = "the step is one of " + std::to_string(ranks) + " ranks, and " +
+          (world ? "there are " + std::to_string(world->size())
+                 : std::string("this process runs alone")) +
+          ": ckopt train --parallel under mpirun runs it";
+  return nullptr;
+}
+
+template <typename T>
+bool AllReduce<T>::execute(void *const *args, void *workspace,
+                           std::string &error) {
+  const size_t tensors = a.elements.size();
+  if (a.ranks < 2) {
+    for (size_t i = 0; i < tensors; ++i)
+      std::memmove(args[tensors + i], args[i],
+                   size_t(a.elements[i]) * sizeof(T));
+    return true;
+  }
+  World *world = findWorld(a.ranks, error);
+  if (!world)
+    return false;
+  if (total == 0)
+    return true;
+  packed = static_cast<T *>(workspace);
+  received = static_cast<char *>(workspace) + packedBytes;
+  // The last bytes may be no rank's, and still are part of what was planned.
+  std::memset(received + (a.ranks - 1) * slot - 64, 0, 64);
+  for (int64_t from = 0; from < total; from += piece) {
+    int64_t count = std::min(piece, total - from);
+    forEachRun(from, count,
+               [&](size_t i, int64_t at, int64_t to, int64_t length) {
+                 std::memcpy(packed + to, static_cast<T *>(args[i]) + at,
+                             size_t(length) * sizeof(T));
+               });
+    if (!sumPiece(*world, count, error))
+      return false;
+    forEachRun(from, count,
+               [&](size_t i, int64_t at, int64_t to, int64_t length) {
+                 std::memcpy(static_cast<T *>(args[tensors + i]) + at,
+                             packed + to, size_t(length) * sizeof(T));
+               });
+  }
+  return true;
+}
+
+class RankNumber final : public Primitive {
+public:
+  explicit RankNumber(int64_t ranks) : ranks(ranks) {}
+  int64_t workspaceBytes() const override { return 0; }
+  int32_t failure() const override { return CKRT_RANK; }
+  std::string implementation() const override { return "the world's number"; }
+  bool execute(void *const *args, void *, std::string &error) override {
+    World *world = ranks == 1 ? nullptr : findWorld(ranks, error);
+    *static_cast<int64_t *>(args[0]) = world ? world->rank() : 0;
+    return world || ranks == 1;
+  }
+
+private:
+  int64_t ranks;
+};
+
+} // namespace
+
+std::unique_ptr<Primitive>
+ckopt::runtime::createOfRanks(const PrimitiveDesc &desc) {
+  if (desc.kind == PrimitiveKind::Rank)
+    return std::make_unique<RankNumber>(desc.allReduce.ranks);
+  if (desc.dtype == DType::F64)
+    return std::make_unique<AllReduce<double>>(desc);
+  return std::make_unique<AllReduce<float>>(desc);
+}

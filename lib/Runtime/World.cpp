@@ -1,0 +1,146 @@
+//===- World.cpp - the processes of a run ---------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Waiting asks the engine again and again, which is what makes MPI go on; it
+// sleeps between questions once the answer takes long, since the rank that is
+// waited for may need the core.
+//
+//===----------------------------------------------------------------------===//
+#include "ckopt/Runtime/World.h"
+
+#include "mpi/Engine.h"
+
+#include <chrono>
+#include <climits>
+#include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
+#include <sched.h>
+#include <thread>
+#include <unistd.h>
+
+using namespace ckopt::runtime;
+
+namespace {
+
+World *theWorld = nullptr;
+
+/// Questions before other processes get the core, and before sleep.
+constexpr int64_t kSpins = 1000, kYields = 10000;
+constexpr std::chrono::microseconds kNap{50};
+
+} // namespace
+
+World *World::current() { return theWorld; }
+
+std::string World::open() {
+  // MPI's own plug-ins look for its symbols among the global ones.
+  void *library = dlopen(kMpiLibrary, RTLD_NOW | RTLD_GLOBAL | RTLD_NODELETE);
+  if (!library)
+    return std::string("cannot open the MPI engine, which is built where MPI "
+                       "is installed (libopenmpi-dev): ") +
+           dlerror();
+  auto *engine = static_cast<const Engine *>(dlsym(library, kEngineSymbol));
+  if (!engine || engine->version != kEngineVersion)
+    return std::string(kMpiLibrary) + " is of another release";
+  auto *world = new World;
+  world->engine = engine;
+  if (const char *why = engine->start(world->ownRank, world->ranks)) {
+    delete world;
+    return why;
+  }
+  char name[256] = "";
+  gethostname(name, sizeof(name) - 1);
+  world->hostName = name;
+  theWorld = world;
+  return "";
+}
+
+bool World::transfer(const std::vector<Transfer> &list, std::string &error) {
+  struct Pending {
+    int32_t request, peer;
+  };
+  std::vector<Pending> pending;
+  auto fail = [&](int32_t peer, const char *why) {
+    error = "rank " + std::to_string(peer) + " cannot be reached: " + why;
+    return false;
+  };
+  // Receives first: a message then finds its place waiting.
+  for (bool sends : {false, true})
+    for (const Transfer &t : list) {
+      if (t.sends != sends || t.bytes == 0)
+        continue;
+      if (t.bytes > INT_MAX)
+        return fail(t.peer, "a message has 2 GiB or more");
+      int32_t request = 0;
+      const char *why = sends
+                            ? engine->send(t.data, t.bytes, t.peer, request)
+                            : engine->receive(t.data, t.bytes, t.peer, request);
+      if (why)
+        return fail(t.peer, why);
+      pending.push_back({request, t.peer});
+    }
+  auto start = std::chrono::steady_clock::now();
+  for (int64_t asked = 0; !pending.empty(); ++asked) {
+    for (size_t i = 0; i < pending.size();) {
+      bool done = false;
+      if (const char *why = engine->test(pending[i].request, done))
+        return fail(pending[i].peer, why);
+      if (done)
+        pending.erase(pending.begin() + int64_t(i));
+      else
+        ++i;
+    }
+    if (pending.empty() || asked < kSpins)
+      continue;
+    if (asked < kYields)
+      sched_yield();
+    else
+      std::this_thread::sleep_for(kNap);
+    std::chrono::duration<double> waited =
+        std::chrono::steady_clock::now() - start;
+    if (timeout > 0 && waited.count() > timeout) {
+      error = "rank " + std::to_string(pending.front().peer) +
+              " has not answered for " + std::to_string(int64_t(timeout)) +
+              " seconds";
+      return false;
+    }
+  }
+  return true;
+}
+
+bool World::gatherAll(const void *own, int64_t bytes, void *all,
+                      std::string &error) {
+  std::vector<Transfer> list;
+  auto *slots = static_cast<char *>(all);
+  for (int32_t peer = 0; peer < ranks; ++peer) {
+    if (peer == ownRank) {
+      std::memcpy(slots + peer * bytes, own, size_t(bytes));
+      continue;
+    }
+    list.push_back({true, const_cast<void *>(own), bytes, peer});
+    list.push_back({false, slots + peer * bytes, bytes, peer});
+  }
+  return transfer(list, error);
+}
+
+bool World::broadcast(void *data, int64_t bytes, std::string &error) {
+  std::vector<Transfer> list;
+  if (ownRank != 0)
+    list.push_back({false, data, bytes, 0});
+  for (int32_t peer = 1; ownRank == 0 && peer < ranks; ++peer)
+    list.push_back({true, data, bytes, peer});
+  return transfer(list, error);
+}
+
+void World::abort(int code) {
+  engine->abort(code);
+  std::_Exit(code);
+}
+
+void World::close() {
+  engine->finish();
+  theWorld = nullptr;
+  delete this;
+}

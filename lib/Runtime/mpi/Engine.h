@@ -1,0 +1,42 @@
+//===- Engine.h - what carries messages between processes -------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The interface between the runtime and libckopt_mpi, which is opened where a
+// run has several ranks. One table of functions is its only symbol. All calls
+// come from one thread. Functions return null, or why they failed.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_LIB_RUNTIME_MPI_ENGINE_H
+#define CKOPT_LIB_RUNTIME_MPI_ENGINE_H
+
+#include "ckopt/Runtime/Export.h"
+
+#include <cstdint>
+
+namespace ckopt::runtime {
+
+struct Engine {
+  uint32_t version;
+  /// Meets the other processes.
+  const char *(*start)(int32_t &rank, int32_t &size);
+  /// Begin a message of `bytes`, below 2 GiB; the buffer is the engine's until
+  /// test() says that the request is done.
+  const char *(*send)(const void *data, int64_t bytes, int32_t to,
+                      int32_t &request);
+  const char *(*receive)(void *data, int64_t bytes, int32_t from,
+                         int32_t &request);
+  const char *(*test)(int32_t request, bool &done);
+  void (*abort)(int code);
+  void (*finish)();
+};
+
+inline constexpr uint32_t kEngineVersion = 1;
+inline constexpr const char *kMpiLibrary = "libckopt_mpi.so.1";
+inline constexpr const char *kEngineSymbol = "ckopt_engine";
+
+} // namespace ckopt::runtime
+
+extern "C" CKRT_EXPORT const ckopt::runtime::Engine ckopt_engine;
+
+#endif // CKOPT_LIB_RUNTIME_MPI_ENGINE_H

@@ -1,0 +1,20 @@
+// One rank alone has its own tensors as sums; a sum over more needs them all.
+// RUN: ckopt-opt %s --split-input-file --test-reference --verify-diagnostics -o /dev/null | FileCheck %s
+
+func.func @main() -> (tensor<2xf32>, tensor<f32>) {
+  %a = ckopt.constant dense<[1.0, 2.0]> : tensor<2xf32>
+  %b = ckopt.constant dense<3.0> : tensor<f32>
+  %0:2 = ckopt.all_reduce %a, %b {ranks = 1 : i64} : (tensor<2xf32>, tensor<f32>) -> (tensor<2xf32>, tensor<f32>)
+  return %0#0, %0#1 : tensor<2xf32>, tensor<f32>
+}
+// CHECK: result 0: tensor<2xf32> [1, 2]
+// CHECK: result 1: tensor<f32> [3]
+
+// -----
+
+func.func @main() -> tensor<f32> {
+  %a = ckopt.constant dense<3.0> : tensor<f32>
+  // expected-error @+1 {{is for 2 ranks, which evaluateWorld() runs together}}
+  %0 = ckopt.all_reduce %a {ranks = 2 : i64} : (tensor<f32>) -> tensor<f32>
+  return %0 : tensor<f32>
+}
