@@ -202,13 +202,13 @@ func.func private @softmax_gradient_24x1024x1024(%g: tensor<2x12x1024x1024xf32>,
 
 func.func private @cross_entropy_1024x50257(%x: tensor<1024x50257xf32>, %t: tensor<1024xi64>)
     -> (tensor<1024xf32>, tensor<1024xf32>) attributes {ckopt.kernel = "row"} {
-  %0:2 = ckopt.cross_entropy %x, %t {axis = 1 : i64} : (tensor<1024x50257xf32>, tensor<1024xi64>) -> (tensor<1024xf32>, tensor<1024xf32>)
+  %0:3 = ckopt.cross_entropy %x, %t {axis = 1 : i64} : (tensor<1024x50257xf32>, tensor<1024xi64>) -> (tensor<1024xf32>, tensor<1024xf32>, tensor<1024xf32>)
   return %0#0, %0#1 : tensor<1024xf32>, tensor<1024xf32>
 }
 
 func.func private @cross_entropy_gradient_1024x50257(%g: tensor<1024xf32>, %x: tensor<1024x50257xf32>, %t: tensor<1024xi64>, %l: tensor<1024xf32>)
     -> tensor<1024x50257xf32> attributes {ckopt.kernel = "row"} {
-  %0 = ckopt.cross_entropy_grad %g, %x, %t, %l {axis = 1 : i64} : (tensor<1024xf32>, tensor<1024x50257xf32>, tensor<1024xi64>, tensor<1024xf32>) -> tensor<1024x50257xf32>
+  %0 = ckopt.cross_entropy_grad %g, %x, %t, %l, %l {axis = 1 : i64} : (tensor<1024xf32>, tensor<1024x50257xf32>, tensor<1024xi64>, tensor<1024xf32>, tensor<1024xf32>) -> tensor<1024x50257xf32>
   return %0 : tensor<1024x50257xf32>
 }
 
