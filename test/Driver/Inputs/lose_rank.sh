@@ -9,7 +9,7 @@ for i in $(seq 600); do
   [ -e "$checkpoint" ] && break
   sleep 0.1
 done
-rank=$(pgrep -P $launcher ckopt | tail -n 1)
+rank=$(pgrep -f -P $launcher ckopt | tail -n 1)
 kill -"$signal" "$rank"
 wait $launcher
 echo "exit code $?"
