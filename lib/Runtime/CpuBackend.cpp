@@ -176,7 +176,7 @@ ckrt_status CpuBackend::run(size_t function, CallChecker &checker) {
   if (code == CKRT_NON_FINITE || code == CKRT_VERIFY)
     return fail(static_cast<ckrt_status>(code), checker.failure);
   if (code != 0)
-    return fail(CKRT_EXECUTION,
+    return fail(code == CKRT_RANK ? CKRT_RANK : CKRT_EXECUTION,
                 name + ": " +
                     (env.failure.empty()
                          ? "the compiled code returned " + std::to_string(code)
