@@ -318,8 +318,16 @@ Result Machine::interpret(const Launch &launch) {
   std::string wrong =
       ptx::launch(*launch.function->program, launch.function->symbol,
                   launch.grid, launch.block, launch.values, memory);
-  if (wrong.empty())
+  if (wrong.empty()) {
+    auto text = [](const char *kind, const ptx::Traffic &traffic) {
+      return std::string(" ") + kind + " " + std::to_string(traffic.requests) +
+             " sectors " + std::to_string(traffic.sectors) + " bytes " +
+             std::to_string(traffic.bytes);
+    };
+    log("traffic " + launch.function->symbol + text("loads", memory.loads) +
+        text("stores", memory.stores));
     return kSuccess;
+  }
   std::fprintf(stderr, "stand-in driver: %s\n", wrong.c_str());
   (void)violation(wrong);
   return 719; // CUDA_ERROR_LAUNCH_FAILED

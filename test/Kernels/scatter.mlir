@@ -102,6 +102,29 @@ func.func @rows(%a: tensor<2x6xi64> {test.range = array<f64: -3.0, 9.0>}, %b: te
   return
 }
 
+// So many updates that a GPU sorts them by row: some rows get many, some none; in parts; of
+// halves, whose sums are rounded once.
+// CHECK: @sorted: 6 kernels, 6 as code of the CPU, 6 as PTX
+func.func @sorted(%a: tensor<2x20xi64> {test.range = array<f64: -3.0, 7.0>}, %b: tensor<2x20x37xf32>,
+    %c: tensor<9x37xf32> {test.range = array<f64: -2.0, 2.0>},
+    %d: tensor<40xi32> {test.range = array<f64: -9.0, 9.0>}, %e: tensor<3x40x4xf64>,
+    %f: tensor<3x9x4xf64> {test.range = array<f64: -2.0, 2.0>},
+    %g: tensor<600xi64> {test.range = array<f64: 0.0, 200.0>}, %h: tensor<600x5xf32>,
+    %i: tensor<200x5xf32> {test.range = array<f64: -2.0, 2.0>},
+    %j: tensor<3x2xf16> {test.value = dense<0.0> : tensor<3x2xf16>},
+    %k: tensor<3000xi64> {test.value = dense<1> : tensor<3000xi64>},
+    %l: tensor<3000x2xf16> {test.value = dense<1.0> : tensor<3000x2xf16>}) {
+  %0 = ckopt.scatter_add %c, %a, %b {axis = 0 : i64} : (tensor<9x37xf32>, tensor<2x20xi64>, tensor<2x20x37xf32>) -> tensor<9x37xf32>
+  %z1 = ckopt.constant dense<0.0> : tensor<9x37xf32>
+  %1 = ckopt.scatter_add %z1, %a, %b {axis = 0 : i64} : (tensor<9x37xf32>, tensor<2x20xi64>, tensor<2x20x37xf32>) -> tensor<9x37xf32>
+  %2 = ckopt.scatter_add %f, %d, %e {axis = 1 : i64} : (tensor<3x9x4xf64>, tensor<40xi32>, tensor<3x40x4xf64>) -> tensor<3x9x4xf64>
+  %3 = ckopt.scatter_add %i, %g, %h {axis = 0 : i64} : (tensor<200x5xf32>, tensor<600xi64>, tensor<600x5xf32>) -> tensor<200x5xf32>
+  %z4 = ckopt.constant dense<0.0> : tensor<200x5xf32>
+  %4 = ckopt.scatter_add %z4, %g, %h {axis = 0 : i64} : (tensor<200x5xf32>, tensor<600xi64>, tensor<600x5xf32>) -> tensor<200x5xf32>
+  %5 = ckopt.scatter_add %j, %k, %l {axis = 0 : i64} : (tensor<3x2xf16>, tensor<3000xi64>, tensor<3000x2xf16>) -> tensor<3x2xf16>
+  return
+}
+
 // Sums of halves are rounded once: 4,096 additions of one would end at 2,048.
 // CHECK: @sums_of_halves: 2 kernels, 2 as code of the CPU, 2 as PTX
 func.func @sums_of_halves(%a: tensor<1xf16> {test.value = dense<0.0> : tensor<1xf16>},

@@ -207,6 +207,27 @@ TEST(PtxChecks, LanesThatAreNotThere) {
               {"thread 15", "never written"});
 }
 
+// A request's sectors are distinct pieces of 32 bytes; lanes that are switched
+// off touch none.
+TEST(PtxChecks, Sectors) {
+  auto loadsOf = [](const std::string &address) {
+    return run(body(address + "ld.global.b32 %r2, [%rd3];\n")).loads;
+  };
+  auto together = loadsOf("mad.wide.u32 %rd3, %r1, 4, %rd1;\n"),
+       apart = loadsOf("mov.b64 %rd3, %rd2;\n"),
+       same = loadsOf("mov.b64 %rd3, %rd1;\n");
+  EXPECT_EQ(together.requests, 1u);
+  EXPECT_EQ(together.sectors, 4u);
+  EXPECT_EQ(together.bytes, 128u);
+  EXPECT_EQ(apart.sectors, 16u);
+  EXPECT_EQ(same.sectors, 1u);
+  Outcome few = run(body("setp.lt.u32 %p1, %r1, 2;\n"
+                         "@%p1 st.global.b32 [%rd2], %r1;\n"));
+  EXPECT_EQ(few.stores.bytes, 8u);
+  EXPECT_EQ(few.stores.sectors, 1u);
+  EXPECT_EQ(few.loads.requests, 0u);
+}
+
 TEST(PtxChecks, UnknownCode) {
   expectError(body("sin.approx.f32 %r2, %r1;\n"), {"line 14", "sin.approx"});
   expectError(body("add.approx.f32 %r2, %r1, %r1;\n"), {"'.approx'"});

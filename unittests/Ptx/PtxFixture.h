@@ -40,6 +40,7 @@ struct Kernel1 {
 struct Outcome {
   std::string error;
   std::vector<uint32_t> out;
+  Traffic loads, stores;
 };
 inline Outcome runOnce(const Kernel1 &kernel) {
   Outcome outcome;
@@ -47,12 +48,13 @@ inline Outcome runOnce(const Kernel1 &kernel) {
   if (!program)
     return outcome;
   size_t words = kernel.words ? kernel.words : 4 * kernel.block;
-  std::vector<uint32_t> room(words + 4);
-  auto begin = (reinterpret_cast<uint64_t>(room.data()) + 15) / 16 * 16;
+  std::vector<uint32_t> room(words + 8);
+  auto begin = (reinterpret_cast<uint64_t>(room.data()) + 31) / 32 * 32;
   GlobalMemory memory;
   memory.setRegions({{begin, 4 * words, "out"}});
   outcome.error =
       launch(*program, "k", kernel.grid, kernel.block, {begin}, memory);
+  outcome.loads = memory.loads, outcome.stores = memory.stores;
   outcome.out.resize(words);
   std::memcpy(outcome.out.data(), reinterpret_cast<void *>(begin), 4 * words);
   return outcome;

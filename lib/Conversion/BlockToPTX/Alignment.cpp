@@ -126,6 +126,15 @@ unsigned Divisors::ofPointer(Value v) {
                           : IntegerAttr();
     return align && align.getInt() > 0 ? exponentOf(align.getInt()) : 0;
   }
+  if (auto select = v.getDefiningOp<arith::SelectOp>())
+    return std::min(ofPointer(select.getTrueValue()),
+                    ofPointer(select.getFalseValue()));
+  if (auto table = v.getDefiningOp<LLVM::AddressOfOp>()) {
+    auto global = SymbolTable::lookupNearestSymbolFrom<LLVM::GlobalOp>(
+        table, table.getGlobalNameAttr());
+    return global && global.getAlignment() ? exponentOf(*global.getAlignment())
+                                           : 0;
+  }
   auto gep = v.getDefiningOp<LLVM::GEPOp>();
   Type element = gep ? gep.getElemType() : Type();
   if (!gep || !element.isIntOrFloat() || gep.getIndices().size() != 1)

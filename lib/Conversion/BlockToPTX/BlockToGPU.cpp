@@ -12,6 +12,7 @@
 #include "BlockToGPU.h"
 #include "Mma.h"
 #include "ckopt/Conversion/BlockToPTX/Passes.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 
 namespace ckopt {
@@ -62,6 +63,8 @@ void Lowering::makeFunction() {
   function->setAttr(gpu::GPUDialect::getKernelFuncAttrName(), b.getUnitAttr());
   function.setKnownBlockSize(ArrayRef<int32_t>{int32_t(kernel.block), 1, 1});
   function.setKnownGridSize(ArrayRef<int32_t>{int32_t(kernel.grid), 1, 1});
+  if (Attribute resident = from->getAttr(kResident))
+    function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(), resident);
   for (unsigned i = 0; i < launch.size(); ++i) {
     if (DictionaryAttr attrs = from.getArgAttrDict(i))
       function.setArgAttrs(i, attrs);
@@ -205,6 +208,10 @@ LogicalResult blockform::lowerToGPU(ModuleOp module,
     return failure();
   OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
   auto into = gpu::GPUModuleOp::create(builder, module.getLoc(), kModuleName);
+  // Move the constant tables of the kernels, whose alignment they look at.
+  for (auto global :
+       llvm::make_early_inc_range(module.getOps<LLVM::GlobalOp>()))
+    global->moveBefore(into.getBody(), into.getBody()->begin());
   for (const Kernel &kernel : kernels) {
     PtxKernel info = describe(kernel);
     TreeCount trees = mergeLaneSteps(kernel);
@@ -215,10 +222,6 @@ LogicalResult blockform::lowerToGPU(ModuleOp module,
       infos->push_back(std::move(info));
     Lowering(kernel, into).run();
   }
-  // Move the constant tables of the kernels.
-  for (auto global :
-       llvm::make_early_inc_range(module.getOps<LLVM::GlobalOp>()))
-    global->moveBefore(into.getBody(), into.getBody()->begin());
   return success();
 }
 

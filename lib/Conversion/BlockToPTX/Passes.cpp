@@ -27,7 +27,9 @@ static void print(const PtxModule &ptx, raw_ostream &os) {
        << kernel.sharedBytes << (kernel.usesF64 ? ", f64" : "") << ", wide "
        << kernel.wideAccesses << ", narrow " << kernel.narrowAccesses
        << ", split " << kernel.splitVectors << ", trees "
-       << kernel.shuffledTrees << "+" << kernel.plainTrees << "\n";
+       << kernel.shuffledTrees << "+" << kernel.plainTrees << ", loads "
+       << kernel.mostLoads << " together, " << kernel.loadStretches
+       << " times\n";
   }
 }
 

@@ -169,13 +169,19 @@ bool blockform::isAboutF64(const PtxViolation &violation) {
   return violation.reason == kUnaskedF64;
 }
 
-/// Counts an instruction if it accesses global memory.
-static void countAccess(StringRef instruction, PtxKernel &kernel) {
+/// Returns the dotted parts of an access of global memory; nothing for other
+/// instructions.
+static SmallVector<StringRef> partsOfAccess(StringRef instruction) {
   SmallVector<StringRef> parts;
   instruction.split(parts, '.');
   if ((parts[0] != "ld" && parts[0] != "st") ||
       !llvm::is_contained(parts, "global"))
-    return;
+    parts.clear();
+  return parts;
+}
+
+/// Counts an access of global memory.
+static void countAccess(ArrayRef<StringRef> parts, PtxKernel &kernel) {
   unsigned bits = 0, lanes = 1;
   for (StringRef part : llvm::drop_begin(parts)) {
     if (part.consume_front("v"))
@@ -186,18 +192,38 @@ static void countAccess(StringRef instruction, PtxKernel &kernel) {
   ++(bits * lanes >= 128 ? kernel.wideAccesses : kernel.narrowAccesses);
 }
 
+/// Returns whether loads behind this line may have to wait for those before it:
+/// a label, a branch, a barrier or a predicate. Calls do not occur.
+static bool endsStretch(StringRef line, StringRef instruction) {
+  return line.starts_with("$") || line.starts_with("@") ||
+         instruction.starts_with("bra") || instruction.starts_with("bar") ||
+         instruction.starts_with("ret");
+}
+
 void blockform::countAccesses(StringRef text,
                               llvm::MutableArrayRef<PtxKernel> kernels) {
   llvm::StringMap<PtxKernel *> bySymbol;
   for (PtxKernel &kernel : kernels)
     bySymbol[kernel.symbol] = &kernel;
   PtxKernel *inside = nullptr;
+  int64_t together = 0;
   while (!text.empty()) {
-    auto [line, rest] = text.split('\n');
+    auto [full, rest] = text.split('\n');
     text = rest;
-    if (StringRef name = entryOf(line); !name.empty())
+    if (StringRef name = entryOf(full); !name.empty())
       inside = bySymbol.lookup(name);
-    if (inside)
-      countAccess(instructionOf(line.trim()), *inside);
+    if (!inside)
+      continue;
+    StringRef line = full.trim(), instruction = instructionOf(line);
+    if (endsStretch(line, instruction))
+      together = 0;
+    SmallVector<StringRef> parts = partsOfAccess(instruction);
+    if (parts.empty())
+      continue;
+    countAccess(parts, *inside);
+    if (parts[0] == "ld") {
+      inside->loadStretches += ++together == 1;
+      inside->mostLoads = std::max(inside->mostLoads, together);
+    }
   }
 }

@@ -70,6 +70,7 @@ bool Execution::fault(const Warp &warp, const Instruction &in, uint32_t lanes,
 std::string Execution::run() {
   Clock &clock = memory.clock;
   clock.launch = ++clock.now;
+  memory.loads = memory.stores = {};
   auto &b = blockNumber;
   for (b[2] = 0; b[2] < size.grid[2]; ++b[2])
     for (b[1] = 0; b[1] < size.grid[1]; ++b[1])

@@ -11,6 +11,7 @@
 #include "Decode.h"
 #include "Execution.h"
 
+#include <algorithm>
 #include <cstring>
 
 using namespace standin::ptx;
@@ -169,10 +170,33 @@ static uint64_t addressOf(const Instruction &in, const Lanes &lanes,
   return value + uint64_t(in.offset);
 }
 
+/// Counts the sectors of a warp's access, if it is one of global memory. An
+/// aligned access of a lane lies in one sector.
+static void countSectors(const Instruction &in, const Lanes &lanes,
+                         unsigned slot, Traffic GlobalMemory::*kind) {
+  if (in.space != Space::Global)
+    return;
+  uint64_t sectors[kLanes];
+  unsigned count = 0, active = 0;
+  for (unsigned l = 0; l < kLanes; ++l) {
+    if (!(lanes.active >> l & 1))
+      continue;
+    ++active;
+    uint64_t sector = addressOf(in, lanes, slot, l) / 32;
+    if (std::find(sectors, sectors + count, sector) == sectors + count)
+      sectors[count++] = sector;
+  }
+  Traffic &traffic = lanes.warp->execution->memory.*kind;
+  ++traffic.requests;
+  traffic.sectors += count;
+  traffic.bytes += uint64_t(active) * in.bytes * in.count;
+}
+
 // Bits of the detail: bit 0 says that the address has 32 bits, bit 1 that a
 // narrow value is signed; bits 8 to 15 hold the bits of the registers.
 static void load(const Instruction &in, Lanes &lanes) {
   Accessor accessor(in, lanes, /*write=*/false);
+  countSectors(in, lanes, in.dsts, &GlobalMemory::loads);
   bool wide = in.bytes == 8;
   for (unsigned l = 0; l < kLanes; ++l) {
     if (!(lanes.active >> l & 1))
@@ -210,6 +234,7 @@ static void load(const Instruction &in, Lanes &lanes) {
 
 static void store(const Instruction &in, Lanes &lanes) {
   Accessor accessor(in, lanes, /*write=*/true);
+  countSectors(in, lanes, 0, &GlobalMemory::stores);
   for (unsigned l = 0; l < kLanes; ++l) {
     if (!(lanes.active >> l & 1))
       continue;

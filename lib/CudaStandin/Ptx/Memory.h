@@ -104,6 +104,18 @@ inline Conflict touch(Granule &g, Access by, bool write, bool shared,
   return Conflict::None;
 }
 
+/// How global memory was accessed. A request is one instruction of one warp;
+/// its sectors are the distinct pieces of 32 bytes that its lanes touch, of
+/// which a device moves each whole.
+struct Traffic {
+  uint64_t requests = 0, sectors = 0;
+  uint64_t bytes = 0; ///< that lanes asked for
+  /// Returns how many times the bytes that were asked for are moved.
+  double overfetch() const {
+    return bytes ? 32.0 * double(sectors) / double(bytes) : 0;
+  }
+};
+
 /// Live global memory.
 struct Region {
   uint64_t begin = 0, bytes = 0;
@@ -116,6 +128,7 @@ public:
   /// Sets the regions that are live from now on.
   void setRegions(const std::vector<Region> &regions);
   Clock clock;
+  Traffic loads, stores; ///< of the last launch
 
   struct Page {
     std::unique_ptr<Granule[]> granules;

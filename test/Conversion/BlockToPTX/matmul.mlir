@@ -31,7 +31,7 @@
 // PTX-COUNT-16: fma.rn.ftz.f32
 // PTX: bar.sync 0
 // PTX-COUNT-4: st.global.v4.b32
-// REPORT: matmul(pppp): grid 6, block 256, shared 8192, wide 6, narrow 0, split 0, trees 0+0
+// REPORT: matmul(pppp): grid 6, block 256, shared 8192, wide 6, narrow 0, split 0, trees 0+0, loads 2 together, 1 times
 func.func @matmul(%a: !llvm.ptr {llvm.align = 64 : i64}, %b: !llvm.ptr {llvm.align = 64 : i64}, %c: !llvm.ptr {llvm.align = 64 : i64}, %scratch: !llvm.ptr {llvm.align = 64 : i64},
                   %as: memref<16x64xf32, #gpu.address_space<workgroup>>, %bs: memref<16x64xf32, #gpu.address_space<workgroup>>,
                   %acc: memref<256x16xf32, #gpu.address_space<private>>)

@@ -28,10 +28,13 @@
 namespace ckopt {
 
 /// Attributes of a function in block form: blocks of the launch, threads of a
-/// block (i64). On a thread forall: one step of a tree over the last 32 lanes.
+/// block (i64), and blocks that a multiprocessor must be able to hold at once
+/// (i32, optional), which bounds registers. On a thread forall: one step of a
+/// tree over the last 32 lanes.
 namespace blockform {
 inline constexpr llvm::StringLiteral kGrid = "ckopt.gpu.grid";
 inline constexpr llvm::StringLiteral kBlock = "ckopt.gpu.block";
+inline constexpr llvm::StringLiteral kResident = "ckopt.gpu.resident";
 inline constexpr llvm::StringLiteral kLaneStep = "ckopt.gpu.lane_step";
 } // namespace blockform
 
@@ -86,6 +89,10 @@ struct PtxKernel {
   /// Counts of accesses of global memory in the code: 16 bytes wide, and
   /// narrower.
   int64_t wideAccesses = 0, narrowAccesses = 0;
+  /// Number of stretches of code without branch, label or barrier that load
+  /// from global memory, and the most loads in one of them: loads that need not
+  /// wait for each other.
+  int64_t loadStretches = 0, mostLoads = 0;
   /// Number of vectors in the source that became narrower accesses, since no
   /// alignment of 16 bytes could be proved.
   int64_t splitVectors = 0;

@@ -52,7 +52,9 @@ Value BlockNest::fold(const Reducer &reducer, Value v) {
   return lanes.front();
 }
 
-void BlockNest::tree(ArrayRef<Reducer> reducers, ArrayRef<Value> buffers) {
+SmallVector<Value> BlockNest::combineThreads(Emitter &e, int64_t threads,
+                                             ArrayRef<Reducer> reducers,
+                                             ArrayRef<Value> buffers) {
   auto place = [&](Value thread) -> Value {
     return arith::IndexCastOp::create(e.b, e.b.getIndexType(), thread);
   };
@@ -81,6 +83,11 @@ void BlockNest::tree(ArrayRef<Reducer> reducers, ArrayRef<Value> buffers) {
         },
         e.b.getNamedAttr("ckopt.gpu.lane_step",
                          e.b.getI64IntegerAttr(distance)));
+  SmallVector<Value> results;
+  Value zero = arith::ConstantIndexOp::create(e.b, 0);
+  for (Value buffer : buffers)
+    results.push_back(memref::LoadOp::create(e.b, buffer, zero));
+  return results;
 }
 
 SmallVector<Value> BlockNest::reduce(ArrayRef<Reducer> reducers, Body body) {
@@ -106,12 +113,7 @@ SmallVector<Value> BlockNest::reduce(ArrayRef<Reducer> reducers, Body body) {
     for (auto [r, reducer] : llvm::enumerate(reducers))
       memref::StoreOp::create(e.b, fold(reducer, sums[r]), buffers[r], place);
   });
-  tree(reducers, buffers);
-  SmallVector<Value> results;
-  Value zero = arith::ConstantIndexOp::create(e.b, 0);
-  for (Value buffer : buffers)
-    results.push_back(memref::LoadOp::create(e.b, buffer, zero));
-  return results;
+  return combineThreads(e, threads, reducers, buffers);
 }
 
 void BlockNest::forEach(function_ref<void(Index, unsigned)> body) {

@@ -39,6 +39,11 @@ public:
 
   /// Returns how many threads have work in rows of `length` elements.
   static int64_t threadsFor(int64_t length, int64_t width);
+  /// Combines the elements of all `threads` in each of the shared buffers;
+  /// returns one scalar for each reducer, the same in all threads.
+  static SmallVector<Value> combineThreads(Emitter &e, int64_t threads,
+                                           ArrayRef<Reducer> reducers,
+                                           ArrayRef<Value> buffers);
 
 private:
   using Point = llvm::function_ref<SmallVector<Value>(ArrayRef<Value>)>;
@@ -47,7 +52,6 @@ private:
                             ArrayRef<Value> carried, Point point);
   /// Combines all lanes of v into one.
   Value fold(const Reducer &reducer, Value v);
-  void tree(ArrayRef<Reducer> reducers, ArrayRef<Value> buffers);
 
   Emitter &e;
   const Domain &domain;

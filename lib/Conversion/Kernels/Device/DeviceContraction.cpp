@@ -32,20 +32,27 @@ Value Operand::address(Emitter &e, Value offset) const {
 }
 
 Value Operand::load(Emitter &e, Value offset, unsigned lanes,
-                    OperandForm as) const {
-  auto many = [&](Type type) {
-    return lanes == 1 ? type : VectorType::get({int64_t(lanes)}, type);
-  };
+                    Value inside) const {
+  Type type = lanes == 1 ? element : VectorType::get({int64_t(lanes)}, element);
   ++(lanes == 1 ? e.report.broadcasts : e.report.unitLoads);
-  Value v = LLVM::LoadOp::create(e.b, many(element), address(e, offset),
-                                 element.getIntOrFloatBitWidth() / 8);
+  Value place = address(e, offset);
+  if (inside)
+    place = arith::SelectOp::create(e.b, inside, place, e.zeros());
+  return LLVM::LoadOp::create(e.b, type, place,
+                              element.getIntOrFloatBitWidth() / 8);
+}
+
+Value codegen::formed(Emitter &e, Value v, OperandForm as) {
+  Type from = getElementTypeOrSelf(v.getType()), to = as.type;
   if (as.tf32)
     return block::RoundTf32Op::create(e.b, v.getType(), v);
-  if (as.type == element)
+  if (to == from)
     return v;
-  if (as.type.getIntOrFloatBitWidth() < element.getIntOrFloatBitWidth())
-    return arith::TruncFOp::create(e.b, many(as.type), v);
-  return arith::ExtFOp::create(e.b, many(as.type), v);
+  if (auto vector = dyn_cast<VectorType>(v.getType()))
+    to = vector.clone(to);
+  if (as.type.getIntOrFloatBitWidth() < from.getIntOrFloatBitWidth())
+    return arith::TruncFOp::create(e.b, to, v);
+  return arith::ExtFOp::create(e.b, to, v);
 }
 
 void Operand::store(Emitter &e, Value offset, Value v) const {
@@ -101,8 +108,9 @@ DeviceGemm codegen::describeProduct(const runtime::PrimitiveDesc &primitive,
   gemm.n = desc.n;
   gemm.k = desc.k;
   gemm.type = computeType(c.element);
-  OperandForm form = gemm.operand =
-      operandForm(a, b, gemm.type, primitive.precision);
+  gemm.operand = operandForm(a, b, gemm.type, primitive.precision);
+  gemm.aElement = a.element;
+  gemm.bElement = b.element;
   auto offset = [desc](Emitter &e, Value batch, Value row, Value column,
                        const int64_t (&batches)[2], int64_t rowStride,
                        int64_t columnStride) {
@@ -110,17 +118,17 @@ DeviceGemm codegen::describeProduct(const runtime::PrimitiveDesc &primitive,
     return linear(e, {at[0], at[1], row, column},
                   {batches[0], batches[1], rowStride, columnStride});
   };
-  gemm.a = [=](Emitter &e, Value batch, Value row, Value column,
-               unsigned lanes) {
+  gemm.a = [=](Emitter &e, Value batch, Value row, Value column, unsigned lanes,
+               Value inside) {
     return a.load(
         e, offset(e, batch, row, column, desc.aBatch, desc.aRow, desc.aCol),
-        lanes, form);
+        lanes, inside);
   };
-  gemm.b = [=](Emitter &e, Value batch, Value row, Value column,
-               unsigned lanes) {
+  gemm.b = [=](Emitter &e, Value batch, Value row, Value column, unsigned lanes,
+               Value inside) {
     return b.load(
         e, offset(e, batch, row, column, desc.bBatch, desc.bRow, desc.bCol),
-        lanes, form);
+        lanes, inside);
   };
   gemm.store = [=](Emitter &e, Value batch, Value row, Value column, Value v) {
     c.store(e, offset(e, batch, row, column, desc.cBatch, desc.cRow, desc.cCol),

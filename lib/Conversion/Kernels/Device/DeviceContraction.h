@@ -27,9 +27,10 @@ struct Operand {
   /// `numbers` are multiples of it, else 1.
   unsigned lanes(bool lies, ArrayRef<int64_t> numbers) const;
 
-  /// Loads `lanes` adjacent elements from `offset` on, widened or rounded to
-  /// `as`.
-  Value load(Emitter &e, Value offset, unsigned lanes, OperandForm as) const;
+  /// Loads `lanes` adjacent elements from `offset` on; zeros unless `inside`
+  /// holds (null: it holds). Not by a branch, which the loads behind it would
+  /// wait at: the address is that of zeros.
+  Value load(Emitter &e, Value offset, unsigned lanes, Value inside) const;
   void store(Emitter &e, Value offset, Value v) const;
 
 private:
@@ -40,6 +41,9 @@ private:
 /// for those of f32.
 OperandForm operandForm(Operand a, Operand b, Type sums,
                         runtime::ProductPrecision precision);
+
+/// Returns elements widened or rounded to `as`.
+Value formed(Emitter &e, Value elements, OperandForm as);
 
 /// Returns the sum of values[i] * strides[i].
 Value linear(Emitter &e, ArrayRef<Value> values, ArrayRef<int64_t> strides);

@@ -22,23 +22,6 @@ using namespace ckopt::codegen;
 using runtime::PrimitiveKind;
 using runtime::ProductPrecision;
 
-/// Loads if `inside` holds; returns zero otherwise.
-static Value loadInside(Emitter &e, Type type, unsigned lanes, Value inside,
-                        function_ref<Value()> load) {
-  if (!inside)
-    return load();
-  if (lanes > 1)
-    type = VectorType::get({int64_t(lanes)}, type);
-  return e
-      .ifThen(
-          inside, [&] { return SmallVector<Value>{load()}; },
-          [&] {
-            return SmallVector<Value>{
-                arith::ConstantOp::create(e.b, e.b.getZeroAttr(type))};
-          })
-      .front();
-}
-
 namespace {
 
 /// The input or the output of a convolution, as a matrix of points and
@@ -61,9 +44,10 @@ struct Activation {
     return flat(e, point, all);
   }
   /// Loads the element that meets a point of the other activation in `depth`, a
-  /// channel and window point; zero where there is none.
-  Value loadMet(Emitter &e, OperandForm form, Value group, Value other,
-                Value depth, unsigned lanes) const;
+  /// channel and window point; zero where there is none or `inside` does not
+  /// hold.
+  Value loadMet(Emitter &e, Value group, Value other, Value depth,
+                unsigned lanes, Value inside) const;
 
   /// Lanes of elements along what is innermost in memory.
   unsigned lanes() const {
@@ -85,23 +69,20 @@ private:
 
 } // namespace
 
-Value Activation::loadMet(Emitter &e, OperandForm form, Value group,
-                          Value other, Value depth, unsigned lanes) const {
+Value Activation::loadMet(Emitter &e, Value group, Value other, Value depth,
+                          unsigned lanes, Value inside) const {
   auto [channel, at] = conv.depth(e, depth, channels());
   Value all = ConvIndex::channelOf(e, group, channel, channels());
   if (conv.isPointwise())
-    return operand.load(e, flat(e, other, all), lanes, form);
+    return operand.load(e, flat(e, other, all), lanes, inside);
   auto [image, out] =
       conv.point(e, other, isInput ? conv.desc.out : conv.desc.in);
-  Value inside;
   SmallVector<Value> met =
       isInput ? conv.under(e, out, at, inside) : conv.over(e, out, at, inside);
-  return loadInside(e, form.type, lanes, inside, [&] {
-    return operand.load(e,
-                        isInput ? conv.input(e, image, all, met)
-                                : conv.output(e, image, all, met),
-                        lanes, form);
-  });
+  return operand.load(e,
+                      isInput ? conv.input(e, image, all, met)
+                              : conv.output(e, image, all, met),
+                      lanes, inside);
 }
 
 /// A product for one group, m by n, over k.
@@ -115,6 +96,8 @@ static DeviceGemm startGemm(const ConvIndex &conv, int64_t m, int64_t n,
   gemm.k = k;
   gemm.type = computeType(result.element);
   gemm.operand = operandForm(first, second, gemm.type, precision);
+  gemm.aElement = first.element;
+  gemm.bElement = second.element;
   return gemm;
 }
 
@@ -127,9 +110,9 @@ static DeviceGemm describePoints(const ConvIndex &conv, Activation from,
   DeviceGemm gemm = startGemm(conv, conv.desc.batch * to.points(),
                               to.channels(), from.channels() * conv.window(),
                               from.operand, w, to.operand, precision);
-  OperandForm form = gemm.operand;
-  gemm.a = [=](Emitter &e, Value group, Value m, Value k, unsigned lanes) {
-    return from.loadMet(e, form, group, m, k, lanes);
+  gemm.a = [=](Emitter &e, Value group, Value m, Value k, unsigned lanes,
+               Value inside) {
+    return from.loadMet(e, group, m, k, lanes, inside);
   };
   gemm.store = [=](Emitter &e, Value group, Value m, Value n, Value v) {
     to.operand.store(e, to.offset(e, group, m, n), v);
@@ -145,10 +128,10 @@ static DeviceGemm describeForward(const ConvIndex &conv, Operand x, Operand w,
                                   Operand y, ProductPrecision precision) {
   DeviceGemm gemm =
       describePoints(conv, {conv, x, true}, w, {conv, y, false}, precision);
-  OperandForm form = gemm.operand;
-  gemm.b = [=](Emitter &e, Value group, Value k, Value n, unsigned lanes) {
+  gemm.b = [=](Emitter &e, Value group, Value k, Value n, unsigned lanes,
+               Value inside) {
     Value out = ConvIndex::channelOf(e, group, n, conv.channelsOut);
-    return w.load(e, conv.weight(e, out, k), lanes, form);
+    return w.load(e, conv.weight(e, out, k), lanes, inside);
   };
   gemm.bAlongN = false;
   gemm.bLanes = w.lanes(conv.isWeightInOrder(), gemm.k);
@@ -160,11 +143,11 @@ static DeviceGemm describeInputGrad(const ConvIndex &conv, Operand dy,
                                     ProductPrecision precision) {
   DeviceGemm gemm =
       describePoints(conv, {conv, dy, false}, w, {conv, dx, true}, precision);
-  OperandForm form = gemm.operand;
-  gemm.b = [=](Emitter &e, Value group, Value k, Value n, unsigned lanes) {
+  gemm.b = [=](Emitter &e, Value group, Value k, Value n, unsigned lanes,
+               Value inside) {
     auto [channel, at] = conv.depth(e, k, conv.channelsOut);
     Value out = ConvIndex::channelOf(e, group, channel, conv.channelsOut);
-    return w.load(e, conv.weight(e, out, n, at), lanes, form);
+    return w.load(e, conv.weight(e, out, n, at), lanes, inside);
   };
   gemm.bAlongN = conv.isWeightAlongChannels();
   gemm.bLanes = w.lanes(gemm.bAlongN, conv.channelsIn);
@@ -178,13 +161,16 @@ static DeviceGemm describeWeightGrad(const ConvIndex &conv, Operand x,
   DeviceGemm gemm =
       startGemm(conv, conv.channelsOut, conv.channelsIn * conv.window(),
                 conv.desc.batch * conv.pointsOut(), x, dy, dw, precision);
-  OperandForm form = gemm.operand;
+  gemm.aElement = dy.element;
+  gemm.bElement = x.element;
   Activation input{conv, x, true}, output{conv, dy, false};
-  gemm.a = [=](Emitter &e, Value group, Value m, Value k, unsigned lanes) {
-    return output.operand.load(e, output.offset(e, group, k, m), lanes, form);
+  gemm.a = [=](Emitter &e, Value group, Value m, Value k, unsigned lanes,
+               Value inside) {
+    return output.operand.load(e, output.offset(e, group, k, m), lanes, inside);
   };
-  gemm.b = [=](Emitter &e, Value group, Value k, Value n, unsigned lanes) {
-    return input.loadMet(e, form, group, k, n, lanes);
+  gemm.b = [=](Emitter &e, Value group, Value k, Value n, unsigned lanes,
+               Value inside) {
+    return input.loadMet(e, group, k, n, lanes, inside);
   };
   gemm.store = [=](Emitter &e, Value group, Value m, Value n, Value v) {
     Value out = ConvIndex::channelOf(e, group, m, conv.channelsOut);

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Device/DeviceGemm.h"
+#include "Device/DeviceContraction.h"
 #include "Device/DeviceGemmTile.h"
 #include "Kinds/GeneratedKernel.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -32,7 +33,7 @@ int64_t DeviceGemm::partLength() const {
   int64_t most = std::max<int64_t>(k / kLeastPart, 1);
   int64_t wanted = std::clamp<int64_t>(kFullBlocks / tiles, 1, most);
   int64_t length = llvm::divideCeil(std::max<int64_t>(k, 1), wanted);
-  return llvm::alignTo(length, slice());
+  return llvm::alignTo(length, partStep());
 }
 
 int64_t DeviceGemm::parts() const {
@@ -83,66 +84,77 @@ std::pair<Value, Value> DeviceGemm::placeOf(Emitter &e, Value at,
                 e.index(s.lanes))};
 }
 
-/// Copies vectors number at, at + 1, ... of a slice to shared memory.
-void DeviceGemm::emitLoadOf(Emitter &e, const Tile &tile, Value at, Value from,
-                            const Slice &s) const {
-  auto [depth, across] = placeOf(e, at, s);
-  Value where = e.add(s.origin, across), deep = e.add(from, depth);
-  Value inside;
-  auto require = [&](Value condition) {
-    inside = inside ? e.andi(inside, condition) : condition;
-  };
-  if (k % slice())
-    require(e.cmpi(arith::CmpIPredicate::slt, deep, tile.high));
-  if (s.limit % this->tile())
-    require(below(e, where, s.limit));
-  auto load = [&] {
-    return SmallVector<Value>{
-        s.isA ? s.element(e, tile.batch, where, deep, s.lanes)
-              : s.element(e, tile.batch, deep, where, s.lanes)};
-  };
-  auto zero = [&] {
-    Type loaded = operand.type;
-    if (s.lanes > 1)
-      loaded = VectorType::get({int64_t(s.lanes)}, loaded);
-    return SmallVector<Value>{
-        arith::ConstantOp::create(e.b, e.b.getZeroAttr(loaded))};
-  };
-  Value loaded = inside ? e.ifThen(inside, load, zero).front() : load().front();
-  bool depthInside = this->depthInside(s.isA);
-  int64_t pitch = this->pitch(s.isA);
-  Value place = depthInside ? e.add(e.mul(across, e.index(pitch)), depth)
-                            : e.add(e.mul(depth, e.index(pitch)), across);
-  if (s.lanes == 1) {
-    memref::StoreOp::create(e.b, loaded, s.shared, asIndex(e, place));
-  } else if (s.alongDepth == depthInside) {
-    vector::StoreOp::create(e.b, loaded, s.shared, asIndex(e, place));
-  } else {
-    for (unsigned i = 0; i < s.lanes; ++i) {
-      Value to = e.add(place, e.index(i * pitch));
-      memref::StoreOp::create(e.b, vector::ExtractOp::create(e.b, loaded, i),
-                              s.shared, asIndex(e, to));
-    }
+/// Visits the calling thread's vectors of a slice, with the place of each among
+/// its staged elements.
+void DeviceGemm::forEachVector(
+    Emitter &e, Value thread, const Slice &s,
+    function_ref<void(Value, Value, Value)> body) const {
+  Value first = e.mul(thread, e.index(s.lanes));
+  assert(elementsOfThread() % s.lanes == 0);
+  for (int64_t i = 0; i < elementsOfThread(); i += s.lanes) {
+    auto [depth, across] = placeOf(e, e.add(first, e.index(i * kThreads)), s);
+    body(depth, across, arith::ConstantIndexOp::create(e.b, i));
   }
 }
 
-void DeviceGemm::emitLoad(Emitter &e, const Tile &tile, Value thread,
-                          Value from, const Slice &s) const {
-  int64_t step = kThreads * s.lanes, all = this->tile() * slice();
-  // Load several vectors at once, so that their latencies overlap.
-  constexpr int64_t kAtOnce = 4;
-  Value first = e.mul(thread, e.index(s.lanes));
-  auto some = [&](Value first, int64_t count) {
-    for (int64_t i = 0; i < count; ++i)
-      emitLoadOf(e, tile, e.add(first, e.index(i * step)), from, s);
-  };
-  if (all <= kAtOnce * step)
-    return some(first, all / step);
-  e.forLoop(e.index(0), e.index(all), kAtOnce * step, {},
-            [&](Value at, ValueRange) {
-              some(e.add(at, first), kAtOnce);
-              return SmallVector<Value>();
-            });
+/// Begins to load the slice whose first depth is `from`. Nothing here reads
+/// what was loaded, so that no load waits for another one.
+void DeviceGemm::emitLoads(Emitter &e, const Tile &tile, Value thread,
+                           Value from, const Slice &s) const {
+  forEachVector(e, thread, s, [&](Value depth, Value across, Value staged) {
+    Value where = e.add(s.origin, across), deep = e.add(from, depth);
+    Value inside;
+    if (k % slice())
+      inside = e.cmpi(arith::CmpIPredicate::slt, deep, tile.high);
+    if (s.limit % this->tile()) {
+      Value fits = below(e, where, s.limit);
+      inside = inside ? e.andi(inside, fits) : fits;
+    }
+    Value loaded = s.isA
+                       ? s.element(e, tile.batch, where, deep, s.lanes, inside)
+                       : s.element(e, tile.batch, deep, where, s.lanes, inside);
+    Value to[] = {e.threadIndex(), staged};
+    if (s.lanes == 1)
+      memref::StoreOp::create(e.b, loaded, s.staged, to);
+    else
+      vector::StoreOp::create(e.b, loaded, s.staged, to);
+  });
+}
+
+/// Copies what emitLoads loaded to buffer `number`, in the form of operands.
+void DeviceGemm::emitCopies(Emitter &e, Value thread, Value number,
+                            const Slice &s) const {
+  bool depthInside = this->depthInside(s.isA);
+  int64_t pitch = this->pitch(s.isA);
+  Value start = bufferStart(e, number, s.isA);
+  forEachVector(e, thread, s, [&](Value depth, Value across, Value staged) {
+    Value from[] = {e.threadIndex(), staged};
+    Type element = s.isA ? aElement : bElement;
+    Value loaded = s.lanes == 1
+                       ? memref::LoadOp::create(e.b, s.staged, from).getResult()
+                       : vector::LoadOp::create(
+                             e.b, VectorType::get({int64_t(s.lanes)}, element),
+                             s.staged, from);
+    loaded = formed(e, loaded, operand);
+    Value place = depthInside ? e.add(e.mul(across, e.index(pitch)), depth)
+                              : e.add(e.mul(depth, e.index(pitch)), across);
+    place = e.add(start, place);
+    if (s.lanes == 1) {
+      memref::StoreOp::create(e.b, loaded, s.shared, asIndex(e, place));
+    } else if (s.alongDepth == depthInside) {
+      vector::StoreOp::create(e.b, loaded, s.shared, asIndex(e, place));
+    } else {
+      for (unsigned i = 0; i < s.lanes; ++i) {
+        Value to = e.add(place, e.index(i * pitch));
+        memref::StoreOp::create(e.b, vector::ExtractOp::create(e.b, loaded, i),
+                                s.shared, asIndex(e, to));
+      }
+    }
+  });
+}
+
+Value DeviceGemm::bufferStart(Emitter &e, Value number, bool isA) const {
+  return e.mul(number, e.index(sharedElements(isA)));
 }
 
 //===----------------------------------------------------------------------===//
@@ -151,11 +163,12 @@ void DeviceGemm::emitLoad(Emitter &e, const Tile &tile, Value thread,
 
 /// Threads form a square of 16 x 16, and of each square of 64 x 64 elements
 /// every thread computes 4 x 4.
-void DeviceGemm::emitProducts(Emitter &e, const Tile &tile,
-                              Value thread) const {
+void DeviceGemm::emitProducts(Emitter &e, const Tile &tile, Value thread,
+                              Value number) const {
   auto [threadRow, threadColumn] = divided(e, thread, 16);
-  Value row = e.mul(threadRow, e.index(4)),
-        column = e.mul(threadColumn, e.index(4));
+  Value row = e.add(e.mul(threadRow, e.index(4)), bufferStart(e, number, true)),
+        column = e.add(e.mul(threadColumn, e.index(4)),
+                       bufferStart(e, number, false));
   int64_t side = 4 * squares();
   SmallVector<Value> start;
   for (int64_t i = 0; i < side * side; ++i)
@@ -260,6 +273,51 @@ void DeviceGemm::emitResults(Emitter &e, const Tile &tile, Value thread) const {
 // Launches
 //===----------------------------------------------------------------------===//
 
+/// Adds the products of all slices. Each interval multiplies one while the next
+/// one is loaded, and stores that to the other buffer, which nobody reads.
+void DeviceGemm::emitSlices(Emitter &e, const Tile &tile) const {
+  auto stage = [&](Type element) {
+    return e.privateBuffer(element, kThreads, elementsOfThread());
+  };
+  const Slice slices[] = {
+      {a, true, aAlongK, aLanes, tile.row, m, stage(aElement), tile.sharedA},
+      {b, false, !bAlongN, bLanes, tile.column, n, stage(bElement),
+       tile.sharedB}};
+  auto load = [&](Value thread, Value from) {
+    for (const Slice &s : slices)
+      emitLoads(e, tile, thread, from, s);
+    return SmallVector<Value>();
+  };
+  auto copy = [&](Value thread, Value number) {
+    for (const Slice &s : slices)
+      emitCopies(e, thread, number, s);
+    return SmallVector<Value>();
+  };
+  e.forThreads(kThreads, [&](Value thread) {
+    load(thread, tile.low);
+    copy(thread, e.index(0));
+  });
+  e.forLoop(tile.low, tile.high, slice(), {}, [&](Value from, ValueRange) {
+    e.forThreads(kThreads, [&](Value thread) {
+      Value number = arith::RemUIOp::create(
+          e.b,
+          arith::DivUIOp::create(e.b, e.sub(from, tile.low), e.index(slice())),
+          e.index(2));
+      Value next = e.add(from, e.index(slice()));
+      Value more = e.cmpi(arith::CmpIPredicate::slt, next, tile.high);
+      e.ifThen(more, [&] { return load(thread, next); }, nullptr);
+      if (onTensorCores())
+        emitWarpProducts(e, tile, thread, number);
+      else
+        emitProducts(e, tile, thread, number);
+      e.ifThen(
+          more, [&] { return copy(thread, e.sub(e.index(1), number)); },
+          nullptr);
+    });
+    return SmallVector<Value>();
+  });
+}
+
 void DeviceGemm::emitTile(Emitter &e, Value block) const {
   SmallVector<Value> at = split(e, block, {batch, parts(), tilesM(), tilesN()});
   Tile tile;
@@ -269,29 +327,24 @@ void DeviceGemm::emitTile(Emitter &e, Value block) const {
   tile.column = e.mul(at[3], e.index(this->tile()));
   tile.low = e.mul(at[1], e.index(partLength()));
   tile.high = e.minimum(e.add(tile.low, e.index(partLength())), e.index(k));
-  tile.sharedA = e.sharedBuffer(operand.type, sharedElements(/*isA=*/true));
-  tile.sharedB = e.sharedBuffer(operand.type, sharedElements(/*isA=*/false));
+  // A part of one slice needs no second buffer.
+  int64_t buffers = partLength() > slice() ? 2 : 1;
+  auto shared = [&](bool isA) {
+    return e.sharedBuffer(operand.type, buffers * sharedElements(isA));
+  };
+  tile.sharedA = shared(/*isA=*/true);
+  tile.sharedB = shared(/*isA=*/false);
   tile.sums = e.privateBuffer(type, kThreads, sumsOfThread());
+  // Two blocks fit a multiprocessor at once, with 128 registers a thread.
+  if (isLarge())
+    e.stage->setAttr("ckopt.gpu.resident", e.b.getI32IntegerAttr(2));
   e.forThreads(kThreads, [&](Value) {
     for (int64_t i = 0; i < sumsOfThread(); ++i)
       memref::StoreOp::create(e.b, e.constant(type, 0.0), tile.sums,
                               sumAt(e, i));
   });
-  e.forLoop(tile.low, tile.high, slice(), {}, [&](Value from, ValueRange) {
-    e.forThreads(kThreads, [&](Value thread) {
-      emitLoad(e, tile, thread, from,
-               {a, true, aAlongK, aLanes, tile.row, m, tile.sharedA});
-      emitLoad(e, tile, thread, from,
-               {b, false, !bAlongN, bLanes, tile.column, n, tile.sharedB});
-    });
-    e.forThreads(kThreads, [&](Value thread) {
-      if (onTensorCores())
-        emitWarpProducts(e, tile, thread);
-      else
-        emitProducts(e, tile, thread);
-    });
-    return SmallVector<Value>();
-  });
+  if (k > 0)
+    emitSlices(e, tile);
   e.forThreads(kThreads, [&](Value thread) {
     if (onTensorCores())
       emitWarpResults(e, tile, thread);

@@ -8,7 +8,11 @@
 //
 // Method: a block makes a tile of the result. Slices of both operands pass
 // through shared memory, 16 bytes at once where the operand's description
-// allows it. f32 and f64: each thread keeps squares of sums in registers and
+// allows it. While one slice is multiplied, the elements of the next one are on
+// their way into registers; they are stored to a second buffer afterwards, so
+// that a slice costs one barrier and its loads wait for each other nowhere:
+// elements that do not exist are loaded from zeros elsewhere, without a branch.
+// f32 and f64: each thread keeps squares of sums in registers and
 // adds products by fused multiply-adds in the order of k. f16, bf16 and TF32:
 // warps multiply 16 x 16 (TF32: 16 x 8) by 16 x 8 at once, by tensor cores,
 // with sums in f32. Where the result alone gives too few blocks, k is cut into
@@ -37,19 +41,21 @@ struct OperandForm {
 /// A contraction's shape and functions that access its elements. Indices are
 /// i64 within the shape.
 struct DeviceGemm {
-  /// Loads `lanes` adjacent elements (a vector unless 1) in the form that
-  /// `operand` says.
-  using Element = std::function<Value(Emitter &, Value batch, Value row,
-                                      Value column, unsigned lanes)>;
+  /// Loads `lanes` adjacent elements (a vector unless 1) as they are in memory;
+  /// zeros unless `inside` holds (null: it holds).
+  using Element =
+      std::function<Value(Emitter &, Value batch, Value row, Value column,
+                          unsigned lanes, Value inside)>;
   /// Stores elements of type `type`, a vector or one.
   using Store = std::function<void(Emitter &, Value batch, Value row,
                                    Value column, Value elements)>;
 
   int64_t batch = 1, m = 1, n = 1, k = 1;
-  Type type;           ///< type of the sums
-  OperandForm operand; ///< form of a and b in shared memory
-  Element a;           ///< loads a by (batch, m, k)
-  Element b;           ///< loads b by (batch, k, n)
+  Type type;               ///< type of the sums
+  OperandForm operand;     ///< form of a and b in shared memory
+  Type aElement, bElement; ///< types of their elements in memory
+  Element a;               ///< loads a by (batch, m, k)
+  Element b;               ///< loads b by (batch, k, n)
   Store store;
   /// The dimension of a slice along which adjacent threads load, because memory
   /// is contiguous along it; likewise for the result.
@@ -67,12 +73,17 @@ struct DeviceGemm {
   /// have if enough blocks remain to fill a GPU.
   bool isLarge() const;
   int64_t tile() const { return isLarge() ? 128 : 64; }
-  /// Returns the part of k that is in shared memory at once.
-  int64_t slice() const { return onTensorCores() ? 32 : isLarge() ? 8 : 16; }
+  /// Returns the part of k that one buffer in shared memory holds: so much that
+  /// two of them fit into 48 KiB, and the elements of one into 16 registers.
+  int64_t slice() const {
+    bool words = std::max(aElement.getIntOrFloatBitWidth(),
+                          bElement.getIntOrFloatBitWidth()) > 16;
+    return onTensorCores() && isLarge() && words ? 16 : partStep();
+  }
   int64_t tilesM() const { return llvm::divideCeil(m, tile()); }
   int64_t tilesN() const { return llvm::divideCeil(n, tile()); }
   /// The number of parts that k is split into, and the length of each (a
-  /// multiple of slice()).
+  /// multiple of partStep()).
   int64_t parts() const;
   int64_t partLength() const;
   int64_t blocks() const { return batch * parts() * tilesM() * tilesN(); }
@@ -97,8 +108,12 @@ private:
     unsigned lanes;
     Value origin; ///< first row or column of the tile
     int64_t limit;
+    Value staged; ///< elements of each thread, on their way
     Value shared;
   };
+  /// What parts of k are a multiple of: the order of sums depends on it, and
+  /// not on slice(), which divides it.
+  int64_t partStep() const { return onTensorCores() ? 32 : isLarge() ? 8 : 16; }
   /// Returns whether a slice of a (else of b) lies in shared memory as [m or
   /// n][k] rather than [k][m or n]. Halves always do, because their fragments
   /// are pairs along k; TF32 if vectors from memory run along k.
@@ -116,18 +131,28 @@ private:
   int64_t sharedElements(bool isA) const {
     return pitch(isA) * (depthInside(isA) ? tile() : slice());
   }
+  int64_t elementsOfThread() const { return tile() * slice() / kThreads; }
   int64_t sumsOfThread() const { return tile() * tile() / kThreads; }
   /// Returns the number of squares of 64 along each side of a tile.
   int64_t squares() const { return tile() / 64; }
 
   std::pair<Value, Value> placeOf(Emitter &e, Value at,
                                   const Slice &slice) const;
-  void emitLoad(Emitter &e, const Tile &tile, Value thread, Value from,
-                const Slice &slice) const;
-  void emitLoadOf(Emitter &e, const Tile &tile, Value at, Value from,
+  void forEachVector(
+      Emitter &e, Value thread, const Slice &slice,
+      llvm::function_ref<void(Value depth, Value across, Value staged)> body)
+      const;
+  void emitLoads(Emitter &e, const Tile &tile, Value thread, Value from,
+                 const Slice &slice) const;
+  void emitCopies(Emitter &e, Value thread, Value number,
                   const Slice &slice) const;
-  void emitProducts(Emitter &e, const Tile &tile, Value thread) const;
-  void emitWarpProducts(Emitter &e, const Tile &tile, Value thread) const;
+  /// Returns the first element of buffer `number`, 0 or 1, of a slice.
+  Value bufferStart(Emitter &e, Value number, bool isA) const;
+  void emitSlices(Emitter &e, const Tile &tile) const;
+  void emitProducts(Emitter &e, const Tile &tile, Value thread,
+                    Value number) const;
+  void emitWarpProducts(Emitter &e, const Tile &tile, Value thread,
+                        Value number) const;
   void emitWarpResults(Emitter &e, const Tile &tile, Value thread) const;
   void emitResults(Emitter &e, const Tile &tile, Value thread) const;
   void emitResult(Emitter &e, const Tile &tile, Value row, Value column,

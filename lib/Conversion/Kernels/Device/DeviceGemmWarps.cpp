@@ -35,8 +35,8 @@ static std::pair<Value, Value> originOfWarp(Emitter &e, Value thread,
           e.mul(remainder(e, warp, 2), e.index(4 * kColumns * squares))};
 }
 
-void DeviceGemm::emitWarpProducts(Emitter &e, const Tile &tile,
-                                  Value thread) const {
+void DeviceGemm::emitWarpProducts(Emitter &e, const Tile &tile, Value thread,
+                                  Value number) const {
   auto [row, column] = originOfWarp(e, thread, squares());
   // Distances in elements between adjacent rows or columns, and between
   // adjacent k.
@@ -50,7 +50,9 @@ void DeviceGemm::emitWarpProducts(Emitter &e, const Tile &tile,
   auto product = [&](Value x, int64_t by) {
     return by == 1 ? x : e.mul(x, e.index(by));
   };
-  Value rowStart = product(row, a.line), columnStart = product(column, b.line);
+  Value rowStart = e.add(product(row, a.line), bufferStart(e, number, true)),
+        columnStart =
+            e.add(product(column, b.line), bufferStart(e, number, false));
   SmallVector<Type> fourSums(4, type);
   SmallVector<Value> start;
   for (int64_t i = 0; i < sumsOfThread(); ++i)

@@ -165,6 +165,8 @@ public:
   Value argument(unsigned number) const { return argPtrs[number]; }
   /// Returns the address of a constant table.
   Value constantTable(mlir::DenseElementsAttr values);
+  /// Returns the address of 16 bytes that are zero.
+  Value zeros();
 
   /// Runs `fn` with lanes outside of `lanesInside` switched off. `level` is
   /// where the mask was made, by default the current level.
@@ -272,7 +274,7 @@ private:
   };
   SmallVector<Cached> caches;
   Value scalarsPtr; ///< null in a launch
-  Value thread;
+  Value thread, zeroTable;
   SmallVector<Value> argPtrs;
   int64_t launchScalars = 0;
   SmallVector<Dim> dims;

@@ -156,3 +156,11 @@ Value Emitter::constantTable(DenseElementsAttr values) {
   b.setInsertionPointToStart(&stage.front());
   return LLVM::AddressOfOp::create(b, global);
 }
+
+Value Emitter::zeros() {
+  if (!zeroTable) {
+    auto type = RankedTensorType::get({4}, b.getI32Type());
+    zeroTable = constantTable(DenseElementsAttr::get(type, int32_t(0)));
+  }
+  return zeroTable;
+}

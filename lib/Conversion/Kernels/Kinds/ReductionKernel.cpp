@@ -12,13 +12,15 @@
 // moments of columns: one pass over a chunk, tile by tile of rows, that adds
 // deviations from a reference and their squares; the reference starts as the
 // first row and moves to the mean of the rows so far after each tile, exactly
-// (addRows). Rows, and columns whose reduced loops do not merge: two
+// (addRows); on a GPU tiles are merged by the formula for chunks (emitMoments).
+// Rows, and columns whose reduced loops do not merge: two
 // passes over a chunk (mean, then squares around it; the second from cache).
 // Chunks are combined by Chan, Golub and LeVeque's formula: no cancellation
 // whatever the mean.
 //
-// On a GPU, a block (rows) or a thread (columns) reduces a chunk, and a thread
-// combines the chunks of a kept point.
+// On a GPU, a block (rows) or a thread (columns, 16 bytes of them where they
+// lie so) reduces a chunk, and a thread, or a warp if there are many, combines
+// the chunks of a kept point.
 //
 // Time: the data is read from memory once. Scratch: chunks * kept points *
 // states.
@@ -115,7 +117,7 @@ LogicalResult ReductionKernel::analyze() {
 }
 
 LogicalResult ReductionKernel::planRanges() {
-  overLanes = true;
+  overLanes = combinesLanes = true;
   int64_t outermost = reduced.empty() ? 1 : domain->loops[reduced[0]].size;
   int64_t inside =
       std::max<int64_t>(count / std::max<int64_t>(outermost, 1), 1);
@@ -181,6 +183,7 @@ void ReductionKernel::planScratch() {
 }
 
 LogicalResult ReductionKernel::planBlocks() {
+  onDevice = true;
   int64_t outermost = reduced.empty() ? 1 : domain->loops[reduced[0]].size;
   together = rows && count > kThreadRow;
   // Use enough chunks to fill a GPU, unless they would be too short.
@@ -198,10 +201,13 @@ LogicalResult ReductionKernel::planBlocks() {
   work = chunks;
   for (int64_t size : trips)
     work *= size;
+  if (!rows)
+    planColumns();
   std::string reason;
   if (!together)
-    reason =
-        rows ? "a thread does a whole short row" : "a thread does a column";
+    reason = rows        ? "a thread does a whole short row"
+             : overLanes ? ""
+                         : "a thread does a column";
   else if (!laneRows)
     reason = "rows of " + std::to_string(inner) + " elements are unaligned";
   if (together)
@@ -211,8 +217,10 @@ LogicalResult ReductionKernel::planBlocks() {
   addLaunch(work, together ? threads : kBlockThreads, together, reason);
   if (chunks == 1)
     return success();
-  planScratch();
-  addLaunch(keptPoints, kBlockThreads, /*together=*/false,
+  if (code.workspaceBytes == 0)
+    planScratch();
+  byWarps = chunks >= kWarp;
+  addLaunch(keptPoints, byWarps ? kWarp : kBlockThreads, byWarps,
             "a thread combines the chunks of a point");
   return success();
 }
@@ -229,15 +237,20 @@ std::unique_ptr<PointNest> ReductionKernel::makeNest(Emitter &e,
   return nest;
 }
 
-LogicalResult ReductionKernel::emitBlocks(ModuleOp into) {
+LogicalResult ReductionKernel::emitPartials(ModuleOp into) {
   auto partial = [&](Emitter &e, Value t) { emitPartial(e, t); };
-  if (failed(together ? emitLaunch(into, 0, partial)
-                      : emitThreads(into, 0, work, partial)))
+  return together ? emitLaunch(into, 0, partial)
+                  : emitThreads(into, 0, work, partial);
+}
+
+LogicalResult ReductionKernel::emitBlocks(ModuleOp into) {
+  if (failed(emitPartials(into)))
     return failure();
   if (chunks == 1)
     return success();
-  return emitThreads(into, 1, keptPoints,
-                     [&](Emitter &e, Value t) { emitCombine(e, t); });
+  auto combine = [&](Emitter &e, Value t) { emitCombine(e, t); };
+  return byWarps ? emitLaunch(into, 1, combine)
+                 : emitThreads(into, 1, keptPoints, combine);
 }
 
 LogicalResult ReductionKernel::emitRanges(ModuleOp into) {

@@ -25,6 +25,9 @@ struct Item {
 /// Vectors of columns that one parallel step reduces together.
 inline constexpr int64_t kColumnVectors = 4;
 
+/// Returns ((v0 + v1) + (v2 + v3)) + ...
+Value pairwise(Emitter &e, const Reducer &reducer, SmallVector<Value> values);
+
 /// Of LoopRoles, `trips` are extents of kept loops (the last in blocks), then
 /// of chunks.
 class ReductionKernel : public FormedKernel, private LoopRoles {
@@ -43,6 +46,13 @@ private:
   void planScratch();
   std::unique_ptr<PointNest> makeNest(Emitter &e, ArrayRef<AffineExpr> at);
   void emitPartial(Emitter &e, Value t);
+  /// Returns whether a thread of a GPU reduces columns by emitMoments().
+  bool isOnePass() const {
+    return onDevice && !rows && reduced.size() == 1 && count > 0 &&
+           llvm::all_of(items, [](const Item &item) { return item.moments; });
+  }
+  void emitMoments(Emitter &e, ArrayRef<AffineExpr> point, Value chunk,
+                   AffineExpr lane, ArrayRef<Value> masks);
   void emitWidePartial(Emitter &e, Value t);
   /// Calls `body` for all columns.
   void overColumns(Emitter &e, llvm::function_ref<void(AffineExpr)> body);
@@ -57,6 +67,11 @@ private:
   void writeStates(Emitter &e, const Item &item, ArrayRef<Value> states,
                    Value chunk, ArrayRef<AffineExpr> at);
   void emitCombine(Emitter &e, Value t);
+  /// Folds element(chunk) of all chunks: in order, or by the threads of a warp.
+  Value foldChunks(Emitter &e, const Reducer &reducer,
+                   llvm::function_ref<Value(Value, AffineExpr)> element);
+  void planColumns();
+  mlir::LogicalResult emitPartials(mlir::ModuleOp into);
   /// Stores an item's final values at the kept point.
   void finish(Emitter &e, const Item &item, ArrayRef<Value> states,
               Index point);
@@ -72,9 +87,12 @@ private:
   SmallVector<Item> items;
   SmallVector<int64_t> axes;
   std::optional<Domain> domain;
-  /// Set if lanes are elements of a row rather than adjacent columns; in
-  /// launches, a thread has one column or row.
+  /// Set if lanes are elements of a row, or adjacent columns. In launches, a
+  /// thread has one row, or as many columns as 16 bytes hold.
   bool overLanes = false;
+  bool combinesLanes = false; ///< likewise of points whose chunks are combined
+  bool onDevice = false;      ///< in launches
+  bool byWarps = false;       ///< a warp combines the chunks of a point
   /// Set for many columns, and for moments of columns: all of them are reduced
   /// in one pass over a tile of rows, with sums in a buffer, so that memory is
   /// read in order, and once.

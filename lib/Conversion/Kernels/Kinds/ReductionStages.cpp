@@ -3,7 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Stage 0 reduces a chunk (emitPartial in registers, emitWidePartial through a
-// buffer of all columns); stage 1 combines chunks in order (emitCombine).
+// buffer of all columns); stage 1 combines chunks in order, or on a GPU by a
+// warp: thread t chunks t, t + 32, ..., then a tree (emitCombine).
 //
 //===----------------------------------------------------------------------===//
 #include "Kinds/ReductionKernel.h"
@@ -104,6 +105,8 @@ void ReductionKernel::emitPartial(Emitter &e, Value t) {
       known = chunkLength;
     nest.setRange(low, high, known);
   }
+  if (isOnePass())
+    return emitMoments(e, at, chunk, lane, masks);
 
   SmallVector<Reducer> first, second;
   SmallVector<unsigned> momentItems;
@@ -182,20 +185,6 @@ void ReductionKernel::overColumns(Emitter &e,
                                   function_ref<void(AffineExpr)> body) {
   int64_t columns = domain->loops.back().size;
   vectorLoop(e, e.index(0), e.index(columns), columns, body);
-}
-
-/// Returns ((v0 + v1) + (v2 + v3)) + ...
-static Value pairwise(Emitter &e, const Reducer &reducer,
-                      SmallVector<Value> values) {
-  for (; values.size() > 1;) {
-    SmallVector<Value> next;
-    for (size_t i = 0; i + 1 < values.size(); i += 2)
-      next.push_back(reducer.combine(e, values[i], values[i + 1]));
-    if (values.size() % 2)
-      next.push_back(values.back());
-    values = next;
-  }
-  return values.front();
 }
 
 void ReductionKernel::startWide(Emitter &e, ArrayRef<AffineExpr> at,
@@ -339,26 +328,25 @@ void ReductionKernel::emitWidePartial(Emitter &e, Value t) {
   });
 }
 
+Value codegen::pairwise(Emitter &e, const Reducer &reducer,
+                        SmallVector<Value> values) {
+  for (; values.size() > 1;) {
+    SmallVector<Value> next;
+    for (size_t i = 0; i + 1 < values.size(); i += 2)
+      next.push_back(reducer.combine(e, values[i], values[i + 1]));
+    if (values.size() % 2)
+      next.push_back(values.back());
+    values = next;
+  }
+  return values.front();
+}
+
 void ReductionKernel::emitCombine(Emitter &e, Value t) {
-  Value start = overLanes ? e.mul(t, e.index(lanes)) : t;
-  AffineExpr number = e.addDim(start, /*lane=*/overLanes);
-  auto widened = [&](Value v) { return overLanes ? e.splat(v) : v; };
+  Value start = combinesLanes ? e.mul(t, e.index(lanes)) : t;
+  AffineExpr number = e.addDim(start, /*lane=*/combinesLanes);
   auto loadState = [&](const Item &item, unsigned state, AffineExpr chunk) {
     return e.loadFrom(addressAt(e, item.scratch[state]), item.reducer.type,
                       chunk * keptPoints + number);
-  };
-  // Folds `element` of all chunks.
-  auto fold = [&](const Reducer &reducer,
-                  function_ref<Value(Value, AffineExpr)> element) {
-    Value init = widened(reducer.identity(e));
-    return e
-        .forLoop(e.index(0), e.index(chunks), 1, init,
-                 [&](Value iv, ValueRange sum) {
-                   AffineExpr chunk = e.addDim(iv);
-                   return SmallVector<Value>{
-                       widened(reducer.combine(e, sum[0], element(iv, chunk)))};
-                 })
-        .front();
   };
   auto all = [&] {
     SmallVector<AffineExpr> at(domain->loops.size(), e.c(0));
@@ -372,26 +360,29 @@ void ReductionKernel::emitCombine(Emitter &e, Value t) {
       SmallVector<Value> states;
       Type type = item.reducer.type;
       if (!item.moments) {
-        states.push_back(fold(item.reducer, [&](Value, AffineExpr chunk) {
-          return loadState(item, 0, chunk);
-        }));
+        states.push_back(
+            foldChunks(e, item.reducer, [&](Value, AffineExpr chunk) {
+              return loadState(item, 0, chunk);
+            }));
       } else {
-        Value sum = fold(item.reducer, [&](Value iv, AffineExpr chunk) {
-          return e.mul(loadState(item, 0, chunk), chunkCount(e, iv, type));
-        });
+        Value sum =
+            foldChunks(e, item.reducer, [&](Value iv, AffineExpr chunk) {
+              return e.mul(loadState(item, 0, chunk), chunkCount(e, iv, type));
+            });
         Value mean = e.div(sum, e.constant(type, double(count)));
-        Value squares = fold(item.reducer, [&](Value iv, AffineExpr chunk) {
-          Value d = e.sub(loadState(item, 0, chunk), mean);
-          Value between = e.mul(e.mul(d, d), chunkCount(e, iv, type));
-          return e.add(loadState(item, 1, chunk), between);
-        });
+        Value squares =
+            foldChunks(e, item.reducer, [&](Value iv, AffineExpr chunk) {
+              Value d = e.sub(loadState(item, 0, chunk), mean);
+              Value between = e.mul(e.mul(d, d), chunkCount(e, iv, type));
+              return e.add(loadState(item, 1, chunk), between);
+            });
         states.append({mean, squares});
       }
       finish(e, item, states, domain->index(at));
     }
     return Value();
   };
-  if (overLanes && keptPoints % lanes)
+  if (combinesLanes && keptPoints % lanes)
     e.withMask(maskBelow(e, start, e.index(keptPoints)), all);
   else
     all();

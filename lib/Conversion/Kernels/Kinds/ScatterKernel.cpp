@@ -4,8 +4,10 @@
 //
 // A first stage starts from init, row by row as the memory lies; a second
 // applies the updates in their order, parallel over all dimensions but the
-// axis, along which updates may collide: on the CPU in blocks of columns, on a
-// GPU with a thread for each column. Deterministic, no atomics. Without columns
+// axis, along which updates may collide: on the CPU in blocks of columns; on a
+// GPU with a thread for each column of each row that has updates, where all
+// columns share their indices (UpdateOrder), else for each column.
+// Deterministic, no atomics, the same order of sums everywhere. Without columns
 // one stage does both for each item.
 //
 // Sums and products of f16 and bf16 are computed in f32, in scratch, and
@@ -14,6 +16,7 @@
 // Complexity: O(elements of init and updates).
 //
 //===----------------------------------------------------------------------===//
+#include "Device/UpdateOrder.h"
 #include "Kinds/StructuredKernel.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
@@ -65,6 +68,14 @@ protected:
   LogicalResult planBlocks() override {
     addLaunch(type.getNumElements(), kBlockThreads, false,
               "a thread moves an element");
+    if (isOrdered()) {
+      code.workspaceBytes = order().bytes();
+      for (int64_t items :
+           {count, count * order().parts(), count, count * otherPoints()})
+        addLaunch(items, kBlockThreads, false,
+                  "a thread adds the updates of an element");
+      return success();
+    }
     if (failed(AxisKernel::planBlocks()))
       return failure();
     if (wide)
@@ -125,6 +136,9 @@ protected:
                            (this->*body)(e, at);
                          });
     };
+    if (isOrdered())
+      return success(succeeded(over(0, &ScatterKernel::emitCopy)) &&
+                     succeeded(emitOrdered(into)));
     auto update = [&](Emitter &e, const Place &place) {
       emitUpdates(e, place, columns ? place.low : Value());
     };
@@ -154,6 +168,75 @@ private:
   }
   void emitFinish(Emitter &e, ArrayRef<AffineExpr> at) {
     e.store(0, type, at, current(e, at));
+  }
+
+  //===--- Updates by row -----------------------------------------------===//
+
+  UpdateOrder order() const { return {count}; }
+  /// Returns whether updates are sorted by row.
+  bool isOrdered() const {
+    return columns && !ownIndices && UpdateOrder::isWorth(count, shape[axis]) &&
+           count * otherPoints() > 0;
+  }
+  /// Returns the number of points of the dimensions beside the axis.
+  int64_t otherPoints() const {
+    return shape[axis] ? type.getNumElements() / shape[axis] : 0;
+  }
+  void emitCopy(Emitter &e, ArrayRef<AffineExpr> at) {
+    e.store(0, type, at, e.emit(init, at));
+  }
+  /// Returns where update `number` lies in the shape of the indices.
+  SmallVector<AffineExpr> stepOf(Emitter &e, Value number) {
+    SmallVector<AffineExpr> step;
+    for (Value part : split(e, number, steps))
+      step.push_back(e.addDim(part));
+    return step;
+  }
+
+  LogicalResult emitOrdered(ModuleOp into) {
+    auto row = [&](Emitter &e, Value n) {
+      AffineExpr row =
+          e.addReadIndex(e.emit(indices, stepOf(e, n)), shape[axis]);
+      order().emitRow(e, n, e.scalar(row));
+    };
+    auto counts = [&](Emitter &e, Value t) { order().emitCounts(e, t); };
+    auto place = [&](Emitter &e, Value n) { order().emitPlace(e, n); };
+    int64_t parts = order().parts(), points = otherPoints();
+    return success(succeeded(emitThreads(into, 1, count, row)) &&
+                   succeeded(emitThreads(into, 2, count * parts, counts)) &&
+                   succeeded(emitThreads(into, 3, count, place)) &&
+                   succeeded(emitThreads(
+                       into, 4, count * points,
+                       [&](Emitter &e, Value t) { emitRowUpdates(e, t); })));
+  }
+
+  /// Adds all updates of one element, if the item's update is the first one of
+  /// its row.
+  void emitRowUpdates(Emitter &e, Value item) {
+    SmallVector<int64_t> sizes(shape);
+    sizes.erase(sizes.begin() + axis);
+    sizes.insert(sizes.begin(), count);
+    SmallVector<Value> parts = split(e, item, sizes);
+    Value number = parts.front(), length = order().length(e, number);
+    auto apply = [&] {
+      SmallVector<AffineExpr> at;
+      for (Value part : ArrayRef(parts).drop_front())
+        at.push_back(e.addDim(part));
+      at.insert(at.begin() + axis, e.addSymbol(order().row(e, number), true));
+      Value start = order().start(e, number), begin = e.emit(init, at);
+      SmallVector<Value> sum =
+          e.forLoop(e.index(0), length, 1, begin, [&](Value i, ValueRange sum) {
+            SmallVector<AffineExpr> from(ArrayRef(at).take_front(axis));
+            llvm::append_range(from, stepOf(e, order().at(e, e.add(start, i))));
+            llvm::append_range(from, ArrayRef(at).drop_front(axis + 1));
+            return SmallVector<Value>{
+                combine(e, sum.front(), e.emit(updates, from))};
+          });
+      e.store(0, type, at, sum.front());
+      return SmallVector<Value>();
+    };
+    e.ifThen(e.cmpi(arith::CmpIPredicate::sgt, length, e.index(0)), apply,
+             nullptr);
   }
 
   /// Calls `body` for all elements of an item.
@@ -275,9 +358,7 @@ private:
   }
 
   void emitUpdate(Emitter &e, Value number, const Place &place) {
-    SmallVector<AffineExpr> step;
-    for (Value part : split(e, number, steps))
-      step.push_back(e.addDim(part));
+    SmallVector<AffineExpr> step = stepOf(e, number);
     overColumns(e, place, [&](ArrayRef<AffineExpr> at) {
       SmallVector<AffineExpr> from(at.take_front(axis)), to(at);
       llvm::append_range(from, step);
@@ -285,23 +366,25 @@ private:
       Value index = e.emit(indices, ownIndices ? from : step);
       to[axis] = e.addReadIndex(index, shape[axis]);
       Value update = e.emit(updates, from);
-      put(e, to, combine(e, to, update));
+      bool replaces = kind == ScatterKind::Set;
+      put(e, to, combine(e, replaces ? Value() : current(e, to), update));
     });
   }
 
-  Value combine(Emitter &e, ArrayRef<AffineExpr> at, Value update) {
+  /// Returns what `update` makes of an element.
+  Value combine(Emitter &e, Value element, Value update) {
     bool isSigned = !type.getElementType().isUnsignedInteger();
     switch (kind) {
     case ScatterKind::Set:
       return update;
     case ScatterKind::Add:
-      return e.add(current(e, at), update);
+      return e.add(element, update);
     case ScatterKind::Mul:
-      return e.mul(current(e, at), update);
+      return e.mul(element, update);
     case ScatterKind::Max:
-      return e.maximum(current(e, at), update, isSigned);
+      return e.maximum(element, update, isSigned);
     case ScatterKind::Min:
-      return e.minimum(current(e, at), update, isSigned);
+      return e.minimum(element, update, isSigned);
     }
     llvm_unreachable("kinds are listed above");
   }

@@ -1,0 +1,117 @@
+//===- DeviceReduction.cpp - what reductions do on a GPU alone ------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "Device/BlockNest.h"
+#include "Kinds/ReductionKernel.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+using namespace mlir;
+using namespace ckopt;
+using namespace ckopt::codegen;
+
+/// Rows that a thread loads before it uses one.
+static constexpr int64_t kRowsInFlight = 8;
+
+/// Gives a thread as many columns as 16 bytes hold, if all loads and stores are
+/// of vectors then. Chunks, and with them the order of sums, stay.
+void ReductionKernel::planColumns() {
+  int64_t columns = domain->loops.back().size;
+  if (lanes == 1 || columns == 0 || columns % int64_t(lanes))
+    return;
+  overLanes = true;
+  trips.back() = columns / int64_t(lanes);
+  work /= int64_t(lanes);
+  if (chunks > 1)
+    planScratch();
+  addLaunch(work, kBlockThreads, /*together=*/false);
+  OwningOpRef<ModuleOp> probe = ModuleOp::create(kernel.getLoc());
+  if (failed(emitPartials(*probe)) || report.gathers) {
+    overLanes = false;
+    trips.back() = columns;
+    work *= int64_t(lanes);
+  }
+  report = {};
+  code.stages.clear();
+}
+
+/// Reduces a chunk of columns to means and sums of squares around them in one
+/// pass: a tile of rows, all loaded before one is used, has its own mean and
+/// squares around that, which are merged into those of the rows before it by
+/// Chan, Golub and LeVeque's formula. So nothing cancels, whatever the mean.
+void ReductionKernel::emitMoments(Emitter &e, ArrayRef<AffineExpr> point,
+                                  Value chunk, AffineExpr lane,
+                                  ArrayRef<Value> masks) {
+  SmallVector<AffineExpr> at(point);
+  Value low, high;
+  chunkRange(e, chunk, low, high);
+  auto widened = [&](Value v) { return lane ? e.splat(v) : v; };
+  size_t n = items.size();
+  SmallVector<Value> states; // means, then squares
+  for (int state = 0; state < 2; ++state)
+    for (const Item &item : items)
+      states.push_back(widened(e.constant(item.reducer.type, 0.0)));
+  auto merge = [&](const Item &item, Value row, int64_t count, Value &mean,
+                   Value &squares) {
+    Type type = item.reducer.type;
+    AffineExpr first = e.addDim(row);
+    SmallVector<Value> values;
+    for (int64_t k = 0; k < count; ++k) {
+      at[reduced[0]] = first + k;
+      values.push_back(widened(e.emit(item.input, domain->index(at))));
+    }
+    Value own = pairwise(e, item.reducer, values), spread;
+    own = e.mul(own, e.like(own, 1.0 / double(count)));
+    for (Value v : values) {
+      Value d = e.sub(v, own);
+      spread = spread ? e.fma(d, d, spread) : e.mul(d, d);
+    }
+    Value before = arith::SIToFPOp::create(e.b, type, e.sub(row, low));
+    Value rows = e.constant(type, double(count));
+    Value share = e.div(rows, e.add(before, rows));
+    Value apart = e.sub(own, mean);
+    mean = e.fma(apart, widened(share), mean);
+    squares = e.add(squares, e.fma(e.mul(apart, apart),
+                                   widened(e.mul(before, share)), spread));
+  };
+  auto loop = [&](Value from, Value to, int64_t step) {
+    states = e.forLoop(from, to, step, states, [&](Value row, ValueRange old) {
+      SmallVector<Value> next(old);
+      for (auto [i, item] : llvm::enumerate(items))
+        merge(item, row, step, next[i], next[n + i]);
+      return next;
+    });
+  };
+  Value tile = e.index(kRowsInFlight), size = e.sub(high, low);
+  Value tiles =
+      e.add(low, e.mul(arith::DivUIOp::create(e.b, size, tile), tile));
+  loop(low, tiles, kRowsInFlight);
+  loop(tiles, high, 1);
+  writePartials(e, ArrayRef(states).take_front(n),
+                ArrayRef(states).drop_front(n), chunk, at, lane, masks);
+}
+
+Value ReductionKernel::foldChunks(
+    Emitter &e, const Reducer &reducer,
+    function_ref<Value(Value, AffineExpr)> element) {
+  auto widened = [&](Value v) { return combinesLanes ? e.splat(v) : v; };
+  auto some = [&](Value first, int64_t step) {
+    Value init = widened(reducer.identity(e));
+    return e
+        .forLoop(first, e.index(chunks), step, init,
+                 [&](Value iv, ValueRange sum) {
+                   AffineExpr chunk = e.addDim(iv);
+                   return SmallVector<Value>{
+                       widened(reducer.combine(e, sum[0], element(iv, chunk)))};
+                 })
+        .front();
+  };
+  if (!byWarps)
+    return some(e.index(0), 1);
+  Value buffer = e.sharedBuffer(reducer.type, kWarp);
+  e.forThreads(kWarp, [&](Value thread) {
+    memref::StoreOp::create(e.b, some(thread, kWarp), buffer, e.threadIndex());
+  });
+  return BlockNest::combineThreads(e, kWarp, reducer, buffer).front();
+}

@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# Counts registers, spills and waits for memory in the machine code of a golden
+# network's products and convolutions (scripts/kernel-counts); skipped, and said
+# so, where ptxas or cuobjdump is missing. A bound below what they have must
+# fail, or nothing is counted.
+# Usage: kernel_counts.sh SOURCE CKOPT PYTHON
+set -euo pipefail
+source=$1 ckopt=$2 python=$3
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+fail() { echo "kernel_counts.sh: $*" >&2; exit 1; }
+counts=("$python" "$source/scripts/kernel-counts")
+"${counts[@]}" "$work" >"$work/skipped" 2>&1 && status=0 || status=$?
+[ $status -ne 77 ] || { cat "$work/skipped"; exit 77; }
+for precision in f32 tf32 bf16; do
+  "$ckopt" compile "$source/test/data/models/digits_cnn.onnx" --loss=cross_entropy --optimizer=sgd --lr=0.1 --batch=64 \
+    --target=cuda --sm=90 --matmul-precision=$precision -o "$work/$precision" >"$work/log" 2>&1 ||
+    { cat "$work/log"; fail "compile"; }
+done
+"${counts[@]}" --most-registers=128 --most-waits=2 "$work"/{f32,tf32,bf16} || fail "a bound does not hold"
+! "${counts[@]}" --most-registers=8 "$work/tf32" >/dev/null 2>&1 || fail "nothing is counted"

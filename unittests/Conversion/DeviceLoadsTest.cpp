@@ -1,0 +1,194 @@
+//===- DeviceLoadsTest.cpp - loads of contractions on a GPU ---------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What cannot be timed here is counted: in the text of the PTX, whether all
+// loads of a slice stand together, without a branch between them, wherever
+// elements lie; in the interpreter, how many sectors of 32 bytes they touch.
+//
+//===----------------------------------------------------------------------===//
+#include "KernelJit.h"
+#include "Memory.h"
+#include "ckopt/Conversion/BlockToPTX/BlockToPTX.h"
+#include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
+
+#include <gtest/gtest.h>
+
+using namespace mlir;
+using namespace ckopt;
+using namespace ckopt::test;
+using runtime::ProductPrecision;
+using standin::ptx::Traffic;
+
+namespace {
+
+/// The first launch of a kernel, and what it did to global memory.
+struct Counted {
+  PtxKernel kernel;
+  Traffic loads, stores;
+};
+
+/// Interprets PTX and keeps the traffic of the first launch.
+class Counter : public KernelLauncher {
+public:
+  Counter(PtxModule made, Counted &counted)
+      : module(std::move(made)), counted(counted) {
+    program = standin::ptx::parse(module.text, error);
+  }
+  std::string launch(StringRef symbol, ArrayRef<uint64_t> values,
+                     ArrayRef<Range> ranges) override {
+    std::vector<standin::ptx::Region> regions;
+    for (const Range &range : ranges)
+      regions.push_back({reinterpret_cast<uint64_t>(range.begin),
+                         uint64_t(range.bytes), range.name});
+    memory.setRegions(regions);
+    for (const PtxKernel &kernel : module.kernels) {
+      if (!program || kernel.symbol != symbol)
+        continue;
+      error =
+          standin::ptx::launch(*program, symbol.str(), uint32_t(kernel.grid),
+                               uint32_t(kernel.block), values, memory);
+      if (symbol == counted.kernel.symbol)
+        counted.loads = memory.loads, counted.stores = memory.stores;
+    }
+    return error;
+  }
+
+private:
+  PtxModule module;
+  Counted &counted;
+  std::string error;
+  std::unique_ptr<standin::ptx::Program> program;
+  standin::ptx::GlobalMemory memory;
+};
+
+Counted countOf(const std::string &text, ProductPrecision precision,
+                bool runs) {
+  Counted counted;
+  auto make = [&](ModuleOp blockForm,
+                  std::string &) -> std::unique_ptr<KernelLauncher> {
+    PtxOptions options;
+    options.tf32 = precision == ProductPrecision::TF32;
+    auto made = emitPtx(blockForm, options);
+    if (!made) {
+      ADD_FAILURE() << llvm::toString(made.takeError());
+      return nullptr;
+    }
+    counted.kernel = made->kernels.front();
+    return std::make_unique<Counter>(std::move(*made), counted);
+  };
+  auto jit = KernelJit::launchedBy(make, text, precision);
+  EXPECT_TRUE(jit->ok()) << jit->error();
+  if (!jit->ok() || !runs)
+    return counted;
+  std::vector<std::vector<std::byte>> buffers;
+  std::vector<void *> arguments;
+  auto add = [&](int64_t bytes) {
+    buffers.emplace_back(size_t(bytes) + 64);
+    auto begin = reinterpret_cast<uintptr_t>(buffers.back().data());
+    return reinterpret_cast<void *>(llvm::alignTo(begin, 64));
+  };
+  func::FuncOp kernel = jit->kernel();
+  for (TypeRange types : {TypeRange(kernel.getArgumentTypes()),
+                          TypeRange(kernel.getResultTypes())})
+    for (Type type : types)
+      arguments.push_back(add(getByteSize(cast<RankedTensorType>(type))));
+  void *scratch = add(jit->code().workspaceBytes);
+  for (size_t stage = 0; stage < jit->code().stages.size(); ++stage)
+    EXPECT_EQ(jit->launch(stage, arguments.data(), nullptr, scratch), "");
+  return counted;
+}
+
+std::string tensor(ArrayRef<int64_t> shape, const std::string &element,
+                   bool channelsLast = false) {
+  std::string text = "tensor<";
+  for (int64_t size : shape)
+    text += std::to_string(size) + "x";
+  return text + element +
+         (channelsLast ? ", #ckopt.layout<[0, 2, 3, 1]>>" : ">");
+}
+
+std::string product(const std::string &element, int64_t m, int64_t n,
+                    int64_t k) {
+  std::string a = tensor({1, m, k}, element), b = tensor({1, k, n}, element),
+              c = tensor({1, m, n}, element);
+  return kernelText("library", "%a: " + a + ", %b: " + b, c,
+                    "%0 = ckopt.matmul %a, %b : (" + a + ", " + b + ") -> " +
+                        c + "\n return %0 : " + c + "\n");
+}
+
+/// A convolution of 3x3 with padding of 1, channels last: forward, or the
+/// gradient of its input.
+std::string convolution(const std::string &op, int64_t size, int64_t channels,
+                        int64_t stride) {
+  int64_t to = op == "conv" ? size / stride : size * stride;
+  std::string x = tensor({4, channels, size, size}, "f32", true),
+              w = tensor({channels, channels, 3, 3}, "f32", true),
+              y = tensor({4, channels, to, to}, "f32", true),
+              by = std::to_string(stride);
+  return kernelText(
+      "library", "%x: " + x + ", %w: " + w, y,
+      "%0 = ckopt." + op + " %x, %w {strides = array<i64: " + by + ", " + by +
+          ">, pads_low = array<i64: 1, 1>, pads_high = array<i64: " + (stride == 1 ? "1, 1" : "0, 0") +
+          ">, dilations = array<i64: 1, 1>, groups = 1 : i64} : (" + x + ", " +
+          w + ") -> " + y + "\n return %0 : " + y + "\n");
+}
+
+/// All loads of a slice stand together: once before the loop over slices, once
+/// in it.
+void expectTogether(const std::string &text, ProductPrecision precision,
+                    int64_t loads) {
+  PtxKernel kernel = countOf(text, precision, /*runs=*/false).kernel;
+  EXPECT_EQ(kernel.mostLoads, loads) << text;
+  EXPECT_EQ(kernel.loadStretches, 2) << text;
+  EXPECT_EQ(kernel.splitVectors, 0) << text;
+  EXPECT_LE(kernel.sharedBytes, 48 * 1024) << text;
+}
+
+// A slice of a large tile has 128 x 8 elements of each operand, on tensor cores
+// 128 x 16 (of halves in memory 128 x 32); of a small one 64 x 16 or 64 x 32.
+// 256 threads load 4 elements of f32, or 8 halves, at once.
+TEST(DeviceLoads, OfASliceTogether) {
+  expectTogether(product("f32", 2048, 2048, 1024), ProductPrecision::F32, 2);
+  expectTogether(product("f32", 2048, 2048, 1024), ProductPrecision::TF32, 4);
+  expectTogether(product("f32", 2048, 2048, 1024), ProductPrecision::BF16, 4);
+  expectTogether(product("bf16", 2048, 2048, 1024), ProductPrecision::F32, 4);
+  expectTogether(product("f32", 256, 256, 512), ProductPrecision::F32, 2);
+  expectTogether(product("f32", 256, 256, 512), ProductPrecision::TF32, 4);
+  expectTogether(product("bf16", 256, 256, 512), ProductPrecision::F32, 2);
+}
+
+// Elements outside of the operands are no branches.
+TEST(DeviceLoads, AtEdgesTogether) {
+  expectTogether(product("f32", 200, 200, 200), ProductPrecision::F32, 2);
+  expectTogether(product("f32", 200, 200, 200), ProductPrecision::TF32, 4);
+  expectTogether(product("f32", 70, 65, 37), ProductPrecision::F32, 8);
+  expectTogether(product("f32", 70, 65, 37), ProductPrecision::TF32, 16);
+}
+
+TEST(DeviceLoads, OfConvolutionsTogether) {
+  for (const char *op : {"conv", "conv_input_grad"})
+    for (int64_t stride : {1, 2})
+      for (auto precision : {ProductPrecision::F32, ProductPrecision::TF32})
+        expectTogether(convolution(op, 16, 64, stride), precision,
+                       precision == ProductPrecision::F32 ? 2 : 4);
+}
+
+// What is moved is what is asked for where vectors lie along k or n; zeros that
+// stand for padding are one sector more a request.
+TEST(DeviceLoads, Sectors) {
+  Counted whole =
+      countOf(product("f32", 128, 128, 64), ProductPrecision::TF32, true);
+  EXPECT_EQ(whole.loads.bytes, 4u * (2 * 128 + 2 * 128) * 64u);
+  EXPECT_EQ(whole.loads.overfetch(), 1.0);
+  EXPECT_EQ(whole.stores.bytes, 4u * 128 * 128);
+  EXPECT_EQ(whole.stores.overfetch(), 1.0);
+  for (const char *op : {"conv", "conv_input_grad"}) {
+    Counted padded =
+        countOf(convolution(op, 8, 32, 1), ProductPrecision::TF32, true);
+    EXPECT_GT(padded.loads.requests, 0u);
+    EXPECT_LE(padded.loads.overfetch(), 1.1) << op;
+  }
+}
+
+} // namespace
