@@ -129,7 +129,8 @@ std::string convolution(const std::string &op, int64_t size, int64_t channels,
   return kernelText(
       "library", "%x: " + x + ", %w: " + w, y,
       "%0 = ckopt." + op + " %x, %w {strides = array<i64: " + by + ", " + by +
-          ">, pads_low = array<i64: 1, 1>, pads_high = array<i64: " + (stride == 1 ? "1, 1" : "0, 0") +
+          ">, pads_low = array<i64: 1, 1>, pads_high = array<i64: " +
+          (stride == 1 ? "1, 1" : "0, 0") +
           ">, dilations = array<i64: 1, 1>, groups = 1 : i64} : (" + x + ", " +
           w + ") -> " + y + "\n return %0 : " + y + "\n");
 }

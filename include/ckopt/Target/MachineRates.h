@@ -23,8 +23,8 @@ struct MachineRates {
   /// kernels before it left in a cache; 0 bytes: there is none that counts.
   double cacheBandwidth = 0, cacheBytes = 0;
   double reductionStarts = 1; ///< kernels that a reduction is started as
-  double linkBandwidth = 4e9;  ///< bytes a second, between two ranks
-  double linkLatency = 2e-6;   ///< seconds of a message between two ranks
+  double linkBandwidth = 4e9; ///< bytes a second, between two ranks
+  double linkLatency = 2e-6;  ///< seconds of a message between two ranks
 };
 
 /// What one call of a kernel does, by the rate that it takes: bytes of memory,

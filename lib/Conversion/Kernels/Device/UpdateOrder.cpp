@@ -36,11 +36,11 @@ void UpdateOrder::emitCounts(Emitter &e, Value item) const {
   Value low = e.mul(part, e.index(length)),
         high = e.minimum(e.add(low, e.index(length)), e.index(count));
   SmallVector<Value> zeros(3, e.index(0));
-  SmallVector<Value> counts = e.forLoop(
-      low, high, 1, zeros, [&](Value other, ValueRange sums) {
+  SmallVector<Value> counts =
+      e.forLoop(low, high, 1, zeros, [&](Value other, ValueRange sums) {
         auto counted = [&](Value sum, Value condition) {
-          return e.add(sum, arith::ExtUIOp::create(e.b, e.b.getI64Type(),
-                                                   condition));
+          return e.add(
+              sum, arith::ExtUIOp::create(e.b, e.b.getI64Type(), condition));
         };
         Value theirs = row(e, other);
         Value same = e.cmpi(arith::CmpIPredicate::eq, theirs, own);

@@ -58,9 +58,7 @@ struct UpdateOrder {
     return read(e, Length, number);
   }
   /// Returns the place of the list that begins with update `number`.
-  Value start(Emitter &e, Value number) const {
-    return read(e, Start, number);
-  }
+  Value start(Emitter &e, Value number) const { return read(e, Start, number); }
   /// Returns the number of the update at a place.
   Value at(Emitter &e, Value place) const { return read(e, Order, place); }
 
