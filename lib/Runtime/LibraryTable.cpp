@@ -202,7 +202,7 @@ LibraryForm LibraryTable::formOf(const PrimitiveDesc &desc) const {
   const LibraryRule *rule = find(desc);
   if (desc.kind == PrimitiveKind::MatMul)
     return rule ? rule->form : LibraryForm::InPlace;
-  if (!rule || rule->form == LibraryForm::Convolution)
+  if ((!rule || rule->form == LibraryForm::Convolution) && !isMiscomputed(desc))
     return LibraryForm::Convolution;
   return formOf(productOf(desc));
 }
@@ -212,7 +212,7 @@ std::vector<LibraryForm> ckopt::runtime::formsOf(const PrimitiveDesc &desc) {
   if ((desc.dtype != DType::F32 && desc.dtype != DType::BF16) ||
       desc.precision != ProductPrecision::F32)
     return forms;
-  if (isConvolution(desc.kind))
+  if (isConvolution(desc.kind) && !isMiscomputed(desc))
     forms.push_back(LibraryForm::Convolution);
   if (desc.kind != PrimitiveKind::MatMul && !isPointwise(desc))
     return forms;

@@ -47,6 +47,12 @@ bool ckopt::runtime::isPointwise(const PrimitiveDesc &desc) {
   return single;
 }
 
+bool ckopt::runtime::isMiscomputed(const PrimitiveDesc &desc) {
+  return desc.kind == PrimitiveKind::ConvInputGrad &&
+         desc.dtype == DType::BF16 && isPointwise(desc) &&
+         desc.conv.outChannels % 2 != 0;
+}
+
 PrimitiveDesc ckopt::runtime::productOf(const PrimitiveDesc &desc) {
   const ConvDesc &c = desc.conv;
   int64_t points = c.batch;
@@ -277,7 +283,7 @@ bool fitsForm(const PrimitiveDesc &desc) {
   case LibraryForm::Default:
     return true;
   case LibraryForm::Convolution:
-    return narrow && isConvolution(desc.kind);
+    return narrow && isConvolution(desc.kind) && !isMiscomputed(desc);
   case LibraryForm::InPlace:
   case LibraryForm::Packed:
     return narrow && product;

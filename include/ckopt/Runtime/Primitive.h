@@ -204,6 +204,12 @@ struct PrimitiveDesc {
 /// a product of matrices: one group, kernel 1, stride 1, no padding.
 CKRT_EXPORT bool isPointwise(const PrimitiveDesc &desc);
 
+/// Returns whether oneDNN's convolution gives wrong numbers, so that the
+/// product has to compute it: oneDNN 2.6 reads the channels of pointwise input
+/// gradients of bf16 in pairs, and where they are odd in number some sizes
+/// (points that are a multiple of 30 among them) get those of the next point.
+CKRT_EXPORT bool isMiscomputed(const PrimitiveDesc &desc);
+
 /// Returns a pointwise convolution as a product with the same arguments in the
 /// same order, of form Default.
 CKRT_EXPORT PrimitiveDesc productOf(const PrimitiveDesc &desc);

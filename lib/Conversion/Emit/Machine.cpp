@@ -55,20 +55,29 @@ static constexpr llvm::StringLiteral usedFeatures[] = {"sse3",
 /// The architecture that code is emitted for beside this machine's own.
 static constexpr llvm::StringLiteral crossTriple = "aarch64-unknown-linux-gnu";
 
-/// Returns whether LLVM knows the CPU in an architecture.
-static bool knowsCpu(const llvm::TargetMachine &machine, llvm::StringRef cpu) {
-  const llvm::MCSubtargetInfo &info = *machine.getMCSubtargetInfo();
-  return info.isCPUStringValid(cpu) &&
-         (!machine.getTargetTriple().isX86() || info.checkFeatures("+64bit"));
+/// Returns whether LLVM knows the CPU in an architecture; a code generator for
+/// one that it does not know would print so, several times.
+static bool knowsCpu(const llvm::Target &target, const llvm::Triple &triple,
+                     llvm::StringRef cpu) {
+  std::unique_ptr<llvm::MCSubtargetInfo> any(
+      target.createMCSubtargetInfo(triple.str(), "", ""));
+  if (!any || !any->isCPUStringValid(cpu))
+    return false;
+  std::unique_ptr<llvm::MCSubtargetInfo> own(
+      target.createMCSubtargetInfo(triple.str(), cpu, ""));
+  return !triple.isX86() || own->checkFeatures("+64bit");
 }
 
-/// Makes the code generator of an architecture; null with a reason.
+/// Makes the code generator of an architecture; null with a reason, or with
+/// none where it does not know the CPU.
 static std::unique_ptr<llvm::TargetMachine>
 makeMachine(const llvm::Triple &triple, llvm::StringRef cpu,
             llvm::StringRef features, unsigned optLevel, std::string &error) {
   const llvm::Target *target =
       llvm::TargetRegistry::lookupTarget(triple, error);
   if (!target)
+    return nullptr;
+  if (!knowsCpu(*target, triple, cpu))
     return nullptr;
   llvm::TargetOptions targetOptions;
   targetOptions.AllowFPOpFusion = llvm::FPOpFusion::Strict;
@@ -98,10 +107,10 @@ ckopt::makeTargetMachine(const CpuOptions &options) {
     features = llvm::join(list, ",");
   }
   auto machine = makeMachine(triple, cpu, features, options.optLevel, error);
-  if (!machine)
+  if (!machine && !error.empty())
     return makeError(ExitInternal,
                      "no code generator for this machine: " + error);
-  if (knowsCpu(*machine, cpu))
+  if (machine)
     return std::move(machine);
   llvm::InitializeAllTargetInfos();
   llvm::InitializeAllTargets();
@@ -109,7 +118,7 @@ ckopt::makeTargetMachine(const CpuOptions &options) {
   llvm::InitializeAllAsmPrinters();
   auto cross =
       makeMachine(llvm::Triple(crossTriple), cpu, "", options.optLevel, error);
-  if (cross && knowsCpu(*cross, cpu))
+  if (cross)
     return std::move(cross);
   return usageError("--cpu: '" + cpu + "' is no " + triple.getArchName() +
                     " or " + llvm::Triple(crossTriple).getArchName() +

@@ -8,9 +8,11 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Formats/JsonReader.h"
+#include "ckopt/Base/JsonDepth.h"
 
 #include <cmath>
 
+using namespace ckopt;
 using namespace ckopt::planner;
 namespace json = llvm::json;
 
@@ -91,27 +93,6 @@ bool JsonReader::format(const json::Object &object, llvm::StringRef wanted) {
 std::string JsonReader::text(const json::Object &object, llvm::StringRef key) {
   auto found = object.getString(key);
   return found ? found->str() : std::string();
-}
-
-static bool nestsDeeply(std::string_view text) {
-  int64_t depth = 0;
-  bool quoted = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    char c = text[i];
-    if (quoted) {
-      if (c == '\\')
-        ++i;
-      quoted = c != '"';
-    } else if (c == '"') {
-      quoted = true;
-    } else if (c == '[' || c == '{') {
-      if (++depth > 64)
-        return true;
-    } else if (c == ']' || c == '}') {
-      --depth;
-    }
-  }
-  return false;
 }
 
 std::string ckopt::planner::checkJsonText(std::string_view text) {
