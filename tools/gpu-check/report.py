@@ -115,14 +115,17 @@ def rate(flops, time):
 
 
 def by_symbol(result):
-    """Seconds and count of a step's calls, by kernel symbol."""
+    """Seconds and number of a step's calls, and bytes of one, by kernel symbol.
+    A call may have several launches, of different code; launches of the same
+    code may differ in their scalars."""
     found = {}
-    for kernel, _, count, time, bytes_ in result.get("launches", []):
-        entry = found.setdefault(kernel, [0.0, 0, 0])
+    for kernel, code, count, time, touched in result.get("launches", []):
+        entry = found.setdefault(kernel, [0.0, {}, 0])
         entry[0] += count * time
-        entry[1] = max(entry[1], count)
-        entry[2] += bytes_
-    return found
+        entry[1][code] = entry[1].get(code, 0) + count
+        entry[2] += count * touched
+    calls = {kernel: max(entry[1].values()) for kernel, entry in found.items()}
+    return {kernel: (entry[0], calls[kernel], entry[2] / calls[kernel]) for kernel, entry in found.items()}
 
 
 def kernels(results, archive):
@@ -134,11 +137,11 @@ def kernels(results, archive):
         flops = work_of(archive, name)
         total = sum(entry[0] for entry in found.values())
         rows = []
-        for symbol, (time, count, bytes_) in sorted(found.items(), key=lambda item: -item[1][0])[:12]:
+        for symbol, (time, count, touched) in sorted(found.items(), key=lambda item: -item[1][0])[:12]:
             one = time / count
             known = flops.get(symbol, {})
             rows.append([symbol, count, "%.1f" % (time * 1e6), "%.1f %%" % (100 * time / total), "%.2f" % (one * 1e6),
-                         rate(known.get("flops"), one), "%.0f" % (bytes_ / one / 1e9), known.get("what", "")])
+                         rate(known.get("flops"), one), "%.0f" % (touched / one / 1e9), known.get("what", "")])
         lines += ["### Kernels of " + name, ""]
         lines += table(["kernel", "calls", "us a step", "share", "us a call", "TFLOP/s", "GB/s", "what"], rows)
     return ["## Kernels by time", ""] + lines if lines else []
