@@ -60,11 +60,11 @@ static constexpr llvm::StringLiteral crossTriple = "aarch64-unknown-linux-gnu";
 static bool knowsCpu(const llvm::Target &target, const llvm::Triple &triple,
                      llvm::StringRef cpu) {
   std::unique_ptr<llvm::MCSubtargetInfo> any(
-      target.createMCSubtargetInfo(triple.str(), "", ""));
+      target.createMCSubtargetInfo(triple, "", ""));
   if (!any || !any->isCPUStringValid(cpu))
     return false;
   std::unique_ptr<llvm::MCSubtargetInfo> own(
-      target.createMCSubtargetInfo(triple.str(), cpu, ""));
+      target.createMCSubtargetInfo(triple, cpu, ""));
   return !triple.isX86() || own->checkFeatures("+64bit");
 }
 
