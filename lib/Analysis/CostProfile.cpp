@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "ckopt/Analysis/CostProfile.h"
 #include "ckopt/Analysis/PlanningProblem.h"
-#include "ckopt/Base/JsonDepth.h"
+#include "ckopt/Base/JsonText.h"
 #include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/Support/Error.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -69,8 +69,8 @@ MachineRates CostProfile::ratesOver(MachineRates result) const {
 }
 
 llvm::Expected<CostProfile> CostProfile::parse(StringRef text) {
-  if (nestsDeeply(text))
-    return inputError("brackets nest more than 64 deep");
+  if (std::string why = whyNotParse(text); !why.empty())
+    return inputError(why);
   auto json = llvm::json::parse(text);
   if (!json)
     return inputError(llvm::toString(json.takeError()));

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Driver/Compile.h"
+#include "DumpedPhases.h"
 #include "LossChoice.h"
 #include "ckopt/Analysis/MemoryTimeline.h"
 #include "ckopt/Analysis/PlanningProblem.h"
@@ -189,18 +190,6 @@ llvm::Error Compilation::settleTarget() {
   return checkPhases(*phases, control);
 }
 
-/// Refuses kernels that were planned for another target, which have other
-/// workspaces.
-static llvm::Error checkDumpedTarget(ModuleOp module,
-                                     const TargetInfo &target) {
-  auto planned = module->getAttrOfType<StringAttr>(kTargetAttr);
-  if (!planned || planned.getValue() == target.name())
-    return llvm::Error::success();
-  return usageError("the IR was dumped from a compilation for target '" +
-                    planned.getValue() + "': give --target=" +
-                    planned.getValue() + ", or a dump from before 'fuse'");
-}
-
 llvm::Error Compilation::import() {
   if (stage != Stage::New)
     return usageError("a compilation imports its model once: make another "
@@ -223,7 +212,9 @@ llvm::Error Compilation::importModel() {
     imported.module = parseSourceFile<ModuleOp>(opts.model, context.get());
     if (!imported.module)
       return inputError("cannot read IR from '" + opts.model + "'");
-    return checkDumpedTarget(module(), *targetInfo);
+    if (llvm::Error error = checkMadeWith(module(), opts, *targetInfo))
+      return error;
+    return noteMadeWith(module(), opts, *targetInfo);
   }
   const TargetTraits &traits = targetInfo->traits;
   const std::string &type = opts.step.precision;
@@ -250,6 +241,9 @@ llvm::Error Compilation::importModel() {
   for (const std::string &text : imported.remarks)
     remark(text);
   noteUnclear();
+  if (!opts.phases.to.empty() || !opts.phases.dumpDirectory.empty())
+    if (llvm::Error error = noteMadeWith(module(), opts, *targetInfo))
+      return error;
   return judgeExport();
 }
 

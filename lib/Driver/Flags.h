@@ -53,21 +53,28 @@ private:
   llvm::Error settleOptimizer();
   void add(llvm::StringRef name, llvm::StringRef value, unsigned commands,
            llvm::StringRef help, Flag::Store store) {
-    auto noted = [this, name = name.str(),
+    auto noted = [this, name = name.str(), phase = phase,
                   store = std::move(store)](llvm::StringRef text) {
       given.insert(name);
+      if (!phase.empty())
+        o.compile.phases.flags[phase] +=
+            " --" + name + (text.empty() ? "" : "=" + text.str());
       return store(text);
     };
     table.add(name, value, commands, help, std::move(noted));
   }
+  /// Says that only this phase reads the flags that are added next; empty:
+  /// later ones, too.
+  void readBy(llvm::StringRef reader) { phase = reader.str(); }
   void addModelFlags();
   void addLossFlags();
   void addOptimizerFlags();
   void addScheduleFlags();
   void addBudgetFlags();
-  void addPlanFlags();
   void addPolicyFlags();
   void addDataFlags();
+  void addRunFlags();
+  void addTimeFlags();
   void addCompilerFlags();
   void addLossScaleFlags();
   void addDeviceFlags();
@@ -92,6 +99,7 @@ private:
 
   DriverOptions &o;
   std::vector<OwnSettings> ownSettings;
+  std::string phase; ///< readBy()
   std::string budgetFlag;
   std::vector<std::string> groups; ///< --group, as given
   std::string rateFile;            ///< of --lr-schedule=file:PATH

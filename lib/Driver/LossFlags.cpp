@@ -53,6 +53,7 @@ static llvm::Error readNumbers(StringRef flag, StringRef text,
 
 void DriverFlags::addLossFlags() {
   table.beginSection("The loss");
+  readBy("autodiff");
   StepOptions &step = o.compile.step;
   autodiff::LossSettings &set = step.lossSettings;
   unsigned training = Stepping | Grad;
@@ -109,4 +110,5 @@ void DriverFlags::addLossFlags() {
   add("margin", "X", training,
       "hinge, hinge_embedding, multi_margin (default 1)",
       flag::number<double>("margin", set.margin));
+  readBy("");
 }

@@ -60,6 +60,7 @@ static std::string help(StringRef parameter) {
 
 void DriverFlags::addOptimizerFlags() {
   table.beginSection("The optimizer");
+  readBy("optimizer");
   OptimizerSettings &opt = o.compile.step.optimizer;
   std::vector<std::string> kinds;
   for (const OptimizerKind &kind : optimizerKinds())
@@ -105,6 +106,7 @@ void DriverFlags::addOptimizerFlags() {
   add("ema", "D", Stepping,
       "also keep averages of the weights, D * old + (1 - D) * new each step",
       flag::number<double>("ema", opt.ema, 0, 1, /*open=*/true));
+  readBy("");
   add("ema-out", "FILE", Train,
       "write the averaged weights (.onnx or .safetensors)",
       flag::text("ema-out", o.emaOutput));

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Target/LibraryTableFile.h"
-#include "ckopt/Base/JsonDepth.h"
+#include "ckopt/Base/JsonText.h"
 #include "ckopt/Support/Error.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -228,8 +228,8 @@ static llvm::Error addRules(const llvm::json::Object &classes,
 
 llvm::Expected<std::shared_ptr<const LibraryTable>>
 ckopt::parseLibraryTable(StringRef source, StringRef cpuClass) {
-  if (nestsDeeply(source))
-    return inputError("brackets nest more than 64 deep");
+  if (std::string why = whyNotParse(source); !why.empty())
+    return inputError(why);
   auto json = llvm::json::parse(source);
   if (!json)
     return inputError(llvm::toString(json.takeError()));

@@ -20,6 +20,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -86,6 +87,9 @@ llvm::Expected<std::vector<Phase>> buildPhases(const StepOptions &options,
 struct PhaseControl {
   std::string from, to; ///< phase names; empty: all
   std::string dumpDirectory;
+  /// The flags that only one phase (or "import") reads, by its name, as given.
+  /// IR is dumped with them, and none other can be given where it goes on.
+  std::map<std::string, std::string> flags;
   bool verbose = false; ///< a line a phase on stderr
   /// Called after each phase that ran, with its name.
   std::function<void(llvm::StringRef)> finished;

@@ -6,11 +6,12 @@
 #include "ckopt/Conversion/Kernels/Kernels.h"
 #include "Kinds/GeneratedKernel.h"
 #include "ckopt/Dialect/Block/IR/BlockDialect.h"
-#include "ckopt/Dialect/Ckopt/IR/CkoptDialect.h"
+#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Verifier.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;
@@ -77,4 +78,12 @@ void ckopt::registerKernelDialects(DialectRegistry &registry) {
                   cf::ControlFlowDialect, func::FuncDialect, gpu::GPUDialect,
                   LLVM::LLVMDialect, math::MathDialect, memref::MemRefDialect,
                   scf::SCFDialect, vector::VectorDialect>();
+}
+
+void ckopt::eraseUnusedKernels(ModuleOp module) {
+  llvm::StringSet<> used;
+  module.walk([&](KernelCallOp call) { used.insert(call.getCallee()); });
+  for (auto kernel : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
+    if (kernel->hasAttr(attrs::kKernel) && !used.contains(kernel.getSymName()))
+      kernel.erase();
 }

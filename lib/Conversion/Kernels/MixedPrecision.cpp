@@ -29,7 +29,6 @@
 #include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Target/TargetRegistry.h"
-#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/Regex.h"
 
 #include <map>
@@ -59,7 +58,6 @@ public:
         single(Float32Type::get(module.getContext())) {}
 
   void run(func::FuncOp function);
-  void eraseUnused();
   bool keptSome() const { return keptAny; }
 
 private:
@@ -381,14 +379,6 @@ void MixedPrecisionRewriter::run(func::FuncOp function) {
       Builder(module.getContext()).getF64ArrayAttr({lowFlops, flops}));
 }
 
-void MixedPrecisionRewriter::eraseUnused() {
-  llvm::StringSet<> used;
-  module.walk([&](KernelCallOp call) { used.insert(call.getCallee()); });
-  for (auto kernel : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
-    if (kernel->hasAttr(attrs::kKernel) && !used.contains(kernel.getSymName()))
-      symbols.erase(kernel);
-}
-
 namespace {
 struct MixedPrecision : ckopt::impl::MixedPrecisionPassBase<MixedPrecision> {
   using MixedPrecisionPassBase::MixedPrecisionPassBase;
@@ -429,7 +419,7 @@ struct MixedPrecision : ckopt::impl::MixedPrecisionPassBase<MixedPrecision> {
     MixedPrecisionRewriter rewriter(getOperation(), *codegen, half, low, keep);
     for (func::FuncOp function : functions)
       rewriter.run(function);
-    rewriter.eraseUnused();
+    eraseUnusedKernels(getOperation());
     if (keep && !rewriter.keptSome())
       getOperation().emitWarning("keep-f32: no node is named '")
           << keepF32 << "'";

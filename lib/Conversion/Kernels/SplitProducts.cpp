@@ -29,7 +29,6 @@
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/SmallBitVector.h"
-#include "llvm/ADT/StringSet.h"
 
 #include <map>
 
@@ -53,7 +52,6 @@ public:
         emulates(emulates), half(BFloat16Type::get(module.getContext())) {}
 
   void run(func::FuncOp function);
-  void eraseUnused();
 
 private:
   using Values = SmallVector<Value, 3>;
@@ -395,14 +393,6 @@ void ProductSplitter::run(func::FuncOp function) {
       op.erase();
 }
 
-void ProductSplitter::eraseUnused() {
-  llvm::StringSet<> used;
-  module.walk([&](KernelCallOp call) { used.insert(call.getCallee()); });
-  for (auto kernel : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
-    if (kernel->hasAttr(attrs::kKernel) && !used.contains(kernel.getSymName()))
-      symbols.erase(kernel);
-}
-
 namespace {
 struct SplitProducts : ckopt::impl::SplitProductsPassBase<SplitProducts> {
   using SplitProductsPassBase::SplitProductsPassBase;
@@ -438,7 +428,7 @@ struct SplitProducts : ckopt::impl::SplitProductsPassBase<SplitProducts> {
     ProductSplitter splitter(getOperation(), *codegen, *kind, emulates);
     for (func::FuncOp function : functions)
       splitter.run(function);
-    splitter.eraseUnused();
+    eraseUnusedKernels(getOperation());
     return success();
   }
 

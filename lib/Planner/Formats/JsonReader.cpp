@@ -8,7 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Formats/JsonReader.h"
-#include "ckopt/Base/JsonDepth.h"
+#include "ckopt/Base/JsonText.h"
 
 #include <cmath>
 
@@ -98,9 +98,8 @@ std::string JsonReader::text(const json::Object &object, llvm::StringRef key) {
 std::string ckopt::planner::checkJsonText(std::string_view text) {
   if (!json::isUTF8(llvm::StringRef(text)))
     return "the file is not UTF-8 text";
-  if (nestsDeeply(text))
-    return "not JSON of this format: brackets nest more than 64 deep";
-  return "";
+  std::string why = whyNotParse(text);
+  return why.empty() ? why : "not JSON of this format: " + why;
 }
 
 std::string ckopt::planner::whyNotJson(std::string_view text) {

@@ -75,6 +75,9 @@ mlir::LogicalResult emitKernel(mlir::func::FuncOp kernel,
                                const CodegenOptions &options,
                                mlir::ModuleOp into);
 
+/// Erases the kernels of a module that no call names.
+void eraseUnusedKernels(mlir::ModuleOp module);
+
 /// Lowers the result of emitKernel (and scf, arith, math, vector, func, cf,
 /// index in general) to the LLVM dialect. Functions of libm may remain
 /// external: link or resolve -lm.

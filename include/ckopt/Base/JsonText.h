@@ -1,0 +1,59 @@
+//===- JsonText.h - what a parser of JSON does not refuse -------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// LLVM's parser of JSON calls itself for each bracket, so a file of brackets
+// alone would end the program; and of two members with one name it takes the
+// last without a word. Whoever reads a file looks here first. Time and memory
+// are linear in the text, but for a logarithm of an object's members.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_BASE_JSONTEXT_H
+#define CKOPT_BASE_JSONTEXT_H
+
+#include <cstddef>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ckopt {
+
+/// Returns why a text that may be JSON is not to be parsed: brackets more than
+/// 64 deep, or two members of an object with one name. Empty: nothing of that.
+inline std::string whyNotParse(std::string_view text) {
+  std::vector<std::set<std::string_view>> members; // of open brackets
+  bool named = false; // the next string is a member's name
+  std::vector<bool> objects;
+  for (size_t i = 0; i < text.size(); ++i) {
+    char c = text[i];
+    if (c == '"') {
+      size_t begin = ++i;
+      for (; i < text.size() && text[i] != '"'; ++i)
+        i += text[i] == '\\';
+      if (!named || i >= text.size())
+        continue;
+      std::string_view name = text.substr(begin, i - begin);
+      if (!members.back().insert(name).second)
+        return "member '" + std::string(name) + "' stands twice in an object";
+      named = false;
+    } else if (c == '[' || c == '{') {
+      if (objects.size() == 64)
+        return "brackets nest more than 64 deep";
+      objects.push_back(c == '{');
+      members.emplace_back();
+      named = c == '{';
+    } else if ((c == ']' || c == '}') && !objects.empty()) {
+      objects.pop_back();
+      members.pop_back();
+      named = false;
+    } else if (c == ',') {
+      named = !objects.empty() && objects.back();
+    }
+  }
+  return "";
+}
+
+} // namespace ckopt
+
+#endif // CKOPT_BASE_JSONTEXT_H
