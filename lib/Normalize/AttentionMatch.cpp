@@ -1,0 +1,335 @@
+//===- AttentionMatch.cpp - products around a softmax ---------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "AttentionMatch.h"
+#include "ckopt/Dialect/Ckopt/IR/Splat.h"
+#include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
+#include "ckopt/Dialect/Ckopt/Utils/TensorBuilder.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Matchers.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace ckopt;
+
+/// Constants of more elements are not looked at.
+static constexpr int64_t maxEvaluated = int64_t(1) << 24;
+/// Scores that a constant mask sets to this or less count as masked.
+static constexpr double masked = -1e9;
+static constexpr double infinity = std::numeric_limits<double>::infinity();
+
+//===----------------------------------------------------------------------===//
+// Constants
+//===----------------------------------------------------------------------===//
+
+const reference::Tensor *ConstantEvaluator::operator()(Value value) {
+  auto [at, isNew] = known.try_emplace(value);
+  if (!isNew)
+    return at->second.get();
+  if (tensorType(value).getNumElements() > maxEvaluated)
+    return nullptr;
+  if (Attribute constant; matchPattern(value, m_Constant(&constant))) {
+    if (auto elements = dyn_cast<ElementsAttr>(constant))
+      at->second = std::make_unique<reference::Tensor>(
+          reference::Tensor::fromAttr(elements));
+    return at->second && *at->second ? at->second.get() : nullptr;
+  }
+  auto model =
+      dyn_cast_or_null<reference::ReferenceOpInterface>(value.getDefiningOp());
+  if (!model || !model.isFoldable())
+    return nullptr;
+  SmallVector<const reference::Tensor *> operands;
+  for (Value operand : model->getOperands()) {
+    operands.push_back((*this)(operand));
+    if (!operands.back())
+      return nullptr;
+  }
+  SmallVector<reference::Tensor> results;
+  if (failed(reference::evaluateOp(model, operands, results)))
+    return nullptr;
+  unsigned number = cast<OpResult>(value).getResultNumber();
+  auto &kept = known[value];
+  kept = std::make_unique<reference::Tensor>(std::move(results[number]));
+  return kept.get();
+}
+
+/// Reads a constant mask of [.., queries, keys]: which keys are allowed.
+namespace {
+struct MaskForm {
+  bool all = false;              ///< every key is allowed
+  std::optional<int64_t> causal; ///< key j in row i where j <= i + causal
+};
+} // namespace
+
+template <typename Allows>
+static MaskForm readMask(ArrayRef<int64_t> shape, int64_t queries, int64_t keys,
+                         Allows allows) {
+  MaskForm form;
+  int64_t count = 1;
+  for (int64_t size : shape)
+    count *= size;
+  form.all = llvm::all_of(llvm::seq<int64_t>(0, count), allows);
+  if (form.all || shape.size() < 2 ||
+      shape.take_back(2) != ArrayRef<int64_t>({queries, keys}))
+    return form;
+  int64_t first = 0;
+  while (first < keys && allows(first))
+    ++first;
+  if (first == 0) // every row has a key
+    return form;
+  for (int64_t i = 0; i < count; ++i)
+    if (allows(i) != (i % keys < i / keys % queries + first))
+      return form;
+  form.causal = first - 1;
+  return form;
+}
+
+//===----------------------------------------------------------------------===//
+// Matching
+//===----------------------------------------------------------------------===//
+
+static bool sameBatch(ArrayRef<int64_t> a, ArrayRef<int64_t> b) {
+  return a.size() == b.size() && a.drop_back(2) == b.drop_back(2);
+}
+
+/// Returns whether the value comes from a product through what matchScores
+/// knows.
+bool AttentionMatch::isScores(Value value, unsigned depth) const {
+  Operation *op = value.getDefiningOp();
+  if (!op || depth > 8 ||
+      tensorType(value).getNumElements() != scores.getNumElements())
+    return false;
+  if (isa<MatMulOp>(op))
+    return true;
+  return isa<SelectOp, AddOp, MulOp, DivOp, ReshapeOp>(op) &&
+         llvm::any_of(op->getOperands(), [&](Value operand) {
+           return isScores(operand, depth + 1);
+         });
+}
+
+/// Returns whether gradients of parameters flow through the value.
+bool AttentionMatch::isTrained(Value value) const {
+  auto function = softmax->getParentOfType<func::FuncOp>();
+  SmallVector<Value> work{value};
+  llvm::SmallDenseSet<Value> seen;
+  while (!work.empty()) {
+    Value next = work.pop_back_val();
+    if (!seen.insert(next).second ||
+        !isa<FloatType>(getElementTypeOrSelf(next)))
+      continue;
+    if (auto argument = dyn_cast<BlockArgument>(next)) {
+      if (argumentRole(function, argument.getArgNumber()) == roles::kParameter)
+        return true;
+      continue;
+    }
+    if (!isStopped(next.getDefiningOp()))
+      llvm::append_range(work, next.getDefiningOp()->getOperands());
+  }
+  return false;
+}
+
+/// Finds the product that reads the probabilities.
+bool AttentionMatch::matchWeights() {
+  Value weights = softmax.getOutput();
+  auto onlyUser = [](Value value) -> Operation * {
+    return value.hasOneUse() ? *value.getUsers().begin() : nullptr;
+  };
+  Operation *user = onlyUser(weights);
+  if (!user) {
+    // where(weights != weights, 0, weights): zeros for rows without keys.
+    SelectOp replaced;
+    for (Operation *op : weights.getUsers()) {
+      auto compare = dyn_cast<CompareOp>(op);
+      if (auto select = dyn_cast<SelectOp>(op);
+          select && select.getOnFalse() == weights)
+        replaced = select;
+      else if (!compare || compare.getLhs() != weights ||
+               compare.getRhs() != weights || !compare->hasOneUse())
+        return false;
+    }
+    auto isNaN = replaced ? replaced.getCondition().getDefiningOp<CompareOp>()
+                          : CompareOp();
+    if (!isNaN || isNaN.getLhs() != weights ||
+        isNaN.getPredicate() != ComparePredicate::NE ||
+        splatNumber(replaced.getOnTrue()) != 0.0)
+      return false;
+    zeroEmptyRows = true;
+    weights = replaced.getOutput();
+  } else if (auto select = dyn_cast<SelectOp>(user);
+             select && select.getOnFalse() == weights &&
+             splatNumber(select.getOnTrue()) == 0.0 &&
+             select.getType() == scores) {
+    emptyRows = select.getCondition();
+    zeroEmptyRows = true;
+    weights = select.getOutput();
+  }
+  // Elements are counted row by row, in whatever shape.
+  for (user = onlyUser(weights);; user = onlyUser(weights)) {
+    auto drops = dyn_cast_or_null<DropoutOp>(user);
+    if (!(drops ? !dropout && !isStopped(drops)
+                : isa_and_nonnull<ReshapeOp>(user)))
+      break;
+    if (drops)
+      dropout = drops;
+    weights = user->getResult(0);
+  }
+  second = dyn_cast_or_null<MatMulOp>(user);
+  return second && second.getLhs() == weights && second.getRhs() != weights &&
+         !second.getTransposeLhs() && !isStopped(second);
+}
+
+bool AttentionMatch::addMask(Value condition, bool allowedWhere, double value) {
+  if (!masks.empty() && value != fill)
+    return false;
+  fill = value;
+  masks.emplace_back(condition, allowedWhere);
+  return true;
+}
+
+bool AttentionMatch::matchSelect(SelectOp op, Value &next) {
+  bool fillsWhereTrue = isScores(op.getOnFalse());
+  next = fillsWhereTrue ? op.getOnFalse() : op.getOnTrue();
+  auto value = splatNumber(fillsWhereTrue ? op.getOnTrue() : op.getOnFalse());
+  if (!value || tensorType(next) != scores)
+    return false;
+  if (emptyRows && op.getCondition() == emptyRows)
+    return fillsWhereTrue && *value == 0;
+  // What is added to a masked score changes a finite one.
+  if (!biases.empty() && *value != -infinity)
+    return false;
+  return addMask(op.getCondition(), !fillsWhereTrue, *value);
+}
+
+/// Goes up from the softmax to the product that makes the scores.
+bool AttentionMatch::matchScores() {
+  Value value = softmax.getInput();
+  bool scaled = false, openRows = emptyRows != nullptr;
+  for (;;) {
+    Operation *op = value.getDefiningOp();
+    if (!op || !value.hasOneUse() || isStopped(op))
+      return false;
+    if ((first = dyn_cast<MatMulOp>(op)))
+      break;
+    if (auto reshape = dyn_cast<ReshapeOp>(op)) {
+      value = reshape.getInput();
+      if (!isa_and_nonnull<MatMulOp>(value.getDefiningOp()))
+        return false;
+      continue;
+    }
+    if (auto select = dyn_cast<SelectOp>(op)) {
+      openRows &= select.getCondition() != emptyRows;
+      if (scaled || !matchSelect(select, value))
+        return false;
+      continue;
+    }
+    if (!isa<AddOp, MulOp, DivOp>(op))
+      return false;
+    bool left = isScores(op->getOperand(0));
+    Value other = op->getOperand(left ? 1 : 0);
+    if (isa<AddOp>(op)) {
+      if (scaled || tensorType(op->getOperand(left ? 0 : 1)) != scores)
+        return false;
+      biases.push_back(other);
+    } else {
+      auto factor = splatNumber(other);
+      if (!factor || (isa<DivOp>(op) && !left) ||
+          tensorType(op->getResult(0)).getNumElements() !=
+              scores.getNumElements())
+        return false;
+      scale *= isa<DivOp>(op) ? 1 / *factor : *factor;
+      scaled = true;
+    }
+    value = op->getOperand(left ? 0 : 1);
+  }
+  // Only rows whose scores were replaced have weights that are no NaN.
+  return !openRows;
+}
+
+bool AttentionMatch::matchProducts() {
+  ArrayRef<int64_t> left = tensorType(first.getLhs()).getShape();
+  ArrayRef<int64_t> right = tensorType(first.getRhs()).getShape();
+  ArrayRef<int64_t> values = tensorType(second.getRhs()).getShape();
+  ArrayRef<int64_t> all = scores.getShape();
+  size_t rank = all.size();
+  if (rank < 3 || rank > 4 || first.getTransposeLhs() ||
+      !sameBatch(left, right) || !sameBatch(left, values) ||
+      first.getType().getShape() != tensorType(second.getLhs()).getShape() ||
+      left.size() != rank || all.back() < leastKeys)
+    return false;
+  if (first.getType() == scores)
+    return true;
+  // Query heads of one key head as more rows of one matrix.
+  return rank == 4 && left[0] == all[0] && left[1] > 0 &&
+         all[1] % left[1] == 0 && left[2] == all[1] / left[1] * all[2] &&
+         first.getType().getShape().back() == all.back();
+}
+
+/// Drops masks that allow everything, and finds causality.
+bool AttentionMatch::settleMasks() {
+  ArrayRef<int64_t> all = scores.getShape();
+  int64_t queries = all[all.size() - 2], keys = all.back();
+  bool low = fill <= masked;
+  SmallVector<std::pair<Value, bool>> open;
+  std::optional<int64_t> triangle;
+  for (auto [condition, allowedWhere] : masks) {
+    const reference::Tensor *value = evaluate(condition);
+    MaskForm form;
+    if (value)
+      form = readMask(value->getShape(), queries, keys, [&](int64_t i) {
+        return (value->get(i) != 0) == allowedWhere;
+      });
+    if (form.all)
+      continue;
+    if (form.causal && low && !triangle)
+      triangle = form.causal;
+    else
+      open.emplace_back(condition, allowedWhere);
+  }
+  // A finite fill counts as -inf only where every row keeps a key.
+  if (triangle && (fill == -infinity || open.empty())) {
+    masks = open;
+    fill = -infinity;
+    causal = triangle;
+  } else if (!triangle) {
+    masks = open;
+  }
+  SmallVector<Value> kept;
+  for (Value bias : biases) {
+    const reference::Tensor *value = evaluate(bias);
+    MaskForm form;
+    bool isMask = value && llvm::all_of(value->getReals(), [](double x) {
+                    return x == 0 || x <= masked;
+                  });
+    if (isMask)
+      form = readMask(value->getShape(), queries, keys,
+                      [&](int64_t i) { return value->get(i) == 0; });
+    if (form.all)
+      continue;
+    if (form.causal && !causal && (masks.empty() || fill == -infinity))
+      causal = form.causal;
+    else
+      kept.push_back(bias);
+  }
+  biases = kept;
+  if (masks.empty())
+    fill = -infinity;
+  return !causal || fill == -infinity;
+}
+
+bool AttentionMatch::match(std::string &reason) {
+  auto element = scores.getElementType();
+  if (int64_t(softmax.getAxis()) != scores.getRank() - 1 ||
+      !(element.isF32() || element.isF64()) || isStopped(softmax) ||
+      llvm::is_contained(scores.getShape(), 0))
+    return false;
+  if (!matchWeights() || !matchScores() || !matchProducts())
+    return false;
+  if (llvm::any_of(biases, [&](Value bias) { return isTrained(bias); })) {
+    reason = "a trained bias is added to the scores";
+    return false;
+  }
+  return settleMasks();
+}
