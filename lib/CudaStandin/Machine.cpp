@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "Machine.h"
 
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -334,6 +335,7 @@ Result Machine::interpret(const Launch &launch) {
 }
 
 Result Machine::execute(const Launch &launch) {
+  clock += std::max<int64_t>(slowMicroseconds, 1);
   if (slowMicroseconds > 0)
     std::this_thread::sleep_for(std::chrono::microseconds(slowMicroseconds));
   if (launch.body) {

@@ -22,8 +22,8 @@
 //   CKOPT_STANDIN_FAIL     CALL:N[+][:CODE]: the N-th CALL (with +: and every
 //                          later one) returns CODE (999); CALL without _v2;
 //                          kernel=SYMBOL:N[+][:CODE]: its N-th execution fails
-//   CKOPT_STANDIN_SLOW     microseconds that each execution of a kernel takes
-//                          beside its work (0)
+//   CKOPT_STANDIN_SLOW     microseconds that each execution of a kernel takes,
+//                          beside its work, and by the clock of events (0: 1)
 //   CKOPT_STANDIN_LIBRARY  version of its cuBLASLt and cuDNN (120400)
 //   CKOPT_STANDIN_STICKY   "process": such a failure spoils later contexts, too
 //
@@ -35,7 +35,6 @@
 #include "Ptx.h"
 #include "Ptx/Memory.h"
 
-#include <chrono>
 #include <deque>
 #include <functional>
 #include <list>
@@ -110,7 +109,7 @@ struct EventOpaque {
   Stream stream = nullptr; ///< the stream of the last record
   uint64_t position = 0;   ///< the event has happened once done >= position
   bool timed = true;       ///< made without CU_EVENT_DISABLE_TIMING
-  std::chrono::steady_clock::time_point when; ///< of the last one that happened
+  int64_t when = 0;        ///< Machine::clock when it happened last
 };
 
 } // namespace ckopt::runtime::cuda
@@ -207,6 +206,10 @@ public:
   static void *openKernels();
   /// Returns whether CKOPT_STANDIN_KERNELS asks to interpret the PTX.
   static bool runsPtx();
+
+  /// Microseconds of kernels so far, one at least for each. Events read this
+  /// clock, so that times do not depend on how busy the machine is.
+  int64_t clock = 0;
 
 private:
   Machine();
