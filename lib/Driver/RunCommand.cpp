@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Commands.h"
+#include "Feeding.h"
 #include "Outputs.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/Npz.h"
