@@ -191,6 +191,13 @@ llvm::Error DriverFlags::settleParallel() {
   StepOptions &step = o.compile.step;
   if (given.count("rank-timeout") && step.ranks == 1)
     return usageError("--rank-timeout is for --parallel with several ranks");
+  if (given.count("cluster")) {
+    if (step.ranks == 1)
+      return usageError("--cluster is for --parallel with several ranks");
+    if (o.paretoPoints || !o.compile.phases.to.empty())
+      return usageError("--cluster predicts the step of one plan, which "
+                        "--pareto and --compile-to do not make");
+  }
   if (step.ranks == 1)
     return llvm::Error::success();
   std::optional<int64_t> &batch = o.compile.import.batch;

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Commands.h"
+#include "ClusterPlan.h"
 #include "ckopt/Support/AtomicFile.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/Npz.h"
@@ -181,6 +182,12 @@ llvm::Error ckopt::runImport(DriverOptions &options) {
 
 llvm::Error ckopt::runPlan(DriverOptions &options) {
   options.compile.keepGraph = wantsPlanningGraph(options);
+  std::optional<ClusterPlan> onCluster;
+  if (!options.cluster.empty())
+    if (llvm::Error error =
+            readClusterPlan(options.cluster, options.compile.step)
+                .moveInto(onCluster))
+      return error;
   bool curve = options.paretoPoints > 0;
   if (curve) { // With many budgets there is no single plan to print.
     options.compile.phases.to = "fuse";
@@ -194,6 +201,11 @@ llvm::Error ckopt::runPlan(DriverOptions &options) {
   if (!options.compile.phases.to.empty())
     return writeModule(**compilation, options.output);
   printPlan(**compilation, options.out());
+  if (onCluster) {
+    if (llvm::Error error = predictOnCluster(**compilation, *onCluster))
+      return error;
+    printClusterPlan(*onCluster, options.out());
+  }
   if (options.chart)
     printChart(options, **compilation);
   if (wantsPlanningGraph(options))
@@ -202,7 +214,10 @@ llvm::Error ckopt::runPlan(DriverOptions &options) {
   if (!options.output.empty())
     if (llvm::Error error = writeModule(**compilation, options.output))
       return error;
-  return writeReports(options, **compilation, nullptr);
+  return writeReports(options, **compilation, nullptr, [&](auto &json) {
+    if (onCluster)
+      writeClusterPlan(json, *onCluster);
+  });
 }
 
 llvm::Error ckopt::runCompile(DriverOptions &options) {

@@ -149,6 +149,10 @@ void DriverFlags::addRunFlags() {
         o.compile.step.ranks = *ranks;
         return llvm::Error::success();
       });
+  add("cluster", "FILE", Plan,
+      "with --parallel: predict time, exposed communication and messages of a "
+      "step on the cluster that this file describes (docs/cluster.md)",
+      flag::text("cluster", o.cluster));
   add("rank-timeout", "SECONDS", Train,
       "with --parallel: end where another rank has not answered for so long "
       "(default: wait)",

@@ -280,6 +280,34 @@ llvm::Expected<std::vector<int64_t>> ckopt::gatherNumbers(int64_t own) {
   return std::move(all);
 }
 
+void ckopt::forgetCollectives() {
+  if (World *world = World::current())
+    world->clearRecords();
+}
+
+double ckopt::collectiveSeconds() {
+  double seconds = 0;
+  if (World *world = World::current())
+    for (const runtime::CollectiveRecord &record : world->records())
+      seconds += record.seconds;
+  return seconds;
+}
+
+llvm::Error ckopt::gatherTraffic(Communication &traffic) {
+  World *world = World::current();
+  if (!world)
+    return llvm::Error::success();
+  int64_t messages = 0, bytes = 0;
+  for (const runtime::CollectiveRecord &record : world->records()) {
+    traffic.collectives.push_back({record.kind, record.bytes, record.seconds});
+    messages += record.messages;
+    bytes += record.sentBytes;
+  }
+  if (llvm::Error error = gatherNumbers(messages).moveInto(traffic.messages))
+    return error;
+  return gatherNumbers(bytes).moveInto(traffic.sentBytes);
+}
+
 llvm::Expected<Evaluation> ckopt::evaluateOnMain(Session &session,
                                                  BatchSource &source,
                                                  const DataOptions &data) {

@@ -48,6 +48,13 @@ llvm::Error checkSameState(const Session &session);
 /// Returns a number of each rank.
 llvm::Expected<std::vector<int64_t>> gatherNumbers(int64_t own);
 
+/// Begins to count what ranks send each other.
+void forgetCollectives();
+/// Returns how long this rank has been in collectives since then.
+double collectiveSeconds();
+/// Returns what all ranks sent since then.
+llvm::Error gatherTraffic(Communication &traffic);
+
 /// Evaluates on rank 0 alone; all ranks get what it found.
 llvm::Expected<Evaluation> evaluateOnMain(Session &session, BatchSource &source,
                                           const DataOptions &data);

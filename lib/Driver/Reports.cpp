@@ -175,6 +175,33 @@ Timeline ckopt::memoryTimeline(const Compilation &compilation) {
   return timeline;
 }
 
+/// What the ranks sent each other in the last update.
+static void writeCommunication(llvm::json::OStream &json,
+                               const TrainResult &result) {
+  const Communication &traffic = result.communication;
+  auto numbers = [&](const char *name, llvm::ArrayRef<int64_t> values) {
+    json.attributeArray(name, [&] {
+      for (int64_t value : values)
+        json.value(value);
+    });
+  };
+  json.attributeObject("communication", [&] {
+    json.attribute("ranks", int64_t(result.rankPeaks.size()));
+    json.attribute("seconds", jsonNumber(traffic.seconds));
+    numbers("peaks", result.rankPeaks);
+    numbers("messages", traffic.messages);
+    numbers("sent_bytes", traffic.sentBytes);
+    json.attributeArray("collectives", [&] {
+      for (const Communication::Collective &collective : traffic.collectives)
+        json.object([&] {
+          json.attribute("kind", collective.kind);
+          json.attribute("bytes", collective.bytes);
+          json.attribute("seconds", jsonNumber(collective.seconds));
+        });
+    });
+  });
+}
+
 void ckopt::writeRun(llvm::json::OStream &json, const Compilation &compilation,
                      const TrainResult *result) {
   json.attributeObject("plan",
@@ -194,6 +221,8 @@ void ckopt::writeRun(llvm::json::OStream &json, const Compilation &compilation,
     json.attribute("data_bytes", result->dataBytes);
     json.attribute("step_seconds", jsonNumber(result->stepSeconds));
     json.attribute("measured_peak", result->measuredPeak);
+    if (result->rankPeaks.size() > 1)
+      writeCommunication(json, *result);
     json.attribute("evaluated", result->evaluated);
     if (result->classified)
       json.attribute("accuracy", jsonNumber(result->evaluation.accuracy()));

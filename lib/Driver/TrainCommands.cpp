@@ -210,6 +210,15 @@ llvm::Error ckopt::runTrain(DriverOptions &options) {
     options.out() << "measured peak " << describePeaks(result)
                   << "; beside it, outside of the budget, the data: "
                   << formatBytesExact(result.dataBytes) << "\n";
+  if (!result.communication.messages.empty())
+    options.out() << "communication: "
+                  << result.communication.collectives.size()
+                  << " sums over ranks a step, rank 0 sent "
+                  << formatBytes(result.communication.sentBytes.front())
+                  << " in " << result.communication.messages.front()
+                  << " messages and was in them for "
+                  << formatSeconds(result.communication.seconds)
+                  << " (median)\n";
   tellWritten(options, options.output);
   tellWritten(options, options.emaOutput, "averaged weights");
   tellWritten(options, options.train.checkpoint);

@@ -57,7 +57,7 @@ private:
   /// end will tell.
   std::optional<int64_t> updates = 0;
   int64_t stepNumber = 0;
-  std::vector<double> seconds;
+  std::vector<double> seconds, communication;
   DivergenceWatch watch;
   SkipWatch skips;
 };
@@ -185,6 +185,7 @@ llvm::Error Trainer::keepBest(DataPosition position) {
 llvm::Error Trainer::runStep(BatchStream &batches) {
   ++stepNumber;
   double time = 0, loss = 0;
+  forgetCollectives();
   for (int64_t micro = options.accumulate - 1; micro >= 0; --micro) {
     if (llvm::Error error = batches.feed())
       return error;
@@ -197,6 +198,7 @@ llvm::Error Trainer::runStep(BatchStream &batches) {
     loss += outcome->loss;
   }
   seconds.push_back(time);
+  communication.push_back(collectiveSeconds());
   loss /= double(options.accumulate);
   result.losses.push_back(loss);
   if (llvm::Error error = skips.update(session, stepNumber))
@@ -223,6 +225,13 @@ llvm::Error Trainer::evaluateLast(DataPosition position) {
   return options.keepBest.empty() ? llvm::Error::success() : save(position);
 }
 
+/// Reorders the numbers.
+static double medianOf(std::vector<double> &numbers) {
+  auto middle = numbers.begin() + int64_t(numbers.size() / 2);
+  std::nth_element(numbers.begin(), middle, numbers.end());
+  return *middle;
+}
+
 llvm::Error Trainer::finish(DataPosition position) {
   result.steps = stepNumber;
   if (!result.losses.empty()) {
@@ -230,9 +239,10 @@ llvm::Error Trainer::finish(DataPosition position) {
     result.finalLoss = result.losses.back();
   }
   if (!seconds.empty()) {
-    std::nth_element(seconds.begin(), seconds.begin() + seconds.size() / 2,
-                     seconds.end());
-    result.stepSeconds = seconds[seconds.size() / 2];
+    result.stepSeconds = medianOf(seconds);
+    if (llvm::Error error = gatherTraffic(result.communication))
+      return error;
+    result.communication.seconds = medianOf(communication);
   }
   if (llvm::Error error = evaluateLast(position))
     return error;

@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 #include "PrimitiveImpl.h"
 
+#include "ckopt/Base/Collectives.h"
 #include "ckopt/Runtime/World.h"
 #include "ckopt/Runtime/ckrt.h"
 
@@ -24,8 +25,6 @@ using namespace ckopt;
 using namespace ckopt::runtime;
 
 namespace {
-
-constexpr int64_t kPieceBytes = int64_t(4) << 20;
 
 template <typename T> class AllReduce final : public Primitive {
 public:
@@ -143,6 +142,7 @@ bool AllReduce<T>::execute(void *const *args, void *workspace,
     return true;
   packed = static_cast<T *>(workspace);
   received = static_cast<char *>(workspace) + packedBytes;
+  world->beginRecord("all_reduce", total * int64_t(sizeof(T)));
   // The last bytes may be no rank's, and still are part of what was planned.
   std::memset(received + (a.ranks - 1) * slot - 64, 0, 64);
   for (int64_t from = 0; from < total; from += piece) {
@@ -160,6 +160,7 @@ bool AllReduce<T>::execute(void *const *args, void *workspace,
                              packed + to, size_t(length) * sizeof(T));
                });
   }
+  world->endRecord();
   return true;
 }
 

@@ -80,6 +80,10 @@ bool World::transfer(const std::vector<Transfer> &list, std::string &error) {
       if (why)
         return fail(t.peer, why);
       pending.push_back({request, t.peer});
+      if (sends && recording) {
+        ++done.back().messages;
+        done.back().sentBytes += t.bytes;
+      }
     }
   auto start = std::chrono::steady_clock::now();
   for (int64_t asked = 0; !pending.empty(); ++asked) {
@@ -108,6 +112,23 @@ bool World::transfer(const std::vector<Transfer> &list, std::string &error) {
     }
   }
   return true;
+}
+
+/// Seconds of a clock that never goes back.
+static double steadySeconds() {
+  std::chrono::duration<double> now =
+      std::chrono::steady_clock::now().time_since_epoch();
+  return now.count();
+}
+
+void World::beginRecord(const char *kind, int64_t bytes) {
+  done.push_back({kind, bytes, 0, 0, -steadySeconds()});
+  recording = true;
+}
+
+void World::endRecord() {
+  done.back().seconds += steadySeconds();
+  recording = false;
 }
 
 bool World::gatherAll(const void *own, int64_t bytes, void *all,

@@ -25,9 +25,10 @@ import tempfile
 
 COMMON = ["Base", "Support", "Interfaces", "Dialect", "Reference", "Analysis"]
 PASSES = ["Normalize", "Autodiff", "Layout", "Fuse", "MemoryPlan", "Remat", "Conversion"]
-EVERYTHING = COMMON + ["Target", "Backends"] + ["Training", "Planner", "Runtime", "Frontend", "Pipelines"] + PASSES
+EVERYTHING = COMMON + ["Target", "Backends"] + ["Training", "Planner", "Cluster", "Runtime", "Frontend",
+                                              "Pipelines"] + PASSES
 
-PLAIN = ["Base", "Support", "Training", "Planner", "Runtime", "CudaStandin"]
+PLAIN = ["Base", "Support", "Training", "Planner", "Cluster", "Runtime", "CudaStandin"]
 
 # Layer: the layers that it may include besides itself, lowest layer first.
 LAYERS = {
@@ -35,6 +36,7 @@ LAYERS = {
     "Support": ["Base"],
     "Training": ["Base", "Support"],
     "Planner": ["Base", "Support"],
+    "Cluster": ["Base", "Support"],
     "Runtime": ["Base"],
     "CudaStandin": ["Base", "Runtime"],
     "Interfaces": ["Base", "Support"],

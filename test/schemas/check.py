@@ -54,6 +54,8 @@ def write_files(programs, root):
         "--tune=table.json",
         "--profile", "--report=bench.json")
     run(ckopt, "inspect", *step, "--threads=1", "-O", "0", "--depth=3", "--report=inspect.json")
+    cluster = os.path.join(root, "test", "Driver", "Inputs", "cluster.json")
+    run(ckopt, "plan", *step, "--parallel=dp:4", f"--cluster={cluster}", "--report=dp.json")
     run(ckopt, "compile", *step, "--target=cuda", "--report=device.json", "-o", "device")
     chain = os.path.join(root, "test", "ckopt-plan", "Inputs", "chain.json")
     run(plan, "graph.json", "--budget-ratio=0.7", "--pack", "-o", "packed.json",
@@ -72,9 +74,10 @@ def write_files(programs, root):
         "ckopt-report-1": ["report.json", "report-none.json"],
         "ckopt-remat-report-1": ["remat.json", "remat-none.json"],
         "ckopt-step-report-1": ["step.json", "step-none.json", "train.json", "device.json",
-                                "bench.json", "inspect.json"],
+                                "bench.json", "inspect.json", "dp.json"],
         "ckopt-compare-report-1": ["compare.json"],
         "ckopt-profile-1": ["profile.json"],
+        "ckopt-cluster-1": [cluster],
         "ckopt-library-table-1": ["table.json"],
         "ckopt-device-step": ["device/step.json"],
     }

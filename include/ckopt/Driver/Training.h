@@ -159,6 +159,19 @@ struct TrainOptions {
   std::function<llvm::Error(const std::string &path)> writeWeights;
 };
 
+/// What ranks sent each other in the last update.
+struct Communication {
+  struct Collective {
+    std::string kind;   ///< the op's name
+    int64_t bytes = 0;  ///< of the whole tensors
+    double seconds = 0; ///< on rank 0
+  };
+  std::vector<Collective> collectives; ///< in their order
+  std::vector<int64_t> messages;       ///< that each rank sent
+  std::vector<int64_t> sentBytes;      ///< the same
+  double seconds = 0; ///< of rank 0 in collectives, median of the updates
+};
+
 struct TrainResult {
   int64_t steps = 0;
   double firstLoss = 0, finalLoss = 0; ///< of the step's own precision
@@ -176,6 +189,7 @@ struct TrainResult {
   double stepSeconds = 0;         ///< median, without feeding
   int64_t measuredPeak = 0;       ///< bytes
   std::vector<int64_t> rankPeaks; ///< the same of each rank
+  Communication communication;    ///< with several ranks
   int64_t dataBytes = 0;          ///< of the samples, in memory
   int64_t divergedAt = 0; ///< step after which the loss stayed far above its
                           ///< start; 0: it did not

@@ -33,6 +33,15 @@ struct Transfer {
   int32_t peer = 0; ///< the other rank
 };
 
+/// What this rank did in one collective of a step.
+struct CollectiveRecord {
+  const char *kind = ""; ///< the op's name
+  int64_t bytes = 0;     ///< of the whole tensors
+  int64_t messages = 0;  ///< that this rank sent
+  int64_t sentBytes = 0; ///< in them
+  double seconds = 0;    ///< others that came later included
+};
+
 class CKRT_EXPORT World {
 public:
   /// Returns the world that open() made; null: this process runs alone.
@@ -58,6 +67,15 @@ public:
   /// Gives rank 0's bytes to all others.
   bool broadcast(void *data, int64_t bytes, std::string &error);
 
+  /// Forgets the collectives so far: a step begins.
+  void clearRecords() { done.clear(); }
+  /// Begins the record of a collective; what is transferred until endRecord()
+  /// counts for it.
+  void beginRecord(const char *kind, int64_t bytes);
+  void endRecord();
+  /// Returns the collectives since clearRecords(), in their order.
+  const std::vector<CollectiveRecord> &records() const { return done; }
+
   /// Ends all processes of the run with this exit code.
   [[noreturn]] void abort(int code);
   /// Meets the other ranks a last time. current() is null afterwards.
@@ -70,6 +88,8 @@ private:
   int32_t ownRank = 0, ranks = 1;
   std::string hostName;
   double timeout = 0;
+  std::vector<CollectiveRecord> done;
+  bool recording = false; ///< the last one is under way
 };
 
 } // namespace ckopt::runtime

@@ -1,0 +1,27 @@
+//===- Collectives.h - how tensors are cut for other ranks ------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The runtime moves tensors between ranks in this way, and the simulator of
+// clusters counts the same messages.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_BASE_COLLECTIVES_H
+#define CKOPT_BASE_COLLECTIVES_H
+
+#include <cstdint>
+
+namespace ckopt {
+
+/// Bytes that are cut into shares, sent and added at a time.
+inline constexpr int64_t kPieceBytes = int64_t(4) << 20;
+
+/// The elements of a piece that one of `ranks` ranks adds; the last ranks may
+/// have fewer, or none.
+constexpr int64_t shareOf(int64_t elements, int64_t ranks) {
+  return (elements + ranks - 1) / ranks;
+}
+
+} // namespace ckopt
+
+#endif // CKOPT_BASE_COLLECTIVES_H
