@@ -8,7 +8,7 @@
 //===----------------------------------------------------------------------===//
 #include "ckopt/Cluster/Cluster.h"
 
-#include "ckopt/Base/JsonDepth.h"
+#include "ckopt/Base/JsonText.h"
 #include "ckopt/Support/Error.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/JSON.h"
@@ -136,8 +136,10 @@ std::string readMembers(const llvm::json::Object &object, Cluster &cluster) {
 } // namespace
 
 llvm::Expected<Cluster> ckopt::cluster::parseCluster(StringRef text) {
-  if (!llvm::json::isUTF8(text) || nestsDeeply(text))
-    return inputError("not JSON of the format ckopt-cluster/1");
+  if (!llvm::json::isUTF8(text))
+    return inputError("the file is not UTF-8 text");
+  if (std::string why = whyNotParse(text); !why.empty())
+    return inputError(why);
   auto value = llvm::json::parse(text);
   if (!value)
     return inputError("not JSON: " + llvm::toString(value.takeError()));
