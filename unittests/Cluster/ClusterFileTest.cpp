@@ -56,8 +56,7 @@ TEST(ClusterFile, NamesWhatIsWrong) {
   EXPECT_EQ(errorOf("[]"), "not a JSON object");
   EXPECT_NE(errorOf("{\n  \"nodes\": }").find("[2:"), std::string::npos);
   EXPECT_EQ(errorOf("{}"), "\"format\" must be \"ckopt-cluster/1\"");
-  EXPECT_EQ(errorOf(std::string(100, '[')),
-            "brackets nest more than 64 deep");
+  EXPECT_EQ(errorOf(std::string(100, '[')), "brackets nest more than 64 deep");
   auto with = [](llvm::StringRef members) {
     return errorOf((R"({"format": "ckopt-cluster/1", )" + members + "}").str());
   };
