@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "DumpedPhases.h"
+#include "ckopt/Pipelines/Pipelines.h"
 #include "ckopt/Runtime/LibraryTable.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Target/TargetRegistry.h"
@@ -14,8 +15,10 @@ using namespace ckopt;
 
 static constexpr llvm::StringLiteral kMadeWith = "ckopt.made_with";
 /// Entries beside those of phases: `fuse` plans workspaces for such kernels,
-/// and `autodiff` scales the loss of f16.
-static constexpr llvm::StringLiteral kKernels = "kernels", kType = "precision";
+/// `autodiff` scales the loss of f16, and `normalize` makes attention one op
+/// where it has code.
+static constexpr llvm::StringLiteral kKernels = "kernels", kType = "precision",
+                                     kAttention = "attention";
 
 static constexpr const char *kPhases[] = {"import",     "normalize", "autodiff",
                                           "optimizer",  "fuse",      "remat",
@@ -57,6 +60,8 @@ llvm::Error ckopt::noteMadeWith(ModuleOp module, const CompileOptions &options,
       entries.set(phase, builder.getStringAttr(StringRef(flags).ltrim()));
   entries.set(kKernels, builder.getStringAttr(*kernels));
   entries.set(kType, builder.getStringAttr(options.step.precision));
+  entries.set(kAttention,
+              builder.getBoolAttr(hasAttention(options.step, target)));
   module->setAttr(kMadeWith, entries.getDictionary(module.getContext()));
   return llvm::Error::success();
 }
@@ -87,6 +92,12 @@ llvm::Error ckopt::checkMadeWith(ModuleOp module, const CompileOptions &options,
                     was.empty() ? "no flag that " + phase + " reads" : was,
                     "that phase is behind it: leave out " + given);
   }
+  auto attention = made ? made.getAs<BoolAttr>(kAttention) : BoolAttr();
+  if (attention && placeOf(from) > placeOf("normalize") &&
+      attention.getValue() != hasAttention(options.step, target))
+    return refuse(from, entry(kKernels) + " --precision=" + entry(kType),
+                  "'normalize' treats attention otherwise for these flags: "
+                  "give the same, or a dump from before it");
   StringRef type = entry(kType);
   if (placeOf(from) > placeOf("autodiff") && !type.empty() &&
       type != options.step.precision &&

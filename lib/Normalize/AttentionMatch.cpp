@@ -131,6 +131,26 @@ bool AttentionMatch::isTrained(Value value) const {
   return false;
 }
 
+/// Returns whether a condition has one value for all keys of a row of scores.
+bool AttentionMatch::isByRow(Value condition) const {
+  ArrayRef<int64_t> shape = tensorType(condition).getShape();
+  if (shape.empty() || shape.back() == 1)
+    return true;
+  if (auto expand = condition.getDefiningOp<ExpandOp>())
+    return isByRow(expand.getInput());
+  if (const reference::Tensor *value = evaluate(condition)) {
+    int64_t keys = shape.back();
+    return llvm::all_of(
+        llvm::seq<int64_t>(0, tensorType(condition).getNumElements()),
+        [&](int64_t i) {
+          return value->get(i) == value->get(i / keys * keys);
+        });
+  }
+  return isa_and_nonnull<NotOp, AndOp, OrOp>(condition.getDefiningOp()) &&
+         llvm::all_of(condition.getDefiningOp()->getOperands(),
+                      [&](Value operand) { return isByRow(operand); });
+}
+
 /// Finds the product that reads the probabilities.
 bool AttentionMatch::matchWeights() {
   Value weights = softmax.getOutput();
@@ -162,6 +182,8 @@ bool AttentionMatch::matchWeights() {
              select && select.getOnFalse() == weights &&
              splatNumber(select.getOnTrue()) == 0.0 &&
              select.getType() == scores) {
+    if (!isByRow(select.getCondition()))
+      return false;
     emptyRows = select.getCondition();
     zeroEmptyRows = true;
     weights = select.getOutput();
@@ -316,7 +338,8 @@ bool AttentionMatch::settleMasks() {
   biases = kept;
   if (masks.empty())
     fill = -infinity;
-  return !causal || fill == -infinity;
+  // Rows are emptied by the mask, and a finite fill would leave them a mean.
+  return (!causal && !emptyRows) || fill == -infinity;
 }
 
 bool AttentionMatch::match(std::string &reason) {

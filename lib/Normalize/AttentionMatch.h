@@ -50,6 +50,7 @@ public:
   void rewrite();
 
 private:
+  bool isByRow(mlir::Value condition) const;
   bool matchWeights();
   bool matchScores();
   bool matchSelect(SelectOp op, mlir::Value &next);

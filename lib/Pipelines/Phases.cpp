@@ -109,9 +109,8 @@ static bool splitsProducts(const StepOptions &options,
          *precision != runtime::ProductPrecision::F32;
 }
 
-/// Whether attention ops have code. Products of pieces leave attention to them,
-/// and f16 has no kernels of it.
-static bool hasAttention(const StepOptions &options, const TargetInfo &target) {
+/// Products of pieces leave attention to them, and f16 has no kernels of it.
+bool ckopt::hasAttention(const StepOptions &options, const TargetInfo &target) {
   return !splitsProducts(options, target) && options.precision != "f16" &&
          target.traits.leastAttentionKeys;
 }
@@ -239,6 +238,24 @@ ckopt::buildPhases(const StepOptions &options, const TargetInfo &target,
   return phases;
 }
 
+/// On dumped modules: the last phase that they have behind them.
+static constexpr llvm::StringLiteral kPhaseAttr = "ckopt.phase";
+
+/// Refuses to leave out phases between a dump and the first to run.
+static llvm::Error checkNext(ModuleOp module, ArrayRef<Phase> phases,
+                             StringRef from) {
+  auto behind = module->getAttrOfType<StringAttr>(kPhaseAttr);
+  if (!behind || from.empty())
+    return llvm::Error::success();
+  for (size_t i = 0; i < phases.size(); ++i)
+    if (phases[i].name == from && i > 0 &&
+        phases[i - 1].name != behind.getValue())
+      return usageError(
+          "--compile-from=" + from + " goes on behind '" + phases[i - 1].name +
+          "', and the IR was dumped behind '" + behind.getValue() + "'");
+  return llvm::Error::success();
+}
+
 /// Writes the module as DIR/NN-phase.mlir.
 static llvm::Error dump(ModuleOp module, StringRef directory, size_t number,
                         const Phase &phase) {
@@ -307,6 +324,8 @@ llvm::Error ckopt::runPhases(ModuleOp module, const std::vector<Phase> &phases,
                              const PhaseControl &control) {
   if (llvm::Error error = checkPhases(phases, control))
     return error;
+  if (llvm::Error error = checkNext(module, phases, control.from))
+    return error;
   bool running = control.from.empty();
   for (auto [i, phase] : llvm::enumerate(phases)) {
     running |= phase.name == control.from;
@@ -324,6 +343,9 @@ llvm::Error ckopt::runPhases(ModuleOp module, const std::vector<Phase> &phases,
                    << phase.summary << "\n";
     if (control.finished)
       control.finished(phase.name);
+    if (!control.dumpDirectory.empty() || !control.to.empty())
+      module->setAttr(kPhaseAttr,
+                      StringAttr::get(module.getContext(), phase.name));
     if (!control.dumpDirectory.empty())
       if (llvm::Error error = dump(module, control.dumpDirectory, i + 1, phase))
         return error;

@@ -73,6 +73,57 @@ func.func @masked(%q: tensor<3x8x4xf32>, %k: tensor<3x8x4xf32>, %v: tensor<3x8x4
 
 // -----
 
+// Rows that a condition empties, before the softmax and behind it, are masked wholly.
+// CHECK-LABEL: func.func @empty_rows(
+// CHECK:         ckopt.attention %{{.*}} mask %{{[^ ]*}} {scale = 1.000000e+00 : f64, zero_empty_rows}
+func.func @empty_rows(%q: tensor<3x8x4xf32>, %k: tensor<3x8x4xf32>, %v: tensor<3x8x4xf32>, %open: tensor<8x8xi1>, %empty: tensor<8x1xi1>) -> tensor<3x8x4xf32> {
+  %low = ckopt.constant dense<0xFF800000> : tensor<f32>
+  %zero = ckopt.constant dense<0.0> : tensor<f32>
+  %s = ckopt.matmul %q, %k {transpose_rhs} : (tensor<3x8x4xf32>, tensor<3x8x4xf32>) -> tensor<3x8x8xf32>
+  %m = ckopt.select %open, %s, %low : (tensor<8x8xi1>, tensor<3x8x8xf32>, tensor<f32>) -> tensor<3x8x8xf32>
+  %f = ckopt.select %empty, %zero, %m : (tensor<8x1xi1>, tensor<f32>, tensor<3x8x8xf32>) -> tensor<3x8x8xf32>
+  %p = ckopt.softmax %f {axis = 2 : i64} : (tensor<3x8x8xf32>) -> tensor<3x8x8xf32>
+  %w = ckopt.select %empty, %zero, %p : (tensor<8x1xi1>, tensor<f32>, tensor<3x8x8xf32>) -> tensor<3x8x8xf32>
+  %o = ckopt.matmul %w, %v : (tensor<3x8x8xf32>, tensor<3x8x4xf32>) -> tensor<3x8x4xf32>
+  return %o : tensor<3x8x4xf32>
+}
+
+// -----
+
+// Where masks have a finite fill, such rows would get a mean of the values.
+// CHECK-LABEL: func.func @empty_rows_of_finite_fill(
+// CHECK-NOT:     ckopt.attention
+func.func @empty_rows_of_finite_fill(%q: tensor<3x8x4xf32>, %k: tensor<3x8x4xf32>, %v: tensor<3x8x4xf32>, %open: tensor<8x8xi1>, %empty: tensor<8x1xi1>) -> tensor<3x8x4xf32> {
+  %low = ckopt.constant dense<-1.0e9> : tensor<f32>
+  %zero = ckopt.constant dense<0.0> : tensor<f32>
+  %s = ckopt.matmul %q, %k {transpose_rhs} : (tensor<3x8x4xf32>, tensor<3x8x4xf32>) -> tensor<3x8x8xf32>
+  %m = ckopt.select %open, %s, %low : (tensor<8x8xi1>, tensor<3x8x8xf32>, tensor<f32>) -> tensor<3x8x8xf32>
+  %f = ckopt.select %empty, %zero, %m : (tensor<8x1xi1>, tensor<f32>, tensor<3x8x8xf32>) -> tensor<3x8x8xf32>
+  %p = ckopt.softmax %f {axis = 2 : i64} : (tensor<3x8x8xf32>) -> tensor<3x8x8xf32>
+  %w = ckopt.select %empty, %zero, %p : (tensor<8x1xi1>, tensor<f32>, tensor<3x8x8xf32>) -> tensor<3x8x8xf32>
+  %o = ckopt.matmul %w, %v : (tensor<3x8x8xf32>, tensor<3x8x4xf32>) -> tensor<3x8x4xf32>
+  return %o : tensor<3x8x4xf32>
+}
+
+// -----
+
+// Zeros for single elements count in the sum of a row, and are no mask.
+// CHECK-LABEL: func.func @empty_elements(
+// CHECK-NOT:     ckopt.attention
+func.func @empty_elements(%q: tensor<3x8x4xf32>, %k: tensor<3x8x4xf32>, %v: tensor<3x8x4xf32>, %open: tensor<8x8xi1>, %empty: tensor<8x8xi1>) -> tensor<3x8x4xf32> {
+  %low = ckopt.constant dense<0xFF800000> : tensor<f32>
+  %zero = ckopt.constant dense<0.0> : tensor<f32>
+  %s = ckopt.matmul %q, %k {transpose_rhs} : (tensor<3x8x4xf32>, tensor<3x8x4xf32>) -> tensor<3x8x8xf32>
+  %m = ckopt.select %open, %s, %low : (tensor<8x8xi1>, tensor<3x8x8xf32>, tensor<f32>) -> tensor<3x8x8xf32>
+  %f = ckopt.select %empty, %zero, %m : (tensor<8x8xi1>, tensor<f32>, tensor<3x8x8xf32>) -> tensor<3x8x8xf32>
+  %p = ckopt.softmax %f {axis = 2 : i64} : (tensor<3x8x8xf32>) -> tensor<3x8x8xf32>
+  %w = ckopt.select %empty, %zero, %p : (tensor<8x8xi1>, tensor<f32>, tensor<3x8x8xf32>) -> tensor<3x8x8xf32>
+  %o = ckopt.matmul %w, %v : (tensor<3x8x8xf32>, tensor<3x8x4xf32>) -> tensor<3x8x4xf32>
+  return %o : tensor<3x8x4xf32>
+}
+
+// -----
+
 // CHECK-LABEL: func.func @fill(
 // CHECK:         ckopt.attention %{{.*}} mask %{{[^ ]*}} {fill = -1.000000e+04 : f64, scale = 1.000000e+00 : f64}
 func.func @fill(%q: tensor<3x8x4xf32>, %k: tensor<3x8x4xf32>, %v: tensor<3x8x4xf32>, %open: tensor<8x8xi1>) -> tensor<3x8x4xf32> {

@@ -66,6 +66,9 @@ struct StepOptions : KernelSettings {
   RematOptions remat;
 };
 
+/// Returns whether the ops that `normalize` may match attention to have code.
+bool hasAttention(const StepOptions &options, const TargetInfo &target);
+
 struct Phase {
   std::string name; ///< "autodiff"
   std::string summary;
