@@ -92,12 +92,6 @@ llvm::Error ckopt::checkMadeWith(ModuleOp module, const CompileOptions &options,
                     was.empty() ? "no flag that " + phase + " reads" : was,
                     "that phase is behind it: leave out " + given);
   }
-  auto attention = made ? made.getAs<BoolAttr>(kAttention) : BoolAttr();
-  if (attention && placeOf(from) > placeOf("normalize") &&
-      attention.getValue() != hasAttention(options.step, target))
-    return refuse(from, entry(kKernels) + " --precision=" + entry(kType),
-                  "'normalize' treats attention otherwise for these flags: "
-                  "give the same, or a dump from before it");
   StringRef type = entry(kType);
   if (placeOf(from) > placeOf("autodiff") && !type.empty() &&
       type != options.step.precision &&
@@ -106,6 +100,12 @@ llvm::Error ckopt::checkMadeWith(ModuleOp module, const CompileOptions &options,
     return refuse(from, "--precision=" + type,
                   "the phases that follow need the same: give --precision=" +
                       type);
+  auto attention = made ? made.getAs<BoolAttr>(kAttention) : BoolAttr();
+  if (attention && placeOf(from) > placeOf("normalize") &&
+      attention.getValue() != hasAttention(options.step, target))
+    return refuse(from, entry(kKernels) + " --precision=" + entry(kType),
+                  "'normalize' treats attention otherwise for these flags: "
+                  "give the same, or a dump from before it");
   auto kernels = kernelFlags(options, target);
   if (!kernels)
     return kernels.takeError();
