@@ -22,8 +22,8 @@ inline int64_t numRanks() {
   return world ? world->size() : 1;
 }
 
-/// Parses "dp:N".
-llvm::Expected<int64_t> parseParallel(llvm::StringRef text);
+/// Parses "dp:N", "fsdp:N" or "dp:M,fsdp:N".
+llvm::Error parseParallel(llvm::StringRef text, StepOptions &options);
 /// Returns the processes that mpirun started; 0: this one was started alone.
 int64_t launchedRanks();
 /// Returns how many of them share this machine; at least 1.
@@ -48,7 +48,8 @@ llvm::Error checkSameState(const Session &session);
 /// Returns a number of each rank.
 llvm::Expected<std::vector<int64_t>> gatherNumbers(int64_t own);
 
-/// Evaluates on rank 0 alone; all ranks get what it found.
+/// Evaluates on rank 0 alone, or on all where none has all weights; all ranks
+/// get what it found.
 llvm::Expected<Evaluation> evaluateOnMain(Session &session, BatchSource &source,
                                           const DataOptions &data);
 
