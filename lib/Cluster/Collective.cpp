@@ -3,14 +3,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Problem: say what a collective of up to thousands of ranks costs, without
-// walking through its messages, of which there are millions. Method: the
-// runtime cuts tensors into pieces, and each piece goes through one or two
-// rounds, in which ranks send shares of it to each other directly. All pieces
-// but the last are alike, and a round's load on a rank and on its node follows
-// from sums over the shares of the node's ranks. A round takes what the busiest
-// rank needs: the processor for its messages, one latency, and the slowest of
-// its own links and those that it shares with its node. Guarantee: messages and
-// bytes are those that the runtime sends, exactly. O(ranks).
+// walking through its messages, of which there are millions. Method: a
+// collective is a number of rounds, in each of which ranks send shares of a
+// piece to each other directly; the runtime's kernels say how tensors are cut
+// (AllReduce.cpp, RowExchange.cpp). A round's load on a rank and on its node
+// follows from sums over the shares of the node's ranks. A round takes what the
+// busiest rank needs: the processor for its messages, one latency, and the
+// slowest of its own links and those that it shares with its node. Guarantee:
+// messages and bytes are those that the runtime sends, exactly. O(ranks) a
+// round and tensor.
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Cluster/Collective.h"
@@ -37,131 +38,181 @@ const char *ckopt::cluster::nameOf(CollectiveKind kind) {
   return "";
 }
 
+static int64_t elementsOf(const Collective &collective) {
+  int64_t elements = 0;
+  for (const Part &part : collective.parts)
+    elements += part.elements;
+  return elements;
+}
+
+int64_t Collective::bytes() const { return elementsOf(*this) * elementBytes; }
+
 namespace {
 
 /// Who sends what: each rank its numbers for others' shares, each rank its own
 /// share to all, or one rank everything to all.
-enum class Round { Scatter, Gather, Send };
+enum class Pattern { Scatter, Gather, Send };
 
-std::vector<Round> roundsOf(CollectiveKind kind) {
-  switch (kind) {
-  case CollectiveKind::AllReduce:
-    return {Round::Scatter, Round::Gather};
-  case CollectiveKind::AllGather:
-    return {Round::Gather};
-  case CollectiveKind::ReduceScatter:
-    return {Round::Scatter};
-  case CollectiveKind::Broadcast:
-    return {Round::Send};
-  }
-  return {};
-}
+/// Elements of which the member at a place of the group has those from
+/// place * chunk + low on, at most `most`.
+struct Slice {
+  int64_t elements = 0, chunk = 0, low = 0, most = 0;
 
-/// The groups of a mesh, all of which do the same at the same time.
-struct Groups {
-  Groups(Group group, const Mesh &mesh) : group(group), mesh(mesh) {}
-
-  int64_t size() const {
-    return group == Group::All        ? mesh.ranks()
-           : group == Group::Replicas ? mesh.replicas
-                                      : mesh.shards;
+  int64_t of(int64_t place) const {
+    return std::clamp<int64_t>(elements - place * chunk - low, 0, most);
   }
-  int64_t count() const { return mesh.ranks() / size(); }
-  int64_t of(int64_t rank) const {
-    return group == Group::All        ? 0
-           : group == Group::Replicas ? rank % mesh.shards
-                                      : rank / mesh.shards;
-  }
-  int64_t memberOf(int64_t rank) const {
-    return group == Group::All        ? rank
-           : group == Group::Replicas ? rank / mesh.shards
-                                      : rank % mesh.shards;
-  }
-
-  Group group;
-  Mesh mesh;
 };
 
-/// Equal pieces of a collective.
-struct Pieces {
-  int64_t elements = 0; ///< of one
-  int64_t count = 0;
+/// Messages that are under way at the same time.
+struct Round {
+  Pattern pattern = Pattern::Scatter;
+  std::vector<Slice> slices;
+  int64_t repeats = 1;
 };
 
-std::vector<Pieces> piecesOf(const Collective &collective) {
-  int64_t total = collective.bytes / collective.elementBytes;
-  int64_t piece = std::min(total, kPieceBytes / collective.elementBytes);
-  std::vector<Pieces> pieces;
+/// All tensors one behind the other, in pieces, of each of which the members
+/// add equal shares.
+void addSums(const Collective &c, std::vector<Round> &rounds) {
+  int64_t total = elementsOf(c);
+  int64_t piece = std::min(total, kPieceBytes / c.elementBytes);
+  auto add = [&](int64_t count, int64_t repeats) {
+    int64_t share = shareOf(count, c.group.size);
+    for (Pattern pattern : {Pattern::Scatter, Pattern::Gather})
+      rounds.push_back({pattern, {{count, share, 0, share}}, repeats});
+  };
   if (total == 0)
-    return pieces;
-  pieces.push_back({piece, total / piece});
+    return;
+  add(piece, total / piece);
   if (total % piece)
-    pieces.push_back({total % piece, 1});
-  return pieces;
+    add(total % piece, 1);
 }
 
-/// What some members of a group have of a piece.
-struct Part {
+/// Members' own chunks of the tensors, one behind the other, in pieces.
+void addScatters(const Collective &c, std::vector<Round> &rounds) {
+  int64_t piece =
+      std::max<int64_t>(1, kPieceBytes / c.group.size / c.elementBytes);
+  int64_t room = 0;
+  for (const Part &part : c.parts)
+    for (int64_t low = 0; low < part.chunk;) {
+      if (room == 0) {
+        rounds.push_back({Pattern::Scatter, {}, 1});
+        room = piece;
+      }
+      int64_t count = std::min(room, part.chunk - low);
+      rounds.back().slices.push_back({part.elements, part.chunk, low, count});
+      low += count;
+      room -= count;
+    }
+}
+
+std::vector<Round> roundsOf(const Collective &c) {
+  std::vector<Round> rounds;
+  if (c.group.size < 2)
+    return rounds;
+  switch (c.kind) {
+  case CollectiveKind::AllReduce:
+    addSums(c, rounds);
+    break;
+  case CollectiveKind::ReduceScatter:
+    addScatters(c, rounds);
+    break;
+  case CollectiveKind::AllGather:
+    rounds.push_back({Pattern::Gather, {}, 1});
+    for (const Part &part : c.parts)
+      rounds.back().slices.push_back(
+          {part.elements, part.chunk, 0, part.chunk});
+    break;
+  case CollectiveKind::Broadcast:
+    rounds.push_back({Pattern::Send, {}, 1});
+    for (const Part &part : c.parts)
+      rounds.back().slices.push_back(
+          {part.elements, part.elements, 0, part.elements});
+    break;
+  }
+  return rounds;
+}
+
+/// What some members of a group have of a slice.
+struct Shares {
   int64_t members = 0;
-  int64_t sharing = 0; ///< of them with a share that is not empty
+  int64_t filled = 0; ///< of them with a share that is not empty
   int64_t elements = 0;
+  bool root = false; ///< among them
+
+  void add(const Shares &more) {
+    members += more.members;
+    filled += more.filled;
+    elements += more.elements;
+    root |= more.root;
+  }
 };
 
-/// Messages and elements of them, to or from some ranks.
+Shares without(const Shares &all, const Shares &some) {
+  return {all.members - some.members, all.filled - some.filled,
+          all.elements - some.elements, all.root && !some.root};
+}
+
+/// Messages and elements of them.
 struct Load {
   int64_t messages = 0, elements = 0;
+
+  void add(const Load &more) {
+    messages += more.messages;
+    elements += more.elements;
+  }
 };
 struct BothWays {
   Load sent, received;
+
+  void add(const BothWays &more) {
+    sent.add(more.sent);
+    received.add(more.received);
+  }
+  int64_t messages() const { return sent.messages + received.messages; }
+  /// The slower direction of links that carry both at once.
+  int64_t elements() const {
+    return std::max(sent.elements, received.elements);
+  }
 };
 
-/// One round of one piece.
-class PieceRound {
+/// One slice of a round among the members of a group.
+class Exchange {
 public:
-  PieceRound(Round round, const Groups &groups, int64_t elements)
-      : round(round), groups(groups), elements(elements),
-        share(shareOf(elements, groups.size())) {}
+  Exchange(const Collective &c, Pattern pattern, const Slice &slice)
+      : root(c.root), pattern(pattern), slice(slice) {
+    for (int64_t place = 0; place < c.group.size; ++place)
+      all.add(of(place));
+  }
 
-  Part ofMember(int64_t member) const {
-    int64_t begin = std::min(member * share, elements);
-    int64_t own = std::min(begin + share, elements) - begin;
-    return {1, own > 0, own};
+  Shares of(int64_t place) const {
+    int64_t own = slice.of(place);
+    return {1, own > 0, own, place == root};
   }
-  Part ofAll() const {
-    return {groups.size(), shareOf(elements, share), elements};
-  }
-  /// What a member exchanges with others of its group.
-  BothWays exchange(int64_t member, const Part &others, bool rootAmong) const {
-    int64_t own = ofMember(member).elements;
-    Load shares{others.sharing, others.elements};
+  const Shares &ofAll() const { return all; }
+  /// What a member exchanges with these others.
+  BothWays with(const Shares &others, int64_t place) const {
+    int64_t own = slice.of(place), whole = slice.elements;
+    Load shares{others.filled, others.elements};
     Load copies{own ? others.members : 0, own * others.members};
-    switch (round) {
-    case Round::Scatter:
+    switch (pattern) {
+    case Pattern::Scatter:
       return {shares, copies};
-    case Round::Gather:
+    case Pattern::Gather:
       return {copies, shares};
-    case Round::Send:
-      if (member == 0)
-        return {{others.members, elements * others.members}, {}};
-      return {{}, {rootAmong, rootAmong ? elements : 0}};
+    case Pattern::Send:
+      if (place == root)
+        return {{whole ? others.members : 0, whole * others.members}, {}};
+      return {{}, {others.root && whole, others.root ? whole : 0}};
     }
     return {};
   }
 
 private:
-  Round round;
-  Groups groups;
-  int64_t elements, share;
+  int64_t root;
+  Pattern pattern;
+  Slice slice;
+  Shares all;
 };
-
-Part minus(const Part &a, const Part &b) {
-  return {a.members - b.members, a.sharing - b.sharing,
-          a.elements - b.elements};
-}
-
-double slower(const BothWays &load) {
-  return double(std::max(load.sent.elements, load.received.elements));
-}
 
 /// The load of a rank in a round: on links of its node, and on those that leave
 /// it.
@@ -169,108 +220,98 @@ struct RankLoad {
   BothWays inside, between;
 };
 
-/// Gives each rank's load, node by node.
-class NodeLoads {
-public:
-  NodeLoads(const PieceRound &round, const Groups &groups, int64_t perNode)
-      : round(round), groups(groups), perNode(perNode),
-        parts(size_t(groups.count())), roots(size_t(groups.count())) {}
-
-  std::vector<RankLoad> ofNode(int64_t node) {
-    int64_t begin = node * perNode;
-    int64_t end = std::min(begin + perNode, groups.mesh.ranks());
-    for (int64_t rank = begin; rank < end; ++rank) {
-      Part own = round.ofMember(groups.memberOf(rank));
-      Part &part = parts[size_t(groups.of(rank))];
-      part.members += own.members;
-      part.sharing += own.sharing;
-      part.elements += own.elements;
-      if (groups.memberOf(rank) == 0)
-        roots[size_t(groups.of(rank))] = true;
-    }
-    std::vector<RankLoad> loads;
-    for (int64_t rank = begin; rank < end; ++rank) {
-      int64_t member = groups.memberOf(rank);
-      const Part &part = parts[size_t(groups.of(rank))];
-      bool root = roots[size_t(groups.of(rank))];
-      loads.push_back(
-          {round.exchange(member, minus(part, round.ofMember(member)), root),
-           round.exchange(member, minus(round.ofAll(), part), !root)});
-    }
-    for (int64_t rank = begin; rank < end; ++rank) {
-      parts[size_t(groups.of(rank))] = {};
-      roots[size_t(groups.of(rank))] = false;
-    }
-    return loads;
-  }
-
-private:
-  const PieceRound &round;
-  const Groups &groups;
-  int64_t perNode;
-  std::vector<Part> parts; ///< of this node, by group
-  std::vector<bool> roots; ///< whether this node has the group's member 0
-};
-
-void add(BothWays &sum, const BothWays &load) {
-  sum.sent.elements += load.sent.elements;
-  sum.received.elements += load.received.elements;
+/// Returns the number of a rank's group.
+int64_t groupOf(const RankGroup &group, int64_t rank) {
+  return rank / (group.stride * group.size) * group.stride +
+         rank % group.stride;
 }
 
-double processorSeconds(const BothWays &load, const Link &link) {
-  return double(load.sent.messages + load.received.messages) *
-         link.messageSeconds;
+/// Adds what the ranks [begin, begin + loads.size()), those of one node, have
+/// to do. `parts` has an entry for each group, empty before and after.
+void addLoads(const Exchange &exchange, const RankGroup &group, int64_t begin,
+              std::vector<Shares> &parts, std::vector<RankLoad> &loads) {
+  auto partOf = [&](int64_t rank) -> Shares & {
+    return parts[size_t(groupOf(group, rank))];
+  };
+  int64_t end = begin + int64_t(loads.size());
+  for (int64_t rank = begin; rank < end; ++rank)
+    partOf(rank).add(exchange.of(group.place(rank)));
+  for (int64_t rank = begin; rank < end; ++rank) {
+    int64_t place = group.place(rank);
+    const Shares &here = partOf(rank);
+    RankLoad &load = loads[size_t(rank - begin)];
+    load.inside.add(exchange.with(without(here, exchange.of(place)), place));
+    load.between.add(exchange.with(without(exchange.ofAll(), here), place));
+  }
+  for (int64_t rank = begin; rank < end; ++rank)
+    partOf(rank) = {};
 }
 
 /// The seconds that a node's ranks need for a round.
 double nodeSeconds(const std::vector<RankLoad> &loads, const Cluster &cluster,
                    double elementBytes) {
+  auto seconds = [&](const BothWays &load, const Link &link, int64_t links) {
+    int64_t elements = load.elements();
+    return elements ? double(elements) * elementBytes /
+                          (link.bandwidth * double(links))
+                    : 0.0;
+  };
   RankLoad all;
   for (const RankLoad &load : loads) {
-    add(all.inside, load.inside);
-    add(all.between, load.between);
+    all.inside.add(load.inside);
+    all.between.add(load.between);
   }
-  auto seconds = [&](const BothWays &load, double bandwidth) {
-    double bytes = slower(load) * elementBytes;
-    return bytes > 0 ? bytes / bandwidth : 0;
-  };
-  auto together = [](const Link &link) {
-    return link.bandwidth * double(link.count);
-  };
-  double shared = std::max(seconds(all.inside, together(cluster.inside)),
-                           seconds(all.between, together(cluster.between)));
+  const Link &inside = cluster.inside, &between = cluster.between;
+  double shared = std::max(seconds(all.inside, inside, inside.count),
+                           seconds(all.between, between, between.count));
   double most = 0;
   for (const RankLoad &load : loads) {
-    double own = std::max(seconds(load.inside, cluster.inside.bandwidth),
-                          seconds(load.between, cluster.between.bandwidth));
-    double latency = 0;
-    if (load.inside.sent.messages + load.inside.received.messages)
-      latency = cluster.inside.latency;
-    if (load.between.sent.messages + load.between.received.messages)
-      latency = std::max(latency, cluster.between.latency);
-    most = std::max(most, std::max(own, shared) + latency +
-                              processorSeconds(load.inside, cluster.inside) +
-                              processorSeconds(load.between, cluster.between));
+    double own = std::max(seconds(load.inside, inside, 1),
+                          seconds(load.between, between, 1));
+    double latency = std::max(load.inside.messages() ? inside.latency : 0,
+                              load.between.messages() ? between.latency : 0);
+    double processor = double(load.inside.messages()) * inside.messageSeconds +
+                       double(load.between.messages()) * between.messageSeconds;
+    most = std::max(most, std::max(own, shared) + latency + processor);
+  }
+  return most;
+}
+
+double roundSeconds(const Collective &c, const Round &round,
+                    const Cluster &cluster) {
+  std::vector<Exchange> exchanges;
+  for (const Slice &slice : round.slices)
+    exchanges.emplace_back(c, round.pattern, slice);
+  std::vector<Shares> parts(size_t(c.group.groups));
+  double most = 0;
+  int64_t world = c.group.world();
+  for (int64_t begin = 0; begin < world; begin += cluster.ranksPerNode) {
+    std::vector<RankLoad> loads(
+        size_t(std::min(cluster.ranksPerNode, world - begin)));
+    for (const Exchange &exchange : exchanges)
+      addLoads(exchange, c.group, begin, parts, loads);
+    most = std::max(most, nodeSeconds(loads, cluster, double(c.elementBytes)));
   }
   return most;
 }
 
 /// Bytes that a rank reads and writes in its own memory.
 struct LocalBytes {
-  double pack = 0, unpack = 0;
+  double before = 0, after = 0; ///< its messages
 };
 
-LocalBytes localBytes(const Collective &collective, int64_t ranks) {
-  double all = double(collective.bytes), own = all / double(ranks);
+LocalBytes localBytes(const Collective &c) {
+  double ranks = double(c.group.size), all = double(c.bytes());
+  double own = all / ranks;
   // A sum reads a share of each rank and writes one.
-  double sums = own * double(ranks + 1);
-  switch (collective.kind) {
-  case CollectiveKind::AllReduce:
+  double sums = own * (ranks + 1);
+  switch (c.kind) {
+  case CollectiveKind::AllReduce: // packed and unpacked
     return {2 * all, sums + 2 * all};
   case CollectiveKind::AllGather:
-    return {2 * own, 2 * all};
+    return {2 * own, 0};
   case CollectiveKind::ReduceScatter:
-    return {2 * all, sums + 2 * own};
+    return {0, sums};
   case CollectiveKind::Broadcast:
     break;
   }
@@ -279,51 +320,38 @@ LocalBytes localBytes(const Collective &collective, int64_t ranks) {
 
 } // namespace
 
-std::vector<Traffic> ckopt::cluster::sentTraffic(const Collective &collective,
-                                                 const Mesh &mesh) {
-  Groups groups(collective.group, mesh);
-  std::vector<Traffic> traffic(static_cast<size_t>(mesh.ranks()));
-  if (groups.size() < 2)
-    return traffic;
-  for (const Pieces &pieces : piecesOf(collective))
-    for (Round kind : roundsOf(collective.kind)) {
-      PieceRound round(kind, groups, pieces.elements);
-      for (int64_t rank = 0; rank < mesh.ranks(); ++rank) {
-        int64_t member = groups.memberOf(rank);
-        Load sent =
-            round
-                .exchange(member, minus(round.ofAll(), round.ofMember(member)),
-                          /*rootAmong=*/true)
-                .sent;
-        traffic[size_t(rank)].messages += pieces.count * sent.messages;
-        traffic[size_t(rank)].bytes +=
-            pieces.count * sent.elements * collective.elementBytes;
+std::vector<Traffic> ckopt::cluster::sentTraffic(const Collective &collective) {
+  const RankGroup &group = collective.group;
+  std::vector<Load> sent(size_t(group.size)); // by place
+  for (const Round &round : roundsOf(collective))
+    for (const Slice &slice : round.slices) {
+      Exchange exchange(collective, round.pattern, slice);
+      for (int64_t place = 0; place < group.size; ++place) {
+        Shares others = without(exchange.ofAll(), exchange.of(place));
+        Load load = exchange.with(others, place).sent;
+        sent[size_t(place)].add(
+            {load.messages * round.repeats, load.elements * round.repeats});
       }
     }
+  std::vector<Traffic> traffic;
+  for (int64_t rank = 0; rank < group.world(); ++rank) {
+    const Load &load = sent[size_t(group.place(rank))];
+    traffic.push_back({load.messages, load.elements * collective.elementBytes});
+  }
   return traffic;
 }
 
 CollectiveTime ckopt::cluster::timeOf(const Collective &collective,
-                                      const Mesh &mesh,
                                       const Cluster &cluster) {
-  assert(mesh.ranks() <= cluster.ranks() && "the mesh must fit the cluster");
-  Groups groups(collective.group, mesh);
+  assert(collective.group.world() <= cluster.ranks() && "must fit");
   CollectiveTime time;
-  if (groups.size() < 2)
+  if (collective.group.size < 2)
     return time;
-  int64_t nodes = shareOf(mesh.ranks(), cluster.ranksPerNode);
-  for (const Pieces &pieces : piecesOf(collective))
-    for (Round kind : roundsOf(collective.kind)) {
-      PieceRound round(kind, groups, pieces.elements);
-      NodeLoads loads(round, groups, cluster.ranksPerNode);
-      double most = 0;
-      for (int64_t node = 0; node < nodes; ++node)
-        most = std::max(most, nodeSeconds(loads.ofNode(node), cluster,
-                                          double(collective.elementBytes)));
-      time.network += double(pieces.count) * most;
-    }
-  LocalBytes local = localBytes(collective, groups.size());
-  time.pack = local.pack / cluster.memoryBandwidth;
-  time.unpack = local.unpack / cluster.memoryBandwidth;
+  for (const Round &round : roundsOf(collective))
+    time.network +=
+        double(round.repeats) * roundSeconds(collective, round, cluster);
+  LocalBytes local = localBytes(collective);
+  time.pack = local.before / cluster.memoryBandwidth;
+  time.unpack = local.after / cluster.memoryBandwidth;
   return time;
 }

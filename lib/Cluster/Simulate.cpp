@@ -18,7 +18,6 @@
 #include "ckopt/Support/Error.h"
 
 #include <map>
-#include <tuple>
 
 using namespace ckopt;
 using namespace ckopt::cluster;
@@ -51,9 +50,9 @@ namespace {
 
 class Simulation {
 public:
-  Simulation(const Cluster &cluster, const Mesh &mesh)
-      : cluster(cluster), mesh(mesh) {
-    result.sent.resize(size_t(mesh.ranks()));
+  Simulation(const Cluster &cluster, int64_t ranks)
+      : cluster(cluster), ranks(ranks) {
+    result.sent.resize(size_t(ranks));
   }
 
   llvm::Error add(const RankEvent &event);
@@ -73,19 +72,26 @@ private:
   void wait(const Flight &flight);
 
   const Cluster &cluster;
-  const Mesh &mesh;
+  const int64_t ranks;
   double threads = 0, links = 0; ///< when they are free
   std::map<int64_t, Flight> inFlight;
-  using Key = std::tuple<CollectiveKind, Group, int64_t, int64_t>;
-  std::map<Key, Costs> known;
+  std::map<std::vector<int64_t>, Costs> known; ///< by keyOf()
   Prediction result;
 };
 
+/// Returns all that a collective consists of.
+std::vector<int64_t> keyOf(const Collective &c) {
+  std::vector<int64_t> key = {int64_t(c.kind), c.group.size, c.group.stride,
+                              c.elementBytes, c.root};
+  for (const Part &part : c.parts)
+    key.insert(key.end(), {part.elements, part.chunk});
+  return key;
+}
+
 const Simulation::Costs &Simulation::costsOf(const Collective &c) {
-  auto [entry, isNew] =
-      known.try_emplace({c.kind, c.group, c.bytes, c.elementBytes});
+  auto [entry, isNew] = known.try_emplace(keyOf(c));
   if (isNew)
-    entry->second = {timeOf(c, mesh, cluster), sentTraffic(c, mesh)};
+    entry->second = {timeOf(c, cluster), sentTraffic(c)};
   return entry->second;
 }
 
@@ -109,6 +115,11 @@ void Simulation::wait(const Flight &flight) {
 }
 
 llvm::Error Simulation::add(const RankEvent &event) {
+  bool begins = event.kind == RankEvent::Kind::Collective ||
+                event.kind == RankEvent::Kind::Start;
+  if (int64_t world = event.collective.group.world(); begins && world != ranks)
+    return inputError("a collective is one of " + llvm::Twine(world) +
+                      " ranks, and the step takes " + llvm::Twine(ranks));
   switch (event.kind) {
   case RankEvent::Kind::Kernel: {
     double seconds = event.seconds / cluster.speed;
@@ -148,22 +159,21 @@ llvm::Expected<Prediction> Simulation::finish() {
 
 } // namespace
 
-llvm::Error ckopt::cluster::checkFits(const Mesh &mesh,
-                                      const Cluster &cluster) {
-  if (mesh.ranks() <= cluster.ranks())
+llvm::Error ckopt::cluster::checkFits(int64_t ranks, const Cluster &cluster) {
+  if (ranks <= cluster.ranks())
     return llvm::Error::success();
   return inputError("the cluster has " + llvm::Twine(cluster.ranks()) +
                     " ranks (" + llvm::Twine(cluster.nodes) + " x " +
                     llvm::Twine(cluster.ranksPerNode) +
-                    "), and the step takes " + llvm::Twine(mesh.ranks()));
+                    "), and the step takes " + llvm::Twine(ranks));
 }
 
 llvm::Expected<Prediction>
-ckopt::cluster::simulate(const Cluster &cluster, const Mesh &mesh,
+ckopt::cluster::simulate(const Cluster &cluster, int64_t ranks,
                          const std::vector<RankEvent> &events) {
-  if (llvm::Error error = checkFits(mesh, cluster))
+  if (llvm::Error error = checkFits(ranks, cluster))
     return std::move(error);
-  Simulation simulation(cluster, mesh);
+  Simulation simulation(cluster, ranks);
   for (const RankEvent &event : events)
     if (llvm::Error error = simulation.add(event))
       return std::move(error);

@@ -24,9 +24,10 @@ static std::optional<Collective> collectiveOf(func::FuncOp kernel) {
   for (Operation &op : kernel.front())
     if (auto sum = dyn_cast<AllReduceOp>(op)) {
       Collective collective;
+      collective.group.size = int64_t(sum.getRanks());
       for (Value input : sum.getInputs()) {
         auto type = cast<RankedTensorType>(input.getType());
-        collective.bytes += getByteSize(type);
+        collective.parts.push_back({type.getNumElements(), 0});
         collective.elementBytes = type.getElementTypeBitWidth() / 8;
       }
       return collective;
@@ -65,8 +66,8 @@ llvm::Expected<ClusterPlan> ckopt::readClusterPlan(llvm::StringRef path,
   ClusterPlan plan;
   if (llvm::Error error = cluster::readCluster(path).moveInto(plan.cluster))
     return std::move(error);
-  plan.mesh.replicas = step.ranks;
-  if (llvm::Error error = checkFits(plan.mesh, plan.cluster))
+  plan.ranks = step.ranks;
+  if (llvm::Error error = checkFits(plan.ranks, plan.cluster))
     return withContext(std::move(error), path);
   return std::move(plan);
 }
@@ -76,9 +77,9 @@ llvm::Error ckopt::predictOnCluster(const Compilation &compilation,
   const CompileOptions &options = compilation.options();
   plan.peak = compilation.summary().figures.arena;
   if (options.import.batch)
-    plan.samples = *options.import.batch * plan.mesh.ranks() *
-                   options.step.optimizer.accumulate;
-  return cluster::simulate(plan.cluster, plan.mesh, rankEvents(compilation))
+    plan.samples =
+        *options.import.batch * plan.ranks * options.step.optimizer.accumulate;
+  return cluster::simulate(plan.cluster, plan.ranks, rankEvents(compilation))
       .moveInto(plan.prediction);
 }
 
@@ -93,7 +94,7 @@ void ckopt::printClusterPlan(const ClusterPlan &plan, llvm::raw_ostream &os) {
   const cluster::Prediction &step = plan.prediction;
   TextTable table;
   table.addColumn(
-      "predicted on " + std::to_string(plan.mesh.ranks()) + " ranks" +
+      "predicted on " + std::to_string(plan.ranks) + " ranks" +
       (plan.cluster.name.empty() ? "" : " of " + plan.cluster.name));
   table.addColumn("", TextTable::Right);
   table.addRow({"step", formatSeconds(step.seconds)});
@@ -120,8 +121,7 @@ void ckopt::writeClusterPlan(llvm::json::OStream &json,
   const cluster::Prediction &step = plan.prediction;
   json.attributeObject("cluster", [&] {
     json.attribute("name", jsonString(plan.cluster.name));
-    json.attribute("replicas", plan.mesh.replicas);
-    json.attribute("shards", plan.mesh.shards);
+    json.attribute("ranks", plan.ranks);
     json.attribute("seconds", jsonNumber(step.seconds));
     json.attribute("kernel_seconds", jsonNumber(step.kernels));
     json.attribute("communication_seconds", jsonNumber(step.communication));
@@ -139,7 +139,7 @@ void ckopt::writeClusterPlan(llvm::json::OStream &json,
       for (const cluster::CollectiveResult &result : step.collectives)
         json.object([&] {
           json.attribute("kind", nameOf(result.collective.kind));
-          json.attribute("bytes", result.collective.bytes);
+          json.attribute("bytes", result.collective.bytes());
           json.attribute("begin", jsonNumber(result.begin));
           json.attribute("end", jsonNumber(result.end));
           json.attribute("seconds", jsonNumber(result.seconds));

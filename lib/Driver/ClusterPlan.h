@@ -14,7 +14,7 @@ namespace ckopt {
 
 struct ClusterPlan {
   cluster::Cluster cluster;
-  cluster::Mesh mesh;
+  int64_t ranks = 1;
   cluster::Prediction prediction;
   int64_t samples = 0; ///< of all ranks, in an update; 0: not known
   int64_t peak = 0;    ///< planned bytes of a rank

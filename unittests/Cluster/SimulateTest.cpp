@@ -24,12 +24,12 @@ Cluster twoRanks() {
 
 /// Takes so many seconds there: each rank sends half, twice.
 Collective sum(int64_t seconds) {
-  return {CollectiveKind::AllReduce, Group::All, 1000 * seconds, 4};
+  return {CollectiveKind::AllReduce, {2}, {{250 * seconds, 0}}};
 }
 
 Prediction predict(const std::vector<RankEvent> &events,
                    const Cluster &cluster = twoRanks()) {
-  auto prediction = simulate(cluster, {2, 1}, events);
+  auto prediction = simulate(cluster, 2, events);
   if (!prediction) {
     ADD_FAILURE() << llvm::toString(prediction.takeError());
     return {};
@@ -48,7 +48,7 @@ TEST(Simulate, BlockingCollectivesAreExposed) {
   EXPECT_NEAR(p.collectives[0].begin, 3, 1e-9);
   EXPECT_NEAR(p.collectives[0].end, 5, 1e-9);
   EXPECT_NEAR(p.collectives[1].begin, 9, 1e-9);
-  EXPECT_EQ(p.collectives[1].collective.bytes, 1000);
+  EXPECT_EQ(p.collectives[1].collective.bytes(), 1000);
   ASSERT_EQ(p.sent.size(), 2u);
   EXPECT_EQ(p.sent[1].messages, 4);
   EXPECT_EQ(p.sent[1].bytes, 3000);
@@ -105,21 +105,23 @@ TEST(Simulate, SpeedIsThatOfKernels) {
   EXPECT_NEAR(p.seconds, 3.5, 1e-9);
 }
 
-std::string errorOf(const Mesh &mesh, const std::vector<RankEvent> &events) {
-  auto prediction = simulate(twoRanks(), mesh, events);
+std::string errorOf(int64_t ranks, const std::vector<RankEvent> &events) {
+  auto prediction = simulate(twoRanks(), ranks, events);
   return prediction ? "" : takeErrorText(prediction.takeError()).text;
 }
 
 TEST(Simulate, RefusesWhatHasNoMeaning) {
-  EXPECT_EQ(errorOf({2, 2}, {}),
+  EXPECT_EQ(errorOf(4, {}),
             "the cluster has 2 ranks (1 x 2), and the step takes 4");
-  EXPECT_EQ(errorOf({2, 1},
-                    {RankEvent::start(0, sum(1)), RankEvent::start(0, sum(1))}),
-            "collective 0 is started twice");
-  EXPECT_EQ(errorOf({2, 1}, {RankEvent::wait(3)}),
+  EXPECT_EQ(
+      errorOf(2, {RankEvent::start(0, sum(1)), RankEvent::start(0, sum(1))}),
+      "collective 0 is started twice");
+  EXPECT_EQ(errorOf(2, {RankEvent::wait(3)}),
             "nothing started collective 3, which is waited for");
-  EXPECT_EQ(errorOf({2, 1}, {RankEvent::start(3, sum(1))}),
+  EXPECT_EQ(errorOf(2, {RankEvent::start(3, sum(1))}),
             "nothing waits for collective 3");
+  EXPECT_EQ(errorOf(1, {RankEvent::blocking(sum(1))}),
+            "a collective is one of 2 ranks, and the step takes 1");
 }
 
 TEST(Simulate, AThousandRanks) {
@@ -132,9 +134,9 @@ TEST(Simulate, AThousandRanks) {
   cluster.inside = {0, 1e12, 0, 8};
   cluster.between = {1e-6, 1e9, 0, 1};
   cluster.memoryBandwidth = 1e30;
-  Collective bucket{CollectiveKind::AllReduce, Group::All, 24 << 20, 4};
+  Collective bucket{CollectiveKind::AllReduce, {1024}, {{24 << 18, 0}}};
   std::vector<RankEvent> events(500, RankEvent::blocking(bucket));
-  auto p = simulate(cluster, {1024, 1}, events);
+  auto p = simulate(cluster, 1024, events);
   ASSERT_TRUE(bool(p)) << llvm::toString(p.takeError());
   double share = double(4 << 20) / 1024; // of a piece, bytes
   double round = 8 * 1016 * share / 1e9 + 1e-6;

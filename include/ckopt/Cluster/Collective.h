@@ -6,6 +6,7 @@
 #ifndef CKOPT_CLUSTER_COLLECTIVE_H
 #define CKOPT_CLUSTER_COLLECTIVE_H
 
+#include "ckopt/Base/Shards.h"
 #include "ckopt/Cluster/Cluster.h"
 
 #include <vector>
@@ -16,23 +17,22 @@ enum class CollectiveKind { AllReduce, AllGather, ReduceScatter, Broadcast };
 /// "all_reduce", as the op is called.
 const char *nameOf(CollectiveKind kind);
 
-/// Ranks that train together: `replicas` groups of `shards` ranks, each of
-/// which holds the whole state in parts. Rank = replica * shards + shard.
-struct Mesh {
-  int64_t replicas = 1, shards = 1;
-  int64_t ranks() const { return replicas * shards; }
+/// One of the tensors that travel together.
+struct Part {
+  int64_t elements = 0; ///< of the whole tensor
+  int64_t chunk = 0; ///< that a rank keeps of it (all_gather, reduce_scatter)
 };
 
-/// Who takes part: all ranks, those with one shard's number, or those of one
-/// replica.
-enum class Group { All, Replicas, Shards };
-
-/// Of tensors that have `bytes` when they are whole: what is added (all_reduce,
-/// reduce_scatter), gathered or sent to all.
+/// What ranks of a group do together; all groups of the run do the same.
 struct Collective {
   CollectiveKind kind = CollectiveKind::AllReduce;
-  Group group = Group::All;
-  int64_t bytes = 0, elementBytes = 4;
+  RankGroup group;
+  std::vector<Part> parts;
+  int64_t elementBytes = 4;
+  int64_t root = 0; ///< of a broadcast, its place in the group
+
+  /// Bytes of the whole tensors.
+  int64_t bytes() const;
 };
 
 /// What a rank sends.
@@ -40,9 +40,8 @@ struct Traffic {
   int64_t messages = 0, bytes = 0;
 };
 
-/// Returns what each rank of the mesh sends. O(ranks).
-std::vector<Traffic> sentTraffic(const Collective &collective,
-                                 const Mesh &mesh);
+/// Returns what each rank of the run sends. O(ranks * parts).
+std::vector<Traffic> sentTraffic(const Collective &collective);
 
 /// The seconds that a collective takes where all ranks come to it at once.
 struct CollectiveTime {
@@ -52,9 +51,8 @@ struct CollectiveTime {
   double total() const { return pack + network + unpack; }
 };
 
-/// The mesh must fit the cluster. O(ranks).
-CollectiveTime timeOf(const Collective &collective, const Mesh &mesh,
-                      const Cluster &cluster);
+/// The run must fit the cluster. O(ranks * parts).
+CollectiveTime timeOf(const Collective &collective, const Cluster &cluster);
 
 } // namespace ckopt::cluster
 

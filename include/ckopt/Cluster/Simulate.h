@@ -47,12 +47,13 @@ struct Prediction {
   double exposed() const { return seconds - kernels; }
 };
 
-/// Refuses a mesh that is larger than the cluster.
-llvm::Error checkFits(const Mesh &mesh, const Cluster &cluster);
+/// Refuses more ranks than the cluster has.
+llvm::Error checkFits(int64_t ranks, const Cluster &cluster);
 
-/// Follows the step of one rank. Errors: those of checkFits(), a wait for what
+/// Follows the step of one of `ranks` ranks. Errors: those of checkFits(), a
+/// collective of another number of ranks, a wait for what
 /// was not started, a start that nothing waits for.
-llvm::Expected<Prediction> simulate(const Cluster &cluster, const Mesh &mesh,
+llvm::Expected<Prediction> simulate(const Cluster &cluster, int64_t ranks,
                                     const std::vector<RankEvent> &events);
 
 } // namespace ckopt::cluster
