@@ -19,19 +19,45 @@ using namespace ckopt;
 using cluster::Collective;
 using cluster::RankEvent;
 
+/// Describes an op of several ranks. The shares of tensors of which ranks keep
+/// rows are those of `shares`.
+template <typename Op>
+static Collective describe(Op op, cluster::CollectiveKind kind,
+                           ValueRange wholes, ValueRange shares) {
+  Collective collective;
+  collective.kind = kind;
+  collective.group = op.getGroup();
+  for (auto [i, whole] : llvm::enumerate(wholes)) {
+    auto type = cast<RankedTensorType>(whole.getType());
+    int64_t share =
+        shares.empty()
+            ? 0
+            : cast<RankedTensorType>(shares[i].getType()).getNumElements();
+    collective.parts.push_back({type.getNumElements(), share});
+    collective.elementBytes = type.getElementTypeBitWidth() / 8;
+  }
+  return collective;
+}
+
 /// Returns what a kernel asks of other ranks, if anything.
 static std::optional<Collective> collectiveOf(func::FuncOp kernel) {
-  for (Operation &op : kernel.front())
-    if (auto sum = dyn_cast<AllReduceOp>(op)) {
-      Collective collective;
-      collective.group.size = int64_t(sum.getRanks());
-      for (Value input : sum.getInputs()) {
-        auto type = cast<RankedTensorType>(input.getType());
-        collective.parts.push_back({type.getNumElements(), 0});
-        collective.elementBytes = type.getElementTypeBitWidth() / 8;
-      }
+  using cluster::CollectiveKind;
+  for (Operation &op : kernel.front()) {
+    if (auto sum = dyn_cast<AllReduceOp>(op))
+      return describe(sum, CollectiveKind::AllReduce, sum.getInputs(), {});
+    if (auto gather = dyn_cast<AllGatherOp>(op))
+      return describe(gather, CollectiveKind::AllGather, gather.getOutputs(),
+                      gather.getInputs());
+    if (auto scatter = dyn_cast<ReduceScatterOp>(op))
+      return describe(scatter, CollectiveKind::ReduceScatter,
+                      scatter.getInputs(), scatter.getOutputs());
+    if (auto broadcast = dyn_cast<BroadcastOp>(op)) {
+      Collective collective = describe(broadcast, CollectiveKind::Broadcast,
+                                       broadcast.getInputs(), {});
+      collective.root = int64_t(broadcast.getRoot());
       return collective;
     }
+  }
   return std::nullopt;
 }
 
