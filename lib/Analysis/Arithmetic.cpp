@@ -19,6 +19,7 @@
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 #include "llvm/ADT/StringSwitch.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 #include <cmath>
 
@@ -44,21 +45,37 @@ static int64_t groupsOf(Operation *op) {
   return groups ? groups.getInt() : 0;
 }
 
-/// Returns the seconds of a sum over ranks: each sends every other rank a share
-/// of its elements and gets its sums back, so 2 (N - 1) / N of the bytes pass
-/// each rank's link, in two rounds that each take a message's latency.
-static double allReduceSeconds(AllReduceOp op, const MachineRates &rates) {
-  double bytes = 0, ranks = double(op.getRanks());
-  for (Value input : op.getInputs()) {
-    auto type = cast<RankedTensorType>(input.getType());
+/// Returns the seconds of an op in which the ranks of a group meet. Of a sum
+/// each rank sends every other one a share of its elements and gets its sums
+/// back: (N - 1) / N of the bytes pass each link in each of two rounds, whose
+/// messages each take their latency. Gathering rows, and summing for rows, is
+/// one such round; a broadcast sends all bytes from one link.
+static double meetingSeconds(Operation *op, RankGroup group, double flops,
+                             const MachineRates &rates) {
+  if (group.size < 2 || isa<OwnRowsOp>(op))
+    return 0;
+  double bytes = 0, others = double(group.size - 1);
+  ValueRange whole = op->getOperands();
+  if (isa<AllGatherOp>(op))
+    whole = op->getResults();
+  for (Value tensor : whole) {
+    auto type = cast<RankedTensorType>(tensor.getType());
     bytes += double(type.getNumElements()) *
              double(type.getElementTypeBitWidth()) / 8;
   }
-  if (ranks < 2)
-    return 0;
-  return 2 * (ranks - 1) * rates.linkLatency +
-         2 * (ranks - 1) / ranks * bytes / rates.linkBandwidth +
-         op.getFlops() / rates.vector;
+  double rounds = isa<AllReduceOp>(op) ? 2 : 1;
+  double share = isa<BroadcastOp>(op) ? 1 : double(group.size);
+  return rounds * others *
+             (rates.linkLatency + bytes / share / rates.linkBandwidth) +
+         flops / rates.vector;
+}
+
+/// Returns such an op's group.
+static std::optional<RankGroup> groupOf(Operation *op) {
+  return llvm::TypeSwitch<Operation *, std::optional<RankGroup>>(op)
+      .Case<AllReduceOp, AllGatherOp, ReduceScatterOp, BroadcastOp, OwnRowsOp>(
+          [](auto concrete) { return concrete.getGroup(); })
+      .Default(std::nullopt);
 }
 
 /// Returns the seconds of one of ckopt's own ops, on all threads.
@@ -73,8 +90,8 @@ static double kernelOpSeconds(KernelOpInterface kernel,
   Type element = getElementTypeOrSelf(op->getOperand(0));
   if (element.isBF16() || element.isF16())
     flops /= rates.halves;
-  if (auto sum = dyn_cast<AllReduceOp>(op))
-    return allReduceSeconds(sum, rates);
+  if (std::optional<RankGroup> group = groupOf(op))
+    return meetingSeconds(op, *group, flops, rates);
   int64_t smallest = std::numeric_limits<int64_t>::max();
   if (isa<MatMulOp, MatMulAddOp, SplitMatMulOp>(op)) {
     for (Value operand : op->getOperands())

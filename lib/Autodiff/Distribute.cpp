@@ -8,16 +8,19 @@
 // the order in which the backward pass makes gradients, so that the sum of the
 // first ones can begin while later ones are still computed. Dropouts of samples
 // draw the numbers that one process draws for the same samples: the rank's
-// number goes into the upper half of the step that they read. Guarantee: which
+// number goes into the upper half of the step that they read. Fully sharded,
+// parameters become shards (Sharding.h), and of a gradient's sum each rank gets
+// its part, in smaller buckets, so that few gradients are whole at a time.
+// Guarantee: which
 // gradients share a bucket and the order of every addition follow from the
 // program alone; a memory budget is known to later phases only. O(ops).
 //
 //===----------------------------------------------------------------------===//
+#include "Sharding.h"
 #include "ckopt/Autodiff/Autodiff.h"
 #include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
 #include "ckopt/Dialect/Ckopt/Utils/RandomSite.h"
 #include "ckopt/Dialect/Ckopt/Utils/TensorBuilder.h"
-#include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
 using namespace ckopt;
@@ -36,21 +39,33 @@ private:
   LogicalResult numberDraws();
   LogicalResult checkDraw(Operation *op);
   LogicalResult averageState(const Result &result);
-  void addToBucket(Value gradient);
-  void closeBucket(Type element);
+  void share();
+  Sharing gradientSharing(const Result &result);
+
+  /// Gradients that are summed by one op; those of shards with how they are
+  /// shared.
+  struct Bucket {
+    SmallVector<Value> gradients;
+    SmallVector<Sharing> sharings;
+    int64_t bytes = 0;
+  };
+  /// Buckets hold one element type, and shards or whole tensors.
+  using Kind = std::pair<Type, unsigned>;
+  void addToBucket(Value gradient, const Sharing &sharing);
+  void closeBucket(Kind kind);
+  void scatterBucket(OpBuilder &builder, const Bucket &bucket);
   void sumGradients(ArrayRef<Result> results);
   Value sum(Value value);
 
-  struct Bucket {
-    SmallVector<Value> gradients;
-    int64_t bytes = 0;
-  };
-
   func::FuncOp function;
   const DistributeOptions &options;
-  int64_t samples = 0;                ///< of a rank; 0: there are no inputs
-  llvm::MapVector<Type, Bucket> open; ///< by element type
-  llvm::DenseMap<Value, Value> sums;  ///< looked up only
+  int64_t samples = 0;               ///< of a rank; 0: there are no inputs
+  RankGroup group;                   ///< of ranks that share parameters
+  llvm::StringMap<Sharing> sharings; ///< by name of the argument
+  int64_t scatterBytes = 0;          ///< where a bucket of shards is closed
+  llvm::MapVector<Kind, Bucket> open;
+  /// By gradient and form; looked up only.
+  llvm::DenseMap<std::pair<Value, unsigned>, Value> sums;
 };
 } // namespace
 
@@ -58,6 +73,11 @@ LogicalResult Distributor::check() {
   if (options.ranks < 1)
     return function.emitError("distribute: needs 1 rank or more, got ")
            << options.ranks;
+  if (options.shards < 1 || options.ranks % options.shards)
+    return function.emitError("distribute: ")
+           << options.shards
+           << " ranks share parameters, which does not divide " << options.ranks
+           << " ranks";
   if (options.bucketBytes < 1)
     return function.emitError("distribute: a bucket needs 1 byte or more, got ")
            << options.bucketBytes;
@@ -173,9 +193,60 @@ LogicalResult Distributor::averageState(const Result &result) {
   return success();
 }
 
-void Distributor::closeBucket(Type element) {
-  Bucket bucket = std::move(open[element]);
-  open[element] = Bucket();
+/// Makes shards of parameters, in all functions that have them.
+void Distributor::share() {
+  group = {options.shards, 1, options.ranks / options.shards};
+  if (options.ranks > 1)
+    function->setAttr(
+        attrs::kRanks,
+        Builder(function.getContext()).getI64IntegerAttr(options.ranks));
+  if (options.shards == 1)
+    return;
+  int64_t bytes = 0;
+  for (BlockArgument argument : function.getArguments())
+    if (argumentRole(function, argument.getArgNumber()) == roles::kParameter)
+      bytes += getByteSize(tensorType(argument));
+  scatterBytes = std::min(options.bucketBytes, bucketBytesFor(bytes));
+  shardParameters(function, group, sharings);
+  if (auto module = function->getParentOfType<ModuleOp>())
+    for (auto other : module.getOps<func::FuncOp>())
+      if (other != function && !other.isExternal())
+        shardParameters(other, group, sharings);
+}
+
+/// Returns how ranks share the parameter of a gradient.
+Sharing Distributor::gradientSharing(const Result &result) {
+  auto index = dyn_cast_or_null<IntegerAttr>(result.get(kGradientAttr));
+  if (!index || index.getInt() < 0 ||
+      index.getInt() >= function.getNumArguments())
+    return Sharing();
+  auto found = sharings.find(argumentName(function, unsigned(index.getInt())));
+  return found == sharings.end() ? Sharing() : found->second;
+}
+
+/// Gives each rank its part of the sums.
+void Distributor::scatterBucket(OpBuilder &builder, const Bucket &bucket) {
+  TensorBuilder b(builder, bucket.gradients.back().getLoc());
+  SmallVector<Value> rows;
+  for (auto [gradient, sharing] :
+       llvm::zip_equal(bucket.gradients, bucket.sharings))
+    rows.push_back(sharing.toRows(b, gradient));
+  ValueRange parts = ReduceScatterOp::create(builder, b.loc, rows, group.size,
+                                             group.groups, group.stride)
+                         .getOutputs();
+  // Groups have the same shards, ranks of one place being group.size apart.
+  if (group.groups > 1)
+    parts = AllReduceOp::create(builder, b.loc, parts, group.groups, group.size,
+                                group.size)
+                .getOutputs();
+  for (auto [gradient, sharing, part] :
+       llvm::zip_equal(bucket.gradients, bucket.sharings, parts))
+    sums[{gradient, unsigned(sharing.form)}] = part;
+}
+
+void Distributor::closeBucket(Kind kind) {
+  Bucket bucket = std::move(open[kind]);
+  open[kind] = Bucket();
   if (bucket.gradients.empty())
     return;
   OpBuilder builder(function.getContext());
@@ -187,20 +258,25 @@ void Distributor::closeBucket(Type element) {
         last = maker;
   if (last)
     builder.setInsertionPointAfter(last);
+  if (kind.second)
+    return scatterBucket(builder, bucket);
   auto op = AllReduceOp::create(builder, bucket.gradients.back().getLoc(),
                                 bucket.gradients, options.ranks);
   for (auto [gradient, total] :
        llvm::zip_equal(bucket.gradients, op.getOutputs()))
-    sums[gradient] = total;
+    sums[{gradient, unsigned(ShardForm::Whole)}] = total;
 }
 
-void Distributor::addToBucket(Value gradient) {
+void Distributor::addToBucket(Value gradient, const Sharing &sharing) {
   auto type = cast<RankedTensorType>(gradient.getType());
-  Bucket &bucket = open[type.getElementType()];
+  bool scatters = sharing.form != ShardForm::Whole;
+  Kind kind{type.getElementType(), scatters};
+  Bucket &bucket = open[kind];
   bucket.gradients.push_back(gradient);
+  bucket.sharings.push_back(sharing);
   bucket.bytes += getByteSize(type);
-  if (bucket.bytes >= options.bucketBytes)
-    closeBucket(type.getElementType());
+  if (bucket.bytes >= (scatters ? scatterBytes : options.bucketBytes))
+    closeBucket(kind);
 }
 
 void Distributor::sumGradients(ArrayRef<Result> results) {
@@ -213,26 +289,30 @@ void Distributor::sumGradients(ArrayRef<Result> results) {
     if (result.get(kGradientAttr))
       order.push_back({places.lookup(makerOf(result.value)), unsigned(i)});
   llvm::sort(order);
-  llvm::DenseSet<Value> taken;
-  for (auto [place, i] : order)
-    if (taken.insert(results[i].value).second)
-      addToBucket(results[i].value);
-  SmallVector<Type> elements;
+  llvm::DenseSet<std::pair<Value, unsigned>> taken;
+  for (auto [place, i] : order) {
+    Sharing sharing = gradientSharing(results[i]);
+    if (taken.insert({results[i].value, unsigned(sharing.form)}).second)
+      addToBucket(results[i].value, sharing);
+  }
+  SmallVector<Kind> kinds;
   for (const auto &entry : open)
-    elements.push_back(entry.first);
-  for (Type element : elements)
-    closeBucket(element);
+    kinds.push_back(entry.first);
+  for (Kind kind : kinds)
+    closeBucket(kind);
 }
 
 LogicalResult Distributor::run() {
   if (failed(checkStraightLine(function)) || failed(check()) ||
       failed(numberDraws()))
     return failure();
+  share();
   SmallVector<Result> results = takeResults(function);
   sumGradients(results);
   for (Result &result : results) {
     if (result.get(kGradientAttr))
-      result.value = sums.lookup(result.value);
+      result.value =
+          sums.lookup({result.value, unsigned(gradientSharing(result).form)});
     else if (result.get(attrs::kUpdates)) {
       if (failed(averageState(result)))
         return failure();

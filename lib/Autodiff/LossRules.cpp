@@ -38,26 +38,7 @@ static void linearCrossEntropyRule(LinearCrossEntropyOp op, RuleBuilder &b) {
     b.set(3, gradient.getBiasGrad());
 }
 
-/// A rank's tensor is part of every rank's sum, so its gradient is the sum of
-/// the gradients that all ranks have for the sum. They travel together.
-static void allReduceRule(AllReduceOp op, RuleBuilder &b) {
-  SmallVector<Value> gradients;
-  SmallVector<unsigned> operands;
-  for (unsigned i = 0; i < op.getNumOperands(); ++i)
-    if (b.needs(i) && b.grad(i)) {
-      gradients.push_back(b.grad(i));
-      operands.push_back(i);
-    }
-  if (gradients.empty())
-    return;
-  auto sums = AllReduceOp::create(b.builder, b.loc, gradients, op.getRanks());
-  for (auto [operand, sum] : llvm::zip_equal(operands, sums.getOutputs()))
-    b.set(operand, sum);
-}
-
 void autodiff::addLossRules(MLIRContext *context) {
-  addRule<AllReduceOp>(
-      context, [](AllReduceOp op, RuleBuilder &b) { allReduceRule(op, b); });
   addRule<CrossEntropyOp>(context, [](CrossEntropyOp op, RuleBuilder &b) {
     crossEntropyRule(op, b);
   });

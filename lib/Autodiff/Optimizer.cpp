@@ -24,6 +24,7 @@
 //===----------------------------------------------------------------------===//
 #include "GradientScale.h"
 #include "Optimizers.h"
+#include "Sharding.h"
 #include "ckopt/Autodiff/Autodiff.h"
 #include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
 #include "mlir/IR/SymbolTable.h"
@@ -66,6 +67,10 @@ private:
   LogicalResult collect();
   FailureOr<Hyper> hyperOf(unsigned argument);
   void addArguments();
+  BlockArgument addState(const Parameter &parameter, StringRef suffix);
+  void shareSquares(TensorBuilder &b, MutableArrayRef<Value> sums,
+                    ArrayRef<bool> shared);
+  Value ownPart(TensorBuilder &b, const Parameter &parameter, bool &shared);
   void splitMicroBatches();
   void clip(TensorBuilder &b);
   Common &commonOf(const Parameter &parameter);
@@ -174,21 +179,31 @@ LogicalResult OptimizerBuilder::collect() {
   return success();
 }
 
+/// Adds a state of the parameter's shape, of which a rank keeps what it keeps
+/// of the parameter.
+BlockArgument OptimizerBuilder::addState(const Parameter &parameter,
+                                         StringRef suffix) {
+  std::string name = argumentName(function, parameter.index) + suffix.str();
+  BlockArgument state =
+      addArgument(function, function.getArgumentTypes()[parameter.index], name,
+                  roles::kOptimizerState);
+  for (StringRef key : {attrs::kWhole, attrs::kShards})
+    if (Attribute value = function.getArgAttr(parameter.index, key))
+      function.setArgAttr(state.getArgNumber(), key, value);
+  return state;
+}
+
 void OptimizerBuilder::addArguments() {
   bool anyF64 = false;
   for (Parameter &parameter : parameters) {
     Type type = function.getArgumentTypes()[parameter.index];
-    std::string name = argumentName(function, parameter.index);
     anyF64 |= getElementTypeOrSelf(type).isF64();
     for (StringRef suffix : rule->states(parameter.hyper))
-      parameter.state.push_back(addArgument(
-          function, type, (name + suffix).str(), roles::kOptimizerState));
+      parameter.state.push_back(addState(parameter, suffix));
     if (options.accumulate > 1)
-      parameter.gradientSum = addArgument(function, type, name + "/grad_sum",
-                                          roles::kOptimizerState);
+      parameter.gradientSum = addState(parameter, "/grad_sum");
     if (options.ema > 0)
-      parameter.average =
-          addArgument(function, type, name + "/ema", roles::kOptimizerState);
+      parameter.average = addState(parameter, "/ema");
     commonOf(parameter);
   }
   auto scalar = [&](Type element) {
@@ -297,15 +312,65 @@ void OptimizerBuilder::splitMicroBatches() {
   }
 }
 
+/// Returns the part of a gradient whose squares a rank adds. Ranks share the
+/// work as fully sharded ones have to, so that both add in one order.
+Value OptimizerBuilder::ownPart(TensorBuilder &b, const Parameter &parameter,
+                                bool &shared) {
+  shared = bool(function.getArgAttr(parameter.index, attrs::kShards));
+  auto ranks = function->getAttrOfType<IntegerAttr>(attrs::kRanks);
+  if (shared || !ranks)
+    return parameter.gradient;
+  Sharing sharing =
+      sharingOf(function.getArgument(parameter.index), {ranks.getInt(), 1, 1});
+  if (sharing.form == ShardForm::Whole)
+    return parameter.gradient;
+  shared = true;
+  return OwnRowsOp::create(b.builder, b.loc,
+                           sharing.toRows(b, parameter.gradient),
+                           ranks.getInt())
+      .getResult(0);
+}
+
+/// Adds the sums of ranks' parts, of all parameters in one message.
+void OptimizerBuilder::shareSquares(TensorBuilder &b,
+                                    MutableArrayRef<Value> sums,
+                                    ArrayRef<bool> shared) {
+  SmallVector<Value> parts;
+  for (auto [sum, isShared] : llvm::zip_equal(sums, shared))
+    if (isShared)
+      parts.push_back(sum);
+  if (parts.empty())
+    return;
+  int64_t ranks = 1, groups = 1;
+  if (auto all = function->getAttrOfType<IntegerAttr>(attrs::kRanks))
+    ranks = all.getInt();
+  for (const Parameter &parameter : parameters)
+    if (auto shards = function.getArgAttrOfType<IntegerAttr>(parameter.index,
+                                                             attrs::kShards)) {
+      groups = ranks / shards.getInt();
+      ranks = shards.getInt();
+      break;
+    }
+  auto total = AllReduceOp::create(b.builder, b.loc, parts, ranks, groups);
+  auto next = total.getOutputs().begin();
+  for (auto [sum, isShared] : llvm::zip_equal(sums, shared))
+    if (isShared)
+      sum = *next++;
+}
+
 /// Scales all gradients as torch.nn.utils.clip_grad_norm_ does.
 void OptimizerBuilder::clip(TensorBuilder &b) {
   Type type = getElementTypeOrSelf(learningRate);
-  Value total;
-  for (Parameter &parameter : parameters) {
-    Value part =
-        b.cast(b.sumAll(b.mul(parameter.gradient, parameter.gradient)), type);
-    total = total ? b.add(total, part) : part;
+  SmallVector<Value> parts;
+  SmallVector<bool> shared(parameters.size());
+  for (auto [parameter, isShared] : llvm::zip_equal(parameters, shared)) {
+    Value own = ownPart(b, parameter, isShared);
+    parts.push_back(b.cast(b.sumAll(b.mul(own, own)), type));
   }
+  shareSquares(b, parts, shared);
+  Value total;
+  for (Value part : parts)
+    total = total ? b.add(total, part) : part;
   Value length = b.make<SqrtOp>(total);
   // An infinite norm makes all gradients 0: the norm is a result so that the
   // caller can see it.

@@ -121,6 +121,7 @@ struct Distribute : ckopt::impl::DistributePassBase<Distribute> {
     func::FuncOp found = findFunction(getOperation(), function);
     DistributeOptions options;
     options.ranks = ranks;
+    options.shards = shards;
     options.bucketBytes = bucketBytes;
     if (!found || failed(distribute(found, options)))
       signalPassFailure();

@@ -40,5 +40,6 @@ void ckopt::registerAutodiffRules(DialectRegistry &registry) {
     addAttentionRules(context);
     addNormalizationRules(context);
     addLossRules(context);
+    addCollectiveRules(context);
   });
 }

@@ -108,6 +108,7 @@ void addNNRules(mlir::MLIRContext *context);
 void addAttentionRules(mlir::MLIRContext *context);
 void addNormalizationRules(mlir::MLIRContext *context);
 void addLossRules(mlir::MLIRContext *context);
+void addCollectiveRules(mlir::MLIRContext *context);
 
 } // namespace ckopt::autodiff
 

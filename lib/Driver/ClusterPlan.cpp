@@ -19,18 +19,39 @@ using namespace ckopt;
 using cluster::Collective;
 using cluster::RankEvent;
 
+/// Describes an op in which the ranks of a group meet, by its whole tensors.
+static Collective describe(cluster::CollectiveKind kind, RankGroup group,
+                           ValueRange whole) {
+  Collective collective;
+  collective.kind = kind;
+  if (group.groups > 1)
+    collective.group = group.stride > 1 ? cluster::Group::Replicas
+                                        : cluster::Group::Shards;
+  for (Value tensor : whole) {
+    auto type = cast<RankedTensorType>(tensor.getType());
+    collective.bytes += getByteSize(type);
+    collective.elementBytes = type.getElementTypeBitWidth() / 8;
+  }
+  return collective;
+}
+
 /// Returns what a kernel asks of other ranks, if anything.
 static std::optional<Collective> collectiveOf(func::FuncOp kernel) {
-  for (Operation &op : kernel.front())
-    if (auto sum = dyn_cast<AllReduceOp>(op)) {
-      Collective collective;
-      for (Value input : sum.getInputs()) {
-        auto type = cast<RankedTensorType>(input.getType());
-        collective.bytes += getByteSize(type);
-        collective.elementBytes = type.getElementTypeBitWidth() / 8;
-      }
-      return collective;
-    }
+  using cluster::CollectiveKind;
+  for (Operation &op : kernel.front()) {
+    if (auto sum = dyn_cast<AllReduceOp>(op))
+      return describe(CollectiveKind::AllReduce, sum.getGroup(),
+                      sum.getInputs());
+    if (auto gather = dyn_cast<AllGatherOp>(op))
+      return describe(CollectiveKind::AllGather, gather.getGroup(),
+                      gather.getOutputs());
+    if (auto sum = dyn_cast<ReduceScatterOp>(op))
+      return describe(CollectiveKind::ReduceScatter, sum.getGroup(),
+                      sum.getInputs());
+    if (auto broadcast = dyn_cast<BroadcastOp>(op))
+      return describe(CollectiveKind::Broadcast, broadcast.getGroup(),
+                      broadcast.getInputs());
+  }
   return std::nullopt;
 }
 
@@ -65,7 +86,8 @@ llvm::Expected<ClusterPlan> ckopt::readClusterPlan(llvm::StringRef path,
   ClusterPlan plan;
   if (llvm::Error error = cluster::readCluster(path).moveInto(plan.cluster))
     return std::move(error);
-  plan.mesh.replicas = step.ranks;
+  plan.mesh.replicas = step.ranks / step.shards;
+  plan.mesh.shards = step.shards;
   if (llvm::Error error = checkFits(plan.mesh, plan.cluster))
     return withContext(std::move(error), path);
   return std::move(plan);

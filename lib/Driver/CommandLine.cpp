@@ -201,7 +201,7 @@ llvm::Error DriverFlags::settleParallel() {
   if (step.ranks == 1)
     return llvm::Error::success();
   std::optional<int64_t> &batch = o.compile.import.batch;
-  std::string flag = "--parallel=dp:" + std::to_string(step.ranks);
+  std::string flag = "--parallel=" + parallelText(step);
   if (!batch)
     return usageError(flag + " needs --batch=N, the samples of all ranks "
                              "together in a step");

@@ -139,15 +139,12 @@ void DriverFlags::addRunFlags() {
         o.keepValues = value == "keep";
         return llvm::Error::success();
       });
-  add("parallel", "dp:N", Train | Plan,
-      "N processes train together, each on a share of every batch: mpirun -n N "
-      "ckopt train ... (docs/parallel.md); --batch is that of all",
+  add("parallel", "dp:N|fsdp:N|dp:M,fsdp:N", Train | Plan,
+      "N (or M times N) processes train together, each on a share of every "
+      "batch: mpirun -n N ckopt train ... (docs/parallel.md); --batch is that "
+      "of all; fsdp: N of them share weights and states",
       [this](StringRef text) -> llvm::Error {
-        auto ranks = parseParallel(text);
-        if (!ranks)
-          return ranks.takeError();
-        o.compile.step.ranks = *ranks;
-        return llvm::Error::success();
+        return parseParallel(text, o.compile.step);
       });
   add("cluster", "FILE", Plan,
       "with --parallel: predict time, exposed communication and messages of a "

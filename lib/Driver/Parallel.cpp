@@ -22,20 +22,32 @@
 #include <type_traits>
 
 using namespace ckopt;
+using runtime::TensorRole;
 using runtime::World;
 
-llvm::Expected<int64_t> ckopt::parseParallel(llvm::StringRef text) {
-  auto [kind, number] = text.split(':');
-  if (kind == "fsdp" || text.contains(','))
-    return usageError("--parallel=" + text +
-                      ": fully sharded training (fsdp) is not there yet; "
-                      "dp:N is");
-  int64_t ranks = 0;
-  if (kind != "dp" || number.getAsInteger(10, ranks) || ranks < 1 ||
-      ranks > 1024)
+llvm::Error ckopt::parseParallel(llvm::StringRef text, StepOptions &options) {
+  auto bad = [&]() {
     return usageError("--parallel: '" + text +
-                      "' is not dp:N, with 1 to 1024 ranks");
-  return ranks;
+                      "' is not dp:N, fsdp:N or dp:M,fsdp:N, with 1 to 1024 "
+                      "ranks");
+  };
+  int64_t replicas = 0, shards = 0;
+  llvm::SmallVector<llvm::StringRef> parts;
+  text.split(parts, ',');
+  for (llvm::StringRef part : parts) {
+    auto [kind, number] = part.split(':');
+    int64_t count = 0;
+    int64_t *into = kind == "dp"     ? &replicas
+                    : kind == "fsdp" ? &shards
+                                     : nullptr;
+    if (!into || *into || number.getAsInteger(10, count) || count < 1 ||
+        count > 1024)
+      return bad();
+    *into = count;
+  }
+  options.shards = std::max<int64_t>(shards, 1);
+  options.ranks = std::max<int64_t>(replicas, 1) * options.shards;
+  return options.ranks > 1024 ? bad() : llvm::Error::success();
 }
 
 /// Returns the number in an environment variable, or 0.
@@ -64,9 +76,11 @@ int64_t ckopt::ranksOfMachine(int64_t ranks) {
 
 /// The line that starts the ranks.
 static std::string mpirunLine(const DriverOptions &options, int64_t ranks) {
+  const StepOptions &step = options.compile.step;
   std::string count = std::to_string(ranks);
   return "mpirun -n " + count + " ckopt train " + options.compile.model +
-         " ... --parallel=dp:" + count;
+         " ... --parallel=" +
+         (step.ranks == ranks ? parallelText(step) : "dp:" + count);
 }
 
 /// Refuses numbers of processes that do not fit the flags.
@@ -88,7 +102,7 @@ static llvm::Error checkLaunch(const DriverOptions &options) {
                       mpirunLine(options, launched));
   if (launched > 0 && launched != wanted)
     return usageError(started +
-                      ", and --parallel=dp:" + std::to_string(wanted) +
+                      ", and --parallel=" + parallelText(options.compile.step) +
                       " takes another number: " + mpirunLine(options, wanted));
   if (launched > 0)
     return llvm::Error::success();
@@ -138,12 +152,16 @@ llvm::Error ckopt::joinWorld(DriverOptions &options) {
     warnOfBinding(options);
     return llvm::Error::success();
   }
-  // Rank 0 writes and prints.
+  // Rank 0 writes and prints. Of weights that ranks share all know whether it
+  // writes them, since it needs the others' parts.
   silence(options);
+  if (options.compile.step.shards == 1)
+    for (std::string *path :
+         {&options.output, &options.emaOutput, &options.train.checkpoint})
+      path->clear();
   for (std::string *path :
-       {&options.output, &options.emaOutput, &options.report, &options.timeline,
-        &options.trace, &options.planOut, &options.planReport,
-        &options.train.checkpoint, &options.train.log, &options.train.html,
+       {&options.report, &options.timeline, &options.trace, &options.planOut,
+        &options.planReport, &options.train.log, &options.train.html,
         &options.compile.phases.dumpDirectory})
     path->clear();
   return llvm::Error::success();
@@ -182,17 +200,50 @@ llvm::Error ckopt::planOnMain(Compilation &compilation) {
   return world->isMain() ? llvm::Error::success() : compilation.adopt(text);
 }
 
-static llvm::Expected<uint64_t> hashState(const Session &session) {
-  auto weights = session.weights(/*optimizerState=*/true);
-  if (!weights)
-    return weights.takeError();
-  std::string hashes;
-  for (const auto &[name, value] : *weights) {
-    uint64_t hash = hashOf({static_cast<const char *>(value.rawData()),
-                            size_t(value.sizeInBytes())});
-    hashes += name + " " + std::to_string(hash) + "\n";
-  }
-  return hashOf(hashes);
+static void hashTensor(std::string &hashes, llvm::StringRef name,
+                       const HostTensor &value) {
+  uint64_t hash = hashOf({static_cast<const char *>(value.rawData()),
+                          size_t(value.sizeInBytes())});
+  hashes += name.str() + " " + std::to_string(hash) + "\n";
+}
+
+namespace {
+/// Hashes of what all ranks have, and of what only ranks with this one's shards
+/// have.
+struct StateHashes {
+  uint64_t common = 0, shards = 0;
+  int64_t numShards = 1;
+};
+} // namespace
+
+static llvm::Expected<StateHashes> hashState(const Session &session) {
+  StateHashes result;
+  std::string common, shards;
+  for (TensorRole role : Session::stateRoles())
+    for (int64_t index : session.tensors(role)) {
+      auto value = session.read(index);
+      if (!value)
+        return value.takeError();
+      const runtime::TensorInfo &info = session.info_of(index);
+      result.numShards = std::max(result.numShards, info.shards);
+      hashTensor(info.shards > 1 ? shards : common, info.name, *value);
+    }
+  result.common = hashOf(common);
+  result.shards = hashOf(shards);
+  return result;
+}
+
+/// What a run starts with, shared or not: the file's weights, and the state.
+static llvm::Expected<uint64_t> hashStart(const Compilation &compilation,
+                                          const Session &session) {
+  auto state = hashState(session);
+  if (!state)
+    return state.takeError();
+  std::string text = std::to_string(state->common);
+  if (state->numShards > 1)
+    for (const auto &[name, value] : compilation.weights())
+      hashTensor(text, name, value);
+  return hashOf(text);
 }
 
 /// The planned step: what it computes, in which order, and where.
@@ -229,7 +280,7 @@ llvm::Error ckopt::checkRanksAgree(const Compilation &compilation,
   World *world = World::current();
   if (!world)
     return llvm::Error::success();
-  auto state = hashState(session);
+  auto state = hashStart(compilation, session);
   if (!state)
     return state.takeError();
   constexpr std::array<const char *, 4> kinds = {"data", "options",
@@ -254,18 +305,26 @@ llvm::Error ckopt::checkRanksAgree(const Compilation &compilation,
 }
 
 llvm::Error ckopt::checkSameState(const Session &session) {
-  if (!World::current())
+  World *world = World::current();
+  if (!world)
     return llvm::Error::success();
   auto own = hashState(session);
   if (!own)
     return own.takeError();
-  auto all = gatherNumbers(int64_t(*own));
-  if (!all)
-    return all.takeError();
-  for (size_t rank = 1; rank < all->size(); ++rank)
-    if ((*all)[rank] != all->front())
-      return makeError(ExitInternal, "rank " + llvm::Twine(rank) +
-                                         " trained other weights than rank 0");
+  std::vector<StateHashes> all(size_t(world->size()));
+  std::string error;
+  if (!world->gatherAll(&*own, sizeof(StateHashes), all.data(), error))
+    return rankError(error);
+  for (size_t rank = 1; rank < all.size(); ++rank) {
+    size_t twin = rank % size_t(own->numShards);
+    if (all[rank].common != all[0].common ||
+        all[rank].shards != all[twin].shards)
+      return makeError(
+          ExitInternal,
+          "rank " + llvm::Twine(rank) + " trained other weights than rank " +
+              llvm::Twine(all[rank].common != all[0].common ? size_t(0)
+                                                            : twin));
+  }
   return llvm::Error::success();
 }
 
@@ -312,6 +371,9 @@ llvm::Expected<Evaluation> ckopt::evaluateOnMain(Session &session,
                                                  BatchSource &source,
                                                  const DataOptions &data) {
   World *world = World::current();
+  // Ranks that share weights compute the same numbers together.
+  if (session.isSharded())
+    return evaluate(session, source, data);
   Evaluation result;
   if (!world || world->isMain()) {
     auto own = evaluate(session, source, data);

@@ -22,8 +22,8 @@ inline int64_t numRanks() {
   return world ? world->size() : 1;
 }
 
-/// Parses "dp:N".
-llvm::Expected<int64_t> parseParallel(llvm::StringRef text);
+/// Parses "dp:N", "fsdp:N" or "dp:M,fsdp:N".
+llvm::Error parseParallel(llvm::StringRef text, StepOptions &options);
 /// Returns the processes that mpirun started; 0: this one was started alone.
 int64_t launchedRanks();
 /// Returns how many of them share this machine; at least 1.
@@ -55,7 +55,8 @@ double collectiveSeconds();
 /// Returns what all ranks sent since then.
 llvm::Error gatherTraffic(Communication &traffic);
 
-/// Evaluates on rank 0 alone; all ranks get what it found.
+/// Evaluates on rank 0 alone, or on all where none has all weights; all ranks
+/// get what it found.
 llvm::Expected<Evaluation> evaluateOnMain(Session &session, BatchSource &source,
                                           const DataOptions &data);
 

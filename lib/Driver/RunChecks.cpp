@@ -84,10 +84,15 @@ llvm::Error ckopt::checkGradientNorm(const Session &session, int64_t step) {
 }
 
 llvm::Error ckopt::checkState(const Session &session, int64_t step) {
-  auto tensors = session.weights(/*optimizerState=*/true);
-  if (!tensors)
-    return tensors.takeError();
-  return checkFinite(*tensors, step);
+  TensorMap tensors;
+  for (runtime::TensorRole role : Session::stateRoles())
+    for (int64_t index : session.tensors(role)) {
+      auto value = session.read(index);
+      if (!value)
+        return value.takeError();
+      tensors.set(session.info_of(index).name, std::move(*value));
+    }
+  return checkFinite(tensors, step);
 }
 
 bool DivergenceWatch::add(int64_t step, double loss) {

@@ -358,14 +358,15 @@ llvm::Error ckopt::setSeed(Session &session, uint64_t seed) {
   return llvm::Error::success();
 }
 
-llvm::Expected<TensorMap> ckopt::averagedWeights(const Session &session) {
+llvm::Expected<TensorMap> ckopt::averagedWeights(const Session &session,
+                                                 bool own) {
   TensorMap result;
   for (int64_t index : session.tensors(TensorRole::Parameter)) {
     const std::string &name = session.info_of(index).name;
     auto average = session.find(name + "/ema");
     if (!average)
       return average.takeError();
-    auto value = session.read(*average);
+    auto value = own ? session.read(*average) : session.readWhole(*average);
     if (!value)
       return value.takeError();
     result.set(name, std::move(*value));

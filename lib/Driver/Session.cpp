@@ -6,8 +6,11 @@
 #include "ckopt/Driver/Session.h"
 #include "ckopt/Runtime/CudaSearch.h"
 #include "ckopt/Runtime/StatusExit.h"
+#include "ckopt/Runtime/World.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Training/Checkpoint.h"
+
+#include <cstring>
 
 using namespace ckopt;
 using runtime::TensorRole;
@@ -78,10 +81,43 @@ const runtime::TensorInfo &Session::info_of(int64_t index) const {
   return info->tensors[size_t(index)];
 }
 
+bool Session::isSharded() const {
+  return llvm::any_of(info->tensors, [](const runtime::TensorInfo &tensor) {
+    return tensor.shards > 1;
+  });
+}
+
+llvm::ArrayRef<TensorRole> Session::stateRoles() {
+  static constexpr TensorRole roles[] = {TensorRole::Parameter,
+                                         TensorRole::Frozen, TensorRole::State,
+                                         TensorRole::OptimizerState};
+  return roles;
+}
+
+/// Returns this rank's shard of a whole tensor, with zeros for padding.
+static HostTensor shardOf(const runtime::TensorInfo &tensor,
+                          const HostTensor &whole) {
+  HostTensor result(whole.dtype(), tensor.shape);
+  runtime::World *world = runtime::World::current();
+  Shards shards = tensor.sharing();
+  int64_t own = shards.shardOf(world ? world->rank() : 0);
+  auto size = int64_t(runtime::dtypeSize(whole.dtype()));
+  auto *bytes = static_cast<char *>(result.mutableRawData());
+  std::memset(bytes, 0, size_t(shards.chunk * size));
+  std::memcpy(bytes,
+              static_cast<const char *>(whole.rawData()) +
+                  shards.begin(own) * size,
+              size_t(shards.count(own) * size));
+  return result;
+}
+
 llvm::Error Session::write(int64_t index, const HostTensor &value) {
   if (llvm::Error error = checkIndex(index))
     return error;
   const runtime::TensorInfo &tensor = info_of(index);
+  if (tensor.shards > 1 &&
+      value.shape() == llvm::ArrayRef<int64_t>(tensor.wholeShape))
+    return write(index, shardOf(tensor, value));
   // Scalars may be given as [1]; all other shapes must agree.
   bool same = value.shape() == llvm::ArrayRef<int64_t>(tensor.shape);
   int64_t count = ckrt_tensor_elements(session, index);
@@ -115,6 +151,38 @@ llvm::Expected<HostTensor> Session::read(int64_t index) const {
   return result;
 }
 
+llvm::Expected<HostTensor> Session::readWhole(int64_t index) const {
+  auto own = read(index);
+  const runtime::TensorInfo &tensor = info_of(index);
+  runtime::World *world = runtime::World::current();
+  if (!own || tensor.shards == 1)
+    return own;
+  if (!world)
+    return usageError("'" + tensor.name + "' is shared by ranks, and this " +
+                      "process runs alone");
+  HostTensor whole(tensor.dtype, tensor.wholeShape);
+  Shards shards = tensor.sharing();
+  int64_t size = runtime::dtypeSize(tensor.dtype), rank = world->rank();
+  int64_t mine = shards.shardOf(rank), first = rank - mine;
+  auto *bytes = static_cast<char *>(whole.mutableRawData());
+  std::memcpy(bytes + shards.begin(mine) * size, own->rawData(),
+              size_t(shards.count(mine) * size));
+  std::vector<runtime::Transfer> list;
+  for (int64_t shard = 0; shard < shards.shards; ++shard) {
+    if (shard == mine)
+      continue;
+    auto peer = int32_t(first + shard);
+    list.push_back(
+        {true, own->mutableRawData(), shards.count(mine) * size, peer});
+    list.push_back({false, bytes + shards.begin(shard) * size,
+                    shards.count(shard) * size, peer});
+  }
+  std::string error;
+  if (!world->transfer(list, error))
+    return makeError(ExitRank, error);
+  return whole;
+}
+
 llvm::Error Session::fill(TensorRole role, double value) {
   for (int64_t index : tensors(role))
     if (auto status = ckrt_tensor_fill(session, index, value))
@@ -141,6 +209,16 @@ llvm::Error Session::initialize(const TensorMap &values, uint64_t seed) {
 }
 
 llvm::Expected<TensorMap> Session::weights(bool optimizerState) const {
+  return collect(optimizerState, /*keep=*/true);
+}
+
+llvm::Expected<TensorMap> Session::weightsOnMain(bool optimizerState) const {
+  runtime::World *world = runtime::World::current();
+  return collect(optimizerState, !world || world->isMain());
+}
+
+llvm::Expected<TensorMap> Session::collect(bool optimizerState,
+                                           bool keep) const {
   TensorMap result;
   std::vector<TensorRole> roles = {TensorRole::Parameter, TensorRole::Frozen,
                                    TensorRole::State};
@@ -148,10 +226,11 @@ llvm::Expected<TensorMap> Session::weights(bool optimizerState) const {
     roles.push_back(TensorRole::OptimizerState);
   for (TensorRole role : roles)
     for (int64_t index : tensors(role)) {
-      auto value = read(index);
+      auto value = readWhole(index);
       if (!value)
         return value.takeError();
-      result.set(info_of(index).name, std::move(*value));
+      if (keep)
+        result.set(info_of(index).name, std::move(*value));
     }
   return result;
 }
@@ -159,11 +238,10 @@ llvm::Expected<TensorMap> Session::weights(bool optimizerState) const {
 llvm::Error Session::restore(const TensorMap &values, llvm::StringRef what) {
   std::vector<TensorSpec> expected;
   std::vector<int64_t> indices;
-  for (TensorRole role : {TensorRole::Parameter, TensorRole::Frozen,
-                          TensorRole::State, TensorRole::OptimizerState})
+  for (TensorRole role : stateRoles())
     for (int64_t index : tensors(role)) {
       const runtime::TensorInfo &tensor = info_of(index);
-      expected.push_back({tensor.name, tensor.dtype, tensor.shape});
+      expected.push_back({tensor.name, tensor.dtype, tensor.fullShape()});
       indices.push_back(index);
     }
   if (llvm::Error error = checkTensors(values, expected, what))

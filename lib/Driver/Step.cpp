@@ -229,8 +229,8 @@ llvm::Expected<TrainResult> ckopt::train(const Compilation &compilation,
         value;
   if (!options.writeWeights)
     options.writeWeights = [&](const std::string &path) -> llvm::Error {
-      auto weights = session.weights(/*optimizerState=*/false);
-      if (!weights)
+      auto weights = session.weightsOnMain(/*optimizerState=*/false);
+      if (!weights || !isMainRank())
         return weights.takeError();
       return writeWeightsFile(given.model, path, *weights,
                               weightsMetadata(source.classNames()));

@@ -48,10 +48,10 @@ static llvm::Error checkTrainFlags(const DriverOptions &options) {
 static llvm::Error writeOutputs(const DriverOptions &options,
                                 const Session &session,
                                 const StringMetadata &metadata, bool anySteps) {
-  auto weights = session.weights(/*optimizerState=*/false);
+  auto weights = session.weightsOnMain(/*optimizerState=*/false);
   if (!weights)
     return weights.takeError();
-  if (!options.output.empty())
+  if (!options.output.empty() && isMainRank())
     if (llvm::Error error = writeWeightsFile(
             options.compile.model, options.output, *weights, metadata))
       return error;
@@ -64,6 +64,8 @@ static llvm::Error writeOutputs(const DriverOptions &options,
     for (auto &[name, value] : *averages)
       weights->set(name, value);
   }
+  if (!isMainRank())
+    return llvm::Error::success();
   return writeWeightsFile(options.compile.model, options.emaOutput, *weights,
                           metadata);
 }

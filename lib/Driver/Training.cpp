@@ -169,7 +169,7 @@ llvm::Error Trainer::save(DataPosition position) {
 /// Writes --keep-best where the evaluation after this step was the best.
 llvm::Error Trainer::keepBest(DataPosition position) {
   if (options.keepBest.empty() || !validation.isBest(stepNumber) ||
-      !isMainRank())
+      (!isMainRank() && !session.isSharded()))
     return llvm::Error::success();
   if (llvm::StringRef(options.keepBest).ends_with(".safetensors"))
     return saveRun(options.keepBest, session, state(position));
@@ -274,7 +274,7 @@ llvm::Error Trainer::finish(DataPosition position) {
 llvm::Error Trainer::evaluateAverages() {
   if (!options.averages || !validation.exists() || stepNumber == 0)
     return llvm::Error::success();
-  auto averages = averagedWeights(session);
+  auto averages = averagedWeights(session, /*own=*/true);
   if (!averages)
     return averages.takeError();
   auto write = [&](const TensorMap &values) -> llvm::Error {

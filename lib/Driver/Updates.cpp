@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Updates.h"
+#include "Parallel.h"
 #include "Progress.h"
 #include "RunChecks.h"
 #include "ckopt/Autodiff/Autodiff.h"
@@ -128,11 +129,13 @@ llvm::Error ckopt::checkUpdate(const Session &session, double loss,
 
 llvm::Error ckopt::saveRun(llvm::StringRef path, const Session &session,
                            TrainingState state) {
-  auto tensors = session.weights(/*optimizerState=*/true);
+  auto tensors = session.weightsOnMain(/*optimizerState=*/true);
   if (!tensors)
     return tensors.takeError();
   if (llvm::Error error = checkFinite(*tensors, state.step))
     return error;
+  if (!isMainRank())
+    return llvm::Error::success();
   return writeCheckpoint(path, {std::move(*tensors), std::move(state)});
 }
 

@@ -95,9 +95,11 @@ void LayoutAssigner::rewrite(Operation *op) {
       result.setType(wanted(result));
     else if (role == LayoutRole::Any && !matchPattern(op, m_Constant()))
       result.setType(wanted(result));
-    else if (role == LayoutRole::Pairs)
+    else if (role == LayoutRole::Pairs) {
+      Value operand = op->getOperand(cast<OpResult>(result).getResultNumber());
       result.setType(
-          tensorType(op->getOperand(cast<OpResult>(result).getResultNumber())));
+          withOrder(tensorType(result), getPhysicalOrder(tensorType(operand))));
+    }
   }
 }
 

@@ -27,6 +27,17 @@
 using namespace mlir;
 using namespace ckopt;
 
+std::string ckopt::parallelText(const StepOptions &options) {
+  int64_t replicas = options.ranks / std::max<int64_t>(options.shards, 1);
+  std::string text;
+  if (replicas > 1 || options.shards < 2)
+    text = "dp:" + std::to_string(replicas);
+  if (options.shards > 1)
+    text +=
+        (text.empty() ? "fsdp:" : ",fsdp:") + std::to_string(options.shards);
+  return text;
+}
+
 std::string Phase::pipeline() const {
   OpPassManager passes(ModuleOp::getOperationName());
   build(passes);
@@ -91,6 +102,7 @@ static Phase autodiffPhase(const StepOptions &options,
             if (options.ranks > 1) {
               DistributePassOptions distribute;
               distribute.ranks = options.ranks;
+              distribute.shards = options.shards;
               passes.addPass(createDistributePass(distribute));
             }
           }};
@@ -174,7 +186,7 @@ static llvm::Error checkRanks(const StepOptions &options,
                               const TargetInfo &target) {
   if (options.ranks == 1)
     return llvm::Error::success();
-  std::string flag = "--parallel=dp:" + std::to_string(options.ranks);
+  std::string flag = "--parallel=" + parallelText(options);
   if (options.ranks < 1)
     return usageError(flag + ": there is at least one rank");
   if (target.traits.hasDevices)

@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ckopt/Reference/Interpreter.h"
+#include "Collectives.h"
 #include "Models.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/DialectRegistry.h"
@@ -171,8 +172,6 @@ LogicalResult reference::evaluate(FunctionOpInterface function,
 // Several ranks
 //===----------------------------------------------------------------------===//
 
-using World = SmallVector<SmallVector<Tensor>>;
-
 /// Returns the function that the op calls if an op of several ranks is in it.
 static FunctionOpInterface findSharedCallee(Operation *op) {
   FlatSymbolRefAttr symbol;
@@ -186,50 +185,11 @@ static FunctionOpInterface findSharedCallee(Operation *op) {
       SymbolTable::lookupNearestSymbolFrom<FunctionOpInterface>(op, symbol);
   bool shares = callee && callee
                               ->walk([](Operation *op) {
-                                return isa<AllReduceOp, RankOp>(op)
-                                           ? WalkResult::interrupt()
-                                           : WalkResult::advance();
+                                return isOfRanks(op) ? WalkResult::interrupt()
+                                                     : WalkResult::advance();
                               })
                               .wasInterrupted();
   return shares ? callee : FunctionOpInterface();
-}
-
-static LogicalResult checkWorld(Operation *op, uint64_t ranks, size_t here) {
-  if (size_t(ranks) == here)
-    return success();
-  return op->emitOpError("is for ") << ranks << " ranks, not for " << here;
-}
-
-/// Gives each rank its number.
-static LogicalResult numberRanks(RankOp op, size_t ranks, World &results) {
-  if (failed(checkWorld(op, op.getRanks(), ranks)))
-    return failure();
-  for (size_t rank = 0; rank < ranks; ++rank)
-    results.push_back(
-        {Tensor::splat(cast<RankedTensorType>(op.getType()), double(rank))});
-  return success();
-}
-
-/// Adds what all ranks have, in the order of the ranks. With `roundToType` each
-/// addition is rounded, as processes round it.
-static LogicalResult addRanks(AllReduceOp op,
-                              ArrayRef<SmallVector<const Tensor *>> operands,
-                              World &results, const Options &options) {
-  if (failed(checkWorld(op, op.getRanks(), operands.size())))
-    return failure();
-  SmallVector<Tensor> sums;
-  for (unsigned i = 0; i < op.getNumOperands(); ++i) {
-    Tensor sum = *operands[0][i];
-    for (size_t rank = 1; rank < operands.size(); ++rank) {
-      for (int64_t e = 0; e < sum.size(); ++e)
-        sum.real(e) += operands[rank][i]->real(e);
-      if (options.roundToType)
-        sum.roundToType();
-    }
-    sums.push_back(std::move(sum));
-  }
-  results.assign(operands.size(), sums);
-  return success();
 }
 
 static LogicalResult evaluateRanks(FunctionOpInterface function,
@@ -242,10 +202,8 @@ static LogicalResult runOnRanks(Operation *op,
                                 ArrayRef<SmallVector<const Tensor *>> operands,
                                 World &results,
                                 const Environment &environment) {
-  if (auto sum = dyn_cast<AllReduceOp>(op))
-    return addRanks(sum, operands, results, environment.options);
-  if (auto rank = dyn_cast<RankOp>(op))
-    return numberRanks(rank, operands.size(), results);
+  if (isOfRanks(op))
+    return runTogether(op, operands, results, environment.options);
   if (FunctionOpInterface callee = findSharedCallee(op)) {
     World args(operands.size());
     for (auto [rank, own] : llvm::enumerate(operands))
@@ -312,28 +270,6 @@ LogicalResult reference::evaluateWorld(
   return success();
 }
 
-static LogicalResult checkAlone(Operation *op, uint64_t ranks) {
-  if (ranks == 1)
-    return success();
-  return op->emitOpError("is for ")
-         << ranks << " ranks, which evaluateWorld() runs together";
-}
-
-static LogicalResult interpretRank(RankOp op, Operands, Results,
-                                   const Environment &) {
-  return checkAlone(op, op.getRanks()); // results are zeros
-}
-
-/// One rank alone: its own tensors are the sum.
-static LogicalResult interpretAllReduce(AllReduceOp op, Operands in,
-                                        Results out, const Environment &) {
-  if (failed(checkAlone(op, op.getRanks())))
-    return failure();
-  for (auto [result, operand] : llvm::zip_equal(out, in))
-    result = *operand;
-  return success();
-}
-
 //===----------------------------------------------------------------------===//
 // Calls
 //===----------------------------------------------------------------------===//
@@ -378,8 +314,6 @@ static LogicalResult interpretBarrier(BarrierOp, Operands in, Results out,
 void reference::attachKernelModels(MLIRContext *context) {
   attachModel<KernelCallOp, interpretKernelCall, /*foldable=*/false>(context);
   attachModel<BarrierOp, interpretBarrier, /*foldable=*/false>(context);
-  attachModel<AllReduceOp, interpretAllReduce, /*foldable=*/false>(context);
-  attachModel<RankOp, interpretRank, /*foldable=*/false>(context);
 }
 
 void reference::registerReferenceModels(DialectRegistry &registry) {
@@ -394,6 +328,7 @@ void reference::registerReferenceModels(DialectRegistry &registry) {
     attachNormModels(context);
     attachTrainingModels(context);
     attachKernelModels(context);
+    attachCollectiveModels(context);
   });
   registry.addExtension(+[](MLIRContext *context, func::FuncDialect *) {
     attachModel<func::CallOp, interpretCall, /*foldable=*/false>(context);

@@ -12,10 +12,8 @@
 // buffers lie in the planned workspace. O(elements) time.
 //
 //===----------------------------------------------------------------------===//
-#include "PrimitiveImpl.h"
+#include "Collective.h"
 
-#include "ckopt/Base/Collectives.h"
-#include "ckopt/Runtime/World.h"
 #include "ckopt/Runtime/ckrt.h"
 
 #include <algorithm>
@@ -28,7 +26,8 @@ namespace {
 
 template <typename T> class AllReduce final : public Primitive {
 public:
-  explicit AllReduce(const PrimitiveDesc &desc) : a(desc.allReduce) {
+  explicit AllReduce(const PrimitiveDesc &desc)
+      : a(desc.allReduce), group(groupOf(a)) {
     for (int64_t count : a.elements)
       total += count;
     piece = std::min(total, kPieceBytes / int64_t(sizeof(T)));
@@ -54,6 +53,7 @@ private:
   bool sumPiece(World &world, int64_t count, std::string &error);
 
   AllReduceDesc a;
+  RankGroup group;
   int64_t total = 0, piece = 0, slot = 0, packedBytes = 0;
   T *packed = nullptr; ///< in the workspace: this rank's numbers, then sums
   char *received = nullptr; ///< in the workspace: a slot for each other rank
@@ -73,27 +73,28 @@ void AllReduce<T>::forEachRun(int64_t from, int64_t count, Move move) {
   }
 }
 
-/// Replaces the packed numbers by the sums of all ranks.
+/// Replaces the packed numbers by the sums of all ranks of the group.
 template <typename T>
 bool AllReduce<T>::sumPiece(World &world, int64_t count, std::string &error) {
-  const int32_t own = world.rank();
+  const int64_t own = group.place(world.rank());
   const int64_t share = shareOf(count), size = sizeof(T);
-  auto begin = [&](int32_t rank) { return std::min(rank * share, count); };
-  auto elements = [&](int32_t rank) { return begin(rank + 1) - begin(rank); };
-  auto slotOf = [&](int32_t rank) {
+  auto begin = [&](int64_t rank) { return std::min(rank * share, count); };
+  auto elements = [&](int64_t rank) { return begin(rank + 1) - begin(rank); };
+  auto slotOf = [&](int64_t rank) {
     return received + (rank < own ? rank : rank - 1) * slot;
   };
   std::vector<Transfer> list;
-  for (int32_t peer = 0; peer < world.size(); ++peer) {
+  for (int64_t peer = 0; peer < group.size; ++peer) {
     if (peer == own)
       continue;
-    list.push_back({true, packed + begin(peer), elements(peer) * size, peer});
-    list.push_back({false, slotOf(peer), elements(own) * size, peer});
+    auto to = int32_t(group.member(world.rank(), peer));
+    list.push_back({true, packed + begin(peer), elements(peer) * size, to});
+    list.push_back({false, slotOf(peer), elements(own) * size, to});
   }
   if (!world.transfer(list, error))
     return false;
   std::vector<const T *> terms;
-  for (int32_t rank = 0; rank < world.size(); ++rank)
+  for (int64_t rank = 0; rank < group.size; ++rank)
     terms.push_back(rank == own ? packed + begin(own)
                                 : reinterpret_cast<const T *>(slotOf(rank)));
   T *sums = packed + begin(own);
@@ -104,17 +105,19 @@ bool AllReduce<T>::sumPiece(World &world, int64_t count, std::string &error) {
     sums[i] = sum;
   }
   list.clear();
-  for (int32_t peer = 0; peer < world.size(); ++peer) {
+  for (int64_t peer = 0; peer < group.size; ++peer) {
     if (peer == own)
       continue;
-    list.push_back({true, sums, elements(own) * size, peer});
-    list.push_back({false, packed + begin(peer), elements(peer) * size, peer});
+    auto to = int32_t(group.member(world.rank(), peer));
+    list.push_back({true, sums, elements(own) * size, to});
+    list.push_back({false, packed + begin(peer), elements(peer) * size, to});
   }
   return world.transfer(list, error);
 }
 
-/// Returns the world of a step of so many ranks, or null and why.
-World *findWorld(int64_t ranks, std::string &error) {
+} // namespace
+
+World *ckopt::runtime::findWorld(int64_t ranks, std::string &error) {
   World *world = World::current();
   if (world && world->size() == ranks)
     return world;
@@ -124,6 +127,8 @@ World *findWorld(int64_t ranks, std::string &error) {
           ": ckopt train --parallel under mpirun runs it";
   return nullptr;
 }
+
+namespace {
 
 template <typename T>
 bool AllReduce<T>::execute(void *const *args, void *workspace,
@@ -135,7 +140,7 @@ bool AllReduce<T>::execute(void *const *args, void *workspace,
                    size_t(a.elements[i]) * sizeof(T));
     return true;
   }
-  World *world = findWorld(a.ranks, error);
+  World *world = findWorld(group.world(), error);
   if (!world)
     return false;
   if (total == 0)
@@ -186,6 +191,8 @@ std::unique_ptr<Primitive>
 ckopt::runtime::createOfRanks(const PrimitiveDesc &desc) {
   if (desc.kind == PrimitiveKind::Rank)
     return std::make_unique<RankNumber>(desc.allReduce.ranks);
+  if (desc.kind != PrimitiveKind::AllReduce)
+    return createOfRows(desc);
   if (desc.dtype == DType::F64)
     return std::make_unique<AllReduce<double>>(desc);
   return std::make_unique<AllReduce<float>>(desc);

@@ -49,6 +49,8 @@ public:
   /// Runs a function of the manifest; a device may still be at work when it
   /// returns. An active `checker` inspects each call.
   virtual ckrt_status run(size_t function, CallChecker &checker) = 0;
+  /// Returns the number of this process among the ranks of a run.
+  virtual int64_t rank() const { return 0; }
   /// Waits for all work, and returns its failure if there was one.
   virtual ckrt_status synchronize() = 0;
 

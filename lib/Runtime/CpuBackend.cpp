@@ -35,9 +35,10 @@ static ckrt_status checkWorld(const Manifest &m) {
   for (const PrimitiveDesc &desc : m.primitives) {
     World *world = World::current();
     int64_t here = world ? world->size() : 1;
-    if (isOfRanks(desc.kind) && desc.allReduce.ranks != here)
+    int64_t ranks = desc.allReduce.ranks * desc.allReduce.groups;
+    if (isOfRanks(desc.kind) && ranks != here)
       return fail(CKRT_WRONG_MACHINE,
-                  "the step is one of " + std::to_string(desc.allReduce.ranks) +
+                  "the step is one of " + std::to_string(ranks) +
                       " ranks, and here " +
                       (world ? "are " + std::to_string(here)
                              : std::string("is one process alone")) +
@@ -93,6 +94,10 @@ public:
   }
   ckrt_status run(size_t function, CallChecker &checker) override;
   ckrt_status synchronize() override { return CKRT_OK; }
+  int64_t rank() const override {
+    World *world = World::current();
+    return world ? world->rank() : 0;
+  }
   char *arena() override { return memory->base(); }
   bool hasPattern() const override { return memory->hasPattern(); }
   ckrt_status measure(int64_t &bytes) override {

@@ -62,19 +62,23 @@ private:
 /// kernel...], else from the element count.
 void fans(const TensorInfo &t, double &in, double &out) {
   double points = 1;
-  for (size_t d = 2; d < t.shape.size(); ++d)
-    points *= static_cast<double>(t.shape[d]);
-  bool matrix = t.shape.size() >= 2;
-  double single = t.shape.empty() ? 1 : static_cast<double>(t.shape[0]);
+  const std::vector<int64_t> &shape = t.fullShape();
+  for (size_t d = 2; d < shape.size(); ++d)
+    points *= static_cast<double>(shape[d]);
+  bool matrix = shape.size() >= 2;
+  double single = shape.empty() ? 1 : static_cast<double>(shape[0]);
   in = t.fanIn ? static_cast<double>(t.fanIn)
-               : (matrix ? static_cast<double>(t.shape[1]) * points : single);
+               : (matrix ? static_cast<double>(shape[1]) * points : single);
   out = t.fanOut ? static_cast<double>(t.fanOut)
                  : (matrix ? single * points : single);
   in = std::max(in, 1.0);
   out = std::max(out, 1.0);
 }
 
-void fillRandom(const TensorInfo &t, char *base, uint64_t seed) {
+/// A shard gets the numbers of its elements in the whole tensor.
+void fillRandom(const TensorInfo &t, char *base, uint64_t seed, int64_t rank) {
+  Shards shards = t.sharing();
+  int64_t first = t.shards > 1 ? shards.begin(shards.shardOf(rank)) : 0;
   double in, out;
   fans(t, in, out);
   double bound =
@@ -85,9 +89,9 @@ void fillRandom(const TensorInfo &t, char *base, uint64_t seed) {
   forEachRun(t, [&](int64_t logical, int64_t offset, int64_t count,
                     int64_t step) {
     for (int64_t i = 0; i < count; ++i) {
-      double value = normal
-                         ? 0.02 * generator.gauss(logical + i)
-                         : (2.0 * generator.uniform(logical + i) - 1.0) * bound;
+      double value =
+          normal ? 0.02 * generator.gauss(first + logical + i)
+                 : (2.0 * generator.uniform(first + logical + i) - 1.0) * bound;
       storeElement(t.dtype, base + (offset + i * step) * size, value);
     }
   });
@@ -117,7 +121,7 @@ ckrt_status ckrt_init_parameters(ckrt_session *session, uint64_t seed) {
     OpenTensor open(*session, t, accessToWrite(t));
     if (open.status != CKRT_OK)
       return open.status;
-    fillRandom(t, open.bytes, seed);
+    fillRandom(t, open.bytes, seed, session->backend->rank());
     if (ckrt_status status = open.close())
       return status;
   }

@@ -174,6 +174,8 @@ template <typename IO, typename T> void tensorFields(IO &io, T &t) {
   numbers(io, t.strides);
   io.field(t.offset), io.field(t.bytes), io.field(t.init);
   io.field(t.fanIn), io.field(t.fanOut), io.field(t.dataOffset);
+  io.field(t.shards);
+  numbers(io, t.wholeShape);
 }
 
 template <typename IO, typename T> void callFields(IO &io, T &c) {
@@ -222,8 +224,10 @@ template <typename IO, typename M> void manifestFields(IO &io, M &m) {
     if (isAttention(p.kind))
       attentionFields(io, p.attention);
     if (isOfRanks(p.kind)) {
-      io.field(p.allReduce.ranks);
+      io.field(p.allReduce.ranks), io.field(p.allReduce.groups);
+      io.field(p.allReduce.stride), io.field(p.allReduce.root);
       numbers(io, p.allReduce.elements);
+      numbers(io, p.allReduce.shares);
     }
   });
   io.list(m.calls, 44, [&](auto &c) { callFields(io, c); });

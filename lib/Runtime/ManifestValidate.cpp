@@ -91,6 +91,16 @@ bool validateTensor(const Manifest &m, const TensorInfo &t,
   if (t.fanIn < 0 || t.fanOut < 0 || t.dataOffset < -1 ||
       t.dataOffset > kMaxBytes)
     return bad("negative or wild fan or data offset");
+  if (t.shards < 1 || t.shards > (1 << 16) || t.wholeShape.size() > kMaxRank ||
+      (t.shards == 1) != t.wholeShape.empty())
+    return bad("no possible number of shards");
+  int64_t whole = t.shards > 1 ? 1 : 0;
+  for (int64_t size : t.wholeShape)
+    if (size < 0 || __builtin_mul_overflow(whole, size, &whole) ||
+        whole > kMaxBytes)
+      return bad("too many elements of all shards");
+  if ((whole + t.shards - 1) / t.shards > elements)
+    return bad("its shards are not the whole tensor");
   return true;
 }
 

@@ -87,6 +87,23 @@ static std::string product(const int64_t *values, int64_t count) {
   return text;
 }
 
+static std::string describeRanks(const PrimitiveDesc &desc) {
+  static constexpr std::array<const char *, 6> kNames = {
+      "sum",           "number of one", "gathering",
+      "scattered sum", "broadcast",     "own rows"};
+  const AllReduceDesc &a = desc.allReduce;
+  std::string text =
+      kNames[size_t(desc.kind) - size_t(PrimitiveKind::AllReduce)];
+  if (desc.kind == PrimitiveKind::Rank)
+    return text + " of " + std::to_string(a.ranks) + " ranks";
+  int64_t elements = 0;
+  for (int64_t count : a.elements)
+    elements += count;
+  return text + " over " + std::to_string(a.ranks) + " ranks " +
+         std::string(dtypeName(desc.dtype)) + " " + std::to_string(elements) +
+         " elements in " + std::to_string(a.elements.size()) + " tensors";
+}
+
 std::string ckopt::runtime::describe(const PrimitiveDesc &desc) {
   bool split = pieceCount(desc.precision) > 1;
   std::string type(split ? "f32" : dtypeName(desc.dtype));
@@ -119,17 +136,8 @@ std::string ckopt::runtime::describe(const PrimitiveDesc &desc) {
     return text + (a.causal ? ", causal" : "") + (a.hasBias ? ", bias" : "") +
            (a.hasMask ? ", mask" : "") + (a.hasDropout ? ", dropout" : "");
   }
-  if (desc.kind == PrimitiveKind::Rank)
-    return "number of one of " + std::to_string(desc.allReduce.ranks) +
-           " ranks";
-  if (desc.kind == PrimitiveKind::AllReduce) {
-    int64_t elements = 0;
-    for (int64_t count : desc.allReduce.elements)
-      elements += count;
-    return "sum over " + std::to_string(desc.allReduce.ranks) + " ranks " +
-           type + " " + std::to_string(elements) + " elements in " +
-           std::to_string(desc.allReduce.elements.size()) + " tensors";
-  }
+  if (isOfRanks(desc.kind))
+    return describeRanks(desc);
   const ConvDesc &c = desc.conv;
   static constexpr std::array<const char *, 4> kNames = {
       "", "convolution ", "convolution input gradient ",
@@ -256,18 +264,32 @@ std::string checkAttention(const PrimitiveDesc &desc) {
 
 std::string checkRanks(const PrimitiveDesc &desc) {
   const AllReduceDesc &a = desc.allReduce;
-  bool isSum = desc.kind == PrimitiveKind::AllReduce;
+  bool isSum = desc.kind == PrimitiveKind::AllReduce ||
+               desc.kind == PrimitiveKind::ReduceScatter;
+  bool hasRows = desc.kind == PrimitiveKind::AllGather ||
+                 desc.kind == PrimitiveKind::ReduceScatter ||
+                 desc.kind == PrimitiveKind::OwnRows;
   if (isSum && desc.dtype != DType::F32 && desc.dtype != DType::F64)
     return "sums over ranks are of f32 or f64";
-  if (!isSum && (desc.dtype != DType::I64 || !a.elements.empty()))
+  if (desc.kind == PrimitiveKind::Rank &&
+      (desc.dtype != DType::I64 || !a.elements.empty()))
     return "the number of a rank is one i64";
-  if (a.ranks < 1 || a.ranks > kMaxRanks)
+  if (a.ranks < 1 || a.ranks > kMaxRanks || a.groups < 1 ||
+      a.groups > kMaxRanks || a.stride < 1 || a.groups % a.stride != 0)
     return "there are 1 to " + std::to_string(kMaxRanks) + " ranks";
+  if (a.root < 0 || a.root >= a.ranks)
+    return "no such rank sends";
+  if (a.shares.size() != (hasRows ? a.elements.size() : 0))
+    return "ranks have rows of each tensor";
   int64_t total = 0;
-  for (int64_t count : a.elements) {
+  for (size_t i = 0; i < a.elements.size(); ++i) {
+    int64_t count = a.elements[i];
     if (count < 0 || count > kMaxExtent)
       return "a tensor has no or too many elements";
-    total += count;
+    if (hasRows && (a.shares[i] < (count + a.ranks - 1) / a.ranks ||
+                    a.shares[i] > kMaxExtent))
+      return "ranks' rows are not the whole tensor";
+    total += std::max(count, hasRows ? a.shares[i] * a.ranks : 0);
     if (total > kMaxExtent)
       return "too large";
   }

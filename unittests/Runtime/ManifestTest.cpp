@@ -276,6 +276,12 @@ TEST(Manifest, SaysWhatIsWrong) {
       {[](Manifest &m) { m.tensors[0].strides[0] = 0; }, "stride 0"},
       {[](Manifest &m) { m.tensors[0].shape[0] = INT64_MAX; }, "too many"},
       {[](Manifest &m) { m.tensors[0].init = "magic"; }, "magic"},
+      {[](Manifest &m) { m.tensors[0].shards = 2; }, "number of shards"},
+      {[](Manifest &m) {
+         m.tensors[0].shards = 2;
+         m.tensors[0].wholeShape = {1000};
+       },
+       "not the whole tensor"},
       {[](Manifest &m) { m.functions[0].inputs = {9}; }, "out of range"},
       {[](Manifest &m) { m.primitives[0].conv.out[0] = 9; }, "output extent"},
       {[](Manifest &m) {

@@ -64,6 +64,7 @@ llvm::LogicalResult differentiate(mlir::func::FuncOp function,
 
 struct DistributeOptions {
   int64_t ranks = 2;
+  int64_t shards = 1; ///< ranks that share parameters; divides `ranks`
   int64_t bucketBytes = int64_t(25) << 20; ///< where a bucket is closed
 };
 

@@ -78,7 +78,7 @@ def AutodiffPass : Pass<"autodiff", "::mlir::ModuleOp"> {
 }
 
 def DistributePass : Pass<"distribute", "::mlir::ModuleOp"> {
-  let summary = "Data parallel: sums a step's gradients over ranks";
+  let summary = "Data parallel and fully sharded: a step's share of one rank";
   let description = [{
     The function is one rank's share of a step: its loss and gradients are those of the rank's
     samples, divided by the counts of the whole batch (`attach-loss` with `ranks`), so that the
@@ -86,6 +86,12 @@ def DistributePass : Pass<"distribute", "::mlir::ModuleOp"> {
     order in which the backward pass makes them, by element type, closed once they have
     `bucket-bytes`. The loss is summed, too. Batch norms keep the statistics of their rank's
     samples; what running statistics learn is the ranks' mean, so that all ranks keep the same.
+
+    With `shards` more than 1, groups of that many ranks share parameters, frozen weights, gradients
+    and optimizer states: each rank keeps a part of each (`ckopt.whole`, `ckopt.shards` on
+    arguments, in all functions of the module), tensors are gathered where they are used
+    (`all_gather`), and of a gradient's sum each rank gets its part (`reduce_scatter`; with several
+    groups, summed over these afterwards). Small tensors stay whole.
 
     Dropouts of samples draw what one process draws for the same samples, which lie along dimension
     0: they read a step that holds the rank's number (`ckopt.rank`). Random inputs are refused, and
@@ -102,6 +108,7 @@ def DistributePass : Pass<"distribute", "::mlir::ModuleOp"> {
   let options = [
     Option<"function", "function", "std::string", "\"step\"", "The differentiated function">,
     Option<"ranks", "ranks", "int64_t", "2", "Processes">,
+    Option<"shards", "shards", "int64_t", "1", "Ranks that share parameters">,
     Option<"bucketBytes", "bucket-bytes", "int64_t", "26214400", "Bytes of gradients from which a bucket is closed">,
   ];
   let dependentDialects = ["::ckopt::CkoptDialect"];

@@ -51,16 +51,29 @@ public:
   llvm::Expected<int64_t> find(llvm::StringRef name) const;
   const runtime::TensorInfo &info_of(int64_t index) const;
 
+  /// Tells whether this rank has but its shards of some tensors.
+  bool isSharded() const;
+  /// Returns the roles of what a step changes or keeps.
+  static llvm::ArrayRef<runtime::TensorRole> stateRoles();
+
+  /// Writes the tensor; of a shard the value is it or the whole tensor.
   llvm::Error write(int64_t index, const HostTensor &value);
+  /// Returns the tensor; of one that ranks share, this rank's shard.
   llvm::Expected<HostTensor> read(int64_t index) const;
+  /// Returns the whole tensor. Where ranks share it, all of them must ask.
+  llvm::Expected<HostTensor> readWhole(int64_t index) const;
   /// Sets every tensor of a role (seed, step, learning rate) to one value.
   llvm::Error fill(runtime::TensorRole role, double value);
 
   /// Sets weights to `values`, and the others by the init rules of the manifest
   /// from `seed`. Optimizer state starts at zero.
   llvm::Error initialize(const TensorMap &values, uint64_t seed);
-  /// Returns parameters, state and (if asked) optimizer state.
+  /// Returns parameters, state and (if asked) optimizer state, whole: where
+  /// ranks share them, all ranks must ask.
   llvm::Expected<TensorMap> weights(bool optimizerState) const;
+  /// The same for rank 0 alone: the others give their parts, a tensor at a
+  /// time, and keep none.
+  llvm::Expected<TensorMap> weightsOnMain(bool optimizerState) const;
 
   /// Writes all that a step changes or keeps from `values`. One error lists
   /// what is missing, unexpected, or of another type or shape; `what` names
@@ -72,6 +85,7 @@ public:
 
 private:
   Session() = default;
+  llvm::Expected<TensorMap> collect(bool optimizerState, bool keep) const;
   llvm::Error checkIndex(int64_t index) const;
 
   std::shared_ptr<void> keeper;

@@ -252,8 +252,11 @@ llvm::Expected<int64_t> feed(Session &session, BatchSource &source,
 /// Sets the seed of dropout and other random numbers.
 llvm::Error setSeed(Session &session, uint64_t seed);
 
-/// Returns the averages (EMA) of all parameters, by the parameters' names.
-llvm::Expected<TensorMap> averagedWeights(const Session &session);
+/// Returns the averages (EMA) of all parameters, by the parameters' names; with
+/// `own`, of those that ranks share this rank's shards (else all ranks must
+/// ask).
+llvm::Expected<TensorMap> averagedWeights(const Session &session,
+                                          bool own = false);
 
 /// Returns the state of loss scaling; nothing where the step has none.
 llvm::Expected<std::optional<LossScale>> readLossScale(const Session &session);

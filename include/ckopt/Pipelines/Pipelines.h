@@ -61,10 +61,16 @@ struct StepOptions : KernelSettings {
   /// Processes that train together, each on a share of every batch (data
   /// parallel); shapes are those of a share.
   int64_t ranks = 1;
+  /// Ranks that share parameters, gradients and optimizer states (fully
+  /// sharded); divides `ranks`.
+  int64_t shards = 1;
   bool freezeNorms = false; ///< batch norms that are not trained: as in @eval
   /// Budget, search, costs, policy; what is asked of one step.
   RematOptions remat;
 };
+
+/// Returns what --parallel says of the step: "dp:2", "fsdp:4", "dp:2,fsdp:4".
+std::string parallelText(const StepOptions &options);
 
 struct Phase {
   std::string name; ///< "autodiff"

@@ -18,6 +18,7 @@
 #ifndef CKOPT_RUNTIME_MANIFEST_H
 #define CKOPT_RUNTIME_MANIFEST_H
 
+#include "ckopt/Base/Shards.h"
 #include "ckopt/Runtime/Export.h"
 #include "ckopt/Runtime/Primitive.h"
 
@@ -30,7 +31,7 @@
 namespace ckopt::runtime {
 
 /// Version of the blob and of the calls between generated code and runtime.
-inline constexpr uint32_t kAbiVersion = 7;
+inline constexpr uint32_t kAbiVersion = 8;
 
 /// The kind of machine that the code runs on.
 enum class Target : uint32_t { Cpu = 0, Cuda };
@@ -79,6 +80,24 @@ struct TensorInfo {
   /// Where its first bytes (`bytes` of them, in the tensor's own order) lie in
   /// the artifact's data (symbol ckopt_data), -1: the user writes them.
   int64_t dataOffset = -1;
+  /// Several: the tensor is one rank's part of one of wholeShape, which that
+  /// many ranks share.
+  int64_t shards = 1;
+  std::vector<int64_t> wholeShape;
+
+  const std::vector<int64_t> &fullShape() const {
+    return shards > 1 ? wholeShape : shape;
+  }
+  /// How ranks share its elements.
+  Shards sharing() const {
+    auto count = [](const std::vector<int64_t> &sizes) {
+      int64_t elements = 1;
+      for (int64_t size : sizes)
+        elements *= size;
+      return elements;
+    };
+    return {count(fullShape()), shards, count(shape)};
+  }
 };
 
 /// A function of the artifact ("step" or "eval"): its entry point and the

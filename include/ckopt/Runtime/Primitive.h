@@ -75,8 +75,12 @@ enum class PrimitiveKind : uint32_t {
                   ///< dq, dk, dv
   AllReduce,      ///< args: tensors, then their sums over ranks
   Rank,           ///< args: the number of the rank, i64
+  AllGather,      ///< args: each rank's rows of tensors, then the tensors
+  ReduceScatter,  ///< args: tensors, then the rank's rows of their sums
+  Broadcast,      ///< args: tensors, then those of one rank
+  OwnRows,        ///< args: tensors, then the rank's rows of them
 };
-inline constexpr uint32_t kNumPrimitiveKinds = 8;
+inline constexpr uint32_t kNumPrimitiveKinds = 12;
 
 /// Returns whether the kind is one of the convolutions.
 constexpr bool isConvolution(PrimitiveKind kind) {
@@ -86,7 +90,7 @@ constexpr bool isConvolution(PrimitiveKind kind) {
 }
 /// Returns whether the kind is for a given number of ranks.
 constexpr bool isOfRanks(PrimitiveKind kind) {
-  return kind == PrimitiveKind::AllReduce || kind == PrimitiveKind::Rank;
+  return kind >= PrimitiveKind::AllReduce && kind <= PrimitiveKind::OwnRows;
 }
 /// Returns whether the kind is attention or its gradient.
 constexpr bool isAttention(PrimitiveKind kind) {
@@ -171,10 +175,15 @@ struct AttentionDesc {
 };
 
 /// Sums of tensors over ranks, element by element as they lie in memory, added
-/// in the order of the ranks; a sum may lie where its tensor does.
+/// in the order of the ranks; a sum may lie where its tensor does. Other kinds
+/// of ops of several ranks have the same description. A group has `ranks`
+/// members, `stride` ranks apart, and there are `groups` of them
+/// (Base/Shards.h).
 struct AllReduceDesc {
-  int64_t ranks = 1;
-  std::vector<int64_t> elements; ///< of each tensor
+  int64_t ranks = 1, groups = 1, stride = 1;
+  int64_t root = 0;              ///< of Broadcast: the member that sends
+  std::vector<int64_t> elements; ///< of each whole tensor
+  std::vector<int64_t> shares;   ///< of each rank's rows; of kinds with rows
   bool operator==(const AllReduceDesc &) const = default;
 };
 
@@ -190,7 +199,7 @@ struct PrimitiveDesc {
   MatMulDesc matmul;       ///< for MatMul
   ConvDesc conv;           ///< for convolutions
   AttentionDesc attention; ///< for attention and its gradient
-  AllReduceDesc allReduce; ///< for AllReduce (f32, f64) and Rank (i64)
+  AllReduceDesc allReduce; ///< for kinds of several ranks; Rank is i64
   /// Other than F32: on CUDA only for dtype F32, and TF32, BF16 or F16; on the
   /// CPU only for MatMul, and BF16x3 or BF16x6, where dtype is that of pieces:
   /// BF16 with wideResult, or F32 that hold numbers of bf16.

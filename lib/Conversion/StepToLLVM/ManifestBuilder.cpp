@@ -93,13 +93,13 @@ std::string ckopt::sourceName(Location location) {
 /// Sets the fans of a weight: [out, in/groups, kernel...] for convolutions,
 /// [in, out] or [out, in] for matrices (both rules only use their sum).
 static void setFans(runtime::TensorInfo &tensor) {
+  const std::vector<int64_t> &shape = tensor.fullShape();
   int64_t receptive = 1;
-  for (size_t d = 2; d < tensor.shape.size(); ++d)
-    receptive *= tensor.shape[d];
-  size_t rank = tensor.shape.size();
-  tensor.fanIn =
-      rank > 1 ? tensor.shape[1] * receptive : (rank ? tensor.shape[0] : 1);
-  tensor.fanOut = rank ? tensor.shape[0] * receptive : 1;
+  for (size_t d = 2; d < shape.size(); ++d)
+    receptive *= shape[d];
+  size_t rank = shape.size();
+  tensor.fanIn = rank > 1 ? shape[1] * receptive : (rank ? shape[0] : 1);
+  tensor.fanOut = rank ? shape[0] * receptive : 1;
 }
 
 static FailureOr<runtime::TensorInfo>
@@ -165,6 +165,13 @@ LogicalResult ckopt::addFunction(func::FuncOp function,
     if (failed(tensor))
       return failure();
     tensor->init = text(function.getArgAttr(i, attrs::kInit)).str();
+    if (auto whole = function.getArgAttrOfType<TypeAttr>(i, attrs::kWhole)) {
+      auto shape = cast<RankedTensorType>(whole.getValue()).getShape();
+      tensor->wholeShape.assign(shape.begin(), shape.end());
+      if (auto shards =
+              function.getArgAttrOfType<IntegerAttr>(i, attrs::kShards))
+        tensor->shards = shards.getInt();
+    }
     setFans(*tensor);
     if (auto fan = function.getArgAttrOfType<IntegerAttr>(i, attrs::kFanIn))
       tensor->fanIn = fan.getInt();

@@ -271,6 +271,10 @@ int DnnKernel::workspaceOf(int candidate, size_t &bytes) {
   case PrimitiveKind::AttentionGrad:
   case PrimitiveKind::AllReduce:
   case PrimitiveKind::Rank:
+  case PrimitiveKind::AllGather:
+  case PrimitiveKind::ReduceScatter:
+  case PrimitiveKind::Broadcast:
+  case PrimitiveKind::OwnRows:
     break;
   }
   return dnn.forwardWorkspace(handle, input, filter, conv, output, candidate,

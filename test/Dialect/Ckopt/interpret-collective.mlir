@@ -18,3 +18,28 @@ func.func @main() -> tensor<f32> {
   %0 = ckopt.all_reduce %a {ranks = 2 : i64} : (tensor<f32>) -> tensor<f32>
   return %0 : tensor<f32>
 }
+
+// -----
+
+// One rank alone has all rows.
+func.func @main() -> (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>) {
+  %a = ckopt.constant dense<[1.0, 2.0]> : tensor<2xf32>
+  %0 = ckopt.all_gather %a {ranks = 1 : i64, rows = array<i64: 2>} : (tensor<2xf32>) -> tensor<2xf32>
+  %1 = ckopt.reduce_scatter %a {ranks = 1 : i64} : (tensor<2xf32>) -> tensor<2xf32>
+  %2 = ckopt.own_rows %a {ranks = 1 : i64} : (tensor<2xf32>) -> tensor<2xf32>
+  %3 = ckopt.broadcast %a {ranks = 1 : i64, root = 0 : i64} : (tensor<2xf32>) -> tensor<2xf32>
+  return %0, %1, %2, %3 : tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>
+}
+// CHECK: result 0: tensor<2xf32> [1, 2]
+// CHECK: result 1: tensor<2xf32> [1, 2]
+// CHECK: result 2: tensor<2xf32> [1, 2]
+// CHECK: result 3: tensor<2xf32> [1, 2]
+
+// -----
+
+func.func @main() -> tensor<2xf32> {
+  %a = ckopt.constant dense<[1.0, 2.0]> : tensor<2xf32>
+  // expected-error @+1 {{is for 4 ranks, which evaluateWorld() runs together}}
+  %0 = ckopt.all_reduce %a {ranks = 1 : i64, groups = 4 : i64} : (tensor<2xf32>) -> tensor<2xf32>
+  return %0 : tensor<2xf32>
+}

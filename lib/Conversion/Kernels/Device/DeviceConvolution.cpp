@@ -200,6 +200,10 @@ DeviceGemm codegen::describeConvolution(const runtime::PrimitiveDesc &desc,
   case PrimitiveKind::AttentionGrad:
   case PrimitiveKind::AllReduce:
   case PrimitiveKind::Rank:
+  case PrimitiveKind::AllGather:
+  case PrimitiveKind::ReduceScatter:
+  case PrimitiveKind::Broadcast:
+  case PrimitiveKind::OwnRows:
     break;
   }
   llvm_unreachable("kinds of convolutions are listed above");

@@ -230,6 +230,42 @@ static LogicalResult describeAttentionGrad(AttentionGradOp op,
                  succeeded(headStrides(op.getValueGrad(), desc.vGrad)));
 }
 
+/// Describes an op in which ranks meet; false: it is none.
+static bool describeRanks(Operation *op, runtime::PrimitiveDesc &desc) {
+  auto describe = [&](auto concrete, PrimitiveKind kind) {
+    RankGroup group = concrete.getGroup();
+    desc.kind = kind;
+    desc.allReduce.ranks = group.size;
+    desc.allReduce.groups = group.groups;
+    desc.allReduce.stride = group.stride;
+    bool gathers = kind == PrimitiveKind::AllGather;
+    bool hasRows = gathers || kind == PrimitiveKind::ReduceScatter ||
+                   kind == PrimitiveKind::OwnRows;
+    for (auto [input, output] :
+         llvm::zip_equal(op->getOperands(), op->getResults())) {
+      int64_t in = typeOf(input).getNumElements();
+      int64_t out = typeOf(output).getNumElements();
+      desc.allReduce.elements.push_back(gathers ? out : in);
+      if (hasRows)
+        desc.allReduce.shares.push_back(gathers ? in : out);
+    }
+    return true;
+  };
+  if (auto sum = dyn_cast<AllReduceOp>(op))
+    return describe(sum, PrimitiveKind::AllReduce);
+  if (auto gather = dyn_cast<AllGatherOp>(op))
+    return describe(gather, PrimitiveKind::AllGather);
+  if (auto sum = dyn_cast<ReduceScatterOp>(op))
+    return describe(sum, PrimitiveKind::ReduceScatter);
+  if (auto own = dyn_cast<OwnRowsOp>(op))
+    return describe(own, PrimitiveKind::OwnRows);
+  auto broadcast = dyn_cast<BroadcastOp>(op);
+  if (!broadcast)
+    return false;
+  desc.allReduce.root = broadcast.getRoot();
+  return describe(broadcast, PrimitiveKind::Broadcast);
+}
+
 static LogicalResult
 describeOp(Operation *op, runtime::PrimitiveDesc &desc,
            function_ref<LogicalResult(ArrayRef<Value>)> setArgs) {
@@ -289,18 +325,13 @@ describeOp(Operation *op, runtime::PrimitiveDesc &desc,
     return success(succeeded(setArgs(llvm::to_vector(op->getOperands()))) &&
                    succeeded(describeAttentionGrad(attention, desc.attention)));
   }
-  if (auto sum = dyn_cast<AllReduceOp>(op)) {
-    desc.kind = PrimitiveKind::AllReduce;
-    desc.allReduce.ranks = sum.getRanks();
-    for (Value input : sum.getInputs())
-      desc.allReduce.elements.push_back(typeOf(input).getNumElements());
-    return setArgs(llvm::to_vector(op->getOperands()));
-  }
   if (auto rank = dyn_cast<RankOp>(op)) {
     desc.kind = PrimitiveKind::Rank;
     desc.allReduce.ranks = rank.getRanks();
     return setArgs({});
   }
+  if (describeRanks(op, desc))
+    return setArgs(llvm::to_vector(op->getOperands()));
   return op->emitError("is not a library op");
 }
 
@@ -335,7 +366,7 @@ LogicalResult codegen::describePrimitive(func::FuncOp kernel,
            << op->getOperand(0).getType();
   code.primitive.dtype = *dtype;
   code.primitive.wideResult = libraryType(op->getResult(0)) != dtype;
-  if (*dtype == DType::F32 && code.primitive.kind != PrimitiveKind::AllReduce &&
+  if (*dtype == DType::F32 && !isOfRanks(code.primitive.kind) &&
       pieceCount(code.primitive.precision) == 1)
     code.primitive.precision = options.precision;
   std::string error = runtime::check(code.primitive);

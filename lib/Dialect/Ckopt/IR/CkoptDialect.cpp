@@ -83,6 +83,15 @@ LogicalResult CkoptDialect::verifyRegionArgAttribute(Operation *op, unsigned,
              << "; expected input, target, parameter, frozen, state, "
                 "constant, seed, step, learning_rate or optimizer_state";
   }
+  if (attr.getName() == attrs::kWhole) {
+    auto type = dyn_cast<TypeAttr>(attr.getValue());
+    if (!type || !isa<RankedTensorType>(type.getValue()))
+      return op->emitError() << "argument " << argIndex << ": "
+                             << attr.getName() << " must be a tensor type";
+  }
+  if (attr.getName() == attrs::kShards && !isa<IntegerAttr>(attr.getValue()))
+    return op->emitError() << "argument " << argIndex << ": " << attr.getName()
+                           << " must be an integer";
   if ((attr.getName() == attrs::kName || attr.getName() == attrs::kInit) &&
       !isa<StringAttr>(attr.getValue()))
     return op->emitError() << "argument " << argIndex << ": " << attr.getName()

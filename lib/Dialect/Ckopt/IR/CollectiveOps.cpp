@@ -8,21 +8,140 @@
 using namespace mlir;
 using namespace ckopt;
 
-CKOPT_INFER(AllReduceOp) {
-  AllReduceOp::Adaptor adaptor(operands, attributes, properties, regions);
+/// Reports what no op of several ranks can have.
+template <typename Adaptor>
+static LogicalResult checkTensors(std::optional<Location> loc, StringRef name,
+                                  Adaptor &adaptor, ValueRange operands) {
   if (operands.empty())
-    return emitOptionalError(loc, "all_reduce needs a tensor");
-  if (int64_t(adaptor.getRanks()) < 1)
-    return emitOptionalError(loc, "all_reduce needs 1 rank or more, got ",
-                             int64_t(adaptor.getRanks()));
+    return emitOptionalError(loc, name, " needs a tensor");
+  int64_t ranks = adaptor.getRanks(), groups = adaptor.getGroups(),
+          stride = adaptor.getStride();
+  if (ranks < 1)
+    return emitOptionalError(loc, name, " needs 1 rank or more, got ", ranks);
+  if (groups < 1 || stride < 1 || groups % stride)
+    return emitOptionalError(loc, name, " has groups of ranks that are ",
+                             stride, " apart, and there are ", groups,
+                             " of them: no multiple");
   Type element = tensorType(operands.front()).getElementType();
-  for (Value operand : operands) {
+  for (Value operand : operands)
     if (tensorType(operand).getElementType() != element)
       return emitOptionalError(loc, "operands must have one element type, got ",
                                operands.front().getType(), " and ",
                                operand.getType());
-    results.push_back(operand.getType());
+  return success();
+}
+
+CKOPT_INFER(AllReduceOp) {
+  AllReduceOp::Adaptor adaptor(operands, attributes, properties, regions);
+  if (failed(checkTensors(loc, "all_reduce", adaptor, operands)))
+    return failure();
+  llvm::append_range(results, operands.getTypes());
+  return success();
+}
+
+CKOPT_INFER(BroadcastOp) {
+  BroadcastOp::Adaptor adaptor(operands, attributes, properties, regions);
+  if (failed(checkTensors(loc, "broadcast", adaptor, operands)))
+    return failure();
+  int64_t root = adaptor.getRoot();
+  if (root < 0 || root >= int64_t(adaptor.getRanks()))
+    return emitOptionalError(loc, "broadcast comes from one of ",
+                             int64_t(adaptor.getRanks()), " ranks, not from ",
+                             root);
+  llvm::append_range(results, operands.getTypes());
+  return success();
+}
+
+/// Returns the rows that each of `ranks` ranks has of so many.
+static int64_t rowsOfRank(int64_t rows, int64_t ranks) {
+  return llvm::divideCeil(rows, ranks);
+}
+
+/// Returns the type with another size of dimension 0.
+static RankedTensorType withRows(RankedTensorType type, int64_t rows) {
+  SmallVector<int64_t> shape(type.getShape());
+  shape.front() = rows;
+  return RankedTensorType::get(shape, type.getElementType(),
+                               type.getEncoding());
+}
+
+CKOPT_INFER(AllGatherOp) {
+  AllGatherOp::Adaptor adaptor(operands, attributes, properties, regions);
+  if (failed(checkTensors(loc, "all_gather", adaptor, operands)))
+    return failure();
+  ArrayRef<int64_t> rows = adaptor.getRows();
+  if (rows.size() != operands.size())
+    return emitOptionalError(loc, "all_gather needs the rows of each of ",
+                             operands.size(), " results, got ", rows.size());
+  for (auto [operand, count] : llvm::zip_equal(operands, rows)) {
+    RankedTensorType type = tensorType(operand);
+    if (type.getRank() == 0 || count < 0 ||
+        type.getDimSize(0) != rowsOfRank(count, adaptor.getRanks()))
+      return emitOptionalError(loc, "each of ", int64_t(adaptor.getRanks()),
+                               " ranks has ",
+                               rowsOfRank(count, adaptor.getRanks()), " of ",
+                               count, " rows, not ", type);
+    results.push_back(withRows(type, count));
   }
+  return success();
+}
+
+/// What each rank gets of whole tensors.
+template <typename Adaptor>
+static LogicalResult inferOwnRows(std::optional<Location> loc, StringRef name,
+                                  Adaptor adaptor, ValueRange operands,
+                                  SmallVectorImpl<Type> &results) {
+  if (failed(checkTensors(loc, name, adaptor, operands)))
+    return failure();
+  for (Value operand : operands) {
+    RankedTensorType type = tensorType(operand);
+    if (type.getRank() == 0)
+      return emitOptionalError(loc, name, " cuts dimension 0, which ", type,
+                               " lacks");
+    results.push_back(
+        withRows(type, rowsOfRank(type.getDimSize(0), adaptor.getRanks())));
+  }
+  return success();
+}
+
+CKOPT_INFER(ReduceScatterOp) {
+  return inferOwnRows(
+      loc, "reduce_scatter",
+      ReduceScatterOp::Adaptor(operands, attributes, properties, regions),
+      operands, results);
+}
+
+CKOPT_INFER(OwnRowsOp) {
+  return inferOwnRows(
+      loc, "own_rows",
+      OwnRowsOp::Adaptor(operands, attributes, properties, regions), operands,
+      results);
+}
+
+/// Ranks move rows as they lie in memory, so an operand and its result lie
+/// alike, and rows are contiguous.
+template <typename Op> static LogicalResult verifyRows(Op op) {
+  for (auto [input, output] :
+       llvm::zip_equal(op.getInputs(), op.getOutputs())) {
+    RankedTensorType in = tensorType(input), out = tensorType(output);
+    if (in.getEncoding() != out.getEncoding())
+      return op.emitOpError("rows of ") << in << " lie as it does, got " << out;
+    if (auto layout = dyn_cast_or_null<LayoutAttr>(in.getEncoding());
+        layout && layout.getOrder().front() != 0)
+      return op.emitOpError("rows of ") << in << " are not contiguous";
+  }
+  return success();
+}
+
+LogicalResult AllGatherOp::verify() { return verifyRows(*this); }
+LogicalResult ReduceScatterOp::verify() { return verifyRows(*this); }
+LogicalResult OwnRowsOp::verify() { return verifyRows(*this); }
+
+LogicalResult BroadcastOp::verify() {
+  for (auto [input, output] : llvm::zip_equal(getInputs(), getOutputs()))
+    if (input.getType() != output.getType())
+      return emitOpError("what ranks get of ")
+             << input.getType() << " has its type, got " << output.getType();
   return success();
 }
 
@@ -42,19 +161,33 @@ LogicalResult RankOp::verify() {
   return emitOpError("needs 1 rank or more, got ") << int64_t(getRanks());
 }
 
-/// Each rank adds its share of the elements of all ranks.
-double AllReduceOp::getFlops() {
+static double elementsOf(ValueRange tensors) {
   double elements = 0;
-  for (Value input : getInputs())
-    elements += double(tensorType(input).getNumElements());
+  for (Value tensor : tensors)
+    elements += double(tensorType(tensor).getNumElements());
   return elements;
+}
+
+/// Each rank adds its share of the elements of all ranks.
+double AllReduceOp::getFlops() { return elementsOf(getInputs()); }
+double ReduceScatterOp::getFlops() { return elementsOf(getInputs()); }
+double AllGatherOp::getFlops() { return 0; }
+double BroadcastOp::getFlops() { return 0; }
+double OwnRowsOp::getFlops() { return 0; }
+
+/// Each result may take the bytes of its operand, which nothing else reads.
+static SmallVector<std::pair<unsigned, unsigned>> pairsOf(Operation *op) {
+  SmallVector<std::pair<unsigned, unsigned>> pairs;
+  for (unsigned i = 0; i < op->getNumOperands(); ++i)
+    if (llvm::count(op->getOperands(), op->getOperand(i)) == 1)
+      pairs.emplace_back(i, i);
+  return pairs;
 }
 
 /// Elements are packed before the sums of the same elements are written.
 SmallVector<std::pair<unsigned, unsigned>> AllReduceOp::getReusePairs() {
-  SmallVector<std::pair<unsigned, unsigned>> pairs;
-  for (unsigned i = 0; i < getNumOperands(); ++i)
-    if (llvm::count(getOperands(), getOperand(i)) == 1)
-      pairs.emplace_back(i, i);
-  return pairs;
+  return pairsOf(*this);
+}
+SmallVector<std::pair<unsigned, unsigned>> BroadcastOp::getReusePairs() {
+  return pairsOf(*this);
 }

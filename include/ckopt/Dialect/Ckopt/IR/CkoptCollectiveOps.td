@@ -8,7 +8,20 @@
 
 include "ckopt/Dialect/Ckopt/IR/CkoptBase.td"
 
-def Ckopt_AllReduceOp : Ckopt_InferOp<"all_reduce", "Library"> {
+// An op in which `ranks` processes meet: with `groups` more than 1 the run has that many such groups,
+// and members are `stride` ranks apart (Base/Shards.h).
+class Ckopt_CollectiveOp<string mnemonic, string layout> : Ckopt_InferOp<mnemonic, "Library"> {
+  let hasVerifier = 1;
+  string groupDecl = baseDecl # Ckopt_AnyLayout<>.decl # Ckopt_Layout<layout>.decl # [{
+    double getFlops();
+    ::ckopt::RankGroup getGroup() {
+      return {int64_t(getRanks()), int64_t(getStride()), int64_t(getGroups())};
+    }
+  }];
+  let extraClassDeclaration = groupDecl;
+}
+
+def Ckopt_AllReduceOp : Ckopt_CollectiveOp<"all_reduce", "Pairs"> {
   let summary = "Sums of tensors over all ranks, added in the order of the ranks, on every rank";
   let description = [{
     Each of `ranks` processes runs the same program and comes to this op with tensors of its own.
@@ -19,14 +32,73 @@ def Ckopt_AllReduceOp : Ckopt_InferOp<"all_reduce", "Library"> {
     The derivative of a sum over ranks, where each rank's results count, is the sum of the results'
     gradients over ranks.
   }];
-  let arguments = (ins Variadic<Ckopt_FloatTensor>:$inputs, I64Attr:$ranks);
+  let arguments = (ins Variadic<Ckopt_FloatTensor>:$inputs, I64Attr:$ranks,
+                       DefaultValuedAttr<I64Attr, "1">:$groups, DefaultValuedAttr<I64Attr, "1">:$stride);
   let results = (outs Variadic<Ckopt_FloatTensor>:$outputs);
   let assemblyFormat = "$inputs attr-dict `:` functional-type(operands, results)";
-  let hasVerifier = 1;
-  let extraClassDeclaration = baseDecl # Ckopt_AnyLayout<>.decl # Ckopt_Layout<"Pairs">.decl # [{
-    double getFlops();
+  let extraClassDeclaration = groupDecl # [{
     ::llvm::SmallVector<std::pair<unsigned, unsigned>> getReusePairs();
   }];
+}
+
+def Ckopt_AllGatherOp : Ckopt_CollectiveOp<"all_gather", "Pairs"> {
+  let summary = "Tensors of which each rank has some rows, whole on every rank";
+  let description = [{
+    Result i has `rows[i]` indices in dimension 0, of which rank r gives those from r * s on, with s
+    the size of dimension 0 of operand i on every rank: the ranks' share of `rows[i]`, rounded up.
+    What operands have beyond the last row (padding) is not read. Tensors of one op travel together;
+    all are of one element type. Rows are contiguous: dimension 0 comes first in every layout.
+
+    The derivative sums the results' gradients over ranks and keeps the rank's rows
+    (`reduce_scatter`). The op may be repeated like any other: a parameter that is gathered once more
+    for the backward pass is a recomputation whose cost is its messages.
+  }];
+  let arguments = (ins Variadic<Ckopt_FloatTensor>:$inputs, DenseI64ArrayAttr:$rows, I64Attr:$ranks,
+                       DefaultValuedAttr<I64Attr, "1">:$groups, DefaultValuedAttr<I64Attr, "1">:$stride);
+  let results = (outs Variadic<Ckopt_FloatTensor>:$outputs);
+  let assemblyFormat = "$inputs attr-dict `:` functional-type(operands, results)";
+}
+
+def Ckopt_ReduceScatterOp : Ckopt_CollectiveOp<"reduce_scatter", "Pairs"> {
+  let summary = "Each rank's rows of sums over all ranks, added in the order of the ranks";
+  let description = [{
+    Rank r gets the rows of the sums that `all_gather` takes from it; rows beyond the last are zero.
+    A sum is rank 0's number, plus rank 1's, and so on: the bits of `all_reduce`. Tensors of one op
+    travel together; all are of one element type.
+
+    The derivative gathers the results' gradients.
+  }];
+  let arguments = (ins Variadic<Ckopt_FloatTensor>:$inputs, I64Attr:$ranks,
+                       DefaultValuedAttr<I64Attr, "1">:$groups, DefaultValuedAttr<I64Attr, "1">:$stride);
+  let results = (outs Variadic<Ckopt_FloatTensor>:$outputs);
+  let assemblyFormat = "$inputs attr-dict `:` functional-type(operands, results)";
+}
+
+def Ckopt_BroadcastOp : Ckopt_CollectiveOp<"broadcast", "Pairs"> {
+  let summary = "The tensors of one rank, on every rank";
+  let description = [{
+    Every result is the operand of the group's member `root`. The derivative is, on that rank, the
+    sum of the results' gradients over ranks, and zero on the others.
+  }];
+  let arguments = (ins Variadic<Ckopt_FloatTensor>:$inputs, I64Attr:$root, I64Attr:$ranks,
+                       DefaultValuedAttr<I64Attr, "1">:$groups, DefaultValuedAttr<I64Attr, "1">:$stride);
+  let results = (outs Variadic<Ckopt_FloatTensor>:$outputs);
+  let assemblyFormat = "$inputs attr-dict `:` functional-type(operands, results)";
+  let extraClassDeclaration = groupDecl # [{
+    ::llvm::SmallVector<std::pair<unsigned, unsigned>> getReusePairs();
+  }];
+}
+
+def Ckopt_OwnRowsOp : Ckopt_CollectiveOp<"own_rows", "Pairs"> {
+  let summary = "The rows of whole tensors that a rank keeps of them";
+  let description = [{
+    What `all_gather` puts together: rank r's result has its rows of the operand, which all ranks
+    have; rows beyond the last are zero. Nothing is sent.
+  }];
+  let arguments = (ins Variadic<Ckopt_FloatTensor>:$inputs, I64Attr:$ranks,
+                       DefaultValuedAttr<I64Attr, "1">:$groups, DefaultValuedAttr<I64Attr, "1">:$stride);
+  let results = (outs Variadic<Ckopt_FloatTensor>:$outputs);
+  let assemblyFormat = "$inputs attr-dict `:` functional-type(operands, results)";
 }
 
 def Ckopt_RankOp : Ckopt_Op<"rank", "Library"> {

@@ -31,6 +31,11 @@ inline constexpr llvm::StringLiteral kInit = "ckopt.init";
 inline constexpr llvm::StringLiteral kFanIn = "ckopt.fan_in";
 inline constexpr llvm::StringLiteral kFanOut = "ckopt.fan_out";
 inline constexpr llvm::StringLiteral kUpdates = "ckopt.updates";
+/// On arguments: one rank's shard of a tensor of this type, which so many ranks
+/// share. On functions: the ranks of the run.
+inline constexpr llvm::StringLiteral kWhole = "ckopt.whole";
+inline constexpr llvm::StringLiteral kShards = "ckopt.shards";
+inline constexpr llvm::StringLiteral kRanks = "ckopt.ranks";
 inline constexpr llvm::StringLiteral kOffset = "ckopt.offset";
 inline constexpr llvm::StringLiteral kArenaBytes = "ckopt.arena_bytes";
 inline constexpr llvm::StringLiteral kClone = "ckopt.clone";

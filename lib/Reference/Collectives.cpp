@@ -1,0 +1,166 @@
+//===- Collectives.cpp - what ops of several ranks compute ----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Problem: say what an op means whose results depend on the tensors of other
+// processes. Method: N interpreters in lockstep hand their operands over; sums
+// are added in the order of ranks and, where asked, rounded after each
+// addition, as processes round them.
+//
+//===----------------------------------------------------------------------===//
+#include "Collectives.h"
+
+#include "Models.h"
+
+using namespace mlir;
+using namespace ckopt;
+using namespace ckopt::reference;
+
+namespace {
+/// The operands of an op on all ranks.
+using Parts = ArrayRef<SmallVector<const Tensor *>>;
+} // namespace
+
+bool reference::isOfRanks(Operation *op) {
+  return isa<AllReduceOp, AllGatherOp, ReduceScatterOp, BroadcastOp, OwnRowsOp,
+             RankOp>(op);
+}
+
+static LogicalResult checkWorld(Operation *op, int64_t ranks, size_t here) {
+  if (size_t(ranks) == here)
+    return success();
+  return op->emitOpError("is for ") << ranks << " ranks, not for " << here;
+}
+
+/// Returns what the members of a rank's group have as operand i, in their
+/// order.
+static SmallVector<const Tensor *> membersOf(Parts parts, RankGroup group,
+                                             size_t rank, unsigned i) {
+  SmallVector<const Tensor *> members;
+  for (int64_t place = 0; place < group.size; ++place)
+    members.push_back(parts[size_t(group.member(int64_t(rank), place))][i]);
+  return members;
+}
+
+/// Adds tensors in their order.
+static Tensor addInOrder(ArrayRef<const Tensor *> terms,
+                         const Options &options) {
+  Tensor sum = *terms.front();
+  for (const Tensor *term : terms.drop_front()) {
+    for (int64_t e = 0; e < sum.size(); ++e)
+      sum.real(e) += term->real(e);
+    if (options.roundToType)
+      sum.roundToType();
+  }
+  return sum;
+}
+
+/// Returns the rows that a member of a group keeps of a tensor, and zeros.
+static Tensor rowsOf(const Tensor &whole, RankedTensorType type,
+                     RankGroup group, int64_t place) {
+  Tensor own(type);
+  Shards shards{whole.size(), group.size, own.size()};
+  for (int64_t e = 0; e < shards.count(place); ++e)
+    own.copy(e, whole, shards.begin(place) + e);
+  return own;
+}
+
+/// Returns what members' rows are together.
+static Tensor joinRows(ArrayRef<const Tensor *> rows, RankedTensorType type) {
+  Tensor whole(type);
+  Shards shards{whole.size(), int64_t(rows.size()), rows.front()->size()};
+  for (auto [place, own] : llvm::enumerate(rows))
+    for (int64_t e = 0; e < shards.count(int64_t(place)); ++e)
+      whole.copy(shards.begin(int64_t(place)) + e, *own, e);
+  return whole;
+}
+
+/// Runs an op with a group: `make(rank, place, i)` is result i of a rank.
+template <typename Op, typename Make>
+static LogicalResult forEachResult(Op op, Parts parts, World &results,
+                                   Make make) {
+  RankGroup group = op.getGroup();
+  if (failed(checkWorld(op, group.world(), parts.size())))
+    return failure();
+  for (size_t rank = 0; rank < parts.size(); ++rank) {
+    SmallVector<Tensor> &own = results.emplace_back();
+    for (unsigned i = 0; i < op->getNumResults(); ++i)
+      own.push_back(make(rank, group.place(int64_t(rank)), i));
+  }
+  return success();
+}
+
+LogicalResult reference::runTogether(Operation *op, Parts parts, World &results,
+                                     const Options &options) {
+  auto typeOf = [&](unsigned i) {
+    return cast<RankedTensorType>(op->getResult(i).getType());
+  };
+  if (auto number = dyn_cast<RankOp>(op)) {
+    if (failed(checkWorld(op, number.getRanks(), parts.size())))
+      return failure();
+    for (size_t rank = 0; rank < parts.size(); ++rank)
+      results.push_back({Tensor::splat(typeOf(0), double(rank))});
+    return success();
+  }
+  if (auto sum = dyn_cast<AllReduceOp>(op))
+    return forEachResult(
+        sum, parts, results, [&](size_t rank, int64_t, unsigned i) {
+          return addInOrder(membersOf(parts, sum.getGroup(), rank, i), options);
+        });
+  if (auto sum = dyn_cast<ReduceScatterOp>(op))
+    return forEachResult(
+        sum, parts, results, [&](size_t rank, int64_t place, unsigned i) {
+          return rowsOf(
+              addInOrder(membersOf(parts, sum.getGroup(), rank, i), options),
+              typeOf(i), sum.getGroup(), place);
+        });
+  if (auto gather = dyn_cast<AllGatherOp>(op))
+    return forEachResult(
+        gather, parts, results, [&](size_t rank, int64_t, unsigned i) {
+          return joinRows(membersOf(parts, gather.getGroup(), rank, i),
+                          typeOf(i));
+        });
+  if (auto own = dyn_cast<OwnRowsOp>(op))
+    return forEachResult(
+        own, parts, results, [&](size_t rank, int64_t place, unsigned i) {
+          return rowsOf(*parts[rank][i], typeOf(i), own.getGroup(), place);
+        });
+  auto broadcast = cast<BroadcastOp>(op);
+  return forEachResult(broadcast, parts, results,
+                       [&](size_t rank, int64_t, unsigned i) {
+                         return *membersOf(parts, broadcast.getGroup(), rank,
+                                           i)[broadcast.getRoot()];
+                       });
+}
+
+static LogicalResult checkAlone(Operation *op, int64_t ranks) {
+  if (ranks == 1)
+    return success();
+  return op->emitOpError("is for ")
+         << ranks << " ranks, which evaluateWorld() runs together";
+}
+
+static LogicalResult interpretRank(RankOp op, Operands, Results,
+                                   const Environment &) {
+  return checkAlone(op, op.getRanks()); // results are zeros
+}
+
+/// One rank alone: its own tensors are the sum, and all rows.
+template <typename Op>
+static LogicalResult interpretAlone(Op op, Operands in, Results out,
+                                    const Environment &) {
+  if (failed(checkAlone(op, op.getGroup().world())))
+    return failure();
+  for (auto [result, operand] : llvm::zip_equal(out, in))
+    result = *operand;
+  return success();
+}
+
+void reference::attachCollectiveModels(MLIRContext *context) {
+  attachModel<AllReduceOp, interpretAlone<AllReduceOp>, false>(context);
+  attachModel<AllGatherOp, interpretAlone<AllGatherOp>, false>(context);
+  attachModel<ReduceScatterOp, interpretAlone<ReduceScatterOp>, false>(context);
+  attachModel<BroadcastOp, interpretAlone<BroadcastOp>, false>(context);
+  attachModel<OwnRowsOp, interpretAlone<OwnRowsOp>, false>(context);
+  attachModel<RankOp, interpretRank, false>(context);
+}
