@@ -256,16 +256,28 @@ llvm::Error ckopt::checkRanksAgree(const Compilation &compilation,
 llvm::Error ckopt::checkSameState(const Session &session) {
   if (!World::current())
     return llvm::Error::success();
-  auto own = hashState(session);
-  if (!own)
-    return own.takeError();
-  auto all = gatherNumbers(int64_t(*own));
-  if (!all)
-    return all.takeError();
-  for (size_t rank = 1; rank < all->size(); ++rank)
-    if ((*all)[rank] != all->front())
-      return makeError(ExitInternal, "rank " + llvm::Twine(rank) +
-                                         " trained other weights than rank 0");
+  auto weights = session.weights(/*optimizerState=*/true);
+  if (!weights)
+    return weights.takeError();
+  std::vector<uint64_t> own;
+  std::vector<std::string> names;
+  for (const auto &[name, value] : *weights) {
+    own.push_back(hashOf({static_cast<const char *>(value.rawData()),
+                          size_t(value.sizeInBytes())}));
+    names.push_back(name);
+  }
+  World &world = *World::current();
+  std::vector<uint64_t> all(own.size() * size_t(world.size()));
+  std::string error;
+  if (!world.gatherAll(own.data(), int64_t(own.size() * sizeof(own[0])),
+                       all.data(), error))
+    return rankError(error);
+  for (size_t i = own.size(); i < all.size(); ++i)
+    if (all[i] != all[i % own.size()])
+      return makeError(ExitInternal,
+                       "rank " + llvm::Twine(i / own.size()) +
+                           " trained other weights than rank 0: '" +
+                           names[i % own.size()] + "' differs");
   return llvm::Error::success();
 }
 
