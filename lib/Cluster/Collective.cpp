@@ -38,6 +38,16 @@ const char *ckopt::cluster::nameOf(CollectiveKind kind) {
   return "";
 }
 
+std::optional<CollectiveKind>
+ckopt::cluster::findCollective(std::string_view name) {
+  for (CollectiveKind kind :
+       {CollectiveKind::AllReduce, CollectiveKind::AllGather,
+        CollectiveKind::ReduceScatter, CollectiveKind::Broadcast})
+    if (name == nameOf(kind))
+      return kind;
+  return std::nullopt;
+}
+
 static int64_t elementsOf(const Collective &collective) {
   int64_t elements = 0;
   for (const Part &part : collective.parts)

@@ -19,72 +19,96 @@ using namespace ckopt;
 using cluster::Collective;
 using cluster::RankEvent;
 
-/// Describes an op of several ranks. The shares of tensors of which ranks keep
-/// rows are those of `shares`.
-template <typename Op>
-static Collective describe(Op op, cluster::CollectiveKind kind,
-                           ValueRange wholes, ValueRange shares) {
+static int64_t numberOf(Operation &op, StringRef attribute, int64_t otherwise) {
+  auto number = op.getAttrOfType<IntegerAttr>(attribute);
+  return number ? number.getInt() : otherwise;
+}
+
+/// Returns what an op asks of other ranks, if anything. Ops and simulator call
+/// collectives by the same names; an op that only starts one has its name as an
+/// attribute.
+static std::optional<Collective> collectiveOf(Operation &op) {
+  auto started = op.getAttrOfType<StringAttr>("collective");
+  auto kind = cluster::findCollective(started ? started.getValue()
+                                              : op.getName().stripDialect());
+  if (!kind)
+    return std::nullopt;
   Collective collective;
-  collective.kind = kind;
-  collective.group = op.getGroup();
-  for (auto [i, whole] : llvm::enumerate(wholes)) {
-    auto type = cast<RankedTensorType>(whole.getType());
-    int64_t share =
-        shares.empty()
-            ? 0
-            : cast<RankedTensorType>(shares[i].getType()).getNumElements();
-    collective.parts.push_back({type.getNumElements(), share});
-    collective.elementBytes = type.getElementTypeBitWidth() / 8;
+  collective.kind = *kind;
+  collective.group = {numberOf(op, "ranks", 1), numberOf(op, "stride", 1),
+                      numberOf(op, "groups", 1)};
+  collective.root = numberOf(op, "root", 0);
+  // One side is whole, the other, where there are chunks, a rank's own.
+  for (auto [input, output] : llvm::zip(op.getOperands(), op.getResults())) {
+    auto in = cast<RankedTensorType>(input.getType());
+    auto out = cast<RankedTensorType>(output.getType());
+    auto [chunk, whole] =
+        std::minmax(in.getNumElements(), out.getNumElements());
+    collective.parts.push_back({whole, chunk});
+    collective.elementBytes = in.getElementTypeBitWidth() / 8;
   }
   return collective;
 }
 
-/// Returns what a kernel asks of other ranks, if anything.
-static std::optional<Collective> collectiveOf(func::FuncOp kernel) {
-  using cluster::CollectiveKind;
-  for (Operation &op : kernel.front()) {
-    if (auto sum = dyn_cast<AllReduceOp>(op))
-      return describe(sum, CollectiveKind::AllReduce, sum.getInputs(), {});
-    if (auto gather = dyn_cast<AllGatherOp>(op))
-      return describe(gather, CollectiveKind::AllGather, gather.getOutputs(),
-                      gather.getInputs());
-    if (auto scatter = dyn_cast<ReduceScatterOp>(op))
-      return describe(scatter, CollectiveKind::ReduceScatter,
-                      scatter.getInputs(), scatter.getOutputs());
-    if (auto broadcast = dyn_cast<BroadcastOp>(op)) {
-      Collective collective = describe(broadcast, CollectiveKind::Broadcast,
-                                       broadcast.getInputs(), {});
-      collective.root = int64_t(broadcast.getRoot());
-      return collective;
-    }
-  }
-  return std::nullopt;
-}
+namespace {
+/// Turns kernel calls to events, in their order.
+class EventList {
+public:
+  EventList(ModuleOp module, CostModel &costs)
+      : symbols(module), costs(costs) {}
 
-static void addEvents(func::FuncOp function, CostModel &costs,
-                      std::vector<RankEvent> &events) {
-  SymbolTable symbols(function->getParentOfType<ModuleOp>());
-  for (KernelCallOp call : function.getOps<KernelCallOp>()) {
-    auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
-    std::optional<Collective> collective;
-    if (callee && !callee.isDeclaration())
-      collective = collectiveOf(callee);
-    events.push_back(collective ? RankEvent::blocking(*collective)
-                                : RankEvent::kernel(costs.seconds(call)));
+  void add(func::FuncOp function) {
+    for (KernelCallOp call : function.getOps<KernelCallOp>())
+      events.push_back(eventOf(call));
   }
-}
+  std::vector<RankEvent> events;
+
+private:
+  RankEvent eventOf(KernelCallOp call) {
+    auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
+    if (!callee || callee.isDeclaration())
+      return RankEvent::kernel(costs.seconds(call));
+    for (Operation &op : callee.front()) {
+      StringRef name = op.getName().stripDialect();
+      if (auto collective = collectiveOf(op)) {
+        if (name != "start")
+          return RankEvent::blocking(*collective);
+        starts[call] = next;
+        return RankEvent::start(next++, *collective);
+      }
+      if (name == "wait")
+        if (std::optional<int64_t> number = startOf(call))
+          return RankEvent::wait(*number);
+    }
+    return RankEvent::kernel(costs.seconds(call));
+  }
+  /// Returns the number of the start whose results a call reads.
+  std::optional<int64_t> startOf(KernelCallOp call) const {
+    for (Value operand : call->getOperands())
+      if (auto found = starts.find(getViewBase(operand).getDefiningOp());
+          found != starts.end())
+        return found->second;
+    return std::nullopt;
+  }
+
+  SymbolTable symbols;
+  CostModel &costs;
+  DenseMap<Operation *, int64_t> starts; ///< looked up only
+  int64_t next = 0;
+};
+} // namespace
 
 std::vector<RankEvent> ckopt::rankEvents(const Compilation &compilation) {
   const StepOptions &options = compilation.options().step;
   CostModel costs(options.remat.costs, compilation.target()->traits.rates);
-  std::vector<RankEvent> events;
+  EventList list(compilation.module(), costs);
   // Micro-batches before the last one only add to the gradients' sums.
   if (auto more = compilation.module().lookupSymbol<func::FuncOp>("accumulate"))
     for (int64_t i = 1; i < options.optimizer.accumulate; ++i)
-      addEvents(more, costs, events);
+      list.add(more);
   if (auto step = compilation.module().lookupSymbol<func::FuncOp>("step"))
-    addEvents(step, costs, events);
-  return events;
+    list.add(step);
+  return std::move(list.events);
 }
 
 llvm::Expected<ClusterPlan> ckopt::readClusterPlan(llvm::StringRef path,

@@ -170,7 +170,7 @@ static void checkDerivative(StringRef op, StringRef in, StringRef out,
   ASSERT_TRUE(module);
   auto function = module->lookupSymbol<func::FuncOp>("forward");
   ASSERT_TRUE(succeeded(differentiate(function, AutodiffOptions())));
-  RankValues args{size_t(ranks), SmallVector<Tensor>{}}, results;
+  RankValues args(static_cast<size_t>(ranks), SmallVector<Tensor>()), results;
   for (int64_t rank = 0; rank < ranks; ++rank)
     for (unsigned i : {0, 1})
       args[size_t(rank)].push_back(

@@ -9,6 +9,8 @@
 #include "ckopt/Base/Shards.h"
 #include "ckopt/Cluster/Cluster.h"
 
+#include <optional>
+#include <string_view>
 #include <vector>
 
 namespace ckopt::cluster {
@@ -16,6 +18,8 @@ namespace ckopt::cluster {
 enum class CollectiveKind { AllReduce, AllGather, ReduceScatter, Broadcast };
 /// "all_reduce", as the op is called.
 const char *nameOf(CollectiveKind kind);
+/// Returns the kind of an op with this name, or nothing.
+std::optional<CollectiveKind> findCollective(std::string_view name);
 
 /// One of the tensors that travel together.
 struct Part {
