@@ -198,6 +198,9 @@ llvm::Error DriverFlags::settleParallel() {
       return usageError("--cluster predicts the step of one plan, which "
                         "--pareto and --compile-to do not make");
   }
+  if (step.syncNorms && !given.count("parallel"))
+    return usageError("--sync-batchnorm is for --parallel with several ranks: "
+                      "one process sees the whole batch");
   if (step.ranks == 1)
     return llvm::Error::success();
   std::optional<int64_t> &batch = o.compile.import.batch;

@@ -59,6 +59,11 @@ static void addLossAndEval(OpPassManager &passes, const StepOptions &options) {
   loss.ranks = options.ranks;
   if (attaches && !(options.evaluateLoss && alone))
     passes.addPass(createAttachLossPass(loss));
+  if (!attaches && !alone) {
+    ShareLossPassOptions share;
+    share.ranks = options.ranks;
+    passes.addPass(createShareLossPass(share));
+  }
 }
 
 static Phase autodiffPhase(const StepOptions &options,
@@ -91,6 +96,7 @@ static Phase autodiffPhase(const StepOptions &options,
             if (options.ranks > 1) {
               DistributePassOptions distribute;
               distribute.ranks = options.ranks;
+              distribute.syncNorms = options.syncNorms;
               passes.addPass(createDistributePass(distribute));
             }
           }};
@@ -180,13 +186,6 @@ static llvm::Error checkRanks(const StepOptions &options,
   if (target.traits.hasDevices)
     return usageError(flag + " is for the CPU so far, over MPI: steps of " +
                       target.name() + " run on one device");
-  if (options.precision != "f32")
-    return usageError(flag + " and --precision=" + options.precision +
-                      " do not go together yet");
-  if (options.loss.empty() && !options.forwardOnly)
-    return usageError(flag + " needs a loss that is attached (--loss): what "
-                             "the model's own makes of a share of the batch "
-                             "is not known");
   return llvm::Error::success();
 }
 

@@ -61,6 +61,7 @@ struct StepOptions : KernelSettings {
   /// Processes that train together, each on a share of every batch (data
   /// parallel); shapes are those of a share.
   int64_t ranks = 1;
+  bool syncNorms = false;   ///< batch norms have statistics of all ranks
   bool freezeNorms = false; ///< batch norms that are not trained: as in @eval
   /// Budget, search, costs, policy; what is asked of one step.
   RematOptions remat;
