@@ -302,13 +302,15 @@ CKOPT_API void ckopt_step_destroy(ckopt_step *step);
 /* What a step is, and where it stands. */
 typedef struct ckopt_step_info {
   size_t size;          /* sizeof(ckopt_step_info) */
-  int64_t batch;        /* samples of a batch */
+  int64_t batch;        /* samples of a batch, of all ranks */
   int64_t accumulate;   /* batches of an update */
   int64_t updates;      /* made so far, those before ckopt_step_resume too */
   double learning_rate; /* of the next update */
   size_t fields;        /* tensors of a batch */
   double loss_scale;    /* with precision=f16, of the next update; else 0 */
   int64_t skipped;      /* updates whose gradients overflowed */
+  int64_t rank;  /* of this process, from 0: the option "parallel"; alone: 0 */
+  int64_t ranks; /* that train the step together; alone: 1 */
 } ckopt_step_info;
 /* Fills the struct, whose `size` is set. */
 CKOPT_API ckopt_status ckopt_step_get_info(ckopt_step *step,

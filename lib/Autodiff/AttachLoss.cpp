@@ -7,6 +7,7 @@
 // result 0. Losses of f16 and bf16 models are computed in f32.
 //
 //===----------------------------------------------------------------------===//
+#include "Distribution.h"
 #include "LossBuilder.h"
 #include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
 #include "ckopt/Dialect/Ckopt/Utils/LabelRange.h"
@@ -149,21 +150,18 @@ static LogicalResult checkReduction(func::FuncOp function,
   return success();
 }
 
-/// How a number that the model makes of its samples depends on how many they
-/// are is not known, so ranks cannot take shares of it.
-static LogicalResult checkShares(func::FuncOp function,
-                                 const LossOptions &options) {
-  if (options.ranks < 1)
-    return function.emitError("the loss needs 1 rank or more, got ")
-           << options.ranks;
-  for (const LossTerm &term : options.terms)
-    if (options.ranks > 1 && !term.attaches())
-      return function.emitError("the model computes the loss '")
-             << term.output << "' itself: what the loss of a batch is of the "
-             << "losses of the shares that " << options.ranks
-             << " ranks have is not known; export the model without its loss "
-                "and attach one (--loss)";
-  return success();
+/// A term that the model computes, of several ranks this one's share of it.
+static Value ownTerm(func::FuncOp function, const LossTerm &term,
+                     const LossOptions &options, Value output) {
+  if (options.ranks == 1)
+    return output;
+  Value share = shareOfBatch(output, SampleAxes(function), options.ranks);
+  if (!share)
+    function.emitError("the model computes the loss '")
+        << term.output << "' itself, in another way than by sums and means "
+        << "over samples: what it is of the losses of " << options.ranks
+        << " ranks is not known; attach a loss (--loss)";
+  return share;
 }
 
 /// Builds one term's value without its weight, a scalar of f32 or f64.
@@ -173,8 +171,10 @@ static Value buildTerm(func::FuncOp function, TensorBuilder &b,
   RankedTensorType type = tensorType(output);
   if (type.getElementType().getIntOrFloatBitWidth() < 32)
     output = b.cast(output, b.builder.getF32Type());
-  if (!term.attaches())
-    return b.reshape(output, {});
+  if (!term.attaches()) {
+    Value own = ownTerm(function, term, options, output);
+    return own ? b.reshape(own, {}) : own;
+  }
   LossBuilder builder{function,
                       b,
                       options,
@@ -205,8 +205,10 @@ LogicalResult autodiff::attachLoss(func::FuncOp function,
   std::string remark; // std::string remark; // printed by the driver
   if (llvm::Error error = resolveLoss(function, options.terms, remark))
     return function.emitError(takeErrorText(std::move(error)).text);
-  if (failed(checkReduction(function, options)) ||
-      failed(checkShares(function, options)))
+  if (options.ranks < 1)
+    return function.emitError("the loss needs 1 rank or more, got ")
+           << options.ranks;
+  if (failed(checkReduction(function, options)))
     return failure();
   OpBuilder builder(function.getBody().front().getTerminator());
   Location loc = NameLoc::get(builder.getStringAttr("loss"), function.getLoc());

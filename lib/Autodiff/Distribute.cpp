@@ -6,9 +6,9 @@
 // with the same bits. Method: every result that depends on samples becomes a
 // sum over ranks. Gradients wait for each other in buckets, which are closed in
 // the order in which the backward pass makes gradients, so that the sum of the
-// first ones can begin while later ones are still computed. Dropouts of samples
-// draw the numbers that one process draws for the same samples: the rank's
-// number goes into the upper half of the step that they read. Fully sharded,
+// first ones can begin while later ones are still computed. Random numbers of
+// samples are those that one process draws for them (RankDraws.cpp), batch
+// norms can have the statistics of all ranks (SyncNorms.cpp). Fully sharded,
 // parameters become shards (Sharding.h), and of a gradient's sum each rank gets
 // its part, in smaller buckets, so that few gradients are whole at a time.
 // Guarantee: which
@@ -16,10 +16,10 @@
 // program alone; a memory budget is known to later phases only. O(ops).
 //
 //===----------------------------------------------------------------------===//
+#include "Distribution.h"
 #include "Sharding.h"
 #include "ckopt/Autodiff/Autodiff.h"
 #include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
-#include "ckopt/Dialect/Ckopt/Utils/RandomSite.h"
 #include "ckopt/Dialect/Ckopt/Utils/TensorBuilder.h"
 
 using namespace mlir;
@@ -36,9 +36,9 @@ public:
 
 private:
   LogicalResult check();
-  LogicalResult numberDraws();
-  LogicalResult checkDraw(Operation *op);
-  LogicalResult averageState(const Result &result);
+  LogicalResult checkGathers(const SampleAxes &axes);
+  LogicalResult shareUpdate(Operation *update, const SampleAxes &axes);
+  LogicalResult shareState(const Result &result, const SampleAxes &axes);
   void share();
   Sharing gradientSharing(const Result &result);
 
@@ -59,7 +59,6 @@ private:
 
   func::FuncOp function;
   const DistributeOptions &options;
-  int64_t samples = 0;               ///< of a rank; 0: there are no inputs
   RankGroup group;                   ///< of ranks that share parameters
   llvm::StringMap<Sharing> sharings; ///< by name of the argument
   int64_t scatterBytes = 0;          ///< where a bucket of shards is closed
@@ -84,82 +83,6 @@ LogicalResult Distributor::check() {
   return success();
 }
 
-/// The numbers that an op draws: one for each element, or each score.
-static int64_t drawnNumbers(Operation *op) {
-  if (!isa<AttentionOp, AttentionGradOp>(op))
-    return tensorType(op->getResult(0)).getNumElements();
-  int64_t count = tensorType(op->getOperand(1)).getShape().take_back(2)[0];
-  for (int64_t size : tensorType(op->getOperand(0)).getShape().drop_back())
-    count *= size;
-  return count;
-}
-
-/// Checks that a rank's numbers follow those of the rank before: samples lie
-/// along dimension 0, and blocks of four numbers belong to one rank.
-LogicalResult Distributor::checkDraw(Operation *op) {
-  if (isa<RandomOp>(op))
-    return op->emitError("draws random numbers that depend on no sample: how "
-                         "ranks share them is not known");
-  if (int64_t count = drawnNumbers(op); count % 4)
-    return op->emitError("draws ")
-           << count << " numbers for a rank's samples, which come in fours: "
-           << "choose another --batch";
-  ArrayRef<int64_t> shape = tensorType(op->getResult(0)).getShape();
-  if (!samples || (!shape.empty() && shape.front() % samples == 0))
-    return success();
-  return op->emitError("draws random numbers for ")
-         << op->getResult(0).getType() << ", whose dimension 0 does not hold "
-         << "the " << samples << " samples of a rank";
-}
-
-/// Makes draws for samples depend on the rank. A draw for what no sample enters
-/// (weights) stays the same on all ranks. An op's gradient draws the same
-/// numbers as the op, which comes first, so the first of a site decides.
-LogicalResult Distributor::numberDraws() {
-  llvm::DenseSet<Value> fromSamples;
-  llvm::DenseMap<int64_t, bool> ofSamples; // by site
-  llvm::DenseMap<Value, Value> numbered;
-  for (BlockArgument argument : function.getArguments()) {
-    StringRef role = argumentRole(function, argument.getArgNumber());
-    if (role != roles::kInput && role != roles::kTarget)
-      continue;
-    fromSamples.insert(argument);
-    auto type = cast<RankedTensorType>(argument.getType());
-    if (!samples && role == roles::kInput && type.getRank())
-      samples = type.getDimSize(0);
-  }
-  for (Operation &op : function.front()) {
-    bool enters = llvm::any_of(op.getOperands(), [&](Value operand) {
-      return fromSamples.contains(operand);
-    });
-    if (enters)
-      fromSamples.insert(op.result_begin(), op.result_end());
-    std::optional<int64_t> site = randomSite(&op);
-    if (!site)
-      continue;
-    if (!ofSamples.try_emplace(*site, enters || isa<RandomOp>(op))
-             .first->second)
-      continue;
-    if (failed(checkDraw(&op)))
-      return failure();
-    Value step = isa<DropoutOp>(op)     ? cast<DropoutOp>(op).getStep()
-                 : isa<AttentionOp>(op) ? cast<AttentionOp>(op).getStep()
-                                        : cast<AttentionGradOp>(op).getStep();
-    Value &own = numbered[step];
-    if (!own) {
-      OpBuilder builder(&op);
-      TensorBuilder b(builder, function.getLoc());
-      Value rank =
-          RankOp::create(builder, b.loc, step.getType(), options.ranks);
-      own = b.add(step, b.mul(rank, 0x1p32));
-    }
-    for (OpOperand &operand : op.getOpOperands())
-      if (operand.get() == step)
-        operand.set(own);
-  }
-  return success();
-}
-
 /// Returns the op behind which the value can be used; null: an argument.
 static Operation *makerOf(Value value) { return value.getDefiningOp(); }
 
@@ -174,22 +97,73 @@ Value Distributor::sum(Value value) {
       .getResult(0);
 }
 
-/// Makes what a moving average learns from its rank's samples the mean over
-/// ranks.
-LogicalResult Distributor::averageState(const Result &result) {
-  Operation *maker = makerOf(result.value);
-  if (!maker)
-    return success(); // the state stays as it is, on all ranks alike
-  auto average = dyn_cast<MovingAverageOp>(maker);
-  if (!average)
-    return maker->emitError("makes a new value of a state (")
-           << maker->getName()
-           << "); how ranks would agree on it is not known: data parallel "
-              "training has running statistics alone";
-  Value total = sum(average.getValue());
-  OpBuilder builder(average);
-  TensorBuilder b(builder, average.getLoc());
-  average.getValueMutable().assign(b.mul(total, 1 / double(options.ranks)));
+/// Refuses to take samples by numbers that come with the data: they count all
+/// samples, of which a rank has its own alone.
+LogicalResult Distributor::checkGathers(const SampleAxes &axes) {
+  for (auto gather : function.front().getOps<GatherOp>()) {
+    SampleAxis data = axes.of(gather.getData());
+    if (!data.isPart() || data.axis != int64_t(gather.getAxis()) ||
+        !axes.of(gather.getIndices()).isSame())
+      continue;
+    Value from = gather.getIndices();
+    while (Operation *op = from.getDefiningOp()) {
+      if (op->getNumOperands() == 0)
+        break;
+      from = op->getOperand(0);
+    }
+    auto argument = dyn_cast<BlockArgument>(from);
+    if (argument &&
+        argumentRole(function, argument.getArgNumber()) == roles::kInput)
+      return gather.emitError(
+                 "takes samples by their number in the batch, from "
+                 "the input '")
+             << argumentName(function, argument.getArgNumber())
+             << "': a rank has its part of the batch alone";
+  }
+  return success();
+}
+
+/// Makes what an op adds to a state what one process adds, from all ranks'
+/// samples; of batch norms, the mean over ranks.
+LogicalResult Distributor::shareUpdate(Operation *update,
+                                       const SampleAxes &axes) {
+  constexpr unsigned kLearnt = 1;
+  Value value = update->getOperand(kLearnt);
+  if (axes.of(value).isSame())
+    return success();
+  OpBuilder builder(update);
+  TensorBuilder b(builder, update->getLoc());
+  Value source = value;
+  while (isa_and_present<CastOp, ReshapeOp>(source.getDefiningOp()))
+    source = source.getDefiningOp()->getOperand(0);
+  if (isa_and_present<BatchNormOp>(source.getDefiningOp())) {
+    update->setOperand(kLearnt, b.mul(sum(value), 1 / double(options.ranks)));
+    return success();
+  }
+  if (Value share = shareOfBatch(value, axes, options.ranks)) {
+    update->setOperand(kLearnt, sum(share));
+    return success();
+  }
+  return update->emitError("makes a new value of a state (")
+         << update->getName()
+         << ") of samples: what one process makes of those of all ranks is "
+            "known of batch norms, sums and means over samples alone";
+}
+
+/// A layer that runs twice in a step updates its state twice.
+LogicalResult Distributor::shareState(const Result &result,
+                                      const SampleAxes &axes) {
+  for (Value state = result.value; !axes.of(state).isSame();) {
+    Operation *maker = makerOf(state);
+    if (!maker || !isa<MovingAverageOp, AssignOp>(maker))
+      return emitError(state.getLoc())
+             << "makes a new value of a state otherwise than by an average or "
+                "an "
+                "assignment: how ranks would agree on it is not known";
+    if (failed(shareUpdate(maker, axes)))
+      return failure();
+    state = maker->getOperand(0);
+  }
   return success();
 }
 
@@ -304,7 +278,11 @@ void Distributor::sumGradients(ArrayRef<Result> results) {
 
 LogicalResult Distributor::run() {
   if (failed(checkStraightLine(function)) || failed(check()) ||
-      failed(numberDraws()))
+      (options.syncNorms && failed(syncNorms(function, options.ranks))))
+    return failure();
+  SampleAxes axes(function);
+  if (failed(checkGathers(axes)) ||
+      failed(numberDraws(function, axes, options.ranks)))
     return failure();
   share();
   SmallVector<Result> results = takeResults(function);
@@ -314,7 +292,7 @@ LogicalResult Distributor::run() {
       result.value =
           sums.lookup({result.value, unsigned(gradientSharing(result).form)});
     else if (result.get(attrs::kUpdates)) {
-      if (failed(averageState(result)))
+      if (failed(shareState(result, axes)))
         return failure();
     } else {
       result.value = sum(result.value);

@@ -15,6 +15,7 @@ namespace ckopt {
 #define GEN_PASS_DEF_AUTODIFFPASS
 #define GEN_PASS_DEF_DISTRIBUTEPASS
 #define GEN_PASS_DEF_OPTIMIZERPASS
+#define GEN_PASS_DEF_SHARELOSSPASS
 #include "ckopt/Autodiff/Passes.h.inc"
 } // namespace ckopt
 
@@ -123,7 +124,17 @@ struct Distribute : ckopt::impl::DistributePassBase<Distribute> {
     options.ranks = ranks;
     options.shards = shards;
     options.bucketBytes = bucketBytes;
+    options.syncNorms = syncNorms;
     if (!found || failed(distribute(found, options)))
+      signalPassFailure();
+  }
+};
+
+struct ShareLoss : ckopt::impl::ShareLossPassBase<ShareLoss> {
+  using ShareLossPassBase::ShareLossPassBase;
+  void runOnOperation() override {
+    func::FuncOp found = findFunction(getOperation(), function);
+    if (!found || failed(shareLoss(found, ranks)))
       signalPassFailure();
   }
 };

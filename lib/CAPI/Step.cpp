@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "StepHandle.h"
 
+#include "ckopt/Driver/Ranks.h"
+
 using namespace ckopt;
 using namespace ckopt::capi;
 using runtime::TensorRole;
@@ -30,6 +32,8 @@ ckopt_status ckopt_compile(const ckopt_model *model,
     auto request = readRequest(model, options);
     if (!request)
       return request.takeError();
+    if (llvm::Error error = joinRanks(request->settings))
+      return request->messages->explain(std::move(error));
     auto compiled = compileRequest(*request);
     if (!compiled)
       return compiled.takeError();
@@ -92,6 +96,8 @@ ckopt_status ckopt_step_get_info(ckopt_step *step, ckopt_step_info *info) {
       value.loss_scale = scale->scale;
       value.skipped = scale->skipped;
     }
+    value.rank = rankNumber();
+    value.ranks = rankCount();
     return writeSized(value, info);
   });
 }

@@ -139,7 +139,7 @@ void DriverFlags::addRunFlags() {
         o.keepValues = value == "keep";
         return llvm::Error::success();
       });
-  add("parallel", "dp:N|fsdp:N|dp:M,fsdp:N", Train | Plan,
+  add("parallel", "dp:N|fsdp:N|dp:M,fsdp:N", Train | Plan | Compile | Program,
       "N (or M times N) processes train together, each on a share of every "
       "batch: mpirun -n N ckopt train ... (docs/parallel.md); --batch is that "
       "of all; fsdp: N of them share weights and states",
@@ -150,7 +150,11 @@ void DriverFlags::addRunFlags() {
       "with --parallel: predict time, exposed communication and messages of a "
       "step on the cluster that this file describes (docs/cluster.md)",
       flag::text("cluster", o.cluster));
-  add("rank-timeout", "SECONDS", Train,
+  add("sync-batchnorm", "", Train | Plan | Compile | Program,
+      "with --parallel: batch norms normalize by the statistics of the whole "
+      "batch, not of each process's share",
+      flag::turnOn(o.compile.step.syncNorms));
+  add("rank-timeout", "SECONDS", Train | Program,
       "with --parallel: end where another rank has not answered for so long "
       "(default: wait)",
       flag::number<double>("rank-timeout", o.rankTimeout, 0));

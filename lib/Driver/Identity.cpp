@@ -121,6 +121,8 @@ StringMetadata ckopt::runIdentity(const CompileOptions &compile,
   result["freeze"] = compile.import.freezeRegex;
   if (!compile.import.trainRegex.empty())
     result["train"] = compile.import.trainRegex;
+  if (step.syncNorms && step.ranks > 1)
+    result["sync-batchnorm"] = "yes";
   if (step.freezeNorms)
     result["freeze-norms"] = "yes";
   for (size_t i = 0; i < compile.groups.size(); ++i)

@@ -13,6 +13,7 @@
 
 #include "ckopt/Driver/Step.h"
 #include "ckopt/Support/Error.h"
+#include "ckopt/Support/ToldError.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Support/xxhash.h"
 
@@ -74,36 +75,20 @@ int64_t ckopt::ranksOfMachine(int64_t ranks) {
   return ranks;
 }
 
-/// The line that starts the ranks.
-static std::string mpirunLine(const DriverOptions &options, int64_t ranks) {
-  const StepOptions &step = options.compile.step;
-  std::string count = std::to_string(ranks);
-  return "mpirun -n " + count + " ckopt train " + options.compile.model +
-         " ... --parallel=" +
-         (step.ranks == ranks ? parallelText(step) : "dp:" + count);
-}
-
-/// Refuses numbers of processes that do not fit the flags.
-static llvm::Error checkLaunch(const DriverOptions &options) {
-  int64_t wanted = options.compile.step.ranks, launched = launchedRanks();
-  if (options.command != Command::Train) {
-    if (launched > 1)
-      return usageError("mpirun started " + llvm::Twine(launched) +
-                        " processes, which would all do the same: only "
-                        "'ckopt train' runs on several");
-    return llvm::Error::success();
-  }
+llvm::Error ckopt::checkLaunch(int64_t wanted,
+                               llvm::function_ref<std::string(int64_t)> line) {
+  int64_t launched = launchedRanks();
   std::string started = "mpirun started " + std::to_string(launched) +
                         " process" + (launched == 1 ? "" : "es");
   if (launched > 1 && wanted == 1)
     return usageError(started +
                       ", and without --parallel each of them would "
                       "train alone: " +
-                      mpirunLine(options, launched));
+                      line(launched));
   if (launched > 0 && launched != wanted)
     return usageError(started +
-                      ", and --parallel=" + parallelText(options.compile.step) +
-                      " takes another number: " + mpirunLine(options, wanted));
+                      ", and --parallel takes another number: " +
+                       line(wanted));
   if (launched > 0)
     return llvm::Error::success();
   // Another launcher's variables: torchrun, or a script.
@@ -113,55 +98,93 @@ static llvm::Error checkLaunch(const DriverOptions &options) {
     if (told > 0 || std::getenv("RANK"))
       why += " (RANK and WORLD_SIZE in the environment start nothing: on CPUs "
              "mpirun does)";
-    return usageError(why + ": " +
-                      mpirunLine(options, wanted > 1 ? wanted : told));
+    return usageError(why + ": " + line(wanted > 1 ? wanted : told));
   }
   return llvm::Error::success();
 }
 
-/// mpirun binds each process to a core or two unless it is told not to.
-static void warnOfBinding(const DriverOptions &options) {
+std::optional<Message> ckopt::describeBinding(int64_t threads) {
   cpu_set_t cores;
   if (sched_getaffinity(0, sizeof(cores), &cores) != 0)
-    return;
-  int count = CPU_COUNT(&cores), threads = options.compile.step.threads;
-  if (count < threads && !options.quiet)
-    printMessage({Message::Severity::Warning, "",
-                  "a rank's " + std::to_string(threads) + " threads share " +
-                      std::to_string(count) +
-                      " of the machine's cores, to which mpirun bound it: "
-                      "--bind-to none, or --threads=" +
-                      std::to_string(count)});
+    return std::nullopt;
+  int count = CPU_COUNT(&cores);
+  if (count >= threads)
+    return std::nullopt;
+  return Message{Message::Severity::Warning, "",
+                 "a rank's " + std::to_string(threads) + " threads share " +
+                     std::to_string(count) +
+                     " of the machine's cores, to which mpirun bound it: "
+                     "--bind-to none, or --threads=" +
+                     std::to_string(count)};
 }
 
-llvm::Error ckopt::joinWorld(DriverOptions &options) {
-  if (llvm::Error error = checkLaunch(options))
-    return error;
-  if (options.compile.step.ranks == 1 || options.command != Command::Train)
-    return llvm::Error::success();
-  if (std::string why = World::open(); !why.empty())
-    return makeError(ExitRank, why);
+llvm::Error ckopt::openWorld(int64_t ranks, double timeout) {
+  if (!World::current())
+    if (std::string why = World::open(); !why.empty())
+      return makeError(ExitRank, why);
   World &world = *World::current();
-  if (world.size() != options.compile.step.ranks)
+  if (world.size() != ranks)
     return makeError(ExitRank, "mpirun is of another MPI than the one that "
                                "ckopt was built with: it counts " +
                                    llvm::Twine(world.size()) + " ranks, not " +
-                                   llvm::Twine(options.compile.step.ranks));
-  world.setTimeout(options.rankTimeout);
-  if (world.isMain()) {
-    warnOfBinding(options);
+                                   llvm::Twine(ranks));
+  world.setTimeout(timeout);
+  return llvm::Error::success();
+}
+
+/// Whether a rank that fails ends the others: then it need not tell them.
+static bool failureEndsAll = false;
+
+void ckopt::leaveFilesToMain(TrainOptions &train) {
+  train.progress = false;
+  for (std::string *path : {&train.checkpoint, &train.log, &train.html})
+    path->clear();
+}
+
+llvm::Error ckopt::joinWorld(DriverOptions &options) {
+  int64_t ranks = options.compile.step.ranks;
+  if (options.command != Command::Train) {
+    if (int64_t launched = launchedRanks(); launched > 1)
+      return usageError("mpirun started " + llvm::Twine(launched) +
+                        " processes, which would all do the same: only "
+                        "'ckopt train' runs on several");
+    return llvm::Error::success();
+  }
+  auto line = [&](int64_t count) {
+    const StepOptions &step = options.compile.step;
+    return "mpirun -n " + std::to_string(count) + " ckopt train " +
+           options.compile.model + " ... --parallel=" +
+           (step.ranks == count ? parallelText(step)
+                                : "dp:" + std::to_string(count));
+  };
+  if (llvm::Error error = checkLaunch(ranks, line))
+    return error;
+  if (ranks == 1)
+    return llvm::Error::success();
+  if (llvm::Error error = openWorld(ranks, options.rankTimeout))
+    return error;
+  failureEndsAll = true;
+  options.compile.together = true;
+  if (isMainRank()) {
+    if (auto message = describeBinding(options.compile.step.threads);
+        message && !options.quiet)
+      printMessage(*message);
     return llvm::Error::success();
   }
   // Rank 0 writes and prints. Of weights that ranks share all know whether it
   // writes them, since it needs the others' parts.
   silence(options);
-  if (options.compile.step.shards == 1)
-    for (std::string *path :
-         {&options.output, &options.emaOutput, &options.train.checkpoint})
+  if (options.compile.step.shards == 1) {
+    options.train.checkpoint.clear();
+    for (std::string *path : {&options.output, &options.emaOutput})
       path->clear();
+  }
+  std::string checkpoint = options.train.checkpoint;
+  leaveFilesToMain(options.train);
+  options.train.checkpoint = checkpoint;
   for (std::string *path :
        {&options.report, &options.timeline, &options.trace, &options.planOut,
-        &options.planReport, &options.train.log, &options.train.html,
+        &options.planReport,
         &options.compile.phases.dumpDirectory})
     path->clear();
   return llvm::Error::success();
@@ -179,25 +202,64 @@ static uint64_t hashOf(llvm::StringRef bytes) {
   return llvm::xxh3_64bits(bytes);
 }
 
+/// Gives rank 0's text to all ranks.
+static llvm::Error broadcastText(World &world, std::string &text) {
+  std::string error;
+  int64_t bytes = int64_t(text.size());
+  if (!world.broadcast(&bytes, sizeof(bytes), error))
+    return rankError(error);
+  text.resize(size_t(bytes));
+  if (!world.broadcast(text.data(), bytes, error))
+    return rankError(error);
+  return llvm::Error::success();
+}
+
 llvm::Error ckopt::planOnMain(Compilation &compilation) {
   World *world = World::current();
+  if (!world || !compilation.given().together)
+    return compilation.plan();
   std::string text, error;
-  if (!world || world->isMain()) {
-    llvm::Error failed = compilation.plan();
-    if (failed || !world)
-      return failed;
+  ErrorText failed;
+  bool isTold = false; // why, by rank 0's messages
+  if (world->isMain()) {
+    llvm::Error own = compilation.plan();
+    if (own && failureEndsAll)
+      return own;
+    isTold = own.isA<ToldError>();
+    failed = takeErrorText(std::move(own));
+    text = failed.text;
     llvm::raw_string_ostream stream(text);
     mlir::OpPrintingFlags flags;
     flags.enableDebugInfo(/*enable=*/true, /*prettyForm=*/false);
-    compilation.module().print(stream, flags);
+    if (failed.code == ExitOk)
+      compilation.module().print(stream, flags);
   }
-  int64_t bytes = int64_t(text.size());
-  if (!world->broadcast(&bytes, sizeof(bytes), error))
+  int64_t code = failed.code;
+  if (!world->broadcast(&code, sizeof(code), error))
     return rankError(error);
-  text.resize(size_t(bytes));
-  if (!world->broadcast(text.data(), bytes, error))
-    return rankError(error);
+  if (llvm::Error failure = broadcastText(*world, text))
+    return failure;
+  if (isTold)
+    return toldError(ExitCode(code), text);
+  if (code != ExitOk)
+    return makeError(ExitCode(code),
+                     (world->isMain() ? "" : "rank 0: ") + text);
   return world->isMain() ? llvm::Error::success() : compilation.adopt(text);
+}
+
+llvm::Error ckopt::agreeOnError(llvm::Error own) {
+  auto all = gatherNumbers(own ? 1 : 0);
+  if (own) {
+    llvm::consumeError(all.takeError());
+    return own;
+  }
+  if (!all)
+    return all.takeError();
+  for (size_t rank = 0; rank < all->size(); ++rank)
+    if ((*all)[rank])
+      return rankError("rank " + std::to_string(rank) +
+                       " failed; its own message says why");
+  return llvm::Error::success();
 }
 
 static void hashTensor(std::string &hashes, llvm::StringRef name,
@@ -258,25 +320,21 @@ static uint64_t hashStep(const Compilation &compilation) {
 
 /// What the loop depends on beside the step.
 static uint64_t hashOptions(const Compilation &compilation,
-                            const Session &session, const BatchSource &source,
-                            const TrainOptions &train) {
+                            const Session &session, const TrainOptions &train) {
   std::string text;
   llvm::raw_string_ostream stream(text);
   for (const auto &[key, value] :
-       runIdentity(compilation.given(), train, session, source.identity()))
-    if (key != "data")
-      stream << key << "=" << value << "\n";
+       runIdentity(compilation.given(), train, session, /*data=*/""))
+    stream << key << "=" << value << "\n";
   stream << train.epochs << " " << train.maxSteps << " " << train.validateEvery
          << " " << train.bestBy.name() << " " << train.earlyStop << " "
          << train.keepBest.empty() << " " << train.resume.empty();
   return hashOf(text);
 }
 
-llvm::Error ckopt::checkRanksAgree(const Compilation &compilation,
-                                   const Session &session,
-                                   const BatchSource &source,
-                                   const BatchSource *validation,
-                                   const DriverOptions &options) {
+static llvm::Error compareRanks(const Compilation &compilation,
+                                const Session &session, const std::string &data,
+                                const TrainOptions &train) {
   World *world = World::current();
   if (!world)
     return llvm::Error::success();
@@ -286,9 +344,7 @@ llvm::Error ckopt::checkRanksAgree(const Compilation &compilation,
   constexpr std::array<const char *, 4> kinds = {"data", "options",
                                                  "compiled step", "weights"};
   using Hashes = std::array<uint64_t, kinds.size()>;
-  Hashes own = {hashOf(source.identity() + "\n" +
-                       (validation ? validation->identity() : std::string())),
-                hashOptions(compilation, session, source, options.train),
+  Hashes own = {hashOf(data), hashOptions(compilation, session, train),
                 hashStep(compilation), *state};
   std::vector<Hashes> all(size_t(world->size()));
   std::string error;
@@ -301,6 +357,39 @@ llvm::Error ckopt::checkRanksAgree(const Compilation &compilation,
                          " differs from rank 0 in its " + kinds[kind] +
                          ": all ranks take the same command line, files and "
                          "kind of machine");
+  return llvm::Error::success();
+}
+
+llvm::Error ckopt::checkRanksAgree(const Compilation &compilation,
+                                   const Session &session,
+                                   const BatchSource &source,
+                                   const BatchSource *validation,
+                                   const TrainOptions &train) {
+  return compareRanks(compilation, session,
+                      source.identity() + "\n" +
+                          (validation ? validation->identity() : std::string()),
+                      train);
+}
+
+llvm::Error ckopt::checkRanksAgree(const Compilation &compilation,
+                                   const Session &session,
+                                   const TrainOptions &train) {
+  return compareRanks(compilation, session, "the caller's batches", train);
+}
+
+llvm::Error ckopt::checkSameStart(const Session &session, bool changed) {
+  auto own =
+      changed ? hashState(session) : llvm::Expected<StateHashes>(StateHashes());
+  if (!own)
+    return own.takeError();
+  auto all = gatherNumbers(int64_t(own->common));
+  if (!all)
+    return all.takeError();
+  for (size_t rank = 1; rank < all->size(); ++rank)
+    if ((*all)[rank] != all->front())
+      return rankError("rank " + std::to_string(rank) +
+                       " was given other weights than rank 0, or only one of "
+                       "them was: all ranks set and resume the same");
   return llvm::Error::success();
 }
 
@@ -375,14 +464,26 @@ llvm::Expected<Evaluation> ckopt::evaluateOnMain(Session &session,
   if (session.isSharded())
     return evaluate(session, source, data);
   Evaluation result;
+  int64_t code = ExitOk;
+  std::string error;
+  llvm::Error failed = llvm::Error::success();
   if (!world || world->isMain()) {
     auto own = evaluate(session, source, data);
-    if (!own || !world)
+    if (!world || (!own && failureEndsAll))
       return own;
-    result = *own;
+    if (own)
+      result = *own;
+    else
+      failed = own.takeError();
+    code = failed ? ExitRank : ExitOk;
   }
   static_assert(std::is_trivially_copyable_v<Evaluation>);
-  std::string error;
+  if (!world->broadcast(&code, sizeof(code), error))
+    return llvm::joinErrors(std::move(failed), rankError(error));
+  if (failed)
+    return std::move(failed);
+  if (code != ExitOk)
+    return rankError("rank 0 could not evaluate; its own message says why");
   if (!world->broadcast(&result, sizeof(result), error))
     return rankError(error);
   return result;

@@ -8,6 +8,7 @@
 
 #include "CommandLine.h"
 
+#include "ckopt/Driver/Ranks.h"
 #include "ckopt/Runtime/World.h"
 
 namespace ckopt {
@@ -24,6 +25,14 @@ inline int64_t numRanks() {
 
 /// Parses "dp:N", "fsdp:N" or "dp:M,fsdp:N".
 llvm::Error parseParallel(llvm::StringRef text, StepOptions &options);
+/// Refuses numbers of processes that do not fit `wanted` ranks; `line` makes
+/// the command line that starts so many.
+llvm::Error checkLaunch(int64_t wanted,
+                        llvm::function_ref<std::string(int64_t)> line);
+/// Opens the world of so many ranks, unless it is open already.
+llvm::Error openWorld(int64_t ranks, double timeout);
+/// Says so where mpirun left a rank fewer cores than it has threads.
+std::optional<Message> describeBinding(int64_t threads);
 /// Returns the processes that mpirun started; 0: this one was started alone.
 int64_t launchedRanks();
 /// Returns how many of them share this machine; at least 1.
@@ -34,7 +43,7 @@ int64_t ranksOfMachine(int64_t ranks);
 llvm::Error joinWorld(DriverOptions &options);
 
 /// Plans on rank 0 alone, whose search may depend on time; all ranks get the
-/// plan.
+/// plan, or the error, where `compilation` is planned together.
 llvm::Error planOnMain(Compilation &compilation);
 
 /// Compares a rank's step, weights, samples and options with those of rank 0;
@@ -42,7 +51,15 @@ llvm::Error planOnMain(Compilation &compilation);
 llvm::Error checkRanksAgree(const Compilation &compilation,
                             const Session &session, const BatchSource &source,
                             const BatchSource *validation,
-                            const DriverOptions &options);
+                            const TrainOptions &train);
+/// The same of a step whose batches the caller brings.
+llvm::Error checkRanksAgree(const Compilation &compilation,
+                            const Session &session, const TrainOptions &train);
+/// Leaves files and progress to rank 0.
+void leaveFilesToMain(TrainOptions &train);
+/// Compares the weights and states that all ranks go on from, where they
+/// `changed` since the last step.
+llvm::Error checkSameStart(const Session &session, bool changed);
 /// Compares what all ranks trained; a difference is a defect of ckopt.
 llvm::Error checkSameState(const Session &session);
 /// Returns a number of each rank.
@@ -59,6 +76,10 @@ llvm::Error gatherTraffic(Communication &traffic);
 /// get what it found.
 llvm::Expected<Evaluation> evaluateOnMain(Session &session, BatchSource &source,
                                           const DataOptions &data);
+
+/// Returns an error where another rank has one: all ranks come here, with their
+/// own.
+llvm::Error agreeOnError(llvm::Error own);
 
 /// Puts the rank, its machine and the step before an error's message, where
 /// there are several ranks.

@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 #include "StepRunImpl.h"
 
+#include "Parallel.h"
 #include "ckopt/Support/Error.h"
 
 using namespace ckopt;
@@ -37,6 +38,13 @@ llvm::Expected<TrainResult> StepRun::fit(BatchSource &source,
       };
   DataOptions data = impl->compiled.data();
   data.metrics = std::move(metrics);
+  if (llvm::Error error =
+          checkRanksAgree(impl->compiled.compilation(), *impl->session, source,
+                          options.validation, options))
+    return std::move(error);
+  impl->isSet = false;
+  if (!isMainRank())
+    leaveFilesToMain(options);
   auto result = train(impl->compiled.compilation(), *impl->session, data,
                       source, std::move(options));
   if (!result)

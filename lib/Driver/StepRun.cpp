@@ -8,6 +8,7 @@
 #include "Feeding.h"
 #include "LossChoice.h"
 #include "Outputs.h"
+#include "Parallel.h"
 #include "Updates.h"
 #include "ckopt/Runtime/StatusExit.h"
 #include "ckopt/Support/Error.h"
@@ -50,10 +51,17 @@ llvm::Error StepRun::Impl::open(const LoadOptions &load) {
   if (!described)
     return described.takeError();
   fields = std::move(*described);
-  batch = batchSize(session->manifest());
+  const StepOptions &step = compiled.compilation().given().step;
+  if (step.ranks != numRanks())
+    return usageError("the step is one of " + llvm::Twine(step.ranks) +
+                      " ranks, and there are " + llvm::Twine(numRanks()) +
+                      " (joinRanks)");
+  batch = batchSize(session->manifest()) * step.ranks;
   if (llvm::Error error = skips.begin(*session))
     return error;
-  return setSeed(*session, train.seed);
+  if (llvm::Error error = setSeed(*session, train.seed))
+    return error;
+  return checkRanksAgree(compiled.compilation(), *session, train);
 }
 
 llvm::Expected<std::unique_ptr<StepRun>>
@@ -107,9 +115,11 @@ static llvm::Expected<bool> feedWhole(Session &session, const TensorMap &arrays,
   return true;
 }
 
-llvm::Error StepRun::Impl::feedBatch(const TensorMap &arrays) {
+/// Reads a batch of all ranks from the caller's arrays.
+llvm::Expected<Dataset>
+StepRun::Impl::readBatch(const TensorMap &arrays) const {
   if (llvm::Error error = checkArrays(arrays))
-    return error;
+    return std::move(error);
   auto samples = Dataset::fromTensors(arrays, fields, data.path);
   if (!samples)
     return samples.takeError();
@@ -119,20 +129,46 @@ llvm::Error StepRun::Impl::feedBatch(const TensorMap &arrays) {
     return inputError("the batch has " + llvm::Twine(samples->numSamples()) +
                       " samples, the step was compiled for " +
                       llvm::Twine(batch));
-  auto written = feedWhole(*session, arrays, fields);
-  if (!written)
-    return written.takeError();
-  if (*written)
-    return llvm::Error::success();
-  DatasetSource source(std::move(*samples), DatasetSource::Order::AsStored);
+  return samples;
+}
+
+/// Makes a feeder that holds the samples, converted.
+static llvm::Expected<Feeder> fill(Session &session, DatasetSource &source,
+                                   const DataOptions &data) {
   if (llvm::Error error = source.seek(/*seed=*/0, {}))
+    return std::move(error);
+  auto feeder = Feeder::create(session, source, data, /*needTargets=*/true,
+                               /*sharded=*/true);
+  if (feeder)
+    if (auto count = feeder->load({}); !count)
+      return count.takeError();
+  return feeder;
+}
+
+/// Writes a batch; of several ranks each has the same one, and writes its part.
+/// What is wrong with one rank's arrays is an error on all.
+llvm::Error StepRun::Impl::feedBatch(const TensorMap &arrays) {
+  const bool alone = numRanks() == 1;
+  auto fail = [&](llvm::Error error) {
+    return withRank(agreeOnError(std::move(error)), updates + 1);
+  };
+  if (!alone)
+    if (llvm::Error error =
+            checkSameStart(*session, std::exchange(isSet, false)))
+      return withRank(std::move(error), updates + 1);
+  auto samples = readBatch(arrays);
+  if (!samples)
+    return fail(samples.takeError());
+  if (alone) {
+    auto written = feedWhole(*session, arrays, fields);
+    if (!written || *written)
+      return written.takeError();
+  }
+  DatasetSource source(std::move(*samples), DatasetSource::Order::AsStored);
+  auto feeder = fill(*session, source, data);
+  if (llvm::Error error = fail(feeder.takeError()))
     return error;
-  auto feeder = Feeder::create(*session, source, data);
-  if (!feeder)
-    return feeder.takeError();
-  if (auto count = feeder->load({}); !count)
-    return count.takeError();
-  return feeder->write();
+  return withRank(feeder->write(), updates + 1);
 }
 
 /// Runs the batch in the session as the next part of the update after
@@ -142,7 +178,7 @@ llvm::Expected<double> StepRun::Impl::runNext() {
       runBatch(*session, {train.schedule, train.seed, train.accumulate},
                updates + 1, train.accumulate - 1 - pending);
   if (!outcome)
-    return outcome.takeError();
+    return withRank(outcome.takeError(), updates + 1);
   return outcome->loss;
 }
 
@@ -244,14 +280,15 @@ llvm::Expected<MetricSums> StepRun::evaluate(BatchSource &source,
     return inputError(
         "nothing was evaluated: the step computes its loss itself, from whole "
         "batches of " +
-        llvm::Twine(impl->batch) + " samples, or it has no evaluation");
+        llvm::Twine(batchSize(impl->session->manifest())) +
+        " samples, or it has no evaluation");
   if (result->samples < given)
     impl->compiled.compilation().say(
         Message::Severity::Warning,
         std::to_string(given - result->samples) +
             " samples were not evaluated: the step computes its loss itself, "
             "from whole batches of " +
-            std::to_string(impl->batch));
+            std::to_string(batchSize(impl->session->manifest())));
   return result->sums;
 }
 
@@ -325,6 +362,7 @@ llvm::Error StepRun::setWeights(const TensorMap &weights) {
   }
   if (errors)
     return errors;
+  impl->isSet = true;
   for (const auto &[entry, index] : llvm::zip(weights, indices))
     if (llvm::Error error = impl->session->write(index, entry.second))
       return error;
@@ -333,6 +371,8 @@ llvm::Error StepRun::setWeights(const TensorMap &weights) {
 
 llvm::Error StepRun::writeWeights(const std::string &path,
                                   bool averaged) const {
+  if (!isMainRank())
+    return llvm::Error::success();
   auto values = weights(averaged);
   if (!values)
     return values.takeError();
@@ -361,6 +401,8 @@ llvm::Error StepRun::writeCheckpoint(const std::string &path) const {
                       llvm::Twine(impl->pending) + " of " +
                       llvm::Twine(impl->train.accumulate) +
                       " batches of the next one are in");
+  if (!isMainRank())
+    return llvm::Error::success();
   return saveRun(path, *impl->session,
                  {impl->updates, {}, impl->train.seed, impl->identity(), {}});
 }
@@ -372,6 +414,7 @@ llvm::Error StepRun::resume(const std::string &path) {
   if (llvm::Error error = restoreRun(path, *impl->session, *checkpoint,
                                      impl->identity(), impl->train.schedule))
     return error;
+  impl->isSet = true;
   impl->updates = checkpoint->state.step;
   impl->epochs = 0;
   impl->pending = 0;

@@ -20,6 +20,7 @@ struct StepRun::Impl {
   StringMetadata identity() const;
   llvm::Error checkArrays(const TensorMap &arrays) const;
   llvm::Error feedBatch(const TensorMap &batch);
+  llvm::Expected<Dataset> readBatch(const TensorMap &arrays) const;
   llvm::Expected<double> runNext();
   llvm::Error check(double updateLoss);
   llvm::Expected<StepResult> step(const TensorMap &batch);
@@ -29,13 +30,14 @@ struct StepRun::Impl {
   DataOptions data;
   std::unique_ptr<Session> session;
   std::vector<FieldSpec> fields;
-  int64_t batch = 1;
+  int64_t batch = 1; ///< samples of all ranks
   int64_t updates = 0;
   int64_t epochs = 0;               ///< that fit() began
   std::vector<std::string> classes; ///< of the samples of the last fit()
   /// Batches of the current update that were added up, and their losses.
   int64_t pending = 0;
   double pendingLoss = 0;
+  bool isSet = true; ///< weights were set since the last batch
   DivergenceWatch watch;
   SkipWatch skips;
 };

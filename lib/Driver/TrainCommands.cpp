@@ -118,7 +118,7 @@ trainOnce(DriverOptions &options, bool writeOutput,
                           weightsMetadata(source.classNames()), steps > 0);
     };
   if (llvm::Error error = checkRanksAgree(*planned->compilation, session,
-                                          source, validation.get(), options))
+                                          source, validation.get(), train))
     return std::move(error);
   auto result = ckopt::train(*planned->compilation, session, options.data,
                              source, std::move(train));

@@ -8,6 +8,7 @@
 #include "Progress.h"
 #include "RunChecks.h"
 #include "ckopt/Autodiff/Autodiff.h"
+#include "ckopt/Runtime/World.h"
 #include "ckopt/Support/Error.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
@@ -36,7 +37,9 @@ llvm::Expected<BatchOutcome> ckopt::runBatch(Session &session,
   const char *function = after ? "accumulate" : "step";
   auto start = ProgressClock::now();
   if (llvm::Error error = session.run(function))
-    return withContext(std::move(error), "step " + llvm::Twine(number));
+    return runtime::World::current() // withRank() names the step
+               ? std::move(error)
+               : withContext(std::move(error), "step " + llvm::Twine(number));
   BatchOutcome result;
   result.seconds = secondsSince(start);
   auto loss = readLoss(session, function);

@@ -70,6 +70,11 @@ static void addLossAndEval(OpPassManager &passes, const StepOptions &options) {
   loss.ranks = options.ranks;
   if (attaches && !(options.evaluateLoss && alone))
     passes.addPass(createAttachLossPass(loss));
+  if (!attaches && !alone) {
+    ShareLossPassOptions share;
+    share.ranks = options.ranks;
+    passes.addPass(createShareLossPass(share));
+  }
 }
 
 static Phase autodiffPhase(const StepOptions &options,
@@ -103,6 +108,7 @@ static Phase autodiffPhase(const StepOptions &options,
               DistributePassOptions distribute;
               distribute.ranks = options.ranks;
               distribute.shards = options.shards;
+              distribute.syncNorms = options.syncNorms;
               passes.addPass(createDistributePass(distribute));
             }
           }};
@@ -191,13 +197,6 @@ static llvm::Error checkRanks(const StepOptions &options,
   if (target.traits.hasDevices)
     return usageError(flag + " is for the CPU so far, over MPI: steps of " +
                       target.name() + " run on one device");
-  if (options.precision != "f32")
-    return usageError(flag + " and --precision=" + options.precision +
-                      " do not go together yet");
-  if (options.loss.empty() && !options.forwardOnly)
-    return usageError(flag + " needs a loss that is attached (--loss): what "
-                             "the model's own makes of a share of the batch "
-                             "is not known");
   return llvm::Error::success();
 }
 

@@ -119,8 +119,7 @@ World *ckopt::runtime::findWorld(int64_t ranks, std::string &error) {
     return world;
   error = "the step is one of " + std::to_string(ranks) + " ranks, and " +
           (world ? "there are " + std::to_string(world->size())
-                 : std::string("this process runs alone")) +
-          ": ckopt train --parallel under mpirun runs it";
+                 : std::string("this process runs alone"));
   return nullptr;
 }
 

@@ -42,7 +42,8 @@ static ckrt_status checkWorld(const Manifest &m) {
                       " ranks, and here " +
                       (world ? "are " + std::to_string(here)
                              : std::string("is one process alone")) +
-                      ": ckopt train --parallel under mpirun runs it");
+                      ": mpirun starts that many, of ckopt-run, ckopt train "
+                      "or a program with the option parallel");
   }
   return CKRT_OK;
 }
@@ -180,8 +181,10 @@ ckrt_status CpuBackend::run(size_t function, CallChecker &checker) {
     hook->end();
   if (code == CKRT_NON_FINITE || code == CKRT_VERIFY)
     return fail(static_cast<ckrt_status>(code), checker.failure);
+  if (code == CKRT_RANK) // the message is about another process
+    return fail(CKRT_RANK, env.failure);
   if (code != 0)
-    return fail(code == CKRT_RANK ? CKRT_RANK : CKRT_EXECUTION,
+    return fail(CKRT_EXECUTION,
                 name + ": " +
                     (env.failure.empty()
                          ? "the compiled code returned " + std::to_string(code)

@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 #include "ckopt/Runtime/World.h"
 
+#include "ckopt/Base/ExitCodes.h"
 #include "mpi/Engine.h"
 
 #include <chrono>
@@ -53,17 +54,38 @@ std::string World::open() {
   char name[256] = "";
   gethostname(name, sizeof(name) - 1);
   world->hostName = name;
+  world->gone.resize(size_t(world->ranks));
   theWorld = world;
   return "";
 }
 
+/// Ends what a failed transfer began: later messages would find its places.
+void World::abandon(const std::vector<Pending> &pending) {
+  for (const Pending &one : pending) {
+    bool done = false;
+    const char *why = one.sends ? engine->test(one.request, done)
+                                : engine->cancel(one.request);
+    if (one.sends && (why || !done))
+      broken = true; // the bytes may be gone when the peer asks for them
+    if (!one.sends && why)
+      gone[size_t(one.peer)] = true;
+  }
+}
+
 bool World::transfer(const std::vector<Transfer> &list, std::string &error) {
-  struct Pending {
-    int32_t request, peer;
-  };
   std::vector<Pending> pending;
+  std::lock_guard lock(mutex);
   auto fail = [&](int32_t peer, const char *why) {
-    error = "rank " + std::to_string(peer) + " cannot be reached: " + why;
+    bool left = std::strcmp(why, kHasLeft) == 0;
+    bool answered =
+        left || std::strncmp(why, kOtherSize, sizeof(kOtherSize) - 1) == 0;
+    if (left)
+      gone[size_t(peer)] = true;
+    error = "rank " + std::to_string(peer) +
+            (answered ? " " : " cannot be reached: ") + why;
+    broken |= !answered;
+    if (answered)
+      abandon(pending);
     return false;
   };
   // Receives first: a message then finds its place waiting.
@@ -79,7 +101,7 @@ bool World::transfer(const std::vector<Transfer> &list, std::string &error) {
                             : engine->receive(t.data, t.bytes, t.peer, request);
       if (why)
         return fail(t.peer, why);
-      pending.push_back({request, t.peer});
+      pending.push_back({sends, request, t.peer});
       if (sends && recording) {
         ++done.back().messages;
         done.back().sentBytes += t.bytes;
@@ -89,8 +111,11 @@ bool World::transfer(const std::vector<Transfer> &list, std::string &error) {
   for (int64_t asked = 0; !pending.empty(); ++asked) {
     for (size_t i = 0; i < pending.size();) {
       bool done = false;
-      if (const char *why = engine->test(pending[i].request, done))
-        return fail(pending[i].peer, why);
+      if (const char *why = engine->test(pending[i].request, done)) {
+        int32_t peer = pending[i].peer;
+        pending.erase(pending.begin() + int64_t(i));
+        return fail(peer, why);
+      }
       if (done)
         pending.erase(pending.begin() + int64_t(i));
       else
@@ -105,6 +130,7 @@ bool World::transfer(const std::vector<Transfer> &list, std::string &error) {
     std::chrono::duration<double> waited =
         std::chrono::steady_clock::now() - start;
     if (timeout > 0 && waited.count() > timeout) {
+      broken = true;
       error = "rank " + std::to_string(pending.front().peer) +
               " has not answered for " + std::to_string(int64_t(timeout)) +
               " seconds";
@@ -160,8 +186,28 @@ void World::abort(int code) {
   std::_Exit(code);
 }
 
+/// Sends and takes the messages that say farewell.
+void World::leave() {
+  char leaving[kLeavingBytes] = {}, taken[kLeavingBytes];
+  std::string error;
+  for (int32_t peer = 0; peer < ranks && !broken; ++peer)
+    if (peer != ownRank)
+      transfer({{true, leaving, kLeavingBytes, peer}}, error);
+  for (int32_t peer = 0; peer < ranks && !broken; ++peer)
+    // A rank that failed sends what it sent last, and then that it leaves.
+    while (peer != ownRank && !gone[size_t(peer)] && !broken)
+      gone[size_t(peer)] =
+          transfer({{false, taken, kLeavingBytes, peer}}, error);
+}
+
 void World::close() {
-  engine->finish();
   theWorld = nullptr;
+  timeout = 0;
+  if (engine->alive()) {
+    leave();
+    if (broken) // that rank will not come to the end, either
+      abort(ExitRank);
+    engine->finish();
+  }
   delete this;
 }

@@ -30,10 +30,12 @@ finally:
         del _os.environ["GOMP_SPINCOUNT"]
 
 from ._fit import FitResult
+from ._ranks import rank, ranks
 from ._sources import ImageFolder, Tokens
 from ._step import CompiledStep, batches, compile
 from .errors import (BudgetError, DeviceError, Error, InputError, InternalError, NonFiniteError,
-                     NoPlanFoundError, OutputError, UnsupportedError, UsageError, Warning)
+                     NoPlanFoundError, OutputError, RankError, UnsupportedError, UsageError,
+                     Warning)
 from .optim import (SGD, Adadelta, Adagrad, Adam, Adamax, AdamW, Constant, Cosine, Exponential,
                     Group, Linear, Lion, MultiStep, NAdam, OneCycle, Optimizer, RAdam, RMSprop,
                     Schedule, StepDecay)
@@ -46,6 +48,7 @@ __all__ = [
     "Constant", "Cosine", "Curve", "DeviceError", "Error", "Exponential", "FitResult",
     "GraphPlan", "Group", "ImageFolder", "InputError", "InternalError", "Linear", "Lion",
     "MultiStep", "NAdam", "NoPlanFoundError", "NonFiniteError", "OneCycle", "Optimizer",
-    "OutputError", "Plan", "RAdam", "RMSprop", "Schedule", "StepDecay", "StepPlan", "Tokens",
-    "UnsupportedError", "UsageError", "Warning", "batches", "compile", "plan",
+    "OutputError", "Plan", "RAdam", "RMSprop", "RankError", "Schedule", "StepDecay", "StepPlan",
+    "Tokens", "UnsupportedError", "UsageError", "Warning", "batches", "compile", "plan", "rank",
+    "ranks",
 ]

@@ -98,6 +98,9 @@ def compile(model: Any, *, loss: str | None = None, optimizer: Optimizer | str |
     flags: any other flag of ``ckopt train`` about model, loss, plan or compiler,
         with underscores: ``freeze="head.*"``, ``threads=2``, ``seed=1``,
         ``class_axis=1``, ``targets="labels"``, ``check_finite=True``, ...
+        ``parallel="dp:2"``: the processes that mpirun started train together,
+        each on its part of every batch; all make the same calls with the same
+        whole batches (``batch`` is that of all), and rank 0 writes files.
 
     Raises BudgetError where no plan fits, UnsupportedError for operators,
     InputError for the file, UsageError for arguments.
@@ -153,7 +156,7 @@ class CompiledStep:
 
     @property
     def batch(self) -> int:
-        """Samples a batch."""
+        """Samples a batch, of all ranks."""
         return self._step.batch
 
     def _arrays(self, args, kwargs, all_of_them=True):
@@ -198,7 +201,7 @@ class CompiledStep:
         samples = self._samples(arrays)
         if 0 < samples < self.batch and self._last_batch == "skip":
             self.skipped += 1
-            if self.skipped == 1:
+            if self.skipped == 1 and not _ckopt.rank():
                 warnings.warn(f"a batch of {samples} samples is skipped: the step was compiled "
                               f"for {self.batch} (counted in .skipped; last_batch='error' raises)",
                               Warning, stacklevel=2)
@@ -265,10 +268,10 @@ class CompiledStep:
         finally:
             self._fitting = False
             self._tell()
-        if validation is not None and not result.validation:
+        if validation is not None and not result.validation and not _ckopt.rank():
             warnings.warn("the validation samples were not evaluated: the step computes its loss "
                           "itself, from whole batches", Warning, stacklevel=2)
-        if skipped and not self.skipped:
+        if skipped and not self.skipped and not _ckopt.rank():
             warnings.warn(f"{result.dropped} samples of each epoch's last batch are skipped: the "
                           f"step was compiled for {self.batch} (counted in .skipped; "
                           "last_batch='error' raises)", Warning, stacklevel=2)
@@ -463,6 +466,8 @@ class CompiledStep:
     def _tell(self):
         for severity, text in self._step.messages():
             self.messages.append(f"{severity}: {text}")
+            if _ckopt.rank():  # rank 0 says the same
+                continue
             if severity == "warning":
                 warnings.warn(text, Warning, stacklevel=3)
             else:

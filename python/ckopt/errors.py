@@ -50,6 +50,12 @@ class DeviceError(Error, RuntimeError):
     exit_code = 10
 
 
+class RankError(Error, RuntimeError):
+    """Another rank does not answer, has left, or differs (exit code 20)."""
+
+    exit_code = 20
+
+
 class UsageError(Error, ValueError):
     """Arguments that do not exist or do not fit together (exit code 64)."""
 
@@ -75,7 +81,7 @@ class Warning(UserWarning):  # noqa: A001 (read as ckopt.Warning)
 _CLASSES = {
     cls.exit_code: cls
     for cls in (InputError, BudgetError, NoPlanFoundError, UnsupportedError, NonFiniteError,
-                UsageError, InternalError, OutputError)
+                RankError, UsageError, InternalError, OutputError)
 }
 
 

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "Step.h"
 
+#include "ckopt/Driver/Ranks.h"
 #include "ckopt/Driver/Reports.h"
 #include "ckopt/Planner/GraphJson.h"
 #include "ckopt/Planner/Verifier.h"
@@ -55,6 +56,7 @@ void Step::open(const std::string &model,
     messages->push_back(message);
   };
   auto told = [&] { return Told{errorLines(*messages), words.temporary}; };
+  check(joinRanks(all), told());
   auto compiled = compile(std::move(all.compile), std::move(all.data));
   check(compiled.takeError(), told());
   run =
@@ -285,6 +287,10 @@ static void bindFigures(nb::class_<Step> &step) {
 }
 
 void python::bindStep(nb::module_ &module) {
+  module.def("rank", rankNumber);
+  module.def("ranks", rankCount);
+  module.def("leave_ranks", leaveRanks,
+             nb::call_guard<nb::gil_scoped_release>());
   module.def(
       "epoch_order",
       [](int64_t samples, uint64_t seed, int64_t epoch) {

@@ -5,9 +5,9 @@
 // CHECK-LABEL: func.func @step(
 // CHECK-SAME: %[[S:[^:]*]]: tensor<3xf32>
 // CHECK: %[[MEAN:.*]] = ckopt.reduce {{ *}}mean
-// CHECK: %[[SUM:.*]] = ckopt.all_reduce %[[MEAN]] {ranks = 4 : i64} : (tensor<3xf32>) -> tensor<3xf32>
 // CHECK: %[[QUARTER:.*]] = ckopt.constant {{.*}}2.500000e-01
-// CHECK: %[[LEARNT:.*]] = ckopt.mul %[[SUM]], %[[QUARTER]]
+// CHECK: %[[SHARE:.*]] = ckopt.mul %[[MEAN]], %[[QUARTER]]
+// CHECK: %[[LEARNT:.*]] = ckopt.all_reduce %[[SHARE]] {ranks = 4 : i64} : (tensor<3xf32>) -> tensor<3xf32>
 // CHECK: %[[NEW:.*]] = ckopt.moving_average %[[S]], %[[LEARNT]]
 // CHECK: %[[WIDE:.*]] = ckopt.all_reduce %{{.*}} {ranks = 4 : i64} : (tensor<2xf64>) -> tensor<2xf64>
 // CHECK: return %{{.*}}, %[[G:.*]], %[[G]], %[[WIDE]], %[[NEW]]

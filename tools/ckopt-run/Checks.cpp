@@ -17,8 +17,14 @@ int ckopt::run::complain(ckrt_status status) {
   return complain(exitCodeOf(status), ckrt_last_error());
 }
 
+static std::string complainer = "ckopt-run";
+
+void ckopt::run::nameComplaints(std::string name) {
+  complainer = std::move(name);
+}
+
 int ckopt::run::complain(int code, const std::string &text) {
-  std::fprintf(stderr, "ckopt-run: error: %s\n", text.c_str());
+  std::fprintf(stderr, "%s: error: %s\n", complainer.c_str(), text.c_str());
   return code;
 }
 

@@ -6,6 +6,7 @@
 #ifndef CKOPT_TOOLS_CKOPT_RUN_LOADED_H
 #define CKOPT_TOOLS_CKOPT_RUN_LOADED_H
 
+#include "Hash.h"
 #include "Options.h"
 
 #include "ckopt/Runtime/Manifest.h"
@@ -15,6 +16,8 @@ namespace ckopt::run {
 
 /// Prints an error and returns `code`.
 int complain(int code, const std::string &text);
+/// Sets what errors begin with: the tool, and the rank where there are several.
+void nameComplaints(std::string name);
 /// Prints the runtime's last error and returns the exit code of its status.
 int complain(ckrt_status status);
 
@@ -22,6 +25,8 @@ int complain(ckrt_status status);
 struct Loaded {
   ckrt_program *program = nullptr;
   ckrt_session *session = nullptr;
+  int64_t rank = 0, ranks = 1;
+  Hash batch; ///< of the data that were given for all ranks
   ~Loaded() {
     // Without a session there may be no runtime to call, either.
     if (session)
@@ -34,6 +39,21 @@ struct Loaded {
         ckrt_program_manifest(program));
   }
 };
+
+// The following are in Ranks.cpp.
+
+/// Returns how many ranks the functions are for; 1: none is of several.
+int64_t ranksOf(const runtime::Manifest &manifest);
+/// Meets the other processes if the step is one of several ranks, which the
+/// number of processes must fit; ranks but the first become quiet. Returns an
+/// exit code.
+int joinRanks(Loaded &loaded, Options &options);
+/// Ends all ranks if this one failed; else waits for them.
+void leaveRanks(Loaded &loaded, int code);
+/// Compares what the ranks' numbers depend on. Returns an exit code.
+int compareRanks(Loaded &loaded, const Options &options);
+/// Returns of how many ranks' parts the data for this tensor consist.
+int64_t partsOf(const Loaded &loaded, const runtime::TensorInfo &tensor);
 
 // The following are in Checks.cpp. All return an exit code.
 

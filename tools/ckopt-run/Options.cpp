@@ -139,6 +139,12 @@ const Flag kFlags[] = {
      }},
     {"--hash", nullptr, "print a hash of outputs, parameters and state", false,
      turnOn<&Options::hash>},
+    {"--rank-timeout", "SECONDS",
+     "end where another rank has not answered for so long (default: wait)",
+     false,
+     [](const std::string &text, Options &o) {
+       return parseReal(text, o.rankTimeout) && o.rankTimeout >= 0;
+     }},
     {"--quiet", nullptr, "print nothing but errors", false,
      turnOn<&Options::quiet>},
     {"--one-by-one", nullptr,

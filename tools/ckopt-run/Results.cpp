@@ -179,21 +179,6 @@ int ckopt::run::compareOutputs(Loaded &loaded, const Options &options) {
 // --hash
 //===----------------------------------------------------------------------===//
 
-namespace {
-
-/// FNV-1a with 64 bits, which detects accidental changes.
-class Hash {
-public:
-  void add(const void *data, size_t size) {
-    auto *bytes = static_cast<const unsigned char *>(data);
-    for (size_t i = 0; i < size; ++i)
-      value = (value ^ bytes[i]) * 0x100000001B3ull;
-  }
-  uint64_t value = 0xCBF29CE484222325ull;
-};
-
-} // namespace
-
 int ckopt::run::printHash(Loaded &loaded, const Options &options) {
   const FunctionInfo *function = functionOf(loaded, options);
   const auto &tensors = loaded.manifest().tensors;
@@ -256,6 +241,10 @@ int ckopt::run::drawInputs(Loaded &loaded, const Options &options) {
     int64_t count = 1;
     for (int64_t extent : info.shape)
       count *= extent;
+    // The numbers of the whole batch go on where the rank before ends.
+    uint64_t first = partsOf(loaded, info) > 1
+                         ? static_cast<uint64_t>(loaded.rank * count)
+                         : 0;
     if (!real && std::max(std::abs(input.low), std::abs(input.high)) > 0x1p53)
       return complain(ExitInputError,
                       "--random=" + input.name + ": no range for integers");
@@ -265,7 +254,7 @@ int ckopt::run::drawInputs(Loaded &loaded, const Options &options) {
     std::vector<int64_t> whole(real ? 0 : static_cast<size_t>(count));
     for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
       double unit =
-          static_cast<double>(drawAt(options.seed, i) >> 11) * 0x1p-53;
+          static_cast<double>(drawAt(options.seed, first + i) >> 11) * 0x1p-53;
       double value = input.low + unit * (input.high - input.low);
       if (real)
         values[i] = value;

@@ -106,6 +106,13 @@ CKOPT_FORWARD(ckrt_status, ckrt_pattern_refill,
 CKOPT_FORWARD(ckrt_status, ckrt_allocations,
               (ckrt_session * session, ckrt_allocation_stats *stats),
               (session, stats))
+CKOPT_FORWARD(ckrt_status, ckrt_world_open, (double timeout), (timeout))
+CKOPT_FORWARD(int32_t, ckrt_world_rank, (), ())
+CKOPT_FORWARD(int32_t, ckrt_world_size, (), ())
+CKOPT_FORWARD(ckrt_status, ckrt_world_compare,
+              (uint64_t number, const char *what), (number, what))
+CKOPT_FORWARD(void, ckrt_world_abort, (int32_t code), (code))
+CKOPT_FORWARD(void, ckrt_world_close, (), ())
 CKOPT_FORWARD(ckrt_status, ckrt_device,
               (ckrt_session * session, ckrt_device_report *report),
               (session, report))

@@ -36,6 +36,20 @@ using runtime::TensorRole;
 
 namespace {
 
+/// Takes this rank's part of data for all of them.
+HostArray partOf(const Loaded &loaded, const TensorInfo &tensor,
+                 HostArray whole) {
+  int64_t parts = partsOf(loaded, tensor);
+  if (parts == 1)
+    return whole;
+  whole.shape.front() /= parts;
+  size_t bytes = whole.data.size() / static_cast<size_t>(parts);
+  const char *first =
+      whole.data.data() + static_cast<size_t>(loaded.rank) * bytes;
+  whole.data = std::vector<char>(first, first + bytes);
+  return whole;
+}
+
 int write(ckrt_session *session, int64_t tensor, const HostArray &array,
           const std::string &from) {
   int64_t rank = ckrt_tensor_rank(session, tensor);
@@ -146,7 +160,22 @@ int loadInputs(Loaded &loaded, const Options &options) {
       return complain(ExitInputError, error);
     if (!parseNpy(bytes, array, error))
       return complain(ExitInputError, path + ": " + error);
-    if (int code = write(loaded.session, tensor, array, path))
+    loaded.batch.add(array.data.data(), array.data.size());
+    const TensorInfo &info =
+        loaded.manifest().tensors[static_cast<size_t>(tensor)];
+    int64_t parts = partsOf(loaded, info);
+    if (parts > 1 && (array.shape.empty() ||
+                      array.shape.front() != parts * info.shape.front()))
+      return complain(ExitInputError,
+                      path + ": shape " +
+                          shapeText(array.shape.data(),
+                                    static_cast<int64_t>(array.shape.size())) +
+                          ", but the " + std::to_string(parts) +
+                          " ranks take " +
+                          std::to_string(parts * info.shape.front()) +
+                          " samples of '" + name + "', each its part");
+    if (int code = write(loaded.session, tensor,
+                         partOf(loaded, info, std::move(array)), path))
       return code;
     given[name] = true;
   }
@@ -284,6 +313,8 @@ void list(const Manifest &m) {
                 m.device.minDriver % 1000 / 10, m.kernels.size());
   else
     std::printf("threads %d\n", m.threads);
+  if (int64_t ranks = ranksOf(m); ranks > 1)
+    std::printf("ranks %lld\n", static_cast<long long>(ranks));
   std::printf("arena %lld bytes\n", static_cast<long long>(m.arenaBytes));
   for (const TensorInfo &t : m.tensors)
     std::printf(
@@ -296,8 +327,7 @@ void list(const Manifest &m) {
                 f.inputs.size(), f.outputs.size());
 }
 
-int runArtifact(const Options &options) {
-  Loaded loaded;
+int runArtifact(Loaded &loaded, Options &options) {
   std::string error;
   if (!openRuntime(options.artifact, error))
     return complain(ExitInputError, error);
@@ -316,6 +346,8 @@ int runArtifact(const Options &options) {
     return ExitOk;
   }
   runtime::chooseCudaLibraries(loaded.manifest());
+  if (int code = joinRanks(loaded, options))
+    return code;
   ckrt_session_options session = {};
   session.size = sizeof(session);
   session.pattern_fill = options.measure || options.checkArena;
@@ -338,6 +370,8 @@ int runArtifact(const Options &options) {
     code = writeSeed(loaded, options.seed);
   if (!code)
     code = fillRole(loaded, TensorRole::LearningRate, options.learningRate);
+  if (!code)
+    code = compareRanks(loaded, options);
   if (!code)
     code = runSteps(loaded, options);
   if (!code && options.measure)
@@ -382,5 +416,8 @@ int main(int argc, char **argv) {
   // Everything on standard output was asked for by another flag.
   if (options.quiet && !std::freopen("/dev/null", "w", stdout))
     return complain(ExitIoError, "/dev/null cannot be opened");
-  return runArtifact(options);
+  Loaded loaded;
+  int code = runArtifact(loaded, options);
+  leaveRanks(loaded, code);
+  return code;
 }

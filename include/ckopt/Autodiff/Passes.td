@@ -85,7 +85,9 @@ def DistributePass : Pass<"distribute", "::mlir::ModuleOp"> {
     batch's are their sums. Gradients become sums over `ranks` (`all_reduce`) in buckets: in the
     order in which the backward pass makes them, by element type, closed once they have
     `bucket-bytes`. The loss is summed, too. Batch norms keep the statistics of their rank's
-    samples; what running statistics learn is the ranks' mean, so that all ranks keep the same.
+    samples; what running statistics learn is the ranks' mean, so that all ranks keep the same. With
+    `sync-norms` means and mean squares, and the two sums that the input's gradient needs, are those
+    of all ranks. Other states must be made of sums and means over samples, or of no sample.
 
     With `shards` more than 1, groups of that many ranks share parameters, frozen weights, gradients
     and optimizer states: each rank keeps a part of each (`ckopt.whole`, `ckopt.shards` on
@@ -93,9 +95,10 @@ def DistributePass : Pass<"distribute", "::mlir::ModuleOp"> {
     (`all_gather`), and of a gradient's sum each rank gets its part (`reduce_scatter`; with several
     groups, summed over these afterwards). Small tensors stay whole.
 
-    Dropouts of samples draw what one process draws for the same samples, which lie along dimension
-    0: they read a step that holds the rank's number (`ckopt.rank`). Random inputs are refused, and
-    new values of states other than moving averages.
+    Random numbers of samples are those that one process draws for them. Where samples lie along
+    dimension 0 and a rank's numbers are a multiple of four, ops read a step that holds the rank's
+    number (`ckopt.rank`); elsewhere they draw for the whole batch, of which the rank gathers its
+    part. Random inputs belong to the samples that they meet.
 
     ```mlir
     return %loss, %dw : tensor<f32>, tensor<4x8xf32>
@@ -110,6 +113,22 @@ def DistributePass : Pass<"distribute", "::mlir::ModuleOp"> {
     Option<"ranks", "ranks", "int64_t", "2", "Processes">,
     Option<"shards", "shards", "int64_t", "1", "Ranks that share parameters">,
     Option<"bucketBytes", "bucket-bytes", "int64_t", "26214400", "Bytes of gradients from which a bucket is closed">,
+    Option<"syncNorms", "sync-norms", "bool", "false", "Batch norms use the statistics of all ranks' samples">,
+  ];
+  let dependentDialects = ["::ckopt::CkoptDialect"];
+}
+
+def ShareLossPass : Pass<"share-loss", "::mlir::ModuleOp"> {
+  let summary = "Makes the loss that a model computes a rank's share of the batch's";
+  let description = [{
+    For models with a loss of their own and several ranks, before `autodiff`: the loss becomes a
+    number whose sum over ranks is the loss of the whole batch. Sums and means over samples are
+    followed to the loss; a count of labels that divides becomes its sum over ranks. A loss that
+    mixes samples otherwise (pairs of samples, sorting) is an error.
+  }];
+  let options = [
+    Option<"function", "function", "std::string", "\"forward\"", "The function with the loss">,
+    Option<"ranks", "ranks", "int64_t", "2", "Processes">,
   ];
   let dependentDialects = ["::ckopt::CkoptDialect"];
 }

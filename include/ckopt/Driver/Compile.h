@@ -51,6 +51,8 @@ struct CompileOptions {
   bool keepDenormals = false;
   bool embedWeights = false; ///< the artifact carries the model's weights
   bool keepGraph = false;    ///< remember what the planner is asked
+  /// All ranks plan it at the same time: rank 0 searches, they share its plan.
+  bool together = false;
   LostParameters lost = LostParameters::Refuse;
   MessageHandler messages = printMessage;
   bool remarks = true; ///< tell what import and the loss took for what

@@ -29,6 +29,7 @@ struct StepSettings {
   DataOptions data;
   TrainOptions train;
   LoadOptions load;
+  double rankTimeout = 0; ///< seconds; 0: none
 };
 
 /// Reads settings. One usage error lists all that are unknown or wrong. Flags

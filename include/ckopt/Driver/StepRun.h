@@ -12,6 +12,9 @@
 //   batch.set("y", labels);
 //   auto result = (*run)->step(batch);
 //
+// Of several ranks (Ranks.h) all make the same calls that train, with the same
+// whole batches; rank 0 alone writes files.
+//
 // Threads: a run is used by one thread at a time. After an error of step() the
 // weights are those that the failed update left.
 //
@@ -63,7 +66,7 @@ public:
   /// Returns the fields of a batch, inputs in the model's order, then targets;
   /// `array` is the name under which a batch holds each.
   llvm::ArrayRef<FieldSpec> fields() const;
-  int64_t batch() const;
+  int64_t batch() const; ///< samples, of all ranks
   /// Returns the number of updates made, those before resume() included.
   int64_t updates() const;
   /// Returns the number of epochs that fit() began.

@@ -64,6 +64,7 @@ struct StepOptions : KernelSettings {
   /// Ranks that share parameters, gradients and optimizer states (fully
   /// sharded); divides `ranks`.
   int64_t shards = 1;
+  bool syncNorms = false;   ///< batch norms have statistics of all ranks
   bool freezeNorms = false; ///< batch norms that are not trained: as in @eval
   /// Budget, search, costs, policy; what is asked of one step.
   RematOptions remat;

@@ -8,7 +8,7 @@
 // own, libckopt_mpi.so, which is opened with the world, so that nothing else
 // needs MPI.
 //
-// Threads: all calls on one thread.
+// Threads: one call at a time, from any of them.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CKOPT_RUNTIME_WORLD_H
@@ -17,6 +17,7 @@
 #include "ckopt/Runtime/Export.h"
 
 #include <cstdint>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -78,11 +79,20 @@ public:
 
   /// Ends all processes of the run with this exit code.
   [[noreturn]] void abort(int code);
-  /// Meets the other ranks a last time. current() is null afterwards.
+  /// Tells the other ranks that this one makes no more calls, and waits until
+  /// they have said the same or failed; one that waits for this rank's numbers
+  /// gets an error. Where a rank did not answer it ends all instead (20).
+  /// current() is null afterwards.
   void close();
 
 private:
   World() = default;
+  struct Pending {
+    bool sends;
+    int32_t request, peer;
+  };
+  void abandon(const std::vector<Pending> &pending);
+  void leave();
 
   const Engine *engine = nullptr;
   int32_t ownRank = 0, ranks = 1;
@@ -90,6 +100,9 @@ private:
   double timeout = 0;
   std::vector<CollectiveRecord> done;
   bool recording = false; ///< the last one is under way
+  std::vector<bool> gone; ///< peers from which nothing more will come
+  bool broken = false;    ///< a peer did not answer, for another reason
+  std::mutex mutex;       ///< of the engine
 };
 
 } // namespace ckopt::runtime

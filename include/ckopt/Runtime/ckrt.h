@@ -192,6 +192,25 @@ CKRT_EXPORT ckrt_status ckrt_init_parameters(ckrt_session *session,
 CKRT_EXPORT char *ckrt_arena(ckrt_session *session);
 CKRT_EXPORT int64_t ckrt_arena_bytes(const ckrt_session *session);
 
+/*--- Several processes (docs/parallel.md) -----------------------------------*/
+
+/* Meets the other processes that mpirun started: before sessions of a step of
+ * several ranks are made. MPI may be initialized already. Another rank is
+ * waited for at most so many seconds; 0: for ever. CKRT_RANK: why it cannot.
+ * Since 8; on the CPU alone, as all that follows here. */
+CKRT_EXPORT ckrt_status ckrt_world_open(double timeout);
+/* This process's number, from 0, and how many there are; alone: 0 and 1. */
+CKRT_EXPORT int32_t ckrt_world_rank(void);
+CKRT_EXPORT int32_t ckrt_world_size(void);
+/* Compares a number of all ranks, a hash of what they must share: CKRT_RANK
+ * names the first rank that differs from rank 0, and `what`. All ranks call it
+ * at the same place. */
+CKRT_EXPORT ckrt_status ckrt_world_compare(uint64_t number, const char *what);
+/* Ends all ranks at once, with this exit code; returns where there are none. */
+CKRT_EXPORT void ckrt_world_abort(int32_t code);
+/* Leaves the world, which waits for the others: at the end of the process. */
+CKRT_EXPORT void ckrt_world_close(void);
+
 /*--- Tensors (by index in the manifest's order) -----------------------------*/
 
 CKRT_EXPORT int64_t ckrt_tensor_count(const ckrt_session *session);

@@ -343,7 +343,7 @@ void MixedPrecisionRewriter::run(func::FuncOp function) {
   lowFlops = flops = 0;
   for (auto call : block.getOps<KernelCallOp>()) {
     auto kernel = symbols.lookup<func::FuncOp>(call.getCallee());
-    if (kernelKind(kernel) == "library")
+    if (kernelKind(kernel) == "library" && !isOfRanks(kernel))
       flops += cast<KernelOpInterface>(kernel.front().front()).getFlops();
     if (types.isProduct(call))
       products[call] = types.of(call.getResult(0));

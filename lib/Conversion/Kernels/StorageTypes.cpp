@@ -42,6 +42,10 @@ StringRef codegen::kernelKind(func::FuncOp kernel) {
   return kernel->getAttrOfType<StringAttr>(attrs::kKernel).getValue();
 }
 
+bool codegen::isOfRanks(func::FuncOp kernel) {
+  return isa<AllReduceOp, RankOp>(kernel.front().front());
+}
+
 KernelKind codegen::opKind(Operation *op) {
   return cast<KernelOpInterface>(op).getKernelKind();
 }
@@ -254,7 +258,8 @@ StorageTypes::StorageTypes(func::FuncOp function, const SymbolTable &symbols,
   for (auto call : block.getOps<KernelCallOp>()) {
     auto kernel = symbols.lookup<func::FuncOp>(call.getCallee());
     if (kernelKind(kernel) == "library" && call.getNumResults() == 1 &&
-        llvm::all_of(call.getArgs(), isF32) && !this->keeps(call))
+        !isOfRanks(kernel) && llvm::all_of(call.getArgs(), isF32) &&
+        !this->keeps(call))
       products.insert(call);
     else if (isa<AttentionOp, AttentionGradOp>(kernel.front().front()) &&
              isF32(call.getArgs().front()) && !this->keeps(call))

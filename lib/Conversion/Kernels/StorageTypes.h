@@ -39,6 +39,9 @@ enum class Storage { Neutral, Low, Full };
 /// Returns the kind of an outlined kernel: "library", "row", ...
 llvm::StringRef kernelKind(mlir::func::FuncOp kernel);
 KernelKind opKind(mlir::Operation *op);
+/// Returns whether the kernel moves numbers between ranks, rather than to
+/// compute.
+bool isOfRanks(mlir::func::FuncOp kernel);
 bool isF32(mlir::Value value);
 /// Returns whether a library kernel adds its argument of this number to a
 /// product, rather than to multiply it.

@@ -18,7 +18,7 @@ namespace ckopt::runtime {
 
 struct Engine {
   uint32_t version;
-  /// Meets the other processes.
+  /// Meets the other processes; MPI may be in use by others already.
   const char *(*start)(int32_t &rank, int32_t &size);
   /// Begin a message of `bytes`, below 2 GiB; the buffer is the engine's until
   /// test() says that the request is done.
@@ -27,11 +27,24 @@ struct Engine {
   const char *(*receive)(void *data, int64_t bytes, int32_t from,
                          int32_t &request);
   const char *(*test)(int32_t request, bool &done);
+  /// Takes a receive back; kHasLeft if it was the last one from its peer.
+  const char *(*cancel)(int32_t request);
+  /// False once others have finalized MPI: nothing else may be called then.
+  bool (*alive)();
   void (*abort)(int code);
   void (*finish)();
 };
 
-inline constexpr uint32_t kEngineVersion = 1;
+inline constexpr uint32_t kEngineVersion = 2;
+/// Why a message from a rank that closed its world does not come.
+inline constexpr const char kHasLeft[] =
+    "has left the run; its own message says why, if it had a reason";
+/// How the reason begins where a message has another size than expected.
+inline constexpr const char kOtherSize[] = "sent ";
+/// What a rank sends to each other one when it leaves: no other message is as
+/// short.
+inline constexpr int64_t kLeavingBytes = 1;
+
 inline constexpr const char *kMpiLibrary = "libckopt_mpi.so.1";
 inline constexpr const char *kEngineSymbol = "ckopt_engine";
 

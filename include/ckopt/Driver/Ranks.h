@@ -1,0 +1,34 @@
+//===- Ranks.h - the processes of a program's run ---------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A program that mpirun started N times trains one step by all of them: the
+// setting `parallel`, and joinRanks() before compile(). From there on all ranks
+// make the same calls, with the same batches (docs/parallel.md). Plans,
+// artifacts and evaluations are each rank's own.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_DRIVER_RANKS_H
+#define CKOPT_DRIVER_RANKS_H
+
+#include "ckopt/Driver/Settings.h"
+
+namespace ckopt {
+
+/// Meets the other ranks, the first time, and makes compile() plan with them.
+/// Refuses ranks that nobody started, and processes that would each train
+/// alone; the error shows the line that starts this program. Ranks part at
+/// leaveRanks() or at the end of the process.
+llvm::Error joinRanks(StepSettings &settings);
+
+/// Parts from the other ranks, and waits until they part, too. Does nothing
+/// where there are none.
+void leaveRanks();
+
+/// This process's number, from 0, and how many there are; alone: 0 and 1.
+int64_t rankNumber();
+int64_t rankCount();
+
+} // namespace ckopt
+
+#endif // CKOPT_DRIVER_RANKS_H

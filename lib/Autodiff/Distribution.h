@@ -1,0 +1,30 @@
+//===- Distribution.h - parts of the pass `distribute` ----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef CKOPT_LIB_AUTODIFF_DISTRIBUTION_H
+#define CKOPT_LIB_AUTODIFF_DISTRIBUTION_H
+
+#include "SampleAxes.h"
+
+namespace ckopt::autodiff {
+
+/// Makes batch norms and their gradients use statistics of all ranks' samples
+/// (SyncNorms.cpp).
+llvm::LogicalResult syncNorms(mlir::func::FuncOp function, int64_t ranks);
+
+/// Makes random numbers of samples those that one process draws for them
+/// (RankDraws.cpp).
+llvm::LogicalResult numberDraws(mlir::func::FuncOp function,
+                                const SampleAxes &axes, int64_t ranks);
+
+/// Returns a value whose sum over ranks is what `value` is on the whole batch,
+/// built behind what it is made of; null: that is not known. `axes` are those
+/// of the function (BatchShare.cpp).
+mlir::Value shareOfBatch(mlir::Value value, const SampleAxes &axes,
+                         int64_t ranks);
+
+} // namespace ckopt::autodiff
+
+#endif // CKOPT_LIB_AUTODIFF_DISTRIBUTION_H

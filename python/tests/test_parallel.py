@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Training by several processes: compile(..., parallel="dp:2") under mpirun."""
+
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+import ckopt
+from conftest import DATA, MODEL
+
+MPIRUN = ["mpirun", "--oversubscribe", "--bind-to", "none",
+          "--mca", "btl_vader_single_copy_mechanism", "none"]
+PACKAGE = os.path.dirname(ckopt.__file__)
+
+needs_mpi = pytest.mark.skipif(
+    not shutil.which("mpirun") or not os.path.exists(os.path.join(PACKAGE, "libckopt_mpi.so.1")),
+    reason="training by several processes is NOT tested: needs mpirun (openmpi-bin) and ckopt "
+           "built with MPI")
+
+# What every script begins with: the digits, and a step of them.
+HEAD = f"""
+    import os, sys
+    import numpy, ckopt
+    with numpy.load({DATA!r}) as data:
+        images, labels = data["images"], data["labels"]
+    def make(**more):
+        settings = dict(loss="cross_entropy", optimizer=ckopt.SGD(lr=0.05), batch=64, threads=1,
+                        effort=0, seed=5)
+        settings.update(more)
+        return ckopt.compile({MODEL!r}, **settings)
+"""
+
+
+def run(*command, code=0, **variables):
+    """Runs a command, whose exit code is `code` or one of these; returns what it wrote."""
+    environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1",
+                       OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", **variables)
+    result = subprocess.run(command, env=environment, check=False, timeout=300, text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    assert result.returncode in (code if isinstance(code, tuple) else (code,)), result.stdout
+    return result.stdout
+
+
+def run_script(folder, body, *arguments, ranks=2, code=0, **variables):
+    """Runs a script by `ranks` processes; 0: without mpirun."""
+    path = folder / "train.py"
+    path.write_text(textwrap.dedent(HEAD) + textwrap.dedent(body), encoding="utf-8")
+    start = [*MPIRUN, "-n", str(ranks)] if ranks else []
+    return run(*start, sys.executable, str(path), *map(str, arguments), code=code, **variables)
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory):
+    """Weights of 9 updates by the driver, and what it printed, of two processes."""
+    out = tmp_path_factory.mktemp("driver") / "driver.safetensors"
+    said = run(*MPIRUN, "-n", "2", sys.executable, "-m", "ckopt", "train", MODEL,
+               f"--data={DATA}", "--inputs=x=images", "--targets=labels", "--loss=cross_entropy",
+               "--optimizer=sgd", "--lr=0.05", "--batch=64", "--threads=1", "--effort=0",
+               "--seed=5", "--max-steps=9", "--holdout=0.2", "--parallel=dp:2", "-o", str(out))
+    return out.read_bytes(), said
+
+
+@needs_mpi
+def test_fit_gives_the_bits_of_the_driver(tmp_path, driver):
+    said = run_script(tmp_path, """
+        step = make(parallel="dp:2")
+        assert (ckopt.rank(), ckopt.ranks()) == (int(os.environ["OMPI_COMM_WORLD_RANK"]), 2)
+        assert step.batch == 64
+        result = step.fit({"x": images, "y": labels}, max_steps=9, holdout=0.2, progress=True,
+                          log=sys.argv[2], checkpoint=sys.argv[3])
+        step.save(sys.argv[1])
+        loss = result.validation["loss"]
+        print("fitted", len(result.losses), loss == loss)
+        """, tmp_path / "own.safetensors", tmp_path / "log.csv", tmp_path / "c.safetensors")
+    assert said.count("fitted 9 True") == 2, said
+    assert (tmp_path / "own.safetensors").read_bytes() == driver[0]
+    # Rank 0 alone wrote: one head and nine lines.
+    assert len((tmp_path / "log.csv").read_text(encoding="utf-8").splitlines()) == 10
+    assert (tmp_path / "c.safetensors").exists()
+
+
+@needs_mpi
+def test_batches_give_the_bits_of_fit(tmp_path):
+    run_script(tmp_path, """
+        step = make(parallel="dp:2")
+        for number, batch in enumerate(ckopt.batches(64, seed=5, x=images, y=labels)):
+            if number == 5:
+                break
+            step(x=batch["x"], y=batch["y"])
+        step.save(sys.argv[1])
+        other = make(parallel="dp:2")
+        other.fit({"x": images, "y": labels}, max_steps=5)
+        other.save(sys.argv[2])
+        # Every rank has the weights, and any of them may look.
+        assert all((step.state_dict()[name] == value).all()
+                   for name, value in other.state_dict().items())
+        if ckopt.rank() == 1:
+            assert step.evaluate(x=images[:100], y=labels[:100])["count"] == 100
+        """, tmp_path / "a.safetensors", tmp_path / "b.safetensors")
+    assert (tmp_path / "a.safetensors").read_bytes() == (tmp_path / "b.safetensors").read_bytes()
+
+
+@needs_mpi
+@pytest.mark.parametrize("first", ["mpi4py", "ckopt"])
+def test_mpi4py_in_the_same_process(tmp_path, driver, first):
+    pytest.importorskip("mpi4py", reason="mpi4py beside ckopt is NOT tested: it is not installed")
+    said = run_script(tmp_path, """
+        if sys.argv[2] == "mpi4py":
+            from mpi4py import MPI
+        step = make(parallel="dp:2")
+        from mpi4py import MPI
+        world = MPI.COMM_WORLD
+        assert (world.rank, world.size) == (ckopt.rank(), ckopt.ranks())
+        # A message of the program's own, of any tag, is not taken for one of ckopt's.
+        request = world.isend("hello", dest=1 - world.rank, tag=0)
+        step.fit({"x": images, "y": labels}, max_steps=9, holdout=0.2)
+        assert world.recv(source=1 - world.rank, tag=0) == "hello"
+        request.wait()
+        step.save(sys.argv[1])
+        total = world.allreduce(1)
+        print("total", total)
+        """, tmp_path / "own.safetensors", first)
+    assert said.count("total 2") == 2, said
+    assert (tmp_path / "own.safetensors").read_bytes() == driver[0]
+
+
+def test_nobody_started_the_ranks(tmp_path):
+    body = "make(**eval(sys.argv[1]))"
+    alone = run_script(tmp_path, body, "{'parallel': 'dp:2'}", ranks=0, code=1)
+    assert "ckopt.errors.UsageError" in alone, alone
+    assert f"this process was started alone: mpirun -n 2 {sys.executable}" in alone, alone
+    told = run_script(tmp_path, body, "{}", ranks=0, code=1, RANK="0", WORLD_SIZE="2")
+    assert "RANK and WORLD_SIZE" in told and "mpirun -n 2" in told, told
+    assert "parallel='dp:2'" in told or "parallel=dp:2" in told, told
+
+
+@needs_mpi
+def test_processes_that_would_train_alone(tmp_path):
+    said = run_script(tmp_path, "make()", code=1)
+    assert "each of them would train alone: mpirun -n 2" in said, said
+    said = run_script(tmp_path, "make(parallel='dp:4')", code=1)
+    assert "mpirun started 2 processes" in said and "mpirun -n 4" in said, said
+
+
+@needs_mpi
+def test_ranks_that_differ_are_named(tmp_path):
+    differ = {
+        "options": "make(parallel='dp:2', seed=int(os.environ['OMPI_COMM_WORLD_RANK']))",
+        "samples": """
+step = make(parallel="dp:2")
+step(x=images[ckopt.rank():][:64], y=labels[:64])""",
+        "weights": """
+step = make(parallel="dp:2")
+if ckopt.rank() == 1:
+    step.load_state_dict({name: value * 2 for name, value in step.state_dict().items()})
+step(x=images[:64], y=labels[:64])""",
+    }
+    said = run_script(tmp_path, differ["options"], code=(1, 20))
+    assert "RankError" in said and "rank 1 differs from rank 0 in its" in said, said
+    said = run_script(tmp_path, differ["samples"], code=(1, 20))
+    assert "rank 1 read other samples than rank 0" in said, said
+    said = run_script(tmp_path, differ["weights"], code=(1, 20))
+    assert "was given other weights than rank 0" in said, said
+
+
+@needs_mpi
+def test_an_exception_of_one_rank_ends_the_others(tmp_path):
+    said = run_script(tmp_path, """
+        step = make(parallel="dp:2")
+        step(x=images[:64], y=labels[:64])
+        if ckopt.rank() == 1:
+            raise RuntimeError("its own affair")
+        for _ in range(1000):
+            step(x=images[:64], y=labels[:64])
+        """, code=(1, 20))
+    assert "its own affair" in said and "rank 1 has left the run" in said, said
+
+
+@needs_mpi
+def test_wrong_batches_of_one_rank_are_errors_on_all(tmp_path):
+    said = run_script(tmp_path, """
+        step = make(parallel="dp:2")
+        wrong = labels[:64].copy()
+        wrong[3] = 99 if ckopt.rank() else wrong[3]
+        for text in ("rank 1 failed; its own message says why", "99"):
+            try:
+                step(x=images[:64], y=wrong)
+            except ckopt.Error as error:
+                assert ("99" if ckopt.rank() else "rank 1 failed") in str(error), error
+                print("heard of it")
+        step(x=images[:64], y=labels[:64])
+        print("went on")
+        """)
+    assert said.count("heard of it") == 4 and said.count("went on") == 2, said
+
+
+@needs_mpi
+def test_budget_errors_are_those_of_rank_0(tmp_path):
+    said = run_script(tmp_path, """
+        try:
+            make(parallel="dp:2", budget="10KiB")
+        except ckopt.BudgetError as error:
+            print("refused", len(str(error)) > 0)
+        make(parallel="dp:2")
+        """)
+    assert said.count("refused True") == 2, said

@@ -1,0 +1,151 @@
+//===- Ranks.cpp - ckopt-run by several processes -------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A step of N ranks runs in the N processes that mpirun started. All are given
+// the same command line and the same whole batch, of which each takes its part;
+// rank 0 prints and writes. What could make their numbers differ is compared
+// before the first step.
+//
+//===----------------------------------------------------------------------===//
+#include "HostFiles.h"
+#include "Loaded.h"
+#include "Results.h"
+
+#include "ckopt/Base/ExitCodes.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+using namespace ckopt;
+using namespace ckopt::run;
+using runtime::Manifest;
+using runtime::TensorInfo;
+using runtime::TensorRole;
+
+int64_t ckopt::run::ranksOf(const Manifest &manifest) {
+  int64_t ranks = 1;
+  for (const runtime::PrimitiveDesc &desc : manifest.primitives)
+    if (isOfRanks(desc.kind) && desc.allReduce.ranks > ranks)
+      ranks = desc.allReduce.ranks;
+  return ranks;
+}
+
+/// The processes that mpirun started; 0: this one was started alone.
+static int64_t launchedRanks() {
+  for (const char *name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
+    if (const char *text = std::getenv(name))
+      if (int64_t ranks = std::strtoll(text, nullptr, 10); ranks > 0)
+        return ranks;
+  return 0;
+}
+
+int ckopt::run::joinRanks(Loaded &loaded, Options &options) {
+  int64_t ranks = ranksOf(loaded.manifest()), launched = launchedRanks();
+  if (ranks == 1 && launched > 1)
+    return complain(
+        ExitUsage,
+        "mpirun started " + std::to_string(launched) +
+            " processes, which would all do the same: " + options.artifact +
+            " is a step of one (ckopt compile "
+            "--parallel=dp:" +
+            std::to_string(launched) + " makes one of all)");
+  if (ranks == 1)
+    return ExitOk;
+  if (launched != ranks)
+    return complain(ExitUsage,
+                    options.artifact + " is a step of " +
+                        std::to_string(ranks) + " ranks, and " +
+                        (launched
+                             ? "mpirun started " + std::to_string(launched)
+                             : std::string("this process was started alone")) +
+                        ": mpirun -n " + std::to_string(ranks) + " ckopt-run" +
+                        options.line);
+  if (options.function != "step" && options.function != "accumulate")
+    return complain(ExitUsage, options.function +
+                                   " is the same in all ranks: run it in a "
+                                   "step compiled without --parallel");
+  if (ckrt_status status = ckrt_world_open(options.rankTimeout))
+    return complain(status);
+  loaded.ranks = ckrt_world_size();
+  loaded.rank = ckrt_world_rank();
+  nameComplaints("ckopt-run: rank " + std::to_string(loaded.rank));
+  if (loaded.ranks != ranks)
+    return complain(ExitRank, "mpirun is of another MPI than the one that "
+                              "ckopt was built with: it counts " +
+                                  std::to_string(loaded.ranks) + " ranks");
+  if (loaded.rank == 0)
+    return ExitOk;
+  options.outputs.clear();
+  options.expect.clear();
+  if (!std::freopen("/dev/null", "w", stdout))
+    return complain(ExitIoError, "/dev/null cannot be opened");
+  return ExitOk;
+}
+
+void ckopt::run::leaveRanks(Loaded &loaded, int code) {
+  if (loaded.ranks == 1)
+    return;
+  std::fflush(stdout);
+  // The others may wait for this rank: they end with it.
+  if (code != ExitOk)
+    ckrt_world_abort(code);
+  // MPI unloads libraries of its own, which a session that counts allocations
+  // still refers to.
+  ckrt_session_destroy(loaded.session);
+  loaded.session = nullptr;
+  ckrt_world_close();
+}
+
+int64_t ckopt::run::partsOf(const Loaded &loaded, const TensorInfo &tensor) {
+  bool data =
+      tensor.role == TensorRole::Input || tensor.role == TensorRole::Target;
+  if (loaded.ranks == 1 || !data || tensor.shape.empty())
+    return 1;
+  // As in ckopt: the batch is the first dimension of the first input.
+  for (const TensorInfo &first : loaded.manifest().tensors)
+    if (first.role == TensorRole::Input && !first.shape.empty())
+      return tensor.shape.front() == first.shape.front() ? loaded.ranks : 1;
+  return 1;
+}
+
+/// Hashes what all ranks have before the first step: weights and states.
+static int hashState(Loaded &loaded, Hash &hash) {
+  const auto &tensors = loaded.manifest().tensors;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    TensorRole role = tensors[i].role;
+    if (role != TensorRole::Parameter && role != TensorRole::Frozen &&
+        role != TensorRole::State && role != TensorRole::OptimizerState &&
+        role != TensorRole::Constant)
+      continue;
+    HostArray array;
+    if (int code = readTensor(loaded, static_cast<int64_t>(i), array))
+      return code;
+    hash.add(array.data.data(), array.data.size());
+  }
+  return ExitOk;
+}
+
+int ckopt::run::compareRanks(Loaded &loaded, const Options &options) {
+  if (loaded.ranks == 1)
+    return ExitOk;
+  Hash artifact, arguments, state;
+  std::vector<char> bytes;
+  std::string error;
+  if (!readFile(options.artifact, bytes, error))
+    return complain(ExitInputError, error);
+  artifact.add(bytes.data(), bytes.size());
+  for (double number : {double(options.steps), double(options.seed),
+                        options.learningRate, double(options.checkArena)})
+    arguments.add(&number, sizeof(number));
+  arguments.add(options.function.data(), options.function.size());
+  if (int code = hashState(loaded, state))
+    return code;
+  for (auto [hash, what] :
+       {std::pair(artifact, "artifact"), std::pair(arguments, "arguments"),
+        std::pair(loaded.batch, "samples"), std::pair(state, "weights")})
+    if (ckrt_status status = ckrt_world_compare(hash.value, what))
+      return complain(status);
+  return ExitOk;
+}
