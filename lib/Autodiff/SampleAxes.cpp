@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 #include "SampleAxes.h"
 
+#include "ckopt/Dialect/Ckopt/IR/CkoptOps.h"
 #include "ckopt/Dialect/Ckopt/Utils/FunctionEdit.h"
 
 using namespace mlir;
