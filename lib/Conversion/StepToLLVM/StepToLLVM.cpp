@@ -46,7 +46,7 @@ private:
                           int32_t function);
   /// Returns the sizes of the two arrays: the most pointers and scalars of any
   /// call.
-  static std::pair<int64_t, int64_t> widest(func::FuncOp function);
+  std::pair<int64_t, int64_t> widest(func::FuncOp function);
   /// Emits a return of the status if it is not zero.
   void returnOnFailure(Location loc, Value status);
 
@@ -116,8 +116,11 @@ LogicalResult StepLowering::lowerKernels(func::FuncOp function) {
 std::pair<int64_t, int64_t> StepLowering::widest(func::FuncOp function) {
   int64_t pointers = 1, scalars = 1;
   function.walk([&](KernelCallOp call) {
-    pointers = std::max<int64_t>(pointers, call.getArgs().size() +
-                                               call.getOuts().size() + 1);
+    const KernelCode &code = kernels[call.getCallee()];
+    // A primitive may take one argument several times.
+    size_t count = code.library ? code.primitiveArgs.size()
+                                : call.getArgs().size() + call.getOuts().size();
+    pointers = std::max<int64_t>(pointers, int64_t(count) + 1);
     scalars = std::max<int64_t>(scalars, call.getScalars().size());
   });
   return {pointers, scalars};
