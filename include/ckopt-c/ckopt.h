@@ -355,7 +355,8 @@ CKOPT_API ckopt_status ckopt_step_run(ckopt_step *step,
                                       const ckopt_tensor *batch, size_t count,
                                       double *loss, int32_t *updated);
 /* Computes the gradients of one batch, by "grad/" and the parameters' names, in
- * a step compiled with "optimizer" = "none". Running statistics move. */
+ * a step compiled with "optimizer" = "none". Running statistics move.
+ * CKOPT_NON_FINITE: the loss or a gradient is not finite. */
 CKOPT_API ckopt_status ckopt_step_gradients(ckopt_step *step,
                                             const ckopt_tensor *batch,
                                             size_t count, double *loss,

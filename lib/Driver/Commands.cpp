@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "Commands.h"
 #include "ClusterPlan.h"
+#include "RunChecks.h"
 #include "ckopt/Support/AtomicFile.h"
 #include "ckopt/Support/Error.h"
 #include "ckopt/Support/Npz.h"
@@ -12,8 +13,6 @@
 #include "ckopt/Support/Safetensors.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
-
-#include <cmath>
 
 using namespace ckopt;
 using runtime::TensorRole;
@@ -306,25 +305,16 @@ llvm::Error ckopt::runGrad(DriverOptions &options) {
   if (llvm::Error error = session.run("step"))
     return error;
   TensorMap result;
-  std::string notFinite; // name of the first such gradient
   for (TensorRole role : {TensorRole::Loss, TensorRole::Gradient})
     for (int64_t index : session.tensors(role)) {
       auto value = session.read(index);
       if (!value)
         return value.takeError();
-      for (int64_t i = 0; notFinite.empty() && i < value->numElements(); ++i)
-        if (!std::isfinite(value->getDouble(i)))
-          notFinite = session.info_of(index).name;
       result.set(session.info_of(index).name, std::move(*value));
     }
   if (llvm::Error error = writeNpz(options.output, result))
     return error;
-  if (!notFinite.empty())
-    return makeError(ExitNonFinite,
-                     "'" + notFinite + "' is not finite; the numbers are in '" +
-                         options.output + "' as they are" +
-                         (options.compile.step.precision == "f16"
-                              ? "; a smaller --loss-scale may help"
-                              : ""));
-  return llvm::Error::success();
+  return checkGradients(result, options.compile.step.precision,
+                        "; the numbers are in '" + options.output +
+                            "' as they are");
 }

@@ -67,6 +67,18 @@ llvm::Error ckopt::checkFinite(double value, const llvm::Twine &what,
                                       describe(value) + advice(step <= 1));
 }
 
+llvm::Error ckopt::checkGradients(const TensorMap &gradients,
+                                  llvm::StringRef precision,
+                                  const llvm::Twine &where) {
+  for (const auto &[name, value] : gradients)
+    if (firstNonFinite(value) >= 0)
+      return makeError(
+          ExitNonFinite,
+          "'" + name + "' is not finite" + where +
+              (precision == "f16" ? "; a smaller --loss-scale may help" : ""));
+  return llvm::Error::success();
+}
+
 /// Result of a step that clips (lib/Autodiff/Optimizer.cpp).
 static constexpr llvm::StringLiteral kGradientNormName = "gradient_norm";
 

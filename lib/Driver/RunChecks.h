@@ -17,8 +17,15 @@ llvm::Error checkFinite(const TensorMap &tensors, int64_t step);
 /// Returns the same error for a loss or a norm.
 llvm::Error checkFinite(double value, const llvm::Twine &what, int64_t step);
 
-/// The same of the gradients' norm, where the step computes it: clipping by an
-/// infinite one multiplies all gradients by 0, silently.
+/// Returns an error (ExitNonFinite) that names the first gradient, or the loss
+/// among them, that is not finite; `where` says what became of the numbers.
+llvm::Error checkGradients(const TensorMap &gradients,
+                           llvm::StringRef precision,
+                           const llvm::Twine &where = "");
+
+/// Returns the error of checkFinite for the gradients' norm, where the step
+/// computes it: clipping by an infinite one multiplies all gradients by 0,
+/// silently.
 llvm::Error checkGradientNorm(const Session &session, int64_t step);
 /// The same of all that a step leaves behind.
 llvm::Error checkState(const Session &session, int64_t step);

@@ -231,7 +231,8 @@ llvm::Expected<StepResult> StepRun::step(const TensorMap &batch) {
 }
 
 llvm::Expected<BatchGradients> StepRun::gradients(const TensorMap &batch) {
-  if (!impl->compiled.compilation().given().step.optimizer.kind.empty())
+  const StepOptions &given = impl->compiled.compilation().given().step;
+  if (!given.optimizer.kind.empty())
     return usageError("gradients are results of a step that was compiled with "
                       "--optimizer=none");
   if (llvm::Error error = impl->feedBatch(batch))
@@ -241,12 +242,17 @@ llvm::Expected<BatchGradients> StepRun::gradients(const TensorMap &batch) {
     return loss.takeError();
   BatchGradients result;
   result.loss = *loss;
-  for (int64_t index : impl->session->tensors(TensorRole::Gradient)) {
-    auto value = impl->session->read(index);
-    if (!value)
-      return value.takeError();
-    llvm::StringRef name = impl->session->info_of(index).name;
-    result.gradients.set(name, std::move(*value));
+  for (TensorRole role : {TensorRole::Loss, TensorRole::Gradient}) {
+    TensorMap values;
+    for (int64_t index : impl->session->tensors(role)) {
+      auto value = impl->session->read(index);
+      if (!value)
+        return value.takeError();
+      values.set(impl->session->info_of(index).name, std::move(*value));
+    }
+    if (llvm::Error error = checkGradients(values, given.precision))
+      return std::move(error);
+    result.gradients = std::move(values);
   }
   return std::move(result);
 }

@@ -294,7 +294,8 @@ class CompiledStep:
     def gradients(self, *args: Any, **kwargs: Any) -> tuple[float, State]:
         """Returns the loss of one batch and its gradients by parameter; updates nothing.
 
-        Needs ``compile(..., optimizer="none")``. Running statistics move.
+        Needs ``compile(..., optimizer="none")``. Running statistics move. A loss or
+        gradient that is not finite raises NonFiniteError.
         """
         self._not_in_fit()
         loss, gradients = self._step.gradients(self._arrays(args, kwargs))

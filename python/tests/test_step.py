@@ -103,6 +103,29 @@ def test_f16_skips_updates_that_overflow(digits):
         compile_digits(precision="f16", loss_scale=1000)
 
 
+def test_gradients_that_overflow_are_an_error(digits):
+    """As of `ckopt grad`, where all would be NaN; a scale that fits gives those of f32."""
+    images, labels = digits
+    step = compile_digits(optimizer="none", precision="f16", loss_scale=2.0**40)
+    with pytest.raises(ckopt.NonFiniteError,
+                       match="^'grad/.*' is not finite; a smaller loss_scale may help$") as raised:
+        step.gradients(images[:32], labels[:32])
+    assert raised.value.exit_code == 5
+    loss, gradients = compile_digits(optimizer="none", precision="f16").gradients(
+        images[:32], labels[:32])
+    expected_loss, expected = compile_digits(optimizer="none").gradients(images[:32], labels[:32])
+    assert loss == pytest.approx(expected_loss, rel=1e-2)
+    for name, value in expected.items():
+        numpy.testing.assert_allclose(gradients[name], value, atol=0.05 * abs(value).max())
+
+    # In f32 as well, and without advice that would not help.
+    step = compile_digits(optimizer="none")
+    bias = step.state_dict()["o.bias"]
+    step.load_state_dict({"o.bias": numpy.full_like(bias, numpy.inf)}, strict=False)
+    with pytest.raises(ckopt.NonFiniteError, match="^'loss' is not finite$"):
+        step.gradients(images[:32], labels[:32])
+
+
 def test_model_as_bytes(digits):
     """The bytes of a file and the message that they hold are the model."""
     onnx = pytest.importorskip("onnx")

@@ -87,7 +87,8 @@ public:
   llvm::Expected<TrainResult> fit(BatchSource &source, TrainOptions options,
                                   std::vector<Metric> metrics = {});
   /// Computes the gradients of one whole batch, in a step that was compiled
-  /// without an optimizer. Running statistics are updated.
+  /// without an optimizer. Running statistics are updated. Numbers that are not
+  /// finite are an error (ExitNonFinite).
   llvm::Expected<BatchGradients> gradients(const TensorMap &batch);
   /// Computes the metrics of any number of samples; the last batch is padded
   /// and masked. Sums hold what `metrics` are computed from.

@@ -29,7 +29,7 @@ public:
       : e(e), domain(domain), reduced(reduced), at(at), threads(threads),
         width(vectors ? e.lanes : 1) {}
 
-  void setRange(Value low, Value high, std::optional<int64_t>) override {
+  void setRange(Value low, Value high, int64_t, bool) override {
     rangeLow = low;
     rangeHigh = high;
   }

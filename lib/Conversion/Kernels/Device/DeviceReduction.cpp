@@ -96,22 +96,26 @@ Value ReductionKernel::foldChunks(
     Emitter &e, const Reducer &reducer,
     function_ref<Value(Value, AffineExpr)> element) {
   auto widened = [&](Value v) { return combinesLanes ? e.splat(v) : v; };
-  auto some = [&](Value first, int64_t step) {
-    Value init = widened(reducer.identity(e));
-    return e
-        .forLoop(first, e.index(chunks), step, init,
-                 [&](Value iv, ValueRange sum) {
-                   AffineExpr chunk = e.addDim(iv);
-                   return SmallVector<Value>{
-                       widened(reducer.combine(e, sum[0], element(iv, chunk)))};
-                 })
-        .front();
+  Value identity = widened(reducer.identity(e)), all = e.index(chunks);
+  auto some = [&](Value first, Value end, int64_t step, Value start) {
+    return e.forLoop(first, end, step, start, [&](Value iv, ValueRange sum) {
+      AffineExpr chunk = e.addDim(iv);
+      return SmallVector<Value>{
+          widened(reducer.combine(e, sum[0], element(iv, chunk)))};
+    });
   };
   if (!byWarps)
-    return some(e.index(0), 1);
+    return emitBlocked(e,
+                       reducer.rounds() ? blocksOf(chunks, 1) : ChainBlocks(),
+                       e.index(0), all, 1, chunks, reducer, identity,
+                       [&](Value from, Value to, ArrayRef<Value> start) {
+                         return some(from, to, 1, start.front());
+                       })
+        .front();
   Value buffer = e.sharedBuffer(reducer.type, kWarp);
   e.forThreads(kWarp, [&](Value thread) {
-    memref::StoreOp::create(e.b, some(thread, kWarp), buffer, e.threadIndex());
+    Value sum = some(thread, all, kWarp, identity).front();
+    memref::StoreOp::create(e.b, sum, buffer, e.threadIndex());
   });
   return BlockNest::combineThreads(e, kWarp, reducer, buffer).front();
 }

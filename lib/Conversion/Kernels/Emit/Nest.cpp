@@ -11,8 +11,9 @@ using namespace ckopt;
 using namespace ckopt::codegen;
 using codegen::Index;
 
-/// Number of points that are summed into one term of the next sum.
-static constexpr int64_t kChainBlock = 32;
+/// Terms of a block that is one term of the next sum, and the most terms of a
+/// chain that is not cut into blocks.
+static constexpr int64_t kChainBlock = 32, kMostChain = 64;
 
 /// Accumulators of a row: enough to hide the latency of an addition.
 static constexpr int64_t kAccumulators = 4;
@@ -67,7 +68,7 @@ void Nest::bounds(unsigned level, Value &low, Value &high,
   if (level == 0 && rangeLow) {
     low = rangeLow;
     high = rangeHigh;
-    count = rangeCount;
+    count = rangeExact ? std::optional<int64_t>(rangeMost) : std::nullopt;
     return;
   }
   low = e.index(0);
@@ -75,8 +76,65 @@ void Nest::bounds(unsigned level, Value &low, Value &high,
   count = size;
 }
 
+ChainBlocks codegen::blocksOf(int64_t count, int64_t inner) {
+  ChainBlocks blocks;
+  blocks.chain = std::max<int64_t>(count, 1) * inner;
+  if (blocks.chain <= kMostChain)
+    return blocks;
+  int64_t size = std::max<int64_t>(kChainBlock / inner, 1);
+  for (;; size *= kChainBlock) {
+    blocks.sizes.push_back(size);
+    blocks.chain = llvm::divideCeil(count, size);
+    if (blocks.chain <= kMostChain)
+      return blocks;
+  }
+}
+
+SmallVector<Value> codegen::emitBlocked(
+    Emitter &e, const ChainBlocks &blocks, Value low, Value high, int64_t step,
+    std::optional<int64_t> count, ArrayRef<Reducer> reducers,
+    ArrayRef<Value> carried,
+    function_ref<SmallVector<Value>(Value, Value, ArrayRef<Value>)> run) {
+  if (blocks.sizes.empty())
+    return run(low, high, carried);
+  ChainBlocks inside = blocks;
+  int64_t size = inside.sizes.pop_back_val(), length = size * step;
+  SmallVector<Value> identities;
+  for (auto [i, sum] : llvm::enumerate(carried)) {
+    Value identity = reducers[i % reducers.size()].identity(e);
+    identities.push_back(isa<VectorType>(sum.getType()) ? e.splat(identity)
+                                                        : identity);
+  }
+  return e.forLoop(
+      low, high, length, carried, [&](Value from, ValueRange outer) {
+        Value to = e.add(from, e.index(length));
+        if (length != 1 && (!count || *count % size))
+          to = e.minimum(to, high);
+        SmallVector<Value> block = emitBlocked(e, inside, from, to, step, count,
+                                               reducers, identities, run);
+        for (size_t i = 0; i < block.size(); ++i)
+          block[i] =
+              reducers[i % reducers.size()].combine(e, outer[i], block[i]);
+        return block;
+      });
+}
+
+ChainBlocks Nest::blocksAt(unsigned level) const {
+  int64_t count =
+      level == 0 && rangeLow ? rangeMost : domain.loops[reduced[level]].size;
+  bool innermost = level + 1 == reduced.size();
+  if (laneReduced && innermost) {
+    int64_t lanes = e.lanes, step = lanes * kAccumulators;
+    count = std::max<int64_t>(count / step, 1);
+  }
+  if (!rounds)
+    return ChainBlocks();
+  return blocksOf(count, innermost ? 1 : blocksAt(level + 1).chain);
+}
+
 SmallVector<Value> Nest::reduce(ArrayRef<Reducer> reducers, Body body) {
   SmallVector<Value> inits;
+  rounds = llvm::any_of(reducers, [](const Reducer &r) { return r.rounds(); });
   int64_t copies = laneReduced ? kAccumulators : vectors();
   for (int64_t i = 0; i < copies; ++i)
     for (const Reducer &reducer : reducers)
@@ -129,24 +187,8 @@ SmallVector<Value> Nest::loop(unsigned level, ArrayRef<Value> carried,
       return loop(level + 1, SmallVector<Value>(inner), reducers, body);
     });
   };
-  bool innermost = level + 1 == reduced.size();
-  if (!innermost || (level == 0 && count && *count <= kChainBlock))
-    return points(low, high, carried);
-  // Sum blocks, then the blocks' sums: the rounding error grows with the length
-  // of one chain of additions, not with the number of points.
-  SmallVector<Value> identities;
-  for (size_t i = 0; i < carried.size(); ++i)
-    identities.push_back(widened(reducers[i % reducers.size()].identity(e)));
-  return e.forLoop(
-      low, high, kChainBlock, carried, [&](Value from, ValueRange outer) {
-        Value to = e.minimum(e.add(from, e.index(kChainBlock)), high);
-        SmallVector<Value> block = points(from, to, identities);
-        SmallVector<Value> next;
-        for (size_t i = 0; i < block.size(); ++i)
-          next.push_back(
-              reducers[i % reducers.size()].combine(e, outer[i], block[i]));
-        return next;
-      });
+  return emitBlocked(e, blocksAt(level), low, high, 1, count, reducers, carried,
+                     points);
 }
 
 SmallVector<Value> Nest::columnPoint(ArrayRef<Value> carried,
@@ -198,14 +240,21 @@ SmallVector<Value> Nest::rowLoop(ArrayRef<Value> carried,
 
   SmallVector<Value> sums(carried);
   Value blocks = roundDown(step), vectors = roundDown(lanes);
-  if (!count || *count >= step)
-    sums = e.forLoop(low, blocks, step, sums, [&](Value iv, ValueRange inner) {
+  auto run = [&](Value from, Value to, ArrayRef<Value> start) {
+    return e.forLoop(from, to, step, start, [&](Value iv, ValueRange inner) {
       AffineExpr lane = e.addDim(iv, /*lane=*/true);
       SmallVector<Value> next(inner);
       for (int64_t u = 0; u < kAccumulators; ++u)
         accumulate(next, lane + u * lanes, u);
       return next;
     });
+  };
+  std::optional<int64_t> steps;
+  if (count)
+    steps = *count / step;
+  if (!steps || *steps)
+    sums = emitBlocked(e, blocksAt(reduced.size() - 1), low, blocks, step,
+                       steps, reducers, sums, run);
   if (!count || *count % step >= lanes)
     sums = e.forLoop(blocks, vectors, lanes, sums,
                      [&](Value iv, ValueRange inner) {

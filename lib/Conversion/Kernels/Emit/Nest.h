@@ -8,6 +8,10 @@
 //   the vector until one number is left.
 // - columns: a kept loop runs on lanes, every lane reduces its own column in
 //   the order of the loops; several neighbouring vectors of columns at once.
+// In both, an accumulator takes a short chain of additions, whose sum is a term
+// of the next chain: what is lost to rounding grows with the length of a chain
+// and the number of such levels, not with the number of points. (A long chain
+// of positive terms drops the low bits of each, mostly in one direction.)
 // The order of additions depends on the shape only.
 //
 //===----------------------------------------------------------------------===//
@@ -27,8 +31,37 @@ struct Reducer {
   bool isSigned = true;
   bool ignoreNaN = false; ///< of floats: the largest number beside NaNs
   Value identity(Emitter &e) const; ///< scalar
+  /// Whether the order of terms changes the result.
+  bool rounds() const {
+    return isa<mlir::FloatType>(type) && kind != ReduceKind::Max &&
+           kind != ReduceKind::Min;
+  }
   Value combine(Emitter &e, Value x, Value y) const;
 };
+
+/// How a loop that adds its points to accumulators is cut: into blocks of
+/// sizes[0] points, those into blocks of sizes[1], and so on; each block starts
+/// from nothing and is a term of the block around it.
+struct ChainBlocks {
+  SmallVector<int64_t> sizes; ///< ascending; none: the loop is one chain
+  int64_t chain = 1;          ///< the most additions in a row, outermost
+};
+
+/// Cuts a loop of at most `count` points, each of which adds `inner` terms to
+/// an accumulator.
+ChainBlocks blocksOf(int64_t count, int64_t inner);
+
+/// Emits a loop [low, high) of points `step` apart that is cut into `blocks`.
+/// `run` emits the loop of a range that goes on from the given accumulators:
+/// `carried` has one for each reducer, or several times as many. `count`:
+/// points, if known.
+SmallVector<Value>
+emitBlocked(Emitter &e, const ChainBlocks &blocks, Value low, Value high,
+            int64_t step, std::optional<int64_t> count,
+            ArrayRef<Reducer> reducers, ArrayRef<Value> carried,
+            llvm::function_ref<SmallVector<Value>(Value low, Value high,
+                                                  ArrayRef<Value> carried)>
+                run);
 
 /// Runs the reduced loops: in one thread (Nest), or by a block (BlockNest).
 class PointNest {
@@ -43,9 +76,9 @@ public:
   /// Calls body at every point, in the same loops as reduce().
   virtual void
   forEach(llvm::function_ref<void(Index, unsigned vector)> body) = 0;
-  /// Restricts the outermost reduced loop to [low, high).
-  virtual void setRange(Value low, Value high,
-                        std::optional<int64_t> count) = 0;
+  /// Restricts the outermost reduced loop to [low, high), `most` points, or
+  /// fewer unless `exact`.
+  virtual void setRange(Value low, Value high, int64_t most, bool exact) = 0;
 };
 
 class Nest : public PointNest {
@@ -58,10 +91,11 @@ public:
       : e(e), domain(domain), reduced(reduced), laneReduced(laneReduced),
         at(at) {}
 
-  void setRange(Value low, Value high, std::optional<int64_t> count) override {
+  void setRange(Value low, Value high, int64_t most, bool exact) override {
     rangeLow = low;
     rangeHigh = high;
-    rangeCount = count;
+    rangeMost = most;
+    rangeExact = exact;
   }
   /// Selects columns: several vectors of columns are reduced at once; vector u
   /// is `lane` shifted by u vectors, under masks[u] (null: all), made at
@@ -93,16 +127,19 @@ private:
                                  ArrayRef<Reducer> reducers, Body body);
   void bounds(unsigned level, Value &low, Value &high,
               std::optional<int64_t> &count);
+  /// Returns how the loop at `level` is cut, where anything rounds.
+  ChainBlocks blocksAt(unsigned level) const;
   Value tree(const Reducer &reducer, SmallVector<Value> accumulators);
   Value widened(Value v) { return scalars ? v : e.splat(v); }
 
   Emitter &e;
   const Domain &domain;
   SmallVector<unsigned> reduced;
-  bool laneReduced, scalars = false;
+  bool laneReduced, scalars = false, rounds = false;
   SmallVector<AffineExpr> at;
   Value rangeLow, rangeHigh;
-  std::optional<int64_t> rangeCount;
+  int64_t rangeMost = 0;
+  bool rangeExact = false;
   unsigned columnLoop = 0;
   AffineExpr columnLane;
   SmallVector<Value> masks;

@@ -264,8 +264,8 @@ LogicalResult ReductionKernel::emitRanges(ModuleOp into) {
         if (wide) {
           cache.emit(e);
           for (const Item &item : items)
-            for (int i = 0; i < 3; ++i)
-              buffers.push_back(i == 0 || item.moments
+            for (int i = 0; i < 4; ++i)
+              buffers.push_back((i == 3 ? hasBlocks() : i == 0 || item.moments)
                                     ? stackBuffer(e, item.reducer.type,
                                                   domain->loops.back().size)
                                     : Value());

@@ -25,6 +25,10 @@ struct Item {
 /// Vectors of columns that one parallel step reduces together.
 inline constexpr int64_t kColumnVectors = 4;
 
+/// The most tiles of rows whose sums are added in one chain, and those of a
+/// block where there are more.
+inline constexpr int64_t kMostTiles = 64, kBlockTiles = 32;
+
 /// Returns ((v0 + v1) + (v2 + v3)) + ...
 Value pairwise(Emitter &e, const Reducer &reducer, SmallVector<Value> values);
 
@@ -64,6 +68,12 @@ private:
   /// at `low`, and moves the references to the means of all rows so far.
   void addRows(Emitter &e, ArrayRef<AffineExpr> at, Value low, Value row,
                int64_t rowCount);
+  /// Whether chains of tiles are cut into blocks.
+  bool hasBlocks() { return chunkLength > kMostTiles * tileRowsOf(); }
+  /// Returns the state of an item that is a sum over many tiles.
+  static int blockState(const Item &item) { return item.moments ? 2 : 0; }
+  /// Adds the sums of the tiles since the last block to those before it.
+  void endBlock(Emitter &e);
   void writeStates(Emitter &e, const Item &item, ArrayRef<Value> states,
                    Value chunk, ArrayRef<AffineExpr> at);
   void emitCombine(Emitter &e, Value t);
@@ -98,8 +108,9 @@ private:
   /// read in order, and once.
   bool wide = false;
   ColumnCache cache;
-  /// Three for each item: its sum; or, for moments, a reference r near the
-  /// mean, and the sums of x - r and of its square.
+  /// Four for each item: its sum; or, for moments, a reference r near the
+  /// mean, and the sums of x - r and of its square; last what of the sum (of
+  /// squares) came before a block of tiles, if there are many (endBlock).
   SmallVector<Value> buffers;
   int64_t keptPoints = 1, count = 1; ///< of the whole reduction
   int64_t chunkLength = 1, chunks = 1, vectors = 1;
