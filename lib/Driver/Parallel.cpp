@@ -87,8 +87,7 @@ llvm::Error ckopt::checkLaunch(int64_t wanted,
                       line(launched));
   if (launched > 0 && launched != wanted)
     return usageError(started +
-                      ", and --parallel takes another number: " +
-                       line(wanted));
+                      ", and --parallel takes another number: " + line(wanted));
   if (launched > 0)
     return llvm::Error::success();
   // Another launcher's variables: torchrun, or a script.
@@ -184,8 +183,7 @@ llvm::Error ckopt::joinWorld(DriverOptions &options) {
   options.train.checkpoint = checkpoint;
   for (std::string *path :
        {&options.report, &options.timeline, &options.trace, &options.planOut,
-        &options.planReport,
-        &options.compile.phases.dumpDirectory})
+        &options.planReport, &options.compile.phases.dumpDirectory})
     path->clear();
   return llvm::Error::success();
 }
