@@ -107,8 +107,8 @@ def test_gradients_that_overflow_are_an_error(digits):
     """As of `ckopt grad`, where all would be NaN; a scale that fits gives those of f32."""
     images, labels = digits
     step = compile_digits(optimizer="none", precision="f16", loss_scale=2.0**40)
-    with pytest.raises(ckopt.NonFiniteError,
-                       match="^'grad/.*' is not finite; a smaller loss_scale may help$") as raised:
+    text = "^'grad/.*' is not finite; a smaller 'loss_scale' may help$"
+    with pytest.raises(ckopt.NonFiniteError, match=text) as raised:
         step.gradients(images[:32], labels[:32])
     assert raised.value.exit_code == 5
     loss, gradients = compile_digits(optimizer="none", precision="f16").gradients(
@@ -116,7 +116,9 @@ def test_gradients_that_overflow_are_an_error(digits):
     expected_loss, expected = compile_digits(optimizer="none").gradients(images[:32], labels[:32])
     assert loss == pytest.approx(expected_loss, rel=1e-2)
     for name, value in expected.items():
-        numpy.testing.assert_allclose(gradients[name], value, atol=0.05 * abs(value).max())
+        # As a whole: a max pool that picks another point changes single numbers.
+        off = numpy.linalg.norm(gradients[name] - value)
+        assert off <= 0.1 * numpy.linalg.norm(value) + 1e-5, name
 
     # In f32 as well, and without advice that would not help.
     step = compile_digits(optimizer="none")
