@@ -1,18 +1,16 @@
-"""same_losses.py LOG.csv OUT: the losses of ckopt-run --print-loss are those of a run's log,
-to the bit of f32; says how many there are."""
-import csv
-import struct
+"""Fails unless all reports of `ckopt train` list the same losses, and those
+after the first one computed values again.
+
+usage: same_losses.py REFERENCE.json OTHER.json ...
+"""
+
+import json
 import sys
 
-
-def single(text):
-    return struct.pack("<f", float(text))
-
-
-with open(sys.argv[1]) as file:
-    logged = [single(row["loss"]) for row in csv.DictReader(file)]
-with open(sys.argv[2]) as file:
-    printed = [single(line.split()[3]) for line in file if line.startswith("step ")]
-if not logged or logged != printed:
-    sys.exit("%r\n%r" % (logged, printed))
-print("%d losses, %d different ones" % (len(logged), len(set(logged))))
+reports = [json.load(open(path)) for path in sys.argv[1:]]
+expected = reports[0]["training"]["losses"]
+assert len(expected) >= 2 and expected[0] != expected[-1], expected
+for path, report in zip(sys.argv[2:], reports[1:]):
+    losses = report["training"]["losses"]
+    assert losses == expected, f"{path}: {losses} instead of {expected}"
+    assert report["plan"]["recomputed_steps"] > 0, f"{path}: nothing runs again"
