@@ -45,7 +45,6 @@ public:
   bool execute(void *const *args, void *workspace, std::string &error) override;
 
 private:
-  template <typename Move> void forEachRun(int64_t from, int64_t count, Move);
   bool sumPiece(World &world, int64_t count, std::string &error);
 
   AllReduceDesc a;
@@ -54,20 +53,6 @@ private:
   T *packed = nullptr; ///< in the workspace: this rank's numbers, then sums
   char *received = nullptr; ///< in the workspace: a slot for each other rank
 };
-
-/// Calls move(tensor, offset in it, offset in the piece, elements) for the
-/// parts of tensors that lie in [from, from + count).
-template <typename T>
-template <typename Move>
-void AllReduce<T>::forEachRun(int64_t from, int64_t count, Move move) {
-  int64_t begin = 0;
-  for (size_t i = 0; i < a.elements.size(); begin += a.elements[i++]) {
-    int64_t low = std::max(from, begin);
-    int64_t high = std::min(from + count, begin + a.elements[i]);
-    if (low < high)
-      move(i, low - begin, low - from, high - low);
-  }
-}
 
 /// Replaces the packed numbers by the sums of all ranks of the group.
 template <typename T>
@@ -94,12 +79,7 @@ bool AllReduce<T>::sumPiece(World &world, int64_t count, std::string &error) {
     terms.push_back(rank == own ? packed + begin(own)
                                 : reinterpret_cast<const T *>(slotOf(rank)));
   T *sums = packed + begin(own);
-  for (int64_t i = 0; i < elements(own); ++i) {
-    T sum = terms[0][i];
-    for (size_t rank = 1; rank < terms.size(); ++rank)
-      sum += terms[rank][i];
-    sums[i] = sum;
-  }
+  addInOrder(terms, elements(own), sums);
   list.clear();
   for (int64_t peer = 0; peer < group.size; ++peer) {
     if (peer == own)
@@ -147,14 +127,14 @@ bool AllReduce<T>::execute(void *const *args, void *workspace,
   std::memset(received + (a.ranks - 1) * slot - 64, 0, 64);
   for (int64_t from = 0; from < total; from += piece) {
     int64_t count = std::min(piece, total - from);
-    forEachRun(from, count,
+    forEachRun(a.elements, from, count,
                [&](size_t i, int64_t at, int64_t to, int64_t length) {
                  std::memcpy(packed + to, static_cast<T *>(args[i]) + at,
                              size_t(length) * sizeof(T));
                });
     if (!sumPiece(*world, count, error))
       return false;
-    forEachRun(from, count,
+    forEachRun(a.elements, from, count,
                [&](size_t i, int64_t at, int64_t to, int64_t length) {
                  std::memcpy(static_cast<T *>(args[tensors + i]) + at,
                              packed + to, size_t(length) * sizeof(T));

@@ -12,6 +12,8 @@
 #include "ckopt/Base/Shards.h"
 #include "ckopt/Runtime/World.h"
 
+#include <algorithm>
+
 namespace ckopt::runtime {
 
 inline RankGroup groupOf(const AllReduceDesc &desc) {
@@ -24,6 +26,33 @@ World *findWorld(int64_t ranks, std::string &error);
 /// Adds a message of any size, which a World cuts below 2 GiB.
 void addTransfer(std::vector<Transfer> &list, bool sends, void *data,
                  int64_t bytes, int64_t peer);
+
+/// Calls visit(i, offset in tensor i, offset in the piece, elements) for the
+/// parts of tensors of such sizes, one behind the other, that lie in the piece
+/// [from, from + count).
+template <typename Visit>
+void forEachRun(const std::vector<int64_t> &sizes, int64_t from, int64_t count,
+                Visit visit) {
+  int64_t begin = 0;
+  for (size_t i = 0; i < sizes.size(); begin += sizes[i++]) {
+    int64_t low = std::max(from, begin);
+    int64_t high = std::min(from + count, begin + sizes[i]);
+    if (low < high)
+      visit(i, low - begin, low - from, high - low);
+  }
+}
+
+/// Adds numbers of several ranks in the order of `terms`, any of which may be
+/// `sums`. All sums over ranks are made here, so that they have the same bits.
+template <typename T>
+void addInOrder(const std::vector<const T *> &terms, int64_t count, T *sums) {
+  for (int64_t i = 0; i < count; ++i) {
+    T sum = terms[0][i];
+    for (size_t term = 1; term < terms.size(); ++term)
+      sum += terms[term][i];
+    sums[i] = sum;
+  }
+}
 
 /// Makes the kernels that move rows: AllGather, ReduceScatter, Broadcast,
 /// OwnRows.

@@ -167,18 +167,6 @@ public:
 private:
   bool run(void *const *args, void *workspace, World *world,
            std::string &error) override;
-  /// Calls visit(tensor, offset in its share, offset in the piece, elements)
-  /// for the parts of shares that lie in [from, from + count).
-  template <typename Visit>
-  void forEachRun(int64_t from, int64_t count, Visit visit) {
-    int64_t begin = 0;
-    for (size_t i = 0; i < tensors(); begin += a.shares[i++]) {
-      int64_t low = std::max(from, begin);
-      int64_t high = std::min(from + count, begin + a.shares[i]);
-      if (low < high)
-        visit(i, low - begin, low - from, high - low);
-    }
-  }
   /// The elements of a member's share from `low` on, at most `count`, that are
   /// no padding.
   static int64_t filled(const Shards &shards, int64_t place, int64_t low,
@@ -200,18 +188,19 @@ template <typename T>
 bool ReduceScatter<T>::exchange(void *const *args, int64_t from, int64_t count,
                                 World *world, std::string &error) {
   std::vector<Transfer> list;
-  forEachRun(from, count, [&](size_t i, int64_t low, int64_t at, int64_t n) {
-    Shards shards = shardsOf(i);
-    auto *whole = static_cast<T *>(args[i]);
-    for (int64_t place = 0; place < group.size; ++place) {
-      if (place == own)
-        continue;
-      addTransfer(list, true, whole + shards.begin(place) + low,
-                  filled(shards, place, low, n) * size, rankOf(place));
-      addTransfer(list, false, slotOf(place) + at * size,
-                  filled(shards, own, low, n) * size, rankOf(place));
-    }
-  });
+  forEachRun(
+      a.shares, from, count, [&](size_t i, int64_t low, int64_t at, int64_t n) {
+        Shards shards = shardsOf(i);
+        auto *whole = static_cast<T *>(args[i]);
+        for (int64_t place = 0; place < group.size; ++place) {
+          if (place == own)
+            continue;
+          addTransfer(list, true, whole + shards.begin(place) + low,
+                      filled(shards, place, low, n) * size, rankOf(place));
+          addTransfer(list, false, slotOf(place) + at * size,
+                      filled(shards, own, low, n) * size, rankOf(place));
+        }
+      });
   return list.empty() || world->transfer(list, error);
 }
 
@@ -223,12 +212,7 @@ void ReduceScatter<T>::add(const T *mine, int64_t at, int64_t count,
   for (int64_t place = 0; place < group.size; ++place)
     terms.push_back(
         place == own ? mine : reinterpret_cast<const T *>(slotOf(place)) + at);
-  for (int64_t e = 0; e < count; ++e) {
-    T sum = terms[0][e];
-    for (size_t term = 1; term < terms.size(); ++term)
-      sum += terms[term][e];
-    sums[e] = sum;
-  }
+  addInOrder(terms, count, sums);
 }
 
 template <typename T>
@@ -242,14 +226,15 @@ bool ReduceScatter<T>::run(void *const *args, void *workspace, World *world,
     int64_t count = std::min(piece, total - from);
     if (!exchange(args, from, count, world, error))
       return false;
-    forEachRun(from, count, [&](size_t i, int64_t low, int64_t at, int64_t n) {
-      Shards shards = shardsOf(i);
-      T *sums = static_cast<T *>(args[tensors() + i]) + low;
-      int64_t valid = filled(shards, own, low, n);
-      add(static_cast<const T *>(args[i]) + shards.begin(own) + low, at, valid,
-          sums);
-      std::fill(sums + valid, sums + n, T(0));
-    });
+    forEachRun(a.shares, from, count,
+               [&](size_t i, int64_t low, int64_t at, int64_t n) {
+                 Shards shards = shardsOf(i);
+                 T *sums = static_cast<T *>(args[tensors() + i]) + low;
+                 int64_t valid = filled(shards, own, low, n);
+                 add(static_cast<const T *>(args[i]) + shards.begin(own) + low,
+                     at, valid, sums);
+                 std::fill(sums + valid, sums + n, T(0));
+               });
   }
   return true;
 }
