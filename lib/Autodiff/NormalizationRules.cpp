@@ -71,21 +71,6 @@ static void layerNormRule(LayerNormOp op, RuleBuilder &b) {
 // Batch normalization
 //===----------------------------------------------------------------------===//
 
-/// Reshapes per-channel values to [1, C, 1, ...].
-static Value besideChannels(RuleBuilder &b, Value channels,
-                            RankedTensorType type) {
-  SmallVector<int64_t> shape(type.getRank(), 1);
-  shape[1] = type.getDimSize(1);
-  return b.reshape(channels, shape);
-}
-
-static SmallVector<int64_t> allButChannels(RankedTensorType type) {
-  SmallVector<int64_t> axes{0};
-  for (int64_t d = 2; d < type.getRank(); ++d)
-    axes.push_back(d);
-  return axes;
-}
-
 static void batchNormRule(BatchNormOp op, RuleBuilder &b) {
   RankedTensorType type = tensorType(op.getInput());
   if (Value g = b.grad(0)) {

@@ -34,27 +34,13 @@ static LogicalResult checkStatistics(BatchNormOp op) {
   return success();
 }
 
-static Value besideNormed(TensorBuilder &b, Value channels,
-                          RankedTensorType type) {
-  SmallVector<int64_t> shape(size_t(type.getRank()), 1);
-  shape[1] = type.getDimSize(1);
-  return b.reshape(channels, shape);
-}
-
-static SmallVector<int64_t> normedAxes(RankedTensorType type) {
-  SmallVector<int64_t> axes{0};
-  for (int64_t d = 2; d < type.getRank(); ++d)
-    axes.push_back(d);
-  return axes;
-}
-
 static void syncForward(BatchNormOp op, int64_t ranks) {
   OpBuilder builder(op);
   TensorBuilder b(builder, op.getLoc());
   RankedTensorType type = tensorType(op.getInput());
   Type element = type.getElementType(), wide = builder.getF64Type();
   auto moments = MomentsOp::create(builder, b.loc, op.getInput(),
-                                   b.ints(normedAxes(type)));
+                                   b.ints(allButChannels(type)));
   Value own = b.cast(moments.getMean(), wide);
   Value square = b.add(b.cast(moments.getVariance(), wide), b.mul(own, own));
   auto sums =
@@ -68,10 +54,10 @@ static void syncForward(BatchNormOp op, int64_t ranks) {
   Value slope = b.mul(
       op.getScale(),
       b.make<RsqrtOp>(b.add(variance, op.getEpsilon().convertToDouble())));
-  Value centered = b.sub(op.getInput(), besideNormed(b, mean, type));
+  Value centered = b.sub(op.getInput(), besideChannels(b, mean, type));
   op.getOutput().replaceAllUsesWith(
-      b.add(b.mul(centered, besideNormed(b, slope, type)),
-            besideNormed(b, op.getBias(), type)));
+      b.add(b.mul(centered, besideChannels(b, slope, type)),
+            besideChannels(b, op.getBias(), type)));
   op.getMean().replaceAllUsesWith(mean);
   op.getVariance().replaceAllUsesWith(variance);
   op.erase();
@@ -81,13 +67,13 @@ static void syncBackward(BatchNormGradOp op, int64_t ranks) {
   OpBuilder builder(op);
   TensorBuilder b(builder, op.getLoc());
   RankedTensorType type = tensorType(op.getInput());
-  SmallVector<int64_t> axes = normedAxes(type);
+  SmallVector<int64_t> axes = allButChannels(type);
   double all = double(ranks) * double(type.getNumElements()) /
                double(type.getDimSize(1));
   Value dy = op.getGrad();
   Value rstd = b.make<RsqrtOp>(
       b.add(op.getVariance(), op.getEpsilon().convertToDouble()));
-  Value centered = b.sub(op.getInput(), besideNormed(b, op.getMean(), type));
+  Value centered = b.sub(op.getInput(), besideChannels(b, op.getMean(), type));
   Value total = b.sum(dy, axes);
   Value scaleGrad = b.mul(b.sum(b.mul(dy, centered), axes), rstd);
   op.getBiasGrad().replaceAllUsesWith(total);
@@ -97,10 +83,10 @@ static void syncBackward(BatchNormGradOp op, int64_t ranks) {
                                     ValueRange{total, scaleGrad}, ranks);
     Value shift = b.mul(sums.getResult(0), 1 / all);
     Value tilt = b.mul(b.mul(sums.getResult(1), rstd), 1 / all);
-    Value flat = b.sub(dy, besideNormed(b, shift, type));
-    Value level = b.sub(flat, b.mul(centered, besideNormed(b, tilt, type)));
+    Value flat = b.sub(dy, besideChannels(b, shift, type));
+    Value level = b.sub(flat, b.mul(centered, besideChannels(b, tilt, type)));
     op.getInputGrad().replaceAllUsesWith(
-        b.mul(level, besideNormed(b, b.mul(op.getScale(), rstd), type)));
+        b.mul(level, besideChannels(b, b.mul(op.getScale(), rstd), type)));
   }
   op.erase();
 }

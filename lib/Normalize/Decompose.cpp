@@ -51,21 +51,6 @@ private:
 };
 } // namespace
 
-/// Reshapes per-channel values to [1, C, 1, ...].
-static Value besideChannels(TensorBuilder &b, Value channels,
-                            RankedTensorType type) {
-  SmallVector<int64_t> shape(type.getRank(), 1);
-  shape[1] = type.getDimSize(1);
-  return b.reshape(channels, shape);
-}
-
-static SmallVector<int64_t> allButChannels(RankedTensorType type) {
-  SmallVector<int64_t> axes{0};
-  for (int64_t d = 2; d < type.getRank(); ++d)
-    axes.push_back(d);
-  return axes;
-}
-
 Value Decomposer::reciprocalDeviation(TensorBuilder &b, Value variance,
                                       APFloat epsilon) {
   Value &rstd = deviations[{variance, epsilon.bitcastToAPInt().getZExtValue()}];

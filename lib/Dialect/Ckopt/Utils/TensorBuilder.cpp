@@ -84,3 +84,15 @@ Value TensorBuilder::broadcastAlong(Value value, ArrayRef<int64_t> axes,
                                     ArrayRef<int64_t> shape) {
   return expand(keepDims(value, axes, shape), shape);
 }
+
+SmallVector<int64_t> ckopt::allButChannels(RankedTensorType type) {
+  SmallVector<int64_t> axes{0};
+  for (int64_t d = 2; d < type.getRank(); ++d)
+    axes.push_back(d);
+  return axes;
+}
+
+Value ckopt::besideChannels(TensorBuilder &b, Value channels,
+                            RankedTensorType type) {
+  return b.keepDims(channels, allButChannels(type), type.getShape());
+}

@@ -81,6 +81,13 @@ public:
   }
 };
 
+/// The dimensions over which a batch norm of this input takes its statistics:
+/// all but 1.
+llvm::SmallVector<int64_t> allButChannels(mlir::RankedTensorType type);
+/// Per-channel values as [1, C, 1, ...], which broadcasts to the input's type.
+mlir::Value besideChannels(TensorBuilder &b, mlir::Value channels,
+                           mlir::RankedTensorType type);
+
 } // namespace ckopt
 
 #endif // CKOPT_DIALECT_CKOPT_UTILS_TENSORBUILDER_H
