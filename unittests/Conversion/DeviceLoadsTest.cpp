@@ -81,21 +81,8 @@ Counted countOf(const std::string &text, ProductPrecision precision,
   EXPECT_TRUE(jit->ok()) << jit->error();
   if (!jit->ok() || !runs)
     return counted;
-  std::vector<std::vector<std::byte>> buffers;
-  std::vector<void *> arguments;
-  auto add = [&](int64_t bytes) {
-    buffers.emplace_back(size_t(bytes) + 64);
-    auto begin = reinterpret_cast<uintptr_t>(buffers.back().data());
-    return reinterpret_cast<void *>(llvm::alignTo(begin, 64));
-  };
-  func::FuncOp kernel = jit->kernel();
-  for (TypeRange types : {TypeRange(kernel.getArgumentTypes()),
-                          TypeRange(kernel.getResultTypes())})
-    for (Type type : types)
-      arguments.push_back(add(getByteSize(cast<RankedTensorType>(type))));
-  void *scratch = add(jit->code().workspaceBytes);
-  for (size_t stage = 0; stage < jit->code().stages.size(); ++stage)
-    EXPECT_EQ(jit->launch(stage, arguments.data(), nullptr, scratch), "");
+  for (const std::string &error : jit->launchOnZeros())
+    EXPECT_EQ(error, "");
   return counted;
 }
 

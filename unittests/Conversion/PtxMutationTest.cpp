@@ -82,21 +82,7 @@ size_t runWithout(const std::string &text, size_t lost, std::string &error) {
   auto jit = KernelJit::launchedBy(make, text);
   if (!jit->ok())
     return 0;
-  std::vector<std::vector<std::byte>> buffers;
-  std::vector<void *> arguments;
-  auto add = [&](int64_t bytes) {
-    buffers.emplace_back(size_t(bytes) + 64);
-    auto begin = reinterpret_cast<uintptr_t>(buffers.back().data());
-    return reinterpret_cast<void *>(llvm::alignTo(begin, 64));
-  };
-  func::FuncOp kernel = jit->kernel();
-  for (TypeRange types : {TypeRange(kernel.getArgumentTypes()),
-                          TypeRange(kernel.getResultTypes())})
-    for (Type type : types)
-      arguments.push_back(add(getByteSize(cast<RankedTensorType>(type))));
-  void *scratch = add(jit->code().workspaceBytes);
-  for (size_t stage = 0; stage < jit->code().stages.size(); ++stage)
-    jit->launch(stage, arguments.data(), nullptr, scratch);
+  jit->launchOnZeros();
   return barriers;
 }
 

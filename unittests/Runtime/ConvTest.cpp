@@ -56,82 +56,76 @@ template <typename Fn> void forEachProduct(const ConvDesc &c, Fn fn) {
           }
 }
 
-template <typename T> void check(ConvDesc c, double tolerance) {
-  int64_t x = c.batch * c.inChannels * c.in[0] * c.in[1] * c.in[2];
-  int64_t y = c.batch * c.outChannels * c.out[0] * c.out[1] * c.out[2];
-  int64_t w = c.outChannels * (c.inChannels / c.groups) * c.kernel[0] *
-              c.kernel[1] * c.kernel[2];
-  PrimitiveDesc desc;
-  desc.dtype = sizeof(T) == 8 ? DType::F64 : DType::F32;
-  desc.conv = c;
-  auto xs = values<T>(x, 1), ws = values<T>(w, 2), ys = values<T>(y, 3);
+/// The elements of the input, the weights and the output.
+struct Sizes {
+  explicit Sizes(const ConvDesc &c)
+      : x(c.batch * c.inChannels * c.in[0] * c.in[1] * c.in[2]),
+        w(c.outChannels * (c.inChannels / c.groups) * c.kernel[0] *
+          c.kernel[1] * c.kernel[2]),
+        y(c.batch * c.outChannels * c.out[0] * c.out[1] * c.out[2]) {}
+  int64_t x, w, y;
+};
 
+/// Compares the convolution and both gradients, of operands of type T with
+/// results of type R, with sums of products of what `number` makes of operands.
+template <typename R, typename T, typename Number>
+void checkKinds(PrimitiveDesc desc, const std::vector<T> &xs,
+                const std::vector<T> &ws, const std::vector<T> &ys,
+                Number number, double tolerance) {
+  const ConvDesc &c = desc.conv;
+  Sizes sizes(c);
   desc.kind = PrimitiveKind::ConvForward;
   SCOPED_TRACE(describe(desc));
-  std::vector<double> expected(y, 0.0);
+  std::vector<double> expected(sizes.y, 0.0);
   forEachProduct(c, [&](int64_t i, int64_t k, int64_t o) {
-    expected[o] += double(xs[i]) * double(ws[k]);
+    expected[o] += number(xs[i]) * number(ws[k]);
   });
-  EXPECT_LT(worst(runPrimitive<T>(desc, xs, ws, y), expected), tolerance);
+  EXPECT_LT(worst(runPrimitive<T, R>(desc, xs, ws, sizes.y), expected),
+            tolerance);
 
   desc.kind = PrimitiveKind::ConvInputGrad;
-  expected.assign(x, 0.0);
+  expected.assign(sizes.x, 0.0);
   forEachProduct(c, [&](int64_t i, int64_t k, int64_t o) {
-    expected[i] += double(ys[o]) * double(ws[k]);
+    expected[i] += number(ys[o]) * number(ws[k]);
   });
-  EXPECT_LT(worst(runPrimitive<T>(desc, ys, ws, x), expected), tolerance)
+  EXPECT_LT(worst(runPrimitive<T, R>(desc, ys, ws, sizes.x), expected),
+            tolerance)
       << "input gradient";
 
   desc.kind = PrimitiveKind::ConvWeightGrad;
-  expected.assign(w, 0.0);
+  expected.assign(sizes.w, 0.0);
   forEachProduct(c, [&](int64_t i, int64_t k, int64_t o) {
-    expected[k] += double(xs[i]) * double(ys[o]);
+    expected[k] += number(xs[i]) * number(ys[o]);
   });
-  EXPECT_LT(worst(runPrimitive<T>(desc, xs, ys, w), expected), tolerance)
+  EXPECT_LT(worst(runPrimitive<T, R>(desc, xs, ys, sizes.w), expected),
+            tolerance)
       << "weight gradient";
 }
 
-/// All three from bf16, with sums in f32.
+template <typename T> void check(ConvDesc c, double tolerance) {
+  Sizes sizes(c);
+  PrimitiveDesc desc;
+  desc.dtype = sizeof(T) == 8 ? DType::F64 : DType::F32;
+  desc.conv = c;
+  checkKinds<T>(
+      desc, values<T>(sizes.x, 1), values<T>(sizes.w, 2), values<T>(sizes.y, 3),
+      [](T value) { return double(value); }, tolerance);
+}
+
+/// From bf16, with sums in f32.
 void checkHalves(ConvDesc c) {
-  int64_t x = c.batch * c.inChannels * c.in[0] * c.in[1] * c.in[2];
-  int64_t y = c.batch * c.outChannels * c.out[0] * c.out[1] * c.out[2];
-  int64_t w = c.outChannels * (c.inChannels / c.groups) * c.kernel[0] *
-              c.kernel[1] * c.kernel[2];
+  Sizes sizes(c);
   PrimitiveDesc desc;
   desc.dtype = DType::BF16;
   desc.wideResult = true;
   desc.conv = c;
   desc.kind = PrimitiveKind::ConvForward;
-  SCOPED_TRACE(describe(desc));
   if (!multipliesHalves(desc))
     return; // a CPU without convolutions of bf16
-  auto xs = halves(values<float>(x, 1)), ws = halves(values<float>(w, 2)),
-       ys = halves(values<float>(y, 3));
-  auto number = [](uint16_t bits) {
-    return double(ckopt::bfloat16ToFloat(bits));
-  };
-  std::vector<double> expected(y, 0.0);
-  forEachProduct(c, [&](int64_t i, int64_t k, int64_t o) {
-    expected[o] += number(xs[i]) * number(ws[k]);
-  });
-  EXPECT_LT(worst(runPrimitive<uint16_t, float>(desc, xs, ws, y), expected),
-            1e-5);
-  desc.kind = PrimitiveKind::ConvInputGrad;
-  expected.assign(x, 0.0);
-  forEachProduct(c, [&](int64_t i, int64_t k, int64_t o) {
-    expected[i] += number(ys[o]) * number(ws[k]);
-  });
-  EXPECT_LT(worst(runPrimitive<uint16_t, float>(desc, ys, ws, x), expected),
-            1e-5)
-      << "input gradient";
-  desc.kind = PrimitiveKind::ConvWeightGrad;
-  expected.assign(w, 0.0);
-  forEachProduct(c, [&](int64_t i, int64_t k, int64_t o) {
-    expected[k] += number(xs[i]) * number(ys[o]);
-  });
-  EXPECT_LT(worst(runPrimitive<uint16_t, float>(desc, xs, ys, w), expected),
-            1e-5)
-      << "weight gradient";
+  checkKinds<float>(
+      desc, halves(values<float>(sizes.x, 1)),
+      halves(values<float>(sizes.w, 2)), halves(values<float>(sizes.y, 3)),
+      [](uint16_t bits) { return double(ckopt::bfloat16ToFloat(bits)); }, 1e-5);
 }
 
 /// Chooses the order of activations and weights, 0 to 2, and the output.

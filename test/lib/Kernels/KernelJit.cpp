@@ -316,6 +316,24 @@ std::string KernelJit::launch(size_t number, void *const *args,
                               const int64_t *scalars, void *scratch) const {
   return impl->launch(number, args, scalars, scratch);
 }
+std::vector<std::string> KernelJit::launchOnZeros() const {
+  std::vector<std::vector<std::byte>> buffers;
+  auto add = [&](int64_t bytes) {
+    buffers.emplace_back(size_t(bytes) + 64);
+    auto begin = reinterpret_cast<uintptr_t>(buffers.back().data());
+    return reinterpret_cast<void *>(llvm::alignTo(begin, 64));
+  };
+  std::vector<void *> arguments;
+  for (TypeRange types : {TypeRange(kernel().getArgumentTypes()),
+                          TypeRange(kernel().getResultTypes())})
+    for (Type type : types)
+      arguments.push_back(add(getByteSize(cast<RankedTensorType>(type))));
+  void *scratch = add(code().workspaceBytes);
+  std::vector<std::string> errors;
+  for (size_t stage = 0; stage < code().stages.size(); ++stage)
+    errors.push_back(launch(stage, arguments.data(), nullptr, scratch));
+  return errors;
+}
 bool KernelJit::ok() const { return impl->ok; }
 const std::string &KernelJit::error() const { return impl->error; }
 bool KernelJit::isOnDevice() const { return runsBlocks(impl->options); }

@@ -118,6 +118,8 @@ public:
   /// A launch on the CPU. Returns what was wrong, or nothing.
   std::string launch(size_t number, void *const *args, const int64_t *scalars,
                      void *scratch) const;
+  /// Launches all stages on zeros. Returns what was wrong in each, or nothing.
+  std::vector<std::string> launchOnZeros() const;
 
 private:
   struct Impl;
